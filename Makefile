@@ -1,0 +1,80 @@
+# The verbs of nandlab. `make` alone lists them.
+
+SHELL := bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install
+OUT ?= out
+
+export PIP_QUIET := 1
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+# The binding is compiled against the environment's own interpreter.
+export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
+
+RUST := $(shell find crates presets -type f 2>/dev/null) Cargo.toml $(wildcard Cargo.lock)
+
+.PHONY: help demo build test check bench fuzz-smoke
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make demo        build, run examples/demo.toml, write its report ($(OUT)/demo/report.html)"
+	@echo "make build       the command nandlab, in $(BIN)/nandlab"
+	@echo "make test        all tests, Rust and Python"
+	@echo "make check       formatting, lints and types"
+	@echo "make bench       the standing workloads: requests/s, page operations/s, bytes per page"
+	@echo "make fuzz-smoke  the parsers on random input, for a short while"
+
+demo: build
+	$(BIN)/nandlab run examples/demo.toml --out $(OUT)/demo
+	@echo
+	@echo "the report: $$($(BIN)/nandlab report $(OUT)/demo)"
+
+build: $(VENV)/.stamp-built
+
+test: $(VENV)/.stamp-built $(VENV)/.stamp-dev
+	cargo test --workspace
+	NANDLAB_NEEDS_CORE=1 $(BIN)/python -m pytest
+
+check: $(VENV)/.stamp-dev
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy --strict python/nandlab
+
+bench:
+	cargo bench -p nandlab --bench standing
+
+fuzz-smoke: $(VENV)/.stamp-venv
+	@if [ -d fuzz/fuzz_targets ] && cargo +nightly fuzz --version >/dev/null 2>&1; then \
+		set -e; \
+		for target in $$(cargo +nightly fuzz list); do \
+			echo "fuzzing $$target"; \
+			cargo +nightly fuzz run "$$target" -- -max_total_time=30 -rss_limit_mb=2048; \
+		done; \
+	else \
+		echo "no cargo-fuzz: the smoke tests instead"; \
+		cargo test -p nandlab-trace smoke; \
+	fi
+
+# Stamps: each step runs again only when what it depends on has changed.
+
+$(VENV)/.stamp-venv:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "nandlab needs Python 3.11 or later; name one with PYTHON=")'
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.stamp-runtime: requirements.txt requirements-build.txt $(VENV)/.stamp-venv
+	$(PIP) -r requirements.txt -r requirements-build.txt
+	@touch $@
+
+$(VENV)/.stamp-dev: requirements-dev.txt $(VENV)/.stamp-runtime
+	$(PIP) -r requirements-dev.txt
+	@touch $@
+
+$(VENV)/.stamp-built: $(RUST) pyproject.toml $(VENV)/.stamp-runtime
+	@command -v cargo >/dev/null || { echo "nandlab needs a Rust toolchain (cargo); install one with rustup" >&2; exit 1; }
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --quiet
+	@touch $@

@@ -1,0 +1,144 @@
+//! The stepping interface.
+
+use crate::errors::RunError;
+use crate::spec::Spec;
+use crate::tables;
+use nandlab::drive::Drive as Simulated;
+use nandlab::host::{Op, Oracle, Request};
+use nandlab::spec::PreconditionSpec;
+use nandlab::stats::{RunFacts, Table, smart, summary};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::path::PathBuf;
+
+/// A drive, watched by the oracle or not.
+enum Kept {
+    Plain(Box<Simulated>),
+    Verified(Box<Simulated<Oracle>>),
+}
+
+macro_rules! on {
+    ($kept:expr, $drive:ident => $body:expr) => {
+        match $kept {
+            Kept::Plain($drive) => $body,
+            Kept::Verified($drive) => $body,
+        }
+    };
+}
+
+#[pyclass(module = "nandlab._core")]
+pub(crate) struct Drive {
+    kept: Kept,
+    hash: String,
+}
+
+#[pymethods]
+impl Drive {
+    #[new]
+    #[pyo3(signature = (spec, verify=false))]
+    fn new(py: Python<'_>, spec: &Spec, verify: bool) -> PyResult<Self> {
+        let (spec, hash) = (spec.loaded.spec.clone(), spec.loaded.hash());
+        py.detach(|| {
+            let mut kept = if verify {
+                Kept::Verified(Box::new(Simulated::with_probe(&spec, Oracle::default())))
+            } else {
+                Kept::Plain(Box::new(Simulated::new(&spec)))
+            };
+            if let PreconditionSpec::Load(path) = &spec.precondition {
+                let failed = |e: &dyn std::fmt::Display| RunError::new_err(format!("{}: {e}", path.display()));
+                let file = std::fs::File::open(path).map_err(|e| failed(&e))?;
+                on!(&mut kept, drive => drive.load(file)).map_err(|e| failed(&e))?;
+            } else {
+                on!(&mut kept, drive => drive.precondition(&mut |_| true));
+            }
+            if let Kept::Verified(drive) = &mut kept
+                && !matches!(spec.precondition, PreconditionSpec::Pts { .. })
+            {
+                drive.expect_preconditioned(|oracle| oracle);
+            }
+            Ok(Self { kept, hash })
+        })
+    }
+
+    #[getter]
+    fn now(&self) -> u64 {
+        on!(&self.kept, drive => drive.now())
+    }
+
+    #[getter]
+    fn outstanding(&self) -> u32 {
+        on!(&self.kept, drive => drive.outstanding())
+    }
+
+    #[pyo3(signature = (op, offset, length=0, fua=false))]
+    fn submit(&mut self, op: &str, offset: u64, length: u64, fua: bool) -> PyResult<u64> {
+        let Some(op) = Op::ALL.into_iter().find(|o| o.name() == op) else {
+            return Err(PyValueError::new_err(format!("{op:?} is not one of read, write, trim, flush")));
+        };
+        let request = Request { arrival: self.now(), op, fua, offset, len: length };
+        on!(&mut self.kept, drive => drive.submit(&request)).map_err(|e| RunError::new_err(e.to_string()))
+    }
+
+    fn advance(&mut self, py: Python<'_>, to_ns: u64) {
+        py.detach(|| on!(&mut self.kept, drive => drive.advance(to_ns)));
+    }
+
+    fn run_until_idle(&mut self, py: Python<'_>) {
+        py.detach(|| on!(&mut self.kept, drive => drive.run_until_idle()));
+    }
+
+    fn completions(&mut self) -> Vec<(u64, &'static str, u64, u64, bool)> {
+        on!(&mut self.kept, drive => drive
+            .completions()
+            .map(|c| (c.id, c.request.op.name(), c.request.arrival, c.completed, c.failed))
+            .collect())
+    }
+
+    fn summary(&mut self) -> String {
+        let facts = RunFacts { complete: true, spec_hash: self.hash.clone(), ..RunFacts::default() };
+        on!(&mut self.kept, drive => {
+            drive.finish_stats();
+            summary(drive, &facts).to_string()
+        })
+    }
+
+    fn smart(&self) -> String {
+        on!(&self.kept, drive => smart(drive).to_string())
+    }
+
+    fn tables<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let tables = on!(&mut self.kept, drive => {
+            drive.finish_stats();
+            let (geometry, stats) = (drive.geometry(), drive.stats());
+            [
+                stats.series.table(geometry.dies, geometry.pages_per_block),
+                stats.dies.table(geometry.dies_per_channel),
+                Table::latency(stats),
+                Table::blocks(geometry, drive.array()),
+            ]
+        });
+        tables::to_python(py, &tables)
+    }
+
+    fn audit(&self) -> PyResult<()> {
+        on!(&self.kept, drive => drive.audit()).map_err(RunError::new_err)?;
+        if let Kept::Verified(drive) = &self.kept {
+            drive.probe().verdict().map_err(RunError::new_err)?;
+        }
+        Ok(())
+    }
+
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        if self.outstanding() > 0 {
+            return Err(RunError::new_err(
+                "requests are outstanding\n  remedy: run_until_idle() before save()",
+            ));
+        }
+        py.detach(|| {
+            let file = std::fs::File::create(&path)?;
+            on!(&self.kept, drive => drive.save(&file))
+        })
+        .map_err(|e| RunError::new_err(format!("{}: {e}", path.display())))
+    }
+}

@@ -1,0 +1,35 @@
+//! The errors Python sees. Each one's text is the whole message, remedy included.
+
+use nandlab::spec::SpecErrors;
+use pyo3::create_exception;
+use pyo3::exceptions::PyException;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+
+create_exception!(nandlab, NandlabError, PyException, "Any error of nandlab.");
+create_exception!(nandlab, SpecError, NandlabError, "A spec that is refused; `errors` lists what is wrong.");
+create_exception!(nandlab, TraceError, NandlabError, "A trace that cannot be read.");
+create_exception!(nandlab, RunError, NandlabError, "A run that cannot go on.");
+
+/// A `SpecError` with its list of problems.
+pub(crate) fn spec_error(py: Python<'_>, errors: &SpecErrors) -> PyErr {
+    let problems = errors.all().iter().map(|problem| -> PyResult<_> {
+        let dict = PyDict::new(py);
+        dict.set_item("origin", &problem.origin)?;
+        dict.set_item("line", problem.line)?;
+        dict.set_item("key", &problem.key)?;
+        dict.set_item("message", &problem.message)?;
+        dict.set_item("remedy", &problem.remedy)?;
+        Ok(dict)
+    });
+    let list = problems.collect::<PyResult<Vec<_>>>().and_then(|rows| PyList::new(py, rows));
+    let error = SpecError::new_err(errors.to_string());
+    match list.and_then(|list| error.value(py).setattr("errors", list)) {
+        Ok(()) => error,
+        Err(other) => other,
+    }
+}
+
+pub(crate) fn trace_error(error: &nandlab_trace::TraceError) -> PyErr {
+    TraceError::new_err(error.to_string())
+}

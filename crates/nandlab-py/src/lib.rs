@@ -1,0 +1,36 @@
+//! The Python binding of nandlab: thin wrappers, no logic of their own but the choice of probes.
+//!
+//! Every class and function is described in `python/nandlab/_core.pyi`.
+#![allow(missing_docs, reason = "documented on the Python side")]
+
+mod drive;
+mod errors;
+mod run;
+mod simulation;
+mod spec;
+mod tables;
+mod trace;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = module.py();
+    module.add("NandlabError", py.get_type::<errors::NandlabError>())?;
+    module.add("SpecError", py.get_type::<errors::SpecError>())?;
+    module.add("TraceError", py.get_type::<errors::TraceError>())?;
+    module.add("RunError", py.get_type::<errors::RunError>())?;
+    module.add_class::<spec::Spec>()?;
+    module.add_class::<run::Run>()?;
+    module.add_class::<run::Outcome>()?;
+    module.add_class::<drive::Drive>()?;
+    module.add_function(wrap_pyfunction!(spec::version, module)?)?;
+    module.add_function(wrap_pyfunction!(spec::schema, module)?)?;
+    module.add_function(wrap_pyfunction!(spec::presets, module)?)?;
+    module.add_function(wrap_pyfunction!(spec::policies, module)?)?;
+    module.add_function(wrap_pyfunction!(trace::trace_stat, module)?)?;
+    module.add_function(wrap_pyfunction!(trace::trace_convert, module)?)?;
+    module.add_function(wrap_pyfunction!(trace::trace_formats, module)?)?;
+    module.add_function(wrap_pyfunction!(trace::profiles, module)?)?;
+    Ok(())
+}

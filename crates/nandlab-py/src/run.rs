@@ -1,0 +1,218 @@
+//! A run: precondition, play the workload, leave results.
+
+use crate::errors::{RunError, trace_error};
+use crate::simulation::{Failure, Left, Requests, Simulation, simulation};
+use crate::spec::Spec;
+use crate::tables;
+use nandlab::host::Runner;
+use nandlab::stats::RunFacts;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+impl From<Failure> for PyErr {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Trace(error) => trace_error(&error),
+            Failure::Run(text) => RunError::new_err(text),
+        }
+    }
+}
+
+/// Preconditioning on a thread of its own, so that it can be watched and stopped.
+struct Preconditioning {
+    thread: Option<JoinHandle<(Box<dyn Simulation>, Result<bool, Failure>)>>,
+    /// The share done, as the bits of an `f64`.
+    share: Arc<AtomicU64>,
+    is_stopped: Arc<AtomicBool>,
+}
+
+impl Preconditioning {
+    fn start(mut simulation: Box<dyn Simulation>) -> Self {
+        let (share, is_stopped) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+        let (share_there, stopped_there) = (share.clone(), is_stopped.clone());
+        let thread = std::thread::spawn(move || {
+            let outcome = simulation.precondition(&mut |done| {
+                share_there.store(done.to_bits(), Ordering::Relaxed);
+                !stopped_there.load(Ordering::Relaxed)
+            });
+            (simulation, outcome)
+        });
+        Self { thread: Some(thread), share, is_stopped }
+    }
+}
+
+impl Drop for Preconditioning {
+    fn drop(&mut self) {
+        self.is_stopped.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+enum State {
+    Preconditioning(Preconditioning),
+    Playing { simulation: Box<dyn Simulation>, is_done: bool },
+    /// Results taken, or failed.
+    Over,
+}
+
+#[pyclass(module = "nandlab._core")]
+pub(crate) struct Run {
+    state: State,
+    runner: Runner<Requests>,
+    spec: Spec,
+    save_drive: Option<PathBuf>,
+    verify: bool,
+    completed: u64,
+}
+
+#[pymethods]
+impl Run {
+    #[new]
+    #[pyo3(signature = (spec, verify=false, save_drive=None))]
+    fn new(py: Python<'_>, spec: &Spec, verify: bool, save_drive: Option<PathBuf>) -> PyResult<Self> {
+        let spec = spec.clone();
+        let workload = spec.loaded.spec.workload.clone().ok_or_else(|| {
+            RunError::new_err(
+                "the spec has no [workload]\n  remedy: add one, such as [workload] synthetic = { requests = 100_000, \
+                 read_fraction = 0.5, size = \"4KiB\", address = \"uniform\" }",
+            )
+        })?;
+        py.detach(move || {
+            let geometry = nandlab::geometry::Geometry::new(&spec.loaded.spec.drive);
+            let source = nandlab_trace::open(&workload, geometry.logical_bytes(), spec.loaded.spec.seed)
+                .map_err(Failure::Trace)?;
+            let simulation = simulation(&spec.loaded, verify);
+            Ok::<_, Failure>(Self {
+                state: State::Preconditioning(Preconditioning::start(simulation)),
+                runner: Runner::new(Requests(Mutex::new(source)), &workload),
+                spec,
+                save_drive,
+                verify,
+                completed: 0,
+            })
+        })
+        .map_err(PyErr::from)
+    }
+
+    fn step<'py>(&mut self, py: Python<'py>, ms: u64) -> PyResult<Bound<'py, PyDict>> {
+        py.detach(|| self.advance(Duration::from_millis(ms)))?;
+        let out = PyDict::new(py);
+        let (phase, progress, now, operations) = match &self.state {
+            State::Preconditioning(p) => ("precondition", f64::from_bits(p.share.load(Ordering::Relaxed)), 0, 0),
+            State::Playing { simulation, is_done } => {
+                let phase = if *is_done { "done" } else { "run" };
+                let progress = if *is_done { 1.0 } else { self.runner.source().progress() };
+                (phase, progress, simulation.now(), simulation.page_operations())
+            }
+            State::Over => return Err(RunError::new_err("the run is over: its result has been taken")),
+        };
+        out.set_item("phase", phase)?;
+        out.set_item("done", phase == "done")?;
+        out.set_item("progress", progress)?;
+        out.set_item("requests", self.completed)?;
+        out.set_item("sim_time_s", now as f64 * 1e-9)?;
+        out.set_item("page_operations", operations)?;
+        Ok(out)
+    }
+
+    fn result(&mut self, py: Python<'_>) -> PyResult<Outcome> {
+        let state = std::mem::replace(&mut self.state, State::Over);
+        let (mut simulation, is_done) = match state {
+            State::Playing { simulation, is_done } => (simulation, is_done),
+            State::Preconditioning(_) => {
+                return Err(RunError::new_err("the run was stopped before its workload began: there is no result"));
+            }
+            State::Over => return Err(RunError::new_err("the run is over: its result has been taken")),
+        };
+        let facts = RunFacts {
+            complete: is_done,
+            spec_hash: self.spec.loaded.hash(),
+            wrapped: self.runner.wrapped,
+            skipped: self.runner.source().skipped(),
+        };
+        let left = py.detach(|| simulation.finish(&facts));
+        Ok(Outcome { left, spec_toml: self.spec.loaded.to_toml(), spec_hash: facts.spec_hash })
+    }
+}
+
+impl Run {
+    #[allow(clippy::disallowed_methods, reason = "a step is so long on the wall clock; nothing simulated depends on it")]
+    fn advance(&mut self, budget: Duration) -> Result<(), Failure> {
+        let start = Instant::now();
+        if let State::Preconditioning(preconditioning) = &mut self.state {
+            let thread = preconditioning.thread.as_ref().expect("the thread is taken once");
+            while !thread.is_finished() {
+                if start.elapsed() >= budget {
+                    return Ok(());
+                }
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            let thread = preconditioning.thread.take().expect("the thread is taken once");
+            let Ok((simulation, outcome)) = thread.join() else {
+                self.state = State::Over;
+                return Err(Failure::Run("preconditioning ended in a panic: this is a bug in nandlab".to_owned()));
+            };
+            outcome?;
+            if let Some(path) = &self.save_drive {
+                simulation.save(path)?;
+            }
+            self.state = State::Playing { simulation, is_done: false };
+        }
+        let State::Playing { simulation, is_done } = &mut self.state else { return Ok(()) };
+        // Small enough to notice the clock in time, large enough not to notice the clock's cost.
+        const CHUNK: u64 = 512;
+        while !*is_done {
+            *is_done = simulation.play(&mut self.runner, CHUNK)?;
+            if *is_done && self.verify {
+                simulation.verify()?;
+            }
+            if start.elapsed() >= budget {
+                break;
+            }
+        }
+        self.completed = self.runner.completed();
+        Ok(())
+    }
+}
+
+#[pyclass(frozen, name = "Result", module = "nandlab._core")]
+pub(crate) struct Outcome {
+    left: Left,
+    #[pyo3(get)]
+    spec_toml: String,
+    #[pyo3(get)]
+    spec_hash: String,
+}
+
+#[pymethods]
+impl Outcome {
+    #[getter]
+    fn summary(&self) -> &str {
+        &self.left.summary
+    }
+
+    #[getter]
+    fn smart(&self) -> &str {
+        &self.left.smart
+    }
+
+    #[getter]
+    fn sim(&self) -> &str {
+        &self.left.sim
+    }
+
+    fn tables<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        tables::to_python(py, &self.left.tables)
+    }
+
+    fn timeline(&self) -> Option<&str> {
+        self.left.timeline.as_deref()
+    }
+}

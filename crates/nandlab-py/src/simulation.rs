@@ -1,0 +1,219 @@
+//! One simulation behind one type, whatever probes it has.
+
+use nandlab::drive::{Drive, SnapshotError};
+use nandlab::host::{Oracle, Request, Runner, Stopped};
+use nandlab::probe::{NoProbe, Probe, Timeline};
+use nandlab::spec::{Loaded, PreconditionSpec};
+use nandlab::stats::{Column, RunFacts, Table, Values, smart, summary};
+use nandlab_trace::TraceError;
+use std::fs::File;
+use std::path::Path;
+use std::sync::Mutex;
+
+/// A trace or generator as the runner wants it.
+///
+/// A Python object must be shareable between threads; a source that reads on a thread of its own is not, so it sits
+/// in a mutex that nobody ever waits for.
+pub(crate) struct Requests(pub(crate) Mutex<Box<dyn nandlab_trace::Source>>);
+
+impl Requests {
+    pub(crate) fn skipped(&self) -> u64 {
+        self.0.lock().map_or(0, |source| source.skipped())
+    }
+
+    pub(crate) fn progress(&self) -> f64 {
+        self.0.lock().map_or(0.0, |source| source.progress())
+    }
+}
+
+impl nandlab::host::Source for Requests {
+    type Error = TraceError;
+
+    fn next_request(&mut self) -> Option<Result<Request, TraceError>> {
+        self.0.get_mut().ok()?.next_request()
+    }
+}
+
+/// Why a run cannot go on.
+pub(crate) enum Failure {
+    Trace(TraceError),
+    Run(String),
+}
+
+/// What a run leaves.
+pub(crate) struct Left {
+    pub(crate) summary: String,
+    pub(crate) smart: String,
+    pub(crate) sim: String,
+    pub(crate) tables: Vec<Table>,
+    pub(crate) timeline: Option<String>,
+}
+
+/// A drive with some probe, ready to be preconditioned, stepped and asked.
+pub(crate) trait Simulation: Send + Sync {
+    /// `Ok(false)`: stopped by the watch.
+    fn precondition(&mut self, watch: &mut dyn FnMut(f64) -> bool) -> Result<bool, Failure>;
+    fn save(&self, path: &Path) -> Result<(), Failure>;
+    /// About this many requests more; whether the run is done.
+    fn play(&mut self, source: &mut Runner<Requests>, requests: u64) -> Result<bool, Failure>;
+    fn verify(&self) -> Result<(), Failure>;
+    fn now(&self) -> u64;
+    fn page_operations(&self) -> u64;
+    fn finish(&mut self, facts: &RunFacts) -> Left;
+}
+
+struct Simulated<P: Probe> {
+    drive: Drive<P>,
+    oracle_mut: fn(&mut P) -> Option<&mut Oracle>,
+    oracle: fn(&P) -> Option<&Oracle>,
+    timeline: fn(&P) -> Option<&Timeline>,
+    pts: Option<nandlab::drive::PtsOutcome>,
+    requests: Option<[Vec<u64>; 5]>,
+}
+
+/// The simulation of a spec: with the oracle and the audit when it is to `verify`.
+pub(crate) fn simulation(loaded: &Loaded, verify: bool) -> Box<dyn Simulation> {
+    let spec = &loaded.spec;
+    let operations = spec.output.timeline_operations;
+    let requests = spec.output.requests.then(Default::default);
+    macro_rules! with {
+        ($probe:expr, $oracle_mut:expr, $oracle:expr, $timeline:expr) => {
+            Box::new(Simulated {
+                drive: Drive::with_probe(spec, $probe),
+                oracle_mut: $oracle_mut,
+                oracle: $oracle,
+                timeline: $timeline,
+                pts: None,
+                requests,
+            })
+        };
+    }
+    match (verify, operations > 0) {
+        (false, false) => with!(NoProbe, |_| None, |_| None, |_| None),
+        (true, false) => with!(Oracle::default(), |p| Some(p), |p| Some(p), |_| None),
+        (false, true) => with!(Timeline::new(operations), |_| None, |_| None, |p| Some(p)),
+        (true, true) => with!(
+            (Oracle::default(), Timeline::new(operations)),
+            |p| Some(&mut p.0),
+            |p| Some(&p.0),
+            |p| Some(&p.1)
+        ),
+    }
+}
+
+fn file_error(what: &str, path: &Path, error: &std::io::Error) -> Failure {
+    Failure::Run(format!("{}: cannot {what}: {error}", path.display()))
+}
+
+impl<P: Probe + Send + Sync> Simulation for Simulated<P> {
+    fn precondition(&mut self, watch: &mut dyn FnMut(f64) -> bool) -> Result<bool, Failure> {
+        if let PreconditionSpec::Load(path) = self.drive.spec().precondition.clone() {
+            let file = File::open(&path).map_err(|e| file_error("read the saved drive", &path, &e))?;
+            self.drive.load(file).map_err(|error| match error {
+                SnapshotError::Io(e) => file_error("read the saved drive", &path, &e),
+                other => Failure::Run(format!(
+                    "{}: {other}\n  remedy: save it anew from this spec with --save-drive, or mend precondition.load",
+                    path.display()
+                )),
+            })?;
+        } else {
+            let (is_done, pts) = self.drive.precondition(watch);
+            self.pts = pts;
+            if !is_done {
+                return Ok(false);
+            }
+        }
+        let is_known = matches!(self.drive.spec().precondition, PreconditionSpec::Pts { .. });
+        let oracle = self.oracle_mut;
+        if !is_known && oracle(self.drive.probe_mut()).is_some() {
+            self.drive.expect_preconditioned(|probe| oracle(probe).expect("the probe has an oracle"));
+        }
+        Ok(true)
+    }
+
+    fn save(&self, path: &Path) -> Result<(), Failure> {
+        let write = || {
+            let file = File::create(path)?;
+            self.drive.save(&file)?;
+            file.sync_all()
+        };
+        write().map_err(|e| file_error("save the drive", path, &e))
+    }
+
+    fn play(&mut self, runner: &mut Runner<Requests>, requests: u64) -> Result<bool, Failure> {
+        let rows = &mut self.requests;
+        let played = runner.run(&mut self.drive, requests, |done| {
+            if let Some([arrival, completed, op, offset, length]) = rows {
+                arrival.push(done.request.arrival);
+                completed.push(done.completed);
+                op.push(done.request.op as u64);
+                offset.push(done.request.offset);
+                length.push(done.request.len);
+            }
+        });
+        match played {
+            Ok(progress) => Ok(progress.is_done),
+            Err(Stopped::Source(error)) => Err(Failure::Trace(error)),
+            Err(Stopped::Refused { number, request, refused }) => Err(Failure::Run(format!(
+                "request {number} of the workload ({} of {} bytes at byte {}): {refused}\n  remedy: a larger drive, or \
+                 workload.beyond = \"wrap\" to take addresses modulo the capacity (the summary counts them)",
+                request.op.name(),
+                request.len,
+                request.offset,
+            ))),
+        }
+    }
+
+    fn verify(&self) -> Result<(), Failure> {
+        let Some(oracle) = (self.oracle)(self.drive.probe()) else { return Ok(()) };
+        let bug = |what: &str, text: String| {
+            Failure::Run(format!("{what}: {text}\n  remedy: this is a bug in nandlab; please report it with the spec and the seed"))
+        };
+        oracle.verdict().map_err(|text| bug("the oracle found a wrong read", text))?;
+        self.drive.audit().map_err(|text| bug("the audit failed", text))
+    }
+
+    fn now(&self) -> u64 {
+        self.drive.now()
+    }
+
+    fn page_operations(&self) -> u64 {
+        self.drive.stats().page_operations()
+    }
+
+    fn finish(&mut self, facts: &RunFacts) -> Left {
+        self.drive.finish_stats();
+        let (drive, stats) = (&self.drive, self.drive.stats());
+        let mut summary = summary(drive, facts);
+        if let Some(pts) = &self.pts {
+            summary["precondition"] = serde_json::json!({ "waf_by_round": pts.waf, "steady": pts.is_steady });
+        }
+        if let Some(oracle) = (self.oracle)(drive.probe()) {
+            summary["verified"] = serde_json::json!({ "page_reads_checked": oracle.checked });
+        }
+        let geometry = drive.geometry();
+        let mut tables = vec![
+            stats.series.table(geometry.dies, geometry.pages_per_block),
+            stats.dies.table(geometry.dies_per_channel),
+            Table::latency(stats),
+            Table::blocks(geometry, drive.array()),
+        ];
+        if let Some(columns) = &self.requests {
+            let names = ["arrival_ns", "completed_ns", "op", "offset", "length"];
+            let column = |(name, values): (&str, &Vec<u64>)| Column::new(name, Values::U64(values.clone()));
+            let columns = names.into_iter().zip(columns).map(column).collect();
+            tables.push(Table { name: "requests", columns });
+        }
+        let pretty = |value: &serde_json::Value| {
+            serde_json::to_string_pretty(value).expect("a JSON value prints") + "\n"
+        };
+        let sim = serde_json::json!({ "page_operations": stats.page_operations(), "requests": summary["requests"] });
+        Left {
+            summary: pretty(&summary),
+            smart: pretty(&smart(drive)),
+            sim: pretty(&sim),
+            tables,
+            timeline: (self.timeline)(drive.probe()).map(Timeline::to_json),
+        }
+    }
+}

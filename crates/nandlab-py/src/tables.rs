@@ -1,0 +1,23 @@
+//! Tables as raw column bytes, which numpy and polars take as they are.
+
+use nandlab::stats::{Table, Values};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+
+/// `{table: {column: (dtype, bytes)}}`.
+pub(crate) fn to_python<'py>(py: Python<'py>, tables: &[Table]) -> PyResult<Bound<'py, PyDict>> {
+    let out = PyDict::new(py);
+    for table in tables {
+        let columns = PyDict::new(py);
+        for column in &table.columns {
+            let (dtype, bytes) = match &column.values {
+                Values::U64(values) => ("<u8", values.iter().flat_map(|v| v.to_le_bytes()).collect()),
+                Values::F64(values) => ("<f8", values.iter().flat_map(|v| v.to_le_bytes()).collect()),
+                Values::Text(values) => ("str", values.join("\n").into_bytes()),
+            };
+            columns.set_item(&column.name, (dtype, PyBytes::new(py, &Vec::<u8>::as_slice(&bytes))))?;
+        }
+        out.set_item(table.name, columns)?;
+    }
+    Ok(out)
+}

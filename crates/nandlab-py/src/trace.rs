@@ -1,0 +1,144 @@
+//! Traces: what is in them, and one format into another.
+
+use crate::errors::{TraceError, trace_error};
+use nandlab::spec::{Arrival, Beyond, DeviceChoice, ProfileSpec, Source, TraceSpec, WorkloadSpec};
+use nandlab_trace::ConvertOptions;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
+
+/// Logical capacity that profiles are laid out in when no drive is named: no footprint has to be compressed.
+const AMPLE_BYTES: u64 = 1 << 42;
+
+#[derive(Default)]
+struct Options {
+    format: Option<String>,
+    device: Option<String>,
+    lenient: bool,
+    time_unit_ns: Option<f64>,
+    profile: Option<String>,
+    requests: Option<u64>,
+    logical_bytes: Option<u64>,
+    seed: Option<u64>,
+    drop: bool,
+}
+
+impl Options {
+    /// From a dict of them; `None` counts as absent.
+    fn from_dict(dict: &Bound<'_, PyDict>) -> PyResult<Self> {
+        let mut options = Self::default();
+        for (key, value) in dict {
+            if value.is_none() {
+                continue;
+            }
+            match key.extract::<&str>()? {
+                "format" => options.format = value.extract()?,
+                "device" => options.device = value.extract()?,
+                "lenient" => options.lenient = value.extract()?,
+                "time_unit" => options.time_unit_ns = Some(unit_ns(value.extract()?)?),
+                "profile" => options.profile = value.extract()?,
+                "requests" => options.requests = value.extract()?,
+                "logical_bytes" => options.logical_bytes = value.extract()?,
+                "seed" => options.seed = value.extract()?,
+                "drop" => options.drop = value.extract()?,
+                other => return Err(PyValueError::new_err(format!("there is no option {other:?}"))),
+            }
+        }
+        Ok(options)
+    }
+}
+
+/// A unit of time in nanoseconds.
+fn unit_ns(name: &str) -> PyResult<f64> {
+    match name.trim_start_matches('1') {
+        "ps" => Ok(1e-3),
+        "ns" => Ok(1.0),
+        "us" => Ok(1e3),
+        "ms" => Ok(1e6),
+        "s" => Ok(1e9),
+        _ => Err(TraceError::new_err(format!("{name:?} is not a unit of time\n  remedy: ps, ns, us, ms or s"))),
+    }
+}
+
+fn open(name: &str, options: &Options) -> Result<Box<dyn nandlab_trace::Source>, nandlab_trace::TraceError> {
+    let source = if let Some(profile) = &options.profile {
+        Source::Profile(ProfileSpec { name: profile.clone(), requests: options.requests })
+    } else {
+        Source::Trace(TraceSpec {
+            path: PathBuf::from(name),
+            format: options.format.clone(),
+            device: options.device.as_deref().map(|device| match device {
+                "concatenate" => DeviceChoice::Concatenate,
+                one => DeviceChoice::One(one.to_owned()),
+            }),
+            lenient: options.lenient,
+            time_unit_ns: options.time_unit_ns,
+        })
+    };
+    let workload = WorkloadSpec {
+        requests_max: if options.profile.is_some() { 0 } else { options.requests.unwrap_or(0) },
+        source,
+        arrival: Arrival::Trace { time_scale: 1.0 },
+        beyond: Beyond::Wrap,
+        repeat: 1,
+    };
+    nandlab_trace::open(&workload, options.logical_bytes.unwrap_or(AMPLE_BYTES), options.seed.unwrap_or(1))
+}
+
+#[pyfunction]
+pub(crate) fn trace_stat(py: Python<'_>, path: &str, options: &Bound<'_, PyDict>) -> PyResult<String> {
+    let options = Options::from_dict(options)?;
+    py.detach(|| {
+        let mut source = open(path, &options)?;
+        Ok(nandlab_trace::stat(&mut *source)?.to_json().to_string())
+    })
+    .map_err(|error| trace_error(&error))
+}
+
+/// Writes to `dst` as it goes; the caller renames it when it is whole.
+#[pyfunction]
+pub(crate) fn trace_convert(
+    py: Python<'_>,
+    src: &str,
+    dst: &str,
+    format: &str,
+    options: &Bound<'_, PyDict>,
+) -> PyResult<String> {
+    let options = Options::from_dict(options)?;
+    py.detach(|| {
+        let mut source = open(src, &options).map_err(|error| trace_error(&error))?;
+        let mut out = BufWriter::new(File::create(dst)?);
+        let how = ConvertOptions { drop: options.drop };
+        let done = nandlab_trace::convert(&mut *source, &mut out, format, how).map_err(|error| trace_error(&error))?;
+        out.flush()?;
+        Ok(serde_json::json!({
+            "written": done.written,
+            "trims_dropped": done.trims_dropped,
+            "flushes_dropped": done.flushes_dropped,
+            "misfits_dropped": done.misfits_dropped,
+            "fua_lost": done.fua_lost,
+            "times_rounded": done.times_rounded,
+        })
+        .to_string())
+    })
+}
+
+#[pyfunction]
+pub(crate) fn trace_formats() -> Vec<(&'static str, &'static str)> {
+    nandlab_trace::formats().iter().map(|format| (format.name, format.description)).collect()
+}
+
+#[pyfunction]
+pub(crate) fn profiles(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
+    let rows = nandlab_trace::profiles().iter().map(|profile| {
+        let dict = PyDict::new(py);
+        dict.set_item("name", profile.name)?;
+        dict.set_item("requests", profile.requests)?;
+        Ok(dict)
+    });
+    rows.collect()
+}
+

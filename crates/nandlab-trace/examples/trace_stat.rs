@@ -1,0 +1,43 @@
+//! Statistics of trace files and profiles: `trace_stat FILE|PROFILE...`, as JSON; with `--speed`, only how fast they
+//! are read.
+
+use nandlab::spec::{Arrival, Beyond, DeviceChoice};
+use nandlab::spec::{ProfileSpec, Source, TraceSpec, WorkloadSpec};
+use nandlab_trace::{TraceError, open, profile, stat};
+
+fn main() -> Result<(), TraceError> {
+    let mut speed = false;
+    for argument in std::env::args().skip(1) {
+        if argument == "--speed" {
+            speed = true;
+            continue;
+        }
+        let source = match profile(&argument) {
+            Some(p) => Source::Profile(ProfileSpec { name: p.name.into(), requests: None }),
+            None => Source::Trace(TraceSpec {
+                path: argument.clone().into(),
+                format: None,
+                device: (!speed).then_some(DeviceChoice::Concatenate),
+                lenient: false,
+                time_unit_ns: None,
+            }),
+        };
+        let arrival = Arrival::Trace { time_scale: 1.0 };
+        let workload = WorkloadSpec { source, arrival, beyond: Beyond::Wrap, requests_max: 0, repeat: 1 };
+        let mut source = open(&workload, 1 << 42, 1)?;
+        if speed {
+            #[allow(clippy::disallowed_methods)]
+            let start = std::time::Instant::now();
+            let mut n = 0u64;
+            while let Some(request) = source.next_request() {
+                request?;
+                n += 1;
+            }
+            let seconds = start.elapsed().as_secs_f64();
+            println!("{argument}: {n} requests, {:.2} M/s", n as f64 / seconds / 1e6);
+        } else {
+            println!("{:#}", stat(&mut *source)?.to_json());
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,134 @@
+//! Writing a source in a trace format.
+
+use crate::error::{ErrorKind, TraceError};
+use crate::format::{Target, find, formats};
+use crate::{Source, detect};
+use nandlab::host::{Op, Request};
+use std::io::Write;
+
+/// How to convert.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ConvertOptions {
+    /// Leave out (or round) what the target format cannot say, and count it, instead of refusing.
+    pub drop: bool,
+}
+
+/// What a conversion wrote, and what it had to leave out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Conversion {
+    /// Requests written.
+    pub written: u64,
+    /// TRIMs left out.
+    pub trims_dropped: u64,
+    /// Flushes left out.
+    pub flushes_dropped: u64,
+    /// Requests left out because their address or length does not fit.
+    pub misfits_dropped: u64,
+    /// Requests written without their force-unit-access mark.
+    pub fua_lost: u64,
+    /// Requests whose time was rounded down to the format's resolution.
+    pub times_rounded: u64,
+}
+
+impl Conversion {
+    /// Whether the file says all that the source did.
+    pub fn is_lossless(&self) -> bool {
+        *self == Self { written: self.written, ..Self::default() }
+    }
+}
+
+/// Writes all of `source` to `out` in `format` (a name of [`formats`]).
+///
+/// # Errors
+/// The first error of the source; a format that is not known; without `drop`, the first request that the format
+/// cannot say; an error of `out`.
+pub fn convert(
+    source: &mut dyn Source,
+    out: &mut dyn Write,
+    format: &str,
+    options: ConvertOptions,
+) -> Result<Conversion, TraceError> {
+    let info = find(format).ok_or_else(|| detect::unknown(format))?;
+    let target = info.writer.ok_or_else(|| {
+        let names: Vec<_> = formats().iter().filter(|f| f.writer.is_some()).map(|f| f.name).collect();
+        TraceError::new(
+            ErrorKind::Unsupported,
+            format!("{format} can be read but not written"),
+            format!("write one of {}", names.join(", ")),
+        )
+    })?;
+    let mut done = Conversion::default();
+    let mut buffer = Vec::with_capacity(1 << 16);
+    buffer.extend_from_slice(target.header);
+    let mut number = 0u64;
+    while let Some(request) = source.next_request() {
+        let request = request?;
+        number += 1;
+        match admit(&target, &request, &mut done) {
+            Ok(()) => {
+                done.written += 1;
+                (target.write)(&mut buffer, &request, done.written);
+            }
+            Err(_) if options.drop => {}
+            Err(what) => return Err(cannot(format, number, what)),
+        }
+        if !options.drop {
+            if done.fua_lost > 0 {
+                return Err(cannot(format, number, "force unit access"));
+            }
+            if done.times_rounded > 0 {
+                return Err(cannot(format, number, "a time this fine"));
+            }
+        }
+        if buffer.len() >= 1 << 16 {
+            flush(out, &mut buffer)?;
+        }
+    }
+    flush(out, &mut buffer)?;
+    out.flush().map_err(|e| write_error(&e))?;
+    Ok(done)
+}
+
+/// Counts what is lost of `request`; an error if all of it is.
+fn admit(target: &Target, request: &Request, done: &mut Conversion) -> Result<(), &'static str> {
+    if request.op == Op::Trim && !target.trim {
+        done.trims_dropped += 1;
+        return Err("TRIM");
+    }
+    if request.op == Op::Flush && !target.flush {
+        done.flushes_dropped += 1;
+        return Err("a flush");
+    }
+    let fits = request.offset.is_multiple_of(target.offset_unit)
+        && request.len.is_multiple_of(target.len_unit)
+        && request.len <= target.len_max;
+    if !fits {
+        done.misfits_dropped += 1;
+        return Err("an address or length that is no multiple of its unit, or beyond its range");
+    }
+    done.fua_lost += u64::from(request.fua && !target.fua);
+    done.times_rounded += u64::from(!request.arrival.is_multiple_of(target.resolution_ns));
+    Ok(())
+}
+
+fn cannot(format: &str, number: u64, what: &str) -> TraceError {
+    TraceError::new(
+        ErrorKind::Unsupported,
+        format!("request {number}: {format} cannot say {what}"),
+        "choose another format (blkparse says most), or let such things be dropped and counted",
+    )
+}
+
+fn flush(out: &mut dyn Write, buffer: &mut Vec<u8>) -> Result<(), TraceError> {
+    out.write_all(buffer).map_err(|e| write_error(&e))?;
+    buffer.clear();
+    Ok(())
+}
+
+fn write_error(e: &std::io::Error) -> TraceError {
+    TraceError::new(
+        ErrorKind::Io,
+        format!("the converted trace cannot be written: {e}"),
+        "check the space left",
+    )
+}

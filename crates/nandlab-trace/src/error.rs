@@ -1,0 +1,169 @@
+//! What can be wrong with a workload source, as a text that fits on one screen and as fields.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// The class of a [`TraceError`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// The file cannot be opened or read, or its compressed stream is damaged or cut short.
+    Io,
+    /// A field of a record is missing or cannot be understood.
+    Malformed,
+    /// A record is earlier than its predecessor (by more than the format allows).
+    Order,
+    /// The file holds several devices and none was chosen, or the chosen one is not in it.
+    Device,
+    /// The format is unknown, or the content fits none or several.
+    Format,
+    /// The source holds no request.
+    Empty,
+    /// A setting (profile name, size table, span) is impossible.
+    Setting,
+    /// The target format cannot say what the source holds.
+    Unsupported,
+}
+
+/// Where in the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Position {
+    /// Line of a text format, from 1.
+    Line(u64),
+    /// Record of a binary format.
+    Record {
+        /// Number of the record, from 1.
+        number: u64,
+        /// Its first byte in the decompressed stream.
+        offset: u64,
+    },
+}
+
+/// An error that names the file, the place, the field, what is wrong and what to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TraceError(Box<Inner>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Inner {
+    kind: ErrorKind,
+    file: Option<PathBuf>,
+    position: Option<Position>,
+    field: Option<&'static str>,
+    message: String,
+    remedy: String,
+}
+
+impl TraceError {
+    pub(crate) fn new(kind: ErrorKind, message: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self(Box::new(Inner {
+            kind,
+            file: None,
+            position: None,
+            field: None,
+            message: message.into(),
+            remedy: remedy.into(),
+        }))
+    }
+
+    pub(crate) fn in_file(mut self, file: &Path) -> Self {
+        self.0.file.get_or_insert_with(|| file.to_path_buf());
+        self
+    }
+
+    pub(crate) fn at(mut self, position: Position) -> Self {
+        self.0.position.get_or_insert(position);
+        self
+    }
+
+    pub(crate) fn field_name(mut self, field: &'static str) -> Self {
+        self.0.field = Some(field);
+        self
+    }
+
+    /// The class of the error.
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// The file it is about.
+    pub fn file(&self) -> Option<&Path> {
+        self.0.file.as_deref()
+    }
+
+    /// The place in the file.
+    pub fn position(&self) -> Option<Position> {
+        self.0.position
+    }
+
+    /// The line, from 1, of a text format.
+    pub fn line(&self) -> Option<u64> {
+        match self.0.position {
+            Some(Position::Line(line)) => Some(line),
+            _ => None,
+        }
+    }
+
+    /// The column's name.
+    pub fn field(&self) -> Option<&'static str> {
+        self.0.field
+    }
+
+    /// What is wrong.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// What would mend it.
+    pub fn remedy(&self) -> &str {
+        &self.0.remedy
+    }
+}
+
+impl fmt::Display for TraceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(file) = &self.0.file {
+            write!(f, "{}", file.display())?;
+            match self.0.position {
+                Some(Position::Line(line)) => write!(f, ":{line}: ")?,
+                Some(Position::Record { number, offset }) => {
+                    write!(f, ": record {number} at byte {offset}: ")?
+                }
+                None => f.write_str(": ")?,
+            }
+        }
+        if let Some(field) = self.0.field {
+            write!(f, "field {field}: ")?;
+        }
+        write!(f, "{}\n  remedy: {}", self.0.message, self.0.remedy)
+    }
+}
+
+impl std::error::Error for TraceError {}
+
+/// A value from the file, quoted for a message: printable, and short.
+pub(crate) fn quoted(bytes: &[u8]) -> String {
+    let shown = &bytes[..bytes.len().min(40)];
+    let dots = if bytes.len() > 40 { "..." } else { "" };
+    format!("\"{}{dots}\"", shown.escape_ascii())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_names_file_line_field_cause_and_remedy() {
+        let error =
+            TraceError::new(ErrorKind::Malformed, "\"abc\" is not a number of bytes", "mend the line")
+                .field_name("Size")
+                .at(Position::Line(17))
+                .in_file(Path::new("hm_0.csv"));
+        assert_eq!(
+            error.to_string(),
+            "hm_0.csv:17: field Size: \"abc\" is not a number of bytes\n  remedy: mend the line"
+        );
+        assert_eq!(
+            (error.line(), error.field(), error.kind()),
+            (Some(17), Some("Size"), ErrorKind::Malformed)
+        );
+    }
+}

@@ -1,0 +1,240 @@
+//! blkparse's default text output.
+//!
+//! Columns: `maj,min cpu seq seconds.nanoseconds pid action RWBS` and then, for requests, `sector + count [process]`
+//! in 512-byte sectors. One request passes through several actions (Q queued, D issued, C completed...), so ONE
+//! action is read: `D`, the device's view; without any D in the file's first 256 KiB, `Q`, the block layer's
+//! arrivals; without those `C`. Every other action is passed over.
+//!
+//! RWBS: a leading `F` asks for a flush first, then one of `R` `W` `D` (discard, `DE` secure) `N` (none), then
+//! modifiers: `F` force unit access, `S` sync, `M` metadata, `A` read-ahead, `B` barrier. So `FN`, `F`, `FF` and `FS`
+//! are flushes, `FWS` is a flush and a write, `WFS` a FUA write, `FWFS` both. Packet commands (`N 0 (00 ..)`) and
+//! other events without data are passed over. Reading ends at the summary (`CPUn (dev):`, `Total (dev):`).
+//!
+//! Source: blkparse(1) of blktrace 1.2.0.
+
+use super::{FormatInfo, Order, Parsed, Raw, Reader, TEXT, Target, head_lines, is_text};
+use crate::error::TraceError;
+use crate::parse::{Words, bad, push_decimal, push_number, sectors, time};
+use nandlab::host::Op;
+use nandlab::units::{SECOND, SECTOR};
+
+pub(super) const INFO: FormatInfo = FormatInfo {
+    name: "blkparse",
+    description: "blkparse default text (blktrace)",
+    units: "maj,min, cpu, sequence, time (s.ns), pid, action, RWBS, sector (512 B) + count, [process]",
+    order: Order::Ascending,
+    sniff: |head| {
+        is_text(head)
+            && head_lines(head).find_map(|line| Words(line).optional()).is_some_and(|word| {
+                word.splitn(2, |&b| b == b',')
+                    .filter(|n| !n.is_empty() && n.iter().all(u8::is_ascii_digit))
+                    .count()
+                    == 2
+            })
+    },
+    reader: |head, _| Ok(Box::new(Blkparse { action: action_of(head) })),
+    writer: Some(Target {
+        trim: true,
+        flush: true,
+        fua: true,
+        offset_unit: SECTOR,
+        len_unit: SECTOR,
+        write: |out, request, number| {
+            out.extend_from_slice(b"  8,0    0 ");
+            push_number(out, number);
+            out.push(b' ');
+            push_decimal(out, request.arrival, 9);
+            out.extend_from_slice(match (request.op, request.fua) {
+                (Op::Read, false) => b" 1  D   R ",
+                (Op::Read, true) => b" 1  D  RF ",
+                (Op::Write, false) => b" 1  D   W ",
+                (Op::Write, true) => b" 1  D  WF ",
+                (Op::Trim, _) => b" 1  D   D ",
+                (Op::Flush, _) => b" 1  D  FN ",
+            });
+            if request.op != Op::Flush {
+                push_number(out, request.offset / SECTOR);
+                out.extend_from_slice(b" + ");
+                push_number(out, request.len / SECTOR);
+                out.push(b' ');
+            }
+            out.extend_from_slice(b"[nandlab]\n");
+        },
+        ..TEXT
+    }),
+};
+
+struct Blkparse {
+    action: u8,
+}
+
+fn action_of(head: &[u8]) -> u8 {
+    let (mut queued, mut completed) = (false, false);
+    for line in head_lines(head) {
+        let mut words = Words(line);
+        match (0..6).map(|_| words.optional()).last().flatten() {
+            Some(b"D") => return b'D',
+            Some(b"Q") => queued = true,
+            Some(b"C") => completed = true,
+            _ => {}
+        }
+    }
+    match (queued, completed) {
+        (true, _) => b'Q',
+        (false, true) => b'C',
+        (false, false) => b'D',
+    }
+}
+
+/// Flush first, the operation (`None`: no data), force unit access.
+#[inline]
+fn rwbs(value: &[u8]) -> Result<(bool, Option<Op>, bool), TraceError> {
+    let unknown = || bad("RWBS", value, "is not a combination of R W D N and F S M A B E");
+    let (flush, rest) = match value {
+        [b'F', rest @ ..] => (true, rest),
+        rest => (false, rest),
+    };
+    let (op, modifiers) = match rest {
+        [b'R', rest @ ..] => (Some(Op::Read), rest),
+        [b'W', rest @ ..] => (Some(Op::Write), rest),
+        [b'D', rest @ ..] => (Some(Op::Trim), rest),
+        [b'N', rest @ ..] => (None, rest),
+        rest if flush => (None, rest),
+        _ => return Err(unknown()),
+    };
+    let mut fua = false;
+    for &b in modifiers {
+        match b {
+            b'F' => fua = true,
+            b'S' | b'M' | b'A' | b'B' | b'E' => {}
+            _ => return Err(unknown()),
+        }
+    }
+    Ok((flush, op, fua && op == Some(Op::Write)))
+}
+
+impl Reader for Blkparse {
+    #[inline]
+    fn parse<'a>(&mut self, line: &'a [u8], _: u64) -> Result<Parsed<'a>, TraceError> {
+        let mut words = Words(line);
+        let Some(device) = words.optional() else { return Ok(Parsed::Nothing) };
+        if device.starts_with(b"CPU") || device == b"Total" || device == b"Throughput" {
+            return Ok(Parsed::End);
+        }
+        let comma = device.iter().position(|&b| b == b',').unwrap_or(0);
+        if comma == 0 || device.iter().any(|b| !b.is_ascii_digit() && *b != b',') {
+            return Err(bad("device", device, "is not major,minor"));
+        }
+        words.next("cpu")?;
+        words.next("sequence")?;
+        let stamp = words.next("time")?;
+        words.next("pid")?;
+        let action = words.next("action")?;
+        if action != [self.action] {
+            return match action {
+                [b'A'..=b'Z' | b'm'] => Ok(Parsed::Nothing),
+                _ => Err(bad("action", action, "is not an action letter")),
+            };
+        }
+        let time_ns = time("time", stamp, SECOND)?;
+        let (flush_first, op, fua) = rwbs(words.next("RWBS")?)?;
+        let request = |flush_first, op, fua, offset, len| {
+            Ok(Parsed::Request(Raw { time_ns, device, op, fua, flush_first, offset, len }))
+        };
+        let Some(op) = op else {
+            return if flush_first { request(false, Op::Flush, false, 0, 0) } else { Ok(Parsed::Nothing) };
+        };
+        let sector = words.next("sector")?;
+        if flush_first && sector.starts_with(b"[") {
+            // An empty flush may carry the letter of a write, but no sector.
+            return request(false, Op::Flush, false, 0, 0);
+        }
+        let offset = sectors("sector", sector)?;
+        match words.next("+")? {
+            b"+" => {}
+            other => return Err(bad("+", other, "stands where + belongs")),
+        }
+        let count = words.next("count")?;
+        let len = sectors("count", count)?;
+        if flush_first && len == 0 {
+            return request(false, Op::Flush, false, 0, 0);
+        }
+        request(flush_first, op, fua, offset, len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{error, parse};
+    use super::*;
+
+    #[test]
+    fn write_of_the_manual_is_understood() {
+        let line = b"  8,33  11       14     0.312455739  5026  D  WS 178688 + 512 [fio]";
+        let raw = parse("blkparse", line).unwrap().unwrap();
+        assert_eq!((raw.op, raw.offset, raw.len), (Op::Write, 178_688 * 512, 512 * 512));
+        assert_eq!((raw.time_ns, raw.device, raw.fua), (312_455_739, &b"8,33"[..], false));
+    }
+
+    #[test]
+    fn packet_command_is_passed_over() {
+        let line = b"  8,33   4        1     0.000000000  3922  D   N 0 (00 ..) [kworker/u65:0]";
+        assert_eq!(parse("blkparse", line).unwrap(), None);
+    }
+
+    #[test]
+    fn rwbs_letters_mean_what_the_manual_says() {
+        let flush = (true, None, false);
+        for (text, meaning) in [
+            ("R", (false, Some(Op::Read), false)),
+            ("RAM", (false, Some(Op::Read), false)),
+            ("WSM", (false, Some(Op::Write), false)),
+            ("WFS", (false, Some(Op::Write), true)),
+            ("FWS", (true, Some(Op::Write), false)),
+            ("FWFS", (true, Some(Op::Write), true)),
+            ("DS", (false, Some(Op::Trim), false)),
+            ("DE", (false, Some(Op::Trim), false)),
+            ("FN", flush),
+            ("F", flush),
+            ("FF", flush),
+            ("FS", flush),
+            ("N", (false, None, false)),
+        ] {
+            assert_eq!(rwbs(text.as_bytes()).unwrap(), meaning, "{text}");
+        }
+        assert!(rwbs(b"X").is_err() && rwbs(b"WZ").is_err());
+    }
+
+    #[test]
+    fn flush_without_a_sector_and_with_an_empty_one_are_flushes() {
+        for line in ["7,0 1 1 6.9 2 D FN [k]", "7,0 1 1 6.9 2 D FWS [k]", "7,0 1 1 6.9 2 D FWS 0 + 0 [k]"] {
+            let raw = parse("blkparse", line.as_bytes()).unwrap().unwrap();
+            assert_eq!((raw.op, raw.len, raw.flush_first), (Op::Flush, 0, false), "{line}");
+        }
+    }
+
+    #[test]
+    fn action_is_d_then_q_then_c() {
+        let q = &b"8,0 0 1 0.0 1 Q R 8 + 8 [x]\n"[..];
+        let c = &b"8,0 0 1 0.0 1 C R 8 + 8 [0]\n"[..];
+        let d = &b"8,0 0 1 0.0 1 D R 8 + 8 [x]\n"[..];
+        assert_eq!(action_of(&[q, d, c].concat()), b'D');
+        assert_eq!(action_of(&[c, q].concat()), b'Q');
+        assert_eq!(action_of(c), b'C');
+    }
+
+    #[test]
+    fn each_field_is_checked() {
+        for (line, field) in [
+            ("nonsense", "device"),
+            ("8,0 0 1 x 1 D R 8 + 8 [x]", "time"),
+            ("8,0 0 1 0.5 1 D R 8 - 8 [x]", "+"),
+            ("8,0 0 1 0.5 1 D R a + 8 [x]", "sector"),
+            ("8,0 0 1 0.5 1 D R 8 +", "count"),
+            ("8,0 0 1 0.5 1 D Q 8 + 8", "RWBS"),
+            ("8,0 0 1 0.5 1 ?? R 8 + 8", "action"),
+        ] {
+            assert_eq!(error("blkparse", line.as_bytes()).0, field, "{line}");
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! fio I/O logs, versions 2 and 3.
+//!
+//! Line 1 is `fio version N iolog`. Version 2: `file action [offset length]`; version 3 (since fio 3.31):
+//! `time file action [offset length]`. Offset and length are bytes. `add`, `open` and `close` are no requests; `sync`
+//! and `datasync` are flushes, `trim` is a TRIM. The file is the device.
+//!
+//! Time: version 3's is microseconds since the start of the run. Version 2 has none but `wait` lines, whose
+//! number (in the place of the offset) is read as the manual words it: microseconds since the previous wait. So the
+//! requests between two waits all arrive at once, and without waits all arrive at 0. (fio's own player compares it
+//! with milliseconds since the start; the manual is followed here.)
+//!
+//! Source: fio(1) of fio 3.33.
+
+use super::{FormatInfo, Order, Parsed, Raw, Reader, TEXT, Target, is_text};
+use crate::error::TraceError;
+use crate::parse::{Words, bad, integer, push_number, ticks};
+use nandlab::host::Op;
+use nandlab::units::{Time, US};
+
+pub(super) const INFO: FormatInfo = FormatInfo {
+    name: "fio-iolog",
+    description: "fio I/O log, versions 2 and 3 (written: 3)",
+    units: "[v3: time (us)], file, action, offset (B), length (B)",
+    order: Order::Ascending,
+    sniff: |head| is_text(head) && head.starts_with(b"fio version "),
+    reader: |_, _| Ok(Box::new(FioIolog { timed: true, now_ns: 0 })),
+    writer: Some(Target {
+        trim: true,
+        flush: true,
+        resolution_ns: US,
+        header: b"fio version 3 iolog\n0 nandlab add\n0 nandlab open\n",
+        write: |out, request, _| {
+            push_number(out, request.arrival / US);
+            out.extend_from_slice(match request.op {
+                Op::Read => b" nandlab read ",
+                Op::Write => b" nandlab write ",
+                Op::Trim => b" nandlab trim ",
+                Op::Flush => b" nandlab sync 0 0\n",
+            });
+            if request.op != Op::Flush {
+                push_number(out, request.offset);
+                out.push(b' ');
+                push_number(out, request.len);
+                out.push(b'\n');
+            }
+        },
+        ..TEXT
+    }),
+};
+
+struct FioIolog {
+    /// Version 3.
+    timed: bool,
+    /// Version 2: the sum of the waits.
+    now_ns: Time,
+}
+
+impl Reader for FioIolog {
+    #[inline]
+    fn parse<'a>(&mut self, line: &'a [u8], number: u64) -> Result<Parsed<'a>, TraceError> {
+        if number == 1 {
+            self.timed = match line {
+                b"fio version 3 iolog" => true,
+                b"fio version 2 iolog" => false,
+                _ => {
+                    return Err(bad(
+                        "version",
+                        line,
+                        "is neither fio version 2 iolog nor fio version 3 iolog",
+                    ));
+                }
+            };
+            return Ok(Parsed::Nothing);
+        }
+        let mut words = Words(line);
+        let mut first = words.optional();
+        let Some(word) = first else { return Ok(Parsed::Nothing) };
+        let mut time_ns = self.now_ns;
+        if self.timed {
+            time_ns = ticks("time", word, US)?;
+            first = words.optional();
+        }
+        let device = match first {
+            Some(name) => name,
+            None => words.next("file")?,
+        };
+        let action = words.next("action")?;
+        let op = match action {
+            b"read" => Op::Read,
+            b"write" => Op::Write,
+            b"trim" => Op::Trim,
+            b"sync" | b"datasync" => Op::Flush,
+            b"add" | b"open" | b"close" => return Ok(Parsed::Nothing),
+            b"wait" if !self.timed => {
+                let wait_ns = ticks("offset", words.next("offset")?, US)?;
+                let late = || bad("offset", action, "goes beyond the range of 64-bit nanoseconds");
+                self.now_ns = self.now_ns.checked_add(wait_ns).ok_or_else(late)?;
+                return Ok(Parsed::Nothing);
+            }
+            other => return Err(bad("action", other, "is not an action of this version")),
+        };
+        let (mut offset, mut len) = (0, 0);
+        if op != Op::Flush {
+            offset = integer("offset", words.next("offset")?, "a byte address")?;
+            len = integer("length", words.next("length")?, "a number of bytes")?;
+            words.end()?;
+        }
+        Ok(Parsed::Request(Raw { time_ns, device, op, fua: false, flush_first: false, offset, len }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{error, parse};
+    use super::*;
+
+    #[test]
+    fn version_3_counts_microseconds() {
+        let raw = parse("fio-iolog", b"1499 /dev/sda write 12419072 8192").unwrap().unwrap();
+        assert_eq!((raw.op, raw.time_ns, raw.offset, raw.len), (Op::Write, 1_499_000, 12_419_072, 8192));
+        assert_eq!(raw.device, b"/dev/sda");
+        assert_eq!(parse("fio-iolog", b"19 /dev/sda add").unwrap(), None);
+        assert_eq!(parse("fio-iolog", b"19 /dev/sda datasync 0 0").unwrap().unwrap().op, Op::Flush);
+        assert_eq!(parse("fio-iolog", b"19 /dev/sda trim 0 512").unwrap().unwrap().op, Op::Trim);
+    }
+
+    #[test]
+    fn version_2_adds_up_its_waits() {
+        let mut reader = (INFO.reader)(b"", &super::super::ReaderOptions::default()).unwrap();
+        let mut times = Vec::new();
+        let lines = [
+            "fio version 2 iolog",
+            "/dev/sda open",
+            "/dev/sda write 12419072 8192",
+            "/dev/sda wait 150 0",
+            "/dev/sda read 0 512",
+            "/dev/sda wait 200 0",
+            "/dev/sda sync",
+        ];
+        for (line, number) in lines.iter().zip(1..) {
+            if let Parsed::Request(raw) = reader.parse(line.as_bytes(), number).unwrap() {
+                times.push(raw.time_ns);
+            }
+        }
+        assert_eq!(times, [0, 150_000, 350_000]);
+    }
+
+    #[test]
+    fn each_field_is_checked() {
+        for (line, field) in [
+            ("x /dev/sda write 1 2", "time"),
+            ("1 /dev/sda", "action"),
+            ("1 /dev/sda erase 1 2", "action"),
+            ("1 /dev/sda wait 1 2", "action"),
+            ("1 /dev/sda write 1", "length"),
+            ("1", "file"),
+        ] {
+            assert_eq!(error("fio-iolog", line.as_bytes()).0, field, "{line}");
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! MQSim ascii traces.
+//!
+//! Columns: `time device sector sectors op`, separated by blanks; sectors are 512 B, 1 is a READ, 0 a write. The
+//! unit of time is not in the file but in MQSim's workload XML (`Time_Unit`): nanoseconds here unless
+//! `workload.time_unit_ns` says otherwise (0.001 for picoseconds, 1000 for microseconds).
+//!
+//! Source: MQSim's README.
+
+use super::ssdsim::{FIVE_COLUMNS, five_columns};
+use super::{FormatInfo, Order, Parsed, Reader, ReaderOptions, disksim, is_text, plain};
+use crate::error::{ErrorKind, TraceError};
+use crate::parse::{bad, ticks};
+
+pub(super) const INFO: FormatInfo = FormatInfo {
+    name: "mqsim",
+    description: "MQSim ascii",
+    units: "time (ns, or time_unit_ns), device, sector (512 B), sectors, op (1 = read, 0 = write)",
+    order: Order::Ascending,
+    sniff: |head| is_text(head) && !disksim::is_likely(head),
+    reader: |_, options| Ok(Box::new(Mqsim { unit: Unit::new(options)? })),
+    writer: Some(FIVE_COLUMNS),
+};
+
+struct Mqsim {
+    unit: Unit,
+}
+
+/// Nanoseconds of a tick, as a fraction so that picoseconds stay exact.
+#[derive(Clone, Copy)]
+struct Unit {
+    ns: u64,
+    per: u64,
+}
+
+impl Unit {
+    fn new(options: &ReaderOptions) -> Result<Self, TraceError> {
+        let Some(unit) = options.time_unit_ns else { return Ok(Self { ns: 1, per: 1 }) };
+        if unit >= 1.0 && unit <= 1e12 && libm::floor(unit) == unit {
+            return Ok(Self { ns: unit as u64, per: 1 });
+        }
+        let per = libm::round(1.0 / unit);
+        if unit > 0.0 && unit < 1.0 && per <= 1e9 && libm::fabs(per * unit - 1.0) < 1e-9 {
+            return Ok(Self { ns: 1, per: per as u64 });
+        }
+        Err(TraceError::new(
+            ErrorKind::Setting,
+            format!("workload.time_unit_ns = {unit} is neither a whole number of ns nor a whole part of one"),
+            "use 0.001 (ps), 1 (ns) or 1000 (us)",
+        ))
+    }
+}
+
+impl Reader for Mqsim {
+    #[inline]
+    fn parse<'a>(&mut self, line: &'a [u8], _: u64) -> Result<Parsed<'a>, TraceError> {
+        let Some(c) = five_columns(line)? else { return Ok(Parsed::Nothing) };
+        let n = ticks("time", c.time, 1)?;
+        let time_ns = match self.unit {
+            Unit { ns: 1, per: 1 } => n,
+            Unit { ns, per: 1 } => n
+                .checked_mul(ns)
+                .ok_or_else(|| bad("time", c.time, "is beyond the range of 64-bit nanoseconds"))?,
+            Unit { per, .. } => n / per,
+        };
+        Ok(plain(time_ns, c.device, c.read, c.offset, c.len))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::parse;
+    use super::*;
+    use nandlab::host::Op;
+
+    #[test]
+    fn line_of_the_readme_is_a_read() {
+        let raw = parse("mqsim", b"11413000 0 657728 16 1").unwrap().unwrap();
+        assert_eq!((raw.op, raw.time_ns, raw.offset, raw.len), (Op::Read, 11_413_000, 657_728 * 512, 8192));
+    }
+
+    #[test]
+    fn unit_of_time_is_a_setting() {
+        for (unit, expected) in [(0.001, 11_413), (1.0, 11_413_000), (1000.0, 11_413_000_000)] {
+            let options = ReaderOptions { time_unit_ns: Some(unit) };
+            let mut reader = (INFO.reader)(b"", &options).unwrap();
+            let Parsed::Request(raw) = reader.parse(b"11413000 0 1 1 1", 1).unwrap() else { panic!() };
+            assert_eq!(raw.time_ns, expected);
+        }
+        for unit in [0.0, -1.0, 1.5, f64::NAN, f64::INFINITY] {
+            assert!((INFO.reader)(b"", &ReaderOptions { time_unit_ns: Some(unit) }).is_err());
+        }
+    }
+}

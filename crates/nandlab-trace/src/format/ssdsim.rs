@@ -1,0 +1,105 @@
+//! SSDsim ascii traces.
+//!
+//! Columns: `time device sector sectors op`, separated by blanks. Time is integer nanoseconds, sectors are 512 B,
+//! and 1 is a READ, 0 a write. Not detected by content: with nanoseconds an MQSim trace has the same columns and the
+//! same meaning, so detection says `mqsim` for both.
+//!
+//! Source: SSDsim's README.
+
+use super::{FormatInfo, Order, Parsed, Reader, TEXT, Target, plain};
+use crate::error::TraceError;
+use crate::parse::{Words, bad, push_number, sectors, ticks};
+use nandlab::host::{Op, Request};
+use nandlab::units::SECTOR;
+
+pub(super) const INFO: FormatInfo = FormatInfo {
+    name: "ssdsim",
+    description: "SSDsim ascii",
+    units: "time (ns), device, sector (512 B), sectors, op (1 = read, 0 = write)",
+    order: Order::Ascending,
+    sniff: |_| false,
+    reader: |_, _| Ok(Box::new(Ssdsim)),
+    writer: Some(FIVE_COLUMNS),
+};
+
+/// The written form, which MQSim shares.
+pub(super) const FIVE_COLUMNS: Target =
+    Target { offset_unit: SECTOR, len_unit: SECTOR, write: write_line, ..TEXT };
+
+fn write_line(out: &mut Vec<u8>, request: &Request, _: u64) {
+    push_number(out, request.arrival);
+    out.extend_from_slice(b" 0 ");
+    push_number(out, request.offset / SECTOR);
+    out.push(b' ');
+    push_number(out, request.len / SECTOR);
+    out.extend_from_slice(if request.op == Op::Read { b" 1\n" } else { b" 0\n" });
+}
+
+/// The five columns, with the time left as text: MQSim's unit is a setting.
+#[inline]
+pub(super) fn five_columns<'a>(line: &'a [u8]) -> Result<Option<FiveColumns<'a>>, TraceError> {
+    let mut words = Words(line);
+    let Some(time) = words.optional() else { return Ok(None) };
+    let device = words.next("device")?;
+    if device.iter().any(|b| !b.is_ascii_digit()) {
+        return Err(bad("device", device, "is not a device number"));
+    }
+    let offset = sectors("sector", words.next("sector")?)?;
+    let len = sectors("sectors", words.next("sectors")?)?;
+    let read = match words.next("op")? {
+        b"1" => true,
+        b"0" => false,
+        other => return Err(bad("op", other, "is neither 1 (read) nor 0 (write)")),
+    };
+    words.end()?;
+    Ok(Some(FiveColumns { time, device, offset, len, read }))
+}
+
+/// A line of [`five_columns`].
+pub(super) struct FiveColumns<'a> {
+    pub(super) time: &'a [u8],
+    pub(super) device: &'a [u8],
+    pub(super) offset: u64,
+    pub(super) len: u64,
+    pub(super) read: bool,
+}
+
+struct Ssdsim;
+
+impl Reader for Ssdsim {
+    #[inline]
+    fn parse<'a>(&mut self, line: &'a [u8], _: u64) -> Result<Parsed<'a>, TraceError> {
+        let Some(c) = five_columns(line)? else { return Ok(Parsed::Nothing) };
+        Ok(plain(ticks("time", c.time, 1)?, c.device, c.read, c.offset, c.len))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{error, parse};
+    use super::*;
+
+    #[test]
+    fn one_is_a_read() {
+        let raw = parse("ssdsim", b"97900000 0 287641400 128 1").unwrap().unwrap();
+        assert_eq!((raw.op, raw.time_ns), (Op::Read, 97_900_000));
+        assert_eq!((raw.offset, raw.len), (287_641_400 * 512, 128 * 512));
+        assert_eq!(parse("ssdsim", b"97900000 0 1 128 0").unwrap().unwrap().op, Op::Write);
+    }
+
+    #[test]
+    fn each_field_is_checked() {
+        for (line, field) in [
+            ("x 0 1 8 1", "time"),
+            ("1.5 0 1 8 1", "time"),
+            ("1 a 1 8 1", "device"),
+            ("1 0 a 8 1", "sector"),
+            ("1 0 1 -8 1", "sectors"),
+            ("1 0 1 8 2", "op"),
+            ("1 0 1 8", "op"),
+            ("1 0 1 8 1 1", "(end of line)"),
+        ] {
+            assert_eq!(error("ssdsim", line.as_bytes()).0, field, "{line}");
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! VMware vSCSI traces, versions 1 and 2 (binary, little-endian), as the CloudPhysics traces use them.
+//!
+//! Version 1, 32 bytes: u32 serial, len, nSG; u16 cmd, version; u64 lbn, ts. Version 2, 40 bytes: u16 cmd, version;
+//! u32 serial, len, nSG; u64 lbn, ts, rt. The high byte of the version field tells them apart. len is bytes, lbn
+//! 512-byte blocks, ts microseconds. cmd is the SCSI operation code: READ 08 28 88 A8, WRITE 0A 2A 8A AA, SYNCHRONIZE
+//! CACHE 35 91 (a flush). Others (UNMAP's ranges are not in the record) are refused. One file is one disk.
+//! The records are in order of their issue by several CPUs, so they are sorted within a bounded window.
+//!
+//! Source: libCacheSim's reader of the CloudPhysics traces.
+
+use super::{FormatInfo, Order, Parsed, Raw, Reader, TEXT, Target};
+use crate::error::{ErrorKind, TraceError};
+use crate::parse::{MEND, bad};
+use nandlab::host::Op;
+use nandlab::units::{SECTOR, US};
+
+pub(super) const INFO: FormatInfo = FormatInfo {
+    name: "vscsi",
+    description: "VMware vSCSI traces, versions 1 and 2 (binary; written: 1)",
+    units: "serial, len (B), nSG, cmd (SCSI code), version, lbn (512 B), ts (us)",
+    order: Order::Window,
+    sniff: |head| version_of(head).is_some(),
+    reader: |head, _| match version_of(head) {
+        Some(1) => Ok(Box::new(V1)),
+        Some(_) => Ok(Box::new(V2)),
+        None => {
+            Err(bad("version", &head[..head.len().min(16)], "is not the start of a version 1 or 2 record"))
+        }
+    },
+    writer: Some(Target {
+        flush: true,
+        resolution_ns: US,
+        offset_unit: SECTOR,
+        len_unit: SECTOR,
+        len_max: (u32::MAX as u64) / SECTOR * SECTOR,
+        write: |out, request, number| {
+            let cmd: u16 = match request.op {
+                Op::Read => 0x28,
+                Op::Write => 0x2a,
+                Op::Trim | Op::Flush => 0x35,
+            };
+            out.extend_from_slice(&(number as u32).to_le_bytes());
+            out.extend_from_slice(&(request.len as u32).to_le_bytes());
+            out.extend_from_slice(&1u32.to_le_bytes());
+            out.extend_from_slice(&cmd.to_le_bytes());
+            out.extend_from_slice(&0x0100u16.to_le_bytes());
+            out.extend_from_slice(&(request.offset / SECTOR).to_le_bytes());
+            out.extend_from_slice(&(request.arrival / US).to_le_bytes());
+        },
+        ..TEXT
+    }),
+};
+
+/// The version that every whole record of the head (at most 16) agrees on.
+fn version_of(head: &[u8]) -> Option<u8> {
+    let agrees = |size: usize, at: usize, version: u8| {
+        let mut records = head.chunks_exact(size).take(16).peekable();
+        records.peek().is_some() && records.all(|r| r[at + 1] == version && r[at] == 0)
+    };
+    [(32, 14, 1), (40, 2, 2)].into_iter().find(|&(size, at, version)| agrees(size, at, version)).map(|v| v.2)
+}
+
+struct V1;
+struct V2;
+
+fn u16_at(record: &[u8], at: usize) -> u16 {
+    u16::from_le_bytes([record[at], record[at + 1]])
+}
+
+fn u32_at(record: &[u8], at: usize) -> u64 {
+    u64::from(u32::from_le_bytes([record[at], record[at + 1], record[at + 2], record[at + 3]]))
+}
+
+fn u64_at(record: &[u8], at: usize) -> u64 {
+    u32_at(record, at) | u32_at(record, at + 4) << 32
+}
+
+fn request<'a>(
+    cmd: u16,
+    version: u16,
+    len: u64,
+    lbn: u64,
+    ts: u64,
+    expected: u16,
+) -> Result<Parsed<'a>, TraceError> {
+    #[cold]
+    fn wrong(field: &'static str, message: String) -> TraceError {
+        TraceError::new(ErrorKind::Malformed, message, MEND).field_name(field)
+    }
+    if version >> 8 != expected {
+        return Err(wrong("version", format!("{version:#06x} is not version {expected}")));
+    }
+    let op = match cmd {
+        0x08 | 0x28 | 0x88 | 0xa8 => Op::Read,
+        0x0a | 0x2a | 0x8a | 0xaa => Op::Write,
+        0x35 | 0x91 => Op::Flush,
+        _ => {
+            return Err(wrong(
+                "cmd",
+                format!("{cmd:#04x} is not a SCSI read, write or synchronize-cache code"),
+            ));
+        }
+    };
+    let time_ns = ts
+        .checked_mul(US)
+        .ok_or_else(|| wrong("ts", format!("{ts} us is beyond the range of 64-bit nanoseconds")))?;
+    let (mut offset, mut bytes) = (0, 0);
+    if op != Op::Flush {
+        let overflow = || wrong("lbn", format!("{lbn} blocks overflow 64-bit byte addresses"));
+        offset = lbn.checked_mul(SECTOR).ok_or_else(overflow)?;
+        bytes = len;
+    }
+    Ok(Parsed::Request(Raw { time_ns, device: b"", op, fua: false, flush_first: false, offset, len: bytes }))
+}
+
+impl Reader for V1 {
+    fn parse<'a>(&mut self, r: &'a [u8], _: u64) -> Result<Parsed<'a>, TraceError> {
+        if r.len() < 32 {
+            return Err(bad("record", r, "is shorter than 32 bytes"));
+        }
+        request(u16_at(r, 12), u16_at(r, 14), u32_at(r, 4), u64_at(r, 16), u64_at(r, 24), 1)
+    }
+
+    fn record_bytes(&self) -> Option<usize> {
+        Some(32)
+    }
+}
+
+impl Reader for V2 {
+    fn parse<'a>(&mut self, r: &'a [u8], _: u64) -> Result<Parsed<'a>, TraceError> {
+        if r.len() < 40 {
+            return Err(bad("record", r, "is shorter than 40 bytes"));
+        }
+        request(u16_at(r, 0), u16_at(r, 2), u32_at(r, 8), u64_at(r, 16), u64_at(r, 24), 2)
+    }
+
+    fn record_bytes(&self) -> Option<usize> {
+        Some(40)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{error, parse};
+    use super::*;
+
+    fn v1(cmd: u16, len: u32, lbn: u64, ts: u64) -> Vec<u8> {
+        let mut r = Vec::new();
+        for word in [1u32, len, 1] {
+            r.extend_from_slice(&word.to_le_bytes());
+        }
+        r.extend_from_slice(&cmd.to_le_bytes());
+        r.extend_from_slice(&0x0100u16.to_le_bytes());
+        r.extend_from_slice(&lbn.to_le_bytes());
+        r.extend_from_slice(&ts.to_le_bytes());
+        r
+    }
+
+    #[test]
+    fn published_record_is_understood() {
+        let record = v1(42, 512, 42_932_745, 5_633_898_368_802);
+        let raw = parse("vscsi", &record).unwrap().unwrap();
+        assert_eq!((raw.op, raw.offset, raw.len), (Op::Write, 42_932_745 * 512, 512));
+        assert_eq!(raw.time_ns, 5_633_898_368_802_000);
+    }
+
+    #[test]
+    fn version_2_has_its_own_layout() {
+        let mut r = vec![0x88, 0, 0, 2];
+        for word in [1u32, 8192, 1] {
+            r.extend_from_slice(&word.to_le_bytes());
+        }
+        for word in [16u64, 1000, 5] {
+            r.extend_from_slice(&word.to_le_bytes());
+        }
+        let raw = parse("vscsi", &r).unwrap().unwrap();
+        assert_eq!((raw.op, raw.offset, raw.len, raw.time_ns), (Op::Read, 8192, 8192, 1_000_000));
+    }
+
+    #[test]
+    fn each_field_is_checked() {
+        assert_eq!(error("vscsi", &v1(0x12, 512, 0, 0)).0, "cmd");
+        assert_eq!(error("vscsi", &v1(0x2a, 512, u64::MAX, 0)).0, "lbn");
+        assert_eq!(error("vscsi", &v1(0x2a, 512, 0, u64::MAX)).0, "ts");
+        assert_eq!(error("vscsi", &[7; 32]).0, "version");
+    }
+}

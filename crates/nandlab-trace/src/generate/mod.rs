@@ -1,0 +1,13 @@
+//! Workloads made instead of read: synthetic ones, and look-alikes of published traces.
+
+mod profile;
+mod published;
+mod scatter;
+mod synthetic;
+mod zipf;
+
+pub use profile::{ProfileSource, Settings};
+pub use published::{Published, profile, profiles};
+pub use scatter::Scatter;
+pub use synthetic::SyntheticSource;
+pub use zipf::Zipf;

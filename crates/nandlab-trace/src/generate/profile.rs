@@ -1,0 +1,314 @@
+//! Look-alikes of published traces: requests drawn so that their statistics are the published ones.
+//!
+//! A Zipf alone does not give what MSR's system volumes show: a median rewrite interval of about 60 s, from metadata
+//! written by the clock. So writes have four parts, in regions of their own:
+//!
+//! - the hottest page, written at an even pace as often as published;
+//! - periodic pages, each written once every published median interval;
+//! - the rest of the most written 1 % of the written pages, and
+//! - cold pages: all covered once by a cursor that keeps pace with the run, which makes the footprint exact, else
+//!   drawn at random.
+//!
+//! A share of the writes to the latter two repeats one of the last few extents. That share is solved for, so that
+//! half of all rewrites come sooner than the periodic ones' middle: the median then falls among these. Reads cover
+//! the pages that are only read by a cursor too, else go to the hot pages or, Zipf-distributed, anywhere.
+//!
+//! Sizes are geometric in pages around the mean of their operation, held to the published mean by feedback, with
+//! starts and ends off the page boundary where the published bytes fall short of the pages. The rest arrives in
+//! bursts with exponential gaps.
+//!
+//! **Shortened** (`requests` below the published count), the rate, ratios, period and mean sizes hold, while the
+//! footprint and the hottest page's writes shrink in proportion; longer than published, the footprint stays.
+//! **A smaller drive**: addresses are drawn in the space there is, and a footprint above 90 % of it shrinks to that.
+//! **Prefixes**: where statistics cover a trace's first three million requests only, so does the profile.
+
+mod model;
+mod settings;
+
+pub use settings::Settings;
+
+use super::published::{Published, profile, profiles};
+use super::{Scatter, Zipf};
+use crate::Source;
+use crate::error::{ErrorKind, TraceError};
+use model::Model;
+use nandlab::host::{Op, Request};
+use nandlab::rng::Stream;
+use nandlab::spec::ProfileSpec;
+use nandlab::units::Time;
+
+const PAGE: u64 = 4096;
+const SECTORS_PER_PAGE: u64 = 8;
+/// Recent extents that a repeating write chooses from.
+const RECENT: usize = 8;
+/// Periodic requests that go out together.
+const TOGETHER: u64 = 8;
+/// Pages of the largest request.
+const PAGES_MAX: f64 = 64.0;
+
+/// Start (virtual page) and length of an extent.
+type Extent = (u64, u64);
+
+/// The source of a profile.
+pub struct ProfileSource {
+    published: Option<&'static Published>,
+    model: Model,
+    scatter: Scatter,
+    read_zipf: Zipf,
+    read_scatter: Scatter,
+    ops: Stream,
+    sizes: Stream,
+    addresses: Stream,
+    times: Stream,
+    made: u64,
+    hottest: u64,
+    /// Periodic requests made.
+    periodic: u64,
+    reads: Flow,
+    writes: Flow,
+    cold_covered: u64,
+    read_only_covered: u64,
+    recent: [Extent; RECENT],
+    recent_len: usize,
+    recent_next: usize,
+    rest_next_ns: f64,
+    burst_left: u64,
+    last_ns: Time,
+}
+
+/// What one kind of request has had so far, to hold its means.
+#[derive(Default)]
+struct Flow {
+    requests: u64,
+    pages: f64,
+    pages_wanted: f64,
+    bytes: f64,
+    bytes_wanted: f64,
+}
+
+impl ProfileSource {
+    /// The profile that `spec` names, on a drive of `logical_bytes`, with the run's `seed`.
+    ///
+    /// # Errors
+    /// A name that is no profile; a drive below 1 MiB.
+    pub fn open(spec: &ProfileSpec, logical_bytes: u64, seed: u64) -> Result<Self, TraceError> {
+        let Some(published) = profile(&spec.name) else {
+            let names: Vec<_> = profiles().iter().map(|p| p.name).collect();
+            return Err(TraceError::new(
+                ErrorKind::Setting,
+                format!("workload.profile: \"{}\" is no profile", spec.name),
+                format!("choose one of {}", names.join(", ")),
+            ));
+        };
+        let settings = Settings::of(published);
+        let requests = spec.requests.unwrap_or(settings.requests);
+        let mut source = Self::with_settings(&settings, requests, logical_bytes, seed)?;
+        source.published = Some(published);
+        Ok(source)
+    }
+
+    /// `requests` requests after `settings`.
+    ///
+    /// # Errors
+    /// A drive below 1 MiB, or settings that are no numbers.
+    pub fn with_settings(
+        settings: &Settings,
+        requests: u64,
+        logical_bytes: u64,
+        seed: u64,
+    ) -> Result<Self, TraceError> {
+        let model = Model::new(settings, requests, logical_bytes)?;
+        let stream = |name: &str| Stream::new(seed, &format!("workload.profile.{name}"));
+        let mut scattering = stream("scatter");
+        let scatter = Scatter::new(model.chunk_slots, &mut scattering);
+        let mut source = Self {
+            published: None,
+            scatter,
+            read_zipf: Zipf::new(model.pages, 0.9),
+            read_scatter: Scatter::new(model.pages, &mut scattering),
+            ops: stream("op"),
+            sizes: stream("size"),
+            addresses: stream("address"),
+            times: stream("arrival"),
+            made: 0,
+            hottest: 0,
+            periodic: 0,
+            reads: Flow::default(),
+            writes: Flow::default(),
+            cold_covered: 0,
+            read_only_covered: 0,
+            recent: [(0, 0); RECENT],
+            recent_len: 0,
+            recent_next: 0,
+            rest_next_ns: 0.0,
+            burst_left: 0,
+            last_ns: 0,
+            model,
+        };
+        source.draw_rest_time();
+        Ok(source)
+    }
+
+    /// The instant of the next request that is neither the hottest page's nor periodic.
+    fn draw_rest_time(&mut self) {
+        let m = &self.model;
+        let mut exponential = |mean: f64| -mean * libm::log(1.0 - self.times.unit());
+        if self.burst_left == 0 {
+            self.rest_next_ns += exponential(m.burst_pause_ns);
+            self.burst_left = 1 + (exponential(m.burst_requests - 1.0) + 0.5) as u64;
+        } else {
+            self.rest_next_ns += exponential(m.burst_gap_ns);
+        }
+        self.burst_left -= 1;
+    }
+
+    fn hottest_ns(&self) -> f64 {
+        match self.hottest < self.model.hottest_writes {
+            true => (self.hottest as f64 + 0.5) * self.model.duration_ns / self.model.hottest_writes as f64,
+            false => f64::INFINITY,
+        }
+    }
+
+    fn periodic_ns(&self) -> f64 {
+        let m = &self.model;
+        if self.periodic >= m.periodic_requests {
+            return f64::INFINITY;
+        }
+        let (round, group) = (self.periodic / m.periodic_groups, self.periodic % m.periodic_groups);
+        let phase = (group - group % TOGETHER) as f64 / m.periodic_groups as f64;
+        (round as f64 + phase) * m.period_ns
+    }
+
+    /// Pages of the next request of `flow`, whose mean is `mean`.
+    fn pages(flow: &Flow, mean: f64, random: &mut Stream) -> u64 {
+        let held = (mean + (flow.pages_wanted - flow.pages) / 32.0).clamp(1.0, PAGES_MAX);
+        if held <= 1.000_001 {
+            return 1;
+        }
+        let tail = libm::log(1.0 - random.unit()) / libm::log(1.0 - 1.0 / held);
+        1 + libm::floor(tail).min(PAGES_MAX * 2.0) as u64
+    }
+
+    /// At most `n` pages from `start` within `end` and the chunk.
+    fn within(&self, start: u64, n: u64, end: u64) -> Extent {
+        let chunk_end = (start / self.model.chunk_pages + 1) * self.model.chunk_pages;
+        (start, n.min(end - start).min(chunk_end - start).max(1))
+    }
+
+    fn write_extent(&mut self) -> Extent {
+        let m = &self.model;
+        if self.recent_len > 0 && self.addresses.unit() < m.repeat_share {
+            return self.recent[self.addresses.below(self.recent_len as u64) as usize];
+        }
+        let n = Self::pages(&self.writes, m.pages_per_write, &mut self.sizes);
+        let (hot, cold) = (m.hot.clone(), m.cold.clone());
+        let is_hot = !hot.is_empty() && self.addresses.unit() < m.hot_share;
+        let start = if is_hot || cold.is_empty() {
+            let region = if hot.is_empty() { 0..m.read_only.start.max(1) } else { hot.clone() };
+            region.start + self.addresses.below((region.end - region.start).saturating_sub(n - 1).max(1))
+        } else {
+            let pace = (self.writes.requests + 1) as f64 / (0.97 * m.rest_writes as f64);
+            let size = cold.end - cold.start;
+            if self.cold_covered < size && (self.cold_covered as f64) < pace * size as f64 {
+                cold.start + self.cold_covered
+            } else {
+                cold.start + self.addresses.below(size.saturating_sub(n - 1).max(1))
+            }
+        };
+        let end = if is_hot { hot.end } else { cold.end.max(start + 1) };
+        let extent = self.within(start, n, end);
+        if start == cold.start + self.cold_covered && !is_hot {
+            self.cold_covered += extent.1;
+        }
+        self.recent[self.recent_next] = extent;
+        self.recent_next = (self.recent_next + 1) % RECENT;
+        self.recent_len = RECENT.min(self.recent_len + 1);
+        extent
+    }
+
+    fn read_extent(&mut self) -> Extent {
+        let m = &self.model;
+        let n = Self::pages(&self.reads, m.pages_per_read, &mut self.sizes);
+        let size = m.read_only.end - m.read_only.start;
+        let pace = (self.reads.requests + 1) as f64 / (0.97 * m.reads as f64);
+        if self.read_only_covered < size && (self.read_only_covered as f64) < pace * size as f64 {
+            let extent = self.within(m.read_only.start + self.read_only_covered, n, m.read_only.end);
+            self.read_only_covered += extent.1;
+            return extent;
+        }
+        let start = if !m.hot.is_empty() && self.addresses.unit() < 0.3 {
+            self.addresses.below(m.hot.end)
+        } else {
+            self.read_scatter.at(self.read_zipf.next(&mut self.addresses) - 1)
+        };
+        self.within(start, n, m.pages)
+    }
+
+    /// The bytes of an extent: the means' shortfall is cut off its two ends.
+    fn request(&mut self, arrival: Time, op: Op, (start, n): Extent) -> Request {
+        let m = &self.model;
+        let flow = if op == Op::Read { &mut self.reads } else { &mut self.writes };
+        let full = n * SECTORS_PER_PAGE;
+        flow.bytes_wanted += (n * PAGE) as f64 * m.fill;
+        let wanted_sectors = (full as f64 * m.fill) + (flow.bytes_wanted - flow.bytes) / 512.0 / 16.0;
+        let dither = self.sizes.unit() * 2.0;
+        let (cut_max, edge_max) = if n == 1 { (7, 7) } else { (14, 7) };
+        let cut = ((full as f64 - wanted_sectors).max(0.0) * dither).min(f64::from(cut_max)) as u64;
+        let low = cut.saturating_sub(edge_max);
+        let high = cut.min(edge_max);
+        let at_start = if cut == 0 { 0 } else { low + self.sizes.below(high - low + 1) };
+        let len = (full - cut) * 512;
+        flow.bytes += len as f64;
+        let chunk = start / m.chunk_pages;
+        let page = self.scatter.at(chunk) * m.chunk_pages + start % m.chunk_pages;
+        Request { arrival, op, fua: false, offset: page * PAGE + at_start * 512, len }
+    }
+}
+
+impl Source for ProfileSource {
+    fn next_request(&mut self) -> Option<Result<Request, TraceError>> {
+        if self.made == self.model.requests {
+            return None;
+        }
+        self.made += 1;
+        let rest_left =
+            self.model.reads + self.model.rest_writes > self.reads.requests + self.writes.requests;
+        let rest = if rest_left { self.rest_next_ns } else { f64::INFINITY };
+        let (hottest, periodic) = (self.hottest_ns(), self.periodic_ns());
+        let (ns, op, extent);
+        if hottest <= rest && hottest <= periodic {
+            (ns, op, extent) = (hottest, Op::Write, (0, 1));
+            self.hottest += 1;
+        } else if periodic <= rest {
+            let m = &self.model;
+            let start = 1 + self.periodic % m.periodic_groups * m.periodic_pages_each;
+            let end = m.periodic.end.max(start + 1);
+            (ns, op, extent) = (periodic, Op::Write, self.within(start, m.periodic_pages_each, end));
+            self.periodic += 1;
+        } else {
+            ns = rest;
+            let reads_left = self.model.reads - self.reads.requests;
+            let writes_left = self.model.rest_writes - self.writes.requests;
+            let read = self.ops.below(reads_left + writes_left) < reads_left;
+            let mean = if read { self.model.pages_per_read } else { self.model.pages_per_write };
+            op = if read { Op::Read } else { Op::Write };
+            extent = if read { self.read_extent() } else { self.write_extent() };
+            let flow = if read { &mut self.reads } else { &mut self.writes };
+            flow.requests += 1;
+            flow.pages += extent.1 as f64;
+            flow.pages_wanted += mean;
+            self.draw_rest_time();
+        }
+        let arrival = (ns as Time).max(self.last_ns);
+        self.last_ns = arrival;
+        Some(Ok(self.request(arrival, op, extent)))
+    }
+
+    fn progress(&self) -> f64 {
+        if self.model.requests == 0 { 1.0 } else { self.made as f64 / self.model.requests as f64 }
+    }
+
+    fn published(&self) -> Option<&'static Published> {
+        self.published
+    }
+}

@@ -1,0 +1,241 @@
+//! From settings to the numbers that the generator runs on: regions, counts of each part, the share of repeats.
+
+use super::Settings;
+use crate::error::{ErrorKind, TraceError};
+use std::ops::Range;
+
+const PAGE: u64 = 4096;
+/// Pages that stay together when the virtual pages are scattered over the address space: 1 MiB.
+const CHUNK_PAGES: u64 = 256;
+/// At most this share of the address space is footprint.
+const SPACE_SHARE: f64 = 0.9;
+/// Shares of the rewrites that periodic writes may make up; the largest that fits the skew is taken.
+const PERIODIC_SHARES: [f64; 6] = [0.25, 0.2, 0.15, 0.1, 0.06, 0.03];
+
+/// The generator's constants. Regions are ranges of virtual pages; the hottest page is virtual page 0.
+#[derive(Clone, Debug)]
+pub(super) struct Model {
+    pub(super) requests: u64,
+    pub(super) reads: u64,
+    /// Writes that are neither the hottest page's nor periodic.
+    pub(super) rest_writes: u64,
+    pub(super) hottest_writes: u64,
+    pub(super) periodic_requests: u64,
+    pub(super) periodic_groups: u64,
+    pub(super) periodic_pages_each: u64,
+    pub(super) period_ns: f64,
+    pub(super) periodic: Range<u64>,
+    pub(super) hot: Range<u64>,
+    pub(super) cold: Range<u64>,
+    pub(super) read_only: Range<u64>,
+    /// All virtual pages.
+    pub(super) pages: u64,
+    /// Of the rest's writes that do not repeat, those to the hot region.
+    pub(super) hot_share: f64,
+    pub(super) repeat_share: f64,
+    pub(super) pages_per_read: f64,
+    /// Of the rest's writes.
+    pub(super) pages_per_write: f64,
+    /// Bytes / bytes of the pages touched.
+    pub(super) fill: f64,
+    pub(super) chunk_pages: u64,
+    pub(super) chunk_slots: u64,
+    pub(super) duration_ns: f64,
+    pub(super) burst_requests: f64,
+    pub(super) burst_gap_ns: f64,
+    pub(super) burst_pause_ns: f64,
+}
+
+/// How the page writes divide into the parts.
+#[derive(Clone, Copy, Debug, Default)]
+struct Split {
+    hottest: f64,
+    periodic_pages: f64,
+    /// Writes of each periodic page.
+    rounds: f64,
+    hot_pages: f64,
+    hot_writes: f64,
+    repeat_share: f64,
+}
+
+impl Model {
+    pub(super) fn new(s: &Settings, requests: u64, logical_bytes: u64) -> Result<Self, TraceError> {
+        let space = logical_bytes.min(s.address_max_bytes.max(PAGE * CHUNK_PAGES)) / PAGE;
+        let refuse =
+            |message: String, remedy: &str| Err(TraceError::new(ErrorKind::Setting, message, remedy));
+        if space < CHUNK_PAGES {
+            return refuse(
+                format!("a profile needs 1 MiB at least, not {logical_bytes} bytes"),
+                "enlarge the drive",
+            );
+        }
+        let numbers = [
+            s.bytes_mean - 511.0,
+            s.pages_per_read,
+            s.pages_per_write,
+            s.duration_s,
+            s.rewrite_interval_s_median,
+            s.burst_requests_mean,
+            s.burst_gap_us_mean,
+        ];
+        let shares = [s.read_ratio, s.top_1pct_written_share];
+        let sound = numbers.iter().all(|n| n.is_finite() && *n > 0.0)
+            && shares.iter().all(|n| (0.0..=1.0).contains(n));
+        if !sound || s.requests == 0 {
+            return refuse(
+                "a profile's settings need sizes and times above 0, shares up to 1".into(),
+                "mend them",
+            );
+        }
+        let scale = requests as f64 / s.requests as f64;
+        let shrink = scale.min(1.0);
+        let n = requests as f64;
+        let reads = libm::round(n * s.read_ratio).min(n);
+        let writes = n - reads;
+        let page_writes = writes * s.pages_per_write;
+        let references = page_writes + reads * s.pages_per_read;
+        let duration_s = s.duration_s * scale;
+
+        let fit = (SPACE_SHARE * space as f64 / (s.footprint_pages as f64 * shrink)).min(1.0);
+        let written = (s.written_pages as f64 * shrink * fit).min(page_writes * 0.97).max(1.0);
+        let read_only = (s.footprint_pages.saturating_sub(s.written_pages) as f64 * shrink * fit)
+            .min(reads * s.pages_per_read * 0.97);
+
+        let hottest = (s.page_writes_max as f64 * scale).min(writes * 0.3);
+        let split = divide(s, page_writes, written, hottest, duration_s, shrink < 1.0);
+        let each = libm::floor(s.pages_per_write).max(1.0);
+        let periodic_groups = libm::ceil(split.periodic_pages / each);
+        let rounds = libm::floor(split.rounds);
+        let periodic_requests = (periodic_groups * rounds).min(writes - hottest);
+        let rest_writes = libm::floor(writes - hottest - periodic_requests);
+        let rest_pages = page_writes - hottest - split.periodic_pages * rounds;
+
+        let whole = |x: f64| libm::round(x.max(0.0)) as u64;
+        let periodic = 1..1 + whole(split.periodic_pages);
+        let hot = periodic.end..periodic.end + whole(split.hot_pages);
+        let cold = hot.end..hot.end.max(whole(written));
+        let read_only = cold.end..cold.end + whole(read_only);
+        let pages = read_only.end;
+        let mut chunk_pages = CHUNK_PAGES;
+        while chunk_pages > 1 && pages.div_ceil(chunk_pages) > space / chunk_pages {
+            chunk_pages /= 2;
+        }
+
+        let rest_writes_left = whole(writes) - whole(hottest).min(whole(writes));
+        let periodic_requests = whole(periodic_requests).min(rest_writes_left);
+        let rest_writes = whole(rest_writes).min(rest_writes_left - periodic_requests);
+        let hottest_writes = whole(writes) - periodic_requests - rest_writes;
+        let rest_requests = (reads + rest_writes as f64).max(1.0);
+        let duration_ns = duration_s * 1e9;
+        let burst_requests = s.burst_requests_mean.max(1.0);
+        let bursts = (rest_requests / burst_requests).max(1.0);
+        // A burst takes at most half of the time there is for it.
+        let gap_max = duration_ns / rest_requests / 2.0;
+        let burst_gap_ns = (s.burst_gap_us_mean * 1e3).min(gap_max);
+        let burst_pause_ns = (duration_ns - (rest_requests - bursts) * burst_gap_ns) / bursts;
+        Ok(Self {
+            requests,
+            reads: whole(reads),
+            rest_writes,
+            hottest_writes,
+            periodic_requests,
+            periodic_groups: whole(periodic_groups).max(1),
+            periodic_pages_each: each as u64,
+            period_ns: s.rewrite_interval_s_median * 1e9,
+            periodic,
+            hot,
+            cold,
+            read_only,
+            pages,
+            hot_share: (split.hot_writes / rest_pages.max(1.0)).clamp(0.0, 1.0),
+            repeat_share: split.repeat_share,
+            pages_per_read: s.pages_per_read,
+            pages_per_write: (rest_pages / (rest_writes as f64).max(1.0)).max(1.0),
+            fill: (s.bytes_mean * n / (references.max(1.0) * PAGE as f64)).clamp(0.125, 1.0),
+            chunk_pages,
+            chunk_slots: space / chunk_pages,
+            duration_ns,
+            burst_requests,
+            burst_gap_ns,
+            burst_pause_ns,
+        })
+    }
+}
+
+/// Divides the page writes so that skew and median interval come out.
+fn divide(
+    s: &Settings,
+    page_writes: f64,
+    written: f64,
+    hottest: f64,
+    duration_s: f64,
+    shortened: bool,
+) -> Split {
+    let top_pages = libm::ceil(written * 0.01);
+    let top_writes = s.top_1pct_written_share * page_writes;
+    let rewrites = (page_writes - written).max(1.0);
+    let rounds = duration_s / s.rewrite_interval_s_median;
+    let cold_mean = (page_writes - top_writes) / (written - top_pages).max(1.0);
+    let solved = |periodic_pages: f64| {
+        let hot_pages = (top_pages - periodic_pages - 1.0).max(0.0);
+        let hot_writes =
+            if hot_pages < 1.0 { 0.0 } else { (top_writes - hottest - periodic_pages * rounds).max(0.0) };
+        let split = Split { hottest, periodic_pages, rounds, hot_pages, hot_writes, repeat_share: 0.0 };
+        let early = |q: f64| early_share(&split, q, page_writes, written, rewrites, duration_s, s);
+        let (mut low, mut high) = (0.0, repeat_share_max(&split, page_writes, written));
+        let fits = early(low) <= 0.5 + periodic_pages * rounds / rewrites / 3.0;
+        for _ in 0..40 {
+            let middle = (low + high) / 2.0;
+            if early(middle) < 0.5 { low = middle } else { high = middle }
+        }
+        (Split { repeat_share: low, ..split }, fits)
+    };
+    if rounds >= 3.0 {
+        for share in PERIODIC_SHARES {
+            let pages = libm::round(share * rewrites / rounds);
+            // A shortened run has few pages in its top 1 %; its periodic ones may exceed them.
+            let room = if shortened { (top_pages * 0.85).max(written * 0.1) } else { top_pages * 0.85 };
+            let skew_allows = hottest + pages * rounds <= top_writes || shortened;
+            if pages < 1.0 || pages + 1.0 > room || !skew_allows || cold_mean > rounds * 0.8 {
+                continue;
+            }
+            let (split, fits) = solved(pages);
+            if fits {
+                return split;
+            }
+        }
+    }
+    solved(0.0).0
+}
+
+/// The most repeats that leave enough other writes to cover the cold pages.
+fn repeat_share_max(split: &Split, page_writes: f64, written: f64) -> f64 {
+    let rest = (page_writes - split.hottest - split.periodic_pages * split.rounds).max(1.0);
+    let cold_writes = (rest - split.hot_writes).max(1.0);
+    let cold_pages = (written - split.hot_pages - split.periodic_pages - 1.0).max(0.0);
+    (1.0 - 1.1 * cold_pages / cold_writes).clamp(0.0, 0.95)
+}
+
+/// Share of the rewrites that come sooner than the middle of the periodic ones, with a share `q` of repeats.
+fn early_share(
+    split: &Split,
+    q: f64,
+    page_writes: f64,
+    written: f64,
+    rewrites: f64,
+    duration_s: f64,
+    s: &Settings,
+) -> f64 {
+    let periodic = split.periodic_pages * split.rounds;
+    let rest = (page_writes - split.hottest - periodic).max(0.0);
+    let cold_pages = (written - split.hot_pages - split.periodic_pages - 1.0).max(1.0);
+    let hot = split.hot_writes * (1.0 - q);
+    let cold = (rest - split.hot_writes).max(0.0) * (1.0 - q);
+    // Random writes to a page come as a Poisson process.
+    let sooner = |writes: f64, pages: f64| {
+        1.0 - libm::exp(-s.rewrite_interval_s_median * writes / (pages.max(1.0) * duration_s))
+    };
+    let hot_early = hot * sooner(hot, split.hot_pages);
+    let cold_early = (cold - cold_pages).max(0.0) * sooner(cold - cold_pages, cold_pages);
+    (split.hottest + q * rest + hot_early + cold_early + periodic / 2.0) / rewrites
+}

@@ -1,0 +1,321 @@
+//! Opening a file, plain or compressed (by content), and walking its lines or fixed-size records.
+//!
+//! A thread of its own reads and decompresses into a few chunks that go round between it and the parser, so that
+//! the two overlap and memory stays bounded whatever the file's size. Lines are handed out as slices of the chunk;
+//! only a line that crosses a chunk boundary is copied.
+
+use crate::error::{ErrorKind, Position, TraceError};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+/// Bytes of one chunk of decompressed content.
+pub(crate) const CHUNK_BYTES: usize = 1 << 18;
+/// Chunks under way between the two threads.
+const CHUNKS: usize = 4;
+/// A longer line means that the content is not a text trace.
+const LINE_BYTES_MAX: usize = 1 << 20;
+
+type Filled = Result<Vec<u8>, TraceError>;
+
+/// The decompressed content of a file.
+pub(crate) struct Input {
+    path: PathBuf,
+    filled: Receiver<Filled>,
+    spent: SyncSender<Vec<u8>>,
+    chunk: Vec<u8>,
+    /// First byte of the chunk not handed out yet.
+    at: usize,
+    /// The start of a line or record that crosses chunks.
+    carry: Vec<u8>,
+    in_carry: bool,
+    current: std::ops::Range<usize>,
+    number: u64,
+    bytes_before: u64,
+    ended: bool,
+    bytes_read: Arc<AtomicU64>,
+    bytes_total: u64,
+}
+
+/// A file's bytes that are in memory already.
+pub(crate) type Content = Arc<[u8]>;
+
+/// Counts what is read from the file itself, before decompression.
+struct Counted {
+    file: Box<dyn Read + Send>,
+    count: Arc<AtomicU64>,
+}
+
+impl Read for Counted {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let n = self.file.read(buffer)?;
+        self.count.fetch_add(n as u64, Ordering::Relaxed);
+        Ok(n)
+    }
+}
+
+impl Input {
+    /// Opens `path`, or reads `content` in its stead, and waits for the first chunk.
+    pub(crate) fn open(path: &Path, content: Option<&Content>) -> Result<Self, TraceError> {
+        let failed = |e: &io::Error| {
+            TraceError::new(
+                ErrorKind::Io,
+                format!("cannot be opened: {e}"),
+                "check the path of workload.trace",
+            )
+            .in_file(path)
+        };
+        let (file, bytes_total): (Box<dyn Read + Send>, u64) = match content {
+            Some(bytes) => (Box::new(io::Cursor::new(Arc::clone(bytes))), bytes.len() as u64),
+            None => {
+                let file = File::open(path).map_err(|e| failed(&e))?;
+                let meta = file.metadata().map_err(|e| failed(&e))?;
+                if meta.is_dir() {
+                    return Err(
+                        TraceError::new(ErrorKind::Io, "is a folder", "name one trace file").in_file(path)
+                    );
+                }
+                (Box::new(file), meta.len())
+            }
+        };
+        let bytes_read = Arc::new(AtomicU64::new(0));
+        let (to_parser, filled) = sync_channel(CHUNKS);
+        let (spent, to_reader) = sync_channel(CHUNKS);
+        for _ in 0..CHUNKS {
+            spent.send(Vec::with_capacity(CHUNK_BYTES)).expect("the reader's end is still here");
+        }
+        let counted = Counted { file, count: Arc::clone(&bytes_read) };
+        let name = path.to_path_buf();
+        std::thread::Builder::new()
+            .name("nandlab-trace-input".into())
+            .spawn(move || pump(counted, &name, &to_parser, &to_reader))
+            .map_err(|e| failed(&e))?;
+        let mut input = Self {
+            path: path.to_path_buf(),
+            filled,
+            spent,
+            chunk: Vec::new(),
+            at: 0,
+            carry: Vec::new(),
+            in_carry: false,
+            current: 0..0,
+            number: 0,
+            bytes_before: 0,
+            ended: false,
+            bytes_read,
+            bytes_total,
+        };
+        input.refill()?;
+        // A byte order mark is not part of the first field.
+        if input.chunk.starts_with(b"\xef\xbb\xbf") {
+            input.at = 3;
+        }
+        Ok(input)
+    }
+
+    /// The first chunk, for telling the format; valid before the first advance.
+    pub(crate) fn head(&self) -> &[u8] {
+        &self.chunk[self.at..]
+    }
+
+    /// Share of the file consumed, 0 to 1.
+    pub(crate) fn progress(&self) -> f64 {
+        if self.bytes_total == 0 {
+            return 1.0;
+        }
+        (self.bytes_read.load(Ordering::Relaxed) as f64 / self.bytes_total as f64).min(1.0)
+    }
+
+    /// Number of the current line or record, from 1.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// The current line (without its end) or record.
+    #[inline]
+    pub(crate) fn current(&self) -> &[u8] {
+        if self.in_carry { &self.carry } else { &self.chunk[self.current.clone()] }
+    }
+
+    /// Moves to the next line; `false` at the end.
+    #[inline]
+    pub(crate) fn next_line(&mut self) -> Result<bool, TraceError> {
+        if let Some(n) = memchr::memchr(b'\n', &self.chunk[self.at..]) {
+            self.current = self.at..self.at + n;
+            self.at += n + 1;
+            self.in_carry = false;
+            if n > 0 && self.chunk[self.current.end - 1] == b'\r' {
+                self.current.end -= 1;
+            }
+            self.number += 1;
+            return Ok(true);
+        }
+        self.next_line_across()
+    }
+
+    #[cold]
+    fn next_line_across(&mut self) -> Result<bool, TraceError> {
+        self.carry.clear();
+        loop {
+            let rest = &self.chunk[self.at..];
+            let (take, found) = memchr::memchr(b'\n', rest).map_or((rest.len(), false), |n| (n, true));
+            self.carry.extend_from_slice(&rest[..take]);
+            self.at += take + usize::from(found);
+            if self.carry.len() > LINE_BYTES_MAX {
+                return Err(TraceError::new(
+                    ErrorKind::Malformed,
+                    "line longer than 1 MiB: this is not a text trace",
+                    "name the format with workload.format if it is a binary one",
+                )
+                .at(Position::Line(self.number + 1))
+                .in_file(&self.path));
+            }
+            if found || !self.refill()? {
+                if !found && self.carry.is_empty() {
+                    return Ok(false);
+                }
+                if self.carry.last() == Some(&b'\r') {
+                    self.carry.pop();
+                }
+                self.in_carry = true;
+                self.number += 1;
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Moves to the next record of `size` bytes; `false` at the end.
+    pub(crate) fn next_record(&mut self, size: usize) -> Result<bool, TraceError> {
+        if self.chunk.len() - self.at >= size {
+            self.current = self.at..self.at + size;
+            self.at += size;
+            self.in_carry = false;
+            self.number += 1;
+            return Ok(true);
+        }
+        self.carry.clear();
+        loop {
+            let take = (size - self.carry.len()).min(self.chunk.len() - self.at);
+            self.carry.extend_from_slice(&self.chunk[self.at..self.at + take]);
+            self.at += take;
+            if self.carry.len() == size {
+                self.in_carry = true;
+                self.number += 1;
+                return Ok(true);
+            }
+            if !self.refill()? {
+                if self.carry.is_empty() {
+                    return Ok(false);
+                }
+                let offset = self.number * size as u64;
+                return Err(TraceError::new(
+                    ErrorKind::Malformed,
+                    format!("the file ends after {} of the record's {size} bytes", self.carry.len()),
+                    "fetch the file again: it was cut short",
+                )
+                .at(Position::Record { number: self.number + 1, offset })
+                .in_file(&self.path));
+            }
+        }
+    }
+
+    /// Puts the next chunk in place of the used-up one; `false` at the end.
+    fn refill(&mut self) -> Result<bool, TraceError> {
+        if self.ended {
+            return Ok(false);
+        }
+        self.bytes_before += self.chunk.len() as u64;
+        self.at = 0;
+        match self.filled.recv() {
+            Ok(Ok(chunk)) => {
+                let old = std::mem::replace(&mut self.chunk, chunk);
+                if old.capacity() > 0 {
+                    // The reader may have ended already; then nobody needs the chunk.
+                    let _ = self.spent.try_send(old);
+                }
+                Ok(true)
+            }
+            Ok(Err(error)) => {
+                self.chunk.clear();
+                self.ended = true;
+                Err(error)
+            }
+            Err(_) => {
+                self.chunk.clear();
+                self.ended = true;
+                Ok(false)
+            }
+        }
+    }
+}
+
+/// The reader thread: fills chunks until the end, the first error, or until nobody listens.
+fn pump(mut counted: Counted, path: &Path, out: &SyncSender<Filled>, spent: &Receiver<Vec<u8>>) {
+    let mut magic = Vec::with_capacity(6);
+    let mut first = (&mut counted).take(6);
+    if let Err(e) = first.read_to_end(&mut magic) {
+        let _ = out.send(Err(stream_error(path, "file", &e)));
+        return;
+    }
+    let is = |m: &[u8]| magic.starts_with(m);
+    let skippable_zstd = magic.len() >= 4 && magic[0] & 0xf0 == 0x50 && magic[1..4] == [0x2a, 0x4d, 0x18];
+    let (zstd, gzip) = (is(&[0x28, 0xb5, 0x2f, 0xfd]) || skippable_zstd, is(&[0x1f, 0x8b]));
+    let xz = is(&[0xfd, b'7', b'z', b'X', b'Z', 0]);
+    let whole = io::Cursor::new(magic).chain(counted);
+    let (name, mut reader): (_, Box<dyn Read>) = if zstd {
+        match zstd::stream::read::Decoder::new(whole) {
+            Ok(decoder) => ("zstd stream", Box::new(decoder)),
+            Err(e) => {
+                let _ = out.send(Err(stream_error(path, "zstd stream", &e)));
+                return;
+            }
+        }
+    } else if gzip {
+        let buffered = io::BufReader::with_capacity(1 << 16, whole);
+        ("gzip stream", Box::new(flate2::bufread::MultiGzDecoder::new(buffered)))
+    } else if xz {
+        ("xz stream", Box::new(liblzma::read::XzDecoder::new_multi_decoder(whole)))
+    } else {
+        ("file", Box::new(whole))
+    };
+    while let Ok(mut chunk) = spent.recv() {
+        chunk.resize(CHUNK_BYTES, 0);
+        let mut n = 0;
+        let mut failed = None;
+        while n < CHUNK_BYTES {
+            match reader.read(&mut chunk[n..]) {
+                Ok(0) => break,
+                Ok(more) => n += more,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => {
+                    failed = Some(e);
+                    break;
+                }
+            }
+        }
+        chunk.truncate(n);
+        if n > 0 && out.send(Ok(chunk)).is_err() {
+            return;
+        }
+        if let Some(e) = failed {
+            let _ = out.send(Err(stream_error(path, name, &e)));
+            return;
+        }
+        if n < CHUNK_BYTES {
+            return;
+        }
+    }
+}
+
+fn stream_error(path: &Path, what: &str, e: &io::Error) -> TraceError {
+    let message = if e.kind() == io::ErrorKind::UnexpectedEof {
+        format!("the {what} is cut short ({e})")
+    } else {
+        format!("the {what} cannot be read ({e})")
+    };
+    TraceError::new(ErrorKind::Io, message, "fetch the file again, and compare its size with the original's")
+        .in_file(path)
+}

@@ -1,0 +1,106 @@
+//! Block traces and workload generators.
+//!
+//! [`open`] turns the `[workload]` section of a spec into a [`Source`] of requests in order of arrival: a trace file
+//! in one of [`formats`] (plain or compressed, told by content), a look-alike of a published trace ([`profiles`]), or
+//! a synthetic workload. [`stat`] says what is in a source, [`convert`] writes it in another format.
+//!
+//! Reading order: this file, `trace`, `format/mod` and `format/msr`, `input`, `generate/profile`.
+
+mod convert;
+mod detect;
+mod device;
+mod error;
+mod format;
+pub mod generate;
+mod input;
+mod order;
+mod parse;
+mod repeat;
+mod stat;
+mod trace;
+
+pub use convert::{Conversion, ConvertOptions, convert};
+pub use error::{ErrorKind, Position, TraceError};
+pub use format::{FormatInfo, formats};
+pub use generate::{Published, profile, profiles};
+pub use stat::{TraceStat, stat};
+
+use nandlab::host::Request;
+use nandlab::spec::{self, TraceSpec, WorkloadSpec};
+use std::sync::Arc;
+
+/// Requests in order of arrival.
+pub trait Source: Send {
+    /// The next request. Arrival is in nanoseconds since the first request of a trace (whatever the file counts
+    /// from), since the start of the workload for generators. After an error nothing more comes.
+    fn next_request(&mut self) -> Option<Result<Request, TraceError>>;
+
+    /// Malformed records skipped so far under `lenient`.
+    fn skipped(&self) -> u64 {
+        0
+    }
+
+    /// Share of the input consumed, 0 to 1: bytes of the file (compressed), or requests made of those wanted.
+    fn progress(&self) -> f64;
+
+    /// The devices whose requests are given, as far as seen; empty for generators.
+    fn devices(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// The trace format; `None` for generators.
+    fn format(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// The published statistics that a profile stands for.
+    fn published(&self) -> Option<&'static Published> {
+        None
+    }
+}
+
+/// Opens what `[workload]` names, for a drive of `logical_bytes`, with the run's `seed`.
+///
+/// `repeat` plays the source again from its start, each time going on one mean inter-arrival time after the last
+/// request; `requests_max` ends it early.
+///
+/// # Errors
+/// A file that cannot be opened, a format or profile that is not known, an impossible setting. What is wrong further
+/// inside the file comes from [`Source::next_request`].
+pub fn open(workload: &WorkloadSpec, logical_bytes: u64, seed: u64) -> Result<Box<dyn Source>, TraceError> {
+    let first = open_source(&workload.source, logical_bytes, seed)?;
+    if workload.repeat <= 1 && workload.requests_max == 0 {
+        return Ok(first);
+    }
+    let source = workload.source.clone();
+    let reopen = Box::new(move || open_source(&source, logical_bytes, seed));
+    Ok(Box::new(repeat::Repeat::new(first, reopen, workload.repeat.max(1), workload.requests_max)))
+}
+
+/// Opens one trace file.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_trace(trace: &TraceSpec) -> Result<Box<dyn Source>, TraceError> {
+    Ok(Box::new(trace::TraceSource::open(trace, None)?))
+}
+
+/// Reads `content` (compressed or not) as [`open_trace`] reads a file; the spec's path only names it in messages.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_bytes(trace: &TraceSpec, content: impl Into<Arc<[u8]>>) -> Result<Box<dyn Source>, TraceError> {
+    Ok(Box::new(trace::TraceSource::open(trace, Some(&content.into()))?))
+}
+
+fn open_source(source: &spec::Source, logical_bytes: u64, seed: u64) -> Result<Box<dyn Source>, TraceError> {
+    match source {
+        spec::Source::Trace(trace) => open_trace(trace),
+        spec::Source::Profile(profile) => {
+            Ok(Box::new(generate::ProfileSource::open(profile, logical_bytes, seed)?))
+        }
+        spec::Source::Synthetic(synthetic) => {
+            Ok(Box::new(generate::SyntheticSource::open(synthetic, logical_bytes, seed)?))
+        }
+    }
+}

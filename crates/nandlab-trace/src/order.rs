@@ -1,0 +1,81 @@
+//! Records into order of time, for formats that do not keep it.
+
+use nandlab::host::Op;
+use nandlab::units::{SECOND, Time};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+/// Records that the sorting window holds.
+pub(crate) const WINDOW: usize = 1 << 16;
+/// Records of one second that are held to be spread over it.
+pub(crate) const SECOND_MAX: usize = 1 << 22;
+
+/// A record on its way to becoming a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Item {
+    pub(crate) time_ns: Time,
+    /// Line or record; breaks ties.
+    pub(crate) number: u64,
+    pub(crate) op: Op,
+    pub(crate) fua: bool,
+    pub(crate) flush_first: bool,
+    pub(crate) offset: u64,
+    pub(crate) len: u64,
+}
+
+/// A bounded sorter: gives the earliest of the records it holds once it is full.
+#[derive(Default)]
+pub(crate) struct Window(BinaryHeap<Reverse<Item>>);
+
+impl Window {
+    pub(crate) fn is_full(&self) -> bool {
+        self.0.len() >= WINDOW
+    }
+
+    pub(crate) fn push(&mut self, item: Item) {
+        self.0.push(Reverse(item));
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<Item> {
+        self.0.pop().map(|Reverse(item)| item)
+    }
+}
+
+/// The records of one whole second, waiting to be spread over it.
+#[derive(Default)]
+pub(crate) struct SecondSpread {
+    /// Spread already.
+    ready: VecDeque<Item>,
+    /// Of the second being read.
+    gathering: Vec<Item>,
+}
+
+impl SecondSpread {
+    pub(crate) fn pop(&mut self) -> Option<Item> {
+        self.ready.pop_front()
+    }
+
+    /// Takes a record; `false` if its second has more than [`SECOND_MAX`].
+    pub(crate) fn push(&mut self, item: Item) -> bool {
+        if self.gathering.last().is_some_and(|last| last.time_ns != item.time_ns) {
+            self.spread();
+        }
+        self.gathering.push(item);
+        self.gathering.len() <= SECOND_MAX
+    }
+
+    /// Nothing more comes.
+    pub(crate) fn finish(&mut self) {
+        self.spread();
+    }
+
+    fn spread(&mut self) {
+        let n = self.gathering.len() as u64;
+        self.ready.extend(
+            self.gathering
+                .drain(..)
+                .zip(0u64..)
+                .map(|(item, i)| Item { time_ns: item.time_ns.saturating_add(i * SECOND / n), ..item }),
+        );
+    }
+}

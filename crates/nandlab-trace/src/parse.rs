@@ -1,0 +1,311 @@
+//! Numbers and columns out of bytes, without allocation on the way that succeeds.
+
+use crate::error::{ErrorKind, TraceError, quoted};
+use nandlab::units::SECTOR;
+
+/// The remedy of most malformed records.
+pub(crate) const MEND: &str = "mend the record, or skip such records with workload.lenient = true";
+
+#[cold]
+pub(crate) fn bad(field: &'static str, value: &[u8], what: &str) -> TraceError {
+    TraceError::new(ErrorKind::Malformed, format!("{} {what}", quoted(value)), MEND).field_name(field)
+}
+
+#[cold]
+fn missing(field: &'static str) -> TraceError {
+    TraceError::new(ErrorKind::Malformed, "is missing: too few fields", MEND).field_name(field)
+}
+
+/// The columns of a line that are separated by one byte; blanks round a value do not count.
+pub(crate) struct Columns<'a> {
+    rest: Option<&'a [u8]>,
+    separator: u8,
+}
+
+impl<'a> Columns<'a> {
+    pub(crate) fn comma(line: &'a [u8]) -> Self {
+        Self { rest: Some(line), separator: b',' }
+    }
+
+    /// The next column, if there is one.
+    #[inline]
+    pub(crate) fn optional(&mut self) -> Option<&'a [u8]> {
+        let rest = self.rest?;
+        let n = rest.iter().position(|&b| b == self.separator);
+        let (value, rest) = n.map_or((rest, None), |n| (&rest[..n], Some(&rest[n + 1..])));
+        self.rest = rest;
+        Some(trimmed(value))
+    }
+
+    /// The next column, which has to be there.
+    #[inline]
+    pub(crate) fn next(&mut self, field: &'static str) -> Result<&'a [u8], TraceError> {
+        self.optional().ok_or_else(|| missing(field))
+    }
+
+    /// Refuses further columns.
+    pub(crate) fn end(&mut self) -> Result<(), TraceError> {
+        match self.optional() {
+            None => Ok(()),
+            Some(value) => Err(bad("(end of line)", value, "is one column too many")),
+        }
+    }
+}
+
+/// The words of a line that are separated by blanks.
+pub(crate) struct Words<'a>(pub(crate) &'a [u8]);
+
+impl<'a> Words<'a> {
+    /// The next word, if there is one.
+    #[inline]
+    pub(crate) fn optional(&mut self) -> Option<&'a [u8]> {
+        let start = self.0.iter().position(|b| !is_blank(*b))?;
+        let rest = &self.0[start..];
+        let n = rest.iter().position(|b| is_blank(*b)).unwrap_or(rest.len());
+        self.0 = &rest[n..];
+        Some(&rest[..n])
+    }
+
+    /// The next word, which has to be there.
+    #[inline]
+    pub(crate) fn next(&mut self, field: &'static str) -> Result<&'a [u8], TraceError> {
+        self.optional().ok_or_else(|| missing(field))
+    }
+
+    /// Refuses further words.
+    pub(crate) fn end(&mut self) -> Result<(), TraceError> {
+        match self.optional() {
+            None => Ok(()),
+            Some(value) => Err(bad("(end of line)", value, "is one column too many")),
+        }
+    }
+}
+
+#[inline]
+fn is_blank(b: u8) -> bool {
+    b == b' ' || b == b'\t'
+}
+
+/// `value` without the blanks round it.
+#[inline]
+pub(crate) fn trimmed(mut value: &[u8]) -> &[u8] {
+    while let [first, rest @ ..] = value {
+        if !is_blank(*first) {
+            break;
+        }
+        value = rest;
+    }
+    while let [rest @ .., last] = value {
+        if !is_blank(*last) {
+            break;
+        }
+        value = rest;
+    }
+    value
+}
+
+/// Digits only; `None` for anything else and beyond 64 bits.
+#[inline]
+fn digits(value: &[u8]) -> Option<u64> {
+    if value.is_empty() {
+        return None;
+    }
+    let mut n = 0u64;
+    // Up to 19 digits cannot overflow; the usual case needs no check.
+    if value.len() <= 19 {
+        for &b in value {
+            let d = b.wrapping_sub(b'0');
+            if d > 9 {
+                return None;
+            }
+            n = n * 10 + u64::from(d);
+        }
+        return Some(n);
+    }
+    for &b in value {
+        let d = b.wrapping_sub(b'0');
+        if d > 9 {
+            return None;
+        }
+        n = n.checked_mul(10)?.checked_add(u64::from(d))?;
+    }
+    Some(n)
+}
+
+/// An unsigned integer; `what` completes "is not ...".
+#[inline]
+pub(crate) fn integer(field: &'static str, value: &[u8], what: &str) -> Result<u64, TraceError> {
+    digits(value).ok_or_else(|| integer_error(field, value, what))
+}
+
+#[cold]
+fn integer_error(field: &'static str, value: &[u8], what: &str) -> TraceError {
+    let all_digits = |v: &[u8]| !v.is_empty() && v.iter().all(u8::is_ascii_digit);
+    if value.is_empty() {
+        return TraceError::new(ErrorKind::Malformed, format!("is empty, not {what}"), MEND)
+            .field_name(field);
+    }
+    match value {
+        [b'-', rest @ ..] if all_digits(rest) => bad(field, value, "is negative"),
+        _ if all_digits(value) => bad(field, value, "is too large (above 2^64 - 1)"),
+        _ => bad(field, value, &format!("is not {what}")),
+    }
+}
+
+/// A time with or without decimals in units of `unit_ns`, rounded to the nearest nanosecond.
+#[inline]
+pub(crate) fn time(field: &'static str, value: &[u8], unit_ns: u64) -> Result<u64, TraceError> {
+    let error = || time_error(field, value);
+    let dot = value.iter().position(|&b| b == b'.').unwrap_or(value.len());
+    let whole = if dot == 0 && value.len() > 1 { 0 } else { digits(&value[..dot]).ok_or_else(error)? };
+    let mut part = 0;
+    if dot + 1 < value.len() {
+        // Beyond 18 decimals nothing reaches a nanosecond, but they have to be digits all the same.
+        let decimals = &value[dot + 1..];
+        let kept = &decimals[..decimals.len().min(18)];
+        if decimals[kept.len()..].iter().any(|b| !b.is_ascii_digit()) {
+            return Err(error());
+        }
+        let scale = POWERS[kept.len()];
+        let n = digits(kept).ok_or_else(error)?;
+        part = if kept.len() <= 9 && unit_ns <= 1_000_000_000 {
+            (n * unit_ns + scale / 2) / scale
+        } else {
+            ((u128::from(n) * u128::from(unit_ns) + u128::from(scale / 2)) / u128::from(scale)) as u64
+        };
+    }
+    whole.checked_mul(unit_ns).and_then(|ns| ns.checked_add(part)).ok_or_else(|| too_late(field, value))
+}
+
+const POWERS: [u64; 19] = {
+    let mut powers = [1u64; 19];
+    let mut i = 1;
+    while i < 19 {
+        powers[i] = powers[i - 1] * 10;
+        i += 1;
+    }
+    powers
+};
+
+#[cold]
+fn too_late(field: &'static str, value: &[u8]) -> TraceError {
+    bad(field, value, "is beyond the range of 64-bit nanoseconds")
+}
+
+#[cold]
+fn time_error(field: &'static str, value: &[u8]) -> TraceError {
+    if value.first() == Some(&b'-') {
+        return bad(field, value, "is negative");
+    }
+    if value.iter().any(|b| matches!(b, b'e' | b'E')) && value.iter().all(|b| b"0123456789.eE+-".contains(b))
+    {
+        return TraceError::new(
+            ErrorKind::Malformed,
+            format!("{} is in exponent form: a spreadsheet has rounded the times away", quoted(value)),
+            "fetch the original trace; this copy cannot be mended",
+        )
+        .field_name(field);
+    }
+    bad(field, value, "is not a time")
+}
+
+/// An integer count of `unit_ns`.
+#[inline]
+pub(crate) fn ticks(field: &'static str, value: &[u8], unit_ns: u64) -> Result<u64, TraceError> {
+    match digits(value) {
+        Some(n) => n.checked_mul(unit_ns).ok_or_else(|| too_late(field, value)),
+        None => Err(time_error(field, value)),
+    }
+}
+
+/// An address or length in 512-byte sectors, as bytes.
+#[inline]
+pub(crate) fn sectors(field: &'static str, value: &[u8]) -> Result<u64, TraceError> {
+    let n = integer(field, value, "a number of sectors")?;
+    n.checked_mul(SECTOR).ok_or_else(|| bad(field, value, "sectors overflow 64-bit byte addresses"))
+}
+
+/// Unsigned decimal text, without going through the formatting machinery.
+pub(crate) fn push_number(out: &mut Vec<u8>, mut n: u64) {
+    let mut buffer = [0u8; 20];
+    let mut at = buffer.len();
+    loop {
+        at -= 1;
+        buffer[at] = b'0' + (n % 10) as u8;
+        n /= 10;
+        if n == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&buffer[at..]);
+}
+
+/// `ns` in units of 10^`digits` ns, with all decimals.
+pub(crate) fn push_decimal(out: &mut Vec<u8>, ns: u64, digits: usize) {
+    let scale = POWERS[digits];
+    push_number(out, ns / scale);
+    out.push(b'.');
+    let part = ns % scale;
+    for i in (0..digits).rev() {
+        out.push(b'0' + (part / POWERS[i] % 10) as u8);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_keep_every_nanosecond() {
+        assert_eq!(time("t", b"0.312455739", 1_000_000_000).unwrap(), 312_455_739);
+        assert_eq!(time("t", b"1456095145.133076000", 1_000_000_000).unwrap(), 1_456_095_145_133_076_000);
+        assert_eq!(time("t", b"5265.313", 1_000_000).unwrap(), 5_265_313_000);
+        assert_eq!(time("t", b".5", 10).unwrap(), 5);
+        assert_eq!(time("t", b"7", 10).unwrap(), 70);
+        assert_eq!(time("t", b"1.", 10).unwrap(), 10);
+        assert_eq!(time("t", b"0.123456789012345678901", 1_000_000_000).unwrap(), 123_456_789);
+    }
+
+    #[test]
+    fn times_say_what_is_wrong() {
+        for (text, what) in [
+            (&b"-1.5"[..], "negative"),
+            (b"1.28166E+17", "spreadsheet"),
+            (b"abc", "not a time"),
+            (b"", "not a time"),
+            (b".", "not a time"),
+            (b"99999999999999999999", "not a time"),
+            (b"18446744073709551615", "range"),
+        ] {
+            let error = time("t", text, 1_000_000_000).unwrap_err();
+            assert!(error.message().contains(what), "{error}");
+        }
+    }
+
+    #[test]
+    fn integers_say_what_is_wrong() {
+        for (text, what) in [
+            (&b"-1"[..], "negative"),
+            (b"18446744073709551616", "too large"),
+            (b"1x", "not a number"),
+            (b"", "empty"),
+        ] {
+            let error = integer("n", text, "a number").unwrap_err();
+            assert!(error.message().contains(what), "{error}");
+        }
+        assert_eq!(integer("n", b"18446744073709551615", "a number").unwrap(), u64::MAX);
+        assert!(sectors("n", b"18446744073709551615").unwrap_err().message().contains("overflow"));
+    }
+
+    #[test]
+    fn written_numbers_read_back() {
+        for n in [0, 9, 10, 1_234_567_890_123, u64::MAX] {
+            let mut out = Vec::new();
+            push_number(&mut out, n);
+            assert_eq!(out, n.to_string().into_bytes());
+        }
+        let mut out = Vec::new();
+        push_decimal(&mut out, 1_000_000_042, 9);
+        assert_eq!(out, b"1.000000042");
+    }
+}

@@ -1,0 +1,108 @@
+//! `workload.repeat` and `workload.requests_max`.
+
+use crate::generate::Published;
+use crate::{Source, TraceError};
+use nandlab::host::Request;
+use nandlab::units::Time;
+
+type Reopen = Box<dyn FnMut() -> Result<Box<dyn Source>, TraceError> + Send>;
+
+/// A source played several times, or cut short.
+pub(crate) struct Repeat {
+    inner: Box<dyn Source>,
+    reopen: Reopen,
+    rounds: u32,
+    round: u32,
+    requests_max: u64,
+    requests: u64,
+    requests_round: u64,
+    /// Added to the arrivals of this round.
+    base: Time,
+    last: Time,
+    skipped_before: u64,
+    done: bool,
+}
+
+impl Repeat {
+    pub(crate) fn new(inner: Box<dyn Source>, reopen: Reopen, rounds: u32, requests_max: u64) -> Self {
+        Self {
+            inner,
+            reopen,
+            rounds,
+            round: 0,
+            requests_max,
+            requests: 0,
+            requests_round: 0,
+            base: 0,
+            last: 0,
+            skipped_before: 0,
+            done: false,
+        }
+    }
+}
+
+impl Source for Repeat {
+    fn next_request(&mut self) -> Option<Result<Request, TraceError>> {
+        if self.done || (self.requests_max > 0 && self.requests == self.requests_max) {
+            return None;
+        }
+        loop {
+            match self.inner.next_request() {
+                Some(Ok(mut request)) => {
+                    request.arrival = request.arrival.saturating_add(self.base);
+                    self.last = request.arrival;
+                    self.requests += 1;
+                    self.requests_round += 1;
+                    return Some(Ok(request));
+                }
+                Some(Err(error)) => {
+                    self.done = true;
+                    return Some(Err(error));
+                }
+                None => {
+                    // A round without requests would repeat for ever.
+                    if self.round + 1 >= self.rounds || self.requests_round == 0 {
+                        self.done = true;
+                        return None;
+                    }
+                    let gap = (self.last - self.base) / (self.requests_round - 1).max(1);
+                    self.base = self.last.saturating_add(gap);
+                    self.round += 1;
+                    self.requests_round = 0;
+                    self.skipped_before += self.inner.skipped();
+                    match (self.reopen)() {
+                        Ok(source) => self.inner = source,
+                        Err(error) => {
+                            self.done = true;
+                            return Some(Err(error));
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn skipped(&self) -> u64 {
+        self.skipped_before + self.inner.skipped()
+    }
+
+    fn progress(&self) -> f64 {
+        let rounds = (f64::from(self.round) + self.inner.progress()) / f64::from(self.rounds);
+        if self.requests_max == 0 {
+            return rounds;
+        }
+        rounds.max(self.requests as f64 / self.requests_max as f64)
+    }
+
+    fn devices(&self) -> Vec<String> {
+        self.inner.devices()
+    }
+
+    fn format(&self) -> Option<&'static str> {
+        self.inner.format()
+    }
+
+    fn published(&self) -> Option<&'static Published> {
+        self.inner.published()
+    }
+}

@@ -1,0 +1,387 @@
+//! What is in a source: counts, sizes, footprint, rewrites, skew.
+//!
+//! Pages are 4 KiB; a request touches every page that it overlaps, and each touch is a reference. A write reference
+//! to a page written before is a rewrite, and the time between the two its interval. Memory: 24 bytes for each page
+//! touched (and slack of the hash table).
+
+use crate::generate::Published;
+use crate::{Source, TraceError};
+use nandlab::host::Op;
+use nandlab::units::{Time, US};
+use serde_json::{Value, json};
+
+const PAGE: u64 = 4096;
+/// Bounds of the size histogram's bins in bytes; the last bin is open.
+const SIZE_BOUNDS: [u64; 12] =
+    [511, 512, 1 << 11, 1 << 12, 1 << 13, 1 << 14, 1 << 15, 1 << 16, 1 << 17, 1 << 18, 1 << 19, 1 << 20];
+
+/// Requests and bytes of one operation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OpCount {
+    /// Requests.
+    pub requests: u64,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+/// Statistics of a source.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TraceStat {
+    /// The trace format; `None` for generators.
+    pub format: Option<&'static str>,
+    /// The devices read.
+    pub devices: Vec<String>,
+    /// Malformed records skipped.
+    pub skipped: u64,
+    /// By operation, in the order of [`Op::ALL`].
+    pub ops: [OpCount; 4],
+    /// Requests with force unit access.
+    pub fua: u64,
+    /// From the first arrival to the last, in nanoseconds.
+    pub duration_ns: Time,
+    /// One past the highest byte addressed.
+    pub address_max_bytes: u64,
+    /// Distinct 4 KiB pages read or written.
+    pub footprint_pages: u64,
+    /// Distinct 4 KiB pages written.
+    pub written_pages: u64,
+    /// 4 KiB page references by reads and writes.
+    pub page_references: u64,
+    /// 4 KiB page references by writes.
+    pub page_writes: u64,
+    /// Share of reads and writes whose start or length is not a multiple of 4 KiB.
+    pub unaligned_share: f64,
+    /// Share of reads and writes that start where the one before them ended.
+    pub sequential_share: f64,
+    /// Share of page writes that rewrite a page.
+    pub rewrite_ratio: f64,
+    /// Share of page writes that go to the 1 % of written pages with the most.
+    pub top_1pct_written_share: f64,
+    /// Median time between two writes of a page, in seconds; `None` without rewrites. Exact within 1 %.
+    pub rewrite_interval_s_median: Option<f64>,
+    /// Writes of the most written page.
+    pub page_writes_max: u64,
+    /// Reads and writes by size: upper bound in bytes (inclusive; the last is open) and count.
+    pub sizes: Vec<(u64, u64)>,
+    /// The published numbers, if the source is a profile.
+    pub published: Option<&'static Published>,
+}
+
+/// Reads `source` to its end.
+///
+/// # Errors
+/// The first error of the source.
+pub fn stat(source: &mut dyn Source) -> Result<TraceStat, TraceError> {
+    let mut stat = TraceStat { sizes: size_bins(), ..TraceStat::default() };
+    let mut pages = Pages::new();
+    let mut intervals = Intervals::new();
+    let (mut first, mut last, mut next_offset) = (None, 0, u64::MAX);
+    let (mut unaligned, mut sequential) = (0u64, 0u64);
+    while let Some(request) = source.next_request() {
+        let request = request?;
+        first.get_or_insert(request.arrival);
+        last = request.arrival;
+        let op = &mut stat.ops[request.op as usize];
+        op.requests += 1;
+        op.bytes += request.len;
+        stat.fua += u64::from(request.fua);
+        if request.len == 0 {
+            continue;
+        }
+        let end = request.offset.saturating_add(request.len);
+        stat.address_max_bytes = stat.address_max_bytes.max(end);
+        if request.op == Op::Trim {
+            continue;
+        }
+        let bin = SIZE_BOUNDS.partition_point(|&bound| bound < request.len);
+        stat.sizes[bin].1 += 1;
+        unaligned += u64::from(request.offset % PAGE != 0 || request.len % PAGE != 0);
+        sequential += u64::from(request.offset == next_offset);
+        next_offset = end;
+        let write = request.op == Op::Write;
+        for page in request.offset / PAGE..=(end - 1) / PAGE {
+            stat.page_references += 1;
+            let slot = pages.slot(page);
+            if write {
+                stat.page_writes += 1;
+                if slot.writes > 0 {
+                    intervals.add(request.arrival - slot.written_ns);
+                }
+                slot.writes += 1;
+                slot.written_ns = request.arrival;
+            }
+        }
+    }
+    let accesses = stat.reads().requests + stat.writes().requests;
+    stat.format = source.format();
+    stat.devices = source.devices();
+    stat.skipped = source.skipped();
+    stat.published = source.published();
+    stat.duration_ns = last - first.unwrap_or(0);
+    stat.unaligned_share = share(unaligned, accesses);
+    stat.sequential_share = share(sequential, accesses);
+    stat.footprint_pages = pages.len as u64;
+    let mut writes: Vec<u32> = pages.slots.iter().map(|s| s.writes).filter(|&n| n > 0).collect();
+    writes.sort_unstable_by(|a, b| b.cmp(a));
+    stat.written_pages = writes.len() as u64;
+    stat.rewrite_ratio = share(stat.page_writes - stat.written_pages, stat.page_writes);
+    let top = writes.len().div_ceil(100);
+    stat.top_1pct_written_share = share(writes[..top].iter().map(|&n| u64::from(n)).sum(), stat.page_writes);
+    stat.page_writes_max = writes.first().copied().unwrap_or(0).into();
+    stat.rewrite_interval_s_median = intervals.median_s();
+    Ok(stat)
+}
+
+fn size_bins() -> Vec<(u64, u64)> {
+    SIZE_BOUNDS.iter().copied().chain([u64::MAX]).map(|bound| (bound, 0)).collect()
+}
+
+fn share(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
+
+impl TraceStat {
+    /// All requests.
+    pub fn requests(&self) -> u64 {
+        self.ops.iter().map(|op| op.requests).sum()
+    }
+
+    /// Reads.
+    pub fn reads(&self) -> OpCount {
+        self.ops[Op::Read as usize]
+    }
+
+    /// Writes.
+    pub fn writes(&self) -> OpCount {
+        self.ops[Op::Write as usize]
+    }
+
+    /// Reads / (reads + writes), by requests.
+    pub fn read_ratio(&self) -> f64 {
+        share(self.reads().requests, self.reads().requests + self.writes().requests)
+    }
+
+    /// Mean size of reads and writes in KiB.
+    pub fn mean_kib(&self) -> f64 {
+        let bytes = self.reads().bytes + self.writes().bytes;
+        share(bytes, self.reads().requests + self.writes().requests) / 1024.0
+    }
+
+    /// Duration in seconds.
+    pub fn duration_s(&self) -> f64 {
+        self.duration_ns as f64 / 1e9
+    }
+
+    /// Requests a second over the duration; 0 for an instant.
+    pub fn iops_mean(&self) -> f64 {
+        if self.duration_ns == 0 { 0.0 } else { self.requests() as f64 / self.duration_s() }
+    }
+
+    /// All of it as JSON; keys end in their units. A profile's published numbers are under `published`.
+    pub fn to_json(&self) -> Value {
+        let ops: serde_json::Map<_, _> = Op::ALL
+            .iter()
+            .map(|&op| {
+                let count = self.ops[op as usize];
+                (op.name().to_owned(), json!({ "requests": count.requests, "bytes": count.bytes }))
+            })
+            .collect();
+        let bins = self.sizes.iter().filter(|bin| bin.1 > 0);
+        let sizes: Vec<_> = bins
+            .map(|&(bound, n)| json!({ "bytes_max": (bound != u64::MAX).then_some(bound), "requests": n }))
+            .collect();
+        let mut value = json!({
+            "format": self.format,
+            "devices": self.devices,
+            "requests": self.requests(),
+            "skipped": self.skipped,
+            "ops": ops,
+            "fua_requests": self.fua,
+            "read_ratio": self.read_ratio(),
+            "mean_kib": self.mean_kib(),
+            "bytes": self.reads().bytes + self.writes().bytes,
+            "duration_s": self.duration_s(),
+            "iops_mean": self.iops_mean(),
+            "address_max_bytes": self.address_max_bytes,
+            "footprint_4k_pages": self.footprint_pages,
+            "written_4k_pages": self.written_pages,
+            "references_4k": self.page_references,
+            "write_references_4k": self.page_writes,
+            "unaligned_share": self.unaligned_share,
+            "sequential_share": self.sequential_share,
+            "rewrite_ratio_4k": self.rewrite_ratio,
+            "top_1pct_written_share": self.top_1pct_written_share,
+            "rewrite_interval_s_median": self.rewrite_interval_s_median,
+            "page_writes_max": self.page_writes_max,
+            "sizes": sizes,
+        });
+        if let Some(published) = self.published {
+            value["published"] = published.to_json();
+        }
+        value
+    }
+}
+
+/// One page; `key` is the page number plus one, 0 an empty slot.
+#[derive(Clone, Copy, Default)]
+struct PageSlot {
+    key: u64,
+    written_ns: Time,
+    writes: u32,
+}
+
+/// An open-addressing table of pages: the standard map costs twice the memory and time here.
+struct Pages {
+    slots: Vec<PageSlot>,
+    len: usize,
+    shift: u32,
+}
+
+impl Pages {
+    fn new() -> Self {
+        Self { slots: vec![PageSlot::default(); 1 << 12], len: 0, shift: 64 - 12 }
+    }
+
+    #[inline]
+    fn slot(&mut self, page: u64) -> &mut PageSlot {
+        if self.len * 4 >= self.slots.len() * 3 {
+            self.grow();
+        }
+        let key = page + 1;
+        let at = self.find(key);
+        if self.slots[at].key == 0 {
+            self.slots[at].key = key;
+            self.len += 1;
+        }
+        &mut self.slots[at]
+    }
+
+    #[inline]
+    fn find(&self, key: u64) -> usize {
+        let mask = self.slots.len() - 1;
+        // Fibonacci hashing of a mixed key: runs of pages and strided pages both spread.
+        let mixed = (key ^ (key >> 17)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mut at = (mixed >> self.shift) as usize;
+        while self.slots[at].key != 0 && self.slots[at].key != key {
+            at = (at + 1) & mask;
+        }
+        at
+    }
+
+    fn grow(&mut self) {
+        let old = std::mem::take(&mut self.slots);
+        self.slots = vec![PageSlot::default(); old.len() * 2];
+        self.shift -= 1;
+        for slot in old.into_iter().filter(|slot| slot.key != 0) {
+            let at = self.find(slot.key);
+            self.slots[at] = slot;
+        }
+    }
+}
+
+/// Rewrite intervals in bins of microseconds, 128 to the octave: the median within 1 % in bounded memory.
+struct Intervals {
+    bins: Vec<u64>,
+    count: u64,
+}
+
+const BIN_BITS: u32 = 7;
+
+impl Intervals {
+    fn new() -> Self {
+        Self { bins: vec![0; 66 << BIN_BITS], count: 0 }
+    }
+
+    fn add(&mut self, ns: Time) {
+        let us = ns / US;
+        let octave = us.checked_ilog2().unwrap_or(0).saturating_sub(BIN_BITS);
+        let bin = ((octave as usize) << BIN_BITS) + (us >> octave) as usize;
+        self.bins[bin] += 1;
+        self.count += 1;
+    }
+
+    fn median_s(&self) -> Option<f64> {
+        if self.count == 0 {
+            return None;
+        }
+        let mut below = 0;
+        let bin = self.bins.iter().position(|n| {
+            below += n;
+            below * 2 >= self.count
+        })?;
+        let width = 1usize << BIN_BITS;
+        let octave = (bin >> BIN_BITS).saturating_sub(1);
+        let start = ((bin - (octave << BIN_BITS)) as u64) << octave;
+        let middle = start as f64 + if octave == 0 { 0.0 } else { (1u64 << octave) as f64 / 2.0 };
+        debug_assert!(bin < width || start >= 1 << BIN_BITS);
+        Some(middle / 1e6)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nandlab::host::Request;
+
+    struct List(std::vec::IntoIter<Request>);
+
+    impl Source for List {
+        fn next_request(&mut self) -> Option<Result<Request, TraceError>> {
+            self.0.next().map(Ok)
+        }
+
+        fn progress(&self) -> f64 {
+            0.0
+        }
+    }
+
+    fn request(arrival: u64, op: Op, offset: u64, len: u64) -> Request {
+        Request { arrival, op, fua: false, offset, len }
+    }
+
+    #[test]
+    fn a_hand_counted_trace() {
+        let s = 1_000_000_000;
+        let list = vec![
+            request(0, Op::Write, 0, 8192),
+            request(s, Op::Read, 8192, 4096),
+            request(2 * s, Op::Write, 100, 200),
+            request(3 * s, Op::Write, 4000, 200),
+            request(4 * s, Op::Trim, 1 << 30, 4096),
+            request(4 * s, Op::Flush, 0, 0),
+        ];
+        let stat = stat(&mut List(list.into_iter())).unwrap();
+        assert_eq!(stat.requests(), 6);
+        assert_eq!((stat.footprint_pages, stat.written_pages), (3, 2));
+        assert_eq!((stat.page_references, stat.page_writes), (6, 5));
+        assert_eq!((stat.rewrite_ratio, stat.page_writes_max), (0.6, 3));
+        assert_eq!((stat.unaligned_share, stat.sequential_share), (0.5, 0.25));
+        assert_eq!((stat.read_ratio(), stat.duration_s(), stat.iops_mean()), (0.25, 4.0, 1.5));
+        assert_eq!(stat.address_max_bytes, (1 << 30) + 4096);
+        // Intervals: 2 s, 1 s, 3 s.
+        let median = stat.rewrite_interval_s_median.unwrap();
+        assert!((median - 2.0).abs() < 0.02, "{median}");
+    }
+
+    #[test]
+    fn intervals_of_every_size_are_within_a_percent() {
+        for ns in [0, 1_000, 127_000, 128_000, 129_000, 1_000_000, 60_000_000_000, u64::MAX] {
+            let mut intervals = Intervals::new();
+            intervals.add(ns);
+            let expected = (ns / 1000) as f64 / 1e6;
+            let got = intervals.median_s().unwrap();
+            assert!((got - expected).abs() <= expected * 0.01, "{ns}: {got}");
+        }
+    }
+
+    #[test]
+    fn the_page_table_keeps_every_page() {
+        let mut pages = Pages::new();
+        for i in 0..50_000u64 {
+            pages.slot(i * 4096).writes += 1;
+            pages.slot(i * 4096).writes += 1;
+        }
+        assert_eq!(pages.len, 50_000);
+        assert!(pages.slots.iter().all(|s| s.key == 0 || s.writes == 2));
+    }
+}

@@ -1,0 +1,317 @@
+//! A trace file as a [`Source`]: format, device, order, and the checks that hold for every format.
+
+use crate::Source;
+use crate::detect;
+use crate::device::{Picked, Selection};
+use crate::error::{ErrorKind, Position, TraceError};
+use crate::format::{FormatInfo, Order, Parsed, Reader, ReaderOptions, find};
+use crate::input::{Content, Input};
+use crate::order::{Item, SecondSpread, WINDOW, Window};
+use crate::parse::MEND;
+use nandlab::host::{Op, Request};
+use nandlab::spec::TraceSpec;
+use nandlab::units::Time;
+use std::collections::VecDeque;
+
+/// This many first requests with one and the same time are damage, in formats with fine-grained absolute times.
+const EQUAL_TIMES: u64 = 1000;
+/// So are all of a shorter file's, from this many.
+const EQUAL_TIMES_WHOLE: u64 = 50;
+
+/// The open file and its reader, before any choice of device.
+pub(crate) struct Records {
+    pub(crate) input: Input,
+    pub(crate) reader: Box<dyn Reader>,
+    pub(crate) info: &'static FormatInfo,
+    record_bytes: Option<usize>,
+}
+
+impl Records {
+    pub(crate) fn open(spec: &TraceSpec, content: Option<&Content>) -> Result<Self, TraceError> {
+        let input = Input::open(&spec.path, content)?;
+        let options = ReaderOptions { time_unit_ns: spec.time_unit_ns };
+        let in_file = |e: TraceError| e.in_file(&spec.path);
+        let info = match &spec.format {
+            Some(name) => find(name).ok_or_else(|| in_file(detect::unknown(name)))?,
+            None if input.head().is_empty() => return Err(in_file(empty(0))),
+            None => detect::detect(input.head(), &options).map_err(in_file)?,
+        };
+        let reader = match (info.reader)(input.head(), &options) {
+            Ok(reader) => reader,
+            Err(_) if input.head().is_empty() => return Err(in_file(empty(0))),
+            Err(e) => return Err(in_file(e)),
+        };
+        let record_bytes = reader.record_bytes();
+        Ok(Self { input, reader, info, record_bytes })
+    }
+
+    #[inline]
+    pub(crate) fn advance(&mut self) -> Result<bool, TraceError> {
+        match self.record_bytes {
+            None => self.input.next_line(),
+            Some(size) => self.input.next_record(size),
+        }
+    }
+
+    pub(crate) fn position(&self, number: u64) -> Position {
+        match self.record_bytes {
+            None => Position::Line(number),
+            Some(size) => Position::Record { number, offset: number.saturating_sub(1) * size as u64 },
+        }
+    }
+}
+
+/// A trace file that is being read.
+pub(crate) struct TraceSource {
+    records: Records,
+    spec: TraceSpec,
+    selection: Selection,
+    window: Window,
+    spread: SecondSpread,
+    ready: VecDeque<Request>,
+    first_ns: Option<Time>,
+    last_ns: Time,
+    requests: u64,
+    all_equal: bool,
+    skipped: u64,
+    read_to_end: bool,
+    failed: bool,
+}
+
+impl TraceSource {
+    pub(crate) fn open(spec: &TraceSpec, content: Option<&Content>) -> Result<Self, TraceError> {
+        let records = Records::open(spec, content)?;
+        let selection = Selection::new(spec, &records, content)?;
+        Ok(Self {
+            records,
+            spec: spec.clone(),
+            selection,
+            window: Window::default(),
+            spread: SecondSpread::default(),
+            ready: VecDeque::new(),
+            first_ns: None,
+            last_ns: 0,
+            requests: 0,
+            all_equal: true,
+            skipped: 0,
+            read_to_end: false,
+            failed: false,
+        })
+    }
+
+    /// The next record of the chosen device that is sound in itself.
+    fn read_one(&mut self) -> Result<Option<Item>, TraceError> {
+        loop {
+            if self.read_to_end || !self.records.advance()? {
+                self.read_to_end = true;
+                return Ok(None);
+            }
+            let number = self.records.input.number();
+            let parsed = self.records.reader.parse(self.records.input.current(), number);
+            let error = match parsed {
+                Ok(Parsed::Nothing) => continue,
+                Ok(Parsed::End) => {
+                    self.read_to_end = true;
+                    return Ok(None);
+                }
+                Ok(Parsed::Request(raw)) => match self.selection.pick(raw.device) {
+                    Picked::Other => continue,
+                    Picked::Several => {
+                        let at = self.records.position(number);
+                        let second = raw.device.to_vec();
+                        return Err(self.selection.several(&mut self.records, &second).at(at));
+                    }
+                    Picked::Base(base) => match sound(&raw, base) {
+                        Ok(offset) => {
+                            return Ok(Some(Item {
+                                time_ns: raw.time_ns,
+                                number,
+                                op: raw.op,
+                                fua: raw.fua,
+                                flush_first: raw.flush_first,
+                                offset,
+                                len: raw.len,
+                            }));
+                        }
+                        Err(error) => error,
+                    },
+                },
+                Err(error) => error,
+            };
+            if !self.spec.lenient {
+                return Err(error.at(self.records.position(number)));
+            }
+            self.skipped += 1;
+        }
+    }
+
+    /// The next record in the order that the format keeps or needs.
+    #[inline]
+    fn next_item(&mut self) -> Result<Option<Item>, TraceError> {
+        match self.records.info.order {
+            Order::Ascending => self.read_one(),
+            Order::Window => {
+                while !self.read_to_end && !self.window.is_full() {
+                    match self.read_one()? {
+                        Some(item) => self.window.push(item),
+                        None => break,
+                    }
+                }
+                Ok(self.window.pop())
+            }
+            Order::Seconds => loop {
+                if let Some(item) = self.spread.pop() {
+                    return Ok(Some(item));
+                }
+                if self.read_to_end {
+                    return Ok(None);
+                }
+                match self.read_one()? {
+                    Some(item) => {
+                        if !self.spread.push(item) {
+                            return Err(TraceError::new(
+                                ErrorKind::Order,
+                                "more requests in one second than can be held to spread them",
+                                "choose one volume with workload.device",
+                            )
+                            .at(self.records.position(item.number)));
+                        }
+                    }
+                    None => self.spread.finish(),
+                }
+            },
+        }
+    }
+
+    fn advance(&mut self) -> Result<Option<Request>, TraceError> {
+        loop {
+            let Some(item) = self.next_item()? else {
+                self.check_end()?;
+                return Ok(None);
+            };
+            let first = *self.first_ns.get_or_insert(item.time_ns);
+            if item.time_ns < self.last_ns {
+                if self.spec.lenient {
+                    self.skipped += 1;
+                    continue;
+                }
+                return Err(self.backwards(&item).at(self.records.position(item.number)));
+            }
+            self.all_equal &= item.time_ns == first;
+            self.last_ns = item.time_ns;
+            self.requests += 1;
+            if self.all_equal && self.requests == EQUAL_TIMES && self.records.info.name == "msr" {
+                return Err(equal_times(EQUAL_TIMES).at(self.records.position(item.number)));
+            }
+            let request = Request {
+                arrival: item.time_ns - first,
+                op: item.op,
+                fua: item.fua,
+                offset: item.offset,
+                len: item.len,
+            };
+            if item.flush_first {
+                self.ready.push_back(request);
+                return Ok(Some(Request { op: Op::Flush, fua: false, offset: 0, len: 0, ..request }));
+            }
+            return Ok(Some(request));
+        }
+    }
+
+    fn check_end(&self) -> Result<(), TraceError> {
+        if self.requests == 0 {
+            return Err(self.selection.missing(&self.records).unwrap_or_else(|| empty(self.skipped)));
+        }
+        if self.all_equal && self.requests >= EQUAL_TIMES_WHOLE && self.records.info.name == "msr" {
+            return Err(equal_times(self.requests));
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn backwards(&self, item: &Item) -> TraceError {
+        let back_us = (self.last_ns - item.time_ns) as f64 / 1e3;
+        let (message, remedy) = match self.records.info.order {
+            Order::Window => (
+                format!("is {back_us} us earlier than a request more than {WINDOW} records before it"),
+                "sort the file by time, or skip such records with workload.lenient = true",
+            ),
+            _ => (format!("is {back_us} us earlier than its predecessor's"), MEND),
+        };
+        TraceError::new(ErrorKind::Order, message, remedy).field_name("time")
+    }
+}
+
+/// The checks that a record has to pass on its own; gives its address on the laid-out devices.
+#[inline]
+fn sound(raw: &crate::format::Raw<'_>, base: u64) -> Result<u64, TraceError> {
+    if raw.op == Op::Flush {
+        return Ok(0);
+    }
+    if raw.len == 0 {
+        return Err(
+            TraceError::new(ErrorKind::Malformed, "the request has no length", MEND).field_name("length")
+        );
+    }
+    match raw.offset.checked_add(base) {
+        Some(offset) if offset.checked_add(raw.len).is_some() => Ok(offset),
+        _ => Err(TraceError::new(
+            ErrorKind::Malformed,
+            "the request's end overflows 64-bit byte addresses",
+            MEND,
+        )
+        .field_name("offset")),
+    }
+}
+
+fn empty(skipped: u64) -> TraceError {
+    let message = match skipped {
+        0 => "holds no request".to_owned(),
+        n => format!("holds no sound request ({n} skipped)"),
+    };
+    TraceError::new(ErrorKind::Empty, message, "check that this is the right file, and workload.format")
+}
+
+fn equal_times(n: u64) -> TraceError {
+    TraceError::new(
+        ErrorKind::Malformed,
+        format!("all {n} requests so far have the same time: a spreadsheet has rounded the times away"),
+        "fetch the original trace; this copy cannot be mended",
+    )
+    .field_name("Timestamp")
+}
+
+impl Source for TraceSource {
+    #[inline]
+    fn next_request(&mut self) -> Option<Result<Request, TraceError>> {
+        if let Some(request) = self.ready.pop_front() {
+            return Some(Ok(request));
+        }
+        if self.failed {
+            return None;
+        }
+        match self.advance() {
+            Ok(request) => request.map(Ok),
+            Err(error) => {
+                self.failed = true;
+                Some(Err(error.in_file(&self.spec.path)))
+            }
+        }
+    }
+
+    fn skipped(&self) -> u64 {
+        self.skipped
+    }
+
+    fn progress(&self) -> f64 {
+        self.records.input.progress()
+    }
+
+    fn devices(&self) -> Vec<String> {
+        self.selection.names(&self.records)
+    }
+
+    fn format(&self) -> Option<&'static str> {
+        Some(self.records.info.name)
+    }
+}

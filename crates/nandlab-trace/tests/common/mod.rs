@@ -1,0 +1,48 @@
+//! What the tests share.
+#![allow(dead_code, unreachable_pub)]
+
+use nandlab::host::{Op, Request};
+use nandlab::spec::{DeviceChoice, TraceSpec};
+use nandlab_trace::{Source, TraceError, open_bytes};
+
+/// A spec for content that is called `name`.
+pub fn spec(name: &str) -> TraceSpec {
+    TraceSpec { path: name.into(), format: None, device: None, lenient: false, time_unit_ns: None }
+}
+
+/// A spec with the format named.
+pub fn spec_of(format: &str) -> TraceSpec {
+    TraceSpec { format: Some(format.into()), ..spec("trace") }
+}
+
+/// With the device chosen.
+pub fn device(spec: TraceSpec, name: &str) -> TraceSpec {
+    TraceSpec { device: Some(DeviceChoice::One(name.into())), ..spec }
+}
+
+/// With malformed records skipped.
+pub fn lenient(spec: TraceSpec) -> TraceSpec {
+    TraceSpec { lenient: true, ..spec }
+}
+
+/// All requests, or the first error.
+pub fn drain(source: &mut dyn Source) -> Result<Vec<Request>, TraceError> {
+    std::iter::from_fn(|| source.next_request()).collect()
+}
+
+/// Reads content to its end; the requests and the number of records skipped.
+pub fn read_all(spec: &TraceSpec, content: &[u8]) -> Result<(Vec<Request>, u64), TraceError> {
+    let mut source = open_bytes(spec, content)?;
+    let requests = drain(&mut *source)?;
+    Ok((requests, source.skipped()))
+}
+
+/// Reads content to its end.
+pub fn read(spec: &TraceSpec, content: &[u8]) -> Result<Vec<Request>, TraceError> {
+    read_all(spec, content).map(|r| r.0)
+}
+
+/// A request without FUA.
+pub fn request(arrival: u64, op: Op, offset: u64, len: u64) -> Request {
+    Request { arrival, op, fua: false, offset, len }
+}

@@ -1,0 +1,184 @@
+//! Profiles have the statistics that were published of their traces.
+
+mod common;
+
+use common::drain;
+use nandlab::host::Request;
+use nandlab::spec::{Arrival, Beyond, ProfileSpec, Source, WorkloadSpec};
+use nandlab_trace::generate::{ProfileSource, Settings};
+use nandlab_trace::{TraceStat, open, profile, profiles, stat};
+
+const LARGE: u64 = 1 << 42;
+
+fn workload(name: &str, requests: Option<u64>) -> WorkloadSpec {
+    WorkloadSpec {
+        source: Source::Profile(ProfileSpec { name: name.into(), requests }),
+        arrival: Arrival::Trace { time_scale: 1.0 },
+        beyond: Beyond::Refuse,
+        requests_max: 0,
+        repeat: 1,
+    }
+}
+
+fn stat_of(name: &str, requests: Option<u64>, logical_bytes: u64) -> TraceStat {
+    stat(&mut *open(&workload(name, requests), logical_bytes, 1).unwrap()).unwrap()
+}
+
+fn requests_of(name: &str, requests: u64, seed: u64) -> Vec<Request> {
+    drain(&mut *open(&workload(name, Some(requests)), LARGE, seed).unwrap()).unwrap()
+}
+
+#[track_caller]
+fn near(what: &str, got: f64, expected: f64, share: f64) {
+    assert!((got / expected - 1.0).abs() <= share, "{what}: {got} for {expected}");
+}
+
+fn check(name: &str) {
+    let p = profile(name).unwrap();
+    let s = stat_of(name, None, LARGE);
+    assert_eq!(s.requests(), p.requests, "{name}");
+    if let (Some(write_pct), false) = (p.write_pct, p.prefix) {
+        assert!((s.read_ratio() - (1.0 - write_pct / 100.0)).abs() <= 0.005, "{name}: {}", s.read_ratio());
+    }
+    if let Some(bytes) = p.bytes {
+        near(name, s.mean_kib(), bytes as f64 / p.requests as f64 / 1024.0, 0.01);
+    }
+    if let Some(pages) = p.pages_4k {
+        near(name, s.footprint_pages as f64, pages as f64, 0.01);
+    }
+    if let Some(pages) = p.written_4k {
+        near(name, s.written_pages as f64, pages as f64, 0.01);
+    }
+    if let Some(ratio) = p.rewrite_ratio {
+        assert!((s.rewrite_ratio - ratio).abs() <= 0.01, "{name}: {}", s.rewrite_ratio);
+    }
+    if let Some(share) = p.top_1pct_share {
+        assert!((s.top_1pct_written_share - share).abs() <= 0.02, "{name}: {}", s.top_1pct_written_share);
+    }
+    if let Some(interval) = p.rewrite_interval_s {
+        near(name, s.rewrite_interval_s_median.unwrap(), interval, 0.05);
+    }
+    if let Some(writes) = p.page_writes_max {
+        near(name, s.page_writes_max as f64, writes as f64, 0.01);
+    }
+    if let Some(duration) = p.duration_s {
+        near(name, s.duration_s(), duration, 0.01);
+    }
+    if let Some(gib) = p.address_max_gib {
+        near(name, s.address_max_bytes as f64, gib * (1u64 << 30) as f64, 0.02);
+    }
+}
+
+#[test]
+fn full_length_profiles_match_what_was_published() {
+    // Periodic metadata, a slow disk with long intervals, small and hot, large requests, one without page statistics.
+    for name in ["msr/wdev_0", "msr/stg_0", "msr/prxy_0", "msr/usr_0", "msr/hm_1"] {
+        check(name);
+    }
+}
+
+#[test]
+fn every_profile_starts_and_keeps_its_mix() {
+    for p in profiles() {
+        let s = stat_of(p.name, Some(20_000), LARGE);
+        let settings = Settings::of(p);
+        assert_eq!(s.requests(), 20_000, "{}", p.name);
+        assert!((s.read_ratio() - settings.read_ratio).abs() <= 0.005, "{}: {}", p.name, s.read_ratio());
+        near(p.name, s.mean_kib() * 1024.0, settings.bytes_mean, 0.03);
+        near(p.name, s.iops_mean(), settings.requests as f64 / settings.duration_s, 0.2);
+        assert_eq!(s.to_json()["published"]["name"], p.name);
+    }
+    assert_eq!(profiles().len(), 36);
+}
+
+#[test]
+fn shortened_profiles_keep_rate_and_ratios_and_shrink_their_footprint() {
+    let p = profile("msr/wdev_0").unwrap();
+    let s = stat_of(p.name, Some(p.requests / 10), LARGE);
+    near("footprint", s.footprint_pages as f64, p.pages_4k.unwrap() as f64 / 10.0, 0.05);
+    near("rate", s.iops_mean(), p.requests as f64 / p.duration_s.unwrap(), 0.05);
+    assert!((s.rewrite_ratio - p.rewrite_ratio.unwrap()).abs() < 0.03, "{}", s.rewrite_ratio);
+    near("interval", s.rewrite_interval_s_median.unwrap(), p.rewrite_interval_s.unwrap(), 0.2);
+}
+
+#[test]
+fn small_drives_hold_the_whole_profile() {
+    for logical in [1 << 20, 64 << 20, 1 << 30] {
+        for p in profiles() {
+            let mut source = open(&workload(p.name, Some(3_000)), logical, 1).unwrap();
+            for request in drain(&mut *source).unwrap() {
+                assert!(request.offset + request.len <= logical, "{} on {logical}: {request:?}", p.name);
+            }
+        }
+    }
+    assert!(open(&workload("msr/hm_0", None), 1 << 19, 1).is_err());
+}
+
+#[test]
+fn lengths_of_any_kind_are_exact_and_in_order() {
+    for requests in [0, 1, 2, 7, 100, 5_000] {
+        let all = requests_of("msr/prxy_0", requests, 3);
+        assert_eq!(all.len() as u64, requests);
+        assert!(all.windows(2).all(|w| w[0].arrival <= w[1].arrival));
+    }
+}
+
+#[test]
+fn same_seed_same_requests() {
+    assert_eq!(requests_of("msr/hm_0", 5_000, 9), requests_of("msr/hm_0", 5_000, 9));
+    assert_ne!(requests_of("msr/hm_0", 5_000, 9), requests_of("msr/hm_0", 5_000, 10));
+}
+
+#[test]
+fn settings_change_what_they_say() {
+    let base = Settings::of(profile("msr/wdev_0").unwrap());
+    let run = |settings: &Settings| {
+        stat(&mut ProfileSource::with_settings(settings, settings.requests, LARGE, 1).unwrap()).unwrap()
+    };
+    let changed = Settings {
+        requests: 400_000,
+        read_ratio: 0.5,
+        footprint_pages: 60_000,
+        written_pages: 40_000,
+        duration_s: 200_000.0,
+        rewrite_interval_s_median: 100.0,
+        top_1pct_written_share: 0.3,
+        page_writes_max: 10_000,
+        ..base
+    };
+    let s = run(&changed);
+    assert!((s.read_ratio() - 0.5).abs() < 0.001);
+    near("footprint", s.footprint_pages as f64, 60_000.0, 0.02);
+    near("interval", s.rewrite_interval_s_median.unwrap(), 100.0, 0.2);
+    assert!((s.top_1pct_written_share - 0.3).abs() < 0.03, "{}", s.top_1pct_written_share);
+
+    let spread = |burst: f64| {
+        let settings =
+            Settings { burst_requests_mean: burst, requests: 100_000, duration_s: 50_000.0, ..base };
+        let mut source = ProfileSource::with_settings(&settings, 100_000, LARGE, 1).unwrap();
+        let requests = drain(&mut source).unwrap();
+        requests.windows(2).filter(|w| w[1].arrival - w[0].arrival < 10_000_000).count()
+    };
+    assert!(spread(32.0) > 2 * spread(1.0), "bursts crowd the requests");
+}
+
+#[test]
+fn unknown_profile_lists_the_choices() {
+    let error = open(&workload("msr/nothing", None), LARGE, 1).err().unwrap();
+    assert!(error.to_string().contains("no profile") && error.remedy().contains("msr/hm_0"), "{error}");
+}
+
+#[test]
+fn repeats_go_on_in_time_and_requests_max_ends_them() {
+    let once = requests_of("msr/hm_0", 100, 1);
+    let thrice = WorkloadSpec { repeat: 3, requests_max: 250, ..workload("msr/hm_0", Some(100)) };
+    let mut source = open(&thrice, LARGE, 1).unwrap();
+    let all = drain(&mut *source).unwrap();
+    assert_eq!((all.len(), source.progress()), (250, 1.0));
+    assert!(all.windows(2).all(|w| w[0].arrival <= w[1].arrival));
+    assert!(
+        all.iter().zip(once.iter().cycle()).all(|(a, b)| (a.op, a.offset, a.len) == (b.op, b.offset, b.len))
+    );
+    let gap = (once[99].arrival) / 99;
+    assert_eq!(all[100].arrival, once[99].arrival + gap + once[0].arrival);
+}

@@ -1,0 +1,229 @@
+//! The standing benchmark: `cargo bench -p nandlab`.
+//!
+//! A 16 GiB drive of 4 x 4 dies, preconditioned so that GC runs; a million requests, 70 % writes, 4 to 16 KiB, zipf
+//! 0.9 over 8 GiB, queue depth 64. Prints page operations a second on one core, and the same work done by a bare
+//! loop over arrays of the same size as the limit to compare with; then the same drive larger, up to 1 TiB. Ends
+//! with a hash of the simulated outcome, so that a change of speed that changes the outcome shows.
+#![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
+
+use nandlab::drive::Drive;
+use nandlab::host::{Op, Request};
+use nandlab::rng::Stream;
+use nandlab::sched::Kind;
+use nandlab::spec;
+use std::path::Path;
+use std::time::Instant;
+
+const REQUESTS: usize = 1_000_000;
+const SPAN: u64 = 8 << 30;
+const PAGE: u64 = 4096;
+const QUEUE_DEPTH: u32 = 64;
+
+/// Zipf 0.9 ranks by inversion of the continuous distribution, scattered over the span by a multiplier prime to it.
+fn requests(span: u64) -> Vec<Request> {
+    let mut stream = Stream::new(1, "bench");
+    let pages = span / PAGE;
+    let top = libm::pow(pages as f64, 0.1);
+    let sizes = [1, 2, 3, 4];
+    (0..REQUESTS)
+        .map(|_| {
+            let rank = (libm::pow(stream.unit() * (top - 1.0) + 1.0, 10.0) as u64 - 1).min(pages - 1);
+            let page = rank.wrapping_mul(0x9e37_79b1) % pages;
+            let len = sizes[stream.below(4) as usize].min(pages - page);
+            let op = if stream.below(10) < 7 { Op::Write } else { Op::Read };
+            Request { arrival: 0, op, fua: false, offset: page * PAGE, len: len * PAGE }
+        })
+        .collect()
+}
+
+fn drive(blocks_per_plane: u32) -> Drive {
+    let text = format!(
+        "[drive]\nchannels = 4\nchips_per_channel = 4\ndies_per_chip = 1\nplanes_per_die = 2\n\
+         blocks_per_plane = {blocks_per_plane}\npages_per_block = 64\npage_size = \"4KiB\"\ncell = \"mlc\"\nop = 0.07\n\
+         [precondition]\nused = 0.95\nvalid = 0.80\n"
+    );
+    let loaded = spec::load(&text, "bench", Path::new("."), &[]).unwrap_or_else(|e| panic!("{e}"));
+    let mut drive = Drive::new(&loaded.spec);
+    drive.precondition(&mut |_| true);
+    drive
+}
+
+/// Plays the requests; returns page operations and seconds.
+fn play(drive: &mut Drive, requests: &[Request]) -> (u64, f64) {
+    let before = drive.stats().page_operations();
+    let start = Instant::now();
+    let mut next = requests.iter();
+    let mut pending = next.next();
+    while pending.is_some() || drive.outstanding() > 0 {
+        while let Some(request) = pending
+            && drive.outstanding() < QUEUE_DEPTH
+        {
+            drive.submit(&Request { arrival: drive.now(), ..*request }).expect("it fits");
+            pending = next.next();
+        }
+        drive.advance_to_completion(u64::MAX);
+        drive.completions().for_each(drop);
+    }
+    (drive.stats().page_operations() - before, start.elapsed().as_secs_f64())
+}
+
+/// The same work as bare loops: reads look the map up; writes map, validate and invalidate; blocks are collected
+/// greedily, page by page. No time, no queues, no statistics.
+struct Bare {
+    map: Vec<u32>,
+    lpn: Vec<u32>,
+    is_valid: Vec<bool>,
+    valid: Vec<u16>,
+    free: Vec<Vec<u32>>,
+    open: Vec<[(u32, u32); 2]>,
+    blocks_per_plane: u32,
+    operations: u64,
+    sum: u64,
+}
+
+const BARE_PAGES: u32 = 64;
+const BARE_PLANES: u32 = 32;
+
+impl Bare {
+    fn new(like: &Drive) -> Self {
+        let geometry = like.geometry();
+        let mut bare = Self {
+            map: vec![u32::MAX; geometry.logical_pages as usize],
+            lpn: vec![u32::MAX; geometry.pages as usize],
+            is_valid: vec![false; geometry.pages as usize],
+            valid: vec![u16::MAX; geometry.blocks as usize],
+            free: vec![Vec::new(); BARE_PLANES as usize],
+            open: vec![[(0, 0); 2]; BARE_PLANES as usize],
+            blocks_per_plane: geometry.blocks_per_plane,
+            operations: 0,
+            sum: 0,
+        };
+        for lpn in 0..geometry.logical_pages {
+            if let Some(ppn) = like.ftl().map.get(nandlab::geometry::Lpn(lpn)) {
+                bare.map[lpn as usize] = ppn.0;
+                bare.lpn[ppn.index()] = lpn;
+                bare.is_valid[ppn.index()] = true;
+            }
+        }
+        for (id, block) in like.array().blocks.iter().enumerate() {
+            if block.programmed == 0 {
+                bare.free[id / geometry.blocks_per_plane as usize].push(id as u32);
+            } else {
+                bare.valid[id] = block.valid;
+            }
+        }
+        bare
+    }
+
+    #[inline(always)]
+    fn program(&mut self, plane: usize, stream: usize, lpn: u32) {
+        let (next, end) = self.open[plane][stream];
+        let ppn = if next < end {
+            self.open[plane][stream].0 = next + 1;
+            next
+        } else {
+            if end > 0 {
+                // Full now: a candidate, with the count it has kept so far.
+                self.valid[(end / BARE_PAGES - 1) as usize] &= 0x7fff;
+            }
+            let block = self.free[plane].pop().expect("a free block");
+            self.valid[block as usize] = 0x8000;
+            self.open[plane][stream] = (block * BARE_PAGES + 1, (block + 1) * BARE_PAGES);
+            block * BARE_PAGES
+        };
+        let old = std::mem::replace(&mut self.map[lpn as usize], ppn);
+        self.lpn[ppn as usize] = lpn;
+        self.is_valid[ppn as usize] = true;
+        self.valid[(ppn / BARE_PAGES) as usize] += 1;
+        if old != u32::MAX {
+            self.is_valid[old as usize] = false;
+            self.valid[(old / BARE_PAGES) as usize] -= 1;
+        }
+        self.operations += 1;
+    }
+
+    fn write(&mut self, lpn: u32) {
+        let plane = (lpn % BARE_PLANES) as usize;
+        while self.free[plane].len() <= 1 {
+            let first = plane as u32 * self.blocks_per_plane;
+            let blocks = &self.valid[first as usize..(first + self.blocks_per_plane) as usize];
+            let (victim, _) = blocks.iter().enumerate().min_by_key(|(_, valid)| **valid).expect("blocks");
+            let victim = first + victim as u32;
+            for ppn in victim * BARE_PAGES..(victim + 1) * BARE_PAGES {
+                if self.is_valid[ppn as usize] {
+                    self.operations += 1;
+                    self.program(plane, 1, self.lpn[ppn as usize]);
+                }
+            }
+            self.valid[victim as usize] = u16::MAX;
+            self.free[plane].push(victim);
+        }
+        self.program(plane, 0, lpn);
+    }
+
+    fn play(&mut self, requests: &[Request]) -> f64 {
+        let start = Instant::now();
+        for request in requests {
+            let first = (request.offset / PAGE) as u32;
+            for lpn in first..first + (request.len / PAGE) as u32 {
+                if request.op == Op::Read {
+                    self.sum += u64::from(self.lpn[self.map[lpn as usize] as usize]);
+                    self.operations += 1;
+                } else {
+                    self.write(lpn);
+                }
+            }
+        }
+        std::hint::black_box(self.sum);
+        start.elapsed().as_secs_f64()
+    }
+}
+
+fn main() {
+    let quick = std::env::args().any(|a| a == "--quick");
+    let requests = requests(SPAN);
+    let mut first = 0.0;
+    for (name, blocks_per_plane, runs) in
+        [("16 GiB", 2048, 5), ("64 GiB", 8192, 1), ("256 GiB", 32_768, 1), ("1 TiB", 131_072, 1)]
+    {
+        if quick && runs == 1 {
+            break;
+        }
+        let mut best = f64::INFINITY;
+        let (mut limit, mut outcome) = (f64::INFINITY, 0);
+        let mut facts = String::new();
+        for _ in 0..runs {
+            let mut drive = drive(blocks_per_plane);
+            let mut bare = Bare::new(&drive);
+            let seconds = bare.play(&requests);
+            limit = limit.min(seconds / bare.operations as f64);
+            drop(bare);
+            let (operations, seconds) = play(&mut drive, &requests);
+            best = best.min(seconds / operations as f64);
+            outcome = drive.now() ^ operations.rotate_left(32);
+            let stats = drive.stats();
+            facts = format!(
+                "{operations} page operations, {} erases, WAF {:.3}",
+                stats.flash_total(Kind::Erase),
+                stats.waf()
+            );
+            drive.audit().unwrap_or_else(|e| panic!("{e}"));
+        }
+        if first == 0.0 {
+            first = best;
+        }
+        println!("{name:>8}: {facts}");
+        println!(
+            "          {:.2} M page operations/s, {:.0} ns each, {:.2} x the time on the first drive",
+            1e-6 / best,
+            best * 1e9,
+            best / first
+        );
+        println!(
+            "          bare loop: {:.2} M/s; the simulator reaches {:.0} % of it",
+            1e-6 / limit,
+            100.0 * limit / best
+        );
+        println!("          outcome {outcome:016x}");
+    }
+}

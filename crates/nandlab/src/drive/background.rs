@@ -1,0 +1,214 @@
+//! Background jobs: a plane's GC, and static wear levelling. A job empties one block and erases it.
+//!
+//! A few copies are under way at a time. A copy is a read and, if the page is still valid then, a program in the
+//! same plane; the victim is erased when it holds nothing and no operation needs it any more.
+
+use super::Drive;
+use crate::geometry::{BlockId, Lpn, PlaneId};
+use crate::ftl::{WriteStream, wear_levelling};
+use crate::probe::Probe;
+use crate::sched::{Cause, Class, Kind, Transaction};
+use crate::spec::WearLevelling;
+
+/// Copies of a job under way at a time: enough to keep the die busy while pages cross the channel, few enough to
+/// need little buffer.
+const COPIES: u32 = 4;
+
+/// What a plane is doing in the background.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Job {
+    victim: Option<BlockId>,
+    is_wear: bool,
+    /// Space is short: the die serves the job before host writes.
+    is_urgent: bool,
+    is_erasing: bool,
+    /// The next page of the victim to look at.
+    next_page: u32,
+    copies: u32,
+}
+
+impl Job {
+    pub(super) fn is_running(&self) -> bool {
+        self.victim.is_some()
+    }
+
+    fn cause(&self) -> Cause {
+        if self.is_wear { Cause::Wear } else { Cause::Gc }
+    }
+}
+
+impl<P: Probe> Drive<P> {
+    /// Whether foreground GC has to make room in `plane`.
+    pub(super) fn is_short(&self, plane: PlaneId) -> bool {
+        let blocks = self.ftl.planes[plane.index()].free.len();
+        blocks <= self.ftl.reserve_blocks || self.is_below(plane, self.spec.gc.foreground_free)
+    }
+
+    /// Whether less than `share` of the pages that can be free in `plane` are free.
+    fn is_below(&self, plane: PlaneId, share: f64) -> bool {
+        let free = self.ftl.free_pages(&self.geometry, plane);
+        f64::from(free) < share * f64::from(self.ftl.spare_pages(&self.geometry, plane))
+    }
+
+    /// A block of `plane` has been opened or closed, or a write found no room: starts foreground GC if it is needed.
+    pub(super) fn check_space(&mut self, plane: PlaneId) {
+        if !self.is_short(plane) {
+            return;
+        }
+        let job = &mut self.jobs[plane.index()];
+        if !job.is_running() {
+            self.start_gc(plane, true, 1.0);
+        } else if !job.is_urgent {
+            job.is_urgent = true;
+            self.device.promote(self.geometry.die_of(plane));
+        }
+    }
+
+    /// The drive is idle: starts background GC where it is worth it.
+    pub(super) fn start_background(&mut self) {
+        for plane in (0..self.geometry.planes).map(PlaneId) {
+            if !self.jobs[plane.index()].is_running() {
+                self.continue_background(plane);
+            }
+        }
+    }
+
+    fn continue_background(&mut self, plane: PlaneId) {
+        if self.is_short(plane) {
+            self.start_gc(plane, true, 1.0);
+            return;
+        }
+        if self.spec.ftl.wear_levelling == WearLevelling::Static && self.start_wear(plane) {
+            return;
+        }
+        if self.is_idle && self.is_below(plane, self.spec.gc.background_free) {
+            self.start_gc(plane, false, self.spec.gc.idle_valid_max);
+        }
+    }
+
+    /// Starts emptying the policy's victim, unless more than `valid_max` of it is valid or nothing can be gained.
+    fn start_gc(&mut self, plane: PlaneId, is_urgent: bool, valid_max: f64) {
+        let victim = self.ftl.pick_victim(&self.geometry, &self.array, plane, self.now);
+        let Some(victim) = victim else { return };
+        let (valid, pages) = (u32::from(self.array.block(victim).valid), self.geometry.pages_per_block);
+        let fits = valid <= self.ftl.stream_room(&self.geometry, plane, WriteStream::Gc);
+        if f64::from(valid) > valid_max * f64::from(pages) || !fits {
+            return;
+        }
+        self.stats.on_victim(valid);
+        self.start_job(plane, victim, false, is_urgent);
+    }
+
+    /// Starts moving the plane's coldest block, if it lags far enough behind.
+    fn start_wear(&mut self, plane: PlaneId) -> bool {
+        let state = &mut self.ftl.planes[plane.index()];
+        // Often enough to keep up, seldom enough to cost nothing.
+        if state.erases_unchecked < self.geometry.blocks_per_plane.div_ceil(8) {
+            return false;
+        }
+        state.erases_unchecked = 0;
+        if state.free.len() <= self.ftl.reserve_blocks {
+            return false;
+        }
+        let first = self.geometry.first_block(plane);
+        let blocks = &self.array.blocks[first.index()..][..self.geometry.blocks_per_plane as usize];
+        let Some(within) = wear_levelling::laggard(blocks, self.spec.ftl.wear_gap) else { return false };
+        let victim = BlockId(first.0 + within);
+        if u32::from(self.array.block(victim).valid)
+            > self.ftl.stream_room(&self.geometry, plane, WriteStream::Wear)
+        {
+            return false;
+        }
+        self.start_job(plane, victim, true, false);
+        true
+    }
+
+    fn start_job(&mut self, plane: PlaneId, victim: BlockId, is_wear: bool, is_urgent: bool) {
+        self.ftl.begin_emptying(&self.geometry, &mut self.array, victim);
+        let job = &mut self.jobs[plane.index()];
+        *job = Job { victim: Some(victim), is_wear, is_urgent, ..Job::default() };
+        if is_urgent {
+            self.device.promote(self.geometry.die_of(plane));
+        }
+        self.copy_more(plane);
+    }
+
+    /// Keeps the job's copies going; erases the victim when there is nothing left to copy.
+    fn copy_more(&mut self, plane: PlaneId) {
+        loop {
+            let job = &mut self.jobs[plane.index()];
+            let Some(victim) = job.victim else { return };
+            if job.copies == COPIES {
+                return;
+            }
+            let Some(page) = self.ftl.next_valid(&self.geometry, victim, job.next_page) else { break };
+            job.next_page = page + 1;
+            job.copies += 1;
+            let cause = job.cause();
+            let ppn = self.geometry.page(victim, page);
+            let lpn = self.array.lpn(ppn);
+            self.read_page(ppn, lpn, plane.0, cause, Class::Background, false);
+        }
+        self.erase_when_empty(plane);
+    }
+
+    /// A page of a victim has been read: programs it elsewhere, if it is still the host's newest.
+    pub(super) fn on_background_read(&mut self, read: &Transaction) {
+        let plane = PlaneId(read.owner);
+        if self.ftl.map.get(read.lpn) != Some(read.ppn) {
+            self.jobs[plane.index()].copies -= 1;
+            self.copy_more(plane);
+            return;
+        }
+        let stream = if read.cause == Cause::Wear { WriteStream::Wear } else { WriteStream::Gc };
+        let place = self.ftl.allocate(&self.geometry, &mut self.array, plane, stream);
+        let (ppn, _) = place.expect("a job starts only when its stream has room for all it moves");
+        self.array.stage(ppn, read.lpn, self.array.sequence(read.ppn));
+        let mut program =
+            self.transaction(Kind::Program, ppn, read.lpn, plane.0, read.cause, Class::Background);
+        program.replaces = self.ftl.remap(&self.geometry, &mut self.array, read.lpn, ppn);
+        let victim = program.replaces.expect("the page moved was mapped");
+        self.array.block_mut(victim).holds += 1;
+        let slot = self.pool.insert(program);
+        self.enqueue(slot);
+    }
+
+    /// A copy of a job has been programmed.
+    pub(super) fn on_background_programmed(&mut self, done: &Transaction) {
+        let plane = PlaneId(done.owner);
+        self.jobs[plane.index()].copies -= 1;
+        self.copy_more(plane);
+    }
+
+    /// Queues the erase of the job's victim if nothing needs it any more.
+    pub(super) fn erase_when_empty(&mut self, plane: PlaneId) {
+        let job = &mut self.jobs[plane.index()];
+        let Some(victim) = job.victim else { return };
+        let block = self.array.block(victim);
+        if job.is_erasing || job.copies > 0 || block.valid > 0 || block.holds > 0 {
+            return;
+        }
+        job.is_erasing = true;
+        let cause = job.cause();
+        let ppn = self.geometry.page(victim, 0);
+        let erase = self.transaction(Kind::Erase, ppn, Lpn(0), plane.0, cause, Class::Background);
+        let slot = self.pool.insert(erase);
+        self.enqueue(slot);
+    }
+
+    pub(super) fn on_erased(&mut self, done: &Transaction) {
+        let plane = PlaneId(done.owner);
+        let block = self.geometry.block_of(done.ppn);
+        self.stats.on_flash(Kind::Erase, done.cause);
+        self.array.erase(&self.geometry, block);
+        self.ftl.release(&self.geometry, &mut self.array, block, self.spec.drive.endurance);
+        let job = std::mem::take(&mut self.jobs[plane.index()]);
+        if job.is_urgent {
+            self.device.demote(self.geometry.die_of(plane));
+        }
+        self.resume_stalled(plane);
+        if !self.jobs[plane.index()].is_running() {
+            self.continue_background(plane);
+        }
+    }
+}

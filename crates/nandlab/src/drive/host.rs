@@ -1,0 +1,369 @@
+//! The host's path: requests are split into pages, pages become transactions, the last page completes the request.
+//!
+//! A write is mapped when it is admitted, not when it is programmed: from then on it is the page's newest data, and
+//! a read of it is answered from the controller's buffer until the program is done. The block that holds what it
+//! replaces cannot be erased before that, so what has been acknowledged is always in flash.
+
+use super::Drive;
+use super::requests::Completion;
+use crate::geometry::{DieId, Lpn, PlaneId, Ppn};
+use crate::host::{Op, Request};
+use crate::ftl::WriteStream;
+use crate::nand::DEAD_LPN;
+use crate::probe::Probe;
+use crate::sched::{Cause, Class, Fifo, Kind, NONE, Transaction};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Writes between two flushes form an epoch; a flush is done when its epoch and all before it are.
+#[derive(Debug, Default)]
+pub(super) struct Epochs {
+    /// The number of the first epoch in the list.
+    first: u64,
+    /// For each epoch its unfinished writes and the flush that ends it; the last one is still open.
+    list: VecDeque<(u64, Option<u32>)>,
+}
+
+impl Epochs {
+    fn open(&mut self) -> u64 {
+        if self.list.is_empty() {
+            self.list.push_back((0, None));
+        }
+        self.first + self.list.len() as u64 - 1
+    }
+
+    fn join(&mut self, epoch: u64) {
+        self.list[(epoch - self.first) as usize].0 += 1;
+    }
+
+    fn leave(&mut self, epoch: u64) {
+        self.list[(epoch - self.first) as usize].0 -= 1;
+    }
+
+    fn end_with(&mut self, flush: u32) {
+        self.open();
+        self.list.back_mut().expect("an epoch is open").1 = Some(flush);
+        self.list.push_back((0, None));
+    }
+
+    /// The next flush with nothing left before it.
+    fn done(&mut self) -> Option<u32> {
+        let &(0, Some(flush)) = self.list.front()? else { return None };
+        self.list.pop_front();
+        self.first += 1;
+        Some(flush)
+    }
+}
+
+/// LPNs whose old data a read-modify-write is fetching. Other writes of the same LPN wait for it, else one of the
+/// two would be merged with what the other has replaced.
+#[derive(Debug, Default)]
+pub(super) struct Merging {
+    /// For each LPN the requests that wait, and whether they cover the page only partly.
+    waiting: BTreeMap<u32, VecDeque<(u32, bool)>>,
+}
+
+impl Merging {
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+}
+
+impl<P: Probe> Drive<P> {
+    pub(super) fn accept(&mut self, request: &Request) -> u64 {
+        let epoch = self.epochs.open();
+        let slot = self.requests.insert(request, epoch);
+        let id = self.requests.get(slot).id;
+        self.stats.on_submitted(self.now, request);
+        match request.op {
+            Op::Read => self.read(slot, request),
+            Op::Write => {
+                self.epochs.join(epoch);
+                self.write(slot, request);
+            }
+            Op::Trim => self.trim(request),
+            Op::Flush => self.epochs.end_with(slot),
+        }
+        if request.op == Op::Flush {
+            self.complete_flushes();
+        } else {
+            self.page_done(slot);
+        }
+        id
+    }
+
+    #[inline]
+    fn pages(&self, request: &Request) -> (u32, u32) {
+        let bytes = u64::from(self.geometry.page_bytes);
+        ((request.offset / bytes) as u32, ((request.offset + request.len - 1) / bytes) as u32)
+    }
+
+    fn read(&mut self, slot: u32, request: &Request) {
+        let (first, last) = self.pages(request);
+        for lpn in (first..=last).map(Lpn) {
+            self.probe.on_read_asked(slot, lpn);
+            let Some(ppn) = self.ftl.map.get(lpn) else {
+                self.stats.counters.unmapped_reads += 1;
+                self.probe.on_read_answered(slot, lpn, None);
+                continue;
+            };
+            if self.is_in_flight(ppn) {
+                self.stats.counters.buffered_reads += 1;
+                self.probe.on_read_answered(slot, lpn, Some(self.array.sequence(ppn)));
+                continue;
+            }
+            self.requests.get(slot).pages_left += 1;
+            self.read_page(ppn, lpn, slot, Cause::Host, Class::HostRead, false);
+        }
+    }
+
+    /// Whether a mapped page's program is not done yet.
+    #[inline(always)]
+    fn is_in_flight(&self, ppn: Ppn) -> bool {
+        let (block, page) = self.geometry.split(ppn);
+        page >= u32::from(self.array.block(block).programmed)
+    }
+
+    /// Queues a read of a programmed page, which keeps its block from being erased.
+    #[inline]
+    pub(super) fn read_page(
+        &mut self,
+        ppn: Ppn,
+        lpn: Lpn,
+        owner: u32,
+        cause: Cause,
+        class: Class,
+        merges: bool,
+    ) {
+        let (block, _) = self.geometry.split(ppn);
+        self.array.block_mut(block).holds += 1;
+        let mut transaction = self.transaction(Kind::Read, ppn, lpn, owner, cause, class);
+        transaction.merges = merges;
+        let slot = self.pool.insert(transaction);
+        self.enqueue(slot);
+    }
+
+    /// A transaction on the die that holds `ppn`.
+    #[inline]
+    pub(super) fn transaction(
+        &self,
+        kind: Kind,
+        ppn: Ppn,
+        lpn: Lpn,
+        owner: u32,
+        cause: Cause,
+        class: Class,
+    ) -> Transaction {
+        let (block, page) = self.geometry.split(ppn);
+        let plane = self.geometry.plane_of(block);
+        let die = self.geometry.die_of(plane);
+        Transaction {
+            order: 0,
+            ppn,
+            lpn,
+            owner,
+            replaces: None,
+            next: NONE,
+            kind,
+            cause,
+            class,
+            merges: false,
+            page: page as u16,
+            plane_in_die: (plane.0 - die.0 * self.geometry.planes_per_die) as u8,
+            die,
+        }
+    }
+
+    fn write(&mut self, slot: u32, request: &Request) {
+        let bytes = u64::from(self.geometry.page_bytes);
+        let (first, last) = self.pages(request);
+        let end = request.offset + request.len;
+        self.requests.get(slot).pages_left += last - first + 1;
+        self.stats.counters.host_pages_written += u64::from(last - first + 1);
+        for page in first..=last {
+            let start = u64::from(page) * bytes;
+            let is_partial = request.offset > start || end < start + bytes;
+            self.write_page(slot, Lpn(page), is_partial);
+        }
+    }
+
+    #[inline]
+    fn write_page(&mut self, request: u32, lpn: Lpn, is_partial: bool) {
+        if !self.merging.is_empty()
+            && let Some(waiting) = self.merging.waiting.get_mut(&lpn.0)
+        {
+            waiting.push_back((request, is_partial));
+            return;
+        }
+        if is_partial {
+            self.stats.counters.partial_writes += 1;
+            if let Some(ppn) = self.ftl.map.get(lpn)
+                && !self.is_in_flight(ppn)
+            {
+                self.merging.waiting.insert(lpn.0, VecDeque::new());
+                self.read_page(ppn, lpn, request, Cause::Host, Class::HostRead, true);
+                return;
+            }
+        }
+        self.program_page(request, lpn);
+    }
+
+    /// Finds a place for a host page, or lets it wait for one.
+    fn program_page(&mut self, request: u32, lpn: Lpn) {
+        // Its place is filled in when it has one.
+        let mut transaction =
+            self.transaction(Kind::Program, Ppn(0), lpn, request, Cause::Host, Class::HostWrite);
+        transaction.die = DieId(0);
+        let list = self.stalled_list(self.ftl.allocator.home(lpn, self.geometry.planes));
+        if self.stalled[list].is_empty()
+            && let Some(plane) = self.ftl.choose_plane(&self.geometry, &self.device, lpn)
+        {
+            let place = self.ftl.allocate(&self.geometry, &mut self.array, plane, WriteStream::Host);
+            if let Some((ppn, opened)) = place {
+                self.place(transaction, plane, ppn, opened);
+                return;
+            }
+        }
+        let slot = self.pool.insert(transaction);
+        self.stalled[list].push(&mut self.pool, slot);
+        self.stalled_count += 1;
+        self.stats.counters.stalled_writes += 1;
+        if self.ftl.allocator.is_static() {
+            self.check_space(PlaneId(list as u32));
+        } else {
+            for plane in (0..self.geometry.planes).map(PlaneId) {
+                self.check_space(plane);
+            }
+        }
+    }
+
+    #[inline]
+    fn stalled_list(&self, plane: PlaneId) -> usize {
+        if self.ftl.allocator.is_static() { plane.index() } else { 0 }
+    }
+
+    /// Maps a host page to the place it got and queues its program.
+    #[inline]
+    fn place(&mut self, mut transaction: Transaction, plane: PlaneId, ppn: Ppn, opened: bool) {
+        let (_, page) = self.geometry.split(ppn);
+        transaction.ppn = ppn;
+        transaction.page = page as u16;
+        transaction.die = self.geometry.die_of(plane);
+        transaction.plane_in_die = (plane.0 - transaction.die.0 * self.geometry.planes_per_die) as u8;
+        self.sequence += 1;
+        self.array.stage(ppn, transaction.lpn, self.sequence);
+        transaction.replaces = self.ftl.remap(&self.geometry, &mut self.array, transaction.lpn, ppn);
+        if let Some(old) = transaction.replaces {
+            self.array.block_mut(old).holds += 1;
+        }
+        self.probe.on_write_admitted(transaction.lpn, self.sequence);
+        let slot = self.pool.insert(transaction);
+        self.enqueue(slot);
+        if opened {
+            self.check_space(plane);
+        }
+    }
+
+    /// Gives the writes that wait for `plane` the room there is now.
+    pub(super) fn resume_stalled(&mut self, plane: PlaneId) {
+        let list = self.stalled_list(plane);
+        while !self.stalled[list].is_empty() {
+            let lpn = self.pool[self.stalled[list].head].lpn;
+            let Some(plane) = self.ftl.choose_plane(&self.geometry, &self.device, lpn) else { return };
+            let place = self.ftl.allocate(&self.geometry, &mut self.array, plane, WriteStream::Host);
+            let Some((ppn, opened)) = place else { return };
+            let slot = self.stalled[list].pop(&self.pool).expect("the list is not empty");
+            self.stalled_count -= 1;
+            let transaction = self.pool.remove(slot);
+            self.place(transaction, plane, ppn, opened);
+        }
+    }
+
+    /// Nothing happens any more, and writes still wait for room: the drive has worn out. They fail.
+    pub(super) fn fail_stalled(&mut self) {
+        for list in 0..self.stalled.len() {
+            let mut stalled = std::mem::replace(&mut self.stalled[list], Fifo::default());
+            while let Some(slot) = stalled.pop(&self.pool) {
+                let transaction = self.pool.remove(slot);
+                self.stalled_count -= 1;
+                self.stats.counters.failed_pages += 1;
+                self.requests.get(transaction.owner).failed = true;
+                self.page_done(transaction.owner);
+            }
+        }
+    }
+
+    fn trim(&mut self, request: &Request) {
+        let bytes = u64::from(self.geometry.page_bytes);
+        // Only whole pages are deallocated.
+        let first = request.offset.div_ceil(bytes) as u32;
+        let end = ((request.offset + request.len) / bytes) as u32;
+        for lpn in (first..end).map(Lpn) {
+            if self.ftl.unmap(&self.geometry, &mut self.array, lpn) {
+                self.sequence += 1;
+                self.stats.counters.trimmed_pages += 1;
+                self.probe.on_trimmed(lpn, self.sequence);
+            }
+        }
+    }
+
+    #[inline]
+    pub(super) fn on_host_read(&mut self, read: &Transaction) {
+        if read.merges {
+            self.stats.counters.merge_reads += 1;
+            let waiting = self.merging.waiting.remove(&read.lpn.0).expect("a merge locks its LPN");
+            self.program_page(read.owner, read.lpn);
+            // The first of those that waited may lock the LPN again; the rest then waits behind it.
+            for (request, is_partial) in waiting {
+                self.write_page(request, read.lpn, is_partial);
+            }
+            return;
+        }
+        if P::SEQUENCED {
+            // The OOB says what was read; a page that is gone says so.
+            let lpn = self.array.lpn(read.ppn);
+            let sequence = (lpn == read.lpn).then(|| self.array.sequence(read.ppn));
+            assert!(lpn.0 != DEAD_LPN, "a host read found the erased page {}", self.geometry.show(read.ppn));
+            self.probe.on_read_answered(read.owner, read.lpn, sequence);
+        }
+        self.page_done(read.owner);
+    }
+
+    #[inline]
+    pub(super) fn on_host_programmed(&mut self, done: &Transaction) {
+        if P::SEQUENCED {
+            self.probe.on_write_durable(done.lpn, self.array.sequence(done.ppn));
+        }
+        self.page_done(done.owner);
+    }
+
+    #[inline]
+    fn page_done(&mut self, slot: u32) {
+        let request = self.requests.get(slot);
+        request.pages_left -= 1;
+        if request.pages_left == 0 {
+            self.complete(slot);
+        }
+    }
+
+    fn complete(&mut self, slot: u32) {
+        let is_write = self.requests.op(slot) == Op::Write;
+        let done = self.requests.remove(slot);
+        self.stats.on_completed(self.now, &done.request, done.failed);
+        self.probe.on_completed(done.request.op, done.request.arrival, self.now);
+        let (id, request, failed) = (done.id, done.request, done.failed);
+        self.completions.push(Completion { id, request, completed: self.now, failed });
+        if is_write {
+            self.epochs.leave(done.epoch);
+            self.complete_flushes();
+        }
+        if self.requests.live() == 0 {
+            self.agenda.set(self.idle_clock(), self.now + self.spec.gc.idle_after_ns);
+        }
+    }
+
+    fn complete_flushes(&mut self) {
+        while let Some(flush) = self.epochs.done() {
+            self.page_done(flush);
+        }
+    }
+}

@@ -1,0 +1,412 @@
+//! The drive: wires the parts together. The only module that knows them all.
+//!
+//! A drive is a library object: [`Drive::submit`] requests, [`Drive::advance`] simulated time, take
+//! [`Drive::completions`]. The trace runner ([`crate::host::Runner`]) is one user of that.
+
+mod background;
+mod host;
+mod precondition;
+mod requests;
+mod snapshot;
+
+pub use precondition::{PtsOutcome, Watch};
+pub use requests::Completion;
+pub use snapshot::SnapshotError;
+
+use crate::geometry::{BlockId, DieId, Geometry, PlaneId};
+use crate::host::{Op, Oracle, Request};
+use crate::nand::{Array, Timing};
+use crate::probe::{NoProbe, Probe};
+use crate::sched::{Agenda, Cause, Device, Ended, Fifo, Kind, NEVER, NONE, Slot, Transaction, Transactions};
+use crate::spec::Spec;
+use crate::stats::Stats;
+use crate::units::Time;
+use crate::ftl::Ftl;
+use background::Job;
+use host::{Epochs, Merging};
+use requests::Requests;
+use std::collections::VecDeque;
+
+/// A request the drive does not take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// It ends beyond the logical capacity.
+    Beyond {
+        /// The first byte that is not there.
+        end: u64,
+        /// The logical capacity in bytes.
+        capacity: u64,
+    },
+    /// A read, write or TRIM of no bytes.
+    Empty,
+    /// It arrives before now.
+    Past,
+}
+
+impl std::fmt::Display for Refused {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Beyond { end, capacity } => {
+                write!(f, "the request ends at byte {end}, the drive has {capacity} bytes")
+            }
+            Self::Empty => write!(f, "the request has no bytes"),
+            Self::Past => write!(f, "the request arrives before the drive's present time"),
+        }
+    }
+}
+
+impl std::error::Error for Refused {}
+
+/// A simulated drive.
+#[derive(Debug)]
+pub struct Drive<P: Probe = NoProbe> {
+    geometry: Geometry,
+    array: Array,
+    ftl: Ftl,
+    device: Device,
+    pool: Transactions,
+    agenda: Agenda,
+    now: Time,
+    /// Pages that have left their die and are being decoded, in the order in which they will be done.
+    decoding: VecDeque<(Time, Slot)>,
+    requests: Requests,
+    epochs: Epochs,
+    merging: Merging,
+    /// Writes that wait for room: one list a plane, or one for the drive under dynamic allocation.
+    stalled: Box<[Fifo]>,
+    stalled_count: u64,
+    /// The background job of each plane.
+    jobs: Box<[Job]>,
+    is_idle: bool,
+    sequence: u64,
+    completions: Vec<Completion>,
+    stats: Stats,
+    probe: P,
+    spec: Spec,
+}
+
+impl Drive<NoProbe> {
+    /// A fresh drive that nobody watches. See [`Drive::with_probe`].
+    pub fn new(spec: &Spec) -> Self {
+        Self::with_probe(spec, NoProbe)
+    }
+}
+
+impl<P: Probe> Drive<P> {
+    /// Tells the oracle that `of` finds in the probe what the drive holds, from before it saw anything.
+    pub fn expect_preconditioned(&mut self, of: impl FnOnce(&mut P) -> &mut Oracle) {
+        of(&mut self.probe).expect_preconditioned(&self.ftl.map);
+    }
+
+    /// A fresh drive from a validated spec, not yet preconditioned.
+    pub fn with_probe(spec: &Spec, probe: P) -> Self {
+        let geometry = Geometry::new(&spec.drive);
+        let array = Array::new(&geometry, spec.reliability.pe_cycles, P::SEQUENCED);
+        let ftl = Ftl::new(spec, &geometry, &array);
+        let timing = Timing::new(&spec.timing, &geometry);
+        let device = Device::new(&geometry, timing, spec.timing.scheduler, spec.timing.multi_plane);
+        let lists = if ftl.allocator.is_static() { geometry.planes as usize } else { 1 };
+        Self {
+            agenda: Agenda::new(geometry.dies as usize + 2),
+            stalled: vec![Fifo::default(); lists].into(),
+            stalled_count: 0,
+            jobs: vec![Job::default(); geometry.planes as usize].into(),
+            stats: Stats::new(spec, &geometry),
+            array,
+            ftl,
+            device,
+            pool: Transactions::default(),
+            now: 0,
+            decoding: VecDeque::new(),
+            requests: Requests::default(),
+            epochs: Epochs::default(),
+            merging: Merging::default(),
+            is_idle: true,
+            sequence: 0,
+            completions: Vec::new(),
+            probe,
+            spec: spec.clone(),
+            geometry,
+        }
+    }
+
+    /// The geometry.
+    pub fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// The spec the drive was built from.
+    pub fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    /// The present simulated time.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// The flash array.
+    pub fn array(&self) -> &Array {
+        &self.array
+    }
+
+    /// The dies, channels and the off-chip path.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// The FTL's state.
+    pub fn ftl(&self) -> &Ftl {
+        &self.ftl
+    }
+
+    /// What has been counted so far.
+    pub fn stats(&self) -> &Stats {
+        &self.stats
+    }
+
+    /// The probe.
+    pub fn probe(&self) -> &P {
+        &self.probe
+    }
+
+    /// The probe, to change.
+    pub fn probe_mut(&mut self) -> &mut P {
+        &mut self.probe
+    }
+
+    /// Requests submitted and not completed.
+    pub fn outstanding(&self) -> u32 {
+        self.requests.live()
+    }
+
+    /// The requests completed since this was last called, in order of completion.
+    pub fn completions(&mut self) -> std::vec::Drain<'_, Completion> {
+        self.completions.drain(..)
+    }
+
+    #[inline(always)]
+    fn decode_clock(&self) -> u32 {
+        self.geometry.dies
+    }
+
+    #[inline(always)]
+    fn idle_clock(&self) -> u32 {
+        self.geometry.dies + 1
+    }
+
+    /// Hands the drive a request that arrives now or arrived earlier (its latency counts from its arrival).
+    /// Returns the request's id: the number of requests submitted before it.
+    ///
+    /// # Errors
+    /// When the request has no bytes, ends beyond the drive, or arrives in the future.
+    pub fn submit(&mut self, request: &Request) -> Result<u64, Refused> {
+        if request.arrival > self.now {
+            return Err(Refused::Past);
+        }
+        if request.op != Op::Flush {
+            let capacity = self.geometry.logical_bytes();
+            let end = request.offset.saturating_add(request.len);
+            if request.len == 0 {
+                return Err(Refused::Empty);
+            }
+            if end > capacity {
+                return Err(Refused::Beyond { end, capacity });
+            }
+        }
+        if self.requests.live() == 0 {
+            self.is_idle = false;
+            self.agenda.set(self.idle_clock(), NEVER);
+        }
+        Ok(self.accept(request))
+    }
+
+    /// Simulates until `to`: everything that happens up to and including then has happened afterwards.
+    pub fn advance(&mut self, to: Time) {
+        loop {
+            let (time, clock) = self.agenda.next();
+            if time > to || time == NEVER {
+                if time == NEVER && self.stalled_count > 0 {
+                    self.fail_stalled();
+                    continue;
+                }
+                break;
+            }
+            self.step(time, clock);
+        }
+        self.now = self.now.max(to);
+    }
+
+    /// Simulates until at least one request has been completed, or nothing happens any more, or `limit` is reached.
+    /// Whether something has been completed.
+    pub fn advance_to_completion(&mut self, limit: Time) -> bool {
+        while self.completions.is_empty() {
+            let (time, clock) = self.agenda.next();
+            if time > limit || time == NEVER {
+                if time == NEVER && self.stalled_count > 0 {
+                    self.fail_stalled();
+                    continue;
+                }
+                return false;
+            }
+            self.step(time, clock);
+        }
+        true
+    }
+
+    /// Simulates until nothing is left to do: every request completed, background work done.
+    pub fn run_until_idle(&mut self) {
+        loop {
+            let (time, clock) = self.agenda.next();
+            if time != NEVER {
+                self.step(time, clock);
+            } else if self.stalled_count > 0 {
+                self.fail_stalled();
+            } else {
+                break;
+            }
+        }
+    }
+
+    /// One event.
+    #[inline]
+    fn step(&mut self, time: Time, clock: u32) {
+        debug_assert!(time >= self.now, "time runs backwards");
+        if time >= self.stats.sample_at() {
+            self.sample(time);
+        }
+        self.now = time;
+        if clock < self.geometry.dies {
+            self.on_die(DieId(clock));
+        } else if clock == self.decode_clock() {
+            let (_, slot) = self.decoding.pop_front().expect("the decode clock is set for a page");
+            let next = self.decoding.front().map_or(NEVER, |&(at, _)| at);
+            self.agenda.set(clock, next);
+            self.on_read(slot);
+        } else {
+            self.agenda.set(clock, NEVER);
+            self.is_idle = true;
+            self.start_background();
+        }
+    }
+
+    #[inline]
+    fn on_die(&mut self, die: DieId) {
+        let ended = self.device.on_clock(&mut self.pool, &mut self.agenda, &mut self.probe, self.now, die);
+        match ended {
+            Ended::Nothing => return,
+            Ended::Page(slot) => self.on_page_out(slot),
+            Ended::Batch(mut slot) => {
+                while slot != NONE {
+                    let next = self.pool[slot].next;
+                    let done = self.pool.remove(slot);
+                    match done.kind {
+                        Kind::Program => self.on_programmed(&done),
+                        Kind::Erase => self.on_erased(&done),
+                        Kind::Copyback => unreachable!("no policy of this drive asks for a copyback"),
+                        Kind::Read => unreachable!("reads end page by page"),
+                    }
+                    slot = next;
+                }
+            }
+        }
+        self.device.start_next(&mut self.pool, &mut self.agenda, &mut self.probe, self.now, die);
+    }
+
+    /// A page has left its die; decoding follows.
+    #[inline]
+    fn on_page_out(&mut self, slot: Slot) {
+        let read = &self.pool[slot];
+        let (block, page, cause) = (self.geometry.block_of(read.ppn), u32::from(read.page), read.cause);
+        self.array.read(block, page);
+        self.stats.on_flash(Kind::Read, cause);
+        self.let_go(block);
+        let decode_ns = self.device.timing().decode_ns;
+        if decode_ns == 0 {
+            self.on_read(slot);
+        } else {
+            if self.decoding.is_empty() {
+                self.agenda.set(self.decode_clock(), self.now + decode_ns);
+            }
+            self.decoding.push_back((self.now + decode_ns, slot));
+        }
+    }
+
+    /// A page has been read and decoded.
+    #[inline]
+    fn on_read(&mut self, slot: Slot) {
+        let read = self.pool.remove(slot);
+        match read.cause {
+            Cause::Host => self.on_host_read(&read),
+            _ => self.on_background_read(&read),
+        }
+    }
+
+    #[inline]
+    fn on_programmed(&mut self, done: &Transaction) {
+        let block = self.geometry.block_of(done.ppn);
+        self.stats.on_flash(Kind::Program, done.cause);
+        let is_closed = self.array.program(block, u32::from(done.page)) == self.geometry.pages_per_block;
+        if is_closed {
+            self.ftl.close(&self.geometry, &mut self.array, block, self.now);
+        }
+        if let Some(old) = done.replaces {
+            self.let_go(old);
+        }
+        match done.cause {
+            Cause::Host => self.on_host_programmed(done),
+            _ => self.on_background_programmed(done),
+        }
+        if is_closed {
+            self.check_space(self.geometry.plane_of(block));
+        }
+    }
+
+    /// Ends a hold on a block; the last one lets a pending erase go ahead.
+    #[inline]
+    fn let_go(&mut self, block: BlockId) {
+        let state = self.array.block_mut(block);
+        state.holds -= 1;
+        if state.holds == 0 && state.state == crate::nand::BlockState::Victim {
+            self.erase_when_empty(self.geometry.plane_of(block));
+        }
+    }
+
+    /// Puts a transaction on its die.
+    #[inline]
+    fn enqueue(&mut self, slot: Slot) {
+        self.device.submit(&mut self.pool, &mut self.agenda, &mut self.probe, self.now, slot);
+    }
+
+    fn sample(&mut self, time: Time) {
+        self.stats.sample(time, &self.geometry, &self.device, &self.ftl);
+    }
+
+    /// Ends the statistics at the present time.
+    pub fn finish_stats(&mut self) {
+        let now = self.now;
+        self.stats.finish(now, &self.geometry, &self.device, &self.ftl);
+    }
+
+    /// The drive-wide audit. With nothing under way it also checks that nothing is left over.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn audit(&self) -> Result<(), String> {
+        self.ftl.audit(&self.geometry, &self.array)?;
+        if self.outstanding() == 0 && self.pool.live() == 0 {
+            if let Some(block) = self.array.blocks.iter().position(|b| b.holds > 0) {
+                return Err(format!("block {block} is held by an operation that is over"));
+            }
+            if self.stalled_count > 0 || !self.merging.is_empty() {
+                return Err("a write still waits though no request is outstanding".to_owned());
+            }
+            for plane in (0..self.geometry.planes).map(PlaneId) {
+                if self.jobs[plane.index()].is_running() {
+                    return Err(format!("plane {} has a background job that does nothing", plane.0));
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,188 @@
+//! Preconditioning: the drive's state before the workload, made without simulating time.
+//!
+//! Uses the same FTL as the simulation: allocation, victim policy and wear levelling behave alike, only that GC is
+//! done at once when it is needed.
+
+use super::Drive;
+use crate::ftl::WriteStream;
+use crate::geometry::{Lpn, PlaneId};
+use crate::nand::{BlockState, DEAD_LPN};
+use crate::probe::Probe;
+use crate::rng::Stream;
+use crate::spec::PreconditionSpec;
+use crate::stats::steady_state;
+
+/// Pages between two looks at the watch.
+const STRIDE: u32 = 1 << 16;
+
+/// Told the share done, from time to time; `false` stops.
+pub type Watch<'a> = &'a mut dyn FnMut(f64) -> bool;
+
+/// How the random overwrite of the SNIA method ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PtsOutcome {
+    /// WAF of each round.
+    pub waf: Vec<f64>,
+    /// Whether the last five rounds are steady.
+    pub is_steady: bool,
+}
+
+impl<P: Probe> Drive<P> {
+    /// Preconditions a fresh drive as its spec says, a saved one excepted ([`Drive::load`]). Returns whether it got
+    /// to the end, and how the SNIA method went.
+    ///
+    /// # Panics
+    /// On a drive that has been written.
+    pub fn precondition(&mut self, watch: Watch) -> (bool, Option<PtsOutcome>) {
+        assert!(self.sequence == 0 && self.ftl.map.mapped() == 0, "only a fresh drive can be preconditioned");
+        match self.spec.precondition {
+            PreconditionSpec::None | PreconditionSpec::Load(_) => (true, None),
+            PreconditionSpec::Fill { used, valid } => (self.fill(used, valid, watch), None),
+            PreconditionSpec::Pts { rounds_max } => {
+                let outcome = self.pts(rounds_max, watch);
+                (outcome.is_some(), outcome)
+            }
+        }
+    }
+
+    /// Fills whole blocks of every plane up to a share `used` of its pages, a share `valid` of them valid, in
+    /// random order. The data is that of the lowest LPNs, so that a workload that starts at address 0 finds it.
+    fn fill(&mut self, used: f64, valid: f64, watch: Watch) -> bool {
+        let mut stream = Stream::new(self.spec.seed, "precondition");
+        let (planes, pages) = (self.geometry.planes, self.geometry.pages_per_block);
+        let filled_blocks = (used * f64::from(self.geometry.blocks_per_plane)) as u32;
+        let filled = u64::from(filled_blocks * pages) * u64::from(planes);
+        let mapped = ((filled as f64 * valid) as u32).min(self.geometry.logical_pages);
+        let mut homes: Vec<Vec<u32>> = vec![Vec::new(); planes as usize];
+        for list in &mut homes {
+            list.reserve_exact(mapped.div_ceil(planes) as usize);
+        }
+        for lpn in 0..mapped {
+            homes[self.ftl.allocator.home(Lpn(lpn), planes).index()].push(lpn);
+        }
+        for (plane, lpns) in homes.iter_mut().enumerate() {
+            let plane = PlaneId(plane as u32);
+            if !watch(f64::from(plane.0) / f64::from(planes)) {
+                return false;
+            }
+            for last in (1..lpns.len()).rev() {
+                lpns.swap(last, stream.below(last as u64 + 1) as usize);
+            }
+            // Selection sampling (Knuth, algorithm S): exactly the wanted pages, each set of them equally likely.
+            let mut wanted = lpns.len() as u64;
+            let mut pages_left = u64::from(filled_blocks * pages);
+            for _ in 0..pages_left {
+                let is_valid = stream.below(pages_left) < wanted;
+                pages_left -= 1;
+                let lpn = if is_valid {
+                    wanted -= 1;
+                    Lpn(lpns[wanted as usize])
+                } else {
+                    Lpn(DEAD_LPN)
+                };
+                self.program_now(plane, WriteStream::Host, lpn, 0);
+            }
+            // The list's memory is no longer needed.
+            *lpns = Vec::new();
+        }
+        true
+    }
+
+    /// SNIA PTS: writes the whole logical space once in order, then overwrites it in rounds of uniformly random
+    /// pages, one logical capacity each, until the WAF of the last five rounds is steady. `None`: stopped.
+    fn pts(&mut self, rounds_max: u32, watch: Watch) -> Option<PtsOutcome> {
+        let mut stream = Stream::new(self.spec.seed, "precondition");
+        let pages = self.geometry.logical_pages;
+        let of_all = 1.0 / f64::from(rounds_max + 1);
+        for lpn in 0..pages {
+            if lpn % STRIDE == 0 && !watch(f64::from(lpn) / f64::from(pages) * of_all) {
+                return None;
+            }
+            self.write_now(Lpn(lpn));
+        }
+        let mut waf = Vec::new();
+        let mut is_steady = false;
+        while !is_steady && waf.len() < rounds_max as usize {
+            let mut programs = 0;
+            for page in 0..pages {
+                let done = (waf.len() + 1) as f64 + f64::from(page) / f64::from(pages);
+                if page % STRIDE == 0 && !watch(done * of_all) {
+                    return None;
+                }
+                programs += self.write_now(Lpn(stream.below(u64::from(pages)) as u32));
+            }
+            waf.push(programs as f64 / f64::from(pages));
+            is_steady = steady_state(&waf).is_some_and(|state| state.is_met);
+        }
+        Some(PtsOutcome { waf, is_steady })
+    }
+
+    /// Writes a page without simulating time; returns the pages programmed for it, GC included. For
+    /// preconditioning, and for experiments on write amplification alone.
+    ///
+    /// # Panics
+    /// When transactions are under way, or the drive has worn out.
+    #[inline]
+    pub fn write_now(&mut self, lpn: Lpn) -> u64 {
+        debug_assert!(self.pool.live() == 0, "time stands still only for an idle drive");
+        let mut moved = 0;
+        let plane = loop {
+            let plane = self.ftl.choose_plane(&self.geometry, &self.device, lpn);
+            if let Some(plane) = plane.filter(|&plane| self.ftl.has_room(plane)) {
+                break plane;
+            }
+            // Under dynamic allocation any plane will do; the one with the most to gain does best.
+            let garbage = |plane: &PlaneId| {
+                self.ftl.spare_pages(&self.geometry, *plane) - self.ftl.free_pages(&self.geometry, *plane)
+            };
+            let plane = plane.or_else(|| (0..self.geometry.planes).map(PlaneId).max_by_key(garbage));
+            moved += self.collect_now(plane.expect("a drive has planes")).expect("the drive has room left");
+        };
+        self.sequence += 1;
+        let opened = self.program_now(plane, WriteStream::Host, lpn, self.sequence);
+        self.probe.on_write_admitted(lpn, self.sequence);
+        self.probe.on_write_durable(lpn, self.sequence);
+        while opened && self.is_short(plane) {
+            let Some(more) = self.collect_now(plane) else { break };
+            moved += more;
+        }
+        moved + 1
+    }
+
+    /// Programs one page at once; whether a block has been opened for it.
+    #[inline]
+    fn program_now(&mut self, plane: PlaneId, stream: WriteStream, lpn: Lpn, sequence: u64) -> bool {
+        let place = self.ftl.allocate(&self.geometry, &mut self.array, plane, stream);
+        let (ppn, opened) = place.expect("the plane has room");
+        self.array.stage(ppn, lpn, sequence);
+        let (block, page) = self.geometry.split(ppn);
+        let is_closed = self.array.program(block, page) == self.geometry.pages_per_block;
+        if lpn.0 != DEAD_LPN {
+            self.ftl.remap(&self.geometry, &mut self.array, lpn, ppn);
+        }
+        if is_closed {
+            self.ftl.close(&self.geometry, &mut self.array, block, self.now);
+        }
+        opened
+    }
+
+    /// Empties and erases one victim at once; returns the pages moved, or `None` when nothing can be gained.
+    fn collect_now(&mut self, plane: PlaneId) -> Option<u64> {
+        let victim = self.ftl.pick_victim(&self.geometry, &self.array, plane, self.now)?;
+        let moved = u32::from(self.array.block(victim).valid);
+        if moved > self.ftl.stream_room(&self.geometry, plane, WriteStream::Gc) {
+            return None;
+        }
+        self.ftl.begin_emptying(&self.geometry, &mut self.array, victim);
+        let mut page = 0;
+        while let Some(next) = self.ftl.next_valid(&self.geometry, victim, page) {
+            page = next + 1;
+            let ppn = self.geometry.page(victim, next);
+            self.program_now(plane, WriteStream::Gc, self.array.lpn(ppn), self.array.sequence(ppn));
+        }
+        debug_assert!(self.array.block(victim).state == BlockState::Victim);
+        self.array.erase(&self.geometry, victim);
+        self.ftl.release(&self.geometry, &mut self.array, victim, self.spec.drive.endurance);
+        Some(u64::from(moved))
+    }
+}

@@ -1,0 +1,84 @@
+//! The host requests the drive is working on.
+
+use crate::host::{Op, Request};
+use crate::units::Time;
+
+/// A request that has been completed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Completion {
+    /// What [`Drive::submit`](super::Drive::submit) returned.
+    pub id: u64,
+    /// The request.
+    pub request: Request,
+    /// When it was completed.
+    pub completed: Time,
+    /// The drive had no room left for it: it has not been (wholly) done.
+    pub failed: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct InWork {
+    pub(super) request: Request,
+    pub(super) id: u64,
+    /// Pages not done yet.
+    pub(super) pages_left: u32,
+    /// The flush epoch of a write.
+    pub(super) epoch: u64,
+    pub(super) failed: bool,
+    next_free: u32,
+}
+
+/// A slab of requests.
+#[derive(Debug, Default)]
+pub(super) struct Requests {
+    slots: Vec<InWork>,
+    /// Slot + 1 of the first free one; 0: none.
+    free: u32,
+    live: u32,
+    accepted: u64,
+}
+
+impl Requests {
+    pub(super) fn live(&self) -> u32 {
+        self.live
+    }
+
+    /// Puts a request in, with one page left: the caller's own, until everything has been handed out.
+    #[inline]
+    pub(super) fn insert(&mut self, request: &Request, epoch: u64) -> u32 {
+        let (id, epoch) = (self.accepted, epoch);
+        let entry = InWork { request: *request, id, pages_left: 1, epoch, failed: false, next_free: 0 };
+        self.accepted += 1;
+        self.live += 1;
+        if self.free == 0 {
+            self.slots.push(entry);
+            self.slots.len() as u32 - 1
+        } else {
+            let slot = self.free - 1;
+            self.free = self.slots[slot as usize].next_free;
+            self.slots[slot as usize] = entry;
+            slot
+        }
+    }
+
+    /// Takes a request out.
+    #[inline]
+    pub(super) fn remove(&mut self, slot: u32) -> InWork {
+        let entry = &mut self.slots[slot as usize];
+        entry.next_free = self.free;
+        self.free = slot + 1;
+        self.live -= 1;
+        entry.clone()
+    }
+
+    #[inline(always)]
+    pub(super) fn get(&mut self, slot: u32) -> &mut InWork {
+        &mut self.slots[slot as usize]
+    }
+
+    /// Whether the request is a host request with this op.
+    #[inline(always)]
+    pub(super) fn op(&self, slot: u32) -> Op {
+        self.slots[slot as usize].request.op
+    }
+}

@@ -1,0 +1,232 @@
+//! Saving a preconditioned drive, and loading it.
+//!
+//! A snapshot holds what preconditioning made: the OOB and validity of every page, the blocks' wear and state, the
+//! planes' free lists and open blocks. It is little-endian, opens with a magic, the geometry and the settings it
+//! depends on, and ends with a checksum; a drive with another geometry refuses it.
+
+use super::Drive;
+use crate::geometry::{BlockId, Lpn, PlaneId, Ppn};
+use crate::nand::{BlockState, DEAD_LPN};
+use crate::probe::Probe;
+use std::io::{self, Read, Write};
+
+const MAGIC: [u8; 8] = *b"nandlab1";
+
+/// Why a snapshot could not be loaded.
+#[derive(Debug)]
+pub enum SnapshotError {
+    /// Reading failed.
+    Io(io::Error),
+    /// It is not a snapshot, or a damaged one.
+    Damaged(&'static str),
+    /// It is of another drive: what differs, the snapshot's value, this drive's.
+    Mismatch(&'static str, u64, u64),
+}
+
+impl std::fmt::Display for SnapshotError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Io(error) => write!(f, "{error}"),
+            Self::Damaged(what) => write!(f, "not a complete saved drive ({what})"),
+            Self::Mismatch(what, theirs, mine) => {
+                write!(f, "it was saved from a drive with {what} = {theirs}, this one has {mine}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for SnapshotError {}
+
+impl From<io::Error> for SnapshotError {
+    fn from(error: io::Error) -> Self {
+        if error.kind() == io::ErrorKind::UnexpectedEof {
+            Self::Damaged("it ends too early")
+        } else {
+            Self::Io(error)
+        }
+    }
+}
+
+/// Numbers in and out, with a running checksum (FNV-1a over words).
+struct Numbers<T> {
+    inner: T,
+    sum: u64,
+}
+
+impl<T> Numbers<T> {
+    fn new(inner: T) -> Self {
+        Self { inner, sum: 0xcbf2_9ce4_8422_2325 }
+    }
+
+    fn add(&mut self, value: u64) {
+        self.sum = (self.sum ^ value).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(17);
+    }
+}
+
+impl<W: Write> Numbers<W> {
+    fn put(&mut self, value: u64) -> io::Result<()> {
+        self.add(value);
+        self.inner.write_all(&value.to_le_bytes())
+    }
+
+    fn put_u32(&mut self, value: u32) -> io::Result<()> {
+        self.add(u64::from(value));
+        self.inner.write_all(&value.to_le_bytes())
+    }
+}
+
+impl<R: Read> Numbers<R> {
+    fn get(&mut self) -> io::Result<u64> {
+        let mut bytes = [0; 8];
+        self.inner.read_exact(&mut bytes)?;
+        let value = u64::from_le_bytes(bytes);
+        self.add(value);
+        Ok(value)
+    }
+
+    fn get_u32(&mut self) -> io::Result<u32> {
+        let mut bytes = [0; 4];
+        self.inner.read_exact(&mut bytes)?;
+        let value = u32::from_le_bytes(bytes);
+        self.add(u64::from(value));
+        Ok(value)
+    }
+}
+
+impl<P: Probe> Drive<P> {
+    /// What a saved drive must share with the one that loads it.
+    fn fingerprint(&self) -> [(&'static str, u64); 7] {
+        let g = &self.geometry;
+        [
+            ("planes", g.planes.into()),
+            ("drive.blocks_per_plane", g.blocks_per_plane.into()),
+            ("drive.pages_per_block", g.pages_per_block.into()),
+            ("drive.page_size (bytes)", g.page_bytes.into()),
+            ("logical pages", g.logical_pages.into()),
+            ("drive.channels", g.channels.into()),
+            ("static allocation order", self.ftl.allocator.order_hash()),
+        ]
+    }
+
+    /// Writes the drive's state.
+    ///
+    /// # Errors
+    /// When writing fails.
+    ///
+    /// # Panics
+    /// While transactions are under way.
+    pub fn save(&self, out: impl Write) -> io::Result<()> {
+        assert!(self.pool.live() == 0, "a drive with transactions under way cannot be saved");
+        let mut out = Numbers::new(io::BufWriter::with_capacity(1 << 20, out));
+        out.inner.write_all(&MAGIC)?;
+        for (_, value) in self.fingerprint() {
+            out.put(value)?;
+        }
+        out.put(self.sequence)?;
+        // Blocks in the order in which they closed, so that policies that care see the same order.
+        let mut order: Vec<u32> = (0..self.geometry.blocks).collect();
+        order.sort_by_key(|&block| (self.array.blocks[block as usize].closed_at, block));
+        for id in order {
+            let block = self.array.block(BlockId(id));
+            out.put_u32(id)?;
+            out.put_u32(block.pe_cycles)?;
+            out.put_u32(u32::from(block.programmed) << 8 | block.state as u32)?;
+            for page in 0..u32::from(block.programmed) {
+                let ppn = self.geometry.page(BlockId(id), page);
+                let is_valid = self.ftl.is_valid(&self.geometry, ppn);
+                out.put_u32(if is_valid { self.array.lpn(ppn).0 } else { DEAD_LPN })?;
+            }
+        }
+        for plane in self.ftl.planes.iter() {
+            for next in plane.open_blocks() {
+                out.put(next)?;
+            }
+        }
+        let sum = out.sum;
+        out.inner.write_all(&sum.to_le_bytes())?;
+        out.inner.flush()
+    }
+
+    /// Puts a saved state into a fresh drive.
+    ///
+    /// # Errors
+    /// When reading fails, the file is damaged, or it is of another drive. The drive must not be used then.
+    ///
+    /// # Panics
+    /// On a drive that has been written.
+    pub fn load(&mut self, input: impl Read) -> Result<(), SnapshotError> {
+        assert!(self.sequence == 0 && self.ftl.map.mapped() == 0, "only a fresh drive can be loaded");
+        let mut input = Numbers::new(io::BufReader::with_capacity(1 << 20, input));
+        let mut magic = [0; 8];
+        input.inner.read_exact(&mut magic)?;
+        if magic != MAGIC {
+            return Err(SnapshotError::Damaged("it does not begin like one"));
+        }
+        for (what, mine) in self.fingerprint() {
+            let theirs = input.get()?;
+            if theirs != mine {
+                return Err(SnapshotError::Mismatch(what, theirs, mine));
+            }
+        }
+        self.sequence = input.get()?;
+        let mut closed = Vec::new();
+        for _ in 0..self.geometry.blocks {
+            let (id, pe_cycles, packed) = (input.get_u32()?, input.get_u32()?, input.get_u32()?);
+            let (programmed, state) = (packed >> 8, packed & 0xff);
+            if id >= self.geometry.blocks || programmed > self.geometry.pages_per_block {
+                return Err(SnapshotError::Damaged("a block is out of range"));
+            }
+            let state = match state {
+                0 => BlockState::Free,
+                1 => BlockState::Open,
+                2 => BlockState::Full,
+                4 => BlockState::Retired,
+                _ => return Err(SnapshotError::Damaged("a block is in an impossible state")),
+            };
+            let id = BlockId(id);
+            let block = self.array.block_mut(id);
+            block.pe_cycles = pe_cycles;
+            block.programmed = programmed as u16;
+            block.state = state;
+            for page in 0..programmed {
+                let (lpn, ppn) = (Lpn(input.get_u32()?), self.geometry.page(id, page));
+                self.array.stage(ppn, lpn, 0);
+                if lpn.0 == DEAD_LPN {
+                    continue;
+                }
+                if lpn.0 >= self.geometry.logical_pages || self.ftl.map.get(lpn).is_some() {
+                    return Err(SnapshotError::Damaged("an LPN is out of range or in two places"));
+                }
+                self.ftl.remap(&self.geometry, &mut self.array, lpn, ppn);
+            }
+            if state == BlockState::Full {
+                closed.push(id);
+            }
+        }
+        for plane in (0..self.geometry.planes).map(PlaneId) {
+            let mut open = [0; crate::ftl::STREAMS];
+            for next in &mut open {
+                *next = input.get()?;
+            }
+            let (first, end) = (
+                u64::from(self.geometry.page(self.geometry.first_block(plane), 0).0),
+                u64::from(self.geometry.pages_per_plane),
+            );
+            if open.iter().any(|&next| next != 0 && !(first + 1..first + end + 1).contains(&next)) {
+                return Err(SnapshotError::Damaged("an open block is in another plane"));
+            }
+            let at = open.map(|next| next.checked_sub(1).map(|ppn| Ppn(ppn as u32)));
+            self.ftl.restore_plane(&self.geometry, &self.array, plane, at);
+        }
+        let sum = input.sum;
+        let mut end = [0; 8];
+        input.inner.read_exact(&mut end)?;
+        if u64::from_le_bytes(end) != sum {
+            return Err(SnapshotError::Damaged("the checksum is wrong"));
+        }
+        for block in closed {
+            self.ftl.close(&self.geometry, &mut self.array, block, 0);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,119 @@
+//! Allocation: which plane a host write goes to.
+
+use crate::geometry::{DieId, Geometry, Lpn, PlaneId};
+use crate::sched::Device;
+use crate::spec::Allocation;
+
+/// Chooses planes.
+#[derive(Debug)]
+pub enum Allocator {
+    /// The plane follows from the LPN: `planes[lpn % planes.len()]`.
+    Static {
+        /// The planes in the order in which consecutive LPNs visit them.
+        planes: Box<[PlaneId]>,
+        /// Its length, as a fast divisor.
+        count: crate::geometry::Divisor,
+    },
+    /// The die with the fewest transactions queued or under way; the next one after the last chosen, of several.
+    Dynamic {
+        /// The die chosen last.
+        last: u32,
+    },
+}
+
+impl Allocator {
+    /// The allocator of `ftl.allocation`.
+    pub fn new(allocation: Allocation, geometry: &Geometry) -> Self {
+        match allocation {
+            Allocation::Static(order) => Self::Static {
+                planes: static_order(order, geometry),
+                count: crate::geometry::Divisor::new(geometry.planes),
+            },
+            Allocation::Dynamic => Self::Dynamic { last: geometry.dies - 1 },
+        }
+    }
+
+    /// Whether a page's plane follows from its LPN alone.
+    pub fn is_static(&self) -> bool {
+        matches!(self, Self::Static { .. })
+    }
+
+    /// A number that tells static orders apart; 0 under dynamic allocation.
+    pub fn order_hash(&self) -> u64 {
+        match self {
+            Self::Static { planes, .. } => planes
+                .iter()
+                .fold(0xcbf2_9ce4_8422_2325, |h, p| (h ^ u64::from(p.0)).wrapping_mul(0x0000_0100_0000_01b3)),
+            Self::Dynamic { .. } => 0,
+        }
+    }
+
+    /// The plane of `lpn` under a static order; under dynamic allocation where preconditioning puts it, the same
+    /// round-robin over all planes.
+    #[inline(always)]
+    pub fn home(&self, lpn: Lpn, planes_count: u32) -> PlaneId {
+        match self {
+            Self::Static { planes, count } => planes[count.split(lpn.0).1 as usize],
+            Self::Dynamic { .. } => PlaneId(lpn.0 % planes_count),
+        }
+    }
+
+    /// The plane for a write of `lpn`. Under dynamic allocation only dies with a plane that `has_room` are
+    /// considered, and of their planes the one with the most `room`; `None` when there is none.
+    #[inline]
+    pub fn choose(
+        &mut self,
+        lpn: Lpn,
+        geometry: &Geometry,
+        device: &Device,
+        mut room: impl FnMut(PlaneId) -> Option<u32>,
+    ) -> Option<PlaneId> {
+        match self {
+            Self::Static { planes, count } => Some(planes[count.split(lpn.0).1 as usize]),
+            Self::Dynamic { last } => {
+                let mut best: Option<(u32, u32, PlaneId)> = None;
+                for step in 1..=geometry.dies {
+                    let die = (*last + step) % geometry.dies;
+                    let load = device.load(DieId(die));
+                    if best.is_some_and(|(least, ..)| load >= least) {
+                        continue;
+                    }
+                    let first = die * geometry.planes_per_die;
+                    let planes = (first..first + geometry.planes_per_die).map(PlaneId);
+                    let roomiest = planes.filter_map(|p| room(p).map(|r| (r, p)));
+                    let roomiest = roomiest.reduce(|a, b| if b.0 > a.0 { b } else { a });
+                    if let Some((_, plane)) = roomiest {
+                        best = Some((load, die, plane));
+                    }
+                }
+                let (_, die, plane) = best?;
+                *last = die;
+                Some(plane)
+            }
+        }
+    }
+}
+
+/// The planes in the order in which a static allocation visits them: of `C`hannel, `W`ay (chip), `D`ie and
+/// `P`lane the first letter varies fastest. Y. Hu et al., "Performance impact and interplay of SSD parallelism
+/// through advanced commands, allocation strategy and data granularity", ICS 2011.
+fn static_order(order: [u8; 4], geometry: &Geometry) -> Box<[PlaneId]> {
+    let size = |letter: u8| match letter {
+        b'C' => geometry.channels,
+        b'W' => geometry.chips_per_channel,
+        b'D' => geometry.dies_per_chip,
+        b'P' => geometry.planes_per_die,
+        other => panic!("{:?} is not one of C, W, D, P", other as char),
+    };
+    let plane = |mut index: u32| {
+        let mut at = [0; 256];
+        for letter in order {
+            at[letter as usize] = index % size(letter);
+            index /= size(letter);
+        }
+        let [c, w, d, p] = [b'C', b'W', b'D', b'P'].map(|letter| at[letter as usize]);
+        let chip = c * geometry.chips_per_channel + w;
+        PlaneId((chip * geometry.dies_per_chip + d) * geometry.planes_per_die + p)
+    };
+    (0..geometry.planes).map(plane).collect()
+}

@@ -1,0 +1,43 @@
+//! `gc.victim = "cost-benefit"`: the block with the largest age * (1 - u) / (2 u), where u is its valid share and
+//! its age the time since it was filled.
+//!
+//! Leaves young blocks time to lose more pages, and takes cold blocks at a higher u than hot ones. A. Kawaguchi,
+//! S. Nishioka and H. Motoda, "A flash-memory based file system", USENIX 1995, after M. Rosenblum and
+//! J. Ousterhout's log-structured file system. Looks at every block of the plane.
+
+use super::{Candidates, Context, VictimPolicy};
+use crate::policy::{Choice, PolicyInfo};
+
+pub(super) const INFO: PolicyInfo = PolicyInfo {
+    name: "cost-benefit",
+    description: "the block with the largest age * (1 - u) / (2 u), u its valid share",
+    params: &[],
+};
+
+#[derive(Debug)]
+struct CostBenefit;
+
+pub(super) fn make(_choice: &Choice, _context: Context) -> Box<dyn VictimPolicy> {
+    Box::new(CostBenefit)
+}
+
+impl VictimPolicy for CostBenefit {
+    fn pick(&mut self, plane: &Candidates) -> Option<u32> {
+        let pages = f64::from(plane.pages_per_block);
+        let mut best: Option<(f64, u32)> = None;
+        for block in 0..plane.blocks.len() as u32 {
+            if !plane.is_full(block) {
+                continue;
+            }
+            let candidate = &plane.blocks[block as usize];
+            let used = f64::from(candidate.valid) / pages;
+            // One nanosecond more, so that blocks filled just now are still told apart by u.
+            let age = (plane.now - candidate.closed_at + 1) as f64;
+            let score = age * (1.0 - used) / (2.0 * used);
+            if best.is_none_or(|(highest, _)| score > highest) {
+                best = Some((score, block));
+            }
+        }
+        best.map(|(_, block)| block)
+    }
+}

@@ -1,0 +1,43 @@
+//! `gc.victim = "fifo"`: the block that was filled first, whatever it holds.
+//!
+//! Also known as LRU or circular cleaning. Under uniform random writes its write amplification is
+//! a / (a + W(-a e^-a)) with a = 1 + effective over-provisioning and W the Lambert function: L. Xiang and
+//! B. Kurkoski, "An improved analytic expression for write amplification in NAND flash", ICNC 2012; the same in
+//! P. Desnoyers, ACM TOS 10 (2014).
+
+use super::{Candidates, Context, VictimPolicy};
+use crate::geometry::PlaneId;
+use crate::policy::{Choice, PolicyInfo};
+use std::collections::VecDeque;
+
+pub(super) const INFO: PolicyInfo =
+    PolicyInfo { name: "fifo", description: "the block that was filled first", params: &[] };
+
+#[derive(Debug)]
+struct Fifo {
+    /// For each plane its blocks in the order in which they were filled.
+    filled: Vec<VecDeque<u32>>,
+}
+
+pub(super) fn make(_choice: &Choice, context: Context) -> Box<dyn VictimPolicy> {
+    Box::new(Fifo { filled: vec![VecDeque::new(); context.planes as usize] })
+}
+
+impl VictimPolicy for Fifo {
+    fn pick(&mut self, plane: &Candidates) -> Option<u32> {
+        let filled = &mut self.filled[plane.plane.index()];
+        // A block the wear leveller took meanwhile is no longer full.
+        while filled.front().is_some_and(|&block| !plane.is_full(block)) {
+            filled.pop_front();
+        }
+        // It stays in the list: the drive may only be asking.
+        filled.front().copied()
+    }
+
+    fn on_closed(&mut self, plane: PlaneId, block: u32) {
+        let filled = &mut self.filled[plane.index()];
+        // Only reached again through an erase, so an older entry of the same block is dead.
+        filled.retain(|&other| other != block);
+        filled.push_back(block);
+    }
+}

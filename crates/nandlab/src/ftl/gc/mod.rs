@@ -1,0 +1,55 @@
+//! Garbage collection: which block of a plane is emptied next.
+//!
+//! A victim policy looks at one plane's blocks and names one of them; the drive moves its valid pages and erases
+//! it. Policies are listed in [`POLICIES`], one line each; a policy is one file in this folder.
+
+mod candidates;
+mod cost_benefit;
+mod fifo;
+mod greedy;
+mod random;
+
+pub use candidates::{Candidates, LeastValid};
+
+use crate::geometry::PlaneId;
+use crate::policy::{Choice, PolicyInfo};
+use crate::rng::Stream;
+
+/// Chooses victims. One object serves all planes of a drive.
+pub trait VictimPolicy: std::fmt::Debug + Send + Sync {
+    /// The block, counted within the plane, to empty next; `None` when no block is full. It must be in
+    /// [`BlockState::Full`](crate::nand::BlockState::Full).
+    fn pick(&mut self, plane: &Candidates) -> Option<u32>;
+
+    /// The last page of `block` (counted within `plane`) has been programmed.
+    fn on_closed(&mut self, _plane: PlaneId, _block: u32) {}
+}
+
+/// What a policy is made from.
+#[derive(Debug)]
+pub struct Context {
+    /// Planes of the drive.
+    pub planes: u32,
+    /// The policy's own random stream.
+    pub stream: Stream,
+}
+
+type Make = fn(&Choice, Context) -> Box<dyn VictimPolicy>;
+
+/// Every victim policy: what it says of itself and how it is made. Names, spec keys, errors and listings come from
+/// here.
+pub const POLICIES: &[(PolicyInfo, Make)] = &[
+    (greedy::INFO, greedy::make),
+    (cost_benefit::INFO, cost_benefit::make),
+    (fifo::INFO, fifo::make),
+    (random::INFO, random::make),
+];
+
+/// The policy chosen by `gc.victim`.
+///
+/// # Panics
+/// When the choice names no policy of the table; the spec only makes choices from it.
+pub fn make(choice: &Choice, context: Context) -> Box<dyn VictimPolicy> {
+    let (_, make) = POLICIES.iter().find(|(info, _)| info.name == choice.name).expect("a policy of the table");
+    make(choice, context)
+}

@@ -1,0 +1,51 @@
+//! `gc.victim.random = { k = 8 }`: the least valid of k full blocks drawn at random (d-choices).
+//!
+//! k = 1 is random cleaning, large k approaches greedy. B. Van Houdt, "A mean field model for a class of garbage
+//! collection algorithms in flash-based solid state drives", SIGMETRICS 2013.
+
+use super::{Candidates, Context, VictimPolicy};
+use crate::policy::{Choice, ParamInfo, PolicyInfo};
+use crate::rng::Stream;
+
+pub(super) const INFO: PolicyInfo = PolicyInfo {
+    name: "random",
+    description: "the least valid of k full blocks drawn at random",
+    params: &[ParamInfo {
+        name: "k",
+        default: Some(8.0),
+        min: 1.0,
+        max: 65_536.0,
+        whole: true,
+        description: "blocks drawn",
+    }],
+};
+
+#[derive(Debug)]
+struct Random {
+    k: u32,
+    stream: Stream,
+}
+
+pub(super) fn make(choice: &Choice, context: Context) -> Box<dyn VictimPolicy> {
+    Box::new(Random { k: choice.value(0) as u32, stream: context.stream })
+}
+
+impl VictimPolicy for Random {
+    fn pick(&mut self, plane: &Candidates) -> Option<u32> {
+        plane.least_valid()?;
+        let mut draw = || loop {
+            let block = self.stream.below(plane.blocks.len() as u64) as u32;
+            if plane.is_full(block) {
+                return block;
+            }
+        };
+        let mut best = draw();
+        for _ in 1..self.k {
+            let block = draw();
+            if plane.blocks[block as usize].valid < plane.blocks[best as usize].valid {
+                best = block;
+            }
+        }
+        Some(best)
+    }
+}

@@ -1,0 +1,5 @@
+//! The mapping from LPN to PPN.
+
+mod page;
+
+pub use page::PageMap;

@@ -1,0 +1,413 @@
+//! The flash translation layer's state: the map, the planes' blocks, and what is valid in them.
+//!
+//! Nothing here knows about time or transactions. The drive calls it with transactions around it; preconditioning
+//! calls it bare.
+
+pub mod allocation;
+pub mod gc;
+pub mod map;
+pub mod wear_levelling;
+
+use crate::geometry::{BlockId, Geometry, Lpn, PlaneId, Ppn};
+use crate::nand::{Array, BlockState};
+use crate::rng::Stream;
+use crate::sched::Device;
+use crate::spec::{Spec, WearLevelling};
+use crate::units::Time;
+use allocation::Allocator;
+use gc::{Candidates, LeastValid, VictimPolicy};
+use map::PageMap;
+use wear_levelling::FreeBlocks;
+
+/// The streams of a plane: each fills a block of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum WriteStream {
+    /// What the host writes.
+    Host,
+    /// What GC moves.
+    Gc,
+    /// What static wear levelling moves.
+    Wear,
+}
+
+/// Streams of every plane.
+pub const STREAMS: usize = 3;
+
+/// The block a stream is filling: the next PPN and the end of the block; equal when it has none.
+#[derive(Clone, Copy, Debug, Default)]
+struct OpenBlock {
+    next: u32,
+    end: u32,
+}
+
+/// A plane.
+#[derive(Debug)]
+pub struct Plane {
+    /// Erased blocks.
+    pub free: FreeBlocks,
+    open: [OpenBlock; STREAMS],
+    /// Valid pages in all its blocks.
+    pub valid: u32,
+    /// Blocks not retired.
+    pub usable_blocks: u32,
+    /// Erases since the wear leveller last looked.
+    pub erases_unchecked: u32,
+}
+
+impl Plane {
+    #[inline]
+    fn has_room(&self, reserve_blocks: u32) -> bool {
+        let open = self.open[WriteStream::Host as usize];
+        open.next < open.end || self.free.len() > reserve_blocks
+    }
+
+    /// For each stream the next PPN it will be given, plus 1; 0 when it has no block open.
+    pub fn open_blocks(&self) -> [u64; STREAMS] {
+        self.open.map(|open| if open.next < open.end { u64::from(open.next) + 1 } else { 0 })
+    }
+}
+
+/// The map, the planes and their policies.
+#[derive(Debug)]
+pub struct Ftl {
+    /// LPN to PPN.
+    pub map: PageMap,
+    /// All planes.
+    pub planes: Box<[Plane]>,
+    /// Where host writes go.
+    pub allocator: Allocator,
+    victim: Box<dyn VictimPolicy>,
+    index: LeastValid,
+    /// Valid pages, one bit each; every block starts a new word.
+    valid: Box<[u64]>,
+    words_per_block: usize,
+    levelling: WearLevelling,
+    /// Erased blocks of a plane that only internal streams may take.
+    pub reserve_blocks: u32,
+}
+
+impl Ftl {
+    /// The FTL of an erased drive.
+    pub fn new(spec: &Spec, geometry: &Geometry, array: &Array) -> Self {
+        let words_per_block = (geometry.pages_per_block as usize).div_ceil(64);
+        let context =
+            gc::Context { planes: geometry.planes, stream: Stream::new(spec.seed, "gc.victim") };
+        let levelling = spec.ftl.wear_levelling;
+        let plane = |plane: u32| {
+            let mut free = FreeBlocks::default();
+            let first = geometry.first_block(PlaneId(plane)).index();
+            for block in 0..geometry.blocks_per_plane {
+                free.push(levelling, block, array.blocks[first + block as usize].pe_cycles);
+            }
+            Plane {
+                free,
+                open: Default::default(),
+                valid: 0,
+                usable_blocks: geometry.blocks_per_plane,
+                erases_unchecked: 0,
+            }
+        };
+        Self {
+            map: PageMap::new(geometry.logical_pages),
+            planes: (0..geometry.planes).map(plane).collect(),
+            allocator: Allocator::new(spec.ftl.allocation, geometry),
+            victim: gc::make(&spec.gc.victim, context),
+            index: LeastValid::new(geometry.planes, geometry.blocks_per_plane),
+            valid: vec![0; words_per_block * geometry.blocks as usize].into(),
+            words_per_block,
+            levelling,
+            reserve_blocks: if levelling == WearLevelling::Static { 2 } else { 1 },
+        }
+    }
+
+    /// The next page of `stream` in `plane`; opens a block when the last one is full. The host's stream leaves the
+    /// plane its reserve. The second value says whether a block has been opened.
+    #[inline]
+    pub fn allocate(
+        &mut self,
+        geometry: &Geometry,
+        array: &mut Array,
+        plane: PlaneId,
+        stream: WriteStream,
+    ) -> Option<(Ppn, bool)> {
+        let state = &mut self.planes[plane.index()];
+        let open = &mut state.open[stream as usize];
+        if open.next < open.end {
+            let ppn = Ppn(open.next);
+            open.next += 1;
+            return Some((ppn, false));
+        }
+        if stream == WriteStream::Host && state.free.len() <= self.reserve_blocks {
+            return None;
+        }
+        let block = if stream == WriteStream::Wear { state.free.pop_most_worn() } else { state.free.pop() }?;
+        let block = BlockId(geometry.first_block(plane).0 + block);
+        array.block_mut(block).state = BlockState::Open;
+        let first = geometry.page(block, 0);
+        *open = OpenBlock { next: first.0 + 1, end: first.0 + geometry.pages_per_block };
+        Some((first, true))
+    }
+
+    /// The plane for a host write of `lpn`; `None` when dynamic allocation finds none with room.
+    #[inline]
+    pub fn choose_plane(&mut self, geometry: &Geometry, device: &Device, lpn: Lpn) -> Option<PlaneId> {
+        let Self { allocator, planes, reserve_blocks, .. } = self;
+        allocator.choose(lpn, geometry, device, |plane| {
+            let state = &planes[plane.index()];
+            let open = state.open[WriteStream::Host as usize];
+            let room = state.free.len() * geometry.pages_per_block + open.end - open.next;
+            state.has_room(*reserve_blocks).then_some(room)
+        })
+    }
+
+    /// Whether the host's stream can be given a page of `plane` now.
+    #[inline]
+    pub fn has_room(&self, plane: PlaneId) -> bool {
+        self.planes[plane.index()].has_room(self.reserve_blocks)
+    }
+
+    /// Pages that an internal `stream` of `plane` can still be given.
+    pub fn stream_room(&self, geometry: &Geometry, plane: PlaneId, stream: WriteStream) -> u32 {
+        let state = &self.planes[plane.index()];
+        let open = state.open[stream as usize];
+        open.end - open.next + state.free.len() * geometry.pages_per_block
+    }
+
+    /// Erased pages of a plane that no program has been given yet.
+    #[inline]
+    pub fn free_pages(&self, geometry: &Geometry, plane: PlaneId) -> u32 {
+        let state = &self.planes[plane.index()];
+        let open: u32 = state.open.iter().map(|open| open.end - open.next).sum();
+        state.free.len() * geometry.pages_per_block + open
+    }
+
+    /// Pages of a plane that can be free at all: those that hold nothing valid.
+    #[inline]
+    pub fn spare_pages(&self, geometry: &Geometry, plane: PlaneId) -> u32 {
+        let state = &self.planes[plane.index()];
+        (state.usable_blocks * geometry.pages_per_block).saturating_sub(state.valid)
+    }
+
+    #[inline(always)]
+    fn bit(&self, block: BlockId, page: u32) -> (usize, u64) {
+        (block.index() * self.words_per_block + page as usize / 64, 1 << (page % 64))
+    }
+
+    /// Whether a page is valid.
+    #[inline(always)]
+    pub fn is_valid(&self, geometry: &Geometry, ppn: Ppn) -> bool {
+        let (block, page) = geometry.split(ppn);
+        let (word, bit) = self.bit(block, page);
+        self.valid[word] & bit != 0
+    }
+
+    /// The first valid page of `block` at or after page `from`.
+    #[inline]
+    pub fn next_valid(&self, geometry: &Geometry, block: BlockId, from: u32) -> Option<u32> {
+        let words = &self.valid[block.index() * self.words_per_block..][..self.words_per_block];
+        let mut word = from as usize / 64;
+        if from >= geometry.pages_per_block {
+            return None;
+        }
+        let mut bits = words[word] & (!0 << (from % 64));
+        while bits == 0 {
+            word += 1;
+            bits = *words.get(word)?;
+        }
+        Some(word as u32 * 64 + bits.trailing_zeros())
+    }
+
+    /// Maps `lpn` to `ppn`, which becomes valid; returns the block whose page this made invalid.
+    #[inline]
+    pub fn remap(&mut self, geometry: &Geometry, array: &mut Array, lpn: Lpn, ppn: Ppn) -> Option<BlockId> {
+        let old = self.map.set(lpn, ppn);
+        let (block, page) = geometry.split(ppn);
+        let (word, bit) = self.bit(block, page);
+        self.valid[word] |= bit;
+        array.block_mut(block).valid += 1;
+        self.planes[geometry.plane_of(block).index()].valid += 1;
+        old.map(|old| self.invalidate(geometry, array, old))
+    }
+
+    /// Unmaps `lpn`; whether it was mapped.
+    #[inline]
+    pub fn unmap(&mut self, geometry: &Geometry, array: &mut Array, lpn: Lpn) -> bool {
+        let old = self.map.clear(lpn);
+        old.map(|old| self.invalidate(geometry, array, old)).is_some()
+    }
+
+    #[inline]
+    fn invalidate(&mut self, geometry: &Geometry, array: &mut Array, ppn: Ppn) -> BlockId {
+        let (block, page) = geometry.split(ppn);
+        let (word, bit) = self.bit(block, page);
+        debug_assert!(self.valid[word] & bit != 0, "page {} is invalid already", geometry.show(ppn));
+        self.valid[word] &= !bit;
+        let plane = geometry.plane_of(block);
+        self.planes[plane.index()].valid -= 1;
+        let state = array.block_mut(block);
+        state.valid -= 1;
+        if state.state == BlockState::Full {
+            self.index.lower(plane, block.0 - geometry.first_block(plane).0, state.valid);
+        }
+        block
+    }
+
+    /// The last page of `block` has been programmed: it is a candidate for GC from now on.
+    pub fn close(&mut self, geometry: &Geometry, array: &mut Array, block: BlockId, now: Time) {
+        let plane = geometry.plane_of(block);
+        let within = block.0 - geometry.first_block(plane).0;
+        let state = array.block_mut(block);
+        state.state = BlockState::Full;
+        state.closed_at = now;
+        self.index.lower(plane, within, state.valid);
+        self.victim.on_closed(plane, within);
+    }
+
+    /// Whether emptying blocks of `plane` can gain anything: some full block has an invalid page.
+    pub fn has_garbage(&self, geometry: &Geometry, plane: PlaneId) -> bool {
+        u32::from(self.index.fewest(plane)) < geometry.pages_per_block
+    }
+
+    /// What the victim policy would empty next. A policy may name a block without invalid pages (`fifo` does); it is
+    /// asked only while there are others.
+    pub fn pick_victim(
+        &mut self,
+        geometry: &Geometry,
+        array: &Array,
+        plane: PlaneId,
+        now: Time,
+    ) -> Option<BlockId> {
+        if !self.has_garbage(geometry, plane) {
+            return None;
+        }
+        let first = geometry.first_block(plane);
+        let blocks = &array.blocks[first.index()..][..geometry.blocks_per_plane as usize];
+        let pages_per_block = geometry.pages_per_block;
+        let candidates = Candidates { plane, blocks, pages_per_block, now, index: &self.index };
+        let within = self.victim.pick(&candidates)?;
+        assert!(candidates.is_full(within), "{:?} picked a block that is not full", self.victim);
+        Some(BlockId(first.0 + within))
+    }
+
+    /// Takes `block` out of the candidates.
+    pub fn begin_emptying(&mut self, geometry: &Geometry, array: &mut Array, block: BlockId) {
+        array.block_mut(block).state = BlockState::Victim;
+        let plane = geometry.plane_of(block);
+        let first = geometry.first_block(plane);
+        let blocks = &array.blocks[first.index()..][..geometry.blocks_per_plane as usize];
+        self.index.leave(plane, block.0 - first.0, blocks);
+    }
+
+    /// `block` has been erased: it is free, or retired when it has reached `endurance`.
+    pub fn release(&mut self, geometry: &Geometry, array: &mut Array, block: BlockId, endurance: u32) {
+        let plane = geometry.plane_of(block);
+        let within = block.0 - geometry.first_block(plane).0;
+        let state = &mut self.planes[plane.index()];
+        state.erases_unchecked += 1;
+        let block = array.block_mut(block);
+        if block.pe_cycles >= endurance {
+            block.state = BlockState::Retired;
+            state.usable_blocks -= 1;
+        } else {
+            block.state = BlockState::Free;
+            state.free.push(self.levelling, within, block.pe_cycles);
+        }
+    }
+
+    /// Rebuilds a plane's free list and open blocks from its blocks' states, for a loaded drive.
+    pub fn restore_plane(
+        &mut self,
+        geometry: &Geometry,
+        array: &Array,
+        plane: PlaneId,
+        open: [Option<Ppn>; STREAMS],
+    ) {
+        let first = geometry.first_block(plane).index();
+        let blocks = &array.blocks[first..first + geometry.blocks_per_plane as usize];
+        let state = &mut self.planes[plane.index()];
+        state.free = FreeBlocks::default();
+        for (within, block) in blocks.iter().enumerate() {
+            if block.state == BlockState::Free {
+                state.free.push(self.levelling, within as u32, block.pe_cycles);
+            }
+        }
+        state.usable_blocks = blocks.iter().filter(|b| b.state != BlockState::Retired).count() as u32;
+        state.open = open.map(|next| {
+            next.map_or(OpenBlock::default(), |next| {
+                let (block, _) = geometry.split(next);
+                OpenBlock { next: next.0, end: geometry.page(block, 0).0 + geometry.pages_per_block }
+            })
+        });
+    }
+
+    /// The drive-wide audit of the FTL: map and reverse map agree, no page is in two places, counts are what they
+    /// count, every block is in the state its place says.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn audit(&self, geometry: &Geometry, array: &Array) -> Result<(), String> {
+        let mut mapped = 0;
+        for lpn in (0..geometry.logical_pages).map(Lpn) {
+            let Some(ppn) = self.map.get(lpn) else { continue };
+            mapped += 1;
+            if array.lpn(ppn) != lpn {
+                return Err(format!("LPN {} maps to {}, whose OOB says {}", lpn.0, geometry.show(ppn), array.lpn(ppn).0));
+            }
+            if !self.is_valid(geometry, ppn) {
+                return Err(format!("LPN {} maps to {}, which is invalid", lpn.0, geometry.show(ppn)));
+            }
+        }
+        if mapped != self.map.mapped() {
+            return Err(format!("{mapped} LPNs are mapped, the map counts {}", self.map.mapped()));
+        }
+        let mut valid_in_drive = 0;
+        for (plane, state) in self.planes.iter().enumerate() {
+            let first = geometry.first_block(PlaneId(plane as u32)).index();
+            let blocks = &array.blocks[first..first + geometry.blocks_per_plane as usize];
+            let mut in_list = vec![false; blocks.len()];
+            for block in state.free.iter() {
+                if std::mem::replace(&mut in_list[block as usize], true) {
+                    return Err(format!("block {block} of plane {plane} is free twice"));
+                }
+            }
+            let mut valid = 0;
+            let mut fewest = vec![u16::MAX; blocks.len().div_ceil(64)];
+            for (within, block) in blocks.iter().enumerate() {
+                let words = &self.valid[(first + within) * self.words_per_block..][..self.words_per_block];
+                let bits: u32 = words.iter().map(|w| w.count_ones()).sum();
+                let name = format!("block {within} of plane {plane} ({:?})", block.state);
+                if bits != u32::from(block.valid) {
+                    return Err(format!("{name} has {bits} valid pages and counts {}", block.valid));
+                }
+                valid += bits;
+                if in_list[within] != (block.state == BlockState::Free) {
+                    return Err(format!("{name}: free list says {}", in_list[within]));
+                }
+                let pages = u32::from(block.programmed);
+                let fits = match block.state {
+                    BlockState::Free | BlockState::Retired => pages == 0 && bits == 0 && block.holds == 0,
+                    BlockState::Open => true,
+                    BlockState::Full | BlockState::Victim => pages == geometry.pages_per_block,
+                };
+                if !fits {
+                    return Err(format!("{name}: {pages} programmed, {bits} valid, {} holds", block.holds));
+                }
+                if block.state == BlockState::Full {
+                    fewest[within / 64] = fewest[within / 64].min(block.valid);
+                }
+            }
+            if valid != state.valid {
+                return Err(format!("plane {plane} has {valid} valid pages and counts {}", state.valid));
+            }
+            if !self.index.agrees(PlaneId(plane as u32), &fewest) {
+                return Err(format!("plane {plane}: the index of the least valid blocks is wrong"));
+            }
+            valid_in_drive += valid;
+        }
+        if valid_in_drive != mapped {
+            return Err(format!("{mapped} LPNs are mapped, {valid_in_drive} pages are valid"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,67 @@
+//! Wear levelling: which free block is used next, and which cold block is moved.
+//!
+//! Dynamic wear levelling uses the free block with the fewest P/E cycles. Static wear levelling moreover looks,
+//! at times, for a full block that has fallen behind the plane's mean by `ftl.wear_gap` cycles, and moves its
+//! (cold) data into the most worn free block, so that the young block takes part again. Y.-H. Chang, J.-W. Hsieh
+//! and T.-W. Kuo, "Endurance enhancement of flash-memory storage systems: an efficient static wear leveling
+//! design", DAC 2007.
+
+use crate::nand::{Block, BlockState};
+use crate::spec::WearLevelling;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// A plane's erased blocks.
+#[derive(Debug, Default)]
+pub struct FreeBlocks {
+    /// `Reverse((P/E cycles, order of freeing, block in the plane))`; without wear levelling P/E counts as 0.
+    heap: BinaryHeap<Reverse<(u32, u32, u32)>>,
+    freed: u32,
+}
+
+impl FreeBlocks {
+    /// How many there are.
+    #[inline(always)]
+    pub fn len(&self) -> u32 {
+        self.heap.len() as u32
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.heap.is_empty()
+    }
+
+    /// Puts in an erased block.
+    pub fn push(&mut self, levelling: WearLevelling, block: u32, pe_cycles: u32) {
+        let wear = if levelling == WearLevelling::None { 0 } else { pe_cycles };
+        self.heap.push(Reverse((wear, self.freed, block)));
+        self.freed = self.freed.wrapping_add(1);
+    }
+
+    /// Takes the one to use next.
+    pub fn pop(&mut self) -> Option<u32> {
+        self.heap.pop().map(|Reverse((.., block))| block)
+    }
+
+    /// Takes the most worn one: for data that is expected to stay.
+    pub fn pop_most_worn(&mut self) -> Option<u32> {
+        let &Reverse(worn) = self.heap.iter().min()?;
+        self.heap.retain(|&Reverse(entry)| entry != worn);
+        Some(worn.2)
+    }
+
+    /// All of them, in no particular order.
+    pub fn iter(&self) -> impl Iterator<Item = u32> {
+        self.heap.iter().map(|&Reverse((.., block))| block)
+    }
+}
+
+/// The block of a plane that static wear levelling should move: the least worn full one, if it lags the mean by
+/// more than `gap` cycles.
+pub fn laggard(blocks: &[Block], gap: u32) -> Option<u32> {
+    let total: u64 = blocks.iter().map(|b| u64::from(b.pe_cycles)).sum();
+    let mean = total / blocks.len() as u64;
+    let full = blocks.iter().enumerate().filter(|(_, b)| b.state == BlockState::Full);
+    let (index, least) = full.min_by_key(|(_, b)| b.pe_cycles)?;
+    (u64::from(least.pe_cycles) + u64::from(gap) < mean).then_some(index as u32)
+}

@@ -1,0 +1,255 @@
+//! Where things are: the drive's geometry and the ids of its parts.
+//!
+//! Numbering is dense and nested: channel, chip, die, plane, block, page, so that the id of a part and the id of
+//! what holds it are one multiplication apart. A PPN counts all physical pages of the drive, an LPN all logical
+//! ones.
+
+use crate::spec::{Cell, DriveSpec};
+use std::fmt;
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        #[repr(transparent)]
+        pub struct $name(pub u32);
+
+        impl $name {
+            /// The id as an array index.
+            #[inline(always)]
+            pub fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+    };
+}
+
+id!(
+    /// Logical page number.
+    Lpn
+);
+id!(
+    /// Physical page number, counted over the whole drive.
+    Ppn
+);
+id!(
+    /// Block, counted over the whole drive.
+    BlockId
+);
+id!(
+    /// Plane, counted over the whole drive.
+    PlaneId
+);
+id!(
+    /// Die, counted over the whole drive.
+    DieId
+);
+
+/// Division by a fixed 32-bit number with a multiplication, exact for every 32-bit dividend.
+#[derive(Clone, Copy, Debug)]
+pub struct Divisor {
+    magic: u64,
+    by: u32,
+}
+
+impl Divisor {
+    /// Prepares the division by `by`, which must not be 0.
+    pub fn new(by: u32) -> Self {
+        assert!(by > 0, "division by zero");
+        // ceil(2^64 / by); by = 1 wraps to 0 and is treated apart.
+        Self { magic: (u64::MAX / u64::from(by)).wrapping_add(1), by }
+    }
+
+    /// `n / by`.
+    #[inline(always)]
+    pub fn divide(self, n: u32) -> u32 {
+        if self.by == 1 { n } else { ((u128::from(self.magic) * u128::from(n)) >> 64) as u32 }
+    }
+
+    /// `(n / by, n % by)`.
+    #[inline(always)]
+    pub fn split(self, n: u32) -> (u32, u32) {
+        let q = self.divide(n);
+        (q, n - q * self.by)
+    }
+}
+
+/// Which of a cell's pages a page is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum PageKind {
+    /// The only page of an SLC cell.
+    Slc,
+    /// Least significant bit: programmed first, fast.
+    Lsb,
+    /// Centre bit of a TLC cell.
+    Csb,
+    /// Most significant bit: programmed last, slow.
+    Msb,
+}
+
+/// The drive's geometry with everything that follows from it.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub struct Geometry {
+    pub channels: u32,
+    pub dies_per_channel: u32,
+    pub chips_per_channel: u32,
+    pub dies_per_chip: u32,
+    pub planes_per_die: u32,
+    pub blocks_per_plane: u32,
+    pub pages_per_block: u32,
+    pub page_bytes: u32,
+    pub dies: u32,
+    pub planes: u32,
+    pub blocks: u32,
+    pub pages: u32,
+    pub pages_per_plane: u32,
+    /// Pages the host can address: raw / (1 + OP), rounded down.
+    pub logical_pages: u32,
+    pub cell: Cell,
+    pub layers: u32,
+    by_page: Divisor,
+    by_block: Divisor,
+    by_plane: Divisor,
+}
+
+impl Geometry {
+    /// The geometry of a validated `[drive]` section.
+    ///
+    /// # Panics
+    /// When the drive has 2^32 - 1 pages or more; the spec refuses such a drive.
+    pub fn new(drive: &DriveSpec) -> Self {
+        let dies_per_channel = drive.chips_per_channel * drive.dies_per_chip;
+        let dies = drive.channels * dies_per_channel;
+        let planes = dies * drive.planes_per_die;
+        let blocks = u64::from(planes) * u64::from(drive.blocks_per_plane);
+        let pages = blocks * u64::from(drive.pages_per_block);
+        assert!(pages < u64::from(u32::MAX), "a drive of {pages} pages does not fit 32-bit page numbers");
+        Self {
+            channels: drive.channels,
+            dies_per_channel,
+            chips_per_channel: drive.chips_per_channel,
+            dies_per_chip: drive.dies_per_chip,
+            planes_per_die: drive.planes_per_die,
+            blocks_per_plane: drive.blocks_per_plane,
+            pages_per_block: drive.pages_per_block,
+            page_bytes: drive.page_size_bytes,
+            dies,
+            planes,
+            blocks: blocks as u32,
+            pages: pages as u32,
+            pages_per_plane: drive.blocks_per_plane * drive.pages_per_block,
+            logical_pages: (pages as f64 / (1.0 + drive.op)) as u32,
+            cell: drive.cell,
+            layers: drive.layers,
+            by_page: Divisor::new(drive.pages_per_block),
+            by_block: Divisor::new(drive.blocks_per_plane),
+            by_plane: Divisor::new(drive.planes_per_die),
+        }
+    }
+
+    /// Bytes the host can address.
+    pub fn logical_bytes(&self) -> u64 {
+        u64::from(self.logical_pages) * u64::from(self.page_bytes)
+    }
+
+    /// Bytes of flash.
+    pub fn raw_bytes(&self) -> u64 {
+        u64::from(self.pages) * u64::from(self.page_bytes)
+    }
+
+    /// The block of a page, and the page's number in it.
+    #[inline(always)]
+    pub fn split(&self, ppn: Ppn) -> (BlockId, u32) {
+        let (block, page) = self.by_page.split(ppn.0);
+        (BlockId(block), page)
+    }
+
+    /// The block of a page.
+    #[inline(always)]
+    pub fn block_of(&self, ppn: Ppn) -> BlockId {
+        BlockId(self.by_page.divide(ppn.0))
+    }
+
+    /// The page with number `page` in `block`.
+    #[inline(always)]
+    pub fn page(&self, block: BlockId, page: u32) -> Ppn {
+        Ppn(block.0 * self.pages_per_block + page)
+    }
+
+    /// The plane of a block.
+    #[inline(always)]
+    pub fn plane_of(&self, block: BlockId) -> PlaneId {
+        PlaneId(self.by_block.divide(block.0))
+    }
+
+    /// The first block of a plane.
+    #[inline(always)]
+    pub fn first_block(&self, plane: PlaneId) -> BlockId {
+        BlockId(plane.0 * self.blocks_per_plane)
+    }
+
+    /// The die of a plane.
+    #[inline(always)]
+    pub fn die_of(&self, plane: PlaneId) -> DieId {
+        DieId(self.by_plane.divide(plane.0))
+    }
+
+    /// The channel of a die.
+    #[inline(always)]
+    pub fn channel_of(&self, die: DieId) -> u32 {
+        die.0 / self.dies_per_channel
+    }
+
+    /// Pages of one wordline: the bits of a cell.
+    pub fn pages_per_wordline(&self) -> u32 {
+        match self.cell {
+            Cell::Slc => 1,
+            Cell::Mlc | Cell::Mlc3d => 2,
+            Cell::Tlc3d => 3,
+        }
+    }
+
+    /// Which bit of its cells page `page` of a block holds. Pages of a wordline follow one another.
+    pub fn kind(&self, page: u32) -> PageKind {
+        match (self.pages_per_wordline(), page % self.pages_per_wordline()) {
+            (1, _) => PageKind::Slc,
+            (_, 0) => PageKind::Lsb,
+            (3, 1) => PageKind::Csb,
+            _ => PageKind::Msb,
+        }
+    }
+
+    /// The layer of page `page` of a block: 0 is the bottom; pages are spread evenly, bottom first.
+    pub fn layer(&self, page: u32) -> u32 {
+        (u64::from(page) * u64::from(self.layers) / u64::from(self.pages_per_block)) as u32
+    }
+
+    /// A page as `c0.d3.p1.b120.pg7`: channel, die in the channel, plane in the die, block in the plane, page.
+    pub fn show(&self, ppn: Ppn) -> impl fmt::Display + use<> {
+        let (block, page) = self.split(ppn);
+        let plane = self.plane_of(block);
+        let die = self.die_of(plane);
+        let (channel, die_in_channel) = (self.channel_of(die), die.0 % self.dies_per_channel);
+        let (plane, block) = (plane.0 % self.planes_per_die, block.0 % self.blocks_per_plane);
+        fmt::from_fn(move |f| write!(f, "c{channel}.d{die_in_channel}.p{plane}.b{block}.pg{page}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn divisor_is_exact() {
+        let mut stream = crate::rng::Stream::new(1, "divisor");
+        for _ in 0..200_000 {
+            let by = (stream.bits() as u32 >> (stream.bits() % 32)).max(1);
+            let n = stream.bits() as u32;
+            for n in [n, 0, u32::MAX, by, by - 1, n / by * by] {
+                assert_eq!(Divisor::new(by).split(n), (n / by, n % by), "{n} / {by}");
+            }
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! The oracle: a simple model of what the host may expect, against which every read is checked.
+//!
+//! It knows nothing of blocks or maps: for each LPN the newest write that has been admitted, the newest that has
+//! been acknowledged, and the deallocations among them. A read may return any write from the newest one
+//! acknowledged when it was asked for up to the newest admitted when it is answered.
+
+use crate::ftl::map::PageMap;
+use crate::geometry::Lpn;
+use crate::probe::Probe;
+use std::collections::BTreeMap;
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Page {
+    /// Sequence number of the newest write admitted or deallocation; 0: none.
+    newest: u64,
+    /// Of the newest one that is acknowledged.
+    acknowledged: u64,
+    /// Of the newest deallocation.
+    trimmed: u64,
+}
+
+/// Checks every read. Violations are kept, and end a run with an error.
+#[derive(Debug, Default)]
+pub struct Oracle {
+    pages: BTreeMap<u32, Page>,
+    /// LPNs that held data before the oracle saw anything, one bit each.
+    preconditioned: Vec<u64>,
+    /// What was acknowledged when a read was asked for, by request slot and LPN.
+    asked: BTreeMap<(u32, u32), u64>,
+    /// Reads checked.
+    pub checked: u64,
+    /// What went wrong, the first few of it.
+    pub violations: Vec<String>,
+}
+
+impl Oracle {
+    /// The first violation.
+    ///
+    /// # Errors
+    /// When there is one.
+    pub fn verdict(&self) -> Result<(), String> {
+        self.violations.first().map_or(Ok(()), |first| Err(first.clone()))
+    }
+
+    /// Declares that the drive holds data from before the oracle saw anything, everywhere its map says.
+    pub fn expect_preconditioned(&mut self, map: &PageMap) {
+        self.preconditioned = vec![0; map.len().div_ceil(64) as usize];
+        for lpn in (0..map.len()).filter(|&lpn| map.get(Lpn(lpn)).is_some()) {
+            self.preconditioned[lpn as usize / 64] |= 1 << (lpn % 64);
+        }
+    }
+
+    fn is_preconditioned(&self, lpn: Lpn) -> bool {
+        self.preconditioned.get(lpn.index() / 64).is_some_and(|word| word >> (lpn.0 % 64) & 1 == 1)
+    }
+
+    fn violation(&mut self, text: String) {
+        if self.violations.len() < 16 {
+            self.violations.push(text);
+        }
+    }
+}
+
+impl Probe for Oracle {
+    const SEQUENCED: bool = true;
+
+    fn on_write_admitted(&mut self, lpn: Lpn, sequence: u64) {
+        let page = self.pages.entry(lpn.0).or_default();
+        let newest = std::mem::replace(&mut page.newest, sequence);
+        if newest >= sequence {
+            self.violation(format!("LPN {}: write {sequence} admitted after {newest}", lpn.0));
+        }
+    }
+
+    fn on_write_durable(&mut self, lpn: Lpn, sequence: u64) {
+        let page = self.pages.entry(lpn.0).or_default();
+        page.acknowledged = page.acknowledged.max(sequence);
+    }
+
+    fn on_trimmed(&mut self, lpn: Lpn, sequence: u64) {
+        let page = self.pages.entry(lpn.0).or_default();
+        *page = Page { newest: sequence, acknowledged: sequence, trimmed: sequence };
+    }
+
+    fn on_read_asked(&mut self, request: u32, lpn: Lpn) {
+        let acknowledged = self.pages.get(&lpn.0).map_or(0, |page| page.acknowledged);
+        self.asked.insert((request, lpn.0), acknowledged);
+    }
+
+    fn on_read_answered(&mut self, request: u32, lpn: Lpn, sequence: Option<u64>) {
+        self.checked += 1;
+        let Some(least) = self.asked.remove(&(request, lpn.0)) else {
+            self.violation(format!("LPN {}: answered twice, or never asked for", lpn.0));
+            return;
+        };
+        let page = self.pages.get(&lpn.0).copied().unwrap_or_default();
+        let is_right = match sequence {
+            // Nothing there: never written, or the newest the host knows of may be a deallocation.
+            None => (least == 0 && !self.is_preconditioned(lpn)) || page.trimmed >= least.max(1),
+            // Data from before the run.
+            Some(0) => least == 0 && self.is_preconditioned(lpn),
+            Some(found) => least <= found && found <= page.newest,
+        };
+        if !is_right {
+            self.violation(format!(
+                "LPN {}: read returned {}, the host had write {least} acknowledged and {} submitted",
+                lpn.0,
+                sequence.map_or("nothing".to_owned(), |s| format!("write {s}")),
+                page.newest,
+            ));
+        }
+    }
+}

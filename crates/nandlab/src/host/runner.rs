@@ -1,0 +1,167 @@
+//! The trace runner: plays a source of requests on a drive.
+
+use super::{Op, Request};
+use crate::drive::{Drive, Refused};
+use crate::probe::Probe;
+use crate::spec::{Arrival, Beyond, WorkloadSpec};
+use crate::units::{SECOND, Time};
+
+/// Where requests come from, in order of arrival.
+pub trait Source {
+    /// What can go wrong with it.
+    type Error;
+    /// The next request, `None` at the end.
+    fn next_request(&mut self) -> Option<Result<Request, Self::Error>>;
+}
+
+/// How far a run is.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Progress {
+    /// Whether the source has ended and everything submitted has been completed.
+    pub is_done: bool,
+    /// Requests completed.
+    pub completed: u64,
+}
+
+/// Why a run stopped.
+#[derive(Debug)]
+pub enum Stopped<E> {
+    /// The source failed.
+    Source(E),
+    /// Request `number` (counted from 1) does not fit the drive.
+    Refused {
+        /// Which request.
+        number: u64,
+        /// The request.
+        request: Request,
+        /// Why.
+        refused: Refused,
+    },
+}
+
+/// Plays a source on a drive, open or closed loop.
+#[derive(Debug)]
+pub struct Runner<S: Source> {
+    source: S,
+    arrival: Arrival,
+    beyond: Beyond,
+    next: Option<Request>,
+    has_ended: bool,
+    submitted: u64,
+    completed: u64,
+    /// Requests whose addresses were taken modulo the capacity.
+    pub wrapped: u64,
+}
+
+impl<S: Source> Runner<S> {
+    /// A runner of `source` with the arrival and range rules of `workload`.
+    pub fn new(source: S, workload: &WorkloadSpec) -> Self {
+        Self {
+            source,
+            arrival: workload.arrival,
+            beyond: workload.beyond,
+            next: None,
+            has_ended: false,
+            submitted: 0,
+            completed: 0,
+            wrapped: 0,
+        }
+    }
+
+    /// The source.
+    pub fn source(&self) -> &S {
+        &self.source
+    }
+
+    /// Requests completed so far.
+    pub fn completed(&self) -> u64 {
+        self.completed
+    }
+
+    /// How far it is.
+    pub fn progress<P: Probe>(&self, drive: &Drive<P>) -> Progress {
+        Progress {
+            is_done: self.has_ended && self.next.is_none() && drive.outstanding() == 0,
+            completed: self.completed,
+        }
+    }
+
+    /// Plays until about `requests` more have been completed; `on_completed` sees each.
+    ///
+    /// # Errors
+    /// When the source fails or a request does not fit the drive. What was submitted stays submitted.
+    pub fn run<P: Probe>(
+        &mut self,
+        drive: &mut Drive<P>,
+        requests: u64,
+        mut on_completed: impl FnMut(&crate::drive::Completion),
+    ) -> Result<Progress, Stopped<S::Error>> {
+        let until = self.completed + requests;
+        while self.completed < until {
+            let has_next = self.fetch(drive)?;
+            match self.arrival {
+                Arrival::QueueDepth(depth) if has_next && drive.outstanding() < depth => {
+                    let mut request = self.next.take().expect("a request has been fetched");
+                    request.arrival = drive.now();
+                    self.submit(drive, request)?;
+                }
+                Arrival::Trace { .. } | Arrival::Iops(_) if has_next => {
+                    let request = self.next.take().expect("a request has been fetched");
+                    drive.advance(request.arrival);
+                    self.submit(drive, request)?;
+                }
+                _ => {
+                    if !drive.advance_to_completion(Time::MAX) {
+                        break;
+                    }
+                }
+            }
+            for completion in drive.completions() {
+                self.completed += 1;
+                on_completed(&completion);
+            }
+        }
+        Ok(self.progress(drive))
+    }
+
+    /// Makes sure the next request is at hand; whether there is one.
+    #[inline]
+    fn fetch<P: Probe>(&mut self, drive: &Drive<P>) -> Result<bool, Stopped<S::Error>> {
+        if self.next.is_none() && !self.has_ended {
+            match self.source.next_request() {
+                None => self.has_ended = true,
+                Some(Err(error)) => return Err(Stopped::Source(error)),
+                Some(Ok(mut request)) => {
+                    request.arrival = match self.arrival {
+                        Arrival::Trace { time_scale: 1.0 } => request.arrival,
+                        Arrival::Trace { time_scale } => (request.arrival as f64 * time_scale) as Time,
+                        Arrival::QueueDepth(_) => 0,
+                        Arrival::Iops(rate) => (self.submitted as f64 * (SECOND as f64 / rate)) as Time,
+                    };
+                    if self.beyond == Beyond::Wrap && request.op != Op::Flush {
+                        self.wrap(&mut request, drive.geometry().logical_bytes());
+                    }
+                    self.next = Some(request);
+                }
+            }
+        }
+        Ok(self.next.is_some())
+    }
+
+    /// Takes a request's address modulo the capacity; one that would run over the end is moved back.
+    fn wrap(&mut self, request: &mut Request, capacity: u64) {
+        if request.offset + request.len <= capacity {
+            return;
+        }
+        self.wrapped += 1;
+        request.len = request.len.min(capacity);
+        request.offset = (request.offset % capacity).min(capacity - request.len);
+    }
+
+    #[inline]
+    fn submit<P: Probe>(&mut self, drive: &mut Drive<P>, request: Request) -> Result<(), Stopped<S::Error>> {
+        self.submitted += 1;
+        let refused = |refused| Stopped::Refused { number: self.submitted, request, refused };
+        drive.submit(&request).map(|_| ()).map_err(refused)
+    }
+}

@@ -1,0 +1,17 @@
+//! nandlab: a whole SSD, simulated from the host's request down to the flash page.
+//!
+//! Start at [`drive::Drive`]; [`spec`] says what it is built from.
+
+pub mod drive;
+pub mod ftl;
+pub mod geometry;
+pub mod host;
+mod huge;
+pub mod nand;
+pub mod policy;
+pub mod probe;
+pub mod rng;
+pub mod sched;
+pub mod spec;
+pub mod stats;
+pub mod units;

@@ -1,0 +1,159 @@
+//! The flash array: per block what it has been through, per page its OOB.
+//!
+//! The array enforces what flash enforces: a page is programmed once after each erase and in order within its
+//! block, an unprogrammed page cannot be read. Breaking that is a bug in the controller and panics.
+
+use crate::geometry::{BlockId, Geometry, Lpn, Ppn};
+use crate::huge::Huge;
+use crate::units::Time;
+
+/// The OOB logical page number of a page that holds nothing of the host's.
+pub const DEAD_LPN: u32 = u32::MAX;
+
+/// What a block is being used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum BlockState {
+    /// Erased, in its plane's free list.
+    Free,
+    /// Taking programs.
+    Open,
+    /// Every page programmed; a candidate for GC.
+    Full,
+    /// Being emptied by GC or the wear leveller.
+    Victim,
+    /// Worn out.
+    Retired,
+}
+
+/// One block. Sixteen of these bytes are the NAND's own (wear, reads, what is programmed), the rest is what the
+/// controller keeps about it; together they share a cache line with one neighbour.
+#[derive(Clone, Debug)]
+pub struct Block {
+    /// When its last page was programmed.
+    pub closed_at: Time,
+    /// Program/erase cycles.
+    pub pe_cycles: u32,
+    /// Page reads since the last erase.
+    pub reads: u32,
+    /// Operations under way that need the block to stay as it is: it cannot be erased while this is not 0.
+    pub holds: u32,
+    /// Pages programmed since the last erase; also the next page that may be programmed.
+    pub programmed: u16,
+    /// Valid pages.
+    pub valid: u16,
+    /// What the block is being used for.
+    pub state: BlockState,
+    /// Consecutive copybacks that all its pages have gone through without correction.
+    pub copybacks: u8,
+}
+
+/// All blocks and the OOB of all pages.
+#[derive(Debug)]
+pub struct Array {
+    /// Per block.
+    pub blocks: Box<[Block]>,
+    /// OOB: the LPN of each page.
+    lpn: Huge<u32>,
+    /// OOB: the sequence number of the host write each page carries; empty unless something asks for it.
+    sequence: Huge<u64>,
+}
+
+impl Array {
+    /// An erased array whose blocks have `pe_cycles` behind them. Sequence numbers are kept when `sequenced`.
+    pub fn new(geometry: &Geometry, pe_cycles: u32, sequenced: bool) -> Self {
+        let block = Block {
+            closed_at: 0,
+            pe_cycles,
+            reads: 0,
+            holds: 0,
+            programmed: 0,
+            valid: 0,
+            state: BlockState::Free,
+            copybacks: 0,
+        };
+        Self {
+            blocks: vec![block; geometry.blocks as usize].into(),
+            lpn: Huge::zeroed(geometry.pages as usize),
+            sequence: Huge::zeroed(if sequenced { geometry.pages as usize } else { 0 }),
+        }
+    }
+
+    /// The block.
+    #[inline(always)]
+    pub fn block(&self, block: BlockId) -> &Block {
+        &self.blocks[block.index()]
+    }
+
+    /// The block, to change.
+    #[inline(always)]
+    pub fn block_mut(&mut self, block: BlockId) -> &mut Block {
+        &mut self.blocks[block.index()]
+    }
+
+    /// The LPN in a page's OOB.
+    #[inline(always)]
+    pub fn lpn(&self, ppn: Ppn) -> Lpn {
+        Lpn(self.lpn[ppn.index()])
+    }
+
+    /// The sequence number in a page's OOB; 0 when none are kept.
+    #[inline(always)]
+    pub fn sequence(&self, ppn: Ppn) -> u64 {
+        if self.sequence.is_empty() { 0 } else { self.sequence[ppn.index()] }
+    }
+
+    /// Whether sequence numbers are kept.
+    pub fn is_sequenced(&self) -> bool {
+        !self.sequence.is_empty()
+    }
+
+    /// Fixes what the coming program of `ppn` will leave in the OOB.
+    #[inline(always)]
+    pub fn stage(&mut self, ppn: Ppn, lpn: Lpn, sequence: u64) {
+        self.lpn[ppn.index()] = lpn.0;
+        if !self.sequence.is_empty() {
+            self.sequence[ppn.index()] = sequence;
+        }
+    }
+
+    /// A program of page `page` of `block` has ended; returns the pages programmed so far.
+    #[inline(always)]
+    pub fn program(&mut self, block: BlockId, page: u32) -> u32 {
+        let state = self.block_mut(block);
+        assert!(
+            u32::from(state.programmed) == page && state.state == BlockState::Open,
+            "illegal program of page {page} of block {} ({:?}, next page {})",
+            block.0,
+            state.state,
+            state.programmed,
+        );
+        state.programmed += 1;
+        page + 1
+    }
+
+    /// A page of `block` has been sensed.
+    #[inline(always)]
+    pub fn read(&mut self, block: BlockId, page: u32) {
+        let state = self.block_mut(block);
+        assert!(page < u32::from(state.programmed), "read of unprogrammed page {page} of block {}", block.0);
+        state.reads += 1;
+    }
+
+    /// An erase of `block` has ended.
+    pub fn erase(&mut self, geometry: &Geometry, block: BlockId) {
+        let state = self.block_mut(block);
+        assert!(state.valid == 0 && state.holds == 0, "erase of block {} in use", block.0);
+        state.pe_cycles += 1;
+        state.reads = 0;
+        state.programmed = 0;
+        state.copybacks = 0;
+        if self.is_sequenced() {
+            // So that a read of what is gone shows.
+            let first = geometry.page(block, 0).index();
+            let pages = first..first + geometry.pages_per_block as usize;
+            self.lpn[pages.clone()].fill(DEAD_LPN);
+            self.sequence[pages].fill(0);
+        }
+    }
+}

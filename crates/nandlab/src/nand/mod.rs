@@ -1,0 +1,7 @@
+//! The flash itself: what a page holds, what a block has been through, what is legal, and how long things take.
+
+mod array;
+mod timing;
+
+pub use array::{Array, Block, BlockState, DEAD_LPN};
+pub use timing::Timing;

@@ -1,0 +1,102 @@
+//! What can be watched on a drive. A drive is generic over its probe: with [`NoProbe`] nothing of it is left.
+
+mod timeline;
+
+pub use timeline::Timeline;
+
+use crate::geometry::{DieId, Lpn};
+use crate::host::Op;
+use crate::sched::{Phase, Transaction};
+use crate::units::Time;
+
+/// Sees each event of a drive once. Every method does nothing unless overridden.
+pub trait Probe {
+    /// Sequence numbers are kept in the OOB when the probe needs them.
+    const SEQUENCED: bool = false;
+
+    /// A die has taken up a transaction.
+    #[inline(always)]
+    fn on_issue(&mut self, _now: Time, _die: DieId, _transaction: &Transaction) {}
+
+    /// A phase of a transaction runs on the die (`Phase::Array`) or on its channel from `start` to `end`.
+    #[inline(always)]
+    fn on_phase(
+        &mut self,
+        _start: Time,
+        _end: Time,
+        _die: DieId,
+        _channel: u32,
+        _phase: Phase,
+        _transaction: &Transaction,
+    ) {
+    }
+
+    /// A host write of `lpn` has been admitted: from now on this is the page's newest data.
+    #[inline(always)]
+    fn on_write_admitted(&mut self, _lpn: Lpn, _sequence: u64) {}
+
+    /// A host write of `lpn` is durable and about to be acknowledged.
+    #[inline(always)]
+    fn on_write_durable(&mut self, _lpn: Lpn, _sequence: u64) {}
+
+    /// `lpn` has been deallocated; `sequence` is the deallocation's place among the writes.
+    #[inline(always)]
+    fn on_trimmed(&mut self, _lpn: Lpn, _sequence: u64) {}
+
+    /// The host has asked for `lpn`; `request` names the request's slot.
+    #[inline(always)]
+    fn on_read_asked(&mut self, _request: u32, _lpn: Lpn) {}
+
+    /// The host gets, for `lpn`, the data of the write with this sequence number; `None`: never written or
+    /// deallocated.
+    #[inline(always)]
+    fn on_read_answered(&mut self, _request: u32, _lpn: Lpn, _sequence: Option<u64>) {}
+
+    /// A request has been completed.
+    #[inline(always)]
+    fn on_completed(&mut self, _op: Op, _arrival: Time, _completed: Time) {}
+}
+
+/// Watches nothing, costs nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoProbe;
+
+impl Probe for NoProbe {}
+
+/// Two probes at once.
+impl<A: Probe, B: Probe> Probe for (A, B) {
+    const SEQUENCED: bool = A::SEQUENCED || B::SEQUENCED;
+
+    fn on_issue(&mut self, now: Time, die: DieId, transaction: &Transaction) {
+        self.0.on_issue(now, die, transaction);
+        self.1.on_issue(now, die, transaction);
+    }
+    fn on_phase(&mut self, start: Time, end: Time, die: DieId, channel: u32, phase: Phase, t: &Transaction) {
+        self.0.on_phase(start, end, die, channel, phase, t);
+        self.1.on_phase(start, end, die, channel, phase, t);
+    }
+    fn on_write_admitted(&mut self, lpn: Lpn, sequence: u64) {
+        self.0.on_write_admitted(lpn, sequence);
+        self.1.on_write_admitted(lpn, sequence);
+    }
+    fn on_write_durable(&mut self, lpn: Lpn, sequence: u64) {
+        self.0.on_write_durable(lpn, sequence);
+        self.1.on_write_durable(lpn, sequence);
+    }
+    fn on_trimmed(&mut self, lpn: Lpn, sequence: u64) {
+        self.0.on_trimmed(lpn, sequence);
+        self.1.on_trimmed(lpn, sequence);
+    }
+    fn on_read_asked(&mut self, request: u32, lpn: Lpn) {
+        self.0.on_read_asked(request, lpn);
+        self.1.on_read_asked(request, lpn);
+    }
+    fn on_read_answered(&mut self, request: u32, lpn: Lpn, sequence: Option<u64>) {
+        self.0.on_read_answered(request, lpn, sequence);
+        self.1.on_read_answered(request, lpn, sequence);
+    }
+    fn on_completed(&mut self, op: Op, arrival: Time, completed: Time) {
+        self.0.on_completed(op, arrival, completed);
+        self.1.on_completed(op, arrival, completed);
+    }
+}

@@ -1,0 +1,40 @@
+//! Seeded random streams, one per policy or generator.
+//!
+//! Every user of randomness owns a stream made from the run's seed and the user's name (its spec path),
+//! so that swapping one policy does not shift the draws of another.
+
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
+
+/// A portable, seeded random stream (ChaCha8).
+#[derive(Clone, Debug)]
+pub struct Stream(ChaCha8Rng);
+
+impl Stream {
+    /// The stream of the user called `name` in a run with `seed`.
+    pub fn new(seed: u64, name: &str) -> Self {
+        // FNV-1a, so that the key depends on the whole name.
+        let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| {
+            (h ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01b3)
+        });
+        Self(ChaCha8Rng::seed_from_u64(seed ^ hash))
+    }
+
+    /// Sixty-four uniform bits.
+    #[inline]
+    pub fn bits(&mut self) -> u64 {
+        self.0.next_u64()
+    }
+
+    /// A uniform number in `0..n` (Lemire's method, without the rejection step: the bias is below n / 2^64).
+    #[inline]
+    pub fn below(&mut self, n: u64) -> u64 {
+        ((u128::from(self.bits()) * u128::from(n)) >> 64) as u64
+    }
+
+    /// A uniform number in `[0, 1)`.
+    #[inline]
+    pub fn unit(&mut self) -> f64 {
+        (self.bits() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
+    }
+}

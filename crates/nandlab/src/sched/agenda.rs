@@ -1,0 +1,77 @@
+//! What happens next: one clock for each part of the drive that waits for something.
+//!
+//! Every die waits for at most one thing at a time, so the pending events are an array with one slot a part, and
+//! the earliest is kept by a tournament over them: setting a clock costs log2(parts) comparisons and no memory.
+//! Ties go to the lower slot, which makes the order of events independent of how they came about.
+
+use crate::units::Time;
+
+/// A clock that is not set.
+pub const NEVER: Time = Time::MAX;
+
+/// The clocks and their tournament.
+#[derive(Debug)]
+pub struct Agenda {
+    /// A binary tree in an array: leaf `i` is node `leaves + i`, node 1 holds the winner.
+    nodes: Box<[(Time, u32)]>,
+    leaves: usize,
+}
+
+impl Agenda {
+    /// `clocks` clocks, none of them set.
+    pub fn new(clocks: usize) -> Self {
+        let leaves = clocks.next_power_of_two();
+        let mut nodes = vec![(NEVER, 0); 2 * leaves];
+        for node in (1..2 * leaves).rev() {
+            nodes[node].1 = if node >= leaves { (node - leaves) as u32 } else { nodes[2 * node].1 };
+        }
+        Self { nodes: nodes.into(), leaves }
+    }
+
+    /// Sets `clock` to `time` (or [`NEVER`]).
+    #[inline]
+    pub fn set(&mut self, clock: u32, time: Time) {
+        let mut node = self.leaves + clock as usize;
+        self.nodes[node].0 = time;
+        while node > 1 {
+            let (left, right) = (self.nodes[node & !1], self.nodes[node | 1]);
+            node >>= 1;
+            // `<=`: the left one is the lower slot.
+            self.nodes[node] = if left.0 <= right.0 { left } else { right };
+        }
+    }
+
+    /// The earliest time and its clock; [`NEVER`] when no clock is set.
+    #[inline(always)]
+    pub fn next(&self) -> (Time, u32) {
+        self.nodes[1]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Stream;
+
+    /// The twin: a linear search.
+    #[test]
+    fn agrees_with_a_linear_search() {
+        for clocks in [1, 2, 3, 16, 17, 100] {
+            let mut agenda = Agenda::new(clocks);
+            let mut times = vec![NEVER; clocks];
+            let mut stream = Stream::new(clocks as u64, "agenda");
+            for _ in 0..2000 {
+                let clock = stream.below(clocks as u64) as usize;
+                let time = if stream.below(4) == 0 { NEVER } else { stream.below(50) };
+                times[clock] = time;
+                agenda.set(clock as u32, time);
+                let earliest = *times.iter().min().unwrap();
+                let first = times.iter().position(|&t| t == earliest).unwrap();
+                assert_eq!(agenda.next().0, earliest);
+                if earliest != NEVER {
+                    assert_eq!(agenda.next().1 as usize, first);
+                }
+            }
+        }
+    }
+}

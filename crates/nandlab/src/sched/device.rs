@@ -1,0 +1,398 @@
+//! The device: dies, channels and the off-chip path, and the phases of each flash operation on them.
+//!
+//! | operation | phases |
+//! |---|---|
+//! | read | command (channel), sense (die), transfer out (channel and off-chip path); decode follows, off the device |
+//! | program | command and transfer in (channel and off-chip path), program (die) |
+//! | erase | command (channel), erase (die) |
+//! | copyback | command (channel), sense and program (die) |
+//!
+//! A die is taken from the first phase to the last: its page register holds the data until the transfer out is
+//! done. A channel carries one transfer at a time, in the order in which they were asked for. The off-chip path is
+//! shared by all channels: data passes through both at once, so a transfer ends when the slower of the two has
+//! carried it, and holds its channel until then.
+
+use super::agenda::{Agenda, NEVER};
+use super::pick::{Waiting, pick};
+use super::transaction::{Class, Fifo, Kind, NONE, Slot, Transactions};
+use crate::geometry::{DieId, Geometry};
+use crate::nand::Timing;
+use crate::probe::Probe;
+use crate::spec::Scheduler;
+use crate::units::{Span, Time};
+
+/// What a die is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Phase {
+    /// Nothing.
+    Idle,
+    /// Command and address cycles, on the channel.
+    Command,
+    /// Data from the controller into the page register, on the channel.
+    TransferIn,
+    /// The array works.
+    Array,
+    /// Data from the page register to the controller, on the channel.
+    TransferOut,
+}
+
+#[derive(Clone, Debug)]
+struct Die {
+    queues: [Fifo; 3],
+    /// The transactions under way: one, or with multi-plane one a plane.
+    batch: Fifo,
+    kind: Kind,
+    phase: Phase,
+    channel: u16,
+    /// Planes for which background work is urgent.
+    promoted: u16,
+    /// The next die that waits for the same channel.
+    next_waiting: u32,
+    /// Transactions queued or under way.
+    load: u32,
+    /// Since when the die has been taken.
+    since: Time,
+    busy_ns: Span,
+}
+
+#[derive(Clone, Debug)]
+struct Channel {
+    is_taken: bool,
+    first_waiting: u32,
+    last_waiting: u32,
+    busy_ns: Span,
+}
+
+/// The dies, channels and off-chip path of a drive. Clock `i` of the agenda is die `i`'s.
+#[derive(Debug)]
+pub struct Device {
+    dies: Box<[Die]>,
+    channels: Box<[Channel]>,
+    off_chip_free_at: Time,
+    timing: Timing,
+    scheduler: Scheduler,
+    multi_plane: bool,
+}
+
+/// What ended on a die.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// Nothing yet: the operation went on to its next phase.
+    Nothing,
+    /// A page has left the die: it still has to be decoded.
+    Page(Slot),
+    /// The array operation of every transaction in this list is done.
+    Batch(Slot),
+}
+
+impl Device {
+    /// An idle device.
+    pub fn new(geometry: &Geometry, timing: Timing, scheduler: Scheduler, multi_plane: bool) -> Self {
+        let die = |index| Die {
+            queues: [Fifo::default(); 3],
+            batch: Fifo::default(),
+            kind: Kind::Read,
+            phase: Phase::Idle,
+            channel: geometry.channel_of(DieId(index)) as u16,
+            promoted: 0,
+            next_waiting: NONE,
+            load: 0,
+            since: 0,
+            busy_ns: 0,
+        };
+        let channel = Channel { is_taken: false, first_waiting: NONE, last_waiting: NONE, busy_ns: 0 };
+        Self {
+            dies: (0..geometry.dies).map(die).collect(),
+            channels: vec![channel; geometry.channels as usize].into(),
+            off_chip_free_at: 0,
+            timing,
+            scheduler,
+            multi_plane: multi_plane && geometry.planes_per_die > 1,
+        }
+    }
+
+    /// The phase times.
+    pub fn timing(&self) -> &Timing {
+        &self.timing
+    }
+
+    /// What a die is doing.
+    pub fn phase(&self, die: DieId) -> Phase {
+        self.dies[die.index()].phase
+    }
+
+    /// Transactions queued on a die or under way.
+    #[inline(always)]
+    pub fn load(&self, die: DieId) -> u32 {
+        self.dies[die.index()].load
+    }
+
+    /// How long a die has been taken so far, in nanoseconds.
+    pub fn die_busy_ns(&self, die: DieId, now: Time) -> Span {
+        let die = &self.dies[die.index()];
+        die.busy_ns + if die.phase == Phase::Idle { 0 } else { now - die.since }
+    }
+
+    /// How long a channel has carried transfers so far, in nanoseconds; a transfer counts when it starts.
+    pub fn channel_busy_ns(&self, channel: u32) -> Span {
+        self.channels[channel as usize].busy_ns
+    }
+
+    /// Makes one more plane of a die urgent.
+    pub fn promote(&mut self, die: DieId) {
+        self.dies[die.index()].promoted += 1;
+    }
+
+    /// Takes one [`Device::promote`] back.
+    pub fn demote(&mut self, die: DieId) {
+        self.dies[die.index()].promoted -= 1;
+    }
+
+    /// Queues a transaction on its die, and starts it if the die is free.
+    #[inline]
+    pub fn submit<P: Probe>(
+        &mut self,
+        pool: &mut Transactions,
+        agenda: &mut Agenda,
+        probe: &mut P,
+        now: Time,
+        slot: Slot,
+    ) {
+        let (id, class) = (pool[slot].die, pool[slot].class);
+        let die = &mut self.dies[id.index()];
+        die.load += 1;
+        die.queues[class as usize].push(pool, slot);
+        if die.phase == Phase::Idle {
+            self.start_next(pool, agenda, probe, now, id);
+        }
+    }
+
+    /// The die's clock has struck: ends its phase and starts the next one.
+    ///
+    /// After [`Ended::Batch`] or [`Ended::Page`] the caller deals with what ended, then calls
+    /// [`Device::start_next`].
+    #[inline]
+    pub fn on_clock<P: Probe>(
+        &mut self,
+        pool: &mut Transactions,
+        agenda: &mut Agenda,
+        probe: &mut P,
+        now: Time,
+        id: DieId,
+    ) -> Ended {
+        let die = &mut self.dies[id.index()];
+        match (die.phase, die.kind) {
+            (Phase::Command, _) => {
+                self.release_channel(agenda, probe, pool, now, id);
+                self.start_array(pool, agenda, probe, now, id);
+                Ended::Nothing
+            }
+            (Phase::TransferIn, _) => {
+                self.release_channel(agenda, probe, pool, now, id);
+                self.start_array(pool, agenda, probe, now, id);
+                Ended::Nothing
+            }
+            (Phase::Array, Kind::Read) => {
+                self.ask_channel(agenda, probe, pool, now, id, Phase::TransferOut);
+                Ended::Nothing
+            }
+            (Phase::Array, _) => {
+                let first = die.batch.head;
+                die.batch = Fifo::default();
+                die.load -= count(pool, first);
+                Self::end(die, agenda, now, id);
+                Ended::Batch(first)
+            }
+            (Phase::TransferOut, _) => {
+                let slot = die.batch.pop(pool).expect("a transfer has a transaction");
+                die.load -= 1;
+                let is_last = die.batch.is_empty();
+                if is_last {
+                    Self::end(die, agenda, now, id);
+                }
+                self.release_channel(agenda, probe, pool, now, id);
+                if !is_last {
+                    self.ask_channel(agenda, probe, pool, now, id, Phase::TransferOut);
+                }
+                Ended::Page(slot)
+            }
+            (Phase::Idle, _) => unreachable!("the clock of an idle die struck"),
+        }
+    }
+
+    #[inline]
+    fn end(die: &mut Die, agenda: &mut Agenda, now: Time, id: DieId) {
+        die.phase = Phase::Idle;
+        die.busy_ns += now - die.since;
+        agenda.set(id.0, NEVER);
+    }
+
+    /// Starts what the scheduler picks, if the die is idle and anything waits.
+    #[inline]
+    pub fn start_next<P: Probe>(
+        &mut self,
+        pool: &mut Transactions,
+        agenda: &mut Agenda,
+        probe: &mut P,
+        now: Time,
+        id: DieId,
+    ) {
+        let die = &mut self.dies[id.index()];
+        if die.phase != Phase::Idle || die.load == 0 {
+            return;
+        }
+        let waiting = Waiting {
+            first: die.queues.map(|queue| (queue.head != NONE).then(|| pool[queue.head].order)),
+            promoted: die.promoted > 0,
+        };
+        let Some(class) = pick(self.scheduler, &waiting) else { return };
+        let queue = &mut die.queues[class as usize];
+        let slot = queue.pop(pool).expect("the scheduler picked a class that waits");
+        die.kind = pool[slot].kind;
+        die.since = now;
+        die.batch = Fifo::default();
+        die.batch.push(pool, slot);
+        if self.multi_plane && matches!(die.kind, Kind::Read | Kind::Program | Kind::Erase) {
+            gather(die, pool, class);
+        }
+        probe.on_issue(now, id, &pool[slot]);
+        match die.kind {
+            Kind::Program => self.ask_channel(agenda, probe, pool, now, id, Phase::TransferIn),
+            _ if self.timing.command_ns > 0 => self.ask_channel(agenda, probe, pool, now, id, Phase::Command),
+            _ => self.start_array(pool, agenda, probe, now, id),
+        }
+    }
+
+    fn start_array<P: Probe>(
+        &mut self,
+        pool: &Transactions,
+        agenda: &mut Agenda,
+        probe: &mut P,
+        now: Time,
+        id: DieId,
+    ) {
+        let die = &mut self.dies[id.index()];
+        let first = &pool[die.batch.head];
+        let ns = match die.kind {
+            Kind::Read => self.timing.read_ns,
+            Kind::Program => self.timing.program_ns(u32::from(first.page)),
+            Kind::Erase => self.timing.erase_ns,
+            Kind::Copyback => self.timing.read_ns + self.timing.program_ns(u32::from(first.page)),
+        };
+        die.phase = Phase::Array;
+        agenda.set(id.0, now + ns);
+        probe.on_phase(now, now + ns, id, u32::from(die.channel), Phase::Array, first);
+    }
+
+    /// Takes the die's channel for `phase`, or waits for it.
+    #[inline]
+    fn ask_channel<P: Probe>(
+        &mut self,
+        agenda: &mut Agenda,
+        probe: &mut P,
+        pool: &Transactions,
+        now: Time,
+        id: DieId,
+        phase: Phase,
+    ) {
+        let die = &mut self.dies[id.index()];
+        die.phase = phase;
+        die.next_waiting = NONE;
+        let channel = &mut self.channels[die.channel as usize];
+        if !channel.is_taken {
+            self.grant_channel(agenda, probe, pool, now, id);
+            return;
+        }
+        agenda.set(id.0, NEVER);
+        if channel.first_waiting == NONE {
+            channel.first_waiting = id.0;
+        } else {
+            self.dies[channel.last_waiting as usize].next_waiting = id.0;
+        }
+        channel.last_waiting = id.0;
+    }
+
+    #[inline]
+    fn grant_channel<P: Probe>(
+        &mut self,
+        agenda: &mut Agenda,
+        probe: &mut P,
+        pool: &Transactions,
+        now: Time,
+        id: DieId,
+    ) {
+        let die = &self.dies[id.index()];
+        let (on_channel, pages) = match die.phase {
+            Phase::Command => (self.timing.command_ns, 0),
+            Phase::TransferOut => (self.timing.transfer_ns, 1),
+            Phase::TransferIn => {
+                let pages = if self.multi_plane { u64::from(count(pool, die.batch.head)) } else { 1 };
+                (pages * (self.timing.command_ns + self.timing.transfer_ns), pages)
+            }
+            Phase::Idle | Phase::Array => unreachable!("a die asks for its channel to use it"),
+        };
+        let mut end = now + on_channel;
+        let off_chip_ns = pages * self.timing.off_chip_ns;
+        if off_chip_ns > 0 {
+            self.off_chip_free_at = self.off_chip_free_at.max(now) + off_chip_ns;
+            end = end.max(self.off_chip_free_at);
+        }
+        let channel = &mut self.channels[die.channel as usize];
+        channel.is_taken = true;
+        channel.busy_ns += end - now;
+        agenda.set(id.0, end);
+        probe.on_phase(now, end, id, u32::from(die.channel), die.phase, &pool[die.batch.head]);
+    }
+
+    #[inline]
+    fn release_channel<P: Probe>(
+        &mut self,
+        agenda: &mut Agenda,
+        probe: &mut P,
+        pool: &Transactions,
+        now: Time,
+        id: DieId,
+    ) {
+        let channel = &mut self.channels[self.dies[id.index()].channel as usize];
+        channel.is_taken = false;
+        let next = channel.first_waiting;
+        if next != NONE {
+            channel.first_waiting = self.dies[next as usize].next_waiting;
+            self.grant_channel(agenda, probe, pool, now, DieId(next));
+        }
+    }
+}
+
+fn count(pool: &Transactions, mut slot: Slot) -> u32 {
+    let mut count = 0;
+    while slot != NONE {
+        count += 1;
+        slot = pool[slot].next;
+    }
+    count
+}
+
+/// Adds to the batch what can go with its first transaction: the same operation on other planes, for reads and
+/// programs at the same page number. Only the first waiting transaction of each plane is looked at, so the order
+/// within a plane stays.
+fn gather(die: &mut Die, pool: &mut Transactions, class: Class) {
+    let first = pool[die.batch.head];
+    let mut seen = 1u64 << first.plane_in_die;
+    let queue = &mut die.queues[class as usize];
+    let (mut before, mut slot) = (NONE, queue.head);
+    while slot != NONE {
+        let (next, candidate) = (pool[slot].next, &pool[slot]);
+        let plane = 1u64 << candidate.plane_in_die;
+        let matches =
+            candidate.kind == first.kind && (first.kind == Kind::Erase || candidate.page == first.page);
+        if seen & plane == 0 && matches {
+            queue.remove(pool, before, slot);
+            die.batch.push(pool, slot);
+        } else {
+            before = slot;
+        }
+        seen |= plane;
+        slot = next;
+    }
+}

@@ -1,0 +1,11 @@
+//! The scheduler: transactions, the queues they wait in, and the resources they contend for.
+
+mod agenda;
+mod device;
+mod pick;
+mod transaction;
+
+pub use agenda::{Agenda, NEVER};
+pub use device::{Device, Ended, Phase};
+pub use pick::{Waiting, pick};
+pub use transaction::{Cause, Class, Fifo, Kind, NONE, Slot, Transaction, Transactions};

@@ -1,0 +1,286 @@
+//! Rules over several keys: what each value allows on its own can still be an impossible drive.
+
+use super::kind::Val;
+use super::layers::{Layers, Place};
+use super::resolve::Resolved;
+
+/// Blocks a plane needs beyond its logical pages: an open block each for the host and for GC, one free block for GC
+/// to work with, and a block's worth of spare pages so that GC can gain anything.
+const SPARE_BLOCKS_MIN: u64 = 4;
+
+/// Blocks of a plane that preconditioning must leave free: open for the host, open for GC, one free.
+const FREE_BLOCKS_MIN: u64 = 3;
+
+/// PPNs are 32 bits wide; one value is the niche and one is spare.
+const PAGES_MAX: u64 = (1 << 32) - 2;
+
+/// Checks everything; errors are added to `layers`.
+pub(super) fn check(r: &Resolved, layers: &mut Layers) {
+    // A rule whose keys could not be read says nothing.
+    let mut check = Check { r, layers };
+    check.page_size();
+    check.gc_thresholds();
+    check.endurance();
+    check.program();
+    check.layers_of_a_block();
+    check.workload();
+    if let Some(capacity) = check.pages_fit() {
+        check.reserve(&capacity);
+        check.precondition(&capacity);
+        check.requests_fit(&capacity);
+    }
+}
+
+struct Check<'a> {
+    r: &'a Resolved,
+    layers: &'a mut Layers,
+}
+
+/// Page counts of the drive.
+struct Capacity {
+    planes: u64,
+    blocks_per_plane: u64,
+    pages_per_block: u64,
+    pages_per_plane: u64,
+    pages: u64,
+    logical_pages: u64,
+    page_bytes: u64,
+    op: f64,
+}
+
+/// The logical pages of so many physical ones; the same rounding as the drive's geometry.
+fn logical_pages(pages: u64, op: f64) -> u64 {
+    (pages as f64 / (1.0 + op)) as u64
+}
+
+/// Spare pages of the fullest plane.
+fn spare_pages(planes: u64, pages_per_plane: u64, op: f64) -> u64 {
+    pages_per_plane.saturating_sub(logical_pages(planes * pages_per_plane, op).div_ceil(planes))
+}
+
+impl Check<'_> {
+    fn int(&self, path: &str) -> Option<u64> {
+        self.r.get(path).map(Val::int)
+    }
+
+    fn num(&self, path: &str) -> Option<f64> {
+        self.r.get(path).map(Val::num)
+    }
+
+    /// An error at the key of the highest layer that had a say; the first of these on a tie.
+    fn error(&mut self, keys: &[&str], message: String, remedy: String) {
+        let mut worst: Option<(&str, &Place)> = None;
+        for key in keys {
+            if let Some(place) = self.r.items.get(key).and_then(|item| item.place.as_ref())
+                && worst.is_none_or(|(_, other)| place.rank > other.rank)
+            {
+                worst = Some((key, place));
+            }
+        }
+        let nowhere = Place { origin: "defaults".into(), line: None, rank: 0 };
+        let (key, place) = worst.unwrap_or((keys[0], &nowhere));
+        self.layers.error(place, key, message, remedy);
+    }
+
+    fn page_size(&mut self) {
+        let Some(bytes) = self.int("drive.page_size").filter(|bytes| !bytes.is_power_of_two()) else {
+            return;
+        };
+        let nearest = super::quantity::show_size(bytes.next_power_of_two());
+        let message = format!("{bytes} bytes are not a power of two");
+        self.error(&["drive.page_size"], message, format!("the next is \"{nearest}\""));
+    }
+
+    fn gc_thresholds(&mut self) -> Option<()> {
+        let (foreground, background) = (self.num("gc.foreground_free")?, self.num("gc.background_free")?);
+        if foreground >= background {
+            let message =
+                format!("foreground GC at {foreground} free is not below background GC at {background}");
+            let remedy = "set gc.foreground_free below gc.background_free";
+            self.error(&["gc.foreground_free", "gc.background_free"], message, remedy.into());
+        }
+        Some(())
+    }
+
+    fn endurance(&mut self) -> Option<()> {
+        let (endurance, cycles) = (self.int("drive.endurance")?, self.int("reliability.pe_cycles")?);
+        if endurance <= cycles {
+            let message = format!("blocks start with {cycles} P/E cycles and retire at {endurance}");
+            let remedy =
+                format!("set drive.endurance above {cycles}, or reliability.pe_cycles below {endurance}");
+            self.error(&["reliability.pe_cycles", "drive.endurance"], message, remedy);
+        }
+        Some(())
+    }
+
+    fn program(&mut self) -> Option<()> {
+        let Val::Table(fields) = self.r.get("timing.program")? else { return None };
+        let cell = self.r.get("drive.cell")?.tag();
+        let keys = ["timing.program", "drive.cell"];
+        if fields[0].0 == "lsb" {
+            if cell == "slc" {
+                let remedy = "write one time, or set drive.cell = \"mlc\", \"3d-mlc\" or \"3d-tlc\"";
+                self.error(&keys, "a cell of \"slc\" has no MSB page".into(), remedy.into());
+            }
+            return Some(());
+        }
+        if !cell.starts_with("3d-") {
+            let message = format!("program times by layer, and a cell of \"{cell}\" has no layers");
+            let remedy = "write one time or { lsb, msb }, or set drive.cell = \"3d-mlc\" or \"3d-tlc\"";
+            self.error(&keys, message, remedy.into());
+        }
+        let (fastest, slowest) = (fields[0].1.int(), fields[1].1.int());
+        if fastest > slowest {
+            let message = "the fastest layer is slower than the slowest".into();
+            self.error(&["timing.program"], message, "exchange the two".into());
+        }
+        Some(())
+    }
+
+    fn layers_of_a_block(&mut self) -> Option<()> {
+        let (layers, pages) = (self.int("drive.layers")?, self.int("drive.pages_per_block")?);
+        if layers > pages {
+            let message = format!("{layers} layers, but a block has {pages} pages");
+            let remedy =
+                format!("set drive.layers to at most {pages}, or drive.pages_per_block to at least {layers}");
+            self.error(&["drive.layers", "drive.pages_per_block", "drive.cell"], message, remedy);
+        }
+        Some(())
+    }
+
+    fn workload(&mut self) -> Option<()> {
+        let synthetic = self.r.get("workload.synthetic")?;
+        let (reads, trims) = (synthetic.field("read_fraction").num(), synthetic.field("trim_fraction").num());
+        if reads + trims > 1.0 {
+            let message = format!("{reads} reads and {trims} TRIMs are more than all requests");
+            let remedy = "read_fraction + trim_fraction must be at most 1";
+            self.error(&["workload.synthetic"], message, remedy.into());
+        }
+        if self.r.get("workload.arrival").is_some_and(|val| val.tag() == "trace") {
+            let message = "a synthetic workload has no arrival times of its own".into();
+            let remedy = "write arrival = { queue_depth = 32 } or arrival = { iops = 20000 }";
+            self.error(&["workload.arrival", "workload.synthetic"], message, remedy.into());
+        }
+        Some(())
+    }
+
+    /// `None` also when the pages do not fit: what follows would only repeat it.
+    fn pages_fit(&mut self) -> Option<Capacity> {
+        const COUNTS: [&str; 6] = [
+            "drive.blocks_per_plane",
+            "drive.pages_per_block",
+            "drive.channels",
+            "drive.chips_per_channel",
+            "drive.dies_per_chip",
+            "drive.planes_per_die",
+        ];
+        let mut counts = [0; 6];
+        for (count, path) in counts.iter_mut().zip(COUNTS) {
+            *count = self.int(path)?;
+        }
+        let [blocks_per_plane, pages_per_block, outer @ ..] = counts;
+        let (op, page_bytes) = (self.num("drive.op")?, self.int("drive.page_size")?);
+        // The ranges of the six keys keep this product below 2^61.
+        let pages: u64 = counts.iter().product();
+        if pages > PAGES_MAX {
+            let message =
+                format!("{pages} pages in all, more than the {PAGES_MAX} a 32-bit page number holds");
+            self.error(&COUNTS, message, "fewer or larger pages".into());
+            return None;
+        }
+        let planes: u64 = outer.iter().product();
+        Some(Capacity {
+            planes,
+            blocks_per_plane,
+            pages_per_block,
+            pages_per_plane: blocks_per_plane * pages_per_block,
+            pages,
+            logical_pages: logical_pages(pages, op),
+            page_bytes,
+            op,
+        })
+    }
+
+    fn reserve(&mut self, c: &Capacity) {
+        let needed = SPARE_BLOCKS_MIN * c.pages_per_block;
+        let spare = spare_pages(c.planes, c.pages_per_plane, c.op);
+        if spare >= needed && c.logical_pages > 0 {
+            return;
+        }
+        let blocks = spare as f64 / c.pages_per_block as f64;
+        let message = format!(
+            "a plane has {blocks:.1} blocks beyond its logical pages and needs {SPARE_BLOCKS_MIN} \
+             (open for the host, open for GC, one free, one block's worth of spare)"
+        );
+        let enough_blocks = least(c.blocks_per_plane, 1 << 20, |blocks| {
+            spare_pages(c.planes, blocks * c.pages_per_block, c.op) >= needed
+        });
+        // In steps of 0.001, which is how people write it.
+        let enough_op =
+            least(0, 100_000, |op| spare_pages(c.planes, c.pages_per_plane, op as f64 / 1e3) >= needed)
+                .filter(|_| c.pages_per_plane > needed);
+        let remedy = match (enough_op, enough_blocks) {
+            (Some(op), Some(blocks)) => {
+                format!("drive.op = {} or drive.blocks_per_plane = {blocks} would do", op as f64 / 1e3)
+            }
+            (None, Some(blocks)) => format!("drive.blocks_per_plane = {blocks} would do"),
+            (Some(op), None) => format!("drive.op = {} would do", op as f64 / 1e3),
+            (None, None) => "more blocks a plane and a larger op".into(),
+        };
+        self.error(&["drive.op", "drive.blocks_per_plane", "drive.pages_per_block"], message, remedy);
+    }
+
+    fn precondition(&mut self, c: &Capacity) -> Option<()> {
+        let (used, valid) = (self.num("precondition.used")?, self.num("precondition.valid")?);
+        let keys = ["precondition.used", "precondition.valid", "precondition.method", "drive.op"];
+        let valid_pages = used * valid * c.pages as f64;
+        if valid_pages > c.logical_pages as f64 {
+            let message = format!(
+                "{used} used of which {valid} is valid are {:.4} of the physical pages, more than the logical {:.4}",
+                used * valid,
+                c.logical_pages as f64 / c.pages as f64
+            );
+            let most = (c.logical_pages as f64 / c.pages as f64 / used * 1e3).floor() / 1e3;
+            self.error(&keys, message, format!("with used = {used}, valid = {most} is the most"));
+        }
+        let free = c.blocks_per_plane.saturating_sub(FREE_BLOCKS_MIN);
+        let most = free as f64 / c.blocks_per_plane as f64;
+        if used > most {
+            let message =
+                format!("{used} used leaves a plane less than its reserve of {FREE_BLOCKS_MIN} blocks");
+            let remedy = format!("used = {} is the most", (most * 1e3).floor() / 1e3);
+            self.error(
+                &["precondition.used", "precondition.method", "drive.blocks_per_plane"],
+                message,
+                remedy,
+            );
+        }
+        Some(())
+    }
+
+    /// A synthetic request must fit into the span it is aimed at.
+    fn requests_fit(&mut self, c: &Capacity) -> Option<()> {
+        let synthetic = self.r.get("workload.synthetic")?;
+        let Val::Sizes(sizes) = synthetic.field("size") else { return None };
+        let largest = sizes.last()?.0;
+        let span = (synthetic.field("span").num() * (c.logical_pages * c.page_bytes) as f64) as u64;
+        if largest.max(synthetic.field("align").int()) > span {
+            let message = format!("requests of up to {largest} bytes do not fit into a span of {span} bytes");
+            self.error(&["workload.synthetic"], message, "smaller requests, or a larger span".into());
+        }
+        Some(())
+    }
+}
+
+/// The least number in a range from which on `enough` holds.
+fn least(low: u64, high: u64, enough: impl Fn(u64) -> bool) -> Option<u64> {
+    if !enough(high) {
+        return None;
+    }
+    let (mut low, mut high) = (low, high);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if enough(middle) { high = middle } else { low = middle + 1 }
+    }
+    Some(low)
+}

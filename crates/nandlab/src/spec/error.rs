@@ -1,0 +1,118 @@
+//! What is wrong with a spec, where, and what would be right.
+
+use std::fmt;
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpecError {
+    /// The file's name, `preset NAME` or `--set`.
+    pub origin: String,
+    /// The line in that file; `None` for `--set`.
+    pub line: Option<u32>,
+    /// The key, such as `gc.victim`; empty when the text is not even TOML.
+    pub key: String,
+    /// What is wrong.
+    pub message: String,
+    /// What would be right.
+    pub remedy: String,
+}
+
+impl fmt::Display for SpecError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.origin)?;
+        if let Some(line) = self.line {
+            write!(f, ":{line}")?;
+        }
+        if !self.key.is_empty() {
+            write!(f, ": {}", self.key)?;
+        }
+        write!(f, ": {}", self.message)?;
+        if !self.remedy.is_empty() {
+            write!(f, "\n  remedy: {}", self.remedy)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for SpecError {}
+
+/// Everything that is wrong with a spec; never empty.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpecErrors(pub(crate) Vec<SpecError>);
+
+/// More errors than this do not fit on a screen; the rest is counted.
+const SHOWN_MAX: usize = 20;
+
+impl SpecErrors {
+    /// All errors, in the order of the file's lines.
+    pub fn all(&self) -> &[SpecError] {
+        &self.0
+    }
+}
+
+impl fmt::Display for SpecErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, error) in self.0.iter().take(SHOWN_MAX).enumerate() {
+            let separator = if i == 0 { "" } else { "\n" };
+            write!(f, "{separator}{error}")?;
+        }
+        if self.0.len() > SHOWN_MAX {
+            write!(f, "\nand {} more", self.0.len() - SHOWN_MAX)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for SpecErrors {}
+
+/// The candidate nearest to `word`, if it is near enough to be a slip of the pen.
+pub(super) fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    // Long input is no slip, and the comparison is quadratic.
+    if word.len() > 64 {
+        return None;
+    }
+    let plain = |s: &str| s.to_lowercase().replace('-', "_").chars().collect::<Vec<char>>();
+    let word = plain(word);
+    candidates
+        .map(|c| (edits(&word, &plain(c)), c))
+        .min_by_key(|(edits, _)| *edits)
+        .filter(|(edits, c)| {
+            let shorter = c.len().min(word.len());
+            *edits <= (shorter / 3).max(usize::from(shorter > 2))
+        })
+        .map(|(_, c)| c)
+}
+
+/// Insertions, deletions, substitutions and swaps of neighbours that turn `a` into `b`.
+fn edits(a: &[char], b: &[char]) -> usize {
+    let mut before: Vec<usize> = Vec::new();
+    let mut above: Vec<usize> = (0..=b.len()).collect();
+    for i in 1..=a.len() {
+        let mut row = vec![i];
+        for j in 1..=b.len() {
+            let same = usize::from(a[i - 1] != b[j - 1]);
+            let mut best = (above[j] + 1).min(row[j - 1] + 1).min(above[j - 1] + same);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                best = best.min(before[j - 2] + 1);
+            }
+            row.push(best);
+        }
+        before = std::mem::replace(&mut above, row);
+    }
+    above[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_of_the_pen_is_recognised_and_another_word_is_not() {
+        let names = ["greedy", "cost-benefit", "fifo"];
+        assert_eq!(nearest("gredy", names.into_iter()), Some("greedy"));
+        assert_eq!(nearest("greeyd", names.into_iter()), Some("greedy"));
+        assert_eq!(nearest("cost_benefit", names.into_iter()), Some("cost-benefit"));
+        assert_eq!(nearest("FIFO", names.into_iter()), Some("fifo"));
+        assert_eq!(nearest("lottery", names.into_iter()), None);
+    }
+}

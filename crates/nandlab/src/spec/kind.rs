@@ -1,0 +1,313 @@
+//! What a key accepts, declared as data, and the values that come out.
+
+use super::quantity::{Dimension, show_real, show_size, show_time};
+use serde_json::Value as Json;
+
+/// What a value must be.
+#[derive(Debug)]
+pub(super) enum Kind {
+    Bool,
+    /// A whole number.
+    Int {
+        min: u64,
+        max: u64,
+    },
+    /// A number.
+    Num(Range),
+    /// A time in nanoseconds, within a range.
+    Time {
+        min: u64,
+        max: u64,
+    },
+    /// A size in bytes, within a range and a multiple of `step`.
+    Size {
+        min: u64,
+        max: u64,
+        step: u64,
+    },
+    /// Joules or watts, not negative: with a unit, or a bare number of the SI unit.
+    Si(Dimension),
+    Text,
+    /// A file; relative to the spec's folder.
+    Path,
+    /// One of these, by name, with or without parameters.
+    Slot(&'static [Policy]),
+    /// The same, from the table that the mechanism's own module keeps.
+    Registered(fn() -> &'static [Policy]),
+    /// A table with these names.
+    Table(&'static [Param]),
+    /// A list of such tables.
+    List(&'static [Param]),
+    /// One size, or a table of sizes and their weights.
+    Sizes,
+    /// The alternative that fits the value's shape.
+    Either(&'static [Kind]),
+    /// Only this value (TOML) as long as the feature behind the key is not built.
+    Only(&'static Kind, &'static str),
+    /// Described in the documentation, not built yet.
+    NotYet(Shape),
+}
+
+/// The TOML type that a [`Kind::NotYet`] stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shape {
+    List,
+    Any,
+}
+
+/// A range of numbers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Range {
+    pub(super) min: f64,
+    pub(super) max: f64,
+    /// `min` itself is excluded.
+    pub(super) above: bool,
+    /// `max` itself is excluded.
+    pub(super) below: bool,
+}
+
+impl Range {
+    pub(super) fn holds(&self, x: f64) -> bool {
+        (if self.above { x > self.min } else { x >= self.min })
+            && (if self.below { x < self.max } else { x <= self.max })
+    }
+
+    pub(super) fn text(&self) -> String {
+        let low = if self.above { "above" } else { "from" };
+        let high = if self.below { "below" } else { "at most" };
+        format!("{low} {} and {high} {}", self.min, self.max)
+    }
+}
+
+/// One choice of a slot.
+#[derive(Debug)]
+pub(super) struct Policy {
+    pub(super) name: &'static str,
+    pub(super) payload: Payload,
+    pub(super) doc: &'static str,
+    /// Known, but not built yet.
+    pub(super) later: bool,
+}
+
+/// What follows a policy's name.
+#[derive(Debug)]
+pub(super) enum Payload {
+    /// Nothing: `victim = "greedy"`.
+    None,
+    /// Parameters: `victim.random = { k = 8 }`.
+    Params(&'static [Param]),
+    /// One value: `arrival.queue_depth = 32`.
+    Value(&'static Kind),
+}
+
+/// One name of a table or parameter of a policy.
+#[derive(Debug)]
+pub(super) struct Param {
+    pub(super) name: &'static str,
+    pub(super) kind: Kind,
+    /// TOML; empty: must be given.
+    pub(super) default: &'static str,
+    pub(super) doc: &'static str,
+}
+
+impl Kind {
+    /// The choices, of a slot.
+    pub(super) fn policies(&self) -> Option<&'static [Policy]> {
+        match self {
+            Kind::Slot(policies) => Some(policies),
+            Kind::Registered(policies) => Some(policies()),
+            _ => None,
+        }
+    }
+
+    /// What is wanted, for a message.
+    pub(super) fn wants(&self) -> String {
+        match self {
+            Kind::Bool => "true or false".into(),
+            Kind::Int { min, max } => format!("a whole number from {min} to {max}"),
+            Kind::Num(range) => format!("a number {}", range.text()),
+            Kind::Time { .. } => "a time such as \"50us\"".into(),
+            Kind::Size { .. } => "a size such as \"4KiB\"".into(),
+            Kind::Si(d) => format!("{} such as \"{}\"", d.name(), d.example()),
+            Kind::Text => "text in quotes".into(),
+            Kind::Path => "a file name in quotes".into(),
+            Kind::Slot(_) | Kind::Registered(_) => {
+                format!("one of {}", choices(self.policies().unwrap_or_default()))
+            }
+            Kind::Table(params) => form(params),
+            Kind::List(params) => format!("a list of {}", form(params)),
+            Kind::Sizes => {
+                "a size such as \"4KiB\" or a table such as { \"4KiB\" = 0.5, \"16KiB\" = 0.5 }".into()
+            }
+            Kind::Either(kinds) => {
+                let ready = kinds.iter().filter(|k| !matches!(k, Kind::NotYet(_)));
+                ready.map(Kind::wants).collect::<Vec<_>>().join(" or ")
+            }
+            Kind::Only(_, value) => value.to_string(),
+            Kind::NotYet(_) => "nothing".into(),
+        }
+    }
+
+    /// A value that would do, as TOML.
+    pub(super) fn example(&self) -> String {
+        match self {
+            Kind::Bool => "true".into(),
+            Kind::Int { min, .. } => min.to_string(),
+            Kind::Num(range) if range.above => range.max.min(1.0).to_string(),
+            Kind::Num(range) => format!("{:?}", range.min),
+            Kind::Time { .. } => "\"50us\"".into(),
+            Kind::Size { .. } | Kind::Sizes => "\"4KiB\"".into(),
+            Kind::Si(d) => format!("\"{}\"", d.example()),
+            Kind::Text => "\"NAME\"".into(),
+            Kind::Path => "\"FILE\"".into(),
+            Kind::Slot(_) | Kind::Registered(_) => {
+                let first = self.policies().and_then(|all| all.first());
+                first.map_or(String::new(), |policy| format!("\"{}\"", policy.name))
+            }
+            Kind::Table(params) => form(params),
+            Kind::List(params) => format!("[{}]", form(params)),
+            Kind::Either(kinds) => kinds[0].example(),
+            Kind::Only(_, value) => value.to_string(),
+            Kind::NotYet(_) => String::new(),
+        }
+    }
+}
+
+/// `{ lsb = "50us", msb = "50us" }`.
+fn form(params: &[Param]) -> String {
+    let example = |p: &Param| if p.default.is_empty() { p.kind.example() } else { p.default.to_string() };
+    let fields: Vec<String> = params.iter().map(|p| format!("{} = {}", p.name, example(p))).collect();
+    format!("{{ {} }}", fields.join(", "))
+}
+
+/// The choices that are built, as they are written.
+pub(super) fn choices(policies: &[Policy]) -> String {
+    let text = |p: &Policy| match &p.payload {
+        Payload::None => format!("\"{}\"", p.name),
+        Payload::Params(params) => format!("{{ {} = {} }}", p.name, form(params)),
+        Payload::Value(kind) => format!("{{ {} = {} }}", p.name, kind.example()),
+    };
+    policies.iter().filter(|p| !p.later).map(text).collect::<Vec<_>>().join(", ")
+}
+
+/// A value that has been read: of the right type, in range, in canonical units.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Val {
+    Bool(bool),
+    Int(u64),
+    Num(f64),
+    /// Nanoseconds.
+    Time(u64),
+    /// Bytes.
+    Size(u64),
+    Si(f64, Dimension),
+    Text(String),
+    /// A policy and what follows its name.
+    Tag(&'static str, Option<Box<Val>>),
+    Table(Vec<(&'static str, Val)>),
+    List(Vec<Val>),
+    /// Sizes in bytes, ascending, and their weights.
+    Sizes(Vec<(u64, f64)>),
+}
+
+impl Val {
+    /// A field of a table.
+    pub(super) fn field(&self, name: &str) -> &Val {
+        match self {
+            Val::Table(fields) => &fields.iter().find(|(n, _)| *n == name).expect("declared parameter").1,
+            other => panic!("{other:?} has no field {name}"),
+        }
+    }
+
+    pub(super) fn bool(&self) -> bool {
+        matches!(self, Val::Bool(true))
+    }
+
+    /// Any whole quantity: a count, nanoseconds, bytes.
+    pub(super) fn int(&self) -> u64 {
+        match self {
+            Val::Int(v) | Val::Time(v) | Val::Size(v) => *v,
+            other => panic!("{other:?} is not whole"),
+        }
+    }
+
+    pub(super) fn num(&self) -> f64 {
+        match self {
+            Val::Num(x) | Val::Si(x, _) => *x,
+            other => panic!("{other:?} is not a number"),
+        }
+    }
+
+    pub(super) fn text(&self) -> &str {
+        match self {
+            Val::Text(text) => text,
+            other => panic!("{other:?} is not text"),
+        }
+    }
+
+    /// The name of the chosen policy; empty for anything else.
+    pub(super) fn tag(&self) -> &'static str {
+        match self {
+            Val::Tag(name, _) => name,
+            _ => "",
+        }
+    }
+
+    /// As TOML.
+    pub(super) fn toml(&self) -> String {
+        match self {
+            Val::Bool(b) => b.to_string(),
+            Val::Int(i) => i.to_string(),
+            Val::Num(x) => format!("{x:?}"),
+            Val::Time(ns) => quote(&show_time(*ns)),
+            Val::Size(bytes) => quote(&show_size(*bytes)),
+            Val::Si(x, dimension) => quote(&show_real(*x, *dimension)),
+            Val::Text(text) => quote(text),
+            Val::Tag(name, None) => quote(name),
+            Val::Tag(name, Some(payload)) => format!("{{ {name} = {} }}", payload.toml()),
+            Val::Table(fields) if fields.is_empty() => "{}".into(),
+            Val::Table(fields) => {
+                let fields: Vec<String> = fields.iter().map(|(n, v)| format!("{n} = {}", v.toml())).collect();
+                format!("{{ {} }}", fields.join(", "))
+            }
+            Val::List(items) => {
+                format!("[{}]", items.iter().map(Val::toml).collect::<Vec<_>>().join(", "))
+            }
+            Val::Sizes(sizes) if sizes.len() == 1 => quote(&show_size(sizes[0].0)),
+            Val::Sizes(sizes) => {
+                let fields: Vec<String> =
+                    sizes.iter().map(|(size, w)| format!("{} = {w:?}", quote(&show_size(*size)))).collect();
+                format!("{{ {} }}", fields.join(", "))
+            }
+        }
+    }
+
+    /// As JSON: quantities in base units, so that "1ms" and "1000us" are the same.
+    pub(super) fn json(&self) -> Json {
+        let object = |fields: Vec<(String, Json)>| Json::Object(fields.into_iter().collect());
+        match self {
+            Val::Bool(b) => Json::from(*b),
+            Val::Int(i) | Val::Time(i) | Val::Size(i) => Json::from(*i),
+            Val::Num(x) | Val::Si(x, _) => Json::from(*x),
+            Val::Text(text) => Json::from(text.as_str()),
+            Val::Tag(name, None) => Json::from(*name),
+            Val::Tag(name, Some(payload)) => object(vec![(name.to_string(), payload.json())]),
+            Val::Table(fields) => {
+                let mut fields: Vec<(String, Json)> =
+                    fields.iter().map(|(n, v)| (n.to_string(), v.json())).collect();
+                fields.sort_by(|a, b| a.0.cmp(&b.0));
+                object(fields)
+            }
+            Val::List(items) => Json::Array(items.iter().map(Val::json).collect()),
+            Val::Sizes(sizes) => Json::Array(
+                sizes.iter().map(|(size, w)| Json::from(vec![Json::from(*size), Json::from(*w)])).collect(),
+            ),
+        }
+    }
+}
+
+/// A TOML basic string.
+pub(super) fn quote(text: &str) -> String {
+    // JSON escapes are TOML escapes; TOML also wants DEL escaped.
+    Json::from(text).to_string().replace('\u{7f}', "\\u007f")
+}

@@ -1,0 +1,296 @@
+//! Layers of a spec: preset, file and `--set`, each over the one before.
+
+use super::error::{SpecError, nearest};
+use super::keys::{EXCLUSIVE, KEYS, Key, PRESET, find, of_section, sections};
+use super::kind::{Kind, Val};
+use super::node::{Field, Node, Raw, parse_document, parse_value, shorten};
+use super::presets;
+use super::read::Reader;
+use std::collections::BTreeMap;
+
+/// Where a value was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    /// The file's name, `preset NAME` or `--set`.
+    pub(super) origin: String,
+    pub(super) line: Option<u32>,
+    /// Higher ranks win.
+    pub(super) rank: usize,
+}
+
+/// What a layer says about a key.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) place: Place,
+    node: Node,
+    /// `None`: it could not be read, and the error is noted.
+    pub(super) val: Option<Val>,
+}
+
+/// All layers applied so far.
+#[derive(Debug, Default)]
+pub(super) struct Layers {
+    pub(super) entries: BTreeMap<&'static str, Entry>,
+    pub(super) errors: Vec<(usize, SpecError)>,
+    /// The presets used, base first.
+    pub(super) presets: Vec<&'static str>,
+    rank: usize,
+}
+
+impl Layers {
+    /// Notes an error.
+    pub(super) fn error(
+        &mut self,
+        place: &Place,
+        key: &str,
+        message: impl Into<String>,
+        remedy: impl Into<String>,
+    ) {
+        let error = SpecError {
+            origin: place.origin.clone(),
+            line: place.line,
+            key: key.into(),
+            message: message.into(),
+            remedy: remedy.into(),
+        };
+        self.errors.push((place.rank, error));
+    }
+
+    /// Applies everything in its order.
+    pub(super) fn apply(&mut self, text: &str, name: &str, sets: &[String]) {
+        let fields = match parse_document(text) {
+            Ok(fields) => fields,
+            Err(errors) => {
+                for error in errors {
+                    let place = Place { origin: name.into(), line: Some(error.line), rank: 0 };
+                    self.error(
+                        &place,
+                        "",
+                        format!("not TOML: {}", error.message),
+                        format!("the line reads: {}", error.text),
+                    );
+                }
+                Vec::new()
+            }
+        };
+        let sets: Vec<Set> = sets.iter().filter_map(|set| self.parse_set(set)).collect();
+        self.apply_preset_named(&fields, name, &sets);
+        self.rank += 1;
+        self.apply_document(&fields, name);
+        for set in sets {
+            self.rank += 1;
+            self.apply_set(set);
+        }
+    }
+
+    /// The preset that `--set` or else the file names, under everything else.
+    fn apply_preset_named(&mut self, fields: &[Field], name: &str, sets: &[Set]) {
+        let in_file = named_preset(fields)
+            .map(|node| (node.clone(), Place { origin: name.into(), line: Some(node.line), rank: 0 }));
+        let in_sets = sets.iter().rev().find(|set| set.key.path == PRESET);
+        let named = in_sets.map(|set| (set.node.clone(), set_place(0))).or(in_file);
+        let Some((node, place)) = named else { return };
+        match &node.raw {
+            Raw::Text(preset) => self.apply_preset(preset, &place),
+            _ => self.error(
+                &place,
+                PRESET,
+                format!("{} where a preset's name is wanted", node.describe()),
+                presets_text(),
+            ),
+        }
+    }
+
+    fn apply_preset(&mut self, name: &str, place: &Place) {
+        let Some(preset) = presets::find(name) else {
+            let meant = nearest(name, presets::PRESETS.iter().map(|p| p.name));
+            let meant = meant.map_or(String::new(), |name| format!("did you mean \"{name}\"? "));
+            let message = format!("unknown preset \"{}\"", shorten(name));
+            return self.error(place, PRESET, message, format!("{meant}{}", presets_text()));
+        };
+        if self.presets.contains(&preset.name) {
+            return self.error(
+                place,
+                PRESET,
+                format!("preset {name} is built on itself"),
+                "name another base",
+            );
+        }
+        self.presets.insert(0, preset.name);
+        let origin = format!("preset {}", preset.name);
+        // Presets are compiled in and a test loads each of them.
+        let fields = parse_document(preset.text).unwrap_or_default();
+        if let Some(Node { line, raw: Raw::Text(base) }) = named_preset(&fields) {
+            let place = Place { origin: origin.clone(), line: Some(*line), rank: 0 };
+            self.apply_preset(base, &place);
+        }
+        self.rank += 1;
+        self.apply_document(&fields, &origin);
+    }
+
+    fn apply_document(&mut self, fields: &[Field], origin: &str) {
+        let rank = self.rank;
+        let place = |line| Place { origin: origin.into(), line: Some(line), rank };
+        for field in fields {
+            if let Some(key) = find(&field.name).filter(|key| key.section().is_empty()) {
+                self.put(key, field.node.clone(), place(field.line));
+                continue;
+            }
+            let Some(section) = sections().into_iter().find(|s| !s.is_empty() && *s == field.name) else {
+                self.unknown(&place(field.line), &field.name);
+                continue;
+            };
+            let Raw::Table(inner) = &field.node.raw else {
+                let message = format!("{} where a section is wanted", field.node.describe());
+                self.error(
+                    &place(field.line),
+                    section,
+                    message,
+                    format!("write [{section}] and its keys below it"),
+                );
+                continue;
+            };
+            for field in inner {
+                let path = format!("{section}.{}", field.name);
+                match find(&path).filter(|key| key.name() == field.name) {
+                    Some(key) => self.put(key, field.node.clone(), place(field.line)),
+                    None => self.unknown(&place(field.line), &path),
+                }
+            }
+        }
+    }
+
+    /// Sets a key, and drops what it replaces.
+    fn put(&mut self, key: &'static Key, node: Node, place: Place) {
+        if key.path == PRESET {
+            return;
+        }
+        for group in EXCLUSIVE.iter().filter(|group| group.contains(&key.path)) {
+            for other in group.iter().filter(|other| **other != key.path) {
+                if self.entries.get(other).is_some_and(|entry| entry.place.rank < place.rank) {
+                    self.entries.remove(other);
+                }
+            }
+        }
+        let mut reader = Reader::default();
+        let val = reader.read(&key.kind, &node, key.path);
+        for issue in reader.issues {
+            let line = place.line.map(|line| if issue.line > 0 { issue.line } else { line });
+            self.error(&Place { line, ..place.clone() }, &issue.path, issue.message, issue.remedy);
+        }
+        self.entries.insert(key.path, Entry { place, node, val });
+    }
+
+    fn unknown(&mut self, place: &Place, path: &str) {
+        let (message, remedy) = unknown_key(path);
+        self.error(place, &path.split('.').map(shorten).collect::<Vec<_>>().join("."), message, remedy);
+    }
+
+    /// `path=value`; the path may go below a key.
+    fn parse_set(&mut self, set: &str) -> Option<Set> {
+        let place = set_place(usize::MAX);
+        let Some((path, text)) = set.split_once('=') else {
+            self.error(&place, &shorten(set), "no value", "write it as --set gc.victim=fifo");
+            return None;
+        };
+        let (path, text) = (path.trim(), text.trim());
+        let Some(key) = KEYS.iter().find(|key| {
+            path.strip_prefix(key.path).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        }) else {
+            self.unknown(&place, path);
+            return None;
+        };
+        if path.len() > SET_PATH_MAX {
+            self.error(
+                &place,
+                key.path,
+                "the path is too long",
+                "write the value as a table: --set 'gc.victim.random={k=8}'",
+            );
+            return None;
+        }
+        let below: Vec<String> = path[key.path.len()..].split('.').skip(1).map(String::from).collect();
+        let bare = || Node { line: 0, raw: Raw::Text(text.into()) };
+        let node = match parse_value(text) {
+            // A shell eats quotes: `--set workload.device=0` means the text.
+            Some(node) if matches!(key.kind, Kind::Text | Kind::Path) => match node.raw {
+                Raw::Text(_) => node,
+                _ => bare(),
+            },
+            Some(node) => node,
+            None if text.is_empty() || text.starts_with(['"', '\'', '{', '[']) => {
+                let message = format!("not a TOML value: {}", shorten(text));
+                self.error(&place, key.path, message, "quote the whole: --set 'gc.victim.random={k=8}'");
+                return None;
+            }
+            None => bare(),
+        };
+        Some(Set { key, below, node })
+    }
+
+    fn apply_set(&mut self, set: Set) {
+        let Set { key, below, mut node } = set;
+        let place = set_place(self.rank);
+        let lower = self.entries.get(key.path).map(|entry| &entry.node.raw);
+        for (depth, name) in below.iter().enumerate().rev() {
+            let mut fields = match (&key.kind, lower) {
+                // One parameter of a table leaves the others; a policy slot is replaced whole.
+                (Kind::Table(_), Some(Raw::Table(fields))) if depth == 0 => {
+                    fields.iter().filter(|f| f.name != *name).cloned().collect()
+                }
+                _ => Vec::new(),
+            };
+            fields.push(Field { name: name.clone(), line: 0, node });
+            node = Node { line: 0, raw: Raw::Table(fields) };
+        }
+        self.put(key, node, place);
+    }
+}
+
+/// Bytes of a path in `--set` at most: far more than any key has, far less than nests a table too deeply.
+const SET_PATH_MAX: usize = 200;
+
+/// One `--set`.
+struct Set {
+    key: &'static Key,
+    below: Vec<String>,
+    node: Node,
+}
+
+fn set_place(rank: usize) -> Place {
+    Place { origin: "--set".into(), line: None, rank }
+}
+
+fn named_preset(fields: &[Field]) -> Option<&Node> {
+    let Raw::Table(drive) = &fields.iter().find(|f| f.name == "drive")?.node.raw else { return None };
+    drive.iter().find(|f| f.name == "preset").map(|f| &f.node)
+}
+
+fn presets_text() -> String {
+    let names: Vec<&str> = presets::PRESETS.iter().map(|p| p.name).collect();
+    format!("presets: {}", names.join(", "))
+}
+
+/// Message and remedy for a path that no key has.
+fn unknown_key(path: &str) -> (&'static str, String) {
+    let names = |section: &str| of_section(section).map(Key::name).collect::<Vec<_>>().join(", ");
+    let known = |section: &str| sections().into_iter().find(|s| !s.is_empty() && *s == section);
+    if let Some((section, name)) = path.split_once('.')
+        && let Some(section) = known(section)
+    {
+        let meant = nearest(name, of_section(section).map(Key::name));
+        let elsewhere = KEYS.iter().find(|key| key.name() == name).map(|key| key.path.to_string());
+        let meant = elsewhere.or(meant.map(|name| format!("{section}.{name}")));
+        let meant = meant.map_or(String::new(), |path| format!("did you mean {path}? "));
+        return ("unknown key", format!("{meant}[{section}] has: {}", names(section)));
+    }
+    let sections: Vec<&str> = sections().into_iter().filter(|s| !s.is_empty()).collect();
+    let first = path.split('.').next().unwrap_or(path);
+    let meant = match KEYS.iter().find(|key| key.name() == path) {
+        Some(key) => Some(key.path.to_string()),
+        None => nearest(first, sections.iter().copied().chain(["seed"]))
+            .map(|s| if s == "seed" { s.to_string() } else { format!("[{s}]") }),
+    };
+    let meant = meant.map_or(String::new(), |name| format!("did you mean {name}? "));
+    ("unknown section or key", format!("{meant}sections: {}; above them: {}", sections.join(", "), names("")))
+}

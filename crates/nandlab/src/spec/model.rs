@@ -1,0 +1,312 @@
+//! A validated spec: what the drive is built from. Made by [`crate::spec`]'s parser only (or by hand in tests);
+//! every field has its unit in the name or the type.
+
+use crate::policy::Choice;
+use crate::units::Span;
+use std::path::PathBuf;
+
+/// A whole validated spec. One section of the file is one field.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct Spec {
+    pub seed: u64,
+    pub drive: DriveSpec,
+    pub timing: TimingSpec,
+    pub ftl: FtlSpec,
+    pub gc: GcSpec,
+    pub reliability: ReliabilitySpec,
+    pub energy: EnergySpec,
+    pub precondition: PreconditionSpec,
+    /// `None`: no workload section; fine for the stepping interface, refused by `run`.
+    pub workload: Option<WorkloadSpec>,
+    pub output: OutputSpec,
+}
+
+/// `[drive]`: the geometry.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct DriveSpec {
+    pub channels: u32,
+    pub chips_per_channel: u32,
+    pub dies_per_chip: u32,
+    pub planes_per_die: u32,
+    pub blocks_per_plane: u32,
+    pub pages_per_block: u32,
+    pub page_size_bytes: u32,
+    pub cell: Cell,
+    /// Layers of a 3D block; pages are spread evenly over them. 1 for 2D cells.
+    pub layers: u32,
+    /// (raw - logical) / logical.
+    pub op: f64,
+    /// P/E cycles after which a block is retired.
+    pub endurance: u32,
+}
+
+/// `drive.cell`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Cell {
+    Slc,
+    Mlc,
+    Mlc3d,
+    Tlc3d,
+}
+
+/// `[timing]`.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct TimingSpec {
+    pub read_ns: Span,
+    pub program: ProgramTime,
+    pub erase_ns: Span,
+    pub channel_ns_per_byte: f64,
+    /// Command overhead: channel time in front of every flash command.
+    pub command_ns: Span,
+    /// Controller time after a page has been transferred out.
+    pub decode_ns: Span,
+    /// `None`: unlimited.
+    pub off_chip_bytes_per_s: Option<f64>,
+    pub scheduler: Scheduler,
+    pub multi_plane: bool,
+}
+
+/// `timing.program`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ProgramTime {
+    /// The same for every page.
+    Uniform(Span),
+    /// By page kind (`{ lsb, msb }`; a TLC drive's middle page takes the mean of the two).
+    ByKind {
+        /// LSB page.
+        lsb_ns: Span,
+        /// MSB page.
+        msb_ns: Span,
+    },
+    /// By layer (`{ fastest, slowest }`), linear from the bottom layer (fastest) to the top.
+    ByLayer {
+        /// Bottom layer.
+        fastest_ns: Span,
+        /// Top layer.
+        slowest_ns: Span,
+    },
+}
+
+/// `timing.scheduler`: the order between a die's queues.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scheduler {
+    /// Strictly in order of arrival.
+    Fcfs,
+    /// Host reads, then host writes, then background work (ahead of host writes when space runs out).
+    ReadFirst,
+}
+
+/// `[ftl]`.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct FtlSpec {
+    pub allocation: Allocation,
+    pub wear_levelling: WearLevelling,
+    /// Static wear levelling: move the coldest block once it lags the plane's mean P/E by this many cycles.
+    pub wear_gap: u32,
+}
+
+/// `ftl.allocation`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Allocation {
+    /// A static order: the four letters of `CWDP`, fastest-varying first.
+    Static([u8; 4]),
+    /// The least-loaded die.
+    Dynamic,
+}
+
+/// `ftl.wear_levelling`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WearLevelling {
+    /// Free blocks are used in the order they were freed.
+    None,
+    /// The free block with the fewest P/E cycles is used next.
+    Dynamic,
+    /// Dynamic, and cold blocks are moved.
+    Static,
+}
+
+/// `[gc]`.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct GcSpec {
+    /// From [`crate::ftl::gc::POLICIES`].
+    pub victim: Choice,
+    /// Share of the pages that can be free at which idle-time GC starts.
+    pub background_free: f64,
+    /// Share of the pages that can be free at which foreground GC starts.
+    pub foreground_free: f64,
+    /// Idle-time GC leaves a plane alone while its best victim is more than this share valid.
+    pub idle_valid_max: f64,
+    /// Time without host requests after which the drive counts as idle.
+    pub idle_after_ns: Span,
+}
+
+/// `[reliability]`.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct ReliabilitySpec {
+    /// P/E cycles of every block at the start.
+    pub pe_cycles: u32,
+    /// Age of the data that is there at the start.
+    pub retention_ns: Span,
+    /// How much faster than the workload ages run.
+    pub clock_scale: f64,
+}
+
+/// `[energy]`: joules per operation and idle watts.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct EnergySpec {
+    pub read_j: f64,
+    pub program_j: f64,
+    pub erase_j: f64,
+    pub transfer_j_per_byte: f64,
+    pub idle_w: f64,
+}
+
+/// `[precondition]`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PreconditionSpec {
+    /// A fresh drive.
+    None,
+    /// Filled to a share of the physical pages, of which a share is valid.
+    Fill {
+        /// Filled share of the physical pages.
+        used: f64,
+        /// Valid share of the filled pages.
+        valid: f64,
+    },
+    /// SNIA PTS: sequential fill, then uniform random overwrite until the WAF is steady.
+    Pts {
+        /// At most this many times the logical capacity is overwritten.
+        rounds_max: u32,
+    },
+    /// A drive saved earlier.
+    Load(PathBuf),
+}
+
+/// `[workload]`.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct WorkloadSpec {
+    pub source: Source,
+    pub arrival: Arrival,
+    pub beyond: Beyond,
+    /// Stop after this many requests; 0: the whole workload.
+    pub requests_max: u64,
+    /// How many times the source is played.
+    pub repeat: u32,
+}
+
+/// Where requests come from.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub enum Source {
+    Trace(TraceSpec),
+    Profile(ProfileSpec),
+    Synthetic(SyntheticSpec),
+}
+
+/// A trace file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TraceSpec {
+    /// The file, relative paths resolved against the spec's folder.
+    pub path: PathBuf,
+    /// `None`: by content.
+    pub format: Option<String>,
+    /// Which device (ASU, volume, disk) of a file that holds several; `None`: the only one.
+    pub device: Option<DeviceChoice>,
+    /// Skip malformed lines and count them.
+    pub lenient: bool,
+    /// Time unit of a format that does not fix it (MQSim), in nanoseconds; `None`: the format's default.
+    pub time_unit_ns: Option<f64>,
+}
+
+/// `workload.device`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum DeviceChoice {
+    /// Only this device, by the name the format gives it (`"0"`, `"7,0"`, `"hm_0"`).
+    One(String),
+    /// All devices, laid one after another (each as large as its largest address, rounded up to 1 MiB).
+    Concatenate,
+}
+
+/// A calibrated look-alike of a published trace.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProfileSpec {
+    /// Such as `msr/hm_0`.
+    pub name: String,
+    /// Number of requests; `None`: as many as published.
+    pub requests: Option<u64>,
+}
+
+/// `workload.synthetic`.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct SyntheticSpec {
+    pub requests: u64,
+    pub read_fraction: f64,
+    /// Share of all requests that are TRIMs.
+    pub trim_fraction: f64,
+    /// Request sizes in bytes and their weights.
+    pub sizes: Vec<(u64, f64)>,
+    pub address: Address,
+    /// Share of the drive's logical space that is addressed.
+    pub span: f64,
+    /// Addresses are multiples of this many bytes.
+    pub align_bytes: u64,
+}
+
+/// How a synthetic workload chooses addresses.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub enum Address {
+    Sequential,
+    Uniform,
+    /// Zipf with this exponent; ranks are scattered over the span.
+    Zipf(f64),
+    /// A `hot` share of the span gets `share` of the accesses.
+    Hot {
+        hot: f64,
+        share: f64,
+    },
+}
+
+/// How requests arrive.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Arrival {
+    /// At the workload's own times, multiplied by `time_scale`.
+    Trace {
+        /// > 1 stretches.
+        time_scale: f64,
+    },
+    /// Closed loop: this many requests are always outstanding.
+    QueueDepth(u32),
+    /// Open loop at a constant rate of requests a second.
+    Iops(f64),
+}
+
+/// What happens to a request beyond the drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Beyond {
+    /// The run is refused, naming the first such request.
+    Refuse,
+    /// Addresses are taken modulo the logical capacity, and counted.
+    Wrap,
+}
+
+/// `[output]`: what is written beside the summary.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OutputSpec {
+    /// `timeline.json` (Chrome / Perfetto) of the first this many flash operations; 0: none.
+    pub timeline_operations: u64,
+    /// `requests.parquet`, one row a request.
+    pub requests: bool,
+    /// Rows of `series.parquet` at most.
+    pub series_rows: u32,
+}

@@ -1,0 +1,192 @@
+//! TOML text as a tree that remembers the line of everything.
+
+use toml::de::{DeTable, DeValue};
+
+/// A value and the line it starts on.
+#[derive(Clone, Debug)]
+pub(super) struct Node {
+    pub(super) line: u32,
+    pub(super) raw: Raw,
+}
+
+/// A TOML value.
+#[derive(Clone, Debug)]
+pub(super) enum Raw {
+    Bool(bool),
+    Int(i64),
+    /// An integer beyond 64 bits, as written.
+    Huge(String),
+    Num(f64),
+    Text(String),
+    Date(String),
+    List(Vec<Node>),
+    Table(Vec<Field>),
+}
+
+/// One `name = value` of a table.
+#[derive(Clone, Debug)]
+pub(super) struct Field {
+    pub(super) name: String,
+    /// The line of the name.
+    pub(super) line: u32,
+    pub(super) node: Node,
+}
+
+/// Text that is not TOML: the line and what the parser says.
+#[derive(Debug)]
+pub(super) struct NotToml {
+    pub(super) line: u32,
+    pub(super) message: String,
+    /// The line itself, shortened.
+    pub(super) text: String,
+}
+
+impl Node {
+    /// What this is, for a message.
+    pub(super) fn describe(&self) -> String {
+        match &self.raw {
+            Raw::Bool(b) => b.to_string(),
+            Raw::Int(i) => format!("the number {i}"),
+            Raw::Huge(text) => format!("the number {}", shorten(text)),
+            Raw::Num(x) => format!("the number {x:?}"),
+            Raw::Text(text) => format!("\"{}\"", shorten(text)),
+            Raw::Date(text) => format!("the date {}", shorten(text)),
+            Raw::List(_) => "a list".into(),
+            Raw::Table(fields) if fields.is_empty() => "an empty table".into(),
+            Raw::Table(fields) => {
+                let names: Vec<String> = fields.iter().take(4).map(|f| shorten(&f.name)).collect();
+                let more = if fields.len() > 4 { ", ..." } else { "" };
+                format!("a table of {}{more}", names.join(", "))
+            }
+        }
+    }
+}
+
+/// At most 40 printable characters of a text, for a message.
+pub(super) fn shorten(text: &str) -> String {
+    let clean = |c: char| if c.is_control() { '?' } else { c };
+    let mut short: String = text.chars().take(40).map(clean).collect();
+    if text.chars().nth(40).is_some() {
+        short.push_str("...");
+    }
+    short
+}
+
+/// Points in one line at most. A point in a key is a level of tables, and tables are built and dropped recursively:
+/// without a bound a long enough line overflows the stack.
+const POINTS_MAX: usize = 64;
+
+/// Whether some line could nest too deeply. Points beside points, as in a ruled comment, make no key.
+fn too_deep(line: &str) -> bool {
+    let mut run = 0;
+    let mut points = 0;
+    for byte in line.bytes().chain([b' ']) {
+        if byte == b'.' {
+            run += 1;
+        } else {
+            points += usize::from(run == 1);
+            run = 0;
+        }
+    }
+    points > POINTS_MAX
+}
+
+/// A whole document.
+pub(super) fn parse_document(text: &str) -> Result<Vec<Field>, Vec<NotToml>> {
+    if let Some((i, line)) = text.lines().enumerate().find(|(_, line)| too_deep(line)) {
+        let message = format!("more than {POINTS_MAX} points in a line");
+        return Err(vec![NotToml { line: i as u32 + 1, message, text: shorten(line.trim()) }]);
+    }
+    let lines = Lines::of(text);
+    let (table, errors) = DeTable::parse_recoverable(text);
+    if errors.is_empty() {
+        return Ok(lines.fields(table.get_ref()));
+    }
+    let mut found: Vec<NotToml> = Vec::new();
+    for error in errors {
+        let line = lines.line(error.span().map_or(0, |span| span.start));
+        // One slip makes the parser stumble several times on the same line.
+        if found.last().is_none_or(|last| last.line != line) {
+            let text = shorten(text.lines().nth(line as usize - 1).unwrap_or("").trim());
+            found.push(NotToml { line, message: error.message().replace('\n', ", "), text });
+        }
+    }
+    Err(found)
+}
+
+/// One value, as after `key =`.
+pub(super) fn parse_value(text: &str) -> Option<Node> {
+    if text.lines().any(too_deep) {
+        return None;
+    }
+    let value = DeValue::parse(text).ok()?;
+    Some(Lines::of(text).node(value.span().start, value.get_ref()))
+}
+
+/// Where the lines of a text begin.
+struct Lines(Vec<usize>);
+
+impl Lines {
+    fn of(text: &str) -> Lines {
+        let after_newlines = text.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(i, _)| i + 1);
+        Lines(std::iter::once(0).chain(after_newlines).collect())
+    }
+
+    fn line(&self, offset: usize) -> u32 {
+        self.0.partition_point(|start| *start <= offset) as u32
+    }
+
+    fn fields(&self, table: &DeTable<'_>) -> Vec<Field> {
+        let field =
+            |(name, value): (&toml::Spanned<std::borrow::Cow<'_, str>>, &toml::Spanned<DeValue<'_>>)| Field {
+                name: name.get_ref().to_string(),
+                line: self.line(name.span().start),
+                node: self.node(value.span().start, value.get_ref()),
+            };
+        table.iter().map(field).collect()
+    }
+
+    fn node(&self, offset: usize, value: &DeValue<'_>) -> Node {
+        let raw = match value {
+            DeValue::String(text) => Raw::Text(text.to_string()),
+            DeValue::Integer(int) => match i64::from_str_radix(int.as_str(), int.radix()) {
+                Ok(i) => Raw::Int(i),
+                Err(_) => Raw::Huge(int.to_string()),
+            },
+            DeValue::Float(float) => Raw::Num(float.as_str().parse().unwrap_or(f64::NAN)),
+            DeValue::Boolean(b) => Raw::Bool(*b),
+            DeValue::Datetime(date) => Raw::Date(date.to_string()),
+            DeValue::Array(list) => {
+                Raw::List(list.iter().map(|v| self.node(v.span().start, v.get_ref())).collect())
+            }
+            DeValue::Table(table) => Raw::Table(self.fields(table)),
+        };
+        Node { line: self.line(offset), raw }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_read_as_toml_writes_them() {
+        let int = |text| match parse_value(text).unwrap().raw {
+            Raw::Int(i) => i,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(int("1_000_000"), 1_000_000);
+        assert_eq!(int("0xff"), 255);
+        assert_eq!(int("-5"), -5);
+        assert!(matches!(parse_value("99999999999999999999").unwrap().raw, Raw::Huge(_)));
+        assert!(matches!(parse_value("1_0.5").unwrap().raw, Raw::Num(x) if x == 10.5));
+        assert!(matches!(parse_value("nan").unwrap().raw, Raw::Num(x) if x.is_nan()));
+    }
+
+    #[test]
+    fn every_key_knows_its_line() {
+        let fields = parse_document("# one\n[gc]\nvictim.random = { k = 8 }\n").unwrap();
+        let Raw::Table(gc) = &fields[0].node.raw else { panic!() };
+        assert_eq!((gc[0].name.as_str(), gc[0].line), ("victim", 3));
+    }
+}

@@ -1,0 +1,35 @@
+//! The drives that ship with the program: `presets/*.toml`, compiled in.
+
+/// A preset: its name, one line about it, its TOML.
+pub(super) struct Preset {
+    pub(super) name: &'static str,
+    pub(super) about: &'static str,
+    pub(super) text: &'static str,
+}
+
+macro_rules! preset {
+    ($name:literal, $about:literal) => {
+        Preset {
+            name: $name,
+            about: $about,
+            text: include_str!(concat!("../../../../presets/", $name, ".toml")),
+        }
+    };
+}
+
+/// All presets, by name.
+pub(super) static PRESETS: &[Preset] = &[
+    preset!("bench-16g", "16 GiB for the benchmarks: many small pages, the defaults' timing"),
+    preset!("capacitor-2d-128g", "the planar 128 GB drive of the capacitor-aware cache paper"),
+    preset!("capacitor-3d-128g", "the stacked 128 GB drive of the capacitor-aware cache paper"),
+    preset!("demo-128g", "a 128 GB MLC drive of the kind the MSR traces are replayed on"),
+    preset!("laldpc-32g", "the 32 GB MLC drive of the LaLDPC paper"),
+    preset!("modern-tlc-1t", "a 1 TB 3D TLC drive of 2021"),
+    preset!("partial-refresh-128g", "the 128 GB 3D MLC drive of the partial refresh paper"),
+    preset!("rcopyback-64g", "the 64 GB MLC drive of the rcopyback paper"),
+];
+
+/// The preset of this name.
+pub(super) fn find(name: &str) -> Option<&'static Preset> {
+    PRESETS.iter().find(|preset| preset.name == name)
+}

@@ -1,0 +1,233 @@
+//! Numbers with a unit: exact both ways, so that what `show` prints reads back as the same value.
+
+/// A unit and its worth: an integer number of base units.
+type Scale = &'static [(&'static str, u64)];
+
+/// Units of time, in nanoseconds.
+const TIME: Scale = &[
+    ("ns", 1),
+    ("us", 1_000),
+    ("ms", 1_000_000),
+    ("s", 1_000_000_000),
+    ("min", 60_000_000_000),
+    ("h", 3_600_000_000_000),
+    ("d", 86_400_000_000_000),
+];
+
+/// Units of size, in bytes.
+const SIZE: Scale = &[
+    ("B", 1),
+    ("kB", 1_000),
+    ("KB", 1_000),
+    ("MB", 1_000_000),
+    ("GB", 1_000_000_000),
+    ("TB", 1_000_000_000_000),
+    ("KiB", 1 << 10),
+    ("MiB", 1 << 20),
+    ("GiB", 1 << 30),
+    ("TiB", 1 << 40),
+];
+
+/// SI prefixes of energy and power, as powers of ten.
+const PREFIXES: &[(&str, i32)] = &[("", 0), ("m", -3), ("u", -6), ("n", -9), ("p", -12), ("f", -15)];
+
+/// What a unit measures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Dimension {
+    Time,
+    Size,
+    Energy,
+    Power,
+}
+
+impl Dimension {
+    const ALL: [Dimension; 4] = [Dimension::Time, Dimension::Size, Dimension::Energy, Dimension::Power];
+
+    /// With its article, for a message.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Dimension::Time => "a time",
+            Dimension::Size => "a size",
+            Dimension::Energy => "an energy",
+            Dimension::Power => "a power",
+        }
+    }
+
+    /// An example of how it is written.
+    pub(super) fn example(self) -> &'static str {
+        match self {
+            Dimension::Time => "50us",
+            Dimension::Size => "4KiB",
+            Dimension::Energy => "50uJ",
+            Dimension::Power => "50mW",
+        }
+    }
+
+    /// Its units, for a message.
+    pub(super) fn units(self) -> &'static str {
+        match self {
+            Dimension::Time => "ns, us, ms, s, min, h, d",
+            Dimension::Size => "B, KiB, MiB, GiB, TiB, or decimal kB, MB, GB, TB",
+            Dimension::Energy => "J, mJ, uJ, nJ, pJ, fJ",
+            Dimension::Power => "W, mW, uW, nW, pW, fW",
+        }
+    }
+
+    /// A regular expression of what is accepted, for the JSON Schema.
+    pub(super) fn pattern(self) -> &'static str {
+        match self {
+            Dimension::Time => r"^[0-9]+(\.[0-9]+)? ?(ns|us|ms|s|min|h|d)$",
+            Dimension::Size => r"^[0-9]+(\.[0-9]+)? ?([kKMGT]?B|[KMGT]iB)$",
+            Dimension::Energy => r"^[0-9]+(\.[0-9]+)? ?[munpf]?J$",
+            Dimension::Power => r"^[0-9]+(\.[0-9]+)? ?[munpf]?W$",
+        }
+    }
+
+    /// The dimension whose unit `text` carries.
+    pub(super) fn of(text: &str) -> Option<Dimension> {
+        Dimension::ALL.into_iter().find(|d| match d {
+            Dimension::Time | Dimension::Size => !matches!(whole(text, *d), Err(Why::NoUnit | Why::NoNumber)),
+            Dimension::Energy | Dimension::Power => real(text, *d).is_some(),
+        })
+    }
+}
+
+/// Why a text is not a quantity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Why {
+    /// It does not begin with a number.
+    NoNumber,
+    /// The unit is missing or unknown.
+    NoUnit,
+    /// Finer than a nanosecond or a byte.
+    TooFine,
+    /// Beyond 64 bits.
+    TooLarge,
+}
+
+/// The number's digits before and after the point, and the unit.
+fn split(text: &str) -> Option<(&str, &str, &str)> {
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    let (before, after) = number.split_once('.').unwrap_or((number, "0"));
+    let digits = |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit());
+    (digits(before) && digits(after)).then(|| (before, after, unit.strip_prefix(' ').unwrap_or(unit)))
+}
+
+/// Nanoseconds or bytes, exactly.
+pub(super) fn whole(text: &str, dimension: Dimension) -> Result<u64, Why> {
+    let (before, after, unit) = split(text).ok_or(Why::NoNumber)?;
+    let scale = if dimension == Dimension::Time { TIME } else { SIZE };
+    let (_, worth) = scale.iter().find(|(name, _)| *name == unit).ok_or(Why::NoUnit)?;
+    let after = after.trim_end_matches('0');
+    if after.len() > 15 {
+        return Err(Why::TooFine);
+    }
+    let mantissa: u128 = format!("{before}{after}").parse().map_err(|_| Why::TooLarge)?;
+    let scaled = mantissa.checked_mul(u128::from(*worth)).ok_or(Why::TooLarge)?;
+    let divisor = 10u128.pow(after.len() as u32);
+    if scaled % divisor != 0 {
+        return Err(Why::TooFine);
+    }
+    u64::try_from(scaled / divisor).ok().filter(|v| *v <= i64::MAX as u64).ok_or(Why::TooLarge)
+}
+
+/// Joules or watts.
+pub(super) fn real(text: &str, dimension: Dimension) -> Option<f64> {
+    let (before, after, unit) = split(text)?;
+    let prefix = unit.strip_suffix(if dimension == Dimension::Energy { 'J' } else { 'W' })?;
+    let (_, power) = PREFIXES.iter().find(|(name, _)| *name == prefix)?;
+    format!("{before}.{after}e{power}").parse().ok().filter(|x: &f64| x.is_finite())
+}
+
+/// Nanoseconds in the largest unit that needs no fraction.
+pub(super) fn show_time(ns: u64) -> String {
+    show(ns, TIME)
+}
+
+/// Bytes in the largest binary unit that needs no fraction.
+pub(super) fn show_size(bytes: u64) -> String {
+    show(bytes, &[SIZE[0], SIZE[6], SIZE[7], SIZE[8], SIZE[9]])
+}
+
+fn show(value: u64, scale: &[(&str, u64)]) -> String {
+    let fits = |(_, worth): &&(&str, u64)| value != 0 && value.is_multiple_of(*worth);
+    let (unit, worth) = scale.iter().rev().find(fits).unwrap_or(&scale[0]);
+    format!("{}{unit}", value / worth)
+}
+
+/// Joules or watts with a prefix; the shortest digits that read back as the same number.
+pub(super) fn show_real(value: f64, dimension: Dimension) -> String {
+    let unit = if dimension == Dimension::Energy { 'J' } else { 'W' };
+    let scientific = format!("{value:e}");
+    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    let (prefix, power) = match PREFIXES.iter().find(|(_, power)| *power <= exponent) {
+        Some(found) if value != 0.0 => *found,
+        Some(_) => PREFIXES[0],
+        None => PREFIXES[PREFIXES.len() - 1],
+    };
+    let (before, after) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let shift = if value == 0.0 { 0 } else { exponent - power };
+    if shift < 0 {
+        let zeros = "0".repeat((-shift - 1) as usize);
+        return format!("0.{zeros}{before}{after}{prefix}{unit}");
+    }
+    let mut digits = format!("{after:0<width$}", width = shift as usize);
+    let rest = digits.split_off(shift as usize);
+    let point = if rest.is_empty() { "" } else { "." };
+    format!("{before}{digits}{point}{rest}{prefix}{unit}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn quantities_are_exact() {
+        assert_eq!(whole("3.5ms", Dimension::Time), Ok(3_500_000));
+        assert_eq!(whole("0.1us", Dimension::Time), Ok(100));
+        assert_eq!(whole("1GB", Dimension::Size), Ok(1_000_000_000));
+        assert_eq!(whole("1.5 GiB", Dimension::Size), Ok(3 << 29));
+        assert_eq!(whole("0.5ns", Dimension::Time), Err(Why::TooFine));
+        assert_eq!(whole("365000d", Dimension::Time), Err(Why::TooLarge));
+        assert_eq!(whole("50", Dimension::Time), Err(Why::NoUnit));
+        assert_eq!(whole("us", Dimension::Time), Err(Why::NoNumber));
+        assert_eq!(whole("1.us", Dimension::Time), Err(Why::NoNumber));
+        assert_eq!(real("50uJ", Dimension::Energy), Some(50e-6));
+        assert_eq!(Dimension::of("4KiB"), Some(Dimension::Size));
+        assert_eq!(Dimension::of("5W"), Some(Dimension::Power));
+        assert_eq!(Dimension::of("often"), None);
+    }
+
+    #[test]
+    fn quantities_are_shown_in_the_largest_whole_unit() {
+        assert_eq!(show_time(3_500_000), "3500us");
+        assert_eq!(show_time(0), "0ns");
+        assert_eq!(show_time(365 * 86_400_000_000_000), "365d");
+        assert_eq!(show_size(4096), "4KiB");
+        assert_eq!(show_size(1_000_000_000), "1000000000B");
+        assert_eq!(show_real(50e-6, Dimension::Energy), "50uJ");
+        assert_eq!(show_real(74.25e-6, Dimension::Energy), "74.25uJ");
+        assert_eq!(show_real(0.05, Dimension::Power), "50mW");
+        assert_eq!(show_real(0.0, Dimension::Power), "0W");
+        assert_eq!(show_real(1500.0, Dimension::Energy), "1500J");
+        assert_eq!(show_real(1e-17, Dimension::Energy), "0.01fJ");
+    }
+
+    proptest! {
+        #[test]
+        fn shown_quantities_read_back_the_same(v in 0..=i64::MAX as u64, x in 0.0..1e6f64, e in -20..3i32) {
+            prop_assert_eq!(whole(&show_time(v), Dimension::Time), Ok(v));
+            prop_assert_eq!(whole(&show_size(v), Dimension::Size), Ok(v));
+            let x = x * 10f64.powi(e);
+            prop_assert_eq!(real(&show_real(x, Dimension::Energy), Dimension::Energy), Some(x));
+        }
+
+        #[test]
+        fn no_text_makes_a_quantity_panic(text in ".*") {
+            let _ = Dimension::of(&text);
+        }
+    }
+}

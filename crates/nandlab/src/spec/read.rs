@@ -1,0 +1,377 @@
+//! From a TOML value to a checked value of its kind.
+
+use super::error::nearest;
+use super::kind::{Kind, Param, Payload, Policy, Shape, Val, choices};
+use super::node::{Field, Node, Raw, parse_value, shorten};
+use super::quantity::{Dimension, Why, real, show_size, show_time, whole};
+
+/// Something wrong inside one key's value.
+#[derive(Debug)]
+pub(super) struct Issue {
+    /// The key, or the parameter below it.
+    pub(super) path: String,
+    pub(super) line: u32,
+    pub(super) message: String,
+    pub(super) remedy: String,
+}
+
+/// Reads values and collects what is wrong with them.
+#[derive(Debug, Default)]
+pub(super) struct Reader {
+    pub(super) issues: Vec<Issue>,
+}
+
+impl Reader {
+    fn issue<T>(
+        &mut self,
+        path: &str,
+        line: u32,
+        message: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Option<T> {
+        let (message, remedy) = (message.into(), remedy.into());
+        self.issues.push(Issue { path: path.into(), line, message, remedy });
+        None
+    }
+
+    fn wrong<T>(&mut self, kind: &Kind, node: &Node, path: &str) -> Option<T> {
+        let message = format!("{} where {} is wanted", node.describe(), short_wants(kind));
+        self.issue(path, node.line, message, format!("write {}", kind.wants()))
+    }
+
+    fn out_of_range<T>(&mut self, node: &Node, path: &str, range: String) -> Option<T> {
+        let message = format!("{} is out of range", node.describe());
+        self.issue(path, node.line, message, format!("a value {range}"))
+    }
+
+    /// Reads `node` as `kind`; `None` when an issue was found.
+    pub(super) fn read(&mut self, kind: &'static Kind, node: &Node, path: &str) -> Option<Val> {
+        match (kind, &node.raw) {
+            (Kind::Bool, Raw::Bool(b)) => Some(Val::Bool(*b)),
+            (Kind::Int { min, max }, Raw::Int(i)) => match u64::try_from(*i) {
+                Ok(v) if (*min..=*max).contains(&v) => Some(Val::Int(v)),
+                _ => self.out_of_range(node, path, format!("from {min} to {max}")),
+            },
+            (Kind::Int { min, max }, Raw::Huge(_)) => {
+                self.out_of_range(node, path, format!("from {min} to {max}"))
+            }
+            (Kind::Num(range), Raw::Int(_) | Raw::Num(_)) => match node.raw {
+                Raw::Int(i) if range.holds(i as f64) => Some(Val::Num(i as f64)),
+                Raw::Num(x) if range.holds(x) => Some(Val::Num(x + 0.0)),
+                _ => self.out_of_range(node, path, range.text()),
+            },
+            (Kind::Time { min, max }, _) => {
+                let ns = self.quantity(Dimension::Time, node, path)?;
+                match (*min..=*max).contains(&ns) {
+                    true => Some(Val::Time(ns)),
+                    false => self.out_of_range(
+                        node,
+                        path,
+                        format!("from {} to {}", show_time(*min), show_time(*max)),
+                    ),
+                }
+            }
+            (Kind::Size { min, max, step }, _) => {
+                let bytes = self.size(node, path, *min, *max, *step)?;
+                Some(Val::Size(bytes))
+            }
+            (Kind::Si(dimension), _) => self.si(*dimension, node, path),
+            (Kind::Text | Kind::Path, Raw::Text(text)) if text.is_empty() => self.issue(
+                path,
+                node.line,
+                "empty text",
+                format!("write {}, or take the line out", kind.wants()),
+            ),
+            (Kind::Text | Kind::Path, Raw::Text(text)) => Some(Val::Text(text.clone())),
+            (Kind::Slot(_) | Kind::Registered(_), Raw::Text(_) | Raw::Table(_)) => {
+                self.slot(kind.policies().unwrap_or_default(), node, path)
+            }
+            (Kind::Table(params), Raw::Table(fields)) => self.table(params, fields, node.line, path),
+            (Kind::List(params), Raw::List(items)) => self.list(params, items, node, path),
+            (Kind::Sizes, _) => self.sizes(node, path),
+            (Kind::Either(kinds), _) => self.either(kind, kinds, node, path),
+            (Kind::Only(inner, value), _) => {
+                let read = self.read(inner, node, path)?;
+                let only = parse_value(value).and_then(|node| Reader::default().read(inner, &node, path));
+                if Some(&read) == only.as_ref() { Some(read) } else { self.not_yet(node, path, value) }
+            }
+            (Kind::NotYet(_), _) => self.not_yet(node, path, "none; take the line out"),
+            _ => self.wrong(kind, node, path),
+        }
+    }
+
+    fn not_yet<T>(&mut self, node: &Node, path: &str, choices: &str) -> Option<T> {
+        let message = format!("{} is known but this version does not have it yet", node.describe());
+        self.issue(path, node.line, message, format!("choices now: {choices}"))
+    }
+
+    /// Nanoseconds or bytes.
+    fn quantity(&mut self, dimension: Dimension, node: &Node, path: &str) -> Option<u64> {
+        let (name, units) = (dimension.name(), dimension.units());
+        let text = match &node.raw {
+            Raw::Text(text) => text,
+            Raw::Int(_) | Raw::Num(_) | Raw::Huge(_) => {
+                let message = format!("{} has no unit where {name} is wanted", node.describe());
+                let remedy = format!("write it as \"{}\" (units: {units})", dimension.example());
+                return self.issue(path, node.line, message, remedy);
+            }
+            _ => {
+                let message = format!("{} where {name} is wanted", node.describe());
+                let remedy = format!("write {name} such as \"{}\" (units: {units})", dimension.example());
+                return self.issue(path, node.line, message, remedy);
+            }
+        };
+        let why = match whole(text, dimension) {
+            Ok(value) => return Some(value),
+            Err(why) => why,
+        };
+        let said = node.describe();
+        let message = match (why, Dimension::of(text)) {
+            (Why::TooFine, _) => {
+                format!("{said} is finer than one {}", if name == "a time" { "nanosecond" } else { "byte" })
+            }
+            (Why::TooLarge, _) => format!("{said} is too large"),
+            (_, Some(other)) => format!("{said} is {} where {name} is wanted", other.name()),
+            (Why::NoUnit, None) => format!("{said} has no unit of {}", &name[2..]),
+            (Why::NoNumber, None) => format!("{said} is not {name}"),
+        };
+        self.issue(
+            path,
+            node.line,
+            message,
+            format!("write it as \"{}\" (units: {units})", dimension.example()),
+        )
+    }
+
+    fn size(&mut self, node: &Node, path: &str, min: u64, max: u64, step: u64) -> Option<u64> {
+        let bytes = self.quantity(Dimension::Size, node, path)?;
+        if !(min..=max).contains(&bytes) {
+            return self.out_of_range(node, path, format!("from {} to {}", show_size(min), show_size(max)));
+        }
+        if bytes % step != 0 {
+            let message = format!("{} is not a multiple of {}", node.describe(), show_size(step));
+            let remedy =
+                format!("the nearest is \"{}\"", show_size((bytes / step * step).max(min.max(step))));
+            return self.issue(path, node.line, message, remedy);
+        }
+        Some(bytes)
+    }
+
+    fn si(&mut self, dimension: Dimension, node: &Node, path: &str) -> Option<Val> {
+        let value = match &node.raw {
+            Raw::Int(i) => Some(*i as f64),
+            Raw::Num(x) => Some(*x),
+            Raw::Text(text) => real(text, dimension),
+            _ => None,
+        };
+        match value {
+            Some(x) if (0.0..=1e6).contains(&x) => Some(Val::Si(x + 0.0, dimension)),
+            Some(_) => self.out_of_range(node, path, "from 0 to 1e6".into()),
+            None => {
+                let name = dimension.name();
+                let message = match &node.raw {
+                    Raw::Text(text) => match Dimension::of(text) {
+                        Some(other) => {
+                            format!("{} is {} where {name} is wanted", node.describe(), other.name())
+                        }
+                        None => format!("{} is not {name}", node.describe()),
+                    },
+                    _ => format!("{} where {name} is wanted", node.describe()),
+                };
+                let remedy =
+                    format!("write it as \"{}\" (units: {})", dimension.example(), dimension.units());
+                self.issue(path, node.line, message, remedy)
+            }
+        }
+    }
+
+    /// A policy: `"name"`, or `{ name = parameters }`.
+    fn slot(&mut self, policies: &'static [Policy], node: &Node, path: &str) -> Option<Val> {
+        let (name, line, given) = match &node.raw {
+            Raw::Text(name) => (name, node.line, None),
+            Raw::Table(fields) => match fields.as_slice() {
+                [field] => (&field.name, field.line, Some(&field.node)),
+                _ => {
+                    let message = format!("{} where one choice is wanted", node.describe());
+                    return self.issue(
+                        path,
+                        node.line,
+                        message,
+                        format!("write one of {}", choices(policies)),
+                    );
+                }
+            },
+            _ => unreachable!("callers pass text and tables"),
+        };
+        let Some(policy) = policies.iter().find(|p| p.name == name) else {
+            let message = format!("unknown value \"{}\"", shorten(name));
+            let meant = nearest(name, policies.iter().map(|p| p.name));
+            let meant = meant.map_or(String::new(), |name| format!("did you mean \"{name}\"? "));
+            return self.issue(path, line, message, format!("{meant}choices: {}", choices(policies)));
+        };
+        if policy.later {
+            let message = format!("\"{name}\" is known but this version does not have it yet");
+            return self.issue(path, line, message, format!("choices now: {}", choices(policies)));
+        }
+        let below = format!("{path}.{name}");
+        match (&policy.payload, given) {
+            (Payload::None, None) => Some(Val::Tag(policy.name, None)),
+            (Payload::None, Some(Node { raw: Raw::Table(fields), .. })) if fields.is_empty() => {
+                Some(Val::Tag(policy.name, None))
+            }
+            (Payload::None, Some(given)) => {
+                let leaf = path.rsplit('.').next().unwrap_or(path);
+                let message = "takes no parameters";
+                self.issue(&below, given.line, message, format!("write {leaf} = \"{name}\""))
+            }
+            (Payload::Params(params), None) => {
+                let table = self.table(params, &[], line, &below)?;
+                Some(Val::Tag(policy.name, Some(Box::new(table))))
+            }
+            (Payload::Params(params), Some(Node { raw: Raw::Table(fields), line })) => {
+                let table = self.table(params, fields, *line, &below)?;
+                Some(Val::Tag(policy.name, Some(Box::new(table))))
+            }
+            (Payload::Params(_), Some(other)) => {
+                let message = format!("{} where a table of parameters is wanted", other.describe());
+                self.issue(
+                    &below,
+                    other.line,
+                    message,
+                    format!("write {}", choices(std::slice::from_ref(policy))),
+                )
+            }
+            (Payload::Value(kind), Some(given)) => {
+                let value = self.read(kind, given, &below)?;
+                Some(Val::Tag(policy.name, Some(Box::new(value))))
+            }
+            (Payload::Value(_), None) => {
+                let form = choices(std::slice::from_ref(policy));
+                self.issue(path, line, format!("\"{name}\" needs a value"), format!("write {form}"))
+            }
+        }
+    }
+
+    fn table(&mut self, params: &'static [Param], fields: &[Field], line: u32, path: &str) -> Option<Val> {
+        let before = self.issues.len();
+        for field in fields {
+            if !params.iter().any(|p| p.name == field.name) {
+                let meant = nearest(&field.name, params.iter().map(|p| p.name));
+                let meant = meant.map_or(String::new(), |name| format!("did you mean {name}? "));
+                let names: Vec<&str> = params.iter().map(|p| p.name).collect();
+                let key = format!("{path}.{}", shorten(&field.name));
+                let remedy = format!("{meant}there are: {}", names.join(", "));
+                self.issue::<()>(&key, field.line, "unknown parameter", remedy);
+            }
+        }
+        let mut values = Vec::with_capacity(params.len());
+        for param in params {
+            let below = format!("{path}.{}", param.name);
+            let value = match fields.iter().find(|f| f.name == param.name) {
+                Some(field) => self.read(&param.kind, &field.node, &below),
+                None if param.default.is_empty() => {
+                    let remedy = format!("add {} = {} ({})", param.name, param.kind.example(), param.doc);
+                    self.issue(&below, line, "missing", remedy)
+                }
+                None => parse_value(param.default).and_then(|node| self.read(&param.kind, &node, &below)),
+            };
+            if let Some(value) = value {
+                values.push((param.name, value));
+            }
+        }
+        (self.issues.len() == before).then_some(Val::Table(values))
+    }
+
+    fn list(&mut self, params: &'static [Param], items: &[Node], node: &Node, path: &str) -> Option<Val> {
+        if items.is_empty() {
+            let remedy = format!("write at least one {}", Kind::Table(params).wants());
+            return self.issue(path, node.line, "an empty list", remedy);
+        }
+        let mut values = Vec::new();
+        for (i, item) in items.iter().enumerate() {
+            let below = format!("{path}[{i}]");
+            match &item.raw {
+                Raw::Table(fields) => values.extend(self.table(params, fields, item.line, &below)),
+                _ => {
+                    let wants = Kind::Table(params).wants();
+                    let message = format!("{} where a table is wanted", item.describe());
+                    self.issue::<()>(&below, item.line, message, format!("write {wants}"));
+                }
+            }
+        }
+        (values.len() == items.len()).then_some(Val::List(values))
+    }
+
+    fn sizes(&mut self, node: &Node, path: &str) -> Option<Val> {
+        const MAX: u64 = 1 << 30;
+        let Raw::Table(fields) = &node.raw else {
+            return Some(Val::Sizes(vec![(self.size(node, path, 512, MAX, 512)?, 1.0)]));
+        };
+        if fields.is_empty() {
+            return self.issue(path, node.line, "an empty table", format!("write {}", Kind::Sizes.wants()));
+        }
+        let mut sizes: Vec<(u64, f64)> = Vec::new();
+        for field in fields {
+            let name = Node { line: field.line, raw: Raw::Text(field.name.clone()) };
+            let below = format!("{path}.\"{}\"", shorten(&field.name));
+            let size = self.size(&name, &below, 512, MAX, 512)?;
+            let weight = match field.node.raw {
+                Raw::Int(i) => i as f64,
+                Raw::Num(x) => x,
+                _ => f64::NAN,
+            };
+            if !(weight > 0.0 && weight <= 1e12) {
+                let message = format!("{} is not a weight", field.node.describe());
+                return self.issue(&below, field.line, message, "a number above 0, such as 0.5");
+            }
+            if sizes.iter().any(|(other, _)| *other == size) {
+                return self.issue(&below, field.line, "the same size twice", "give each size once");
+            }
+            sizes.push((size, weight));
+        }
+        sizes.sort_by_key(|(size, _)| *size);
+        if let [(_, weight)] = sizes.as_mut_slice() {
+            *weight = 1.0;
+        }
+        Some(Val::Sizes(sizes))
+    }
+
+    /// Reads `node` as the alternative that has its shape and, of several tables, most of its names.
+    fn either(&mut self, whole: &Kind, kinds: &'static [Kind], node: &Node, path: &str) -> Option<Val> {
+        let shared = |names: Vec<&str>, fields: &[Field]| {
+            fields.iter().filter(|f| names.contains(&f.name.as_str())).count()
+        };
+        let fit = |kind: &Kind| match (kind, &node.raw) {
+            (Kind::Num(_), Raw::Int(_) | Raw::Num(_)) => 1,
+            (Kind::Time { .. }, Raw::Text(_) | Raw::Int(_) | Raw::Num(_)) => 1,
+            (Kind::Slot(_), Raw::Text(_)) => 1,
+            (Kind::Slot(p), Raw::Table(fields)) => shared(p.iter().map(|p| p.name).collect(), fields),
+            (Kind::Table(p), Raw::Table(fields)) => shared(p.iter().map(|p| p.name).collect(), fields),
+            (Kind::List(_) | Kind::NotYet(Shape::List), Raw::List(_)) => 1,
+            _ => 0,
+        };
+        let mut best: Option<(usize, &'static Kind)> = None;
+        for kind in kinds {
+            let fit = fit(kind);
+            if fit > best.map_or(0, |(most, _)| most) {
+                best = Some((fit, kind));
+            }
+        }
+        match best {
+            Some((_, Kind::NotYet(_))) => self.not_yet(node, path, &whole.wants()),
+            Some((_, kind)) => self.read(kind, node, path),
+            None => self.wrong(whole, node, path),
+        }
+    }
+}
+
+/// What is wanted, without the list of choices that the remedy gives.
+fn short_wants(kind: &Kind) -> String {
+    match kind {
+        Kind::Slot(_) | Kind::Registered(_) => "one of its choices".into(),
+        Kind::Table(_) => "a table".into(),
+        Kind::List(_) => "a list".into(),
+        Kind::Either(_) => "something else".into(),
+        other => other.wants(),
+    }
+}

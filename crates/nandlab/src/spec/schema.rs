@@ -1,0 +1,146 @@
+//! The JSON Schema of the spec, for editors; made from the same table as the parser.
+
+use super::keys::{KEYS, Key, PRESET, of_section, sections};
+use super::kind::{Kind, Param, Payload, Policy, Shape};
+use super::node::{Node, Raw, parse_value};
+use super::presets::PRESETS;
+use super::quantity::Dimension;
+use serde_json::{Map, Value as Json, json};
+
+/// The JSON Schema (draft 2020-12) of a spec file.
+pub fn schema() -> Json {
+    let mut properties = Map::new();
+    for section in sections() {
+        let keys: Map<String, Json> =
+            of_section(section).map(|key| (key.name().to_string(), of_key(key))).collect();
+        if section.is_empty() {
+            properties.extend(keys);
+        } else {
+            let object = json!({ "type": "object", "additionalProperties": false, "properties": keys });
+            properties.insert(section.to_string(), object);
+        }
+    }
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "nandlab spec",
+        "type": "object",
+        "additionalProperties": false,
+        "properties": properties,
+    })
+}
+
+fn of_key(key: &Key) -> Json {
+    let mut schema = of_kind(&key.kind);
+    if key.path == PRESET {
+        schema = json!({ "enum": PRESETS.iter().map(|p| p.name).collect::<Vec<_>>() });
+    }
+    let note = if key.note.is_empty() { String::new() } else { format!(" ({})", key.note) };
+    schema["description"] = Json::from(format!("{}{note}", key.doc));
+    if let Some(node) = parse_value(key.default) {
+        schema["default"] = of_node(&node);
+    }
+    schema
+}
+
+/// A TOML default as JSON.
+fn of_node(node: &Node) -> Json {
+    match &node.raw {
+        Raw::Bool(b) => Json::from(*b),
+        Raw::Int(i) => Json::from(*i),
+        Raw::Num(x) => Json::from(*x),
+        Raw::Text(text) | Raw::Huge(text) | Raw::Date(text) => Json::from(text.as_str()),
+        Raw::List(items) => Json::Array(items.iter().map(of_node).collect()),
+        Raw::Table(fields) => {
+            Json::Object(fields.iter().map(|f| (f.name.clone(), of_node(&f.node))).collect())
+        }
+    }
+}
+
+fn of_kind(kind: &Kind) -> Json {
+    match kind {
+        Kind::Bool => json!({ "type": "boolean" }),
+        Kind::Int { min, max } => json!({ "type": "integer", "minimum": min, "maximum": max }),
+        Kind::Num(range) => {
+            let low = if range.above { "exclusiveMinimum" } else { "minimum" };
+            let high = if range.below { "exclusiveMaximum" } else { "maximum" };
+            json!({ "type": "number", low: range.min, high: range.max })
+        }
+        Kind::Time { .. } => quantity(Dimension::Time),
+        Kind::Size { .. } => quantity(Dimension::Size),
+        Kind::Si(dimension) => {
+            json!({ "anyOf": [quantity(*dimension), { "type": "number", "minimum": 0 }] })
+        }
+        Kind::Text | Kind::Path => json!({ "type": "string", "minLength": 1 }),
+        Kind::Slot(_) | Kind::Registered(_) => {
+            let policies = kind.policies().unwrap_or_default();
+            let choices: Vec<Json> = policies.iter().filter(|p| !p.later).flat_map(of_policy).collect();
+            json!({ "anyOf": choices })
+        }
+        Kind::Table(params) => of_params(params),
+        Kind::List(params) => json!({ "type": "array", "minItems": 1, "items": of_params(params) }),
+        Kind::Sizes => json!({ "anyOf": [quantity(Dimension::Size), {
+            "type": "object",
+            "minProperties": 1,
+            "propertyNames": { "pattern": Dimension::Size.pattern() },
+            "additionalProperties": { "type": "number", "exclusiveMinimum": 0 },
+        }] }),
+        Kind::Either(kinds) => {
+            let built = |kind: &&Kind| match kind {
+                Kind::NotYet(_) => false,
+                Kind::Slot(policies) => policies.iter().any(|p| !p.later),
+                _ => true,
+            };
+            json!({ "anyOf": kinds.iter().filter(built).map(of_kind).collect::<Vec<_>>() })
+        }
+        Kind::Only(_, value) => match parse_value(value) {
+            Some(node) => json!({ "const": of_node(&node) }),
+            None => json!({}),
+        },
+        Kind::NotYet(Shape::List | Shape::Any) => json!({ "not": {} }),
+    }
+}
+
+fn quantity(dimension: Dimension) -> Json {
+    json!({ "type": "string", "pattern": dimension.pattern() })
+}
+
+/// A policy's name alone, where that is enough, and the name with what follows it.
+fn of_policy(policy: &Policy) -> Vec<Json> {
+    let bare = json!({ "const": policy.name, "description": policy.doc });
+    let tagged = |payload: Json| {
+        json!({
+            "type": "object",
+            "description": policy.doc,
+            "additionalProperties": false,
+            "required": [policy.name],
+            "properties": { policy.name: payload },
+        })
+    };
+    match &policy.payload {
+        Payload::None => vec![bare],
+        Payload::Value(kind) => vec![tagged(of_kind(kind))],
+        Payload::Params(params) if params.iter().all(|p| !p.default.is_empty()) => {
+            vec![bare, tagged(of_params(params))]
+        }
+        Payload::Params(params) => vec![tagged(of_params(params))],
+    }
+}
+
+fn of_params(params: &[Param]) -> Json {
+    let required: Vec<&str> = params.iter().filter(|p| p.default.is_empty()).map(|p| p.name).collect();
+    let mut properties = Map::new();
+    for param in params {
+        let mut schema = of_kind(&param.kind);
+        schema["description"] = Json::from(param.doc);
+        if let Some(node) = parse_value(param.default) {
+            schema["default"] = of_node(&node);
+        }
+        properties.insert(param.name.to_string(), schema);
+    }
+    json!({ "type": "object", "additionalProperties": false, "required": required, "properties": properties })
+}
+
+/// The paths of all keys, in the order of the table.
+pub fn key_paths() -> Vec<&'static str> {
+    KEYS.iter().map(|key| key.path).collect()
+}

@@ -1,0 +1,84 @@
+//! A resolved spec as text: for reading (`to_toml`), and for its identity (`canonical_json`, `hash`).
+
+use super::keys::{KEYS, Key, PRESET, When, of_section, sections};
+use super::resolve::{Resolved, any_of};
+use serde_json::{Map, Value as Json};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// Every key with its value, what it is, and where the value came from.
+pub(super) fn to_toml(r: &Resolved) -> String {
+    let mut text = String::from(
+        "# Resolved: every key, its value in base units, what it is (and where the value came from).\n",
+    );
+    if !r.presets.is_empty() {
+        let _ = writeln!(text, "# Built on preset {}.", r.presets.join(", then "));
+    }
+    for section in sections() {
+        if !section.is_empty() {
+            let _ = writeln!(text, "\n[{section}]");
+        }
+        for key in of_section(section).filter(|key| key.path != PRESET) {
+            line(&mut text, key, r);
+        }
+    }
+    text
+}
+
+fn line(text: &mut String, key: &Key, r: &Resolved) {
+    let note = if key.note.is_empty() { String::new() } else { format!("; {}", key.note) };
+    let Some((item, val)) = r.items.get(key.path).and_then(|item| Some((item, item.val.as_ref()?))) else {
+        let why = match key.when {
+            When::Set(paths) if !paths.iter().any(|path| r.items.contains_key(path)) => {
+                format!("only with {}", paths.join(" or "))
+            }
+            When::Is(path, values) => format!("only with {}", any_of(path, values)),
+            _ => "not set".into(),
+        };
+        let _ = writeln!(text, "# {} =  # {} ({why})", key.name(), key.doc);
+        return;
+    };
+    let from = match &item.place {
+        None => format!("default{note}"),
+        Some(place) => match place.line {
+            Some(line) => format!("{}:{line}", place.origin),
+            None => place.origin.clone(),
+        },
+    };
+    let from = from.replace(|c: char| c.is_control(), "?");
+    let _ = writeln!(text, "{} = {}  # {} ({from})", key.name(), val.toml(), key.doc);
+}
+
+/// Every value in base units, sorted by key: the same for specs that mean the same.
+pub(super) fn canonical_json(r: &Resolved) -> String {
+    let mut sorted: BTreeMap<&str, BTreeMap<&str, Json>> = BTreeMap::new();
+    let mut all: BTreeMap<String, Json> = BTreeMap::new();
+    for key in KEYS {
+        match r.get(key.path) {
+            Some(val) if key.section().is_empty() => {
+                all.insert(key.name().to_string(), val.json());
+            }
+            Some(val) => {
+                sorted.entry(key.section()).or_default().insert(key.name(), val.json());
+            }
+            None => {}
+        }
+    }
+    for (section, keys) in sorted {
+        let keys: Map<String, Json> = keys.into_iter().map(|(name, json)| (name.to_string(), json)).collect();
+        all.insert(section.to_string(), Json::Object(keys));
+    }
+    Json::Object(all.into_iter().collect()).to_string()
+}
+
+/// 16 hex digits: FNV-1a over the text, with a finish that spreads the last bytes over all digits.
+pub(super) fn hash(text: &str) -> String {
+    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
+    for byte in text.bytes() {
+        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    }
+    for factor in [0xff51_afd7_ed55_8ccd, 0xc4ce_b9fe_1a85_ec53] {
+        hash = (hash ^ (hash >> 33)).wrapping_mul(factor);
+    }
+    format!("{:016x}", hash ^ (hash >> 33))
+}

@@ -1,0 +1,264 @@
+//! The choices of every policy slot: one table a slot, one line a policy. Slots whose mechanism keeps a table of its
+//! own (`POLICIES`) take it from there.
+
+use super::kind::{Kind, Param, Payload, Policy, Range, Shape};
+use crate::policy::PolicyInfo;
+use std::sync::LazyLock;
+
+/// A policy without parameters.
+const fn plain(name: &'static str, doc: &'static str) -> Policy {
+    Policy { name, payload: Payload::None, doc, later: false }
+}
+
+/// A policy with one value.
+const fn value(name: &'static str, kind: &'static Kind, doc: &'static str) -> Policy {
+    Policy { name, payload: Payload::Value(kind), doc, later: false }
+}
+
+/// A policy of a feature that is not built yet.
+const fn later(name: &'static str, doc: &'static str) -> Policy {
+    Policy { name, payload: Payload::None, doc, later: true }
+}
+
+const fn param(name: &'static str, kind: Kind, default: &'static str, doc: &'static str) -> Param {
+    Param { name, kind, default, doc }
+}
+
+/// A policy as its own module describes it. Made once for each, so what it leaks is bounded.
+fn registered(info: &'static PolicyInfo) -> Policy {
+    let param = |p: &crate::policy::ParamInfo| Param {
+        name: p.name,
+        kind: match p.whole {
+            true => Kind::Int { min: p.min as u64, max: p.max as u64 },
+            false => Kind::Num(Range { min: p.min, max: p.max, above: false, below: false }),
+        },
+        default: p.default.map_or("", |default| match p.whole {
+            true => (default as u64).to_string().leak(),
+            false => format!("{default:?}").leak(),
+        }),
+        doc: p.description,
+    };
+    let params: Vec<Param> = info.params.iter().map(param).collect();
+    let payload = if params.is_empty() { Payload::None } else { Payload::Params(params.leak()) };
+    Policy { name: info.name, payload, doc: info.description, later: false }
+}
+
+/// A number from 0 to 1.
+pub(super) const SHARE: Kind = Kind::Num(Range { min: 0.0, max: 1.0, above: false, below: false });
+/// A number from 0 to below 1.
+pub(super) const SHARE_BELOW_1: Kind = Kind::Num(Range { min: 0.0, max: 1.0, above: false, below: true });
+/// A number above 0, at most 1.
+pub(super) const SHARE_ABOVE_0: Kind = Kind::Num(Range { min: 0.0, max: 1.0, above: true, below: false });
+/// A factor above 0.
+pub(super) const FACTOR: Kind = Kind::Num(Range { min: 0.0, max: 1e9, above: true, below: false });
+/// The longest time that makes sense for one flash operation.
+pub(super) const OPERATION_NS_MAX: u64 = 10_000_000_000;
+/// A flash operation: it takes time.
+pub(super) const OPERATION: Kind = Kind::Time { min: 1, max: OPERATION_NS_MAX };
+/// A time that may be nothing.
+pub(super) const OVERHEAD: Kind = Kind::Time { min: 0, max: OPERATION_NS_MAX };
+/// Any length of time.
+pub(super) const ANY_TIME: Kind = Kind::Time { min: 0, max: i64::MAX as u64 };
+/// P/E cycles.
+pub(super) const CYCLES: Kind = Kind::Int { min: 0, max: 10_000_000 };
+/// A count that may be 0.
+pub(super) const COUNT: Kind = Kind::Int { min: 0, max: i64::MAX as u64 };
+
+pub(super) const CELL: Kind = Kind::Slot(&[
+    plain("slc", "one bit a cell"),
+    plain("mlc", "two bits a cell, planar"),
+    plain("3d-mlc", "two bits a cell, stacked"),
+    plain("3d-tlc", "three bits a cell, stacked"),
+]);
+
+pub(super) const PROGRAM: Kind = Kind::Either(&[
+    OPERATION,
+    Kind::Table(&[
+        param("lsb", OPERATION, "", "tPROG of an LSB page"),
+        param("msb", OPERATION, "", "tPROG of an MSB page; a TLC middle page takes the mean"),
+    ]),
+    Kind::Table(&[
+        param("fastest", OPERATION, "", "tPROG of the bottom layer"),
+        param("slowest", OPERATION, "", "tPROG of the top layer; linear in between"),
+    ]),
+]);
+
+pub(super) const OFF_CHIP: Kind = Kind::Either(&[
+    Kind::Num(Range { min: 0.0, max: 1e9, above: true, below: false }),
+    Kind::Slot(&[plain("unlimited", "never a bottleneck")]),
+]);
+
+pub(super) const SCHEDULER: Kind = Kind::Slot(&[
+    plain("read-first", "host reads, then host writes, then background work"),
+    plain("fcfs", "strictly in order of arrival"),
+]);
+
+pub(super) const MAP: Kind = Kind::Slot(&[
+    plain("page", "the whole map in RAM"),
+    later("demand", "DFTL: a cached map with translation pages in flash"),
+]);
+
+pub(super) const WEAR_LEVELLING: Kind = Kind::Slot(&[
+    plain("dynamic", "the free block with the fewest P/E cycles is used next"),
+    plain("static", "dynamic, and cold blocks are moved"),
+    plain("none", "free blocks are used in the order they were freed"),
+]);
+
+pub(super) const VICTIM: Kind = Kind::Registered(|| {
+    static ALL: LazyLock<Vec<Policy>> = LazyLock::new(|| {
+        let built = crate::ftl::gc::POLICIES.iter().map(|(info, _)| registered(info));
+        let after = later("partial-aware", "fewest valid pages, then fewest valid partially refreshed pages");
+        built.chain([after]).collect()
+    });
+    &ALL
+});
+
+pub(super) const ECC_LEVELS: Kind = Kind::Either(&[
+    Kind::Slot(&[plain("none", "[timing] alone"), later("laldpc", "LaLDPC, Tables I and II")]),
+    Kind::NotYet(Shape::List),
+]);
+
+pub(super) const ECC_START: Kind = Kind::Slot(&[
+    plain("first", "LDPC-in-SSD: always level 1"),
+    later("ideal", "the level that decodes"),
+    later("last-level", "LaLDPC: the level of the page's last read"),
+]);
+
+pub(super) const ECC_RETRY: Kind = Kind::Slot(&[
+    plain("full", "every try is a whole read"),
+    later("incremental", "a try pays the added sensing only"),
+]);
+
+pub(super) const RBER: Kind = Kind::Slot(&[
+    plain("none", "no bit errors"),
+    later("vth", "threshold voltage distributions of MLC"),
+    later("table", "measured: a CSV of P/E, retention, reads and RBER"),
+]);
+
+pub(super) const REFRESH: Kind = Kind::Slot(&[
+    plain("none", "data is never refreshed"),
+    later("fcr", "every valid page is remapped when its block is due"),
+    later("ec-cache", "fcr with a cache of known error positions"),
+    later("partial", "only susceptible bits are moved"),
+]);
+
+pub(super) const REFRESH_INTERVAL: Kind = Kind::List(&[
+    param("pe", Kind::Int { min: 1, max: 10_000_000 }, "", "up to this many P/E cycles"),
+    param("every", Kind::Time { min: 1, max: i64::MAX as u64 }, "", "a block is due after this time"),
+]);
+
+pub(super) const MIGRATION: Kind = Kind::Slot(&[
+    plain("off-chip", "every copy is read out, corrected and written back"),
+    later("rcopyback", "inside the plane, at most n times in a row, when the write buffer is busy"),
+    later("rcopyback-greedy", "inside the plane, at most n times in a row, whenever it may"),
+]);
+
+pub(super) const SYNC: Kind = Kind::Slot(&[
+    plain("none", "dirty pages leave when they are evicted"),
+    later("punctual", "at the budget, one page out per write"),
+    later("greedy", "all dirty pages out when idle"),
+    later("smart", "budget and coldness thresholds"),
+]);
+
+pub(super) const DIRTY_BUDGET: Kind =
+    Kind::Either(&[SHARE, Kind::Slot(&[later("measured", "DPBD sets it")])]);
+
+pub(super) const FLUSH: Kind = Kind::Slot(&[
+    plain("plain", "ordinary allocation"),
+    later("csw", "capacitance-saving: fast pages first"),
+]);
+
+pub(super) const METHOD: Kind = Kind::Slot(&[
+    plain("none", "a fresh drive"),
+    plain("fill", "filled to a used and a valid share, without simulating time"),
+    plain("pts", "SNIA PTS: sequential fill, then random overwrite until the WAF is steady"),
+]);
+
+pub(super) const FORMAT: Kind = Kind::Slot(&[
+    plain("msr", "MSR Cambridge CSV"),
+    plain("spc", "SPC-1 ASCII, as the UMass traces"),
+    plain("blkparse", "text of blkparse"),
+    plain("fio-iolog", "fio write_iolog"),
+    plain("ssdsim", "SSDsim ASCII"),
+    plain("disksim", "DiskSim ASCII"),
+    plain("mqsim", "MQSim ASCII"),
+    plain("alibaba", "Alibaba block traces"),
+    plain("tencent", "Tencent block storage"),
+    plain("systor", "SYSTOR '17"),
+    plain("vscsi", "VMware vscsiStats"),
+]);
+
+pub(super) const SYNTHETIC: Kind = Kind::Table(&[
+    param("requests", Kind::Int { min: 1, max: 1_000_000_000_000 }, "1_000_000", "number of requests"),
+    param("read_fraction", SHARE, "0.3", "share of reads"),
+    param("trim_fraction", SHARE, "0.0", "share of TRIMs; the rest are writes"),
+    param("size", Kind::Sizes, "\"4KiB\"", "request size, or sizes and their weights"),
+    param("address", ADDRESS, "\"uniform\"", "where requests go"),
+    param("span", SHARE_ABOVE_0, "1.0", "share of the logical space that is addressed"),
+    param(
+        "align",
+        Kind::Size { min: 512, max: 1 << 30, step: 512 },
+        "\"4KiB\"",
+        "addresses are multiples of this",
+    ),
+]);
+
+const ADDRESS: Kind = Kind::Either(&[
+    Kind::Slot(&[
+        plain("uniform", "every place alike"),
+        plain("sequential", "one after the other, wrapping at the end of the span"),
+        value(
+            "zipf",
+            &Kind::Num(Range { min: 0.0, max: 10.0, above: true, below: false }),
+            "Zipf with this exponent; ranks are scattered over the span",
+        ),
+    ]),
+    Kind::Table(&[
+        param("hot", SHARE_ABOVE_0, "", "hot share of the span"),
+        param("share", SHARE, "", "share of the accesses that go there"),
+    ]),
+]);
+
+pub(super) const ARRIVAL: Kind = Kind::Slot(&[
+    plain("trace", "at the workload's own times"),
+    value("queue_depth", &Kind::Int { min: 1, max: 65_536 }, "closed loop: always this many outstanding"),
+    value(
+        "iops",
+        &Kind::Num(Range { min: 0.0, max: 1e9, above: true, below: false }),
+        "open loop: this many requests a second",
+    ),
+]);
+
+pub(super) const BEYOND: Kind = Kind::Slot(&[
+    plain("refuse", "the run is refused, naming the first such request"),
+    plain("wrap", "addresses are taken modulo the logical capacity, and counted"),
+]);
+
+/// `CWDP` and the other 23, then `dynamic`.
+pub(super) const ALLOCATION: Kind = Kind::Slot(&[
+    plain("CWDP", "static: channel varies fastest, then chip (way), die, plane"),
+    plain("CWPD", "static order"),
+    plain("CDWP", "static order"),
+    plain("CDPW", "static order"),
+    plain("CPWD", "static order"),
+    plain("CPDW", "static order"),
+    plain("WCDP", "static order"),
+    plain("WCPD", "static order"),
+    plain("WDCP", "static order"),
+    plain("WDPC", "static order"),
+    plain("WPCD", "static order"),
+    plain("WPDC", "static order"),
+    plain("DCWP", "static order"),
+    plain("DCPW", "static order"),
+    plain("DWCP", "static order"),
+    plain("DWPC", "static order"),
+    plain("DPCW", "static order"),
+    plain("DPWC", "static order"),
+    plain("PCWD", "static order"),
+    plain("PCDW", "static order"),
+    plain("PWCD", "static order"),
+    plain("PWDC", "static order"),
+    plain("PDCW", "static order"),
+    plain("PDWC", "static order"),
+    plain("dynamic", "the least-loaded die"),
+]);

@@ -1,0 +1,263 @@
+//! What is counted. A counter is one line in [`Counters`], a histogram one field of [`Stats`].
+
+mod series;
+mod steady;
+mod summary;
+mod table;
+
+pub use series::{DieSeries, Series, Window};
+pub use steady::{SteadyState, steady_state};
+pub use summary::{RunFacts, smart, summary};
+pub use table::{Column, Table, Values};
+
+use crate::ftl::Ftl;
+use crate::geometry::{DieId, Geometry, PlaneId};
+use crate::host::Request;
+use crate::sched::{Cause, Device, Kind};
+use crate::spec::Spec;
+use crate::units::Time;
+use hdrhistogram::Histogram;
+
+/// The longest latency told apart, in nanoseconds: 3 hours; longer ones count as this one in percentiles (the
+/// maximum and the mean stay exact).
+const LATENCY_NS_MAX: u64 = 3 * 3600 * 1_000_000_000;
+
+macro_rules! counters {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// Plain event counters of a run.
+        #[derive(Clone, Debug, Default, PartialEq, Eq)]
+        pub struct Counters {
+            $($(#[$doc])* pub $name: u64,)*
+        }
+        impl Counters {
+            /// Every counter with its name.
+            pub fn named(&self) -> Vec<(&'static str, u64)> {
+                vec![$((stringify!($name), self.$name),)*]
+            }
+        }
+    };
+}
+
+counters! {
+    /// Pages written by the host, a partly written page counted as one.
+    host_pages_written,
+    /// Pages the host wrote only partly.
+    partial_writes,
+    /// Pages read to complete a partly written one (read-modify-write).
+    merge_reads,
+    /// Page reads of LPNs that hold nothing; answered without flash.
+    unmapped_reads,
+    /// Page reads answered from the controller's buffer, their program being under way.
+    buffered_reads,
+    /// Mapped pages deallocated by TRIM.
+    trimmed_pages,
+    /// Page writes that had to wait for GC to make room.
+    stalled_writes,
+    /// Page writes that failed because the drive had no room left at all.
+    failed_pages,
+    /// Requests that failed.
+    failed_requests,
+    /// Victims emptied by GC.
+    gc_victims,
+    /// Valid pages in those victims when they were chosen.
+    gc_victim_valid_pages,
+}
+
+/// Latencies of one operation.
+#[derive(Clone, Debug)]
+pub struct Latency {
+    /// Nanoseconds, to three digits.
+    pub histogram: Histogram<u64>,
+    /// Requests.
+    pub count: u64,
+    /// Bytes of those requests.
+    pub bytes: u64,
+    /// Sum in nanoseconds.
+    pub sum_ns: u128,
+    /// Longest, exact.
+    pub max_ns: u64,
+    /// Shortest, exact.
+    pub min_ns: u64,
+}
+
+impl Latency {
+    fn new() -> Self {
+        let histogram = Histogram::new_with_bounds(1, LATENCY_NS_MAX, 3).expect("the bounds are in order");
+        Self { histogram, count: 0, bytes: 0, sum_ns: 0, max_ns: 0, min_ns: u64::MAX }
+    }
+
+    #[inline]
+    fn record(&mut self, ns: u64, bytes: u64) {
+        self.histogram.saturating_record(ns);
+        self.count += 1;
+        self.bytes += bytes;
+        self.sum_ns += u128::from(ns);
+        self.max_ns = self.max_ns.max(ns);
+        self.min_ns = self.min_ns.min(ns);
+    }
+
+    /// Mean in nanoseconds.
+    pub fn mean_ns(&self) -> f64 {
+        if self.count == 0 { 0.0 } else { self.sum_ns as f64 / self.count as f64 }
+    }
+
+    /// The latency that `share` of the requests do not exceed, in nanoseconds, to three digits and never outside
+    /// the exact extremes.
+    pub fn quantile_ns(&self, share: f64) -> u64 {
+        if self.count == 0 { 0 } else { self.histogram.value_at_quantile(share).clamp(self.min_ns, self.max_ns) }
+    }
+
+    /// Adds another operation's.
+    pub fn merge(&mut self, other: &Self) {
+        self.histogram.add(&other.histogram).expect("all histograms have the same bounds");
+        self.count += other.count;
+        self.bytes += other.bytes;
+        self.sum_ns += other.sum_ns;
+        self.max_ns = self.max_ns.max(other.max_ns);
+        self.min_ns = self.min_ns.min(other.min_ns);
+    }
+}
+
+/// Everything counted in a run.
+#[derive(Debug)]
+pub struct Stats {
+    /// Event counters.
+    pub counters: Counters,
+    /// Flash operations, by kind (read, program, erase, copyback) and cause.
+    pub flash: [[u64; Cause::ALL.len()]; 4],
+    /// Latency and bytes by host operation, in the order of [`Op::ALL`](crate::host::Op::ALL).
+    pub host: [Latency; 4],
+    /// The run over time.
+    pub series: Series,
+    /// Die utilisation over time.
+    pub dies: DieSeries,
+    window: Window,
+    sample_at: Time,
+    outstanding: u32,
+    outstanding_since: Time,
+}
+
+impl Stats {
+    /// Nothing counted.
+    pub fn new(spec: &Spec, geometry: &Geometry) -> Self {
+        let series = Series::new(spec.output.series_rows as usize);
+        let dies = DieSeries::new(geometry.dies as usize);
+        Self {
+            counters: Counters::default(),
+            flash: [[0; Cause::ALL.len()]; 4],
+            host: std::array::from_fn(|_| Latency::new()),
+            sample_at: series.interval_ns(),
+            series,
+            dies,
+            window: Window::default(),
+            outstanding: 0,
+            outstanding_since: 0,
+        }
+    }
+
+    /// When the next row of the series is due.
+    #[inline(always)]
+    pub fn sample_at(&self) -> Time {
+        self.sample_at
+    }
+
+    /// Flash operations of a kind, all causes.
+    pub fn flash_total(&self, kind: Kind) -> u64 {
+        self.flash[kind as usize].iter().sum()
+    }
+
+    /// Page operations: pages read, programmed and moved by copyback.
+    pub fn page_operations(&self) -> u64 {
+        self.flash_total(Kind::Read) + self.flash_total(Kind::Program) + self.flash_total(Kind::Copyback)
+    }
+
+    /// Pages programmed, by copyback or not.
+    pub fn pages_programmed(&self) -> u64 {
+        self.flash_total(Kind::Program) + self.flash_total(Kind::Copyback)
+    }
+
+    /// Flash pages programmed per host page written; 0 before the first write.
+    pub fn waf(&self) -> f64 {
+        ratio(self.pages_programmed() as f64, self.counters.host_pages_written as f64)
+    }
+
+    #[inline(always)]
+    pub(crate) fn on_flash(&mut self, kind: Kind, cause: Cause) {
+        self.flash[kind as usize][cause as usize] += 1;
+        match kind {
+            Kind::Program | Kind::Copyback => self.window.programs[cause as usize] += 1,
+            Kind::Erase => self.window.erases += 1,
+            Kind::Read => {}
+        }
+    }
+
+    pub(crate) fn on_victim(&mut self, valid: u32) {
+        self.counters.gc_victims += 1;
+        self.counters.gc_victim_valid_pages += u64::from(valid);
+        self.window.victims += 1;
+        self.window.victim_valid_pages += u64::from(valid);
+    }
+
+    #[inline]
+    fn count_outstanding(&mut self, now: Time) {
+        self.window.outstanding_ns += u128::from(self.outstanding) * u128::from(now - self.outstanding_since);
+        self.outstanding_since = now;
+    }
+
+    #[inline]
+    pub(crate) fn on_submitted(&mut self, now: Time, _request: &Request) {
+        self.count_outstanding(now);
+        self.outstanding += 1;
+    }
+
+    #[inline]
+    pub(crate) fn on_completed(&mut self, now: Time, request: &Request, failed: bool) {
+        self.count_outstanding(now);
+        self.outstanding -= 1;
+        if failed {
+            self.counters.failed_requests += 1;
+        }
+        let ns = now - request.arrival;
+        self.host[request.op as usize].record(ns, request.len);
+        self.window.on_completed(request, ns);
+    }
+
+    pub(crate) fn sample(&mut self, time: Time, geometry: &Geometry, device: &Device, ftl: &Ftl) {
+        while self.sample_at <= time {
+            let end = self.sample_at;
+            self.take_sample(end, geometry, device, ftl);
+            self.sample_at = end + self.series.interval_ns();
+        }
+    }
+
+    fn take_sample(&mut self, end: Time, geometry: &Geometry, device: &Device, ftl: &Ftl) {
+        self.count_outstanding(end.max(self.outstanding_since));
+        let mut window = std::mem::take(&mut self.window);
+        let span = end - self.series.end_ns();
+        let (mut sum, mut least) = (0.0, f64::INFINITY);
+        for plane in (0..geometry.planes).map(PlaneId) {
+            let free = ftl.free_pages(geometry, plane);
+            let share = ratio(f64::from(free), f64::from(geometry.pages_per_plane));
+            sum += share;
+            least = least.min(share);
+        }
+        window.free_share_min = least;
+        window.free_share_ns = sum / f64::from(geometry.planes) * span as f64;
+        let busy = (0..geometry.dies).map(|die| device.die_busy_ns(DieId(die), end.max(self.outstanding_since)));
+        window.die_busy_ns = self.dies.push(end, busy);
+        self.series.push(end, window);
+    }
+
+    pub(crate) fn finish(&mut self, now: Time, geometry: &Geometry, device: &Device, ftl: &Ftl) {
+        self.sample(now, geometry, device, ftl);
+        if now > self.series.end_ns() {
+            self.take_sample(now, geometry, device, ftl);
+            self.sample_at = now + self.series.interval_ns();
+        }
+    }
+}
+
+/// `a / b`, 0 when b is 0.
+pub(crate) fn ratio(a: f64, b: f64) -> f64 {
+    if b == 0.0 { 0.0 } else { a / b }
+}

@@ -1,0 +1,256 @@
+//! The run over time, in a fixed number of rows: when they are used up, neighbours are merged and rows get twice
+//! as long. So a row holds sums, and memory does not grow with the run.
+
+use super::table::{Column, Table, Values};
+use super::ratio;
+use crate::host::{Op, Request};
+use crate::sched::Cause;
+use crate::units::{MS, Span, Time};
+
+/// Rows of [`DieSeries`] at most.
+const DIE_ROWS: usize = 64;
+
+/// What happened in one interval.
+#[derive(Clone, Debug, Default)]
+pub struct Window {
+    /// Requests completed, by operation.
+    pub requests: [u64; 4],
+    /// Their bytes.
+    pub bytes: [u64; 4],
+    /// Their latencies' sum in nanoseconds.
+    pub latency_ns: [u64; 4],
+    /// The longest.
+    pub latency_ns_max: [u64; 4],
+    /// Pages programmed, by cause.
+    pub programs: [u64; Cause::ALL.len()],
+    /// Blocks erased.
+    pub erases: u64,
+    /// GC victims chosen.
+    pub victims: u64,
+    /// Valid pages in them.
+    pub victim_valid_pages: u64,
+    /// Outstanding requests, integrated over time.
+    pub outstanding_ns: u128,
+    /// Die busy time, summed over the dies.
+    pub die_busy_ns: u64,
+    /// Free share of the fullest plane at the end.
+    pub free_share_min: f64,
+    /// Mean free share of the planes, times the interval.
+    pub free_share_ns: f64,
+    /// The interval's end.
+    pub end: Time,
+}
+
+impl Window {
+    #[inline]
+    pub(super) fn on_completed(&mut self, request: &Request, ns: Span) {
+        let op = request.op as usize;
+        self.requests[op] += 1;
+        self.bytes[op] += request.len;
+        self.latency_ns[op] += ns;
+        self.latency_ns_max[op] = self.latency_ns_max[op].max(ns);
+    }
+
+    fn merge(&mut self, next: &Self) {
+        for op in 0..4 {
+            self.requests[op] += next.requests[op];
+            self.bytes[op] += next.bytes[op];
+            self.latency_ns[op] += next.latency_ns[op];
+            self.latency_ns_max[op] = self.latency_ns_max[op].max(next.latency_ns_max[op]);
+        }
+        for (mine, theirs) in self.programs.iter_mut().zip(next.programs) {
+            *mine += theirs;
+        }
+        self.erases += next.erases;
+        self.victims += next.victims;
+        self.victim_valid_pages += next.victim_valid_pages;
+        self.outstanding_ns += next.outstanding_ns;
+        self.die_busy_ns += next.die_busy_ns;
+        self.free_share_min = self.free_share_min.min(next.free_share_min);
+        self.free_share_ns += next.free_share_ns;
+        self.end = next.end;
+    }
+}
+
+/// The rows of `series.parquet`.
+#[derive(Debug)]
+pub struct Series {
+    rows: Vec<Window>,
+    rows_max: usize,
+    interval_ns: Span,
+}
+
+impl Series {
+    pub(super) fn new(rows_max: usize) -> Self {
+        let rows_max = rows_max.max(2).next_multiple_of(2);
+        Self { rows: Vec::with_capacity(rows_max), rows_max, interval_ns: MS }
+    }
+
+    pub(super) fn interval_ns(&self) -> Span {
+        self.interval_ns
+    }
+
+    pub(super) fn end_ns(&self) -> Time {
+        self.rows.last().map_or(0, |row| row.end)
+    }
+
+    /// The rows so far.
+    pub fn rows(&self) -> &[Window] {
+        &self.rows
+    }
+
+    pub(super) fn push(&mut self, end: Time, mut window: Window) {
+        window.end = end;
+        self.rows.push(window);
+        if self.rows.len() == self.rows_max {
+            let merged = self.rows.chunks(2).map(|pair| {
+                let mut row = pair[0].clone();
+                row.merge(&pair[1]);
+                row
+            });
+            self.rows = merged.collect();
+            self.interval_ns *= 2;
+        }
+    }
+
+    /// `series.parquet`, for a drive with this many dies and pages a block.
+    pub fn table(&self, dies: u32, pages_per_block: u32) -> Table {
+        let starts: Vec<Time> =
+            std::iter::once(0).chain(self.rows.iter().map(|row| row.end)).take(self.rows.len()).collect();
+        let seconds = |row: usize| (self.rows[row].end - starts[row]) as f64 * 1e-9;
+        let float = |value: &dyn Fn(usize, &Window) -> f64| {
+            Values::F64(self.rows.iter().enumerate().map(|(index, row)| value(index, row)).collect())
+        };
+        let count = |value: &dyn Fn(&Window) -> u64| Values::U64(self.rows.iter().map(value).collect());
+        let mut columns = vec![
+            Column::new("time_s", float(&|_, row| row.end as f64 * 1e-9)),
+            Column::new("interval_s", float(&|index, _| seconds(index))),
+        ];
+        for op in Op::ALL {
+            let values = count(&|row| row.requests[op as usize]);
+            columns.push(Column::new(format!("requests_{}", op.name()), values));
+        }
+        for op in [Op::Read, Op::Write, Op::Trim] {
+            columns.push(Column::new(format!("bytes_{}", op.name()), count(&|row| row.bytes[op as usize])));
+        }
+        for op in [Op::Read, Op::Write] {
+            let (at, name) = (op as usize, op.name());
+            let mean = float(&|_, row| ratio(row.latency_ns[at] as f64 * 1e-3, row.requests[at] as f64));
+            columns.push(Column::new(format!("latency_us_{name}_mean"), mean));
+            let max = float(&|_, row| row.latency_ns_max[at] as f64 * 1e-3);
+            columns.push(Column::new(format!("latency_us_{name}_max"), max));
+        }
+        let done = |row: &Window| row.requests.iter().sum::<u64>() as f64;
+        columns.push(Column::new("iops", float(&|index, row| ratio(done(row), seconds(index)))));
+        let moved = |row: &Window| (row.bytes[0] + row.bytes[1]) as f64 * 1e-6;
+        columns.push(Column::new("mb_per_s", float(&|index, row| ratio(moved(row), seconds(index)))));
+        for cause in Cause::ALL {
+            let values = count(&|row| row.programs[cause as usize]);
+            columns.push(Column::new(format!("program_{}", cause.name()), values));
+        }
+        columns.push(Column::new("erases", count(&|row| row.erases)));
+        let waf = |row: &Window| {
+            ratio(row.programs.iter().sum::<u64>() as f64, row.programs[Cause::Host as usize] as f64)
+        };
+        columns.push(Column::new("waf", float(&|_, row| waf(row))));
+        let pages = f64::from(pages_per_block);
+        let valid = |row: &Window| ratio(row.victim_valid_pages as f64, row.victims as f64 * pages);
+        columns.push(Column::new("gc_victims", count(&|row| row.victims)));
+        columns.push(Column::new("gc_victim_valid_mean", float(&|_, row| valid(row))));
+        columns.push(Column::new("free_share_min", float(&|_, row| row.free_share_min)));
+        let free = |index: usize, row: &Window| ratio(row.free_share_ns * 1e-9, seconds(index));
+        columns.push(Column::new("free_share_mean", float(&free)));
+        let outstanding =
+            |index: usize, row: &Window| ratio(row.outstanding_ns as f64 * 1e-9, seconds(index));
+        columns.push(Column::new("outstanding_mean", float(&outstanding)));
+        let busy =
+            |index: usize, row: &Window| ratio(row.die_busy_ns as f64 * 1e-9, seconds(index) * f64::from(dies));
+        columns.push(Column::new("die_busy_mean", float(&busy)));
+        Table { name: "series", columns }
+    }
+}
+
+/// How busy each die was over time, in at most 64 rows.
+#[derive(Debug)]
+pub struct DieSeries {
+    dies: usize,
+    /// Busy nanoseconds, `dies` of them a row.
+    busy_ns: Vec<u64>,
+    ends: Vec<Time>,
+    last_total: Vec<u64>,
+    pending: Vec<u64>,
+    /// Samples that make a row, and how many are pending.
+    samples_per_row: usize,
+    samples: usize,
+}
+
+impl DieSeries {
+    fn empty(dies: usize) -> Self {
+        Self {
+            dies,
+            busy_ns: Vec::new(),
+            ends: Vec::new(),
+            last_total: vec![0; dies],
+            pending: vec![0; dies],
+            samples_per_row: 1,
+            samples: 0,
+        }
+    }
+
+    pub(super) fn new(dies: usize) -> Self {
+        Self::empty(dies)
+    }
+
+    /// Takes each die's busy time so far; returns what was added since the last call, summed over the dies.
+    pub(super) fn push(&mut self, end: Time, totals: impl Iterator<Item = u64>) -> u64 {
+        let mut sum = 0;
+        for (die, total) in totals.enumerate() {
+            let added = total.saturating_sub(self.last_total[die]);
+            self.last_total[die] = total;
+            self.pending[die] += added;
+            sum += added;
+        }
+        self.samples += 1;
+        if self.samples < self.samples_per_row {
+            return sum;
+        }
+        self.samples = 0;
+        self.busy_ns.append(&mut std::mem::replace(&mut self.pending, vec![0; self.dies]));
+        self.ends.push(end);
+        if self.ends.len() == DIE_ROWS {
+            let (dies, old) = (self.dies, std::mem::take(&mut self.busy_ns));
+            for pair in old.chunks(2 * dies) {
+                self.busy_ns.extend((0..dies).map(|die| pair[die] + pair[dies + die]));
+            }
+            self.ends = self.ends.chunks(2).map(|pair| pair[1]).collect();
+            self.samples_per_row *= 2;
+        }
+        sum
+    }
+
+    /// `dies.parquet`: one row an interval and die.
+    pub fn table(&self, dies_per_channel: u32) -> Table {
+        let mut columns: [Vec<f64>; 3] = Default::default();
+        let (mut die_ids, mut channels) = (Vec::new(), Vec::new());
+        let mut start = 0;
+        for (row, &end) in self.ends.iter().enumerate() {
+            for die in 0..self.dies {
+                columns[0].push(end as f64 * 1e-9);
+                columns[1].push((end - start) as f64 * 1e-9);
+                die_ids.push(die as u64);
+                channels.push(die as u64 / u64::from(dies_per_channel));
+                columns[2].push(ratio(self.busy_ns[row * self.dies + die] as f64, (end - start) as f64));
+            }
+            start = end;
+        }
+        let [time, interval, busy] = columns;
+        let columns = vec![
+            Column::new("time_s", Values::F64(time)),
+            Column::new("interval_s", Values::F64(interval)),
+            Column::new("die", Values::U64(die_ids)),
+            Column::new("channel", Values::U64(channels)),
+            Column::new("busy_share", Values::F64(busy)),
+        ];
+        Table { name: "dies", columns }
+    }
+}

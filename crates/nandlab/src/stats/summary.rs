@@ -1,0 +1,212 @@
+//! `summary.json` and `smart.json`.
+
+use super::{Latency, Stats, ratio, steady_state};
+use crate::drive::Drive;
+use crate::host::Op;
+use crate::nand::BlockState;
+use crate::probe::Probe;
+use crate::sched::{Cause, Kind};
+use serde_json::{Map, Value, json};
+
+/// What the runner knows of a run and the drive does not.
+#[derive(Clone, Debug, Default)]
+pub struct RunFacts {
+    /// Whether the workload was played to its end.
+    pub complete: bool,
+    /// The resolved spec's hash.
+    pub spec_hash: String,
+    /// Requests taken modulo the capacity.
+    pub wrapped: u64,
+    /// Malformed records skipped.
+    pub skipped: u64,
+}
+
+/// Numbers in files are rounded to 12 significant digits: enough for anything simulated, and free of the last
+/// digits' noise.
+fn number(value: f64) -> Value {
+    let text = format!("{value:.11e}");
+    let rounded: f64 = text.parse().expect("a formatted number parses");
+    json!(rounded)
+}
+
+fn us(ns: f64) -> Value {
+    number(ns * 1e-3)
+}
+
+fn latency(latency: &Latency) -> Value {
+    json!({
+        "mean": us(latency.mean_ns()),
+        "p50": us(latency.quantile_ns(0.50) as f64),
+        "p95": us(latency.quantile_ns(0.95) as f64),
+        "p99": us(latency.quantile_ns(0.99) as f64),
+        "p999": us(latency.quantile_ns(0.999) as f64),
+        "max": us(latency.max_ns as f64),
+    })
+}
+
+fn by_cause(stats: &Stats, kinds: &[Kind]) -> Value {
+    let count = |cause: Cause| kinds.iter().map(|&kind| stats.flash[kind as usize][cause as usize]).sum::<u64>();
+    Value::Object(Cause::ALL.into_iter().map(|c| (c.name().to_owned(), json!(count(c)))).collect())
+}
+
+/// Energy in joules: operations and transfers from the counts, idle power over the whole time.
+fn energy_j<P: Probe>(drive: &Drive<P>) -> f64 {
+    let (stats, energy) = (drive.stats(), &drive.spec().energy);
+    let [reads, programs, erases, copybacks] =
+        [Kind::Read, Kind::Program, Kind::Erase, Kind::Copyback].map(|kind| stats.flash_total(kind) as f64);
+    let page_bytes = f64::from(drive.geometry().page_bytes);
+    (reads + copybacks) * energy.read_j
+        + (programs + copybacks) * energy.program_j
+        + erases * energy.erase_j
+        + (reads + programs) * page_bytes * energy.transfer_j_per_byte
+        + drive.now() as f64 * 1e-9 * energy.idle_w
+}
+
+/// The steady-state verdict over ten equal stretches of the run.
+fn steady(stats: &Stats, end: u64) -> Value {
+    const ROUNDS: usize = 10;
+    let mut bytes = [0u64; ROUNDS];
+    let mut programs = [0u64; ROUNDS];
+    let mut host = [0u64; ROUNDS];
+    let mut spans = [0u64; ROUNDS];
+    let mut start = 0u64;
+    for row in stats.series.rows() {
+        let middle = start.midpoint(row.end);
+        let round = (u128::from(middle) * ROUNDS as u128 / u128::from(end.max(1))) as usize;
+        let round = round.min(ROUNDS - 1);
+        spans[round] += row.end - start;
+        start = row.end;
+        bytes[round] += row.bytes[Op::Read as usize] + row.bytes[Op::Write as usize];
+        programs[round] += row.programs.iter().sum::<u64>();
+        host[round] += row.programs[Cause::Host as usize];
+    }
+    let throughput: Vec<f64> = (0..ROUNDS).map(|i| ratio(bytes[i] as f64, spans[i] as f64 * 1e-9)).collect();
+    let waf: Vec<f64> = (0..ROUNDS).map(|i| ratio(programs[i] as f64, host[i] as f64)).collect();
+    let writes_any = host.iter().sum::<u64>() > 0;
+    let verdict = |rounds: &[f64]| {
+        let state = steady_state(rounds).expect("there are ten rounds");
+        let out = json!({
+            "met": state.is_met,
+            "mean": number(state.mean),
+            "range": number(state.range),
+            "slope": number(state.slope),
+        });
+        (state.is_met, out)
+    };
+    let (by_throughput, throughput) = verdict(&throughput);
+    let (by_waf, waf) = if writes_any { verdict(&waf) } else { (true, Value::Null) };
+    json!({
+        "met": by_throughput && by_waf,
+        "criterion": "SNIA PTS: last 5 of 10 rounds, range <= 20 % and slope <= 10 % of the mean",
+        "bytes_per_s": throughput,
+        "waf": waf,
+    })
+}
+
+/// `summary.json` of a drive whose statistics are finished.
+pub fn summary<P: Probe>(drive: &Drive<P>, run: &RunFacts) -> Value {
+    let stats = drive.stats();
+    let seconds = drive.now() as f64 * 1e-9;
+    let mut all = stats.host[Op::Read as usize].clone();
+    all.merge(&stats.host[Op::Write as usize]);
+    let requests: u64 = stats.host.iter().map(|h| h.count).sum();
+    let moved = stats.host[Op::Read as usize].bytes + stats.host[Op::Write as usize].bytes;
+    let host: Map<String, Value> = Op::ALL
+        .into_iter()
+        .map(|op| {
+            let h = &stats.host[op as usize];
+            (op.name().to_owned(), json!({ "count": h.count, "bytes": h.bytes }))
+        })
+        .collect();
+    let blocks = &drive.array().blocks;
+    let worn = |f: fn(u32, u32) -> u32| blocks.iter().map(|b| b.pe_cycles).reduce(f).unwrap_or(0);
+    let mean = ratio(blocks.iter().map(|b| f64::from(b.pe_cycles)).sum(), blocks.len() as f64);
+    let counters = &stats.counters;
+    let victim_pages = counters.gc_victims as f64 * f64::from(drive.geometry().pages_per_block);
+    json!({
+        "nandlab": env!("CARGO_PKG_VERSION"),
+        "spec_hash": run.spec_hash,
+        "complete": run.complete,
+        "requests": requests,
+        "requests_unfinished": drive.outstanding(),
+        "requests_failed": counters.failed_requests,
+        "requests_wrapped": run.wrapped,
+        "records_skipped": run.skipped,
+        "duration_s": number(seconds),
+        "host": host,
+        "latency_us": {
+            "read": latency(&stats.host[Op::Read as usize]),
+            "write": latency(&stats.host[Op::Write as usize]),
+            "trim": latency(&stats.host[Op::Trim as usize]),
+            "flush": latency(&stats.host[Op::Flush as usize]),
+            "all": latency(&all),
+        },
+        "iops": number(ratio(all.count as f64, seconds)),
+        "mb_per_s": number(ratio(moved as f64 * 1e-6, seconds)),
+        "waf": number(stats.waf()),
+        "flash": {
+            "read": by_cause(stats, &[Kind::Read, Kind::Copyback]),
+            "program": by_cause(stats, &[Kind::Program, Kind::Copyback]),
+            "erase": by_cause(stats, &[Kind::Erase]),
+            "copyback": by_cause(stats, &[Kind::Copyback]),
+        },
+        "erases": { "mean": number(mean), "max": worn(u32::max), "min": worn(u32::min) },
+        "gc": {
+            "victims": counters.gc_victims,
+            "victim_valid_mean": number(ratio(counters.gc_victim_valid_pages as f64, victim_pages)),
+        },
+        "counters": counters.named().into_iter().map(|(k, v)| (k.to_owned(), json!(v))).collect::<Map<_, _>>(),
+        "mapped_pages": drive.ftl().map.mapped(),
+        "blocks_retired": blocks.iter().filter(|b| b.state == BlockState::Retired).count(),
+        "energy_j": number(energy_j(drive)),
+        "steady_state": steady(stats, drive.now()),
+    })
+}
+
+/// `smart.json`: the NVMe health log under the names nvme-cli prints, and what of the OCP C0h log this drive models.
+pub fn smart<P: Probe>(drive: &Drive<P>) -> Value {
+    let (stats, blocks) = (drive.stats(), &drive.array().blocks);
+    let endurance = f64::from(drive.spec().drive.endurance);
+    let mean_pe = ratio(blocks.iter().map(|b| f64::from(b.pe_cycles)).sum(), blocks.len() as f64);
+    let retired = blocks.iter().filter(|b| b.state == BlockState::Retired).count() as u64;
+    let spare_blocks = f64::from(drive.geometry().pages - drive.geometry().logical_pages)
+        / f64::from(drive.geometry().pages_per_block);
+    let spare = (100.0 * (1.0 - ratio(retired as f64, spare_blocks))).clamp(0.0, 100.0) as u64;
+    // NVMe data units are thousands of 512 bytes, rounded up.
+    let units = |op: Op| stats.host[op as usize].bytes.div_ceil(512_000);
+    let pe = |f: fn(u32, u32) -> u32| blocks.iter().map(|b| b.pe_cycles).reduce(f).unwrap_or(0);
+    const SPARE_THRESHOLD: u64 = 10;
+    let is_failing = stats.counters.failed_pages > 0;
+    json!({
+        "nvme_smart_log": {
+            "critical_warning": u8::from(spare < SPARE_THRESHOLD) | u8::from(is_failing) << 3,
+            "avail_spare": spare,
+            "spare_thresh": SPARE_THRESHOLD,
+            "percent_used": (ratio(100.0 * mean_pe, endurance) as u64).min(255),
+            "data_units_read": units(Op::Read),
+            "data_units_written": units(Op::Write),
+            "host_read_commands": stats.host[Op::Read as usize].count,
+            "host_write_commands": stats.host[Op::Write as usize].count,
+            "controller_busy_time": drive.now() / 60_000_000_000,
+            "power_cycles": 1,
+            "power_on_hours": drive.now() / 3_600_000_000_000,
+            "unsafe_shutdowns": 0,
+            "media_errors": stats.counters.failed_pages,
+            "num_err_log_entries": stats.counters.failed_requests,
+        },
+        "ocp_smart_log": {
+            "Physical media units written":
+                stats.pages_programmed() * u64::from(drive.geometry().page_bytes),
+            "Bad user nand blocks - Raw": retired,
+            "Max User data erase counts": pe(u32::max),
+            "Min User data erase counts": pe(u32::min),
+            "Percent free blocks": (100.0 * ratio(
+                drive.ftl().planes.iter().map(|p| f64::from(p.free.len())).sum(),
+                f64::from(drive.geometry().blocks),
+            )) as u64,
+            "RefreshCount": 0,
+            "SoftECCErrorCount": 0,
+            "UnalignedIO": stats.counters.partial_writes,
+        },
+    })
+}

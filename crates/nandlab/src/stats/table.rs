@@ -1,0 +1,85 @@
+//! Tables on their way out: named columns of plain numbers.
+
+use crate::geometry::Geometry;
+use crate::host::Op;
+use crate::nand::{Array, BlockState};
+use crate::stats::Stats;
+
+/// The values of a column.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub enum Values {
+    U64(Vec<u64>),
+    F64(Vec<f64>),
+    Text(Vec<String>),
+}
+
+/// A column.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Column {
+    /// Its name, unit included.
+    pub name: String,
+    /// Its values.
+    pub values: Values,
+}
+
+impl Column {
+    /// A column.
+    pub fn new(name: impl Into<String>, values: Values) -> Self {
+        Self { name: name.into(), values }
+    }
+}
+
+/// A table: columns of the same length.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Table {
+    /// Its name; the file's without the ending.
+    pub name: &'static str,
+    /// The columns.
+    pub columns: Vec<Column>,
+}
+
+impl Table {
+    /// `latency.parquet`: the non-empty buckets of the latency histograms, by operation.
+    pub fn latency(stats: &Stats) -> Self {
+        let (mut op_names, mut low, mut high, mut counts) = (vec![], vec![], vec![], vec![]);
+        for op in Op::ALL {
+            let histogram = &stats.host[op as usize].histogram;
+            for bucket in histogram.iter_recorded() {
+                let value = bucket.value_iterated_to();
+                op_names.push(op.name().to_owned());
+                low.push(histogram.lowest_equivalent(value) as f64 * 1e-3);
+                high.push(histogram.highest_equivalent(value) as f64 * 1e-3);
+                counts.push(bucket.count_at_value());
+            }
+        }
+        let columns = vec![
+            Column::new("op", Values::Text(op_names)),
+            Column::new("low_us", Values::F64(low)),
+            Column::new("high_us", Values::F64(high)),
+            Column::new("count", Values::U64(counts)),
+        ];
+        Self { name: "latency", columns }
+    }
+
+    /// `blocks.parquet`: every block's wear and content at the end.
+    pub fn blocks(geometry: &Geometry, array: &Array) -> Self {
+        let per_plane = geometry.blocks_per_plane as usize;
+        let numbers = |value: &dyn Fn(usize) -> u64| Values::U64((0..array.blocks.len()).map(value).collect());
+        let state = |block: &crate::nand::Block| match block.state {
+            BlockState::Free => "free",
+            BlockState::Open => "open",
+            BlockState::Full => "full",
+            BlockState::Victim => "victim",
+            BlockState::Retired => "retired",
+        };
+        let columns = vec![
+            Column::new("plane", numbers(&|block| (block / per_plane) as u64)),
+            Column::new("block", numbers(&|block| (block % per_plane) as u64)),
+            Column::new("pe_cycles", numbers(&|block| u64::from(array.blocks[block].pe_cycles))),
+            Column::new("valid_pages", numbers(&|block| u64::from(array.blocks[block].valid))),
+            Column::new("state", Values::Text(array.blocks.iter().map(|b| state(b).to_owned()).collect())),
+        ];
+        Self { name: "blocks", columns }
+    }
+}

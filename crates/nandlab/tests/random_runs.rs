@@ -1,0 +1,146 @@
+//! Random specs x random workloads: every read is checked by the oracle, the audit holds, no request is lost.
+//!
+//! Each case switches a random subset of operations off (swarm testing), so that long runs of one kind happen too.
+
+mod common;
+
+use common::{settle, spec, with_oracle};
+use nandlab::host::{Op, Request};
+use nandlab::rng::Stream;
+use proptest::prelude::*;
+
+const ORDERS: [&str; 6] = ["CWDP", "PDWC", "WCPD", "DPCW", "dynamic", "PCWD"];
+const VICTIMS: [&str; 5] = ["'greedy'", "'cost-benefit'", "'fifo'", "{ random = { k = 1 } }", "{ random = { k = 5 } }"];
+
+#[derive(Clone, Debug)]
+struct Case {
+    seed: u64,
+    geometry: [u32; 6],
+    op: f64,
+    order: usize,
+    victim: usize,
+    levelling: usize,
+    scheduler: usize,
+    multi_plane: bool,
+    command: bool,
+    decode: bool,
+    off_chip: bool,
+    precondition: usize,
+    depth: u32,
+    weights: [u32; 4],
+    span: f64,
+}
+
+fn case() -> impl Strategy<Value = Case> {
+    let geometry = [1..=3u32, 1..=2, 1..=2, 1..=4, 12..=24, 4..=20];
+    (
+        (any::<u64>(), geometry, 6.3..8.6f64, 0..ORDERS.len(), 0..VICTIMS.len(), 0..3usize, 0..2usize),
+        (any::<[bool; 4]>(), 0..3usize, 1..40u32, [0..4u32, 0..6u32, 0..2u32, 0..2u32], 0.02..1.0f64),
+    )
+        .prop_map(|(a, b)| Case {
+            seed: a.0,
+            geometry: a.1,
+            op: a.2 / (f64::from(a.1[4]) - a.2),
+            order: a.3,
+            victim: a.4,
+            levelling: a.5,
+            scheduler: a.6,
+            multi_plane: b.0[0],
+            command: b.0[1],
+            decode: b.0[2],
+            off_chip: b.0[3],
+            precondition: b.1,
+            depth: b.2,
+            weights: b.3,
+            span: b.4,
+        })
+}
+
+fn text(case: &Case) -> String {
+    let [channels, chips, dies, planes, blocks, pages] = case.geometry;
+    let precondition = [
+        "",
+        "[precondition]\nused = 0.5\nvalid = 0.45\n",
+        "[precondition]\nmethod = 'pts'\nrounds_max = 5\n",
+    ][case.precondition];
+    format!(
+        "seed = {}\n[drive]\nchannels = {channels}\nchips_per_channel = {chips}\ndies_per_chip = {dies}\n\
+         planes_per_die = {planes}\nblocks_per_plane = {blocks}\npages_per_block = {pages}\npage_size = '4KiB'\n\
+         cell = 'mlc'\nop = {}\nendurance = 1000000\n[timing]\ncommand = '{}'\ndecode = '{}'\n\
+         program = {{ lsb = '300us', msb = '1100us' }}\noff_chip_mb_per_s = {}\nscheduler = '{}'\nmulti_plane = {}\n\
+         [ftl]\nallocation = '{}'\nwear_levelling = '{}'\nwear_gap = 2\n[gc]\nvictim = {}\nidle_after = '1ms'\n{precondition}",
+        case.seed >> 1,
+        case.op,
+        if case.command { "300ns" } else { "0us" },
+        if case.decode { "15us" } else { "0us" },
+        if case.off_chip { "200" } else { "'unlimited'" },
+        ["fcfs", "read-first"][case.scheduler],
+        case.multi_plane,
+        ORDERS[case.order],
+        ["none", "dynamic", "static"][case.levelling],
+        VICTIMS[case.victim],
+    )
+}
+
+fn run(case: &Case, requests: u32) {
+    let spec = spec(&text(case), &[]);
+    let mut drive = with_oracle(&spec);
+    let mut stream = Stream::new(case.seed, "case");
+    let capacity = drive.geometry().logical_bytes();
+    let sectors = ((capacity as f64 * case.span) as u64 / 512).max(16);
+    let total: u32 = case.weights.iter().sum();
+    let mut submitted = 0;
+    let mut completed = 0;
+    while submitted < requests {
+        if drive.outstanding() < case.depth {
+            let mut draw = stream.below(u64::from(total.max(1))) as u32;
+            let weighted = Op::ALL.into_iter().find(|&op| {
+                let weight = case.weights[op as usize];
+                let hit = draw < weight;
+                draw = draw.wrapping_sub(weight);
+                hit
+            });
+            let op = weighted.unwrap_or(Op::Write);
+            let first = stream.below(sectors);
+            let len = (stream.below(64) + 1).min(sectors - first);
+            // Half of the requests are whole pages.
+            let (first, len) = if stream.below(2) == 0 { (first / 8 * 8, len.div_ceil(8) * 8) } else { (first, len) };
+            let len = len.min(capacity / 512 - first);
+            let (offset, len) = if op == Op::Flush { (0, 0) } else { (first * 512, len * 512) };
+            drive.submit(&Request { arrival: drive.now(), op, fua: false, offset, len }).unwrap();
+            submitted += 1;
+            if stream.below(4) == 0 {
+                drive.advance(drive.now() + stream.below(400_000));
+            }
+            if stream.below(200) == 0 {
+                drive.advance(drive.now() + 20_000_000);
+            }
+        } else {
+            assert!(drive.advance_to_completion(u64::MAX), "requests are outstanding and nothing happens");
+        }
+        completed += drive.completions().count() as u32;
+        if submitted % 500 == 0 {
+            drive.audit().unwrap_or_else(|e| panic!("audit on the way: {e}"));
+        }
+    }
+    settle(&mut drive);
+    completed += drive.completions().count() as u32;
+    assert_eq!(completed, submitted, "every request is completed once");
+    assert_eq!(drive.stats().counters.failed_requests, 0);
+    // Whatever is mapped at the end reads back.
+    let page = u64::from(drive.geometry().page_bytes);
+    for lpn in 0..u64::from(drive.geometry().logical_pages) {
+        let request = Request { arrival: drive.now(), op: Op::Read, fua: false, offset: lpn * page, len: page };
+        drive.submit(&request).unwrap();
+    }
+    settle(&mut drive);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_host_reads_what_it_wrote(case in case()) {
+        run(&case, 3000);
+    }
+}

@@ -1,0 +1,468 @@
+//! What is said about a wrong spec, word for word: the key, the file's line and what would be right.
+
+use nandlab::spec::{Loaded, SpecErrors, load};
+use std::path::Path;
+
+fn load_with(text: &str, sets: &[&str]) -> Result<Loaded, SpecErrors> {
+    let sets: Vec<String> = sets.iter().map(|s| s.to_string()).collect();
+    load(text, "run.toml", Path::new(""), &sets)
+}
+
+/// The whole text of the errors of a spec.
+fn says(text: &str) -> String {
+    load_with(text, &[]).expect_err(text).to_string()
+}
+
+fn set_says(text: &str, set: &str) -> String {
+    load_with(text, &[set]).expect_err(set).to_string()
+}
+
+#[track_caller]
+fn golden(text: &str, expected: &str) {
+    assert_eq!(says(text), expected);
+}
+
+#[test]
+fn unknown_keys_and_sections() {
+    golden(
+        "seed = 3\n[gc]\nvictm = \"greedy\"\n",
+        "run.toml:3: gc.victm: unknown key\n  remedy: did you mean gc.victim? [gc] has: victim, background_free, \
+         foreground_free, idle_valid_max, idle_after",
+    );
+    golden(
+        "[ftl]\nidle_after = \"1ms\"\n",
+        "run.toml:2: ftl.idle_after: unknown key\n  remedy: did you mean gc.idle_after? [ftl] has: map, allocation, \
+         wear_levelling, wear_gap",
+    );
+    golden(
+        "[timings]\nread = \"1us\"\n",
+        "run.toml:1: timings: unknown section or key\n  remedy: did you mean [timing]? sections: drive, timing, ftl, \
+         gc, ecc, reliability, refresh, migration, cache, capacitor, power, energy, precondition, workload, output; \
+         above them: seed",
+    );
+    golden(
+        "op = 0.1\n",
+        "run.toml:1: op: unknown section or key\n  remedy: did you mean drive.op? sections: drive, timing, ftl, gc, \
+         ecc, reliability, refresh, migration, cache, capacitor, power, energy, precondition, workload, output; above \
+         them: seed",
+    );
+    golden(
+        "gc = 3\n",
+        "run.toml:1: gc: the number 3 where a section is wanted\n  remedy: write [gc] and its keys below it",
+    );
+}
+
+#[test]
+fn text_that_is_not_toml() {
+    golden(
+        "seed = 1\n[drive\nop = 0.1\n",
+        "run.toml:2: not TOML: unclosed table, expected `]`\n  remedy: the line reads: [drive",
+    );
+    golden("seed = 1\nseed = 2\n", "run.toml:2: not TOML: duplicate key\n  remedy: the line reads: seed = 2");
+}
+
+#[test]
+fn policies() {
+    let choices = "\"greedy\", \"cost-benefit\", \"fifo\", { random = { k = 8 } }";
+    golden(
+        "[gc]\nvictim = \"gredy\"\n",
+        &format!(
+            "run.toml:2: gc.victim: unknown value \"gredy\"\n  remedy: did you mean \"greedy\"? choices: {choices}"
+        ),
+    );
+    golden(
+        "[gc]\nvictim.lottery = {}\n",
+        &format!("run.toml:2: gc.victim: unknown value \"lottery\"\n  remedy: choices: {choices}"),
+    );
+    golden(
+        "[gc]\nvictim = \"partial-aware\"\n",
+        &format!(
+            "run.toml:2: gc.victim: \"partial-aware\" is known but this version does not have it yet\n  remedy: \
+             choices now: {choices}"
+        ),
+    );
+    golden(
+        "[gc]\nvictim.random = { k = 0, j = 1 }\n",
+        "run.toml:2: gc.victim.random.j: unknown parameter\n  remedy: there are: k\n\
+         run.toml:2: gc.victim.random.k: the number 0 is out of range\n  remedy: a value from 1 to 65536",
+    );
+    golden(
+        "[gc]\nvictim.greedy = { k = 1 }\n",
+        "run.toml:2: gc.victim.greedy: takes no parameters\n  remedy: write victim = \"greedy\"",
+    );
+    golden(
+        "[gc]\nvictim = { greedy = {}, fifo = {} }\n",
+        &format!(
+            "run.toml:2: gc.victim: a table of fifo, greedy where one choice is wanted\n  remedy: write one of {choices}"
+        ),
+    );
+    golden(
+        "[gc]\nvictim = 3\n",
+        &format!(
+            "run.toml:2: gc.victim: the number 3 where one of its choices is wanted\n  remedy: write one of {choices}"
+        ),
+    );
+    golden(
+        "[workload]\nprofile = \"a/b\"\narrival = \"queue_depth\"\n",
+        "run.toml:3: workload.arrival: \"queue_depth\" needs a value\n  remedy: write { queue_depth = 1 }",
+    );
+}
+
+#[test]
+fn allocation_names_all_orders() {
+    let text = says("[ftl]\nallocation = \"CWDX\"\n");
+    assert!(
+        text.starts_with(
+            "run.toml:2: ftl.allocation: unknown value \"CWDX\"\n  remedy: did you mean \"CWDP\"?"
+        )
+    );
+    let listed = text.split("choices: ").nth(1).unwrap();
+    assert_eq!(listed.split(", ").count(), 25, "{listed}");
+    let mut orders: Vec<&str> =
+        listed.split(", ").map(|o| o.trim_matches('"')).filter(|o| *o != "dynamic").collect();
+    orders.sort_unstable();
+    orders.dedup();
+    assert_eq!(orders.len(), 24);
+    for order in orders {
+        let mut letters: Vec<u8> = order.bytes().collect();
+        letters.sort_unstable();
+        assert_eq!(letters, b"CDPW", "{order} is a permutation");
+        load_with("", &[&format!("ftl.allocation={order}")]).unwrap_or_else(|e| panic!("{e}"));
+    }
+}
+
+#[test]
+fn what_is_not_built_yet_is_known() {
+    let not_yet = |section: &str, line: &str| {
+        let text = says(&format!("[{section}]\n{line}\n"));
+        assert!(
+            text.contains("is known but this version does not have it yet\n  remedy: choices now: "),
+            "{text}"
+        );
+        text
+    };
+    assert_eq!(
+        not_yet("ftl", "map.demand = { cache = \"64MiB\", eviction = \"lru\" }"),
+        "run.toml:2: ftl.map: \"demand\" is known but this version does not have it yet\n  remedy: choices now: \"page\""
+    );
+    not_yet("ecc", "levels = \"laldpc\"");
+    not_yet(
+        "ecc",
+        "levels = [{ rber_max = 0.005, sense = \"50us\", transfer = \"20us\", decode = \"15us\" }]",
+    );
+    not_yet("ecc", "start = \"last-level\"");
+    not_yet("ecc", "start = \"ideal\"");
+    not_yet("ecc", "retry = \"incremental\"");
+    not_yet("reliability", "rber.vth = { dvpp = 0.38, cell_to_cell = 0.05 }");
+    not_yet("reliability", "rber.table = \"file.csv\"");
+    not_yet("refresh", "policy = \"fcr\"");
+    not_yet("refresh", "policy.ec-cache = { size = \"1MiB\" }");
+    not_yet("refresh", "policy.partial = { susceptible_ratio = 0.0788 }");
+    not_yet("migration", "policy.rcopyback = { limit = 4 }");
+    not_yet("migration", "policy.rcopyback-greedy = { limit = \"table\" }");
+    assert_eq!(
+        not_yet("cache", "size = \"10MB\""),
+        "run.toml:2: cache.size: \"10MB\" is known but this version does not have it yet\n  remedy: choices now: \"0MiB\""
+    );
+    not_yet("cache", "sync = \"punctual\"");
+    not_yet("cache", "sync.smart = { budget_margin = 0.05, cold_share = 0.05 }");
+    not_yet("cache", "dirty_budget = 0.9");
+    not_yet("cache", "dirty_budget = \"measured\"");
+    not_yet("capacitor", "flush = \"csw\"");
+    not_yet("power", "cut_after_requests = 5");
+    not_yet("power", "cut_at = \"12s\"");
+}
+
+#[test]
+fn the_baselines_of_what_is_not_built_yet_are_accepted() {
+    let text = "ftl.map = \"page\"\n\
+        ecc = { levels = \"none\", start = \"first\", retry = \"full\" }\n\
+        reliability.rber = \"none\"\n\
+        refresh = { policy = \"none\", interval = [{ pe = 100, every = \"1d\" }] }\n\
+        migration.policy = \"off-chip\"\n\
+        cache = { size = \"0B\", sync = \"none\", dirty_budget = 1 }\n\
+        capacitor.flush = \"plain\"\npower.cut_after_requests = 0\n";
+    load_with(text, &[]).unwrap_or_else(|e| panic!("{e}"));
+}
+
+#[test]
+fn units() {
+    let time = "write it as \"50us\" (units: ns, us, ms, s, min, h, d)";
+    let size = "write it as \"4KiB\" (units: B, KiB, MiB, GiB, TiB, or decimal kB, MB, GB, TB)";
+    let is = |key: &str, value: &str, message: &str, remedy: &str| {
+        let (section, name) = key.split_once('.').unwrap();
+        golden(
+            &format!("[{section}]\n{name} = {value}\n"),
+            &format!("run.toml:2: {key}: {message}\n  remedy: {remedy}"),
+        );
+    };
+    is("timing.read", "50", "the number 50 has no unit where a time is wanted", time);
+    is("timing.read", "\"4KiB\"", "\"4KiB\" is a size where a time is wanted", time);
+    is("timing.read", "\"50\"", "\"50\" has no unit of time", time);
+    is("timing.read", "\"fast\"", "\"fast\" is not a time", time);
+    is("timing.read", "\"0.1ns\"", "\"0.1ns\" is finer than one nanosecond", time);
+    is(
+        "timing.read",
+        "true",
+        "true where a time is wanted",
+        &time.replace("write it as", "write a time such as"),
+    );
+    is("timing.read", "\"0us\"", "\"0us\" is out of range", "a value from 1ns to 10s");
+    is("drive.page_size", "4096", "the number 4096 has no unit where a size is wanted", size);
+    is("drive.page_size", "\"5us\"", "\"5us\" is a time where a size is wanted", size);
+    is("drive.page_size", "\"1000B\"", "\"1000B\" is not a multiple of 512B", "the nearest is \"512B\"");
+    is("drive.page_size", "\"1536B\"", "1536 bytes are not a power of two", "the next is \"2KiB\"");
+    let energy = "write it as \"50uJ\" (units: J, mJ, uJ, nJ, pJ, fJ)";
+    is("energy.read", "\"5W\"", "\"5W\" is a power where an energy is wanted", energy);
+    is("energy.read", "-1", "the number -1 is out of range", "a value from 0 to 1e6");
+    is(
+        "drive.channels",
+        "4.0",
+        "the number 4.0 where a whole number from 1 to 64 is wanted",
+        "write a whole number from 1 to 64",
+    );
+    is("drive.channels", "0", "the number 0 is out of range", "a value from 1 to 64");
+    is(
+        "drive.channels",
+        "99999999999999999999",
+        "the number 99999999999999999999 is out of range",
+        "a value from 1 to 64",
+    );
+    is("gc.background_free", "1.0", "the number 1.0 is out of range", "a value from 0 and below 1");
+    is("drive.op", "nan", "the number NaN is out of range", "a value from 0 and at most 100");
+    is(
+        "timing.off_chip_mb_per_s",
+        "0",
+        "the number 0 is out of range",
+        "a value above 0 and at most 1000000000",
+    );
+    is("timing.off_chip_mb_per_s", "\"fast\"", "unknown value \"fast\"", "choices: \"unlimited\"");
+    is("timing.multi_plane", "\"yes\"", "\"yes\" where true or false is wanted", "write true or false");
+}
+
+#[test]
+fn program_times() {
+    golden(
+        "[timing]\nprogram = { lsb = \"1ms\" }\n",
+        "run.toml:2: timing.program.msb: missing\n  remedy: add msb = \"50us\" (tPROG of an MSB page; a TLC middle page takes the mean)",
+    );
+    golden(
+        "[timing]\nprogram = { even = \"1ms\" }\n",
+        "run.toml:2: timing.program: a table of even where something else is wanted\n  remedy: write a time such as \
+         \"50us\" or { lsb = \"50us\", msb = \"50us\" } or { fastest = \"50us\", slowest = \"50us\" }",
+    );
+    golden(
+        "[drive]\ncell = \"slc\"\n[timing]\nprogram = { lsb = \"1ms\", msb = \"2ms\" }\n",
+        "run.toml:4: timing.program: a cell of \"slc\" has no MSB page\n  remedy: write one time, or set drive.cell = \
+         \"mlc\", \"3d-mlc\" or \"3d-tlc\"",
+    );
+    golden(
+        "[timing]\nprogram = { fastest = \"1ms\", slowest = \"2ms\" }\n",
+        "run.toml:2: timing.program: program times by layer, and a cell of \"mlc\" has no layers\n  remedy: write one \
+         time or { lsb, msb }, or set drive.cell = \"3d-mlc\" or \"3d-tlc\"",
+    );
+    golden(
+        "[drive]\ncell = \"3d-tlc\"\n[timing]\nprogram = { fastest = \"2ms\", slowest = \"1ms\" }\n",
+        "run.toml:4: timing.program: the fastest layer is slower than the slowest\n  remedy: exchange the two",
+    );
+}
+
+#[test]
+fn impossible_drives() {
+    golden(
+        "[drive]\nchannels = 64\nchips_per_channel = 64\nblocks_per_plane = 65_536\n",
+        "run.toml:4: drive.blocks_per_plane: 34359738368 pages in all, more than the 4294967294 a 32-bit page number \
+         holds\n  remedy: fewer or larger pages",
+    );
+    golden(
+        "[drive]\nop = 0.01\n",
+        "run.toml:2: drive.op: a plane has 2.5 blocks beyond its logical pages and needs 4 (open for the host, open \
+         for GC, one free, one block's worth of spare)\n  remedy: drive.op = 0.016 or drive.blocks_per_plane = 404 would do",
+    );
+    golden(
+        "[drive]\nblocks_per_plane = 4\n",
+        "run.toml:2: drive.blocks_per_plane: a plane has 0.2 blocks beyond its logical pages and needs 4 (open for \
+         the host, open for GC, one free, one block's worth of spare)\n  remedy: drive.blocks_per_plane = 62 would do",
+    );
+    golden(
+        "[drive]\ncell = \"3d-mlc\"\nlayers = 128\n",
+        "run.toml:3: drive.layers: 128 layers, but a block has 64 pages\n  remedy: set drive.layers to at most 64, or \
+         drive.pages_per_block to at least 128",
+    );
+    golden(
+        "[drive]\nlayers = 16\n",
+        "run.toml:2: drive.layers: has a meaning only with drive.cell = \"3d-mlc\" or \"3d-tlc\"; it is \"mlc\"\n  \
+         remedy: take the line out, or set drive.cell = \"3d-mlc\"",
+    );
+    golden(
+        "[reliability]\npe_cycles = 3000\n",
+        "run.toml:2: reliability.pe_cycles: blocks start with 3000 P/E cycles and retire at 3000\n  remedy: set \
+         drive.endurance above 3000, or reliability.pe_cycles below 3000",
+    );
+    golden(
+        "[gc]\nbackground_free = 0.02\n",
+        "run.toml:2: gc.background_free: foreground GC at 0.05 free is not below background GC at 0.02\n  remedy: set \
+         gc.foreground_free below gc.background_free",
+    );
+}
+
+#[test]
+fn what_a_reserve_error_proposes_does() {
+    for key in ["drive.op=0.016", "drive.blocks_per_plane=404"] {
+        load_with("[drive]\nop = 0.01\n", &[key]).unwrap_or_else(|e| panic!("{e}"));
+    }
+    assert!(load_with("[drive]\nop = 0.01\n", &["drive.op=0.015"]).is_err());
+    assert!(load_with("[drive]\nop = 0.01\n", &["drive.blocks_per_plane=403"]).is_err());
+}
+
+#[test]
+fn impossible_preconditions() {
+    golden(
+        "[precondition]\nused = 0.95\nvalid = 1.0\n",
+        "run.toml:2: precondition.used: 0.95 used of which 1 is valid are 0.9500 of the physical pages, more than the \
+         logical 0.9346\n  remedy: with used = 0.95, valid = 0.983 is the most",
+    );
+    golden(
+        "[precondition]\nused = 0.99\nvalid = 0.5\n",
+        "run.toml:2: precondition.used: 0.99 used leaves a plane less than its reserve of 3 blocks\n  remedy: used = \
+         0.988 is the most",
+    );
+    golden(
+        "[precondition]\nmethod = \"pts\"\nused = 0.9\n",
+        "run.toml:3: precondition.used: has a meaning only with precondition.method = \"fill\"; it is \"pts\"\n  \
+         remedy: take the line out, or set precondition.method = \"fill\"",
+    );
+    golden(
+        "[precondition]\nload = \"a\"\nmethod = \"fill\"\n",
+        "run.toml:3: precondition.method: stands beside precondition.load\n  remedy: keep exactly one of \
+         precondition.method, precondition.load",
+    );
+    golden(
+        "[precondition]\nload = \"a\"\nused = 0.5\n",
+        "run.toml:3: precondition.used: has a meaning only with precondition.method = \"fill\"\n  remedy: take the line out",
+    );
+}
+
+#[test]
+fn workloads() {
+    let sources = "workload.trace, workload.profile, workload.synthetic";
+    golden(
+        "[workload]\nbeyond = \"wrap\"\n",
+        &format!(
+            "run.toml:2: workload: no source of requests\n  remedy: give exactly one of {sources}, or take the section's keys out"
+        ),
+    );
+    golden(
+        "[workload]\nsynthetic = {}\ntrace = \"a\"\n",
+        &format!(
+            "run.toml:3: workload.trace: stands beside workload.synthetic\n  remedy: keep exactly one of {sources}"
+        ),
+    );
+    golden(
+        "[workload]\nsynthetic = {}\nformat = \"msr\"\n",
+        "run.toml:3: workload.format: belongs to workload.trace, but the workload is workload.synthetic\n  remedy: \
+         take the line out, or give workload.trace instead",
+    );
+    golden(
+        "[workload]\nsynthetic = {}\narrival = \"trace\"\n",
+        "run.toml:3: workload.arrival: a synthetic workload has no arrival times of its own\n  remedy: write arrival = \
+         { queue_depth = 32 } or arrival = { iops = 20000 }",
+    );
+    golden(
+        "[workload]\nprofile = \"msr/hm_0\"\narrival = { iops = 10 }\ntime_scale = 2.0\n",
+        "run.toml:4: workload.time_scale: has a meaning only with workload.arrival = \"trace\"; it is { iops = 10.0 }\n  \
+         remedy: take the line out, or set workload.arrival = \"trace\"",
+    );
+    golden(
+        "[workload]\nsynthetic = { read_fraction = 0.8, trim_fraction = 0.3 }\n",
+        "run.toml:2: workload.synthetic: 0.8 reads and 0.3 TRIMs are more than all requests\n  remedy: read_fraction + \
+         trim_fraction must be at most 1",
+    );
+    golden(
+        "[workload]\nsynthetic = { size = { \"4KiB\" = 0.5, \"4096B\" = 0.5, \"5s\" = 1 } }\n",
+        "run.toml:2: workload.synthetic.size.\"4KiB\": the same size twice\n  remedy: give each size once",
+    );
+    golden(
+        "[workload]\nsynthetic = { size = { \"4KiB\" = 0 } }\n",
+        "run.toml:2: workload.synthetic.size.\"4KiB\": the number 0 is not a weight\n  remedy: a number above 0, such as 0.5",
+    );
+    golden(
+        "[workload]\nsynthetic = { size = \"1GiB\", span = 0.1 }\n",
+        "run.toml:2: workload.synthetic: requests of up to 1073741824 bytes do not fit into a span of 200699084 \
+         bytes\n  remedy: smaller requests, or a larger span",
+    );
+    golden(
+        "[workload]\nsynthetic = { adress = \"uniform\" }\n",
+        "run.toml:2: workload.synthetic.adress: unknown parameter\n  remedy: did you mean address? there are: \
+         requests, read_fraction, trim_fraction, size, address, span, align",
+    );
+    golden(
+        "[workload]\ntrace = \"\"\n",
+        "run.toml:2: workload.trace: empty text\n  remedy: write a file name in quotes, or take the line out",
+    );
+}
+
+#[test]
+fn presets() {
+    golden(
+        "[drive]\npreset = \"laldpc\"\n",
+        "run.toml:2: drive.preset: unknown preset \"laldpc\"\n  remedy: presets: bench-16g, capacitor-2d-128g, \
+         capacitor-3d-128g, demo-128g, laldpc-32g, modern-tlc-1t, partial-refresh-128g, rcopyback-64g",
+    );
+    let text = set_says("", "drive.preset=laldpc-32");
+    assert!(text.starts_with(
+        "--set: drive.preset: unknown preset \"laldpc-32\"\n  remedy: did you mean \"laldpc-32g\"?"
+    ));
+    // What a preset brings can be impossible together with what stands beside it.
+    let text = says("[drive]\npreset = \"capacitor-3d-128g\"\ncell = \"mlc\"\n");
+    assert!(text.starts_with("run.toml:3: drive.cell: program times by layer"), "{text}");
+}
+
+#[test]
+fn overrides() {
+    let is = |set: &str, expected: &str| assert_eq!(set_says("", set), expected);
+    is("gc.victim", "--set: gc.victim: no value\n  remedy: write it as --set gc.victim=fifo");
+    is(
+        "gc.victim.random={k=8",
+        "--set: gc.victim: not a TOML value: {k=8\n  remedy: quote the whole: --set 'gc.victim.random={k=8}'",
+    );
+    is(
+        "timing.read=50",
+        "--set: timing.read: the number 50 has no unit where a time is wanted\n  remedy: write it as \"50us\" (units: \
+         ns, us, ms, s, min, h, d)",
+    );
+    is(
+        "gc.victm=fifo",
+        "--set: gc.victm: unknown key\n  remedy: did you mean gc.victim? [gc] has: victim, background_free, \
+         foreground_free, idle_valid_max, idle_after",
+    );
+    assert_eq!(
+        set_says("reliability.pe_cycles = 10", "drive.endurance=5"),
+        "--set: drive.endurance: blocks start with 10 P/E cycles and retire at 5\n  remedy: set drive.endurance above \
+         10, or reliability.pe_cycles below 5",
+    );
+}
+
+#[test]
+fn all_errors_come_at_once_in_the_order_of_the_lines_and_fill_one_screen() {
+    let text = says("[timing]\nread = 1\n[gc]\nvictim = \"x\"\n[drive]\nop = 0.001\n");
+    let lines: Vec<&str> = text.lines().filter(|l| l.starts_with("run.toml")).collect();
+    assert_eq!(lines.len(), 3);
+    assert!(
+        lines[0].starts_with("run.toml:2")
+            && lines[1].starts_with("run.toml:4")
+            && lines[2].starts_with("run.toml:6")
+    );
+    let many: String = (0..30).map(|i| format!("x{i} = 1\n")).collect();
+    let errors = load_with(&many, &[]).unwrap_err();
+    assert_eq!(errors.all().len(), 30);
+    assert!(errors.to_string().ends_with("\nand 10 more"));
+    assert_eq!(errors.to_string().lines().count(), 41);
+}
+
+#[test]
+fn a_key_that_could_not_be_read_does_not_cause_further_errors() {
+    let errors = load_with("[drive]\nop = \"much\"\nblocks_per_plane = 4\ncell = \"qlc\"\nlayers = 7\n", &[])
+        .unwrap_err();
+    assert_eq!(errors.all().iter().map(|e| e.key.as_str()).collect::<Vec<_>>(), ["drive.op", "drive.cell"]);
+}

@@ -1,0 +1,45 @@
+"""nandlab: a laboratory for SSD controllers.
+
+    import nandlab
+
+    result = nandlab.run("examples/demo.toml", sets={"gc.victim": "fifo"})
+    result.summary["waf"]                 # what summary.json holds
+    result.series                         # the run over time, a polars data frame
+    result.save("out/fifo")               # the same files the command writes
+    nandlab.report("out/fifo")            # out/fifo/report.html
+
+Everything the command does, this package does. Units are the last word of a name (`time_s`, `latency_us_read_mean`).
+"""
+
+from nandlab import trace
+from nandlab._core import NandlabError, RunError, SpecError, TraceError
+from nandlab.drive import Completion, Drive
+from nandlab.errors import OutputError
+from nandlab.reporting import report
+from nandlab.results import RunResult
+from nandlab.simulate import Progress, run
+from nandlab.spec import Spec, load, policies, presets, schema, version
+
+__version__ = version()
+
+__all__ = [
+    "Completion",
+    "Drive",
+    "NandlabError",
+    "OutputError",
+    "Progress",
+    "RunError",
+    "RunResult",
+    "Spec",
+    "SpecError",
+    "TraceError",
+    "__version__",
+    "load",
+    "policies",
+    "presets",
+    "report",
+    "run",
+    "schema",
+    "trace",
+    "version",
+]

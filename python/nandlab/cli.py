@@ -1,0 +1,543 @@
+"""The command `nandlab`.
+
+Exit status: 0 done; 1 a bug in nandlab; 2 something in the input, the arguments or the disk; 130 stopped by Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import json
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Annotated, Any, NoReturn
+
+from cyclopts import App, CycloptsError, Group, Parameter
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+import nandlab
+from nandlab import simulate, spec, trace, units
+from nandlab.errors import OutputError, os_error_text
+from nandlab.results import REPORT
+from nandlab.screen import RunProgress, show_summary
+
+
+def _examples(*lines: str) -> str:
+    return "\n".join(["Examples:" if len(lines) > 1 else "Example:", "", *(f"    {line}" for line in lines)])
+
+
+app = App(
+    name="nandlab",
+    help="A laboratory for SSD controllers: simulate a flash drive, change one policy, see what it does.",
+    help_epilogue=_examples(
+        "nandlab run examples/demo.toml                        simulate; results in out/demo",
+        "nandlab run examples/demo.toml --set gc.victim=fifo   change one key",
+        "nandlab report out/demo                               one HTML file: tables, plots",
+        "nandlab spec show examples/demo.toml                  every setting with its default",
+    ),
+    help_format="plaintext",
+    version=lambda: f"nandlab {nandlab.version()}",
+    version_flags=["--version"],
+    help_flags=["--help", "-h"],
+    default_parameter=Parameter(show_default=False, negative=()),
+)
+trace_app = App(
+    name="trace", help="What is in a trace; turn one format into another.", help_epilogue="", help_format="plaintext"
+)
+spec_app = App(
+    name="spec",
+    help="Check specs, show them with all defaults, list what they can name.",
+    help_epilogue="",
+    help_format="plaintext",
+)
+app.command(trace_app)
+app.command(spec_app)
+app["--help"].group = app["--version"].group = Group("Options")
+
+Sets = Annotated[
+    list[str] | None,
+    Parameter(name="--set", help="Override one key, as KEY=VALUE; may be given many times."),
+]
+Json = Annotated[bool, Parameter(name="--json", help="Print JSON on stdout instead of tables.")]
+Force = Annotated[bool, Parameter(name="--force", help="Replace what is there, whatever it is.")]
+Lenient = Annotated[bool, Parameter(help="Skip malformed lines and count them.")]
+
+
+def _out() -> Console:
+    return Console(highlight=False, soft_wrap=False)
+
+
+# ---------------------------------------------------------------------------------------------------------------- run
+
+
+@app.command(
+    help_epilogue=_examples(
+        "nandlab run examples/demo.toml",
+        "nandlab run examples/demo.toml --set drive.op=0.28 --out out/op28",
+        "nandlab run examples/demo.toml --json | jq .waf",
+    )
+)
+def run(
+    spec_file: Annotated[Path, Parameter(name="SPEC.toml")],
+    /,
+    *,
+    sets: Sets = None,
+    out: Path | None = None,
+    json_: Json = False,
+    verify: Annotated[bool, Parameter()] = False,
+    save_drive: Path | None = None,
+    force: Force = False,
+) -> int:
+    """Simulate a spec; summary on screen and in a result directory.
+
+    The result directory appears once it is whole.
+    Ctrl-C keeps what is finished: summary.json then says "complete": false.
+    Exit status: 0 done, 2 refused, 130 stopped by Ctrl-C.
+
+    Parameters
+    ----------
+    spec_file
+        The spec. A relative path in it counts from its directory.
+    out
+        The result directory; out/NAME when absent. One that holds an earlier result is replaced.
+    verify
+        Check every read against a reference model of the drive; slower.
+    save_drive
+        Also save the drive as it is after preconditioning, for [precondition] of other specs.
+    """
+    checked = spec.read_spec(spec_file, sets or [])
+    name = spec_file.stem
+    directory = out if out is not None else Path("out") / name
+    with RunProgress(name, bar=not json_) as progress, _ctrl_c_stops(progress):
+        result = simulate.run(
+            checked, directory, progress, verify=verify, save_drive=save_drive, force=force, name=name
+        )
+    stopped = progress.stop and not result.complete
+    if json_:
+        print(result.summary_text.rstrip("\n"))
+    else:
+        console = _out()
+        console.print(f"[bold]{escape(name)}[/]  {escape(str(directory))}", soft_wrap=True)
+        show_summary(result.summary, result.sim, console)
+    if not result.complete:
+        how = "stopped by Ctrl-C" if stopped else "not complete"
+        print(
+            f"{how} after {units.count(result.summary.get('requests'))} requests: {directory} holds what is finished "
+            '(summary.json: "complete": false)',
+            file=sys.stderr,
+        )
+    return 130 if stopped else 0
+
+
+@contextlib.contextmanager
+def _ctrl_c_stops(progress: RunProgress) -> Iterator[None]:
+    """The first Ctrl-C ends the run at its next step; the second gives up at once."""
+
+    def handle(_signal: int, _frame: FrameType | None) -> None:
+        if progress.stop:
+            raise KeyboardInterrupt
+        progress.stop = True
+
+    before = signal.signal(signal.SIGINT, handle)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+# ------------------------------------------------------------------------------------------------------------- report
+
+
+@app.command(
+    help_epilogue=_examples(
+        "nandlab report out/demo",
+    )
+)
+def report(directory: Annotated[Path, Parameter(name="DIR")], /, *, out: Path | None = None) -> None:
+    """One HTML file of a result directory: tables and plots; it opens without a network.
+
+    Parameters
+    ----------
+    directory
+        A result directory, as `nandlab run` writes it.
+    out
+        The file to write; DIR/report.html when absent.
+    """
+    print(nandlab.report(directory, out if out is not None else directory / REPORT))
+
+
+# -------------------------------------------------------------------------------------------------------------- trace
+
+
+@trace_app.command(
+    name="stat",
+    help_epilogue=_examples(
+        "nandlab trace stat hm_0.csv.zst",
+        "nandlab trace stat --profile msr/hm_0       a generated look-alike, beside the published numbers",
+    ),
+)
+def trace_stat(
+    *files: Annotated[Path, Parameter(name="FILE")],
+    profile: str | None = None,
+    format_: Annotated[str | None, Parameter(name="--format")] = None,
+    device: str | None = None,
+    lenient: Lenient = False,
+    time_unit: str | None = None,
+    requests: int | None = None,
+    logical_bytes: int | None = None,
+    json_: Json = False,
+) -> None:
+    """What is in a trace: requests, sizes, footprint, arrival, skew.
+
+    Parameters
+    ----------
+    files
+        Trace files; .zst, .gz and .xz are read as they are.
+    profile
+        A workload profile instead of a file (see `nandlab trace profiles`).
+    format_
+        The trace's format (see `nandlab trace formats`); by content when absent.
+    device
+        Which device of a trace that holds several.
+    time_unit
+        Unit of the times, for formats that do not fix it: ns, us, ms or s.
+    requests
+        Look at the first so many requests only.
+    logical_bytes
+        Size of the drive the profile is for, in bytes.
+    """
+    found = [
+        (str(source or profile), trace.stat(source, **options))
+        for source, options in _sources(files, profile, format_, device, lenient, time_unit, requests, logical_bytes)
+    ]
+    if json_:
+        print(json.dumps(found[0][1] if len(found) == 1 else dict(found), indent=2))
+        return
+    for name, facts in found:
+        _show_facts(name, facts)
+
+
+@trace_app.command(
+    name="convert",
+    help_epilogue=_examples(
+        "nandlab trace convert hm_0.csv.zst --to fio-iolog --out hm_0.log",
+        "nandlab trace convert hm_0.csv hm_1.csv --to spc --out converted/",
+        "nandlab trace convert --profile msr/hm_0 --to msr --out hm_0.csv.zst",
+    ),
+)
+def trace_convert(
+    *files: Annotated[Path, Parameter(name="FILE")],
+    to: str,
+    out: Path | None = None,
+    profile: str | None = None,
+    format_: Annotated[str | None, Parameter(name="--format")] = None,
+    device: str | None = None,
+    lenient: Lenient = False,
+    time_unit: str | None = None,
+    requests: int | None = None,
+    logical_bytes: int | None = None,
+    force: Force = False,
+    json_: Json = False,
+) -> None:
+    """Turn a trace into another format.
+
+    Parameters
+    ----------
+    files
+        Trace files; .zst, .gz and .xz are read as they are.
+    to
+        The format to write (see `nandlab trace formats`).
+    out
+        The file to write, packed as its suffix says; with several traces, a directory. When absent NAME.FORMAT in
+        the current directory.
+    profile
+        Write what this workload profile generates (see `nandlab trace profiles`).
+    format_
+        The trace's own format; by content when absent.
+    device
+        Which device of a trace that holds several.
+    time_unit
+        Unit of the times, for formats that do not fix it: ns, us, ms or s.
+    requests
+        Stop after so many requests.
+    logical_bytes
+        Size of the drive the profile is for, in bytes.
+    """
+    sources = list(_sources(files, profile, format_, device, lenient, time_unit, requests, logical_bytes))
+    if to not in (names := [name for name, _ in trace.formats()]):
+        near = difflib.get_close_matches(to, names, n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise OutputError(f"no trace format {to!r}{hint}\n  formats: {', '.join(names)}")
+    many = len(sources) > 1 or (out is not None and (out.is_dir() or str(out).endswith(os.sep)))
+    targets = []
+    for source, _ in sources:
+        stem = (source.name.split(".")[0] if source is not None else str(profile).replace("/", "-")) or "trace"
+        directory = out if many and out is not None else Path(".")
+        targets.append(out if out is not None and not many else directory / f"{stem}.{to}")
+    if len(set(targets)) != len(targets):
+        raise OutputError("two of these traces would be written to the same file; convert them one by one with --out")
+    done = {}
+    for (source, options), target in zip(sources, targets, strict=True):
+        done[str(target)] = trace.convert(source, target, to=to, force=force, **options)
+        if not json_:
+            _show_facts(str(target), done[str(target)])
+    if json_:
+        print(json.dumps(done, indent=2))
+
+
+@trace_app.command(name="formats", help_epilogue="")
+def trace_formats(*, json_: Json = False) -> None:
+    """The trace formats that can be read and written."""
+    _show_pairs(trace.formats(), json_)
+
+
+@trace_app.command(name="profiles", help_epilogue="")
+def trace_profiles(*, json_: Json = False) -> None:
+    """The workload profiles that ship with nandlab, with the published numbers they are calibrated to."""
+    _show_rows(trace.profiles(), json_)
+
+
+def _sources(
+    files: tuple[Path, ...],
+    profile: str | None,
+    format_: str | None,
+    device: str | None,
+    lenient: bool,
+    time_unit: str | None,
+    requests: int | None,
+    logical_bytes: int | None,
+) -> Iterator[tuple[Path | None, dict[str, Any]]]:
+    """The traces that a command names, each with its options."""
+    options: dict[str, Any] = {
+        "profile": profile,
+        "format": format_,
+        "device": device,
+        "lenient": lenient,
+        "time_unit": time_unit,
+        "requests": requests,
+        "logical_bytes": logical_bytes,
+    }
+    if profile is not None:
+        if files:
+            raise OutputError("name either trace files or a --profile, not both")
+        yield None, options
+    elif not files:
+        raise OutputError("name a trace file, or a --profile")
+    for file in files:
+        yield file, options
+
+
+# --------------------------------------------------------------------------------------------------------------- spec
+
+
+@spec_app.command(
+    name="check",
+    help_epilogue=_examples(
+        "nandlab spec check examples/*.toml",
+    ),
+)
+def spec_check(
+    *files: Annotated[Path, Parameter(name="SPEC.toml")],
+    sets: Sets = None,
+    json_: Json = False,
+) -> None:
+    """Validate specs; every mistake is named with its line and what would be right.
+
+    Parameters
+    ----------
+    files
+        The specs to check.
+    """
+    if not files:
+        raise OutputError("name a spec to check")
+    rows = []
+    problems = []
+    for file in files:
+        try:
+            checked = spec.read_spec(file, sets or [])
+        except nandlab.NandlabError as error:
+            problems.append(str(error))
+            continue
+        rows.append(
+            {
+                "spec": str(file),
+                "hash": checked.hash,
+                "logical_bytes": checked.logical_bytes,
+                "raw_bytes": checked.raw_bytes,
+                "page_bytes": checked.page_bytes,
+            }
+        )
+    if json_:
+        print(json.dumps(rows, indent=2))
+    else:
+        for row in rows:
+            capacity, raw = units.size(row["logical_bytes"]), units.size(row["raw_bytes"])
+            print(f"{row['spec']}: ok, {capacity} drive ({raw} raw), hash {row['hash']}")
+    if problems:
+        raise OutputError("\n\n".join(problems))
+
+
+@spec_app.command(
+    name="show",
+    help_epilogue=_examples(
+        "nandlab spec show examples/demo.toml",
+        "nandlab spec show examples/demo.toml --set drive.op=0.28 > my.toml",
+    ),
+)
+def spec_show(file: Annotated[Path, Parameter(name="SPEC.toml")], /, *, sets: Sets = None, json_: Json = False) -> None:
+    """Print the resolved spec, with presets filled in and every default.
+
+    Parameters
+    ----------
+    file
+        The spec to resolve.
+    """
+    checked = spec.read_spec(file, sets or [])
+    print((checked.canonical_json() if json_ else checked.to_toml()).rstrip("\n"))
+
+
+@spec_app.command(name="schema", help_epilogue=_examples("nandlab spec schema > nandlab.schema.json"))
+def spec_schema() -> None:
+    """Print the JSON Schema of a spec, for editors."""
+    print(spec.schema().rstrip("\n"))
+
+
+@spec_app.command(name="presets", help_epilogue="")
+def spec_presets(*, json_: Json = False) -> None:
+    """The drives that ship with nandlab, for `[drive] preset = "NAME"`."""
+    _show_pairs(spec.presets(), json_)
+
+
+@spec_app.command(name="policies", help_epilogue="")
+def spec_policies(*, json_: Json = False) -> None:
+    """The policies that a spec can name, by slot."""
+    _show_rows([dict(row) for row in spec.policies()], json_)
+
+
+# ------------------------------------------------------------------------------------------------------------- output
+
+
+def _show_pairs(pairs: list[tuple[str, str]], as_json: bool) -> None:
+    if as_json:
+        print(json.dumps([{"name": name, "description": text} for name, text in pairs], indent=2))
+        return
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True, style="bold")
+    table.add_column()
+    for name, text in pairs:
+        table.add_row(escape(name), escape(text))
+    _out().print(table)
+
+
+def _show_rows(rows: list[dict[str, Any]], as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(rows, indent=2))
+        return
+    plain = [{key: value for key, value in row.items() if not isinstance(value, (dict, list))} for row in rows]
+    keys = list(dict.fromkeys(key for row in plain for key in row))
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    for key in keys:
+        numeric = all(isinstance(row.get(key), (int, float)) or row.get(key) is None for row in plain)
+        table.add_column(key, justify="right" if numeric else "left", no_wrap=numeric or key in ("name", "slot"))
+    for row in plain:
+        table.add_row(*(escape(_text(row.get(key))) for key in keys))
+    _out().print(table)
+
+
+def _show_facts(name: str, facts: dict[str, Any]) -> None:
+    """A nested dictionary as an indented list of names and numbers; a list of rows as a table."""
+    console = _out()
+    console.print(f"[bold]{escape(name)}[/]", soft_wrap=True)
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    table.add_column(style="dim")
+    table.add_column()
+    nested: list[tuple[str, list[dict[str, Any]]]] = []
+
+    def add(prefix: str, entries: dict[str, Any]) -> None:
+        for key, value in entries.items():
+            if isinstance(value, dict):
+                add(f"{prefix}{key}.", value)
+            elif isinstance(value, list) and value and all(isinstance(row, dict) for row in value):
+                nested.append((prefix + key, value))
+            elif isinstance(value, list):
+                table.add_row(escape(prefix + key), escape(", ".join(_text(entry) for entry in value)) or "-")
+            else:
+                table.add_row(escape(prefix + key), escape(_text(value)))
+
+    add("", facts)
+    console.print(table)
+    for title, rows in nested:
+        console.print(f"[dim]{escape(title)}[/]")
+        _show_rows(rows, False)
+
+
+def _text(value: object) -> str:
+    if isinstance(value, (int, float)) or value is None:
+        return units.number(value)
+    return str(value)
+
+
+# --------------------------------------------------------------------------------------------------------------- main
+
+_BUG = (
+    "This is a bug in nandlab, not in your input. Please report it where nandlab is developed (CONTRIBUTING.md,\n"
+    '"Reporting a bug"), with the text above, the command and the spec. No result was written.'
+)
+
+
+def main(arguments: list[str] | None = None) -> NoReturn:
+    """Run the command and leave with its exit status."""
+    status = _run(sys.argv[1:] if arguments is None else arguments)
+    with contextlib.suppress(OSError):
+        sys.stderr.flush()
+    sys.exit(status)
+
+
+def _run(arguments: list[str]) -> int:
+    try:
+        status = app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
+        sys.stdout.flush()
+        return status if isinstance(status, int) else 0
+    except CycloptsError as error:
+        _fail(f"{error}\n  see `nandlab {' '.join(error.command_chain or ())} --help`".replace("  --help", " --help"))
+        return 2
+    except nandlab.NandlabError as error:
+        _fail(str(error))
+        return 2
+    except simulate.Stopped:
+        _fail("stopped by Ctrl-C before the first request: nothing was written")
+        # The core may still be preconditioning on its thread; do not wait for it.
+        _leave(130)
+    except KeyboardInterrupt:
+        _fail("stopped by Ctrl-C: nothing was written")
+        _leave(130)
+    except BrokenPipeError:
+        # Whoever read our output has enough.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    except OSError as error:
+        _fail(os_error_text("go on", error.filename, error))
+        return 2
+    except Exception:
+        traceback.print_exc()
+        _fail("\n" + _BUG)
+        return 1
+
+
+def _fail(text: str) -> None:
+    with contextlib.suppress(OSError):
+        print(text, file=sys.stderr, flush=True)
+
+
+def _leave(status: int) -> NoReturn:
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError):
+            stream.flush()
+    os._exit(status)

@@ -1,0 +1,111 @@
+"""The stepping interface: a drive that is driven request by request.
+
+drive = nandlab.Drive(nandlab.load("examples/demo.toml"))
+drive.write(offset=0, length=4096)
+drive.run_until_idle()
+for completion in drive.completions():
+    print(completion.op, completion.latency_us)
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from nandlab import _core
+from nandlab.errors import OutputError, os_error_text
+from nandlab.tables import Columns, decode, to_frame
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+class Completion(NamedTuple):
+    """One request that is done. Times are simulated nanoseconds."""
+
+    id: int
+    #: `"read"`, `"write"`, `"trim"` or `"flush"`.
+    op: str
+    arrival_ns: int
+    completed_ns: int
+    #: A media error: the data could not be read, or not be written.
+    failed: bool
+
+    @property
+    def latency_us(self) -> float:
+        """Arrival to completion, in microseconds."""
+        return (self.completed_ns - self.arrival_ns) / 1000
+
+
+class Drive:
+    """A simulated drive, preconditioned as its spec says. Offsets and lengths are bytes; time only moves by
+    `advance` and `run_until_idle`."""
+
+    def __init__(self, spec: _core.Spec, *, verify: bool = False) -> None:
+        """`verify` checks every read against a reference model of the drive (slower)."""
+        self._core = _core.Drive(spec, verify)
+
+    @property
+    def now_ns(self) -> int:
+        """The simulated time, in nanoseconds."""
+        return self._core.now
+
+    def submit(self, op: str, offset: int = 0, length: int = 0, *, fua: bool = False) -> int:
+        """Submit a `"read"`, `"write"`, `"trim"` or `"flush"` now; the id comes back with its completion."""
+        return self._core.submit(op, offset, length, fua)
+
+    def read(self, offset: int, length: int) -> int:
+        """Submit a read."""
+        return self.submit("read", offset, length)
+
+    def write(self, offset: int, length: int, *, fua: bool = False) -> int:
+        """Submit a write; with `fua` it completes only once it is in flash."""
+        return self.submit("write", offset, length, fua=fua)
+
+    def trim(self, offset: int, length: int) -> int:
+        """Submit a TRIM."""
+        return self.submit("trim", offset, length)
+
+    def flush(self) -> int:
+        """Submit a flush: it completes once everything acknowledged before it is in flash."""
+        return self.submit("flush")
+
+    def advance(self, to_ns: int) -> None:
+        """Simulate up to the instant `to_ns` (absolute, in nanoseconds)."""
+        self._core.advance(to_ns)
+
+    def run_until_idle(self) -> None:
+        """Simulate until every request is complete."""
+        self._core.run_until_idle()
+
+    def completions(self) -> list[Completion]:
+        """Take the requests that have completed since the last call, in order of completion."""
+        return [Completion(*completion) for completion in self._core.completions()]
+
+    def summary(self) -> dict[str, Any]:
+        """What `summary.json` would hold now."""
+        parsed: dict[str, Any] = json.loads(self._core.summary())
+        return parsed
+
+    def numpy(self, name: str) -> Columns:
+        """The table `name` (`"series"`, `"blocks"` ...) as one numpy array per column."""
+        tables = self._core.tables()
+        if name not in tables:
+            raise KeyError(f"no table {name!r}; this drive has {', '.join(tables)}")
+        return decode(tables[name])
+
+    def table(self, name: str) -> pl.DataFrame:
+        """The table `name` as a polars data frame."""
+        return to_frame(self.numpy(name))
+
+    def audit(self) -> None:
+        """Check the whole drive (map and reverse map, valid counts, free lists); raises `RunError` on a fault."""
+        self._core.audit()
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Save the drive's state, to be loaded by a spec's `[precondition]`."""
+        try:
+            self._core.save(os.fspath(path))
+        except OSError as error:
+            raise OutputError(os_error_text("save the drive to", path, error)) from None

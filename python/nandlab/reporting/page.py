@@ -1,0 +1,82 @@
+"""The page: its sections, in their order."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from nandlab.reporting.facts import counters, energy, operations, simulator, smart, tiles, what
+from nandlab.reporting.pieces import details, escape, section
+from nandlab.reporting.plots import dies, gc, latency, over_time, steady, waf, wear
+from nandlab.reporting.series import honest, thin
+from nandlab.results import RunResult
+from nandlab.units import count, duration, size
+
+
+def page(result: RunResult) -> str:
+    """The whole HTML file."""
+    here = Path(__file__).parent
+    summary = result.summary
+    series = thin(honest(result.numpy("series"))) if "series" in result.tables else {}
+    spec = tomllib.loads(result.spec_toml)
+    sections = [
+        _head(result, summary),
+        tiles(summary),
+        section("What was run", what(spec), details("The whole spec, every default written out", result.spec_toml)),
+        section("Latency", latency(result)),
+        section("Throughput and latency over time", over_time(series)),
+        section("Write amplification", waf(series, summary)),
+        section("Steady state", steady(summary)),
+        section("Garbage collection", gc(series, summary)),
+        section("Dies", dies(result)),
+        section("Wear", wear(result)),
+        section("Flash operations by cause", operations(summary)),
+        section("Energy", energy(summary)),
+        section("SMART", smart(result.smart)),
+        section("Counters", counters(summary)),
+        section("The simulator itself", simulator(result.sim)),
+    ]
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{escape(result.name)} - nandlab</title>
+<style>
+{(here / "style.css").read_text(encoding="utf-8")}</style>
+</head>
+<body>
+<main>
+{"".join(sections)}
+<footer>nandlab {escape(str(summary.get("nandlab", "")))}, spec {escape(result.spec_hash)}</footer>
+</main>
+<script>
+{(here / "hover.js").read_text(encoding="utf-8")}</script>
+</body>
+</html>
+"""
+
+
+def _head(result: RunResult, summary: Mapping[str, Any]) -> str:
+    badges = ""
+    if not result.complete:
+        badges += '<span class="badge bad">not complete: the run was stopped</span>'
+    met = (summary.get("steady_state") or {}).get("met")
+    if met is not None:
+        text = "steady state reached" if met else "steady state not reached"
+        badges += f'<span class="badge {"good" if met else "warn"}">{text}</span>'
+    for found, name in (
+        (summary.get("requests_failed"), "failed requests"),
+        ((summary.get("ecc") or {}).get("uncorrectable"), "unreadable pages"),
+    ):
+        if found:
+            badges += f'<span class="badge bad">{count(found)} {name}</span>'
+    host = summary.get("host") or {}
+    read, written = ((host.get(op) or {}).get("bytes") for op in ("read", "write"))
+    lead = (
+        f"{count(summary.get('requests'))} requests in {duration(summary.get('duration_s'))} of simulated time: "
+        f"{size(read)} read, {size(written)} written by the host."
+    )
+    return f'<header><h1>{escape(result.name)}</h1>{badges}</header><p class="lead">{escape(lead)}</p>'

@@ -1,0 +1,73 @@
+"""The series table, made short enough to draw."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nandlab.tables import Columns
+
+_POINTS = 400
+_SUMS = ("requests_", "bytes_", "program_", "erases", "gc_victims", "interval_s")
+#: What a mean over several intervals is weighted with; by default their length.
+_WEIGHTS = {
+    "latency_us_read_mean": "requests_read",
+    "latency_us_write_mean": "requests_write",
+    "waf": "program_host",
+    "gc_victim_valid_mean": "gc_victims",
+}
+
+
+def begin_s(table: Columns) -> NDArray[np.float64]:
+    """Where each interval begins, whether `time_s` is its end (as it is) or its begin."""
+    time, interval = table["time_s"].astype(float), table["interval_s"].astype(float)
+    begins: NDArray[np.float64] = time - interval if len(time) and time[0] > 0 else time
+    return np.maximum(begins, 0.0)
+
+
+#: Columns that mean nothing in an interval in which this other column is 0.
+_OF = {
+    "latency_us_read_mean": "requests_read",
+    "latency_us_read_max": "requests_read",
+    "latency_us_write_mean": "requests_write",
+    "latency_us_write_max": "requests_write",
+    "waf": "program_host",
+    "gc_victim_valid_mean": "gc_victims",
+}
+
+
+def honest(series: Columns) -> Columns:
+    """All columns as floats, with no value where there was nothing to measure."""
+    floats = {name: column.astype(float) for name, column in series.items() if column.dtype != object}
+    for name, other in _OF.items():
+        if name in floats and other in floats:
+            floats[name] = np.where(floats[other] > 0, floats[name], np.nan)
+    return floats
+
+
+def thin(series: Columns, points: int = _POINTS) -> Columns:
+    """At most `points` rows, all columns as floats: counts added up, maxima and minima kept, the rest averaged."""
+    floats = {name: column.astype(float) for name, column in series.items() if column.dtype != object}
+    rows = len(next(iter(floats.values()), ()))
+    step = -(-rows // points) if rows else 1
+    if step == 1:
+        return floats
+    starts = np.arange(0, rows, step)
+    out: Columns = {}
+    for name, column in floats.items():
+        if name == "time_s":
+            ends = np.minimum(starts + step, rows) - 1
+            out[name] = column[ends] if column[0] > 0 else column[starts]
+        elif name.startswith(_SUMS):
+            out[name] = np.add.reduceat(np.nan_to_num(column), starts)
+        elif name.endswith("_max"):
+            out[name] = np.fmax.reduceat(column, starts)
+        elif name.endswith("_min"):
+            out[name] = np.fmin.reduceat(column, starts)
+        else:
+            weight = floats.get(_WEIGHTS.get(name, "interval_s"), np.ones(rows))
+            weight = np.where(np.isfinite(column), weight, 0.0)
+            total = np.add.reduceat(np.nan_to_num(column) * weight, starts)
+            known = np.add.reduceat(weight, starts)
+            out[name] = np.where(known > 0, total / np.where(known > 0, known, 1.0), np.nan)
+    return out

@@ -1,0 +1,173 @@
+"""Running a spec."""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nandlab import _core
+from nandlab._types import StepReport
+from nandlab.results import OutputDirectory, RunResult
+from nandlab.spec import Sets, Spec, load
+
+#: How long the core runs between two looks at whether to stop, in milliseconds.
+_STEP_MS = 100
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a run stands."""
+
+    #: `"precondition"`, `"run"` or `"done"`.
+    phase: str
+    #: Share of the workload that is done, 0 to 1.
+    share: float
+    #: Requests completed.
+    requests: int
+    #: Simulated time, in seconds.
+    sim_time_s: float
+    #: Flash operations on pages so far.
+    page_operations: int
+    #: Wall time since the start, in seconds.
+    wall_s: float
+
+
+class Stopped(Exception):
+    """The run was stopped before its first request, so there is nothing to keep."""
+
+
+def run(
+    spec: Spec | str | os.PathLike[str],
+    out: str | os.PathLike[str] | None = None,
+    progress: Callable[[Progress], bool | None] | None = None,
+    *,
+    sets: Sets = (),
+    verify: bool = False,
+    save_drive: str | os.PathLike[str] | None = None,
+    force: bool = False,
+    name: str | None = None,
+) -> RunResult:
+    """Simulate a spec and return its result; with `out`, write the result directory as well.
+
+    `progress` is called about ten times a second; when it returns `False` the run stops, and the result holds what
+    is finished (`result.complete` is `False`). `verify` checks every read against a reference model of the drive
+    (slower). `save_drive` is a file that takes the drive as it is after preconditioning. `name` is the run's name, by
+    default that of the spec's file. Raises `SpecError`, `TraceError`, `RunError` or `OutputError`.
+    """
+    if name is None:
+        name = "run" if isinstance(spec, Spec) or not str(spec).endswith(".toml") else Path(spec).stem
+    checked = spec if isinstance(spec, Spec) else load(spec, sets)
+    if out is None:
+        return _simulate(checked, name, progress, verify, save_drive)
+    with OutputDirectory(Path(out), force=force) as output:
+        result = _simulate(checked, name, progress, verify, save_drive)
+        result.write_to(output)
+    result.path = output.path
+    return result
+
+
+class _Worker(threading.Thread):
+    """The core's run, from its making to its result, on one thread, so that the main thread hears Ctrl-C at once."""
+
+    def __init__(self, spec: Spec, name: str, verify: bool, save_drive: str | None) -> None:
+        super().__init__(name="nandlab-run", daemon=True)
+        self.stop = threading.Event()
+        self.started = False
+        self.report: StepReport = {
+            "phase": "precondition",
+            "done": False,
+            "progress": 0.0,
+            "requests": 0,
+            "sim_time_s": 0.0,
+            "page_operations": 0,
+        }
+        self.result: RunResult | None = None
+        self.error: BaseException | None = None
+        self._arguments = (spec, verify, save_drive)
+        self._run_name = name
+
+    def run(self) -> None:
+        try:
+            self.result = self._run()
+        except BaseException as error:
+            self.error = error
+
+    def _run(self) -> RunResult | None:
+        begin = time.perf_counter()
+        core = _core.Run(*self._arguments)
+        run_begin: float | None = None
+        operations_before = 0
+        while not self.stop.is_set():
+            before, operations = time.perf_counter(), self.report["page_operations"]
+            self.report = core.step(_STEP_MS)
+            if run_begin is None and self.report["phase"] != "precondition":
+                run_begin, operations_before = before, operations
+            self.started = self.report["requests"] > 0
+            if self.report["done"]:
+                break
+        if not self.started and not self.report["done"]:
+            return None
+        end = time.perf_counter()
+        running = max(end - (run_begin if run_begin is not None else begin), 1e-9)
+        operations = self.report["page_operations"] - operations_before
+        measured: dict[str, Any] = {
+            "wall_s": round(end - begin, 6),
+            "precondition_wall_s": round(end - begin - running, 6),
+            "requests_per_s": round(self.report["requests"] / running, 3),
+            "page_ops_per_s": round(operations / running, 3),
+        }
+        result = RunResult.from_core(core.result(), self._run_name, measured)
+        result.sim["peak_rss_mb"] = round(_peak_rss_bytes() / 1e6, 3)
+        return result
+
+
+def _simulate(
+    spec: Spec,
+    name: str,
+    progress: Callable[[Progress], bool | None] | None,
+    verify: bool,
+    save_drive: str | os.PathLike[str] | None,
+) -> RunResult:
+    worker = _Worker(spec, name, verify, None if save_drive is None else os.fspath(save_drive))
+    begin = time.perf_counter()
+    worker.start()
+    try:
+        while worker.is_alive():
+            worker.join(_STEP_MS / 1000)
+            report = worker.report
+            if progress is not None and not worker.stop.is_set():
+                now = Progress(
+                    phase=report["phase"],
+                    share=report["progress"],
+                    requests=report["requests"],
+                    sim_time_s=report["sim_time_s"],
+                    page_operations=report["page_operations"],
+                    wall_s=time.perf_counter() - begin,
+                )
+                if progress(now) is False and worker.is_alive():
+                    worker.stop.set()
+            if worker.stop.is_set() and not worker.started and worker.is_alive():
+                # Still before the first request: preconditioning may take long, and has nothing to keep.
+                worker.join(5 * _STEP_MS / 1000)
+                if worker.is_alive() and not worker.started:
+                    raise Stopped
+    finally:
+        worker.stop.set()
+    if worker.error is not None:
+        raise worker.error
+    if worker.result is None:
+        raise Stopped
+    return worker.result
+
+
+def _peak_rss_bytes() -> int:
+    """The largest memory this process has had, in bytes."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024

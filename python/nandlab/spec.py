@@ -1,0 +1,113 @@
+"""Specs: the TOML text that describes a drive, its policies and a workload."""
+
+import difflib
+import json
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from nandlab import _core
+from nandlab._core import Spec
+from nandlab._types import PolicyRow
+from nandlab.errors import OutputError, os_error_text
+
+__all__ = ["Sets", "Spec", "load", "policies", "presets", "read_spec", "schema", "version"]
+
+#: Overrides: `["drive.op=0.28"]` as on the command line, or `{"drive.op": 0.28}`.
+Sets = Iterable[str] | Mapping[str, object]
+
+
+def load(source: str | os.PathLike[str], sets: Sets = ()) -> Spec:
+    """A validated spec from a file or from TOML text.
+
+    `source` is a path, or a string: one that holds a newline or a `=` and does not end in `.toml` is TOML text.
+    `sets` overrides single keys, as `--set` does. Raises `SpecError`, whose text names every
+    offending key, its line and what would be right.
+    """
+    if isinstance(source, str) and not source.endswith(".toml") and ("\n" in source or "=" in source):
+        return _core.Spec.load(source, "spec", os.getcwd(), set_arguments(sets))
+    return read_spec(Path(source), sets)
+
+
+def read_spec(path: Path, sets: Sets = ()) -> Spec:
+    """A validated spec from the file `path`; relative paths in it count from its directory."""
+    return _core.Spec.load(_read_text(path), path.name, str(path.parent.absolute()), set_arguments(sets))
+
+
+def set_arguments(sets: Sets) -> list[str]:
+    """Overrides as `key=value` strings with the value in TOML."""
+    if isinstance(sets, str):
+        return [sets]
+    if isinstance(sets, Mapping):
+        return [f"{key}={_toml(value)}" for key, value in sets.items()]
+    return list(sets)
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return json.dumps(value)
+    if isinstance(value, (int, float)):
+        return repr(value)
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{key} = {_toml(entry)}" for key, entry in value.items()) + " }"
+    if isinstance(value, Iterable):
+        return "[" + ", ".join(_toml(entry) for entry in value) + "]"
+    raise TypeError(f"a spec holds no {type(value).__name__}")
+
+
+def _read_text(path: Path) -> str:
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise OutputError(f"no spec {path}{_near(path)}") from None
+    except IsADirectoryError:
+        inside = sorted(entry.name for entry in path.glob("*.toml"))[:6]
+        hint = f"\n  specs in it: {', '.join(inside)}" if inside else ""
+        raise OutputError(f"{path} is a directory, not a spec{hint}") from None
+    except OSError as error:
+        raise OutputError(os_error_text("read", path, error)) from None
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise OutputError(f"{path}:{line}: not UTF-8 text (byte {error.start}); a spec is TOML in UTF-8") from None
+
+
+def _near(path: Path) -> str:
+    """Names like the one that is missing, from its directory and from examples/ below the current one."""
+    candidates: dict[str, Path] = {}
+    for directory in (path.parent, Path("."), Path("examples")):
+        try:
+            entries = [entry for entry in directory.iterdir() if entry.suffix == ".toml"]
+        except OSError:
+            continue
+        for entry in sorted(entries):
+            candidates.setdefault(entry.stem, entry)
+    near = difflib.get_close_matches(path.stem, candidates, n=3, cutoff=0.5)
+    if near:
+        return "\n  did you mean " + " or ".join(str(candidates[name]) for name in near) + "?"
+    if not path.parent.exists():
+        return f"\n  the directory {path.parent} does not exist"
+    return ""
+
+
+def version() -> str:
+    """The version of the program; a spec, its seed and this version give the same bytes."""
+    return _core.version()
+
+
+def schema() -> str:
+    """The JSON Schema of a spec, as text, for editors."""
+    return _core.schema()
+
+
+def presets() -> list[tuple[str, str]]:
+    """Name and description of every drive that ships with the package."""
+    return _core.presets()
+
+
+def policies() -> list[PolicyRow]:
+    """Every policy that a spec can name: its slot (such as `gc.victim`), name and description."""
+    return _core.policies()

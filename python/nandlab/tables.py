@@ -1,0 +1,74 @@
+"""The tables of a run: raw columns from the core to numpy, polars and Parquet."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import polars as pl
+
+RawTable = dict[str, tuple[str, bytes]]
+Columns = dict[str, NDArray[Any]]
+
+#: What each table holds, one row per ...
+TABLES = {
+    "series": "interval of the run",
+    "dies": "die and interval (at most 64 intervals)",
+    "latency": "operation and latency bin",
+    "blocks": "block of the drive at the end of the run",
+    "requests": "request (when the spec asks for it)",
+}
+
+
+def decode(raw: RawTable) -> Columns:
+    """The columns of one table as numpy arrays; text columns are arrays of `object`."""
+    columns: Columns = {}
+    for name, (dtype, data) in raw.items():
+        if dtype == "str":
+            lines = data.decode().split("\n") if data else []
+            columns[name] = np.array(lines, dtype=object)
+        else:
+            columns[name] = np.frombuffer(data, dtype=np.dtype(dtype))
+    lengths = {len(column) for column in columns.values()}
+    if len(lengths) > 1:
+        raise AssertionError(f"columns of one table differ in length: { ({n: len(c) for n, c in columns.items()}) }")
+    return columns
+
+
+def to_frame(columns: Columns) -> pl.DataFrame:
+    """The same columns as a polars data frame."""
+    import polars as pl
+
+    return pl.DataFrame(
+        {
+            name: pl.Series(name, column.tolist(), dtype=pl.String)
+            if column.dtype == object
+            else pl.Series(name, column)
+            for name, column in columns.items()
+        }
+    )
+
+
+def from_frame(frame: pl.DataFrame) -> Columns:
+    """A polars data frame as numpy arrays."""
+    import polars as pl
+
+    return {
+        name: np.array(frame[name].to_list(), dtype=object)
+        if frame[name].dtype == pl.String
+        else frame[name].to_numpy()
+        for name in frame.columns
+    }
+
+
+def to_parquet(frame: pl.DataFrame) -> bytes:
+    """The Parquet file of a frame; every setting is fixed, so equal frames give equal bytes."""
+    buffer = io.BytesIO()
+    frame.write_parquet(
+        buffer, compression="zstd", compression_level=3, statistics=True, row_group_size=262_144, data_page_size=1 << 20
+    )
+    return buffer.getvalue()

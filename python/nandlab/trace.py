@@ -1,0 +1,122 @@
+"""Block traces: what is in one, and turning one format into another."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from nandlab import _core
+from nandlab.errors import OutputError, os_error_text
+
+__all__ = ["convert", "formats", "profiles", "stat"]
+
+
+def stat(
+    path: str | os.PathLike[str] | None = None,
+    *,
+    profile: str | None = None,
+    format: str | None = None,
+    device: str | None = None,
+    lenient: bool = False,
+    time_unit: str | None = None,
+    requests: int | None = None,
+    logical_bytes: int | None = None,
+) -> dict[str, Any]:
+    """Statistics of a trace file, or of the look-alike `profile` generates (then beside the published numbers).
+
+    `format` is one of `formats()`, by content when absent; `device` picks one of a file that holds several;
+    `lenient` skips malformed lines and counts them; `time_unit` (such as `"us"`) is for formats that do not fix it;
+    `requests` stops after so many; `logical_bytes` is the drive a profile is scaled to.
+    """
+    options = _options(profile, format, device, lenient, time_unit, requests, logical_bytes)
+    source = _source(path, profile)
+    try:
+        found: dict[str, Any] = json.loads(_core.trace_stat(source, options))
+    except OSError as error:
+        raise OutputError(os_error_text("read", source or None, error)) from None
+    return found
+
+
+def convert(
+    source: str | os.PathLike[str] | None,
+    target: str | os.PathLike[str],
+    *,
+    to: str,
+    profile: str | None = None,
+    format: str | None = None,
+    device: str | None = None,
+    lenient: bool = False,
+    time_unit: str | None = None,
+    requests: int | None = None,
+    logical_bytes: int | None = None,
+    force: bool = False,
+) -> dict[str, Any]:
+    """Write the trace `source` (or what `profile` generates) to the file `target` in the format `to`.
+
+    The target appears only when it is whole; one that exists is replaced only with `force`. The other arguments are
+    those of `stat`. Returns what was read and written, with what the target format could not keep.
+    """
+    goal = Path(target)
+    options = _options(profile, format, device, lenient, time_unit, requests, logical_bytes)
+    origin = _source(source, profile)
+    if goal.is_dir():
+        raise OutputError(f"{goal} is a directory: name the file to write")
+    if origin and goal.exists() and goal.samefile(origin):
+        raise OutputError(f"{goal} is the trace itself: name another file to write")
+    if goal.exists() and not force:
+        raise OutputError(f"{goal} is there already: name another file, or pass --force to replace it")
+    # Same suffixes as the target, so that the core sees how to compress it.
+    partial = goal.with_name(f".partial-{os.getpid()}-{goal.name}")
+    try:
+        goal.parent.mkdir(parents=True, exist_ok=True)
+        done: dict[str, Any] = json.loads(_core.trace_convert(origin, str(partial), to, options))
+        os.replace(partial, goal)
+    except OSError as error:
+        raise OutputError(os_error_text("convert to", goal, error)) from None
+    finally:
+        partial.unlink(missing_ok=True)
+    return done
+
+
+def formats() -> list[tuple[str, str]]:
+    """Name and description of every trace format."""
+    return _core.trace_formats()
+
+
+def profiles() -> list[dict[str, Any]]:
+    """The workload profiles that ship with the package, with the published numbers they are calibrated to."""
+    return _core.profiles()
+
+
+def _source(path: str | os.PathLike[str] | None, profile: str | None) -> str:
+    if (path is None) == (profile is None):
+        raise OutputError("name either a trace file or a profile")
+    if path is None:
+        return ""
+    file = Path(path)
+    if not file.exists():
+        raise OutputError(f"no trace {file}")
+    if file.is_dir():
+        raise OutputError(f"{file} is a directory, not a trace")
+    return str(file)
+
+
+def _options(
+    profile: str | None,
+    format: str | None,
+    device: str | None,
+    lenient: bool,
+    time_unit: str | None,
+    requests: int | None,
+    logical_bytes: int | None,
+) -> dict[str, Any]:
+    given = {
+        "profile": profile,
+        "format": format,
+        "device": device,
+        "lenient": lenient,
+        "time_unit": time_unit,
+        "requests": requests,
+        "logical_bytes": logical_bytes,
+    }
+    return {key: value for key, value in given.items() if value is not None}

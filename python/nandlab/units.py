@@ -1,0 +1,66 @@
+"""Numbers as a reader wants them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+
+def number(value: Any) -> str:
+    """Three or four digits that matter: `1.07`, `12.3`, `912`, `48,100`."""
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    size_ = abs(value)
+    if isinstance(value, int) or size_ >= 1000:
+        return f"{value:,.0f}"
+    if size_ >= 100:
+        return f"{value:,.0f}"
+    if size_ >= 10:
+        return f"{value:.1f}"
+    if size_ >= 0.01:
+        return f"{value:.2f}"
+    return "0" if value == 0 else f"{value:.2g}"
+
+
+def count(value: Any) -> str:
+    """A count with its thousands apart."""
+    return "-" if value is None else f"{round(value):,}"
+
+
+def share(value: Any) -> str:
+    """A share as per cent."""
+    return "-" if value is None else f"{100 * value:.1f} %"
+
+
+def size(value: Any) -> str:
+    """Bytes in binary units."""
+    if value is None:
+        return "-"
+    amount = float(value)
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB", "PiB"):
+        if abs(amount) < 1024 or unit == "PiB":
+            return f"{amount:.0f} {unit}" if unit == "B" or amount >= 100 else f"{amount:.3g} {unit}"
+        amount /= 1024
+    raise AssertionError
+
+
+def duration(seconds: Any) -> str:
+    """A time in the unit that suits it."""
+    if seconds is None:
+        return "-"
+    amount = float(seconds)
+    if amount <= 0:
+        return "0 s"
+    if amount < 1e-3:
+        return f"{amount * 1e6:.3g} us"
+    if amount < 1:
+        return f"{amount * 1e3:.3g} ms"
+    if amount < 60:
+        return f"{amount:.3g} s"
+    if amount < 3600:
+        return f"{int(amount // 60)} min {int(amount % 60):02} s"
+    if amount < 86400:
+        return f"{int(amount // 3600)} h {int(amount % 3600 // 60):02} min"
+    return f"{amount / 86400:.3g} days"

@@ -1,0 +1,98 @@
+"""Everything public in the compiled core is in its stub and can be reached through the package."""
+
+import ast
+import json
+from pathlib import Path
+
+import pytest
+
+STUB = Path(__file__).parents[2] / "python" / "nandlab" / "_core.pyi"
+
+# Where each name of the core comes out of the package. A new name in the core fails here until it has its place.
+WRAPPED = {
+    "NandlabError": "NandlabError",
+    "SpecError": "SpecError",
+    "TraceError": "TraceError",
+    "RunError": "RunError",
+    "version": "version",
+    "Spec": "Spec",
+    "schema": "schema",
+    "presets": "presets",
+    "policies": "policies",
+    "Run": "run",
+    "Result": "RunResult",
+    "Drive": "Drive",
+    "trace_stat": "trace.stat",
+    "trace_convert": "trace.convert",
+    "trace_formats": "trace.formats",
+    "profiles": "trace.profiles",
+}
+
+
+def stub_names():
+    names = {}
+    for node in ast.parse(STUB.read_text()).body:
+        if isinstance(node, ast.FunctionDef):
+            names[node.name] = None
+        elif isinstance(node, ast.ClassDef):
+            inside = (item for item in node.body if isinstance(item, (ast.FunctionDef, ast.AnnAssign)))
+            names[node.name] = {item.name if isinstance(item, ast.FunctionDef) else item.target.id for item in inside}
+    return names
+
+
+def public(thing):
+    return {name for name in dir(thing) if not name.startswith("_")}
+
+
+def reach(package, path):
+    for part in path.split("."):
+        package = getattr(package, part)
+    return package
+
+
+def test_the_stub_is_wrapped_whole(nandlab):
+    assert stub_names().keys() == WRAPPED.keys()
+    for path in WRAPPED.values():
+        assert reach(nandlab, path) is not None
+    for name in nandlab.__all__:
+        assert reach(nandlab, name) is not None
+
+
+@pytest.mark.core
+def test_the_core_and_its_stub_name_the_same_things():
+    import nandlab
+    from nandlab import _core
+
+    stub = stub_names()
+    assert public(_core) == stub.keys()
+    for name, members in stub.items():
+        thing = getattr(_core, name)
+        if isinstance(thing, type) and issubclass(thing, Exception):
+            continue
+        if members is not None:
+            assert public(thing) == {member for member in members if not member.startswith("_")}, name
+    for path in WRAPPED.values():
+        assert reach(nandlab, path) is not None
+
+
+@pytest.mark.core
+def test_the_errors_are_one_family():
+    from nandlab import _core
+
+    for name in ("SpecError", "TraceError", "RunError"):
+        assert issubclass(getattr(_core, name), _core.NandlabError)
+    with pytest.raises(_core.SpecError) as caught:
+        _core.Spec.load("no_such_key = 1\n", "bad.toml", ".", [])
+    assert "bad.toml" in str(caught.value)
+    assert {"origin", "line", "key", "message", "remedy"} <= caught.value.errors[0].keys()
+
+
+@pytest.mark.core
+def test_what_the_core_lists_is_what_the_stub_promises():
+    from nandlab import _core
+
+    json.loads(_core.schema())
+    assert all(isinstance(name, str) and isinstance(text, str) for name, text in _core.presets())
+    assert all({"slot", "name", "description"} <= row.keys() for row in _core.policies())
+    assert all(isinstance(name, str) and isinstance(text, str) for name, text in _core.trace_formats())
+    assert all("name" in row for row in _core.profiles())

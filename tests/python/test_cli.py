@@ -1,0 +1,331 @@
+"""The command, as a process of its own, over the stand-in core."""
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from conftest import HERE, SPEC, hidden
+
+RESULT = {
+    "nandlab-result.json",
+    "summary.json",
+    "smart.json",
+    "sim.json",
+    "spec.toml",
+    "series.parquet",
+    "dies.parquet",
+    "latency.parquet",
+    "blocks.parquet",
+}
+
+
+def names(directory):
+    return {path.name for path in Path(directory).iterdir()}
+
+
+def refused(done, *parts):
+    """Exit status 2, the text on stderr, no traceback, nothing on stdout."""
+    assert done.returncode == 2, done
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+    for part in parts:
+        assert part in done.stderr, done.stderr
+
+
+def test_a_run_writes_a_whole_result_and_shows_its_summary(command, spec_file, tmp_path):
+    done = command("run", spec_file)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert names(tmp_path / "out" / "small") == RESULT
+    for word in ("IOPS", "WAF", "p99.9", "out/small"):
+        assert word in done.stdout
+    assert json.loads((tmp_path / "out/small/summary.json").read_text())["complete"] is True
+    sim = json.loads((tmp_path / "out/small/sim.json").read_text())
+    assert {"wall_s", "requests_per_s", "page_ops_per_s", "peak_rss_mb", "events"} <= sim.keys()
+    assert hidden(tmp_path) == []
+
+
+def test_json_prints_the_bytes_of_the_summary(command, spec_file, tmp_path):
+    done = command("run", spec_file, "--json", "--out", "here")
+    assert done.stdout == (tmp_path / "here" / "summary.json").read_text()
+    assert json.loads(done.stdout)["requests"] == 100_000
+
+
+def test_set_overrides_a_key(command, spec_file):
+    done = command("run", spec_file, "--json", "--set", "fake.requests=77", "--set", "fake.steps=1")
+    assert json.loads(done.stdout)["requests"] == 77
+
+
+def test_all_but_sim_json_is_the_same_bytes_twice(command, spec_file, tmp_path):
+    for out in ("a", "b"):
+        assert command("run", spec_file, "--out", out, "--set", "fake.per_request=true").returncode == 0
+    assert names(tmp_path / "a") == RESULT | {"requests.parquet"}
+    for name in names(tmp_path / "a") - {"sim.json"}:
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes(), name
+
+
+def test_a_spec_that_is_refused_leaves_nothing(command, spec_file, tmp_path):
+    spec_file.write_text(SPEC + "[bogus]\n")
+    refused(command("run", spec_file), "unknown key", "remove it")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("fault", ["fake.fail=true"])
+def test_a_run_that_fails_leaves_nothing(command, spec_file, tmp_path, fault):
+    refused(command("run", spec_file, "--out", "r", "--set", fault), "the drive is full", "more op")
+    assert not (tmp_path / "r").exists()
+    assert hidden(tmp_path) == []
+
+
+def test_a_bug_keeps_its_traceback_and_says_where_to_report(command, spec_file, tmp_path):
+    done = command("run", spec_file, "--out", "r", "--set", "fake.bug=true")
+    assert done.returncode == 1
+    assert "ZeroDivisionError: a bug" in done.stderr
+    assert "This is a bug in nandlab" in done.stderr
+    assert not (tmp_path / "r").exists()
+    assert hidden(tmp_path) == []
+
+
+def test_a_spec_not_found_names_its_neighbours(command, spec_file, tmp_path):
+    refused(command("run", tmp_path / "smal.toml"), "no spec", "did you mean", "small.toml")
+    refused(command("run", tmp_path / "nowhere" / "small.toml"), "no spec")
+
+
+def test_a_directory_is_not_a_spec(command, spec_file, tmp_path):
+    refused(command("run", tmp_path), "is a directory", "small.toml")
+
+
+def test_a_spec_that_is_no_text_is_refused_with_its_line(command, spec_file):
+    spec_file.write_bytes(b"seed = 1\n\xff\xfe\n")
+    refused(command("run", spec_file), "small.toml:2", "UTF-8")
+
+
+def test_an_earlier_result_is_replaced(command, spec_file, tmp_path):
+    command("run", spec_file, "--out", "r", "--set", "fake.requests=5")
+    command("report", "r")
+    assert command("run", spec_file, "--out", "r").returncode == 0
+    assert json.loads((tmp_path / "r/summary.json").read_text())["requests"] == 100_000
+    assert names(tmp_path / "r") == RESULT, "an old report would not belong to the new run"
+
+
+def test_anything_else_is_replaced_only_by_force(command, spec_file, tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").write_text("years of work")
+    refused(command("run", spec_file, "--out", "mine"), "thesis.tex", "--force")
+    assert (tmp_path / "mine" / "thesis.tex").exists()
+    assert command("run", spec_file, "--out", "mine", "--force").returncode == 0
+    assert names(tmp_path / "mine") == RESULT
+
+
+def test_a_result_with_foreign_files_in_it_is_kept(command, spec_file, tmp_path):
+    command("run", spec_file, "--out", "r")
+    (tmp_path / "r" / "notes.txt").write_text("mine")
+    refused(command("run", spec_file, "--out", "r"), "notes.txt")
+
+
+@pytest.mark.parametrize("out", [".", "small.toml", "small.toml/below"])
+def test_an_output_that_cannot_be_is_refused_before_the_run(command, spec_file, tmp_path, out):
+    before = spec_file.read_bytes()
+    refused(command("run", spec_file, "--out", out, "--force", "--set", "fake.step_s=30"), "choose a")
+    assert spec_file.read_bytes() == before
+    assert hidden(tmp_path) == []
+
+
+def test_a_directory_without_permission_is_refused(command, spec_file, tmp_path):
+    if os.geteuid() == 0:
+        pytest.skip("root may write anywhere")
+    locked = tmp_path / "locked"
+    locked.mkdir(mode=0o500)
+    refused(command("run", spec_file, "--out", locked / "r"), "no permission")
+
+
+def test_a_file_that_cannot_grow_is_told_with_its_path(command, spec_file, tmp_path):
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))
+
+    done = command("run", spec_file, "--out", "r", preexec_fn=limit)
+    refused(done, "cannot write r/", "larger than is allowed")
+    assert not (tmp_path / "r").exists()
+    assert hidden(tmp_path) == []
+
+
+def test_a_full_disk_is_told_with_its_path(command, spec_file, tmp_path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k", "none", str(disk)], capture_output=True)
+    if mounted.returncode:
+        pytest.skip("no right to mount a small disk")
+    try:
+        done = command("run", spec_file, "--out", disk / "r")
+        refused(done, f"cannot write {disk}/r/", "No space left", "free some space")
+        assert list(disk.iterdir()) == []
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+def interrupted(spec_file, tmp_path, *arguments, after_s=1.5, times=1):
+    process = subprocess.Popen(
+        [sys.executable, str(HERE / "fake_nandlab.py"), "run", str(spec_file), "--out", "r", *arguments],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    for _ in range(times):
+        time.sleep(after_s)
+        process.send_signal(signal.SIGINT)
+    begin = time.perf_counter()
+    out, err = process.communicate(timeout=30)
+    return process.returncode, out, err, time.perf_counter() - begin
+
+
+def test_ctrl_c_keeps_what_is_finished_and_says_so(spec_file, tmp_path):
+    slow = ["--set", "fake.steps=1000", "--set", "fake.step_s=0.05"]
+    status, out, err, waited = interrupted(spec_file, tmp_path, *slow)
+    assert status == 130, err
+    assert waited < 5
+    assert "Traceback" not in err
+    assert "stopped by Ctrl-C" in err
+    assert '"complete": false' in err
+    assert "IOPS" in out
+    summary = json.loads((tmp_path / "r/summary.json").read_text())
+    assert summary["complete"] is False
+    assert 0 < summary["requests"] < 100_000
+    assert json.loads((tmp_path / "r/nandlab-result.json").read_text())["complete"] is False
+    assert hidden(tmp_path) == []
+
+
+def test_ctrl_c_while_preconditioning_does_not_wait_for_it(spec_file, tmp_path):
+    status, _, err, waited = interrupted(spec_file, tmp_path, "--set", "fake.precondition_s=20")
+    assert status == 130, err
+    assert waited < 5
+    assert "nothing was written" in err
+    assert not (tmp_path / "r").exists()
+    assert hidden(tmp_path) == []
+
+
+def test_a_second_ctrl_c_gives_up_at_once(spec_file, tmp_path):
+    stuck = ["--set", "fake.steps=3", "--set", "fake.step_s=8"]
+    status, _, err, _ = interrupted(spec_file, tmp_path, *stuck, times=2)
+    assert status == 130, err
+    assert "Traceback" not in err
+    assert not (tmp_path / "r").exists()
+    assert hidden(tmp_path) == []
+
+
+def test_no_progress_on_stderr_of_a_short_run(command, spec_file):
+    assert command("run", spec_file, "--json").stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--help"], ["run", "report", "trace", "spec", "Examples", "nandlab run"]),
+        (["run", "--help"], ["--set", "--out", "--json", "--verify", "--save-drive", "--force", "Examples"]),
+        (["report", "--help"], ["DIR", "network", "Example"]),
+        (["trace", "--help"], ["stat", "convert", "formats", "profiles"]),
+        (["trace", "stat", "--help"], ["--profile", "--lenient", "--device", "--json", "Examples"]),
+        (["trace", "convert", "--help"], ["--to", "--out", "--force", "Examples"]),
+        (["spec", "--help"], ["check", "show", "schema", "presets", "policies"]),
+        (["spec", "show", "--help"], ["default", "Examples"]),
+    ],
+)
+def test_help_says_what_there_is(command, arguments, words):
+    done = command(*arguments)
+    assert done.returncode == 0
+    for word in words:
+        assert word in done.stdout
+
+
+def test_version(command):
+    assert command("--version").stdout == "nandlab 0.0.0\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (["rnu"], "run"),
+        (["run"], "SPEC.toml"),
+        (["run", "small.toml", "--sett", "a=1"], "--set"),
+        (["trace", "convert", "small.toml"], "--to"),
+        (["trace", "stat"], "--profile"),
+        (["trace", "stat", "small.toml", "--requests", "many"], "many"),
+        (["spec", "check"], "spec"),
+    ],
+)
+def test_a_wrong_command_line_is_refused_with_what_helps(command, spec_file, arguments, word):
+    refused(command(*arguments), word)
+
+
+def test_report_writes_one_file(command, spec_file, tmp_path):
+    command("run", spec_file, "--out", "r")
+    done = command("report", "r")
+    assert done.stdout == "r/report.html\n"
+    assert (tmp_path / "r/report.html").read_text().startswith("<!doctype html>")
+    assert command("report", "r", "--out", "other.html").stdout == "other.html\n"
+
+
+def test_report_of_what_is_no_result_is_refused(command, spec_file, tmp_path):
+    refused(command("report", "nothing"), "no result directory nothing")
+    refused(command("report", tmp_path), "holds no nandlab result")
+    refused(command("report", spec_file), "not a directory")
+    command("run", spec_file, "--out", "r")
+    (tmp_path / "r/series.parquet").write_bytes(b"PAR1 no longer")
+    refused(command("report", "r"), "series.parquet is damaged", "run it again")
+
+
+def test_spec_verbs(command, spec_file):
+    assert "ok, 30 GiB drive (32 GiB raw)" in command("spec", "check", spec_file).stdout
+    assert "requests = 100000" in command("spec", "show", spec_file).stdout
+    assert json.loads(command("spec", "show", spec_file, "--json").stdout)["seed"] == 1
+    assert json.loads(command("spec", "schema").stdout)["type"] == "object"
+    assert "fake-mlc" in command("spec", "presets").stdout
+    assert "gc.victim" in command("spec", "policies").stdout
+    assert json.loads(command("trace", "formats", "--json").stdout)[0]["name"] == "msr"
+    assert "msr/hm_0" in command("trace", "profiles").stdout
+
+
+def test_spec_check_goes_on_after_a_bad_one(command, spec_file, tmp_path):
+    bad = tmp_path / "bad.toml"
+    bad.write_text("[bogus]\n")
+    done = command("spec", "check", bad, spec_file)
+    assert done.returncode == 2
+    assert "bogus" in done.stderr
+    assert "small.toml: ok" in done.stdout
+
+
+def test_trace_stat(command, tmp_path):
+    (tmp_path / "a.csv").write_text("1,2,3\n")
+    facts = json.loads(command("trace", "stat", "a.csv", "--json", "--device", "0").stdout)
+    assert facts["options"] == {"device": "0", "lenient": False}
+    assert "read_fraction" in command("trace", "stat", "--profile", "msr/hm_0").stdout
+    (tmp_path / "b.csv").write_text("malformed\n")
+    refused(command("trace", "stat", "b.csv"), "b.csv:3", "field `size`")
+    refused(command("trace", "stat", "c.csv"), "no trace c.csv")
+
+
+def test_trace_convert_writes_whole_files_only(command, tmp_path):
+    (tmp_path / "a.csv").write_text("1,2,3\n")
+    assert command("trace", "convert", "a.csv", "--to", "spc", "--out", "a.spc").returncode == 0
+    assert (tmp_path / "a.spc").read_text() == "whole\n"
+    refused(command("trace", "convert", "a.csv", "--to", "spc", "--out", "a.spc"), "--force")
+    refused(command("trace", "convert", "a.csv", "--to", "spd"), "did you mean spc")
+    refused(command("trace", "convert", "a.csv", "--to", "msr", "--out", "a.csv", "--force"), "the trace itself")
+    (tmp_path / "bad.csv").write_text("malformed\n")
+    refused(command("trace", "convert", "bad.csv", "--to", "spc", "--out", "b.spc"), "bad.csv:3")
+    assert not (tmp_path / "b.spc").exists()
+    many = command("trace", "convert", "a.csv", "a.spc", "--to", "fio-iolog", "--out", "d/")
+    refused(many, "same file")
+    assert hidden(tmp_path) == []
+
+
+def test_a_reader_that_leaves_early_is_no_error(spec_file, tmp_path):
+    script = f"{sys.executable} {HERE / 'fake_nandlab.py'} spec show {spec_file} | true"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, cwd=tmp_path)
+    assert done.stderr == ""

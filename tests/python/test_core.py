@@ -1,0 +1,154 @@
+"""The package over the compiled core: small real runs."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.core
+
+ROOT = Path(__file__).parents[2]
+
+SPEC = """\
+seed = 7
+[drive]
+channels = 2
+chips_per_channel = 1
+dies_per_chip = 1
+planes_per_die = 2
+blocks_per_plane = 64
+pages_per_block = 32
+page_size = "4KiB"
+cell = "slc"
+op = 0.25
+[precondition]
+used = 0.8
+valid = 0.7
+[workload]
+synthetic = { requests = 30000, read_fraction = 0.3, size = "4KiB", address = "uniform" }
+arrival = { queue_depth = 8 }
+[output]
+requests = true
+"""
+
+COLUMNS = {
+    "series": """time_s interval_s requests_read requests_write requests_trim bytes_read bytes_write
+        latency_us_read_mean latency_us_write_mean latency_us_read_max latency_us_write_max iops mb_per_s program_host
+        program_gc program_wear erases waf gc_victim_valid_mean free_share_min free_share_mean outstanding_mean
+        die_busy_mean""",
+    "dies": "time_s interval_s die channel busy_share",
+    "latency": "op low_us high_us count",
+    "blocks": "plane block pe_cycles valid_pages state",
+    "requests": "arrival_ns completed_ns op offset length",
+}
+
+
+@pytest.fixture(scope="module")
+def ran():
+    import nandlab
+
+    return nandlab.run(SPEC, verify=True)
+
+
+def command(*arguments, cwd):
+    return subprocess.run(
+        [sys.executable, "-m", "nandlab", *map(str, arguments)],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=os.environ | {"NO_COLOR": "1"},
+    )
+
+
+def test_tables_have_the_columns_that_are_documented(ran):
+    for name, columns in COLUMNS.items():
+        assert set(columns.split()) <= set(ran.table(name).columns), name
+
+
+def test_tables_and_summary_agree(ran):
+    summary, series = ran.summary, ran.series
+    assert summary["complete"] is True
+    assert summary["requests"] == 30_000
+    assert ran.requests.height == 30_000
+    for op in ("read", "write"):
+        moved = summary["host"][op]
+        assert series[f"requests_{op}"].sum() == moved["count"]
+        assert series[f"bytes_{op}"].sum() == moved["bytes"]
+        assert ran.latency.filter(ran.latency["op"] == op)["count"].sum() == moved["count"]
+    assert series["program_host"].sum() == summary["flash"]["program"]["host"]
+    assert series["erases"].sum() == sum(summary["flash"]["erase"].values())
+    assert 0 <= ran.dies["busy_share"].min() <= ran.dies["busy_share"].max() <= 1.000001
+    assert ran.blocks.height == 2 * 2 * 64
+
+
+def test_the_same_spec_gives_the_same_bytes(tmp_path):
+    (tmp_path / "s.toml").write_text(SPEC)
+    for out in ("a", "b"):
+        done = command("run", "s.toml", "--out", out, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    for path in (tmp_path / "a").iterdir():
+        if path.name != "sim.json":
+            assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes(), path.name
+    assert json.loads((tmp_path / "a/sim.json").read_text())["page_ops_per_s"] > 0
+
+
+def test_a_resolved_spec_runs_to_the_same_summary(ran):
+    import nandlab
+
+    assert nandlab.run(ran.spec_toml).summary == ran.summary
+
+
+def test_the_report_of_a_real_run(ran, tmp_path):
+    import nandlab
+
+    assert nandlab.report(ran, tmp_path / "r.html").stat().st_size > 50_000
+
+
+def test_a_stopped_run_says_so():
+    import nandlab
+
+    long = {"workload.synthetic.requests": 50_000_000}
+    result = nandlab.run(SPEC, sets=long, progress=lambda report: report.requests < 1000)
+    assert not result.complete
+    assert result.summary["complete"] is False
+    assert 0 < result.summary["requests"] < 50_000_000
+
+
+def test_the_drive_steps_and_keeps_what_is_written():
+    import nandlab
+
+    drive = nandlab.Drive(nandlab.load(SPEC), verify=True)
+    ids = [drive.write(page * 4096, 4096) for page in range(32)]
+    drive.run_until_idle()
+    assert sorted(completion.id for completion in drive.completions()) == sorted(ids)
+    now = drive.now_ns
+    drive.read(0, 32 * 4096)
+    drive.run_until_idle()
+    (read,) = drive.completions()
+    assert not read.failed
+    assert read.arrival_ns == now
+    assert read.latency_us > 0
+    drive.advance(drive.now_ns + 1_000_000)
+    drive.audit()
+
+
+def test_every_example_is_valid():
+    import nandlab
+
+    for path in sorted((ROOT / "examples").glob("*.toml")):
+        checked = nandlab.load(path)
+        assert nandlab.load(checked.to_toml()).hash == checked.hash, path.name
+
+
+def test_a_mistake_is_told_with_its_line(tmp_path):
+    (tmp_path / "s.toml").write_text(SPEC.replace('cell = "slc"', 'cel = "slc"'))
+    done = command("run", "s.toml", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "s.toml" in done.stderr
+    assert "cel" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,135 @@
+"""The report: one file, no network, and a sentence where there is nothing to draw."""
+
+import json
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+SECTIONS = [
+    "What was run",
+    "Latency",
+    "Throughput and latency over time",
+    "Write amplification",
+    "Steady state",
+    "Garbage collection",
+    "Dies",
+    "Wear",
+    "Flash operations by cause",
+    "Energy",
+    "SMART",
+    "Counters",
+    "The simulator itself",
+]
+
+
+class Reader(HTMLParser):
+    """Checks that what is opened is closed, and collects addresses and embedded data."""
+
+    VOID = frozenset(["meta", "path", "rect", "image", "circle", "br"])
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.addresses, self.data, self._json = [], [], [], False
+
+    def handle_starttag(self, tag, attrs):
+        attrs = dict(attrs)
+        self.addresses += [attrs[name] for name in ("href", "src") if name in attrs]
+        self._json = tag == "script" and attrs.get("type") == "application/json"
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.addresses += [value for name, value in attrs if name in ("href", "src")]
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self._json:
+            self.data.append(json.loads(data))
+
+
+def page_of(nandlab, sets, tmp_path):
+    result = nandlab.run("seed = 1\n", sets=sets)
+    path = nandlab.report(result, tmp_path / "report.html")
+    text = path.read_text()
+    reader = Reader()
+    reader.feed(text)
+    assert reader.open == []
+    assert "nan" not in re.sub(r"nandlab|base64,[^\"]*", "", text).split("<svg", 1)[-1].split("<script>")[0].lower()
+    return text, reader
+
+
+def test_one_file_with_every_section_and_no_address(nandlab, tmp_path):
+    text, reader = page_of(nandlab, {}, tmp_path)
+    assert re.findall("<h2>(.*?)</h2>", text) == SECTIONS
+    assert all(address.startswith("data:") for address in reader.addresses)
+    assert "http" not in text.replace("http://www.w3.org/2000/svg", "")
+    assert len(reader.data) >= 12
+    assert len(text) < 1_000_000
+    assert text.count("<figcaption>") == text.count("<figure>") - 2  # the percentiles and the verdict need none
+
+
+def test_what_did_not_happen_is_a_sentence(nandlab, tmp_path):
+    text, _ = page_of(nandlab, {"fake.reads": False, "fake.gc": False}, tmp_path)
+    assert "The run has no reads, so there is no read latency." in text
+    assert "No victim was picked." in text or "Garbage collection never ran" in text
+
+
+@pytest.mark.parametrize("intervals", [1, 2, 399, 400, 401, 2000])
+def test_any_length_of_run_can_be_drawn(nandlab, tmp_path, intervals):
+    _, reader = page_of(nandlab, {"fake.intervals": intervals, "fake.blocks": 700}, tmp_path)
+    for plot in reader.data:
+        if plot["kind"] == "lines":
+            assert len(plot["x"]) <= 602
+            assert all(len(series["y"]) == len(plot["x"]) for series in plot["s"])
+        else:
+            assert len(plot["v"]) == len(plot["r"])
+
+
+@pytest.mark.parametrize("table", ["series", "dies", "latency", "blocks"])
+def test_a_table_without_rows_is_a_sentence(nandlab, tmp_path, table):
+    result = nandlab.run("seed = 1\n")
+    result._columns[table] = {name: column[:0] for name, column in result._columns[table].items()}
+    assert nandlab.report(result, tmp_path / "report.html").stat().st_size > 10_000
+
+
+def test_a_summary_with_little_in_it_is_enough(nandlab, tmp_path):
+    result = nandlab.run("seed = 1\n")
+    result.summary_text = json.dumps({"requests": 0, "complete": False})
+    text = nandlab.report(result, tmp_path / "report.html").read_text()
+    assert "not complete" in text
+
+
+def test_text_from_outside_is_escaped(nandlab, tmp_path):
+    result = nandlab.run("seed = 1\n", name="<script>alert(1)</script>")
+    result.spec_toml = 'seed = 1\n[drive]\ncell = "</pre><b>"\n'
+    text = nandlab.report(result, tmp_path / "report.html").read_text()
+    assert "<script>alert" not in text
+    assert "</pre><b>" not in text
+
+
+def test_thinning_keeps_counts_extremes_and_weighted_means(nandlab):
+    from nandlab.reporting.series import thin
+
+    rows = 1003
+    rng = np.random.default_rng(1)
+    series = {
+        "time_s": np.arange(1, rows + 1) * 0.5,
+        "interval_s": np.full(rows, 0.5),
+        "requests_read": rng.integers(0, 5, rows).astype(np.uint64),
+        "latency_us_read_mean": rng.random(rows),
+        "latency_us_read_max": rng.random(rows),
+        "free_share_min": rng.random(rows),
+    }
+    series["latency_us_read_mean"][series["requests_read"] == 0] = np.nan
+    short = thin(series, 100)
+    assert len(short["time_s"]) <= 100
+    assert short["time_s"][-1] == series["time_s"][-1]
+    assert short["requests_read"].sum() == series["requests_read"].sum()
+    assert short["latency_us_read_max"].max() == series["latency_us_read_max"].max()
+    assert short["free_share_min"].min() == series["free_share_min"].min()
+    total = np.nansum(series["latency_us_read_mean"] * series["requests_read"])
+    assert np.nansum(short["latency_us_read_mean"] * short["requests_read"]) == pytest.approx(total)
