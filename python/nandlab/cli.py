@@ -192,6 +192,7 @@ def trace_stat(
     time_unit: str | None = None,
     requests: int | None = None,
     logical_bytes: int | None = None,
+    seed: int | None = None,
     json_: Json = False,
 ) -> None:
     """What is in a trace: requests, sizes, footprint, arrival, skew.
@@ -205,17 +206,21 @@ def trace_stat(
     format_
         The trace's format (see `nandlab trace formats`); by content when absent.
     device
-        Which device of a trace that holds several.
+        Which device of a trace that holds several; concatenate: all of them, one after another.
     time_unit
-        Unit of the times, for formats that do not fix it: ns, us, ms or s.
+        Unit of the times, for formats that do not fix it: ps, ns, us, ms or s.
     requests
         Look at the first so many requests only.
     logical_bytes
         Size of the drive the profile is for, in bytes.
+    seed
+        What the profile is generated from.
     """
     found = [
         (str(source or profile), trace.stat(source, **options))
-        for source, options in _sources(files, profile, format_, device, lenient, time_unit, requests, logical_bytes)
+        for source, options in _sources(
+            files, profile, format_, device, lenient, time_unit, requests, logical_bytes, seed
+        )
     ]
     if json_:
         print(json.dumps(found[0][1] if len(found) == 1 else dict(found), indent=2))
@@ -229,7 +234,7 @@ def trace_stat(
     help_epilogue=_examples(
         "nandlab trace convert hm_0.csv.zst --to fio-iolog --out hm_0.log",
         "nandlab trace convert hm_0.csv hm_1.csv --to spc --out converted/",
-        "nandlab trace convert --profile msr/hm_0 --to msr --out hm_0.csv.zst",
+        "nandlab trace convert --profile msr/hm_0 --to msr --out hm_0.csv",
     ),
 )
 def trace_convert(
@@ -243,6 +248,8 @@ def trace_convert(
     time_unit: str | None = None,
     requests: int | None = None,
     logical_bytes: int | None = None,
+    seed: int | None = None,
+    drop: Annotated[bool, Parameter()] = False,
     force: Force = False,
     json_: Json = False,
 ) -> None:
@@ -255,22 +262,25 @@ def trace_convert(
     to
         The format to write (see `nandlab trace formats`).
     out
-        The file to write, packed as its suffix says; with several traces, a directory. When absent NAME.FORMAT in
-        the current directory.
+        The file to write; with several traces, a directory. NAME.FORMAT in the current directory when absent.
     profile
         Write what this workload profile generates (see `nandlab trace profiles`).
     format_
         The trace's own format; by content when absent.
     device
-        Which device of a trace that holds several.
+        Which device of a trace that holds several; concatenate: all of them, one after another.
     time_unit
-        Unit of the times, for formats that do not fix it: ns, us, ms or s.
+        Unit of the times, for formats that do not fix it: ps, ns, us, ms or s.
     requests
         Stop after so many requests.
     logical_bytes
         Size of the drive the profile is for, in bytes.
+    seed
+        What the profile is generated from.
+    drop
+        Leave out, and count, requests that the format cannot hold; without it they are an error.
     """
-    sources = list(_sources(files, profile, format_, device, lenient, time_unit, requests, logical_bytes))
+    sources = list(_sources(files, profile, format_, device, lenient, time_unit, requests, logical_bytes, seed))
     if to not in (names := [name for name, _ in trace.formats()]):
         near = difflib.get_close_matches(to, names, n=1)
         hint = f"; did you mean {near[0]}?" if near else ""
@@ -285,7 +295,7 @@ def trace_convert(
         raise OutputError("two of these traces would be written to the same file; convert them one by one with --out")
     done = {}
     for (source, options), target in zip(sources, targets, strict=True):
-        done[str(target)] = trace.convert(source, target, to=to, force=force, **options)
+        done[str(target)] = trace.convert(source, target, to=to, drop=drop, force=force, **options)
         if not json_:
             _show_facts(str(target), done[str(target)])
     if json_:
@@ -313,6 +323,7 @@ def _sources(
     time_unit: str | None,
     requests: int | None,
     logical_bytes: int | None,
+    seed: int | None,
 ) -> Iterator[tuple[Path | None, dict[str, Any]]]:
     """The traces that a command names, each with its options."""
     options: dict[str, Any] = {
@@ -323,6 +334,7 @@ def _sources(
         "time_unit": time_unit,
         "requests": requests,
         "logical_bytes": logical_bytes,
+        "seed": seed,
     }
     if profile is not None:
         if files:
@@ -525,7 +537,10 @@ def _run(arguments: list[str]) -> int:
     except OSError as error:
         _fail(os_error_text("go on", error.filename, error))
         return 2
-    except Exception:
+    except (SystemExit, GeneratorExit):
+        raise
+    except BaseException:
+        # A panic in the core is no `Exception`.
         traceback.print_exc()
         _fail("\n" + _BUG)
         return 1

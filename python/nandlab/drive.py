@@ -51,6 +51,11 @@ class Drive:
         """The simulated time, in nanoseconds."""
         return self._core.now
 
+    @property
+    def outstanding(self) -> int:
+        """Requests that have been submitted and are not complete."""
+        return self._core.outstanding
+
     def submit(self, op: str, offset: int = 0, length: int = 0, *, fua: bool = False) -> int:
         """Submit a `"read"`, `"write"`, `"trim"` or `"flush"` now; the id comes back with its completion."""
         return self._core.submit(op, offset, length, fua)
@@ -86,6 +91,11 @@ class Drive:
     def summary(self) -> dict[str, Any]:
         """What `summary.json` would hold now."""
         parsed: dict[str, Any] = json.loads(self._core.summary())
+        return parsed
+
+    def smart(self) -> dict[str, Any]:
+        """What `smart.json` would hold now: NVMe health log and OCP C0h log."""
+        parsed: dict[str, Any] = json.loads(self._core.smart())
         return parsed
 
     def numpy(self, name: str) -> Columns:

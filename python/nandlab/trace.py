@@ -21,14 +21,17 @@ def stat(
     time_unit: str | None = None,
     requests: int | None = None,
     logical_bytes: int | None = None,
+    seed: int | None = None,
 ) -> dict[str, Any]:
     """Statistics of a trace file, or of the look-alike `profile` generates (then beside the published numbers).
 
-    `format` is one of `formats()`, by content when absent; `device` picks one of a file that holds several;
+    `format` is one of `formats()`, by content when absent; `device` picks one of a file that holds several
+    (`"concatenate"`: all, one after another);
     `lenient` skips malformed lines and counts them; `time_unit` (such as `"us"`) is for formats that do not fix it;
-    `requests` stops after so many; `logical_bytes` is the drive a profile is scaled to.
+    `requests` stops after so many; `logical_bytes` is the drive a profile is scaled to, and `seed` what it is
+    generated from.
     """
-    options = _options(profile, format, device, lenient, time_unit, requests, logical_bytes)
+    options = _options(profile, format, device, lenient, time_unit, requests, logical_bytes, seed)
     source = _source(path, profile)
     try:
         found: dict[str, Any] = json.loads(_core.trace_stat(source, options))
@@ -49,23 +52,28 @@ def convert(
     time_unit: str | None = None,
     requests: int | None = None,
     logical_bytes: int | None = None,
+    seed: int | None = None,
+    drop: bool = False,
     force: bool = False,
 ) -> dict[str, Any]:
     """Write the trace `source` (or what `profile` generates) to the file `target` in the format `to`.
 
-    The target appears only when it is whole; one that exists is replaced only with `force`. The other arguments are
-    those of `stat`. Returns what was read and written, with what the target format could not keep.
+    The target appears only when it is whole; one that exists is replaced only with `force`. `drop` leaves out, and
+    counts, requests that the format cannot hold; without it they are an error. The other arguments are those of
+    `stat`. Returns what was written, with what the format could not keep.
     """
     goal = Path(target)
-    options = _options(profile, format, device, lenient, time_unit, requests, logical_bytes)
+    options = _options(profile, format, device, lenient, time_unit, requests, logical_bytes, seed)
+    options["drop"] = drop
     origin = _source(source, profile)
     if goal.is_dir():
         raise OutputError(f"{goal} is a directory: name the file to write")
+    if goal.suffix in (".zst", ".gz", ".xz"):
+        raise OutputError(f"{goal}: traces are written as they are, not packed: name it {goal.stem}, and pack it then")
     if origin and goal.exists() and goal.samefile(origin):
         raise OutputError(f"{goal} is the trace itself: name another file to write")
     if goal.exists() and not force:
         raise OutputError(f"{goal} is there already: name another file, or pass --force to replace it")
-    # Same suffixes as the target, so that the core sees how to compress it.
     partial = goal.with_name(f".partial-{os.getpid()}-{goal.name}")
     try:
         goal.parent.mkdir(parents=True, exist_ok=True)
@@ -109,6 +117,7 @@ def _options(
     time_unit: str | None,
     requests: int | None,
     logical_bytes: int | None,
+    seed: int | None,
 ) -> dict[str, Any]:
     given = {
         "profile": profile,
@@ -118,5 +127,6 @@ def _options(
         "time_unit": time_unit,
         "requests": requests,
         "logical_bytes": logical_bytes,
+        "seed": seed,
     }
     return {key: value for key, value in given.items() if value is not None}

@@ -30,6 +30,10 @@ class RunError(NandlabError):
     pass
 
 
+class PanicException(BaseException):
+    """What a panic of the compiled core looks like."""
+
+
 def version():
     return "0.0.0"
 
@@ -132,6 +136,8 @@ class Run:
     def step(self, ms):
         fake = self._spec._fake
         time.sleep(fake["step_s"])
+        if fake["bug"] == "panic":
+            raise PanicException("a bug")
         if fake["bug"]:
             raise ZeroDivisionError("a bug")
         if fake["fail"]:
@@ -391,6 +397,13 @@ class Drive:
     def completions(self):
         done, self._done = self._done, []
         return done
+
+    @property
+    def outstanding(self):
+        return len(self._waiting)
+
+    def smart(self):
+        return Result(self._spec, 1.0).smart
 
     def summary(self):
         return Result(self._spec, 1.0).summary

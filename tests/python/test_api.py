@@ -125,6 +125,7 @@ def test_drive_steps(nandlab):
     first = drive.write(0, 4096, fua=True)
     drive.read(4096, 4096)
     assert drive.completions() == []
+    assert drive.outstanding == 2
     drive.advance(to_ns=50_000)
     assert drive.now_ns == 50_000
     drive.trim(0, 4096)
@@ -134,7 +135,9 @@ def test_drive_steps(nandlab):
     assert [completion.op for completion in done] == ["write", "read", "trim", "flush"]
     assert done[0].id == first
     assert done[0].latency_us == 90.0
+    assert drive.outstanding == 0
     assert drive.summary()["waf"] > 1
+    assert drive.smart()["nvme_smart_log"]["media_errors"] == 0
     assert drive.table("blocks").height == len(drive.numpy("blocks")["plane"])
 
 

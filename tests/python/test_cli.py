@@ -83,10 +83,11 @@ def test_a_run_that_fails_leaves_nothing(command, spec_file, tmp_path, fault):
     assert hidden(tmp_path) == []
 
 
-def test_a_bug_keeps_its_traceback_and_says_where_to_report(command, spec_file, tmp_path):
-    done = command("run", spec_file, "--out", "r", "--set", "fake.bug=true")
+@pytest.mark.parametrize(("bug", "text"), [("true", "ZeroDivisionError: a bug"), ("panic", "PanicException: a bug")])
+def test_a_bug_keeps_its_traceback_and_says_where_to_report(command, spec_file, tmp_path, bug, text):
+    done = command("run", spec_file, "--out", "r", "--set", f"fake.bug={bug}")
     assert done.returncode == 1
-    assert "ZeroDivisionError: a bug" in done.stderr
+    assert text in done.stderr
     assert "This is a bug in nandlab" in done.stderr
     assert not (tmp_path / "r").exists()
     assert hidden(tmp_path) == []
@@ -169,7 +170,8 @@ def test_a_full_disk_is_told_with_its_path(command, spec_file, tmp_path):
         subprocess.run(["umount", str(disk)], check=True)
 
 
-def interrupted(spec_file, tmp_path, *arguments, after_s=1.5, times=1):
+def interrupted(spec_file, tmp_path, *arguments, times=1):
+    """Ctrl-C, once the run is under way."""
     process = subprocess.Popen(
         [sys.executable, str(HERE / "fake_nandlab.py"), "run", str(spec_file), "--out", "r", *arguments],
         cwd=tmp_path,
@@ -177,8 +179,11 @@ def interrupted(spec_file, tmp_path, *arguments, after_s=1.5, times=1):
         stderr=subprocess.PIPE,
         text=True,
     )
+    while not list(tmp_path.glob(".r.partial-*")):
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.05)
     for _ in range(times):
-        time.sleep(after_s)
+        time.sleep(1)
         process.send_signal(signal.SIGINT)
     begin = time.perf_counter()
     out, err = process.communicate(timeout=30)

@@ -99,7 +99,7 @@ def test_the_same_spec_gives_the_same_bytes(tmp_path):
 def test_a_resolved_spec_runs_to_the_same_summary(ran):
     import nandlab
 
-    assert nandlab.run(ran.spec_toml).summary == ran.summary
+    assert nandlab.run(ran.spec_toml, verify=True).summary == ran.summary
 
 
 def test_the_report_of_a_real_run(ran, tmp_path):

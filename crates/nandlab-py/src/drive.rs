@@ -46,7 +46,8 @@ impl Drive {
                 Kept::Plain(Box::new(Simulated::new(&spec)))
             };
             if let PreconditionSpec::Load(path) = &spec.precondition {
-                let failed = |e: &dyn std::fmt::Display| RunError::new_err(format!("{}: {e}", path.display()));
+                let failed =
+                    |e: &dyn std::fmt::Display| RunError::new_err(format!("{}: {e}", path.display()));
                 let file = std::fs::File::open(path).map_err(|e| failed(&e))?;
                 on!(&mut kept, drive => drive.load(file)).map_err(|e| failed(&e))?;
             } else {
@@ -113,7 +114,7 @@ impl Drive {
             let (geometry, stats) = (drive.geometry(), drive.stats());
             [
                 stats.series.table(geometry.dies, geometry.pages_per_block),
-                stats.dies.table(geometry.dies_per_channel),
+                stats.dies.table(&stats.series, geometry.dies_per_channel),
                 Table::latency(stats),
                 Table::blocks(geometry, drive.array()),
             ]

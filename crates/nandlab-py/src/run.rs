@@ -9,8 +9,8 @@ use nandlab::stats::RunFacts;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -23,23 +23,27 @@ impl From<Failure> for PyErr {
     }
 }
 
+type Prepared = (Box<dyn Simulation>, Result<bool, Failure>);
+
 /// Preconditioning on a thread of its own, so that it can be watched and stopped.
 struct Preconditioning {
-    thread: Option<JoinHandle<(Box<dyn Simulation>, Result<bool, Failure>)>>,
+    thread: Option<JoinHandle<Prepared>>,
     /// The share done, as the bits of an `f64`.
     share: Arc<AtomicU64>,
     is_stopped: Arc<AtomicBool>,
 }
 
 impl Preconditioning {
-    fn start(mut simulation: Box<dyn Simulation>) -> Self {
+    /// `first_pass` is the workload once more, when what it reads is to be there.
+    fn start(mut simulation: Box<dyn Simulation>, first_pass: Option<Runner<Requests>>) -> Self {
         let (share, is_stopped) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
         let (share_there, stopped_there) = (share.clone(), is_stopped.clone());
         let thread = std::thread::spawn(move || {
-            let outcome = simulation.precondition(&mut |done| {
+            let mut watch = |done: f64| {
                 share_there.store(done.to_bits(), Ordering::Relaxed);
                 !stopped_there.load(Ordering::Relaxed)
-            });
+            };
+            let outcome = simulation.precondition(first_pass, &mut watch);
             (simulation, outcome)
         });
         Self { thread: Some(thread), share, is_stopped }
@@ -57,7 +61,10 @@ impl Drop for Preconditioning {
 
 enum State {
     Preconditioning(Preconditioning),
-    Playing { simulation: Box<dyn Simulation>, is_done: bool },
+    Playing {
+        simulation: Box<dyn Simulation>,
+        is_done: bool,
+    },
     /// Results taken, or failed.
     Over,
 }
@@ -86,12 +93,18 @@ impl Run {
         })?;
         py.detach(move || {
             let geometry = nandlab::geometry::Geometry::new(&spec.loaded.spec.drive);
-            let source = nandlab_trace::open(&workload, geometry.logical_bytes(), spec.loaded.spec.seed)
-                .map_err(Failure::Trace)?;
+            let runner =
+                |source| Runner::new(Requests(Mutex::new(source)), workload.arrival, workload.beyond);
+            let open = || {
+                nandlab_trace::open(&workload, geometry.logical_bytes(), spec.loaded.spec.seed)
+                    .map_err(Failure::Trace)
+            };
+            let source = open()?;
+            let first_pass = if spec.loaded.spec.map_reads { Some(runner(open()?)) } else { None };
             let simulation = simulation(&spec.loaded, verify);
             Ok::<_, Failure>(Self {
-                state: State::Preconditioning(Preconditioning::start(simulation)),
-                runner: Runner::new(Requests(Mutex::new(source)), &workload),
+                state: State::Preconditioning(Preconditioning::start(simulation, first_pass)),
+                runner: runner(source),
                 spec,
                 save_drive,
                 verify,
@@ -105,7 +118,9 @@ impl Run {
         py.detach(|| self.advance(Duration::from_millis(ms)))?;
         let out = PyDict::new(py);
         let (phase, progress, now, operations) = match &self.state {
-            State::Preconditioning(p) => ("precondition", f64::from_bits(p.share.load(Ordering::Relaxed)), 0, 0),
+            State::Preconditioning(p) => {
+                ("precondition", f64::from_bits(p.share.load(Ordering::Relaxed)), 0, 0)
+            }
             State::Playing { simulation, is_done } => {
                 let phase = if *is_done { "done" } else { "run" };
                 let progress = if *is_done { 1.0 } else { self.runner.source().progress() };
@@ -127,7 +142,9 @@ impl Run {
         let (mut simulation, is_done) = match state {
             State::Playing { simulation, is_done } => (simulation, is_done),
             State::Preconditioning(_) => {
-                return Err(RunError::new_err("the run was stopped before its workload began: there is no result"));
+                return Err(RunError::new_err(
+                    "the run was stopped before its workload began: there is no result",
+                ));
             }
             State::Over => return Err(RunError::new_err("the run is over: its result has been taken")),
         };
@@ -143,7 +160,10 @@ impl Run {
 }
 
 impl Run {
-    #[allow(clippy::disallowed_methods, reason = "a step is so long on the wall clock; nothing simulated depends on it")]
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "a step is so long on the wall clock; nothing simulated depends on it"
+    )]
     fn advance(&mut self, budget: Duration) -> Result<(), Failure> {
         let start = Instant::now();
         if let State::Preconditioning(preconditioning) = &mut self.state {
@@ -157,7 +177,9 @@ impl Run {
             let thread = preconditioning.thread.take().expect("the thread is taken once");
             let Ok((simulation, outcome)) = thread.join() else {
                 self.state = State::Over;
-                return Err(Failure::Run("preconditioning ended in a panic: this is a bug in nandlab".to_owned()));
+                return Err(Failure::Run(
+                    "preconditioning ended in a panic: this is a bug in nandlab".to_owned(),
+                ));
             };
             outcome?;
             if let Some(path) = &self.save_drive {

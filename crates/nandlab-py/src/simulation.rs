@@ -1,7 +1,7 @@
 //! One simulation behind one type, whatever probes it has.
 
 use nandlab::drive::{Drive, SnapshotError};
-use nandlab::host::{Oracle, Request, Runner, Stopped};
+use nandlab::host::{Oracle, Request, Runner, Stopped, map_reads};
 use nandlab::probe::{NoProbe, Probe, Timeline};
 use nandlab::spec::{Loaded, PreconditionSpec};
 use nandlab::stats::{Column, RunFacts, Table, Values, smart, summary};
@@ -52,7 +52,11 @@ pub(crate) struct Left {
 /// A drive with some probe, ready to be preconditioned, stepped and asked.
 pub(crate) trait Simulation: Send + Sync {
     /// `Ok(false)`: stopped by the watch.
-    fn precondition(&mut self, watch: &mut dyn FnMut(f64) -> bool) -> Result<bool, Failure>;
+    fn precondition(
+        &mut self,
+        first_pass: Option<Runner<Requests>>,
+        watch: &mut dyn FnMut(f64) -> bool,
+    ) -> Result<bool, Failure>;
     fn save(&self, path: &Path) -> Result<(), Failure>;
     /// About this many requests more; whether the run is done.
     fn play(&mut self, source: &mut Runner<Requests>, requests: u64) -> Result<bool, Failure>;
@@ -92,12 +96,11 @@ pub(crate) fn simulation(loaded: &Loaded, verify: bool) -> Box<dyn Simulation> {
         (false, false) => with!(NoProbe, |_| None, |_| None, |_| None),
         (true, false) => with!(Oracle::default(), |p| Some(p), |p| Some(p), |_| None),
         (false, true) => with!(Timeline::new(operations), |_| None, |_| None, |p| Some(p)),
-        (true, true) => with!(
-            (Oracle::default(), Timeline::new(operations)),
-            |p| Some(&mut p.0),
-            |p| Some(&p.0),
-            |p| Some(&p.1)
-        ),
+        (true, true) => {
+            with!((Oracle::default(), Timeline::new(operations)), |p| Some(&mut p.0), |p| Some(&p.0), |p| {
+                Some(&p.1)
+            })
+        }
     }
 }
 
@@ -105,8 +108,25 @@ fn file_error(what: &str, path: &Path, error: &std::io::Error) -> Failure {
     Failure::Run(format!("{}: cannot {what}: {error}", path.display()))
 }
 
+fn stopped(stopped: Stopped<TraceError>) -> Failure {
+    match stopped {
+        Stopped::Source(error) => Failure::Trace(error),
+        Stopped::Refused { number, request, refused } => Failure::Run(format!(
+            "request {number} of the workload ({} of {} bytes at byte {}): {refused}\n  remedy: a larger drive, or \
+             workload.beyond = \"wrap\" to take addresses modulo the capacity (the summary counts them)",
+            request.op.name(),
+            request.len,
+            request.offset,
+        )),
+    }
+}
+
 impl<P: Probe + Send + Sync> Simulation for Simulated<P> {
-    fn precondition(&mut self, watch: &mut dyn FnMut(f64) -> bool) -> Result<bool, Failure> {
+    fn precondition(
+        &mut self,
+        first_pass: Option<Runner<Requests>>,
+        watch: &mut dyn FnMut(f64) -> bool,
+    ) -> Result<bool, Failure> {
         if let PreconditionSpec::Load(path) = self.drive.spec().precondition.clone() {
             let file = File::open(&path).map_err(|e| file_error("read the saved drive", &path, &e))?;
             self.drive.load(file).map_err(|error| match error {
@@ -128,16 +148,27 @@ impl<P: Probe + Send + Sync> Simulation for Simulated<P> {
         if !is_known && oracle(self.drive.probe_mut()).is_some() {
             self.drive.expect_preconditioned(|probe| oracle(probe).expect("the probe has an oracle"));
         }
+        if let Some(mut workload) = first_pass {
+            return Ok(map_reads(&mut workload, &mut self.drive, watch).map_err(stopped)?.is_some());
+        }
         Ok(true)
     }
 
     fn save(&self, path: &Path) -> Result<(), Failure> {
+        // Written beside and renamed, so that half a drive never looks like one.
+        let mut partial = path.as_os_str().to_owned();
+        partial.push(".partial");
+        let partial = Path::new(&partial);
         let write = || {
-            let file = File::create(path)?;
+            let file = File::create(partial)?;
             self.drive.save(&file)?;
-            file.sync_all()
+            file.sync_all()?;
+            std::fs::rename(partial, path)
         };
-        write().map_err(|e| file_error("save the drive", path, &e))
+        write().map_err(|e| {
+            let _ = std::fs::remove_file(partial);
+            file_error("save the drive", path, &e)
+        })
     }
 
     fn play(&mut self, runner: &mut Runner<Requests>, requests: u64) -> Result<bool, Failure> {
@@ -153,21 +184,16 @@ impl<P: Probe + Send + Sync> Simulation for Simulated<P> {
         });
         match played {
             Ok(progress) => Ok(progress.is_done),
-            Err(Stopped::Source(error)) => Err(Failure::Trace(error)),
-            Err(Stopped::Refused { number, request, refused }) => Err(Failure::Run(format!(
-                "request {number} of the workload ({} of {} bytes at byte {}): {refused}\n  remedy: a larger drive, or \
-                 workload.beyond = \"wrap\" to take addresses modulo the capacity (the summary counts them)",
-                request.op.name(),
-                request.len,
-                request.offset,
-            ))),
+            Err(error) => Err(stopped(error)),
         }
     }
 
     fn verify(&self) -> Result<(), Failure> {
         let Some(oracle) = (self.oracle)(self.drive.probe()) else { return Ok(()) };
         let bug = |what: &str, text: String| {
-            Failure::Run(format!("{what}: {text}\n  remedy: this is a bug in nandlab; please report it with the spec and the seed"))
+            Failure::Run(format!(
+                "{what}: {text}\n  remedy: this is a bug in nandlab; please report it with the spec and the seed"
+            ))
         };
         oracle.verdict().map_err(|text| bug("the oracle found a wrong read", text))?;
         self.drive.audit().map_err(|text| bug("the audit failed", text))
@@ -194,7 +220,7 @@ impl<P: Probe + Send + Sync> Simulation for Simulated<P> {
         let geometry = drive.geometry();
         let mut tables = vec![
             stats.series.table(geometry.dies, geometry.pages_per_block),
-            stats.dies.table(geometry.dies_per_channel),
+            stats.dies.table(&stats.series, geometry.dies_per_channel),
             Table::latency(stats),
             Table::blocks(geometry, drive.array()),
         ];

@@ -18,7 +18,8 @@ pub(crate) struct Spec {
 impl Spec {
     #[staticmethod]
     fn load(py: Python<'_>, text: &str, name: &str, dir: &str, sets: Vec<String>) -> PyResult<Self> {
-        let loaded = spec::load(text, name, Path::new(dir), &sets).map_err(|errors| spec_error(py, &errors))?;
+        let loaded =
+            spec::load(text, name, Path::new(dir), &sets).map_err(|errors| spec_error(py, &errors))?;
         let geometry = Geometry::new(&loaded.spec.drive);
         Ok(Self { loaded, geometry })
     }

@@ -10,12 +10,12 @@ pub(crate) fn to_python<'py>(py: Python<'py>, tables: &[Table]) -> PyResult<Boun
     for table in tables {
         let columns = PyDict::new(py);
         for column in &table.columns {
-            let (dtype, bytes) = match &column.values {
+            let (dtype, bytes): (_, Vec<u8>) = match &column.values {
                 Values::U64(values) => ("<u8", values.iter().flat_map(|v| v.to_le_bytes()).collect()),
                 Values::F64(values) => ("<f8", values.iter().flat_map(|v| v.to_le_bytes()).collect()),
                 Values::Text(values) => ("str", values.join("\n").into_bytes()),
             };
-            columns.set_item(&column.name, (dtype, PyBytes::new(py, &Vec::<u8>::as_slice(&bytes))))?;
+            columns.set_item(&column.name, (dtype, PyBytes::new(py, &bytes)))?;
         }
         out.set_item(table.name, columns)?;
     }

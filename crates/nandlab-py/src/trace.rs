@@ -59,7 +59,9 @@ fn unit_ns(name: &str) -> PyResult<f64> {
         "us" => Ok(1e3),
         "ms" => Ok(1e6),
         "s" => Ok(1e9),
-        _ => Err(TraceError::new_err(format!("{name:?} is not a unit of time\n  remedy: ps, ns, us, ms or s"))),
+        _ => {
+            Err(TraceError::new_err(format!("{name:?} is not a unit of time\n  remedy: ps, ns, us, ms or s")))
+        }
     }
 }
 
@@ -112,7 +114,8 @@ pub(crate) fn trace_convert(
         let mut source = open(src, &options).map_err(|error| trace_error(&error))?;
         let mut out = BufWriter::new(File::create(dst)?);
         let how = ConvertOptions { drop: options.drop };
-        let done = nandlab_trace::convert(&mut *source, &mut out, format, how).map_err(|error| trace_error(&error))?;
+        let done = nandlab_trace::convert(&mut *source, &mut out, format, how)
+            .map_err(|error| trace_error(&error))?;
         out.flush()?;
         Ok(serde_json::json!({
             "written": done.written,
@@ -141,4 +144,3 @@ pub(crate) fn profiles(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
     });
     rows.collect()
 }
-

@@ -55,10 +55,10 @@ impl Selection {
     }
 
     fn with_last(mut self) -> Self {
-        if let Self::All { bases, last } = &mut self {
-            if let Some((key, base)) = bases.iter().next() {
-                *last = (key.clone(), *base);
-            }
+        if let Self::All { bases, last } = &mut self
+            && let Some((key, base)) = bases.iter().next()
+        {
+            *last = (key.clone(), *base);
         }
         self
     }
@@ -104,10 +104,10 @@ impl Selection {
                 break;
             }
             let number = records.input.number();
-            if let Ok(Parsed::Request(raw)) = records.reader.parse(records.input.current(), number) {
-                if !keys.contains_key(raw.device) {
-                    keys.insert(raw.device.to_vec(), ());
-                }
+            if let Ok(Parsed::Request(raw)) = records.reader.parse(records.input.current(), number)
+                && !keys.contains_key(raw.device)
+            {
+                keys.insert(raw.device.to_vec(), ());
             }
         }
         let (names, one) = listed(keys.keys(), records);

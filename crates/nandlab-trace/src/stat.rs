@@ -309,11 +309,9 @@ impl Intervals {
             below += n;
             below * 2 >= self.count
         })?;
-        let width = 1usize << BIN_BITS;
         let octave = (bin >> BIN_BITS).saturating_sub(1);
         let start = ((bin - (octave << BIN_BITS)) as u64) << octave;
         let middle = start as f64 + if octave == 0 { 0.0 } else { (1u64 << octave) as f64 / 2.0 };
-        debug_assert!(bin < width || start >= 1 << BIN_BITS);
         Some(middle / 1e6)
     }
 }

@@ -29,7 +29,9 @@ fn xz(content: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-const ENCODERS: [(&str, fn(&[u8]) -> Vec<u8>); 3] = [("zstd", zstd), ("gzip", gzip), ("xz", xz)];
+type Encode = fn(&[u8]) -> Vec<u8>;
+
+const ENCODERS: [(&str, Encode); 3] = [("zstd", zstd), ("gzip", gzip), ("xz", xz)];
 
 #[test]
 fn every_compression_reads_as_plain() {

@@ -4,7 +4,7 @@ mod common;
 
 use common::drain;
 use nandlab::host::Request;
-use nandlab::spec::{Arrival, Beyond, ProfileSpec, Source, WorkloadSpec};
+use nandlab::spec::{Address, Arrival, Beyond, ProfileSpec, Source, SyntheticSpec, WorkloadSpec};
 use nandlab_trace::generate::{ProfileSource, Settings};
 use nandlab_trace::{TraceStat, open, profile, profiles, stat};
 
@@ -181,4 +181,94 @@ fn repeats_go_on_in_time_and_requests_max_ends_them() {
     );
     let gap = (once[99].arrival) / 99;
     assert_eq!(all[100].arrival, once[99].arrival + gap + once[0].arrival);
+}
+
+/// The numbers in the code are those of the published tables, field by field, where the tables are at hand.
+#[test]
+fn published_numbers_are_those_of_the_tables() {
+    let folder = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/traces"));
+    for table in ["msr-volumes", "msr-requests", "msr-footprints", "umass"] {
+        let file = folder.join(format!("published-{table}.csv"));
+        let Ok(text) = std::fs::read_to_string(&file) else {
+            eprintln!("skipped: no published-{table}.csv");
+            continue;
+        };
+        let mut lines = text.lines();
+        let header: Vec<_> = lines.next().unwrap().split(',').collect();
+        for line in lines.filter(|l| !l.is_empty()) {
+            let cells: Vec<_> = line.split(',').collect();
+            let cell = |name: &str| cells[header.iter().position(|h| *h == name).unwrap()];
+            let number = |name: &str| cell(name).parse::<f64>().unwrap();
+            let short = cells[0].split('(').next().unwrap();
+            let p = profiles().iter().find(|p| p.name.ends_with(&format!("/{short}"))).expect(short);
+            let same = |ours: Option<f64>, name: &str| assert_eq!(ours, Some(number(name)), "{short} {name}");
+            let whole = |n: Option<u64>| n.map(|n| n as f64);
+            match table {
+                "msr-volumes" => {
+                    same(Some(p.requests as f64), "requests_in_row");
+                    same(whole(p.bytes), "bytes_total");
+                    same(whole(p.references_4k), "blk4K_refs");
+                    same(p.write_references_pct, "blk4K_write_pct");
+                    same(whole(p.pages_4k), "uniq4K_pages");
+                    same(whole(p.written_4k), "uniq4K_written");
+                    same(p.address_max_gib, "max_LBA_GiB");
+                    same(p.duration_s, "duration_s");
+                    same(p.rewrite_ratio, "rewrite_ratio_4K");
+                    same(p.top_1pct_share, "top1pct_written_LBA_share");
+                    same(p.rewrite_interval_s, "median_rewrite_interval_s");
+                    same(whole(p.page_writes_max), "max_writes_one_LBA");
+                    assert_eq!(p.prefix, cell("full_or_prefix") != "full", "{short}");
+                }
+                "msr-requests" => {
+                    same(p.write_pct, "write_pct");
+                    if p.pages_4k.is_none() {
+                        same(Some(p.requests as f64), "requests");
+                        same(whole(p.bytes).map(|b| b / 1e9), "total_GB");
+                    }
+                }
+                "msr-footprints" => {
+                    same(whole(p.start_offsets), "unique_start_offsets");
+                    same(whole(p.working_set_bytes), "wss_bytes");
+                    if p.pages_4k.is_none() {
+                        same(Some(p.requests as f64), "requests");
+                    }
+                }
+                _ => {
+                    same(Some(p.requests as f64), "operations");
+                    same(whole(p.start_offsets), "unique_keys(ASU+LBA)");
+                    same(p.write_pct, "write_pct");
+                }
+            }
+        }
+    }
+}
+
+/// The generators' output is part of "seed + spec + version = the same bytes": a change here moves every result.
+#[test]
+fn output_for_a_seed_is_fixed() {
+    let hash = |requests: &[Request]| {
+        let words = requests.iter().flat_map(|r| [r.arrival, r.op as u64, r.offset, r.len]);
+        words.fold(0xcbf2_9ce4_8422_2325_u64, |h, w| (h ^ w).wrapping_mul(0x0000_0100_0000_01b3))
+    };
+    let zipf = WorkloadSpec {
+        source: Source::Synthetic(SyntheticSpec {
+            requests: 20_000,
+            read_fraction: 0.3,
+            trim_fraction: 0.05,
+            sizes: vec![(4096, 1.0), (16_384, 0.5)],
+            address: Address::Zipf(0.9),
+            span: 0.8,
+            align_bytes: 4096,
+        }),
+        ..workload("", None)
+    };
+    let zipf = drain(&mut *open(&zipf, 1 << 34, 7).unwrap()).unwrap();
+    assert_eq!(
+        [
+            hash(&requests_of("msr/wdev_0", 20_000, 7)),
+            hash(&requests_of("umass/Financial1", 20_000, 7)),
+            hash(&zipf)
+        ],
+        [331_718_078_475_057_446, 12_367_163_444_125_891_792, 9_095_650_939_303_442_959]
+    );
 }

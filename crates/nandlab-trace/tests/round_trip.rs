@@ -7,11 +7,11 @@ use nandlab::host::{Op, Request};
 use nandlab_trace::{Conversion, ConvertOptions, ErrorKind, Source, TraceError, convert, formats};
 use proptest::prelude::*;
 
-struct List(std::vec::IntoIter<Request>);
+struct List<'a>(std::slice::Iter<'a, Request>);
 
-impl Source for List {
+impl Source for List<'_> {
     fn next_request(&mut self) -> Option<Result<Request, TraceError>> {
-        self.0.next().map(Ok)
+        self.0.next().copied().map(Ok)
     }
 
     fn progress(&self) -> f64 {
@@ -21,7 +21,7 @@ impl Source for List {
 
 fn written(requests: &[Request], format: &str, drop: bool) -> Result<(Vec<u8>, Conversion), TraceError> {
     let mut out = Vec::new();
-    let mut source = List(requests.to_vec().into_iter());
+    let mut source = List(requests.iter());
     let done = convert(&mut source, &mut out, format, ConvertOptions { drop })?;
     Ok((out, done))
 }

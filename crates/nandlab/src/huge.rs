@@ -7,9 +7,9 @@ use std::ops::{Deref, DerefMut};
 /// Pages never touched take no memory. Huge pages keep a random access at one cache miss instead of a miss and a
 /// page walk, which is what the maps of a large drive live by.
 #[derive(Debug)]
-pub(crate) struct Huge<T>(Vec<T>);
+pub struct Huge<T>(Vec<T>);
 
-impl<T: Copy + Default> Huge<T> {
+impl<T: Clone + Default> Huge<T> {
     /// `len` zeroes.
     pub(crate) fn zeroed(len: usize) -> Self {
         // The zeroed allocation comes straight from the kernel: nothing is written here.
@@ -18,6 +18,34 @@ impl<T: Copy + Default> Huge<T> {
         advise(vec.as_ptr().addr(), size_of::<T>() * len);
         Self(vec)
     }
+
+    /// `len` times `value`.
+    pub(crate) fn filled(value: T, len: usize) -> Self {
+        let mut vec: Vec<T> = Vec::with_capacity(len);
+        // Before the memory is touched, else it is made of small pages already.
+        #[cfg(target_os = "linux")]
+        advise(vec.as_ptr().addr(), size_of::<T>() * len);
+        vec.resize(len, value);
+        Self(vec)
+    }
+
+    /// Asks the cache for the element at `index`, which will be needed soon; any index will do.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, index: usize) {
+        prefetch(self.0.as_ptr().wrapping_add(index));
+    }
+}
+
+/// Asks the cache for what is at `address`, which need not be readable.
+#[inline(always)]
+fn prefetch<T>(address: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch is a hint; it reads nothing the program can see and never faults.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(address.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = address;
 }
 
 #[cfg(target_os = "linux")]

@@ -6,7 +6,7 @@ pub mod drive;
 pub mod ftl;
 pub mod geometry;
 pub mod host;
-mod huge;
+pub mod huge;
 pub mod nand;
 pub mod policy;
 pub mod probe;

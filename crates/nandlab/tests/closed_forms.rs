@@ -67,7 +67,8 @@ fn sequential_write_bandwidth(sets: &[&str]) -> (f64, f64, f64) {
     let mut next = 0;
     while next < total || drive.outstanding() > 0 {
         while next < total && drive.outstanding() < 256 {
-            let request = Request { arrival: drive.now(), op: Op::Write, fua: false, offset: next * 4096, len: 4096 };
+            let request =
+                Request { arrival: drive.now(), op: Op::Write, fua: false, offset: next * 4096, len: 4096 };
             drive.submit(&request).unwrap();
             next += 1;
         }
@@ -134,7 +135,9 @@ fn waf(victim: &str, pages_per_block: u32, effective_op: f64, logical_blocks: u3
     let free_mean = free / (measured as f64 / 64.0);
     let effective = (f64::from(drive.geometry().pages) - free_mean) / logical as f64 - 1.0;
     let waf = programs as f64 / measured as f64;
-    println!("{victim} {pages_per_block} pages: effective op {effective:.4} (wanted {effective_op}), WAF {waf:.4}");
+    println!(
+        "{victim} {pages_per_block} pages: effective op {effective:.4} (wanted {effective_op}), WAF {waf:.4}"
+    );
     assert!((effective / effective_op - 1.0).abs() < 0.005, "the reserve is {free_mean} pages");
     waf
 }

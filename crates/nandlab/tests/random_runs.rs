@@ -10,7 +10,8 @@ use nandlab::rng::Stream;
 use proptest::prelude::*;
 
 const ORDERS: [&str; 6] = ["CWDP", "PDWC", "WCPD", "DPCW", "dynamic", "PCWD"];
-const VICTIMS: [&str; 5] = ["'greedy'", "'cost-benefit'", "'fifo'", "{ random = { k = 1 } }", "{ random = { k = 5 } }"];
+const VICTIMS: [&str; 5] =
+    ["'greedy'", "'cost-benefit'", "'fifo'", "{ random = { k = 1 } }", "{ random = { k = 5 } }"];
 
 #[derive(Clone, Debug)]
 struct Case {
@@ -104,7 +105,8 @@ fn run(case: &Case, requests: u32) {
             let first = stream.below(sectors);
             let len = (stream.below(64) + 1).min(sectors - first);
             // Half of the requests are whole pages.
-            let (first, len) = if stream.below(2) == 0 { (first / 8 * 8, len.div_ceil(8) * 8) } else { (first, len) };
+            let (first, len) =
+                if stream.below(2) == 0 { (first / 8 * 8, len.div_ceil(8) * 8) } else { (first, len) };
             let len = len.min(capacity / 512 - first);
             let (offset, len) = if op == Op::Flush { (0, 0) } else { (first * 512, len * 512) };
             drive.submit(&Request { arrival: drive.now(), op, fua: false, offset, len }).unwrap();
@@ -130,7 +132,8 @@ fn run(case: &Case, requests: u32) {
     // Whatever is mapped at the end reads back.
     let page = u64::from(drive.geometry().page_bytes);
     for lpn in 0..u64::from(drive.geometry().logical_pages) {
-        let request = Request { arrival: drive.now(), op: Op::Read, fua: false, offset: lpn * page, len: page };
+        let request =
+            Request { arrival: drive.now(), op: Op::Read, fua: false, offset: lpn * page, len: page };
         drive.submit(&request).unwrap();
     }
     settle(&mut drive);

@@ -11,7 +11,7 @@ import numpy as np
 from nandlab.reporting import svg
 from nandlab.reporting.pieces import CAUSES, columns, escape, figure, nothing, number_table, words
 from nandlab.reporting.series import begin_s
-from nandlab.reporting.svg import Floats, Line
+from nandlab.reporting.svg import Floats, Line, Scale
 from nandlab.results import RunResult
 from nandlab.tables import Columns
 from nandlab.units import count, number, share
@@ -31,22 +31,28 @@ def latency(result: RunResult) -> str:
         return nothing("This run kept no latency histogram.")
     table = result.numpy("latency")
     seen: list[tuple[str, Floats, Floats]] = []
+    edges: list[Floats] = []
     for op in _OPS:
         mask = table["op"] == op
         counts = table["count"][mask].astype(float)
         if counts.sum() > 0:
             order = np.argsort(table["high_us"][mask], kind="stable")
+            edges += [table["low_us"][mask].astype(float), table["high_us"][mask].astype(float)]
             seen.append((op, table["high_us"][mask][order].astype(float), counts[order]))
     ops = [op for op, _, _ in seen] + (["all"] if len(seen) > 1 else [])
     # A TRIM or flush that takes no time has no place on a logarithmic axis.
     drawn = [(op, high, counts) for op, high, counts in seen if high[-1] > 0]
     if not drawn:
         return nothing("No request completed, so there is no latency to show.")
-    low = max(min(float(high[high > 0][0]) for _, high, _ in drawn) * 0.9, 1e-3)
+    every = np.unique(np.concatenate(edges))
+    every = every[every > 0]
+    low = max(float(every[0]) * 0.9, 1e-3)
     top = max(float(high[-1]) for _, high, _ in drawn) * 1.05
-    xs = np.unique(np.concatenate([[low], *(high[high > 0] for _, high, _ in drawn), [top]]))
+    xs = np.unique(np.concatenate([[low], every, [top]]))
     if len(xs) > 600:
-        xs = np.unique(np.concatenate([xs[:: -(-len(xs) // 600)], [top]]))
+        # Those nearest to even steps on the page.
+        nearest = np.searchsorted(xs, np.geomspace(low, top, 600))
+        xs = xs[np.unique(np.minimum(nearest, len(xs) - 1))]
     body, tail = [], []
     for op, high, counts in drawn:
         below = np.concatenate([[0.0], np.cumsum(counts)])[np.searchsorted(high, xs, side="right")] / counts.sum()
@@ -279,8 +285,15 @@ def dies(result: RunResult) -> str:
     channels = [channel[int(dies[i])] for i in order]
     breaks = [i for i in range(1, len(order)) if channels[i] != channels[i - 1]]
     rows = [f"{channels[i]}.{int(dies[order[i]])}" for i in range(len(order))]
-    begin = float(begin_s(table)[0])
+    begins = np.unique(begin_s(table))
+    begin = float(begins[0])
     end = float(times[-1]) if begin < float(times[0]) else float(times[-1] + table["interval_s"][-1])
+    if len(times) > 1 and np.ptp(np.diff(np.append(begins, end))) > 0.01 * (end - begin) / len(times):
+        # Intervals of different length: shown on an even grid.
+        middles = begin + (np.arange(256) + 0.5) * (end - begin) / 256
+        values = values[:, np.searchsorted(begins, middles, side="right") - 1]
+    # Mostly idle dies would all be the darkest colour on a scale up to 100 %.
+    top = min(Scale(0.0, max(float(np.nanmax(values)), 0.01), 0.0, 1.0, nice=True).high, 1.0)
     plot = svg.heatmap(
         values,
         x_range=(begin, end),
@@ -289,7 +302,7 @@ def dies(result: RunResult) -> str:
         x_name="# s",
         y_name="die",
         low=0.0,
-        high=1.0,
+        high=top,
         scale=100.0,
         unit=" %",
         rows=rows,
@@ -300,7 +313,7 @@ def dies(result: RunResult) -> str:
     caption = (
         f"Share of the time each die is busy with an array operation (mean {share(mean)}, "
         f"from {share(float(spread.min()))} to {share(float(spread.max()))} by die). Even rows mean an even load; "
-        "a light stripe is a moment when all dies were busy."
+        f"a light stripe is a time when all dies were busy. The colours end at {share(top)}."
     )
     return figure(plot, caption)
 

@@ -32,9 +32,12 @@ pub struct FormatInfo {
     pub(crate) order: Order,
     /// Whether the content can be this format at all; lines are tried afterwards.
     pub(crate) sniff: fn(head: &[u8]) -> bool,
-    pub(crate) reader: fn(head: &[u8], options: &ReaderOptions) -> Result<Box<dyn Reader>, TraceError>,
+    pub(crate) reader: MakeReader,
     pub(crate) writer: Option<Target>,
 }
+
+/// Makes the reader of a file that starts with `head`.
+pub(crate) type MakeReader = fn(head: &[u8], options: &ReaderOptions) -> Result<Box<dyn Reader>, TraceError>;
 
 /// How a format's records follow each other in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

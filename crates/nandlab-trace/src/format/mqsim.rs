@@ -35,7 +35,7 @@ struct Unit {
 impl Unit {
     fn new(options: &ReaderOptions) -> Result<Self, TraceError> {
         let Some(unit) = options.time_unit_ns else { return Ok(Self { ns: 1, per: 1 }) };
-        if unit >= 1.0 && unit <= 1e12 && libm::floor(unit) == unit {
+        if (1.0..=1e12).contains(&unit) && libm::floor(unit) == unit {
             return Ok(Self { ns: unit as u64, per: 1 });
         }
         let per = libm::round(1.0 / unit);

@@ -4,7 +4,7 @@
 //! u32 serial, len, nSG; u64 lbn, ts, rt. The high byte of the version field tells them apart. len is bytes, lbn
 //! 512-byte blocks, ts microseconds. cmd is the SCSI operation code: READ 08 28 88 A8, WRITE 0A 2A 8A AA, SYNCHRONIZE
 //! CACHE 35 91 (a flush). Others (UNMAP's ranges are not in the record) are refused. One file is one disk.
-//! The records are in order of their issue by several CPUs, so they are sorted within a bounded window.
+//! The serial numbers do not follow the order of time; the time stamps do.
 //!
 //! Source: libCacheSim's reader of the CloudPhysics traces.
 
@@ -18,7 +18,7 @@ pub(super) const INFO: FormatInfo = FormatInfo {
     name: "vscsi",
     description: "VMware vSCSI traces, versions 1 and 2 (binary; written: 1)",
     units: "serial, len (B), nSG, cmd (SCSI code), version, lbn (512 B), ts (us)",
-    order: Order::Window,
+    order: Order::Ascending,
     sniff: |head| version_of(head).is_some(),
     reader: |head, _| match version_of(head) {
         Some(1) => Ok(Box::new(V1)),

@@ -4,8 +4,8 @@
 //! same plane; the victim is erased when it holds nothing and no operation needs it any more.
 
 use super::Drive;
-use crate::geometry::{BlockId, Lpn, PlaneId};
 use crate::ftl::{WriteStream, wear_levelling};
+use crate::geometry::{BlockId, Lpn, PlaneId};
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, Kind, Transaction};
 use crate::spec::WearLevelling;
@@ -147,6 +147,7 @@ impl<P: Probe> Drive<P> {
             let cause = job.cause();
             let ppn = self.geometry.page(victim, page);
             let lpn = self.array.lpn(ppn);
+            self.ftl.map.prefetch(lpn);
             self.read_page(ppn, lpn, plane.0, cause, Class::Background, false);
         }
         self.erase_when_empty(plane);

@@ -6,12 +6,12 @@
 
 use super::Drive;
 use super::requests::Completion;
+use crate::ftl::WriteStream;
 use crate::geometry::{DieId, Lpn, PlaneId, Ppn};
 use crate::host::{Op, Request};
-use crate::ftl::WriteStream;
 use crate::nand::DEAD_LPN;
 use crate::probe::Probe;
-use crate::sched::{Cause, Class, Fifo, Kind, NONE, Transaction};
+use crate::sched::{Cause, Class, Kind, NONE, Transaction};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Writes between two flushes form an epoch; a flush is done when its epoch and all before it are.
@@ -281,7 +281,7 @@ impl<P: Probe> Drive<P> {
     /// Nothing happens any more, and writes still wait for room: the drive has worn out. They fail.
     pub(super) fn fail_stalled(&mut self) {
         for list in 0..self.stalled.len() {
-            let mut stalled = std::mem::replace(&mut self.stalled[list], Fifo::default());
+            let mut stalled = std::mem::take(&mut self.stalled[list]);
             while let Some(slot) = stalled.pop(&self.pool) {
                 let transaction = self.pool.remove(slot);
                 self.stalled_count -= 1;

@@ -13,7 +13,8 @@ pub use precondition::{PtsOutcome, Watch};
 pub use requests::Completion;
 pub use snapshot::SnapshotError;
 
-use crate::geometry::{BlockId, DieId, Geometry, PlaneId};
+use crate::ftl::Ftl;
+use crate::geometry::{BlockId, DieId, Geometry, Lpn, PlaneId};
 use crate::host::{Op, Oracle, Request};
 use crate::nand::{Array, Timing};
 use crate::probe::{NoProbe, Probe};
@@ -21,7 +22,6 @@ use crate::sched::{Agenda, Cause, Device, Ended, Fifo, Kind, NEVER, NONE, Slot, 
 use crate::spec::Spec;
 use crate::stats::Stats;
 use crate::units::Time;
-use crate::ftl::Ftl;
 use background::Job;
 use host::{Epochs, Merging};
 use requests::Requests;
@@ -219,6 +219,25 @@ impl<P: Probe> Drive<P> {
             self.agenda.set(self.idle_clock(), NEVER);
         }
         Ok(self.accept(request))
+    }
+
+    /// Tells the drive of a request that will be submitted soon, so that the host machine's cache has what it needs by
+    /// then: first its map entries, and with `pages` (some time later) what they point to. Changes nothing simulated.
+    #[inline]
+    pub fn prefetch(&self, request: &Request, pages: bool) {
+        if matches!(request.op, Op::Read | Op::Write) {
+            let page_bytes = u64::from(self.geometry.page_bytes);
+            let first = request.offset / page_bytes;
+            // Longer requests fetch for themselves: their pages follow one another.
+            let last = (request.offset + request.len).div_ceil(page_bytes).min(first + 8);
+            for lpn in first..last.min(u64::from(self.geometry.logical_pages)) {
+                if pages {
+                    self.ftl.prefetch_page(&self.geometry, &self.array, Lpn(lpn as u32));
+                } else {
+                    self.ftl.map.prefetch(Lpn(lpn as u32));
+                }
+            }
+        }
     }
 
     /// Simulates until `to`: everything that happens up to and including then has happened afterwards.

@@ -70,12 +70,14 @@ impl<P: Probe> Drive<P> {
             }
             // Selection sampling (Knuth, algorithm S): exactly the wanted pages, each set of them equally likely.
             let mut wanted = lpns.len() as u64;
-            let mut pages_left = u64::from(filled_blocks * pages);
-            for _ in 0..pages_left {
+            for pages_left in (1..=u64::from(filled_blocks * pages)).rev() {
                 let is_valid = stream.below(pages_left) < wanted;
-                pages_left -= 1;
                 let lpn = if is_valid {
                     wanted -= 1;
+                    // The map is visited at random: ask for the entries some time ahead.
+                    if let Some(ahead) = wanted.checked_sub(16) {
+                        self.ftl.map.prefetch(Lpn(lpns[ahead as usize]));
+                    }
                     Lpn(lpns[wanted as usize])
                 } else {
                     Lpn(DEAD_LPN)

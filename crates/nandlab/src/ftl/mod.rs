@@ -9,6 +9,7 @@ pub mod map;
 pub mod wear_levelling;
 
 use crate::geometry::{BlockId, Geometry, Lpn, PlaneId, Ppn};
+use crate::huge::Huge;
 use crate::nand::{Array, BlockState};
 use crate::rng::Stream;
 use crate::sched::Device;
@@ -80,7 +81,7 @@ pub struct Ftl {
     victim: Box<dyn VictimPolicy>,
     index: LeastValid,
     /// Valid pages, one bit each; every block starts a new word.
-    valid: Box<[u64]>,
+    valid: Huge<u64>,
     words_per_block: usize,
     levelling: WearLevelling,
     /// Erased blocks of a plane that only internal streams may take.
@@ -91,8 +92,7 @@ impl Ftl {
     /// The FTL of an erased drive.
     pub fn new(spec: &Spec, geometry: &Geometry, array: &Array) -> Self {
         let words_per_block = (geometry.pages_per_block as usize).div_ceil(64);
-        let context =
-            gc::Context { planes: geometry.planes, stream: Stream::new(spec.seed, "gc.victim") };
+        let context = gc::Context { planes: geometry.planes, stream: Stream::new(spec.seed, "gc.victim") };
         let levelling = spec.ftl.wear_levelling;
         let plane = |plane: u32| {
             let mut free = FreeBlocks::default();
@@ -114,7 +114,7 @@ impl Ftl {
             allocator: Allocator::new(spec.ftl.allocation, geometry),
             victim: gc::make(&spec.gc.victim, context),
             index: LeastValid::new(geometry.planes, geometry.blocks_per_plane),
-            valid: vec![0; words_per_block * geometry.blocks as usize].into(),
+            valid: Huge::zeroed(words_per_block * geometry.blocks as usize),
             words_per_block,
             levelling,
             reserve_blocks: if levelling == WearLevelling::Static { 2 } else { 1 },
@@ -192,6 +192,16 @@ impl Ftl {
     #[inline(always)]
     fn bit(&self, block: BlockId, page: u32) -> (usize, u64) {
         (block.index() * self.words_per_block + page as usize / 64, 1 << (page % 64))
+    }
+
+    /// Asks the cache for what invalidating or reading the page of `lpn` will need.
+    #[inline]
+    pub fn prefetch_page(&self, geometry: &Geometry, array: &Array, lpn: Lpn) {
+        if let Some(ppn) = self.map.get(lpn) {
+            let (block, page) = geometry.split(ppn);
+            array.prefetch(block);
+            self.valid.prefetch(self.bit(block, page).0);
+        }
     }
 
     /// Whether a page is valid.
@@ -352,7 +362,12 @@ impl Ftl {
             let Some(ppn) = self.map.get(lpn) else { continue };
             mapped += 1;
             if array.lpn(ppn) != lpn {
-                return Err(format!("LPN {} maps to {}, whose OOB says {}", lpn.0, geometry.show(ppn), array.lpn(ppn).0));
+                return Err(format!(
+                    "LPN {} maps to {}, whose OOB says {}",
+                    lpn.0,
+                    geometry.show(ppn),
+                    array.lpn(ppn).0
+                ));
             }
             if !self.is_valid(geometry, ppn) {
                 return Err(format!("LPN {} maps to {}, which is invalid", lpn.0, geometry.show(ppn)));

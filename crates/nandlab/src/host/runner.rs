@@ -3,8 +3,12 @@
 use super::{Op, Request};
 use crate::drive::{Drive, Refused};
 use crate::probe::Probe;
-use crate::spec::{Arrival, Beyond, WorkloadSpec};
+use crate::spec::{Arrival, Beyond};
 use crate::units::{SECOND, Time};
+use std::collections::VecDeque;
+
+/// Requests read ahead.
+const AHEAD: usize = 8;
 
 /// Where requests come from, in order of arrival.
 pub trait Source {
@@ -45,8 +49,11 @@ pub struct Runner<S: Source> {
     source: S,
     arrival: Arrival,
     beyond: Beyond,
-    next: Option<Request>,
+    /// The next requests: read ahead, so that the drive can prefetch for them.
+    ahead: VecDeque<Request>,
     has_ended: bool,
+    fetched: u64,
+    failed: Option<S::Error>,
     submitted: u64,
     completed: u64,
     /// Requests whose addresses were taken modulo the capacity.
@@ -54,14 +61,16 @@ pub struct Runner<S: Source> {
 }
 
 impl<S: Source> Runner<S> {
-    /// A runner of `source` with the arrival and range rules of `workload`.
-    pub fn new(source: S, workload: &WorkloadSpec) -> Self {
+    /// A runner of `source`: how its requests arrive, and what happens to those beyond the drive.
+    pub fn new(source: S, arrival: Arrival, beyond: Beyond) -> Self {
         Self {
             source,
-            arrival: workload.arrival,
-            beyond: workload.beyond,
-            next: None,
+            arrival,
+            beyond,
+            ahead: VecDeque::with_capacity(AHEAD),
             has_ended: false,
+            fetched: 0,
+            failed: None,
             submitted: 0,
             completed: 0,
             wrapped: 0,
@@ -81,7 +90,7 @@ impl<S: Source> Runner<S> {
     /// How far it is.
     pub fn progress<P: Probe>(&self, drive: &Drive<P>) -> Progress {
         Progress {
-            is_done: self.has_ended && self.next.is_none() && drive.outstanding() == 0,
+            is_done: self.has_ended && self.ahead.is_empty() && drive.outstanding() == 0,
             completed: self.completed,
         }
     }
@@ -96,17 +105,17 @@ impl<S: Source> Runner<S> {
         requests: u64,
         mut on_completed: impl FnMut(&crate::drive::Completion),
     ) -> Result<Progress, Stopped<S::Error>> {
-        let until = self.completed + requests;
+        let until = self.completed.saturating_add(requests);
         while self.completed < until {
             let has_next = self.fetch(drive)?;
             match self.arrival {
                 Arrival::QueueDepth(depth) if has_next && drive.outstanding() < depth => {
-                    let mut request = self.next.take().expect("a request has been fetched");
+                    let mut request = self.ahead.pop_front().expect("a request has been fetched");
                     request.arrival = drive.now();
                     self.submit(drive, request)?;
                 }
                 Arrival::Trace { .. } | Arrival::Iops(_) if has_next => {
-                    let request = self.next.take().expect("a request has been fetched");
+                    let request = self.ahead.pop_front().expect("a request has been fetched");
                     drive.advance(request.arrival);
                     self.submit(drive, request)?;
                 }
@@ -124,28 +133,48 @@ impl<S: Source> Runner<S> {
         Ok(self.progress(drive))
     }
 
+    /// Takes the next request out without playing it.
+    pub(super) fn take<P: Probe>(&mut self, drive: &Drive<P>) -> Result<Option<Request>, Stopped<S::Error>> {
+        Ok(if self.fetch(drive)? { self.ahead.pop_front() } else { None })
+    }
+
     /// Makes sure the next request is at hand; whether there is one.
     #[inline]
     fn fetch<P: Probe>(&mut self, drive: &Drive<P>) -> Result<bool, Stopped<S::Error>> {
-        if self.next.is_none() && !self.has_ended {
+        while self.ahead.len() < AHEAD && !self.has_ended {
             match self.source.next_request() {
                 None => self.has_ended = true,
-                Some(Err(error)) => return Err(Stopped::Source(error)),
+                // What came before the error is played first.
+                Some(Err(error)) if self.ahead.is_empty() => return Err(Stopped::Source(error)),
+                Some(Err(error)) => {
+                    self.failed = Some(error);
+                    self.has_ended = true;
+                }
                 Some(Ok(mut request)) => {
                     request.arrival = match self.arrival {
                         Arrival::Trace { time_scale: 1.0 } => request.arrival,
                         Arrival::Trace { time_scale } => (request.arrival as f64 * time_scale) as Time,
                         Arrival::QueueDepth(_) => 0,
-                        Arrival::Iops(rate) => (self.submitted as f64 * (SECOND as f64 / rate)) as Time,
+                        Arrival::Iops(rate) => (self.fetched as f64 * (SECOND as f64 / rate)) as Time,
                     };
+                    self.fetched += 1;
                     if self.beyond == Beyond::Wrap && request.op != Op::Flush {
                         self.wrap(&mut request, drive.geometry().logical_bytes());
                     }
-                    self.next = Some(request);
+                    drive.prefetch(&request, false);
+                    self.ahead.push_back(request);
                 }
             }
         }
-        Ok(self.next.is_some())
+        if self.ahead.is_empty()
+            && let Some(error) = self.failed.take()
+        {
+            return Err(Stopped::Source(error));
+        }
+        if let Some(soon) = self.ahead.get(AHEAD / 2) {
+            drive.prefetch(soon, true);
+        }
+        Ok(!self.ahead.is_empty())
     }
 
     /// Takes a request's address modulo the capacity; one that would run over the end is moved back.

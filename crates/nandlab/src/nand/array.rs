@@ -11,10 +11,11 @@ use crate::units::Time;
 pub const DEAD_LPN: u32 = u32::MAX;
 
 /// What a block is being used for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum BlockState {
     /// Erased, in its plane's free list.
+    #[default]
     Free,
     /// Taking programs.
     Open,
@@ -28,7 +29,7 @@ pub enum BlockState {
 
 /// One block. Sixteen of these bytes are the NAND's own (wear, reads, what is programmed), the rest is what the
 /// controller keeps about it; together they share a cache line with one neighbour.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Block {
     /// When its last page was programmed.
     pub closed_at: Time,
@@ -52,7 +53,7 @@ pub struct Block {
 #[derive(Debug)]
 pub struct Array {
     /// Per block.
-    pub blocks: Box<[Block]>,
+    pub blocks: Huge<Block>,
     /// OOB: the LPN of each page.
     lpn: Huge<u32>,
     /// OOB: the sequence number of the host write each page carries; empty unless something asks for it.
@@ -62,18 +63,9 @@ pub struct Array {
 impl Array {
     /// An erased array whose blocks have `pe_cycles` behind them. Sequence numbers are kept when `sequenced`.
     pub fn new(geometry: &Geometry, pe_cycles: u32, sequenced: bool) -> Self {
-        let block = Block {
-            closed_at: 0,
-            pe_cycles,
-            reads: 0,
-            holds: 0,
-            programmed: 0,
-            valid: 0,
-            state: BlockState::Free,
-            copybacks: 0,
-        };
+        let block = Block { pe_cycles, ..Block::default() };
         Self {
-            blocks: vec![block; geometry.blocks as usize].into(),
+            blocks: Huge::filled(block, geometry.blocks as usize),
             lpn: Huge::zeroed(geometry.pages as usize),
             sequence: Huge::zeroed(if sequenced { geometry.pages as usize } else { 0 }),
         }
@@ -89,6 +81,12 @@ impl Array {
     #[inline(always)]
     pub fn block_mut(&mut self, block: BlockId) -> &mut Block {
         &mut self.blocks[block.index()]
+    }
+
+    /// Asks the cache for a block.
+    #[inline(always)]
+    pub fn prefetch(&self, block: BlockId) {
+        self.blocks.prefetch(block.index());
     }
 
     /// The LPN in a page's OOB.

@@ -97,6 +97,16 @@ impl Probe for Timeline {
             return;
         }
         let (ppn, lpn) = (t.ppn.0, t.lpn.0);
-        self.events.push(Event { start, end, die: die.0, channel, phase, kind: t.kind, cause: t.cause, ppn, lpn });
+        self.events.push(Event {
+            start,
+            end,
+            die: die.0,
+            channel,
+            phase,
+            kind: t.kind,
+            cause: t.cause,
+            ppn,
+            lpn,
+        });
     }
 }

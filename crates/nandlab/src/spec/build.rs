@@ -41,6 +41,7 @@ pub(super) fn build(r: &Resolved, dir: &Path) -> Spec {
             idle_w: num(r, "energy.idle"),
         },
         precondition: precondition(r, dir),
+        map_reads: r.val("precondition.map_reads").bool(),
         workload: workload(r, dir),
         output: OutputSpec {
             timeline_operations: int(r, "output.timeline_operations"),

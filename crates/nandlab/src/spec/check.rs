@@ -8,6 +8,9 @@ use super::resolve::Resolved;
 /// to work with, and a block's worth of spare pages so that GC can gain anything.
 const SPARE_BLOCKS_MIN: u64 = 4;
 
+/// Blocks static wear levelling needs beyond those: one open for what it moves, one more kept free.
+const WEAR_BLOCKS: u64 = 2;
+
 /// Blocks of a plane that preconditioning must leave free: open for the host, open for GC, one free.
 const FREE_BLOCKS_MIN: u64 = 3;
 
@@ -202,15 +205,18 @@ impl Check<'_> {
     }
 
     fn reserve(&mut self, c: &Capacity) {
-        let needed = SPARE_BLOCKS_MIN * c.pages_per_block;
+        let is_static = self.r.get("ftl.wear_levelling").is_some_and(|v| v.tag() == "static");
+        let needed_blocks = SPARE_BLOCKS_MIN + if is_static { WEAR_BLOCKS } else { 0 };
+        let needed = needed_blocks * c.pages_per_block;
         let spare = spare_pages(c.planes, c.pages_per_plane, c.op);
         if spare >= needed && c.logical_pages > 0 {
             return;
         }
         let blocks = spare as f64 / c.pages_per_block as f64;
         let message = format!(
-            "a plane has {blocks:.1} blocks beyond its logical pages and needs {SPARE_BLOCKS_MIN} \
-             (open for the host, open for GC, one free, one block's worth of spare)"
+            "a plane has {blocks:.1} blocks beyond its logical pages and needs {needed_blocks} \
+             (open for the host, open for GC, one free, one block's worth of spare{})",
+            if is_static { ", two for static wear levelling" } else { "" }
         );
         let enough_blocks = least(c.blocks_per_plane, 1 << 20, |blocks| {
             spare_pages(c.planes, blocks * c.pages_per_block, c.op) >= needed

@@ -214,6 +214,12 @@ pub(super) static KEYS: &[Key] = &[
         .when(PTS)
         .note("assumption"),
     key("precondition.load", Kind::Path, "", "a drive saved earlier"),
+    key(
+        "precondition.map_reads",
+        Kind::Bool,
+        "false",
+        "pages that the workload reads before it writes them hold data at the start",
+    ),
     key("workload.trace", Kind::Path, "", "a trace file; .zst, .gz and .xz are read as they are"),
     key("workload.profile", Kind::Text, "", "a look-alike of a published trace, such as \"msr/hm_0\""),
     key("workload.synthetic", slot::SYNTHETIC, "", "a synthetic workload"),

@@ -17,6 +17,8 @@ pub struct Spec {
     pub reliability: ReliabilitySpec,
     pub energy: EnergySpec,
     pub precondition: PreconditionSpec,
+    /// `precondition.map_reads`: pages that the workload reads before it writes them hold data at the start.
+    pub map_reads: bool,
     /// `None`: no workload section; fine for the stepping interface, refused by `run`.
     pub workload: Option<WorkloadSpec>,
     pub output: OutputSpec,

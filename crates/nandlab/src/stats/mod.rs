@@ -104,7 +104,11 @@ impl Latency {
     /// The latency that `share` of the requests do not exceed, in nanoseconds, to three digits and never outside
     /// the exact extremes.
     pub fn quantile_ns(&self, share: f64) -> u64 {
-        if self.count == 0 { 0 } else { self.histogram.value_at_quantile(share).clamp(self.min_ns, self.max_ns) }
+        if self.count == 0 {
+            0
+        } else {
+            self.histogram.value_at_quantile(share).clamp(self.min_ns, self.max_ns)
+        }
     }
 
     /// Adds another operation's.
@@ -243,9 +247,12 @@ impl Stats {
         }
         window.free_share_min = least;
         window.free_share_ns = sum / f64::from(geometry.planes) * span as f64;
-        let busy = (0..geometry.dies).map(|die| device.die_busy_ns(DieId(die), end.max(self.outstanding_since)));
-        window.die_busy_ns = self.dies.push(end, busy);
-        self.series.push(end, window);
+        let busy =
+            (0..geometry.dies).map(|die| device.die_busy_ns(DieId(die), end.max(self.outstanding_since)));
+        window.die_busy_ns = self.dies.push(busy);
+        if self.series.push(end, window) {
+            self.dies.merge_pairs();
+        }
     }
 
     pub(crate) fn finish(&mut self, now: Time, geometry: &Geometry, device: &Device, ftl: &Ftl) {

@@ -1,14 +1,14 @@
 //! The run over time, in a fixed number of rows: when they are used up, neighbours are merged and rows get twice
 //! as long. So a row holds sums, and memory does not grow with the run.
 
-use super::table::{Column, Table, Values};
 use super::ratio;
+use super::table::{Column, Table, Values};
 use crate::host::{Op, Request};
 use crate::sched::Cause;
 use crate::units::{MS, Span, Time};
 
-/// Rows of [`DieSeries`] at most.
-const DIE_ROWS: usize = 64;
+/// Intervals of `dies.parquet` at most.
+const DIE_INTERVALS: usize = 64;
 
 /// What happened in one interval.
 #[derive(Clone, Debug, Default)]
@@ -99,7 +99,8 @@ impl Series {
         &self.rows
     }
 
-    pub(super) fn push(&mut self, end: Time, mut window: Window) {
+    /// Adds a row; whether neighbours have been merged.
+    pub(super) fn push(&mut self, end: Time, mut window: Window) -> bool {
         window.end = end;
         self.rows.push(window);
         if self.rows.len() == self.rows_max {
@@ -110,7 +111,9 @@ impl Series {
             });
             self.rows = merged.collect();
             self.interval_ns *= 2;
+            return true;
         }
+        false
     }
 
     /// `series.parquet`, for a drive with this many dies and pages a block.
@@ -163,93 +166,79 @@ impl Series {
         let outstanding =
             |index: usize, row: &Window| ratio(row.outstanding_ns as f64 * 1e-9, seconds(index));
         columns.push(Column::new("outstanding_mean", float(&outstanding)));
-        let busy =
-            |index: usize, row: &Window| ratio(row.die_busy_ns as f64 * 1e-9, seconds(index) * f64::from(dies));
+        let busy = |index: usize, row: &Window| {
+            ratio(row.die_busy_ns as f64 * 1e-9, seconds(index) * f64::from(dies))
+        };
         columns.push(Column::new("die_busy_mean", float(&busy)));
         Table { name: "series", columns }
     }
 }
 
-/// How busy each die was over time, in at most 64 rows.
+/// How busy each die was, one row for each row of the series.
 #[derive(Debug)]
 pub struct DieSeries {
-    dies: usize,
-    /// Busy nanoseconds, `dies` of them a row.
+    /// Busy nanoseconds, one number a die and row.
     busy_ns: Vec<u64>,
-    ends: Vec<Time>,
     last_total: Vec<u64>,
-    pending: Vec<u64>,
-    /// Samples that make a row, and how many are pending.
-    samples_per_row: usize,
-    samples: usize,
 }
 
 impl DieSeries {
-    fn empty(dies: usize) -> Self {
-        Self {
-            dies,
-            busy_ns: Vec::new(),
-            ends: Vec::new(),
-            last_total: vec![0; dies],
-            pending: vec![0; dies],
-            samples_per_row: 1,
-            samples: 0,
-        }
-    }
-
     pub(super) fn new(dies: usize) -> Self {
-        Self::empty(dies)
+        Self { busy_ns: Vec::new(), last_total: vec![0; dies] }
     }
 
-    /// Takes each die's busy time so far; returns what was added since the last call, summed over the dies.
-    pub(super) fn push(&mut self, end: Time, totals: impl Iterator<Item = u64>) -> u64 {
+    /// Takes each die's busy time so far as a new row; returns what was added since the last one, summed over the
+    /// dies.
+    pub(super) fn push(&mut self, totals: impl Iterator<Item = u64>) -> u64 {
         let mut sum = 0;
-        for (die, total) in totals.enumerate() {
-            let added = total.saturating_sub(self.last_total[die]);
-            self.last_total[die] = total;
-            self.pending[die] += added;
+        for (last, total) in self.last_total.iter_mut().zip(totals) {
+            let added = total.saturating_sub(*last);
+            *last = total;
             sum += added;
-        }
-        self.samples += 1;
-        if self.samples < self.samples_per_row {
-            return sum;
-        }
-        self.samples = 0;
-        self.busy_ns.append(&mut std::mem::replace(&mut self.pending, vec![0; self.dies]));
-        self.ends.push(end);
-        if self.ends.len() == DIE_ROWS {
-            let (dies, old) = (self.dies, std::mem::take(&mut self.busy_ns));
-            for pair in old.chunks(2 * dies) {
-                self.busy_ns.extend((0..dies).map(|die| pair[die] + pair[dies + die]));
-            }
-            self.ends = self.ends.chunks(2).map(|pair| pair[1]).collect();
-            self.samples_per_row *= 2;
+            self.busy_ns.push(added);
         }
         sum
     }
 
-    /// `dies.parquet`: one row an interval and die.
-    pub fn table(&self, dies_per_channel: u32) -> Table {
-        let mut columns: [Vec<f64>; 3] = Default::default();
+    /// Follows the series in merging neighbouring rows.
+    pub(super) fn merge_pairs(&mut self) {
+        let dies = self.last_total.len();
+        let rows = self.busy_ns.len() / dies;
+        for row in 0..rows / 2 {
+            for die in 0..dies {
+                self.busy_ns[row * dies + die] =
+                    self.busy_ns[2 * row * dies + die] + self.busy_ns[(2 * row + 1) * dies + die];
+            }
+        }
+        self.busy_ns.truncate(rows / 2 * dies);
+    }
+
+    /// `dies.parquet`: one row an interval and die, in at most 64 intervals of `series`.
+    pub fn table(&self, series: &Series, dies_per_channel: u32) -> Table {
+        let dies = self.last_total.len();
+        let (mut times, mut intervals, mut shares) = (Vec::new(), Vec::new(), Vec::new());
         let (mut die_ids, mut channels) = (Vec::new(), Vec::new());
+        let rows_per_interval = series.rows.len().div_ceil(DIE_INTERVALS).max(1);
         let mut start = 0;
-        for (row, &end) in self.ends.iter().enumerate() {
-            for die in 0..self.dies {
-                columns[0].push(end as f64 * 1e-9);
-                columns[1].push((end - start) as f64 * 1e-9);
+        for (index, rows) in series.rows.chunks(rows_per_interval).enumerate() {
+            let end = rows.last().map_or(start, |row| row.end);
+            let first = index * rows_per_interval;
+            for die in 0..dies {
+                let busy: u64 = (first..first + rows.len()).map(|row| self.busy_ns[row * dies + die]).sum();
+                times.push(end as f64 * 1e-9);
+                intervals.push((end - start) as f64 * 1e-9);
                 die_ids.push(die as u64);
                 channels.push(die as u64 / u64::from(dies_per_channel));
-                columns[2].push(ratio(self.busy_ns[row * self.dies + die] as f64, (end - start) as f64));
+                shares.push(ratio(busy as f64, (end - start) as f64));
             }
             start = end;
         }
-        let [time, interval, busy] = columns;
         let columns = vec![
-            Column::new("time_s", Values::F64(time)),
-            Column::new("interval_s", Values::F64(interval)),
+            Column::new("time_s", Values::F64(times)),
+            Column::new("interval_s", Values::F64(intervals)),
             Column::new("die", Values::U64(die_ids)),
             Column::new("channel", Values::U64(channels)),
-            Column::new("busy_share", Values::F64(busy)),
+            Column::new("busy_share", Values::F64(shares)),
         ];
         Table { name: "dies", columns }
     }

@@ -45,7 +45,8 @@ fn latency(latency: &Latency) -> Value {
 }
 
 fn by_cause(stats: &Stats, kinds: &[Kind]) -> Value {
-    let count = |cause: Cause| kinds.iter().map(|&kind| stats.flash[kind as usize][cause as usize]).sum::<u64>();
+    let count =
+        |cause: Cause| kinds.iter().map(|&kind| stats.flash[kind as usize][cause as usize]).sum::<u64>();
     Value::Object(Cause::ALL.into_iter().map(|c| (c.name().to_owned(), json!(count(c)))).collect())
 }
 

@@ -65,7 +65,8 @@ impl Table {
     /// `blocks.parquet`: every block's wear and content at the end.
     pub fn blocks(geometry: &Geometry, array: &Array) -> Self {
         let per_plane = geometry.blocks_per_plane as usize;
-        let numbers = |value: &dyn Fn(usize) -> u64| Values::U64((0..array.blocks.len()).map(value).collect());
+        let numbers =
+            |value: &dyn Fn(usize) -> u64| Values::U64((0..array.blocks.len()).map(value).collect());
         let state = |block: &crate::nand::Block| match block.state {
             BlockState::Free => "free",
             BlockState::Open => "open",

@@ -50,6 +50,7 @@ pub const POLICIES: &[(PolicyInfo, Make)] = &[
 /// # Panics
 /// When the choice names no policy of the table; the spec only makes choices from it.
 pub fn make(choice: &Choice, context: Context) -> Box<dyn VictimPolicy> {
-    let (_, make) = POLICIES.iter().find(|(info, _)| info.name == choice.name).expect("a policy of the table");
+    let (_, make) =
+        POLICIES.iter().find(|(info, _)| info.name == choice.name).expect("a policy of the table");
     make(choice, context)
 }

@@ -22,6 +22,12 @@ impl PageMap {
         self.entries[lpn.index()].checked_sub(1).map(Ppn)
     }
 
+    /// Asks the cache for the entry of `lpn`.
+    #[inline(always)]
+    pub fn prefetch(&self, lpn: Lpn) {
+        self.entries.prefetch(lpn.index());
+    }
+
     /// Moves `lpn` to `ppn`; returns where it was.
     #[inline(always)]
     pub fn set(&mut self, lpn: Lpn, ppn: Ppn) -> Option<Ppn> {
