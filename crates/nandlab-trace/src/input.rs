@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
 
 /// Bytes of one chunk of decompressed content.
 pub(crate) const CHUNK_BYTES: usize = 1 << 18;
@@ -38,6 +39,19 @@ pub(crate) struct Input {
     ended: bool,
     bytes_read: Arc<AtomicU64>,
     bytes_total: u64,
+    /// Last, so that the channels' ends are gone by then and the thread stops.
+    _thread: Joined,
+}
+
+/// Waits for a thread when dropped, so that nothing of an input outlives it.
+struct Joined(Option<JoinHandle<()>>);
+
+impl Drop for Joined {
+    fn drop(&mut self) {
+        if let Some(thread) = self.0.take() {
+            let _ = thread.join();
+        }
+    }
 }
 
 /// A file's bytes that are in memory already.
@@ -89,7 +103,7 @@ impl Input {
         }
         let counted = Counted { file, count: Arc::clone(&bytes_read) };
         let name = path.to_path_buf();
-        std::thread::Builder::new()
+        let thread = std::thread::Builder::new()
             .name("nandlab-trace-input".into())
             .spawn(move || pump(counted, &name, &to_parser, &to_reader))
             .map_err(|e| failed(&e))?;
@@ -107,6 +121,7 @@ impl Input {
             ended: false,
             bytes_read,
             bytes_total,
+            _thread: Joined(Some(thread)),
         };
         input.refill()?;
         // A byte order mark is not part of the first field.
