@@ -91,7 +91,10 @@ fn writes_go_where_the_order_says() {
                 let at = drive.ftl().map.get(Lpn(lpn)).unwrap();
                 let shown = drive.geometry().show(at).to_string();
                 let expected = format!("c{channel}.d{}.p{plane}.", chip * 4 + die);
-                assert!(shown.starts_with(&expected), "LPN {lpn} under {order} is at {shown}, not {expected}");
+                assert!(
+                    shown.starts_with(&expected),
+                    "LPN {lpn} under {order} is at {shown}, not {expected}"
+                );
             }
         }
     }
@@ -143,7 +146,13 @@ fn dynamic_visits_idle_dies_in_turn_and_takes_the_roomiest_plane() {
 fn dynamic_keeps_away_from_loaded_dies() {
     let mut drive = Drive::new(&spec(TINY, &["drive.chips_per_channel=2", "ftl.allocation=dynamic"]));
     let write = |drive: &mut Drive, lpn: u64, pages: u64| {
-        let request = Request { arrival: drive.now(), op: Op::Write, fua: false, offset: lpn * 4096, len: pages * 4096 };
+        let request = Request {
+            arrival: drive.now(),
+            op: Op::Write,
+            fua: false,
+            offset: lpn * 4096,
+            len: pages * 4096,
+        };
         drive.submit(&request).unwrap();
     };
     write(&mut drive, 0, 4);
@@ -172,7 +181,8 @@ fn dynamic_keeps_away_from_loaded_dies() {
 
 /// Simulated time for 400 writes of every eighth LPN, at queue depth 32, on 4 dies of 2 planes.
 fn stride(allocation: &str) -> f64 {
-    let sets = ["drive.chips_per_channel=2", "drive.blocks_per_plane=128", &format!("ftl.allocation={allocation}")];
+    let sets =
+        ["drive.chips_per_channel=2", "drive.blocks_per_plane=128", &format!("ftl.allocation={allocation}")];
     let mut drive = Drive::new(&spec(TINY, &sets));
     let mut next = 0;
     while next < 400 || drive.outstanding() > 0 {

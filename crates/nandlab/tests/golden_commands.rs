@@ -81,7 +81,7 @@ impl Scenario {
     }
 
     /// Forgets the commands so far.
-    fn from_here(&mut self) -> &mut Self {
+    fn forget(&mut self) -> &mut Self {
         self.0.probe_mut().lines.clear();
         self
     }
@@ -142,7 +142,7 @@ fn on_the_brink(scenario: &mut Scenario) -> &mut Scenario {
     scenario.write_each(&[0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22]);
     scenario.write_each(&[0, 8, 10, 16]).write_each(&[10, 16, 18, 10]);
     assert_eq!(scenario.0.now(), 4_200 * US);
-    scenario.from_here()
+    scenario.forget()
 }
 
 /// Greedy takes the lowest-numbered block with the fewest valid pages: block 1 with LPNs 12 and 14 (block 0 has three
@@ -237,7 +237,7 @@ fn partial_write_reads_merges_and_programs() {
 #[test]
 fn unaligned_write_merges_its_first_and_last_page_only() {
     let mut scenario = Scenario::new(&[]);
-    scenario.write_each(&[0, 1, 2, 3]).from_here();
+    scenario.write_each(&[0, 1, 2, 3]).forget();
     scenario.submit(Op::Write, 2048, 3 * 4096).commands(
         "840 die 0 read host lpn 0 c0.d0.p0.b0.pg0
          840 die 1 program host lpn 1 c1.d0.p0.b0.pg2
@@ -254,7 +254,7 @@ fn unaligned_write_merges_its_first_and_last_page_only() {
 #[test]
 fn background_gc_starts_when_the_drive_is_idle_and_stops_at_its_threshold() {
     let mut scenario = Scenario::new(&["gc.background_free=0.8"]);
-    scenario.write_each(&[0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 0, 2, 4, 8]).from_here();
+    scenario.write_each(&[0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 0, 2, 4, 8]).forget();
     assert_eq!(scenario.0.now(), 3_360 * US);
     scenario.commands(
         "13360 die 0 read gc lpn 6 c0.d0.p0.b0.pg3
@@ -267,7 +267,7 @@ fn background_gc_starts_when_the_drive_is_idle_and_stops_at_its_threshold() {
 #[test]
 fn background_gc_leaves_victims_that_are_too_full_alone() {
     let mut scenario = Scenario::new(&["gc.background_free=0.8", "gc.idle_valid_max=0.2"]);
-    scenario.write_each(&[0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 0, 2, 4, 8]).from_here();
+    scenario.write_each(&[0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 0, 2, 4, 8]).forget();
     scenario.commands("");
 }
 
@@ -275,7 +275,7 @@ fn background_gc_leaves_victims_that_are_too_full_alone() {
 #[test]
 fn idle_time_counts_from_the_last_completion() {
     let mut scenario = Scenario::new(&["gc.background_free=0.8"]);
-    scenario.write_each(&[0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 0, 2, 4, 8]).from_here();
+    scenario.write_each(&[0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 0, 2, 4, 8]).forget();
     scenario.0.advance(8_360 * US);
     scenario.read(22).commands(
         "8360 die 0 read host lpn 22 c0.d0.p0.b2.pg3
@@ -288,7 +288,7 @@ fn idle_time_counts_from_the_last_completion() {
 /// Behind the program of LPN 2 wait a program of LPN 4, then a read of LPN 0.
 fn overtaking(scheduler: &str) -> Scenario {
     let mut scenario = Scenario::new(&[&format!("timing.scheduler={scheduler}")]);
-    scenario.write_each(&[0]).from_here().write(2).write(4).read(0);
+    scenario.write_each(&[0]).forget().write(2).write(4).read(0);
     scenario
 }
 

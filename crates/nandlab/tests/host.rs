@@ -377,20 +377,14 @@ impl Source for List {
 }
 
 /// A drive and a runner with these workload keys.
-fn runner(arrival: &str, requests: Vec<Request>) -> (Drive<Depth>, Runner<List>) {
+fn runner(arrival: &str, requests: Vec<Request>) -> (Drive, Runner<List>) {
     // The source's own settings do not matter: the runner plays the list. A profile may have arrival = "trace".
     let text = format!("{TINY}\n[workload]\nprofile = 'msr/hm_0'\n{arrival}\n");
     let spec = spec(&text, &[]);
     let workload = spec.workload.as_ref().expect("there is a workload");
     let runner = Runner::new(List::new(requests), workload.arrival, workload.beyond);
-    (Drive::with_probe(&spec, Depth::default()), runner)
+    (Drive::new(&spec), runner)
 }
-
-/// Watches nothing; names the type of the runner's drives.
-#[derive(Default)]
-struct Depth;
-
-impl Probe for Depth {}
 
 fn writes(count: u64, gap: Time) -> Vec<Request> {
     let request =
@@ -399,7 +393,7 @@ fn writes(count: u64, gap: Time) -> Vec<Request> {
 }
 
 /// Plays everything; the completions in order of completion.
-fn play(drive: &mut Drive<Depth>, runner: &mut Runner<List>) -> Vec<Completion> {
+fn play(drive: &mut Drive, runner: &mut Runner<List>) -> Vec<Completion> {
     let mut done = Vec::new();
     let progress = runner.run(drive, u64::MAX / 2, |c| done.push(*c)).unwrap_or_else(|e| panic!("{e:?}"));
     assert!(progress.is_done && drive.outstanding() == 0);

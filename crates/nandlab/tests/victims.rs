@@ -67,7 +67,9 @@ impl Table {
     }
 
     fn program(&mut self, plane: PlaneId, stream: WriteStream, lpn: Lpn) -> bool {
-        let Some((ppn, _)) = self.ftl.allocate(&self.geometry, &mut self.array, plane, stream) else { return false };
+        let Some((ppn, _)) = self.ftl.allocate(&self.geometry, &mut self.array, plane, stream) else {
+            return false;
+        };
         self.array.stage(ppn, lpn, 0);
         self.ftl.remap(&self.geometry, &mut self.array, lpn, ppn);
         self.pending.push_back(ppn);

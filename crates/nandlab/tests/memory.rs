@@ -1,0 +1,109 @@
+//! Bytes of memory per simulated physical page, counted by an allocator.
+//!
+//! One test in one binary: nothing else allocates while it counts. A zeroed allocation counts in full, though what is
+//! never touched of it takes no memory.
+
+mod common;
+
+use common::spec;
+use nandlab::drive::Drive;
+use nandlab::host::{Op, Request, Runner, Source};
+use nandlab::rng::Stream;
+use nandlab::spec::{Arrival, Beyond};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::convert::Infallible;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+struct Counting;
+
+static LIVE: AtomicUsize = AtomicUsize::new(0);
+static MOST: AtomicUsize = AtomicUsize::new(0);
+
+fn added(bytes: usize) {
+    MOST.fetch_max(LIVE.fetch_add(bytes, Relaxed) + bytes, Relaxed);
+}
+
+// SAFETY: every call is handed to the system's allocator unchanged; counting touches no memory of the caller's.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        added(layout.size());
+        // SAFETY: the caller keeps the contract of this very method.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        added(layout.size());
+        // SAFETY: as above.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        LIVE.fetch_sub(layout.size(), Relaxed);
+        // SAFETY: as above.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        added(size);
+        LIVE.fetch_sub(layout.size(), Relaxed);
+        // SAFETY: as above.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Random requests of whole pages, half of them writes.
+struct Random {
+    stream: Stream,
+    pages: u64,
+    left: u64,
+}
+
+impl Source for Random {
+    type Error = Infallible;
+
+    fn next_request(&mut self) -> Option<Result<Request, Infallible>> {
+        self.left = self.left.checked_sub(1)?;
+        let op = if self.stream.below(2) == 0 { Op::Read } else { Op::Write };
+        let offset = self.stream.below(self.pages) * 4096;
+        Some(Ok(Request { arrival: 0, op, fua: false, offset, len: 4096 }))
+    }
+}
+
+#[test]
+fn a_simulated_page_takes_at_most_16_bytes() {
+    // 1 GiB of 4 KiB pages: 4 channels x 4 chips x 2 planes of 128 blocks of 64 pages.
+    let spec = spec(
+        "[drive]\nchannels = 4\nchips_per_channel = 4\ndies_per_chip = 1\nplanes_per_die = 2\nblocks_per_plane = 128\n\
+         pages_per_block = 64\npage_size = '4KiB'\nop = 0.15\n\
+         [precondition]\nused = 0.9\nvalid = 0.9\n",
+        &[],
+    );
+    let before = LIVE.load(Relaxed);
+    MOST.store(before, Relaxed);
+    let mut drive = Drive::new(&spec);
+    let pages = f64::from(drive.geometry().pages);
+    assert_eq!(pages, 262_144.0);
+    let per_page = |bytes: usize| (bytes - before) as f64 / pages;
+    println!("fresh: {:.2} bytes a page", per_page(LIVE.load(Relaxed)));
+    assert!(drive.precondition(&mut |_| true).0);
+    println!(
+        "preconditioned: {:.2} bytes a page, {:.2} at most on the way",
+        per_page(LIVE.load(Relaxed)),
+        per_page(MOST.load(Relaxed)),
+    );
+    MOST.store(LIVE.load(Relaxed), Relaxed);
+    let logical = u64::from(drive.geometry().logical_pages);
+    let source = Random { stream: Stream::new(1, "memory"), pages: logical, left: 200_000 };
+    let mut runner = Runner::new(source, Arrival::QueueDepth(32), Beyond::Refuse);
+    runner.run(&mut drive, u64::MAX, |_| {}).unwrap_or_else(|e| panic!("{e:?}"));
+    let (after, most) = (per_page(LIVE.load(Relaxed)), per_page(MOST.load(Relaxed)));
+    println!("after 200000 requests: {after:.2} bytes a page, {most:.2} at most");
+    assert!(drive.stats().counters.gc_victims > 100, "GC has been at work");
+    assert!(after <= 16.0 && most <= 16.0, "{after} and {most} bytes a page");
+    drop((drive, runner));
+    // All of it is the drive's: nothing is left behind.
+    assert!(per_page(LIVE.load(Relaxed)) < 0.1);
+}
