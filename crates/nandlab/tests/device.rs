@@ -586,13 +586,15 @@ impl Naive<'_> {
         let pages = self.dies[die].batch.len() as u64;
         let (phase, end) = self.dies[die].phase.as_mut().expect("a die asks in a phase");
         let (mut until, mut path) = match phase {
-            Phase::Command => (now + self.timing.command_ns, 0),
+            Phase::Command => (now + pages * self.timing.command_ns, 0),
             Phase::TransferIn => (now + pages * (self.timing.command_ns + self.timing.transfer_ns), pages),
             _ => (now + self.timing.transfer_ns, 1),
         };
         path *= self.timing.off_chip_ns;
         if path > 0 {
-            self.path_free_at = self.path_free_at.max(now) + path;
+            // Data follows the command cycles.
+            let commands = if *phase == Phase::TransferIn { pages * self.timing.command_ns } else { 0 };
+            self.path_free_at = self.path_free_at.max(now + commands) + path;
             until = until.max(self.path_free_at);
         }
         *end = Some(until);

@@ -231,7 +231,7 @@ fn requests_that_do_not_fit_are_refused_and_leave_no_trace() {
         assert_eq!(drive.submit(&request(op, MS, capacity, 0)), Err(Refused::Empty));
     }
     for op in Op::ALL {
-        assert_eq!(drive.submit(&request(op, MS + 1, 0, 512)), Err(Refused::Past));
+        assert_eq!(drive.submit(&request(op, MS + 1, 0, 512)), Err(Refused::Future));
     }
     assert_eq!((drive.outstanding(), drive.completions().count()), (0, 0));
     assert_eq!(drive.submit(&request(Op::Write, MS, capacity - PAGE, PAGE)), Ok(0), "the last page");
@@ -247,8 +247,7 @@ fn every_refusal_says_why() {
         "the request ends at byte 8192, the drive has 4096 bytes"
     );
     assert_eq!(text(Refused::Empty), "the request has no bytes");
-    // It is the future that is refused.
-    assert_eq!(text(Refused::Past), "the request arrives before the drive's present time");
+    assert_eq!(text(Refused::Future), "the request arrives after the drive's present time: advance first");
 }
 
 /// Both halves must be in the final page, so the second write has to be merged with the first one's result: it waits

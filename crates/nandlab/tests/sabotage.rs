@@ -6,9 +6,9 @@ mod common;
 
 use common::{TINY, one, spec};
 use nandlab::drive::Drive;
-use nandlab::geometry::Lpn;
+use nandlab::geometry::{BlockId, Lpn};
 use nandlab::host::{Op, Oracle, Request};
-use nandlab::probe::Probe;
+use nandlab::probe::{NoProbe, Probe};
 use nandlab::rng::Stream;
 
 const A: Lpn = Lpn(7);
@@ -290,4 +290,73 @@ fn the_audit_finds_nothing_wrong_at_any_time_of_a_busy_run() {
     }
     drive.run_until_idle();
     drive.audit().unwrap();
+}
+
+/// A busy drive at rest, to be broken.
+fn rested() -> Drive<NoProbe> {
+    let mut drive = Drive::new(&spec(TINY, &["gc.idle_after=1ms"]));
+    let mut stream = Stream::new(3, "rested");
+    let pages = u64::from(drive.geometry().logical_pages);
+    for _ in 0..2_000 {
+        let request = common::request(&drive, Op::Write, stream.below(pages) * 4096, 4096);
+        drive.submit(&request).unwrap();
+        drive.advance(drive.now() + 200_000);
+    }
+    drive.run_until_idle();
+    drive.audit().expect("nothing is wrong yet");
+    drive
+}
+
+#[test]
+fn the_audit_notices_whatever_is_broken() {
+    use nandlab::ftl::Ftl;
+    use nandlab::geometry::{Geometry, Ppn};
+    use nandlab::nand::{Array, BlockState};
+
+    type Break = fn(&Geometry, &mut Array, &mut Ftl);
+    fn full(array: &Array) -> BlockId {
+        let index = array.blocks.iter().position(|b| b.state == BlockState::Full && b.valid > 0);
+        BlockId(index.expect("some block is full") as u32)
+    }
+    let breaks: [(&str, Break); 10] = [
+        ("the OOB names another LPN", |_, array, ftl| array.stage(ftl.map.get(Lpn(0)).unwrap(), Lpn(1), 0)),
+        ("two LPNs share a page", |_, _, ftl| {
+            let ppn = ftl.map.get(Lpn(1)).unwrap();
+            ftl.map.set(Lpn(0), ppn);
+        }),
+        ("a mapped LPN is forgotten", |_, _, ftl| {
+            ftl.map.clear(Lpn(5));
+        }),
+        ("an LPN maps to an invalid page", |geometry, _, ftl| {
+            let ppn = (0..geometry.pages).map(Ppn).find(|&ppn| !ftl.is_valid(geometry, ppn)).unwrap();
+            ftl.map.set(Lpn(0), ppn);
+        }),
+        ("a block counts a valid page too many", |_, array, _| {
+            let block = full(array);
+            array.block_mut(block).valid += 1;
+        }),
+        ("a plane counts a valid page too few", |_, _, ftl| ftl.planes[0].valid -= 1),
+        ("a full block is not programmed to its end", |_, array, _| {
+            let block = full(array);
+            array.block_mut(block).programmed -= 1;
+        }),
+        ("a block in use is in the free list", |_, array, ftl| {
+            let block = full(array);
+            ftl.planes[0].free.push(nandlab::spec::WearLevelling::None, block.0 % 16, 0);
+        }),
+        ("a free block is lost", |_, _, ftl| {
+            ftl.planes[1].free.pop();
+        }),
+        ("a hold is left over", |_, array, _| {
+            let block = full(array);
+            array.block_mut(block).holds = 1;
+        }),
+    ];
+    for (what, break_it) in breaks {
+        let mut drive = rested();
+        let geometry = drive.geometry().clone();
+        let (array, ftl) = drive.parts_mut();
+        break_it(&geometry, array, ftl);
+        assert!(drive.audit().is_err(), "the audit does not notice that {what}");
+    }
 }

@@ -264,7 +264,7 @@ fn nonsense_with_a_right_checksum_is_an_error_or_a_sound_drive() {
     let drive = preconditioned(FILL, &[]);
     let bytes = saved(&drive);
     let planes = drive.geometry().planes as usize;
-    let (middle, open) = (8 + 8 * 8, bytes.len() - 8 - planes * 3 * 8);
+    let (middle, open) = (8 + 8 * 11, bytes.len() - 8 - planes * 3 * 8);
     let sum = |bytes: &[u8]| {
         let long = |range: std::ops::Range<usize>| {
             bytes[range].chunks(8).map(|w| u64::from_le_bytes(w.try_into().unwrap())).collect::<Vec<_>>()
@@ -320,7 +320,7 @@ fn a_snapshot_of_another_drive_is_refused_and_the_difference_named() {
     let bytes = saved(&preconditioned(FILL, &[]));
     for (set, says) in [
         ("drive.channels=1", "planes = 4, this one has 2"),
-        ("drive.planes_per_die=4", "planes = 4, this one has 8"),
+        ("drive.planes_per_die=4", "drive.planes_per_die = 2, this one has 4"),
         ("drive.blocks_per_plane=17", "drive.blocks_per_plane = 16, this one has 17"),
         ("drive.pages_per_block=9", "drive.pages_per_block = 8, this one has 9"),
         ("drive.page_size=8KiB", "drive.page_size (bytes) = 4096, this one has 8192"),

@@ -63,7 +63,14 @@ fn text_that_is_not_toml() {
 
 #[test]
 fn policies() {
-    let choices = "\"greedy\", \"cost-benefit\", \"fifo\", { random = { k = 8 } }";
+    let choices = nandlab::ftl::gc::POLICIES.iter().map(|(info, _)| match info.params {
+        [] => format!("\"{}\"", info.name),
+        params => {
+            let params = params.iter().map(|p| format!("{} = {}", p.name, p.default.unwrap_or(p.min)));
+            format!("{{ {} = {{ {} }} }}", info.name, params.collect::<Vec<_>>().join(", "))
+        }
+    });
+    let choices = choices.collect::<Vec<_>>().join(", ");
     golden(
         "[gc]\nvictim = \"gredy\"\n",
         &format!(

@@ -39,8 +39,8 @@ pub enum Refused {
     },
     /// A read, write or TRIM of no bytes.
     Empty,
-    /// It arrives before now.
-    Past,
+    /// It arrives after the drive's present time.
+    Future,
 }
 
 impl std::fmt::Display for Refused {
@@ -50,7 +50,7 @@ impl std::fmt::Display for Refused {
                 write!(f, "the request ends at byte {end}, the drive has {capacity} bytes")
             }
             Self::Empty => write!(f, "the request has no bytes"),
-            Self::Past => write!(f, "the request arrives before the drive's present time"),
+            Self::Future => write!(f, "the request arrives after the drive's present time: advance first"),
         }
     }
 }
@@ -165,6 +165,12 @@ impl<P: Probe> Drive<P> {
         &self.stats
     }
 
+    /// The array and the FTL, to break them: for the tests that show that the audit notices.
+    #[doc(hidden)]
+    pub fn parts_mut(&mut self) -> (&mut Array, &mut Ftl) {
+        (&mut self.array, &mut self.ftl)
+    }
+
     /// The probe.
     pub fn probe(&self) -> &P {
         &self.probe
@@ -202,7 +208,7 @@ impl<P: Probe> Drive<P> {
     /// When the request has no bytes, ends beyond the drive, or arrives in the future.
     pub fn submit(&mut self, request: &Request) -> Result<u64, Refused> {
         if request.arrival > self.now {
-            return Err(Refused::Past);
+            return Err(Refused::Future);
         }
         if request.op != Op::Flush {
             let capacity = self.geometry.logical_bytes();
@@ -229,7 +235,7 @@ impl<P: Probe> Drive<P> {
             let page_bytes = u64::from(self.geometry.page_bytes);
             let first = request.offset / page_bytes;
             // Longer requests fetch for themselves: their pages follow one another.
-            let last = (request.offset + request.len).div_ceil(page_bytes).min(first + 8);
+            let last = request.offset.saturating_add(request.len).div_ceil(page_bytes).min(first + 8);
             for lpn in first..last.min(u64::from(self.geometry.logical_pages)) {
                 if pages {
                     self.ftl.prefetch_page(&self.geometry, &self.array, Lpn(lpn as u32));

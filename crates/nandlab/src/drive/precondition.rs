@@ -50,21 +50,22 @@ impl<P: Probe> Drive<P> {
     fn fill(&mut self, used: f64, valid: f64, watch: Watch) -> bool {
         let mut stream = Stream::new(self.spec.seed, "precondition");
         let (planes, pages) = (self.geometry.planes, self.geometry.pages_per_block);
-        let filled_blocks = (used * f64::from(self.geometry.blocks_per_plane)) as u32;
+        // The small addition makes 0.29 of 100 blocks 29.
+        let filled_blocks = (used * f64::from(self.geometry.blocks_per_plane) + 1e-9) as u32;
         let filled = u64::from(filled_blocks * pages) * u64::from(planes);
         let mapped = ((filled as f64 * valid) as u32).min(self.geometry.logical_pages);
-        let mut homes: Vec<Vec<u32>> = vec![Vec::new(); planes as usize];
-        for list in &mut homes {
-            list.reserve_exact(mapped.div_ceil(planes) as usize);
+        // Consecutive LPNs visit all planes in turn, so a plane's LPNs are one residue apart.
+        let mut residues = vec![0; planes as usize];
+        for residue in 0..planes {
+            residues[self.ftl.allocator.home(Lpn(residue), planes).index()] = residue;
         }
-        for lpn in 0..mapped {
-            homes[self.ftl.allocator.home(Lpn(lpn), planes).index()].push(lpn);
-        }
-        for (plane, lpns) in homes.iter_mut().enumerate() {
-            let plane = PlaneId(plane as u32);
+        let mut lpns: Vec<u32> = Vec::with_capacity(mapped.div_ceil(planes) as usize);
+        for plane in (0..planes).map(PlaneId) {
             if !watch(f64::from(plane.0) / f64::from(planes)) {
                 return false;
             }
+            lpns.clear();
+            lpns.extend((residues[plane.index()]..mapped).step_by(planes as usize));
             for last in (1..lpns.len()).rev() {
                 lpns.swap(last, stream.below(last as u64 + 1) as usize);
             }
@@ -84,8 +85,6 @@ impl<P: Probe> Drive<P> {
                 };
                 self.program_now(plane, WriteStream::Host, lpn, 0);
             }
-            // The list's memory is no longer needed.
-            *lpns = Vec::new();
         }
         true
     }

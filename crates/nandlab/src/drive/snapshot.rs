@@ -95,9 +95,12 @@ impl<R: Read> Numbers<R> {
 
 impl<P: Probe> Drive<P> {
     /// What a saved drive must share with the one that loads it.
-    fn fingerprint(&self) -> [(&'static str, u64); 7] {
+    fn fingerprint(&self) -> [(&'static str, u64); 10] {
         let g = &self.geometry;
         [
+            ("drive.chips_per_channel", g.chips_per_channel.into()),
+            ("drive.dies_per_chip", g.dies_per_chip.into()),
+            ("drive.planes_per_die", g.planes_per_die.into()),
             ("planes", g.planes.into()),
             ("drive.blocks_per_plane", g.blocks_per_plane.into()),
             ("drive.pages_per_block", g.pages_per_block.into()),
@@ -227,6 +230,7 @@ impl<P: Probe> Drive<P> {
         for block in closed {
             self.ftl.close(&self.geometry, &mut self.array, block, 0);
         }
-        Ok(())
+        // What the checksum cannot tell: a file that was made up.
+        self.audit().map_err(|_| SnapshotError::Damaged("it does not pass the audit"))
     }
 }

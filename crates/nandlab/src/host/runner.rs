@@ -53,7 +53,9 @@ pub struct Runner<S: Source> {
     ahead: VecDeque<Request>,
     has_ended: bool,
     fetched: u64,
+    /// An error of the source, kept until what came before it has been played.
     failed: Option<S::Error>,
+    has_failed: bool,
     submitted: u64,
     completed: u64,
     /// Requests whose addresses were taken modulo the capacity.
@@ -71,6 +73,7 @@ impl<S: Source> Runner<S> {
             has_ended: false,
             fetched: 0,
             failed: None,
+            has_failed: false,
             submitted: 0,
             completed: 0,
             wrapped: 0,
@@ -90,7 +93,7 @@ impl<S: Source> Runner<S> {
     /// How far it is.
     pub fn progress<P: Probe>(&self, drive: &Drive<P>) -> Progress {
         Progress {
-            is_done: self.has_ended && self.ahead.is_empty() && drive.outstanding() == 0,
+            is_done: self.has_ended && !self.has_failed && self.ahead.is_empty() && drive.outstanding() == 0,
             completed: self.completed,
         }
     }
@@ -145,9 +148,9 @@ impl<S: Source> Runner<S> {
             match self.source.next_request() {
                 None => self.has_ended = true,
                 // What came before the error is played first.
-                Some(Err(error)) if self.ahead.is_empty() => return Err(Stopped::Source(error)),
                 Some(Err(error)) => {
                     self.failed = Some(error);
+                    self.has_failed = true;
                     self.has_ended = true;
                 }
                 Some(Ok(mut request)) => {
@@ -179,7 +182,7 @@ impl<S: Source> Runner<S> {
 
     /// Takes a request's address modulo the capacity; one that would run over the end is moved back.
     fn wrap(&mut self, request: &mut Request, capacity: u64) {
-        if request.offset + request.len <= capacity {
+        if request.offset.saturating_add(request.len) <= capacity {
             return;
         }
         self.wrapped += 1;

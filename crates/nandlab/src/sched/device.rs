@@ -323,19 +323,19 @@ impl Device {
         id: DieId,
     ) {
         let die = &self.dies[id.index()];
-        let (on_channel, pages) = match die.phase {
-            Phase::Command => (self.timing.command_ns, 0),
-            Phase::TransferOut => (self.timing.transfer_ns, 1),
-            Phase::TransferIn => {
-                let pages = if self.multi_plane { u64::from(count(pool, die.batch.head)) } else { 1 };
-                (pages * (self.timing.command_ns + self.timing.transfer_ns), pages)
-            }
+        // With multi-plane each page has its own command cycles and transfer.
+        let batch = if self.multi_plane { u64::from(count(pool, die.batch.head)) } else { 1 };
+        let (commands, pages) = match die.phase {
+            Phase::Command => (batch, 0),
+            Phase::TransferOut => (0, 1),
+            Phase::TransferIn => (batch, batch),
             Phase::Idle | Phase::Array => unreachable!("a die asks for its channel to use it"),
         };
-        let mut end = now + on_channel;
+        let data_from = now + commands * self.timing.command_ns;
+        let mut end = data_from + pages * self.timing.transfer_ns;
         let off_chip_ns = pages * self.timing.off_chip_ns;
         if off_chip_ns > 0 {
-            self.off_chip_free_at = self.off_chip_free_at.max(now) + off_chip_ns;
+            self.off_chip_free_at = self.off_chip_free_at.max(data_from) + off_chip_ns;
             end = end.max(self.off_chip_free_at);
         }
         let channel = &mut self.channels[die.channel as usize];

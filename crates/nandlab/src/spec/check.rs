@@ -233,7 +233,11 @@ impl Check<'_> {
             (Some(op), None) => format!("drive.op = {} would do", op as f64 / 1e3),
             (None, None) => "more blocks a plane and a larger op".into(),
         };
-        self.error(&["drive.op", "drive.blocks_per_plane", "drive.pages_per_block"], message, remedy);
+        let mut keys = ["drive.op", "drive.blocks_per_plane", "drive.pages_per_block"];
+        if enough_op.is_none() {
+            keys.swap(0, 1);
+        }
+        self.error(&keys, message, remedy);
     }
 
     fn precondition(&mut self, c: &Capacity) -> Option<()> {

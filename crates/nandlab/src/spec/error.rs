@@ -17,6 +17,9 @@ pub struct SpecError {
     pub remedy: String,
 }
 
+/// Between what is wrong and what would be right.
+const REMEDY: &str = "\n  remedy: ";
+
 impl fmt::Display for SpecError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.origin)?;
@@ -28,7 +31,7 @@ impl fmt::Display for SpecError {
         }
         write!(f, ": {}", self.message)?;
         if !self.remedy.is_empty() {
-            write!(f, "\n  remedy: {}", self.remedy)?;
+            write!(f, "{REMEDY}{}", self.remedy)?;
         }
         Ok(())
     }
@@ -40,8 +43,8 @@ impl std::error::Error for SpecError {}
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpecErrors(pub(crate) Vec<SpecError>);
 
-/// More errors than this do not fit on a screen; the rest is counted.
-const SHOWN_MAX: usize = 20;
+/// More lines than this do not fit on a screen; the errors beyond it are counted.
+const LINES_MAX: usize = 22;
 
 impl SpecErrors {
     /// All errors, in the order of the file's lines.
@@ -52,12 +55,21 @@ impl SpecErrors {
 
 impl fmt::Display for SpecErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (i, error) in self.0.iter().take(SHOWN_MAX).enumerate() {
+        let mut lines = 0;
+        let mut remedy = "";
+        for (i, error) in self.0.iter().enumerate() {
+            let mut text = error.to_string();
+            // A remedy that the error before it has told already is not told again.
+            if !error.remedy.is_empty() && error.remedy == remedy {
+                text.truncate(text.len() - error.remedy.len() - REMEDY.len());
+            }
+            remedy = &error.remedy;
+            lines += text.lines().count();
+            if i > 0 && lines > LINES_MAX {
+                return write!(f, "\nand {} more", self.0.len() - i);
+            }
             let separator = if i == 0 { "" } else { "\n" };
-            write!(f, "{separator}{error}")?;
-        }
-        if self.0.len() > SHOWN_MAX {
-            write!(f, "\nand {} more", self.0.len() - SHOWN_MAX)?;
+            write!(f, "{separator}{text}")?;
         }
         Ok(())
     }
@@ -105,6 +117,25 @@ fn edits(a: &[char], b: &[char]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn many_errors_fit_on_a_screen() {
+        let error = |line, remedy: &str| SpecError {
+            origin: "s.toml".into(),
+            line: Some(line),
+            key: "a.b".into(),
+            message: "unknown key".into(),
+            remedy: remedy.into(),
+        };
+        let same = SpecErrors((0..100).map(|line| error(line, "remove it")).collect()).to_string();
+        assert_eq!(same.matches("remedy").count(), 1);
+        assert!(same.ends_with("s.toml:20: a.b: unknown key\nand 79 more"), "{same}");
+        let each = SpecErrors((0..100).map(|line| error(line, &line.to_string())).collect()).to_string();
+        assert_eq!(each.lines().count(), LINES_MAX + 1);
+        assert!(each.ends_with("  remedy: 10\nand 89 more"), "{each}");
+        let few = SpecErrors(vec![error(1, "x"), error(2, ""), error(3, "x")]).to_string();
+        assert_eq!(few.matches("remedy").count(), 2, "not after one that has another");
+    }
 
     #[test]
     fn a_slip_of_the_pen_is_recognised_and_another_word_is_not() {

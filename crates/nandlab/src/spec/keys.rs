@@ -89,7 +89,7 @@ pub(super) static KEYS: &[Key] = &[
     key("drive.dies_per_chip", int(1, 32), "1", "dies in a chip"),
     key("drive.planes_per_die", int(1, 32), "2", "planes in a die"),
     key("drive.blocks_per_plane", int(1, 1 << 20), "256", "blocks in a plane"),
-    key("drive.pages_per_block", int(1, 1 << 16), "64", "pages in a block"),
+    key("drive.pages_per_block", int(1, 1 << 15), "64", "pages in a block"),
     key(
         "drive.page_size",
         Kind::Size { min: 512, max: 1 << 20, step: 512 },

@@ -61,7 +61,8 @@ impl Layers {
         let fields = match parse_document(text) {
             Ok(fields) => fields,
             Err(errors) => {
-                for error in errors {
+                // What a parser says after its first error mostly follows from it.
+                for error in errors.into_iter().take(1) {
                     let place = Place { origin: name.into(), line: Some(error.line), rank: 0 };
                     self.error(
                         &place,

@@ -26,7 +26,7 @@ pub fn steady_state(rounds: &[f64]) -> Option<SteadyState> {
     let smallest = window.iter().copied().fold(f64::INFINITY, f64::min);
     let centre = (ROUNDS - 1) as f64 / 2.0;
     let covariance: f64 = window.iter().enumerate().map(|(i, v)| (i as f64 - centre) * (v - mean)).sum();
-    let variance: f64 = (0..ROUNDS).map(|i| (i as f64 - centre).powi(2)).sum();
+    let variance: f64 = (0..ROUNDS).map(|i| (i as f64 - centre) * (i as f64 - centre)).sum();
     let range = ratio(largest - smallest, mean);
     let slope = ratio((covariance / variance * (ROUNDS - 1) as f64).abs(), mean);
     Some(SteadyState { is_met: mean > 0.0 && range <= 0.20 && slope <= 0.10, mean, range, slope })

@@ -164,15 +164,28 @@ pub fn summary<P: Probe>(drive: &Drive<P>, run: &RunFacts) -> Value {
     })
 }
 
+/// Spare blocks left of those a plane began with, in percent; the worst plane's, because data cannot leave its plane.
+/// Spare is what a plane has beyond its logical pages and its reserve (open blocks, one free, one to gain from).
+fn spare_left<P: Probe>(drive: &Drive<P>) -> u64 {
+    let geometry = drive.geometry();
+    let logical = geometry.logical_pages.div_ceil(geometry.planes).div_ceil(geometry.pages_per_block);
+    let needed = logical + drive.ftl().reserve_blocks + 3;
+    let at_first = geometry.blocks_per_plane.saturating_sub(needed);
+    let now = drive.ftl().planes.iter().map(|plane| plane.usable_blocks.saturating_sub(needed)).min();
+    let lost = drive.ftl().planes.iter().any(|plane| plane.usable_blocks < geometry.blocks_per_plane);
+    match at_first {
+        0 => u64::from(!lost) * 100,
+        _ => u64::from(now.unwrap_or(0)) * 100 / u64::from(at_first),
+    }
+}
+
 /// `smart.json`: the NVMe health log under the names nvme-cli prints, and what of the OCP C0h log this drive models.
 pub fn smart<P: Probe>(drive: &Drive<P>) -> Value {
     let (stats, blocks) = (drive.stats(), &drive.array().blocks);
     let endurance = f64::from(drive.spec().drive.endurance);
     let mean_pe = ratio(blocks.iter().map(|b| f64::from(b.pe_cycles)).sum(), blocks.len() as f64);
     let retired = blocks.iter().filter(|b| b.state == BlockState::Retired).count() as u64;
-    let spare_blocks = f64::from(drive.geometry().pages - drive.geometry().logical_pages)
-        / f64::from(drive.geometry().pages_per_block);
-    let spare = (100.0 * (1.0 - ratio(retired as f64, spare_blocks))).clamp(0.0, 100.0) as u64;
+    let spare = spare_left(drive);
     // NVMe data units are thousands of 512 bytes, rounded up.
     let units = |op: Op| stats.host[op as usize].bytes.div_ceil(512_000);
     let pe = |f: fn(u32, u32) -> u32| blocks.iter().map(|b| b.pe_cycles).reduce(f).unwrap_or(0);

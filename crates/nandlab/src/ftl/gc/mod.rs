@@ -4,10 +4,6 @@
 //! it. Policies are listed in [`POLICIES`], one line each; a policy is one file in this folder.
 
 mod candidates;
-mod cost_benefit;
-mod fifo;
-mod greedy;
-mod random;
 
 pub use candidates::{Candidates, LeastValid};
 
@@ -36,14 +32,23 @@ pub struct Context {
 
 type Make = fn(&Choice, Context) -> Box<dyn VictimPolicy>;
 
-/// Every victim policy: what it says of itself and how it is made. Names, spec keys, errors and listings come from
-/// here.
-pub const POLICIES: &[(PolicyInfo, Make)] = &[
-    (greedy::INFO, greedy::make),
-    (cost_benefit::INFO, cost_benefit::make),
-    (fifo::INFO, fifo::make),
-    (random::INFO, random::make),
-];
+/// Makes a module and a table entry of each line.
+macro_rules! policies {
+    ($($file:ident,)*) => {
+        $(mod $file;)*
+
+        /// Every victim policy: what it says of itself and how it is made. Names, spec keys, errors and listings come
+        /// from here.
+        pub const POLICIES: &[(PolicyInfo, Make)] = &[$(($file::INFO, $file::make),)*];
+    };
+}
+
+policies! {
+    greedy,
+    cost_benefit,
+    fifo,
+    random,
+}
 
 /// The policy chosen by `gc.victim`.
 ///
