@@ -1,4 +1,4 @@
-//! Bytes of memory per simulated physical page, counted by an allocator.
+//! Bytes of memory per simulated physical page, and allocations on the way, counted by an allocator.
 //!
 //! One test in one binary: nothing else allocates while it counts. A zeroed allocation counts in full, though what is
 //! never touched of it takes no memory.
@@ -18,8 +18,10 @@ struct Counting;
 
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 static MOST: AtomicUsize = AtomicUsize::new(0);
+static CALLS: AtomicUsize = AtomicUsize::new(0);
 
 fn added(bytes: usize) {
+    CALLS.fetch_add(1, Relaxed);
     MOST.fetch_max(LIVE.fetch_add(bytes, Relaxed) + bytes, Relaxed);
 }
 
@@ -98,7 +100,16 @@ fn a_simulated_page_takes_at_most_16_bytes() {
     let logical = u64::from(drive.geometry().logical_pages);
     let source = Random { stream: Stream::new(1, "memory"), pages: logical, left: 200_000 };
     let mut runner = Runner::new(source, Arrival::QueueDepth(32), Beyond::Refuse);
-    runner.run(&mut drive, u64::MAX, |_| {}).unwrap_or_else(|e| panic!("{e:?}"));
+    let mut play = |requests| {
+        let (calls, operations) = (CALLS.load(Relaxed), drive.stats().page_operations());
+        runner.run(&mut drive, requests, |_| {}).unwrap_or_else(|e| panic!("{e:?}"));
+        (CALLS.load(Relaxed) - calls, drive.stats().page_operations() - operations)
+    };
+    play(100_000);
+    let (calls, operations) = play(u64::MAX);
+    println!("{calls} allocations in {operations} page operations");
+    // What is left is the series, which grows by a row now and then.
+    assert!((calls as u64) < operations / 1000, "the event loop allocates");
     let (after, most) = (per_page(LIVE.load(Relaxed)), per_page(MOST.load(Relaxed)));
     println!("after 200000 requests: {after:.2} bytes a page, {most:.2} at most");
     assert!(drive.stats().counters.gc_victims > 100, "GC has been at work");
