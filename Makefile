@@ -57,7 +57,8 @@ fuzz-smoke: $(VENV)/.stamp-venv
 		done; \
 	else \
 		echo "no cargo-fuzz: the smoke tests instead"; \
-		cargo test -p nandlab-trace smoke; \
+		cargo test -p nandlab-trace --test any_bytes; \
+		cargo test -p nandlab --test spec_fuzz; \
 	fi
 
 # Stamps: each step runs again only when what it depends on has changed.

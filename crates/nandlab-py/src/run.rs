@@ -6,6 +6,7 @@ use crate::spec::Spec;
 use crate::tables;
 use nandlab::host::Runner;
 use nandlab::stats::RunFacts;
+use pyo3::exceptions::PyAssertionError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::path::PathBuf;
@@ -19,6 +20,7 @@ impl From<Failure> for PyErr {
         match failure {
             Failure::Trace(error) => trace_error(&error),
             Failure::Run(text) => RunError::new_err(text),
+            Failure::Bug(text) => PyAssertionError::new_err(text),
         }
     }
 }
@@ -177,9 +179,7 @@ impl Run {
             let thread = preconditioning.thread.take().expect("the thread is taken once");
             let Ok((simulation, outcome)) = thread.join() else {
                 self.state = State::Over;
-                return Err(Failure::Run(
-                    "preconditioning ended in a panic: this is a bug in nandlab".to_owned(),
-                ));
+                return Err(Failure::Bug("preconditioning ended in a panic".to_owned()));
             };
             outcome?;
             if let Some(path) = &self.save_drive {

@@ -38,6 +38,8 @@ impl nandlab::host::Source for Requests {
 pub(crate) enum Failure {
     Trace(TraceError),
     Run(String),
+    /// nandlab itself is wrong.
+    Bug(String),
 }
 
 /// What a run leaves.
@@ -190,11 +192,7 @@ impl<P: Probe + Send + Sync> Simulation for Simulated<P> {
 
     fn verify(&self) -> Result<(), Failure> {
         let Some(oracle) = (self.oracle)(self.drive.probe()) else { return Ok(()) };
-        let bug = |what: &str, text: String| {
-            Failure::Run(format!(
-                "{what}: {text}\n  remedy: this is a bug in nandlab; please report it with the spec and the seed"
-            ))
-        };
+        let bug = |what: &str, text: String| Failure::Bug(format!("{what}: {text}"));
         oracle.verdict().map_err(|text| bug("the oracle found a wrong read", text))?;
         self.drive.audit().map_err(|text| bug("the audit failed", text))
     }

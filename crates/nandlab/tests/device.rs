@@ -484,8 +484,13 @@ fn read_first_serves_host_reads_then_host_writes_then_the_rest() {
 }
 
 #[test]
-fn background_work_passes_host_writes_but_not_host_reads_when_space_runs_out() {
+fn background_work_passes_younger_host_writes_but_not_host_reads_when_space_runs_out() {
     assert_eq!(queued("read-first", true), [R + T + E, R + T + E + T + P, R + T]);
+    // An older host write keeps its place: it costs no more space, it has its page.
+    let mut rig = Rig::new(FOUR_DIES, &["timing.scheduler=read-first"]);
+    rig.promoted.push(0);
+    rig.issue(program(0)).at(10).issue(program(0).page(1).class(Class::HostWrite)).issue(erase(0));
+    assert_eq!(rig.ends()[1..], [2 * (T + P), 2 * (T + P) + E]);
 }
 
 #[test]
@@ -624,8 +629,8 @@ impl Naive<'_> {
         }
         let rank = |class: Class| match (self.scheduler, class, self.promoted.contains(&(die as u32))) {
             (Scheduler::Fcfs, ..) | (_, Class::HostRead, _) => 0,
-            (_, Class::HostWrite, promoted) => 1 + 2 * u32::from(promoted),
-            (_, Class::Background, _) => 2,
+            (_, Class::HostWrite, _) => 1,
+            (_, Class::Background, promoted) => 2 - u32::from(promoted),
         };
         let ops = self.ops;
         // Operations wait in the order of their numbers.

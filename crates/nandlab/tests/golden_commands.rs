@@ -198,8 +198,8 @@ fn gc_of_a_wholly_trimmed_block_is_one_erase() {
 }
 
 /// The host overwrites LPN 12 while GC's read of it waits: the write is mapped when it is admitted, so the copy that
-/// GC has read is stale and is dropped. (GC is urgent, so the host's program waits behind GC's reads, and the copy of
-/// LPN 14 behind the second read; when its turn comes background work is still first.)
+/// GC has read is stale and is dropped. (GC is urgent and takes turns with host writes by age: its reads are older than
+/// the host's program of LPN 12, which is older than the copy of LPN 14.)
 #[test]
 fn gc_drops_a_copy_the_host_has_overwritten() {
     let mut scenario = Scenario::new(&[]);
@@ -207,8 +207,8 @@ fn gc_drops_a_copy_the_host_has_overwritten() {
         "4200 die 0 program host lpn 10 c0.d0.p0.b5.pg0
          4410 die 0 read gc lpn 12 c0.d0.p0.b1.pg2
          4470 die 0 read gc lpn 14 c0.d0.p0.b1.pg3
-         4530 die 0 program gc lpn 14 c0.d0.p0.b6.pg0
-         4740 die 0 program host lpn 12 c0.d0.p0.b5.pg1
+         4530 die 0 program host lpn 12 c0.d0.p0.b5.pg1
+         4740 die 0 program gc lpn 14 c0.d0.p0.b6.pg0
          4950 die 0 erase gc c0.d0.p0.b1
          5950 die 0 read gc lpn 20 c0.d0.p0.b2.pg2
          6010 die 0 read gc lpn 22 c0.d0.p0.b2.pg3
@@ -311,26 +311,24 @@ fn fcfs_keeps_a_host_read_in_its_place() {
 }
 
 /// As in the foreground GC scenario, but with the write come a second one, of LPN 4, and a read of LPN 2. The read
-/// goes ahead of GC's reads. The write of LPN 4 waits: urgent GC always has something queued, for its erase is queued
-/// when its last program ends, and its second victim when the first is erased. That victim is block 0 now, since the
-/// write of LPN 4, once admitted, left LPNs 2 and 6 there. But block 0 must stay until LPN 4's new data is in flash: so
-/// its erase is not queued yet, the write gets its turn, and the erase comes last.
+/// goes ahead of all. The write of LPN 4 is younger than GC's two reads and older than the programs that follow them, so
+/// it is served between. The second victim is block 0 now, since that write, once admitted, left LPNs 2 and 6 there.
 #[test]
-fn urgent_gc_goes_behind_host_reads_and_ahead_of_host_writes_it_does_not_depend_on() {
+fn urgent_gc_goes_behind_host_reads_and_takes_turns_with_host_writes_by_age() {
     let mut scenario = Scenario::new(&[]);
     on_the_brink(&mut scenario).write(10).write(4).read(2).commands(
         "4200 die 0 program host lpn 10 c0.d0.p0.b5.pg0
          4410 die 0 read host lpn 2 c0.d0.p0.b0.pg1
          4470 die 0 read gc lpn 12 c0.d0.p0.b1.pg2
          4530 die 0 read gc lpn 14 c0.d0.p0.b1.pg3
-         4590 die 0 program gc lpn 12 c0.d0.p0.b6.pg0
-         4800 die 0 program gc lpn 14 c0.d0.p0.b6.pg1
-         5010 die 0 erase gc c0.d0.p0.b1
-         6010 die 0 read gc lpn 2 c0.d0.p0.b0.pg1
-         6070 die 0 read gc lpn 6 c0.d0.p0.b0.pg3
-         6130 die 0 program gc lpn 2 c0.d0.p0.b6.pg2
-         6340 die 0 program gc lpn 6 c0.d0.p0.b6.pg3
-         6550 die 0 program host lpn 4 c0.d0.p0.b5.pg1
+         4590 die 0 program host lpn 4 c0.d0.p0.b5.pg1
+         4800 die 0 program gc lpn 12 c0.d0.p0.b6.pg0
+         5010 die 0 program gc lpn 14 c0.d0.p0.b6.pg1
+         5220 die 0 erase gc c0.d0.p0.b1
+         6220 die 0 read gc lpn 2 c0.d0.p0.b0.pg1
+         6280 die 0 read gc lpn 6 c0.d0.p0.b0.pg3
+         6340 die 0 program gc lpn 2 c0.d0.p0.b6.pg2
+         6550 die 0 program gc lpn 6 c0.d0.p0.b6.pg3
          6760 die 0 erase gc c0.d0.p0.b0",
     );
 }

@@ -463,8 +463,10 @@ fn all_errors_come_at_once_in_the_order_of_the_lines_and_fill_one_screen() {
     let many: String = (0..30).map(|i| format!("x{i} = 1\n")).collect();
     let errors = load_with(&many, &[]).unwrap_err();
     assert_eq!(errors.all().len(), 30);
-    assert!(errors.to_string().ends_with("\nand 10 more"));
-    assert_eq!(errors.to_string().lines().count(), 41);
+    let text = errors.to_string();
+    assert!(text.lines().count() <= 25, "{text}");
+    let shown = text.lines().filter(|line| line.starts_with("run.toml")).count();
+    assert!(shown >= 10 && text.ends_with(&format!("\nand {} more", 30 - shown)), "{text}");
 }
 
 #[test]

@@ -74,14 +74,14 @@ impl<P: Probe> Drive<P> {
     }
 
     fn continue_background(&mut self, plane: PlaneId) {
-        if self.is_short(plane) {
+        let is_short = self.is_short(plane);
+        // It is due seldom, and under a steady load space is always short: so it does not wait for room.
+        if self.spec.ftl.wear_levelling == WearLevelling::Static && self.start_wear(plane, is_short) {
+            return;
+        }
+        if is_short {
             self.start_gc(plane, true, 1.0);
-            return;
-        }
-        if self.spec.ftl.wear_levelling == WearLevelling::Static && self.start_wear(plane) {
-            return;
-        }
-        if self.is_idle && self.is_below(plane, self.spec.gc.background_free) {
+        } else if self.is_idle && self.is_below(plane, self.spec.gc.background_free) {
             self.start_gc(plane, false, self.spec.gc.idle_valid_max);
         }
     }
@@ -99,17 +99,17 @@ impl<P: Probe> Drive<P> {
         self.start_job(plane, victim, false, is_urgent);
     }
 
-    /// Starts moving the plane's coldest block, if it lags far enough behind.
-    fn start_wear(&mut self, plane: PlaneId) -> bool {
+    /// Starts moving the plane's coldest block, if it lags far enough behind. Takes a block of the reserve and gives
+    /// one back.
+    fn start_wear(&mut self, plane: PlaneId, is_urgent: bool) -> bool {
         let state = &mut self.ftl.planes[plane.index()];
         // Often enough to keep up, seldom enough to cost nothing.
-        if state.erases_unchecked < self.geometry.blocks_per_plane.div_ceil(8) {
+        if state.erases_unchecked < self.geometry.blocks_per_plane.div_ceil(8)
+            || state.free.len() < self.ftl.reserve_blocks
+        {
             return false;
         }
         state.erases_unchecked = 0;
-        if state.free.len() <= self.ftl.reserve_blocks {
-            return false;
-        }
         let first = self.geometry.first_block(plane);
         let blocks = &self.array.blocks[first.index()..][..self.geometry.blocks_per_plane as usize];
         let Some(within) = wear_levelling::laggard(blocks, self.spec.ftl.wear_gap) else { return false };
@@ -119,7 +119,7 @@ impl<P: Probe> Drive<P> {
         {
             return false;
         }
-        self.start_job(plane, victim, true, false);
+        self.start_job(plane, victim, true, is_urgent);
         true
     }
 

@@ -123,7 +123,9 @@ impl<S: Source> Runner<S> {
                     self.submit(drive, request)?;
                 }
                 _ => {
-                    if !drive.advance_to_completion(Time::MAX) {
+                    // The run ends with its last request; what the drive would do in the idle time after is not part
+                    // of it.
+                    if drive.outstanding() == 0 || !drive.advance_to_completion(Time::MAX) {
                         break;
                     }
                 }

@@ -24,8 +24,14 @@ pub fn pick(scheduler: Scheduler, waiting: &Waiting) -> Option<Class> {
             .min_by_key(|&(order, _)| order)
             .map(|(_, class)| class),
         Scheduler::ReadFirst => {
-            let order = if waiting.promoted { [HostRead, Background, HostWrite] } else { ALL };
-            order.into_iter().find(|&class| waiting.first[class as usize].is_some())
+            let [read, write, background] = waiting.first;
+            // Host writes that have a place cost no more space, so promoted work need not go before all of them: it
+            // takes turns with them by age, which keeps it from starving and them from waiting for a whole victim.
+            let is_older = background.is_some_and(|b| write.is_none_or(|w| b < w));
+            if read.is_none() && waiting.promoted && is_older {
+                return Some(Background);
+            }
+            ALL.into_iter().find(|&class| waiting.first[class as usize].is_some())
         }
     }
 }

@@ -98,7 +98,7 @@ pub enum ProgramTime {
 pub enum Scheduler {
     /// Strictly in order of arrival.
     Fcfs,
-    /// Host reads, then host writes, then background work (ahead of host writes when space runs out).
+    /// Host reads, then host writes, then background work; when space runs out, background work and host writes by age.
     ReadFirst,
 }
 

@@ -70,6 +70,7 @@ fn steady(stats: &Stats, end: u64) -> Value {
     let mut programs = [0u64; ROUNDS];
     let mut host = [0u64; ROUNDS];
     let mut spans = [0u64; ROUNDS];
+    let mut erases = [0u64; ROUNDS];
     let mut start = 0u64;
     for row in stats.series.rows() {
         let middle = start.midpoint(row.end);
@@ -78,6 +79,7 @@ fn steady(stats: &Stats, end: u64) -> Value {
         spans[round] += row.end - start;
         start = row.end;
         bytes[round] += row.bytes[Op::Read as usize] + row.bytes[Op::Write as usize];
+        erases[round] += row.erases;
         programs[round] += row.programs.iter().sum::<u64>();
         host[round] += row.programs[Cause::Host as usize];
     }
@@ -96,9 +98,12 @@ fn steady(stats: &Stats, end: u64) -> Value {
     };
     let (by_throughput, throughput) = verdict(&throughput);
     let (by_waf, waf) = if writes_any { verdict(&waf) } else { (true, Value::Null) };
+    // A drive that is still being filled is not in the state the criterion is about, however even it runs.
+    let erases = erases[ROUNDS / 2..].iter().sum::<u64>();
     json!({
-        "met": by_throughput && by_waf,
-        "criterion": "SNIA PTS: last 5 of 10 rounds, range <= 20 % and slope <= 10 % of the mean",
+        "met": by_throughput && by_waf && (erases > 0 || !writes_any),
+        "erases_in_window": erases,
+        "criterion": "SNIA PTS: last 5 of 10 rounds, range <= 20 % and slope <= 10 % of the mean; writes must have led to erases",
         "bytes_per_s": throughput,
         "waf": waf,
     })
@@ -151,6 +156,9 @@ pub fn summary<P: Probe>(drive: &Drive<P>, run: &RunFacts) -> Value {
             "erase": by_cause(stats, &[Kind::Erase]),
             "copyback": by_cause(stats, &[Kind::Copyback]),
         },
+        // Until an ECC level table is set every page is decoded at its first try.
+        "ecc": { "levels": { "1": stats.flash_total(Kind::Read) }, "retries": 0, "uncorrectable": 0 },
+        "cache": { "size_bytes": 0, "read_hits": 0, "write_hits": 0, "dirty_pages_max": 0 },
         "erases": { "mean": number(mean), "max": worn(u32::max), "min": worn(u32::min) },
         "gc": {
             "victims": counters.gc_victims,
