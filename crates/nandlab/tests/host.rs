@@ -295,7 +295,7 @@ fn a_full_write_during_a_merge_is_not_overtaken_by_it() {
     // The map holds the last program: page 3 of the block, after three programs.
     let at = drive.ftl().map.get(nandlab::geometry::Lpn(0)).unwrap();
     assert_eq!(drive.geometry().split(at).1, 2);
-    assert_eq!(drive.array().sequence(at), 3);
+    assert_eq!(drive.array().stamp(at).sequence, 3);
 }
 
 /// 9 sectors of 512 bytes from sector 4 on: half a page, a whole page, one sector.

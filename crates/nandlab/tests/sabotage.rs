@@ -190,7 +190,7 @@ struct Faulty {
 }
 
 impl Probe for Faulty {
-    const SEQUENCED: bool = true;
+    const STAMPED: bool = true;
 
     fn on_write_admitted(&mut self, lpn: Lpn, sequence: u64) {
         self.oracle.on_write_admitted(lpn, sequence);
@@ -319,7 +319,9 @@ fn the_audit_notices_whatever_is_broken() {
         BlockId(index.expect("some block is full") as u32)
     }
     let breaks: [(&str, Break); 10] = [
-        ("the OOB names another LPN", |_, array, ftl| array.stage(ftl.map.get(Lpn(0)).unwrap(), Lpn(1), 0)),
+        ("the OOB names another LPN", |_, array, ftl| {
+            array.stage(ftl.map.get(Lpn(0)).unwrap(), Lpn(1), nandlab::nand::Stamp::default());
+        }),
         ("two LPNs share a page", |_, _, ftl| {
             let ppn = ftl.map.get(Lpn(1)).unwrap();
             ftl.map.set(Lpn(0), ppn);

@@ -70,7 +70,7 @@ impl Table {
         let Some((ppn, _)) = self.ftl.allocate(&self.geometry, &mut self.array, plane, stream) else {
             return false;
         };
-        self.array.stage(ppn, lpn, 0);
+        self.array.stage(ppn, lpn, nandlab::nand::Stamp::default());
         self.ftl.remap(&self.geometry, &mut self.array, lpn, ppn);
         self.pending.push_back(ppn);
         true

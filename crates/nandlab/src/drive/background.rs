@@ -6,6 +6,7 @@
 use super::Drive;
 use crate::ftl::{WriteStream, wear_levelling};
 use crate::geometry::{BlockId, Lpn, PlaneId};
+use crate::nand::Stamp;
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, Kind, Transaction};
 use crate::spec::WearLevelling;
@@ -164,7 +165,9 @@ impl<P: Probe> Drive<P> {
         let stream = if read.cause == Cause::Wear { WriteStream::Wear } else { WriteStream::Gc };
         let place = self.ftl.allocate(&self.geometry, &mut self.array, plane, stream);
         let (ppn, _) = place.expect("a job starts only when its stream has room for all it moves");
-        self.array.stage(ppn, read.lpn, self.array.sequence(read.ppn));
+        // It has been through the ECC: young again, and still the same host write.
+        let stamp = Stamp { corrected_at: self.now, ..self.array.stamp(read.ppn) };
+        self.array.stage(ppn, read.lpn, stamp);
         let mut program =
             self.transaction(Kind::Program, ppn, read.lpn, plane.0, read.cause, Class::Background);
         program.replaces = self.ftl.remap(&self.geometry, &mut self.array, read.lpn, ppn);

@@ -9,7 +9,7 @@ use super::requests::Completion;
 use crate::ftl::WriteStream;
 use crate::geometry::{DieId, Lpn, PlaneId, Ppn};
 use crate::host::{Op, Request};
-use crate::nand::DEAD_LPN;
+use crate::nand::{DEAD_LPN, Stamp};
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, Kind, NONE, Transaction};
 use std::collections::{BTreeMap, VecDeque};
@@ -108,7 +108,7 @@ impl<P: Probe> Drive<P> {
             };
             if self.is_in_flight(ppn) {
                 self.stats.counters.buffered_reads += 1;
-                self.probe.on_read_answered(slot, lpn, Some(self.array.sequence(ppn)));
+                self.probe.on_read_answered(slot, lpn, Some(self.array.stamp(ppn).sequence));
                 continue;
             }
             self.requests.get(slot).pages_left += 1;
@@ -250,7 +250,8 @@ impl<P: Probe> Drive<P> {
         transaction.die = self.geometry.die_of(plane);
         transaction.plane_in_die = (plane.0 - transaction.die.0 * self.geometry.planes_per_die) as u8;
         self.sequence += 1;
-        self.array.stage(ppn, transaction.lpn, self.sequence);
+        let stamp = Stamp { sequence: self.sequence, corrected_at: self.now };
+        self.array.stage(ppn, transaction.lpn, stamp);
         transaction.replaces = self.ftl.remap(&self.geometry, &mut self.array, transaction.lpn, ppn);
         if let Some(old) = transaction.replaces {
             self.array.block_mut(old).holds += 1;
@@ -318,10 +319,10 @@ impl<P: Probe> Drive<P> {
             }
             return;
         }
-        if P::SEQUENCED {
+        if P::STAMPED {
             // The OOB says what was read; a page that is gone says so.
             let lpn = self.array.lpn(read.ppn);
-            let sequence = (lpn == read.lpn).then(|| self.array.sequence(read.ppn));
+            let sequence = (lpn == read.lpn).then(|| self.array.stamp(read.ppn).sequence);
             assert!(lpn.0 != DEAD_LPN, "a host read found the erased page {}", self.geometry.show(read.ppn));
             self.probe.on_read_answered(read.owner, read.lpn, sequence);
         }
@@ -330,8 +331,8 @@ impl<P: Probe> Drive<P> {
 
     #[inline]
     pub(super) fn on_host_programmed(&mut self, done: &Transaction) {
-        if P::SEQUENCED {
-            self.probe.on_write_durable(done.lpn, self.array.sequence(done.ppn));
+        if P::STAMPED {
+            self.probe.on_write_durable(done.lpn, self.array.stamp(done.ppn).sequence);
         }
         self.page_done(done.owner);
     }

@@ -16,7 +16,7 @@ pub use snapshot::SnapshotError;
 use crate::ftl::Ftl;
 use crate::geometry::{BlockId, DieId, Geometry, Lpn, PlaneId};
 use crate::host::{Op, Oracle, Request};
-use crate::nand::{Array, Timing};
+use crate::nand::{Array, Stamp, Timing};
 use crate::probe::{NoProbe, Probe};
 use crate::sched::{Agenda, Cause, Device, Ended, Fifo, Kind, NEVER, NONE, Slot, Transaction, Transactions};
 use crate::spec::Spec;
@@ -101,7 +101,7 @@ impl<P: Probe> Drive<P> {
     /// A fresh drive from a validated spec, not yet preconditioned.
     pub fn with_probe(spec: &Spec, probe: P) -> Self {
         let geometry = Geometry::new(&spec.drive);
-        let array = Array::new(&geometry, spec.reliability.pe_cycles, P::SEQUENCED);
+        let array = Array::new(&geometry, spec.reliability.pe_cycles, P::STAMPED);
         let ftl = Ftl::new(spec, &geometry, &array);
         let timing = Timing::new(&spec.timing, &geometry);
         let device = Device::new(&geometry, timing, spec.timing.scheduler, spec.timing.multi_plane);
@@ -419,6 +419,15 @@ impl<P: Probe> Drive<P> {
     /// The first thing that is wrong.
     pub fn audit(&self) -> Result<(), String> {
         self.ftl.audit(&self.geometry, &self.array)?;
+        for lpn in (0..self.geometry.logical_pages).map(Lpn) {
+            let stamp = self.ftl.map.get(lpn).map_or(Stamp::default(), |ppn| self.array.stamp(ppn));
+            if stamp.sequence > self.sequence || stamp.corrected_at > self.now {
+                return Err(format!("LPN {} has a stamp from the future: {stamp:?}", lpn.0));
+            }
+            if !self.array.is_stamped() {
+                break;
+            }
+        }
         if self.outstanding() == 0 && self.pool.live() == 0 {
             if let Some(block) = self.array.blocks.iter().position(|b| b.holds > 0) {
                 return Err(format!("block {block} is held by an operation that is over"));

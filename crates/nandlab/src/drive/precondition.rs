@@ -6,7 +6,7 @@
 use super::Drive;
 use crate::ftl::WriteStream;
 use crate::geometry::{Lpn, PlaneId};
-use crate::nand::{BlockState, DEAD_LPN};
+use crate::nand::{BlockState, DEAD_LPN, Stamp};
 use crate::probe::Probe;
 use crate::rng::Stream;
 use crate::spec::PreconditionSpec;
@@ -155,7 +155,7 @@ impl<P: Probe> Drive<P> {
     fn program_now(&mut self, plane: PlaneId, stream: WriteStream, lpn: Lpn, sequence: u64) -> bool {
         let place = self.ftl.allocate(&self.geometry, &mut self.array, plane, stream);
         let (ppn, opened) = place.expect("the plane has room");
-        self.array.stage(ppn, lpn, sequence);
+        self.array.stage(ppn, lpn, Stamp { sequence, corrected_at: self.now });
         let (block, page) = self.geometry.split(ppn);
         let is_closed = self.array.program(block, page) == self.geometry.pages_per_block;
         if lpn.0 != DEAD_LPN {
@@ -179,7 +179,7 @@ impl<P: Probe> Drive<P> {
         while let Some(next) = self.ftl.next_valid(&self.geometry, victim, page) {
             page = next + 1;
             let ppn = self.geometry.page(victim, next);
-            self.program_now(plane, WriteStream::Gc, self.array.lpn(ppn), self.array.sequence(ppn));
+            self.program_now(plane, WriteStream::Gc, self.array.lpn(ppn), self.array.stamp(ppn).sequence);
         }
         debug_assert!(self.array.block(victim).state == BlockState::Victim);
         self.array.erase(&self.geometry, victim);

@@ -6,7 +6,7 @@
 
 use super::Drive;
 use crate::geometry::{BlockId, Lpn, PlaneId, Ppn};
-use crate::nand::{BlockState, DEAD_LPN};
+use crate::nand::{BlockState, DEAD_LPN, Stamp};
 use crate::probe::Probe;
 use std::io::{self, Read, Write};
 
@@ -193,7 +193,7 @@ impl<P: Probe> Drive<P> {
             block.state = state;
             for page in 0..programmed {
                 let (lpn, ppn) = (Lpn(input.get_u32()?), self.geometry.page(id, page));
-                self.array.stage(ppn, lpn, 0);
+                self.array.stage(ppn, lpn, Stamp::default());
                 if lpn.0 == DEAD_LPN {
                     continue;
                 }

@@ -62,7 +62,7 @@ impl Oracle {
 }
 
 impl Probe for Oracle {
-    const SEQUENCED: bool = true;
+    const STAMPED: bool = true;
 
     fn on_write_admitted(&mut self, lpn: Lpn, sequence: u64) {
         let page = self.pages.entry(lpn.0).or_default();

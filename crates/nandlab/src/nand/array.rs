@@ -49,6 +49,16 @@ pub struct Block {
     pub copybacks: u8,
 }
 
+/// What a page's OOB says beside its LPN.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stamp {
+    /// Sequence number of the host write the page carries; a copy keeps its source's. 0: from before the run.
+    pub sequence: u64,
+    /// When the data was last corrected and written, in simulated nanoseconds: its age counts from then. A copyback
+    /// does not correct, so it keeps its source's.
+    pub corrected_at: Time,
+}
+
 /// All blocks and the OOB of all pages.
 #[derive(Debug)]
 pub struct Array {
@@ -56,18 +66,18 @@ pub struct Array {
     pub blocks: Huge<Block>,
     /// OOB: the LPN of each page.
     lpn: Huge<u32>,
-    /// OOB: the sequence number of the host write each page carries; empty unless something asks for it.
-    sequence: Huge<u64>,
+    /// OOB: the stamp of each page; empty unless something asks for it.
+    stamps: Huge<Stamp>,
 }
 
 impl Array {
-    /// An erased array whose blocks have `pe_cycles` behind them. Sequence numbers are kept when `sequenced`.
-    pub fn new(geometry: &Geometry, pe_cycles: u32, sequenced: bool) -> Self {
+    /// An erased array whose blocks have `pe_cycles` behind them. Stamps are kept when `stamped`.
+    pub fn new(geometry: &Geometry, pe_cycles: u32, stamped: bool) -> Self {
         let block = Block { pe_cycles, ..Block::default() };
         Self {
             blocks: Huge::filled(block, geometry.blocks as usize),
             lpn: Huge::zeroed(geometry.pages as usize),
-            sequence: Huge::zeroed(if sequenced { geometry.pages as usize } else { 0 }),
+            stamps: Huge::zeroed(if stamped { geometry.pages as usize } else { 0 }),
         }
     }
 
@@ -95,23 +105,23 @@ impl Array {
         Lpn(self.lpn[ppn.index()])
     }
 
-    /// The sequence number in a page's OOB; 0 when none are kept.
+    /// The stamp in a page's OOB; all zero when none are kept.
     #[inline(always)]
-    pub fn sequence(&self, ppn: Ppn) -> u64 {
-        if self.sequence.is_empty() { 0 } else { self.sequence[ppn.index()] }
+    pub fn stamp(&self, ppn: Ppn) -> Stamp {
+        if self.stamps.is_empty() { Stamp::default() } else { self.stamps[ppn.index()] }
     }
 
-    /// Whether sequence numbers are kept.
-    pub fn is_sequenced(&self) -> bool {
-        !self.sequence.is_empty()
+    /// Whether stamps are kept.
+    pub fn is_stamped(&self) -> bool {
+        !self.stamps.is_empty()
     }
 
     /// Fixes what the coming program of `ppn` will leave in the OOB.
     #[inline(always)]
-    pub fn stage(&mut self, ppn: Ppn, lpn: Lpn, sequence: u64) {
+    pub fn stage(&mut self, ppn: Ppn, lpn: Lpn, stamp: Stamp) {
         self.lpn[ppn.index()] = lpn.0;
-        if !self.sequence.is_empty() {
-            self.sequence[ppn.index()] = sequence;
+        if !self.stamps.is_empty() {
+            self.stamps[ppn.index()] = stamp;
         }
     }
 
@@ -146,12 +156,12 @@ impl Array {
         state.reads = 0;
         state.programmed = 0;
         state.copybacks = 0;
-        if self.is_sequenced() {
+        if self.is_stamped() {
             // So that a read of what is gone shows.
             let first = geometry.page(block, 0).index();
             let pages = first..first + geometry.pages_per_block as usize;
             self.lpn[pages.clone()].fill(DEAD_LPN);
-            self.sequence[pages].fill(0);
+            self.stamps[pages].fill(Stamp::default());
         }
     }
 }

@@ -3,5 +3,5 @@
 mod array;
 mod timing;
 
-pub use array::{Array, Block, BlockState, DEAD_LPN};
+pub use array::{Array, Block, BlockState, DEAD_LPN, Stamp};
 pub use timing::Timing;

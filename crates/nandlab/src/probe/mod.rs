@@ -11,8 +11,8 @@ use crate::units::Time;
 
 /// Sees each event of a drive once. Every method does nothing unless overridden.
 pub trait Probe {
-    /// Sequence numbers are kept in the OOB when the probe needs them.
-    const SEQUENCED: bool = false;
+    /// Stamps are kept in the OOB when the probe needs them.
+    const STAMPED: bool = false;
 
     /// A die has taken up a transaction.
     #[inline(always)]
@@ -65,7 +65,7 @@ impl Probe for NoProbe {}
 
 /// Two probes at once.
 impl<A: Probe, B: Probe> Probe for (A, B) {
-    const SEQUENCED: bool = A::SEQUENCED || B::SEQUENCED;
+    const STAMPED: bool = A::STAMPED || B::STAMPED;
 
     fn on_issue(&mut self, now: Time, die: DieId, transaction: &Transaction) {
         self.0.on_issue(now, die, transaction);
