@@ -8,6 +8,9 @@
     result.save("out/fifo")               # the same files the command writes
     nandlab.report("out/fifo")            # out/fifo/report.html
 
+    study = nandlab.Study.load("studies/garbage-collection")
+    study.run(workers=2).results          # many runs, one table
+
 Everything the command does, this package does. Units are the last word of a name (`time_s`, `latency_us_read_mean`).
 """
 
@@ -19,6 +22,7 @@ from nandlab.reporting import report
 from nandlab.results import RunResult
 from nandlab.simulate import Progress, run
 from nandlab.spec import Spec, load, policies, presets, schema, version
+from nandlab.study import Study, StudyError, StudyResult
 
 __version__ = version()
 
@@ -32,6 +36,9 @@ __all__ = [
     "RunResult",
     "Spec",
     "SpecError",
+    "Study",
+    "StudyError",
+    "StudyResult",
     "TraceError",
     "__version__",
     "load",

@@ -9,6 +9,7 @@ import contextlib
 import difflib
 import json
 import os
+import re
 import signal
 import sys
 import traceback
@@ -25,6 +26,7 @@ from rich.table import Table
 import nandlab
 from nandlab import simulate, spec, trace, units
 from nandlab.errors import OutputError, os_error_text
+from nandlab.notes import notes
 from nandlab.results import REPORT
 from nandlab.screen import RunProgress, show_summary
 
@@ -37,10 +39,10 @@ app = App(
     name="nandlab",
     help="A laboratory for SSD controllers: simulate a flash drive, change one policy, see what it does.",
     help_epilogue=_examples(
-        "nandlab run examples/demo.toml                        simulate; results in out/demo",
-        "nandlab run examples/demo.toml --set gc.victim=fifo   change one key",
-        "nandlab report out/demo                               one HTML file: tables, plots",
-        "nandlab spec show examples/demo.toml                  every setting with its default",
+        "nandlab run examples/demo.toml           simulate; results in out/demo",
+        "nandlab run examples/demo.toml --set gc.victim=fifo",
+        "nandlab report out/demo                  one HTML file: tables, plots",
+        "nandlab spec show examples/demo.toml     every setting with its default",
     ),
     help_format="plaintext",
     version=lambda: f"nandlab {nandlab.version()}",
@@ -125,7 +127,7 @@ def run(
     else:
         console = _out()
         console.print(f"[bold]{escape(name)}[/]  {escape(str(directory))}", soft_wrap=True)
-        show_summary(result.summary, result.sim, console)
+        show_summary(result.summary, result.sim, console, notes(result))
     if not result.complete:
         how = "stopped by Ctrl-C" if stopped else "not complete"
         print(
@@ -150,6 +152,122 @@ def _ctrl_c_stops(progress: RunProgress) -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+# -------------------------------------------------------------------------------------------------------------- study
+
+
+@app.command(
+    help_epilogue=_examples(
+        "nandlab study garbage-collection            that of studies/",
+        "nandlab study garbage-collection --smoke    the same, small",
+        "nandlab study my/study.toml --workers 8",
+        "nandlab study my --dask tcp://host:8786     on a Dask cluster",
+    )
+)
+def study(
+    study_file: Annotated[str, Parameter(name="NAME|FILE")],
+    /,
+    *,
+    out: Path | None = None,
+    workers: int | None = None,
+    dask: str | None = None,
+    traces: str = "send",
+    smoke: Annotated[bool, Parameter()] = False,
+    resume: Annotated[bool, Parameter()] = False,
+    fresh: Annotated[bool, Parameter()] = False,
+    check: Annotated[bool, Parameter()] = False,
+    json_: Json = False,
+) -> int:
+    """Many runs of one question, their figures, and a verdict on every claim.
+
+    Finished runs are kept in the study's folder and never repeated; a study that was stopped or killed goes on.
+    Exit status: 0 done (whatever the verdicts), 2 refused, 130 stopped by Ctrl-C.
+
+    Parameters
+    ----------
+    study_file
+        A study file, a folder that holds a study.toml, or the name of a folder in studies/.
+    out
+        The study's folder; out/NAME when absent.
+    workers
+        Local processes; one a processor when absent.
+    dask
+        Address of a Dask scheduler, such as tcp://host:8786: the runs go to its workers, which need nandlab and no
+        shared disk.
+    traces
+        How Dask workers get trace files: send (once each), or path (they are there under the same path).
+    smoke
+        The small size that the study's [smoke] describes.
+    resume
+        Go on with the runs that are there; this is what happens anyway.
+    fresh
+        Do all runs again.
+    check
+        Only check the study file and every run's spec, and say how many runs there are.
+    """
+    if resume and fresh:
+        raise OutputError("--resume keeps the runs that are there, --fresh does them again: name one")
+    if traces not in ("send", "path"):
+        raise OutputError(f"--traces {traces}: write send or path")
+    if workers is not None and workers < 1:
+        raise OutputError(f"--workers {workers}: at least 1")
+    if workers is not None and dask is not None:
+        raise OutputError("--workers are local processes, --dask has workers of its own: name one")
+    from nandlab.study.progress import StudyProgress
+
+    loaded = nandlab.Study.load(study_file, smoke=smoke)
+    different = len({run.identity for run in loaded.runs})
+    if check:
+        print(f"{loaded.definition.path}: ok, {len(loaded.runs)} runs, {different} of them different")
+        return 0
+    with _terminated_as_interrupted(), StudyProgress(loaded.name, bar=not json_) as progress:
+        result = loaded.run(out, workers=workers, dask=dask, traces=traces, fresh=fresh, progress=progress)
+    if json_:
+        print((result.path / "claims.json").read_text(encoding="utf-8").rstrip("\n"))
+        return 0
+    console = _out()
+    console.print(f"[bold]{escape(loaded.definition.title)}[/]  {escape(str(result.path))}", soft_wrap=True)
+    kept = f", {result.runs_kept} were there" if result.runs_kept else ""
+    lost = f", {result.runs_lost} lost and tried again" if result.runs_lost else ""
+    console.print(f"{result.runs_done} runs done{kept}{lost}")
+    if result.claims:
+        console.print(_claims_table(result.claims))
+    print(result.report)
+    return 0
+
+
+_VERDICT_STYLES = {"reproduced": "green", "same direction": "yellow", "not reproduced": "red"}
+
+
+def _claims_table(claims: list[dict[str, Any]]) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("claim")
+    table.add_column("reported", justify="right")
+    table.add_column("measured", justify="right")
+    table.add_column("verdict", no_wrap=True)
+    for claim in claims:
+        style = _VERDICT_STYLES.get(claim["verdict"], "dim")
+        measured = "-" if claim["measured"] is None else f"{claim['measured']:.4g}"
+        table.add_row(escape(claim["what"]), f"{claim['reported']:.4g}", measured, f"[{style}]{claim['verdict']}[/]")
+    return table
+
+
+@contextlib.contextmanager
+def _terminated_as_interrupted() -> Iterator[None]:
+    """A polite kill ends a study as Ctrl-C does: its workers are ended, its finished runs kept."""
+
+    def handle(_signal: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, handle)
+    try:
+        yield
+    except KeyboardInterrupt:
+        _fail("stopped by Ctrl-C: finished runs are kept, and the next start goes on from them")
+        _leave(130)
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 # ------------------------------------------------------------------------------------------------------------- report
@@ -180,7 +298,7 @@ def report(directory: Annotated[Path, Parameter(name="DIR")], /, *, out: Path | 
     name="stat",
     help_epilogue=_examples(
         "nandlab trace stat hm_0.csv.zst",
-        "nandlab trace stat --profile msr/hm_0       a generated look-alike, beside the published numbers",
+        "nandlab trace stat --profile msr/hm_0    a look-alike, beside the published",
     ),
 )
 def trace_stat(
@@ -521,7 +639,7 @@ def _run(arguments: list[str]) -> int:
         _fail(f"{error}\n  see `nandlab {' '.join(error.command_chain or ())} --help`".replace("  --help", " --help"))
         return 2
     except nandlab.NandlabError as error:
-        _fail(str(error))
+        _fail(_as_options(str(error)) if arguments[:1] == ["trace"] else str(error))
         return 2
     except simulate.Stopped:
         _fail("stopped by Ctrl-C before the first request: nothing was written")
@@ -544,6 +662,13 @@ def _run(arguments: list[str]) -> int:
         traceback.print_exc()
         _fail("\n" + _BUG)
         return 1
+
+
+def _as_options(text: str) -> str:
+    """A trace's error speaks of the spec's keys; `nandlab trace` has options for them."""
+    text = text.replace(" = true", "").replace("the path of workload.trace", "the path")
+    text = re.sub(r'(workload\.device) = "(.*?)"', r"\1 \2", text)
+    return re.sub(r"workload\.(format|device|lenient|time_unit)", lambda key: "--" + key[1].replace("_", "-"), text)
 
 
 def _fail(text: str) -> None:

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 
 from nandlab._core import NandlabError
 
@@ -21,6 +22,7 @@ _REMEDIES = {
     errno.EEXIST: "a file is in the way: choose another path",
     errno.EISDIR: "this is a directory: name a file",
     errno.ENAMETOOLONG: "the name is too long: choose a shorter one",
+    errno.ENOENT: "make the directory first, or choose another path",
     errno.EIO: "the disk reports an error: check it, or use another one",
     errno.EMFILE: "too many open files: raise the limit (see `ulimit -n`)",
 }
@@ -35,3 +37,10 @@ def os_error_text(doing: str, path: str | os.PathLike[str] | None, error: OSErro
     reason = error.strerror or str(error)
     remedy = _REMEDIES.get(error.errno or 0)
     return f"cannot {what}: {reason}" + (f"\n  {remedy}" if remedy else "")
+
+
+def with_remedy(text: str) -> str:
+    """The core's text for an operating-system error, with what helps when it does not say so itself."""
+    found = re.search(r"\(os error (\d+)\)", text)
+    remedy = _REMEDIES.get(int(found[1])) if found and "remedy" not in text else None
+    return f"{text}\n  remedy: {remedy}" if remedy else text

@@ -211,8 +211,9 @@ class RunResult:
 class OutputDirectory:
     """A directory that appears under its name only once everything in it is written.
 
-    Files go to a hidden sibling, which is renamed at the end, or removed when the block fails. Opening it checks
-    that the name may be taken, so a long run does not end on a refusal.
+    Files go to a hidden sibling, which is renamed at the end, or removed when the block fails, with the parent
+    directories that were made for it. Opening it checks that the name may be taken, so a long run does not end on a
+    refusal.
     """
 
     def __init__(self, path: Path, *, force: bool = False) -> None:
@@ -222,13 +223,17 @@ class OutputDirectory:
         absolute = path.absolute()
         self._partial = absolute.with_name(f".{absolute.name}.partial-{os.getpid()}")
         self._old = absolute.with_name(f".{absolute.name}.old-{os.getpid()}")
+        #: Parent directories that are not there yet, innermost first.
+        self._parents: list[Path] = []
 
     def __enter__(self) -> OutputDirectory:
         self._check()
         try:
+            self._parents = [parent for parent in self._partial.parents if not parent.exists()]
             self._partial.parent.mkdir(parents=True, exist_ok=True)
             self._partial.mkdir()
         except OSError as error:
+            self._remove_parents()
             raise OutputError(os_error_text("write to", self.path, error)) from None
         return self
 
@@ -252,6 +257,13 @@ class OutputDirectory:
             raise OutputError(os_error_text("write to", self.path, error)) from None
         finally:
             shutil.rmtree(self._partial, ignore_errors=True)
+            self._remove_parents()
+
+    def _remove_parents(self) -> None:
+        """Remove the parent directories made for this one, unless something is in them."""
+        with contextlib.suppress(OSError):
+            for parent in self._parents:
+                parent.rmdir()
 
     def _publish(self) -> None:
         if not self.path.exists():

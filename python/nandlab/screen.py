@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
 from rich.table import Column, Table
 from rich.text import Text
@@ -72,7 +73,9 @@ class RunProgress:
         facts = [f"{count(report.requests)} requests", f"{duration(report.sim_time_s)} simulated"]
         if self._rate.requests_per_s > 0:
             facts.append(f"{count(self._rate.requests_per_s)} requests/s")
-        if self._rate.share_per_s > 0:
+        if report.share >= 1:
+            facts.append("all submitted")
+        elif self._rate.share_per_s > 0:
             facts.append(f"{duration((1 - report.share) / self._rate.share_per_s)} left")
         return ", ".join(facts)
 
@@ -104,14 +107,16 @@ class _Facts(ProgressColumn):
         return Text(facts, style="progress.remaining", no_wrap=True, overflow="ellipsis")
 
 
-#: Counts of the summary that need a word when they are not zero.
+#: Counts of the summary that need a word when they are not zero: for one, for many.
 _TROUBLE = {
-    "requests_unfinished": "requests had not completed when the run ended",
-    "requests_failed": "requests failed",
-    "requests_wrapped": "requests beyond the drive were wrapped into it",
-    "records_skipped": "malformed trace records were skipped",
-    "blocks_retired": "blocks were retired",
+    "requests_unfinished": ("request", "had not completed when the run ended"),
+    "requests_failed": ("request", "failed"),
+    "requests_wrapped": ("request", "beyond the drive wrapped into it"),
+    "records_skipped": ("malformed trace record", "skipped"),
+    "blocks_retired": ("block", "retired"),
 }
+#: From this latency on, microseconds are too long to read.
+_LONG_US = 1e7
 
 
 def happened(summary: Mapping[str, Any], op: str) -> bool:
@@ -119,30 +124,41 @@ def happened(summary: Mapping[str, Any], op: str) -> bool:
     return bool(((summary.get("host") or {}).get(op) or {}).get("count"))
 
 
-def show_summary(summary: Mapping[str, Any], sim: Mapping[str, Any], console: Console) -> None:
-    """The headline numbers of a run, on one screen."""
+def show_summary(
+    summary: Mapping[str, Any], sim: Mapping[str, Any], console: Console, notes: Sequence[str] = ()
+) -> None:
+    """The headline numbers of a run, on one screen, and the `notes` on them."""
     console.print(_headline(summary))
     latency = summary.get("latency_us") or {}
     ops = [op for op in ("read", "write", "trim", "flush") if happened(summary, op)]
     rows = [(op, latency[op]) for op in (*ops, *(["all"] if len(ops) > 1 else [])) if latency.get(op)]
     if rows:
         table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-        table.add_column("latency, us")
+        long = any((values.get("max") or 0) >= _LONG_US for _, values in rows)
+        table.add_column("latency" if long else "latency, us")
         keys = [key for key in ("mean", "p50", "p95", "p99", "p999", "max") if any(key in v for _, v in rows)]
         for key in keys:
             table.add_column("p99.9" if key == "p999" else key, justify="right")
         for op, values in rows:
-            table.add_row(op, *(number(values.get(key)) for key in keys))
+            table.add_row(op, *(_latency(values.get(key), long) for key in keys))
         console.print(table)
-    for key, meaning in _TROUBLE.items():
-        if summary.get(key):
-            console.print(f"[yellow]{count(summary[key])} {meaning}[/]")
+    for key, (what, happening) in _TROUBLE.items():
+        if found := summary.get(key):
+            console.print(f"[yellow]{count(found)} {what}{'' if found == 1 else 's'} {happening}[/]")
+    for note in notes:
+        console.print(f"[yellow]{escape(note)}[/]")
     uncorrectable = (summary.get("ecc") or {}).get("uncorrectable") or 0
     if uncorrectable:
         console.print(f"[red]{count(uncorrectable)} pages could not be read (media errors)[/]")
     if sim.get("wall_s") is not None:
         speed = f", {count(sim['requests_per_s'])} requests/s" if sim.get("requests_per_s") else ""
         console.print(f"[dim]simulated in {duration(sim['wall_s'])}{speed}[/]", highlight=False)
+
+
+def _latency(us: float | None, long: bool) -> str:
+    if not long or us is None:
+        return number(us)
+    return f"{number(us * 1e-6)} s" if us >= 1e6 else duration(us * 1e-6)
 
 
 def _headline(summary: Mapping[str, Any]) -> Table:

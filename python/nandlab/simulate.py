@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import sys
@@ -14,11 +15,14 @@ from typing import Any
 
 from nandlab import _core
 from nandlab._types import StepReport
+from nandlab.errors import OutputError, os_error_text, with_remedy
 from nandlab.results import OutputDirectory, RunResult
 from nandlab.spec import Sets, Spec, load
 
 #: How long the core runs between two looks at whether to stop, in milliseconds.
 _STEP_MS = 100
+#: A saved drive begins with this.
+_DRIVE_MAGIC = b"nandlab"
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,8 @@ def run(
     if name is None:
         name = "run" if isinstance(spec, Spec) or not str(spec).endswith(".toml") else Path(spec).stem
     checked = spec if isinstance(spec, Spec) else load(spec, sets)
+    if save_drive is not None and not force:
+        _check_save_drive(Path(save_drive))
     if out is None:
         return _simulate(checked, name, progress, verify, save_drive)
     with OutputDirectory(Path(out), force=force) as output:
@@ -71,6 +77,21 @@ def run(
         result.write_to(output)
     result.path = output.path
     return result
+
+
+def _check_save_drive(path: Path) -> None:
+    """Refuse a place for the drive that cannot be, or has a file that is no drive."""
+    try:
+        if not path.parent.is_dir():
+            raise OutputError(f"cannot save the drive to {path}: {path.parent} is not a directory; make it first")
+        if not path.exists():
+            return
+        with open(path, "rb") as file:
+            if file.read(len(_DRIVE_MAGIC)) == _DRIVE_MAGIC:
+                return
+    except OSError as error:
+        raise OutputError(os_error_text("save the drive to", path, error)) from None
+    raise OutputError(f"{path} is there and is no saved drive: name another file, or replace it with --force")
 
 
 class _Worker(threading.Thread):
@@ -160,11 +181,19 @@ def _simulate(
                     raise Stopped
     finally:
         worker.stop.set()
+    if isinstance(worker.error, _core.RunError):
+        raise _core.RunError(_told(str(worker.error), spec)) from None
     if worker.error is not None:
         raise worker.error
     if worker.result is None:
         raise Stopped
     return worker.result
+
+
+def _told(text: str, spec: Spec) -> str:
+    """The core's text, with the trace's name before a request of it, and with what helps against a full disk."""
+    trace = (json.loads(spec.canonical_json()).get("workload") or {}).get("trace")
+    return with_remedy(f"{trace}: {text}" if trace and text.startswith("request ") else text)
 
 
 def _peak_rss_bytes() -> int:

@@ -81,6 +81,10 @@ def convert(
         os.replace(partial, goal)
     except OSError as error:
         raise OutputError(os_error_text("convert to", goal, error)) from None
+    except _core.TraceError as error:
+        if not str(error).startswith("the converted trace"):
+            raise
+        raise OutputError(f"{goal}: {error}") from None
     finally:
         partial.unlink(missing_ok=True)
     return done

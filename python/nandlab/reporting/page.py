@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from nandlab.notes import notes
 from nandlab.reporting.facts import counters, energy, operations, simulator, smart, tiles, what
 from nandlab.reporting.pieces import details, escape, section
 from nandlab.reporting.plots import dies, gc, latency, over_time, steady, waf, wear
@@ -24,6 +25,7 @@ def page(result: RunResult) -> str:
     sections = [
         _head(result, summary),
         tiles(summary),
+        "".join(f'<p class="note">{escape(note)}</p>' for note in notes(result)),
         section("What was run", what(spec), details("The whole spec, every default written out", result.spec_toml)),
         section("Latency", latency(result)),
         section("Throughput and latency over time", over_time(series)),

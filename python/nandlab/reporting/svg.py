@@ -29,6 +29,12 @@ class Line:
     colour: str
     #: Thin and pale: an envelope (such as a maximum) beside a main line.
     faint: bool = False
+    #: Computed rather than measured.
+    dashed: bool = False
+    #: A missing value is passed over; otherwise the line breaks there.
+    bridged: bool = False
+    #: Points to draw as open diamonds: x and y.
+    marks: tuple[tuple[float, float], ...] = ()
 
 
 class Scale:
@@ -43,7 +49,7 @@ class Scale:
             low = max(low, 1e-12)
             high = max(high, low * 1.0001)
             if nice:
-                low, high = 10 ** math.floor(math.log10(low) + 1e-9), 10 ** math.ceil(math.log10(high) - 1e-9)
+                low, high = _log_bounds(low, high)
             self.ticks, self.minor = _log_ticks(low, high)
         else:
             if not high > low:
@@ -67,6 +73,17 @@ class Scale:
 def _nice_step(rough: float) -> float:
     power: float = 10.0 ** math.floor(math.log10(rough))
     return next(factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= rough * 0.999)
+
+
+def _log_bounds(low: float, high: float) -> tuple[float, float]:
+    """Powers of ten round a range, or 1, 2 and 5 times them where it is short."""
+    wide = 10 ** math.floor(math.log10(low) + 1e-9), 10 ** math.ceil(math.log10(high) - 1e-9)
+    if high / low > 20:
+        return wide
+    steps = [
+        m * 10.0**k for k in range(math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 2) for m in (1, 2, 5)
+    ]
+    return max(s for s in steps if s <= low * 1.000001), min(s for s in steps if s >= high * 0.999999)
 
 
 def _log_ticks(low: float, high: float) -> tuple[list[float], list[float]]:
@@ -201,10 +218,13 @@ def lines(
     band: tuple[float, float] | None = None,
     markers: bool = False,
     show_legend: bool = True,
+    x_ticks: Sequence[float] | None = None,
 ) -> str:
     """A line plot, or a stack of areas, over one shared x."""
     values = np.cumsum([np.nan_to_num(s.y) for s in series], axis=0) if stacked else np.array([s.y for s in series])
     finite = values[np.isfinite(values) & ((values > 0) | (not log_y))]
+    marked = [b for s in series for _, b in s.marks if b > 0 or not log_y]
+    finite = np.concatenate([finite, np.array(marked, dtype=float)])
     if y_range is None:
         high = float(finite.max()) if finite.size else 1.0
         low = float(finite.min()) if finite.size and log_y else 0.0
@@ -213,6 +233,8 @@ def lines(
             low, high = low - 0.15 * (high - low), high + 0.15 * (high - low)
         y_range = (low, high)
     x, y = _scales(x_range or (min(0.0, float(xs[0])), float(xs[-1])), y_range, width, height, log_x, log_y)
+    if x_ticks is not None:
+        x.ticks, x.minor = list(x_ticks), []
     px = x(xs)
     parts = [f'<svg viewBox="0 0 {width} {height}" role="img">']
     if band is not None:
@@ -230,8 +252,11 @@ def lines(
         for line in series:
             shown = np.where((line.y > 0) | (not log_y), line.y, np.nan)
             py = np.where(np.isfinite(shown), y(np.nan_to_num(shown, nan=1.0)), np.nan)
-            parts.append(f'<path class="line {line.colour}{" faint" if line.faint else ""}" d="{_path(px, py)}"/>')
-            if markers:
+            kept = np.isfinite(py) if line.bridged else np.ones(len(py), dtype=bool)
+            style = line.colour + (" faint" if line.faint else "") + (" dashed" if line.dashed else "")
+            parts.append(f'<path class="line {style}" d="{_path(px[kept], py[kept])}"/>')
+            parts += [_diamond(float(x(a)), float(y(b)), line.colour) for a, b in line.marks]
+            if markers and not line.dashed:
                 parts += [
                     f'<circle class="dot {line.colour}" cx="{a:.1f}" cy="{b:.1f}" r="3.5"/>'
                     for a, b in zip(px, py, strict=True)
@@ -245,7 +270,63 @@ def lines(
         "u": unit,
         "s": [{"n": s.name, "c": s.colour, "y": _digits(s.y)} for s in series],
     }
-    key = legend([(s.name, s.colour + (" faint" if s.faint else "")) for s in series]) if show_legend else ""
+    entries = [(s.name, s.colour + (" faint" if s.faint else "") + (" dashed" if s.dashed else "")) for s in series]
+    key = legend(entries) if show_legend else ""
+    return f'<div class="plot">{key}{"".join(parts)}{_hover("lines", x, y, data)}</div>'
+
+
+def _diamond(px: float, py: float, colour: str) -> str:
+    return f'<path class="mark {colour}" d="M{px:.1f} {py - 6:.1f}l6 6l-6 6l-6-6Z"/>'
+
+
+def grouped_bars(
+    places: Sequence[str],
+    series: Sequence[Line],
+    *,
+    y_title: str,
+    x_title: str = "",
+    width: int = 556,
+    height: int = 260,
+    log_y: bool = False,
+    show_legend: bool = True,
+    y_max: float | None = None,
+) -> str:
+    """Bars side by side at each place of the x axis; a mark's x is the index of its place."""
+    values = np.array([s.y for s in series], dtype=float)
+    marked = [b for s in series for _, b in s.marks]
+    finite = np.concatenate([values[np.isfinite(values)], np.array(marked, dtype=float)])
+    positive = finite[finite > 0]
+    high = max(float(finite.max()) if finite.size else 1.0, 0.0) if y_max is None else y_max
+    low = (float(positive.min()) / 2 if positive.size else 1.0) if log_y else min(float(finite.min(initial=0.0)), 0.0)
+    x, y = _scales((0.0, float(len(places))), (low, high), width, height, False, log_y)
+    x.ticks = []
+    parts = [f'<svg viewBox="0 0 {width} {height}" role="img">', *_axes(x, y, x_title, y_title, width, height)]
+    slot = (x.end - x.begin) / max(len(places), 1)
+    bar = min(0.8 * slot / max(len(series), 1), 42.0)
+    foot = y.begin if log_y else float(y(0.0))
+    longest = max(int(slot / 6.4), 3)
+    for index, place in enumerate(places):
+        middle = x.begin + (index + 0.5) * slot
+        short = place if len(place) <= longest else place[: longest - 1] + "\u2026"
+        parts.append(_label(middle, y.begin + 17, short))
+        left = middle - bar * len(series) / 2
+        for number, line in enumerate(series):
+            value = float(line.y[index])
+            if math.isfinite(value) and (value > 0 or not log_y):
+                top, bottom = sorted((float(y(value)), foot))
+                begin = left + number * bar
+                parts.append(_rect(f"bar {line.colour}", begin + 0.5, top, begin + bar - 0.5, bottom))
+            centre = left + (number + 0.5) * bar
+            parts += [_diamond(centre, float(y(b)), "c-all") for a, b in line.marks if a == index]
+    parts.append("</svg>")
+    data = {
+        "x": list(places),
+        "px": [round(x.begin + (index + 0.5) * slot, 1) for index in range(len(places))],
+        "xu": "",
+        "u": "",
+        "s": [{"n": s.name, "c": s.colour, "y": _digits(s.y)} for s in series],
+    }
+    key = legend([(s.name, s.colour) for s in series]) if show_legend else ""
     return f'<div class="plot">{key}{"".join(parts)}{_hover("lines", x, y, data)}</div>'
 
 

@@ -1,0 +1,62 @@
+"""What a reader of a result should know before believing its numbers."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from typing import Any
+
+from nandlab.results import RunResult
+from nandlab.units import count, duration, share
+
+#: Below this share of unmapped page reads there is nothing to say.
+_UNMAPPED = 0.03
+#: More requests than a host has under way: its queues hold 128 or 256.
+_WAITING = 300
+
+
+def notes(result: RunResult) -> list[str]:
+    """One sentence or two for each thing that makes the headline numbers other than they look."""
+    summary, spec = result.summary, tomllib.loads(result.spec_toml)
+    found = [_unmapped(summary, spec), _backlog(summary, spec)]
+    return [text for text in found if text is not None]
+
+
+def unmapped_share(summary: Mapping[str, Any]) -> float:
+    """The share of the host's page reads that met a page holding nothing."""
+    counters = summary.get("counters") or {}
+    flash = ((summary.get("flash") or {}).get("read") or {}).get("host") or 0
+    unmapped = counters.get("unmapped_reads") or 0
+    # The host's flash reads include those that complete a partly written page.
+    pages = flash - (counters.get("merge_reads") or 0) + unmapped + (counters.get("buffered_reads") or 0)
+    return unmapped / pages if pages > 0 else 0.0
+
+
+def _unmapped(summary: Mapping[str, Any], spec: Mapping[str, Any]) -> str | None:
+    part = unmapped_share(summary)
+    if part <= _UNMAPPED:
+        return None
+    text = (
+        f"{share(part)} of the page reads met pages that hold no data: they are answered without flash, in 0 us, "
+        "and pull the read latency down."
+    )
+    if (spec.get("precondition") or {}).get("map_reads"):
+        return text
+    return text + " With precondition.map_reads = true what the workload reads is there before it starts."
+
+
+def _backlog(summary: Mapping[str, Any], spec: Mapping[str, Any]) -> str | None:
+    if (
+        isinstance((spec.get("workload") or {}).get("arrival"), Mapping)
+        and "queue_depth" in spec["workload"]["arrival"]
+    ):
+        return None
+    mean_s = (((summary.get("latency_us") or {}).get("all") or {}).get("mean") or 0.0) * 1e-6
+    waiting = mean_s * (summary.get("iops") or 0.0)
+    if waiting <= _WAITING:
+        return None
+    return (
+        f"The drive did not keep up: {count(waiting)} requests were waiting on average, for {duration(mean_s)}, so the "
+        "latencies are those of a queue that no host would let grow. Stretch the arrivals with workload.time_scale, "
+        "give workload.arrival = { queue_depth = 32 }, or take a faster drive."
+    )

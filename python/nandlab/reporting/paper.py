@@ -1,0 +1,122 @@
+"""Figures for a paper: SVG and PDF files, the same bytes for the same data."""
+
+from __future__ import annotations
+
+import io
+import os
+from typing import TYPE_CHECKING, Any
+
+from nandlab.study.judge import Drawn, Panel, cdf_title
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_COLOURS = ["#2f6fde", "#e58a1f", "#1b98a8", "#c93d78", "#8457c9", "#3a9d5d", "#94714a", "#d1443c", "#7c8a99"]
+_SHAPES = "osD^vP*X<"
+
+
+def paper(drawn: Drawn) -> dict[str, bytes]:
+    """The figure as SVG and as PDF, by suffix."""
+    os.environ.setdefault("MPLBACKEND", "Agg")
+    import matplotlib
+
+    fixed: Any = {
+        "svg.hashsalt": drawn.figure.id,
+        "svg.fonttype": "path",
+        "pdf.fonttype": 42,
+        "font.family": "DejaVu Sans",
+        "font.size": 8,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.grid": True,
+        "axes.axisbelow": True,
+        "grid.color": "#e2e5ea",
+        "grid.linewidth": 0.6,
+        "legend.frameon": False,
+        "path.simplify": False,
+        "figure.constrained_layout.use": True,
+    }
+    matplotlib.rcdefaults()
+    with matplotlib.rc_context(fixed):
+        return {
+            "svg": _render(drawn, "svg", {"Date": None, "Creator": "nandlab"}),
+            "pdf": _render(drawn, "pdf", {"CreationDate": None, "Creator": "nandlab", "Producer": None}),
+        }
+
+
+def _render(drawn: Drawn, kind: str, metadata: dict[str, Any]) -> bytes:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    panels = drawn.panels or [Panel("")]
+    across = min(len(panels), 3)
+    down = -(-len(panels) // across)
+    sheet = Figure(figsize=(3.5 if across == 1 else 2.4 * across, 2.5 * down))
+    FigureCanvasAgg(sheet)
+    grid = sheet.subplots(down, across, squeeze=False, sharey=True)
+    names = list(dict.fromkeys(curve.name for panel in panels for curve in panel.curves))
+    styles = {name: index for index, name in enumerate(names)}
+    for index, axes in enumerate(grid.flat):
+        if index >= len(panels):
+            axes.set_visible(False)
+            continue
+        panel = panels[index]
+        _bars(axes, drawn, panel, styles) if drawn.places is not None else _lines(axes, drawn, panel, styles)
+        if panel.title:
+            axes.set_title(panel.title, fontsize=8)
+        axes.set_xlabel(drawn.figure.x_title)
+        if index % across == 0:
+            axes.set_ylabel(cdf_title(drawn.figure) if drawn.figure.kind == "cdf" else drawn.figure.y_title)
+        if drawn.figure.log_x and drawn.places is None:
+            axes.set_xscale("log")
+        xs = sorted({x for curve in panel.curves for x in curve.x}) if drawn.places is None else []
+        if 0 < len(xs) <= 8:
+            axes.set_xticks(xs, [f"{x:g}" for x in xs])
+            axes.set_xticks([], minor=True)
+        if drawn.figure.log_y:
+            axes.set_yscale("log")
+    handles: dict[str, Any] = {}
+    for axes in grid.flat:
+        for handle, name in zip(*axes.get_legend_handles_labels(), strict=True):
+            handles.setdefault(name, handle)
+    if handles:
+        sheet.legend(
+            list(handles.values()), list(handles), loc="outside upper center", ncols=min(len(handles), 3), fontsize=7
+        )
+    out = io.BytesIO()
+    sheet.savefig(out, format=kind, metadata=metadata)
+    return out.getvalue()
+
+
+def _lines(axes: Axes, drawn: Drawn, panel: Panel, styles: dict[str, int]) -> None:
+    for curve in panel.curves:
+        style = styles[curve.name]
+        colour = _COLOURS[style % len(_COLOURS)]
+        if curve.is_reference:
+            axes.plot(curve.x, curve.y, "--", color=colour, linewidth=1, label=curve.name)
+        elif drawn.figure.kind == "cdf":
+            tail = [1.0 - y if y < 1.0 else float("nan") for y in curve.y] if drawn.figure.log_y else curve.y
+            axes.step(curve.x, tail, where="post", color=colour, linewidth=1.2, label=curve.name)
+        else:
+            shape = _SHAPES[style % len(_SHAPES)]
+            axes.plot(curve.x, curve.y, shape + "-", color=colour, markersize=3.2, linewidth=1.2, label=curve.name)
+    for mark in panel.marks:
+        colour = _COLOURS[styles.get(mark.series, 0) % len(_COLOURS)]
+        axes.plot([mark.x], [mark.y], "D", markerfacecolor="none", color=colour, markersize=7, label="reported")
+
+
+def _bars(axes: Axes, drawn: Drawn, panel: Panel, styles: dict[str, int]) -> None:
+    places = drawn.places or []
+    width = 0.8 / max(len(panel.curves), 1)
+    at = {place: index for index, place in enumerate(places)}
+    middles: dict[str, float] = {}
+    for number, curve in enumerate(panel.curves):
+        shift = (number + 0.5) * width - 0.4
+        middles[curve.name] = shift
+        colour = _COLOURS[styles[curve.name] % len(_COLOURS)]
+        axes.bar([at[x] + shift for x in curve.x], curve.y, width * 0.94, color=colour, label=curve.name)
+    for mark in panel.marks:
+        x = at[mark.x] + middles.get(mark.series, 0.0)
+        axes.plot([x], [mark.y], "D", markerfacecolor="white", color="black", markersize=4, label="reported")
+    axes.set_xticks(range(len(places)), places)
+    axes.grid(axis="x", visible=False)

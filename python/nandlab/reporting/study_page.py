@@ -1,0 +1,393 @@
+"""The page of a study: its question, its set-up, its figures with their data, its claims, its specs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nandlab.reporting import svg
+from nandlab.reporting.pieces import details, escape, fact_table, nothing, number_table, section
+from nandlab.reporting.svg import Line
+from nandlab.study.definition import Choice, Definition
+from nandlab.study.judge import (
+    NOT_MEASURED,
+    NOT_REPRODUCED,
+    REPRODUCED,
+    SAME_DIRECTION,
+    Curve,
+    Drawn,
+    Panel,
+    Verdict,
+    cdf_title,
+)
+from nandlab.study.metrics import flat
+from nandlab.study.plan import PlannedRun
+from nandlab.units import count, size
+
+_COLOURS = [
+    "c-read",
+    "c-gc",
+    "c-refresh",
+    "c-write",
+    "c-wear",
+    "c-mapping",
+    "c-sync",
+    "c-flush",
+    "c-host",
+]
+_MARKS = {REPRODUCED: "good", SAME_DIRECTION: "warn", NOT_REPRODUCED: "bad", NOT_MEASURED: "none"}
+
+
+def study_page(
+    study: Definition, runs: Sequence[PlannedRun], drawn: Sequence[Drawn], verdicts: Sequence[Verdict], version: str
+) -> str:
+    """The whole HTML file."""
+    here = Path(__file__).parent
+    sections = [
+        _head(study, runs, verdicts),
+        section("Claims", _claims(verdicts)),
+        section("Set-up", _setup(study, runs)),
+        section("Figures", *(_figure(study, figure, number) for number, figure in enumerate(drawn, 1))),
+        section("Specs", _specs(study, runs)),
+    ]
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{escape(study.title)} - nandlab</title>
+<style>
+{(here / "style.css").read_text(encoding="utf-8")}</style>
+</head>
+<body>
+<main>
+{"".join(sections)}
+<footer>nandlab {escape(version)}, study {escape(study.name)}</footer>
+</main>
+<script>
+{(here / "hover.js").read_text(encoding="utf-8")}</script>
+</body>
+</html>
+"""
+
+
+def _head(study: Definition, runs: Sequence[PlannedRun], verdicts: Sequence[Verdict]) -> str:
+    badges = '<span class="badge warn">smoke size: numbers for a look, not for a claim</span>' if study.smoke else ""
+    tally = {verdict: sum(1 for v in verdicts if v.verdict == verdict) for verdict in _MARKS}
+    for verdict, mark in _MARKS.items():
+        if tally[verdict] and mark != "none":
+            badges += f'<span class="badge {mark}">{tally[verdict]} {escape(verdict)}</span>'
+    notes = "".join(f"<p>{escape(part)}</p>" for part in study.notes.split("\n\n") if part.strip())
+    return (
+        f"<header><h1>{escape(study.title)}</h1>{badges}</header>"
+        f'<p class="question">{escape(study.question)}</p>{notes}'
+    )
+
+
+# ------------------------------------------------------------------------------------------------------------- claims
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.4g}"
+
+
+def _claims(verdicts: Sequence[Verdict]) -> str:
+    if not verdicts:
+        return ""
+    rows = []
+    for verdict in verdicts:
+        claim = verdict.claim
+        away = "-"
+        if verdict.measured is not None:
+            difference = verdict.measured - claim.value
+            away = (
+                f"{difference / claim.value:+.1%}"
+                if claim.relative is not None and claim.value
+                else f"{difference:+.3g}"
+            )
+        slack = f"\u00b1 {claim.absolute:.3g}" if claim.relative is None else f"\u00b1 {100 * claim.relative:.3g} %"
+        why = claim.deviation or ("no reason is written" if verdict.verdict in (SAME_DIRECTION, NOT_REPRODUCED) else "")
+        rows.append(
+            f'<tr class="v-{_MARKS[verdict.verdict]}"><td><a class="anchor" id="claim-{escape(claim.id)}"></a>'
+            f'{escape(claim.what)}<div class="why">{escape(claim.measure.text())}</div></td>'
+            f'<td class="why">{escape(claim.source)}</td>'
+            f'<td class="n">{_number(claim.value)}<br><small>{slack}</small></td>'
+            f'<td class="n">{_number(verdict.measured)}<br><small>{away}</small></td>'
+            f'<td class="verdict">{escape(verdict.verdict)}</td><td class="why">{escape(why)}</td></tr>'
+        )
+    head = (
+        '<th>claim</th><th>source</th><th class="n">reported</th><th class="n">measured</th>'
+        '<th class="verdict">verdict</th><th>deviation</th>'
+    )
+    return (
+        f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
+        "<figcaption>Reproduced: within the tolerance. Same direction: outside of it, but on the reported side of the "
+        "baseline. The measurement stands below each claim.</figcaption>"
+    )
+
+
+# ------------------------------------------------------------------------------------------------------------- set-up
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, (dict, list)):
+        text = json.dumps(value)
+        return text.replace('"', "").replace("{", "").replace("}", "")
+    return str(value)
+
+
+def _setup(study: Definition, runs: Sequence[PlannedRun]) -> str:
+    first = runs[0].spec
+    same = len({run.spec.raw_bytes for run in runs}) == 1
+    drives = sorted({run.spec.raw_bytes for run in runs})
+    raw = size(first.raw_bytes) if same else f"{size(drives[0])} to {size(drives[-1])}"
+    points = {tuple(run.point.items()) for run in runs}
+    facts = [
+        ("runs", f"{count(len(runs))}, {count(len({run.identity for run in runs}))} of them different"),
+        (
+            "made of",
+            f"{len({run.variant for run in runs})} variants, {len({run.workload for run in runs})} workloads, "
+            f"{len(points)} points of the grid",
+        ),
+        ("drive", f"{raw} raw"),
+    ]
+    if len(study.parts) > 1:
+        for part in study.parts:
+            number = sum(1 for run in runs if run.part == part.name)
+            what = ", ".join(choice.title for choice in part.variants)
+            facts.append((f"part {part.title}", f"{number} runs: {what}"))
+    tables = [fact_table(facts)]
+    tables.append(_choices("variant", _there(study, "variants"), runs))
+    tables.append(_choices("workload", _there(study, "workloads"), runs))
+    axes = []
+    for axis in study.axes:
+        values = dict.fromkeys(point.title for part in study.parts for point in part.grid.get(axis, ()))
+        axes.append([f"<code>{escape(axis)}</code>", escape(", ".join(values))])
+    if axes:
+        tables.append("<h3>Grid</h3>" + number_table(["axis", "values"], axes, numeric=False))
+    return "".join(f'<figure class="scroll">{table}</figure>' for table in tables if table)
+
+
+def _there(study: Definition, kind: str) -> list[Choice]:
+    choices: dict[str, Choice] = {}
+    for part in study.parts:
+        for choice in part.variants if kind == "variants" else part.workloads:
+            choices.setdefault(choice.name, choice)
+    return list(choices.values())
+
+
+def _choices(column: str, choices: Sequence[Choice], runs: Sequence[PlannedRun]) -> str:
+    """What differs between variants, or between workloads: the keys any of them sets, and their value in each."""
+    keys = list(dict.fromkeys(override.key for choice in choices for override in choice.sets))
+    if not keys:
+        return ""
+    resolved: dict[str, Mapping[str, Any]] = {}
+    for run in runs:
+        name = run.variant if column == "variant" else run.workload
+        if name not in resolved:
+            resolved[name] = json.loads(run.spec.canonical_json())
+    rows = []
+    for choice in choices:
+        own = {override.key: override.value for override in choice.sets}
+        cells = [f"<b>{escape(choice.title)}</b>"]
+        for key in keys:
+            if key in own:
+                cells.append(escape(_plain(own[key])))
+            else:
+                value: Any = resolved.get(choice.name, {})
+                for part in key.split("."):
+                    value = value.get(part) if isinstance(value, Mapping) else None
+                cells.append(f"<small>{escape('-' if value is None else _plain(value))}</small>")
+        rows.append(cells)
+    return f"<h3>{column.capitalize()}s</h3>" + number_table([column, *keys], rows, numeric=False)
+
+
+# ------------------------------------------------------------------------------------------------------------ figures
+
+
+def _figure(study: Definition, drawn: Drawn, number: int) -> str:
+    figure = drawn.figure
+    title = f"<h3>{number}. {escape(figure.title)}</h3>"
+    curves = [curve for panel in drawn.panels for curve in panel.curves]
+    if not any(curve.y for curve in curves):
+        return nothing("No run gave a value for this figure.", f"{number}. {figure.title}")
+    names = list(dict.fromkeys(curve.name for curve in curves))
+    colours = {name: _COLOURS[index % len(_COLOURS)] for index, name in enumerate(names)}
+    references = {curve.name for curve in curves if curve.is_reference}
+    tops = [y for curve in curves for y in curve.y] + [mark.y for panel in drawn.panels for mark in panel.marks]
+    plots = []
+    for panel in drawn.panels:
+        head = f"<h4>{escape(panel.title)}</h4>" if panel.title else ""
+        wide = 1140 if len(drawn.panels) == 1 else 556 if len(drawn.panels) in (2, 4) else 364
+        plots.append(f"<div>{head}{_panel(drawn, panel, colours, wide, max(tops))}</div>")
+    kind = "two" if len(plots) in (2, 4) else "three" if len(plots) > 2 else "one"
+    entries = [(name, colours[name] + (" dashed" if name in references else "")) for name in names]
+    key = svg.legend(entries)
+    if any(panel.marks for panel in drawn.panels):
+        key = key.removesuffix("</div>") + '<span class="key"><i class="diamond"></i>reported</span></div>'
+    caption = figure.caption
+    if figure.normalised_to is not None:
+        caption += f" Relative to {study.titles.get(('variant', figure.normalised_to), figure.normalised_to)}."
+    files = f"Files: figures/{escape(figure.id)}.svg, figures/{escape(figure.id)}.pdf"
+    return (
+        f'<figure id="figure-{escape(figure.id)}">{title}{key}<div class="{kind}">{"".join(plots)}</div>'
+        f"<figcaption>{escape(caption.strip())} {files}</figcaption>{_data(drawn)}</figure>"
+    )
+
+
+def _panel(drawn: Drawn, panel: Panel, colours: Mapping[str, str], width: int, top: float) -> str:
+    figure = drawn.figure
+    marks: dict[str, list[tuple[float, float]]] = {}
+    if drawn.places is not None:
+        at = {place: index for index, place in enumerate(drawn.places)}
+        for mark in panel.marks:
+            marks.setdefault(mark.series, []).append((at[mark.x], mark.y))
+        lines = [
+            Line(
+                curve.name,
+                np.array([dict(zip(curve.x, curve.y, strict=True)).get(place, np.nan) for place in drawn.places]),
+                colours[curve.name],
+                marks=tuple(marks.get(curve.name, ())),
+            )
+            for curve in panel.curves
+        ]
+        return svg.grouped_bars(
+            drawn.places,
+            lines,
+            x_title=figure.x_title,
+            y_title=figure.y_title,
+            width=width,
+            log_y=figure.log_y,
+            show_legend=False,
+            y_max=top,
+        )
+    is_cdf = figure.kind == "cdf"
+    curves = [_shorter(curve) for curve in panel.curves] if is_cdf else panel.curves
+    for mark in panel.marks:
+        marks.setdefault(mark.series, []).append((float(mark.x), mark.y))
+    xs = np.array(sorted({float(x) for curve in curves for x in curve.x}))
+    lines = []
+    for curve in curves:
+        values = {float(x): y for x, y in zip(curve.x, curve.y, strict=True)}
+        y = np.array([values.get(x, np.nan) for x in xs.tolist()])
+        if is_cdf:
+            y = _stepped(y)
+            y = np.where(y < 1.0, 1.0 - y, np.nan) if figure.log_y else y
+        lines.append(
+            Line(
+                curve.name,
+                y,
+                colours[curve.name],
+                dashed=curve.is_reference,
+                bridged=True,
+                marks=tuple(marks.get(curve.name, ())),
+            )
+        )
+    if not lines:
+        return nothing("No run gave a value here.")
+    bottom = min((y for line in lines for y in line.y.tolist() if y > 0), default=1.0) if figure.log_y else 0.0
+    pad = 0.03 * float(xs[-1] - xs[0]) if not figure.log_x else 0.0
+    low = float(xs[0]) * 0.9 if figure.log_x else float(xs[0]) - pad
+    return svg.lines(
+        xs,
+        lines,
+        x_title="latency, \u00b5s" if is_cdf else figure.x_title,
+        y_title=cdf_title(figure) if is_cdf else figure.y_title,
+        width=width,
+        height=300 if width > 600 else 260,
+        log_x=figure.log_x,
+        log_y=figure.log_y,
+        x_range=(low, float(xs[-1]) * (1.1 if figure.log_x else 1.0) + pad),
+        y_range=(bottom, 1.0) if is_cdf else (bottom, top),
+        x_unit="\u00b5s" if is_cdf else figure.x_title,
+        markers=not is_cdf,
+        show_legend=False,
+        x_ticks=xs.tolist() if not is_cdf and len(xs) <= 8 else None,
+    )
+
+
+def _stepped(y: svg.Floats) -> svg.Floats:
+    """A distribution between its points: what it was at the last one."""
+    at = np.maximum.accumulate(np.where(np.isfinite(y), np.arange(len(y)), -1))
+    return np.where(at >= 0, y[at], 0.0)
+
+
+def _shorter(curve: Curve, points: int = 160) -> Curve:
+    """A distribution with no more points than can be seen."""
+    if len(curve.x) <= points:
+        return curve
+    kept = np.unique(np.linspace(0, len(curve.x) - 1, points).round().astype(int)).tolist()
+    return Curve(curve.name, [curve.x[i] for i in kept], [curve.y[i] for i in kept], curve.is_reference)
+
+
+def _data(drawn: Drawn) -> str:
+    """The numbers behind a figure, folded away."""
+    many = len(drawn.panels) > 1
+    if drawn.figure.kind == "cdf":
+        names = (["panel"] if many else []) + ["series", "50 %", "90 %", "99 %", "99.9 %", "99.99 %"]
+        rows = [
+            ([escape(panel.title)] if many else [])
+            + [escape(curve.name)]
+            + [_number(_quantile(curve, part)) for part in (0.5, 0.9, 0.99, 0.999, 0.9999)]
+            for panel in drawn.panels
+            for curve in panel.curves
+        ]
+        table = number_table(names, rows)
+    else:
+        curves = list(dict.fromkeys(curve.name for panel in drawn.panels for curve in panel.curves))
+        rows = []
+        for panel in drawn.panels:
+            values = {c.name: dict(zip(c.x, c.y, strict=True)) for c in panel.curves}
+            for x in dict.fromkeys(x for curve in panel.curves for x in curve.x):
+                cells = [escape(x if isinstance(x, str) else f"{x:g}")]
+                cells += [_number(values.get(name, {}).get(x)) for name in curves]
+                rows.append(([escape(panel.title)] if many else []) + cells)
+        table = number_table((["panel"] if many else []) + [drawn.figure.x_title, *curves], rows)
+    return f'<details><summary>The data of this figure</summary><div class="scroll">{table}</div></details>'
+
+
+def _quantile(curve: Curve, part: float) -> float | None:
+    return next((x for x, y in zip(curve.x, curve.y, strict=True) if y >= part - 1e-12), None)
+
+
+# -------------------------------------------------------------------------------------------------------------- specs
+
+
+def _specs(study: Definition, runs: Sequence[PlannedRun]) -> str:
+    rows = []
+    resolved = [dict(flat(json.loads(run.spec.canonical_json()))) for run in runs]
+    for run in runs:
+        cells = [f"<code>{escape(run.identity[:12])}</code>"]
+        cells += [escape(name) for name in ((run.part,) if len(study.parts) > 1 else ())]
+        cells += [escape(run.variant), escape(run.workload)]
+        cells += [escape(_plain(run.point[axis])) if axis in run.point else "-" for axis in study.axes]
+        rows.append(cells)
+    names = ["run", *(["part"] if len(study.parts) > 1 else []), "variant", "workload", *study.axes]
+    listed = number_table(names, rows, numeric=False)
+    # Identical everywhere: part of the set-up as much as what differs.
+    keys = list(dict.fromkeys(key for entries in resolved for key in entries))
+    common = {
+        key: resolved[0].get(key) for key in keys if len({json.dumps(entries.get(key)) for entries in resolved}) == 1
+    }
+    varied = [key for key in keys if key not in common]
+    tables = fact_table((key, _plain(value)) for key, value in common.items())
+    parts = [
+        f'<details><summary>The {count(len(runs))} runs</summary><div class="scroll">{listed}</div></details>',
+        f"<details><summary>What all runs share, in base units (ns, bytes)</summary>{tables}"
+        f"<figcaption>Different between runs: {escape(', '.join(varied))}.</figcaption></details>",
+        details(f"The study, {Path(study.path).name}", study.text),
+    ]
+    if study.base_text:
+        parts.append(details(f"The base spec, {study.base_name}", study.base_text))
+    parts.append(details("The first run's whole spec, every default written out", runs[0].spec.to_toml()))
+    return "".join(parts)

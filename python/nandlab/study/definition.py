@@ -1,0 +1,731 @@
+"""A study file, read and checked: what runs there are to be, what is drawn, what is claimed."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from nandlab._types import Problem
+from nandlab.errors import OutputError, os_error_text
+from nandlab.spec import set_arguments
+from nandlab.study import toml_lines
+from nandlab.study.expression import Expression, ExpressionError
+from nandlab.study.problems import StudyError, near, problem
+
+#: Columns of the results table that are no metric and no grid axis.
+LABELS = ("part", "variant", "workload")
+KINDS = ("line", "bar", "cdf")
+REDUCTIONS = ("only", "mean", "geomean", "median", "min", "max", "sum")
+#: Spec keys that hold a path; the content of the file counts, not its name.
+PATH_KEYS = ("workload.trace", "precondition.load", "reliability.rber.table")
+
+
+@dataclass(frozen=True)
+class Override:
+    """One key of the spec that the study sets."""
+
+    key: str
+    value: Any
+    line: int | None
+
+    @property
+    def argument(self) -> str:
+        return set_arguments({self.key: self.value})[0]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A variant, a workload, or a point of a grid axis: a name and what it sets."""
+
+    name: str
+    title: str
+    value: Any
+    sets: tuple[Override, ...]
+    line: int | None = None
+
+
+@dataclass(frozen=True)
+class Part:
+    """A block of the study: variants x workloads x grid."""
+
+    name: str
+    title: str
+    variants: tuple[Choice, ...]
+    workloads: tuple[Choice, ...]
+    grid: Mapping[str, tuple[Choice, ...]]
+    sets: tuple[Override, ...]
+
+
+@dataclass(frozen=True)
+class Where:
+    """Which rows: allowed values by column."""
+
+    columns: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    lines: Mapping[str, int | None] = field(default_factory=dict)
+
+    def matches(self, row: Mapping[str, Any]) -> bool:
+        return all(row.get(name) in values for name, values in self.columns.items())
+
+    def merged(self, other: Where) -> Where:
+        return Where({**self.columns, **other.columns}, {**self.lines, **other.lines})
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A curve that is computed, to stand beside the measured ones."""
+
+    name: str
+    expression: Expression
+    where: Where
+
+
+@dataclass(frozen=True)
+class Figure:
+    id: str
+    title: str
+    caption: str
+    kind: str
+    metric: Expression
+    over: str
+    series: tuple[str, ...]
+    panels: str | None
+    where: Where
+    normalised_to: str | None
+    reduce: str
+    log_x: bool
+    log_y: bool
+    x_title: str
+    y_title: str
+    references: tuple[Reference, ...]
+    line: int | None
+
+
+@dataclass(frozen=True)
+class Measure:
+    """How a number is taken out of the results."""
+
+    metric: Expression
+    where: Where
+    reduce: str
+    normalised_to: str | None
+    line: int | None
+
+    def text(self) -> str:
+        rows = ", ".join(
+            f"{name} = {' | '.join(str(value) for value in values)}" for name, values in self.where.columns.items()
+        )
+        over = "" if self.reduce == "only" else f"{self.reduce} of "
+        relative = f" relative to {self.normalised_to}" if self.normalised_to else ""
+        return f"{over}{self.metric.text}{relative}" + (f" where {rows}" if rows else "")
+
+
+@dataclass(frozen=True)
+class Claim:
+    id: str
+    figure: str
+    what: str
+    value: float
+    relative: float | None
+    absolute: float | None
+    direction: str | None
+    baseline: float | Measure | None
+    source: str
+    measure: Measure
+    deviation: str
+    line: int | None
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A study."""
+
+    #: As the user named the file.
+    path: str
+    name: str
+    title: str
+    question: str
+    notes: str
+    base_text: str
+    #: Name of the base in messages and its directory.
+    base_name: str
+    base_path: str
+    base_dir: Path
+    base_sets: tuple[Override, ...]
+    parts: tuple[Part, ...]
+    axes: tuple[str, ...]
+    smoke: bool
+    smoke_sets: tuple[Override, ...]
+    metrics: Mapping[str, Expression]
+    metric_lines: Mapping[str, int | None]
+    figures: tuple[Figure, ...]
+    claims: tuple[Claim, ...]
+    text: str
+    titles: Mapping[tuple[str, Any], str]
+
+
+def read(path: Path, *, smoke: bool = False) -> Definition:
+    """Read a study file; raises `StudyError` with everything that is wrong, `OutputError` when it cannot be read."""
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise OutputError(f"{path}: not UTF-8 text; a study is TOML in UTF-8") from None
+    except OSError as error:
+        raise OutputError(os_error_text("read", path, error)) from None
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        where = str(error).rsplit("(at line ", 1)
+        line = int(where[1].split(",")[0]) if len(where) == 2 else text.count("\n") + 1
+        raise StudyError([problem(str(path), line, "", where[0].strip(), "write it as TOML")]) from None
+    if "study" not in data:
+        what = "a spec, not a study" if {"drive", "workload", "gc"} & data.keys() else "no study"
+        remedy = "write [study] with title, question and base; `nandlab run` runs a spec"
+        raise StudyError([problem(str(path), None, "", f"this is {what}: it has no [study]", remedy)])
+    return _Reader(path, text, data, smoke).read()
+
+
+class _Table:
+    """A table being read: what is taken is checked, what is left over is refused."""
+
+    def __init__(self, reader: _Reader, data: Mapping[str, Any], path: toml_lines.Path) -> None:
+        self.reader = reader
+        self.data = data
+        self.path = path
+        self.known: list[str] = []
+
+    def line(self, *keys: str | int) -> int | None:
+        path = (*self.path, *keys)
+        while path and path not in self.reader.lines:
+            path = path[:-1]
+        return self.reader.lines.get(path)
+
+    def say(self, keys: tuple[str | int, ...], message: str, remedy: str) -> None:
+        name = ".".join(str(part) for part in (*self.path, *keys))
+        self.reader.problems.append(problem(str(self.reader.path), self.line(*keys), name, message, remedy))
+
+    def take(
+        self, key: str, kinds: type | tuple[type, ...], wanted: str, default: Any = None, *, must: bool = False
+    ) -> Any:
+        self.known.append(key)
+        if key not in self.data:
+            if must:
+                self.say((key,), "missing", f"give {wanted}")
+            return default
+        value = self.data[key]
+        if not isinstance(value, kinds) or (isinstance(value, bool) and kinds is not bool):
+            self.say((key,), f"{_kind(value)} where {wanted} is wanted", f"write {wanted}")
+            return default
+        return value
+
+    def text(self, key: str, default: str = "", *, must: bool = False) -> str:
+        value: str = self.take(key, str, "a text", default, must=must)
+        if must and key in self.data and isinstance(self.data[key], str) and not value.strip():
+            self.say((key,), "empty", "write a text")
+        return value
+
+    def flag(self, key: str) -> bool:
+        value: bool = self.take(key, bool, "true or false", False)
+        return value
+
+    def choice(self, key: str, choices: Iterable[str], default: str) -> str:
+        value = self.text(key, default)
+        names = list(choices)
+        if value not in names:
+            self.say((key,), f'unknown value "{value}"', near(value, names))
+            return default
+        return value
+
+    def table(self, key: str) -> _Table:
+        return _Table(self.reader, self.take(key, dict, "a table", {}), (*self.path, key))
+
+    def tables(self, key: str) -> list[_Table]:
+        found = []
+        for index, entry in enumerate(self.take(key, list, f"tables, [[{key}]]", [])):
+            if isinstance(entry, dict):
+                found.append(_Table(self.reader, entry, (*self.path, key, index)))
+            else:
+                self.say((key, index), f"{_kind(entry)} where a table is wanted", f"write it as [[{key}]]")
+        return found
+
+    def named(self, key: str) -> list[tuple[str, _Table]]:
+        outer = self.table(key)
+        found = []
+        for name, entry in outer.data.items():
+            if isinstance(entry, dict):
+                found.append((name, _Table(self.reader, entry, (*outer.path, name))))
+            else:
+                outer.say((name,), f"{_kind(entry)} where a table is wanted", f"write [{key}.{name}]")
+        return found
+
+    def names(self, key: str, known: Iterable[str]) -> list[str] | None:
+        """A list of names out of those that there are."""
+        listed = self.take(key, list, "a list of names", None)
+        if listed is None:
+            return None
+        names = list(known)
+        for index, name in enumerate(listed):
+            if name not in names:
+                self.say((key, index), f'there is no "{name}"', near(name, names))
+        return [name for name in listed if name in names]
+
+    def expression(self, key: str, *, must: bool = False) -> Expression | None:
+        text = self.take(
+            key, str, 'a metric, such as "waf" or "flash.program.gc / flash.program.host"', None, must=must
+        )
+        if text is None:
+            return None
+        try:
+            return Expression.parse(text)
+        except ExpressionError as error:
+            self.say(
+                (key,), str(error), 'a metric of summary.json, such as "latency_us.read.p99", or arithmetic of them'
+            )
+            return None
+
+    def sets(self, key: str = "set") -> tuple[Override, ...]:
+        return self.table(key).as_sets()
+
+    def as_sets(self) -> tuple[Override, ...]:
+        """Keys of a spec: quoted dotted keys as they are; a section written as a table, key by key."""
+        found = []
+        for key, value in self.data.items():
+            if isinstance(value, dict) and "." not in key:
+                found += [Override(f"{key}.{name}", entry, self.line(key, name)) for name, entry in value.items()]
+            else:
+                found.append(Override(key, value, self.line(key)))
+        return tuple(self.reader.placed(override) for override in found)
+
+    def done(self) -> None:
+        for key in self.data:
+            if key not in self.known:
+                self.say((key,), "unknown key", near(key, self.known))
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, bool):
+        return "a yes or no"
+    for kind, name in ((str, "a text"), (int, "a number"), (float, "a number"), (list, "a list"), (dict, "a table")):
+        if isinstance(value, kind):
+            return name
+    return f"a {type(value).__name__}"
+
+
+class _Reader:
+    def __init__(self, path: Path, text: str, data: dict[str, Any], smoke: bool) -> None:
+        self.path = path
+        self.text = text
+        self.lines = toml_lines.key_lines(text)
+        self.problems: list[Problem] = []
+        self.smoke = smoke
+        self.root = _Table(self, data, ())
+        self.base_dir = path.parent.absolute()
+        self.titles: dict[tuple[str, Any], str] = {}
+
+    def placed(self, override: Override) -> Override:
+        """A relative path in a study counts from the study's directory; the spec counts from its base's."""
+        if override.key not in PATH_KEYS or not isinstance(override.value, str) or os.path.isabs(override.value):
+            return override
+        there = os.path.normpath(os.path.join(self.path.parent.absolute(), override.value))
+        return Override(override.key, os.path.relpath(there, self.base_dir), override.line)
+
+    def read(self) -> Definition:
+        root = self.root
+        study = root.table("study")
+        title = study.text("title", self.path.stem, must=True)
+        question = study.text("question", must=True)
+        notes = study.text("notes")
+        base_text, base_name, base_path, base_sets = self.base(root, study)
+        name = study.text("name", self.path.parent.name if self.path.stem == "study" else self.path.stem)
+        study.done()
+
+        variants = [self.named_choice("variant", key, table) for key, table in root.named("variants")]
+        workloads = [self.workload(key, table) for key, table in root.named("workloads")]
+        variants = variants or [Choice("base", "base", "base", ())]
+        workloads = workloads or [Choice("base", "base", "base", ())]
+        grid = self.grid(root.table("grid"))
+        parts = self.parts(root, variants, workloads, grid)
+        all_axes = list(dict.fromkeys(axis for part in parts for axis in part.grid))
+        smoke_sets: tuple[Override, ...] = ()
+        smoke = root.table("smoke")
+        if self.smoke or smoke.data:
+            smaller, smoke_sets = self.smoke_parts(smoke, parts)
+            if self.smoke:
+                parts = smaller
+        axes = list(dict.fromkeys(axis for part in parts for axis in part.grid))
+        columns = [*LABELS, *all_axes]
+
+        metrics: dict[str, Expression] = {}
+        metric_table = root.table("metrics")
+        for key in metric_table.data:
+            if key in columns:
+                metric_table.say((key,), "a column of this name is there already", "choose another name")
+            expression = metric_table.expression(key)
+            if expression is not None:
+                metrics[key] = expression
+        figures = [self.figure(table, columns, parts) for table in root.tables("figures")]
+        self.unique(root, "figures", [figure.id for figure in figures])
+        claims = [
+            claim
+            for table in root.tables("claims")
+            if (claim := self.claim(table, columns, parts, {figure.id: figure for figure in figures})) is not None
+        ]
+        self.unique(root, "claims", [claim.id for claim in claims])
+        root.done()
+        if self.problems:
+            raise StudyError(sorted(self.problems, key=lambda entry: entry["line"] or 0))
+        return Definition(
+            path=str(self.path),
+            name=name,
+            title=title,
+            question=question,
+            notes=notes,
+            base_text=base_text,
+            base_name=base_name,
+            base_path=base_path,
+            base_dir=self.base_dir,
+            base_sets=base_sets,
+            parts=tuple(parts),
+            axes=tuple(axes),
+            smoke=self.smoke,
+            smoke_sets=smoke_sets if self.smoke else (),
+            metrics=metrics,
+            metric_lines={key: metric_table.line(key) for key in metrics},
+            figures=tuple(figures),
+            claims=tuple(claims),
+            text=self.text,
+            titles=self.titles,
+        )
+
+    def unique(self, root: _Table, key: str, ids: list[str]) -> None:
+        for index, name in enumerate(ids):
+            if name in ids[:index]:
+                root.say((key, index, "id"), f'"{name}" is there already', "give each an id of its own")
+
+    # ---------------------------------------------------------------------------------------------------------- runs
+
+    def base(self, root: _Table, study: _Table) -> tuple[str, str, str, tuple[Override, ...]]:
+        file = study.text("base", "")
+        inline = root.table("base")
+        if file and inline.data:
+            study.say(("base",), "a base file is named, and [base] is there as well", "keep one of the two")
+        if not file:
+            if "base" not in self.root.data and not study.data.get("base"):
+                study.say(("base",), "missing", 'name a spec, base = "base.toml", or write its keys under [base]')
+            return "", "study", str(self.path), inline.as_sets()
+        path = self.path.parent / file
+        self.base_dir = path.parent.absolute()
+        try:
+            return path.read_bytes().decode("utf-8-sig"), path.name, str(path), ()
+        except UnicodeDecodeError:
+            study.say(("base",), f"{path} is not UTF-8 text", "a spec is TOML in UTF-8")
+        except OSError as error:
+            study.say(
+                ("base",), os_error_text("read", path, error), "a relative path counts from the study's directory"
+            )
+        return "", path.name, str(path), ()
+
+    def named_choice(self, column: str, name: str, table: _Table) -> Choice:
+        title = table.text("title", name)
+        sets = table.sets()
+        table.done()
+        self.titles[(column, name)] = title
+        return Choice(name, title, name, sets, table.line())
+
+    def workload(self, name: str, table: _Table) -> Choice:
+        title = table.text("title", name)
+        sets = list(table.sets())
+        for key in table.data:
+            if key not in ("title", "set"):
+                table.known.append(key)
+                sets.append(self.placed(Override(f"workload.{key}", table.data[key], table.line(key))))
+        self.titles[("workload", name)] = title
+        return Choice(name, title, name, tuple(sets), table.line())
+
+    def grid(self, table: _Table) -> dict[str, tuple[Choice, ...]]:
+        axes: dict[str, tuple[Choice, ...]] = {}
+        for axis, listed in table.data.items():
+            if axis in LABELS:
+                table.say((axis,), "a column of this name is there already", "choose another name for the axis")
+                continue
+            if not isinstance(listed, list) or not listed:
+                table.say((axis,), f"{_kind(listed)} where a list of values is wanted", f'write "{axis}" = [ ... ]')
+                continue
+            points = [self.point(table, axis, index, entry) for index, entry in enumerate(listed)]
+            values = [repr(point.value) for point in points]
+            for index, value in enumerate(values):
+                if value in values[:index]:
+                    table.say((axis, index), f"{points[index].value!r} is there already", "name each value once")
+            axes[axis] = tuple(points)
+        return axes
+
+    def point(self, table: _Table, axis: str, index: int, entry: Any) -> Choice:
+        if isinstance(entry, dict) and ("value" in entry or "set" in entry):
+            inner = _Table(self, entry, (*table.path, axis, index))
+            value = inner.take("value", (int, float, str), "a number or a text", str(index), must=True)
+            title = inner.text("title", str(value))
+            sets = inner.sets()
+            inner.done()
+        else:
+            sets = (self.placed(Override(axis, entry, table.line(axis, index))),)
+            value = entry if isinstance(entry, (int, float, str)) else set_arguments({"x": entry})[0][2:]
+            title = str(value)
+        self.titles[(axis, value)] = title
+        return Choice(str(value), title, value, sets, table.line(axis, index))
+
+    def parts(
+        self, root: _Table, variants: list[Choice], workloads: list[Choice], grid: dict[str, tuple[Choice, ...]]
+    ) -> list[Part]:
+        named = root.named("parts")
+        if not named:
+            return [Part("all", "all", tuple(variants), tuple(workloads), grid, ())]
+        parts = []
+        for name, table in named:
+            title = table.text("title", name)
+            wanted = table.names("variants", [choice.name for choice in variants])
+            offered = table.names("workloads", [choice.name for choice in workloads])
+            own = self.grid(table.table("grid")) if "grid" in table.data else grid
+            table.known.append("grid")
+            sets = table.sets()
+            table.done()
+            self.titles[("part", name)] = title
+            parts.append(
+                Part(
+                    name,
+                    title,
+                    tuple(choice for choice in variants if wanted is None or choice.name in wanted),
+                    tuple(choice for choice in workloads if offered is None or choice.name in offered),
+                    own,
+                    sets,
+                )
+            )
+        return parts
+
+    def smoke_parts(self, table: _Table, parts: list[Part]) -> tuple[list[Part], tuple[Override, ...]]:
+        """The same study, small: fewer variants, workloads and points, and overrides on top."""
+        kept = table.names("parts", [part.name for part in parts])
+        variants = table.names("variants", dict.fromkeys(c.name for part in parts for c in part.variants))
+        workloads = table.names("workloads", dict.fromkeys(c.name for part in parts for c in part.workloads))
+        sets = table.sets()
+        grid = table.table("grid")
+        table.done()
+        wanted: dict[str, list[Any]] = {}
+        for axis, values in grid.data.items():
+            points = [point.value for part in parts for point in part.grid.get(axis, ())]
+            if not points:
+                grid.say((axis,), "no axis of this name", near(axis, {a: None for part in parts for a in part.grid}))
+            elif not isinstance(values, list):
+                grid.say((axis,), f"{_kind(values)} where a list is wanted", "list the values to keep")
+            else:
+                for index, value in enumerate(values):
+                    if value not in points:
+                        grid.say((axis, index), f"{value!r} is no value of this axis", near(value, map(str, points)))
+                wanted[axis] = values
+        smaller = [
+            Part(
+                part.name,
+                part.title,
+                tuple(c for c in part.variants if variants is None or c.name in variants),
+                tuple(c for c in part.workloads if workloads is None or c.name in workloads),
+                {
+                    axis: tuple(p for p in points if axis not in wanted or p.value in wanted[axis])
+                    for axis, points in part.grid.items()
+                },
+                part.sets,
+            )
+            for part in parts
+            if kept is None or part.name in kept
+        ]
+        return smaller, sets
+
+    # -------------------------------------------------------------------------------------------- figures and claims
+
+    def where(self, table: _Table, columns: list[str], parts: list[Part], key: str = "where") -> Where:
+        inner = table.table(key)
+        allowed: dict[str, tuple[Any, ...]] = {}
+        for name, value in inner.data.items():
+            if name not in columns:
+                inner.say((name,), "no column of this name", near(name, columns))
+                continue
+            values = tuple(value) if isinstance(value, list) else (value,)
+            there = _values_of(name, parts)
+            for one in values:
+                if one not in there and not self.smoke:
+                    inner.say((name,), f"{one!r} is no value of {name}", near(one, (str(v) for v in there)))
+            allowed[name] = values
+        return Where(allowed, {name: inner.line(name) for name in allowed})
+
+    def variant_name(self, table: _Table, key: str, parts: list[Part]) -> str | None:
+        value: str | None = table.take(key, str, "the name of a variant", None)
+        names = _values_of("variant", parts)
+        if value is not None and value not in names and not self.smoke:
+            table.say((key,), f'there is no variant "{value}"', near(value, names))
+            return None
+        return value
+
+    def figure(self, table: _Table, columns: list[str], parts: list[Part]) -> Figure:
+        name = table.text("id", "figure", must=True)
+        if not all(char.isalnum() or char in "-_." for char in name) or not name or name.startswith("."):
+            table.say(("id",), f'"{name}" cannot name a file', "letters, digits, - and _ only")
+        kind = table.choice("kind", KINDS, "line")
+        metric = table.expression("metric", must=True) or Expression.parse("0")
+        if kind == "cdf":
+            ops = [f"latency_us.{op}" for op in ("read", "write", "trim", "flush")]
+            if "metric" in table.data and metric.text not in ops:
+                table.say(("metric",), f'a cdf is of a latency, not of "{metric.text}"', near(metric.text, ops))
+            over = metric.text
+        else:
+            over = table.text("over", must=True)
+            if over and over not in columns:
+                table.say(("over",), f'no column "{over}"', near(over, columns))
+        series_given = table.take("series", (str, list), "the name of a column, or a list of them", None)
+        series = [series_given] if isinstance(series_given, str) else series_given
+        if series is None:
+            series = ["workload"] if over == "variant" else ["variant"]
+        for index, column in enumerate(series):
+            if column not in columns:
+                keys = ("series", index) if isinstance(series_given, list) else ("series",)
+                table.say(keys, f'no column "{column}"', near(column, columns))
+        panels = table.take("panels", str, "the name of a column", None)
+        if panels is not None and panels not in columns:
+            table.say(("panels",), f'no column "{panels}"', near(panels, columns))
+        references = []
+        for inner in table.tables("reference"):
+            expression = inner.expression("expression", must=True)
+            label = inner.text("name", must=True)
+            where = self.where(inner, columns, parts)
+            inner.done()
+            if expression is not None:
+                references.append(Reference(label, expression, where))
+        figure = Figure(
+            id=name,
+            title=table.text("title", must=True),
+            caption=table.text("caption"),
+            kind=kind,
+            metric=metric,
+            over=over,
+            series=tuple(series),
+            panels=panels,
+            where=self.where(table, columns, parts),
+            normalised_to=self.variant_name(table, "normalised_to", parts),
+            reduce=table.choice("reduce", REDUCTIONS, "mean"),
+            log_x=table.flag("log_x"),
+            log_y=table.flag("log_y"),
+            x_title=table.text("x_title", over),
+            y_title=table.text("y_title", metric.text),
+            references=tuple(references),
+            line=table.line(),
+        )
+        table.done()
+        return figure
+
+    def claim(
+        self, table: _Table, columns: list[str], parts: list[Part], figures: Mapping[str, Figure]
+    ) -> Claim | None:
+        before = len(self.problems)
+        figure_id = table.text("figure", must=True)
+        figure = figures.get(figure_id)
+        if figure is None and figure_id:
+            table.say(("figure",), f'there is no figure "{figure_id}"', near(figure_id, figures))
+        what = table.text("what", must=True)
+        name = table.text("id", f"{figure_id}-{table.path[-1]}")
+        value = table.take("value", (int, float), "a number", None, must=True)
+        source = table.text("source", must=True)
+        tolerance = table.take("tolerance", dict, "{ relative = 0.02 } or { absolute = 0.1 }", {}, must=True)
+        inner = _Table(self, tolerance, (*table.path, "tolerance"))
+        relative = inner.take("relative", (int, float), "a number", None)
+        absolute = inner.take("absolute", (int, float), "a number", None)
+        inner.done()
+        if (relative is None) == (absolute is None) and isinstance(table.data.get("tolerance"), dict):
+            table.say(("tolerance",), "one of relative and absolute is wanted", "write { relative = 0.02 }")
+        for key, number in (("relative", relative), ("absolute", absolute)):
+            if number is not None and number < 0:
+                inner.say((key,), f"{number} is below 0", "a tolerance is 0 or more")
+        direction: str | None = table.take("direction", str, '"above" or "below"', None)
+        if direction is not None and direction not in ("above", "below"):
+            table.say(("direction",), f'unknown value "{direction}"', near(direction, ("above", "below")))
+        measure = self.measure(table, "measure", columns, parts, figure)
+        baseline = self.baseline(table, columns, parts, figure, measure)
+        if direction is not None and baseline is None and "baseline" not in table.data:
+            table.say(
+                ("direction",),
+                "above or below what?",
+                "give baseline = 1.0, or baseline = { where = { variant = ... } }, or a figure that is normalised",
+            )
+        deviation = table.text("deviation")
+        table.done()
+        if len(self.problems) > before or measure is None or value is None:
+            return None
+        if direction is None and isinstance(baseline, (int, float)) and value != baseline:
+            direction = "above" if value > baseline else "below"
+        return Claim(
+            id=name,
+            figure=figure_id,
+            what=what,
+            value=float(value),
+            relative=relative,
+            absolute=absolute,
+            direction=direction,
+            baseline=baseline,
+            source=source,
+            measure=measure,
+            deviation=deviation,
+            line=table.line(),
+        )
+
+    def baseline(
+        self, table: _Table, columns: list[str], parts: list[Part], figure: Figure | None, measure: Measure | None
+    ) -> float | Measure | None:
+        given = table.take("baseline", (int, float, dict), "a number, or { where = ... }", None)
+        if isinstance(given, dict):
+            base = self.measure(table, "baseline", columns, parts, figure)
+            if base is None or measure is None or "where" not in given:
+                return base
+            # The baseline is the same measurement elsewhere.
+            return Measure(
+                base.metric if "metric" in given else measure.metric,
+                measure.where.merged(self.where(_Table(self, given, (*table.path, "baseline")), columns, parts)),
+                base.reduce if "reduce" in given else measure.reduce,
+                measure.normalised_to,
+                base.line,
+            )
+        if given is not None:
+            return float(given)
+        return 1.0 if measure is not None and measure.normalised_to is not None else None
+
+    def measure(
+        self, table: _Table, key: str, columns: list[str], parts: list[Part], figure: Figure | None
+    ) -> Measure | None:
+        inner = table.table(key)
+        own = inner.expression("metric")
+        where = self.where(inner, columns, parts)
+        reduce = inner.choice("reduce", REDUCTIONS, "only")
+        relative = self.variant_name(inner, "normalised_to", parts)
+        inner.done()
+        if figure is None:
+            return None
+        if figure.kind == "cdf" and own is None:
+            inner.say((), "a cdf has no single number", 'say which: measure = { metric = "latency_us.read.p99" }')
+            return None
+        return Measure(
+            own or figure.metric,
+            figure.where.merged(where),
+            reduce,
+            relative if relative is not None else figure.normalised_to,
+            inner.line(),
+        )
+
+
+def _values_of(column: str, parts: list[Part]) -> list[Any]:
+    found: dict[Any, None] = {}
+    for part in parts:
+        if column == "part":
+            found[part.name] = None
+        elif column in ("variant", "workload"):
+            found.update((c.name, None) for c in (part.variants if column == "variant" else part.workloads))
+        else:
+            found.update((point.value, None) for point in part.grid.get(column, ()))
+    return list(found)

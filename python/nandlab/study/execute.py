@@ -1,0 +1,177 @@
+"""From the runs that are wanted to the runs that are kept."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from nandlab.study.local import Event
+from nandlab.study.plan import Task
+from nandlab.study.problems import RunsFailed
+from nandlab.study.store import Store
+from nandlab.study.work import At, Done, Failed, Lost
+
+#: How often a run is tried whose worker is lost.
+TRIES = 4
+
+
+class Workers(Protocol):
+    """Somewhere to run tasks."""
+
+    @property
+    def slots(self) -> int: ...
+    @property
+    def free(self) -> int: ...
+    def submit(self, task: Task) -> None: ...
+    def poll(self, timeout_s: float) -> Iterable[Event]: ...
+    def close(self) -> None: ...
+
+
+@dataclass
+class State:
+    """Where a study stands."""
+
+    total: int
+    #: Runs that were there before.
+    kept: int
+    #: Runs that go on at the same time.
+    slots: int = 1
+    done: int = 0
+    lost: int = 0
+    begin_s: float = field(default_factory=time.monotonic)
+    #: Runs under way, by identity: label, share done, start.
+    running: dict[str, Running] = field(default_factory=dict)
+    #: Wall time of every run that was done here, in seconds.
+    walls_s: list[float] = field(default_factory=list)
+    cpu_s: float = 0.0
+    workers: set[str] = field(default_factory=set)
+
+    def left_s(self) -> float | None:
+        """An estimate of the time left; `None` while there is nothing to judge by."""
+        now = time.monotonic()
+        left = self.total - self.kept - self.done
+        under_way = [run for run in self.running.values() if run.heard]
+        shares = sum(run.share for run in under_way)
+        worked = sum(self.walls_s) + sum(now - run.begin_s for run in under_way)
+        finished = self.done + shares
+        if finished < 0.02 or worked <= 0:
+            return None
+        mean_s = worked / finished
+        tail_s = max((run.left_s(now) or 0.0 for run in under_way), default=0.0)
+        return max(mean_s * max(left - shares, 0.0) / max(self.slots, 1), tail_s)
+
+
+@dataclass
+class Running:
+    """A run under way."""
+
+    label: str
+    begin_s: float
+    phase: str = "precondition"
+    share: float = 0.0
+    #: Whether it is known to have begun; on a cluster it may wait for its turn.
+    heard: bool = False
+    run_begin_s: float | None = None
+
+    def left_s(self, now: float) -> float | None:
+        if self.phase == "precondition" or self.share <= 0.01 or self.run_begin_s is None:
+            return None
+        return (now - self.run_begin_s) * (1 - self.share) / self.share
+
+
+def execute(
+    tasks: Sequence[Task],
+    store: Store,
+    make_workers: Callable[[int], Workers],
+    watch: Callable[[State], None],
+    *,
+    check_first: Callable[[Task], None],
+) -> State:
+    """Do the tasks that are not kept yet, and keep each once it is done.
+
+    `check_first` is told of the first run that is finished. Raises `RunsFailed` at the end when runs cannot be done.
+    """
+    wanted = list(dict.fromkeys(tasks))
+    there = [store.has(task.identity) for task in wanted]
+    queue = deque(task for task, is_there in zip(wanted, there, strict=True) if not is_there)
+    state = State(total=len(wanted), kept=sum(there))
+    kept = wanted[there.index(True)] if state.kept else None
+    if kept is not None:
+        check_first(kept)
+    if not queue:
+        watch(state)
+        return state
+    tries: dict[str, int] = {}
+    failures: list[tuple[str, Failed]] = []
+    by_identity = {task.identity: task for task in queue}
+    writing: list[Future[Any]] = []
+    unchecked = kept is None
+    workers = make_workers(len(queue))
+    with ThreadPoolExecutor(1, thread_name_prefix="nandlab-store") as writer:
+        try:
+            while queue or state.running or writing:
+                while queue and workers.free > 0:
+                    task = queue.popleft()
+                    tries[task.identity] = tries.get(task.identity, 0) + 1
+                    state.running[task.identity] = Running(task.label, time.monotonic())
+                    workers.submit(task)
+                state.slots = workers.slots
+                for event in workers.poll(0.1 if state.running else 0.0):
+                    running = state.running.get(event.identity)
+                    if running is None:
+                        continue  # said before it was lost
+                    if isinstance(event, At):
+                        if not running.heard:
+                            running.heard, running.begin_s = True, time.monotonic()
+                        if event.phase != "precondition" and running.run_begin_s is None:
+                            running.run_begin_s = time.monotonic()
+                        running.phase, running.share = event.phase, event.share
+                        continue
+                    del state.running[event.identity]
+                    task = by_identity[event.identity]
+                    if isinstance(event, Done):
+                        state.done += 1
+                        state.walls_s.append(event.wall_s)
+                        state.cpu_s += event.cpu_s
+                        state.workers.add(event.worker)
+                        writing.append(writer.submit(store.put, task, event))
+                    elif isinstance(event, Lost):
+                        state.lost += 1
+                        if tries[task.identity] < TRIES:
+                            queue.appendleft(task)
+                        else:
+                            text = f"tried {TRIES} times, and lost each time: {event.text}"
+                            failures.append((task.label, Failed(task.identity, text, False)))
+                    else:
+                        failures.append((task.label, event))
+                        if event.is_bug:
+                            queue.clear()
+                for future in [future for future in writing if future.done() or not state.running]:
+                    future.result()
+                    writing.remove(future)
+                    if unchecked:
+                        unchecked = False
+                        check_first(next(task for task in wanted if store.has(task.identity)))
+                watch(state)
+        finally:
+            workers.close()
+    if failures:
+        _raise(failures, state, store)
+    return state
+
+
+def _raise(failures: list[tuple[str, Failed]], state: State, store: Store) -> None:
+    bugs = [failed for _, failed in failures if failed.is_bug]
+    if bugs:
+        raise AssertionError(f"a run ended in a bug:\n{bugs[0].text}")
+    shown = [f"run {label}: {failed.text}" for label, failed in failures[:8]]
+    if len(failures) > len(shown):
+        shown.append(f"and {len(failures) - len(shown)} more")
+    raise RunsFailed(
+        "\n".join(shown) + f"\n{len(failures)} of {state.total} runs could not be done; what is finished is kept "
+        f"in {store.runs}\n  remedy: mend these runs in the study and start it again; no report was written"
+    )

@@ -1,0 +1,151 @@
+"""The metrics of a run: what summary.json and smart.json hold, flattened, and what only the steady part says."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nandlab.errors import OutputError
+from nandlab.study.expression import Missing
+from nandlab.study.plan import PlannedRun
+from nandlab.study.store import Store
+
+if TYPE_CHECKING:
+    import polars as pl
+
+#: Facts of summary.json that are no metric.
+_NO_METRIC = ("nandlab", "spec_hash", "complete")
+
+
+def flat(entries: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Dotted names and plain values; lists are left out."""
+    for name, value in entries.items():
+        if isinstance(value, Mapping):
+            yield from flat(value, f"{prefix}{name}.")
+        elif value is None or isinstance(value, (bool, int, float, str)):
+            yield prefix + name, value
+
+
+def metrics(store: Store, run: PlannedRun) -> dict[str, Any]:
+    """Every metric of a kept run."""
+    found = {
+        name: value for name, value in flat(store.read_json(run.identity, "summary.json")) if name not in _NO_METRIC
+    }
+    found |= dict(flat(store.read_json(run.identity, "smart.json"), "smart."))
+    found["drive.raw_bytes"] = run.spec.raw_bytes
+    found["drive.logical_bytes"] = run.spec.logical_bytes
+    found.update(steady(read_table(store, run.identity, "series")))
+    return found
+
+
+def settings(run: PlannedRun) -> dict[str, Any]:
+    """The resolved spec, as `spec.*` in expressions."""
+    return dict(flat(json.loads(run.spec.canonical_json()), "spec."))
+
+
+def read_table(store: Store, identity: str, name: str) -> pl.DataFrame:
+    """A Parquet file of a kept run."""
+    import polars as pl
+
+    path = store.directory(identity) / f"{name}.parquet"
+    try:
+        return pl.read_parquet(io.BytesIO(path.read_bytes()))
+    except (OSError, pl.exceptions.PolarsError):
+        raise OutputError(f"{path} is damaged: remove {path.parent}, and run the study again") from None
+
+
+def steady(series: pl.DataFrame) -> dict[str, float | None]:
+    """The second half of the run, by simulated time: `steady.waf`, `steady.free_share`, `steady.iops` ..."""
+    columns = {name: series[name].to_numpy() for name in series.columns if series[name].dtype.is_numeric()}
+    time_s = columns.get("time_s")
+    if time_s is None or len(time_s) == 0:
+        return {}
+    late = time_s > time_s[-1] / 2
+    late[-1] = True
+    interval_s = columns["interval_s"][late]
+    total_s = float(interval_s.sum())
+
+    def total(*names: str) -> float:
+        return float(sum(columns[name][late].sum() for name in names if name in columns))
+
+    def mean(name: str) -> float | None:
+        if name not in columns or total_s <= 0:
+            return None
+        values = columns[name][late]
+        known = np.isfinite(values)
+        weight = float(interval_s[known].sum())
+        return float((values[known] * interval_s[known]).sum()) / weight if weight > 0 else None
+
+    programs = [name for name in columns if name.startswith("program_")]
+    host = total("program_host")
+    requests = total(*(name for name in columns if name.startswith("requests_")))
+    return {
+        "steady.waf": total(*programs) / host if host else None,
+        "steady.iops": requests / total_s if total_s > 0 else None,
+        "steady.mb_per_s": total("bytes_read", "bytes_write") / 1e6 / total_s if total_s > 0 else None,
+        "steady.erases": total("erases"),
+        "steady.gc_share": total("program_gc") / total(*programs) if total(*programs) else None,
+        "steady.free_share": mean("free_share_mean"),
+        "steady.die_busy": mean("die_busy_mean"),
+    }
+
+
+class Results:
+    """The rows of a study: one a run, in the order of the plan."""
+
+    def __init__(self, store: Store, runs: list[PlannedRun], named: Mapping[str, Any]) -> None:
+        self.store = store
+        self.runs = runs
+        self.rows: list[dict[str, Any]] = []
+        self.values: list[dict[str, Any]] = []
+        cache: dict[str, dict[str, Any]] = {}
+        axes = list(dict.fromkeys(axis for run in runs for axis in run.point))
+        for run in runs:
+            if run.identity not in cache:
+                cache[run.identity] = metrics(store, run)
+            row: dict[str, Any] = {
+                "run": run.identity,
+                "part": run.part,
+                "variant": run.variant,
+                "workload": run.workload,
+            }
+            row.update((axis, run.point.get(axis)) for axis in axes)
+            # An axis that is a metric's namesake keeps its column.
+            row.update((name, value) for name, value in cache[run.identity].items() if name not in row)
+            values = {**settings(run), **row}
+            for name, expression in named.items():
+                values[name] = row[name] = expression.value(values)
+            self.rows.append(row)
+            self.values.append(values)
+
+    def frame(self) -> pl.DataFrame:
+        """One tidy table."""
+        import polars as pl
+
+        names = list(dict.fromkeys(name for row in self.rows for name in row))
+        return pl.DataFrame([_column(name, [row.get(name) for row in self.rows]) for name in names])
+
+
+def _column(name: str, values: list[Any]) -> pl.Series:
+    import polars as pl
+
+    kinds = {type(value) for value in values if value is not None}
+    if kinds <= {bool}:
+        return pl.Series(name, values, dtype=pl.Boolean)
+    if kinds <= {int} and all(value is None or -(2**63) <= value < 2**63 for value in values):
+        return pl.Series(name, values, dtype=pl.Int64)
+    if kinds <= {int, float}:
+        return pl.Series(name, [None if value is None else float(value) for value in values], dtype=pl.Float64)
+    return pl.Series(name, [None if value is None else str(value) for value in values], dtype=pl.String)
+
+
+def known_names(store: Store, run: PlannedRun, named: Mapping[str, Any]) -> set[str]:
+    """What an expression may name."""
+    return {*metrics(store, run), *settings(run), "part", "variant", "workload", *run.point, *named}
+
+
+__all__ = ["Missing", "Results", "flat", "known_names", "metrics", "read_table", "settings", "steady"]

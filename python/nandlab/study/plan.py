@@ -1,0 +1,278 @@
+"""The runs of a study: their specs resolved and checked, and what each is known by."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import itertools
+import json
+import os
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nandlab import _core
+from nandlab._core import Spec, SpecError
+from nandlab._types import Problem
+from nandlab.spec import set_arguments
+from nandlab.study.definition import PATH_KEYS, Choice, Definition, Measure, Override, Part
+from nandlab.study.problems import StudyError, problem
+
+#: Raised when what is kept of a run changes.
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class InputFile:
+    """A file that a run reads, known by its content."""
+
+    #: Where it is on this machine.
+    path: str
+    digest: str
+    size: int
+    #: Its name in the run's spec.
+    name: str
+
+
+@dataclass(frozen=True)
+class Task:
+    """All that a worker needs for a run; small, but for the files."""
+
+    identity: str
+    label: str
+    text: str
+    name: str
+    sets: tuple[str, ...]
+    files: tuple[InputFile, ...]
+    build: str
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """One run of a study under one name; equal runs under several names are done once."""
+
+    part: str
+    variant: str
+    workload: str
+    point: Mapping[str, Any]
+    #: The whole resolved spec, without the paths of its files.
+    spec: Spec
+    task: Task
+
+    @property
+    def identity(self) -> str:
+        """Hash of the resolved spec, of the content of its files, and of the program."""
+        return self.task.identity
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """What names this run in the results table."""
+        return {"part": self.part, "variant": self.variant, "workload": self.workload, **self.point}
+
+
+@functools.cache
+def build_identity() -> str:
+    """The program: its version and the bytes of its core."""
+    file = getattr(_core, "__file__", None)
+    digest = hashlib.sha256(Path(file).read_bytes()).hexdigest()[:16] if file else "none"
+    return f"{_core.version()}+{digest}"
+
+
+def file_digest(path: str) -> str:
+    """SHA-256 of a file."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@functools.lru_cache(maxsize=4096)
+def _digest(path: str, _size: int, _changed: int) -> str:
+    return file_digest(path)
+
+
+def plan(study: Definition) -> list[PlannedRun]:
+    """Every run, in the order of the file; raises `StudyError` with all that is wrong with any of them."""
+    runs: list[PlannedRun] = []
+    problems: dict[tuple[Any, ...], tuple[Problem, list[str]]] = {}
+    seen: dict[str, Task] = {}
+
+    def note(found: Problem, label: str) -> None:
+        key = (found["origin"], found["line"], found["key"], found["message"] if found["line"] else found["key"])
+        problems.setdefault(key, (found, []))[1].append(label)
+
+    for part, workload, variant, points in _combinations(study):
+        point = {axis: choice.value for axis, choice in zip(part.grid, points, strict=True)}
+        label = _label(study, part, workload, variant, point)
+        overrides = _overrides(study, part, workload, variant, points, note, label)
+        try:
+            files = _files(study, overrides)
+        except _NoFile as missing:
+            note(missing.problem, label)
+            continue
+        try:
+            spec, task = _resolve(study, overrides, files, label)
+        except SpecError as error:
+            for entry in error.errors:
+                note(_told(study, overrides, entry), label)
+            continue
+        task = seen.setdefault(task.identity, task)
+        runs.append(PlannedRun(part.name, variant.name, workload.name, point, spec, task))
+    if problems:
+        raise StudyError(_with_runs(*entry) for entry in problems.values())
+    if not runs:
+        raise StudyError([problem(study.path, None, "", "the study has no run", "name variants, workloads or a grid")])
+    _check_measures(study, runs)
+    return runs
+
+
+def _combinations(study: Definition) -> Iterator[tuple[Part, Choice, Choice, tuple[Choice, ...]]]:
+    for part in study.parts:
+        for workload in part.workloads:
+            for points in itertools.product(*part.grid.values()):
+                for variant in part.variants:
+                    yield part, workload, variant, points
+
+
+def _label(study: Definition, part: Part, workload: Choice, variant: Choice, point: Mapping[str, Any]) -> str:
+    names = [part.name] if len(study.parts) > 1 else []
+    names += [choice.name for choice in (workload, variant) if choice.name != "base"]
+    names += [f"{axis}={value}" for axis, value in point.items()]
+    return " ".join(names) or "base"
+
+
+def _overrides(
+    study: Definition,
+    part: Part,
+    workload: Choice,
+    variant: Choice,
+    points: tuple[Choice, ...],
+    note: Any,
+    label: str,
+) -> list[Override]:
+    """What is set on top of the base, the last one winning."""
+    free = [*workload.sets, *(override for point in points for override in point.sets), *variant.sets]
+    first: dict[str, Override] = {}
+    for override in free:
+        before = first.setdefault(override.key, override)
+        if before is not override:
+            where = f"line {before.line}" if before.line else "another place"
+            note(
+                problem(
+                    study.path,
+                    override.line,
+                    override.key,
+                    f"set here and in {where} for the same run",
+                    "set it in one of variants, workloads and grid",
+                ),
+                label,
+            )
+    return [*study.base_sets, *part.sets, *free, *study.smoke_sets]
+
+
+class _NoFile(Exception):
+    def __init__(self, found: Problem) -> None:
+        self.problem = found
+
+
+def _files(study: Definition, overrides: list[Override]) -> dict[str, InputFile]:
+    """The files that a run reads, by the spec key that names them."""
+    named: dict[str, tuple[str, Override | None]] = {}
+    try:
+        # The base as it is; its own mistakes are told by `_resolve`.
+        base = tomllib.loads(study.base_text)
+        for key in PATH_KEYS:
+            section, name = key.split(".", 1)
+            value = base.get(section, {}).get(name)
+            if isinstance(value, str):
+                named[key] = (value, None)
+    except (ValueError, AttributeError):
+        pass
+    for override in overrides:
+        if override.key in PATH_KEYS and isinstance(override.value, str):
+            named[override.key] = (override.value, override)
+        elif override.key.startswith("workload.") and override.key.split(".")[1] in ("synthetic", "profile"):
+            named.pop("workload.trace", None)
+    found = {}
+    for key, (written, source) in named.items():
+        path = os.path.normpath(os.path.join(study.base_dir, written))
+        try:
+            facts = os.stat(path)
+            digest = _digest(path, facts.st_size, facts.st_mtime_ns)
+        except OSError as error:
+            origin, line = (study.path, source.line) if source is not None else (study.base_path, None)
+            shown = os.path.relpath(path, Path(origin).parent.absolute()) if not os.path.isabs(written) else written
+            raise _NoFile(
+                problem(
+                    origin,
+                    line,
+                    key,
+                    f"cannot read {shown}: {error.strerror}",
+                    "name a file that is there; a relative path counts from the file that names it",
+                )
+            ) from None
+        found[key] = InputFile(path, digest, facts.st_size, f"{digest[:16]}/{os.path.basename(path)}")
+    return found
+
+
+def _resolve(
+    study: Definition, overrides: list[Override], files: Mapping[str, InputFile], label: str
+) -> tuple[Spec, Task]:
+    sets = [override.argument for override in overrides]
+    sets += set_arguments({key: file.name for key, file in files.items()})
+    spec = Spec.load(study.base_text, study.base_name, str(study.base_dir), sets)
+    content = {
+        "format": _FORMAT,
+        "program": build_identity(),
+        "spec": json.loads(spec.canonical_json()),
+        "files": {key: file.digest for key, file in files.items()},
+    }
+    for key in files:
+        section, name = key.split(".", 1)
+        content["spec"].get(section, {}).pop(name, None)
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    identity = hashlib.sha256(text.encode()).hexdigest()[:24]
+    task = Task(identity, label, study.base_text, study.base_name, tuple(sets), tuple(files.values()), build_identity())
+    return spec, task
+
+
+def _told(study: Definition, overrides: list[Override], entry: Problem) -> Problem:
+    """A mistake in a resolved spec, told where the study or its base makes it."""
+    if entry["origin"] == "--set":
+        for override in reversed(overrides):
+            if (entry["key"] + ".").startswith(override.key + ".") or override.key.startswith(entry["key"] + "."):
+                return {**entry, "origin": study.path, "line": override.line}
+        return {**entry, "origin": study.path, "line": None}
+    if entry["origin"] == study.base_name:
+        return {**entry, "origin": study.base_path}
+    return entry
+
+
+def _with_runs(found: Problem, labels: list[str]) -> Problem:
+    more = f" and {len(labels) - 1} more" if len(labels) > 1 else ""
+    return {**found, "message": f"{found['message']} (in the run {labels[0]}{more})"}
+
+
+def _check_measures(study: Definition, runs: list[PlannedRun]) -> None:
+    """Claims and figures that select nothing, or too much, are mistakes; at smoke size there is less to select."""
+    if study.smoke:
+        return
+    rows = [run.row for run in runs]
+    found = []
+    for figure in study.figures:
+        if not any(figure.where.matches(row) for row in rows):
+            found.append(problem(study.path, figure.line, f"figures.{figure.id}.where", "matches no run", "widen it"))
+    for claim in study.claims:
+        for what, measure in (("measure", claim.measure), ("baseline", claim.baseline)):
+            if not isinstance(measure, Measure):
+                continue
+            count = sum(1 for row in rows if measure.where.matches(row))
+            key = f"claims.{claim.id}.{what}"
+            line = measure.line if measure.line is not None else claim.line
+            if count == 0:
+                found.append(problem(study.path, line, key, "matches no run", "widen its where"))
+            elif count > 1 and measure.reduce == "only":
+                text = f"matches {count} runs, and one is wanted"
+                found.append(problem(study.path, line, key, text, 'narrow its where, or say reduce = "mean"'))
+    if found:
+        raise StudyError(found)

@@ -1,0 +1,95 @@
+"""What a terminal shows while a study runs: the whole, the slowest run, and how long it will take."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn
+from rich.table import Column
+
+from nandlab.study.execute import Running, State
+from nandlab.units import duration
+
+#: Nothing shorter than this gets a progress bar.
+_QUIET_S = 1.0
+#: Between two progress lines where there is no terminal.
+_LINE_S = 10.0
+
+
+class StudyProgress:
+    """Two bars on a terminal, else a line every ten seconds; nothing for short studies."""
+
+    def __init__(self, name: str, *, bar: bool = True) -> None:
+        self.name = name
+        self._is_terminal = bar and sys.stderr.isatty()
+        self._bars: Progress | None = None
+        self._last_s = 0.0
+
+    def __enter__(self) -> StudyProgress:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if self._bars is not None:
+            self._bars.stop()
+
+    def __call__(self, state: State) -> None:
+        now = time.monotonic()
+        wall_s = now - state.begin_s
+        if self._is_terminal:
+            if wall_s < _QUIET_S or now - self._last_s < 0.1:
+                return
+            self._last_s = now
+            if self._bars is None:
+                self._bars = Progress(
+                    TextColumn("{task.description}", table_column=Column(no_wrap=True, overflow="ellipsis")),
+                    BarColumn(bar_width=24),
+                    TextColumn("{task.fields[facts]}", table_column=Column(no_wrap=True, overflow="ellipsis")),
+                    console=Console(stderr=True),
+                    transient=True,
+                )
+                self._whole = self._bars.add_task(self.name, total=1.0, facts="")
+                self._slow = self._bars.add_task("slowest run", total=1.0, facts="")
+                self._bars.start()
+            self._bars.update(self._whole, completed=_share(state), facts=self._facts(state))
+            slowest = _slowest(state, now)
+            self._bars.update(
+                self._slow,
+                visible=slowest is not None,
+                completed=slowest.share if slowest is not None else 0.0,
+                facts=_run_facts(slowest, now) if slowest is not None else "",
+            )
+        elif now - self._last_s >= _LINE_S and wall_s >= _LINE_S:
+            self._last_s = now
+            slowest = _slowest(state, now)
+            more = f"; slowest run {_run_facts(slowest, now)}" if slowest is not None else ""
+            print(f"{self.name}: {self._facts(state)}{more}", file=sys.stderr, flush=True)
+
+    def _facts(self, state: State) -> str:
+        facts = [f"{state.kept + state.done} of {state.total} runs"]
+        if state.slots == 0:
+            facts.append("no worker at present")
+        if state.lost:
+            facts.append(f"{state.lost} lost and tried again")
+        left_s = state.left_s()
+        if left_s is not None and state.running:
+            facts.append(f"{duration(left_s)} left")
+        return ", ".join(facts)
+
+
+def _share(state: State) -> float:
+    return (state.kept + state.done + sum(run.share for run in state.running.values())) / max(state.total, 1)
+
+
+def _slowest(state: State, now: float) -> Running | None:
+    """The run that has been under way for longest."""
+    return max((run for run in state.running.values() if run.heard), key=lambda run: now - run.begin_s, default=None)
+
+
+def _run_facts(run: Running, now: float) -> str:
+    what = "preconditioning" if run.phase == "precondition" else f"{run.share:.0%}"
+    left_s = run.left_s(now)
+    left = f", {duration(left_s)} left" if left_s is not None else ""
+    return f"{run.label}: {what}, {duration(now - run.begin_s)} so far{left}"

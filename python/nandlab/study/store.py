@@ -1,0 +1,128 @@
+"""Where a study keeps its runs: a directory each, named by the run's identity, whole or not there."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, Any
+
+from nandlab import _core
+from nandlab.errors import OutputError, os_error_text
+from nandlab.study.plan import Task
+from nandlab.study.work import Done
+
+MARKER = "nandlab-study.json"
+
+
+class Store:
+    """The folder of a study; one study at a time has it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.runs = path / "runs"
+        self._lock: IO[str] | None = None
+
+    def open(self, name: str) -> None:
+        """Take the folder, make it where it is not there, and clear what a killed study left half done."""
+        path = self.path
+        try:
+            if path.exists() and not path.is_dir():
+                raise OutputError(f"{path} is a file: choose another directory with --out")
+            if path.is_dir() and not (path / MARKER).exists() and any(path.iterdir()):
+                raise OutputError(f"{path} holds files that are not of a study: choose another directory with --out")
+            self.runs.mkdir(parents=True, exist_ok=True)
+            self._lock = open(path / ".lock", "w")  # noqa: SIM115  # held until close()
+            try:
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise OutputError(f"another study is writing to {path}: wait for it, or choose another --out") from None
+            for left in [*self.runs.glob(".*.partial"), *path.glob(".*.partial-*"), *path.glob("figures/.*.partial-*")]:
+                shutil.rmtree(left) if left.is_dir() else left.unlink()
+            if not (path / MARKER).exists():
+                text = json.dumps({"format": 1, "study": name}, indent=2) + "\n"
+                _write(path / f".{MARKER}.partial-0", text.encode())
+                os.replace(path / f".{MARKER}.partial-0", path / MARKER)
+        except OSError as error:
+            raise OutputError(os_error_text("write to", path, error)) from None
+
+    def close(self) -> None:
+        if self._lock is not None:
+            # The lock file stays: removing it would let two studies hold two locks.
+            self._lock.close()
+            self._lock = None
+
+    def directory(self, identity: str) -> Path:
+        return self.runs / identity
+
+    def has(self, identity: str) -> bool:
+        """Whether a run is there, and whole."""
+        directory = self.directory(identity)
+        try:
+            kept = json.loads((directory / "run.json").read_text(encoding="utf-8"))
+            sizes: Mapping[str, int] = kept["bytes"]
+            return all((directory / name).stat().st_size == size for name, size in sizes.items())
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return False
+
+    def put(self, task: Task, done: Done) -> None:
+        """Keep a run: on the disk when this returns."""
+        directory = self.directory(task.identity)
+        partial = self.runs / f".{task.identity}.partial"
+        try:
+            shutil.rmtree(partial, ignore_errors=True)
+            partial.mkdir()
+            facts = {
+                "identity": task.identity,
+                "label": task.label,
+                "program": task.build,
+                "version": _core.version(),
+                "files": {file.name: file.digest for file in task.files},
+                "bytes": {name: len(data) for name, data in done.files.items()},
+            }
+            for name, data in done.files.items():
+                _write(partial / name, data)
+            _write(partial / "run.json", (json.dumps(facts, indent=2) + "\n").encode())
+            _sync(partial)
+            if directory.exists():
+                shutil.rmtree(directory)
+            os.rename(partial, directory)
+            _sync(self.runs)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                shutil.rmtree(partial, ignore_errors=True)
+            raise OutputError(os_error_text("write", directory, error)) from None
+
+    def forget(self, identity: str) -> None:
+        """Drop a run."""
+        shutil.rmtree(self.directory(identity), ignore_errors=True)
+
+    def read_json(self, identity: str, name: str) -> dict[str, Any]:
+        path = self.directory(identity) / name
+        try:
+            found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise OutputError(os_error_text("read", path, error)) from None
+        except ValueError:
+            raise OutputError(f"{path} is damaged: remove {path.parent}, and run the study again") from None
+        return found
+
+
+def _write(path: Path, data: bytes) -> None:
+    with open(path, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync(directory: Path) -> None:
+    """Have the names in a directory on the disk too."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,262 @@
+"""A study from Python: load, look at its runs, run it, take the results as one table."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nandlab import _core
+from nandlab.errors import OutputError, os_error_text
+from nandlab.results import REPORT, write_file
+from nandlab.spec import _near as near_specs
+from nandlab.study import definition
+from nandlab.study.execute import State, Workers, execute
+from nandlab.study.judge import Drawn, Verdict, draw, judge
+from nandlab.study.local import LocalWorkers
+from nandlab.study.metrics import Results, known_names
+from nandlab.study.plan import PlannedRun, Task, plan
+from nandlab.study.problems import StudyError, near, problem
+from nandlab.study.store import Store
+from nandlab.tables import to_parquet
+
+if TYPE_CHECKING:
+    import pandas
+    import polars as pl
+
+
+@dataclass
+class StudyResult:
+    """What a study gave."""
+
+    #: Its folder.
+    path: Path
+    #: One tidy table: a row a run, with `run` (its identity), `part`, `variant`, `workload`, the grid's axes, and
+    #: every metric by its dotted name.
+    results: pl.DataFrame
+    #: What became of each claim, as in claims.json.
+    claims: list[dict[str, Any]]
+    #: Runs done now, and those that were there before.
+    runs_done: int
+    runs_kept: int
+    runs_lost: int
+    _frames: dict[str, pl.DataFrame]
+
+    @property
+    def report(self) -> Path:
+        """The HTML report."""
+        return self.path / REPORT
+
+    def figure(self, name: str) -> pl.DataFrame:
+        """The data of a figure: `panel`, `series`, `x`, `y`, `is_reference`."""
+        if name not in self._frames:
+            raise KeyError(f"no figure {name!r}; there is: {', '.join(self._frames)}")
+        return self._frames[name]
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """The tidy table as a pandas data frame; needs pandas."""
+        import pandas
+
+        return pandas.DataFrame(self.results.to_dict(as_series=False))
+
+
+class Study:
+    """A study: variants x workloads x grid of one base spec, with figures and claims.
+
+    study = nandlab.Study.load("studies/garbage-collection/study.toml")
+    len(study.runs)
+    result = study.run(workers=2)
+    result.results                        # one tidy polars data frame
+    """
+
+    def __init__(self, read: definition.Definition, runs: Sequence[PlannedRun]) -> None:
+        self.definition = read
+        #: Every run, in the order of the file.
+        self.runs = list(runs)
+        #: What `run` gave last.
+        self.result: StudyResult | None = None
+
+    @staticmethod
+    def load(source: str | os.PathLike[str], *, smoke: bool = False) -> Study:
+        """Read a study file, or the study of a folder or of that name below studies/.
+
+        Raises `StudyError`, whose text names every mistake with its line, those in the runs' specs included. `smoke`
+        takes the small size that the file's [smoke] describes.
+        """
+        read = definition.read(find(source), smoke=smoke)
+        return Study(read, plan(read))
+
+    @property
+    def name(self) -> str:
+        return self.definition.name + ("-smoke" if self.definition.smoke else "")
+
+    @property
+    def results(self) -> pl.DataFrame:
+        """The tidy table of the last `run`."""
+        if self.result is None:
+            raise OutputError("this study has not been run: call run()")
+        return self.result.results
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """`results` as a pandas data frame; needs pandas."""
+        if self.result is None:
+            raise OutputError("this study has not been run: call run()")
+        return self.result.to_pandas()
+
+    def run(
+        self,
+        out: str | os.PathLike[str] | None = None,
+        *,
+        workers: int | None = None,
+        dask: str | None = None,
+        traces: str = "send",
+        fresh: bool = False,
+        progress: Callable[[State], None] | None = None,
+    ) -> StudyResult:
+        """Do the runs that are not kept yet, and write results, claims, figures and report.
+
+        Into `out`, by default out/NAME. `workers` is the number of local processes (one a processor when absent);
+        `dask` the address of a scheduler instead, whose workers get the traces sent, or find them by their path
+        (`traces="path"`). `fresh` does all runs again. The same study gives the same files, however it was run.
+        """
+        store = Store(Path(out) if out is not None else Path("out") / self.name)
+        store.open(self.name)
+        try:
+            if fresh:
+                for identity in {run.identity for run in self.runs}:
+                    store.forget(identity)
+
+            def make(wanted: int) -> Workers:
+                if dask is not None:
+                    from nandlab.study.cluster import DaskWorkers
+
+                    return DaskWorkers(dask, traces)
+                return LocalWorkers(max(min(workers or os.cpu_count() or 1, wanted), 1))
+
+            def check(task: Task) -> None:
+                first = next(run for run in self.runs if run.identity == task.identity)
+                self._check_names(known_names(store, first, self.definition.metrics))
+
+            state = execute(
+                [run.task for run in self.runs],
+                store,
+                make,
+                progress or (lambda _state: None),
+                check_first=check,
+            )
+            self.result = self._finish(store, state)
+        finally:
+            store.close()
+        return self.result
+
+    def _check_names(self, known: set[str]) -> None:
+        """Metrics are known once a run is there: refuse what no run has."""
+        study = self.definition
+        found = []
+
+        def check(names: Sequence[str], line: int | None, key: str) -> None:
+            for name in names:
+                if name not in known:
+                    text = f'no metric "{name}"'
+                    found.append(problem(study.path, line, key, text, near(name, sorted(known))))
+
+        for key, expression in study.metrics.items():
+            check(expression.names, study.metric_lines[key], f"metrics.{key}")
+        for figure in study.figures:
+            if figure.kind != "cdf":
+                check(figure.metric.names, figure.line, f"figures.{figure.id}.metric")
+            for reference in figure.references:
+                check(reference.expression.names, figure.line, f"figures.{figure.id}.reference")
+        for claim in study.claims:
+            check(claim.measure.metric.names, claim.line, f"claims.{claim.id}.measure.metric")
+        if found:
+            raise StudyError(found)
+
+    def _finish(self, store: Store, state: State) -> StudyResult:
+        """The files that readers see; nothing in them depends on when, where or in what order runs were done."""
+        from nandlab.reporting.paper import paper
+        from nandlab.reporting.study_page import study_page
+
+        study = self.definition
+        results = Results(store, self.runs, study.metrics)
+        frame = results.frame()
+        verdicts = judge(study, results)
+        drawn = draw(study, results, verdicts)
+        claims = [verdict.as_json() for verdict in verdicts]
+        told = {"study": self.name, "title": study.title, "smoke": study.smoke, "claims": claims}
+        page = study_page(study, self.runs, drawn, verdicts, _core.version())
+        figures = store.path / "figures"
+        try:
+            figures.mkdir(exist_ok=True)
+            wanted = {f"{figure.figure.id}.{kind}" for figure in drawn for kind in ("svg", "pdf")}
+            for old in figures.iterdir():
+                if old.name not in wanted and old.suffix in (".svg", ".pdf"):
+                    old.unlink()
+        except OSError as error:
+            raise OutputError(os_error_text("write to", figures, error)) from None
+        write_file(store.path / "results.parquet", to_parquet(frame))
+        for figure in drawn:
+            for kind, data in paper(figure).items():
+                write_file(figures / f"{figure.figure.id}.{kind}", data)
+        write_file(store.path / "claims.json", (json.dumps(told, indent=2) + "\n").encode())
+        write_file(store.path / REPORT, page.encode())
+        if state.done:
+            write_file(store.path / "sim.json", (json.dumps(_measured(state), indent=2) + "\n").encode())
+        return StudyResult(
+            path=store.path,
+            results=frame,
+            claims=claims,
+            runs_done=state.done,
+            runs_kept=state.kept,
+            runs_lost=state.lost,
+            _frames={figure.figure.id: _data(figure) for figure in drawn},
+        )
+
+
+def _measured(state: State) -> Mapping[str, Any]:
+    """What is measured of the study itself; differs between equal studies, so it has a file of its own."""
+    import time
+
+    wall_s = time.monotonic() - state.begin_s
+    return {
+        "runs_done": state.done,
+        "runs_kept": state.kept,
+        "runs_lost": state.lost,
+        "wall_s": round(wall_s, 3),
+        "runs_cpu_s": round(state.cpu_s, 3),
+        "runs_wall_s": round(sum(state.walls_s), 3),
+        "workers": sorted(state.workers),
+    }
+
+
+def _data(drawn: Drawn) -> pl.DataFrame:
+    import polars as pl
+
+    rows = [
+        (panel.title, curve.name, x, y, curve.is_reference)
+        for panel in drawn.panels
+        for curve in panel.curves
+        for x, y in zip(curve.x, curve.y, strict=True)
+    ]
+    return pl.DataFrame(rows, schema=["panel", "series", "x", "y", "is_reference"], orient="row")
+
+
+def find(source: str | os.PathLike[str]) -> Path:
+    """The file of a study that is named by its path, its folder, or its name below studies/."""
+    path = Path(source)
+    if path.is_file():
+        return path
+    for folder in (path, Path("studies") / path):
+        if (folder / "study.toml").is_file():
+            return folder / "study.toml"
+    if path.suffix == ".toml":
+        raise OutputError(f"no study {path}{near_specs(path)}")
+    there = sorted(entry.parent.name for entry in Path("studies").glob("*/study.toml"))
+    hint = near(path.name, there) if there else "name a study file, or a folder that holds a study.toml"
+    raise OutputError(f"no study {path}\n  {hint}")
+
+
+__all__ = ["Study", "StudyResult", "Verdict", "find"]

@@ -1,0 +1,150 @@
+"""Doing one run of a study, in whatever process that is: from a task to the bytes of its files."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from nandlab import simulate
+from nandlab._core import NandlabError, Spec
+from nandlab.results import OutputDirectory
+from nandlab.study.plan import InputFile, Task, build_identity, file_digest
+
+#: Told while a run goes on: phase, share done. `False`: stop.
+Tell = Callable[[str, float], bool]
+
+
+@dataclass(frozen=True)
+class Done:
+    """A run that was finished: its files."""
+
+    identity: str
+    files: dict[str, bytes]
+    #: CPU and wall time in the worker, in seconds.
+    wall_s: float
+    cpu_s: float
+    worker: str
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A run that cannot be done; doing it again would not help."""
+
+    identity: str
+    text: str
+    #: A bug in nandlab rather than something in the input.
+    is_bug: bool
+
+
+@dataclass(frozen=True)
+class Lost:
+    """A run whose worker was lost, or that the worker cannot do; another may."""
+
+    identity: str
+    text: str
+
+
+@dataclass(frozen=True)
+class At:
+    """Where a run stands."""
+
+    identity: str
+    phase: str
+    share: float
+
+
+class _InMemory(OutputDirectory):
+    """Takes what a result directory would hold."""
+
+    def __init__(self) -> None:
+        super().__init__(Path("."))
+        self.files: dict[str, bytes] = {}
+
+    def write(self, name: str, data: bytes) -> None:
+        self.files[name] = data
+        self.written.append(name)
+
+
+class Files:
+    """The files that runs read, by their content, in a directory of this process."""
+
+    def __init__(self) -> None:
+        self.directory = Path(tempfile.mkdtemp(prefix="nandlab-study-"))
+
+    def close(self) -> None:
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def has(self, file: InputFile) -> bool:
+        return (self.directory / file.name).exists()
+
+    def link(self, file: InputFile, path: str | None = None, *, check: bool = False) -> bool:
+        """Use the file where it is; whether it is there, with the content that is wanted."""
+        target = self.directory / file.name
+        if target.exists():
+            return True
+        source = Path(path if path is not None else file.path)
+        try:
+            if source.stat().st_size != file.size or (check and file_digest(str(source)) != file.digest):
+                return False
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with contextlib.suppress(FileExistsError):
+                target.symlink_to(source)
+        except OSError:
+            return False
+        return True
+
+    def put(self, file: InputFile, data: bytes, offset: int) -> None:
+        """A piece of a file that was sent; the file appears when its last piece is there."""
+        target = self.directory / file.name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        partial = target.with_name(target.name + ".partial")
+        with open(partial, "r+b" if offset else "wb") as out:
+            out.seek(offset)
+            out.write(data)
+        if offset + len(data) >= file.size:
+            os.replace(partial, target)
+
+
+def do(task: Task, files: Files, tell: Tell) -> Done | Failed | Lost:
+    """Do one run."""
+    if task.build != build_identity():
+        return Lost(
+            task.identity,
+            f"this worker has nandlab {build_identity()}, the study was planned with {task.build}: "
+            "install the same build on every worker",
+        )
+    stopped = False
+
+    def progress(at: simulate.Progress) -> bool:
+        nonlocal stopped
+        stopped = stopped or not tell(at.phase, at.share)
+        return not stopped
+
+    begin = os.times()
+    try:
+        spec = Spec.load(task.text, task.name, str(files.directory), list(task.sets))
+        result = simulate.run(spec, progress=progress, name=task.label)
+        if stopped or not result.complete:
+            return Lost(task.identity, "stopped")
+        out = _InMemory()
+        result.write_to(out)
+    except simulate.Stopped:
+        return Lost(task.identity, "stopped")
+    except NandlabError as error:
+        return Failed(task.identity, str(error), False)
+    except MemoryError:
+        return Lost(task.identity, "the worker ran out of memory")
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException:
+        # A panic in the core is no `Exception`.
+        return Failed(task.identity, traceback.format_exc(), True)
+    end = os.times()
+    cpu_s = end.user + end.system - begin.user - begin.system
+    return Done(task.identity, out.files, end.elapsed - begin.elapsed, cpu_s, "")

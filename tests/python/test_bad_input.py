@@ -1,0 +1,529 @@
+"""What is wrong in a spec, a trace or on the disk is told on one screen, and leaves nothing that looks like a result.
+
+The list is that of the bad inputs nandlab promises to refuse; each has its test here, through the real command.
+"""
+
+import gzip
+import json
+import lzma
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.core
+
+#: A message must fit on a screen.
+SCREEN_LINES = 25
+
+SPEC = """\
+seed = 1
+[drive]
+channels = 2
+chips_per_channel = 1
+planes_per_die = 1
+blocks_per_plane = 64
+pages_per_block = 32
+page_size = "4KiB"
+cell = "slc"
+op = 0.25
+[workload]
+trace = "trace.csv"
+"""
+
+#: Requests of the sound trace, and the line that is damaged: in the middle.
+LINES = 5000
+BAD = 2500
+#: A FILETIME of the recording week of the MSR traces.
+TICKS = 128_166_372_000_000_000
+
+
+def command_line(*arguments):
+    """The command as installed beside this interpreter."""
+    installed = Path(sys.executable).with_name("nandlab")
+    start = [str(installed)] if installed.exists() else [sys.executable, "-m", "nandlab"]
+    return [*start, *map(str, arguments)]
+
+
+ENVIRONMENT = os.environ | {"NO_COLOR": "1", "COLUMNS": "100"}
+
+
+def listing(directory):
+    return sorted(str(path.relative_to(directory)) for path in Path(directory).rglob("*"))
+
+
+def msr_lines(count=LINES):
+    return [
+        f"{TICKS + 1000 * i},hm,0,{'Write' if i % 3 else 'Read'},{i * 7919 % 3000 * 4096},4096,26" for i in range(count)
+    ]
+
+
+@pytest.fixture
+def lab(tmp_path):
+    """A directory with a sound spec and a sound trace in it."""
+    (tmp_path / "spec.toml").write_text(SPEC)
+    (tmp_path / "trace.csv").write_text("\n".join(msr_lines()) + "\n")
+    return tmp_path
+
+
+def run(lab, *arguments, **options):
+    return subprocess.run(
+        command_line(*arguments), cwd=lab, env=ENVIRONMENT, capture_output=True, text=True, timeout=120, **options
+    )
+
+
+def refused(lab, *arguments, names, remedy, **options):
+    """Runs the command; asserts status 2, a message on one screen with `names` and `remedy`, and nothing written."""
+    before = listing(lab)
+    done = run(lab, *arguments, **options)
+    assert done.returncode == 2, done
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+    assert 1 <= len(done.stderr.splitlines()) <= SCREEN_LINES, done.stderr
+    assert max(map(len, done.stderr.splitlines())) < 400, done.stderr
+    for name in (*names, remedy):
+        assert name in done.stderr, done.stderr
+    assert listing(lab) == before, "something was left behind"
+    return done.stderr
+
+
+def with_spec(lab, old, new):
+    assert old in SPEC
+    (lab / "spec.toml").write_text(SPEC.replace(old, new))
+
+
+def with_line(lab, edit, name="trace.csv"):
+    """Damages the line in the middle of the trace."""
+    lines = msr_lines()
+    lines[BAD - 1] = edit(lines[BAD - 1])
+    (lab / name).write_text("\n".join(lines) + "\n")
+
+
+def column(number, value):
+    """An edit that replaces one column."""
+
+    def edit(line):
+        columns = line.split(",")
+        columns[number] = value
+        return ",".join(columns)
+
+    return edit
+
+
+def test_the_sound_spec_and_trace_run(lab):
+    done = run(lab, "run", "spec.toml")
+    assert done.returncode == 0, done.stderr
+    assert json.loads((lab / "out/spec/summary.json").read_text())["requests"] == LINES
+
+
+# ------------------------------------------------------------------------------------------------------------ the spec
+
+
+def test_unknown_key(lab):
+    with_spec(lab, "channels = 2", "chanels = 2")
+    refused(lab, "run", "spec.toml", names=["spec.toml:3", "drive.chanels", "unknown key"], remedy="drive.channels?")
+
+
+def test_unknown_section(lab):
+    with_spec(lab, "[workload]", "[worklaod]")
+    refused(lab, "run", "spec.toml", names=["spec.toml:11", "worklaod"], remedy="did you mean [workload]?")
+
+
+def test_unknown_key_on_the_command_line(lab):
+    arguments = ("run", "spec.toml", "--set", "gc.victm=fifo")
+    refused(lab, *arguments, names=["--set", "gc.victm"], remedy="gc.victim?")
+
+
+def test_unknown_policy(lab):
+    arguments = ("run", "spec.toml", "--set", "gc.victim=gredy")
+    refused(lab, *arguments, names=["gc.victim", "gredy"], remedy="greedy")
+
+
+@pytest.mark.parametrize(
+    ("line", "what", "remedy"),
+    [
+        ('[timing]\nread = "50KiB"', "is a size", '"50us"'),
+        ("[timing]\nread = 50", "no unit", '"50us"'),
+        ('[timing]\nread = "50usec"', "50usec", "units: ns, us"),
+        ('[timing]\noff_chip_mb_per_s = "1GB/s"', "1GB/s", "unlimited"),
+    ],
+)
+def test_wrong_unit(lab, line, what, remedy):
+    with_spec(lab, "[workload]", f"{line}\n[workload]")
+    refused(lab, "run", "spec.toml", names=["spec.toml:12", "timing.", what], remedy=remedy)
+
+
+def test_wrong_unit_of_a_size(lab):
+    with_spec(lab, '"4KiB"', '"4us"')
+    refused(lab, "run", "spec.toml", names=["spec.toml:8", "drive.page_size", "4us"], remedy="KiB")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "names", "remedy"),
+    [
+        ("channels = 2", "channels = 0", ["spec.toml:3", "drive.channels", "out of range"], "from 1 to 64"),
+        ('"4KiB"', '"3000B"', ["spec.toml:8", "drive.page_size"], "the nearest is"),
+        ("op = 0.25", "op = 0.001", ["spec.toml:10", "drive.op", "a plane has"], "would do"),
+        ("op = 0.25", "op = -0.1", ["spec.toml:10", "drive.op", "out of range"], "a value"),
+        ("blocks_per_plane = 64", "blocks_per_plane = 2", ["spec.toml:6", "a plane has"], "drive.blocks_per_plane ="),
+        ("blocks_per_plane = 64", "blocks_per_plane = 64000000000", ["spec.toml:6", "out of range"], "a value from"),
+        ('"slc"', '"3d-tlc"\nlayers = 64', ["spec.toml:10", "drive.layers", "has 32 pages"], "at most 32"),
+    ],
+)
+def test_impossible_geometry(lab, old, new, names, remedy):
+    with_spec(lab, old, new)
+    refused(lab, "run", "spec.toml", names=names, remedy=remedy)
+
+
+@pytest.mark.parametrize(
+    ("line", "names", "remedy"),
+    [
+        ("foreground_free = 0.2", ["gc.foreground_free", "not below background GC at 0.1"], "set gc.foreground_free"),
+        ("background_free = 0.01", ["gc.background_free", "foreground GC at 0.05"], "set gc.foreground_free below"),
+        ("foreground_free = 1.2", ["gc.foreground_free", "out of range"], "a value from 0"),
+        ("background_free = -1", ["gc.background_free", "out of range"], "a value from 0"),
+    ],
+)
+def test_gc_thresholds_that_cannot_work(lab, line, names, remedy):
+    with_spec(lab, "[workload]", f"[gc]\n{line}\n[workload]")
+    refused(lab, "run", "spec.toml", names=["spec.toml:12", *names], remedy=remedy)
+
+
+def test_a_preconditioning_that_does_not_fit(lab):
+    with_spec(lab, "[workload]", "[precondition]\nused = 0.99\nvalid = 0.9\n[workload]")
+    refused(lab, "run", "spec.toml", names=["spec.toml:", "precondition."], remedy="is the most")
+
+
+def test_many_mistakes_still_fit_on_a_screen(lab):
+    (lab / "spec.toml").write_text(SPEC + "".join(f"bogus_{i} = {i}\n" for i in range(100)))
+    refused(lab, "run", "spec.toml", names=["spec.toml:13", "bogus_0"], remedy="remedy")
+
+
+def test_a_spec_that_is_no_toml(lab):
+    with_spec(lab, "channels = 2", "channels = [2")
+    refused(lab, "run", "spec.toml", names=["spec.toml:"], remedy="remedy")
+
+
+# ----------------------------------------------------------------------------------------------------------- the trace
+
+
+@pytest.mark.parametrize("op", ["Read", "Write"])
+def test_a_drive_too_small_for_the_trace(lab, op):
+    with_line(lab, lambda line: f"{line.split(',')[0]},hm,0,{op},{1 << 40},4096,26")
+    refused(
+        lab,
+        "run",
+        "spec.toml",
+        names=["trace.csv", f"request {BAD}", str(1 << 40), op.lower()],
+        remedy='workload.beyond = "wrap"',
+    )
+    done = run(lab, "run", "spec.toml", "--set", "workload.beyond=wrap", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["requests_wrapped"] == 1
+
+
+def packed(kind, data):
+    """`data` packed, or a skip where nothing here can pack it."""
+    if kind == "gz":
+        return gzip.compress(data)
+    if kind == "xz":
+        return lzma.compress(data)
+    if shutil.which("zstd") is None:
+        pytest.skip("no zstd here")
+    return subprocess.run(["zstd", "-q", "-c"], input=data, capture_output=True, check=True).stdout
+
+
+@pytest.mark.parametrize("kind", ["zst", "gz", "xz"])
+@pytest.mark.parametrize("cut", ["half", "tail", "head"])
+def test_a_truncated_compressed_trace(lab, kind, cut):
+    whole = packed(kind, (lab / "trace.csv").read_bytes())
+    name = f"trace.csv.{kind}"
+    (lab / name).write_bytes(whole)
+    setting = ("--set", f"workload.trace={name}")
+    done = run(lab, "run", "spec.toml", *setting, "--json", "--out", "whole")
+    assert json.loads(done.stdout)["requests"] == LINES, done.stderr
+    (lab / name).write_bytes(whole[: {"half": len(whole) // 2, "tail": len(whole) - 3, "head": 12}[cut]])
+    refused(lab, "run", "spec.toml", *setting, names=[name, "cut short"], remedy="fetch the file again")
+
+
+def test_a_damaged_compressed_trace(lab):
+    whole = bytearray(gzip.compress((lab / "trace.csv").read_bytes()))
+    whole[len(whole) // 2] ^= 0x55
+    (lab / "trace.csv.gz").write_bytes(whole)
+    arguments = ("run", "spec.toml", "--set", "workload.trace=trace.csv.gz")
+    refused(lab, *arguments, names=["trace.csv.gz"], remedy="remedy")
+
+
+#: What is wrong with the line in the middle, the field that the message names, and what it says.
+MALFORMED = {
+    "a column is missing": (lambda line: line.replace("hm,0,", "hm,"), "Type", "neither Read nor Write"),
+    "the line is cut": (lambda line: line[:40], "", ""),
+    "no number": (column(5, "4k"), "Size", "is not a number of bytes"),
+    "negative address": (column(4, "-4096"), "Offset", "is negative"),
+    "negative time": (column(0, f"-{TICKS}"), "Timestamp", "is negative"),
+    "non-monotone time": (column(0, str(TICKS)), "time", "earlier than its predecessor"),
+    "zero-length request": (column(5, "0"), "length", "no length"),
+    "unknown op letter": (column(3, "X"), "Type", '"X" is neither Read nor Write'),
+    "too large an address": (column(4, "9" * 30), "Offset", "too large"),
+    "not a record at all": (lambda _: "lost+found", "Timestamp", "is not a time"),
+}
+
+
+@pytest.mark.parametrize("what", MALFORMED)
+def test_a_malformed_line_in_the_middle(lab, what):
+    edit, field, text = MALFORMED[what]
+    with_line(lab, edit)
+    names = [f"trace.csv:{BAD}", f"field {field}", text]
+    refused(lab, "run", "spec.toml", names=names, remedy="workload.lenient = true")
+    refused(lab, "trace", "stat", "trace.csv", names=names, remedy="--lenient")
+
+
+@pytest.mark.parametrize("what", MALFORMED)
+def test_lenient_skips_and_counts(lab, what):
+    with_line(lab, MALFORMED[what][0])
+    done = run(lab, "run", "spec.toml", "--set", "workload.lenient=true")
+    assert done.returncode == 0, done.stderr
+    summary = json.loads((lab / "out/spec/summary.json").read_text())
+    assert (summary["requests"], summary["records_skipped"], summary["complete"]) == (LINES - 1, 1, True)
+    assert "1 malformed trace record" in done.stdout
+    facts = json.loads(run(lab, "trace", "stat", "trace.csv", "--lenient", "--json").stdout)
+    assert (facts["requests"], facts["skipped"]) == (LINES - 1, 1)
+
+
+def test_a_line_that_is_no_text(lab):
+    """Such as a sector of zeros after a crash; the content does not tell the format then."""
+    with_line(lab, lambda _: "\x00\x01\x7f" * 30)
+    settings = ("--set", "workload.format=msr")
+    text = refused(lab, "run", "spec.toml", *settings, names=[f"trace.csv:{BAD}"], remedy="workload.lenient")
+    assert all(character.isprintable() or character == "\n" for character in text)
+    done = run(lab, "run", "spec.toml", *settings, "--set", "workload.lenient=true", "--json")
+    assert json.loads(done.stdout)["records_skipped"] == 1, done.stderr
+
+
+def test_unknown_op_letter_of_other_formats(lab):
+    for name, line, bad in [
+        ("spc", "0,{at},4096,W,{i}.5", "0,8,4096,Q,3.5"),
+        ("alibaba", "0,W,{at},4096,{i}", "0,Q,8,4096,3"),
+        ("mqsim", "{i} 0 {at} 8 0", "3 0 8 8 7"),
+        ("tencent", "{i},{at},8,1,9", "3,8,8,7,9"),
+    ]:
+        lines = [line.format(at=i * 8 % 64, i=i) for i in range(100)]
+        lines[2] = bad
+        (lab / name).write_text("\n".join(lines) + "\n")
+        settings = ("--set", f"workload.trace={name}", "--set", f"workload.format={name}")
+        refused(lab, "run", "spec.toml", *settings, names=[f"{name}:3", "field "], remedy="workload.lenient")
+
+
+def test_several_devices_in_one_file_without_a_choice(lab):
+    with_line(lab, column(2, "1"))
+    names = [f"trace.csv:{BAD}", "hm_0", "hm_1"]
+    text = refused(lab, "run", "spec.toml", names=names, remedy='workload.device = "hm_0"')
+    assert 'workload.device = "concatenate"' in text
+    refused(lab, "trace", "stat", "trace.csv", names=names, remedy="--device hm_0")
+    for device, requests in [("hm_0", LINES - 1), ("hm_1", 1), ("concatenate", LINES)]:
+        done = run(lab, "run", "spec.toml", "--json", "--set", f"workload.device={device}", "--set", "drive.channels=4")
+        assert json.loads(done.stdout)["requests"] == requests, done.stderr
+
+
+def test_a_device_that_is_not_in_the_file(lab):
+    arguments = ("run", "spec.toml", "--set", "workload.device=hm_7")
+    refused(lab, *arguments, names=["trace.csv", "hm_7"], remedy='workload.device = "hm_0"')
+
+
+@pytest.mark.parametrize("text", ["", "\n\n\n"])
+def test_an_empty_trace(lab, text):
+    (lab / "trace.csv").write_text(text)
+    refused(lab, "run", "spec.toml", names=["trace.csv"], remedy="workload.format")
+    refused(lab, "trace", "stat", "trace.csv", names=["trace.csv"], remedy="--format")
+
+
+def test_a_trace_with_only_malformed_lines_is_empty_also_when_lenient(lab):
+    (lab / "trace.csv").write_text("\n".join(line.replace("4096,26", "0,26") for line in msr_lines(60)))
+    settings = ("--set", "workload.lenient=true", "--set", "workload.format=msr")
+    refused(lab, "run", "spec.toml", *settings, names=["trace.csv", "60 skipped"], remedy="workload.format")
+
+
+def test_a_file_of_no_known_format(lab):
+    (lab / "trace.csv").write_text("Lorem ipsum dolor sit amet\n" * 100)
+    refused(lab, "run", "spec.toml", names=["trace.csv", "no known format"], remedy="workload.format")
+
+
+def test_an_unreadable_file(lab):
+    (lab / "folder").mkdir()
+    for name, what in [("nowhere.csv", "No such file"), ("folder", "folder"), ("trace.csv/below", "Not a directory")]:
+        arguments = ("run", "spec.toml", "--set", f"workload.trace={name}")
+        refused(lab, *arguments, names=[name, what], remedy="trace")
+    if os.geteuid() != 0:
+        (lab / "trace.csv").chmod(0)
+        refused(lab, "run", "spec.toml", names=["trace.csv", "Permission denied"], remedy="trace")
+
+
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="no file here that opens and then fails to be read")
+def test_a_file_whose_disk_fails(lab):
+    arguments = ("run", "spec.toml", "--set", "workload.trace=/proc/self/mem")
+    refused(lab, *arguments, names=["/proc/self/mem", "Input/output error"], remedy="remedy")
+
+
+def test_an_unreadable_spec(lab):
+    refused(lab, "run", "spek.toml", names=["no spec spek.toml"], remedy="spec.toml")
+    refused(lab, "run", ".", names=["is a directory"], remedy="spec.toml")
+
+
+# ---------------------------------------------------------------------------------------------------------- the output
+
+
+@pytest.fixture
+def small_disk(tmp_path_factory):
+    """A disk with room for nothing much."""
+    disk = tmp_path_factory.mktemp("disk")
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=128k", "none", str(disk)], capture_output=True)
+    if mounted.returncode:
+        pytest.skip("no right to mount a small disk")
+    yield disk
+    subprocess.run(["umount", str(disk)], check=True)
+
+
+#: Output that does not fit there.
+BULKY = ("--set", "output.requests=true", "--set", "output.timeline_operations=5000")
+
+
+def test_a_full_disk_on_output(lab, small_disk):
+    out = small_disk / "deep" / "result"
+    refused(lab, "run", "spec.toml", *BULKY, "--out", out, names=[f"{out}/", "No space left"], remedy="free some space")
+    assert listing(small_disk) == []
+    target = small_disk / "t.log"
+    arguments = ("trace", "convert", "trace.csv", "--to", "fio-iolog", "--out", target)
+    refused(lab, *arguments, names=[str(target), "No space left"], remedy="space")
+    assert listing(small_disk) == []
+    saved = small_disk / "drive.bin"
+    filled = ("--set", "precondition.used=0.9", "--set", "precondition.valid=0.8", "--set", "drive.channels=32")
+    arguments = ("run", "spec.toml", *filled, "--save-drive", saved)
+    refused(lab, *arguments, names=[str(saved), "No space left"], remedy="space")
+    assert listing(small_disk) == []
+
+
+def test_a_full_disk_keeps_the_earlier_result(lab, small_disk):
+    done = run(lab, "run", "spec.toml", "--set", "workload.requests_max=10", "--out", small_disk / "r")
+    assert done.returncode == 0, done.stderr
+    before = (small_disk / "r/summary.json").read_bytes()
+    arguments = ("run", "spec.toml", *BULKY, "--out", small_disk / "r")
+    refused(lab, *arguments, names=["No space left"], remedy="free some space")
+    assert (small_disk / "r/summary.json").read_bytes() == before
+
+
+def test_a_file_that_may_not_grow(lab):
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
+
+    arguments = ("run", "spec.toml", "--out", "deep/result")
+    refused(lab, *arguments, names=["deep/result/", "File too large"], remedy="ulimit", preexec_fn=limit)
+
+
+def test_a_saved_drive_replaces_nothing_else(lab):
+    """A slip of the hand with --save-drive must not cost a file."""
+    before = (lab / "spec.toml").read_bytes()
+    arguments = ("run", "spec.toml", "--out", "r", "--save-drive")
+    refused(lab, *arguments, "spec.toml", names=["spec.toml"], remedy="--force")
+    assert (lab / "spec.toml").read_bytes() == before
+    refused(lab, *arguments, "nowhere/drive", names=["nowhere/drive", "nowhere"], remedy="directory")
+    for _ in range(2):  # one saved earlier is replaced
+        assert run(lab, *arguments, "drive.bin").returncode == 0
+    assert run(lab, "run", "spec.toml", "--out", "r", "--set", "precondition.load=drive.bin").returncode == 0
+
+
+def test_a_saved_drive_that_is_none(lab):
+    settings = ("--set", "precondition.load=trace.csv")
+    refused(lab, "run", "spec.toml", *settings, names=["trace.csv"], remedy="--save-drive")
+    assert run(lab, "run", "spec.toml", "--out", "r", "--save-drive", "drive.bin").returncode == 0
+    whole = (lab / "drive.bin").read_bytes()
+    (lab / "drive.bin").write_bytes(whole[: len(whole) // 2])
+    settings = ("--set", "precondition.load=drive.bin")
+    refused(lab, "run", "spec.toml", *settings, names=["drive.bin"], remedy="remedy")
+
+
+# -------------------------------------------------------------------------------------------------------------- Ctrl-C
+
+LONG = ("--set", "workload.repeat=1000000")
+
+
+def interrupted(lab, *arguments, after):
+    """Sends Ctrl-C `after` seconds into the run."""
+    process = subprocess.Popen(
+        command_line(*arguments), cwd=lab, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    until = time.monotonic() + 60
+    while not list(lab.rglob(".result.partial-*")):
+        assert process.poll() is None and time.monotonic() < until, process.stderr.read()
+        time.sleep(0.02)
+    time.sleep(after)
+    process.send_signal(signal.SIGINT)
+    begin = time.monotonic()
+    out, err = process.communicate(timeout=60)
+    return process.returncode, out, err, time.monotonic() - begin
+
+
+def test_ctrl_c_keeps_what_is_finished_and_marks_it(lab):
+    settings = ("--set", "workload.arrival={ queue_depth = 8 }", "--set", "output.requests=true")
+    arguments = ("run", "spec.toml", *LONG, *settings, "--out", "deep/result")
+    status, out, err, waited = interrupted(lab, *arguments, after=0.7)
+    assert status == 130, err
+    assert waited < 20
+    assert "Traceback" not in err
+    assert "stopped by Ctrl-C" in err
+    assert '"complete": false' in err
+    assert "IOPS" in out
+    result = lab / "deep/result"
+    summary = json.loads((result / "summary.json").read_text())
+    assert summary["complete"] is False
+    assert summary["requests"] > 0
+    assert json.loads((result / "nandlab-result.json").read_text())["complete"] is False
+    assert sum(summary["host"][op]["count"] for op in summary["host"]) == summary["requests"]
+    import polars as pl
+
+    # Closed loop: at most so many are under way; open loop below.
+    assert summary["requests_unfinished"] <= 8
+    assert pl.read_parquet(result / "requests.parquet").height == summary["requests"]
+    assert not list(lab.rglob(".*"))
+    done = run(lab, "report", "deep/result")
+    assert done.returncode == 0, done.stderr
+    page = (result / "report.html").read_text()
+    assert "not complete" in page or "incomplete" in page or "stopped" in page
+
+
+def test_ctrl_c_before_the_first_request_leaves_nothing(lab):
+    slow = ("--set", "precondition.method=pts", "--set", "precondition.rounds_max=20", *LONG)
+    big = ("--set", "drive.blocks_per_plane=8192", "--set", "drive.pages_per_block=256")
+    before = listing(lab)
+    status, out, err, waited = interrupted(lab, "run", "spec.toml", *slow, *big, "--out", "deep/result", after=0.5)
+    assert status == 130, err
+    assert waited < 20
+    assert "nothing was written" in err
+    assert out == ""
+    assert listing(lab) == before
+
+
+def test_ctrl_c_while_reading_a_trace(lab):
+    """Statistics of half a trace would look like those of the whole."""
+    (lab / "long.csv").write_text("\n".join(msr_lines(1_000_000)) + "\n")
+    process = subprocess.Popen(
+        command_line("trace", "stat", *["long.csv"] * 40),
+        cwd=lab,
+        env=ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    time.sleep(2.0)
+    if process.poll() is not None:
+        pytest.skip("too fast to stop")
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "Traceback" not in err
+    assert out == ""

@@ -1,0 +1,196 @@
+"""Every trace of the shared folder, played by the command; skipped where the folder is not there.
+
+A long trace is cut with `workload.requests_max` for what needs no whole trace; the whole of each is played once.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TRACES = Path(__file__).resolve().parents[2].parent / "shared" / "traces"
+
+pytestmark = [
+    pytest.mark.core,
+    pytest.mark.skipif(not TRACES.is_dir(), reason="the folder of real traces is not there"),
+]
+
+#: 16 GiB raw of 8 KiB pages, wide and fast enough to keep up with most of the traces.
+DRIVE = """\
+seed = 3
+[drive]
+channels = 8
+chips_per_channel = 4
+planes_per_die = 2
+blocks_per_plane = 320
+pages_per_block = 128
+page_size = "8KiB"
+op = 0.12
+[timing]
+program = "300us"
+"""
+
+#: Each trace with what it needs: settings of the spec, and of `trace stat`.
+CONCATENATE = {"device": '"concatenate"'}
+NEEDS = {
+    "cloudphysics_2h.vscsi.zst": ({}, {"blocks_per_plane": 640}),
+    "fileserver.blkparse.xz": ({}, {}),
+    "fio_fill.blkparse.xz": ({}, {}),
+    "fio_zipf.blkparse.xz": ({}, {}),
+    "fio_zipf.iolog.xz": ({}, {}),
+    "mqsim_tpcc-small.trace.zst": (CONCATENATE | {"beyond": '"wrap"'}, {}),
+    "mqsim_wsrch-small.trace.zst": (CONCATENATE | {"beyond": '"wrap"'}, {}),
+    "ntrx.blkparse.xz": ({}, {}),
+    "oltp.blkparse.xz": ({}, {}),
+    "oltp_load.blkparse.xz": ({}, {}),
+    "varmail.blkparse.xz": ({}, {}),
+}
+OPS = ("read", "write", "trim", "flush")
+#: Everything in a result but what is measured of the simulator itself.
+MEASURED = "sim.json"
+QUICK = 10_000
+
+
+def nandlab(*arguments, cwd):
+    return subprocess.run(
+        [sys.executable, "-m", "nandlab", *map(str, arguments)],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env=os.environ | {"NO_COLOR": "1", "COLUMNS": "100"},
+    )
+
+
+def spec_of(name, directory, *more):
+    """A spec that plays the trace `name`, in `directory`; `more` are further lines of [workload]."""
+    workload, drive = NEEDS[name]
+    text = DRIVE
+    for key, value in drive.items():
+        text = text.replace(f"{key} = 320", f"{key} = {value}")
+    lines = [f"trace = {json.dumps(str(TRACES / name))}", *(f"{key} = {value}" for key, value in workload.items())]
+    path = directory / f"{name.split('.')[0]}.toml"
+    path.write_text(text + "\n".join(["[workload]", *lines, *more, ""]))
+    return path
+
+
+def run(spec, out, *arguments):
+    done = nandlab("run", spec.name, "--out", out, *arguments, cwd=spec.parent)
+    assert done.returncode == 0, done.stderr
+    return json.loads((spec.parent / out / "summary.json").read_text())
+
+
+def stat(name, directory, *arguments):
+    device = ("--device", "concatenate") if "device" in NEEDS[name][0] else ()
+    done = nandlab("trace", "stat", TRACES / name, "--json", *device, *arguments, cwd=directory)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def assert_agrees(summary, facts):
+    """Every request of the trace is in the summary, with its bytes, and none besides."""
+    assert summary["complete"] is True
+    assert summary["requests"] + summary["requests_unfinished"] == facts["requests"]
+    assert summary["requests_unfinished"] == 0
+    assert (summary["requests_failed"], summary["records_skipped"], facts["skipped"]) == (0, 0, 0)
+    for op in OPS:
+        told, seen = summary["host"][op], facts["ops"][op]
+        assert (op, told["count"], told["bytes"]) == (op, seen["requests"], seen["bytes"])
+
+
+def test_every_trace_of_the_folder_is_known_here():
+    there = {path.name for path in TRACES.iterdir() if path.suffix in (".xz", ".zst", ".gz")}
+    assert there == set(NEEDS)
+
+
+@pytest.mark.parametrize("name", sorted(NEEDS))
+def test_a_whole_trace_is_played_and_agrees_with_its_statistics(name, tmp_path):
+    summary, facts = run(spec_of(name, tmp_path), "out"), stat(name, tmp_path)
+    assert_agrees(summary, facts)
+    # The drive has seen the whole of it: time does not end before the last arrival.
+    assert summary["duration_s"] >= facts["duration_s"]
+    assert bool(summary["requests_wrapped"]) == ("beyond" in NEEDS[name][0])
+
+
+@pytest.mark.parametrize("name", sorted(NEEDS))
+def test_the_start_of_a_trace_twice_verified_and_the_same_bytes(name, tmp_path):
+    """On an aged drive, so that GC runs, with every output; the oracle checks one of the runs."""
+    output = "[output]\nrequests = true\ntimeline_operations = 500\n[precondition]\nused = 0.97\nvalid = 0.85\n"
+    spec = spec_of(name, tmp_path, f"requests_max = {QUICK}", output)
+    first, again = (run(spec, out) for out in ("first", "again"))
+    assert first == again
+    names = {path.name for path in (tmp_path / "first").iterdir()}
+    assert {"summary.json", "smart.json", "series.parquet", "requests.parquet", "timeline.json"} <= names
+    for file in sorted(names - {MEASURED}):
+        assert (tmp_path / "first" / file).read_bytes() == (tmp_path / "again" / file).read_bytes(), file
+    import nandlab as package
+
+    verified = dict(package.run(spec, verify=True).summary)
+    checked = verified.pop("verified")
+    assert verified == first, "looking on must not change what happens"
+    assert checked["page_reads_checked"] > 0 or first["host"]["read"]["count"] == 0
+    device = "concatenate" if "device" in NEEDS[name][0] else None
+    assert_agrees(first, package.trace.stat(TRACES / name, device=device, requests=QUICK))
+
+
+@pytest.mark.parametrize("arrival", ["{ queue_depth = 16 }", "{ iops = 5000 }"])
+def test_another_arrival_loses_nothing(arrival, tmp_path):
+    spec = spec_of("varmail.blkparse.xz", tmp_path, f"requests_max = {QUICK}", f"arrival = {arrival}")
+    assert_agrees(run(spec, "out", "--verify"), stat("varmail.blkparse.xz", tmp_path, "--requests", QUICK))
+
+
+def test_a_trace_played_twice_over(tmp_path):
+    spec = spec_of("mqsim_tpcc-small.trace.zst", tmp_path, "repeat = 3")
+    summary, facts = run(spec, "out", "--verify"), stat("mqsim_tpcc-small.trace.zst", tmp_path)
+    assert summary["requests"] == 3 * facts["requests"]
+    assert summary["host"]["write"]["bytes"] == 3 * facts["ops"]["write"]["bytes"]
+
+
+def test_both_recordings_of_one_run_say_the_same(tmp_path):
+    """fio's own log and the block layer's trace of it: the same requests, at times that differ by microseconds."""
+    names = ["fio_zipf.blkparse.xz", "fio_zipf.iolog.xz"]
+    block, log = (run(spec_of(name, tmp_path, f"requests_max = {QUICK}"), name[:12]) for name in names)
+    assert block["host"] == log["host"]
+    assert block["waf"] == log["waf"]
+
+
+def test_reads_of_what_was_never_written_are_told_and_can_be_mapped(tmp_path):
+    """Three quarters of oltp's reads are of data older than the trace."""
+    spec = spec_of("oltp.blkparse.xz", tmp_path, f"requests_max = {QUICK}")
+    done = nandlab("run", spec.name, cwd=tmp_path)
+    assert "hold no data" in done.stdout
+    assert "precondition.map_reads = true" in " ".join(done.stdout.split())
+    nandlab("report", "out/oltp", cwd=tmp_path)
+    assert "precondition.map_reads" in (tmp_path / "out/oltp/report.html").read_text()
+    mapped = nandlab("run", spec.name, "--set", "precondition.map_reads=true", "--verify", cwd=tmp_path)
+    assert mapped.returncode == 0, mapped.stderr
+    assert "hold no data" not in mapped.stdout
+    assert json.loads((tmp_path / "out/oltp/summary.json").read_text())["counters"]["unmapped_reads"] == 0
+
+
+def test_a_drive_that_cannot_keep_up_is_told(tmp_path):
+    spec = spec_of("ntrx.blkparse.xz", tmp_path, f"requests_max = {QUICK}", "time_scale = 0.01")
+    done = nandlab("run", spec.name, cwd=tmp_path)
+    assert "did not keep up" in done.stdout
+    assert "\u2026" not in done.stdout, "a number is cut off"
+
+
+def test_the_timeline_of_a_trace_is_sound(tmp_path):
+    spec = spec_of("varmail.blkparse.xz", tmp_path, f"requests_max = {QUICK}", "[output]\ntimeline_operations = 2000")
+    run(spec, "out")
+    events = json.loads((tmp_path / "out/timeline.json").read_text())["traceEvents"]
+    names = {(e["pid"], e.get("tid")): e["args"]["name"] for e in events if e["ph"] == "M"}
+    assert {"die 0", "die 31", "channel 0", "channel 7", "dies", "channels"} <= set(names.values())
+    slices = [event for event in events if event["ph"] == "X"]
+    assert len(slices) >= 2000
+    ends = {}
+    for event in sorted(slices, key=lambda event: event["ts"]):
+        track = names[event["pid"], event["tid"]]
+        assert event["dur"] > 0
+        assert event["ts"] >= ends.get(track, 0) - 1e-6, f"two operations at once on {track}"
+        ends[track] = event["ts"] + event["dur"]
+        transfer = event["name"].startswith("transfer")
+        assert track.startswith("channel" if transfer else "die"), event
