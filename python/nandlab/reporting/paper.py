@@ -96,7 +96,7 @@ def _lines(axes: Axes, drawn: Drawn, panel: Panel, styles: dict[str, int]) -> No
             axes.plot(curve.x, curve.y, "--", color=colour, linewidth=1, label=curve.name)
         elif drawn.figure.kind == "cdf":
             tail = [1.0 - y if y < 1.0 else float("nan") for y in curve.y] if drawn.figure.log_y else curve.y
-            axes.step(curve.x, tail, where="post", color=colour, linewidth=1.2, label=curve.name)
+            axes.plot(curve.x, tail, color=colour, linewidth=1.2, label=curve.name)
         else:
             shape = _SHAPES[style % len(_SHAPES)]
             axes.plot(curve.x, curve.y, shape + "-", color=colour, markersize=3.2, linewidth=1.2, label=curve.name)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from nandlab.reporting import svg
-from nandlab.reporting.pieces import details, escape, fact_table, nothing, number_table, section
+from nandlab.reporting.pieces import columns, details, escape, fact_table, nothing, number_table, section
 from nandlab.reporting.svg import Line
 from nandlab.study.definition import Choice, Definition
 from nandlab.study.judge import (
@@ -166,16 +166,17 @@ def _setup(study: Definition, runs: Sequence[PlannedRun]) -> str:
             number = sum(1 for run in runs if run.part == part.name)
             what = ", ".join(choice.title for choice in part.variants)
             facts.append((f"part {part.title}", f"{number} runs: {what}"))
-    tables = [fact_table(facts)]
-    tables.append(_choices("variant", _there(study, "variants"), runs))
-    tables.append(_choices("workload", _there(study, "workloads"), runs))
     axes = []
     for axis in study.axes:
         values = dict.fromkeys(point.title for part in study.parts for point in part.grid.get(axis, ()))
         axes.append([f"<code>{escape(axis)}</code>", escape(", ".join(values))])
-    if axes:
-        tables.append("<h3>Grid</h3>" + number_table(["axis", "values"], axes, numeric=False))
-    return "".join(f'<figure class="scroll">{table}</figure>' for table in tables if table)
+    tables = [
+        fact_table(facts),
+        "<h3>Grid</h3>" + number_table(["axis", "values"], axes, numeric=False) if axes else "",
+        _choices("variant", _there(study, "variants"), runs),
+        _choices("workload", _there(study, "workloads"), runs),
+    ]
+    return columns("two", *(f'<figure class="scroll">{table}</figure>' for table in tables if table))
 
 
 def _there(study: Definition, kind: str) -> list[Choice]:
@@ -281,7 +282,7 @@ def _panel(drawn: Drawn, panel: Panel, colours: Mapping[str, str], width: int, t
         values = {float(x): y for x, y in zip(curve.x, curve.y, strict=True)}
         y = np.array([values.get(x, np.nan) for x in xs.tolist()])
         if is_cdf:
-            y = _stepped(y)
+            y = np.interp(xs, curve.x, curve.y, left=0.0, right=1.0)
             y = np.where(y < 1.0, 1.0 - y, np.nan) if figure.log_y else y
         lines.append(
             Line(
@@ -316,17 +317,15 @@ def _panel(drawn: Drawn, panel: Panel, colours: Mapping[str, str], width: int, t
     )
 
 
-def _stepped(y: svg.Floats) -> svg.Floats:
-    """A distribution between its points: what it was at the last one."""
-    at = np.maximum.accumulate(np.where(np.isfinite(y), np.arange(len(y)), -1))
-    return np.where(at >= 0, y[at], 0.0)
-
-
-def _shorter(curve: Curve, points: int = 160) -> Curve:
-    """A distribution with no more points than can be seen."""
-    if len(curve.x) <= points:
-        return curve
-    kept = np.unique(np.linspace(0, len(curve.x) - 1, points).round().astype(int)).tolist()
+def _shorter(curve: Curve) -> Curve:
+    """A distribution without the points that nobody could see are gone, neither in its body nor in its tail."""
+    kept = [0]
+    for index, y in enumerate(curve.y):
+        last = curve.y[kept[-1]]
+        if y - last > 0.004 or 1 - y < 0.95 * (1 - last) or index == len(curve.y) - 1:
+            if kept[-1] < index - 1:
+                kept.append(index - 1)
+            kept.append(index)
     return Curve(curve.name, [curve.x[i] for i in kept], [curve.y[i] for i in kept], curve.is_reference)
 
 

@@ -600,6 +600,7 @@ class _Reader:
             inner.done()
             if expression is not None:
                 references.append(Reference(label, expression, where))
+        relative = self.variant_name(table, "normalised_to", parts)
         figure = Figure(
             id=name,
             title=table.text("title", must=True),
@@ -610,12 +611,12 @@ class _Reader:
             series=tuple(series),
             panels=panels,
             where=self.where(table, columns, parts),
-            normalised_to=self.variant_name(table, "normalised_to", parts),
+            normalised_to=relative,
             reduce=table.choice("reduce", REDUCTIONS, "mean"),
             log_x=table.flag("log_x"),
             log_y=table.flag("log_y"),
             x_title=table.text("x_title", over),
-            y_title=table.text("y_title", metric.text),
+            y_title=table.text("y_title", f"{metric.text} / {relative}" if relative else metric.text),
             references=tuple(references),
             line=table.line(),
         )

@@ -1,0 +1,709 @@
+"""Studies: their files, their identities, their verdicts; killed, resumed and spread over processes."""
+
+import json
+import os
+import resource
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.core
+
+ROOT = Path(__file__).parents[2]
+
+BASE = """\
+seed = 3
+[drive]
+channels = 1
+chips_per_channel = 1
+planes_per_die = 1
+blocks_per_plane = 64
+pages_per_block = 16
+op = 0.25
+endurance = 1000000
+[precondition]
+used = 0.7
+valid = 0.9
+[workload]
+synthetic = { requests = 4000, read_fraction = 0.3, size = "4KiB", address = "uniform" }
+arrival = { queue_depth = 2 }
+"""
+
+STUDY = """\
+[study]
+title = "Small"
+question = "Which victim?"
+base = "base.toml"
+
+[variants.greedy]
+set = { "gc.victim" = "greedy" }
+[variants.fifo]
+title = "First in, first out"
+set = { "gc.victim" = "fifo" }
+
+[workloads.uniform]
+set = { "workload.synthetic.address" = "uniform" }
+[workloads.skewed]
+set = { "workload.synthetic.address" = { zipf = 0.9 } }
+
+[grid]
+"drive.op" = [0.25, 0.5]
+
+[metrics]
+gc_share = "flash.program.gc / (flash.program.gc + flash.program.host)"
+
+[[figures]]
+id = "waf"
+title = "Write amplification"
+metric = "steady.waf"
+over = "drive.op"
+panels = "workload"
+
+[[figures]]
+id = "relative"
+title = "Relative to greedy"
+metric = "waf"
+over = "workload"
+normalised_to = "greedy"
+kind = "bar"
+
+[[figures]]
+id = "reads"
+title = "Reads"
+metric = "latency_us.read"
+kind = "cdf"
+where = { workload = "uniform", "drive.op" = 0.25 }
+
+[[claims]]
+id = "low"
+figure = "waf"
+what = "FIFO amplifies little with much spare space"
+value = 1.1
+tolerance = { absolute = 5.0 }
+source = "section 1"
+measure = { where = { variant = "fifo", workload = "uniform", "drive.op" = 0.5 } }
+
+[[claims]]
+id = "mean"
+figure = "waf"
+what = "It amplifies"
+value = 1000.0
+tolerance = { relative = 0.01 }
+baseline = 1.0
+source = "section 2"
+measure = { reduce = "mean" }
+deviation = "a drive of a few blocks"
+"""
+
+#: What readers see; the same bytes however the study was run.
+OUTCOME = ["results.parquet", "claims.json", "report.html"] + [
+    f"figures/{name}.{kind}" for name in ("waf", "relative", "reads") for kind in ("svg", "pdf")
+]
+
+
+@pytest.fixture
+def here(tmp_path):
+    (tmp_path / "base.toml").write_text(BASE)
+    (tmp_path / "s.toml").write_text(STUDY)
+    return tmp_path
+
+
+def command(*arguments, cwd, **options):
+    return subprocess.run(
+        [sys.executable, "-m", "nandlab", *map(str, arguments)],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"COLUMNS": "120", "NO_COLOR": "1"},
+        timeout=240,
+        **options,
+    )
+
+
+def start(*arguments, cwd, **options):
+    return subprocess.Popen(
+        [sys.executable, "-m", "nandlab", *map(str, arguments)],
+        cwd=cwd,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
+    )
+
+
+def outcome(directory):
+    return {name: (directory / name).read_bytes() for name in OUTCOME}
+
+
+def finished(directory):
+    return sorted(path.parent.name for path in Path(directory).glob("runs/[!.]*/run.json"))
+
+
+def wait_for(what, seconds=60.0):
+    until = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < until, "waited in vain"
+        time.sleep(0.01)
+
+
+def wait_for_runs(directory, count):
+    wait_for(lambda: len(finished(directory)) >= count)
+
+
+def test_a_study_from_end_to_end(here):
+    done = command("study", "s.toml", "--workers", "2", cwd=here)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert "8 runs done" in done.stdout
+    assert "out/s/report.html" in done.stdout
+    out = here / "out" / "s"
+    assert all(data for data in outcome(out).values())
+    assert len(finished(out)) == 8
+    claims = {claim["id"]: claim for claim in json.loads((out / "claims.json").read_text())["claims"]}
+    assert claims["low"]["verdict"] == "reproduced"
+    assert claims["mean"]["verdict"] == "same direction"
+    page = (out / "report.html").read_text()
+    for text in ("Which victim?", "First in, first out", "a drive of a few blocks", "section 2", "drive.op", "<svg"):
+        assert text in page
+    assert "http://" not in page.replace("http://www.w3.org", "")
+    assert str(here) not in page
+    again = command("study", "s.toml", cwd=here)
+    assert "0 runs done, 8 were there" in again.stdout
+    # A kept run is a result like any other.
+    assert command("report", out / "runs" / finished(out)[0], "--out", "r.html", cwd=here).returncode == 0
+
+
+def test_results_are_one_tidy_table(here):
+    import nandlab
+
+    study = nandlab.Study.load(here / "s.toml")
+    assert len(study.runs) == 8
+    result = study.run(here / "o", workers=2)
+    table = study.results
+    assert table.height == 8
+    assert set(table["variant"]) == {"greedy", "fifo"}
+    assert set(table["drive.op"]) == {0.25, 0.5}
+    assert table["run"].n_unique() == 8
+    share = table["flash.program.gc"] / (table["flash.program.gc"] + table["flash.program.host"])
+    assert (table["gc_share"] - share).abs().max() < 1e-12
+    figure = result.figure("relative")
+    assert (figure.filter(figure["series"] == "greedy")["y"] == 1.0).all()
+    pandas = pytest.importorskip("pandas")
+    assert isinstance(study.to_pandas(), pandas.DataFrame)
+    assert list(study.to_pandas().columns) == table.columns
+
+
+def test_a_run_in_a_study_is_the_run_alone(here):
+    import nandlab
+
+    study = nandlab.Study.load(here / "s.toml")
+    study.run(here / "o", workers=1)
+    for run in study.runs[:2]:
+        alone = nandlab.run(run.spec, name="alone")
+        assert (here / "o" / "runs" / run.identity / "summary.json").read_text() == alone.summary_text
+
+
+SLOW = 'set = { "gc.victim" = "fifo", "workload.synthetic.requests" = 60000 }'
+
+
+def test_killed_and_resumed_is_the_same_as_undisturbed(here):
+    (here / "s.toml").write_text(STUDY.replace('set = { "gc.victim" = "fifo" }', SLOW))
+    assert command("study", "s.toml", "--out", "whole", cwd=here).returncode == 0
+    for wanted in (1, 3):
+        process = start("study", "s.toml", "--out", "killed", "--workers", "2", cwd=here)
+        wait_for_runs(here / "killed", wanted)
+        process.send_signal(signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL
+        process.communicate()
+        assert len(finished(here / "killed")) >= wanted
+        assert not (here / "killed" / "report.html").exists()
+    before = {name: (here / "killed/runs" / name / "run.json").stat().st_mtime_ns for name in finished(here / "killed")}
+    done = command("study", "s.toml", "--out", "killed", cwd=here)
+    assert done.returncode == 0, done.stderr
+    # The workers see that their study is gone, and keep nothing.
+    assert f"{8 - len(before)} runs done, {len(before)} were there" in done.stdout
+    for name, changed in before.items():
+        assert (here / "killed/runs" / name / "run.json").stat().st_mtime_ns == changed
+    assert outcome(here / "killed") == outcome(here / "whole")
+    assert [path.name for path in (here / "killed").rglob(".*")] == [".lock"]
+
+
+def children(pid):
+    found = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True).stdout
+    return [int(line) for line in found.split()]
+
+
+@pytest.mark.skipif(shutil.which("ps") is None, reason="needs ps")
+def test_a_worker_that_is_killed_costs_its_run_only(here):
+    (here / "s.toml").write_text(STUDY.replace('set = { "gc.victim" = "fifo" }', SLOW))
+    assert command("study", "s.toml", "--out", "whole", cwd=here).returncode == 0
+    process = start("study", "s.toml", "--out", "hurt", "--workers", "2", cwd=here)
+    wait_for_runs(here / "hurt", 1)
+    os.kill(children(process.pid)[0], signal.SIGKILL)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    assert "lost and tried again" in out
+    assert outcome(here / "hurt") == outcome(here / "whole")
+
+
+def test_ctrl_c_keeps_finished_runs_and_leaves_no_process(here):
+    long = SLOW.replace("60000", "30000000")
+    (here / "s.toml").write_text(STUDY.replace('set = { "gc.victim" = "fifo" }', long))
+    process = start("study", "s.toml", "--out", "o", "--workers", "2", cwd=here)
+    wait_for_runs(here / "o", 1)
+    workers = children(process.pid) if shutil.which("ps") else []
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "finished runs are kept" in err
+    assert "Traceback" not in err
+    assert finished(here / "o")
+    for worker in workers:
+        assert not Path(f"/proc/{worker}").exists()
+
+
+def test_two_studies_do_not_share_a_folder(here):
+    import nandlab
+    from nandlab.study.store import Store
+
+    store = Store(here / "o")
+    store.open("other")
+    try:
+        with pytest.raises(nandlab.OutputError, match="another study is writing"):
+            nandlab.Study.load(here / "s.toml").run(here / "o")
+    finally:
+        store.close()
+    (here / "mine").mkdir()
+    (here / "mine" / "thesis.tex").write_text("years of work")
+    with pytest.raises(nandlab.OutputError, match="not of a study"):
+        nandlab.Study.load(here / "s.toml").run(here / "mine")
+
+
+def test_a_wrong_claim_turns_red(here):
+    import nandlab
+
+    (here / "s.toml").write_text(
+        STUDY.replace("value = 1.1", "value = 99.0").replace("absolute = 5.0", "absolute = 1.0")
+    )
+    result = nandlab.Study.load(here / "s.toml").run(here / "o")
+    claims = {claim["id"]: claim for claim in result.claims}
+    assert claims["low"]["verdict"] == "not reproduced"
+    page = result.report.read_text()
+    row = page.split('id="claim-low"')[0].rsplit("<tr ", 1)[1]
+    assert 'class="v-bad"' in row
+    assert "tr.v-bad td.verdict { color: var(--bad); }" in page
+    assert "1 not reproduced" in page
+
+
+@pytest.mark.parametrize(
+    ("value", "tolerance", "more", "verdict"),
+    [
+        (2.0, "{ relative = 0.1 }", "", "reproduced"),
+        (2.1, "{ absolute = 0.1 }", "", "reproduced"),
+        (2.3, "{ relative = 0.1 }", "", "not reproduced"),
+        (3.0, "{ relative = 0.1 }", "baseline = 1.0", "same direction"),
+        (3.0, "{ relative = 0.1 }", "baseline = 2.5", "not reproduced"),
+        (3.0, "{ relative = 0.1 }", 'baseline = 2.5\ndirection = "below"', "same direction"),
+        (
+            9.0,
+            "{ relative = 0.1 }",
+            'direction = "above"\nbaseline = { where = { variant = "greedy" } }',
+            "not reproduced",
+        ),
+    ],
+)
+def test_verdicts(tmp_path, value, tolerance, more, verdict):
+    """The metric `2 + 0 * waf` is 2 in every run."""
+    import nandlab
+
+    (tmp_path / "base.toml").write_text(BASE)
+    (tmp_path / "s.toml").write_text(
+        '[study]\ntitle = "T"\nquestion = "Q"\nbase = "base.toml"\n'
+        '[variants.greedy]\nset = { "gc.victim" = "greedy" }\n[variants.fifo]\nset = { "gc.victim" = "fifo" }\n'
+        '[[figures]]\nid = "f"\ntitle = "F"\nmetric = "2 + 0 * waf"\nover = "variant"\nkind = "bar"\n'
+        f'[[claims]]\nfigure = "f"\nwhat = "W"\nvalue = {value}\ntolerance = {tolerance}\nsource = "S"\n{more}\n'
+        'measure = { where = { variant = "fifo" } }\n'
+    )
+    result = nandlab.Study.load(tmp_path / "s.toml").run(tmp_path / "o", workers=1)
+    assert [claim["verdict"] for claim in result.claims] == [verdict]
+
+
+MISTAKES = [
+    ('title = "Small"', "", "study.title: missing"),
+    ('question = "Which victim?"', "question = 5", "s.toml:3: study.question: a number where a text is wanted"),
+    ('base = "base.toml"', 'base = "bsae.toml"', "s.toml:4: study.base: cannot read"),
+    ("[variants.fifo]", "[varaints.fifo]", "varaints: unknown key\n  remedy: did you mean variants?"),
+    ('"gc.victim" = "fifo"', '"gc.victim" = "fif"', 's.toml:10: gc.victim: unknown value "fif"'),
+    ('"gc.victim" = "fifo"', '"gc.victm" = "fifo"', "s.toml:10: gc.victm: unknown key"),
+    ("[0.25, 0.5]", "[0.25, 0.5, -3]", "s.toml:18: drive.op: the number -3 is out of range"),
+    ("[0.25, 0.5]", "[0.25, 0.25]", "s.toml:18: grid.drive.op.1: 0.25 is there already"),
+    ('over = "drive.op"', 'over = "drive.po"', "s.toml:27: figures.0.over: no column"),
+    ('kind = "bar"', 'kind = "pie"', 's.toml:36: figures.1.kind: unknown value "pie"'),
+    ('normalised_to = "greedy"', 'normalised_to = "gredy"', "did you mean greedy?"),
+    ('metric = "steady.waf"', 'metric = "steady.waf +"', "is no expression"),
+    ('metric = "waf"', 'metric = "open(waf)"', "there is no function open"),
+    ('metric = "steady.waf"', 'metric = "steady.wfa"', 'figures.waf.metric: no metric "steady.wfa"'),
+    ('figure = "waf"\nwhat = "It', 'figure = "wafs"\nwhat = "It', 'claims.1.figure: there is no figure "wafs"'),
+    ("value = 1.1", 'value = "1.1"', "s.toml:49: claims.0.value: a text where a number is wanted"),
+    ("{ absolute = 5.0 }", "{ absolute = -5.0 }", "s.toml:50: claims.0.tolerance.absolute: -5.0 is below 0"),
+    ("{ absolute = 5.0 }", "5", "claims.0.tolerance: a number where { relative = 0.02 }"),
+    ('variant = "fifo", workload', 'variant = "fof", workload', "s.toml:52: claims.0.measure.where.variant: 'fof'"),
+    ('workload = "uniform", "drive.op" = 0.5', 'workload = "uniform"', "matches 2 runs, and one is wanted"),
+    ("[grid]", "[grid\n", "s.toml:17: "),
+    ("[workloads.skewed]", '[workloads.skewed]\ntrace = "no.csv"', "s.toml:15: workload.trace: cannot read no.csv"),
+    ('[variants.greedy]\nset = { ', '[variants.greedy]\nset = { "drive.op" = 1.0, ', "for the same run"),
+]  # fmt: skip
+
+
+LINES = """\
+top = 1 # [not.a.table]
+"quoted.key" = 'a # b'
+dotted . key = [ 1,
+  { inner = "x", other = [
+    2 ] },  # comment, with "quotes" and ]
+  3 ]
+text = '''
+[fake]
+x = 1 ''''
+[table.'sub']
+a = { b = { c = 2024-01-01 }, d = true }
+[[list]]
+x = 1
+[list.nested]
+y = 2
+[[list]]
+x = 3
+[[list.deep]]
+z = 4
+"""
+
+
+def test_where_keys_stand():
+    import tomllib
+
+    from nandlab.study.toml_lines import key_lines
+
+    tomllib.loads(LINES)
+    lines = key_lines(LINES)
+    wanted = {
+        ("top",): 1,
+        ("quoted.key",): 2,
+        ("dotted", "key"): 3,
+        ("dotted", "key", 1, "inner"): 4,
+        ("dotted", "key", 1, "other", 0): 5,
+        ("dotted", "key", 2): 6,
+        ("text",): 7,
+        ("table", "sub"): 10,
+        ("table", "sub", "a", "b", "c"): 11,
+        ("table", "sub", "a", "d"): 11,
+        ("list", 0): 12,
+        ("list", 0, "x"): 13,
+        ("list", 0, "nested", "y"): 15,
+        ("list", 1): 16,
+        ("list", 1, "x"): 17,
+        ("list", 1, "deep", 0, "z"): 19,
+    }
+    assert {path: lines.get(path) for path in wanted} == wanted
+    assert not any("fake" in path for path in lines)
+
+
+@pytest.mark.parametrize(("right", "wrong", "told"), MISTAKES)
+def test_a_mistake_is_told_with_its_line(here, right, wrong, told):
+    import nandlab
+
+    assert right in STUDY
+    (here / "s.toml").write_text(STUDY.replace(right, wrong, 1))
+    with pytest.raises(nandlab.NandlabError) as refused:
+        nandlab.Study.load(here / "s.toml").run(here / "o", workers=1)
+    assert told in str(refused.value).replace(f"{here}/", "")
+    assert not (here / "o" / "report.html").exists()
+
+
+def test_all_mistakes_are_told_at_once_and_nothing_runs(here):
+    text = STUDY.replace('kind = "bar"', 'kind = "pie"').replace("value = 1.1", "vlaue = 1.1").replace('"Small"', "1")
+    (here / "s.toml").write_text(text)
+    done = command("study", "s.toml", cwd=here)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+    for told in ("s.toml:2: study.title", "s.toml:36: figures.1.kind", "s.toml:49: claims.0.vlaue: unknown key"):
+        assert told in done.stderr
+    assert "did you mean value?" in done.stderr
+    assert not (here / "out").exists()
+
+
+def test_a_mistake_in_the_base_is_told_there(here):
+    (here / "base.toml").write_text(BASE.replace("op = 0.25", "po = 0.25"))
+    done = command("study", "s.toml", cwd=here)
+    assert done.returncode == 2
+    assert "base.toml:8: drive.po: unknown key" in done.stderr
+    assert done.stderr.count("drive.po: unknown key") == 1, "once, not once a run"
+
+
+def test_a_base_written_into_the_study(here):
+    import nandlab
+
+    inline = "\n".join(
+        f"[base.{row[1:]}" if row.startswith("[") else row for row in BASE.splitlines() if row[:4] != "seed"
+    )
+    (here / "s.toml").write_text(STUDY.replace('base = "base.toml"\n', "") + inline.replace("[base.", "\n[base.", 1))
+    assert len(nandlab.Study.load(here / "s.toml").runs) == 8
+    (here / "s.toml").write_text(
+        (here / "s.toml").read_text().replace("blocks_per_plane = 64", "blocks_per_plane = -1")
+    )
+    with pytest.raises(nandlab.StudyError, match=r"s\.toml:\d+: drive\.blocks_per_plane"):
+        nandlab.Study.load(here / "s.toml")
+
+
+def test_a_run_that_fails_keeps_the_others_and_writes_no_report(here):
+    (here / "t.csv").write_text("128166372003061629,hm,0,Write,0,4096,100\nmalformed\n")
+    text = STUDY.replace(
+        '[workloads.skewed]\nset = { "workload.synthetic.address" = { zipf = 0.9 } }',
+        '[workloads.skewed]\ntrace = "t.csv"\narrival = "trace"',
+    )
+    base = BASE.replace(
+        'synthetic = { requests = 4000, read_fraction = 0.3, size = "4KiB", address = "uniform" }\n', ""
+    )
+    text = text.replace('"workload.synthetic.address" = "uniform"', '"workload.synthetic" = { requests = 4000 }')
+    (here / "s.toml").write_text(text)
+    (here / "base.toml").write_text(base)
+    done = command("study", "s.toml", "--workers", "2", cwd=here)
+    assert done.returncode == 2, done
+    assert ":2" in done.stderr
+    assert "4 of 8 runs could not be done" in done.stderr
+    assert len(finished(here / "out/s")) == 4
+    assert not (here / "out/s/report.html").exists()
+
+
+TRACED = """\
+[study]
+title = "A trace"
+question = "Q"
+base = "base.toml"
+[workloads.traced]
+trace = "t.csv"
+"""
+
+
+def traced(directory):
+    (directory / "base.toml").write_text(BASE.split("[workload]")[0] + '[workload]\nbeyond = "wrap"\n')
+    (directory / "s.toml").write_text(TRACED)
+    rows = [
+        f"{128166372003061629 + 10_000 * i},hm,0,{'Read' if i % 3 else 'Write'},{4096 * i},4096,100" for i in range(300)
+    ]
+    (directory / "t.csv").write_text("\n".join(rows) + "\n")
+
+
+def test_identity_is_that_of_the_content(tmp_path):
+    """Moving or touching a trace changes nothing; another byte in it, or another setting, does."""
+    import nandlab
+
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        traced(tmp_path / name)
+
+    def identity(name):
+        return nandlab.Study.load(tmp_path / name / "s.toml").runs[0].identity
+
+    first = identity("a")
+    assert identity("b") == first
+    trace = tmp_path / "b" / "t.csv"
+    trace.write_text(trace.read_text().replace("Write,0,", "Write,8192,"))
+    assert identity("b") != first
+    (tmp_path / "a" / "t.csv").rename(tmp_path / "a" / "u.csv")
+    (tmp_path / "a" / "s.toml").write_text(TRACED.replace("t.csv", "./u.csv"))
+    assert identity("a") == first
+    (tmp_path / "a" / "base.toml").write_text(
+        (tmp_path / "a" / "base.toml").read_text().replace("seed = 3", "seed = 4")
+    )
+    assert identity("a") != first
+
+
+def test_a_saved_drive_counts_by_its_content(tmp_path):
+    import nandlab
+
+    alone = BASE.replace("requests = 4000", "requests = 400")
+    nandlab.run(alone, save_drive=tmp_path / "a.drive")
+    base = alone.split("[precondition]")[0] + "[workload]" + alone.split("[workload]")[1]
+    (tmp_path / "base.toml").write_text(base)
+    study = '[study]\ntitle = "T"\nquestion = "Q"\nbase = "base.toml"\n'
+    (tmp_path / "s.toml").write_text(study + '[variants.aged]\nset = { "precondition.load" = "a.drive" }\n')
+    first = nandlab.Study.load(tmp_path / "s.toml")
+    assert first.run(tmp_path / "o", workers=1).results["requests"].to_list() == [400]
+    nandlab.run(alone.replace("seed = 3", "seed = 4"), save_drive=tmp_path / "a.drive")
+    assert nandlab.Study.load(tmp_path / "s.toml").runs[0].identity != first.runs[0].identity
+
+
+def test_a_damaged_run_is_done_again(here):
+    import nandlab
+
+    study = nandlab.Study.load(here / "s.toml")
+    study.run(here / "o", workers=2)
+    before = outcome(here / "o")
+    runs = finished(here / "o")
+    (here / "o/runs" / runs[0] / "series.parquet").write_bytes(b"PAR1")
+    (here / "o/runs" / runs[1] / "run.json").unlink()
+    result = study.run(here / "o", workers=2)
+    assert (result.runs_done, result.runs_kept) == (2, 6)
+    assert outcome(here / "o") == before
+    assert study.run(here / "o", workers=2, fresh=True).runs_done == 8
+    assert outcome(here / "o") == before
+
+
+def test_equal_runs_are_done_once(here):
+    import nandlab
+
+    (here / "s.toml").write_text(STUDY.replace('set = { "gc.victim" = "fifo" }', 'set = { "gc.victim" = "greedy" }'))
+    result = nandlab.Study.load(here / "s.toml").run(here / "o", workers=2)
+    assert result.runs_done == 4
+    assert result.results.height == 8
+
+
+# ----------------------------------------------------------------------------------------------------------------- Dask
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    """A scheduler and two workers on loopback, processes of their own, in directories of their own."""
+    pytest.importorskip("distributed")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    address = f"tcp://127.0.0.1:{port}"
+    processes = []
+
+    def begin(*arguments):
+        directory = tmp_path / f"dask{len(processes)}"
+        directory.mkdir()
+        with open(directory / "log", "w") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "distributed.cli." + arguments[0], *arguments[1:]],
+                cwd=directory,
+                stdout=log,
+                stderr=log,
+            )
+        processes.append(process)
+        return process
+
+    begin("dask_scheduler", "--host", "127.0.0.1", "--port", str(port), "--no-dashboard", "--no-show")
+
+    def listening():
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", port)) == 0
+
+    wait_for(listening)
+    workers = [begin("dask_worker", address, "--nthreads", "1", "--no-nanny", "--no-dashboard") for _ in range(2)]
+    try:
+        yield address, workers
+    finally:
+        for process in reversed(processes):
+            process.kill()
+            process.wait()
+
+
+def test_a_dask_worker_killed_in_the_middle_of_a_run(here, cluster):
+    address, workers = cluster
+    (here / "s.toml").write_text(STUDY.replace('set = { "gc.victim" = "fifo" }', SLOW.replace("60000", "400000")))
+    assert command("study", "s.toml", "--out", "whole", cwd=here).returncode == 0
+    process = start("study", "s.toml", "--out", "dask", "--dask", address, cwd=here)
+    wait_for_runs(here / "dask", 1)
+    before = len(finished(here / "dask"))
+    workers[0].send_signal(signal.SIGKILL)
+    out, err = process.communicate(timeout=180)
+    assert process.returncode == 0, err
+    assert 1 <= before < 8, "the worker was killed before the study was over"
+    assert "8 runs done" in out
+    assert outcome(here / "dask") == outcome(here / "whole")
+
+
+@pytest.mark.parametrize("how", ["send", "path"])
+def test_dask_workers_get_traces(tmp_path, cluster, how):
+    address, _ = cluster
+    traced(tmp_path)
+    assert command("study", "s.toml", "--out", "local", cwd=tmp_path).returncode == 0
+    done = command("study", "s.toml", "--out", "dask", "--dask", address, "--traces", how, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    for name in ("results.parquet", "report.html", "claims.json"):
+        assert (tmp_path / "dask" / name).read_bytes() == (tmp_path / "local" / name).read_bytes()
+    one = next((tmp_path / "local" / "runs").iterdir())
+    for name in ("summary.json", "spec.toml", "series.parquet"):
+        assert (tmp_path / "dask" / "runs" / one.name / name).read_bytes() == (one / name).read_bytes()
+
+
+def test_no_scheduler_is_told(here):
+    pytest.importorskip("distributed")
+    done = command("study", "s.toml", "--dask", "tcp://127.0.0.1:9", cwd=here)
+    assert done.returncode == 2
+    assert "no Dask scheduler at tcp://127.0.0.1:9" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+# ------------------------------------------------------------------------------------------------------------ the cost
+
+
+def test_a_hundred_short_runs(here, capsys):
+    """Prints how busy the processors are and what a run costs beyond itself; a slow machine fails nothing."""
+    import nandlab
+
+    seeds = ", ".join(str(seed) for seed in range(100))
+    (here / "s.toml").write_text(
+        '[study]\ntitle = "T"\nquestion = "Q"\nbase = "base.toml"\n'
+        f'[variants.one]\nset = {{ "workload.synthetic.requests" = 200000 }}\n[grid]\nseed = [{seeds}]\n'
+    )
+    study = nandlab.Study.load(here / "s.toml")
+    cores = len(os.sched_getaffinity(0))
+    alone = []
+    for number, run in enumerate(study.runs[:10]):
+        begin = time.perf_counter()
+        nandlab.run(run.spec, here / f"alone{number}")
+        alone.append(time.perf_counter() - begin)
+    before = resource.getrusage(resource.RUSAGE_CHILDREN), resource.getrusage(resource.RUSAGE_SELF)
+    begin = time.perf_counter()
+    result = study.run(here / "o", workers=2)
+    wall_s = time.perf_counter() - begin
+    after = resource.getrusage(resource.RUSAGE_CHILDREN), resource.getrusage(resource.RUSAGE_SELF)
+    cpu_s = sum(b.ru_utime + b.ru_stime - a.ru_utime - a.ru_stime for a, b in zip(before, after, strict=True))
+    run_s = sorted(alone)[len(alone) // 2]
+    runs_s = json.loads((here / "o" / "sim.json").read_text())["runs_wall_s"] / 100
+    assert (result.runs_done, result.results.height, len(finished(here / "o"))) == (100, 100, 100)
+    with capsys.disabled():
+        print(f"\n100 runs on 2 workers ({cores} cores): {wall_s:.1f} s, {cpu_s:.1f} s CPU, {cpu_s / wall_s:.2f} busy")
+        print(
+            f"a run alone {1e3 * run_s:.0f} ms, in a worker {1e3 * runs_s:.0f} ms, all told {20 * wall_s:.0f} ms of one"
+        )
+
+
+# ---------------------------------------------------------------------------------------------------- what is shipped
+
+
+def test_the_shipped_study_at_smoke_size(tmp_path):
+    done = command("study", "garbage-collection", "--smoke", "--workers", "2", "--out", tmp_path / "gc", cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    claims = {c["id"]: c["verdict"] for c in json.loads((tmp_path / "gc" / "claims.json").read_text())["claims"]}
+    assert claims["fifo-0.28"] == claims["random-0.28"] == "reproduced"
+    assert set(claims.values()) <= {"reproduced", "same direction", "not measured"}
+    assert "smoke size" in (tmp_path / "gc" / "report.html").read_text()
+
+
+def test_the_shipped_studies_are_right_at_full_size():
+    for path in sorted((ROOT / "studies").glob("*/study.toml")):
+        done = command("study", path, "--check", cwd=ROOT)
+        assert done.returncode == 0, done.stderr
+
+
+def test_the_example_script(tmp_path):
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "examples" / "study.py"), str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "6 runs done" in done.stdout
+    assert "reproduced" in done.stdout
