@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from nandlab.notes import notes
 from nandlab.reporting.facts import counters, energy, operations, simulator, smart, tiles, what
-from nandlab.reporting.pieces import details, escape, section
+from nandlab.reporting.pieces import details, document, escape, section
 from nandlab.reporting.plots import dies, gc, latency, over_time, steady, waf, wear
 from nandlab.reporting.series import honest, thin
 from nandlab.results import RunResult
@@ -18,7 +17,6 @@ from nandlab.units import count, duration, size
 
 def page(result: RunResult) -> str:
     """The whole HTML file."""
-    here = Path(__file__).parent
     summary = result.summary
     series = thin(honest(result.numpy("series"))) if "series" in result.tables else {}
     spec = tomllib.loads(result.spec_toml)
@@ -40,25 +38,7 @@ def page(result: RunResult) -> str:
         section("Counters", counters(summary)),
         section("The simulator itself", simulator(result.sim)),
     ]
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{escape(result.name)} - nandlab</title>
-<style>
-{(here / "style.css").read_text(encoding="utf-8")}</style>
-</head>
-<body>
-<main>
-{"".join(sections)}
-<footer>nandlab {escape(str(summary.get("nandlab", "")))}, spec {escape(result.spec_hash)}</footer>
-</main>
-<script>
-{(here / "hover.js").read_text(encoding="utf-8")}</script>
-</body>
-</html>
-"""
+    return document(result.name, sections, f"spec {result.spec_hash}", summary.get("nandlab", ""))
 
 
 def _head(result: RunResult, summary: Mapping[str, Any]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 #: Why a page is programmed, read or a block erased; the same colour everywhere.
 CAUSES = {
@@ -20,6 +21,30 @@ CAUSES = {
 def escape(text: object) -> str:
     """Text from outside, safe to put into HTML."""
     return html.escape(str(text))
+
+
+def document(title: str, sections: Sequence[str], footer: str, version: object) -> str:
+    """A whole page: style and script are in it, so that it opens without a network."""
+    here = Path(__file__).parent
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{escape(title)} - nandlab</title>
+<style>
+{(here / "style.css").read_text(encoding="utf-8")}</style>
+</head>
+<body>
+<main>
+{"".join(sections)}
+<footer>nandlab {escape(str(version))}, {escape(footer)}</footer>
+</main>
+<script>
+{(here / "hover.js").read_text(encoding="utf-8")}</script>
+</body>
+</html>
+"""
 
 
 def section(title: str, *parts: str) -> str:

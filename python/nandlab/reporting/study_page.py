@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from nandlab.reporting import svg
-from nandlab.reporting.pieces import columns, details, escape, fact_table, nothing, number_table, section
+from nandlab.reporting.pieces import columns, details, document, escape, fact_table, nothing, number_table, section
 from nandlab.reporting.svg import Line
 from nandlab.study.definition import Choice, Definition
 from nandlab.study.judge import (
@@ -46,7 +46,6 @@ def study_page(
     study: Definition, runs: Sequence[PlannedRun], drawn: Sequence[Drawn], verdicts: Sequence[Verdict], version: str
 ) -> str:
     """The whole HTML file."""
-    here = Path(__file__).parent
     sections = [
         _head(study, runs, verdicts),
         section("Claims", _claims(verdicts)),
@@ -54,25 +53,7 @@ def study_page(
         section("Figures", *(_figure(study, figure, number) for number, figure in enumerate(drawn, 1))),
         section("Specs", _specs(study, runs)),
     ]
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{escape(study.title)} - nandlab</title>
-<style>
-{(here / "style.css").read_text(encoding="utf-8")}</style>
-</head>
-<body>
-<main>
-{"".join(sections)}
-<footer>nandlab {escape(version)}, study {escape(study.name)}</footer>
-</main>
-<script>
-{(here / "hover.js").read_text(encoding="utf-8")}</script>
-</body>
-</html>
-"""
+    return document(study.title, sections, f"study {study.name}", version)
 
 
 def _head(study: Definition, runs: Sequence[PlannedRun], verdicts: Sequence[Verdict]) -> str:
