@@ -352,7 +352,7 @@ def trace_stat(
     help_epilogue=_examples(
         "nandlab trace convert hm_0.csv.zst --to fio-iolog --out hm_0.log",
         "nandlab trace convert hm_0.csv hm_1.csv --to spc --out converted/",
-        "nandlab trace convert --profile msr/hm_0 --to msr --out hm_0.csv",
+        "nandlab trace convert --profile msr/hm_0 --to msr --drop --out hm_0.csv",
     ),
 )
 def trace_convert(

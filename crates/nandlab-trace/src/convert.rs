@@ -115,7 +115,7 @@ fn cannot(format: &str, number: u64, what: &str) -> TraceError {
     TraceError::new(
         ErrorKind::Unsupported,
         format!("request {number}: {format} cannot say {what}"),
-        "choose another format (blkparse says most), or let such things be dropped and counted",
+        "choose another format (blkparse says most), or --drop to leave out (or round) and count what it cannot say",
     )
 }
 

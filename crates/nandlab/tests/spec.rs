@@ -129,7 +129,7 @@ fn every_section_reaches_the_spec() {
 #[test]
 fn a_trace_takes_its_options_and_its_folder() {
     let text = "[workload]\ntrace = \"./a.csv\"\nformat = \"msr\"\ndevice = \"0\"\nlenient = true\n\
-                time_unit = \"1us\"\ntime_scale = 0.5\n";
+                time_unit = \"us\"\ntime_scale = 0.5\n";
     let expected = TraceSpec {
         path: PathBuf::from("specs/a.csv"),
         format: Some("msr".into()),

@@ -262,9 +262,7 @@ def gc(series: Columns, summary: Mapping[str, Any]) -> str:
             Line("fullest plane", 100 * series["free_share_min"], "c-flush"),
         ]
         plot = svg.lines(xs, free, x_title="simulated time, s", y_title="free, %", width=366, height=230, unit=" %")
-        parts.append(
-            figure(plot, "Free pages of a plane, of those that can be free; GC starts when they run low.", "Free space")
-        )
+        parts.append(figure(plot, "Free share of a plane's pages; GC starts when it runs low.", "Free space"))
     return columns("three", *parts)
 
 
@@ -311,7 +309,7 @@ def dies(result: RunResult) -> str:
     )
     mean, spread = float(np.nanmean(values)), np.nanmean(values, axis=1)
     caption = (
-        f"Share of the time each die is busy with an array operation (mean {share(mean)}, "
+        f"Share of the time each die is taken, transfers and waits included (mean {share(mean)}, "
         f"from {share(float(spread.min()))} to {share(float(spread.max()))} by die). Even rows mean an even load; "
         f"a light stripe is a time when all dies were busy. The colours end at {share(top)}."
     )

@@ -2,7 +2,7 @@
 //!
 //! Columns: `time device sector sectors op`, separated by blanks; sectors are 512 B, 1 is a READ, 0 a write. The
 //! unit of time is not in the file but in MQSim's workload XML (`Time_Unit`): nanoseconds here unless
-//! `workload.time_unit_ns` says otherwise (0.001 for picoseconds, 1000 for microseconds).
+//! `workload.time_unit` says otherwise (the workload XML's `Time_Unit` does not travel with the trace).
 //!
 //! Source: MQSim's README.
 
@@ -14,7 +14,7 @@ use crate::parse::{bad, ticks};
 pub(super) const INFO: FormatInfo = FormatInfo {
     name: "mqsim",
     description: "MQSim ascii",
-    units: "time (ns, or time_unit_ns), device, sector (512 B), sectors, op (1 = read, 0 = write)",
+    units: "time (ns, or workload.time_unit), device, sector (512 B), sectors, op (1 = read, 0 = write)",
     order: Order::Ascending,
     sniff: |head| is_text(head) && !disksim::is_likely(head),
     reader: |_, options| Ok(Box::new(Mqsim { unit: Unit::new(options)? })),
@@ -44,7 +44,9 @@ impl Unit {
         }
         Err(TraceError::new(
             ErrorKind::Setting,
-            format!("workload.time_unit_ns = {unit} is neither a whole number of ns nor a whole part of one"),
+            format!(
+                "workload.time_unit of {unit} ns is neither a whole number of ns nor a whole part of one"
+            ),
             "use 0.001 (ps), 1 (ns) or 1000 (us)",
         ))
     }

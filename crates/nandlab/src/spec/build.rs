@@ -159,7 +159,13 @@ fn workload(r: &Resolved, dir: &Path) -> Option<WorkloadSpec> {
                 name => DeviceChoice::One(name.to_string()),
             }),
             lenient: r.val("workload.lenient").bool(),
-            time_unit_ns: r.get("workload.time_unit").map(|val| val.int() as f64),
+            time_unit_ns: r.get("workload.time_unit").map(|val| match val.tag() {
+                "ps" => 1e-3,
+                "us" => 1e3,
+                "ms" => 1e6,
+                "s" => 1e9,
+                _ => 1.0,
+            }),
         })
     } else if let Some(name) = r.get("workload.profile") {
         let requests = r.get("workload.requests").map(Val::int);

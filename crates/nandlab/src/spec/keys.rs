@@ -228,9 +228,9 @@ pub(super) static KEYS: &[Key] = &[
     key("workload.lenient", Kind::Bool, "false", "skip malformed lines and count them").when(TRACE),
     key(
         "workload.time_unit",
-        Kind::Time { min: 1, max: slot::OPERATION_NS_MAX },
+        slot::TIME_UNIT,
         "",
-        "unit of time of a format that does not fix it",
+        "unit of time of a format that does not fix it (MQSim's Time_Unit)",
     )
     .when(TRACE),
     key(

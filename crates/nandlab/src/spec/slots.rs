@@ -174,6 +174,14 @@ pub(super) const METHOD: Kind = Kind::Slot(&[
     plain("pts", "SNIA PTS: sequential fill, then random overwrite until the WAF is steady"),
 ]);
 
+pub(super) const TIME_UNIT: Kind = Kind::Slot(&[
+    plain("ps", "picoseconds"),
+    plain("ns", "nanoseconds"),
+    plain("us", "microseconds"),
+    plain("ms", "milliseconds"),
+    plain("s", "seconds"),
+]);
+
 pub(super) const FORMAT: Kind = Kind::Slot(&[
     plain("msr", "MSR Cambridge CSV"),
     plain("spc", "SPC-1 ASCII, as the UMass traces"),
