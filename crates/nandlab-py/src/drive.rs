@@ -6,7 +6,7 @@ use crate::tables;
 use nandlab::drive::Drive as Simulated;
 use nandlab::host::{Op, Oracle, Request};
 use nandlab::spec::PreconditionSpec;
-use nandlab::stats::{RunFacts, Table, smart, summary};
+use nandlab::stats::{RunFacts, smart, summary};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -111,13 +111,7 @@ impl Drive {
     fn tables<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let tables = on!(&mut self.kept, drive => {
             drive.finish_stats();
-            let (geometry, stats) = (drive.geometry(), drive.stats());
-            [
-                stats.series.table(geometry.dies, geometry.pages_per_block),
-                stats.dies.table(&stats.series, geometry.dies_per_channel),
-                Table::latency(stats),
-                Table::blocks(geometry, drive.array()),
-            ]
+            tables::of(drive)
         });
         tables::to_python(py, &tables)
     }

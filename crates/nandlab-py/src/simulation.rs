@@ -1,5 +1,6 @@
 //! One simulation behind one type, whatever probes it has.
 
+use crate::tables;
 use nandlab::drive::{Drive, SnapshotError};
 use nandlab::host::{Oracle, Request, Runner, Stopped, map_reads};
 use nandlab::probe::{NoProbe, Probe, Timeline};
@@ -215,13 +216,7 @@ impl<P: Probe + Send + Sync> Simulation for Simulated<P> {
         if let Some(oracle) = (self.oracle)(drive.probe()) {
             summary["verified"] = serde_json::json!({ "page_reads_checked": oracle.checked });
         }
-        let geometry = drive.geometry();
-        let mut tables = vec![
-            stats.series.table(geometry.dies, geometry.pages_per_block),
-            stats.dies.table(&stats.series, geometry.dies_per_channel),
-            Table::latency(stats),
-            Table::blocks(geometry, drive.array()),
-        ];
+        let mut tables = tables::of(drive);
         if let Some(columns) = &self.requests {
             let names = ["arrival_ns", "completed_ns", "op", "offset", "length"];
             let column = |(name, values): (&str, &Vec<u64>)| Column::new(name, Values::U64(values.clone()));

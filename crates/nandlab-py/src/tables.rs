@@ -1,8 +1,21 @@
 //! Tables as raw column bytes, which numpy and polars take as they are.
 
+use nandlab::drive::Drive;
+use nandlab::probe::Probe;
 use nandlab::stats::{Table, Values};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
+
+/// The tables of a drive whose statistics are finished.
+pub(crate) fn of<P: Probe>(drive: &Drive<P>) -> Vec<Table> {
+    let (geometry, stats) = (drive.geometry(), drive.stats());
+    vec![
+        stats.series.table(geometry.dies, geometry.pages_per_block),
+        stats.dies.table(&stats.series, geometry.dies_per_channel),
+        Table::latency(stats),
+        Table::blocks(geometry, drive.array()),
+    ]
+}
 
 /// `{table: {column: (dtype, bytes)}}`.
 pub(crate) fn to_python<'py>(py: Python<'py>, tables: &[Table]) -> PyResult<Bound<'py, PyDict>> {

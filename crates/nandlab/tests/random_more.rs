@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{settle, spec};
+use common::{read_everything, settle, spec};
 use nandlab::drive::Drive;
 use nandlab::geometry::Lpn;
 use nandlab::host::{Op, Oracle, Request};
@@ -150,13 +150,7 @@ fn run(case: &Case, requests: u32) {
     assert_eq!(completed, requests, "every request is completed once");
     let worn = drive.array().blocks.iter().any(|b| b.pe_cycles > case.endurance);
     assert!(!worn, "a block outlives its endurance");
-    let page = u64::from(drive.geometry().page_bytes);
-    for lpn in 0..u64::from(drive.geometry().logical_pages) {
-        let request =
-            Request { arrival: drive.now(), op: Op::Read, fua: false, offset: lpn * page, len: page };
-        drive.submit(&request).unwrap();
-    }
-    settle(&mut drive);
+    read_everything(&mut drive);
 }
 
 proptest! {

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{settle, spec, with_oracle};
+use common::{read_everything, settle, spec, with_oracle};
 use nandlab::host::{Op, Request};
 use nandlab::rng::Stream;
 use proptest::prelude::*;
@@ -130,13 +130,7 @@ fn run(case: &Case, requests: u32) {
     assert_eq!(completed, submitted, "every request is completed once");
     assert_eq!(drive.stats().counters.failed_requests, 0);
     // Whatever is mapped at the end reads back.
-    let page = u64::from(drive.geometry().page_bytes);
-    for lpn in 0..u64::from(drive.geometry().logical_pages) {
-        let request =
-            Request { arrival: drive.now(), op: Op::Read, fua: false, offset: lpn * page, len: page };
-        drive.submit(&request).unwrap();
-    }
-    settle(&mut drive);
+    read_everything(&mut drive);
 }
 
 proptest! {

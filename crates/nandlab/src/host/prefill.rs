@@ -31,7 +31,7 @@ pub fn map_reads<S: Source, P: Probe>(
         if !matches!(request.op, Op::Read | Op::Write) || request.len == 0 {
             continue;
         }
-        let last = (request.offset + request.len - 1) / page_bytes;
+        let last = (request.offset.saturating_add(request.len) - 1) / page_bytes;
         // What lies beyond the drive is for the run to refuse.
         for lpn in request.offset / page_bytes..=last.min(u64::from(pages) - 1) {
             let (word, bit) = (lpn as usize / 64, 1 << (lpn % 64));

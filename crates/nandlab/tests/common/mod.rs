@@ -70,3 +70,13 @@ pub fn settle(drive: &mut Drive<Oracle>) {
     drive.audit().unwrap_or_else(|e| panic!("audit: {e}"));
     drive.probe().verdict().unwrap_or_else(|e| panic!("oracle: {e}"));
 }
+
+/// Reads every logical page under the oracle: whatever is mapped at the end reads back.
+pub fn read_everything(drive: &mut Drive<Oracle>) {
+    let page = u64::from(drive.geometry().page_bytes);
+    for lpn in 0..u64::from(drive.geometry().logical_pages) {
+        let read = request(drive, Op::Read, lpn * page, page);
+        drive.submit(&read).unwrap();
+    }
+    settle(drive);
+}
