@@ -249,7 +249,8 @@ def _claims_table(claims: list[dict[str, Any]]) -> Table:
     for claim in claims:
         style = _VERDICT_STYLES.get(claim["verdict"], "dim")
         measured = "-" if claim["measured"] is None else f"{claim['measured']:.4g}"
-        table.add_row(escape(claim["what"]), f"{claim['reported']:.4g}", measured, f"[{style}]{claim['verdict']}[/]")
+        reported = claim["direction"] if claim["reported"] is None else f"{claim['reported']:.4g}"
+        table.add_row(escape(claim["what"]), reported, measured, f"[{style}]{claim['verdict']}[/]")
     return table
 
 

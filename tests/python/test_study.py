@@ -334,6 +334,146 @@ def test_verdicts(tmp_path, value, tolerance, more, verdict):
     assert [claim["verdict"] for claim in result.claims] == [verdict]
 
 
+def test_a_direction_without_a_number_is_a_claim(tmp_path):
+    import nandlab
+
+    (tmp_path / "base.toml").write_text(BASE)
+    head = (
+        '[study]\ntitle = "T"\nquestion = "Q"\nbase = "base.toml"\n'
+        '[variants.greedy]\nset = { "gc.victim" = "greedy" }\n'
+        '[[figures]]\nid = "f"\ntitle = "F"\nmetric = "2 + 0 * waf"\nover = "variant"\nkind = "bar"\n'
+    )
+    claim = '[[claims]]\nid = "{0}"\nfigure = "f"\nwhat = "W"\nsource = "S"\nbaseline = 1.0\ndirection = "{0}"\n'
+    (tmp_path / "s.toml").write_text(head + claim.format("above") + claim.format("below"))
+    result = nandlab.Study.load(tmp_path / "s.toml").run(tmp_path / "o", workers=1)
+    assert [claim["verdict"] for claim in result.claims] == ["reproduced", "not reproduced"]
+    assert [claim["reported"] for claim in result.claims] == [None, None]
+    assert "above 1" in result.report.read_text()
+    (tmp_path / "s.toml").write_text(head + claim.format("above").replace('direction = "above"', ""))
+    with pytest.raises(nandlab.NandlabError, match=r"claims\.0\.value: missing"):
+        nandlab.Study.load(tmp_path / "s.toml")
+
+
+VALUES = """\
+[study]
+title = "T"
+question = "Q"
+base = "base.toml"
+[values]
+k = 2
+alpha = 0.9
+[variants.random]
+set = { "gc.victim" = { random = { k = "{k}" } } }
+[variants.greedy]
+set = { "gc.victim" = "greedy" }
+[workloads.zipf]
+set = { "workload.synthetic.address" = { zipf = "{alpha}" } }
+facts = { half = 0.5 }
+[workloads.uniform]
+set = { "workload.synthetic.address" = "uniform" }
+facts = { half = 0.25 }
+[parts.default]
+[parts.ks]
+grid = { k = [4, 8] }
+[metrics]
+gain = "waf['random'] - waf"
+twice = "2 * gain['greedy']"
+blocks = "total(by_number)"
+[[figures]]
+id = "f"
+title = "F"
+metric = "gain"
+over = "workload"
+kind = "bar"
+where = { part = "default" }
+mean = true
+[[figures.reference]]
+name = "half"
+expression = "half"
+where = { variant = "greedy" }
+[[claims]]
+figure = "f"
+what = "W"
+value = 0.0
+tolerance = { absolute = 1e-9 }
+source = "S"
+measure = { where = { variant = "random" }, reduce = "mean" }
+"""
+
+
+def test_values_facts_means_and_other_variants(tmp_path):
+    import nandlab
+
+    (tmp_path / "base.toml").write_text(BASE)
+    (tmp_path / "s.toml").write_text(VALUES.replace('blocks = "total(by_number)"\n', ""))
+    study = nandlab.Study.load(tmp_path / "s.toml")
+    found = {
+        (run.part, run.point.get("k")): json.loads(run.spec.canonical_json())["gc"]["victim"]["random"]["k"]
+        for run in study.runs
+        if run.variant == "random"
+    }
+    assert found == {("default", None): 2, ("ks", 4): 4, ("ks", 8): 8}
+    result = study.run(tmp_path / "o", workers=2)
+    rows = {(r["part"], r["variant"], r["workload"], r["k"]): r for r in result.results.to_dicts()}
+    for (part, variant, workload, k), row in rows.items():
+        other = rows[(part, "random", workload, k)]
+        assert row["gain"] == other["waf"] - row["waf"]
+        assert row["twice"] == 2 * rows[(part, "greedy", workload, k)]["gain"]
+        assert variant != "random" or row["gain"] == 0
+    bars = {(r["series"], r["x"]): r["y"] for r in result.figure("f").to_dicts()}
+    assert bars[("greedy", "mean")] == pytest.approx((bars[("greedy", "zipf")] + bars[("greedy", "uniform")]) / 2)
+    assert (bars[("half", "zipf")], bars[("half", "uniform")], bars[("half", "mean")]) == (0.5, 0.25, 0.375)
+    assert result.claims[0]["verdict"] == "reproduced"
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "told"),
+    [
+        ('"{k}"', '"{kk}"', "gc.victim: nothing is called {kk}"),
+        ("waf['random']", "waf['rnadom']", 'there is no variant "rnadom"'),
+        ("total(by_number)", "total(1)", "write at(ecc.levels, 1) or total(ecc.levels)"),
+        ("half = 0.5", 'half = "x"', "workloads.zipf.facts.half: a text where a number is wanted"),
+        ("total(by_number)", "total(waf)", 'no metric "waf.*"'),
+    ],
+)
+def test_mistakes_with_values_and_variants(tmp_path, right, wrong, told):
+    import nandlab
+
+    assert right in VALUES
+    (tmp_path / "base.toml").write_text(BASE)
+    (tmp_path / "s.toml").write_text(VALUES.replace(right, wrong, 1))
+    with pytest.raises(nandlab.NandlabError) as refused:
+        nandlab.Study.load(tmp_path / "s.toml").run(tmp_path / "o", workers=1)
+    assert told in str(refused.value)
+
+
+def test_metrics_kept_by_number():
+    from nandlab.study.expression import Expression, Missing
+
+    values = {"ecc.levels.1": 6, "ecc.levels.3": 2, "ecc.retries": 5}
+    assert Expression.parse("at(ecc.levels, 3) / total(ecc.levels)").value(values) == 0.25
+    assert Expression.parse("at(ecc.levels, 2)").value(values) == 0
+    assert Expression.parse("at(ecc.levels, 2)").names == ("ecc.levels.*",)
+    with pytest.raises(Missing):
+        Expression.parse("total(ecc.tries)").value(values)
+
+
+def test_a_trace_named_by_the_environment(tmp_path, monkeypatch):
+    import nandlab
+
+    (tmp_path / "far").mkdir()
+    (tmp_path / "far" / "t.csv").write_text("0,a,0,Write,0,4096,0\n128166372003061629,a,0,Write,0,4096,0\n")
+    (tmp_path / "base.toml").write_text(BASE.split("[workload]")[0])
+    (tmp_path / "s.toml").write_text(
+        '[study]\ntitle = "T"\nquestion = "Q"\nbase = "base.toml"\n[workloads.t]\ntrace = "$NANDLAB_TRACES/t.csv"\n'
+    )
+    monkeypatch.delenv("NANDLAB_TRACES", raising=False)
+    with pytest.raises(nandlab.NandlabError, match="the environment has no NANDLAB_TRACES"):
+        nandlab.Study.load(tmp_path / "s.toml")
+    monkeypatch.setenv("NANDLAB_TRACES", str(tmp_path / "far"))
+    assert len(nandlab.Study.load(tmp_path / "s.toml").runs) == 1
+
+
 MISTAKES = [
     ('title = "Small"', "", "study.title: missing"),
     ('question = "Which victim?"', "question = 5", "s.toml:3: study.question: a number where a text is wanted"),
@@ -689,6 +829,15 @@ def test_the_shipped_study_at_smoke_size(tmp_path):
     assert claims["fifo-0.28"] == claims["random-0.28"] == "reproduced"
     assert set(claims.values()) <= {"reproduced", "same direction", "not measured"}
     assert "smoke size" in (tmp_path / "gc" / "report.html").read_text()
+
+
+def test_a_study_of_traces_names_its_folder_by_the_environment(monkeypatch):
+    from nandlab.study import definition
+
+    monkeypatch.setenv("NANDLAB_TRACES", "/traces")
+    found = definition.read(ROOT / "studies" / "laldpc" / "real.toml")
+    paths = [override.value for choice in found.parts[0].workloads for override in choice.sets]
+    assert any(str(path).endswith("traces/oltp.blkparse.xz") for path in paths)
 
 
 def test_the_shipped_studies_are_right_at_full_size():

@@ -5,6 +5,7 @@
 
 mod drive;
 mod errors;
+mod reliability;
 mod run;
 mod simulation;
 mod spec;
@@ -28,6 +29,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(spec::schema, module)?)?;
     module.add_function(wrap_pyfunction!(spec::presets, module)?)?;
     module.add_function(wrap_pyfunction!(spec::policies, module)?)?;
+    module.add_function(wrap_pyfunction!(reliability::reliability, module)?)?;
     module.add_function(wrap_pyfunction!(trace::trace_stat, module)?)?;
     module.add_function(wrap_pyfunction!(trace::trace_convert, module)?)?;
     module.add_function(wrap_pyfunction!(trace::trace_formats, module)?)?;

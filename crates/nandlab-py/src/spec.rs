@@ -70,11 +70,11 @@ pub(crate) fn presets() -> Vec<(&'static str, &'static str)> {
 
 #[pyfunction]
 pub(crate) fn policies(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
-    let rows = nandlab::ftl::gc::POLICIES.iter().map(|(info, _)| {
+    let rows = spec::policies().into_iter().map(|row| {
         let dict = PyDict::new(py);
-        dict.set_item("slot", "gc.victim")?;
-        dict.set_item("name", info.name)?;
-        dict.set_item("description", info.description)?;
+        dict.set_item("slot", row.slot)?;
+        dict.set_item("name", row.name)?;
+        dict.set_item("description", row.description)?;
         Ok(dict)
     });
     rows.collect()

@@ -11,6 +11,7 @@ use nandlab::units::{Time, US};
 use serde_json::{Value, json};
 
 const PAGE: u64 = 4096;
+const SECTOR: u64 = 512;
 /// Bounds of the size histogram's bins in bytes; the last bin is open.
 const SIZE_BOUNDS: [u64; 12] =
     [511, 512, 1 << 11, 1 << 12, 1 << 13, 1 << 14, 1 << 15, 1 << 16, 1 << 17, 1 << 18, 1 << 19, 1 << 20];
@@ -61,6 +62,8 @@ pub struct TraceStat {
     pub rewrite_interval_s_median: Option<f64>,
     /// Writes of the most written page.
     pub page_writes_max: u64,
+    /// Share of page reads that find a page not written before in this source.
+    pub unwritten_read_ratio: f64,
     /// Reads and writes by size: upper bound in bytes (inclusive; the last is open) and count.
     pub sizes: Vec<(u64, u64)>,
     /// The published numbers, if the source is a profile.
@@ -76,7 +79,7 @@ pub fn stat(source: &mut dyn Source) -> Result<TraceStat, TraceError> {
     let mut pages = Pages::new();
     let mut intervals = Intervals::new();
     let (mut first, mut last, mut next_offset) = (None, 0, u64::MAX);
-    let (mut unaligned, mut sequential) = (0u64, 0u64);
+    let (mut unaligned, mut sequential, mut unwritten) = (0u64, 0u64, 0u64);
     while let Some(request) = source.next_request() {
         let request = request?;
         first.get_or_insert(request.arrival);
@@ -109,6 +112,8 @@ pub fn stat(source: &mut dyn Source) -> Result<TraceStat, TraceError> {
                 }
                 slot.writes += 1;
                 slot.written_ns = request.arrival;
+            } else {
+                unwritten += u64::from(slot.writes == 0);
             }
         }
     }
@@ -120,6 +125,7 @@ pub fn stat(source: &mut dyn Source) -> Result<TraceStat, TraceError> {
     stat.duration_ns = last - first.unwrap_or(0);
     stat.unaligned_share = share(unaligned, accesses);
     stat.sequential_share = share(sequential, accesses);
+    stat.unwritten_read_ratio = share(unwritten, stat.page_references - stat.page_writes);
     stat.footprint_pages = pages.len as u64;
     let mut writes: Vec<u32> = pages.slots.iter().map(|s| s.writes).filter(|&n| n > 0).collect();
     writes.sort_unstable_by(|a, b| b.cmp(a));
@@ -161,6 +167,11 @@ impl TraceStat {
         share(self.reads().requests, self.reads().requests + self.writes().requests)
     }
 
+    /// Reads / (reads + writes), by bytes.
+    pub fn read_ratio_bytes(&self) -> f64 {
+        share(self.reads().bytes, self.reads().bytes + self.writes().bytes)
+    }
+
     /// Mean size of reads and writes in KiB.
     pub fn mean_kib(&self) -> f64 {
         let bytes = self.reads().bytes + self.writes().bytes;
@@ -200,6 +211,10 @@ impl TraceStat {
             "read_ratio": self.read_ratio(),
             "mean_kib": self.mean_kib(),
             "bytes": self.reads().bytes + self.writes().bytes,
+            "sectors_read": self.reads().bytes / SECTOR,
+            "sectors_written": self.writes().bytes / SECTOR,
+            "read_ratio_sectors": self.read_ratio_bytes(),
+            "unwritten_read_ratio_4k": self.unwritten_read_ratio,
             "duration_s": self.duration_s(),
             "iops_mean": self.iops_mean(),
             "address_max_bytes": self.address_max_bytes,
@@ -354,6 +369,8 @@ mod tests {
         assert_eq!((stat.page_references, stat.page_writes), (6, 5));
         assert_eq!((stat.rewrite_ratio, stat.page_writes_max), (0.6, 3));
         assert_eq!((stat.unaligned_share, stat.sequential_share), (0.5, 0.25));
+        assert_eq!(stat.unwritten_read_ratio, 1.0);
+        assert_eq!(stat.read_ratio_bytes(), 4096.0 / (4096.0 + 8592.0));
         assert_eq!((stat.read_ratio(), stat.duration_s(), stat.iops_mean()), (0.25, 4.0, 1.5));
         assert_eq!(stat.address_max_bytes, (1 << 30) + 4096);
         // Intervals: 2 s, 1 s, 3 s.

@@ -6,7 +6,7 @@ use common::drain;
 use nandlab::host::Request;
 use nandlab::spec::{Address, Arrival, Beyond, ProfileSpec, Source, SyntheticSpec, WorkloadSpec};
 use nandlab_trace::generate::{ProfileSource, Settings};
-use nandlab_trace::{TraceStat, open, profile, profiles, stat};
+use nandlab_trace::{Published, TraceStat, open, profile, profiles, stat};
 
 const LARGE: u64 = 1 << 42;
 
@@ -88,7 +88,61 @@ fn every_profile_starts_and_keeps_its_mix() {
         near(p.name, s.iops_mean(), settings.requests as f64 / settings.duration_s, 0.2);
         assert_eq!(s.to_json()["published"]["name"], p.name);
     }
-    assert_eq!(profiles().len(), 36);
+    assert_eq!(profiles().len(), 51);
+}
+
+fn laldpc() -> impl Iterator<Item = &'static Published> {
+    profiles().iter().filter(|p| p.name.starts_with("laldpc/"))
+}
+
+/// Table III of the LaLDPC paper within 1 % (or 32 sectors: rsrch1 reads 1,110), Table IV within 3 points.
+#[test]
+fn laldpc_profiles_have_the_sectors_days_and_soft_reads_of_the_paper() {
+    assert_eq!(laldpc().count(), 15);
+    for p in laldpc() {
+        let s = stat_of(p.name, None, LARGE);
+        let [read, written] = p.sectors.unwrap();
+        for (op, expected) in [(s.reads(), read), (s.writes(), written)] {
+            let off = (op.bytes / 512).abs_diff(expected);
+            assert!(off <= (expected / 100).max(32), "{}: {off} sectors off", p.name);
+        }
+        let ratio = read as f64 / (read + written) as f64;
+        assert!((s.read_ratio_bytes() - ratio).abs() <= 0.001, "{}: {}", p.name, s.read_ratio_bytes());
+        // The printed ratio is that of the sectors, but for rsrch1.
+        let printed = p.read_sectors_pct.unwrap();
+        assert!((printed / 100.0 - ratio).abs() < 0.01 || p.name == "laldpc/rsrch1", "{}: {ratio}", p.name);
+        near(p.name, s.duration_s(), p.duration_s.unwrap(), 0.01);
+        let soft = p.unwritten_reads_pct.unwrap() / 100.0;
+        assert!((s.unwritten_read_ratio - soft).abs() <= 0.03, "{}: {}", p.name, s.unwritten_read_ratio);
+        assert_eq!(p.requests, Settings::of(p).requests, "{}: what its sectors make at its sizes", p.name);
+    }
+}
+
+/// As a study cuts them, on the paper's drive.
+#[test]
+fn shortened_laldpc_profiles_keep_ratios_and_rate() {
+    for p in laldpc() {
+        let n = p.requests.min(20_000);
+        let s = stat_of(p.name, Some(n), 29_000_000_000);
+        let [read, written] = p.sectors.unwrap().map(|n| n as f64);
+        let ratio = read / (read + written);
+        assert!((s.read_ratio_bytes() - ratio).abs() <= 0.01, "{}: {}", p.name, s.read_ratio_bytes());
+        near(p.name, s.iops_mean(), p.requests as f64 / p.duration_s.unwrap(), 0.05);
+        let soft = p.unwritten_reads_pct.unwrap() / 100.0;
+        assert!((s.unwritten_read_ratio - soft).abs() <= 0.03, "{}: {}", p.name, s.unwritten_read_ratio);
+    }
+}
+
+#[test]
+fn the_share_of_reads_of_old_data_is_a_setting() {
+    let base = Settings { duration_s: 50_000.0, ..Settings::of(profile("msr/hm_0").unwrap()) };
+    for share in [0.0, 0.3, 0.9] {
+        let settings = Settings { unwritten_read_ratio: Some(share), ..base };
+        let s = stat(&mut ProfileSource::with_settings(&settings, 50_000, LARGE, 1).unwrap()).unwrap();
+        assert!((s.unwritten_read_ratio - share).abs() < 0.01, "{share}: {}", s.unwritten_read_ratio);
+    }
+    let beyond = Settings { unwritten_read_ratio: Some(1.1), ..base };
+    assert!(ProfileSource::with_settings(&beyond, 100, LARGE, 1).is_err());
 }
 
 #[test]
@@ -267,8 +321,14 @@ fn output_for_a_seed_is_fixed() {
         [
             hash(&requests_of("msr/wdev_0", 20_000, 7)),
             hash(&requests_of("umass/Financial1", 20_000, 7)),
+            hash(&requests_of("laldpc/hm0", 20_000, 7)),
             hash(&zipf)
         ],
-        [331_718_078_475_057_446, 12_367_163_444_125_891_792, 9_095_650_939_303_442_959]
+        [
+            331_718_078_475_057_446,
+            12_367_163_444_125_891_792,
+            8_849_600_576_816_648_302,
+            9_095_650_939_303_442_959
+        ]
     );
 }

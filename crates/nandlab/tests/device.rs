@@ -121,7 +121,7 @@ impl Rig {
     /// Replays `issued` on a fresh device up to `until`.
     fn replay(&self, issued: &[(Time, Op)], until: Time) -> Run {
         let geometry = Geometry::new(&self.spec.drive);
-        let timing = Timing::new(&self.spec.timing, &geometry);
+        let timing = Timing::new(&self.spec.timing, &self.spec.ecc, &geometry);
         let mut device =
             Device::new(&geometry, timing, self.spec.timing.scheduler, self.spec.timing.multi_plane);
         for &die in &self.promoted {
@@ -149,6 +149,9 @@ impl Rig {
                     cause: Cause::Host,
                     class: op.class,
                     merges: false,
+                    level: 1,
+                    needed: 1,
+                    tries: 0,
                     page: op.page as u16,
                     plane_in_die: op.plane as u8,
                     die: DieId(op.die),
@@ -497,7 +500,7 @@ fn background_work_passes_younger_host_writes_but_not_host_reads_when_space_runs
 fn promotions_are_counted() {
     let mut rig = Rig::new(FOUR_DIES, &["timing.scheduler=read-first"]);
     let geometry = Geometry::new(&rig.spec.drive);
-    let timing = Timing::new(&rig.spec.timing, &geometry);
+    let timing = Timing::new(&rig.spec.timing, &rig.spec.ecc, &geometry);
     let mut device = Device::new(&geometry, timing, Scheduler::ReadFirst, false);
     device.promote(DieId(0));
     device.promote(DieId(0));
@@ -765,7 +768,7 @@ fn device_agrees_with_a_nanosecond_by_nanosecond_twin() {
             channels: vec![(None, Vec::new()); dims[0] as usize],
             path_free_at: 0,
             ends: vec![None; rig.issued.len()],
-            timing: Timing::new(&rig.spec.timing, &geometry),
+            timing: Timing::new(&rig.spec.timing, &rig.spec.ecc, &geometry),
             scheduler: rig.spec.timing.scheduler,
             promoted: rig.promoted.clone(),
             multi_plane: rig.spec.timing.multi_plane,

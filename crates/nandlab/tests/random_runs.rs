@@ -7,6 +7,7 @@ mod common;
 use common::{read_everything, settle, spec, with_oracle};
 use nandlab::host::{Op, Request};
 use nandlab::rng::Stream;
+use nandlab::sched::Kind;
 use proptest::prelude::*;
 
 const ORDERS: [&str; 6] = ["CWDP", "PDWC", "WCPD", "DPCW", "dynamic", "PCWD"];
@@ -30,18 +31,30 @@ struct Case {
     depth: u32,
     weights: [u32; 4],
     span: f64,
+    /// Entries of the mapping cache, and the eviction's fixed ones; 0 entries: the whole map in RAM.
+    cache: (u32, u32),
+    /// Start and retry of a level table; 0: no levels.
+    start: usize,
+    incremental: bool,
+    /// Days that pass in a simulated second.
+    days: u32,
 }
 
 fn case() -> impl Strategy<Value = Case> {
-    let geometry = [1..=3u32, 1..=2, 1..=2, 1..=4, 12..=24, 4..=20];
+    let geometry = [1..=3u32, 1..=2, 1..=2, 1..=4, 14..=24, 4..=20];
     (
         (any::<u64>(), geometry, 6.3..8.6f64, 0..ORDERS.len(), 0..VICTIMS.len(), 0..3usize, 0..2usize),
         (any::<[bool; 4]>(), 0..3usize, 1..40u32, [0..4u32, 0..6u32, 0..2u32, 0..2u32], 0.02..1.0f64),
+        (prop_oneof![Just(0), 1..6u32, 1..500u32], 0..40u32, 0..5usize, any::<bool>(), 0..4000u32),
     )
-        .prop_map(|(a, b)| Case {
+        .prop_map(|(a, b, c)| Case {
             seed: a.0,
             geometry: a.1,
-            op: a.2 / (f64::from(a.1[4]) - a.2),
+            // With a demand map a plane has three more blocks to spare.
+            op: {
+                let spare = a.2 + if c.0 > 0 { 3.0 } else { 0.0 };
+                spare / (f64::from(a.1[4]) - spare)
+            },
             order: a.3,
             victim: a.4,
             levelling: a.5,
@@ -54,22 +67,53 @@ fn case() -> impl Strategy<Value = Case> {
             depth: b.2,
             weights: b.3,
             span: b.4,
+            cache: (c.0, c.1),
+            start: c.2,
+            incremental: c.3,
+            days: c.4,
         })
 }
 
 fn text(case: &Case) -> String {
     let [channels, chips, dies, planes, blocks, pages] = case.geometry;
+    let valid = (1.7 / (1.0 + case.op)).min(0.45);
     let precondition = [
-        "",
-        "[precondition]\nused = 0.5\nvalid = 0.45\n",
-        "[precondition]\nmethod = 'pts'\nrounds_max = 5\n",
-    ][case.precondition];
+        String::new(),
+        format!("[precondition]\nused = 0.5\nvalid = {valid}\n"),
+        "[precondition]\nmethod = 'pts'\nrounds_max = 5\n".to_owned(),
+    ][case.precondition]
+        .clone();
+    let map = match case.cache {
+        (0, _) => "'page'".to_owned(),
+        (entries, 0) => format!("{{ demand = {{ cache = '{}B' }} }}", 8 * entries),
+        (entries, fixed) => {
+            let eviction = format!("{{ read-level = {{ fixed = {fixed} }} }}");
+            format!("{{ demand = {{ cache = '{}B', eviction = {eviction} }} }}", 8 * entries)
+        }
+    };
+    // Ages up to where the last level ends, so that there are lost pages too.
+    let (ecc, reliability) = match case.start.checked_sub(1) {
+        None => (String::new(), String::new()),
+        Some(start) => (
+            format!(
+                "levels = 'laldpc'\nstart = '{}'\nretry = '{}'",
+                ["first", "ideal", "last-level", "block-level"][start],
+                if case.incremental { "incremental" } else { "full" }
+            ),
+            format!(
+                "rber = 'vth'\npe_cycles = 12000\nread_disturb = 1e-6\nclock_scale = {}\n\
+                 retention = [{{ age = '7d', share = 0.5 }}, {{ age = '{}d', share = 0.5 }}]",
+                f64::from(case.days + 1) * 86_400.0,
+                case.days
+            ),
+        ),
+    };
     format!(
         "seed = {}\n[drive]\nchannels = {channels}\nchips_per_channel = {chips}\ndies_per_chip = {dies}\n\
          planes_per_die = {planes}\nblocks_per_plane = {blocks}\npages_per_block = {pages}\npage_size = '4KiB'\n\
          cell = 'mlc'\nop = {}\nendurance = 1000000\n[timing]\ncommand = '{}'\ndecode = '{}'\n\
          program = {{ lsb = '300us', msb = '1100us' }}\noff_chip_mb_per_s = {}\nscheduler = '{}'\nmulti_plane = {}\n\
-         [ftl]\nallocation = '{}'\nwear_levelling = '{}'\nwear_gap = 2\n[gc]\nvictim = {}\nidle_after = '1ms'\n{precondition}",
+         [ecc]\n{}\n[reliability]\n{}\n[ftl]\nmap = {}\nallocation = '{}'\nwear_levelling = '{}'\nwear_gap = 2\n[gc]\nvictim = {}\nidle_after = '1ms'\n{precondition}",
         case.seed >> 1,
         case.op,
         if case.command { "300ns" } else { "0us" },
@@ -77,6 +121,9 @@ fn text(case: &Case) -> String {
         if case.off_chip { "200" } else { "'unlimited'" },
         ["fcfs", "read-first"][case.scheduler],
         case.multi_plane,
+        ecc,
+        reliability,
+        map,
         ORDERS[case.order],
         ["none", "dynamic", "static"][case.levelling],
         VICTIMS[case.victim],
@@ -128,7 +175,11 @@ fn run(case: &Case, requests: u32) {
     settle(&mut drive);
     completed += drive.completions().count() as u32;
     assert_eq!(completed, submitted, "every request is completed once");
-    assert_eq!(drive.stats().counters.failed_requests, 0);
+    // Only what no read level decodes fails.
+    let counters = &drive.stats().counters;
+    assert_eq!(counters.failed_requests > 0, counters.media_errors > 0);
+    assert!(counters.media_errors == 0 || drive.stats().ecc.uncorrectable > 0);
+    assert_eq!(drive.stats().ecc.reads(), drive.stats().flash_total(Kind::Read));
     // Whatever is mapped at the end reads back.
     read_everything(&mut drive);
 }

@@ -244,11 +244,11 @@ fn one_wrong_answer_in_a_whole_run_is_caught() {
 #[test]
 fn the_array_refuses_what_flash_refuses() {
     use nandlab::geometry::{BlockId, Geometry};
-    use nandlab::nand::{Array, BlockState};
+    use nandlab::nand::{Array, BlockState, Keeps};
     let spec = spec(TINY, &[]);
     let geometry = Geometry::new(&spec.drive);
     let panics = |act: &dyn Fn(&mut Array)| {
-        let mut array = Array::new(&geometry, 0, true);
+        let mut array = Array::new(&geometry, 0, Keeps { sequences: true, ages: false });
         array.block_mut(BlockId(0)).state = BlockState::Open;
         array.program(BlockId(0), 0);
         let act = std::panic::AssertUnwindSafe(|| act(&mut array));

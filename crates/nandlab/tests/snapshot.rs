@@ -4,6 +4,7 @@ mod common;
 
 use common::{TINY, settle, spec, with_oracle};
 use nandlab::drive::{Drive, SnapshotError};
+use nandlab::ftl::STREAMS;
 use nandlab::geometry::Lpn;
 use nandlab::host::{Op, Oracle, Request};
 use nandlab::nand::BlockState;
@@ -264,7 +265,7 @@ fn nonsense_with_a_right_checksum_is_an_error_or_a_sound_drive() {
     let drive = preconditioned(FILL, &[]);
     let bytes = saved(&drive);
     let planes = drive.geometry().planes as usize;
-    let (middle, open) = (8 + 8 * 11, bytes.len() - 8 - planes * 3 * 8);
+    let (middle, open) = (8 + 8 * 12, bytes.len() - 8 - planes * STREAMS * 8);
     let sum = |bytes: &[u8]| {
         let long = |range: std::ops::Range<usize>| {
             bytes[range].chunks(8).map(|w| u64::from_le_bytes(w.try_into().unwrap())).collect::<Vec<_>>()
@@ -355,8 +356,8 @@ fn what_is_not_a_snapshot_says_so() {
     for (bytes, says) in [
         (&b""[..], "it ends too early"),
         (b"nandlab", "it ends too early"),
-        (b"nandlab1", "it ends too early"),
-        (b"nandlab2 and more", "it does not begin like one"),
+        (b"nandlab2", "it ends too early"),
+        (b"nandlab1 and more", "it does not begin like one"),
         (b"PK\x03\x04 a zip file", "it does not begin like one"),
     ] {
         let error = load(bytes, &[]).expect_err("it is no snapshot");

@@ -64,6 +64,24 @@ align = "512B"
 requests = true
 "#;
 
+/// Every setting of LaLDPC away from its default.
+const LALDPC: &str = r#"
+[ftl]
+map.demand = { cache = "1.5MiB", eviction.read-level = { fixed = 500 } }
+[ecc]
+levels = [
+    { rber_max = 0.005, sense = "50us", transfer = "20us", decode = "15us" },
+    { rber_max = 0.0065, sense = "64.5us", transfer = "20us", decode = "15us" },
+]
+start = "block-level"
+retry = "incremental"
+[reliability]
+rber.vth = { dvpp = 0.3, cell_to_cell = 0.04, sensing_step = 0.025, per_page_kind = true }
+read_disturb = 2.5e-9
+copyback_error = 0.0001
+retention = [{ age = "7d", share = 0.3 }, { age = "1h", share = 0.7 }]
+"#;
+
 #[test]
 fn the_empty_file_is_the_documented_default_drive() {
     let spec = spec("");
@@ -98,7 +116,17 @@ fn the_empty_file_is_the_documented_default_drive() {
     assert_eq!(spec.ftl.wear_levelling, WearLevelling::Dynamic);
     assert_eq!(spec.gc.victim.name, "greedy");
     assert_eq!((spec.gc.background_free, spec.gc.foreground_free), (0.10, 0.05));
-    assert_eq!(spec.reliability, ReliabilitySpec { pe_cycles: 0, retention_ns: 0, clock_scale: 1.0 });
+    assert_eq!((spec.ftl.map, spec.ftl.wear_gap), (MapSpec::Page, 100));
+    assert_eq!(spec.ecc, EccSpec { levels: Vec::new(), start: StartLevel::First, retry: Retry::Full });
+    let reliability = ReliabilitySpec {
+        rber: RberSpec::None,
+        read_disturb: 0.0,
+        copyback_error: 0.0,
+        pe_cycles: 0,
+        retention: vec![(0, 1.0)],
+        clock_scale: 1.0,
+    };
+    assert_eq!(spec.reliability, reliability);
     assert_eq!(spec.precondition, PreconditionSpec::None);
     assert_eq!(spec.workload, None);
 }
@@ -124,6 +152,141 @@ fn every_section_reaches_the_spec() {
     assert_eq!(synthetic.address, Address::Hot { hot: 0.2, share: 0.8 });
     assert_eq!((synthetic.requests, synthetic.read_fraction, synthetic.align_bytes), (1_000_000, 0.3, 512));
     assert!(spec.output.requests);
+}
+
+#[test]
+fn a_demand_map_has_a_cache_and_an_eviction() {
+    let map = |value: &str| spec(&format!("[ftl]\nmap{value}\n")).ftl.map;
+    let demand = |cache_bytes, eviction| MapSpec::Demand { cache_bytes, eviction };
+    assert_eq!(map(" = \"page\""), MapSpec::Page);
+    assert_eq!(map(" = \"demand\""), demand(64 << 20, Eviction::Lru));
+    assert_eq!(map(".demand = { cache = \"8B\" }"), demand(8, Eviction::Lru));
+    assert_eq!(map(".demand = { eviction = \"lru\" }"), demand(64 << 20, Eviction::Lru));
+    let level = |fixed| Eviction::ReadLevel { fixed };
+    assert_eq!(map(".demand = { eviction = \"read-level\" }"), demand(64 << 20, level(2000)));
+    assert_eq!(map(".demand.eviction.read-level = { fixed = 500 }"), demand(64 << 20, level(500)));
+    let nested = " = { demand = { cache = \"1MiB\", eviction = { read-level = { fixed = 1 } } } }";
+    assert_eq!(map(nested), demand(1 << 20, level(1)));
+    let dotted = ".demand = { cache = \"1MiB\", eviction.read-level = { fixed = 1 } }";
+    assert_eq!(map(dotted), demand(1 << 20, level(1)));
+    // One value names all of a slot: what it does not name is its default again.
+    let file = "[ftl]\nmap.demand = { cache = \"2MiB\", eviction = { read-level = { fixed = 9 } } }\n";
+    let set = |set: &str| spec_with(file, &[set]).ftl.map;
+    assert_eq!(set("ftl.map.demand.cache=1MiB"), demand(1 << 20, Eviction::Lru));
+    assert_eq!(set("ftl.map.demand.eviction.read-level.fixed=7"), demand(64 << 20, level(7)));
+    assert_eq!(set("ftl.map.demand.eviction=read-level"), demand(64 << 20, level(2000)));
+    assert_eq!(set("ftl.map={ demand = { cache = \"1MiB\" } }"), demand(1 << 20, Eviction::Lru));
+    assert_eq!(set("ftl.map=page"), MapSpec::Page);
+}
+
+#[test]
+fn laldpc_levels_are_those_of_its_tables() {
+    let ecc = spec("[ecc]\nlevels = \"laldpc\"\nstart = \"last-level\"\nretry = \"incremental\"\n").ecc;
+    assert_eq!((ecc.start, ecc.retry), (StartLevel::LastLevel, Retry::Incremental));
+    let first = LevelSpec { rber_max: 0.005, sense_ns: 50_000, transfer_ns: 20_000, decode_ns: 15_000 };
+    let last = LevelSpec { rber_max: 0.013, sense_ns: 134_000, transfer_ns: 80_000, decode_ns: 15_000 };
+    assert_eq!((ecc.levels[0], ecc.levels[6]), (first, last));
+    let table: Vec<(f64, u64)> =
+        ecc.levels.iter().map(|l| (l.rber_max, (l.sense_ns + l.transfer_ns + l.decode_ns) / 1000)).collect();
+    // Table II.
+    let published =
+        [(0.005, 85), (0.006, 109), (0.008, 133), (0.009, 157), (0.01, 181), (0.012, 205), (0.013, 229)];
+    assert_eq!(table, published);
+    for (name, start) in
+        [("first", StartLevel::First), ("ideal", StartLevel::Ideal), ("block-level", StartLevel::BlockLevel)]
+    {
+        let sets = ["ecc.levels=laldpc", &format!("ecc.start={name}")];
+        assert_eq!(spec_with("", &sets).ecc.start, start);
+    }
+}
+
+#[test]
+fn read_levels_can_be_listed() {
+    let text = "[ecc]\nlevels = [\n  { rber_max = 0.004, sense = \"25us\", transfer = \"0ns\", decode = \"0ns\" },\n  \
+                { rber_max = 0.01, sense = \"25us\", transfer = \"1us\", decode = \"5us\" },\n]\n";
+    let levels = [
+        LevelSpec { rber_max: 0.004, sense_ns: 25_000, transfer_ns: 0, decode_ns: 0 },
+        LevelSpec { rber_max: 0.01, sense_ns: 25_000, transfer_ns: 1000, decode_ns: 5000 },
+    ];
+    assert_eq!(spec(text).ecc.levels, levels);
+    let one = "[{ rber_max = 0.5, sense = \"1ns\", transfer = \"0ns\", decode = \"0ns\" }]";
+    assert_eq!(spec_with(text, &[&format!("ecc.levels={one}")]).ecc.levels.len(), 1);
+    assert_eq!(spec_with(text, &["ecc.levels=laldpc"]).ecc.levels.len(), 7);
+}
+
+#[test]
+fn error_rates_and_ages() {
+    let of = |line: &str| spec(&format!("[ecc]\nlevels = \"laldpc\"\n[reliability]\n{line}\n")).reliability;
+    let vth = VthSpec { dvpp: 0.38, cell_to_cell: 0.05, sensing_step: 0.03, per_page_kind: false };
+    assert_eq!(of("rber = \"vth\"").rber, RberSpec::Vth(vth));
+    assert_eq!(of("rber.vth = { dvpp = 0.38, cell_to_cell = 0.05 }").rber, RberSpec::Vth(vth));
+    let other = VthSpec { dvpp: 0.2, cell_to_cell: 0.0, sensing_step: 0.05, per_page_kind: true };
+    let text = "rber.vth = { dvpp = 0.2, cell_to_cell = 0, sensing_step = 0.05, per_page_kind = true }";
+    assert_eq!(of(text).rber, RberSpec::Vth(other));
+    let reliability = of("rber = \"vth\"\nread_disturb = 1e-9\ncopyback_error = 1e-4");
+    assert_eq!((reliability.read_disturb, reliability.copyback_error), (1e-9, 1e-4));
+    // Levels without errors decode everything at the first.
+    assert_eq!(of("rber = \"none\"").rber, RberSpec::None);
+    let day = 86_400_000_000_000;
+    assert_eq!(of("retention = \"365d\"").retention, [(365 * day, 1.0)]);
+    assert_eq!(of("retention = \"21900d\"").retention, [(21_900 * day, 1.0)]);
+    let text = "retention = [{ age = \"7d\", share = 0.25 }, { age = \"0d\", share = 0.75 }]";
+    assert_eq!(of(text).retention, [(7 * day, 0.25), (0, 0.75)]);
+    let tenths: Vec<String> = (0..10).map(|i| format!("{{ age = \"{i}d\", share = 0.1 }}")).collect();
+    assert_eq!(of(&format!("retention = [{}]", tenths.join(", "))).retention.len(), 10);
+}
+
+/// A table of error rates in a folder of its own.
+fn table_file(folder: &str, content: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("rber.csv"), content).unwrap();
+    folder
+}
+
+const TABLE: &str =
+    "pe_cycles,retention,reads,rber\n0,0d,0,0.001\n1000,0d,0,0.002\n0,365d,0,0.003\n1000,365d,0,0.004\n";
+const WITH_TABLE: &str = "[ecc]\nlevels = \"laldpc\"\n[reliability]\nrber.table = \"rber.csv\"\n";
+
+#[test]
+fn a_table_of_error_rates_is_read_and_counts_for_the_hash() {
+    let dir = table_file("spec-table", TABLE);
+    let read = |text: &str| load(text, "run.toml", &dir, &[]).unwrap_or_else(|e| panic!("{e}"));
+    let first = read(WITH_TABLE);
+    assert!(matches!(first.spec.reliability.rber, RberSpec::Table(_)));
+    assert!(first.to_toml().contains("\nrber = { table = \"rber.csv\" }"), "{}", first.to_toml());
+    let again = read(&first.to_toml());
+    assert_eq!((&again.spec, again.hash()), (&first.spec, first.hash()));
+    let json: serde_json::Value = serde_json::from_str(&first.canonical_json()).unwrap();
+    let table = &json["reliability"]["rber"]["table"];
+    assert_eq!(table["file"], "rber.csv");
+    assert_eq!(table["content"].as_str().unwrap().len(), 16);
+    table_file("spec-table", &TABLE.replace("0.004", "0.005"));
+    let other = read(WITH_TABLE);
+    assert_ne!(other.hash(), first.hash());
+    assert_ne!(other.spec, first.spec);
+    let sets = ["ecc.levels=laldpc".into(), "reliability.rber.table=rber.csv".into()];
+    assert_eq!(load("", "run.toml", &dir, &sets).unwrap().spec.reliability, other.spec.reliability);
+}
+
+#[test]
+fn the_policies_of_every_slot_are_listed() {
+    let rows = policies();
+    let names = |slot: &str| rows.iter().filter(|r| r.slot == slot).map(|r| r.name).collect::<Vec<_>>();
+    assert_eq!(names("ftl.map"), ["page", "demand"]);
+    assert_eq!(names("ftl.map.demand.eviction"), ["lru", "read-level"]);
+    assert_eq!(names("ftl.wear_levelling"), ["dynamic", "static", "none"]);
+    assert_eq!(names("ftl.allocation").len(), 25);
+    assert_eq!(names("timing.scheduler"), ["read-first", "fcfs"]);
+    assert_eq!(names("gc.victim").len(), nandlab::ftl::gc::POLICIES.len(), "and not what is not built");
+    assert_eq!(names("ecc.levels"), ["none", "laldpc"]);
+    assert_eq!(names("ecc.start"), ["first", "ideal", "last-level", "block-level"]);
+    assert_eq!(names("ecc.retry"), ["full", "incremental"]);
+    assert_eq!(names("reliability.rber"), ["none", "vth", "table"]);
+    assert!(names("workload.format").is_empty() && names("drive.cell").is_empty());
+    for row in &rows {
+        assert!(row.description.len() > 5 && !row.description.contains('\n'), "{row:?}");
+    }
 }
 
 #[test]
@@ -251,7 +414,7 @@ fn every_value_of_a_preset_states_its_source() {
 
 #[test]
 fn what_show_prints_loads_as_the_same_spec() {
-    let mut texts = vec![String::new(), RICH.to_string()];
+    let mut texts = vec![String::new(), RICH.to_string(), LALDPC.to_string()];
     texts.extend(toml_files("examples").into_iter().map(|(_, text)| text));
     texts.extend(presets().iter().map(|(name, _)| format!("[drive]\npreset = \"{name}\"\n")));
     for text in texts {
@@ -320,4 +483,130 @@ fn the_schema_has_every_key_with_its_description() {
     assert_eq!(schema["properties"]["gc"]["properties"]["background_free"]["default"], 0.1);
     assert!(text.contains("\"const\":\"cost-benefit\""));
     assert!(!text.contains("partial-aware"), "what is not built is not offered");
+}
+
+/// The keywords that the schema uses, but for patterns.
+fn accepts(schema: &serde_json::Value, value: &serde_json::Value) -> bool {
+    let number = |name: &str| schema[name].as_f64();
+    let is_type = match schema["type"].as_str() {
+        Some("object") => value.is_object(),
+        Some("array") => value.is_array(),
+        Some("string") => value.is_string(),
+        Some("boolean") => value.is_boolean(),
+        Some("integer") => value.is_u64() || value.is_i64(),
+        Some("number") => value.is_number(),
+        _ => true,
+    };
+    let in_range = value.as_f64().is_none_or(|x| {
+        number("minimum").is_none_or(|min| x >= min)
+            && number("maximum").is_none_or(|max| x <= max)
+            && number("exclusiveMinimum").is_none_or(|min| x > min)
+            && number("exclusiveMaximum").is_none_or(|max| x < max)
+    });
+    let fields = value.as_object().is_none_or(|fields| {
+        let known = |(name, value): (&String, _)| match schema["properties"].get(name) {
+            Some(schema) => accepts(schema, value),
+            None => schema["additionalProperties"] != false,
+        };
+        let required = schema["required"].as_array().into_iter().flatten();
+        fields.iter().all(known) && required.into_iter().all(|n| fields.contains_key(n.as_str().unwrap()))
+    });
+    let items = value.as_array().is_none_or(|items| {
+        number("minItems").is_none_or(|min| items.len() as f64 >= min)
+            && number("maxItems").is_none_or(|max| items.len() as f64 <= max)
+            && items.iter().all(|item| accepts(&schema["items"], item))
+    });
+    let any = schema["anyOf"].as_array().is_none_or(|any| any.iter().any(|schema| accepts(schema, value)));
+    let one_of = schema["enum"].as_array().is_none_or(|all| all.contains(value));
+    let length =
+        value.as_str().is_none_or(|text| number("minLength").is_none_or(|min| text.len() as f64 >= min));
+    is_type
+        && in_range
+        && length
+        && fields
+        && items
+        && any
+        && one_of
+        && schema.get("const").is_none_or(|c| c == value)
+}
+
+fn toml_of(value: &serde_json::Value) -> String {
+    let join = |parts: Vec<String>| parts.join(", ");
+    match value {
+        serde_json::Value::Object(fields) => {
+            format!("{{ {} }}", join(fields.iter().map(|(n, v)| format!("{n} = {}", toml_of(v))).collect()))
+        }
+        serde_json::Value::Array(items) => format!("[{}]", join(items.iter().map(toml_of).collect())),
+        other => other.to_string(),
+    }
+}
+
+#[test]
+fn the_schema_accepts_what_the_parser_accepts() {
+    let schema = schema();
+    let key = |path: &str| {
+        let (section, name) = path.split_once('.').unwrap();
+        schema["properties"][section]["properties"][name].clone()
+    };
+    let json = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+    let levels = |n: usize| {
+        let level =
+            |i| format!(r#"{{"rber_max":0.01{i:02},"sense":"50us","transfer":"20us","decode":"15us"}}"#);
+        format!("[{}]", (0..n).map(level).collect::<Vec<_>>().join(","))
+    };
+    let dir = table_file("schema-table", TABLE);
+    let loads = |path: &str, value: &serde_json::Value| {
+        // What makes the key mean something, first: the key itself may replace it.
+        let mut sets = vec!["ecc.levels=laldpc".to_string(), format!("{path}={}", toml_of(value))];
+        if path.starts_with("reliability.") {
+            sets.insert(1, "reliability.rber=vth".into());
+        }
+        load("", "run.toml", &dir, &sets)
+    };
+    for (path, good, bad) in [
+        (
+            "ftl.map",
+            vec![
+                r#""page""#,
+                r#""demand""#,
+                r#"{"demand":{}}"#,
+                r#"{"demand":{"cache":"1MiB","eviction":"lru"}}"#,
+                r#"{"demand":{"eviction":"read-level"}}"#,
+                r#"{"demand":{"eviction":{"read-level":{"fixed":1}}}}"#,
+            ],
+            vec![
+                r#""hybrid""#,
+                r#"{"demand":{"size":"1MiB"}}"#,
+                r#"{"demand":{"eviction":{"read-level":{"fixed":0}}}}"#,
+                r#"{"demand":{"eviction":"fifo"}}"#,
+            ],
+        ),
+        (
+            "ecc.levels",
+            vec![r#""none""#, r#""laldpc""#, &levels(1), &levels(16)],
+            vec!["[]", &levels(17), r#"[{"rber_max":0.005}]"#, r#"["none"]"#],
+        ),
+        ("ecc.start", vec![r#""first""#, r#""ideal""#, r#""block-level""#], vec![r#""best""#]),
+        (
+            "reliability.rber",
+            vec![r#""none""#, r#""vth""#, r#"{"vth":{"dvpp":0.3}}"#, r#"{"table":"rber.csv"}"#],
+            vec![r#""table""#, r#"{"vth":{"dvpp":0}}"#, r#"{"table":3}"#, r#"{"table":""}"#],
+        ),
+        ("reliability.read_disturb", vec!["0", "1e-3"], vec!["2e-3", "-1"]),
+        ("reliability.copyback_error", vec!["0", "1e-2"], vec!["2e-2", "-1"]),
+        (
+            "reliability.retention",
+            vec![r#""365d""#, r#"[{"age":"1d","share":1}]"#],
+            vec!["365", "[]", r#"[{"age":"1d","share":0}]"#, r#"[{"age":"1d"}]"#],
+        ),
+    ] {
+        for text in good {
+            assert!(accepts(&key(path), &json(text)), "{path} = {text}");
+            loads(path, &json(text)).unwrap_or_else(|e| panic!("{path} = {text}: {e}"));
+        }
+        for text in bad {
+            assert!(!accepts(&key(path), &json(text)), "{path} = {text}");
+            assert!(loads(path, &json(text)).is_err(), "{path} = {text}");
+        }
+    }
 }

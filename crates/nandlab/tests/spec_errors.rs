@@ -149,20 +149,9 @@ fn what_is_not_built_yet_is_known() {
         text
     };
     assert_eq!(
-        not_yet("ftl", "map.demand = { cache = \"64MiB\", eviction = \"lru\" }"),
-        "run.toml:2: ftl.map: \"demand\" is known but this version does not have it yet\n  remedy: choices now: \"page\""
+        not_yet("refresh", "policy = \"fcr\""),
+        "run.toml:2: refresh.policy: \"fcr\" is known but this version does not have it yet\n  remedy: choices now: \"none\""
     );
-    not_yet("ecc", "levels = \"laldpc\"");
-    not_yet(
-        "ecc",
-        "levels = [{ rber_max = 0.005, sense = \"50us\", transfer = \"20us\", decode = \"15us\" }]",
-    );
-    not_yet("ecc", "start = \"last-level\"");
-    not_yet("ecc", "start = \"ideal\"");
-    not_yet("ecc", "retry = \"incremental\"");
-    not_yet("reliability", "rber.vth = { dvpp = 0.38, cell_to_cell = 0.05 }");
-    not_yet("reliability", "rber.table = \"file.csv\"");
-    not_yet("refresh", "policy = \"fcr\"");
     not_yet("refresh", "policy.ec-cache = { size = \"1MiB\" }");
     not_yet("refresh", "policy.partial = { susceptible_ratio = 0.0788 }");
     not_yet("migration", "policy.rcopyback = { limit = 4 }");
@@ -190,6 +179,268 @@ fn the_baselines_of_what_is_not_built_yet_are_accepted() {
         cache = { size = \"0B\", sync = \"none\", dirty_budget = 1 }\n\
         capacitor.flush = \"plain\"\npower.cut_after_requests = 0\n";
     load_with(text, &[]).unwrap_or_else(|e| panic!("{e}"));
+}
+
+#[test]
+fn demand_maps() {
+    golden(
+        "[ftl]\nmap = \"dmand\"\n",
+        "run.toml:2: ftl.map: unknown value \"dmand\"\n  remedy: did you mean \"demand\"? choices: \"page\", { demand = \
+         { cache = \"64MiB\", eviction = \"lru\" } }",
+    );
+    golden(
+        "[ftl]\nmap.demand = { cach = \"1MiB\" }\n",
+        "run.toml:2: ftl.map.demand.cach: unknown parameter\n  remedy: did you mean cache? there are: cache, eviction",
+    );
+    golden(
+        "[ftl]\nmap.demand = { cache = 64 }\n",
+        "run.toml:2: ftl.map.demand.cache: the number 64 has no unit where a size is wanted\n  remedy: write it as \
+         \"4KiB\" (units: B, KiB, MiB, GiB, TiB, or decimal kB, MB, GB, TB)",
+    );
+    golden(
+        "[ftl]\nmap.demand = { cache = \"0B\" }\n",
+        "run.toml:2: ftl.map.demand.cache: \"0B\" is out of range\n  remedy: a value from 8B to 32GiB",
+    );
+    golden(
+        "[ftl]\nmap.demand = { cache = \"20B\" }\n",
+        "run.toml:2: ftl.map.demand.cache: \"20B\" is not a multiple of 8B\n  remedy: the nearest is \"16B\"",
+    );
+    let choices = "\"lru\", { read-level = { fixed = 2000 } }";
+    golden(
+        "[ftl]\nmap.demand = { eviction = \"read_level\" }\n",
+        &format!(
+            "run.toml:2: ftl.map.demand.eviction: unknown value \"read_level\"\n  remedy: did you mean \
+             \"read-level\"? choices: {choices}"
+        ),
+    );
+    golden(
+        "[ftl]\nmap.demand = { eviction = 3 }\n",
+        &format!(
+            "run.toml:2: ftl.map.demand.eviction: the number 3 where one of its choices is wanted\n  remedy: write one \
+             of {choices}"
+        ),
+    );
+    golden(
+        "[ftl]\nmap.demand.eviction.read-level = { fixed = 0 }\n",
+        "run.toml:2: ftl.map.demand.eviction.read-level.fixed: the number 0 is out of range\n  remedy: a value from 1 \
+         to 4294967295",
+    );
+    assert_eq!(
+        set_says("", "ftl.map.demand.cache=1"),
+        "--set: ftl.map.demand.cache: the number 1 has no unit where a size is wanted\n  remedy: write it as \"4KiB\" \
+         (units: B, KiB, MiB, GiB, TiB, or decimal kB, MB, GB, TB)",
+    );
+}
+
+#[test]
+fn translation_pages_need_room() {
+    // 514008 logical pages need 502 translation pages of 1024 entries, 16 a plane: one block.
+    let fits = "[drive]\nop = 0.02\n";
+    load_with(fits, &[]).unwrap_or_else(|e| panic!("{e}"));
+    let message = "a plane has 5.0 blocks beyond its logical pages and needs 7 (open for the host, open for GC, one \
+                   free, one block's worth of spare, 3 for translation pages, of these one open and one free)\n  \
+                   remedy: drive.op = 0.029 or drive.blocks_per_plane = 357 would do";
+    golden(&format!("{fits}[ftl]\nmap = \"demand\"\n"), &format!("run.toml:2: drive.op: {message}"));
+    assert_eq!(set_says(fits, "ftl.map=demand"), format!("--set: ftl.map: {message}"));
+    for set in ["drive.op=0.029", "drive.blocks_per_plane=357"] {
+        load_with(fits, &["ftl.map=demand", set]).unwrap_or_else(|e| panic!("{e}"));
+    }
+    assert!(load_with(fits, &["ftl.map=demand", "drive.op=0.028"]).is_err());
+    // A page of 512 bytes has 128 entries: 1014 translation pages a plane.
+    let small = "drive = { page_size = \"512B\", blocks_per_plane = 2048, op = 0.01 }\n";
+    load_with(small, &[]).unwrap_or_else(|e| panic!("{e}"));
+    assert!(
+        set_says(small, "ftl.map=demand").contains(" and needs 22 "),
+        "{}",
+        set_says(small, "ftl.map=demand")
+    );
+    let text = "[precondition]\nused = 0.98\nvalid = 0.5\n";
+    load_with(text, &[]).unwrap_or_else(|e| panic!("{e}"));
+    let message = "0.98 used leaves a plane less than its reserve of 6 blocks (3 of them for translation pages)\n  \
+                   remedy: used = 0.976 is the most";
+    golden(&format!("{text}[ftl]\nmap = \"demand\"\n"), &format!("run.toml:2: precondition.used: {message}"));
+    assert_eq!(set_says(text, "ftl.map=demand"), format!("--set: ftl.map: {message}"));
+    load_with(text, &["ftl.map=demand", "precondition.used=0.976"]).unwrap_or_else(|e| panic!("{e}"));
+}
+
+/// Translation pages have numbers like other pages: the reserve leaves room for them among the physical pages, of
+/// which there are no more than numbers.
+#[test]
+fn translation_pages_have_numbers() {
+    let drive = "drive = { channels = 1, chips_per_channel = 1, planes_per_die = 1, blocks_per_plane = 131071, \
+                 pages_per_block = 32768, page_size = \"512B\", op = 0.0075 }\n";
+    load_with(drive, &[]).unwrap_or_else(|e| panic!("{e}"));
+    let text = set_says(drive, "ftl.map=demand");
+    assert!(text.starts_with("--set: ftl.map: a plane has "), "{text}");
+    load_with(drive, &["ftl.map=demand", "drive.op=0.008"]).unwrap_or_else(|e| panic!("{e}"));
+}
+
+#[test]
+fn read_levels() {
+    let level = |rber: &str, sense: &str, transfer: &str| {
+        format!("{{ rber_max = {rber}, sense = \"{sense}\", transfer = \"{transfer}\", decode = \"15us\" }}")
+    };
+    let list = |levels: &[String]| format!("[ecc]\nlevels = [\n{},\n]\n", levels.join(",\n"));
+    let first = level("0.005", "50us", "20us");
+    let form = "{ rber_max = 0.5, sense = \"50us\", transfer = \"50us\", decode = \"50us\" }";
+    golden(
+        "[ecc]\nlevels = \"laldcp\"\n",
+        "run.toml:2: ecc.levels: unknown value \"laldcp\"\n  remedy: did you mean \"laldpc\"? choices: \"none\", \"laldpc\"",
+    );
+    golden(
+        "[ecc]\nlevels = 7\n",
+        &format!(
+            "run.toml:2: ecc.levels: the number 7 where something else is wanted\n  remedy: write one of \"none\", \
+             \"laldpc\" or a list of {form}"
+        ),
+    );
+    golden(
+        "[ecc]\nlevels = []\n",
+        &format!("run.toml:2: ecc.levels: an empty list\n  remedy: write at least one {form}"),
+    );
+    let many: Vec<String> =
+        (1..=17).map(|i| level(&format!("{}", f64::from(i) / 100.0), "50us", "20us")).collect();
+    golden(&list(&many), "run.toml:2: ecc.levels: a list of 17\n  remedy: write at most 16");
+    load_with(&list(&many[..16]), &[]).unwrap_or_else(|e| panic!("{e}"));
+    golden(
+        &list(&[first.clone(), level("0.006", "50us", "20us"), level("0.006", "60us", "20us")]),
+        "run.toml:5: ecc.levels[2].rber_max: 0.006 is not above the 0.006 of the level before it\n  remedy: order the \
+         levels by rber_max, each above the last",
+    );
+    golden(
+        &list(&[first.clone(), level("0.006", "40us", "15us")]),
+        "run.toml:4: ecc.levels[1].sense: 40us is less than the 50us of the level before it\n  remedy: a level adds to \
+         the one before it: write at least \"50us\"\n\
+         run.toml:4: ecc.levels[1].transfer: 15us is less than the 20us of the level before it\n  remedy: a level adds \
+         to the one before it: write at least \"20us\"",
+    );
+    golden(
+        &list(&[first.clone(), level("0.6", "60us", "20us")]),
+        "run.toml:4: ecc.levels[1].rber_max: the number 0.6 is out of range\n  remedy: a value above 0 and at most 0.5",
+    );
+    golden(
+        "[ecc]\nlevels = [{ rber_max = 0.005, sense = \"50us\", transfer = \"20us\" }]\n",
+        "run.toml:2: ecc.levels[0].decode: missing\n  remedy: add decode = \"50us\" (time in the controller)",
+    );
+    let levels = format!("ecc.levels=[{}, {}]", first, level("0.006", "40us", "20us"));
+    assert!(set_says("", &levels).starts_with("--set: ecc.levels[1].sense: 40us"));
+}
+
+#[test]
+fn read_levels_without_levels() {
+    golden(
+        "[ecc]\nstart = \"last-level\"\nretry = \"incremental\"\n",
+        "run.toml:2: ecc.start: \"last-level\" has no effect with ecc.levels = \"none\"\n  remedy: set ecc.levels, such \
+         as \"laldpc\", or ecc.start = \"first\"\n\
+         run.toml:3: ecc.retry: \"incremental\" has no effect with ecc.levels = \"none\"\n  remedy: set ecc.levels, \
+         such as \"laldpc\", or ecc.retry = \"full\"",
+    );
+    for start in ["ideal", "block-level"] {
+        assert!(set_says("", &format!("ecc.start={start}")).starts_with("--set: ecc.start: "));
+    }
+    golden(
+        "[reliability]\nrber = \"vth\"\n",
+        "run.toml:2: reliability.rber: nothing looks at bit errors with ecc.levels = \"none\"\n  remedy: set ecc.levels, \
+         such as \"laldpc\", or reliability.rber = \"none\"",
+    );
+    // The layer that had the last word is told.
+    let text = set_says("[drive]\npreset = \"laldpc-32g\"\n", "ecc.levels=none");
+    assert!(text.starts_with("--set: ecc.levels: nothing looks at bit errors"), "{text}");
+    load_with("[drive]\npreset = \"laldpc-32g\"\n", &["ecc.levels=none", "reliability.rber=none"])
+        .unwrap_or_else(|e| panic!("{e}"));
+}
+
+#[test]
+fn error_rates() {
+    golden(
+        "[reliability]\nrber = \"vht\"\n",
+        "run.toml:2: reliability.rber: unknown value \"vht\"\n  remedy: did you mean \"vth\"? choices: \"none\", { vth \
+         = { dvpp = 0.38, cell_to_cell = 0.05, sensing_step = 0.03, per_page_kind = false } }, { table = \"FILE\" }",
+    );
+    golden(
+        "[reliability]\nrber = \"table\"\n",
+        "run.toml:2: reliability.rber: \"table\" needs a value\n  remedy: write { table = \"FILE\" }",
+    );
+    golden(
+        "[reliability]\nrber.vth = { dvpp = 0, cell_to_cell = 2, sensing_step = 0.2, per_page_kind = 1 }\n",
+        "run.toml:2: reliability.rber.vth.dvpp: the number 0 is out of range\n  remedy: a value from 0.01 and at most 0.6\n\
+         run.toml:2: reliability.rber.vth.cell_to_cell: the number 2 is out of range\n  remedy: a value from 0 and at \
+         most 0.5\n\
+         run.toml:2: reliability.rber.vth.sensing_step: the number 0.2 is out of range\n  remedy: a value from 0.001 \
+         and at most 0.1\n\
+         run.toml:2: reliability.rber.vth.per_page_kind: the number 1 where true or false is wanted\n  remedy: write \
+         true or false",
+    );
+    golden(
+        "[drive]\ncell = \"slc\"\n[ecc]\nlevels = \"laldpc\"\n[reliability]\nrber = \"vth\"\n",
+        "run.toml:6: reliability.rber: \"vth\" describes cells of two bits, and drive.cell is \"slc\"\n  remedy: set \
+         drive.cell = \"mlc\" or \"3d-mlc\", or reliability.rber to a table or \"none\"",
+    );
+    let text = set_says("[drive]\npreset = \"laldpc-32g\"\n", "drive.cell=3d-tlc");
+    assert!(text.starts_with("--set: drive.cell: \"vth\" describes"), "{text}");
+    load_with("[drive]\npreset = \"laldpc-32g\"\n", &["drive.cell=3d-mlc"]).unwrap_or_else(|e| panic!("{e}"));
+    golden(
+        "[reliability]\nread_disturb = 0.01\n",
+        "run.toml:2: reliability.read_disturb: the number 0.01 is out of range\n  remedy: a value from 0 and at most 0.001",
+    );
+    golden(
+        "[reliability]\nread_disturb = 1e-9\ncopyback_error = 1e-4\n",
+        "run.toml:2: reliability.read_disturb: has no effect with reliability.rber = \"none\"\n  remedy: set \
+         reliability.rber, or reliability.read_disturb = 0.0\n\
+         run.toml:3: reliability.copyback_error: has no effect with reliability.rber = \"none\"\n  remedy: set \
+         reliability.rber, or reliability.copyback_error = 0.0",
+    );
+}
+
+#[test]
+fn tables_of_error_rates() {
+    let text = "[ecc]\nlevels = \"laldpc\"\n[reliability]\nrber.table = \"no-such\\u001b.csv\"\n";
+    let error = says(text);
+    assert!(
+        error.starts_with("run.toml:4: reliability.rber.table: the table \"no-such?.csv\" cannot be used: "),
+        "{error}"
+    );
+    assert!(
+        error.contains("\n  remedy: name a CSV file; relative paths start at the spec's folder"),
+        "{error}"
+    );
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    std::fs::write(dir.join("bad-rber.csv"), "pe_cycles,retention,rber\n0,1d,high\n").unwrap();
+    let error =
+        load(&text.replace("no-such\\u001b", "bad-rber"), "run.toml", dir, &[]).unwrap_err().to_string();
+    assert!(error.starts_with("run.toml:4: reliability.rber.table: the table \"bad-rber.csv\""), "{error}");
+    assert!(error.contains("cannot be used: line 2, column rber: "), "the table's own line: {error}");
+    let error = set_says("ecc.levels = \"laldpc\"\n", "reliability.rber.table=no-such.csv");
+    assert!(
+        error.starts_with("--set: reliability.rber.table: the table \"no-such.csv\" cannot be used: "),
+        "{error}"
+    );
+}
+
+#[test]
+fn ages() {
+    golden(
+        "[reliability]\nretention = \"21901d\"\n",
+        "run.toml:2: reliability.retention: \"21901d\" is out of range\n  remedy: a value from 0ns to 21900d",
+    );
+    golden(
+        "[reliability]\nretention = [{ age = \"7d\", share = 0.5 }, { age = \"8d\", share = 0.4 }]\n",
+        "run.toml:2: reliability.retention: the shares add up to 0.9\n  remedy: shares that add up to 1",
+    );
+    golden(
+        "[reliability]\nretention = [{ age = \"7d\", share = 0.5 }, { age = \"8d\", share = 0.50000001 }]\n",
+        "run.toml:2: reliability.retention: the shares add up to 1.00000001\n  remedy: shares that add up to 1",
+    );
+    golden(
+        "[reliability]\nretention = [\n  { age = \"7d\", share = 1 },\n  { age = \"70000d\", share = 0 },\n]\n",
+        "run.toml:4: reliability.retention[1].age: \"70000d\" is out of range\n  remedy: a value from 0ns to 21900d\n\
+         run.toml:4: reliability.retention[1].share: the number 0 is out of range\n  remedy: a value above 0 and at most 1",
+    );
+    golden(
+        "[reliability]\nretention = { age = \"7d\", share = 1 }\n",
+        "run.toml:2: reliability.retention: a table of age, share where something else is wanted\n  remedy: write a time \
+         such as \"50us\" or a list of { age = \"50us\", share = 1 }",
+    );
 }
 
 #[test]

@@ -43,6 +43,15 @@ fn value() -> impl Strategy<Value = String> {
             "\"modern-tlc-1t\"",
             "\"unlimited\"",
             "\"none\"",
+            "{ demand = { cache = \"8KiB\", eviction = { read-level = { fixed = 3 } } } }",
+            "{ demand = {} }",
+            "\"laldpc\"",
+            "[{ rber_max = 0.01, sense = \"1us\", transfer = \"0s\", decode = \"0s\" }]",
+            "\"block-level\"",
+            "\"incremental\"",
+            "{ vth = { dvpp = 0.3 } }",
+            "{ table = \"no-such.csv\" }",
+            "[{ age = \"1d\", share = 0.5 }, { age = \"2d\", share = 0.5 }]",
             "{ size = {} }",
             "{ size = { \"4KiB\" = 1, \"8KiB\" = 2 }, address = { zipf = 0.9 } }",
             "{ requests = 5, span = 1e-300 }",
@@ -127,6 +136,76 @@ proptest! {
         }
         sets.push(wild);
         let _ = load_with("", &sets).map_err(|e| e.to_string());
+    }
+}
+
+/// Specs of LaLDPC in which everything is possible.
+fn laldpc() -> impl Strategy<Value = String> {
+    let eviction = prop_oneof![
+        Just("\"lru\"".to_string()),
+        (1..=u32::MAX).prop_map(|fixed| format!("{{ read-level = {{ fixed = {fixed} }} }}")),
+    ];
+    let map = prop_oneof![
+        Just("\"page\"".to_string()),
+        (1..1u64 << 32, eviction).prop_map(|(entries, eviction)| {
+            format!("{{ demand = {{ cache = \"{}B\", eviction = {eviction} }} }}", entries * 8)
+        }),
+    ];
+    // Steps from level to level, so that the levels are in order.
+    let step = (1e-6..0.02f64, 0..1_000_000u64, 0..1_000_000u64, 0..1_000_000u64);
+    let levels = prop_oneof![
+        Just("\"laldpc\"".to_string()),
+        prop::collection::vec(step, 1..=16).prop_map(|steps| {
+            let (mut rber, mut sense, mut transfer) = (0.0, 1, 0);
+            let level = |(r, s, t, decode)| {
+                (rber, sense, transfer) = (rber + r, sense + s, transfer + t);
+                format!(
+                    "{{ rber_max = {rber:?}, sense = \"{sense}ns\", transfer = \"{transfer}ns\", decode = \"{decode}ns\" }}"
+                )
+            };
+            format!("[{}]", steps.into_iter().map(level).collect::<Vec<_>>().join(", "))
+        }),
+    ];
+    let rber = prop_oneof![
+        Just("\"none\"".to_string()),
+        (0.01..=0.6f64, 0.0..=0.5f64, 0.001..=0.1f64, any::<bool>()).prop_map(|(dvpp, noise, step, kind)| {
+            format!(
+                "{{ vth = {{ dvpp = {dvpp:?}, cell_to_cell = {noise:?}, sensing_step = {step:?}, per_page_kind = {kind} }} }}"
+            )
+        }),
+    ];
+    let ages = prop_oneof![
+        (0..=21_900u32).prop_map(|days| format!("\"{days}d\"")),
+        prop::collection::vec((0..=21_900u32, 1..1000u32), 1..=32).prop_map(|ages| {
+            let sum: u32 = ages.iter().map(|(_, weight)| weight).sum();
+            let item = |(days, weight): &(u32, u32)| {
+                format!("{{ age = \"{days}d\", share = {:?} }}", f64::from(*weight) / f64::from(sum))
+            };
+            format!("[{}]", ages.iter().map(item).collect::<Vec<_>>().join(", "))
+        }),
+    ];
+    let start = prop::sample::select(vec!["first", "ideal", "last-level", "block-level"]);
+    let retry = prop::sample::select(vec!["full", "incremental"]);
+    (map, levels, rber, ages, start, retry).prop_map(|(map, levels, rber, ages, start, retry)| {
+        format!(
+            "ftl.map = {map}\necc = {{ levels = {levels}, start = \"{start}\", retry = \"{retry}\" }}\n\
+             reliability = {{ rber = {rber}, retention = {ages} }}\n"
+        )
+    })
+}
+
+proptest! {
+    #[test]
+    fn every_possible_laldpc_loads_and_shows_what_loads_again(text in laldpc()) {
+        let first = load_with(&text, &[]).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        let shown = first.to_toml();
+        let second = load_with(&shown, &[]).unwrap_or_else(|e| panic!("{e}\n{shown}"));
+        prop_assert_eq!(&first.spec, &second.spec);
+        prop_assert_eq!(first.hash(), second.hash());
+        let levels = &first.spec.ecc.levels;
+        prop_assert!(levels.is_sorted_by(|a, b| a.rber_max < b.rber_max && a.sense_ns <= b.sense_ns));
+        let shares: f64 = first.spec.reliability.retention.iter().map(|(_, share)| share).sum();
+        prop_assert!((shares - 1.0).abs() < 1e-9);
     }
 }
 

@@ -8,7 +8,7 @@ mod common;
 use common::spec;
 use nandlab::ftl::{Ftl, WriteStream};
 use nandlab::geometry::{BlockId, Geometry, Lpn, PlaneId};
-use nandlab::nand::{Array, BlockState};
+use nandlab::nand::{Array, BlockState, Keeps};
 use nandlab::rng::Stream;
 
 struct Table {
@@ -33,8 +33,8 @@ impl Table {
         );
         let spec = spec(&text, &[]);
         let geometry = Geometry::new(&spec.drive);
-        let array = Array::new(&geometry, 0, false);
-        let ftl = Ftl::new(&spec, &geometry, &array);
+        let array = Array::new(&geometry, 0, Keeps::default());
+        let ftl = Ftl::new(&spec, &geometry, &array, false);
         Self {
             filled: vec![Vec::new(); planes as usize],
             pending: std::collections::VecDeque::new(),

@@ -85,20 +85,26 @@ def _claims(verdicts: Sequence[Verdict]) -> str:
     for verdict in verdicts:
         claim = verdict.claim
         away = "-"
-        if verdict.measured is not None:
+        if verdict.measured is not None and claim.value is not None:
             difference = verdict.measured - claim.value
             away = (
                 f"{difference / claim.value:+.1%}"
                 if claim.relative is not None and claim.value
                 else f"{difference:+.3g}"
             )
-        slack = f"\u00b1 {claim.absolute:.3g}" if claim.relative is None else f"\u00b1 {100 * claim.relative:.3g} %"
+        if claim.value is None:
+            reported = f"{claim.direction} {_number(verdict.baseline)}"
+        else:
+            slack = (
+                f"\u00b1 {100 * claim.relative:.3g} %" if claim.relative is not None else f"\u00b1 {claim.absolute:.3g}"
+            )
+            reported = f"{_number(claim.value)}<br><small>{slack}</small>"
         why = claim.deviation or ("no reason is written" if verdict.verdict in (SAME_DIRECTION, NOT_REPRODUCED) else "")
         rows.append(
             f'<tr class="v-{_MARKS[verdict.verdict]}"><td><a class="anchor" id="claim-{escape(claim.id)}"></a>'
             f'{escape(claim.what)}<div class="why">{escape(claim.measure.text())}</div></td>'
             f'<td class="why">{escape(claim.source)}</td>'
-            f'<td class="n">{_number(claim.value)}<br><small>{slack}</small></td>'
+            f'<td class="n">{reported}</td>'
             f'<td class="n">{_number(verdict.measured)}<br><small>{away}</small></td>'
             f'<td class="verdict">{escape(verdict.verdict)}</td><td class="why">{escape(why)}</td></tr>'
         )

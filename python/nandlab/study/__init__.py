@@ -3,24 +3,32 @@
 A study file is TOML:
 
     [study]                          # title, question, base = "spec.toml" (or its keys under [base]), notes, name
-    [variants.NAME]                  # title, set = { "gc.victim" = "fifo" }: keys of the spec
-    [workloads.NAME]                 # title, set, or keys of [workload] as they are: trace = "hm_0.csv.zst"
+    [variants.NAME]                  # title, set = { "gc.victim" = "fifo" }: keys of the spec;
+                                     # facts = { soft = 0.36 }: numbers that expressions may use
+    [workloads.NAME]                 # title, set, or keys of [workload] as they are: trace = "hm_0.csv.zst"; facts
     [grid]
     "drive.op" = [0.07, 0.28]        # an axis: one key, its values
     [[grid.NAME]]                    # or a point of an axis that sets several: value, title, set
+    [values]
+    NAME = "64KiB"                   # what "{NAME}" in a set stands for; an axis of this name takes its place
     [parts.NAME]                     # a block with variants, workloads, grid and set of its own; without: all x all
-    [smoke]                          # the small size: parts, variants, workloads, grid (values kept), set
+    [smoke]                          # the small size: parts, variants, workloads, grid (values kept), values, set
     [metrics]
-    NAME = "1 - steady.free_share"   # arithmetic over summary.json, smart.*, steady.*, drive.*, spec.*, grid axes
+    NAME = "1 - steady.free_share"   # arithmetic over summary.json, smart.*, steady.*, drive.*, spec.*, grid axes;
+                                     # waf['fifo']: of the same run under that variant; at(ecc.levels, 1),
+                                     # total(ecc.levels): of metrics kept by number
     [[figures]]                      # id, title, caption, kind = "line" | "bar" | "cdf", metric, over, series, panels,
-                                     # where, normalised_to (a variant), reduce, log_x, log_y, x_title, y_title
+                                     # where, normalised_to (a variant), reduce, mean (bars: one more place), log_x,
+                                     # log_y, x_title, y_title
     [[figures.reference]]            # name, expression, where: a curve that is computed, beside the measured ones
     [[claims]]                       # figure, what, value, tolerance = { relative = 0.02 } or { absolute = 0.1 },
                                      # source, measure = { where, reduce, metric, normalised_to }, baseline,
-                                     # direction, deviation
+                                     # direction, deviation; no value and tolerance where a source gives a direction
+                                     # without a number
 
-Relative paths count from the file that names them. A claim is `reproduced` when it is within its tolerance, in the
-`same direction` when it is at least on the reported side of its baseline, else `not reproduced`.
+Relative paths count from the file that names them; $NAME in a path is taken from the environment. A claim is
+`reproduced` when it is within its tolerance, in the `same direction` when it is at least on the reported side of its
+baseline, else `not reproduced`; one without a value is `reproduced` on the reported side.
 
 The way of a study: `definition` (the file) -> `plan` (the runs, resolved and checked) -> `execute` (over `local` or
 `cluster` workers, each doing `work`) -> `store` (what is kept) -> `metrics` -> `judge` (figures, verdicts) -> report.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -46,6 +47,8 @@ class Choice:
     value: Any
     sets: tuple[Override, ...]
     line: int | None = None
+    #: Numbers that expressions may use.
+    facts: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -96,6 +99,8 @@ class Figure:
     where: Where
     normalised_to: str | None
     reduce: str
+    #: Whether the mean over all places is drawn as one more.
+    mean: bool
     log_x: bool
     log_y: bool
     x_title: str
@@ -128,7 +133,8 @@ class Claim:
     id: str
     figure: str
     what: str
-    value: float
+    #: `None`: only the direction is claimed.
+    value: float | None
     relative: float | None
     absolute: float | None
     direction: str | None
@@ -159,6 +165,8 @@ class Definition:
     axes: tuple[str, ...]
     smoke: bool
     smoke_sets: tuple[Override, ...]
+    #: What `{name}` in an override stands for, where no axis of that name says otherwise.
+    values: Mapping[str, Any]
     metrics: Mapping[str, Expression]
     metric_lines: Mapping[str, int | None]
     figures: tuple[Figure, ...]
@@ -324,10 +332,26 @@ class _Reader:
         self.root = _Table(self, data, ())
         self.base_dir = path.parent.absolute()
         self.titles: dict[tuple[str, Any], str] = {}
+        self.values: dict[str, Any] = {}
 
     def placed(self, override: Override) -> Override:
         """A relative path in a study counts from the study's directory; the spec counts from its base's."""
-        if override.key not in PATH_KEYS or not isinstance(override.value, str) or os.path.isabs(override.value):
+        if override.key not in PATH_KEYS or not isinstance(override.value, str):
+            return override
+        written = os.path.expandvars(override.value)
+        if missing := re.search(r"\$\{?(\w+)", written):
+            self.problems.append(
+                problem(
+                    str(self.path),
+                    override.line,
+                    override.key,
+                    f"the environment has no {missing[1]}",
+                    f"export {missing[1]}=FOLDER, the folder with these files",
+                )
+            )
+            return override
+        override = Override(override.key, written, override.line)
+        if os.path.isabs(written):
             return override
         there = os.path.normpath(os.path.join(self.path.parent.absolute(), override.value))
         return Override(override.key, os.path.relpath(there, self.base_dir), override.line)
@@ -342,6 +366,9 @@ class _Reader:
         name = study.text("name", self.path.parent.name if self.path.stem == "study" else self.path.stem)
         study.done()
 
+        values = root.table("values")
+        for key in values.data:
+            self.values[key] = values.take(key, (int, float, str), "a number or a text")
         variants = [self.named_choice("variant", key, table) for key, table in root.named("variants")]
         workloads = [self.workload(key, table) for key, table in root.named("workloads")]
         variants = variants or [Choice("base", "base", "base", ())]
@@ -352,9 +379,10 @@ class _Reader:
         smoke_sets: tuple[Override, ...] = ()
         smoke = root.table("smoke")
         if self.smoke or smoke.data:
-            smaller, smoke_sets = self.smoke_parts(smoke, parts)
+            smaller, smoke_sets, smoke_values = self.smoke_parts(smoke, parts)
             if self.smoke:
                 parts = smaller
+                self.values |= smoke_values
         axes = list(dict.fromkeys(axis for part in parts for axis in part.grid))
         columns = [*LABELS, *all_axes]
 
@@ -392,6 +420,7 @@ class _Reader:
             axes=tuple(axes),
             smoke=self.smoke,
             smoke_sets=smoke_sets if self.smoke else (),
+            values=self.values,
             metrics=metrics,
             metric_lines={key: metric_table.line(key) for key in metrics},
             figures=tuple(figures),
@@ -431,19 +460,25 @@ class _Reader:
     def named_choice(self, column: str, name: str, table: _Table) -> Choice:
         title = table.text("title", name)
         sets = table.sets()
+        facts = self.facts(table)
         table.done()
         self.titles[(column, name)] = title
-        return Choice(name, title, name, sets, table.line())
+        return Choice(name, title, name, sets, table.line(), facts)
+
+    def facts(self, table: _Table) -> dict[str, float]:
+        inner = table.table("facts")
+        return {key: inner.take(key, (int, float), "a number", 0.0) for key in inner.data}
 
     def workload(self, name: str, table: _Table) -> Choice:
         title = table.text("title", name)
         sets = list(table.sets())
+        facts = self.facts(table)
         for key in table.data:
-            if key not in ("title", "set"):
+            if key not in ("title", "set", "facts"):
                 table.known.append(key)
                 sets.append(self.placed(Override(f"workload.{key}", table.data[key], table.line(key))))
         self.titles[("workload", name)] = title
-        return Choice(name, title, name, tuple(sets), table.line())
+        return Choice(name, title, name, tuple(sets), table.line(), facts)
 
     def grid(self, table: _Table) -> dict[str, tuple[Choice, ...]]:
         axes: dict[str, tuple[Choice, ...]] = {}
@@ -469,6 +504,8 @@ class _Reader:
             title = inner.text("title", str(value))
             sets = inner.sets()
             inner.done()
+        elif axis in self.values and isinstance(entry, (int, float, str)):
+            value, sets, title = entry, (), str(entry)
         else:
             sets = (self.placed(Override(axis, entry, table.line(axis, index))),)
             value = entry if isinstance(entry, (int, float, str)) else set_arguments({"x": entry})[0][2:]
@@ -504,13 +541,18 @@ class _Reader:
             )
         return parts
 
-    def smoke_parts(self, table: _Table, parts: list[Part]) -> tuple[list[Part], tuple[Override, ...]]:
+    def smoke_parts(self, table: _Table, parts: list[Part]) -> tuple[list[Part], tuple[Override, ...], dict[str, Any]]:
         """The same study, small: fewer variants, workloads and points, and overrides on top."""
         kept = table.names("parts", [part.name for part in parts])
         variants = table.names("variants", dict.fromkeys(c.name for part in parts for c in part.variants))
         workloads = table.names("workloads", dict.fromkeys(c.name for part in parts for c in part.workloads))
         sets = table.sets()
         grid = table.table("grid")
+        other = table.table("values")
+        smaller_values = {key: other.take(key, (int, float, str), "a number or a text") for key in other.data}
+        for key in smaller_values:
+            if key not in self.values:
+                other.say((key,), "no value of this name", near(key, self.values))
         table.done()
         wanted: dict[str, list[Any]] = {}
         for axis, values in grid.data.items():
@@ -539,7 +581,7 @@ class _Reader:
             for part in parts
             if kept is None or part.name in kept
         ]
-        return smaller, sets
+        return smaller, sets, smaller_values
 
     # -------------------------------------------------------------------------------------------- figures and claims
 
@@ -601,6 +643,8 @@ class _Reader:
             if expression is not None:
                 references.append(Reference(label, expression, where))
         relative = self.variant_name(table, "normalised_to", parts)
+        if table.data.get("mean") is True and kind != "bar":
+            table.say(("mean",), f"a {kind} has no place for it", 'leave it out, or kind = "bar"')
         figure = Figure(
             id=name,
             title=table.text("title", must=True),
@@ -613,6 +657,7 @@ class _Reader:
             where=self.where(table, columns, parts),
             normalised_to=relative,
             reduce=table.choice("reduce", REDUCTIONS, "mean"),
+            mean=table.flag("mean"),
             log_x=table.flag("log_x"),
             log_y=table.flag("log_y"),
             x_title=table.text("x_title", over),
@@ -633,9 +678,14 @@ class _Reader:
             table.say(("figure",), f'there is no figure "{figure_id}"', near(figure_id, figures))
         what = table.text("what", must=True)
         name = table.text("id", f"{figure_id}-{table.path[-1]}")
-        value = table.take("value", (int, float), "a number", None, must=True)
+        value = table.take("value", (int, float), "a number", None)
+        has_value = "value" in table.data
+        if not has_value and "direction" not in table.data:
+            table.say(("value",), "missing", "give a number; or a direction alone, where no number is reported")
         source = table.text("source", must=True)
-        tolerance = table.take("tolerance", dict, "{ relative = 0.02 } or { absolute = 0.1 }", {}, must=True)
+        tolerance = table.take("tolerance", dict, "{ relative = 0.02 } or { absolute = 0.1 }", {}, must=has_value)
+        if not has_value and "tolerance" in table.data:
+            table.say(("tolerance",), "a tolerance without a value", "give the value, or leave the tolerance out")
         inner = _Table(self, tolerance, (*table.path, "tolerance"))
         relative = inner.take("relative", (int, float), "a number", None)
         absolute = inner.take("absolute", (int, float), "a number", None)
@@ -658,15 +708,15 @@ class _Reader:
             )
         deviation = table.text("deviation")
         table.done()
-        if len(self.problems) > before or measure is None or value is None:
+        if len(self.problems) > before or measure is None:
             return None
-        if direction is None and isinstance(baseline, (int, float)) and value != baseline:
+        if direction is None and value is not None and isinstance(baseline, (int, float)) and value != baseline:
             direction = "above" if value > baseline else "below"
         return Claim(
             id=name,
             figure=figure_id,
             what=what,
-            value=float(value),
+            value=None if value is None else float(value),
             relative=relative,
             absolute=absolute,
             direction=direction,

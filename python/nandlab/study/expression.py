@@ -1,4 +1,8 @@
-"""Small arithmetic over the metrics of a run: `flash.program.gc / flash.program.host`, `1 - steady.free_share`."""
+"""Small arithmetic over the metrics of a run: `flash.program.gc / flash.program.host`, `1 - steady.free_share`.
+
+`waf['fifo']` is the metric of the run that differs in its variant only. Of metrics that are kept by number,
+`at(ecc.levels, 1)` is one (0 when it is not there), `total(ecc.levels)` their sum.
+"""
 
 from __future__ import annotations
 
@@ -43,6 +47,12 @@ FUNCTIONS: dict[str, Callable[..., float]] = {
     "sqrt": math.sqrt,
 }
 
+#: Of metrics kept by number: `at(NAME, number)`, `total(NAME)`.
+_BY_NUMBER = {"at": 2, "total": 1}
+
+#: The metrics of the run that differs in its variant only; `None` when there is none.
+Others = Callable[[str], Mapping[str, Any] | None]
+
 _OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {
     ast.Add: lambda a, b: a + b,
     ast.Sub: lambda a, b: a - b,
@@ -54,10 +64,11 @@ _OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {
 
 @dataclass(frozen=True)
 class Expression:
-    """An expression, parsed; `names` are the metrics it needs."""
+    """An expression, parsed; `names` are the metrics it needs, `variants` the others whose metrics it needs."""
 
     text: str
     names: tuple[str, ...]
+    variants: tuple[str, ...]
     _tree: ast.expr
 
     @staticmethod
@@ -68,13 +79,14 @@ class Expression:
         except (SyntaxError, ValueError):
             raise ExpressionError(f"{text!r} is no expression") from None
         names: list[str] = []
-        _check(tree, names)
-        return Expression(text.strip(), tuple(dict.fromkeys(names)), tree)
+        variants: list[str] = []
+        _check(tree, names, variants)
+        return Expression(text.strip(), tuple(dict.fromkeys(names)), tuple(dict.fromkeys(variants)), tree)
 
-    def value(self, values: Mapping[str, Any]) -> float | None:
+    def value(self, values: Mapping[str, Any], others: Others = lambda _variant: None) -> float | None:
         """Its value for one run; `None` where it is undefined (a division by zero, a metric without a value)."""
         try:
-            found = _value(self._tree, values)
+            found = _value(self._tree, values, others)
         except (ZeroDivisionError, OverflowError, ValueError, _Undefined):
             return None
         if isinstance(found, complex) or not math.isfinite(found):
@@ -95,28 +107,55 @@ def _name(node: ast.expr) -> str | None:
     return None
 
 
-def _check(node: ast.expr, names: list[str]) -> None:
-    name = _name(node)
+def _by_number(node: ast.expr) -> tuple[str, str | None] | None:
+    """What an `at` or `total` names: the metrics, and which of them."""
+    if not isinstance(node, ast.Call) or node.keywords or not isinstance(node.func, ast.Name):
+        return None
+    if node.func.id not in _BY_NUMBER or len(node.args) != _BY_NUMBER[node.func.id]:
+        return None
+    name = _name(node.args[0])
+    which = node.args[1] if node.func.id == "at" else None
+    if name is None or (which is not None and not (isinstance(which, ast.Constant) and type(which.value) is int)):
+        return None
+    return name, None if which is None else ast.unparse(which)
+
+
+def _elsewhere(node: ast.expr) -> tuple[ast.expr, str] | None:
+    """`NAME['variant']`: the metric, the variant."""
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str):
+        return node.value, node.slice.value
+    return None
+
+
+def _check(node: ast.expr, names: list[str], variants: list[str]) -> None:
+    name, elsewhere, by_number = _name(node), _elsewhere(node), _by_number(node)
     if name is not None:
         names.append(name)
+    elif by_number is not None:
+        names.append(f"{by_number[0]}.*")
+    elif elsewhere is not None:
+        variants.append(elsewhere[1])
+        _check(elsewhere[0], names, variants)
     elif isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
-        _check(node.left, names)
-        _check(node.right, names)
+        _check(node.left, names, variants)
+        _check(node.right, names, variants)
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd)):
-        _check(node.operand, names)
+        _check(node.operand, names, variants)
     elif isinstance(node, ast.Call) and not node.keywords:
         function = _name(node.func)
+        if function in _BY_NUMBER:
+            raise ExpressionError(f"{ast.unparse(node)!r}: write at(ecc.levels, 1) or total(ecc.levels)")
         if function not in FUNCTIONS:
-            raise ExpressionError(f"there is no function {function}; there are {', '.join(FUNCTIONS)}")
+            raise ExpressionError(f"there is no function {function}; there are {', '.join([*FUNCTIONS, *_BY_NUMBER])}")
         for argument in node.args:
-            _check(argument, names)
+            _check(argument, names, variants)
     elif not (
         isinstance(node, ast.Constant) and isinstance(node.value, (int, float)) and not isinstance(node.value, bool)
     ):
         raise ExpressionError(f"{ast.unparse(node)!r} is none of: a metric, a number, + - * / **, ( ), a function")
 
 
-def _value(node: ast.expr, values: Mapping[str, Any]) -> float:
+def _value(node: ast.expr, values: Mapping[str, Any], others: Others) -> float:
     name = _name(node)
     if name is not None:
         if name not in values:
@@ -125,15 +164,31 @@ def _value(node: ast.expr, values: Mapping[str, Any]) -> float:
         if value is None or isinstance(value, str):
             raise _Undefined
         return float(value)
+    if (by_number := _by_number(node)) is not None:
+        return _sum(values, *by_number)
+    if (elsewhere := _elsewhere(node)) is not None:
+        there = others(elsewhere[1])
+        if there is None:
+            raise _Undefined
+        return _value(elsewhere[0], there, others)
     if isinstance(node, ast.BinOp):
-        return _OPERATORS[type(node.op)](_value(node.left, values), _value(node.right, values))
+        return _OPERATORS[type(node.op)](_value(node.left, values, others), _value(node.right, values, others))
     if isinstance(node, ast.UnaryOp):
-        operand = _value(node.operand, values)
+        operand = _value(node.operand, values, others)
         return -operand if isinstance(node.op, ast.USub) else operand
     if isinstance(node, ast.Call):
         try:
-            return FUNCTIONS[_name(node.func) or ""](*(_value(argument, values) for argument in node.args))
+            return FUNCTIONS[_name(node.func) or ""](*(_value(argument, values, others) for argument in node.args))
         except TypeError:
             raise _Undefined from None
     assert isinstance(node, ast.Constant) and isinstance(node.value, (int, float))
     return float(node.value)
+
+
+def _sum(values: Mapping[str, Any], name: str, which: str | None) -> float:
+    start = f"{name}."
+    numbered = {key.removeprefix(start): value for key, value in values.items() if key.startswith(start)}
+    if not numbered:
+        raise Missing(f"{name}.*")
+    kept = numbered.values() if which is None else [numbered.get(which, 0)]
+    return math.fsum(value for value in kept if isinstance(value, (int, float)))

@@ -10,11 +10,13 @@ from typing import Any
 
 from nandlab.study.definition import Claim, Definition, Figure, Measure
 from nandlab.study.expression import Expression
-from nandlab.study.metrics import Results, read_table
+from nandlab.study.metrics import Results, elsewhere, read_table
 
 REPRODUCED = "reproduced"
 SAME_DIRECTION = "same direction"
 NOT_REPRODUCED = "not reproduced"
+#: The place of the mean on the x axis.
+MEAN = "mean"
 #: Only at smoke size, where the runs of a claim may be left out.
 NOT_MEASURED = "not measured"
 
@@ -77,14 +79,14 @@ class Verdict:
     def as_json(self) -> dict[str, Any]:
         claim = self.claim
         tolerance = {"relative": claim.relative} if claim.relative is not None else {"absolute": claim.absolute}
-        difference = None if self.measured is None else self.measured - claim.value
+        difference = None if self.measured is None or claim.value is None else self.measured - claim.value
         return {
             "id": claim.id,
             "figure": claim.figure,
             "what": claim.what,
             "source": claim.source,
             "reported": claim.value,
-            "tolerance": tolerance,
+            "tolerance": None if claim.value is None else tolerance,
             "measured": self.measured,
             "difference": difference,
             "relative_difference": difference / claim.value if difference is not None and claim.value else None,
@@ -98,23 +100,19 @@ class Verdict:
 
 def _values(results: Results, metric: Expression, normalised_to: str | None) -> list[float | None]:
     """The metric of every run, divided by that of the variant it is normalised to."""
-    values = [metric.value(entries) for entries in results.values]
+    values = results.evaluate(metric)
     if normalised_to is None:
         return values
     base = {
-        _elsewhere(run.row): value
+        elsewhere(run.row): value
         for run, value in zip(results.runs, values, strict=True)
         if run.variant == normalised_to
     }
     out: list[float | None] = []
     for run, value in zip(results.runs, values, strict=True):
-        against = base.get(_elsewhere(run.row))
+        against = base.get(elsewhere(run.row))
         out.append(value / against if value is not None and against else None)
     return out
-
-
-def _elsewhere(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    return tuple((name, value) for name, value in row.items() if name != "variant")
 
 
 def measured(results: Results, measure: Measure) -> float | None:
@@ -141,13 +139,14 @@ def _judge(study: Definition, results: Results, claim: Claim) -> Verdict:
     if value is None:
         any_run = any(claim.measure.where.matches(run.row) for run in results.runs)
         return Verdict(claim, None, baseline, NOT_REPRODUCED if any_run else NOT_MEASURED)
+    is_right = baseline is not None and (value > baseline if claim.direction == "above" else value < baseline)
+    if claim.value is None:
+        return Verdict(claim, value, baseline, REPRODUCED if is_right else NOT_REPRODUCED)
     slack = claim.relative * abs(claim.value) if claim.relative is not None else (claim.absolute or 0.0)
     if abs(value - claim.value) <= slack * (1 + 1e-12):
         return Verdict(claim, value, baseline, REPRODUCED)
-    if claim.direction is not None and baseline is not None:
-        is_right = value > baseline if claim.direction == "above" else value < baseline
-        if is_right:
-            return Verdict(claim, value, baseline, SAME_DIRECTION)
+    if claim.direction is not None and is_right:
+        return Verdict(claim, value, baseline, SAME_DIRECTION)
     return Verdict(claim, value, baseline, NOT_REPRODUCED)
 
 
@@ -170,8 +169,8 @@ def draw(study: Definition, results: Results, verdicts: list[Verdict]) -> list[D
 def _curves(study: Definition, results: Results, figure: Figure, verdicts: list[Verdict]) -> Drawn:
     values = _values(results, figure.metric, figure.normalised_to)
     rows = [
-        (run.row, entries, value)
-        for run, entries, value in zip(results.runs, results.values, values, strict=True)
+        (run.row, index, value)
+        for index, (run, value) in enumerate(zip(results.runs, values, strict=True))
         if figure.where.matches(run.row)
     ]
     xs = list(dict.fromkeys(row.get(figure.over) for row, _, _ in rows if row.get(figure.over) is not None))
@@ -186,8 +185,9 @@ def _curves(study: Definition, results: Results, figure: Figure, verdicts: list[
         if value is not None and x is not None:
             gathered.setdefault((panel, _series_name(study, figure, row), x, False), []).append(value)
     for reference in figure.references:
-        for row, entries, _ in rows:
-            computed = reference.expression.value(entries) if reference.where.matches(row) else None
+        all_computed = results.evaluate(reference.expression)
+        for row, index, _ in rows:
+            computed = all_computed[index] if reference.where.matches(row) else None
             if computed is not None and row.get(figure.over) is not None:
                 key = (_panel(study, figure, row), reference.name, row[figure.over], True)
                 gathered.setdefault(key, []).append(computed)
@@ -197,9 +197,13 @@ def _curves(study: Definition, results: Results, figure: Figure, verdicts: list[
             for x in xs
             if (panel, series, x, is_reference) in gathered
         ]
+        if figure.mean and points:
+            points.append((MEAN, statistics.fmean(y for _, y in points)))
         panels[panel].curves.append(Curve(series, [x for x, _ in points], [y for _, y in points], is_reference))
     _mark(study, results, figure, verdicts, panels)
-    places = None if is_scale else [title_of(study, figure.over, x) for x in xs]
+    if figure.mean:
+        xs.append(MEAN)
+    places = None if is_scale else [MEAN if x is MEAN else title_of(study, figure.over, x) for x in xs]
     if places is not None:
         place = dict(zip(xs, places, strict=True))
         for held in panels.values():
@@ -218,18 +222,23 @@ def _mark(
     """Claims that are about one place of this figure are drawn there."""
     for verdict in verdicts:
         claim = verdict.claim
+        marked = claim.value
         if (
             claim.figure != figure.id
+            or marked is None
             or claim.measure.metric.text != figure.metric.text
             or claim.measure.normalised_to != figure.normalised_to
         ):
             continue
         rows = [run.row for run in results.runs if claim.measure.where.matches(run.row)]
         places = {(_panel(study, figure, row), _series_name(study, figure, row), row.get(figure.over)) for row in rows}
+        if figure.mean and claim.measure.reduce == "mean":
+            # A mean over the places stands at the last one.
+            places = {(panel, series, MEAN) for panel, series, _ in places}
         if len(places) == 1:
             panel, series, x = places.pop()
             if panel in panels and x is not None:
-                panels[panel].marks.append(Mark(series, x, claim.value, claim.what))
+                panels[panel].marks.append(Mark(series, x, marked, claim.what))
 
 
 def cdf_title(figure: Figure) -> str:

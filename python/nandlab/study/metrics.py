@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nandlab.errors import OutputError
-from nandlab.study.expression import Missing
+from nandlab.study.expression import Expression, Missing
 from nandlab.study.plan import PlannedRun
 from nandlab.study.store import Store
 
@@ -97,11 +97,12 @@ def steady(series: pl.DataFrame) -> dict[str, float | None]:
 class Results:
     """The rows of a study: one a run, in the order of the plan."""
 
-    def __init__(self, store: Store, runs: list[PlannedRun], named: Mapping[str, Any]) -> None:
+    def __init__(self, store: Store, runs: list[PlannedRun], named: Mapping[str, Expression]) -> None:
         self.store = store
         self.runs = runs
         self.rows: list[dict[str, Any]] = []
         self.values: list[dict[str, Any]] = []
+        self._elsewhere: dict[tuple[Any, ...], dict[str, dict[str, Any]]] = {}
         cache: dict[str, dict[str, Any]] = {}
         axes = list(dict.fromkeys(axis for run in runs for axis in run.point))
         for run in runs:
@@ -116,11 +117,20 @@ class Results:
             row.update((axis, run.point.get(axis)) for axis in axes)
             # An axis that is a metric's namesake keeps its column.
             row.update((name, value) for name, value in cache[run.identity].items() if name not in row)
-            values = {**settings(run), **row}
-            for name, expression in named.items():
-                values[name] = row[name] = expression.value(values)
+            values = {**settings(run), **run.facts, **row}
             self.rows.append(row)
             self.values.append(values)
+            self._elsewhere.setdefault(elsewhere(run.row), {})[run.variant] = values
+        for name, expression in named.items():
+            for row, values, found in zip(self.rows, self.values, self.evaluate(expression), strict=True):
+                values[name] = row[name] = found
+
+    def evaluate(self, expression: Expression) -> list[float | None]:
+        """Its value in every run."""
+        return [
+            expression.value(values, self._elsewhere[elsewhere(run.row)].get)
+            for run, values in zip(self.runs, self.values, strict=True)
+        ]
 
     def frame(self) -> pl.DataFrame:
         """One tidy table."""
@@ -128,6 +138,11 @@ class Results:
 
         names = list(dict.fromkeys(name for row in self.rows for name in row))
         return pl.DataFrame([_column(name, [row.get(name) for row in self.rows]) for name in names])
+
+
+def elsewhere(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What names a run, but for its variant."""
+    return tuple((name, value) for name, value in row.items() if name != "variant")
 
 
 def _column(name: str, values: list[Any]) -> pl.Series:
@@ -145,7 +160,9 @@ def _column(name: str, values: list[Any]) -> pl.Series:
 
 def known_names(store: Store, run: PlannedRun, named: Mapping[str, Any]) -> set[str]:
     """What an expression may name."""
-    return {*metrics(store, run), *settings(run), "part", "variant", "workload", *run.point, *named}
+    found = {*metrics(store, run), *settings(run), "part", "variant", "workload", *run.point, *run.facts, *named}
+    by_number = {f"{name.rsplit('.', 1)[0]}.*" for name in found if name.rsplit(".", 1)[-1].isdigit()}
+    return found | by_number
 
 
-__all__ = ["Missing", "Results", "flat", "known_names", "metrics", "read_table", "settings", "steady"]
+__all__ = ["Missing", "Results", "elsewhere", "flat", "known_names", "metrics", "read_table", "settings", "steady"]

@@ -18,7 +18,7 @@ from nandlab._core import Spec, SpecError
 from nandlab._types import Problem
 from nandlab.spec import set_arguments
 from nandlab.study.definition import PATH_KEYS, Choice, Definition, Measure, Override, Part
-from nandlab.study.problems import StudyError, problem
+from nandlab.study.problems import StudyError, near, problem
 
 #: Raised when what is kept of a run changes.
 _FORMAT = 1
@@ -57,6 +57,8 @@ class PlannedRun:
     variant: str
     workload: str
     point: Mapping[str, Any]
+    #: Numbers of its workload and variant that expressions may use.
+    facts: Mapping[str, float]
     #: The whole resolved spec, without the paths of its files.
     spec: Spec
     task: Task
@@ -105,6 +107,7 @@ def plan(study: Definition) -> list[PlannedRun]:
         point = {axis: choice.value for axis, choice in zip(part.grid, points, strict=True)}
         label = _label(study, part, workload, variant, point)
         overrides = _overrides(study, part, workload, variant, points, note, label)
+        overrides = [_filled(study, override, {**study.values, **point}, note, label) for override in overrides]
         try:
             files = _files(study, overrides)
         except _NoFile as missing:
@@ -117,7 +120,9 @@ def plan(study: Definition) -> list[PlannedRun]:
                 note(_told(study, overrides, entry), label)
             continue
         task = seen.setdefault(task.identity, task)
-        runs.append(PlannedRun(part.name, variant.name, workload.name, point, spec, task))
+        runs.append(
+            PlannedRun(part.name, variant.name, workload.name, point, {**workload.facts, **variant.facts}, spec, task)
+        )
     if problems:
         raise StudyError(_with_runs(*entry) for entry in problems.values())
     if not runs:
@@ -168,6 +173,25 @@ def _overrides(
                 label,
             )
     return [*study.base_sets, *part.sets, *free, *study.smoke_sets]
+
+
+def _filled(study: Definition, override: Override, values: Mapping[str, Any], note: Any, label: str) -> Override:
+    """`{name}` in its value replaced by what it stands for."""
+
+    def fill(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: fill(entry) for key, entry in value.items()}
+        if isinstance(value, list):
+            return [fill(entry) for entry in value]
+        if not isinstance(value, str) or not (value.startswith("{") and value.endswith("}")):
+            return value
+        name = value[1:-1]
+        if name not in values:
+            told = problem(study.path, override.line, override.key, f"nothing is called {value}", near(name, values))
+            note(told, label)
+        return values.get(name, value)
+
+    return Override(override.key, fill(override.value), override.line)
 
 
 class _NoFile(Exception):
@@ -259,6 +283,14 @@ def _check_measures(study: Definition, runs: list[PlannedRun]) -> None:
         return
     rows = [run.row for run in runs]
     found = []
+    variants = dict.fromkeys(run.variant for run in runs)
+    named = [(f"metrics.{key}", study.metric_lines[key], expression) for key, expression in study.metrics.items()]
+    named += [(f"figures.{f.id}.metric", f.line, f.metric) for f in study.figures]
+    named += [(f"claims.{c.id}.measure.metric", c.line, c.measure.metric) for c in study.claims]
+    for key, line, expression in named:
+        for name in expression.variants:
+            if name not in variants:
+                found.append(problem(study.path, line, key, f'there is no variant "{name}"', near(name, variants)))
     for figure in study.figures:
         if not any(figure.where.matches(row) for row in rows):
             found.append(problem(study.path, figure.line, f"figures.{figure.id}.where", "matches no run", "widen it"))

@@ -17,13 +17,20 @@
 //! starts and ends off the page boundary where the published bytes fall short of the pages. The rest arrives in
 //! bursts with exponential gaps.
 //!
-//! **Shortened** (`requests` below the published count), the rate, ratios, period and mean sizes hold, while the
+//! Where it is published what share of the reads finds data not written since the start, that share is held too: each
+//! read is drawn for the one kind of pages or the other, by feedback. A read of old data goes on as above and is drawn
+//! again if it meets a written page; a read of new data goes to the hot pages or, Zipf-distributed, to the pages
+//! written, the earliest the most likely. An extent ends where the other kind begins.
+//!
+//! **Shortened** (`requests` below the published count), the rate, ratios (that of old data among the reads as well),
+//! period and mean sizes hold, while the
 //! footprint and the hottest page's writes shrink in proportion; longer than published, the footprint stays.
 //! **A smaller drive**: addresses are drawn in the space there is, and a footprint above 90 % of it shrinks to that.
 //! **Prefixes**: where statistics cover a trace's first three million requests only, so does the profile.
 
 mod model;
 mod settings;
+mod written;
 
 pub use settings::Settings;
 
@@ -36,6 +43,7 @@ use nandlab::host::{Op, Request};
 use nandlab::rng::Stream;
 use nandlab::spec::ProfileSpec;
 use nandlab::units::Time;
+use written::Written;
 
 const PAGE: u64 = 4096;
 const SECTORS_PER_PAGE: u64 = 8;
@@ -43,6 +51,10 @@ const SECTORS_PER_PAGE: u64 = 8;
 const RECENT: usize = 8;
 /// Periodic requests that go out together.
 const TOGETHER: u64 = 8;
+/// Requests in which a deviation of their mean size is made up for.
+const HELD_OVER: f64 = 32.0;
+/// Candidates for a read that is to meet pages of one kind.
+const TRIES: usize = 6;
 /// Pages of the largest request.
 const PAGES_MAX: f64 = 64.0;
 
@@ -74,6 +86,8 @@ pub struct ProfileSource {
     rest_next_ns: f64,
     burst_left: u64,
     last_ns: Time,
+    /// Which pages were written, kept when the share of reads that find such is to be held.
+    written: Option<Written>,
 }
 
 /// What one kind of request has had so far, to hold its means.
@@ -143,6 +157,10 @@ impl ProfileSource {
             rest_next_ns: 0.0,
             burst_left: 0,
             last_ns: 0,
+            written: model.unwritten_read_ratio.map(|share| {
+                let held_over = (model.reads as f64 * model.pages_per_read / 16.0).clamp(1.0, 64.0);
+                Written::new(share, held_over, model.pages)
+            }),
             model,
         };
         source.draw_rest_time();
@@ -179,9 +197,9 @@ impl ProfileSource {
         (round as f64 + phase) * m.period_ns
     }
 
-    /// Pages of the next request of `flow`, whose mean is `mean`.
-    fn pages(flow: &Flow, mean: f64, random: &mut Stream) -> u64 {
-        let held = (mean + (flow.pages_wanted - flow.pages) / 32.0).clamp(1.0, PAGES_MAX);
+    /// Pages of the next request of `flow`, whose mean is `mean`; a deviation is made up for in `held_over` requests.
+    fn pages(flow: &Flow, mean: f64, held_over: f64, random: &mut Stream) -> u64 {
+        let held = (mean + (flow.pages_wanted - flow.pages) / held_over).clamp(1.0, PAGES_MAX);
         if held <= 1.000_001 {
             return 1;
         }
@@ -200,7 +218,7 @@ impl ProfileSource {
         if self.recent_len > 0 && self.addresses.unit() < m.repeat_share {
             return self.recent[self.addresses.below(self.recent_len as u64) as usize];
         }
-        let n = Self::pages(&self.writes, m.pages_per_write, &mut self.sizes);
+        let n = Self::pages(&self.writes, m.pages_per_write, HELD_OVER, &mut self.sizes);
         let (hot, cold) = (m.hot.clone(), m.cold.clone());
         let is_hot = !hot.is_empty() && self.addresses.unit() < m.hot_share;
         let start = if is_hot || cold.is_empty() {
@@ -228,7 +246,60 @@ impl ProfileSource {
 
     fn read_extent(&mut self) -> Extent {
         let m = &self.model;
-        let n = Self::pages(&self.reads, m.pages_per_read, &mut self.sizes);
+        let Some(mut written) = self.written.take() else {
+            let n = Self::pages(&self.reads, m.pages_per_read, HELD_OVER, &mut self.sizes);
+            return self.read_anywhere(n);
+        };
+        let left = (m.reads - self.reads.requests) as f64;
+        let n = Self::pages(&self.reads, m.pages_per_read, HELD_OVER.min(left / 2.0), &mut self.sizes);
+        let wants_old = written.is_empty() || self.ops.unit() < written.old_share_now();
+        // The longest of a few candidates: sizes hold although extents end where the other kind of pages begins.
+        let mut best = (0, 0);
+        for _ in 0..TRIES {
+            let (start, n) = if wants_old { self.read_anywhere(n) } else { self.read_written(&written, n) };
+            let same = written.same_kind(start, n);
+            if written.has(start) != wants_old && same > best.1 {
+                best = (start, same);
+                if same == n {
+                    break;
+                }
+            }
+        }
+        if best.1 == 0 {
+            best = self.old_page(&written);
+        }
+        written.count(best);
+        self.written = Some(written);
+        best
+    }
+
+    /// A page that was not written, for reads that met none by chance: one that is only read, else the next at hand.
+    fn old_page(&mut self, written: &Written) -> Extent {
+        let m = &self.model;
+        let size = m.read_only.end - m.read_only.start;
+        if size > 0 {
+            return (m.read_only.start + self.addresses.below(size), 1);
+        }
+        let from = self.addresses.below(m.pages);
+        ((from..m.pages).chain(0..from).find(|&page| !written.has(page)).unwrap_or(from), 1)
+    }
+
+    /// `n` pages from one that was written.
+    fn read_written(&mut self, written: &Written, n: u64) -> Extent {
+        let m = &self.model;
+        let hot = self.addresses.unit() < 0.3;
+        let start = if hot && !m.hot.is_empty() { self.addresses.below(m.hot.end) } else { m.pages };
+        let start = if start < m.pages && written.has(start) {
+            start
+        } else {
+            let rank = Zipf::new(written.len(), 0.9).next(&mut self.addresses);
+            written.nth(rank - 1)
+        };
+        self.within(start, n, self.model.pages)
+    }
+
+    fn read_anywhere(&mut self, n: u64) -> Extent {
+        let m = &self.model;
         let size = m.read_only.end - m.read_only.start;
         let pace = (self.reads.requests + 1) as f64 / (0.97 * m.reads as f64);
         if self.read_only_covered < size && (self.read_only_covered as f64) < pace * size as f64 {
@@ -249,8 +320,9 @@ impl ProfileSource {
         let m = &self.model;
         let flow = if op == Op::Read { &mut self.reads } else { &mut self.writes };
         let full = n * SECTORS_PER_PAGE;
-        flow.bytes_wanted += (n * PAGE) as f64 * m.fill;
-        let wanted_sectors = (full as f64 * m.fill) + (flow.bytes_wanted - flow.bytes) / 512.0 / 16.0;
+        let fill = m.fill[usize::from(op != Op::Read)];
+        flow.bytes_wanted += (n * PAGE) as f64 * fill;
+        let wanted_sectors = (full as f64 * fill) + (flow.bytes_wanted - flow.bytes) / 512.0 / 16.0;
         let dither = self.sizes.unit() * 2.0;
         let (cut_max, edge_max) = if n == 1 { (7, 7) } else { (14, 7) };
         let cut = ((full as f64 - wanted_sectors).max(0.0) * dither).min(f64::from(cut_max)) as u64;
@@ -301,6 +373,9 @@ impl Source for ProfileSource {
         }
         let arrival = (ns as Time).max(self.last_ns);
         self.last_ns = arrival;
+        if let (Op::Write, Some(written)) = (op, &mut self.written) {
+            written.write(extent);
+        }
         Some(Ok(self.request(arrival, op, extent)))
     }
 

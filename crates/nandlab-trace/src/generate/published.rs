@@ -4,6 +4,11 @@
 //! working sets of the SNIA IOTTA release, gathered by cache and SSD studies; `ms/` and `misc/` are other traces of the
 //! same tables) and the UMass repository's Financial and WebSearch traces (request counts and distinct start
 //! addresses). A missing number was not published; the profile then assumes one, see `profile`.
+//!
+//! `laldpc/` are the fifteen workloads of the LaLDPC paper (MSST 2017), parts of MSR and UMass traces: Table III gives
+//! sectors read and written, read ratio and days, Table IV the share of reads that find data not written since the
+//! start. They differ from the other rows (Financial1 has 77 % writes, F1 2 %), so they are profiles of their own. The
+//! read ratio is that of the sectors; of rsrch1 the paper prints 3 %, where its sectors give 0.3 %.
 
 use serde_json::{Value, json};
 
@@ -44,6 +49,16 @@ pub struct Published {
     pub start_offsets: Option<u64>,
     /// Working set in bytes, as its source counts it (distinct start addresses with their sizes).
     pub working_set_bytes: Option<u64>,
+    /// Sectors of 512 bytes read and written. With them `requests` was not published: see [`Settings::of`].
+    ///
+    /// [`Settings::of`]: super::Settings::of
+    pub sectors: Option<[u64; 2]>,
+    /// Reads among the sectors, in percent.
+    pub read_sectors_pct: Option<f64>,
+    /// Reads of data that was not written since the start, in percent: the soft reads of LaLDPC's Table IV.
+    pub unwritten_reads_pct: Option<f64>,
+    /// The profile whose numbers stand in for what was not published.
+    pub like: Option<&'static str>,
 }
 
 const NONE: Published = Published {
@@ -64,6 +79,10 @@ const NONE: Published = Published {
     page_writes_max: None,
     start_offsets: None,
     working_set_bytes: None,
+    sectors: None,
+    read_sectors_pct: None,
+    unwritten_reads_pct: None,
+    like: None,
 };
 
 impl Published {
@@ -75,12 +94,17 @@ impl Published {
         json!({
             "name": self.name,
             "prefix": self.prefix,
-            "requests": self.requests,
+            "requests": self.sectors.is_none().then_some(self.requests),
             "read_ratio": read_ratio,
             "mean_kib": self.bytes.map(|b| b as f64 / self.requests as f64 / 1024.0),
             "bytes": self.bytes,
+            "sectors_read": self.sectors.map(|s| s[0]),
+            "sectors_written": self.sectors.map(|s| s[1]),
+            "read_ratio_sectors": percent(self.read_sectors_pct),
+            "unwritten_read_ratio_4k": percent(self.unwritten_reads_pct),
+            "like": self.like,
             "duration_s": self.duration_s,
-            "iops_mean": self.duration_s.map(|s| self.requests as f64 / s),
+            "iops_mean": self.duration_s.filter(|_| self.sectors.is_none()).map(|s| self.requests as f64 / s),
             "address_max_bytes": self.address_max_gib.map(|g| (g * (1u64 << 30) as f64) as u64),
             "footprint_4k_pages": self.pages_4k,
             "written_4k_pages": self.written_4k,
@@ -131,6 +155,25 @@ const fn counted(name: &'static str, requests: u64) -> Published {
     Published { name, requests, ..NONE }
 }
 
+/// A workload of the LaLDPC paper: the requests that its sectors make at the sizes of `like`; sectors read and written;
+/// read ratio (percent), days, soft read ratio (percent).
+const fn laldpc(
+    name: &'static str,
+    like: &'static str,
+    requests: u64,
+    sectors: [u64; 2],
+    [read_pct, days, soft_pct]: [f64; 3],
+) -> Published {
+    Published {
+        like: Some(like),
+        sectors: Some(sectors),
+        read_sectors_pct: Some(read_pct),
+        duration_s: Some(days * 86_400.0),
+        unwritten_reads_pct: Some(soft_pct),
+        ..counted(name, requests)
+    }
+}
+
 impl Published {
     const fn prefix(self) -> Self {
         Self { prefix: true, ..self }
@@ -153,7 +196,7 @@ impl Published {
     }
 }
 
-static PROFILES: [Published; 36] = [
+static PROFILES: [Published; 51] = [
     volume(
         "msr/hm_0",
         [3_000_000, 24_790_653_440, 6_815_630, 603_876, 421_475, 109_129],
@@ -256,4 +299,20 @@ static PROFILES: [Published; 36] = [
     counted("umass/WebSearch1", 1_055_448).write_pct(0.02).starts(480_446),
     counted("umass/WebSearch2", 4_579_809).write_pct(0.022).starts(726_501),
     counted("umass/WebSearch3", 4_261_709).write_pct(0.03).starts(707_802),
+    // The volume's own row where there is one, else that of a volume of the same server.
+    laldpc("laldpc/wdev0", "msr/wdev_0", 1_005_955, [5_172_477, 13_153_463], [28.0, 6.0, 36.0]),
+    laldpc("laldpc/rsrch2", "msr/rsrch_0", 85_462, [1_090_912, 605_720], [64.0, 6.6, 0.2]),
+    laldpc("laldpc/proxy0", "msr/prxy_0", 693_922, [545_985, 4_604_603], [11.0, 0.5, 17.0]),
+    laldpc("laldpc/prn1", "msr/prn_1", 515_317, [6_966_661, 18_265_525], [28.0, 1.3, 4.0]),
+    laldpc("laldpc/prn0", "msr/prn_0", 960_356, [19_136_490, 5_691_238], [77.0, 0.7, 22.0]),
+    laldpc("laldpc/ts0", "msr/ts_0", 1_022_511, [3_976_632, 14_127_647], [22.0, 4.7, 36.0]),
+    laldpc("laldpc/rsrch1", "msr/rsrch_0", 19_170, [1_110, 334_365], [3.0, 5.7, 91.0]),
+    laldpc("laldpc/F1", "umass/Financial1", 829_833, [6_508_016, 130_648], [98.0, 0.5, 99.0]),
+    laldpc("laldpc/F2", "umass/Financial2", 551_693, [4_312_858, 100_684], [97.0, 0.5, 100.0]),
+    laldpc("laldpc/hm0", "msr/hm_0", 192_029, [1_167_249, 1_932_058], [37.0, 0.4, 41.0]),
+    laldpc("laldpc/hm1", "msr/hm_1", 238_377, [6_444_861, 775_983], [89.0, 4.8, 21.0]),
+    laldpc("laldpc/proj1", "msr/proj_1", 113_502, [773_087, 5_594_270], [12.0, 0.1, 0.5]),
+    laldpc("laldpc/proj3", "msr/proj_4", 69_129, [3_471_062, 65_402], [98.0, 0.6, 58.0]),
+    laldpc("laldpc/proj4", "msr/proj_4", 41_557, [1_301_436, 824_502], [61.0, 3.9, 5.0]),
+    laldpc("laldpc/web1", "msr/web_0", 314_016, [7_992_543, 1_422_974], [85.0, 7.0, 46.0]),
 ];

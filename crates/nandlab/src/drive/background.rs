@@ -6,7 +6,6 @@
 use super::Drive;
 use crate::ftl::{WriteStream, wear_levelling};
 use crate::geometry::{BlockId, Lpn, PlaneId};
-use crate::nand::Stamp;
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, Kind, Transaction};
 use crate::spec::WearLevelling;
@@ -92,7 +91,8 @@ impl<P: Probe> Drive<P> {
         let victim = self.ftl.pick_victim(&self.geometry, &self.array, plane, self.now);
         let Some(victim) = victim else { return };
         let (valid, pages) = (u32::from(self.array.block(victim).valid), self.geometry.pages_per_block);
-        let fits = valid <= self.ftl.stream_room(&self.geometry, plane, WriteStream::Gc);
+        let stream = self.ftl.emptying_stream(&self.geometry, &self.array, victim, false);
+        let fits = valid <= self.ftl.stream_room(&self.geometry, plane, stream);
         if f64::from(valid) > valid_max * f64::from(pages) || !fits {
             return;
         }
@@ -115,9 +115,8 @@ impl<P: Probe> Drive<P> {
         let blocks = &self.array.blocks[first.index()..][..self.geometry.blocks_per_plane as usize];
         let Some(within) = wear_levelling::laggard(blocks, self.spec.ftl.wear_gap) else { return false };
         let victim = BlockId(first.0 + within);
-        if u32::from(self.array.block(victim).valid)
-            > self.ftl.stream_room(&self.geometry, plane, WriteStream::Wear)
-        {
+        let stream = self.ftl.emptying_stream(&self.geometry, &self.array, victim, true);
+        if u32::from(self.array.block(victim).valid) > self.ftl.stream_room(&self.geometry, plane, stream) {
             return false;
         }
         self.start_job(plane, victim, true, is_urgent);
@@ -162,19 +161,28 @@ impl<P: Probe> Drive<P> {
             self.copy_more(plane);
             return;
         }
-        let stream = if read.cause == Cause::Wear { WriteStream::Wear } else { WriteStream::Gc };
+        let stream = self.ftl.copy_stream(read.lpn, read.cause == Cause::Wear);
         let place = self.ftl.allocate(&self.geometry, &mut self.array, plane, stream);
         let (ppn, _) = place.expect("a job starts only when its stream has room for all it moves");
-        // It has been through the ECC: young again, and still the same host write.
-        let stamp = Stamp { corrected_at: self.now, ..self.array.stamp(read.ppn) };
-        self.array.stage(ppn, read.lpn, stamp);
-        let mut program =
-            self.transaction(Kind::Program, ppn, read.lpn, plane.0, read.cause, Class::Background);
+        self.array.stage(ppn, read.lpn, self.stamp_of_copy(read));
+        // Pages of a block are programmed in order, so what shares a stream shares a queue.
+        let class = if stream == WriteStream::Mapping { Class::HostWrite } else { Class::Background };
+        let mut program = self.transaction(Kind::Program, ppn, read.lpn, plane.0, read.cause, class);
         program.replaces = self.ftl.remap(&self.geometry, &mut self.array, read.lpn, ppn);
         let victim = program.replaces.expect("the page moved was mapped");
         self.array.block_mut(victim).holds += 1;
+        self.on_moved(plane, read.lpn, !read.is_uncorrectable());
         let slot = self.pool.insert(program);
         self.enqueue(slot);
+    }
+
+    /// Translation pages that the job of `plane` has not moved yet.
+    pub(super) fn translation_pages_to_move(&self, plane: PlaneId) -> u32 {
+        let Some(victim) = self.jobs[plane.index()].victim else { return 0 };
+        match self.ftl.emptying_stream(&self.geometry, &self.array, victim, false) {
+            WriteStream::Mapping => u32::from(self.array.block(victim).valid),
+            _ => 0,
+        }
     }
 
     /// A copy of a job has been programmed.
@@ -194,6 +202,7 @@ impl<P: Probe> Drive<P> {
         }
         job.is_erasing = true;
         let cause = job.cause();
+        self.write_back_deferred(plane);
         let ppn = self.geometry.page(victim, 0);
         let erase = self.transaction(Kind::Erase, ppn, Lpn(0), plane.0, cause, Class::Background);
         let slot = self.pool.insert(erase);
@@ -210,6 +219,8 @@ impl<P: Probe> Drive<P> {
         if job.is_urgent {
             self.device.demote(self.geometry.die_of(plane));
         }
+        self.levels.set_block(block, 0);
+        self.resume_write_backs(plane);
         self.resume_stalled(plane);
         if !self.jobs[plane.index()].is_running() {
             self.continue_background(plane);

@@ -101,45 +101,39 @@ impl<P: Probe> Drive<P> {
         let (first, last) = self.pages(request);
         for lpn in (first..=last).map(Lpn) {
             self.probe.on_read_asked(slot, lpn);
-            let Some(ppn) = self.ftl.map.get(lpn) else {
-                self.stats.counters.unmapped_reads += 1;
-                self.probe.on_read_answered(slot, lpn, None);
-                continue;
-            };
-            if self.is_in_flight(ppn) {
+            if self.has_entry(lpn, slot, Kind::Read, false) {
+                self.read_mapped(slot, lpn);
+            }
+        }
+    }
+
+    /// Reads a page whose map entry is at hand.
+    #[inline]
+    pub(super) fn read_mapped(&mut self, slot: u32, lpn: Lpn) {
+        let Some(ppn) = self.ftl.map.get(lpn) else {
+            self.stats.counters.unmapped_reads += 1;
+            self.probe.on_read_answered(slot, lpn, None);
+            return;
+        };
+        if self.is_in_flight(ppn) {
+            if self.array.is_lost(ppn) {
+                self.fail_page(slot);
+                self.probe.on_read_failed(slot, lpn);
+            } else {
                 self.stats.counters.buffered_reads += 1;
                 self.probe.on_read_answered(slot, lpn, Some(self.array.stamp(ppn).sequence));
-                continue;
             }
-            self.requests.get(slot).pages_left += 1;
-            self.read_page(ppn, lpn, slot, Cause::Host, Class::HostRead, false);
+            return;
         }
+        self.requests.get(slot).pages_left += 1;
+        self.read_page(ppn, lpn, slot, Cause::Host, Class::HostRead, false);
     }
 
     /// Whether a mapped page's program is not done yet.
     #[inline(always)]
-    fn is_in_flight(&self, ppn: Ppn) -> bool {
+    pub(super) fn is_in_flight(&self, ppn: Ppn) -> bool {
         let (block, page) = self.geometry.split(ppn);
         page >= u32::from(self.array.block(block).programmed)
-    }
-
-    /// Queues a read of a programmed page, which keeps its block from being erased.
-    #[inline]
-    pub(super) fn read_page(
-        &mut self,
-        ppn: Ppn,
-        lpn: Lpn,
-        owner: u32,
-        cause: Cause,
-        class: Class,
-        merges: bool,
-    ) {
-        let (block, _) = self.geometry.split(ppn);
-        self.array.block_mut(block).holds += 1;
-        let mut transaction = self.transaction(Kind::Read, ppn, lpn, owner, cause, class);
-        transaction.merges = merges;
-        let slot = self.pool.insert(transaction);
-        self.enqueue(slot);
     }
 
     /// A transaction on the die that holds `ppn`.
@@ -167,6 +161,9 @@ impl<P: Probe> Drive<P> {
             cause,
             class,
             merges: false,
+            level: 1,
+            needed: 1,
+            tries: 0,
             page: page as u16,
             plane_in_die: (plane.0 - die.0 * self.geometry.planes_per_die) as u8,
             die,
@@ -182,12 +179,15 @@ impl<P: Probe> Drive<P> {
         for page in first..=last {
             let start = u64::from(page) * bytes;
             let is_partial = request.offset > start || end < start + bytes;
-            self.write_page(slot, Lpn(page), is_partial);
+            if self.has_entry(Lpn(page), slot, Kind::Program, is_partial) {
+                self.write_mapped(slot, Lpn(page), is_partial);
+            }
         }
     }
 
+    /// Writes a page whose map entry is at hand.
     #[inline]
-    fn write_page(&mut self, request: u32, lpn: Lpn, is_partial: bool) {
+    pub(super) fn write_mapped(&mut self, request: u32, lpn: Lpn, is_partial: bool) {
         if !self.merging.is_empty()
             && let Some(waiting) = self.merging.waiting.get_mut(&lpn.0)
         {
@@ -196,12 +196,16 @@ impl<P: Probe> Drive<P> {
         }
         if is_partial {
             self.stats.counters.partial_writes += 1;
-            if let Some(ppn) = self.ftl.map.get(lpn)
-                && !self.is_in_flight(ppn)
-            {
-                self.merging.waiting.insert(lpn.0, VecDeque::new());
-                self.read_page(ppn, lpn, request, Cause::Host, Class::HostRead, true);
-                return;
+            if let Some(ppn) = self.ftl.map.get(lpn) {
+                if !self.is_in_flight(ppn) {
+                    self.merging.waiting.insert(lpn.0, VecDeque::new());
+                    self.read_page(ppn, lpn, request, Cause::Host, Class::HostRead, true);
+                    return;
+                }
+                if self.array.is_lost(ppn) {
+                    self.fail_merge(request);
+                    return;
+                }
             }
         }
         self.program_page(request, lpn);
@@ -250,12 +254,14 @@ impl<P: Probe> Drive<P> {
         transaction.die = self.geometry.die_of(plane);
         transaction.plane_in_die = (plane.0 - transaction.die.0 * self.geometry.planes_per_die) as u8;
         self.sequence += 1;
-        let stamp = Stamp { sequence: self.sequence, corrected_at: self.now };
+        let stamp = Stamp { sequence: self.sequence, corrected: self.age_clock.at(self.now) };
         self.array.stage(ppn, transaction.lpn, stamp);
+        self.keep_entry(transaction.lpn);
         transaction.replaces = self.ftl.remap(&self.geometry, &mut self.array, transaction.lpn, ppn);
         if let Some(old) = transaction.replaces {
             self.array.block_mut(old).holds += 1;
         }
+        self.on_host_mapped(transaction.lpn);
         self.probe.on_write_admitted(transaction.lpn, self.sequence);
         let slot = self.pool.insert(transaction);
         self.enqueue(slot);
@@ -298,12 +304,24 @@ impl<P: Probe> Drive<P> {
         // Only whole pages are deallocated.
         let first = request.offset.div_ceil(bytes) as u32;
         let end = ((request.offset + request.len) / bytes) as u32;
+        // The translation page that the last LPNs have changed: one after the other, each is written back once.
+        let mut changed = None;
         for lpn in (first..end).map(Lpn) {
             if self.ftl.unmap(&self.geometry, &mut self.array, lpn) {
                 self.sequence += 1;
                 self.stats.counters.trimmed_pages += 1;
                 self.probe.on_trimmed(lpn, self.sequence);
+                let page = self.on_unmapped(lpn);
+                if let Some(before) = changed
+                    && page.is_some_and(|page| page != before)
+                {
+                    self.write_back(before);
+                }
+                changed = page.or(changed);
             }
+        }
+        if let Some(page) = changed {
+            self.write_back(page);
         }
     }
 
@@ -312,14 +330,21 @@ impl<P: Probe> Drive<P> {
         if read.merges {
             self.stats.counters.merge_reads += 1;
             let waiting = self.merging.waiting.remove(&read.lpn.0).expect("a merge locks its LPN");
-            self.program_page(read.owner, read.lpn);
+            if read.is_uncorrectable() {
+                self.fail_merge(read.owner);
+            } else {
+                self.program_page(read.owner, read.lpn);
+            }
             // The first of those that waited may lock the LPN again; the rest then waits behind it.
             for (request, is_partial) in waiting {
-                self.write_page(request, read.lpn, is_partial);
+                self.write_mapped(request, read.lpn, is_partial);
             }
             return;
         }
-        if P::STAMPED {
+        if read.is_uncorrectable() {
+            self.fail_page(read.owner);
+            self.probe.on_read_failed(read.owner, read.lpn);
+        } else if P::STAMPED {
             // The OOB says what was read; a page that is gone says so.
             let lpn = self.array.lpn(read.ppn);
             let sequence = (lpn == read.lpn).then(|| self.array.stamp(read.ppn).sequence);
@@ -337,8 +362,20 @@ impl<P: Probe> Drive<P> {
         self.page_done(done.owner);
     }
 
+    /// What a partial write would complete is lost: writing it would make a page that is partly lost look whole.
+    fn fail_merge(&mut self, request: u32) {
+        self.fail_page(request);
+        self.page_done(request);
+    }
+
+    /// A page of a request is lost: the request will fail.
+    pub(super) fn fail_page(&mut self, request: u32) {
+        self.stats.counters.media_errors += 1;
+        self.requests.get(request).failed = true;
+    }
+
     #[inline]
-    fn page_done(&mut self, slot: u32) {
+    pub(super) fn page_done(&mut self, slot: u32) {
         let request = self.requests.get(slot);
         request.pages_left -= 1;
         if request.pages_left == 0 {

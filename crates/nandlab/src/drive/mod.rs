@@ -5,7 +5,9 @@
 
 mod background;
 mod host;
+mod mapping;
 mod precondition;
+mod reads;
 mod requests;
 mod snapshot;
 
@@ -14,9 +16,10 @@ pub use requests::Completion;
 pub use snapshot::SnapshotError;
 
 use crate::ftl::Ftl;
+use crate::ftl::read_levels::ReadLevels;
 use crate::geometry::{BlockId, DieId, Geometry, Lpn, PlaneId};
 use crate::host::{Op, Oracle, Request};
-use crate::nand::{Array, Stamp, Timing};
+use crate::nand::{AgeClock, Array, Ecc, InitialAges, Keeps, Reliability, Stamp, Timing};
 use crate::probe::{NoProbe, Probe};
 use crate::sched::{Agenda, Cause, Device, Ended, Fifo, Kind, NEVER, NONE, Slot, Transaction, Transactions};
 use crate::spec::Spec;
@@ -24,6 +27,7 @@ use crate::stats::Stats;
 use crate::units::Time;
 use background::Job;
 use host::{Epochs, Merging};
+use mapping::Mapping;
 use requests::Requests;
 use std::collections::VecDeque;
 
@@ -67,8 +71,14 @@ pub struct Drive<P: Probe = NoProbe> {
     pool: Transactions,
     agenda: Agenda,
     now: Time,
-    /// Pages that have left their die and are being decoded, in the order in which they will be done.
-    decoding: VecDeque<(Time, Slot)>,
+    ecc: Ecc,
+    reliability: Reliability,
+    age_clock: AgeClock,
+    initial_ages: InitialAges,
+    levels: ReadLevels,
+    mapping: Mapping,
+    /// By read level, pages that have left their die and are being decoded, in the order in which they will be done.
+    decoding: Box<[VecDeque<(Time, Slot)>]>,
     requests: Requests,
     epochs: Epochs,
     merging: Merging,
@@ -101,23 +111,32 @@ impl<P: Probe> Drive<P> {
     /// A fresh drive from a validated spec, not yet preconditioned.
     pub fn with_probe(spec: &Spec, probe: P) -> Self {
         let geometry = Geometry::new(&spec.drive);
-        let array = Array::new(&geometry, spec.reliability.pe_cycles, P::STAMPED);
-        let ftl = Ftl::new(spec, &geometry, &array);
-        let timing = Timing::new(&spec.timing, &geometry);
+        let ecc = Ecc::new(&spec.ecc);
+        let reliability = Reliability::new(&spec.reliability);
+        let keeps = Keeps { sequences: P::STAMPED, ages: ecc.has_levels() && !reliability.is_none() };
+        let array = Array::new(&geometry, spec.reliability.pe_cycles, keeps);
+        let ftl = Ftl::new(spec, &geometry, &array, P::STAMPED);
+        let timing = Timing::new(&spec.timing, &spec.ecc, &geometry);
         let device = Device::new(&geometry, timing, spec.timing.scheduler, spec.timing.multi_plane);
         let lists = if ftl.allocator.is_static() { geometry.planes as usize } else { 1 };
         Self {
-            agenda: Agenda::new(geometry.dies as usize + 2),
+            agenda: Agenda::new(geometry.dies as usize + usize::from(ecc.levels()) + 1),
             stalled: vec![Fifo::default(); lists].into(),
             stalled_count: 0,
             jobs: vec![Job::default(); geometry.planes as usize].into(),
             stats: Stats::new(spec, &geometry),
             array,
-            ftl,
             device,
             pool: Transactions::default(),
             now: 0,
-            decoding: VecDeque::new(),
+            decoding: vec![VecDeque::new(); usize::from(ecc.levels())].into(),
+            levels: ReadLevels::new(&ecc, &geometry, ftl.demand.is_some()),
+            mapping: Mapping::new(if ftl.demand.is_some() { geometry.planes as usize } else { 0 }),
+            ecc,
+            reliability,
+            age_clock: AgeClock::new(spec.reliability.clock_scale),
+            initial_ages: InitialAges::new(&spec.reliability.retention, spec.seed),
+            ftl,
             requests: Requests::default(),
             epochs: Epochs::default(),
             merging: Merging::default(),
@@ -160,6 +179,11 @@ impl<P: Probe> Drive<P> {
         &self.ftl
     }
 
+    /// The read levels.
+    pub fn ecc(&self) -> &Ecc {
+        &self.ecc
+    }
+
     /// What has been counted so far.
     pub fn stats(&self) -> &Stats {
         &self.stats
@@ -191,14 +215,10 @@ impl<P: Probe> Drive<P> {
         self.completions.drain(..)
     }
 
-    #[inline(always)]
-    fn decode_clock(&self) -> u32 {
-        self.geometry.dies
-    }
-
+    // Clocks: the dies, a decoder for each read level, idleness.
     #[inline(always)]
     fn idle_clock(&self) -> u32 {
-        self.geometry.dies + 1
+        self.geometry.dies + self.decoding.len() as u32
     }
 
     /// Hands the drive a request that arrives now or arrived earlier (its latency counts from its arrival).
@@ -240,7 +260,7 @@ impl<P: Probe> Drive<P> {
                 if pages {
                     self.ftl.prefetch_page(&self.geometry, &self.array, Lpn(lpn as u32));
                 } else {
-                    self.ftl.map.prefetch(Lpn(lpn as u32));
+                    self.ftl.prefetch_entry(Lpn(lpn as u32));
                 }
             }
         }
@@ -251,8 +271,8 @@ impl<P: Probe> Drive<P> {
         loop {
             let (time, clock) = self.agenda.next();
             if time > to || time == NEVER {
-                if time == NEVER && self.stalled_count > 0 {
-                    self.fail_stalled();
+                if time == NEVER && self.is_stuck() {
+                    self.give_up();
                     continue;
                 }
                 break;
@@ -268,8 +288,8 @@ impl<P: Probe> Drive<P> {
         while self.completions.is_empty() {
             let (time, clock) = self.agenda.next();
             if time > limit || time == NEVER {
-                if time == NEVER && self.stalled_count > 0 {
-                    self.fail_stalled();
+                if time == NEVER && self.is_stuck() {
+                    self.give_up();
                     continue;
                 }
                 return false;
@@ -285,12 +305,23 @@ impl<P: Probe> Drive<P> {
             let (time, clock) = self.agenda.next();
             if time != NEVER {
                 self.step(time, clock);
-            } else if self.stalled_count > 0 {
-                self.fail_stalled();
+            } else if self.is_stuck() {
+                self.give_up();
             } else {
                 break;
             }
         }
+    }
+
+    /// Whether something waits for room: with no event left none will come.
+    fn is_stuck(&self) -> bool {
+        self.stalled_count > 0 || self.mapping.waits_for_room()
+    }
+
+    /// The drive has worn out: what waits for room fails, or does without.
+    fn give_up(&mut self) {
+        self.give_up_write_backs();
+        self.fail_stalled();
     }
 
     /// One event.
@@ -303,11 +334,12 @@ impl<P: Probe> Drive<P> {
         self.now = time;
         if clock < self.geometry.dies {
             self.on_die(DieId(clock));
-        } else if clock == self.decode_clock() {
-            let (_, slot) = self.decoding.pop_front().expect("the decode clock is set for a page");
-            let next = self.decoding.front().map_or(NEVER, |&(at, _)| at);
+        } else if clock < self.idle_clock() {
+            let line = &mut self.decoding[(clock - self.geometry.dies) as usize];
+            let (_, slot) = line.pop_front().expect("the decode clock is set for a page");
+            let next = line.front().map_or(NEVER, |&(at, _)| at);
             self.agenda.set(clock, next);
-            self.on_read(slot);
+            self.on_decoded(slot);
         } else {
             self.agenda.set(clock, NEVER);
             self.is_idle = true;
@@ -338,35 +370,6 @@ impl<P: Probe> Drive<P> {
         self.device.start_next(&mut self.pool, &mut self.agenda, &mut self.probe, self.now, die);
     }
 
-    /// A page has left its die; decoding follows.
-    #[inline]
-    fn on_page_out(&mut self, slot: Slot) {
-        let read = &self.pool[slot];
-        let (block, page, cause) = (self.geometry.block_of(read.ppn), u32::from(read.page), read.cause);
-        self.array.read(block, page);
-        self.stats.on_flash(Kind::Read, cause);
-        self.let_go(block);
-        let decode_ns = self.device.timing().decode_ns;
-        if decode_ns == 0 {
-            self.on_read(slot);
-        } else {
-            if self.decoding.is_empty() {
-                self.agenda.set(self.decode_clock(), self.now + decode_ns);
-            }
-            self.decoding.push_back((self.now + decode_ns, slot));
-        }
-    }
-
-    /// A page has been read and decoded.
-    #[inline]
-    fn on_read(&mut self, slot: Slot) {
-        let read = self.pool.remove(slot);
-        match read.cause {
-            Cause::Host => self.on_host_read(&read),
-            _ => self.on_background_read(&read),
-        }
-    }
-
     #[inline]
     fn on_programmed(&mut self, done: &Transaction) {
         let block = self.geometry.block_of(done.ppn);
@@ -380,6 +383,7 @@ impl<P: Probe> Drive<P> {
         }
         match done.cause {
             Cause::Host => self.on_host_programmed(done),
+            Cause::Mapping => self.on_translation_programmed(done),
             _ => self.on_background_programmed(done),
         }
         if is_closed {
@@ -422,7 +426,7 @@ impl<P: Probe> Drive<P> {
         if self.array.is_stamped() {
             for lpn in (0..self.geometry.logical_pages).map(Lpn) {
                 let stamp = self.ftl.map.get(lpn).map_or(Stamp::default(), |ppn| self.array.stamp(ppn));
-                if stamp.sequence > self.sequence || stamp.corrected_at > self.now {
+                if stamp.sequence > self.sequence || stamp.corrected > self.age_clock.at(self.now) {
                     return Err(format!("LPN {} has a stamp from the future: {stamp:?}", lpn.0));
                 }
             }
@@ -431,7 +435,7 @@ impl<P: Probe> Drive<P> {
             if let Some(block) = self.array.blocks.iter().position(|b| b.holds > 0) {
                 return Err(format!("block {block} is held by an operation that is over"));
             }
-            if self.stalled_count > 0 || !self.merging.is_empty() {
+            if self.stalled_count > 0 || !self.merging.is_empty() || !self.mapping.is_idle() {
                 return Err("a write still waits though no request is outstanding".to_owned());
             }
             for plane in (0..self.geometry.planes).map(PlaneId) {

@@ -35,14 +35,16 @@ impl<P: Probe> Drive<P> {
     /// On a drive that has been written.
     pub fn precondition(&mut self, watch: Watch) -> (bool, Option<PtsOutcome>) {
         assert!(self.sequence == 0 && self.ftl.map.mapped() == 0, "only a fresh drive can be preconditioned");
-        match self.spec.precondition {
+        let outcome = match self.spec.precondition {
             PreconditionSpec::None | PreconditionSpec::Load(_) => (true, None),
             PreconditionSpec::Fill { used, valid } => (self.fill(used, valid, watch), None),
             PreconditionSpec::Pts { rounds_max } => {
                 let outcome = self.pts(rounds_max, watch);
                 (outcome.is_some(), outcome)
             }
-        }
+        };
+        self.settle_map();
+        outcome
     }
 
     /// Fills whole blocks of every plane up to a share `used` of its pages, a share `valid` of them valid, in
@@ -152,14 +154,26 @@ impl<P: Probe> Drive<P> {
 
     /// Programs one page at once; whether a block has been opened for it.
     #[inline]
-    fn program_now(&mut self, plane: PlaneId, stream: WriteStream, lpn: Lpn, sequence: u64) -> bool {
+    pub(super) fn program_now(
+        &mut self,
+        plane: PlaneId,
+        stream: WriteStream,
+        lpn: Lpn,
+        sequence: u64,
+    ) -> bool {
         let place = self.ftl.allocate(&self.geometry, &mut self.array, plane, stream);
         let (ppn, opened) = place.expect("the plane has room");
-        self.array.stage(ppn, lpn, Stamp { sequence, corrected_at: self.now });
         let (block, page) = self.geometry.split(ppn);
+        self.array.stage(ppn, lpn, Stamp { sequence, corrected: self.initial_ages.of(block) });
         let is_closed = self.array.program(block, page) == self.geometry.pages_per_block;
         if lpn.0 != DEAD_LPN {
             self.ftl.remap(&self.geometry, &mut self.array, lpn, ppn);
+            // Its translation page is written when all is done.
+            if let Some(demand) = &mut self.ftl.demand
+                && demand.translation_page(lpn).is_none()
+            {
+                demand.on_changed(lpn);
+            }
         }
         if is_closed {
             self.ftl.close(&self.geometry, &mut self.array, block, self.now);
@@ -168,10 +182,11 @@ impl<P: Probe> Drive<P> {
     }
 
     /// Empties and erases one victim at once; returns the pages moved, or `None` when nothing can be gained.
-    fn collect_now(&mut self, plane: PlaneId) -> Option<u64> {
+    pub(super) fn collect_now(&mut self, plane: PlaneId) -> Option<u64> {
         let victim = self.ftl.pick_victim(&self.geometry, &self.array, plane, self.now)?;
         let moved = u32::from(self.array.block(victim).valid);
-        if moved > self.ftl.stream_room(&self.geometry, plane, WriteStream::Gc) {
+        let stream = self.ftl.emptying_stream(&self.geometry, &self.array, victim, false);
+        if moved > self.ftl.stream_room(&self.geometry, plane, stream) {
             return None;
         }
         self.ftl.begin_emptying(&self.geometry, &mut self.array, victim);
@@ -179,7 +194,7 @@ impl<P: Probe> Drive<P> {
         while let Some(next) = self.ftl.next_valid(&self.geometry, victim, page) {
             page = next + 1;
             let ppn = self.geometry.page(victim, next);
-            self.program_now(plane, WriteStream::Gc, self.array.lpn(ppn), self.array.stamp(ppn).sequence);
+            self.program_now(plane, stream, self.array.lpn(ppn), self.array.stamp(ppn).sequence);
         }
         debug_assert!(self.array.block(victim).state == BlockState::Victim);
         self.array.erase(&self.geometry, victim);

@@ -12,7 +12,7 @@ pub struct Completion {
     pub request: Request,
     /// When it was completed.
     pub completed: Time,
-    /// The drive had no room left for it: it has not been (wholly) done.
+    /// The drive had no room left for it, or has lost what it reads: it has not been (wholly) done.
     pub failed: bool,
 }
 

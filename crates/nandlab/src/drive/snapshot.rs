@@ -10,7 +10,7 @@ use crate::nand::{BlockState, DEAD_LPN, Stamp};
 use crate::probe::Probe;
 use std::io::{self, Read, Write};
 
-const MAGIC: [u8; 8] = *b"nandlab1";
+const MAGIC: [u8; 8] = *b"nandlab2";
 
 /// Why a snapshot could not be loaded.
 #[derive(Debug)]
@@ -95,7 +95,7 @@ impl<R: Read> Numbers<R> {
 
 impl<P: Probe> Drive<P> {
     /// What a saved drive must share with the one that loads it.
-    fn fingerprint(&self) -> [(&'static str, u64); 10] {
+    fn fingerprint(&self) -> [(&'static str, u64); 11] {
         let g = &self.geometry;
         [
             ("drive.chips_per_channel", g.chips_per_channel.into()),
@@ -106,6 +106,7 @@ impl<P: Probe> Drive<P> {
             ("drive.pages_per_block", g.pages_per_block.into()),
             ("drive.page_size (bytes)", g.page_bytes.into()),
             ("logical pages", g.logical_pages.into()),
+            ("translation pages (ftl.map)", (self.ftl.map.len() - g.logical_pages).into()),
             ("drive.channels", g.channels.into()),
             ("static allocation order", self.ftl.allocator.order_hash()),
         ]
@@ -193,11 +194,12 @@ impl<P: Probe> Drive<P> {
             block.state = state;
             for page in 0..programmed {
                 let (lpn, ppn) = (Lpn(input.get_u32()?), self.geometry.page(id, page));
-                self.array.stage(ppn, lpn, Stamp::default());
+                let corrected = self.initial_ages.of(id);
+                self.array.stage(ppn, lpn, Stamp { sequence: 0, corrected });
                 if lpn.0 == DEAD_LPN {
                     continue;
                 }
-                if lpn.0 >= self.geometry.logical_pages || self.ftl.map.get(lpn).is_some() {
+                if lpn.0 >= self.ftl.map.len() || self.ftl.map.get(lpn).is_some() {
                     return Err(SnapshotError::Damaged("an LPN is out of range or in two places"));
                 }
                 self.ftl.remap(&self.geometry, &mut self.array, lpn, ppn);
@@ -229,6 +231,9 @@ impl<P: Probe> Drive<P> {
         }
         for block in closed {
             self.ftl.close(&self.geometry, &mut self.array, block, 0);
+        }
+        if let Some(demand) = &mut self.ftl.demand {
+            demand.trust_flash(&self.ftl.map);
         }
         // What the checksum cannot tell: a file that was made up.
         self.audit().map_err(|_| SnapshotError::Damaged("it does not pass the audit"))

@@ -6,6 +6,7 @@
 pub mod allocation;
 pub mod gc;
 pub mod map;
+pub mod read_levels;
 pub mod wear_levelling;
 
 use crate::geometry::{BlockId, Geometry, Lpn, PlaneId, Ppn};
@@ -13,11 +14,11 @@ use crate::huge::Huge;
 use crate::nand::{Array, BlockState};
 use crate::rng::Stream;
 use crate::sched::Device;
-use crate::spec::{Spec, WearLevelling};
+use crate::spec::{MapSpec, Spec, WearLevelling};
 use crate::units::Time;
 use allocation::Allocator;
 use gc::{Candidates, LeastValid, VictimPolicy};
-use map::PageMap;
+use map::{DemandMap, PageMap};
 use wear_levelling::FreeBlocks;
 
 /// The streams of a plane: each fills a block of its own.
@@ -30,10 +31,12 @@ pub enum WriteStream {
     Gc,
     /// What static wear levelling moves.
     Wear,
+    /// Translation pages of the demand map.
+    Mapping,
 }
 
 /// Streams of every plane.
-pub const STREAMS: usize = 3;
+pub const STREAMS: usize = 4;
 
 /// The block a stream is filling: the next PPN and the end of the block; equal when it has none.
 #[derive(Clone, Copy, Debug, Default)]
@@ -72,8 +75,10 @@ impl Plane {
 /// The map, the planes and their policies.
 #[derive(Debug)]
 pub struct Ftl {
-    /// LPN to PPN.
+    /// LPN to PPN: the newest mapping of every LPN, those of translation pages behind the host's.
     pub map: PageMap,
+    /// What the demand map adds to that; `None` when the whole map is in RAM.
+    pub demand: Option<DemandMap>,
     /// All planes.
     pub planes: Box<[Plane]>,
     /// Where host writes go.
@@ -89,8 +94,8 @@ pub struct Ftl {
 }
 
 impl Ftl {
-    /// The FTL of an erased drive.
-    pub fn new(spec: &Spec, geometry: &Geometry, array: &Array) -> Self {
+    /// The FTL of an erased drive. With `verified` the demand map keeps an image of what its translation pages hold.
+    pub fn new(spec: &Spec, geometry: &Geometry, array: &Array, verified: bool) -> Self {
         let words_per_block = (geometry.pages_per_block as usize).div_ceil(64);
         let context = gc::Context { planes: geometry.planes, stream: Stream::new(spec.seed, "gc.victim") };
         let levelling = spec.ftl.wear_levelling;
@@ -108,8 +113,19 @@ impl Ftl {
                 erases_unchecked: 0,
             }
         };
+        let (logical_pages, page_bytes) = (geometry.logical_pages, geometry.page_bytes);
+        let demand = match spec.ftl.map {
+            MapSpec::Page => None,
+            MapSpec::Demand { cache_bytes, eviction } => {
+                Some(DemandMap::new(cache_bytes, eviction, logical_pages, page_bytes, verified))
+            }
+        };
+        let translation_pages = demand.as_ref().map_or(0, |demand| demand.pages.len() as u32);
+        // One block for GC to move to, one that static wear levelling may take of it, one for translation pages.
+        let reserve_blocks = 1 + u32::from(levelling == WearLevelling::Static) + u32::from(demand.is_some());
         Self {
-            map: PageMap::new(geometry.logical_pages),
+            map: PageMap::new(logical_pages + translation_pages),
+            demand,
             planes: (0..geometry.planes).map(plane).collect(),
             allocator: Allocator::new(spec.ftl.allocation, geometry),
             victim: gc::make(&spec.gc.victim, context),
@@ -117,7 +133,7 @@ impl Ftl {
             valid: Huge::zeroed(words_per_block * geometry.blocks as usize),
             words_per_block,
             levelling,
-            reserve_blocks: if levelling == WearLevelling::Static { 2 } else { 1 },
+            reserve_blocks,
         }
     }
 
@@ -147,6 +163,43 @@ impl Ftl {
         let first = geometry.page(block, 0);
         *open = OpenBlock { next: first.0 + 1, end: first.0 + geometry.pages_per_block };
         Some((first, true))
+    }
+
+    /// Whether a translation page can be written back to `plane`: without taking the last free block, which is GC's.
+    pub fn has_mapping_room(&self, plane: PlaneId) -> bool {
+        let state = &self.planes[plane.index()];
+        let open = state.open[WriteStream::Mapping as usize];
+        open.next < open.end || state.free.len() > 1
+    }
+
+    /// The stream that internal copies of a page of `lpn` go to.
+    #[inline]
+    pub fn copy_stream(&self, lpn: Lpn, is_wear: bool) -> WriteStream {
+        match &self.demand {
+            Some(demand) if demand.translation_page(lpn).is_some() => WriteStream::Mapping,
+            _ if is_wear => WriteStream::Wear,
+            _ => WriteStream::Gc,
+        }
+    }
+
+    /// The stream that emptying `block` needs: translation pages and data never share a block.
+    pub fn emptying_stream(
+        &self,
+        geometry: &Geometry,
+        array: &Array,
+        block: BlockId,
+        is_wear: bool,
+    ) -> WriteStream {
+        let page = self.next_valid(geometry, block, 0);
+        let lpn = page.map_or(Lpn(0), |page| array.lpn(geometry.page(block, page)));
+        self.copy_stream(lpn, is_wear)
+    }
+
+    /// Logical pages of the host that are mapped.
+    pub fn host_pages_mapped(&self) -> u32 {
+        let host_pages = self.map.len() - self.demand.as_ref().map_or(0, |demand| demand.pages.len() as u32);
+        let translation = (host_pages..self.map.len()).filter(|&lpn| self.map.get(Lpn(lpn)).is_some());
+        self.map.mapped() - translation.count() as u32
     }
 
     /// The plane for a host write of `lpn`; `None` when dynamic allocation finds none with room.
@@ -194,12 +247,21 @@ impl Ftl {
         (block.index() * self.words_per_block + page as usize / 64, 1 << (page % 64))
     }
 
+    /// Asks the cache for what looking up `lpn` will need.
+    #[inline]
+    pub fn prefetch_entry(&self, lpn: Lpn) {
+        self.map.prefetch(lpn);
+        if let Some(demand) = &self.demand {
+            demand.cache.prefetch(lpn);
+        }
+    }
+
     /// Asks the cache for what invalidating or reading the page of `lpn` will need.
     #[inline]
     pub fn prefetch_page(&self, geometry: &Geometry, array: &Array, lpn: Lpn) {
         if let Some(ppn) = self.map.get(lpn) {
             let (block, page) = geometry.split(ppn);
-            array.prefetch(block);
+            array.prefetch(block, ppn);
             self.valid.prefetch(self.bit(block, page).0);
         }
     }
@@ -358,7 +420,7 @@ impl Ftl {
     /// The first thing that is wrong.
     pub fn audit(&self, geometry: &Geometry, array: &Array) -> Result<(), String> {
         let mut mapped = 0;
-        for lpn in (0..geometry.logical_pages).map(Lpn) {
+        for lpn in (0..self.map.len()).map(Lpn) {
             let Some(ppn) = self.map.get(lpn) else { continue };
             mapped += 1;
             if array.lpn(ppn) != lpn {
@@ -423,6 +485,6 @@ impl Ftl {
         if valid_in_drive != mapped {
             return Err(format!("{mapped} LPNs are mapped, {valid_in_drive} pages are valid"));
         }
-        Ok(())
+        self.demand.as_ref().map_or(Ok(()), |demand| demand.audit(&self.map))
     }
 }

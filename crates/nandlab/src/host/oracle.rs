@@ -87,6 +87,12 @@ impl Probe for Oracle {
         self.asked.insert((request, lpn.0), acknowledged);
     }
 
+    fn on_read_failed(&mut self, request: u32, lpn: Lpn) {
+        if self.asked.remove(&(request, lpn.0)).is_none() {
+            self.violation(format!("LPN {}: failed, and answered before or never asked for", lpn.0));
+        }
+    }
+
     fn on_read_answered(&mut self, request: u32, lpn: Lpn, sequence: Option<u64>) {
         self.checked += 1;
         let Some(least) = self.asked.remove(&(request, lpn.0)) else {

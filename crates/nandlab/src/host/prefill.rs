@@ -44,5 +44,6 @@ pub fn map_reads<S: Source, P: Probe>(
             }
         }
     }
+    drive.settle_map();
     Ok(Some(mapped))
 }

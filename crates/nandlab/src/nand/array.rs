@@ -5,6 +5,7 @@
 
 use crate::geometry::{BlockId, Geometry, Lpn, Ppn};
 use crate::huge::Huge;
+use crate::nand::Moment;
 use crate::units::Time;
 
 /// The OOB logical page number of a page that holds nothing of the host's.
@@ -54,9 +55,18 @@ pub struct Block {
 pub struct Stamp {
     /// Sequence number of the host write the page carries; a copy keeps its source's. 0: from before the run.
     pub sequence: u64,
-    /// When the data was last corrected and written, in simulated nanoseconds: its age counts from then. A copyback
-    /// does not correct, so it keeps its source's.
-    pub corrected_at: Time,
+    /// When the data was last corrected and written: its age counts from then. A copyback does not correct, so it
+    /// keeps its source's.
+    pub corrected: Moment,
+}
+
+/// What of the OOB's stamps is kept, because something asks for it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Keeps {
+    /// [`Stamp::sequence`]: 8 bytes a page.
+    pub sequences: bool,
+    /// [`Stamp::corrected`]: 4 bytes a page.
+    pub ages: bool,
 }
 
 /// All blocks and the OOB of all pages.
@@ -66,18 +76,22 @@ pub struct Array {
     pub blocks: Huge<Block>,
     /// OOB: the LPN of each page.
     lpn: Huge<u32>,
-    /// OOB: the stamp of each page; empty unless something asks for it.
-    stamps: Huge<Stamp>,
+    /// OOB: the sequence number of each page; empty unless something asks for it.
+    sequences: Huge<u64>,
+    /// OOB: when the data of each page was last corrected; empty unless something asks for it.
+    corrected: Huge<Moment>,
 }
 
 impl Array {
-    /// An erased array whose blocks have `pe_cycles` behind them. Stamps are kept when `stamped`.
-    pub fn new(geometry: &Geometry, pe_cycles: u32, stamped: bool) -> Self {
+    /// An erased array whose blocks have `pe_cycles` behind them.
+    pub fn new(geometry: &Geometry, pe_cycles: u32, keeps: Keeps) -> Self {
         let block = Block { pe_cycles, ..Block::default() };
+        let pages = geometry.pages as usize;
         Self {
             blocks: Huge::filled(block, geometry.blocks as usize),
-            lpn: Huge::zeroed(geometry.pages as usize),
-            stamps: Huge::zeroed(if stamped { geometry.pages as usize } else { 0 }),
+            lpn: Huge::zeroed(pages),
+            sequences: Huge::zeroed(if keeps.sequences { pages } else { 0 }),
+            corrected: Huge::zeroed(if keeps.ages { pages } else { 0 }),
         }
     }
 
@@ -93,10 +107,13 @@ impl Array {
         &mut self.blocks[block.index()]
     }
 
-    /// Asks the cache for a block.
+    /// Asks the cache for what reading a page needs.
     #[inline(always)]
-    pub fn prefetch(&self, block: BlockId) {
+    pub fn prefetch(&self, block: BlockId, ppn: Ppn) {
         self.blocks.prefetch(block.index());
+        if !self.corrected.is_empty() {
+            self.corrected.prefetch(ppn.index());
+        }
     }
 
     /// The LPN in a page's OOB.
@@ -105,23 +122,40 @@ impl Array {
         Lpn(self.lpn[ppn.index()])
     }
 
-    /// The stamp in a page's OOB; all zero when none are kept.
+    /// The stamp in a page's OOB, as far as it is kept.
     #[inline(always)]
     pub fn stamp(&self, ppn: Ppn) -> Stamp {
-        if self.stamps.is_empty() { Stamp::default() } else { self.stamps[ppn.index()] }
+        Stamp {
+            sequence: self.sequences.get(ppn.index()).copied().unwrap_or_default(),
+            corrected: self.corrected.get(ppn.index()).copied().unwrap_or_default(),
+        }
     }
 
-    /// Whether stamps are kept.
+    /// Whether a page holds data that could not be corrected when it was moved.
+    #[inline(always)]
+    pub fn is_lost(&self, ppn: Ppn) -> bool {
+        self.corrected.get(ppn.index()).is_some_and(|&moment| moment == Moment::LOST)
+    }
+
+    /// Whether sequence numbers are kept.
     pub fn is_stamped(&self) -> bool {
-        !self.stamps.is_empty()
+        !self.sequences.is_empty()
+    }
+
+    /// Whether ages are kept.
+    pub fn keeps_ages(&self) -> bool {
+        !self.corrected.is_empty()
     }
 
     /// Fixes what the coming program of `ppn` will leave in the OOB.
     #[inline(always)]
     pub fn stage(&mut self, ppn: Ppn, lpn: Lpn, stamp: Stamp) {
         self.lpn[ppn.index()] = lpn.0;
-        if !self.stamps.is_empty() {
-            self.stamps[ppn.index()] = stamp;
+        if !self.sequences.is_empty() {
+            self.sequences[ppn.index()] = stamp.sequence;
+        }
+        if !self.corrected.is_empty() {
+            self.corrected[ppn.index()] = stamp.corrected;
         }
     }
 
@@ -161,7 +195,7 @@ impl Array {
             let first = geometry.page(block, 0).index();
             let pages = first..first + geometry.pages_per_block as usize;
             self.lpn[pages.clone()].fill(DEAD_LPN);
-            self.stamps[pages].fill(Stamp::default());
+            self.sequences[pages].fill(0);
         }
     }
 }

@@ -1,40 +1,77 @@
 //! How long each phase of a flash operation takes on the resource it needs.
 
 use crate::geometry::{Geometry, PageKind};
-use crate::spec::{ProgramTime, TimingSpec};
+use crate::spec::{EccSpec, LevelSpec, ProgramTime, Retry, TimingSpec};
 use crate::units::{Span, transfer_ns};
+
+/// What one try of a read costs at its level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadCost {
+    /// On the die.
+    pub sense_ns: Span,
+    /// On the channel.
+    pub transfer_ns: Span,
+    /// In the controller.
+    pub decode_ns: Span,
+}
 
 /// Phase times of one drive, worked out once. All in nanoseconds.
 #[derive(Clone, Debug)]
 pub struct Timing {
-    /// Sense a page into the page register (tR).
+    /// Sense a page into the page register (tR), at the first read level.
     pub read_ns: Span,
     /// Erase a block (tBERS).
     pub erase_ns: Span,
-    /// One page over the channel.
+    /// A page to be programmed over the channel.
     pub transfer_ns: Span,
     /// One page over the off-chip path; 0 when it is unlimited.
     pub off_chip_ns: Span,
     /// Command and address cycles, channel time in front of every operation.
     pub command_ns: Span,
-    /// ECC decode of a page.
-    pub decode_ns: Span,
+    /// What a try at each read level costs: first tries, then those that follow a failed one.
+    reads: [Box<[ReadCost]>; 2],
     program_ns: Box<[Span]>,
 }
 
 impl Timing {
-    /// The times of a validated `[timing]` section.
-    pub fn new(spec: &TimingSpec, geometry: &Geometry) -> Self {
+    /// The times of validated `[timing]` and `[ecc]` sections.
+    pub fn new(spec: &TimingSpec, ecc: &EccSpec, geometry: &Geometry) -> Self {
         let bytes = u64::from(geometry.page_bytes);
+        let transfer_ns = transfer_ns(bytes, spec.channel_ns_per_byte);
+        let cost = |level: &LevelSpec| ReadCost {
+            sense_ns: level.sense_ns,
+            transfer_ns: level.transfer_ns,
+            decode_ns: level.decode_ns,
+        };
+        let mut first: Vec<ReadCost> = ecc.levels.iter().map(cost).collect();
+        if first.is_empty() {
+            first.push(ReadCost { sense_ns: spec.read_ns, transfer_ns, decode_ns: spec.decode_ns });
+        }
+        let mut again = first.clone();
+        if ecc.retry == Retry::Incremental {
+            // What the lower level has sensed is in the controller already.
+            for level in 1..first.len() {
+                again[level].sense_ns -= first[level - 1].sense_ns;
+                again[level].transfer_ns -= first[level - 1].transfer_ns;
+            }
+        }
         Self {
-            read_ns: spec.read_ns,
+            read_ns: first[0].sense_ns,
             erase_ns: spec.erase_ns,
-            transfer_ns: transfer_ns(bytes, spec.channel_ns_per_byte),
-            off_chip_ns: spec.off_chip_bytes_per_s.map_or(0, |rate| transfer_ns(bytes, 1e9 / rate)),
+            transfer_ns,
+            off_chip_ns: spec
+                .off_chip_bytes_per_s
+                .map_or(0, |rate| crate::units::transfer_ns(bytes, 1e9 / rate)),
             command_ns: spec.command_ns,
-            decode_ns: spec.decode_ns,
+            reads: [first.into(), again.into()],
             program_ns: (0..geometry.pages_per_block).map(|page| program_ns(spec, geometry, page)).collect(),
         }
+    }
+
+    /// What a try at `level` costs; `is_retry` when it follows a failed one at the level below.
+    #[inline(always)]
+    pub fn read(&self, level: u8, is_retry: bool) -> &ReadCost {
+        &self.reads[usize::from(is_retry)][usize::from(level) - 1]
     }
 
     /// Program page `page` of a block (tPROG).

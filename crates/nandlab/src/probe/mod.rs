@@ -52,6 +52,14 @@ pub trait Probe {
     #[inline(always)]
     fn on_read_answered(&mut self, _request: u32, _lpn: Lpn, _sequence: Option<u64>) {}
 
+    /// The host is told that `lpn` cannot be read: no read level decodes it.
+    #[inline(always)]
+    fn on_read_failed(&mut self, _request: u32, _lpn: Lpn) {}
+
+    /// A page that has been read is decoded from `start` to `end`.
+    #[inline(always)]
+    fn on_decode(&mut self, _start: Time, _end: Time, _channel: u32, _transaction: &Transaction) {}
+
     /// A request has been completed.
     #[inline(always)]
     fn on_completed(&mut self, _op: Op, _arrival: Time, _completed: Time) {}
@@ -90,6 +98,14 @@ impl<A: Probe, B: Probe> Probe for (A, B) {
     fn on_read_asked(&mut self, request: u32, lpn: Lpn) {
         self.0.on_read_asked(request, lpn);
         self.1.on_read_asked(request, lpn);
+    }
+    fn on_decode(&mut self, start: Time, end: Time, channel: u32, transaction: &Transaction) {
+        self.0.on_decode(start, end, channel, transaction);
+        self.1.on_decode(start, end, channel, transaction);
+    }
+    fn on_read_failed(&mut self, request: u32, lpn: Lpn) {
+        self.0.on_read_failed(request, lpn);
+        self.1.on_read_failed(request, lpn);
     }
     fn on_read_answered(&mut self, request: u32, lpn: Lpn, sequence: Option<u64>) {
         self.0.on_read_answered(request, lpn, sequence);

@@ -2,7 +2,7 @@
 //!
 //! | operation | phases |
 //! |---|---|
-//! | read | command (channel), sense (die), transfer out (channel and off-chip path); decode follows, off the device |
+//! | read | command (channel), sense (die), transfer out (channel and off-chip path); decode follows, off the device; a try that does not decode comes back one level higher |
 //! | program | command and transfer in (channel and off-chip path), program (die) |
 //! | erase | command (channel), erase (die) |
 //! | copyback | command (channel), sense and program (die) |
@@ -159,10 +159,16 @@ impl Device {
         now: Time,
         slot: Slot,
     ) {
-        let (id, class) = (pool[slot].die, pool[slot].class);
+        let (id, class, tries) = (pool[slot].die, pool[slot].class, pool[slot].tries);
         let die = &mut self.dies[id.index()];
         die.load += 1;
-        die.queues[class as usize].push(pool, slot);
+        let queue = &mut die.queues[class as usize];
+        // A further try of a read has waited already.
+        if tries > 0 {
+            queue.push_front(pool, slot)
+        } else {
+            queue.push(pool, slot)
+        }
         if die.phase == Phase::Idle {
             self.start_next(pool, agenda, probe, now, id);
         }
@@ -275,7 +281,7 @@ impl Device {
         let die = &mut self.dies[id.index()];
         let first = &pool[die.batch.head];
         let ns = match die.kind {
-            Kind::Read => self.timing.read_ns,
+            Kind::Read => self.timing.read(first.level, first.tries > 0).sense_ns,
             Kind::Program => self.timing.program_ns(u32::from(first.page)),
             Kind::Erase => self.timing.erase_ns,
             Kind::Copyback => self.timing.read_ns + self.timing.program_ns(u32::from(first.page)),
@@ -325,14 +331,19 @@ impl Device {
         let die = &self.dies[id.index()];
         // With multi-plane each page has its own command cycles and transfer.
         let batch = if self.multi_plane { u64::from(count(pool, die.batch.head)) } else { 1 };
-        let (commands, pages) = match die.phase {
-            Phase::Command => (batch, 0),
-            Phase::TransferOut => (0, 1),
-            Phase::TransferIn => (batch, batch),
+        let first = &pool[die.batch.head];
+        let (commands, transfer_ns, pages) = match die.phase {
+            Phase::Command => (batch, 0, 0),
+            // What does not decode stays in the controller.
+            Phase::TransferOut => {
+                let transfer_ns = self.timing.read(first.level, first.tries > 0).transfer_ns;
+                (0, transfer_ns, u64::from(first.level >= first.needed))
+            }
+            Phase::TransferIn => (batch, batch * self.timing.transfer_ns, batch),
             Phase::Idle | Phase::Array => unreachable!("a die asks for its channel to use it"),
         };
         let data_from = now + commands * self.timing.command_ns;
-        let mut end = data_from + pages * self.timing.transfer_ns;
+        let mut end = data_from + transfer_ns;
         let off_chip_ns = pages * self.timing.off_chip_ns;
         if off_chip_ns > 0 {
             self.off_chip_free_at = self.off_chip_free_at.max(data_from) + off_chip_ns;
@@ -384,8 +395,10 @@ fn gather(die: &mut Die, pool: &mut Transactions, class: Class) {
     while slot != NONE {
         let (next, candidate) = (pool[slot].next, &pool[slot]);
         let plane = 1u64 << candidate.plane_in_die;
-        let matches =
-            candidate.kind == first.kind && (first.kind == Kind::Erase || candidate.page == first.page);
+        // One command: the same page number, and for reads the same references.
+        let matches = candidate.kind == first.kind
+            && (first.kind == Kind::Erase || candidate.page == first.page)
+            && (candidate.level, candidate.tries > 0) == (first.level, first.tries > 0);
         if seen & plane == 0 && matches {
             queue.remove(pool, before, slot);
             die.batch.push(pool, slot);

@@ -96,12 +96,26 @@ pub struct Transaction {
     pub class: Class,
     /// Set on the read half of a read-modify-write.
     pub merges: bool,
+    /// A read's level in this try.
+    pub level: u8,
+    /// The least level that decodes the page read.
+    pub needed: u8,
+    /// Tries of a read that have failed.
+    pub tries: u8,
     /// Page number in its block, of the page programmed or read.
     pub page: u16,
     /// Plane within its die.
     pub plane_in_die: u8,
     /// The die.
     pub die: DieId,
+}
+
+impl Transaction {
+    /// Whether a read that has had its last try was in vain.
+    #[inline(always)]
+    pub fn is_uncorrectable(&self) -> bool {
+        self.level < self.needed
+    }
 }
 
 /// A first-in first-out list of transactions, threaded through [`Transaction::next`].
@@ -134,6 +148,16 @@ impl Fifo {
             pool[self.tail].next = slot;
         }
         self.tail = slot;
+    }
+
+    /// Puts `slot` first.
+    #[inline]
+    pub fn push_front(&mut self, pool: &mut Transactions, slot: Slot) {
+        pool[slot].next = self.head;
+        if self.head == NONE {
+            self.tail = slot;
+        }
+        self.head = slot;
     }
 
     /// Takes the first one.

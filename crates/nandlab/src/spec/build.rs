@@ -1,8 +1,11 @@
 //! From resolved values to the typed [`Spec`]. The compiler names any field of the model that is not filled here.
 
 use super::kind::Val;
+use super::layers::Layers;
 use super::model::*;
+use super::node::shorten;
 use super::resolve::Resolved;
+use crate::nand::RberTable;
 use crate::policy::Choice;
 use std::path::{Component, Path, PathBuf};
 
@@ -13,6 +16,7 @@ pub(super) fn build(r: &Resolved, dir: &Path) -> Spec {
         drive: drive(r),
         timing: timing(r),
         ftl: FtlSpec {
+            map: map(r.val("ftl.map")),
             allocation: allocation(r.val("ftl.allocation").tag()),
             wear_levelling: match r.val("ftl.wear_levelling").tag() {
                 "none" => WearLevelling::None,
@@ -28,9 +32,30 @@ pub(super) fn build(r: &Resolved, dir: &Path) -> Spec {
             idle_valid_max: num(r, "gc.idle_valid_max"),
             idle_after_ns: int(r, "gc.idle_after"),
         },
+        ecc: EccSpec {
+            levels: levels(r.val("ecc.levels")),
+            start: match r.val("ecc.start").tag() {
+                "ideal" => StartLevel::Ideal,
+                "last-level" => StartLevel::LastLevel,
+                "block-level" => StartLevel::BlockLevel,
+                _ => StartLevel::First,
+            },
+            retry: match r.val("ecc.retry").tag() {
+                "incremental" => Retry::Incremental,
+                _ => Retry::Full,
+            },
+        },
         reliability: ReliabilitySpec {
+            rber: rber(r),
+            read_disturb: num(r, "reliability.read_disturb"),
+            copyback_error: num(r, "reliability.copyback_error"),
             pe_cycles: count(r, "reliability.pe_cycles"),
-            retention_ns: int(r, "reliability.retention"),
+            retention: match r.val("reliability.retention") {
+                Val::List(ages) => {
+                    ages.iter().map(|item| (item.field("age").int(), item.field("share").num())).collect()
+                }
+                age => vec![(age.int(), 1.0)],
+            },
             clock_scale: num(r, "reliability.clock_scale"),
         },
         energy: EnergySpec {
@@ -110,6 +135,81 @@ fn timing(r: &Resolved) -> TimingSpec {
             _ => Scheduler::ReadFirst,
         },
         multi_plane: r.val("timing.multi_plane").bool(),
+    }
+}
+
+fn map(val: &Val) -> MapSpec {
+    let Val::Tag("demand", Some(params)) = val else { return MapSpec::Page };
+    MapSpec::Demand {
+        cache_bytes: params.field("cache").int(),
+        eviction: match params.field("eviction") {
+            Val::Tag("read-level", Some(params)) => {
+                Eviction::ReadLevel { fixed: params.field("fixed").int() as u32 }
+            }
+            _ => Eviction::Lru,
+        },
+    }
+}
+
+fn levels(val: &Val) -> Vec<LevelSpec> {
+    let Val::List(levels) = val else {
+        return if val.tag() == "laldpc" { laldpc_levels() } else { Vec::new() };
+    };
+    let level = |val: &Val| LevelSpec {
+        rber_max: val.field("rber_max").num(),
+        sense_ns: val.field("sense").int(),
+        transfer_ns: val.field("transfer").int(),
+        decode_ns: val.field("decode").int(),
+    };
+    levels.iter().map(level).collect()
+}
+
+/// Y. Du, D. Zou, Q. Li, L. Shi, H. Jin and C. J. Xue, "LaLDPC: Latency-aware LDPC for read performance improvement of
+/// solid state drives", MSST 2017: latencies of Table I, limits of Table II.
+fn laldpc_levels() -> Vec<LevelSpec> {
+    let limits = [0.005, 0.006, 0.008, 0.009, 0.010, 0.012, 0.013];
+    let level = |(extra, rber_max): (u64, f64)| LevelSpec {
+        rber_max,
+        sense_ns: 50_000 + 14_000 * extra,
+        transfer_ns: 20_000 + 10_000 * extra,
+        decode_ns: 15_000,
+    };
+    (0..).zip(limits).map(level).collect()
+}
+
+fn rber(r: &Resolved) -> RberSpec {
+    match (r.val("reliability.rber"), &r.table) {
+        (Val::Tag("vth", Some(params)), _) => RberSpec::Vth(VthSpec {
+            dvpp: params.field("dvpp").num(),
+            cell_to_cell: params.field("cell_to_cell").num(),
+            sensing_step: params.field("sensing_step").num(),
+            per_page_kind: params.field("per_page_kind").bool(),
+        }),
+        (_, Some(table)) => RberSpec::Table(table.clone()),
+        _ => RberSpec::None,
+    }
+}
+
+/// Reads the file of `rber.table`: a spec whose table cannot be read is not valid. What is wrong with it is added to
+/// `layers`.
+pub(super) fn read_table(r: &mut Resolved, dir: &Path, layers: &mut Layers) {
+    const KEY: &str = "reliability.rber";
+    let Some(Val::Tag("table", Some(file))) = r.get(KEY) else { return };
+    let (file, place) = (file.text(), r.items[KEY].place.clone());
+    let error = match RberTable::read(&resolve_path(dir, file)) {
+        Ok(table) => return r.table = Some(table),
+        Err(error) => error,
+    };
+    let at = match (error.line, error.column) {
+        (Some(line), Some(column)) => format!("line {line}, column {column}: "),
+        (Some(line), None) => format!("line {line}: "),
+        (None, _) => String::new(),
+    };
+    if let Some(place) = place {
+        let printable = |text: &str| text.replace(|c: char| c.is_control(), "?");
+        let message =
+            format!("the table \"{}\" cannot be used: {at}{}", shorten(file), printable(&error.message));
+        layers.error(&place, "reliability.rber.table", message, printable(&error.remedy));
     }
 }
 

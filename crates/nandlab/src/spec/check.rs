@@ -2,6 +2,7 @@
 
 use super::kind::Val;
 use super::layers::{Layers, Place};
+use super::quantity::show_time;
 use super::resolve::Resolved;
 
 /// Blocks a plane needs beyond its logical pages: an open block each for the host and for GC, one free block for GC
@@ -13,6 +14,12 @@ const WEAR_BLOCKS: u64 = 2;
 
 /// Blocks of a plane that preconditioning must leave free: open for the host, open for GC, one free.
 const FREE_BLOCKS_MIN: u64 = 3;
+
+/// An entry of a translation page: a physical page number.
+const MAP_ENTRY_BYTES: u64 = 4;
+
+/// Blocks of a plane that a demand map needs beyond its translation pages: one open for them, one more kept free.
+const MAP_BLOCKS: u64 = 2;
 
 /// PPNs are 32 bits wide; one value is the niche and one is spare.
 const PAGES_MAX: u64 = (1 << 32) - 2;
@@ -27,6 +34,10 @@ pub(super) fn check(r: &Resolved, layers: &mut Layers) {
     check.program();
     check.layers_of_a_block();
     check.workload();
+    check.levels();
+    check.errors_are_looked_at();
+    check.vth();
+    check.retention();
     if let Some(capacity) = check.pages_fit() {
         check.reserve(&capacity);
         check.precondition(&capacity);
@@ -56,6 +67,14 @@ fn logical_pages(pages: u64, op: f64) -> u64 {
     (pages as f64 / (1.0 + op)) as u64
 }
 
+impl Capacity {
+    /// Blocks of a plane for the translation pages of a demand map of so many logical pages.
+    fn map_blocks(&self, logical_pages: u64) -> u64 {
+        let pages = logical_pages.div_ceil(self.page_bytes / MAP_ENTRY_BYTES).div_ceil(self.planes);
+        pages.div_ceil(self.pages_per_block) + MAP_BLOCKS
+    }
+}
+
 /// Spare pages of the fullest plane.
 fn spare_pages(planes: u64, pages_per_plane: u64, op: f64) -> u64 {
     pages_per_plane.saturating_sub(logical_pages(planes * pages_per_plane, op).div_ceil(planes))
@@ -68,6 +87,19 @@ impl Check<'_> {
 
     fn num(&self, path: &str) -> Option<f64> {
         self.r.get(path).map(Val::num)
+    }
+
+    /// Whether translation pages take room in flash.
+    fn has_demand_map(&self) -> bool {
+        self.r.get("ftl.map").is_some_and(|val| val.tag() == "demand")
+    }
+
+    /// An error in an item of a list, at the item's own line.
+    fn error_in_list(&mut self, key: &str, index: usize, name: &str, message: String, remedy: &str) {
+        // Only what was written can be wrong.
+        let Some(place) = self.r.items.get(key).and_then(|item| item.place.clone()) else { return };
+        let line = place.line.map(|line| self.layers.line_of_item(key, index).unwrap_or(line));
+        self.layers.error(&Place { line, ..place }, &format!("{key}[{index}].{name}"), message, remedy);
     }
 
     /// An error at the key of the highest layer that had a say; the first of these on a tie.
@@ -167,6 +199,83 @@ impl Check<'_> {
         Some(())
     }
 
+    /// A further level corrects more and senses no less: what it adds is what an incremental retry pays.
+    fn levels(&mut self) -> Option<()> {
+        const KEY: &str = "ecc.levels";
+        let Val::List(levels) = self.r.get(KEY)? else { return None };
+        for (i, pair) in (1..).zip(levels.windows(2)) {
+            let (before, level) = (&pair[0], &pair[1]);
+            let (low, high) = (before.field("rber_max").num(), level.field("rber_max").num());
+            if high <= low {
+                let message = format!("{high} is not above the {low} of the level before it");
+                self.error_in_list(
+                    KEY,
+                    i,
+                    "rber_max",
+                    message,
+                    "order the levels by rber_max, each above the last",
+                );
+            }
+            for name in ["sense", "transfer"] {
+                let (low, high) = (before.field(name).int(), level.field(name).int());
+                if high < low {
+                    let (low, high) = (show_time(low), show_time(high));
+                    let message = format!("{high} is less than the {low} of the level before it");
+                    let remedy = format!("a level adds to the one before it: write at least \"{low}\"");
+                    self.error_in_list(KEY, i, name, message, &remedy);
+                }
+            }
+        }
+        Some(())
+    }
+
+    /// What has no effect is refused: read levels without levels, bit errors that nobody looks at.
+    fn errors_are_looked_at(&mut self) -> Option<()> {
+        let errors = self.r.get("reliability.rber")?.tag();
+        for key in ["reliability.read_disturb", "reliability.copyback_error"] {
+            if errors == "none" && self.num(key).is_some_and(|rber| rber > 0.0) {
+                let message = "has no effect with reliability.rber = \"none\"".into();
+                let remedy = format!("set reliability.rber, or {key} = 0.0");
+                self.error(&[key, "reliability.rber"], message, remedy);
+            }
+        }
+        if self.r.get("ecc.levels")?.tag() != "none" {
+            return Some(());
+        }
+        for (key, without) in [("ecc.start", "first"), ("ecc.retry", "full")] {
+            let Some(val) = self.r.get(key).filter(|val| val.tag() != without) else { continue };
+            let message = format!("\"{}\" has no effect with ecc.levels = \"none\"", val.tag());
+            let remedy = format!("set ecc.levels, such as \"laldpc\", or {key} = \"{without}\"");
+            self.error(&[key, "ecc.levels"], message, remedy);
+        }
+        if errors != "none" {
+            let message = "nothing looks at bit errors with ecc.levels = \"none\"".into();
+            let remedy = "set ecc.levels, such as \"laldpc\", or reliability.rber = \"none\"";
+            self.error(&["reliability.rber", "ecc.levels"], message, remedy.into());
+        }
+        Some(())
+    }
+
+    fn vth(&mut self) -> Option<()> {
+        let (errors, cell) = (self.r.get("reliability.rber")?.tag(), self.r.get("drive.cell")?.tag());
+        if errors == "vth" && !["mlc", "3d-mlc"].contains(&cell) {
+            let message = format!("\"vth\" describes cells of two bits, and drive.cell is \"{cell}\"");
+            let remedy = "set drive.cell = \"mlc\" or \"3d-mlc\", or reliability.rber to a table or \"none\"";
+            self.error(&["reliability.rber", "drive.cell"], message, remedy.into());
+        }
+        Some(())
+    }
+
+    fn retention(&mut self) -> Option<()> {
+        let Val::List(ages) = self.r.get("reliability.retention")? else { return None };
+        let sum: f64 = ages.iter().map(|age| age.field("share").num()).sum();
+        if (sum - 1.0).abs() > 1e-9 {
+            let message = format!("the shares add up to {}", (sum * 1e12).round() / 1e12);
+            self.error(&["reliability.retention"], message, "shares that add up to 1".into());
+        }
+        Some(())
+    }
+
     /// `None` also when the pages do not fit: what follows would only repeat it.
     fn pages_fit(&mut self) -> Option<Capacity> {
         const COUNTS: [&str; 6] = [
@@ -206,25 +315,39 @@ impl Check<'_> {
 
     fn reserve(&mut self, c: &Capacity) {
         let is_static = self.r.get("ftl.wear_levelling").is_some_and(|v| v.tag() == "static");
-        let needed_blocks = SPARE_BLOCKS_MIN + if is_static { WEAR_BLOCKS } else { 0 };
-        let needed = needed_blocks * c.pages_per_block;
-        let spare = spare_pages(c.planes, c.pages_per_plane, c.op);
-        if spare >= needed && c.logical_pages > 0 {
+        let has_demand_map = self.has_demand_map();
+        let map_blocks = |blocks_per_plane: u64, op: f64| {
+            let logical = logical_pages(c.planes * blocks_per_plane * c.pages_per_block, op);
+            if has_demand_map { c.map_blocks(logical) } else { 0 }
+        };
+        let needed_blocks = |blocks_per_plane: u64, op: f64| {
+            SPARE_BLOCKS_MIN + if is_static { WEAR_BLOCKS } else { 0 } + map_blocks(blocks_per_plane, op)
+        };
+        // With room for them, logical and translation pages are no more than the physical ones, of which every one has
+        // its 32-bit number.
+        let enough = |blocks_per_plane: u64, op: f64| {
+            spare_pages(c.planes, blocks_per_plane * c.pages_per_block, op)
+                >= needed_blocks(blocks_per_plane, op) * c.pages_per_block
+        };
+        if enough(c.blocks_per_plane, c.op) && c.logical_pages > 0 {
             return;
         }
+        let spare = spare_pages(c.planes, c.pages_per_plane, c.op);
         let blocks = spare as f64 / c.pages_per_block as f64;
         let message = format!(
-            "a plane has {blocks:.1} blocks beyond its logical pages and needs {needed_blocks} \
-             (open for the host, open for GC, one free, one block's worth of spare{})",
-            if is_static { ", two for static wear levelling" } else { "" }
+            "a plane has {blocks:.1} blocks beyond its logical pages and needs {} \
+             (open for the host, open for GC, one free, one block's worth of spare{}{})",
+            needed_blocks(c.blocks_per_plane, c.op),
+            if is_static { ", two for static wear levelling" } else { "" },
+            match map_blocks(c.blocks_per_plane, c.op) {
+                0 => String::new(),
+                blocks => format!(", {blocks} for translation pages, of these one open and one free"),
+            }
         );
-        let enough_blocks = least(c.blocks_per_plane, 1 << 20, |blocks| {
-            spare_pages(c.planes, blocks * c.pages_per_block, c.op) >= needed
-        });
+        let enough_blocks = least(c.blocks_per_plane, 1 << 20, |blocks| enough(blocks, c.op));
         // In steps of 0.001, which is how people write it.
-        let enough_op =
-            least(0, 100_000, |op| spare_pages(c.planes, c.pages_per_plane, op as f64 / 1e3) >= needed)
-                .filter(|_| c.pages_per_plane > needed);
+        let enough_op = least(0, 100_000, |op| enough(c.blocks_per_plane, op as f64 / 1e3))
+            .filter(|op| c.blocks_per_plane > needed_blocks(c.blocks_per_plane, *op as f64 / 1e3));
         let remedy = match (enough_op, enough_blocks) {
             (Some(op), Some(blocks)) => {
                 format!("drive.op = {} or drive.blocks_per_plane = {blocks} would do", op as f64 / 1e3)
@@ -233,9 +356,12 @@ impl Check<'_> {
             (Some(op), None) => format!("drive.op = {} would do", op as f64 / 1e3),
             (None, None) => "more blocks a plane and a larger op".into(),
         };
-        let mut keys = ["drive.op", "drive.blocks_per_plane", "drive.pages_per_block"];
+        let mut keys = vec!["drive.op", "drive.blocks_per_plane", "drive.pages_per_block"];
         if enough_op.is_none() {
             keys.swap(0, 1);
+        }
+        if has_demand_map {
+            keys.push("ftl.map");
         }
         self.error(&keys, message, remedy);
     }
@@ -253,17 +379,20 @@ impl Check<'_> {
             let most = (c.logical_pages as f64 / c.pages as f64 / used * 1e3).floor() / 1e3;
             self.error(&keys, message, format!("with used = {used}, valid = {most} is the most"));
         }
-        let free = c.blocks_per_plane.saturating_sub(FREE_BLOCKS_MIN);
-        let most = free as f64 / c.blocks_per_plane as f64;
+        let map_blocks = if self.has_demand_map() { c.map_blocks(c.logical_pages) } else { 0 };
+        let reserve = FREE_BLOCKS_MIN + map_blocks;
+        let most = c.blocks_per_plane.saturating_sub(reserve) as f64 / c.blocks_per_plane as f64;
         if used > most {
-            let message =
-                format!("{used} used leaves a plane less than its reserve of {FREE_BLOCKS_MIN} blocks");
-            let remedy = format!("used = {} is the most", (most * 1e3).floor() / 1e3);
-            self.error(
-                &["precondition.used", "precondition.method", "drive.blocks_per_plane"],
-                message,
-                remedy,
+            let message = format!(
+                "{used} used leaves a plane less than its reserve of {reserve} blocks{}",
+                match map_blocks {
+                    0 => String::new(),
+                    blocks => format!(" ({blocks} of them for translation pages)"),
+                }
             );
+            let remedy = format!("used = {} is the most", (most * 1e3).floor() / 1e3);
+            let keys = ["precondition.used", "precondition.method", "drive.blocks_per_plane", "ftl.map"];
+            self.error(&keys, message, remedy);
         }
         Some(())
     }

@@ -157,12 +157,34 @@ pub(super) static KEYS: &[Key] = &[
     .note("assumption: three pages moved to gain one"),
     key("gc.idle_after", slot::ANY_TIME, "\"10ms\"", "without host requests for this long the drive is idle")
         .note("assumption"),
-    key("ecc.levels", slot::ECC_LEVELS, "\"none\"", "read levels, their RBER limits and latencies"),
+    key(
+        "ecc.levels",
+        slot::ECC_LEVELS,
+        "\"none\"",
+        "read levels: their RBER limits, and latencies in place of those of [timing]",
+    ),
     key("ecc.start", slot::ECC_START, "\"first\"", "the level a read starts at"),
     key("ecc.retry", slot::ECC_RETRY, "\"full\"", "what a further try costs"),
     key("reliability.rber", slot::RBER, "\"none\"", "raw bit error rate"),
+    key(
+        "reliability.read_disturb",
+        Kind::Num(Range { min: 0.0, max: 1e-3, above: false, below: false }),
+        "0.0",
+        "RBER that every read of a block adds to its pages",
+    ),
+    key(
+        "reliability.copyback_error",
+        Kind::Num(Range { min: 0.0, max: 1e-2, above: false, below: false }),
+        "0.0",
+        "RBER that every copyback in a row without correction adds",
+    ),
     key("reliability.pe_cycles", slot::CYCLES, "0", "P/E cycles of every block at the start"),
-    key("reliability.retention", slot::ANY_TIME, "\"0d\"", "age of the data that is there at the start"),
+    key(
+        "reliability.retention",
+        slot::RETENTION,
+        "\"0d\"",
+        "age of the data that is there at the start, or ages and their shares of it",
+    ),
     key("reliability.clock_scale", slot::FACTOR, "1.0", "ages run this much faster than the workload"),
     key("refresh.policy", slot::REFRESH, "\"none\"", "how ageing data is refreshed"),
     key(
@@ -193,7 +215,7 @@ pub(super) static KEYS: &[Key] = &[
         "0",
         "power fails after this many requests; 0: never",
     ),
-    key("power.cut_at", Kind::NotYet(super::kind::Shape::Any), "", "power fails at this time"),
+    key("power.cut_at", Kind::NotYet, "", "power fails at this time"),
     key("energy.read", JOULES, "\"4.1uJ\"", "energy to sense a page").note(ENERGY_NOTE),
     key("energy.program", JOULES, "\"74uJ\"", "energy to program a page").note(ENERGY_NOTE),
     key("energy.erase", JOULES, "\"289uJ\"", "energy to erase a block").note(ENERGY_NOTE),
@@ -317,10 +339,9 @@ mod tests {
     fn every_key_that_has_a_choice_reaches_the_spec() {
         let build = include_str!("build.rs");
         let one_choice = |key: &Key| match &key.kind {
-            Kind::Only(..) | Kind::NotYet(_) => true,
+            Kind::Only(..) | Kind::NotYet => true,
             // Validated, and read once there is a refresh policy beside "none".
-            Kind::List(_) => true,
-            Kind::Either(kinds) => kinds.iter().any(|kind| matches!(kind, Kind::NotYet(_))),
+            Kind::List(..) => true,
             kind => kind.policies().is_some_and(|all| all.iter().filter(|p| !p.later).count() == 1),
         };
         for key in KEYS.iter().filter(|key| key.path != PRESET && !one_choice(key)) {

@@ -36,8 +36,8 @@ pub(super) enum Kind {
     Registered(fn() -> &'static [Policy]),
     /// A table with these names.
     Table(&'static [Param]),
-    /// A list of such tables.
-    List(&'static [Param]),
+    /// A list of such tables, at most so many.
+    List(&'static [Param], usize),
     /// One size, or a table of sizes and their weights.
     Sizes,
     /// The alternative that fits the value's shape.
@@ -45,14 +45,7 @@ pub(super) enum Kind {
     /// Only this value (TOML) as long as the feature behind the key is not built.
     Only(&'static Kind, &'static str),
     /// Described in the documentation, not built yet.
-    NotYet(Shape),
-}
-
-/// The TOML type that a [`Kind::NotYet`] stands for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shape {
-    List,
-    Any,
+    NotYet,
 }
 
 /// A range of numbers.
@@ -120,6 +113,14 @@ impl Kind {
         }
     }
 
+    /// The choices, also of a slot that is one of several alternatives.
+    pub(super) fn slot(&self) -> Option<&'static [Policy]> {
+        match self {
+            Kind::Either(kinds) => kinds.iter().find_map(Kind::policies),
+            kind => kind.policies(),
+        }
+    }
+
     /// What is wanted, for a message.
     pub(super) fn wants(&self) -> String {
         match self {
@@ -135,16 +136,13 @@ impl Kind {
                 format!("one of {}", choices(self.policies().unwrap_or_default()))
             }
             Kind::Table(params) => form(params),
-            Kind::List(params) => format!("a list of {}", form(params)),
+            Kind::List(params, _) => format!("a list of {}", form(params)),
             Kind::Sizes => {
                 "a size such as \"4KiB\" or a table such as { \"4KiB\" = 0.5, \"16KiB\" = 0.5 }".into()
             }
-            Kind::Either(kinds) => {
-                let ready = kinds.iter().filter(|k| !matches!(k, Kind::NotYet(_)));
-                ready.map(Kind::wants).collect::<Vec<_>>().join(" or ")
-            }
+            Kind::Either(kinds) => kinds.iter().map(Kind::wants).collect::<Vec<_>>().join(" or "),
             Kind::Only(_, value) => value.to_string(),
-            Kind::NotYet(_) => "nothing".into(),
+            Kind::NotYet => "nothing".into(),
         }
     }
 
@@ -165,10 +163,10 @@ impl Kind {
                 first.map_or(String::new(), |policy| format!("\"{}\"", policy.name))
             }
             Kind::Table(params) => form(params),
-            Kind::List(params) => format!("[{}]", form(params)),
+            Kind::List(params, _) => format!("[{}]", form(params)),
             Kind::Either(kinds) => kinds[0].example(),
             Kind::Only(_, value) => value.to_string(),
-            Kind::NotYet(_) => String::new(),
+            Kind::NotYet => String::new(),
         }
     }
 }

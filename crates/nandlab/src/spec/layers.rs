@@ -56,6 +56,14 @@ impl Layers {
         self.errors.push((place.rank, error));
     }
 
+    /// The line of an item of a list.
+    pub(super) fn line_of_item(&self, key: &str, index: usize) -> Option<u32> {
+        match &self.entries.get(key)?.node.raw {
+            Raw::List(items) => items.get(index).map(|item| item.line),
+            _ => None,
+        }
+    }
+
     /// Applies everything in its order.
     pub(super) fn apply(&mut self, text: &str, name: &str, sets: &[String]) {
         let fields = match parse_document(text) {

@@ -22,7 +22,7 @@ mod slots;
 
 pub use error::{SpecError, SpecErrors};
 pub use model::*;
-pub use schema::{key_paths, schema};
+pub use schema::{PolicyRow, key_paths, policies, schema};
 
 use std::path::Path;
 use std::sync::LazyLock;
@@ -36,12 +36,13 @@ pub struct Loaded {
 }
 
 /// Reads a spec. `name` is the file's name for messages, `dir` what relative paths in it are resolved against, `sets`
-/// are `path=value` overrides, the last one winning.
+/// are `path=value` overrides, the last one winning. A table of error rates that the spec names is read, too.
 pub fn load(text: &str, name: &str, dir: &Path, sets: &[String]) -> Result<Loaded, SpecErrors> {
     let mut layers = layers::Layers::default();
     layers.apply(text, name, sets);
-    let values = resolve::resolve(&mut layers);
+    let mut values = resolve::resolve(&mut layers);
     check::check(&values, &mut layers);
+    build::read_table(&mut values, dir, &mut layers);
     if !layers.errors.is_empty() {
         return Err(SpecErrors(resolve::in_order(layers.errors)));
     }
@@ -55,7 +56,8 @@ impl Loaded {
         show::to_toml(&self.values)
     }
 
-    /// Every value in base units, sorted: the same text for specs that mean the same. Paths are as written.
+    /// Every value in base units, sorted: the same text for specs that mean the same. Paths are as written; a table of
+    /// error rates is there with a hash of what it holds.
     pub fn canonical_json(&self) -> String {
         show::canonical_json(&self.values)
     }

@@ -1,6 +1,7 @@
 //! A validated spec: what the drive is built from. Made by [`crate::spec`]'s parser only (or by hand in tests);
 //! every field has its unit in the name or the type.
 
+use crate::nand::RberTable;
 use crate::policy::Choice;
 use crate::units::Span;
 use std::path::PathBuf;
@@ -14,6 +15,7 @@ pub struct Spec {
     pub timing: TimingSpec,
     pub ftl: FtlSpec,
     pub gc: GcSpec,
+    pub ecc: EccSpec,
     pub reliability: ReliabilitySpec,
     pub energy: EnergySpec,
     pub precondition: PreconditionSpec,
@@ -106,10 +108,37 @@ pub enum Scheduler {
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub struct FtlSpec {
+    pub map: MapSpec,
     pub allocation: Allocation,
     pub wear_levelling: WearLevelling,
     /// Static wear levelling: move the coldest block once it lags the plane's mean P/E by this many cycles.
     pub wear_gap: u32,
+}
+
+/// `ftl.map`: where the mapping is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MapSpec {
+    /// The whole map in RAM.
+    Page,
+    /// DFTL: translation pages in flash, the entries in use in a cache.
+    Demand {
+        /// Size of the mapping cache; an entry takes 8 bytes.
+        cache_bytes: u64,
+        /// Which entry leaves a full cache.
+        eviction: Eviction,
+    },
+}
+
+/// `eviction` of the demand map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Eviction {
+    /// The least recently used entry.
+    Lru,
+    /// LaLDPC, Algorithm 1: the lowest read level, then the least recently used; the first `fixed` - 1 stay.
+    ReadLevel {
+        /// Len_fix there.
+        fixed: u32,
+    },
 }
 
 /// `ftl.allocation`.
@@ -148,16 +177,91 @@ pub struct GcSpec {
     pub idle_after_ns: Span,
 }
 
+/// `[ecc]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EccSpec {
+    /// By read level, from level 1; empty: `[timing]` alone, which decodes everything.
+    pub levels: Vec<LevelSpec>,
+    /// The level a read starts at.
+    pub start: StartLevel,
+    /// What a further try costs.
+    pub retry: Retry,
+}
+
+/// A read level: what it decodes and what it costs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct LevelSpec {
+    /// Decodes every RBER below this.
+    pub rber_max: f64,
+    /// On the die.
+    pub sense_ns: Span,
+    /// On the channel, for a page.
+    pub transfer_ns: Span,
+    pub decode_ns: Span,
+}
+
+/// `ecc.start`: the level a read starts at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StartLevel {
+    /// LDPC-in-SSD: always level 1.
+    First,
+    /// The level that decodes, as if it were known.
+    Ideal,
+    /// LaLDPC: the level of the page's last read while its map entry is cached, else level 1.
+    LastLevel,
+    /// As `LastLevel`, but without a cached entry the level that last decoded a page of the same block.
+    BlockLevel,
+}
+
+/// `ecc.retry`: what a further try costs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Retry {
+    /// A whole read at its level.
+    Full,
+    /// Only what the level adds: the added sensing and its transfer; decoding is done again.
+    Incremental,
+}
+
 /// `[reliability]`.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub struct ReliabilitySpec {
+    pub rber: RberSpec,
+    /// RBER that every read of a block adds to its pages.
+    pub read_disturb: f64,
+    /// RBER that every consecutive copyback adds.
+    pub copyback_error: f64,
     /// P/E cycles of every block at the start.
     pub pe_cycles: u32,
-    /// Age of the data that is there at the start.
-    pub retention_ns: Span,
+    /// Ages of the data that is there at the start, and their shares of it (adding up to 1).
+    pub retention: Vec<(Span, f64)>,
     /// How much faster than the workload ages run.
     pub clock_scale: f64,
+}
+
+/// `reliability.rber`: the raw bit error rate.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RberSpec {
+    /// No bit errors.
+    None,
+    /// Threshold voltage distributions of MLC.
+    Vth(VthSpec),
+    /// A lab's own characterisation data.
+    Table(RberTable),
+}
+
+/// Parameters of the `vth` model, in volts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct VthSpec {
+    /// Programming step, the width of a programmed state.
+    pub dvpp: f64,
+    /// Sigma of the cell-to-cell interference.
+    pub cell_to_cell: f64,
+    /// Distance of neighbouring references of soft sensing.
+    pub sensing_step: f64,
+    /// LSB and MSB pages apart, instead of the mean of both.
+    pub per_page_kind: bool,
 }
 
 /// `[energy]`: joules per operation and idle watts.

@@ -1,7 +1,7 @@
 //! From a TOML value to a checked value of its kind.
 
 use super::error::nearest;
-use super::kind::{Kind, Param, Payload, Policy, Shape, Val, choices};
+use super::kind::{Kind, Param, Payload, Policy, Val, choices};
 use super::node::{Field, Node, Raw, parse_value, shorten};
 use super::quantity::{Dimension, Why, real, show_size, show_time, whole};
 
@@ -87,7 +87,7 @@ impl Reader {
                 self.slot(kind.policies().unwrap_or_default(), node, path)
             }
             (Kind::Table(params), Raw::Table(fields)) => self.table(params, fields, node.line, path),
-            (Kind::List(params), Raw::List(items)) => self.list(params, items, node, path),
+            (Kind::List(params, most), Raw::List(items)) => self.list(params, *most, items, node, path),
             (Kind::Sizes, _) => self.sizes(node, path),
             (Kind::Either(kinds), _) => self.either(kind, kinds, node, path),
             (Kind::Only(inner, value), _) => {
@@ -95,7 +95,7 @@ impl Reader {
                 let only = parse_value(value).and_then(|node| Reader::default().read(inner, &node, path));
                 if Some(&read) == only.as_ref() { Some(read) } else { self.not_yet(node, path, value) }
             }
-            (Kind::NotYet(_), _) => self.not_yet(node, path, "none; take the line out"),
+            (Kind::NotYet, _) => self.not_yet(node, path, "none; take the line out"),
             _ => self.wrong(kind, node, path),
         }
     }
@@ -282,10 +282,21 @@ impl Reader {
         (self.issues.len() == before).then_some(Val::Table(values))
     }
 
-    fn list(&mut self, params: &'static [Param], items: &[Node], node: &Node, path: &str) -> Option<Val> {
+    fn list(
+        &mut self,
+        params: &'static [Param],
+        most: usize,
+        items: &[Node],
+        node: &Node,
+        path: &str,
+    ) -> Option<Val> {
         if items.is_empty() {
             let remedy = format!("write at least one {}", Kind::Table(params).wants());
             return self.issue(path, node.line, "an empty list", remedy);
+        }
+        if items.len() > most {
+            let message = format!("a list of {}", items.len());
+            return self.issue(path, node.line, message, format!("write at most {most}"));
         }
         let mut values = Vec::new();
         for (i, item) in items.iter().enumerate() {
@@ -347,7 +358,7 @@ impl Reader {
             (Kind::Slot(_), Raw::Text(_)) => 1,
             (Kind::Slot(p), Raw::Table(fields)) => shared(p.iter().map(|p| p.name).collect(), fields),
             (Kind::Table(p), Raw::Table(fields)) => shared(p.iter().map(|p| p.name).collect(), fields),
-            (Kind::List(_) | Kind::NotYet(Shape::List), Raw::List(_)) => 1,
+            (Kind::List(..), Raw::List(_)) => 1,
             _ => 0,
         };
         let mut best: Option<(usize, &'static Kind)> = None;
@@ -358,7 +369,6 @@ impl Reader {
             }
         }
         match best {
-            Some((_, Kind::NotYet(_))) => self.not_yet(node, path, &whole.wants()),
             Some((_, kind)) => self.read(kind, node, path),
             None => self.wrong(whole, node, path),
         }
@@ -370,7 +380,7 @@ fn short_wants(kind: &Kind) -> String {
     match kind {
         Kind::Slot(_) | Kind::Registered(_) => "one of its choices".into(),
         Kind::Table(_) => "a table".into(),
-        Kind::List(_) => "a list".into(),
+        Kind::List(..) => "a list".into(),
         Kind::Either(_) => "something else".into(),
         other => other.wants(),
     }

@@ -6,6 +6,7 @@ use super::kind::Val;
 use super::layers::{Entry, Layers, Place};
 use super::node::parse_value;
 use super::read::Reader;
+use crate::nand::RberTable;
 use std::collections::BTreeMap;
 
 /// The value of a key and where it was written.
@@ -23,6 +24,8 @@ pub(super) struct Resolved {
     /// Keys that are set, by default or by a layer.
     pub(super) items: BTreeMap<&'static str, Item>,
     pub(super) presets: Vec<&'static str>,
+    /// What the file of `reliability.rber.table` holds.
+    pub(super) table: Option<RberTable>,
 }
 
 impl Resolved {

@@ -1,7 +1,7 @@
 //! The JSON Schema of the spec, for editors; made from the same table as the parser.
 
 use super::keys::{KEYS, Key, PRESET, of_section, sections};
-use super::kind::{Kind, Param, Payload, Policy, Shape};
+use super::kind::{Kind, Param, Payload, Policy};
 use super::node::{Node, Raw, parse_value};
 use super::presets::PRESETS;
 use super::quantity::Dimension;
@@ -77,7 +77,9 @@ fn of_kind(kind: &Kind) -> Json {
             json!({ "anyOf": choices })
         }
         Kind::Table(params) => of_params(params),
-        Kind::List(params) => json!({ "type": "array", "minItems": 1, "items": of_params(params) }),
+        Kind::List(params, most) => {
+            json!({ "type": "array", "minItems": 1, "maxItems": most, "items": of_params(params) })
+        }
         Kind::Sizes => json!({ "anyOf": [quantity(Dimension::Size), {
             "type": "object",
             "minProperties": 1,
@@ -86,7 +88,6 @@ fn of_kind(kind: &Kind) -> Json {
         }] }),
         Kind::Either(kinds) => {
             let built = |kind: &&Kind| match kind {
-                Kind::NotYet(_) => false,
                 Kind::Slot(policies) => policies.iter().any(|p| !p.later),
                 _ => true,
             };
@@ -96,7 +97,7 @@ fn of_kind(kind: &Kind) -> Json {
             Some(node) => json!({ "const": of_node(&node) }),
             None => json!({}),
         },
-        Kind::NotYet(Shape::List | Shape::Any) => json!({ "not": {} }),
+        Kind::NotYet => json!({ "not": {} }),
     }
 }
 
@@ -143,4 +144,45 @@ fn of_params(params: &[Param]) -> Json {
 /// The paths of all keys, in the order of the table.
 pub fn key_paths() -> Vec<&'static str> {
     KEYS.iter().map(|key| key.path).collect()
+}
+
+/// One choice of a policy slot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PolicyRow {
+    /// The key, such as `gc.victim`, or the parameter below it, such as `ftl.map.demand.eviction`.
+    pub slot: String,
+    /// What is written there.
+    pub name: &'static str,
+    /// One line.
+    pub description: &'static str,
+}
+
+/// What the policies of the controller and the models of its flash can be, slot by slot; what is not built yet, and
+/// slots with a single choice, are left out. The drive's cell, the preconditioning and the workload are no policies.
+pub fn policies() -> Vec<PolicyRow> {
+    let mut rows = Vec::new();
+    for key in KEYS.iter().filter(|key| !["drive", "precondition", "workload"].contains(&key.section())) {
+        slot_rows(&mut rows, key.path, &key.kind);
+    }
+    rows
+}
+
+fn slot_rows(rows: &mut Vec<PolicyRow>, slot: &str, kind: &Kind) {
+    let built: Vec<&'static Policy> =
+        kind.slot().unwrap_or_default().iter().filter(|policy| !policy.later).collect();
+    if built.len() < 2 {
+        return;
+    }
+    rows.extend(built.iter().map(|policy| PolicyRow {
+        slot: slot.to_string(),
+        name: policy.name,
+        description: policy.doc,
+    }));
+    for policy in built {
+        if let Payload::Params(params) = &policy.payload {
+            for param in *params {
+                slot_rows(rows, &format!("{slot}.{}.{}", policy.name, param.name), &param.kind);
+            }
+        }
+    }
 }

@@ -1,8 +1,9 @@
 //! A resolved spec as text: for reading (`to_toml`), and for its identity (`canonical_json`, `hash`).
 
 use super::keys::{KEYS, Key, PRESET, When, of_section, sections};
+use super::kind::Val;
 use super::resolve::{Resolved, any_of};
-use serde_json::{Map, Value as Json};
+use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -59,7 +60,7 @@ pub(super) fn canonical_json(r: &Resolved) -> String {
                 all.insert(key.name().to_string(), val.json());
             }
             Some(val) => {
-                sorted.entry(key.section()).or_default().insert(key.name(), val.json());
+                sorted.entry(key.section()).or_default().insert(key.name(), with_content(r, key, val));
             }
             None => {}
         }
@@ -69,6 +70,17 @@ pub(super) fn canonical_json(r: &Resolved) -> String {
         all.insert(section.to_string(), Json::Object(keys));
     }
     Json::Object(all.into_iter().collect()).to_string()
+}
+
+/// A value as JSON. A file that is part of the spec counts with what it holds.
+fn with_content(r: &Resolved, key: &Key, val: &Val) -> Json {
+    match (key.path, val, &r.table) {
+        ("reliability.rber", Val::Tag(name, Some(file)), Some(table)) => {
+            let content = format!("{:016x}", table.content_hash());
+            json!({ *name: { "content": content, "file": file.json() } })
+        }
+        _ => val.json(),
+    }
 }
 
 /// 16 hex digits: FNV-1a over the text, with a finish that spreads the last bytes over all digits.

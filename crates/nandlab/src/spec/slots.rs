@@ -1,13 +1,18 @@
 //! The choices of every policy slot: one table a slot, one line a policy. Slots whose mechanism keeps a table of its
 //! own (`POLICIES`) take it from there.
 
-use super::kind::{Kind, Param, Payload, Policy, Range, Shape};
+use super::kind::{Kind, Param, Payload, Policy, Range};
 use crate::policy::PolicyInfo;
 use std::sync::LazyLock;
 
 /// A policy without parameters.
 const fn plain(name: &'static str, doc: &'static str) -> Policy {
     Policy { name, payload: Payload::None, doc, later: false }
+}
+
+/// A policy with parameters.
+const fn with(name: &'static str, params: &'static [Param], doc: &'static str) -> Policy {
+    Policy { name, payload: Payload::Params(params), doc, later: false }
 }
 
 /// A policy with one value.
@@ -95,7 +100,31 @@ pub(super) const SCHEDULER: Kind = Kind::Slot(&[
 
 pub(super) const MAP: Kind = Kind::Slot(&[
     plain("page", "the whole map in RAM"),
-    later("demand", "DFTL: a cached map with translation pages in flash"),
+    with(
+        "demand",
+        &[
+            param("cache", MAP_CACHE, "\"64MiB\"", "mapping cache, 8 bytes an entry"),
+            param("eviction", EVICTION, "\"lru\"", "which entry leaves a full cache"),
+        ],
+        "DFTL: a cached map with translation pages in flash",
+    ),
+]);
+
+/// From one entry to one for every page number there is.
+const MAP_CACHE: Kind = Kind::Size { min: 8, max: 8 << 32, step: 8 };
+
+const EVICTION: Kind = Kind::Slot(&[
+    plain("lru", "the least recently used entry"),
+    with(
+        "read-level",
+        &[param(
+            "fixed",
+            Kind::Int { min: 1, max: u32::MAX as u64 },
+            "2000",
+            "Len_fix: the first of them, less one, stay",
+        )],
+        "LaLDPC, Algorithm 1: the lowest read level, of these the least recently used",
+    ),
 ]);
 
 pub(super) const WEAR_LEVELLING: Kind = Kind::Slot(&[
@@ -114,25 +143,80 @@ pub(super) const VICTIM: Kind = Kind::Registered(|| {
 });
 
 pub(super) const ECC_LEVELS: Kind = Kind::Either(&[
-    Kind::Slot(&[plain("none", "[timing] alone"), later("laldpc", "LaLDPC, Tables I and II")]),
-    Kind::NotYet(Shape::List),
+    Kind::Slot(&[
+        plain("none", "[timing] alone, which decodes everything"),
+        plain("laldpc", "LaLDPC, Tables I and II: seven levels"),
+    ]),
+    Kind::List(
+        &[
+            param("rber_max", RBER_MAX, "", "the level decodes every RBER below this"),
+            param("sense", OPERATION, "", "time on the die"),
+            param("transfer", OVERHEAD, "", "time on the channel for a page"),
+            param("decode", OVERHEAD, "", "time in the controller"),
+        ],
+        16,
+    ),
 ]);
+
+/// Beyond one half a bit says the opposite.
+const RBER_MAX: Kind = Kind::Num(Range { min: 0.0, max: 0.5, above: true, below: false });
 
 pub(super) const ECC_START: Kind = Kind::Slot(&[
     plain("first", "LDPC-in-SSD: always level 1"),
-    later("ideal", "the level that decodes"),
-    later("last-level", "LaLDPC: the level of the page's last read"),
+    plain("ideal", "the level that decodes, as if it were known"),
+    plain(
+        "last-level",
+        "LaLDPC: the level of the page's last read while its map entry is cached, else level 1",
+    ),
+    plain(
+        "block-level",
+        "last-level, but without a cached entry the level that last decoded a page of the block",
+    ),
 ]);
 
 pub(super) const ECC_RETRY: Kind = Kind::Slot(&[
     plain("full", "every try is a whole read"),
-    later("incremental", "a try pays the added sensing only"),
+    plain("incremental", "a further try pays what its level adds in sensing and transfer, and decoding"),
 ]);
 
 pub(super) const RBER: Kind = Kind::Slot(&[
     plain("none", "no bit errors"),
-    later("vth", "threshold voltage distributions of MLC"),
-    later("table", "measured: a CSV of P/E, retention, reads and RBER"),
+    with(
+        "vth",
+        &[
+            param("dvpp", volts(0.01, 0.6), "0.38", "programming step in V, the width of a programmed state"),
+            param("cell_to_cell", volts(0.0, 0.5), "0.05", "sigma of the cell-to-cell interference in V"),
+            param(
+                "sensing_step",
+                volts(0.001, 0.1),
+                "0.03",
+                "distance of the references of soft sensing in V",
+            ),
+            param("per_page_kind", Kind::Bool, "false", "LSB and MSB pages apart, not the mean of both"),
+        ],
+        "threshold voltage distributions of MLC",
+    ),
+    value("table", &Kind::Path, "measured: a CSV of P/E cycles, retention, reads and RBER"),
+]);
+
+/// The states lie 0.6 V apart and are read with seven references each: wider steps would overlap.
+const fn volts(min: f64, max: f64) -> Kind {
+    Kind::Num(Range { min, max, above: false, below: false })
+}
+
+/// At most 60 years: the drive keeps ages as seconds in 32 bits, which leaves as long again for the run.
+const AGE: Kind = Kind::Time { min: 0, max: 60 * 365 * 86_400_000_000_000 };
+
+/// So few that `show` has them in one line, of which the reader takes 64 points.
+pub(super) const RETENTION: Kind = Kind::Either(&[
+    AGE,
+    Kind::List(
+        &[
+            param("age", AGE, "", "age of the data"),
+            param("share", SHARE_ABOVE_0, "", "its share of the data"),
+        ],
+        32,
+    ),
 ]);
 
 pub(super) const REFRESH: Kind = Kind::Slot(&[
@@ -142,10 +226,13 @@ pub(super) const REFRESH: Kind = Kind::Slot(&[
     later("partial", "only susceptible bits are moved"),
 ]);
 
-pub(super) const REFRESH_INTERVAL: Kind = Kind::List(&[
-    param("pe", Kind::Int { min: 1, max: 10_000_000 }, "", "up to this many P/E cycles"),
-    param("every", Kind::Time { min: 1, max: i64::MAX as u64 }, "", "a block is due after this time"),
-]);
+pub(super) const REFRESH_INTERVAL: Kind = Kind::List(
+    &[
+        param("pe", Kind::Int { min: 1, max: 10_000_000 }, "", "up to this many P/E cycles"),
+        param("every", Kind::Time { min: 1, max: i64::MAX as u64 }, "", "a block is due after this time"),
+    ],
+    64,
+);
 
 pub(super) const MIGRATION: Kind = Kind::Slot(&[
     plain("off-chip", "every copy is read out, corrected and written back"),

@@ -1,10 +1,14 @@
 //! What is counted. A counter is one line in [`Counters`], a histogram one field of [`Stats`].
 
+mod ecc;
+mod map;
 mod series;
 mod steady;
 mod summary;
 mod table;
 
+pub use ecc::{ByLevel, EccStats};
+pub use map::MapStats;
 pub use series::{DieSeries, Series, Window};
 pub use steady::{SteadyState, steady_state};
 pub use summary::{RunFacts, smart, summary};
@@ -55,6 +59,8 @@ counters! {
     stalled_writes,
     /// Page writes that failed because the drive had no room left at all.
     failed_pages,
+    /// Pages that host requests could not have because no read level decodes them.
+    media_errors,
     /// Requests that failed.
     failed_requests,
     /// Victims emptied by GC.
@@ -127,6 +133,10 @@ impl Latency {
 pub struct Stats {
     /// Event counters.
     pub counters: Counters,
+    /// Read levels.
+    pub ecc: EccStats,
+    /// The demand map.
+    pub map: MapStats,
     /// Flash operations, by kind (read, program, erase, copyback) and cause.
     pub flash: [[u64; Cause::ALL.len()]; 4],
     /// Latency and bytes by host operation, in the order of [`Op::ALL`](crate::host::Op::ALL).
@@ -148,6 +158,8 @@ impl Stats {
         let dies = DieSeries::new(geometry.dies as usize);
         Self {
             counters: Counters::default(),
+            ecc: EccStats::default(),
+            map: MapStats::default(),
             flash: [[0; Cause::ALL.len()]; 4],
             host: std::array::from_fn(|_| Latency::new()),
             sample_at: series.interval_ns(),
@@ -170,9 +182,12 @@ impl Stats {
         self.flash[kind as usize].iter().sum()
     }
 
-    /// Page operations: pages read, programmed and moved by copyback.
+    /// Page operations: pages read (every try), programmed and moved by copyback.
     pub fn page_operations(&self) -> u64 {
-        self.flash_total(Kind::Read) + self.flash_total(Kind::Program) + self.flash_total(Kind::Copyback)
+        self.flash_total(Kind::Read)
+            + self.ecc.retries
+            + self.flash_total(Kind::Program)
+            + self.flash_total(Kind::Copyback)
     }
 
     /// Pages programmed, by copyback or not.

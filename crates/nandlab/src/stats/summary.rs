@@ -56,6 +56,8 @@ fn energy_j<P: Probe>(drive: &Drive<P>) -> f64 {
     let [reads, programs, erases, copybacks] =
         [Kind::Read, Kind::Program, Kind::Erase, Kind::Copyback].map(|kind| stats.flash_total(kind) as f64);
     let page_bytes = f64::from(drive.geometry().page_bytes);
+    // Every try senses and transfers.
+    let reads = reads + stats.ecc.retries as f64;
     (reads + copybacks) * energy.read_j
         + (programs + copybacks) * energy.program_j
         + erases * energy.erase_j
@@ -156,8 +158,8 @@ pub fn summary<P: Probe>(drive: &Drive<P>, run: &RunFacts) -> Value {
             "erase": by_cause(stats, &[Kind::Erase]),
             "copyback": by_cause(stats, &[Kind::Copyback]),
         },
-        // Until an ECC level table is set every page is decoded at its first try.
-        "ecc": { "levels": { "1": stats.flash_total(Kind::Read) }, "retries": 0, "uncorrectable": 0 },
+        "ecc": stats.ecc.json(drive.ecc().levels(), number),
+        "map": drive.ftl().demand.as_ref().map(|map| stats.map.json(map.cache.capacity(), map.cache.len())),
         "cache": { "size_bytes": 0, "read_hits": 0, "write_hits": 0, "dirty_pages_max": 0 },
         "erases": { "mean": number(mean), "max": worn(u32::max), "min": worn(u32::min) },
         "gc": {
@@ -165,7 +167,7 @@ pub fn summary<P: Probe>(drive: &Drive<P>, run: &RunFacts) -> Value {
             "victim_valid_mean": number(ratio(counters.gc_victim_valid_pages as f64, victim_pages)),
         },
         "counters": counters.named().into_iter().map(|(k, v)| (k.to_owned(), json!(v))).collect::<Map<_, _>>(),
-        "mapped_pages": drive.ftl().map.mapped(),
+        "mapped_pages": drive.ftl().host_pages_mapped(),
         "blocks_retired": blocks.iter().filter(|b| b.state == BlockState::Retired).count(),
         "energy_j": number(energy_j(drive)),
         "steady_state": steady(stats, drive.now()),
@@ -198,7 +200,7 @@ pub fn smart<P: Probe>(drive: &Drive<P>) -> Value {
     let units = |op: Op| stats.host[op as usize].bytes.div_ceil(512_000);
     let pe = |f: fn(u32, u32) -> u32| blocks.iter().map(|b| b.pe_cycles).reduce(f).unwrap_or(0);
     const SPARE_THRESHOLD: u64 = 10;
-    let is_failing = stats.counters.failed_pages > 0;
+    let is_failing = stats.counters.failed_pages + stats.counters.media_errors > 0;
     json!({
         "nvme_smart_log": {
             "critical_warning": u8::from(spare < SPARE_THRESHOLD) | u8::from(is_failing) << 3,
@@ -213,7 +215,7 @@ pub fn smart<P: Probe>(drive: &Drive<P>) -> Value {
             "power_cycles": 1,
             "power_on_hours": drive.now() / 3_600_000_000_000,
             "unsafe_shutdowns": 0,
-            "media_errors": stats.counters.failed_pages,
+            "media_errors": stats.counters.failed_pages + stats.counters.media_errors,
             "num_err_log_entries": stats.counters.failed_requests,
         },
         "ocp_smart_log": {
@@ -227,7 +229,8 @@ pub fn smart<P: Probe>(drive: &Drive<P>) -> Value {
                 f64::from(drive.geometry().blocks),
             )) as u64,
             "RefreshCount": 0,
-            "SoftECCErrorCount": 0,
+            "SoftECCErrorCount": stats.ecc.soft_reads(),
+            "Uncorrectable read error count": stats.ecc.uncorrectable,
             "UnalignedIO": stats.counters.partial_writes,
         },
     })

@@ -36,8 +36,10 @@ pub(super) struct Model {
     pub(super) pages_per_read: f64,
     /// Of the rest's writes.
     pub(super) pages_per_write: f64,
-    /// Bytes / bytes of the pages touched.
-    pub(super) fill: f64,
+    /// Bytes / bytes of the pages touched, by reads and by writes.
+    pub(super) fill: [f64; 2],
+    /// Share of the page reads that find data not written since the start.
+    pub(super) unwritten_read_ratio: Option<f64>,
     pub(super) chunk_pages: u64,
     pub(super) chunk_slots: u64,
     pub(super) duration_ns: f64,
@@ -78,7 +80,7 @@ impl Model {
             s.burst_requests_mean,
             s.burst_gap_us_mean,
         ];
-        let shares = [s.read_ratio, s.top_1pct_written_share];
+        let shares = [s.read_ratio, s.top_1pct_written_share, s.unwritten_read_ratio.unwrap_or(0.0)];
         let sound = numbers.iter().all(|n| n.is_finite() && *n > 0.0)
             && shares.iter().all(|n| (0.0..=1.0).contains(n));
         if !sound || s.requests == 0 {
@@ -151,7 +153,17 @@ impl Model {
             repeat_share: split.repeat_share,
             pages_per_read: s.pages_per_read,
             pages_per_write: (rest_pages / (rest_writes as f64).max(1.0)).max(1.0),
-            fill: (s.bytes_mean * n / (references.max(1.0) * PAGE as f64)).clamp(0.125, 1.0),
+            fill: match s.sectors {
+                None => [(s.bytes_mean * n / (references.max(1.0) * PAGE as f64)).clamp(0.125, 1.0); 2],
+                Some(sectors) => {
+                    let of = |sectors: u64, references: f64| {
+                        (sectors as f64 * scale * 512.0 / (references.max(1.0) * PAGE as f64))
+                            .clamp(0.125, 1.0)
+                    };
+                    [of(sectors[0], reads * s.pages_per_read), of(sectors[1], page_writes)]
+                }
+            },
+            unwritten_read_ratio: s.unwritten_read_ratio,
             chunk_pages,
             chunk_slots: space / chunk_pages,
             duration_ns,

@@ -1,6 +1,6 @@
 //! What a profile is drawn from: the published numbers, and assumptions where there are none.
 
-use crate::generate::Published;
+use crate::generate::{Published, profile};
 
 /// The numbers that shape a profile. [`Settings::of`] fills them from what was published; any may be changed.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -36,12 +36,23 @@ pub struct Settings {
     pub burst_requests_mean: f64,
     /// Mean time between a burst's requests in microseconds. Not published: 1000, shorter if the rate demands it.
     pub burst_gap_us_mean: f64,
+    /// Sectors of 512 bytes read and written in all. `None`: reads and writes fill their pages alike, by `bytes_mean`.
+    pub sectors: Option<[u64; 2]>,
+    /// Share of the page reads that find data not written since the start. `None`: as it comes out.
+    pub unwritten_read_ratio: Option<f64>,
 }
 
 impl Settings {
     /// The settings that imitate `published`.
+    ///
+    /// Where only sectors are published, sizes, skew, rewrite interval and written pages for each page write are those
+    /// of the profile it is `like`; the requests follow from sectors and sizes. Pages that are only read are for each
+    /// read of old data as many as there for each page read, but 256 at least, and at most 0.9.
     pub fn of(published: &Published) -> Self {
         let p = published;
+        if let (Some(sectors), Some(like)) = (p.sectors, p.like.and_then(profile)) {
+            return Self::of_sectors(p, sectors, &Self::of(like));
+        }
         let requests = p.requests as f64;
         let (msr, web) = (p.name.starts_with("msr/"), p.name.starts_with("umass/Web"));
         let write_share = p.write_pct.or(p.write_references_pct).map_or(0.5, |pct| pct / 100.0);
@@ -86,6 +97,46 @@ impl Settings {
             page_writes_max: p.page_writes_max.unwrap_or(hottest_assumed),
             burst_requests_mean: 8.0,
             burst_gap_us_mean: 1000.0,
+            sectors: None,
+            unwritten_read_ratio: None,
         }
+    }
+
+    fn of_sectors(p: &Published, sectors: [u64; 2], like: &Self) -> Self {
+        let of_like = like.page_references();
+        let fill = like.bytes_mean * like.requests as f64 / (of_like[0] + of_like[1]) / 4096.0;
+        let count =
+            |sectors: u64, pages: f64| libm::round(sectors as f64 / 8.0 / (pages * fill.clamp(0.125, 1.0)));
+        let reads = count(sectors[0], like.pages_per_read).max(1.0);
+        let writes = count(sectors[1], like.pages_per_write).max(1.0);
+        let requests = reads + writes;
+        let duration_s = p.duration_s.unwrap_or(like.duration_s);
+        let unwritten = p.unwritten_reads_pct.map(|pct| pct / 100.0);
+        let [page_reads, page_writes] = [reads * like.pages_per_read, writes * like.pages_per_write];
+        let written = page_writes * like.written_pages as f64 / of_like[1];
+        let old_reads = page_reads * unwritten.unwrap_or(1.0);
+        let only_read = old_reads * (like.footprint_pages - like.written_pages) as f64 / of_like[0];
+        let only_read = only_read.max(256.0).min(0.9 * old_reads);
+        let footprint = (written + only_read).max(1.0);
+        let hottest_share = (page_writes / of_like[1]).min(duration_s / like.duration_s);
+        Self {
+            requests: requests as u64,
+            read_ratio: reads / requests,
+            bytes_mean: (sectors[0] + sectors[1]) as f64 * 512.0 / requests,
+            footprint_pages: footprint as u64,
+            written_pages: written.max(1.0) as u64,
+            address_max_bytes: like.address_max_bytes.max((footprint * 1.25) as u64 * 4096),
+            duration_s,
+            page_writes_max: (like.page_writes_max as f64 * hottest_share) as u64,
+            sectors: Some(sectors),
+            unwritten_read_ratio: unwritten,
+            ..*like
+        }
+    }
+
+    /// Page references of reads and of writes.
+    fn page_references(&self) -> [f64; 2] {
+        let n = self.requests as f64;
+        [n * self.read_ratio * self.pages_per_read, n * (1.0 - self.read_ratio) * self.pages_per_write]
     }
 }

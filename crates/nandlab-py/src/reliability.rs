@@ -1,0 +1,127 @@
+//! What the RBER model and the read levels of a spec say, without a run.
+
+use crate::errors::RunError;
+use crate::spec::Spec;
+use crate::tables;
+use nandlab::geometry::{Geometry, PageKind};
+use nandlab::nand::{Condition, Ecc, Reliability, Timing};
+use nandlab::spec::{EccSpec, RberSpec, Retry};
+use nandlab::stats::{Column, Table, Values};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+/// The tables `points` (kind slowest, P/E cycles fastest) and `levels`.
+#[pyfunction]
+#[pyo3(signature = (spec, pe_cycles, age_s, reads=0, copybacks=0))]
+pub(crate) fn reliability<'py>(
+    py: Python<'py>,
+    spec: &Spec,
+    pe_cycles: Vec<u32>,
+    age_s: Vec<u32>,
+    reads: u32,
+    copybacks: u8,
+) -> PyResult<Bound<'py, PyDict>> {
+    let geometry = Geometry::new(&spec.loaded.spec.drive);
+    let tables = py.detach(|| {
+        let spec = &spec.loaded.spec;
+        let mut model = Reliability::new(&spec.reliability);
+        if model.is_none() {
+            return None;
+        }
+        let ecc = Ecc::new(&spec.ecc);
+        let is_by_kind = matches!(&spec.reliability.rber, RberSpec::Vth(vth) if vth.per_page_kind);
+        let mut rows = Rows::default();
+        for (name, kind) in kinds(&geometry, is_by_kind) {
+            for &age_s in &age_s {
+                for &pe_cycles in &pe_cycles {
+                    rows.add(&mut model, &ecc, name, &Condition { pe_cycles, age_s, reads, copybacks, kind });
+                }
+            }
+        }
+        Some(vec![rows.table(), levels(&Timing::new(&spec.timing, &spec.ecc, &geometry), spec, &geometry)])
+    });
+    let tables = tables.ok_or_else(|| {
+        RunError::new_err(
+            "the spec has no bit errors: reliability.rber = \"none\"\n  remedy: set reliability.rber.vth = { dvpp = \
+             0.38, cell_to_cell = 0.05 }, or reliability.rber.table = \"FILE.csv\", or take a drive that has it, such \
+             as [drive] preset = \"laldpc-32g\"",
+        )
+    })?;
+    tables::to_python(py, &tables)
+}
+
+/// The kinds of page that differ, by name; one when none do.
+fn kinds(geometry: &Geometry, is_by_kind: bool) -> Vec<(&'static str, PageKind)> {
+    if !is_by_kind {
+        return vec![("all", geometry.kind(0))];
+    }
+    let names =
+        [("slc", PageKind::Slc), ("lsb", PageKind::Lsb), ("csb", PageKind::Csb), ("msb", PageKind::Msb)];
+    let is_there = |kind| (0..geometry.pages_per_block).any(|page| geometry.kind(page) == kind);
+    names.into_iter().filter(|&(_, kind)| is_there(kind)).collect()
+}
+
+#[derive(Default)]
+struct Rows {
+    kind: Vec<String>,
+    pe_cycles: Vec<u64>,
+    age_s: Vec<u64>,
+    rber: Vec<f64>,
+    level: Vec<u64>,
+    susceptible: Vec<f64>,
+}
+
+impl Rows {
+    fn add(&mut self, model: &mut Reliability, ecc: &Ecc, name: &str, at: &Condition) {
+        let rber = model.rber_exact(at);
+        let level = ecc.level_for(rber);
+        self.kind.push(name.to_owned());
+        self.pe_cycles.push(at.pe_cycles.into());
+        self.age_s.push(at.age_s.into());
+        self.rber.push(rber);
+        self.level.push(if level > ecc.levels() { 0 } else { level.into() });
+        self.susceptible.push(model.susceptible_ratio(at.pe_cycles, at.age_s, at.kind).unwrap_or(f64::NAN));
+    }
+
+    fn table(self) -> Table {
+        let columns = vec![
+            Column::new("kind", Values::Text(self.kind)),
+            Column::new("pe_cycles", Values::U64(self.pe_cycles)),
+            Column::new("retention_s", Values::U64(self.age_s)),
+            Column::new("rber", Values::F64(self.rber)),
+            Column::new("level", Values::U64(self.level)),
+            Column::new("susceptible", Values::F64(self.susceptible)),
+        ];
+        Table { name: "points", columns }
+    }
+}
+
+/// What each read level decodes and costs on an idle drive: at once, and from level 1 with either `ecc.retry`.
+fn levels(timing: &Timing, spec: &nandlab::spec::Spec, geometry: &Geometry) -> Table {
+    let of = |retry| Timing::new(&spec.timing, &EccSpec { retry, ..spec.ecc.clone() }, geometry);
+    let (full, incremental) = (of(Retry::Full), of(Retry::Incremental));
+    let count = Ecc::new(&spec.ecc).levels();
+    // Every try is a read of its own; what decodes goes on to the host.
+    let us = |timing: &Timing, from: u8, to: u8| {
+        let tries = (from..=to).map(|level| {
+            let cost = timing.read(level, level > from);
+            let off_chip_ns = if level == to { timing.off_chip_ns } else { 0 };
+            timing.command_ns + cost.sense_ns + cost.transfer_ns.max(off_chip_ns) + cost.decode_ns
+        });
+        tries.sum::<u64>() as f64 * 1e-3
+    };
+    let column =
+        |name: &str, of: &dyn Fn(u8) -> f64| Column::new(name, Values::F64((1..=count).map(of).collect()));
+    let limit = |level: u8| spec.ecc.levels.get(usize::from(level) - 1).map_or(f64::INFINITY, |l| l.rber_max);
+    let columns = vec![
+        Column::new("level", Values::U64((1..=count).map(u64::from).collect())),
+        column("rber_max", &limit),
+        column("sense_us", &|level| timing.read(level, false).sense_ns as f64 * 1e-3),
+        column("transfer_us", &|level| timing.read(level, false).transfer_ns as f64 * 1e-3),
+        column("decode_us", &|level| timing.read(level, false).decode_ns as f64 * 1e-3),
+        column("direct_us", &|level| us(timing, level, level)),
+        column("full_us", &|level| us(&full, 1, level)),
+        column("incremental_us", &|level| us(&incremental, 1, level)),
+    ];
+    Table { name: "levels", columns }
+}

@@ -1,0 +1,156 @@
+//! The way of a flash read: the level it starts at, the tries until it decodes, what is remembered of it.
+
+use super::Drive;
+use crate::geometry::{BlockId, Lpn, Ppn};
+use crate::nand::{Condition, Hints, Moment, Stamp};
+use crate::probe::Probe;
+use crate::sched::{Cause, Class, Kind, Slot, Transaction};
+
+impl<P: Probe> Drive<P> {
+    /// Queues a read of a programmed page, which keeps its block from being erased.
+    #[inline]
+    pub(super) fn read_page(
+        &mut self,
+        ppn: Ppn,
+        lpn: Lpn,
+        owner: u32,
+        cause: Cause,
+        class: Class,
+        merges: bool,
+    ) {
+        let (block, _) = self.geometry.split(ppn);
+        self.array.block_mut(block).holds += 1;
+        let mut transaction = self.transaction(Kind::Read, ppn, lpn, owner, cause, class);
+        transaction.merges = merges;
+        if self.ecc.has_levels() {
+            self.aim(&mut transaction, block);
+        }
+        if cause == Cause::Host {
+            self.stats.ecc.on_host_start(transaction.level, transaction.needed);
+        }
+        let slot = self.pool.insert(transaction);
+        self.enqueue(slot);
+    }
+
+    /// Works out which level a read needs and at which it starts.
+    #[inline]
+    fn aim(&mut self, read: &mut Transaction, block: BlockId) {
+        read.needed = self.needed_level(read.ppn, block, u32::from(read.page));
+        let hints =
+            Hints { page: self.known_level(read.lpn), block: self.levels.block(block), needed: read.needed };
+        read.level = self.ecc.start_level(&hints);
+    }
+
+    /// The least read level that decodes a page now; one more than there are when none does.
+    fn needed_level(&mut self, ppn: Ppn, block: BlockId, page: u32) -> u8 {
+        if !self.array.keeps_ages() {
+            return 1;
+        }
+        let corrected = self.array.stamp(ppn).corrected;
+        if corrected == Moment::LOST {
+            return self.ecc.levels() + 1;
+        }
+        let state = self.array.block(block);
+        let condition = Condition {
+            pe_cycles: state.pe_cycles,
+            age_s: corrected.age_s(self.age_clock.at(self.now)),
+            reads: state.reads,
+            copybacks: state.copybacks,
+            kind: self.geometry.kind(page),
+        };
+        self.ecc.level_for(self.reliability.rber(&condition))
+    }
+
+    /// The level of the last read of `lpn`, where something remembers it.
+    #[inline]
+    pub(super) fn known_level(&self, lpn: Lpn) -> u8 {
+        match &self.ftl.demand {
+            Some(demand) => demand.level(lpn),
+            None => self.levels.page(lpn),
+        }
+    }
+
+    /// Remembers the level of the last read of `lpn`, where there is a place for it.
+    #[inline]
+    pub(super) fn remember_level(&mut self, lpn: Lpn, level: u8) {
+        match &mut self.ftl.demand {
+            Some(demand) => demand.set_level(lpn, level),
+            None => self.levels.set_page(lpn, level),
+        }
+    }
+
+    /// Remembers the level at which a read has been decoded. What GC and wear levelling read is left out: it is not
+    /// a use of the page, and moves it.
+    fn remember(&mut self, read: &Transaction) {
+        self.levels.set_block(self.geometry.block_of(read.ppn), read.level);
+        let is_use = matches!(read.cause, Cause::Host | Cause::Mapping);
+        // It may have been written since.
+        if is_use && self.ftl.map.get(read.lpn) == Some(read.ppn) {
+            self.remember_level(read.lpn, read.level);
+        }
+    }
+
+    /// The stamp of a page that has been read and is written elsewhere: young again if it could be corrected, and
+    /// still the same host write.
+    pub(super) fn stamp_of_copy(&self, read: &Transaction) -> Stamp {
+        let corrected = if read.is_uncorrectable() { Moment::LOST } else { self.age_clock.at(self.now) };
+        Stamp { corrected, ..self.array.stamp(read.ppn) }
+    }
+
+    /// A page has left its die; decoding follows.
+    #[inline]
+    pub(super) fn on_page_out(&mut self, slot: Slot) {
+        let read = self.pool[slot];
+        let block = self.geometry.block_of(read.ppn);
+        self.array.read(block, u32::from(read.page));
+        let is_last = read.level >= read.needed || read.level == self.ecc.levels();
+        if is_last {
+            self.stats.on_flash(Kind::Read, read.cause);
+            self.stats.ecc.on_last_try(&read);
+        }
+        // Another try cannot follow: the data in flash is not needed any more.
+        if read.level == self.ecc.levels() {
+            self.let_go(block);
+        }
+        let cost = *self.device.timing().read(read.level, read.tries > 0);
+        if read.cause == Cause::Host {
+            self.stats.ecc.host_flash_ns += cost.sense_ns + cost.transfer_ns + cost.decode_ns;
+        }
+        let channel = self.geometry.channel_of(read.die);
+        self.probe.on_decode(self.now, self.now + cost.decode_ns, channel, &read);
+        if cost.decode_ns == 0 {
+            self.on_decoded(slot);
+            return;
+        }
+        let line = &mut self.decoding[usize::from(read.level) - 1];
+        if line.is_empty() {
+            self.agenda.set(self.geometry.dies + u32::from(read.level) - 1, self.now + cost.decode_ns);
+        }
+        line.push_back((self.now + cost.decode_ns, slot));
+    }
+
+    /// Decoding has ended: with the data, or with another try one level higher.
+    #[inline]
+    pub(super) fn on_decoded(&mut self, slot: Slot) {
+        let read = self.pool[slot];
+        let has_next = read.level < self.ecc.levels();
+        if has_next && read.level < read.needed {
+            self.pool[slot].level += 1;
+            self.pool[slot].tries += 1;
+            self.enqueue(slot);
+            return;
+        }
+        if has_next {
+            self.let_go(self.geometry.block_of(read.ppn));
+        }
+        if self.ecc.has_levels() {
+            self.remember(&read);
+        }
+        self.pool.remove(slot);
+        match read.cause {
+            Cause::Host => self.on_host_read(&read),
+            Cause::Mapping => self.on_translation_read(&read),
+            _ => self.on_background_read(&read),
+        }
+    }
+}

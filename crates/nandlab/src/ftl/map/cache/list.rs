@@ -1,0 +1,126 @@
+//! Cached entries in slots, and lists threaded through them.
+
+use crate::geometry::Lpn;
+
+/// No slot.
+const NONE: u32 = u32::MAX;
+
+/// Where an eviction policy has an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// In a list, of those that may not leave.
+    Fixed,
+    /// In a list, of those that may.
+    Listed,
+    /// Beside the list of its level: it came there out of turn.
+    Displaced,
+}
+
+/// One cached map entry.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry {
+    pub(super) lpn: Lpn,
+    before: u32,
+    after: u32,
+    pub(super) level: u8,
+    pub(super) place: Place,
+    /// When it was last used, in uses of the cache.
+    pub(super) used: u64,
+}
+
+impl Entry {
+    pub(super) fn new(lpn: Lpn, level: u8) -> Self {
+        Self { lpn, before: NONE, after: NONE, level, place: Place::Listed, used: 0 }
+    }
+}
+
+/// The slots.
+#[derive(Debug)]
+pub(super) struct Entries(Vec<Entry>);
+
+impl Entries {
+    pub(super) fn with_capacity(capacity: u32) -> Self {
+        Self(Vec::with_capacity(capacity as usize))
+    }
+
+    pub(super) fn len(&self) -> u32 {
+        self.0.len() as u32
+    }
+
+    /// A new slot.
+    pub(super) fn grow(&mut self) -> u32 {
+        self.0.push(Entry::new(Lpn(0), 0));
+        self.len() - 1
+    }
+
+    pub(super) fn iter(&self) -> std::slice::Iter<'_, Entry> {
+        self.0.iter()
+    }
+}
+
+impl std::ops::Index<u32> for Entries {
+    type Output = Entry;
+    #[inline(always)]
+    fn index(&self, slot: u32) -> &Entry {
+        &self.0[slot as usize]
+    }
+}
+
+impl std::ops::IndexMut<u32> for Entries {
+    #[inline(always)]
+    fn index_mut(&mut self, slot: u32) -> &mut Entry {
+        &mut self.0[slot as usize]
+    }
+}
+
+/// A doubly linked list of slots, most recently used first.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct List {
+    first: u32,
+    last: u32,
+    len: u32,
+}
+
+impl Default for List {
+    fn default() -> Self {
+        Self { first: NONE, last: NONE, len: 0 }
+    }
+}
+
+impl List {
+    pub(super) fn len(&self) -> u32 {
+        self.len
+    }
+
+    /// The least recently used one.
+    #[inline(always)]
+    pub(super) fn last(&self) -> Option<u32> {
+        (self.last != NONE).then_some(self.last)
+    }
+
+    #[inline]
+    pub(super) fn push_first(&mut self, entries: &mut Entries, slot: u32) {
+        let entry = &mut entries[slot];
+        (entry.before, entry.after) = (NONE, self.first);
+        match self.first {
+            NONE => self.last = slot,
+            first => entries[first].before = slot,
+        }
+        self.first = slot;
+        self.len += 1;
+    }
+
+    #[inline]
+    pub(super) fn remove(&mut self, entries: &mut Entries, slot: u32) {
+        let Entry { before, after, .. } = entries[slot];
+        match before {
+            NONE => self.first = after,
+            before => entries[before].after = after,
+        }
+        match after {
+            NONE => self.last = before,
+            after => entries[after].before = before,
+        }
+        self.len -= 1;
+    }
+}

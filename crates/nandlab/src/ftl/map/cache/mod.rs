@@ -1,0 +1,167 @@
+//! The mapping cache: which LPNs have their map entry in RAM, and the read level each entry carries.
+//!
+//! The eviction policy keeps the entries in its own order; an entry is a slot, and slots are linked into lists by
+//! index. Every operation costs the same whatever the cache's size (`read-level`: at most its logarithm).
+
+mod list;
+mod lru;
+mod read_level;
+
+use crate::geometry::Lpn;
+use crate::huge::Huge;
+use crate::spec::Eviction;
+use list::{Entries, Entry};
+use lru::Lru;
+use read_level::ReadLevel;
+
+/// Bytes of RAM an entry takes: LPN, PPN and four level bits, aligned (LaLDPC, Section III-E).
+pub const ENTRY_BYTES: u64 = 8;
+
+/// The eviction policies. Each keeps the entries in the order it needs.
+#[derive(Debug)]
+enum Order {
+    Lru(Lru),
+    ReadLevel(ReadLevel),
+}
+
+/// One call to whichever policy it is.
+macro_rules! ask {
+    ($order:expr, $policy:ident => $call:expr) => {
+        match $order {
+            Order::Lru($policy) => $call,
+            Order::ReadLevel($policy) => $call,
+        }
+    };
+}
+
+/// The cached entries.
+#[derive(Debug)]
+pub struct Cache {
+    /// For each LPN its slot + 1; 0: not cached.
+    slots: Huge<u32>,
+    entries: Entries,
+    capacity: u32,
+    order: Order,
+}
+
+impl Cache {
+    /// An empty cache of `bytes` for the LPNs below `lpns`.
+    pub fn new(bytes: u64, lpns: u32, eviction: Eviction) -> Self {
+        let capacity = (bytes / ENTRY_BYTES).clamp(1, u64::from(lpns.max(1))) as u32;
+        let order = match eviction {
+            Eviction::Lru => Order::Lru(Lru::default()),
+            Eviction::ReadLevel { fixed } => Order::ReadLevel(ReadLevel::new(fixed)),
+        };
+        Self {
+            slots: Huge::zeroed(lpns as usize),
+            entries: Entries::with_capacity(capacity),
+            capacity,
+            order,
+        }
+    }
+
+    /// Entries that fit.
+    pub fn capacity(&self) -> u32 {
+        self.capacity
+    }
+
+    /// Entries there are.
+    pub fn len(&self) -> u32 {
+        self.entries.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.len() == 0
+    }
+
+    #[inline(always)]
+    fn slot(&self, lpn: Lpn) -> Option<u32> {
+        self.slots[lpn.index()].checked_sub(1)
+    }
+
+    /// Asks the host machine's cache for what looking up `lpn` needs.
+    #[inline(always)]
+    pub fn prefetch(&self, lpn: Lpn) {
+        self.slots.prefetch(lpn.index());
+    }
+
+    /// Whether the entry of `lpn` is cached.
+    #[inline(always)]
+    pub fn contains(&self, lpn: Lpn) -> bool {
+        self.slots[lpn.index()] != 0
+    }
+
+    /// A request needs the entry of `lpn`: whether it is cached; it then is the most recently used.
+    #[inline]
+    pub fn touch(&mut self, lpn: Lpn) -> bool {
+        let Some(slot) = self.slot(lpn) else { return false };
+        ask!(&mut self.order, order => order.on_hit(&mut self.entries, slot));
+        true
+    }
+
+    /// The level bits of a cached entry.
+    #[inline]
+    pub fn level(&self, lpn: Lpn) -> Option<u8> {
+        self.slot(lpn).map(|slot| self.entries[slot].level)
+    }
+
+    /// Sets the level bits of an entry, if it is cached. Its place in the order of use stays.
+    #[inline]
+    pub fn set_level(&mut self, lpn: Lpn, level: u8) {
+        if let Some(slot) = self.slot(lpn)
+            && self.entries[slot].level != level
+        {
+            ask!(&mut self.order, order => order.on_level(&mut self.entries, slot, level));
+        }
+    }
+
+    /// Adds the entry of `lpn`, which must not be cached; returns the LPN whose entry had to leave for it.
+    #[inline]
+    pub fn insert(&mut self, lpn: Lpn, level: u8) -> Option<Lpn> {
+        debug_assert!(!self.contains(lpn), "LPN {} is cached already", lpn.0);
+        let mut evicted = None;
+        let slot = if self.entries.len() == self.capacity {
+            let slot = ask!(&mut self.order, order => order.evict(&mut self.entries));
+            let old = self.entries[slot].lpn;
+            self.slots[old.index()] = 0;
+            evicted = Some(old);
+            slot
+        } else {
+            self.entries.grow()
+        };
+        self.entries[slot] = Entry::new(lpn, level);
+        self.slots[lpn.index()] = slot + 1;
+        ask!(&mut self.order, order => order.on_inserted(&mut self.entries, slot));
+        evicted
+    }
+
+    /// The cached LPNs, in no order.
+    pub fn lpns(&self) -> impl Iterator<Item = Lpn> + '_ {
+        self.entries.iter().map(|entry| entry.lpn)
+    }
+
+    /// Checks the cache against itself.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn audit(&self) -> Result<(), String> {
+        for (slot, entry) in self.entries.iter().enumerate() {
+            if self.slots[entry.lpn.index()] != slot as u32 + 1 {
+                return Err(format!("the cached entry of LPN {} is not where it is looked for", entry.lpn.0));
+            }
+        }
+        let indexed = self.slots.iter().filter(|&&slot| slot != 0).count();
+        let ordered = ask!(&self.order, order => order.len());
+        if indexed != self.len() as usize || ordered != self.len() {
+            let len = self.len();
+            return Err(format!(
+                "{len} cached entries, {indexed} in the index, {ordered} in the order of eviction"
+            ));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,58 @@
+//! What the controller remembers of read levels outside the mapping cache.
+
+use crate::geometry::{BlockId, Geometry, Lpn};
+use crate::huge::Huge;
+use crate::nand::Ecc;
+
+/// Read levels by page, where the whole map is in RAM, and by block. Level 0: not known. Empty where the start policy
+/// asks for none.
+#[derive(Debug)]
+pub struct ReadLevels {
+    pages: Huge<u8>,
+    blocks: Huge<u8>,
+}
+
+impl ReadLevels {
+    /// Nothing known. Pages have their place here unless `in_entries`: then the mapping cache's entries carry theirs.
+    pub fn new(ecc: &Ecc, geometry: &Geometry, in_entries: bool) -> Self {
+        let of_pages = ecc.keeps_page_levels() && !in_entries;
+        let of_blocks = ecc.keeps_block_levels();
+        Self {
+            pages: Huge::zeroed(if of_pages { geometry.logical_pages as usize } else { 0 }),
+            blocks: Huge::zeroed(if of_blocks { geometry.blocks as usize } else { 0 }),
+        }
+    }
+
+    /// The level of the last read of `lpn`.
+    #[inline(always)]
+    pub fn page(&self, lpn: Lpn) -> u8 {
+        self.pages.get(lpn.index()).copied().unwrap_or(0)
+    }
+
+    /// The level that last decoded a page of `block`.
+    #[inline(always)]
+    pub fn block(&self, block: BlockId) -> u8 {
+        self.blocks.get(block.index()).copied().unwrap_or(0)
+    }
+
+    /// Sets the level of a page.
+    #[inline(always)]
+    pub fn set_page(&mut self, lpn: Lpn, level: u8) {
+        if let Some(known) = self.pages.get_mut(lpn.index()) {
+            *known = level;
+        }
+    }
+
+    /// Sets the level of a block.
+    #[inline(always)]
+    pub fn set_block(&mut self, block: BlockId, level: u8) {
+        if let Some(known) = self.blocks.get_mut(block.index()) {
+            *known = level;
+        }
+    }
+
+    /// Bytes of RAM for the levels by block.
+    pub fn block_bytes(&self) -> u64 {
+        self.blocks.len() as u64
+    }
+}

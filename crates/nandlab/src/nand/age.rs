@@ -1,0 +1,115 @@
+//! Ages: how long ago a page's data was last corrected, on a clock of its own.
+//!
+//! The age clock runs `reliability.clock_scale` times as fast as simulated time. Four bytes a page hold its seconds;
+//! the physics asks for no more (Eq. 1 of LaLDPC takes ln(1 + t / 1 h)).
+
+use crate::geometry::BlockId;
+use crate::rng::Stream;
+use crate::units::{SECOND, Span, Time};
+
+/// A moment on the age clock, in seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Moment(u32);
+
+impl Moment {
+    /// Data that could not be corrected when it was moved: it has no age, and no read decodes it.
+    pub const LOST: Moment = Moment(0);
+    /// When the run starts. 68 years fit before it, as many after it.
+    pub const START: Moment = Moment(1 << 31);
+
+    /// So long before the start, in nanoseconds.
+    pub fn before_start(age_ns: Span) -> Self {
+        let seconds = u32::try_from(age_ns / SECOND).unwrap_or(u32::MAX);
+        Moment(Self::START.0.saturating_sub(seconds).max(1))
+    }
+
+    /// Seconds from then until `now`.
+    #[inline(always)]
+    pub fn age_s(self, now: Moment) -> u32 {
+        now.0 - self.0
+    }
+}
+
+/// Turns simulated time into moments.
+#[derive(Clone, Copy, Debug)]
+pub struct AgeClock {
+    seconds_per_ns: f64,
+}
+
+impl AgeClock {
+    /// A clock that runs `scale` times as fast as simulated time.
+    pub fn new(scale: f64) -> Self {
+        Self { seconds_per_ns: scale / SECOND as f64 }
+    }
+
+    /// The moment of a simulated time; stops 68 years after the start.
+    #[inline(always)]
+    pub fn at(&self, now: Time) -> Moment {
+        Moment(Moment::START.0.saturating_add((now as f64 * self.seconds_per_ns) as u32))
+    }
+}
+
+/// The ages of the data that is there at the start. A block's data is of one age.
+#[derive(Clone, Debug)]
+pub struct InitialAges {
+    /// Moments, and the share of all blocks up to and including each.
+    shares: Box<[(Moment, f64)]>,
+    seed: u64,
+}
+
+impl InitialAges {
+    /// From ages in nanoseconds and their shares.
+    pub fn new(retention: &[(Span, f64)], seed: u64) -> Self {
+        let mut sum = 0.0;
+        let share = |&(age_ns, share): &(Span, f64)| {
+            sum += share;
+            (Moment::before_start(age_ns), sum)
+        };
+        Self {
+            shares: retention.iter().map(share).collect(),
+            seed: Stream::new(seed, "reliability.retention").bits(),
+        }
+    }
+
+    /// When the data that `block` holds at the start was written.
+    pub fn of(&self, block: BlockId) -> Moment {
+        let last = self.shares[self.shares.len() - 1].0;
+        if self.shares.len() == 1 {
+            return last;
+        }
+        // A hash rather than draws: what a block gets does not depend on which blocks were asked for before.
+        let draw = Stream::new(self.seed ^ u64::from(block.0), "block").unit();
+        self.shares.iter().find(|&&(_, share)| draw < share).map_or(last, |&(moment, _)| moment)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::DAY;
+
+    #[test]
+    fn ages_count_on_the_scaled_clock() {
+        let clock = AgeClock::new(86_400.0);
+        let old = Moment::before_start(365 * DAY);
+        assert_eq!(old.age_s(clock.at(0)), 365 * 86_400);
+        assert_eq!(old.age_s(clock.at(2 * SECOND)), 367 * 86_400);
+        assert_eq!(clock.at(3 * SECOND).age_s(clock.at(5 * SECOND)), 2 * 86_400);
+    }
+
+    #[test]
+    fn the_clock_stops_at_its_end_and_nothing_is_as_old_as_lost_data() {
+        let clock = AgeClock::new(1e9);
+        assert_eq!(clock.at(Time::MAX), Moment(u32::MAX));
+        assert!(Moment::before_start(Span::MAX) > Moment::LOST);
+    }
+
+    #[test]
+    fn blocks_get_their_ages_by_share() {
+        let ages = InitialAges::new(&[(7 * DAY, 0.25), (365 * DAY, 0.75)], 1);
+        let young =
+            (0..4000).filter(|&block| ages.of(BlockId(block)) == Moment::before_start(7 * DAY)).count();
+        assert!((900..1100).contains(&young), "{young} of 4000");
+        assert_eq!(ages.of(BlockId(17)), ages.of(BlockId(17)));
+    }
+}

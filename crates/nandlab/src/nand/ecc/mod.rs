@@ -1,0 +1,86 @@
+//! Error correction: which read level decodes a page, and at which level a read starts.
+//!
+//! Level L senses with L references between neighbouring states (LaLDPC, Section II-B), costs more than level L - 1 and
+//! decodes more errors. A read that does not decode is tried again one level higher; beyond the last level it is
+//! uncorrectable. What each try costs is in [`Timing`](super::Timing).
+
+mod start;
+
+pub use start::Hints;
+
+use crate::spec::{EccSpec, StartLevel};
+
+/// Levels there can be.
+pub const LEVELS_MAX: usize = 16;
+
+/// The level table and the start policy of a drive.
+#[derive(Clone, Debug)]
+pub struct Ecc {
+    /// By level, from level 1: every RBER below this decodes. One infinite limit when there is no table.
+    rber_max: Box<[f64]>,
+    start: StartLevel,
+}
+
+impl Ecc {
+    /// From a validated `[ecc]` section.
+    pub fn new(spec: &EccSpec) -> Self {
+        let limits: Vec<f64> = spec.levels.iter().map(|level| level.rber_max).collect();
+        let rber_max = if limits.is_empty() { vec![f64::INFINITY] } else { limits };
+        Self { rber_max: rber_max.into(), start: spec.start }
+    }
+
+    /// How many levels there are.
+    #[inline(always)]
+    pub fn levels(&self) -> u8 {
+        self.rber_max.len() as u8
+    }
+
+    /// Whether reads can fail at all: without a level table everything decodes at once.
+    #[inline(always)]
+    pub fn has_levels(&self) -> bool {
+        self.rber_max[0] != f64::INFINITY
+    }
+
+    /// The least level that decodes `rber`; one more than there are when none does.
+    #[inline]
+    pub fn level_for(&self, rber: f64) -> u8 {
+        self.rber_max.iter().take_while(|&&limit| rber >= limit).count() as u8 + 1
+    }
+
+    /// Whether the drive has to remember the level of a page's last read.
+    pub fn keeps_page_levels(&self) -> bool {
+        matches!(self.start, StartLevel::LastLevel | StartLevel::BlockLevel)
+    }
+
+    /// Whether the drive has to remember the level that last decoded a page of each block.
+    pub fn keeps_block_levels(&self) -> bool {
+        self.start == StartLevel::BlockLevel
+    }
+
+    /// The level at which a read starts.
+    #[inline]
+    pub fn start_level(&self, hints: &Hints) -> u8 {
+        start::level(self.start, hints).clamp(1, self.levels())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::{LevelSpec, Retry};
+
+    #[test]
+    fn a_level_decodes_what_is_below_its_limit() {
+        let level = |rber_max| LevelSpec { rber_max, sense_ns: 1, transfer_ns: 1, decode_ns: 1 };
+        let levels = [0.005, 0.006, 0.008, 0.009, 0.01, 0.012, 0.013].map(level).to_vec();
+        let ecc = Ecc::new(&EccSpec { levels, start: StartLevel::First, retry: Retry::Full });
+        // LaLDPC, Table II: the limits belong to the next level.
+        for (rber, level) in
+            [(0.0, 1), (0.00499, 1), (0.005, 2), (0.006, 3), (0.00761, 3), (0.0129, 7), (0.013, 8)]
+        {
+            assert_eq!(ecc.level_for(rber), level, "{rber}");
+        }
+        let none = Ecc::new(&EccSpec { levels: vec![], start: StartLevel::First, retry: Retry::Full });
+        assert!(!none.has_levels() && none.levels() == 1 && none.level_for(0.5) == 1);
+    }
+}

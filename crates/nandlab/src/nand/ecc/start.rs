@@ -1,0 +1,42 @@
+//! `ecc.start`: the level at which a read starts (LaLDPC, Section III-B).
+
+use crate::spec::StartLevel;
+
+/// What the controller may know when it starts a read. Level 0 means that it does not know.
+#[derive(Clone, Copy, Debug)]
+pub struct Hints {
+    /// The level bits of the page's map entry, while that entry is at hand.
+    pub page: u8,
+    /// The level that last decoded a page of the same block.
+    pub block: u8,
+    /// What no controller knows: the least level that decodes the page.
+    pub needed: u8,
+}
+
+/// The level the policy would start at; 0 when it has no idea.
+#[inline]
+pub(super) fn level(policy: StartLevel, hints: &Hints) -> u8 {
+    match policy {
+        StartLevel::First => 1,
+        StartLevel::Ideal => hints.needed,
+        StartLevel::LastLevel => hints.page,
+        StartLevel::BlockLevel if hints.page == 0 => hints.block,
+        StartLevel::BlockLevel => hints.page,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_policy_uses_what_it_may_know() {
+        let hints = Hints { page: 0, block: 4, needed: 3 };
+        let levels = |hints: &Hints| {
+            use StartLevel::{BlockLevel, First, Ideal, LastLevel};
+            [First, Ideal, LastLevel, BlockLevel].map(|policy| level(policy, hints))
+        };
+        assert_eq!(levels(&hints), [1, 3, 0, 4]);
+        assert_eq!(levels(&Hints { page: 2, ..hints }), [1, 3, 2, 2]);
+    }
+}

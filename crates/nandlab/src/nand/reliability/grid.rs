@@ -1,0 +1,155 @@
+//! A function of P/E cycles and age as a table that fills itself where it is asked.
+//!
+//! Both axes are cut like an HDR histogram: every octave of (P/E + 32) and of (age + 4096 s) into equal parts. The cell
+//! and the place in it are then the exponent and mantissa bits of a float, without a logarithm. A node is computed when
+//! a neighbour of it is first asked for, from its own coordinates only, so a value does not depend on what was asked
+//! before. Between nodes the fourth root is bilinear: RBERs grow by powers of age and cycles, and a fourth root
+//! straightens them enough that a few hundred rows do; undoing it takes two multiplications. Nodes increase where the
+//! function does, so the table is monotone where the function is.
+
+/// P/E cycles beyond this count as this.
+const PE_MAX: u32 = (1 << 24) - 1;
+
+/// An axis cut into 2^bits parts an octave of (value + first).
+#[derive(Debug)]
+pub(super) struct Axis {
+    pub(super) bits: u32,
+    pub(super) first: f64,
+}
+
+const PE: Axis = Axis { bits: 5, first: 32.0 };
+const AGE: Axis = Axis { bits: 4, first: 4096.0 };
+const PE_NODES: usize = PE.nodes(PE_MAX);
+const AGE_NODES: usize = AGE.nodes(u32::MAX);
+
+impl Axis {
+    const fn shift(&self) -> u32 {
+        52 - self.bits
+    }
+
+    const fn base(&self) -> u64 {
+        self.first.to_bits() >> self.shift()
+    }
+
+    /// Nodes that values up to `max` need.
+    pub(super) const fn nodes(&self, max: u32) -> usize {
+        (((max as f64 + self.first).to_bits() >> self.shift()) - self.base()) as usize + 2
+    }
+
+    /// The node at or below a value, and how far the value is on the way to the next one (0 to 1).
+    #[inline]
+    pub(super) fn split(&self, value: u32) -> (usize, f64) {
+        let bits = (f64::from(value) + self.first).to_bits();
+        let rest = bits & ((1 << self.shift()) - 1);
+        (
+            (((bits >> self.shift()) - self.base()) as usize),
+            rest as i64 as f64 / (1u64 << self.shift()) as f64,
+        )
+    }
+
+    /// The value of a node.
+    pub(super) fn value(&self, node: usize) -> f64 {
+        f64::from_bits((node as u64 + self.base()) << self.shift()) - self.first
+    }
+}
+
+/// Tables of `N` functions of P/E cycles and age, each from 0 to 1.
+pub(super) struct Grid<const N: usize> {
+    /// Fourth roots of function, P/E, age; 0: not yet computed. Zeroed memory takes no room until it is used.
+    roots: Vec<f32>,
+}
+
+impl<const N: usize> Grid<N> {
+    pub(super) fn new() -> Self {
+        Self { roots: vec![0.0; N * PE_NODES * AGE_NODES] }
+    }
+
+    /// Function `which` at a point. `compute` gives all functions at (P/E cycles, age in seconds).
+    #[inline]
+    pub(super) fn at(
+        &mut self,
+        which: usize,
+        pe_cycles: u32,
+        age_s: u32,
+        compute: impl Fn(f64, f64) -> [f64; N],
+    ) -> f64 {
+        let (row, down) = PE.split(pe_cycles.min(PE_MAX));
+        let (column, right) = AGE.split(age_s);
+        let corner = (which * PE_NODES + row) * AGE_NODES + column;
+        let mut q = self.corners(corner);
+        // One branch, never taken once the place is known. Not `f32::min`, which would mind a NaN.
+        let less = |a: f32, b: f32| if a < b { a } else { b };
+        if less(less(q[0], q[1]), less(q[2], q[3])) == 0.0 {
+            self.fill(row, column, compute);
+            q = self.corners(corner);
+        }
+        let q = q.map(f64::from);
+        let above = q[0] + right * (q[1] - q[0]);
+        let below = q[2] + right * (q[3] - q[2]);
+        let root = above + down * (below - above);
+        let square = root * root;
+        square * square
+    }
+
+    #[inline]
+    fn corners(&self, corner: usize) -> [f32; 4] {
+        let roots = &self.roots[corner..][..AGE_NODES + 2];
+        [roots[0], roots[1], roots[AGE_NODES], roots[AGE_NODES + 1]]
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn fill(&mut self, row: usize, column: usize, compute: impl Fn(f64, f64) -> [f64; N]) {
+        for (row, column) in [(row, column), (row, column + 1), (row + 1, column), (row + 1, column + 1)] {
+            let node = row * AGE_NODES + column;
+            if self.roots[node] != 0.0 {
+                continue;
+            }
+            let values = compute(PE.value(row), AGE.value(column));
+            for (which, value) in values.into_iter().enumerate() {
+                let root = libm::sqrt(libm::sqrt(value)) as f32;
+                // A zero is kept as next to nothing: its fourth power is 1e-152.
+                self.roots[which * PE_NODES * AGE_NODES + node] = root.max(f32::MIN_POSITIVE);
+            }
+        }
+    }
+}
+
+impl<const N: usize> std::fmt::Debug for Grid<N> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let known = self.roots.iter().filter(|root| **root != 0.0).count();
+        write!(f, "Grid({known} of {} nodes known)", self.roots.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn axes_reach_their_ends_and_small_counts_are_nodes() {
+        for (axis, max, nodes) in [(PE, PE_MAX, PE_NODES), (AGE, u32::MAX, AGE_NODES)] {
+            assert_eq!(axis.split(0), (0, 0.0));
+            assert_eq!(axis.value(0), 0.0);
+            let (last, part) = axis.split(max);
+            assert_eq!(last + 2, nodes);
+            assert!((0.0..1.0).contains(&part));
+            for value in [1, 31, 33, 4095, 4097, 86_400, max] {
+                let (node, part) = axis.split(value);
+                let (low, high) = (axis.value(node), axis.value(node + 1));
+                assert_eq!(low + part * (high - low), f64::from(value), "{value} between {low} and {high}");
+            }
+        }
+        assert!((0..=32).all(|cycles| PE.split(cycles) == (cycles as usize, 0.0)));
+    }
+
+    #[test]
+    fn zero_one_and_every_corner_can_be_asked() {
+        let mut grid = Grid::<2>::new();
+        let compute = |_: f64, _: f64| [0.0, 1.0];
+        for (pe, age) in [(0, 0), (u32::MAX, 0), (0, u32::MAX), (u32::MAX, u32::MAX), (5000, 3600)] {
+            assert!(grid.at(0, pe, age, compute) < 1e-100);
+            assert_eq!(grid.at(1, pe, age, compute), 1.0);
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! `reliability.rber.vth`: threshold voltage distributions of an MLC cell, and the RBER between its states.
+//!
+//! Four states share the voltages. The erased one is N(1.4 V, 0.35 V); a programmed one is uniform over
+//! [Vp, Vp + dvpp] with Vp = 2.6, 3.2, 3.93 V, as incremental step pulse programming leaves it. On all four come
+//! cell-to-cell interference, Gaussian with a sigma of `cell_to_cell`, and random telegraph noise, two-sided
+//! exponential with a width of 2.5e-4 N^0.5 V after N P/E cycles. Retention follows Eq. 1 of Y. Du et al., "LaLDPC:
+//! Latency-aware LDPC for read performance improvement of solid state drives", MSST 2017 (Section II-D), with t0 = 1
+//! hour and x the middle of the state as programmed: it moves a state down by
+//! mu = K0 K1 (x - x0) ln(1 + t/t0) N^0.5 and widens it by sigma^2 = K0 K2 (x - x0) ln(1 + t/t0) N^0.6. The erased
+//! state has x = x0 and stays.
+//!
+//! Read references are at the optimum, where the densities of neighbouring states cross (states are equally frequent).
+//! The Gray code is 11, 01, 00, 10 from the erased state up, MSB first: the LSB page changes at the middle boundary
+//! only, the MSB page at the outer two (the partial refresh paper's Fig. 2, which stores the same code).
+//!
+//! Soft sensing puts seven references round each boundary, `sensing_step` apart; a cell between the outermost two is
+//! susceptible.
+//!
+//! Valid for two-bit cells, and while retention leaves the states in order: mu < x - x0, which holds to 60,000 P/E
+//! cycles and 50 years with room. Where it does not hold nothing can be told apart and the RBER is 0.5.
+
+use super::noise::Noise;
+use crate::spec::VthSpec;
+
+/// Middle and sigma of the erased state, in volts; the former is x0 of Eq. 1.
+const ERASED: (f64, f64) = (1.4, 0.35);
+/// Lower edges of the programmed states, in volts.
+const PROGRAMMED: [f64; 3] = [2.6, 3.2, 3.93];
+/// K0, K1 and K2 of Eq. 1.
+const RETENTION: (f64, f64, f64) = (0.333, 4e-4, 2e-6);
+/// t0 of Eq. 1, in seconds.
+const T0_S: f64 = 3600.0;
+/// Width of random telegraph noise after one P/E cycle, in volts.
+const TELEGRAPH: f64 = 2.5e-4;
+/// From a boundary to the outermost of its seven soft references, in sensing steps.
+const SENSING_STEPS: f64 = 3.0;
+
+/// One value for each page of a cell.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct PerKind {
+    pub lsb: f64,
+    pub msb: f64,
+}
+
+impl PerKind {
+    /// Over both bits of a cell.
+    pub fn mean(&self) -> f64 {
+        self.lsb.midpoint(self.msb)
+    }
+}
+
+/// Shares of susceptible cells.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Susceptible {
+    /// Of all cells.
+    pub cell: f64,
+    /// Of a page's bits: those near a boundary that the page is read with.
+    pub page: PerKind,
+}
+
+/// The model, computed anew at each call: some 15 us.
+#[derive(Clone, Debug)]
+pub struct Vth {
+    spec: VthSpec,
+}
+
+/// The voltages of the cells of one state: uniform over a width, plus noise.
+#[derive(Clone, Copy, Debug)]
+struct State {
+    middle: f64,
+    /// 0 for the erased state.
+    width: f64,
+    noise: Noise,
+}
+
+impl Vth {
+    /// A cell with these parameters.
+    pub fn new(spec: &VthSpec) -> Self {
+        Self { spec: *spec }
+    }
+
+    /// RBER of the pages of a cell after so many P/E cycles and seconds; 0 to 0.5.
+    pub fn rber(&self, pe_cycles: f64, age_s: f64) -> PerKind {
+        let Some(states) = self.states(pe_cycles, age_s) else { return PerKind { lsb: 0.5, msb: 0.5 } };
+        let [er, p1, p2, p3] = &states;
+        let [low, middle, high] = references(&states);
+        let lsb = er.above(middle) + p1.above(middle) + p2.below(middle) + p3.below(middle);
+        let inner = [p1, p2].map(|state| state.below(low) + state.above(high));
+        let outer = [er, p3].map(|state| state.between(low, high));
+        let msb = inner[0] + inner[1] + outer[0] + outer[1];
+        // Four equally frequent states.
+        PerKind { lsb: (lsb / 4.0).min(0.5), msb: (msb / 4.0).min(0.5) }
+    }
+
+    /// Shares of susceptible cells after so many P/E cycles and seconds.
+    pub fn susceptible(&self, pe_cycles: f64, age_s: f64) -> Susceptible {
+        let Some(states) = self.states(pe_cycles, age_s) else {
+            return Susceptible { cell: 1.0, page: PerKind { lsb: 1.0, msb: 1.0 } };
+        };
+        let reach = SENSING_STEPS * self.spec.sensing_step;
+        let windows = references(&states).map(|reference| (reference - reach, reference + reach));
+        let share = |windows: &[(f64, f64)]| {
+            let mut sum = 0.0;
+            let mut from = f64::NEG_INFINITY;
+            // Wide windows overlap; a cell counts once.
+            for &(low, high) in windows {
+                let low = low.max(from);
+                sum += states.iter().map(|state| state.between(low, high)).sum::<f64>();
+                from = high;
+            }
+            sum / 4.0
+        };
+        let [low, middle, high] = windows;
+        Susceptible {
+            cell: share(&windows),
+            page: PerKind { lsb: share(&[middle]), msb: share(&[low, high]) },
+        }
+    }
+
+    /// The read references: erased | P1 | P2 | P3, in volts. `None`: the states are no longer in order.
+    pub fn references(&self, pe_cycles: f64, age_s: f64) -> Option<[f64; 3]> {
+        self.states(pe_cycles, age_s).map(|states| references(&states))
+    }
+
+    /// Eq. 1 and the noises on all states; `None` once retention has moved the states onto the erased one.
+    fn states(&self, pe_cycles: f64, age_s: f64) -> Option<[State; 4]> {
+        let VthSpec { dvpp, cell_to_cell, .. } = self.spec;
+        let (k0, k1, k2) = RETENTION;
+        let decay = k0 * libm::log1p(age_s / T0_S);
+        let shift = k1 * decay * libm::sqrt(pe_cycles);
+        if shift >= 1.0 {
+            return None;
+        }
+        let lambda = TELEGRAPH * libm::sqrt(pe_cycles);
+        let variance = cell_to_cell * cell_to_cell;
+        let spread = k2 * decay * libm::pow(pe_cycles, 0.6);
+        let state = |middle: f64, width: f64, variance: f64| {
+            let above = middle - ERASED.0;
+            let sigma = libm::sqrt(variance + spread * above);
+            State { middle: middle - shift * above, width, noise: Noise { sigma, lambda } }
+        };
+        let [p1, p2, p3] = PROGRAMMED.map(|edge| state(edge + dvpp / 2.0, dvpp, variance));
+        Some([state(ERASED.0, 0.0, variance + ERASED.1 * ERASED.1), p1, p2, p3])
+    }
+}
+
+impl State {
+    /// Share of cells above a voltage.
+    fn above(&self, volts: f64) -> f64 {
+        let z = volts - self.middle;
+        if self.width == 0.0 {
+            return self.noise.tail(z);
+        }
+        let half = self.width / 2.0;
+        let share = (self.noise.tail_integral(z - half) - self.noise.tail_integral(z + half)) / self.width;
+        share.clamp(0.0, 1.0)
+    }
+
+    /// Share of cells below a voltage: states are symmetric.
+    fn below(&self, volts: f64) -> f64 {
+        self.above(2.0 * self.middle - volts)
+    }
+
+    /// Share of cells between two voltages; 0 if they are the wrong way round. Differences of small tails only.
+    fn between(&self, low: f64, high: f64) -> f64 {
+        let share = if low >= self.middle {
+            self.above(low) - self.above(high)
+        } else if high <= self.middle {
+            self.below(high) - self.below(low)
+        } else {
+            1.0 - self.below(low) - self.above(high)
+        };
+        share.max(0.0)
+    }
+
+    /// Cells per volt at a voltage.
+    fn density(&self, volts: f64) -> f64 {
+        let z = (volts - self.middle).abs();
+        if self.width == 0.0 {
+            return self.noise.density(z);
+        }
+        let half = self.width / 2.0;
+        (self.noise.tail(z - half) - self.noise.tail(z + half)) / self.width
+    }
+}
+
+fn references(states: &[State; 4]) -> [f64; 3] {
+    [0, 1, 2].map(|i| crossing(&states[i], &states[i + 1]))
+}
+
+/// Where the densities of two neighbours cross. Each is unimodal and symmetric (convolutions of log-concave ones are),
+/// so between the middles one falls, the other rises, and there is one crossing.
+fn crossing(lower: &State, upper: &State) -> f64 {
+    /// Far below what the RBER notices: there it has its minimum, so an error counts by its square.
+    const EXACT_V: f64 = 1e-10;
+    // On the logarithm, which is nearly linear there: false position with Illinois' halving takes about eight steps.
+    let ratio = |volts: f64| match (lower.density(volts), upper.density(volts)) {
+        (l, u) if l <= 0.0 && u <= 0.0 => 0.0,
+        (l, _) if l <= 0.0 => f64::NEG_INFINITY,
+        (_, u) if u <= 0.0 => f64::INFINITY,
+        (l, u) => libm::log(l / u),
+    };
+    let (mut low, mut high) = (lower.middle, upper.middle);
+    let (mut at_low, mut at_high) = (ratio(low), ratio(high));
+    if at_low <= 0.0 {
+        return low;
+    }
+    if at_high >= 0.0 {
+        return high;
+    }
+    let mut side = 0i8;
+    while high - low > EXACT_V {
+        let straight = (low * at_high - high * at_low) / (at_high - at_low);
+        // Not a number with an infinite end.
+        let volts = if straight > low && straight < high { straight } else { low.midpoint(high) };
+        let at = ratio(volts);
+        if at.abs() < EXACT_V {
+            return volts;
+        }
+        if at > 0.0 {
+            (low, at_low) = (volts, at);
+            if side > 0 {
+                at_high /= 2.0;
+            }
+            side = 1;
+        } else {
+            (high, at_high) = (volts, at);
+            if side < 0 {
+                at_low /= 2.0;
+            }
+            side = -1;
+        }
+        if low.midpoint(high) <= low || low.midpoint(high) >= high {
+            break;
+        }
+    }
+    low.midpoint(high)
+}
