@@ -7,10 +7,12 @@
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
 use nandlab::drive::Drive;
+use nandlab::ftl::map::{Cache, ENTRY_BYTES};
+use nandlab::geometry::Lpn;
 use nandlab::host::{Op, Request, Runner, Source};
 use nandlab::rng::Stream;
 use nandlab::sched::Kind;
-use nandlab::spec::{self, Arrival, Beyond};
+use nandlab::spec::{self, Arrival, Beyond, Eviction};
 use std::path::Path;
 use std::time::Instant;
 
@@ -86,11 +88,14 @@ const OLD: [&str; 4] = [
 ];
 
 /// How much of its speed the simulator keeps with each scheme. Runs take turns, so that a busy machine hits them alike.
-fn schemes(requests: &[Request]) {
+fn schemes(requests: &[Request], only: Option<&str>) {
     let mut best = [f64::INFINITY; SCHEMES.len()];
     let mut facts = [const { String::new() }; SCHEMES.len()];
     for _ in 0..3 {
-        for (number, (_, sets)) in SCHEMES.iter().enumerate() {
+        for (number, (name, sets)) in SCHEMES.iter().enumerate() {
+            if only.is_some_and(|only| only != *name) {
+                continue;
+            }
             let mut drive = drive(2048, sets);
             let (operations, seconds) = play(&mut drive, requests);
             best[number] = best[number].min(seconds / operations as f64);
@@ -106,7 +111,8 @@ fn schemes(requests: &[Request]) {
             drive.audit().unwrap_or_else(|e| panic!("{e}"));
         }
     }
-    for (number, (name, _)) in SCHEMES.iter().enumerate() {
+    for (number, (name, _)) in SCHEMES.iter().enumerate().filter(|&(number, _)| best[number] < f64::INFINITY)
+    {
         println!("{name:>12}: {}", facts[number]);
         println!(
             "              {:.2} M page operations/s, {:.0} ns each, {:.0} % of the speed without",
@@ -114,6 +120,34 @@ fn schemes(requests: &[Request]) {
             best[number] * 1e9,
             100.0 * best[0] / best[number]
         );
+    }
+}
+
+/// What a lookup in the mapping cache costs, whatever the cache's size: half of them miss, and each sets a read level.
+fn mapping_cache() {
+    const LOOKUPS: u32 = 2_000_000;
+    for (name, eviction) in [("lru", Eviction::Lru), ("read-level", Eviction::ReadLevel { fixed: 2000 })] {
+        let mut line = String::new();
+        for bits in [12, 16, 20, 23] {
+            let (entries, lpns) = (1u64 << bits, 2u32 << bits);
+            let mut cache = Cache::new(entries * ENTRY_BYTES, lpns, eviction);
+            let mut stream = Stream::new(1, "bench");
+            let mut lookup = |cache: &mut Cache| {
+                let draw = stream.bits();
+                let lpn = Lpn(draw as u32 % lpns);
+                if !cache.touch(lpn) {
+                    cache.insert(lpn, 1);
+                }
+                // Often of an entry that has been used long ago, as GC does.
+                cache.set_level(Lpn((draw >> 32) as u32 % lpns), 1 + (draw >> 61) as u8 % 7);
+            };
+            (0..2 * lpns).for_each(|_| lookup(&mut cache));
+            let start = Instant::now();
+            (0..LOOKUPS).for_each(|_| lookup(&mut cache));
+            let ns = start.elapsed().as_secs_f64() * 1e9 / f64::from(LOOKUPS);
+            line += &format!("  2^{bits}: {ns:.0} ns");
+        }
+        println!("mapping cache, {name}, entries and time of a lookup:{line}");
     }
 }
 
@@ -159,7 +193,7 @@ impl Bare {
             sum: 0,
         };
         for lpn in 0..geometry.logical_pages {
-            if let Some(ppn) = like.ftl().map.get(nandlab::geometry::Lpn(lpn)) {
+            if let Some(ppn) = like.ftl().map.get(Lpn(lpn)) {
                 bare.map[lpn as usize] = ppn.0;
                 bare.lpn[ppn.index()] = lpn;
                 bare.is_valid[ppn.index()] = true;
@@ -303,7 +337,13 @@ fn main() {
         }
         println!("          outcome {outcome:016x}");
     }
-    if only.is_none_or(|only| only == "schemes") {
-        schemes(&requests);
+    match only.as_deref() {
+        None => {
+            schemes(&requests, None);
+            mapping_cache();
+        }
+        Some("schemes") => schemes(&requests, None),
+        Some("mapping-cache") => mapping_cache(),
+        only => schemes(&requests, only),
     }
 }

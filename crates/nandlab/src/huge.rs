@@ -38,7 +38,7 @@ impl<T: Clone + Default> Huge<T> {
 
 /// Asks the cache for what is at `address`, which need not be readable.
 #[inline(always)]
-fn prefetch<T>(address: *const T) {
+pub(crate) fn prefetch<T>(address: *const T) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a prefetch is a hint; it reads nothing the program can see and never faults.
     unsafe {

@@ -14,6 +14,9 @@ use crate::spec::WearLevelling;
 /// need little buffer.
 const COPIES: u32 = 4;
 
+/// How far ahead of its copy a page's map entry is asked for.
+const PREFETCH_PAGES: u32 = 8;
+
 /// What a plane is doing in the background.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Job {
@@ -130,7 +133,18 @@ impl<P: Probe> Drive<P> {
         if is_urgent {
             self.device.promote(self.geometry.die_of(plane));
         }
+        for page in 0..PREFETCH_PAGES {
+            self.prefetch_copy(victim, page);
+        }
         self.copy_more(plane);
+    }
+
+    /// Asks the host machine's cache for what copying a page of a victim will need.
+    #[inline]
+    fn prefetch_copy(&self, victim: BlockId, page: u32) {
+        if page < self.geometry.pages_per_block {
+            self.ftl.prefetch_entry(self.array.lpn(self.geometry.page(victim, page)));
+        }
     }
 
     /// Keeps the job's copies going; erases the victim when there is nothing left to copy.
@@ -147,7 +161,7 @@ impl<P: Probe> Drive<P> {
             let cause = job.cause();
             let ppn = self.geometry.page(victim, page);
             let lpn = self.array.lpn(ppn);
-            self.ftl.map.prefetch(lpn);
+            self.prefetch_copy(victim, page + PREFETCH_PAGES);
             self.read_page(ppn, lpn, plane.0, cause, Class::Background, false);
         }
         self.erase_when_empty(plane);

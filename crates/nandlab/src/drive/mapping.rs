@@ -95,12 +95,13 @@ impl<P: Probe> Drive<P> {
         }
     }
 
-    /// Reads a translation page; `false` when its content is in RAM: never written, or just being programmed.
+    /// Reads a translation page; `false` when its content is in RAM: never written, or about to be programmed.
     fn read_translation_page(&mut self, page: Tvpn, class: Class) -> bool {
-        let demand = self.ftl.demand.as_mut().expect("only a demand map has translation pages");
+        let demand = self.ftl.demand.as_ref().expect("only a demand map has translation pages");
         let lpn = demand.lpn_of(page);
+        let is_merged = demand.pages[page as usize].write_back == WriteBack::Room;
         let Some(ppn) = self.ftl.map.get(lpn) else { return false };
-        if self.is_in_flight(ppn) {
+        if is_merged || self.is_in_flight(ppn) {
             return false;
         }
         let demand = self.ftl.demand.as_mut().expect("only a demand map has translation pages");

@@ -259,6 +259,9 @@ impl Ftl {
     /// Asks the cache for what invalidating or reading the page of `lpn` will need.
     #[inline]
     pub fn prefetch_page(&self, geometry: &Geometry, array: &Array, lpn: Lpn) {
+        if let Some(demand) = &self.demand {
+            demand.cache.prefetch_entry(lpn);
+        }
         if let Some(ppn) = self.map.get(lpn) {
             let (block, page) = geometry.split(ppn);
             array.prefetch(block, ppn);

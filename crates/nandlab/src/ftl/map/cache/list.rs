@@ -1,6 +1,7 @@
 //! Cached entries in slots, and lists threaded through them.
 
 use crate::geometry::Lpn;
+use crate::huge::prefetch;
 
 /// No slot.
 const NONE: u32 = u32::MAX;
@@ -51,6 +52,11 @@ impl Entries {
     pub(super) fn grow(&mut self) -> u32 {
         self.0.push(Entry::new(Lpn(0), 0));
         self.len() - 1
+    }
+
+    #[inline(always)]
+    pub(super) fn prefetch(&self, slot: u32) {
+        prefetch(self.0.as_ptr().wrapping_add(slot as usize));
     }
 
     pub(super) fn iter(&self) -> std::slice::Iter<'_, Entry> {

@@ -86,6 +86,14 @@ impl Cache {
         self.slots.prefetch(lpn.index());
     }
 
+    /// Asks it for the entry of `lpn`, some time after [`Cache::prefetch`].
+    #[inline(always)]
+    pub fn prefetch_entry(&self, lpn: Lpn) {
+        if let Some(slot) = self.slot(lpn) {
+            self.entries.prefetch(slot);
+        }
+    }
+
     /// Whether the entry of `lpn` is cached.
     #[inline(always)]
     pub fn contains(&self, lpn: Lpn) -> bool {
