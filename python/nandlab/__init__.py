@@ -18,6 +18,7 @@ from nandlab import trace
 from nandlab._core import NandlabError, RunError, SpecError, TraceError
 from nandlab.drive import Completion, Drive
 from nandlab.errors import OutputError
+from nandlab.rber import Reliability, reliability
 from nandlab.reporting import report
 from nandlab.results import RunResult
 from nandlab.simulate import Progress, run
@@ -32,6 +33,7 @@ __all__ = [
     "NandlabError",
     "OutputError",
     "Progress",
+    "Reliability",
     "RunError",
     "RunResult",
     "Spec",
@@ -44,6 +46,7 @@ __all__ = [
     "load",
     "policies",
     "presets",
+    "reliability",
     "report",
     "run",
     "schema",

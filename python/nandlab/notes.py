@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections.abc import Mapping
 from typing import Any
 
 from nandlab.results import RunResult
-from nandlab.units import count, duration, share
+from nandlab.units import count, duration, part, share
 
 #: Below this share of unmapped page reads there is nothing to say.
 _UNMAPPED = 0.03
@@ -18,7 +19,8 @@ _WAITING = 300
 def notes(result: RunResult) -> list[str]:
     """One sentence or two for each thing that makes the headline numbers other than they look."""
     summary, spec = result.summary, tomllib.loads(result.spec_toml)
-    found = [_unmapped(summary, spec), _backlog(summary, spec)]
+    found = [_lost(summary), _as_new(summary, spec), _whole_map(summary, spec), _unmapped(summary, spec)]
+    found.append(_backlog(summary, spec))
     return [text for text in found if text is not None]
 
 
@@ -43,6 +45,47 @@ def _unmapped(summary: Mapping[str, Any], spec: Mapping[str, Any]) -> str | None
     if (spec.get("precondition") or {}).get("map_reads"):
         return text
     return text + " With precondition.map_reads = true what the workload reads is there before it starts."
+
+
+def _lost(summary: Mapping[str, Any]) -> str | None:
+    ecc = summary.get("ecc") or {}
+    lost = ecc.get("uncorrectable") or 0
+    if not lost:
+        return None
+    reads = sum((ecc.get("levels") or {}).values()) + lost
+    failed = summary.get("requests_failed") or 0
+    return (
+        f"{part(lost, reads)} of the page reads ({count(lost)}) were decoded by no read level, and {count(failed)} "
+        "requests failed: the data is too old for the drive's wear. Lower reliability.pe_cycles, "
+        "reliability.retention or reliability.clock_scale, or set ecc.levels with a higher last rber_max; "
+        "`nandlab reliability` shows which level decodes what."
+    )
+
+
+def _as_new(summary: Mapping[str, Any], spec: Mapping[str, Any]) -> str | None:
+    ecc = summary.get("ecc") or {}
+    levels = list((ecc.get("levels") or {}).values())
+    if len(levels) < 2 or not levels[0] or any(levels[1:]) or ecc.get("uncorrectable"):
+        return None
+    if (spec.get("reliability") or {}).get("rber") == "none":
+        return "Every page was decoded at read level 1, since the spec has no bit errors: set reliability.rber."
+    return (
+        "Every page was decoded at read level 1, so the read levels changed nothing. reliability.pe_cycles and "
+        "reliability.retention age the drive; `nandlab reliability` shows what asks for which level."
+    )
+
+
+def _whole_map(summary: Mapping[str, Any], spec: Mapping[str, Any]) -> str | None:
+    entries = (summary.get("map") or {}).get("entries") or 0
+    drive = spec.get("drive") or {}
+    names = ("channels", "chips_per_channel", "dies_per_chip", "planes_per_die", "blocks_per_plane", "pages_per_block")
+    pages = math.floor(math.prod(drive.get(name) or 0 for name in names) / (1 + (drive.get("op") or 0)))
+    if not 0 < pages <= entries:
+        return None
+    return (
+        f"The mapping cache has room for the whole map ({count(entries)} entries): no entry ever leaves it, whatever "
+        "the eviction policy. A smaller ftl.map.demand.cache would show the policy."
+    )
 
 
 def _backlog(summary: Mapping[str, Any], spec: Mapping[str, Any]) -> str | None:

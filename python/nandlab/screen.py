@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -15,7 +16,10 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from nandlab.simulate import Progress as Report
-from nandlab.units import count, duration, number, size
+from nandlab.units import age, count, duration, number, part, share, size
+
+if TYPE_CHECKING:
+    from nandlab.rber import Reliability
 
 #: Nothing shorter than this gets a progress bar.
 _QUIET_S = 2.0
@@ -142,17 +146,103 @@ def show_summary(
         for op, values in rows:
             table.add_row(op, *(_latency(values.get(key), long) for key in keys))
         console.print(table)
+    if levels := read_levels(summary):
+        console.print(_levels_table(levels))
+    if (line := _map_line(summary)) is not None:
+        console.print(line)
     for key, (what, happening) in _TROUBLE.items():
         if found := summary.get(key):
             console.print(f"[yellow]{count(found)} {what}{'' if found == 1 else 's'} {happening}[/]")
     for note in notes:
         console.print(f"[yellow]{escape(note)}[/]")
-    uncorrectable = (summary.get("ecc") or {}).get("uncorrectable") or 0
-    if uncorrectable:
-        console.print(f"[red]{count(uncorrectable)} pages could not be read (media errors)[/]")
     if sim.get("wall_s") is not None:
         speed = f", {count(sim['requests_per_s'])} requests/s" if sim.get("requests_per_s") else ""
         console.print(f"[dim]simulated in {duration(sim['wall_s'])}{speed}[/]", highlight=False)
+
+
+@dataclass(frozen=True)
+class LevelRow:
+    """Page reads by the read level that decoded them."""
+
+    #: Whose.
+    name: str
+    #: By level, from level 1.
+    counts: list[int]
+    uncorrectable: int
+    retries: int
+    #: First tries above level 1; None when that was not counted.
+    soft_starts: int | None
+
+    @property
+    def total(self) -> int:
+        return sum(self.counts) + self.uncorrectable
+
+
+def read_levels(summary: Mapping[str, Any]) -> list[LevelRow]:
+    """All page reads and those of the host, when the drive has several read levels and read something."""
+    ecc = summary.get("ecc") or {}
+    if len(ecc.get("levels") or {}) < 2:
+        return []
+    rows = []
+    for name, counts in (("all", ecc), ("host", ecc.get("host") or {})):
+        row = LevelRow(
+            name,
+            list((counts.get("levels") or {}).values()),
+            counts.get("uncorrectable") or 0,
+            counts.get("retries") or 0,
+            counts.get("soft_starts"),
+        )
+        if row.total:
+            rows.append(row)
+    return rows
+
+
+_WHOSE = {"all": "all reads", "host": "host reads"}
+
+
+def _levels_table(rows: Sequence[LevelRow]) -> Table:
+    """Levels that nothing needed are left out at the end."""
+    last = max((level for row in rows for level, reads in enumerate(row.counts, 1) if reads), default=1)
+    lost = any(row.uncorrectable for row in rows)
+    soft = any(row.soft_starts is not None for row in rows)
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("read level")
+    for level in range(1, last + 1):
+        table.add_column(str(level), justify="right")
+    if lost:
+        table.add_column("lost", justify="right", style="red")
+    table.add_column("retries a read", justify="right")
+    if soft:
+        table.add_column("start above 1", justify="right")
+    for row in rows:
+        cells = [part(reads, row.total) if reads else "-" for reads in row.counts[:last]]
+        cells += [part(row.uncorrectable, row.total)] if lost else []
+        cells += [number(row.retries / row.total)]
+        cells += ["" if row.soft_starts is None else part(row.soft_starts, row.total)] if soft else []
+        table.add_row(_WHOSE[row.name], *cells)
+    return table
+
+
+def _map_line(summary: Mapping[str, Any]) -> str | None:
+    """How the cache of a demand map did."""
+    used = summary.get("map")
+    if not used:
+        return None
+    ratios = []
+    for op in ("read", "write"):
+        hits, misses = used[op]["hits"], used[op]["misses"]
+        if hits + misses:
+            ratios.append(f"{part(hits, hits + misses)} of {op}s")
+    text = f"[dim]mapping cache[/]  {count(used['entries'])} entries; hits: {', '.join(ratios) or 'not used'}"
+    if (carried := write_back_entries(used)) is not None:
+        text += f"; {count(used['write_backs'])} write-backs of {number(carried)} changed entries"
+    return text
+
+
+def write_back_entries(used: Mapping[str, Any]) -> float | None:
+    """Changed entries that a write-back carries: those that were evicted, and those still cached."""
+    backs: int = used["write_backs"]
+    return (used["dirty_evictions"] + used["written_entries"]) / backs if backs else None
 
 
 def _latency(us: float | None, long: bool) -> str:
@@ -178,7 +268,7 @@ def _headline(summary: Mapping[str, Any]) -> Table:
         ("read", size(moved["read"].get("bytes"))),
         ("written", size(moved["write"].get("bytes"))),
         ("WAF", number(summary.get("waf"))),
-        ("erases a block", number(erases.get("mean"))),
+        ("P/E cycles a block", number(erases.get("mean"))),
         ("energy", _joules(summary.get("energy_j"))),
         ("steady state", steady_verdict(summary)),
     ]
@@ -196,3 +286,64 @@ def steady_verdict(summary: Mapping[str, Any]) -> str:
 def _joules(energy: object) -> str:
     value = energy.get("total") if isinstance(energy, Mapping) else energy
     return "-" if value is None else f"{number(value)} J"
+
+
+def show_reliability(found: Reliability, console: Console, *, susceptible: bool = False) -> None:
+    """RBER and read level by retention and P/E cycles, and what each read level costs."""
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    conditions = [f"{count(n)} {word}" for n, word in ((found.reads, "reads"), (found.copybacks, "copybacks")) if n]
+    after = f" after {' and '.join(conditions)}" if conditions else ""
+    for index, kind in enumerate(found.kinds):
+        pages = "" if kind == "all" else f" of {kind.upper()} pages"
+        console.print(f"\nRBER{pages}{after}, and the read level that decodes it; down: retention, across: P/E cycles")
+        _by_condition(found, console, _rber_cells(found, index))
+        if susceptible and found.susceptible is not None:
+            console.print(f"\nsusceptible bits{pages}, share of a page's")
+            _by_condition(
+                found, console, [[share(ratio) for ratio in row] for row in found.susceptible[index].tolist()]
+            )
+    console.print()
+    console.print("us to read a page on an idle drive: at once, or from level 1 with ecc.retry full or incremental")
+    for name in ("level", "RBER below", "sense", "transfer", "decode", "at once", "full", "incremental"):
+        table.add_column(name, justify="right")
+    levels = found.levels
+    for at in range(len(levels["level"])):
+        limit = float(levels["rber_max"][at])
+        keys = ("sense_us", "transfer_us", "decode_us", "direct_us", "full_us", "incremental_us")
+        times = (f"{float(levels[key][at]):,.6g}" for key in keys)
+        table.add_row(str(levels["level"][at]), f"{limit:g}", *times)
+    console.print(table)
+
+
+def _rber_cells(found: Reliability, kind: int) -> list[list[str]]:
+    def cell(rber: float, level: int) -> str:
+        mantissa, power = f"{rber:.2e}".split("e")
+        text = f"{mantissa}e{int(power)}" if rber else "0"
+        return f"{text} [bold]{level}[/]" if level else f"[red]{text} lost[/]"
+
+    pairs = zip(found.rber[kind].tolist(), found.level[kind].tolist(), strict=True)
+    return [[cell(rber, level) for rber, level in zip(*row, strict=True)] for row in pairs]
+
+
+def _by_condition(found: Reliability, console: Console, cells: list[list[str]]) -> None:
+    """A row a retention and a column a number of P/E cycles; below one another where the screen is too narrow."""
+    names = [age(seconds) for seconds in found.retention_s.tolist()]
+    heads = [count(cycles) for cycles in found.pe_cycles.tolist()]
+    widths = [
+        2 + max(len(head), *(Text.from_markup(line[column]).cell_len for line in cells))
+        for column, head in enumerate(heads)
+    ]
+    begin = 0
+    while begin < len(heads):
+        end, room = begin + 1, console.width - 2 - max(map(len, names)) - widths[begin]
+        while end < len(heads) and room >= widths[end]:
+            room -= widths[end]
+            end += 1
+        table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
+        table.add_column("", style="dim", justify="right", no_wrap=True)
+        for head in heads[begin:end]:
+            table.add_column(head, justify="right", no_wrap=True)
+        for name, line in zip(names, cells, strict=True):
+            table.add_row(name, *line[begin:end])
+        console.print(table)
+        begin = end

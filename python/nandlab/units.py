@@ -64,3 +64,23 @@ def duration(seconds: Any) -> str:
     if amount < 86400:
         return f"{int(amount // 3600)} h {int(amount % 3600 // 60):02} min"
     return f"{amount / 86400:.3g} days"
+
+
+def age(seconds: int) -> str:
+    """A time in the largest unit of a spec that it is a whole number of."""
+    for unit, worth in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds and seconds % worth == 0:
+            return f"{seconds // worth} {unit}"
+    return f"{seconds} s"
+
+
+def part(some: float, of: float) -> str:
+    """A share as per cent that is never rounded to none or all."""
+    if not of:
+        return "-"
+    percent = 100 * some / of
+    if some and percent < 0.05:
+        return "<0.1 %"
+    if some != of and percent >= 99.95:
+        return ">99.9 %"
+    return f"{percent:.1f} %"

@@ -22,6 +22,7 @@ WRAPPED = {
     "Run": "run",
     "Result": "RunResult",
     "Drive": "Drive",
+    "reliability": "reliability",
     "trace_stat": "trace.stat",
     "trace_convert": "trace.convert",
     "trace_formats": "trace.formats",

@@ -233,6 +233,7 @@ def test_no_progress_on_stderr_of_a_short_run(command, spec_file):
     [
         (["--help"], ["run", "report", "trace", "spec", "Examples", "nandlab run"]),
         (["run", "--help"], ["--set", "--out", "--json", "--verify", "--save-drive", "--force", "Examples"]),
+        (["reliability", "--help"], ["--pe", "--retention", "--susceptible", "--out", ".svg", "--json", "Examples"]),
         (["report", "--help"], ["DIR", "network", "Example"]),
         (["trace", "--help"], ["stat", "convert", "formats", "profiles"]),
         (["trace", "stat", "--help"], ["--profile", "--lenient", "--device", "--json", "Examples"]),

@@ -35,10 +35,13 @@ struct Op {
     die: u32,
     plane: u32,
     page: u32,
+    /// Of a read: the level of its first try, and the one that decodes.
+    level: u8,
+    needed: u8,
 }
 
 fn op(kind: Kind, die: u32) -> Op {
-    Op { kind, class: Class::Background, die, plane: 0, page: 0 }
+    Op { kind, class: Class::Background, die, plane: 0, page: 0, level: 1, needed: 1 }
 }
 
 fn read(die: u32) -> Op {
@@ -68,6 +71,10 @@ impl Op {
 
     fn class(self, class: Class) -> Self {
         Self { class, ..self }
+    }
+
+    fn levels(self, level: u8, needed: u8) -> Self {
+        Self { level, needed, ..self }
     }
 }
 
@@ -149,8 +156,8 @@ impl Rig {
                     cause: Cause::Host,
                     class: op.class,
                     merges: false,
-                    level: 1,
-                    needed: 1,
+                    level: op.level,
+                    needed: op.needed,
                     tries: 0,
                     page: op.page as u16,
                     plane_in_die: op.plane as u8,
@@ -169,6 +176,12 @@ impl Rig {
             };
             match device.on_clock(&mut pool, &mut agenda, &mut phases, time, DieId(clock)) {
                 Ended::Nothing => continue,
+                // Decoding takes no time here: a try that fails is back on its die at once, before the die goes on.
+                Ended::Page(slot) if pool[slot].level < pool[slot].needed => {
+                    pool[slot].level += 1;
+                    pool[slot].tries += 1;
+                    device.submit(&mut pool, &mut agenda, &mut phases, time, slot);
+                }
                 Ended::Page(slot) => {
                     done(&mut pool, slot);
                 }
@@ -565,6 +578,7 @@ fn load_counts_what_waits_and_what_runs() {
 
 #[derive(Clone, Default)]
 struct NaiveDie {
+    /// In the order in which they are served within their class: what comes back goes first.
     waiting: Vec<usize>,
     batch: Vec<usize>,
     phase: Option<(Phase, Option<Time>)>,
@@ -581,9 +595,16 @@ struct Naive<'a> {
     promoted: Vec<u32>,
     multi_plane: bool,
     dies_per_channel: usize,
+    /// Failed tries of each operation.
+    tries: Vec<u8>,
 }
 
 impl Naive<'_> {
+    /// The level an operation is read at now, and whether a try at the level below has failed.
+    fn level(&self, n: usize) -> (u8, bool) {
+        (self.ops[n].1.level + self.tries[n], self.tries[n] > 0)
+    }
+
     fn grant(&mut self, now: Time, channel: usize) {
         let (holder, queue) = &mut self.channels[channel];
         if holder.is_some() || queue.is_empty() {
@@ -592,11 +613,16 @@ impl Naive<'_> {
         let die = queue.remove(0);
         *holder = Some(die);
         let pages = self.dies[die].batch.len() as u64;
+        let out = self.dies[die].batch[0];
+        let (level, is_retry) = self.level(out);
+        // Only what decodes leaves the controller.
+        let decodes = u64::from(level >= self.ops[out].1.needed);
+        let transfer_out_ns = self.timing.read(level, is_retry).transfer_ns;
         let (phase, end) = self.dies[die].phase.as_mut().expect("a die asks in a phase");
         let (mut until, mut path) = match phase {
             Phase::Command => (now + pages * self.timing.command_ns, 0),
             Phase::TransferIn => (now + pages * (self.timing.command_ns + self.timing.transfer_ns), pages),
-            _ => (now + self.timing.transfer_ns, 1),
+            _ => (now + transfer_out_ns, decodes),
         };
         path *= self.timing.off_chip_ns;
         if path > 0 {
@@ -616,9 +642,10 @@ impl Naive<'_> {
     }
 
     fn array(&mut self, now: Time, die: usize) {
+        let (level, is_retry) = self.level(self.dies[die].batch[0]);
         let first = self.ops[self.dies[die].batch[0]].1;
         let ns = match first.kind {
-            Kind::Read => self.timing.read_ns,
+            Kind::Read => self.timing.read(level, is_retry).sense_ns,
             Kind::Program => self.timing.program_ns(first.page),
             Kind::Erase => self.timing.erase_ns,
             Kind::Copyback => self.timing.read_ns + self.timing.program_ns(first.page),
@@ -636,25 +663,30 @@ impl Naive<'_> {
             (_, Class::Background, promoted) => 2 - u32::from(promoted),
         };
         let ops = self.ops;
-        // Operations wait in the order of their numbers.
-        let first =
-            *self.dies[die].waiting.iter().min_by_key(|&&n| (rank(ops[n].1.class), n)).expect("one waits");
+        // Of each class the first in line; of these the scheduler's choice, the older where it has none.
+        let waiting = &self.dies[die].waiting;
+        let heads = [Class::HostRead, Class::HostWrite, Class::Background]
+            .into_iter()
+            .filter_map(|class| waiting.iter().copied().find(|&n| ops[n].1.class == class));
+        let first = heads.min_by_key(|&n| (rank(ops[n].1.class), n)).expect("one waits");
         let lead = ops[first].1;
         let mut batch = vec![first];
         if self.multi_plane && lead.kind != Kind::Copyback {
             let of_class = self.dies[die].waiting.iter().filter(|&&n| ops[n].1.class == lead.class);
             let mut heads = std::collections::BTreeMap::new();
-            for &n in of_class {
-                heads.entry(ops[n].1.plane).or_insert(n);
+            for (place, &n) in of_class.enumerate() {
+                heads.entry(ops[n].1.plane).or_insert((place, n));
             }
             heads.remove(&lead.plane);
-            let same = |n: &usize| {
-                let other = ops[*n].1;
-                other.kind == lead.kind && (lead.kind == Kind::Erase || other.page == lead.page)
+            let same = |&(_, n): &(usize, usize)| {
+                let other = ops[n].1;
+                other.kind == lead.kind
+                    && (lead.kind == Kind::Erase || other.page == lead.page)
+                    && self.level(n) == self.level(first)
             };
-            let mut others: Vec<usize> = heads.into_values().filter(same).collect();
+            let mut others: Vec<(usize, usize)> = heads.into_values().filter(same).collect();
             others.sort_unstable();
-            batch.extend(others);
+            batch.extend(others.into_iter().map(|(_, n)| n));
         }
         self.dies[die].waiting.retain(|n| !batch.contains(n));
         self.dies[die].batch = batch;
@@ -679,8 +711,13 @@ impl Naive<'_> {
             }
             Phase::TransferOut => {
                 let n = self.dies[die].batch.remove(0);
-                self.ends[n] = Some(now);
                 self.dies[die].phase = None;
+                if self.level(n).0 < self.ops[n].1.needed {
+                    self.tries[n] += 1;
+                    self.dies[die].waiting.insert(0, n);
+                } else {
+                    self.ends[n] = Some(now);
+                }
                 self.channels[channel].0 = None;
                 self.grant(now, channel);
                 if !self.dies[die].batch.is_empty() {
@@ -720,10 +757,26 @@ impl Naive<'_> {
 
 #[test]
 fn device_agrees_with_a_nanosecond_by_nanosecond_twin() {
-    let mut operations = 0;
+    let (mut operations, mut retries) = (0, 0);
     for case in 0..400 {
         let mut stream = Stream::new(case, "device twin");
         let mut below = |n: u64| stream.below(n);
+        // Four read levels, each dearer than the one below; half of the cases have none.
+        let levels = |below: &mut dyn FnMut(u64) -> u64| {
+            if below(2) == 0 {
+                return ["ecc.levels='none'".to_owned(), "ecc.retry='full'".to_owned()];
+            }
+            let (mut sense, mut transfer) = (0, 0);
+            let mut level = |number| {
+                (sense, transfer) = (sense + 1 + below(15), transfer + 1 + below(8));
+                format!(
+                    "{{ rber_max = 0.00{number}, sense = '{sense}ns', transfer = '{transfer}ns', decode = '1ns' }}"
+                )
+            };
+            let table: Vec<String> = (1..=4).map(&mut level).collect();
+            let retry = ["full", "incremental"][below(2) as usize];
+            [format!("ecc.levels=[{}]", table.join(", ")), format!("ecc.retry='{retry}'")]
+        };
         let dims = [1 + below(3), 1 + below(3), 1 + below(4)];
         let pick = |of: &[&str], n: u64| of[n as usize].to_owned();
         let sets = [
@@ -741,7 +794,8 @@ fn device_agrees_with_a_nanosecond_by_nanosecond_twin() {
             format!("timing.scheduler={}", pick(&["fcfs", "read-first"], below(2))),
             format!("timing.multi_plane={}", below(2) == 0),
         ];
-        let sets: Vec<&str> = sets.iter().map(String::as_str).collect();
+        let levels = levels(&mut below);
+        let sets: Vec<&str> = sets.iter().chain(&levels).map(String::as_str).collect();
         let mut rig = Rig::new(FOUR_DIES, &sets);
         let dies = dims[0] * dims[1];
         // Each case leaves some kinds and classes out.
@@ -751,12 +805,14 @@ fn device_agrees_with_a_nanosecond_by_nanosecond_twin() {
             .collect();
         let kinds = if kinds.is_empty() { vec![Kind::Read] } else { kinds };
         let gap = 1 + below(30);
+        let most = rig.spec.ecc.levels.len().max(1) as u64;
         for _ in 0..60 {
             let class = [Class::HostRead, Class::HostWrite, Class::Background][below(3) as usize];
             let op = op(kinds[below(kinds.len() as u64) as usize], below(dies) as u32)
                 .plane(below(dims[2]) as u32)
                 .page(below(3) as u32)
-                .class(class);
+                .class(class)
+                .levels(1 + below(most) as u8, 1 + below(most) as u8);
             let now = rig.now + below(gap);
             rig.at(now).issue(op);
         }
@@ -773,10 +829,13 @@ fn device_agrees_with_a_nanosecond_by_nanosecond_twin() {
             promoted: rig.promoted.clone(),
             multi_plane: rig.spec.timing.multi_plane,
             dies_per_channel: dims[1] as usize,
+            tries: vec![0; rig.issued.len()],
         };
         naive.run();
+        retries += naive.tries.iter().map(|&tries| u64::from(tries)).sum::<u64>();
         assert_eq!(rig.run().ends, naive.ends, "case {case}: {sets:?}\n{:?}", rig.issued);
         operations += rig.issued.len();
     }
-    println!("{operations} operations end at the same nanosecond");
+    assert!(retries > 1500, "only {retries} tries have failed");
+    println!("{operations} operations with {retries} retries end at the same nanosecond");
 }

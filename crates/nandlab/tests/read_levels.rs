@@ -267,3 +267,26 @@ fn a_worn_drive_under_load_answers_everything() {
     read_everything(&mut drive);
     reads_add_up(&mut drive);
 }
+
+#[test]
+fn an_incremental_retry_is_charged_what_it_adds() {
+    let mut drive = with_oracle(&old(&["ecc.retry=incremental"]));
+    assert_eq!(read(&mut drive, 0), 163);
+    assert_eq!(drive.stats().ecc.host_flash_ns, 163 * US);
+    settle(&mut drive);
+}
+
+#[test]
+fn a_read_that_a_write_overtakes_leaves_no_level() {
+    let mut drive = with_oracle(&old(&["ecc.start=last-level"]));
+    let old_data = request(&drive, Op::Read, 0, PAGE);
+    drive.submit(&old_data).unwrap();
+    drive.advance(drive.now() + 10 * US);
+    let new_data = request(&drive, Op::Write, 0, PAGE);
+    drive.submit(&new_data).unwrap();
+    settle(&mut drive);
+    drive.completions().for_each(drop);
+    // The old data was decoded at level 3 after the write had been admitted; the new data is young.
+    assert_eq!(read(&mut drive, 0), 85);
+    settle(&mut drive);
+}

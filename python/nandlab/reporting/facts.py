@@ -8,9 +8,13 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import numpy as np
+
+from nandlab.reporting import svg
 from nandlab.reporting.pieces import CAUSES, columns, escape, fact_table, figure, nothing, number_table, words
-from nandlab.screen import happened
-from nandlab.units import count, duration, number, share, size
+from nandlab.reporting.svg import Line
+from nandlab.screen import happened, read_levels, write_back_entries
+from nandlab.units import count, duration, number, part, share, size
 
 
 def tiles(summary: Mapping[str, Any]) -> str:
@@ -31,6 +35,17 @@ def tiles(summary: Mapping[str, Any]) -> str:
         for name, value, unit in tiles
     )
     return f'<div class="tiles">{cells}</div>\n'
+
+
+#: What says nothing, and so has no row.
+_OFF = {
+    "ecc.start": "first",
+    "ecc.retry": "full",
+    "reliability.read_disturb": 0.0,
+    "reliability.copyback_error": 0.0,
+    "reliability.retention": "0ns",
+    "reliability.clock_scale": 1.0,
+}
 
 
 def what(spec: Mapping[str, Any]) -> str:
@@ -72,7 +87,14 @@ def what(spec: Mapping[str, Any]) -> str:
         ("wear levelling", "ftl.wear_levelling"),
         ("GC victim", "gc.victim"),
         ("GC starts (background / foreground)", "gc.background_free gc.foreground_free"),
+        ("read levels", "ecc.levels"),
+        ("a read starts at / retries", "ecc.start ecc.retry"),
+        ("bit errors", "reliability.rber"),
+        ("RBER that a read of the block adds", "reliability.read_disturb"),
+        ("RBER that a copyback adds", "reliability.copyback_error"),
         ("wear at the start, P/E cycles", "reliability.pe_cycles"),
+        ("age of the data at the start", "reliability.retention"),
+        ("ages run faster by", "reliability.clock_scale"),
         ("refresh", "refresh.policy"),
         ("migration", "migration.policy"),
         ("write cache", "cache.size"),
@@ -82,6 +104,8 @@ def what(spec: Mapping[str, Any]) -> str:
         ("seed", "seed"),
     ]
     for name, paths in wanted:
+        if all(path in _OFF and at(path) == _OFF[path] for path in paths.split()):
+            continue
         values = [_inline(value) for path in paths.split() if (value := at(path)) is not None]
         if values:
             rows.append((name, " / ".join(values)))
@@ -147,6 +171,72 @@ def operations(summary: Mapping[str, Any]) -> str:
     note = f" Nothing was done for: {', '.join(idle)}." if idle else ""
     table = number_table(["", *(_KINDS.get(kind, words(kind)) for kind in kinds)], rows)
     return figure(table, "Every flash operation is charged to one cause." + note)
+
+
+def levels(summary: Mapping[str, Any]) -> str:
+    """At which read levels pages were decoded, and what it took."""
+    rows = read_levels(summary)
+    if not rows:
+        return ""
+    host = (summary.get("ecc") or {}).get("host") or {}
+    lost = any(row.uncorrectable for row in rows)
+    names = [*(f"level {level}" for level in range(1, len(rows[0].counts) + 1)), *(["lost"] if lost else [])]
+    colours = {"all": ("all page reads", "c-host"), "host": ("the host's page reads", "c-read")}
+    drawn = []
+    for row in rows:
+        counts = [*row.counts, *([row.uncorrectable] if lost else [])]
+        name, colour = colours[row.name]
+        drawn.append(Line(name, 100 * np.array(counts, dtype=float) / row.total, colour))
+    says = "Page reads by the read level that decoded them"
+    needed = list((host.get("needed") or {}).values())
+    if needed and needed != list(host["levels"].values()) and (total := sum(needed) + rows[-1].uncorrectable):
+        counts = [*needed, *([rows[-1].uncorrectable] if lost else [])]
+        drawn.append(Line("the level they need", 100 * np.array(counts, dtype=float) / total, "c-gc"))
+        says += ", and by the least level that would have decoded those of the host"
+    plot = svg.grouped_bars(names, drawn, y_title="share of page reads, %")
+    left = figure(plot, f"{says}. Each colour adds up to 100 %.")
+    facts: list[tuple[str, list[str]]] = [
+        ("page reads", [count(row.total) for row in rows]),
+        ("retries", [count(row.retries) for row in rows]),
+        ("retries a read", [number(row.retries / row.total) for row in rows]),
+        ("not decoded by any level", [count(row.uncorrectable) for row in rows]),
+        ("started above level 1", ["-" if r.soft_starts is None else part(r.soft_starts, r.total) for r in rows]),
+    ]
+    if host.get("flash_read_us") is not None and len(rows) == 2:
+        facts.append(("flash time a read, us", ["-", number(host["flash_read_us"])]))
+    table = number_table(["", *(colours[row.name][0] for row in rows)], [[name, *cells] for name, cells in facts])
+    retry = "A retry senses, transfers and decodes again, one level higher."
+    if facts[-1][0].startswith("flash time"):
+        retry += " The flash time is that of all tries, without waiting."
+    return columns("two", left, figure(table, retry))
+
+
+def mapping(summary: Mapping[str, Any]) -> str:
+    """The cache of a demand map: hits, misses, write-backs."""
+    used = summary.get("map")
+    if not used:
+        return ""
+    rows = []
+    for op in ("read", "write"):
+        hits, misses = used[op]["hits"], used[op]["misses"]
+        if hits + misses:
+            cells = [count(hits + misses), count(hits), count(misses), part(hits, hits + misses)]
+            rows.append([f'<i class="sw c-{op}"></i>page {op}s of the host', *cells])
+    lookups = number_table(["", "lookups", "hits", "misses", "hit ratio"], rows)
+    left = (
+        figure(lookups, "A miss reads a translation page from flash before the request can go on.")
+        if rows
+        else nothing("The host read and wrote nothing.")
+    )
+    carried = write_back_entries(used)
+    facts = [
+        ("entries cached / at most", f"{count(used['cached'])} / {count(used['entries'])}"),
+        ("evictions, of them dirty", f"{count(used['evictions'])}, {count(used['dirty_evictions'])}"),
+        ("translation pages written back", count(used["write_backs"])),
+        ("changed entries a write-back", "-" if carried is None else number(carried)),
+        ("misses that waited for write-backs", count(used["throttled"])),
+    ]
+    return columns("two", left, f"<figure>{fact_table(facts)}</figure>")
 
 
 def _joules(summary: Mapping[str, Any]) -> float | None:

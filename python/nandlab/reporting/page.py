@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from nandlab.notes import notes
-from nandlab.reporting.facts import counters, energy, operations, simulator, smart, tiles, what
+from nandlab.reporting.facts import counters, energy, levels, mapping, operations, simulator, smart, tiles, what
 from nandlab.reporting.pieces import details, document, escape, section
 from nandlab.reporting.plots import dies, gc, latency, over_time, steady, waf, wear
 from nandlab.reporting.series import honest, thin
@@ -26,6 +26,8 @@ def page(result: RunResult) -> str:
         "".join(f'<p class="note">{escape(note)}</p>' for note in notes(result)),
         section("What was run", what(spec), details("The whole spec, every default written out", result.spec_toml)),
         section("Latency", latency(result)),
+        section("Read levels", levels(summary)),
+        section("Mapping cache", mapping(summary)),
         section("Throughput and latency over time", over_time(series)),
         section("Write amplification", waf(series, summary)),
         section("Steady state", steady(summary)),
@@ -51,7 +53,7 @@ def _head(result: RunResult, summary: Mapping[str, Any]) -> str:
         badges += f'<span class="badge {"good" if met else "warn"}">{text}</span>'
     for found, name in (
         (summary.get("requests_failed"), "failed requests"),
-        ((summary.get("ecc") or {}).get("uncorrectable"), "unreadable pages"),
+        ((summary.get("ecc") or {}).get("uncorrectable"), "page reads not decoded"),
     ):
         if found:
             badges += f'<span class="badge bad">{count(found)} {name}</span>'

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from nandlab.study.judge import Drawn, Panel, cdf_title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _COLOURS = ["#2f6fde", "#e58a1f", "#1b98a8", "#c93d78", "#8457c9", "#3a9d5d", "#94714a", "#d1443c", "#7c8a99"]
 _SHAPES = "osD^vP*X<"
@@ -17,11 +20,18 @@ _SHAPES = "osD^vP*X<"
 
 def paper(drawn: Drawn) -> dict[str, bytes]:
     """The figure as SVG and as PDF, by suffix."""
+    with style(drawn.figure.id):
+        return {kind: saved(_sheet(drawn), kind) for kind in ("svg", "pdf")}
+
+
+@contextlib.contextmanager
+def style(name: str) -> Iterator[None]:
+    """The look of every figure; `name` makes the ids inside an SVG its own."""
     os.environ.setdefault("MPLBACKEND", "Agg")
     import matplotlib
 
     fixed: Any = {
-        "svg.hashsalt": drawn.figure.id,
+        "svg.hashsalt": name,
         "svg.fonttype": "path",
         "pdf.fonttype": 42,
         "font.family": "DejaVu Sans",
@@ -38,21 +48,39 @@ def paper(drawn: Drawn) -> dict[str, bytes]:
     }
     matplotlib.rcdefaults()
     with matplotlib.rc_context(fixed):
-        return {
-            "svg": _render(drawn, "svg", {"Date": None, "Creator": "nandlab"}),
-            "pdf": _render(drawn, "pdf", {"CreationDate": None, "Creator": "nandlab", "Producer": None}),
-        }
+        yield
 
 
-def _render(drawn: Drawn, kind: str, metadata: dict[str, Any]) -> bytes:
+#: No dates, and no versions of libraries: the same data give the same bytes.
+_METADATA: dict[str, dict[str, Any]] = {
+    "svg": {"Date": None, "Creator": "nandlab"},
+    "pdf": {"CreationDate": None, "Creator": "nandlab", "Producer": None},
+    "png": {"Software": "nandlab"},
+}
+
+
+def saved(sheet: Figure, kind: str) -> bytes:
+    """A figure as the bytes of an SVG, PDF or PNG file."""
+    out = io.BytesIO()
+    sheet.savefig(out, format=kind, metadata=_METADATA[kind], dpi=200)
+    return out.getvalue()
+
+
+def sheet_of(width: float, height: float) -> Figure:
+    """An empty figure, in inches."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
+    sheet = Figure(figsize=(width, height))
+    FigureCanvasAgg(sheet)
+    return sheet
+
+
+def _sheet(drawn: Drawn) -> Figure:
     panels = drawn.panels or [Panel("")]
     across = min(len(panels), 3)
     down = -(-len(panels) // across)
-    sheet = Figure(figsize=(3.5 if across == 1 else 2.4 * across, 2.5 * down))
-    FigureCanvasAgg(sheet)
+    sheet = sheet_of(3.5 if across == 1 else 2.4 * across, 2.5 * down)
     grid = sheet.subplots(down, across, squeeze=False, sharey=True)
     names = list(dict.fromkeys(curve.name for panel in panels for curve in panel.curves))
     styles = {name: index for index, name in enumerate(names)}
@@ -83,9 +111,7 @@ def _render(drawn: Drawn, kind: str, metadata: dict[str, Any]) -> bytes:
         sheet.legend(
             list(handles.values()), list(handles), loc="outside upper center", ncols=min(len(handles), 3), fontsize=7
         )
-    out = io.BytesIO()
-    sheet.savefig(out, format=kind, metadata=metadata)
-    return out.getvalue()
+    return sheet
 
 
 def _lines(axes: Axes, drawn: Drawn, panel: Panel, styles: dict[str, int]) -> None:

@@ -14,6 +14,10 @@ use crate::spec::WearLevelling;
 /// need little buffer.
 const COPIES: u32 = 4;
 
+/// Erases of every block after which what waits for room fails, when none has come of it: GC can move data and its
+/// translation pages round and round without a gain.
+const IN_VAIN_MAX: u64 = 16;
+
 /// How far ahead of its copy a page's map entry is asked for.
 const PREFETCH_PAGES: u32 = 8;
 
@@ -96,7 +100,10 @@ impl<P: Probe> Drive<P> {
         let (valid, pages) = (u32::from(self.array.block(victim).valid), self.geometry.pages_per_block);
         let stream = self.ftl.emptying_stream(&self.geometry, &self.array, victim, false);
         let fits = valid <= self.ftl.stream_room(&self.geometry, plane, stream);
-        if f64::from(valid) > valid_max * f64::from(pages) || !fits {
+        // With a demand map moving costs more pages than those moved: a block that is wholly valid loses room, which is
+        // worth it only for a policy to get on to others, and only while somebody waits.
+        let loses = valid == pages && self.ftl.demand.is_some() && !self.is_stuck();
+        if f64::from(valid) > valid_max * f64::from(pages) || !fits || loses {
             return;
         }
         self.stats.on_victim(valid);
@@ -234,8 +241,12 @@ impl<P: Probe> Drive<P> {
             self.device.demote(self.geometry.die_of(plane));
         }
         self.levels.set_block(block, 0);
+        self.erases_in_vain += u64::from(self.is_stuck());
         self.resume_write_backs(plane);
         self.resume_stalled(plane);
+        if self.erases_in_vain > IN_VAIN_MAX * u64::from(self.geometry.blocks) {
+            self.fail_waiting();
+        }
         if !self.jobs[plane.index()].is_running() {
             self.continue_background(plane);
         }

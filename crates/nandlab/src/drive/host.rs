@@ -261,6 +261,7 @@ impl<P: Probe> Drive<P> {
         if let Some(old) = transaction.replaces {
             self.array.block_mut(old).holds += 1;
         }
+        self.erases_in_vain = 0;
         self.on_host_mapped(transaction.lpn);
         self.probe.on_write_admitted(transaction.lpn, self.sequence);
         let slot = self.pool.insert(transaction);

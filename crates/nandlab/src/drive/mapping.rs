@@ -10,7 +10,7 @@
 
 use super::Drive;
 use crate::ftl::WriteStream;
-use crate::ftl::map::{Tvpn, WriteBack};
+use crate::ftl::map::{TranslationPage, Tvpn, WriteBack};
 use crate::geometry::{Lpn, PlaneId, Ppn};
 use crate::nand::Stamp;
 use crate::probe::Probe;
@@ -170,7 +170,8 @@ impl<P: Probe> Drive<P> {
         }
     }
 
-    /// Makes sure that the entry of `lpn` is cached, which may have left while a page waited for room.
+    /// Makes sure that the entry of `lpn` is cached, which may have left while a page waited for room. The page still
+    /// knows its mapping, so that costs no read.
     #[inline]
     pub(super) fn keep_entry(&mut self, lpn: Lpn) {
         if self.ftl.demand.as_ref().is_some_and(|demand| !demand.cache.contains(lpn)) {
@@ -342,6 +343,7 @@ impl<P: Probe> Drive<P> {
         for plane in 0..self.mapping.for_room.len() {
             for page in std::mem::take(&mut self.mapping.for_room[plane]) {
                 self.mapping.for_room_count -= 1;
+                self.stats.map.given_up += 1;
                 self.end_write_back(page);
             }
         }
@@ -350,23 +352,44 @@ impl<P: Probe> Drive<P> {
     /// Writes every translation page that is out of date at once, without simulating time: after preconditioning.
     pub fn settle_map(&mut self) {
         let Some(demand) = &self.ftl.demand else { return };
-        for page in 0..demand.pages.len() as u32 {
-            let demand = self.ftl.demand.as_mut().expect("it is there");
-            let is_written = self.ftl.map.get(demand.lpn_of(page)).is_some();
-            if !demand.pages[page as usize].is_stale
-                || (!is_written && !demand.has_entries(page, &self.ftl.map))
-            {
+        let pages = demand.pages.len() as u32;
+        let mut is_settled = false;
+        // Making room for one may change others.
+        while !std::mem::replace(&mut is_settled, true) {
+            for page in 0..pages {
+                let demand = self.ftl.demand.as_mut().expect("it is there");
+                if !demand.has_changes(page) {
+                    continue;
+                }
+                let lpn = demand.lpn_of(page);
+                if self.ftl.map.get(lpn).is_none() && !demand.has_entries(page, &self.ftl.map) {
+                    demand.write(page, &self.ftl.map);
+                    continue;
+                }
+                is_settled = false;
+                let plane = self.ftl.allocator.home(Lpn(page), self.geometry.planes);
+                while !self.has_mapping_room(plane) {
+                    self.collect_now(plane).expect("the drive has room left");
+                }
+                let demand = self.ftl.demand.as_mut().expect("it is there");
                 demand.write(page, &self.ftl.map);
-                continue;
+                self.program_now(plane, WriteStream::Mapping, lpn, 0);
             }
-            let plane = self.ftl.allocator.home(Lpn(page), self.geometry.planes);
-            while !self.has_mapping_room(plane) {
-                self.collect_now(plane).expect("the drive has room left");
+        }
+    }
+
+    /// With nothing under way every change that RAM holds is in a cached entry, unless the drive has worn out.
+    ///
+    /// # Errors
+    /// The first translation page that is out of date.
+    pub(super) fn audit_map_at_rest(&self) -> Result<(), String> {
+        let Some(demand) = &self.ftl.demand else { return Ok(()) };
+        let is_forgotten = |page: &TranslationPage| page.is_stale || page.again || page.is_deferred;
+        match demand.pages.iter().position(is_forgotten) {
+            Some(page) if self.stats.map.given_up == 0 => {
+                Err(format!("translation page {page} has changed and nobody writes it back"))
             }
-            let demand = self.ftl.demand.as_mut().expect("it is there");
-            let lpn = demand.lpn_of(page);
-            demand.write(page, &self.ftl.map);
-            self.program_now(plane, WriteStream::Mapping, lpn, 0);
+            _ => Ok(()),
         }
     }
 }

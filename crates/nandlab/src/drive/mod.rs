@@ -87,6 +87,8 @@ pub struct Drive<P: Probe = NoProbe> {
     stalled_count: u64,
     /// The background job of each plane.
     jobs: Box<[Job]>,
+    /// Erases since a host page has got room, while something waits for it.
+    erases_in_vain: u64,
     is_idle: bool,
     sequence: u64,
     completions: Vec<Completion>,
@@ -140,6 +142,7 @@ impl<P: Probe> Drive<P> {
             requests: Requests::default(),
             epochs: Epochs::default(),
             merging: Merging::default(),
+            erases_in_vain: 0,
             is_idle: true,
             sequence: 0,
             completions: Vec::new(),
@@ -318,8 +321,19 @@ impl<P: Probe> Drive<P> {
         self.stalled_count > 0 || self.mapping.waits_for_room()
     }
 
-    /// The drive has worn out: what waits for room fails, or does without.
+    /// Nothing happens any more and something waits for room: a plane that could not gain any when it was last asked
+    /// may be able to by now. Otherwise the drive has worn out, and what waits fails, or does without.
     fn give_up(&mut self) {
+        for plane in (0..self.geometry.planes).map(PlaneId) {
+            self.check_space(plane);
+        }
+        if self.agenda.next().0 == NEVER {
+            self.fail_waiting();
+        }
+    }
+
+    fn fail_waiting(&mut self) {
+        self.erases_in_vain = 0;
         self.give_up_write_backs();
         self.fail_stalled();
     }
@@ -438,6 +452,7 @@ impl<P: Probe> Drive<P> {
             if self.stalled_count > 0 || !self.merging.is_empty() || !self.mapping.is_idle() {
                 return Err("a write still waits though no request is outstanding".to_owned());
             }
+            self.audit_map_at_rest()?;
             for plane in (0..self.geometry.planes).map(PlaneId) {
                 if self.jobs[plane.index()].is_running() {
                     return Err(format!("plane {} has a background job that does nothing", plane.0));

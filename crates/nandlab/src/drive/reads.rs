@@ -108,8 +108,8 @@ impl<P: Probe> Drive<P> {
             self.stats.on_flash(Kind::Read, read.cause);
             self.stats.ecc.on_last_try(&read);
         }
-        // Another try cannot follow: the data in flash is not needed any more.
-        if read.level == self.ecc.levels() {
+        // Without levels no other try can follow: the data in flash is not needed any more.
+        if !self.ecc.has_levels() {
             self.let_go(block);
         }
         let cost = *self.device.timing().read(read.level, read.tries > 0);
@@ -133,18 +133,15 @@ impl<P: Probe> Drive<P> {
     #[inline]
     pub(super) fn on_decoded(&mut self, slot: Slot) {
         let read = self.pool[slot];
-        let has_next = read.level < self.ecc.levels();
-        if has_next && read.level < read.needed {
+        if read.is_uncorrectable() && read.level < self.ecc.levels() {
             self.pool[slot].level += 1;
             self.pool[slot].tries += 1;
             self.enqueue(slot);
             return;
         }
-        if has_next {
-            self.let_go(self.geometry.block_of(read.ppn));
-        }
         if self.ecc.has_levels() {
             self.remember(&read);
+            self.let_go(self.geometry.block_of(read.ppn));
         }
         self.pool.remove(slot);
         match read.cause {

@@ -111,7 +111,7 @@ pub struct Transaction {
 }
 
 impl Transaction {
-    /// Whether a read that has had its last try was in vain.
+    /// Whether this try of a read is in vain.
     #[inline(always)]
     pub fn is_uncorrectable(&self) -> bool {
         self.level < self.needed

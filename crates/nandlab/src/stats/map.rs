@@ -22,6 +22,8 @@ pub struct MapStats {
     pub write_backs: u64,
     /// Dirty cached entries that became clean by that.
     pub written_entries: u64,
+    /// Write-backs given up because the drive has worn out.
+    pub given_up: u64,
     /// Misses that had to wait because too much was being written back.
     pub throttled: u64,
 }
@@ -50,6 +52,7 @@ impl MapStats {
             "write_backs": self.write_backs,
             "written_entries": self.written_entries,
             "throttled": self.throttled,
+            "given_up": self.given_up,
         })
     }
 }

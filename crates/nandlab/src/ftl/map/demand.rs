@@ -203,6 +203,11 @@ impl DemandMap {
         }
     }
 
+    /// Whether a translation page's copy in flash is out of date.
+    pub fn has_changes(&self, page: Tvpn) -> bool {
+        self.pages[page as usize].is_stale || self.entries(page).any(|lpn| self.is_dirty(Lpn(lpn)))
+    }
+
     /// Whether any entry of a translation page is mapped.
     pub fn has_entries(&self, page: Tvpn, map: &PageMap) -> bool {
         self.entries(page).any(|lpn| map.get(Lpn(lpn)).is_some())

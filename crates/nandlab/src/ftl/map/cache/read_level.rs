@@ -31,7 +31,7 @@ struct Level {
 pub(super) struct ReadLevel {
     fixed: List,
     fixed_max: u32,
-    levels: [Level; LEVELS_MAX + 1],
+    levels: Box<[Level]>,
     uses: u64,
 }
 
@@ -40,7 +40,7 @@ impl ReadLevel {
         Self {
             fixed: List::default(),
             fixed_max: len_fix.saturating_sub(1),
-            levels: Default::default(),
+            levels: (0..=LEVELS_MAX).map(|_| Level::default()).collect(),
             uses: 0,
         }
     }

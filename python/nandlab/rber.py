@@ -1,0 +1,232 @@
+"""The RBER model and the read levels of a spec, without a run."""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nandlab import _core
+from nandlab.errors import OutputError
+from nandlab.results import write_file
+from nandlab.spec import Sets, Spec, load
+from nandlab.tables import Columns, decode
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_UNITS_S = {"s": 1, "min": 60, "h": 3600, "d": 86400}
+_RETENTION = ("1h", "1d", "7d", "30d", "90d", "180d", "365d", "730d", "1825d")
+#: What a spec takes.
+_PE_MAX, _AGE_MAX_S = 10_000_000, 60 * 365 * 86400
+_READS_MAX, _COPYBACKS_MAX = 2**32 - 1, 255
+#: Files that `Reliability.save` writes.
+SUFFIXES = (".svg", ".pdf", ".png", ".csv")
+#: Retentions of a drawn curve.
+_CURVE = 300
+
+
+@dataclass(frozen=True, eq=False)
+class Reliability:
+    """RBER and read level by page kind, retention and P/E cycles, and what each read level costs.
+
+    The arrays `rber`, `level` and `susceptible` have the shape `(kinds, retentions, P/E cycles)`.
+    """
+
+    #: What was asked.
+    spec: Spec
+    #: P/E cycles of the block, one a column.
+    pe_cycles: NDArray[np.int64]
+    #: Age of the data in seconds, one a row.
+    retention_s: NDArray[np.int64]
+    #: Reads of the block since its erase, and copybacks of the page without correction.
+    reads: int
+    copybacks: int
+    #: `("all",)`, or the page kinds when the model tells them apart: `("lsb", "msb")`.
+    kinds: tuple[str, ...]
+    #: Raw bit error rate, 0 to 0.5.
+    rber: NDArray[np.float64]
+    #: The least read level that decodes it; 0: none does, the page is lost.
+    level: NDArray[np.int64]
+    #: Share of a page's bits that soft sensing finds between its outermost references; `None`: the model has no
+    #: voltages (`rber.table`).
+    susceptible: NDArray[np.float64] | None
+    #: By read level: `level`, `rber_max` (it decodes every RBER below this), `sense_us`, `transfer_us`, `decode_us`,
+    #: and the latency of a page read on an idle drive, command and off-chip path included: `direct_us` at this level
+    #: at once, `full_us` and `incremental_us` from level 1 up to it, with `ecc.retry` of that name.
+    levels: Columns
+
+    @property
+    def columns(self) -> Columns:
+        """One row a point: `kind`, `pe_cycles`, `retention_s`, `rber`, `level` and, if there is one, `susceptible`."""
+        kinds, retention, pe = np.meshgrid(np.arange(len(self.kinds)), self.retention_s, self.pe_cycles, indexing="ij")
+        columns: Columns = {
+            "kind": np.array(self.kinds, dtype=object)[kinds.ravel()],
+            "pe_cycles": pe.ravel(),
+            "retention_s": retention.ravel(),
+            "rber": self.rber.ravel(),
+            "level": self.level.ravel(),
+        }
+        if self.susceptible is not None:
+            columns["susceptible"] = self.susceptible.ravel()
+        return columns
+
+    def frame(self) -> pl.DataFrame:
+        """`columns` as a polars data frame."""
+        from nandlab.tables import to_frame
+
+        return to_frame(self.columns)
+
+    def to_dict(self) -> dict[str, Any]:
+        """What `nandlab reliability --json` prints: `points` and `levels` as rows, None where there is no value."""
+        points = _rows(self.columns)
+        for row in points:
+            row["level"] = row["level"] or None
+        return {"reads": self.reads, "copybacks": self.copybacks, "points": points, "levels": _rows(self.levels)}
+
+    def save(self, out: str | os.PathLike[str], *, susceptible: bool = False) -> Path:
+        """Write a picture (`.svg`, `.pdf`, `.png`) or the points (`.csv`); returns the path.
+
+        The picture has curves from the least to the greatest retention above 0, so it needs two; `susceptible` adds
+        that ratio to it. The file is replaced if it is there. Raises `OutputError`.
+        """
+        path = Path(out)
+        kind = check_suffix(path)
+        if kind == "csv":
+            write_file(path, self._csv())
+            return path
+        from nandlab.reporting.reliability import picture
+
+        write_file(path, picture(self, self._curves(), kind, susceptible=susceptible))
+        return path
+
+    def _csv(self) -> bytes:
+        out = io.StringIO()
+        out.write(",".join(self.columns) + "\n")
+        for row in _rows(self.columns):
+            out.write(",".join("" if value is None else str(value) for value in row.values()) + "\n")
+        return out.getvalue().encode()
+
+    def _curves(self) -> Reliability:
+        """The same over many retentions."""
+        drawn = self.retention_s[self.retention_s > 0]
+        if drawn.size == 0 or drawn.min() == drawn.max():
+            raise OutputError(
+                "a picture over retention needs two retentions above 0, such as --retention 1h,365d\n"
+                "  remedy: name more, or write a .csv"
+            )
+        steps = np.geomspace(drawn.min(), drawn.max(), _CURVE)
+        ages = np.unique(np.concatenate([steps.round().astype(np.int64), drawn]))
+        return _asked(self.spec, self.pe_cycles.tolist(), ages.tolist(), self.reads, self.copybacks)
+
+
+def reliability(
+    spec: Spec | str | os.PathLike[str],
+    pe_cycles: Sequence[int] | None = None,
+    retention: Sequence[float | str] | None = None,
+    *,
+    sets: Sets = (),
+    reads: int = 0,
+    copybacks: int = 0,
+) -> Reliability:
+    """RBER and read level of a spec's drive over retention and P/E cycles, and the latency by read level.
+
+    `spec` is what `nandlab.load` takes; it needs no workload. `pe_cycles` are whole numbers from 0 to 10 million, by
+    default even steps up to `drive.endurance`; `retention` are ages in seconds, or texts such as `"1h"` and `"365d"`
+    (s, min, h, d), up to 60 years, by default from an hour to five years. Both are sorted, and what occurs twice is
+    taken once. `reads` of the block since its erase count for `read_disturb` and for a table with reads, `copybacks`
+    (0 to 255) for `copyback_error`.
+
+    The RBER is that of `reliability.rber` (the model `vth` is computed, not looked up as in a run), the level that of
+    `ecc.levels`. Over the drive and the conditions of the LaLDPC paper this is its Fig. 5: Y. Du et al., "LaLDPC:
+    latency-aware LDPC for read performance improvement of solid state drives", MSST 2017.
+
+    Raises `SpecError` for a spec that is refused, `RunError` for one without bit errors (`reliability.rber = "none"`),
+    `ValueError` for values out of range.
+    """
+    checked = spec if isinstance(spec, Spec) else load(spec, sets)
+    cycles = _default_pe_cycles(checked) if pe_cycles is None else [_whole("pe_cycles", n, _PE_MAX) for n in pe_cycles]
+    ages = [seconds(age) for age in (_RETENTION if retention is None else retention)]
+    if not cycles or not ages:
+        raise ValueError("name at least one number of P/E cycles and one retention")
+    reads, copybacks = _whole("reads", reads, _READS_MAX), _whole("copybacks", copybacks, _COPYBACKS_MAX)
+    return _asked(checked, sorted(set(cycles)), sorted(set(ages)), reads, copybacks)
+
+
+def _asked(spec: Spec, pe_cycles: list[int], ages_s: list[int], reads: int, copybacks: int) -> Reliability:
+    raw = _core.reliability(spec, pe_cycles, ages_s, reads, copybacks)
+    points = decode(raw["points"])
+    kinds = tuple(dict.fromkeys(points["kind"].tolist()))
+    shape = (len(kinds), len(ages_s), len(pe_cycles))
+    susceptible = points["susceptible"].reshape(shape)
+    return Reliability(
+        spec=spec,
+        pe_cycles=np.array(pe_cycles, dtype=np.int64),
+        retention_s=np.array(ages_s, dtype=np.int64),
+        reads=reads,
+        copybacks=copybacks,
+        kinds=kinds,
+        rber=points["rber"].reshape(shape),
+        level=points["level"].astype(np.int64).reshape(shape),
+        susceptible=susceptible if bool(np.isfinite(susceptible).all()) else None,
+        levels=decode(raw["levels"]),
+    )
+
+
+def _default_pe_cycles(spec: Spec) -> list[int]:
+    """0 and even, round steps up to the endurance: six to nine."""
+    import tomllib
+
+    endurance = int(tomllib.loads(spec.to_toml())["drive"]["endurance"])
+    if endurance < 8:
+        return list(range(endurance + 1))
+    power = 10 ** int(math.log10(endurance / 8))
+    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= endurance / 8)
+    return list(range(0, endurance + 1, step))
+
+
+def seconds(age: float | str) -> int:
+    """A retention in whole seconds: from a number of them, or a text such as `"30d"`. Raises `ValueError`."""
+    if isinstance(age, str):
+        found = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([a-z]*)\s*", age)
+        if found is None or found[2] not in _UNITS_S:
+            raise ValueError(f"retention {age!r}: write a number and s, min, h or d, such as 12h or 365d")
+        value = float(found[1]) * _UNITS_S[found[2]]
+    else:
+        value = float(age)
+    if not 0 <= value <= _AGE_MAX_S:
+        raise ValueError(f"retention {age!r}: from 0 to 60 years, which is 21900d")
+    return round(value)
+
+
+def _whole(name: str, value: Any, most: int) -> int:
+    if isinstance(value, bool) or int(value) != value or not 0 <= value <= most:
+        raise ValueError(f"{name} {value!r}: a whole number from 0 to {most:,}")
+    return int(value)
+
+
+def check_suffix(path: Path) -> str:
+    """The format that a file's name asks for. Raises `OutputError`."""
+    if path.suffix.lower() not in SUFFIXES:
+        raise OutputError(f"{path}: the name's ending says what to write: {', '.join(SUFFIXES)}")
+    return path.suffix.lower()[1:]
+
+
+def _rows(columns: Columns) -> list[dict[str, Any]]:
+    """Columns as rows of plain values; None for what is no number."""
+    plain = {name: [_plain(value) for value in column.tolist()] for name, column in columns.items()}
+    return [dict(zip(plain, values, strict=True)) for values in zip(*plain.values(), strict=True)]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float):
+        return float(f"{value:.12g}") if math.isfinite(value) else None
+    return value

@@ -1,0 +1,273 @@
+"""RBER, read levels and their latency without a run; read levels and the mapping cache in results."""
+
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+pytestmark = pytest.mark.core
+
+DRIVE = '[drive]\npreset = "laldpc-32g"\n'
+
+RUN = """\
+[drive]
+preset = "laldpc-32g"
+blocks_per_plane = 64
+[ftl]
+map.demand = { cache = "%s" }
+[ecc]
+start = "last-level"
+[reliability]
+pe_cycles = %d
+retention = "%s"
+[precondition]
+used = 0.8
+valid = 0.9
+map_reads = true
+[workload]
+synthetic = { requests = 5000, read_fraction = 0.7, size = "4KiB", address = "uniform" }
+arrival = { queue_depth = 8 }
+"""
+
+
+def command(*arguments, cwd):
+    return subprocess.run(
+        [sys.executable, "-m", "nandlab", "reliability", *map(str, arguments)],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=os.environ | {"NO_COLOR": "1", "COLUMNS": "100"},
+    )
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "laldpc.toml").write_text(DRIVE)
+    return tmp_path
+
+
+def test_a_year_on_the_laldpc_drive_asks_for_the_levels_of_the_paper():
+    import nandlab
+
+    found = nandlab.reliability(DRIVE, [8000, 10_000, 12_000], ["365d"])
+    assert found.kinds == ("all",)
+    assert found.rber.shape == found.level.shape == found.susceptible.shape == (1, 1, 3)
+    # Two independent integrations of the model.
+    assert found.rber[0, 0] == pytest.approx([0.00595, 0.00761, 0.00933], rel=0.02)
+    assert found.level[0, 0].tolist() == [2, 3, 5]
+
+
+def test_the_latency_by_level_is_that_of_table_1():
+    import nandlab
+
+    levels = nandlab.reliability(DRIVE, [0], [0]).levels
+    direct = [85 + 24 * level for level in range(7)]
+    assert levels["level"].tolist() == list(range(1, 8))
+    assert levels["rber_max"].tolist() == [0.005, 0.006, 0.008, 0.009, 0.01, 0.012, 0.013]
+    assert levels["direct_us"].tolist() == direct
+    assert levels["full_us"].tolist() == np.cumsum(direct).tolist()
+    # Each further level: 14 us of sensing, 10 us of transfer, 15 us of decoding.
+    assert levels["incremental_us"].tolist() == [85 + 39 * level for level in range(7)]
+
+
+@pytest.mark.parametrize("retry", ["full", "incremental"])
+def test_a_single_read_takes_the_latency_that_is_listed(retry):
+    import nandlab
+
+    spec = nandlab.load(
+        RUN % ("64MiB", 10_000, "365d"),
+        {"ecc.start": "first", "ecc.retry": retry, "workload.arrival.queue_depth": 1, "ftl.map": "page",
+         "timing.command": "1us", "timing.off_chip_mb_per_s": 100, "workload.synthetic.read_fraction": 1.0},
+    )  # fmt: skip
+    levels = nandlab.reliability(spec, [10_000], ["365d"])
+    assert levels.level[0, 0, 0] == 3
+    assert nandlab.run(spec).summary["latency_us"]["read"]["max"] == pytest.approx(levels.levels[f"{retry}_us"][2])
+
+
+def test_defaults_reach_from_a_new_drive_to_its_endurance():
+    import nandlab
+
+    for endurance, pe_cycles in (
+        (15_000, range(0, 15_000, 2000)),
+        (3000, range(0, 3001, 500)),
+        (1000, range(0, 1001, 200)),
+        (100, range(0, 101, 20)),
+        (5, range(6)),
+    ):
+        found = nandlab.reliability(DRIVE, sets={"drive.endurance": endurance})
+        assert found.pe_cycles.tolist() == list(pe_cycles)
+        assert found.retention_s[0] == 3600
+        assert (np.diff(found.rber, axis=1) >= 0).all()
+
+
+def test_page_kinds_are_apart_when_the_model_has_them(folder):
+    import nandlab
+
+    sets = {"reliability.rber": {"vth": {"per_page_kind": True}}}
+    apart = nandlab.reliability(DRIVE, [10_000], ["30d", "1d"], sets=sets)
+    assert apart.kinds == ("lsb", "msb")
+    assert apart.retention_s.tolist() == [86_400, 30 * 86_400]
+    mean = nandlab.reliability(DRIVE, [10_000], ["30d", "1d"])
+    assert apart.rber.mean(axis=0) == pytest.approx(mean.rber[0])
+    assert apart.frame()["kind"].to_list() == ["lsb", "lsb", "msb", "msb"]
+    done = command("laldpc.toml", "--set", "reliability.rber.vth={ per_page_kind = true }", "--susceptible", cwd=folder)
+    assert "RBER of LSB pages" in done.stdout
+    assert "susceptible bits of MSB pages" in done.stdout
+
+
+def test_reads_and_copybacks_add_what_the_spec_says():
+    import nandlab
+
+    sets = {"reliability.read_disturb": 1e-9, "reliability.copyback_error": 1e-4}
+    new, used = (
+        nandlab.reliability(DRIVE, [1000], ["1d"], sets=sets, reads=reads, copybacks=copybacks).rber[0, 0, 0]
+        for reads, copybacks in ((0, 0), (100_000, 3))
+    )
+    assert used - new == pytest.approx(4e-4)
+
+
+def test_a_table_is_shown_as_it_is(folder):
+    import nandlab
+
+    (folder / "lab.csv").write_text("pe_cycles,retention,rber\n0,0d,1e-4\n0,30d,2e-3\n3000,0d,1e-3\n3000,30d,2e-2\n")
+    (folder / "lab.toml").write_text('[ecc]\nlevels = "laldpc"\n[reliability]\nrber.table = "lab.csv"\n')
+    found = nandlab.reliability(folder / "lab.toml", [0, 3000], ["30d"])
+    assert found.rber[0, 0] == pytest.approx([2e-3, 2e-2])
+    assert found.level[0, 0].tolist() == [1, 0]
+    assert found.susceptible is None
+    assert found.to_dict()["points"][1]["level"] is None
+    done = command("lab.toml", "--pe", "0,3000", "--retention", "30d", cwd=folder)
+    assert "2.00e-3 1" in done.stdout
+    assert "2.00e-2 lost" in done.stdout
+    done = command("lab.toml", "--susceptible", cwd=folder)
+    assert done.returncode == 2
+    assert "reliability.rber.vth" in done.stderr
+
+
+def test_the_command_shows_a_table_of_conditions_and_one_of_levels(folder):
+    done = command("laldpc.toml", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    for word in ("7.61e-3 3", "1.44e-2 lost", "14,000", "365 d", "incremental", "1,099"):
+        assert word in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 100
+
+
+def test_json_has_the_points_and_the_levels(folder):
+    done = command("laldpc.toml", "--pe", "0,10000", "--retention", "1h,365d", "--json", cwd=folder)
+    told = json.loads(done.stdout)
+    assert told.keys() == {"reads", "copybacks", "points", "levels"}
+    assert len(told["points"]) == 4
+    assert told["points"][3].keys() == {"kind", "pe_cycles", "retention_s", "rber", "level", "susceptible"}
+    assert told["points"][3]["level"] == 3
+    assert told["points"][3]["retention_s"] == 365 * 86_400
+    assert told["levels"][6]["full_us"] == 1099.0
+    assert len(told["levels"]) == 7
+
+
+@pytest.mark.parametrize(("name", "magic"), [("a.svg", b"<?xml"), ("a.pdf", b"%PDF"), ("a.PNG", b"\x89PNG")])
+def test_pictures_are_the_same_bytes_twice(folder, name, magic):
+    import nandlab
+
+    found = nandlab.reliability(DRIVE, [0, 10_000])
+    data = found.save(folder / name, susceptible=True).read_bytes()
+    assert data.startswith(magic)
+    assert found.save(folder / name, susceptible=True).read_bytes() == data
+    assert found.save(folder / name).read_bytes() != data
+    assert str(folder).encode() not in data
+
+
+def test_csv_has_the_points(folder):
+    done = command("laldpc.toml", "--pe", "10000", "--retention", "365d", "--out", "a.csv", cwd=folder)
+    assert done.stdout.endswith("a.csv\n")
+    (row,) = csv.DictReader(io.StringIO((folder / "a.csv").read_text()))
+    assert row["pe_cycles"] == "10000"
+    assert row["retention_s"] == "31536000"
+    assert row["level"] == "3"
+    assert float(row["rber"]) == pytest.approx(0.00761, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (["--pe", "x"], "whole number"),
+        (["--pe", "1,,2"], "comma"),
+        (["--pe", "20000000"], "10,000,000"),
+        (["--retention", "1y"], "365d"),
+        (["--retention", "70y"], "365d"),
+        (["--retention", "30000d"], "60 years"),
+        (["--reads", "-1"], "--reads"),
+        (["--copybacks", "256"], "255"),
+        (["--out", "a.gif"], ".svg"),
+        (["--out", "nowhere/a.svg"], "make the directory first"),
+        (["--out", "a.svg", "--retention", "0d,1d"], "two retentions"),
+        (["--set", "reliability.rber=none"], "set reliability.rber"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_with_what_helps(folder, arguments, word):
+    done = command("laldpc.toml", *arguments, cwd=folder)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert word in done.stderr
+    assert "Traceback" not in done.stderr
+    assert sorted(path.name for path in folder.iterdir()) == ["laldpc.toml"]
+
+
+def test_wrong_values_and_specs_without_errors_raise():
+    import nandlab
+
+    for wrong in ({"pe_cycles": [-1]}, {"pe_cycles": [0.5]}, {"retention": []}, {"retention": [-1]}, {"reads": True}):
+        with pytest.raises(ValueError, match=r"."):
+            nandlab.reliability(DRIVE, **wrong)
+    with pytest.raises(nandlab.RunError, match="remedy: set"):
+        nandlab.reliability("seed = 1\n")
+
+
+def shown(result, tmp_path):
+    import nandlab
+    from nandlab.notes import notes
+    from nandlab.screen import show_summary
+    from rich.console import Console
+
+    console = Console(record=True, width=80, file=(tmp_path / "screen").open("w"))
+    show_summary(result.summary, result.sim, console, notes(result))
+    return console.export_text(), nandlab.report(result, tmp_path / "r.html").read_text()
+
+
+def test_screen_and_report_show_levels_and_mapping_cache(tmp_path):
+    import nandlab
+
+    screen, page = shown(nandlab.run(RUN % ("8KiB", 10_000, "365d")), tmp_path)
+    for word in ("read level", "host reads", "retries a read", "mapping cache", "1,024 entries"):
+        assert word in screen, word
+    assert "<h2>Read levels</h2>" in page
+    assert "started above level 1" in page
+    assert "<h2>Mapping cache</h2>" in page
+    for fact in ("laldpc", "vth (dvpp 0.38", "last-level / full", "365d", "10,000"):
+        assert fact in page, fact
+
+
+def test_an_unaged_drive_and_a_cache_for_the_whole_map_are_told(tmp_path):
+    import nandlab
+    from nandlab.notes import notes
+
+    new, whole = notes(nandlab.run(RUN % ("64MiB", 0, "0d")))
+    assert "reliability.pe_cycles" in new
+    assert "whole map" in whole
+    assert "ftl.map.demand.cache" in whole
+
+
+def test_lost_reads_are_told_with_what_helps(tmp_path):
+    import nandlab
+
+    screen, page = shown(nandlab.run(RUN % ("8KiB", 15_000 - 1, "1825d")), tmp_path)
+    for text in (screen, page):
+        assert "decoded by no read" in text
+    assert "lost" in screen
+    assert "page reads not decoded</span>" in page
