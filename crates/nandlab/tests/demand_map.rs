@@ -536,7 +536,7 @@ fn preconditioning_leaves_every_translation_page_in_flash() {
                 assert_eq!(demand.in_flash(lpn), Some(ftl.map.get(lpn)), "{sets:?}: LPN {}", lpn.0);
             }
             // GC keeps its block.
-            assert!(ftl.planes.iter().all(|plane| plane.free.len() > 0));
+            assert!(ftl.planes.iter().all(|plane| !plane.free.is_empty()));
             load(&mut drive, 4, 2000, 12);
             settle(&mut drive);
             read_everything(&mut drive);
