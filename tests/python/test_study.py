@@ -9,8 +9,10 @@ import socket
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 pytestmark = pytest.mark.core
@@ -525,8 +527,6 @@ z = 4
 
 
 def test_where_keys_stand():
-    import tomllib
-
     from nandlab.study.toml_lines import key_lines
 
     tomllib.loads(LINES)
@@ -829,6 +829,38 @@ def test_the_shipped_study_at_smoke_size(tmp_path):
     assert claims["fifo-0.28"] == claims["random-0.28"] == "reproduced"
     assert set(claims.values()) <= {"reproduced", "same direction", "not measured"}
     assert "smoke size" in (tmp_path / "gc" / "report.html").read_text()
+
+
+def test_the_laldpc_study_at_smoke_size(tmp_path):
+    done = command("study", "laldpc", "--smoke", "--workers", "2", "--out", tmp_path / "laldpc", cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    claims = {c["id"]: c for c in json.loads((tmp_path / "laldpc" / "claims.json").read_text())["claims"]}
+    measured = {name for name, claim in claims.items() if claim["verdict"] != "not measured"}
+    assert measured == {
+        "redundant", "read-response", "system-response", "soft-starts", "hit-ratio", "new-against-lru", "soft-workloads"
+    }  # fmt: skip
+    assert {claims[name]["verdict"] for name in measured} <= {"reproduced", "same direction", "not reproduced"}
+    assert claims["soft-workloads"]["verdict"] == "reproduced"
+    # Entries are evicted, or the two evictions could not be told apart.
+    assert claims["new-against-lru"]["measured"] < claims["new-against-lru"]["baseline"]
+
+    # What is measured comes from the runs.
+    runs = pl.read_parquet(tmp_path / "laldpc" / "results.parquet").filter(pl.col("part") == "basic")
+    mean = {
+        variant: dict(
+            runs.filter(pl.col("variant") == variant).select("workload", "ecc.host.flash_read_us").iter_rows()
+        )
+        for variant in ("ldpc-in-ssd", "ideal", "laldpc-new")
+    }
+    first, ideal, new = mean.values()
+    shares = [(first[name] - new[name]) / (first[name] - ideal[name]) for name in first]
+    assert claims["redundant"]["measured"] == pytest.approx(sum(shares) / len(shares))
+
+
+def test_claims_of_the_shipped_studies_hold_no_results():
+    for path in sorted((ROOT / "studies").glob("*/study.toml")):
+        for claim in tomllib.loads(path.read_text())["claims"]:
+            assert "measure" in claim and not {"measured", "verdict"} & set(claim)
 
 
 def test_a_study_of_traces_names_its_folder_by_the_environment(monkeypatch):

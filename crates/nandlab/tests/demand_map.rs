@@ -352,14 +352,14 @@ fn a_translation_page_written_back_is_young_and_keeps_its_level_until_then() {
         [read(&mut drive, 0), level(&drive).into(), read(&mut drive, 1)],
         [654_000, 3, 133_000 + 327_000]
     );
-    // Four entries fit: the fifth sends LPN 0 out, which makes the page new. One that is deallocated has no level.
+    // Four entries fit: the fifth sends LPN 0 out, which makes the page new. One that is deallocated is of the first level.
     write(&mut drive, 0);
     (2..6).for_each(|lpn| _ = read(&mut drive, lpn));
     drive.run_until_idle();
     assert_eq!((mapping(&drive).1, level(&drive)), (1, 1));
     assert_eq!(read(&mut drive, 0), 85_000 + 85_000);
     one(&mut drive, Op::Trim, 0, PAGE);
-    assert_eq!(drive.ftl().demand.as_ref().unwrap().level(Lpn(0)), 0);
+    assert_eq!(drive.ftl().demand.as_ref().unwrap().level(Lpn(0)), 1);
     settle(&mut drive);
 }
 

@@ -150,7 +150,7 @@ impl<P: Probe> Drive<P> {
     #[inline]
     fn prefetch_copy(&self, victim: BlockId, page: u32) {
         if page < self.geometry.pages_per_block {
-            self.ftl.prefetch_entry(self.array.lpn(self.geometry.page(victim, page)));
+            self.ftl.prefetch_move(self.array.lpn(self.geometry.page(victim, page)));
         }
     }
 

@@ -208,7 +208,7 @@ impl<P: Probe> Drive<P> {
 
     /// The host has deallocated `lpn`; returns the translation page that has to be written back.
     pub(super) fn on_unmapped(&mut self, lpn: Lpn) -> Option<Tvpn> {
-        self.remember_level(lpn, 0);
+        self.remember_level(lpn, 1);
         self.ftl.demand.as_mut()?.on_changed(lpn)
     }
 

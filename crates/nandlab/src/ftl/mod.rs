@@ -256,6 +256,15 @@ impl Ftl {
         }
     }
 
+    /// Asks the cache for what moving the page of `lpn` will need of the map.
+    #[inline]
+    pub fn prefetch_move(&self, lpn: Lpn) {
+        self.map.prefetch(lpn);
+        if let Some(demand) = &self.demand {
+            demand.cache.prefetch_level(lpn);
+        }
+    }
+
     /// Asks the cache for what invalidating or reading the page of `lpn` will need.
     #[inline]
     pub fn prefetch_page(&self, geometry: &Geometry, array: &Array, lpn: Lpn) {

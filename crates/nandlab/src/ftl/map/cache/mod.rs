@@ -37,7 +37,10 @@ macro_rules! ask {
 /// The cached entries.
 #[derive(Debug)]
 pub struct Cache {
-    /// For each LPN its slot + 1; 0: not cached.
+    /// For each LPN the level bits of its entry; 0: not cached. Beside the entries, because a byte of 64 neighbours is
+    /// sooner there than a slot and its entry.
+    levels: Huge<u8>,
+    /// For each LPN its slot + 1, if it is cached.
     slots: Huge<u32>,
     entries: Entries,
     capacity: u32,
@@ -53,6 +56,7 @@ impl Cache {
             Eviction::ReadLevel { fixed } => Order::ReadLevel(ReadLevel::new(fixed)),
         };
         Self {
+            levels: Huge::zeroed(lpns as usize),
             slots: Huge::zeroed(lpns as usize),
             entries: Entries::with_capacity(capacity),
             capacity,
@@ -77,12 +81,19 @@ impl Cache {
 
     #[inline(always)]
     fn slot(&self, lpn: Lpn) -> Option<u32> {
-        self.slots[lpn.index()].checked_sub(1)
+        self.contains(lpn).then(|| self.slots[lpn.index()] - 1)
     }
 
-    /// Asks the host machine's cache for what looking up `lpn` needs.
+    /// Asks the host machine's cache for the level bits of `lpn`.
+    #[inline(always)]
+    pub fn prefetch_level(&self, lpn: Lpn) {
+        self.levels.prefetch(lpn.index());
+    }
+
+    /// Asks it for what looking up `lpn` needs.
     #[inline(always)]
     pub fn prefetch(&self, lpn: Lpn) {
+        self.levels.prefetch(lpn.index());
         self.slots.prefetch(lpn.index());
     }
 
@@ -97,7 +108,7 @@ impl Cache {
     /// Whether the entry of `lpn` is cached.
     #[inline(always)]
     pub fn contains(&self, lpn: Lpn) -> bool {
-        self.slots[lpn.index()] != 0
+        self.levels[lpn.index()] != 0
     }
 
     /// A request needs the entry of `lpn`: whether it is cached; it then is the most recently used.
@@ -111,15 +122,17 @@ impl Cache {
     /// The level bits of a cached entry.
     #[inline]
     pub fn level(&self, lpn: Lpn) -> Option<u8> {
-        self.slot(lpn).map(|slot| self.entries[slot].level)
+        Some(self.levels[lpn.index()]).filter(|&level| level != 0)
     }
 
     /// Sets the level bits of an entry, if it is cached. Its place in the order of use stays.
     #[inline]
     pub fn set_level(&mut self, lpn: Lpn, level: u8) {
-        if let Some(slot) = self.slot(lpn)
-            && self.entries[slot].level != level
-        {
+        debug_assert!(level > 0, "levels count from 1");
+        let known = self.levels[lpn.index()];
+        if known != 0 && known != level {
+            self.levels[lpn.index()] = level;
+            let slot = self.slots[lpn.index()] - 1;
             ask!(&mut self.order, order => order.on_level(&mut self.entries, slot, level));
         }
     }
@@ -127,18 +140,19 @@ impl Cache {
     /// Adds the entry of `lpn`, which must not be cached; returns the LPN whose entry had to leave for it.
     #[inline]
     pub fn insert(&mut self, lpn: Lpn, level: u8) -> Option<Lpn> {
-        debug_assert!(!self.contains(lpn), "LPN {} is cached already", lpn.0);
+        debug_assert!(!self.contains(lpn) && level > 0, "LPN {} is cached already", lpn.0);
         let mut evicted = None;
         let slot = if self.entries.len() == self.capacity {
             let slot = ask!(&mut self.order, order => order.evict(&mut self.entries));
             let old = self.entries[slot].lpn;
-            self.slots[old.index()] = 0;
+            self.levels[old.index()] = 0;
             evicted = Some(old);
             slot
         } else {
             self.entries.grow()
         };
         self.entries[slot] = Entry::new(lpn, level);
+        self.levels[lpn.index()] = level;
         self.slots[lpn.index()] = slot + 1;
         ask!(&mut self.order, order => order.on_inserted(&mut self.entries, slot));
         evicted
@@ -155,11 +169,12 @@ impl Cache {
     /// The first thing that is wrong.
     pub fn audit(&self) -> Result<(), String> {
         for (slot, entry) in self.entries.iter().enumerate() {
-            if self.slots[entry.lpn.index()] != slot as u32 + 1 {
+            let is_found = self.slot(entry.lpn) == Some(slot as u32);
+            if !is_found || self.levels[entry.lpn.index()] != entry.level {
                 return Err(format!("the cached entry of LPN {} is not where it is looked for", entry.lpn.0));
             }
         }
-        let indexed = self.slots.iter().filter(|&&slot| slot != 0).count();
+        let indexed = self.levels.iter().filter(|&&level| level != 0).count();
         let ordered = ask!(&self.order, order => order.len());
         if indexed != self.len() as usize || ordered != self.len() {
             let len = self.len();
