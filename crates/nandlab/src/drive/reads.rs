@@ -100,50 +100,51 @@ impl<P: Probe> Drive<P> {
     /// A page has left its die; decoding follows.
     #[inline]
     pub(super) fn on_page_out(&mut self, slot: Slot) {
-        let read = self.pool[slot];
-        let block = self.geometry.block_of(read.ppn);
-        self.array.read(block, u32::from(read.page));
-        let is_last = read.level >= read.needed || read.level == self.ecc.levels();
-        if is_last {
-            self.stats.on_flash(Kind::Read, read.cause);
-            self.stats.ecc.on_last_try(&read);
+        let read = &self.pool[slot];
+        let (block, page, cause, die) =
+            (self.geometry.block_of(read.ppn), u32::from(read.page), read.cause, read.die);
+        let (level, is_retry) = (read.level, read.tries > 0);
+        self.array.read(block, page);
+        if !read.is_uncorrectable() || level == self.ecc.levels() {
+            self.stats.on_flash(Kind::Read, cause);
+            self.stats.ecc.on_last_try(read);
         }
         // Without levels no other try can follow: the data in flash is not needed any more.
         if !self.ecc.has_levels() {
             self.let_go(block);
         }
-        let cost = *self.device.timing().read(read.level, read.tries > 0);
-        if read.cause == Cause::Host {
+        let cost = *self.device.timing().read(level, is_retry);
+        if cause == Cause::Host {
             self.stats.ecc.host_flash_ns += cost.sense_ns + cost.transfer_ns + cost.decode_ns;
         }
-        let channel = self.geometry.channel_of(read.die);
-        self.probe.on_decode(self.now, self.now + cost.decode_ns, channel, &read);
+        let end = self.now + cost.decode_ns;
+        self.probe.on_decode(self.now, end, self.geometry.channel_of(die), &self.pool[slot]);
         if cost.decode_ns == 0 {
             self.on_decoded(slot);
             return;
         }
-        let line = &mut self.decoding[usize::from(read.level) - 1];
+        let line = &mut self.decoding[usize::from(level) - 1];
         if line.is_empty() {
-            self.agenda.set(self.geometry.dies + u32::from(read.level) - 1, self.now + cost.decode_ns);
+            self.agenda.set(self.geometry.dies + u32::from(level) - 1, end);
         }
-        line.push_back((self.now + cost.decode_ns, slot));
+        line.push_back((end, slot));
     }
 
     /// Decoding has ended: with the data, or with another try one level higher.
     #[inline]
     pub(super) fn on_decoded(&mut self, slot: Slot) {
-        let read = self.pool[slot];
-        if read.is_uncorrectable() && read.level < self.ecc.levels() {
-            self.pool[slot].level += 1;
-            self.pool[slot].tries += 1;
-            self.enqueue(slot);
-            return;
-        }
         if self.ecc.has_levels() {
+            let read = self.pool[slot];
+            if read.is_uncorrectable() && read.level < self.ecc.levels() {
+                self.pool[slot].level += 1;
+                self.pool[slot].tries += 1;
+                self.enqueue(slot);
+                return;
+            }
             self.remember(&read);
             self.let_go(self.geometry.block_of(read.ppn));
         }
-        self.pool.remove(slot);
+        let read = self.pool.remove(slot);
         match read.cause {
             Cause::Host => self.on_host_read(&read),
             Cause::Mapping => self.on_translation_read(&read),
