@@ -180,7 +180,7 @@ impl Rig {
                 Ended::Page(slot) if pool[slot].level < pool[slot].needed => {
                     pool[slot].level += 1;
                     pool[slot].tries += 1;
-                    device.submit(&mut pool, &mut agenda, &mut phases, time, slot);
+                    device.submit_again(&mut pool, &mut agenda, &mut phases, time, slot);
                 }
                 Ended::Page(slot) => {
                     done(&mut pool, slot);

@@ -254,7 +254,7 @@ impl<P: Probe> Drive<P> {
         transaction.die = self.geometry.die_of(plane);
         transaction.plane_in_die = (plane.0 - transaction.die.0 * self.geometry.planes_per_die) as u8;
         self.sequence += 1;
-        let stamp = Stamp { sequence: self.sequence, corrected: self.age_clock.at(self.now) };
+        let stamp = Stamp { sequence: self.sequence, corrected: self.moment() };
         self.array.stage(ppn, transaction.lpn, stamp);
         self.keep_entry(transaction.lpn);
         transaction.replaces = self.ftl.remap(&self.geometry, &mut self.array, transaction.lpn, ppn);

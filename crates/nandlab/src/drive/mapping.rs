@@ -271,7 +271,7 @@ impl<P: Probe> Drive<P> {
         self.stats.map.write_backs += 1;
         self.stats.map.written_entries += u64::from(entries);
         self.sequence += 1;
-        let stamp = Stamp { sequence: self.sequence, corrected: self.age_clock.at(self.now) };
+        let stamp = Stamp { sequence: self.sequence, corrected: self.moment() };
         self.array.stage(ppn, lpn, stamp);
         self.remember_level(lpn, 1);
         let mut program = self.transaction(Kind::Program, ppn, lpn, page, Cause::Mapping, Class::HostWrite);

@@ -24,9 +24,9 @@ impl<P: Probe> Drive<P> {
         transaction.merges = merges;
         if self.ecc.has_levels() {
             self.aim(&mut transaction, block);
-        }
-        if cause == Cause::Host {
-            self.stats.ecc.on_host_start(transaction.level, transaction.needed);
+            if cause == Cause::Host {
+                self.stats.ecc.on_host_start(transaction.level, transaction.needed);
+            }
         }
         let slot = self.pool.insert(transaction);
         self.enqueue(slot);
@@ -90,10 +90,16 @@ impl<P: Probe> Drive<P> {
         }
     }
 
+    /// Now, for the stamp of a page that is written.
+    #[inline(always)]
+    pub(super) fn moment(&self) -> Moment {
+        if self.array.keeps_ages() { self.age_clock.at(self.now) } else { Moment::default() }
+    }
+
     /// The stamp of a page that has been read and is written elsewhere: young again if it could be corrected, and
     /// still the same host write.
     pub(super) fn stamp_of_copy(&self, read: &Transaction) -> Stamp {
-        let corrected = if read.is_uncorrectable() { Moment::LOST } else { self.age_clock.at(self.now) };
+        let corrected = if read.is_uncorrectable() { Moment::LOST } else { self.moment() };
         Stamp { corrected, ..self.array.stamp(read.ppn) }
     }
 
@@ -107,14 +113,15 @@ impl<P: Probe> Drive<P> {
         self.array.read(block, page);
         if !read.is_uncorrectable() || level == self.ecc.levels() {
             self.stats.on_flash(Kind::Read, cause);
-            self.stats.ecc.on_last_try(read);
-        }
-        // Without levels no other try can follow: the data in flash is not needed any more.
-        if !self.ecc.has_levels() {
-            self.let_go(block);
+            if self.ecc.has_levels() {
+                self.stats.ecc.on_last_try(read);
+            }
         }
         let cost = *self.device.timing().read(level, is_retry);
-        if cause == Cause::Host {
+        if !self.ecc.has_levels() {
+            // No other try can follow: the data in flash is not needed any more.
+            self.let_go(block);
+        } else if cause == Cause::Host {
             self.stats.ecc.host_flash_ns += cost.sense_ns + cost.transfer_ns + cost.decode_ns;
         }
         let end = self.now + cost.decode_ns;
@@ -138,7 +145,8 @@ impl<P: Probe> Drive<P> {
             if read.is_uncorrectable() && read.level < self.ecc.levels() {
                 self.pool[slot].level += 1;
                 self.pool[slot].tries += 1;
-                self.enqueue(slot);
+                let Self { device, pool, agenda, probe, now, .. } = self;
+                device.submit_again(pool, agenda, probe, *now, slot);
                 return;
             }
             self.remember(&read);

@@ -29,7 +29,8 @@ pub struct Timing {
     /// Command and address cycles, channel time in front of every operation.
     pub command_ns: Span,
     /// What a try at each read level costs: first tries, then those that follow a failed one.
-    reads: [Box<[ReadCost]>; 2],
+    reads: Box<[ReadCost]>,
+    levels: usize,
     program_ns: Box<[Span]>,
 }
 
@@ -63,7 +64,8 @@ impl Timing {
                 .off_chip_bytes_per_s
                 .map_or(0, |rate| crate::units::transfer_ns(bytes, 1e9 / rate)),
             command_ns: spec.command_ns,
-            reads: [first.into(), again.into()],
+            levels: first.len(),
+            reads: first.into_iter().chain(again).collect(),
             program_ns: (0..geometry.pages_per_block).map(|page| program_ns(spec, geometry, page)).collect(),
         }
     }
@@ -71,7 +73,8 @@ impl Timing {
     /// What a try at `level` costs; `is_retry` when it follows a failed one at the level below.
     #[inline(always)]
     pub fn read(&self, level: u8, is_retry: bool) -> &ReadCost {
-        &self.reads[usize::from(is_retry)][usize::from(level) - 1]
+        let behind = if is_retry { self.levels } else { 0 };
+        &self.reads[usize::from(level) - 1 + behind]
     }
 
     /// Program page `page` of a block (tPROG).

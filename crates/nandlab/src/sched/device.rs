@@ -159,16 +159,28 @@ impl Device {
         now: Time,
         slot: Slot,
     ) {
-        let (id, class, tries) = (pool[slot].die, pool[slot].class, pool[slot].tries);
+        let (id, class) = (pool[slot].die, pool[slot].class);
         let die = &mut self.dies[id.index()];
         die.load += 1;
-        let queue = &mut die.queues[class as usize];
-        // A further try of a read has waited already.
-        if tries > 0 {
-            queue.push_front(pool, slot)
-        } else {
-            queue.push(pool, slot)
+        die.queues[class as usize].push(pool, slot);
+        if die.phase == Phase::Idle {
+            self.start_next(pool, agenda, probe, now, id);
         }
+    }
+
+    /// Queues a further try of a read before what else waits in its queue: it has waited already.
+    pub fn submit_again<P: Probe>(
+        &mut self,
+        pool: &mut Transactions,
+        agenda: &mut Agenda,
+        probe: &mut P,
+        now: Time,
+        slot: Slot,
+    ) {
+        let (id, class) = (pool[slot].die, pool[slot].class);
+        let die = &mut self.dies[id.index()];
+        die.load += 1;
+        die.queues[class as usize].push_front(pool, slot);
         if die.phase == Phase::Idle {
             self.start_next(pool, agenda, probe, now, id);
         }

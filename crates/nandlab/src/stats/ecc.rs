@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 /// Page reads by level: index 1 is level 1.
 pub type ByLevel = [u64; LEVELS_MAX + 2];
 
-/// Read levels and tries.
+/// Read levels and tries of a drive with a level table.
 #[derive(Clone, Debug, Default)]
 pub struct EccStats {
     /// All page reads that were decoded, by the level that did it.
@@ -31,6 +31,15 @@ pub struct EccStats {
 }
 
 impl EccStats {
+    /// Those of a drive without a level table, where nothing is counted: so many pages read, the host's of them, and what
+    /// one of them costs.
+    pub(super) fn without_levels(reads: u64, host_reads: u64, read_ns: u64) -> Self {
+        let mut stats = Self { host_flash_ns: host_reads * read_ns, ..Self::default() };
+        stats.levels[1] = reads;
+        (stats.host_levels[1], stats.host_needed[1]) = (host_reads, host_reads);
+        stats
+    }
+
     /// A read of the host's is queued.
     #[inline]
     pub(crate) fn on_host_start(&mut self, start: u8, needed: u8) {

@@ -1,6 +1,6 @@
 //! `summary.json` and `smart.json`.
 
-use super::{Latency, Stats, ratio, steady_state};
+use super::{EccStats, Latency, Stats, ratio, steady_state};
 use crate::drive::Drive;
 use crate::host::Op;
 use crate::nand::BlockState;
@@ -130,6 +130,14 @@ pub fn summary<P: Probe>(drive: &Drive<P>, run: &RunFacts) -> Value {
     let worn = |f: fn(u32, u32) -> u32| blocks.iter().map(|b| b.pe_cycles).reduce(f).unwrap_or(0);
     let mean = ratio(blocks.iter().map(|b| f64::from(b.pe_cycles)).sum(), blocks.len() as f64);
     let counters = &stats.counters;
+    let ecc = if drive.ecc().has_levels() {
+        stats.ecc.clone()
+    } else {
+        let cost = drive.device().timing().read(1, false);
+        let host = stats.flash[Kind::Read as usize][Cause::Host as usize];
+        let read_ns = cost.sense_ns + cost.transfer_ns + cost.decode_ns;
+        EccStats::without_levels(stats.flash_total(Kind::Read), host, read_ns)
+    };
     let victim_pages = counters.gc_victims as f64 * f64::from(drive.geometry().pages_per_block);
     json!({
         "nandlab": env!("CARGO_PKG_VERSION"),
@@ -158,7 +166,7 @@ pub fn summary<P: Probe>(drive: &Drive<P>, run: &RunFacts) -> Value {
             "erase": by_cause(stats, &[Kind::Erase]),
             "copyback": by_cause(stats, &[Kind::Copyback]),
         },
-        "ecc": stats.ecc.json(drive.ecc().levels(), number),
+        "ecc": ecc.json(drive.ecc().levels(), number),
         "map": drive.ftl().demand.as_ref().map(|map| stats.map.json(map.cache.capacity(), map.cache.len())),
         "cache": { "size_bytes": 0, "read_hits": 0, "write_hits": 0, "dirty_pages_max": 0 },
         "erases": { "mean": number(mean), "max": worn(u32::max), "min": worn(u32::min) },

@@ -18,6 +18,7 @@ pub const LEVELS_MAX: usize = 16;
 pub struct Ecc {
     /// By level, from level 1: every RBER below this decodes. One infinite limit when there is no table.
     rber_max: Box<[f64]>,
+    has_levels: bool,
     start: StartLevel,
 }
 
@@ -25,8 +26,9 @@ impl Ecc {
     /// From a validated `[ecc]` section.
     pub fn new(spec: &EccSpec) -> Self {
         let limits: Vec<f64> = spec.levels.iter().map(|level| level.rber_max).collect();
-        let rber_max = if limits.is_empty() { vec![f64::INFINITY] } else { limits };
-        Self { rber_max: rber_max.into(), start: spec.start }
+        let has_levels = !limits.is_empty();
+        let rber_max = if has_levels { limits } else { vec![f64::INFINITY] };
+        Self { rber_max: rber_max.into(), has_levels, start: spec.start }
     }
 
     /// How many levels there are.
@@ -38,7 +40,7 @@ impl Ecc {
     /// Whether reads can fail at all: without a level table everything decodes at once.
     #[inline(always)]
     pub fn has_levels(&self) -> bool {
-        self.rber_max[0] != f64::INFINITY
+        self.has_levels
     }
 
     /// The least level that decodes `rber`; one more than there are when none does.
