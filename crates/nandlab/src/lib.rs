@@ -2,11 +2,13 @@
 //!
 //! Start at [`drive::Drive`]; [`spec`] says what it is built from.
 
+pub mod cache;
 pub mod drive;
 pub mod ftl;
 pub mod geometry;
 pub mod host;
 pub mod huge;
+mod list;
 pub mod nand;
 pub mod policy;
 pub mod probe;

@@ -38,6 +38,11 @@ struct Case {
     incremental: bool,
     /// Days that pass in a simulated second.
     days: u32,
+    /// Pages of the write cache, its sync policy and the tenths of it that may be dirty; 0 pages: none.
+    write_cache: (u32, usize, u32),
+    fua: bool,
+    /// Requests that end inside sectors.
+    odd: bool,
 }
 
 fn case() -> impl Strategy<Value = Case> {
@@ -46,8 +51,9 @@ fn case() -> impl Strategy<Value = Case> {
         (any::<u64>(), geometry, 6.3..8.6f64, 0..ORDERS.len(), 0..VICTIMS.len(), 0..3usize, 0..2usize),
         (any::<[bool; 4]>(), 0..3usize, 1..40u32, [0..4u32, 0..6u32, 0..2u32, 0..2u32], 0.02..1.0f64),
         (prop_oneof![Just(0), 1..6u32, 1..500u32], 0..40u32, 0..5usize, any::<bool>(), 0..4000u32),
+        (prop_oneof![Just(0), 1..6u32, 1..200u32], 0..4usize, 0..11u32, any::<[bool; 2]>()),
     )
-        .prop_map(|(a, b, c)| Case {
+        .prop_map(|(a, b, c, d)| Case {
             seed: a.0,
             geometry: a.1,
             // With a demand map a plane has three more blocks to spare.
@@ -71,6 +77,9 @@ fn case() -> impl Strategy<Value = Case> {
             start: c.2,
             incremental: c.3,
             days: c.4,
+            write_cache: (d.0, d.1, d.2),
+            fua: d.3[0],
+            odd: d.3[1],
         })
 }
 
@@ -108,12 +117,21 @@ fn text(case: &Case) -> String {
             ),
         ),
     };
+    let cache = match case.write_cache {
+        (0, ..) => String::new(),
+        (pages, sync, tenths) => format!(
+            "size = '{}B'\nsync = '{}'\ndirty_budget = {}",
+            4096 * u64::from(pages),
+            ["none", "punctual", "greedy", "smart"][sync],
+            f64::from(tenths) / 10.0
+        ),
+    };
     format!(
         "seed = {}\n[drive]\nchannels = {channels}\nchips_per_channel = {chips}\ndies_per_chip = {dies}\n\
          planes_per_die = {planes}\nblocks_per_plane = {blocks}\npages_per_block = {pages}\npage_size = '4KiB'\n\
          cell = 'mlc'\nop = {}\nendurance = 1000000\n[timing]\ncommand = '{}'\ndecode = '{}'\n\
          program = {{ lsb = '300us', msb = '1100us' }}\noff_chip_mb_per_s = {}\nscheduler = '{}'\nmulti_plane = {}\n\
-         [ecc]\n{}\n[reliability]\n{}\n[ftl]\nmap = {}\nallocation = '{}'\nwear_levelling = '{}'\nwear_gap = 2\n[gc]\nvictim = {}\nidle_after = '1ms'\n{precondition}",
+         [cache]\n{cache}\n[ecc]\n{}\n[reliability]\n{}\n[ftl]\nmap = {}\nallocation = '{}'\nwear_levelling = '{}'\nwear_gap = 2\n[gc]\nvictim = {}\nidle_after = '1ms'\n{precondition}",
         case.seed >> 1,
         case.op,
         if case.command { "300ns" } else { "0us" },
@@ -156,7 +174,10 @@ fn run(case: &Case, requests: u32) {
                 if stream.below(2) == 0 { (first / 8 * 8, len.div_ceil(8) * 8) } else { (first, len) };
             let len = len.min(capacity / 512 - first);
             let (offset, len) = if op == Op::Flush { (0, 0) } else { (first * 512, len * 512) };
-            drive.submit(&Request { arrival: drive.now(), op, fua: false, offset, len }).unwrap();
+            let odd = if case.odd && len > 0 && stream.below(4) == 0 { stream.below(len) } else { 0 };
+            let (offset, len) = (offset + odd / 2, len - odd);
+            let fua = case.fua && op == Op::Write && stream.below(8) == 0;
+            drive.submit(&Request { arrival: drive.now(), op, fua, offset, len }).unwrap();
             submitted += 1;
             if stream.below(4) == 0 {
                 drive.advance(drive.now() + stream.below(400_000));

@@ -155,6 +155,22 @@ fn every_section_reaches_the_spec() {
 }
 
 #[test]
+fn a_write_cache_has_a_size_a_sync_policy_and_a_budget() {
+    let cache = |lines: &str| spec(&format!("[cache]\n{lines}\n")).cache;
+    let none = cache("");
+    assert_eq!((none.size_bytes, none.access_ns, none.sync.name, none.dirty_budget), (0, 1_000, "none", 1.0));
+    let punctual = cache("size = \"128MiB\"\naccess = \"500ns\"\nsync = \"punctual\"\ndirty_budget = 0.9");
+    assert_eq!((punctual.size_bytes, punctual.access_ns), (128 << 20, 500));
+    assert_eq!((punctual.sync.name, punctual.dirty_budget), ("punctual", 0.9));
+    let smart = cache("size = \"1MiB\"\nsync.smart = { cold_share = 0.1 }").sync;
+    assert_eq!((smart.name, smart.value(0), smart.value(1)), ("smart", 0.05, 0.1));
+    assert_eq!(cache("size = \"1MiB\"\nsync = \"smart\"\ndirty_budget = 0").sync.value(1), 0.05);
+    for preset in ["capacitor-2d-128g", "capacitor-3d-128g"] {
+        assert_eq!(spec(&format!("drive.preset = \"{preset}\"\n")).cache.size_bytes, 128 << 20);
+    }
+}
+
+#[test]
 fn a_demand_map_has_a_cache_and_an_eviction() {
     let map = |value: &str| spec(&format!("[ftl]\nmap{value}\n")).ftl.map;
     let demand = |cache_bytes, eviction| MapSpec::Demand { cache_bytes, eviction };
@@ -462,7 +478,9 @@ fn the_hash_depends_on_the_meaning_alone() {
     // Known for good: results are found again by it.
     let json = load_with("", &[]).unwrap().canonical_json();
     assert!(
-        json.starts_with("{\"cache\":{\"dirty_budget\":1.0,\"size\":0,\"sync\":\"none\"},\"capacitor\""),
+        json.starts_with(
+            "{\"cache\":{\"access\":1000,\"dirty_budget\":1.0,\"size\":0,\"sync\":\"none\"},\"capacitor\""
+        ),
         "{json}"
     );
     assert!(json.contains("},\"seed\":1,\"timing\":{"), "{json}");

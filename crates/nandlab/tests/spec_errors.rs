@@ -156,13 +156,6 @@ fn what_is_not_built_yet_is_known() {
     not_yet("refresh", "policy.partial = { susceptible_ratio = 0.0788 }");
     not_yet("migration", "policy.rcopyback = { limit = 4 }");
     not_yet("migration", "policy.rcopyback-greedy = { limit = \"table\" }");
-    assert_eq!(
-        not_yet("cache", "size = \"10MB\""),
-        "run.toml:2: cache.size: \"10MB\" is known but this version does not have it yet\n  remedy: choices now: \"0MiB\""
-    );
-    not_yet("cache", "sync = \"punctual\"");
-    not_yet("cache", "sync.smart = { budget_margin = 0.05, cold_share = 0.05 }");
-    not_yet("cache", "dirty_budget = 0.9");
     not_yet("cache", "dirty_budget = \"measured\"");
     not_yet("capacitor", "flush = \"csw\"");
     not_yet("power", "cut_after_requests = 5");
@@ -179,6 +172,33 @@ fn the_baselines_of_what_is_not_built_yet_are_accepted() {
         cache = { size = \"0B\", sync = \"none\", dirty_budget = 1 }\n\
         capacitor.flush = \"plain\"\npower.cut_after_requests = 0\n";
     load_with(text, &[]).unwrap_or_else(|e| panic!("{e}"));
+}
+
+#[test]
+fn write_caches() {
+    golden(
+        "[cache]\nsync = \"punctual\"\n",
+        "run.toml:2: cache.sync: \"punctual\" has no effect without a write cache\n  remedy: set cache.size to a page or \
+         more, or cache.sync = \"none\"",
+    );
+    golden(
+        "[cache]\nsize = \"2KiB\"\ndirty_budget = 0.9\n",
+        "run.toml:3: cache.dirty_budget: 0.9 has no effect without a write cache\n  remedy: set cache.size to a page or \
+         more, or cache.dirty_budget = 1.0",
+    );
+    for line in [
+        "sync = \"punctal\"",
+        "sync.smart = { cold = 1 }",
+        "sync.smart = { cold_share = 1.5 }",
+        "dirty_budget = 1.1",
+    ] {
+        let text = says(&format!("[cache]\nsize = \"1MiB\"\n{line}\n"));
+        assert!(text.starts_with("run.toml:3: cache.") && text.contains("\n  remedy: "), "{text}");
+    }
+    let text = says("[cache]\nsize = 1000\n");
+    assert!(text.contains("has no unit where a size is wanted"), "{text}");
+    let text = says("[cache]\naccess = \"-1us\"\n");
+    assert!(text.starts_with("run.toml:2: cache.access: "), "{text}");
 }
 
 #[test]

@@ -45,6 +45,8 @@ fn value() -> impl Strategy<Value = String> {
             "\"none\"",
             "{ demand = { cache = \"8KiB\", eviction = { read-level = { fixed = 3 } } } }",
             "{ demand = {} }",
+            "{ smart = { cold_share = 0.5 } }",
+            "\"punctual\"",
             "\"laldpc\"",
             "[{ rber_max = 0.01, sense = \"1us\", transfer = \"0s\", decode = \"0s\" }]",
             "\"block-level\"",
@@ -206,6 +208,33 @@ proptest! {
         prop_assert!(levels.is_sorted_by(|a, b| a.rber_max < b.rber_max && a.sense_ns <= b.sense_ns));
         let shares: f64 = first.spec.reliability.retention.iter().map(|(_, share)| share).sum();
         prop_assert!((shares - 1.0).abs() < 1e-9);
+    }
+}
+
+/// Write caches in which everything is possible.
+fn write_cache() -> impl Strategy<Value = String> {
+    let share = || 0.0..=1.0f64;
+    let sync = prop_oneof![
+        prop::sample::select(vec!["\"none\"", "\"punctual\"", "\"greedy\"", "\"smart\""])
+            .prop_map(String::from),
+        (share(), share()).prop_map(|(margin, cold)| {
+            format!("{{ smart = {{ budget_margin = {margin:?}, cold_share = {cold:?} }} }}")
+        }),
+    ];
+    (8..1u64 << 31, sync, share(), 0..1_000_000u32).prop_map(|(sectors, sync, budget, access)| {
+        let size = sectors * 512;
+        format!("cache = {{ size = \"{size}B\", sync = {sync}, dirty_budget = {budget:?}, access = \"{access}ns\" }}\n")
+    })
+}
+
+proptest! {
+    #[test]
+    fn every_possible_write_cache_loads_and_shows_what_loads_again(text in write_cache()) {
+        let first = load_with(&text, &[]).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        let shown = first.to_toml();
+        let second = load_with(&shown, &[]).unwrap_or_else(|e| panic!("{e}\n{shown}"));
+        prop_assert_eq!(&first.spec, &second.spec);
+        prop_assert_eq!(first.hash(), second.hash());
     }
 }
 

@@ -9,7 +9,7 @@ use super::requests::Completion;
 use crate::ftl::WriteStream;
 use crate::geometry::{DieId, Lpn, PlaneId, Ppn};
 use crate::host::{Op, Request};
-use crate::nand::{DEAD_LPN, Stamp};
+use crate::nand::{DEAD_LPN, Moment, Stamp};
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, Kind, NONE, Transaction};
 use std::collections::{BTreeMap, VecDeque};
@@ -24,18 +24,18 @@ pub(super) struct Epochs {
 }
 
 impl Epochs {
-    fn open(&mut self) -> u64 {
+    pub(super) fn open(&mut self) -> u64 {
         if self.list.is_empty() {
             self.list.push_back((0, None));
         }
         self.first + self.list.len() as u64 - 1
     }
 
-    fn join(&mut self, epoch: u64) {
+    pub(super) fn join(&mut self, epoch: u64) {
         self.list[(epoch - self.first) as usize].0 += 1;
     }
 
-    fn leave(&mut self, epoch: u64) {
+    pub(super) fn leave(&mut self, epoch: u64) {
         self.list[(epoch - self.first) as usize].0 -= 1;
     }
 
@@ -81,7 +81,10 @@ impl<P: Probe> Drive<P> {
                 self.write(slot, request);
             }
             Op::Trim => self.trim(request),
-            Op::Flush => self.epochs.end_with(slot),
+            Op::Flush => {
+                self.epochs.end_with(slot);
+                self.flush_cached();
+            }
         }
         if request.op == Op::Flush {
             self.complete_flushes();
@@ -101,7 +104,10 @@ impl<P: Probe> Drive<P> {
         let (first, last) = self.pages(request);
         for lpn in (first..=last).map(Lpn) {
             self.probe.on_read_asked(slot, lpn);
-            if self.has_entry(lpn, slot, Kind::Read, false) {
+            if self.read_cached(slot, lpn) {
+                continue;
+            }
+            if self.has_entry(lpn, slot, Kind::Read, Cause::Host, false) {
                 self.read_mapped(slot, lpn);
             }
         }
@@ -177,9 +183,13 @@ impl<P: Probe> Drive<P> {
         self.requests.get(slot).pages_left += last - first + 1;
         self.stats.counters.host_pages_written += u64::from(last - first + 1);
         for page in first..=last {
+            if self.caching.is_some() {
+                self.write_cached(slot, Lpn(page));
+                continue;
+            }
             let start = u64::from(page) * bytes;
             let is_partial = request.offset > start || end < start + bytes;
-            if self.has_entry(Lpn(page), slot, Kind::Program, is_partial) {
+            if self.has_entry(Lpn(page), slot, Kind::Program, Cause::Host, is_partial) {
                 self.write_mapped(slot, Lpn(page), is_partial);
             }
         }
@@ -208,14 +218,17 @@ impl<P: Probe> Drive<P> {
                 }
             }
         }
-        self.program_page(request, lpn);
+        self.program_page(request, lpn, Cause::Host);
     }
 
-    /// Finds a place for a host page, or lets it wait for one.
-    fn program_page(&mut self, request: u32, lpn: Lpn) {
+    /// Finds a place for a page of a host request or of the write cache, or lets it wait for one.
+    pub(super) fn program_page(&mut self, owner: u32, lpn: Lpn, cause: Cause) {
+        if cause == Cause::Sync && self.is_dropped(owner) {
+            self.end_cache_write_back(owner);
+            return;
+        }
         // Its place is filled in when it has one.
-        let mut transaction =
-            self.transaction(Kind::Program, Ppn(0), lpn, request, Cause::Host, Class::HostWrite);
+        let mut transaction = self.transaction(Kind::Program, Ppn(0), lpn, owner, cause, Class::HostWrite);
         transaction.die = DieId(0);
         let list = self.stalled_list(self.ftl.allocator.home(lpn, self.geometry.planes));
         if self.stalled[list].is_empty()
@@ -253,9 +266,15 @@ impl<P: Probe> Drive<P> {
         transaction.page = page as u16;
         transaction.die = self.geometry.die_of(plane);
         transaction.plane_in_die = (plane.0 - transaction.die.0 * self.geometry.planes_per_die) as u8;
-        self.sequence += 1;
-        let stamp = Stamp { sequence: self.sequence, corrected: self.moment() };
-        self.array.stage(ppn, transaction.lpn, stamp);
+        let is_host = transaction.cause == Cause::Host;
+        let (sequence, is_lost) = if is_host {
+            self.sequence += 1;
+            (self.sequence, false)
+        } else {
+            self.on_write_back_placed(transaction.owner)
+        };
+        let corrected = if is_lost { Moment::LOST } else { self.moment() };
+        self.array.stage(ppn, transaction.lpn, Stamp { sequence, corrected });
         self.keep_entry(transaction.lpn);
         transaction.replaces = self.ftl.remap(&self.geometry, &mut self.array, transaction.lpn, ppn);
         if let Some(old) = transaction.replaces {
@@ -263,7 +282,9 @@ impl<P: Probe> Drive<P> {
         }
         self.erases_in_vain = 0;
         self.on_host_mapped(transaction.lpn);
-        self.probe.on_write_admitted(transaction.lpn, self.sequence);
+        if is_host {
+            self.probe.on_write_admitted(transaction.lpn, sequence);
+        }
         let slot = self.pool.insert(transaction);
         self.enqueue(slot);
         if opened {
@@ -274,8 +295,15 @@ impl<P: Probe> Drive<P> {
     /// Gives the writes that wait for `plane` the room there is now.
     pub(super) fn resume_stalled(&mut self, plane: PlaneId) {
         let list = self.stalled_list(plane);
-        while !self.stalled[list].is_empty() {
-            let lpn = self.pool[self.stalled[list].head].lpn;
+        while let Some(first) = self.stalled[list].first() {
+            let Transaction { lpn, owner, cause, .. } = self.pool[first];
+            if cause == Cause::Sync && self.is_dropped(owner) {
+                self.stalled[list].pop(&self.pool);
+                self.stalled_count -= 1;
+                self.pool.remove(first);
+                self.end_cache_write_back(owner);
+                continue;
+            }
             let Some(plane) = self.ftl.choose_plane(&self.geometry, &self.device, lpn) else { return };
             let place = self.ftl.allocate(&self.geometry, &mut self.array, plane, WriteStream::Host);
             let Some((ppn, opened)) = place else { return };
@@ -293,9 +321,17 @@ impl<P: Probe> Drive<P> {
             while let Some(slot) = stalled.pop(&self.pool) {
                 let transaction = self.pool.remove(slot);
                 self.stalled_count -= 1;
+                if transaction.cause == Cause::Sync && self.is_dropped(transaction.owner) {
+                    self.end_cache_write_back(transaction.owner);
+                    continue;
+                }
                 self.stats.counters.failed_pages += 1;
-                self.requests.get(transaction.owner).failed = true;
-                self.page_done(transaction.owner);
+                if transaction.cause == Cause::Sync {
+                    self.on_write_back_failed(transaction.owner);
+                } else {
+                    self.requests.get(transaction.owner).failed = true;
+                    self.page_done(transaction.owner);
+                }
             }
         }
     }
@@ -308,7 +344,8 @@ impl<P: Probe> Drive<P> {
         // The translation page that the last LPNs have changed: one after the other, each is written back once.
         let mut changed = None;
         for lpn in (first..end).map(Lpn) {
-            if self.ftl.unmap(&self.geometry, &mut self.array, lpn) {
+            let was_cached = self.trim_cached(lpn);
+            if self.ftl.unmap(&self.geometry, &mut self.array, lpn) || was_cached {
                 self.sequence += 1;
                 self.stats.counters.trimmed_pages += 1;
                 self.probe.on_trimmed(lpn, self.sequence);
@@ -324,6 +361,11 @@ impl<P: Probe> Drive<P> {
         if let Some(page) = changed {
             self.write_back(page);
         }
+        // What has gone from the write cache makes room in it, and no flush waits for it.
+        if self.caching.is_some() {
+            self.complete_flushes();
+            self.resume_cached();
+        }
     }
 
     #[inline]
@@ -334,7 +376,7 @@ impl<P: Probe> Drive<P> {
             if read.is_uncorrectable() {
                 self.fail_merge(read.owner);
             } else {
-                self.program_page(read.owner, read.lpn);
+                self.program_page(read.owner, read.lpn, Cause::Host);
             }
             // The first of those that waited may lock the LPN again; the rest then waits behind it.
             for (request, is_partial) in waiting {
@@ -351,6 +393,9 @@ impl<P: Probe> Drive<P> {
             let sequence = (lpn == read.lpn).then(|| self.array.stamp(read.ppn).sequence);
             assert!(lpn.0 != DEAD_LPN, "a host read found the erased page {}", self.geometry.show(read.ppn));
             self.probe.on_read_answered(read.owner, read.lpn, sequence);
+        }
+        if self.caching.is_some() && !read.is_uncorrectable() {
+            self.cache_read(read);
         }
         self.page_done(read.owner);
     }
@@ -400,8 +445,11 @@ impl<P: Probe> Drive<P> {
         }
     }
 
-    fn complete_flushes(&mut self) {
+    pub(super) fn complete_flushes(&mut self) {
         while let Some(flush) = self.epochs.done() {
+            if let Some(caching) = &mut self.caching {
+                caching.flushes -= 1;
+            }
             self.page_done(flush);
         }
     }

@@ -56,25 +56,32 @@ impl Mapping {
 }
 
 impl<P: Probe> Drive<P> {
-    /// Whether the map entry of `lpn` is at hand for a page of `request`. If not, the page waits for it, and goes on
-    /// in [`Drive::on_entry`].
+    /// Whether the map entry of `lpn` is at hand for a page of a host request, or for the write cache's `owner` (cause
+    /// `Sync`). If not, the page waits for it, and goes on in [`Drive::on_entry`].
     #[inline]
-    pub(super) fn has_entry(&mut self, lpn: Lpn, request: u32, kind: Kind, is_partial: bool) -> bool {
+    pub(super) fn has_entry(
+        &mut self,
+        lpn: Lpn,
+        owner: u32,
+        kind: Kind,
+        cause: Cause,
+        is_partial: bool,
+    ) -> bool {
         let Some(demand) = &mut self.ftl.demand else { return true };
         let is_hit = demand.cache.touch(lpn);
         self.stats.map.on_lookup(kind, is_hit);
         if !is_hit {
-            self.miss(lpn, request, kind, is_partial);
+            self.miss(lpn, owner, kind, cause, is_partial);
         }
         is_hit
     }
 
-    fn miss(&mut self, lpn: Lpn, request: u32, kind: Kind, is_partial: bool) {
+    fn miss(&mut self, lpn: Lpn, owner: u32, kind: Kind, cause: Cause, is_partial: bool) {
         let class = if kind == Kind::Read { Class::HostRead } else { Class::HostWrite };
-        let mut waiter = self.transaction(kind, Ppn(0), lpn, request, Cause::Host, class);
+        let mut waiter = self.transaction(kind, Ppn(0), lpn, owner, cause, class);
         waiter.merges = is_partial;
-        if kind == Kind::Read {
-            self.requests.get(request).pages_left += 1;
+        if kind == Kind::Read && cause == Cause::Host {
+            self.requests.get(owner).pages_left += 1;
         }
         let slot = self.pool.insert(waiter);
         if self.mapping.write_backs >= WRITE_BACKS_MAX {
@@ -129,7 +136,7 @@ impl<P: Probe> Drive<P> {
         let mut waiting = std::mem::take(&mut demand.pages[page as usize].waiting);
         while let Some(slot) = waiting.pop(&self.pool) {
             let waiter = self.pool.remove(slot);
-            if is_lost {
+            if is_lost && waiter.cause == Cause::Host {
                 self.fail_page(waiter.owner);
                 if waiter.kind == Kind::Read {
                     self.probe.on_read_failed(waiter.owner, waiter.lpn);
@@ -144,11 +151,14 @@ impl<P: Probe> Drive<P> {
 
     /// A page request goes on with its entry.
     fn on_entry(&mut self, waiter: &Transaction) {
-        if waiter.kind == Kind::Read {
-            self.read_mapped(waiter.owner, waiter.lpn);
-            self.page_done(waiter.owner);
-        } else {
-            self.write_mapped(waiter.owner, waiter.lpn, waiter.merges);
+        match (waiter.cause, waiter.kind) {
+            (Cause::Sync, Kind::Read) => self.fetch_mapped(waiter.owner),
+            (Cause::Sync, _) => self.program_page(waiter.owner, waiter.lpn, Cause::Sync),
+            (_, Kind::Read) => {
+                self.read_mapped(waiter.owner, waiter.lpn);
+                self.page_done(waiter.owner);
+            }
+            _ => self.write_mapped(waiter.owner, waiter.lpn, waiter.merges),
         }
     }
 

@@ -4,6 +4,7 @@
 //! [`Drive::completions`]. The trace runner ([`crate::host::Runner`]) is one user of that.
 
 mod background;
+mod caching;
 mod host;
 mod mapping;
 mod precondition;
@@ -26,6 +27,7 @@ use crate::spec::Spec;
 use crate::stats::Stats;
 use crate::units::Time;
 use background::Job;
+use caching::Caching;
 use host::{Epochs, Merging};
 use mapping::Mapping;
 use requests::Requests;
@@ -77,6 +79,8 @@ pub struct Drive<P: Probe = NoProbe> {
     initial_ages: InitialAges,
     levels: ReadLevels,
     mapping: Mapping,
+    /// The write cache; `None` without one.
+    caching: Option<Caching>,
     /// By read level, pages that have left their die and are being decoded, in the order in which they will be done.
     decoding: Box<[VecDeque<(Time, Slot)>]>,
     requests: Requests,
@@ -122,7 +126,7 @@ impl<P: Probe> Drive<P> {
         let device = Device::new(&geometry, timing, spec.timing.scheduler, spec.timing.multi_plane);
         let lists = if ftl.allocator.is_static() { geometry.planes as usize } else { 1 };
         Self {
-            agenda: Agenda::new(geometry.dies as usize + usize::from(ecc.levels()) + 1),
+            agenda: Agenda::new(geometry.dies as usize + usize::from(ecc.levels()) + 2),
             stalled: vec![Fifo::default(); lists].into(),
             stalled_count: 0,
             jobs: vec![Job::default(); geometry.planes as usize].into(),
@@ -133,6 +137,7 @@ impl<P: Probe> Drive<P> {
             now: 0,
             decoding: vec![VecDeque::new(); usize::from(ecc.levels())].into(),
             levels: ReadLevels::new(&ecc, &geometry, ftl.demand.is_some()),
+            caching: Self::make_caching(spec, &geometry),
             mapping: Mapping::new(if ftl.demand.is_some() { geometry.planes as usize } else { 0 }),
             ecc,
             reliability,
@@ -218,10 +223,15 @@ impl<P: Probe> Drive<P> {
         self.completions.drain(..)
     }
 
-    // Clocks: the dies, a decoder for each read level, idleness.
+    // Clocks: the dies, a decoder for each read level, idleness, the write cache's DRAM.
     #[inline(always)]
     fn idle_clock(&self) -> u32 {
         self.geometry.dies + self.decoding.len() as u32
+    }
+
+    #[inline(always)]
+    fn dram_clock(&self) -> u32 {
+        self.idle_clock() + 1
     }
 
     /// Hands the drive a request that arrives now or arrived earlier (its latency counts from its arrival).
@@ -354,10 +364,13 @@ impl<P: Probe> Drive<P> {
             let next = line.front().map_or(NEVER, |&(at, _)| at);
             self.agenda.set(clock, next);
             self.on_decoded(slot);
-        } else {
+        } else if clock == self.idle_clock() {
             self.agenda.set(clock, NEVER);
             self.is_idle = true;
+            self.sync_more();
             self.start_background();
+        } else {
+            self.on_dram();
         }
     }
 
@@ -397,6 +410,7 @@ impl<P: Probe> Drive<P> {
         }
         match done.cause {
             Cause::Host => self.on_host_programmed(done),
+            Cause::Sync => self.on_written_back(done),
             Cause::Mapping => self.on_translation_programmed(done),
             _ => self.on_background_programmed(done),
         }
@@ -437,6 +451,9 @@ impl<P: Probe> Drive<P> {
     /// The first thing that is wrong.
     pub fn audit(&self) -> Result<(), String> {
         self.ftl.audit(&self.geometry, &self.array)?;
+        if let Some(caching) = &self.caching {
+            caching.cache.audit()?;
+        }
         if self.array.is_stamped() {
             for lpn in (0..self.geometry.logical_pages).map(Lpn) {
                 let stamp = self.ftl.map.get(lpn).map_or(Stamp::default(), |ppn| self.array.stamp(ppn));
@@ -453,6 +470,7 @@ impl<P: Probe> Drive<P> {
                 return Err("a write still waits though no request is outstanding".to_owned());
             }
             self.audit_map_at_rest()?;
+            self.audit_cache_at_rest()?;
             for plane in (0..self.geometry.planes).map(PlaneId) {
                 if self.jobs[plane.index()].is_running() {
                     return Err(format!("plane {} has a background job that does nothing", plane.0));

@@ -83,7 +83,7 @@ impl<P: Probe> Drive<P> {
     /// a use of the page, and moves it.
     fn remember(&mut self, read: &Transaction) {
         self.levels.set_block(self.geometry.block_of(read.ppn), read.level);
-        let is_use = matches!(read.cause, Cause::Host | Cause::Mapping);
+        let is_use = matches!(read.cause, Cause::Host | Cause::Sync | Cause::Mapping);
         // It may have been written since.
         if is_use && self.ftl.map.get(read.lpn) == Some(read.ppn) {
             self.remember_level(read.lpn, read.level);
@@ -156,6 +156,10 @@ impl<P: Probe> Drive<P> {
         match read.cause {
             Cause::Host => self.on_host_read(&read),
             Cause::Mapping => self.on_translation_read(&read),
+            Cause::Sync => {
+                let sequence = self.array.stamp(read.ppn).sequence;
+                self.on_fetched(read.owner, Some(sequence), read.is_uncorrectable());
+            }
             _ => self.on_background_read(&read),
         }
     }

@@ -76,7 +76,13 @@ impl Requests {
         &mut self.slots[slot as usize]
     }
 
-    /// Whether the request is a host request with this op.
+    /// What the host asked for.
+    #[inline(always)]
+    pub(super) fn request(&self, slot: u32) -> Request {
+        self.slots[slot as usize].request
+    }
+
+    /// The op of a request.
     #[inline(always)]
     pub(super) fn op(&self, slot: u32) -> Op {
         self.slots[slot as usize].request.op

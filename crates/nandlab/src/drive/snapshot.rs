@@ -121,6 +121,7 @@ impl<P: Probe> Drive<P> {
     /// While transactions are under way.
     pub fn save(&self, out: impl Write) -> io::Result<()> {
         assert!(self.pool.live() == 0, "a drive with transactions under way cannot be saved");
+        assert!(self.cache_pages()[2] == 0, "the write cache holds what flash does not have: flush it first");
         let mut out = Numbers::new(io::BufWriter::with_capacity(1 << 20, out));
         out.inner.write_all(&MAGIC)?;
         for (_, value) in self.fingerprint() {

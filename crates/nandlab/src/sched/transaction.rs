@@ -138,6 +138,12 @@ impl Fifo {
         self.head == NONE
     }
 
+    /// The first one.
+    #[inline(always)]
+    pub fn first(&self) -> Option<Slot> {
+        (self.head != NONE).then_some(self.head)
+    }
+
     /// Appends `slot`.
     #[inline]
     pub fn push(&mut self, pool: &mut Transactions, slot: Slot) {

@@ -45,6 +45,12 @@ pub(super) fn build(r: &Resolved, dir: &Path) -> Spec {
                 _ => Retry::Full,
             },
         },
+        cache: CacheSpec {
+            size_bytes: int(r, "cache.size"),
+            access_ns: int(r, "cache.access"),
+            sync: choice(r.val("cache.sync")),
+            dirty_budget: num(r, "cache.dirty_budget"),
+        },
         reliability: ReliabilitySpec {
             rber: rber(r),
             read_disturb: num(r, "reliability.read_disturb"),

@@ -38,6 +38,7 @@ pub(super) fn check(r: &Resolved, layers: &mut Layers) {
     check.errors_are_looked_at();
     check.vth();
     check.retention();
+    check.cache_is_there();
     if let Some(capacity) = check.pages_fit() {
         check.reserve(&capacity);
         check.precondition(&capacity);
@@ -230,6 +231,27 @@ impl Check<'_> {
     }
 
     /// What has no effect is refused: read levels without levels, bit errors that nobody looks at.
+    /// What bounds the dirty pages does nothing without pages.
+    fn cache_is_there(&mut self) -> Option<()> {
+        let (size, page) = (self.int("cache.size")?, self.int("drive.page_size")?);
+        if size >= page {
+            return Some(());
+        }
+        let remedy =
+            |key: &str, without: &str| format!("set cache.size to a page or more, or {key} = {without}");
+        let sync = self.r.get("cache.sync")?.tag().to_owned();
+        if sync != "none" {
+            let message = format!("\"{sync}\" has no effect without a write cache");
+            self.error(&["cache.sync", "cache.size"], message, remedy("cache.sync", "\"none\""));
+        }
+        let budget = self.num("cache.dirty_budget")?;
+        if budget < 1.0 {
+            let message = format!("{budget} has no effect without a write cache");
+            self.error(&["cache.dirty_budget", "cache.size"], message, remedy("cache.dirty_budget", "1.0"));
+        }
+        Some(())
+    }
+
     fn errors_are_looked_at(&mut self) -> Option<()> {
         let errors = self.r.get("reliability.rber")?.tag();
         for key in ["reliability.read_disturb", "reliability.copyback_error"] {

@@ -197,16 +197,18 @@ pub(super) static KEYS: &[Key] = &[
     key("migration.policy", slot::MIGRATION, "\"off-chip\"", "how pages are copied inside the drive"),
     key(
         "cache.size",
-        Kind::Only(&Kind::Size { min: 0, max: 1 << 40, step: 1 }, "\"0MiB\""),
+        Kind::Size { min: 0, max: 1 << 40, step: 512 },
         "\"0MiB\"",
-        "write cache; 0: none",
+        "write cache; below a page: none",
     ),
+    key("cache.access", slot::OVERHEAD, "\"1us\"", "DRAM time of a page of a hit")
+        .note("assumption: 4 KiB at some GB/s"),
     key("cache.sync", slot::SYNC, "\"none\"", "when dirty pages are written ahead of eviction"),
     key(
         "cache.dirty_budget",
-        Kind::Only(&slot::DIRTY_BUDGET, "1.0"),
+        slot::DIRTY_BUDGET,
         "1.0",
-        "share of the cache that may be dirty",
+        "share of the cache that may be dirty; sync = \"none\" keeps none",
     ),
     key("capacitor.flush", slot::FLUSH, "\"plain\"", "how dirty pages are written at power loss"),
     key(

@@ -16,6 +16,7 @@ pub struct Spec {
     pub ftl: FtlSpec,
     pub gc: GcSpec,
     pub ecc: EccSpec,
+    pub cache: CacheSpec,
     pub reliability: ReliabilitySpec,
     pub energy: EnergySpec,
     pub precondition: PreconditionSpec,
@@ -221,6 +222,19 @@ pub enum Retry {
     Full,
     /// Only what the level adds: the added sensing and its transfer; decoding is done again.
     Incremental,
+}
+
+/// `[cache]`: the write cache.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CacheSpec {
+    /// Below a page: none.
+    pub size_bytes: u64,
+    /// A DRAM access, for each page of a hit.
+    pub access_ns: Span,
+    /// From [`crate::cache::sync::POLICIES`].
+    pub sync: Choice,
+    /// Share of the cache that may be dirty.
+    pub dirty_budget: f64,
 }
 
 /// `[reliability]`.

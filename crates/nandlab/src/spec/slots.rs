@@ -240,12 +240,11 @@ pub(super) const MIGRATION: Kind = Kind::Slot(&[
     later("rcopyback-greedy", "inside the plane, at most n times in a row, whenever it may"),
 ]);
 
-pub(super) const SYNC: Kind = Kind::Slot(&[
-    plain("none", "dirty pages leave when they are evicted"),
-    later("punctual", "at the budget, one page out per write"),
-    later("greedy", "all dirty pages out when idle"),
-    later("smart", "budget and coldness thresholds"),
-]);
+pub(super) const SYNC: Kind = Kind::Registered(|| {
+    static ALL: LazyLock<Vec<Policy>> =
+        LazyLock::new(|| crate::cache::sync::POLICIES.iter().map(|(info, _)| registered(info)).collect());
+    &ALL
+});
 
 pub(super) const DIRTY_BUDGET: Kind =
     Kind::Either(&[SHARE, Kind::Slot(&[later("measured", "DPBD sets it")])]);

@@ -1,5 +1,6 @@
 //! What is counted. A counter is one line in [`Counters`], a histogram one field of [`Stats`].
 
+mod cache;
 mod ecc;
 mod map;
 mod series;
@@ -7,6 +8,7 @@ mod steady;
 mod summary;
 mod table;
 
+pub use cache::CacheStats;
 pub use ecc::{ByLevel, EccStats};
 pub use map::MapStats;
 pub use series::{DieSeries, Series, Window};
@@ -137,6 +139,8 @@ pub struct Stats {
     pub ecc: EccStats,
     /// The demand map.
     pub map: MapStats,
+    /// The write cache.
+    pub cache: CacheStats,
     /// Flash operations, by kind (read, program, erase, copyback) and cause.
     pub flash: [[u64; Cause::ALL.len()]; 4],
     /// Latency and bytes by host operation, in the order of [`Op::ALL`](crate::host::Op::ALL).
@@ -160,6 +164,7 @@ impl Stats {
             counters: Counters::default(),
             ecc: EccStats::default(),
             map: MapStats::default(),
+            cache: CacheStats::default(),
             flash: [[0; Cause::ALL.len()]; 4],
             host: std::array::from_fn(|_| Latency::new()),
             sample_at: series.interval_ns(),

@@ -168,7 +168,7 @@ pub fn summary<P: Probe>(drive: &Drive<P>, run: &RunFacts) -> Value {
         },
         "ecc": ecc.json(drive.ecc().levels(), number),
         "map": drive.ftl().demand.as_ref().map(|map| stats.map.json(map.cache.capacity(), map.cache.len())),
-        "cache": { "size_bytes": 0, "read_hits": 0, "write_hits": 0, "dirty_pages_max": 0 },
+        "cache": stats.cache.json(drive.spec().cache.size_bytes, drive.cache_pages()),
         "erases": { "mean": number(mean), "max": worn(u32::max), "min": worn(u32::min) },
         "gc": {
             "victims": counters.gc_victims,

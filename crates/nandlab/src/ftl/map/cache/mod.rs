@@ -3,14 +3,14 @@
 //! The eviction policy keeps the entries in its own order; an entry is a slot, and slots are linked into lists by
 //! index. Every operation costs the same whatever the cache's size (`read-level`: at most its logarithm).
 
-mod list;
+mod entries;
 mod lru;
 mod read_level;
 
 use crate::geometry::Lpn;
 use crate::huge::Huge;
 use crate::spec::Eviction;
-use list::{Entries, Entry};
+use entries::{Entries, Entry};
 use lru::Lru;
 use read_level::ReadLevel;
 

@@ -12,7 +12,8 @@
 //!
 //! Parameter: `fixed`, Len_fix, in entries (the paper: 500, 2000, 5000).
 
-use super::list::{Entries, List, Place};
+use super::entries::{Entries, Place};
+use crate::list::List;
 use crate::nand::LEVELS_MAX;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

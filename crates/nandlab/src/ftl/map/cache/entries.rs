@@ -1,10 +1,8 @@
-//! Cached entries in slots, and lists threaded through them.
+//! Cached entries in slots.
 
 use crate::geometry::Lpn;
 use crate::huge::prefetch;
-
-/// No slot.
-const NONE: u32 = u32::MAX;
+use crate::list::{Link, Links};
 
 /// Where an eviction policy has an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,8 +19,7 @@ pub(super) enum Place {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
     pub(super) lpn: Lpn,
-    before: u32,
-    after: u32,
+    link: Link,
     pub(super) level: u8,
     pub(super) place: Place,
     /// When it was last used, in uses of the cache.
@@ -31,7 +28,7 @@ pub(super) struct Entry {
 
 impl Entry {
     pub(super) fn new(lpn: Lpn, level: u8) -> Self {
-        Self { lpn, before: NONE, after: NONE, level, place: Place::Listed, used: 0 }
+        Self { lpn, link: Link::default(), level, place: Place::Listed, used: 0 }
     }
 }
 
@@ -79,54 +76,9 @@ impl std::ops::IndexMut<u32> for Entries {
     }
 }
 
-/// A doubly linked list of slots, most recently used first.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct List {
-    first: u32,
-    last: u32,
-    len: u32,
-}
-
-impl Default for List {
-    fn default() -> Self {
-        Self { first: NONE, last: NONE, len: 0 }
-    }
-}
-
-impl List {
-    pub(super) fn len(&self) -> u32 {
-        self.len
-    }
-
-    /// The least recently used one.
+impl Links for Entries {
     #[inline(always)]
-    pub(super) fn last(&self) -> Option<u32> {
-        (self.last != NONE).then_some(self.last)
-    }
-
-    #[inline]
-    pub(super) fn push_first(&mut self, entries: &mut Entries, slot: u32) {
-        let entry = &mut entries[slot];
-        (entry.before, entry.after) = (NONE, self.first);
-        match self.first {
-            NONE => self.last = slot,
-            first => entries[first].before = slot,
-        }
-        self.first = slot;
-        self.len += 1;
-    }
-
-    #[inline]
-    pub(super) fn remove(&mut self, entries: &mut Entries, slot: u32) {
-        let Entry { before, after, .. } = entries[slot];
-        match before {
-            NONE => self.first = after,
-            before => entries[before].after = after,
-        }
-        match after {
-            NONE => self.last = before,
-            after => entries[after].before = before,
-        }
-        self.len -= 1;
+    fn link(&mut self, slot: u32) -> &mut Link {
+        &mut self.0[slot as usize].link
     }
 }

@@ -1,0 +1,59 @@
+//! `cache.sync.smart = { budget_margin = 0.05, cold_share = 0.05 }`: budget and coldness thresholds (SSA of the
+//! aging-capacitor paper, Section IV-B and Fig. 2).
+//!
+//! Idle: a dirty page goes out when the dirty pages reach the budget less `budget_margin` of it, or when it is among the
+//! last `cold_share` of the order of use. Busy: near the budget dirty pages are evicted before clean ones. A page that is
+//! being written back is protected: its updates wait.
+
+use super::{Coldness, SyncPolicy, View};
+use crate::policy::{Choice, ParamInfo, PolicyInfo};
+
+const fn share(name: &'static str, description: &'static str) -> ParamInfo {
+    ParamInfo { name, default: Some(0.05), min: 0.0, max: 1.0, whole: false, description }
+}
+
+pub(super) const INFO: PolicyInfo = PolicyInfo {
+    name: "smart",
+    description: "budget and coldness thresholds",
+    params: &[
+        share("budget_margin", "share of the budget that is kept free in idle time"),
+        share("cold_share", "share of the cache, used least recently, that counts as cold"),
+    ],
+};
+
+#[derive(Debug)]
+struct Smart {
+    budget_margin: f64,
+    cold_share: f64,
+}
+
+pub(super) fn make(choice: &Choice) -> Box<dyn SyncPolicy> {
+    Box::new(Smart { budget_margin: choice.value(0), cold_share: choice.value(1) })
+}
+
+impl Smart {
+    /// Whether so many dirty pages reach the budget less its margin.
+    fn reaches_threshold(&self, dirty: u32, budget: u32) -> bool {
+        f64::from(dirty) + 1e-9 >= (1.0 - self.budget_margin) * f64::from(budget)
+    }
+}
+
+impl SyncPolicy for Smart {
+    fn cold_share(&self) -> f64 {
+        self.cold_share
+    }
+
+    fn syncs_when_idle(&self, cache: &View) -> bool {
+        // What is on its way out need not go twice.
+        self.reaches_threshold(cache.dirty - cache.writing, cache.budget)
+            || cache.oldest_dirty == Coldness::Cold
+    }
+
+    fn evicts_dirty_first(&self, cache: &View) -> bool {
+        self.reaches_threshold(cache.dirty, cache.budget)
+    }
+
+    fn protects(&self) -> bool {
+        true
+    }
+}

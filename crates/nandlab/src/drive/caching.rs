@@ -1,0 +1,603 @@
+//! The write cache at work: hits take DRAM time, misses find a slot, dirty pages go to flash.
+//!
+//! A host page that is written needs a slot and room in the dirty budget; without either it waits, in order, and a page
+//! is chosen to leave or to be written back for each that waits. A write-back reads the sectors that are not in the cache
+//! first, if flash has the page, then takes a place like a host write. What is updated meanwhile stays dirty; under a
+//! policy that protects, updates wait instead. A read that finds some of its sectors waits until the others are there.
+
+use super::Drive;
+use crate::cache::{CacheSlot, WriteBack, WriteCache};
+use crate::geometry::Lpn;
+use crate::host::Request;
+use crate::probe::Probe;
+use crate::sched::{Cause, Class, Fifo, Kind, Slot, Transaction};
+use crate::units::Time;
+use std::collections::{BTreeSet, VecDeque};
+
+/// What the drive keeps for the write cache beside [`WriteCache`].
+#[derive(Debug)]
+pub(super) struct Caching {
+    pub(super) cache: WriteCache,
+    /// Host pages that wait for a slot or for the budget.
+    waiting: Fifo,
+    waiting_len: u32,
+    /// Those of them that were not cached when they came: they need a slot.
+    waiting_slots: u32,
+    /// Those that wait are being let go on, or will be by who is at work: not now.
+    is_resuming: bool,
+    /// Somebody has asked for that meanwhile.
+    resumes_again: bool,
+    /// Requests with a page whose DRAM access ends then, in that order.
+    dram: VecDeque<(Time, u32)>,
+    access_ns: u64,
+    sector_bytes: u64,
+    /// All sectors of a page.
+    whole: u64,
+    /// Write-backs under way at most, of those nobody waits for.
+    ahead_max: u32,
+    /// Flushes that are not done.
+    pub(super) flushes: u32,
+    /// LPNs whose newest data was acknowledged and found no place, the drive being worn out: flash has older data.
+    lost: BTreeSet<u32>,
+}
+
+impl<P: Probe> Drive<P> {
+    pub(super) fn make_caching(
+        spec: &crate::spec::Spec,
+        geometry: &crate::geometry::Geometry,
+    ) -> Option<Caching> {
+        let cache = WriteCache::new(&spec.cache, geometry.logical_pages, geometry.page_bytes)?;
+        let page_bytes = u64::from(geometry.page_bytes);
+        let sector_bytes = (page_bytes / 64).max(512.min(page_bytes));
+        Some(Caching {
+            cache,
+            waiting: Fifo::default(),
+            waiting_len: 0,
+            waiting_slots: 0,
+            is_resuming: false,
+            resumes_again: false,
+            dram: VecDeque::new(),
+            access_ns: spec.cache.access_ns,
+            sector_bytes,
+            whole: !0 >> (64 - page_bytes / sector_bytes),
+            ahead_max: 2 * geometry.dies,
+            flushes: 0,
+            lost: BTreeSet::new(),
+        })
+    }
+
+    #[inline(always)]
+    fn caching(&mut self) -> &mut Caching {
+        self.caching.as_mut().expect("the drive has a write cache")
+    }
+
+    /// The sectors of page `lpn` that a request covers wholly, and those that it touches.
+    fn sectors(&self, request: &Request, lpn: Lpn) -> (u64, u64) {
+        let caching = self.caching.as_ref().expect("the drive has a write cache");
+        let page_bytes = u64::from(self.geometry.page_bytes);
+        let start = u64::from(lpn.0) * page_bytes;
+        let from = request.offset.saturating_sub(start);
+        let to = (request.offset + request.len - start).min(page_bytes);
+        let mask =
+            |first: u64, end: u64| if first >= end { 0 } else { (!0 >> (64 - (end - first))) << first };
+        let bytes = caching.sector_bytes;
+        (mask(from.div_ceil(bytes), to / bytes), mask(from / bytes, to.div_ceil(bytes)))
+    }
+
+    /// A page of a request is done after a DRAM access.
+    fn after_dram(&mut self, request: u32) {
+        let now = self.now;
+        let caching = self.caching();
+        if caching.access_ns == 0 {
+            self.page_done(request);
+            return;
+        }
+        let at = now + caching.access_ns;
+        let is_first = caching.dram.is_empty();
+        caching.dram.push_back((at, request));
+        if is_first {
+            self.agenda.set(self.dram_clock(), at);
+        }
+    }
+
+    /// The DRAM's clock has struck.
+    pub(super) fn on_dram(&mut self) {
+        let clock = self.dram_clock();
+        let caching = self.caching();
+        let (_, request) = caching.dram.pop_front().expect("the DRAM's clock is set for a page");
+        let next = caching.dram.front().map_or(crate::sched::NEVER, |&(at, _)| at);
+        self.agenda.set(clock, next);
+        self.page_done(request);
+    }
+
+    /// Whether the cache answers a page of a read, now or later; if not, flash does.
+    pub(super) fn read_cached(&mut self, request: u32, lpn: Lpn) -> bool {
+        let Some(caching) = &self.caching else { return false };
+        let Some(slot) = caching.cache.find(lpn) else {
+            self.stats.cache.read_misses += 1;
+            let is_lost = caching.lost.contains(&lpn.0);
+            if is_lost {
+                self.fail_page(request);
+                self.probe.on_read_failed(request, lpn);
+            }
+            return is_lost;
+        };
+        let (_, sectors) = self.sectors(&self.requests.request(request), lpn);
+        self.requests.get(request).pages_left += 1;
+        let caching = self.caching();
+        if !caching.cache.entry(slot).leaves {
+            caching.cache.touch(slot);
+        }
+        if sectors & !caching.cache.entry(slot).valid == 0 {
+            self.stats.cache.read_hits += 1;
+            self.answer_cached(request, lpn, slot);
+        } else {
+            self.stats.cache.read_misses += 1;
+            self.wait_for(slot, request, Kind::Read);
+            self.fetch(slot);
+        }
+        true
+    }
+
+    /// Answers a read whose sectors are all there, or says that some of them are lost.
+    fn answer_cached(&mut self, request: u32, lpn: Lpn, slot: CacheSlot) {
+        let (_, sectors) = self.sectors(&self.requests.request(request), lpn);
+        let entry = self.caching().cache.entry(slot);
+        let (sequence, is_lost) = ((!entry.is_blank).then_some(entry.sequence), sectors & entry.lost != 0);
+        if is_lost {
+            self.fail_page(request);
+            self.probe.on_read_failed(request, lpn);
+        } else {
+            self.probe.on_read_answered(request, lpn, sequence);
+        }
+        self.after_dram(request);
+    }
+
+    /// Lets a page of a request wait for what is under way for an entry.
+    fn wait_for(&mut self, slot: CacheSlot, request: u32, kind: Kind) {
+        let lpn = self.caching().cache.entry(slot).lpn;
+        let waiter = self.host_page(request, lpn, kind);
+        let mut waiting = std::mem::take(&mut self.caching().cache.entry_mut(slot).waiting);
+        waiting.push(&mut self.pool, waiter);
+        self.caching().cache.entry_mut(slot).waiting = waiting;
+    }
+
+    /// A page of a host request as a transaction that waits.
+    fn host_page(&mut self, request: u32, lpn: Lpn, kind: Kind) -> Slot {
+        let class = if kind == Kind::Read { Class::HostRead } else { Class::HostWrite };
+        let page = self.transaction(kind, crate::geometry::Ppn(0), lpn, request, Cause::Host, class);
+        self.pool.insert(page)
+    }
+
+    /// A page of a write.
+    pub(super) fn write_cached(&mut self, request: u32, lpn: Lpn) {
+        if self.try_write(request, lpn, false) {
+            return;
+        }
+        self.stall_cached(request, lpn);
+        self.resume_cached();
+    }
+
+    /// Lets a page of a write wait for a slot or for the budget.
+    fn stall_cached(&mut self, request: u32, lpn: Lpn) {
+        let page = self.host_page(request, lpn, Kind::Program);
+        let caching = self.caching.as_mut().expect("the drive has a write cache");
+        let needs_slot = caching.cache.find(lpn).is_none();
+        self.pool[page].merges = needs_slot;
+        caching.waiting.push(&mut self.pool, page);
+        caching.waiting_len += 1;
+        caching.waiting_slots += u32::from(needs_slot);
+        self.stats.cache.stalled_writes += 1;
+    }
+
+    /// Writes a page into the cache, if it has a slot and the budget allows it; if it needs either, those that wait go
+    /// first, unless it `is_first`. A page that is protected waits with its entry.
+    fn try_write(&mut self, request: u32, lpn: Lpn, is_first: bool) -> bool {
+        let asked = self.requests.request(request);
+        let (sectors, touched) = self.sectors(&asked, lpn);
+        let caching = self.caching.as_mut().expect("the drive has a write cache");
+        let found = caching.cache.find(lpn);
+        let is_dirty = found.is_some_and(|slot| caching.cache.entry(slot).is_dirty());
+        // A budget of nothing: every write goes through to flash.
+        let through = asked.fua || caching.cache.budget() == 0;
+        if let Some(slot) = found {
+            let entry = caching.cache.entry(slot);
+            let is_protected = caching.cache.sync().protects() && entry.write_back != WriteBack::None;
+            // Of a sector written in part the rest has to be there.
+            let lacks = touched & !sectors & !entry.valid != 0;
+            if is_protected || lacks {
+                self.stats.cache.blocked_updates += u64::from(is_protected);
+                self.wait_for(slot, request, Kind::Program);
+                if lacks {
+                    self.fetch(slot);
+                }
+                return true;
+            }
+        }
+        let is_over = caching.cache.budget() > 0 && caching.cache.dirty_pages() >= caching.cache.budget();
+        let needs_room = found.is_none() || !is_dirty;
+        if needs_room && (caching.waiting_len > 0 && !is_first) || !is_dirty && is_over {
+            return false;
+        }
+        let slot = match found {
+            Some(slot) => slot,
+            None => {
+                let Some((slot, has_evicted)) = caching.cache.take_slot() else { return false };
+                self.stats.cache.evictions += u64::from(has_evicted);
+                caching.cache.insert(slot, lpn);
+                if touched != sectors {
+                    // It comes back when the rest is there.
+                    self.wait_for(slot, request, Kind::Program);
+                    self.fetch(slot);
+                    return true;
+                }
+                slot
+            }
+        };
+        if found.is_some() {
+            self.stats.cache.write_hits += 1;
+        } else {
+            self.stats.cache.write_misses += 1;
+        }
+        self.sequence += 1;
+        let sequence = self.sequence;
+        let caching = self.caching.as_mut().expect("the drive has a write cache");
+        // What a program under way brings is of the epoch it was written in, what comes now of this one.
+        if caching.cache.entry(slot).dirty == 0 {
+            let epoch = self.epochs.open();
+            self.epochs.join(epoch);
+            caching.cache.entry_mut(slot).epoch = epoch;
+        }
+        caching.cache.write(slot, touched, sectors, sequence);
+        self.stats.cache.dirty_pages_max = self.stats.cache.dirty_pages_max.max(caching.cache.dirty_pages());
+        self.probe.on_write_admitted(lpn, sequence);
+        if through {
+            let page = self.host_page(request, lpn, Kind::Program);
+            let mut durable = std::mem::take(&mut self.caching().cache.entry_mut(slot).durable);
+            durable.push(&mut self.pool, page);
+            self.caching().cache.entry_mut(slot).durable = durable;
+            self.begin_write_back(slot);
+        } else {
+            self.probe.on_write_durable(lpn, sequence);
+            self.after_dram(request);
+        }
+        true
+    }
+
+    /// Chooses pages to leave for those that wait for a slot, and pages to be written back for those that wait for the
+    /// budget; whether a slot is free at once.
+    fn make_room(&mut self, first: Lpn) -> bool {
+        loop {
+            let caching = self.caching.as_mut().expect("the drive has a write cache");
+            let cache = &mut caching.cache;
+            // The page of the first one may have left since it came.
+            let wanted = caching.waiting_slots.max(u32::from(cache.find(first).is_none()));
+            if cache.leaving() + cache.free_slots() < wanted
+                && let Some(slot) = cache.choose_victim()
+            {
+                if cache.free_if_over(slot) {
+                    self.stats.cache.evictions += 1;
+                    return true;
+                }
+                self.evict_dirty(slot);
+                continue;
+            }
+            let is_over = cache.dirty_pages() >= cache.budget() && cache.writing() < caching.waiting_len;
+            let Some(slot) = cache.oldest_dirty().filter(|_| is_over) else { return false };
+            self.begin_write_back(slot);
+        }
+    }
+
+    /// A page that leaves has to be written back first, unless it only waits for its fetch.
+    fn evict_dirty(&mut self, slot: CacheSlot) {
+        let is_dirty = self.caching().cache.entry(slot).is_dirty();
+        self.stats.cache.dirty_evictions += u64::from(is_dirty);
+        self.begin_write_back(slot);
+    }
+
+    /// Lets those that wait for room go on, as far as there is any.
+    pub(super) fn resume_cached(&mut self) {
+        let Some(caching) = &mut self.caching else { return };
+        if std::mem::replace(&mut caching.is_resuming, true) {
+            caching.resumes_again = true;
+            return;
+        }
+        while let Some(caching) = &self.caching
+            && let Some(slot) = caching.waiting.first()
+        {
+            let (request, lpn) = (self.pool[slot].owner, self.pool[slot].lpn);
+            if self.try_write(request, lpn, true) {
+                let caching = self.caching.as_mut().expect("the drive has a write cache");
+                let done = caching.waiting.pop(&self.pool).expect("it is the first one");
+                caching.waiting_len -= 1;
+                caching.waiting_slots -= u32::from(self.pool.remove(done).merges);
+            } else if !self.make_room(lpn) && !std::mem::take(&mut self.caching().resumes_again) {
+                break;
+            }
+        }
+        let caching = self.caching();
+        (caching.is_resuming, caching.resumes_again) = (false, false);
+    }
+
+    /// Writes a dirty page back, unless that is under way.
+    fn begin_write_back(&mut self, slot: CacheSlot) {
+        let cache = &mut self.caching().cache;
+        if cache.entry(slot).write_back == WriteBack::None && cache.entry(slot).dirty != 0 {
+            cache.begin_write_back(slot);
+            self.go_on_write_back(slot);
+        }
+    }
+
+    /// The next step of a write-back: the map entry, the sectors that are not there, a place.
+    fn go_on_write_back(&mut self, slot: CacheSlot) {
+        let whole = self.caching().whole;
+        let entry = self.caching().cache.entry(slot);
+        let (lpn, lacks) = (entry.lpn, entry.valid & whole != whole);
+        if entry.is_fetched {
+            return;
+        }
+        if lacks {
+            self.fetch(slot);
+        } else if self.has_entry(lpn, slot, Kind::Program, Cause::Sync, false) {
+            self.program_page(slot, lpn, Cause::Sync);
+        }
+    }
+
+    /// Brings in the sectors of an entry that are not there.
+    fn fetch(&mut self, slot: CacheSlot) {
+        let entry = self.caching().cache.entry_mut(slot);
+        let lpn = entry.lpn;
+        if !std::mem::replace(&mut entry.is_fetched, true)
+            && self.has_entry(lpn, slot, Kind::Read, Cause::Sync, false)
+        {
+            self.fetch_mapped(slot);
+        }
+    }
+
+    /// The same, with the map entry at hand.
+    pub(super) fn fetch_mapped(&mut self, slot: CacheSlot) {
+        let caching = self.caching();
+        let lpn = caching.cache.entry(slot).lpn;
+        if caching.lost.contains(&lpn.0) {
+            self.on_fetched(slot, Some(0), true);
+            return;
+        }
+        match self.ftl.map.get(lpn) {
+            Some(ppn) if !self.is_in_flight(ppn) => {
+                self.read_page(ppn, lpn, slot, Cause::Sync, Class::HostRead, false);
+            }
+            Some(ppn) => {
+                let (sequence, is_lost) = (self.array.stamp(ppn).sequence, self.array.is_lost(ppn));
+                self.on_fetched(slot, Some(sequence), is_lost);
+            }
+            None => self.on_fetched(slot, None, false),
+        }
+    }
+
+    /// All of a page is there, or lost; `sequence` says which write flash had of it, if it had the page.
+    pub(super) fn on_fetched(&mut self, slot: CacheSlot, sequence: Option<u64>, is_lost: bool) {
+        let caching = self.caching();
+        let whole = caching.whole;
+        let entry = caching.cache.entry_mut(slot);
+        entry.is_fetched = false;
+        if is_lost {
+            entry.lost |= whole & !entry.valid;
+        }
+        entry.valid = whole;
+        if let Some(sequence) = sequence {
+            entry.sequence = entry.sequence.max(sequence);
+            entry.is_blank = false;
+        }
+        // One that is begun for those that wait goes on by itself.
+        let goes_on = entry.write_back == WriteBack::Scheduled;
+        let is_resuming = std::mem::replace(&mut caching.is_resuming, true);
+        self.serve_entry(slot);
+        if goes_on {
+            self.go_on_write_back(slot);
+        }
+        self.end_of_use(slot, is_resuming);
+    }
+
+    /// Host pages that wait for an entry go on: reads are answered, then writes try again. They have their slot, so
+    /// they do not queue for one.
+    fn serve_entry(&mut self, slot: CacheSlot) {
+        let mut waiting = std::mem::take(&mut self.caching().cache.entry_mut(slot).waiting);
+        let mut writes = Fifo::default();
+        while let Some(page) = waiting.pop(&self.pool) {
+            if self.pool[page].kind == Kind::Read {
+                let page = self.pool.remove(page);
+                self.answer_cached(page.owner, page.lpn, slot);
+            } else {
+                writes.push(&mut self.pool, page);
+            }
+        }
+        while let Some(page) = writes.pop(&self.pool) {
+            let page = self.pool.remove(page);
+            if !self.try_write(page.owner, page.lpn, true) {
+                self.stall_cached(page.owner, page.lpn);
+            }
+        }
+    }
+
+    /// Whether a page that is being written back has been deallocated since.
+    pub(super) fn is_dropped(&self, slot: CacheSlot) -> bool {
+        self.caching.as_ref().is_some_and(|caching| caching.cache.entry(slot).is_dropped)
+    }
+
+    /// A write-back has a place: the sequence number of what is written, and whether some of it is lost.
+    pub(super) fn on_write_back_placed(&mut self, slot: CacheSlot) -> (u64, bool) {
+        let caching = self.caching();
+        caching.cache.on_placed(slot);
+        let entry = caching.cache.entry(slot);
+        let (lpn, sequence, is_lost) = (entry.lpn, entry.sequence, entry.lost != 0);
+        if is_lost {
+            caching.lost.insert(lpn.0);
+        } else {
+            caching.lost.remove(&lpn.0);
+        }
+        (sequence, is_lost)
+    }
+
+    /// The drive has worn out, and a write-back found no place: what it held is lost when it leaves the cache.
+    pub(super) fn on_write_back_failed(&mut self, slot: CacheSlot) {
+        let caching = self.caching();
+        let cache = &mut caching.cache;
+        cache.on_placed(slot);
+        caching.lost.insert(cache.entry(slot).lpn.0);
+        // Those that waited for it to be in flash are told.
+        let landing = std::mem::take(&mut cache.entry_mut(slot).landing);
+        self.end_durable(landing, true);
+        self.end_cache_write_back(slot);
+    }
+
+    /// A write-back's program is done.
+    pub(super) fn on_written_back(&mut self, done: &Transaction) {
+        self.stats.cache.write_backs += 1;
+        if P::STAMPED {
+            self.probe.on_write_durable(done.lpn, self.array.stamp(done.ppn).sequence);
+        }
+        self.end_cache_write_back(done.owner);
+    }
+
+    /// Host pages that waited until flash had them are done.
+    fn end_durable(&mut self, mut pages: Fifo, has_failed: bool) {
+        while let Some(page) = pages.pop(&self.pool) {
+            let page = self.pool.remove(page);
+            self.requests.get(page.owner).failed |= has_failed;
+            self.page_done(page.owner);
+        }
+    }
+
+    /// A write-back is over, also one that is not needed any more.
+    pub(super) fn end_cache_write_back(&mut self, slot: CacheSlot) {
+        let caching = self.caching();
+        let entry = caching.cache.entry_mut(slot);
+        let was_placed = entry.write_back == WriteBack::Program;
+        let epoch = if was_placed { entry.placed_epoch } else { entry.epoch };
+        let landing = std::mem::take(&mut entry.landing);
+        // Of a page that is deallocated flash needs nothing.
+        let dropped = if entry.is_dropped { std::mem::take(&mut entry.durable) } else { Fifo::default() };
+        let is_clean = caching.cache.end_write_back(slot);
+        let is_resuming = std::mem::replace(&mut caching.is_resuming, true);
+        self.epochs.leave(epoch);
+        self.end_durable(landing, false);
+        self.end_durable(dropped, false);
+        self.complete_flushes();
+        // Updated meanwhile; what is to leave, or has to be in flash, goes again.
+        let entry = self.caching().cache.entry(slot);
+        if !is_clean && (entry.leaves || !entry.durable.is_empty()) {
+            self.begin_write_back(slot);
+        }
+        self.serve_entry(slot);
+        self.end_of_use(slot, is_resuming);
+        self.sync_more();
+    }
+
+    /// Nothing may be under way for an entry any more: if it leaves, its slot is free. Then those that wait go on, unless
+    /// somebody further up `is_resuming` them.
+    fn end_of_use(&mut self, slot: CacheSlot, is_resuming: bool) {
+        let caching = self.caching();
+        caching.cache.free_if_over(slot);
+        caching.is_resuming = is_resuming;
+        self.resume_cached();
+    }
+
+    /// Writes dirty pages back that nobody waits for: for a flush, or because the drive is idle.
+    pub(super) fn sync_more(&mut self) {
+        let is_idle = self.is_idle;
+        while let Some(caching) = &self.caching {
+            let cache = &caching.cache;
+            let wants = caching.flushes > 0 || (is_idle && cache.sync().syncs_when_idle(&cache.view()));
+            if !wants || cache.writing() >= caching.ahead_max {
+                return;
+            }
+            let Some(slot) = cache.oldest_dirty() else { return };
+            self.stats.cache.syncs += 1;
+            self.begin_write_back(slot);
+        }
+    }
+
+    /// A page has been read from flash for the host: it is cached if there is a slot for it.
+    pub(super) fn cache_read(&mut self, read: &Transaction) {
+        let is_current = self.ftl.map.get(read.lpn) == Some(read.ppn);
+        let Some(caching) = &mut self.caching else { return };
+        if !is_current || caching.waiting_len > 0 || caching.cache.find(read.lpn).is_some() {
+            return;
+        }
+        let Some((slot, has_evicted)) = caching.cache.take_slot() else {
+            // The next one will find room.
+            self.make_room_for_read();
+            return;
+        };
+        self.stats.cache.evictions += u64::from(has_evicted);
+        let whole = caching.whole;
+        caching.cache.insert(slot, read.lpn);
+        let sequence = self.array.stamp(read.ppn).sequence;
+        let entry = self.caching().cache.entry_mut(slot);
+        (entry.valid, entry.sequence, entry.is_blank) = (whole, sequence, false);
+    }
+
+    fn make_room_for_read(&mut self) {
+        let cache = &mut self.caching().cache;
+        if cache.leaving() == 0
+            && let Some(slot) = cache.choose_victim()
+        {
+            if cache.free_if_over(slot) {
+                self.stats.cache.evictions += 1;
+            } else {
+                self.evict_dirty(slot);
+            }
+        }
+    }
+
+    /// Deallocates a page in the cache; whether it held anything flash does not have.
+    pub(super) fn trim_cached(&mut self, lpn: Lpn) -> bool {
+        let Some(caching) = &mut self.caching else { return false };
+        caching.lost.remove(&lpn.0);
+        let Some(slot) = caching.cache.find(lpn) else { return false };
+        let entry = caching.cache.entry(slot);
+        let is_dirty = entry.is_dirty();
+        // Before it has a place, the end of its write-back lets the epoch go.
+        let leaves = entry.dirty != 0 && entry.write_back != WriteBack::Scheduled;
+        let epoch = entry.epoch;
+        caching.cache.forget(slot);
+        if leaves {
+            self.epochs.leave(epoch);
+        }
+        self.caching().cache.free_if_over(slot);
+        is_dirty
+    }
+
+    /// Requests' pages that a flush has to wait for go to flash.
+    pub(super) fn flush_cached(&mut self) {
+        if self.caching.is_some() {
+            self.caching().flushes += 1;
+            self.sync_more();
+        }
+    }
+
+    /// With nothing under way nothing waits in the cache.
+    ///
+    /// # Errors
+    /// What is left over.
+    pub(super) fn audit_cache_at_rest(&self) -> Result<(), String> {
+        let Some(caching) = &self.caching else { return Ok(()) };
+        let cache = &caching.cache;
+        let (waiting, dram) = (caching.waiting_len, caching.dram.len());
+        let (writing, leaving, flushes) = (cache.writing(), cache.leaving(), caching.flushes);
+        if waiting > 0 || dram > 0 || writing > 0 || leaving > 0 || flushes > 0 {
+            return Err(format!(
+                "nothing is under way, and in the write cache {waiting} pages wait, {dram} are accessed, {writing} are \
+                 written back, {leaving} leave and {flushes} flushes wait"
+            ));
+        }
+        Ok(())
+    }
+
+    /// Pages of the write cache: that fit, that may be dirty, that are.
+    pub fn cache_pages(&self) -> [u32; 3] {
+        self.caching.as_ref().map_or([0; 3], |caching| {
+            [caching.cache.capacity(), caching.cache.budget(), caching.cache.dirty_pages()]
+        })
+    }
+}

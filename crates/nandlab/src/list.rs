@@ -1,0 +1,74 @@
+//! Doubly linked lists through slots, in the order of use.
+
+/// No slot.
+const NONE: u32 = u32::MAX;
+
+/// A slot's neighbours in one list.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Link {
+    before: u32,
+    after: u32,
+}
+
+impl Default for Link {
+    fn default() -> Self {
+        Self { before: NONE, after: NONE }
+    }
+}
+
+/// Where the links of a list are.
+pub(crate) trait Links {
+    /// The link of a slot.
+    fn link(&mut self, slot: u32) -> &mut Link;
+}
+
+/// A list of slots, most recently used first.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct List {
+    first: u32,
+    last: u32,
+    len: u32,
+}
+
+impl Default for List {
+    fn default() -> Self {
+        Self { first: NONE, last: NONE, len: 0 }
+    }
+}
+
+impl List {
+    pub(crate) fn len(&self) -> u32 {
+        self.len
+    }
+
+    /// The least recently used one.
+    #[inline(always)]
+    pub(crate) fn last(&self) -> Option<u32> {
+        (self.last != NONE).then_some(self.last)
+    }
+
+    #[inline]
+    pub(crate) fn push_first(&mut self, links: &mut impl Links, slot: u32) {
+        *links.link(slot) = Link { before: NONE, after: self.first };
+        match self.first {
+            NONE => self.last = slot,
+            first => links.link(first).before = slot,
+        }
+        self.first = slot;
+        self.len += 1;
+    }
+
+    #[inline]
+    pub(crate) fn remove(&mut self, links: &mut impl Links, slot: u32) {
+        let Link { before, after } = *links.link(slot);
+        match before {
+            NONE => self.first = after,
+            before => links.link(before).after = after,
+        }
+        match after {
+            NONE => self.last = before,
+            after => links.link(after).before = before,
+        }
+        self.len -= 1;
+    }
+}
