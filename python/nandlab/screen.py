@@ -148,8 +148,9 @@ def show_summary(
         console.print(table)
     if levels := read_levels(summary):
         console.print(_levels_table(levels))
-    if (line := _map_line(summary)) is not None:
-        console.print(line)
+    for line in (_map_line(summary), _cache_line(summary)):
+        if line is not None:
+            console.print(line)
     for key, (what, happening) in _TROUBLE.items():
         if found := summary.get(key):
             console.print(f"[yellow]{count(found)} {what}{'' if found == 1 else 's'} {happening}[/]")
@@ -237,6 +238,22 @@ def _map_line(summary: Mapping[str, Any]) -> str | None:
     if (carried := write_back_entries(used)) is not None:
         text += f"; {count(used['write_backs'])} write-backs of {number(carried)} changed entries"
     return text
+
+
+def _cache_line(summary: Mapping[str, Any]) -> str | None:
+    """How the write cache did."""
+    used = summary.get("cache") or {}
+    if not used.get("pages"):
+        return None
+    ratios = []
+    for op in ("read", "write"):
+        hits, misses = used[f"{op}_hits"], used[f"{op}_misses"]
+        if hits + misses:
+            ratios.append(f"{part(hits, hits + misses)} of {op}s")
+    return (
+        f"[dim]write cache[/]  {count(used['pages'])} pages; hits: {', '.join(ratios) or 'not used'}; "
+        f"{count(used['write_backs'])} written back, {count(used['dirty_pages_max'])} dirty at most"
+    )
 
 
 def write_back_entries(used: Mapping[str, Any]) -> float | None:

@@ -253,6 +253,18 @@ def test_screen_and_report_show_levels_and_mapping_cache(tmp_path):
         assert fact in page, fact
 
 
+def test_screen_and_report_show_the_write_cache(tmp_path):
+    import nandlab
+
+    cached = nandlab.run(RUN % ("8KiB", 10_000, "365d"), sets={"cache.size": "256KiB", "cache.sync": "smart"})
+    screen, page = shown(cached, tmp_path)
+    assert "write cache  64 pages" in screen
+    assert "<h2>Write cache</h2>" in page
+    assert cached.summary["cache"]["write_backs"] > 0
+    screen, page = shown(nandlab.run(RUN % ("8KiB", 10_000, "365d")), tmp_path)
+    assert "write cache  " not in screen and "<h2>Write cache</h2>" not in page
+
+
 def test_an_unaged_drive_and_a_cache_for_the_whole_map_are_told(tmp_path):
     import nandlab
     from nandlab.notes import notes

@@ -239,6 +239,37 @@ def mapping(summary: Mapping[str, Any]) -> str:
     return columns("two", left, f"<figure>{fact_table(facts)}</figure>")
 
 
+def write_cache(summary: Mapping[str, Any]) -> str:
+    """The write cache: hits, evictions, write-backs, dirty pages."""
+    used = summary.get("cache") or {}
+    if not used.get("pages"):
+        return ""
+    rows = []
+    for op in ("read", "write"):
+        hits, misses = used[f"{op}_hits"], used[f"{op}_misses"]
+        if hits + misses:
+            cells = [count(hits), count(misses), part(hits, hits + misses)]
+            rows.append([f'<i class="sw c-{op}"></i>page {op}s', *cells])
+    lookups = number_table(["", "hits", "misses", "hit ratio"], rows)
+    left = (
+        figure(lookups, "A read hits when all its sectors are there, a write when its page is.")
+        if rows
+        else nothing("The host read and wrote nothing.")
+    )
+    facts = [
+        ("pages that fit, that may be dirty", f"{count(used['pages'])}, {count(used['budget_pages'])}"),
+        ("dirty pages at most, at the end", f"{count(used['dirty_pages_max'])}, {count(used['dirty_pages'])}"),
+        (
+            "pages written back, of them for a flush or in idle time",
+            f"{count(used['write_backs'])}, {count(used['syncs'])}",
+        ),
+        ("evictions of clean, of dirty pages", f"{count(used['evictions'])}, {count(used['dirty_evictions'])}"),
+        ("writes that waited for room", count(used["stalled_writes"])),
+        ("updates that waited for their page's write-back", count(used["blocked_updates"])),
+    ]
+    return columns("two", left, f"<figure>{fact_table(facts)}</figure>")
+
+
 def _joules(summary: Mapping[str, Any]) -> float | None:
     energy = summary.get("energy_j")
     if isinstance(energy, Mapping):

@@ -7,7 +7,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from nandlab.notes import notes
-from nandlab.reporting.facts import counters, energy, levels, mapping, operations, simulator, smart, tiles, what
+from nandlab.reporting.facts import (
+    counters,
+    energy,
+    levels,
+    mapping,
+    operations,
+    simulator,
+    smart,
+    tiles,
+    what,
+    write_cache,
+)
 from nandlab.reporting.pieces import details, document, escape, section
 from nandlab.reporting.plots import dies, gc, latency, over_time, steady, waf, wear
 from nandlab.reporting.series import honest, thin
@@ -28,6 +39,7 @@ def page(result: RunResult) -> str:
         section("Latency", latency(result)),
         section("Read levels", levels(summary)),
         section("Mapping cache", mapping(summary)),
+        section("Write cache", write_cache(summary)),
         section("Throughput and latency over time", over_time(series)),
         section("Write amplification", waf(series, summary)),
         section("Steady state", steady(summary)),
