@@ -160,12 +160,8 @@ impl Device {
         slot: Slot,
     ) {
         let (id, class) = (pool[slot].die, pool[slot].class);
-        let die = &mut self.dies[id.index()];
-        die.load += 1;
-        die.queues[class as usize].push(pool, slot);
-        if die.phase == Phase::Idle {
-            self.start_next(pool, agenda, probe, now, id);
-        }
+        self.dies[id.index()].queues[class as usize].push(pool, slot);
+        self.on_queued(pool, agenda, probe, now, id);
     }
 
     /// Queues a further try of a read before what else waits in its queue: it has waited already.
@@ -178,9 +174,21 @@ impl Device {
         slot: Slot,
     ) {
         let (id, class) = (pool[slot].die, pool[slot].class);
+        self.dies[id.index()].queues[class as usize].push_front(pool, slot);
+        self.on_queued(pool, agenda, probe, now, id);
+    }
+
+    #[inline(always)]
+    fn on_queued<P: Probe>(
+        &mut self,
+        pool: &mut Transactions,
+        agenda: &mut Agenda,
+        probe: &mut P,
+        now: Time,
+        id: DieId,
+    ) {
         let die = &mut self.dies[id.index()];
         die.load += 1;
-        die.queues[class as usize].push_front(pool, slot);
         if die.phase == Phase::Idle {
             self.start_next(pool, agenda, probe, now, id);
         }
