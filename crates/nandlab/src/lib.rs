@@ -11,6 +11,7 @@ pub mod huge;
 mod list;
 pub mod nand;
 pub mod policy;
+pub mod power;
 pub mod probe;
 pub mod rng;
 pub mod sched;

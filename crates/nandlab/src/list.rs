@@ -10,6 +10,13 @@ pub(crate) struct Link {
     after: u32,
 }
 
+impl Link {
+    /// The slot used next before this one.
+    pub(crate) fn after(self) -> Option<u32> {
+        (self.after != NONE).then_some(self.after)
+    }
+}
+
 impl Default for Link {
     fn default() -> Self {
         Self { before: NONE, after: NONE }
@@ -39,6 +46,11 @@ impl Default for List {
 impl List {
     pub(crate) fn len(&self) -> u32 {
         self.len
+    }
+
+    /// The most recently used one.
+    pub(crate) fn first(&self) -> Option<u32> {
+        (self.first != NONE).then_some(self.first)
     }
 
     /// The least recently used one.

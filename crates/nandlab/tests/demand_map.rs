@@ -639,7 +639,7 @@ fn the_audit_notices_a_forgotten_dirty_bit() {
     // Moves a page as GC does, and tells the demand map nothing of it.
     let is_settled = |lpn: &Lpn| ftl.demand.as_ref().unwrap().in_flash(*lpn).flatten().is_some();
     let lpn = (0..geometry.logical_pages).map(Lpn).find(is_settled).unwrap();
-    let (ppn, _) = ftl.allocate(&geometry, array, PlaneId(0), WriteStream::Gc).unwrap();
+    let ppn = ftl.allocate(&geometry, array, PlaneId(0), WriteStream::Gc).unwrap().ppn;
     array.stage(ppn, lpn, Stamp { sequence: 1, ..Stamp::default() });
     let (block, page) = geometry.split(ppn);
     if array.program(block, page) == geometry.pages_per_block {

@@ -159,6 +159,7 @@ impl Rig {
                     level: op.level,
                     needed: op.needed,
                     tries: 0,
+                    skips: 0,
                     page: op.page as u16,
                     plane_in_die: op.plane as u8,
                     die: DieId(op.die),

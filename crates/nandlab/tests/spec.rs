@@ -82,6 +82,36 @@ copyback_error = 0.0001
 retention = [{ age = "7d", share = 0.3 }, { age = "1h", share = 0.7 }]
 "#;
 
+/// Every setting of the capacitor, and what goes with it, away from its default.
+const CAPACITOR: &str = r#"
+[cache]
+size = "8MiB"
+sync = "smart"
+dirty_budget = "measured"
+[capacitor]
+capacitance = "75mF"
+voltage = "5V"
+voltage_min = "3300mV"
+efficiency = 0.85
+temperature = [{ from = "0d", celsius = -10 }, { from = "180d", celsius = 60.5 }]
+age = "365d"
+controller_power = "750mW"
+program_power = 0.1
+detect_every = "10d"
+detect_grace = "12h"
+recharge = "5s"
+margin = 0.05
+steps = "continuous"
+flush = "csw"
+flush_concurrency = 16
+flush_order = "metadata"
+metadata = "64MiB"
+[power]
+cut_at = "12s"
+"#;
+
+const DAY_NS: u64 = 86_400_000_000_000;
+
 #[test]
 fn the_empty_file_is_the_documented_default_drive() {
     let spec = spec("");
@@ -158,15 +188,105 @@ fn every_section_reaches_the_spec() {
 fn a_write_cache_has_a_size_a_sync_policy_and_a_budget() {
     let cache = |lines: &str| spec(&format!("[cache]\n{lines}\n")).cache;
     let none = cache("");
-    assert_eq!((none.size_bytes, none.access_ns, none.sync.name, none.dirty_budget), (0, 1_000, "none", 1.0));
+    assert_eq!((none.size_bytes, none.access_ns, none.sync.name), (0, 1_000, "none"));
+    assert_eq!(none.dirty_budget, DirtyBudget::Share(1.0));
     let punctual = cache("size = \"128MiB\"\naccess = \"500ns\"\nsync = \"punctual\"\ndirty_budget = 0.9");
     assert_eq!((punctual.size_bytes, punctual.access_ns), (128 << 20, 500));
-    assert_eq!((punctual.sync.name, punctual.dirty_budget), ("punctual", 0.9));
+    assert_eq!((punctual.sync.name, punctual.dirty_budget), ("punctual", DirtyBudget::Share(0.9)));
     let smart = cache("size = \"1MiB\"\nsync.smart = { cold_share = 0.1 }").sync;
     assert_eq!((smart.name, smart.value(0), smart.value(1)), ("smart", 0.05, 0.1));
     assert_eq!(cache("size = \"1MiB\"\nsync = \"smart\"\ndirty_budget = 0").sync.value(1), 0.05);
     for preset in ["capacitor-2d-128g", "capacitor-3d-128g"] {
         assert_eq!(spec(&format!("drive.preset = \"{preset}\"\n")).cache.size_bytes, 128 << 20);
+    }
+}
+
+#[test]
+fn no_capacitor_and_no_power_loss_are_the_default() {
+    let spec = spec("");
+    let capacitor = CapacitorSpec {
+        capacitance_f: 0.0,
+        voltage_v: 5.5,
+        voltage_min_v: 2.5,
+        efficiency: 0.9,
+        temperature: vec![(0, 25.0)],
+        age_ns: 0,
+        controller_w: 1.0,
+        program_w: 0.0825,
+        detect_every_ns: 20 * DAY_NS,
+        detect_grace_ns: DAY_NS,
+        recharge_ns: 10_000_000_000,
+        margin: 0.10,
+        steps: BudgetSteps::Five,
+        flush: FlushMethod::Plain,
+        flush_concurrency: 0,
+        flush_order: FlushOrder::Oldest,
+        metadata_bytes: 0,
+    };
+    assert_eq!(spec.capacitor, capacitor);
+    assert_eq!(spec.power, PowerSpec { cut_after_requests: 0, cut_at_ns: None });
+    assert!(!spec.models_power_loss());
+    assert_eq!(spec.flush_reserve_blocks(), 0);
+}
+
+#[test]
+fn a_capacitor_and_its_flush_reach_the_spec() {
+    let spec = spec(CAPACITOR);
+    let capacitor = CapacitorSpec {
+        capacitance_f: 0.075,
+        voltage_v: 5.0,
+        voltage_min_v: 3.3,
+        efficiency: 0.85,
+        temperature: vec![(0, -10.0), (180 * DAY_NS, 60.5)],
+        age_ns: 365 * DAY_NS,
+        controller_w: 0.75,
+        program_w: 0.1,
+        detect_every_ns: 10 * DAY_NS,
+        detect_grace_ns: DAY_NS / 2,
+        recharge_ns: 5_000_000_000,
+        margin: 0.05,
+        steps: BudgetSteps::Continuous,
+        flush: FlushMethod::Csw,
+        flush_concurrency: 16,
+        flush_order: FlushOrder::Metadata,
+        metadata_bytes: 64 << 20,
+    };
+    assert_eq!(spec.capacitor, capacitor);
+    assert_eq!(spec.power, PowerSpec { cut_after_requests: 0, cut_at_ns: Some(12_000_000_000) });
+    assert_eq!(spec.cache.dirty_budget, DirtyBudget::Measured);
+    assert!(spec.models_power_loss());
+    let order = |name: &str| spec_with("", &[&format!("capacitor.flush_order={name}")]).capacitor.flush_order;
+    assert_eq!((order("newest"), order("oldest")), (FlushOrder::Newest, FlushOrder::Oldest));
+}
+
+#[test]
+fn one_cut_of_the_power_replaces_the_other() {
+    let file = "[power]\ncut_after_requests = 5\n";
+    assert_eq!(spec(file).power, PowerSpec { cut_after_requests: 5, cut_at_ns: None });
+    assert!(spec(file).models_power_loss());
+    let at = spec_with(file, &["power.cut_at=0s"]);
+    assert_eq!(at.power, PowerSpec { cut_after_requests: 0, cut_at_ns: Some(0) });
+    assert!(at.models_power_loss());
+    let after = spec_with("[power]\ncut_at = \"1ms\"\n", &["power.cut_after_requests=3"]);
+    assert_eq!(after.power, PowerSpec { cut_after_requests: 3, cut_at_ns: None });
+    assert!(!spec_with("[power]\ncut_at = \"1ms\"\n", &["power.cut_after_requests=0"]).models_power_loss());
+    // What is dirty needs no room where nothing can write it.
+    assert_eq!(after.flush_reserve_blocks(), 0);
+}
+
+#[test]
+fn the_flush_reserve_holds_the_write_cache() {
+    // 32 planes of 256 KiB blocks.
+    let blocks = |size: &str| {
+        spec_with("", &["capacitor.capacitance=1mF", &format!("cache.size={size}")]).flush_reserve_blocks()
+    };
+    assert_eq!(["0B", "2KiB", "4KiB", "8MiB", "8196KiB", "16MiB"].map(blocks), [1, 1, 2, 2, 3, 3]);
+    // A cache holds no more pages than there are.
+    let sets = ["capacitor.capacitance=1mF", "cache.size=1TiB", "drive.op=2"];
+    assert_eq!(spec_with("", &sets).flush_reserve_blocks(), 87);
+    for preset in ["capacitor-2d-128g", "capacitor-3d-128g"] {
+        let text = format!("drive.preset = \"{preset}\"\ncapacitor.capacitance = \"75mF\"\n");
+        assert_eq!(spec(&text).flush_reserve_blocks(), 3);
     }
 }
 
@@ -430,7 +550,7 @@ fn every_value_of_a_preset_states_its_source() {
 
 #[test]
 fn what_show_prints_loads_as_the_same_spec() {
-    let mut texts = vec![String::new(), RICH.to_string(), LALDPC.to_string()];
+    let mut texts = vec![String::new(), RICH.to_string(), LALDPC.to_string(), CAPACITOR.to_string()];
     texts.extend(toml_files("examples").into_iter().map(|(_, text)| text));
     texts.extend(presets().iter().map(|(name, _)| format!("[drive]\npreset = \"{name}\"\n")));
     for text in texts {
@@ -455,6 +575,10 @@ fn show_names_every_key_with_its_origin() {
         "idle_after = \"1500us\"  # without host requests for this long the drive is idle (run.toml:13)",
         "# trace =  # a trace file; .zst, .gz and .xz are read as they are (not set)",
         "# format =  # the trace's format; by content when not given (only with workload.trace)",
+        "capacitance = \"0F\"  # what keeps the drive alive when power fails, when new; 0F: no capacitor (default)",
+        "temperature = 25.0  # degrees Celsius, or a profile of them over the scaled clock, the first from 0 (default; \
+         assumption)",
+        "# cut_at =  # power fails at this simulated time (not set)",
         "# rounds_max =  # overwrites of the logical capacity at most (only with precondition.method = \"pts\")",
     ] {
         assert!(shown.lines().any(|l| l == line), "{line}\nis not in\n{shown}");
@@ -579,6 +703,14 @@ fn the_schema_accepts_what_the_parser_accepts() {
         if path.starts_with("reliability.") {
             sets.insert(1, "reliability.rber=vth".into());
         }
+        if path.starts_with("cache.") {
+            sets.extend(
+                ["cache.size=1MiB", "cache.sync=smart", "capacitor.capacitance=75mF"].map(String::from),
+            );
+        }
+        if path == "capacitor.flush_order" {
+            sets.push("capacitor.metadata=1MiB".into());
+        }
         load("", "run.toml", &dir, &sets)
     };
     for (path, good, bad) in [
@@ -617,6 +749,20 @@ fn the_schema_accepts_what_the_parser_accepts() {
             vec![r#""365d""#, r#"[{"age":"1d","share":1}]"#],
             vec!["365", "[]", r#"[{"age":"1d","share":0}]"#, r#"[{"age":"1d"}]"#],
         ),
+        ("cache.dirty_budget", vec!["0.5", r#""measured""#], vec!["1.5", r#""counted""#]),
+        ("capacitor.capacitance", vec!["0.075", r#""75mF""#], vec!["-1", "[]"]),
+        ("capacitor.efficiency", vec!["0.5", "1"], vec!["0", "1.1"]),
+        (
+            "capacitor.temperature",
+            vec!["-40", "25.5", r#"[{"from":"0d","celsius":25},{"from":"180d","celsius":60}]"#],
+            vec!["126", "[]", r#"[{"from":"0d"}]"#, r#"[{"from":"0d","celsius":-41}]"#],
+        ),
+        ("capacitor.steps", vec![r#""five""#, r#""continuous""#], vec![r#""six""#]),
+        ("capacitor.flush", vec![r#""plain""#, r#""csw""#], vec![r#""fast""#]),
+        ("capacitor.flush_order", vec![r#""newest""#, r#""metadata""#], vec![r#""cold""#]),
+        ("capacitor.flush_concurrency", vec!["0", "16"], vec!["-1", "200000"]),
+        ("power.cut_after_requests", vec!["0", "5"], vec!["-1"]),
+        ("power.cut_at", vec![r#""12s""#], vec!["12"]),
     ] {
         for text in good {
             assert!(accepts(&key(path), &json(text)), "{path} = {text}");

@@ -156,10 +156,6 @@ fn what_is_not_built_yet_is_known() {
     not_yet("refresh", "policy.partial = { susceptible_ratio = 0.0788 }");
     not_yet("migration", "policy.rcopyback = { limit = 4 }");
     not_yet("migration", "policy.rcopyback-greedy = { limit = \"table\" }");
-    not_yet("cache", "dirty_budget = \"measured\"");
-    not_yet("capacitor", "flush = \"csw\"");
-    not_yet("power", "cut_after_requests = 5");
-    not_yet("power", "cut_at = \"12s\"");
 }
 
 #[test]
@@ -170,7 +166,7 @@ fn the_baselines_of_what_is_not_built_yet_are_accepted() {
         refresh = { policy = \"none\", interval = [{ pe = 100, every = \"1d\" }] }\n\
         migration.policy = \"off-chip\"\n\
         cache = { size = \"0B\", sync = \"none\", dirty_budget = 1 }\n\
-        capacitor.flush = \"plain\"\npower.cut_after_requests = 0\n";
+        capacitor = { capacitance = \"0F\", flush = \"plain\" }\npower.cut_after_requests = 0\n";
     load_with(text, &[]).unwrap_or_else(|e| panic!("{e}"));
 }
 
@@ -199,6 +195,219 @@ fn write_caches() {
     assert!(text.contains("has no unit where a size is wanted"), "{text}");
     let text = says("[cache]\naccess = \"-1us\"\n");
     assert!(text.starts_with("run.toml:2: cache.access: "), "{text}");
+}
+
+#[test]
+fn measured_budgets() {
+    let measured = "[cache]\nsize = \"1MiB\"\nsync = \"smart\"\ndirty_budget = \"measured\"\n";
+    load_with(measured, &["capacitor.capacitance=75mF"]).unwrap_or_else(|e| panic!("{e}"));
+    golden(
+        measured,
+        "run.toml:4: cache.dirty_budget: \"measured\" needs a capacitor\n  remedy: set capacitor.capacitance, such as \
+         \"75mF\", or cache.dirty_budget = 1.0",
+    );
+    let farad = "[capacitor]\ncapacitance = \"75mF\"\n";
+    let text = format!("{farad}[cache]\nsize = \"1MiB\"\ndirty_budget = \"measured\"\n");
+    golden(
+        &text,
+        "run.toml:5: cache.dirty_budget: \"measured\" has no effect with cache.sync = \"none\", which keeps no budget\n  \
+         remedy: set cache.sync, such as \"smart\", or cache.dirty_budget = 1.0",
+    );
+    golden(
+        &format!("{farad}[cache]\nsize = \"2KiB\"\ndirty_budget = \"measured\"\n"),
+        "run.toml:5: cache.dirty_budget: \"measured\" has no effect without a write cache\n  remedy: set cache.size to \
+         a page or more, or cache.dirty_budget = 1.0",
+    );
+    golden(
+        "[cache]\ndirty_budget = \"mesured\"\n",
+        "run.toml:2: cache.dirty_budget: unknown value \"mesured\"\n  remedy: did you mean \"measured\"? choices: \
+         \"measured\"",
+    );
+    golden(
+        "[cache]\ndirty_budget = true\n",
+        "run.toml:2: cache.dirty_budget: true where something else is wanted\n  remedy: write a number from 0 and at \
+         most 1 or one of \"measured\"",
+    );
+    assert_eq!(
+        set_says(&format!("{measured}{farad}"), "cache.sync=none"),
+        "--set: cache.sync: \"measured\" has no effect with cache.sync = \"none\", which keeps no budget\n  remedy: \
+         set cache.sync, such as \"smart\", or cache.dirty_budget = 1.0",
+    );
+}
+
+#[test]
+fn capacitors() {
+    let is = |lines: &str, expected: &str| golden(&format!("[capacitor]\n{lines}\n"), expected);
+    is(
+        "voltage_min = \"5500mV\"",
+        "run.toml:2: capacitor.voltage_min: the least voltage 5.5V is not below the 5.5V of charging\n  remedy: set \
+         capacitor.voltage_min below capacitor.voltage",
+    );
+    is(
+        "voltage = 2",
+        "run.toml:2: capacitor.voltage: the least voltage 2.5V is not below the 2V of charging\n  remedy: set \
+         capacitor.voltage_min below capacitor.voltage",
+    );
+    for (value, said) in [("0", "0"), ("1.01", "1.01")] {
+        is(
+            &format!("efficiency = {value}"),
+            &format!(
+                "run.toml:2: capacitor.efficiency: the number {said} is out of range\n  remedy: a value above 0 and at \
+                 most 1"
+            ),
+        );
+    }
+    is(
+        "capacitance = \"1F\"\ncontroller_power = 0\nprogram_power = 0\n",
+        "run.toml:3: capacitor.controller_power: with no power in the controller and none in programs the capacitor \
+         never empties\n  remedy: set one of them above 0, such as capacitor.controller_power = \"1W\"",
+    );
+    is(
+        "detect_grace = \"21d\"",
+        "run.toml:2: capacitor.detect_grace: a detection waits 21d for an idle time and the next is due after 20d\n  \
+         remedy: set capacitor.detect_grace to at most \"20d\", or capacitor.detect_every higher",
+    );
+    is(
+        "recharge = \"2d\"\ndetect_every = \"2d\"",
+        "run.toml:2: capacitor.recharge: charging takes 2d and the next detection is due after 2d\n  remedy: set \
+         capacitor.recharge below \"2d\", or capacitor.detect_every higher",
+    );
+    is(
+        "detect_every = \"0d\"",
+        "run.toml:2: capacitor.detect_every: \"0d\" is out of range\n  remedy: a value from 1ns to \
+         9223372036854775807ns",
+    );
+    is(
+        "age = \"21901d\"",
+        "run.toml:2: capacitor.age: \"21901d\" is out of range\n  remedy: a value from 0ns to 21900d",
+    );
+    is(
+        "margin = 1.5",
+        "run.toml:2: capacitor.margin: the number 1.5 is out of range\n  remedy: a value from 0 and at most 1",
+    );
+    is(
+        "flush_concurrency = 17",
+        "run.toml:2: capacitor.flush_concurrency: 17 programs at a time, but the drive has 16 dies\n  remedy: set \
+         capacitor.flush_concurrency to at most 16, or 0 for every die",
+    );
+    let text = set_says("[capacitor]\nflush_concurrency = 16\n", "drive.channels=2");
+    assert!(
+        text.starts_with("--set: drive.channels: 16 programs at a time, but the drive has 8 dies"),
+        "{text}"
+    );
+    is(
+        "flush_order = \"metadata\"",
+        "run.toml:2: capacitor.flush_order: \"metadata\" has no effect with capacitor.metadata = \"0B\"\n  remedy: set \
+         capacitor.metadata, such as \"64MiB\", or capacitor.flush_order = \"oldest\"",
+    );
+    is(
+        "flush = \"cws\"",
+        "run.toml:2: capacitor.flush: unknown value \"cws\"\n  remedy: did you mean \"csw\"? choices: \"plain\", \"csw\"",
+    );
+    is(
+        "steps = \"six\"",
+        "run.toml:2: capacitor.steps: unknown value \"six\"\n  remedy: choices: \"five\", \"continuous\"",
+    );
+    is(
+        "flush_order = \"newset\"",
+        "run.toml:2: capacitor.flush_order: unknown value \"newset\"\n  remedy: did you mean \"newest\"? choices: \
+         \"oldest\", \"newest\", \"metadata\"",
+    );
+}
+
+#[test]
+fn temperatures_of_the_capacitor() {
+    let form = "{ from = \"50us\", celsius = -40.0 }";
+    golden(
+        "[capacitor]\ntemperature = 126\n",
+        "run.toml:2: capacitor.temperature: the number 126 is out of range\n  remedy: a value from -40 and at most 125",
+    );
+    golden(
+        "[capacitor]\ntemperature = \"25C\"\n",
+        &format!(
+            "run.toml:2: capacitor.temperature: \"25C\" where something else is wanted\n  remedy: write a number from \
+             -40 and at most 125 or a list of {form}"
+        ),
+    );
+    golden(
+        "[capacitor]\ntemperature = []\n",
+        &format!("run.toml:2: capacitor.temperature: an empty list\n  remedy: write at least one {form}"),
+    );
+    golden(
+        "[capacitor]\ntemperature = [\n  { from = \"1d\", celsius = 25 },\n  { from = \"1d\", celsius = 60 },\n  \
+         { from = \"2d\", celsius = -41 },\n]\n",
+        "run.toml:5: capacitor.temperature[2].celsius: the number -41 is out of range\n  remedy: a value from -40 and at \
+         most 125",
+    );
+    golden(
+        "[capacitor]\ntemperature = [\n  { from = \"1d\", celsius = 25 },\n  { from = \"24h\", celsius = 60 },\n]\n",
+        "run.toml:3: capacitor.temperature[0].from: begins 1d after the start\n  remedy: the first is from \"0d\"\n\
+         run.toml:4: capacitor.temperature[1].from: 1d is not after the 1d before it\n  remedy: order the temperatures by \
+         time, each after the last",
+    );
+}
+
+#[test]
+fn power_cuts() {
+    let text = "[power]\ncut_after_requests = 5\ncut_at = \"1s\"\n";
+    golden(
+        text,
+        "run.toml:3: power.cut_at: stands beside power.cut_after_requests\n  remedy: keep exactly one of \
+         power.cut_after_requests, power.cut_at",
+    );
+    golden(
+        "[power]\ncut_at = 12\n",
+        "run.toml:2: power.cut_at: the number 12 has no unit where a time is wanted\n  remedy: write it as \"50us\" \
+         (units: ns, us, ms, s, min, h, d)",
+    );
+    let text = says("[power]\ncut_after_requests = -1\n");
+    assert!(
+        text.starts_with("run.toml:2: power.cut_after_requests: the number -1 is out of range"),
+        "{text}"
+    );
+}
+
+/// What is dirty at power loss needs free blocks to go to.
+#[test]
+fn a_flush_needs_room() {
+    // 32 planes of 256 KiB blocks: 16 MiB take two of every plane, GC may have taken another.
+    let fits = "[drive]\nop = 0.016\n[cache]\nsize = \"16MiB\"\n";
+    load_with(fits, &[]).unwrap_or_else(|e| panic!("{e}"));
+    let message = "a plane has 4.0 blocks beyond its logical pages and needs 7 (open for the host, open for GC, one \
+                   free, one block's worth of spare, 3 for what is dirty at power loss)\n  remedy: drive.op = 0.029 or \
+                   drive.blocks_per_plane = 445 would do";
+    golden(
+        &format!("{fits}[capacitor]\ncapacitance = \"75mF\"\n"),
+        &format!("run.toml:2: drive.op: {message}"),
+    );
+    assert_eq!(
+        set_says(fits, "capacitor.capacitance=75mF"),
+        format!("--set: capacitor.capacitance: {message}")
+    );
+    for set in ["drive.op=0.029", "drive.blocks_per_plane=445"] {
+        load_with(fits, &["capacitor.capacitance=75mF", set]).unwrap_or_else(|e| panic!("{e}"));
+    }
+    assert!(load_with(fits, &["capacitor.capacitance=75mF", "drive.op=0.028"]).is_err());
+    // Without a cache the detection still writes.
+    let text = set_says("[drive]\nop = 0.016\n", "capacitor.capacitance=75mF");
+    assert!(
+        text.contains(" and needs 5 (") && text.contains(", 1 for what is dirty at power loss)"),
+        "{text}"
+    );
+    let text = "[precondition]\nused = 0.98\nvalid = 0.5\n[cache]\nsize = \"32MiB\"\n";
+    load_with(text, &[]).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(
+        set_says(text, "capacitor.capacitance=75mF"),
+        "--set: capacitor.capacitance: 0.98 used leaves a plane less than its reserve of 8 blocks (5 of them for what is \
+         dirty at power loss)\n  remedy: used = 0.968 is the most",
+    );
+    let text = load_with(text, &["capacitor.capacitance=75mF", "ftl.map=demand"]).unwrap_err().to_string();
+    assert!(
+        text.contains(
+            "reserve of 12 blocks (3 of them for translation pages, 6 for what is dirty at power loss)"
+        ),
+        "{text}"
+    );
 }
 
 #[test]
@@ -492,6 +701,12 @@ fn units() {
     is("drive.page_size", "\"1536B\"", "1536 bytes are not a power of two", "the next is \"2KiB\"");
     let energy = "write it as \"50uJ\" (units: J, mJ, uJ, nJ, pJ, fJ)";
     is("energy.read", "\"5W\"", "\"5W\" is a power where an energy is wanted", energy);
+    let farad = "write it as \"75mF\" (units: F, mF, uF)";
+    is("capacitor.capacitance", "\"5V\"", "\"5V\" is a voltage where a capacitance is wanted", farad);
+    is("capacitor.capacitance", "\"1nF\"", "\"1nF\" is not a capacitance", farad);
+    let volt = "write it as \"5.5V\" (units: V, mV)";
+    is("capacitor.voltage", "\"75mF\"", "\"75mF\" is a capacitance where a voltage is wanted", volt);
+    is("capacitor.voltage", "true", "true where a voltage is wanted", volt);
     is("energy.read", "-1", "the number -1 is out of range", "a value from 0 to 1e6");
     is(
         "drive.channels",

@@ -18,7 +18,7 @@ fn value() -> impl Strategy<Value = String> {
         (0.0..1.0f64).prop_map(|x| format!("{x:?}")),
         any::<bool>().prop_map(|b| b.to_string()),
         "[ -~]{0,12}".prop_map(quoted),
-        "[0-9]{1,22}(\\.[0-9]{1,20})? ?(ns|us|ms|s|min|h|d|B|KiB|MiB|GiB|TiB|GB|uJ|W)".prop_map(quoted),
+        "[0-9]{1,22}(\\.[0-9]{1,20})? ?(ns|us|ms|s|min|h|d|B|KiB|MiB|GiB|TiB|GB|uJ|W|mF|V)".prop_map(quoted),
         prop::sample::select(vec![
             "[]",
             "{}",
@@ -54,6 +54,10 @@ fn value() -> impl Strategy<Value = String> {
             "{ vth = { dvpp = 0.3 } }",
             "{ table = \"no-such.csv\" }",
             "[{ age = \"1d\", share = 0.5 }, { age = \"2d\", share = 0.5 }]",
+            "[{ from = \"0d\", celsius = 25 }, { from = \"180d\", celsius = 60 }]",
+            "\"measured\"",
+            "\"csw\"",
+            "\"metadata\"",
             "{ size = {} }",
             "{ size = { \"4KiB\" = 1, \"8KiB\" = 2 }, address = { zipf = 0.9 } }",
             "{ requests = 5, span = 1e-300 }",
@@ -235,6 +239,70 @@ proptest! {
         let second = load_with(&shown, &[]).unwrap_or_else(|e| panic!("{e}\n{shown}"));
         prop_assert_eq!(&first.spec, &second.spec);
         prop_assert_eq!(first.hash(), second.hash());
+    }
+}
+
+/// Capacitors in which everything is possible, with a measured budget.
+fn capacitor() -> impl Strategy<Value = String> {
+    let profile = prop_oneof![
+        (-40.0..=125.0f64).prop_map(|celsius| format!("{celsius:?}")),
+        prop::collection::vec((1..1_000_000_000_000u64, -40.0..=125.0f64), 1..=32).prop_map(|steps| {
+            let mut from = 0;
+            let entry = |(step, celsius): (u64, f64)| {
+                let text = format!("{{ from = \"{from}ns\", celsius = {celsius:?} }}");
+                from += step;
+                text
+            };
+            format!("[{}]", steps.into_iter().map(entry).collect::<Vec<_>>().join(", "))
+        }),
+    ];
+    let energy = (1e-9..1e3f64, 0.1..5.0f64, 1e-6..50.0f64, 1e-3..=1.0f64);
+    let power = (0.0..100.0f64, 1e-9..1.0f64);
+    let detection = (1..1u64 << 50, 0.0..1.0f64, 0.0..0.9f64, 0.0..=1.0f64);
+    let steps = prop::sample::select(vec!["five", "continuous"]);
+    let flush = (
+        prop::sample::select(vec!["plain", "csw"]),
+        0..=16u32,
+        prop::sample::select(vec!["oldest", "newest", "metadata"]),
+        1..1u64 << 30,
+    );
+    let cut = prop_oneof![
+        (0..1u64 << 40).prop_map(|n| format!("cut_after_requests = {n}")),
+        (0..1u64 << 60).prop_map(|ns| format!("cut_at = \"{ns}ns\"")),
+    ];
+    (profile, energy, power, detection, steps, flush, cut, 0..=21_900u32).prop_map(
+        |(profile, energy, power, detection, steps, flush, cut, age)| {
+            let (farad, least, above, efficiency) = energy;
+            let (every, grace, recharge, margin) = detection;
+            let part = |share: f64| (every as f64 * share) as u64;
+            let (method, concurrency, order, sectors) = flush;
+            format!(
+                "cache = {{ size = \"1MiB\", sync = \"smart\", dirty_budget = \"measured\" }}\n\
+                 power = {{ {cut} }}\n[capacitor]\ncapacitance = {farad:?}\nvoltage = {:?}\nvoltage_min = {least:?}\n\
+                 efficiency = {efficiency:?}\ntemperature = {profile}\nage = \"{age}d\"\ncontroller_power = {:?}\n\
+                 program_power = {:?}\ndetect_every = \"{every}ns\"\ndetect_grace = \"{}ns\"\nrecharge = \"{}ns\"\n\
+                 margin = {margin:?}\nsteps = \"{steps}\"\nflush = \"{method}\"\nflush_concurrency = {concurrency}\n\
+                 flush_order = \"{order}\"\nmetadata = \"{}B\"\n",
+                least + above,
+                power.0,
+                power.1,
+                part(grace),
+                part(recharge),
+                sectors * 512,
+            )
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn every_possible_capacitor_loads_and_shows_what_loads_again(text in capacitor()) {
+        let first = load_with(&text, &[]).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        let shown = first.to_toml();
+        let second = load_with(&shown, &[]).unwrap_or_else(|e| panic!("{e}\n{shown}"));
+        prop_assert_eq!(&first.spec, &second.spec);
+        prop_assert_eq!(first.hash(), second.hash());
+        prop_assert!(first.spec.models_power_loss() && first.spec.flush_reserve_blocks() >= 1);
     }
 }
 

@@ -6,7 +6,7 @@
 mod common;
 
 use common::spec;
-use nandlab::ftl::{Ftl, WriteStream};
+use nandlab::ftl::{Ftl, Place, WriteStream};
 use nandlab::geometry::{BlockId, Geometry, Lpn, PlaneId};
 use nandlab::nand::{Array, BlockState, Keeps};
 use nandlab::rng::Stream;
@@ -67,7 +67,8 @@ impl Table {
     }
 
     fn program(&mut self, plane: PlaneId, stream: WriteStream, lpn: Lpn) -> bool {
-        let Some((ppn, _)) = self.ftl.allocate(&self.geometry, &mut self.array, plane, stream) else {
+        let Some(Place { ppn, .. }) = self.ftl.allocate(&self.geometry, &mut self.array, plane, stream)
+        else {
             return false;
         };
         self.array.stage(ppn, lpn, nandlab::nand::Stamp::default());

@@ -13,7 +13,7 @@ use crate::geometry::Lpn;
 use crate::huge::Huge;
 use crate::list::{Link, Links, List};
 use crate::sched::Fifo;
-use crate::spec::CacheSpec;
+use crate::spec::{CacheSpec, DirtyBudget};
 use sync::{Coldness, SyncPolicy, View};
 
 /// A slot of the cache.
@@ -54,6 +54,10 @@ pub struct Entry {
     pub is_blank: bool,
     /// Deallocated: nobody finds it any more.
     pub is_dropped: bool,
+    /// The newest acknowledged write among its dirty sectors; 0: none.
+    pub acknowledged: u64,
+    /// The same of what the program under way brings to flash.
+    pub placed_acknowledged: u64,
     /// The flush epoch that waits for its dirty sectors.
     pub epoch: u64,
     /// The flush epoch that waits for the program under way.
@@ -82,6 +86,12 @@ impl Entry {
     #[inline(always)]
     pub fn is_dirty(&self) -> bool {
         self.dirty != 0 || self.write_back != WriteBack::None
+    }
+
+    /// The newest acknowledged write that flash lacks; 0: none. What power loss must not take.
+    #[inline(always)]
+    pub fn owed(&self) -> u64 {
+        self.acknowledged.max(self.placed_acknowledged)
     }
 
     /// Whether nothing is under way for it.
@@ -127,6 +137,8 @@ pub struct WriteCache {
     dirty: List,
     /// Dirty pages, those being written back included.
     dirty_pages: u32,
+    /// Pages with an acknowledged write that flash lacks.
+    owed: u32,
     /// Pages being written back.
     writing: u32,
     /// Entries that leave when they can.
@@ -145,6 +157,12 @@ impl WriteCache {
         let sync = sync::make(&spec.sync);
         let capacity = u32::try_from(pages).unwrap_or(u32::MAX).min(logical_pages);
         let share = |share: f64| libm::floor(share * f64::from(capacity) + 1e-9) as u32;
+        let budget = match spec.dirty_budget {
+            _ if !sync.keeps_budget() => capacity,
+            DirtyBudget::Share(part) => share(part),
+            // Nothing before it is measured.
+            DirtyBudget::Measured => 0,
+        };
         Some(Self {
             slots: Huge::zeroed(logical_pages as usize),
             entries: Vec::with_capacity(capacity as usize),
@@ -155,11 +173,17 @@ impl WriteCache {
             cold_max: share(sync.cold_share()),
             dirty: List::default(),
             dirty_pages: 0,
+            owed: 0,
             writing: 0,
             leaving: 0,
-            budget: if sync.keeps_budget() { share(spec.dirty_budget) } else { capacity },
+            budget,
             sync,
         })
+    }
+
+    /// Slots that have been used so far; all slots in use are below.
+    pub fn slots_used(&self) -> usize {
+        self.entries.len()
     }
 
     /// Pages that fit.
@@ -172,9 +196,24 @@ impl WriteCache {
         self.budget
     }
 
+    /// Allows so many dirty pages from now on; 0: every write goes through to flash.
+    pub fn set_budget(&mut self, pages: u32) {
+        self.budget = pages;
+    }
+
+    /// Pages that a share of the cache is.
+    pub fn pages_of(&self, share: f64) -> u32 {
+        libm::floor(share * f64::from(self.capacity) + 1e-9) as u32
+    }
+
     /// Dirty pages, those being written back included.
     pub fn dirty_pages(&self) -> u32 {
         self.dirty_pages
+    }
+
+    /// Pages with an acknowledged write that flash lacks: what would be lost without a flush at power loss.
+    pub fn owed(&self) -> u32 {
+        self.owed
     }
 
     /// Pages being written back.
@@ -292,6 +331,8 @@ impl WriteCache {
                 lost: 0,
                 is_blank: true,
                 is_dropped: false,
+                acknowledged: 0,
+                placed_acknowledged: 0,
                 epoch: 0,
                 placed_epoch: 0,
                 waiting: Fifo::default(),
@@ -343,17 +384,23 @@ impl WriteCache {
         Some(slot)
     }
 
-    /// `sectors` of a page have been written, the `whole` ones of them from end to end.
-    pub fn write(&mut self, slot: CacheSlot, sectors: u64, whole: u64, sequence: u64) {
+    /// `sectors` of a page have been written, the `whole` ones of them from end to end. The write is acknowledged unless
+    /// it goes `through` to flash first.
+    pub fn write(&mut self, slot: CacheSlot, sectors: u64, whole: u64, sequence: u64, through: bool) {
         let was_dirty = self.entry(slot).is_dirty();
         let was_listed = self.is_listed_dirty(slot);
+        let was_owed = self.entry(slot).owed() != 0;
         let entry = self.entry_mut(slot);
+        if !through {
+            entry.acknowledged = sequence;
+        }
         entry.valid |= sectors;
         entry.dirty |= sectors;
         entry.lost &= !whole;
         entry.sequence = sequence;
         entry.is_blank = false;
         self.dirty_pages += u32::from(!was_dirty);
+        self.owed += u32::from(!through && !was_owed);
         if !was_listed && self.is_listed_dirty(slot) {
             self.dirty.push_first(&mut ByDirtyUse(&mut self.entries), slot);
         }
@@ -374,12 +421,42 @@ impl WriteCache {
         entry.dirty = 0;
         entry.write_back = WriteBack::Program;
         entry.placed_epoch = entry.epoch;
+        entry.placed_acknowledged = std::mem::take(&mut entry.acknowledged);
         entry.landing = std::mem::take(&mut entry.durable);
+    }
+
+    /// A clean page is written once more, for a program of its own: it counts as dirty until that is done.
+    pub fn begin_rewrite(&mut self, slot: CacheSlot, epoch: u64) {
+        let entry = self.entry_mut(slot);
+        debug_assert!(
+            entry.dirty == 0 && entry.write_back == WriteBack::None,
+            "LPN {} is dirty",
+            entry.lpn.0
+        );
+        entry.write_back = WriteBack::Program;
+        (entry.epoch, entry.placed_epoch) = (epoch, epoch);
+        self.writing += 1;
+        self.dirty_pages += 1;
+    }
+
+    /// The next page at or after slot `from` that is clean, whole and at rest: one that can be written once more.
+    pub fn next_clean(&self, from: CacheSlot, whole: u64) -> Option<CacheSlot> {
+        let is_good = |entry: &Entry| {
+            let is_there =
+                entry.valid == whole && entry.lost == 0 && !entry.is_blank && entry.place != Place::Out;
+            is_there && !entry.is_dirty() && entry.is_idle() && !entry.is_dropped
+        };
+        (from..self.entries.len() as u32).find(|&slot| is_good(self.entry(slot)))
     }
 
     /// A write-back is over; whether the page is clean now.
     pub fn end_write_back(&mut self, slot: CacheSlot) -> bool {
-        self.entry_mut(slot).write_back = WriteBack::None;
+        let entry = self.entry_mut(slot);
+        entry.write_back = WriteBack::None;
+        let was_owed = entry.owed() != 0;
+        entry.placed_acknowledged = 0;
+        let is_owed = entry.owed() != 0;
+        self.owed -= u32::from(was_owed && !is_owed);
         self.writing -= 1;
         if self.is_listed_dirty(slot) {
             self.dirty.push_first(&mut ByDirtyUse(&mut self.entries), slot);
@@ -398,7 +475,9 @@ impl WriteCache {
         let lpn = self.entry(slot).lpn;
         self.slots[lpn.index()] = 0;
         self.unlink(slot);
+        self.owed -= u32::from(self.entry(slot).owed() != 0);
         let entry = self.entry_mut(slot);
+        (entry.acknowledged, entry.placed_acknowledged) = (0, 0);
         entry.dirty = 0;
         entry.is_dropped = true;
         if !std::mem::replace(&mut entry.leaves, true) {
@@ -423,12 +502,25 @@ impl WriteCache {
         true
     }
 
-    /// Dirty pages and their sequence numbers: what a power cut would have to save.
-    pub fn dirty_lpns(&self) -> impl Iterator<Item = (Lpn, u64)> + '_ {
-        self.entries
-            .iter()
-            .filter(|entry| entry.is_dirty() && !entry.is_dropped)
-            .map(|entry| (entry.lpn, entry.sequence))
+    /// The dirty pages in the order in which an emergency flush writes them: first those with acknowledged writes, of
+    /// these first what `is_first` names, then by use.
+    pub fn flush_order(&self, newest_first: bool, is_first: impl Fn(Lpn) -> bool) -> Vec<CacheSlot> {
+        let mut by_use = Vec::new();
+        for list in [&self.warm, &self.cold] {
+            let mut next = list.first();
+            while let Some(slot) = next {
+                by_use.push(slot);
+                next = self.entry(slot).used.after();
+            }
+        }
+        // Those that are leaving are in no list: nobody has used them for longest.
+        by_use.extend((0..self.entries.len() as u32).filter(|&slot| self.entry(slot).place == Place::Out));
+        by_use.retain(|&slot| self.entry(slot).is_dirty() && !self.entry(slot).is_dropped);
+        if !newest_first {
+            by_use.reverse();
+        }
+        by_use.sort_by_key(|&slot| (self.entry(slot).owed() == 0, !is_first(self.entry(slot).lpn)));
+        by_use
     }
 
     /// Checks the cache against itself.
@@ -436,7 +528,7 @@ impl WriteCache {
     /// # Errors
     /// The first thing that is wrong.
     pub fn audit(&self) -> Result<(), String> {
-        let (mut dirty, mut writing, mut leaving, mut listed, mut in_use) = (0, 0, 0, 0, 0);
+        let (mut dirty, mut owed, mut writing, mut leaving, mut listed, mut in_use) = (0, 0, 0, 0, 0, 0);
         for (slot, entry) in self.entries.iter().enumerate() {
             if self.free.contains(&(slot as u32)) {
                 continue;
@@ -449,6 +541,7 @@ impl WriteCache {
                 return Err(format!("LPN {} has dirty sectors that are not there", entry.lpn.0));
             }
             dirty += u32::from(entry.is_dirty());
+            owed += u32::from(entry.owed() != 0);
             writing += u32::from(entry.write_back != WriteBack::None);
             leaving += u32::from(entry.leaves);
             listed += u32::from(self.is_listed_dirty(slot as u32));
@@ -456,6 +549,7 @@ impl WriteCache {
         }
         let counts = [
             ("dirty", dirty, self.dirty_pages),
+            ("with acknowledged writes that flash lacks", owed, self.owed),
             ("being written back", writing, self.writing),
             ("leaving", leaving, self.leaving),
             ("waiting to be written back", listed, self.dirty.len()),
@@ -466,9 +560,9 @@ impl WriteCache {
                 return Err(format!("the write cache has {found} pages {what} and counts {counted}"));
             }
         }
-        // With a budget of nothing a page is dirty until flash has it, and not acknowledged.
-        if self.dirty_pages > self.budget && self.budget > 0 {
-            return Err(format!("{} dirty pages, the budget is {}", self.dirty_pages, self.budget));
+        // With a budget of nothing writes go through, and what was dirty before leaves.
+        if self.owed > self.budget && self.budget > 0 {
+            return Err(format!("{} dirty pages, the budget is {}", self.owed, self.budget));
         }
         Ok(())
     }

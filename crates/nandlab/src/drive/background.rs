@@ -4,7 +4,7 @@
 //! same plane; the victim is erased when it holds nothing and no operation needs it any more.
 
 use super::Drive;
-use crate::ftl::{WriteStream, wear_levelling};
+use crate::ftl::{Place, WriteStream, wear_levelling};
 use crate::geometry::{BlockId, Lpn, PlaneId};
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, Kind, Transaction};
@@ -95,6 +95,10 @@ impl<P: Probe> Drive<P> {
 
     /// Starts emptying the policy's victim, unless more than `valid_max` of it is valid or nothing can be gained.
     fn start_gc(&mut self, plane: PlaneId, is_urgent: bool, valid_max: f64) {
+        // The capacitor is being measured: as little else as can be.
+        if self.power.is_draining() && !self.is_stuck() {
+            return;
+        }
         let victim = self.ftl.pick_victim(&self.geometry, &self.array, plane, self.now);
         let Some(victim) = victim else { return };
         let (valid, pages) = (u32::from(self.array.block(victim).valid), self.geometry.pages_per_block);
@@ -184,11 +188,13 @@ impl<P: Probe> Drive<P> {
         }
         let stream = self.ftl.copy_stream(read.lpn, read.cause == Cause::Wear);
         let place = self.ftl.allocate(&self.geometry, &mut self.array, plane, stream);
-        let (ppn, _) = place.expect("a job starts only when its stream has room for all it moves");
+        let Place { ppn, skips, .. } =
+            place.expect("a job starts only when its stream has room for all it moves");
         self.array.stage(ppn, read.lpn, self.stamp_of_copy(read));
         // Pages of a block are programmed in order, so what shares a stream shares a queue.
         let class = if stream == WriteStream::Mapping { Class::HostWrite } else { Class::Background };
         let mut program = self.transaction(Kind::Program, ppn, read.lpn, plane.0, read.cause, class);
+        program.skips = skips;
         program.replaces = self.ftl.remap(&self.geometry, &mut self.array, read.lpn, ppn);
         let victim = program.replaces.expect("the page moved was mapped");
         self.array.block_mut(victim).holds += 1;
@@ -223,6 +229,7 @@ impl<P: Probe> Drive<P> {
         }
         job.is_erasing = true;
         let cause = job.cause();
+        self.trims.make_durable();
         self.write_back_deferred(plane);
         let ppn = self.geometry.page(victim, 0);
         let erase = self.transaction(Kind::Erase, ppn, Lpn(0), plane.0, cause, Class::Background);
@@ -241,6 +248,7 @@ impl<P: Probe> Drive<P> {
             self.device.demote(self.geometry.die_of(plane));
         }
         self.levels.set_block(block, 0);
+        self.on_job_over(plane);
         self.erases_in_vain += u64::from(self.is_stuck());
         self.resume_write_backs(plane);
         self.resume_stalled(plane);

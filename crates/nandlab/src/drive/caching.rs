@@ -32,13 +32,13 @@ pub(super) struct Caching {
     access_ns: u64,
     sector_bytes: u64,
     /// All sectors of a page.
-    whole: u64,
+    pub(super) whole: u64,
     /// Write-backs under way at most, of those nobody waits for.
     ahead_max: u32,
     /// Flushes that are not done.
     pub(super) flushes: u32,
     /// LPNs whose newest data was acknowledged and found no place, the drive being worn out: flash has older data.
-    lost: BTreeSet<u32>,
+    pub(super) lost: BTreeSet<u32>,
 }
 
 impl<P: Probe> Drive<P> {
@@ -67,7 +67,7 @@ impl<P: Probe> Drive<P> {
     }
 
     #[inline(always)]
-    fn caching(&mut self) -> &mut Caching {
+    pub(super) fn caching(&mut self) -> &mut Caching {
         self.caching.as_mut().expect("the drive has a write cache")
     }
 
@@ -248,7 +248,7 @@ impl<P: Probe> Drive<P> {
             self.epochs.join(epoch);
             caching.cache.entry_mut(slot).epoch = epoch;
         }
-        caching.cache.write(slot, touched, sectors, sequence);
+        caching.cache.write(slot, touched, sectors, sequence, through);
         self.stats.cache.dirty_pages_max = self.stats.cache.dirty_pages_max.max(caching.cache.dirty_pages());
         self.probe.on_write_admitted(lpn, sequence);
         if through {
@@ -454,7 +454,9 @@ impl<P: Probe> Drive<P> {
     pub(super) fn on_written_back(&mut self, done: &Transaction) {
         self.stats.cache.write_backs += 1;
         if P::STAMPED {
-            self.probe.on_write_durable(done.lpn, self.array.stamp(done.ppn).sequence);
+            let sequence = self.array.stamp(done.ppn).sequence;
+            self.probe.on_write_safe(done.lpn, sequence);
+            self.probe.on_write_durable(done.lpn, sequence);
         }
         self.end_cache_write_back(done.owner);
     }
@@ -491,6 +493,7 @@ impl<P: Probe> Drive<P> {
         self.serve_entry(slot);
         self.end_of_use(slot, is_resuming);
         self.sync_more();
+        self.go_on_detecting();
     }
 
     /// Nothing may be under way for an entry any more: if it leaves, its slot is free. Then those that wait go on, unless
@@ -507,7 +510,9 @@ impl<P: Probe> Drive<P> {
         let is_idle = self.is_idle;
         while let Some(caching) = &self.caching {
             let cache = &caching.cache;
-            let wants = caching.flushes > 0 || (is_idle && cache.sync().syncs_when_idle(&cache.view()));
+            let wants = caching.flushes > 0
+                || (is_idle && cache.sync().syncs_when_idle(&cache.view()))
+                || self.power.is_syncing();
             if !wants || cache.writing() >= caching.ahead_max {
                 return;
             }
@@ -565,6 +570,7 @@ impl<P: Probe> Drive<P> {
             self.epochs.leave(epoch);
         }
         self.caching().cache.free_if_over(slot);
+        self.go_on_detecting();
         is_dirty
     }
 

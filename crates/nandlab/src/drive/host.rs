@@ -6,7 +6,7 @@
 
 use super::Drive;
 use super::requests::Completion;
-use crate::ftl::WriteStream;
+use crate::ftl::{Place, WriteStream};
 use crate::geometry::{DieId, Lpn, PlaneId, Ppn};
 use crate::host::{Op, Request};
 use crate::nand::{DEAD_LPN, Moment, Stamp};
@@ -82,6 +82,7 @@ impl<P: Probe> Drive<P> {
             }
             Op::Trim => self.trim(request),
             Op::Flush => {
+                self.probe.on_flush_asked(id);
                 self.epochs.end_with(slot);
                 self.flush_cached();
             }
@@ -170,6 +171,7 @@ impl<P: Probe> Drive<P> {
             level: 1,
             needed: 1,
             tries: 0,
+            skips: 0,
             page: page as u16,
             plane_in_die: (plane.0 - die.0 * self.geometry.planes_per_die) as u8,
             die,
@@ -232,11 +234,11 @@ impl<P: Probe> Drive<P> {
         transaction.die = DieId(0);
         let list = self.stalled_list(self.ftl.allocator.home(lpn, self.geometry.planes));
         if self.stalled[list].is_empty()
-            && let Some(plane) = self.ftl.choose_plane(&self.geometry, &self.device, lpn)
+            && let Some(plane) = self.plane_for(lpn)
         {
             let place = self.ftl.allocate(&self.geometry, &mut self.array, plane, WriteStream::Host);
-            if let Some((ppn, opened)) = place {
-                self.place(transaction, plane, ppn, opened);
+            if let Some(place) = place {
+                self.place(transaction, plane, place);
                 return;
             }
         }
@@ -253,6 +255,31 @@ impl<P: Probe> Drive<P> {
         }
     }
 
+    /// The plane for a write of `lpn`; `None` when dynamic allocation finds none with room.
+    #[inline]
+    fn plane_for(&mut self, lpn: Lpn) -> Option<PlaneId> {
+        let plane = self.ftl.choose_plane(&self.geometry, &self.device, lpn)?;
+        if self.has_displaced && !self.ftl.has_room(plane) {
+            return Some(self.plane_in_place_of(plane, |drive, plane| drive.ftl.has_room(plane)));
+        }
+        Some(plane)
+    }
+
+    /// An emergency flush writes where there is room, so a plane may hold pages of others and have no room left for its
+    /// own, nor any to gain. Then others have more.
+    #[cold]
+    pub(super) fn plane_in_place_of(
+        &self,
+        plane: PlaneId,
+        has_room: impl Fn(&Self, PlaneId) -> bool,
+    ) -> PlaneId {
+        if self.ftl.has_garbage(&self.geometry, plane) || self.jobs[plane.index()].is_running() {
+            return plane;
+        }
+        let planes = (0..self.geometry.planes).map(PlaneId).filter(|&plane| has_room(self, plane));
+        planes.max_by_key(|&plane| (self.ftl.free_pages(&self.geometry, plane), plane.0)).unwrap_or(plane)
+    }
+
     #[inline]
     fn stalled_list(&self, plane: PlaneId) -> usize {
         if self.ftl.allocator.is_static() { plane.index() } else { 0 }
@@ -260,8 +287,10 @@ impl<P: Probe> Drive<P> {
 
     /// Maps a host page to the place it got and queues its program.
     #[inline]
-    fn place(&mut self, mut transaction: Transaction, plane: PlaneId, ppn: Ppn, opened: bool) {
+    fn place(&mut self, mut transaction: Transaction, plane: PlaneId, place: Place) {
+        let Place { ppn, opened, skips } = place;
         let (_, page) = self.geometry.split(ppn);
+        transaction.skips = skips;
         transaction.ppn = ppn;
         transaction.page = page as u16;
         transaction.die = self.geometry.die_of(plane);
@@ -304,13 +333,13 @@ impl<P: Probe> Drive<P> {
                 self.end_cache_write_back(owner);
                 continue;
             }
-            let Some(plane) = self.ftl.choose_plane(&self.geometry, &self.device, lpn) else { return };
+            let Some(plane) = self.plane_for(lpn) else { return };
             let place = self.ftl.allocate(&self.geometry, &mut self.array, plane, WriteStream::Host);
-            let Some((ppn, opened)) = place else { return };
+            let Some(place) = place else { return };
             let slot = self.stalled[list].pop(&self.pool).expect("the list is not empty");
             self.stalled_count -= 1;
             let transaction = self.pool.remove(slot);
-            self.place(transaction, plane, ppn, opened);
+            self.place(transaction, plane, place);
         }
     }
 
@@ -349,6 +378,9 @@ impl<P: Probe> Drive<P> {
                 self.sequence += 1;
                 self.stats.counters.trimmed_pages += 1;
                 self.probe.on_trimmed(lpn, self.sequence);
+                if self.array.is_stamped() {
+                    self.trims.add(lpn, self.sequence);
+                }
                 let page = self.on_unmapped(lpn);
                 if let Some(before) = changed
                     && page.is_some_and(|page| page != before)
@@ -392,6 +424,11 @@ impl<P: Probe> Drive<P> {
             let lpn = self.array.lpn(read.ppn);
             let sequence = (lpn == read.lpn).then(|| self.array.stamp(read.ppn).sequence);
             assert!(lpn.0 != DEAD_LPN, "a host read found the erased page {}", self.geometry.show(read.ppn));
+            assert!(
+                !self.array.is_torn(read.ppn),
+                "a host read found the torn page {}",
+                self.geometry.show(read.ppn)
+            );
             self.probe.on_read_answered(read.owner, read.lpn, sequence);
         }
         if self.caching.is_some() && !read.is_uncorrectable() {
@@ -403,7 +440,9 @@ impl<P: Probe> Drive<P> {
     #[inline]
     pub(super) fn on_host_programmed(&mut self, done: &Transaction) {
         if P::STAMPED {
-            self.probe.on_write_durable(done.lpn, self.array.stamp(done.ppn).sequence);
+            let sequence = self.array.stamp(done.ppn).sequence;
+            self.probe.on_write_safe(done.lpn, sequence);
+            self.probe.on_write_durable(done.lpn, sequence);
         }
         self.page_done(done.owner);
     }
@@ -440,6 +479,9 @@ impl<P: Probe> Drive<P> {
             self.epochs.leave(done.epoch);
             self.complete_flushes();
         }
+        if self.requests.completed() >= self.power.cut_after {
+            self.cut_power_soon();
+        }
         if self.requests.live() == 0 {
             self.agenda.set(self.idle_clock(), self.now + self.spec.gc.idle_after_ns);
         }
@@ -447,6 +489,8 @@ impl<P: Probe> Drive<P> {
 
     pub(super) fn complete_flushes(&mut self) {
         while let Some(flush) = self.epochs.done() {
+            self.trims.make_durable();
+            self.probe.on_flushed(self.requests.get(flush).id);
             if let Some(caching) = &mut self.caching {
                 caching.flushes -= 1;
             }

@@ -9,8 +9,8 @@
 //! misses wait.
 
 use super::Drive;
-use crate::ftl::WriteStream;
 use crate::ftl::map::{TranslationPage, Tvpn, WriteBack};
+use crate::ftl::{Place, WriteStream};
 use crate::geometry::{Lpn, PlaneId, Ppn};
 use crate::nand::Stamp;
 use crate::probe::Probe;
@@ -260,7 +260,10 @@ impl<P: Probe> Drive<P> {
 
     /// Queues the program of a translation page, when its plane has room.
     fn program_translation_page(&mut self, page: Tvpn) {
-        let plane = self.ftl.allocator.home(Lpn(page), self.geometry.planes);
+        let mut plane = self.ftl.allocator.home(Lpn(page), self.geometry.planes);
+        if self.has_displaced && !self.has_mapping_room(plane) {
+            plane = self.plane_in_place_of(plane, |drive, plane| drive.has_mapping_room(plane));
+        }
         let demand = self.ftl.demand.as_mut().expect("only a demand map has translation pages");
         let lpn = demand.lpn_of(page);
         let place = if self.has_mapping_room(plane) {
@@ -269,7 +272,7 @@ impl<P: Probe> Drive<P> {
             None
         };
         let demand = self.ftl.demand.as_mut().expect("it is there");
-        let Some((ppn, opened)) = place else {
+        let Some(Place { ppn, opened, skips }) = place else {
             demand.pages[page as usize].write_back = WriteBack::Room;
             self.mapping.for_room[plane.index()].push_back(page);
             self.mapping.for_room_count += 1;
@@ -285,6 +288,7 @@ impl<P: Probe> Drive<P> {
         self.array.stage(ppn, lpn, stamp);
         self.remember_level(lpn, 1);
         let mut program = self.transaction(Kind::Program, ppn, lpn, page, Cause::Mapping, Class::HostWrite);
+        program.skips = skips;
         program.replaces = self.ftl.remap(&self.geometry, &mut self.array, lpn, ppn);
         if let Some(old) = program.replaces {
             self.array.block_mut(old).holds += 1;
@@ -383,7 +387,9 @@ impl<P: Probe> Drive<P> {
                 }
                 let demand = self.ftl.demand.as_mut().expect("it is there");
                 demand.write(page, &self.ftl.map);
-                self.program_now(plane, WriteStream::Mapping, lpn, 0);
+                // Of two that are written here the later one counts.
+                self.sequence += 1;
+                self.program_now(plane, WriteStream::Mapping, lpn, self.sequence);
             }
         }
     }

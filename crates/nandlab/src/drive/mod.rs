@@ -5,12 +5,16 @@
 
 mod background;
 mod caching;
+mod detection;
 mod host;
 mod mapping;
+mod power_loss;
 mod precondition;
 mod reads;
+mod recovery;
 mod requests;
 mod snapshot;
+mod trims;
 
 pub use precondition::{PtsOutcome, Watch};
 pub use requests::Completion;
@@ -28,10 +32,12 @@ use crate::stats::Stats;
 use crate::units::Time;
 use background::Job;
 use caching::Caching;
+use detection::{Power, Stage};
 use host::{Epochs, Merging};
 use mapping::Mapping;
 use requests::Requests;
 use std::collections::VecDeque;
+use trims::Trims;
 
 /// A request the drive does not take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,6 +87,12 @@ pub struct Drive<P: Probe = NoProbe> {
     mapping: Mapping,
     /// The write cache; `None` without one.
     caching: Option<Caching>,
+    power: Power,
+    trims: Trims,
+    /// A flush has written pages to planes that are not theirs.
+    has_displaced: bool,
+    /// Blocks whose erase power loss has interrupted, until power is back.
+    torn_erases: Vec<BlockId>,
     /// By read level, pages that have left their die and are being decoded, in the order in which they will be done.
     decoding: Box<[VecDeque<(Time, Slot)>]>,
     requests: Requests,
@@ -119,14 +131,15 @@ impl<P: Probe> Drive<P> {
         let geometry = Geometry::new(&spec.drive);
         let ecc = Ecc::new(&spec.ecc);
         let reliability = Reliability::new(&spec.reliability);
-        let keeps = Keeps { sequences: P::STAMPED, ages: ecc.has_levels() && !reliability.is_none() };
+        let sequences = P::STAMPED || spec.models_power_loss();
+        let keeps = Keeps { sequences, ages: ecc.has_levels() && !reliability.is_none() };
         let array = Array::new(&geometry, spec.reliability.pe_cycles, keeps);
         let ftl = Ftl::new(spec, &geometry, &array, P::STAMPED);
         let timing = Timing::new(&spec.timing, &spec.ecc, &geometry);
         let device = Device::new(&geometry, timing, spec.timing.scheduler, spec.timing.multi_plane);
         let lists = if ftl.allocator.is_static() { geometry.planes as usize } else { 1 };
-        Self {
-            agenda: Agenda::new(geometry.dies as usize + usize::from(ecc.levels()) + 2),
+        let mut drive = Self {
+            agenda: Agenda::new(geometry.dies as usize + usize::from(ecc.levels()) + 3),
             stalled: vec![Fifo::default(); lists].into(),
             stalled_count: 0,
             jobs: vec![Job::default(); geometry.planes as usize].into(),
@@ -138,6 +151,10 @@ impl<P: Probe> Drive<P> {
             decoding: vec![VecDeque::new(); usize::from(ecc.levels())].into(),
             levels: ReadLevels::new(&ecc, &geometry, ftl.demand.is_some()),
             caching: Self::make_caching(spec, &geometry),
+            power: Power::new(spec, geometry.dies),
+            trims: Trims::default(),
+            has_displaced: false,
+            torn_erases: Vec::new(),
             mapping: Mapping::new(if ftl.demand.is_some() { geometry.planes as usize } else { 0 }),
             ecc,
             reliability,
@@ -154,7 +171,9 @@ impl<P: Probe> Drive<P> {
             probe,
             spec: spec.clone(),
             geometry,
-        }
+        };
+        drive.begin_power();
+        drive
     }
 
     /// The geometry.
@@ -223,7 +242,7 @@ impl<P: Probe> Drive<P> {
         self.completions.drain(..)
     }
 
-    // Clocks: the dies, a decoder for each read level, idleness, the write cache's DRAM.
+    // Clocks: the dies, a decoder for each read level, idleness, the write cache's DRAM, power.
     #[inline(always)]
     fn idle_clock(&self) -> u32 {
         self.geometry.dies + self.decoding.len() as u32
@@ -234,12 +253,18 @@ impl<P: Probe> Drive<P> {
         self.idle_clock() + 1
     }
 
+    #[inline(always)]
+    fn power_clock(&self) -> u32 {
+        self.idle_clock() + 2
+    }
+
     /// Hands the drive a request that arrives now or arrived earlier (its latency counts from its arrival).
     /// Returns the request's id: the number of requests submitted before it.
     ///
     /// # Errors
     /// When the request has no bytes, ends beyond the drive, or arrives in the future.
     pub fn submit(&mut self, request: &Request) -> Result<u64, Refused> {
+        assert!(!self.power.is_off, "power is off");
         if request.arrival > self.now {
             return Err(Refused::Future);
         }
@@ -283,11 +308,11 @@ impl<P: Probe> Drive<P> {
     pub fn advance(&mut self, to: Time) {
         loop {
             let (time, clock) = self.agenda.next();
+            if self.is_stuck_at(time, clock) {
+                self.give_up();
+                continue;
+            }
             if time > to || time == NEVER {
-                if time == NEVER && self.is_stuck() {
-                    self.give_up();
-                    continue;
-                }
                 break;
             }
             self.step(time, clock);
@@ -300,11 +325,11 @@ impl<P: Probe> Drive<P> {
     pub fn advance_to_completion(&mut self, limit: Time) -> bool {
         while self.completions.is_empty() {
             let (time, clock) = self.agenda.next();
-            if time > limit || time == NEVER {
-                if time == NEVER && self.is_stuck() {
-                    self.give_up();
-                    continue;
-                }
+            if self.is_stuck_at(time, clock) {
+                self.give_up();
+                continue;
+            }
+            if time > limit || self.is_rest(time, clock) {
                 return false;
             }
             self.step(time, clock);
@@ -316,7 +341,7 @@ impl<P: Probe> Drive<P> {
     pub fn run_until_idle(&mut self) {
         loop {
             let (time, clock) = self.agenda.next();
-            if time != NEVER {
+            if !self.is_rest(time, clock) {
                 self.step(time, clock);
             } else if self.is_stuck() {
                 self.give_up();
@@ -324,6 +349,19 @@ impl<P: Probe> Drive<P> {
                 break;
             }
         }
+    }
+
+    /// Whether nothing is left to happen, the next event being this one. The next detection of the budget does not count:
+    /// there is always one to come.
+    #[inline]
+    fn is_rest(&self, time: Time, clock: u32) -> bool {
+        time == NEVER || clock == self.power_clock() && self.power.only_waits() && self.agenda.is_only(clock)
+    }
+
+    /// Whether something waits for room that will not come.
+    #[inline]
+    fn is_stuck_at(&self, time: Time, clock: u32) -> bool {
+        self.is_rest(time, clock) && self.is_stuck()
     }
 
     /// Whether something waits for room: with no event left none will come.
@@ -336,8 +374,11 @@ impl<P: Probe> Drive<P> {
     fn give_up(&mut self) {
         for plane in (0..self.geometry.planes).map(PlaneId) {
             self.check_space(plane);
+            self.resume_write_backs(plane);
+            self.resume_stalled(plane);
         }
-        if self.agenda.next().0 == NEVER {
+        let (time, clock) = self.agenda.next();
+        if self.is_rest(time, clock) {
             self.fail_waiting();
         }
     }
@@ -369,8 +410,11 @@ impl<P: Probe> Drive<P> {
             self.is_idle = true;
             self.sync_more();
             self.start_background();
-        } else {
+            self.detect_when_idle();
+        } else if clock == self.dram_clock() {
             self.on_dram();
+        } else {
+            self.on_power();
         }
     }
 
@@ -401,7 +445,11 @@ impl<P: Probe> Drive<P> {
     fn on_programmed(&mut self, done: &Transaction) {
         let block = self.geometry.block_of(done.ppn);
         self.stats.on_flash(Kind::Program, done.cause);
-        let is_closed = self.array.program(block, u32::from(done.page)) == self.geometry.pages_per_block;
+        let mut programmed = self.array.program(block, u32::from(done.page));
+        if done.skips > 0 {
+            programmed = self.array.skip(block, u32::from(done.skips));
+        }
+        let is_closed = programmed == self.geometry.pages_per_block;
         if is_closed {
             self.ftl.close(&self.geometry, &mut self.array, block, self.now);
         }
@@ -412,10 +460,15 @@ impl<P: Probe> Drive<P> {
             Cause::Host => self.on_host_programmed(done),
             Cause::Sync => self.on_written_back(done),
             Cause::Mapping => self.on_translation_programmed(done),
+            Cause::Flush => self.on_flush_programmed(done),
             _ => self.on_background_programmed(done),
         }
         if is_closed {
             self.check_space(self.geometry.plane_of(block));
+        }
+        if self.power.stage != Stage::Charged {
+            self.on_program_in_detection(done);
+            self.go_on_detecting();
         }
     }
 

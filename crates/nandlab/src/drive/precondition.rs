@@ -4,7 +4,7 @@
 //! done at once when it is needed.
 
 use super::Drive;
-use crate::ftl::WriteStream;
+use crate::ftl::{Place, WriteStream};
 use crate::geometry::{Lpn, PlaneId};
 use crate::nand::{BlockState, DEAD_LPN, Stamp};
 use crate::probe::Probe;
@@ -144,6 +144,7 @@ impl<P: Probe> Drive<P> {
         self.sequence += 1;
         let opened = self.program_now(plane, WriteStream::Host, lpn, self.sequence);
         self.probe.on_write_admitted(lpn, self.sequence);
+        self.probe.on_write_safe(lpn, self.sequence);
         self.probe.on_write_durable(lpn, self.sequence);
         while opened && self.is_short(plane) {
             let Some(more) = self.collect_now(plane) else { break };
@@ -162,7 +163,7 @@ impl<P: Probe> Drive<P> {
         sequence: u64,
     ) -> bool {
         let place = self.ftl.allocate(&self.geometry, &mut self.array, plane, stream);
-        let (ppn, opened) = place.expect("the plane has room");
+        let Place { ppn, opened, .. } = place.expect("the plane has room");
         let (block, page) = self.geometry.split(ppn);
         self.array.stage(ppn, lpn, Stamp { sequence, corrected: self.initial_ages.of(block) });
         let is_closed = self.array.program(block, page) == self.geometry.pages_per_block;

@@ -43,6 +43,21 @@ impl Requests {
         self.live
     }
 
+    /// Requests that are over.
+    #[inline(always)]
+    pub(super) fn completed(&self) -> u64 {
+        self.accepted - u64::from(self.live)
+    }
+
+    /// Takes all requests out that are in work, in the order of their numbers.
+    pub(super) fn take_all(&mut self) -> Vec<InWork> {
+        let mut all: Vec<InWork> =
+            self.slots.iter().filter(|request| request.pages_left > 0).cloned().collect();
+        all.sort_by_key(|request| request.id);
+        *self = Self { accepted: self.accepted, ..Self::default() };
+        all
+    }
+
     /// Puts a request in, with one page left: the caller's own, until everything has been handed out.
     #[inline]
     pub(super) fn insert(&mut self, request: &Request, epoch: u64) -> u32 {

@@ -9,12 +9,12 @@ pub mod map;
 pub mod read_levels;
 pub mod wear_levelling;
 
-use crate::geometry::{BlockId, Geometry, Lpn, PlaneId, Ppn};
+use crate::geometry::{BlockId, DieId, Geometry, Lpn, PlaneId, Ppn};
 use crate::huge::Huge;
 use crate::nand::{Array, BlockState};
 use crate::rng::Stream;
 use crate::sched::Device;
-use crate::spec::{MapSpec, Spec, WearLevelling};
+use crate::spec::{Cell, MapSpec, Spec, WearLevelling};
 use crate::units::Time;
 use allocation::Allocator;
 use gc::{Candidates, LeastValid, VictimPolicy};
@@ -35,14 +35,58 @@ pub enum WriteStream {
     Mapping,
 }
 
+impl WriteStream {
+    /// All streams, in the order of their numbers.
+    pub const ALL: [WriteStream; STREAMS] =
+        [WriteStream::Host, WriteStream::Gc, WriteStream::Wear, WriteStream::Mapping];
+}
+
 /// Streams of every plane.
 pub const STREAMS: usize = 4;
+
+/// The planes of a die.
+fn planes_of(geometry: &Geometry, die: DieId) -> impl Iterator<Item = PlaneId> + use<> {
+    let first = die.0 * geometry.planes_per_die;
+    (first..first + geometry.planes_per_die).map(PlaneId)
+}
 
 /// The block a stream is filling: the next PPN and the end of the block; equal when it has none.
 #[derive(Clone, Copy, Debug, Default)]
 struct OpenBlock {
     next: u32,
     end: u32,
+    /// Only LSB pages are used: a program under way may not finish, and would take its wordline's LSB page with it.
+    lsb_only: bool,
+}
+
+impl OpenBlock {
+    /// Takes the next page.
+    #[inline(always)]
+    fn take(&mut self) -> Place {
+        let ppn = Ppn(self.next);
+        // The last wordline of a block with an odd number of pages has one.
+        let skips = u32::from(self.lsb_only && self.next + 1 < self.end);
+        self.next += 1 + skips;
+        Place { ppn, opened: false, skips: skips as u8 }
+    }
+
+    /// Pages it will still be given.
+    #[inline(always)]
+    fn room(&self) -> u32 {
+        let pages = self.end - self.next;
+        if self.lsb_only { pages.div_ceil(2) } else { pages }
+    }
+}
+
+/// A page that has been given to a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The page.
+    pub ppn: Ppn,
+    /// A block has been opened for it.
+    pub opened: bool,
+    /// Pages behind it that stay erased.
+    pub skips: u8,
 }
 
 /// A plane.
@@ -89,8 +133,12 @@ pub struct Ftl {
     valid: Huge<u64>,
     words_per_block: usize,
     levelling: WearLevelling,
-    /// Erased blocks of a plane that only internal streams may take.
+    /// Erased blocks of a plane that only internal streams and the emergency flush may take.
     pub reserve_blocks: u32,
+    /// Those of them that are there for an emergency flush.
+    flush_reserve_blocks: u32,
+    /// Free blocks that an emergency flush leaves to GC, and to translation pages.
+    flush_keeps_blocks: u32,
 }
 
 impl Ftl {
@@ -120,9 +168,11 @@ impl Ftl {
                 Some(DemandMap::new(cache_bytes, eviction, logical_pages, page_bytes, verified))
             }
         };
+        let flush_keeps_blocks = 1 + u32::from(demand.is_some());
         let translation_pages = demand.as_ref().map_or(0, |demand| demand.pages.len() as u32);
         // One block for GC to move to, one that static wear levelling may take of it, one for translation pages.
         let reserve_blocks = 1 + u32::from(levelling == WearLevelling::Static) + u32::from(demand.is_some());
+        let flush_reserve_blocks = spec.flush_reserve_blocks();
         Self {
             map: PageMap::new(logical_pages + translation_pages),
             demand,
@@ -133,12 +183,14 @@ impl Ftl {
             valid: Huge::zeroed(words_per_block * geometry.blocks as usize),
             words_per_block,
             levelling,
-            reserve_blocks,
+            reserve_blocks: reserve_blocks + flush_reserve_blocks,
+            flush_reserve_blocks,
+            flush_keeps_blocks,
         }
     }
 
     /// The next page of `stream` in `plane`; opens a block when the last one is full. The host's stream leaves the
-    /// plane its reserve. The second value says whether a block has been opened.
+    /// plane its reserve.
     #[inline]
     pub fn allocate(
         &mut self,
@@ -146,30 +198,128 @@ impl Ftl {
         array: &mut Array,
         plane: PlaneId,
         stream: WriteStream,
-    ) -> Option<(Ppn, bool)> {
+    ) -> Option<Place> {
+        let keep = if stream == WriteStream::Host { self.reserve_blocks } else { 0 };
+        self.allocate_keeping(geometry, array, plane, stream, keep)
+    }
+
+    /// The same, leaving the plane `keep` free blocks.
+    #[inline]
+    fn allocate_keeping(
+        &mut self,
+        geometry: &Geometry,
+        array: &mut Array,
+        plane: PlaneId,
+        stream: WriteStream,
+        keep: u32,
+    ) -> Option<Place> {
         let state = &mut self.planes[plane.index()];
         let open = &mut state.open[stream as usize];
         if open.next < open.end {
-            let ppn = Ppn(open.next);
-            open.next += 1;
-            return Some((ppn, false));
+            return Some(open.take());
         }
-        if stream == WriteStream::Host && state.free.len() <= self.reserve_blocks {
+        if state.free.len() <= keep {
             return None;
         }
         let block = if stream == WriteStream::Wear { state.free.pop_most_worn() } else { state.free.pop() }?;
         let block = BlockId(geometry.first_block(plane).0 + block);
         array.block_mut(block).state = BlockState::Open;
         let first = geometry.page(block, 0);
-        *open = OpenBlock { next: first.0 + 1, end: first.0 + geometry.pages_per_block };
-        Some((first, true))
+        (open.next, open.end) = (first.0, first.0 + geometry.pages_per_block);
+        Some(Place { opened: true, ..open.take() })
     }
 
-    /// Whether a translation page can be written back to `plane`: without taking the last free block, which is GC's.
+    /// Free blocks of a plane that an emergency flush may take.
+    pub fn flush_blocks(&self, plane: PlaneId) -> u32 {
+        self.planes[plane.index()].free.len().saturating_sub(self.flush_keeps_blocks)
+    }
+
+    /// Power fails: the pages given to programs of the host's stream that will never begin can be given again.
+    /// `programmed` says how far a block will be programmed.
+    pub fn take_back_queued(&mut self, geometry: &Geometry, programmed: impl Fn(BlockId) -> u32) {
+        for plane in &mut self.planes {
+            let open = &mut plane.open[WriteStream::Host as usize];
+            // A block that has been given away wholly may be another's by now.
+            if open.next < open.end {
+                let first = open.end - geometry.pages_per_block;
+                let next = first + programmed(geometry.block_of(Ppn(first)));
+                open.next = open.next.min(next);
+            }
+        }
+    }
+
+    /// Whether a plane has the free blocks that it keeps for an emergency flush, whatever its job and its translation
+    /// pages may still take. (The job under way has taken its block.)
+    pub fn has_flush_reserve(&self, plane: PlaneId, has_job: bool) -> bool {
+        let free = self.planes[plane.index()].free.len();
+        free + u32::from(has_job) > self.flush_reserve_blocks
+    }
+
+    /// A page for an emergency flush in the host's stream, in the plane of `die` that has most of them.
+    pub fn allocate_for_flush(
+        &mut self,
+        geometry: &Geometry,
+        array: &mut Array,
+        die: DieId,
+    ) -> Option<Place> {
+        let room = |plane: &PlaneId| {
+            let open = self.planes[plane.index()].open[WriteStream::Host as usize];
+            open.room() + self.flush_blocks(*plane) * geometry.pages_per_block
+        };
+        let plane = planes_of(geometry, die).reduce(|a, b| if room(&b) > room(&a) { b } else { a })?;
+        self.allocate_keeping(geometry, array, plane, WriteStream::Host, self.flush_keeps_blocks)
+    }
+
+    /// A free block for an emergency flush, from the plane of `die` that has most of them.
+    pub fn take_flush_block(
+        &mut self,
+        geometry: &Geometry,
+        array: &mut Array,
+        die: DieId,
+    ) -> Option<BlockId> {
+        let blocks = |plane: &PlaneId| self.flush_blocks(*plane);
+        let plane = planes_of(geometry, die).reduce(|a, b| if blocks(&b) > blocks(&a) { b } else { a })?;
+        if self.flush_blocks(plane) == 0 {
+            return None;
+        }
+        let within = self.planes[plane.index()].free.pop()?;
+        let block = BlockId(geometry.first_block(plane).0 + within);
+        array.block_mut(block).state = BlockState::Open;
+        Some(block)
+    }
+
+    /// Takes back a block of [`Ftl::take_flush_block`] that nothing has been written to.
+    pub fn give_back(&mut self, geometry: &Geometry, array: &mut Array, block: BlockId) {
+        let plane = geometry.plane_of(block);
+        let state = array.block_mut(block);
+        state.state = BlockState::Free;
+        let within = block.0 - geometry.first_block(plane).0;
+        self.planes[plane.index()].free.push(self.levelling, within, state.pe_cycles);
+    }
+
+    /// Whether a stream uses LSB pages alone.
+    pub fn is_lsb_only(&self, plane: PlaneId, stream: WriteStream) -> bool {
+        self.planes[plane.index()].open[stream as usize].lsb_only
+    }
+
+    /// Whether a stream's next page is the MSB page of a wordline whose LSB page it has given away.
+    pub fn is_amid_wordline(&self, geometry: &Geometry, plane: PlaneId, stream: WriteStream) -> bool {
+        let open = self.planes[plane.index()].open[stream as usize];
+        open.next < open.end && geometry.cell == Cell::Mlc && geometry.split(Ppn(open.next)).1 % 2 == 1
+    }
+
+    /// Lets a stream use LSB pages alone, or all pages again. It must not be amid a wordline.
+    pub fn set_lsb_only(&mut self, geometry: &Geometry, plane: PlaneId, stream: WriteStream, is_on: bool) {
+        debug_assert!(!is_on || !self.is_amid_wordline(geometry, plane, stream), "the wordline is half used");
+        self.planes[plane.index()].open[stream as usize].lsb_only = is_on && geometry.cell == Cell::Mlc;
+    }
+
+    /// Whether a translation page can be written back to `plane`: without taking the last free block, which is GC's, or
+    /// one that is there for an emergency flush.
     pub fn has_mapping_room(&self, plane: PlaneId) -> bool {
         let state = &self.planes[plane.index()];
         let open = state.open[WriteStream::Mapping as usize];
-        open.next < open.end || state.free.len() > 1
+        open.next < open.end || state.free.len() > 1 + self.flush_reserve_blocks
     }
 
     /// The stream that internal copies of a page of `lpn` go to.
@@ -209,7 +359,7 @@ impl Ftl {
         allocator.choose(lpn, geometry, device, |plane| {
             let state = &planes[plane.index()];
             let open = state.open[WriteStream::Host as usize];
-            let room = state.free.len() * geometry.pages_per_block + open.end - open.next;
+            let room = state.free.len() * geometry.pages_per_block + open.room();
             state.has_room(*reserve_blocks).then_some(room)
         })
     }
@@ -224,7 +374,8 @@ impl Ftl {
     pub fn stream_room(&self, geometry: &Geometry, plane: PlaneId, stream: WriteStream) -> u32 {
         let state = &self.planes[plane.index()];
         let open = state.open[stream as usize];
-        open.end - open.next + state.free.len() * geometry.pages_per_block
+        let of_block = OpenBlock { next: 0, end: geometry.pages_per_block, ..open };
+        open.room() + state.free.len() * of_block.room()
     }
 
     /// Erased pages of a plane that no program has been given yet.
@@ -420,7 +571,8 @@ impl Ftl {
         state.open = open.map(|next| {
             next.map_or(OpenBlock::default(), |next| {
                 let (block, _) = geometry.split(next);
-                OpenBlock { next: next.0, end: geometry.page(block, 0).0 + geometry.pages_per_block }
+                let end = geometry.page(block, 0).0 + geometry.pages_per_block;
+                OpenBlock { next: next.0, end, lsb_only: false }
             })
         });
     }

@@ -3,11 +3,16 @@
 //! It knows nothing of blocks or maps: for each LPN the newest write that has been admitted, the newest that has
 //! been acknowledged, and the deallocations among them. A read may return any write from the newest one
 //! acknowledged when it was asked for up to the newest admitted when it is answered.
+//!
+//! After a power loss everything acknowledged has to be there still, except for what the drive says it has lost; and that
+//! may only be what was neither in flash nor covered by a flush that is done. Of pages lost with the MSB page of their
+//! wordline, which only an empty capacitor or none allows, anything may be left.
 
 use crate::ftl::map::PageMap;
 use crate::geometry::Lpn;
 use crate::probe::Probe;
-use std::collections::BTreeMap;
+use crate::stats::PowerLoss;
+use std::collections::{BTreeMap, VecDeque};
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Page {
@@ -17,6 +22,8 @@ struct Page {
     acknowledged: u64,
     /// Of the newest deallocation.
     trimmed: u64,
+    /// Of the newest write or deallocation that power loss may not take.
+    safe: u64,
 }
 
 /// Checks every read. Violations are kept, and end a run with an error.
@@ -27,6 +34,12 @@ pub struct Oracle {
     preconditioned: Vec<u64>,
     /// What was acknowledged when a read was asked for, by request slot and LPN.
     asked: BTreeMap<(u32, u32), u64>,
+    /// Writes and deallocations acknowledged, in order, for the flushes to come.
+    acknowledged: VecDeque<(u32, u64)>,
+    /// Those taken off the front of that list.
+    flushed: u64,
+    /// For each flush in work how many had been acknowledged when it was asked for.
+    flushes: BTreeMap<u64, u64>,
     /// Reads checked.
     pub checked: u64,
     /// What went wrong, the first few of it.
@@ -75,11 +88,62 @@ impl Probe for Oracle {
     fn on_write_durable(&mut self, lpn: Lpn, sequence: u64) {
         let page = self.pages.entry(lpn.0).or_default();
         page.acknowledged = page.acknowledged.max(sequence);
+        self.acknowledged.push_back((lpn.0, sequence));
+    }
+
+    fn on_write_safe(&mut self, lpn: Lpn, sequence: u64) {
+        let page = self.pages.entry(lpn.0).or_default();
+        page.safe = page.safe.max(sequence);
+    }
+
+    fn on_flush_asked(&mut self, id: u64) {
+        self.flushes.insert(id, self.flushed + self.acknowledged.len() as u64);
+    }
+
+    fn on_flushed(&mut self, id: u64) {
+        let Some(until) = self.flushes.remove(&id) else {
+            self.violation(format!("flush {id} is done and was not asked for"));
+            return;
+        };
+        while self.flushed < until
+            && let Some((lpn, sequence)) = self.acknowledged.pop_front()
+        {
+            self.flushed += 1;
+            let page = self.pages.entry(lpn).or_default();
+            page.safe = page.safe.max(sequence);
+        }
+    }
+
+    fn on_power_loss(&mut self, loss: &PowerLoss) {
+        self.asked.clear();
+        self.flushes.clear();
+        self.flushed += self.acknowledged.len() as u64;
+        self.acknowledged.clear();
+        for &(lpn, sequence) in &loss.lost {
+            let page = self.pages.entry(lpn.0).or_default();
+            if sequence != 0 && sequence <= page.safe {
+                let safe = page.safe;
+                self.violation(format!("LPN {}: write {sequence} is lost, and {safe} was safe", lpn.0));
+            }
+            let page = self.pages.entry(lpn.0).or_default();
+            page.acknowledged = page.safe;
+        }
+        for page in self.pages.values_mut() {
+            // A deallocation that no flush has made durable.
+            if page.trimmed == page.acknowledged && page.safe < page.trimmed {
+                page.acknowledged = page.safe;
+            }
+        }
+        for &(lpn, _) in &loss.lost_with_wordline {
+            let page = self.pages.entry(lpn.0).or_default();
+            (page.acknowledged, page.safe, page.trimmed) = (0, 0, page.newest.max(1));
+        }
     }
 
     fn on_trimmed(&mut self, lpn: Lpn, sequence: u64) {
         let page = self.pages.entry(lpn.0).or_default();
-        *page = Page { newest: sequence, acknowledged: sequence, trimmed: sequence };
+        *page = Page { newest: sequence, acknowledged: sequence, trimmed: sequence, safe: page.safe };
+        self.acknowledged.push_back((lpn.0, sequence));
     }
 
     fn on_read_asked(&mut self, request: u32, lpn: Lpn) {

@@ -7,6 +7,7 @@ use crate::geometry::{BlockId, Geometry, Lpn, Ppn};
 use crate::huge::Huge;
 use crate::nand::Moment;
 use crate::units::Time;
+use std::collections::BTreeSet;
 
 /// The OOB logical page number of a page that holds nothing of the host's.
 pub const DEAD_LPN: u32 = u32::MAX;
@@ -80,6 +81,10 @@ pub struct Array {
     sequences: Huge<u64>,
     /// OOB: when the data of each page was last corrected; empty unless something asks for it.
     corrected: Huge<Moment>,
+    /// Programmed pages that nobody can read, because power failed during their program or their wordline's. Seldom any.
+    torn: BTreeSet<u32>,
+    /// OOB: pages of which only the sectors are there that were dirty when power failed. Seldom any.
+    partial: BTreeSet<u32>,
 }
 
 impl Array {
@@ -89,9 +94,12 @@ impl Array {
         let pages = geometry.pages as usize;
         Self {
             blocks: Huge::filled(block, geometry.blocks as usize),
-            lpn: Huge::zeroed(pages),
+            // What recovery may read has to say that it holds nothing.
+            lpn: if keeps.sequences { Huge::filled(DEAD_LPN, pages) } else { Huge::zeroed(pages) },
             sequences: Huge::zeroed(if keeps.sequences { pages } else { 0 }),
             corrected: Huge::zeroed(if keeps.ages { pages } else { 0 }),
+            torn: BTreeSet::new(),
+            partial: BTreeSet::new(),
         }
     }
 
@@ -137,6 +145,44 @@ impl Array {
         self.corrected.get(ppn.index()).is_some_and(|&moment| moment == Moment::LOST)
     }
 
+    /// Whether power failed while a page or its wordline was programmed: nobody can read it.
+    #[inline(always)]
+    pub fn is_torn(&self, ppn: Ppn) -> bool {
+        !self.torn.is_empty() && self.torn.contains(&ppn.0)
+    }
+
+    /// Makes a page unreadable.
+    pub fn tear(&mut self, ppn: Ppn) {
+        self.torn.insert(ppn.0);
+    }
+
+    /// Takes every torn page for a good one: for the test that shows that this is noticed.
+    #[doc(hidden)]
+    pub fn forget_torn(&mut self) {
+        self.torn.clear();
+    }
+
+    /// Replaces the sequence number in a page's OOB: for the tests that show that recovery needs it.
+    #[doc(hidden)]
+    pub fn set_sequence(&mut self, ppn: Ppn, sequence: u64) {
+        self.sequences[ppn.index()] = sequence;
+    }
+
+    /// Whether a page holds only the sectors that were dirty when power failed.
+    pub fn is_partial(&self, ppn: Ppn) -> bool {
+        self.partial.contains(&ppn.0)
+    }
+
+    /// Marks a page that is going to be programmed as one that holds only some of its sectors.
+    pub fn mark_partial(&mut self, ppn: Ppn) {
+        self.partial.insert(ppn.0);
+    }
+
+    /// Pages marked so.
+    pub fn partial(&self) -> impl Iterator<Item = Ppn> + '_ {
+        self.partial.iter().copied().map(Ppn)
+    }
+
     /// Whether sequence numbers are kept.
     pub fn is_stamped(&self) -> bool {
         !self.sequences.is_empty()
@@ -174,6 +220,28 @@ impl Array {
         page + 1
     }
 
+    /// Power is gone: what programs that never began would have left in a block's OOBs is not there.
+    pub fn blank_unprogrammed(&mut self, geometry: &Geometry, block: BlockId) {
+        let first = geometry.page(block, 0).index();
+        let programmed = usize::from(self.block(block).programmed);
+        let pages = first + programmed..first + geometry.pages_per_block as usize;
+        self.lpn[pages.clone()].fill(DEAD_LPN);
+        if self.is_stamped() {
+            self.sequences[pages.clone()].fill(0);
+        }
+        for page in pages {
+            self.partial.remove(&(page as u32));
+        }
+    }
+
+    /// The next `pages` of an open block stay erased; they can no longer be programmed before the block is erased.
+    #[inline(always)]
+    pub fn skip(&mut self, block: BlockId, pages: u32) -> u32 {
+        let state = self.block_mut(block);
+        state.programmed += pages as u16;
+        u32::from(state.programmed)
+    }
+
     /// A page of `block` has been sensed.
     #[inline(always)]
     pub fn read(&mut self, block: BlockId, page: u32) {
@@ -191,11 +259,18 @@ impl Array {
         state.programmed = 0;
         state.copybacks = 0;
         if self.is_stamped() {
-            // So that a read of what is gone shows.
+            // So that a read of what is gone shows, and that a page that stays erased holds nothing.
             let first = geometry.page(block, 0).index();
             let pages = first..first + geometry.pages_per_block as usize;
             self.lpn[pages.clone()].fill(DEAD_LPN);
             self.sequences[pages].fill(0);
+        }
+        if !self.torn.is_empty() || !self.partial.is_empty() {
+            let first = geometry.page(block, 0).0;
+            for page in first..first + geometry.pages_per_block {
+                self.torn.remove(&page);
+                self.partial.remove(&page);
+            }
         }
     }
 }

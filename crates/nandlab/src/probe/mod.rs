@@ -7,6 +7,7 @@ pub use timeline::Timeline;
 use crate::geometry::{DieId, Lpn};
 use crate::host::Op;
 use crate::sched::{Phase, Transaction};
+use crate::stats::PowerLoss;
 use crate::units::Time;
 
 /// Sees each event of a drive once. Every method does nothing unless overridden.
@@ -35,7 +36,23 @@ pub trait Probe {
     #[inline(always)]
     fn on_write_admitted(&mut self, _lpn: Lpn, _sequence: u64) {}
 
-    /// A host write of `lpn` is durable and about to be acknowledged.
+    /// Flash has the host write of `lpn`: power loss cannot take it any more.
+    #[inline(always)]
+    fn on_write_safe(&mut self, _lpn: Lpn, _sequence: u64) {}
+
+    /// The host asks for a flush; `id` is the request's number.
+    #[inline(always)]
+    fn on_flush_asked(&mut self, _id: u64) {}
+
+    /// That flush is done.
+    #[inline(always)]
+    fn on_flushed(&mut self, _id: u64) {}
+
+    /// Power has failed: what the drive says of it.
+    #[inline(always)]
+    fn on_power_loss(&mut self, _loss: &PowerLoss) {}
+
+    /// A host write of `lpn` is about to be acknowledged: it is in flash, or in the write cache.
     #[inline(always)]
     fn on_write_durable(&mut self, _lpn: Lpn, _sequence: u64) {}
 
@@ -90,6 +107,22 @@ impl<A: Probe, B: Probe> Probe for (A, B) {
     fn on_write_durable(&mut self, lpn: Lpn, sequence: u64) {
         self.0.on_write_durable(lpn, sequence);
         self.1.on_write_durable(lpn, sequence);
+    }
+    fn on_write_safe(&mut self, lpn: Lpn, sequence: u64) {
+        self.0.on_write_safe(lpn, sequence);
+        self.1.on_write_safe(lpn, sequence);
+    }
+    fn on_flush_asked(&mut self, id: u64) {
+        self.0.on_flush_asked(id);
+        self.1.on_flush_asked(id);
+    }
+    fn on_flushed(&mut self, id: u64) {
+        self.0.on_flushed(id);
+        self.1.on_flushed(id);
+    }
+    fn on_power_loss(&mut self, loss: &PowerLoss) {
+        self.0.on_power_loss(loss);
+        self.1.on_power_loss(loss);
     }
     fn on_trimmed(&mut self, lpn: Lpn, sequence: u64) {
         self.0.on_trimmed(lpn, sequence);

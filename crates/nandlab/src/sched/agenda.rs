@@ -41,6 +41,17 @@ impl Agenda {
         }
     }
 
+    /// Unsets all clocks.
+    pub fn clear(&mut self) {
+        *self = Self::new(self.leaves);
+    }
+
+    /// Whether no clock but this one is set.
+    pub fn is_only(&self, clock: u32) -> bool {
+        let leaves = &self.nodes[self.leaves..];
+        leaves.iter().enumerate().all(|(leaf, &(time, _))| leaf == clock as usize || time == NEVER)
+    }
+
     /// The earliest time and its clock; [`NEVER`] when no clock is set.
     #[inline(always)]
     pub fn next(&self) -> (Time, u32) {

@@ -139,6 +139,48 @@ impl Device {
         self.channels[channel as usize].busy_ns
     }
 
+    /// The transactions a die has taken up; their first one, the others follow it.
+    pub fn under_way(&self, die: DieId) -> Slot {
+        self.dies[die.index()].batch.head
+    }
+
+    /// Programs queued or under way.
+    pub fn programs(&self, pool: &Transactions) -> u32 {
+        let mut programs = 0;
+        for die in &self.dies {
+            for mut slot in die.queues.iter().map(|queue| queue.head).chain([die.batch.head]) {
+                while slot != NONE {
+                    programs += u32::from(pool[slot].kind == Kind::Program);
+                    slot = pool[slot].next;
+                }
+            }
+        }
+        programs
+    }
+
+    /// Power fails: what is queued is gone, and no plane is urgent. What is under way stays.
+    pub fn drop_queues(&mut self, pool: &Transactions) {
+        for die in &mut self.dies {
+            die.queues = [Fifo::default(); 3];
+            die.promoted = 0;
+            die.load = count(pool, die.batch.head);
+        }
+    }
+
+    /// Power is gone: all stops.
+    pub fn stop(&mut self, now: Time) {
+        for die in &mut self.dies {
+            if die.phase != Phase::Idle {
+                die.busy_ns += now - die.since;
+            }
+            (die.phase, die.batch, die.load) = (Phase::Idle, Fifo::default(), 0);
+        }
+        for channel in &mut self.channels {
+            (channel.is_taken, channel.first_waiting) = (false, NONE);
+        }
+        self.off_chip_free_at = self.off_chip_free_at.min(now);
+    }
+
     /// Makes one more plane of a die urgent.
     pub fn promote(&mut self, die: DieId) {
         self.dies[die.index()].promoted += 1;

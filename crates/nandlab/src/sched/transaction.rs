@@ -102,6 +102,8 @@ pub struct Transaction {
     pub needed: u8,
     /// Tries of a read that have failed.
     pub tries: u8,
+    /// Pages behind the one programmed that stay erased.
+    pub skips: u8,
     /// Page number in its block, of the page programmed or read.
     pub page: u16,
     /// Plane within its die.
@@ -237,6 +239,16 @@ impl Transactions {
     /// How many there are.
     pub fn live(&self) -> u32 {
         self.live
+    }
+
+    /// The order the next one will get.
+    pub fn next_order(&self) -> u64 {
+        self.submitted
+    }
+
+    /// Drops all of them; orders go on.
+    pub fn clear(&mut self) {
+        *self = Self { submitted: self.submitted, ..Self::default() };
     }
 }
 

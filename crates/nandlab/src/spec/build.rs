@@ -49,7 +49,15 @@ pub(super) fn build(r: &Resolved, dir: &Path) -> Spec {
             size_bytes: int(r, "cache.size"),
             access_ns: int(r, "cache.access"),
             sync: choice(r.val("cache.sync")),
-            dirty_budget: num(r, "cache.dirty_budget"),
+            dirty_budget: match r.val("cache.dirty_budget") {
+                Val::Num(share) => DirtyBudget::Share(*share),
+                _ => DirtyBudget::Measured,
+            },
+        },
+        capacitor: capacitor(r),
+        power: PowerSpec {
+            cut_after_requests: r.get("power.cut_after_requests").map_or(0, Val::int),
+            cut_at_ns: r.get("power.cut_at").map(Val::int),
         },
         reliability: ReliabilitySpec {
             rber: rber(r),
@@ -141,6 +149,43 @@ fn timing(r: &Resolved) -> TimingSpec {
             _ => Scheduler::ReadFirst,
         },
         multi_plane: r.val("timing.multi_plane").bool(),
+    }
+}
+
+fn capacitor(r: &Resolved) -> CapacitorSpec {
+    CapacitorSpec {
+        capacitance_f: num(r, "capacitor.capacitance"),
+        voltage_v: num(r, "capacitor.voltage"),
+        voltage_min_v: num(r, "capacitor.voltage_min"),
+        efficiency: num(r, "capacitor.efficiency"),
+        temperature: match r.val("capacitor.temperature") {
+            Val::List(profile) => {
+                profile.iter().map(|item| (item.field("from").int(), item.field("celsius").num())).collect()
+            }
+            celsius => vec![(0, celsius.num())],
+        },
+        age_ns: int(r, "capacitor.age"),
+        controller_w: num(r, "capacitor.controller_power"),
+        program_w: num(r, "capacitor.program_power"),
+        detect_every_ns: int(r, "capacitor.detect_every"),
+        detect_grace_ns: int(r, "capacitor.detect_grace"),
+        recharge_ns: int(r, "capacitor.recharge"),
+        margin: num(r, "capacitor.margin"),
+        steps: match r.val("capacitor.steps").tag() {
+            "continuous" => BudgetSteps::Continuous,
+            _ => BudgetSteps::Five,
+        },
+        flush: match r.val("capacitor.flush").tag() {
+            "csw" => FlushMethod::Csw,
+            _ => FlushMethod::Plain,
+        },
+        flush_concurrency: count(r, "capacitor.flush_concurrency"),
+        flush_order: match r.val("capacitor.flush_order").tag() {
+            "newest" => FlushOrder::Newest,
+            "metadata" => FlushOrder::Metadata,
+            _ => FlushOrder::Oldest,
+        },
+        metadata_bytes: int(r, "capacitor.metadata"),
     }
 }
 

@@ -2,7 +2,8 @@
 
 use super::kind::Val;
 use super::layers::{Layers, Place};
-use super::quantity::show_time;
+use super::model::{flush_blocks, logical_pages};
+use super::quantity::{Dimension, show_real, show_time};
 use super::resolve::Resolved;
 
 /// Blocks a plane needs beyond its logical pages: an open block each for the host and for GC, one free block for GC
@@ -39,6 +40,12 @@ pub(super) fn check(r: &Resolved, layers: &mut Layers) {
     check.vth();
     check.retention();
     check.cache_is_there();
+    check.measured_budget();
+    check.capacitor_energy();
+    check.temperatures();
+    check.detections();
+    check.flush_concurrency();
+    check.flush_order();
     if let Some(capacity) = check.pages_fit() {
         check.reserve(&capacity);
         check.precondition(&capacity);
@@ -61,14 +68,19 @@ struct Capacity {
     logical_pages: u64,
     page_bytes: u64,
     op: f64,
-}
-
-/// The logical pages of so many physical ones; the same rounding as the drive's geometry.
-fn logical_pages(pages: u64, op: f64) -> u64 {
-    (pages as f64 / (1.0 + op)) as u64
+    /// Pages that fit into the write cache, when there is a capacitor to flush them by.
+    flushed_pages: Option<u64>,
+    has_demand_map: bool,
 }
 
 impl Capacity {
+    /// Blocks of a plane for what is dirty at power loss, with so many logical pages.
+    fn flush_blocks(&self, logical_pages: u64) -> u64 {
+        let row_pages = self.planes * self.pages_per_block;
+        self.flushed_pages
+            .map_or(0, |pages| flush_blocks(pages.min(logical_pages), row_pages, self.has_demand_map))
+    }
+
     /// Blocks of a plane for the translation pages of a demand map of so many logical pages.
     fn map_blocks(&self, logical_pages: u64) -> u64 {
         let pages = logical_pages.div_ceil(self.page_bytes / MAP_ENTRY_BYTES).div_ceil(self.planes);
@@ -230,7 +242,6 @@ impl Check<'_> {
         Some(())
     }
 
-    /// What has no effect is refused: read levels without levels, bit errors that nobody looks at.
     /// What bounds the dirty pages does nothing without pages.
     fn cache_is_there(&mut self) -> Option<()> {
         let (size, page) = (self.int("cache.size")?, self.int("drive.page_size")?);
@@ -244,14 +255,133 @@ impl Check<'_> {
             let message = format!("\"{sync}\" has no effect without a write cache");
             self.error(&["cache.sync", "cache.size"], message, remedy("cache.sync", "\"none\""));
         }
-        let budget = self.num("cache.dirty_budget")?;
-        if budget < 1.0 {
-            let message = format!("{budget} has no effect without a write cache");
+        let budget = self.r.get("cache.dirty_budget")?.clone();
+        if budget != Val::Num(1.0) {
+            let message = match budget {
+                Val::Num(share) => format!("{share} has no effect without a write cache"),
+                _ => "\"measured\" has no effect without a write cache".into(),
+            };
             self.error(&["cache.dirty_budget", "cache.size"], message, remedy("cache.dirty_budget", "1.0"));
         }
         Some(())
     }
 
+    /// A budget is measured with a capacitor, for a policy that keeps one.
+    fn measured_budget(&mut self) -> Option<()> {
+        if self.r.get("cache.dirty_budget")?.tag() != "measured" {
+            return None;
+        }
+        if self.num("capacitor.capacitance") == Some(0.0) {
+            let message = "\"measured\" needs a capacitor".into();
+            let remedy = "set capacitor.capacitance, such as \"75mF\", or cache.dirty_budget = 1.0";
+            self.error(&["cache.dirty_budget", "capacitor.capacitance"], message, remedy.into());
+        }
+        let has_cache = self.int("cache.size")? >= self.int("drive.page_size")?;
+        if has_cache && self.r.get("cache.sync")?.tag() == "none" {
+            let message =
+                "\"measured\" has no effect with cache.sync = \"none\", which keeps no budget".into();
+            let remedy = "set cache.sync, such as \"smart\", or cache.dirty_budget = 1.0";
+            self.error(&["cache.dirty_budget", "cache.sync"], message, remedy.into());
+        }
+        Some(())
+    }
+
+    /// Eq. 1 must leave some energy, and a flush must cost some: a detection goes on until there is none.
+    fn capacitor_energy(&mut self) -> Option<()> {
+        let (full, least) = (self.num("capacitor.voltage")?, self.num("capacitor.voltage_min")?);
+        if least >= full {
+            let shown = |volts| show_real(volts, Dimension::Voltage);
+            let message =
+                format!("the least voltage {} is not below the {} of charging", shown(least), shown(full));
+            let remedy = "set capacitor.voltage_min below capacitor.voltage";
+            self.error(&["capacitor.voltage_min", "capacitor.voltage"], message, remedy.into());
+        }
+        let keys = ["capacitor.controller_power", "capacitor.program_power"];
+        if self.num("capacitor.capacitance")? > 0.0 && keys.iter().all(|key| self.num(key) == Some(0.0)) {
+            let message = "with no power in the controller and none in programs the capacitor never empties";
+            let remedy = "set one of them above 0, such as capacitor.controller_power = \"1W\"";
+            self.error(&keys, message.into(), remedy.into());
+        }
+        Some(())
+    }
+
+    fn temperatures(&mut self) -> Option<()> {
+        const KEY: &str = "capacitor.temperature";
+        let Val::List(profile) = self.r.get(KEY)? else { return None };
+        let first = profile.first()?.field("from").int();
+        if first > 0 {
+            let message = format!("begins {} after the start", show_time(first));
+            self.error_in_list(KEY, 0, "from", message, "the first is from \"0d\"");
+        }
+        for (i, pair) in (1..).zip(profile.windows(2)) {
+            let (before, from) = (pair[0].field("from").int(), pair[1].field("from").int());
+            if from <= before {
+                let (before, from) = (show_time(before), show_time(from));
+                let message = format!("{from} is not after the {before} before it");
+                self.error_in_list(
+                    KEY,
+                    i,
+                    "from",
+                    message,
+                    "order the temperatures by time, each after the last",
+                );
+            }
+        }
+        Some(())
+    }
+
+    fn detections(&mut self) -> Option<()> {
+        let every = self.int("capacitor.detect_every")?;
+        let shown = show_time(every);
+        let (grace, recharge) = (self.int("capacitor.detect_grace")?, self.int("capacitor.recharge")?);
+        if grace > every {
+            let message = format!(
+                "a detection waits {} for an idle time and the next is due after {shown}",
+                show_time(grace)
+            );
+            let remedy = format!(
+                "set capacitor.detect_grace to at most \"{shown}\", or capacitor.detect_every higher"
+            );
+            self.error(&["capacitor.detect_grace", "capacitor.detect_every"], message, remedy);
+        }
+        if recharge >= every {
+            let message =
+                format!("charging takes {} and the next detection is due after {shown}", show_time(recharge));
+            let remedy =
+                format!("set capacitor.recharge below \"{shown}\", or capacitor.detect_every higher");
+            self.error(&["capacitor.recharge", "capacitor.detect_every"], message, remedy);
+        }
+        Some(())
+    }
+
+    fn flush_concurrency(&mut self) -> Option<()> {
+        const KEYS: [&str; 4] = [
+            "capacitor.flush_concurrency",
+            "drive.channels",
+            "drive.chips_per_channel",
+            "drive.dies_per_chip",
+        ];
+        let programs = self.int(KEYS[0])?;
+        let dies = KEYS[1..].iter().try_fold(1, |dies, key| Some(dies * self.int(key)?))?;
+        if programs > dies {
+            let message = format!("{programs} programs at a time, but the drive has {dies} dies");
+            let remedy = format!("set capacitor.flush_concurrency to at most {dies}, or 0 for every die");
+            self.error(&KEYS, message, remedy);
+        }
+        Some(())
+    }
+
+    fn flush_order(&mut self) -> Option<()> {
+        let order = self.r.get("capacitor.flush_order")?.tag();
+        if order == "metadata" && self.int("capacitor.metadata")? == 0 {
+            let message = "\"metadata\" has no effect with capacitor.metadata = \"0B\"".into();
+            let remedy = "set capacitor.metadata, such as \"64MiB\", or capacitor.flush_order = \"oldest\"";
+            self.error(&["capacitor.flush_order", "capacitor.metadata"], message, remedy.into());
+        }
+        Some(())
+    }
+
+    /// What has no effect is refused: read levels without levels, bit errors that nobody looks at.
     fn errors_are_looked_at(&mut self) -> Option<()> {
         let errors = self.r.get("reliability.rber")?.tag();
         for key in ["reliability.read_disturb", "reliability.copyback_error"] {
@@ -332,18 +462,32 @@ impl Check<'_> {
             logical_pages: logical_pages(pages, op),
             page_bytes,
             op,
+            flushed_pages: self.flushed_pages(page_bytes),
+            has_demand_map: self.has_demand_map(),
         })
+    }
+
+    /// Pages that a flush by the capacitor can have to write.
+    fn flushed_pages(&self, page_bytes: u64) -> Option<u64> {
+        self.num("capacitor.capacitance").filter(|farad| *farad > 0.0)?;
+        Some(self.int("cache.size")? / page_bytes)
     }
 
     fn reserve(&mut self, c: &Capacity) {
         let is_static = self.r.get("ftl.wear_levelling").is_some_and(|v| v.tag() == "static");
         let has_demand_map = self.has_demand_map();
-        let map_blocks = |blocks_per_plane: u64, op: f64| {
-            let logical = logical_pages(c.planes * blocks_per_plane * c.pages_per_block, op);
-            if has_demand_map { c.map_blocks(logical) } else { 0 }
+        let logical = |blocks_per_plane: u64, op: f64| {
+            logical_pages(c.planes * blocks_per_plane * c.pages_per_block, op)
         };
+        let map_blocks = |blocks_per_plane: u64, op: f64| {
+            if has_demand_map { c.map_blocks(logical(blocks_per_plane, op)) } else { 0 }
+        };
+        let flush_blocks = |blocks_per_plane: u64, op: f64| c.flush_blocks(logical(blocks_per_plane, op));
         let needed_blocks = |blocks_per_plane: u64, op: f64| {
-            SPARE_BLOCKS_MIN + if is_static { WEAR_BLOCKS } else { 0 } + map_blocks(blocks_per_plane, op)
+            SPARE_BLOCKS_MIN
+                + if is_static { WEAR_BLOCKS } else { 0 }
+                + map_blocks(blocks_per_plane, op)
+                + flush_blocks(blocks_per_plane, op)
         };
         // With room for them, logical and translation pages are no more than the physical ones, of which every one has
         // its 32-bit number.
@@ -358,12 +502,16 @@ impl Check<'_> {
         let blocks = spare as f64 / c.pages_per_block as f64;
         let message = format!(
             "a plane has {blocks:.1} blocks beyond its logical pages and needs {} \
-             (open for the host, open for GC, one free, one block's worth of spare{}{})",
+             (open for the host, open for GC, one free, one block's worth of spare{}{}{})",
             needed_blocks(c.blocks_per_plane, c.op),
             if is_static { ", two for static wear levelling" } else { "" },
             match map_blocks(c.blocks_per_plane, c.op) {
                 0 => String::new(),
                 blocks => format!(", {blocks} for translation pages, of these one open and one free"),
+            },
+            match flush_blocks(c.blocks_per_plane, c.op) {
+                0 => String::new(),
+                blocks => format!(", {blocks} for what is dirty at power loss"),
             }
         );
         let enough_blocks = least(c.blocks_per_plane, 1 << 20, |blocks| enough(blocks, c.op));
@@ -385,6 +533,9 @@ impl Check<'_> {
         if has_demand_map {
             keys.push("ftl.map");
         }
+        if c.flushed_pages.is_some() {
+            keys.extend(["capacitor.capacitance", "cache.size"]);
+        }
         self.error(&keys, message, remedy);
     }
 
@@ -402,18 +553,27 @@ impl Check<'_> {
             self.error(&keys, message, format!("with used = {used}, valid = {most} is the most"));
         }
         let map_blocks = if self.has_demand_map() { c.map_blocks(c.logical_pages) } else { 0 };
-        let reserve = FREE_BLOCKS_MIN + map_blocks;
+        let flush_blocks = c.flush_blocks(c.logical_pages);
+        let reserve = FREE_BLOCKS_MIN + map_blocks + flush_blocks;
         let most = c.blocks_per_plane.saturating_sub(reserve) as f64 / c.blocks_per_plane as f64;
         if used > most {
             let message = format!(
                 "{used} used leaves a plane less than its reserve of {reserve} blocks{}",
-                match map_blocks {
-                    0 => String::new(),
-                    blocks => format!(" ({blocks} of them for translation pages)"),
+                match (map_blocks, flush_blocks) {
+                    (0, 0) => String::new(),
+                    (map, 0) => format!(" ({map} of them for translation pages)"),
+                    (0, flush) => format!(" ({flush} of them for what is dirty at power loss)"),
+                    (map, flush) => format!(
+                        " ({map} of them for translation pages, {flush} for what is dirty at power loss)"
+                    ),
                 }
             );
             let remedy = format!("used = {} is the most", (most * 1e3).floor() / 1e3);
-            let keys = ["precondition.used", "precondition.method", "drive.blocks_per_plane", "ftl.map"];
+            let mut keys =
+                vec!["precondition.used", "precondition.method", "drive.blocks_per_plane", "ftl.map"];
+            if c.flushed_pages.is_some() {
+                keys.extend(["capacitor.capacitance", "cache.size"]);
+            }
             self.error(&keys, message, remedy);
         }
         Some(())

@@ -64,7 +64,8 @@ const fn int(min: u64, max: u64) -> Kind {
 pub(super) const SOURCES: &[&str] = &["workload.trace", "workload.profile", "workload.synthetic"];
 
 /// Keys of which a higher layer's replaces a lower layer's, and of which one layer may set only one.
-pub(super) const EXCLUSIVE: &[&[&str]] = &[SOURCES, &["precondition.method", "precondition.load"]];
+pub(super) const EXCLUSIVE: &[&[&str]] =
+    &[SOURCES, &["precondition.method", "precondition.load"], &["power.cut_after_requests", "power.cut_at"]];
 
 const TRACE: When = When::Set(&["workload.trace"]);
 const PROFILE: When = When::Set(&["workload.profile"]);
@@ -77,6 +78,8 @@ const STACKED: When = When::Is("drive.cell", &["3d-mlc", "3d-tlc"]);
 pub(super) const PRESET: &str = "drive.preset";
 
 const JOULES: Kind = Kind::Si(Dimension::Energy);
+const WATTS: Kind = Kind::Si(Dimension::Power);
+const VOLTS: Kind = Kind::Si(Dimension::Voltage);
 const ENERGY_NOTE: &str =
     "assumption: 3.3 V x 25 mA (typical array current in ONFI MLC datasheets) x the default time";
 
@@ -210,20 +213,91 @@ pub(super) static KEYS: &[Key] = &[
         "1.0",
         "share of the cache that may be dirty; sync = \"none\" keeps none",
     ),
+    key(
+        "capacitor.capacitance",
+        Kind::Si(Dimension::Capacitance),
+        "\"0F\"",
+        "what keeps the drive alive when power fails, when new; 0F: no capacitor",
+    ),
+    key("capacitor.voltage", VOLTS, "\"5.5V\"", "voltage it is charged to")
+        .note("assumption: rating of the coin supercapacitors in drives of that time"),
+    key("capacitor.voltage_min", VOLTS, "\"2.5V\"", "least voltage the circuits work at").note("assumption"),
+    key(
+        "capacitor.efficiency",
+        slot::SHARE_ABOVE_0,
+        "0.9",
+        "share of the energy that reaches the circuits: m of Eq. 1",
+    )
+    .note("W. Choi et al., as the capacitor paper cites it"),
+    key(
+        "capacitor.temperature",
+        slot::TEMPERATURE,
+        "25",
+        "degrees Celsius, or a profile of them over the scaled clock, the first from 0",
+    )
+    .note("assumption"),
+    key("capacitor.age", slot::AGE, "\"0d\"", "age at the start, spent at the first temperature"),
+    key("capacitor.controller_power", WATTS, "\"1W\"", "power of the controller: U_nor x I_nor of Eq. 4")
+        .note("assumption"),
+    key("capacitor.program_power", WATTS, "\"82.5mW\"", "power of a program operation: U_r x I_r of Eq. 5")
+        .note("assumption: 3.3 V x 25 mA, as energy.program"),
+    key(
+        "capacitor.detect_every",
+        Kind::Time { min: 1, max: i64::MAX as u64 },
+        "\"20d\"",
+        "time between budget detections, on the scaled clock",
+    )
+    .note("capacitor paper, Section IV-A"),
+    key(
+        "capacitor.detect_grace",
+        slot::ANY_TIME,
+        "\"1d\"",
+        "how long a due detection waits for an idle time, on the scaled clock",
+    )
+    .note("capacitor paper, Section IV-A"),
+    key("capacitor.recharge", slot::ANY_TIME, "\"10s\"", "time to charge it again, on the scaled clock")
+        .note("capacitor paper, Section IV-A"),
+    key(
+        "capacitor.margin",
+        slot::SHARE,
+        "0.10",
+        "share of the cache that the budget stays below what was measured",
+    )
+    .note("capacitor paper, Section IV-A"),
+    key("capacitor.steps", slot::STEPS, "\"five\"", "what the measured budget can be")
+        .note("capacitor paper, Section IV-A"),
     key("capacitor.flush", slot::FLUSH, "\"plain\"", "how dirty pages are written at power loss"),
     key(
-        "power.cut_after_requests",
-        Kind::Only(&slot::COUNT, "0"),
+        "capacitor.flush_concurrency",
+        int(0, 1 << 17),
         "0",
-        "power fails after this many requests; 0: never",
+        "programs under way at a time with flush = \"plain\"; 0: as many as dies",
     ),
-    key("power.cut_at", Kind::NotYet, "", "power fails at this time"),
+    key(
+        "capacitor.flush_order",
+        slot::FLUSH_ORDER,
+        "\"oldest\"",
+        "which dirty pages are written first at power loss",
+    ),
+    key(
+        "capacitor.metadata",
+        Kind::Size { min: 0, max: 1 << 52, step: 512 },
+        "\"0B\"",
+        "so many bytes from address 0 hold metadata, for flush_order = \"metadata\"",
+    ),
+    key(
+        "power.cut_after_requests",
+        slot::COUNT,
+        "0",
+        "power fails after this many completed requests; 0: never",
+    ),
+    key("power.cut_at", slot::ANY_TIME, "", "power fails at this simulated time"),
     key("energy.read", JOULES, "\"4.1uJ\"", "energy to sense a page").note(ENERGY_NOTE),
     key("energy.program", JOULES, "\"74uJ\"", "energy to program a page").note(ENERGY_NOTE),
     key("energy.erase", JOULES, "\"289uJ\"", "energy to erase a block").note(ENERGY_NOTE),
     key("energy.transfer_per_byte", JOULES, "\"80pJ\"", "energy to move a byte over the channel")
         .note("assumption: 3.3 V x 10 mA x 2.5 ns"),
-    key("energy.idle", Kind::Si(Dimension::Power), "\"50mW\"", "power drawn all the time")
+    key("energy.idle", WATTS, "\"50mW\"", "power drawn all the time")
         .note("assumption: idle figure of consumer SATA datasheets"),
     key(
         "precondition.method",
@@ -341,7 +415,6 @@ mod tests {
     fn every_key_that_has_a_choice_reaches_the_spec() {
         let build = include_str!("build.rs");
         let one_choice = |key: &Key| match &key.kind {
-            Kind::Only(..) | Kind::NotYet => true,
             // Validated, and read once there is a refresh policy beside "none".
             Kind::List(..) => true,
             kind => kind.policies().is_some_and(|all| all.iter().filter(|p| !p.later).count() == 1),

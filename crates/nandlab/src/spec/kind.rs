@@ -25,7 +25,7 @@ pub(super) enum Kind {
         max: u64,
         step: u64,
     },
-    /// Joules or watts, not negative: with a unit, or a bare number of the SI unit.
+    /// Joules, watts, farads or volts, not negative: with a unit, or a bare number of the SI unit.
     Si(Dimension),
     Text,
     /// A file; relative to the spec's folder.
@@ -42,10 +42,6 @@ pub(super) enum Kind {
     Sizes,
     /// The alternative that fits the value's shape.
     Either(&'static [Kind]),
-    /// Only this value (TOML) as long as the feature behind the key is not built.
-    Only(&'static Kind, &'static str),
-    /// Described in the documentation, not built yet.
-    NotYet,
 }
 
 /// A range of numbers.
@@ -141,8 +137,6 @@ impl Kind {
                 "a size such as \"4KiB\" or a table such as { \"4KiB\" = 0.5, \"16KiB\" = 0.5 }".into()
             }
             Kind::Either(kinds) => kinds.iter().map(Kind::wants).collect::<Vec<_>>().join(" or "),
-            Kind::Only(_, value) => value.to_string(),
-            Kind::NotYet => "nothing".into(),
         }
     }
 
@@ -165,8 +159,6 @@ impl Kind {
             Kind::Table(params) => form(params),
             Kind::List(params, _) => format!("[{}]", form(params)),
             Kind::Either(kinds) => kinds[0].example(),
-            Kind::Only(_, value) => value.to_string(),
-            Kind::NotYet => String::new(),
         }
     }
 }

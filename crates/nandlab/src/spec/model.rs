@@ -17,6 +17,8 @@ pub struct Spec {
     pub gc: GcSpec,
     pub ecc: EccSpec,
     pub cache: CacheSpec,
+    pub capacitor: CapacitorSpec,
+    pub power: PowerSpec,
     pub reliability: ReliabilitySpec,
     pub energy: EnergySpec,
     pub precondition: PreconditionSpec,
@@ -25,6 +27,42 @@ pub struct Spec {
     /// `None`: no workload section; fine for the stepping interface, refused by `run`.
     pub workload: Option<WorkloadSpec>,
     pub output: OutputSpec,
+}
+
+impl Spec {
+    /// Whether power can fail here, or has something to keep the drive alive when it does.
+    pub fn models_power_loss(&self) -> bool {
+        let power = &self.power;
+        self.capacitor.capacitance_f > 0.0 || power.cut_after_requests > 0 || power.cut_at_ns.is_some()
+    }
+
+    /// Free blocks that every plane keeps for what is dirty when power fails: room for the whole write cache, spread
+    /// over the planes; 0 without a capacitor.
+    pub fn flush_reserve_blocks(&self) -> u32 {
+        if self.capacitor.capacitance_f <= 0.0 {
+            return 0;
+        }
+        let d = &self.drive;
+        let planes = [d.channels, d.chips_per_channel, d.dies_per_chip, d.planes_per_die];
+        let planes: u64 = planes.into_iter().map(u64::from).product();
+        let pages = planes * u64::from(d.blocks_per_plane) * u64::from(d.pages_per_block);
+        let cache_pages = self.cache.size_bytes / u64::from(d.page_size_bytes);
+        // A cache holds no more than there is.
+        let cache_pages = cache_pages.min(logical_pages(pages, d.op));
+        let has_demand_map = matches!(self.ftl.map, MapSpec::Demand { .. });
+        flush_blocks(cache_pages, planes * u64::from(d.pages_per_block), has_demand_map) as u32
+    }
+}
+
+/// The logical pages of so many physical ones; the same rounding as the drive's geometry.
+pub(super) fn logical_pages(pages: u64, op: f64) -> u64 {
+    (pages as f64 / (1.0 + op)) as u64
+}
+
+/// Blocks of a plane for a cache of so many pages, one block in every plane having `row_pages` in all: room for the cache,
+/// and what GC (and translation pages, with a demand map) may have taken of it when power fails.
+pub(super) fn flush_blocks(cache_pages: u64, row_pages: u64, has_demand_map: bool) -> u64 {
+    cache_pages.div_ceil(row_pages) + 1 + u64::from(has_demand_map)
 }
 
 /// `[drive]`: the geometry.
@@ -233,8 +271,95 @@ pub struct CacheSpec {
     pub access_ns: Span,
     /// From [`crate::cache::sync::POLICIES`].
     pub sync: Choice,
-    /// Share of the cache that may be dirty.
-    pub dirty_budget: f64,
+    /// How much of the cache may be dirty.
+    pub dirty_budget: DirtyBudget,
+}
+
+/// `cache.dirty_budget`: how much of the cache may be dirty.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum DirtyBudget {
+    /// A share of the cache.
+    Share(f64),
+    /// What budget detection finds that the capacitor can save; nothing before the first.
+    Measured,
+}
+
+/// `[capacitor]`: what keeps the drive alive when power fails. Equations and the method are those of C. Gao et al.,
+/// "Aging Capacitor Supported Cache Management Scheme for Solid-State Drives", IEEE TCAD 39(10), 2020.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CapacitorSpec {
+    /// Farad, of the new capacitor; 0: there is none.
+    pub capacitance_f: f64,
+    /// Volts it is charged to.
+    pub voltage_v: f64,
+    /// Volts: the least the circuits work at.
+    pub voltage_min_v: f64,
+    /// Share of the energy that reaches the circuits, above 0: m of Eq. 1.
+    pub efficiency: f64,
+    /// From so long after the start on the scaled clock, degrees Celsius (-40 to 125); the first from 0, rising in time.
+    pub temperature: Vec<(Span, f64)>,
+    /// Age at the start, spent at the first temperature.
+    pub age_ns: Span,
+    /// Watts of the controller: U_nor x I_nor of Eq. 4.
+    pub controller_w: f64,
+    /// Watts of a program operation: U_r x I_r of Eq. 5.
+    pub program_w: f64,
+    /// Time between two budget detections, on the scaled clock.
+    pub detect_every_ns: Span,
+    /// How long a due detection waits for an idle time, on the scaled clock.
+    pub detect_grace_ns: Span,
+    /// Time to charge it, on the scaled clock.
+    pub recharge_ns: Span,
+    /// What the budget stays below the measured share of the cache, as a share of the cache.
+    pub margin: f64,
+    /// What the budget can be.
+    pub steps: BudgetSteps,
+    /// How dirty pages are written at power loss and at budget detection.
+    pub flush: FlushMethod,
+    /// Programs under way at a time under [`FlushMethod::Plain`]; 0: every die.
+    pub flush_concurrency: u32,
+    /// Which dirty pages are written first.
+    pub flush_order: FlushOrder,
+    /// So many bytes from address 0 hold metadata, for [`FlushOrder::Metadata`].
+    pub metadata_bytes: u64,
+}
+
+/// `capacitor.steps`: what the dirty budget can be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BudgetSteps {
+    /// 100, 90, 80, 70 or 0 % of the cache.
+    Five,
+    /// Any share.
+    Continuous,
+}
+
+/// `capacitor.flush`: how dirty pages are written at power loss.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FlushMethod {
+    /// Ordinary allocation.
+    Plain,
+    /// Capacitance-saving: dies in parallel, fast pages first.
+    Csw,
+}
+
+/// `capacitor.flush_order`: which dirty pages are written first at power loss.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FlushOrder {
+    /// The least recently used.
+    Oldest,
+    /// The most recently used.
+    Newest,
+    /// Metadata, then the least recently used.
+    Metadata,
+}
+
+/// `[power]`: when power fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PowerSpec {
+    /// After this many completed requests; 0: never.
+    pub cut_after_requests: u64,
+    /// At this simulated time; `None`: never.
+    pub cut_at_ns: Option<u64>,
 }
 
 /// `[reliability]`.

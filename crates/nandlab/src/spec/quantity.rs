@@ -28,7 +28,7 @@ const SIZE: Scale = &[
     ("TiB", 1 << 40),
 ];
 
-/// SI prefixes of energy and power, as powers of ten.
+/// SI prefixes, as powers of ten. A dimension has the first so many.
 const PREFIXES: &[(&str, i32)] = &[("", 0), ("m", -3), ("u", -6), ("n", -9), ("p", -12), ("f", -15)];
 
 /// What a unit measures.
@@ -38,10 +38,19 @@ pub(super) enum Dimension {
     Size,
     Energy,
     Power,
+    Capacitance,
+    Voltage,
 }
 
 impl Dimension {
-    const ALL: [Dimension; 4] = [Dimension::Time, Dimension::Size, Dimension::Energy, Dimension::Power];
+    const ALL: [Dimension; 6] = [
+        Dimension::Time,
+        Dimension::Size,
+        Dimension::Energy,
+        Dimension::Power,
+        Dimension::Capacitance,
+        Dimension::Voltage,
+    ];
 
     /// With its article, for a message.
     pub(super) fn name(self) -> &'static str {
@@ -50,6 +59,8 @@ impl Dimension {
             Dimension::Size => "a size",
             Dimension::Energy => "an energy",
             Dimension::Power => "a power",
+            Dimension::Capacitance => "a capacitance",
+            Dimension::Voltage => "a voltage",
         }
     }
 
@@ -60,6 +71,8 @@ impl Dimension {
             Dimension::Size => "4KiB",
             Dimension::Energy => "50uJ",
             Dimension::Power => "50mW",
+            Dimension::Capacitance => "75mF",
+            Dimension::Voltage => "5.5V",
         }
     }
 
@@ -70,6 +83,8 @@ impl Dimension {
             Dimension::Size => "B, KiB, MiB, GiB, TiB, or decimal kB, MB, GB, TB",
             Dimension::Energy => "J, mJ, uJ, nJ, pJ, fJ",
             Dimension::Power => "W, mW, uW, nW, pW, fW",
+            Dimension::Capacitance => "F, mF, uF",
+            Dimension::Voltage => "V, mV",
         }
     }
 
@@ -80,6 +95,19 @@ impl Dimension {
             Dimension::Size => r"^[0-9]+(\.[0-9]+)? ?([kKMGT]?B|[KMGT]iB)$",
             Dimension::Energy => r"^[0-9]+(\.[0-9]+)? ?[munpf]?J$",
             Dimension::Power => r"^[0-9]+(\.[0-9]+)? ?[munpf]?W$",
+            Dimension::Capacitance => r"^[0-9]+(\.[0-9]+)? ?[mu]?F$",
+            Dimension::Voltage => r"^[0-9]+(\.[0-9]+)? ?m?V$",
+        }
+    }
+
+    /// The unit without a prefix and the prefixes it takes, of what is no whole number of base units.
+    fn si(self) -> Option<(char, &'static [(&'static str, i32)])> {
+        match self {
+            Dimension::Time | Dimension::Size => None,
+            Dimension::Energy => Some(('J', PREFIXES)),
+            Dimension::Power => Some(('W', PREFIXES)),
+            Dimension::Capacitance => Some(('F', &PREFIXES[..3])),
+            Dimension::Voltage => Some(('V', &PREFIXES[..2])),
         }
     }
 
@@ -87,7 +115,7 @@ impl Dimension {
     pub(super) fn of(text: &str) -> Option<Dimension> {
         Dimension::ALL.into_iter().find(|d| match d {
             Dimension::Time | Dimension::Size => !matches!(whole(text, *d), Err(Why::NoUnit | Why::NoNumber)),
-            Dimension::Energy | Dimension::Power => real(text, *d).is_some(),
+            _ => real(text, *d).is_some(),
         })
     }
 }
@@ -132,11 +160,12 @@ pub(super) fn whole(text: &str, dimension: Dimension) -> Result<u64, Why> {
     u64::try_from(scaled / divisor).ok().filter(|v| *v <= i64::MAX as u64).ok_or(Why::TooLarge)
 }
 
-/// Joules or watts.
+/// Joules, watts, farads or volts.
 pub(super) fn real(text: &str, dimension: Dimension) -> Option<f64> {
     let (before, after, unit) = split(text)?;
-    let prefix = unit.strip_suffix(if dimension == Dimension::Energy { 'J' } else { 'W' })?;
-    let (_, power) = PREFIXES.iter().find(|(name, _)| *name == prefix)?;
+    let (base, prefixes) = dimension.si()?;
+    let prefix = unit.strip_suffix(base)?;
+    let (_, power) = prefixes.iter().find(|(name, _)| *name == prefix)?;
     format!("{before}.{after}e{power}").parse().ok().filter(|x: &f64| x.is_finite())
 }
 
@@ -156,16 +185,16 @@ fn show(value: u64, scale: &[(&str, u64)]) -> String {
     format!("{}{unit}", value / worth)
 }
 
-/// Joules or watts with a prefix; the shortest digits that read back as the same number.
+/// Joules, watts, farads or volts with a prefix; the shortest digits that read back as the same number.
 pub(super) fn show_real(value: f64, dimension: Dimension) -> String {
-    let unit = if dimension == Dimension::Energy { 'J' } else { 'W' };
+    let (unit, prefixes) = dimension.si().expect("a dimension of real numbers");
     let scientific = format!("{value:e}");
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
-    let (prefix, power) = match PREFIXES.iter().find(|(_, power)| *power <= exponent) {
+    let (prefix, power) = match prefixes.iter().find(|(_, power)| *power <= exponent) {
         Some(found) if value != 0.0 => *found,
-        Some(_) => PREFIXES[0],
-        None => PREFIXES[PREFIXES.len() - 1],
+        Some(_) => prefixes[0],
+        None => prefixes[prefixes.len() - 1],
     };
     let (before, after) = mantissa.split_once('.').unwrap_or((mantissa, ""));
     let shift = if value == 0.0 { 0 } else { exponent - power };
@@ -198,6 +227,13 @@ mod tests {
         assert_eq!(real("50uJ", Dimension::Energy), Some(50e-6));
         assert_eq!(Dimension::of("4KiB"), Some(Dimension::Size));
         assert_eq!(Dimension::of("5W"), Some(Dimension::Power));
+        assert_eq!(real("75mF", Dimension::Capacitance), Some(0.075));
+        assert_eq!(real("470 uF", Dimension::Capacitance), Some(470e-6));
+        assert_eq!(real("1nF", Dimension::Capacitance), None);
+        assert_eq!(real("5.5V", Dimension::Voltage), Some(5.5));
+        assert_eq!(real("1uV", Dimension::Voltage), None);
+        assert_eq!(Dimension::of("75mF"), Some(Dimension::Capacitance));
+        assert_eq!(Dimension::of("3300mV"), Some(Dimension::Voltage));
         assert_eq!(Dimension::of("often"), None);
     }
 
@@ -214,6 +250,10 @@ mod tests {
         assert_eq!(show_real(0.0, Dimension::Power), "0W");
         assert_eq!(show_real(1500.0, Dimension::Energy), "1500J");
         assert_eq!(show_real(1e-17, Dimension::Energy), "0.01fJ");
+        assert_eq!(show_real(0.075, Dimension::Capacitance), "75mF");
+        assert_eq!(show_real(1e-9, Dimension::Capacitance), "0.001uF");
+        assert_eq!(show_real(5.5, Dimension::Voltage), "5.5V");
+        assert_eq!(show_real(0.0, Dimension::Voltage), "0V");
     }
 
     proptest! {
@@ -222,7 +262,9 @@ mod tests {
             prop_assert_eq!(whole(&show_time(v), Dimension::Time), Ok(v));
             prop_assert_eq!(whole(&show_size(v), Dimension::Size), Ok(v));
             let x = x * 10f64.powi(e);
-            prop_assert_eq!(real(&show_real(x, Dimension::Energy), Dimension::Energy), Some(x));
+            for dimension in [Dimension::Energy, Dimension::Capacitance, Dimension::Voltage] {
+                prop_assert_eq!(real(&show_real(x, dimension), dimension), Some(x));
+            }
         }
 
         #[test]

@@ -90,19 +90,8 @@ impl Reader {
             (Kind::List(params, most), Raw::List(items)) => self.list(params, *most, items, node, path),
             (Kind::Sizes, _) => self.sizes(node, path),
             (Kind::Either(kinds), _) => self.either(kind, kinds, node, path),
-            (Kind::Only(inner, value), _) => {
-                let read = self.read(inner, node, path)?;
-                let only = parse_value(value).and_then(|node| Reader::default().read(inner, &node, path));
-                if Some(&read) == only.as_ref() { Some(read) } else { self.not_yet(node, path, value) }
-            }
-            (Kind::NotYet, _) => self.not_yet(node, path, "none; take the line out"),
             _ => self.wrong(kind, node, path),
         }
-    }
-
-    fn not_yet<T>(&mut self, node: &Node, path: &str, choices: &str) -> Option<T> {
-        let message = format!("{} is known but this version does not have it yet", node.describe());
-        self.issue(path, node.line, message, format!("choices now: {choices}"))
     }
 
     /// Nanoseconds or bytes.

@@ -112,12 +112,17 @@ enum Meaning {
     },
 }
 
+/// Without a meaning beside the key that excludes it.
+fn no_default() -> Meaning {
+    Meaning::No { rank: usize::MAX, message: String::new(), remedy: String::new() }
+}
+
 fn meaning(key: &Key, layers: &Layers) -> Meaning {
     match key.when {
         When::Always => match key.path {
-            "precondition.method" if layers.entries.contains_key("precondition.load") => {
-                Meaning::No { rank: usize::MAX, message: String::new(), remedy: String::new() }
-            }
+            // The default of the one would stand beside the other.
+            "precondition.method" if layers.entries.contains_key("precondition.load") => no_default(),
+            "power.cut_after_requests" if layers.entries.contains_key("power.cut_at") => no_default(),
             _ => Meaning::Yes,
         },
         When::Set(paths) => {

@@ -93,11 +93,6 @@ fn of_kind(kind: &Kind) -> Json {
             };
             json!({ "anyOf": kinds.iter().filter(built).map(of_kind).collect::<Vec<_>>() })
         }
-        Kind::Only(_, value) => match parse_value(value) {
-            Some(node) => json!({ "const": of_node(&node) }),
-            None => json!({}),
-        },
-        Kind::NotYet => json!({ "not": {} }),
     }
 }
 

@@ -205,7 +205,7 @@ const fn volts(min: f64, max: f64) -> Kind {
 }
 
 /// At most 60 years: the drive keeps ages as seconds in 32 bits, which leaves as long again for the run.
-const AGE: Kind = Kind::Time { min: 0, max: 60 * 365 * 86_400_000_000_000 };
+pub(super) const AGE: Kind = Kind::Time { min: 0, max: 60 * 365 * 86_400_000_000_000 };
 
 /// So few that `show` has them in one line, of which the reader takes 64 points.
 pub(super) const RETENTION: Kind = Kind::Either(&[
@@ -247,11 +247,42 @@ pub(super) const SYNC: Kind = Kind::Registered(|| {
 });
 
 pub(super) const DIRTY_BUDGET: Kind =
-    Kind::Either(&[SHARE, Kind::Slot(&[later("measured", "DPBD sets it")])]);
+    Kind::Either(&[SHARE, Kind::Slot(&[plain("measured", "budget detection sets it by the capacitor")])]);
+
+/// Degrees Celsius, as wide as the parts of a drive are made for (assumption).
+const CELSIUS: Kind = Kind::Num(Range { min: -40.0, max: 125.0, above: false, below: false });
+
+/// As many entries as `RETENTION`.
+pub(super) const TEMPERATURE: Kind = Kind::Either(&[
+    CELSIUS,
+    Kind::List(
+        &[
+            param(
+                "from",
+                ANY_TIME,
+                "",
+                "from so long after the start, on the scaled clock; the first from 0",
+            ),
+            param("celsius", CELSIUS, "", "degrees Celsius from then on"),
+        ],
+        32,
+    ),
+]);
+
+pub(super) const STEPS: Kind = Kind::Slot(&[
+    plain("five", "100, 90, 80, 70 or 0 % of the cache"),
+    plain("continuous", "any share of the cache"),
+]);
 
 pub(super) const FLUSH: Kind = Kind::Slot(&[
     plain("plain", "ordinary allocation"),
-    later("csw", "capacitance-saving: fast pages first"),
+    plain("csw", "capacitance-saving: dies in parallel, fast pages first"),
+]);
+
+pub(super) const FLUSH_ORDER: Kind = Kind::Slot(&[
+    plain("oldest", "the least recently used page first"),
+    plain("newest", "the most recently used page first"),
+    plain("metadata", "metadata first, then as \"oldest\""),
 ]);
 
 pub(super) const METHOD: Kind = Kind::Slot(&[

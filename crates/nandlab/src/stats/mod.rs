@@ -3,6 +3,7 @@
 mod cache;
 mod ecc;
 mod map;
+mod power;
 mod series;
 mod steady;
 mod summary;
@@ -11,6 +12,7 @@ mod table;
 pub use cache::CacheStats;
 pub use ecc::{ByLevel, EccStats};
 pub use map::MapStats;
+pub use power::{Detection, PowerLoss, PowerStats, Recovery};
 pub use series::{DieSeries, Series, Window};
 pub use steady::{SteadyState, steady_state};
 pub use summary::{RunFacts, smart, summary};
@@ -141,6 +143,8 @@ pub struct Stats {
     pub map: MapStats,
     /// The write cache.
     pub cache: CacheStats,
+    /// Power losses and the capacitor.
+    pub power: PowerStats,
     /// Flash operations, by kind (read, program, erase, copyback) and cause.
     pub flash: [[u64; Cause::ALL.len()]; 4],
     /// Latency and bytes by host operation, in the order of [`Op::ALL`](crate::host::Op::ALL).
@@ -165,6 +169,7 @@ impl Stats {
             ecc: EccStats::default(),
             map: MapStats::default(),
             cache: CacheStats::default(),
+            power: PowerStats::default(),
             flash: [[0; Cause::ALL.len()]; 4],
             host: std::array::from_fn(|_| Latency::new()),
             sample_at: series.interval_ns(),
@@ -244,6 +249,12 @@ impl Stats {
         let ns = now - request.arrival;
         self.host[request.op as usize].record(ns, request.len);
         self.window.on_completed(request, ns);
+    }
+
+    /// So many requests have ended with the power.
+    pub(crate) fn on_aborted(&mut self, now: Time, requests: u32) {
+        self.count_outstanding(now);
+        self.outstanding -= requests;
     }
 
     pub(crate) fn sample(&mut self, time: Time, geometry: &Geometry, device: &Device, ftl: &Ftl) {

@@ -1,0 +1,593 @@
+//! Dirty page budget detection (DPBD) in the running drive (aging-capacitor paper, Section IV-A).
+//!
+//! | stage | what happens | until |
+//! |---|---|---|
+//! | charged | the budget holds | a detection is due and the drive idle, a day later at the latest, or it is commanded |
+//! | syncing | host writes go through to flash, dirty pages are written back | flash has all that was acknowledged |
+//! | draining | on the capacitor: clean pages are written once more, as the emergency flush would write them | it is empty |
+//! | settling | operations under way end on the energy kept for them | no program can be torn that would take older data with it |
+//! | recharging | host writes still go through | the capacitor is full |
+//!
+//! While the capacitor is empty a power loss tears what is under way, and an MSB page takes its wordline's LSB page with
+//! it. So before that, every stream fills the wordline it is in and goes over to LSB pages alone. A GC job keeps the pages
+//! it has counted on: its stream goes over when it ends, and the capacitor counts as empty only then.
+
+use super::Drive;
+use crate::ftl::{Place, WriteStream};
+use crate::geometry::{BlockId, DieId, Lpn, PlaneId};
+use crate::nand::{DEAD_LPN, Stamp};
+use crate::power::{Capacitor, FlushPages, budget_share};
+use crate::probe::Probe;
+use crate::sched::{Cause, Class, Kind, NEVER, NONE, Transaction};
+use crate::spec::{CapacitorSpec, DirtyBudget, FlushMethod, Spec};
+use crate::stats::Detection;
+use crate::units::{Span, Time};
+
+/// The owner of a program that writes no page of the cache.
+const DUMMY: u32 = NONE;
+/// The owner of a program that only fills a wordline.
+const PADDING: u32 = NONE - 1;
+
+/// See the module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    Charged,
+    Syncing,
+    Draining,
+    Settling,
+    Recharging,
+}
+
+/// The capacitor in the drive.
+#[derive(Debug)]
+pub(super) struct Power {
+    pub(super) capacitor: Option<Capacitor>,
+    pub(super) stage: Stage,
+    /// Completed requests at which power fails.
+    pub(super) cut_after: u64,
+    pub(super) cut_at: Time,
+    pub(super) is_off: bool,
+    /// Seconds on the scaled clock in a nanosecond.
+    seconds_per_ns: f64,
+    /// When the next detection is due; [`NEVER`] when nothing asks for one.
+    due: Time,
+    /// It is due and waits for an idle time.
+    is_overdue: bool,
+    /// Share of the cache that may be dirty while the capacitor is full.
+    budget: f64,
+    /// The budget waits for free blocks that a flush could use.
+    wants_room: bool,
+    recharged_at: Time,
+    /// The detection under way.
+    now: Detection,
+    /// What it has found; the budget follows from it once the capacitor is full again.
+    found: Option<Detection>,
+    pages: Option<FlushPages>,
+    concurrency: u32,
+    /// Pages being written once more, by die.
+    rewriting: Box<[u32]>,
+    rewritten: u32,
+    next_slot: u32,
+    /// Program times while draining, and times that these pages took on their dies.
+    program_ns: Span,
+    pages_ns: Span,
+    /// Programs under way that were placed before `guarded_from` in the order of all.
+    unguarded: u32,
+    guarded_from: u64,
+    /// Planes whose job has to end before their streams go over to LSB pages.
+    planes_to_guard: u32,
+}
+
+impl Power {
+    pub(super) fn new(spec: &Spec, dies: u32) -> Self {
+        let capacitor = Capacitor::new(&spec.capacitor);
+        let is_measured = spec.cache.dirty_budget == DirtyBudget::Measured;
+        let CapacitorSpec { flush, flush_concurrency, detect_every_ns, .. } = spec.capacitor;
+        let scale = spec.reliability.clock_scale;
+        Self {
+            capacitor,
+            stage: Stage::Charged,
+            cut_after: if spec.power.cut_after_requests == 0 {
+                u64::MAX
+            } else {
+                spec.power.cut_after_requests
+            },
+            cut_at: spec.power.cut_at_ns.unwrap_or(NEVER),
+            is_off: false,
+            seconds_per_ns: scale * 1e-9,
+            due: if is_measured { (detect_every_ns as f64 / scale) as Time } else { NEVER },
+            is_overdue: false,
+            budget: match spec.cache.dirty_budget {
+                DirtyBudget::Share(share) => share,
+                DirtyBudget::Measured => 0.0,
+            },
+            wants_room: false,
+            recharged_at: 0,
+            now: Detection::default(),
+            found: None,
+            pages: None,
+            concurrency: match flush {
+                FlushMethod::Plain if flush_concurrency > 0 => flush_concurrency,
+                _ => dies,
+            },
+            rewriting: vec![0; dies as usize].into(),
+            rewritten: 0,
+            next_slot: 0,
+            program_ns: 0,
+            pages_ns: 0,
+            unguarded: 0,
+            guarded_from: 0,
+            planes_to_guard: 0,
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn is_syncing(&self) -> bool {
+        self.stage == Stage::Syncing
+    }
+
+    #[inline(always)]
+    pub(super) fn is_draining(&self) -> bool {
+        self.stage == Stage::Draining
+    }
+
+    /// Programs under way at a time in an emergency flush.
+    pub(super) fn concurrency(&self) -> u32 {
+        self.concurrency
+    }
+
+    /// Whether what is under way ends when power fails.
+    pub(super) fn finishes(&self) -> bool {
+        self.capacitor.is_some() && self.stage != Stage::Recharging
+    }
+
+    /// Seconds on the scaled clock.
+    pub(super) fn age_s(&self, now: Time) -> f64 {
+        now as f64 * self.seconds_per_ns
+    }
+
+    /// So much of the scaled clock, in simulated time.
+    fn simulated(&self, span: Span) -> Span {
+        (span as f64 * 1e-9 / self.seconds_per_ns) as Span
+    }
+
+    /// What an emergency flush could use now, in joules.
+    pub(super) fn energy_j(&self, now: Time) -> f64 {
+        let Some(capacitor) = &self.capacitor else { return 0.0 };
+        match self.stage {
+            Stage::Charged | Stage::Syncing => capacitor.energy_j(self.age_s(now)),
+            Stage::Draining => (capacitor.energy_j(self.age_s(now)) - self.drained_j(now)).max(0.0),
+            Stage::Settling | Stage::Recharging => 0.0,
+        }
+    }
+
+    /// What has been taken from the capacitor while draining. A flush would not write more pages at a time than its method
+    /// does, so the controller's time counts as though nothing had.
+    fn drained_j(&self, now: Time) -> f64 {
+        let Some(capacitor) = &self.capacitor else { return 0.0 };
+        let elapsed = (now - self.now.drained_from) as f64;
+        let at_least = self.pages_ns as f64 / f64::from(self.concurrency);
+        capacitor.spent_j(elapsed.max(at_least), self.program_ns as f64)
+    }
+
+    /// When something happens of itself.
+    fn next(&self, now: Time) -> Time {
+        let next = match self.stage {
+            Stage::Charged => self.due,
+            Stage::Syncing | Stage::Settling => NEVER,
+            Stage::Draining => {
+                let watts = self.capacitor.as_ref().map_or(1.0, |capacitor| capacitor.controller_w);
+                let left_ns = self.energy_j(now) / watts.max(1e-9) * 1e9;
+                now.saturating_add(libm::ceil(left_ns) as Time)
+            }
+            Stage::Recharging => self.recharged_at,
+        };
+        // What was due while power was off is due now.
+        next.min(self.cut_at).max(now)
+    }
+
+    /// Whether only a detection or a power loss to come is left on the power clock.
+    pub(super) fn only_waits(&self) -> bool {
+        self.stage == Stage::Charged && self.cut_at == NEVER
+    }
+
+    /// Power has failed: what was being measured has to be measured again.
+    pub(super) fn forget_detection(&mut self) {
+        self.stage = Stage::Charged;
+        (self.now, self.found, self.pages) = (Detection::default(), None, None);
+        (self.is_overdue, self.wants_room) = (false, false);
+        self.rewriting.fill(0);
+        (self.rewritten, self.unguarded, self.planes_to_guard) = (0, 0, 0);
+    }
+
+    /// The capacitor is empty until it has been recharged.
+    pub(super) fn begin_recharge(&mut self, now: Time, recharge_ns: Span) {
+        self.stage = Stage::Recharging;
+        self.recharged_at = now + self.simulated(recharge_ns);
+    }
+}
+
+impl<P: Probe> Drive<P> {
+    /// The budget that the drive begins with, as though it had just been measured.
+    pub(super) fn begin_power(&mut self) {
+        if self.spec.cache.dirty_budget == DirtyBudget::Measured {
+            self.set_measured_budget(self.capability_pages());
+        }
+        self.set_power_clock();
+    }
+
+    pub(super) fn set_power_clock(&mut self) {
+        let next = self.power.next(self.now);
+        self.agenda.set(self.power_clock(), next);
+    }
+
+    /// The power clock has struck.
+    pub(super) fn on_power(&mut self) {
+        if self.now >= self.power.cut_at {
+            self.cut_power();
+            return;
+        }
+        match self.power.stage {
+            Stage::Charged if self.is_idle || self.power.is_overdue => self.begin_detection(),
+            Stage::Charged => {
+                self.power.is_overdue = true;
+                let grace = self.power.simulated(self.spec.capacitor.detect_grace_ns);
+                self.power.now.due = self.power.due;
+                self.power.due += grace;
+            }
+            Stage::Draining => self.end_draining(),
+            Stage::Recharging => self.end_recharge(),
+            Stage::Syncing | Stage::Settling => {}
+        }
+        self.set_power_clock();
+    }
+
+    /// The drive has become idle.
+    pub(super) fn detect_when_idle(&mut self) {
+        if self.power.is_overdue && self.power.stage == Stage::Charged {
+            self.begin_detection();
+            self.set_power_clock();
+        }
+    }
+
+    /// Measures the capacitor now, whatever the host does: the host's command. Nothing without capacitor and cache, or
+    /// while it is empty or being measured.
+    pub fn detect_budget(&mut self) {
+        if self.power.capacitor.is_some() && self.caching.is_some() && self.power.stage == Stage::Charged {
+            self.begin_detection();
+            self.set_power_clock();
+        }
+    }
+
+    fn begin_detection(&mut self) {
+        let due = if self.power.is_overdue { self.power.now.due } else { self.now.min(self.power.due) };
+        self.power.now = Detection { due, began: self.now, ..Detection::default() };
+        self.power.is_overdue = false;
+        self.power.wants_room = false;
+        self.power.stage = Stage::Syncing;
+        self.set_budget(0);
+        self.sync_more();
+        self.go_on_detecting();
+    }
+
+    /// Goes on to the next stage, if this one is over.
+    #[inline]
+    pub(super) fn go_on_detecting(&mut self) {
+        match self.power.stage {
+            Stage::Charged | Stage::Recharging => {}
+            Stage::Draining => self.rewrite_more(),
+            Stage::Syncing => {
+                if self.caching.as_ref().is_none_or(|caching| caching.cache.owed() == 0) {
+                    self.begin_draining();
+                }
+            }
+            Stage::Settling => self.settle_power(),
+        }
+    }
+
+    fn begin_draining(&mut self) {
+        let pages = self.cache_pages()[0];
+        self.power.stage = Stage::Draining;
+        self.has_displaced |= self.ftl.allocator.is_static();
+        self.power.now.drained_from = self.now;
+        self.power.now.energy_j =
+            self.power.capacitor.as_ref().map_or(0.0, |c| c.energy_j(self.power.age_s(self.now)));
+        (self.power.program_ns, self.power.pages_ns) = (0, 0);
+        self.power.pages = Some(FlushPages::new(self.spec.capacitor.flush, &self.geometry, &self.ftl, pages));
+        self.power.next_slot = 0;
+        self.rewrite_more();
+        self.set_power_clock();
+    }
+
+    /// Keeps as many pages under way as the emergency flush would.
+    fn rewrite_more(&mut self) {
+        while self.power.is_draining() && self.power.rewritten < self.power.concurrency {
+            let Self { power, geometry, array, ftl, .. } = self;
+            let Some(pages) = &mut power.pages else { return };
+            let rewriting = &power.rewriting;
+            let place = pages.next(geometry, array, ftl, |die: DieId| rewriting[die.index()] > 0);
+            match place {
+                Some(place) => self.rewrite(place),
+                // GC makes room for a plain one.
+                None if self.spec.capacitor.flush == FlushMethod::Plain || self.power.rewritten > 0 => return,
+                None => {
+                    self.end_draining();
+                    self.set_power_clock();
+                }
+            }
+        }
+    }
+
+    /// Writes a clean page of the cache once more, or nothing at all when there is none.
+    fn rewrite(&mut self, place: Place) {
+        let caching = self.caching.as_mut().expect("only a drive with a write cache is measured");
+        let from = self.power.next_slot;
+        let slot = caching
+            .cache
+            .next_clean(from, caching.whole)
+            .or_else(|| caching.cache.next_clean(0, caching.whole));
+        let Place { ppn, opened, skips } = place;
+        let (block, _) = self.geometry.split(ppn);
+        let plane = self.geometry.plane_of(block);
+        let (lpn, owner, replaces) = match slot {
+            None => {
+                self.array.stage(ppn, Lpn(DEAD_LPN), Stamp::default());
+                (Lpn(DEAD_LPN), DUMMY, None)
+            }
+            Some(slot) => {
+                self.power.next_slot = slot + 1;
+                let epoch = self.epochs.open();
+                self.epochs.join(epoch);
+                let cache = &mut self.caching().cache;
+                cache.begin_rewrite(slot, epoch);
+                let (lpn, sequence) = (cache.entry(slot).lpn, cache.entry(slot).sequence);
+                let corrected = self.moment();
+                self.array.stage(ppn, lpn, Stamp { sequence, corrected });
+                self.keep_entry(lpn);
+                let replaces = self.ftl.remap(&self.geometry, &mut self.array, lpn, ppn);
+                self.on_host_mapped(lpn);
+                (lpn, slot, replaces)
+            }
+        };
+        if let Some(old) = replaces {
+            self.array.block_mut(old).holds += 1;
+        }
+        let mut program = self.transaction(Kind::Program, ppn, lpn, owner, Cause::Flush, Class::HostWrite);
+        (program.skips, program.replaces) = (skips, replaces);
+        self.power.rewriting[program.die.index()] += 1;
+        self.power.rewritten += 1;
+        let transaction = self.pool.insert(program);
+        self.enqueue(transaction);
+        if opened {
+            self.check_space(plane);
+        }
+    }
+
+    /// A program has ended while the capacitor is measured or about to be empty.
+    #[cold]
+    pub(super) fn on_program_in_detection(&mut self, done: &Transaction) {
+        if self.power.unguarded > 0 && done.order < self.power.guarded_from {
+            self.power.unguarded -= 1;
+        }
+        if self.power.is_draining() {
+            let timing = self.device.timing();
+            let program_ns = timing.program_ns(u32::from(done.page));
+            self.power.program_ns += program_ns;
+            self.power.pages_ns += program_ns + timing.transfer_ns + timing.command_ns;
+            let is_host = matches!(done.cause, Cause::Host | Cause::Sync);
+            if is_host || done.cause == Cause::Flush {
+                self.power.now.pages += 1;
+                self.power.now.host_pages += u32::from(is_host);
+            }
+            // More than twice the cache tells nothing more.
+            let is_plenty = self.power.now.pages >= 2 * self.cache_pages()[0];
+            if is_plenty || self.power.energy_j(self.now) <= 0.0 {
+                self.end_draining();
+            }
+            self.set_power_clock();
+        }
+    }
+
+    /// A page of a detection has been programmed.
+    pub(super) fn on_flush_programmed(&mut self, done: &Transaction) {
+        if done.owner != PADDING {
+            self.power.rewriting[done.die.index()] -= 1;
+            self.power.rewritten -= 1;
+            if done.owner != DUMMY {
+                if P::STAMPED {
+                    self.probe.on_write_safe(done.lpn, self.array.stamp(done.ppn).sequence);
+                }
+                self.end_cache_write_back(done.owner);
+            }
+        }
+    }
+
+    /// The capacitor is empty but for what is kept for the operations under way.
+    fn end_draining(&mut self) {
+        let [capacity, ..] = self.cache_pages();
+        let detection = &mut self.power.now;
+        detection.empty = self.now;
+        detection.measured = f64::from(detection.pages) / f64::from(capacity.max(1));
+        self.power.found = Some(*detection);
+        self.power.stage = Stage::Settling;
+        self.power.planes_to_guard = 0;
+        self.power.unguarded = 0;
+        if self.geometry.cell == crate::spec::Cell::Mlc {
+            for plane in (0..self.geometry.planes).map(PlaneId) {
+                self.guard(plane);
+            }
+        }
+        for plane in (0..self.geometry.planes).map(PlaneId) {
+            self.check_space(plane);
+        }
+        self.settle_power();
+    }
+
+    /// From here on the streams of a plane use LSB pages alone; those that its job may need, when that is over.
+    fn guard(&mut self, plane: PlaneId) {
+        let has_job = self.jobs[plane.index()].is_running();
+        self.power.planes_to_guard += u32::from(has_job);
+        for stream in WriteStream::ALL {
+            if has_job && stream != WriteStream::Host {
+                continue;
+            }
+            self.pad(plane, stream);
+            self.ftl.set_lsb_only(&self.geometry, plane, stream, true);
+        }
+        self.power.unguarded = self.device.programs(&self.pool);
+        self.power.guarded_from = self.pool.next_order();
+    }
+
+    /// Fills the wordline that a stream is in.
+    fn pad(&mut self, plane: PlaneId, stream: WriteStream) {
+        if !self.ftl.is_amid_wordline(&self.geometry, plane, stream) {
+            return;
+        }
+        let place = self.ftl.allocate(&self.geometry, &mut self.array, plane, stream);
+        let Place { ppn, skips, .. } = place.expect("its block has a page left");
+        self.array.stage(ppn, Lpn(DEAD_LPN), Stamp::default());
+        // As all of its stream, so that the block's pages stay in order.
+        let class = match stream {
+            WriteStream::Host | WriteStream::Mapping => Class::HostWrite,
+            WriteStream::Gc | WriteStream::Wear => Class::Background,
+        };
+        let mut program = self.transaction(Kind::Program, ppn, Lpn(DEAD_LPN), PADDING, Cause::Flush, class);
+        program.skips = skips;
+        let slot = self.pool.insert(program);
+        self.enqueue(slot);
+    }
+
+    /// A plane's job is over.
+    #[inline]
+    pub(super) fn on_job_over(&mut self, plane: PlaneId) {
+        if self.power.planes_to_guard > 0 && self.power.stage == Stage::Settling {
+            // Jobs that begin later know that they have LSB pages alone.
+            if !self.ftl.is_lsb_only(plane, WriteStream::Gc) {
+                self.power.planes_to_guard -= 1;
+                self.guard(plane);
+                self.settle_power();
+            }
+        }
+        if self.power.wants_room {
+            self.restore_budget();
+        }
+    }
+
+    /// Once nothing is left that could tear older data, the capacitor may be empty.
+    fn settle_power(&mut self) {
+        if self.power.rewritten > 0 {
+            return;
+        }
+        if let Some(pages) = self.power.pages.take()
+            && self.spec.capacitor.flush == FlushMethod::Csw
+        {
+            for block in pages.unfilled(self.geometry.pages_per_block) {
+                self.close_early(block);
+            }
+        }
+        if self.power.unguarded > 0 || self.power.planes_to_guard > 0 {
+            return;
+        }
+        let capacitor = self.power.capacitor.as_mut().expect("only a capacitor is measured");
+        capacitor.cycle();
+        let recharge_ns = self.spec.capacitor.recharge_ns;
+        self.power.begin_recharge(self.now, recharge_ns);
+        self.set_power_clock();
+    }
+
+    /// Leaves the rest of an open block erased: it is full.
+    pub(super) fn close_early(&mut self, block: BlockId) {
+        let programmed = u32::from(self.array.block(block).programmed);
+        let left = self.geometry.pages_per_block - programmed;
+        if programmed == 0 {
+            self.ftl.give_back(&self.geometry, &mut self.array, block);
+        } else if left > 0 {
+            self.array.skip(block, left);
+            self.ftl.close(&self.geometry, &mut self.array, block, self.now);
+            self.check_space(self.geometry.plane_of(block));
+        }
+    }
+
+    /// The capacitor is full again.
+    fn end_recharge(&mut self) {
+        self.power.stage = Stage::Charged;
+        for plane in (0..self.geometry.planes).map(PlaneId) {
+            for stream in WriteStream::ALL {
+                self.ftl.set_lsb_only(&self.geometry, plane, stream, false);
+            }
+        }
+        if let Some(detection) = self.power.found.take() {
+            if self.spec.cache.dirty_budget == DirtyBudget::Measured {
+                self.set_measured_budget(f64::from(detection.pages));
+                self.power.due = self.now + self.power.simulated(self.spec.capacitor.detect_every_ns);
+            }
+            self.stats.power.detections.push(Detection { budget: self.power.budget, ..detection });
+        }
+        self.restore_budget();
+        for plane in (0..self.geometry.planes).map(PlaneId) {
+            self.check_space(plane);
+        }
+        self.resume_cached();
+        self.set_power_clock();
+    }
+
+    /// The budget of a capacitor that has been seen to save so many pages.
+    fn set_measured_budget(&mut self, pages: f64) {
+        let CapacitorSpec { steps, margin, .. } = self.spec.capacitor;
+        let [capacity, ..] = self.cache_pages();
+        let at = self.power.age_s(self.now);
+        let is_worn_out = self.power.capacitor.as_ref().is_none_or(|capacitor| capacitor.is_worn_out(at));
+        let measured = pages / f64::from(capacity.max(1));
+        self.power.budget = if is_worn_out { 0.0 } else { budget_share(steps, measured, margin) };
+        self.restore_budget();
+    }
+
+    /// Lets the cache have its budget, once a flush would find the room for it.
+    pub(super) fn restore_budget(&mut self) {
+        let Some(caching) = &self.caching else { return };
+        if self.power.stage != Stage::Charged {
+            return;
+        }
+        let cache = &caching.cache;
+        let pages =
+            if cache.sync().keeps_budget() { cache.pages_of(self.power.budget) } else { cache.capacity() };
+        let has_room = self.power.capacitor.is_none()
+            || (0..self.geometry.planes).all(|plane| {
+                self.ftl.has_flush_reserve(PlaneId(plane), self.jobs[plane as usize].is_running())
+            });
+        self.power.wants_room = !has_room;
+        self.set_budget(if has_room { pages } else { 0 });
+    }
+
+    fn set_budget(&mut self, pages: u32) {
+        if let Some(caching) = &mut self.caching {
+            caching.cache.set_budget(pages);
+            self.resume_cached();
+        }
+    }
+
+    /// Whether the capacitor is empty and being charged.
+    pub fn is_recharging(&self) -> bool {
+        self.power.stage == Stage::Recharging
+    }
+
+    /// Pages that the capacitor could save now, by Eq. 1 to 5: the flush method's pages, as many at a time as it writes.
+    /// 0 without a capacitor.
+    pub fn capability_pages(&self) -> f64 {
+        let Some(capacitor) = &self.power.capacitor else { return 0.0 };
+        let timing = self.device.timing();
+        let times: Vec<Span> =
+            (0..self.geometry.pages_per_block).map(|page| timing.program_ns(page)).collect();
+        let program_ns = match self.spec.capacitor.flush {
+            FlushMethod::Plain => times.iter().sum::<Span>() as f64 / times.len() as f64,
+            FlushMethod::Csw => times.iter().copied().min().unwrap_or(0) as f64,
+        };
+        let transfer_ns = (timing.transfer_ns + timing.command_ns) as f64;
+        let at_a_time = f64::from(self.power.concurrency);
+        // As many as the flush writes at a time, and no faster than the channels carry them.
+        let page_ns =
+            ((program_ns + transfer_ns) / at_a_time).max(transfer_ns / f64::from(self.geometry.channels));
+        let page_j = capacitor.spent_j(page_ns, program_ns);
+        capacitor.energy_j(self.power.age_s(self.now)) / page_j
+    }
+}

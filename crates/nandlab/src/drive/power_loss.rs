@@ -1,0 +1,329 @@
+//! Power fails: what is under way ends or is torn, what is queued is gone, and the capacitor saves what it can of the
+//! write cache (aging-capacitor paper, Section IV-C).
+//!
+//! Operations under way end on energy kept for them; without a capacitor, or with an empty one, they tear. The flush
+//! begins at once on the dies that are free. A page is written only if the energy left covers it to its end, so the flush
+//! itself tears nothing. Of a page that is not wholly in the cache only the sectors that are there are written, with a
+//! mark in the OOB; recovery completes it.
+
+use super::Drive;
+use crate::geometry::{DieId, Lpn, Ppn};
+use crate::nand::{DEAD_LPN, Moment, Stamp};
+use crate::power::FlushPages;
+use crate::probe::Probe;
+use crate::sched::{Cause, Class, Ended, Kind, NEVER, NONE, Phase};
+use crate::spec::{Cell, FlushMethod, FlushOrder};
+use crate::stats::PowerLoss;
+use crate::units::Time;
+
+/// A dirty page at the moment of power loss.
+#[derive(Debug)]
+struct Dirty {
+    lpn: Lpn,
+    sequence: u64,
+    /// The newest acknowledged write that flash lacks; 0: none.
+    owed: u64,
+    /// The write cache holds only some of its sectors, and flash has others.
+    is_partial: bool,
+    is_lost: bool,
+    is_saved: bool,
+}
+
+/// An emergency flush under way.
+struct Flush {
+    pages: FlushPages,
+    next: usize,
+    /// Its programs under way, and when the last of those begun may end.
+    under_way: u32,
+    may_end: Time,
+    is_over: bool,
+}
+
+impl<P: Probe> Drive<P> {
+    /// Power fails at the next event.
+    #[cold]
+    pub(super) fn cut_power_soon(&mut self) {
+        self.power.cut_after = u64::MAX;
+        self.power.cut_at = self.now;
+        self.set_power_clock();
+    }
+
+    /// Power fails now and is back as soon as the drive has stopped; returns what happened.
+    ///
+    /// # Panics
+    /// On a drive whose spec models no power loss and that no oracle watches: it has no sequence numbers to recover from.
+    pub fn cut_power(&mut self) -> &PowerLoss {
+        self.lose_power();
+        self.restore_power();
+        self.stats.power.losses.last().expect("power has just failed")
+    }
+
+    /// Power fails now. All that is left of the drive is in flash; see [`Drive::restore_power`].
+    ///
+    /// # Panics
+    /// As [`Drive::cut_power`], and when power is off already.
+    pub fn lose_power(&mut self) {
+        assert!(
+            self.array.is_stamped(),
+            "the drive keeps no sequence numbers: its spec models no power loss"
+        );
+        assert!(!self.power.is_off, "power is off already");
+        self.power.is_off = true;
+        self.power.cut_at = NEVER;
+        let mut loss = PowerLoss {
+            at: self.now,
+            energy_j: self.power.energy_j(self.now),
+            aborted_requests: self.requests.live(),
+            ..PowerLoss::default()
+        };
+        loss.capacitor_loss =
+            self.power.capacitor.as_ref().map_or(0.0, |capacitor| capacitor.loss(self.power.age_s(self.now)));
+        let finishes = self.power.finishes();
+        let mut dirty = self.dirty_at_power_loss(finishes, &mut loss);
+        self.abort_requests();
+        self.device.drop_queues(&self.pool);
+        for clock in self.geometry.dies..=self.power_clock() {
+            self.agenda.set(clock, NEVER);
+        }
+        if finishes {
+            self.take_back_queued();
+            self.flush_on_capacitor(&mut dirty, &mut loss);
+        } else {
+            self.tear(&mut loss);
+        }
+        self.device.stop(self.now);
+        self.agenda.clear();
+        for page in dirty.iter().filter(|page| page.owed != 0 && !page.is_saved) {
+            loss.lost.push((page.lpn, page.owed));
+        }
+        // What a worn-out drive could not write back it has lost before; from now on nobody remembers that.
+        let lost_before = self.caching.as_mut().map(|caching| std::mem::take(&mut caching.lost));
+        loss.lost.extend(lost_before.into_iter().flatten().map(|lpn| (Lpn(lpn), 0)));
+        self.stats.power.down_ns += self.now - loss.at;
+        self.stats.power.losses.push(loss);
+    }
+
+    /// The dirty pages in the order in which they are flushed, without those that an operation under way brings to flash.
+    fn dirty_at_power_loss(&self, finishes: bool, loss: &mut PowerLoss) -> Vec<Dirty> {
+        let Some(caching) = &self.caching else { return Vec::new() };
+        let cache = &caching.cache;
+        let capacitor = &self.spec.capacitor;
+        let metadata = (capacitor.metadata_bytes / u64::from(self.geometry.page_bytes)) as u32;
+        let is_first = |lpn: Lpn| capacitor.flush_order == FlushOrder::Metadata && lpn.0 < metadata;
+        let order = cache.flush_order(capacitor.flush_order == FlushOrder::Newest, is_first);
+        (loss.dirty_pages, loss.owed_pages) = (order.len() as u32, cache.owed());
+        let mut landing = vec![false; cache.slots_used()];
+        if finishes {
+            for die in (0..self.geometry.dies).map(DieId) {
+                let mut next = self.device.under_way(die);
+                while next != NONE {
+                    let transaction = &self.pool[next];
+                    if transaction.kind == Kind::Program && transaction.cause == Cause::Sync {
+                        landing[transaction.owner as usize] = true;
+                    }
+                    next = transaction.next;
+                }
+            }
+        }
+        let needs_flush = |&slot: &u32| cache.entry(slot).dirty != 0 || !landing[slot as usize];
+        let dirty = |slot: u32| {
+            let entry = cache.entry(slot);
+            Dirty {
+                lpn: entry.lpn,
+                sequence: entry.sequence,
+                owed: if landing[slot as usize] { entry.acknowledged } else { entry.owed() },
+                is_partial: entry.valid != caching.whole && self.ftl.map.get(entry.lpn).is_some(),
+                is_lost: entry.lost != 0,
+                is_saved: false,
+            }
+        };
+        order.into_iter().filter(needs_flush).map(dirty).collect()
+    }
+
+    /// The pages of programs that were queued are erased still.
+    fn take_back_queued(&mut self) {
+        let mut ends = std::collections::BTreeMap::new();
+        for die in (0..self.geometry.dies).map(DieId) {
+            let mut next = self.device.under_way(die);
+            while next != NONE {
+                let transaction = &self.pool[next];
+                if transaction.kind == Kind::Program {
+                    let block = self.geometry.block_of(transaction.ppn);
+                    ends.insert(block, u32::from(transaction.page) + 1 + u32::from(transaction.skips));
+                }
+                next = transaction.next;
+            }
+        }
+        let Self { ftl, array, geometry, .. } = self;
+        ftl.take_back_queued(geometry, |block| {
+            ends.get(&block).copied().unwrap_or_else(|| u32::from(array.block(block).programmed))
+        });
+    }
+
+    /// The host's requests end with the power.
+    fn abort_requests(&mut self) {
+        let aborted = self.requests.take_all();
+        self.stats.on_aborted(self.now, aborted.len() as u32);
+        for request in aborted {
+            let super::requests::InWork { id, request, .. } = request;
+            let completion = super::Completion { id, request, completed: self.now, failed: true };
+            self.completions.push(completion);
+        }
+    }
+
+    /// There is no energy: what is under way in an array is torn.
+    fn tear(&mut self, loss: &mut PowerLoss) {
+        for die in (0..self.geometry.dies).map(DieId) {
+            if self.device.phase(die) != Phase::Array {
+                continue;
+            }
+            let mut next = self.device.under_way(die);
+            while next != NONE {
+                let transaction = self.pool[next];
+                next = transaction.next;
+                match transaction.kind {
+                    Kind::Read => {}
+                    Kind::Erase => {
+                        loss.torn_erases += 1;
+                        self.torn_erases.push(self.geometry.block_of(transaction.ppn));
+                    }
+                    Kind::Program | Kind::Copyback => {
+                        loss.torn_programs += 1;
+                        self.end_program(transaction.ppn, transaction.skips);
+                        self.tear_page(transaction.ppn, loss);
+                    }
+                }
+            }
+        }
+    }
+
+    /// A page that was being programmed, and the LSB page of its wordline if it is the MSB page. Whether that held the
+    /// newest data of its LPN recovery will see.
+    fn tear_page(&mut self, ppn: Ppn, loss: &mut PowerLoss) {
+        self.array.tear(ppn);
+        let (_, page) = self.geometry.split(ppn);
+        if self.geometry.cell == Cell::Mlc && page % 2 == 1 {
+            let partner = Ppn(ppn.0 - 1);
+            let (lpn, sequence) = (self.array.lpn(partner), self.array.stamp(partner).sequence);
+            if !self.array.is_torn(partner) && lpn.0 != DEAD_LPN {
+                loss.lost_with_wordline.push((lpn, sequence));
+            }
+            self.array.tear(partner);
+        }
+    }
+
+    /// The page is not erased any more.
+    fn end_program(&mut self, ppn: Ppn, skips: u8) {
+        let (block, page) = self.geometry.split(ppn);
+        self.array.program(block, page);
+        let programmed = self.array.skip(block, u32::from(skips));
+        if programmed == self.geometry.pages_per_block {
+            self.array.block_mut(block).closed_at = self.now;
+        }
+    }
+
+    /// Lets what is under way end, and writes dirty pages as far as the energy goes.
+    fn flush_on_capacitor(&mut self, dirty: &mut [Dirty], loss: &mut PowerLoss) {
+        let method = self.spec.capacitor.flush;
+        let pages = FlushPages::new(method, &self.geometry, &self.ftl, dirty.len() as u32);
+        let mut flush = Flush { pages, next: 0, under_way: 0, may_end: loss.at, is_over: false };
+        loop {
+            self.begin_flush_programs(&mut flush, dirty, loss);
+            let (time, clock) = self.agenda.next();
+            if time == NEVER {
+                break;
+            }
+            self.now = time;
+            let Self { device, pool, agenda, probe, now, .. } = self;
+            match device.on_clock(pool, agenda, probe, *now, DieId(clock)) {
+                Ended::Nothing => {}
+                Ended::Page(_) => loss.finish_ns = self.now - loss.at,
+                Ended::Batch(mut slot) => {
+                    while slot != NONE {
+                        let done = self.pool[slot];
+                        slot = done.next;
+                        self.stats.on_flash(done.kind, done.cause);
+                        if done.kind == Kind::Erase {
+                            let block = self.geometry.block_of(done.ppn);
+                            self.array.erase(&self.geometry, block);
+                            let endurance = self.spec.drive.endurance;
+                            self.ftl.release(&self.geometry, &mut self.array, block, endurance);
+                        } else {
+                            self.end_program(done.ppn, done.skips);
+                        }
+                        let saved = dirty.get_mut(done.owner as usize).filter(|_| done.merges);
+                        if let Some(page) = saved {
+                            page.is_saved = true;
+                            flush.under_way -= 1;
+                            loss.flushed_pages += 1;
+                            loss.flush_ns = self.now - loss.at;
+                        } else {
+                            loss.finish_ns = self.now - loss.at;
+                        }
+                    }
+                }
+            }
+        }
+        if let Some(capacitor) = &mut self.power.capacitor {
+            loss.spent_j = capacitor.spent_j(loss.flush_ns as f64, loss.program_ns as f64);
+            capacitor.cycle();
+        }
+    }
+
+    /// Gives dirty pages to the dies that are free.
+    fn begin_flush_programs(&mut self, flush: &mut Flush, dirty: &[Dirty], loss: &mut PowerLoss) {
+        let concurrency = match self.spec.capacitor.flush {
+            FlushMethod::Plain => self.power.concurrency(),
+            FlushMethod::Csw => self.geometry.dies,
+        };
+        while !flush.is_over && flush.next < dirty.len() && flush.under_way < concurrency {
+            let Self { geometry, array, ftl, device, .. } = self;
+            let Some(place) = flush.pages.next(geometry, array, ftl, |die| device.phase(die) != Phase::Idle)
+            else {
+                return;
+            };
+            let (_, page) = self.geometry.split(place.ppn);
+            let timing = self.device.timing();
+            let program_ns = timing.program_ns(page);
+            // At worst every other die of the channel transfers first.
+            let dies_per_channel = u64::from(self.geometry.dies / self.geometry.channels);
+            let wait_ns = dies_per_channel * (timing.command_ns + timing.transfer_ns)
+                + u64::from(self.geometry.dies) * timing.off_chip_ns;
+            let may_end = flush.may_end.max(self.now + wait_ns + program_ns);
+            let programs_ns = loss.program_ns + program_ns;
+            let capacitor = self.power.capacitor.as_ref().expect("only a capacitor flushes");
+            if capacitor.spent_j((may_end - loss.at) as f64, programs_ns as f64) > loss.energy_j {
+                flush.is_over = true;
+                return;
+            }
+            flush.may_end = may_end;
+            self.has_displaced = self.ftl.allocator.is_static();
+            loss.program_ns = programs_ns;
+            loss.fast_pages += u32::from(self.is_fast(page));
+            let item = &dirty[flush.next];
+            let corrected = if item.is_lost { Moment::LOST } else { self.moment() };
+            self.array.stage(place.ppn, item.lpn, Stamp { sequence: item.sequence, corrected });
+            if item.is_partial {
+                self.array.mark_partial(place.ppn);
+            }
+            let owner = flush.next as u32;
+            let mut program =
+                self.transaction(Kind::Program, place.ppn, item.lpn, owner, Cause::Flush, Class::HostWrite);
+            program.skips = place.skips;
+            // Tells it from what was under way.
+            program.merges = true;
+            let slot = self.pool.insert(program);
+            self.enqueue(slot);
+            flush.next += 1;
+            flush.under_way += 1;
+        }
+    }
+
+    fn is_fast(&self, page: u32) -> bool {
+        match self.geometry.cell {
+            Cell::Slc => true,
+            Cell::Mlc => page.is_multiple_of(2),
+            Cell::Mlc3d | Cell::Tlc3d => 2 * page < self.geometry.pages_per_block,
+        }
+    }
+}

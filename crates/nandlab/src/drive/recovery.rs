@@ -1,0 +1,415 @@
+//! Power is back: everything the drive knows it learns from flash.
+//!
+//! The OOB of every programmed page is read. Of several pages of an LPN the one with the highest sequence number counts;
+//! copies carry the number of the host write they hold, so none wins over a newer write. Torn pages hold nothing. Pages of
+//! the emergency flush that lack sectors are completed from the page they replace. Blocks whose erase was torn are erased
+//! again. Of the blocks partly programmed each stream goes on with one; the others take no more programs. The P/E cycles
+//! and read counts of blocks, and the record of deallocations, are the firmware's own and survive.
+//!
+//! The time this takes: every die senses the pages it holds one after the other, and every channel carries their OOB; the
+//! slowest of them counts. Then come torn erases and completed pages, die by die.
+
+use super::Drive;
+use super::background::Job;
+use super::host::{Epochs, Merging};
+use super::mapping::Mapping;
+use crate::ftl::read_levels::ReadLevels;
+use crate::ftl::{Ftl, Place, STREAMS, WriteStream};
+use crate::geometry::{BlockId, DieId, Lpn, PlaneId, Ppn};
+use crate::huge::Huge;
+use crate::nand::{BlockState, DEAD_LPN, Moment, Stamp};
+use crate::probe::Probe;
+use crate::sched::{Cause, Fifo, Kind};
+use crate::spec::Cell;
+use crate::stats::Recovery;
+use crate::units::{Span, transfer_ns};
+use std::collections::BTreeMap;
+
+/// Bytes of OOB that recovery reads of a page: LPN, sequence number, read count and marks.
+const OOB_BYTES: u64 = 16;
+
+/// What the OOBs say.
+struct Found {
+    /// For each LPN its page + 1; 0: none.
+    pages: Huge<u32>,
+    /// The newest whole page of an LPN whose newest page is partial.
+    whole: BTreeMap<u32, Ppn>,
+    /// Pages read on each die.
+    scanned: Vec<u64>,
+}
+
+impl<P: Probe> Drive<P> {
+    /// Power comes back: recovers, and goes on with an empty capacitor that is being charged.
+    ///
+    /// # Panics
+    /// When power is not off.
+    pub fn restore_power(&mut self) {
+        assert!(std::mem::take(&mut self.power.is_off), "power is on");
+        let mut recovery = Recovery::default();
+        let torn_erases = std::mem::take(&mut self.torn_erases);
+        for block in &mut *self.array.blocks {
+            (block.valid, block.holds) = (0, 0);
+        }
+        let mut busy_ns = vec![0; self.geometry.dies as usize];
+        for &block in &torn_erases {
+            self.array.erase(&self.geometry, block);
+            let state = self.array.block_mut(block);
+            let is_worn_out = state.pe_cycles >= self.spec.drive.endurance;
+            state.state = if is_worn_out { BlockState::Retired } else { BlockState::Free };
+            self.stats.on_flash(Kind::Erase, Cause::Gc);
+            busy_ns[self.geometry.die_of(self.geometry.plane_of(block)).index()] +=
+                self.device.timing().erase_ns;
+            recovery.erased_blocks += 1;
+        }
+        let found = self.read_oobs();
+        recovery.scanned_pages = found.scanned.iter().sum();
+        let scan_ns = self.scan_ns(&found.scanned);
+        let before = self.start_afresh();
+        let stale = self.rebuild_map(&found, &before, &mut recovery);
+        drop(before);
+        self.tell_what_is_lost();
+        if self.power.capacitor.is_some() {
+            let recharge_ns = self.spec.capacitor.recharge_ns;
+            self.use_lsb_pages_alone();
+            self.power.begin_recharge(self.now, recharge_ns);
+            if let Some(caching) = &mut self.caching {
+                caching.cache.set_budget(0);
+            }
+        }
+        self.merge_partial_pages(&found, &mut busy_ns, &mut recovery);
+        recovery.ns = scan_ns + busy_ns.iter().copied().max().unwrap_or(0);
+        self.now += recovery.ns;
+        self.stats.power.down_ns += recovery.ns;
+        if self.power.capacitor.is_some() {
+            let recharge_ns = self.spec.capacitor.recharge_ns;
+            self.power.begin_recharge(self.now, recharge_ns);
+        } else {
+            self.restore_budget();
+        }
+        self.agenda.set(self.idle_clock(), self.now + self.spec.gc.idle_after_ns);
+        self.set_power_clock();
+        recovery.stale_translation_pages = stale.len() as u32;
+        for page in stale {
+            self.write_back(page);
+        }
+        for plane in (0..self.geometry.planes).map(PlaneId) {
+            self.check_space(plane);
+        }
+        let loss = self.stats.power.losses.last_mut().expect("power has failed");
+        loss.recovery = Some(recovery);
+    }
+
+    /// Of the pages torn with their wordline those are lost that flash has nothing as new for.
+    fn tell_what_is_lost(&mut self) {
+        let Self { stats, ftl, array, probe, trims, .. } = self;
+        let loss = stats.power.losses.last_mut().expect("power has failed");
+        loss.lost_with_wordline.retain(|&(lpn, sequence)| {
+            let is_older = ftl.map.get(lpn).is_none_or(|ppn| array.stamp(ppn).sequence < sequence);
+            is_older && !trims.covers(lpn, sequence)
+        });
+        probe.on_power_loss(loss);
+    }
+
+    /// Which of two pages of an LPN is newer; of two copies of the same write a whole one, then the one corrected last.
+    fn rank(&self, ppn: Ppn) -> (u64, bool, Moment) {
+        let Stamp { sequence, corrected } = self.array.stamp(ppn);
+        (sequence, !self.array.is_partial(ppn), corrected)
+    }
+
+    fn read_oobs(&self) -> Found {
+        let mut found = Found {
+            pages: Huge::zeroed(self.ftl.map.len() as usize),
+            whole: self.array.partial().map(|ppn| (self.array.lpn(ppn).0, ppn)).collect(),
+            scanned: vec![0; self.geometry.dies as usize],
+        };
+        // Until a whole page is found the partial one stands for itself.
+        for block in (0..self.geometry.blocks).map(BlockId) {
+            let programmed = u32::from(self.array.block(block).programmed);
+            let die = self.geometry.die_of(self.geometry.plane_of(block));
+            found.scanned[die.index()] += u64::from(programmed);
+            for ppn in (0..programmed).map(|page| self.geometry.page(block, page)) {
+                let lpn = self.array.lpn(ppn);
+                if lpn.0 == DEAD_LPN || self.array.is_torn(ppn) {
+                    continue;
+                }
+                let (is_partial, sequence) = (self.array.is_partial(ppn), self.array.stamp(ppn).sequence);
+                if self.trims.covers(lpn, sequence) {
+                    continue;
+                }
+                let newest = &mut found.pages[lpn.index()];
+                if newest.checked_sub(1).is_none_or(|page| self.rank(ppn) > self.rank(Ppn(page))) {
+                    *newest = ppn.0 + 1;
+                }
+                if !is_partial
+                    && let Some(whole) = found.whole.get_mut(&lpn.0)
+                    && (self.array.is_partial(*whole) || self.rank(ppn) > self.rank(*whole))
+                {
+                    *whole = ppn;
+                }
+            }
+        }
+        found
+    }
+
+    /// How long reading the OOB of so many pages on each die takes.
+    fn scan_ns(&self, scanned: &[u64]) -> Span {
+        let timing = self.device.timing();
+        let oob_ns = transfer_ns(OOB_BYTES, self.spec.timing.channel_ns_per_byte);
+        let sense_ns = timing.read(1, false).sense_ns;
+        let on_die = scanned.iter().map(|pages| pages * (timing.command_ns + sense_ns + oob_ns)).max();
+        let mut on_channel = vec![0; self.geometry.channels as usize];
+        for (die, pages) in scanned.iter().enumerate() {
+            on_channel[self.geometry.channel_of(DieId(die as u32)) as usize] +=
+                pages * (timing.command_ns + oob_ns);
+        }
+        on_die.unwrap_or(0).max(on_channel.into_iter().max().unwrap_or(0))
+    }
+
+    /// All that was in RAM is gone. Returns the map that was there, from which it can be told what the translation pages
+    /// in flash say.
+    fn start_afresh(&mut self) -> Ftl {
+        let fresh = Ftl::new(&self.spec, &self.geometry, &self.array, P::STAMPED);
+        let before = std::mem::replace(&mut self.ftl, fresh);
+        self.pool.clear();
+        self.agenda.clear();
+        for line in &mut *self.decoding {
+            line.clear();
+        }
+        self.levels = ReadLevels::new(&self.ecc, &self.geometry, self.ftl.demand.is_some());
+        self.mapping =
+            Mapping::new(if self.ftl.demand.is_some() { self.geometry.planes as usize } else { 0 });
+        self.caching = Self::make_caching(&self.spec, &self.geometry);
+        self.epochs = Epochs::default();
+        self.merging = Merging::default();
+        self.trims.forget_pending();
+        self.stalled.fill(Fifo::default());
+        self.stalled_count = 0;
+        self.jobs.fill(Job::default());
+        self.erases_in_vain = 0;
+        self.is_idle = false;
+        self.power.forget_detection();
+        before
+    }
+
+    /// Blocks, then the map; returns the translation pages that are out of date.
+    fn rebuild_map(&mut self, found: &Found, before: &Ftl, recovery: &mut Recovery) -> Vec<u32> {
+        let pages_per_block = self.geometry.pages_per_block;
+        let mut full = Vec::new();
+        for block in (0..self.geometry.blocks).map(BlockId) {
+            self.array.blank_unprogrammed(&self.geometry, block);
+            let state = self.array.block_mut(block);
+            state.state = match u32::from(state.programmed) {
+                0 if state.state == BlockState::Retired => BlockState::Retired,
+                0 => BlockState::Free,
+                programmed if programmed == pages_per_block => {
+                    full.push(block);
+                    BlockState::Full
+                }
+                _ => BlockState::Open,
+            };
+        }
+        for (lpn, page) in (0..).map(Lpn).zip(found.pages.iter()) {
+            if let Some(page) = page.checked_sub(1) {
+                self.ftl.remap(&self.geometry, &mut self.array, lpn, Ppn(page));
+            }
+        }
+        for plane in (0..self.geometry.planes).map(PlaneId) {
+            let open = self.resume_streams(plane, &mut full, recovery);
+            self.ftl.restore_plane(&self.geometry, &self.array, plane, open);
+        }
+        full.sort_by_key(|&block| (self.array.block(block).closed_at, block.0));
+        for block in full {
+            let closed_at = self.array.block(block).closed_at;
+            self.ftl.close(&self.geometry, &mut self.array, block, closed_at);
+        }
+        self.find_stale_translation_pages(before)
+    }
+
+    /// The pages at which the streams of a plane go on.
+    fn resume_streams(
+        &mut self,
+        plane: PlaneId,
+        full: &mut Vec<BlockId>,
+        recovery: &mut Recovery,
+    ) -> [Option<Ppn>; STREAMS] {
+        let pages_per_block = self.geometry.pages_per_block;
+        let first = self.geometry.first_block(plane).0;
+        let blocks = (first..first + self.geometry.blocks_per_plane).map(BlockId);
+        let mut partly: Vec<BlockId> =
+            blocks.filter(|&b| self.array.block(b).state == BlockState::Open).collect();
+        // The emptiest first.
+        partly.sort_by_key(|&block| (self.array.block(block).programmed, block.0));
+        let mut open = [None; STREAMS];
+        for block in partly {
+            // A wordline that is half used takes no program that could be torn.
+            let programmed = u32::from(self.array.block(block).programmed);
+            let is_amid = self.geometry.cell == Cell::Mlc && programmed % 2 == 1;
+            let next = programmed + u32::from(is_amid && self.power.capacitor.is_some());
+            let wanted: &[WriteStream] = if self.holds_translation_pages(block) {
+                &[WriteStream::Mapping]
+            } else {
+                &[WriteStream::Gc, WriteStream::Host, WriteStream::Wear]
+            };
+            let stream = wanted.iter().find(|&&stream| open[stream as usize].is_none());
+            match stream.filter(|_| next < pages_per_block) {
+                Some(&stream) => {
+                    self.array.skip(block, next - programmed);
+                    open[stream as usize] = Some(self.geometry.page(block, next));
+                }
+                None => {
+                    self.array.skip(block, pages_per_block - programmed);
+                    let state = self.array.block_mut(block);
+                    state.state = BlockState::Full;
+                    state.closed_at = self.now;
+                    full.push(block);
+                    recovery.closed_blocks += 1;
+                }
+            }
+        }
+        open
+    }
+
+    fn holds_translation_pages(&self, block: BlockId) -> bool {
+        let programmed = u32::from(self.array.block(block).programmed);
+        let mut lpns = (0..programmed).map(|page| self.array.lpn(self.geometry.page(block, page)));
+        lpns.any(|lpn| lpn.0 != DEAD_LPN && lpn.0 >= self.geometry.logical_pages)
+    }
+
+    /// A translation page in flash is out of date where RAM held changes of it, or where the map is another one now.
+    fn find_stale_translation_pages(&mut self, before: &Ftl) -> Vec<u32> {
+        let (Some(demand), Some(old)) = (&mut self.ftl.demand, &before.demand) else { return Vec::new() };
+        demand.trust_flash(&self.ftl.map);
+        for page in 0..demand.pages.len() as u32 {
+            let lpn = demand.lpn_of(page);
+            if old.has_changes(page) || self.ftl.map.get(lpn) != before.map.get(lpn) {
+                demand.pages[page as usize].is_stale = true;
+            }
+        }
+        for lpn in (0..self.geometry.logical_pages).map(Lpn) {
+            if self.ftl.map.get(lpn) != before.map.get(lpn) {
+                let page = demand.page_of(lpn);
+                demand.pages[page as usize].is_stale = true;
+            }
+        }
+        (0..demand.pages.len() as u32).filter(|&page| demand.pages[page as usize].is_stale).collect()
+    }
+
+    /// While the capacitor is empty a program may be torn.
+    fn use_lsb_pages_alone(&mut self) {
+        for plane in (0..self.geometry.planes).map(PlaneId) {
+            for stream in WriteStream::ALL {
+                self.ftl.set_lsb_only(&self.geometry, plane, stream, true);
+            }
+        }
+    }
+
+    /// Completes the pages of the emergency flush that lack sectors.
+    fn merge_partial_pages(&mut self, found: &Found, busy_ns: &mut [Span], recovery: &mut Recovery) {
+        // All of them are read before any is written: making room may erase what they are completed from.
+        let mut whole = Vec::new();
+        for ppn in self.array.partial() {
+            let lpn = self.array.lpn(ppn);
+            let old = found.whole.get(&lpn.0).copied().filter(|&old| !self.array.is_partial(old));
+            let (true, Some(old)) = (self.ftl.map.get(lpn) == Some(ppn), old) else { continue };
+            busy_ns[self.die_of_page(ppn).index()] += self.read_ns();
+            busy_ns[self.die_of_page(old).index()] += self.read_ns();
+            let is_lost = self.array.is_lost(ppn) || self.array.is_lost(old);
+            whole.push((lpn, ppn, self.stamp_in_recovery(ppn, is_lost)));
+        }
+        for (lpn, ppn, stamp) in whole {
+            match self.place_for_merge(ppn, busy_ns) {
+                Some(place) => {
+                    self.program_in_recovery(place, lpn, stamp, busy_ns);
+                    recovery.merged_pages += 1;
+                }
+                // Worn out: nothing may take what is there for the whole page.
+                None => {
+                    if let Some(caching) = &mut self.caching {
+                        caching.lost.insert(lpn.0);
+                    }
+                }
+            }
+        }
+    }
+
+    fn die_of_page(&self, ppn: Ppn) -> DieId {
+        self.geometry.die_of(self.geometry.plane_of(self.geometry.block_of(ppn)))
+    }
+
+    fn read_ns(&self) -> Span {
+        let timing = self.device.timing();
+        let read = timing.read(1, false);
+        timing.command_ns + read.sense_ns + read.transfer_ns + read.decode_ns
+    }
+
+    /// The stamp of what is written anew of the page at `ppn`.
+    fn stamp_in_recovery(&self, ppn: Ppn, is_lost: bool) -> Stamp {
+        let corrected = if is_lost { Moment::LOST } else { self.moment() };
+        Stamp { corrected, ..self.array.stamp(ppn) }
+    }
+
+    fn program_in_recovery(&mut self, place: Place, lpn: Lpn, stamp: Stamp, busy_ns: &mut [Span]) {
+        let (block, page) = self.geometry.split(place.ppn);
+        self.array.stage(place.ppn, lpn, stamp);
+        self.array.program(block, page);
+        let programmed = self.array.skip(block, u32::from(place.skips));
+        self.ftl.remap(&self.geometry, &mut self.array, lpn, place.ppn);
+        if programmed == self.geometry.pages_per_block {
+            self.ftl.close(&self.geometry, &mut self.array, block, self.now);
+        }
+        self.stats.on_flash(Kind::Program, Cause::Flush);
+        let timing = self.device.timing();
+        busy_ns[self.die_of_page(place.ppn).index()] +=
+            timing.command_ns + timing.transfer_ns + timing.program_ns(page);
+    }
+
+    /// A place for a page, in the die of `ppn` or any other; what the flush has used up is collected for it if need be.
+    fn place_for_merge(&mut self, ppn: Ppn, busy_ns: &mut [Span]) -> Option<Place> {
+        let home = self.die_of_page(ppn).0;
+        loop {
+            let Self { ftl, geometry, array, .. } = self;
+            let mut dies = (0..geometry.dies).map(|step| DieId((home + step) % geometry.dies));
+            if let Some(place) = dies.find_map(|die| ftl.allocate_for_flush(geometry, array, die)) {
+                return Some(place);
+            }
+            let plane = (0..self.geometry.planes)
+                .map(PlaneId)
+                .filter(|&plane| self.ftl.has_garbage(&self.geometry, plane))
+                .max_by_key(|&plane| {
+                    (self.ftl.spare_pages(&self.geometry, plane), std::cmp::Reverse(plane.0))
+                })?;
+            self.collect_in_recovery(plane, busy_ns)?;
+        }
+    }
+
+    /// Empties and erases a block of `plane`; `None` when nothing comes of it.
+    fn collect_in_recovery(&mut self, plane: PlaneId, busy_ns: &mut [Span]) -> Option<()> {
+        let victim = self.ftl.pick_victim(&self.geometry, &self.array, plane, self.now)?;
+        let stream = self.ftl.emptying_stream(&self.geometry, &self.array, victim, false);
+        let valid = u32::from(self.array.block(victim).valid);
+        if valid == self.geometry.pages_per_block
+            || valid > self.ftl.stream_room(&self.geometry, plane, stream)
+        {
+            return None;
+        }
+        self.ftl.begin_emptying(&self.geometry, &mut self.array, victim);
+        let mut next = 0;
+        while let Some(page) = self.ftl.next_valid(&self.geometry, victim, next) {
+            next = page + 1;
+            let ppn = self.geometry.page(victim, page);
+            let stamp = self.stamp_in_recovery(ppn, self.array.is_lost(ppn));
+            let (lpn, is_partial) = (self.array.lpn(ppn), self.array.is_partial(ppn));
+            let place = self.ftl.allocate(&self.geometry, &mut self.array, plane, stream)?;
+            busy_ns[self.die_of_page(ppn).index()] += self.read_ns();
+            if is_partial {
+                self.array.mark_partial(place.ppn);
+            }
+            self.program_in_recovery(place, lpn, stamp, busy_ns);
+        }
+        self.array.erase(&self.geometry, victim);
+        self.ftl.release(&self.geometry, &mut self.array, victim, self.spec.drive.endurance);
+        self.stats.on_flash(Kind::Erase, Cause::Gc);
+        busy_ns[self.geometry.die_of(plane).index()] += self.device.timing().erase_ns;
+        Some(())
+    }
+}
