@@ -71,8 +71,7 @@ pub(super) struct Power {
     /// Program times while draining, and times that these pages took on their dies.
     program_ns: Span,
     pages_ns: Span,
-    /// Programs under way that were placed before `guarded_from` in the order of all.
-    unguarded: u32,
+    /// Programs before this one, in the order of all, may tear others' data with them.
     guarded_from: u64,
     /// Planes whose job has to end before their streams go over to LSB pages.
     planes_to_guard: u32,
@@ -115,7 +114,6 @@ impl Power {
             next_slot: 0,
             program_ns: 0,
             pages_ns: 0,
-            unguarded: 0,
             guarded_from: 0,
             planes_to_guard: 0,
         }
@@ -197,7 +195,7 @@ impl Power {
         (self.now, self.found, self.pages) = (Detection::default(), None, None);
         (self.is_overdue, self.wants_room) = (false, false);
         self.rewriting.fill(0);
-        (self.rewritten, self.unguarded, self.planes_to_guard) = (0, 0, 0);
+        (self.rewritten, self.planes_to_guard) = (0, 0);
     }
 
     /// The capacitor is empty until it has been recharged.
@@ -366,9 +364,6 @@ impl<P: Probe> Drive<P> {
     /// A program has ended while the capacitor is measured or about to be empty.
     #[cold]
     pub(super) fn on_program_in_detection(&mut self, done: &Transaction) {
-        if self.power.unguarded > 0 && done.order < self.power.guarded_from {
-            self.power.unguarded -= 1;
-        }
         if self.power.is_draining() {
             let timing = self.device.timing();
             let program_ns = timing.program_ns(u32::from(done.page));
@@ -411,7 +406,7 @@ impl<P: Probe> Drive<P> {
         self.power.found = Some(*detection);
         self.power.stage = Stage::Settling;
         self.power.planes_to_guard = 0;
-        self.power.unguarded = 0;
+        self.power.guarded_from = 0;
         if self.geometry.cell == crate::spec::Cell::Mlc {
             for plane in (0..self.geometry.planes).map(PlaneId) {
                 self.guard(plane);
@@ -434,7 +429,6 @@ impl<P: Probe> Drive<P> {
             self.pad(plane, stream);
             self.ftl.set_lsb_only(&self.geometry, plane, stream, true);
         }
-        self.power.unguarded = self.device.programs(&self.pool);
         self.power.guarded_from = self.pool.next_order();
     }
 
@@ -485,7 +479,9 @@ impl<P: Probe> Drive<P> {
                 self.close_early(block);
             }
         }
-        if self.power.unguarded > 0 || self.power.planes_to_guard > 0 {
+        if self.power.planes_to_guard > 0
+            || self.device.has_program_before(&self.pool, self.power.guarded_from)
+        {
             return;
         }
         let capacitor = self.power.capacitor.as_mut().expect("only a capacitor is measured");

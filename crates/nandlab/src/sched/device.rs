@@ -144,18 +144,19 @@ impl Device {
         self.dies[die.index()].batch.head
     }
 
-    /// Programs queued or under way.
-    pub fn programs(&self, pool: &Transactions) -> u32 {
-        let mut programs = 0;
-        for die in &self.dies {
-            for mut slot in die.queues.iter().map(|queue| queue.head).chain([die.batch.head]) {
+    /// Whether a program is queued or under way that came before `order`.
+    pub fn has_program_before(&self, pool: &Transactions, order: u64) -> bool {
+        self.dies.iter().any(|die| {
+            die.queues.iter().map(|queue| queue.head).chain([die.batch.head]).any(|mut slot| {
                 while slot != NONE {
-                    programs += u32::from(pool[slot].kind == Kind::Program);
+                    if pool[slot].kind == Kind::Program && pool[slot].order < order {
+                        return true;
+                    }
                     slot = pool[slot].next;
                 }
-            }
-        }
-        programs
+                false
+            })
+        })
     }
 
     /// Power fails: what is queued is gone, and no plane is urgent. What is under way stays.
