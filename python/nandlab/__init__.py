@@ -16,7 +16,7 @@ Everything the command does, this package does. Units are the last word of a nam
 
 from nandlab import trace
 from nandlab._core import NandlabError, RunError, SpecError, TraceError
-from nandlab.drive import Completion, Drive
+from nandlab.drive import CachePages, Capacitor, Completion, Drive
 from nandlab.errors import OutputError
 from nandlab.rber import Reliability, reliability
 from nandlab.reporting import report
@@ -28,6 +28,8 @@ from nandlab.study import Study, StudyError, StudyResult
 __version__ = version()
 
 __all__ = [
+    "CachePages",
+    "Capacitor",
     "Completion",
     "Drive",
     "NandlabError",

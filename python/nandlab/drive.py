@@ -29,13 +29,35 @@ class Completion(NamedTuple):
     op: str
     arrival_ns: int
     completed_ns: int
-    #: A media error: the data could not be read, or not be written.
+    #: A media error (the data could not be read, or not be written), or ended by a power loss.
     failed: bool
 
     @property
     def latency_us(self) -> float:
         """Arrival to completion, in microseconds."""
         return (self.completed_ns - self.arrival_ns) / 1000
+
+
+class Capacitor(NamedTuple):
+    """The capacitor now."""
+
+    #: `"charged"`, or where a detection or a recharge is: `"syncing"`, `"draining"`, `"settling"`, `"recharging"`.
+    stage: str
+    #: What an emergency flush could use now, in joules.
+    energy_j: float
+    #: Pages of the write cache that it could save if it were full.
+    capability_pages: float
+
+
+class CachePages(NamedTuple):
+    """The write cache now, in pages."""
+
+    #: That fit.
+    capacity: int
+    #: That may be dirty.
+    budget: int
+    #: That are dirty.
+    dirty: int
 
 
 class Drive:
@@ -87,6 +109,39 @@ class Drive:
     def completions(self) -> list[Completion]:
         """Take the requests that have completed since the last call, in order of completion."""
         return [Completion(*completion) for completion in self._core.completions()]
+
+    @property
+    def capacitor(self) -> Capacitor | None:
+        """The capacitor now; `None` without one."""
+        found = self._core.capacitor
+        return None if found is None else Capacitor(*found)
+
+    @property
+    def cache_pages(self) -> CachePages:
+        """The write cache now, in pages; all 0 without one."""
+        return CachePages(*self._core.cache_pages)
+
+    def cut_power(self) -> dict[str, Any]:
+        """Power fails now; the drive saves what it can, recovers, and goes on. Returns the loss as `power.json` has it.
+
+        Requests under way end as failed completions. A drive whose spec has neither capacitor nor power cut keeps no
+        sequence numbers to recover from: `RunError`, unless it was made with `verify`.
+        """
+        self._core.cut_power()
+        loss: dict[str, Any] = self.power()["losses"][-1]
+        return loss
+
+    def detect_budget(self) -> bool:
+        """Measure the capacitor now, whatever the host does; it is done some simulated time later, see `power`.
+
+        Whether it has begun: not while it is being measured or recharged. `RunError` without capacitor or write cache.
+        """
+        return self._core.detect_budget()
+
+    def power(self) -> dict[str, Any]:
+        """What `power.json` would hold now: `losses` with the acknowledged writes they took, and `detections`."""
+        text = self._core.power()
+        return {"losses": [], "detections": []} if text is None else json.loads(text)
 
     def summary(self) -> dict[str, Any]:
         """What `summary.json` would hold now."""

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from nandlab.results import RunResult
+from nandlab.screen import joules
 from nandlab.units import count, duration, part, share
 
 #: Below this share of unmapped page reads there is nothing to say.
@@ -19,7 +20,9 @@ _WAITING = 300
 def notes(result: RunResult) -> list[str]:
     """One sentence or two for each thing that makes the headline numbers other than they look."""
     summary, spec = result.summary, tomllib.loads(result.spec_toml)
-    found = [_lost(summary), _as_new(summary, spec), _whole_map(summary, spec), _unmapped(summary, spec)]
+    found = [_lost_writes(summary), _never_cut(summary, spec), _worn_out(summary)]
+    found.append(_no_budget(summary, spec))
+    found += [_lost(summary), _as_new(summary, spec), _whole_map(summary, spec), _unmapped(summary, spec)]
     found.append(_backlog(summary, spec))
     return [text for text in found if text is not None]
 
@@ -45,6 +48,69 @@ def _unmapped(summary: Mapping[str, Any], spec: Mapping[str, Any]) -> str | None
     if (spec.get("precondition") or {}).get("map_reads"):
         return text
     return text + " With precondition.map_reads = true what the workload reads is there before it starts."
+
+
+def _lost_writes(summary: Mapping[str, Any]) -> str | None:
+    power = summary.get("power") or {}
+    lost = power.get("lost_writes") or 0
+    if not lost:
+        return None
+    text = f"DATA LOST: power loss took {count(lost)} acknowledged write{'' if lost == 1 else 's'}"
+    cached, with_wordline = power["lost_pages"], power["lost_with_wordline"]
+    reasons = []
+    if cached:
+        reasons.append(f"{count(cached)} in the write cache alone")
+    if with_wordline:
+        reasons.append(f"{count(with_wordline)} in flash, on the wordline of a torn program")
+    text += f" ({', '.join(reasons)}); power.json names them. "
+    capacitor = summary.get("capacitor")
+    if capacitor is None:
+        return text + "The drive has no capacitor: set capacitor.capacitance."
+    if capacitor["worn_out"]:
+        return text + 'The capacitor has lost more than 30 %: set cache.dirty_budget = "measured", or renew it.'
+    if power["spent_j"] < 0.5 * power["energy_j"]:
+        return text + "There was energy left."
+    return text + (
+        f"The capacitor held {joules(power['energy_j'])}, and {joules(power['spent_j'])} went into "
+        f"{count(power['flushed_pages'])} pages: raise capacitor.capacitance or capacitor.margin, or lower "
+        "cache.dirty_budget."
+    )
+
+
+def _never_cut(summary: Mapping[str, Any], spec: Mapping[str, Any]) -> str | None:
+    wanted = spec.get("power") or {}
+    after, at = wanted.get("cut_after_requests") or 0, wanted.get("cut_at")
+    if summary.get("power") or not summary.get("complete") or (not after and at is None):
+        return None
+    when = f"power.cut_after_requests = {after}" if after else f'power.cut_at = "{at}"'
+    return (
+        f"Power never failed: the run was over before {when}, after {count(summary.get('requests'))} requests and "
+        f"{duration(summary.get('duration_s'))}."
+    )
+
+
+def _worn_out(summary: Mapping[str, Any]) -> str | None:
+    capacitor = summary.get("capacitor") or {}
+    if not capacitor.get("worn_out"):
+        return None
+    return (
+        f"The capacitor has lost {part(capacitor['loss_share'], 1)} of its rated capacitance and is worn out "
+        "(the limit is 30 %): a measured budget is 0."
+    )
+
+
+def _no_budget(summary: Mapping[str, Any], spec: Mapping[str, Any]) -> str | None:
+    capacitor, cache = summary.get("capacitor") or {}, summary.get("cache") or {}
+    is_measured = (spec.get("cache") or {}).get("dirty_budget") == "measured"
+    if not is_measured or capacitor.get("worn_out") or capacitor.get("stage") != "charged" or cache["budget_pages"]:
+        return None
+    can_save = math.floor(capacitor["capability_pages"])
+    return (
+        "No page may be dirty, so every write waits for flash: "
+        f"the capacitor can save {count(can_save)} of the {count(cache['pages'])} pages of the write cache, and with "
+        "capacitor.steps and capacitor.margin that is too few for a budget. Raise capacitor.capacitance, lower "
+        'cache.size, or set capacitor.steps = "continuous".'
+    )
 
 
 def _lost(summary: Mapping[str, Any]) -> str | None:

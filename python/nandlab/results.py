@@ -1,7 +1,8 @@
 """The result of a run: in memory, and as a directory that is either whole or not there.
 
 A result directory holds `nandlab-result.json` (the marker, written by nobody else), `summary.json`, `smart.json`,
-`sim.json`, `spec.toml` (the resolved spec), one Parquet file per table, and `timeline.json` when the spec asks for it.
+`sim.json`, `spec.toml` (the resolved spec), one Parquet file per table, `power.json` when power failed or the dirty
+page budget was detected, and `timeline.json` when the spec asks for it.
 All but `sim.json` are the same bytes for the same spec and version.
 """
 
@@ -47,6 +48,8 @@ class RunResult:
     path: Path | None = None
     #: Chrome / Perfetto trace of the flash operations, as JSON text, when the spec asks for it.
     timeline: str | None = None
+    #: The text of `power.json`: every power loss with the acknowledged writes it took, every budget detection.
+    power_text: str | None = None
     _columns: dict[str, Columns] = field(default_factory=dict, repr=False)
     _frames: dict[str, pl.DataFrame] = field(default_factory=dict, repr=False)
     _summary: dict[str, Any] | None = field(default=None, repr=False)
@@ -63,6 +66,12 @@ class RunResult:
         """`smart.json`: the names nvme-cli prints for the NVMe health log and the OCP C0h log."""
         parsed: dict[str, Any] = json.loads(self.smart_text)
         return parsed
+
+    @property
+    def power(self) -> dict[str, Any] | None:
+        """`power.json`: `losses`, each with the acknowledged writes it took (`lost_from_cache`, `lost_from_flash`:
+        `lpn`, `offset` in bytes, `sequence` number), and `detections`; `None` when there was neither."""
+        return None if self.power_text is None else json.loads(self.power_text)
 
     @property
     def complete(self) -> bool:
@@ -91,7 +100,9 @@ class RunResult:
     @property
     def series(self) -> pl.DataFrame:
         """The run over time: `time_s` (end of the interval), `interval_s`, counts and bytes by operation,
-        `latency_us_*`, `iops`, `mb_per_s`, pages programmed by cause, `erases`, `waf`, free shares, `die_busy_mean`."""
+        `latency_us_*`, `iops`, `mb_per_s`, pages programmed by cause, `erases`, `waf`, free shares, `die_busy_mean`,
+        and of the write cache the most `cache_dirty_pages`, the highest dirty budget `cache_budget_pages`, and
+        `capacitor_pages`, which the full capacitor could save."""
         return self.table("series")
 
     @property
@@ -111,7 +122,8 @@ class RunResult:
 
     @property
     def requests(self) -> pl.DataFrame:
-        """Every request: `arrival_ns`, `completed_ns`, `op`, `offset` and `length` in bytes.
+        """Every request: `arrival_ns`, `completed_ns`, `op`, `offset` and `length` in bytes, `failed` (1: a media
+        error, or ended by a power loss).
 
         Only with `output.requests = true` in the spec."""
         return self.table("requests")
@@ -134,6 +146,8 @@ class RunResult:
         output.write("spec.toml", _line(self.spec_toml))
         for name in self.tables:
             output.write(f"{name}.parquet", to_parquet(self.table(name)))
+        if self.power_text is not None:
+            output.write("power.json", _line(self.power_text))
         if self.timeline is not None:
             output.write("timeline.json", _line(self.timeline))
         marker = {
@@ -157,6 +171,7 @@ class RunResult:
             spec_hash=result.spec_hash,
             name=name,
             timeline=result.timeline(),
+            power_text=result.power,
             _columns={table: decode(raw) for table, raw in result.tables().items()},
         )
 
@@ -191,6 +206,10 @@ class RunResult:
                 frames[name] = pl.read_parquet(reading.read_bytes())
             reading = path / "timeline.json"
             timeline = reading.read_text(encoding="utf-8") if "timeline.json" in marker["files"] else None
+            reading = path / "power.json"
+            power = reading.read_text(encoding="utf-8") if "power.json" in marker["files"] else None
+            if power is not None:
+                json.loads(power)
             return RunResult(
                 summary_text=texts["summary.json"],
                 smart_text=texts["smart.json"],
@@ -200,6 +219,7 @@ class RunResult:
                 name=marker["spec_name"],
                 path=path,
                 timeline=timeline,
+                power_text=power,
                 _frames=frames,
             )
         except OSError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -115,12 +116,18 @@ class _Facts(ProgressColumn):
 _TROUBLE = {
     "requests_unfinished": ("request", "had not completed when the run ended"),
     "requests_failed": ("request", "failed"),
+    "requests_aborted": ("request", "ended by the power loss"),
     "requests_wrapped": ("request", "beyond the drive wrapped into it"),
     "records_skipped": ("malformed trace record", "skipped"),
     "blocks_retired": ("block", "retired"),
 }
 #: From this latency on, microseconds are too long to read.
 _LONG_US = 1e7
+
+
+def is_bad(note: str) -> bool:
+    """Whether a note tells of a loss of data."""
+    return note.startswith("DATA LOST")
 
 
 def happened(summary: Mapping[str, Any], op: str) -> bool:
@@ -148,14 +155,14 @@ def show_summary(
         console.print(table)
     if levels := read_levels(summary):
         console.print(_levels_table(levels))
-    for line in (_map_line(summary), _cache_line(summary)):
+    for line in (_map_line(summary), _cache_line(summary), *_capacitor_lines(summary), *_power_lines(summary)):
         if line is not None:
             console.print(line)
     for key, (what, happening) in _TROUBLE.items():
         if found := summary.get(key):
             console.print(f"[yellow]{count(found)} {what}{'' if found == 1 else 's'} {happening}[/]")
     for note in notes:
-        console.print(f"[yellow]{escape(note)}[/]")
+        console.print(f"[{'bold red' if is_bad(note) else 'yellow'}]{escape(note)}[/]")
     if sim.get("wall_s") is not None:
         speed = f", {count(sim['requests_per_s'])} requests/s" if sim.get("requests_per_s") else ""
         console.print(f"[dim]simulated in {duration(sim['wall_s'])}{speed}[/]", highlight=False)
@@ -254,6 +261,68 @@ def _cache_line(summary: Mapping[str, Any]) -> str | None:
         f"[dim]write cache[/]  {count(used['pages'])} pages; hits: {', '.join(ratios) or 'not used'}; "
         f"{count(used['write_backs'])} written back, {count(used['dirty_pages_max'])} dirty at most"
     )
+
+
+def _capacitor_lines(summary: Mapping[str, Any]) -> list[str]:
+    """How the capacitor is, and what the detections of the dirty page budget found."""
+    found = summary.get("capacitor")
+    if not found:
+        return []
+    state = "worn out, " if found["worn_out"] else ""
+    state += f"{part(found['loss_share'], 1)} lost" if found["loss_share"] else "new"
+    lines = [
+        f"[dim]capacitor[/]  {joules(found['energy_j_full'])} when full ({state}), enough for "
+        f"{count(math.floor(found['capability_pages']))} pages, {count(found['budget_pages'])} may be dirty; "
+        f"{_several(found['cycles'], 'discharge')}"
+    ]
+    detections = found["detections"]
+    if last := detections["last"]:
+        lines.append(
+            f"[dim]budget[/]  {_several(detections['count'], 'detection')}, the last one measured "
+            f"{count(last['pages'])} pages ({share(last['measured_share'])} of the cache) in "
+            f"{duration(last['drain_s'])}: {count(last['budget_pages'])} may be dirty"
+        )
+    return lines
+
+
+def _power_lines(summary: Mapping[str, Any]) -> list[str]:
+    """What power losses took, and what they cost."""
+    lost = summary.get("power")
+    if not lost:
+        return []
+    at = f" at {duration(lost['list'][0]['at_s'])}" if lost["losses"] == 1 else ""
+    fast = f" ({part(lost['fast_pages'], lost['flushed_pages'])} fast)" if lost["flushed_pages"] else ""
+    lines = [
+        f"[dim]power loss[/]  {_several(lost['losses'], 'loss', 'losses')}{at}; {count(lost['owed_pages'])} pages owed "
+        f"to flash, {count(lost['flushed_pages'])} flushed{fast}, "
+        f"{_several(lost['lost_writes'], 'acknowledged write')} lost"
+    ]
+    if lost["flushed_pages"]:
+        lines.append(
+            f"[dim]flush[/]  {joules(lost['spent_j'])} of {joules(lost['energy_j'])}, {duration(lost['flush_s'])}; "
+            f"programs add up to {duration(lost['program_s'])}"
+        )
+    lines.append(
+        f"[dim]recovery[/]  {duration(lost['recovery_s'])}: {count(lost['scanned_pages'])} pages' OOB read, "
+        f"{count(lost['merged_pages'])} merged, {count(lost['erased_blocks'])} blocks erased"
+    )
+    if torn := lost["torn_programs"] + lost["torn_erases"]:
+        lines.append(
+            f"[dim]torn[/]  {_several(torn, 'operation')}: {_several(lost['torn_programs'], 'program')}, "
+            f"{_several(lost['torn_erases'], 'erase')}"
+        )
+    return lines
+
+
+def _several(number_: int, one: str, many: str | None = None) -> str:
+    return f"{count(number_)} {one if number_ == 1 else many or one + 's'}"
+
+
+def joules(energy: float) -> str:
+    """An energy in the unit that suits it."""
+    if energy == 0 or energy >= 1:
+        return f"{number(energy)} J"
+    return f"{energy * 1e3:.3g} mJ" if energy >= 1e-3 else f"{energy * 1e6:.3g} uJ"
 
 
 def write_back_entries(used: Mapping[str, Any]) -> float | None:

@@ -200,6 +200,8 @@ class Result:
                     out[table][name] = (kind.str, column.astype(kind).tobytes())
         return out
 
+    power = None
+
     def timeline(self):
         return None
 
@@ -401,6 +403,18 @@ class Drive:
     @property
     def outstanding(self):
         return len(self._waiting)
+
+    capacitor = None
+    cache_pages = (0, 0, 0)
+
+    def power(self):
+        return None
+
+    def cut_power(self):
+        raise RunError("the drive cannot recover from a power loss")
+
+    def detect_budget(self):
+        raise RunError("there is no dirty page budget to be detected")
 
     def smart(self):
         return Result(self._spec, 1.0).smart

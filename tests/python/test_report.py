@@ -123,6 +123,7 @@ def test_thinning_keeps_counts_extremes_and_weighted_means(nandlab):
         "latency_us_read_mean": rng.random(rows),
         "latency_us_read_max": rng.random(rows),
         "free_share_min": rng.random(rows),
+        "cache_dirty_pages": rng.integers(0, 99, rows).astype(np.uint64),
     }
     series["latency_us_read_mean"][series["requests_read"] == 0] = np.nan
     short = thin(series, 100)
@@ -131,5 +132,7 @@ def test_thinning_keeps_counts_extremes_and_weighted_means(nandlab):
     assert short["requests_read"].sum() == series["requests_read"].sum()
     assert short["latency_us_read_max"].max() == series["latency_us_read_max"].max()
     assert short["free_share_min"].min() == series["free_share_min"].min()
+    assert short["cache_dirty_pages"].max() == series["cache_dirty_pages"].max()
+    assert short["cache_dirty_pages"].min() >= series["cache_dirty_pages"].min()
     total = np.nansum(series["latency_us_read_mean"] * series["requests_read"])
     assert np.nansum(short["latency_us_read_mean"] * short["requests_read"]) == pytest.approx(total)

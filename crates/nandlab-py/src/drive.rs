@@ -6,7 +6,7 @@ use crate::tables;
 use nandlab::drive::Drive as Simulated;
 use nandlab::host::{Op, Oracle, Request};
 use nandlab::spec::PreconditionSpec;
-use nandlab::stats::{RunFacts, smart, summary};
+use nandlab::stats::{RunFacts, power, smart, summary};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -106,6 +106,51 @@ impl Drive {
 
     fn smart(&self) -> String {
         on!(&self.kept, drive => smart(drive).to_string())
+    }
+
+    fn power(&self) -> Option<String> {
+        on!(&self.kept, drive => power(drive)).map(|power| power.to_string())
+    }
+
+    fn cut_power(&mut self, py: Python<'_>) -> PyResult<()> {
+        if !on!(&self.kept, drive => drive.array().is_stamped()) {
+            return Err(RunError::new_err(
+                "the drive cannot recover from a power loss: its spec names none, so it keeps no sequence numbers\n  \
+                 remedy: set capacitor.capacitance, power.cut_at or power.cut_after_requests, or verify=True",
+            ));
+        }
+        py.detach(|| {
+            on!(&mut self.kept, drive => {
+                drive.cut_power();
+            });
+        });
+        Ok(())
+    }
+
+    fn detect_budget(&mut self) -> PyResult<bool> {
+        on!(&mut self.kept, drive => {
+            let [cache_pages, ..] = drive.cache_pages();
+            let Some(capacitor) = drive.capacitor().filter(|_| cache_pages > 0) else {
+                return Err(RunError::new_err(
+                    "there is no dirty page budget to be detected\n  remedy: set capacitor.capacitance and cache.size",
+                ));
+            };
+            let begins = capacitor.stage == "charged";
+            drive.detect_budget();
+            Ok(begins)
+        })
+    }
+
+    #[getter]
+    fn capacitor(&self) -> Option<(&'static str, f64, f64)> {
+        on!(&self.kept, drive => {
+            drive.capacitor().map(|capacitor| (capacitor.stage, capacitor.energy_j, drive.capability_pages()))
+        })
+    }
+
+    #[getter]
+    fn cache_pages(&self) -> [u32; 3] {
+        on!(&self.kept, drive => drive.cache_pages())
     }
 
     fn tables<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {

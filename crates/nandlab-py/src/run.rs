@@ -226,6 +226,11 @@ impl Outcome {
     }
 
     #[getter]
+    fn power(&self) -> Option<&str> {
+        self.left.power.as_deref()
+    }
+
+    #[getter]
     fn sim(&self) -> &str {
         &self.left.sim
     }

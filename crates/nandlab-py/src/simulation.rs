@@ -5,7 +5,7 @@ use nandlab::drive::{Drive, SnapshotError};
 use nandlab::host::{Oracle, Request, Runner, Stopped, map_reads};
 use nandlab::probe::{NoProbe, Probe, Timeline};
 use nandlab::spec::{Loaded, PreconditionSpec};
-use nandlab::stats::{Column, RunFacts, Table, Values, smart, summary};
+use nandlab::stats::{Column, RunFacts, Table, Values, power, smart, summary};
 use nandlab_trace::TraceError;
 use std::fs::File;
 use std::path::Path;
@@ -47,6 +47,7 @@ pub(crate) enum Failure {
 pub(crate) struct Left {
     pub(crate) summary: String,
     pub(crate) smart: String,
+    pub(crate) power: Option<String>,
     pub(crate) sim: String,
     pub(crate) tables: Vec<Table>,
     pub(crate) timeline: Option<String>,
@@ -75,7 +76,7 @@ struct Simulated<P: Probe> {
     oracle: fn(&P) -> Option<&Oracle>,
     timeline: fn(&P) -> Option<&Timeline>,
     pts: Option<nandlab::drive::PtsOutcome>,
-    requests: Option<[Vec<u64>; 5]>,
+    requests: Option<[Vec<u64>; 6]>,
 }
 
 /// The simulation of a spec: with the oracle and the audit when it is to `verify`.
@@ -177,12 +178,13 @@ impl<P: Probe + Send + Sync> Simulation for Simulated<P> {
     fn play(&mut self, runner: &mut Runner<Requests>, requests: u64) -> Result<bool, Failure> {
         let rows = &mut self.requests;
         let played = runner.run(&mut self.drive, requests, |done| {
-            if let Some([arrival, completed, op, offset, length]) = rows {
+            if let Some([arrival, completed, op, offset, length, failed]) = rows {
                 arrival.push(done.request.arrival);
                 completed.push(done.completed);
                 op.push(done.request.op as u64);
                 offset.push(done.request.offset);
                 length.push(done.request.len);
+                failed.push(done.failed.into());
             }
         });
         match played {
@@ -218,7 +220,7 @@ impl<P: Probe + Send + Sync> Simulation for Simulated<P> {
         }
         let mut tables = tables::of(drive);
         if let Some(columns) = &self.requests {
-            let names = ["arrival_ns", "completed_ns", "op", "offset", "length"];
+            let names = ["arrival_ns", "completed_ns", "op", "offset", "length", "failed"];
             let column = |(name, values): (&str, &Vec<u64>)| Column::new(name, Values::U64(values.clone()));
             let columns = names.into_iter().zip(columns).map(column).collect();
             tables.push(Table { name: "requests", columns });
@@ -230,6 +232,7 @@ impl<P: Probe + Send + Sync> Simulation for Simulated<P> {
         Left {
             summary: pretty(&summary),
             smart: pretty(&smart(drive)),
+            power: power(drive).map(|power| pretty(&power)),
             sim: pretty(&sim),
             tables,
             timeline: (self.timeline)(drive.probe()).map(Timeline::to_json),

@@ -45,6 +45,9 @@ _OFF = {
     "reliability.copyback_error": 0.0,
     "reliability.retention": "0ns",
     "reliability.clock_scale": 1.0,
+    "cache.dirty_budget": 1.0,
+    "capacitor.capacitance": "0F",
+    "power.cut_after_requests": 0,
 }
 
 
@@ -99,10 +102,18 @@ def what(spec: Mapping[str, Any]) -> str:
         ("migration", "migration.policy"),
         ("write cache", "cache.size"),
         ("cache sync", "cache.sync"),
+        ("share of the cache that may be dirty", "cache.dirty_budget"),
+        ("capacitor", "capacitor.capacitance"),
+        ("its temperature, degrees Celsius / age", "capacitor.temperature capacitor.age"),
+        ("emergency flush", "capacitor.flush"),
+        ("power fails after requests", "power.cut_after_requests"),
+        ("power fails at", "power.cut_at"),
         ("preconditioning", "precondition"),
         ("workload", "workload"),
         ("seed", "seed"),
     ]
+    if at("capacitor.capacitance") in (None, "0F"):
+        wanted = [entry for entry in wanted if not entry[1].startswith("capacitor.")]
     for name, paths in wanted:
         if all(path in _OFF and at(path) == _OFF[path] for path in paths.split()):
             continue
@@ -124,8 +135,8 @@ def _inline(value: Any) -> str:
         return "; ".join(_inline(entry) for entry in value)
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, int):
-        return f"{value:,}"
+    if isinstance(value, int) or (isinstance(value, float) and value.is_integer() and abs(value) >= 1000):
+        return f"{value:,.0f}"
     return str(value)
 
 

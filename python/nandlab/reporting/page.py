@@ -19,10 +19,12 @@ from nandlab.reporting.facts import (
     what,
     write_cache,
 )
+from nandlab.reporting.outage import capacitor, power_loss
 from nandlab.reporting.pieces import details, document, escape, section
 from nandlab.reporting.plots import dies, gc, latency, over_time, steady, waf, wear
 from nandlab.reporting.series import honest, thin
 from nandlab.results import RunResult
+from nandlab.screen import is_bad
 from nandlab.units import count, duration, size
 
 
@@ -34,12 +36,14 @@ def page(result: RunResult) -> str:
     sections = [
         _head(result, summary),
         tiles(summary),
-        "".join(f'<p class="note">{escape(note)}</p>' for note in notes(result)),
+        "".join(f'<p class="note{" lost" if is_bad(note) else ""}">{escape(note)}</p>' for note in notes(result)),
         section("What was run", what(spec), details("The whole spec, every default written out", result.spec_toml)),
         section("Latency", latency(result)),
         section("Read levels", levels(summary)),
         section("Mapping cache", mapping(summary)),
         section("Write cache", write_cache(summary)),
+        section("Power loss", power_loss(summary, result.power)),
+        section("Capacitor", capacitor(summary, result.power, series, spec)),
         section("Throughput and latency over time", over_time(series)),
         section("Write amplification", waf(series, summary)),
         section("Steady state", steady(summary)),
@@ -66,6 +70,7 @@ def _head(result: RunResult, summary: Mapping[str, Any]) -> str:
     for found, name in (
         (summary.get("requests_failed"), "failed requests"),
         ((summary.get("ecc") or {}).get("uncorrectable"), "page reads not decoded"),
+        ((summary.get("power") or {}).get("lost_writes"), "acknowledged writes lost"),
     ):
         if found:
             badges += f'<span class="badge bad">{count(found)} {name}</span>'

@@ -9,6 +9,8 @@ from nandlab.tables import Columns
 
 _POINTS = 400
 _SUMS = ("requests_", "bytes_", "program_", "erases", "gc_victims", "interval_s")
+#: Maxima by another name.
+_MAXIMA = ("cache_dirty_pages", "cache_budget_pages")
 #: What a mean over several intervals is weighted with; by default their length.
 _WEIGHTS = {
     "latency_us_read_mean": "requests_read",
@@ -60,7 +62,7 @@ def thin(series: Columns, points: int = _POINTS) -> Columns:
             out[name] = column[ends] if column[0] > 0 else column[starts]
         elif name.startswith(_SUMS):
             out[name] = np.add.reduceat(np.nan_to_num(column), starts)
-        elif name.endswith("_max"):
+        elif name.endswith("_max") or name in _MAXIMA:
             out[name] = np.fmax.reduceat(column, starts)
         elif name.endswith("_min"):
             out[name] = np.fmin.reduceat(column, starts)

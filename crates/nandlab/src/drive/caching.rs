@@ -249,7 +249,7 @@ impl<P: Probe> Drive<P> {
             caching.cache.entry_mut(slot).epoch = epoch;
         }
         caching.cache.write(slot, touched, sectors, sequence, through);
-        self.stats.cache.dirty_pages_max = self.stats.cache.dirty_pages_max.max(caching.cache.dirty_pages());
+        self.stats.on_dirty(caching.cache.dirty_pages());
         self.probe.on_write_admitted(lpn, sequence);
         if through {
             let page = self.host_page(request, lpn, Kind::Program);

@@ -8,6 +8,11 @@
 //! | settling | operations under way end on the energy kept for them | no program can be torn that would take older data with it |
 //! | recharging | host writes still go through | the capacitor is full |
 //!
+//! What is drained is what counts, not the number of pages alone: a page on a slow wordline, and one that GC moves
+//! meanwhile, takes more of the capacitor than one on a fast wordline. So the time that the controller and the programs
+//! have taken is turned into pages of a flush into the free blocks that the drive always keeps for one. (Pages alone, as
+//! in the paper, promise too much under `csw`: the detection finds more fast pages than a power loss may.)
+//!
 //! While the capacitor is empty a power loss tears what is under way, and an MSB page takes its wordline's LSB page with
 //! it. So before that, every stream fills the wordline it is in and goes over to LSB pages alone. A GC job keeps the pages
 //! it has counted on: its stream goes over when it ends, and the capacitor counts as empty only then.
@@ -16,7 +21,7 @@ use super::Drive;
 use crate::ftl::{Place, WriteStream};
 use crate::geometry::{BlockId, DieId, Lpn, PlaneId};
 use crate::nand::{DEAD_LPN, Stamp};
-use crate::power::{Capacitor, FlushPages, budget_share};
+use crate::power::{Capacitor, FlushCost, FlushPages, budget_share};
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, Kind, NEVER, NONE, Transaction};
 use crate::spec::{CapacitorSpec, DirtyBudget, FlushMethod, Spec};
@@ -38,6 +43,25 @@ pub(super) enum Stage {
     Recharging,
 }
 
+/// How the capacitor is.
+#[derive(Clone, Copy, Debug)]
+pub struct CapacitorState {
+    /// `charged`, or where a detection or a recharge is: `syncing`, `draining`, `settling`, `recharging`.
+    pub stage: &'static str,
+    /// What an emergency flush could use now, in joules.
+    pub energy_j: f64,
+    /// What it holds when full, in joules.
+    pub energy_j_full: f64,
+    /// What it held when new, in joules.
+    pub energy_j_rated: f64,
+    /// Share of the rated capacitance that is lost, 0 to 1.
+    pub loss_share: f64,
+    /// Whether so much is lost that nothing may count on it.
+    pub is_worn_out: bool,
+    /// Full discharges so far.
+    pub cycles: u32,
+}
+
 /// The capacitor in the drive.
 #[derive(Debug)]
 pub(super) struct Power {
@@ -49,6 +73,8 @@ pub(super) struct Power {
     pub(super) is_off: bool,
     /// Seconds on the scaled clock in a nanosecond.
     seconds_per_ns: f64,
+    /// What the pages of an emergency flush take.
+    cost: FlushCost,
     /// When the next detection is due; [`NEVER`] when nothing asks for one.
     due: Time,
     /// It is due and waits for an idle time.
@@ -94,6 +120,7 @@ impl Power {
             cut_at: spec.power.cut_at_ns.unwrap_or(NEVER),
             is_off: false,
             seconds_per_ns: scale * 1e-9,
+            cost: FlushCost::default(),
             due: if is_measured { (detect_every_ns as f64 / scale) as Time } else { NEVER },
             is_overdue: false,
             budget: match spec.cache.dirty_budget {
@@ -168,6 +195,11 @@ impl Power {
         capacitor.spent_j(elapsed.max(at_least), self.program_ns as f64)
     }
 
+    /// Pages that it could save at this time when full; 0 without a capacitor.
+    pub(super) fn capability_pages(&self, at: Time) -> f64 {
+        self.capacitor.as_ref().map_or(0.0, |capacitor| self.cost.pages(capacitor.energy_j(self.age_s(at))))
+    }
+
     /// When something happens of itself.
     fn next(&self, now: Time) -> Time {
         let next = match self.stage {
@@ -208,8 +240,19 @@ impl Power {
 impl<P: Probe> Drive<P> {
     /// The budget that the drive begins with, as though it had just been measured.
     pub(super) fn begin_power(&mut self) {
+        if let Some(capacitor) = &self.power.capacitor {
+            self.power.cost = FlushCost::new(
+                self.spec.capacitor.flush,
+                capacitor,
+                &self.geometry,
+                self.device.timing(),
+                self.power.concurrency,
+                self.ftl.flush_room_blocks(),
+            );
+        }
         if self.spec.cache.dirty_budget == DirtyBudget::Measured {
-            self.set_measured_budget(self.capability_pages());
+            let capacity = f64::from(self.cache_pages()[0].max(1));
+            self.set_measured_budget(self.capability_pages() / capacity);
         }
         self.set_power_clock();
     }
@@ -375,7 +418,8 @@ impl<P: Probe> Drive<P> {
                 self.power.now.host_pages += u32::from(is_host);
             }
             // More than twice the cache tells nothing more.
-            let is_plenty = self.power.now.pages >= 2 * self.cache_pages()[0];
+            let measured = self.power.cost.pages(self.power.drained_j(self.now));
+            let is_plenty = measured >= 2.0 * f64::from(self.cache_pages()[0]);
             if is_plenty || self.power.energy_j(self.now) <= 0.0 {
                 self.end_draining();
             }
@@ -399,10 +443,13 @@ impl<P: Probe> Drive<P> {
 
     /// The capacitor is empty but for what is kept for the operations under way.
     fn end_draining(&mut self) {
+        let drained_j = self.power.drained_j(self.now);
+        let measured_pages = self.power.cost.pages(drained_j);
         let [capacity, ..] = self.cache_pages();
         let detection = &mut self.power.now;
         detection.empty = self.now;
-        detection.measured = f64::from(detection.pages) / f64::from(capacity.max(1));
+        detection.drained_j = drained_j;
+        detection.measured = measured_pages / f64::from(capacity.max(1));
         self.power.found = Some(*detection);
         self.power.stage = Stage::Settling;
         self.power.planes_to_guard = 0;
@@ -514,10 +561,11 @@ impl<P: Probe> Drive<P> {
         }
         if let Some(detection) = self.power.found.take() {
             if self.spec.cache.dirty_budget == DirtyBudget::Measured {
-                self.set_measured_budget(f64::from(detection.pages));
+                self.set_measured_budget(detection.measured);
                 self.power.due = self.now + self.power.simulated(self.spec.capacitor.detect_every_ns);
             }
-            self.stats.power.detections.push(Detection { budget: self.power.budget, ..detection });
+            let (budget, recharged) = (self.power.budget, self.now);
+            self.stats.power.detections.push(Detection { budget, recharged, ..detection });
         }
         self.restore_budget();
         for plane in (0..self.geometry.planes).map(PlaneId) {
@@ -527,13 +575,11 @@ impl<P: Probe> Drive<P> {
         self.set_power_clock();
     }
 
-    /// The budget of a capacitor that has been seen to save so many pages.
-    fn set_measured_budget(&mut self, pages: f64) {
+    /// The budget of a capacitor that has been seen to save such a share of the cache.
+    fn set_measured_budget(&mut self, measured: f64) {
         let CapacitorSpec { steps, margin, .. } = self.spec.capacitor;
-        let [capacity, ..] = self.cache_pages();
         let at = self.power.age_s(self.now);
         let is_worn_out = self.power.capacitor.as_ref().is_none_or(|capacitor| capacitor.is_worn_out(at));
-        let measured = pages / f64::from(capacity.max(1));
         self.power.budget = if is_worn_out { 0.0 } else { budget_share(steps, measured, margin) };
         self.restore_budget();
     }
@@ -558,6 +604,7 @@ impl<P: Probe> Drive<P> {
     fn set_budget(&mut self, pages: u32) {
         if let Some(caching) = &mut self.caching {
             caching.cache.set_budget(pages);
+            self.stats.on_budget(pages);
             self.resume_cached();
         }
     }
@@ -567,23 +614,37 @@ impl<P: Probe> Drive<P> {
         self.power.stage == Stage::Recharging
     }
 
-    /// Pages that the capacitor could save now, by Eq. 1 to 5: the flush method's pages, as many at a time as it writes.
-    /// 0 without a capacitor.
+    /// Whether it is to fail at this very moment: the last completion was the one that [`PowerSpec`] names.
+    ///
+    /// [`PowerSpec`]: crate::spec::PowerSpec
+    pub fn is_power_failing(&self) -> bool {
+        self.power.cut_at <= self.now
+    }
+
+    /// The capacitor now; `None` without one.
+    pub fn capacitor(&self) -> Option<CapacitorState> {
+        let capacitor = self.power.capacitor.as_ref()?;
+        let at = self.power.age_s(self.now);
+        Some(CapacitorState {
+            stage: match self.power.stage {
+                Stage::Charged => "charged",
+                Stage::Syncing => "syncing",
+                Stage::Draining => "draining",
+                Stage::Settling => "settling",
+                Stage::Recharging => "recharging",
+            },
+            energy_j: self.power.energy_j(self.now),
+            energy_j_full: capacitor.energy_j(at),
+            energy_j_rated: capacitor.rated_j(),
+            loss_share: capacitor.loss(at),
+            is_worn_out: capacitor.is_worn_out(at),
+            cycles: capacitor.cycles(),
+        })
+    }
+
+    /// Pages that the capacitor could save now if it were full, by Eq. 1 to 5: the flush method's pages, as many at a time
+    /// as it writes. 0 without a capacitor.
     pub fn capability_pages(&self) -> f64 {
-        let Some(capacitor) = &self.power.capacitor else { return 0.0 };
-        let timing = self.device.timing();
-        let times: Vec<Span> =
-            (0..self.geometry.pages_per_block).map(|page| timing.program_ns(page)).collect();
-        let program_ns = match self.spec.capacitor.flush {
-            FlushMethod::Plain => times.iter().sum::<Span>() as f64 / times.len() as f64,
-            FlushMethod::Csw => times.iter().copied().min().unwrap_or(0) as f64,
-        };
-        let transfer_ns = (timing.transfer_ns + timing.command_ns) as f64;
-        let at_a_time = f64::from(self.power.concurrency);
-        // As many as the flush writes at a time, and no faster than the channels carry them.
-        let page_ns =
-            ((program_ns + transfer_ns) / at_a_time).max(transfer_ns / f64::from(self.geometry.channels));
-        let page_j = capacitor.spent_j(page_ns, program_ns);
-        capacitor.energy_j(self.power.age_s(self.now)) / page_j
+        self.power.capability_pages(self.now)
     }
 }

@@ -16,6 +16,7 @@ mod requests;
 mod snapshot;
 mod trims;
 
+pub use detection::CapacitorState;
 pub use precondition::{PtsOutcome, Watch};
 pub use requests::Completion;
 pub use snapshot::SnapshotError;
@@ -28,7 +29,7 @@ use crate::nand::{AgeClock, Array, Ecc, InitialAges, Keeps, Reliability, Stamp, 
 use crate::probe::{NoProbe, Probe};
 use crate::sched::{Agenda, Cause, Device, Ended, Fifo, Kind, NEVER, NONE, Slot, Transaction, Transactions};
 use crate::spec::Spec;
-use crate::stats::Stats;
+use crate::stats::{CacheLevel, Stats};
 use crate::units::Time;
 use background::Job;
 use caching::Caching;
@@ -489,13 +490,21 @@ impl<P: Probe> Drive<P> {
     }
 
     fn sample(&mut self, time: Time) {
-        self.stats.sample(time, &self.geometry, &self.device, &self.ftl);
+        let Self { stats, geometry, device, ftl, power, caching, .. } = self;
+        stats.sample(time, geometry, device, ftl, &|at| Self::cache_level(power, caching.as_ref(), at));
+    }
+
+    fn cache_level(power: &Power, caching: Option<&Caching>, at: Time) -> CacheLevel {
+        let (dirty, budget) =
+            caching.map_or((0, 0), |caching| (caching.cache.dirty_pages(), caching.cache.budget()));
+        CacheLevel { dirty_pages: dirty, budget_pages: budget, capacitor_pages: power.capability_pages(at) }
     }
 
     /// Ends the statistics at the present time.
     pub fn finish_stats(&mut self) {
         let now = self.now;
-        self.stats.finish(now, &self.geometry, &self.device, &self.ftl);
+        let Self { stats, geometry, device, ftl, power, caching, .. } = self;
+        stats.finish(now, geometry, device, ftl, &|at| Self::cache_level(power, caching.as_ref(), at));
     }
 
     /// The drive-wide audit. With nothing under way it also checks that nothing is left over.

@@ -248,6 +248,11 @@ impl Ftl {
         }
     }
 
+    /// Blocks of every plane that an emergency flush can count on.
+    pub fn flush_room_blocks(&self) -> u32 {
+        self.flush_reserve_blocks.saturating_sub(self.flush_keeps_blocks)
+    }
+
     /// Whether a plane has the free blocks that it keeps for an emergency flush, whatever its job and its translation
     /// pages may still take. (The job under way has taken its block.)
     pub fn has_flush_reserve(&self, plane: PlaneId, has_job: bool) -> bool {

@@ -1,4 +1,7 @@
 //! The trace runner: plays a source of requests on a drive.
+//!
+//! When power fails the host stops too: the arrivals that follow are later by the time the drive was down, so that no
+//! latency is that of the outage. What was under way has ended, and counts as completed.
 
 use super::{Op, Request};
 use crate::drive::{Drive, Refused};
@@ -118,13 +121,24 @@ impl<S: Source> Runner<S> {
                     self.submit(drive, request)?;
                 }
                 Arrival::Trace { .. } | Arrival::Iops(_) if has_next => {
-                    let request = self.ahead.pop_front().expect("a request has been fetched");
-                    drive.advance(request.arrival);
+                    let mut request = self.ahead.pop_front().expect("a request has been fetched");
+                    let on_host = request.arrival;
+                    loop {
+                        let down_ns = drive.stats().power.down_ns;
+                        request.arrival = on_host + down_ns;
+                        drive.advance(request.arrival);
+                        if drive.stats().power.down_ns == down_ns {
+                            break;
+                        }
+                    }
                     self.submit(drive, request)?;
                 }
                 _ => {
                     // The run ends with its last request; what the drive would do in the idle time after is not part
-                    // of it.
+                    // of it. A power loss that comes with it is.
+                    if drive.outstanding() == 0 && drive.is_power_failing() {
+                        drive.advance(drive.now());
+                    }
                     if drive.outstanding() == 0 || !drive.advance_to_completion(Time::MAX) {
                         break;
                     }

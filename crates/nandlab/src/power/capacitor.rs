@@ -74,6 +74,11 @@ impl Capacitor {
         self.rated_j * (1.0 - self.loss(at_s))
     }
 
+    /// What it held when new and full, in joules.
+    pub fn rated_j(&self) -> f64 {
+        self.rated_j
+    }
+
     /// It has been emptied once more.
     pub fn cycle(&mut self) {
         self.cycles += 1;

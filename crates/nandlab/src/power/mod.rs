@@ -6,8 +6,10 @@
 
 mod budget;
 mod capacitor;
+mod cost;
 mod pages;
 
 pub use budget::budget_share;
 pub use capacitor::Capacitor;
+pub use cost::FlushCost;
 pub use pages::FlushPages;

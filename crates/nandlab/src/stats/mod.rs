@@ -4,6 +4,7 @@ mod cache;
 mod ecc;
 mod map;
 mod power;
+mod power_json;
 mod series;
 mod steady;
 mod summary;
@@ -13,7 +14,8 @@ pub use cache::CacheStats;
 pub use ecc::{ByLevel, EccStats};
 pub use map::MapStats;
 pub use power::{Detection, PowerLoss, PowerStats, Recovery};
-pub use series::{DieSeries, Series, Window};
+pub use power_json::power;
+pub use series::{CacheLevel, DieSeries, Series, Window};
 pub use steady::{SteadyState, steady_state};
 pub use summary::{RunFacts, smart, summary};
 pub use table::{Column, Table, Values};
@@ -67,6 +69,8 @@ counters! {
     media_errors,
     /// Requests that failed.
     failed_requests,
+    /// Requests that were not completed when power failed; they ended then, without a latency.
+    aborted_requests,
     /// Victims emptied by GC.
     gc_victims,
     /// Valid pages in those victims when they were chosen.
@@ -255,19 +259,44 @@ impl Stats {
     pub(crate) fn on_aborted(&mut self, now: Time, requests: u32) {
         self.count_outstanding(now);
         self.outstanding -= requests;
+        self.counters.aborted_requests += u64::from(requests);
     }
 
-    pub(crate) fn sample(&mut self, time: Time, geometry: &Geometry, device: &Device, ftl: &Ftl) {
+    /// So many pages of the write cache are dirty.
+    #[inline(always)]
+    pub(crate) fn on_dirty(&mut self, pages: u32) {
+        self.cache.dirty_pages_max = self.cache.dirty_pages_max.max(pages);
+        self.window.dirty_pages_max = self.window.dirty_pages_max.max(pages);
+    }
+
+    /// So many pages of the write cache may be dirty from now on.
+    pub(crate) fn on_budget(&mut self, pages: u32) {
+        self.window.budget_pages_max = self.window.budget_pages_max.max(pages);
+    }
+
+    pub(crate) fn sample(
+        &mut self,
+        time: Time,
+        geometry: &Geometry,
+        device: &Device,
+        ftl: &Ftl,
+        cache: &dyn Fn(Time) -> CacheLevel,
+    ) {
         while self.sample_at <= time {
             let end = self.sample_at;
-            self.take_sample(end, geometry, device, ftl);
+            self.take_sample(end, geometry, device, ftl, cache(end));
             self.sample_at = end + self.series.interval_ns();
         }
     }
 
-    fn take_sample(&mut self, end: Time, geometry: &Geometry, device: &Device, ftl: &Ftl) {
+    fn take_sample(&mut self, end: Time, geometry: &Geometry, device: &Device, ftl: &Ftl, cache: CacheLevel) {
         self.count_outstanding(end.max(self.outstanding_since));
         let mut window = std::mem::take(&mut self.window);
+        window.dirty_pages_max = window.dirty_pages_max.max(cache.dirty_pages);
+        window.budget_pages_max = window.budget_pages_max.max(cache.budget_pages);
+        window.capacitor_pages = cache.capacitor_pages;
+        // What is so at the end of an interval is so at the beginning of the next one.
+        (self.window.dirty_pages_max, self.window.budget_pages_max) = (cache.dirty_pages, cache.budget_pages);
         let span = end - self.series.end_ns();
         let (mut sum, mut least) = (0.0, f64::INFINITY);
         for plane in (0..geometry.planes).map(PlaneId) {
@@ -286,10 +315,17 @@ impl Stats {
         }
     }
 
-    pub(crate) fn finish(&mut self, now: Time, geometry: &Geometry, device: &Device, ftl: &Ftl) {
-        self.sample(now, geometry, device, ftl);
+    pub(crate) fn finish(
+        &mut self,
+        now: Time,
+        geometry: &Geometry,
+        device: &Device,
+        ftl: &Ftl,
+        cache: &dyn Fn(Time) -> CacheLevel,
+    ) {
+        self.sample(now, geometry, device, ftl, cache);
         if now > self.series.end_ns() {
-            self.take_sample(now, geometry, device, ftl);
+            self.take_sample(now, geometry, device, ftl, cache(now));
             self.sample_at = now + self.series.interval_ns();
         }
     }

@@ -42,6 +42,13 @@ pub struct PowerLoss {
     pub recovery: Option<Recovery>,
 }
 
+impl PowerLoss {
+    /// Whether anything acknowledged is gone.
+    pub fn has_lost(&self) -> bool {
+        !self.lost.is_empty() || !self.lost_with_wordline.is_empty()
+    }
+}
+
 /// How a drive came back after a power loss.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Recovery {
@@ -70,13 +77,17 @@ pub struct Detection {
     pub drained_from: Time,
     /// When the capacitor was empty.
     pub empty: Time,
+    /// When it was full again, and the budget came into force.
+    pub recharged: Time,
     /// Pages written in between.
     pub pages: u32,
     /// Those of them that the host wrote meanwhile.
     pub host_pages: u32,
     /// What the capacitor held, in joules.
     pub energy_j: f64,
-    /// Pages as a share of the cache.
+    /// What was taken from it, by the controller's time and the programs', in joules.
+    pub drained_j: f64,
+    /// The pages of a flush that this is enough for, as a share of the cache.
     pub measured: f64,
     /// The budget that follows from it, as a share of the cache.
     pub budget: f64,

@@ -10,6 +10,17 @@ use crate::units::{MS, Span, Time};
 /// Intervals of `dies.parquet` at most.
 const DIE_INTERVALS: usize = 64;
 
+/// The write cache at a moment.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CacheLevel {
+    /// Dirty pages.
+    pub dirty_pages: u32,
+    /// Pages that may be dirty.
+    pub budget_pages: u32,
+    /// Pages that the full capacitor could save.
+    pub capacitor_pages: f64,
+}
+
 /// What happened in one interval.
 #[derive(Clone, Debug, Default)]
 pub struct Window {
@@ -37,6 +48,12 @@ pub struct Window {
     pub free_share_min: f64,
     /// Mean free share of the planes, times the interval.
     pub free_share_ns: f64,
+    /// Most dirty pages of the write cache.
+    pub dirty_pages_max: u32,
+    /// The highest dirty budget, in pages.
+    pub budget_pages_max: u32,
+    /// Pages that the full capacitor could save at the end.
+    pub capacitor_pages: f64,
     /// The interval's end.
     pub end: Time,
 }
@@ -68,6 +85,9 @@ impl Window {
         self.die_busy_ns += next.die_busy_ns;
         self.free_share_min = self.free_share_min.min(next.free_share_min);
         self.free_share_ns += next.free_share_ns;
+        self.dirty_pages_max = self.dirty_pages_max.max(next.dirty_pages_max);
+        self.budget_pages_max = self.budget_pages_max.max(next.budget_pages_max);
+        self.capacitor_pages = next.capacitor_pages;
         self.end = next.end;
     }
 }
@@ -170,6 +190,11 @@ impl Series {
             ratio(row.die_busy_ns as f64 * 1e-9, seconds(index) * f64::from(dies))
         };
         columns.push(Column::new("die_busy_mean", float(&busy)));
+        let pages = count(&|row| u64::from(row.dirty_pages_max));
+        columns.push(Column::new("cache_dirty_pages", pages));
+        let pages = count(&|row| u64::from(row.budget_pages_max));
+        columns.push(Column::new("cache_budget_pages", pages));
+        columns.push(Column::new("capacitor_pages", float(&|_, row| row.capacitor_pages)));
         Table { name: "series", columns }
     }
 }

@@ -1,6 +1,7 @@
 //! `summary.json` and `smart.json`.
 
-use super::{EccStats, Latency, Stats, ratio, steady_state};
+use super::power_json::{capacitor, power_totals};
+use super::{EccStats, Latency, PowerLoss, Stats, ratio, steady_state};
 use crate::drive::Drive;
 use crate::host::Op;
 use crate::nand::BlockState;
@@ -23,7 +24,7 @@ pub struct RunFacts {
 
 /// Numbers in files are rounded to 12 significant digits: enough for anything simulated, and free of the last
 /// digits' noise.
-fn number(value: f64) -> Value {
+pub(super) fn number(value: f64) -> Value {
     let text = format!("{value:.11e}");
     let rounded: f64 = text.parse().expect("a formatted number parses");
     json!(rounded)
@@ -112,12 +113,15 @@ fn steady(stats: &Stats, end: u64) -> Value {
 }
 
 /// `summary.json` of a drive whose statistics are finished.
+///
+/// `requests` are all that have ended, whether done, failed or aborted by a power loss. `host`, `latency_us`, `iops` and
+/// `mb_per_s` count those that the drive answered: an aborted one has no latency. Down time is part of `duration_s`.
 pub fn summary<P: Probe>(drive: &Drive<P>, run: &RunFacts) -> Value {
     let stats = drive.stats();
     let seconds = drive.now() as f64 * 1e-9;
     let mut all = stats.host[Op::Read as usize].clone();
     all.merge(&stats.host[Op::Write as usize]);
-    let requests: u64 = stats.host.iter().map(|h| h.count).sum();
+    let served: u64 = stats.host.iter().map(|h| h.count).sum();
     let moved = stats.host[Op::Read as usize].bytes + stats.host[Op::Write as usize].bytes;
     let host: Map<String, Value> = Op::ALL
         .into_iter()
@@ -143,9 +147,10 @@ pub fn summary<P: Probe>(drive: &Drive<P>, run: &RunFacts) -> Value {
         "nandlab": env!("CARGO_PKG_VERSION"),
         "spec_hash": run.spec_hash,
         "complete": run.complete,
-        "requests": requests,
+        "requests": served + counters.aborted_requests,
         "requests_unfinished": drive.outstanding(),
         "requests_failed": counters.failed_requests,
+        "requests_aborted": counters.aborted_requests,
         "requests_wrapped": run.wrapped,
         "records_skipped": run.skipped,
         "duration_s": number(seconds),
@@ -169,6 +174,8 @@ pub fn summary<P: Probe>(drive: &Drive<P>, run: &RunFacts) -> Value {
         "ecc": ecc.json(drive.ecc().levels(), number),
         "map": drive.ftl().demand.as_ref().map(|map| stats.map.json(map.cache.capacity(), map.cache.len())),
         "cache": stats.cache.json(drive.spec().cache.size_bytes, drive.cache_pages()),
+        "capacitor": capacitor(drive),
+        "power": power_totals(&stats.power),
         "erases": { "mean": number(mean), "max": worn(u32::max), "min": worn(u32::min) },
         "gc": {
             "victims": counters.gc_victims,
@@ -208,10 +215,14 @@ pub fn smart<P: Probe>(drive: &Drive<P>) -> Value {
     let units = |op: Op| stats.host[op as usize].bytes.div_ceil(512_000);
     let pe = |f: fn(u32, u32) -> u32| blocks.iter().map(|b| b.pe_cycles).reduce(f).unwrap_or(0);
     const SPARE_THRESHOLD: u64 = 10;
+    let losses = &stats.power.losses;
+    let counted = |is: fn(&PowerLoss) -> bool| losses.iter().filter(|loss| is(loss)).count();
+    let capacitor = drive.capacitor();
+    let has_no_backup = capacitor.is_some_and(|capacitor| capacitor.is_worn_out);
     let is_failing = stats.counters.failed_pages + stats.counters.media_errors > 0;
     json!({
         "nvme_smart_log": {
-            "critical_warning": u8::from(spare < SPARE_THRESHOLD) | u8::from(is_failing) << 3,
+            "critical_warning": u8::from(spare < SPARE_THRESHOLD) | u8::from(is_failing) << 3 | u8::from(has_no_backup) << 4,
             "avail_spare": spare,
             "spare_thresh": SPARE_THRESHOLD,
             "percent_used": (ratio(100.0 * mean_pe, endurance) as u64).min(255),
@@ -220,9 +231,9 @@ pub fn smart<P: Probe>(drive: &Drive<P>) -> Value {
             "host_read_commands": stats.host[Op::Read as usize].count,
             "host_write_commands": stats.host[Op::Write as usize].count,
             "controller_busy_time": drive.now() / 60_000_000_000,
-            "power_cycles": 1,
+            "power_cycles": 1 + losses.len(),
             "power_on_hours": drive.now() / 3_600_000_000_000,
-            "unsafe_shutdowns": 0,
+            "unsafe_shutdowns": losses.len(),
             "media_errors": stats.counters.failed_pages + stats.counters.media_errors,
             "num_err_log_entries": stats.counters.failed_requests,
         },
@@ -240,6 +251,10 @@ pub fn smart<P: Probe>(drive: &Drive<P>) -> Value {
             "SoftECCErrorCount": stats.ecc.soft_reads(),
             "Uncorrectable read error count": stats.ecc.uncorrectable,
             "UnalignedIO": stats.counters.partial_writes,
+            // Percent of the rated capacitance; all ones without a capacitor.
+            "CapacitorHealth": capacitor.map_or(0xFFFF, |c| (100.0 * (1.0 - c.loss_share) + 1e-9) as u64),
+            "PLPStartCount": counted(|loss| loss.energy_j > 0.0),
+            "IncompleteShutdownCount": counted(PowerLoss::has_lost),
         },
     })
 }

@@ -1,0 +1,201 @@
+"""Power loss and the capacitor: what the files, the screen, the report and the stepping interface say."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.core
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "examples/power-loss.toml"
+
+#: 64 pages of write cache on two dies; power fails after 400 of 800 requests.
+SPEC = """\
+seed = 3
+[drive]
+channels = 2
+chips_per_channel = 1
+blocks_per_plane = 64
+pages_per_block = 32
+page_size = "4KiB"
+cell = "mlc"
+op = 0.5
+[timing]
+program = "300us"
+[cache]
+size = "256KiB"
+sync = "smart"
+dirty_budget = 0.5
+[capacitor]
+controller_power = "20mW"
+program_power = "80mW"
+recharge = "10ms"
+[power]
+cut_after_requests = 400
+[precondition]
+used = 0.5
+valid = 1.0
+[workload]
+synthetic = { requests = 800, read_fraction = 0.2, size = "4KiB", address = "uniform" }
+arrival = { iops = 2000 }
+[output]
+requests = true
+"""
+CHARGED = {"capacitor.capacitance": "1mF"}
+
+
+def told(result, tmp_path):
+    """The screen's text, in lines of any length."""
+    from nandlab.notes import notes
+    from nandlab.screen import show_summary
+    from rich.console import Console
+
+    console = Console(record=True, width=1000, file=(tmp_path / "screen").open("w"))
+    show_summary(result.summary, result.sim, console, notes(result))
+    return console.export_text()
+
+
+def test_the_example_runs_and_saves_everything(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "nandlab", "run", str(EXAMPLE), "--verify", "--out", "r"],
+        cwd=tmp_path, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "0 acknowledged writes lost" in " ".join(done.stdout.split())
+    import nandlab
+
+    page = nandlab.report(tmp_path / "r").read_text()
+    for text in (
+        "<h2>Power loss</h2>",
+        "<h2>Capacitor</h2>",
+        "Detections of the dirty page budget",
+        "scaled clock, years",
+    ):
+        assert text in page, text
+    result = nandlab.RunResult.read(tmp_path / "r")
+    power, capacitor = result.summary["power"], result.summary["capacitor"]
+    assert power["losses"] == 1
+    assert power["owed_pages"] == power["flushed_pages"] > 5000
+    assert capacitor["detections"]["count"] == len(result.power["detections"]) >= 5
+    budgets = [found["budget_pages"] for found in result.power["detections"]]
+    assert budgets == sorted(budgets, reverse=True), "it ages"
+    series = result.series
+    assert (series["cache_dirty_pages"] <= series["capacitor_pages"]).all(), "never more than it can save"
+    assert series["capacitor_pages"][0] > series["capacitor_pages"][-1]
+
+
+def test_files_screen_and_report_name_what_is_lost(tmp_path):
+    import nandlab
+
+    result = nandlab.run(SPEC, tmp_path / "r", verify=True)
+    power, (loss,) = result.summary["power"], result.power["losses"]
+    assert power["lost_writes"] == power["lost_pages"] + power["lost_with_wordline"] > 0
+    assert len(loss["lost_from_cache"]) == power["lost_pages"]
+    assert len(loss["lost_from_flash"]) == power["lost_with_wordline"]
+    assert all(write["offset"] == write["lpn"] * 4096 for write in loss["lost_from_cache"])
+    assert json.loads((tmp_path / "r/power.json").read_text()) == result.power
+    assert nandlab.RunResult.read(tmp_path / "r").power == result.power
+    assert result.summary["capacitor"] is None
+    log = result.smart["nvme_smart_log"] | result.smart["ocp_smart_log"]
+    wanted = {"unsafe_shutdowns": 1, "power_cycles": 2, "IncompleteShutdownCount": 1, "PLPStartCount": 0}
+    assert {name: log[name] for name in wanted} == wanted
+    screen, page = told(result, tmp_path), nandlab.report(result, tmp_path / "r.html").read_text()
+    for text in (screen, page):
+        assert f"DATA LOST: power loss took {power['lost_writes']} acknowledged writes" in text
+        assert "set capacitor.capacitance" in text
+    assert "What was lost" in page
+    assert f"{power['lost_writes'] - 20} more are in power.json" in page
+
+
+def test_requests_that_the_power_loss_ended_are_told_apart():
+    import nandlab
+
+    result = nandlab.run(SPEC, sets={"workload.arrival.iops": 200_000, "cache.sync": "none", "cache.dirty_budget": 1.0})
+    summary, rows = result.summary, result.requests
+    aborted = summary["requests_aborted"]
+    assert aborted == summary["power"]["aborted_requests"] > 0
+    assert summary["requests"] == 800 == rows.height
+    assert sum(moved["count"] for moved in summary["host"].values()) == 800 - aborted
+    assert rows["failed"].sum() == aborted
+    assert summary["requests_failed"] == 0
+    latency_ns = rows["completed_ns"] - rows["arrival_ns"]
+    assert latency_ns.max() < summary["power"]["down_s"] * 1e9, "nobody waits for the outage"
+
+
+def test_without_a_loss_there_is_no_power_file(tmp_path):
+    import nandlab
+
+    result = nandlab.run(SPEC, tmp_path / "r", sets={"power.cut_after_requests": 0})
+    assert result.power is None
+    assert result.summary["power"] is None
+    assert not (tmp_path / "r/power.json").exists()
+    assert "<h2>Power loss</h2>" not in nandlab.report(result, tmp_path / "r.html").read_text()
+
+
+@pytest.mark.parametrize("cut", [{"power.cut_after_requests": 801}, {"power.cut_at": "1h"}])
+def test_a_power_loss_that_never_came_is_told(cut, tmp_path):
+    import nandlab
+
+    sets = [f"{key}={value}" for key, value in cut.items()]
+    assert "Power never failed: the run was over before power.cut" in told(nandlab.run(SPEC, sets=sets), tmp_path)
+
+
+def test_a_budget_of_nothing_is_told_with_its_reason(tmp_path):
+    import nandlab
+
+    sets = {"capacitor.capacitance": "50uF", "cache.dirty_budget": "measured", "power.cut_after_requests": 0}
+    text = told(nandlab.run(SPEC, sets=sets), tmp_path)
+    assert "No page may be dirty" in text
+    assert "capacitor.capacitance" in text
+
+
+def test_a_drive_loses_power_step_by_step():
+    import nandlab
+
+    drive = nandlab.Drive(nandlab.load(SPEC, sets=CHARGED), verify=True)
+    assert drive.capacitor.stage == "charged"
+    assert drive.capacitor.energy_j == pytest.approx(0.5e-3 * 24 * 0.9)
+    assert drive.cache_pages == (64, 32, 0)
+    for page in range(10):
+        drive.write(page * 4096, 4096)
+    drive.advance(drive.now_ns + 50_000)
+    loss = drive.cut_power()
+    assert drive.capacitor.stage == "recharging"
+    assert drive.capacitor.energy_j == 0
+    assert loss["lost_from_cache"] == []
+    assert loss["flushed_pages"] + loss["aborted_requests"] > 0
+    assert loss["spent_j"] == pytest.approx(0.02 * loss["flush_s"] + 0.08 * loss["program_s"])
+    assert drive.power()["losses"] == [loss]
+    drive.run_until_idle()
+    drive.read(0, 10 * 4096)
+    drive.run_until_idle()
+    drive.audit()
+    assert drive.summary()["power"]["losses"] == 1
+
+
+def test_a_budget_is_detected_on_command():
+    import nandlab
+
+    drive = nandlab.Drive(nandlab.load(SPEC, sets=CHARGED | {"cache.dirty_budget": "measured"}))
+    assert drive.detect_budget()
+    assert not drive.detect_budget(), "it is being measured"
+    drive.run_until_idle()
+    (found,) = drive.power()["detections"]
+    assert found["budget_pages"] == drive.cache_pages.budget
+    assert found["measured_share"] == found["pages"] / 64
+
+
+def test_a_drive_that_cannot_lose_power_says_why():
+    import nandlab
+
+    spec = nandlab.load(SPEC, sets={"power.cut_after_requests": 0})
+    drive = nandlab.Drive(spec)
+    with pytest.raises(nandlab.RunError, match=r"remedy: set capacitor\.capacitance"):
+        drive.cut_power()
+    with pytest.raises(nandlab.RunError, match=r"remedy: set capacitor\.capacitance and cache\.size"):
+        drive.detect_budget()
+    assert drive.capacitor is None
+    assert nandlab.Drive(spec, verify=True).cut_power()["at_s"] == 0
