@@ -6,6 +6,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install
 OUT ?= out
+# Power cuts of `make crash`.
+CUTS ?= 1000000
 
 export PIP_QUIET := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -15,7 +17,7 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
 RUST := $(shell find crates presets -type f 2>/dev/null) Cargo.toml $(wildcard Cargo.lock)
 
-.PHONY: help demo build test check bench fuzz-smoke
+.PHONY: help demo build test check bench crash fuzz-smoke
 .DEFAULT_GOAL := help
 
 help:
@@ -24,6 +26,7 @@ help:
 	@echo "make test        all tests, Rust and Python"
 	@echo "make check       formatting, lints and types"
 	@echo "make bench       the standing workloads: requests/s, page operations/s, bytes per page"
+	@echo "make crash       a million power cuts in small random drives (fewer with CUTS=...)"
 	@echo "make fuzz-smoke  the parsers on random input, for a short while"
 
 demo: build
@@ -47,6 +50,9 @@ check: $(VENV)/.stamp-dev
 
 bench:
 	cargo bench -p nandlab --bench standing
+
+crash:
+	NANDLAB_CRASH_CUTS=$(CUTS) cargo test --release -p nandlab --test power_loss nothing_owed_is_lost -- --nocapture
 
 fuzz-smoke: $(VENV)/.stamp-venv
 	@if [ -d fuzz/fuzz_targets ] && cargo +nightly fuzz --version >/dev/null 2>&1; then \

@@ -227,7 +227,7 @@ impl Power {
         (self.now, self.found, self.pages) = (Detection::default(), None, None);
         (self.is_overdue, self.wants_room) = (false, false);
         self.rewriting.fill(0);
-        (self.rewritten, self.planes_to_guard) = (0, 0);
+        (self.rewritten, self.guarded_from, self.planes_to_guard) = (0, 0, 0);
     }
 
     /// The capacitor is empty until it has been recharged.
@@ -404,7 +404,7 @@ impl<P: Probe> Drive<P> {
         }
     }
 
-    /// A program has ended while the capacitor is measured or about to be empty.
+    /// A program has ended while the capacitor is measured.
     #[cold]
     pub(super) fn on_program_in_detection(&mut self, done: &Transaction) {
         if self.power.is_draining() {
@@ -412,15 +412,17 @@ impl<P: Probe> Drive<P> {
             let program_ns = timing.program_ns(u32::from(done.page));
             self.power.program_ns += program_ns;
             self.power.pages_ns += program_ns + timing.transfer_ns + timing.command_ns;
+            // A flush would not have begun what the energy did not cover to its end.
+            let is_covered = self.power.energy_j(self.now) > 0.0;
             let is_host = matches!(done.cause, Cause::Host | Cause::Sync);
-            if is_host || done.cause == Cause::Flush {
+            if is_covered && (is_host || done.cause == Cause::Flush) {
                 self.power.now.pages += 1;
                 self.power.now.host_pages += u32::from(is_host);
             }
             // More than twice the cache tells nothing more.
             let measured = self.power.cost.pages(self.power.drained_j(self.now));
             let is_plenty = measured >= 2.0 * f64::from(self.cache_pages()[0]);
-            if is_plenty || self.power.energy_j(self.now) <= 0.0 {
+            if is_plenty || !is_covered {
                 self.end_draining();
             }
             self.set_power_clock();
@@ -443,7 +445,8 @@ impl<P: Probe> Drive<P> {
 
     /// The capacitor is empty but for what is kept for the operations under way.
     fn end_draining(&mut self) {
-        let drained_j = self.power.drained_j(self.now);
+        // The last program may have been begun with less than it takes.
+        let drained_j = self.power.drained_j(self.now).min(self.power.now.energy_j);
         let measured_pages = self.power.cost.pages(drained_j);
         let [capacity, ..] = self.cache_pages();
         let detection = &mut self.power.now;
@@ -526,9 +529,9 @@ impl<P: Probe> Drive<P> {
                 self.close_early(block);
             }
         }
-        if self.power.planes_to_guard > 0
-            || self.device.has_program_before(&self.pool, self.power.guarded_from)
-        {
+        // Counted anew each time: this is also called amid the end of a program, which the device has let go already.
+        let is_guarded = !self.device.has_program_before(&self.pool, self.power.guarded_from);
+        if !is_guarded || self.power.planes_to_guard > 0 {
             return;
         }
         let capacitor = self.power.capacitor.as_mut().expect("only a capacitor is measured");
@@ -614,6 +617,18 @@ impl<P: Probe> Drive<P> {
         self.power.stage == Stage::Recharging
     }
 
+    /// How far the detection of the budget is: `charged`, `syncing`, `draining`, `settling` or `recharging`. Without a
+    /// capacitor always the first.
+    pub fn power_stage(&self) -> &'static str {
+        match self.power.stage {
+            Stage::Charged => "charged",
+            Stage::Syncing => "syncing",
+            Stage::Draining => "draining",
+            Stage::Settling => "settling",
+            Stage::Recharging => "recharging",
+        }
+    }
+
     /// Whether it is to fail at this very moment: the last completion was the one that [`PowerSpec`] names.
     ///
     /// [`PowerSpec`]: crate::spec::PowerSpec
@@ -626,13 +641,7 @@ impl<P: Probe> Drive<P> {
         let capacitor = self.power.capacitor.as_ref()?;
         let at = self.power.age_s(self.now);
         Some(CapacitorState {
-            stage: match self.power.stage {
-                Stage::Charged => "charged",
-                Stage::Syncing => "syncing",
-                Stage::Draining => "draining",
-                Stage::Settling => "settling",
-                Stage::Recharging => "recharging",
-            },
+            stage: self.power_stage(),
             energy_j: self.power.energy_j(self.now),
             energy_j_full: capacitor.energy_j(at),
             energy_j_rated: capacitor.rated_j(),

@@ -338,6 +338,24 @@ impl<P: Probe> Drive<P> {
         true
     }
 
+    /// Simulates the next event, if it is not later than `limit`; whether there was one. The present time does not go on to
+    /// `limit`. Without a limit ([`Time::MAX`]) the next detection of the budget is not waited for, as in
+    /// [`Drive::run_until_idle`].
+    pub fn advance_by_event(&mut self, limit: Time) -> bool {
+        loop {
+            let (time, clock) = self.agenda.next();
+            if self.is_stuck_at(time, clock) {
+                self.give_up();
+                continue;
+            }
+            if time > limit || time == NEVER || limit == NEVER && self.is_rest(time, clock) {
+                return false;
+            }
+            self.step(time, clock);
+            return true;
+        }
+    }
+
     /// Simulates until nothing is left to do: every request completed, background work done.
     pub fn run_until_idle(&mut self) {
         loop {
@@ -445,6 +463,8 @@ impl<P: Probe> Drive<P> {
     #[inline]
     fn on_programmed(&mut self, done: &Transaction) {
         let block = self.geometry.block_of(done.ppn);
+        // One that ends the writing back of dirty pages is not measured yet.
+        let is_measured = self.power.is_draining();
         self.stats.on_flash(Kind::Program, done.cause);
         let mut programmed = self.array.program(block, u32::from(done.page));
         if done.skips > 0 {
@@ -468,7 +488,9 @@ impl<P: Probe> Drive<P> {
             self.check_space(self.geometry.plane_of(block));
         }
         if self.power.stage != Stage::Charged {
-            self.on_program_in_detection(done);
+            if is_measured {
+                self.on_program_in_detection(done);
+            }
             self.go_on_detecting();
         }
     }

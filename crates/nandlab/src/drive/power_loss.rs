@@ -80,6 +80,7 @@ impl<P: Probe> Drive<P> {
             self.power.capacitor.as_ref().map_or(0.0, |capacitor| capacitor.loss(self.power.age_s(self.now)));
         let finishes = self.power.finishes();
         let mut dirty = self.dirty_at_power_loss(finishes, &mut loss);
+        self.tell_what_was_lost_before(&mut loss);
         self.abort_requests();
         self.device.drop_queues(&self.pool);
         for clock in self.geometry.dies..=self.power_clock() {
@@ -96,11 +97,18 @@ impl<P: Probe> Drive<P> {
         for page in dirty.iter().filter(|page| page.owed != 0 && !page.is_saved) {
             loss.lost.push((page.lpn, page.owed));
         }
-        // What a worn-out drive could not write back it has lost before; from now on nobody remembers that.
-        let lost_before = self.caching.as_mut().map(|caching| std::mem::take(&mut caching.lost));
-        loss.lost.extend(lost_before.into_iter().flatten().map(|lpn| (Lpn(lpn), 0)));
         self.stats.power.down_ns += self.now - loss.at;
         self.stats.power.losses.push(loss);
+    }
+
+    /// What a worn-out drive could not write back it has lost before; from now on nobody remembers that. Of what no read
+    /// level decoded the OOB does.
+    fn tell_what_was_lost_before(&mut self, loss: &mut PowerLoss) {
+        let Self { caching, ftl, array, .. } = self;
+        let lost = caching.as_mut().map(|caching| std::mem::take(&mut caching.lost));
+        let is_marked = |lpn: Lpn| ftl.map.get(lpn).is_some_and(|ppn| array.is_lost(ppn));
+        let unmarked = lost.into_iter().flatten().map(Lpn).filter(|&lpn| !is_marked(lpn));
+        loss.lost.extend(unmarked.map(|lpn| (lpn, 0)));
     }
 
     /// The dirty pages in the order in which they are flushed, without those that an operation under way brings to flash.

@@ -131,7 +131,8 @@ impl Device {
     /// How long a die has been taken so far, in nanoseconds.
     pub fn die_busy_ns(&self, die: DieId, now: Time) -> Span {
         let die = &self.dies[die.index()];
-        die.busy_ns + if die.phase == Phase::Idle { 0 } else { now - die.since }
+        // What the statistics ask for may be some time back: then the operation had not begun.
+        die.busy_ns + if die.phase == Phase::Idle { 0 } else { now.saturating_sub(die.since) }
     }
 
     /// How long a channel has carried transfers so far, in nanoseconds; a transfer counts when it starts.

@@ -1,0 +1,532 @@
+//! Small random drives whose power is cut at chosen events, and what must hold afterwards.
+//!
+//! A seed is a whole run: the drive, what the host does, and at which events power fails. So a failure is repeated by its
+//! seed alone. There are two kinds of runs. A *replay* runs the same stretch again and again from the start and cuts it
+//! after event n, 2n, 3n and so on, so that every n-th event is really hit. A *life* goes on after each cut, so that
+//! drives are cut that have been cut before.
+
+#![allow(dead_code, unreachable_pub)]
+
+use crate::common::request;
+use nandlab::drive::Drive;
+use nandlab::geometry::{DieId, Lpn, Ppn};
+use nandlab::host::{Op, Oracle, Request};
+use nandlab::probe::Probe;
+use nandlab::rng::Stream;
+use nandlab::sched::{Cause, Kind, Phase, Transaction};
+use nandlab::spec::{self, Cell, DirtyBudget, Spec};
+use nandlab::units::Time;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// What a drive of these runs is watched by.
+pub type Watched = Drive<(Oracle, Witness)>;
+
+/// Sees, apart from the drive's own records, what is being programmed.
+#[derive(Debug, Default)]
+pub struct Witness {
+    /// What each die's array began last: the page, if it is a program.
+    begun: BTreeMap<u32, Option<Ppn>>,
+    /// Pages that GC has copied to, until their block is used again.
+    pub copies: BTreeSet<u32>,
+    /// Host pages that could not be read.
+    failed: Vec<Lpn>,
+}
+
+impl Probe for Witness {
+    fn on_phase(&mut self, _: Time, _: Time, die: DieId, _: u32, phase: Phase, transaction: &Transaction) {
+        if phase == Phase::Array {
+            let is_program = transaction.kind == Kind::Program;
+            self.begun.insert(die.0, is_program.then_some(transaction.ppn));
+            if is_program && transaction.cause == Cause::Gc {
+                self.copies.insert(transaction.ppn.0);
+            } else if is_program {
+                self.copies.remove(&transaction.ppn.0);
+            }
+        }
+    }
+
+    fn on_read_failed(&mut self, _: u32, lpn: Lpn) {
+        self.failed.push(lpn);
+    }
+}
+
+/// The stages in which power can fail, as the counts are printed.
+pub const STAGES: [&str; 6] =
+    ["without a capacitor", "charged", "syncing", "draining", "settling", "recharging"];
+
+macro_rules! counts {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// What a campaign has done.
+        #[derive(Clone, Debug, Default)]
+        pub struct Counts {
+            /// Cuts by stage, as in [`STAGES`].
+            pub stages: [u64; 6],
+            $($(#[$doc])* pub $name: u64,)*
+        }
+
+        impl Counts {
+            pub fn add(&mut self, other: &Self) {
+                for (sum, more) in self.stages.iter_mut().zip(other.stages) {
+                    *sum += more;
+                }
+                $(self.$name += other.$name;)*
+            }
+        }
+
+        impl std::fmt::Display for Counts {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                for (stage, count) in STAGES.iter().zip(self.stages) {
+                    writeln!(f, "{count:>12} cuts {stage}")?;
+                }
+                $(writeln!(f, "{:>12} {}", self.$name, stringify!($name).replace('_', " "))?;)*
+                Ok(())
+            }
+        }
+    };
+}
+
+counts! {
+    runs,
+    cuts,
+    /// Of replays: each at its own event of the same stretch.
+    cuts_of_replays,
+    requests_aborted,
+    dirty_pages,
+    owed_pages,
+    flushed_pages,
+    pages_lost_for_want_of_energy,
+    pages_lost_without_a_capacitor,
+    pages_lost_with_their_wordline,
+    torn_programs,
+    torn_erases,
+    partial_pages_merged,
+    stale_translation_pages,
+    detections,
+    reads_checked,
+    reads_failed_as_they_should,
+    /// Simulated before and after the cuts.
+    events,
+}
+
+/// A run: everything follows from the seed.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub seed: u64,
+    pub text: String,
+    pub spec: Spec,
+    weights: [u64; 4],
+    depth: u32,
+    is_full: bool,
+    /// Power fails after every so many events.
+    every: u64,
+    is_replay: bool,
+    /// The capacitor covers the budget: nothing acknowledged may be lost.
+    pub covers: bool,
+}
+
+impl Plan {
+    pub fn new(seed: u64) -> Self {
+        let mut stream = Stream::new(seed, "crash spec");
+        let mut pick = |n: u64| stream.below(n);
+        let mut one_of = |choices: &[&'static str]| choices[pick(choices.len() as u64) as usize];
+        let cell = one_of(&["slc", "mlc", "mlc", "mlc", "mlc", "3d-mlc", "3d-tlc"]);
+        let order = one_of(&["CWDP", "dynamic", "PDWC", "dynamic"]);
+        let wear = one_of(&["none", "none", "dynamic", "static"]);
+        let flush = one_of(&["plain", "csw"]);
+        let flush_order = one_of(&["oldest", "newest", "metadata"]);
+        let scheduler = one_of(&["fcfs", "read-first"]);
+        let policy = one_of(&["punctual", "greedy", "smart"]);
+        let mut pick = |n: u64| stream.below(n);
+        let (channels, chips, dies, planes) = (1 + pick(2), 1 + pick(2), 1 + pick(2), 1 + pick(2));
+        let pages = [4, 6, 7, 8, 12, 16][pick(6) as usize];
+        let layers = if cell.starts_with("3d") { "layers = 3\n" } else { "" };
+        let has_capacitor = pick(5) > 0;
+        let has_cache = pick(8) > 0;
+        let cache = 4 + pick(44);
+        // Days that pass in a second, for drives whose data ages.
+        let ages = pick(4) == 0 && cell.ends_with("mlc");
+        let scale = if ages || pick(3) == 0 { 86_400.0 * (1 + pick(400)) as f64 } else { 1.0 };
+        let covers = !has_cache || !has_capacitor || pick(4) > 0;
+        let (sync, budget) = match pick(4) {
+            0 => ("none", "1.0"),
+            1 => (policy, "0.8"),
+            _ if has_capacitor && has_cache => (policy, "\"measured\""),
+            _ => (policy, "0.5"),
+        };
+        let is_measured = budget == "\"measured\"";
+        // What has been measured holds for every flush.
+        let covers = covers || is_measured;
+        let slowest = 600;
+        let program = match cell {
+            "mlc" => format!("{{ lsb = '300us', msb = '{slowest}us' }}"),
+            "slc" => "'300us'".into(),
+            _ => format!("{{ fastest = '300us', slowest = '{slowest}us' }}"),
+        };
+        let page_j = 0.08 * 600e-6 + 0.02 * 700e-6;
+        let share = match (is_measured, covers) {
+            (true, _) => 0.5 + pick(150) as f64 / 100.0,
+            (false, true) => 3.0,
+            (false, false) => pick(80) as f64 / 100.0,
+        };
+        let capacitance = share * cache as f64 * page_j / (0.5 * 24.0 * 0.9);
+        let map = match pick(3) {
+            0 => format!("{{ demand = {{ cache = '{}B' }} }}", 8 * (8 + pick(200))),
+            _ => "'page'".into(),
+        };
+        let mut tail = format!(
+            "[timing]\nread = '50us'\nprogram = {program}\nerase = '1ms'\ndecode = '{}us'\ncommand = '{}ns'\n\
+             off_chip_mb_per_s = {}\nmulti_plane = {}\nscheduler = '{scheduler}'\n[ftl]\nmap = {map}\n\
+             allocation = '{order}'\nwear_levelling = '{wear}'\nwear_gap = 2\n[gc]\nidle_after = '1ms'\n",
+            5 * pick(2),
+            300 * pick(2),
+            ["'unlimited'", "200"][pick(2) as usize],
+            pick(2) == 0,
+        );
+        if has_cache {
+            tail += &format!(
+                "[cache]\nsize = '{}B'\naccess = '{}us'\nsync = '{sync}'\ndirty_budget = {budget}\n",
+                cache * 4096,
+                2 * pick(2)
+            );
+        }
+        if has_capacitor {
+            let concurrency = if flush == "plain" { pick(channels * chips * dies + 1) } else { 0 };
+            let recharge_ms = [1.0, 10.0, 40.0][pick(3) as usize];
+            let ns = |ms: f64| (ms * 1e6 * scale) as u64;
+            tail += &format!(
+                "[capacitor]\ncapacitance = '{:.9}uF'\ncontroller_power = '20mW'\nprogram_power = '80mW'\n\
+                 flush = '{flush}'\nflush_concurrency = {concurrency}\nflush_order = '{flush_order}'\nmetadata = '64KiB'\n\
+                 recharge = '{}ns'\ndetect_every = '{}ns'\ndetect_grace = '{}ns'\nsteps = '{}'\nmargin = {}\n\
+                 temperature = {}\n",
+                capacitance * 1e6,
+                ns(recharge_ms),
+                ns(50.0),
+                ns(20.0),
+                ["five", "continuous"][pick(2) as usize],
+                [0.1, 0.2][pick(2) as usize],
+                [25, 60][pick(2) as usize],
+            );
+        }
+        if ages {
+            tail += &format!(
+                "[ecc]\nlevels = 'laldpc'\nstart = 'first'\n[reliability]\nrber = 'vth'\npe_cycles = 12000\n\
+                 read_disturb = 1e-6\nretention = [{{ age = '7d', share = 0.5 }}, {{ age = '{}d', share = 0.5 }}]\n\
+                 clock_scale = {scale}\n[precondition]\nused = 0.3\nvalid = 0.8\n",
+                pick(3000)
+            );
+        } else {
+            tail += &format!("[reliability]\nclock_scale = {scale}\n");
+        }
+        // As few blocks as the drive can do with: it shall collect garbage soon.
+        let head = |blocks: u64| {
+            format!(
+                "seed = {seed}\n[drive]\nchannels = {channels}\nchips_per_channel = {chips}\ndies_per_chip = {dies}\n\
+                 planes_per_die = {planes}\nblocks_per_plane = {blocks}\npages_per_block = {pages}\n\
+                 page_size = '4KiB'\ncell = '{cell}'\n{layers}op = 1.3\nendurance = 1000000\n"
+            )
+        };
+        let mut blocks = 10 + cache / (channels * chips * dies * planes * pages);
+        let (text, spec) = loop {
+            let text = head(blocks) + &tail;
+            match spec::load(&text, "crash.toml", Path::new("."), &[]) {
+                Ok(loaded) => break (text, loaded.spec),
+                Err(errors) => assert!(blocks < 100, "{errors}\n{text}"),
+            }
+            blocks += 2;
+        };
+        let weights = [[1, 6, 0, 0], [2, 8, 1, 1], [1, 4, 0, 2], [1, 3, 2, 1]][pick(4) as usize];
+        let is_replay = pick(2) == 0;
+        Self {
+            seed,
+            text,
+            spec,
+            weights,
+            depth: 1 + pick(24) as u32,
+            is_full: pick(2) == 0,
+            every: if is_replay { 1 + pick(60) } else { 1 + pick(600) },
+            is_replay,
+            covers,
+        }
+    }
+
+    /// The same run, and whether the capacitor is said to cover the budget.
+    pub fn claiming(self, covers: bool) -> Self {
+        Self { covers, ..self }
+    }
+
+    fn has_capacitor(&self) -> bool {
+        self.spec.capacitor.capacitance_f > 0.0
+    }
+}
+
+/// What is done to a drive while its power is off: for the tests that show that the harness notices.
+pub trait Sabotage {
+    /// Power has failed.
+    fn before_recovery(&mut self, _drive: &mut Watched) {}
+    /// It is back.
+    fn after_recovery(&mut self, _drive: &mut Watched) {}
+}
+
+/// Nothing is.
+pub struct Honest;
+
+impl Sabotage for Honest {}
+
+/// A drive and its host.
+struct Run<'a> {
+    plan: &'a Plan,
+    drive: Watched,
+    host: Stream,
+    /// The host does nothing before.
+    quiet_until: Time,
+    counts: Counts,
+}
+
+impl<'a> Run<'a> {
+    fn new(plan: &'a Plan) -> Self {
+        let mut drive = Drive::with_probe(&plan.spec, <(Oracle, Witness)>::default());
+        drive.precondition(&mut |_| true);
+        drive.expect_preconditioned(|(oracle, _)| oracle);
+        let mut host = Stream::new(plan.seed, "crash run");
+        let pages = u64::from(drive.geometry().logical_pages);
+        if plan.is_full {
+            for _ in 0..2 * pages {
+                drive.write_now(Lpn(host.below(pages) as u32));
+            }
+        }
+        Self { plan, drive, host, quiet_until: 0, counts: Counts::default() }
+    }
+
+    fn submit(&mut self) {
+        let (drive, stream, weights) = (&mut self.drive, &mut self.host, &self.plan.weights);
+        let sectors = drive.geometry().logical_bytes() / 512;
+        let mut draw = stream.below(weights.iter().sum());
+        let op = Op::ALL.into_iter().find(|&op| {
+            let hit = draw < weights[op as usize];
+            draw = draw.wrapping_sub(weights[op as usize]);
+            hit
+        });
+        let op = op.unwrap_or(Op::Write);
+        // A part of the drive is busier than the rest.
+        let span = if stream.below(3) == 0 { (sectors / 6).max(8) } else { sectors };
+        let first = stream.below(span);
+        let len = (stream.below(40) + 1).min(sectors - first);
+        let (first, len) =
+            if stream.below(2) == 0 { (first / 8 * 8, len.div_ceil(8) * 8) } else { (first, len) };
+        let len = len.min(sectors - first);
+        let (offset, len) = if op == Op::Flush { (0, 0) } else { (first * 512, len * 512) };
+        let fua = op == Op::Write && stream.below(8) == 0;
+        drive.submit(&Request { arrival: drive.now(), op, fua, offset, len }).unwrap();
+    }
+
+    /// Completed requests. On a drive without read levels none fails.
+    fn take_completions(&mut self) {
+        let may_fail = self.drive.ecc().has_levels();
+        for done in self.drive.completions() {
+            assert!(may_fail || !done.failed, "{done:?} has failed");
+        }
+    }
+
+    /// The host goes on until one event has happened.
+    fn event(&mut self) {
+        self.counts.events += 1;
+        loop {
+            self.take_completions();
+            if self.drive.now() < self.quiet_until {
+                if self.drive.advance_by_event(self.quiet_until) {
+                    return;
+                }
+                self.drive.advance(self.quiet_until);
+            } else if self.drive.outstanding() < self.plan.depth {
+                self.submit();
+                let now = self.drive.now();
+                match self.host.below(60) {
+                    0 => self.drive.detect_budget(),
+                    1..=4 => self.quiet_until = now + self.host.below(3_000_000),
+                    5 => self.quiet_until = now + self.host.below(60_000_000),
+                    _ => {}
+                }
+            } else {
+                let happens = self.drive.advance_by_event(Time::MAX);
+                assert!(happens, "requests are outstanding and nothing happens");
+                return;
+            }
+        }
+    }
+
+    /// The pages whose program would be torn if power failed now, as far as the witness has seen.
+    fn torn_now(&self) -> Vec<Ppn> {
+        if self.plan.has_capacitor() && !self.drive.is_recharging() {
+            return Vec::new();
+        }
+        let geometry = self.drive.geometry();
+        let mut torn = Vec::new();
+        for die in (0..geometry.dies).map(DieId) {
+            let begun = self.drive.probe().1.begun.get(&die.0).copied().flatten();
+            let Some(ppn) = begun.filter(|_| self.drive.device().phase(die) == Phase::Array) else {
+                continue;
+            };
+            torn.push(ppn);
+            if geometry.cell == Cell::Mlc && geometry.split(ppn).1 % 2 == 1 {
+                torn.push(Ppn(ppn.0 - 1));
+            }
+        }
+        torn
+    }
+
+    /// Power fails, and is back.
+    fn cut(&mut self, sabotage: &mut dyn Sabotage) {
+        let plan = self.plan;
+        self.take_completions();
+        let stage = if plan.has_capacitor() { self.drive.power_stage() } else { STAGES[0] };
+        let outstanding = self.drive.outstanding();
+        let torn = self.torn_now();
+        self.drive.lose_power();
+        sabotage.before_recovery(&mut self.drive);
+        self.drive.restore_power();
+        sabotage.after_recovery(&mut self.drive);
+        let aborted = self.drive.completions().count();
+        assert_eq!(aborted, outstanding as usize, "every request in work ends with the power");
+        let loss = self.drive.stats().power.losses.last().expect("power has failed").clone();
+        let geometry = self.drive.geometry();
+        assert!(loss.spent_j <= loss.energy_j * (1.0 + 1e-9), "the flush took more than there was: {loss:?}");
+        assert!(loss.torn_programs as usize >= torn.iter().filter(|_| geometry.cell != Cell::Mlc).count());
+        if geometry.cell != Cell::Mlc || plan.has_capacitor() {
+            assert!(loss.lost_with_wordline.is_empty(), "older data went with a wordline: {loss:?}");
+        }
+        if plan.has_capacitor() && stage != "recharging" {
+            assert_eq!((loss.torn_programs, loss.torn_erases), (0, 0), "the capacitor had energy for them");
+        }
+        let ages = plan.spec.cache.dirty_budget != DirtyBudget::Measured && loss.capacitor_loss > 0.3;
+        if plan.has_capacitor() && plan.covers && !ages {
+            assert!(loss.lost.is_empty(), "lost within the budget: {loss:?}");
+        }
+        for &ppn in &torn {
+            let (lpn, map) = (self.drive.array().lpn(ppn), &self.drive.ftl().map);
+            let is_mapped = lpn.0 < map.len() && map.get(lpn) == Some(ppn);
+            assert!(!is_mapped, "LPN {} maps to {}, which was torn", lpn.0, geometry.show(ppn));
+        }
+        let counts = &mut self.counts;
+        counts.cuts += 1;
+        counts.stages[STAGES.iter().position(|&s| s == stage).expect("a stage")] += 1;
+        counts.requests_aborted += u64::from(loss.aborted_requests);
+        counts.dirty_pages += u64::from(loss.dirty_pages);
+        counts.owed_pages += u64::from(loss.owed_pages);
+        counts.flushed_pages += u64::from(loss.flushed_pages);
+        let lost = if plan.has_capacitor() {
+            &mut counts.pages_lost_for_want_of_energy
+        } else {
+            &mut counts.pages_lost_without_a_capacitor
+        };
+        *lost += loss.lost.len() as u64;
+        counts.pages_lost_with_their_wordline += loss.lost_with_wordline.len() as u64;
+        counts.torn_programs += u64::from(loss.torn_programs);
+        counts.torn_erases += u64::from(loss.torn_erases);
+        let recovery = loss.recovery.expect("power is back");
+        counts.partial_pages_merged += u64::from(recovery.merged_pages);
+        counts.stale_translation_pages += u64::from(recovery.stale_translation_pages);
+        self.check();
+        self.quiet_until = self.drive.now();
+    }
+
+    fn check(&self) {
+        self.drive.audit().unwrap_or_else(|e| panic!("audit: {e}"));
+        self.drive.probe().0.verdict().unwrap_or_else(|e| panic!("oracle: {e}"));
+    }
+
+    /// Reads every page. With `settles` everything else comes to rest too, so that the capacitor is charged again.
+    fn read_everything(&mut self, settles: bool, just_recovered: bool) {
+        self.drive.probe_mut().1.failed.clear();
+        let uncorrectable = self.drive.stats().ecc.uncorrectable;
+        let page = u64::from(self.drive.geometry().page_bytes);
+        for lpn in 0..u64::from(self.drive.geometry().logical_pages) {
+            let read = request(&self.drive, Op::Read, lpn * page, page);
+            self.drive.submit(&read).unwrap();
+        }
+        while self.drive.outstanding() > 0 {
+            self.drive.completions();
+            assert!(
+                self.drive.advance_to_completion(Time::MAX),
+                "requests are outstanding and nothing happens"
+            );
+        }
+        if settles {
+            self.drive.run_until_idle();
+        }
+        self.drive.completions();
+        self.check();
+        let (array, map) = (self.drive.array(), &self.drive.ftl().map);
+        let failed = &self.drive.probe().1.failed;
+        self.counts.reads_failed_as_they_should += failed.len() as u64;
+        let is_lost = |lpn: Lpn| map.get(lpn).is_some_and(|ppn| array.is_lost(ppn));
+        // With nothing in the cache each failure is a page marked as lost, or one that no read level decodes. (A
+        // translation page that none decodes takes all its pages along.)
+        let unexplained = failed.iter().filter(|&&lpn| !is_lost(lpn)).count() as u64;
+        if just_recovered || !self.drive.ecc().has_levels() {
+            let seen = self.drive.stats().ecc.uncorrectable - uncorrectable;
+            let is_explained = unexplained <= seen || self.drive.ftl().demand.is_some() && seen > 0;
+            assert!(is_explained, "{unexplained} pages cannot be read, the levels failed for {seen}");
+        }
+    }
+
+    /// More requests, then everything at rest is read again.
+    fn live_on(&mut self, events: u64) {
+        for _ in 0..events {
+            self.event();
+        }
+        self.drive.run_until_idle();
+        assert_eq!(self.drive.outstanding(), 0, "a request is lost");
+        self.take_completions();
+        self.check();
+        self.read_everything(true, false);
+    }
+
+    fn end(mut self) -> Counts {
+        self.counts.detections += self.drive.stats().power.detections.len() as u64;
+        self.counts.reads_checked += self.drive.probe().0.checked;
+        self.counts
+    }
+}
+
+/// Runs a plan; at most about `cuts` cuts.
+pub fn crash(plan: &Plan, cuts: u64, sabotage: &mut dyn Sabotage) -> Counts {
+    let mut counts = Counts { runs: 1, ..Counts::default() };
+    let mut stream = Stream::new(plan.seed, "crash cuts");
+    if plan.is_replay {
+        // Far enough in, something of everything is under way.
+        let from = stream.below(1500);
+        for cut in 0..cuts {
+            let mut run = Run::new(plan);
+            for _ in 0..from + cut * plan.every {
+                run.event();
+            }
+            run.cut(sabotage);
+            run.read_everything(false, true);
+            run.live_on(150);
+            let done = run.end();
+            counts.cuts_of_replays += done.cuts;
+            counts.add(&done);
+        }
+    } else {
+        let mut run = Run::new(plan);
+        for _ in 0..cuts {
+            for _ in 0..plan.every {
+                run.event();
+            }
+            run.cut(sabotage);
+            match stream.below(6) {
+                // Cut again before anything has been read, or while it is being charged.
+                0 => {}
+                1..=3 => run.read_everything(false, true),
+                _ => {
+                    run.read_everything(false, true);
+                    run.live_on(60);
+                }
+            }
+        }
+        run.live_on(200);
+        counts.add(&run.end());
+    }
+    counts
+}
