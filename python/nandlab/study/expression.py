@@ -107,6 +107,12 @@ def _name(node: ast.expr) -> str | None:
     return None
 
 
+def _sections(name: str) -> list[str]:
+    """The sections that a metric is in: `a` and `a.b` of `a.b.c`."""
+    parts = name.split(".")
+    return [".".join(parts[:end]) for end in range(1, len(parts))]
+
+
 def _by_number(node: ast.expr) -> tuple[str, str | None] | None:
     """What an `at` or `total` names: the metrics, and which of them."""
     if not isinstance(node, ast.Call) or node.keywords or not isinstance(node.func, ast.Name):
@@ -159,6 +165,9 @@ def _value(node: ast.expr, values: Mapping[str, Any], others: Others) -> float:
     name = _name(node)
     if name is not None:
         if name not in values:
+            # A run without this section (`power` when power never failed) has no value, which is not an error.
+            if any(values.get(section, 0) is None for section in _sections(name)):
+                raise _Undefined
             raise Missing(name)
         value = values[name]
         if value is None or isinstance(value, str):

@@ -159,7 +159,8 @@ class Study:
 
         def check(names: Sequence[str], line: int | None, key: str) -> None:
             for name in names:
-                if name not in known:
+                # What is below a section may be there in other runs only.
+                if name not in known and not any(name.startswith(f"{section}.") for section in known):
                     text = f'no metric "{name}"'
                     found.append(problem(study.path, line, key, text, near(name, sorted(known))))
 
