@@ -8,6 +8,7 @@ mod caching;
 mod detection;
 mod host;
 mod mapping;
+mod migration;
 mod power_loss;
 mod precondition;
 mod reads;
@@ -22,7 +23,7 @@ pub use snapshot::SnapshotError;
 
 use crate::ftl::Ftl;
 use crate::ftl::read_levels::ReadLevels;
-use crate::geometry::{BlockId, DieId, Geometry, Lpn, PlaneId};
+use crate::geometry::{BlockId, DieId, Geometry, Lpn, PlaneId, Ppn};
 use crate::host::{Op, Oracle, Request};
 use crate::nand::{AgeClock, Array, Ecc, InitialAges, Keeps, Reliability, Stamp, Timing};
 use crate::probe::{NoProbe, Probe};
@@ -35,6 +36,7 @@ use caching::Caching;
 use detection::{Power, Stage};
 use host::{Epochs, Merging};
 use mapping::Mapping;
+use migration::Migration;
 use requests::Requests;
 use std::collections::VecDeque;
 use trims::Trims;
@@ -88,6 +90,7 @@ pub struct Drive<P: Probe = NoProbe> {
     /// The write cache; `None` without one.
     caching: Option<Caching>,
     power: Power,
+    migration: Migration,
     trims: Trims,
     /// A flush has written pages to planes that are not theirs.
     has_displaced: bool,
@@ -152,6 +155,7 @@ impl<P: Probe> Drive<P> {
             levels: ReadLevels::new(&ecc, &geometry, ftl.demand.is_some()),
             caching: Self::make_caching(spec, &geometry),
             power: Power::new(spec, geometry.dies),
+            migration: Migration::new(spec, &geometry),
             trims: Trims::default(),
             has_displaced: false,
             torn_erases: Vec::new(),
@@ -429,9 +433,8 @@ impl<P: Probe> Drive<P> {
                     let next = self.pool[slot].next;
                     let done = self.pool.remove(slot);
                     match done.kind {
-                        Kind::Program => self.on_programmed(&done),
+                        Kind::Program | Kind::Copyback => self.on_programmed(&done),
                         Kind::Erase => self.on_erased(&done),
-                        Kind::Copyback => unreachable!("no policy of this drive asks for a copyback"),
                         Kind::Read => unreachable!("reads end page by page"),
                     }
                     slot = next;
@@ -444,7 +447,10 @@ impl<P: Probe> Drive<P> {
     #[inline]
     fn on_programmed(&mut self, done: &Transaction) {
         let block = self.geometry.block_of(done.ppn);
-        self.stats.on_flash(Kind::Program, done.cause);
+        self.stats.on_flash(done.kind, done.cause);
+        if done.kind == Kind::Copyback {
+            self.on_copied_back(done);
+        }
         let mut programmed = self.array.program(block, u32::from(done.page));
         if done.skips > 0 {
             programmed = self.array.skip(block, u32::from(done.skips));
@@ -454,7 +460,7 @@ impl<P: Probe> Drive<P> {
             self.ftl.close(&self.geometry, &mut self.array, block, self.now);
         }
         if let Some(old) = done.replaces {
-            self.let_go(old);
+            self.let_go(self.geometry.block_of(old));
         }
         match done.cause {
             Cause::Host => self.on_host_programmed(done),
@@ -470,6 +476,13 @@ impl<P: Probe> Drive<P> {
             self.on_program_in_detection(done);
             self.go_on_detecting();
         }
+    }
+
+    /// Keeps a page's block from being erased.
+    #[inline]
+    fn hold(&mut self, page: Ppn) {
+        let block = self.geometry.block_of(page);
+        self.array.block_mut(block).holds += 1;
     }
 
     /// Ends a hold on a block; the last one lets a pending erase go ahead.

@@ -476,6 +476,11 @@ impl Check<'_> {
     fn reserve(&mut self, c: &Capacity) {
         let is_static = self.r.get("ftl.wear_levelling").is_some_and(|v| v.tag() == "static");
         let has_demand_map = self.has_demand_map();
+        // One open for every number of copybacks in a row, and one free.
+        let copyback_blocks = match self.copybacks_max() {
+            0 => 0,
+            most => most + 1,
+        };
         let logical = |blocks_per_plane: u64, op: f64| {
             logical_pages(c.planes * blocks_per_plane * c.pages_per_block, op)
         };
@@ -486,6 +491,7 @@ impl Check<'_> {
         let needed_blocks = |blocks_per_plane: u64, op: f64| {
             SPARE_BLOCKS_MIN
                 + if is_static { WEAR_BLOCKS } else { 0 }
+                + copyback_blocks
                 + map_blocks(blocks_per_plane, op)
                 + flush_blocks(blocks_per_plane, op)
         };
@@ -502,12 +508,16 @@ impl Check<'_> {
         let blocks = spare as f64 / c.pages_per_block as f64;
         let message = format!(
             "a plane has {blocks:.1} blocks beyond its logical pages and needs {} \
-             (open for the host, open for GC, one free, one block's worth of spare{}{}{})",
+             (open for the host, open for GC, one free, one block's worth of spare{}{}{}{})",
             needed_blocks(c.blocks_per_plane, c.op),
             if is_static { ", two for static wear levelling" } else { "" },
             match map_blocks(c.blocks_per_plane, c.op) {
                 0 => String::new(),
                 blocks => format!(", {blocks} for translation pages, of these one open and one free"),
+            },
+            match copyback_blocks {
+                0 => String::new(),
+                blocks => format!(", {blocks} for copybacks"),
             },
             match flush_blocks(c.blocks_per_plane, c.op) {
                 0 => String::new(),
@@ -536,7 +546,15 @@ impl Check<'_> {
         if c.flushed_pages.is_some() {
             keys.extend(["capacitor.capacitance", "cache.size"]);
         }
+        if copyback_blocks > 0 {
+            keys.push("migration.policy");
+        }
         self.error(&keys, message, remedy);
+    }
+
+    /// The most copybacks in a row of any page.
+    fn copybacks_max(&self) -> u64 {
+        self.r.get("migration.policy").map_or(0, |val| super::build::migration(val).copybacks_max().into())
     }
 
     fn precondition(&mut self, c: &Capacity) -> Option<()> {
