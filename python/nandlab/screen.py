@@ -155,7 +155,8 @@ def show_summary(
         console.print(table)
     if levels := read_levels(summary):
         console.print(_levels_table(levels))
-    for line in (_map_line(summary), _cache_line(summary), *_capacitor_lines(summary), *_power_lines(summary)):
+    cache_lines = (_map_line(summary), _cache_line(summary), _migration_line(summary))
+    for line in (*cache_lines, *_capacitor_lines(summary), *_power_lines(summary)):
         if line is not None:
             console.print(line)
     for key, (what, happening) in _TROUBLE.items():
@@ -323,6 +324,22 @@ def joules(energy: float) -> str:
     if energy == 0 or energy >= 1:
         return f"{number(energy)} J"
     return f"{energy * 1e3:.3g} mJ" if energy >= 1e-3 else f"{energy * 1e6:.3g} uJ"
+
+
+def _migration_line(summary: Mapping[str, Any]) -> str | None:
+    """How many pages were copied back."""
+    used = summary.get("migration")
+    if not used:
+        return None
+    return (
+        f"[dim]copybacks[/]  {count(used['copybacks'])} pages of {count(used['victims_copied_back'])} victims, "
+        f"{_longest_row(used)} in a row at most; refused by their limit: {count(used['refused'])}"
+    )
+
+
+def _longest_row(used: Mapping[str, Any]) -> int:
+    """Most copybacks in a row that happened."""
+    return max((n for n, pages in enumerate(used["by_count"], 1) if pages), default=0)
 
 
 def write_back_entries(used: Mapping[str, Any]) -> float | None:

@@ -265,6 +265,40 @@ def test_screen_and_report_show_the_write_cache(tmp_path):
     assert "write cache  " not in screen and "<h2>Write cache</h2>" not in page
 
 
+def test_screen_and_report_show_the_copybacks(tmp_path):
+    import nandlab
+
+    spec = """
+seed = 3
+[drive]
+channels = 1
+chips_per_channel = 1
+planes_per_die = 1
+blocks_per_plane = 32
+pages_per_block = 8
+op = 0.8
+[migration]
+policy.rcopyback-greedy.limit = 2
+[workload.synthetic]
+requests = 3000
+read_fraction = 0.0
+size = "4KiB"
+"""
+    result = nandlab.run(spec)
+    migration = result.summary["migration"]
+    assert sum(migration["by_count"]) == migration["copybacks"] > 0
+    assert len(migration["by_count"]) == 2
+    screen, page = shown(result, tmp_path)
+    assert f"copybacks  {migration['copybacks']:,} pages" in screen
+    assert "2 in a row at most" in screen
+    assert "<h2>Migration</h2>" in page
+    assert "counters, one a block" in page
+    result = nandlab.run(spec, sets={"migration.policy": "off-chip"})
+    assert result.summary["migration"] is None
+    screen, page = shown(result, tmp_path)
+    assert "copybacks  " not in screen and "<h2>Migration</h2>" not in page
+
+
 def test_an_unaged_drive_and_a_cache_for_the_whole_map_are_told(tmp_path):
     import nandlab
     from nandlab.notes import notes

@@ -177,6 +177,30 @@ fn runs() -> Vec<Run> {
             arrival: Arrival::QueueDepth(4),
             ..run_like(&run)
         },
+        Run {
+            name: "rcopyback",
+            what: "copybacks by the paper's table, its mode selector, a write buffer; bursts of writes with pauses",
+            sets: &[
+                "drive.blocks_per_plane=32",
+                "drive.op=0.6",
+                "timing.off_chip_mb_per_s=200",
+                "migration.policy.rcopyback.limit=table",
+                "cache.size=64KiB",
+                "cache.sync=eager",
+                "cache.dirty_budget=1.0",
+                "gc.background_free=0.6",
+                "gc.idle_after=1ms",
+                "reliability.pe_cycles=990",
+                "ftl.wear_levelling=static",
+                "ftl.wear_gap=5",
+            ],
+            weights: [3, 7, 0, 0],
+            skewed: true,
+            arrival: Arrival::Trace { time_scale: 1.0 },
+            gap_ns: 550 * US,
+            requests: 20_000,
+            ..run_like(&run)
+        },
     ]
 }
 
@@ -303,6 +327,11 @@ fn worn_out() {
 #[test]
 fn tlc_by_layer() {
     compare(5);
+}
+
+#[test]
+fn rcopyback() {
+    compare(6);
 }
 
 #[test]

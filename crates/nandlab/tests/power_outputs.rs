@@ -189,7 +189,9 @@ fn a_detection_is_told_and_the_series_shows_it() {
     assert!(number("sync_s") > 0.0 && number("drain_s") > 0.0 && number("recharge_s") >= 0.01);
     // All that the capacitor held was taken, and no page more than the measured ones may be dirty.
     assert!((number("drained_j") / number("energy_j") - 1.0).abs() < 1e-9);
-    assert!(number("measured_share") > 0.1 && number("budget_share") <= number("measured_share") - 0.1 + 1e-6);
+    assert!(
+        number("measured_share") > 0.1 && number("budget_share") <= number("measured_share") - 0.1 + 1e-6
+    );
     assert_eq!(number("budget_pages"), (64.0 * number("budget_share")).floor());
     assert_eq!(summary["capacitor"]["budget_pages"], last["budget_pages"]);
 

@@ -43,22 +43,32 @@ struct Case {
     fua: bool,
     /// Requests that end inside sectors.
     odd: bool,
+    /// Migration policy, and its limit.
+    migration: (usize, u32),
 }
 
 fn case() -> impl Strategy<Value = Case> {
-    let geometry = [1..=3u32, 1..=2, 1..=2, 1..=4, 14..=24, 4..=20];
+    let geometry = [1..=3u32, 1..=2, 1..=2, 1..=4, 24..=34, 4..=20];
     (
         (any::<u64>(), geometry, 6.3..8.6f64, 0..ORDERS.len(), 0..VICTIMS.len(), 0..3usize, 0..2usize),
         (any::<[bool; 4]>(), 0..3usize, 1..40u32, [0..4u32, 0..6u32, 0..2u32, 0..2u32], 0.02..1.0f64),
         (prop_oneof![Just(0), 1..6u32, 1..500u32], 0..40u32, 0..5usize, any::<bool>(), 0..4000u32),
-        (prop_oneof![Just(0), 1..6u32, 1..200u32], 0..4usize, 0..11u32, any::<[bool; 2]>()),
+        (
+            prop_oneof![Just(0), 1..6u32, 1..200u32],
+            0..5usize,
+            0..11u32,
+            any::<[bool; 2]>(),
+            (0..3usize, 0..6u32),
+        ),
     )
         .prop_map(|(a, b, c, d)| Case {
             seed: a.0,
             geometry: a.1,
             // With a demand map a plane has three more blocks to spare.
+            // Copybacks have a block for each number of them, and one to spare.
             op: {
-                let spare = a.2 + if c.0 > 0 { 3.0 } else { 0.0 };
+                let copybacks = if d.4.0 > 0 { [0, 2, 3, 4, 6, 9][d.4.1 as usize] } else { 0 };
+                let spare = a.2 + if c.0 > 0 { 3.0 } else { 0.0 } + f64::from(copybacks);
                 spare / (f64::from(a.1[4]) - spare)
             },
             order: a.3,
@@ -80,6 +90,7 @@ fn case() -> impl Strategy<Value = Case> {
             write_cache: (d.0, d.1, d.2),
             fua: d.3[0],
             odd: d.3[1],
+            migration: d.4,
         })
 }
 
@@ -122,16 +133,24 @@ fn text(case: &Case) -> String {
         (pages, sync, tenths) => format!(
             "size = '{}B'\nsync = '{}'\ndirty_budget = {}",
             4096 * u64::from(pages),
-            ["none", "punctual", "greedy", "smart"][sync],
+            ["none", "punctual", "greedy", "smart", "eager"][sync],
             f64::from(tenths) / 10.0
         ),
+    };
+    // What is measured is a read level.
+    let measured = if case.start == 0 { "8" } else { "'measured'" };
+    let limit = ["0", "1", "2", "3", "'table'", measured][case.migration.1 as usize];
+    let migration = match case.migration.0 {
+        0 => "'off-chip'".to_owned(),
+        1 => format!("{{ rcopyback = {{ limit = {limit} }} }}"),
+        _ => format!("{{ rcopyback-greedy = {{ limit = {limit} }} }}"),
     };
     format!(
         "seed = {}\n[drive]\nchannels = {channels}\nchips_per_channel = {chips}\ndies_per_chip = {dies}\n\
          planes_per_die = {planes}\nblocks_per_plane = {blocks}\npages_per_block = {pages}\npage_size = '4KiB'\n\
          cell = 'mlc'\nop = {}\nendurance = 1000000\n[timing]\ncommand = '{}'\ndecode = '{}'\n\
          program = {{ lsb = '300us', msb = '1100us' }}\noff_chip_mb_per_s = {}\nscheduler = '{}'\nmulti_plane = {}\n\
-         [cache]\n{cache}\n[ecc]\n{}\n[reliability]\n{}\n[ftl]\nmap = {}\nallocation = '{}'\nwear_levelling = '{}'\nwear_gap = 2\n[gc]\nvictim = {}\nidle_after = '1ms'\n{precondition}",
+         [migration]\npolicy = {migration}\n[cache]\n{cache}\n[ecc]\n{}\n[reliability]\n{}\n[ftl]\nmap = {}\nallocation = '{}'\nwear_levelling = '{}'\nwear_gap = 2\n[gc]\nvictim = {}\nidle_after = '1ms'\n{precondition}",
         case.seed >> 1,
         case.op,
         if case.command { "300ns" } else { "0us" },

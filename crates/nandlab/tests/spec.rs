@@ -291,6 +291,33 @@ fn the_flush_reserve_holds_the_write_cache() {
 }
 
 #[test]
+fn a_migration_policy_has_a_limit() {
+    use nandlab::spec::CopybackLimitSpec::{Fixed, Measured, Table};
+    let migration = |value: &str| {
+        let spec =
+            spec(&format!("[migration]\npolicy{value}\n[drive]\nop = 0.5\n[ecc]\nlevels = \"laldpc\"\n"));
+        (spec.migration.policy, spec.migration.copybacks_max(), spec.migration.limit)
+    };
+    assert_eq!(spec("").migration.policy, "off-chip");
+    assert_eq!(migration(" = \"off-chip\""), ("off-chip", 0, Fixed(0)));
+    let table = || Table(vec![(0, 5), (1000, 4), (2000, 3), (3000, 2)]);
+    assert_eq!(migration(" = \"rcopyback\""), ("rcopyback", 5, table()));
+    assert_eq!(migration(".rcopyback-greedy = {}"), ("rcopyback-greedy", 5, table()));
+    assert_eq!(migration(".rcopyback.limit = \"table\""), ("rcopyback", 5, table()));
+    assert_eq!(migration(".rcopyback-greedy = { limit = 3 }"), ("rcopyback-greedy", 3, Fixed(3)));
+    assert_eq!(migration(".rcopyback.limit = 0"), ("rcopyback", 0, Fixed(0)));
+    let own = ".rcopyback.limit = [{ pe = 50, copybacks = 1 }, { pe = 90, copybacks = 6 }]";
+    assert_eq!(migration(own), ("rcopyback", 6, Table(vec![(50, 1), (90, 6)])));
+    let year = 365 * 86_400_000_000_000;
+    assert_eq!(
+        migration(".rcopyback.limit = \"measured\""),
+        ("rcopyback", 8, Measured { within_ns: year, level: 7 })
+    );
+    let short = ".rcopyback.limit = { measured = { within = \"1d\", level = 4 } }";
+    assert_eq!(migration(short), ("rcopyback", 8, Measured { within_ns: year / 365, level: 4 }));
+}
+
+#[test]
 fn a_demand_map_has_a_cache_and_an_eviction() {
     let map = |value: &str| spec(&format!("[ftl]\nmap{value}\n")).ftl.map;
     let demand = |cache_bytes, eviction| MapSpec::Demand { cache_bytes, eviction };

@@ -154,8 +154,6 @@ fn what_is_not_built_yet_is_known() {
     );
     not_yet("refresh", "policy.ec-cache = { size = \"1MiB\" }");
     not_yet("refresh", "policy.partial = { susceptible_ratio = 0.0788 }");
-    not_yet("migration", "policy.rcopyback = { limit = 4 }");
-    not_yet("migration", "policy.rcopyback-greedy = { limit = \"table\" }");
 }
 
 #[test]
@@ -168,6 +166,32 @@ fn the_baselines_of_what_is_not_built_yet_are_accepted() {
         cache = { size = \"0B\", sync = \"none\", dirty_budget = 1 }\n\
         capacitor = { capacitance = \"0F\", flush = \"plain\" }\npower.cut_after_requests = 0\n";
     load_with(text, &[]).unwrap_or_else(|e| panic!("{e}"));
+}
+
+#[test]
+fn copyback_limits() {
+    let limit = |limit: &str| format!("[migration]\npolicy.rcopyback.limit = {limit}\n[drive]\nop = 0.5\n");
+    golden(
+        "[migration]\npolicy = \"rcopy-back\"\n",
+        "run.toml:2: migration.policy: unknown value \"rcopy-back\"\n  remedy: did you mean \"rcopyback\"? choices: \
+         \"off-chip\", { rcopyback = { limit = \"table\" } }, { rcopyback-greedy = { limit = \"table\" } }",
+    );
+    assert!(says(&limit("9")).contains("migration.policy.rcopyback.limit"), "{}", says(&limit("9")));
+    assert!(says(&limit("-1")).contains("migration.policy.rcopyback.limit"));
+    assert!(says(&limit("\"tabel\"")).contains("did you mean \"table\""), "{}", says(&limit("\"tabel\"")));
+    let lines = "[{ pe = 3000, copybacks = 2 }, { pe = 1000, copybacks = 4 }]";
+    golden(
+        &limit(lines),
+        "run.toml:2: migration.policy: limit: pe = 1000 is not above the 3000 of the line before it\n  remedy: order \
+         the lines by pe, each above the last",
+    );
+    assert!(says(&limit("[{ pe = 1, copybacks = 9 }]")).contains("copybacks"));
+    golden(
+        &limit("\"measured\""),
+        "run.toml:2: migration.policy: the limit \"measured\" asks for the read level of a page, and there are no read \
+         levels\n  remedy: set ecc.levels, such as \"laldpc\", or another limit",
+    );
+    load_with(&limit("\"measured\""), &["ecc.levels=laldpc"]).unwrap_or_else(|e| panic!("{e}"));
 }
 
 #[test]

@@ -281,6 +281,32 @@ def write_cache(summary: Mapping[str, Any]) -> str:
     return columns("two", left, f"<figure>{fact_table(facts)}</figure>")
 
 
+def migration(summary: Mapping[str, Any]) -> str:
+    """Copybacks: how many in a row, what was moved off-chip instead, what the counters take."""
+    used = summary.get("migration")
+    if not used:
+        return ""
+    total = used["copybacks"]
+    rows = [[f"number {n}", count(pages), part(pages, total)] for n, pages in enumerate(used["by_count"], 1)]
+    left = (
+        figure(
+            number_table(["copyback in a row", "pages", "share"], [*rows, ["all", count(total), ""]]),
+            "A copyback moves a page inside its plane, errors and all; off-chip it is corrected, and begins anew.",
+        )
+        if total
+        else nothing("No page was copied back.")
+    )
+    facts = [
+        ("victims copied back", count(used["victims_copied_back"])),
+        ("victims that the policy moved off-chip", count(used["victims_off_chip"])),
+        ("victims moved off-chip for want of free blocks", count(used["victims_without_room"])),
+        ("pages that their limit sent off-chip", count(used["refused"])),
+        ("counters, one a block", size(used["counter_bytes_by_block"])),
+        ("counters, were there one a page", size(used["counter_bytes_by_page"])),
+    ]
+    return columns("two", left, f"<figure>{fact_table(facts)}</figure>")
+
+
 def _joules(summary: Mapping[str, Any]) -> float | None:
     energy = summary.get("energy_j")
     if isinstance(energy, Mapping):

@@ -29,6 +29,8 @@ pub(super) struct Job {
     /// Space is short: the die serves the job before host writes.
     is_urgent: bool,
     is_erasing: bool,
+    /// Where its pages are copied back to, if they are.
+    copyback: Option<WriteStream>,
     /// The next page of the victim to look at.
     next_page: u32,
     copies: u32,
@@ -141,6 +143,7 @@ impl<P: Probe> Drive<P> {
         self.ftl.begin_emptying(&self.geometry, &mut self.array, victim);
         let job = &mut self.jobs[plane.index()];
         *job = Job { victim: Some(victim), is_wear, is_urgent, ..Job::default() };
+        self.jobs[plane.index()].copyback = self.copyback_stream(plane, victim, is_wear, is_urgent);
         if is_urgent {
             self.device.promote(self.geometry.die_of(plane));
         }
@@ -169,10 +172,15 @@ impl<P: Probe> Drive<P> {
             let Some(page) = self.ftl.next_valid(&self.geometry, victim, job.next_page) else { break };
             job.next_page = page + 1;
             job.copies += 1;
-            let cause = job.cause();
+            let (cause, copyback) = (job.cause(), job.copyback);
             let ppn = self.geometry.page(victim, page);
             let lpn = self.array.lpn(ppn);
             self.prefetch_copy(victim, page + PREFETCH_PAGES);
+            if let Some(stream) = copyback
+                && self.copy_back(plane, stream, ppn, lpn, cause)
+            {
+                continue;
+            }
             self.read_page(ppn, lpn, plane.0, cause, Class::Background, false);
         }
         self.erase_when_empty(plane);
@@ -196,8 +204,7 @@ impl<P: Probe> Drive<P> {
         let mut program = self.transaction(Kind::Program, ppn, read.lpn, plane.0, read.cause, class);
         program.skips = skips;
         program.replaces = self.ftl.remap(&self.geometry, &mut self.array, read.lpn, ppn);
-        let victim = program.replaces.expect("the page moved was mapped");
-        self.array.block_mut(victim).holds += 1;
+        self.hold(read.ppn);
         self.on_moved(plane, read.lpn, !read.is_uncorrectable());
         let slot = self.pool.insert(program);
         self.enqueue(slot);

@@ -260,6 +260,9 @@ impl<P: Probe> Drive<P> {
         } else {
             self.probe.on_write_durable(lpn, sequence);
             self.after_dram(request);
+            if self.caching().cache.sync().syncs_at_once() {
+                self.sync_more();
+            }
         }
         true
     }
@@ -324,6 +327,7 @@ impl<P: Probe> Drive<P> {
         let cache = &mut self.caching().cache;
         if cache.entry(slot).write_back == WriteBack::None && cache.entry(slot).dirty != 0 {
             cache.begin_write_back(slot);
+            self.watch_buffer();
             self.go_on_write_back(slot);
         }
     }
@@ -480,6 +484,8 @@ impl<P: Probe> Drive<P> {
         // Of a page that is deallocated flash needs nothing.
         let dropped = if entry.is_dropped { std::mem::take(&mut entry.durable) } else { Fifo::default() };
         let is_clean = caching.cache.end_write_back(slot);
+        self.watch_buffer();
+        let caching = self.caching();
         let is_resuming = std::mem::replace(&mut caching.is_resuming, true);
         self.epochs.leave(epoch);
         self.end_durable(landing, false);
@@ -510,10 +516,12 @@ impl<P: Probe> Drive<P> {
         let is_idle = self.is_idle;
         while let Some(caching) = &self.caching {
             let cache = &caching.cache;
+            let at_once = cache.sync().syncs_at_once();
             let wants = caching.flushes > 0
+                || at_once
                 || (is_idle && cache.sync().syncs_when_idle(&cache.view()))
                 || self.power.is_syncing();
-            if !wants || cache.writing() >= caching.ahead_max {
+            if !wants || !at_once && cache.writing() >= caching.ahead_max {
                 return;
             }
             let Some(slot) = cache.oldest_dirty() else { return };

@@ -391,7 +391,7 @@ impl<P: Probe> Drive<P> {
             }
         };
         if let Some(old) = replaces {
-            self.array.block_mut(old).holds += 1;
+            self.hold(old);
         }
         let mut program = self.transaction(Kind::Program, ppn, lpn, owner, Cause::Flush, Class::HostWrite);
         (program.skips, program.replaces) = (skips, replaces);
@@ -472,7 +472,7 @@ impl<P: Probe> Drive<P> {
     fn guard(&mut self, plane: PlaneId) {
         let has_job = self.jobs[plane.index()].is_running();
         self.power.planes_to_guard += u32::from(has_job);
-        for stream in WriteStream::ALL {
+        for stream in WriteStream::all() {
             if has_job && stream != WriteStream::Host {
                 continue;
             }
@@ -493,7 +493,7 @@ impl<P: Probe> Drive<P> {
         // As all of its stream, so that the block's pages stay in order.
         let class = match stream {
             WriteStream::Host | WriteStream::Mapping => Class::HostWrite,
-            WriteStream::Gc | WriteStream::Wear => Class::Background,
+            WriteStream::Gc | WriteStream::Wear | WriteStream::Copyback(_) => Class::Background,
         };
         let mut program = self.transaction(Kind::Program, ppn, Lpn(DEAD_LPN), PADDING, Cause::Flush, class);
         program.skips = skips;
@@ -558,7 +558,7 @@ impl<P: Probe> Drive<P> {
     fn end_recharge(&mut self) {
         self.power.stage = Stage::Charged;
         for plane in (0..self.geometry.planes).map(PlaneId) {
-            for stream in WriteStream::ALL {
+            for stream in WriteStream::all() {
                 self.ftl.set_lsb_only(&self.geometry, plane, stream, false);
             }
         }

@@ -307,7 +307,7 @@ impl<P: Probe> Drive<P> {
         self.keep_entry(transaction.lpn);
         transaction.replaces = self.ftl.remap(&self.geometry, &mut self.array, transaction.lpn, ppn);
         if let Some(old) = transaction.replaces {
-            self.array.block_mut(old).holds += 1;
+            self.hold(old);
         }
         self.erases_in_vain = 0;
         self.on_host_mapped(transaction.lpn);

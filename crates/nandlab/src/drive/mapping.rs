@@ -291,7 +291,7 @@ impl<P: Probe> Drive<P> {
         program.skips = skips;
         program.replaces = self.ftl.remap(&self.geometry, &mut self.array, lpn, ppn);
         if let Some(old) = program.replaces {
-            self.array.block_mut(old).holds += 1;
+            self.hold(old);
         }
         let slot = self.pool.insert(program);
         self.enqueue(slot);

@@ -8,6 +8,7 @@ mod caching;
 mod detection;
 mod host;
 mod mapping;
+mod migration;
 mod power_loss;
 mod precondition;
 mod reads;
@@ -23,7 +24,7 @@ pub use snapshot::SnapshotError;
 
 use crate::ftl::Ftl;
 use crate::ftl::read_levels::ReadLevels;
-use crate::geometry::{BlockId, DieId, Geometry, Lpn, PlaneId};
+use crate::geometry::{BlockId, DieId, Geometry, Lpn, PlaneId, Ppn};
 use crate::host::{Op, Oracle, Request};
 use crate::nand::{AgeClock, Array, Ecc, InitialAges, Keeps, Reliability, Stamp, Timing};
 use crate::probe::{NoProbe, Probe};
@@ -36,6 +37,7 @@ use caching::Caching;
 use detection::{Power, Stage};
 use host::{Epochs, Merging};
 use mapping::Mapping;
+use migration::Migration;
 use requests::Requests;
 use std::collections::VecDeque;
 use trims::Trims;
@@ -89,6 +91,7 @@ pub struct Drive<P: Probe = NoProbe> {
     /// The write cache; `None` without one.
     caching: Option<Caching>,
     power: Power,
+    migration: Migration,
     trims: Trims,
     /// A flush has written pages to planes that are not theirs.
     has_displaced: bool,
@@ -153,6 +156,7 @@ impl<P: Probe> Drive<P> {
             levels: ReadLevels::new(&ecc, &geometry, ftl.demand.is_some()),
             caching: Self::make_caching(spec, &geometry),
             power: Power::new(spec, geometry.dies),
+            migration: Migration::new(spec, &geometry),
             trims: Trims::default(),
             has_displaced: false,
             torn_erases: Vec::new(),
@@ -448,9 +452,8 @@ impl<P: Probe> Drive<P> {
                     let next = self.pool[slot].next;
                     let done = self.pool.remove(slot);
                     match done.kind {
-                        Kind::Program => self.on_programmed(&done),
+                        Kind::Program | Kind::Copyback => self.on_programmed(&done),
                         Kind::Erase => self.on_erased(&done),
-                        Kind::Copyback => unreachable!("no policy of this drive asks for a copyback"),
                         Kind::Read => unreachable!("reads end page by page"),
                     }
                     slot = next;
@@ -465,7 +468,10 @@ impl<P: Probe> Drive<P> {
         let block = self.geometry.block_of(done.ppn);
         // One that ends the writing back of dirty pages is not measured yet.
         let is_measured = self.power.is_draining();
-        self.stats.on_flash(Kind::Program, done.cause);
+        self.stats.on_flash(done.kind, done.cause);
+        if done.kind == Kind::Copyback {
+            self.on_copied_back(done);
+        }
         let mut programmed = self.array.program(block, u32::from(done.page));
         if done.skips > 0 {
             programmed = self.array.skip(block, u32::from(done.skips));
@@ -475,7 +481,7 @@ impl<P: Probe> Drive<P> {
             self.ftl.close(&self.geometry, &mut self.array, block, self.now);
         }
         if let Some(old) = done.replaces {
-            self.let_go(old);
+            self.let_go(self.geometry.block_of(old));
         }
         match done.cause {
             Cause::Host => self.on_host_programmed(done),
@@ -493,6 +499,13 @@ impl<P: Probe> Drive<P> {
             }
             self.go_on_detecting();
         }
+    }
+
+    /// Keeps a page's block from being erased.
+    #[inline]
+    fn hold(&mut self, page: Ppn) {
+        let block = self.geometry.block_of(page);
+        self.array.block_mut(block).holds += 1;
     }
 
     /// Ends a hold on a block; the last one lets a pending erase go ahead.

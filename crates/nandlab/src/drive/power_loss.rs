@@ -259,6 +259,11 @@ impl<P: Probe> Drive<P> {
                         } else {
                             self.end_program(done.ppn, done.skips);
                         }
+                        if done.kind == Kind::Copyback {
+                            // Which of the two copies counts recovery decides.
+                            let block = self.geometry.block_of(done.ppn);
+                            self.stats.migration.on_copyback(self.array.block(block).copybacks);
+                        }
                         let saved = dirty.get_mut(done.owner as usize).filter(|_| done.merges);
                         if let Some(page) = saved {
                             page.is_saved = true;

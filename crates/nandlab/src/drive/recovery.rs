@@ -245,16 +245,19 @@ impl<P: Probe> Drive<P> {
             let programmed = u32::from(self.array.block(block).programmed);
             let is_amid = self.geometry.cell == Cell::Mlc && programmed % 2 == 1;
             let next = programmed + u32::from(is_amid && self.power.capacitor.is_some());
+            let copybacks = self.array.block(block).copybacks;
             let wanted: &[WriteStream] = if self.holds_translation_pages(block) {
                 &[WriteStream::Mapping]
+            } else if copybacks > 0 {
+                &[WriteStream::Copyback(copybacks)]
             } else {
                 &[WriteStream::Gc, WriteStream::Host, WriteStream::Wear]
             };
-            let stream = wanted.iter().find(|&&stream| open[stream as usize].is_none());
+            let stream = wanted.iter().find(|&&stream| open[stream.index()].is_none());
             match stream.filter(|_| next < pages_per_block) {
                 Some(&stream) => {
                     self.array.skip(block, next - programmed);
-                    open[stream as usize] = Some(self.geometry.page(block, next));
+                    open[stream.index()] = Some(self.geometry.page(block, next));
                 }
                 None => {
                     self.array.skip(block, pages_per_block - programmed);
@@ -297,7 +300,7 @@ impl<P: Probe> Drive<P> {
     /// While the capacitor is empty a program may be torn.
     fn use_lsb_pages_alone(&mut self) {
         for plane in (0..self.geometry.planes).map(PlaneId) {
-            for stream in WriteStream::ALL {
+            for stream in WriteStream::all() {
                 self.ftl.set_lsb_only(&self.geometry, plane, stream, true);
             }
         }

@@ -10,7 +10,7 @@ use crate::nand::{BlockState, DEAD_LPN, Stamp};
 use crate::probe::Probe;
 use std::io::{self, Read, Write};
 
-const MAGIC: [u8; 8] = *b"nandlab2";
+const MAGIC: [u8; 8] = *b"nandlab3";
 
 /// Why a snapshot could not be loaded.
 #[derive(Debug)]

@@ -6,6 +6,7 @@
 pub mod allocation;
 pub mod gc;
 pub mod map;
+pub mod migration;
 pub mod read_levels;
 pub mod wear_levelling;
 
@@ -23,26 +24,52 @@ use wear_levelling::FreeBlocks;
 
 /// The streams of a plane: each fills a block of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
 pub enum WriteStream {
     /// What the host writes.
     Host,
-    /// What GC moves.
+    /// What GC moves off-chip.
     Gc,
-    /// What static wear levelling moves.
+    /// What static wear levelling moves off-chip.
     Wear,
     /// Translation pages of the demand map.
     Mapping,
+    /// What has been copied back so many times in a row, at least once.
+    Copyback(u8),
 }
 
 impl WriteStream {
     /// All streams, in the order of their numbers.
-    pub const ALL: [WriteStream; STREAMS] =
-        [WriteStream::Host, WriteStream::Gc, WriteStream::Wear, WriteStream::Mapping];
+    pub fn all() -> impl Iterator<Item = WriteStream> {
+        let copybacks = (1..=migration::COPYBACKS_MAX).map(WriteStream::Copyback);
+        [WriteStream::Host, WriteStream::Gc, WriteStream::Wear, WriteStream::Mapping]
+            .into_iter()
+            .chain(copybacks)
+    }
+
+    /// Its number.
+    #[inline(always)]
+    pub fn index(self) -> usize {
+        match self {
+            WriteStream::Host => 0,
+            WriteStream::Gc => 1,
+            WriteStream::Wear => 2,
+            WriteStream::Mapping => 3,
+            WriteStream::Copyback(copybacks) => 3 + usize::from(copybacks),
+        }
+    }
+
+    /// Copybacks in a row that its pages have gone through.
+    #[inline(always)]
+    pub fn copybacks(self) -> u8 {
+        match self {
+            WriteStream::Copyback(copybacks) => copybacks,
+            _ => 0,
+        }
+    }
 }
 
 /// Streams of every plane.
-pub const STREAMS: usize = 4;
+pub const STREAMS: usize = 4 + migration::COPYBACKS_MAX as usize;
 
 /// The planes of a die.
 fn planes_of(geometry: &Geometry, die: DieId) -> impl Iterator<Item = PlaneId> + use<> {
@@ -106,7 +133,7 @@ pub struct Plane {
 impl Plane {
     #[inline]
     fn has_room(&self, reserve_blocks: u32) -> bool {
-        let open = self.open[WriteStream::Host as usize];
+        let open = self.open[WriteStream::Host.index()];
         open.next < open.end || self.free.len() > reserve_blocks
     }
 
@@ -137,6 +164,9 @@ pub struct Ftl {
     pub reserve_blocks: u32,
     /// Those of them that are there for an emergency flush.
     flush_reserve_blocks: u32,
+    /// Free blocks that translation pages leave to the job under way: it may open one for what it moves off-chip, and one
+    /// for what it copies back.
+    mapping_keeps_blocks: u32,
     /// Free blocks that an emergency flush leaves to GC, and to translation pages.
     flush_keeps_blocks: u32,
 }
@@ -169,9 +199,14 @@ impl Ftl {
             }
         };
         let flush_keeps_blocks = 1 + u32::from(demand.is_some());
+        let mapping_keeps_blocks = 1 + u32::from(spec.migration.copybacks_max() > 0);
         let translation_pages = demand.as_ref().map_or(0, |demand| demand.pages.len() as u32);
-        // One block for GC to move to, one that static wear levelling may take of it, one for translation pages.
-        let reserve_blocks = 1 + u32::from(levelling == WearLevelling::Static) + u32::from(demand.is_some());
+        // One block for GC to move to, one that static wear levelling may take of it, one for translation pages, and one
+        // for copybacks.
+        let reserve_blocks = 1
+            + u32::from(levelling == WearLevelling::Static)
+            + u32::from(demand.is_some())
+            + u32::from(spec.migration.copybacks_max() > 0);
         let flush_reserve_blocks = spec.flush_reserve_blocks();
         Self {
             map: PageMap::new(logical_pages + translation_pages),
@@ -185,6 +220,7 @@ impl Ftl {
             levelling,
             reserve_blocks: reserve_blocks + flush_reserve_blocks,
             flush_reserve_blocks,
+            mapping_keeps_blocks,
             flush_keeps_blocks,
         }
     }
@@ -214,7 +250,7 @@ impl Ftl {
         keep: u32,
     ) -> Option<Place> {
         let state = &mut self.planes[plane.index()];
-        let open = &mut state.open[stream as usize];
+        let open = &mut state.open[stream.index()];
         if open.next < open.end {
             return Some(open.take());
         }
@@ -223,7 +259,8 @@ impl Ftl {
         }
         let block = if stream == WriteStream::Wear { state.free.pop_most_worn() } else { state.free.pop() }?;
         let block = BlockId(geometry.first_block(plane).0 + block);
-        array.block_mut(block).state = BlockState::Open;
+        let state = array.block_mut(block);
+        (state.state, state.copybacks) = (BlockState::Open, stream.copybacks());
         let first = geometry.page(block, 0);
         (open.next, open.end) = (first.0, first.0 + geometry.pages_per_block);
         Some(Place { opened: true, ..open.take() })
@@ -238,7 +275,7 @@ impl Ftl {
     /// `programmed` says how far a block will be programmed.
     pub fn take_back_queued(&mut self, geometry: &Geometry, programmed: impl Fn(BlockId) -> u32) {
         for plane in &mut self.planes {
-            let open = &mut plane.open[WriteStream::Host as usize];
+            let open = &mut plane.open[WriteStream::Host.index()];
             // A block that has been given away wholly may be another's by now.
             if open.next < open.end {
                 let first = open.end - geometry.pages_per_block;
@@ -268,7 +305,7 @@ impl Ftl {
         die: DieId,
     ) -> Option<Place> {
         let room = |plane: &PlaneId| {
-            let open = self.planes[plane.index()].open[WriteStream::Host as usize];
+            let open = self.planes[plane.index()].open[WriteStream::Host.index()];
             open.room() + self.flush_blocks(*plane) * geometry.pages_per_block
         };
         let plane = planes_of(geometry, die).reduce(|a, b| if room(&b) > room(&a) { b } else { a })?;
@@ -304,27 +341,27 @@ impl Ftl {
 
     /// Whether a stream uses LSB pages alone.
     pub fn is_lsb_only(&self, plane: PlaneId, stream: WriteStream) -> bool {
-        self.planes[plane.index()].open[stream as usize].lsb_only
+        self.planes[plane.index()].open[stream.index()].lsb_only
     }
 
     /// Whether a stream's next page is the MSB page of a wordline whose LSB page it has given away.
     pub fn is_amid_wordline(&self, geometry: &Geometry, plane: PlaneId, stream: WriteStream) -> bool {
-        let open = self.planes[plane.index()].open[stream as usize];
+        let open = self.planes[plane.index()].open[stream.index()];
         open.next < open.end && geometry.cell == Cell::Mlc && geometry.split(Ppn(open.next)).1 % 2 == 1
     }
 
     /// Lets a stream use LSB pages alone, or all pages again. It must not be amid a wordline.
     pub fn set_lsb_only(&mut self, geometry: &Geometry, plane: PlaneId, stream: WriteStream, is_on: bool) {
         debug_assert!(!is_on || !self.is_amid_wordline(geometry, plane, stream), "the wordline is half used");
-        self.planes[plane.index()].open[stream as usize].lsb_only = is_on && geometry.cell == Cell::Mlc;
+        self.planes[plane.index()].open[stream.index()].lsb_only = is_on && geometry.cell == Cell::Mlc;
     }
 
-    /// Whether a translation page can be written back to `plane`: without taking the last free block, which is GC's, or
-    /// one that is there for an emergency flush.
+    /// Whether a translation page can be written back to `plane`: without taking a free block that the job under
+    /// way may need, or one that is there for an emergency flush.
     pub fn has_mapping_room(&self, plane: PlaneId) -> bool {
         let state = &self.planes[plane.index()];
-        let open = state.open[WriteStream::Mapping as usize];
-        open.next < open.end || state.free.len() > 1 + self.flush_reserve_blocks
+        let open = state.open[WriteStream::Mapping.index()];
+        open.next < open.end || state.free.len() > self.mapping_keeps_blocks + self.flush_reserve_blocks
     }
 
     /// The stream that internal copies of a page of `lpn` go to.
@@ -363,7 +400,7 @@ impl Ftl {
         let Self { allocator, planes, reserve_blocks, .. } = self;
         allocator.choose(lpn, geometry, device, |plane| {
             let state = &planes[plane.index()];
-            let open = state.open[WriteStream::Host as usize];
+            let open = state.open[WriteStream::Host.index()];
             let room = state.free.len() * geometry.pages_per_block + open.room();
             state.has_room(*reserve_blocks).then_some(room)
         })
@@ -375,10 +412,25 @@ impl Ftl {
         self.planes[plane.index()].has_room(self.reserve_blocks)
     }
 
+    /// The block that the next page of `stream` in `plane` will be in, as things are.
+    pub fn next_block(&self, geometry: &Geometry, plane: PlaneId, stream: WriteStream) -> Option<BlockId> {
+        let state = &self.planes[plane.index()];
+        let open = state.open[stream.index()];
+        if open.next < open.end {
+            return Some(geometry.block_of(Ppn(open.next)));
+        }
+        state.free.next().map(|within| BlockId(geometry.first_block(plane).0 + within))
+    }
+
+    /// Pages left in the open block of `stream`.
+    pub fn open_room(&self, plane: PlaneId, stream: WriteStream) -> u32 {
+        self.planes[plane.index()].open[stream.index()].room()
+    }
+
     /// Pages that an internal `stream` of `plane` can still be given.
     pub fn stream_room(&self, geometry: &Geometry, plane: PlaneId, stream: WriteStream) -> u32 {
         let state = &self.planes[plane.index()];
-        let open = state.open[stream as usize];
+        let open = state.open[stream.index()];
         let of_block = OpenBlock { next: 0, end: geometry.pages_per_block, ..open };
         open.room() + state.free.len() * of_block.room()
     }
@@ -458,16 +510,19 @@ impl Ftl {
         Some(word as u32 * 64 + bits.trailing_zeros())
     }
 
-    /// Maps `lpn` to `ppn`, which becomes valid; returns the block whose page this made invalid.
+    /// Maps `lpn` to `ppn`, which becomes valid; returns the page this made invalid.
     #[inline]
-    pub fn remap(&mut self, geometry: &Geometry, array: &mut Array, lpn: Lpn, ppn: Ppn) -> Option<BlockId> {
+    pub fn remap(&mut self, geometry: &Geometry, array: &mut Array, lpn: Lpn, ppn: Ppn) -> Option<Ppn> {
         let old = self.map.set(lpn, ppn);
         let (block, page) = geometry.split(ppn);
         let (word, bit) = self.bit(block, page);
         self.valid[word] |= bit;
         array.block_mut(block).valid += 1;
         self.planes[geometry.plane_of(block).index()].valid += 1;
-        old.map(|old| self.invalidate(geometry, array, old))
+        if let Some(old) = old {
+            self.invalidate(geometry, array, old);
+        }
+        old
     }
 
     /// Unmaps `lpn`; whether it was mapped.

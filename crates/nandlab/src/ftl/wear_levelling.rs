@@ -38,6 +38,11 @@ impl FreeBlocks {
         self.freed = self.freed.wrapping_add(1);
     }
 
+    /// The one to use next.
+    pub fn next(&self) -> Option<u32> {
+        self.heap.peek().map(|&Reverse((.., block))| block)
+    }
+
     /// Takes the one to use next.
     pub fn pop(&mut self) -> Option<u32> {
         self.heap.pop().map(|Reverse((.., block))| block)

@@ -150,7 +150,8 @@ impl Device {
         self.dies.iter().any(|die| {
             die.queues.iter().map(|queue| queue.head).chain([die.batch.head]).any(|mut slot| {
                 while slot != NONE {
-                    if pool[slot].kind == Kind::Program && pool[slot].order < order {
+                    let is_program = matches!(pool[slot].kind, Kind::Program | Kind::Copyback);
+                    if is_program && pool[slot].order < order {
                         return true;
                     }
                     slot = pool[slot].next;

@@ -1,6 +1,6 @@
 //! Flash transactions: what the controller asks of a die, whoever asked for it.
 
-use crate::geometry::{BlockId, DieId, Lpn, Ppn};
+use crate::geometry::{DieId, Lpn, Ppn};
 
 /// A flash operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,8 +84,8 @@ pub struct Transaction {
     pub lpn: Lpn,
     /// Whose it is: a host request's slot, or the plane of a background job.
     pub owner: u32,
-    /// The block whose data this program or copyback replaces: it must outlive the program.
-    pub replaces: Option<BlockId>,
+    /// The page whose data this program replaces, or that a copyback copies: its block must outlive the operation.
+    pub replaces: Option<Ppn>,
     /// The next one in whatever list this one is in.
     pub next: Slot,
     /// The operation.

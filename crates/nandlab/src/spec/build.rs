@@ -5,6 +5,7 @@ use super::layers::Layers;
 use super::model::*;
 use super::node::shorten;
 use super::resolve::Resolved;
+use crate::ftl::migration;
 use crate::nand::RberTable;
 use crate::policy::Choice;
 use std::path::{Component, Path, PathBuf};
@@ -45,6 +46,7 @@ pub(super) fn build(r: &Resolved, dir: &Path) -> Spec {
                 _ => Retry::Full,
             },
         },
+        migration: migration(r.val("migration.policy")),
         cache: CacheSpec {
             size_bytes: int(r, "cache.size"),
             access_ns: int(r, "cache.access"),
@@ -201,6 +203,31 @@ fn map(val: &Val) -> MapSpec {
         },
     }
 }
+
+pub(super) fn migration(val: &Val) -> MigrationSpec {
+    let policy = migration::POLICIES.iter().map(|(info, _)| info.name).find(|&name| name == val.tag());
+    let policy = policy.expect("the slot names the policies of the table");
+    let Val::Tag(_, Some(params)) = val else {
+        return MigrationSpec { policy, limit: CopybackLimitSpec::Fixed(0) };
+    };
+    let limit = match params.field("limit") {
+        Val::Int(n) => CopybackLimitSpec::Fixed(*n as u8),
+        Val::List(lines) => {
+            let line = |line: &Val| (line.field("pe").int() as u32, line.field("copybacks").int() as u8);
+            CopybackLimitSpec::Table(lines.iter().map(line).collect())
+        }
+        Val::Tag("measured", Some(params)) => CopybackLimitSpec::Measured {
+            within_ns: params.field("within").int(),
+            level: params.field("level").int() as u8,
+        },
+        _ => CopybackLimitSpec::Table(COPYBACK_THRESHOLDS.to_vec()),
+    };
+    MigrationSpec { policy, limit }
+}
+
+/// D. Hong, M. Kim, J. Park, M. Jung and J. Kim, "Revitalizing copybacks in modern SSDs: why and how", DAC 2018: Table 1,
+/// for a year of retention; five at 0 P/E cycles by Fig. 3(b).
+const COPYBACK_THRESHOLDS: [(u32, u8); 4] = [(0, 5), (1000, 4), (2000, 3), (3000, 2)];
 
 fn levels(val: &Val) -> Vec<LevelSpec> {
     let Val::List(levels) = val else {

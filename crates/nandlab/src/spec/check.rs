@@ -2,7 +2,7 @@
 
 use super::kind::Val;
 use super::layers::{Layers, Place};
-use super::model::{flush_blocks, logical_pages};
+use super::model::{CopybackLimitSpec, flush_blocks, logical_pages};
 use super::quantity::{Dimension, show_real, show_time};
 use super::resolve::Resolved;
 
@@ -46,6 +46,7 @@ pub(super) fn check(r: &Resolved, layers: &mut Layers) {
     check.detections();
     check.flush_concurrency();
     check.flush_order();
+    check.copyback_limit();
     if let Some(capacity) = check.pages_fit() {
         check.reserve(&capacity);
         check.precondition(&capacity);
@@ -476,6 +477,11 @@ impl Check<'_> {
     fn reserve(&mut self, c: &Capacity) {
         let is_static = self.r.get("ftl.wear_levelling").is_some_and(|v| v.tag() == "static");
         let has_demand_map = self.has_demand_map();
+        // One open for every number of copybacks in a row, and one free.
+        let copyback_blocks = match self.copybacks_max() {
+            0 => 0,
+            most => most + 1,
+        };
         let logical = |blocks_per_plane: u64, op: f64| {
             logical_pages(c.planes * blocks_per_plane * c.pages_per_block, op)
         };
@@ -486,6 +492,7 @@ impl Check<'_> {
         let needed_blocks = |blocks_per_plane: u64, op: f64| {
             SPARE_BLOCKS_MIN
                 + if is_static { WEAR_BLOCKS } else { 0 }
+                + copyback_blocks
                 + map_blocks(blocks_per_plane, op)
                 + flush_blocks(blocks_per_plane, op)
         };
@@ -502,12 +509,16 @@ impl Check<'_> {
         let blocks = spare as f64 / c.pages_per_block as f64;
         let message = format!(
             "a plane has {blocks:.1} blocks beyond its logical pages and needs {} \
-             (open for the host, open for GC, one free, one block's worth of spare{}{}{})",
+             (open for the host, open for GC, one free, one block's worth of spare{}{}{}{})",
             needed_blocks(c.blocks_per_plane, c.op),
             if is_static { ", two for static wear levelling" } else { "" },
             match map_blocks(c.blocks_per_plane, c.op) {
                 0 => String::new(),
                 blocks => format!(", {blocks} for translation pages, of these one open and one free"),
+            },
+            match copyback_blocks {
+                0 => String::new(),
+                blocks => format!(", {blocks} for copybacks"),
             },
             match flush_blocks(c.blocks_per_plane, c.op) {
                 0 => String::new(),
@@ -536,7 +547,39 @@ impl Check<'_> {
         if c.flushed_pages.is_some() {
             keys.extend(["capacitor.capacitance", "cache.size"]);
         }
+        if copyback_blocks > 0 {
+            keys.push("migration.policy");
+        }
         self.error(&keys, message, remedy);
+    }
+
+    fn copyback_limit(&mut self) -> Option<()> {
+        const KEY: &str = "migration.policy";
+        match super::build::migration(self.r.get(KEY)?).limit {
+            CopybackLimitSpec::Table(lines) => {
+                if let Some(pair) = lines.windows(2).find(|pair| pair[1].0 <= pair[0].0) {
+                    let message = format!(
+                        "limit: pe = {} is not above the {} of the line before it",
+                        pair[1].0, pair[0].0
+                    );
+                    self.error(&[KEY], message, "order the lines by pe, each above the last".into());
+                }
+            }
+            // Without levels any page counts as readable.
+            CopybackLimitSpec::Measured { .. } if self.r.get("ecc.levels")?.tag() == "none" => {
+                let message =
+                    "the limit \"measured\" asks for the read level of a page, and there are no read levels";
+                let remedy = "set ecc.levels, such as \"laldpc\", or another limit";
+                self.error(&[KEY, "ecc.levels"], message.into(), remedy.into());
+            }
+            CopybackLimitSpec::Fixed(_) | CopybackLimitSpec::Measured { .. } => {}
+        }
+        Some(())
+    }
+
+    /// The most copybacks in a row of any page.
+    fn copybacks_max(&self) -> u64 {
+        self.r.get("migration.policy").map_or(0, |val| super::build::migration(val).copybacks_max().into())
     }
 
     fn precondition(&mut self, c: &Capacity) -> Option<()> {

@@ -1,6 +1,7 @@
 //! A validated spec: what the drive is built from. Made by [`crate::spec`]'s parser only (or by hand in tests);
 //! every field has its unit in the name or the type.
 
+use crate::ftl::migration::CopybackLimit;
 use crate::nand::RberTable;
 use crate::policy::Choice;
 use crate::units::Span;
@@ -16,6 +17,7 @@ pub struct Spec {
     pub ftl: FtlSpec,
     pub gc: GcSpec,
     pub ecc: EccSpec,
+    pub migration: MigrationSpec,
     pub cache: CacheSpec,
     pub capacitor: CapacitorSpec,
     pub power: PowerSpec,
@@ -260,6 +262,38 @@ pub enum Retry {
     Full,
     /// Only what the level adds: the added sensing and its transfer; decoding is done again.
     Incremental,
+}
+
+/// `[migration]`: how pages are copied inside the drive.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MigrationSpec {
+    /// A name from [`crate::ftl::migration::POLICIES`].
+    pub policy: &'static str,
+    /// How many copybacks in a row a page may go through.
+    pub limit: CopybackLimitSpec,
+}
+
+impl MigrationSpec {
+    /// The most copybacks in a row of any page (Mcpb).
+    pub fn copybacks_max(&self) -> u8 {
+        CopybackLimit::new(&self.limit).most()
+    }
+}
+
+/// `migration.policy.*.limit`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CopybackLimitSpec {
+    /// The same for every block.
+    Fixed(u8),
+    /// Up to so many P/E cycles of the destination, so many copybacks; beyond the last line none.
+    Table(Vec<(u32, u8)>),
+    /// As many as leave the page readable.
+    Measured {
+        /// For so long.
+        within_ns: Span,
+        /// At this read level or a lower one.
+        level: u8,
+    },
 }
 
 /// `[cache]`: the write cache.

@@ -342,7 +342,7 @@ impl Reader {
             fields.iter().filter(|f| names.contains(&f.name.as_str())).count()
         };
         let fit = |kind: &Kind| match (kind, &node.raw) {
-            (Kind::Num(_), Raw::Int(_) | Raw::Num(_)) => 1,
+            (Kind::Num(_) | Kind::Int { .. }, Raw::Int(_) | Raw::Num(_)) => 1,
             (Kind::Time { .. }, Raw::Text(_) | Raw::Int(_) | Raw::Num(_)) => 1,
             (Kind::Slot(_), Raw::Text(_)) => 1,
             (Kind::Slot(p), Raw::Table(fields)) => shared(p.iter().map(|p| p.name).collect(), fields),

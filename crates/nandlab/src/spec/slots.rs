@@ -236,9 +236,52 @@ pub(super) const REFRESH_INTERVAL: Kind = Kind::List(
 
 pub(super) const MIGRATION: Kind = Kind::Slot(&[
     plain("off-chip", "every copy is read out, corrected and written back"),
-    later("rcopyback", "inside the plane, at most n times in a row, when the write buffer is busy"),
-    later("rcopyback-greedy", "inside the plane, at most n times in a row, whenever it may"),
+    with(
+        "rcopyback",
+        &[COPYBACK_LIMIT],
+        "inside the plane, at most n times in a row, when the write buffer is busy",
+    ),
+    with(
+        "rcopyback-greedy",
+        &[COPYBACK_LIMIT],
+        "inside the plane, at most n times in a row, whenever it may",
+    ),
 ]);
+
+const COPYBACK_LIMIT: Param = param(
+    "limit",
+    Kind::Either(&[
+        COPYBACKS,
+        Kind::Slot(&[
+            plain("table", "by the P/E cycles of the destination (rcopyback paper, Table 1)"),
+            with(
+                "measured",
+                &[
+                    param(
+                        "within",
+                        Kind::Time { min: 0, max: 60 * 365 * 86_400_000_000_000 },
+                        "\"365d\"",
+                        "the page stays readable for so long",
+                    ),
+                    param("level", Kind::Int { min: 1, max: 16 }, "7", "at this read level or a lower one"),
+                ],
+                "as many as the RBER of the destination allows",
+            ),
+        ]),
+        Kind::List(
+            &[
+                param("pe", Kind::Int { min: 0, max: 10_000_000 }, "", "up to this many P/E cycles"),
+                param("copybacks", COPYBACKS, "", "copybacks in a row at most"),
+            ],
+            32,
+        ),
+    ]),
+    "\"table\"",
+    "copybacks in a row at most: a number, by P/E cycles, or measured",
+);
+
+/// So many blocks are open for copybacks in every plane.
+const COPYBACKS: Kind = Kind::Int { min: 0, max: crate::ftl::migration::COPYBACKS_MAX as u64 };
 
 pub(super) const SYNC: Kind = Kind::Registered(|| {
     static ALL: LazyLock<Vec<Policy>> =

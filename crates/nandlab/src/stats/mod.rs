@@ -3,6 +3,7 @@
 mod cache;
 mod ecc;
 mod map;
+mod migration;
 mod power;
 mod power_json;
 mod series;
@@ -13,6 +14,7 @@ mod table;
 pub use cache::CacheStats;
 pub use ecc::{ByLevel, EccStats};
 pub use map::MapStats;
+pub use migration::MigrationStats;
 pub use power::{Detection, PowerLoss, PowerStats, Recovery};
 pub use power_json::power;
 pub use series::{CacheLevel, DieSeries, Series, Window};
@@ -147,6 +149,8 @@ pub struct Stats {
     pub map: MapStats,
     /// The write cache.
     pub cache: CacheStats,
+    /// Copybacks.
+    pub migration: MigrationStats,
     /// Power losses and the capacitor.
     pub power: PowerStats,
     /// Flash operations, by kind (read, program, erase, copyback) and cause.
@@ -173,6 +177,7 @@ impl Stats {
             ecc: EccStats::default(),
             map: MapStats::default(),
             cache: CacheStats::default(),
+            migration: MigrationStats::default(),
             power: PowerStats::default(),
             flash: [[0; Cause::ALL.len()]; 4],
             host: std::array::from_fn(|_| Latency::new()),

@@ -142,6 +142,9 @@ pub fn summary<P: Probe>(drive: &Drive<P>, run: &RunFacts) -> Value {
         let read_ns = cost.sense_ns + cost.transfer_ns + cost.decode_ns;
         EccStats::without_levels(stats.flash_total(Kind::Read), host, read_ns)
     };
+    let most = drive.spec().migration.copybacks_max();
+    let (blocks_in_all, pages) = (drive.geometry().blocks, drive.geometry().pages);
+    let migration = if most == 0 { Value::Null } else { stats.migration.json(most, blocks_in_all, pages) };
     let victim_pages = counters.gc_victims as f64 * f64::from(drive.geometry().pages_per_block);
     json!({
         "nandlab": env!("CARGO_PKG_VERSION"),
@@ -176,6 +179,7 @@ pub fn summary<P: Probe>(drive: &Drive<P>, run: &RunFacts) -> Value {
         "cache": stats.cache.json(drive.spec().cache.size_bytes, drive.cache_pages()),
         "capacitor": capacitor(drive),
         "power": power_totals(&stats.power),
+        "migration": migration,
         "erases": { "mean": number(mean), "max": worn(u32::max), "min": worn(u32::min) },
         "gc": {
             "victims": counters.gc_victims,

@@ -183,6 +183,9 @@ impl Plan {
             ["'unlimited'", "200"][pick(2) as usize],
             pick(2) == 0,
         );
+        let migration =
+            ["'off-chip'", "{ rcopyback-greedy = { limit = 2 } }", "{ rcopyback = { limit = 'table' } }"];
+        tail += &format!("[migration]\npolicy = {}\n", migration[(seed % 3) as usize]);
         if has_cache {
             tail += &format!(
                 "[cache]\nsize = '{}B'\naccess = '{}us'\nsync = '{sync}'\ndirty_budget = {budget}\n",

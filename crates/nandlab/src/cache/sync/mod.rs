@@ -43,6 +43,11 @@ pub trait SyncPolicy: std::fmt::Debug + Send + Sync {
         0.0
     }
 
+    /// Whether every dirty page is written back as soon as it is dirty.
+    fn syncs_at_once(&self) -> bool {
+        false
+    }
+
     /// The drive is idle: whether the least recently used dirty page is written back now.
     fn syncs_when_idle(&self, _cache: &View) -> bool {
         false
@@ -73,6 +78,7 @@ macro_rules! policies {
 
 policies! {
     none,
+    eager,
     punctual,
     greedy,
     smart,

@@ -1,0 +1,21 @@
+//! `cache.sync = "eager"`: a write buffer. Every dirty page is on its way to flash at once (the 10 MB buffer of the
+//! rcopyback paper, Section 5.1).
+
+use super::SyncPolicy;
+use crate::policy::{Choice, PolicyInfo};
+
+pub(super) const INFO: PolicyInfo =
+    PolicyInfo { name: "eager", description: "a write buffer: every dirty page out at once", params: &[] };
+
+#[derive(Debug)]
+struct Eager;
+
+pub(super) fn make(_: &Choice) -> Box<dyn SyncPolicy> {
+    Box::new(Eager)
+}
+
+impl SyncPolicy for Eager {
+    fn syncs_at_once(&self) -> bool {
+        true
+    }
+}

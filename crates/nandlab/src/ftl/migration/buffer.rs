@@ -1,0 +1,100 @@
+//! How busy the write buffer has been of late.
+
+use crate::units::{Span, Time};
+
+/// Parts of the window that are told apart.
+const PARTS: usize = 16;
+
+/// A moving average over the last window of time of a count that changes in steps.
+#[derive(Clone, Debug)]
+pub struct BufferLoad {
+    part_ns: Span,
+    /// The integral of the count over time at the end of each part, the newest at `newest`.
+    integrals: [u128; PARTS + 1],
+    newest: usize,
+    /// When the newest part ended.
+    part_end: Time,
+    count: u32,
+    since: Time,
+    integral: u128,
+}
+
+impl BufferLoad {
+    /// Over a window of so many nanoseconds, with a count of 0 before.
+    pub fn new(window_ns: Span) -> Self {
+        Self {
+            part_ns: (window_ns / PARTS as Span).max(1),
+            integrals: [0; PARTS + 1],
+            newest: 0,
+            part_end: 0,
+            count: 0,
+            since: 0,
+            integral: 0,
+        }
+    }
+
+    fn advance(&mut self, now: Time) {
+        // After a long time without change every part is alike.
+        let skipped = (now - self.part_end) / self.part_ns;
+        if skipped > 2 * PARTS as u64 {
+            let to = self.part_end + (skipped - PARTS as u64 - 1) * self.part_ns;
+            self.integral += u128::from(to - self.since) * u128::from(self.count);
+            (self.since, self.part_end) = (to, to);
+            self.integrals[self.newest] = self.integral;
+        }
+        while self.part_end + self.part_ns <= now {
+            self.part_end += self.part_ns;
+            self.integral += u128::from(self.part_end - self.since) * u128::from(self.count);
+            self.since = self.part_end;
+            self.newest = (self.newest + 1) % self.integrals.len();
+            self.integrals[self.newest] = self.integral;
+        }
+    }
+
+    /// The count is this from now on.
+    pub fn set(&mut self, now: Time, count: u32) {
+        if count == self.count {
+            return;
+        }
+        self.advance(now);
+        self.integral += u128::from(now - self.since) * u128::from(self.count);
+        (self.since, self.count) = (now, count);
+    }
+
+    /// The mean count of the last window, up to the part that runs now.
+    pub fn mean(&mut self, now: Time) -> f64 {
+        self.advance(now);
+        let integral = self.integral + u128::from(now - self.since) * u128::from(self.count);
+        let oldest = self.integrals[(self.newest + 1) % self.integrals.len()];
+        let span = self.part_ns * PARTS as u64 + (now - self.part_end);
+        (integral - oldest) as f64 / span.min(now.max(1)) as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Stream;
+
+    /// The twin: every nanosecond's count in a list.
+    #[test]
+    fn agrees_with_a_list_of_all_counts() {
+        let mut stream = Stream::new(1, "buffer");
+        let mut load = BufferLoad::new(160);
+        let (mut counts, mut count) = (Vec::new(), 0);
+        for _ in 0..3000 {
+            let pause = [0, 1, 3, 12, 40, 1000][stream.below(6) as usize];
+            counts.extend(std::iter::repeat_n(count, pause));
+            let now = counts.len() as u64;
+            if stream.below(3) == 0 {
+                // From the start of a part on.
+                let from = (now / 10 * 10).saturating_sub(160) as usize;
+                let part: u64 = counts[from..].iter().sum();
+                let mean = if now == 0 { 0.0 } else { part as f64 / (now as usize - from) as f64 };
+                assert!((load.mean(now) - mean).abs() < 1e-9, "at {now}: {} {mean}", load.mean(now));
+            }
+            count = stream.below(20);
+            load.set(now, count as u32);
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! `migration.policy.rcopyback`: copyback while the write buffer is busy, or something waits for the room (rcFTL with its
+//! mode selector DMMS, Section 4.2 of the rcopyback paper). Otherwise pages are moved off-chip, which makes them fit for
+//! copybacks later.
+
+use super::{MigrationPolicy, View};
+use crate::policy::PolicyInfo;
+
+pub(super) const INFO: PolicyInfo = PolicyInfo {
+    name: "rcopyback",
+    description: "inside the plane, at most n times in a row, when the write buffer is busy",
+    params: &[],
+};
+
+/// Utilisation of the write buffer above which pages are copied back.
+const BUSY: f64 = 0.5;
+
+#[derive(Debug)]
+struct Selector;
+
+pub(super) fn make() -> Box<dyn MigrationPolicy> {
+    Box::new(Selector)
+}
+
+impl MigrationPolicy for Selector {
+    fn copies_back(&self, view: &View) -> bool {
+        view.is_urgent || view.buffer > BUSY
+    }
+
+    fn watches_buffer(&self) -> bool {
+        true
+    }
+}

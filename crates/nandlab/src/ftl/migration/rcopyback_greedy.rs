@@ -1,0 +1,23 @@
+//! `migration.policy.rcopyback-greedy`: copyback wherever the limit allows it (rcFTL- of the rcopyback paper, Section 5.2).
+
+use super::{MigrationPolicy, View};
+use crate::policy::PolicyInfo;
+
+pub(super) const INFO: PolicyInfo = PolicyInfo {
+    name: "rcopyback-greedy",
+    description: "inside the plane, at most n times in a row, whenever it may",
+    params: &[],
+};
+
+#[derive(Debug)]
+struct Greedy;
+
+pub(super) fn make() -> Box<dyn MigrationPolicy> {
+    Box::new(Greedy)
+}
+
+impl MigrationPolicy for Greedy {
+    fn copies_back(&self, _: &View) -> bool {
+        true
+    }
+}
