@@ -29,6 +29,8 @@ pub(super) struct Job {
     /// Space is short: the die serves the job before host writes.
     is_urgent: bool,
     is_erasing: bool,
+    /// Free blocks that it has taken. It takes one at most, or two when it copies pages back and not all may be.
+    pub(super) blocks_taken: u32,
     /// Where its pages are copied back to, if they are.
     copyback: Option<WriteStream>,
     /// The next page of the victim to look at.
@@ -196,8 +198,9 @@ impl<P: Probe> Drive<P> {
         }
         let stream = self.ftl.copy_stream(read.lpn, read.cause == Cause::Wear);
         let place = self.ftl.allocate(&self.geometry, &mut self.array, plane, stream);
-        let Place { ppn, skips, .. } =
+        let Place { ppn, opened, skips } =
             place.expect("a job starts only when its stream has room for all it moves");
+        self.jobs[plane.index()].blocks_taken += u32::from(opened);
         self.array.stage(ppn, read.lpn, self.stamp_of_copy(read));
         // Pages of a block are programmed in order, so what shares a stream shares a queue.
         let class = if stream == WriteStream::Mapping { Class::HostWrite } else { Class::Background };

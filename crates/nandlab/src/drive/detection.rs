@@ -598,7 +598,7 @@ impl<P: Probe> Drive<P> {
             if cache.sync().keeps_budget() { cache.pages_of(self.power.budget) } else { cache.capacity() };
         let has_room = self.power.capacitor.is_none()
             || (0..self.geometry.planes).all(|plane| {
-                self.ftl.has_flush_reserve(PlaneId(plane), self.jobs[plane as usize].is_running())
+                self.ftl.has_flush_reserve(PlaneId(plane), self.jobs[plane as usize].blocks_taken)
             });
         self.power.wants_room = !has_room;
         self.set_budget(if has_room { pages } else { 0 });

@@ -96,7 +96,8 @@ impl<P: Probe> Drive<P> {
             return false;
         }
         let place = self.ftl.allocate(&self.geometry, &mut self.array, plane, stream);
-        let Place { ppn, skips, .. } = place.expect("a free block has been counted on");
+        let Place { ppn, opened, skips } = place.expect("a free block has been counted on");
+        self.jobs[plane.index()].blocks_taken += u32::from(opened);
         let block = self.geometry.block_of(ppn);
         // In release builds too: nobody could read a page that has been copied back too often.
         assert!(

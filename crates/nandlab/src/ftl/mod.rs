@@ -166,7 +166,7 @@ pub struct Ftl {
     flush_reserve_blocks: u32,
     /// Free blocks that translation pages leave to the job under way: it may open one for what it moves off-chip, and one
     /// for what it copies back.
-    mapping_keeps_blocks: u32,
+    job_blocks: u32,
     /// Free blocks that an emergency flush leaves to GC, and to translation pages.
     flush_keeps_blocks: u32,
 }
@@ -199,7 +199,7 @@ impl Ftl {
             }
         };
         let flush_keeps_blocks = 1 + u32::from(demand.is_some());
-        let mapping_keeps_blocks = 1 + u32::from(spec.migration.copybacks_max() > 0);
+        let job_blocks = 1 + u32::from(spec.migration.copybacks_max() > 0);
         let translation_pages = demand.as_ref().map_or(0, |demand| demand.pages.len() as u32);
         // One block for GC to move to, one that static wear levelling may take of it, one for translation pages, and one
         // for copybacks.
@@ -220,7 +220,7 @@ impl Ftl {
             levelling,
             reserve_blocks: reserve_blocks + flush_reserve_blocks,
             flush_reserve_blocks,
-            mapping_keeps_blocks,
+            job_blocks,
             flush_keeps_blocks,
         }
     }
@@ -290,11 +290,10 @@ impl Ftl {
         self.flush_reserve_blocks.saturating_sub(self.flush_keeps_blocks)
     }
 
-    /// Whether a plane has the free blocks that it keeps for an emergency flush, whatever its job and its translation
-    /// pages may still take. (The job under way has taken its block.)
-    pub fn has_flush_reserve(&self, plane: PlaneId, has_job: bool) -> bool {
-        let free = self.planes[plane.index()].free.len();
-        free + u32::from(has_job) > self.flush_reserve_blocks
+    /// Whether a plane has the free blocks that it keeps for an emergency flush, whatever its job, which has taken so many
+    /// already, and its translation pages may still take.
+    pub fn has_flush_reserve(&self, plane: PlaneId, taken: u32) -> bool {
+        self.planes[plane.index()].free.len() + taken >= self.flush_reserve_blocks + self.job_blocks
     }
 
     /// A page for an emergency flush in the host's stream, in the plane of `die` that has most of them.
@@ -361,7 +360,7 @@ impl Ftl {
     pub fn has_mapping_room(&self, plane: PlaneId) -> bool {
         let state = &self.planes[plane.index()];
         let open = state.open[WriteStream::Mapping.index()];
-        open.next < open.end || state.free.len() > self.mapping_keeps_blocks + self.flush_reserve_blocks
+        open.next < open.end || state.free.len() > self.job_blocks + self.flush_reserve_blocks
     }
 
     /// The stream that internal copies of a page of `lpn` go to.
