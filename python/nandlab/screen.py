@@ -279,9 +279,9 @@ def _capacitor_lines(summary: Mapping[str, Any]) -> list[str]:
     detections = found["detections"]
     if last := detections["last"]:
         lines.append(
-            f"[dim]budget[/]  {_several(detections['count'], 'detection')}, the last one measured "
-            f"{count(last['pages'])} pages ({share(last['measured_share'])} of the cache) in "
-            f"{duration(last['drain_s'])}: {count(last['budget_pages'])} may be dirty"
+            f"[dim]budget[/]  {_several(detections['count'], 'detection')}, the last one wrote "
+            f"{count(last['pages'])} pages in {duration(last['drain_s'])}, enough for {share(last['measured_share'])} "
+            f"of the cache: {count(last['budget_pages'])} may be dirty"
         )
     return lines
 

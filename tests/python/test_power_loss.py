@@ -185,7 +185,9 @@ def test_a_budget_is_detected_on_command():
     drive.run_until_idle()
     (found,) = drive.power()["detections"]
     assert found["budget_pages"] == drive.cache_pages.budget
-    assert found["measured_share"] == found["pages"] / 64
+    # Twice the cache is enough to know.
+    assert 2 <= found["measured_share"] < 2.1
+    assert found["drained_j"] < found["energy_j"]
 
 
 def test_a_drive_that_cannot_lose_power_says_why():
