@@ -161,7 +161,13 @@ def waf(series: Columns, summary: Mapping[str, Any]) -> str:
         "Programs by cause",
     )
     if not _has(series, "waf"):
-        return columns("two", left, nothing("The host wrote nothing, so there is no write amplification.", "WAF"))
+        text = "The host wrote nothing, so there is no write amplification."
+        if summary.get("waf"):
+            text = (
+                "Host writes go to the write cache first, so what is programmed in an interval is not what was written "
+                f"in it; over the whole run {number(summary['waf'])}."
+            )
+        return columns("two", left, nothing(text, "WAF"))
     top = max(float(np.nanmax(series["waf"])) * 1.08, 1.2)
     right = figure(
         svg.lines(
