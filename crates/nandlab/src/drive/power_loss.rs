@@ -11,7 +11,7 @@ use crate::geometry::{DieId, Lpn, Ppn};
 use crate::nand::{DEAD_LPN, Moment, Stamp};
 use crate::power::FlushPages;
 use crate::probe::Probe;
-use crate::sched::{Cause, Class, Ended, Kind, NEVER, NONE, Phase};
+use crate::sched::{Cause, Class, Ended, Kind, NEVER, NONE, Phase, Transaction};
 use crate::spec::{Cell, FlushMethod, FlushOrder};
 use crate::stats::PowerLoss;
 use crate::units::Time;
@@ -122,14 +122,9 @@ impl<P: Probe> Drive<P> {
         (loss.dirty_pages, loss.owed_pages) = (order.len() as u32, cache.owed());
         let mut landing = vec![false; cache.slots_used()];
         if finishes {
-            for die in (0..self.geometry.dies).map(DieId) {
-                let mut next = self.device.under_way(die);
-                while next != NONE {
-                    let transaction = &self.pool[next];
-                    if transaction.kind == Kind::Program && transaction.cause == Cause::Sync {
-                        landing[transaction.owner as usize] = true;
-                    }
-                    next = transaction.next;
+            for transaction in self.under_way() {
+                if transaction.kind == Kind::Program && transaction.cause == Cause::Sync {
+                    landing[transaction.owner as usize] = true;
                 }
             }
         }
@@ -148,18 +143,26 @@ impl<P: Probe> Drive<P> {
         order.into_iter().filter(needs_flush).map(dirty).collect()
     }
 
-    /// The pages of programs that were queued are erased still.
-    fn take_back_queued(&mut self) {
-        let mut ends = std::collections::BTreeMap::new();
+    /// What the dies have taken up, die by die.
+    fn under_way(&self) -> Vec<Transaction> {
+        let mut all = Vec::new();
         for die in (0..self.geometry.dies).map(DieId) {
             let mut next = self.device.under_way(die);
             while next != NONE {
-                let transaction = &self.pool[next];
-                if transaction.kind == Kind::Program {
-                    let block = self.geometry.block_of(transaction.ppn);
-                    ends.insert(block, u32::from(transaction.page) + 1 + u32::from(transaction.skips));
-                }
-                next = transaction.next;
+                all.push(self.pool[next]);
+                next = self.pool[next].next;
+            }
+        }
+        all
+    }
+
+    /// The pages of programs that were queued are erased still.
+    fn take_back_queued(&mut self) {
+        let mut ends = std::collections::BTreeMap::new();
+        for transaction in self.under_way() {
+            if transaction.kind == Kind::Program {
+                let block = self.geometry.block_of(transaction.ppn);
+                ends.insert(block, u32::from(transaction.page) + 1 + u32::from(transaction.skips));
             }
         }
         let Self { ftl, array, geometry, .. } = self;
@@ -181,25 +184,20 @@ impl<P: Probe> Drive<P> {
 
     /// There is no energy: what is under way in an array is torn.
     fn tear(&mut self, loss: &mut PowerLoss) {
-        for die in (0..self.geometry.dies).map(DieId) {
-            if self.device.phase(die) != Phase::Array {
+        for transaction in self.under_way() {
+            if self.device.phase(transaction.die) != Phase::Array {
                 continue;
             }
-            let mut next = self.device.under_way(die);
-            while next != NONE {
-                let transaction = self.pool[next];
-                next = transaction.next;
-                match transaction.kind {
-                    Kind::Read => {}
-                    Kind::Erase => {
-                        loss.torn_erases += 1;
-                        self.torn_erases.push(self.geometry.block_of(transaction.ppn));
-                    }
-                    Kind::Program | Kind::Copyback => {
-                        loss.torn_programs += 1;
-                        self.end_program(transaction.ppn, transaction.skips);
-                        self.tear_page(transaction.ppn, loss);
-                    }
+            match transaction.kind {
+                Kind::Read => {}
+                Kind::Erase => {
+                    loss.torn_erases += 1;
+                    self.torn_erases.push(self.geometry.block_of(transaction.ppn));
+                }
+                Kind::Program | Kind::Copyback => {
+                    loss.torn_programs += 1;
+                    self.end_program(transaction.ppn, transaction.skips);
+                    self.tear_page(transaction.ppn, loss);
                 }
             }
         }

@@ -69,12 +69,7 @@ impl<P: Probe> Drive<P> {
         drop(before);
         self.tell_what_is_lost();
         if self.power.capacitor.is_some() {
-            let recharge_ns = self.spec.capacitor.recharge_ns;
             self.use_lsb_pages_alone();
-            self.power.begin_recharge(self.now, recharge_ns);
-            if let Some(caching) = &mut self.caching {
-                caching.cache.set_budget(0);
-            }
         }
         self.merge_partial_pages(&found, &mut busy_ns, &mut recovery);
         recovery.ns = scan_ns + busy_ns.iter().copied().max().unwrap_or(0);
@@ -83,6 +78,9 @@ impl<P: Probe> Drive<P> {
         if self.power.capacitor.is_some() {
             let recharge_ns = self.spec.capacitor.recharge_ns;
             self.power.begin_recharge(self.now, recharge_ns);
+            if let Some(caching) = &mut self.caching {
+                caching.cache.set_budget(0);
+            }
         } else {
             self.restore_budget();
         }
