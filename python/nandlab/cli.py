@@ -515,7 +515,7 @@ def trace_formats(*, json_: Json = False) -> None:
 
 @trace_app.command(name="profiles", help_epilogue="")
 def trace_profiles(*, json_: Json = False) -> None:
-    """The workload profiles that ship with nandlab, with the published numbers they are calibrated to."""
+    """The workload profiles that ship with nandlab, with the published or recorded numbers they are calibrated to."""
     _show_rows(trace.profiles(), json_)
 
 

@@ -96,7 +96,7 @@ def formats() -> list[tuple[str, str]]:
 
 
 def profiles() -> list[dict[str, Any]]:
-    """The workload profiles that ship with the package, with the published numbers they are calibrated to."""
+    """The workload profiles that ship with the package, with the published or recorded numbers they imitate."""
     return _core.profiles()
 
 

@@ -2,7 +2,7 @@
 
 use nandlab::host::Op;
 use nandlab::spec::{DeviceChoice, TraceSpec};
-use nandlab_trace::{TraceStat, open_trace, stat};
+use nandlab_trace::{Published, TraceStat, open_trace, profile, stat};
 use std::path::{Path, PathBuf};
 
 fn spec(name: &str) -> Option<TraceSpec> {
@@ -68,6 +68,34 @@ fn recorded_traces_read_as_indexed() {
             stat.unaligned_share
         );
         assert_eq!((stat.format, stat.skipped), (Some("blkparse"), 0));
+        if let Some(p) = profile(&format!("recorded/{name}")) {
+            is_what_was_recorded(p, &stat);
+        }
+    }
+}
+
+/// The numbers of a profile are those of its recording, to the digits written.
+fn is_what_was_recorded(p: &Published, stat: &TraceStat) {
+    let (reads, writes) = (stat.reads(), stat.writes());
+    assert_eq!(p.requests, reads.requests + writes.requests, "{}", p.name);
+    assert_eq!(p.bytes, Some(reads.bytes + writes.bytes), "{}", p.name);
+    assert_eq!(p.sectors, Some([reads.bytes / 512, writes.bytes / 512]), "{}", p.name);
+    assert_eq!(p.references_4k, Some(stat.page_references), "{}", p.name);
+    assert_eq!(p.pages_4k, Some(stat.footprint_pages), "{}", p.name);
+    assert_eq!(p.written_4k, Some(stat.written_pages), "{}", p.name);
+    assert_eq!(p.page_writes_max, Some(stat.page_writes_max), "{}", p.name);
+    for (written, recorded) in [
+        (p.write_pct, 100.0 * (1.0 - stat.read_ratio())),
+        (p.write_references_pct, 100.0 * stat.page_writes as f64 / stat.page_references as f64),
+        (p.unwritten_reads_pct, 100.0 * stat.unwritten_read_ratio),
+        (p.address_max_gib, stat.address_max_bytes as f64 / (1u64 << 30) as f64),
+        (p.duration_s, stat.duration_s()),
+        (p.rewrite_ratio, stat.rewrite_ratio),
+        (p.top_1pct_share, stat.top_1pct_written_share),
+        (p.rewrite_interval_s, stat.rewrite_interval_s_median.unwrap()),
+    ] {
+        let written = written.unwrap();
+        assert!((written / recorded - 1.0).abs() < 1e-3, "{}: {written} for {recorded}", p.name);
     }
 }
 

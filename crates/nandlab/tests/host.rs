@@ -437,6 +437,27 @@ fn constant_rate_spaces_requests_evenly() {
     }
 }
 
+/// Rounds of a burst and of single requests, counted by hand.
+#[test]
+fn bursts_come_at_once_and_the_others_after_idle_times() {
+    for (bursts, ms) in [
+        ("{ requests = 5, at_once = 0.4, idle = '10ms' }", [0, 0, 10, 20, 30, 40, 40, 50, 60, 70, 80, 80]),
+        ("{ requests = 3, at_once = 1.0, idle = '10ms' }", [0, 0, 0, 10, 10, 10, 20, 20, 20, 30, 30, 30]),
+        // A burst of one request: they come one after the other.
+        ("{ requests = 4, at_once = 0.25, idle = '2ms' }", [0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22]),
+        // 0.5 of three are two, to the nearest.
+        ("{ requests = 3, at_once = 0.5, idle = '1ms' }", [0, 0, 1, 2, 2, 3, 4, 4, 5, 6, 6, 7]),
+    ] {
+        let (mut drive, mut runner) =
+            runner(&format!("arrival = {{ bursts = {bursts} }}"), writes(12, 7 * MS));
+        let mut done = play(&mut drive, &mut runner);
+        done.sort_by_key(|c| c.id);
+        let arrivals: Vec<Time> = done.iter().map(|c| c.request.arrival / MS).collect();
+        assert_eq!(arrivals, ms, "{bursts}");
+        assert!(done.iter().all(|c| c.request.arrival % MS == 0));
+    }
+}
+
 #[test]
 fn closed_loop_keeps_exactly_the_queue_depth() {
     for depth in [1usize, 2, 7, 32] {
@@ -556,7 +577,8 @@ fn a_request_whose_end_overflows_is_refused_or_wrapped_and_never_a_panic() {
 
 #[test]
 fn an_empty_source_is_done_at_once() {
-    for arrival in ["arrival = 'trace'", "arrival = { queue_depth = 4 }", "arrival = { iops = 10 }"] {
+    let bursts = "arrival = { bursts = { requests = 9, at_once = 0.5, idle = '1ms' } }";
+    for arrival in ["arrival = 'trace'", "arrival = { queue_depth = 4 }", "arrival = { iops = 10 }", bursts] {
         let (mut drive, mut runner) = runner(arrival, Vec::new());
         assert_eq!(play(&mut drive, &mut runner), []);
         assert_eq!(drive.now(), 0);

@@ -525,6 +525,9 @@ fn set_replaces_the_source_of_the_workload_and_what_belongs_to_it() {
     let Source::Synthetic(synthetic) = workload.source else { panic!() };
     assert_eq!((synthetic.requests, synthetic.read_fraction), (9, 0.0));
     assert_eq!(workload.arrival, Arrival::QueueDepth(1));
+    let bursts = "workload.arrival.bursts={ requests = 10, at_once = 0.7, idle = \"20ms\" }";
+    let workload = spec_with(file, &[bursts]).workload.unwrap();
+    assert_eq!(workload.arrival, Arrival::Bursts { requests: 10, at_once: 7, idle_ns: 20_000_000 });
 }
 
 #[test]

@@ -885,6 +885,35 @@ fn workloads() {
         "run.toml:3: workload.arrival: a synthetic workload has no arrival times of its own\n  remedy: write arrival = \
          { queue_depth = 32 } or arrival = { iops = 20000 }",
     );
+    let bursts =
+        |keys: &str| format!("[workload]\nsynthetic = {{}}\narrival = {{ bursts = {{ {keys} }} }}\n");
+    golden(
+        &bursts("requests = 50, at_once = 0.001, idle = \"20ms\""),
+        "run.toml:3: workload.arrival: at_once = 0.001 of 50 requests is less than one\n  remedy: at_once must be at \
+         least 0.02",
+    );
+    golden(
+        &bursts("requests = 50, at_once = 70, idle = \"20ms\""),
+        "run.toml:3: workload.arrival.bursts.at_once: the number 70 is out of range\n  remedy: a value above 0 and at most 1",
+    );
+    golden(
+        &bursts("requests = 0, at_once = 0.7, idle = \"20ms\""),
+        "run.toml:3: workload.arrival.bursts.requests: the number 0 is out of range\n  remedy: a value from 1 to 1000000000000",
+    );
+    golden(
+        &bursts("requests = 50, at_once = 0.7, idle = \"2d\""),
+        "run.toml:3: workload.arrival.bursts.idle: \"2d\" is out of range\n  remedy: a value from 1ns to 1d",
+    );
+    golden(
+        &bursts("requests = 50, at_once = 0.7"),
+        "run.toml:3: workload.arrival.bursts.idle: missing\n  remedy: add idle = \"50us\" (time from one of the others to the next, and to the next round)",
+    );
+    golden(
+        &bursts("requests = 50, at_once = 0.7, idel = \"20ms\""),
+        "run.toml:3: workload.arrival.bursts.idel: unknown parameter\n  remedy: did you mean idle? there are: requests, \
+         at_once, idle\nrun.toml:3: workload.arrival.bursts.idle: missing\n  remedy: add idle = \"50us\" (time from one of \
+         the others to the next, and to the next round)",
+    );
     golden(
         "[workload]\nprofile = \"msr/hm_0\"\narrival = { iops = 10 }\ntime_scale = 2.0\n",
         "run.toml:4: workload.time_scale: has a meaning only with workload.arrival = \"trace\"; it is { iops = 10.0 }\n  \

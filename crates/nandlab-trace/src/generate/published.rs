@@ -1,4 +1,4 @@
-//! Published statistics of block traces that the profiles imitate.
+//! Statistics of block traces, published or of recordings, that the profiles imitate.
 //!
 //! Numbers as published, one row a trace: the MSR Cambridge traces (per-volume 4 KiB statistics, request counts and
 //! working sets of the SNIA IOTTA release, gathered by cache and SSD studies; `ms/` and `misc/` are other traces of the
@@ -9,6 +9,13 @@
 //! sectors read and written, read ratio and days, Table IV the share of reads that find data not written since the
 //! start. They differ from the other rows (Financial1 has 77 % writes, F1 2 %), so they are profiles of their own. The
 //! read ratio is that of the sectors; of rsrch1 the paper prints 3 %, where its sectors give 0.3 %.
+//!
+//! `recorded/` are block traces of programs, on ext4 and a busy loop device of 12 or 16 GiB, three to four minutes each;
+//! they are published here only. `oltp` and `ntrx` are MariaDB under sysbench (12 tables of a million rows, uniform,
+//! 8 threads): `oltp_read_write` at 80 transactions/s with a buffer pool of 128 MiB for 3.1 GiB of data, and
+//! `oltp_update_non_index` with one of 2600 MiB. `fileserver` and `varmail` are programs that do what filebench's
+//! personalities of these names do (30,000 files of 128 KiB in the mean, 50 threads; 50,000 of 16 KiB, 16 threads) with
+//! less memory than files. Requests are reads and writes: TRIMs and flushes are not imitated.
 
 use serde_json::{Value, json};
 
@@ -49,7 +56,8 @@ pub struct Published {
     pub start_offsets: Option<u64>,
     /// Working set in bytes, as its source counts it (distinct start addresses with their sizes).
     pub working_set_bytes: Option<u64>,
-    /// Sectors of 512 bytes read and written. With them `requests` was not published: see [`Settings::of`].
+    /// Sectors of 512 bytes read and written. With them and `like`, `requests` was not published: see
+    /// [`Settings::of`].
     ///
     /// [`Settings::of`]: super::Settings::of
     pub sectors: Option<[u64; 2]>,
@@ -94,7 +102,7 @@ impl Published {
         json!({
             "name": self.name,
             "prefix": self.prefix,
-            "requests": self.sectors.is_none().then_some(self.requests),
+            "requests": self.like.is_none().then_some(self.requests),
             "read_ratio": read_ratio,
             "mean_kib": self.bytes.map(|b| b as f64 / self.requests as f64 / 1024.0),
             "bytes": self.bytes,
@@ -104,7 +112,7 @@ impl Published {
             "unwritten_read_ratio_4k": percent(self.unwritten_reads_pct),
             "like": self.like,
             "duration_s": self.duration_s,
-            "iops_mean": self.duration_s.filter(|_| self.sectors.is_none()).map(|s| self.requests as f64 / s),
+            "iops_mean": self.duration_s.filter(|_| self.like.is_none()).map(|s| self.requests as f64 / s),
             "address_max_bytes": self.address_max_gib.map(|g| (g * (1u64 << 30) as f64) as u64),
             "footprint_4k_pages": self.pages_4k,
             "written_4k_pages": self.written_4k,
@@ -183,6 +191,11 @@ impl Published {
         Self { write_pct: Some(percent), ..self }
     }
 
+    /// Sectors read and written, and the percentage of the page reads that find nothing written since the start.
+    const fn recorded(self, sectors: [u64; 2], unwritten_reads_pct: f64) -> Self {
+        Self { sectors: Some(sectors), unwritten_reads_pct: Some(unwritten_reads_pct), ..self }
+    }
+
     const fn bytes(self, bytes: u64) -> Self {
         Self { bytes: Some(bytes), ..self }
     }
@@ -196,7 +209,7 @@ impl Published {
     }
 }
 
-static PROFILES: [Published; 51] = [
+static PROFILES: [Published; 55] = [
     volume(
         "msr/hm_0",
         [3_000_000, 24_790_653_440, 6_815_630, 603_876, 421_475, 109_129],
@@ -315,4 +328,32 @@ static PROFILES: [Published; 51] = [
     laldpc("laldpc/proj3", "msr/proj_4", 69_129, [3_471_062, 65_402], [98.0, 0.6, 58.0]),
     laldpc("laldpc/proj4", "msr/proj_4", 41_557, [1_301_436, 824_502], [61.0, 3.9, 5.0]),
     laldpc("laldpc/web1", "msr/web_0", 314_016, [7_992_543, 1_422_974], [85.0, 7.0, 46.0]),
+    volume(
+        "recorded/oltp",
+        [617_060, 11_852_795_392, 2_908_168, 695_085, 274_481, 1_228],
+        [34.42, 6.15, 240.4, 0.7258, 0.5378, 0.3717],
+    )
+    .write_pct(22.73)
+    .recorded([15_257_496, 7_892_495], 75.58),
+    volume(
+        "recorded/ntrx",
+        [695_061, 13_421_552_128, 3_476_192, 707_198, 702_694, 3_012],
+        [98.64, 6.19, 200.13, 0.7951, 0.4627, 0.01514],
+    )
+    .write_pct(98.3)
+    .recorded([377_280, 25_836_689], 84.32),
+    volume(
+        "recorded/fileserver",
+        [1_904_369, 98_527_571_968, 24_054_583, 2_182_358, 2_036_150, 33],
+        [50.89, 14.03, 180.24, 0.8337, 0.0284, 17.89],
+    )
+    .write_pct(51.08)
+    .recorded([94_512_984, 97_923_680], 6.57),
+    volume(
+        "recorded/varmail",
+        [1_461_583, 19_372_118_016, 4_729_521, 1_057_660, 1_003_736, 12_175],
+        [61.9, 14.18, 180.3, 0.6571, 0.1761, 3.793],
+    )
+    .write_pct(52.2)
+    .recorded([14_416_728, 23_419_440], 17.18),
 ];

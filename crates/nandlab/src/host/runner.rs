@@ -120,7 +120,7 @@ impl<S: Source> Runner<S> {
                     request.arrival = drive.now();
                     self.submit(drive, request)?;
                 }
-                Arrival::Trace { .. } | Arrival::Iops(_) if has_next => {
+                Arrival::Trace { .. } | Arrival::Iops(_) | Arrival::Bursts { .. } if has_next => {
                     let mut request = self.ahead.pop_front().expect("a request has been fetched");
                     let on_host = request.arrival;
                     loop {
@@ -175,6 +175,12 @@ impl<S: Source> Runner<S> {
                         Arrival::Trace { time_scale } => (request.arrival as f64 * time_scale) as Time,
                         Arrival::QueueDepth(_) => 0,
                         Arrival::Iops(rate) => (self.fetched as f64 * (SECOND as f64 / rate)) as Time,
+                        Arrival::Bursts { requests, at_once, idle_ns } => {
+                            let (rounds, in_round) = (self.fetched / requests, self.fetched % requests);
+                            let singly = |n: u64| n.saturating_sub(at_once - 1);
+                            // A round's burst, too, comes `idle` after the request before it.
+                            (rounds * singly(requests) + singly(in_round)).saturating_mul(idle_ns)
+                        }
                     };
                     self.fetched += 1;
                     if self.beyond == Beyond::Wrap && request.op != Op::Flush {

@@ -356,6 +356,11 @@ fn workload(r: &Resolved, dir: &Path) -> Option<WorkloadSpec> {
         arrival: match r.val("workload.arrival") {
             Val::Tag("queue_depth", Some(depth)) => Arrival::QueueDepth(depth.int() as u32),
             Val::Tag("iops", Some(iops)) => Arrival::Iops(iops.num()),
+            Val::Tag("bursts", Some(bursts)) => Arrival::Bursts {
+                requests: bursts.field("requests").int(),
+                at_once: burst_requests(bursts),
+                idle_ns: bursts.field("idle").int(),
+            },
             _ => Arrival::Trace { time_scale: num(r, "workload.time_scale") },
         },
         beyond: match r.val("workload.beyond").tag() {
@@ -365,6 +370,11 @@ fn workload(r: &Resolved, dir: &Path) -> Option<WorkloadSpec> {
         requests_max: int(r, "workload.requests_max"),
         repeat: count(r, "workload.repeat"),
     })
+}
+
+/// Requests of a burst of `arrival.bursts`.
+pub(super) fn burst_requests(bursts: &Val) -> u64 {
+    (bursts.field("at_once").num() * bursts.field("requests").int() as f64).round() as u64
 }
 
 fn synthetic(val: &Val) -> SyntheticSpec {

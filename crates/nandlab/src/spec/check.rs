@@ -1,5 +1,6 @@
 //! Rules over several keys: what each value allows on its own can still be an impossible drive.
 
+use super::build::burst_requests;
 use super::kind::Val;
 use super::layers::{Layers, Place};
 use super::model::{CopybackLimitSpec, flush_blocks, logical_pages};
@@ -35,6 +36,7 @@ pub(super) fn check(r: &Resolved, layers: &mut Layers) {
     check.program();
     check.layers_of_a_block();
     check.workload();
+    check.bursts();
     check.levels();
     check.errors_are_looked_at();
     check.vth();
@@ -209,6 +211,20 @@ impl Check<'_> {
             let message = "a synthetic workload has no arrival times of its own".into();
             let remedy = "write arrival = { queue_depth = 32 } or arrival = { iops = 20000 }";
             self.error(&["workload.arrival", "workload.synthetic"], message, remedy.into());
+        }
+        Some(())
+    }
+
+    fn bursts(&mut self) -> Option<()> {
+        let Val::Tag("bursts", Some(bursts)) = self.r.get("workload.arrival")? else { return None };
+        let requests = bursts.field("requests").int();
+        if burst_requests(bursts) == 0 {
+            let message = format!(
+                "at_once = {:?} of {requests} requests is less than one",
+                bursts.field("at_once").num()
+            );
+            let remedy = format!("at_once must be at least {:?}", 1.0 / requests as f64);
+            self.error(&["workload.arrival"], message, remedy);
         }
         Some(())
     }

@@ -319,7 +319,12 @@ pub(super) static KEYS: &[Key] = &[
         "pages that the workload reads before it writes them hold data at the start",
     ),
     key("workload.trace", Kind::Path, "", "a trace file; .zst, .gz and .xz are read as they are"),
-    key("workload.profile", Kind::Text, "", "a look-alike of a published trace, such as \"msr/hm_0\""),
+    key(
+        "workload.profile",
+        Kind::Text,
+        "",
+        "a look-alike of a published or recorded trace, such as \"msr/hm_0\"",
+    ),
     key("workload.synthetic", slot::SYNTHETIC, "", "a synthetic workload"),
     key("workload.format", slot::FORMAT, "", "the trace's format; by content when not given").when(TRACE),
     key("workload.device", Kind::Text, "", "which device of the trace, or \"concatenate\"").when(TRACE),

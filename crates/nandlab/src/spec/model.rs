@@ -4,7 +4,7 @@
 use crate::ftl::migration::CopybackLimit;
 use crate::nand::RberTable;
 use crate::policy::Choice;
-use crate::units::Span;
+use crate::units::{Span, Time};
 use std::path::PathBuf;
 
 /// A whole validated spec. One section of the file is one field.
@@ -515,7 +515,7 @@ pub enum DeviceChoice {
     Concatenate,
 }
 
-/// A calibrated look-alike of a published trace.
+/// A calibrated look-alike of a published or recorded trace.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProfileSpec {
     /// Such as `msr/hm_0`.
@@ -568,6 +568,15 @@ pub enum Arrival {
     QueueDepth(u32),
     /// Open loop at a constant rate of requests a second.
     Iops(f64),
+    /// Open loop in rounds: a burst, then single requests.
+    Bursts {
+        /// Requests of a round.
+        requests: u64,
+        /// How many of them arrive at once, as the first of their round; 1 at least.
+        at_once: u64,
+        /// From one of the others to the next, and to the next round.
+        idle_ns: Time,
+    },
 }
 
 /// What happens to a request beyond the drive.

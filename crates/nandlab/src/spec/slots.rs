@@ -395,7 +395,24 @@ pub(super) const ARRIVAL: Kind = Kind::Slot(&[
         &Kind::Num(Range { min: 0.0, max: 1e9, above: true, below: false }),
         "open loop: this many requests a second",
     ),
+    with(
+        "bursts",
+        &[
+            param("requests", Kind::Int { min: 1, max: 1_000_000_000_000 }, "", "requests of a round"),
+            param("at_once", SHARE_ABOVE_0, "", "share of them that arrives at once, as its first"),
+            param(
+                "idle",
+                Kind::Time { min: 1, max: IDLE_NS_MAX },
+                "",
+                "time from one of the others to the next, and to the next round",
+            ),
+        ],
+        "open loop: rounds of a burst and of single requests with idle times between them",
+    ),
 ]);
+
+/// A day: longer ones make a run of nothing.
+const IDLE_NS_MAX: u64 = 86_400_000_000_000;
 
 pub(super) const BEYOND: Kind = Kind::Slot(&[
     plain("refuse", "the run is refused, naming the first such request"),

@@ -97,8 +97,8 @@ impl Settings {
             page_writes_max: p.page_writes_max.unwrap_or(hottest_assumed),
             burst_requests_mean: 8.0,
             burst_gap_us_mean: 1000.0,
-            sectors: None,
-            unwritten_read_ratio: None,
+            sectors: p.sectors,
+            unwritten_read_ratio: p.unwritten_reads_pct.map(|pct| pct / 100.0),
         }
     }
 
