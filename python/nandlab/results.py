@@ -100,9 +100,9 @@ class RunResult:
     @property
     def series(self) -> pl.DataFrame:
         """The run over time: `time_s` (end of the interval), `interval_s`, counts and bytes by operation,
-        `latency_us_*`, `iops`, `mb_per_s`, pages programmed by cause, `erases`, `waf`, free shares, `die_busy_mean`,
-        and of the write cache the most `cache_dirty_pages`, the highest dirty budget `cache_budget_pages`, and
-        `capacitor_pages`, which the full capacitor could save."""
+        `latency_us_*`, `iops`, `mb_per_s`, `pages_written` by the host, pages programmed by cause, `erases`, `waf`,
+        free shares, `die_busy_mean`, and of the write cache the most `cache_dirty_pages`, the highest dirty budget
+        `cache_budget_pages`, and `capacitor_pages`, which the full capacitor could save."""
         return self.table("series")
 
     @property

@@ -339,7 +339,7 @@ def _migration_line(summary: Mapping[str, Any]) -> str | None:
 
 def _longest_row(used: Mapping[str, Any]) -> int:
     """Most copybacks in a row that happened."""
-    return max((n for n, pages in enumerate(used["by_count"], 1) if pages), default=0)
+    return max((int(n) for n, pages in used["by_count"].items() if pages), default=0)
 
 
 def write_back_entries(used: Mapping[str, Any]) -> float | None:

@@ -244,6 +244,7 @@ def _tables(fake, share):
         "latency_us_write_max": 16000 * (1 + rng.random(n)),
         "iops": (reads + writes) / 0.5,
         "mb_per_s": (reads + writes) * 4096 / 0.5 / 1e6,
+        "pages_written": writes,
         "program_host": program_host.astype(np.uint64),
         "program_gc": program_gc.astype(np.uint64),
         "program_wear": program_wear.astype(np.uint64),

@@ -36,9 +36,9 @@ requests = true
 
 COLUMNS = {
     "series": """time_s interval_s requests_read requests_write requests_trim bytes_read bytes_write
-        latency_us_read_mean latency_us_write_mean latency_us_read_max latency_us_write_max iops mb_per_s program_host
-        program_gc program_wear erases waf gc_victim_valid_mean free_share_min free_share_mean outstanding_mean
-        die_busy_mean cache_dirty_pages cache_budget_pages capacitor_pages""",
+        latency_us_read_mean latency_us_write_mean latency_us_read_max latency_us_write_max iops mb_per_s
+        pages_written program_host program_gc program_wear erases waf gc_victim_valid_mean free_share_min
+        free_share_mean outstanding_mean die_busy_mean cache_dirty_pages cache_budget_pages capacitor_pages""",
     "dies": "time_s interval_s die channel busy_share",
     "latency": "op low_us high_us count",
     "blocks": "plane block pe_cycles valid_pages state",
@@ -79,6 +79,7 @@ def test_tables_and_summary_agree(ran):
         assert series[f"requests_{op}"].sum() == moved["count"]
         assert series[f"bytes_{op}"].sum() == moved["bytes"]
         assert ran.latency.filter(ran.latency["op"] == op)["count"].sum() == moved["count"]
+    assert series["pages_written"].sum() == summary["counters"]["host_pages_written"]
     assert series["program_host"].sum() == summary["flash"]["program"]["host"]
     assert series["erases"].sum() == sum(summary["flash"]["erase"].values())
     assert 0 <= ran.dies["busy_share"].min() <= ran.dies["busy_share"].max() <= 1.000001

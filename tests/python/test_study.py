@@ -450,14 +450,86 @@ def test_mistakes_with_values_and_variants(tmp_path, right, wrong, told):
 
 
 def test_metrics_kept_by_number():
-    from nandlab.study.expression import Expression, Missing
+    from nandlab.study.expression import Expression
 
     values = {"ecc.levels.1": 6, "ecc.levels.3": 2, "ecc.retries": 5}
     assert Expression.parse("at(ecc.levels, 3) / total(ecc.levels)").value(values) == 0.25
     assert Expression.parse("at(ecc.levels, 2)").value(values) == 0
     assert Expression.parse("at(ecc.levels, 2)").names == ("ecc.levels.*",)
-    with pytest.raises(Missing):
-        Expression.parse("total(ecc.tries)").value(values)
+    assert Expression.parse("total(ecc.tries)").value(values) is None
+    nth = Expression.parse("at(ecc.levels, nth + 1)")
+    assert nth.names == ("ecc.levels.*", "nth")
+    assert [nth.value(values | {"nth": n}) for n in (0, 1, 2, 0.5)] == [6, 0, 2, None]
+    assert nth.value(values) is None
+
+
+SOME_HAVE = """\
+[study]
+title = "T"
+question = "Q"
+base = "base.toml"
+[variants.off-chip]
+set = { "migration.policy" = "off-chip" }
+[variants.copyback]
+set = { "migration.policy" = { rcopyback-greedy = { limit = 2 } } }
+[workloads.plain]
+set = { "workload.synthetic.address" = "uniform" }
+[workloads.reported]
+set = { "gc.victim" = { random = { k = 3 } } }
+facts = { theirs = 1.5 }
+[parts.first]
+[parts.second]
+variants = ["copyback"]
+grid = { "drive.op" = [0.3, 0.4] }
+[metrics]
+above = "waf - theirs"
+spare = "drive.op"
+second = "at(migration.by_count, 2)"
+tried = "spec.gc.victim.random.k"
+[[figures]]
+id = "f"
+title = "F"
+metric = "above + 0 * spare"
+over = "workload"
+kind = "bar"
+[[figures.reference]]
+name = "theirs"
+expression = "theirs"
+"""
+
+
+def test_a_run_without_a_name_that_others_have_is_no_point(tmp_path):
+    import nandlab
+
+    (tmp_path / "base.toml").write_text(BASE)
+    (tmp_path / "s.toml").write_text(SOME_HAVE)
+    result = nandlab.Study.load(tmp_path / "s.toml").run(tmp_path / "o", workers=2)
+    for row in result.results.to_dicts():
+        assert (row["above"] is None) == (row["workload"] == "plain")
+        assert row["spare"] == row["drive.op"] and (row["spare"] is None) == (row["part"] == "first")
+        assert row["tried"] == (3 if row["workload"] == "reported" else None)
+        assert (row["second"] is None) == (row["variant"] == "off-chip")
+    assert set(result.figure("f")["x"]) == {"reported"}
+    # Nor are the names of what the small size leaves out mistakes.
+    (tmp_path / "s.toml").write_text(SOME_HAVE + '[smoke]\nparts = ["first"]\nvariants = ["off-chip"]\n')
+    small = nandlab.Study.load(tmp_path / "s.toml", smoke=True).run(tmp_path / "small", workers=1)
+    assert small.results["spare"].null_count() == small.results.height == 2
+    # What no run has is refused, though the run that ends first cannot tell.
+    (tmp_path / "s.toml").write_text(SOME_HAVE.replace("by_count", "by_cuont"))
+    with pytest.raises(nandlab.NandlabError, match=r's\.toml:21: metrics\.second: no metric "migration\.by_cuont\.\*"'):
+        nandlab.Study.load(tmp_path / "s.toml").run(tmp_path / "o", workers=1)
+    # A metric is made of those above it.
+    (tmp_path / "s.toml").write_text(SOME_HAVE.replace('"drive.op"\nsecond', '"second"\nsecond'))
+    with pytest.raises(nandlab.NandlabError, match=r'metrics\.spare: no metric "second"'):
+        nandlab.Study.load(tmp_path / "s.toml").run(tmp_path / "o", workers=1)
+
+
+def test_steady_waf_counts_what_the_host_wrote_to_the_cache():
+    from nandlab.study.metrics import steady
+
+    programs = {"program_host": [0, 0], "program_sync": [7, 4], "program_gc": [0, 2]}
+    series = pl.DataFrame({"time_s": [1.0, 2.0], "interval_s": [1.0, 1.0], "pages_written": [5, 10], **programs})
+    assert steady(series)["steady.waf"] == 0.6
 
 
 def test_a_trace_named_by_the_environment(tmp_path, monkeypatch):

@@ -491,6 +491,21 @@ fn write_amplification_is_counted_before_the_cache() {
     settle(&mut drive);
 }
 
+/// The series has an interval of 1 ms.
+#[test]
+fn write_amplification_over_time_is_too() {
+    let mut drive = with_oracle(&cached(4, "none", &[]));
+    (0..10).for_each(|_| _ = write(&mut drive, 0));
+    pause(&mut drive, 3_000_000);
+    write(&mut drive, 1);
+    flush(&mut drive);
+    drive.finish_stats();
+    let series = &drive.stats().series;
+    let rows = series.rows().iter().map(|row| (row.pages_written, row.programs[Cause::Sync as usize]));
+    assert_eq!(rows.collect::<Vec<_>>(), [(10, 0), (0, 0), (0, 0), (1, 1), (0, 1)]);
+    settle(&mut drive);
+}
+
 /// LaLDPC's levels, and data too old for the last of them.
 const LOST: [&str; 5] = [
     "ecc.levels='laldpc'",

@@ -287,7 +287,7 @@ def migration(summary: Mapping[str, Any]) -> str:
     if not used:
         return ""
     total = used["copybacks"]
-    rows = [[f"number {n}", count(pages), part(pages, total)] for n, pages in enumerate(used["by_count"], 1)]
+    rows = [[f"number {n}", count(pages), part(pages, total)] for n, pages in used["by_count"].items()]
     left = (
         figure(
             number_table(["copyback in a row", "pages", "share"], [*rows, ["all", count(total), ""]]),

@@ -161,20 +161,14 @@ def waf(series: Columns, summary: Mapping[str, Any]) -> str:
         "Programs by cause",
     )
     if not _has(series, "waf"):
-        text = "The host wrote nothing, so there is no write amplification."
-        if summary.get("waf"):
-            text = (
-                "Host writes go to the write cache first, so what is programmed in an interval is not what was written "
-                f"in it; over the whole run {number(summary['waf'])}."
-            )
-        return columns("two", left, nothing(text, "WAF"))
+        return columns("two", left, nothing("The host wrote nothing, so there is no write amplification.", "WAF"))
     top = max(float(np.nanmax(series["waf"])) * 1.08, 1.2)
     right = figure(
         svg.lines(
             xs, [Line("WAF", series["waf"], "c-main")], x_title="simulated time, s", y_title="WAF", y_range=(0, top)
         ),
-        f"Pages programmed for each page the host wrote, per interval; over the whole run "
-        f"{number(summary.get('waf'))}. Flat at the end means that the drive has settled.",
+        f"Pages programmed for each page the host wrote (to the cache, where there is one), per interval; over the "
+        f"whole run {number(summary.get('waf'))}. Flat at the end means that the drive has settled.",
         "WAF",
     )
     return columns("two", left, right)

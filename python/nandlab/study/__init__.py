@@ -16,7 +16,8 @@ A study file is TOML:
     [metrics]
     NAME = "1 - steady.free_share"   # arithmetic over summary.json, smart.*, steady.*, drive.*, spec.*, grid axes;
                                      # waf['fifo']: of the same run under that variant; at(ecc.levels, 1),
-                                     # total(ecc.levels): of metrics kept by number
+                                     # total(ecc.levels): of metrics kept by number; a run without one of its names
+                                     # has no value
     [[figures]]                      # id, title, caption, kind = "line" | "bar" | "cdf", metric, over, series, panels,
                                      # where, normalised_to (a variant), reduce, mean (bars: one more place), log_x,
                                      # log_y, x_title, y_title

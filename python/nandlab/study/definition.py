@@ -163,6 +163,8 @@ class Definition:
     base_sets: tuple[Override, ...]
     parts: tuple[Part, ...]
     axes: tuple[str, ...]
+    #: Columns and facts that expressions may name, with those of runs that the small size leaves out.
+    names: frozenset[str]
     smoke: bool
     smoke_sets: tuple[Override, ...]
     #: What `{name}` in an override stands for, where no axis of that name says otherwise.
@@ -418,6 +420,7 @@ class _Reader:
             base_sets=base_sets,
             parts=tuple(parts),
             axes=tuple(axes),
+            names=frozenset(columns).union(*(choice.facts for choice in [*variants, *workloads])),
             smoke=self.smoke,
             smoke_sets=smoke_sets if self.smoke else (),
             values=self.values,

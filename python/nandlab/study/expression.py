@@ -1,7 +1,8 @@
 """Small arithmetic over the metrics of a run: `flash.program.gc / flash.program.host`, `1 - steady.free_share`.
 
 `waf['fifo']` is the metric of the run that differs in its variant only. Of metrics that are kept by number,
-`at(ecc.levels, 1)` is one (0 when it is not there), `total(ecc.levels)` their sum.
+`at(ecc.levels, 1)` is one (0 when it is not there; the number may be an expression, such as an axis),
+`total(ecc.levels)` their sum.
 """
 
 from __future__ import annotations
@@ -15,10 +16,6 @@ from typing import Any
 
 class ExpressionError(ValueError):
     """An expression that cannot be read; the text says why."""
-
-
-class Missing(KeyError):
-    """A name that a run does not have."""
 
 
 def lambert_w(x: float) -> float:
@@ -84,7 +81,7 @@ class Expression:
         return Expression(text.strip(), tuple(dict.fromkeys(names)), tuple(dict.fromkeys(variants)), tree)
 
     def value(self, values: Mapping[str, Any], others: Others = lambda _variant: None) -> float | None:
-        """Its value for one run; `None` where it is undefined (a division by zero, a metric without a value)."""
+        """Its value for one run; `None` where it is undefined (a division by zero, a metric the run does not have)."""
         try:
             found = _value(self._tree, values, others)
         except (ZeroDivisionError, OverflowError, ValueError, _Undefined):
@@ -107,23 +104,14 @@ def _name(node: ast.expr) -> str | None:
     return None
 
 
-def _sections(name: str) -> list[str]:
-    """The sections that a metric is in: `a` and `a.b` of `a.b.c`."""
-    parts = name.split(".")
-    return [".".join(parts[:end]) for end in range(1, len(parts))]
-
-
-def _by_number(node: ast.expr) -> tuple[str, str | None] | None:
+def _by_number(node: ast.expr) -> tuple[str, ast.expr | None] | None:
     """What an `at` or `total` names: the metrics, and which of them."""
     if not isinstance(node, ast.Call) or node.keywords or not isinstance(node.func, ast.Name):
         return None
     if node.func.id not in _BY_NUMBER or len(node.args) != _BY_NUMBER[node.func.id]:
         return None
     name = _name(node.args[0])
-    which = node.args[1] if node.func.id == "at" else None
-    if name is None or (which is not None and not (isinstance(which, ast.Constant) and type(which.value) is int)):
-        return None
-    return name, None if which is None else ast.unparse(which)
+    return None if name is None else (name, node.args[1] if node.func.id == "at" else None)
 
 
 def _elsewhere(node: ast.expr) -> tuple[ast.expr, str] | None:
@@ -139,6 +127,8 @@ def _check(node: ast.expr, names: list[str], variants: list[str]) -> None:
         names.append(name)
     elif by_number is not None:
         names.append(f"{by_number[0]}.*")
+        if by_number[1] is not None:
+            _check(by_number[1], names, variants)
     elif elsewhere is not None:
         variants.append(elsewhere[1])
         _check(elsewhere[0], names, variants)
@@ -164,17 +154,14 @@ def _check(node: ast.expr, names: list[str], variants: list[str]) -> None:
 def _value(node: ast.expr, values: Mapping[str, Any], others: Others) -> float:
     name = _name(node)
     if name is not None:
-        if name not in values:
-            # A run without this section (`power` when power never failed) has no value, which is not an error.
-            if any(values.get(section, 0) is None for section in _sections(name)):
-                raise _Undefined
-            raise Missing(name)
-        value = values[name]
+        # Other runs may have it: `power` where power failed, an axis of another part, a fact of another workload.
+        value = values.get(name)
         if value is None or isinstance(value, str):
             raise _Undefined
         return float(value)
     if (by_number := _by_number(node)) is not None:
-        return _sum(values, *by_number)
+        section, which = by_number
+        return _sum(values, section, None if which is None else _value(which, values, others))
     if (elsewhere := _elsewhere(node)) is not None:
         there = others(elsewhere[1])
         if there is None:
@@ -194,10 +181,12 @@ def _value(node: ast.expr, values: Mapping[str, Any], others: Others) -> float:
     return float(node.value)
 
 
-def _sum(values: Mapping[str, Any], name: str, which: str | None) -> float:
+def _sum(values: Mapping[str, Any], name: str, which: float | None) -> float:
     start = f"{name}."
     numbered = {key.removeprefix(start): value for key, value in values.items() if key.startswith(start)}
     if not numbered:
-        raise Missing(f"{name}.*")
-    kept = numbered.values() if which is None else [numbered.get(which, 0)]
+        raise _Undefined
+    if which is not None and not which.is_integer():
+        raise _Undefined
+    kept = numbered.values() if which is None else [numbered.get(str(int(which)), 0)]
     return math.fsum(value for value in kept if isinstance(value, (int, float)))

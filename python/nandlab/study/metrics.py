@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from nandlab.errors import OutputError
-from nandlab.study.expression import Expression, Missing
+from nandlab.study.expression import Expression
 from nandlab.study.plan import PlannedRun
 from nandlab.study.store import Store
 
@@ -81,10 +81,10 @@ def steady(series: pl.DataFrame) -> dict[str, float | None]:
         return float((values[known] * interval_s[known]).sum()) / weight if weight > 0 else None
 
     programs = [name for name in columns if name.startswith("program_")]
-    host = total("program_host")
+    written = total("pages_written")
     requests = total(*(name for name in columns if name.startswith("requests_")))
     return {
-        "steady.waf": total(*programs) / host if host else None,
+        "steady.waf": total(*programs) / written if written else None,
         "steady.iops": requests / total_s if total_s > 0 else None,
         "steady.mb_per_s": total("bytes_read", "bytes_write") / 1e6 / total_s if total_s > 0 else None,
         "steady.erases": total("erases"),
@@ -132,6 +132,16 @@ class Results:
             for run, values in zip(self.runs, self.values, strict=True)
         ]
 
+    def names(self) -> set[str]:
+        """All names that some run has."""
+        return {name for values in self.values for name in values}
+
+    def null_sections(self) -> tuple[str, ...]:
+        """Beginnings of names that no run has because it never had what they tell of: `power.` without a loss."""
+        names = self.names()
+        null = {f"{name}." for values in self.values for name, value in values.items() if value is None}
+        return tuple(section for section in sorted(null) if not any(name.startswith(section) for name in names))
+
     def frame(self) -> pl.DataFrame:
         """One tidy table."""
         import polars as pl
@@ -158,11 +168,9 @@ def _column(name: str, values: list[Any]) -> pl.Series:
     return pl.Series(name, [None if value is None else str(value) for value in values], dtype=pl.String)
 
 
-def known_names(store: Store, run: PlannedRun, named: Mapping[str, Any]) -> set[str]:
-    """What an expression may name."""
-    found = {*metrics(store, run), *settings(run), "part", "variant", "workload", *run.point, *run.facts, *named}
-    by_number = {f"{name.rsplit('.', 1)[0]}.*" for name in found if name.rsplit(".", 1)[-1].isdigit()}
-    return found | by_number
+def names_before(store: Store, done: PlannedRun, runs: Iterable[PlannedRun]) -> set[str]:
+    """What an expression may name, as far as the metrics of one run and the specs of all tell."""
+    return set(metrics(store, done)).union(*(settings(run) for run in runs))
 
 
-__all__ = ["Missing", "Results", "elsewhere", "flat", "known_names", "metrics", "read_table", "settings", "steady"]
+__all__ = ["Results", "elsewhere", "flat", "metrics", "names_before", "read_table", "settings", "steady"]

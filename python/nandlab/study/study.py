@@ -17,7 +17,7 @@ from nandlab.study import definition
 from nandlab.study.execute import State, Workers, execute
 from nandlab.study.judge import Drawn, Verdict, draw, judge
 from nandlab.study.local import LocalWorkers
-from nandlab.study.metrics import Results, known_names
+from nandlab.study.metrics import Results, names_before
 from nandlab.study.plan import PlannedRun, Task, plan
 from nandlab.study.problems import StudyError, near, problem
 from nandlab.study.store import Store
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-# Sections of the summary that are null in runs without what they tell of.
-SOMETIMES = ("capacitor.", "map.", "migration.", "power.")
+# What begins so may be in some runs' summaries only.
+SOMETIMES = ("capacitor.", "ecc.host.levels.", "ecc.host.needed.", "ecc.levels.", "map.", "migration.", "power.")
 
 
 @dataclass
@@ -142,7 +142,7 @@ class Study:
 
             def check(task: Task) -> None:
                 first = next(run for run in self.runs if run.identity == task.identity)
-                self._check_names(known_names(store, first, self.definition.metrics))
+                self._check_names(names_before(store, first, self.runs), later=SOMETIMES)
 
             state = execute(
                 [run.task for run in self.runs],
@@ -156,26 +156,31 @@ class Study:
             store.close()
         return self.result
 
-    def _check_names(self, known: set[str]) -> None:
-        """Metrics are known once a run is there: refuse what no run has."""
+    def _check_names(self, known: set[str], later: tuple[str, ...] = ()) -> None:
+        """Refuse names that no run has; those that begin with one of `later` may come with another run."""
         study = self.definition
         found = []
+        known = known | study.names
+        known |= {f"{name.rsplit('.', 1)[0]}.*" for name in known if name.rsplit(".", 1)[-1].isdigit()}
 
         def check(names: Sequence[str], line: int | None, key: str) -> None:
             for name in names:
-                if name not in known and not name.startswith(SOMETIMES):
+                if name not in known and not name.startswith(later):
                     text = f'no metric "{name}"'
                     found.append(problem(study.path, line, key, text, near(name, sorted(known))))
 
         for key, expression in study.metrics.items():
             check(expression.names, study.metric_lines[key], f"metrics.{key}")
+            known.add(key)
         for figure in study.figures:
             if figure.kind != "cdf":
                 check(figure.metric.names, figure.line, f"figures.{figure.id}.metric")
             for reference in figure.references:
                 check(reference.expression.names, figure.line, f"figures.{figure.id}.reference")
         for claim in study.claims:
-            check(claim.measure.metric.names, claim.line, f"claims.{claim.id}.measure.metric")
+            for what, measure in (("measure", claim.measure), ("baseline", claim.baseline)):
+                if isinstance(measure, definition.Measure):
+                    check(measure.metric.names, claim.line, f"claims.{claim.id}.{what}.metric")
         if found:
             raise StudyError(found)
 
@@ -186,6 +191,7 @@ class Study:
 
         study = self.definition
         results = Results(store, self.runs, study.metrics)
+        self._check_names(results.names(), later=results.null_sections())
         frame = results.frame()
         verdicts = judge(study, results)
         drawn = draw(study, results, verdicts)

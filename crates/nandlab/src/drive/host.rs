@@ -472,6 +472,10 @@ impl<P: Probe> Drive<P> {
         let is_write = self.requests.op(slot) == Op::Write;
         let done = self.requests.remove(slot);
         self.stats.on_completed(self.now, &done.request, done.failed);
+        if is_write && !done.failed {
+            let (first, last) = self.pages(&done.request);
+            self.stats.on_written(last - first + 1);
+        }
         self.probe.on_completed(done.request.op, done.request.arrival, self.now);
         let (id, request, failed) = (done.id, done.request, done.failed);
         self.completions.push(Completion { id, request, completed: self.now, failed });

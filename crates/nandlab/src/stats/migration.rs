@@ -1,7 +1,7 @@
 //! What is counted of copybacks.
 
 use crate::ftl::migration::COPYBACKS_MAX;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// How victims and pages were moved.
 #[derive(Clone, Debug, Default)]
@@ -29,9 +29,10 @@ impl MigrationStats {
         // Counters that hold 0 to `most`, packed.
         let bits = u64::from(u8::BITS - most.leading_zeros());
         let bytes = |counters: u32| (bits * u64::from(counters)).div_ceil(8);
+        let by_count = |n: u8| (n.to_string(), json!(self.by_count[usize::from(n) - 1]));
         json!({
             "copybacks": self.by_count.iter().sum::<u64>(),
-            "by_count": self.by_count[..usize::from(most)].to_vec(),
+            "by_count": (1..=most).map(by_count).collect::<Map<_, _>>(),
             "refused": self.refused,
             "victims_copied_back": self.victims_copied_back,
             "victims_off_chip": self.victims_off_chip,

@@ -260,6 +260,12 @@ impl Stats {
         self.window.on_completed(request, ns);
     }
 
+    /// A write of so many pages has been done.
+    #[inline]
+    pub(crate) fn on_written(&mut self, pages: u32) {
+        self.window.pages_written += u64::from(pages);
+    }
+
     /// So many requests have ended with the power.
     pub(crate) fn on_aborted(&mut self, now: Time, requests: u32) {
         self.count_outstanding(now);

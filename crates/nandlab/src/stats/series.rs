@@ -32,6 +32,8 @@ pub struct Window {
     pub latency_ns: [u64; 4],
     /// The longest.
     pub latency_ns_max: [u64; 4],
+    /// Pages of the writes among them that did not fail, whether to the cache or to flash.
+    pub pages_written: u64,
     /// Pages programmed, by cause.
     pub programs: [u64; Cause::ALL.len()],
     /// Blocks erased.
@@ -75,6 +77,7 @@ impl Window {
             self.latency_ns[op] += next.latency_ns[op];
             self.latency_ns_max[op] = self.latency_ns_max[op].max(next.latency_ns_max[op]);
         }
+        self.pages_written += next.pages_written;
         for (mine, theirs) in self.programs.iter_mut().zip(next.programs) {
             *mine += theirs;
         }
@@ -167,14 +170,13 @@ impl Series {
         columns.push(Column::new("iops", float(&|index, row| ratio(done(row), seconds(index)))));
         let moved = |row: &Window| (row.bytes[0] + row.bytes[1]) as f64 * 1e-6;
         columns.push(Column::new("mb_per_s", float(&|index, row| ratio(moved(row), seconds(index)))));
+        columns.push(Column::new("pages_written", count(&|row| row.pages_written)));
         for cause in Cause::ALL {
             let values = count(&|row| row.programs[cause as usize]);
             columns.push(Column::new(format!("program_{}", cause.name()), values));
         }
         columns.push(Column::new("erases", count(&|row| row.erases)));
-        let waf = |row: &Window| {
-            ratio(row.programs.iter().sum::<u64>() as f64, row.programs[Cause::Host as usize] as f64)
-        };
+        let waf = |row: &Window| ratio(row.programs.iter().sum::<u64>() as f64, row.pages_written as f64);
         columns.push(Column::new("waf", float(&|_, row| waf(row))));
         let pages = f64::from(pages_per_block);
         let valid = |row: &Window| ratio(row.victim_valid_pages as f64, row.victims as f64 * pages);

@@ -84,7 +84,7 @@ fn steady(stats: &Stats, end: u64) -> Value {
         bytes[round] += row.bytes[Op::Read as usize] + row.bytes[Op::Write as usize];
         erases[round] += row.erases;
         programs[round] += row.programs.iter().sum::<u64>();
-        host[round] += row.programs[Cause::Host as usize];
+        host[round] += row.pages_written;
     }
     let throughput: Vec<f64> = (0..ROUNDS).map(|i| ratio(bytes[i] as f64, spans[i] as f64 * 1e-9)).collect();
     let waf: Vec<f64> = (0..ROUNDS).map(|i| ratio(programs[i] as f64, host[i] as f64)).collect();
