@@ -1,4 +1,4 @@
-//! Background jobs: a plane's GC, and static wear levelling. A job empties one block and erases it.
+//! Background jobs: a plane's GC, static wear levelling, and refresh. A job empties one block and erases it.
 //!
 //! A few copies are under way at a time. A copy is a read and, if the page is still valid then, a program in the
 //! same plane; the victim is erased when it holds nothing and no operation needs it any more.
@@ -21,13 +21,22 @@ const IN_VAIN_MAX: u64 = 16;
 /// How far ahead of its copy a page's map entry is asked for.
 const PREFETCH_PAGES: u32 = 8;
 
+/// Why a block is emptied.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum JobCause {
+    #[default]
+    Gc,
+    Wear,
+    Refresh,
+}
+
 /// What a plane is doing in the background.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Job {
-    victim: Option<BlockId>,
-    is_wear: bool,
-    /// Space is short: the die serves the job before host writes.
-    is_urgent: bool,
+    pub(super) victim: Option<BlockId>,
+    cause: JobCause,
+    /// Space is short, or the grace of a refresh is running out: the die serves the job as it does host writes.
+    pub(super) is_urgent: bool,
     is_erasing: bool,
     /// Free blocks that it has taken. It takes one at most, or two when it copies pages back and not all may be.
     pub(super) blocks_taken: u32,
@@ -43,8 +52,12 @@ impl Job {
         self.victim.is_some()
     }
 
-    fn cause(&self) -> Cause {
-        if self.is_wear { Cause::Wear } else { Cause::Gc }
+    pub(super) fn cause(&self) -> Cause {
+        match self.cause {
+            JobCause::Gc => Cause::Gc,
+            JobCause::Wear => Cause::Wear,
+            JobCause::Refresh => Cause::Refresh,
+        }
     }
 }
 
@@ -92,6 +105,7 @@ impl<P: Probe> Drive<P> {
         }
         if is_short {
             self.start_gc(plane, true, 1.0);
+        } else if self.start_refresh(plane) {
         } else if self.is_idle && self.is_below(plane, self.spec.gc.background_free) {
             self.start_gc(plane, false, self.spec.gc.idle_valid_max);
         }
@@ -115,7 +129,7 @@ impl<P: Probe> Drive<P> {
             return;
         }
         self.stats.on_victim(valid);
-        self.start_job(plane, victim, false, is_urgent);
+        self.start_job(plane, victim, JobCause::Gc, is_urgent);
     }
 
     /// Starts moving the plane's coldest block, if it lags far enough behind. Takes a block of the reserve and gives
@@ -137,15 +151,15 @@ impl<P: Probe> Drive<P> {
         if u32::from(self.array.block(victim).valid) > self.ftl.stream_room(&self.geometry, plane, stream) {
             return false;
         }
-        self.start_job(plane, victim, true, is_urgent);
+        self.start_job(plane, victim, JobCause::Wear, is_urgent);
         true
     }
 
-    fn start_job(&mut self, plane: PlaneId, victim: BlockId, is_wear: bool, is_urgent: bool) {
+    pub(super) fn start_job(&mut self, plane: PlaneId, victim: BlockId, cause: JobCause, is_urgent: bool) {
         self.ftl.begin_emptying(&self.geometry, &mut self.array, victim);
         let job = &mut self.jobs[plane.index()];
-        *job = Job { victim: Some(victim), is_wear, is_urgent, ..Job::default() };
-        self.jobs[plane.index()].copyback = self.copyback_stream(plane, victim, is_wear, is_urgent);
+        *job = Job { victim: Some(victim), cause, is_urgent, ..Job::default() };
+        self.jobs[plane.index()].copyback = self.copyback_stream(plane, victim, cause, is_urgent);
         if is_urgent {
             self.device.promote(self.geometry.die_of(plane));
         }
@@ -258,6 +272,9 @@ impl<P: Probe> Drive<P> {
             self.device.demote(self.geometry.die_of(plane));
         }
         self.levels.set_block(block, 0);
+        if done.cause == Cause::Refresh {
+            self.on_refreshed(block);
+        }
         self.on_job_over(plane);
         self.erases_in_vain += u64::from(self.is_stuck());
         self.resume_write_backs(plane);

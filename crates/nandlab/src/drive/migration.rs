@@ -4,6 +4,7 @@
 //! are always moved off-chip.
 
 use super::Drive;
+use super::background::JobCause;
 use crate::ftl::migration::{self, BufferLoad, CopybackLimit, MigrationPolicy, View};
 use crate::ftl::{Place, WriteStream};
 use crate::geometry::{BlockId, Geometry, Lpn, PlaneId, Ppn};
@@ -51,14 +52,18 @@ impl<P: Probe> Drive<P> {
         &mut self,
         plane: PlaneId,
         victim: BlockId,
-        is_wear: bool,
+        cause: JobCause,
         is_urgent: bool,
     ) -> Option<WriteStream> {
+        // Refresh corrects, so it goes off-chip.
+        if cause == JobCause::Refresh {
+            return None;
+        }
         let copybacks = self.array.block(victim).copybacks + 1;
         if copybacks > self.migration.most {
             return None;
         }
-        let off_chip = self.ftl.emptying_stream(&self.geometry, &self.array, victim, is_wear);
+        let off_chip = self.ftl.emptying_stream(&self.geometry, &self.array, victim, cause == JobCause::Wear);
         if off_chip == WriteStream::Mapping {
             return None;
         }

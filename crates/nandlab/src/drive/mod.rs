@@ -13,6 +13,7 @@ mod power_loss;
 mod precondition;
 mod reads;
 mod recovery;
+mod refresh;
 mod requests;
 mod snapshot;
 mod trims;
@@ -38,6 +39,7 @@ use detection::{Power, Stage};
 use host::{Epochs, Merging};
 use mapping::Mapping;
 use migration::Migration;
+use refresh::Refresh;
 use requests::Requests;
 use std::collections::VecDeque;
 use trims::Trims;
@@ -92,6 +94,7 @@ pub struct Drive<P: Probe = NoProbe> {
     caching: Option<Caching>,
     power: Power,
     migration: Migration,
+    refresh: Refresh,
     trims: Trims,
     /// A flush has written pages to planes that are not theirs.
     has_displaced: bool,
@@ -143,7 +146,7 @@ impl<P: Probe> Drive<P> {
         let device = Device::new(&geometry, timing, spec.timing.scheduler, spec.timing.multi_plane);
         let lists = if ftl.allocator.is_static() { geometry.planes as usize } else { 1 };
         let mut drive = Self {
-            agenda: Agenda::new(geometry.dies as usize + usize::from(ecc.levels()) + 3),
+            agenda: Agenda::new(geometry.dies as usize + usize::from(ecc.levels()) + 4),
             stalled: vec![Fifo::default(); lists].into(),
             stalled_count: 0,
             jobs: vec![Job::default(); geometry.planes as usize].into(),
@@ -157,6 +160,7 @@ impl<P: Probe> Drive<P> {
             caching: Self::make_caching(spec, &geometry),
             power: Power::new(spec, geometry.dies),
             migration: Migration::new(spec, &geometry),
+            refresh: Refresh::new(spec, &geometry),
             trims: Trims::default(),
             has_displaced: false,
             torn_erases: Vec::new(),
@@ -178,6 +182,7 @@ impl<P: Probe> Drive<P> {
             geometry,
         };
         drive.begin_power();
+        drive.begin_refresh();
         drive
     }
 
@@ -247,7 +252,7 @@ impl<P: Probe> Drive<P> {
         self.completions.drain(..)
     }
 
-    // Clocks: the dies, a decoder for each read level, idleness, the write cache's DRAM, power.
+    // Clocks: the dies, a decoder for each read level, idleness, the write cache's DRAM, power, refresh.
     #[inline(always)]
     fn idle_clock(&self) -> u32 {
         self.geometry.dies + self.decoding.len() as u32
@@ -261,6 +266,11 @@ impl<P: Probe> Drive<P> {
     #[inline(always)]
     fn power_clock(&self) -> u32 {
         self.idle_clock() + 2
+    }
+
+    #[inline(always)]
+    fn refresh_clock(&self) -> u32 {
+        self.idle_clock() + 3
     }
 
     /// Hands the drive a request that arrives now or arrived earlier (its latency counts from its arrival).
@@ -374,11 +384,17 @@ impl<P: Probe> Drive<P> {
         }
     }
 
-    /// Whether nothing is left to happen, the next event being this one. The next detection of the budget does not count:
-    /// there is always one to come.
+    /// Whether nothing is left to happen, the next event being this one. The next detection of the budget and the next
+    /// refresh do not count: there is always one to come.
     #[inline]
     fn is_rest(&self, time: Time, clock: u32) -> bool {
-        time == NEVER || clock == self.power_clock() && self.power.only_waits() && self.agenda.is_only(clock)
+        time == NEVER || clock >= self.power_clock() && self.only_waits()
+    }
+
+    #[cold]
+    fn only_waits(&self) -> bool {
+        let power_waits = self.power.only_waits() || self.agenda.time(self.power_clock()) == NEVER;
+        power_waits && self.agenda.is_unset_below(self.power_clock())
     }
 
     /// Whether something waits for room that will not come.
@@ -436,8 +452,10 @@ impl<P: Probe> Drive<P> {
             self.detect_when_idle();
         } else if clock == self.dram_clock() {
             self.on_dram();
-        } else {
+        } else if clock == self.power_clock() {
             self.on_power();
+        } else {
+            self.on_refresh();
         }
     }
 
@@ -492,6 +510,9 @@ impl<P: Probe> Drive<P> {
         }
         if is_closed {
             self.check_space(self.geometry.plane_of(block));
+        }
+        if done.page == 0 && self.refresh.is_on() {
+            self.refresh_from_now(block);
         }
         if self.power.stage != Stage::Charged {
             if is_measured {

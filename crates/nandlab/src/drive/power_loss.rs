@@ -83,7 +83,7 @@ impl<P: Probe> Drive<P> {
         self.tell_what_was_lost_before(&mut loss);
         self.abort_requests();
         self.device.drop_queues(&self.pool);
-        for clock in self.geometry.dies..=self.power_clock() {
+        for clock in self.geometry.dies..=self.refresh_clock() {
             self.agenda.set(clock, NEVER);
         }
         if finishes {

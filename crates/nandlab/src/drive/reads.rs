@@ -38,7 +38,10 @@ impl<P: Probe> Drive<P> {
         read.needed = self.needed_level(read.ppn, block, u32::from(read.page));
         let hints =
             Hints { page: self.known_level(read.lpn), block: self.levels.block(block), needed: read.needed };
-        read.level = self.ecc.start_level(&hints);
+        read.level = match read.cause {
+            Cause::Refresh => self.refresh_level(),
+            _ => self.ecc.start_level(&hints),
+        };
     }
 
     /// The least read level that decodes a page now; one more than there are when none does.

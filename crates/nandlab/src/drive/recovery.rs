@@ -86,6 +86,7 @@ impl<P: Probe> Drive<P> {
         }
         self.agenda.set(self.idle_clock(), self.now + self.spec.gc.idle_after_ns);
         self.set_power_clock();
+        self.begin_refresh();
         recovery.stale_translation_pages = stale.len() as u32;
         for page in stale {
             self.write_back(page);

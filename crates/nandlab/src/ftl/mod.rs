@@ -329,6 +329,28 @@ impl Ftl {
         Some(block)
     }
 
+    /// Lets the stream that fills `block` go on elsewhere, if all pages it has given away are among the `programmed` ones;
+    /// whether nothing fills the block any more.
+    pub fn leave_open_block(
+        &mut self,
+        geometry: &Geometry,
+        plane: PlaneId,
+        block: BlockId,
+        programmed: u16,
+    ) -> bool {
+        let first = geometry.page(block, 0).0;
+        let end = first + geometry.pages_per_block;
+        let state = &mut self.planes[plane.index()];
+        match state.open.iter_mut().find(|open| open.next < open.end && open.end == end) {
+            Some(open) if open.next == first + u32::from(programmed) => {
+                open.next = open.end;
+                true
+            }
+            // Given away and not programmed, or a block of an emergency flush.
+            _ => false,
+        }
+    }
+
     /// Takes back a block of [`Ftl::take_flush_block`] that nothing has been written to.
     pub fn give_back(&mut self, geometry: &Geometry, array: &mut Array, block: BlockId) {
         let plane = geometry.plane_of(block);

@@ -46,6 +46,21 @@ pub(super) fn build(r: &Resolved, dir: &Path) -> Spec {
                 _ => Retry::Full,
             },
         },
+        refresh: RefreshSpec {
+            policy: match r.val("refresh.policy") {
+                Val::Tag("fcr", params) => RefreshPolicySpec::Fcr {
+                    full_strength: params.as_ref().is_some_and(|params| params.field("full_strength").bool()),
+                },
+                _ => RefreshPolicySpec::None,
+            },
+            interval: match r.val("refresh.interval") {
+                Val::List(lines) => {
+                    lines.iter().map(|l| (l.field("pe").int() as u32, l.field("every").int())).collect()
+                }
+                _ => Vec::new(),
+            },
+            grace: num(r, "refresh.grace"),
+        },
         migration: migration(r.val("migration.policy")),
         cache: CacheSpec {
             size_bytes: int(r, "cache.size"),

@@ -197,6 +197,7 @@ pub(super) static KEYS: &[Key] = &[
         "when a block is due, by its P/E cycles",
     )
     .note("Table 1 of the partial refresh paper"),
+    key("refresh.grace", slot::SHARE, "0.01", "share of its interval that a block may be overdue"),
     key("migration.policy", slot::MIGRATION, "\"off-chip\"", "how pages are copied inside the drive"),
     key(
         "cache.size",

@@ -17,6 +17,7 @@ pub struct Spec {
     pub ftl: FtlSpec,
     pub gc: GcSpec,
     pub ecc: EccSpec,
+    pub refresh: RefreshSpec,
     pub migration: MigrationSpec,
     pub cache: CacheSpec,
     pub capacitor: CapacitorSpec,
@@ -262,6 +263,30 @@ pub enum Retry {
     Full,
     /// Only what the level adds: the added sensing and its transfer; decoding is done again.
     Incremental,
+}
+
+/// `[refresh]`: how ageing data is kept readable.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RefreshSpec {
+    /// What is done with a block that is due.
+    pub policy: RefreshPolicySpec,
+    /// Up to so many P/E cycles a block is due so long after its first program or its last refresh; beyond the last line
+    /// as in it.
+    pub interval: Vec<(u32, Span)>,
+    /// How much of its interval a block may be overdue.
+    pub grace: f64,
+}
+
+/// `refresh.policy`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RefreshPolicySpec {
+    /// Nothing.
+    None,
+    /// Every valid page is read, corrected and written elsewhere (FCR).
+    Fcr {
+        /// Its reads go straight to the highest level instead of trying all from the first.
+        full_strength: bool,
+    },
 }
 
 /// `[migration]`: how pages are copied inside the drive.

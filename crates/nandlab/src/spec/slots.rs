@@ -221,7 +221,11 @@ pub(super) const RETENTION: Kind = Kind::Either(&[
 
 pub(super) const REFRESH: Kind = Kind::Slot(&[
     plain("none", "data is never refreshed"),
-    later("fcr", "every valid page is remapped when its block is due"),
+    with(
+        "fcr",
+        &[param("full_strength", Kind::Bool, "false", "refresh reads go straight to the highest level")],
+        "every valid page is remapped when its block is due",
+    ),
     later("ec-cache", "fcr with a cache of known error positions"),
     later("partial", "only susceptible bits are moved"),
 ]);
