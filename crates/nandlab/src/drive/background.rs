@@ -7,7 +7,7 @@ use super::Drive;
 use crate::ftl::{Place, WriteStream, wear_levelling};
 use crate::geometry::{BlockId, Lpn, PlaneId};
 use crate::probe::Probe;
-use crate::sched::{Cause, Class, Kind, Transaction};
+use crate::sched::{Cause, Class, Kind, NONE, Transaction};
 use crate::spec::WearLevelling;
 
 /// Copies of a job under way at a time: enough to keep the die busy while pages cross the channel, few enough to
@@ -28,6 +28,7 @@ pub(super) enum JobCause {
     Gc,
     Wear,
     Refresh,
+    PartialRefresh,
 }
 
 /// What a plane is doing in the background.
@@ -42,6 +43,8 @@ pub(super) struct Job {
     pub(super) blocks_taken: u32,
     /// Where its pages are copied back to, if they are.
     copyback: Option<WriteStream>,
+    /// The block is refreshed partially: it stays, with those of its pages that are not written elsewhere.
+    is_partial: bool,
     /// The next page of the victim to look at.
     next_page: u32,
     copies: u32,
@@ -56,7 +59,7 @@ impl Job {
         match self.cause {
             JobCause::Gc => Cause::Gc,
             JobCause::Wear => Cause::Wear,
-            JobCause::Refresh => Cause::Refresh,
+            JobCause::Refresh | JobCause::PartialRefresh => Cause::Refresh,
         }
     }
 }
@@ -156,9 +159,12 @@ impl<P: Probe> Drive<P> {
     }
 
     pub(super) fn start_job(&mut self, plane: PlaneId, victim: BlockId, cause: JobCause, is_urgent: bool) {
-        self.ftl.begin_emptying(&self.geometry, &mut self.array, victim);
+        let is_partial = cause == JobCause::PartialRefresh;
+        if !is_partial {
+            self.ftl.begin_emptying(&self.geometry, &mut self.array, victim);
+        }
         let job = &mut self.jobs[plane.index()];
-        *job = Job { victim: Some(victim), cause, is_urgent, ..Job::default() };
+        *job = Job { victim: Some(victim), cause, is_urgent, is_partial, ..Job::default() };
         self.jobs[plane.index()].copyback = self.copyback_stream(plane, victim, cause, is_urgent);
         if is_urgent {
             self.device.promote(self.geometry.die_of(plane));
@@ -199,7 +205,38 @@ impl<P: Probe> Drive<P> {
             }
             self.read_page(ppn, lpn, plane.0, cause, Class::Background, false);
         }
-        self.erase_when_empty(plane);
+        if self.jobs[plane.index()].is_partial {
+            self.end_partial_job(plane);
+        } else {
+            self.erase_when_empty(plane);
+        }
+    }
+
+    /// All pages of a block that stays have been asked for: when they are done, so is the job.
+    fn end_partial_job(&mut self, plane: PlaneId) {
+        let job = &self.jobs[plane.index()];
+        let Some(block) = job.victim.filter(|_| job.copies == 0) else { return };
+        self.end_job(plane);
+        self.stats.refresh.busy_ns += self.refresh_job_ns(plane);
+        self.write_back_deferred(plane);
+        self.end_partial_refresh(block);
+        self.on_job_over(plane);
+        if !self.jobs[plane.index()].is_running() {
+            self.continue_background(plane);
+        }
+    }
+
+    fn end_job(&mut self, plane: PlaneId) {
+        let job = std::mem::take(&mut self.jobs[plane.index()]);
+        if job.is_urgent {
+            self.device.demote(self.geometry.die_of(plane));
+        }
+    }
+
+    /// A page of a refreshed block has gone its way.
+    pub(super) fn on_page_refreshed(&mut self, plane: PlaneId) {
+        self.jobs[plane.index()].copies -= 1;
+        self.copy_more(plane);
     }
 
     /// A page of a victim has been read: programs it elsewhere, if it is still the host's newest.
@@ -210,12 +247,20 @@ impl<P: Probe> Drive<P> {
             self.copy_more(plane);
             return;
         }
+        if self.jobs[plane.index()].is_partial && self.refresh_page_partially(read) {
+            return;
+        }
         let stream = self.ftl.copy_stream(read.lpn, read.cause == Cause::Wear);
         let place = self.ftl.allocate(&self.geometry, &mut self.array, plane, stream);
         let Place { ppn, opened, skips } =
             place.expect("a job starts only when its stream has room for all it moves");
         self.jobs[plane.index()].blocks_taken += u32::from(opened);
         self.array.stage(ppn, read.lpn, self.stamp_of_copy(read));
+        if let Some(links) = &mut self.ftl.links
+            && links.is_combination(read.lpn)
+        {
+            links.stage(ppn, links.entries(read.lpn));
+        }
         // Pages of a block are programmed in order, so what shares a stream shares a queue.
         let class = if stream == WriteStream::Mapping { Class::HostWrite } else { Class::Background };
         let mut program = self.transaction(Kind::Program, ppn, read.lpn, plane.0, read.cause, class);
@@ -227,17 +272,19 @@ impl<P: Probe> Drive<P> {
         self.enqueue(slot);
     }
 
-    /// Translation pages that the job of `plane` has not moved yet.
-    pub(super) fn translation_pages_to_move(&self, plane: PlaneId) -> u32 {
+    /// Pages of `stream`, that of translation pages or of combination pages, that the job of `plane` has not moved yet.
+    pub(super) fn pages_to_move(&self, plane: PlaneId, stream: WriteStream) -> u32 {
         let Some(victim) = self.jobs[plane.index()].victim else { return 0 };
-        match self.ftl.emptying_stream(&self.geometry, &self.array, victim, false) {
-            WriteStream::Mapping => u32::from(self.array.block(victim).valid),
-            _ => 0,
-        }
+        let is_of_stream = self.ftl.emptying_stream(&self.geometry, &self.array, victim, false) == stream;
+        if is_of_stream { u32::from(self.array.block(victim).valid) } else { 0 }
     }
 
     /// A copy of a job has been programmed.
     pub(super) fn on_background_programmed(&mut self, done: &Transaction) {
+        // Of no job: a line of the VSM.
+        if done.owner == NONE {
+            return;
+        }
         let plane = PlaneId(done.owner);
         self.jobs[plane.index()].copies -= 1;
         self.copy_more(plane);
@@ -267,10 +314,8 @@ impl<P: Probe> Drive<P> {
         self.stats.on_flash(Kind::Erase, done.cause);
         self.array.erase(&self.geometry, block);
         self.ftl.release(&self.geometry, &mut self.array, block, self.spec.drive.endurance);
-        let job = std::mem::take(&mut self.jobs[plane.index()]);
-        if job.is_urgent {
-            self.device.demote(self.geometry.die_of(plane));
-        }
+        self.end_job(plane);
+        self.on_erased_with_links(block);
         self.levels.set_block(block, 0);
         if done.cause == Cause::Refresh {
             self.on_refreshed(block);

@@ -205,7 +205,8 @@ impl<P: Probe> Drive<P> {
             self.remember_level(lpn, 1);
         }
         let Some(demand) = &mut self.ftl.demand else { return };
-        if demand.translation_page(lpn).is_some() {
+        // Not of the host's: a translation page, or a combination page.
+        if lpn.0 >= self.geometry.logical_pages {
             return;
         }
         if let Some(page) = demand.on_changed(lpn) {
@@ -303,7 +304,7 @@ impl<P: Probe> Drive<P> {
     /// Whether translation pages may take a page of `plane`: not what a job that moves translation pages still needs,
     /// and not the last free block.
     fn has_mapping_room(&self, plane: PlaneId) -> bool {
-        let for_job = self.translation_pages_to_move(plane);
+        let for_job = self.pages_to_move(plane, WriteStream::Mapping);
         let room = self.ftl.stream_room(&self.geometry, plane, WriteStream::Mapping);
         room > for_job && self.ftl.has_mapping_room(plane)
     }

@@ -56,7 +56,7 @@ impl<P: Probe> Drive<P> {
         is_urgent: bool,
     ) -> Option<WriteStream> {
         // Refresh corrects, so it goes off-chip.
-        if cause == JobCause::Refresh {
+        if matches!(cause, JobCause::Refresh | JobCause::PartialRefresh) {
             return None;
         }
         let copybacks = self.array.block(victim).copybacks + 1;
@@ -64,7 +64,7 @@ impl<P: Probe> Drive<P> {
             return None;
         }
         let off_chip = self.ftl.emptying_stream(&self.geometry, &self.array, victim, cause == JobCause::Wear);
-        if off_chip == WriteStream::Mapping {
+        if matches!(off_chip, WriteStream::Mapping | WriteStream::Combination) {
             return None;
         }
         let capacity = f64::from(self.cache_pages()[0].max(1));
@@ -95,6 +95,10 @@ impl<P: Probe> Drive<P> {
         lpn: Lpn,
         cause: Cause,
     ) -> bool {
+        // A partially refreshed page has to be merged.
+        if self.ftl.links.as_ref().is_some_and(|links| links.is_marked(source)) {
+            return false;
+        }
         let destination = self.ftl.next_block(&self.geometry, plane, stream);
         if !destination.is_some_and(|block| self.may_copy_back(source, block, stream.copybacks())) {
             self.stats.migration.refused += 1;

@@ -9,6 +9,7 @@ mod detection;
 mod host;
 mod mapping;
 mod migration;
+mod partial;
 mod power_loss;
 mod precondition;
 mod reads;
@@ -39,6 +40,7 @@ use detection::{Power, Stage};
 use host::{Epochs, Merging};
 use mapping::Mapping;
 use migration::Migration;
+use partial::Partial;
 use refresh::Refresh;
 use requests::Requests;
 use std::collections::VecDeque;
@@ -95,6 +97,8 @@ pub struct Drive<P: Probe = NoProbe> {
     power: Power,
     migration: Migration,
     refresh: Refresh,
+    /// What partial refresh keeps; `None` without it.
+    partial: Option<Partial>,
     trims: Trims,
     /// A flush has written pages to planes that are not theirs.
     has_displaced: bool,
@@ -161,6 +165,7 @@ impl<P: Probe> Drive<P> {
             power: Power::new(spec, geometry.dies),
             migration: Migration::new(spec, &geometry),
             refresh: Refresh::new(spec, &geometry),
+            partial: Partial::new(spec, &geometry),
             trims: Trims::default(),
             has_displaced: false,
             torn_erases: Vec::new(),
@@ -498,6 +503,7 @@ impl<P: Probe> Drive<P> {
         if is_closed {
             self.ftl.close(&self.geometry, &mut self.array, block, self.now);
         }
+        self.on_programmed_with_links(done);
         if let Some(old) = done.replaces {
             self.let_go(self.geometry.block_of(old));
         }
@@ -509,6 +515,7 @@ impl<P: Probe> Drive<P> {
             _ => self.on_background_programmed(done),
         }
         if is_closed {
+            self.watch_free_blocks();
             self.check_space(self.geometry.plane_of(block));
         }
         if done.page == 0 && self.refresh.is_on() {
@@ -580,7 +587,9 @@ impl<P: Probe> Drive<P> {
                 }
             }
         }
-        if self.outstanding() == 0 && self.pool.live() == 0 {
+        let is_at_rest = self.outstanding() == 0 && self.pool.live() == 0;
+        self.audit_links(is_at_rest)?;
+        if is_at_rest {
             if let Some(block) = self.array.blocks.iter().position(|b| b.holds > 0) {
                 return Err(format!("block {block} is held by an operation that is over"));
             }

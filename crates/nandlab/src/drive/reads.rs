@@ -4,7 +4,7 @@ use super::Drive;
 use crate::geometry::{BlockId, Lpn, Ppn};
 use crate::nand::{Condition, Hints, Moment, Stamp};
 use crate::probe::Probe;
-use crate::sched::{Cause, Class, Kind, Slot, Transaction};
+use crate::sched::{Cause, Class, Kind, NONE, Slot, Transaction};
 
 impl<P: Probe> Drive<P> {
     /// Queues a read of a programmed page, which keeps its block from being erased.
@@ -22,6 +22,9 @@ impl<P: Probe> Drive<P> {
         self.array.block_mut(block).holds += 1;
         let mut transaction = self.transaction(Kind::Read, ppn, lpn, owner, cause, class);
         transaction.merges = merges;
+        if cause == Cause::Host {
+            self.count_read(ppn);
+        }
         if self.ecc.has_levels() {
             self.aim(&mut transaction, block);
             if cause == Cause::Host {
@@ -29,12 +32,15 @@ impl<P: Probe> Drive<P> {
             }
         }
         let slot = self.pool.insert(transaction);
+        if self.array.block(block).linked > 0 {
+            self.add_sub_read(slot);
+        }
         self.enqueue(slot);
     }
 
     /// Works out which level a read needs and at which it starts.
     #[inline]
-    fn aim(&mut self, read: &mut Transaction, block: BlockId) {
+    pub(super) fn aim(&mut self, read: &mut Transaction, block: BlockId) {
         read.needed = self.needed_level(read.ppn, block, u32::from(read.page));
         let hints =
             Hints { page: self.known_level(read.lpn), block: self.levels.block(block), needed: read.needed };
@@ -42,6 +48,23 @@ impl<P: Probe> Drive<P> {
             Cause::Refresh => self.refresh_level(),
             _ => self.ecc.start_level(&hints),
         };
+    }
+
+    /// The RBER of a page now, that of errors which partial refresh has corrected included; it must not be lost.
+    pub(super) fn rber_of(&mut self, ppn: Ppn) -> f64 {
+        if !self.array.keeps_ages() {
+            return 0.0;
+        }
+        let (block, page) = self.geometry.split(ppn);
+        let state = self.array.block(block);
+        let condition = Condition {
+            pe_cycles: state.pe_cycles,
+            age_s: self.array.stamp(ppn).corrected.age_s(self.age_clock.at(self.now)),
+            reads: state.reads,
+            copybacks: state.copybacks,
+            kind: self.geometry.kind(page),
+        };
+        self.reliability.rber(&condition)
     }
 
     /// The least read level that decodes a page now; one more than there are when none does.
@@ -61,12 +84,16 @@ impl<P: Probe> Drive<P> {
             copybacks: state.copybacks,
             kind: self.geometry.kind(page),
         };
-        self.ecc.level_for(self.reliability.rber(&condition))
+        let corrected = if state.linked > 0 { self.corrected_rber(ppn) } else { 0.0 };
+        self.ecc.level_for((self.reliability.rber(&condition) - corrected).max(0.0))
     }
 
     /// The level of the last read of `lpn`, where something remembers it.
     #[inline]
     pub(super) fn known_level(&self, lpn: Lpn) -> u8 {
+        if self.ftl.is_combination(lpn) {
+            return 0;
+        }
         match &self.ftl.demand {
             Some(demand) => demand.level(lpn),
             None => self.levels.page(lpn),
@@ -76,6 +103,9 @@ impl<P: Probe> Drive<P> {
     /// Remembers the level of the last read of `lpn`, where there is a place for it.
     #[inline]
     pub(super) fn remember_level(&mut self, lpn: Lpn, level: u8) {
+        if self.ftl.is_combination(lpn) {
+            return;
+        }
         match &mut self.ftl.demand {
             Some(demand) => demand.set_level(lpn, level),
             None => self.levels.set_page(lpn, level),
@@ -113,6 +143,7 @@ impl<P: Probe> Drive<P> {
         let (block, page, cause, die) =
             (self.geometry.block_of(read.ppn), u32::from(read.page), read.cause, read.die);
         let (level, is_retry) = (read.level, read.tries > 0);
+        let (is_whole, part_bytes) = (read.partner == NONE, read.part_bytes);
         self.array.read(block, page);
         if !read.is_uncorrectable() || level == self.ecc.levels() {
             self.stats.on_flash(Kind::Read, cause);
@@ -125,11 +156,23 @@ impl<P: Probe> Drive<P> {
             // No other try can follow: the data in flash is not needed any more.
             self.let_go(block);
         } else if cause == Cause::Host {
-            self.stats.ecc.host_flash_ns += cost.sense_ns + cost.transfer_ns + cost.decode_ns;
+            self.stats.ecc.host_flash_ns +=
+                cost.sense_ns + self.device.timing().of_part(cost.transfer_ns, part_bytes);
         }
-        let end = self.now + cost.decode_ns;
+        let (slot, level, decode_ns) = if is_whole {
+            (slot, level, cost.decode_ns)
+        } else {
+            let Some(first) = self.join(slot) else { return };
+            let read = &self.pool[first];
+            let level = read.level.max(self.pool[read.partner].level);
+            (first, level, self.device.timing().read(level, false).decode_ns)
+        };
+        if self.ecc.has_levels() && cause == Cause::Host {
+            self.stats.ecc.host_flash_ns += decode_ns;
+        }
+        let end = self.now + decode_ns;
         self.probe.on_decode(self.now, end, self.geometry.channel_of(die), &self.pool[slot]);
-        if cost.decode_ns == 0 {
+        if decode_ns == 0 {
             self.on_decoded(slot);
             return;
         }
@@ -143,6 +186,9 @@ impl<P: Probe> Drive<P> {
     /// Decoding has ended: with the data, or with another try one level higher.
     #[inline]
     pub(super) fn on_decoded(&mut self, slot: Slot) {
+        if self.pool[slot].partner != NONE && self.try_again_or_part(slot) {
+            return;
+        }
         if self.ecc.has_levels() {
             let read = self.pool[slot];
             if read.is_uncorrectable() && read.level < self.ecc.levels() {

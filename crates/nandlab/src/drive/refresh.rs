@@ -15,7 +15,7 @@ use crate::nand::{BlockState, Moment};
 use crate::probe::Probe;
 use crate::sched::NEVER;
 use crate::spec::{RefreshPolicySpec, Spec};
-use crate::units::{SECOND, Time};
+use crate::units::{SECOND, Span, Time};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -81,19 +81,20 @@ impl Refresh {
 }
 
 impl<P: Probe> Drive<P> {
-    /// The blocks that hold data are looked at when the first event is due: preconditioning comes before it.
+    /// The blocks that hold data are looked at when the first event is due: preconditioning comes before it. After a power loss
+    /// anew: when each was refreshed is the firmware's own record.
     pub(super) fn begin_refresh(&mut self) {
         if self.refresh.is_on() {
+            self.refresh.alarms.clear();
+            self.refresh.due.iter_mut().for_each(VecDeque::clear);
+            self.refresh.has_begun = false;
             self.agenda.set(self.refresh_clock(), self.now);
         }
     }
 
     /// The level at which a refresh read starts.
     pub(super) fn refresh_level(&self) -> u8 {
-        match self.refresh.policy {
-            RefreshPolicySpec::Fcr { full_strength: true } => self.ecc.levels(),
-            _ => 1,
-        }
+        if self.refresh.policy.reads_full_strength() { self.ecc.levels() } else { 1 }
     }
 
     /// The data of a block ages from now.
@@ -159,6 +160,7 @@ impl<P: Probe> Drive<P> {
 
     /// The grace of a due block is running out.
     fn hurry(&mut self, plane: PlaneId, block: BlockId) {
+        self.empty_vsm();
         let job = &mut self.jobs[plane.index()];
         let is_next = job.victim == Some(block) || self.refresh.due[plane.index()].front() == Some(&block);
         if job.is_running() && is_next && !job.is_urgent {
@@ -200,7 +202,10 @@ impl<P: Probe> Drive<P> {
             self.stats.refresh.blocks += 1;
             self.stats.refresh.pages += u64::from(valid);
             let is_urgent = now.later_s_than(due) >= self.refresh.grace_s(pe_cycles) / 2;
-            self.start_job(plane, block, JobCause::Refresh, is_urgent);
+            let is_partial = self.is_refreshed_partially(block, stream);
+            self.stats.refresh.partial_blocks += u64::from(is_partial);
+            let cause = if is_partial { JobCause::PartialRefresh } else { JobCause::Refresh };
+            self.start_job(plane, block, cause, is_urgent);
             return true;
         }
         false
@@ -217,15 +222,23 @@ impl<P: Probe> Drive<P> {
 
     /// A block has been refreshed, and erased.
     pub(super) fn on_refreshed(&mut self, block: BlockId) {
-        let plane = self.geometry.plane_of(block);
+        self.stats.refresh.busy_ns += self.refresh_job_ns(self.geometry.plane_of(block));
         // Its erase has just added a cycle.
-        let pe_cycles = self.array.block(block).pe_cycles.saturating_sub(1);
+        self.on_block_refreshed(block, self.array.block(block).pe_cycles.saturating_sub(1));
+    }
+
+    /// How long the job of a plane has taken that has just ended.
+    pub(super) fn refresh_job_ns(&self, plane: PlaneId) -> Span {
+        self.now - self.refresh.began[plane.index()]
+    }
+
+    /// The data of a block has been refreshed; it has, or had, so many P/E cycles.
+    pub(super) fn on_block_refreshed(&mut self, block: BlockId, pe_cycles: u32) {
         let due = self.refresh.since[block.index()].plus_s(self.refresh.interval_s(pe_cycles));
         let overdue_s = self.age_clock.at(self.now).later_s_than(due);
         let grace_s = self.refresh.grace_s(pe_cycles);
         let stats = &mut self.stats.refresh;
         stats.overdue_max_s = stats.overdue_max_s.max(overdue_s);
         stats.late_blocks += u64::from(overdue_s > grace_s);
-        stats.busy_ns += self.now - self.refresh.began[plane.index()];
     }
 }

@@ -49,6 +49,10 @@ pub struct Block {
     pub state: BlockState,
     /// Consecutive copybacks that all its pages have gone through without correction.
     pub copybacks: u8,
+    /// It has been refreshed partially since the last erase.
+    pub is_partial: bool,
+    /// Its pages that have their susceptible data elsewhere.
+    pub linked: u16,
 }
 
 /// What a page's OOB says beside its LPN.
@@ -253,11 +257,12 @@ impl Array {
     /// An erase of `block` has ended.
     pub fn erase(&mut self, geometry: &Geometry, block: BlockId) {
         let state = self.block_mut(block);
-        assert!(state.valid == 0 && state.holds == 0, "erase of block {} in use", block.0);
+        assert!(state.valid == 0 && state.holds == 0 && state.linked == 0, "erase of block {} in use", block.0);
         state.pe_cycles += 1;
         state.reads = 0;
         state.programmed = 0;
         state.copybacks = 0;
+        state.is_partial = false;
         if self.is_stamped() {
             // So that a read of what is gone shows, and that a page that stays erased holds nothing.
             let first = geometry.page(block, 0).index();

@@ -51,6 +51,7 @@ pub(super) fn build(r: &Resolved, dir: &Path) -> Spec {
                 Val::Tag("fcr", params) => RefreshPolicySpec::Fcr {
                     full_strength: params.as_ref().is_some_and(|params| params.field("full_strength").bool()),
                 },
+                Val::Tag("partial", Some(params)) => RefreshPolicySpec::Partial(partial(params)),
                 _ => RefreshPolicySpec::None,
             },
             interval: match r.val("refresh.interval") {
@@ -216,6 +217,24 @@ fn map(val: &Val) -> MapSpec {
             }
             _ => Eviction::Lru,
         },
+    }
+}
+
+fn partial(params: &Val) -> PartialSpec {
+    PartialSpec {
+        susceptible_ratio: match params.field("susceptible_ratio") {
+            Val::Num(ratio) => Some(*ratio),
+            _ => None,
+        },
+        encoding: match params.field("encoding").tag() {
+            "entries" => Encoding::Entries,
+            "enumerative" => Encoding::Enumerative,
+            _ => Encoding::Paper,
+        },
+        codeword_bits: params.field("codeword_bits").int() as u32,
+        vsm_pages: params.field("vsm_pages").int() as u32,
+        min_free_blocks: params.field("min_free_blocks").num(),
+        hot_reads: params.field("hot_reads").int() as u32,
     }
 }
 

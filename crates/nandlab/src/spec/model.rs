@@ -278,7 +278,7 @@ pub struct RefreshSpec {
 }
 
 /// `refresh.policy`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RefreshPolicySpec {
     /// Nothing.
     None,
@@ -287,6 +287,51 @@ pub enum RefreshPolicySpec {
         /// Its reads go straight to the highest level instead of trying all from the first.
         full_strength: bool,
     },
+    /// Only susceptible bits are written elsewhere (PR); reads as with `full_strength`.
+    Partial(PartialSpec),
+}
+
+impl RefreshPolicySpec {
+    /// How it refreshes partially, if it does.
+    pub fn partial(&self) -> Option<&PartialSpec> {
+        match self {
+            RefreshPolicySpec::Partial(partial) => Some(partial),
+            _ => None,
+        }
+    }
+
+    /// Whether its reads go straight to the highest level.
+    pub fn reads_full_strength(&self) -> bool {
+        matches!(self, RefreshPolicySpec::Fcr { full_strength: true } | RefreshPolicySpec::Partial(_))
+    }
+}
+
+/// `refresh.policy.partial`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PartialSpec {
+    /// Share of a page's bits that are susceptible; `None`: by the `vth` model.
+    pub susceptible_ratio: Option<f64>,
+    /// How they are written down.
+    pub encoding: Encoding,
+    /// Bits of an LDPC codeword.
+    pub codeword_bits: u32,
+    /// Pages of the virtual shadow memory.
+    pub vsm_pages: u32,
+    /// Below this share of free blocks all refreshes are conventional.
+    pub min_free_blocks: f64,
+    /// A page that has been read so often since it was programmed is refreshed conventionally.
+    pub hot_reads: u32,
+}
+
+/// `refresh.policy.partial.encoding`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encoding {
+    /// As many bits as are susceptible, as the paper's evaluation counts.
+    Paper,
+    /// An offset and a value for each bit, and an entry for each codeword (Section 3.3).
+    Entries,
+    /// Positions and values at their entropy.
+    Enumerative,
 }
 
 /// `[migration]`: how pages are copied inside the drive.

@@ -227,7 +227,39 @@ pub(super) const REFRESH: Kind = Kind::Slot(&[
         "every valid page is remapped when its block is due",
     ),
     later("ec-cache", "fcr with a cache of known error positions"),
-    later("partial", "only susceptible bits are moved"),
+    with(
+        "partial",
+        &[
+            param("susceptible_ratio", SUSCEPTIBLE, "0.0788", "share of a page's bits that are susceptible"),
+            param("encoding", ENCODING, "\"paper\"", "how the susceptible bits are written down"),
+            param("codeword_bits", Kind::Int { min: 64, max: 1 << 20 }, "8192", "bits of an LDPC codeword"),
+            param("vsm_pages", Kind::Int { min: 1, max: 4096 }, "4", "pages of the virtual shadow memory"),
+            param(
+                "min_free_blocks",
+                SHARE,
+                "0.20",
+                "below this share of free blocks every refresh is conventional",
+            ),
+            param(
+                "hot_reads",
+                Kind::Int { min: 1, max: 255 },
+                "8",
+                "pages read so often since they were programmed are refreshed conventionally",
+            ),
+        ],
+        "PR: only the susceptible bits of a page are moved, to pages that many share",
+    ),
+]);
+
+const SUSCEPTIBLE: Kind = Kind::Either(&[
+    SHARE,
+    Kind::Slot(&[plain("vth", "by the distributions of reliability.rber.vth, page by page")]),
+]);
+
+const ENCODING: Kind = Kind::Slot(&[
+    plain("paper", "as many bits as are susceptible, as the paper's evaluation counts"),
+    plain("entries", "an offset in the codeword and a value for each bit (Section 3.3 of the paper)"),
+    plain("enumerative", "positions and values at their entropy"),
 ]);
 
 pub(super) const REFRESH_INTERVAL: Kind = Kind::List(

@@ -15,6 +15,29 @@ pub struct RefreshStats {
     pub overdue_max_s: u32,
     /// From the beginning of each block's refresh to its end, added up, in nanoseconds.
     pub busy_ns: u64,
+    /// Of the blocks, those refreshed partially, and those refreshed conventionally because free blocks were few.
+    pub partial_blocks: u64,
+    /// See `partial_blocks`.
+    pub blocks_while_off: u64,
+    /// Pages whose susceptible bits alone were moved, and those written elsewhere though their block was refreshed
+    /// partially: read often, with too many susceptible bits, without room in the VSM.
+    pub partial_pages: u64,
+    /// See `partial_pages`.
+    pub hot_pages: u64,
+    /// See `partial_pages`.
+    pub too_susceptible: u64,
+    /// See `partial_pages`.
+    pub without_room: u64,
+    /// Susceptible data in bytes, combination pages that it went to, bytes of these left empty.
+    pub susceptible_bytes: u64,
+    /// See `susceptible_bytes`.
+    pub combination_pages: u64,
+    /// See `susceptible_bytes`.
+    pub padding_bytes: u64,
+    /// Host reads of partially refreshed pages.
+    pub host_preads: u64,
+    /// Partially refreshed pages that GC, wear levelling or refresh made whole.
+    pub promoted_pages: u64,
     /// Refreshes that were put before the host's writes because their grace was running out.
     pub promoted: u64,
 }
@@ -30,6 +53,19 @@ impl RefreshStats {
             "busy_s": self.busy_ns as f64 * 1e-9,
             "block_mean_s": if self.blocks == 0 { 0.0 } else { self.busy_ns as f64 * 1e-9 / self.blocks as f64 },
             "promoted": self.promoted,
+            "partial": {
+                "blocks": self.partial_blocks,
+                "blocks_while_off": self.blocks_while_off,
+                "pages": self.partial_pages,
+                "hot_pages": self.hot_pages,
+                "too_susceptible_pages": self.too_susceptible,
+                "pages_without_room": self.without_room,
+                "susceptible_bytes": self.susceptible_bytes,
+                "combination_pages": self.combination_pages,
+                "padding_bytes": self.padding_bytes,
+                "host_preads": self.host_preads,
+                "promoted_pages": self.promoted_pages,
+            },
         })
     }
 }
