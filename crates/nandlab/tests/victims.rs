@@ -98,7 +98,7 @@ impl Table {
         let lpn = Lpn(self.stream.below(u64::from(self.geometry.logical_pages)) as u32);
         let plane = self.ftl.allocator.home(lpn, self.geometry.planes);
         match self.stream.below(16) {
-            0 => drop(self.ftl.unmap(&self.geometry, &mut self.array, lpn).then_some(())),
+            0 => drop(self.ftl.unmap(&self.geometry, &mut self.array, lpn)),
             // As the wear leveller does: a full block, whatever it holds.
             1 => {
                 let full: Vec<u32> = (0..self.geometry.blocks_per_plane)

@@ -47,13 +47,7 @@ pub(super) fn build(r: &Resolved, dir: &Path) -> Spec {
             },
         },
         refresh: RefreshSpec {
-            policy: match r.val("refresh.policy") {
-                Val::Tag("fcr", params) => RefreshPolicySpec::Fcr {
-                    full_strength: params.as_ref().is_some_and(|params| params.field("full_strength").bool()),
-                },
-                Val::Tag("partial", Some(params)) => RefreshPolicySpec::Partial(partial(params)),
-                _ => RefreshPolicySpec::None,
-            },
+            policy: refresh_policy(r.val("refresh.policy")),
             interval: match r.val("refresh.interval") {
                 Val::List(lines) => {
                     lines.iter().map(|l| (l.field("pe").int() as u32, l.field("every").int())).collect()
@@ -217,6 +211,16 @@ fn map(val: &Val) -> MapSpec {
             }
             _ => Eviction::Lru,
         },
+    }
+}
+
+pub(super) fn refresh_policy(val: &Val) -> RefreshPolicySpec {
+    match val {
+        Val::Tag("fcr", params) => RefreshPolicySpec::Fcr {
+            full_strength: params.as_ref().is_some_and(|params| params.field("full_strength").bool()),
+        },
+        Val::Tag("partial", Some(params)) => RefreshPolicySpec::Partial(partial(params)),
+        _ => RefreshPolicySpec::None,
     }
 }
 

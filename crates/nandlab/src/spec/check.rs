@@ -13,6 +13,8 @@ const SPARE_BLOCKS_MIN: u64 = 4;
 
 /// Blocks static wear levelling needs beyond those: one open for what it moves, one more kept free.
 const WEAR_BLOCKS: u64 = 2;
+/// Blocks that combination pages take: one open, one free.
+const COMBINATION_BLOCKS: u64 = 2;
 
 /// Blocks of a plane that preconditioning must leave free: open for the host, open for GC, one free.
 const FREE_BLOCKS_MIN: u64 = 3;
@@ -49,6 +51,7 @@ pub(super) fn check(r: &Resolved, layers: &mut Layers) {
     check.flush_concurrency();
     check.flush_order();
     check.copyback_limit();
+        check.susceptible_ratio();
     if let Some(capacity) = check.pages_fit() {
         check.reserve(&capacity);
         check.precondition(&capacity);
@@ -498,6 +501,8 @@ impl Check<'_> {
             0 => 0,
             most => most + 1,
         };
+        // One open for combination pages, and one free.
+        let combination_blocks = if self.refreshes_partially() { COMBINATION_BLOCKS } else { 0 };
         let logical = |blocks_per_plane: u64, op: f64| {
             logical_pages(c.planes * blocks_per_plane * c.pages_per_block, op)
         };
@@ -509,6 +514,7 @@ impl Check<'_> {
             SPARE_BLOCKS_MIN
                 + if is_static { WEAR_BLOCKS } else { 0 }
                 + copyback_blocks
+                + combination_blocks
                 + map_blocks(blocks_per_plane, op)
                 + flush_blocks(blocks_per_plane, op)
         };
@@ -525,7 +531,7 @@ impl Check<'_> {
         let blocks = spare as f64 / c.pages_per_block as f64;
         let message = format!(
             "a plane has {blocks:.1} blocks beyond its logical pages and needs {} \
-             (open for the host, open for GC, one free, one block's worth of spare{}{}{}{})",
+             (open for the host, open for GC, one free, one block's worth of spare{}{}{}{}{})",
             needed_blocks(c.blocks_per_plane, c.op),
             if is_static { ", two for static wear levelling" } else { "" },
             match map_blocks(c.blocks_per_plane, c.op) {
@@ -535,6 +541,10 @@ impl Check<'_> {
             match copyback_blocks {
                 0 => String::new(),
                 blocks => format!(", {blocks} for copybacks"),
+            },
+            match combination_blocks {
+                0 => String::new(),
+                blocks => format!(", {blocks} for combination pages of partial refresh"),
             },
             match flush_blocks(c.blocks_per_plane, c.op) {
                 0 => String::new(),
@@ -566,7 +576,27 @@ impl Check<'_> {
         if copyback_blocks > 0 {
             keys.push("migration.policy");
         }
+        if combination_blocks > 0 {
+            keys.push("refresh.policy");
+        }
         self.error(&keys, message, remedy);
+    }
+
+    fn refreshes_partially(&self) -> bool {
+        self.r.get("refresh.policy").is_some_and(|val| val.tag() == "partial")
+    }
+
+    /// Susceptible bits by the model need the model.
+    fn susceptible_ratio(&mut self) -> Option<()> {
+        const KEY: &str = "refresh.policy";
+        let policy = self.r.get(KEY).filter(|val| val.tag() == "partial")?;
+        let is_vth = super::build::refresh_policy(policy).partial()?.susceptible_ratio.is_none();
+        if is_vth && self.r.get("reliability.rber")?.tag() != "vth" {
+            let message = "susceptible_ratio = \"vth\" asks for the voltage model, and there is none";
+            let remedy = "set reliability.rber = \"vth\", or a number such as 0.0788";
+            self.error(&[KEY, "reliability.rber"], message.into(), remedy.into());
+        }
+        Some(())
     }
 
     fn copyback_limit(&mut self) -> Option<()> {
