@@ -135,9 +135,7 @@ pub(super) const WEAR_LEVELLING: Kind = Kind::Slot(&[
 
 pub(super) const VICTIM: Kind = Kind::Registered(|| {
     static ALL: LazyLock<Vec<Policy>> = LazyLock::new(|| {
-        let built = crate::ftl::gc::POLICIES.iter().map(|(info, _)| registered(info));
-        let after = later("partial-aware", "fewest valid pages, then fewest valid partially refreshed pages");
-        built.chain([after]).collect()
+        crate::ftl::gc::POLICIES.iter().map(|(info, _)| registered(info)).collect()
     });
     &ALL
 });
