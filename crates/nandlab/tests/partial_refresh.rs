@@ -57,11 +57,12 @@ fn partial_refresh_and_gc_go_on_side_by_side() {
         let policy = policies[seed as usize % policies.len()];
         let mut stream = Stream::new(seed, "partial");
         let op = ["drive.op=0.7", "drive.op=1", "drive.op=2"][stream.below(3) as usize];
-        let scheduler = ["timing.scheduler='fcfs'", "timing.scheduler='read-first'"][stream.below(2) as usize];
+        let scheduler =
+            ["timing.scheduler='fcfs'", "timing.scheduler='read-first'"][stream.below(2) as usize];
         let multi = ["timing.multi_plane=true", "timing.multi_plane=false"][stream.below(2) as usize];
         let wear = ["ftl.wear_levelling='static'", "ftl.wear_levelling='dynamic'"][stream.below(2) as usize];
         let map = ["ftl.map='page'", "ftl.map={demand={cache='128B'}}"][stream.below(2) as usize];
-        let mut drive = ageing(seed, policy, &[op, scheduler, multi, wear, map, "drive.blocks_per_plane=24"]);
+        let mut drive = ageing(seed, policy, &[op, scheduler, multi, wear, map, "drive.blocks_per_plane=27"]);
         let share = 30 + stream.below(70);
         work(&mut drive, &mut stream, 1500, share);
         settle(&mut drive);

@@ -15,7 +15,8 @@ fn data_that_nobody_writes_is_refreshed_every_interval() {
     let mut drive = with_oracle(&spec(&text, &[]));
     let pages = u64::from(drive.geometry().logical_pages);
     for lpn in 0..pages {
-        let request = Request { arrival: drive.now(), op: Op::Write, fua: false, offset: lpn * 4096, len: 4096 };
+        let request =
+            Request { arrival: drive.now(), op: Op::Write, fua: false, offset: lpn * 4096, len: 4096 };
         drive.submit(&request).unwrap();
     }
     drive.run_until_idle();

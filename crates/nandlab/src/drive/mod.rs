@@ -20,6 +20,7 @@ mod snapshot;
 mod trims;
 
 pub use detection::CapacitorState;
+pub use partial::PartialState;
 pub use precondition::{PtsOutcome, Watch};
 pub use requests::Completion;
 pub use snapshot::SnapshotError;
@@ -375,7 +376,8 @@ impl<P: Probe> Drive<P> {
         }
     }
 
-    /// Simulates until nothing is left to do: every request completed, background work done.
+    /// Simulates until nothing is left to do: every request completed, background work done. A drive whose blocks are due
+    /// again before all are refreshed never comes to rest.
     pub fn run_until_idle(&mut self) {
         loop {
             let (time, clock) = self.agenda.next();

@@ -14,7 +14,7 @@
 //! old page is the data that counts.)
 
 use super::Drive;
-use crate::ftl::partial::{EncodedSize, Entry, Vsm};
+use crate::ftl::partial::{EncodedSize, Entry, LINK_BITS, Vsm};
 use crate::ftl::{Place, WriteStream};
 use crate::geometry::{BlockId, Geometry, Lpn, PlaneId, Ppn};
 use crate::huge::Huge;
@@ -74,7 +74,35 @@ impl Partial {
     }
 }
 
+/// What partial refresh takes of the controller's RAM, and when it was on.
+#[derive(Clone, Copy, Debug)]
+pub struct PartialState {
+    /// Pages that are partially refreshed now, and the most there have been.
+    pub linked_pages: u64,
+    /// See `linked_pages`.
+    pub linked_pages_max: u64,
+    /// The secondary mapping table at its largest, in bytes: a bit for each page, and the links.
+    pub mapping_bytes: u64,
+    /// The most that the VSM has held, in bytes.
+    pub vsm_bytes: u64,
+    /// Share of the time in which there were enough free blocks for it, 0 to 1.
+    pub on_share: f64,
+}
+
 impl<P: Probe> Drive<P> {
+    /// How partial refresh is; `None` without it.
+    pub fn partial_refresh(&self) -> Option<PartialState> {
+        let (partial, links) = (self.partial.as_ref()?, self.ftl.links.as_ref()?);
+        let on_ns = partial.on_ns + if partial.is_on { self.now - partial.looked_at } else { 0 };
+        Some(PartialState {
+            linked_pages: links.count(),
+            linked_pages_max: links.peak(),
+            mapping_bytes: (u64::from(self.geometry.pages) + links.peak() * LINK_BITS).div_ceil(8),
+            vsm_bytes: partial.vsm.peak_bytes.into(),
+            on_share: if self.now == 0 { 1.0 } else { on_ns as f64 / self.now as f64 },
+        })
+    }
+
     // ------------------------------------------------------------------------------------------------------- the block
 
     /// Whether a block that is due is refreshed partially: unless it has been already, holds what is no host data, or free
@@ -127,7 +155,8 @@ impl<P: Probe> Drive<P> {
             bytes,
             rber: self.rber_of(read.ppn),
         };
-        let has_room = |drive: &Self| drive.partial.as_ref().is_some_and(|partial| partial.vsm.has_room(bytes));
+        let has_room =
+            |drive: &Self| drive.partial.as_ref().is_some_and(|partial| partial.vsm.has_room(bytes));
         if !has_room(self) && !self.has_lines_under_way() && !self.program_line() {
             self.stats.refresh.without_room += 1;
             return false;
@@ -212,12 +241,11 @@ impl<P: Probe> Drive<P> {
         let Some(plane) = self.plane_for_line(home).filter(|_| has_number) else { return false };
         let links = self.ftl.links.as_mut().expect("partial refresh has links");
         let line = self.partial.as_mut().expect("it is there").vsm.take_line();
-        self.stats.refresh.padding_bytes +=
-            u64::from(self.geometry.page_bytes) - line.iter().map(|entry| u64::from(entry.bytes)).sum::<u64>();
+        self.stats.refresh.padding_bytes += u64::from(self.geometry.page_bytes)
+            - line.iter().map(|entry| u64::from(entry.bytes)).sum::<u64>();
         let lpn = links.number(line).expect("there is one");
         let entries = links.entries(lpn);
-        let place =
-            self.ftl.allocate(&self.geometry, &mut self.array, plane, WriteStream::Combination);
+        let place = self.ftl.allocate(&self.geometry, &mut self.array, plane, WriteStream::Combination);
         let Place { ppn, opened, skips } = place.expect("the plane has room");
         self.sequence += 1;
         let stamp = Stamp { sequence: self.sequence, corrected: self.moment() };
@@ -240,12 +268,10 @@ impl<P: Probe> Drive<P> {
     fn plane_for_line(&self, home: PlaneId) -> Option<PlaneId> {
         let g = &self.geometry;
         let planes = (1..=g.planes).map(|step| PlaneId((home.0 + step) % g.planes));
-        planes
-            .filter(|&plane| self.has_combination_room(plane))
-            .min_by_key(|&plane| {
-                let die = g.die_of(plane);
-                (plane == home, die == g.die_of(home), self.device.load(die))
-            })
+        planes.filter(|&plane| self.has_combination_room(plane)).min_by_key(|&plane| {
+            let die = g.die_of(plane);
+            (plane == home, die == g.die_of(home), self.device.load(die))
+        })
     }
 
     /// Whether a line may take a page of `plane`: not what a job that moves combination pages still needs.
@@ -379,7 +405,8 @@ impl<P: Probe> Drive<P> {
     pub(super) fn restore_links(&mut self) {
         let Some(links) = &mut self.ftl.links else { return };
         let map = &self.ftl.map;
-        let numbers = (self.geometry.logical_pages..map.len()).map(Lpn).filter(|&lpn| links.is_combination(lpn));
+        let numbers =
+            (self.geometry.logical_pages..map.len()).map(Lpn).filter(|&lpn| links.is_combination(lpn));
         let mut found: Vec<(Lpn, Ppn)> = numbers.filter_map(|lpn| Some((lpn, map.get(lpn)?))).collect();
         links.restore(found.iter().copied());
         found.sort_by_key(|&(_, ppn)| std::cmp::Reverse(self.array.stamp(ppn).sequence));
@@ -403,8 +430,11 @@ impl<P: Probe> Drive<P> {
 
     /// Power fails: the lines that are not in flash, those that wait for no more data included.
     pub(super) fn lines_at_power_loss(&mut self) -> Vec<Lpn> {
-        let under_way: Vec<Lpn> = self.under_way().iter().filter(|t| t.owner == LINE).map(|t| t.lpn).collect();
-        let (Some(partial), Some(links)) = (&mut self.partial, &mut self.ftl.links) else { return Vec::new() };
+        let under_way: Vec<Lpn> =
+            self.under_way().iter().filter(|t| t.owner == LINE).map(|t| t.lpn).collect();
+        let (Some(partial), Some(links)) = (&mut self.partial, &mut self.ftl.links) else {
+            return Vec::new();
+        };
         while !partial.vsm.waiting().is_empty() && links.has_number() {
             links.number(partial.vsm.take_line());
         }
@@ -413,7 +443,11 @@ impl<P: Probe> Drive<P> {
     }
 
     /// A place for a line of the emergency flush, on a die that is free.
-    pub(super) fn place_line_at_power_loss(&mut self, lpn: Lpn, is_busy: impl Fn(&Self, PlaneId) -> bool) -> Option<Place> {
+    pub(super) fn place_line_at_power_loss(
+        &mut self,
+        lpn: Lpn,
+        is_busy: impl Fn(&Self, PlaneId) -> bool,
+    ) -> Option<Place> {
         let planes = (0..self.geometry.planes).map(PlaneId);
         let plane = planes
             .filter(|&plane| self.ftl.has_combination_room(plane))
@@ -460,9 +494,14 @@ impl<P: Probe> Drive<P> {
             if !is_newest && (is_at_rest || state.holds == 0) {
                 return Err(format!("{} is linked and not the data of LPN {}", name(), entry.lpn.0));
             }
-            let apn = self.ftl.map.get(lpn).ok_or_else(|| format!("{} has lost its combination page", name()))?;
+            let apn =
+                self.ftl.map.get(lpn).ok_or_else(|| format!("{} has lost its combination page", name()))?;
             if self.array.lpn(apn) != lpn || links.content(apn) != Some(&links.entries(lpn)) {
-                return Err(format!("{} is linked to {}, which holds something else", name(), self.geometry.show(apn)));
+                return Err(format!(
+                    "{} is linked to {}, which holds something else",
+                    name(),
+                    self.geometry.show(apn)
+                ));
             }
         }
         for (block, (state, &count)) in self.array.blocks.iter().zip(&linked).enumerate() {
@@ -473,7 +512,11 @@ impl<P: Probe> Drive<P> {
         for lpn in links.combinations() {
             let count = live.get(&lpn).copied().unwrap_or(0);
             if links.live(lpn) != count || is_at_rest && count == 0 {
-                return Err(format!("combination page {} counts {} links and has {count}", lpn.0, links.live(lpn)));
+                return Err(format!(
+                    "combination page {} counts {} links and has {count}",
+                    lpn.0,
+                    links.live(lpn)
+                ));
             }
         }
         if is_at_rest && (partial.vsm.lines() > 0 || !partial.for_room.is_empty()) {

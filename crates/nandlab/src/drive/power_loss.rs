@@ -237,15 +237,8 @@ impl<P: Probe> Drive<P> {
         let pages = FlushPages::new(method, &self.geometry, &self.ftl, dirty.len() as u32);
         let lines = self.lines_at_power_loss();
         loss.vsm_lines = lines.len() as u32;
-        let mut flush = Flush {
-            pages,
-            next: 0,
-            lines,
-            lines_begun: 0,
-            under_way: 0,
-            may_end: loss.at,
-            is_over: false,
-        };
+        let mut flush =
+            Flush { pages, next: 0, lines, lines_begun: 0, under_way: 0, may_end: loss.at, is_over: false };
         loop {
             self.begin_flush_programs(&mut flush, dirty, loss);
             if flush.next == dirty.len() {

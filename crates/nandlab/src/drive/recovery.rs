@@ -256,7 +256,11 @@ impl<P: Probe> Drive<P> {
             let next = programmed + u32::from(is_amid && self.power.capacitor.is_some());
             let copybacks = self.array.block(block).copybacks;
             let wanted: &[WriteStream] = if let Some(lpn) = self.first_internal_page(block) {
-                if self.ftl.is_combination(lpn) { &[WriteStream::Combination] } else { &[WriteStream::Mapping] }
+                if self.ftl.is_combination(lpn) {
+                    &[WriteStream::Combination]
+                } else {
+                    &[WriteStream::Mapping]
+                }
             } else if copybacks > 0 {
                 &[WriteStream::Copyback(copybacks)]
             } else {

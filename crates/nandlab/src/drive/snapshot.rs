@@ -142,8 +142,8 @@ impl<P: Probe> Drive<P> {
             for page in 0..u32::from(block.programmed) {
                 let ppn = self.geometry.page(BlockId(id), page);
                 // Links are not saved, so that what they lead to is of no use.
-                let is_valid = self.ftl.is_valid(&self.geometry, ppn)
-                    && !self.ftl.is_combination(self.array.lpn(ppn));
+                let is_valid =
+                    self.ftl.is_valid(&self.geometry, ppn) && !self.ftl.is_combination(self.array.lpn(ppn));
                 out.put_u32(if is_valid { self.array.lpn(ppn).0 } else { DEAD_LPN })?;
             }
         }

@@ -45,9 +45,15 @@ impl WriteStream {
     /// All streams, in the order of their numbers.
     pub fn all() -> impl Iterator<Item = WriteStream> {
         let copybacks = (1..=migration::COPYBACKS_MAX).map(WriteStream::Copyback);
-        [WriteStream::Host, WriteStream::Gc, WriteStream::Wear, WriteStream::Mapping, WriteStream::Combination]
-            .into_iter()
-            .chain(copybacks)
+        [
+            WriteStream::Host,
+            WriteStream::Gc,
+            WriteStream::Wear,
+            WriteStream::Mapping,
+            WriteStream::Combination,
+        ]
+        .into_iter()
+        .chain(copybacks)
     }
 
     /// Its number.
@@ -418,9 +424,10 @@ impl Ftl {
 
     /// Free blocks of the drive, as a share of those that are not retired.
     pub fn free_share(&self) -> f64 {
-        let (free, usable) = self.planes.iter().fold((0, 0), |(free, usable), plane| {
-            (free + plane.free.len(), usable + plane.usable_blocks)
-        });
+        let (free, usable) = self
+            .planes
+            .iter()
+            .fold((0, 0), |(free, usable), plane| (free + plane.free.len(), usable + plane.usable_blocks));
         f64::from(free) / f64::from(usable.max(1))
     }
 
@@ -450,7 +457,10 @@ impl Ftl {
 
     /// Logical pages of the host that are mapped.
     pub fn host_pages_mapped(&self) -> u32 {
-        let translation_pages = self.demand.iter().flat_map(|demand| (0..demand.pages.len() as u32).map(|page| demand.lpn_of(page)));
+        let translation_pages = self
+            .demand
+            .iter()
+            .flat_map(|demand| (0..demand.pages.len() as u32).map(|page| demand.lpn_of(page)));
         let combinations = self.links.iter().flat_map(|links| links.combinations());
         let others = translation_pages.chain(combinations).filter(|&lpn| self.map.get(lpn).is_some());
         self.map.mapped() - others.count() as u32

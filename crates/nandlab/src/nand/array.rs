@@ -257,7 +257,11 @@ impl Array {
     /// An erase of `block` has ended.
     pub fn erase(&mut self, geometry: &Geometry, block: BlockId) {
         let state = self.block_mut(block);
-        assert!(state.valid == 0 && state.holds == 0 && state.linked == 0, "erase of block {} in use", block.0);
+        assert!(
+            state.valid == 0 && state.holds == 0 && state.linked == 0,
+            "erase of block {} in use",
+            block.0
+        );
         state.pe_cycles += 1;
         state.reads = 0;
         state.programmed = 0;

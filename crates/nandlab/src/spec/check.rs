@@ -51,7 +51,7 @@ pub(super) fn check(r: &Resolved, layers: &mut Layers) {
     check.flush_concurrency();
     check.flush_order();
     check.copyback_limit();
-        check.susceptible_ratio();
+    check.susceptible_ratio();
     if let Some(capacity) = check.pages_fit() {
         check.reserve(&capacity);
         check.precondition(&capacity);

@@ -134,9 +134,8 @@ pub(super) const WEAR_LEVELLING: Kind = Kind::Slot(&[
 ]);
 
 pub(super) const VICTIM: Kind = Kind::Registered(|| {
-    static ALL: LazyLock<Vec<Policy>> = LazyLock::new(|| {
-        crate::ftl::gc::POLICIES.iter().map(|(info, _)| registered(info)).collect()
-    });
+    static ALL: LazyLock<Vec<Policy>> =
+        LazyLock::new(|| crate::ftl::gc::POLICIES.iter().map(|(info, _)| registered(info)).collect());
     &ALL
 });
 

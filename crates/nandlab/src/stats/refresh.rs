@@ -1,5 +1,6 @@
 //! What is counted of refresh.
 
+use crate::drive::PartialState;
 use serde_json::{Value, json};
 
 /// Blocks refreshed, and how well that kept to its times.
@@ -44,7 +45,8 @@ pub struct RefreshStats {
 
 impl RefreshStats {
     /// `refresh` of the summary.
-    pub(super) fn json(&self) -> Value {
+    pub(super) fn json(&self, partial: Option<PartialState>) -> Value {
+        let partial = partial.map(|state| self.partial_json(&state));
         json!({
             "blocks": self.blocks,
             "pages": self.pages,
@@ -53,19 +55,28 @@ impl RefreshStats {
             "busy_s": self.busy_ns as f64 * 1e-9,
             "block_mean_s": if self.blocks == 0 { 0.0 } else { self.busy_ns as f64 * 1e-9 / self.blocks as f64 },
             "promoted": self.promoted,
-            "partial": {
-                "blocks": self.partial_blocks,
-                "blocks_while_off": self.blocks_while_off,
-                "pages": self.partial_pages,
-                "hot_pages": self.hot_pages,
-                "too_susceptible_pages": self.too_susceptible,
-                "pages_without_room": self.without_room,
-                "susceptible_bytes": self.susceptible_bytes,
-                "combination_pages": self.combination_pages,
-                "padding_bytes": self.padding_bytes,
-                "host_preads": self.host_preads,
-                "promoted_pages": self.promoted_pages,
-            },
+            "partial": partial,
+        })
+    }
+
+    fn partial_json(&self, state: &PartialState) -> Value {
+        json!({
+            "blocks": self.partial_blocks,
+            "blocks_while_off": self.blocks_while_off,
+            "pages": self.partial_pages,
+            "hot_pages": self.hot_pages,
+            "too_susceptible_pages": self.too_susceptible,
+            "pages_without_room": self.without_room,
+            "susceptible_bytes": self.susceptible_bytes,
+            "combination_pages": self.combination_pages,
+            "padding_bytes": self.padding_bytes,
+            "host_preads": self.host_preads,
+            "promoted_pages": self.promoted_pages,
+            "linked_pages": state.linked_pages,
+            "linked_pages_max": state.linked_pages_max,
+            "mapping_bytes": state.mapping_bytes,
+            "vsm_bytes": state.vsm_bytes,
+            "on_share": state.on_share,
         })
     }
 }

@@ -181,7 +181,10 @@ pub fn summary<P: Probe>(drive: &Drive<P>, run: &RunFacts) -> Value {
         "capacitor": capacitor(drive),
         "power": power_totals(&stats.power),
         "migration": migration,
-        "refresh": if drive.spec().refresh.policy == RefreshPolicySpec::None { Value::Null } else { stats.refresh.json() },
+        "refresh": match drive.spec().refresh.policy {
+            RefreshPolicySpec::None => Value::Null,
+            _ => stats.refresh.json(drive.partial_refresh()),
+        },
         "erases": { "mean": number(mean), "max": worn(u32::max), "min": worn(u32::min) },
         "gc": {
             "victims": counters.gc_victims,

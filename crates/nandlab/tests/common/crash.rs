@@ -162,7 +162,8 @@ impl Plan {
         let ages = pick(4) == 0 && cell.ends_with("mlc");
         // Apart from the other draws.
         let refresh = REFRESH[(seed / 3 % 5) as usize];
-        let scale = if ages || refresh.is_some() || pick(3) == 0 { 86_400.0 * (1 + pick(400)) as f64 } else { 1.0 };
+        let scale =
+            if ages || refresh.is_some() || pick(3) == 0 { 86_400.0 * (1 + pick(400)) as f64 } else { 1.0 };
         let covers = !has_cache || !has_capacitor || pick(4) > 0;
         let (sync, budget) = match pick(4) {
             0 => ("none", "1.0"),

@@ -15,8 +15,8 @@ const ON_ITS_WAY: u64 = 1;
 /// Marks from here on are links.
 const LINKED: u64 = 2;
 
-/// Bytes of a link in the controller's RAM: APN and offset.
-pub const LINK_BYTES: u64 = 8;
+/// Bits of a link in the controller's RAM: 32 of the APN, 20 of the offset (Section 3.6).
+pub const LINK_BITS: u64 = 52;
 
 /// A combination page.
 #[derive(Debug, Default)]
@@ -186,8 +186,7 @@ impl Links {
             let entries = self.contents.get(&ppn.0).expect("a combination page has a content").clone();
             self.combinations[number] = Combination { entries, live: 0 };
         }
-        self.free =
-            (0..self.combinations.len() as u32).rev().filter(|&n| self.is_unused(n)).collect();
+        self.free = (0..self.combinations.len() as u32).rev().filter(|&n| self.is_unused(n)).collect();
     }
 
     fn is_unused(&self, number: u32) -> bool {

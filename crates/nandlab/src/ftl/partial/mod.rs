@@ -9,7 +9,7 @@ mod links;
 mod vsm;
 
 pub use encoding::EncodedSize;
-pub use links::{LINK_BYTES, Links};
+pub use links::{LINK_BITS, Links};
 pub use vsm::Vsm;
 
 use crate::geometry::{Lpn, Ppn};
