@@ -1,4 +1,5 @@
-//! Background jobs: a plane's GC, static wear levelling, and refresh. A job empties one block and erases it.
+//! Background jobs: a plane's GC, static wear levelling, and refresh. A job empties one block and erases it, or refreshes
+//! it and lets it stay.
 //!
 //! A few copies are under way at a time. A copy is a read and, if the page is still valid then, a program in the
 //! same plane; the victim is erased when it holds nothing and no operation needs it any more.
@@ -21,14 +22,15 @@ const IN_VAIN_MAX: u64 = 16;
 /// How far ahead of its copy a page's map entry is asked for.
 const PREFETCH_PAGES: u32 = 8;
 
-/// Why a block is emptied.
+/// Why a block is emptied, or gone through.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum JobCause {
     #[default]
     Gc,
     Wear,
     Refresh,
-    PartialRefresh,
+    /// The block stays: its pages are refreshed where they are, partially or in place, as far as they can be.
+    StayingRefresh,
 }
 
 /// What a plane is doing in the background.
@@ -43,8 +45,8 @@ pub(super) struct Job {
     pub(super) blocks_taken: u32,
     /// Where its pages are copied back to, if they are.
     copyback: Option<WriteStream>,
-    /// The block is refreshed partially: it stays, with those of its pages that are not written elsewhere.
-    is_partial: bool,
+    /// The block stays, with those of its pages that are not written elsewhere.
+    stays: bool,
     /// The next page of the victim to look at.
     next_page: u32,
     copies: u32,
@@ -59,7 +61,7 @@ impl Job {
         match self.cause {
             JobCause::Gc => Cause::Gc,
             JobCause::Wear => Cause::Wear,
-            JobCause::Refresh | JobCause::PartialRefresh => Cause::Refresh,
+            JobCause::Refresh | JobCause::StayingRefresh => Cause::Refresh,
         }
     }
 }
@@ -159,12 +161,12 @@ impl<P: Probe> Drive<P> {
     }
 
     pub(super) fn start_job(&mut self, plane: PlaneId, victim: BlockId, cause: JobCause, is_urgent: bool) {
-        let is_partial = cause == JobCause::PartialRefresh;
-        if !is_partial {
+        let stays = cause == JobCause::StayingRefresh;
+        if !stays {
             self.ftl.begin_emptying(&self.geometry, &mut self.array, victim);
         }
         let job = &mut self.jobs[plane.index()];
-        *job = Job { victim: Some(victim), cause, is_urgent, is_partial, ..Job::default() };
+        *job = Job { victim: Some(victim), cause, is_urgent, stays, ..Job::default() };
         self.jobs[plane.index()].copyback = self.copyback_stream(plane, victim, cause, is_urgent);
         if is_urgent {
             self.device.promote(self.geometry.die_of(plane));
@@ -205,21 +207,25 @@ impl<P: Probe> Drive<P> {
             }
             self.read_page(ppn, lpn, plane.0, cause, Class::Background, false);
         }
-        if self.jobs[plane.index()].is_partial {
-            self.end_partial_job(plane);
+        if self.jobs[plane.index()].stays {
+            self.end_staying_job(plane);
         } else {
             self.erase_when_empty(plane);
         }
     }
 
     /// All pages of a block that stays have been asked for: when they are done, so is the job.
-    fn end_partial_job(&mut self, plane: PlaneId) {
+    fn end_staying_job(&mut self, plane: PlaneId) {
         let job = &self.jobs[plane.index()];
         let Some(block) = job.victim.filter(|_| job.copies == 0) else { return };
         self.end_job(plane);
         self.stats.refresh.busy_ns += self.refresh_job_ns(plane);
         self.write_back_deferred(plane);
-        self.end_partial_refresh(block);
+        if self.partial.is_some() {
+            self.end_partial_refresh(block);
+        } else {
+            self.end_refresh_in_place(block);
+        }
         self.on_job_over(plane);
         if !self.jobs[plane.index()].is_running() {
             self.continue_background(plane);
@@ -247,7 +253,8 @@ impl<P: Probe> Drive<P> {
             self.copy_more(plane);
             return;
         }
-        if self.jobs[plane.index()].is_partial && self.refresh_page_partially(read) {
+        let stays = self.jobs[plane.index()].stays;
+        if stays && (self.refresh_page_partially(read) || self.refresh_page_in_place(read)) {
             return;
         }
         let stream = self.ftl.copy_stream(read.lpn, read.cause == Cause::Wear);

@@ -524,7 +524,7 @@ impl<P: Probe> Drive<P> {
 
     /// Once nothing is left that could tear older data, the capacitor may be empty.
     fn settle_power(&mut self) {
-        if self.power.rewritten > 0 {
+        if self.power.rewritten > 0 || self.refresh.is_reprogramming() {
             return;
         }
         if let Some(pages) = self.power.pages.take()

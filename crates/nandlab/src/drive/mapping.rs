@@ -201,8 +201,8 @@ impl<P: Probe> Drive<P> {
     /// A background job of `plane` has moved `lpn`. Data that has been corrected reads at the first level again.
     #[inline]
     pub(super) fn on_moved(&mut self, plane: PlaneId, lpn: Lpn, is_corrected: bool) {
-        if is_corrected && self.known_level(lpn) != 0 {
-            self.remember_level(lpn, 1);
+        if is_corrected {
+            self.on_corrected(lpn);
         }
         let Some(demand) = &mut self.ftl.demand else { return };
         // Not of the host's: a translation page, or a combination page.
@@ -214,6 +214,13 @@ impl<P: Probe> Drive<P> {
             if !std::mem::replace(&mut state.is_deferred, true) {
                 self.mapping.deferred[plane.index()].push(page);
             }
+        }
+    }
+
+    /// The data of `lpn` has been corrected: it is as new.
+    pub(super) fn on_corrected(&mut self, lpn: Lpn) {
+        if self.known_level(lpn) != 0 {
+            self.remember_level(lpn, 1);
         }
     }
 

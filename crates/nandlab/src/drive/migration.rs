@@ -56,7 +56,7 @@ impl<P: Probe> Drive<P> {
         is_urgent: bool,
     ) -> Option<WriteStream> {
         // Refresh corrects, so it goes off-chip.
-        if matches!(cause, JobCause::Refresh | JobCause::PartialRefresh) {
+        if matches!(cause, JobCause::Refresh | JobCause::StayingRefresh) {
             return None;
         }
         let copybacks = self.array.block(victim).copybacks + 1;

@@ -6,12 +6,14 @@
 mod background;
 mod caching;
 mod detection;
+mod error_cache;
 mod host;
 mod mapping;
 mod migration;
 mod partial;
 mod power_loss;
 mod precondition;
+mod read_counts;
 mod reads;
 mod recovery;
 mod refresh;
@@ -20,6 +22,7 @@ mod snapshot;
 mod trims;
 
 pub use detection::CapacitorState;
+pub use error_cache::ErrorCacheState;
 pub use partial::PartialState;
 pub use precondition::{PtsOutcome, Watch};
 pub use requests::Completion;
@@ -38,10 +41,12 @@ use crate::units::Time;
 use background::Job;
 use caching::Caching;
 use detection::{Power, Stage};
+use error_cache::ErrorCache;
 use host::{Epochs, Merging};
 use mapping::Mapping;
 use migration::Migration;
 use partial::Partial;
+use read_counts::ReadCounts;
 use refresh::Refresh;
 use requests::Requests;
 use std::collections::VecDeque;
@@ -100,6 +105,9 @@ pub struct Drive<P: Probe = NoProbe> {
     refresh: Refresh,
     /// What partial refresh keeps; `None` without it.
     partial: Option<Partial>,
+    read_counts: ReadCounts,
+    /// The cache of known errors; `None` without one.
+    error_cache: Option<ErrorCache>,
     trims: Trims,
     /// A flush has written pages to planes that are not theirs.
     has_displaced: bool,
@@ -167,6 +175,8 @@ impl<P: Probe> Drive<P> {
             migration: Migration::new(spec, &geometry),
             refresh: Refresh::new(spec, &geometry),
             partial: Partial::new(spec, &geometry),
+            read_counts: ReadCounts::new(spec, &geometry),
+            error_cache: ErrorCache::new(spec, &geometry),
             trims: Trims::default(),
             has_displaced: false,
             torn_erases: Vec::new(),
@@ -490,10 +500,25 @@ impl<P: Probe> Drive<P> {
 
     #[inline]
     fn on_programmed(&mut self, done: &Transaction) {
-        let block = self.geometry.block_of(done.ppn);
         // One that ends the writing back of dirty pages is not measured yet.
         let is_measured = self.power.is_draining();
         self.stats.on_flash(done.kind, done.cause);
+        if done.is_in_place() {
+            self.on_reprogrammed(done);
+        } else {
+            self.on_page_programmed(done);
+        }
+        if self.power.stage != Stage::Charged {
+            if is_measured {
+                self.on_program_in_detection(done);
+            }
+            self.go_on_detecting();
+        }
+    }
+
+    #[inline]
+    fn on_page_programmed(&mut self, done: &Transaction) {
+        let block = self.geometry.block_of(done.ppn);
         if done.kind == Kind::Copyback {
             self.on_copied_back(done);
         }
@@ -505,8 +530,10 @@ impl<P: Probe> Drive<P> {
         if is_closed {
             self.ftl.close(&self.geometry, &mut self.array, block, self.now);
         }
+        self.read_counts.reset(done.ppn);
         self.on_programmed_with_links(done);
         if let Some(old) = done.replaces {
+            self.on_page_gone(old);
             self.let_go(self.geometry.block_of(old));
         }
         match done.cause {
@@ -523,12 +550,15 @@ impl<P: Probe> Drive<P> {
         if done.page == 0 && self.refresh.is_on() {
             self.refresh_from_now(block);
         }
-        if self.power.stage != Stage::Charged {
-            if is_measured {
-                self.on_program_in_detection(done);
-            }
-            self.go_on_detecting();
+    }
+
+    /// The data of a page is elsewhere, or nowhere.
+    #[inline]
+    fn on_page_gone(&mut self, ppn: Ppn) {
+        if let Some(cache) = &mut self.error_cache {
+            cache.drop_page(ppn);
         }
+        self.unlink_marked(ppn);
     }
 
     /// Keeps a page's block from being erased.
@@ -591,6 +621,7 @@ impl<P: Probe> Drive<P> {
         }
         let is_at_rest = self.outstanding() == 0 && self.pool.live() == 0;
         self.audit_links(is_at_rest)?;
+        self.audit_error_cache()?;
         if is_at_rest {
             if let Some(block) = self.array.blocks.iter().position(|b| b.holds > 0) {
                 return Err(format!("block {block} is held by an operation that is over"));

@@ -17,7 +17,6 @@ use super::Drive;
 use crate::ftl::partial::{EncodedSize, Entry, LINK_BITS, Vsm};
 use crate::ftl::{Place, WriteStream};
 use crate::geometry::{BlockId, Geometry, Lpn, PlaneId, Ppn};
-use crate::huge::Huge;
 use crate::nand::{Stamp, binomial};
 use crate::probe::Probe;
 use crate::rng::Stream;
@@ -48,8 +47,6 @@ pub(super) struct Partial {
     /// Pages that have been read and wait for room in the VSM.
     for_room: VecDeque<Transaction>,
     pending: BTreeMap<u32, Pending>,
-    /// Host reads of each page since it was programmed, up to 255.
-    reads: Huge<u8>,
     /// Whether there are enough free blocks, since when, and how long there were before.
     is_on: bool,
     looked_at: Time,
@@ -66,7 +63,6 @@ impl Partial {
             vsm: Vsm::new(partial.vsm_pages, geometry.page_bytes),
             for_room: VecDeque::new(),
             pending: BTreeMap::new(),
-            reads: Huge::zeroed(geometry.pages as usize),
             is_on: true,
             looked_at: 0,
             on_ns: 0,
@@ -131,13 +127,11 @@ impl<P: Probe> Drive<P> {
     /// A page of a block that is being refreshed partially has been read at full strength. `false`: it has to be written
     /// elsewhere as a whole.
     pub(super) fn refresh_page_partially(&mut self, read: &Transaction) -> bool {
-        let Some(partial) = &self.partial else { return false };
-        let stats = &mut self.stats.refresh;
         if read.is_uncorrectable() || self.ftl.links.as_ref().is_none_or(|links| links.is_marked(read.ppn)) {
             return false;
         }
-        if u32::from(partial.reads[read.ppn.index()]) >= partial.spec.hot_reads {
-            stats.hot_pages += 1;
+        if self.read_counts.is_hot(read.ppn) {
+            self.stats.refresh.hot_pages += 1;
             return false;
         }
         let bytes = self.susceptible_bytes(read.ppn);
@@ -333,7 +327,7 @@ impl<P: Probe> Drive<P> {
 
     /// The data of a page is elsewhere, or nowhere: its link ends, and what is on its way of it is forgotten.
     #[inline]
-    pub(super) fn on_page_gone(&mut self, ppn: Ppn) {
+    pub(super) fn unlink_marked(&mut self, ppn: Ppn) {
         if self.ftl.links.as_ref().is_some_and(|links| links.is_marked(ppn)) {
             self.unlink(ppn);
         }
@@ -356,19 +350,18 @@ impl<P: Probe> Drive<P> {
         }
     }
 
-    /// A page has been programmed.
+    /// A page has been programmed; what it replaces still has its link.
     #[inline]
     pub(super) fn on_programmed_with_links(&mut self, done: &Transaction) {
-        let Some(partial) = &mut self.partial else { return };
-        partial.reads[done.ppn.index()] = 0;
-        if let Some(old) = done.replaces {
-            if self.array.block(self.geometry.block_of(old)).linked > 0
-                && self.ftl.links.as_ref().is_some_and(|links| links.of(old).is_some())
-            {
-                let is_copy = matches!(done.cause, Cause::Gc | Cause::Wear | Cause::Refresh);
-                self.stats.refresh.promoted_pages += u64::from(is_copy);
-            }
-            self.on_page_gone(old);
+        if self.partial.is_none() {
+            return;
+        }
+        if let Some(old) = done.replaces
+            && self.array.block(self.geometry.block_of(old)).linked > 0
+            && self.ftl.links.as_ref().is_some_and(|links| links.of(old).is_some())
+        {
+            let is_copy = matches!(done.cause, Cause::Gc | Cause::Wear | Cause::Refresh);
+            self.stats.refresh.promoted_pages += u64::from(is_copy);
         }
         if done.owner == LINE && done.cause == Cause::Refresh {
             self.on_line_programmed(done);
@@ -385,18 +378,12 @@ impl<P: Probe> Drive<P> {
         self.watch_free_blocks();
     }
 
-    /// The errors that a page does not have any more, as a part of its RBER.
-    pub(super) fn corrected_rber(&self, ppn: Ppn) -> f64 {
-        self.ftl.links.as_ref().and_then(|links| links.of(ppn)).map_or(0.0, |(_, entry)| entry.rber)
-    }
-
     /// Power is gone, and with it the VSM and all that was under way.
     pub(super) fn forget_partial(&mut self) {
         if let Some(partial) = &mut self.partial {
             partial.vsm.clear();
             partial.for_room.clear();
             partial.pending.clear();
-            partial.reads.fill(0);
         }
     }
 
@@ -527,15 +514,6 @@ impl<P: Probe> Drive<P> {
 
     // ----------------------------------------------------------------------------------------------------------- pread
 
-    /// The host reads a page.
-    #[inline]
-    pub(super) fn count_read(&mut self, ppn: Ppn) {
-        if let Some(partial) = &mut self.partial {
-            let reads = &mut partial.reads[ppn.index()];
-            *reads = reads.saturating_add(1);
-        }
-    }
-
     /// Gives a read of a linked page its second sub-read, unless the combination page is being programmed and thus in the
     /// controller.
     #[cold]
@@ -594,8 +572,9 @@ impl<P: Probe> Drive<P> {
         }
         let part = self.pool.remove(partner);
         self.pool[slot].partner = NONE;
-        if self.ecc.has_levels() {
-            self.let_go(self.geometry.block_of(part.ppn));
+        self.let_go(self.geometry.block_of(part.ppn));
+        if !self.ecc.has_levels() {
+            self.let_go(self.geometry.block_of(self.pool[slot].ppn));
         }
         if part.is_uncorrectable() {
             // Without its susceptible bits the page is lost.

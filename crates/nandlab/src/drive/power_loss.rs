@@ -199,7 +199,10 @@ impl<P: Probe> Drive<P> {
                 }
                 Kind::Program | Kind::Copyback => {
                     loss.torn_programs += 1;
-                    self.end_program(transaction.ppn, transaction.skips);
+                    self.end_program(&transaction);
+                    if transaction.is_in_place() {
+                        self.tell_torn(transaction.ppn, loss);
+                    }
                     self.tear_page(transaction.ppn, loss);
                 }
             }
@@ -213,19 +216,28 @@ impl<P: Probe> Drive<P> {
         let (_, page) = self.geometry.split(ppn);
         if self.geometry.cell == Cell::Mlc && page % 2 == 1 {
             let partner = Ppn(ppn.0 - 1);
-            let (lpn, sequence) = (self.array.lpn(partner), self.array.stamp(partner).sequence);
-            if !self.array.is_torn(partner) && lpn.0 != DEAD_LPN {
-                loss.lost_with_wordline.push((lpn, sequence));
-            }
+            self.tell_torn(partner, loss);
             self.array.tear(partner);
         }
     }
 
-    /// The page is not erased any more.
-    fn end_program(&mut self, ppn: Ppn, skips: u8) {
-        let (block, page) = self.geometry.split(ppn);
+    /// A page is going to be torn that was programmed before.
+    fn tell_torn(&self, ppn: Ppn, loss: &mut PowerLoss) {
+        let (lpn, sequence) = (self.array.lpn(ppn), self.array.stamp(ppn).sequence);
+        if !self.array.is_torn(ppn) && lpn.0 != DEAD_LPN {
+            loss.lost_with_wordline.push((lpn, sequence));
+        }
+    }
+
+    /// The page is not erased any more; one that was programmed before is young again.
+    fn end_program(&mut self, program: &Transaction) {
+        let (block, page) = self.geometry.split(program.ppn);
+        if program.is_in_place() {
+            self.array.reprogram(block, page, program.ppn, self.moment());
+            return;
+        }
         self.array.program(block, page);
-        let programmed = self.array.skip(block, u32::from(skips));
+        let programmed = self.array.skip(block, u32::from(program.skips));
         if programmed == self.geometry.pages_per_block {
             self.array.block_mut(block).closed_at = self.now;
         }
@@ -265,7 +277,7 @@ impl<P: Probe> Drive<P> {
                             let endurance = self.spec.drive.endurance;
                             self.ftl.release(&self.geometry, &mut self.array, block, endurance);
                         } else {
-                            self.end_program(done.ppn, done.skips);
+                            self.end_program(&done);
                         }
                         if done.kind == Kind::Copyback {
                             // Which of the two copies counts recovery decides.

@@ -23,7 +23,7 @@ impl<P: Probe> Drive<P> {
         let mut transaction = self.transaction(Kind::Read, ppn, lpn, owner, cause, class);
         transaction.merges = merges;
         if cause == Cause::Host {
-            self.count_read(ppn);
+            self.read_counts.count(ppn);
         }
         if self.ecc.has_levels() {
             self.aim(&mut transaction, block);
@@ -48,23 +48,43 @@ impl<P: Probe> Drive<P> {
             Cause::Refresh => self.refresh_level(),
             _ => self.ecc.start_level(&hints),
         };
+        if read.cause == Cause::Host && self.error_cache.is_some() {
+            self.count_cached_read(read);
+        }
     }
 
-    /// The RBER of a page now, that of errors which partial refresh has corrected included; it must not be lost.
+    /// The RBER of a page now, that of known errors included; it must not be lost.
     pub(super) fn rber_of(&mut self, ppn: Ppn) -> f64 {
         if !self.array.keeps_ages() {
             return 0.0;
         }
         let (block, page) = self.geometry.split(ppn);
+        self.rber_in(block, page, self.array.stamp(ppn).corrected)
+    }
+
+    /// The RBER now of a page of `block` that was corrected then.
+    #[inline]
+    fn rber_in(&mut self, block: BlockId, page: u32, corrected: Moment) -> f64 {
         let state = self.array.block(block);
         let condition = Condition {
             pe_cycles: state.pe_cycles,
-            age_s: self.array.stamp(ppn).corrected.age_s(self.age_clock.at(self.now)),
+            age_s: corrected.age_s(self.age_clock.at(self.now)),
             reads: state.reads,
             copybacks: state.copybacks,
             kind: self.geometry.kind(page),
         };
-        self.reliability.rber(&condition)
+        self.reliability.rber(&condition) + self.refresh.disturbance(state)
+    }
+
+    /// The errors of a page that are known from before, and thus not there any more, as a part of its RBER.
+    #[inline]
+    fn known_rber(&self, ppn: Ppn, block: BlockId) -> f64 {
+        if self.array.block(block).linked > 0
+            && let Some((_, entry)) = self.ftl.links.as_ref().and_then(|links| links.of(ppn))
+        {
+            return entry.rber;
+        }
+        self.cached_rber(ppn).unwrap_or(0.0)
     }
 
     /// The least read level that decodes a page now; one more than there are when none does.
@@ -76,16 +96,8 @@ impl<P: Probe> Drive<P> {
         if corrected == Moment::LOST {
             return self.ecc.levels() + 1;
         }
-        let state = self.array.block(block);
-        let condition = Condition {
-            pe_cycles: state.pe_cycles,
-            age_s: corrected.age_s(self.age_clock.at(self.now)),
-            reads: state.reads,
-            copybacks: state.copybacks,
-            kind: self.geometry.kind(page),
-        };
-        let corrected = if state.linked > 0 { self.corrected_rber(ppn) } else { 0.0 };
-        self.ecc.level_for((self.reliability.rber(&condition) - corrected).max(0.0))
+        let rber = self.rber_in(block, page, corrected);
+        self.ecc.level_for((rber - self.known_rber(ppn, block)).max(0.0))
     }
 
     /// The level of the last read of `lpn`, where something remembers it.
@@ -153,8 +165,11 @@ impl<P: Probe> Drive<P> {
         }
         let cost = *self.device.timing().read(level, is_retry);
         if !self.ecc.has_levels() {
-            // No other try can follow: the data in flash is not needed any more.
-            self.let_go(block);
+            // No other try can follow: the data in flash is not needed any more. A pread needs both its pages until both
+            // have arrived.
+            if is_whole {
+                self.let_go(block);
+            }
         } else if cause == Cause::Host {
             self.stats.ecc.host_flash_ns +=
                 cost.sense_ns + self.device.timing().of_part(cost.transfer_ns, part_bytes);
@@ -199,6 +214,9 @@ impl<P: Probe> Drive<P> {
                 return;
             }
             self.remember(&read);
+            if read.cause == Cause::Host && self.error_cache.is_some() {
+                self.remember_errors(&read);
+            }
             self.let_go(self.geometry.block_of(read.ppn));
         }
         let read = self.pool.remove(slot);

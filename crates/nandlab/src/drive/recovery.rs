@@ -173,6 +173,10 @@ impl<P: Probe> Drive<P> {
         // What its combination pages hold is in flash; the rest is made anew.
         self.ftl.links = before.links.take();
         self.forget_partial();
+        self.read_counts.forget();
+        if let Some(cache) = &mut self.error_cache {
+            cache.clear();
+        }
         self.pool.clear();
         self.agenda.clear();
         for line in &mut *self.decoding {

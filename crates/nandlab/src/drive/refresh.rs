@@ -4,16 +4,21 @@
 //! then emptied as a background job of its plane, which yields to the host; when half of its grace is over the job is
 //! promoted. A block without valid pages has nothing to refresh.
 //!
+//! In place, a page that has been read and corrected is programmed once more where it is: the block is not erased and is
+//! due again an interval later. A page that no read level decodes is written elsewhere, with its mark. So is each page
+//! while the capacitor is measured or charged: torn, the program would take the only copy with it.
+//!
 //! Y. Cai et al., "Flash correct-and-refresh: retention-aware error management for increased flash memory lifetime", ICCD
 //! 2012 (FCR, the baseline of the partial refresh paper).
 
 use super::Drive;
 use super::background::JobCause;
+use super::detection::Stage;
 use crate::geometry::{BlockId, Geometry, PlaneId};
 use crate::huge::Huge;
-use crate::nand::{BlockState, Moment};
+use crate::nand::{Block, BlockState, Moment};
 use crate::probe::Probe;
-use crate::sched::NEVER;
+use crate::sched::{Class, Kind, NEVER, Transaction};
 use crate::spec::{RefreshPolicySpec, Spec};
 use crate::units::{SECOND, Span, Time};
 use std::cmp::Reverse;
@@ -35,6 +40,10 @@ pub(super) struct Refresh {
     /// P/E cycles up to which an interval in seconds holds.
     intervals: Box<[(u32, u32)]>,
     grace: f64,
+    /// RBER that every page reprogrammed in place adds to its block.
+    reprogram_error: f64,
+    /// Programs in place that are queued or under way.
+    reprograms: u32,
     /// By block, since when its data has been ageing; empty without refresh.
     since: Huge<Moment>,
     /// Alarms to come: moment, block, what for, and the `since` it was set for, which tells whether it still holds.
@@ -56,6 +65,8 @@ impl Refresh {
             policy: spec.refresh.policy,
             intervals: spec.refresh.interval.iter().map(|&(pe, every)| (pe, seconds(every))).collect(),
             grace: spec.refresh.grace,
+            reprogram_error: spec.refresh.policy.in_place().map_or(0.0, |fcr| fcr.reprogram_error),
+            reprograms: 0,
             since: Huge::zeroed(if is_on { geometry.blocks as usize } else { 0 }),
             alarms: BinaryHeap::new(),
             due: vec![VecDeque::new(); planes].into(),
@@ -75,6 +86,17 @@ impl Refresh {
         line.map_or(u32::MAX, |&(_, every)| every)
     }
 
+    /// RBER that reprogramming its pages in place has added to a block.
+    #[inline(always)]
+    pub(super) fn disturbance(&self, block: &Block) -> f64 {
+        self.reprogram_error * f64::from(block.reprograms)
+    }
+
+    /// Whether a page is being reprogrammed in place.
+    pub(super) fn is_reprogramming(&self) -> bool {
+        self.reprograms > 0
+    }
+
     fn grace_s(&self, pe_cycles: u32) -> u32 {
         (f64::from(self.interval_s(pe_cycles)) * self.grace) as u32
     }
@@ -88,6 +110,7 @@ impl<P: Probe> Drive<P> {
             self.refresh.alarms.clear();
             self.refresh.due.iter_mut().for_each(VecDeque::clear);
             self.refresh.has_begun = false;
+            self.refresh.reprograms = 0;
             self.agenda.set(self.refresh_clock(), self.now);
         }
     }
@@ -204,7 +227,9 @@ impl<P: Probe> Drive<P> {
             let is_urgent = now.later_s_than(due) >= self.refresh.grace_s(pe_cycles) / 2;
             let is_partial = self.is_refreshed_partially(block, stream);
             self.stats.refresh.partial_blocks += u64::from(is_partial);
-            let cause = if is_partial { JobCause::PartialRefresh } else { JobCause::Refresh };
+            let is_in_place = self.may_reprogram();
+            self.stats.refresh.blocks_in_place += u64::from(is_in_place);
+            let cause = if is_partial || is_in_place { JobCause::StayingRefresh } else { JobCause::Refresh };
             self.start_job(plane, block, cause, is_urgent);
             return true;
         }
@@ -218,6 +243,48 @@ impl<P: Probe> Drive<P> {
         }
         self.close_early(block);
         true
+    }
+
+    /// Whether pages are refreshed in place now.
+    fn may_reprogram(&self) -> bool {
+        self.refresh.policy.in_place().is_some() && self.power.stage == Stage::Charged
+    }
+
+    /// A page of a block that is being refreshed in place has been read. `false`: it has to be written elsewhere.
+    pub(super) fn refresh_page_in_place(&mut self, read: &Transaction) -> bool {
+        if !self.may_reprogram() || read.is_uncorrectable() {
+            return false;
+        }
+        let mut program =
+            self.transaction(Kind::Program, read.ppn, read.lpn, read.owner, read.cause, Class::Background);
+        program.replaces = Some(read.ppn);
+        self.hold(read.ppn);
+        self.refresh.reprograms += 1;
+        self.stats.refresh.pages_in_place += 1;
+        let slot = self.pool.insert(program);
+        self.enqueue(slot);
+        true
+    }
+
+    /// A page has been programmed once more with what it holds. The host may have written it elsewhere meanwhile; then
+    /// this has been for nothing.
+    #[cold]
+    pub(super) fn on_reprogrammed(&mut self, done: &Transaction) {
+        self.refresh.reprograms -= 1;
+        let block = self.geometry.block_of(done.ppn);
+        self.array.reprogram(block, u32::from(done.page), done.ppn, self.moment());
+        if self.ftl.map.get(done.lpn) == Some(done.ppn) {
+            self.on_corrected(done.lpn);
+        }
+        self.let_go(block);
+        self.on_page_refreshed(PlaneId(done.owner));
+    }
+
+    /// All pages of a block have been refreshed in place, or written elsewhere.
+    pub(super) fn end_refresh_in_place(&mut self, block: BlockId) {
+        self.levels.set_block(block, 0);
+        self.on_block_refreshed(block, self.array.block(block).pe_cycles);
+        self.refresh_from_now(block);
     }
 
     /// A block has been refreshed, and erased.

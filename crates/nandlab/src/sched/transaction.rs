@@ -84,7 +84,8 @@ pub struct Transaction {
     pub lpn: Lpn,
     /// Whose it is: a host request's slot, or the plane of a background job.
     pub owner: u32,
-    /// The page whose data this program replaces, or that a copyback copies: its block must outlive the operation.
+    /// The page whose data this program replaces, or that a copyback copies: its block must outlive the operation. The
+    /// page itself when it is reprogrammed in place.
     pub replaces: Option<Ppn>,
     /// The next one in whatever list this one is in.
     pub next: Slot,
@@ -125,6 +126,12 @@ impl Transaction {
     #[inline(always)]
     pub fn is_uncorrectable(&self) -> bool {
         self.level < self.needed
+    }
+
+    /// Whether this program is of a page that is programmed already, with what it holds.
+    #[inline(always)]
+    pub fn is_in_place(&self) -> bool {
+        self.replaces == Some(self.ppn)
     }
 }
 

@@ -216,9 +216,18 @@ fn map(val: &Val) -> MapSpec {
 
 pub(super) fn refresh_policy(val: &Val) -> RefreshPolicySpec {
     match val {
-        Val::Tag("fcr", params) => RefreshPolicySpec::Fcr {
-            full_strength: params.as_ref().is_some_and(|params| params.field("full_strength").bool()),
-        },
+        Val::Tag("fcr", params) => {
+            let is_set = |name| params.as_ref().is_some_and(|params| params.field(name).bool());
+            RefreshPolicySpec::Fcr(FcrSpec {
+                full_strength: is_set("full_strength"),
+                in_place: is_set("in_place"),
+                reprogram_error: params.as_ref().map_or(0.0, |params| params.field("reprogram_error").num()),
+            })
+        }
+        Val::Tag("ec-cache", Some(params)) => RefreshPolicySpec::EcCache(EcCacheSpec {
+            size_bytes: params.field("size").int(),
+            hot_reads: params.field("hot_reads").int() as u32,
+        }),
         Val::Tag("partial", Some(params)) => RefreshPolicySpec::Partial(partial(params)),
         _ => RefreshPolicySpec::None,
     }

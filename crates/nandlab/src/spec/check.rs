@@ -3,7 +3,7 @@
 use super::build::burst_requests;
 use super::kind::Val;
 use super::layers::{Layers, Place};
-use super::model::{CopybackLimitSpec, flush_blocks, logical_pages};
+use super::model::{CopybackLimitSpec, RefreshPolicySpec, flush_blocks, logical_pages};
 use super::quantity::{Dimension, show_real, show_time};
 use super::resolve::Resolved;
 
@@ -52,6 +52,8 @@ pub(super) fn check(r: &Resolved, layers: &mut Layers) {
     check.flush_order();
     check.copyback_limit();
     check.susceptible_ratio();
+    check.known_errors();
+    check.refresh_in_place();
     if let Some(capacity) = check.pages_fit() {
         check.reserve(&capacity);
         check.precondition(&capacity);
@@ -595,6 +597,43 @@ impl Check<'_> {
             let message = "susceptible_ratio = \"vth\" asks for the voltage model, and there is none";
             let remedy = "set reliability.rber = \"vth\", or a number such as 0.0788";
             self.error(&[KEY, "reliability.rber"], message.into(), remedy.into());
+        }
+        Some(())
+    }
+
+    /// Without errors there are no positions to keep.
+    fn known_errors(&mut self) -> Option<()> {
+        const KEY: &str = "refresh.policy";
+        super::build::refresh_policy(self.r.get(KEY)?).ec_cache()?;
+        if self.r.get("reliability.rber")?.tag() == "none" {
+            let message = "\"ec-cache\" has no effect with reliability.rber = \"none\"";
+            let remedy = "set reliability.rber, such as \"vth\", or refresh.policy = \"fcr\"";
+            self.error(&[KEY, "reliability.rber"], message.into(), remedy.into());
+        }
+        Some(())
+    }
+
+    /// A page that is reprogrammed in place is nowhere else: its program must not be torn.
+    fn refresh_in_place(&mut self) -> Option<()> {
+        const KEY: &str = "refresh.policy";
+        let RefreshPolicySpec::Fcr(fcr) = super::build::refresh_policy(self.r.get(KEY)?) else { return None };
+        if fcr.reprogram_error > 0.0 && !fcr.in_place {
+            let message = "reprogram_error has no effect without in_place = true";
+            let remedy = "set in_place = true, or reprogram_error = 0.0";
+            self.error(&[KEY], message.into(), remedy.into());
+        }
+        if fcr.reprogram_error > 0.0 && self.r.get("reliability.rber")?.tag() == "none" {
+            let message = "reprogram_error has no effect with reliability.rber = \"none\"";
+            let remedy = "set reliability.rber, such as \"vth\", or reprogram_error = 0.0";
+            self.error(&[KEY, "reliability.rber"], message.into(), remedy.into());
+        }
+        let is_cut = self.int("power.cut_after_requests").is_some_and(|requests| requests > 0)
+            || self.r.get("power.cut_at").is_some();
+        if fcr.in_place && is_cut && self.num("capacitor.capacitance")? == 0.0 {
+            let message =
+                "in_place = true loses data when power fails amid a program, and there is no capacitor";
+            let remedy = "set capacitor.capacitance, such as \"75mF\", or in_place = false";
+            self.error(&[KEY, "capacitor.capacitance"], message.into(), remedy.into());
         }
         Some(())
     }

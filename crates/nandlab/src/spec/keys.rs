@@ -421,9 +421,7 @@ mod tests {
     fn every_key_that_has_a_choice_reaches_the_spec() {
         let build = include_str!("build.rs");
         let one_choice = |key: &Key| match &key.kind {
-            // Validated, and read once there is a refresh policy beside "none".
-            Kind::List(..) => true,
-            kind => kind.policies().is_some_and(|all| all.iter().filter(|p| !p.later).count() == 1),
+            kind => kind.policies().is_some_and(|all| all.len() == 1),
         };
         for key in KEYS.iter().filter(|key| key.path != PRESET && !one_choice(key)) {
             assert!(build.contains(&format!("\"{}\"", key.path)), "{} is not read", key.path);

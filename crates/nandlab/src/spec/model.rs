@@ -282,11 +282,10 @@ pub struct RefreshSpec {
 pub enum RefreshPolicySpec {
     /// Nothing.
     None,
-    /// Every valid page is read, corrected and written elsewhere (FCR).
-    Fcr {
-        /// Its reads go straight to the highest level instead of trying all from the first.
-        full_strength: bool,
-    },
+    /// Every valid page is read, corrected and programmed anew (FCR).
+    Fcr(FcrSpec),
+    /// As FCR, and the error positions of pages that are read often are kept (EC-Cache).
+    EcCache(EcCacheSpec),
     /// Only susceptible bits are written elsewhere (PR); reads as with `full_strength`.
     Partial(PartialSpec),
 }
@@ -302,8 +301,57 @@ impl RefreshPolicySpec {
 
     /// Whether its reads go straight to the highest level.
     pub fn reads_full_strength(&self) -> bool {
-        matches!(self, RefreshPolicySpec::Fcr { full_strength: true } | RefreshPolicySpec::Partial(_))
+        match self {
+            RefreshPolicySpec::Fcr(fcr) => fcr.full_strength,
+            RefreshPolicySpec::Partial(_) => true,
+            RefreshPolicySpec::None | RefreshPolicySpec::EcCache(_) => false,
+        }
     }
+
+    /// How it reprograms pages in place, if it does.
+    pub fn in_place(&self) -> Option<&FcrSpec> {
+        match self {
+            RefreshPolicySpec::Fcr(fcr) => Some(fcr).filter(|fcr| fcr.in_place),
+            _ => None,
+        }
+    }
+
+    /// The cache of known error positions, if it has one.
+    pub fn ec_cache(&self) -> Option<&EcCacheSpec> {
+        match self {
+            RefreshPolicySpec::EcCache(cache) => Some(cache),
+            _ => None,
+        }
+    }
+
+    /// From how many host reads since it was programmed a page is read often, if that counts here.
+    pub fn hot_reads(&self) -> Option<u32> {
+        match self {
+            RefreshPolicySpec::EcCache(cache) => Some(cache.hot_reads),
+            RefreshPolicySpec::Partial(partial) => Some(partial.hot_reads),
+            RefreshPolicySpec::None | RefreshPolicySpec::Fcr(_) => None,
+        }
+    }
+}
+
+/// `refresh.policy.fcr`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FcrSpec {
+    /// Its reads go straight to the highest level instead of trying all from the first.
+    pub full_strength: bool,
+    /// Pages are reprogrammed where they are, instead of being written elsewhere and their block erased.
+    pub in_place: bool,
+    /// RBER that every page reprogrammed in place adds to all pages of its block until the erase, 0 to 0.01.
+    pub reprogram_error: f64,
+}
+
+/// `refresh.policy.ec-cache`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct EcCacheSpec {
+    /// RAM for error positions, in bytes.
+    pub size_bytes: u64,
+    /// Host reads of a page since it was programmed from which on its error positions are kept, 1 to 255.
+    pub hot_reads: u32,
 }
 
 /// `refresh.policy.partial`.

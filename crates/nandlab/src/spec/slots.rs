@@ -7,22 +7,17 @@ use std::sync::LazyLock;
 
 /// A policy without parameters.
 const fn plain(name: &'static str, doc: &'static str) -> Policy {
-    Policy { name, payload: Payload::None, doc, later: false }
+    Policy { name, payload: Payload::None, doc }
 }
 
 /// A policy with parameters.
 const fn with(name: &'static str, params: &'static [Param], doc: &'static str) -> Policy {
-    Policy { name, payload: Payload::Params(params), doc, later: false }
+    Policy { name, payload: Payload::Params(params), doc }
 }
 
 /// A policy with one value.
 const fn value(name: &'static str, kind: &'static Kind, doc: &'static str) -> Policy {
-    Policy { name, payload: Payload::Value(kind), doc, later: false }
-}
-
-/// A policy of a feature that is not built yet.
-const fn later(name: &'static str, doc: &'static str) -> Policy {
-    Policy { name, payload: Payload::None, doc, later: true }
+    Policy { name, payload: Payload::Value(kind), doc }
 }
 
 const fn param(name: &'static str, kind: Kind, default: &'static str, doc: &'static str) -> Param {
@@ -45,7 +40,7 @@ fn registered(info: &'static PolicyInfo) -> Policy {
     };
     let params: Vec<Param> = info.params.iter().map(param).collect();
     let payload = if params.is_empty() { Payload::None } else { Payload::Params(params.leak()) };
-    Policy { name: info.name, payload, doc: info.description, later: false }
+    Policy { name: info.name, payload, doc: info.description }
 }
 
 /// A number from 0 to 1.
@@ -220,10 +215,42 @@ pub(super) const REFRESH: Kind = Kind::Slot(&[
     plain("none", "data is never refreshed"),
     with(
         "fcr",
-        &[param("full_strength", Kind::Bool, "false", "refresh reads go straight to the highest level")],
+        &[
+            param("full_strength", Kind::Bool, "false", "refresh reads go straight to the highest level"),
+            param(
+                "in_place",
+                Kind::Bool,
+                "false",
+                "pages are reprogrammed where they are, nothing is erased",
+            ),
+            param(
+                "reprogram_error",
+                Kind::Num(Range { min: 0.0, max: 1e-2, above: false, below: false }),
+                "0.0",
+                "RBER that every page reprogrammed in place adds to all pages of its block until its erase: its \
+                 neighbours are disturbed, those of 3D flash most",
+            ),
+        ],
         "every valid page is remapped when its block is due",
     ),
-    later("ec-cache", "fcr with a cache of known error positions"),
+    with(
+        "ec-cache",
+        &[
+            param(
+                "size",
+                Kind::Size { min: 512, max: 1 << 40, step: 512 },
+                "\"1MiB\"",
+                "RAM for error positions",
+            ),
+            param(
+                "hot_reads",
+                HOT_READS,
+                "8",
+                "host reads of a page since it was programmed from which on its error positions are kept",
+            ),
+        ],
+        "fcr, with a cache of known error positions of pages that are read often",
+    ),
     with(
         "partial",
         &[
@@ -239,7 +266,7 @@ pub(super) const REFRESH: Kind = Kind::Slot(&[
             ),
             param(
                 "hot_reads",
-                Kind::Int { min: 1, max: 255 },
+                HOT_READS,
                 "8",
                 "pages read so often since they were programmed are refreshed conventionally",
             ),
@@ -247,6 +274,9 @@ pub(super) const REFRESH: Kind = Kind::Slot(&[
         "PR: only the susceptible bits of a page are moved, to pages that many share",
     ),
 ]);
+
+/// Counted in a byte a page.
+const HOT_READS: Kind = Kind::Int { min: 1, max: 255 };
 
 const SUSCEPTIBLE: Kind = Kind::Either(&[
     SHARE,

@@ -32,7 +32,8 @@ pub struct PowerLoss {
     pub lost: Vec<(Lpn, u64)>,
     /// Programs that were torn: each leaves a page that cannot be read.
     pub torn_programs: u32,
-    /// Valid pages that were lost with the MSB page of their wordline: LPN and sequence number.
+    /// Valid pages that were lost with the MSB page of their wordline, or while they were reprogrammed in place: LPN and
+    /// sequence number.
     pub lost_with_wordline: Vec<(Lpn, u64)>,
     /// Erases that were torn: each leaves a block that has to be erased again.
     pub torn_erases: u32,

@@ -1,6 +1,6 @@
 //! What is counted of refresh.
 
-use crate::drive::PartialState;
+use crate::drive::{ErrorCacheState, PartialState};
 use serde_json::{Value, json};
 
 /// Blocks refreshed, and how well that kept to its times.
@@ -39,14 +39,33 @@ pub struct RefreshStats {
     pub host_preads: u64,
     /// Partially refreshed pages that GC, wear levelling or refresh made whole.
     pub promoted_pages: u64,
+    /// Blocks refreshed in place, and pages of theirs that were reprogrammed (the others were written elsewhere).
+    pub blocks_in_place: u64,
+    /// See `blocks_in_place`.
+    pub pages_in_place: u64,
+    /// Host reads of pages with known errors, and those of them that decoded at a lower level than without.
+    pub cached_reads: u64,
+    /// See `cached_reads`.
+    pub lower_level_reads: u64,
+    /// Pages whose known errors had to make room for others'.
+    pub known_errors_evicted: u64,
     /// Refreshes that were put before the host's writes because their grace was running out.
     pub promoted: u64,
 }
 
 impl RefreshStats {
     /// `refresh` of the summary.
-    pub(super) fn json(&self, partial: Option<PartialState>) -> Value {
+    pub(super) fn json(&self, partial: Option<PartialState>, ec_cache: Option<ErrorCacheState>) -> Value {
         let partial = partial.map(|state| self.partial_json(&state));
+        let ec_cache = ec_cache.map(|state| {
+            json!({
+                "entries": state.entries,
+                "bytes": state.bytes,
+                "hits": self.cached_reads,
+                "lower_level_reads": self.lower_level_reads,
+                "evictions": self.known_errors_evicted,
+            })
+        });
         json!({
             "blocks": self.blocks,
             "pages": self.pages,
@@ -55,6 +74,9 @@ impl RefreshStats {
             "busy_s": self.busy_ns as f64 * 1e-9,
             "block_mean_s": if self.blocks == 0 { 0.0 } else { self.busy_ns as f64 * 1e-9 / self.blocks as f64 },
             "promoted": self.promoted,
+            "blocks_in_place": self.blocks_in_place,
+            "pages_in_place": self.pages_in_place,
+            "ec_cache": ec_cache,
             "partial": partial,
         })
     }

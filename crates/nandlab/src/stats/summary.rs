@@ -183,7 +183,7 @@ pub fn summary<P: Probe>(drive: &Drive<P>, run: &RunFacts) -> Value {
         "migration": migration,
         "refresh": match drive.spec().refresh.policy {
             RefreshPolicySpec::None => Value::Null,
-            _ => stats.refresh.json(drive.partial_refresh()),
+            _ => stats.refresh.json(drive.partial_refresh(), drive.error_cache()),
         },
         "erases": { "mean": number(mean), "max": worn(u32::max), "min": worn(u32::min) },
         "gc": {

@@ -101,6 +101,7 @@ counts! {
     torn_programs,
     torn_erases,
     partial_pages_merged,
+    pages_reprogrammed_in_place,
     /// Of partial refresh: pages, and lines that were in the VSM when power failed.
     pages_refreshed_partially,
     vsm_lines,
@@ -115,9 +116,10 @@ counts! {
 }
 
 /// Refresh policies that are drawn.
-const REFRESH: [Option<&str>; 5] = [
+const REFRESH: [Option<&str>; 6] = [
     None,
     None,
+    Some("{ fcr = { in_place = true } }"),
     Some("{ fcr = { full_strength = true } }"),
     Some("{ partial = { min_free_blocks = 0.02 } }"),
     Some("{ partial = { min_free_blocks = 0.02, encoding = 'enumerative', vsm_pages = 1, hot_reads = 3 } }"),
@@ -161,7 +163,7 @@ impl Plan {
         // Days that pass in a second, for drives whose data ages.
         let ages = pick(4) == 0 && cell.ends_with("mlc");
         // Apart from the other draws.
-        let refresh = REFRESH[(seed / 3 % 5) as usize];
+        let refresh = REFRESH[(seed / 3 % 6) as usize];
         let scale =
             if ages || refresh.is_some() || pick(3) == 0 { 86_400.0 * (1 + pick(400)) as f64 } else { 1.0 };
         let covers = !has_cache || !has_capacitor || pick(4) > 0;
@@ -420,7 +422,8 @@ impl<'a> Run<'a> {
         let geometry = self.drive.geometry();
         assert!(loss.spent_j <= loss.energy_j * (1.0 + 1e-9), "the flush took more than there was: {loss:?}");
         assert!(loss.torn_programs as usize >= torn.iter().filter(|_| geometry.cell != Cell::Mlc).count());
-        if geometry.cell != Cell::Mlc || plan.has_capacitor() {
+        let is_in_place = plan.spec.refresh.policy.in_place().is_some();
+        if geometry.cell != Cell::Mlc && !is_in_place || plan.has_capacitor() {
             assert!(loss.lost_with_wordline.is_empty(), "older data went with a wordline: {loss:?}");
         }
         if plan.has_capacitor() && stage != "recharging" {
@@ -515,6 +518,7 @@ impl<'a> Run<'a> {
 
     fn end(mut self) -> Counts {
         self.counts.detections += self.drive.stats().power.detections.len() as u64;
+        self.counts.pages_reprogrammed_in_place += self.drive.stats().refresh.pages_in_place;
         self.counts.pages_refreshed_partially += self.drive.stats().refresh.partial_pages;
         self.counts.reads_checked += self.drive.probe().0.checked;
         self.counts
