@@ -420,9 +420,7 @@ mod tests {
     #[test]
     fn every_key_that_has_a_choice_reaches_the_spec() {
         let build = include_str!("build.rs");
-        let one_choice = |key: &Key| match &key.kind {
-            kind => kind.policies().is_some_and(|all| all.len() == 1),
-        };
+        let one_choice = |key: &Key| key.kind.policies().is_some_and(|all| all.len() == 1);
         for key in KEYS.iter().filter(|key| key.path != PRESET && !one_choice(key)) {
             assert!(build.contains(&format!("\"{}\"", key.path)), "{} is not read", key.path);
         }
