@@ -6,6 +6,7 @@ use common::{TINY, read_everything, settle, spec, with_oracle};
 use nandlab::drive::Drive;
 use nandlab::host::{Op, Oracle, Request};
 use nandlab::rng::Stream;
+use nandlab::sched::Kind;
 
 const AGEING: &str = "[ecc]\nlevels = 'laldpc'\n[reliability]\nrber = 'vth'\npe_cycles = 1500\n";
 
@@ -52,8 +53,11 @@ fn partial_refresh_and_gc_go_on_side_by_side() {
         "{ partial = { susceptible_ratio = 'vth', hot_reads = 1 } }",
         "{ partial = { min_free_blocks = 0.0, susceptible_ratio = 0.3 } }",
     ];
-    let (mut partial, mut preads, mut promoted) = (0, 0, 0);
-    for seed in 0..60 {
+    // `NANDLAB_PARTIAL_SEEDS` asks for more runs.
+    let seeds = std::env::var("NANDLAB_PARTIAL_SEEDS").map_or(60, |n| n.parse().expect("a number of seeds"));
+    let (mut partial, mut preads, mut promoted, mut copybacks) = (0, 0, 0, 0);
+    // In run 1568 blocks that were refreshed partially took a plane's last free blocks.
+    for seed in (0..seeds).chain([1568]) {
         let policy = policies[seed as usize % policies.len()];
         let mut stream = Stream::new(seed, "partial");
         let op = ["drive.op=0.7", "drive.op=1", "drive.op=2"][stream.below(3) as usize];
@@ -62,16 +66,27 @@ fn partial_refresh_and_gc_go_on_side_by_side() {
         let multi = ["timing.multi_plane=true", "timing.multi_plane=false"][stream.below(2) as usize];
         let wear = ["ftl.wear_levelling='static'", "ftl.wear_levelling='dynamic'"][stream.below(2) as usize];
         let map = ["ftl.map='page'", "ftl.map={demand={cache='128B'}}"][stream.below(2) as usize];
-        let mut drive = ageing(seed, policy, &[op, scheduler, multi, wear, map, "drive.blocks_per_plane=27"]);
+        let migration = [
+            "migration.policy='off-chip'",
+            "migration.policy={rcopyback={limit=2}}",
+            "migration.policy={rcopyback-greedy={limit='table'}}",
+        ][stream.below(3) as usize];
+        let victim =
+            ["gc.victim='greedy'", "gc.victim='partial-aware'", "gc.victim='fifo'"][stream.below(3) as usize];
+        let cache = ["cache.size=0B", "cache.size=32KiB", "cache.size=128KiB"][stream.below(3) as usize];
+        let sets = [op, scheduler, multi, wear, map, migration, victim, cache, "drive.blocks_per_plane=44"];
+        let mut drive = ageing(seed, policy, &sets);
         let share = 30 + stream.below(70);
-        work(&mut drive, &mut stream, 1500, share);
+        work(&mut drive, &mut stream, 4000, share);
         settle(&mut drive);
         read_everything(&mut drive);
         let stats = &drive.stats().refresh;
         partial += stats.partial_pages;
         preads += stats.host_preads;
         promoted += stats.promoted_pages;
+        copybacks += drive.stats().flash_total(Kind::Copyback);
         assert_eq!(drive.stats().counters.media_errors, 0, "seed {seed}");
     }
     assert!(partial > 1000 && preads > 200 && promoted > 200, "{partial} {preads} {promoted}");
+    assert!(copybacks > 200, "{copybacks}");
 }

@@ -102,15 +102,14 @@ impl<P: Probe> Drive<P> {
     // ------------------------------------------------------------------------------------------------------- the block
 
     /// Whether a block that is due is refreshed partially: unless it has been already, holds what is no host data, or free
-    /// blocks are few.
+    /// blocks are few. In its plane too: it gives none back, and those of its pages that are written elsewhere take one.
     pub(super) fn is_refreshed_partially(&mut self, block: BlockId, stream: WriteStream) -> bool {
         self.watch_free_blocks();
         let Some(partial) = &self.partial else { return false };
         let is_plain = stream == WriteStream::Gc && !self.array.block(block).is_partial;
-        if is_plain && !partial.is_on {
-            self.stats.refresh.blocks_while_off += 1;
-        }
-        is_plain && partial.is_on && self.power.stage == super::Stage::Charged
+        let is_on = partial.is_on && !self.is_short(self.geometry.plane_of(block));
+        self.stats.refresh.blocks_while_off += u64::from(is_plain && !is_on);
+        is_plain && is_on && self.power.stage == super::Stage::Charged
     }
 
     /// A block has been opened, closed or erased: there may be enough free ones for partial refresh, or no longer.
@@ -220,6 +219,11 @@ impl<P: Probe> Drive<P> {
                 return;
             }
         }
+    }
+
+    /// Whether data of a block waits in the VSM, or is being programmed.
+    pub(super) fn has_data_in_vsm(&self, block: BlockId) -> bool {
+        self.partial.as_ref().is_some_and(|partial| partial.pending.contains_key(&block.0))
     }
 
     fn has_lines_under_way(&self) -> bool {
@@ -572,9 +576,8 @@ impl<P: Probe> Drive<P> {
         }
         let part = self.pool.remove(partner);
         self.pool[slot].partner = NONE;
-        self.let_go(self.geometry.block_of(part.ppn));
-        if !self.ecc.has_levels() {
-            self.let_go(self.geometry.block_of(self.pool[slot].ppn));
+        if self.ecc.has_levels() {
+            self.let_go(self.geometry.block_of(part.ppn));
         }
         if part.is_uncorrectable() {
             // Without its susceptible bits the page is lost.

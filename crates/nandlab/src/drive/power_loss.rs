@@ -236,6 +236,9 @@ impl<P: Probe> Drive<P> {
             self.array.reprogram(block, page, program.ppn, self.moment());
             return;
         }
+        if page == 0 {
+            self.refresh_from_power_loss(block);
+        }
         self.array.program(block, page);
         let programmed = self.array.skip(block, u32::from(program.skips));
         if programmed == self.geometry.pages_per_block {

@@ -165,8 +165,7 @@ impl<P: Probe> Drive<P> {
         }
         let cost = *self.device.timing().read(level, is_retry);
         if !self.ecc.has_levels() {
-            // No other try can follow: the data in flash is not needed any more. A pread needs both its pages until both
-            // have arrived.
+            // No other try can follow: the data in flash is not needed any more, unless the other half of a pread is to come.
             if is_whole {
                 self.let_go(block);
             }
@@ -178,8 +177,12 @@ impl<P: Probe> Drive<P> {
             (slot, level, cost.decode_ns)
         } else {
             let Some(first) = self.join(slot) else { return };
-            let read = &self.pool[first];
-            let level = read.level.max(self.pool[read.partner].level);
+            let (read, part) = (self.pool[first], self.pool[self.pool[first].partner]);
+            if !self.ecc.has_levels() {
+                self.let_go(self.geometry.block_of(read.ppn));
+                self.let_go(self.geometry.block_of(part.ppn));
+            }
+            let level = read.level.max(part.level);
             (first, level, self.device.timing().read(level, false).decode_ns)
         };
         if self.ecc.has_levels() && cause == Cause::Host {

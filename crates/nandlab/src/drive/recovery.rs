@@ -372,6 +372,9 @@ impl<P: Probe> Drive<P> {
     fn program_in_recovery(&mut self, place: Place, lpn: Lpn, stamp: Stamp, busy_ns: &mut [Span]) {
         let (block, page) = self.geometry.split(place.ppn);
         self.array.stage(place.ppn, lpn, stamp);
+        if page == 0 {
+            self.refresh_from_power_loss(block);
+        }
         self.array.program(block, page);
         let programmed = self.array.skip(block, u32::from(place.skips));
         if let Some(links) = &mut self.ftl.links

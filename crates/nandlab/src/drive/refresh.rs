@@ -2,7 +2,7 @@
 //!
 //! A block is due its interval after its first program or its last refresh, by its P/E cycles, on the scaled clock. It is
 //! then emptied as a background job of its plane, which yields to the host; when half of its grace is over the job is
-//! promoted. A block without valid pages has nothing to refresh.
+//! promoted, or begun if it could not be before. A block without valid pages has nothing to refresh.
 //!
 //! In place, a page that has been read and corrected is programmed once more where it is: the block is not erased and is
 //! due again an interval later. A page that no read level decodes is written elsewhere, with its mark. So is each page
@@ -100,6 +100,11 @@ impl Refresh {
     fn grace_s(&self, pe_cycles: u32) -> u32 {
         (f64::from(self.interval_s(pe_cycles)) * self.grace) as u32
     }
+
+    /// How long after it was hurried a block that is still due is hurried again.
+    fn again_s(&self, pe_cycles: u32) -> u32 {
+        (self.grace_s(pe_cycles) / 8).max(1)
+    }
 }
 
 impl<P: Probe> Drive<P> {
@@ -125,6 +130,13 @@ impl<P: Probe> Drive<P> {
     pub(super) fn refresh_from_now(&mut self, block: BlockId) {
         self.refresh_from(block, self.age_clock.at(self.now));
         self.set_refresh_clock();
+    }
+
+    /// The same while power is off: [`Drive::begin_refresh`] sets the alarms.
+    pub(super) fn refresh_from_power_loss(&mut self, block: BlockId) {
+        if self.refresh.is_on() {
+            self.refresh.since[block.index()] = self.age_clock.at(self.now);
+        }
     }
 
     fn refresh_from(&mut self, block: BlockId, since: Moment) {
@@ -175,7 +187,17 @@ impl<P: Probe> Drive<P> {
                         self.start_refresh(plane);
                     }
                 }
-                Alarm::Hurry => self.hurry(plane, block),
+                // What holds nothing has no hurry.
+                Alarm::Hurry if state.valid == 0 => {}
+                Alarm::Hurry => {
+                    // Until it is refreshed: there may be no room now, or programs under way in it.
+                    let again = now.plus_s(self.refresh.again_s(state.pe_cycles));
+                    // At its end the clock stops.
+                    if again > now {
+                        self.refresh.alarms.push(Reverse((again, block.0, Alarm::Hurry, since)));
+                    }
+                    self.hurry(plane, block);
+                }
             }
         }
         self.set_refresh_clock();
@@ -183,13 +205,17 @@ impl<P: Probe> Drive<P> {
 
     /// The grace of a due block is running out.
     fn hurry(&mut self, plane: PlaneId, block: BlockId) {
-        self.empty_vsm();
+        if self.has_data_in_vsm(block) {
+            self.empty_vsm();
+        }
         let job = &mut self.jobs[plane.index()];
         let is_next = job.victim == Some(block) || self.refresh.due[plane.index()].front() == Some(&block);
         if job.is_running() && is_next && !job.is_urgent {
             job.is_urgent = true;
             self.device.promote(self.geometry.die_of(plane));
             self.stats.refresh.promoted += 1;
+        } else if !job.is_running() && !self.is_short(plane) {
+            self.start_refresh(plane);
         }
     }
 
@@ -204,13 +230,18 @@ impl<P: Probe> Drive<P> {
             let (pe_cycles, valid) = (state.pe_cycles, u32::from(state.valid));
             let since = self.refresh.since[block.index()];
             let due = since.plus_s(self.refresh.interval_s(pe_cycles));
-            // It may have been collected meanwhile, or have lost its last valid page.
-            if due > now || valid == 0 || !matches!(state.state, BlockState::Open | BlockState::Full) {
+            // It may have been collected meanwhile.
+            if due > now || !matches!(state.state, BlockState::Open | BlockState::Full) {
                 self.refresh.due[plane.index()].pop_front();
                 continue;
             }
+            // Also one that has lost its last valid page: what it might take yet would never be due.
             if state.state == BlockState::Open && !self.close_for_refresh(plane, block) {
                 return false;
+            }
+            if valid == 0 {
+                self.refresh.due[plane.index()].pop_front();
+                continue;
             }
             // Closing it may have made space short.
             if self.jobs[plane.index()].is_running() {
@@ -285,6 +316,18 @@ impl<P: Probe> Drive<P> {
         self.levels.set_block(block, 0);
         self.on_block_refreshed(block, self.array.block(block).pe_cycles);
         self.refresh_from_now(block);
+    }
+
+    /// A block with valid data that should have been refreshed more than its grace ago, for tests.
+    #[doc(hidden)]
+    pub fn overdue(&self) -> Option<BlockId> {
+        let now = self.age_clock.at(self.now);
+        (0..self.geometry.blocks).map(BlockId).find(|&block| {
+            let state = self.array.block(block);
+            let refresh = &self.refresh;
+            let wait = refresh.interval_s(state.pe_cycles).saturating_add(refresh.grace_s(state.pe_cycles));
+            state.valid > 0 && state.programmed > 0 && refresh.since[block.index()].plus_s(wait) < now
+        })
     }
 
     /// A block has been refreshed, and erased.

@@ -78,7 +78,8 @@ struct Capacity {
     op: f64,
     /// Pages that fit into the write cache, when there is a capacitor to flush them by.
     flushed_pages: Option<u64>,
-    has_demand_map: bool,
+    /// Streams of a plane beside the host's and GC's that may take a block when they like.
+    internal_streams: u64,
 }
 
 impl Capacity {
@@ -86,7 +87,7 @@ impl Capacity {
     fn flush_blocks(&self, logical_pages: u64) -> u64 {
         let row_pages = self.planes * self.pages_per_block;
         self.flushed_pages
-            .map_or(0, |pages| flush_blocks(pages.min(logical_pages), row_pages, self.has_demand_map))
+            .map_or(0, |pages| flush_blocks(pages.min(logical_pages), row_pages, self.internal_streams))
     }
 
     /// Blocks of a plane for the translation pages of a demand map of so many logical pages.
@@ -485,7 +486,7 @@ impl Check<'_> {
             page_bytes,
             op,
             flushed_pages: self.flushed_pages(page_bytes),
-            has_demand_map: self.has_demand_map(),
+            internal_streams: u64::from(self.has_demand_map()) + u64::from(self.refreshes_partially()),
         })
     }
 

@@ -52,8 +52,9 @@ impl Spec {
         let cache_pages = self.cache.size_bytes / u64::from(d.page_size_bytes);
         // A cache holds no more than there is.
         let cache_pages = cache_pages.min(logical_pages(pages, d.op));
-        let has_demand_map = matches!(self.ftl.map, MapSpec::Demand { .. });
-        flush_blocks(cache_pages, planes * u64::from(d.pages_per_block), has_demand_map) as u32
+        let streams = u64::from(matches!(self.ftl.map, MapSpec::Demand { .. }))
+            + u64::from(self.refresh.policy.partial().is_some());
+        flush_blocks(cache_pages, planes * u64::from(d.pages_per_block), streams) as u32
     }
 }
 
@@ -63,9 +64,9 @@ pub(super) fn logical_pages(pages: u64, op: f64) -> u64 {
 }
 
 /// Blocks of a plane for a cache of so many pages, one block in every plane having `row_pages` in all: room for the cache,
-/// and what GC (and translation pages, with a demand map) may have taken of it when power fails.
-pub(super) fn flush_blocks(cache_pages: u64, row_pages: u64, has_demand_map: bool) -> u64 {
-    cache_pages.div_ceil(row_pages) + 1 + u64::from(has_demand_map)
+/// and what GC and so many `streams` (of translation pages, of combination pages) may have taken of it when power fails.
+pub(super) fn flush_blocks(cache_pages: u64, row_pages: u64, streams: u64) -> u64 {
+    cache_pages.div_ceil(row_pages) + 1 + streams
 }
 
 /// `[drive]`: the geometry.
