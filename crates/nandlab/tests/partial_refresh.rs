@@ -6,7 +6,7 @@ use common::{TINY, read_everything, settle, spec, with_oracle};
 use nandlab::drive::Drive;
 use nandlab::host::{Op, Oracle, Request};
 use nandlab::rng::Stream;
-use nandlab::sched::Kind;
+use nandlab::sched::{Cause, Kind};
 
 const AGEING: &str = "[ecc]\nlevels = 'laldpc'\n[reliability]\nrber = 'vth'\npe_cycles = 1500\n";
 
@@ -89,4 +89,37 @@ fn partial_refresh_and_gc_go_on_side_by_side() {
     }
     assert!(partial > 1000 && preads > 200 && promoted > 200, "{partial} {preads} {promoted}");
     assert!(copybacks > 200, "{copybacks}");
+}
+
+#[test]
+fn a_page_whose_susceptible_data_is_too_large_a_share_is_written_elsewhere() {
+    // Half of 32,768 bits are susceptible, give or take 500: 0.48 to 0.52 of a page.
+    for (max_share, fits) in [(0.52, true), (0.48, false)] {
+        let policy = format!(
+            "{{ partial = {{ susceptible_ratio = 0.5, max_share = {max_share}, min_free_blocks = 0.0 }} }}"
+        );
+        let mut drive = ageing(3, &policy, &["drive.op=2", "drive.blocks_per_plane=27"]);
+        let pages = u64::from(drive.geometry().logical_pages);
+        for lpn in 0..pages {
+            let request =
+                Request { arrival: drive.now(), op: Op::Write, fua: false, offset: lpn * 4096, len: 4096 };
+            drive.submit(&request).unwrap();
+        }
+        drive.run_until_idle();
+        // A day passes in a second; blocks of 1501 cycles are due every 30 days.
+        drive.advance(31_500_000_000);
+        let refresh = &drive.stats().refresh;
+        let programs = drive.stats().flash[Kind::Program as usize][Cause::Refresh as usize];
+        assert!(refresh.pages >= pages && refresh.without_room == 0, "{refresh:?}");
+        if fits {
+            assert_eq!((refresh.partial_pages, refresh.too_susceptible), (refresh.pages, 0));
+            // At most two pages fit into one.
+            assert!(refresh.combination_pages >= refresh.pages / 2);
+            assert_eq!(programs, refresh.combination_pages);
+        } else {
+            assert_eq!((refresh.partial_pages, refresh.too_susceptible), (0, refresh.pages));
+            assert_eq!(programs, refresh.pages);
+        }
+        settle(&mut drive);
+    }
 }

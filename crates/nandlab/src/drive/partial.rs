@@ -23,6 +23,7 @@ use crate::rng::Stream;
 use crate::sched::{Cause, Class, Kind, NONE, Slot, Transaction};
 use crate::spec::{PartialSpec, Spec};
 use crate::units::Time;
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 
 /// The owner of a program of a line; a combination page that is moved belongs to the job that moves it.
@@ -133,8 +134,9 @@ impl<P: Probe> Drive<P> {
             self.stats.refresh.hot_pages += 1;
             return false;
         }
+        let max_share = partial.spec.max_share;
         let bytes = self.susceptible_bytes(read.ppn);
-        if bytes > self.geometry.page_bytes {
+        if f64::from(bytes) > max_share * f64::from(self.geometry.page_bytes) {
             self.stats.refresh.too_susceptible += 1;
             return false;
         }
@@ -262,13 +264,15 @@ impl<P: Probe> Drive<P> {
         true
     }
 
-    /// The plane for a line with data of `home`: on another die if there is one, idle if there is one, with room.
+    /// The plane for a line with data of `home`: on another die if there is one, idle if there is one, with room; of several
+    /// the one with the most, or the first plane of each die would take them all.
     fn plane_for_line(&self, home: PlaneId) -> Option<PlaneId> {
         let g = &self.geometry;
         let planes = (1..=g.planes).map(|step| PlaneId((home.0 + step) % g.planes));
         planes.filter(|&plane| self.has_combination_room(plane)).min_by_key(|&plane| {
             let die = g.die_of(plane);
-            (plane == home, die == g.die_of(home), self.device.load(die))
+            let room = Reverse(self.ftl.free_pages(g, plane));
+            (plane == home, die == g.die_of(home), self.device.load(die), room)
         })
     }
 
@@ -400,7 +404,7 @@ impl<P: Probe> Drive<P> {
             (self.geometry.logical_pages..map.len()).map(Lpn).filter(|&lpn| links.is_combination(lpn));
         let mut found: Vec<(Lpn, Ppn)> = numbers.filter_map(|lpn| Some((lpn, map.get(lpn)?))).collect();
         links.restore(found.iter().copied());
-        found.sort_by_key(|&(_, ppn)| std::cmp::Reverse(self.array.stamp(ppn).sequence));
+        found.sort_by_key(|&(_, ppn)| Reverse(self.array.stamp(ppn).sequence));
         for (lpn, _) in found {
             let entries = self.ftl.links.as_ref().expect("it is there").entries(lpn);
             for (index, entry) in entries.iter().enumerate() {

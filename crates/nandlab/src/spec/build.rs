@@ -248,6 +248,7 @@ fn partial(params: &Val) -> PartialSpec {
         vsm_pages: params.field("vsm_pages").int() as u32,
         min_free_blocks: params.field("min_free_blocks").num(),
         hot_reads: params.field("hot_reads").int() as u32,
+        max_share: params.field("max_share").num(),
     }
 }
 

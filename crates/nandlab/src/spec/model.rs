@@ -370,6 +370,8 @@ pub struct PartialSpec {
     pub min_free_blocks: f64,
     /// A page that has been read so often since it was programmed is refreshed conventionally.
     pub hot_reads: u32,
+    /// A page whose susceptible data takes more than this share of a page is refreshed conventionally.
+    pub max_share: f64,
 }
 
 /// `refresh.policy.partial.encoding`.

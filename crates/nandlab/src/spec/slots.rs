@@ -270,6 +270,12 @@ pub(super) const REFRESH: Kind = Kind::Slot(&[
                 "8",
                 "pages read so often since they were programmed are refreshed conventionally",
             ),
+            param(
+                "max_share",
+                SHARE_ABOVE_0,
+                "1.0",
+                "pages whose susceptible data takes more than this share of a page are refreshed conventionally",
+            ),
         ],
         "PR: only the susceptible bits of a page are moved, to pages that many share",
     ),
