@@ -134,6 +134,7 @@ impl<P: Probe> Drive<P> {
             self.stats.refresh.hot_pages += 1;
             return false;
         }
+        let Some(partial) = &self.partial else { return false };
         let max_share = partial.spec.max_share;
         let bytes = self.susceptible_bytes(read.ppn);
         if f64::from(bytes) > max_share * f64::from(self.geometry.page_bytes) {
