@@ -155,7 +155,7 @@ def show_summary(
         console.print(table)
     if levels := read_levels(summary):
         console.print(_levels_table(levels))
-    cache_lines = (_map_line(summary), _cache_line(summary), _migration_line(summary))
+    cache_lines = (_map_line(summary), _cache_line(summary), _migration_line(summary), _refresh_line(summary))
     for line in (*cache_lines, *_capacitor_lines(summary), *_power_lines(summary)):
         if line is not None:
             console.print(line)
@@ -335,6 +335,19 @@ def _migration_line(summary: Mapping[str, Any]) -> str | None:
         f"[dim]copybacks[/]  {count(used['copybacks'])} pages of {count(used['victims_copied_back'])} victims, "
         f"{_longest_row(used)} in a row at most; refused by their limit: {count(used['refused'])}"
     )
+
+
+def _refresh_line(summary: Mapping[str, Any]) -> str | None:
+    """How many blocks were refreshed, and whether in time."""
+    used = summary.get("refresh")
+    if not used:
+        return None
+    line = f"[dim]refresh[/]  {count(used['blocks'])} blocks, {count(used['pages'])} pages"
+    if partial := used.get("partial"):
+        line += (
+            f", {count(partial['pages'])} of them partially, to {count(partial['combination_pages'])} combination pages"
+        )
+    return line + (f"; {count(used['late_blocks'])} blocks were late" if used["late_blocks"] else "")
 
 
 def _longest_row(used: Mapping[str, Any]) -> int:

@@ -65,6 +65,10 @@ fn nothing_owed_is_lost() {
             counts.pages_lost_for_want_of_energy,
             counts.pages_lost_with_their_wordline,
             counts.detections,
+            counts.pages_refreshed_partially,
+            counts.links_at_a_cut,
+            counts.vsm_lines,
+            counts.vsm_lines_saved,
         ] {
             assert!(count > 0, "something never happened:\n{counts}");
         }

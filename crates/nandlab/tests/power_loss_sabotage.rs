@@ -160,3 +160,28 @@ fn a_page_of_the_flush_that_is_not_there_is_caught() {
     };
     is_caught(plan, &mut Blank, &["read returned", "was safe"]);
 }
+
+/// Takes the link of a page that has been written since.
+struct StaleLink;
+
+impl Sabotage for StaleLink {
+    fn after_recovery(&mut self, drive: &mut Watched) {
+        let linked = pages(drive).into_iter().find(|&ppn| {
+            let is_linked = drive.ftl().links.as_ref().is_some_and(|links| links.of(ppn).is_some());
+            is_linked && drive.array().stamp(ppn).sequence > 0
+        });
+        if let Some(ppn) = linked {
+            let sequence = drive.array().stamp(ppn).sequence;
+            drive.parts_mut().0.set_sequence(ppn, sequence - 1);
+        }
+    }
+}
+
+#[test]
+fn a_stale_link_that_is_restored_is_caught() {
+    let plan = |seed: u64| {
+        let plan = Plan::new(seed);
+        plan.spec.refresh.policy.partial().is_some().then_some(plan)
+    };
+    is_caught(plan, &mut StaleLink, &["has been written since", "is another page's"]);
+}

@@ -318,6 +318,30 @@ fn a_migration_policy_has_a_limit() {
 }
 
 #[test]
+fn a_refresh_policy_has_its_settings() {
+    use RefreshPolicySpec::{EcCache, Fcr};
+    let refresh = |policy: &str| {
+        let errors = "[ecc]\nlevels = \"laldpc\"\n[reliability]\nrber = \"vth\"\n[drive]\ncell = \"mlc\"\n";
+        spec(&format!("{errors}[refresh]\npolicy{policy}\n")).refresh.policy
+    };
+    let fcr =
+        |full_strength, in_place, reprogram_error| Fcr(FcrSpec { full_strength, in_place, reprogram_error });
+    assert_eq!(spec("").refresh.policy, RefreshPolicySpec::None);
+    assert_eq!(refresh(" = \"fcr\""), fcr(false, false, 0.0));
+    assert_eq!(refresh(".fcr.full_strength = true"), fcr(true, false, 0.0));
+    let in_place = refresh(".fcr = { in_place = true, reprogram_error = 2e-5 }");
+    assert_eq!(in_place, fcr(false, true, 2e-5));
+    assert!(in_place.in_place().is_some() && in_place.hot_reads().is_none());
+    assert!(refresh(" = \"fcr\"").in_place().is_none());
+    let cache = refresh(" = \"ec-cache\"");
+    assert_eq!(cache, EcCache(EcCacheSpec { size_bytes: 1 << 20, hot_reads: 8 }));
+    assert_eq!(cache.hot_reads(), Some(8));
+    assert!(!cache.reads_full_strength() && cache.in_place().is_none());
+    let small = refresh(".ec-cache = { size = \"2KiB\", hot_reads = 3 }");
+    assert_eq!(small.ec_cache(), Some(&EcCacheSpec { size_bytes: 2048, hot_reads: 3 }));
+}
+
+#[test]
 fn a_demand_map_has_a_cache_and_an_eviction() {
     let map = |value: &str| spec(&format!("[ftl]\nmap{value}\n")).ftl.map;
     let demand = |cache_bytes, eviction| MapSpec::Demand { cache_bytes, eviction };
@@ -654,7 +678,6 @@ fn the_schema_has_every_key_with_its_description() {
     assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), schema);
     assert_eq!(schema["properties"]["gc"]["properties"]["background_free"]["default"], 0.1);
     assert!(text.contains("\"const\":\"cost-benefit\""));
-    assert!(!text.contains("partial-aware"), "what is not built is not offered");
 }
 
 /// The keywords that the schema uses, but for patterns.

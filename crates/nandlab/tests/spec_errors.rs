@@ -82,13 +82,6 @@ fn policies() {
         &format!("run.toml:2: gc.victim: unknown value \"lottery\"\n  remedy: choices: {choices}"),
     );
     golden(
-        "[gc]\nvictim = \"partial-aware\"\n",
-        &format!(
-            "run.toml:2: gc.victim: \"partial-aware\" is known but this version does not have it yet\n  remedy: \
-             choices now: {choices}"
-        ),
-    );
-    golden(
         "[gc]\nvictim.random = { k = 0, j = 1 }\n",
         "run.toml:2: gc.victim.random.j: unknown parameter\n  remedy: there are: k\n\
          run.toml:2: gc.victim.random.k: the number 0 is out of range\n  remedy: a value from 1 to 65536",
@@ -139,23 +132,43 @@ fn allocation_names_all_orders() {
 }
 
 #[test]
-fn what_is_not_built_yet_is_known() {
-    let not_yet = |section: &str, line: &str| {
-        let text = says(&format!("[{section}]\n{line}\n"));
-        assert!(
-            text.contains("is known but this version does not have it yet\n  remedy: choices now: "),
-            "{text}"
-        );
-        text
-    };
-    assert_eq!(
-        not_yet("refresh", "policy = \"fcr\""),
-        "run.toml:2: refresh.policy: \"fcr\" is known but this version does not have it yet\n  remedy: choices now: \"none\""
+fn refresh_policies() {
+    let policy = |policy: &str| format!("[refresh]\npolicy = {policy}\n");
+    golden(
+        &policy("\"ec-cache\""),
+        "run.toml:2: refresh.policy: \"ec-cache\" has no effect with reliability.rber = \"none\"\n  remedy: set \
+         reliability.rber, such as \"vth\", or refresh.policy = \"fcr\"",
     );
-    not_yet("refresh", "policy.ec-cache = { size = \"1MiB\" }");
-    not_yet("refresh", "policy.partial = { susceptible_ratio = 0.0788 }");
+    golden(
+        &policy("{ fcr = { reprogram_error = 1e-4 } }"),
+        "run.toml:2: refresh.policy: reprogram_error has no effect without in_place = true\n  remedy: set in_place = \
+         true, or reprogram_error = 0.0\nrun.toml:2: refresh.policy: reprogram_error has no effect with \
+         reliability.rber = \"none\"\n  remedy: set reliability.rber, such as \"vth\", or reprogram_error = 0.0",
+    );
+    let in_place = policy("{ fcr = { in_place = true } }");
+    for cut in ["power.cut_at=1ms", "power.cut_after_requests=5"] {
+        assert_eq!(
+            set_says(&in_place, cut),
+            "run.toml:2: refresh.policy: in_place = true loses data when power fails amid a program, and there is no \
+             capacitor\n  remedy: set capacitor.capacitance, such as \"75mF\", or in_place = false",
+        );
+    }
+    load_with(&in_place, &["power.cut_at=1ms", "capacitor.capacitance=75mF", "cache.size=1MiB"])
+        .unwrap_or_else(|e| panic!("{e}"));
+    load_with(&in_place, &[]).unwrap_or_else(|e| panic!("{e}"));
+    let errors = "[ecc]\nlevels = \"laldpc\"\n[reliability]\nrber = \"vth\"\n[drive]\ncell = \"mlc\"\n";
+    load_with(&(policy("\"ec-cache\"") + errors), &[]).unwrap_or_else(|e| panic!("{e}"));
+    for wrong in [
+        "{ fcr = { reprogram_error = 0.1, in_place = true } }",
+        "{ fcr = { in_place = 1 } }",
+        "{ ec-cache = { size = \"100B\" } }",
+        "{ ec-cache = { hot_reads = 0 } }",
+        "{ ec-cache = { hot_reads = 256 } }",
+    ] {
+        let text = says(&(policy(wrong) + errors));
+        assert!(text.starts_with("run.toml:2: refresh.policy."), "{wrong}: {text}");
+    }
 }
-
 #[test]
 fn the_baselines_of_what_is_not_built_yet_are_accepted() {
     let text = "ftl.map = \"page\"\n\

@@ -98,7 +98,7 @@ impl Table {
         let lpn = Lpn(self.stream.below(u64::from(self.geometry.logical_pages)) as u32);
         let plane = self.ftl.allocator.home(lpn, self.geometry.planes);
         match self.stream.below(16) {
-            0 => drop(self.ftl.unmap(&self.geometry, &mut self.array, lpn).then_some(())),
+            0 => drop(self.ftl.unmap(&self.geometry, &mut self.array, lpn)),
             // As the wear leveller does: a full block, whatever it holds.
             1 => {
                 let full: Vec<u32> = (0..self.geometry.blocks_per_plane)
@@ -261,10 +261,70 @@ fn random_draws_follow_the_law_of_d_choices() {
     }
 }
 
+/// Full blocks with 3, 2, 2, 4 and 2 valid pages of four, of which 0, 2, 1, 0 and 1 are partially refreshed.
+#[test]
+fn partial_aware_picks_by_hand() {
+    let mut table = Table::new(1, "'partial-aware'", 1, 20, 4);
+    let plane = PlaneId(0);
+    for (block, valid) in (0..).zip([3, 2, 2, 4, 2]) {
+        for page in 0..4 {
+            // What is written twice to a block is valid once.
+            let lpn = Lpn(4 * block + if page < valid { page } else { 0 });
+            assert!(table.program(plane, WriteStream::Host, lpn));
+            table.end_program();
+        }
+    }
+    assert_eq!(table.full(plane), [(0, 3), (1, 2), (2, 2), (3, 4), (4, 2)]);
+    let mut pick = |linked: [u16; 5]| {
+        for (block, linked) in linked.into_iter().enumerate() {
+            table.array.blocks[block].linked = linked;
+        }
+        table.pick(plane)
+    };
+    assert_eq!(
+        pick([0, 2, 1, 0, 1]),
+        Some(2),
+        "the fewest valid pages, then the fewest linked, then the number"
+    );
+    assert_eq!(pick([0, 2, 1, 0, 0]), Some(4));
+    assert_eq!(pick([0, 0, 1, 0, 1]), Some(1));
+    // However many are linked, the valid pages count first.
+    assert_eq!(pick([0, 2, 2, 0, 2]), Some(1));
+}
+
+#[test]
+fn partial_aware_picks_the_fewest_valid_then_the_fewest_partially_refreshed() {
+    let (mut stream, mut by_links, mut compared) = (Stream::new(4, "links"), 0, 0);
+    for_tables("'partial-aware'", |table, plane, picked| {
+        // Nothing is linked yet, or not any more: then it is greedy.
+        let full = table.full(plane);
+        let greedy = full.iter().map(|&(block, valid)| (valid, block)).min();
+        assert!(picked.is_none() || picked == greedy.map(|(_, block)| block));
+        if picked.is_none() {
+            return;
+        }
+        let first = table.geometry.first_block(plane).0;
+        let linked: Vec<u16> =
+            full.iter().map(|&(_, valid)| stream.below(u64::from(valid) + 1) as u16).collect();
+        for (&(block, _), &linked) in full.iter().zip(&linked) {
+            table.array.block_mut(BlockId(first + block)).linked = linked;
+        }
+        let best = full.iter().zip(&linked).map(|(&(block, valid), &linked)| (valid, linked, block)).min();
+        let picked = table.pick(plane);
+        assert_eq!(picked, best.map(|(_, _, block)| block));
+        by_links += u32::from(picked != greedy.map(|(_, block)| block));
+        compared += 1;
+        for (block, _) in full {
+            table.array.block_mut(BlockId(first + block)).linked = 0;
+        }
+    });
+    assert!(compared > 50_000 && by_links > 5_000, "links decided {by_links} of {compared}");
+}
+
 #[test]
 fn every_twin_has_its_policy_in_the_table() {
     let names: Vec<&str> = nandlab::ftl::gc::POLICIES.iter().map(|(info, _)| info.name).collect();
-    for twin in ["greedy", "cost-benefit", "fifo", "random"] {
+    for twin in ["greedy", "cost-benefit", "fifo", "random", "partial-aware"] {
         assert!(names.contains(&twin), "{twin} has a twin and no policy");
     }
 }

@@ -307,6 +307,56 @@ def migration(summary: Mapping[str, Any]) -> str:
     return columns("two", left, f"<figure>{fact_table(facts)}</figure>")
 
 
+def refresh(summary: Mapping[str, Any]) -> str:
+    """Blocks refreshed and when; of partial refresh, what became of their pages and what it takes."""
+    used = summary.get("refresh")
+    if not used:
+        return ""
+    facts = [
+        ("blocks refreshed, valid pages in them", f"{count(used['blocks'])}, {count(used['pages'])}"),
+        ("a block takes, on average", duration(used["block_mean_s"]) if used["blocks"] else "-"),
+        ("longest overdue, on the scaled clock", duration(used["overdue_max_s"])),
+        ("blocks refreshed later than their grace", count(used["late_blocks"])),
+        ("put before host writes, their grace running out", count(used["promoted"])),
+    ]
+    partial = used.get("partial")
+    if not partial:
+        return f"<figure>{fact_table(facts)}</figure>"
+    total = used["pages"]
+    fates = [
+        ("susceptible bits moved, page stays", partial["pages"]),
+        ("read often: written elsewhere", partial["hot_pages"]),
+        ("too many susceptible bits: written elsewhere", partial["too_susceptible_pages"]),
+        ("no room in the VSM: written elsewhere", partial["pages_without_room"]),
+    ]
+    rest = total - sum(pages for _, pages in fates)
+    fates.append(("their block was not refreshed partially, or they were written meanwhile", max(rest, 0)))
+    rows = [[name, count(pages), part(pages, total)] for name, pages in fates]
+    left = (
+        figure(
+            number_table(["valid pages of due blocks", "pages", "share"], rows),
+            "A partially refreshed page is read together with its part of a combination page.",
+        )
+        if total
+        else nothing("No block with data was due.")
+    )
+    facts += [
+        ("blocks refreshed partially", count(partial["blocks"])),
+        ("not, because free blocks were few", count(partial["blocks_while_off"])),
+        ("share of the time with enough free blocks", share(partial["on_share"])),
+        ("susceptible data", size(partial["susceptible_bytes"])),
+        (
+            "combination pages, of that empty",
+            f"{count(partial['combination_pages'])}, {size(partial['padding_bytes'])}",
+        ),
+        ("host reads of two pages", count(partial["host_preads"])),
+        ("pages made whole again by GC or refresh", count(partial["promoted_pages"])),
+        ("pages linked at the end, at most", f"{count(partial['linked_pages'])}, {count(partial['linked_pages_max'])}"),
+        ("RAM of links, of the VSM, at most", f"{size(partial['mapping_bytes'])}, {size(partial['vsm_bytes'])}"),
+    ]
+    return columns("two", left, f"<figure>{fact_table(facts)}</figure>")
+
+
 def _joules(summary: Mapping[str, Any]) -> float | None:
     energy = summary.get("energy_j")
     if isinstance(energy, Mapping):

@@ -29,7 +29,16 @@ if TYPE_CHECKING:
 
 
 # What begins so may be in some runs' summaries only.
-SOMETIMES = ("capacitor.", "ecc.host.levels.", "ecc.host.needed.", "ecc.levels.", "map.", "migration.", "power.")
+SOMETIMES = (
+    "capacitor.",
+    "ecc.host.levels.",
+    "ecc.host.needed.",
+    "ecc.levels.",
+    "map.",
+    "migration.",
+    "power.",
+    "refresh.",
+)
 
 
 @dataclass

@@ -1,4 +1,5 @@
-//! Background jobs: a plane's GC, and static wear levelling. A job empties one block and erases it.
+//! Background jobs: a plane's GC, static wear levelling, and refresh. A job empties one block and erases it, or refreshes
+//! it and lets it stay.
 //!
 //! A few copies are under way at a time. A copy is a read and, if the page is still valid then, a program in the
 //! same plane; the victim is erased when it holds nothing and no operation needs it any more.
@@ -7,7 +8,7 @@ use super::Drive;
 use crate::ftl::{Place, WriteStream, wear_levelling};
 use crate::geometry::{BlockId, Lpn, PlaneId};
 use crate::probe::Probe;
-use crate::sched::{Cause, Class, Kind, Transaction};
+use crate::sched::{Cause, Class, Kind, NONE, Transaction};
 use crate::spec::WearLevelling;
 
 /// Copies of a job under way at a time: enough to keep the die busy while pages cross the channel, few enough to
@@ -21,18 +22,31 @@ const IN_VAIN_MAX: u64 = 16;
 /// How far ahead of its copy a page's map entry is asked for.
 const PREFETCH_PAGES: u32 = 8;
 
+/// Why a block is emptied, or gone through.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum JobCause {
+    #[default]
+    Gc,
+    Wear,
+    Refresh,
+    /// The block stays: its pages are refreshed where they are, partially or in place, as far as they can be.
+    StayingRefresh,
+}
+
 /// What a plane is doing in the background.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Job {
-    victim: Option<BlockId>,
-    is_wear: bool,
-    /// Space is short: the die serves the job before host writes.
-    is_urgent: bool,
+    pub(super) victim: Option<BlockId>,
+    cause: JobCause,
+    /// Space is short, or the grace of a refresh is running out: the die serves the job as it does host writes.
+    pub(super) is_urgent: bool,
     is_erasing: bool,
     /// Free blocks that it has taken. It takes one at most, or two when it copies pages back and not all may be.
     pub(super) blocks_taken: u32,
     /// Where its pages are copied back to, if they are.
     copyback: Option<WriteStream>,
+    /// The block stays, with those of its pages that are not written elsewhere.
+    stays: bool,
     /// The next page of the victim to look at.
     next_page: u32,
     copies: u32,
@@ -43,8 +57,12 @@ impl Job {
         self.victim.is_some()
     }
 
-    fn cause(&self) -> Cause {
-        if self.is_wear { Cause::Wear } else { Cause::Gc }
+    pub(super) fn cause(&self) -> Cause {
+        match self.cause {
+            JobCause::Gc => Cause::Gc,
+            JobCause::Wear => Cause::Wear,
+            JobCause::Refresh | JobCause::StayingRefresh => Cause::Refresh,
+        }
     }
 }
 
@@ -92,6 +110,7 @@ impl<P: Probe> Drive<P> {
         }
         if is_short {
             self.start_gc(plane, true, 1.0);
+        } else if self.start_refresh(plane) {
         } else if self.is_idle && self.is_below(plane, self.spec.gc.background_free) {
             self.start_gc(plane, false, self.spec.gc.idle_valid_max);
         }
@@ -115,7 +134,7 @@ impl<P: Probe> Drive<P> {
             return;
         }
         self.stats.on_victim(valid);
-        self.start_job(plane, victim, false, is_urgent);
+        self.start_job(plane, victim, JobCause::Gc, is_urgent);
     }
 
     /// Starts moving the plane's coldest block, if it lags far enough behind. Takes a block of the reserve and gives
@@ -137,15 +156,18 @@ impl<P: Probe> Drive<P> {
         if u32::from(self.array.block(victim).valid) > self.ftl.stream_room(&self.geometry, plane, stream) {
             return false;
         }
-        self.start_job(plane, victim, true, is_urgent);
+        self.start_job(plane, victim, JobCause::Wear, is_urgent);
         true
     }
 
-    fn start_job(&mut self, plane: PlaneId, victim: BlockId, is_wear: bool, is_urgent: bool) {
-        self.ftl.begin_emptying(&self.geometry, &mut self.array, victim);
+    pub(super) fn start_job(&mut self, plane: PlaneId, victim: BlockId, cause: JobCause, is_urgent: bool) {
+        let stays = cause == JobCause::StayingRefresh;
+        if !stays {
+            self.ftl.begin_emptying(&self.geometry, &mut self.array, victim);
+        }
         let job = &mut self.jobs[plane.index()];
-        *job = Job { victim: Some(victim), is_wear, is_urgent, ..Job::default() };
-        self.jobs[plane.index()].copyback = self.copyback_stream(plane, victim, is_wear, is_urgent);
+        *job = Job { victim: Some(victim), cause, is_urgent, stays, ..Job::default() };
+        self.jobs[plane.index()].copyback = self.copyback_stream(plane, victim, cause, is_urgent);
         if is_urgent {
             self.device.promote(self.geometry.die_of(plane));
         }
@@ -185,7 +207,42 @@ impl<P: Probe> Drive<P> {
             }
             self.read_page(ppn, lpn, plane.0, cause, Class::Background, false);
         }
-        self.erase_when_empty(plane);
+        if self.jobs[plane.index()].stays {
+            self.end_staying_job(plane);
+        } else {
+            self.erase_when_empty(plane);
+        }
+    }
+
+    /// All pages of a block that stays have been asked for: when they are done, so is the job.
+    fn end_staying_job(&mut self, plane: PlaneId) {
+        let job = &self.jobs[plane.index()];
+        let Some(block) = job.victim.filter(|_| job.copies == 0) else { return };
+        self.end_job(plane);
+        self.stats.refresh.busy_ns += self.refresh_job_ns(plane);
+        self.write_back_deferred(plane);
+        if self.partial.is_some() {
+            self.end_partial_refresh(block);
+        } else {
+            self.end_refresh_in_place(block);
+        }
+        self.on_job_over(plane);
+        if !self.jobs[plane.index()].is_running() {
+            self.continue_background(plane);
+        }
+    }
+
+    fn end_job(&mut self, plane: PlaneId) {
+        let job = std::mem::take(&mut self.jobs[plane.index()]);
+        if job.is_urgent {
+            self.device.demote(self.geometry.die_of(plane));
+        }
+    }
+
+    /// A page of a refreshed block has gone its way.
+    pub(super) fn on_page_refreshed(&mut self, plane: PlaneId) {
+        self.jobs[plane.index()].copies -= 1;
+        self.copy_more(plane);
     }
 
     /// A page of a victim has been read: programs it elsewhere, if it is still the host's newest.
@@ -196,12 +253,21 @@ impl<P: Probe> Drive<P> {
             self.copy_more(plane);
             return;
         }
+        let stays = self.jobs[plane.index()].stays;
+        if stays && (self.refresh_page_partially(read) || self.refresh_page_in_place(read)) {
+            return;
+        }
         let stream = self.ftl.copy_stream(read.lpn, read.cause == Cause::Wear);
         let place = self.ftl.allocate(&self.geometry, &mut self.array, plane, stream);
         let Place { ppn, opened, skips } =
             place.expect("a job starts only when its stream has room for all it moves");
         self.jobs[plane.index()].blocks_taken += u32::from(opened);
         self.array.stage(ppn, read.lpn, self.stamp_of_copy(read));
+        if let Some(links) = &mut self.ftl.links
+            && links.is_combination(read.lpn)
+        {
+            links.stage(ppn, links.entries(read.lpn));
+        }
         // Pages of a block are programmed in order, so what shares a stream shares a queue.
         let class = if stream == WriteStream::Mapping { Class::HostWrite } else { Class::Background };
         let mut program = self.transaction(Kind::Program, ppn, read.lpn, plane.0, read.cause, class);
@@ -213,17 +279,19 @@ impl<P: Probe> Drive<P> {
         self.enqueue(slot);
     }
 
-    /// Translation pages that the job of `plane` has not moved yet.
-    pub(super) fn translation_pages_to_move(&self, plane: PlaneId) -> u32 {
+    /// Pages of `stream`, that of translation pages or of combination pages, that the job of `plane` has not moved yet.
+    pub(super) fn pages_to_move(&self, plane: PlaneId, stream: WriteStream) -> u32 {
         let Some(victim) = self.jobs[plane.index()].victim else { return 0 };
-        match self.ftl.emptying_stream(&self.geometry, &self.array, victim, false) {
-            WriteStream::Mapping => u32::from(self.array.block(victim).valid),
-            _ => 0,
-        }
+        let is_of_stream = self.ftl.emptying_stream(&self.geometry, &self.array, victim, false) == stream;
+        if is_of_stream { u32::from(self.array.block(victim).valid) } else { 0 }
     }
 
     /// A copy of a job has been programmed.
     pub(super) fn on_background_programmed(&mut self, done: &Transaction) {
+        // Of no job: a line of the VSM.
+        if done.owner == NONE {
+            return;
+        }
         let plane = PlaneId(done.owner);
         self.jobs[plane.index()].copies -= 1;
         self.copy_more(plane);
@@ -253,11 +321,12 @@ impl<P: Probe> Drive<P> {
         self.stats.on_flash(Kind::Erase, done.cause);
         self.array.erase(&self.geometry, block);
         self.ftl.release(&self.geometry, &mut self.array, block, self.spec.drive.endurance);
-        let job = std::mem::take(&mut self.jobs[plane.index()]);
-        if job.is_urgent {
-            self.device.demote(self.geometry.die_of(plane));
-        }
+        self.end_job(plane);
+        self.on_erased_with_links(block);
         self.levels.set_block(block, 0);
+        if done.cause == Cause::Refresh {
+            self.on_refreshed(block);
+        }
         self.on_job_over(plane);
         self.erases_in_vain += u64::from(self.is_stuck());
         self.resume_write_backs(plane);

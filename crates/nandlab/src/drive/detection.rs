@@ -248,6 +248,7 @@ impl<P: Probe> Drive<P> {
                 self.device.timing(),
                 self.power.concurrency,
                 self.ftl.flush_room_blocks(),
+                self.spec.refresh.policy.partial().map_or(0, |partial| partial.vsm_pages),
             );
         }
         if self.spec.cache.dirty_budget == DirtyBudget::Measured {
@@ -307,6 +308,8 @@ impl<P: Probe> Drive<P> {
         self.power.wants_room = false;
         self.power.stage = Stage::Syncing;
         self.set_budget(0);
+        // The capacitor keeps the VSM too.
+        self.empty_vsm();
         self.sync_more();
         self.go_on_detecting();
     }
@@ -493,7 +496,9 @@ impl<P: Probe> Drive<P> {
         // As all of its stream, so that the block's pages stay in order.
         let class = match stream {
             WriteStream::Host | WriteStream::Mapping => Class::HostWrite,
-            WriteStream::Gc | WriteStream::Wear | WriteStream::Copyback(_) => Class::Background,
+            WriteStream::Gc | WriteStream::Wear | WriteStream::Combination | WriteStream::Copyback(_) => {
+                Class::Background
+            }
         };
         let mut program = self.transaction(Kind::Program, ppn, Lpn(DEAD_LPN), PADDING, Cause::Flush, class);
         program.skips = skips;
@@ -519,7 +524,7 @@ impl<P: Probe> Drive<P> {
 
     /// Once nothing is left that could tear older data, the capacitor may be empty.
     fn settle_power(&mut self) {
-        if self.power.rewritten > 0 {
+        if self.power.rewritten > 0 || self.refresh.is_reprogramming() {
             return;
         }
         if let Some(pages) = self.power.pages.take()

@@ -164,6 +164,8 @@ impl<P: Probe> Drive<P> {
             owner,
             replaces: None,
             next: NONE,
+            partner: NONE,
+            part_bytes: 0,
             kind,
             cause,
             class,
@@ -172,6 +174,8 @@ impl<P: Probe> Drive<P> {
             needed: 1,
             tries: 0,
             skips: 0,
+            is_part: false,
+            has_arrived: false,
             page: page as u16,
             plane_in_die: (plane.0 - die.0 * self.geometry.planes_per_die) as u8,
             die,
@@ -374,7 +378,11 @@ impl<P: Probe> Drive<P> {
         let mut changed = None;
         for lpn in (first..end).map(Lpn) {
             let was_cached = self.trim_cached(lpn);
-            if self.ftl.unmap(&self.geometry, &mut self.array, lpn) || was_cached {
+            let old = self.ftl.unmap(&self.geometry, &mut self.array, lpn);
+            if let Some(old) = old {
+                self.on_page_gone(old);
+            }
+            if old.is_some() || was_cached {
                 self.sequence += 1;
                 self.stats.counters.trimmed_pages += 1;
                 self.probe.on_trimmed(lpn, self.sequence);

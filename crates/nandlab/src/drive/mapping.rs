@@ -201,11 +201,12 @@ impl<P: Probe> Drive<P> {
     /// A background job of `plane` has moved `lpn`. Data that has been corrected reads at the first level again.
     #[inline]
     pub(super) fn on_moved(&mut self, plane: PlaneId, lpn: Lpn, is_corrected: bool) {
-        if is_corrected && self.known_level(lpn) != 0 {
-            self.remember_level(lpn, 1);
+        if is_corrected {
+            self.on_corrected(lpn);
         }
         let Some(demand) = &mut self.ftl.demand else { return };
-        if demand.translation_page(lpn).is_some() {
+        // Not of the host's: a translation page, or a combination page.
+        if lpn.0 >= self.geometry.logical_pages {
             return;
         }
         if let Some(page) = demand.on_changed(lpn) {
@@ -213,6 +214,13 @@ impl<P: Probe> Drive<P> {
             if !std::mem::replace(&mut state.is_deferred, true) {
                 self.mapping.deferred[plane.index()].push(page);
             }
+        }
+    }
+
+    /// The data of `lpn` has been corrected: it is as new.
+    pub(super) fn on_corrected(&mut self, lpn: Lpn) {
+        if self.known_level(lpn) != 0 {
+            self.remember_level(lpn, 1);
         }
     }
 
@@ -303,7 +311,7 @@ impl<P: Probe> Drive<P> {
     /// Whether translation pages may take a page of `plane`: not what a job that moves translation pages still needs,
     /// and not the last free block.
     fn has_mapping_room(&self, plane: PlaneId) -> bool {
-        let for_job = self.translation_pages_to_move(plane);
+        let for_job = self.pages_to_move(plane, WriteStream::Mapping);
         let room = self.ftl.stream_room(&self.geometry, plane, WriteStream::Mapping);
         room > for_job && self.ftl.has_mapping_room(plane)
     }

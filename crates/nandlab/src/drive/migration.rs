@@ -4,6 +4,7 @@
 //! are always moved off-chip.
 
 use super::Drive;
+use super::background::JobCause;
 use crate::ftl::migration::{self, BufferLoad, CopybackLimit, MigrationPolicy, View};
 use crate::ftl::{Place, WriteStream};
 use crate::geometry::{BlockId, Geometry, Lpn, PlaneId, Ppn};
@@ -51,15 +52,19 @@ impl<P: Probe> Drive<P> {
         &mut self,
         plane: PlaneId,
         victim: BlockId,
-        is_wear: bool,
+        cause: JobCause,
         is_urgent: bool,
     ) -> Option<WriteStream> {
+        // Refresh corrects, so it goes off-chip.
+        if matches!(cause, JobCause::Refresh | JobCause::StayingRefresh) {
+            return None;
+        }
         let copybacks = self.array.block(victim).copybacks + 1;
         if copybacks > self.migration.most {
             return None;
         }
-        let off_chip = self.ftl.emptying_stream(&self.geometry, &self.array, victim, is_wear);
-        if off_chip == WriteStream::Mapping {
+        let off_chip = self.ftl.emptying_stream(&self.geometry, &self.array, victim, cause == JobCause::Wear);
+        if matches!(off_chip, WriteStream::Mapping | WriteStream::Combination) {
             return None;
         }
         let capacity = f64::from(self.cache_pages()[0].max(1));
@@ -90,6 +95,10 @@ impl<P: Probe> Drive<P> {
         lpn: Lpn,
         cause: Cause,
     ) -> bool {
+        // A partially refreshed page has to be merged.
+        if self.ftl.links.as_ref().is_some_and(|links| links.is_marked(source)) {
+            return false;
+        }
         let destination = self.ftl.next_block(&self.geometry, plane, stream);
         if !destination.is_some_and(|block| self.may_copy_back(source, block, stream.copybacks())) {
             self.stats.migration.refused += 1;

@@ -6,18 +6,24 @@
 mod background;
 mod caching;
 mod detection;
+mod error_cache;
 mod host;
 mod mapping;
 mod migration;
+mod partial;
 mod power_loss;
 mod precondition;
+mod read_counts;
 mod reads;
 mod recovery;
+mod refresh;
 mod requests;
 mod snapshot;
 mod trims;
 
 pub use detection::CapacitorState;
+pub use error_cache::ErrorCacheState;
+pub use partial::PartialState;
 pub use precondition::{PtsOutcome, Watch};
 pub use requests::Completion;
 pub use snapshot::SnapshotError;
@@ -35,9 +41,13 @@ use crate::units::Time;
 use background::Job;
 use caching::Caching;
 use detection::{Power, Stage};
+use error_cache::ErrorCache;
 use host::{Epochs, Merging};
 use mapping::Mapping;
 use migration::Migration;
+use partial::Partial;
+use read_counts::ReadCounts;
+use refresh::Refresh;
 use requests::Requests;
 use std::collections::VecDeque;
 use trims::Trims;
@@ -92,6 +102,12 @@ pub struct Drive<P: Probe = NoProbe> {
     caching: Option<Caching>,
     power: Power,
     migration: Migration,
+    refresh: Refresh,
+    /// What partial refresh keeps; `None` without it.
+    partial: Option<Partial>,
+    read_counts: ReadCounts,
+    /// The cache of known errors; `None` without one.
+    error_cache: Option<ErrorCache>,
     trims: Trims,
     /// A flush has written pages to planes that are not theirs.
     has_displaced: bool,
@@ -143,7 +159,7 @@ impl<P: Probe> Drive<P> {
         let device = Device::new(&geometry, timing, spec.timing.scheduler, spec.timing.multi_plane);
         let lists = if ftl.allocator.is_static() { geometry.planes as usize } else { 1 };
         let mut drive = Self {
-            agenda: Agenda::new(geometry.dies as usize + usize::from(ecc.levels()) + 3),
+            agenda: Agenda::new(geometry.dies as usize + usize::from(ecc.levels()) + 4),
             stalled: vec![Fifo::default(); lists].into(),
             stalled_count: 0,
             jobs: vec![Job::default(); geometry.planes as usize].into(),
@@ -157,6 +173,10 @@ impl<P: Probe> Drive<P> {
             caching: Self::make_caching(spec, &geometry),
             power: Power::new(spec, geometry.dies),
             migration: Migration::new(spec, &geometry),
+            refresh: Refresh::new(spec, &geometry),
+            partial: Partial::new(spec, &geometry),
+            read_counts: ReadCounts::new(spec, &geometry),
+            error_cache: ErrorCache::new(spec, &geometry),
             trims: Trims::default(),
             has_displaced: false,
             torn_erases: Vec::new(),
@@ -178,6 +198,7 @@ impl<P: Probe> Drive<P> {
             geometry,
         };
         drive.begin_power();
+        drive.begin_refresh();
         drive
     }
 
@@ -247,7 +268,7 @@ impl<P: Probe> Drive<P> {
         self.completions.drain(..)
     }
 
-    // Clocks: the dies, a decoder for each read level, idleness, the write cache's DRAM, power.
+    // Clocks: the dies, a decoder for each read level, idleness, the write cache's DRAM, power, refresh.
     #[inline(always)]
     fn idle_clock(&self) -> u32 {
         self.geometry.dies + self.decoding.len() as u32
@@ -261,6 +282,11 @@ impl<P: Probe> Drive<P> {
     #[inline(always)]
     fn power_clock(&self) -> u32 {
         self.idle_clock() + 2
+    }
+
+    #[inline(always)]
+    fn refresh_clock(&self) -> u32 {
+        self.idle_clock() + 3
     }
 
     /// Hands the drive a request that arrives now or arrived earlier (its latency counts from its arrival).
@@ -360,7 +386,8 @@ impl<P: Probe> Drive<P> {
         }
     }
 
-    /// Simulates until nothing is left to do: every request completed, background work done.
+    /// Simulates until nothing is left to do: every request completed, background work done. A drive whose blocks are due
+    /// again before all are refreshed never comes to rest.
     pub fn run_until_idle(&mut self) {
         loop {
             let (time, clock) = self.agenda.next();
@@ -374,11 +401,17 @@ impl<P: Probe> Drive<P> {
         }
     }
 
-    /// Whether nothing is left to happen, the next event being this one. The next detection of the budget does not count:
-    /// there is always one to come.
+    /// Whether nothing is left to happen, the next event being this one. The next detection of the budget and the next
+    /// refresh do not count: there is always one to come.
     #[inline]
     fn is_rest(&self, time: Time, clock: u32) -> bool {
-        time == NEVER || clock == self.power_clock() && self.power.only_waits() && self.agenda.is_only(clock)
+        time == NEVER || clock >= self.power_clock() && self.only_waits()
+    }
+
+    #[cold]
+    fn only_waits(&self) -> bool {
+        let power_waits = self.power.only_waits() || self.agenda.time(self.power_clock()) == NEVER;
+        power_waits && self.agenda.is_unset_below(self.power_clock())
     }
 
     /// Whether something waits for room that will not come.
@@ -436,8 +469,10 @@ impl<P: Probe> Drive<P> {
             self.detect_when_idle();
         } else if clock == self.dram_clock() {
             self.on_dram();
-        } else {
+        } else if clock == self.power_clock() {
             self.on_power();
+        } else {
+            self.on_refresh();
         }
     }
 
@@ -465,10 +500,25 @@ impl<P: Probe> Drive<P> {
 
     #[inline]
     fn on_programmed(&mut self, done: &Transaction) {
-        let block = self.geometry.block_of(done.ppn);
         // One that ends the writing back of dirty pages is not measured yet.
         let is_measured = self.power.is_draining();
         self.stats.on_flash(done.kind, done.cause);
+        if done.is_in_place() {
+            self.on_reprogrammed(done);
+        } else {
+            self.on_page_programmed(done);
+        }
+        if self.power.stage != Stage::Charged {
+            if is_measured {
+                self.on_program_in_detection(done);
+            }
+            self.go_on_detecting();
+        }
+    }
+
+    #[inline]
+    fn on_page_programmed(&mut self, done: &Transaction) {
+        let block = self.geometry.block_of(done.ppn);
         if done.kind == Kind::Copyback {
             self.on_copied_back(done);
         }
@@ -480,7 +530,10 @@ impl<P: Probe> Drive<P> {
         if is_closed {
             self.ftl.close(&self.geometry, &mut self.array, block, self.now);
         }
+        self.read_counts.reset(done.ppn);
+        self.on_programmed_with_links(done);
         if let Some(old) = done.replaces {
+            self.on_page_gone(old);
             self.let_go(self.geometry.block_of(old));
         }
         match done.cause {
@@ -491,14 +544,21 @@ impl<P: Probe> Drive<P> {
             _ => self.on_background_programmed(done),
         }
         if is_closed {
+            self.watch_free_blocks();
             self.check_space(self.geometry.plane_of(block));
         }
-        if self.power.stage != Stage::Charged {
-            if is_measured {
-                self.on_program_in_detection(done);
-            }
-            self.go_on_detecting();
+        if done.page == 0 && self.refresh.is_on() {
+            self.refresh_from_now(block);
         }
+    }
+
+    /// The data of a page is elsewhere, or nowhere.
+    #[inline]
+    fn on_page_gone(&mut self, ppn: Ppn) {
+        if let Some(cache) = &mut self.error_cache {
+            cache.drop_page(ppn);
+        }
+        self.unlink_marked(ppn);
     }
 
     /// Keeps a page's block from being erased.
@@ -559,7 +619,10 @@ impl<P: Probe> Drive<P> {
                 }
             }
         }
-        if self.outstanding() == 0 && self.pool.live() == 0 {
+        let is_at_rest = self.outstanding() == 0 && self.pool.live() == 0;
+        self.audit_links(is_at_rest)?;
+        self.audit_error_cache()?;
+        if is_at_rest {
             if let Some(block) = self.array.blocks.iter().position(|b| b.holds > 0) {
                 return Err(format!("block {block} is held by an operation that is over"));
             }

@@ -33,6 +33,9 @@ struct Dirty {
 struct Flush {
     pages: FlushPages,
     next: usize,
+    /// Lines of the VSM, after the dirty pages, and how many of them have begun.
+    lines: Vec<Lpn>,
+    lines_begun: usize,
     /// Its programs under way, and when the last of those begun may end.
     under_way: u32,
     may_end: Time,
@@ -83,7 +86,7 @@ impl<P: Probe> Drive<P> {
         self.tell_what_was_lost_before(&mut loss);
         self.abort_requests();
         self.device.drop_queues(&self.pool);
-        for clock in self.geometry.dies..=self.power_clock() {
+        for clock in self.geometry.dies..=self.refresh_clock() {
             self.agenda.set(clock, NEVER);
         }
         if finishes {
@@ -144,7 +147,7 @@ impl<P: Probe> Drive<P> {
     }
 
     /// What the dies have taken up, die by die.
-    fn under_way(&self) -> Vec<Transaction> {
+    pub(super) fn under_way(&self) -> Vec<Transaction> {
         let mut all = Vec::new();
         for die in (0..self.geometry.dies).map(DieId) {
             let mut next = self.device.under_way(die);
@@ -196,7 +199,10 @@ impl<P: Probe> Drive<P> {
                 }
                 Kind::Program | Kind::Copyback => {
                     loss.torn_programs += 1;
-                    self.end_program(transaction.ppn, transaction.skips);
+                    self.end_program(&transaction);
+                    if transaction.is_in_place() {
+                        self.tell_torn(transaction.ppn, loss);
+                    }
                     self.tear_page(transaction.ppn, loss);
                 }
             }
@@ -210,19 +216,31 @@ impl<P: Probe> Drive<P> {
         let (_, page) = self.geometry.split(ppn);
         if self.geometry.cell == Cell::Mlc && page % 2 == 1 {
             let partner = Ppn(ppn.0 - 1);
-            let (lpn, sequence) = (self.array.lpn(partner), self.array.stamp(partner).sequence);
-            if !self.array.is_torn(partner) && lpn.0 != DEAD_LPN {
-                loss.lost_with_wordline.push((lpn, sequence));
-            }
+            self.tell_torn(partner, loss);
             self.array.tear(partner);
         }
     }
 
-    /// The page is not erased any more.
-    fn end_program(&mut self, ppn: Ppn, skips: u8) {
-        let (block, page) = self.geometry.split(ppn);
+    /// A page is going to be torn that was programmed before.
+    fn tell_torn(&self, ppn: Ppn, loss: &mut PowerLoss) {
+        let (lpn, sequence) = (self.array.lpn(ppn), self.array.stamp(ppn).sequence);
+        if !self.array.is_torn(ppn) && lpn.0 != DEAD_LPN {
+            loss.lost_with_wordline.push((lpn, sequence));
+        }
+    }
+
+    /// The page is not erased any more; one that was programmed before is young again.
+    fn end_program(&mut self, program: &Transaction) {
+        let (block, page) = self.geometry.split(program.ppn);
+        if program.is_in_place() {
+            self.array.reprogram(block, page, program.ppn, self.moment());
+            return;
+        }
+        if page == 0 {
+            self.refresh_from_power_loss(block);
+        }
         self.array.program(block, page);
-        let programmed = self.array.skip(block, u32::from(skips));
+        let programmed = self.array.skip(block, u32::from(program.skips));
         if programmed == self.geometry.pages_per_block {
             self.array.block_mut(block).closed_at = self.now;
         }
@@ -232,9 +250,15 @@ impl<P: Probe> Drive<P> {
     fn flush_on_capacitor(&mut self, dirty: &mut [Dirty], loss: &mut PowerLoss) {
         let method = self.spec.capacitor.flush;
         let pages = FlushPages::new(method, &self.geometry, &self.ftl, dirty.len() as u32);
-        let mut flush = Flush { pages, next: 0, under_way: 0, may_end: loss.at, is_over: false };
+        let lines = self.lines_at_power_loss();
+        loss.vsm_lines = lines.len() as u32;
+        let mut flush =
+            Flush { pages, next: 0, lines, lines_begun: 0, under_way: 0, may_end: loss.at, is_over: false };
         loop {
             self.begin_flush_programs(&mut flush, dirty, loss);
+            if flush.next == dirty.len() {
+                self.begin_line_programs(&mut flush, loss);
+            }
             let (time, clock) = self.agenda.next();
             if time == NEVER {
                 break;
@@ -251,22 +275,27 @@ impl<P: Probe> Drive<P> {
                         self.stats.on_flash(done.kind, done.cause);
                         if done.kind == Kind::Erase {
                             let block = self.geometry.block_of(done.ppn);
+                            self.on_erased_with_links(block);
                             self.array.erase(&self.geometry, block);
                             let endurance = self.spec.drive.endurance;
                             self.ftl.release(&self.geometry, &mut self.array, block, endurance);
                         } else {
-                            self.end_program(done.ppn, done.skips);
+                            self.end_program(&done);
                         }
                         if done.kind == Kind::Copyback {
                             // Which of the two copies counts recovery decides.
                             let block = self.geometry.block_of(done.ppn);
                             self.stats.migration.on_copyback(self.array.block(block).copybacks);
                         }
-                        let saved = dirty.get_mut(done.owner as usize).filter(|_| done.merges);
-                        if let Some(page) = saved {
-                            page.is_saved = true;
+                        if done.merges {
+                            match dirty.get_mut(done.owner as usize) {
+                                Some(page) => {
+                                    page.is_saved = true;
+                                    loss.flushed_pages += 1;
+                                }
+                                None => loss.vsm_lines_saved += 1,
+                            }
                             flush.under_way -= 1;
-                            loss.flushed_pages += 1;
                             loss.flush_ns = self.now - loss.at;
                         } else {
                             loss.finish_ns = self.now - loss.at;
@@ -294,22 +323,11 @@ impl<P: Probe> Drive<P> {
                 return;
             };
             let (_, page) = self.geometry.split(place.ppn);
-            let timing = self.device.timing();
-            let program_ns = timing.program_ns(page);
-            // At worst every other die of the channel transfers first.
-            let dies_per_channel = u64::from(self.geometry.dies / self.geometry.channels);
-            let wait_ns = dies_per_channel * (timing.command_ns + timing.transfer_ns)
-                + u64::from(self.geometry.dies) * timing.off_chip_ns;
-            let may_end = flush.may_end.max(self.now + wait_ns + program_ns);
-            let programs_ns = loss.program_ns + program_ns;
-            let capacitor = self.power.capacitor.as_ref().expect("only a capacitor flushes");
-            if capacitor.spent_j((may_end - loss.at) as f64, programs_ns as f64) > loss.energy_j {
+            if !self.has_energy_for(flush, loss, page) {
                 flush.is_over = true;
                 return;
             }
-            flush.may_end = may_end;
             self.has_displaced = self.ftl.allocator.is_static();
-            loss.program_ns = programs_ns;
             loss.fast_pages += u32::from(self.is_fast(page));
             let item = &dirty[flush.next];
             let corrected = if item.is_lost { Moment::LOST } else { self.moment() };
@@ -326,6 +344,49 @@ impl<P: Probe> Drive<P> {
             let slot = self.pool.insert(program);
             self.enqueue(slot);
             flush.next += 1;
+            flush.under_way += 1;
+        }
+    }
+
+    /// Whether what is left is enough to program one page more, to its end; if so it is taken.
+    fn has_energy_for(&self, flush: &mut Flush, loss: &mut PowerLoss, page: u32) -> bool {
+        let timing = self.device.timing();
+        let program_ns = timing.program_ns(page);
+        // At worst every other die of the channel transfers first.
+        let dies_per_channel = u64::from(self.geometry.dies / self.geometry.channels);
+        let wait_ns = dies_per_channel * (timing.command_ns + timing.transfer_ns)
+            + u64::from(self.geometry.dies) * timing.off_chip_ns;
+        let may_end = flush.may_end.max(self.now + wait_ns + program_ns);
+        let programs_ns = loss.program_ns + program_ns;
+        let capacitor = self.power.capacitor.as_ref().expect("only a capacitor flushes");
+        if capacitor.spent_j((may_end - loss.at) as f64, programs_ns as f64) > loss.energy_j {
+            return false;
+        }
+        flush.may_end = may_end;
+        loss.program_ns = programs_ns;
+        true
+    }
+
+    /// Gives lines of the VSM to the dies that are free. Without them the pages they are of are what they were.
+    fn begin_line_programs(&mut self, flush: &mut Flush, loss: &mut PowerLoss) {
+        while !flush.is_over && flush.lines_begun < flush.lines.len() {
+            let lpn = flush.lines[flush.lines_begun];
+            let place = self.place_line_at_power_loss(lpn, |drive, plane| {
+                drive.device.phase(drive.geometry.die_of(plane)) != Phase::Idle
+            });
+            let Some(place) = place else { return };
+            let (_, page) = self.geometry.split(place.ppn);
+            if !self.has_energy_for(flush, loss, page) {
+                flush.is_over = true;
+                return;
+            }
+            let mut program =
+                self.transaction(Kind::Program, place.ppn, lpn, NONE, Cause::Flush, Class::HostWrite);
+            program.skips = place.skips;
+            program.merges = true;
+            let slot = self.pool.insert(program);
+            self.enqueue(slot);
+            flush.lines_begun += 1;
             flush.under_way += 1;
         }
     }

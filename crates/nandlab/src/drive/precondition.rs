@@ -171,7 +171,7 @@ impl<P: Probe> Drive<P> {
             self.ftl.remap(&self.geometry, &mut self.array, lpn, ppn);
             // Its translation page is written when all is done.
             if let Some(demand) = &mut self.ftl.demand
-                && demand.translation_page(lpn).is_none()
+                && lpn.0 < self.geometry.logical_pages
             {
                 demand.on_changed(lpn);
             }

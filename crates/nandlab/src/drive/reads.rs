@@ -4,7 +4,7 @@ use super::Drive;
 use crate::geometry::{BlockId, Lpn, Ppn};
 use crate::nand::{Condition, Hints, Moment, Stamp};
 use crate::probe::Probe;
-use crate::sched::{Cause, Class, Kind, Slot, Transaction};
+use crate::sched::{Cause, Class, Kind, NONE, Slot, Transaction};
 
 impl<P: Probe> Drive<P> {
     /// Queues a read of a programmed page, which keeps its block from being erased.
@@ -22,6 +22,9 @@ impl<P: Probe> Drive<P> {
         self.array.block_mut(block).holds += 1;
         let mut transaction = self.transaction(Kind::Read, ppn, lpn, owner, cause, class);
         transaction.merges = merges;
+        if cause == Cause::Host {
+            self.read_counts.count(ppn);
+        }
         if self.ecc.has_levels() {
             self.aim(&mut transaction, block);
             if cause == Cause::Host {
@@ -29,16 +32,59 @@ impl<P: Probe> Drive<P> {
             }
         }
         let slot = self.pool.insert(transaction);
+        if self.array.block(block).linked > 0 {
+            self.add_sub_read(slot);
+        }
         self.enqueue(slot);
     }
 
     /// Works out which level a read needs and at which it starts.
     #[inline]
-    fn aim(&mut self, read: &mut Transaction, block: BlockId) {
+    pub(super) fn aim(&mut self, read: &mut Transaction, block: BlockId) {
         read.needed = self.needed_level(read.ppn, block, u32::from(read.page));
         let hints =
             Hints { page: self.known_level(read.lpn), block: self.levels.block(block), needed: read.needed };
-        read.level = self.ecc.start_level(&hints);
+        read.level = match read.cause {
+            Cause::Refresh => self.refresh_level(),
+            _ => self.ecc.start_level(&hints),
+        };
+        if read.cause == Cause::Host && self.error_cache.is_some() {
+            self.count_cached_read(read);
+        }
+    }
+
+    /// The RBER of a page now, that of known errors included; it must not be lost.
+    pub(super) fn rber_of(&mut self, ppn: Ppn) -> f64 {
+        if !self.array.keeps_ages() {
+            return 0.0;
+        }
+        let (block, page) = self.geometry.split(ppn);
+        self.rber_in(block, page, self.array.stamp(ppn).corrected)
+    }
+
+    /// The RBER now of a page of `block` that was corrected then.
+    #[inline]
+    fn rber_in(&mut self, block: BlockId, page: u32, corrected: Moment) -> f64 {
+        let state = self.array.block(block);
+        let condition = Condition {
+            pe_cycles: state.pe_cycles,
+            age_s: corrected.age_s(self.age_clock.at(self.now)),
+            reads: state.reads,
+            copybacks: state.copybacks,
+            kind: self.geometry.kind(page),
+        };
+        self.reliability.rber(&condition) + self.refresh.disturbance(state)
+    }
+
+    /// The errors of a page that are known from before, and thus not there any more, as a part of its RBER.
+    #[inline]
+    fn known_rber(&self, ppn: Ppn, block: BlockId) -> f64 {
+        if self.array.block(block).linked > 0
+            && let Some((_, entry)) = self.ftl.links.as_ref().and_then(|links| links.of(ppn))
+        {
+            return entry.rber;
+        }
+        self.cached_rber(ppn).unwrap_or(0.0)
     }
 
     /// The least read level that decodes a page now; one more than there are when none does.
@@ -50,20 +96,16 @@ impl<P: Probe> Drive<P> {
         if corrected == Moment::LOST {
             return self.ecc.levels() + 1;
         }
-        let state = self.array.block(block);
-        let condition = Condition {
-            pe_cycles: state.pe_cycles,
-            age_s: corrected.age_s(self.age_clock.at(self.now)),
-            reads: state.reads,
-            copybacks: state.copybacks,
-            kind: self.geometry.kind(page),
-        };
-        self.ecc.level_for(self.reliability.rber(&condition))
+        let rber = self.rber_in(block, page, corrected);
+        self.ecc.level_for((rber - self.known_rber(ppn, block)).max(0.0))
     }
 
     /// The level of the last read of `lpn`, where something remembers it.
     #[inline]
     pub(super) fn known_level(&self, lpn: Lpn) -> u8 {
+        if self.ftl.is_combination(lpn) {
+            return 0;
+        }
         match &self.ftl.demand {
             Some(demand) => demand.level(lpn),
             None => self.levels.page(lpn),
@@ -73,6 +115,9 @@ impl<P: Probe> Drive<P> {
     /// Remembers the level of the last read of `lpn`, where there is a place for it.
     #[inline]
     pub(super) fn remember_level(&mut self, lpn: Lpn, level: u8) {
+        if self.ftl.is_combination(lpn) {
+            return;
+        }
         match &mut self.ftl.demand {
             Some(demand) => demand.set_level(lpn, level),
             None => self.levels.set_page(lpn, level),
@@ -110,6 +155,7 @@ impl<P: Probe> Drive<P> {
         let (block, page, cause, die) =
             (self.geometry.block_of(read.ppn), u32::from(read.page), read.cause, read.die);
         let (level, is_retry) = (read.level, read.tries > 0);
+        let (is_whole, part_bytes) = (read.partner == NONE, read.part_bytes);
         self.array.read(block, page);
         if !read.is_uncorrectable() || level == self.ecc.levels() {
             self.stats.on_flash(Kind::Read, cause);
@@ -119,14 +165,32 @@ impl<P: Probe> Drive<P> {
         }
         let cost = *self.device.timing().read(level, is_retry);
         if !self.ecc.has_levels() {
-            // No other try can follow: the data in flash is not needed any more.
-            self.let_go(block);
+            // No other try can follow: the data in flash is not needed any more, unless the other half of a pread is to come.
+            if is_whole {
+                self.let_go(block);
+            }
         } else if cause == Cause::Host {
-            self.stats.ecc.host_flash_ns += cost.sense_ns + cost.transfer_ns + cost.decode_ns;
+            self.stats.ecc.host_flash_ns +=
+                cost.sense_ns + self.device.timing().of_part(cost.transfer_ns, part_bytes);
         }
-        let end = self.now + cost.decode_ns;
+        let (slot, level, decode_ns) = if is_whole {
+            (slot, level, cost.decode_ns)
+        } else {
+            let Some(first) = self.join(slot) else { return };
+            let (read, part) = (self.pool[first], self.pool[self.pool[first].partner]);
+            if !self.ecc.has_levels() {
+                self.let_go(self.geometry.block_of(read.ppn));
+                self.let_go(self.geometry.block_of(part.ppn));
+            }
+            let level = read.level.max(part.level);
+            (first, level, self.device.timing().read(level, false).decode_ns)
+        };
+        if self.ecc.has_levels() && cause == Cause::Host {
+            self.stats.ecc.host_flash_ns += decode_ns;
+        }
+        let end = self.now + decode_ns;
         self.probe.on_decode(self.now, end, self.geometry.channel_of(die), &self.pool[slot]);
-        if cost.decode_ns == 0 {
+        if decode_ns == 0 {
             self.on_decoded(slot);
             return;
         }
@@ -140,6 +204,9 @@ impl<P: Probe> Drive<P> {
     /// Decoding has ended: with the data, or with another try one level higher.
     #[inline]
     pub(super) fn on_decoded(&mut self, slot: Slot) {
+        if self.pool[slot].partner != NONE && self.try_again_or_part(slot) {
+            return;
+        }
         if self.ecc.has_levels() {
             let read = self.pool[slot];
             if read.is_uncorrectable() && read.level < self.ecc.levels() {
@@ -150,6 +217,9 @@ impl<P: Probe> Drive<P> {
                 return;
             }
             self.remember(&read);
+            if read.cause == Cause::Host && self.error_cache.is_some() {
+                self.remember_errors(&read);
+            }
             self.let_go(self.geometry.block_of(read.ppn));
         }
         let read = self.pool.remove(slot);

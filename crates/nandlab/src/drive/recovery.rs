@@ -48,11 +48,12 @@ impl<P: Probe> Drive<P> {
         let mut recovery = Recovery::default();
         let torn_erases = std::mem::take(&mut self.torn_erases);
         for block in &mut *self.array.blocks {
-            (block.valid, block.holds) = (0, 0);
+            (block.valid, block.holds, block.linked) = (0, 0, 0);
         }
         let mut busy_ns = vec![0; self.geometry.dies as usize];
         for &block in &torn_erases {
             self.array.erase(&self.geometry, block);
+            self.on_erased_with_links(block);
             let state = self.array.block_mut(block);
             let is_worn_out = state.pe_cycles >= self.spec.drive.endurance;
             state.state = if is_worn_out { BlockState::Retired } else { BlockState::Free };
@@ -86,6 +87,7 @@ impl<P: Probe> Drive<P> {
         }
         self.agenda.set(self.idle_clock(), self.now + self.spec.gc.idle_after_ns);
         self.set_power_clock();
+        self.begin_refresh();
         recovery.stale_translation_pages = stale.len() as u32;
         for page in stale {
             self.write_back(page);
@@ -167,7 +169,14 @@ impl<P: Probe> Drive<P> {
     /// in flash say.
     fn start_afresh(&mut self) -> Ftl {
         let fresh = Ftl::new(&self.spec, &self.geometry, &self.array, P::STAMPED);
-        let before = std::mem::replace(&mut self.ftl, fresh);
+        let mut before = std::mem::replace(&mut self.ftl, fresh);
+        // What its combination pages hold is in flash; the rest is made anew.
+        self.ftl.links = before.links.take();
+        self.forget_partial();
+        self.read_counts.forget();
+        if let Some(cache) = &mut self.error_cache {
+            cache.clear();
+        }
         self.pool.clear();
         self.agenda.clear();
         for line in &mut *self.decoding {
@@ -195,6 +204,11 @@ impl<P: Probe> Drive<P> {
         let mut full = Vec::new();
         for block in (0..self.geometry.blocks).map(BlockId) {
             self.array.blank_unprogrammed(&self.geometry, block);
+            if let Some(links) = &mut self.ftl.links {
+                let first = self.geometry.page(block, 0).0;
+                let programmed = u32::from(self.array.block(block).programmed);
+                links.erase(Ppn(first + programmed), Ppn(first + pages_per_block));
+            }
             let state = self.array.block_mut(block);
             state.state = match u32::from(state.programmed) {
                 0 if state.state == BlockState::Retired => BlockState::Retired,
@@ -220,6 +234,7 @@ impl<P: Probe> Drive<P> {
             let closed_at = self.array.block(block).closed_at;
             self.ftl.close(&self.geometry, &mut self.array, block, closed_at);
         }
+        self.restore_links();
         self.find_stale_translation_pages(before)
     }
 
@@ -244,8 +259,12 @@ impl<P: Probe> Drive<P> {
             let is_amid = self.geometry.cell == Cell::Mlc && programmed % 2 == 1;
             let next = programmed + u32::from(is_amid && self.power.capacitor.is_some());
             let copybacks = self.array.block(block).copybacks;
-            let wanted: &[WriteStream] = if self.holds_translation_pages(block) {
-                &[WriteStream::Mapping]
+            let wanted: &[WriteStream] = if let Some(lpn) = self.first_internal_page(block) {
+                if self.ftl.is_combination(lpn) {
+                    &[WriteStream::Combination]
+                } else {
+                    &[WriteStream::Mapping]
+                }
             } else if copybacks > 0 {
                 &[WriteStream::Copyback(copybacks)]
             } else {
@@ -270,10 +289,11 @@ impl<P: Probe> Drive<P> {
         open
     }
 
-    fn holds_translation_pages(&self, block: BlockId) -> bool {
+    /// The first translation or combination page of a block that has any.
+    fn first_internal_page(&self, block: BlockId) -> Option<Lpn> {
         let programmed = u32::from(self.array.block(block).programmed);
         let mut lpns = (0..programmed).map(|page| self.array.lpn(self.geometry.page(block, page)));
-        lpns.any(|lpn| lpn.0 != DEAD_LPN && lpn.0 >= self.geometry.logical_pages)
+        lpns.find(|lpn| lpn.0 != DEAD_LPN && lpn.0 >= self.geometry.logical_pages)
     }
 
     /// A translation page in flash is out of date where RAM held changes of it, or where the map is another one now.
@@ -352,9 +372,19 @@ impl<P: Probe> Drive<P> {
     fn program_in_recovery(&mut self, place: Place, lpn: Lpn, stamp: Stamp, busy_ns: &mut [Span]) {
         let (block, page) = self.geometry.split(place.ppn);
         self.array.stage(place.ppn, lpn, stamp);
+        if page == 0 {
+            self.refresh_from_power_loss(block);
+        }
         self.array.program(block, page);
         let programmed = self.array.skip(block, u32::from(place.skips));
-        self.ftl.remap(&self.geometry, &mut self.array, lpn, place.ppn);
+        if let Some(links) = &mut self.ftl.links
+            && links.is_combination(lpn)
+        {
+            links.stage(place.ppn, links.entries(lpn));
+        }
+        if let Some(old) = self.ftl.remap(&self.geometry, &mut self.array, lpn, place.ppn) {
+            self.on_page_gone(old);
+        }
         if programmed == self.geometry.pages_per_block {
             self.ftl.close(&self.geometry, &mut self.array, block, self.now);
         }
@@ -409,6 +439,7 @@ impl<P: Probe> Drive<P> {
         }
         self.array.erase(&self.geometry, victim);
         self.ftl.release(&self.geometry, &mut self.array, victim, self.spec.drive.endurance);
+        self.on_erased_with_links(victim);
         self.stats.on_flash(Kind::Erase, Cause::Gc);
         busy_ns[self.geometry.die_of(plane).index()] += self.device.timing().erase_ns;
         Some(())

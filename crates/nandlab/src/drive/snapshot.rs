@@ -10,7 +10,7 @@ use crate::nand::{BlockState, DEAD_LPN, Stamp};
 use crate::probe::Probe;
 use std::io::{self, Read, Write};
 
-const MAGIC: [u8; 8] = *b"nandlab3";
+const MAGIC: [u8; 8] = *b"nandlab4";
 
 /// Why a snapshot could not be loaded.
 #[derive(Debug)]
@@ -106,7 +106,10 @@ impl<P: Probe> Drive<P> {
             ("drive.pages_per_block", g.pages_per_block.into()),
             ("drive.page_size (bytes)", g.page_bytes.into()),
             ("logical pages", g.logical_pages.into()),
-            ("translation pages (ftl.map)", (self.ftl.map.len() - g.logical_pages).into()),
+            (
+                "translation pages (ftl.map)",
+                self.ftl.demand.as_ref().map_or(0, |demand| demand.pages.len() as u64),
+            ),
             ("drive.channels", g.channels.into()),
             ("static allocation order", self.ftl.allocator.order_hash()),
         ]
@@ -138,7 +141,9 @@ impl<P: Probe> Drive<P> {
             out.put_u32(u32::from(block.programmed) << 8 | block.state as u32)?;
             for page in 0..u32::from(block.programmed) {
                 let ppn = self.geometry.page(BlockId(id), page);
-                let is_valid = self.ftl.is_valid(&self.geometry, ppn);
+                // Links are not saved, so that what they lead to is of no use.
+                let is_valid =
+                    self.ftl.is_valid(&self.geometry, ppn) && !self.ftl.is_combination(self.array.lpn(ppn));
                 out.put_u32(if is_valid { self.array.lpn(ppn).0 } else { DEAD_LPN })?;
             }
         }

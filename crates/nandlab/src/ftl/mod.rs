@@ -7,6 +7,7 @@ pub mod allocation;
 pub mod gc;
 pub mod map;
 pub mod migration;
+pub mod partial;
 pub mod read_levels;
 pub mod wear_levelling;
 
@@ -20,6 +21,7 @@ use crate::units::Time;
 use allocation::Allocator;
 use gc::{Candidates, LeastValid, VictimPolicy};
 use map::{DemandMap, PageMap};
+use partial::Links;
 use wear_levelling::FreeBlocks;
 
 /// The streams of a plane: each fills a block of its own.
@@ -33,6 +35,8 @@ pub enum WriteStream {
     Wear,
     /// Translation pages of the demand map.
     Mapping,
+    /// Combination pages of partial refresh.
+    Combination,
     /// What has been copied back so many times in a row, at least once.
     Copyback(u8),
 }
@@ -41,9 +45,15 @@ impl WriteStream {
     /// All streams, in the order of their numbers.
     pub fn all() -> impl Iterator<Item = WriteStream> {
         let copybacks = (1..=migration::COPYBACKS_MAX).map(WriteStream::Copyback);
-        [WriteStream::Host, WriteStream::Gc, WriteStream::Wear, WriteStream::Mapping]
-            .into_iter()
-            .chain(copybacks)
+        [
+            WriteStream::Host,
+            WriteStream::Gc,
+            WriteStream::Wear,
+            WriteStream::Mapping,
+            WriteStream::Combination,
+        ]
+        .into_iter()
+        .chain(copybacks)
     }
 
     /// Its number.
@@ -54,7 +64,8 @@ impl WriteStream {
             WriteStream::Gc => 1,
             WriteStream::Wear => 2,
             WriteStream::Mapping => 3,
-            WriteStream::Copyback(copybacks) => 3 + usize::from(copybacks),
+            WriteStream::Combination => 4,
+            WriteStream::Copyback(copybacks) => 4 + usize::from(copybacks),
         }
     }
 
@@ -69,7 +80,7 @@ impl WriteStream {
 }
 
 /// Streams of every plane.
-pub const STREAMS: usize = 4 + migration::COPYBACKS_MAX as usize;
+pub const STREAMS: usize = 5 + migration::COPYBACKS_MAX as usize;
 
 /// The planes of a die.
 fn planes_of(geometry: &Geometry, die: DieId) -> impl Iterator<Item = PlaneId> + use<> {
@@ -146,10 +157,13 @@ impl Plane {
 /// The map, the planes and their policies.
 #[derive(Debug)]
 pub struct Ftl {
-    /// LPN to PPN: the newest mapping of every LPN, those of translation pages behind the host's.
+    /// LPN to PPN: the newest mapping of every LPN, those of translation pages behind the host's, then those of combination
+    /// pages.
     pub map: PageMap,
     /// What the demand map adds to that; `None` when the whole map is in RAM.
     pub demand: Option<DemandMap>,
+    /// Where partially refreshed pages have their susceptible data; `None` without partial refresh.
+    pub links: Option<Links>,
     /// All planes.
     pub planes: Box<[Plane]>,
     /// Where host writes go.
@@ -198,18 +212,25 @@ impl Ftl {
                 Some(DemandMap::new(cache_bytes, eviction, logical_pages, page_bytes, verified))
             }
         };
-        let flush_keeps_blocks = 1 + u32::from(demand.is_some());
+        let flush_keeps_blocks =
+            1 + u32::from(demand.is_some()) + u32::from(spec.refresh.policy.partial().is_some());
         let job_blocks = 1 + u32::from(spec.migration.copybacks_max() > 0);
         let translation_pages = demand.as_ref().map_or(0, |demand| demand.pages.len() as u32);
-        // One block for GC to move to, one that static wear levelling may take of it, one for translation pages, and one
-        // for copybacks.
+        let has_links = spec.refresh.policy.partial().is_some();
+        // One block for GC to move to, one that static wear levelling may take of it, one for translation pages, one for
+        // copybacks, and one for combination pages.
         let reserve_blocks = 1
             + u32::from(levelling == WearLevelling::Static)
             + u32::from(demand.is_some())
-            + u32::from(spec.migration.copybacks_max() > 0);
+            + u32::from(spec.migration.copybacks_max() > 0)
+            + u32::from(has_links);
         let flush_reserve_blocks = spec.flush_reserve_blocks();
+        // Each takes a page that holds no host data; a quarter of all is more than a drive can spare.
+        let combination_pages = if has_links { geometry.pages / 4 } else { 0 };
+        let first_combination = logical_pages + translation_pages;
         Self {
-            map: PageMap::new(logical_pages + translation_pages),
+            map: PageMap::new(first_combination + combination_pages),
+            links: has_links.then(|| Links::new(first_combination, combination_pages, geometry)),
             demand,
             planes: (0..geometry.planes).map(plane).collect(),
             allocator: Allocator::new(spec.ftl.allocation, geometry),
@@ -271,16 +292,18 @@ impl Ftl {
         self.planes[plane.index()].free.len().saturating_sub(self.flush_keeps_blocks)
     }
 
-    /// Power fails: the pages given to programs of the host's stream that will never begin can be given again.
+    /// Power fails: the pages given to programs that will never begin can be given again, in the streams that the flush writes.
     /// `programmed` says how far a block will be programmed.
     pub fn take_back_queued(&mut self, geometry: &Geometry, programmed: impl Fn(BlockId) -> u32) {
         for plane in &mut self.planes {
-            let open = &mut plane.open[WriteStream::Host.index()];
-            // A block that has been given away wholly may be another's by now.
-            if open.next < open.end {
-                let first = open.end - geometry.pages_per_block;
-                let next = first + programmed(geometry.block_of(Ppn(first)));
-                open.next = open.next.min(next);
+            for stream in [WriteStream::Host, WriteStream::Combination] {
+                let open = &mut plane.open[stream.index()];
+                // A block that has been given away wholly may be another's by now.
+                if open.next < open.end {
+                    let first = open.end - geometry.pages_per_block;
+                    let next = first + programmed(geometry.block_of(Ppn(first)));
+                    open.next = open.next.min(next);
+                }
             }
         }
     }
@@ -329,6 +352,28 @@ impl Ftl {
         Some(block)
     }
 
+    /// Lets the stream that fills `block` go on elsewhere, if all pages it has given away are among the `programmed` ones;
+    /// whether nothing fills the block any more.
+    pub fn leave_open_block(
+        &mut self,
+        geometry: &Geometry,
+        plane: PlaneId,
+        block: BlockId,
+        programmed: u16,
+    ) -> bool {
+        let first = geometry.page(block, 0).0;
+        let end = first + geometry.pages_per_block;
+        let state = &mut self.planes[plane.index()];
+        match state.open.iter_mut().find(|open| open.next < open.end && open.end == end) {
+            Some(open) if open.next == first + u32::from(programmed) => {
+                open.next = open.end;
+                true
+            }
+            // Given away and not programmed, or a block of an emergency flush.
+            _ => false,
+        }
+    }
+
     /// Takes back a block of [`Ftl::take_flush_block`] that nothing has been written to.
     pub fn give_back(&mut self, geometry: &Geometry, array: &mut Array, block: BlockId) {
         let plane = geometry.plane_of(block);
@@ -363,11 +408,35 @@ impl Ftl {
         open.next < open.end || state.free.len() > self.job_blocks + self.flush_reserve_blocks
     }
 
+    /// The same of a combination page; where there are translation pages it leaves them a block too.
+    pub fn has_combination_room(&self, plane: PlaneId) -> bool {
+        let state = &self.planes[plane.index()];
+        let open = state.open[WriteStream::Combination.index()];
+        let keep = self.job_blocks + self.flush_reserve_blocks + u32::from(self.demand.is_some());
+        open.next < open.end || state.free.len() > keep
+    }
+
+    /// Whether an LPN is that of a combination page.
+    #[inline(always)]
+    pub fn is_combination(&self, lpn: Lpn) -> bool {
+        self.links.as_ref().is_some_and(|links| links.is_combination(lpn))
+    }
+
+    /// Free blocks of the drive, as a share of those that are not retired.
+    pub fn free_share(&self) -> f64 {
+        let (free, usable) = self
+            .planes
+            .iter()
+            .fold((0, 0), |(free, usable), plane| (free + plane.free.len(), usable + plane.usable_blocks));
+        f64::from(free) / f64::from(usable.max(1))
+    }
+
     /// The stream that internal copies of a page of `lpn` go to.
     #[inline]
     pub fn copy_stream(&self, lpn: Lpn, is_wear: bool) -> WriteStream {
         match &self.demand {
             Some(demand) if demand.translation_page(lpn).is_some() => WriteStream::Mapping,
+            _ if self.is_combination(lpn) => WriteStream::Combination,
             _ if is_wear => WriteStream::Wear,
             _ => WriteStream::Gc,
         }
@@ -388,9 +457,13 @@ impl Ftl {
 
     /// Logical pages of the host that are mapped.
     pub fn host_pages_mapped(&self) -> u32 {
-        let host_pages = self.map.len() - self.demand.as_ref().map_or(0, |demand| demand.pages.len() as u32);
-        let translation = (host_pages..self.map.len()).filter(|&lpn| self.map.get(Lpn(lpn)).is_some());
-        self.map.mapped() - translation.count() as u32
+        let translation_pages = self
+            .demand
+            .iter()
+            .flat_map(|demand| (0..demand.pages.len() as u32).map(|page| demand.lpn_of(page)));
+        let combinations = self.links.iter().flat_map(|links| links.combinations());
+        let others = translation_pages.chain(combinations).filter(|&lpn| self.map.get(lpn).is_some());
+        self.map.mapped() - others.count() as u32
     }
 
     /// The plane for a host write of `lpn`; `None` when dynamic allocation finds none with room.
@@ -524,11 +597,12 @@ impl Ftl {
         old
     }
 
-    /// Unmaps `lpn`; whether it was mapped.
+    /// Unmaps `lpn`; returns where it was.
     #[inline]
-    pub fn unmap(&mut self, geometry: &Geometry, array: &mut Array, lpn: Lpn) -> bool {
-        let old = self.map.clear(lpn);
-        old.map(|old| self.invalidate(geometry, array, old)).is_some()
+    pub fn unmap(&mut self, geometry: &Geometry, array: &mut Array, lpn: Lpn) -> Option<Ppn> {
+        let old = self.map.clear(lpn)?;
+        self.invalidate(geometry, array, old);
+        Some(old)
     }
 
     #[inline]

@@ -23,6 +23,16 @@ impl Moment {
         Moment(Self::START.0.saturating_sub(seconds).max(1))
     }
 
+    /// So many seconds later; stops at the end of the clock.
+    pub fn plus_s(self, seconds: u32) -> Self {
+        Moment(self.0.saturating_add(seconds))
+    }
+
+    /// Seconds by which this moment is later than `before`; 0 if it is not.
+    pub fn later_s_than(self, before: Moment) -> u32 {
+        self.0.saturating_sub(before.0)
+    }
+
     /// Seconds from then until `now`.
     #[inline(always)]
     pub fn age_s(self, now: Moment) -> u32 {
@@ -40,6 +50,17 @@ impl AgeClock {
     /// A clock that runs `scale` times as fast as simulated time.
     pub fn new(scale: f64) -> Self {
         Self { seconds_per_ns: scale / SECOND as f64 }
+    }
+
+    /// The first simulated time at which the clock shows `moment`; 0 if that was before the start.
+    pub fn when(&self, moment: Moment) -> Time {
+        let seconds = f64::from(moment.0.saturating_sub(Moment::START.0));
+        let mut time = libm::ceil(seconds / self.seconds_per_ns) as Time;
+        // The division rounds.
+        while self.at(time) < moment && moment.0 < u32::MAX {
+            time += 1;
+        }
+        time
     }
 
     /// The moment of a simulated time; stops 68 years after the start.

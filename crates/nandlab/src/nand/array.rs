@@ -49,6 +49,12 @@ pub struct Block {
     pub state: BlockState,
     /// Consecutive copybacks that all its pages have gone through without correction.
     pub copybacks: u8,
+    /// It has been refreshed partially since the last erase.
+    pub is_partial: bool,
+    /// Its pages that have their susceptible data elsewhere.
+    pub linked: u16,
+    /// Programs of pages that were programmed already, since the last erase; 65,535 stands for more, too.
+    pub reprograms: u16,
 }
 
 /// What a page's OOB says beside its LPN.
@@ -220,6 +226,20 @@ impl Array {
         page + 1
     }
 
+    /// A page of `block` has been programmed once more with what it holds, corrected.
+    pub fn reprogram(&mut self, block: BlockId, page: u32, ppn: Ppn, corrected: Moment) {
+        let state = self.block_mut(block);
+        assert!(
+            page < u32::from(state.programmed),
+            "reprogram of unprogrammed page {page} of block {}",
+            block.0
+        );
+        state.reprograms = state.reprograms.saturating_add(1);
+        if let Some(moment) = self.corrected.get_mut(ppn.index()) {
+            *moment = corrected;
+        }
+    }
+
     /// Power is gone: what programs that never began would have left in a block's OOBs is not there.
     pub fn blank_unprogrammed(&mut self, geometry: &Geometry, block: BlockId) {
         let first = geometry.page(block, 0).index();
@@ -253,11 +273,17 @@ impl Array {
     /// An erase of `block` has ended.
     pub fn erase(&mut self, geometry: &Geometry, block: BlockId) {
         let state = self.block_mut(block);
-        assert!(state.valid == 0 && state.holds == 0, "erase of block {} in use", block.0);
+        assert!(
+            state.valid == 0 && state.holds == 0 && state.linked == 0,
+            "erase of block {} in use",
+            block.0
+        );
         state.pe_cycles += 1;
         state.reads = 0;
         state.programmed = 0;
         state.copybacks = 0;
+        state.is_partial = false;
+        state.reprograms = 0;
         if self.is_stamped() {
             // So that a read of what is gone shows, and that a page that stays erased holds nothing.
             let first = geometry.page(block, 0).index();

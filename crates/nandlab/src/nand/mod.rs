@@ -9,5 +9,5 @@ mod timing;
 pub use age::{AgeClock, InitialAges, Moment};
 pub use array::{Array, Block, BlockState, DEAD_LPN, Keeps, Stamp};
 pub use ecc::{Ecc, Hints, LEVELS_MAX};
-pub use reliability::{Condition, RberTable, Reliability};
+pub use reliability::{Condition, RberTable, Reliability, binomial};
 pub use timing::{ReadCost, Timing};

@@ -31,6 +31,7 @@ pub struct Timing {
     /// What a try at each read level costs: first tries, then those that follow a failed one.
     reads: Box<[ReadCost]>,
     levels: usize,
+    page_bytes: u64,
     program_ns: Box<[Span]>,
 }
 
@@ -65,6 +66,7 @@ impl Timing {
                 .map_or(0, |rate| crate::units::transfer_ns(bytes, 1e9 / rate)),
             command_ns: spec.command_ns,
             levels: first.len(),
+            page_bytes: bytes,
             reads: first.into_iter().chain(again).collect(),
             program_ns: (0..geometry.pages_per_block).map(|page| program_ns(spec, geometry, page)).collect(),
         }
@@ -75,6 +77,15 @@ impl Timing {
     pub fn read(&self, level: u8, is_retry: bool) -> &ReadCost {
         let behind = if is_retry { self.levels } else { 0 };
         &self.reads[usize::from(level) - 1 + behind]
+    }
+
+    /// What of a page's time on the channel, or on the off-chip path, a part of it takes; 0 bytes: all of it.
+    #[inline(always)]
+    pub fn of_part(&self, page_ns: Span, part_bytes: u32) -> Span {
+        match part_bytes {
+            0 => page_ns,
+            bytes => (page_ns * u64::from(bytes)).div_ceil(self.page_bytes),
+        }
     }
 
     /// Program page `page` of a block (tPROG).

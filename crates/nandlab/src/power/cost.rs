@@ -11,7 +11,7 @@ use crate::spec::FlushMethod;
 #[derive(Clone, Debug, Default)]
 pub struct FlushCost {
     /// What any flush takes, however few its pages: the operation under way on a die that it has to wait for, and a last
-    /// round that few dies take part in.
+    /// round that few dies take part in; and the lines of the VSM.
     fixed_j: f64,
     /// So many pages at so many joules each, in the order in which they are used.
     kinds: Box<[(f64, f64)]>,
@@ -23,7 +23,7 @@ pub struct FlushCost {
 const WINDOW_MAX: usize = 2048;
 
 impl FlushCost {
-    /// For a flush that programs `at_a_time` pages at a time into `blocks` free blocks of each plane.
+    /// For a flush that programs `at_a_time` pages at a time into `blocks` free blocks of each plane, and the VSM after them.
     pub fn new(
         method: FlushMethod,
         capacitor: &Capacitor,
@@ -31,6 +31,7 @@ impl FlushCost {
         timing: &Timing,
         at_a_time: u32,
         blocks: u32,
+        vsm_pages: u32,
     ) -> Self {
         let mut times: Vec<f64> =
             (0..geometry.pages_per_block).map(|page| timing.program_ns(page) as f64).collect();
@@ -56,7 +57,7 @@ impl FlushCost {
         let dies_per_channel = f64::from(geometry.dies / geometry.channels);
         let wait_ns = timing.erase_ns as f64 + slowest + dies_per_channel * transfer_ns;
         Self {
-            fixed_j: capacitor.spent_j(wait_ns, 0.0),
+            fixed_j: capacitor.spent_j(wait_ns, 0.0) + f64::from(vsm_pages) * page_j(slowest),
             kinds: times.into_iter().map(|time| (f64::from(count), page_j(time))).collect(),
             beyond_j: page_j(beyond),
         }

@@ -46,10 +46,14 @@ impl Agenda {
         *self = Self::new(self.leaves);
     }
 
-    /// Whether no clock but this one is set.
-    pub fn is_only(&self, clock: u32) -> bool {
-        let leaves = &self.nodes[self.leaves..];
-        leaves.iter().enumerate().all(|(leaf, &(time, _))| leaf == clock as usize || time == NEVER)
+    /// Whether no clock before this one is set.
+    pub fn is_unset_below(&self, clock: u32) -> bool {
+        self.nodes[self.leaves..][..clock as usize].iter().all(|&(time, _)| time == NEVER)
+    }
+
+    /// When a clock strikes.
+    pub fn time(&self, clock: u32) -> Time {
+        self.nodes[self.leaves + clock as usize].0
     }
 
     /// The earliest time and its clock; [`NEVER`] when no clock is set.

@@ -402,6 +402,7 @@ impl Device {
             // What does not decode stays in the controller.
             Phase::TransferOut => {
                 let transfer_ns = self.timing.read(first.level, first.tries > 0).transfer_ns;
+                let transfer_ns = self.timing.of_part(transfer_ns, first.part_bytes);
                 (0, transfer_ns, u64::from(first.level >= first.needed))
             }
             Phase::TransferIn => (batch, batch * self.timing.transfer_ns, batch),
@@ -409,7 +410,7 @@ impl Device {
         };
         let data_from = now + commands * self.timing.command_ns;
         let mut end = data_from + transfer_ns;
-        let off_chip_ns = pages * self.timing.off_chip_ns;
+        let off_chip_ns = pages * self.timing.of_part(self.timing.off_chip_ns, first.part_bytes);
         if off_chip_ns > 0 {
             self.off_chip_free_at = self.off_chip_free_at.max(data_from) + off_chip_ns;
             end = end.max(self.off_chip_free_at);

@@ -84,10 +84,15 @@ pub struct Transaction {
     pub lpn: Lpn,
     /// Whose it is: a host request's slot, or the plane of a background job.
     pub owner: u32,
-    /// The page whose data this program replaces, or that a copyback copies: its block must outlive the operation.
+    /// The page whose data this program replaces, or that a copyback copies: its block must outlive the operation. The
+    /// page itself when it is reprogrammed in place.
     pub replaces: Option<Ppn>,
     /// The next one in whatever list this one is in.
     pub next: Slot,
+    /// The other sub-read of a pread; [`NONE`] of a read that is whole.
+    pub partner: Slot,
+    /// Bytes that leave the die, of a read of a part of a page; 0: all of it.
+    pub part_bytes: u32,
     /// The operation.
     pub kind: Kind,
     /// Why.
@@ -104,6 +109,10 @@ pub struct Transaction {
     pub tries: u8,
     /// Pages behind the one programmed that stay erased.
     pub skips: u8,
+    /// It is the sub-read of a combination page.
+    pub is_part: bool,
+    /// This sub-read has left its die.
+    pub has_arrived: bool,
     /// Page number in its block, of the page programmed or read.
     pub page: u16,
     /// Plane within its die.
@@ -117,6 +126,12 @@ impl Transaction {
     #[inline(always)]
     pub fn is_uncorrectable(&self) -> bool {
         self.level < self.needed
+    }
+
+    /// Whether this program is of a page that is programmed already, with what it holds.
+    #[inline(always)]
+    pub fn is_in_place(&self) -> bool {
+        self.replaces == Some(self.ppn)
     }
 }
 

@@ -46,6 +46,16 @@ pub(super) fn build(r: &Resolved, dir: &Path) -> Spec {
                 _ => Retry::Full,
             },
         },
+        refresh: RefreshSpec {
+            policy: refresh_policy(r.val("refresh.policy")),
+            interval: match r.val("refresh.interval") {
+                Val::List(lines) => {
+                    lines.iter().map(|l| (l.field("pe").int() as u32, l.field("every").int())).collect()
+                }
+                _ => Vec::new(),
+            },
+            grace: num(r, "refresh.grace"),
+        },
         migration: migration(r.val("migration.policy")),
         cache: CacheSpec {
             size_bytes: int(r, "cache.size"),
@@ -201,6 +211,44 @@ fn map(val: &Val) -> MapSpec {
             }
             _ => Eviction::Lru,
         },
+    }
+}
+
+pub(super) fn refresh_policy(val: &Val) -> RefreshPolicySpec {
+    match val {
+        Val::Tag("fcr", params) => {
+            let is_set = |name| params.as_ref().is_some_and(|params| params.field(name).bool());
+            RefreshPolicySpec::Fcr(FcrSpec {
+                full_strength: is_set("full_strength"),
+                in_place: is_set("in_place"),
+                reprogram_error: params.as_ref().map_or(0.0, |params| params.field("reprogram_error").num()),
+            })
+        }
+        Val::Tag("ec-cache", Some(params)) => RefreshPolicySpec::EcCache(EcCacheSpec {
+            size_bytes: params.field("size").int(),
+            hot_reads: params.field("hot_reads").int() as u32,
+        }),
+        Val::Tag("partial", Some(params)) => RefreshPolicySpec::Partial(partial(params)),
+        _ => RefreshPolicySpec::None,
+    }
+}
+
+fn partial(params: &Val) -> PartialSpec {
+    PartialSpec {
+        susceptible_ratio: match params.field("susceptible_ratio") {
+            Val::Num(ratio) => Some(*ratio),
+            _ => None,
+        },
+        encoding: match params.field("encoding").tag() {
+            "entries" => Encoding::Entries,
+            "enumerative" => Encoding::Enumerative,
+            _ => Encoding::Paper,
+        },
+        codeword_bits: params.field("codeword_bits").int() as u32,
+        vsm_pages: params.field("vsm_pages").int() as u32,
+        min_free_blocks: params.field("min_free_blocks").num(),
+        hot_reads: params.field("hot_reads").int() as u32,
+        max_share: params.field("max_share").num(),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::build::burst_requests;
 use super::kind::Val;
 use super::layers::{Layers, Place};
-use super::model::{CopybackLimitSpec, flush_blocks, logical_pages};
+use super::model::{CopybackLimitSpec, RefreshPolicySpec, flush_blocks, logical_pages};
 use super::quantity::{Dimension, show_real, show_time};
 use super::resolve::Resolved;
 
@@ -13,6 +13,8 @@ const SPARE_BLOCKS_MIN: u64 = 4;
 
 /// Blocks static wear levelling needs beyond those: one open for what it moves, one more kept free.
 const WEAR_BLOCKS: u64 = 2;
+/// Blocks that combination pages take: one open, one free.
+const COMBINATION_BLOCKS: u64 = 2;
 
 /// Blocks of a plane that preconditioning must leave free: open for the host, open for GC, one free.
 const FREE_BLOCKS_MIN: u64 = 3;
@@ -49,6 +51,9 @@ pub(super) fn check(r: &Resolved, layers: &mut Layers) {
     check.flush_concurrency();
     check.flush_order();
     check.copyback_limit();
+    check.susceptible_ratio();
+    check.known_errors();
+    check.refresh_in_place();
     if let Some(capacity) = check.pages_fit() {
         check.reserve(&capacity);
         check.precondition(&capacity);
@@ -73,7 +78,8 @@ struct Capacity {
     op: f64,
     /// Pages that fit into the write cache, when there is a capacitor to flush them by.
     flushed_pages: Option<u64>,
-    has_demand_map: bool,
+    /// Streams of a plane beside the host's and GC's that may take a block when they like.
+    internal_streams: u64,
 }
 
 impl Capacity {
@@ -81,7 +87,7 @@ impl Capacity {
     fn flush_blocks(&self, logical_pages: u64) -> u64 {
         let row_pages = self.planes * self.pages_per_block;
         self.flushed_pages
-            .map_or(0, |pages| flush_blocks(pages.min(logical_pages), row_pages, self.has_demand_map))
+            .map_or(0, |pages| flush_blocks(pages.min(logical_pages), row_pages, self.internal_streams))
     }
 
     /// Blocks of a plane for the translation pages of a demand map of so many logical pages.
@@ -480,7 +486,7 @@ impl Check<'_> {
             page_bytes,
             op,
             flushed_pages: self.flushed_pages(page_bytes),
-            has_demand_map: self.has_demand_map(),
+            internal_streams: u64::from(self.has_demand_map()) + u64::from(self.refreshes_partially()),
         })
     }
 
@@ -498,6 +504,8 @@ impl Check<'_> {
             0 => 0,
             most => most + 1,
         };
+        // One open for combination pages, and one free.
+        let combination_blocks = if self.refreshes_partially() { COMBINATION_BLOCKS } else { 0 };
         let logical = |blocks_per_plane: u64, op: f64| {
             logical_pages(c.planes * blocks_per_plane * c.pages_per_block, op)
         };
@@ -509,6 +517,7 @@ impl Check<'_> {
             SPARE_BLOCKS_MIN
                 + if is_static { WEAR_BLOCKS } else { 0 }
                 + copyback_blocks
+                + combination_blocks
                 + map_blocks(blocks_per_plane, op)
                 + flush_blocks(blocks_per_plane, op)
         };
@@ -525,7 +534,7 @@ impl Check<'_> {
         let blocks = spare as f64 / c.pages_per_block as f64;
         let message = format!(
             "a plane has {blocks:.1} blocks beyond its logical pages and needs {} \
-             (open for the host, open for GC, one free, one block's worth of spare{}{}{}{})",
+             (open for the host, open for GC, one free, one block's worth of spare{}{}{}{}{})",
             needed_blocks(c.blocks_per_plane, c.op),
             if is_static { ", two for static wear levelling" } else { "" },
             match map_blocks(c.blocks_per_plane, c.op) {
@@ -535,6 +544,10 @@ impl Check<'_> {
             match copyback_blocks {
                 0 => String::new(),
                 blocks => format!(", {blocks} for copybacks"),
+            },
+            match combination_blocks {
+                0 => String::new(),
+                blocks => format!(", {blocks} for combination pages of partial refresh"),
             },
             match flush_blocks(c.blocks_per_plane, c.op) {
                 0 => String::new(),
@@ -566,7 +579,64 @@ impl Check<'_> {
         if copyback_blocks > 0 {
             keys.push("migration.policy");
         }
+        if combination_blocks > 0 {
+            keys.push("refresh.policy");
+        }
         self.error(&keys, message, remedy);
+    }
+
+    fn refreshes_partially(&self) -> bool {
+        self.r.get("refresh.policy").is_some_and(|val| val.tag() == "partial")
+    }
+
+    /// Susceptible bits by the model need the model.
+    fn susceptible_ratio(&mut self) -> Option<()> {
+        const KEY: &str = "refresh.policy";
+        let policy = self.r.get(KEY).filter(|val| val.tag() == "partial")?;
+        let is_vth = super::build::refresh_policy(policy).partial()?.susceptible_ratio.is_none();
+        if is_vth && self.r.get("reliability.rber")?.tag() != "vth" {
+            let message = "susceptible_ratio = \"vth\" asks for the voltage model, and there is none";
+            let remedy = "set reliability.rber = \"vth\", or a number such as 0.0788";
+            self.error(&[KEY, "reliability.rber"], message.into(), remedy.into());
+        }
+        Some(())
+    }
+
+    /// Without errors there are no positions to keep.
+    fn known_errors(&mut self) -> Option<()> {
+        const KEY: &str = "refresh.policy";
+        super::build::refresh_policy(self.r.get(KEY)?).ec_cache()?;
+        if self.r.get("reliability.rber")?.tag() == "none" {
+            let message = "\"ec-cache\" has no effect with reliability.rber = \"none\"";
+            let remedy = "set reliability.rber, such as \"vth\", or refresh.policy = \"fcr\"";
+            self.error(&[KEY, "reliability.rber"], message.into(), remedy.into());
+        }
+        Some(())
+    }
+
+    /// A page that is reprogrammed in place is nowhere else: its program must not be torn.
+    fn refresh_in_place(&mut self) -> Option<()> {
+        const KEY: &str = "refresh.policy";
+        let RefreshPolicySpec::Fcr(fcr) = super::build::refresh_policy(self.r.get(KEY)?) else { return None };
+        if fcr.reprogram_error > 0.0 && !fcr.in_place {
+            let message = "reprogram_error has no effect without in_place = true";
+            let remedy = "set in_place = true, or reprogram_error = 0.0";
+            self.error(&[KEY], message.into(), remedy.into());
+        }
+        if fcr.reprogram_error > 0.0 && self.r.get("reliability.rber")?.tag() == "none" {
+            let message = "reprogram_error has no effect with reliability.rber = \"none\"";
+            let remedy = "set reliability.rber, such as \"vth\", or reprogram_error = 0.0";
+            self.error(&[KEY, "reliability.rber"], message.into(), remedy.into());
+        }
+        let is_cut = self.int("power.cut_after_requests").is_some_and(|requests| requests > 0)
+            || self.r.get("power.cut_at").is_some();
+        if fcr.in_place && is_cut && self.num("capacitor.capacitance")? == 0.0 {
+            let message =
+                "in_place = true loses data when power fails amid a program, and there is no capacitor";
+            let remedy = "set capacitor.capacitance, such as \"75mF\", or in_place = false";
+            self.error(&[KEY, "capacitor.capacitance"], message.into(), remedy.into());
+        }
+        Some(())
     }
 
     fn copyback_limit(&mut self) -> Option<()> {

@@ -74,8 +74,6 @@ pub(super) struct Policy {
     pub(super) name: &'static str,
     pub(super) payload: Payload,
     pub(super) doc: &'static str,
-    /// Known, but not built yet.
-    pub(super) later: bool,
 }
 
 /// What follows a policy's name.
@@ -170,14 +168,14 @@ fn form(params: &[Param]) -> String {
     format!("{{ {} }}", fields.join(", "))
 }
 
-/// The choices that are built, as they are written.
+/// The choices, as they are written.
 pub(super) fn choices(policies: &[Policy]) -> String {
     let text = |p: &Policy| match &p.payload {
         Payload::None => format!("\"{}\"", p.name),
         Payload::Params(params) => format!("{{ {} = {} }}", p.name, form(params)),
         Payload::Value(kind) => format!("{{ {} = {} }}", p.name, kind.example()),
     };
-    policies.iter().filter(|p| !p.later).map(text).collect::<Vec<_>>().join(", ")
+    policies.iter().map(text).collect::<Vec<_>>().join(", ")
 }
 
 /// A value that has been read: of the right type, in range, in canonical units.

@@ -17,6 +17,7 @@ pub struct Spec {
     pub ftl: FtlSpec,
     pub gc: GcSpec,
     pub ecc: EccSpec,
+    pub refresh: RefreshSpec,
     pub migration: MigrationSpec,
     pub cache: CacheSpec,
     pub capacitor: CapacitorSpec,
@@ -51,8 +52,9 @@ impl Spec {
         let cache_pages = self.cache.size_bytes / u64::from(d.page_size_bytes);
         // A cache holds no more than there is.
         let cache_pages = cache_pages.min(logical_pages(pages, d.op));
-        let has_demand_map = matches!(self.ftl.map, MapSpec::Demand { .. });
-        flush_blocks(cache_pages, planes * u64::from(d.pages_per_block), has_demand_map) as u32
+        let streams = u64::from(matches!(self.ftl.map, MapSpec::Demand { .. }))
+            + u64::from(self.refresh.policy.partial().is_some());
+        flush_blocks(cache_pages, planes * u64::from(d.pages_per_block), streams) as u32
     }
 }
 
@@ -62,9 +64,9 @@ pub(super) fn logical_pages(pages: u64, op: f64) -> u64 {
 }
 
 /// Blocks of a plane for a cache of so many pages, one block in every plane having `row_pages` in all: room for the cache,
-/// and what GC (and translation pages, with a demand map) may have taken of it when power fails.
-pub(super) fn flush_blocks(cache_pages: u64, row_pages: u64, has_demand_map: bool) -> u64 {
-    cache_pages.div_ceil(row_pages) + 1 + u64::from(has_demand_map)
+/// and what GC and so many `streams` (of translation pages, of combination pages) may have taken of it when power fails.
+pub(super) fn flush_blocks(cache_pages: u64, row_pages: u64, streams: u64) -> u64 {
+    cache_pages.div_ceil(row_pages) + 1 + streams
 }
 
 /// `[drive]`: the geometry.
@@ -262,6 +264,125 @@ pub enum Retry {
     Full,
     /// Only what the level adds: the added sensing and its transfer; decoding is done again.
     Incremental,
+}
+
+/// `[refresh]`: how ageing data is kept readable.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RefreshSpec {
+    /// What is done with a block that is due.
+    pub policy: RefreshPolicySpec,
+    /// Up to so many P/E cycles a block is due so long after its first program or its last refresh; beyond the last line
+    /// as in it.
+    pub interval: Vec<(u32, Span)>,
+    /// How much of its interval a block may be overdue.
+    pub grace: f64,
+}
+
+/// `refresh.policy`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum RefreshPolicySpec {
+    /// Nothing.
+    None,
+    /// Every valid page is read, corrected and programmed anew (FCR).
+    Fcr(FcrSpec),
+    /// As FCR, and the error positions of pages that are read often are kept (EC-Cache).
+    EcCache(EcCacheSpec),
+    /// Only susceptible bits are written elsewhere (PR); reads as with `full_strength`.
+    Partial(PartialSpec),
+}
+
+impl RefreshPolicySpec {
+    /// How it refreshes partially, if it does.
+    pub fn partial(&self) -> Option<&PartialSpec> {
+        match self {
+            RefreshPolicySpec::Partial(partial) => Some(partial),
+            _ => None,
+        }
+    }
+
+    /// Whether its reads go straight to the highest level.
+    pub fn reads_full_strength(&self) -> bool {
+        match self {
+            RefreshPolicySpec::Fcr(fcr) => fcr.full_strength,
+            RefreshPolicySpec::Partial(_) => true,
+            RefreshPolicySpec::None | RefreshPolicySpec::EcCache(_) => false,
+        }
+    }
+
+    /// How it reprograms pages in place, if it does.
+    pub fn in_place(&self) -> Option<&FcrSpec> {
+        match self {
+            RefreshPolicySpec::Fcr(fcr) => Some(fcr).filter(|fcr| fcr.in_place),
+            _ => None,
+        }
+    }
+
+    /// The cache of known error positions, if it has one.
+    pub fn ec_cache(&self) -> Option<&EcCacheSpec> {
+        match self {
+            RefreshPolicySpec::EcCache(cache) => Some(cache),
+            _ => None,
+        }
+    }
+
+    /// From how many host reads since it was programmed a page is read often, if that counts here.
+    pub fn hot_reads(&self) -> Option<u32> {
+        match self {
+            RefreshPolicySpec::EcCache(cache) => Some(cache.hot_reads),
+            RefreshPolicySpec::Partial(partial) => Some(partial.hot_reads),
+            RefreshPolicySpec::None | RefreshPolicySpec::Fcr(_) => None,
+        }
+    }
+}
+
+/// `refresh.policy.fcr`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FcrSpec {
+    /// Its reads go straight to the highest level instead of trying all from the first.
+    pub full_strength: bool,
+    /// Pages are reprogrammed where they are, instead of being written elsewhere and their block erased.
+    pub in_place: bool,
+    /// RBER that every page reprogrammed in place adds to all pages of its block until the erase, 0 to 0.01.
+    pub reprogram_error: f64,
+}
+
+/// `refresh.policy.ec-cache`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct EcCacheSpec {
+    /// RAM for error positions, in bytes.
+    pub size_bytes: u64,
+    /// Host reads of a page since it was programmed from which on its error positions are kept, 1 to 255.
+    pub hot_reads: u32,
+}
+
+/// `refresh.policy.partial`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PartialSpec {
+    /// Share of a page's bits that are susceptible; `None`: by the `vth` model.
+    pub susceptible_ratio: Option<f64>,
+    /// How they are written down.
+    pub encoding: Encoding,
+    /// Bits of an LDPC codeword.
+    pub codeword_bits: u32,
+    /// Pages of the virtual shadow memory.
+    pub vsm_pages: u32,
+    /// Below this share of free blocks all refreshes are conventional.
+    pub min_free_blocks: f64,
+    /// A page that has been read so often since it was programmed is refreshed conventionally.
+    pub hot_reads: u32,
+    /// A page whose susceptible data takes more than this share of a page is refreshed conventionally.
+    pub max_share: f64,
+}
+
+/// `refresh.policy.partial.encoding`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encoding {
+    /// As many bits as are susceptible, as the paper's evaluation counts.
+    Paper,
+    /// An offset and a value for each bit, and an entry for each codeword (Section 3.3).
+    Entries,
+    /// Positions and values at their entropy.
+    Enumerative,
 }
 
 /// `[migration]`: how pages are copied inside the drive.

@@ -198,10 +198,6 @@ impl Reader {
             let meant = meant.map_or(String::new(), |name| format!("did you mean \"{name}\"? "));
             return self.issue(path, line, message, format!("{meant}choices: {}", choices(policies)));
         };
-        if policy.later {
-            let message = format!("\"{name}\" is known but this version does not have it yet");
-            return self.issue(path, line, message, format!("choices now: {}", choices(policies)));
-        }
         let below = format!("{path}.{name}");
         match (&policy.payload, given) {
             (Payload::None, None) => Some(Val::Tag(policy.name, None)),

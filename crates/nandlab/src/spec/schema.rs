@@ -73,7 +73,7 @@ fn of_kind(kind: &Kind) -> Json {
         Kind::Text | Kind::Path => json!({ "type": "string", "minLength": 1 }),
         Kind::Slot(_) | Kind::Registered(_) => {
             let policies = kind.policies().unwrap_or_default();
-            let choices: Vec<Json> = policies.iter().filter(|p| !p.later).flat_map(of_policy).collect();
+            let choices: Vec<Json> = policies.iter().flat_map(of_policy).collect();
             json!({ "anyOf": choices })
         }
         Kind::Table(params) => of_params(params),
@@ -87,11 +87,7 @@ fn of_kind(kind: &Kind) -> Json {
             "additionalProperties": { "type": "number", "exclusiveMinimum": 0 },
         }] }),
         Kind::Either(kinds) => {
-            let built = |kind: &&Kind| match kind {
-                Kind::Slot(policies) => policies.iter().any(|p| !p.later),
-                _ => true,
-            };
-            json!({ "anyOf": kinds.iter().filter(built).map(of_kind).collect::<Vec<_>>() })
+            json!({ "anyOf": kinds.iter().map(of_kind).collect::<Vec<_>>() })
         }
     }
 }
@@ -163,19 +159,18 @@ pub fn policies() -> Vec<PolicyRow> {
 }
 
 fn slot_rows(rows: &mut Vec<PolicyRow>, slot: &str, kind: &Kind) {
-    let built: Vec<&'static Policy> =
-        kind.slot().unwrap_or_default().iter().filter(|policy| !policy.later).collect();
-    if built.len() < 2 {
+    let policies = kind.slot().unwrap_or_default();
+    if policies.len() < 2 {
         return;
     }
-    rows.extend(built.iter().map(|policy| PolicyRow {
+    rows.extend(policies.iter().map(|policy| PolicyRow {
         slot: slot.to_string(),
         name: policy.name,
         description: policy.doc,
     }));
-    for policy in built {
+    for policy in policies {
         if let Payload::Params(params) = &policy.payload {
-            for param in *params {
+            for param in params.iter() {
                 slot_rows(rows, &format!("{slot}.{}.{}", policy.name, param.name), &param.kind);
             }
         }

@@ -7,22 +7,17 @@ use std::sync::LazyLock;
 
 /// A policy without parameters.
 const fn plain(name: &'static str, doc: &'static str) -> Policy {
-    Policy { name, payload: Payload::None, doc, later: false }
+    Policy { name, payload: Payload::None, doc }
 }
 
 /// A policy with parameters.
 const fn with(name: &'static str, params: &'static [Param], doc: &'static str) -> Policy {
-    Policy { name, payload: Payload::Params(params), doc, later: false }
+    Policy { name, payload: Payload::Params(params), doc }
 }
 
 /// A policy with one value.
 const fn value(name: &'static str, kind: &'static Kind, doc: &'static str) -> Policy {
-    Policy { name, payload: Payload::Value(kind), doc, later: false }
-}
-
-/// A policy of a feature that is not built yet.
-const fn later(name: &'static str, doc: &'static str) -> Policy {
-    Policy { name, payload: Payload::None, doc, later: true }
+    Policy { name, payload: Payload::Value(kind), doc }
 }
 
 const fn param(name: &'static str, kind: Kind, default: &'static str, doc: &'static str) -> Param {
@@ -45,7 +40,7 @@ fn registered(info: &'static PolicyInfo) -> Policy {
     };
     let params: Vec<Param> = info.params.iter().map(param).collect();
     let payload = if params.is_empty() { Payload::None } else { Payload::Params(params.leak()) };
-    Policy { name: info.name, payload, doc: info.description, later: false }
+    Policy { name: info.name, payload, doc: info.description }
 }
 
 /// A number from 0 to 1.
@@ -134,11 +129,8 @@ pub(super) const WEAR_LEVELLING: Kind = Kind::Slot(&[
 ]);
 
 pub(super) const VICTIM: Kind = Kind::Registered(|| {
-    static ALL: LazyLock<Vec<Policy>> = LazyLock::new(|| {
-        let built = crate::ftl::gc::POLICIES.iter().map(|(info, _)| registered(info));
-        let after = later("partial-aware", "fewest valid pages, then fewest valid partially refreshed pages");
-        built.chain([after]).collect()
-    });
+    static ALL: LazyLock<Vec<Policy>> =
+        LazyLock::new(|| crate::ftl::gc::POLICIES.iter().map(|(info, _)| registered(info)).collect());
     &ALL
 });
 
@@ -221,9 +213,86 @@ pub(super) const RETENTION: Kind = Kind::Either(&[
 
 pub(super) const REFRESH: Kind = Kind::Slot(&[
     plain("none", "data is never refreshed"),
-    later("fcr", "every valid page is remapped when its block is due"),
-    later("ec-cache", "fcr with a cache of known error positions"),
-    later("partial", "only susceptible bits are moved"),
+    with(
+        "fcr",
+        &[
+            param("full_strength", Kind::Bool, "false", "refresh reads go straight to the highest level"),
+            param(
+                "in_place",
+                Kind::Bool,
+                "false",
+                "pages are reprogrammed where they are, nothing is erased",
+            ),
+            param(
+                "reprogram_error",
+                Kind::Num(Range { min: 0.0, max: 1e-2, above: false, below: false }),
+                "0.0",
+                "RBER that every page reprogrammed in place adds to all pages of its block until its erase: its \
+                 neighbours are disturbed, those of 3D flash most",
+            ),
+        ],
+        "every valid page is remapped when its block is due",
+    ),
+    with(
+        "ec-cache",
+        &[
+            param(
+                "size",
+                Kind::Size { min: 512, max: 1 << 40, step: 512 },
+                "\"1MiB\"",
+                "RAM for error positions",
+            ),
+            param(
+                "hot_reads",
+                HOT_READS,
+                "8",
+                "host reads of a page since it was programmed from which on its error positions are kept",
+            ),
+        ],
+        "fcr, with a cache of known error positions of pages that are read often",
+    ),
+    with(
+        "partial",
+        &[
+            param("susceptible_ratio", SUSCEPTIBLE, "0.0788", "share of a page's bits that are susceptible"),
+            param("encoding", ENCODING, "\"paper\"", "how the susceptible bits are written down"),
+            param("codeword_bits", Kind::Int { min: 64, max: 1 << 20 }, "8192", "bits of an LDPC codeword"),
+            param("vsm_pages", Kind::Int { min: 1, max: 4096 }, "4", "pages of the virtual shadow memory"),
+            param(
+                "min_free_blocks",
+                SHARE,
+                "0.20",
+                "below this share of free blocks every refresh is conventional",
+            ),
+            param(
+                "hot_reads",
+                HOT_READS,
+                "8",
+                "pages read so often since they were programmed are refreshed conventionally",
+            ),
+            param(
+                "max_share",
+                SHARE_ABOVE_0,
+                "1.0",
+                "pages whose susceptible data takes more than this share of a page are refreshed conventionally",
+            ),
+        ],
+        "PR: only the susceptible bits of a page are moved, to pages that many share",
+    ),
+]);
+
+/// Counted in a byte a page.
+const HOT_READS: Kind = Kind::Int { min: 1, max: 255 };
+
+const SUSCEPTIBLE: Kind = Kind::Either(&[
+    SHARE,
+    Kind::Slot(&[plain("vth", "by the distributions of reliability.rber.vth, page by page")]),
+]);
+
+const ENCODING: Kind = Kind::Slot(&[
+    plain("paper", "as many bits as are susceptible, as the paper's evaluation counts"),
+    plain("entries", "an offset in the codeword and a value for each bit (Section 3.3 of the paper)"),
+    plain("enumerative", "positions and values at their entropy"),
 ]);
 
 pub(super) const REFRESH_INTERVAL: Kind = Kind::List(

@@ -6,6 +6,7 @@ mod map;
 mod migration;
 mod power;
 mod power_json;
+mod refresh;
 mod series;
 mod steady;
 mod summary;
@@ -17,6 +18,7 @@ pub use map::MapStats;
 pub use migration::MigrationStats;
 pub use power::{Detection, PowerLoss, PowerStats, Recovery};
 pub use power_json::power;
+pub use refresh::RefreshStats;
 pub use series::{CacheLevel, DieSeries, Series, Window};
 pub use steady::{SteadyState, steady_state};
 pub use summary::{RunFacts, smart, summary};
@@ -149,6 +151,8 @@ pub struct Stats {
     pub map: MapStats,
     /// The write cache.
     pub cache: CacheStats,
+    /// Refresh.
+    pub refresh: RefreshStats,
     /// Copybacks.
     pub migration: MigrationStats,
     /// Power losses and the capacitor.
@@ -177,6 +181,7 @@ impl Stats {
             ecc: EccStats::default(),
             map: MapStats::default(),
             cache: CacheStats::default(),
+            refresh: RefreshStats::default(),
             migration: MigrationStats::default(),
             power: PowerStats::default(),
             flash: [[0; Cause::ALL.len()]; 4],

@@ -22,13 +22,18 @@ pub struct PowerLoss {
     pub owed_pages: u32,
     /// Pages that the emergency flush wrote.
     pub flushed_pages: u32,
+    /// Lines of susceptible data in the VSM, and those of them that were saved. Of the others nothing is lost but the work.
+    pub vsm_lines: u32,
+    /// See `vsm_lines`.
+    pub vsm_lines_saved: u32,
     /// Those of them that were LSB pages of two-bit cells, or in the lower half of the layers.
     pub fast_pages: u32,
     /// Acknowledged writes that are gone: LPN and sequence number of the newest one of each page (0: not known).
     pub lost: Vec<(Lpn, u64)>,
     /// Programs that were torn: each leaves a page that cannot be read.
     pub torn_programs: u32,
-    /// Valid pages that were lost with the MSB page of their wordline: LPN and sequence number.
+    /// Valid pages that were lost with the MSB page of their wordline, or while they were reprogrammed in place: LPN and
+    /// sequence number.
     pub lost_with_wordline: Vec<(Lpn, u64)>,
     /// Erases that were torn: each leaves a block that has to be erased again.
     pub torn_erases: u32,

@@ -60,7 +60,7 @@ fn detection(found: &Detection, cache_pages: u32) -> Value {
 /// The numbers of a loss that add up over several.
 #[derive(Clone, Copy, Default)]
 struct Numbers {
-    counts: [(&'static str, u64); 15],
+    counts: [(&'static str, u64); 17],
     spans_ns: [(&'static str, Span); 4],
     energies_j: [(&'static str, f64); 2],
 }
@@ -76,6 +76,8 @@ impl Numbers {
                 ("dirty_pages", loss.dirty_pages.into()),
                 ("owed_pages", loss.owed_pages.into()),
                 ("flushed_pages", loss.flushed_pages.into()),
+                ("vsm_lines", loss.vsm_lines.into()),
+                ("vsm_lines_saved", loss.vsm_lines_saved.into()),
                 ("fast_pages", loss.fast_pages.into()),
                 ("lost_pages", lost),
                 ("lost_with_wordline", with_wordline),

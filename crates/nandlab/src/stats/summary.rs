@@ -7,6 +7,7 @@ use crate::host::Op;
 use crate::nand::BlockState;
 use crate::probe::Probe;
 use crate::sched::{Cause, Kind};
+use crate::spec::RefreshPolicySpec;
 use serde_json::{Map, Value, json};
 
 /// What the runner knows of a run and the drive does not.
@@ -180,6 +181,10 @@ pub fn summary<P: Probe>(drive: &Drive<P>, run: &RunFacts) -> Value {
         "capacitor": capacitor(drive),
         "power": power_totals(&stats.power),
         "migration": migration,
+        "refresh": match drive.spec().refresh.policy {
+            RefreshPolicySpec::None => Value::Null,
+            _ => stats.refresh.json(drive.partial_refresh(), drive.error_cache()),
+        },
         "erases": { "mean": number(mean), "max": worn(u32::max), "min": worn(u32::min) },
         "gc": {
             "victims": counters.gc_victims,
@@ -251,7 +256,7 @@ pub fn smart<P: Probe>(drive: &Drive<P>) -> Value {
                 drive.ftl().planes.iter().map(|p| f64::from(p.free.len())).sum(),
                 f64::from(drive.geometry().blocks),
             )) as u64,
-            "RefreshCount": 0,
+            "RefreshCount": stats.refresh.blocks,
             "SoftECCErrorCount": stats.ecc.soft_reads(),
             "Uncorrectable read error count": stats.ecc.uncorrectable,
             "UnalignedIO": stats.counters.partial_writes,

@@ -101,6 +101,12 @@ counts! {
     torn_programs,
     torn_erases,
     partial_pages_merged,
+    pages_reprogrammed_in_place,
+    /// Of partial refresh: pages, and lines that were in the VSM when power failed.
+    pages_refreshed_partially,
+    vsm_lines,
+    vsm_lines_saved,
+    links_at_a_cut,
     stale_translation_pages,
     detections,
     reads_checked,
@@ -108,6 +114,16 @@ counts! {
     /// Simulated before and after the cuts.
     events,
 }
+
+/// Refresh policies that are drawn.
+const REFRESH: [Option<&str>; 6] = [
+    None,
+    None,
+    Some("{ fcr = { in_place = true } }"),
+    Some("{ fcr = { full_strength = true } }"),
+    Some("{ partial = { min_free_blocks = 0.02 } }"),
+    Some("{ partial = { min_free_blocks = 0.02, encoding = 'enumerative', vsm_pages = 1, hot_reads = 3 } }"),
+];
 
 /// A run: everything follows from the seed.
 #[derive(Clone, Debug)]
@@ -146,7 +162,10 @@ impl Plan {
         let cache = 4 + pick(44);
         // Days that pass in a second, for drives whose data ages.
         let ages = pick(4) == 0 && cell.ends_with("mlc");
-        let scale = if ages || pick(3) == 0 { 86_400.0 * (1 + pick(400)) as f64 } else { 1.0 };
+        // Apart from the other draws.
+        let refresh = REFRESH[(seed / 3 % 6) as usize];
+        let scale =
+            if ages || refresh.is_some() || pick(3) == 0 { 86_400.0 * (1 + pick(400)) as f64 } else { 1.0 };
         let covers = !has_cache || !has_capacitor || pick(4) > 0;
         let (sync, budget) = match pick(4) {
             0 => ("none", "1.0"),
@@ -231,7 +250,15 @@ impl Plan {
         };
         let mut blocks = 10 + cache / (channels * chips * dies * planes * pages);
         let (text, spec) = loop {
-            let text = head(blocks) + &tail;
+            let mut text = head(blocks) + &tail;
+            if let Some(policy) = refresh {
+                // As often as the drive can do it, and less often.
+                let ms = (blocks * pages * planes) as f64 * (0.8 + (seed % 7) as f64 / 3.0);
+                let every = ((ms * 1e6 * scale) as u64).max(1_000_000_000);
+                text += &format!(
+                    "[refresh]\npolicy = {policy}\ninterval = [{{ pe = 1000000, every = '{every}ns' }}]\n"
+                );
+            }
             match spec::load(&text, "crash.toml", Path::new("."), &[]) {
                 Ok(loaded) => break (text, loaded.spec),
                 Err(errors) => assert!(blocks < 100, "{errors}\n{text}"),
@@ -395,7 +422,8 @@ impl<'a> Run<'a> {
         let geometry = self.drive.geometry();
         assert!(loss.spent_j <= loss.energy_j * (1.0 + 1e-9), "the flush took more than there was: {loss:?}");
         assert!(loss.torn_programs as usize >= torn.iter().filter(|_| geometry.cell != Cell::Mlc).count());
-        if geometry.cell != Cell::Mlc || plan.has_capacitor() {
+        let is_in_place = plan.spec.refresh.policy.in_place().is_some();
+        if geometry.cell != Cell::Mlc && !is_in_place || plan.has_capacitor() {
             assert!(loss.lost_with_wordline.is_empty(), "older data went with a wordline: {loss:?}");
         }
         if plan.has_capacitor() && stage != "recharging" {
@@ -428,6 +456,9 @@ impl<'a> Run<'a> {
         counts.torn_erases += u64::from(loss.torn_erases);
         let recovery = loss.recovery.expect("power is back");
         counts.partial_pages_merged += u64::from(recovery.merged_pages);
+        counts.vsm_lines += u64::from(loss.vsm_lines);
+        counts.vsm_lines_saved += u64::from(loss.vsm_lines_saved);
+        counts.links_at_a_cut += self.drive.ftl().links.as_ref().map_or(0, |links| links.count());
         counts.stale_translation_pages += u64::from(recovery.stale_translation_pages);
         self.check();
         self.quiet_until = self.drive.now();
@@ -487,6 +518,8 @@ impl<'a> Run<'a> {
 
     fn end(mut self) -> Counts {
         self.counts.detections += self.drive.stats().power.detections.len() as u64;
+        self.counts.pages_reprogrammed_in_place += self.drive.stats().refresh.pages_in_place;
+        self.counts.pages_refreshed_partially += self.drive.stats().refresh.partial_pages;
         self.counts.reads_checked += self.drive.probe().0.checked;
         self.counts
     }

@@ -48,6 +48,7 @@ policies! {
     cost_benefit,
     fifo,
     random,
+    partial_aware,
 }
 
 /// The policy chosen by `gc.victim`.

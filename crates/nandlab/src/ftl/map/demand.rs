@@ -110,7 +110,8 @@ impl DemandMap {
     /// The translation page at this LPN; `None` for one of the host's.
     #[inline(always)]
     pub fn translation_page(&self, lpn: Lpn) -> Option<Tvpn> {
-        lpn.0.checked_sub(self.host_pages)
+        // Behind them there may be others.
+        lpn.0.checked_sub(self.host_pages).filter(|&page| (page as usize) < self.pages.len())
     }
 
     fn entries(&self, page: Tvpn) -> std::ops::Range<u32> {

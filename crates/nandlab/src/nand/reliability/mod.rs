@@ -4,11 +4,13 @@
 //! copybacks, at most 0.5. The models are one file each; `none` is the absence of one. Every read of a page asks, so
 //! [`Reliability::rber`] works from tables; [`Reliability::rber_exact`] is the same thing computed.
 
+mod draw;
 mod grid;
 mod noise;
 mod table;
 mod vth;
 
+pub use draw::binomial;
 pub use table::{RberTable, TableError};
 pub use vth::{PerKind, Susceptible, Vth};
 

@@ -1,0 +1,31 @@
+//! `gc.victim = "partial-aware"`: the block with the fewest valid pages; of several the one with the fewest partially
+//! refreshed pages, each of which costs a read of two pages.
+//!
+//! PGC of J. Cui et al., "Leveraging partial-refresh for performance and lifetime improvement of 3D NAND flash memory in
+//! cyber-physical systems", Journal of Systems Architecture 2020. Looks at the blocks of a plane that have the fewest.
+
+use super::{Candidates, Context, VictimPolicy};
+use crate::policy::{Choice, PolicyInfo};
+
+pub(super) const INFO: PolicyInfo = PolicyInfo {
+    name: "partial-aware",
+    description: "fewest valid pages, then fewest valid partially refreshed pages",
+    params: &[],
+};
+
+#[derive(Debug)]
+struct PartialAware;
+
+pub(super) fn make(_choice: &Choice, _context: Context) -> Box<dyn VictimPolicy> {
+    Box::new(PartialAware)
+}
+
+impl VictimPolicy for PartialAware {
+    fn pick(&mut self, plane: &Candidates) -> Option<u32> {
+        let first = plane.least_valid()?;
+        let fewest = plane.blocks[first as usize].valid;
+        let as_few = (first..plane.blocks.len() as u32)
+            .filter(|&block| plane.is_full(block) && plane.blocks[block as usize].valid == fewest);
+        as_few.min_by_key(|&block| plane.blocks[block as usize].linked)
+    }
+}

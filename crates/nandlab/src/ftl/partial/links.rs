@@ -1,0 +1,210 @@
+//! The secondary mapping table: where the susceptible data of a partially refreshed page is (Section 3.3).
+//!
+//! Combination pages have page numbers of their own, behind those of the host and of translation pages: the map says where
+//! each is (the APN), so that moving one moves all its links, and GC knows it as a page like others. A link of a base page
+//! is the number of its combination page and its place in there.
+
+use super::Entry;
+use crate::geometry::{Geometry, Lpn, Ppn};
+use crate::huge::Huge;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What a base page is marked with when its susceptible data is on its way to a combination page.
+const ON_ITS_WAY: u64 = 1;
+/// Marks from here on are links.
+const LINKED: u64 = 2;
+
+/// Bits of a link in the controller's RAM: 32 of the APN, 20 of the offset (Section 3.6).
+pub const LINK_BITS: u64 = 52;
+
+/// A combination page.
+#[derive(Debug, Default)]
+struct Combination {
+    entries: Arc<[Entry]>,
+    /// Links to it.
+    live: u32,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Links {
+    first: u32,
+    most: u32,
+    /// By base page: nothing, on its way, or linked.
+    marks: Huge<u64>,
+    combinations: Vec<Combination>,
+    /// Numbers that can be given again.
+    free: Vec<u32>,
+    /// What flash holds: the entries in each combination page, and in those of before that are not erased yet.
+    contents: BTreeMap<u32, Arc<[Entry]>>,
+    count: u64,
+    peak: u64,
+}
+
+impl Links {
+    /// No links, on a drive where the numbers of combination pages begin at `first`; there can be `most` of them.
+    pub fn new(first: u32, most: u32, geometry: &Geometry) -> Self {
+        Self {
+            first,
+            most,
+            marks: Huge::zeroed(geometry.pages as usize),
+            combinations: Vec::new(),
+            free: Vec::new(),
+            contents: BTreeMap::new(),
+            count: 0,
+            peak: 0,
+        }
+    }
+
+    /// Whether this is the number of a combination page.
+    #[inline(always)]
+    pub fn is_combination(&self, lpn: Lpn) -> bool {
+        lpn.0 >= self.first
+    }
+
+    /// The combination page of a page that is partially refreshed, and what it holds of it.
+    pub fn of(&self, base: Ppn) -> Option<(Lpn, &Entry)> {
+        let at = self.marks[base.index()].checked_sub(LINKED)?;
+        let number = (at >> 32) as u32;
+        Some((Lpn(self.first + number), &self.combinations[number as usize].entries[at as u32 as usize]))
+    }
+
+    /// Whether a page is partially refreshed, or its susceptible data on its way.
+    #[inline]
+    pub fn is_marked(&self, base: Ppn) -> bool {
+        self.marks[base.index()] != 0
+    }
+
+    /// Whether the susceptible data of a page is on its way to a combination page.
+    pub fn is_on_its_way(&self, base: Ppn) -> bool {
+        self.marks[base.index()] == ON_ITS_WAY
+    }
+
+    /// The susceptible data of a page has been read.
+    pub fn set_out(&mut self, base: Ppn) {
+        debug_assert!(!self.is_marked(base), "a page would be in three places");
+        self.marks[base.index()] = ON_ITS_WAY;
+    }
+
+    /// It will not get anywhere.
+    pub fn give_up(&mut self, base: Ppn) {
+        debug_assert!(self.is_on_its_way(base));
+        self.marks[base.index()] = 0;
+    }
+
+    /// Whether a line can have a number.
+    pub fn has_number(&self) -> bool {
+        !self.free.is_empty() || (self.combinations.len() as u32) < self.most
+    }
+
+    /// A number for a line; `None` when all are in use.
+    pub fn number(&mut self, entries: Box<[Entry]>) -> Option<Lpn> {
+        let combination = Combination { entries: entries.into(), live: 0 };
+        let number = match self.free.pop() {
+            Some(number) => {
+                self.combinations[number as usize] = combination;
+                number
+            }
+            None if (self.combinations.len() as u32) < self.most => {
+                self.combinations.push(combination);
+                self.combinations.len() as u32 - 1
+            }
+            None => return None,
+        };
+        Some(Lpn(self.first + number))
+    }
+
+    /// The entries of a combination page.
+    pub fn entries(&self, lpn: Lpn) -> Arc<[Entry]> {
+        self.combinations[(lpn.0 - self.first) as usize].entries.clone()
+    }
+
+    /// The coming program of `ppn` will hold these entries.
+    pub fn stage(&mut self, ppn: Ppn, entries: Arc<[Entry]>) {
+        self.contents.insert(ppn.0, entries);
+    }
+
+    /// What a page in flash holds, if it is a combination page.
+    pub fn content(&self, ppn: Ppn) -> Option<&Arc<[Entry]>> {
+        self.contents.get(&ppn.0)
+    }
+
+    /// Pages from `first` to before `end` hold nothing any more.
+    pub fn erase(&mut self, first: Ppn, end: Ppn) {
+        while let Some((&ppn, _)) = self.contents.range(first.0..end.0).next() {
+            self.contents.remove(&ppn);
+        }
+    }
+
+    /// A combination page is in flash: links the page of one of its entries to it.
+    pub fn link(&mut self, lpn: Lpn, index: usize) {
+        let number = lpn.0 - self.first;
+        let combination = &mut self.combinations[number as usize];
+        combination.live += 1;
+        let base = combination.entries[index].base;
+        self.marks[base.index()] = LINKED + (u64::from(number) << 32 | index as u64);
+        self.count += 1;
+        self.peak = self.peak.max(self.count);
+    }
+
+    /// Ends the link of a page; returns its combination page if that was the last link to it.
+    pub fn unlink(&mut self, base: Ppn) -> Option<Lpn> {
+        let at = self.marks[base.index()].checked_sub(LINKED).expect("the page is linked");
+        self.marks[base.index()] = 0;
+        self.count -= 1;
+        let number = (at >> 32) as u32;
+        let combination = &mut self.combinations[number as usize];
+        combination.live -= 1;
+        (combination.live == 0).then_some(Lpn(self.first + number))
+    }
+
+    /// Links to a combination page.
+    pub fn live(&self, lpn: Lpn) -> u32 {
+        self.combinations[(lpn.0 - self.first) as usize].live
+    }
+
+    /// Nothing links to a combination page any more: its number can be given again.
+    pub fn free(&mut self, lpn: Lpn) {
+        let number = lpn.0 - self.first;
+        self.combinations[number as usize] = Combination::default();
+        self.free.push(number);
+    }
+
+    /// Forgets all but what is in flash: power is gone. `found` are the combination pages of which flash has a copy.
+    pub fn restore(&mut self, found: impl Iterator<Item = (Lpn, Ppn)>) {
+        for mark in self.marks.iter_mut().filter(|mark| **mark != 0) {
+            *mark = 0;
+        }
+        self.count = 0;
+        self.combinations.clear();
+        for (lpn, ppn) in found {
+            let number = (lpn.0 - self.first) as usize;
+            if self.combinations.len() <= number {
+                self.combinations.resize_with(number + 1, Combination::default);
+            }
+            let entries = self.contents.get(&ppn.0).expect("a combination page has a content").clone();
+            self.combinations[number] = Combination { entries, live: 0 };
+        }
+        self.free = (0..self.combinations.len() as u32).rev().filter(|&n| self.is_unused(n)).collect();
+    }
+
+    fn is_unused(&self, number: u32) -> bool {
+        self.combinations[number as usize].entries.is_empty()
+    }
+
+    /// Links that there are.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The most links that there have been.
+    pub fn peak(&self) -> u64 {
+        self.peak
+    }
+
+    /// All combination pages in use.
+    pub fn combinations(&self) -> impl Iterator<Item = Lpn> + '_ {
+        (0..self.combinations.len() as u32).filter(|&n| !self.is_unused(n)).map(|n| Lpn(self.first + n))
+    }
+}
