@@ -74,10 +74,10 @@ fn partial_refresh_and_gc_go_on_side_by_side() {
         let victim =
             ["gc.victim='greedy'", "gc.victim='partial-aware'", "gc.victim='fifo'"][stream.below(3) as usize];
         let cache = ["cache.size=0B", "cache.size=32KiB", "cache.size=128KiB"][stream.below(3) as usize];
-        let sets = [op, scheduler, multi, wear, map, migration, victim, cache, "drive.blocks_per_plane=44"];
+        let sets = [op, scheduler, multi, wear, map, migration, victim, cache, "drive.blocks_per_plane=38"];
         let mut drive = ageing(seed, policy, &sets);
         let share = 30 + stream.below(70);
-        work(&mut drive, &mut stream, 4000, share);
+        work(&mut drive, &mut stream, 7000, share);
         settle(&mut drive);
         read_everything(&mut drive);
         let stats = &drive.stats().refresh;
@@ -88,7 +88,8 @@ fn partial_refresh_and_gc_go_on_side_by_side() {
         assert_eq!(drive.stats().counters.media_errors, 0, "seed {seed}");
     }
     assert!(partial > 1000 && preads > 200 && promoted > 200, "{partial} {preads} {promoted}");
-    assert!(copybacks > 200, "{copybacks}");
+    // Few: most of what GC moves has been refreshed partially, and is merged.
+    assert!(copybacks > 30, "{copybacks}");
 }
 
 #[test]

@@ -356,7 +356,7 @@ fn what_is_not_a_snapshot_says_so() {
     for (bytes, says) in [
         (&b""[..], "it ends too early"),
         (b"nandlab", "it ends too early"),
-        (b"nandlab3", "it ends too early"),
+        (b"nandlab4", "it ends too early"),
         (b"nandlab2 and more", "it does not begin like one"),
         (b"PK\x03\x04 a zip file", "it does not begin like one"),
     ] {
