@@ -190,7 +190,11 @@ impl Plan {
         };
         let capacitance = share * cache as f64 * page_j / (0.5 * 24.0 * 0.9);
         let map = match pick(3) {
-            0 => format!("{{ demand = {{ cache = '{}B' }} }}", 8 * (8 + pick(200))),
+            // LaLDPC's eviction apart from the other draws.
+            0 => {
+                let eviction = ["'lru'", "{ read-level = { fixed = 4 } }"][(seed / 7 % 2) as usize];
+                format!("{{ demand = {{ cache = '{}B', eviction = {eviction} }} }}", 8 * (8 + pick(200)))
+            }
             _ => "'page'".into(),
         };
         let mut tail = format!(
@@ -232,9 +236,10 @@ impl Plan {
         }
         if ages {
             tail += &format!(
-                "[ecc]\nlevels = 'laldpc'\nstart = 'first'\n[reliability]\nrber = 'vth'\npe_cycles = 12000\n\
-                 read_disturb = 1e-6\nretention = [{{ age = '7d', share = 0.5 }}, {{ age = '{}d', share = 0.5 }}]\n\
+                "[ecc]\nlevels = 'laldpc'\nstart = '{}'\n[reliability]\nrber = 'vth'\npe_cycles = 12000\n\
+                 read_disturb = 1e-6\ncopyback_error = 3e-4\nretention = [{{ age = '7d', share = 0.5 }}, {{ age = '{}d', share = 0.5 }}]\n\
                  clock_scale = {scale}\n[precondition]\nused = 0.3\nvalid = 0.8\n",
+                ["first", "last-level", "block-level"][(seed / 2 % 3) as usize],
                 pick(3000)
             );
         } else {
