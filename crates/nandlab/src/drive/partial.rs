@@ -42,7 +42,8 @@ struct Pending {
 #[derive(Debug)]
 pub(super) struct Partial {
     spec: PartialSpec,
-    seed: u64,
+    /// How many bits of each page are susceptible.
+    draws: Stream,
     size: EncodedSize,
     vsm: Vsm,
     /// Pages that have been read and wait for room in the VSM.
@@ -59,7 +60,7 @@ impl Partial {
         let partial = *spec.refresh.policy.partial()?;
         Some(Self {
             spec: partial,
-            seed: Stream::new(spec.seed, "refresh.susceptible").bits(),
+            draws: Stream::new(spec.seed, "refresh.policy.partial"),
             size: EncodedSize::new(partial.encoding, geometry.page_bytes, partial.codeword_bits),
             vsm: Vsm::new(partial.vsm_pages, geometry.page_bytes),
             for_room: VecDeque::new(),
@@ -179,7 +180,7 @@ impl<P: Probe> Drive<P> {
     /// How many bytes the susceptible bits of a page take.
     fn susceptible_bytes(&mut self, ppn: Ppn) -> u32 {
         let Self { partial, array, geometry, reliability, age_clock, now, .. } = self;
-        let partial = partial.as_ref().expect("only partial refresh asks");
+        let partial = partial.as_mut().expect("only partial refresh asks");
         let (block, page) = geometry.split(ppn);
         let pe_cycles = array.block(block).pe_cycles;
         let corrected = array.stamp(ppn).corrected;
@@ -187,9 +188,7 @@ impl<P: Probe> Drive<P> {
             let age_s = if array.keeps_ages() { corrected.age_s(age_clock.at(*now)) } else { 0 };
             reliability.susceptible_ratio(pe_cycles, age_s, geometry.kind(page)).unwrap_or(0.0)
         });
-        // What a page has does not depend on which pages were asked for before.
-        let mut stream = Stream::new(partial.seed ^ (u64::from(ppn.0) << 24) ^ u64::from(pe_cycles), "page");
-        partial.size.bytes(binomial(&mut stream, geometry.page_bytes * 8, ratio)).max(1)
+        partial.size.bytes(binomial(&mut partial.draws, geometry.page_bytes * 8, ratio)).max(1)
     }
 
     /// All pages of a block have been read.
