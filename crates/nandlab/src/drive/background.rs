@@ -257,6 +257,12 @@ impl<P: Probe> Drive<P> {
         if stays && (self.refresh_page_partially(read) || self.refresh_page_in_place(read)) {
             return;
         }
+        self.move_page(read);
+    }
+
+    /// Programs a page that has been read, and is still the newest, elsewhere in its plane.
+    pub(super) fn move_page(&mut self, read: &Transaction) {
+        let plane = PlaneId(read.owner);
         let stream = self.ftl.copy_stream(read.lpn, read.cause == Cause::Wear);
         let place = self.ftl.allocate(&self.geometry, &mut self.array, plane, stream);
         let Place { ppn, opened, skips } =

@@ -47,7 +47,7 @@ pub(super) struct Partial {
     size: EncodedSize,
     vsm: Vsm,
     /// Pages that have been read and wait for room in the VSM.
-    for_room: VecDeque<Transaction>,
+    for_room: VecDeque<(Transaction, Entry)>,
     pending: BTreeMap<u32, Pending>,
     /// Whether there are enough free blocks, since when, and how long there were before.
     is_on: bool,
@@ -152,8 +152,14 @@ impl<P: Probe> Drive<P> {
             bytes,
             rber: self.rber_of(read.ppn),
         };
+        self.enter_vsm(read, entry)
+    }
+
+    /// Puts the susceptible data of a page into the VSM, or lets it wait for a line that is being programmed. `false`: there
+    /// will be no room.
+    fn enter_vsm(&mut self, read: &Transaction, entry: Entry) -> bool {
         let has_room =
-            |drive: &Self| drive.partial.as_ref().is_some_and(|partial| partial.vsm.has_room(bytes));
+            |drive: &Self| drive.partial.as_ref().is_some_and(|partial| partial.vsm.has_room(entry.bytes));
         if !has_room(self) && !self.has_lines_under_way() && !self.program_line() {
             self.stats.refresh.without_room += 1;
             return false;
@@ -161,15 +167,14 @@ impl<P: Probe> Drive<P> {
         let fits = has_room(self);
         let partial = self.partial.as_mut().expect("it is there");
         if !fits {
-            // A line that is being programmed will make room.
-            partial.for_room.push_back(*read);
+            partial.for_room.push_back((*read, entry));
             return true;
         }
         partial.vsm.push(entry);
-        partial.pending.entry(block.0).or_default().pages += 1;
+        partial.pending.entry(self.geometry.block_of(read.ppn).0).or_default().pages += 1;
         self.ftl.links.as_mut().expect("partial refresh has links").set_out(read.ppn);
         self.stats.refresh.partial_pages += 1;
-        self.stats.refresh.susceptible_bytes += u64::from(bytes);
+        self.stats.refresh.susceptible_bytes += u64::from(entry.bytes);
         if partial.vsm.has_line() {
             self.program_line();
         }
@@ -314,12 +319,19 @@ impl<P: Probe> Drive<P> {
         }
     }
 
+    /// Gives those that wait the room there is now, in their order.
     fn resume_for_room(&mut self) {
-        let waiting = self.partial.as_ref().map_or(0, |partial| partial.for_room.len());
-        for _ in 0..waiting {
+        while let Some(&(read, entry)) = self.partial.as_ref().and_then(|partial| partial.for_room.front()) {
             let partial = self.partial.as_mut().expect("it is there");
-            let Some(read) = partial.for_room.pop_front() else { return };
-            self.on_background_read(&read);
+            if !partial.vsm.has_room(entry.bytes) && partial.vsm.lines() > 0 {
+                return;
+            }
+            partial.for_room.pop_front();
+            if self.ftl.map.get(read.lpn) != Some(read.ppn) {
+                self.on_page_refreshed(PlaneId(read.owner));
+            } else if !self.enter_vsm(&read, entry) {
+                self.move_page(&read);
+            }
         }
     }
 
