@@ -239,3 +239,40 @@ fn refresh_in_place_and_gc_go_on_side_by_side() {
     }
     assert!(in_place > 1000 && victims > 100, "{in_place} {victims}");
 }
+
+/// SPEC 7: a copybacked page keeps its age, so its refresh due time too.
+#[test]
+fn what_is_copied_back_is_due_as_it_was() {
+    for migration in ["'off-chip'", "{ rcopyback-greedy = { limit = 3 } }"] {
+        let text = format!(
+            "{TINY}{AGEING}clock_scale = 86400.0\nretention = '24d'\n[refresh]\npolicy = 'fcr'\n\
+             [migration]\npolicy = {migration}\n[precondition]\nused = 0.6\nvalid = 0.75\n"
+        );
+        let mut drive = with_oracle(&spec(&text, &["drive.blocks_per_plane=32", "drive.op=1.2"]));
+        let pages = u64::from(drive.geometry().logical_pages);
+        let mut stream = Stream::new(11, "copied back");
+        // Five days: GC moves some of the old data, and none of it is due yet.
+        while drive.now() < 5_000_000_000 {
+            let offset = stream.below(pages / 3) * 4096;
+            let request = Request { arrival: drive.now(), op: Op::Write, fua: false, offset, len: 4096 };
+            drive.submit(&request).unwrap();
+            drive.advance(drive.now() + 2_000_000);
+            drive.completions();
+        }
+        assert_eq!(drive.stats().refresh.blocks, 0);
+        let moved = drive.stats().flash_total(Kind::Copyback);
+        assert_eq!(moved > 20, migration != "'off-chip'", "{moved} pages copied back");
+        // A day later what was there at the start is 30 days old, wherever it is: at the latest then it is corrected.
+        drive.advance(6_800_000_000);
+        let now = nandlab::nand::AgeClock::new(86_400.0).at(drive.now());
+        let (map, array) = (&drive.ftl().map, drive.array());
+        let ages = (0..pages as u32)
+            .filter_map(|lpn| map.get(Lpn(lpn)))
+            .map(|ppn| array.stamp(ppn).corrected.age_s(now));
+        let oldest = ages.max().unwrap();
+        assert!(oldest <= 30 * 86_400 * 101 / 100, "{migration}: {oldest} s");
+        assert_eq!(drive.stats().refresh.late_blocks, 0);
+        settle(&mut drive);
+        read_everything(&mut drive);
+    }
+}

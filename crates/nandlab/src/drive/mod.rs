@@ -547,8 +547,15 @@ impl<P: Probe> Drive<P> {
             self.watch_free_blocks();
             self.check_space(self.geometry.plane_of(block));
         }
-        if done.page == 0 && self.refresh.is_on() {
-            self.refresh_from_now(block);
+        if self.refresh.is_on() {
+            if done.page == 0 {
+                self.refresh_from_now(block);
+            }
+            if done.kind == Kind::Copyback
+                && let Some(source) = done.replaces
+            {
+                self.refresh_as_due_as(block, self.geometry.block_of(source));
+            }
         }
     }
 

@@ -239,6 +239,11 @@ impl<P: Probe> Drive<P> {
         if page == 0 {
             self.refresh_from_power_loss(block);
         }
+        if program.kind == Kind::Copyback
+            && let Some(source) = program.replaces
+        {
+            self.refresh_as_due_from_power_loss(block, self.geometry.block_of(source));
+        }
         self.array.program(block, page);
         let programmed = self.array.skip(block, u32::from(program.skips));
         if programmed == self.geometry.pages_per_block {

@@ -132,10 +132,28 @@ impl<P: Probe> Drive<P> {
         self.set_refresh_clock();
     }
 
-    /// The same while power is off: [`Drive::begin_refresh`] sets the alarms.
+    /// Data of `source` has been copied back to a block, and goes on ageing as it did there.
+    #[cold]
+    pub(super) fn refresh_as_due_as(&mut self, block: BlockId, source: BlockId) {
+        let since = self.refresh.since[source.index()];
+        if since < self.refresh.since[block.index()] {
+            self.refresh_from(block, since);
+            self.set_refresh_clock();
+        }
+    }
+
+    /// The data of a block that is programmed first while power is off ages from now: [`Drive::begin_refresh`] sets the alarms.
     pub(super) fn refresh_from_power_loss(&mut self, block: BlockId) {
         if self.refresh.is_on() {
             self.refresh.since[block.index()] = self.age_clock.at(self.now);
+        }
+    }
+
+    /// A copyback has ended while power is off.
+    pub(super) fn refresh_as_due_from_power_loss(&mut self, block: BlockId, source: BlockId) {
+        if self.refresh.is_on() {
+            let since = &mut self.refresh.since;
+            since[block.index()] = since[block.index()].min(since[source.index()]);
         }
     }
 
