@@ -2,10 +2,10 @@
 
 mod common;
 
-use common::{TINY, one, read_everything, settle, spec, with_oracle};
+use common::{TINY, one, read_everything, settle, spec, submit_with_few, with_oracle};
 use nandlab::drive::Drive;
 use nandlab::geometry::{Lpn, Ppn};
-use nandlab::host::{Op, Oracle, Request};
+use nandlab::host::{Op, Oracle};
 use nandlab::nand::{Condition, Reliability};
 use nandlab::rng::Stream;
 
@@ -170,12 +170,7 @@ fn random_runs_keep_their_data() {
         for _ in 0..2000 {
             let lpn = stream.below(pages).min(stream.below(pages));
             let op = [Op::Read, Op::Read, Op::Read, Op::Write, Op::Write, Op::Trim][stream.below(6) as usize];
-            while drive.outstanding() > 4 {
-                drive.completions();
-                assert!(drive.advance_to_completion(u64::MAX));
-            }
-            let request = Request { arrival: drive.now(), op, fua: false, offset: lpn * 4096, len: 4096 };
-            drive.submit(&request).unwrap();
+            submit_with_few(&mut drive, op, lpn * 4096, 4096);
             if stream.below(20) == 0 {
                 drive.advance(drive.now() + stream.below(2_000_000_000));
                 drive.completions();

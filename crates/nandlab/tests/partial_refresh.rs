@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{TINY, read_everything, settle, spec, with_oracle};
+use common::{TINY, read_everything, settle, spec, submit_with_few, with_oracle};
 use nandlab::drive::Drive;
 use nandlab::host::{Op, Oracle, Request};
 use nandlab::rng::Stream;
@@ -27,12 +27,7 @@ fn work(drive: &mut Drive<Oracle>, stream: &mut Stream, requests: u32, share: u6
             4..=8 => Op::Write,
             _ => Op::Trim,
         };
-        while drive.outstanding() > 4 {
-            drive.completions();
-            assert!(drive.advance_to_completion(u64::MAX));
-        }
-        let request = Request { arrival: drive.now(), op, fua: false, offset: lpn * page, len: page };
-        drive.submit(&request).unwrap();
+        submit_with_few(drive, op, lpn * page, page);
         if stream.below(20) == 0 {
             drive.advance(drive.now() + stream.below(4_000_000_000));
             drive.completions();

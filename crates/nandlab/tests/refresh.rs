@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{TINY, one, read_everything, settle, spec, with_oracle};
+use common::{TINY, one, read_everything, settle, spec, submit_with_few, with_oracle};
 use nandlab::drive::Drive;
 use nandlab::geometry::Lpn;
 use nandlab::host::{Op, Oracle, Request};
@@ -216,12 +216,7 @@ fn refresh_in_place_and_gc_go_on_side_by_side() {
         for _ in 0..1500 {
             let lpn = stream.below(pages);
             let op = [Op::Read, Op::Write, Op::Write, Op::Trim][stream.below(4) as usize];
-            while drive.outstanding() > 4 {
-                drive.completions();
-                assert!(drive.advance_to_completion(u64::MAX));
-            }
-            let request = Request { arrival: drive.now(), op, fua: false, offset: lpn * 4096, len: 4096 };
-            drive.submit(&request).unwrap();
+            submit_with_few(&mut drive, op, lpn * 4096, 4096);
             if stream.below(20) == 0 {
                 drive.advance(drive.now() + stream.below(4_000_000_000));
                 drive.completions();

@@ -43,6 +43,16 @@ pub fn request<P: Probe>(drive: &Drive<P>, op: Op, offset: u64, len: u64) -> Req
     Request { arrival: drive.now(), op, fua: false, offset, len }
 }
 
+/// Submits a request as soon as no more than four are outstanding.
+pub fn submit_with_few<P: Probe>(drive: &mut Drive<P>, op: Op, offset: u64, len: u64) {
+    while drive.outstanding() > 4 {
+        drive.completions();
+        assert!(drive.advance_to_completion(u64::MAX));
+    }
+    let request = request(drive, op, offset, len);
+    drive.submit(&request).unwrap();
+}
+
 /// Submits one request, simulates until it is completed, and returns its latency in nanoseconds.
 pub fn one<P: Probe>(drive: &mut Drive<P>, op: Op, offset: u64, len: u64) -> u64 {
     let request = request(drive, op, offset, len);
