@@ -17,7 +17,7 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
 RUST := $(shell find crates presets -type f 2>/dev/null) Cargo.toml $(wildcard Cargo.lock)
 
-.PHONY: help demo build test check bench crash fuzz-smoke
+.PHONY: help demo build test test-programs check bench crash fuzz-smoke
 .DEFAULT_GOAL := help
 
 help:
@@ -36,9 +36,14 @@ demo: build
 
 build: $(VENV)/.stamp-built
 
-test: $(VENV)/.stamp-built $(VENV)/.stamp-dev
+# The extension module and the tests' programs are compiled side by side: each has long stretches on one core.
+test: $(VENV)/.stamp-dev
+	@$(MAKE) --no-print-directory -j2 $(VENV)/.stamp-built test-programs
 	cargo test --workspace
-	NANDLAB_NEEDS_CORE=1 $(BIN)/python -m pytest
+	NANDLAB_NEEDS_CORE=1 $(BIN)/python -m pytest -n 2
+
+test-programs:
+	@cargo test --workspace --no-run
 
 check: $(VENV)/.stamp-dev
 	cargo fmt --all --check
@@ -52,7 +57,7 @@ bench:
 	cargo bench -p nandlab --bench standing
 
 crash:
-	NANDLAB_CRASH_CUTS=$(CUTS) cargo test --release -p nandlab --test power_loss nothing_owed_is_lost -- --nocapture
+	NANDLAB_CRASH_CUTS=$(CUTS) cargo test --release -p nandlab --test drive power_loss::nothing_owed_is_lost -- --nocapture
 
 fuzz-smoke: $(VENV)/.stamp-venv
 	@if [ -d fuzz/fuzz_targets ] && cargo +nightly fuzz --version >/dev/null 2>&1; then \
@@ -63,8 +68,8 @@ fuzz-smoke: $(VENV)/.stamp-venv
 		done; \
 	else \
 		echo "no cargo-fuzz: the smoke tests instead"; \
-		cargo test -p nandlab-trace --test any_bytes; \
-		cargo test -p nandlab --test spec_fuzz; \
+		cargo test -p nandlab-trace --test trace any_bytes::; \
+		cargo test -p nandlab --test spec spec_fuzz::; \
 	fi
 
 # Stamps: each step runs again only when what it depends on has changed.

@@ -1,0 +1,97 @@
+//! Whatever the bytes, a reader gives requests or an error: it never panics, hangs or grows.
+
+use crate::common::*;
+use nandlab::rng::Stream;
+use nandlab::spec::{DeviceChoice, TraceSpec};
+use nandlab_trace::{formats, open_bytes};
+use proptest::prelude::*;
+
+const SAMPLES: [&str; 11] = [
+    "128166372003061629,hm,0,Write,7014912,4096,26\n128166372003061729,hm,0,Read,7014912,4096,26\n",
+    "0,20941264,8192,W,0.551706,Alpha/NT\n0,303567,3584,w,1.000000\n",
+    "  8,33  11       14     0.312455739  5026  D  WS 178688 + 512 [fio]\n  8,33  1 1 0.4 5 D FN [x]\nCPU0 (8,33):\n",
+    "fio version 2 iolog\n/dev/sda add\n/dev/sda write 12419072 8192\n/dev/sda wait 10 0\n/dev/sda sync\n",
+    "fio version 3 iolog\n1499 /dev/sda open\n1499 /dev/sda write 12419072 8192\n1500 /dev/sda trim 0 8192\n",
+    "97900000 0 287641400 128 1\n97900001 1 287641400 128 0\n",
+    "5265.313 0 6357144 8 0\n5265.413 0 6357144 8 9\n",
+    "0,R,126703644672,4096,1577808000000626\n1,W,126703644672,4096,1577808000000627\n",
+    "1538323200,12910952,128,0,1063\n1538323200,12910952,128,1,1063\n",
+    "Timestamp,Response,IOType,LUN,Offset,Size\n1456095145.133076000,0.000806000,R,0,899056122368,131072\n",
+    "\0\0\0\0\0\u{2}\0\0\u{1}\0\0\0*\0\0\u{1}\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0",
+];
+
+/// Reads `content` as every format, with every device choice, strictly and leniently.
+fn through_every_reader(content: &[u8]) -> u64 {
+    let mut requests = 0;
+    let named = formats().iter().map(|f| Some(f.name.to_owned()));
+    for (format, i) in named.chain([None]).zip(0..) {
+        let lenient = (content.len() + i).is_multiple_of(2);
+        let device = match (content.len() / 2 + i) % 3 {
+            0 => None,
+            1 => Some(DeviceChoice::One("0".into())),
+            _ => Some(DeviceChoice::Concatenate),
+        };
+        let spec = TraceSpec { format, device, lenient, ..spec("bytes") };
+        let Ok(mut source) = open_bytes(&spec, content) else { continue };
+        let mut last = 0;
+        while let Some(request) = source.next_request() {
+            let Ok(request) = request else { break };
+            assert!(request.arrival >= last);
+            assert!(request.offset.checked_add(request.len).is_some());
+            last = request.arrival;
+            requests += 1;
+        }
+        assert!(source.next_request().is_none());
+        assert!((0.0..=1.0).contains(&source.progress()));
+    }
+    requests
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn arbitrary_bytes_never_panic(content in prop::collection::vec(any::<u8>(), 0..2000)) {
+        through_every_reader(&content);
+    }
+
+    #[test]
+    fn arbitrary_fields_never_panic(content in "([0-9RWDFNx.,:+ -]{0,30}[\n]?){0,20}") {
+        through_every_reader(content.as_bytes());
+    }
+}
+
+#[test]
+fn samples_are_read() {
+    for sample in SAMPLES {
+        assert!(through_every_reader(sample.as_bytes()) > 0, "{sample}");
+    }
+}
+
+/// Stands in for the fuzzer where that is not installed.
+#[test]
+fn mutated_samples_never_panic() {
+    let mut random = Stream::new(1, "mutations");
+    for _ in 0..3_000 {
+        let mut content = SAMPLES[random.below(SAMPLES.len() as u64) as usize].as_bytes().repeat(2);
+        for _ in 0..1 + random.below(4) {
+            if content.is_empty() {
+                break;
+            }
+            let at = random.below(content.len() as u64) as usize;
+            match random.below(6) {
+                0 => content[at] = random.below(256) as u8,
+                1 => content[at] ^= 1 << random.below(8),
+                2 => drop(content.remove(at)),
+                3 => content.insert(at, b"0,.- \n9eR"[random.below(9) as usize]),
+                4 => content.truncate(at),
+                _ => {
+                    let piece = content[at..(at + 12).min(content.len())].to_vec();
+                    let to = random.below(content.len() as u64) as usize;
+                    content.splice(to..to, piece);
+                }
+            }
+        }
+        through_every_reader(&content);
+    }
+}

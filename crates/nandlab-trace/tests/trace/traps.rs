@@ -1,0 +1,285 @@
+//! Where trace readers go wrong, one test a trap: each says the rule.
+
+use crate::common::*;
+use nandlab::host::Op::{Flush, Read, Trim, Write};
+use nandlab::spec::{DeviceChoice, TraceSpec};
+use nandlab_trace::{ErrorKind, Position, open_bytes};
+
+const S: u64 = 1_000_000_000;
+
+fn error(spec: &TraceSpec, content: &str) -> nandlab_trace::TraceError {
+    read(spec, content.as_bytes()).expect_err(content)
+}
+
+#[test]
+fn read_and_write_are_not_swapped_in_any_format() {
+    for (format, content) in [
+        ("msr", "1000,h,0,Read,512,512,0\n1001,h,0,Write,512,512,0\n"),
+        ("spc", "0,1,512,R,0.0\n0,1,512,W,0.1\n"),
+        ("spc", "0,1,512,r,0.0\n0,1,512,w,0.1\n"),
+        ("blkparse", "8,0 0 1 0.0 1 D R 1 + 1 [x]\n8,0 0 1 0.1 1 D W 1 + 1 [x]\n"),
+        ("fio-iolog", "fio version 3 iolog\n0 f read 512 512\n1 f write 512 512\n"),
+        ("ssdsim", "0 0 1 1 1\n1 0 1 1 0\n"),
+        ("mqsim", "0 0 1 1 1\n1 0 1 1 0\n"),
+        ("disksim", "0.0 0 1 1 1\n0.1 0 1 1 0\n"),
+        ("alibaba", "0,R,512,512,10\n0,W,512,512,11\n"),
+        ("tencent", "10,1,1,0,7\n11,1,1,1,7\n"),
+        ("systor", "1.0,0,R,0,512,512\n1.1,0,W,0,512,512\n"),
+    ] {
+        let requests = read(&spec_of(format), content.as_bytes()).unwrap();
+        let seen: Vec<_> = requests.iter().map(|r| (r.op, r.offset, r.len)).collect();
+        assert_eq!(seen, [(Read, 512, 512), (Write, 512, 512)], "{format}");
+        assert_eq!(requests[0].arrival, 0, "{format}");
+    }
+}
+
+#[test]
+fn arrival_counts_from_the_first_request_in_nanoseconds() {
+    for (format, content, expected) in [
+        ("msr", "128166372003061629,h,0,Read,0,512,0\n128166372003061630,h,0,Read,0,512,0\n", 100),
+        ("spc", "0,0,512,R,5.5\n0,0,512,R,5.500001\n", 1000),
+        ("blkparse", "8,0 0 1 1.000000001 1 D R 1 + 1\n8,0 0 1 1.000000003 1 D R 1 + 1\n", 2),
+        ("fio-iolog", "fio version 3 iolog\n90 f read 0 512\n91 f read 0 512\n", 1000),
+        ("mqsim", "97900000 0 1 1 1\n97900007 0 1 1 1\n", 7),
+        ("disksim", "5265.313 0 1 1 1\n5265.314 0 1 1 1\n", 1000),
+        ("alibaba", "0,R,0,512,1577808000000626\n0,R,0,512,1577808000000627\n", 1000),
+        ("systor", "1456095145.133076000,0,R,0,0,512\n1456095145.133077000,0,R,0,0,512\n", 1000),
+    ] {
+        let requests = read(&spec_of(format), content.as_bytes()).unwrap();
+        assert_eq!((requests[0].arrival, requests[1].arrival), (0, expected), "{format}");
+    }
+}
+
+#[test]
+fn spreadsheet_damage_is_refused() {
+    let exponent = "1.28166E+17,hm,0,Write,7014912,4096,26\n";
+    let e = error(&spec_of("msr"), exponent);
+    assert_eq!((e.field(), e.line()), (Some("Timestamp"), Some(1)));
+    assert!(e.message().contains("spreadsheet"), "{e}");
+
+    let equal = "128166000000000000,hm,0,Write,7014912,4096,26\n";
+    for lines in [60, 2000] {
+        let e = error(&spec("hm_0.csv"), &equal.repeat(lines));
+        assert!(e.message().contains("same time") && e.message().contains("spreadsheet"), "{e}");
+    }
+    // A few requests of one instant are no damage.
+    assert_eq!(read(&spec("hm_0.csv"), equal.repeat(10).as_bytes()).unwrap().len(), 10);
+}
+
+#[test]
+fn several_devices_are_never_overlaid() {
+    let content = "0,0,512,R,0.0\n0,1,512,R,0.1\n10,0,512,W,0.2\n9,0,4096,W,0.3\n";
+    let e = error(&spec("Financial1.spc"), content);
+    assert_eq!((e.kind(), e.line()), (ErrorKind::Device, Some(3)));
+    assert!(e.message().contains("0, 9, 10"), "{e}");
+    assert!(e.remedy().contains("workload.device = \"0\"") && e.remedy().contains("\"concatenate\""), "{e}");
+
+    let one = read(&device(spec("Financial1.spc"), "9"), content.as_bytes()).unwrap();
+    assert_eq!(one, [request(0, Write, 0, 4096)]);
+
+    let all = TraceSpec { device: Some(DeviceChoice::Concatenate), ..spec("Financial1.spc") };
+    let starts: Vec<_> = read(&all, content.as_bytes()).unwrap().iter().map(|r| r.offset).collect();
+    assert_eq!(starts, [0, 512, 2 << 20, 1 << 20]);
+
+    let e = error(&device(spec("Financial1.spc"), "7"), content);
+    assert_eq!(e.kind(), ErrorKind::Device);
+    assert!(e.message().contains("\"7\" is not in the file, which holds 0, 9, 10"), "{e}");
+}
+
+#[test]
+fn msr_devices_are_called_as_their_files_are() {
+    let content = "10,hm,0,Read,0,512,0\n11,hm,1,Read,512,512,0\n12,src1,0,Read,1024,512,0\n";
+    assert!(error(&spec("x"), content).message().contains("hm_0, hm_1, src1_0"));
+    assert_eq!(read(&device(spec("x"), "hm_1"), content.as_bytes()).unwrap()[0].offset, 512);
+}
+
+#[test]
+fn requests_without_length_are_refused() {
+    let e = error(&spec("x"), "0,0,512,R,0.0\n0,0,0,R,0.1\n");
+    assert_eq!((e.field(), e.line()), (Some("length"), Some(2)));
+    assert_eq!(read_all(&lenient(spec("x")), b"0,0,512,R,0.0\n0,0,0,R,0.1\n").unwrap().1, 1);
+}
+
+#[test]
+fn odd_sizes_large_and_unaligned_requests_are_fine() {
+    let content = "1000,h,0,Read,3,1,0\n1001,h,0,Write,1048577,4194304,0\n";
+    let requests = read(&spec("x"), content.as_bytes()).unwrap();
+    assert_eq!(requests[0], request(0, Read, 3, 1));
+    assert_eq!((requests[1].offset, requests[1].len), (1_048_577, 4 << 20));
+}
+
+#[test]
+fn addresses_that_overflow_are_refused() {
+    let e = error(&spec_of("msr"), "1000,h,0,Read,18446744073709551615,512,0\n");
+    assert_eq!(e.field(), Some("offset"));
+    assert!(e.message().contains("overflow"), "{e}");
+    assert_eq!(error(&spec_of("mqsim"), "0 0 36028797018963968 8 1\n").field(), Some("sector"));
+}
+
+#[test]
+fn time_does_not_go_backwards() {
+    let content = "0,0,512,R,1.0\n0,0,512,R,0.9\n0,0,512,R,1.1\n";
+    let e = error(&spec("x.spc"), content);
+    assert_eq!(
+        (e.kind(), e.field(), e.position()),
+        (ErrorKind::Order, Some("time"), Some(Position::Line(2)))
+    );
+    assert_eq!(
+        e.to_string(),
+        "x.spc:2: field time: is 100000 us earlier than its predecessor's\n  remedy: mend the record, or skip such \
+         records with workload.lenient = true"
+    );
+    let (requests, skipped) = read_all(&lenient(spec("x.spc")), content.as_bytes()).unwrap();
+    assert_eq!((requests.len(), skipped), (2, 1));
+}
+
+#[test]
+fn systor_is_sorted_within_a_window_and_blank_types_pass() {
+    let content = "Timestamp,Response,IOType,LUN,Offset,Size\n\
+                   100.3,0.1,R,0,3000,512\n100.1,0.1,W,0,1000,512\n100.2,,,0,9000,512\n100.2,0.1,R,0,2000,512\n";
+    let requests = read(&spec("x"), content.as_bytes()).unwrap();
+    let seen: Vec<_> = requests.iter().map(|r| (r.arrival, r.offset)).collect();
+    assert_eq!(seen, [(0, 1000), (S / 10, 2000), (S / 5, 3000)]);
+}
+
+#[test]
+fn disorder_beyond_the_window_is_refused() {
+    let mut content = String::new();
+    for i in 0..70_000u64 {
+        content += &format!("0,R,0,512,{}\n", 1_000_000 + i);
+    }
+    content += "0,R,0,512,5\n";
+    let e = error(&spec("x"), &content);
+    assert_eq!((e.kind(), e.line()), (ErrorKind::Order, Some(70_001)));
+    assert!(e.message().contains("65536 records"), "{e}");
+}
+
+#[test]
+fn tencent_ties_are_spread_over_their_second() {
+    let content = "10,0,1,0,7\n10,1,1,0,7\n10,2,1,1,7\n10,3,1,0,7\n11,4,1,0,7\n13,5,1,0,7\n";
+    let times: Vec<_> = read(&spec("x"), content.as_bytes()).unwrap().iter().map(|r| r.arrival).collect();
+    assert_eq!(times, [0, S / 4, S / 2, 3 * S / 4, S, 3 * S]);
+    // Only those of the chosen volume count.
+    let content = "10,0,1,0,7\n10,1,1,0,8\n10,2,1,1,7\n";
+    let times: Vec<_> =
+        read(&device(spec("x"), "7"), content.as_bytes()).unwrap().iter().map(|r| r.arrival).collect();
+    assert_eq!(times, [0, S / 2]);
+}
+
+#[test]
+fn blkparse_counts_each_request_once_and_stops_at_the_summary() {
+    let content = "\
+  8,0    1        1     0.000000000 10  Q  WS 8 + 8 [fio]\n\
+  8,0    1        2     0.000001000 10  G  WS 8 + 8 [fio]\n\
+  8,0    1        3     0.000001500 10  P   N [fio]\n\
+  8,0    1        4     0.000001600 10  U   N [fio] 1\n\
+  8,0    1        5     0.000001700 10  A  WS 8 + 8 <- (8,1) 0\n\
+  8,0    1        6     0.000002000 10  D  WS 8 + 8 [fio]\n\
+  8,0    1        7     0.000003000 10  D  DS 800 + 80 [fio]\n\
+  8,0    1        8     0.000004000 10  D  FN [fio]\n\
+  8,0    1        9     0.000005000 10  D FWFS 16 + 8 [fio]\n\
+  8,0    1       10     0.000006000  0  C  WS 8 + 8 [0]\n\
+  8,0    1       11     0.000006500 10  m   N cfq workload slice\n\
+  8,0    1       12     0.000007000 10  D   N 0 (00 ..) [kworker]\n\
+CPU0 (8,0):\n Reads Queued:           0,        0KiB\n\nTotal (8,0):\n Reads Queued: 0\n";
+    let requests = read(&spec("x"), content.as_bytes()).unwrap();
+    let mut fua = request(3000, Write, 8192, 4096);
+    fua.fua = true;
+    assert_eq!(
+        requests,
+        [
+            request(0, Write, 4096, 4096),
+            request(1000, Trim, 409_600, 40_960),
+            request(2000, Flush, 0, 0),
+            request(3000, Flush, 0, 0),
+            fua,
+        ]
+    );
+    let queued: String = content.lines().filter(|l| !l.contains("  D ")).map(|l| format!("{l}\n")).collect();
+    assert_eq!(read(&spec("x"), queued.as_bytes()).unwrap(), [request(0, Write, 4096, 4096)]);
+}
+
+#[test]
+fn an_error_names_file_line_field_and_remedy_and_lenient_counts_it() {
+    let content = "5,hm,0,Read,0,512,0\n6,hm,0,Read,0,abc,0\n7,hm,0,Read,0,512\n8,hm,0,Rwrite,0,512,0\n\
+                   -9,hm,0,Read,0,512,0\n9,hm,0,Read,0,512,0\n";
+    let e = error(&spec("hm_0.csv"), content);
+    assert_eq!(
+        e.to_string(),
+        "hm_0.csv:2: field Size: \"abc\" is not a number of bytes\n  remedy: mend the record, or skip such records \
+         with workload.lenient = true"
+    );
+    let (requests, skipped) = read_all(&lenient(spec("hm_0.csv")), content.as_bytes()).unwrap();
+    assert_eq!((requests.len(), skipped), (2, 4));
+}
+
+#[test]
+fn a_trace_without_requests_is_refused() {
+    for (spec, content) in [
+        (spec("x"), ""),
+        (spec_of("msr"), ""),
+        (spec_of("msr"), "\n\n"),
+        (spec_of("vscsi"), ""),
+        (spec_of("systor"), "Timestamp,Response,IOType,LUN,Offset,Size\n"),
+        (spec_of("fio-iolog"), "fio version 3 iolog\n0 f add\n"),
+    ] {
+        let e = error(&spec, content);
+        assert_eq!(e.kind(), ErrorKind::Empty, "{e}");
+    }
+    let e = read(&lenient(spec_of("msr")), b"junk\n").unwrap_err();
+    assert!(e.message().contains("(1 skipped)"), "{e}");
+}
+
+#[test]
+fn line_ends_and_byte_order_marks_do_not_matter() {
+    let expected = vec![request(0, Read, 0, 512), request(100, Write, 512, 512)];
+    for content in [
+        "5,h,0,Read,0,512,0\n6,h,0,Write,512,512,0\n",
+        "5,h,0,Read,0,512,0\r\n6,h,0,Write,512,512,0\r\n",
+        "5,h,0,Read,0,512,0\n6,h,0,Write,512,512,0",
+        "5,h,0,Read,0,512,0\n\n6,h,0,Write,512,512,0\r\n\n",
+        "\u{feff}5,h,0,Read,0,512,0\n6,h,0,Write,512,512,0\n",
+        "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime\n5,h,0,Read,0,512,0\n6,h,0,Write,512,512,0\n",
+    ] {
+        assert_eq!(read(&spec("x"), content.as_bytes()).unwrap(), expected, "{content:?}");
+    }
+}
+
+#[test]
+fn a_line_without_end_is_an_error_and_no_memory() {
+    let e = read(&spec_of("msr"), &vec![b'1'; 3 << 20]).unwrap_err();
+    assert!(e.message().contains("longer than 1 MiB"), "{e}");
+}
+
+#[test]
+fn a_binary_record_cut_short_is_refused_by_its_offset() {
+    let mut content = Vec::new();
+    for i in 0..3u64 {
+        for word in [i as u32, 512, 1, 0x0100_002a] {
+            content.extend_from_slice(&word.to_le_bytes());
+        }
+        content.extend_from_slice(&i.to_le_bytes());
+        content.extend_from_slice(&i.to_le_bytes());
+    }
+    assert_eq!(read(&spec("x"), &content).unwrap().len(), 3);
+    content.truncate(80);
+    let e = read(&spec("x"), &content).unwrap_err();
+    assert_eq!(e.position(), Some(Position::Record { number: 3, offset: 64 }));
+    assert!(e.to_string().starts_with("x: record 3 at byte 64: the file ends after 16"), "{e}");
+}
+
+#[test]
+fn unknown_formats_and_content_list_the_choices() {
+    for e in [error(&spec_of("msr2"), "5,h,0,Read,0,512,0\n"), error(&spec("x"), "no trace at all\n")] {
+        assert_eq!(e.kind(), ErrorKind::Format);
+        assert!(e.remedy().contains("msr, spc, blkparse"), "{e}");
+    }
+}
+
+#[test]
+fn after_an_error_nothing_comes() {
+    let mut source = open_bytes(&spec_of("spc"), *b"0,0,512,R,0\njunk\n0,0,512,R,0\n").unwrap();
+    assert!(source.next_request().unwrap().is_ok());
+    assert!(source.next_request().unwrap().is_err());
+    assert!(source.next_request().is_none());
+}

@@ -1,0 +1,594 @@
+//! Power loss, recovery and the detection of the budget, counted by hand on tiny drives.
+//!
+//! A page of 4 KiB takes 10.24 us to its die, an LSB page 300 us to program and an MSB page 600 us. The controller draws
+//! 1 W, a program 100 mW. The capacitor is given by its energy: `efficiency` scales the 12 mJ of 1 mF between 5.5 and 2.5 V.
+
+use crate::common::{one, read_everything, request, settle, spec, with_oracle};
+use nandlab::drive::Drive;
+use nandlab::geometry::{DieId, Lpn, PlaneId};
+use nandlab::host::{Op, Oracle, Request};
+use nandlab::nand::{Moment, Stamp};
+use nandlab::stats::PowerLoss;
+use nandlab::units::{SECOND, Time};
+
+const PAGE: u64 = 4096;
+const TRANSFER: Time = 10_240;
+const LSB: Time = 300_000 + TRANSFER;
+const MSB: Time = 600_000 + TRANSFER;
+
+/// One die with one plane of 24 blocks of 8 pages, and a write cache of 10 pages that takes no time.
+const BASE: &str = r#"
+[drive]
+channels = 1
+chips_per_channel = 1
+dies_per_chip = 1
+planes_per_die = 1
+blocks_per_plane = 24
+pages_per_block = 8
+page_size = "4KiB"
+cell = "mlc"
+op = 1.0
+endurance = 1000000
+[timing]
+read = "50us"
+program = { lsb = "300us", msb = "600us" }
+erase = "1ms"
+channel_ns_per_byte = 2.5
+command = "0us"
+decode = "0us"
+[ftl]
+allocation = "dynamic"
+[gc]
+idle_after = "1s"
+[cache]
+size = "40KiB"
+access = "0us"
+[capacitor]
+capacitance = "1mF"
+efficiency = 1.0
+controller_power = "1W"
+program_power = "100mW"
+temperature = -40
+"#;
+
+const NO_CACHE: &str = "cache.size=0B";
+const NO_CAPACITOR: &str = "capacitor.capacitance=0F";
+const SLC: [&str; 2] = ["drive.cell=slc", "timing.program='300us'"];
+
+fn drive(sets: &[&str]) -> Drive<Oracle> {
+    with_oracle(&spec(BASE, sets))
+}
+
+/// So much energy, in millijoules.
+fn energy(mj: f64) -> String {
+    format!("capacitor.efficiency={}", mj / 12.0)
+}
+
+fn submit(drive: &mut Drive<Oracle>, op: Op, lpn: u64) {
+    let request = request(drive, op, lpn * PAGE, if op == Op::Flush { 0 } else { PAGE });
+    drive.submit(&request).unwrap();
+}
+
+fn write_through(drive: &mut Drive<Oracle>, lpn: u64) {
+    drive.submit(&Request { fua: true, ..request(drive, Op::Write, lpn * PAGE, PAGE) }).unwrap();
+    assert!(drive.advance_to_completion(Time::MAX));
+    drive.completions();
+}
+
+/// Writes LPNs 0, 1, 2 and so on, which all stay in the cache, and cuts the power at once.
+fn flush(drive: &mut Drive<Oracle>, pages: u64) -> PowerLoss {
+    for lpn in 0..pages {
+        assert_eq!(one(drive, Op::Write, lpn * PAGE, PAGE), 0);
+    }
+    let loss = drive.cut_power().clone();
+    assert_eq!((u64::from(loss.dirty_pages), u64::from(loss.owed_pages)), (pages, pages));
+    drive.completions();
+    settle(drive);
+    read_everything(drive);
+    loss
+}
+
+#[track_caller]
+fn is_near(found: f64, expected: f64) {
+    assert!((found - expected).abs() < 1e-5 * expected.abs().max(1e-9), "{found} is not {expected}");
+}
+
+/// The page numbers within their blocks of LPNs 0, 1, 2 and so on.
+fn pages_in_block(drive: &Drive<Oracle>, lpns: u32) -> Vec<u32> {
+    let page = |lpn| drive.geometry().split(drive.ftl().map.get(Lpn(lpn)).expect("it is mapped")).1;
+    (0..lpns).map(page).collect()
+}
+
+/// Simulates until the power is in a stage.
+fn until(drive: &mut Drive<Oracle>, stage: &str) {
+    while drive.power_stage() != stage {
+        assert!(drive.advance_by_event(600 * SECOND), "{} and not {stage}", drive.power_stage());
+    }
+}
+
+#[test]
+fn a_plain_flush_takes_what_equations_3_to_5_say() {
+    let two_dies = ["drive.channels=2", "capacitor.flush_concurrency=1"];
+    let loss = flush(&mut drive(&two_dies), 4);
+    // One at a time: the dies in turn, each an LSB and an MSB page.
+    assert_eq!((loss.flush_ns, loss.program_ns, loss.fast_pages), (2 * LSB + 2 * MSB, 1_800_000, 2));
+    is_near(loss.energy_j, 12e-3);
+    is_near(loss.spent_j, 1.840_96e-3 + 0.18e-3);
+    assert_eq!((loss.flushed_pages, loss.finish_ns, loss.lost.len()), (4, 0, 0));
+
+    let loss = flush(&mut drive(&["drive.channels=2", "capacitor.flush_concurrency=2"]), 4);
+    assert_eq!((loss.flush_ns, loss.program_ns), (LSB + MSB, 1_800_000));
+    is_near(loss.spent_j, 0.920_48e-3 + 0.18e-3);
+
+    // Two dies on a channel: the second transfer waits for the first.
+    let loss = flush(&mut drive(&["drive.chips_per_channel=2"]), 4);
+    assert_eq!((loss.flush_ns, loss.program_ns), (LSB + MSB + TRANSFER, 1_800_000));
+}
+
+#[test]
+fn csw_takes_lsb_pages_alone_while_they_suffice() {
+    let mut drive = drive(&["capacitor.flush=csw"]);
+    let loss = flush(&mut drive, 8);
+    assert_eq!((loss.flush_ns, loss.program_ns, loss.fast_pages), (8 * LSB, 2_400_000, 8));
+    is_near(loss.spent_j, 2.481_92e-3 + 0.24e-3);
+}
+
+#[test]
+fn csw_takes_as_many_msb_pages_as_equations_6_and_7_say() {
+    let sets = ["capacitor.flush=csw", "cache.size=160KiB", "capacitor.capacitance=2mF", "drive.op=1.7"];
+    let mut drive = drive(&sets);
+    let pages = drive.geometry().logical_pages;
+    for lpn in 0..3 * pages {
+        drive.write_now(Lpn(lpn % pages));
+    }
+    // Of 40 pages on 7 free blocks each has to hold 6 of 8: two wordlines can do with their LSB pages.
+    assert_eq!(drive.ftl().flush_blocks(PlaneId(0)), 7);
+    let loss = flush(&mut drive, 40);
+    // Six blocks of 4 LSB and 2 MSB pages, then 3 and 1.
+    assert_eq!((loss.flushed_pages, loss.fast_pages), (40, 6 * 4 + 3));
+    assert_eq!(loss.program_ns, 27 * 300_000 + 13 * 600_000);
+    assert_eq!(loss.flush_ns, 27 * LSB + 13 * MSB);
+}
+
+#[test]
+fn csw_takes_the_lowest_layers_of_stacked_cells() {
+    let program = "timing.program={fastest='300us',slowest='600us'}";
+    let mut drive = drive(&["drive.cell=3d-mlc", "drive.layers=4", program, "capacitor.flush=csw"]);
+    for lpn in 0..8 {
+        one(&mut drive, Op::Write, lpn * PAGE, PAGE);
+    }
+    let loss = drive.cut_power().clone();
+    // Two pages a layer: the lowest layer of four blocks.
+    assert_eq!(pages_in_block(&drive, 8), [0, 1, 0, 1, 0, 1, 0, 1]);
+    assert_eq!((loss.flush_ns, loss.program_ns, loss.fast_pages), (8 * LSB, 2_400_000, 8));
+    drive.completions();
+    settle(&mut drive);
+    read_everything(&mut drive);
+}
+
+#[test]
+fn the_energy_suffices_for_exactly_so_many_pages() {
+    // LSB, MSB, LSB: 1.23072 ms and 1.2 ms of programs.
+    let three_mj = 1.230_72 + 0.12;
+    let lost = |mj: f64, sets: &[&str]| {
+        let energy = energy(mj);
+        let mut all = vec![energy.as_str()];
+        all.extend(sets);
+        let loss = flush(&mut drive(&all), 5);
+        assert!(loss.spent_j <= loss.energy_j * (1.0 + 1e-12));
+        assert_eq!(loss.flushed_pages as usize + loss.lost.len(), 5);
+        loss.lost.iter().map(|&(lpn, sequence)| (lpn.0, sequence)).collect::<Vec<_>>()
+    };
+    assert_eq!(lost(three_mj + 0.001, &[]), [(3, 4), (4, 5)]);
+    assert_eq!(lost(three_mj - 0.001, &[]), [(2, 3), (3, 4), (4, 5)]);
+    assert_eq!(lost(0.340_24 - 0.001, &[]), [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5)]);
+    assert_eq!(lost(three_mj + 0.001, &["capacitor.flush_order=newest"]), [(1, 2), (0, 1)]);
+    // The first two pages are metadata: they go first, then the others by use.
+    let metadata = ["capacitor.flush_order=metadata", "capacitor.metadata=8KiB"];
+    assert_eq!(lost(three_mj + 0.001, &metadata), [(3, 4), (4, 5)]);
+}
+
+#[test]
+fn metadata_goes_first_whatever_was_used_before() {
+    let energy = energy(1.352);
+    let sets = [energy.as_str(), "capacitor.flush_order=metadata", "capacitor.metadata=8KiB"];
+    let mut drive = drive(&sets);
+    for lpn in [5, 6, 7, 1, 0] {
+        one(&mut drive, Op::Write, lpn * PAGE, PAGE);
+    }
+    let lost: Vec<u32> = drive.cut_power().lost.iter().map(|&(lpn, _)| lpn.0).collect();
+    assert_eq!(lost, [6, 7]);
+}
+
+#[test]
+fn what_is_under_way_ends_with_a_capacitor() {
+    let mut drive = drive(&[NO_CACHE]);
+    submit(&mut drive, Op::Write, 0);
+    drive.advance(100_000);
+    let loss = drive.cut_power().clone();
+    assert_eq!((loss.torn_programs, loss.finish_ns), (0, LSB - 100_000));
+    // Energy is kept for that; the flush had nothing to write.
+    assert_eq!((loss.spent_j, loss.flush_ns, loss.aborted_requests), (0.0, 0, 1));
+    assert!(drive.ftl().map.get(Lpn(0)).is_some());
+    assert!(drive.completions().all(|done| done.failed));
+    settle(&mut drive);
+    read_everything(&mut drive);
+}
+
+#[test]
+fn without_a_capacitor_it_tears() {
+    for (sets, with_wordline) in [(&[][..], true), (&SLC[..], false)] {
+        let mut all = vec![NO_CACHE, NO_CAPACITOR];
+        all.extend(sets);
+        let mut drive = drive(&all);
+        write_through(&mut drive, 0);
+        let first = drive.ftl().map.get(Lpn(0)).unwrap();
+        submit(&mut drive, Op::Write, 1);
+        drive.advance(drive.now() + TRANSFER);
+        let loss = drive.cut_power().clone();
+        drive.completions();
+        assert_eq!((loss.torn_programs, drive.ftl().map.get(Lpn(1))), (1, None));
+        let second = nandlab::geometry::Ppn(first.0 + 1);
+        assert!(drive.array().is_torn(second));
+        assert_eq!(drive.array().is_torn(first), with_wordline);
+        let lost: &[(Lpn, u64)] = if with_wordline { &[(Lpn(0), 1)] } else { &[] };
+        assert_eq!(loss.lost_with_wordline, lost);
+        assert_eq!(drive.ftl().map.get(Lpn(0)).is_none(), with_wordline);
+        settle(&mut drive);
+        read_everything(&mut drive);
+    }
+}
+
+#[test]
+fn what_is_still_on_the_channel_tears_nothing() {
+    let mut drive = drive(&[NO_CACHE, NO_CAPACITOR]);
+    submit(&mut drive, Op::Write, 0);
+    drive.advance(TRANSFER - 1);
+    let loss = drive.cut_power();
+    assert_eq!((loss.torn_programs, loss.recovery.unwrap().scanned_pages), (0, 0));
+    drive.completions();
+    assert_eq!(drive.ftl().map.get(Lpn(0)), None);
+    settle(&mut drive);
+    read_everything(&mut drive);
+}
+
+#[test]
+fn a_block_whose_erase_was_torn_is_erased_again() {
+    let sets = [NO_CACHE, NO_CAPACITOR, "drive.blocks_per_plane=12"];
+    for events in 0..2000 {
+        let mut drive = drive(&sets);
+        let pages = u64::from(drive.geometry().logical_pages);
+        let mut next = 0;
+        for _ in 0..events {
+            while drive.outstanding() < 4 {
+                submit(&mut drive, Op::Write, next % pages);
+                next += 1;
+            }
+            assert!(drive.advance_by_event(Time::MAX));
+        }
+        drive.lose_power();
+        let loss = drive.stats().power.losses[0].clone();
+        if loss.torn_erases == 0 {
+            continue;
+        }
+        drive.restore_power();
+        let recovery = drive.stats().power.losses[0].recovery.unwrap();
+        assert_eq!((loss.torn_erases, recovery.erased_blocks), (1, 1));
+        // 16 bytes of OOB a page, then the erase.
+        assert_eq!(recovery.ns, recovery.scanned_pages * (50_000 + 40) + 1_000_000);
+        drive.completions();
+        settle(&mut drive);
+        read_everything(&mut drive);
+        return;
+    }
+    panic!("no erase was under way at any event");
+}
+
+#[test]
+fn recovery_reads_the_oob_of_every_page() {
+    let recovery_ns = |sets: &[&str]| {
+        let mut all = vec![NO_CACHE, "drive.chips_per_channel=2"];
+        all.extend(sets);
+        let mut drive = drive(&all);
+        // The dies in turn: three pages and two.
+        (0..5).for_each(|lpn| submit(&mut drive, Op::Write, lpn));
+        drive.run_until_idle();
+        let recovery = drive.cut_power().recovery.unwrap();
+        assert_eq!(recovery.scanned_pages, 5);
+        recovery.ns
+    };
+    // The die with more of them, or the channel that both are on.
+    assert_eq!(recovery_ns(&[]), 3 * (50_000 + 40));
+    assert_eq!(recovery_ns(&["timing.command='100us'"]), 5 * (100_000 + 40));
+}
+
+#[test]
+fn a_page_flushed_in_part_is_completed_in_recovery() {
+    let mut drive = drive_with_one_sector(true);
+    let loss = drive.cut_power().clone();
+    drive.completions();
+    let recovery = loss.recovery.unwrap();
+    assert_eq!((loss.flushed_pages, recovery.merged_pages, recovery.scanned_pages), (1, 1, 2));
+    // Two OOBs; both pages are read, and the whole one goes to the next LSB page: the wordline
+    // of the second one is full.
+    let read = 50_000 + TRANSFER;
+    assert_eq!(recovery.ns, 2 * (50_000 + 40) + 2 * read + LSB);
+    let ppn = drive.ftl().map.get(Lpn(0)).unwrap();
+    assert_eq!((drive.array().stamp(ppn).sequence, drive.array().is_partial(ppn)), (2, false));
+    settle(&mut drive);
+    read_everything(&mut drive);
+    // A page that flash does not have is whole as it is.
+    let mut drive = drive_with_one_sector(false);
+    assert_eq!(drive.cut_power().recovery.unwrap().merged_pages, 0);
+    drive.completions();
+    read_everything(&mut drive);
+}
+
+/// A drive with a sector of LPN 0 in the cache, and the page in flash or not.
+fn drive_with_one_sector(is_in_flash: bool) -> Drive<Oracle> {
+    let mut drive = drive(&[]);
+    if is_in_flash {
+        drive.write_now(Lpn(0));
+    }
+    let sector = request(&drive, Op::Write, 512, 512);
+    drive.submit(&sector).unwrap();
+    drive
+}
+
+#[test]
+fn a_deallocation_lasts_once_a_flush_is_done() {
+    for flushes in [false, true] {
+        let mut drive = drive(&[]);
+        write_through(&mut drive, 0);
+        write_through(&mut drive, 1);
+        submit(&mut drive, Op::Trim, 0);
+        submit(&mut drive, Op::Trim, 1);
+        if flushes {
+            submit(&mut drive, Op::Flush, 0);
+        }
+        // Written again: it counts as newer than the deallocation in both cases.
+        submit(&mut drive, Op::Write, 1);
+        drive.advance(drive.now() + 1000);
+        drive.cut_power();
+        drive.completions();
+        assert_eq!(drive.ftl().map.get(Lpn(0)).is_none(), flushes);
+        assert!(drive.ftl().map.get(Lpn(1)).is_some());
+        settle(&mut drive);
+        read_everything(&mut drive);
+    }
+}
+
+/// A day passes in a second, and the energy is that of ten pages: five LSB and five MSB pages take 4.6024 ms and 4.5 ms
+/// of programs, one LSB page more 5.39264 mJ in all.
+const DETECTION: [&str; 4] = [
+    "reliability.clock_scale=86400",
+    "cache.sync=punctual",
+    "cache.dirty_budget=measured",
+    "gc.idle_after='3s'",
+];
+const TEN_PAGES_MJ: f64 = 5.2;
+const RECHARGE: Time = 10 * SECOND / 86_400;
+
+fn detecting(mj: f64, sets: &[&str]) -> Drive<Oracle> {
+    let energy = energy(mj);
+    let mut all = vec![energy.as_str()];
+    all.extend(DETECTION);
+    all.extend(sets);
+    drive(&all)
+}
+
+/// Keeps the drive from being idle until then.
+fn keep_busy(drive: &mut Drive<Oracle>, to: Time) {
+    while drive.now() + 2 * SECOND < to {
+        drive.advance(drive.now() + 2 * SECOND);
+        submit(drive, Op::Read, 50);
+    }
+    drive.advance(to);
+}
+
+#[test]
+fn a_detection_is_due_after_twenty_days_and_waits_a_day_for_an_idle_time() {
+    let mut drive = detecting(TEN_PAGES_MJ, &[]);
+    drive.advance(20 * SECOND - 1);
+    assert_eq!(drive.power_stage(), "charged");
+    drive.advance(20 * SECOND);
+    assert_eq!(drive.power_stage(), "draining", "an idle drive begins at once");
+
+    let mut drive = detecting(TEN_PAGES_MJ, &[]);
+    keep_busy(&mut drive, 21 * SECOND - 1);
+    assert_eq!(drive.power_stage(), "charged", "it waits for an idle time");
+    drive.advance(21 * SECOND);
+    assert_eq!(drive.power_stage(), "draining", "a day later it waits no longer");
+    drive.advance(22 * SECOND);
+    let detection = drive.stats().power.detections[0];
+    assert_eq!((detection.due, detection.began), (20 * SECOND, 21 * SECOND));
+
+    // Idle in between: three seconds after the last request.
+    let mut drive = detecting(TEN_PAGES_MJ, &[]);
+    drive.advance(17 * SECOND + SECOND / 2);
+    submit(&mut drive, Op::Read, 50);
+    drive.advance(22 * SECOND);
+    let detection = drive.stats().power.detections[0];
+    assert_eq!((detection.due, detection.began), (20 * SECOND, 20 * SECOND + SECOND / 2));
+
+    // Commanded it begins at once, whatever the host does.
+    let mut drive = detecting(TEN_PAGES_MJ, &[]);
+    keep_busy(&mut drive, 5 * SECOND);
+    drive.detect_budget();
+    assert_eq!(drive.power_stage(), "draining");
+    drive.advance(6 * SECOND);
+    let detection = drive.stats().power.detections[0];
+    assert_eq!((detection.due, detection.began), (5 * SECOND, 5 * SECOND));
+    // The next one is due twenty days after it.
+    let next = detection.empty - detection.empty % SECOND + 20 * SECOND;
+    drive.advance(next + SECOND);
+    assert_eq!(drive.stats().power.detections.len(), 2);
+}
+
+#[test]
+fn the_stages_of_a_detection_take_their_time() {
+    let mut drive = detecting(TEN_PAGES_MJ, &[]);
+    let from = 20 * SECOND;
+    drive.advance(from);
+    // After ten pages 5.2 mJ less 0.45 mJ of programs are left for the controller alone: 4.75 ms.
+    // (In twenty days it has lost a little.)
+    drive.advance(from + 4_750_000 - 100);
+    assert_eq!(drive.power_stage(), "draining");
+    drive.advance(from + 4_750_000 + 10);
+    assert_eq!(drive.power_stage(), "settling");
+    // The eleventh page, an LSB page, ends; its wordline is filled.
+    let empty = from + 5 * (LSB + MSB) + LSB + MSB;
+    drive.advance(empty - 1);
+    assert_eq!(drive.power_stage(), "settling");
+    drive.advance(empty);
+    assert_eq!(drive.power_stage(), "recharging");
+    // Ten seconds of the scaled clock.
+    drive.advance(empty + RECHARGE - 1);
+    assert_eq!(drive.power_stage(), "recharging");
+    assert!(drive.stats().power.detections.is_empty(), "the budget holds from then on");
+    drive.advance(empty + RECHARGE + 1);
+    assert_eq!(drive.power_stage(), "charged");
+    let detection = drive.stats().power.detections[0];
+    assert_eq!((detection.drained_from, detection.pages, detection.host_pages), (from, 10, 0));
+    is_near(detection.energy_j, 5.2e-3);
+    // Pages of a flush at its worst: 1.61024 mJ for the erase that it may have to wait for and the last round, then MSB and
+    // LSB pages of 0.67024 and 0.34024 mJ by turns. Six of them, and 0.55832 mJ.
+    is_near(detection.drained_j, 5.2e-3);
+    is_near(detection.measured, (6.0 + 0.55832 / 0.67024) / 10.0);
+    is_near(detection.budget, 0.0);
+    assert_eq!(drive.cache_pages(), [10, 0, 0]);
+    settle(&mut drive);
+}
+
+#[test]
+fn the_budget_is_the_step_below_what_was_measured() {
+    // Enough for 7, 8, 9, 10 and 11 pages at their worst, and a little; a cycle takes 0.001 % of it. The pages written are
+    // more: the detection begins with an LSB page and waits for nothing.
+    let measured = [(5.35, 10, 0), (5.7, 11, 7), (6.35, 12, 8), (6.7, 13, 9), (7.4, 14, 10)];
+    for (mj, pages, budget) in measured {
+        let mut drive = detecting(mj, &[]);
+        drive.advance(21 * SECOND);
+        assert_eq!(drive.stats().power.detections[0].pages, pages, "{mj} mJ");
+        assert_eq!(drive.cache_pages()[1], budget, "{mj} mJ");
+    }
+}
+
+#[test]
+fn dirty_pages_are_written_back_first_and_then_writes_go_through() {
+    let mut drive = detecting(6.7, &[]);
+    (0..3).for_each(|lpn| assert_eq!(one(&mut drive, Op::Write, lpn * PAGE, PAGE), 0));
+    drive.detect_budget();
+    assert_eq!((drive.power_stage(), drive.cache_pages()[1]), ("syncing", 0));
+    drive.advance(LSB + MSB + LSB - 1);
+    assert_eq!(drive.power_stage(), "syncing");
+    drive.advance(LSB + MSB + LSB);
+    assert_eq!((drive.power_stage(), drive.cache_pages()[2]), ("draining", 1));
+    // The host's page queues behind the one that is being written, and is acknowledged when flash has it.
+    assert_eq!(one(&mut drive, Op::Write, 7 * PAGE, PAGE), MSB + LSB);
+    until(&mut drive, "recharging");
+    assert_eq!(one(&mut drive, Op::Write, 8 * PAGE, PAGE), LSB);
+    until(&mut drive, "charged");
+    assert_eq!(one(&mut drive, Op::Write, 9 * PAGE, PAGE), 0);
+    let detection = drive.stats().power.detections[0];
+    assert_eq!(detection.host_pages, 1, "what the host writes meanwhile counts");
+    settle(&mut drive);
+    read_everything(&mut drive);
+}
+
+#[test]
+fn pages_of_the_host_count_like_those_written_once_more() {
+    let mut drive = detecting(TEN_PAGES_MJ, &[]);
+    drive.advance(20 * SECOND);
+    for lpn in 0..3 {
+        submit(&mut drive, Op::Write, lpn);
+    }
+    drive.advance(21 * SECOND);
+    let detection = drive.stats().power.detections[0];
+    assert_eq!((detection.pages, detection.host_pages), (10, 3));
+}
+
+#[test]
+fn while_it_recharges_no_program_can_take_older_data_along() {
+    // An hour of the scaled clock is 42 ms.
+    let mut drive = detecting(TEN_PAGES_MJ, &["capacitor.recharge='1h'"]);
+    drive.advance(20 * SECOND);
+    until(&mut drive, "recharging");
+    for lpn in 0..6 {
+        submit(&mut drive, Op::Write, lpn);
+    }
+    drive.advance(drive.now() + 6 * LSB);
+    assert!(drive.is_recharging());
+    assert_eq!(drive.completions().count(), 6, "LSB pages alone: each takes 300 us");
+    assert!(pages_in_block(&drive, 6).iter().all(|page| page % 2 == 0));
+    // Torn, and nothing goes with it.
+    submit(&mut drive, Op::Write, 6);
+    drive.advance(drive.now() + LSB / 2);
+    let loss = drive.cut_power().clone();
+    assert_eq!((loss.torn_programs, loss.lost_with_wordline.len(), loss.energy_j), (1, 0, 0.0));
+    drive.completions();
+    settle(&mut drive);
+    read_everything(&mut drive);
+}
+
+#[test]
+fn power_can_fail_in_every_stage() {
+    for stage in ["charged", "syncing", "draining", "settling", "recharging"] {
+        let mut drive = detecting(6.7, &[]);
+        (0..4).for_each(|lpn| assert_eq!(one(&mut drive, Op::Write, lpn * PAGE, PAGE), 0));
+        if stage != "charged" {
+            drive.detect_budget();
+            until(&mut drive, stage);
+        }
+        if stage == "draining" {
+            // An LSB and an MSB page have been written in the first millisecond.
+            drive.advance(drive.now() + 1_000_000);
+        }
+        let loss = drive.cut_power().clone();
+        let left = match stage {
+            "charged" | "syncing" => 6.7e-3,
+            "draining" => 6.7e-3 - (1e-3 + 0.09e-3),
+            _ => 0.0,
+        };
+        is_near(loss.energy_j, left);
+        let owed = if ["charged", "syncing"].contains(&stage) { 4 } else { 0 };
+        assert_eq!((loss.owed_pages, loss.lost.len()), (owed, 0), "{stage}");
+        // Of the four one is under way already when they are written back. One that is being written once more counts as
+        // dirty.
+        let flushed = [("charged", 4), ("syncing", 3), ("draining", 1)].iter().find(|(of, _)| *of == stage);
+        assert_eq!(loss.flushed_pages, flushed.map_or(0, |&(_, pages)| pages), "{stage}");
+        assert_eq!(drive.power_stage(), "recharging", "{stage}");
+        drive.advance(drive.now() + RECHARGE + 1);
+        assert_eq!(drive.power_stage(), "charged", "{stage}");
+        assert!(drive.stats().power.detections.is_empty(), "it has to be measured again");
+        drive.completions();
+        settle(&mut drive);
+        read_everything(&mut drive);
+        assert_eq!(drive.device().phase(DieId(0)), nandlab::sched::Phase::Idle);
+    }
+}
+
+#[test]
+fn what_no_level_decodes_stays_lost_and_is_no_loss_of_power() {
+    let levels = ["ecc.levels=laldpc", "reliability.rber=vth", "timing.decode='15us'"];
+    let mut drive = detecting(TEN_PAGES_MJ, &levels);
+    drive.write_now(Lpn(0));
+    let ppn = drive.ftl().map.get(Lpn(0)).unwrap();
+    let stamp = Stamp { corrected: Moment::LOST, ..drive.array().stamp(ppn) };
+    drive.parts_mut().0.stage(ppn, Lpn(0), stamp);
+    // A sector is written, and what it is completed from cannot be read.
+    let sector = request(&drive, Op::Write, 512, 512);
+    drive.submit(&Request { fua: true, ..sector }).unwrap();
+    drive.advance(SECOND);
+    let is_lost = |drive: &Drive<Oracle>| drive.array().is_lost(drive.ftl().map.get(Lpn(0)).unwrap());
+    assert!(is_lost(&drive));
+    let before = drive.ftl().map.get(Lpn(0));
+    drive.detect_budget();
+    drive.advance(2 * SECOND);
+    assert_eq!(drive.ftl().map.get(Lpn(0)), before, "only good pages are written once more");
+    assert!(is_lost(&drive));
+    assert!(drive.cut_power().lost.is_empty(), "the OOB says so: power loss takes nothing");
+    drive.completions();
+    submit(&mut drive, Op::Read, 0);
+    drive.run_until_idle();
+    assert!(drive.completions().all(|done| done.failed));
+}

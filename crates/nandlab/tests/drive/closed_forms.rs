@@ -1,0 +1,174 @@
+//! What can be worked out on paper: latencies of an idle drive, bandwidth bounds, write amplification.
+
+use crate::common::{TINY, one, spec};
+use nandlab::drive::Drive;
+use nandlab::geometry::Lpn;
+use nandlab::host::{Op, Request};
+use nandlab::rng::Stream;
+
+/// 4096 bytes at 2.5 ns.
+const TRANSFER: u64 = 10_240;
+
+#[test]
+fn queue_depth_1_read_costs_command_sense_transfer_decode_to_the_nanosecond() {
+    for (command, decode) in [("0us", "15us"), ("1us", "15us"), ("700ns", "0us")] {
+        let sets = [format!("timing.command={command}"), format!("timing.decode={decode}")];
+        let sets: Vec<&str> = sets.iter().map(String::as_str).collect();
+        let spec = spec(&format!("{TINY}\n[precondition]\nused = 0.7\nvalid = 0.7\n"), &sets);
+        let mut drive = Drive::new(&spec);
+        drive.precondition(&mut |_| true);
+        let expected = spec.timing.command_ns + 50_000 + TRANSFER + spec.timing.decode_ns;
+        let mut stream = Stream::new(7, "test");
+        for _ in 0..1000 {
+            let page = stream.below(u64::from(drive.ftl().map.mapped()));
+            assert_eq!(one(&mut drive, Op::Read, page * 4096, 4096), expected);
+        }
+        let read = &drive.stats().host[Op::Read as usize];
+        assert_eq!(read.mean_ns(), expected as f64);
+        assert_eq!((read.quantile_ns(0.5), read.max_ns), (expected, expected));
+    }
+}
+
+#[test]
+fn queue_depth_1_write_costs_command_transfer_program() {
+    let spec = spec(TINY, &["timing.command=1us", "timing.program={ lsb = '1300us', msb = '2600us' }"]);
+    let mut drive = Drive::new(&spec);
+    // The first four LPNs go to the first page (LSB) of four planes, the next four to the second (MSB).
+    for page in 0..8 {
+        let program = if page < 4 { 1_300_000 } else { 2_600_000 };
+        assert_eq!(one(&mut drive, Op::Write, page * 4096, 4096), 1_000 + TRANSFER + program);
+    }
+}
+
+#[test]
+fn partial_write_of_a_mapped_page_reads_it_first() {
+    let mut drive = Drive::new(&spec(TINY, &[]));
+    assert_eq!(one(&mut drive, Op::Write, 512, 512), TRANSFER + 900_000, "nothing to merge with yet");
+    assert_eq!(
+        one(&mut drive, Op::Write, 1024, 512),
+        50_000 + TRANSFER + 15_000 + TRANSFER + 900_000,
+        "read, then program"
+    );
+    assert_eq!(drive.stats().counters.merge_reads, 1);
+}
+
+/// Sequential writes of a drive with `channels` x `dies` saturate the slower of channels and dies.
+fn sequential_write_bandwidth(sets: &[&str]) -> (f64, f64, f64) {
+    let spec = spec(
+        "[drive]\nchannels = 4\nchips_per_channel = 4\ndies_per_chip = 1\nplanes_per_die = 2\nblocks_per_plane = 64\n\
+         pages_per_block = 64\npage_size = \"4KiB\"\nop = 0.25\n[timing]\nread = \"50us\"\nprogram = \"900us\"\nerase = \"3.5ms\"",
+        sets,
+    );
+    let mut drive = Drive::new(&spec);
+    let (geometry, timing) = (drive.geometry().clone(), drive.device().timing().clone());
+    let total = u64::from(geometry.logical_pages) / 2;
+    let mut next = 0;
+    while next < total || drive.outstanding() > 0 {
+        while next < total && drive.outstanding() < 256 {
+            let request =
+                Request { arrival: drive.now(), op: Op::Write, fua: false, offset: next * 4096, len: 4096 };
+            drive.submit(&request).unwrap();
+            next += 1;
+        }
+        assert!(drive.advance_to_completion(u64::MAX));
+        drive.completions().for_each(drop);
+    }
+    let page = f64::from(geometry.page_bytes);
+    let channel = f64::from(geometry.channels) * page / timing.transfer_ns as f64;
+    let per_die = (timing.transfer_ns + timing.program_ns(0)) as f64;
+    let die = f64::from(geometry.dies) * page / per_die;
+    (total as f64 * page / drive.now() as f64, channel, die)
+}
+
+#[test]
+fn sequential_writes_reach_the_bound_of_the_dies() {
+    let (measured, channel, die) = sequential_write_bandwidth(&[]);
+    assert!(die < channel);
+    assert!((measured / die - 1.0).abs() < 0.01, "{measured} of {die} bytes/ns");
+}
+
+#[test]
+fn sequential_writes_reach_the_bound_of_the_channels() {
+    let (measured, channel, die) = sequential_write_bandwidth(&["timing.channel_ns_per_byte=100"]);
+    assert!(channel < die);
+    assert!((measured / channel - 1.0).abs() < 0.01, "{measured} of {channel} bytes/ns");
+}
+
+/// WAF of uniform random page writes over the whole logical space in steady state, on one plane, and the mean
+/// number of erased pages at hand (the free reserve).
+fn waf(victim: &str, pages_per_block: u32, effective_op: f64, logical_blocks: u32) -> f64 {
+    // One block is free for GC, one is the host's, one GC's. The last two are half full on average; what the
+    // reserve holds is not spare space, so the drive gets it on top.
+    let logical = logical_blocks * pages_per_block;
+    let spare = (f64::from(logical) * effective_op).round() as u32;
+    let reserve = RESERVE_BLOCKS * pages_per_block;
+    let blocks = (logical + spare + reserve).div_ceil(pages_per_block);
+    let op = f64::from(blocks * pages_per_block) / f64::from(logical) - 1.0;
+    let spec = spec(
+        &format!(
+            "[drive]\nchannels = 1\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\n\
+             blocks_per_plane = {blocks}\npages_per_block = {pages_per_block}\npage_size = \"4KiB\"\nop = {op:.17}\n\
+             endurance = 1000000\n[gc]\nvictim = \"{victim}\"\nbackground_free = 0.001\nforeground_free = 0.0\n"
+        ),
+        &[],
+    );
+    let mut drive = Drive::new(&spec);
+    let logical = u64::from(drive.geometry().logical_pages);
+    for lpn in 0..logical {
+        drive.write_now(Lpn(lpn as u32));
+    }
+    let mut stream = Stream::new(3, "waf");
+    for _ in 0..4 * logical {
+        drive.write_now(Lpn(stream.below(logical) as u32));
+    }
+    let (mut programs, mut free) = (0, 0.0);
+    let measured = 4 * logical;
+    for write in 0..measured {
+        programs += drive.write_now(Lpn(stream.below(logical) as u32));
+        if write % 64 == 0 {
+            free += f64::from(drive.ftl().free_pages(drive.geometry(), nandlab::geometry::PlaneId(0)));
+        }
+    }
+    drive.audit().unwrap();
+    let free_mean = free / (measured as f64 / 64.0);
+    let effective = (f64::from(drive.geometry().pages) - free_mean) / logical as f64 - 1.0;
+    let waf = programs as f64 / measured as f64;
+    println!(
+        "{victim} {pages_per_block} pages: effective op {effective:.4} (wanted {effective_op}), WAF {waf:.4}"
+    );
+    assert!((effective / effective_op - 1.0).abs() < 0.005, "the reserve is {free_mean} pages");
+    waf
+}
+
+/// Blocks that are erased, or the erased half of the two open blocks, on average.
+const RESERVE_BLOCKS: u32 = 2;
+
+#[test]
+fn greedy_waf_agrees_with_independent_simulations() {
+    for (pages_per_block, expected) in [(32, 2.23), (256, 2.345)] {
+        let waf = waf("greedy", pages_per_block, 0.30, 1_500);
+        assert!((waf / expected - 1.0).abs() < 0.01, "WAF {waf}, expected {expected}");
+    }
+}
+
+/// Lambert's W, the branch through 0, by Newton.
+fn lambert_w(x: f64) -> f64 {
+    let mut w: f64 = if x < -0.25 { -0.5 } else { 0.0 };
+    for _ in 0..100 {
+        let e = w.exp();
+        w -= (w * e - x) / (e * (w + 1.0));
+    }
+    w
+}
+
+#[test]
+fn fifo_waf_agrees_with_its_closed_form() {
+    for (effective_op, published) in [(0.07_f64, 7.82_f64), (0.15, 4.02), (0.28, 2.48)] {
+        let a = 1.0 + effective_op;
+        let closed = a / (a + lambert_w(-a * (-a).exp()));
+        assert!((closed / published - 1.0).abs() < 0.005, "closed form {closed}, published {published}");
+        let waf = waf("fifo", 64, effective_op, 6_000);
+        assert!((waf / closed - 1.0).abs() < 0.02, "WAF {waf}, closed form {closed}");
+        assert!((waf / published - 1.0).abs() < 0.02, "WAF {waf}, published {published}");
+    }
+}

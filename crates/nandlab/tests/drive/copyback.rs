@@ -1,0 +1,686 @@
+//! Migration by copyback: its time, its limits, what it keeps.
+
+use crate::common::{TINY, one, read_everything, request, settle, spec, with_oracle};
+use nandlab::drive::Drive;
+use nandlab::ftl::migration::{self, CopybackLimit, View};
+use nandlab::geometry::{BlockId, DieId, Geometry, Lpn, Ppn};
+use nandlab::host::{Op, Oracle, Request};
+use nandlab::nand::{Array, BlockState, Condition, Ecc, Reliability};
+use nandlab::probe::Probe;
+use nandlab::rng::Stream;
+use nandlab::sched::{Cause, Kind, Phase, Transaction};
+use nandlab::spec::Spec;
+use nandlab::stats::{RunFacts, summary};
+use nandlab::units::{Time, US};
+use std::collections::HashMap;
+
+const PAGE: u64 = 4096;
+
+/// The oracle, and a twin that counts every page's copybacks in a row by itself.
+#[derive(Default)]
+struct Watch {
+    oracle: Oracle,
+    geometry: Option<Geometry>,
+    /// Copybacks in a row of what is at each page.
+    in_a_row: HashMap<Ppn, u8>,
+    most: u8,
+    copybacks: u64,
+    for_wear: u64,
+    /// The copyback under way.
+    under_way: Option<(Lpn, Ppn, Ppn)>,
+    /// Pages the host reads from.
+    host_reads: Vec<Ppn>,
+    /// When the moving of pages began, and when its last array operation ended.
+    begun: Option<Time>,
+    ended: Time,
+    lpns: Vec<Lpn>,
+}
+
+impl Probe for Watch {
+    const STAMPED: bool = true;
+
+    fn on_issue(&mut self, now: Time, _: DieId, t: &Transaction) {
+        let moves = matches!(t.cause, Cause::Gc | Cause::Wear) && t.kind != Kind::Erase;
+        if moves && self.begun.is_none() {
+            self.begun = Some(now);
+        }
+        match t.kind {
+            Kind::Program => {
+                self.in_a_row.insert(t.ppn, 0);
+            }
+            Kind::Copyback => {
+                let source = t.replaces.unwrap();
+                let count = self.in_a_row.get(&source).copied().unwrap_or(0) + 1;
+                self.in_a_row.insert(t.ppn, count);
+                self.most = self.most.max(count);
+                self.copybacks += 1;
+                self.for_wear += u64::from(t.cause == Cause::Wear);
+                self.under_way = Some((t.lpn, source, t.ppn));
+                self.lpns.push(t.lpn);
+                if let Some(geometry) = &self.geometry {
+                    let plane = |ppn| geometry.plane_of(geometry.block_of(ppn));
+                    assert_eq!(plane(source), plane(t.ppn), "a copyback stays in its plane");
+                }
+            }
+            Kind::Read if t.cause == Cause::Host => self.host_reads.push(t.ppn),
+            _ => {}
+        }
+    }
+    fn on_phase(&mut self, _: Time, end: Time, _: DieId, _: u32, phase: Phase, t: &Transaction) {
+        if matches!(t.kind, Kind::Program | Kind::Copyback) && t.cause == Cause::Gc && phase == Phase::Array {
+            self.ended = end;
+        }
+    }
+    fn on_write_admitted(&mut self, lpn: Lpn, sequence: u64) {
+        self.oracle.on_write_admitted(lpn, sequence);
+    }
+    fn on_write_durable(&mut self, lpn: Lpn, sequence: u64) {
+        self.oracle.on_write_durable(lpn, sequence);
+    }
+    fn on_trimmed(&mut self, lpn: Lpn, sequence: u64) {
+        self.oracle.on_trimmed(lpn, sequence);
+    }
+    fn on_read_asked(&mut self, request: u32, lpn: Lpn) {
+        self.oracle.on_read_asked(request, lpn);
+    }
+    fn on_read_answered(&mut self, request: u32, lpn: Lpn, sequence: Option<u64>) {
+        self.oracle.on_read_answered(request, lpn, sequence);
+    }
+    fn on_read_failed(&mut self, request: u32, lpn: Lpn) {
+        self.oracle.on_read_failed(request, lpn);
+    }
+}
+
+fn watched(spec: &Spec) -> Drive<Watch> {
+    let geometry = Some(Geometry::new(&spec.drive));
+    Drive::with_probe(spec, Watch { geometry, ..Watch::default() })
+}
+
+fn rest(drive: &mut Drive<Watch>) {
+    drive.run_until_idle();
+    drive.completions();
+    drive.audit().unwrap();
+    drive.probe().oracle.verdict().unwrap();
+}
+
+/// Writes `count` random pages of the first `pages`, a few at a time; most go to a quarter of them.
+fn overwrite<P: Probe>(drive: &mut Drive<P>, stream: &mut Stream, pages: u64, count: u32) {
+    for _ in 0..count {
+        while drive.outstanding() > 8 {
+            assert!(drive.advance_to_completion(u64::MAX));
+            assert!(drive.completions().all(|done| !done.failed));
+        }
+        let range = if stream.below(4) == 0 { pages } else { pages.div_ceil(4) };
+        let lpn = stream.below(range);
+        let write = request(drive, Op::Write, lpn * PAGE, PAGE);
+        drive.submit(&write).unwrap();
+    }
+}
+
+/// Writes every logical page once.
+fn fill<P: Probe>(drive: &mut Drive<P>) {
+    for lpn in 0..u64::from(drive.geometry().logical_pages) {
+        one(drive, Op::Write, lpn * PAGE, PAGE);
+    }
+}
+
+/// Writes so that GC has to move pages, under every policy and limit.
+#[test]
+fn every_policy_keeps_what_the_host_wrote() {
+    let policies = [
+        "'off-chip'",
+        "{ rcopyback = { limit = 2 } }",
+        "{ rcopyback-greedy = { limit = 1 } }",
+        "{ rcopyback-greedy = { limit = 'table' } }",
+        "{ rcopyback-greedy = { limit = 0 } }",
+    ];
+    for (index, policy) in policies.iter().enumerate() {
+        let text = TINY.replace("op = 0.5", "op = 2") + &format!("[migration]\npolicy = {policy}\n");
+        let spec = spec(&text, &["cache.size=64KiB", "cache.sync=eager"]);
+        let mut drive = with_oracle(&spec);
+        let mut stream = Stream::new(index as u64, "copyback");
+        let pages = u64::from(drive.geometry().logical_pages);
+        for _ in 0..6000 {
+            let lpn = stream.below(pages);
+            let request =
+                Request { arrival: drive.now(), op: Op::Write, fua: false, offset: lpn * 4096, len: 4096 };
+            while drive.outstanding() > 8 {
+                drive.completions();
+                assert!(drive.advance_to_completion(u64::MAX));
+            }
+            drive.submit(&request).unwrap();
+        }
+        settle(&mut drive);
+        let copybacks = drive.stats().flash_total(Kind::Copyback);
+        assert_eq!(copybacks > 0, (1..4).contains(&index), "{policy}: {copybacks}");
+        assert_eq!(copybacks, drive.stats().migration.by_count.iter().sum::<u64>());
+        read_everything(&mut drive);
+    }
+}
+
+/// A plane of blocks of four pages that a test fills by hand. Idle GC empties whatever has an invalid page.
+const BY_HAND: &str = "[drive]\nchannels = 1\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\n\
+     blocks_per_plane = 40\npages_per_block = 4\npage_size = '4KiB'\ncell = 'mlc'\nop = 1.0\nendurance = 1000000\n\
+     [timing]\nread = '50us'\nprogram = '900us'\nerase = '3.5ms'\nchannel_ns_per_byte = 2.5\ncommand = '0us'\n\
+     decode = '15us'\n[gc]\nbackground_free = 0.9999\nidle_valid_max = 0.9\nidle_after = '20ms'\n[ftl]\nwear_levelling = 'none'\n";
+
+/// `BY_HAND` under this migration policy, and the host's pages written so far.
+struct ByHand {
+    drive: Drive<Watch>,
+    written: u64,
+    /// The next LPN to fill blocks up with.
+    filler: u64,
+}
+
+impl ByHand {
+    fn new(policy: &str, sets: &[&str]) -> Self {
+        let spec = spec(&format!("{BY_HAND}[migration]\npolicy = {policy}\n"), sets);
+        Self { drive: watched(&spec), written: 0, filler: 60 }
+    }
+
+    /// Writes pages, and whatever fills their block.
+    fn write(&mut self, lpns: &[u64]) {
+        for &lpn in lpns {
+            one(&mut self.drive, Op::Write, lpn * PAGE, PAGE);
+        }
+        self.written += lpns.len() as u64;
+        while !self.written.is_multiple_of(4) {
+            one(&mut self.drive, Op::Write, self.filler * PAGE, PAGE);
+            self.written += 1;
+            self.filler += 1;
+        }
+    }
+
+    /// Leaves a block with two valid pages of four.
+    fn half_full(&mut self, first: u64) {
+        self.write(&[first, first + 1, first + 2, first + 3]);
+        self.write(&[first, first + 1]);
+    }
+
+    fn block(&self, lpn: u32) -> BlockId {
+        self.drive.geometry().block_of(self.drive.ftl().map.get(Lpn(lpn)).unwrap())
+    }
+
+    /// The block's copybacks in a row, of a page.
+    fn count(&self, lpn: u32) -> u8 {
+        self.drive.array().block(self.block(lpn)).copybacks
+    }
+
+    /// Simulates until a page is being copied back.
+    fn until_copyback(&mut self) -> (Lpn, Ppn, Ppn) {
+        while self.drive.probe().under_way.is_none() {
+            self.drive.advance(self.drive.now() + 10 * US);
+            assert!(self.drive.now() < 10_000_000 * US, "no page is copied back");
+        }
+        self.drive.probe_mut().under_way.take().unwrap()
+    }
+}
+
+#[test]
+fn a_migration_costs_its_phases_to_the_nanosecond() {
+    // Transfer: 4096 bytes at 2.5 ns on the channel; the off-chip path of 100 MB/s is the slower one.
+    const CHANNEL: u64 = 10_240;
+    const PATH: u64 = 40_960;
+    let (sense, program, decode) = (50 * US, 900 * US, 15 * US);
+    for (sets, command, transfer) in [
+        (&[][..], 0, CHANNEL),
+        (&["timing.command=300ns"][..], 300, CHANNEL),
+        (&["timing.off_chip_mb_per_s=100"][..], 0, PATH),
+        (&["timing.command=300ns", "timing.off_chip_mb_per_s=100"][..], 300, PATH),
+    ] {
+        // One block with one valid page.
+        let moved = |policy: &str| {
+            let mut hand = ByHand::new(policy, sets);
+            hand.write(&[0, 1, 2, 3]);
+            hand.write(&[0, 1, 2]);
+            rest(&mut hand.drive);
+            let flash = hand.drive.stats().flash;
+            let gc = |kind: Kind| flash[kind as usize][Cause::Gc as usize];
+            let counts = [Kind::Read, Kind::Program, Kind::Copyback, Kind::Erase].map(gc);
+            (hand.drive.probe().ended - hand.drive.probe().begun.unwrap(), counts)
+        };
+        let off_chip = command + sense + transfer + decode + command + transfer + program;
+        assert_eq!(moved("'off-chip'"), (off_chip, [1, 1, 0, 1]), "{sets:?}");
+        assert_eq!(moved("{ rcopyback-greedy = { limit = 0 } }"), (off_chip, [1, 1, 0, 1]), "{sets:?}");
+        let inside = command + sense + program;
+        assert_eq!(moved("{ rcopyback-greedy = { limit = 1 } }"), (inside, [0, 0, 1, 1]), "{sets:?}");
+    }
+}
+
+#[test]
+fn of_any_n_and_one_moves_one_is_off_chip() {
+    let limits = ["0", "1", "2", "3", "4", "'table'"];
+    for (limit, text) in (0..).zip(limits) {
+        // `fifo` moves everything round and round; under `greedy` the wear leveller has to move what lies still.
+        for (levelling, victim) in [("none", "fifo"), ("static", "greedy"), ("static", "fifo")] {
+            let text = format!(
+                "{}[migration]\npolicy.rcopyback-greedy = {{ limit = {text} }}\n[gc]\nvictim = '{victim}'\n\
+                 [ftl]\nwear_levelling = '{levelling}'\nwear_gap = 2\n",
+                TINY.replace("op = 0.5", "op = 3").replace("blocks_per_plane = 16", "blocks_per_plane = 24")
+            );
+            let spec = spec(&text, &[]);
+            let mut drive = watched(&spec);
+            fill(&mut drive);
+            let pages = u64::from(drive.geometry().logical_pages);
+            overwrite(&mut drive, &mut Stream::new(limit, "moves"), pages, 8000);
+            rest(&mut drive);
+            let watch = drive.probe();
+            assert!(u64::from(watch.most) <= limit, "{} moves in a row under limit {limit}", watch.most);
+            // Of the table only blocks never erased allow 5: that is rare.
+            assert!(limit == 5 || victim != "fifo" || u64::from(watch.most) == limit, "limit {limit}");
+            assert!(limit == 0 || victim == "fifo" || watch.for_wear > 0, "limit {limit}");
+            let stats = drive.stats();
+            assert_eq!(watch.copybacks, stats.flash_total(Kind::Copyback));
+            assert_eq!(watch.copybacks, stats.migration.by_count.iter().sum::<u64>());
+            // Every page is in a block that counts as many copybacks as the page has gone through.
+            for lpn in (0..drive.geometry().logical_pages).map(Lpn) {
+                let ppn = drive.ftl().map.get(lpn).unwrap();
+                let counted = drive.array().block(drive.geometry().block_of(ppn)).copybacks;
+                assert_eq!(watch.in_a_row[&ppn], counted, "LPN {}", lpn.0);
+            }
+        }
+    }
+}
+
+/// Fig. 5 of the rcopyback paper: vb(1) goes to b(2), vb(Mcpb) to b(0), here with Mcpb = 2.
+#[test]
+fn pages_go_to_the_open_block_of_the_next_count() {
+    let mut hand = ByHand::new("{ rcopyback-greedy = { limit = 2 } }", &[]);
+    let by_count = |hand: &ByHand| hand.drive.stats().migration.by_count;
+    // vb(0) with two valid pages, twice: they fill a block b(1).
+    hand.half_full(0);
+    rest(&mut hand.drive);
+    assert_eq!([2, 3].map(|lpn| hand.count(lpn)), [1, 1]);
+    let b1 = hand.block(2);
+    assert_eq!((hand.block(3), hand.drive.array().block(b1).state), (b1, BlockState::Open));
+    hand.half_full(10);
+    rest(&mut hand.drive);
+    assert_eq!([12, 13].map(|lpn| hand.block(lpn)), [b1, b1]);
+    assert_eq!(hand.drive.array().block(b1).state, BlockState::Full);
+    assert_eq!(by_count(&hand)[..2], [4, 0]);
+    // vb(1): its three valid pages go to b(2).
+    hand.write(&[2]);
+    rest(&mut hand.drive);
+    let b2 = hand.block(3);
+    assert_eq!([12, 13].map(|lpn| hand.block(lpn)), [b2, b2]);
+    assert_eq!((hand.count(3), by_count(&hand)[..2].to_vec()), (2, vec![4, 3]));
+    // Another vb(1), of which one page is left, fills b(2).
+    for first in [20, 30] {
+        hand.half_full(first);
+        rest(&mut hand.drive);
+    }
+    assert_eq!([22, 23, 32, 33].map(|lpn| hand.count(lpn)), [1; 4]);
+    hand.write(&[22, 23, 32]);
+    rest(&mut hand.drive);
+    assert_eq!((hand.block(33), by_count(&hand)[..2].to_vec()), (b2, vec![8, 4]));
+    let flash = |hand: &ByHand, kind: Kind| hand.drive.stats().flash[kind as usize][Cause::Gc as usize];
+    assert_eq!([flash(&hand, Kind::Read), flash(&hand, Kind::Program)], [0, 0], "nothing has left the plane");
+    // vb(Mcpb): off-chip to b(0).
+    hand.write(&[3]);
+    rest(&mut hand.drive);
+    let b0 = hand.block(33);
+    assert_eq!([12, 13].map(|lpn| hand.block(lpn)), [b0, b0]);
+    assert_eq!((hand.count(33), by_count(&hand)[..2].to_vec()), (0, vec![8, 4]));
+    assert_eq!([flash(&hand, Kind::Read), flash(&hand, Kind::Program)], [3, 3]);
+    let migration = &hand.drive.stats().migration;
+    assert_eq!((migration.refused, migration.victims_off_chip, migration.victims_without_room), (0, 0, 0));
+    // Each of the blocks with count 0 or 1; that with count 2 could not be.
+    assert_eq!(migration.victims_copied_back, 6);
+    // From b(0) it begins anew.
+    let facts = summary(&hand.drive, &RunFacts::default());
+    assert_eq!(facts["migration"]["copybacks"], 12);
+    assert_eq!(facts["migration"]["by_count"], serde_json::json!({ "1": 8, "2": 4 }));
+    // Counters of 0 to 2 take two bits: 40 blocks, 160 pages.
+    assert_eq!(facts["migration"]["counter_bytes_by_block"], 10);
+    assert_eq!(facts["migration"]["counter_bytes_by_page"], 40);
+}
+
+#[test]
+fn the_host_comes_first_while_a_page_is_copied_back() {
+    for what in ["write", "trim", "read"] {
+        let mut hand = ByHand::new("{ rcopyback-greedy = { limit = 2 } }", &[]);
+        hand.half_full(0);
+        let (lpn, source, copy) = hand.until_copyback();
+        assert_eq!(
+            (lpn, hand.drive.ftl().map.get(lpn)),
+            (Lpn(2), Some(source)),
+            "the map waits for the copy"
+        );
+        hand.drive.probe_mut().host_reads.clear();
+        let op = match what {
+            "write" => Op::Write,
+            "trim" => Op::Trim,
+            _ => Op::Read,
+        };
+        one(&mut hand.drive, op, 2 * PAGE, PAGE);
+        rest(&mut hand.drive);
+        let found = hand.drive.ftl().map.get(lpn);
+        match what {
+            "write" => assert!(found.is_some_and(|ppn| ppn != copy && ppn != source), "{found:?}"),
+            "trim" => assert_eq!(found, None),
+            _ => {
+                assert_eq!(found, Some(copy));
+                assert_eq!(hand.drive.probe().host_reads, [source], "until then it is where it was");
+            }
+        }
+        // The copy takes part like any page of its block, valid or not.
+        assert_eq!(hand.drive.stats().migration.by_count[0], 2);
+        assert_eq!(hand.drive.ftl().is_valid(hand.drive.geometry(), copy), what == "read");
+        one(&mut hand.drive, Op::Read, 2 * PAGE, PAGE);
+        one(&mut hand.drive, Op::Read, 3 * PAGE, PAGE);
+        rest(&mut hand.drive);
+    }
+}
+
+#[test]
+fn the_table_counts_by_the_wear_of_the_destination() {
+    let load = |sets: &[&str]| {
+        let text =
+            TINY.replace("op = 0.5", "op = 3").replace("blocks_per_plane = 16", "blocks_per_plane = 24");
+        spec(
+            &format!("{text}[migration]\npolicy.rcopyback-greedy.limit = 'table'\n[gc]\nvictim = 'fifo'\n"),
+            sets,
+        )
+    };
+    let spec = load(&[]);
+    let limit = CopybackLimit::new(&spec.migration.limit);
+    assert_eq!(limit.most(), 5);
+    let (ecc, mut reliability) = (Ecc::new(&spec.ecc), Reliability::new(&spec.reliability));
+    let mut allowed = |pe_cycles| {
+        let geometry = Geometry::new(&spec.drive);
+        let at = |copybacks| Condition { pe_cycles, age_s: 0, reads: 0, copybacks, kind: geometry.kind(0) };
+        (1..=8).filter(|&n| limit.allows(&at(n), &ecc, &mut reliability)).count()
+    };
+    let found = [0, 1, 1000, 1001, 2000, 2001, 3000, 3001, 1_000_000].map(&mut allowed);
+    assert_eq!(found, [5, 4, 4, 3, 3, 2, 2, 0, 0]);
+    // In a run, on both sides of every step and across it.
+    for (pe_cycles, most) in [(100, 4), (995, 4), (1500, 3), (2500, 2), (2990, 2), (3001, 0)] {
+        let mut drive = watched(&load(&[&format!("reliability.pe_cycles={pe_cycles}")]));
+        fill(&mut drive);
+        let pages = u64::from(drive.geometry().logical_pages);
+        overwrite(&mut drive, &mut Stream::new(1, "table"), pages, 20_000);
+        rest(&mut drive);
+        assert_eq!(drive.probe().most, most, "{pe_cycles} P/E cycles");
+        let migration = &drive.stats().migration;
+        assert!(migration.refused > 0, "{pe_cycles} P/E cycles");
+        if most == 0 {
+            // Page by page, all of them.
+            let programs = drive.stats().flash[Kind::Program as usize][Cause::Gc as usize];
+            assert!(migration.refused >= programs && programs > 0);
+        }
+    }
+}
+
+#[test]
+fn a_copyback_keeps_age_and_errors_until_the_page_is_corrected() {
+    // A year at 8,000 P/E cycles is an RBER of 0.00595: level 2. Every copyback adds 0.0012: levels 3 and 4.
+    let text = format!(
+        "{}[ecc]\nlevels = 'laldpc'\nstart = 'ideal'\n[reliability]\npe_cycles = 8000\nretention = '365d'\n\
+         copyback_error = 0.0012\nrber.vth = {{ dvpp = 0.38, cell_to_cell = 0.05 }}\n[precondition]\nused = 0.4\n\
+         valid = 0.6\n[gc]\nvictim = 'fifo'\nidle_after = '10s'\n[migration]\npolicy.rcopyback-greedy.limit = 2\n",
+        TINY.replace("op = 0.5", "op = 2")
+    );
+    let mut drive = with_oracle(&spec(&text, &[]));
+    let last = u64::from(drive.ftl().map.mapped()) - 1;
+    let mut levels = Vec::new();
+    for _ in 0..5 {
+        let home = drive.ftl().map.get(Lpn(last as u32)).unwrap();
+        let count = drive.array().block(drive.geometry().block_of(home)).copybacks;
+        levels.push((count, one(&mut drive, Op::Read, last * PAGE, PAGE) / US));
+        let mut writes = 0;
+        while drive.ftl().map.get(Lpn(last as u32)) == Some(home) {
+            one(&mut drive, Op::Write, (writes % 8) * PAGE, PAGE);
+            writes += 1;
+            assert!(writes < 20_000, "GC never moves the page");
+        }
+        drive.run_until_idle();
+    }
+    // Level L costs 85 + 24 (L - 1) us. Off-chip the page is corrected, so it is young, with no errors to pass on.
+    assert_eq!(levels, [(0, 109), (1, 133), (2, 157), (0, 85), (1, 85)]);
+    settle(&mut drive);
+    read_everything(&mut drive);
+}
+
+#[test]
+fn the_measured_limit_asks_the_reliability_model() {
+    let text = format!(
+        "{}[ecc]\nlevels = 'laldpc'\nstart = 'ideal'\n[reliability]\npe_cycles = 10000\nretention = '30d'\n\
+         copyback_error = 0.0015\nrber.vth = {{ dvpp = 0.38, cell_to_cell = 0.05 }}\n[precondition]\nused = 0.4\n\
+         valid = 0.2\n[gc]\nvictim = 'fifo'\n",
+        TINY.replace("op = 0.5", "op = 9").replace("blocks_per_plane = 16", "blocks_per_plane = 30")
+    );
+    let measured = "migration.policy.rcopyback-greedy.limit={ measured = { within = '365d', level = 7 } }";
+    let spec_of = |limit: &str| spec(&text, &[limit]);
+    let spec = spec_of(measured);
+    let limit = CopybackLimit::new(&spec.migration.limit);
+    let (ecc, mut reliability) = (Ecc::new(&spec.ecc), Reliability::new(&spec.reliability));
+    let kind = Geometry::new(&spec.drive).kind(0);
+    let mut verdicts = [0, 0];
+    for pe_cycles in [0, 3000, 8000, 10_000, 12_000, 15_000] {
+        for days in [0, 30, 365, 1000] {
+            for copybacks in 1..=9 {
+                let now = Condition { pe_cycles, age_s: days * 86_400, reads: 0, copybacks, kind };
+                let later = Condition { age_s: (days + 365) * 86_400, ..now };
+                let exact = reliability.rber_exact(&later);
+                // 0.013 ends level 7; not so near that the tables could tell it otherwise.
+                if (exact / 0.013 - 1.0).abs() < 0.01 {
+                    continue;
+                }
+                let expected = copybacks <= 8 && exact < 0.013;
+                assert_eq!(limit.allows(&now, &ecc, &mut reliability), expected, "{now:?}: {exact}");
+                verdicts[usize::from(expected)] += 1;
+            }
+        }
+    }
+    assert!(verdicts.iter().all(|&count| count > 20), "{verdicts:?}");
+    // In a run: a page of 30 days may go so often that a year later it can still be read. The twin says how often.
+    let kept = |age_s, copybacks| Condition { pe_cycles: 10_000, age_s, reads: 0, copybacks, kind };
+    let most = (1..=8).filter(|&n| reliability.rber_exact(&kept(365 * 86_400, n)) < 0.013).count() as u8;
+    let mut lost = Vec::new();
+    for limit in [measured, "migration.policy.rcopyback-greedy.limit=8"] {
+        let spec = spec_of(limit);
+        let mut drive = watched(&spec);
+        drive.precondition(&mut |_| true);
+        drive.expect_preconditioned(|watch| &mut watch.oracle);
+        let pages = u64::from(drive.geometry().logical_pages);
+        overwrite(&mut drive, &mut Stream::new(2, "measured"), pages.min(16), 12_000);
+        rest(&mut drive);
+        let is_measured = limit == measured;
+        assert_eq!(drive.probe().most <= most, is_measured, "{} of {most}", drive.probe().most);
+        lost.push(drive.stats().ecc.uncorrectable);
+    }
+    assert_eq!(lost[0], 0);
+}
+
+#[test]
+fn the_selector_looks_at_the_buffer_and_at_urgency() {
+    let copies =
+        |policy: &str, is_urgent, buffer| migration::make(policy).copies_back(&View { is_urgent, buffer });
+    for is_urgent in [false, true] {
+        for (buffer, busy) in [(0.0, false), (0.5, false), (0.500_001, true), (1.0, true)] {
+            assert_eq!(copies("rcopyback", is_urgent, buffer), is_urgent || busy);
+            assert!(copies("rcopyback-greedy", is_urgent, buffer));
+            assert!(!copies("off-chip", is_urgent, buffer));
+        }
+    }
+    assert!(migration::make("rcopyback").watches_buffer());
+    // On a drive: 32 pages go to a buffer of 32 and leave it at 0.9 ms each. 10 ms later, when idle GC begins, the mean of
+    // the last block write time (8 pages) is well above half; 100 ms later the buffer is empty.
+    for (idle_after, expected) in [("10ms", (1, 0)), ("100ms", (0, 1))] {
+        let text = BY_HAND.replace("pages_per_block = 4", "pages_per_block = 8");
+        let spec = spec(
+            &format!(
+                "{text}[migration]\npolicy.rcopyback.limit = 2\n[cache]\nsize = '128KiB'\nsync = 'eager'\ndirty_budget = 1.0\n"
+            ),
+            &[&format!("gc.idle_after={idle_after}")],
+        );
+        let mut drive = watched(&spec);
+        let burst = |drive: &mut Drive<Watch>, lpns: &mut dyn Iterator<Item = u64>| {
+            for lpn in lpns {
+                let write = request(drive, Op::Write, lpn * PAGE, PAGE);
+                drive.submit(&write).unwrap();
+            }
+        };
+        burst(&mut drive, &mut (0..32));
+        drive.run_until_idle();
+        // Every other page again, and as many others: the first four blocks are half valid.
+        burst(&mut drive, &mut (0..16).map(|n| 2 * n).chain(32..48));
+        let migration = |drive: &Drive<Watch>| {
+            let migration = &drive.stats().migration;
+            (migration.victims_copied_back, migration.victims_off_chip)
+        };
+        while migration(&drive) == (0, 0) {
+            drive.advance(drive.now() + 100 * US);
+            assert!(drive.now() < 10_000_000 * US, "GC never begins");
+        }
+        assert_eq!(migration(&drive), expected, "idle after {idle_after}");
+        rest(&mut drive);
+    }
+    // Foreground GC copies back whatever the buffer does: without one its utilisation is 0.
+    let text = TINY.replace("op = 0.5", "op = 2");
+    let spec = spec(&format!("{text}[migration]\npolicy.rcopyback.limit = 2\n"), &["gc.idle_after=10s"]);
+    let mut drive = watched(&spec);
+    fill(&mut drive);
+    let pages = u64::from(drive.geometry().logical_pages);
+    overwrite(&mut drive, &mut Stream::new(3, "urgent"), pages, 3000);
+    let migration = &drive.stats().migration;
+    assert!(migration.victims_copied_back > 0);
+    assert_eq!(migration.victims_off_chip, 0);
+}
+
+/// Specs that are as tight as the reserve lets them be.
+fn tightest(policy: &str, extra: &str) -> (f64, Spec) {
+    let load = |op: f64| {
+        let text = TINY
+            .replace("op = 0.5", &format!("op = {op}"))
+            .replace("blocks_per_plane = 16", "blocks_per_plane = 28");
+        let text = format!("{text}[migration]\npolicy = {policy}\n{extra}");
+        nandlab::spec::load(&text, "test.toml", std::path::Path::new("."), &[])
+    };
+    let (mut low, mut high) = (0.01, 6.0);
+    while high - low > 1e-3 {
+        let middle = (low + high) / 2.0;
+        if load(middle).is_ok() { high = middle } else { low = middle }
+    }
+    let refused = load(low).err().unwrap().to_string();
+    assert_eq!(refused.contains("for copybacks"), policy != "'off-chip'", "{refused}");
+    (high, load(high).unwrap_or_else(|e| panic!("{e}")).spec)
+}
+
+#[test]
+fn a_drive_keeps_its_reserve_and_gets_along_with_it() {
+    let text = TINY.to_owned() + "[migration]\npolicy.rcopyback-greedy.limit = 4\n";
+    let refused = nandlab::spec::load(&text, "test.toml", std::path::Path::new("."), &[]).err().unwrap();
+    let refused = refused.to_string();
+    assert!(refused.contains("one block's worth of spare, 5 for copybacks)"), "{refused}");
+    // Lines of a table of one's own that a run crosses, so that victims are refused page by page.
+    let uneven = "{ rcopyback-greedy = { limit = [{ pe = 10, copybacks = 2 }, { pe = 12, copybacks = 0 }, \
+                  { pe = 40, copybacks = 3 }, { pe = 60, copybacks = 1 }] } }";
+    let mut ops = Vec::new();
+    for policy in
+        ["'off-chip'", "{ rcopyback-greedy = { limit = 1 } }", uneven, "{ rcopyback-greedy = { limit = 4 } }"]
+    {
+        for victim in ["greedy", "fifo"] {
+            for extra in [
+                "",
+                "[ftl]\nwear_levelling = 'static'\nwear_gap = 2\n",
+                "[ftl]\nmap.demand.cache = '256B'\nwear_levelling = 'static'\nwear_gap = 2\n",
+                "[ftl]\nmap.demand.cache = '64B'\nwear_levelling = 'none'\n",
+            ] {
+                let (op, spec) = tightest(policy, &format!("{extra}[gc]\nvictim = '{victim}'\n"));
+                if extra.is_empty() && victim == "greedy" {
+                    ops.push(op);
+                }
+                let mut drive = watched(&spec);
+                fill(&mut drive);
+                let pages = u64::from(drive.geometry().logical_pages);
+                overwrite(&mut drive, &mut Stream::new(4, "tight"), pages, 6000);
+                rest(&mut drive);
+                assert_eq!(drive.stats().counters.failed_requests, 0, "{policy} {victim} {extra}");
+            }
+        }
+    }
+    assert!(ops.is_sorted(), "more copybacks need more room: {ops:?}");
+}
+
+/// The test of the tests: what is wrong with a block's counter is noticed, by the drive itself or by the twin.
+#[test]
+fn a_broken_counter_does_not_go_unnoticed() {
+    let broken = |break_it: &dyn Fn(&mut Array)| {
+        let text = TINY.replace("op = 0.5", "op = 2") + "[migration]\npolicy.rcopyback-greedy.limit = 2\n";
+        let mut drive = watched(&spec(&text, &["gc.victim=fifo"]));
+        fill(&mut drive);
+        let pages = u64::from(drive.geometry().logical_pages);
+        let mut stream = Stream::new(5, "broken");
+        let run = std::panic::AssertUnwindSafe(|| {
+            for _ in 0..300 {
+                overwrite(&mut drive, &mut stream, pages, 10);
+                break_it(drive.parts_mut().0);
+            }
+            drive.probe().most
+        });
+        std::panic::catch_unwind(run).map_err(|panic| *panic.downcast::<String>().expect("a message"))
+    };
+    assert_eq!(broken(&|_| {}), Ok(2));
+    // The block copied to does not have the count that the pages get.
+    let opened = |array: &mut Array| {
+        for block in array.blocks.iter_mut().filter(|b| b.state == BlockState::Open && b.copybacks > 0) {
+            block.copybacks = 7;
+        }
+    };
+    let said = broken(&opened).expect_err("the drive copies back into a block with another count");
+    assert!(said.contains("is copied back beyond its limit"), "{said}");
+    // Counters that forget: nothing in the drive knows better, but pages do.
+    let forgets = |array: &mut Array| {
+        for block in array.blocks.iter_mut().filter(|b| b.state == BlockState::Full) {
+            block.copybacks = 0;
+        }
+    };
+    assert!(broken(&forgets).is_ok_and(|most| most > 2), "the twin sees pages go on beyond the limit");
+}
+
+#[test]
+fn translation_pages_are_never_copied_back() {
+    let text = format!(
+        "{}[migration]\npolicy.rcopyback-greedy.limit = 2\n[ftl]\nmap.demand.cache = '64B'\n[gc]\nvictim = 'fifo'\n",
+        TINY.replace("op = 0.5", "op = 3").replace("blocks_per_plane = 16", "blocks_per_plane = 24")
+    );
+    let mut drive = watched(&spec(&text, &[]));
+    fill(&mut drive);
+    let pages = drive.geometry().logical_pages;
+    overwrite(&mut drive, &mut Stream::new(6, "translation"), u64::from(pages), 6000);
+    rest(&mut drive);
+    assert!(!drive.probe().lpns.is_empty());
+    assert!(drive.probe().lpns.iter().all(|lpn| lpn.0 < pages));
+    // GC has moved some of them all the same.
+    assert!(drive.stats().flash[Kind::Program as usize][Cause::Mapping as usize] > 0);
+    assert!(drive.stats().flash[Kind::Program as usize][Cause::Gc as usize] > 0);
+}
+
+#[test]
+fn what_is_there_before_the_run_has_never_been_copied_back() {
+    let text = format!(
+        "{}[migration]\npolicy.rcopyback-greedy.limit = 2\n[precondition]\nused = 0.6\nvalid = 0.5\n",
+        TINY.replace("op = 0.5", "op = 2")
+    );
+    let drive = with_oracle(&spec(&text, &[]));
+    assert!(drive.array().blocks.iter().all(|block| block.copybacks == 0));
+    assert!(drive.ftl().map.mapped() > 0);
+    assert_eq!(summary(&drive, &RunFacts::default())["migration"]["copybacks"], 0);
+    let without = with_oracle(&spec(TINY, &[]));
+    assert!(summary(&without, &RunFacts::default())["migration"].is_null());
+}
+
+/// Policies are named in the spec's table, with their parameters, and in their own.
+#[test]
+fn the_spec_names_every_policy_as_it_names_itself() {
+    let rows = nandlab::spec::policies();
+    let in_spec: Vec<(&str, &str)> = rows
+        .iter()
+        .filter(|row| row.slot == "migration.policy")
+        .map(|row| (row.name, row.description))
+        .collect();
+    let own: Vec<(&str, &str)> =
+        migration::POLICIES.iter().map(|(info, _)| (info.name, info.description)).collect();
+    assert_eq!(in_spec, own);
+}

@@ -1,0 +1,677 @@
+//! The demand map by hand count: what a miss, an eviction, a GC job and a TRIM cost; and what must hold whatever they
+//! cost (Gupta, Kim, Urgaonkar, ASPLOS 2009).
+//!
+//! A page has 512 bytes, so a translation page holds 128 entries. tR 50 us, 1.28 us a page on the channel, decoding
+//! 15 us, tPROG 900 us: a read takes 66.28 us, a write 901.28 us.
+
+use crate::common::{one, read_everything, request, settle, spec, with_oracle};
+use nandlab::drive::{Drive, SnapshotError};
+use nandlab::ftl::WriteStream;
+use nandlab::ftl::map::WriteBack;
+use nandlab::geometry::{BlockId, DieId, Lpn, PlaneId};
+use nandlab::host::{Op, Oracle, Request, Runner, Source, map_reads};
+use nandlab::nand::{BlockState, DEAD_LPN, Stamp};
+use nandlab::probe::Probe;
+use nandlab::rng::Stream;
+use nandlab::sched::{Cause, Kind, Transaction};
+use nandlab::spec::{Arrival, Beyond, Spec};
+use nandlab::units::Time;
+use std::collections::BTreeMap;
+
+const PAGE: u64 = 512;
+const READ: u64 = 66_280;
+const WRITE: u64 = 901_280;
+const ENTRIES: u64 = 128;
+
+/// One plane of 40 blocks of 16 pages, 320 logical pages, 3 translation pages.
+const ONE_PLANE: &str = "[drive]\nchannels = 1\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\n\
+     blocks_per_plane = 40\npages_per_block = 16\npage_size = '512B'\ncell = 'mlc'\nop = 1.0\nendurance = 1000000\n\
+     [timing]\nread = '50us'\nprogram = '900us'\nerase = '3.5ms'\nchannel_ns_per_byte = 2.5\ncommand = '0us'\n\
+     decode = '15us'\n[ftl]\nmap = { demand = { cache = '32B' } }\n[gc]\nidle_after = '10s'\n";
+
+fn one_plane(entries: u32, sets: &[&str]) -> Spec {
+    let cache = format!("ftl.map={{ demand = {{ cache = '{}B' }} }}", 8 * entries);
+    spec(ONE_PLANE, &[&[cache.as_str()], sets].concat())
+}
+
+/// Two planes on two channels: even LPNs, and the even translation pages, lie on the first.
+fn two_planes(entries: u32, sets: &[&str]) -> Spec {
+    one_plane(entries, &[&["drive.channels=2"], sets].concat())
+}
+
+fn read<P: Probe>(drive: &mut Drive<P>, lpn: u64) -> u64 {
+    one(drive, Op::Read, lpn * PAGE, PAGE)
+}
+
+/// Writes a page and lets all it led to end.
+fn write<P: Probe>(drive: &mut Drive<P>, lpn: u64) -> u64 {
+    let latency = one(drive, Op::Write, lpn * PAGE, PAGE);
+    drive.run_until_idle();
+    latency
+}
+
+fn flash<P: Probe>(drive: &Drive<P>, kind: Kind, cause: Cause) -> u64 {
+    drive.stats().flash[kind as usize][cause as usize]
+}
+
+/// Translation pages read and programmed.
+fn mapping<P: Probe>(drive: &Drive<P>) -> (u64, u64) {
+    (flash(drive, Kind::Read, Cause::Mapping), flash(drive, Kind::Program, Cause::Mapping))
+}
+
+/// Puts data on the drive without its time, and the translation pages with it.
+fn prefilled<P: Probe>(spec: &Spec, probe: P, lpns: impl Iterator<Item = u32>) -> Drive<P> {
+    let mut drive = Drive::with_probe(spec, probe);
+    lpns.for_each(|lpn| _ = drive.write_now(Lpn(lpn)));
+    drive.settle_map();
+    drive
+}
+
+/// At rest every change is in a cached entry or in flash.
+fn nothing_is_stale<P: Probe>(drive: &Drive<P>) {
+    let pages = &drive.ftl().demand.as_ref().unwrap().pages;
+    for (number, page) in pages.iter().enumerate() {
+        assert!(!page.is_stale && !page.is_deferred && !page.again, "translation page {number}: {page:?}");
+        assert!(page.waiting.is_empty() && page.write_back == WriteBack::None, "translation page {number}");
+    }
+}
+
+#[test]
+fn a_miss_costs_one_translation_read_and_a_hit_none() {
+    let mut drive = prefilled(&one_plane(4, &[]), Oracle::default(), 0..200);
+    assert_eq!([read(&mut drive, 0), read(&mut drive, 0)], [2 * READ, READ]);
+    assert_eq!(mapping(&drive), (1, 0));
+    // Another entry of the same page is another miss; so is one of another page.
+    assert_eq!([read(&mut drive, 1), read(&mut drive, 130)], [2 * READ, 2 * READ]);
+    assert_eq!(mapping(&drive), (3, 0));
+    assert_eq!((drive.stats().map.read_hits, drive.stats().map.read_misses), (1, 3));
+    // A write that misses pays for the translation read, one that hits does not.
+    assert_eq!([write(&mut drive, 2), write(&mut drive, 2)], [READ + WRITE, WRITE]);
+    assert_eq!(mapping(&drive), (4, 0));
+    // A partial write pays for its entry once: translation page, old data, program.
+    assert_eq!(one(&mut drive, Op::Write, 150 * PAGE, PAGE - 1), 2 * READ + WRITE);
+    settle(&mut drive);
+}
+
+#[test]
+fn misses_of_one_translation_page_share_its_read() {
+    let mut drive = prefilled(&two_planes(8, &[]), Oracle::default(), 0..200);
+    for lpn in 0..2 {
+        let read = request(&drive, Op::Read, lpn * PAGE, PAGE);
+        drive.submit(&read).unwrap();
+    }
+    drive.run_until_idle();
+    let ends: Vec<u64> = drive.completions().map(|done| done.completed).collect();
+    assert_eq!((ends, mapping(&drive)), (vec![2 * READ, 2 * READ], (1, 0)));
+    // Of two translation pages there are two reads, side by side on their dies.
+    let start = drive.now();
+    for lpn in [3, 128] {
+        let read = request(&drive, Op::Read, lpn * PAGE, PAGE);
+        drive.submit(&read).unwrap();
+    }
+    drive.run_until_idle();
+    let ends: Vec<u64> = drive.completions().map(|done| done.completed - start).collect();
+    assert_eq!((ends, mapping(&drive)), (vec![2 * READ, 2 * READ], (3, 0)));
+    settle(&mut drive);
+}
+
+#[test]
+fn a_translation_page_never_written_costs_no_read() {
+    let mut drive = with_oracle(&one_plane(4, &[]));
+    assert_eq!([read(&mut drive, 5), write(&mut drive, 5), read(&mut drive, 7)], [0, WRITE, 0]);
+    assert_eq!(mapping(&drive), (0, 0));
+    assert_eq!(drive.stats().map.read_misses, 2);
+    settle(&mut drive);
+}
+
+#[test]
+fn a_dirty_eviction_writes_its_page_back_with_all_that_is_dirty_of_it() {
+    let mut drive = with_oracle(&one_plane(3, &[]));
+    (0..3).for_each(|lpn| _ = write(&mut drive, lpn));
+    assert_eq!(mapping(&drive), (0, 0), "three dirty entries fit");
+    // The entry of LPN 0 leaves for that of LPN 3; those of LPN 1 and 2 become clean with it.
+    write(&mut drive, 3);
+    assert_eq!((mapping(&drive), drive.stats().map.written_entries), ((0, 1), 2));
+    nothing_is_stale(&drive);
+    // Clean ones leave for nothing but the misses' reads.
+    write(&mut drive, 4);
+    write(&mut drive, 5);
+    assert_eq!(mapping(&drive), (2, 1));
+    assert_eq!((drive.stats().map.evictions, drive.stats().map.dirty_evictions), (3, 1));
+    // LPN 3 is dirty since: a read for the miss, then one read and one program to write it back. LPN 6 is mapped before
+    // that program, so it goes with LPN 4 and 5.
+    write(&mut drive, 6);
+    assert_eq!((mapping(&drive), drive.stats().map.written_entries), ((4, 2), 5));
+    assert_eq!((drive.stats().map.dirty_evictions, drive.stats().map.write_backs), (2, 2));
+    settle(&mut drive);
+}
+
+#[test]
+fn a_translation_page_under_its_program_serves_misses_from_ram() {
+    let mut drive = with_oracle(&one_plane(1, &[]));
+    write(&mut drive, 0);
+    // The entry of LPN 0 leaves: its page is being programmed from now on.
+    let second = request(&drive, Op::Write, PAGE, PAGE);
+    drive.submit(&second).unwrap();
+    assert_eq!(drive.ftl().demand.as_ref().unwrap().pages[0].write_back, WriteBack::Program);
+    let third = request(&drive, Op::Read, 9 * PAGE, PAGE);
+    drive.submit(&third).unwrap();
+    // LPN 1's entry has left dirty again: the page is written once more, when it has been programmed.
+    assert_eq!(drive.outstanding(), 1, "the read is answered at once");
+    assert!(drive.ftl().demand.as_ref().unwrap().pages[0].again);
+    settle(&mut drive);
+    assert_eq!(mapping(&drive), (1, 2));
+    nothing_is_stale(&drive);
+}
+
+/// What a die takes up, in order.
+#[derive(Default)]
+struct Issued(Oracle, Vec<(Kind, Cause, u32)>);
+
+impl Probe for Issued {
+    const STAMPED: bool = true;
+    fn on_issue(&mut self, _: Time, _: DieId, t: &Transaction) {
+        self.1.push((t.kind, t.cause, t.lpn.0));
+    }
+    fn on_write_admitted(&mut self, lpn: Lpn, sequence: u64) {
+        self.0.on_write_admitted(lpn, sequence);
+    }
+    fn on_write_durable(&mut self, lpn: Lpn, sequence: u64) {
+        self.0.on_write_durable(lpn, sequence);
+    }
+    fn on_trimmed(&mut self, lpn: Lpn, sequence: u64) {
+        self.0.on_trimmed(lpn, sequence);
+    }
+    fn on_read_asked(&mut self, request: u32, lpn: Lpn) {
+        self.0.on_read_asked(request, lpn);
+    }
+    fn on_read_answered(&mut self, request: u32, lpn: Lpn, sequence: Option<u64>) {
+        self.0.on_read_answered(request, lpn, sequence);
+    }
+}
+
+/// One full block: 6 pages of the first translation page, 6 of the second, 4 of the third.
+const VICTIM: [u32; 16] = [0, 1, 2, 3, 4, 5, 128, 129, 130, 131, 132, 133, 256, 257, 258, 259];
+
+/// Reads the LPNs in `cached`, writes LPN 0, and lets idle GC move the other 15 pages of its block.
+fn gc_of_one_block(entries: u32, cached: &[u64]) -> Drive<Issued> {
+    let sets = ["gc.idle_after=1ms", "gc.background_free=0.999", "gc.idle_valid_max=1.0"];
+    let mut drive = prefilled(&one_plane(entries, &sets), Issued::default(), VICTIM.into_iter());
+    for &lpn in cached {
+        read(&mut drive, lpn);
+    }
+    one(&mut drive, Op::Write, 0, PAGE);
+    drive.probe_mut().1.clear();
+    let reads = mapping(&drive).0;
+    drive.run_until_idle();
+    assert_eq!(drive.array().blocks.iter().map(|b| b.pe_cycles).sum::<u32>(), 1, "one block is emptied");
+    assert_eq!((flash(&drive, Kind::Read, Cause::Gc), flash(&drive, Kind::Program, Cause::Gc)), (15, 15));
+    assert_eq!(mapping(&drive).0 - reads, mapping(&drive).1, "a write-back reads once and programs once");
+    drive.audit().unwrap();
+    drive.probe().0.verdict().unwrap();
+    nothing_is_stale(&drive);
+    drive
+}
+
+#[test]
+fn gc_writes_each_translation_page_it_has_touched_back_once_when_its_victim_is_empty() {
+    let drive = gc_of_one_block(2, &[128]);
+    assert_eq!(mapping(&drive).1, 3);
+    // The entries of LPN 0 and 128 were cached and dirty: written with the rest.
+    assert_eq!(drive.stats().map.written_entries, 2);
+    let issued = &drive.probe().1;
+    let last_move = issued.iter().rposition(|i| (i.0, i.1) == (Kind::Program, Cause::Gc)).unwrap();
+    let first_write_back = issued.iter().position(|i| i.1 == Cause::Mapping).unwrap();
+    assert!(last_move < first_write_back, "{issued:?}");
+}
+
+#[test]
+fn gc_only_dirties_entries_that_are_cached() {
+    // All of the third page that is moved is cached: only the other two are written back.
+    let drive = gc_of_one_block(8, &[256, 257, 258, 259]);
+    assert_eq!((mapping(&drive).1, drive.stats().map.written_entries), (2, 1));
+    let demand = drive.ftl().demand.as_ref().unwrap();
+    assert!((256..260).all(|lpn| demand.in_flash(Lpn(lpn)).is_none()), "they are dirty");
+    assert!([1, 5, 128, 133].iter().all(|&lpn| demand.in_flash(Lpn(lpn)).is_some()), "these are not");
+    // Everything cached: nothing is written back.
+    let all: Vec<u64> = VICTIM[1..].iter().map(|&lpn| lpn.into()).collect();
+    assert_eq!(mapping(&gc_of_one_block(16, &all)).1, 0);
+}
+
+#[test]
+fn trim_writes_each_translation_page_back_once() {
+    let mut drive = prefilled(&one_plane(2, &[]), Oracle::default(), 0..320);
+    // LPN 300 is cached: only its dirty bit changes, the rest of its page is written.
+    read(&mut drive, 300);
+    one(&mut drive, Op::Trim, 10 * PAGE, 300 * PAGE);
+    drive.run_until_idle();
+    assert_eq!((mapping(&drive), drive.stats().map.written_entries), ((1 + 3, 3), 1));
+    assert_eq!(drive.stats().counters.trimmed_pages, 300);
+    nothing_is_stale(&drive);
+    // What was deallocated before changes nothing.
+    one(&mut drive, Op::Trim, 10 * PAGE, 290 * PAGE);
+    drive.run_until_idle();
+    assert_eq!(mapping(&drive).1, 3);
+    // Of a cached entry alone: no write-back.
+    read(&mut drive, 310);
+    one(&mut drive, Op::Trim, 310 * PAGE, PAGE);
+    drive.run_until_idle();
+    assert_eq!(mapping(&drive).1, 3);
+    settle(&mut drive);
+}
+
+#[test]
+fn misses_wait_while_64_translation_pages_are_being_written_back() {
+    let sets = ["drive.blocks_per_plane=512", "drive.pages_per_block=64"];
+    let mut drive = with_oracle(&one_plane(1, &sets));
+    let pages = u64::from(drive.geometry().logical_pages) / ENTRIES;
+    assert_eq!(pages, 128);
+    // Each write takes the only entry from the one before, which was dirty.
+    for page in 0..pages {
+        let write = request(&drive, Op::Write, page * ENTRIES * PAGE, PAGE);
+        drive.submit(&write).unwrap();
+    }
+    let under_way = |drive: &Drive<Oracle>| {
+        let pages = &drive.ftl().demand.as_ref().unwrap().pages;
+        pages.iter().filter(|page| page.write_back != WriteBack::None).count()
+    };
+    assert_eq!((under_way(&drive), drive.stats().map.throttled), (64, pages - 65));
+    // What changes nothing waits behind them, and goes on with them.
+    for lpn in 0..200 {
+        let read = request(&drive, Op::Read, lpn * PAGE, PAGE);
+        drive.submit(&read).unwrap();
+    }
+    while drive.advance_to_completion(u64::MAX) {
+        assert!(under_way(&drive) <= 64);
+        if drive.completions().count() == 0 || drive.outstanding() == 0 {
+            break;
+        }
+    }
+    settle(&mut drive);
+    assert_eq!((mapping(&drive).1, drive.stats().map.throttled), (pages, pages - 65 + 200));
+    nothing_is_stale(&drive);
+    read_everything(&mut drive);
+}
+
+#[test]
+fn a_write_back_cleans_the_entries_of_its_page_and_no_others() {
+    let mut drive = with_oracle(&one_plane(4, &[]));
+    // The last entries of the first page, the first ones of the second.
+    [0, 126, 127, 128].iter().for_each(|&lpn| _ = write(&mut drive, lpn));
+    write(&mut drive, 300);
+    assert_eq!((mapping(&drive), drive.stats().map.written_entries), ((0, 1), 2));
+    let demand = drive.ftl().demand.as_ref().unwrap();
+    assert_eq!([126, 127].map(|lpn| demand.in_flash(Lpn(lpn)).is_some()), [true; 2]);
+    assert_eq!([128, 300].map(|lpn| demand.in_flash(Lpn(lpn)).is_some()), [false; 2]);
+    settle(&mut drive);
+}
+
+#[test]
+fn a_write_back_uses_the_read_that_misses_wait_for() {
+    let mut drive = prefilled(&two_planes(1, &[]), Oracle::default(), 0..200);
+    write(&mut drive, 0);
+    let before = mapping(&drive);
+    // LPN 0's dirty entry leaves for LPN 130's, while LPN 2 waits for the same page.
+    for lpn in [130, 2] {
+        let read = request(&drive, Op::Read, lpn * PAGE, PAGE);
+        drive.submit(&read).unwrap();
+        drive.advance(drive.now() + 1000);
+    }
+    settle(&mut drive);
+    assert_eq!(mapping(&drive), (before.0 + 2, before.1 + 1));
+    nothing_is_stale(&drive);
+}
+
+#[test]
+fn a_translation_page_outlives_the_program_that_replaces_it() {
+    let mut drive = prefilled(&one_plane(1, &[]), Oracle::default(), 0..200);
+    let old = drive.geometry().block_of(drive.ftl().map.get(Lpn(320)).unwrap());
+    write(&mut drive, 0);
+    assert_eq!(drive.array().block(old).holds, 0);
+    let read = request(&drive, Op::Read, PAGE, PAGE);
+    drive.submit(&read).unwrap();
+    while drive.ftl().demand.as_ref().unwrap().pages[0].write_back != WriteBack::Program {
+        drive.advance(drive.now() + 1000);
+    }
+    // LPN 1 lies elsewhere, so the hold is the program's.
+    assert_eq!(drive.array().block(old).holds, 1);
+    settle(&mut drive);
+}
+
+#[test]
+fn a_translation_page_written_back_is_young_and_keeps_its_level_until_then() {
+    let old = "[ecc]\nlevels = 'laldpc'\nstart = 'last-level'\n[reliability]\npe_cycles = 10000\n\
+         retention = '365d'\nrber.vth = { dvpp = 0.38, cell_to_cell = 0.05 }\n";
+    let mut drive = prefilled(&spec(&format!("{ONE_PLANE}{old}"), &[]), Oracle::default(), 0..200);
+    let level = |drive: &Drive<Oracle>| drive.ftl().demand.as_ref().unwrap().pages[0].level;
+    assert_eq!(level(&drive), 0, "never read");
+    // 327 us from level 1 on, 133 us at level 3: the translation page, then the data.
+    assert_eq!(
+        [read(&mut drive, 0), level(&drive).into(), read(&mut drive, 1)],
+        [654_000, 3, 133_000 + 327_000]
+    );
+    // Four entries fit: the fifth sends LPN 0 out, which makes the page new. One that is deallocated is of the first level.
+    write(&mut drive, 0);
+    (2..6).for_each(|lpn| _ = read(&mut drive, lpn));
+    drive.run_until_idle();
+    assert_eq!((mapping(&drive).1, level(&drive)), (1, 1));
+    assert_eq!(read(&mut drive, 0), 85_000 + 85_000);
+    one(&mut drive, Op::Trim, 0, PAGE);
+    assert_eq!(drive.ftl().demand.as_ref().unwrap().level(Lpn(0)), 1);
+    settle(&mut drive);
+}
+
+#[test]
+fn an_entry_brought_in_knows_the_level_of_its_block() {
+    let old = "[ecc]\nlevels = 'laldpc'\nstart = 'block-level'\n[reliability]\npe_cycles = 10000\n\
+         retention = '365d'\nrber.vth = { dvpp = 0.38, cell_to_cell = 0.05 }\n";
+    let mut drive = prefilled(&spec(&format!("{ONE_PLANE}{old}"), &[]), Oracle::default(), 0..200);
+    // LPN 0 and 1 share a block: the second read starts at level 3 with its translation page and its data.
+    assert_eq!([read(&mut drive, 0), read(&mut drive, 1)], [654_000, 266_000]);
+    settle(&mut drive);
+}
+
+/// A busy random load of writes, reads and TRIMs.
+fn load<P: Probe>(drive: &mut Drive<P>, seed: u64, requests: u32, depth: u32) {
+    let mut stream = Stream::new(seed, "load");
+    let pages = u64::from(drive.geometry().logical_pages);
+    for _ in 0..requests {
+        while drive.outstanding() >= depth {
+            assert!(drive.advance_to_completion(u64::MAX));
+            drive.completions().for_each(drop);
+        }
+        let op = [Op::Write, Op::Write, Op::Write, Op::Read, Op::Read, Op::Trim][stream.below(6) as usize];
+        let lpn = stream.below(pages);
+        let count = (1 + stream.below(4)).min(pages - lpn);
+        drive.submit(&request(drive, op, lpn * PAGE, count * PAGE)).unwrap();
+    }
+    drive.run_until_idle();
+    drive.completions().for_each(drop);
+}
+
+#[test]
+fn translation_pages_and_data_never_share_a_block_and_every_operation_has_one_cause() {
+    for (eviction, levelling) in [("", "none"), (", eviction = { read-level = { fixed = 3 } }", "static")] {
+        let sets = [
+            format!("ftl.map={{ demand = {{ cache = '64B'{eviction} }} }}"),
+            format!("ftl.wear_levelling={levelling}"),
+            "ftl.wear_gap=2".to_owned(),
+        ];
+        let sets: Vec<&str> = sets.iter().map(String::as_str).collect();
+        let mut drive = Drive::with_probe(&two_planes(8, &sets), Issued::default());
+        load(&mut drive, 1, 6000, 16);
+        drive.audit().unwrap();
+        drive.probe().0.verdict().unwrap();
+        nothing_is_stale(&drive);
+        let geometry = drive.geometry();
+        for block in (0..geometry.blocks).map(BlockId) {
+            let programmed = u32::from(drive.array().block(block).programmed);
+            let lpns = (0..programmed).map(|page| drive.array().lpn(geometry.page(block, page)).0);
+            let of_map: Vec<bool> =
+                lpns.filter(|&lpn| lpn != DEAD_LPN).map(|lpn| lpn >= geometry.logical_pages).collect();
+            assert!(of_map.windows(2).all(|pair| pair[0] == pair[1]), "block {}: {of_map:?}", block.0);
+        }
+        // What the dies took up is what was counted, cause by cause.
+        let issued = &drive.probe().1;
+        for kind in [Kind::Read, Kind::Program, Kind::Erase] {
+            for cause in Cause::ALL {
+                let count = issued.iter().filter(|i| (i.0, i.1) == (kind, cause)).count() as u64;
+                assert_eq!(flash(&drive, kind, cause), count, "{kind:?} {cause:?}");
+            }
+        }
+        assert_eq!(flash(&drive, Kind::Program, Cause::Mapping), drive.stats().map.write_backs);
+        // GC and the wear leveller move translation pages too, at their own charge.
+        let moves = |cause| issued.iter().filter(move |i| i.0 == Kind::Program && i.1 == cause);
+        assert!(moves(Cause::Gc).any(|i| i.2 >= geometry.logical_pages), "GC never moved a translation page");
+        assert!(moves(Cause::Mapping).all(|i| i.2 >= geometry.logical_pages));
+        assert!(moves(Cause::Host).all(|i| i.2 < geometry.logical_pages));
+    }
+}
+
+#[test]
+fn a_cache_of_one_entry_works() {
+    for eviction in
+        ["", ", eviction = { read-level = { fixed = 1 } }", ", eviction = { read-level = { fixed = 9 } }"]
+    {
+        let set = format!("ftl.map={{ demand = {{ cache = '8B'{eviction} }} }}");
+        let mut drive = with_oracle(&two_planes(1, &[&set]));
+        load(&mut drive, 2, 3000, 24);
+        settle(&mut drive);
+        assert_eq!(drive.ftl().demand.as_ref().unwrap().cache.len(), 1);
+        nothing_is_stale(&drive);
+        read_everything(&mut drive);
+    }
+}
+
+/// What the host sees, each write named by its place among those of its LPN, each request's pages in order.
+#[derive(Default)]
+struct Answers {
+    writes: BTreeMap<u64, u32>,
+    versions: BTreeMap<u32, u32>,
+    answers: Vec<(u32, Option<u32>)>,
+    completed: usize,
+}
+
+impl Probe for Answers {
+    const STAMPED: bool = true;
+    fn on_write_admitted(&mut self, lpn: Lpn, sequence: u64) {
+        let version = self.versions.entry(lpn.0).or_default();
+        *version += 1;
+        self.writes.insert(sequence, *version);
+    }
+    fn on_read_answered(&mut self, _: u32, lpn: Lpn, sequence: Option<u64>) {
+        self.answers.push((lpn.0, sequence.map(|sequence| self.writes[&sequence])));
+    }
+    fn on_completed(&mut self, _: Op, _: Time, _: Time) {
+        self.answers[self.completed..].sort_unstable();
+        self.completed = self.answers.len();
+    }
+}
+
+#[test]
+fn the_host_reads_the_same_whatever_the_map() {
+    let answers = |map: &str| {
+        let mut drive = Drive::with_probe(&two_planes(1, &[&format!("ftl.map={map}")]), Answers::default());
+        load(&mut drive, 3, 6000, 1);
+        std::mem::take(&mut drive.probe_mut().answers)
+    };
+    let page = answers("'page'");
+    assert!(page.len() > 2000 && page.iter().any(|a| a.1.is_none()));
+    for cache in ["8B", "40B", "1KiB", "1MiB"] {
+        assert_eq!(answers(&format!("{{ demand = {{ cache = '{cache}' }} }}")), page, "{cache}");
+    }
+}
+
+#[test]
+fn a_worn_out_drive_fails_writes_and_still_answers_reads() {
+    for (entries, levelling) in [(1, "none"), (20, "dynamic"), (1, "static")] {
+        let sets = ["drive.endurance=6", &format!("ftl.wear_levelling={levelling}")];
+        let mut drive = with_oracle(&two_planes(entries, &sets));
+        for round in 0.. {
+            assert!(round < 200, "the drive does not wear out");
+            load(&mut drive, round, 500, 30);
+            drive.audit().unwrap();
+            if drive.stats().counters.failed_pages > 20 {
+                break;
+            }
+        }
+        settle(&mut drive);
+        assert_eq!(drive.stats().counters.media_errors, 0);
+        read_everything(&mut drive);
+        assert!(drive.completions().all(|done| !done.failed), "{entries} entries, {levelling}");
+        assert!(drive.array().blocks.iter().any(|b| b.state == BlockState::Retired));
+        // TRIM and flush need no room of the host's.
+        one(&mut drive, Op::Trim, 0, 50 * PAGE);
+        one(&mut drive, Op::Flush, 0, 0);
+        settle(&mut drive);
+    }
+}
+
+fn saved<P: Probe>(drive: &Drive<P>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    drive.save(&mut bytes).unwrap();
+    bytes
+}
+
+const FILL: [&str; 2] = ["precondition.used=0.5", "precondition.valid=0.8"];
+const PTS: [&str; 2] = ["precondition.method=pts", "precondition.rounds_max=5"];
+
+#[test]
+fn preconditioning_leaves_every_translation_page_in_flash() {
+    for sets in [FILL, PTS] {
+        for allocation in ["CWDP", "dynamic"] {
+            let set = format!("ftl.allocation={allocation}");
+            let mut drive = with_oracle(&two_planes(4, &[&sets[..], &[&set]].concat()));
+            drive.audit().unwrap();
+            nothing_is_stale(&drive);
+            let (ftl, geometry) = (drive.ftl(), drive.geometry());
+            let demand = ftl.demand.as_ref().unwrap();
+            for page in 0..demand.pages.len() as u32 {
+                let is_there = ftl.map.get(demand.lpn_of(page)).is_some();
+                assert_eq!(is_there, demand.has_entries(page, &ftl.map), "{sets:?}: translation page {page}");
+            }
+            for lpn in (0..geometry.logical_pages).map(Lpn) {
+                assert_eq!(demand.in_flash(lpn), Some(ftl.map.get(lpn)), "{sets:?}: LPN {}", lpn.0);
+            }
+            // GC keeps its block.
+            assert!(ftl.planes.iter().all(|plane| !plane.free.is_empty()));
+            load(&mut drive, 4, 2000, 12);
+            settle(&mut drive);
+            read_everything(&mut drive);
+        }
+    }
+}
+
+struct Reads(std::vec::IntoIter<u64>);
+
+impl Source for Reads {
+    type Error = std::convert::Infallible;
+    fn next_request(&mut self) -> Option<Result<Request, Self::Error>> {
+        let lpn = self.0.next()?;
+        Some(Ok(Request { arrival: 0, op: Op::Read, fua: false, offset: lpn * PAGE, len: PAGE }))
+    }
+}
+
+#[test]
+fn pages_mapped_for_the_workloads_reads_have_their_translation_pages() {
+    let mut drive = Drive::with_probe(&one_plane(4, &[]), Oracle::default());
+    let reads = Reads(vec![5, 6, 5, 200].into_iter());
+    let mut runner = Runner::new(reads, Arrival::QueueDepth(1), Beyond::Refuse);
+    assert_eq!(map_reads(&mut runner, &mut drive, &mut |_| true).unwrap(), Some(3));
+    nothing_is_stale(&drive);
+    let is_there = |lpn| drive.ftl().map.get(Lpn(lpn)).is_some();
+    assert_eq!([320, 321, 322].map(is_there), [true, true, false]);
+    assert_eq!([read(&mut drive, 5), read(&mut drive, 5), read(&mut drive, 300)], [2 * READ, READ, 0]);
+    settle(&mut drive);
+}
+
+#[test]
+fn a_saved_drive_comes_back_with_its_translation_pages() {
+    for sets in [FILL, PTS] {
+        let spec = two_planes(4, &sets);
+        let drive = with_oracle(&spec);
+        let mut loaded = Drive::with_probe(&spec, Oracle::default());
+        loaded.load(saved(&drive).as_slice()).unwrap();
+        loaded.audit().unwrap();
+        loaded.expect_preconditioned(|oracle| oracle);
+        let all = loaded.ftl().map.len();
+        assert!((0..all).map(Lpn).all(|lpn| loaded.ftl().map.get(lpn) == drive.ftl().map.get(lpn)));
+        // A miss costs what it costs on the drive that was saved.
+        let lpn = (0..all).find(|&lpn| drive.ftl().map.get(Lpn(lpn)).is_some()).unwrap();
+        assert_eq!(read(&mut loaded, lpn.into()), 2 * READ);
+        load(&mut loaded, 5, 2000, 12);
+        settle(&mut loaded);
+        read_everything(&mut loaded);
+    }
+}
+
+#[test]
+fn a_saved_drive_of_another_map_is_refused() {
+    let (demand, page) = (two_planes(4, &FILL), two_planes(4, &[&FILL[..], &["ftl.map='page'"]].concat()));
+    for (from, to, says) in [
+        (&demand, &page, "translation pages (ftl.map) = 5, this one has 0"),
+        (&page, &demand, "translation pages (ftl.map) = 0, this one has 5"),
+    ] {
+        let bytes = saved(&with_oracle(from));
+        let error = Drive::new(to).load(bytes.as_slice()).unwrap_err();
+        assert!(matches!(error, SnapshotError::Mismatch(..)) && error.to_string().contains(says), "{error}");
+    }
+    // The cache's size and policy are not state of the flash.
+    let bytes = saved(&with_oracle(&demand));
+    Drive::new(&two_planes(9, &[])).load(bytes.as_slice()).unwrap();
+}
+
+/// Dirty entries are not in the file; the map is rebuilt from the data pages' OOB, so nothing is lost.
+#[test]
+fn a_drive_saved_with_dirty_entries_comes_back_right() {
+    let spec = two_planes(50, &[]);
+    let mut drive = with_oracle(&spec);
+    load(&mut drive, 6, 3000, 12);
+    // The second write finds its entry.
+    [3, 3].iter().for_each(|&lpn| _ = write(&mut drive, lpn));
+    assert!(drive.ftl().demand.as_ref().unwrap().in_flash(Lpn(3)).is_none(), "it is dirty");
+    let mut loaded = Drive::with_probe(&spec, Oracle::default());
+    loaded.load(saved(&drive).as_slice()).unwrap();
+    loaded.expect_preconditioned(|oracle| oracle);
+    for lpn in (0..drive.geometry().logical_pages).map(Lpn) {
+        assert_eq!(loaded.ftl().map.get(lpn), drive.ftl().map.get(lpn));
+    }
+    load(&mut loaded, 7, 2000, 12);
+    settle(&mut loaded);
+    read_everything(&mut loaded);
+}
+
+/// A drive at rest, all of its map in flash but the cached entries.
+fn rested() -> Drive<Oracle> {
+    let mut drive = with_oracle(&two_planes(20, &[]));
+    load(&mut drive, 8, 3000, 12);
+    drive.audit().expect("nothing is wrong yet");
+    drive
+}
+
+#[test]
+fn the_audit_notices_a_forgotten_dirty_bit() {
+    let mut drive = rested();
+    let geometry = drive.geometry().clone();
+    let (array, ftl) = drive.parts_mut();
+    // Moves a page as GC does, and tells the demand map nothing of it.
+    let is_settled = |lpn: &Lpn| ftl.demand.as_ref().unwrap().in_flash(*lpn).flatten().is_some();
+    let lpn = (0..geometry.logical_pages).map(Lpn).find(is_settled).unwrap();
+    let ppn = ftl.allocate(&geometry, array, PlaneId(0), WriteStream::Gc).unwrap().ppn;
+    array.stage(ppn, lpn, Stamp { sequence: 1, ..Stamp::default() });
+    let (block, page) = geometry.split(ppn);
+    if array.program(block, page) == geometry.pages_per_block {
+        ftl.close(&geometry, array, block, 0);
+    }
+    ftl.remap(&geometry, array, lpn, ppn);
+    let error = drive.audit().unwrap_err();
+    assert!(error.contains("its translation page says"), "{error}");
+}
+
+#[test]
+fn the_audit_notices_a_change_that_no_one_writes_back() {
+    let mut drive = prefilled(&one_plane(1, &[]), Oracle::default(), 0..320);
+    // Entries of LPN 0 to 2 leave one after the other, the last two while the page is being programmed.
+    for lpn in 0..4 {
+        let write = request(&drive, Op::Write, lpn * PAGE, PAGE);
+        drive.submit(&write).unwrap();
+    }
+    while !drive.ftl().demand.as_ref().unwrap().pages[0].is_stale {
+        drive.advance(drive.now() + 1000);
+    }
+    drive.audit().unwrap();
+    drive.parts_mut().1.demand.as_mut().unwrap().pages[0].is_stale = false;
+    let error = drive.audit().unwrap_err();
+    assert!(error.contains("its translation page says"), "{error}");
+}
+
+#[test]
+fn the_audit_notices_a_dirty_entry_that_has_left() {
+    let mut drive = with_oracle(&one_plane(1, &[]));
+    write(&mut drive, 0);
+    drive.audit().unwrap();
+    let left = drive.parts_mut().1.demand.as_mut().unwrap().cache.insert(Lpn(7), 1);
+    assert_eq!(left, Some(Lpn(0)));
+    let error = drive.audit().unwrap_err();
+    assert!(error.contains("the entry of LPN 0 is dirty and not cached"), "{error}");
+}

@@ -1,0 +1,844 @@
+//! The device to the nanosecond: dies, channels and the off-chip path, driven without a drive around them.
+//!
+//! In the style of probe / issue / assert_earliest_ready_at: operations are issued at chosen times, and a question
+//! "when would this one be done, if it came now" is answered by replaying what was issued on a fresh device.
+
+use crate::common::spec;
+use nandlab::geometry::{BlockId, DieId, Geometry, Lpn};
+use nandlab::nand::Timing;
+use nandlab::probe::Probe;
+use nandlab::rng::Stream;
+use nandlab::sched::{
+    Agenda, Cause, Class, Device, Ended, Kind, NONE, Phase, Slot, Transaction, Transactions,
+};
+use nandlab::spec::{Scheduler, Spec};
+use nandlab::units::Time;
+
+/// tR, one page of 4096 bytes at 2.5 ns, tPROG, tBERS.
+const R: u64 = 50_000;
+const T: u64 = 10_240;
+const P: u64 = 900_000;
+const E: u64 = 3_500_000;
+
+/// Two channels of two dies of two planes: dies 0 and 1 share channel 0, dies 2 and 3 channel 1.
+const FOUR_DIES: &str = "[drive]\nchannels = 2\nchips_per_channel = 2\ndies_per_chip = 1\nplanes_per_die = 2\n\
+     blocks_per_plane = 16\npages_per_block = 8\npage_size = '4KiB'\ncell = 'mlc'\nop = 0.5\n\
+     [timing]\nread = '50us'\nprogram = '900us'\nerase = '3.5ms'\nchannel_ns_per_byte = 2.5\n\
+     command = '0us'\ndecode = '15us'\nscheduler = 'fcfs'\n";
+
+#[derive(Clone, Copy, Debug)]
+struct Op {
+    kind: Kind,
+    class: Class,
+    die: u32,
+    plane: u32,
+    page: u32,
+    /// Of a read: the level of its first try, and the one that decodes.
+    level: u8,
+    needed: u8,
+}
+
+fn op(kind: Kind, die: u32) -> Op {
+    Op { kind, class: Class::Background, die, plane: 0, page: 0, level: 1, needed: 1 }
+}
+
+fn read(die: u32) -> Op {
+    op(Kind::Read, die)
+}
+
+fn program(die: u32) -> Op {
+    op(Kind::Program, die)
+}
+
+fn erase(die: u32) -> Op {
+    op(Kind::Erase, die)
+}
+
+fn copyback(die: u32) -> Op {
+    op(Kind::Copyback, die)
+}
+
+impl Op {
+    fn plane(self, plane: u32) -> Self {
+        Self { plane, ..self }
+    }
+
+    fn page(self, page: u32) -> Self {
+        Self { page, ..self }
+    }
+
+    fn class(self, class: Class) -> Self {
+        Self { class, ..self }
+    }
+
+    fn levels(self, level: u8, needed: u8) -> Self {
+        Self { level, needed, ..self }
+    }
+}
+
+/// Every phase as (operation, phase, start, end); an operation is named by its place in the order of issue.
+#[derive(Default)]
+struct Phases(Vec<(usize, Phase, Time, Time)>);
+
+impl Probe for Phases {
+    fn on_phase(&mut self, start: Time, end: Time, _: DieId, _: u32, phase: Phase, t: &Transaction) {
+        self.0.push((t.owner as usize, phase, start, end));
+    }
+}
+
+struct Rig {
+    spec: Spec,
+    issued: Vec<(Time, Op)>,
+    promoted: Vec<u32>,
+    now: Time,
+}
+
+/// What a replay saw.
+struct Run {
+    device: Device,
+    ends: Vec<Option<Time>>,
+    phases: Vec<(usize, Phase, Time, Time)>,
+}
+
+impl Run {
+    fn phases_of(&self, operation: usize) -> Vec<(Phase, Time, Time)> {
+        self.phases.iter().filter(|p| p.0 == operation).map(|&(_, phase, a, b)| (phase, a, b)).collect()
+    }
+}
+
+impl Rig {
+    fn new(text: &str, sets: &[&str]) -> Self {
+        Self { spec: spec(text, sets), issued: Vec::new(), promoted: Vec::new(), now: 0 }
+    }
+
+    /// From here on operations are issued at `time`.
+    fn at(&mut self, time: Time) -> &mut Self {
+        assert!(time >= self.now);
+        self.now = time;
+        self
+    }
+
+    fn issue(&mut self, op: Op) -> &mut Self {
+        self.issued.push((self.now, op));
+        self
+    }
+
+    /// Replays `issued` on a fresh device up to `until`.
+    fn replay(&self, issued: &[(Time, Op)], until: Time) -> Run {
+        let geometry = Geometry::new(&self.spec.drive);
+        let timing = Timing::new(&self.spec.timing, &self.spec.ecc, &geometry);
+        let mut device =
+            Device::new(&geometry, timing, self.spec.timing.scheduler, self.spec.timing.multi_plane);
+        for &die in &self.promoted {
+            device.promote(DieId(die));
+        }
+        let (mut pool, mut agenda) = (Transactions::default(), Agenda::new(geometry.dies as usize));
+        let (mut phases, mut ends) = (Phases::default(), vec![None; issued.len()]);
+        let mut pending = issued.iter().enumerate().peekable();
+        loop {
+            let (time, clock) = agenda.next();
+            if let Some(&(number, &(at, op))) = pending.peek()
+                && (at < time)
+            {
+                pending.next();
+                let plane = op.die * geometry.planes_per_die + op.plane;
+                let ppn = geometry.page(BlockId(plane * geometry.blocks_per_plane), op.page);
+                let slot = pool.insert(Transaction {
+                    order: 0,
+                    ppn,
+                    lpn: Lpn(0),
+                    owner: number as u32,
+                    replaces: None,
+                    next: NONE,
+                    kind: op.kind,
+                    cause: Cause::Host,
+                    class: op.class,
+                    merges: false,
+                    level: op.level,
+                    needed: op.needed,
+                    tries: 0,
+                    skips: 0,
+                    partner: nandlab::sched::NONE,
+                    part_bytes: 0,
+                    is_part: false,
+                    has_arrived: false,
+                    page: op.page as u16,
+                    plane_in_die: op.plane as u8,
+                    die: DieId(op.die),
+                });
+                device.submit(&mut pool, &mut agenda, &mut phases, at, slot);
+                continue;
+            }
+            if time > until || time == Time::MAX {
+                break;
+            }
+            let mut done = |pool: &mut Transactions, slot: Slot| {
+                let next = pool[slot].next;
+                ends[pool.remove(slot).owner as usize] = Some(time);
+                next
+            };
+            match device.on_clock(&mut pool, &mut agenda, &mut phases, time, DieId(clock)) {
+                Ended::Nothing => continue,
+                // Decoding takes no time here: a try that fails is back on its die at once, before the die goes on.
+                Ended::Page(slot) if pool[slot].level < pool[slot].needed => {
+                    pool[slot].level += 1;
+                    pool[slot].tries += 1;
+                    device.submit_again(&mut pool, &mut agenda, &mut phases, time, slot);
+                }
+                Ended::Page(slot) => {
+                    done(&mut pool, slot);
+                }
+                Ended::Batch(mut slot) => {
+                    while slot != NONE {
+                        slot = done(&mut pool, slot);
+                    }
+                }
+            }
+            device.start_next(&mut pool, &mut agenda, &mut phases, time, DieId(clock));
+        }
+        if until == Time::MAX {
+            assert_eq!(pool.live(), 0, "an operation never ended");
+        }
+        Run { device, ends, phases: phases.0 }
+    }
+
+    fn run(&self) -> Run {
+        self.replay(&self.issued, Time::MAX)
+    }
+
+    fn ends(&self) -> Vec<Time> {
+        self.run().ends.into_iter().map(|end| end.expect("everything ends")).collect()
+    }
+
+    /// When `op` would be done if it were issued now.
+    fn probe(&self, op: Op) -> Time {
+        let mut issued = self.issued.clone();
+        issued.push((self.now, op));
+        self.replay(&issued, Time::MAX).ends.last().copied().flatten().expect("the last operation ends")
+    }
+
+    #[track_caller]
+    fn assert_earliest_ready_at(&self, op: Op, time: Time) -> &Self {
+        assert_eq!(self.probe(op), time, "{op:?} issued at {}", self.now);
+        self
+    }
+}
+
+#[test]
+fn single_operations_take_the_sum_of_their_phases() {
+    let mut rig = Rig::new(FOUR_DIES, &[]);
+    for start in [0, 12_345] {
+        rig.at(start)
+            .assert_earliest_ready_at(read(0), start + R + T)
+            .assert_earliest_ready_at(program(0), start + T + P)
+            .assert_earliest_ready_at(erase(0), start + E)
+            .assert_earliest_ready_at(copyback(0), start + R + P);
+    }
+}
+
+#[test]
+fn every_operation_pays_the_command_overhead_once() {
+    let rig = Rig::new(FOUR_DIES, &["timing.command=700ns"]);
+    rig.assert_earliest_ready_at(read(1), 700 + R + T)
+        .assert_earliest_ready_at(program(1), 700 + T + P)
+        .assert_earliest_ready_at(erase(1), 700 + E)
+        .assert_earliest_ready_at(copyback(1), 700 + R + P);
+}
+
+#[test]
+fn phases_follow_one_another_on_their_resources() {
+    let mut rig = Rig::new(FOUR_DIES, &["timing.command=1us"]);
+    rig.issue(read(0)).issue(program(2)).issue(erase(3)).issue(copyback(1));
+    let run = rig.run();
+    use Phase::{Array, Command, TransferIn, TransferOut};
+    let read = [(Command, 0, 1_000), (Array, 1_000, 1_000 + R), (TransferOut, 1_000 + R, 1_000 + R + T)];
+    assert_eq!(run.phases_of(0), read);
+    assert_eq!(run.phases_of(1), [(TransferIn, 0, 1_000 + T), (Array, 1_000 + T, 1_000 + T + P)]);
+    // Dies 3 and 1 ask for the channels that dies 2 and 0 hold.
+    let after = 1_000 + T;
+    assert_eq!(
+        run.phases_of(2),
+        [(Command, after, after + 1_000), (Array, after + 1_000, after + 1_000 + E)]
+    );
+    assert_eq!(run.phases_of(3), [(Command, 1_000, 2_000), (Array, 2_000, 2_000 + R + P)]);
+}
+
+#[test]
+fn program_time_follows_the_page_kind() {
+    let rig = Rig::new(FOUR_DIES, &["timing.program={ lsb = '1300us', msb = '2600us' }"]);
+    for page in 0..8 {
+        let program_ns = if page % 2 == 0 { 1_300_000 } else { 2_600_000 };
+        rig.assert_earliest_ready_at(program(0).page(page), T + program_ns)
+            .assert_earliest_ready_at(copyback(0).page(page), R + program_ns);
+    }
+    // Of a TLC cell's three pages the middle one takes the mean.
+    let sets = ["timing.program={ lsb = '1ms', msb = '3ms' }", "drive.cell='3d-tlc'", "drive.layers=2"];
+    let rig = Rig::new(FOUR_DIES, &sets);
+    for (page, ms) in [(0, 1), (1, 2), (2, 3), (3, 1), (4, 2), (5, 3)] {
+        rig.assert_earliest_ready_at(program(0).page(page), T + ms * 1_000_000);
+    }
+}
+
+#[test]
+fn program_time_rises_by_layer_from_fastest_to_slowest() {
+    // Eight pages on four layers: two pages a layer; 1000, 1200, 1400, 1600 us.
+    let sets = [
+        "drive.cell='3d-mlc'",
+        "drive.layers=4",
+        "timing.program={ fastest = '1000us', slowest = '1600us' }",
+    ];
+    let rig = Rig::new(FOUR_DIES, &sets);
+    for page in 0..8 {
+        rig.assert_earliest_ready_at(program(0).page(page), T + 1_000_000 + u64::from(page / 2) * 200_000);
+    }
+}
+
+#[test]
+fn a_die_does_one_operation_at_a_time() {
+    let mut rig = Rig::new(FOUR_DIES, &[]);
+    rig.issue(erase(0));
+    // Not even on the other plane, and not a transfer in ahead of its program.
+    rig.assert_earliest_ready_at(program(0).plane(1), E + T + P)
+        .assert_earliest_ready_at(read(0).plane(1), E + R + T)
+        .assert_earliest_ready_at(copyback(0), E + R + P);
+}
+
+#[test]
+fn programs_of_two_dies_of_a_channel_overlap_but_for_their_transfers() {
+    let mut rig = Rig::new(FOUR_DIES, &[]);
+    rig.issue(program(0)).assert_earliest_ready_at(program(1), T + T + P);
+    // Once the transfer is over the channel is free though the die is not.
+    rig.at(T).assert_earliest_ready_at(program(1), T + T + P);
+    rig.at(T + 1).assert_earliest_ready_at(program(1), T + 1 + T + P);
+}
+
+#[test]
+fn the_page_register_is_held_until_its_transfer_out_is_done() {
+    let mut rig = Rig::new(FOUR_DIES, &[]);
+    rig.issue(read(0)).issue(read(1));
+    assert_eq!(rig.ends(), [R + T, R + 2 * T], "sensed together, transferred one after the other");
+    // Die 1 has sensed at R and waits for the channel until R + T: its register is taken until R + 2 T, and the
+    // next sense starts only then. Die 0 is free at R + T.
+    rig.at(R + 1)
+        .assert_earliest_ready_at(erase(1), R + 2 * T + E)
+        .assert_earliest_ready_at(erase(0), R + T + E)
+        .assert_earliest_ready_at(read(1), R + 2 * T + R + T);
+}
+
+#[test]
+fn a_channel_serves_in_the_order_in_which_it_is_asked() {
+    let three = FOUR_DIES.replace("chips_per_channel = 2", "chips_per_channel = 3");
+    let mut rig = Rig::new(&three, &[]);
+    // Die 0 transfers in from 45 to 55.24 us. Die 2 asks at 46 us, die 1 at 50 us when it has sensed.
+    rig.issue(read(1)).at(45_000).issue(program(0)).at(46_000).issue(program(2));
+    let first = 45_000 + T;
+    assert_eq!(rig.ends(), [first + 2 * T, first + P, first + T + P]);
+}
+
+#[test]
+fn asking_at_the_same_time_goes_by_die_number() {
+    let mut rig = Rig::new(FOUR_DIES, &[]);
+    rig.issue(read(1)).issue(read(0));
+    assert_eq!(rig.ends(), [R + 2 * T, R + T]);
+}
+
+#[test]
+fn channels_are_independent() {
+    let mut rig = Rig::new(FOUR_DIES, &["timing.command=1us"]);
+    rig.issue(read(0)).issue(program(0).plane(1)).issue(read(1));
+    let alone = Rig::new(FOUR_DIES, &["timing.command=1us"]);
+    for op in [read(2), program(2), erase(3), copyback(3)] {
+        rig.assert_earliest_ready_at(op, alone.probe(op));
+    }
+}
+
+/// A page takes 20480 ns over an off-chip path of 200 MB/s, twice its time on a channel.
+#[test]
+fn a_slow_off_chip_path_is_shared_by_the_channels_and_holds_them() {
+    let mut rig = Rig::new(FOUR_DIES, &["timing.off_chip_mb_per_s=200"]);
+    let off_chip = 20_480;
+    rig.assert_earliest_ready_at(read(0), R + off_chip)
+        .assert_earliest_ready_at(program(0), off_chip + P)
+        .assert_earliest_ready_at(erase(0), E)
+        .assert_earliest_ready_at(copyback(0), R + P);
+    rig.issue(read(0)).issue(read(2));
+    assert_eq!(rig.ends(), [R + off_chip, R + 2 * off_chip]);
+    // Channel 1 carries die 2's page from R on, and is held until the path has carried it too.
+    rig.at(R + 1).assert_earliest_ready_at(program(3), R + 2 * off_chip + off_chip + P);
+    let run = rig.run();
+    assert_eq!((run.device.channel_busy_ns(0), run.device.channel_busy_ns(1)), (off_chip, 2 * off_chip));
+    // Idle time of the path is not saved up.
+    rig.at(1_000_000).assert_earliest_ready_at(read(2), 1_000_000 + R + off_chip);
+}
+
+/// 8192 ns over the path, 10240 ns on a channel: alone the channel decides, together the path.
+#[test]
+fn a_transfer_ends_at_the_slower_of_channel_and_off_chip_path() {
+    let mut rig = Rig::new(FOUR_DIES, &["timing.off_chip_mb_per_s=500"]);
+    rig.assert_earliest_ready_at(read(0), R + T).assert_earliest_ready_at(program(0), T + P);
+    rig.issue(read(0)).issue(read(2));
+    assert_eq!(rig.ends(), [R + T, R + 2 * 8_192]);
+}
+
+#[test]
+fn copyback_uses_the_channel_for_its_command_only() {
+    let mut rig = Rig::new(FOUR_DIES, &["timing.off_chip_mb_per_s=200"]);
+    rig.issue(program(1)).issue(copyback(0));
+    assert_eq!(rig.ends()[1], R + P, "the other die's transfer does not matter");
+    assert_eq!(rig.run().device.channel_busy_ns(0), 20_480, "the program's");
+    let mut rig = Rig::new(FOUR_DIES, &["timing.command=1us"]);
+    rig.issue(copyback(0));
+    assert_eq!(rig.run().device.channel_busy_ns(0), 1_000);
+    rig.issue(read(1));
+    assert_eq!(rig.ends()[1], 1_000 + 1_000 + R + T, "its command waits for the copyback's");
+}
+
+fn multi_plane(planes: u32, sets: &[&str]) -> Rig {
+    let text = FOUR_DIES.replace("planes_per_die = 2", &format!("planes_per_die = {planes}"));
+    let mut rig = Rig::new(&text, &[&["timing.multi_plane=true"], sets].concat());
+    // Keeps the die busy, so that what follows waits together.
+    rig.issue(erase(0)).at(1);
+    rig
+}
+
+#[test]
+fn multi_plane_read_senses_once_and_transfers_page_by_page() {
+    let mut rig = multi_plane(4, &[]);
+    for plane in 0..4 {
+        rig.issue(read(0).plane(plane).page(3));
+    }
+    let sensed = E + R;
+    assert_eq!(rig.ends()[1..], [sensed + T, sensed + 2 * T, sensed + 3 * T, sensed + 4 * T]);
+    // The die is taken until the last page is out.
+    rig.assert_earliest_ready_at(erase(0), sensed + 4 * T + E);
+}
+
+#[test]
+fn multi_plane_program_transfers_every_page_then_programs_once() {
+    let mut rig = multi_plane(2, &["timing.program={ lsb = '500us', msb = '1500us' }"]);
+    rig.issue(program(0).plane(1).page(5)).issue(program(0).plane(0).page(5));
+    assert_eq!(rig.ends()[1..], [E + 2 * T + 1_500_000; 2]);
+}
+
+#[test]
+fn multi_plane_erase_takes_one_erase_time_whatever_the_pages() {
+    let mut rig = multi_plane(2, &[]);
+    rig.issue(erase(0).plane(1)).issue(erase(0).plane(0).page(7));
+    assert_eq!(rig.ends()[1..], [2 * E; 2]);
+}
+
+#[test]
+fn multi_plane_needs_the_same_operation_at_the_same_page_number() {
+    let mut rig = multi_plane(2, &[]);
+    rig.issue(program(0).plane(0).page(2)).issue(program(0).plane(1).page(3));
+    assert_eq!(rig.ends()[1..], [E + T + P, E + 2 * (T + P)], "pages 2 and 3");
+    let mut rig = multi_plane(2, &[]);
+    rig.issue(program(0).plane(0).page(2)).issue(read(0).plane(1).page(2));
+    assert_eq!(rig.ends()[1..], [E + T + P, E + T + P + R + T], "a program and a read");
+    let mut rig = multi_plane(2, &[]);
+    rig.issue(copyback(0).plane(0).page(2)).issue(copyback(0).plane(1).page(2));
+    assert_eq!(rig.ends()[1..], [E + R + P, E + 2 * (R + P)], "copybacks go one by one");
+    let mut rig = multi_plane(2, &[]);
+    rig.issue(program(0).plane(1).page(2)).issue(program(0).plane(1).page(2));
+    assert_eq!(rig.ends()[1..], [E + T + P, E + 2 * (T + P)], "one plane does one at a time");
+}
+
+#[test]
+fn multi_plane_keeps_the_order_within_a_plane() {
+    let mut rig = multi_plane(2, &[]);
+    // The third would match the first, but the second is ahead of it on its plane.
+    rig.issue(program(0).plane(0).page(1));
+    rig.issue(program(0).plane(1).page(0));
+    rig.issue(program(0).plane(1).page(1));
+    assert_eq!(rig.ends()[1..], [E + T + P, E + 2 * (T + P), E + 3 * (T + P)]);
+}
+
+#[test]
+fn multi_plane_does_not_mix_classes() {
+    let mut rig = multi_plane(2, &["timing.scheduler=read-first"]);
+    rig.issue(read(0).plane(0).page(1)).issue(read(0).plane(1).page(1).class(Class::HostRead));
+    assert_eq!(rig.ends()[1..], [E + 2 * (R + T), E + R + T]);
+}
+
+#[test]
+fn another_die_gets_the_channel_between_the_pages_of_a_multi_plane_read() {
+    let mut rig = multi_plane(2, &[]);
+    rig.issue(read(0).plane(0)).issue(read(0).plane(1));
+    rig.at(E + 1).issue(read(1));
+    // Die 1 asks 1 ns after die 0's first page has begun, so before its second.
+    let sensed = E + R;
+    assert_eq!(rig.ends()[1..], [sensed + T, sensed + 3 * T, sensed + 2 * T]);
+}
+
+#[test]
+fn without_multi_plane_planes_take_turns() {
+    let mut rig = Rig::new(FOUR_DIES, &[]);
+    rig.issue(erase(0)).at(1).issue(program(0).plane(0)).issue(program(0).plane(1));
+    assert_eq!(rig.ends()[1..], [E + T + P, E + 2 * (T + P)]);
+}
+
+/// Behind a running program wait, in this order: a background erase, a host write, a host read.
+fn queued(scheduler: &str, promoted: bool) -> Vec<Time> {
+    let mut rig = Rig::new(FOUR_DIES, &[&format!("timing.scheduler={scheduler}")]);
+    if promoted {
+        rig.promoted.push(0);
+    }
+    rig.issue(program(0)).at(10);
+    rig.issue(erase(0));
+    rig.issue(program(0).page(1).class(Class::HostWrite));
+    rig.issue(read(0).class(Class::HostRead));
+    rig.ends().into_iter().skip(1).map(|end| end - (T + P)).collect()
+}
+
+#[test]
+fn fcfs_serves_in_order_of_submission() {
+    let expected = [E, E + T + P, E + T + P + R + T];
+    assert_eq!(queued("fcfs", false), expected);
+    assert_eq!(queued("fcfs", true), expected, "whatever is urgent");
+}
+
+#[test]
+fn read_first_serves_host_reads_then_host_writes_then_the_rest() {
+    assert_eq!(queued("read-first", false), [R + T + T + P + E, R + T + T + P, R + T]);
+}
+
+#[test]
+fn background_work_passes_younger_host_writes_but_not_host_reads_when_space_runs_out() {
+    assert_eq!(queued("read-first", true), [R + T + E, R + T + E + T + P, R + T]);
+    // An older host write keeps its place: it costs no more space, it has its page.
+    let mut rig = Rig::new(FOUR_DIES, &["timing.scheduler=read-first"]);
+    rig.promoted.push(0);
+    rig.issue(program(0)).at(10).issue(program(0).page(1).class(Class::HostWrite)).issue(erase(0));
+    assert_eq!(rig.ends()[1..], [2 * (T + P), 2 * (T + P) + E]);
+}
+
+#[test]
+fn promotions_are_counted() {
+    let mut rig = Rig::new(FOUR_DIES, &["timing.scheduler=read-first"]);
+    let geometry = Geometry::new(&rig.spec.drive);
+    let timing = Timing::new(&rig.spec.timing, &rig.spec.ecc, &geometry);
+    let mut device = Device::new(&geometry, timing, Scheduler::ReadFirst, false);
+    device.promote(DieId(0));
+    device.promote(DieId(0));
+    device.demote(DieId(0));
+    device.demote(DieId(0));
+    // Promoting another die changes nothing here.
+    rig.promoted.push(1);
+    rig.issue(program(0)).at(10).issue(erase(0)).issue(program(0).class(Class::HostWrite));
+    assert_eq!(rig.ends()[1..], [2 * (T + P) + E, 2 * (T + P)]);
+}
+
+#[test]
+fn a_class_is_first_come_first_served() {
+    let mut rig = Rig::new(FOUR_DIES, &["timing.scheduler=read-first"]);
+    rig.issue(erase(0)).at(5);
+    for page in [4, 2, 6] {
+        rig.issue(read(0).page(page).class(Class::HostRead));
+    }
+    assert_eq!(rig.ends()[1..], [E + R + T, E + 2 * (R + T), E + 3 * (R + T)]);
+}
+
+#[test]
+fn a_running_operation_is_not_interrupted() {
+    let mut rig = Rig::new(FOUR_DIES, &["timing.scheduler=read-first"]);
+    rig.issue(erase(0)).at(5);
+    rig.assert_earliest_ready_at(read(0).class(Class::HostRead), E + R + T);
+}
+
+#[test]
+fn a_die_is_busy_from_its_first_phase_to_its_last() {
+    let mut rig = Rig::new(FOUR_DIES, &[]);
+    rig.issue(read(0)).issue(read(1)).at(1_000_000).issue(erase(0));
+    let run = rig.run();
+    let end = 1_000_000 + E;
+    assert_eq!(run.device.die_busy_ns(DieId(0), end), R + T + E);
+    assert_eq!(run.device.die_busy_ns(DieId(1), end), R + 2 * T, "waiting for the channel counts");
+    assert_eq!(run.device.die_busy_ns(DieId(2), end), 0);
+    assert_eq!(run.device.channel_busy_ns(0), 2 * T);
+    // In the middle of an operation the part so far counts.
+    let half = rig.replay(&rig.issued, R / 2);
+    assert_eq!(half.device.die_busy_ns(DieId(1), R / 2), R / 2);
+    let idle = rig.replay(&rig.issued[..2], 500_000);
+    assert_eq!(idle.device.die_busy_ns(DieId(1), 500_000), R + 2 * T);
+}
+
+#[test]
+fn load_counts_what_waits_and_what_runs() {
+    let mut rig = Rig::new(FOUR_DIES, &[]);
+    rig.issue(read(0)).issue(read(0)).issue(erase(0)).issue(program(3));
+    let load = |until: Time| {
+        let run = rig.replay(&rig.issued, until);
+        [0, 1, 2, 3].map(|die| run.device.load(DieId(die)))
+    };
+    assert_eq!(load(0), [3, 0, 0, 1]);
+    assert_eq!(load(R + T), [2, 0, 0, 1]);
+    assert_eq!(load(2 * (R + T)), [1, 0, 0, 1]);
+    assert_eq!(load(T + P), [1, 0, 0, 0]);
+    assert_eq!(load(2 * (R + T) + E), [0; 4]);
+}
+
+// The twin: the same rules, stepped nanosecond by nanosecond.
+
+#[derive(Clone, Default)]
+struct NaiveDie {
+    /// In the order in which they are served within their class: what comes back goes first.
+    waiting: Vec<usize>,
+    batch: Vec<usize>,
+    phase: Option<(Phase, Option<Time>)>,
+}
+
+struct Naive<'a> {
+    ops: &'a [(Time, Op)],
+    dies: Vec<NaiveDie>,
+    channels: Vec<(Option<usize>, Vec<usize>)>,
+    path_free_at: Time,
+    ends: Vec<Option<Time>>,
+    timing: Timing,
+    scheduler: Scheduler,
+    promoted: Vec<u32>,
+    multi_plane: bool,
+    dies_per_channel: usize,
+    /// Failed tries of each operation.
+    tries: Vec<u8>,
+}
+
+impl Naive<'_> {
+    /// The level an operation is read at now, and whether a try at the level below has failed.
+    fn level(&self, n: usize) -> (u8, bool) {
+        (self.ops[n].1.level + self.tries[n], self.tries[n] > 0)
+    }
+
+    fn grant(&mut self, now: Time, channel: usize) {
+        let (holder, queue) = &mut self.channels[channel];
+        if holder.is_some() || queue.is_empty() {
+            return;
+        }
+        let die = queue.remove(0);
+        *holder = Some(die);
+        let pages = self.dies[die].batch.len() as u64;
+        let out = self.dies[die].batch[0];
+        let (level, is_retry) = self.level(out);
+        // Only what decodes leaves the controller.
+        let decodes = u64::from(level >= self.ops[out].1.needed);
+        let transfer_out_ns = self.timing.read(level, is_retry).transfer_ns;
+        let (phase, end) = self.dies[die].phase.as_mut().expect("a die asks in a phase");
+        let (mut until, mut path) = match phase {
+            Phase::Command => (now + pages * self.timing.command_ns, 0),
+            Phase::TransferIn => (now + pages * (self.timing.command_ns + self.timing.transfer_ns), pages),
+            _ => (now + transfer_out_ns, decodes),
+        };
+        path *= self.timing.off_chip_ns;
+        if path > 0 {
+            // Data follows the command cycles.
+            let commands = if *phase == Phase::TransferIn { pages * self.timing.command_ns } else { 0 };
+            self.path_free_at = self.path_free_at.max(now + commands) + path;
+            until = until.max(self.path_free_at);
+        }
+        *end = Some(until);
+    }
+
+    fn ask(&mut self, now: Time, die: usize, phase: Phase) {
+        self.dies[die].phase = Some((phase, None));
+        let channel = die / self.dies_per_channel;
+        self.channels[channel].1.push(die);
+        self.grant(now, channel);
+    }
+
+    fn array(&mut self, now: Time, die: usize) {
+        let (level, is_retry) = self.level(self.dies[die].batch[0]);
+        let first = self.ops[self.dies[die].batch[0]].1;
+        let ns = match first.kind {
+            Kind::Read => self.timing.read(level, is_retry).sense_ns,
+            Kind::Program => self.timing.program_ns(first.page),
+            Kind::Erase => self.timing.erase_ns,
+            Kind::Copyback => self.timing.read_ns + self.timing.program_ns(first.page),
+        };
+        self.dies[die].phase = Some((Phase::Array, Some(now + ns)));
+    }
+
+    fn start(&mut self, now: Time, die: usize) {
+        if self.dies[die].phase.is_some() || self.dies[die].waiting.is_empty() {
+            return;
+        }
+        let rank = |class: Class| match (self.scheduler, class, self.promoted.contains(&(die as u32))) {
+            (Scheduler::Fcfs, ..) | (_, Class::HostRead, _) => 0,
+            (_, Class::HostWrite, _) => 1,
+            (_, Class::Background, promoted) => 2 - u32::from(promoted),
+        };
+        let ops = self.ops;
+        // Of each class the first in line; of these the scheduler's choice, the older where it has none.
+        let waiting = &self.dies[die].waiting;
+        let heads = [Class::HostRead, Class::HostWrite, Class::Background]
+            .into_iter()
+            .filter_map(|class| waiting.iter().copied().find(|&n| ops[n].1.class == class));
+        let first = heads.min_by_key(|&n| (rank(ops[n].1.class), n)).expect("one waits");
+        let lead = ops[first].1;
+        let mut batch = vec![first];
+        if self.multi_plane && lead.kind != Kind::Copyback {
+            let of_class = self.dies[die].waiting.iter().filter(|&&n| ops[n].1.class == lead.class);
+            let mut heads = std::collections::BTreeMap::new();
+            for (place, &n) in of_class.enumerate() {
+                heads.entry(ops[n].1.plane).or_insert((place, n));
+            }
+            heads.remove(&lead.plane);
+            let same = |&(_, n): &(usize, usize)| {
+                let other = ops[n].1;
+                other.kind == lead.kind
+                    && (lead.kind == Kind::Erase || other.page == lead.page)
+                    && self.level(n) == self.level(first)
+            };
+            let mut others: Vec<(usize, usize)> = heads.into_values().filter(same).collect();
+            others.sort_unstable();
+            batch.extend(others.into_iter().map(|(_, n)| n));
+        }
+        self.dies[die].waiting.retain(|n| !batch.contains(n));
+        self.dies[die].batch = batch;
+        match lead.kind {
+            Kind::Program => self.ask(now, die, Phase::TransferIn),
+            _ if self.timing.command_ns > 0 => self.ask(now, die, Phase::Command),
+            _ => self.array(now, die),
+        }
+    }
+
+    fn strike(&mut self, now: Time, die: usize) {
+        let (phase, _) = self.dies[die].phase.expect("its phase ends");
+        let kind = self.ops[self.dies[die].batch[0]].1.kind;
+        let channel = die / self.dies_per_channel;
+        match phase {
+            Phase::Array if kind == Kind::Read => self.ask(now, die, Phase::TransferOut),
+            Phase::Array => {
+                for n in std::mem::take(&mut self.dies[die].batch) {
+                    self.ends[n] = Some(now);
+                }
+                self.dies[die].phase = None;
+            }
+            Phase::TransferOut => {
+                let n = self.dies[die].batch.remove(0);
+                self.dies[die].phase = None;
+                if self.level(n).0 < self.ops[n].1.needed {
+                    self.tries[n] += 1;
+                    self.dies[die].waiting.insert(0, n);
+                } else {
+                    self.ends[n] = Some(now);
+                }
+                self.channels[channel].0 = None;
+                self.grant(now, channel);
+                if !self.dies[die].batch.is_empty() {
+                    self.ask(now, die, Phase::TransferOut);
+                }
+            }
+            _ => {
+                self.channels[channel].0 = None;
+                self.grant(now, channel);
+                self.array(now, die);
+            }
+        }
+        self.start(now, die);
+    }
+
+    fn run(&mut self) {
+        let mut next = 0;
+        for now in 0.. {
+            // Phases last at least 1 ns, so one look at each die finds all that ends now.
+            for die in 0..self.dies.len() {
+                if self.dies[die].phase.is_some_and(|(_, end)| end == Some(now)) {
+                    self.strike(now, die);
+                }
+            }
+            while next < self.ops.len() && self.ops[next].0 == now {
+                let die = self.ops[next].1.die as usize;
+                self.dies[die].waiting.push(next);
+                self.start(now, die);
+                next += 1;
+            }
+            if self.ends.iter().all(Option::is_some) {
+                return;
+            }
+        }
+    }
+}
+
+#[test]
+fn device_agrees_with_a_nanosecond_by_nanosecond_twin() {
+    let (mut operations, mut retries) = (0, 0);
+    for case in 0..400 {
+        let mut stream = Stream::new(case, "device twin");
+        let mut below = |n: u64| stream.below(n);
+        // Four read levels, each dearer than the one below; half of the cases have none.
+        let levels = |below: &mut dyn FnMut(u64) -> u64| {
+            if below(2) == 0 {
+                return ["ecc.levels='none'".to_owned(), "ecc.retry='full'".to_owned()];
+            }
+            let (mut sense, mut transfer) = (0, 0);
+            let mut level = |number| {
+                (sense, transfer) = (sense + 1 + below(15), transfer + 1 + below(8));
+                format!(
+                    "{{ rber_max = 0.00{number}, sense = '{sense}ns', transfer = '{transfer}ns', decode = '1ns' }}"
+                )
+            };
+            let table: Vec<String> = (1..=4).map(&mut level).collect();
+            let retry = ["full", "incremental"][below(2) as usize];
+            [format!("ecc.levels=[{}]", table.join(", ")), format!("ecc.retry='{retry}'")]
+        };
+        let dims = [1 + below(3), 1 + below(3), 1 + below(4)];
+        let pick = |of: &[&str], n: u64| of[n as usize].to_owned();
+        let sets = [
+            format!("drive.channels={}", dims[0]),
+            format!("drive.chips_per_channel={}", dims[1]),
+            format!("drive.planes_per_die={}", dims[2]),
+            "drive.page_size=512B".to_owned(),
+            format!("timing.read={}ns", 1 + below(20)),
+            format!("timing.program={{ lsb = '{}ns', msb = '{}ns' }}", 1 + below(40), 1 + below(60)),
+            format!("timing.erase={}ns", 1 + below(100)),
+            // 1 to 10 ns a page on the channel, and on the off-chip path.
+            format!("timing.channel_ns_per_byte={}", (1 + below(10)) as f64 / 512.0),
+            format!("timing.off_chip_mb_per_s={}", pick(&["'unlimited'", "100000", "512000"], below(3))),
+            format!("timing.command={}ns", below(3)),
+            format!("timing.scheduler={}", pick(&["fcfs", "read-first"], below(2))),
+            format!("timing.multi_plane={}", below(2) == 0),
+        ];
+        let levels = levels(&mut below);
+        let sets: Vec<&str> = sets.iter().chain(&levels).map(String::as_str).collect();
+        let mut rig = Rig::new(FOUR_DIES, &sets);
+        let dies = dims[0] * dims[1];
+        // Each case leaves some kinds and classes out.
+        let kinds: Vec<Kind> = [Kind::Read, Kind::Program, Kind::Erase, Kind::Copyback]
+            .into_iter()
+            .filter(|_| below(4) > 0)
+            .collect();
+        let kinds = if kinds.is_empty() { vec![Kind::Read] } else { kinds };
+        let gap = 1 + below(30);
+        let most = rig.spec.ecc.levels.len().max(1) as u64;
+        for _ in 0..60 {
+            let class = [Class::HostRead, Class::HostWrite, Class::Background][below(3) as usize];
+            let op = op(kinds[below(kinds.len() as u64) as usize], below(dies) as u32)
+                .plane(below(dims[2]) as u32)
+                .page(below(3) as u32)
+                .class(class)
+                .levels(1 + below(most) as u8, 1 + below(most) as u8);
+            let now = rig.now + below(gap);
+            rig.at(now).issue(op);
+        }
+        rig.promoted = (0..dies as u32).filter(|_| below(3) == 0).collect();
+        let geometry = Geometry::new(&rig.spec.drive);
+        let mut naive = Naive {
+            ops: &rig.issued,
+            dies: vec![NaiveDie::default(); dies as usize],
+            channels: vec![(None, Vec::new()); dims[0] as usize],
+            path_free_at: 0,
+            ends: vec![None; rig.issued.len()],
+            timing: Timing::new(&rig.spec.timing, &rig.spec.ecc, &geometry),
+            scheduler: rig.spec.timing.scheduler,
+            promoted: rig.promoted.clone(),
+            multi_plane: rig.spec.timing.multi_plane,
+            dies_per_channel: dims[1] as usize,
+            tries: vec![0; rig.issued.len()],
+        };
+        naive.run();
+        retries += naive.tries.iter().map(|&tries| u64::from(tries)).sum::<u64>();
+        assert_eq!(rig.run().ends, naive.ends, "case {case}: {sets:?}\n{:?}", rig.issued);
+        operations += rig.issued.len();
+    }
+    assert!(retries > 1500, "only {retries} tries have failed");
+    println!("{operations} operations with {retries} retries end at the same nanosecond");
+}

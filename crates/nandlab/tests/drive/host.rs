@@ -1,0 +1,584 @@
+//! The host's interface: what is accepted, what completes when, and what the runner does with a source.
+
+use crate::common::{TINY, one, spec};
+use nandlab::drive::{Completion, Drive, Refused};
+use nandlab::host::{Op, Oracle, Request, Runner, Source, Stopped};
+use nandlab::probe::Probe;
+use nandlab::rng::Stream;
+use nandlab::sched::{Cause, Kind};
+use nandlab::units::{MS, Time, US};
+
+/// tR, a page on the channel, tPROG, decode of [`TINY`].
+const R: u64 = 50_000;
+const T: u64 = 10_240;
+const P: u64 = 900_000;
+const D: u64 = 15_000;
+const PAGE: u64 = 4096;
+
+fn submit<P: Probe>(drive: &mut Drive<P>, op: Op, offset: u64, len: u64) -> u64 {
+    drive.submit(&Request { arrival: drive.now(), op, fua: false, offset, len }).unwrap()
+}
+
+/// Runs until nothing is left; (id, completed) in order of completion.
+fn all<P: Probe>(drive: &mut Drive<P>) -> Vec<(u64, Time)> {
+    drive.run_until_idle();
+    drive.audit().unwrap();
+    drive.completions().map(|c| (c.id, c.completed)).collect()
+}
+
+fn when(completions: &[(u64, Time)], id: u64) -> Time {
+    completions.iter().find(|c| c.0 == id).expect("the request is completed").1
+}
+
+#[test]
+fn flush_completes_with_the_last_write_before_it_and_not_later() {
+    let mut drive = Drive::new(&spec(TINY, &[]));
+    // LPNs 0 and 4 share a die (and plane): the second write ends at 2 (T + P); LPN 1 is on the other die.
+    let first = submit(&mut drive, Op::Write, 0, PAGE);
+    let second = submit(&mut drive, Op::Write, 4 * PAGE, PAGE);
+    submit(&mut drive, Op::Write, PAGE, PAGE);
+    let flush = submit(&mut drive, Op::Flush, 0, 0);
+    // Writes after the flush do not hold it up.
+    let after = submit(&mut drive, Op::Write, 8 * PAGE, PAGE);
+    let done = all(&mut drive);
+    assert_eq!(when(&done, first), T + P);
+    assert_eq!(when(&done, second), 2 * (T + P));
+    assert_eq!(when(&done, flush), 2 * (T + P));
+    assert_eq!(when(&done, after), 3 * (T + P));
+    let order: Vec<u64> = done.iter().map(|c| c.0).collect();
+    assert!(order.iter().position(|&id| id == second) < order.iter().position(|&id| id == flush));
+}
+
+#[test]
+fn flush_with_nothing_before_it_completes_at_once() {
+    let mut drive = Drive::new(&spec(TINY, &[]));
+    drive.advance(5 * MS);
+    assert_eq!(one(&mut drive, Op::Flush, 0, 0), 0);
+    one(&mut drive, Op::Write, 0, PAGE);
+    assert_eq!(one(&mut drive, Op::Flush, 0, 0), 0, "the write is done");
+}
+
+#[test]
+fn flush_does_not_wait_for_reads() {
+    let mut drive = Drive::new(&spec(TINY, &[]));
+    one(&mut drive, Op::Write, 0, PAGE);
+    let start = drive.now();
+    let read = submit(&mut drive, Op::Read, 0, PAGE);
+    let flush = submit(&mut drive, Op::Flush, 0, 0);
+    let done = all(&mut drive);
+    assert_eq!((when(&done, flush), when(&done, read)), (start, start + R + T + D));
+}
+
+#[test]
+fn flushes_complete_in_order_and_each_waits_for_its_own_writes() {
+    let mut drive = Drive::new(&spec(TINY, &[]));
+    // The second epoch's write, on the other die, is done long before the first epoch's third.
+    for lpn in [0, 4, 8] {
+        submit(&mut drive, Op::Write, lpn * PAGE, PAGE);
+    }
+    let first = submit(&mut drive, Op::Flush, 0, 0);
+    submit(&mut drive, Op::Write, PAGE, PAGE);
+    let second = submit(&mut drive, Op::Flush, 0, 0);
+    let third = submit(&mut drive, Op::Flush, 0, 0);
+    for lpn in [5, 9, 13, 17] {
+        submit(&mut drive, Op::Write, lpn * PAGE, PAGE);
+    }
+    let fourth = submit(&mut drive, Op::Flush, 0, 0);
+    let done = all(&mut drive);
+    for flush in [first, second, third] {
+        assert_eq!(when(&done, flush), 3 * (T + P));
+    }
+    assert_eq!(when(&done, fourth), 5 * (T + P));
+    let flushes: Vec<u64> =
+        done.iter().map(|c| c.0).filter(|id| [first, second, third, fourth].contains(id)).collect();
+    assert_eq!(flushes, [first, second, third, fourth]);
+}
+
+/// The reference: at a flush's completion every write submitted before it is completed; and it is completed at the
+/// latest of them, or when it was submitted.
+#[test]
+fn flush_rule_holds_in_random_runs() {
+    for seed in 0..40 {
+        let mut stream = Stream::new(seed, "flush");
+        let mut drive = Drive::new(&spec(TINY, &[]));
+        let pages = u64::from(drive.geometry().logical_pages);
+        let mut sent = Vec::new();
+        let mut done = Vec::new();
+        for _ in 0..300 {
+            let op = [Op::Write, Op::Write, Op::Write, Op::Read, Op::Flush][stream.below(5) as usize];
+            let (offset, len) = match op {
+                Op::Flush => (0, 0),
+                _ => (stream.below(pages * 8 - 24) * 512, 512 * (1 + stream.below(24))),
+            };
+            sent.push((op, drive.now()));
+            assert_eq!(submit(&mut drive, op, offset, len), sent.len() as u64 - 1);
+            drive.advance(drive.now() + stream.below(2 * MS));
+            done.extend(drive.completions().map(|c| (c.id, c.completed)));
+        }
+        done.extend(all(&mut drive));
+        assert_eq!(done.len(), sent.len());
+        assert!(done.is_sorted_by_key(|c| c.1), "completions are handed out in order of completion");
+        done.sort_unstable();
+        for (id, &(op, at)) in sent.iter().enumerate() {
+            if op == Op::Flush {
+                let writes = (0..id).filter(|&other| sent[other].0 == Op::Write);
+                let last = writes.map(|other| done[other].1).max().unwrap_or(0);
+                assert_eq!(done[id].1, last.max(at), "flush {id} of seed {seed}");
+            }
+        }
+    }
+}
+
+#[test]
+fn fua_is_accepted_and_completes_when_the_page_is_in_flash() {
+    let mut drive = Drive::new(&spec(TINY, &[]));
+    let request = Request { arrival: 0, op: Op::Write, fua: true, offset: 0, len: PAGE };
+    let id = drive.submit(&request).unwrap();
+    assert_eq!(all(&mut drive), [(id, T + P)]);
+    assert_eq!(drive.array().blocks.iter().map(|b| u32::from(b.programmed)).sum::<u32>(), 1);
+}
+
+/// LPNs 0 to 3 are written; what a TRIM of each range leaves mapped.
+#[test]
+fn trim_deallocates_whole_pages_only() {
+    let cases: [(u64, u64, [bool; 4]); 8] = [
+        (0, PAGE, [false, true, true, true]),
+        (512, PAGE, [true; 4]),
+        (0, PAGE - 512, [true; 4]),
+        (512, 2 * PAGE, [true, false, true, true]),
+        (PAGE, 2 * PAGE, [true, false, false, true]),
+        (PAGE - 512, 2 * PAGE + 1024, [true, false, false, true]),
+        (0, 4 * PAGE, [false; 4]),
+        (3 * PAGE + 512, PAGE - 512, [true; 4]),
+    ];
+    for (offset, len, left) in cases {
+        let mut drive = Drive::with_probe(&spec(TINY, &[]), Oracle::default());
+        submit(&mut drive, Op::Write, 0, 4 * PAGE);
+        all(&mut drive);
+        let start = drive.now();
+        assert_eq!(one(&mut drive, Op::Trim, offset, len), 0, "a map update takes no time");
+        let mapped: Vec<bool> =
+            (0..4).map(|lpn| drive.ftl().map.get(nandlab::geometry::Lpn(lpn)).is_some()).collect();
+        assert_eq!(mapped, left, "{len} bytes at {offset}");
+        let trimmed = left.iter().filter(|&&there| !there).count() as u64;
+        assert_eq!(drive.stats().counters.trimmed_pages, trimmed);
+        submit(&mut drive, Op::Read, 0, 4 * PAGE);
+        all(&mut drive);
+        assert!(drive.now() >= start);
+        assert_eq!(drive.stats().counters.unmapped_reads, trimmed);
+        drive.probe().verdict().unwrap();
+    }
+}
+
+#[test]
+fn trim_of_what_was_never_written_counts_nothing() {
+    let mut drive = Drive::new(&spec(TINY, &[]));
+    assert_eq!(one(&mut drive, Op::Trim, 0, 8 * PAGE), 0);
+    assert_eq!(drive.stats().counters.trimmed_pages, 0);
+    assert_eq!(drive.stats().host[Op::Trim as usize].bytes, 8 * PAGE);
+}
+
+#[test]
+fn reads_of_unmapped_pages_are_answered_without_flash_and_counted() {
+    let mut drive = Drive::new(&spec(TINY, &[]));
+    assert_eq!(one(&mut drive, Op::Read, 512, 3 * PAGE), 0);
+    assert_eq!(drive.stats().counters.unmapped_reads, 4);
+    assert_eq!(drive.stats().flash_total(Kind::Read), 0);
+    // Of a read of a mapped and an unmapped page the mapped one decides.
+    one(&mut drive, Op::Write, 0, PAGE);
+    assert_eq!(one(&mut drive, Op::Read, 0, 2 * PAGE), R + T + D);
+    assert_eq!(drive.stats().counters.unmapped_reads, 5);
+    assert_eq!(drive.stats().flash[Kind::Read as usize][Cause::Host as usize], 1);
+}
+
+#[test]
+fn reads_of_pages_being_programmed_are_answered_from_the_buffer() {
+    let mut drive = Drive::with_probe(&spec(TINY, &[]), Oracle::default());
+    let write = submit(&mut drive, Op::Write, 0, PAGE);
+    let waiting = submit(&mut drive, Op::Write, 4 * PAGE, PAGE);
+    drive.advance(T + P - 1);
+    assert_eq!(drive.completions().count(), 0);
+    let reads = [submit(&mut drive, Op::Read, 0, PAGE), submit(&mut drive, Op::Read, 4 * PAGE, PAGE)];
+    let now: Vec<(u64, Time)> = drive.completions().map(|c| (c.id, c.completed)).collect();
+    assert_eq!(now, [(reads[0], T + P - 1), (reads[1], T + P - 1)], "under way and still queued alike");
+    assert_eq!(drive.stats().counters.buffered_reads, 2);
+    // When the program is done the page is read from flash, behind the next program, which has begun.
+    drive.advance(T + P);
+    let read = submit(&mut drive, Op::Read, 0, PAGE);
+    let done = all(&mut drive);
+    assert_eq!(when(&done, write), T + P);
+    assert_eq!(when(&done, waiting), 2 * (T + P));
+    assert_eq!(when(&done, read), 2 * (T + P) + R + T + D);
+    assert_eq!(drive.stats().counters.buffered_reads, 2);
+    drive.probe().verdict().unwrap();
+}
+
+#[test]
+fn requests_that_do_not_fit_are_refused_and_leave_no_trace() {
+    let mut drive = Drive::new(&spec(TINY, &[]));
+    drive.advance(MS);
+    let capacity = drive.geometry().logical_bytes();
+    let request = |op, arrival, offset, len| Request { arrival, op, fua: false, offset, len };
+    for op in [Op::Read, Op::Write, Op::Trim] {
+        let beyond = |end| Err(Refused::Beyond { end, capacity });
+        assert_eq!(drive.submit(&request(op, MS, capacity, 512)), beyond(capacity + 512));
+        assert_eq!(drive.submit(&request(op, MS, capacity - 512, 1024)), beyond(capacity + 512));
+        assert_eq!(drive.submit(&request(op, MS, u64::MAX - 511, 1024)), beyond(u64::MAX));
+        assert_eq!(drive.submit(&request(op, MS, 512, u64::MAX)), beyond(u64::MAX));
+        assert_eq!(drive.submit(&request(op, MS, 0, 0)), Err(Refused::Empty));
+        assert_eq!(drive.submit(&request(op, MS, capacity, 0)), Err(Refused::Empty));
+    }
+    for op in Op::ALL {
+        assert_eq!(drive.submit(&request(op, MS + 1, 0, 512)), Err(Refused::Future));
+    }
+    assert_eq!((drive.outstanding(), drive.completions().count()), (0, 0));
+    assert_eq!(drive.submit(&request(Op::Write, MS, capacity - PAGE, PAGE)), Ok(0), "the last page");
+    assert_eq!(drive.submit(&request(Op::Read, 0, 0, 1)), Ok(1), "one that came earlier, of one byte");
+    assert_eq!(all(&mut drive).len(), 2);
+}
+
+#[test]
+fn every_refusal_says_why() {
+    let text = |refused: Refused| refused.to_string();
+    assert_eq!(
+        text(Refused::Beyond { end: 8192, capacity: 4096 }),
+        "the request ends at byte 8192, the drive has 4096 bytes"
+    );
+    assert_eq!(text(Refused::Empty), "the request has no bytes");
+    assert_eq!(text(Refused::Future), "the request arrives after the drive's present time: advance first");
+}
+
+/// Both halves must be in the final page, so the second write has to be merged with the first one's result: it waits
+/// for the first one's read; then the first one's data is in the controller and the page need not be read again.
+#[test]
+fn two_partial_writes_of_one_page_at_once_both_survive() {
+    let mut drive = Drive::with_probe(&spec(TINY, &[]), Oracle::default());
+    one(&mut drive, Op::Write, 0, PAGE);
+    let start = drive.now();
+    let first = submit(&mut drive, Op::Write, 0, 512);
+    let second = submit(&mut drive, Op::Write, 1024, 512);
+    let done = all(&mut drive);
+    let (counters, flash) = (&drive.stats().counters, &drive.stats().flash);
+    assert_eq!((counters.partial_writes, counters.merge_reads), (2, 1));
+    assert_eq!(flash[Kind::Read as usize][Cause::Host as usize], 1);
+    assert_eq!(flash[Kind::Program as usize][Cause::Host as usize], 3, "the write before, and both of these");
+    let merged = start + R + T + D;
+    assert_eq!((when(&done, first), when(&done, second)), (merged + T + P, merged + 2 * (T + P)));
+    one(&mut drive, Op::Read, 0, PAGE);
+    drive.probe().verdict().unwrap();
+}
+
+/// One after the other each reads the page once.
+#[test]
+fn partial_writes_one_after_another_read_the_page_each() {
+    let mut drive = Drive::new(&spec(TINY, &[]));
+    one(&mut drive, Op::Write, 0, PAGE);
+    for sector in 0..4 {
+        assert_eq!(one(&mut drive, Op::Write, sector * 1024, 512), R + T + D + T + P);
+    }
+    assert_eq!(drive.stats().counters.merge_reads, 4);
+}
+
+/// A full write that comes while a partial one's read is under way is the newer: it must win.
+#[test]
+fn a_full_write_during_a_merge_is_not_overtaken_by_it() {
+    let mut drive = Drive::with_probe(&spec(TINY, &[]), Oracle::default());
+    one(&mut drive, Op::Write, 0, PAGE);
+    let start = drive.now();
+    let partial = submit(&mut drive, Op::Write, 512, 512);
+    drive.advance(start + 1000);
+    let full = submit(&mut drive, Op::Write, 0, PAGE);
+    let done = all(&mut drive);
+    assert!(when(&done, partial) < when(&done, full));
+    // The map holds the last program: page 3 of the block, after three programs.
+    let at = drive.ftl().map.get(nandlab::geometry::Lpn(0)).unwrap();
+    assert_eq!(drive.geometry().split(at).1, 2);
+    assert_eq!(drive.array().stamp(at).sequence, 3);
+}
+
+/// 9 sectors of 512 bytes from sector 4 on: half a page, a whole page, one sector.
+#[test]
+fn unaligned_requests_are_split_into_pages() {
+    let mut drive = Drive::new(&spec(TINY, &[]));
+    submit(&mut drive, Op::Write, 0, 4 * PAGE);
+    all(&mut drive);
+    submit(&mut drive, Op::Write, 2048, 2048 + PAGE + 512);
+    all(&mut drive);
+    let counters = drive.stats().counters.clone();
+    assert_eq!((counters.host_pages_written, counters.partial_writes, counters.merge_reads), (4 + 3, 2, 2));
+    submit(&mut drive, Op::Read, 2048, 2048 + PAGE + 512);
+    all(&mut drive);
+    assert_eq!(drive.stats().flash[Kind::Read as usize][Cause::Host as usize], 2 + 3);
+    // One byte on either side of a page border is two pages.
+    submit(&mut drive, Op::Read, PAGE - 1, 2);
+    all(&mut drive);
+    assert_eq!(drive.stats().flash[Kind::Read as usize][Cause::Host as usize], 2 + 3 + 2);
+    assert_eq!(drive.stats().host[Op::Read as usize].bytes, 2048 + PAGE + 512 + 2);
+}
+
+#[test]
+fn latency_counts_from_arrival() {
+    let mut drive = Drive::new(&spec(TINY, &[]));
+    one(&mut drive, Op::Write, 0, PAGE);
+    let start = drive.now();
+    drive.advance(start + 7 * MS);
+    // It arrived 5 ms ago.
+    let request = Request { arrival: start + 2 * MS, op: Op::Read, fua: false, offset: 0, len: PAGE };
+    drive.submit(&request).unwrap();
+    let done = all(&mut drive);
+    assert_eq!(done[0].1, start + 7 * MS + R + T + D, "it is served from now on");
+    assert_eq!(drive.stats().host[Op::Read as usize].max_ns, 5 * MS + R + T + D);
+}
+
+#[test]
+fn completions_come_in_order_of_completion_and_once() {
+    let mut drive = Drive::new(&spec(TINY, &[]));
+    let mut stream = Stream::new(4, "order");
+    let pages = u64::from(drive.geometry().logical_pages);
+    let (mut seen, mut last) = (vec![false; 2000], 0);
+    for _ in 0..2000 {
+        let op = if stream.below(2) == 0 { Op::Read } else { Op::Write };
+        submit(&mut drive, op, stream.below(pages - 3) * PAGE, PAGE * (1 + stream.below(3)));
+        drive.advance(drive.now() + stream.below(MS));
+        for completion in drive.completions() {
+            assert!(completion.completed >= last && !completion.failed);
+            last = completion.completed;
+            assert!(!std::mem::replace(&mut seen[completion.id as usize], true), "completed twice");
+        }
+        assert!(last <= drive.now());
+    }
+    for (id, completed) in all(&mut drive) {
+        assert!(completed >= last);
+        last = completed;
+        assert!(!std::mem::replace(&mut seen[id as usize], true));
+    }
+    assert!(seen.into_iter().all(|done| done));
+}
+
+// The runner.
+
+/// Requests from a list; the last may be an error.
+struct List(std::vec::IntoIter<Result<Request, &'static str>>);
+
+impl List {
+    fn new(requests: Vec<Request>) -> Self {
+        Self(requests.into_iter().map(Ok).collect::<Vec<_>>().into_iter())
+    }
+}
+
+impl Source for List {
+    type Error = &'static str;
+    fn next_request(&mut self) -> Option<Result<Request, &'static str>> {
+        self.0.next()
+    }
+}
+
+/// A drive and a runner with these workload keys.
+fn runner(arrival: &str, requests: Vec<Request>) -> (Drive, Runner<List>) {
+    // The source's own settings do not matter: the runner plays the list. A profile may have arrival = "trace".
+    let text = format!("{TINY}\n[workload]\nprofile = 'msr/hm_0'\n{arrival}\n");
+    let spec = spec(&text, &[]);
+    let workload = spec.workload.as_ref().expect("there is a workload");
+    let runner = Runner::new(List::new(requests), workload.arrival, workload.beyond);
+    (Drive::new(&spec), runner)
+}
+
+fn writes(count: u64, gap: Time) -> Vec<Request> {
+    let request =
+        |i| Request { arrival: i * gap, op: Op::Write, fua: false, offset: i % 64 * PAGE, len: PAGE };
+    (0..count).map(request).collect()
+}
+
+/// Plays everything; the completions in order of completion.
+fn play(drive: &mut Drive, runner: &mut Runner<List>) -> Vec<Completion> {
+    let mut done = Vec::new();
+    let progress = runner.run(drive, u64::MAX / 2, |c| done.push(*c)).unwrap_or_else(|e| panic!("{e:?}"));
+    assert!(progress.is_done && drive.outstanding() == 0);
+    assert_eq!((progress.completed, runner.completed()), (done.len() as u64, done.len() as u64));
+    assert!(done.is_sorted_by_key(|c| c.completed));
+    done
+}
+
+#[test]
+fn open_loop_submits_at_the_traces_times() {
+    for (setting, scale) in [("", 1.0), ("time_scale = 2.5", 2.5), ("time_scale = 0.1", 0.1)] {
+        let (mut drive, mut runner) = runner(&format!("arrival = 'trace'\n{setting}"), writes(50, 3 * MS));
+        let mut done = play(&mut drive, &mut runner);
+        done.sort_by_key(|c| c.id);
+        for (i, completion) in done.iter().enumerate() {
+            assert_eq!(completion.request.arrival, ((i as u64 * 3 * MS) as f64 * scale) as u64);
+            // At 3 ms nothing overlaps; at 0.3 ms writes come faster than two dies take them.
+            let latency = completion.completed - completion.request.arrival;
+            assert!(latency == T + P || scale < 1.0);
+        }
+    }
+}
+
+/// 100 requests at once: open loop they are all outstanding together, and latency includes the wait.
+#[test]
+fn open_loop_does_not_wait_for_completions() {
+    let (mut drive, mut runner) = runner("arrival = 'trace'", writes(100, 0));
+    let done = play(&mut drive, &mut runner);
+    // 50 on each die.
+    assert_eq!(done.last().unwrap().completed, 50 * (T + P));
+    assert!(done.iter().all(|c| c.request.arrival == 0));
+}
+
+#[test]
+fn constant_rate_spaces_requests_evenly() {
+    let (mut drive, mut runner) = runner("arrival = { iops = 3000 }", writes(90, 7));
+    let mut done = play(&mut drive, &mut runner);
+    done.sort_by_key(|c| c.id);
+    for (i, completion) in done.iter().enumerate() {
+        let exact = i as f64 * 1e9 / 3000.0;
+        assert!((completion.request.arrival as f64 - exact).abs() <= 1.0);
+    }
+}
+
+/// Rounds of a burst and of single requests, counted by hand.
+#[test]
+fn bursts_come_at_once_and_the_others_after_idle_times() {
+    for (bursts, ms) in [
+        ("{ requests = 5, at_once = 0.4, idle = '10ms' }", [0, 0, 10, 20, 30, 40, 40, 50, 60, 70, 80, 80]),
+        ("{ requests = 3, at_once = 1.0, idle = '10ms' }", [0, 0, 0, 10, 10, 10, 20, 20, 20, 30, 30, 30]),
+        // A burst of one request: they come one after the other.
+        ("{ requests = 4, at_once = 0.25, idle = '2ms' }", [0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22]),
+        // 0.5 of three are two, to the nearest.
+        ("{ requests = 3, at_once = 0.5, idle = '1ms' }", [0, 0, 1, 2, 2, 3, 4, 4, 5, 6, 6, 7]),
+    ] {
+        let (mut drive, mut runner) =
+            runner(&format!("arrival = {{ bursts = {bursts} }}"), writes(12, 7 * MS));
+        let mut done = play(&mut drive, &mut runner);
+        done.sort_by_key(|c| c.id);
+        let arrivals: Vec<Time> = done.iter().map(|c| c.request.arrival / MS).collect();
+        assert_eq!(arrivals, ms, "{bursts}");
+        assert!(done.iter().all(|c| c.request.arrival % MS == 0));
+    }
+}
+
+#[test]
+fn closed_loop_keeps_exactly_the_queue_depth() {
+    for depth in [1usize, 2, 7, 32] {
+        let (mut drive, mut runner) =
+            runner(&format!("arrival = {{ queue_depth = {depth} }}"), writes(200, 5 * MS));
+        let done = play(&mut drive, &mut runner);
+        assert_eq!(done.len(), 200);
+        // The trace's times are not used: request n arrives when request n - depth (by completion) is completed.
+        let mut arrivals: Vec<Time> = done.iter().map(|c| c.request.arrival).collect();
+        arrivals.sort_unstable();
+        let completed: Vec<Time> = done.iter().map(|c| c.completed).collect();
+        for n in 0..200 {
+            let expected = if n < depth { 0 } else { completed[n - depth] };
+            assert_eq!(arrivals[n], expected, "request {n} at depth {depth}");
+        }
+    }
+}
+
+#[test]
+fn a_run_in_slices_is_the_same_run() {
+    let whole = {
+        let (mut drive, mut runner) = runner("arrival = { queue_depth = 5 }", writes(300, 0));
+        play(&mut drive, &mut runner)
+    };
+    let (mut drive, mut runner) = runner("arrival = { queue_depth = 5 }", writes(300, 0));
+    let mut done = Vec::new();
+    while !runner.run(&mut drive, 7, |c| done.push(*c)).unwrap_or_else(|e| panic!("{e:?}")).is_done {}
+    assert_eq!(done, whole);
+    assert!(
+        runner.run(&mut drive, 7, |_| panic!("nothing is left")).unwrap_or_else(|e| panic!("{e:?}")).is_done
+    );
+}
+
+#[test]
+fn wrap_takes_addresses_modulo_the_capacity_and_counts() {
+    let capacity = Drive::new(&spec(TINY, &[])).geometry().logical_bytes();
+    let request = |op, offset, len| Request { arrival: 0, op, fua: false, offset, len };
+    let cases = [
+        (request(Op::Write, 0, PAGE), (0, PAGE), 0),
+        (request(Op::Write, capacity - PAGE, PAGE), (capacity - PAGE, PAGE), 0),
+        (request(Op::Write, capacity, PAGE), (0, PAGE), 1),
+        (request(Op::Write, 3 * capacity + 5 * PAGE, PAGE), (5 * PAGE, PAGE), 1),
+        // One that would run over the end is moved back.
+        (request(Op::Write, capacity - 512, PAGE), (capacity - PAGE, PAGE), 1),
+        (request(Op::Read, 2 * capacity - 512, PAGE), (capacity - PAGE, PAGE), 1),
+        // One that is larger than the drive is cut to it.
+        (request(Op::Read, 512, 2 * capacity), (0, capacity), 1),
+        (request(Op::Trim, capacity + 512, 512), (512, 512), 1),
+        (request(Op::Flush, 0, 0), (0, 0), 0),
+    ];
+    let list = cases.iter().map(|case| case.0).collect();
+    let (mut drive, mut runner) = runner("arrival = 'trace'\nbeyond = 'wrap'", list);
+    let mut done = play(&mut drive, &mut runner);
+    done.sort_by_key(|c| c.id);
+    for (completion, (asked, expected, _)) in done.iter().zip(cases) {
+        assert_eq!((completion.request.offset, completion.request.len), expected, "{asked:?}");
+    }
+    assert_eq!(runner.wrapped, cases.iter().map(|case| case.2).sum::<u64>());
+}
+
+#[test]
+fn a_request_beyond_the_drive_stops_the_run_and_is_named() {
+    let capacity = Drive::new(&spec(TINY, &[])).geometry().logical_bytes();
+    let mut list = writes(10, 0);
+    list[6].offset = capacity;
+    let (mut drive, mut runner) = runner("arrival = 'trace'\nbeyond = 'refuse'", list.clone());
+    let stopped = runner.run(&mut drive, 1000, |_| {}).unwrap_err();
+    let Stopped::Refused { number, request, refused } = stopped else { panic!("{stopped:?}") };
+    assert_eq!((number, request.offset), (7, capacity));
+    assert_eq!(refused, Refused::Beyond { end: capacity + PAGE, capacity });
+    drive.run_until_idle();
+    drive.audit().unwrap();
+}
+
+/// A source whose times are not in order: the request is submitted late, and its latency counts from its own arrival.
+#[test]
+fn arrivals_that_run_backwards_are_served_late_from_their_own_arrival() {
+    let mut list = writes(3, MS);
+    list[2].arrival = US;
+    let (mut drive, mut runner) = runner("arrival = 'trace'", list);
+    let mut done = play(&mut drive, &mut runner);
+    done.sort_by_key(|c| c.id);
+    assert_eq!(done[2].request.arrival, US);
+    assert_eq!(done[2].completed, MS + T + P, "submitted when the one before it was");
+}
+
+#[test]
+fn an_error_of_the_source_stops_the_run_after_what_came_before_it() {
+    for arrival in ["arrival = 'trace'", "arrival = { queue_depth = 2 }"] {
+        for good in [0, 5, 30] {
+            let (mut drive, _) = runner(arrival, Vec::new());
+            let list: Vec<_> = writes(good, MS).into_iter().map(Ok).chain([Err("bad line")]).collect();
+            let workload = drive.spec().workload.clone().expect("there is a workload");
+            let mut runner = Runner::new(List(list.into_iter()), workload.arrival, workload.beyond);
+            let mut completed = 0;
+            let stopped = runner.run(&mut drive, 1000, |_| completed += 1).unwrap_err();
+            assert!(matches!(stopped, Stopped::Source("bad line")), "{stopped:?}");
+            drive.run_until_idle();
+            completed += drive.completions().count() as u64;
+            assert_eq!(completed, good);
+            assert_eq!(drive.stats().host[Op::Write as usize].count, good);
+        }
+    }
+}
+
+/// Found by asking for the largest addresses there are: their end does not fit 64 bits.
+#[test]
+fn a_request_whose_end_overflows_is_refused_or_wrapped_and_never_a_panic() {
+    let request = Request { arrival: 0, op: Op::Read, fua: false, offset: u64::MAX - 511, len: 1024 };
+    let (mut drive, mut refusing) = runner("arrival = 'trace'\nbeyond = 'refuse'", vec![request]);
+    let stopped = refusing.run(&mut drive, 10, |_| {}).unwrap_err();
+    assert!(matches!(stopped, Stopped::Refused { number: 1, .. }), "{stopped:?}");
+    let (mut drive, mut wrapping) = runner("arrival = 'trace'\nbeyond = 'wrap'", vec![request]);
+    assert_eq!(play(&mut drive, &mut wrapping).len(), 1);
+    assert_eq!(wrapping.wrapped, 1);
+}
+
+#[test]
+fn an_empty_source_is_done_at_once() {
+    let bursts = "arrival = { bursts = { requests = 9, at_once = 0.5, idle = '1ms' } }";
+    for arrival in ["arrival = 'trace'", "arrival = { queue_depth = 4 }", "arrival = { iops = 10 }", bursts] {
+        let (mut drive, mut runner) = runner(arrival, Vec::new());
+        assert_eq!(play(&mut drive, &mut runner), []);
+        assert_eq!(drive.now(), 0);
+    }
+}

@@ -1,0 +1,320 @@
+//! The drive's life: wear, wear levelling, and what happens when blocks retire.
+
+use crate::common::{TINY, settle, spec};
+use nandlab::drive::Drive;
+use nandlab::geometry::Lpn;
+use nandlab::host::{Op, Oracle, Request};
+use nandlab::nand::BlockState;
+use nandlab::probe::{NoProbe, Probe};
+use nandlab::rng::Stream;
+use nandlab::sched::{Cause, Kind};
+use nandlab::stats::{RunFacts, smart, summary};
+
+/// Page writes at queue depth 8, to addresses from `draw`; returns how many requests failed.
+fn write_pages<P: Probe>(drive: &mut Drive<P>, count: u64, mut draw: impl FnMut() -> u64) -> u64 {
+    let (mut sent, mut failed) = (0, 0);
+    while sent < count || drive.outstanding() > 0 {
+        while sent < count && drive.outstanding() < 8 {
+            let offset = draw() * 4096;
+            drive
+                .submit(&Request { arrival: drive.now(), op: Op::Write, fua: false, offset, len: 4096 })
+                .unwrap();
+            sent += 1;
+        }
+        assert!(drive.advance_to_completion(u64::MAX), "{} requests hang", drive.outstanding());
+        failed += drive.completions().filter(|c| c.failed).count() as u64;
+    }
+    failed
+}
+
+fn fill<P: Probe>(drive: &mut Drive<P>) {
+    let pages = u64::from(drive.geometry().logical_pages);
+    let mut next = 0..pages;
+    assert_eq!(write_pages(drive, pages, || next.next().expect("as many as there are pages")), 0);
+}
+
+fn wear<P: Probe>(drive: &Drive<P>) -> Vec<u32> {
+    drive.array().blocks.iter().map(|b| b.pe_cycles).collect()
+}
+
+fn spread(wear: &[u32]) -> (f64, u32, u32, f64) {
+    let mean = wear.iter().map(|&w| f64::from(w)).sum::<f64>() / wear.len() as f64;
+    let variance = wear.iter().map(|&w| (f64::from(w) - mean).powi(2)).sum::<f64>() / wear.len() as f64;
+    (mean, *wear.iter().min().unwrap(), *wear.iter().max().unwrap(), variance.sqrt())
+}
+
+#[test]
+fn erases_are_what_wears() {
+    let mut drive = Drive::new(&spec(TINY, &[]));
+    let pages = u64::from(drive.geometry().logical_pages);
+    let mut stream = Stream::new(1, "wear");
+    write_pages(&mut drive, 5_000, || stream.below(pages));
+    drive.run_until_idle();
+    let total: u64 = wear(&drive).into_iter().map(u64::from).sum();
+    assert!(total > 500);
+    assert_eq!(total, drive.stats().flash_total(Kind::Erase));
+}
+
+#[test]
+fn wear_at_the_start_counts() {
+    let sets = ["reliability.pe_cycles=70", "drive.endurance=75"];
+    let mut drive = Drive::new(&spec(TINY, &sets));
+    assert_eq!(wear(&drive), vec![70; 64]);
+    let pages = u64::from(drive.geometry().logical_pages);
+    let mut stream = Stream::new(1, "wear");
+    assert!(write_pages(&mut drive, 20_000, || stream.below(pages)) > 0);
+    // Five cycles each and no more.
+    assert!(wear(&drive).iter().all(|&w| (70..=75).contains(&w)));
+    assert!(drive.stats().flash_total(Kind::Erase) <= 64 * 5);
+}
+
+/// Writes until the drive is worn out, under every levelling and allocation.
+#[test]
+fn blocks_retire_at_their_endurance_and_then_writes_fail_and_nothing_hangs() {
+    const ENDURANCE: u32 = 12;
+    for levelling in ["none", "dynamic", "static"] {
+        for allocation in ["CWDP", "dynamic"] {
+            for (op, planes) in [("0.7", 2), ("1.5", 1)] {
+                let sets = [
+                    format!("ftl.wear_levelling={levelling}"),
+                    format!("ftl.allocation={allocation}"),
+                    format!("drive.endurance={ENDURANCE}"),
+                    format!("drive.op={op}"),
+                    format!("drive.planes_per_die={planes}"),
+                    "ftl.wear_gap=2".to_owned(),
+                ];
+                let sets: Vec<&str> = sets.iter().map(String::as_str).collect();
+                let name = sets.join(" ");
+                let mut drive = Drive::with_probe(&spec(TINY, &sets), Oracle::default());
+                fill(&mut drive);
+                let pages = u64::from(drive.geometry().logical_pages);
+                let mut stream = Stream::new(2, "life");
+                let mut failed = 0;
+                let mut rounds = 0;
+                while failed == 0 {
+                    failed += write_pages(&mut drive, 20, || stream.below(pages));
+                    drive.audit().unwrap_or_else(|e| panic!("{name}: {e}"));
+                    rounds += 1;
+                    assert!(rounds < 2000, "{name}: it never wears out");
+                }
+                // Not before a plane has lost the blocks it needs beyond its logical pages, open and free ones and one
+                // block's worth of spare: the same number below which the spec refuses a drive.
+                let needed = if levelling == "static" { 6 } else { 4 };
+                let spare =
+                    drive.ftl().planes.iter().map(|p| (p.usable_blocks * 8).saturating_sub(p.valid)).min();
+                assert!(spare.unwrap() < needed * 8, "{name}: {spare:?} spare pages in the worst plane");
+                // On the dead drive requests are still answered.
+                for _ in 0..3 {
+                    failed += write_pages(&mut drive, 100, || stream.below(pages));
+                }
+                let worn: Vec<u32> = wear(&drive);
+                assert!(worn.iter().all(|&w| w <= ENDURANCE), "{name}: {worn:?}");
+                for (block, &w) in drive.array().blocks.iter().zip(&worn) {
+                    let retired = block.state == BlockState::Retired;
+                    assert_eq!(
+                        retired,
+                        w == ENDURANCE,
+                        "{name}: a block retires at its endurance, not before"
+                    );
+                }
+                // At most every block's whole life was used; at least what the spare blocks had.
+                let erases = drive.stats().flash_total(Kind::Erase);
+                let retired = worn.iter().filter(|&&w| w == ENDURANCE).count() as u64;
+                assert!(erases <= u64::from(ENDURANCE) * worn.len() as u64);
+                assert!(erases >= u64::from(ENDURANCE) * retired && retired > 0, "{name}");
+                // It is told.
+                let counters = drive.stats().counters.clone();
+                assert_eq!(counters.failed_requests, failed, "{name}");
+                assert_eq!(counters.failed_pages, failed, "{name}: one page a request");
+                let log = smart(&drive);
+                let log = &log["nvme_smart_log"];
+                assert_eq!(log["media_errors"], failed);
+                assert_eq!(log["critical_warning"].as_u64().unwrap() & 8, 8, "{name}: reliability degraded");
+                let out = summary(&drive, &RunFacts::default());
+                assert_eq!(out["requests_failed"], failed);
+                assert_eq!(out["blocks_retired"], retired);
+                // Everything acknowledged is still there.
+                for lpn in 0..pages {
+                    let request = Request {
+                        arrival: drive.now(),
+                        op: Op::Read,
+                        fua: false,
+                        offset: lpn * 4096,
+                        len: 4096,
+                    };
+                    drive.submit(&request).unwrap();
+                }
+                settle(&mut drive);
+                assert!(drive.probe().checked >= pages);
+            }
+        }
+    }
+}
+
+/// A request of many pages of which some fail has failed; those after the drive's death that need no flash work.
+#[test]
+fn reads_trims_and_flushes_outlive_the_last_write() {
+    let mut drive = Drive::new(&spec(TINY, &["drive.endurance=3"]));
+    let pages = u64::from(drive.geometry().logical_pages);
+    let mut stream = Stream::new(2, "life");
+    while write_pages(&mut drive, 500, || stream.below(pages)) == 0 {}
+    for (op, offset, len) in [
+        (Op::Write, 0, 32 * 4096),
+        (Op::Flush, 0, 0),
+        (Op::Read, 0, 8 * 4096),
+        (Op::Trim, 0, 4 * 4096),
+        (Op::Write, 512, 512),
+        (Op::Flush, 0, 0),
+    ] {
+        drive.submit(&Request { arrival: drive.now(), op, fua: false, offset, len }).unwrap();
+    }
+    drive.run_until_idle();
+    let done: Vec<(u64, bool)> = drive.completions().map(|c| (c.id, c.failed)).collect();
+    assert_eq!(done.len(), 6);
+    let first = done.iter().map(|d| d.0).min().unwrap();
+    for (id, failed) in done {
+        assert_eq!(failed, [0, 4].contains(&(id - first)), "request {}", id - first);
+    }
+    drive.audit().unwrap();
+}
+
+#[test]
+fn avail_spare_is_the_share_of_spare_blocks_left() {
+    let mut drive =
+        Drive::new(&spec(TINY, &["drive.endurance=8", "drive.blocks_per_plane=24", "drive.op=1.25"]));
+    let pages = u64::from(drive.geometry().logical_pages);
+    let mut stream = Stream::new(2, "life");
+    let mut last = 100;
+    loop {
+        let failed = write_pages(&mut drive, 100, || stream.below(pages));
+        let log = smart(&drive);
+        let spare = log["nvme_smart_log"]["avail_spare"].as_u64().unwrap();
+        // A plane has 24 blocks, of which 128 / 1.5 = 86 pages, 11 blocks, are logical and 4 are its reserve: 9 spare.
+        let retired = |plane: usize| {
+            let blocks = &drive.array().blocks[plane * 24..][..24];
+            blocks.iter().filter(|b| b.state == BlockState::Retired).count() as u64
+        };
+        let worst = (0..4).map(retired).max().unwrap();
+        assert_eq!(spare, 9u64.saturating_sub(worst) * 100 / 9);
+        assert!(spare <= last);
+        last = spare;
+        let warning = log["nvme_smart_log"]["critical_warning"].as_u64().unwrap();
+        assert_eq!(warning & 1 == 1, spare < 10);
+        if failed > 0 {
+            break;
+        }
+    }
+}
+
+/// 64 blocks a plane on one plane, filled once; then only the first 20 % of the addresses are written.
+fn hot_cold(levelling: &str, gap: u32) -> Drive<NoProbe> {
+    let text = format!(
+        "[drive]\nchannels = 1\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\nblocks_per_plane = 64\n\
+         pages_per_block = 16\npage_size = '4KiB'\nop = 0.2\nendurance = 1000000\n\
+         [timing]\nprogram = '100us'\nerase = '500us'\n\
+         [ftl]\nwear_levelling = '{levelling}'\nwear_gap = {gap}\n"
+    );
+    let mut drive = Drive::new(&spec(&text, &[]));
+    fill(&mut drive);
+    let hot = u64::from(drive.geometry().logical_pages) / 5;
+    let mut stream = Stream::new(5, "hot");
+    assert_eq!(write_pages(&mut drive, 60_000, || stream.below(hot)), 0);
+    drive.run_until_idle();
+    drive.audit().unwrap();
+    drive
+}
+
+/// Cold blocks, four fifths of the data and fully valid, are no victims: without static wear levelling they keep the
+/// wear they have, which is none, and the others share all erases. Static wear levelling moves a block once it lags
+/// the mean by more than the gap, and looks at every eighth erase-per-block, so none lags much more.
+#[test]
+fn static_wear_levelling_narrows_the_spread_under_a_hot_and_cold_workload() {
+    const GAP: u32 = 8;
+    let dynamic = spread(&wear(&hot_cold("dynamic", GAP)));
+    let fixed = hot_cold("static", GAP);
+    let levelled = spread(&wear(&fixed));
+    println!("(mean, least, most, deviation): dynamic {dynamic:?}, static {levelled:?}");
+    assert_eq!(dynamic.1, 0, "some blocks are never erased");
+    // 853 logical pages, of which 682 are cold: 42 blocks of 64 stay where they are, 22 take all the wear, so that
+    // the most worn has at least 64 / 22 of the mean.
+    assert!(f64::from(dynamic.2) > 2.5 * dynamic.0);
+    // One block is moved per 8 erases; until its turn comes a block may fall behind by the gap and the time it takes
+    // to move the 42 cold ones once, 42 x 8 erases, which are 5.25 cycles of 64 blocks; round it up.
+    assert!(f64::from(levelled.1) >= levelled.0 - f64::from(GAP) - 7.0, "{levelled:?}");
+    assert!(levelled.3 < dynamic.3 / 4.0);
+    assert!(f64::from(levelled.2) < 1.5 * levelled.0, "{levelled:?}");
+    let stats = fixed.stats();
+    let [reads, programs, erases] = [Kind::Read, Kind::Program, Kind::Erase].map(|kind| {
+        assert_eq!(
+            stats.flash[kind as usize][Cause::Host as usize],
+            if kind == Kind::Program { 60_853 } else { 0 }
+        );
+        stats.flash[kind as usize][Cause::Wear as usize]
+    });
+    println!(
+        "wear levelling: {reads} reads, {programs} programs, {erases} erases of {}",
+        stats.flash_total(Kind::Erase)
+    );
+    // What it moves is charged to it: blocks of 16 valid pages, nearly all of them whole.
+    // A page the host overwrites while it is being moved is read and not programmed.
+    assert!(erases > 100 && reads <= 16 * erases && programs <= reads && programs * 10 > 16 * 9 * erases);
+    let [gc_reads, gc_programs] =
+        [Kind::Read, Kind::Program].map(|kind| stats.flash[kind as usize][Cause::Gc as usize]);
+    assert!(gc_programs <= gc_reads && gc_programs * 10 > gc_reads * 9, "GC is charged for its own copies");
+    // And it costs little: at most one block of pages for eight erases.
+    let all = stats.flash_total(Kind::Erase);
+    assert!(erases <= all / 8 + 1, "{erases} of {all}");
+}
+
+#[test]
+fn only_static_wear_levelling_moves_cold_data() {
+    for levelling in ["none", "dynamic"] {
+        let drive = hot_cold(levelling, 8);
+        for kind in [Kind::Read, Kind::Program, Kind::Erase] {
+            assert_eq!(drive.stats().flash[kind as usize][Cause::Wear as usize], 0, "{levelling}");
+        }
+    }
+}
+
+#[test]
+fn a_larger_gap_moves_less_and_levels_less() {
+    let runs: Vec<_> = [4, 16, 64]
+        .into_iter()
+        .map(|gap| {
+            let drive = hot_cold("static", gap);
+            let moved = drive.stats().flash[Kind::Program as usize][Cause::Wear as usize];
+            let (mean, least, ..) = spread(&wear(&drive));
+            println!("gap {gap}: mean {mean}, least {least}, {moved} pages moved");
+            // No block is moved before it lags by the gap, so the least worn lags by about that.
+            assert!(mean - f64::from(least) >= f64::from(gap) * 0.5);
+            assert!(mean - f64::from(least) <= f64::from(gap) + 7.0);
+            (moved, mean - f64::from(least))
+        })
+        .collect();
+    assert!(runs.is_sorted_by(|a, b| a.0 > b.0 && a.1 < b.1), "{runs:?}");
+}
+
+/// Under uniform writes every block comes round. Without levelling the free list is a queue, and a block's share of
+/// erases is left to chance; dynamic levelling always takes the least worn, so that blocks stay close together.
+#[test]
+fn dynamic_wear_levelling_narrows_the_spread_against_none() {
+    let run = |levelling: &str| {
+        let text = "[drive]\nchannels = 1\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\n\
+             blocks_per_plane = 64\npages_per_block = 16\npage_size = '4KiB'\nop = 0.5\nendurance = 1000000\n\
+             [gc]\nforeground_free = 0.3\nbackground_free = 0.4\n";
+        let mut drive = Drive::new(&spec(text, &[&format!("ftl.wear_levelling={levelling}")]));
+        fill(&mut drive);
+        let pages = u64::from(drive.geometry().logical_pages);
+        let mut stream = Stream::new(6, "uniform");
+        // Without time, so that GC keeps the free list at its threshold: among few blocks there is little to choose.
+        for _ in 0..60_000 {
+            drive.write_now(Lpn(stream.below(pages) as u32));
+        }
+        spread(&wear(&drive))
+    };
+    let (none, dynamic) = (run("none"), run("dynamic"));
+    println!("(mean, least, most, deviation): none {none:?}, dynamic {dynamic:?}");
+    assert!((none.0 / dynamic.0 - 1.0).abs() < 0.02, "levelling costs no erases under uniform writes");
+    assert!(dynamic.3 < 0.75 * none.3);
+    assert!(dynamic.2 - dynamic.1 < none.2 - none.1);
+}

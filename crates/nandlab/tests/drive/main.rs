@@ -1,0 +1,34 @@
+//! Whole drives and their parts. One program, since each builds the drive anew for its probes; a new file of tests is a
+//! line here.
+
+#[path = "../common/mod.rs"]
+mod common;
+#[path = "../common/crash.rs"]
+mod crash;
+
+mod allocation;
+mod capacitor;
+mod closed_forms;
+mod copyback;
+mod demand_map;
+mod device;
+mod ec_cache;
+mod golden_commands;
+mod golden_runs;
+mod host;
+mod lifetime;
+mod partial_by_hand;
+mod partial_refresh;
+mod power_loss;
+mod power_loss_sabotage;
+mod power_outputs;
+mod precondition;
+mod random_more;
+mod random_runs;
+mod read_levels;
+mod refresh;
+mod reliability;
+mod sabotage;
+mod snapshot;
+mod victims;
+mod write_cache;

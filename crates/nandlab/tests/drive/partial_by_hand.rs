@@ -1,0 +1,951 @@
+//! Partial refresh by hand count: every step of the paper's Fig. 4, every state of the mapping, what a pread costs, what
+//! power loss leaves, and that the audit notices what is broken.
+//!
+//! A page is programmed in 910.24 us: 4096 bytes at 2.5 ns, and 900 us. Read level L costs 50 + 14 (L - 1) us of sensing,
+//! 20 + 10 (L - 1) of transfer, and 15 of decoding: 85 us at level 1; at level 7 the die is taken for 134 + 80 = 214 us.
+//! A day passes in a second, and blocks are due after ten.
+
+use crate::common::{one, request, spec};
+use nandlab::drive::Drive;
+use nandlab::geometry::{DieId, Geometry, Lpn, Ppn};
+use nandlab::host::{Op, Oracle, Request};
+use nandlab::nand::{Array, BlockState, Condition, Reliability};
+use nandlab::probe::Probe;
+use nandlab::rng::Stream;
+use nandlab::sched::{Cause, Kind, Transaction};
+use nandlab::spec::Spec;
+use nandlab::units::{Time, US};
+
+const PAGE: u64 = 4096;
+
+/// Two dies of one plane, each on its channel: even LPNs are on die 0, odd ones on die 1.
+const BY_HAND: &str = "[drive]\nchannels = 2\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\n\
+     blocks_per_plane = 40\npages_per_block = 16\npage_size = '4KiB'\ncell = 'mlc'\nop = 1.0\nendurance = 1000000\n\
+     [timing]\nread = '50us'\nprogram = '900us'\nerase = '3.5ms'\nchannel_ns_per_byte = 2.5\ncommand = '0us'\n\
+     decode = '15us'\nmulti_plane = false\n[gc]\nforeground_free = 0.0\nbackground_free = 0.001\nidle_after = '20ms'\n[ftl]\n\
+     wear_levelling = 'none'\nallocation = 'CWDP'\n[ecc]\nlevels = 'laldpc'\n[reliability]\nrber = 'vth'\n\
+     pe_cycles = 1500\nclock_scale = 86400.0\n\
+     [refresh]\ninterval = [{ pe = 1000000, every = '10d' }]\n";
+
+/// 256 codewords of 128 bits, each with the entry of its first bit alone, of 7 + 1 bits: 256 bytes a page, 16 pages a line.
+const SIXTEENTH: &str = "susceptible_ratio = 0.0, encoding = 'entries', codeword_bits = 128";
+/// All bits: every page fills a line.
+const WHOLE: &str = "susceptible_ratio = 1.0";
+
+/// What the dies have taken up.
+#[derive(Default)]
+struct Log(Vec<(Time, DieId, Transaction)>);
+
+impl Probe for Log {
+    fn on_issue(&mut self, now: Time, die: DieId, transaction: &Transaction) {
+        self.0.push((now, die, *transaction));
+    }
+}
+
+struct Hand {
+    drive: Drive<(Oracle, Log)>,
+}
+
+/// A time on the scaled clock, in seconds, and the first time at which it shows so many.
+fn second(time: Time) -> u64 {
+    time * 864 / 10_000_000
+}
+
+fn when(second: u64) -> Time {
+    (second * 10_000_000).div_ceil(864)
+}
+
+const INTERVAL_S: u64 = 864_000;
+/// The grace is 1 % of the interval; half of it.
+const HALF_GRACE_S: u64 = 4_320;
+/// The first page is programmed after 910.24 us, in second 78: its block is due in second 864,078.
+const DUE: Time = 10_000_902_778;
+/// Sixteen reads at level 7 keep the die busy, the last one has to be decoded.
+const READ_16: Time = (16 * 214 + 15) * US;
+const PROGRAM: Time = 910_240;
+
+fn text(policy: &str) -> String {
+    format!("{BY_HAND}policy.partial = {{ {policy} }}\n")
+}
+
+impl Hand {
+    fn new(policy: &str, sets: &[&str]) -> Self {
+        Self::of(&spec(&text(policy), sets))
+    }
+
+    fn of(spec: &Spec) -> Self {
+        Self { drive: Drive::with_probe(spec, <(Oracle, Log)>::default()) }
+    }
+
+    /// The first block of die 0 with so many pages: LPN 0, 2, 4, ...
+    fn with_pages(policy: &str, sets: &[&str], pages: u64) -> Self {
+        let mut hand = Self::new(policy, sets);
+        hand.write((0..pages).map(|page| 2 * page));
+        assert_eq!(when(second(PROGRAM) + INTERVAL_S), DUE);
+        hand
+    }
+
+    /// Sixteen pages linked to one combination page, of die 1, just now.
+    fn linked(sets: &[&str]) -> Self {
+        let mut hand = Self::with_pages(SIXTEENTH, sets, 16);
+        hand.drive.advance(DUE + READ_16 + PROGRAM);
+        assert_eq!(hand.count(), 16);
+        hand
+    }
+
+    fn write(&mut self, lpns: impl IntoIterator<Item = u64>) {
+        self.drive.completions();
+        for lpn in lpns {
+            one(&mut self.drive, Op::Write, lpn * PAGE, PAGE);
+        }
+    }
+
+    fn submit(&mut self, op: Op, lpn: u64) {
+        let request = request(&self.drive, op, lpn * PAGE, PAGE);
+        self.drive.submit(&request).unwrap();
+    }
+
+    fn at(&self, lpn: u32) -> Ppn {
+        self.drive.ftl().map.get(Lpn(lpn)).unwrap()
+    }
+
+    fn is_linked(&self, page: Ppn) -> bool {
+        self.links().of(page).is_some()
+    }
+
+    fn is_on_its_way(&self, lpn: u32) -> bool {
+        self.links().is_on_its_way(self.at(lpn))
+    }
+
+    fn links(&self) -> &nandlab::ftl::partial::Links {
+        self.drive.ftl().links.as_ref().unwrap()
+    }
+
+    fn count(&self) -> u64 {
+        self.links().count()
+    }
+
+    /// Where the combination page is that a page is linked to, and its number.
+    fn combination(&self, page: Ppn) -> (Lpn, Ppn) {
+        let (lpn, _) = self.links().of(page).expect("the page is linked");
+        (lpn, self.drive.ftl().map.get(lpn).unwrap())
+    }
+
+    fn block(&self, page: Ppn) -> &nandlab::nand::Block {
+        self.drive.array().block(self.drive.geometry().block_of(page))
+    }
+
+    /// Operations of refresh since `from`, as (time, die, LPN).
+    fn refresh(&self, kind: Kind, from: Time) -> Vec<(Time, u32, u32)> {
+        let of_refresh =
+            |t: &&(Time, DieId, Transaction)| t.0 >= from && t.2.kind == kind && t.2.cause == Cause::Refresh;
+        self.drive.probe().1.0.iter().filter(of_refresh).map(|(now, die, t)| (*now, die.0, t.lpn.0)).collect()
+    }
+
+    fn flash(&self, kind: Kind, cause: Cause) -> u64 {
+        self.drive.stats().flash[kind as usize][cause as usize]
+    }
+
+    /// The number of the first combination page.
+    fn first_number(&self) -> u32 {
+        self.drive.geometry().logical_pages
+    }
+
+    fn check(&mut self) {
+        self.drive.completions();
+        self.drive.audit().unwrap_or_else(|e| panic!("audit: {e}"));
+        self.drive.probe().0.verdict().unwrap_or_else(|e| panic!("oracle: {e}"));
+    }
+
+    /// All ends and reads back.
+    fn end(mut self) {
+        self.drive.run_until_idle();
+        self.check();
+        for lpn in 0..u64::from(self.drive.geometry().logical_pages) {
+            self.submit(Op::Read, lpn);
+        }
+        self.drive.run_until_idle();
+        self.check();
+        assert_eq!(self.drive.stats().counters.media_errors, 0);
+    }
+}
+
+// ------------------------------------------------------------------------------------------------------------- Fig. 4
+
+#[test]
+fn a_block_goes_through_the_steps_of_the_papers_figure() {
+    let mut hand = Hand::with_pages(SIXTEENTH, &[], 16);
+    let bases: Vec<Ppn> = (0..16).map(|page| hand.at(2 * page)).collect();
+    // (1) It is due.
+    hand.drive.advance(DUE - 1);
+    assert_eq!((hand.drive.stats().refresh.blocks, hand.refresh(Kind::Read, 0)), (0, vec![]));
+    hand.drive.advance(DUE);
+    assert_eq!((hand.drive.stats().refresh.blocks, hand.drive.stats().refresh.partial_blocks), (1, 1));
+    // (2) Its valid pages are read, at the highest level, one after the other, while up to four are asked for.
+    hand.drive.advance(DUE + READ_16 - 1);
+    let reads: Vec<_> = (0..16).map(|page| (DUE + u64::from(page) * 214 * US, 0, 2 * page)).collect();
+    assert_eq!(hand.refresh(Kind::Read, 0), reads);
+    let levels = hand.drive.probe().1.0.iter().filter(|t| t.2.kind == Kind::Read).map(|t| t.2.level);
+    assert_eq!(levels.collect::<Vec<_>>(), [7; 16]);
+    // (3) Their susceptible bits are in the VSM: 256 bytes each.
+    let stats = &hand.drive.stats().refresh;
+    assert_eq!((stats.partial_pages, stats.susceptible_bytes, stats.combination_pages), (15, 15 * 256, 0));
+    // (4) With the last one a page is full: it is programmed on the other die.
+    hand.drive.advance(DUE + READ_16);
+    assert_eq!(hand.refresh(Kind::Program, 0), [(DUE + READ_16, 1, hand.first_number())]);
+    assert_eq!(hand.drive.partial_refresh().unwrap().vsm_bytes, 4096);
+    let linked_at = DUE + READ_16 + PROGRAM;
+    hand.drive.advance(linked_at - 1);
+    assert_eq!((hand.count(), bases.iter().all(|&base| hand.links().is_on_its_way(base))), (0, true));
+    // When it is, the pages are linked, each to its place.
+    hand.drive.advance(linked_at);
+    let apn = hand.at(hand.first_number());
+    for (index, &base) in (0..).zip(&bases) {
+        let (lpn, entry) = hand.links().of(base).unwrap();
+        assert_eq!((lpn, entry.base, entry.lpn), (Lpn(hand.first_number()), base, Lpn(2 * index)));
+        assert_eq!((entry.offset, entry.bytes), (256 * index, 256));
+        // The n-th write was the n-th page.
+        assert_eq!((entry.sequence, entry.pe_cycles), (u64::from(index) + 1, 1500));
+    }
+    assert_eq!((hand.count(), hand.block(bases[0]).linked, hand.block(bases[0]).valid), (16, 16, 16));
+    assert_eq!((hand.block(apn).state, hand.block(apn).programmed), (BlockState::Open, 1));
+    let stats = &hand.drive.stats().refresh;
+    assert_eq!((stats.partial_pages, stats.combination_pages, stats.padding_bytes), (16, 1, 0));
+    assert_eq!((stats.late_blocks, stats.overdue_max_s), (0, second(linked_at) as u32 - 864_078));
+    // The job was over when the last page was in the VSM.
+    assert_eq!(stats.busy_ns, READ_16);
+    hand.check();
+
+    // The block counts as refreshed from then on, not from the last read, and so does the combination block, whose first
+    // page it was. Both are due next in the same second; this time their data is written as a whole.
+    let again = when(second(linked_at) + INTERVAL_S);
+    assert!(again > when(second(linked_at - PROGRAM) + INTERVAL_S));
+    hand.drive.advance(again - 1);
+    assert_eq!(hand.drive.stats().refresh.blocks, 1);
+    hand.drive.advance(again);
+    assert_eq!((hand.drive.stats().refresh.blocks, hand.drive.stats().refresh.partial_blocks), (3, 1));
+    hand.drive.advance(again + 100_000 * US);
+    let programs = hand.refresh(Kind::Program, again);
+    assert_eq!(programs.iter().filter(|program| program.1 == 0).count(), 16);
+    assert_eq!(programs.iter().filter(|program| program.1 == 1).count(), 1, "the combination page");
+    assert_eq!((hand.drive.stats().refresh.promoted_pages, hand.count()), (16, 0));
+    // Each of the 16 was read together with its bits; the combination page was read to be moved, and is not needed now.
+    assert_eq!(hand.refresh(Kind::Read, again).len(), 16 + 16 + 1);
+    assert_eq!(hand.drive.ftl().map.get(Lpn(hand.first_number())), None);
+    assert_eq!((hand.links().combinations().count(), hand.block(bases[0]).state), (0, BlockState::Free));
+    assert_eq!(hand.flash(Kind::Erase, Cause::Refresh), 2);
+    // The types alternate: the third time it is the susceptible bits again.
+    hand.drive.advance(again + 10_200_000 * US);
+    assert_eq!((hand.drive.stats().refresh.blocks, hand.drive.stats().refresh.partial_blocks), (4, 2));
+    assert_eq!((hand.count(), hand.drive.stats().refresh.late_blocks), (16, 0));
+    hand.end();
+}
+
+#[test]
+fn what_does_not_fill_a_line_waits_for_half_of_the_grace() {
+    // Eight pages of a block that is still open: it takes no more.
+    let mut hand = Hand::with_pages(SIXTEENTH, &[], 8);
+    hand.drive.advance(DUE);
+    assert_eq!((hand.block(hand.at(0)).state, hand.block(hand.at(0)).programmed), (BlockState::Full, 16));
+    let hurry = when(864_078 + HALF_GRACE_S);
+    assert_eq!(hurry, 10_050_902_778);
+    hand.drive.advance(hurry - 1);
+    assert_eq!((hand.drive.stats().refresh.partial_pages, hand.count()), (8, 0));
+    assert!((0..8).all(|page| hand.is_on_its_way(2 * page)));
+    hand.drive.advance(hurry);
+    assert_eq!(hand.refresh(Kind::Program, 0), [(hurry, 1, hand.first_number())]);
+    hand.drive.advance(hurry + PROGRAM);
+    assert_eq!((hand.count(), hand.drive.stats().refresh.padding_bytes), (8, 2048));
+    let overdue = (second(hurry + PROGRAM) - 864_078) as u32;
+    assert_eq!(
+        (hand.drive.stats().refresh.overdue_max_s, hand.drive.stats().refresh.late_blocks),
+        (overdue, 0)
+    );
+    hand.end();
+}
+
+#[test]
+fn a_full_vsm_makes_pages_wait_for_a_line_to_be_programmed() {
+    // Each page fills a line. Four fit; line n is in flash 229 us and n programs after the block was due.
+    let mut hand = Hand::with_pages(WHOLE, &[], 6);
+    let line = |n: u64| DUE + 229 * US + n * PROGRAM;
+    hand.drive.advance(line(1) - 1);
+    // The fifth was decoded after 5 * 214 + 15 = 1085 us.
+    assert_eq!(
+        [0, 2, 4, 6, 8, 10].map(|lpn| hand.is_on_its_way(lpn)),
+        [true, true, true, true, false, false]
+    );
+    hand.drive.advance(line(1));
+    assert_eq!([0, 2, 8, 10].map(|lpn| hand.is_on_its_way(lpn)), [false, true, true, false]);
+    hand.drive.advance(line(2));
+    assert_eq!([2, 4, 8, 10].map(|lpn| hand.is_on_its_way(lpn)), [false, true, true, true]);
+    hand.drive.advance(line(6) - 1);
+    assert_eq!((hand.count(), hand.drive.stats().refresh.busy_ns), (5, line(2) - DUE));
+    hand.drive.advance(line(6));
+    let stats = &hand.drive.stats().refresh;
+    assert_eq!((stats.combination_pages, stats.padding_bytes, stats.without_room), (6, 0, 0));
+    assert_eq!((hand.count(), hand.drive.partial_refresh().unwrap().vsm_bytes), (6, 4 * 4096));
+    assert_eq!(stats.overdue_max_s as u64, second(line(6)) - 864_078);
+    hand.end();
+}
+
+#[test]
+fn a_line_goes_to_an_idle_die() {
+    // LPN n is on die n mod 4. The die after the block's is busy when its line is made.
+    let mut hand = Hand::new(SIXTEENTH, &["drive.channels=4"]);
+    hand.write((0..4).map(|page| 4 * page));
+    let hurry = when(864_078 + HALF_GRACE_S);
+    hand.drive.advance(hurry - 1);
+    hand.submit(Op::Write, 1);
+    hand.drive.advance(hurry + PROGRAM);
+    assert_eq!(hand.refresh(Kind::Program, 0), [(hurry, 2, hand.first_number())]);
+    assert_eq!(hand.count(), 4);
+    hand.end();
+    // With one plane there is no other.
+    let mut hand = Hand::new(SIXTEENTH, &["drive.channels=1", "drive.blocks_per_plane=60"]);
+    hand.write(0..4);
+    hand.drive.advance(hurry + PROGRAM);
+    assert_eq!(hand.refresh(Kind::Program, 0), [(hurry, 0, hand.first_number())]);
+    hand.end();
+}
+
+#[test]
+fn a_combination_block_that_is_due_is_moved_and_its_links_follow() {
+    // Sixteen lines: the combination block is due by the first of them, the block of their pages by the last.
+    let mut hand = Hand::with_pages(WHOLE, &[], 16);
+    let line = |n: u64| DUE + 229 * US + n * PROGRAM;
+    hand.drive.advance(line(16));
+    assert_eq!((hand.count(), hand.links().combinations().count()), (16, 16));
+    let before: Vec<_> = (0..16).map(|page| hand.combination(hand.at(2 * page))).collect();
+    assert_eq!(hand.block(before[0].1).state, BlockState::Full);
+    let due = when(second(line(1)) + INTERVAL_S);
+    hand.drive.advance(due - 1);
+    assert_eq!(hand.drive.stats().refresh.blocks, 1);
+    // Eight of them have been moved before the other block is due, 15 programs later.
+    let base_due = when(second(line(16)) + INTERVAL_S);
+    assert!(base_due > due + 13_000 * US);
+    hand.drive.advance(base_due - 1);
+    assert_eq!((hand.drive.stats().refresh.blocks, hand.drive.stats().refresh.partial_blocks), (2, 1));
+    for (page, &(number, apn)) in before.iter().enumerate() {
+        let (now, moved) = hand.combination(hand.at(2 * page as u32));
+        assert_eq!((now, moved != apn), (number, page < 8 || moved != apn), "page {page}");
+        assert_eq!(hand.links().content(moved), Some(&hand.links().entries(number)));
+    }
+    assert_eq!((hand.count(), hand.block(before[0].1).is_partial), (16, false));
+    hand.check();
+    hand.drive.advance(base_due + 200_000 * US);
+    assert_eq!((hand.count(), hand.drive.stats().refresh.promoted_pages), (0, 16));
+    hand.end();
+}
+
+// -------------------------------------------------------------------------------------------------------- the mapping
+
+#[test]
+fn the_link_of_a_page_ends_when_what_replaces_it_is_in_flash() {
+    let mut hand = Hand::linked(&[]);
+    let (old, trimmed) = (hand.at(0), hand.at(2));
+    hand.submit(Op::Write, 0);
+    let end = hand.drive.now() + PROGRAM;
+    hand.drive.advance(end - 1);
+    assert!(hand.at(0) != old && hand.is_linked(old));
+    hand.check();
+    hand.drive.advance(end);
+    assert!(!hand.is_linked(old) && !hand.is_linked(hand.at(0)));
+    assert_eq!(
+        (hand.count(), hand.block(old).linked, hand.links().live(Lpn(hand.first_number()))),
+        (15, 15, 15)
+    );
+    hand.submit(Op::Trim, 2);
+    assert_eq!((hand.is_linked(trimmed), hand.count()), (false, 14));
+    // With its last link a combination page is invalid, and its number free.
+    let number = Lpn(hand.first_number());
+    let apn = hand.at(number.0);
+    for page in 2..16 {
+        assert_eq!(hand.drive.ftl().map.get(number), Some(apn));
+        hand.submit(Op::Trim, 2 * page);
+    }
+    assert_eq!((hand.drive.ftl().map.get(number), hand.block(apn).valid, hand.count()), (None, 0, 0));
+    assert_eq!(hand.links().combinations().count(), 0);
+    hand.end();
+}
+
+#[test]
+fn a_freed_number_is_given_again() {
+    let mut hand = Hand::linked(&[]);
+    for page in 0..16 {
+        hand.submit(Op::Trim, 2 * page);
+    }
+    hand.write((0..16).map(|page| 2 * page));
+    hand.drive.advance(hand.drive.now() + 10_100_000 * US);
+    assert_eq!(hand.count(), 16);
+    assert_eq!(hand.combination(hand.at(0)).0, Lpn(hand.first_number()));
+    hand.end();
+}
+
+#[test]
+fn what_waits_in_the_vsm_of_a_page_that_is_gone_is_forgotten() {
+    let mut hand = Hand::with_pages(SIXTEENTH, &[], 8);
+    hand.drive.advance(DUE + 8 * 214 * US + 15 * US);
+    let (old, trimmed) = (hand.at(0), hand.at(2));
+    hand.submit(Op::Write, 0);
+    hand.submit(Op::Trim, 2);
+    assert!(!hand.links().is_marked(trimmed));
+    let end = hand.drive.now() + PROGRAM;
+    hand.drive.advance(end - 1);
+    assert!(hand.links().is_on_its_way(old));
+    hand.drive.advance(end);
+    assert!(!hand.links().is_marked(old));
+    hand.check();
+    // Six are left for the line.
+    hand.drive.advance(when(864_078 + HALF_GRACE_S) + PROGRAM);
+    assert_eq!((hand.count(), hand.drive.stats().refresh.padding_bytes), (6, 4096 - 6 * 256));
+    assert_eq!(hand.drive.stats().refresh.partial_pages, 8);
+    hand.end();
+}
+
+#[test]
+fn a_page_that_is_gone_when_its_line_is_programmed_is_not_linked() {
+    let mut hand = Hand::with_pages(SIXTEENTH, &[], 16);
+    // The program that replaces the first page ends before the line does: it waits for one read.
+    hand.drive.advance(DUE + 3_000 * US);
+    hand.submit(Op::Write, 0);
+    let first = hand.at(0);
+    // The reads are later by that program, and the line by as much.
+    let linked_at = DUE + READ_16 + PROGRAM + PROGRAM;
+    hand.drive.advance(linked_at - PROGRAM);
+    assert_eq!(hand.drive.stats().refresh.combination_pages, 0, "the page is gone, and the line not full");
+    hand.drive.advance(when(864_078 + HALF_GRACE_S));
+    let end = hand.drive.now() + PROGRAM;
+    assert_eq!(hand.drive.stats().refresh.combination_pages, 1);
+    // The line is being programmed: a TRIM, a write that ends later.
+    hand.drive.advance(end - 100 * US);
+    let (trimmed, written) = (hand.at(2), hand.at(4));
+    hand.submit(Op::Trim, 2);
+    hand.submit(Op::Write, 4);
+    assert!(!hand.links().is_marked(trimmed) && hand.links().is_on_its_way(written));
+    hand.check();
+    hand.drive.advance(end);
+    assert!(!hand.links().is_marked(written) && !hand.is_linked(first));
+    assert_eq!((hand.count(), hand.links().live(Lpn(hand.first_number()))), (13, 13));
+    hand.check();
+    hand.end();
+}
+
+/// Blocks with any invalid page are collected when the drive is idle.
+const EAGER_GC: [&str; 2] = ["gc.background_free=0.9999", "gc.idle_valid_max=0.99"];
+
+#[test]
+fn gc_makes_linked_pages_whole() {
+    let mut hand = Hand::linked(&EAGER_GC);
+    let old = hand.at(2);
+    hand.submit(Op::Trim, 0);
+    hand.drive.run_until_idle();
+    // Fifteen preads, the pages at one place again.
+    assert_eq!((hand.flash(Kind::Read, Cause::Gc), hand.flash(Kind::Program, Cause::Gc)), (30, 15));
+    assert_eq!((hand.drive.stats().refresh.promoted_pages, hand.count()), (15, 0));
+    assert_eq!((hand.block(old).state, hand.links().combinations().count()), (BlockState::Free, 0));
+    assert_eq!(hand.drive.ftl().map.get(Lpn(hand.first_number())), None);
+    hand.end();
+}
+
+#[test]
+fn gc_moves_combination_pages_and_their_links_follow() {
+    let mut hand = Hand::with_pages(WHOLE, &EAGER_GC, 16);
+    hand.drive.advance(DUE + 229 * US + 16 * PROGRAM);
+    assert_eq!(hand.count(), 16);
+    let bases: Vec<Ppn> = (0..16).map(|page| hand.at(2 * page)).collect();
+    let before: Vec<_> = bases.iter().map(|&base| hand.combination(base)).collect();
+    let idle = hand.drive.now();
+    hand.submit(Op::Trim, 0);
+    // Twenty milliseconds later both blocks are collected side by side.
+    let mut moved = 0;
+    for step in 0..80 {
+        hand.drive.advance(idle + 20_000 * US + step * 500 * US);
+        for (page, &(number, apn)) in before.iter().enumerate().skip(1) {
+            if hand.is_linked(bases[page]) {
+                let (same, now) = hand.combination(bases[page]);
+                assert_eq!(same, number);
+                moved = moved.max(if now == apn { 0 } else { page });
+            }
+        }
+        hand.check();
+    }
+    assert!(moved > 2, "{moved}");
+    hand.drive.run_until_idle();
+    assert_eq!((hand.count(), hand.drive.stats().refresh.promoted_pages), (0, 15));
+    hand.end();
+}
+
+#[test]
+fn pages_that_are_read_often_are_written_elsewhere() {
+    let mut hand = Hand::with_pages(SIXTEENTH, &[], 16);
+    let old = hand.at(0);
+    for _ in 0..8 {
+        one(&mut hand.drive, Op::Read, 0, PAGE);
+    }
+    for _ in 0..7 {
+        one(&mut hand.drive, Op::Read, 2 * PAGE, PAGE);
+    }
+    hand.drive.advance(when(864_078 + HALF_GRACE_S) + PROGRAM);
+    let stats = &hand.drive.stats().refresh;
+    assert_eq!((stats.hot_pages, stats.partial_pages, hand.count()), (1, 15, 15));
+    assert!(hand.at(0) != old && !hand.is_linked(hand.at(0)) && hand.is_linked(hand.at(2)));
+    let programs = hand.refresh(Kind::Program, 0);
+    assert_eq!(
+        programs.iter().map(|program| (program.1, program.2)).collect::<Vec<_>>(),
+        [(0, 0), (1, hand.first_number())]
+    );
+    hand.end();
+}
+
+#[test]
+fn pages_whose_bits_do_not_fit_are_written_elsewhere() {
+    // 32,768 bits and 4 codewords, 14 bits each, are 57,351 bytes.
+    let mut hand = Hand::with_pages("susceptible_ratio = 1.0, encoding = 'entries'", &[], 16);
+    hand.drive.advance(DUE + 100_000 * US);
+    let stats = &hand.drive.stats().refresh;
+    assert_eq!((stats.too_susceptible, stats.partial_pages, stats.combination_pages), (16, 0, 0));
+    assert_eq!((stats.partial_blocks, stats.late_blocks, hand.count()), (1, 0, 0));
+    assert_eq!(hand.refresh(Kind::Program, 0).iter().filter(|program| program.1 == 0).count(), 16);
+    hand.end();
+}
+
+#[test]
+fn with_few_free_blocks_refresh_is_conventional() {
+    // One of 80 blocks is used: 98.75 % are free.
+    for (share, partial) in [("0.9875", 1), ("0.988", 0)] {
+        let policy = format!("{SIXTEENTH}, min_free_blocks = {share}");
+        let mut hand = Hand::with_pages(&policy, &[], 16);
+        hand.drive.advance(DUE + 100_000 * US);
+        let stats = &hand.drive.stats().refresh;
+        assert_eq!((stats.partial_blocks, stats.blocks_while_off), (partial, 1 - partial), "{share}");
+        assert_eq!(hand.refresh(Kind::Program, 0).len(), if partial == 1 { 1 } else { 16 });
+        assert_eq!(hand.flash(Kind::Erase, Cause::Refresh), 1 - partial);
+        hand.end();
+    }
+}
+
+// -------------------------------------------------------------------------------------------------------------- pread
+
+#[test]
+fn a_pread_takes_as_long_as_its_slower_half() {
+    // Of the other page 256 bytes cross the channel: 20 us * 256 / 4096 = 1.25 us.
+    for (sets, ns) in [
+        // Each on its channel: 50 + 20 + 15 us, the bits are there after 51.25 us.
+        (&[][..], 85_000),
+        // The channel carries one after the other: 50 + 1.25 + 20 + 15 us.
+        (&["drive.channels=1", "drive.dies_per_chip=2"][..], 86_250),
+        // The die reads one after the other: 51.25 + 70 + 15 us.
+        (&["drive.channels=1", "drive.planes_per_die=2"][..], 136_250),
+    ] {
+        let mut hand = Hand::linked(sets);
+        let reads = hand.flash(Kind::Read, Cause::Host);
+        assert_eq!(one(&mut hand.drive, Op::Read, 0, PAGE), ns, "{sets:?}");
+        assert_eq!(
+            (hand.flash(Kind::Read, Cause::Host) - reads, hand.drive.stats().refresh.host_preads),
+            (2, 1)
+        );
+        let holds = [hand.at(0), hand.at(hand.first_number())].map(|page| hand.block(page).holds);
+        assert_eq!(holds, [0, 0]);
+        // A page that is not linked.
+        hand.write([32]);
+        assert_eq!(one(&mut hand.drive, Op::Read, 32 * PAGE, PAGE), 85_000);
+        hand.end();
+    }
+}
+
+#[test]
+fn a_pread_waits_for_the_busy_die_of_its_bits() {
+    // 51.25 and 15 us; without read levels 50 us, of 10.24 us of transfer 640 ns, and 15 us.
+    for (sets, ns) in [(&[][..], 66_250), (&["ecc.levels='none'", "reliability.rber='none'"][..], 65_640)] {
+        let mut hand = Hand::linked(sets);
+        // Die 1 is programming for 910.24 us.
+        hand.submit(Op::Write, 1);
+        hand.submit(Op::Read, 0);
+        let begun = hand.drive.now();
+        // Until both halves are there no block may be erased.
+        hand.drive.advance(begun + 500 * US);
+        let holds = [hand.at(0), hand.at(hand.first_number())].map(|page| hand.block(page).holds);
+        assert_eq!(holds, [1, 1], "{sets:?}");
+        hand.drive.run_until_idle();
+        let done: Vec<_> = hand.drive.completions().collect();
+        let read = done.iter().find(|done| done.request.op == Op::Read).unwrap();
+        assert_eq!(read.completed - begun, PROGRAM + ns);
+        hand.end();
+    }
+}
+
+/// RBER of a page of the hand-made drive at an age in seconds.
+fn rber(spec: &Spec, geometry: &Geometry, pe_cycles: u32, age_s: u64) -> f64 {
+    let age_s = age_s as u32;
+    let condition = Condition { pe_cycles, age_s, reads: 0, copybacks: 0, kind: geometry.kind(0) };
+    Reliability::new(&spec.reliability).rber(&condition)
+}
+
+#[test]
+fn each_half_of_a_pread_is_tried_again_for_itself() {
+    let mut seen = std::collections::BTreeSet::new();
+    for pe_cycles in [12_000, 14_000, 16_000, 18_000] {
+        let spec = spec(
+            &text(SIXTEENTH).replace("pe_cycles = 1500", &format!("pe_cycles = {pe_cycles}")),
+            &["reliability.read_disturb=0.0"],
+        );
+        let mut hand = Hand::of(&spec);
+        hand.write((0..16).map(|page| 2 * page));
+        let written = second(PROGRAM);
+        let linked_at = DUE + READ_16 + PROGRAM;
+        hand.drive.advance(linked_at);
+        assert_eq!(hand.count(), 16);
+        // The first page's errors were corrected when it had been read; those of its bits are as old as their program began.
+        let corrected = second(DUE + 229 * US);
+        let programmed = second(linked_at - PROGRAM);
+        for days in [11, 15, 19] {
+            hand.drive.advance(days * 1_000_000_000);
+            let now = second(hand.drive.now());
+            let geometry = hand.drive.geometry();
+            // A page is as old as its program began, in second 0.
+            let of = |age_s| rber(&spec, geometry, pe_cycles, age_s);
+            assert!(written > 0);
+            let base = hand.drive.ecc().level_for(of(now) - of(corrected));
+            let bits = hand.drive.ecc().level_for(of(now - programmed));
+            let whole = hand.drive.ecc().level_for(of(now));
+            assert!(base <= whole && base <= 7 && bits <= 7);
+            seen.insert((base, bits, whole));
+            // Each round reads what is not decoded yet, one level higher, and decodes both.
+            let sense = |level: u64| 50_000 + 14_000 * (level - 1);
+            let transfer = |level: u64| 20_000 + 10_000 * (level - 1);
+            let rounds = u64::from(base.max(bits));
+            let latency: u64 = (1..=rounds)
+                .map(|level| {
+                    let first = if level <= u64::from(base) { sense(level) + transfer(level) } else { 0 };
+                    let part = sense(level) + (transfer(level) * 256).div_ceil(4096);
+                    first.max(if level <= u64::from(bits) { part } else { 0 }) + 15_000
+                })
+                .sum();
+            let (reads, retries) = (hand.flash(Kind::Read, Cause::Host), hand.drive.stats().ecc.retries);
+            assert_eq!(
+                one(&mut hand.drive, Op::Read, 0, PAGE),
+                latency,
+                "{pe_cycles}, {days} d: {base}, {bits}"
+            );
+            assert_eq!(hand.flash(Kind::Read, Cause::Host) - reads, 2);
+            assert_eq!(hand.drive.stats().ecc.retries - retries, u64::from(base + bits) - 2);
+        }
+    }
+    println!("{seen:?}");
+    assert!(seen.iter().any(|&(base, bits, _)| bits > base), "{seen:?}");
+    assert!(seen.iter().any(|&(base, _, whole)| base < whole), "{seen:?}");
+}
+
+// ------------------------------------------------------------------------------------------------------------ overdue
+
+#[test]
+fn what_is_read_after_half_of_the_grace_is_not_left_in_the_vsm() {
+    // Reads take 20 ms. Two blocks with four pages each are due almost together; the second's turn comes when half of its
+    // grace of 100 ms is over.
+    let sets = [
+        "timing.read=20ms",
+        "reliability.clock_scale=1000.0",
+        "ecc.levels='none'",
+        "reliability.rber='none'",
+    ];
+    let mut hand = Hand::new(SIXTEENTH, &sets);
+    hand.write((0..32).map(|page| 2 * page));
+    for page in (0..32).filter(|page| page % 16 > 3) {
+        hand.submit(Op::Trim, 2 * page);
+    }
+    hand.drive.advance(12_000_000_000);
+    let stats = &hand.drive.stats().refresh;
+    assert_eq!((stats.late_blocks, hand.drive.overdue()), (0, None), "{stats:?}");
+    hand.end();
+}
+
+#[test]
+fn a_block_that_is_being_filled_when_it_is_due_is_refreshed_in_time() {
+    // A program of it is under way when it is due, and the drive is never idle afterwards.
+    let mut hand = Hand::with_pages(SIXTEENTH, &[], 8);
+    hand.drive.advance(DUE - 10 * US);
+    hand.submit(Op::Write, 16);
+    while hand.drive.now() < when(864_078 + 2 * HALF_GRACE_S) {
+        one(&mut hand.drive, Op::Read, 0, PAGE);
+        hand.drive.advance(hand.drive.now() + 100 * US);
+        hand.drive.completions();
+    }
+    let stats = &hand.drive.stats().refresh;
+    assert_eq!((stats.blocks, stats.late_blocks, hand.drive.overdue()), (1, 0, None), "{stats:?}");
+    hand.end();
+}
+
+#[test]
+fn an_open_block_whose_pages_were_all_invalid_when_it_was_due_is_refreshed_later() {
+    let mut hand = Hand::with_pages(SIXTEENTH, &[], 1);
+    hand.submit(Op::Trim, 0);
+    hand.drive.advance(DUE + 1_000_000 * US);
+    // What is written now is due in ten days at the latest.
+    hand.write([2]);
+    hand.drive.advance(hand.drive.now() + 10_200_000 * US);
+    assert_eq!((hand.drive.stats().refresh.blocks, hand.drive.overdue()), (1, None));
+    hand.end();
+}
+
+#[test]
+fn no_block_is_late_under_a_load_that_leaves_room() {
+    for (seed, policy) in (0..).zip([
+        "fcr = {}",
+        "fcr = { full_strength = true }",
+        "partial = {}",
+        "partial = { vsm_pages = 1 }",
+    ]) {
+        let text = format!("seed = {seed}\n{BY_HAND}policy.{policy}\n");
+        let mut hand = Hand::of(&spec(&text, &["drive.blocks_per_plane=24"]));
+        let mut stream = Stream::new(seed, "late");
+        let pages = u64::from(hand.drive.geometry().logical_pages);
+        for _ in 0..4000 {
+            let lpn = stream.below(pages);
+            let op = [Op::Read, Op::Write, Op::Write, Op::Trim][stream.below(4) as usize];
+            let request =
+                Request { arrival: hand.drive.now(), op, fua: false, offset: lpn * PAGE, len: PAGE };
+            hand.drive.submit(&request).unwrap();
+            // On average 10 ms: 40 days or four intervals in all.
+            hand.drive.advance(hand.drive.now() + stream.below(20_000) * US);
+            hand.drive.completions();
+            assert_eq!(hand.drive.overdue(), None, "{policy}: {:?}", hand.drive.stats().refresh);
+        }
+        let stats = &hand.drive.stats().refresh;
+        assert!(stats.late_blocks == 0 && stats.blocks > 40, "{policy}: {stats:?}");
+        hand.end();
+    }
+}
+
+#[test]
+fn no_block_is_late_while_the_host_writes_all_the_time() {
+    // A part of the drive is written again and again; the rest lies still and has to be refreshed between GC's victims.
+    for (seed, policy) in (0..).zip(["fcr = {}", "partial = {}"]) {
+        let text = format!("seed = {seed}\n{BY_HAND}policy.{policy}\n");
+        let mut hand = Hand::of(&spec(&text, &["drive.blocks_per_plane=24"]));
+        let mut stream = Stream::new(seed, "busy");
+        let pages = u64::from(hand.drive.geometry().logical_pages);
+        // A block is due every 80 ms and takes some 30 ms.
+        for lpn in 0..pages {
+            hand.write([lpn]);
+            hand.drive.advance(hand.drive.now() + 5_000 * US);
+        }
+        while hand.drive.now() < 35_000_000 * US {
+            while hand.drive.outstanding() > 3 {
+                assert!(hand.drive.advance_to_completion(Time::MAX));
+                hand.drive.completions();
+            }
+            hand.submit(Op::Write, stream.below(pages * 3 / 4));
+            let stats = &hand.drive.stats().refresh;
+            assert_eq!((hand.drive.overdue(), stats.late_blocks), (None, 0), "{policy}: {stats:?}");
+        }
+        let stats = &hand.drive.stats().refresh;
+        assert!(stats.blocks > 20 && hand.drive.stats().counters.gc_victims > 500, "{policy}: {stats:?}");
+        hand.end();
+    }
+}
+
+#[test]
+fn with_nothing_due_nothing_changes() {
+    let run = |policy: &str, requests: u32| {
+        let mut hand =
+            Hand::of(&spec(&format!("{BY_HAND}policy = {policy}\n"), &["reliability.clock_scale=1.0"]));
+        let mut stream = Stream::new(1, "nothing due");
+        for _ in 0..requests {
+            let lpn = stream.below(400);
+            let op = if stream.below(3) == 0 { Op::Read } else { Op::Write };
+            hand.submit(op, lpn);
+            hand.drive.advance(hand.drive.now() + stream.below(500) * US);
+        }
+        hand.drive.run_until_idle();
+        hand.check();
+        assert!(hand.drive.stats().refresh.blocks == 0);
+        (hand.drive.now(), hand.drive.stats().flash, hand.drive.stats().counters.gc_victims)
+    };
+    assert_eq!(run("'fcr'", 3000), run("'none'", 3000));
+    assert!(run("'none'", 3000).2 > 20);
+    // It keeps a block for combination pages free, so GC begins earlier; until then all is the same.
+    assert_eq!(run("'partial'", 1000), run("'none'", 1000));
+}
+
+// --------------------------------------------------------------------------------------------------- the test's test
+
+#[test]
+fn the_audit_notices_whatever_is_wrong_with_links() {
+    use nandlab::ftl::Ftl;
+    type Break = fn(&Geometry, &mut Array, &mut Ftl, Lpn);
+    fn base(ftl: &Ftl) -> Ppn {
+        ftl.map.get(Lpn(4)).unwrap()
+    }
+    let breaks: [(&str, &str, Break); 10] = [
+        ("a linked page has been written since", "has been written since", |_, array, ftl, _| {
+            array.set_sequence(base(ftl), 1);
+        }),
+        ("its block has been erased since", "has the link of another page", |geometry, array, ftl, _| {
+            array.block_mut(geometry.block_of(base(ftl))).pe_cycles += 1;
+        }),
+        ("a page is linked twice", "counts 17 links and has 16", |_, _, ftl, number| {
+            ftl.links.as_mut().unwrap().link(number, 2);
+        }),
+        ("the combination page is lost", "has lost its combination page", |geometry, array, ftl, number| {
+            ftl.unmap(geometry, array, number);
+        }),
+        ("the combination page holds something else", "holds something else", |_, _, ftl, number| {
+            let apn = ftl.map.get(number).unwrap();
+            ftl.links.as_mut().unwrap().stage(apn, [].into());
+        }),
+        ("a link has outlived its page", "not the data of LPN 4", |geometry, array, ftl, _| {
+            ftl.unmap(geometry, array, Lpn(4));
+        }),
+        ("a link is forgotten", "counts 16 linked pages and has 15", |_, _, ftl, _| {
+            let page = base(ftl);
+            ftl.links.as_mut().unwrap().unlink(page);
+        }),
+        ("a block counts a link too many", "counts 17 linked pages and has 16", |geometry, array, ftl, _| {
+            array.block_mut(geometry.block_of(base(ftl))).linked += 1;
+        }),
+        ("a page waits for no line", "nobody programs", |geometry, array, ftl, _| {
+            let page = base(ftl);
+            let links = ftl.links.as_mut().unwrap();
+            links.unlink(page);
+            links.set_out(page);
+            array.block_mut(geometry.block_of(page)).linked -= 1;
+        }),
+        ("a combination page outlives its links", "counts 0 links and has 0", |geometry, array, ftl, _| {
+            let pages: Vec<Ppn> = (0..16).map(|page| ftl.map.get(Lpn(2 * page)).unwrap()).collect();
+            for page in pages {
+                ftl.links.as_mut().unwrap().unlink(page);
+                array.block_mut(geometry.block_of(page)).linked -= 1;
+            }
+        }),
+    ];
+    for (what, says, break_it) in breaks {
+        let mut hand = Hand::linked(&[]);
+        hand.check();
+        let (geometry, number) = (hand.drive.geometry().clone(), Lpn(hand.first_number()));
+        let (array, ftl) = hand.drive.parts_mut();
+        break_it(&geometry, array, ftl, number);
+        let text = hand.drive.audit().expect_err(what);
+        assert!(text.contains(says), "{what}: {text}");
+    }
+}
+
+// --------------------------------------------------------------------------------------------------------- power loss
+
+const CAPACITOR: [&str; 5] = [
+    "capacitor.capacitance=1mF",
+    "capacitor.controller_power=1W",
+    "capacitor.program_power=100mW",
+    "capacitor.temperature=-40",
+    "cache.size=64KiB",
+];
+
+#[test]
+fn a_line_half_full_is_saved_with_a_capacitor_and_forgotten_without() {
+    for sets in [&CAPACITOR[..], &[][..]] {
+        let is_saved = !sets.is_empty();
+        let mut hand = Hand::new(SIXTEENTH, sets);
+        hand.write((0..8).map(|page| 2 * page));
+        hand.submit(Op::Flush, 0);
+        hand.drive.run_until_idle();
+        hand.drive.completions();
+        // The write cache's pages are programmed some time later.
+        hand.drive.advance(DUE + 40_000 * US);
+        assert_eq!((hand.drive.stats().refresh.partial_pages, hand.count()), (8, 0));
+        let bases: Vec<Ppn> = (0..8).map(|page| hand.at(2 * page)).collect();
+        let loss = hand.drive.cut_power().clone();
+        assert_eq!(
+            (loss.vsm_lines, loss.vsm_lines_saved),
+            (u32::from(is_saved), u32::from(is_saved)),
+            "{loss:?}"
+        );
+        assert!(loss.lost.is_empty());
+        assert_eq!(hand.count(), if is_saved { 8 } else { 0 });
+        assert!(bases.iter().all(|&base| hand.is_linked(base) == is_saved));
+        assert!((0..8).all(|page| hand.at(2 * page) == bases[page as usize]));
+        hand.check();
+        // The block was not refreshed: it is due still, and as part of it may be linked it is now refreshed as a whole.
+        hand.drive.advance(hand.drive.now() + 100_000 * US);
+        let stats = &hand.drive.stats().refresh;
+        assert_eq!((stats.blocks, stats.partial_blocks, hand.drive.overdue()), (2, 1, None));
+        assert_eq!((hand.count(), stats.promoted_pages), (0, if is_saved { 8 } else { 0 }));
+        hand.end();
+    }
+}
+
+#[test]
+fn a_line_under_way_ends_with_a_capacitor_and_is_torn_without() {
+    for sets in [&CAPACITOR[..], &[][..]] {
+        let ends = !sets.is_empty();
+        let mut hand = Hand::new(SIXTEENTH, sets);
+        hand.write((0..16).map(|page| 2 * page));
+        hand.submit(Op::Flush, 0);
+        hand.drive.run_until_idle();
+        hand.drive.completions();
+        while hand.drive.stats().refresh.combination_pages == 0 {
+            hand.drive.advance(hand.drive.now() + 100 * US);
+        }
+        let loss = hand.drive.cut_power().clone();
+        // What is under way is no line that has to be saved.
+        assert_eq!((loss.vsm_lines, loss.vsm_lines_saved, loss.torn_programs), (0, 0, u32::from(!ends)));
+        assert_eq!((hand.count(), loss.lost.len()), (if ends { 16 } else { 0 }, 0));
+        hand.check();
+        hand.drive.advance(hand.drive.now() + 100_000 * US);
+        assert_eq!((hand.count(), hand.drive.overdue()), (0, None));
+        hand.end();
+    }
+}
+
+#[test]
+fn links_survive_power_loss_and_stale_ones_do_not() {
+    let mut hand = Hand::linked(&[]);
+    let bases: Vec<Ppn> = (0..16).map(|page| hand.at(2 * page)).collect();
+    hand.write([0]);
+    hand.submit(Op::Trim, 2);
+    hand.submit(Op::Flush, 0);
+    // Without a flush a TRIM may be undone; then what was linked is linked again.
+    hand.submit(Op::Trim, 4);
+    assert_eq!(hand.count(), 13);
+    hand.drive.cut_power();
+    assert_eq!((hand.count(), hand.is_linked(bases[0]), hand.is_linked(bases[1])), (14, false, false));
+    assert!(bases[2..].iter().all(|&base| hand.is_linked(base)));
+    hand.check();
+    // A link names the sequence number and the cycles of its page: with others it is another page's.
+    hand.drive.lose_power();
+    let geometry = hand.drive.geometry().clone();
+    let (array, _) = hand.drive.parts_mut();
+    array.set_sequence(bases[5], 1000);
+    hand.drive.restore_power();
+    assert_eq!((hand.count(), hand.is_linked(bases[5]), hand.is_linked(bases[6])), (13, false, true));
+    hand.drive.lose_power();
+    let (array, _) = hand.drive.parts_mut();
+    array.set_sequence(bases[5], 6);
+    array.block_mut(geometry.block_of(bases[6])).pe_cycles += 1;
+    hand.drive.restore_power();
+    assert_eq!((hand.count(), hand.links().combinations().count()), (0, 0));
+    hand.drive.audit().unwrap();
+}
+
+#[test]
+fn of_two_combination_pages_with_one_number_the_newer_counts() {
+    let mut hand = Hand::linked(&[]);
+    let old = hand.at(hand.first_number());
+    for page in 0..16 {
+        hand.submit(Op::Trim, 2 * page);
+    }
+    hand.write((0..16).map(|page| 2 * page));
+    hand.drive.advance(hand.drive.now() + 10_100_000 * US);
+    let (number, new) = hand.combination(hand.at(0));
+    assert_eq!((number.0, hand.count()), (hand.first_number(), 16));
+    assert!(new != old && hand.links().content(old).is_some(), "the old one is still in flash");
+    hand.drive.cut_power();
+    assert_eq!((hand.combination(hand.at(0)), hand.count()), ((number, new), 16));
+    hand.check();
+    // Power fails during the program of the newer one: the older one names pages that are there no more.
+    hand.drive.lose_power();
+    hand.drive.parts_mut().0.tear(new);
+    hand.drive.restore_power();
+    assert_eq!((hand.count(), hand.links().combinations().count()), (0, 0));
+    hand.check();
+    hand.end();
+}

@@ -1,0 +1,72 @@
+//! Power cuts at every n-th event of random runs: whatever the drive owes is there afterwards, and it keeps working.
+//!
+//! `make crash` runs a million cuts. Of the environment, `NANDLAB_CRASH_CUTS` says how many there are at least, and
+//! `NANDLAB_CRASH_SEED` from which seed on; with the seed alone that one run is repeated.
+
+use crate::crash::{Counts, Honest, Plan, crash};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+/// Cuts of one run.
+const CUTS: u64 = 12;
+/// Cuts between two lines of progress: some seconds.
+const SHOWN: u64 = 5000;
+
+fn from_environment(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|n| n.parse().unwrap_or_else(|_| panic!("{name} is not a number")))
+}
+
+#[test]
+fn nothing_owed_is_lost() {
+    let seed = from_environment("NANDLAB_CRASH_SEED");
+    let asked = from_environment("NANDLAB_CRASH_CUTS");
+    let cuts = asked.or(seed.map(|_| 1)).unwrap_or(4000);
+    let (next, total) = (AtomicU64::new(seed.unwrap_or(0)), Mutex::new(Counts::default()));
+    let has_failed = AtomicBool::new(false);
+    let work = || {
+        while !has_failed.load(Relaxed) && total.lock().expect("no run has failed").cuts < cuts {
+            let seed = next.fetch_add(1, Relaxed);
+            let done = std::panic::catch_unwind(|| crash(&Plan::new(seed), CUTS, &mut Honest));
+            let Ok(done) = done else {
+                has_failed.store(true, Relaxed);
+                eprintln!("{}", Plan::new(seed).text);
+                panic!(
+                    "seed {seed}; to repeat it: NANDLAB_CRASH_SEED={seed} cargo test --release -p nandlab --test \
+                     drive power_loss::nothing_owed_is_lost"
+                );
+            };
+            let counts = &mut *total.lock().expect("no run has failed");
+            let before = counts.cuts;
+            counts.add(&done);
+            if asked.is_some() && before / SHOWN != counts.cuts / SHOWN {
+                println!("{} of {cuts} cuts, next seed {}", counts.cuts, next.load(Relaxed));
+            }
+        }
+    };
+    let workers = if cuts == 1 { 1 } else { std::thread::available_parallelism().map_or(1, usize::from) };
+    std::thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(work);
+        }
+    });
+    let counts = total.into_inner().expect("no run has failed");
+    println!("{counts}");
+    // A campaign that misses a stage shows nothing about it.
+    if cuts >= 4000 {
+        assert!(counts.stages.iter().all(|&cuts| cuts > 0), "a stage in which power never failed");
+        for count in [
+            counts.torn_programs,
+            counts.torn_erases,
+            counts.partial_pages_merged,
+            counts.pages_lost_for_want_of_energy,
+            counts.pages_lost_with_their_wordline,
+            counts.detections,
+            counts.pages_refreshed_partially,
+            counts.links_at_a_cut,
+            counts.vsm_lines,
+            counts.vsm_lines_saved,
+        ] {
+            assert!(count > 0, "something never happened:\n{counts}");
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! The test of the crash test: a drive that breaks one of the rules does not get through it.
+
+use crate::crash::{Honest, Plan, Sabotage, Watched, crash};
+use nandlab::geometry::{BlockId, Ppn};
+use nandlab::nand::DEAD_LPN;
+use nandlab::spec::{Cell, DirtyBudget};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// What the harness says of the first run that it catches, of those that `plan` finds among the seeds, and how many got
+/// through before; `None` when all did.
+fn caught(mut plan: impl FnMut(u64) -> Option<Plan>, sabotage: &mut dyn Sabotage) -> Option<(String, u32)> {
+    let mut through = 0;
+    for plan in (0..400).filter_map(&mut plan).take(60) {
+        let Err(panic) = catch_unwind(AssertUnwindSafe(|| crash(&plan, 6, sabotage))) else {
+            through += 1;
+            continue;
+        };
+        let text = panic.downcast_ref::<String>().cloned();
+        let text = text.or_else(|| panic.downcast_ref::<&str>().map(|&text| text.to_owned()));
+        return Some((text.unwrap_or_default(), through));
+    }
+    None
+}
+
+#[track_caller]
+fn is_caught(plan: impl Fn(u64) -> Option<Plan>, sabotage: &mut dyn Sabotage, says: &[&str]) {
+    let (text, through) = caught(&plan, sabotage).expect("the harness noticed nothing");
+    println!("caught after {through} runs: {text}");
+    assert!(says.iter().any(|says| text.contains(says)), "{text:?} says none of {says:?}");
+    // The same runs are in order when nobody interferes.
+    let caught = caught(|seed| plan(seed).filter(|_| seed < 40), &mut Honest);
+    assert_eq!(caught, None, "an honest drive is caught too");
+}
+
+fn pages(drive: &Watched) -> Vec<Ppn> {
+    let geometry = drive.geometry();
+    let blocks = (0..geometry.blocks).map(BlockId);
+    let pages = blocks.flat_map(|block| {
+        let programmed = u32::from(drive.array().block(block).programmed);
+        (0..programmed).map(move |page| geometry.page(block, page))
+    });
+    pages.filter(|&ppn| drive.array().lpn(ppn).0 != DEAD_LPN).collect()
+}
+
+/// Recovery sees other sequence numbers than those in the OOB. They are put back afterwards, so that only what it chose
+/// by them is wrong.
+#[derive(Default)]
+struct Renumbered {
+    /// The number that recovery is shown for a page, by its own one, the newest one of the drive and whether it is a copy.
+    shown: Option<fn(u64, u64, bool) -> u64>,
+    true_ones: Vec<(Ppn, u64)>,
+}
+
+impl Sabotage for Renumbered {
+    fn before_recovery(&mut self, drive: &mut Watched) {
+        let pages = pages(drive);
+        self.true_ones = pages.iter().map(|&ppn| (ppn, drive.array().stamp(ppn).sequence)).collect();
+        let newest = self.true_ones.iter().map(|&(_, sequence)| sequence).max().unwrap_or(0);
+        let copies = drive.probe().1.copies.clone();
+        let shown = self.shown.expect("a way to number");
+        for &(ppn, sequence) in &self.true_ones {
+            let is_copy = copies.contains(&ppn.0);
+            drive.parts_mut().0.set_sequence(ppn, shown(sequence, newest, is_copy));
+        }
+    }
+
+    fn after_recovery(&mut self, drive: &mut Watched) {
+        for &(ppn, sequence) in &self.true_ones {
+            drive.parts_mut().0.set_sequence(ppn, sequence);
+        }
+    }
+}
+
+/// Without partial pages recovery writes nothing, and what is put back is what was there.
+fn without_a_cache(seed: u64) -> Option<Plan> {
+    let plan = Plan::new(seed);
+    (plan.spec.cache.size_bytes == 0 && !plan.text.contains("demand")).then_some(plan)
+}
+
+#[test]
+fn recovery_without_sequence_numbers_is_caught() {
+    let mut blind = Renumbered { shown: Some(|_, _, _| 1), ..Renumbered::default() };
+    is_caught(without_a_cache, &mut blind, &["read returned write", "read returned nothing"]);
+}
+
+#[test]
+fn recovery_that_takes_the_oldest_is_caught() {
+    let mut backwards =
+        Renumbered { shown: Some(|sequence, newest, _| newest - sequence), ..Renumbered::default() };
+    is_caught(without_a_cache, &mut backwards, &["read returned write", "read returned nothing"]);
+}
+
+#[test]
+fn a_copy_that_wins_over_a_newer_write_is_caught() {
+    let mut copies = Renumbered {
+        shown: Some(|sequence, newest, is_copy| if is_copy { newest } else { sequence }),
+        ..Renumbered::default()
+    };
+    is_caught(without_a_cache, &mut copies, &["read returned write"]);
+}
+
+/// Takes torn pages for good ones.
+struct Gullible;
+
+impl Sabotage for Gullible {
+    fn before_recovery(&mut self, drive: &mut Watched) {
+        drive.parts_mut().0.forget_torn();
+    }
+}
+
+#[test]
+fn a_torn_page_that_is_accepted_is_caught() {
+    let torn = |cell: Cell| {
+        move |seed: u64| {
+            let plan = Plan::new(seed);
+            (plan.spec.drive.cell == cell && plan.spec.capacitor.capacitance_f == 0.0).then_some(plan)
+        }
+    };
+    for cell in [Cell::Slc, Cell::Mlc, Cell::Tlc3d] {
+        is_caught(torn(cell), &mut Gullible, &["which was torn"]);
+    }
+}
+
+#[test]
+fn a_flush_over_the_budget_is_caught() {
+    // The same drives whose capacitor covers too little, and the claim that it covers all.
+    let plan = |seed: u64| {
+        let plan = Plan::new(seed);
+        let is_small = !plan.covers && matches!(plan.spec.cache.dirty_budget, DirtyBudget::Share(_));
+        is_small.then(|| plan.claiming(true))
+    };
+    let (text, _) = caught(plan, &mut Honest).expect("the harness noticed nothing");
+    assert!(text.contains("lost within the budget"), "{text}");
+    // Those that confess are in order.
+    let honest = |seed| plan(seed).filter(|_| seed < 100).map(|plan| plan.claiming(false));
+    assert_eq!(caught(honest, &mut Honest), None);
+}
+
+/// Loses the newest page, as though the flush had not written it.
+struct Blank;
+
+impl Sabotage for Blank {
+    fn before_recovery(&mut self, drive: &mut Watched) {
+        let newest = pages(drive).into_iter().max_by_key(|&ppn| drive.array().stamp(ppn).sequence);
+        if let Some(ppn) = newest {
+            drive.parts_mut().0.tear(ppn);
+        }
+    }
+}
+
+#[test]
+fn a_page_of_the_flush_that_is_not_there_is_caught() {
+    let plan = |seed: u64| {
+        let plan = Plan::new(seed);
+        (plan.covers && plan.spec.capacitor.capacitance_f > 0.0).then_some(plan)
+    };
+    is_caught(plan, &mut Blank, &["read returned", "was safe"]);
+}
+
+/// Takes the link of a page that has been written since.
+struct StaleLink;
+
+impl Sabotage for StaleLink {
+    fn after_recovery(&mut self, drive: &mut Watched) {
+        let linked = pages(drive).into_iter().find(|&ppn| {
+            let is_linked = drive.ftl().links.as_ref().is_some_and(|links| links.of(ppn).is_some());
+            is_linked && drive.array().stamp(ppn).sequence > 0
+        });
+        if let Some(ppn) = linked {
+            let sequence = drive.array().stamp(ppn).sequence;
+            drive.parts_mut().0.set_sequence(ppn, sequence - 1);
+        }
+    }
+}
+
+#[test]
+fn a_stale_link_that_is_restored_is_caught() {
+    let plan = |seed: u64| {
+        let plan = Plan::new(seed);
+        plan.spec.refresh.policy.partial().is_some().then_some(plan)
+    };
+    is_caught(plan, &mut StaleLink, &["has been written since", "is another page's"]);
+}

@@ -1,0 +1,290 @@
+//! LaLDPC by hand count: what each try costs and where, what is remembered, what is lost (LaLDPC, Tables I and II).
+//!
+//! With the level table `laldpc` level L costs 85 + 24 (L - 1) us: sensing 50 + 14 (L - 1), transfer 20 + 10 (L - 1),
+//! decoding 15. Data of one year at 10,000 P/E cycles needs level 3: 133 us, or 85 + 109 + 133 = 327 us from level 1 on.
+
+use crate::common::{TINY, one, read_everything, request, settle, spec, with_oracle};
+use nandlab::drive::Drive;
+use nandlab::geometry::{DieId, Lpn};
+use nandlab::host::{Op, Oracle};
+use nandlab::probe::Probe;
+use nandlab::sched::{Cause, Kind};
+use nandlab::spec::Spec;
+use nandlab::stats::{RunFacts, smart, summary};
+use nandlab::units::US;
+
+const PAGE: u64 = 4096;
+
+const OLD: &str = "[ecc]\nlevels = 'laldpc'\n[reliability]\npe_cycles = 10000\nretention = '365d'\n\
+     rber.vth = { dvpp = 0.38, cell_to_cell = 0.05 }\n[precondition]\nused = 0.5\nvalid = 0.8\n[gc]\nidle_after = '10s'\n";
+
+fn old(sets: &[&str]) -> Spec {
+    spec(&format!("{TINY}{OLD}"), sets)
+}
+
+fn read<P: Probe>(drive: &mut Drive<P>, lpn: u64) -> u64 {
+    one(drive, Op::Read, lpn * PAGE, PAGE) / US
+}
+
+/// The sum of the levels and the uncorrectable reads is the pages read, in the summary as a reader finds it.
+fn reads_add_up<P: Probe>(drive: &mut Drive<P>) {
+    drive.finish_stats();
+    let summary = summary(drive, &RunFacts::default());
+    let sum = |value: &serde_json::Value| -> u64 {
+        value.as_object().unwrap().values().map(|count| count.as_u64().unwrap()).sum()
+    };
+    let (ecc, pages) = (&summary["ecc"], sum(&summary["flash"]["read"]));
+    assert_eq!(sum(&ecc["levels"]) + ecc["uncorrectable"].as_u64().unwrap(), pages);
+    let host = &ecc["host"];
+    let host_pages = summary["flash"]["read"]["host"].as_u64().unwrap();
+    assert_eq!(sum(&host["levels"]) + host["uncorrectable"].as_u64().unwrap(), host_pages);
+}
+
+#[test]
+fn a_read_costs_what_its_tries_cost() {
+    // First read, second read of the same page, and of another page of the same block.
+    for (start, retry, expected) in [
+        ("first", "full", [327, 327, 327]),
+        ("ideal", "full", [133, 133, 133]),
+        ("last-level", "full", [327, 133, 327]),
+        ("block-level", "full", [327, 133, 133]),
+        // Only the added sensing and its transfer, and decoding: 85 + 39 + 39.
+        ("first", "incremental", [163, 163, 163]),
+        ("last-level", "incremental", [163, 133, 163]),
+    ] {
+        let spec = old(&[&format!("ecc.start={start}"), &format!("ecc.retry={retry}")]);
+        let mut drive = with_oracle(&spec);
+        // Which pages share a block is chance: find two.
+        let block = |drive: &Drive<Oracle>, lpn: u64| {
+            drive.ftl().map.get(Lpn(lpn as u32)).map(|ppn| drive.geometry().block_of(ppn))
+        };
+        let other = (1..64).find(|&lpn| block(&drive, lpn) == block(&drive, 0)).unwrap();
+        let found = [read(&mut drive, 0), read(&mut drive, 0), read(&mut drive, other)];
+        assert_eq!(found, expected, "{start}, {retry}");
+        // Written again it is young.
+        one(&mut drive, Op::Write, 0, PAGE);
+        assert_eq!([read(&mut drive, 0), read(&mut drive, 0)], [85, 85], "{start}, {retry}");
+        reads_add_up(&mut drive);
+        settle(&mut drive);
+    }
+}
+
+#[test]
+fn every_try_takes_die_channel_and_decoder() {
+    let mut drive = with_oracle(&old(&[]));
+    assert_eq!(read(&mut drive, 0), 327);
+    let geometry = drive.geometry();
+    let ppn = drive.ftl().map.get(Lpn(0)).unwrap();
+    let die = geometry.die_of(geometry.plane_of(geometry.block_of(ppn)));
+    let now = drive.now();
+    // The die is taken while it senses and while its register is read out: 50 + 64 + 78 and 20 + 30 + 40.
+    assert_eq!(drive.device().die_busy_ns(die, now), (192 + 90) * US);
+    assert_eq!(drive.device().die_busy_ns(DieId(1 - die.0), now), 0);
+    assert_eq!(drive.device().channel_busy_ns(geometry.channel_of(die)), 90 * US);
+    // What is left of the 327 us is the decoder's: three times 15 us.
+    let ecc = &drive.stats().ecc;
+    assert_eq!((ecc.retries, ecc.levels[3], ecc.host_needed[3], ecc.uncorrectable), (2, 1, 1, 0));
+    assert_eq!(ecc.host_flash_ns, 327 * US);
+    assert_eq!(
+        drive.stats().flash[Kind::Read as usize][Cause::Host as usize],
+        1,
+        "retries are counted apart"
+    );
+    // Every try disturbs the block.
+    assert_eq!(drive.array().block(drive.geometry().block_of(ppn)).reads, 3);
+}
+
+#[test]
+fn two_reads_of_a_die_overlap_only_in_the_decoder() {
+    // The second read waits for the die. When the first is being decoded the die is free and takes the second; the next
+    // try of the first then waits for it, and goes before what else is queued.
+    let mut drive = with_oracle(&old(&[]));
+    let die = |drive: &Drive<Oracle>, lpn: u32| {
+        let geometry = drive.geometry();
+        geometry.die_of(geometry.plane_of(geometry.block_of(drive.ftl().map.get(Lpn(lpn)).unwrap())))
+    };
+    let other = (1..64).find(|&lpn| die(&drive, lpn) == die(&drive, 0)).unwrap();
+    for lpn in [0, u64::from(other)] {
+        let read = request(&drive, Op::Read, lpn * PAGE, PAGE);
+        drive.submit(&read).unwrap();
+    }
+    drive.run_until_idle();
+    let ends: Vec<u64> = drive.completions().map(|done| done.completed / US).collect();
+    // Die: A1 0-70, B1 70-140, A2 140-234 (decoded B1 at 155 waits), B2 234-328, A3 328-446, B3 446-564; then decode.
+    assert_eq!(ends, [446 + 15, 564 + 15]);
+}
+
+#[test]
+fn a_demand_map_keeps_levels_with_its_entries() {
+    let spec = old(&["ftl.map.demand.cache=80B", "ecc.start=last-level", "drive.op=0.8"]);
+    let mut drive = with_oracle(&spec);
+    // The translation page is as old as the data: 327 us each; its own level is kept beside its PPN.
+    assert_eq!([read(&mut drive, 0), read(&mut drive, 0)], [654, 133]);
+    // Ten entries; ten others drive the first out: its translation page now starts at level 3.
+    for lpn in 1..11 {
+        assert_eq!(read(&mut drive, lpn), 133 + 327);
+    }
+    assert_eq!(read(&mut drive, 0), 133 + 327, "the entry's level has left with it");
+    let map = &drive.stats().map;
+    assert_eq!((map.read_hits, map.read_misses, map.evictions, map.write_backs), (1, 12, 2, 0));
+    reads_add_up(&mut drive);
+    settle(&mut drive);
+}
+
+#[test]
+fn what_gc_moves_is_young_and_its_reads_change_no_level() {
+    // GC runs while the host overwrites a few pages; level bits of what it only reads stay.
+    let spec = old(&["ecc.start=last-level", "gc.victim=fifo"]);
+    let mut drive = with_oracle(&spec);
+    let last = u64::from(drive.ftl().map.mapped()) - 1;
+    assert_eq!([read(&mut drive, last), read(&mut drive, last)], [327, 133]);
+    let home = drive.ftl().map.get(Lpn(last as u32));
+    let mut writes = 0;
+    while drive.ftl().map.get(Lpn(last as u32)) == home {
+        one(&mut drive, Op::Write, (writes % 8) * PAGE, PAGE);
+        writes += 1;
+        assert!(writes < 20_000, "GC never moves the page");
+    }
+    drive.run_until_idle();
+    drive.completions();
+    assert_eq!(read(&mut drive, last), 85, "moved off-chip it is corrected");
+    assert!(drive.stats().ecc.levels[3] > 2, "GC read old pages");
+    reads_add_up(&mut drive);
+    settle(&mut drive);
+}
+
+/// One level that decodes nothing old.
+const HARD: &str = "ecc.levels=[{ rber_max = 0.003, sense = '50us', transfer = '20us', decode = '15us' }]";
+
+#[test]
+fn what_no_level_decodes_is_a_media_error() {
+    let mut drive = with_oracle(&old(&[HARD]));
+    let read_request = request(&drive, Op::Read, 0, 2 * PAGE);
+    drive.submit(&read_request).unwrap();
+    drive.run_until_idle();
+    let failed: Vec<bool> = drive.completions().map(|done| done.failed).collect();
+    assert_eq!(failed, [true], "one request of two lost pages");
+    // A part of a lost page cannot be written: the rest of it would look whole.
+    let partial = request(&drive, Op::Write, 0, 512);
+    drive.submit(&partial).unwrap();
+    drive.run_until_idle();
+    assert!(drive.completions().all(|done| done.failed));
+    reads_add_up(&mut drive);
+    let smart = smart(&drive);
+    assert_eq!(smart["nvme_smart_log"]["media_errors"], 3);
+    assert_eq!(drive.stats().ecc.uncorrectable, 3);
+    assert_eq!(drive.stats().counters.failed_requests, 2);
+    // Written whole it is well again.
+    one(&mut drive, Op::Write, 0, PAGE);
+    assert_eq!(read(&mut drive, 0), 85);
+    settle(&mut drive);
+}
+
+#[test]
+fn what_is_lost_stays_lost_when_gc_moves_it() {
+    let mut drive = with_oracle(&old(&[HARD, "gc.victim=fifo"]));
+    let last = u64::from(drive.ftl().map.mapped()) - 1;
+    let home = drive.ftl().map.get(Lpn(last as u32));
+    let mut writes = 0;
+    while drive.ftl().map.get(Lpn(last as u32)) == home {
+        one(&mut drive, Op::Write, (writes % 8) * PAGE, PAGE);
+        writes += 1;
+        assert!(writes < 20_000, "GC never moves the page");
+    }
+    let errors = drive.stats().counters.media_errors;
+    one(&mut drive, Op::Read, last * PAGE, PAGE);
+    assert_eq!(drive.stats().counters.media_errors, errors + 1);
+    reads_add_up(&mut drive);
+    settle(&mut drive);
+}
+
+#[test]
+fn a_lost_translation_page_fails_what_needs_it_until_it_is_written_anew() {
+    let mut drive = with_oracle(&old(&[HARD, "ftl.map.demand.cache=8B", "drive.op=0.8"]));
+    assert_eq!(read(&mut drive, 0), 85, "its entry cannot be had: no read of the data");
+    assert_eq!(drive.stats().counters.media_errors, 1);
+    assert_eq!(drive.stats().flash[Kind::Read as usize][Cause::Host as usize], 0);
+    settle(&mut drive);
+    reads_add_up(&mut drive);
+}
+
+#[test]
+fn ages_and_wear_decide_the_level() {
+    // SPEC section 2: a year at 8, 10 and 12 thousand P/E cycles is levels 2, 3 and 5.
+    for (pe_cycles, latency) in [(8_000, 85 + 109), (10_000, 327), (12_000, 327 + 157 + 181)] {
+        let mut drive = with_oracle(&old(&[&format!("reliability.pe_cycles={pe_cycles}")]));
+        assert_eq!(read(&mut drive, 0), latency, "{pe_cycles} P/E cycles");
+    }
+    // Time passes for what the run writes too, on the scaled clock.
+    let mut drive = with_oracle(&old(&["reliability.clock_scale=1e6"]));
+    one(&mut drive, Op::Write, 0, PAGE);
+    assert_eq!(read(&mut drive, 0), 85);
+    drive.advance(365 * 86_400 * 1_000_000_000 / 1_000_000);
+    assert_eq!(read(&mut drive, 0), 327);
+    // Two ages at once, a block each.
+    let ages = "reliability.retention=[{ age = '1h', share = 0.5 }, { age = '365d', share = 0.5 }]";
+    let mut drive = with_oracle(&old(&[ages]));
+    let mapped = u64::from(drive.ftl().map.mapped());
+    let latencies: Vec<u64> = (0..mapped).map(|lpn| read(&mut drive, lpn)).collect();
+    let young = latencies.iter().filter(|&&us| us == 85).count();
+    assert!(latencies.iter().all(|us| [85, 327].contains(us)));
+    assert!((latencies.len() / 5..latencies.len() * 4 / 5).contains(&young), "{young} of {mapped}");
+}
+
+#[test]
+fn reads_disturb_the_block_they_read() {
+    // 1e-4 a read: level 3 ends at 0.008, some reads above a year's 0.0076.
+    let mut drive = with_oracle(&old(&["reliability.read_disturb=1e-4", "ecc.start=ideal"]));
+    let latencies: Vec<u64> = (0..60).map(|_| read(&mut drive, 0)).collect();
+    let mut expected = latencies.clone();
+    expected.sort_unstable();
+    assert_eq!(latencies, expected, "it only gets worse");
+    assert_eq!(latencies[0], 133);
+    // 0.013 is the end of level 7; (0.013 - 0.0076) / 1e-4 reads later no level is left.
+    let lost = drive.stats().ecc.uncorrectable;
+    assert!((4..=8).contains(&lost), "{lost} of 60 reads lost");
+    reads_add_up(&mut drive);
+}
+
+#[test]
+fn a_worn_drive_under_load_answers_everything() {
+    let sets = ["ecc.start=last-level", "precondition.used=0.8", "precondition.valid=0.8"];
+    let mut drive = with_oracle(&old(&sets));
+    let pages = u64::from(drive.geometry().logical_pages);
+    for step in 0..4000u64 {
+        while drive.outstanding() >= 8 {
+            drive.advance_to_completion(u64::MAX);
+            drive.completions();
+        }
+        let op = if step % 3 == 0 { Op::Write } else { Op::Read };
+        let next = request(&drive, op, (step * 7919 % pages) * PAGE, PAGE);
+        drive.submit(&next).unwrap();
+    }
+    settle(&mut drive);
+    drive.completions();
+    read_everything(&mut drive);
+    reads_add_up(&mut drive);
+}
+
+#[test]
+fn an_incremental_retry_is_charged_what_it_adds() {
+    let mut drive = with_oracle(&old(&["ecc.retry=incremental"]));
+    assert_eq!(read(&mut drive, 0), 163);
+    assert_eq!(drive.stats().ecc.host_flash_ns, 163 * US);
+    settle(&mut drive);
+}
+
+#[test]
+fn a_read_that_a_write_overtakes_leaves_no_level() {
+    let mut drive = with_oracle(&old(&["ecc.start=last-level"]));
+    let old_data = request(&drive, Op::Read, 0, PAGE);
+    drive.submit(&old_data).unwrap();
+    drive.advance(drive.now() + 10 * US);
+    let new_data = request(&drive, Op::Write, 0, PAGE);
+    drive.submit(&new_data).unwrap();
+    settle(&mut drive);
+    drive.completions().for_each(drop);
+    // The old data was decoded at level 3 after the write had been admitted; the new data is young.
+    assert_eq!(read(&mut drive, 0), 85);
+    settle(&mut drive);
+}

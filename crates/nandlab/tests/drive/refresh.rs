@@ -1,0 +1,271 @@
+//! Refresh: when blocks are due, what it costs, what it does to the data.
+
+use crate::common::{TINY, one, read_everything, settle, spec, submit_with_few, with_oracle};
+use nandlab::drive::Drive;
+use nandlab::geometry::Lpn;
+use nandlab::host::{Op, Oracle, Request};
+use nandlab::nand::{AgeClock, Condition, Reliability};
+use nandlab::rng::Stream;
+use nandlab::sched::{Cause, Kind};
+
+const AGEING: &str = "[ecc]\nlevels = 'laldpc'\n[reliability]\nrber = 'vth'\npe_cycles = 1500\n";
+
+#[test]
+fn data_that_nobody_writes_is_refreshed_every_interval() {
+    let text = TINY.to_owned() + AGEING + "clock_scale = 86400.0\n[refresh]\npolicy = 'fcr'\n";
+    let mut drive = with_oracle(&spec(&text, &[]));
+    let pages = u64::from(drive.geometry().logical_pages);
+    for lpn in 0..pages {
+        let request =
+            Request { arrival: drive.now(), op: Op::Write, fua: false, offset: lpn * 4096, len: 4096 };
+        drive.submit(&request).unwrap();
+    }
+    drive.run_until_idle();
+    assert_eq!(drive.stats().refresh.blocks, 0);
+    // A day passes in a second; blocks of 1501 cycles are due every 30 days.
+    drive.advance(29_000_000_000);
+    assert_eq!(drive.stats().refresh.blocks, 0);
+    drive.advance(31_500_000_000);
+    let stats = drive.stats();
+    // Every page once; those that went to a block begun before, by GC, once more with it.
+    assert!((pages..pages + 4 * 8).contains(&stats.refresh.pages), "{:?}", stats.refresh);
+    assert_eq!(stats.flash[Kind::Program as usize][Cause::Refresh as usize], stats.refresh.pages);
+    assert_eq!(stats.refresh.late_blocks, 0, "{:?}", stats.refresh);
+    drive.advance(63_000_000_000);
+    assert!((2 * pages..2 * pages + 8 * 8).contains(&drive.stats().refresh.pages));
+    settle(&mut drive);
+    read_everything(&mut drive);
+}
+
+#[test]
+fn refresh_and_gc_go_on_side_by_side() {
+    for (seed, policy) in ["'fcr'", "{ fcr = { full_strength = true } }"].into_iter().enumerate() {
+        let text = TINY.to_owned() + AGEING + "clock_scale = 2592000.0\n[refresh]\npolicy = " + policy + "\n";
+        let mut drive = with_oracle(&spec(&text, &["drive.op=1"]));
+        let mut stream = Stream::new(seed as u64, "refresh");
+        let pages = u64::from(drive.geometry().logical_pages);
+        for _ in 0..5000 {
+            let lpn = stream.below(pages);
+            let op = if stream.below(3) == 0 { Op::Read } else { Op::Write };
+            let request = Request { arrival: drive.now(), op, fua: false, offset: lpn * 4096, len: 4096 };
+            while drive.outstanding() > 4 {
+                drive.completions();
+                assert!(drive.advance_to_completion(u64::MAX));
+            }
+            drive.submit(&request).unwrap();
+            if stream.below(20) == 0 {
+                drive.advance(drive.now() + stream.below(50_000_000));
+            }
+        }
+        settle(&mut drive);
+        let stats = drive.stats();
+        assert!(stats.refresh.blocks > 20 && stats.counters.gc_victims > 20, "{:?}", stats.refresh);
+        assert_eq!(stats.counters.media_errors, 0);
+        read_everything(&mut drive);
+    }
+}
+
+#[test]
+fn nothing_due_costs_nothing() {
+    let run = |policy: &str| {
+        let text = TINY.to_owned() + AGEING + "[refresh]\npolicy = " + policy + "\n";
+        let mut drive = with_oracle(&spec(&text, &[]));
+        let mut stream = Stream::new(7, "refresh");
+        let pages = u64::from(drive.geometry().logical_pages);
+        for _ in 0..3000 {
+            let offset = stream.below(pages) * 4096;
+            let request = Request { arrival: drive.now(), op: Op::Write, fua: false, offset, len: 4096 };
+            while drive.outstanding() > 4 {
+                drive.completions();
+                assert!(drive.advance_to_completion(u64::MAX));
+            }
+            drive.submit(&request).unwrap();
+        }
+        settle(&mut drive);
+        (drive.now(), drive.stats().flash)
+    };
+    assert_eq!(run("'none'"), run("'fcr'"));
+}
+
+/// One plane, a day a second, nothing but refresh in place.
+fn in_place(settings: &str, sets: &[&str]) -> Drive<Oracle> {
+    let text = TINY.to_owned()
+        + AGEING
+        + "clock_scale = 86400.0\n[refresh]\npolicy = { fcr = { in_place = true"
+        + settings
+        + " } }\n";
+    with_oracle(&spec(&text, &[&["drive.channels=1", "drive.planes_per_die=1"], sets].concat()))
+}
+
+/// The RBER of an LPN now, from what it has been through.
+fn rber(drive: &Drive<Oracle>, lpn: u32) -> f64 {
+    let ppn = drive.ftl().map.get(Lpn(lpn)).expect("it has been written");
+    let (block, page) = drive.geometry().split(ppn);
+    let now = AgeClock::new(86_400.0).at(drive.now());
+    let condition = Condition {
+        pe_cycles: drive.array().block(block).pe_cycles,
+        age_s: drive.array().stamp(ppn).corrected.age_s(now),
+        reads: 0,
+        copybacks: 0,
+        kind: drive.geometry().kind(page),
+    };
+    Reliability::new(&drive.spec().reliability).rber(&condition)
+}
+
+/// How long a read takes that decodes at `level`, having tried all levels below: on the die and channel, and decoding.
+fn read_ns(drive: &Drive<Oracle>, level: u8) -> (u64, u64) {
+    let cost = |level| drive.device().timing().read(level, level > 1);
+    let on_die = (1..=level).map(|level| cost(level).sense_ns + cost(level).transfer_ns).sum();
+    (on_die, (1..=level).map(|level| cost(level).decode_ns).sum())
+}
+
+fn flash(drive: &Drive<Oracle>, kind: Kind) -> u64 {
+    drive.stats().flash[kind as usize][Cause::Refresh as usize]
+}
+
+#[test]
+fn a_page_is_refreshed_where_it_is() {
+    let mut drive = in_place(", reprogram_error = 0.002", &[]);
+    one(&mut drive, Op::Write, 0, 4096);
+    let ppn = drive.ftl().map.get(Lpn(0));
+    let written = drive.now();
+    drive.advance(written + 29_999_000_000);
+    assert_eq!(drive.stats().refresh.blocks, 0);
+    let level = drive.ecc().level_for(rber(&drive, 0));
+    drive.advance(written + 31_000_000_000);
+    // Read, decode, transfer in, program.
+    let (on_die, decode) = read_ns(&drive, level);
+    let refresh = &drive.stats().refresh;
+    assert_eq!(refresh.busy_ns, on_die + decode + 10_240 + 900_000);
+    assert_eq!((refresh.blocks, refresh.blocks_in_place, refresh.pages_in_place), (1, 1, 1));
+    assert_eq!((flash(&drive, Kind::Program), flash(&drive, Kind::Erase)), (1, 0));
+    assert_eq!(drive.stats().waf(), 2.0);
+    assert_eq!(drive.ftl().map.get(Lpn(0)), ppn);
+    // Young again, but disturbed.
+    let corrected = drive.array().stamp(ppn.unwrap()).corrected;
+    assert!(corrected.age_s(AgeClock::new(86_400.0).at(drive.now())) <= 86_400);
+    // Every interval once more; the third is on its way to the next.
+    drive.advance(written + 100_000_000_000);
+    let refresh = &drive.stats().refresh;
+    assert_eq!((refresh.blocks, refresh.pages_in_place, refresh.late_blocks), (3, 3, 0));
+    let disturbed = drive.ecc().level_for(rber(&drive, 0) + 3.0 * 0.002);
+    assert_ne!(disturbed, drive.ecc().level_for(rber(&drive, 0)));
+    let (on_die, decode) = read_ns(&drive, disturbed);
+    assert_eq!(one(&mut drive, Op::Read, 0, 4096), on_die + decode);
+    settle(&mut drive);
+}
+
+#[test]
+fn a_block_is_refreshed_where_it_is() {
+    let mut drive = in_place(", reprogram_error = 0.0005", &[]);
+    (0..8).for_each(|lpn| {
+        one(&mut drive, Op::Write, lpn * 4096, 4096);
+    });
+    drive.advance(31_000_000_000);
+    let refresh = &drive.stats().refresh;
+    assert_eq!((refresh.blocks, refresh.pages_in_place), (1, 8));
+    // Four pages at a time keep the die busy from the first read to the last program: nobody waits for decoding.
+    let level = drive.ecc().level_for(rber(&drive, 0));
+    assert_eq!(level, 1);
+    assert_eq!(refresh.busy_ns, 8 * (read_ns(&drive, 1).0 + 10_240 + 900_000));
+    assert_eq!((flash(&drive, Kind::Read), flash(&drive, Kind::Program)), (8, 8));
+    assert_eq!(drive.stats().flash_total(Kind::Erase), 0);
+    // Each page has been disturbed by every program of the block.
+    for lpn in 0..8 {
+        let level = drive.ecc().level_for(rber(&drive, lpn) + 8.0 * 0.0005);
+        let (on_die, decode) = read_ns(&drive, level);
+        assert_eq!(one(&mut drive, Op::Read, u64::from(lpn) * 4096, 4096), on_die + decode);
+    }
+    drive.advance(62_000_000_000);
+    assert_eq!((drive.stats().refresh.blocks, drive.stats().refresh.pages_in_place), (2, 16));
+    settle(&mut drive);
+}
+
+#[test]
+fn what_the_host_writes_meanwhile_counts() {
+    let mut drive = in_place("", &[]);
+    (0..8).for_each(|lpn| {
+        one(&mut drive, Op::Write, lpn * 4096, 4096);
+    });
+    drive.advance(29_000_000_000);
+    while drive.stats().refresh.pages_in_place == 0 {
+        assert!(drive.advance_by_event(u64::MAX - 1));
+    }
+    one(&mut drive, Op::Write, 0, 4096);
+    one(&mut drive, Op::Trim, 4096, 4096);
+    settle(&mut drive);
+    read_everything(&mut drive);
+    assert!(drive.ftl().map.get(Lpn(1)).is_none());
+}
+
+#[test]
+fn refresh_in_place_and_gc_go_on_side_by_side() {
+    let (mut in_place, mut victims) = (0, 0);
+    for seed in 0..20 {
+        let mut stream = Stream::new(seed, "in place");
+        let map = ["ftl.map='page'", "ftl.map={demand={cache='128B'}}"][stream.below(2) as usize];
+        let multi = ["timing.multi_plane=true", "timing.multi_plane=false"][stream.below(2) as usize];
+        let wear = ["ftl.wear_levelling='static'", "ftl.wear_levelling='dynamic'"][stream.below(2) as usize];
+        let policy = "{ fcr = { in_place = true, reprogram_error = 1e-6 } }";
+        let text = TINY.to_owned() + AGEING + "clock_scale = 86400.0\n[refresh]\npolicy = " + policy + "\n";
+        let mut drive =
+            with_oracle(&spec(&text, &["drive.op=1", "drive.blocks_per_plane=24", map, multi, wear]));
+        let pages = u64::from(drive.geometry().logical_pages);
+        for _ in 0..1500 {
+            let lpn = stream.below(pages);
+            let op = [Op::Read, Op::Write, Op::Write, Op::Trim][stream.below(4) as usize];
+            submit_with_few(&mut drive, op, lpn * 4096, 4096);
+            if stream.below(20) == 0 {
+                drive.advance(drive.now() + stream.below(4_000_000_000));
+                drive.completions();
+            }
+            if stream.below(50) == 0 {
+                drive.audit().unwrap_or_else(|e| panic!("audit: {e}"));
+            }
+        }
+        settle(&mut drive);
+        read_everything(&mut drive);
+        let stats = drive.stats();
+        assert_eq!(stats.counters.media_errors, 0, "seed {seed}");
+        in_place += stats.refresh.pages_in_place;
+        victims += stats.counters.gc_victims;
+    }
+    assert!(in_place > 1000 && victims > 100, "{in_place} {victims}");
+}
+
+/// SPEC 7: a copybacked page keeps its age, so its refresh due time too.
+#[test]
+fn what_is_copied_back_is_due_as_it_was() {
+    for migration in ["'off-chip'", "{ rcopyback-greedy = { limit = 3 } }"] {
+        let text = format!(
+            "{TINY}{AGEING}clock_scale = 86400.0\nretention = '24d'\n[refresh]\npolicy = 'fcr'\n\
+             [migration]\npolicy = {migration}\n[precondition]\nused = 0.6\nvalid = 0.75\n"
+        );
+        let mut drive = with_oracle(&spec(&text, &["drive.blocks_per_plane=32", "drive.op=1.2"]));
+        let pages = u64::from(drive.geometry().logical_pages);
+        let mut stream = Stream::new(11, "copied back");
+        // Five days: GC moves some of the old data, and none of it is due yet.
+        while drive.now() < 5_000_000_000 {
+            let offset = stream.below(pages / 3) * 4096;
+            let request = Request { arrival: drive.now(), op: Op::Write, fua: false, offset, len: 4096 };
+            drive.submit(&request).unwrap();
+            drive.advance(drive.now() + 2_000_000);
+            drive.completions();
+        }
+        assert_eq!(drive.stats().refresh.blocks, 0);
+        let moved = drive.stats().flash_total(Kind::Copyback);
+        assert_eq!(moved > 20, migration != "'off-chip'", "{moved} pages copied back");
+        // A day later what was there at the start is 30 days old, wherever it is: at the latest then it is corrected.
+        drive.advance(6_800_000_000);
+        let now = nandlab::nand::AgeClock::new(86_400.0).at(drive.now());
+        let (map, array) = (&drive.ftl().map, drive.array());
+        let ages = (0..pages as u32)
+            .filter_map(|lpn| map.get(Lpn(lpn)))
+            .map(|ppn| array.stamp(ppn).corrected.age_s(now));
+        let oldest = ages.max().unwrap();
+        assert!(oldest <= 30 * 86_400 * 101 / 100, "{migration}: {oldest} s");
+        assert_eq!(drive.stats().refresh.late_blocks, 0);
+        settle(&mut drive);
+        read_everything(&mut drive);
+    }
+}

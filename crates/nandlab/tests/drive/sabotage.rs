@@ -1,0 +1,362 @@
+//! The test of the tests: the oracle must object to what a broken drive would do, and to nothing else.
+//!
+//! It is fed by hand what a drive would tell it. A violation that stays unseen here would stay unseen in every run.
+
+use crate::common::{self, TINY, one, spec};
+use nandlab::drive::Drive;
+use nandlab::geometry::{BlockId, Lpn};
+use nandlab::host::{Op, Oracle, Request};
+use nandlab::probe::{NoProbe, Probe};
+use nandlab::rng::Stream;
+
+const A: Lpn = Lpn(7);
+const B: Lpn = Lpn(8);
+
+/// What happens at the host's interface, in order.
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    Admitted(Lpn, u64),
+    Durable(Lpn, u64),
+    Trimmed(Lpn, u64),
+    Asked(u32, Lpn),
+    Answered(u32, Lpn, Option<u64>),
+}
+use Event::{Admitted, Answered, Asked, Durable, Trimmed};
+
+fn tell(oracle: &mut Oracle, events: &[Event]) {
+    for &event in events {
+        match event {
+            Admitted(lpn, sequence) => oracle.on_write_admitted(lpn, sequence),
+            Durable(lpn, sequence) => oracle.on_write_durable(lpn, sequence),
+            Trimmed(lpn, sequence) => oracle.on_trimmed(lpn, sequence),
+            Asked(request, lpn) => oracle.on_read_asked(request, lpn),
+            Answered(request, lpn, sequence) => oracle.on_read_answered(request, lpn, sequence),
+        }
+    }
+}
+
+fn verdict(events: &[Event]) -> Result<(), String> {
+    let mut oracle = Oracle::default();
+    tell(&mut oracle, events);
+    oracle.verdict()
+}
+
+/// An oracle that was told that LPN `A` held data before it saw anything, and `B` did not.
+fn preconditioned(events: &[Event]) -> Result<(), String> {
+    let mut map = nandlab::ftl::map::PageMap::new(16);
+    map.set(A, nandlab::geometry::Ppn(3));
+    let mut oracle = Oracle::default();
+    oracle.expect_preconditioned(&map);
+    tell(&mut oracle, events);
+    oracle.verdict()
+}
+
+#[track_caller]
+fn is_caught(verdict: Result<(), String>, says: &str) {
+    let text = verdict.expect_err("the oracle saw nothing wrong");
+    assert!(text.contains(says), "{text:?} does not say {says:?}");
+}
+
+#[test]
+fn a_stale_read_is_caught() {
+    let events =
+        [Admitted(A, 1), Durable(A, 1), Admitted(A, 2), Durable(A, 2), Asked(0, A), Answered(0, A, Some(1))];
+    is_caught(verdict(&events), "LPN 7: read returned write 1, the host had write 2 acknowledged");
+}
+
+#[test]
+fn a_lost_write_is_caught() {
+    let events = [Admitted(A, 1), Durable(A, 1), Asked(0, A), Answered(0, A, None)];
+    is_caught(verdict(&events), "read returned nothing");
+    // Also when the page existed before the run.
+    is_caught(preconditioned(&events), "read returned nothing");
+    is_caught(preconditioned(&[Asked(0, A), Answered(0, A, None)]), "read returned nothing");
+}
+
+#[test]
+fn data_from_before_the_run_is_stale_once_overwritten() {
+    let events = [Admitted(A, 1), Durable(A, 1), Asked(0, A), Answered(0, A, Some(0))];
+    is_caught(preconditioned(&events), "read returned write 0");
+}
+
+#[test]
+fn data_nobody_wrote_is_caught() {
+    is_caught(verdict(&[Asked(0, A), Answered(0, A, Some(0))]), "read returned write 0");
+    is_caught(verdict(&[Asked(0, A), Answered(0, A, Some(5))]), "read returned write 5");
+    is_caught(preconditioned(&[Asked(0, B), Answered(0, B, Some(0))]), "read returned write 0");
+    // Of a write that was never submitted, on a page that was written.
+    let events = [Admitted(A, 1), Durable(A, 1), Asked(0, A), Answered(0, A, Some(2))];
+    is_caught(verdict(&events), "read returned write 2");
+}
+
+#[test]
+fn trimmed_data_that_comes_back_is_caught() {
+    let events = [Admitted(A, 1), Durable(A, 1), Trimmed(A, 2), Asked(0, A), Answered(0, A, Some(1))];
+    is_caught(verdict(&events), "read returned write 1, the host had write 2 acknowledged");
+    let events = [Trimmed(A, 1), Asked(0, A), Answered(0, A, Some(0))];
+    is_caught(preconditioned(&events), "read returned write 0");
+}
+
+#[test]
+fn a_write_after_a_trim_must_not_read_as_nothing() {
+    let events = [Trimmed(A, 1), Admitted(A, 2), Durable(A, 2), Asked(0, A), Answered(0, A, None)];
+    is_caught(verdict(&events), "read returned nothing");
+}
+
+#[test]
+fn an_answer_never_asked_for_is_caught() {
+    is_caught(verdict(&[Answered(0, A, None)]), "answered twice, or never asked for");
+    let twice = [Asked(0, A), Answered(0, A, None), Answered(0, A, None)];
+    is_caught(verdict(&twice), "answered twice");
+    is_caught(verdict(&[Asked(0, A), Answered(1, A, None)]), "never asked for");
+    is_caught(verdict(&[Asked(0, A), Answered(0, B, None)]), "never asked for");
+}
+
+#[test]
+fn admission_out_of_order_is_caught() {
+    is_caught(verdict(&[Admitted(A, 2), Admitted(A, 1)]), "write 1 admitted after 2");
+    is_caught(verdict(&[Admitted(A, 2), Admitted(A, 2)]), "write 2 admitted after 2");
+    is_caught(verdict(&[Trimmed(A, 3), Admitted(A, 2)]), "write 2 admitted after 3");
+}
+
+#[test]
+fn the_first_violation_is_kept_and_the_rest_is_bounded() {
+    let mut oracle = Oracle::default();
+    for request in 0..100 {
+        oracle.on_read_answered(request, Lpn(request), None);
+    }
+    assert_eq!(oracle.checked, 100);
+    assert_eq!(oracle.violations.len(), 16);
+    assert!(oracle.verdict().unwrap_err().starts_with("LPN 0:"));
+}
+
+#[test]
+fn legal_interleavings_are_accepted() {
+    let legal: [&[Event]; 11] = [
+        // Never written.
+        &[Asked(0, A), Answered(0, A, None)],
+        // A read between admission and acknowledgement may see either, here the new one...
+        &[Admitted(A, 1), Durable(A, 1), Admitted(A, 2), Asked(0, A), Answered(0, A, Some(2)), Durable(A, 2)],
+        // ... or the old one.
+        &[Admitted(A, 1), Durable(A, 1), Admitted(A, 2), Asked(0, A), Answered(0, A, Some(1)), Durable(A, 2)],
+        // A write acknowledged while the read is under way need not be seen by it.
+        &[Admitted(A, 1), Durable(A, 1), Asked(0, A), Admitted(A, 2), Durable(A, 2), Answered(0, A, Some(1))],
+        // But it may.
+        &[Admitted(A, 1), Durable(A, 1), Asked(0, A), Admitted(A, 2), Durable(A, 2), Answered(0, A, Some(2))],
+        // Programs may end in another order than they were admitted in.
+        &[Admitted(A, 1), Admitted(A, 2), Durable(A, 2), Durable(A, 1), Asked(0, A), Answered(0, A, Some(2))],
+        // A deallocation while the read is under way: the old data or none.
+        &[Admitted(A, 1), Durable(A, 1), Asked(0, A), Trimmed(A, 2), Answered(0, A, Some(1))],
+        &[Admitted(A, 1), Durable(A, 1), Asked(0, A), Trimmed(A, 2), Answered(0, A, None)],
+        // Deallocated: nothing.
+        &[Admitted(A, 1), Durable(A, 1), Trimmed(A, 2), Asked(0, A), Answered(0, A, None)],
+        // A write after a deallocation.
+        &[Trimmed(A, 1), Admitted(A, 2), Durable(A, 2), Asked(0, A), Answered(0, A, Some(2))],
+        // One request reads many pages, and slots are used again.
+        &[
+            Admitted(A, 1),
+            Durable(A, 1),
+            Asked(0, A),
+            Asked(0, B),
+            Answered(0, B, None),
+            Answered(0, A, Some(1)),
+            Asked(0, A),
+            Answered(0, A, Some(1)),
+        ],
+    ];
+    for events in legal {
+        verdict(events).unwrap_or_else(|e| panic!("{events:?}: {e}"));
+    }
+    let legal: [&[Event]; 4] = [
+        &[Asked(0, A), Answered(0, A, Some(0))],
+        &[Asked(0, B), Answered(0, B, None)],
+        &[Asked(0, A), Admitted(A, 1), Durable(A, 1), Answered(0, A, Some(0))],
+        &[Trimmed(A, 1), Asked(0, A), Answered(0, A, None)],
+    ];
+    for events in legal {
+        preconditioned(events).unwrap_or_else(|e| panic!("{events:?}: {e}"));
+    }
+}
+
+/// A drive with a fault between it and its oracle.
+struct Faulty {
+    oracle: Oracle,
+    /// Changes the n-th answer of data.
+    spoil: u64,
+    answers: u64,
+    how: fn(u64) -> Option<u64>,
+}
+
+impl Probe for Faulty {
+    const STAMPED: bool = true;
+
+    fn on_write_admitted(&mut self, lpn: Lpn, sequence: u64) {
+        self.oracle.on_write_admitted(lpn, sequence);
+    }
+    fn on_write_durable(&mut self, lpn: Lpn, sequence: u64) {
+        self.oracle.on_write_durable(lpn, sequence);
+    }
+    fn on_trimmed(&mut self, lpn: Lpn, sequence: u64) {
+        self.oracle.on_trimmed(lpn, sequence);
+    }
+    fn on_read_asked(&mut self, request: u32, lpn: Lpn) {
+        self.oracle.on_read_asked(request, lpn);
+    }
+    fn on_read_answered(&mut self, request: u32, lpn: Lpn, sequence: Option<u64>) {
+        let answer = match sequence {
+            Some(found) => {
+                self.answers += 1;
+                if self.answers == self.spoil { (self.how)(found) } else { sequence }
+            }
+            None => None,
+        };
+        self.oracle.on_read_answered(request, lpn, answer);
+    }
+}
+
+#[test]
+fn one_wrong_answer_in_a_whole_run_is_caught() {
+    let faults: [fn(u64) -> Option<u64>; 3] =
+        [|found| Some(found - 1), |found| Some(found + 100_000), |_| None];
+    for how in faults {
+        for spoil in [0, 1, 50, 400] {
+            let faulty = Faulty { oracle: Oracle::default(), spoil, answers: 0, how };
+            let mut drive = Drive::with_probe(&spec(TINY, &[]), faulty);
+            let pages = u64::from(drive.geometry().logical_pages);
+            for page in 0..pages {
+                one(&mut drive, Op::Write, page * 4096, 4096);
+            }
+            let mut stream = Stream::new(5, "sabotage");
+            for _ in 0..1000 {
+                let op = if stream.below(2) == 0 { Op::Read } else { Op::Write };
+                one(&mut drive, op, stream.below(pages) * 4096, 4096);
+            }
+            assert!(drive.probe().answers > 400);
+            let verdict = drive.probe().oracle.verdict();
+            assert_eq!(verdict.is_err(), spoil != 0, "{verdict:?}");
+        }
+    }
+}
+
+/// A program that ends without a start, as a drive would do that forgets what it has submitted: flash refuses it.
+#[test]
+fn the_array_refuses_what_flash_refuses() {
+    use nandlab::geometry::{BlockId, Geometry};
+    use nandlab::nand::{Array, BlockState, Keeps};
+    let spec = spec(TINY, &[]);
+    let geometry = Geometry::new(&spec.drive);
+    let panics = |act: &dyn Fn(&mut Array)| {
+        let mut array = Array::new(&geometry, 0, Keeps { sequences: true, ages: false });
+        array.block_mut(BlockId(0)).state = BlockState::Open;
+        array.program(BlockId(0), 0);
+        let act = std::panic::AssertUnwindSafe(|| act(&mut array));
+        std::panic::catch_unwind(act).is_err()
+    };
+    assert!(!panics(&|array| assert!(array.program(BlockId(0), 1) > 0)));
+    assert!(!panics(&|array| array.read(BlockId(0), 0)));
+    assert!(!panics(&|array| array.erase(&geometry, BlockId(0))));
+    assert!(panics(&|array| assert!(array.program(BlockId(0), 0) > 0)), "twice without an erase");
+    assert!(panics(&|array| assert!(array.program(BlockId(0), 2) > 0)), "out of order");
+    assert!(panics(&|array| assert!(array.program(BlockId(1), 0) > 0)), "of a block that is not open");
+    assert!(panics(&|array| array.read(BlockId(0), 1)), "read of an unprogrammed page");
+    assert!(panics(&|array| array.read(BlockId(1), 0)), "read of an erased block");
+    let hold = |array: &mut Array| {
+        array.block_mut(BlockId(0)).holds = 1;
+        array.erase(&geometry, BlockId(0));
+    };
+    assert!(panics(&hold), "erase of a block an operation needs");
+    let valid = |array: &mut Array| {
+        array.block_mut(BlockId(0)).valid = 1;
+        array.erase(&geometry, BlockId(0));
+    };
+    assert!(panics(&valid), "erase of valid data");
+}
+
+#[test]
+fn the_audit_finds_nothing_wrong_at_any_time_of_a_busy_run() {
+    let mut drive = Drive::new(&spec(TINY, &[]));
+    let capacity = drive.geometry().logical_bytes();
+    let mut stream = Stream::new(11, "audit");
+    for _ in 0..4000 {
+        let offset = stream.below(capacity / 512) * 512;
+        let len = (512 * (1 + stream.below(20))).min(capacity - offset);
+        let op = [Op::Write, Op::Write, Op::Read, Op::Trim][stream.below(4) as usize];
+        drive.submit(&Request { arrival: drive.now(), op, fua: false, offset, len }).unwrap();
+        drive.advance(drive.now() + stream.below(300_000));
+        drive.completions().for_each(drop);
+        drive.audit().unwrap();
+    }
+    drive.run_until_idle();
+    drive.audit().unwrap();
+}
+
+/// A busy drive at rest, to be broken.
+fn rested() -> Drive<NoProbe> {
+    let mut drive = Drive::new(&spec(TINY, &["gc.idle_after=1ms"]));
+    let mut stream = Stream::new(3, "rested");
+    let pages = u64::from(drive.geometry().logical_pages);
+    for _ in 0..2_000 {
+        let request = common::request(&drive, Op::Write, stream.below(pages) * 4096, 4096);
+        drive.submit(&request).unwrap();
+        drive.advance(drive.now() + 200_000);
+    }
+    drive.run_until_idle();
+    drive.audit().expect("nothing is wrong yet");
+    drive
+}
+
+#[test]
+fn the_audit_notices_whatever_is_broken() {
+    use nandlab::ftl::Ftl;
+    use nandlab::geometry::{Geometry, Ppn};
+    use nandlab::nand::{Array, BlockState};
+
+    type Break = fn(&Geometry, &mut Array, &mut Ftl);
+    fn full(array: &Array) -> BlockId {
+        let index = array.blocks.iter().position(|b| b.state == BlockState::Full && b.valid > 0);
+        BlockId(index.expect("some block is full") as u32)
+    }
+    let breaks: [(&str, Break); 10] = [
+        ("the OOB names another LPN", |_, array, ftl| {
+            array.stage(ftl.map.get(Lpn(0)).unwrap(), Lpn(1), nandlab::nand::Stamp::default());
+        }),
+        ("two LPNs share a page", |_, _, ftl| {
+            let ppn = ftl.map.get(Lpn(1)).unwrap();
+            ftl.map.set(Lpn(0), ppn);
+        }),
+        ("a mapped LPN is forgotten", |_, _, ftl| {
+            ftl.map.clear(Lpn(5));
+        }),
+        ("an LPN maps to an invalid page", |geometry, _, ftl| {
+            let ppn = (0..geometry.pages).map(Ppn).find(|&ppn| !ftl.is_valid(geometry, ppn)).unwrap();
+            ftl.map.set(Lpn(0), ppn);
+        }),
+        ("a block counts a valid page too many", |_, array, _| {
+            let block = full(array);
+            array.block_mut(block).valid += 1;
+        }),
+        ("a plane counts a valid page too few", |_, _, ftl| ftl.planes[0].valid -= 1),
+        ("a full block is not programmed to its end", |_, array, _| {
+            let block = full(array);
+            array.block_mut(block).programmed -= 1;
+        }),
+        ("a block in use is in the free list", |_, array, ftl| {
+            let block = full(array);
+            ftl.planes[0].free.push(nandlab::spec::WearLevelling::None, block.0 % 16, 0);
+        }),
+        ("a free block is lost", |_, _, ftl| {
+            ftl.planes[1].free.pop();
+        }),
+        ("a hold is left over", |_, array, _| {
+            let block = full(array);
+            array.block_mut(block).holds = 1;
+        }),
+    ];
+    for (what, break_it) in breaks {
+        let mut drive = rested();
+        let geometry = drive.geometry().clone();
+        let (array, ftl) = drive.parts_mut();
+        break_it(&geometry, array, ftl);
+        assert!(drive.audit().is_err(), "the audit does not notice that {what}");
+    }
+}

@@ -1,0 +1,328 @@
+//! Each victim policy against a naive twin, on block tables made by random writes, TRIMs, GC and wear levelling.
+//!
+//! The tables are an [`Ftl`] of one or two planes driven by hand, without a drive: what the policy names after every
+//! operation is compared with what a search over all blocks finds.
+
+use crate::common::spec;
+use nandlab::ftl::{Ftl, Place, WriteStream};
+use nandlab::geometry::{BlockId, Geometry, Lpn, PlaneId};
+use nandlab::nand::{Array, BlockState, Keeps};
+use nandlab::rng::Stream;
+
+struct Table {
+    geometry: Geometry,
+    array: Array,
+    ftl: Ftl,
+    now: u64,
+    /// The twin's own memory: for each plane its blocks in the order in which they were filled.
+    filled: Vec<Vec<u32>>,
+    /// Programs that have been given a place and have not ended yet.
+    pending: std::collections::VecDeque<nandlab::geometry::Ppn>,
+    stream: Stream,
+}
+
+impl Table {
+    fn new(seed: u64, victim: &str, planes: u32, blocks: u32, pages: u32) -> Self {
+        let text = format!(
+            "seed = {seed}\n[drive]\nchannels = 1\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = {planes}\n\
+             blocks_per_plane = {blocks}\npages_per_block = {pages}\npage_size = '4KiB'\nop = {}\nendurance = 1000000\n\
+             [gc]\nvictim = {victim}\n",
+            8.0 / (f64::from(blocks) - 8.0)
+        );
+        let spec = spec(&text, &[]);
+        let geometry = Geometry::new(&spec.drive);
+        let array = Array::new(&geometry, 0, Keeps::default());
+        let ftl = Ftl::new(&spec, &geometry, &array, false);
+        Self {
+            filled: vec![Vec::new(); planes as usize],
+            pending: std::collections::VecDeque::new(),
+            stream: Stream::new(seed, "victims"),
+            now: 0,
+            geometry,
+            array,
+            ftl,
+        }
+    }
+
+    fn planes(&self) -> impl Iterator<Item = PlaneId> + use<> {
+        (0..self.geometry.planes).map(PlaneId)
+    }
+
+    fn blocks(&self, plane: PlaneId) -> &[nandlab::nand::Block] {
+        let first = self.geometry.first_block(plane).index();
+        &self.array.blocks[first..first + self.geometry.blocks_per_plane as usize]
+    }
+
+    /// The oldest program under way ends.
+    fn end_program(&mut self) {
+        let Some(ppn) = self.pending.pop_front() else { return };
+        let (block, page) = self.geometry.split(ppn);
+        if self.array.program(block, page) == self.geometry.pages_per_block {
+            self.ftl.close(&self.geometry, &mut self.array, block, self.now);
+            let plane = self.geometry.plane_of(block);
+            self.filled[plane.index()].push(block.0 - self.geometry.first_block(plane).0);
+        }
+    }
+
+    fn program(&mut self, plane: PlaneId, stream: WriteStream, lpn: Lpn) -> bool {
+        let Some(Place { ppn, .. }) = self.ftl.allocate(&self.geometry, &mut self.array, plane, stream)
+        else {
+            return false;
+        };
+        self.array.stage(ppn, lpn, nandlab::nand::Stamp::default());
+        self.ftl.remap(&self.geometry, &mut self.array, lpn, ppn);
+        self.pending.push_back(ppn);
+        true
+    }
+
+    fn empty(&mut self, plane: PlaneId, within: u32, stream: WriteStream) {
+        let block = BlockId(self.geometry.first_block(plane).0 + within);
+        if u32::from(self.array.block(block).valid) > self.ftl.stream_room(&self.geometry, plane, stream) {
+            return;
+        }
+        self.filled[plane.index()].retain(|&other| other != within);
+        self.ftl.begin_emptying(&self.geometry, &mut self.array, block);
+        while let Some(page) = self.ftl.next_valid(&self.geometry, block, 0) {
+            let lpn = self.array.lpn(self.geometry.page(block, page));
+            assert!(self.program(plane, stream, lpn));
+        }
+        self.array.erase(&self.geometry, block);
+        self.ftl.release(&self.geometry, &mut self.array, block, u32::MAX);
+    }
+
+    /// Something happens to the table.
+    fn step(&mut self) {
+        self.now += self.stream.below(1000);
+        let lpn = Lpn(self.stream.below(u64::from(self.geometry.logical_pages)) as u32);
+        let plane = self.ftl.allocator.home(lpn, self.geometry.planes);
+        match self.stream.below(16) {
+            0 => drop(self.ftl.unmap(&self.geometry, &mut self.array, lpn)),
+            // As the wear leveller does: a full block, whatever it holds.
+            1 => {
+                let full: Vec<u32> = (0..self.geometry.blocks_per_plane)
+                    .filter(|&b| self.blocks(plane)[b as usize].state == BlockState::Full)
+                    .collect();
+                if !full.is_empty() && self.ftl.has_room(plane) {
+                    let within = full[self.stream.below(full.len() as u64) as usize];
+                    self.empty(plane, within, WriteStream::Wear);
+                }
+            }
+            _ => {
+                if !self.program(plane, WriteStream::Host, lpn) {
+                    let victim = self.ftl.pick_victim(&self.geometry, &self.array, plane, self.now);
+                    if let Some(victim) = victim {
+                        self.empty(plane, victim.0 - self.geometry.first_block(plane).0, WriteStream::Gc);
+                    }
+                }
+            }
+        }
+        while self.pending.len() as u64 > self.stream.below(6) {
+            self.end_program();
+        }
+    }
+
+    fn pick(&mut self, plane: PlaneId) -> Option<u32> {
+        let first = self.geometry.first_block(plane).0;
+        self.ftl.pick_victim(&self.geometry, &self.array, plane, self.now).map(|block| block.0 - first)
+    }
+
+    /// (block, valid pages) of every full block.
+    fn full(&self, plane: PlaneId) -> Vec<(u32, u16)> {
+        let blocks = self.blocks(plane).iter().enumerate();
+        blocks.filter(|(_, b)| b.state == BlockState::Full).map(|(i, b)| (i as u32, b.valid)).collect()
+    }
+
+    fn has_garbage(&self, plane: PlaneId) -> bool {
+        self.full(plane).iter().any(|&(_, valid)| u32::from(valid) < self.geometry.pages_per_block)
+    }
+}
+
+/// Runs random tables under `victim` and lets `check` look at every plane after every step.
+fn for_tables(victim: &str, mut check: impl FnMut(&mut Table, PlaneId, Option<u32>)) {
+    let mut picks = 0;
+    for (seed, (planes, blocks, pages)) in
+        [(1, 12, 4), (2, 20, 7), (1, 63, 3), (1, 64, 3), (1, 65, 3), (2, 150, 2), (1, 30, 64), (1, 14, 130)]
+            .into_iter()
+            .enumerate()
+    {
+        let mut table = Table::new(seed as u64 + 1, victim, planes, blocks, pages);
+        for step in 0..6000 {
+            table.step();
+            for plane in table.planes() {
+                let picked = table.pick(plane);
+                assert_eq!(picked.is_some(), table.has_garbage(plane), "asked only while there is garbage");
+                if let Some(block) = picked {
+                    assert_eq!(table.blocks(plane)[block as usize].state, BlockState::Full);
+                    picks += 1;
+                }
+                check(&mut table, plane, picked);
+            }
+            if step % 500 == 0 {
+                while !table.pending.is_empty() {
+                    table.end_program();
+                }
+                table.ftl.audit(&table.geometry, &table.array).unwrap();
+            }
+        }
+    }
+    assert!(picks > 50_000, "{picks} picks are too few to say anything");
+    println!("{victim}: {picks} victims compared");
+}
+
+#[test]
+fn greedy_picks_the_lowest_numbered_of_the_least_valid() {
+    for_tables("'greedy'", |table, plane, picked| {
+        if let Some(picked) = picked {
+            let naive = table.full(plane).into_iter().min_by_key(|&(block, valid)| (valid, block));
+            assert_eq!(Some(picked), naive.map(|(block, _)| block));
+        }
+    });
+}
+
+#[test]
+fn fifo_picks_the_block_filled_first() {
+    for_tables("'fifo'", |table, plane, picked| {
+        if picked.is_some() {
+            assert_eq!(picked, table.filled[plane.index()].first().copied());
+        }
+    });
+}
+
+/// The twin compares fractions exactly, in integers.
+#[test]
+fn cost_benefit_picks_the_best_ratio_of_benefit_to_cost() {
+    for_tables("'cost-benefit'", |table, plane, picked| {
+        let Some(picked) = picked else { return };
+        let pages = u128::from(table.geometry.pages_per_block);
+        // age (1 - u) / (2 u) = age (pages - valid) / (2 valid), as numerator and denominator.
+        let score = |block: u32| {
+            let block = &table.blocks(plane)[block as usize];
+            let (age, valid) = (u128::from(table.now - block.closed_at + 1), u128::from(block.valid));
+            (age * (pages - valid), 2 * valid)
+        };
+        let (best, cost) = score(picked);
+        for (other, _) in table.full(plane) {
+            let (other_best, other_cost) = score(other);
+            let (mine, theirs) = (best * other_cost, other_best * cost);
+            // Nothing valid is free to collect; of several such blocks the lowest-numbered.
+            if cost == 0 {
+                assert!(other_cost != 0 || other >= picked);
+            } else {
+                assert!(other_cost != 0 && mine >= theirs, "block {other} beats {picked}");
+                assert!(mine > theirs || other >= picked || score(other) != score(picked));
+            }
+        }
+    });
+}
+
+#[test]
+fn random_with_many_draws_is_greedy_and_with_one_is_uniform() {
+    for_tables("{ random = { k = 2000 } }", |table, plane, picked| {
+        if let Some(picked) = picked {
+            let full = table.full(plane);
+            let least = full.iter().map(|f| f.1).min();
+            // 2000 draws miss one of at most 150 blocks with probability (149/150)^2000 = 2e-6.
+            assert_eq!(Some(table.blocks(plane)[picked as usize].valid), least);
+        }
+    });
+}
+
+/// Among n full blocks of different valid counts, the r-th best is picked with probability
+/// ((n - r)^k - (n - r - 1)^k) / n^k, r counted from 0.
+#[test]
+fn random_draws_follow_the_law_of_d_choices() {
+    for k in [1, 2, 5] {
+        let mut table = Table::new(9, &format!("{{ random = {{ k = {k} }} }}"), 1, 24, 32);
+        for _ in 0..4000 {
+            table.step();
+        }
+        let plane = PlaneId(0);
+        let mut full = table.full(plane);
+        full.sort_by_key(|f| f.1);
+        let draws = 200_000;
+        let mut by_valid = std::collections::BTreeMap::new();
+        for _ in 0..draws {
+            let picked = table.pick(plane).unwrap();
+            *by_valid.entry(table.blocks(plane)[picked as usize].valid).or_insert(0u32) += 1;
+        }
+        let n = full.len() as f64;
+        let mut seen = 0.0;
+        for (rank, group) in full.chunk_by(|a, b| a.1 == b.1).enumerate() {
+            // All blocks of one valid count together.
+            let below = n - seen;
+            seen += group.len() as f64;
+            let expected = ((below / n).powi(k) - ((n - seen) / n).powi(k)) * f64::from(draws);
+            let got = f64::from(by_valid.get(&group[0].1).copied().unwrap_or(0));
+            let sigma = expected.sqrt().max(1.0);
+            assert!((got - expected).abs() < 5.0 * sigma, "k {k}, rank {rank}: {got} of {expected}");
+        }
+    }
+}
+
+/// Full blocks with 3, 2, 2, 4 and 2 valid pages of four, of which 0, 2, 1, 0 and 1 are partially refreshed.
+#[test]
+fn partial_aware_picks_by_hand() {
+    let mut table = Table::new(1, "'partial-aware'", 1, 20, 4);
+    let plane = PlaneId(0);
+    for (block, valid) in (0..).zip([3, 2, 2, 4, 2]) {
+        for page in 0..4 {
+            // What is written twice to a block is valid once.
+            let lpn = Lpn(4 * block + if page < valid { page } else { 0 });
+            assert!(table.program(plane, WriteStream::Host, lpn));
+            table.end_program();
+        }
+    }
+    assert_eq!(table.full(plane), [(0, 3), (1, 2), (2, 2), (3, 4), (4, 2)]);
+    let mut pick = |linked: [u16; 5]| {
+        for (block, linked) in linked.into_iter().enumerate() {
+            table.array.blocks[block].linked = linked;
+        }
+        table.pick(plane)
+    };
+    assert_eq!(
+        pick([0, 2, 1, 0, 1]),
+        Some(2),
+        "the fewest valid pages, then the fewest linked, then the number"
+    );
+    assert_eq!(pick([0, 2, 1, 0, 0]), Some(4));
+    assert_eq!(pick([0, 0, 1, 0, 1]), Some(1));
+    // However many are linked, the valid pages count first.
+    assert_eq!(pick([0, 2, 2, 0, 2]), Some(1));
+}
+
+#[test]
+fn partial_aware_picks_the_fewest_valid_then_the_fewest_partially_refreshed() {
+    let (mut stream, mut by_links, mut compared) = (Stream::new(4, "links"), 0, 0);
+    for_tables("'partial-aware'", |table, plane, picked| {
+        // Nothing is linked yet, or not any more: then it is greedy.
+        let full = table.full(plane);
+        let greedy = full.iter().map(|&(block, valid)| (valid, block)).min();
+        assert!(picked.is_none() || picked == greedy.map(|(_, block)| block));
+        if picked.is_none() {
+            return;
+        }
+        let first = table.geometry.first_block(plane).0;
+        let linked: Vec<u16> =
+            full.iter().map(|&(_, valid)| stream.below(u64::from(valid) + 1) as u16).collect();
+        for (&(block, _), &linked) in full.iter().zip(&linked) {
+            table.array.block_mut(BlockId(first + block)).linked = linked;
+        }
+        let best = full.iter().zip(&linked).map(|(&(block, valid), &linked)| (valid, linked, block)).min();
+        let picked = table.pick(plane);
+        assert_eq!(picked, best.map(|(_, _, block)| block));
+        by_links += u32::from(picked != greedy.map(|(_, block)| block));
+        compared += 1;
+        for (block, _) in full {
+            table.array.block_mut(BlockId(first + block)).linked = 0;
+        }
+    });
+    assert!(compared > 50_000 && by_links > 5_000, "links decided {by_links} of {compared}");
+}
+
+#[test]
+fn every_twin_has_its_policy_in_the_table() {
+    let names: Vec<&str> = nandlab::ftl::gc::POLICIES.iter().map(|(info, _)| info.name).collect();
+    for twin in ["greedy", "cost-benefit", "fifo", "random", "partial-aware"] {
+        assert!(names.contains(&twin), "{twin} has a twin and no policy");
+    }
+}

@@ -1,0 +1,678 @@
+//! The write cache by hand count: what a hit, a miss, an eviction, a flush and a TRIM cost, what each sync policy writes
+//! when, and what must hold whatever it costs.
+//!
+//! tR 50 us, 10.24 us a page on the channel, decoding 15 us, tPROG 900 us: a read takes 75.24 us, a program 910.24 us, an
+//! access of the cache 1 us.
+
+use crate::common::{one, read_everything, request, settle, spec, with_oracle};
+use nandlab::drive::Drive;
+use nandlab::geometry::Lpn;
+use nandlab::host::{Op, Oracle, Request};
+use nandlab::probe::Probe;
+use nandlab::rng::Stream;
+use nandlab::sched::{Cause, Kind};
+use nandlab::spec::Spec;
+
+const PAGE: u64 = 4096;
+const DRAM: u64 = 1_000;
+const READ: u64 = 75_240;
+const WRITE: u64 = 910_240;
+const IDLE: u64 = 10_000_000_000;
+const ALL: [&str; 4] =
+    ["none", "punctual", "greedy", "{ smart = { budget_margin = 0.0, cold_share = 0.0 } }"];
+
+/// One plane of 40 blocks of 16 pages, 320 logical pages.
+const ONE_PLANE: &str = "[drive]\nchannels = 1\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\n\
+     blocks_per_plane = 40\npages_per_block = 16\npage_size = '4KiB'\ncell = 'mlc'\nop = 1.0\nendurance = 1000000\n\
+     [timing]\nread = '50us'\nprogram = '900us'\nerase = '3.5ms'\nchannel_ns_per_byte = 2.5\ncommand = '0us'\n\
+     decode = '15us'\n[gc]\nidle_after = '10s'\n[cache]\naccess = '1us'\n";
+
+fn cached(pages: u64, sync: &str, sets: &[&str]) -> Spec {
+    let size = format!("cache.size={}B", pages * PAGE);
+    let sync =
+        if sync.starts_with('{') { format!("cache.sync={sync}") } else { format!("cache.sync='{sync}'") };
+    spec(ONE_PLANE, &[&[size.as_str(), sync.as_str()], sets].concat())
+}
+
+/// A drive whose first pages have data in flash that nobody has used yet.
+fn filled(spec: &Spec, pages: u32) -> Drive<Oracle> {
+    let mut drive = Drive::with_probe(spec, Oracle::default());
+    (0..pages).for_each(|lpn| _ = drive.write_now(Lpn(lpn)));
+    drive.expect_preconditioned(|oracle| oracle);
+    drive
+}
+
+fn read<P: Probe>(drive: &mut Drive<P>, lpn: u64) -> u64 {
+    one(drive, Op::Read, lpn * PAGE, PAGE)
+}
+
+fn write<P: Probe>(drive: &mut Drive<P>, lpn: u64) -> u64 {
+    one(drive, Op::Write, lpn * PAGE, PAGE)
+}
+
+fn flush<P: Probe>(drive: &mut Drive<P>) -> u64 {
+    one(drive, Op::Flush, 0, 0)
+}
+
+/// Hands a request in and returns at once.
+fn send<P: Probe>(drive: &mut Drive<P>, op: Op, offset: u64, len: u64) {
+    let request = request(drive, op, offset, len);
+    drive.submit(&request).unwrap();
+}
+
+fn pause<P: Probe>(drive: &mut Drive<P>, ns: u64) {
+    drive.advance(drive.now() + ns);
+}
+
+/// When the requests sent since `start` have ended, in the order in which they were sent.
+fn ends<P: Probe>(drive: &mut Drive<P>, start: u64) -> Vec<u64> {
+    while drive.outstanding() > 0 {
+        let now = drive.now();
+        drive.advance(now + 10_000_000);
+    }
+    let mut done: Vec<_> = drive.completions().map(|done| (done.id, done.completed - start)).collect();
+    done.sort_unstable();
+    done.into_iter().map(|(_, at)| at).collect()
+}
+
+fn flash<P: Probe>(drive: &Drive<P>, kind: Kind, cause: Cause) -> u64 {
+    drive.stats().flash[kind as usize][cause as usize]
+}
+
+/// Pages read and programmed for the cache.
+fn synced<P: Probe>(drive: &Drive<P>) -> (u64, u64) {
+    assert_eq!(flash(drive, Kind::Program, Cause::Host), 0, "with a cache all programs are its own");
+    (flash(drive, Kind::Read, Cause::Sync), flash(drive, Kind::Program, Cause::Sync))
+}
+
+fn dirty<P: Probe>(drive: &Drive<P>) -> u32 {
+    drive.cache_pages()[2]
+}
+
+#[test]
+fn what_finds_room_costs_one_access() {
+    let mut drive = filled(&cached(4, "none", &[]), 8);
+    assert_eq!([write(&mut drive, 0), write(&mut drive, 0), read(&mut drive, 0)], [DRAM; 3]);
+    // A read allocates.
+    assert_eq!([read(&mut drive, 1), read(&mut drive, 1)], [READ, DRAM]);
+    // The pages of a request are accessed at once.
+    assert_eq!(one(&mut drive, Op::Write, 2 * PAGE, 2 * PAGE), DRAM);
+    let cache = &drive.stats().cache;
+    assert_eq!([cache.write_hits, cache.write_misses, cache.read_hits, cache.read_misses], [1, 3, 2, 1]);
+    assert_eq!((synced(&drive), dirty(&drive)), ((0, 0), 3));
+    settle(&mut drive);
+    read_everything(&mut drive);
+}
+
+#[test]
+fn the_page_used_least_recently_leaves() {
+    let mut drive = filled(&cached(3, "none", &[]), 8);
+    for lpn in [0, 1, 2] {
+        assert_eq!(read(&mut drive, lpn), READ);
+    }
+    // A read and a write are uses: page 2 is the oldest now.
+    assert_eq!([read(&mut drive, 0), write(&mut drive, 1)], [DRAM; 2]);
+    assert_eq!(read(&mut drive, 3), READ);
+    assert_eq!([read(&mut drive, 0), read(&mut drive, 1), read(&mut drive, 3)], [DRAM; 3]);
+    assert_eq!(read(&mut drive, 2), READ);
+    assert_eq!(drive.stats().cache.evictions, 2);
+    settle(&mut drive);
+}
+
+#[test]
+fn the_oldest_of_the_cold_pages_leaves_first() {
+    let sync = "{ smart = { budget_margin = 0.0, cold_share = 0.5 } }";
+    let mut drive = filled(&cached(4, sync, &[]), 8);
+    (0..5).for_each(|lpn| assert_eq!(read(&mut drive, lpn), READ));
+    (1..5).for_each(|lpn| assert_eq!(read(&mut drive, lpn), DRAM));
+    assert_eq!(read(&mut drive, 0), READ);
+    settle(&mut drive);
+}
+
+#[test]
+fn a_clean_page_leaves_at_once_and_a_dirty_one_after_its_program() {
+    let mut drive = filled(&cached(1, "none", &[]), 8);
+    assert_eq!([read(&mut drive, 5), write(&mut drive, 0)], [READ, DRAM]);
+    assert_eq!((drive.stats().cache.evictions, drive.stats().cache.dirty_evictions), (1, 0));
+    assert_eq!(write(&mut drive, 1), WRITE + DRAM);
+    assert_eq!((drive.stats().cache.evictions, drive.stats().cache.dirty_evictions), (1, 1));
+    assert_eq!((synced(&drive), dirty(&drive), drive.stats().cache.stalled_writes), ((0, 1), 1, 1));
+    // Those that wait go in the order in which they came, one program each.
+    let start = drive.now();
+    (2..5).for_each(|lpn| send(&mut drive, Op::Write, lpn * PAGE, PAGE));
+    assert_eq!(ends(&mut drive, start), [1, 2, 3].map(|n| n * WRITE + DRAM));
+    settle(&mut drive);
+    read_everything(&mut drive);
+}
+
+#[test]
+fn a_partial_write_is_merged_when_it_is_written_back() {
+    let mut drive = filled(&cached(4, "none", &[]), 2);
+    assert_eq!(one(&mut drive, Op::Write, 512, 1024), DRAM);
+    assert_eq!(one(&mut drive, Op::Write, 3072, 512), DRAM);
+    assert_eq!((synced(&drive), flush(&mut drive), synced(&drive)), ((0, 0), READ + WRITE, (1, 1)));
+    // It is whole now.
+    assert_eq!(
+        [one(&mut drive, Op::Write, 0, 512), flush(&mut drive), read(&mut drive, 0)],
+        [DRAM, WRITE, DRAM]
+    );
+    // All sectors written meanwhile: nothing to read.
+    (0..8).for_each(|sector| assert_eq!(one(&mut drive, Op::Write, PAGE + sector * 512, 512), DRAM));
+    assert_eq!((flush(&mut drive), synced(&drive)), (WRITE, (1, 3)));
+    // Flash has never had the page.
+    assert_eq!(one(&mut drive, Op::Write, 9 * PAGE, 512), DRAM);
+    assert_eq!((flush(&mut drive), synced(&drive)), (WRITE, (1, 4)));
+    settle(&mut drive);
+    read_everything(&mut drive);
+}
+
+#[test]
+fn reads_of_sectors_that_are_there_hit_and_others_share_one_fetch() {
+    let mut drive = filled(&cached(4, "none", &[]), 2);
+    one(&mut drive, Op::Write, 1024, 1024);
+    assert_eq!(one(&mut drive, Op::Read, 1024, 1024), DRAM);
+    let start = drive.now();
+    send(&mut drive, Op::Read, 0, 512);
+    send(&mut drive, Op::Read, 512, 1024);
+    send(&mut drive, Op::Read, 1536, 512);
+    assert_eq!(ends(&mut drive, start), [READ + DRAM, READ + DRAM, DRAM]);
+    assert_eq!((synced(&drive), drive.stats().cache.read_misses), ((1, 0), 2));
+    // The page is whole: its write-back reads nothing.
+    assert_eq!((flush(&mut drive), synced(&drive)), (WRITE, (1, 1)));
+    settle(&mut drive);
+}
+
+#[test]
+fn a_sector_written_in_part_needs_the_rest_of_it_first() {
+    let mut drive = filled(&cached(4, "none", &[]), 2);
+    assert_eq!(one(&mut drive, Op::Write, 100, 1000), READ + DRAM);
+    assert_eq!((synced(&drive), dirty(&drive)), ((1, 0), 1));
+    // The rest is there, or there is none.
+    assert_eq!([one(&mut drive, Op::Write, 5, 1), one(&mut drive, Op::Write, 7 * PAGE + 5, 1)], [DRAM; 2]);
+    // The sector in the middle is not enough of a request that ends inside others.
+    assert_eq!(one(&mut drive, Op::Write, PAGE + 512, 512), DRAM);
+    assert_eq!(one(&mut drive, Op::Write, PAGE + 600, 100), DRAM);
+    assert_eq!(one(&mut drive, Op::Write, PAGE + 500, 600), READ + DRAM);
+    flush(&mut drive);
+    assert_eq!(synced(&drive), (2, 3));
+    settle(&mut drive);
+    read_everything(&mut drive);
+}
+
+#[test]
+fn writes_in_part_that_wait_for_one_slot_do_not_take_it_from_each_other() {
+    for mapped in [8, 0] {
+        for sync in ALL {
+            let mut drive = filled(&cached(1, sync, &[]), mapped);
+            (0..4).for_each(|lpn| send(&mut drive, Op::Write, lpn * PAGE + 10, 100));
+            let start = drive.now();
+            let fetch = if mapped > 0 { READ } else { 0 };
+            let step = fetch + WRITE;
+            assert_eq!(ends(&mut drive, start), [0, 1, 2, 3].map(|n| n * step + fetch + DRAM), "{sync}");
+            settle(&mut drive);
+            read_everything(&mut drive);
+        }
+    }
+}
+
+#[test]
+fn a_page_that_flash_never_had_reads_as_nothing_before_its_first_write() {
+    // The part of a sector waits for the budget; its slot holds nothing yet.
+    let mut drive = with_oracle(&cached(2, "punctual", &["cache.dirty_budget=0.5"]));
+    write(&mut drive, 0);
+    send(&mut drive, Op::Write, PAGE + 10, 100);
+    send(&mut drive, Op::Read, PAGE, PAGE);
+    settle(&mut drive);
+}
+
+#[test]
+fn fua_is_done_when_flash_has_it() {
+    for sync in ALL {
+        let mut drive = with_oracle(&cached(4, sync, &[]));
+        let start = drive.now();
+        let fua = |drive: &Drive<Oracle>| Request { fua: true, ..request(drive, Op::Write, 0, PAGE) };
+        drive.submit(&fua(&drive)).unwrap();
+        assert_eq!(ends(&mut drive, start), [WRITE], "{sync}");
+        assert_eq!((synced(&drive), dirty(&drive), read(&mut drive, 0)), ((0, 1), 0, DRAM));
+        // One that comes while its page is being written back needs another program, and does not hold up the first.
+        let start = drive.now();
+        drive.submit(&fua(&drive)).unwrap();
+        drive.submit(&fua(&drive)).unwrap();
+        drive.submit(&fua(&drive)).unwrap();
+        let mut at = ends(&mut drive, start);
+        at.sort_unstable();
+        at.dedup();
+        assert_eq!(at[..2], [WRITE, 2 * WRITE], "{sync}");
+        settle(&mut drive);
+    }
+}
+
+#[test]
+fn a_flush_waits_for_what_was_dirty_when_it_came_and_for_nothing_later() {
+    for sync in &ALL[..3] {
+        let mut drive = with_oracle(&cached(8, sync, &[]));
+        assert_eq!(flush(&mut drive), 0);
+        (0..3).for_each(|lpn| _ = write(&mut drive, lpn));
+        assert_eq!((flush(&mut drive), synced(&drive), dirty(&drive)), (3 * WRITE, (0, 3), 0), "{sync}");
+        assert_eq!(flush(&mut drive), 0);
+        // What is written to the same page under its program is later than the flush.
+        write(&mut drive, 0);
+        let start = drive.now();
+        send(&mut drive, Op::Flush, 0, 0);
+        pause(&mut drive, 500_000);
+        send(&mut drive, Op::Write, 0, PAGE);
+        let at = ends(&mut drive, start);
+        assert_eq!(at, [WRITE, 500_000 + DRAM], "{sync}");
+        assert_eq!((synced(&drive), dirty(&drive)), ((0, 4), 1), "{sync}");
+        // A flush that comes under the program waits for the update too.
+        let start = drive.now();
+        send(&mut drive, Op::Flush, 0, 0);
+        pause(&mut drive, 500_000);
+        send(&mut drive, Op::Write, 0, PAGE);
+        send(&mut drive, Op::Flush, 0, 0);
+        assert_eq!(ends(&mut drive, start), [WRITE, 500_000 + DRAM, 2 * WRITE], "{sync}");
+        settle(&mut drive);
+        read_everything(&mut drive);
+    }
+}
+
+#[test]
+fn nothing_is_programmed_for_what_is_trimmed() {
+    let mut drive = filled(&cached(4, "none", &[]), 2);
+    write(&mut drive, 0);
+    one(&mut drive, Op::Trim, 0, PAGE);
+    assert_eq!((dirty(&drive), flush(&mut drive), synced(&drive)), (0, 0, (0, 0)));
+    // Under the fetch of a write-back: the flush waits for the fetch alone.
+    one(&mut drive, Op::Write, PAGE, 512);
+    let start = drive.now();
+    send(&mut drive, Op::Flush, 0, 0);
+    pause(&mut drive, 10_000);
+    send(&mut drive, Op::Trim, PAGE, PAGE);
+    assert_eq!((ends(&mut drive, start), synced(&drive), dirty(&drive)), (vec![READ, 10_000], (1, 0), 0));
+    // Under its program, with an update: the program ends, the update goes.
+    write(&mut drive, 1);
+    send(&mut drive, Op::Flush, 0, 0);
+    pause(&mut drive, 10_000);
+    write(&mut drive, 1);
+    send(&mut drive, Op::Trim, PAGE, PAGE);
+    settle(&mut drive);
+    assert_eq!((synced(&drive), dirty(&drive)), ((1, 1), 0));
+    drive.completions().for_each(drop);
+    assert_eq!(read(&mut drive, 1), 0, "flash has nothing of it");
+    settle(&mut drive);
+}
+
+#[test]
+fn a_read_does_not_cache_what_is_trimmed_or_written_meanwhile() {
+    let mut drive = filled(&cached(4, "none", &[]), 8);
+    for (lpn, op) in [(0, Op::Trim), (1, Op::Write)] {
+        send(&mut drive, Op::Read, lpn * PAGE, PAGE);
+        pause(&mut drive, 10_000);
+        send(&mut drive, op, lpn * PAGE, PAGE);
+        settle(&mut drive);
+        drive.completions().for_each(drop);
+    }
+    // Oracle and audit see what is read now.
+    assert_eq!([read(&mut drive, 0), read(&mut drive, 1)], [0, DRAM]);
+    settle(&mut drive);
+}
+
+#[test]
+fn room_that_a_trim_makes_is_given_at_once() {
+    let mut drive = filled(&cached(2, "punctual", &["cache.dirty_budget=1.0"]), 8);
+    write(&mut drive, 0);
+    write(&mut drive, 1);
+    let start = drive.now();
+    send(&mut drive, Op::Write, 2 * PAGE, PAGE);
+    pause(&mut drive, 100_000);
+    send(&mut drive, Op::Trim, PAGE, PAGE);
+    assert_eq!(ends(&mut drive, start), [100_000 + DRAM, 100_000]);
+    settle(&mut drive);
+    read_everything(&mut drive);
+}
+
+#[test]
+fn an_update_of_a_page_that_is_being_written_back_keeps_it_dirty_or_waits() {
+    for sync in ALL {
+        let mut drive = with_oracle(&cached(4, sync, &[]));
+        let protects = sync.starts_with('{');
+        write(&mut drive, 0);
+        let start = drive.now();
+        send(&mut drive, Op::Flush, 0, 0);
+        pause(&mut drive, 100_000);
+        send(&mut drive, Op::Write, 0, PAGE);
+        let at = if protects { WRITE + DRAM } else { 100_000 + DRAM };
+        assert_eq!(ends(&mut drive, start), [WRITE, at], "{sync}");
+        assert_eq!(drive.stats().cache.blocked_updates, u64::from(protects), "{sync}");
+        assert_eq!((dirty(&drive), synced(&drive).1), (1, 1), "{sync}");
+        // Reads are not held up.
+        assert_eq!((flush(&mut drive), synced(&drive).1), (WRITE, 2), "{sync}");
+        settle(&mut drive);
+    }
+}
+
+#[test]
+fn at_the_budget_punctual_writes_one_page_back_for_each_write() {
+    let mut drive = filled(&cached(10, "punctual", &["cache.dirty_budget=0.5"]), 20);
+    (10..13).for_each(|lpn| _ = read(&mut drive, lpn));
+    (0..5).for_each(|lpn| assert_eq!(write(&mut drive, lpn), DRAM));
+    pause(&mut drive, 2 * IDLE);
+    assert_eq!((synced(&drive), dirty(&drive)), ((0, 0), 5), "below the budget nothing goes");
+    // A dirty page may be written again; another one has to wait for the program of the oldest.
+    assert_eq!([write(&mut drive, 0), write(&mut drive, 5)], [DRAM, WRITE + DRAM]);
+    assert_eq!((synced(&drive), dirty(&drive)), ((0, 1), 5));
+    // A clean page that is written too; and nothing has left the cache for it.
+    assert_eq!([write(&mut drive, 10), read(&mut drive, 1), read(&mut drive, 2)], [WRITE + DRAM, DRAM, DRAM]);
+    assert_eq!([read(&mut drive, 11), read(&mut drive, 12)], [DRAM; 2]);
+    let cache = &drive.stats().cache;
+    assert_eq!((cache.evictions, cache.dirty_evictions, cache.dirty_pages_max), (0, 0, 5));
+    assert_eq!(cache.stalled_writes, 2);
+    settle(&mut drive);
+}
+
+#[test]
+fn no_budget_holds_without_a_sync_policy() {
+    let mut drive = with_oracle(&cached(10, "none", &[]));
+    (0..10).for_each(|lpn| assert_eq!(write(&mut drive, lpn), DRAM));
+    pause(&mut drive, 2 * IDLE);
+    assert_eq!((synced(&drive), dirty(&drive)), ((0, 0), 10));
+    settle(&mut drive);
+}
+
+#[test]
+fn greedy_writes_all_back_when_idle_and_nothing_before() {
+    let mut drive = with_oracle(&cached(10, "greedy", &["cache.dirty_budget=0.8"]));
+    (0..8).for_each(|lpn| assert_eq!(write(&mut drive, lpn), DRAM));
+    pause(&mut drive, IDLE - 1);
+    assert_eq!(synced(&drive), (0, 0));
+    pause(&mut drive, 1 + 8 * WRITE);
+    assert_eq!((synced(&drive), dirty(&drive), drive.stats().cache.syncs), ((0, 8), 0, 8));
+    // They stay, clean. Busy, it is as punctual.
+    (0..8).for_each(|lpn| assert_eq!(read(&mut drive, lpn), DRAM));
+    (0..8).for_each(|lpn| assert_eq!(write(&mut drive, lpn), DRAM));
+    assert_eq!(write(&mut drive, 8), WRITE + DRAM);
+    assert_eq!(drive.stats().cache.dirty_pages_max, 8);
+    settle(&mut drive);
+}
+
+#[test]
+fn smart_goes_down_to_its_margin_when_idle() {
+    let sync = "{ smart = { budget_margin = 0.2, cold_share = 0.0 } }";
+    // Two dies, so that four write-backs may be under way: none of them too many.
+    let mut drive = with_oracle(&cached(25, sync, &["cache.dirty_budget=0.8", "drive.channels=2"]));
+    (0..15).for_each(|lpn| assert_eq!(write(&mut drive, lpn), DRAM));
+    pause(&mut drive, 2 * IDLE);
+    assert_eq!((synced(&drive), dirty(&drive)), ((0, 0), 15));
+    (15..20).for_each(|lpn| assert_eq!(write(&mut drive, lpn), DRAM));
+    pause(&mut drive, 2 * IDLE);
+    // 16 of a budget of 20 is the threshold.
+    assert_eq!((synced(&drive), dirty(&drive)), ((0, 5), 15));
+    settle(&mut drive);
+}
+
+#[test]
+fn smart_writes_cold_pages_back_when_idle() {
+    for (share, cold) in [("0.05", 1), ("0.1", 2), ("0.04", 0)] {
+        let sync = format!("{{ smart = {{ budget_margin = 0.05, cold_share = {share} }} }}");
+        let mut drive = filled(&cached(20, &sync, &[]), 40);
+        (0..10).for_each(|lpn| assert_eq!(write(&mut drive, lpn), DRAM));
+        // Without what makes the cache full nothing is at its end.
+        (20..29).for_each(|lpn| _ = read(&mut drive, lpn));
+        pause(&mut drive, 2 * IDLE);
+        assert_eq!(synced(&drive).1, u64::from(cold == 2), "{share}");
+        read(&mut drive, 29);
+        pause(&mut drive, 2 * IDLE);
+        assert_eq!((synced(&drive).1, dirty(&drive)), (cold, 10 - cold as u32), "{share}");
+        settle(&mut drive);
+    }
+}
+
+#[test]
+fn near_the_budget_smart_lets_dirty_pages_leave_before_clean_ones() {
+    let smart = "{ smart = { budget_margin = 0.0, cold_share = 0.0 } }";
+    for (sync, is_smart) in [(smart, true), ("punctual", false)] {
+        let mut drive = filled(&cached(4, sync, &["cache.dirty_budget=0.5"]), 20);
+        (10..12).for_each(|lpn| _ = read(&mut drive, lpn));
+        (0..2).for_each(|lpn| assert_eq!(write(&mut drive, lpn), DRAM));
+        assert_eq!(write(&mut drive, 2), WRITE + DRAM, "{sync}");
+        let (left, stayed) = if is_smart { (0, 10) } else { (10, 0) };
+        assert_eq!(read(&mut drive, stayed), DRAM, "{sync}");
+        assert_eq!(read(&mut drive, left), READ, "{sync}");
+        assert_eq!(drive.stats().cache.dirty_pages_max, 2);
+        settle(&mut drive);
+    }
+    // Also where the budget itself would allow one more.
+    let margin = smart.replace("margin = 0.0", "margin = 0.5");
+    let mut drive = filled(&cached(4, &margin, &[]), 20);
+    (10..12).for_each(|lpn| _ = read(&mut drive, lpn));
+    assert_eq!(
+        [write(&mut drive, 0), write(&mut drive, 1), write(&mut drive, 2)],
+        [DRAM, DRAM, WRITE + DRAM]
+    );
+    assert_eq!([read(&mut drive, 10), read(&mut drive, 11), read(&mut drive, 0)], [DRAM, DRAM, READ]);
+    settle(&mut drive);
+    // Far from it the oldest page leaves, whatever it is.
+    let mut drive = filled(&cached(4, smart, &[]), 20);
+    (10..13).for_each(|lpn| _ = read(&mut drive, lpn));
+    assert_eq!([write(&mut drive, 0), write(&mut drive, 1)], [DRAM; 2]);
+    assert_eq!((synced(&drive), read(&mut drive, 10)), ((0, 0), READ));
+    settle(&mut drive);
+}
+
+#[test]
+fn a_budget_of_nothing_writes_through() {
+    for sync in &ALL[1..] {
+        // Less than a page of budget is none.
+        for budget in ["cache.dirty_budget=0.0", "cache.dirty_budget=0.2"] {
+            let mut drive = with_oracle(&cached(4, sync, &[budget]));
+            for lpn in 0..6 {
+                assert_eq!((write(&mut drive, lpn), dirty(&drive)), (WRITE, 0), "{sync}");
+            }
+            assert_eq!((read(&mut drive, 5), synced(&drive)), (DRAM, (0, 6)), "{sync}");
+            settle(&mut drive);
+            read_everything(&mut drive);
+        }
+    }
+}
+
+#[test]
+fn write_amplification_is_counted_before_the_cache() {
+    let mut drive = with_oracle(&cached(4, "none", &[]));
+    (0..10).for_each(|_| _ = write(&mut drive, 0));
+    assert_eq!(one(&mut drive, Op::Write, 0, 3 * PAGE - 100), DRAM);
+    flush(&mut drive);
+    assert_eq!(
+        (drive.stats().counters.host_pages_written, drive.stats().flash_total(Kind::Program)),
+        (13, 3)
+    );
+    assert_eq!((drive.stats().cache.write_backs, synced(&drive)), (3, (0, 3)));
+    settle(&mut drive);
+}
+
+/// The series has an interval of 1 ms.
+#[test]
+fn write_amplification_over_time_is_too() {
+    let mut drive = with_oracle(&cached(4, "none", &[]));
+    (0..10).for_each(|_| _ = write(&mut drive, 0));
+    pause(&mut drive, 3_000_000);
+    write(&mut drive, 1);
+    flush(&mut drive);
+    drive.finish_stats();
+    let series = &drive.stats().series;
+    let rows = series.rows().iter().map(|row| (row.pages_written, row.programs[Cause::Sync as usize]));
+    assert_eq!(rows.collect::<Vec<_>>(), [(10, 0), (0, 0), (0, 0), (1, 1), (0, 1)]);
+    settle(&mut drive);
+}
+
+/// LaLDPC's levels, and data too old for the last of them.
+const LOST: [&str; 5] = [
+    "ecc.levels='laldpc'",
+    "reliability.rber='vth'",
+    "reliability.pe_cycles=12000",
+    "reliability.retention='21900d'",
+    "cache.access='1us'",
+];
+
+#[test]
+fn what_is_merged_with_lost_data_is_lost() {
+    let mut drive = filled(&cached(1, "none", &LOST), 8);
+    one(&mut drive, Op::Write, 512, 512);
+    let failed = |drive: &mut Drive<Oracle>, offset: u64, len: u64| {
+        send(drive, Op::Read, offset, len);
+        while drive.outstanding() > 0 {
+            drive.advance_to_completion(u64::MAX);
+        }
+        let done: Vec<bool> = drive.completions().map(|done| done.failed).collect();
+        done == [true]
+    };
+    // What has been written can be read, the rest never, also when it is in the cache.
+    assert!(!failed(&mut drive, 512, 512));
+    assert!(failed(&mut drive, 0, PAGE));
+    assert!(failed(&mut drive, 0, 512), "it is lost a second time too");
+    assert!(!failed(&mut drive, 512, 512));
+    // Part of a lost sector does not bring the rest back, all of it does.
+    one(&mut drive, Op::Write, 2048 + 7, 100);
+    one(&mut drive, Op::Write, 2560, 512);
+    assert!(failed(&mut drive, 2048, 512));
+    assert!(!failed(&mut drive, 2560, 512));
+    // Flash knows that it is lost.
+    flush(&mut drive);
+    write(&mut drive, 300);
+    assert!(failed(&mut drive, 0, 512), "the page has left the cache");
+    // A page that is written whole is whole again.
+    assert_eq!(one(&mut drive, Op::Write, PAGE, 512), WRITE + DRAM);
+    assert!(failed(&mut drive, PAGE, PAGE));
+    write(&mut drive, 1);
+    flush(&mut drive);
+    write(&mut drive, 300);
+    assert!(!failed(&mut drive, PAGE, PAGE));
+    settle(&mut drive);
+}
+
+#[test]
+fn the_end_of_life_ends_the_writes_too() {
+    for sync in ALL {
+        let sets = ["drive.endurance=20", "drive.op=0.6", "gc.idle_after='1ms'"];
+        let mut drive = with_oracle(&cached(16, sync, &sets));
+        let pages = u64::from(drive.geometry().logical_pages);
+        let mut stream = Stream::new(7, "end");
+        let (mut sent, mut done) = (0, 0);
+        while sent < 40_000 {
+            while drive.outstanding() < 4 && sent < 40_000 {
+                let op = if stream.below(50) == 0 { Op::Flush } else { Op::Write };
+                let fua = op == Op::Write && stream.below(10) == 0;
+                let (offset, len) = if op == Op::Flush { (0, 0) } else { (stream.below(pages) * PAGE, PAGE) };
+                drive.submit(&Request { fua, ..request(&drive, op, offset, len) }).unwrap();
+                sent += 1;
+            }
+            assert!(drive.advance_to_completion(u64::MAX), "{sync}: {} requests hang", drive.outstanding());
+            done += drive.completions().count();
+        }
+        drive.run_until_idle();
+        done += drive.completions().count();
+        assert_eq!((done, drive.outstanding()), (sent, 0), "{sync}");
+        assert!(drive.stats().counters.failed_pages > 0, "{sync}: the drive has not worn out");
+        // What was acknowledged and found no place any more is a media error, never older data.
+        read_everything(&mut drive);
+        assert!(drive.stats().counters.media_errors > 0, "{sync}");
+    }
+}
+
+/// Requests of all kinds and lengths, at bytes and at sectors.
+fn anything(spec: &Spec, requests: u32) -> Drive<Oracle> {
+    let mut drive = with_oracle(spec);
+    let page = u64::from(drive.geometry().page_bytes);
+    let span = drive.geometry().logical_bytes();
+    let mut stream = Stream::new(11, "anything");
+    for _ in 0..requests {
+        let op = [Op::Read, Op::Write, Op::Write, Op::Write, Op::Trim, Op::Flush][stream.below(6) as usize];
+        let unit = [1, 512, page][stream.below(3) as usize];
+        let offset = stream.below(span / unit) * unit;
+        let len = ((1 + stream.below(2 * page / unit)) * unit).min(span - offset);
+        let (offset, len) = if op == Op::Flush { (0, 0) } else { (offset, len) };
+        let fua = op == Op::Write && stream.below(10) == 0;
+        drive.submit(&Request { fua, ..request(&drive, op, offset, len) }).unwrap();
+        drive.advance(drive.now() + stream.below(300_000));
+    }
+    settle(&mut drive);
+    read_everything(&mut drive);
+    drive
+}
+
+#[test]
+fn pages_of_any_size_are_cached() {
+    for size in ["512B", "1KiB", "32KiB", "128KiB", "1MiB"] {
+        for sync in ALL {
+            let page = format!("drive.page_size='{size}'");
+            anything(
+                &cached(
+                    0,
+                    "none",
+                    &[
+                        &page,
+                        "cache.size='4MiB'",
+                        &format!(
+                            "cache.sync={}",
+                            if sync.starts_with('{') { sync.to_owned() } else { format!("'{sync}'") }
+                        ),
+                    ],
+                ),
+                1_000,
+            );
+        }
+    }
+    // 64 parts of a page are told apart: sectors up to 32 KiB, 2 KiB of 128 KiB.
+    let mut drive = filled(&cached(0, "none", &["drive.page_size='32KiB'", "cache.size='1MiB'"]), 4);
+    assert_eq!(
+        [one(&mut drive, Op::Write, 31 * 1024 + 512, 512), one(&mut drive, Op::Read, 31 * 1024 + 512, 512)],
+        [DRAM; 2]
+    );
+    assert_eq!(
+        (one(&mut drive, Op::Write, 32768, 32768), flush(&mut drive) > 0, synced(&drive)),
+        (DRAM, true, (1, 2))
+    );
+    let mut drive = filled(&cached(0, "none", &["drive.page_size='128KiB'", "cache.size='1MiB'"]), 4);
+    assert_eq!(one(&mut drive, Op::Write, 2048, 2048), DRAM);
+    assert!(one(&mut drive, Op::Write, 512, 512) > DRAM);
+}
+
+#[test]
+fn a_cache_larger_than_the_drive_holds_all_of_it() {
+    let mut drive = with_oracle(&cached(1 << 20, "none", &[]));
+    assert_eq!(drive.cache_pages(), [320, 320, 0]);
+    (0..320).for_each(|lpn| assert_eq!(write(&mut drive, lpn), DRAM));
+    (0..320).for_each(|lpn| assert_eq!(read(&mut drive, lpn), DRAM));
+    assert_eq!(dirty(&drive), 320);
+    flush(&mut drive);
+    assert_eq!((dirty(&drive), synced(&drive)), (0, (0, 320)));
+    settle(&mut drive);
+}
+
+#[test]
+fn a_write_looks_its_map_entry_up_when_it_is_written_back() {
+    let map = "ftl.map={ demand = { cache = '8B' } }";
+    let mut drive = filled(&cached(4, "none", &[map]), 8);
+    drive.settle_map();
+    assert_eq!([write(&mut drive, 0), write(&mut drive, 0), read(&mut drive, 0)], [DRAM; 3]);
+    assert_eq!(drive.stats().map.write_misses + drive.stats().map.read_misses, 0);
+    assert_eq!(flush(&mut drive), READ + WRITE);
+    assert_eq!(flash(&drive, Kind::Read, Cause::Mapping), 1);
+    // A merge needs it once.
+    one(&mut drive, Op::Write, 5 * PAGE, 512);
+    drive.run_until_idle();
+    let before = flash(&drive, Kind::Read, Cause::Mapping);
+    send(&mut drive, Op::Flush, 0, 0);
+    drive.advance_to_completion(u64::MAX);
+    assert!(flash(&drive, Kind::Read, Cause::Mapping) <= before + 2, "the miss, and what leaves for it");
+    settle(&mut drive);
+    read_everything(&mut drive);
+}
+
+#[test]
+#[should_panic(expected = "flush it first")]
+fn a_drive_with_dirty_cached_pages_is_not_saved() {
+    let mut drive = with_oracle(&cached(4, "none", &[]));
+    write(&mut drive, 0);
+    drive.run_until_idle();
+    _ = drive.save(std::io::sink());
+}

@@ -1,0 +1,5 @@
+//! The spec, without a drive.
+
+mod spec;
+mod spec_errors;
+mod spec_fuzz;
