@@ -18,6 +18,7 @@ from nandlab import trace
 from nandlab._core import NandlabError, RunError, SpecError, TraceError
 from nandlab.drive import CachePages, Capacitor, Completion, Drive
 from nandlab.errors import OutputError
+from nandlab.lifetime import Life, LifeStopped, life
 from nandlab.rber import Reliability, reliability
 from nandlab.reporting import report
 from nandlab.results import RunResult
@@ -32,6 +33,8 @@ __all__ = [
     "Capacitor",
     "Completion",
     "Drive",
+    "Life",
+    "LifeStopped",
     "NandlabError",
     "OutputError",
     "Progress",
@@ -45,6 +48,7 @@ __all__ = [
     "StudyResult",
     "TraceError",
     "__version__",
+    "life",
     "load",
     "policies",
     "presets",

@@ -24,11 +24,11 @@ from rich.markup import escape
 from rich.table import Table
 
 import nandlab
-from nandlab import rber, simulate, spec, trace, units
+from nandlab import lifetime, rber, simulate, spec, trace, units
 from nandlab.errors import OutputError, os_error_text
 from nandlab.notes import notes
 from nandlab.results import REPORT
-from nandlab.screen import RunProgress, show_reliability, show_summary
+from nandlab.screen import RunProgress, show_life, show_reliability, show_summary
 
 
 def _examples(*lines: str) -> str:
@@ -152,6 +152,83 @@ def _ctrl_c_stops(progress: RunProgress) -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+# --------------------------------------------------------------------------------------------------------------- life
+
+
+@app.command(
+    help_epilogue=_examples(
+        "nandlab life examples/life.toml",
+        "nandlab life examples/life.toml --against-full      the error of what is not simulated",
+        "nandlab report out/life                             latency, WAF, refresh, capacitor over years",
+    )
+)
+def life(
+    spec_file: Annotated[Path, Parameter(name="SPEC.toml")],
+    /,
+    *,
+    sets: Sets = None,
+    out: Path | None = None,
+    windows: int = 24,
+    requests: int = 50_000,
+    full: Annotated[bool, Parameter()] = False,
+    against_full: Annotated[bool, Parameter()] = False,
+    json_: Json = False,
+    force: Force = False,
+) -> int:
+    """A drive from fresh to worn out: windows of its life are simulated, what is between them is skipped.
+
+    The workload is played again and again until the first block has reached drive.endurance. In the stretches that are
+    skipped blocks wear, time passes and the capacitor ages as in the window before; the data keeps its ages, so give data
+    that is never rewritten a spread of them (reliability.retention) up to the refresh interval.
+    Ctrl-C keeps the windows that are done: life.json then says "complete": false.
+    Exit status: 0 done, 2 refused, 130 stopped by Ctrl-C.
+
+    Parameters
+    ----------
+    spec_file
+        The spec. Its workload is repeated without end; reliability.clock_scale says how fast it lives.
+    out
+        The directory for life.json, life.parquet and report.html; out/NAME when absent.
+    windows
+        Windows at least; there is one more at each step of refresh.interval.
+    requests
+        Requests of a window. As many are played before each one, for the drive to settle.
+    full
+        Simulate everything, which takes long.
+    against_full
+        Live the life twice, skipping and in full, and say how far they are apart.
+    """
+    if full and against_full:
+        raise OutputError("--against-full lives the life in full too: leave out --full")
+    checked = spec.read_spec(spec_file, sets or [])
+    name = spec_file.stem
+    directory = out if out is not None else Path("out") / name
+    with RunProgress(name, bar=not json_) as progress, _ctrl_c_stops(progress):
+        lived = lifetime.life(
+            checked,
+            directory,
+            progress,
+            windows=windows,
+            requests=requests,
+            full=full,
+            against_full=against_full,
+            force=force,
+            name=name,
+        )
+    written = nandlab.report(directory)
+    if json_:
+        print(json.dumps(lived.facts, indent=2))
+    else:
+        console = _out()
+        console.print(f"[bold]{escape(name)}[/]  {escape(str(directory))}", soft_wrap=True)
+        show_life(lived, console)
+        print(written)
+    if progress.stop and not lived.complete:
+        print(f"stopped by Ctrl-C: {directory} holds the windows that are done", file=sys.stderr)
+        return 130
+    return 0
 
 
 # -------------------------------------------------------------------------------------------------------------- study
@@ -728,6 +805,9 @@ def _run(arguments: list[str]) -> int:
     except nandlab.NandlabError as error:
         _fail(_as_options(str(error)) if arguments[:1] == ["trace"] else str(error))
         return 2
+    except lifetime.LifeStopped:
+        _fail("stopped by Ctrl-C before the first window was done: nothing was written")
+        _leave(130)
     except simulate.Stopped:
         _fail("stopped by Ctrl-C before the first request: nothing was written")
         # The core may still be preconditioning on its thread; do not wait for it.

@@ -20,6 +20,7 @@ from nandlab.simulate import Progress as Report
 from nandlab.units import age, count, duration, number, part, share, size
 
 if TYPE_CHECKING:
+    from nandlab.lifetime import Life
     from nandlab.rber import Reliability
 
 #: Nothing shorter than this gets a progress bar.
@@ -463,3 +464,65 @@ def _by_condition(found: Reliability, console: Console, cells: list[list[str]]) 
             table.add_row(name, *line[begin:end])
         console.print(table)
         begin = end
+
+
+#: Columns of a life on the screen: heading, name, digits after the point.
+_LIFE = (
+    ("years", "years", 2),
+    ("P/E", "pe_mean", 0),
+    ("read us", "read_us_mean", 0),
+    ("p99", "read_us_p99", 0),
+    ("write us", "write_us_mean", 0),
+    ("p99", "write_us_p99", 0),
+    ("WAF", "waf", 2),
+    ("level", "read_level_mean", 2),
+    ("refreshed", "refreshed_per_host_page", 3),
+    ("budget", "budget_pages", 0),
+)
+#: Windows shown.
+_LIFE_ROWS = 12
+
+
+def show_life(life: Life, console: Console) -> None:
+    """A life on one screen: how it ended, some of its windows, how far it is from the same one in full."""
+    facts = life.facts
+    per_day = facts["drive_writes_per_day"]
+    console.print(
+        f"{number(facts['years'])} years until {facts['end']}: {number(facts['host_tb_written'])} TB written, "
+        f"{count(facts['drive_writes'])} times the drive, {number(per_day)} a day"
+        if facts["complete"]
+        else f"stopped after {number(facts['years'])} years"
+    )
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    shown = [column for column in _LIFE if column[1] in life.columns]
+    for heading, _, _ in shown:
+        table.add_column(heading, justify="right", no_wrap=True)
+    windows = len(life.columns["years"])
+    picked = sorted({round(k * (windows - 1) / max(min(windows, _LIFE_ROWS) - 1, 1)) for k in range(_LIFE_ROWS)})
+    for at in picked:
+        if at < windows:
+            table.add_row(*(f"{life.columns[name][at]:,.{digits}f}" for _, name, digits in shown))
+    console.print(table)
+    console.print(
+        f"[dim]{count(facts['windows'])} windows, {part(facts['simulated_share'], 1.0)} of the wear simulated; "
+        "refreshed: pages a page of the host's[/]",
+        highlight=False,
+    )
+    if facts["windows_unsteady"]:
+        unsteady = facts["windows_unsteady"]
+        console.print(
+            f"[yellow]In {unsteady} window{'' if unsteady == 1 else 's'} write amplification was still changing: longer "
+            "windows (--requests) settle it.[/]"
+        )
+    if facts["first_media_error_years"] is not None:
+        console.print(f"[bold red]DATA LOST: the first media error after {number(facts['first_media_error_years'])} years[/]")
+    if error := facts.get("error"):
+        apart = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+        for heading in ("against the full simulation", "skipping", "in full", "difference", "mean distance"):
+            apart.add_column(heading, justify="left" if heading.startswith("against") else "right")
+        for name, row in error.items():
+            most = f"{100 * row['mean_apart']:.1f} %" if "mean_apart" in row else ""
+            apart.add_row(
+                name, number(row["fast"]), number(row["full"]), f"{100 * row['relative']:+.1f} %", most
+            )
+        console.print(apart)

@@ -84,25 +84,36 @@ pub(crate) struct Run {
 #[pymethods]
 impl Run {
     #[new]
-    #[pyo3(signature = (spec, verify=false, save_drive=None))]
-    fn new(py: Python<'_>, spec: &Spec, verify: bool, save_drive: Option<PathBuf>) -> PyResult<Self> {
+    #[pyo3(signature = (spec, verify=false, save_drive=None, endless=false))]
+    fn new(
+        py: Python<'_>,
+        spec: &Spec,
+        verify: bool,
+        save_drive: Option<PathBuf>,
+        endless: bool,
+    ) -> PyResult<Self> {
         let spec = spec.clone();
-        let workload = spec.loaded.spec.workload.clone().ok_or_else(|| {
+        let mut workload = spec.loaded.spec.workload.clone().ok_or_else(|| {
             RunError::new_err(
                 "the spec has no [workload]\n  remedy: add one, such as [workload] synthetic = { requests = 100_000, \
                  read_fraction = 0.5, size = \"4KiB\", address = \"uniform\" }",
             )
         })?;
+        // What is to be there is what one round reads.
+        let round = workload.clone();
+        if endless {
+            (workload.repeat, workload.requests_max) = (u32::MAX, 0);
+        }
         py.detach(move || {
             let geometry = nandlab::geometry::Geometry::new(&spec.loaded.spec.drive);
             let runner =
                 |source| Runner::new(Requests(Mutex::new(source)), workload.arrival, workload.beyond);
-            let open = || {
-                nandlab_trace::open(&workload, geometry.logical_bytes(), spec.loaded.spec.seed)
+            let open = |workload| {
+                nandlab_trace::open(workload, geometry.logical_bytes(), spec.loaded.spec.seed)
                     .map_err(Failure::Trace)
             };
-            let source = open()?;
-            let first_pass = if spec.loaded.spec.map_reads { Some(runner(open()?)) } else { None };
+            let source = open(&workload)?;
+            let first_pass = if spec.loaded.spec.map_reads { Some(runner(open(&round)?)) } else { None };
             let simulation = simulation(&spec.loaded, verify);
             Ok::<_, Failure>(Self {
                 state: State::Preconditioning(Preconditioning::start(simulation, first_pass)),
@@ -116,8 +127,9 @@ impl Run {
         .map_err(PyErr::from)
     }
 
-    fn step<'py>(&mut self, py: Python<'py>, ms: u64) -> PyResult<Bound<'py, PyDict>> {
-        py.detach(|| self.advance(Duration::from_millis(ms)))?;
+    #[pyo3(signature = (ms, until=None))]
+    fn step<'py>(&mut self, py: Python<'py>, ms: u64, until: Option<u64>) -> PyResult<Bound<'py, PyDict>> {
+        py.detach(|| self.advance(Duration::from_millis(ms), until.unwrap_or(u64::MAX)))?;
         let out = PyDict::new(py);
         let (phase, progress, now, operations) = match &self.state {
             State::Preconditioning(p) => {
@@ -137,6 +149,23 @@ impl Run {
         out.set_item("sim_time_s", now as f64 * 1e-9)?;
         out.set_item("page_operations", operations)?;
         Ok(out)
+    }
+
+    fn begin_stretch(&mut self) -> PyResult<()> {
+        self.playing()?.0.begin_stretch();
+        Ok(())
+    }
+
+    fn stretch(&mut self) -> PyResult<Vec<(String, f64)>> {
+        Ok(self.playing()?.0.stretch())
+    }
+
+    fn fast_forward(&mut self, py: Python<'_>, times: f64) -> PyResult<f64> {
+        py.detach(|| {
+            let (simulation, runner) = self.playing()?;
+            simulation.fast_forward(runner, times)
+        })
+        .map_err(PyErr::from)
     }
 
     fn result(&mut self, py: Python<'_>) -> PyResult<Outcome> {
@@ -162,11 +191,18 @@ impl Run {
 }
 
 impl Run {
+    fn playing(&mut self) -> Result<(&mut Box<dyn Simulation>, &mut Runner<Requests>), Failure> {
+        match &mut self.state {
+            State::Playing { simulation, .. } => Ok((simulation, &mut self.runner)),
+            _ => Err(Failure::Run("the workload has not begun, or the run is over".to_owned())),
+        }
+    }
+
     #[allow(
         clippy::disallowed_methods,
         reason = "a step is so long on the wall clock; nothing simulated depends on it"
     )]
-    fn advance(&mut self, budget: Duration) -> Result<(), Failure> {
+    fn advance(&mut self, budget: Duration, until: u64) -> Result<(), Failure> {
         let start = Instant::now();
         if let State::Preconditioning(preconditioning) = &mut self.state {
             let thread = preconditioning.thread.as_ref().expect("the thread is taken once");
@@ -190,8 +226,9 @@ impl Run {
         let State::Playing { simulation, is_done } = &mut self.state else { return Ok(()) };
         // Small enough to notice the clock in time, large enough not to notice the clock's cost.
         const CHUNK: u64 = 512;
-        while !*is_done {
-            *is_done = simulation.play(&mut self.runner, CHUNK)?;
+        while !*is_done && self.runner.completed() < until {
+            let chunk = CHUNK.min(until - self.runner.completed());
+            *is_done = simulation.play(&mut self.runner, chunk)?;
             if *is_done && self.verify {
                 simulation.verify()?;
             }

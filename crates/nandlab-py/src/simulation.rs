@@ -5,7 +5,7 @@ use nandlab::drive::{Drive, SnapshotError};
 use nandlab::host::{Oracle, Request, Runner, Stopped, map_reads};
 use nandlab::probe::{NoProbe, Probe, Timeline};
 use nandlab::spec::{Loaded, PreconditionSpec};
-use nandlab::stats::{Column, RunFacts, Table, Values, power, smart, summary};
+use nandlab::stats::{Column, RunFacts, Stretch, Table, Values, power, smart, summary};
 use nandlab_trace::TraceError;
 use std::fs::File;
 use std::path::Path;
@@ -64,6 +64,13 @@ pub(crate) trait Simulation: Send + Sync {
     fn save(&self, path: &Path) -> Result<(), Failure>;
     /// About this many requests more; whether the run is done.
     fn play(&mut self, source: &mut Runner<Requests>, requests: u64) -> Result<bool, Failure>;
+    /// A stretch of the drive's life begins.
+    fn begin_stretch(&mut self);
+    /// What has happened since.
+    fn stretch(&self) -> Vec<(String, f64)>;
+    /// Lets the drive come to rest and live on `times` as long as in the stretch, or as long as no block reaches its
+    /// endurance; how many times it was.
+    fn fast_forward(&mut self, source: &mut Runner<Requests>, times: f64) -> Result<f64, Failure>;
     fn verify(&self) -> Result<(), Failure>;
     fn now(&self) -> u64;
     fn page_operations(&self) -> u64;
@@ -77,7 +84,11 @@ struct Simulated<P: Probe> {
     timeline: fn(&P) -> Option<&Timeline>,
     pts: Option<nandlab::drive::PtsOutcome>,
     requests: Option<[Vec<u64>; 6]>,
+    stretch: Option<Stretch>,
 }
+
+/// The longest that a drive has to come to rest, in simulated nanoseconds.
+const REST_MAX: u64 = 60 * 1_000_000_000;
 
 /// The simulation of a spec: with the oracle and the audit when it is to `verify`.
 pub(crate) fn simulation(loaded: &Loaded, verify: bool) -> Box<dyn Simulation> {
@@ -93,6 +104,7 @@ pub(crate) fn simulation(loaded: &Loaded, verify: bool) -> Box<dyn Simulation> {
                 timeline: $timeline,
                 pts: None,
                 requests,
+                stretch: None,
             })
         };
     }
@@ -191,6 +203,28 @@ impl<P: Probe + Send + Sync> Simulation for Simulated<P> {
             Ok(progress) => Ok(progress.is_done),
             Err(error) => Err(stopped(error)),
         }
+    }
+
+    fn begin_stretch(&mut self) {
+        self.stretch = Some(Stretch::begin(&self.drive));
+    }
+
+    fn stretch(&self) -> Vec<(String, f64)> {
+        self.stretch.as_ref().map_or(Vec::new(), |stretch| stretch.row(&self.drive))
+    }
+
+    fn fast_forward(&mut self, runner: &mut Runner<Requests>, times: f64) -> Result<f64, Failure> {
+        let Some(stretch) = self.stretch.take() else {
+            return Err(Failure::Run("no stretch has begun: there is nothing to go by".to_owned()));
+        };
+        if !runner.rest(&mut self.drive, REST_MAX, |_| ()) {
+            return Err(Failure::Run(
+                "the drive does not come to rest: its blocks are due for refresh faster than it can refresh them\n  \
+                 remedy: a lower reliability.clock_scale, or a longer refresh.interval"
+                    .to_owned(),
+            ));
+        }
+        Ok(self.drive.fast_forward(stretch.lived(), times))
     }
 
     fn verify(&self) -> Result<(), Failure> {

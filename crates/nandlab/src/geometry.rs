@@ -190,6 +190,12 @@ impl Geometry {
         BlockId(plane.0 * self.blocks_per_plane)
     }
 
+    /// The numbers of a plane's blocks.
+    pub fn blocks_of(&self, plane: PlaneId) -> std::ops::Range<usize> {
+        let first = self.first_block(plane).index();
+        first..first + self.blocks_per_plane as usize
+    }
+
     /// The die of a plane.
     #[inline(always)]
     pub fn die_of(&self, plane: PlaneId) -> DieId {

@@ -73,6 +73,8 @@ pub(super) struct Power {
     pub(super) is_off: bool,
     /// Seconds on the scaled clock in a nanosecond.
     seconds_per_ns: f64,
+    /// Seconds on the scaled clock that were not simulated.
+    skipped_s: f64,
     /// What the pages of an emergency flush take.
     cost: FlushCost,
     /// When the next detection is due; [`NEVER`] when nothing asks for one.
@@ -120,6 +122,7 @@ impl Power {
             cut_at: spec.power.cut_at_ns.unwrap_or(NEVER),
             is_off: false,
             seconds_per_ns: scale * 1e-9,
+            skipped_s: 0.0,
             cost: FlushCost::default(),
             due: if is_measured { (detect_every_ns as f64 / scale) as Time } else { NEVER },
             is_overdue: false,
@@ -168,7 +171,7 @@ impl Power {
 
     /// Seconds on the scaled clock.
     pub(super) fn age_s(&self, now: Time) -> f64 {
-        now as f64 * self.seconds_per_ns
+        now as f64 * self.seconds_per_ns + self.skipped_s
     }
 
     /// So much of the scaled clock, in simulated time.
@@ -214,6 +217,17 @@ impl Power {
         };
         // What was due while power was off is due now.
         next.min(self.cut_at).max(now)
+    }
+
+    /// So many seconds of the scaled clock have passed without being simulated, with so many detections.
+    pub(super) fn skip(&mut self, seconds: f64, detections: u32) {
+        self.skipped_s += seconds;
+        if let Some(capacitor) = &mut self.capacitor {
+            capacitor.cycle_often(detections);
+        }
+        if self.due != NEVER {
+            self.due = self.due.saturating_sub((seconds / self.seconds_per_ns) as Span);
+        }
     }
 
     /// Whether only a detection or a power loss to come is left on the power clock.

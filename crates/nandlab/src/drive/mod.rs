@@ -7,6 +7,7 @@ mod background;
 mod caching;
 mod detection;
 mod error_cache;
+mod fast_forward;
 mod host;
 mod mapping;
 mod migration;
@@ -23,6 +24,7 @@ mod trims;
 
 pub use detection::CapacitorState;
 pub use error_cache::ErrorCacheState;
+pub use fast_forward::Lived;
 pub use partial::PartialState;
 pub use precondition::{PtsOutcome, Watch};
 pub use requests::Completion;
@@ -42,6 +44,7 @@ use background::Job;
 use caching::Caching;
 use detection::{Power, Stage};
 use error_cache::ErrorCache;
+use fast_forward::Pace;
 use host::{Epochs, Merging};
 use mapping::Mapping;
 use migration::Migration;
@@ -109,6 +112,7 @@ pub struct Drive<P: Probe = NoProbe> {
     /// The cache of known errors; `None` without one.
     error_cache: Option<ErrorCache>,
     trims: Trims,
+    pace: Pace,
     /// A flush has written pages to planes that are not theirs.
     has_displaced: bool,
     /// Blocks whose erase power loss has interrupted, until power is back.
@@ -178,6 +182,7 @@ impl<P: Probe> Drive<P> {
             read_counts: ReadCounts::new(spec, &geometry),
             error_cache: ErrorCache::new(spec, &geometry),
             trims: Trims::default(),
+            pace: Pace::default(),
             has_displaced: false,
             torn_erases: Vec::new(),
             mapping: Mapping::new(if ftl.demand.is_some() { geometry.planes as usize } else { 0 }),

@@ -398,6 +398,19 @@ impl<P: Probe> Drive<P> {
         self.watch_free_blocks();
     }
 
+    /// Blocks have got so many P/E cycles more: what waits of their pages is still of these pages.
+    pub(super) fn on_links_worn(&mut self, more: impl Fn(Ppn) -> u32) {
+        if let Some(links) = &mut self.ftl.links {
+            links.on_worn(&more);
+        }
+        if let Some(partial) = &mut self.partial {
+            let for_room = partial.for_room.iter_mut().map(|(_, entry)| entry);
+            for entry in partial.vsm.waiting_mut().iter_mut().chain(for_room) {
+                entry.pe_cycles += more(entry.base);
+            }
+        }
+    }
+
     /// Power is gone, and with it the VSM and all that was under way.
     pub(super) fn forget_partial(&mut self) {
         if let Some(partial) = &mut self.partial {

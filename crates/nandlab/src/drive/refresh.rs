@@ -81,7 +81,7 @@ impl Refresh {
     }
 
     /// The interval of a block with so many P/E cycles, in seconds.
-    fn interval_s(&self, pe_cycles: u32) -> u32 {
+    pub(super) fn interval_s(&self, pe_cycles: u32) -> u32 {
         let line = self.intervals.iter().find(|&&(pe, _)| pe_cycles <= pe).or(self.intervals.last());
         line.map_or(u32::MAX, |&(_, every)| every)
     }
@@ -95,6 +95,21 @@ impl Refresh {
     /// Whether a page is being reprogrammed in place.
     pub(super) fn is_reprogramming(&self) -> bool {
         self.reprograms > 0
+    }
+
+    /// Since when the data of a block has been ageing.
+    pub(super) fn since(&self, block: BlockId) -> Moment {
+        self.since[block.index()]
+    }
+
+    /// Sets that; its alarms do not follow.
+    pub(super) fn set_since(&mut self, block: BlockId, since: Moment) {
+        self.since[block.index()] = since;
+    }
+
+    /// Whether the blocks that were there at the start have been looked at.
+    pub(super) fn has_begun(&self) -> bool {
+        self.has_begun
     }
 
     fn grace_s(&self, pe_cycles: u32) -> u32 {

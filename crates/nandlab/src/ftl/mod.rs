@@ -683,6 +683,14 @@ impl Ftl {
         }
     }
 
+    /// Blocks have got more P/E cycles without having been erased: free blocks are in another order now.
+    pub fn on_worn(&mut self, geometry: &Geometry, array: &Array) {
+        for (plane, state) in (0..geometry.planes).map(PlaneId).zip(&mut self.planes) {
+            let blocks = &array.blocks[geometry.blocks_of(plane)];
+            state.free.on_worn(self.levelling, |within| blocks[within as usize].pe_cycles);
+        }
+    }
+
     /// Rebuilds a plane's free list and open blocks from its blocks' states, for a loaded drive.
     pub fn restore_plane(
         &mut self,
@@ -744,6 +752,9 @@ impl Ftl {
                 if std::mem::replace(&mut in_list[block as usize], true) {
                     return Err(format!("block {block} of plane {plane} is free twice"));
                 }
+            }
+            if !state.free.agrees(self.levelling, |within| blocks[within as usize].pe_cycles) {
+                return Err(format!("plane {plane}: free blocks are in the order of other P/E cycles"));
             }
             let mut valid = 0;
             let mut fewest = vec![u16::MAX; blocks.len().div_ceil(64)];

@@ -55,6 +55,20 @@ impl FreeBlocks {
         Some(worn.2)
     }
 
+    /// Blocks have got more P/E cycles: they have so many now.
+    pub fn on_worn(&mut self, levelling: WearLevelling, pe_cycles: impl Fn(u32) -> u32) {
+        if levelling != WearLevelling::None {
+            let worn = |Reverse((_, freed, block))| Reverse((pe_cycles(block), freed, block));
+            self.heap = std::mem::take(&mut self.heap).into_iter().map(worn).collect();
+        }
+    }
+
+    /// Whether they are in the order of these P/E cycles.
+    pub fn agrees(&self, levelling: WearLevelling, pe_cycles: impl Fn(u32) -> u32) -> bool {
+        let is_right = |&Reverse((worn, _, block)): &_| worn == pe_cycles(block);
+        levelling == WearLevelling::None || self.heap.iter().all(is_right)
+    }
+
     /// All of them, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = u32> {
         self.heap.iter().map(|&Reverse((.., block))| block)

@@ -7,7 +7,7 @@ use super::{Op, Request};
 use crate::drive::{Drive, Refused};
 use crate::probe::Probe;
 use crate::spec::{Arrival, Beyond};
-use crate::units::{SECOND, Time};
+use crate::units::{SECOND, Span, Time};
 use std::collections::VecDeque;
 
 /// Requests read ahead.
@@ -61,6 +61,8 @@ pub struct Runner<S: Source> {
     has_failed: bool,
     submitted: u64,
     completed: u64,
+    /// So much later do the requests to come arrive.
+    delay_ns: Span,
     /// Requests whose addresses were taken modulo the capacity.
     pub wrapped: u64,
 }
@@ -79,6 +81,7 @@ impl<S: Source> Runner<S> {
             has_failed: false,
             submitted: 0,
             completed: 0,
+            delay_ns: 0,
             wrapped: 0,
         }
     }
@@ -125,7 +128,7 @@ impl<S: Source> Runner<S> {
                     let on_host = request.arrival;
                     loop {
                         let down_ns = drive.stats().power.down_ns;
-                        request.arrival = on_host + down_ns;
+                        request.arrival = on_host + self.delay_ns + down_ns;
                         drive.advance(request.arrival);
                         if drive.stats().power.down_ns == down_ns {
                             break;
@@ -150,6 +153,25 @@ impl<S: Source> Runner<S> {
             }
         }
         Ok(self.progress(drive))
+    }
+
+    /// Lets what is under way end without submitting more, for `limit` of simulated time at most; the requests to come
+    /// arrive that much later. Whether the drive is at rest then.
+    pub fn rest<P: Probe>(
+        &mut self,
+        drive: &mut Drive<P>,
+        limit: Span,
+        mut on_completed: impl FnMut(&crate::drive::Completion),
+    ) -> bool {
+        let began = drive.now();
+        while !drive.is_at_rest() && drive.advance_by_event(began + limit) {
+            for completion in drive.completions() {
+                self.completed += 1;
+                on_completed(&completion);
+            }
+        }
+        self.delay_ns += drive.now() - began;
+        drive.is_at_rest()
     }
 
     /// Takes the next request out without playing it.

@@ -28,6 +28,11 @@ impl Moment {
         Moment(self.0.saturating_add(seconds))
     }
 
+    /// So many seconds earlier; the earliest is that of the oldest data, which is not lost.
+    pub fn minus_s(self, seconds: u32) -> Self {
+        Moment(self.0.saturating_sub(seconds).max(1))
+    }
+
     /// Seconds by which this moment is later than `before`; 0 if it is not.
     pub fn later_s_than(self, before: Moment) -> u32 {
         self.0.saturating_sub(before.0)

@@ -254,6 +254,15 @@ impl Array {
         }
     }
 
+    /// The data of a page counts as corrected then, if it has not been later; what is lost stays lost.
+    pub fn correct_since(&mut self, ppn: Ppn, moment: Moment) {
+        if let Some(corrected) = self.corrected.get_mut(ppn.index())
+            && *corrected != Moment::LOST
+        {
+            *corrected = moment.max(*corrected);
+        }
+    }
+
     /// The next `pages` of an open block stay erased; they can no longer be programmed before the block is erased.
     #[inline(always)]
     pub fn skip(&mut self, block: BlockId, pages: u32) -> u32 {

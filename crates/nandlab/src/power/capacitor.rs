@@ -84,6 +84,11 @@ impl Capacitor {
         self.cycles += 1;
     }
 
+    /// It has been emptied so many times more.
+    pub fn cycle_often(&mut self, times: u32) {
+        self.cycles = self.cycles.saturating_add(times);
+    }
+
     /// Full discharges so far.
     pub fn cycles(&self) -> u32 {
         self.cycles

@@ -9,6 +9,7 @@ mod power_json;
 mod refresh;
 mod series;
 mod steady;
+mod stretch;
 mod summary;
 mod table;
 
@@ -21,6 +22,7 @@ pub use power_json::power;
 pub use refresh::RefreshStats;
 pub use series::{CacheLevel, DieSeries, Series, Window};
 pub use steady::{SteadyState, steady_state};
+pub use stretch::Stretch;
 pub use summary::{RunFacts, smart, summary};
 pub use table::{Column, Table, Values};
 

@@ -53,7 +53,7 @@ fn by_cause(stats: &Stats, kinds: &[Kind]) -> Value {
 }
 
 /// Energy in joules: operations and transfers from the counts, idle power over the whole time.
-fn energy_j<P: Probe>(drive: &Drive<P>) -> f64 {
+pub(super) fn energy_j<P: Probe>(drive: &Drive<P>) -> f64 {
     let (stats, energy) = (drive.stats(), &drive.spec().energy);
     let [reads, programs, erases, copybacks] =
         [Kind::Read, Kind::Program, Kind::Erase, Kind::Copyback].map(|kind| stats.flash_total(kind) as f64);

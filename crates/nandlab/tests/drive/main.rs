@@ -13,6 +13,7 @@ mod copyback;
 mod demand_map;
 mod device;
 mod ec_cache;
+mod fast_forward;
 mod golden_commands;
 mod golden_runs;
 mod host;

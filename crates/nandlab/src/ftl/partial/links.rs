@@ -193,6 +193,24 @@ impl Links {
         self.combinations[number as usize].entries.is_empty()
     }
 
+    /// Blocks have got so many P/E cycles more: an entry names the same page as before.
+    pub fn on_worn(&mut self, more: impl Fn(Ppn) -> u32) {
+        let worn = |entries: &Arc<[Entry]>| -> Arc<[Entry]> {
+            entries.iter().map(|e| Entry { pe_cycles: e.pe_cycles + more(e.base), ..*e }).collect()
+        };
+        // What flash and RAM have in common is one allocation, and stays one.
+        let mut shared = BTreeMap::new();
+        for entries in self.contents.values_mut() {
+            let new = worn(entries);
+            shared.insert(entries.as_ptr(), new.clone());
+            *entries = new;
+        }
+        for combination in &mut self.combinations {
+            let new = shared.get(&combination.entries.as_ptr()).cloned();
+            combination.entries = new.unwrap_or_else(|| worn(&combination.entries));
+        }
+    }
+
     /// Links that there are.
     pub fn count(&self) -> u64 {
         self.count

@@ -52,6 +52,11 @@ impl Vsm {
         &self.waiting
     }
 
+    /// What waits for a line, to change.
+    pub fn waiting_mut(&mut self) -> &mut [Entry] {
+        &mut self.waiting
+    }
+
     /// Lines that are being programmed.
     pub fn lines(&self) -> u32 {
         self.lines

@@ -1,0 +1,227 @@
+//! Fast-forward: what a drive has become after a stretch of its life that was not simulated.
+
+use crate::common::{TINY, read_everything, settle, spec, submit_with_few, with_oracle};
+use nandlab::drive::Drive;
+use nandlab::geometry::PlaneId;
+use nandlab::host::{Op, Oracle, Runner, Source};
+use nandlab::nand::BlockState;
+use nandlab::rng::Stream;
+use nandlab::spec::{Arrival, Beyond};
+
+/// All four schemes on a drive on which a day passes in a second.
+const AGEING: &str = r#"
+[ecc]
+levels = 'laldpc'
+start = 'last-level'
+[reliability]
+rber = 'vth'
+pe_cycles = 900
+clock_scale = 86400.0
+[refresh]
+policy = { partial = { susceptible_ratio = 'vth', min_free_blocks = 0.0 } }
+[migration]
+policy = { rcopyback = { limit = 'table' } }
+[ftl]
+map = { demand = { cache = '256B' } }
+[cache]
+size = '64KiB'
+sync = 'smart'
+dirty_budget = 'measured'
+[capacitor]
+capacitance = '1F'
+temperature = 60
+detect_every = '20d'
+"#;
+
+fn drive(sets: &[&str]) -> Drive<Oracle> {
+    let more = ["drive.op=2", "drive.blocks_per_plane=40", "drive.endurance=3000"];
+    with_oracle(&spec(&(TINY.to_owned() + AGEING), &[&more[..], sets].concat()))
+}
+
+/// Random reads and writes with pauses, then rest.
+fn work(drive: &mut Drive<Oracle>, seed: u64, requests: u32) {
+    let pages = u64::from(drive.geometry().logical_pages);
+    let mut stream = Stream::new(seed, "fast-forward");
+    for _ in 0..requests {
+        let op = if stream.below(2) == 0 { Op::Read } else { Op::Write };
+        submit_with_few(drive, op, stream.below(pages) * 4096, 4096);
+        if stream.below(50) == 0 {
+            drive.advance(drive.now() + stream.below(2_000_000_000));
+        }
+    }
+    drive.run_until_idle();
+    drive.completions();
+}
+
+fn wear(drive: &Drive<Oracle>, plane: u32) -> Vec<u32> {
+    drive.array().blocks[drive.geometry().blocks_of(PlaneId(plane))].iter().map(|b| b.pe_cycles).collect()
+}
+
+fn sum(wear: &[u32]) -> u64 {
+    wear.iter().map(|&cycles| u64::from(cycles)).sum()
+}
+
+#[test]
+fn each_plane_goes_on_wearing_at_its_pace_and_time_and_capacitor_with_it() {
+    let mut drive = drive(&["ftl.wear_levelling='static'"]);
+    work(&mut drive, 1, 3000);
+    let (then, lived_then, worn_then) =
+        (drive.lived(), drive.lived_s(), (0..4).map(|p| sum(&wear(&drive, p))).collect::<Vec<_>>());
+    work(&mut drive, 2, 6000);
+    let gained: Vec<u64> = (0..4).map(|p| sum(&wear(&drive, p)) - worn_then[p as usize]).collect();
+    assert!(gained.iter().all(|&cycles| cycles > 20), "{gained:?}");
+    let (before, seconds) = ((0..4).map(|p| wear(&drive, p)).collect::<Vec<_>>(), drive.lived_s());
+    let (loss, cycles) = (drive.capacitor().unwrap().loss_share, drive.capacitor().unwrap().cycles);
+    let now = drive.now();
+    assert_eq!(drive.fast_forward(&then, 10.0), 10.0);
+    assert_eq!(drive.now(), now, "simulated time stands still");
+    for plane in 0..4 {
+        let after = wear(&drive, plane);
+        let each: Vec<u32> = after.iter().zip(&before[plane as usize]).map(|(a, b)| a - b).collect();
+        assert_eq!(each.iter().map(|&n| u64::from(n)).sum::<u64>(), 10 * gained[plane as usize]);
+        let (least, most) = (each.iter().min().unwrap(), each.iter().max().unwrap());
+        assert!(most - least <= 1, "spread evenly: {each:?}");
+    }
+    let skipped_s = 10.0 * (seconds - lived_then);
+    assert!((drive.lived_s() - seconds - skipped_s).abs() < 1e-6);
+    // 30 % in five years at 60 degrees, and a thousandth of a percent for each of the detections.
+    let detections = (skipped_s / (20.0 * 86_400.0)).floor();
+    let state = drive.capacitor().unwrap();
+    assert_eq!(f64::from(state.cycles - cycles), detections);
+    let expected = loss + 0.3 * skipped_s / (5.0 * 365.0 * 86_400.0) + 1e-5 * detections;
+    assert!(detections > 0.0 && (state.loss_share - expected).abs() < 1e-9, "{state:?} {expected}");
+}
+
+#[test]
+fn without_static_levelling_cold_blocks_do_not_wear() {
+    let mut drive = drive(&["ftl.wear_levelling='dynamic'", "refresh.policy='none'"]);
+    let pages = u64::from(drive.geometry().logical_pages);
+    // The first blocks of each plane are filled once, with what nobody writes again.
+    for lpn in 0..pages {
+        submit_with_few(&mut drive, Op::Write, lpn * 4096, 4096);
+    }
+    drive.run_until_idle();
+    drive.completions();
+    let then = drive.lived();
+    let mut stream = Stream::new(3, "fast-forward");
+    for _ in 0..8000 {
+        submit_with_few(&mut drive, Op::Write, stream.below(pages / 8) * 4096, 4096);
+    }
+    drive.run_until_idle();
+    drive.completions();
+    let before: Vec<u32> = drive.array().blocks.iter().map(|block| block.pe_cycles).collect();
+    drive.fast_forward(&then, 20.0);
+    let mut cold = 0;
+    for (block, &before) in drive.array().blocks.iter().zip(&before) {
+        if before == 900 {
+            cold += 1;
+            assert_eq!(block.pe_cycles, 900);
+        } else {
+            assert!(block.pe_cycles > before);
+        }
+    }
+    assert!(cold > 8, "{cold} blocks hold cold data");
+}
+
+#[test]
+fn no_block_is_worn_out_by_what_is_skipped() {
+    let mut drive = drive(&["reliability.pe_cycles=2900"]);
+    let then = drive.lived();
+    work(&mut drive, 4, 4000);
+    let times = drive.fast_forward(&then, 1e6);
+    assert!(times > 1.0 && times < 1e6, "{times}");
+    let most = drive.array().blocks.iter().map(|block| block.pe_cycles).max().unwrap();
+    assert!((2990..3000).contains(&most), "{most}");
+    assert!(drive.array().blocks.iter().all(|block| block.state != BlockState::Retired));
+    work(&mut drive, 5, 500);
+    settle(&mut drive);
+}
+
+#[test]
+fn a_drive_goes_on_where_it_was() {
+    let mut partial = 0;
+    for (seed, levelling) in ["'static'", "'dynamic'", "'none'"].into_iter().enumerate() {
+        let sets = [&format!("ftl.wear_levelling={levelling}"), "reliability.pe_cycles=1700"];
+        let mut drive = drive(&sets);
+        for round in 0..6 {
+            let then = drive.lived();
+            work(&mut drive, 10 * seed as u64 + round, 2000);
+            drive.audit().unwrap_or_else(|e| panic!("audit: {e}"));
+            drive.fast_forward(&then, 5.0);
+            drive.audit().unwrap_or_else(|e| panic!("audit after the jump: {e}"));
+            assert_eq!(drive.overdue(), None, "a shorter interval makes no block overdue");
+        }
+        settle(&mut drive);
+        read_everything(&mut drive);
+        partial += drive.stats().refresh.partial_pages;
+        assert_eq!(drive.stats().counters.media_errors, 0);
+    }
+    assert!(partial > 100, "links have gone through it: {partial}");
+}
+
+#[test]
+fn when_wear_shortens_the_interval_blocks_come_due_one_after_the_other() {
+    // Up to 1000 cycles a year, then 30 days.
+    let mut drive = drive(&["reliability.pe_cycles=970", "ftl.wear_levelling='static'", "gc.victim='fifo'"]);
+    let pages = u64::from(drive.geometry().logical_pages);
+    for lpn in 0..pages {
+        submit_with_few(&mut drive, Op::Write, lpn * 4096, 4096);
+    }
+    drive.advance(drive.now() + 100_000_000_000);
+    drive.completions();
+    let then = drive.lived();
+    let mut stream = Stream::new(5, "fast-forward");
+    for _ in 0..2000 {
+        submit_with_few(&mut drive, Op::Write, stream.below(pages / 8) * 4096, 4096);
+    }
+    drive.run_until_idle();
+    drive.completions();
+    drive.fast_forward(&then, 50.0);
+    let after = drive.array().blocks.iter().map(|block| block.pe_cycles).min().unwrap();
+    assert!(after > 1000, "{after}");
+    assert_eq!(drive.overdue(), None);
+    let refreshed = drive.stats().refresh.blocks;
+    let mut by_day = Vec::new();
+    for _ in 0..34 {
+        drive.advance(drive.now() + 1_000_000_000);
+        by_day.push(drive.stats().refresh.blocks - refreshed);
+    }
+    let all = *by_day.last().unwrap();
+    // All that hold data, in 30 days and the grace of the last one; hardly more in some days than in others.
+    assert!(all > 40, "{by_day:?}");
+    assert!((all / 6..all * 4 / 5).contains(&by_day[14]), "{by_day:?}");
+    assert!(by_day[0] < all / 6, "{by_day:?}");
+    settle(&mut drive);
+}
+
+/// Writes that arrive every 100 us.
+struct Steady(u64);
+
+impl Source for Steady {
+    type Error = ();
+
+    fn next_request(&mut self) -> Option<Result<nandlab::host::Request, ()>> {
+        self.0 += 1;
+        let offset = self.0 * 37 % 200 * 4096;
+        Some(Ok(nandlab::host::Request { arrival: self.0 * 100_000, op: Op::Write, fua: false, offset, len: 4096 }))
+    }
+}
+
+#[test]
+fn a_host_that_rests_sends_what_follows_later() {
+    let mut drive = Drive::with_probe(&spec(TINY, &[]), Oracle::default());
+    let mut runner = Runner::new(Steady(0), Arrival::Trace { time_scale: 1.0 }, Beyond::Refuse);
+    runner.run(&mut drive, 50, |_| ()).unwrap();
+    let (outstanding, completed) = (u64::from(drive.outstanding()), runner.completed());
+    assert!(outstanding > 0);
+    let began = drive.now();
+    assert!(!runner.rest(&mut drive, 1_000_000, |_| ()), "a millisecond is too short");
+    assert!(runner.rest(&mut drive, 1_000_000_000, |_| ()));
+    assert!(drive.is_at_rest() && drive.now() > began);
+    assert_eq!(runner.completed(), completed + outstanding);
+    let rested = drive.now() - began;
+    let mut arrivals = Vec::new();
+    runner.run(&mut drive, 20, |done| arrivals.push(done.request.arrival)).unwrap();
+    let (first, submitted) = (arrivals.iter().min().unwrap(), completed + outstanding);
+    assert_eq!(*first, (submitted + 1) * 100_000 + rested, "none of them has waited for the rest");
+}

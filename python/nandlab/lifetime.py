@@ -1,0 +1,437 @@
+"""A drive's whole life: from its first P/E cycle of the spec to the first block that is worn out.
+
+The workload is played again and again. Windows of it are simulated and measured; between two of them the drive is
+fast-forwarded: it goes on living as it did in the window (wear, time, the capacitor's age), which is not simulated. With
+`full=True` everything is simulated, which tells the error of the fast-forward.
+
+One window: the drive is played so many requests for it to settle, then as many that are measured. It is measured again,
+up to four times, while the two halves of it differ by more than a tenth in write amplification (in read latency, where
+nothing is written), or while hardly a block is erased in it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nandlab import _core
+from nandlab.errors import OutputError, os_error_text
+from nandlab.results import MARKER, OutputDirectory
+from nandlab.simulate import Progress
+from nandlab.spec import Sets, Spec, load
+from nandlab.tables import Columns, from_frame, to_frame, to_parquet
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_STEP_MS = 100
+_FORMAT = 1
+#: How often a window is measured until its halves agree.
+_TRIES = 4
+#: How far they may be apart.
+_STEADY = 0.1
+#: Fewer erases do not tell how fast a drive wears.
+_ERASES_MIN = 50
+
+Row = dict[str, float]
+Watch = Callable[[Progress], bool | None]
+
+
+class LifeStopped(Exception):
+    """The life was stopped before its first window was done: there is nothing to keep."""
+
+
+@dataclass
+class Life:
+    """What a life gave: one row a window, and the life as a whole."""
+
+    #: `life.json`: how the life ended and after how long, what was written, how much of it was simulated.
+    facts: dict[str, Any]
+    #: One row a window, in the order of time; names end in their units. `years`, `pe_mean`, `pe_max` and
+    #: `host_tb_written` are those at its end, everything else is of the window alone.
+    columns: Columns
+    spec_toml: str
+    spec_hash: str
+    name: str
+    #: The same life with everything simulated, when it was asked for.
+    full: Life | None = None
+    path: Path | None = None
+    _frame: pl.DataFrame | None = field(default=None, repr=False)
+
+    @property
+    def table(self) -> pl.DataFrame:
+        """The rows as a polars data frame."""
+        if self._frame is None:
+            self._frame = to_frame(self.columns)
+        return self._frame
+
+    @property
+    def complete(self) -> bool:
+        """Whether the life was lived to its end."""
+        return bool(self.facts["complete"])
+
+    def save(self, out: str | os.PathLike[str], *, force: bool = False) -> Path:
+        """Write the directory `out`: `life.json`, `life.parquet`, `spec.toml`; all of it or nothing."""
+        with OutputDirectory(Path(out), force=force) as output:
+            self._write_to(output)
+        self.path = output.path
+        return output.path
+
+    def _write_to(self, output: OutputDirectory) -> None:
+        output.write("life.json", (json.dumps(self.facts, indent=2) + "\n").encode())
+        output.write("life.parquet", to_parquet(self.table))
+        if self.full is not None:
+            output.write("full.parquet", to_parquet(self.full.table))
+        output.write("spec.toml", self.spec_toml.encode())
+        marker = {
+            "format": _FORMAT,
+            "kind": "life",
+            "version": _core.version(),
+            "spec_name": self.name,
+            "spec_hash": self.spec_hash,
+            "complete": self.complete,
+            "files": output.written,
+        }
+        output.write(MARKER, (json.dumps(marker, indent=2) + "\n").encode())
+
+    @staticmethod
+    def is_in(directory: Path) -> bool:
+        """Whether a directory holds a life."""
+        return (directory / "life.json").is_file()
+
+    @staticmethod
+    def read(directory: str | os.PathLike[str]) -> Life:
+        """Read what `save` has written."""
+        import polars as pl
+
+        path = Path(directory)
+        reading = path / MARKER
+        try:
+            marker = json.loads(reading.read_text(encoding="utf-8"))
+            reading = path / "life.json"
+            facts = json.loads(reading.read_text(encoding="utf-8"))
+            tables = {}
+            for name in ("life", "full"):
+                reading = path / f"{name}.parquet"
+                if reading.name in marker["files"]:
+                    tables[name] = from_frame(pl.read_parquet(reading.read_bytes()))
+            reading = path / "spec.toml"
+            toml = reading.read_text(encoding="utf-8")
+            made = (toml, marker["spec_hash"], marker["spec_name"])
+            full = Life({"complete": True}, tables["full"], *made) if "full" in tables else None
+            return Life(facts, tables["life"], *made, full=full, path=path)
+        except OSError as error:
+            raise OutputError(os_error_text("read", reading, error)) from None
+        except (ValueError, KeyError, TypeError, pl.exceptions.PolarsError):
+            raise OutputError(f"{reading} is damaged: let the life be lived again") from None
+
+
+def life(
+    spec: Spec | str | os.PathLike[str],
+    out: str | os.PathLike[str] | None = None,
+    progress: Watch | None = None,
+    *,
+    sets: Sets = (),
+    windows: int = 24,
+    requests: int = 50_000,
+    full: bool = False,
+    against_full: bool = False,
+    force: bool = False,
+    name: str | None = None,
+) -> Life:
+    """Let a drive live to its end under its workload, and return what became of it; with `out`, write it there too.
+
+    The life has at least `windows` windows (1 to 10,000), at even steps of P/E cycles and at every step of
+    `refresh.interval`; each takes `requests` requests (100 or more) to settle and as many that are measured. `full`
+    simulates everything, which takes long; `against_full` does both and adds `error` to the facts. `progress` is called
+    about ten times a second; when it returns `False` the life ends early, and what is finished is kept
+    (`complete` is `False`).
+    """
+    if not 1 <= windows <= 10_000:
+        raise OutputError(f"{windows} windows: 1 to 10,000")
+    if requests < 100:
+        raise OutputError(f"windows of {requests} requests: 100 at least")
+    if name is None:
+        name = "life" if isinstance(spec, Spec) or not str(spec).endswith(".toml") else Path(spec).stem
+    checked = spec if isinstance(spec, Spec) else load(spec, sets)
+
+    def live() -> Life:
+        lived = _Living(checked, name, windows, requests, full, progress).live()
+        if against_full and lived.complete:
+            lived.full = _Living(checked, name, windows, requests, True, progress).live()
+            if lived.full.complete:
+                lived.facts["error"] = compare(lived, lived.full)
+        return lived
+
+    if out is None:
+        return live()
+    with OutputDirectory(Path(out), force=force) as output:
+        lived = live()
+        lived._write_to(output)
+    lived.path = output.path
+    return lived
+
+
+def compare(fast: Life, full: Life) -> dict[str, dict[str, float]]:
+    """How far a fast-forwarded life is from the same one simulated in full: for the life as a whole and for the windows'
+    numbers, which are compared at equal mean P/E cycles, both values and the relative difference. Of windows these are means
+    over the life; `mean_apart` is the mean of the absolute differences, relative to the mean in full: with it noise counts
+    that cancels out in the means."""
+    found: dict[str, dict[str, float]] = {}
+    for key in ("years", "host_tb_written", "pe_mean", "pe_spread"):
+        ours, theirs = float(fast.facts[key]), float(full.facts[key])
+        found[key] = {"fast": ours, "full": theirs, "relative": _relative(ours, theirs)}
+    low = max(fast.columns["pe_mean"][0], full.columns["pe_mean"][0])
+    high = min(fast.columns["pe_mean"][-1], full.columns["pe_mean"][-1])
+    grid = np.linspace(low, high, 200)
+    for key in _COMPARED:
+        if key not in fast.columns or not np.any(full.columns[key]):
+            continue
+        ours = np.interp(grid, fast.columns["pe_mean"], fast.columns[key])
+        theirs = np.interp(grid, full.columns["pe_mean"], full.columns[key])
+        apart = float(np.abs(ours - theirs).mean())
+        found[key] = {
+            "fast": float(ours.mean()),
+            "full": float(theirs.mean()),
+            "relative": _relative(float(ours.mean()), float(theirs.mean())),
+            "mean_apart": _ratio(apart, float(theirs.mean())),
+        }
+    return found
+
+
+_COMPARED = (
+    "read_us_mean",
+    "read_us_p99",
+    "write_us_mean",
+    "write_us_p99",
+    "waf",
+    "read_level_mean",
+    "refreshed_per_host_page",
+    "copyback_share",
+    "capability_pages",
+    "energy_j_per_gb",
+)
+
+
+def _relative(ours: float, theirs: float) -> float:
+    return (ours - theirs) / theirs if theirs else 0.0
+
+
+def _ratio(a: float, b: float) -> float:
+    return a / b if b else 0.0
+
+
+class _Living:
+    """A life being lived."""
+
+    def __init__(
+        self, spec: Spec, name: str, windows: int, requests: int, full: bool, progress: Watch | None
+    ) -> None:
+        resolved = json.loads(spec.canonical_json())
+        self._spec, self._name, self._full = spec, name, full
+        self._windows, self._requests, self._progress = windows, requests, progress
+        self._endurance = float(resolved["drive"]["endurance"])
+        first = float(resolved["reliability"]["pe_cycles"])
+        steps = [first + (self._endurance - first) * k / windows for k in range(1, windows + 1)]
+        # The interval of a refresh changes at once: a window on both sides of each change.
+        changes = [float(step["pe"]) + 1 for step in resolved["refresh"]["interval"]]
+        is_refreshed = resolved["refresh"]["policy"] != "none"
+        self._goals = sorted({*steps, *(pe for pe in changes if is_refreshed and first < pe < self._endurance)})
+        self._first = first
+        self._run = _core.Run(spec, endless=True)
+        self._begun_s = time.perf_counter()
+        self._completed = 0
+        self._bytes = 0.0
+        self._simulated_pe = 0.0
+        self._pe = first
+        self._sim_time_s = 0.0
+        self._page_operations = 0
+        self._is_stopped = False
+        self._rows: list[Row] = []
+
+    def live(self) -> Life:
+        end = "stopped"
+        self._prepare()
+        if not self._is_stopped:
+            end = self._go_on()
+        if not self._rows:
+            raise LifeStopped
+        return self._result(end)
+
+    # ---------------------------------------------------------------------------------------------------- playing
+
+    def _watch(self, phase: str) -> None:
+        if self._progress is not None:
+            share = (self._pe - self._first) / max(self._endurance - self._first, 1.0)
+            wall_s = time.perf_counter() - self._begun_s
+            now = Progress(phase, share, self._completed, self._sim_time_s, self._page_operations, wall_s)
+            if self._progress(now) is False:
+                self._is_stopped = True
+
+    def _prepare(self) -> None:
+        while not self._is_stopped and self._run.step(_STEP_MS, 0)["phase"] == "precondition":
+            self._watch("precondition")
+
+    def _play(self, requests: int) -> Row:
+        """Plays so many requests of a new stretch; what happened in it."""
+        self._run.begin_stretch()
+        return self._play_on(requests)
+
+    def _play_on(self, requests: int) -> Row:
+        until = self._completed + requests
+        while not self._is_stopped and self._completed < until:
+            report = self._run.step(_STEP_MS, until)
+            self._completed = report["requests"]
+            self._sim_time_s, self._page_operations = report["sim_time_s"], report["page_operations"]
+            self._watch("run")
+            if report["done"]:
+                raise _core.RunError("the workload has ended: a life needs one that has requests")
+        row = dict(self._run.stretch())
+        self._pe = row["pe_mean"]
+        return row
+
+    def _count(self, row: Row, times: float = 1.0) -> None:
+        """So much has been written."""
+        self._bytes += times * row["write_bytes"]
+
+    def _settle(self) -> Row:
+        before = self._pe
+        row = self._play(self._requests)
+        self._count(row)
+        self._simulated_pe += self._pe - before
+        return row
+
+    def _measure(self) -> Row:
+        """A window."""
+        for attempt in range(_TRIES):
+            before = self._pe
+            half = self._play(self._requests // 2)
+            row = self._play_on(self._requests - self._requests // 2)
+            self._count(row)
+            self._simulated_pe += self._pe - before
+            is_steady = _apart(half, row) <= _STEADY
+            if self._is_stopped or (is_steady and row["erases"] >= _ERASES_MIN) or _is_over(row, self._endurance):
+                break
+            if attempt == _TRIES - 1 and row["erases"] == 0:
+                raise OutputError(
+                    f"no block was erased in a window of {self._requests} requests: the drive does not wear\n"
+                    "  remedy: longer windows (--requests), a smaller drive, or a workload that writes"
+                )
+        row["pe_begin"], row["steady"] = before, float(is_steady)
+        row["host_tb_written"] = self._bytes * 1e-12
+        return row
+
+    def _skip(self, row: Row, times: float) -> float:
+        """Lives on so many times as long as in a window, or until just before a block is worn out; how many it was."""
+        done = self._run.fast_forward(times)
+        self._count(row, done)
+        self._run.begin_stretch()
+        self._pe = dict(self._run.stretch())["pe_mean"]
+        return done
+
+    def _go_on(self) -> str:
+        for goal in self._goals:
+            self._settle()
+            row = self._measure()
+            if self._is_stopped:
+                return "stopped"
+            self._rows.append(row)
+            if _is_over(row, self._endurance):
+                return "the first block reached its endurance"
+            if self._full:
+                while self._pe < goal and not self._is_stopped:
+                    row = self._settle()
+                    if _is_over(row, self._endurance):
+                        return self._last()
+            else:
+                gained = row["pe_mean"] - row["pe_begin"]
+                times = max((goal - row["pe_mean"]) / gained, 0.0)
+                if self._skip(row, times) < times:
+                    return self._last()
+            if self._is_stopped:
+                return "stopped"
+        return "the mean reached the endurance"
+
+    def _last(self) -> str:
+        """The last window, just before a block is worn out."""
+        row = self._measure()
+        if not self._is_stopped:
+            self._rows.append(row)
+        return "the first block reached its endurance"
+
+    # ---------------------------------------------------------------------------------------------------- the result
+
+    def _result(self, end: str) -> Life:
+        last = self._rows[-1]
+        capacity = self._spec.logical_bytes
+        days = last["years"] * 365
+        columns = {key: np.array([row[key] for row in self._rows]) for key in self._rows[0]}
+        _derive(columns)
+        at = columns["years"]
+        lost = np.flatnonzero(columns["media_errors"] > 0)
+        facts = {
+            "nandlab": _core.version(),
+            "spec_hash": self._spec.hash,
+            "complete": end != "stopped",
+            "end": end,
+            "years": _rounded(last["years"]),
+            "host_tb_written": _rounded(last["host_tb_written"]),
+            "drive_writes": _rounded(last["host_tb_written"] * 1e12 / capacity),
+            "drive_writes_per_day": _rounded(_ratio(last["host_tb_written"] * 1e12 / capacity, days)),
+            "pe_mean": _rounded(last["pe_mean"]),
+            "pe_spread": _rounded(last["pe_max"] - last["pe_min"]),
+            "first_media_error_years": _rounded(float(at[lost[0]])) if len(lost) else None,
+            "windows": len(self._rows),
+            "windows_unsteady": int(np.sum(columns["steady"] == 0)),
+            "requests_a_window": self._requests,
+            "requests": self._completed,
+            "simulated_share": _rounded(_ratio(self._simulated_pe, last["pe_mean"] - self._first)),
+        }
+        return Life(facts, columns, self._spec.to_toml(), self._spec.hash, self._name)
+
+
+def _apart(half: Mapping[str, float], whole: Mapping[str, float]) -> float:
+    """How far the second half of a stretch is from its first one, relative to both."""
+
+    def second(key: str) -> float:
+        return whole[key] - half[key]
+
+    if whole["host_pages"] == 0:
+        first, later = half["read_us_mean"], _ratio(
+            whole["read_us_mean"] * whole["reads"] - half["read_us_mean"] * half["reads"], second("reads")
+        )
+    else:
+        programs = [key for key in whole if key.startswith("program_")]
+        first = _ratio(sum(half[key] for key in programs), half["host_pages"])
+        later = _ratio(sum(second(key) for key in programs), second("host_pages"))
+    return _ratio(abs(later - first), (later + first) / 2)
+
+
+def _is_over(row: Mapping[str, float], endurance: float) -> bool:
+    return row["pe_max"] >= endurance or row["failed_pages"] > 0
+
+
+def _derive(columns: Columns) -> None:
+    """What the plots and the comparison need, from what was counted."""
+
+    def over(a: Any, b: Any) -> Any:
+        return np.divide(a, b, out=np.zeros(len(a)), where=np.asarray(b) != 0)
+
+    pages = columns["host_pages"]
+    moved = columns["program_gc"] + columns["program_wear"]
+    columns["refreshed_per_host_page"] = over(columns["refreshed_pages"], pages)
+    columns["partial_share"] = over(columns["partial_pages"], columns["refreshed_pages"])
+    columns["copyback_share"] = over(columns["copybacks"], moved)
+    columns["energy_j_per_gb"] = over(columns["energy_j"], (columns["read_bytes"] + columns["write_bytes"]) * 1e-9)
+
+
+def _rounded(value: float) -> float:
+    return value if value == 0 or not math.isfinite(value) else float(f"{value:.11e}")
