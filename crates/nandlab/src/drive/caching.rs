@@ -198,6 +198,7 @@ impl<P: Probe> Drive<P> {
         let caching = self.caching.as_mut().expect("the drive has a write cache");
         let found = caching.cache.find(lpn);
         let is_dirty = found.is_some_and(|slot| caching.cache.entry(slot).is_dirty());
+        let is_owed = found.is_some_and(|slot| caching.cache.entry(slot).owed() != 0);
         // A budget of nothing: every write goes through to flash.
         let through = asked.fua || caching.cache.budget() == 0;
         if let Some(slot) = found {
@@ -214,9 +215,12 @@ impl<P: Probe> Drive<P> {
                 return true;
             }
         }
-        let is_over = caching.cache.budget() > 0 && caching.cache.dirty_pages() >= caching.cache.budget();
+        let (dirty, budget) = (caching.cache.dirty_pages(), caching.cache.budget());
+        // After a time without a budget more pages may be on their way to flash than may be dirty now; the writes that they
+        // wait for are not acknowledged, and no other one may be on top of them.
+        let is_over = budget > 0 && (!is_dirty && dirty >= budget || !is_owed && dirty > budget);
         let needs_room = found.is_none() || !is_dirty;
-        if needs_room && (caching.waiting_len > 0 && !is_first) || !is_dirty && is_over {
+        if needs_room && (caching.waiting_len > 0 && !is_first) || is_over {
             return false;
         }
         let slot = match found {

@@ -3,7 +3,7 @@
 //! | stage | what happens | until |
 //! |---|---|---|
 //! | charged | the budget holds | a detection is due and the drive idle, a day later at the latest, or it is commanded |
-//! | syncing | host writes go through to flash, dirty pages are written back | flash has all that was acknowledged |
+//! | syncing | host writes go through to flash, dirty pages and the VSM are written back | flash has all that was acknowledged |
 //! | draining | on the capacitor: clean pages are written once more, as the emergency flush would write them | it is empty |
 //! | settling | operations under way end on the energy kept for them | no program can be torn that would take older data with it |
 //! | recharging | host writes still go through | the capacitor is full |
@@ -335,7 +335,8 @@ impl<P: Probe> Drive<P> {
             Stage::Charged | Stage::Recharging => {}
             Stage::Draining => self.rewrite_more(),
             Stage::Syncing => {
-                if self.caching.as_ref().is_none_or(|caching| caching.cache.owed() == 0) {
+                let is_synced = self.caching.as_ref().is_none_or(|caching| caching.cache.owed() == 0);
+                if is_synced && !self.has_lines_under_way() {
                     self.begin_draining();
                 }
             }

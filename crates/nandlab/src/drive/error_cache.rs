@@ -3,7 +3,7 @@
 //!
 //! Each host read of a page that is read often leaves the positions of all its errors, those known before included. What
 //! is read later has only the errors that have come since. The least recently used entry leaves when there is no room. An
-//! entry ends with its page: when what replaces it has been programmed, or with a TRIM.
+//! entry ends with its page: when what replaces it has been programmed, or with a TRIM. A copyback takes it along.
 //!
 //! R.-S. Liu et al., "EC-Cache: exploiting error locality to optimize LDPC in NAND flash-based SSDs", DAC 2014.
 
@@ -123,6 +123,16 @@ impl ErrorCache {
         evicted
     }
 
+    /// A page has been copied back, and its errors with it: they are known there too.
+    pub(super) fn move_page(&mut self, from: Ppn, to: Ppn) {
+        self.drop_page(to);
+        let slot = std::mem::take(&mut self.slots[from.index()]);
+        if slot > 0 {
+            self.slots[to.index()] = slot;
+            self.entries[slot as usize - 1].ppn = to;
+        }
+    }
+
     /// The data of a page is elsewhere, or nowhere.
     pub(super) fn drop_page(&mut self, ppn: Ppn) {
         let Some(slot) = self.slot(ppn) else { return };
@@ -173,6 +183,10 @@ impl<P: Probe> Drive<P> {
         let rber = self.rber_of(read.ppn);
         if let Some(cache) = &mut self.error_cache {
             self.stats.refresh.known_errors_evicted += cache.remember(read.ppn, rber);
+            // To the next read they are as good as corrected.
+            if cache.known(read.ppn).is_some() {
+                self.on_corrected(read.lpn);
+            }
         }
     }
 

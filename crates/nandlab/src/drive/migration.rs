@@ -77,7 +77,7 @@ impl<P: Probe> Drive<P> {
         let stream = WriteStream::Copyback(copybacks);
         let valid = u32::from(self.array.block(victim).valid);
         let free = self.ftl.planes[plane.index()].free.len();
-        let blocks = |stream| u32::from(self.ftl.open_room(plane, stream) < valid);
+        let blocks = |stream| self.ftl.blocks_for(&self.geometry, plane, stream, valid);
         if blocks(stream) + blocks(off_chip) > free {
             self.stats.migration.victims_without_room += 1;
             return None;
@@ -132,7 +132,7 @@ impl<P: Probe> Drive<P> {
         let condition = Condition {
             pe_cycles: self.array.block(block).pe_cycles,
             age_s: if knows_age { corrected.age_s(self.age_clock.at(self.now)) } else { 0 },
-            reads: 0,
+            reads: self.array.block(block).reads.max(self.array.block(self.geometry.block_of(source)).reads),
             copybacks,
             kind: self.geometry.kind(self.geometry.split(source).1),
         };
@@ -146,10 +146,14 @@ impl<P: Probe> Drive<P> {
         let (from, page) = self.geometry.split(source);
         self.stats.migration.on_copyback(self.array.block(self.geometry.block_of(done.ppn)).copybacks);
         self.array.read(from, page);
+        self.array.copy_errors(self.geometry.block_of(done.ppn), from);
         // Unless the host has written the page meanwhile.
         if self.ftl.map.get(done.lpn) == Some(source) {
             self.ftl.remap(&self.geometry, &mut self.array, done.lpn, done.ppn);
             self.on_moved(self.geometry.plane_of(from), done.lpn, false);
+            if let Some(cache) = &mut self.error_cache {
+                cache.move_page(source, done.ppn);
+            }
         }
     }
 }

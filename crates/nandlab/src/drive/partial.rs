@@ -126,7 +126,7 @@ impl<P: Probe> Drive<P> {
     }
 
     /// A page of a block that is being refreshed partially has been read at full strength. `false`: it has to be written
-    /// elsewhere as a whole.
+    /// elsewhere as a whole. So has each page while the capacitor, which keeps the VSM, is measured or charged.
     pub(super) fn refresh_page_partially(&mut self, read: &Transaction) -> bool {
         if read.is_uncorrectable() || self.ftl.links.as_ref().is_none_or(|links| links.is_marked(read.ppn)) {
             return false;
@@ -158,6 +158,9 @@ impl<P: Probe> Drive<P> {
     /// Puts the susceptible data of a page into the VSM, or lets it wait for a line that is being programmed. `false`: there
     /// will be no room.
     fn enter_vsm(&mut self, read: &Transaction, entry: Entry) -> bool {
+        if self.power.stage != super::Stage::Charged {
+            return false;
+        }
         let has_room =
             |drive: &Self| drive.partial.as_ref().is_some_and(|partial| partial.vsm.has_room(entry.bytes));
         if !has_room(self) && !self.has_lines_under_way() && !self.program_line() {
@@ -209,6 +212,7 @@ impl<P: Probe> Drive<P> {
         let partial = self.partial.as_mut().expect("only partial refresh asks");
         if partial.pending.get(&block.0).is_some_and(|pending| pending.is_read && pending.pages == 0) {
             partial.pending.remove(&block.0);
+            self.levels.set_block(block, 0);
             self.on_block_refreshed(block, self.array.block(block).pe_cycles);
             if self.array.block(block).programmed > 0 {
                 self.refresh_from_now(block);
@@ -233,7 +237,7 @@ impl<P: Probe> Drive<P> {
         self.partial.as_ref().is_some_and(|partial| partial.pending.contains_key(&block.0))
     }
 
-    fn has_lines_under_way(&self) -> bool {
+    pub(super) fn has_lines_under_way(&self) -> bool {
         self.partial.as_ref().is_some_and(|partial| partial.vsm.lines() > 0)
     }
 
@@ -285,7 +289,7 @@ impl<P: Probe> Drive<P> {
     fn has_combination_room(&self, plane: PlaneId) -> bool {
         let for_job = self.pages_to_move(plane, WriteStream::Combination);
         let room = self.ftl.stream_room(&self.geometry, plane, WriteStream::Combination);
-        room > for_job && self.ftl.has_combination_room(plane)
+        room > for_job && self.ftl.has_combination_room(&self.geometry, plane)
     }
 
     /// A line has been programmed: its pages are linked, if they are still there.
@@ -304,6 +308,7 @@ impl<P: Probe> Drive<P> {
             if self.ftl.map.get(entry.lpn) == Some(entry.base) {
                 self.ftl.links.as_mut().expect("it is there").link(done.lpn, index);
                 self.array.block_mut(block).linked += 1;
+                self.on_corrected(entry.lpn);
             }
             self.on_entry_settled(block);
         }
@@ -446,6 +451,24 @@ impl<P: Probe> Drive<P> {
             }
             self.free_if_dead(lpn);
         }
+        self.age_without_links();
+    }
+
+    /// A combination page may have been torn with its wordline: what is not linked any more has been ageing all the time.
+    fn age_without_links(&mut self) {
+        let Some(links) = self.ftl.links.as_ref().filter(|_| self.array.keeps_ages()) else { return };
+        for block in
+            (0..self.geometry.blocks).map(BlockId).filter(|&block| self.array.block(block).is_partial)
+        {
+            let mut next = 0;
+            while let Some(page) = self.ftl.next_valid(&self.geometry, block, next) {
+                next = page + 1;
+                let ppn = self.geometry.page(block, page);
+                if !links.is_marked(ppn) && !self.array.is_lost(ppn) {
+                    self.refresh.age_from(block, self.array.stamp(ppn).corrected);
+                }
+            }
+        }
     }
 
     /// Power fails: the lines that are not in flash, those that wait for no more data included.
@@ -470,7 +493,7 @@ impl<P: Probe> Drive<P> {
     ) -> Option<Place> {
         let planes = (0..self.geometry.planes).map(PlaneId);
         let plane = planes
-            .filter(|&plane| self.ftl.has_combination_room(plane))
+            .filter(|&plane| self.ftl.has_combination_room(&self.geometry, plane))
             .find(|&plane| !is_busy(self, plane))?;
         let place = self.ftl.allocate(&self.geometry, &mut self.array, plane, WriteStream::Combination)?;
         self.sequence += 1;
@@ -518,9 +541,11 @@ impl<P: Probe> Drive<P> {
                 self.ftl.map.get(lpn).ok_or_else(|| format!("{} has lost its combination page", name()))?;
             if self.array.lpn(apn) != lpn || links.content(apn) != Some(&links.entries(lpn)) {
                 return Err(format!(
-                    "{} is linked to {}, which holds something else",
+                    "{} is linked to {}, which holds something else: {:?} instead of {:?}",
                     name(),
-                    self.geometry.show(apn)
+                    self.geometry.show(apn),
+                    links.content(apn),
+                    links.entries(lpn)
                 ));
             }
         }

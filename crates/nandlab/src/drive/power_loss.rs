@@ -242,7 +242,9 @@ impl<P: Probe> Drive<P> {
         if program.kind == Kind::Copyback
             && let Some(source) = program.replaces
         {
-            self.refresh_as_due_from_power_loss(block, self.geometry.block_of(source));
+            let source = self.geometry.block_of(source);
+            self.refresh_as_due_from_power_loss(block, source);
+            self.array.copy_errors(block, source);
         }
         self.array.program(block, page);
         let programmed = self.array.skip(block, u32::from(program.skips));

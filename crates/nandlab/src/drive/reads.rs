@@ -127,7 +127,10 @@ impl<P: Probe> Drive<P> {
     /// Remembers the level at which a read has been decoded. What GC and wear levelling read is left out: it is not
     /// a use of the page, and moves it.
     fn remember(&mut self, read: &Transaction) {
-        self.levels.set_block(self.geometry.block_of(read.ppn), read.level);
+        // A read at full strength says nothing of the level that its block needs.
+        if read.cause != Cause::Refresh || !self.refresh.reads_full_strength() {
+            self.levels.set_block(self.geometry.block_of(read.ppn), read.level);
+        }
         let is_use = matches!(read.cause, Cause::Host | Cause::Sync | Cause::Mapping);
         // It may have been written since.
         if is_use && self.ftl.map.get(read.lpn) == Some(read.ppn) {

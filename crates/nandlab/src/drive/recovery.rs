@@ -186,6 +186,7 @@ impl<P: Probe> Drive<P> {
         self.mapping =
             Mapping::new(if self.ftl.demand.is_some() { self.geometry.planes as usize } else { 0 });
         self.caching = Self::make_caching(&self.spec, &self.geometry);
+        self.watch_buffer();
         self.epochs = Epochs::default();
         self.merging = Merging::default();
         self.trims.forget_pending();
@@ -212,7 +213,11 @@ impl<P: Probe> Drive<P> {
             let state = self.array.block_mut(block);
             state.state = match u32::from(state.programmed) {
                 0 if state.state == BlockState::Retired => BlockState::Retired,
-                0 => BlockState::Free,
+                0 => {
+                    // It may have been opened for copybacks that never began.
+                    state.copybacks = 0;
+                    BlockState::Free
+                }
                 programmed if programmed == pages_per_block => {
                     full.push(block);
                     BlockState::Full

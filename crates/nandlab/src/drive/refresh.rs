@@ -86,6 +86,12 @@ impl Refresh {
         line.map_or(u32::MAX, |&(_, every)| every)
     }
 
+    /// Whether its reads start at the highest level.
+    #[inline(always)]
+    pub(super) fn reads_full_strength(&self) -> bool {
+        self.policy.reads_full_strength()
+    }
+
     /// RBER that reprogramming its pages in place has added to a block.
     #[inline(always)]
     pub(super) fn disturbance(&self, block: &Block) -> f64 {
@@ -110,6 +116,12 @@ impl Refresh {
     /// Whether the blocks that were there at the start have been looked at.
     pub(super) fn has_begun(&self) -> bool {
         self.has_begun
+    }
+
+    /// Data of a block ages from then on, if not from before.
+    pub(super) fn age_from(&mut self, block: BlockId, since: Moment) {
+        let known = &mut self.since[block.index()];
+        *known = (*known).min(since);
     }
 
     fn grace_s(&self, pe_cycles: u32) -> u32 {
@@ -137,7 +149,7 @@ impl<P: Probe> Drive<P> {
 
     /// The level at which a refresh read starts.
     pub(super) fn refresh_level(&self) -> u8 {
-        if self.refresh.policy.reads_full_strength() { self.ecc.levels() } else { 1 }
+        if self.refresh.reads_full_strength() { self.ecc.levels() } else { 1 }
     }
 
     /// The data of a block ages from now.
@@ -167,8 +179,7 @@ impl<P: Probe> Drive<P> {
     /// A copyback has ended while power is off.
     pub(super) fn refresh_as_due_from_power_loss(&mut self, block: BlockId, source: BlockId) {
         if self.refresh.is_on() {
-            let since = &mut self.refresh.since;
-            since[block.index()] = since[block.index()].min(since[source.index()]);
+            self.refresh.age_from(block, self.refresh.since[source.index()]);
         }
     }
 
@@ -347,6 +358,8 @@ impl<P: Probe> Drive<P> {
     /// All pages of a block have been refreshed in place, or written elsewhere.
     pub(super) fn end_refresh_in_place(&mut self, block: BlockId) {
         self.levels.set_block(block, 0);
+        // All that is valid in it has been corrected.
+        self.array.block_mut(block).copybacks = 0;
         self.on_block_refreshed(block, self.array.block(block).pe_cycles);
         self.refresh_from_now(block);
     }

@@ -135,6 +135,8 @@ pub struct Plane {
     open: [OpenBlock; STREAMS],
     /// Valid pages in all its blocks.
     pub valid: u32,
+    /// Those of them that are combination pages.
+    combinations: u32,
     /// Blocks not retired.
     pub usable_blocks: u32,
     /// Erases since the wear leveller last looked.
@@ -178,6 +180,10 @@ pub struct Ftl {
     pub reserve_blocks: u32,
     /// Those of them that are there for an emergency flush.
     flush_reserve_blocks: u32,
+    /// Blocks of a plane that hold no combination pages: free and open ones; and pages, those of the host and translation pages.
+    taken_blocks: u32,
+    /// See `taken_blocks`.
+    taken_pages: u32,
     /// Free blocks that translation pages leave to the job under way: it may open one for what it moves off-chip, and one
     /// for what it copies back.
     job_blocks: u32,
@@ -201,6 +207,7 @@ impl Ftl {
                 free,
                 open: Default::default(),
                 valid: 0,
+                combinations: 0,
                 usable_blocks: geometry.blocks_per_plane,
                 erases_unchecked: 0,
             }
@@ -225,6 +232,13 @@ impl Ftl {
             + u32::from(spec.migration.copybacks_max() > 0)
             + u32::from(has_links);
         let flush_reserve_blocks = spec.flush_reserve_blocks();
+        // One for the host, one for GC, one for what static wear levelling moves, one each for translation pages, every number
+        // of copybacks and combination pages.
+        let open_blocks = 2
+            + u32::from(levelling == WearLevelling::Static)
+            + u32::from(demand.is_some())
+            + u32::from(spec.migration.copybacks_max())
+            + u32::from(has_links);
         // Each takes a page that holds no host data; a quarter of all is more than a drive can spare.
         let combination_pages = if has_links { geometry.pages / 4 } else { 0 };
         let first_combination = logical_pages + translation_pages;
@@ -241,6 +255,10 @@ impl Ftl {
             levelling,
             reserve_blocks: reserve_blocks + flush_reserve_blocks,
             flush_reserve_blocks,
+            // So that GC can gain anything it needs a block's worth of spare pages too.
+            taken_blocks: reserve_blocks + flush_reserve_blocks + open_blocks + 1,
+            taken_pages: logical_pages.div_ceil(geometry.planes)
+                + translation_pages.div_ceil(geometry.planes),
             job_blocks,
             flush_keeps_blocks,
         }
@@ -408,9 +426,17 @@ impl Ftl {
         open.next < open.end || state.free.len() > self.job_blocks + self.flush_reserve_blocks
     }
 
-    /// The same of a combination page; where there are translation pages it leaves them a block too.
-    pub fn has_combination_room(&self, plane: PlaneId) -> bool {
+    /// The same of a combination page; where there are translation pages it leaves them a block too. And there are no more
+    /// of them than the plane can spare with every LPN mapped: else GC could gain nothing any more.
+    pub fn has_combination_room(&self, geometry: &Geometry, plane: PlaneId) -> bool {
         let state = &self.planes[plane.index()];
+        let blocks = state.usable_blocks.saturating_sub(self.taken_blocks);
+        // Half of the block that is open for them may be in use even where nothing can be spared.
+        let spare = (blocks * geometry.pages_per_block + geometry.pages_per_block / 2)
+            .saturating_sub(self.taken_pages);
+        if state.combinations >= spare {
+            return false;
+        }
         let open = state.open[WriteStream::Combination.index()];
         let keep = self.job_blocks + self.flush_reserve_blocks + u32::from(self.demand.is_some());
         open.next < open.end || state.free.len() > keep
@@ -494,9 +520,11 @@ impl Ftl {
         state.free.next().map(|within| BlockId(geometry.first_block(plane).0 + within))
     }
 
-    /// Pages left in the open block of `stream`.
-    pub fn open_room(&self, plane: PlaneId, stream: WriteStream) -> u32 {
-        self.planes[plane.index()].open[stream.index()].room()
+    /// Free blocks that `stream` of `plane` has to open for so many pages.
+    pub fn blocks_for(&self, geometry: &Geometry, plane: PlaneId, stream: WriteStream, pages: u32) -> u32 {
+        let open = self.planes[plane.index()].open[stream.index()];
+        let of_block = OpenBlock { next: 0, end: geometry.pages_per_block, ..open };
+        pages.saturating_sub(open.room()).div_ceil(of_block.room())
     }
 
     /// Pages that an internal `stream` of `plane` can still be given.
@@ -591,8 +619,14 @@ impl Ftl {
         self.valid[word] |= bit;
         array.block_mut(block).valid += 1;
         self.planes[geometry.plane_of(block).index()].valid += 1;
-        if let Some(old) = old {
-            self.invalidate(geometry, array, old);
+        match old {
+            Some(old) => {
+                self.invalidate(geometry, array, old);
+            }
+            None if self.is_combination(lpn) => {
+                self.planes[geometry.plane_of(block).index()].combinations += 1;
+            }
+            None => {}
         }
         old
     }
@@ -601,7 +635,10 @@ impl Ftl {
     #[inline]
     pub fn unmap(&mut self, geometry: &Geometry, array: &mut Array, lpn: Lpn) -> Option<Ppn> {
         let old = self.map.clear(lpn)?;
-        self.invalidate(geometry, array, old);
+        let block = self.invalidate(geometry, array, old);
+        if self.is_combination(lpn) {
+            self.planes[geometry.plane_of(block).index()].combinations -= 1;
+        }
         Some(old)
     }
 
@@ -771,16 +808,30 @@ impl Ftl {
                 }
                 let pages = u32::from(block.programmed);
                 let fits = match block.state {
-                    BlockState::Free | BlockState::Retired => pages == 0 && bits == 0 && block.holds == 0,
+                    BlockState::Free | BlockState::Retired => {
+                        pages == 0 && bits == 0 && block.holds == 0 && block.copybacks == 0
+                    }
                     BlockState::Open => true,
                     BlockState::Full | BlockState::Victim => pages == geometry.pages_per_block,
                 };
                 if !fits {
-                    return Err(format!("{name}: {pages} programmed, {bits} valid, {} holds", block.holds));
+                    return Err(format!(
+                        "{name}: {pages} programmed, {bits} valid, {} holds, {} copybacks",
+                        block.holds, block.copybacks
+                    ));
                 }
                 if block.state == BlockState::Full {
                     fewest[within / 64] = fewest[within / 64].min(block.valid);
                 }
+            }
+            let combinations = self.links.iter().flat_map(|links| links.combinations());
+            let here = combinations
+                .filter_map(|lpn| self.map.get(lpn))
+                .filter(|&ppn| geometry.plane_of(geometry.block_of(ppn)) == PlaneId(plane as u32));
+            let here = here.count() as u32;
+            if here != state.combinations {
+                let counted = state.combinations;
+                return Err(format!("plane {plane} has {here} combination pages and counts {counted}"));
             }
             if valid != state.valid {
                 return Err(format!("plane {plane} has {valid} valid pages and counts {}", state.valid));

@@ -37,7 +37,7 @@ pub struct Block {
     pub closed_at: Time,
     /// Program/erase cycles.
     pub pe_cycles: u32,
-    /// Page reads since the last erase.
+    /// Page reads since the last erase; where pages were copied back to, those that they had been through before count too.
     pub reads: u32,
     /// Operations under way that need the block to stay as it is: it cannot be erased while this is not 0.
     pub holds: u32,
@@ -53,7 +53,8 @@ pub struct Block {
     pub is_partial: bool,
     /// Its pages that have their susceptible data elsewhere.
     pub linked: u16,
-    /// Programs of pages that were programmed already, since the last erase; 65,535 stands for more, too.
+    /// Programs of pages that were programmed already, since the last erase; 65,535 stands for more, too. Of pages copied
+    /// back as of [`Block::reads`].
     pub reprograms: u16,
 }
 
@@ -224,6 +225,13 @@ impl Array {
         );
         state.programmed += 1;
         page + 1
+    }
+
+    /// A page of `source` has been copied back to `block`: the errors that reads and reprograms have left in it come along.
+    pub fn copy_errors(&mut self, block: BlockId, source: BlockId) {
+        let Block { reads, reprograms, .. } = *self.block(source);
+        let state = self.block_mut(block);
+        (state.reads, state.reprograms) = (state.reads.max(reads), state.reprograms.max(reprograms));
     }
 
     /// A page of `block` has been programmed once more with what it holds, corrected.

@@ -33,9 +33,9 @@ fn die_busy_ns<P: Probe>(drive: &Drive<P>) -> u64 {
 /// A number of read levels, weighted by how often each was.
 fn mean_level(now: &[u64], then: &[u64]) -> f64 {
     let counts = now.iter().zip(then).map(|(now, then)| (now - then) as f64);
-    let (sum, weighted) = counts.enumerate().fold((0.0, 0.0), |(sum, weighted), (level, count)| {
-        (sum + count, weighted + level as f64 * count)
-    });
+    let (sum, weighted) = counts
+        .enumerate()
+        .fold((0.0, 0.0), |(sum, weighted), (level, count)| (sum + count, weighted + level as f64 * count));
     ratio(weighted, sum)
 }
 
@@ -96,7 +96,10 @@ impl Stretch {
         put("host_pages", pages);
         put("waf", ratio(all(Kind::Program) + all(Kind::Copyback), pages));
         for cause in Cause::ALL {
-            put(&format!("program_{}", cause.name()), since(Kind::Program, cause) + since(Kind::Copyback, cause));
+            put(
+                &format!("program_{}", cause.name()),
+                since(Kind::Program, cause) + since(Kind::Copyback, cause),
+            );
         }
         put("copybacks", all(Kind::Copyback));
         put("refused_copybacks", (stats.migration.refused - self.migration.refused) as f64);

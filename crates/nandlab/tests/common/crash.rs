@@ -8,16 +8,16 @@
 #![allow(dead_code, unreachable_pub)]
 
 use crate::common::request;
+use crate::common::schemes::{Acts, Around, Schemes, combination, first_with_room};
 use nandlab::drive::Drive;
 use nandlab::geometry::{DieId, Lpn, Ppn};
 use nandlab::host::{Op, Oracle, Request};
 use nandlab::probe::Probe;
 use nandlab::rng::Stream;
 use nandlab::sched::{Cause, Kind, Phase, Transaction};
-use nandlab::spec::{self, Cell, DirtyBudget, Spec};
+use nandlab::spec::{Cell, DirtyBudget, Spec};
 use nandlab::units::Time;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
 /// What a drive of these runs is watched by.
 pub type Watched = Drive<(Oracle, Witness)>;
@@ -62,6 +62,8 @@ macro_rules! counts {
         pub struct Counts {
             /// Cuts by stage, as in [`STAGES`].
             pub stages: [u64; 6],
+            /// What the schemes have done.
+            pub acts: Acts,
             $($(#[$doc])* pub $name: u64,)*
         }
 
@@ -70,6 +72,7 @@ macro_rules! counts {
                 for (sum, more) in self.stages.iter_mut().zip(other.stages) {
                     *sum += more;
                 }
+                self.acts.add(&other.acts);
                 $(self.$name += other.$name;)*
             }
         }
@@ -115,16 +118,6 @@ counts! {
     events,
 }
 
-/// Refresh policies that are drawn.
-const REFRESH: [Option<&str>; 6] = [
-    None,
-    None,
-    Some("{ fcr = { in_place = true } }"),
-    Some("{ fcr = { full_strength = true } }"),
-    Some("{ partial = { min_free_blocks = 0.02 } }"),
-    Some("{ partial = { min_free_blocks = 0.02, encoding = 'enumerative', vsm_pages = 1, hot_reads = 3 } }"),
-];
-
 /// A run: everything follows from the seed.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -139,6 +132,7 @@ pub struct Plan {
     is_replay: bool,
     /// The capacitor covers the budget: nothing acknowledged may be lost.
     pub covers: bool,
+    on: [bool; 4],
 }
 
 impl Plan {
@@ -146,130 +140,48 @@ impl Plan {
         let mut stream = Stream::new(seed, "crash spec");
         let mut pick = |n: u64| stream.below(n);
         let mut one_of = |choices: &[&'static str]| choices[pick(choices.len() as u64) as usize];
-        let cell = one_of(&["slc", "mlc", "mlc", "mlc", "mlc", "3d-mlc", "3d-tlc"]);
+        let on = combination(seed);
+        let two_bits = ["mlc", "mlc", "mlc", "mlc", "3d-mlc"];
+        let cell = if on[0] { one_of(&two_bits) } else { one_of(&["slc", "mlc", "mlc", "3d-mlc", "3d-tlc"]) };
         let order = one_of(&["CWDP", "dynamic", "PDWC", "dynamic"]);
         let wear = one_of(&["none", "none", "dynamic", "static"]);
-        let flush = one_of(&["plain", "csw"]);
-        let flush_order = one_of(&["oldest", "newest", "metadata"]);
         let scheduler = one_of(&["fcfs", "read-first"]);
-        let policy = one_of(&["punctual", "greedy", "smart"]);
+        let victim = one_of(&["greedy", "greedy", "fifo", "partial-aware"]);
         let mut pick = |n: u64| stream.below(n);
         let (channels, chips, dies, planes) = (1 + pick(2), 1 + pick(2), 1 + pick(2), 1 + pick(2));
         let pages = [4, 6, 7, 8, 12, 16][pick(6) as usize];
         let layers = if cell.starts_with("3d") { "layers = 3\n" } else { "" };
-        let has_capacitor = pick(5) > 0;
-        let has_cache = pick(8) > 0;
-        let cache = 4 + pick(44);
-        // Days that pass in a second, for drives whose data ages.
-        let ages = pick(4) == 0 && cell.ends_with("mlc");
-        // Apart from the other draws.
-        let refresh = REFRESH[(seed / 3 % 6) as usize];
-        let scale =
-            if ages || refresh.is_some() || pick(3) == 0 { 86_400.0 * (1 + pick(400)) as f64 } else { 1.0 };
-        let covers = !has_cache || !has_capacitor || pick(4) > 0;
-        let (sync, budget) = match pick(4) {
-            0 => ("none", "1.0"),
-            1 => (policy, "0.8"),
-            _ if has_capacitor && has_cache => (policy, "\"measured\""),
-            _ => (policy, "0.5"),
-        };
-        let is_measured = budget == "\"measured\"";
-        // What has been measured holds for every flush.
-        let covers = covers || is_measured;
-        let slowest = 600;
+        let slowest_us = 600;
+        let around = Around { cell, dies: channels * chips * dies, slowest_us, detect_ms: 50.0, ease: 1.0 };
+        let schemes = Schemes::draw(seed, on, &around);
         let program = match cell {
-            "mlc" => format!("{{ lsb = '300us', msb = '{slowest}us' }}"),
+            "mlc" => format!("{{ lsb = '300us', msb = '{slowest_us}us' }}"),
             "slc" => "'300us'".into(),
-            _ => format!("{{ fastest = '300us', slowest = '{slowest}us' }}"),
-        };
-        let page_j = 0.08 * 600e-6 + 0.02 * 700e-6;
-        let share = match (is_measured, covers) {
-            (true, _) => 0.5 + pick(150) as f64 / 100.0,
-            (false, true) => 3.0,
-            (false, false) => pick(80) as f64 / 100.0,
-        };
-        let capacitance = share * cache as f64 * page_j / (0.5 * 24.0 * 0.9);
-        let map = match pick(3) {
-            // LaLDPC's eviction apart from the other draws.
-            0 => {
-                let eviction = ["'lru'", "{ read-level = { fixed = 4 } }"][(seed / 7 % 2) as usize];
-                format!("{{ demand = {{ cache = '{}B', eviction = {eviction} }} }}", 8 * (8 + pick(200)))
-            }
-            _ => "'page'".into(),
+            _ => format!("{{ fastest = '300us', slowest = '{slowest_us}us' }}"),
         };
         let mut tail = format!(
             "[timing]\nread = '50us'\nprogram = {program}\nerase = '1ms'\ndecode = '{}us'\ncommand = '{}ns'\n\
-             off_chip_mb_per_s = {}\nmulti_plane = {}\nscheduler = '{scheduler}'\n[ftl]\nmap = {map}\n\
-             allocation = '{order}'\nwear_levelling = '{wear}'\nwear_gap = 2\n[gc]\nidle_after = '1ms'\n",
+             off_chip_mb_per_s = {}\nmulti_plane = {}\nscheduler = '{scheduler}'\n[ftl]\nmap = {}\n\
+             allocation = '{order}'\nwear_levelling = '{wear}'\nwear_gap = 2\n[gc]\nidle_after = '1ms'\nvictim = '{victim}'\n",
             5 * pick(2),
             300 * pick(2),
             ["'unlimited'", "200"][pick(2) as usize],
             pick(2) == 0,
+            schemes.map,
         );
-        let migration =
-            ["'off-chip'", "{ rcopyback-greedy = { limit = 2 } }", "{ rcopyback = { limit = 'table' } }"];
-        tail += &format!("[migration]\npolicy = {}\n", migration[(seed % 3) as usize]);
-        if has_cache {
-            tail += &format!(
-                "[cache]\nsize = '{}B'\naccess = '{}us'\nsync = '{sync}'\ndirty_budget = {budget}\n",
-                cache * 4096,
-                2 * pick(2)
-            );
-        }
-        if has_capacitor {
-            let concurrency = if flush == "plain" { pick(channels * chips * dies + 1) } else { 0 };
-            let recharge_ms = [1.0, 10.0, 40.0][pick(3) as usize];
-            let ns = |ms: f64| (ms * 1e6 * scale) as u64;
-            tail += &format!(
-                "[capacitor]\ncapacitance = '{:.9}uF'\ncontroller_power = '20mW'\nprogram_power = '80mW'\n\
-                 flush = '{flush}'\nflush_concurrency = {concurrency}\nflush_order = '{flush_order}'\nmetadata = '64KiB'\n\
-                 recharge = '{}ns'\ndetect_every = '{}ns'\ndetect_grace = '{}ns'\nsteps = '{}'\nmargin = {}\n\
-                 temperature = {}\n",
-                capacitance * 1e6,
-                ns(recharge_ms),
-                ns(50.0),
-                ns(20.0),
-                ["five", "continuous"][pick(2) as usize],
-                [0.1, 0.2][pick(2) as usize],
-                [25, 60][pick(2) as usize],
-            );
-        }
-        if ages {
-            tail += &format!(
-                "[ecc]\nlevels = 'laldpc'\nstart = '{}'\n[reliability]\nrber = 'vth'\npe_cycles = 12000\n\
-                 read_disturb = 1e-6\ncopyback_error = 3e-4\nretention = [{{ age = '7d', share = 0.5 }}, {{ age = '{}d', share = 0.5 }}]\n\
-                 clock_scale = {scale}\n[precondition]\nused = 0.3\nvalid = 0.8\n",
-                ["first", "last-level", "block-level"][(seed / 2 % 3) as usize],
-                pick(3000)
-            );
-        } else {
-            tail += &format!("[reliability]\nclock_scale = {scale}\n");
+        if schemes.has_levels {
+            tail += "[precondition]\nused = 0.3\nvalid = 0.8\n";
         }
         // As few blocks as the drive can do with: it shall collect garbage soon.
-        let head = |blocks: u64| {
+        let (text, spec) = first_with_room(|room| {
+            let blocks = 10 + 2 * room;
             format!(
                 "seed = {seed}\n[drive]\nchannels = {channels}\nchips_per_channel = {chips}\ndies_per_chip = {dies}\n\
                  planes_per_die = {planes}\nblocks_per_plane = {blocks}\npages_per_block = {pages}\n\
-                 page_size = '4KiB'\ncell = '{cell}'\n{layers}op = 1.3\nendurance = 1000000\n"
+                 page_size = '4KiB'\ncell = '{cell}'\n{layers}op = 1.3\nendurance = 1000000\n{tail}{}",
+                schemes.text(blocks * pages * planes)
             )
-        };
-        let mut blocks = 10 + cache / (channels * chips * dies * planes * pages);
-        let (text, spec) = loop {
-            let mut text = head(blocks) + &tail;
-            if let Some(policy) = refresh {
-                // As often as the drive can do it, and less often.
-                let ms = (blocks * pages * planes) as f64 * (0.8 + (seed % 7) as f64 / 3.0);
-                let every = ((ms * 1e6 * scale) as u64).max(1_000_000_000);
-                text += &format!(
-                    "[refresh]\npolicy = {policy}\ninterval = [{{ pe = 1000000, every = '{every}ns' }}]\n"
-                );
-            }
-            match spec::load(&text, "crash.toml", Path::new("."), &[]) {
-                Ok(loaded) => break (text, loaded.spec),
-                Err(errors) => assert!(blocks < 100, "{errors}\n{text}"),
-            }
-            blocks += 2;
-        };
+        });
         let weights = [[1, 6, 0, 0], [2, 8, 1, 1], [1, 4, 0, 2], [1, 3, 2, 1]][pick(4) as usize];
         let is_replay = pick(2) == 0;
         Self {
@@ -281,7 +193,8 @@ impl Plan {
             is_full: pick(2) == 0,
             every: if is_replay { 1 + pick(60) } else { 1 + pick(600) },
             is_replay,
-            covers,
+            covers: schemes.covers,
+            on: schemes.on,
         }
     }
 
@@ -522,6 +435,7 @@ impl<'a> Run<'a> {
     }
 
     fn end(mut self) -> Counts {
+        self.counts.acts = Acts::of(self.plan.on, &self.drive);
         self.counts.detections += self.drive.stats().power.detections.len() as u64;
         self.counts.pages_reprogrammed_in_place += self.drive.stats().refresh.pages_in_place;
         self.counts.pages_refreshed_partially += self.drive.stats().refresh.partial_pages;

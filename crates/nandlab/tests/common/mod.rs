@@ -1,6 +1,8 @@
 //! What the tests share: specs from text, and drives driven by hand.
 #![allow(dead_code, unreachable_pub)]
 
+pub mod schemes;
+
 use nandlab::drive::Drive;
 use nandlab::host::{Op, Oracle, Request};
 use nandlab::probe::Probe;

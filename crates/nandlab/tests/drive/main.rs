@@ -31,5 +31,6 @@ mod refresh;
 mod reliability;
 mod sabotage;
 mod snapshot;
+mod together;
 mod victims;
 mod write_cache;

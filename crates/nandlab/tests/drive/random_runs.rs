@@ -2,21 +2,31 @@
 //!
 //! Each case switches a random subset of operations off (swarm testing), so that long runs of one kind happen too.
 
-use crate::common::{read_everything, settle, spec, with_oracle};
+use crate::common::schemes::{Acts, Around, Schemes, first_with_room};
+use crate::common::{read_everything, settle, with_oracle};
 use nandlab::host::{Op, Request};
 use nandlab::rng::Stream;
 use nandlab::sched::Kind;
 use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
+use std::sync::Mutex;
 
 const ORDERS: [&str; 6] = ["CWDP", "PDWC", "WCPD", "DPCW", "dynamic", "PCWD"];
-const VICTIMS: [&str; 5] =
-    ["'greedy'", "'cost-benefit'", "'fifo'", "{ random = { k = 1 } }", "{ random = { k = 5 } }"];
+const VICTIMS: [&str; 6] = [
+    "'greedy'",
+    "'cost-benefit'",
+    "'fifo'",
+    "'partial-aware'",
+    "{ random = { k = 1 } }",
+    "{ random = { k = 5 } }",
+];
 
 #[derive(Clone, Debug)]
 struct Case {
     seed: u64,
     geometry: [u32; 6],
-    op: f64,
+    /// Spare blocks of a plane, at least.
+    spare: f64,
     order: usize,
     victim: usize,
     levelling: usize,
@@ -29,20 +39,11 @@ struct Case {
     depth: u32,
     weights: [u32; 4],
     span: f64,
-    /// Entries of the mapping cache, and the eviction's fixed ones; 0 entries: the whole map in RAM.
-    cache: (u32, u32),
-    /// Start and retry of a level table; 0: no levels.
-    start: usize,
-    incremental: bool,
-    /// Days that pass in a simulated second.
-    days: u32,
-    /// Pages of the write cache, its sync policy and the tenths of it that may be dirty; 0 pages: none.
-    write_cache: (u32, usize, u32),
+    /// The schemes that are on, and the seed of all that is drawn for them.
+    schemes: ([bool; 4], u64),
     fua: bool,
     /// Requests that end inside sectors.
     odd: bool,
-    /// Migration policy, and its limit.
-    migration: (usize, u32),
 }
 
 fn case() -> impl Strategy<Value = Case> {
@@ -50,25 +51,12 @@ fn case() -> impl Strategy<Value = Case> {
     (
         (any::<u64>(), geometry, 6.3..8.6f64, 0..ORDERS.len(), 0..VICTIMS.len(), 0..3usize, 0..2usize),
         (any::<[bool; 4]>(), 0..3usize, 1..40u32, [0..4u32, 0..6u32, 0..2u32, 0..2u32], 0.02..1.0f64),
-        (prop_oneof![Just(0), 1..6u32, 1..500u32], 0..40u32, 0..5usize, any::<bool>(), 0..4000u32),
-        (
-            prop_oneof![Just(0), 1..6u32, 1..200u32],
-            0..5usize,
-            0..11u32,
-            any::<[bool; 2]>(),
-            (0..3usize, 0..6u32),
-        ),
+        (any::<[bool; 4]>(), any::<u64>(), any::<[bool; 2]>()),
     )
-        .prop_map(|(a, b, c, d)| Case {
+        .prop_map(|(a, b, c)| Case {
             seed: a.0,
             geometry: a.1,
-            // With a demand map a plane has three more blocks to spare.
-            // Copybacks have a block for each number of them, and one to spare.
-            op: {
-                let copybacks = if d.4.0 > 0 { [0, 2, 3, 4, 6, 9][d.4.1 as usize] } else { 0 };
-                let spare = a.2 + if c.0 > 0 { 3.0 } else { 0.0 } + f64::from(copybacks);
-                spare / (f64::from(a.1[4]) - spare)
-            },
+            spare: a.2,
             order: a.3,
             victim: a.4,
             levelling: a.5,
@@ -81,92 +69,58 @@ fn case() -> impl Strategy<Value = Case> {
             depth: b.2,
             weights: b.3,
             span: b.4,
-            cache: (c.0, c.1),
-            start: c.2,
-            incremental: c.3,
-            days: c.4,
-            write_cache: (d.0, d.1, d.2),
-            fua: d.3[0],
-            odd: d.3[1],
-            migration: d.4,
+            schemes: (c.0, c.1),
+            fua: c.2[0],
+            odd: c.2[1],
         })
 }
 
-fn text(case: &Case) -> String {
+const SLOWEST_US: u64 = 1100;
+
+fn schemes(case: &Case) -> Schemes {
+    let dies = case.geometry[..3].iter().map(|&count| u64::from(count)).product();
+    let around = Around { cell: "mlc", dies, slowest_us: SLOWEST_US, detect_ms: 1000.0, ease: 2.5 };
+    Schemes::draw(case.schemes.1, case.schemes.0, &around)
+}
+
+/// The spec, with so many spare blocks more than the case has.
+fn text(case: &Case, schemes: &Schemes, room: u64) -> String {
     let [channels, chips, dies, planes, blocks, pages] = case.geometry;
-    let valid = (1.7 / (1.0 + case.op)).min(0.45);
+    // Refresh wants some, too.
+    let spare = case.spare + if schemes.on[1] { 3.0 } else { 0.0 } + room as f64;
+    let blocks = blocks + room as u32 / 2;
+    let op = spare / (f64::from(blocks) - spare);
+    let valid = (1.7 / (1.0 + op)).min(0.45);
     let precondition = [
         String::new(),
         format!("[precondition]\nused = 0.5\nvalid = {valid}\n"),
         "[precondition]\nmethod = 'pts'\nrounds_max = 5\n".to_owned(),
     ][case.precondition]
         .clone();
-    let map = match case.cache {
-        (0, _) => "'page'".to_owned(),
-        (entries, 0) => format!("{{ demand = {{ cache = '{}B' }} }}", 8 * entries),
-        (entries, fixed) => {
-            let eviction = format!("{{ read-level = {{ fixed = {fixed} }} }}");
-            format!("{{ demand = {{ cache = '{}B', eviction = {eviction} }} }}", 8 * entries)
-        }
-    };
-    // Ages up to where the last level ends, so that there are lost pages too.
-    let (ecc, reliability) = match case.start.checked_sub(1) {
-        None => (String::new(), String::new()),
-        Some(start) => (
-            format!(
-                "levels = 'laldpc'\nstart = '{}'\nretry = '{}'",
-                ["first", "ideal", "last-level", "block-level"][start],
-                if case.incremental { "incremental" } else { "full" }
-            ),
-            format!(
-                "rber = 'vth'\npe_cycles = 12000\nread_disturb = 1e-6\nclock_scale = {}\n\
-                 retention = [{{ age = '7d', share = 0.5 }}, {{ age = '{}d', share = 0.5 }}]",
-                f64::from(case.days + 1) * 86_400.0,
-                case.days
-            ),
-        ),
-    };
-    let cache = match case.write_cache {
-        (0, ..) => String::new(),
-        (pages, sync, tenths) => format!(
-            "size = '{}B'\nsync = '{}'\ndirty_budget = {}",
-            4096 * u64::from(pages),
-            ["none", "punctual", "greedy", "smart", "eager"][sync],
-            f64::from(tenths) / 10.0
-        ),
-    };
-    // What is measured is a read level.
-    let measured = if case.start == 0 { "8" } else { "'measured'" };
-    let limit = ["0", "1", "2", "3", "'table'", measured][case.migration.1 as usize];
-    let migration = match case.migration.0 {
-        0 => "'off-chip'".to_owned(),
-        1 => format!("{{ rcopyback = {{ limit = {limit} }} }}"),
-        _ => format!("{{ rcopyback-greedy = {{ limit = {limit} }} }}"),
-    };
     format!(
         "seed = {}\n[drive]\nchannels = {channels}\nchips_per_channel = {chips}\ndies_per_chip = {dies}\n\
          planes_per_die = {planes}\nblocks_per_plane = {blocks}\npages_per_block = {pages}\npage_size = '4KiB'\n\
-         cell = 'mlc'\nop = {}\nendurance = 1000000\n[timing]\ncommand = '{}'\ndecode = '{}'\n\
-         program = {{ lsb = '300us', msb = '1100us' }}\noff_chip_mb_per_s = {}\nscheduler = '{}'\nmulti_plane = {}\n\
-         [migration]\npolicy = {migration}\n[cache]\n{cache}\n[ecc]\n{}\n[reliability]\n{}\n[ftl]\nmap = {}\nallocation = '{}'\nwear_levelling = '{}'\nwear_gap = 2\n[gc]\nvictim = {}\nidle_after = '1ms'\n{precondition}",
+         cell = 'mlc'\nop = {op}\nendurance = 1000000\n[timing]\ncommand = '{}'\ndecode = '{}'\n\
+         program = {{ lsb = '300us', msb = '{SLOWEST_US}us' }}\noff_chip_mb_per_s = {}\nscheduler = '{}'\nmulti_plane = {}\n\
+         [ftl]\nmap = {}\nallocation = '{}'\nwear_levelling = '{}'\nwear_gap = 2\n[gc]\nvictim = {}\nidle_after = '1ms'\n\
+         {precondition}{}",
         case.seed >> 1,
-        case.op,
         if case.command { "300ns" } else { "0us" },
         if case.decode { "15us" } else { "0us" },
         if case.off_chip { "200" } else { "'unlimited'" },
         ["fcfs", "read-first"][case.scheduler],
         case.multi_plane,
-        ecc,
-        reliability,
-        map,
+        schemes.map,
         ORDERS[case.order],
         ["none", "dynamic", "static"][case.levelling],
         VICTIMS[case.victim],
+        schemes.text(u64::from(blocks * pages * planes)),
     )
 }
 
-fn run(case: &Case, requests: u32) {
-    let spec = spec(&text(case), &[]);
+fn run(case: &Case, requests: u32) -> Acts {
+    let schemes = schemes(case);
+    let (_, spec) = first_with_room(|room| text(case, &schemes, room));
     let mut drive = with_oracle(&spec);
     let mut stream = Stream::new(case.seed, "case");
     let capacity = drive.geometry().logical_bytes();
@@ -202,6 +156,9 @@ fn run(case: &Case, requests: u32) {
             if stream.below(200) == 0 {
                 drive.advance(drive.now() + 20_000_000);
             }
+            if stream.below(800) == 0 {
+                drive.detect_budget();
+            }
         } else {
             assert!(drive.advance_to_completion(u64::MAX), "requests are outstanding and nothing happens");
         }
@@ -217,16 +174,70 @@ fn run(case: &Case, requests: u32) {
     let counters = &drive.stats().counters;
     assert_eq!(counters.failed_requests > 0, counters.media_errors > 0);
     assert!(counters.media_errors == 0 || drive.stats().ecc.uncorrectable > 0);
-    assert!(case.start == 0 || drive.stats().ecc.reads() == drive.stats().flash_total(Kind::Read));
+    assert!(!schemes.has_levels || drive.stats().ecc.reads() == drive.stats().flash_total(Kind::Read));
     // Whatever is mapped at the end reads back.
     read_everything(&mut drive);
+    Acts::of(schemes.on, &drive)
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
-
-    #[test]
-    fn the_host_reads_what_it_wrote(case in case()) {
-        run(&case, 3000);
+#[test]
+fn the_host_reads_what_it_wrote() {
+    // `PROPTEST_CASES` asks for more cases, or fewer.
+    let cases = std::env::var("PROPTEST_CASES").map_or(1000, |n| n.parse().expect("a number of cases"));
+    let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
+    let acts = Mutex::new(Acts::default());
+    let mut runner = TestRunner::new(config);
+    let outcome = runner.run(&case(), |case| {
+        let done = run(&case, 3000);
+        acts.lock().expect("no case has failed").add(&done);
+        Ok(())
+    });
+    outcome.unwrap_or_else(|failure| panic!("{failure}"));
+    if cases >= 1000 {
+        acts.into_inner().expect("no case has failed").check();
     }
+}
+
+/// Small planes, nothing that is not asked for.
+fn plain(seed: u64, schemes: ([bool; 4], u64)) -> Case {
+    Case {
+        seed,
+        geometry: [1, 1, 1, 1, 26, 4],
+        spare: 6.3,
+        order: 0,
+        victim: 0,
+        levelling: 0,
+        scheduler: 0,
+        multi_plane: false,
+        command: false,
+        decode: false,
+        off_chip: false,
+        precondition: 0,
+        depth: 1,
+        weights: [0, 1, 0, 0],
+        span: 0.02,
+        schemes,
+        fua: false,
+        odd: false,
+    }
+}
+
+/// Combination pages took all spare pages of a plane: GC could gain nothing, and writes failed on a drive that was not worn.
+#[test]
+fn combination_pages_leave_gc_what_it_needs() {
+    for seed in 40..60u64 {
+        let schemes = ([false, true, true, false], seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let drawn = plain(seed, schemes);
+        run(&Case { geometry: [2, 1, 1, 1, 26, 4], victim: 5, precondition: 2, ..drawn }, 1200);
+    }
+}
+
+/// While the budget was 0 more pages went through to flash than it allowed afterwards, and later writes to these pages were
+/// acknowledged from the cache.
+#[test]
+fn a_write_to_a_page_on_its_way_to_flash_keeps_to_the_budget() {
+    let drawn = plain(4_526_415_026_348_011_539, ([false, true, false, true], 7_529_363_511_072_660_356));
+    let geometry = [1, 1, 1, 1, 27, 20];
+    let span = 0.037_314_372_763_177_894;
+    run(&Case { geometry, depth: 10, weights: [1, 4, 0, 1], span, fua: true, ..drawn }, 3000);
 }

@@ -1,0 +1,267 @@
+//! The four schemes as the random tests draw them: each on or off, in all combinations and with any settings. Off is what
+//! its paper compares with.
+
+#![allow(dead_code, unreachable_pub)]
+
+use nandlab::drive::Drive;
+use nandlab::probe::Probe;
+use nandlab::rng::Stream;
+use nandlab::sched::{Cause, Kind};
+use nandlab::spec::{self, Spec};
+use std::path::Path;
+
+/// The schemes, in the order of [`Schemes::on`].
+pub const SCHEMES: [&str; 4] = ["LaLDPC", "partial refresh", "rcopyback", "capacitor-aware cache"];
+
+/// All of these at 0 to 15: bit n is scheme n.
+pub fn combination(number: u64) -> [bool; 4] {
+    [0, 1, 2, 3].map(|scheme| number >> scheme & 1 == 1)
+}
+
+/// What the settings depend on.
+#[derive(Clone, Copy, Debug)]
+pub struct Around {
+    /// LaLDPC needs one of two bits: the model of errors knows no other.
+    pub cell: &'static str,
+    pub dies: u64,
+    pub slowest_us: u64,
+    /// A detection of the budget is due every so many milliseconds.
+    pub detect_ms: f64,
+    /// Blocks are due so many times less often than the drive can do it.
+    pub ease: f64,
+}
+
+/// The settings of a drive that the schemes have to do with.
+#[derive(Clone, Debug)]
+pub struct Schemes {
+    pub on: [bool; 4],
+    /// Of `[ftl]`.
+    pub map: String,
+    /// Sections.
+    pub ecc: String,
+    pub migration: String,
+    pub cache: String,
+    refresh: &'static str,
+    pub has_levels: bool,
+    pub has_cache: bool,
+    pub has_capacitor: bool,
+    /// The capacitor is enough for the dirty pages that there may be.
+    pub covers: bool,
+    scale: f64,
+    /// Blocks are due every so many milliseconds for each page that a die has.
+    ms_a_page: f64,
+}
+
+const PARTIAL: [&str; 6] = [
+    "{ partial = { min_free_blocks = 0.02 } }",
+    "{ partial = { min_free_blocks = 0.02, encoding = 'enumerative', vsm_pages = 1, hot_reads = 3 } }",
+    "{ partial = { min_free_blocks = 0.0, encoding = 'entries', susceptible_ratio = 0.03 } }",
+    "{ partial = { min_free_blocks = 0.0, susceptible_ratio = 0.3 } }",
+    "{ partial = { min_free_blocks = 0.1, hot_reads = 1 } }",
+    "{ partial = { min_free_blocks = 0.02, susceptible_ratio = 'vth' } }",
+];
+const WHOLE: [&str; 7] = [
+    "",
+    "",
+    "'fcr'",
+    "{ fcr = { full_strength = true } }",
+    "{ fcr = { in_place = true } }",
+    // With read levels.
+    "{ ec-cache = { size = '16KiB', hot_reads = 2 } }",
+    "{ fcr = { in_place = true, reprogram_error = 1e-6 } }",
+];
+
+impl Schemes {
+    /// Settings with which the schemes in `on` are on; everything else follows from the seed.
+    pub fn draw(seed: u64, on: [bool; 4], around: &Around) -> Self {
+        let [laldpc, partial, rcopyback, capacitor_aware] = on;
+        let mut stream = Stream::new(seed, "schemes");
+        let mut pick = |n: u64| stream.below(n);
+        let has_levels = laldpc || around.cell.ends_with("mlc") && pick(2) == 0;
+        let refresh = match (partial, has_levels) {
+            (true, true) => PARTIAL[pick(6) as usize],
+            (true, false) => PARTIAL[pick(5) as usize],
+            (false, true) => WHOLE[pick(7) as usize],
+            (false, false) => WHOLE[pick(5) as usize],
+        };
+        // Days that pass in a second.
+        let is_fast = has_levels || !refresh.is_empty() || pick(3) == 0;
+        let scale = if is_fast { 86_400.0 * (1 + pick(400)) as f64 } else { 1.0 };
+        let start =
+            if laldpc { ["last-level", "last-level", "block-level"] } else { ["first", "first", "ideal"] };
+        let levels = format!(
+            "levels = 'laldpc'\nstart = '{}'\nretry = '{}'\n",
+            start[pick(3) as usize],
+            ["full", "full", "incremental"][pick(3) as usize]
+        );
+        // Up to where the last level ends, so that there are lost pages too.
+        let ages = format!(
+            "rber = 'vth'\npe_cycles = 12000\nread_disturb = 1e-6\ncopyback_error = 3e-4\n\
+             retention = [{{ age = '7d', share = 0.5 }}, {{ age = '{}d', share = 0.5 }}]\n",
+            pick(3000)
+        );
+        let (levels, ages) = if has_levels { (levels, ages) } else { Default::default() };
+        let ecc = format!("[ecc]\n{levels}[reliability]\n{ages}clock_scale = {scale}\n");
+        // With fewer entries a map that is refreshed too has little time for anything else.
+        let entries =
+            [1 + pick(6), 8 + pick(200)][pick(2) as usize] + if refresh.is_empty() { 0 } else { 15 };
+        let eviction = match laldpc && pick(2) == 0 {
+            true => format!("{{ read-level = {{ fixed = {} }} }}", 1 + pick(40)),
+            false => "'lru'".to_owned(),
+        };
+        let map = match pick(5) {
+            0..=2 => "'page'".to_owned(),
+            _ => format!("{{ demand = {{ cache = '{}B', eviction = {eviction} }} }}", 8 * entries),
+        };
+        let measured = if has_levels { "{ measured = { within = '30d', level = 6 } }" } else { "8" };
+        let limit = ["1", "2", "3", "'table'", measured][pick(5) as usize];
+        let migration = match (rcopyback, pick(4)) {
+            (true, 0..=1) => format!("{{ rcopyback = {{ limit = {limit} }} }}"),
+            (true, _) => format!("{{ rcopyback-greedy = {{ limit = {limit} }} }}"),
+            (false, 0) => "{ rcopyback-greedy = { limit = 0 } }".to_owned(),
+            (false, _) => "'off-chip'".to_owned(),
+        };
+        let mut schemes = Self {
+            on,
+            map,
+            ecc,
+            migration: format!("[migration]\npolicy = {migration}\n"),
+            cache: String::new(),
+            refresh,
+            has_levels,
+            has_cache: capacitor_aware || pick(3) > 0,
+            has_capacitor: pick(if capacitor_aware { 5 } else { 3 }) > 0,
+            covers: true,
+            scale,
+            // As often as the drive can do it, and less often: a partial refresh moves a page twice in the end.
+            ms_a_page: around.ease * around.slowest_us as f64 / 600.0
+                * (if partial { 2.4 } else { 1.0 } + pick(7) as f64 / 3.0),
+        };
+        schemes.draw_cache(&mut stream, capacitor_aware, around);
+        schemes
+    }
+
+    fn draw_cache(&mut self, stream: &mut Stream, capacitor_aware: bool, around: &Around) {
+        let mut pick = |n: u64| stream.below(n);
+        let (has_cache, has_capacitor) = (self.has_cache, self.has_capacitor);
+        let pages = 4 + pick(44);
+        let policy = match capacitor_aware {
+            true => ["punctual", "greedy", "smart"][pick(3) as usize],
+            false => ["none", "eager"][pick(2) as usize],
+        };
+        let budget = match pick(5) {
+            _ if !capacitor_aware => "1.0",
+            0 => "0.8",
+            1 => ["0.0", "0.3"][pick(2) as usize],
+            _ if has_capacitor => "'measured'",
+            _ => "0.5",
+        };
+        let is_measured = budget == "'measured'";
+        // What has been measured holds for every flush.
+        self.covers = !has_cache || !has_capacitor || is_measured || pick(4) > 0;
+        if has_cache {
+            self.cache = format!(
+                "[cache]\nsize = '{}B'\naccess = '{}us'\nsync = '{policy}'\ndirty_budget = {budget}\n",
+                pages * 4096,
+                2 * pick(2)
+            );
+        }
+        if has_capacitor {
+            let page_j = (0.08 * around.slowest_us as f64 + 0.02 * (around.slowest_us + 100) as f64) * 1e-6;
+            let share = match (is_measured, self.covers) {
+                (true, _) => 0.5 + pick(150) as f64 / 100.0,
+                (false, true) => 3.0,
+                (false, false) => pick(80) as f64 / 100.0,
+            };
+            let capacitance = share * pages as f64 * page_j / (0.5 * 24.0 * 0.9);
+            let flush = ["plain", "csw"][pick(2) as usize];
+            let concurrency = if flush == "plain" { pick(around.dies + 1) } else { 0 };
+            let recharge_ms = [1.0, 10.0, 40.0][pick(3) as usize];
+            let ns = |ms: f64| (ms * 1e6 * self.scale) as u64;
+            self.cache += &format!(
+                "[capacitor]\ncapacitance = '{:.9}uF'\ncontroller_power = '20mW'\nprogram_power = '80mW'\n\
+                 flush = '{flush}'\nflush_concurrency = {concurrency}\nflush_order = '{}'\nmetadata = '64KiB'\n\
+                 recharge = '{}ns'\ndetect_every = '{}ns'\ndetect_grace = '{}ns'\nsteps = '{}'\nmargin = {}\n\
+                 temperature = {}\n",
+                capacitance * 1e6,
+                ["oldest", "newest", "metadata"][pick(3) as usize],
+                ns(recharge_ms),
+                ns(around.detect_ms),
+                ns(around.detect_ms / 2.5),
+                ["five", "continuous"][pick(2) as usize],
+                [0.1, 0.2][pick(2) as usize],
+                [25, 60][pick(2) as usize],
+            );
+        }
+    }
+
+    /// All sections, for dies of so many pages.
+    pub fn text(&self, pages_per_die: u64) -> String {
+        let every_ns = pages_per_die as f64 * self.ms_a_page * 1e6 * self.scale;
+        let refresh = match self.refresh {
+            "" => String::new(),
+            policy => format!(
+                "[refresh]\npolicy = {policy}\ninterval = [{{ pe = 1000000, every = '{}ns' }}]\n",
+                (every_ns as u64).max(1_000_000_000)
+            ),
+        };
+        [&self.ecc, &self.migration, &self.cache, &refresh].map(String::as_str).concat()
+    }
+}
+
+/// The first of texts 0, 1, 2 and so on, each with more room than the one before, that is a spec.
+pub fn first_with_room(text: impl Fn(u64) -> String) -> (String, Spec) {
+    let mut room = 0;
+    loop {
+        let text = text(room);
+        match spec::load(&text, "random.toml", Path::new("."), &[]) {
+            Ok(loaded) => return (text, loaded.spec),
+            Err(errors) => assert!(room < 80, "{errors}\n{text}"),
+        }
+        room += 1;
+    }
+}
+
+/// What the schemes have done in some runs.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Acts {
+    /// Runs of each combination.
+    pub runs: [u64; 16],
+    /// Pages read at a level above the first by LaLDPC's start, pages refreshed partially, copybacks, pages written back.
+    pub acts: [u64; 4],
+    pub detections: u64,
+}
+
+impl Acts {
+    /// What a drive has done.
+    pub fn of<P: Probe>(on: [bool; 4], drive: &Drive<P>) -> Self {
+        let stats = drive.stats();
+        let mut acts = Self { detections: stats.power.detections.len() as u64, ..Self::default() };
+        acts.runs[on.iter().rev().fold(0, |number, &on| 2 * number + usize::from(on))] = 1;
+        let [laldpc, .., capacitor_aware] = on;
+        let above = stats.ecc.levels.iter().skip(2).sum();
+        let synced = stats.flash[Kind::Program as usize][Cause::Sync as usize];
+        acts.acts = [
+            if laldpc { above } else { 0 },
+            stats.refresh.partial_pages,
+            stats.flash_total(Kind::Copyback),
+            if capacitor_aware { synced } else { 0 },
+        ];
+        acts
+    }
+
+    pub fn add(&mut self, other: &Self) {
+        self.runs.iter_mut().zip(other.runs).for_each(|(sum, more)| *sum += more);
+        self.acts.iter_mut().zip(other.acts).for_each(|(sum, more)| *sum += more);
+        self.detections += other.detections;
+    }
+
+    /// Runs in which a combination is missing, or in which a scheme has done nothing, show nothing about it.
+    pub fn check(&self) {
+        assert!(self.runs.iter().all(|&runs| runs > 0), "a combination is missing: {self:?}");
+        for (scheme, act) in SCHEMES.iter().zip(self.acts) {
+            assert!(act > 0, "{scheme} has done nothing: {self:?}");
+        }
+        assert!(self.detections > 0, "the budget was never measured: {self:?}");
+    }
+}

@@ -1,0 +1,600 @@
+//! The four schemes on one drive (SPEC section 7): what one of them does to what another one keeps, by hand.
+//!
+//! With the level table `laldpc` level L costs 85 + 24 (L - 1) us: sensing 50 + 14 (L - 1), transfer 20 + 10 (L - 1),
+//! decoding 15. A day passes in a second.
+
+use crate::common::{one, request, spec, submit_with_few};
+use nandlab::drive::Drive;
+use nandlab::ftl::WriteStream;
+use nandlab::ftl::partial::Links;
+use nandlab::geometry::{DieId, Lpn, PlaneId, Ppn};
+use nandlab::host::{Op, Oracle};
+use nandlab::nand::{AgeClock, Block, Condition, Reliability};
+use nandlab::probe::Probe;
+use nandlab::sched::{Cause, Kind, Transaction};
+use nandlab::stats::{RunFacts, summary};
+use nandlab::units::{SECOND, Time, US};
+
+const PAGE: u64 = 4096;
+const DAY_S: u32 = 86_400;
+
+/// Two dies of one plane, each on its channel: even LPNs are on die 0, odd ones on die 1. Twenty milliseconds after the last
+/// request whatever has an invalid page is collected.
+const BASE: &str = "[drive]\nchannels = 2\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\n\
+     blocks_per_plane = 40\npages_per_block = 16\npage_size = '4KiB'\ncell = 'mlc'\nop = 1.0\nendurance = 1000000\n\
+     [timing]\nread = '50us'\nprogram = '900us'\nerase = '3.5ms'\nchannel_ns_per_byte = 2.5\ncommand = '0us'\n\
+     decode = '15us'\n[gc]\nbackground_free = 0.9999\nidle_valid_max = 0.99\nidle_after = '20ms'\n[ftl]\n\
+     wear_levelling = 'none'\nallocation = 'CWDP'\n[ecc]\nlevels = 'laldpc'\nstart = 'last-level'\n[reliability]\n\
+     rber = 'vth'\npe_cycles = 12000\nclock_scale = 86400.0\n";
+
+const COPYBACKS: &str = "migration.policy={ rcopyback-greedy = { limit = 2 } }";
+/// 256 bytes of each page are susceptible: 16 pages fill one.
+const PARTIAL: &str =
+    "refresh.policy={ partial = { susceptible_ratio = 0.0, encoding = 'entries', codeword_bits = 128 } }";
+/// Some 120 bytes of each page: a block of 16 does not fill one, so they wait for half of the grace.
+const WAITS: &str = "refresh.policy={ partial = { susceptible_ratio = 0.03 } }";
+/// All bits: each page fills one.
+const WHOLE: &str = "refresh.policy={ partial = { susceptible_ratio = 1.0 } }";
+/// Nothing is collected.
+const LAZY: [&str; 2] = ["gc.foreground_free=0.0", "gc.background_free=0.001"];
+const EVERY_300_DAYS: &str = "refresh.interval=[{ pe = 1000000, every = '300d' }]";
+const DUE: Time = 300 * SECOND;
+/// After sixteen reads at full strength, half of the grace of 1 % if need be, and a program.
+const LINKED: Time = DUE + 8 * SECOND / 5;
+
+#[derive(Default)]
+struct Log(Vec<Transaction>);
+
+impl Probe for Log {
+    fn on_issue(&mut self, _: Time, _: DieId, transaction: &Transaction) {
+        self.0.push(*transaction);
+    }
+}
+
+struct Hand {
+    drive: Drive<(Oracle, Log)>,
+}
+
+impl Hand {
+    fn new(sets: &[&str]) -> Self {
+        Self { drive: Drive::with_probe(&spec(BASE, sets), <(Oracle, Log)>::default()) }
+    }
+
+    /// So many pages in a block of die 0: LPN 0, 2, 4, ...
+    fn with_pages(sets: &[&str], pages: u64) -> Self {
+        let mut hand = Self::new(sets);
+        (0..pages).for_each(|page| hand.write(2 * page));
+        // Where there is a write cache.
+        hand.submit(Op::Flush, 0);
+        hand.drive.advance(hand.drive.now() + 20_000 * US);
+        hand.drive.completions();
+        hand
+    }
+
+    fn write(&mut self, lpn: u64) {
+        one(&mut self.drive, Op::Write, lpn * PAGE, PAGE);
+    }
+
+    fn read_us(&mut self, lpn: u64) -> u64 {
+        one(&mut self.drive, Op::Read, lpn * PAGE, PAGE) / US
+    }
+
+    fn submit(&mut self, op: Op, lpn: u64) {
+        let request = request(&self.drive, op, lpn * PAGE, if op == Op::Flush { 0 } else { PAGE });
+        self.drive.submit(&request).unwrap();
+    }
+
+    /// Lets GC move what is in the block of an LPN, which is deallocated.
+    fn collect(&mut self, lpn: u64) {
+        self.submit(Op::Trim, lpn);
+        self.drive.advance(self.drive.now() + 100_000 * US);
+        self.drive.completions();
+    }
+
+    fn at(&self, lpn: u32) -> Ppn {
+        self.drive.ftl().map.get(Lpn(lpn)).unwrap()
+    }
+
+    fn block(&self, lpn: u32) -> &Block {
+        self.drive.array().block(self.drive.geometry().block_of(self.at(lpn)))
+    }
+
+    fn age_s(&self, lpn: u32) -> u32 {
+        let now = AgeClock::new(f64::from(DAY_S)).at(self.drive.now());
+        self.drive.array().stamp(self.at(lpn)).corrected.age_s(now)
+    }
+
+    /// The level that decodes a page now, from what it has been through.
+    fn level(&self, lpn: u32) -> u64 {
+        let (block, drive) = (self.block(lpn), &self.drive);
+        let condition = Condition {
+            pe_cycles: block.pe_cycles,
+            age_s: self.age_s(lpn),
+            reads: block.reads,
+            copybacks: block.copybacks,
+            kind: drive.geometry().kind(drive.geometry().split(self.at(lpn)).1),
+        };
+        let rber = Reliability::new(&drive.spec().reliability).rber_exact(&condition);
+        drive.ecc().level_for(rber).into()
+    }
+
+    fn links(&self) -> &Links {
+        self.drive.ftl().links.as_ref().unwrap()
+    }
+
+    fn flash(&self, kind: Kind, cause: Cause) -> u64 {
+        self.drive.stats().flash[kind as usize][cause as usize]
+    }
+
+    fn check(&mut self) {
+        self.drive.completions();
+        self.drive.audit().unwrap_or_else(|e| panic!("audit: {e}"));
+        self.drive.probe().0.verdict().unwrap_or_else(|e| panic!("oracle: {e}"));
+    }
+
+    /// All ends and reads back.
+    fn end(mut self) {
+        self.drive.run_until_idle();
+        for lpn in 0..u64::from(self.drive.geometry().logical_pages) {
+            self.submit(Op::Read, lpn);
+        }
+        self.drive.run_until_idle();
+        self.check();
+        assert_eq!(self.drive.stats().counters.media_errors, 0);
+    }
+}
+
+/// How long a read takes that starts at one level and is decoded at another one.
+fn us(from: u64, to: u64) -> u64 {
+    (from..=to).map(|level| 85 + 24 * (level - 1)).sum()
+}
+
+// ----------------------------------------------------------------------------------------------- copyback and read levels
+
+#[test]
+fn a_copyback_keeps_age_errors_and_read_level_and_what_corrects_resets_them() {
+    let errors = ["reliability.copyback_error=1e-3", "reliability.read_disturb=1e-5"];
+    for (migration, copied_back) in [(COPYBACKS, true), ("migration.policy=off-chip", false)] {
+        let mut hand = Hand::with_pages(&[&[migration], &errors[..]].concat(), 16);
+        hand.drive.advance(300 * SECOND);
+        let level = hand.level(2);
+        assert!((2..6).contains(&level), "{level}");
+        assert_eq!([hand.read_us(2), hand.read_us(2)], [us(1, level), us(level, level)]);
+        let (old, reads, age_s) = (hand.at(2), hand.block(2).reads, hand.age_s(2));
+        hand.collect(0);
+        assert_ne!(hand.at(2), old);
+        assert_eq!(hand.flash(Kind::Copyback, Cause::Gc), if copied_back { 15 } else { 0 });
+        if copied_back {
+            assert!(hand.age_s(2) >= age_s, "it is as old as it was");
+            assert!(hand.block(2).reads >= reads, "what reads have disturbed comes along");
+            assert_eq!(hand.block(2).copybacks, 1);
+            // It starts where the last read of it ended, and has more errors now.
+            let now = hand.level(2);
+            assert!(now > level, "{now} {level}");
+            assert_eq!([hand.read_us(2), hand.read_us(2)], [us(level, now), us(now, now)]);
+            // A host write is young, and its level the first.
+            hand.write(2);
+        }
+        assert!(hand.age_s(2) <= DAY_S);
+        assert_eq!((hand.block(2).copybacks, hand.read_us(2)), (0, us(1, 1)), "{migration}");
+        hand.end();
+    }
+}
+
+#[test]
+fn the_limit_counts_the_errors_that_reads_have_left() {
+    // Level 5 ends at 0.010. A year later the page would do with it; with 300 reads of its block it would not.
+    for (disturb, copybacks) in [("1e-9", 15), ("1e-5", 0)] {
+        let limit = "migration.policy={ rcopyback-greedy = { limit = { measured = { within = '30d', level = 5 } } } }";
+        let disturb = format!("reliability.read_disturb={disturb}");
+        let mut hand = Hand::with_pages(&[limit, &disturb, "drive.blocks_per_plane=60"], 16);
+        (0..300).for_each(|_| {
+            hand.read_us(2);
+        });
+        hand.drive.advance(100 * SECOND);
+        hand.collect(0);
+        assert_eq!(hand.flash(Kind::Copyback, Cause::Gc), copybacks, "{disturb}");
+        hand.end();
+    }
+}
+
+// -------------------------------------------------------------------------------------------------- refresh and read levels
+
+#[test]
+fn the_level_stays_while_susceptible_bits_wait_and_falls_with_the_link() {
+    for start in ["last-level", "block-level", "first"] {
+        let set = format!("ecc.start={start}");
+        let mut hand = Hand::with_pages(&[WAITS, EVERY_300_DAYS, &set], 16);
+        hand.drive.advance(DUE - SECOND / 10);
+        let level = hand.level(2);
+        assert!(level > 1);
+        let kept = if start == "first" { 1 } else { level };
+        assert_eq!([hand.read_us(2), hand.read_us(2)], [us(1, level), us(kept, level)]);
+        // Read at full strength, their bits wait for a line to be full: nothing is corrected yet.
+        hand.drive.advance(DUE + SECOND);
+        assert_eq!((hand.drive.stats().refresh.partial_pages, hand.links().count()), (16, 0));
+        assert!(hand.links().is_on_its_way(hand.at(2)));
+        assert_eq!(hand.read_us(2), us(kept, level), "{start}");
+        hand.drive.advance(LINKED);
+        assert_eq!(hand.links().count(), 16);
+        assert_eq!([2, 4, 6].map(|lpn| hand.read_us(lpn)), [us(1, 1); 3], "{start}");
+        hand.end();
+    }
+}
+
+#[test]
+fn full_strength_says_nothing_of_the_level_that_a_block_needs() {
+    let mut hand = Hand::new(&[WAITS, EVERY_300_DAYS, "ecc.start=block-level"]);
+    // From before the run: the level of none of them is known.
+    for page in 0..16 {
+        hand.drive.write_now(Lpn(2 * page));
+    }
+    hand.drive.advance(DUE + SECOND);
+    assert_eq!(hand.drive.stats().refresh.partial_pages, 16);
+    let level = hand.level(2);
+    assert_eq!([hand.read_us(2), hand.read_us(4)], [us(1, level), us(level, level)]);
+    hand.drive.advance(LINKED);
+    assert_eq!((hand.links().count(), hand.read_us(6)), (16, us(1, 1)));
+    hand.check();
+}
+
+#[test]
+fn a_conventional_refresh_resets_the_level() {
+    for policy in ["fcr", "{ fcr = { full_strength = true } }", "{ fcr = { in_place = true } }"] {
+        let set = format!("refresh.policy={policy}");
+        let mut hand = Hand::with_pages(&[&set, EVERY_300_DAYS], 16);
+        hand.drive.advance(DUE - SECOND / 10);
+        let level = hand.level(2);
+        assert_eq!([hand.read_us(2), hand.read_us(2)], [us(1, level), us(level, level)]);
+        hand.drive.advance(DUE + SECOND);
+        assert_eq!((hand.drive.stats().refresh.blocks, hand.read_us(2)), (1, us(1, 1)), "{policy}");
+        hand.end();
+    }
+}
+
+#[test]
+fn known_errors_are_as_good_as_corrected_to_the_next_read() {
+    let ec_cache = "refresh.policy={ ec-cache = { hot_reads = 2 } }";
+    let mut hand = Hand::with_pages(&[ec_cache, "refresh.interval=[{ pe = 1000000, every = '36500d' }]"], 16);
+    hand.drive.advance(300 * SECOND);
+    let level = hand.level(2);
+    assert_eq!([0; 3].map(|_| hand.read_us(2)), [us(1, level), us(level, level), us(1, 1)]);
+    hand.end();
+}
+
+// ----------------------------------------------------------------------------------------------------- refresh and copyback
+
+#[test]
+fn known_errors_go_with_a_copyback_and_end_with_a_correction() {
+    let ec_cache = "refresh.policy={ ec-cache = { hot_reads = 1 } }";
+    let never = "refresh.interval=[{ pe = 1000000, every = '36500d' }]";
+    for (migration, copied_back) in [(COPYBACKS, true), ("migration.policy=off-chip", false)] {
+        let mut hand = Hand::with_pages(&[ec_cache, never, migration], 16);
+        hand.drive.advance(300 * SECOND);
+        let level = hand.level(2);
+        assert_eq!(hand.read_us(2), us(1, level));
+        let known = hand.drive.cached_rber(hand.at(2)).expect("its errors are known");
+        let old = hand.at(2);
+        hand.collect(0);
+        assert_eq!(hand.drive.cached_rber(old), None);
+        assert_eq!(hand.drive.cached_rber(hand.at(2)), copied_back.then_some(known), "{migration}");
+        assert_eq!(hand.drive.error_cache().unwrap().entries, u64::from(copied_back));
+        assert_eq!(hand.read_us(2), us(1, 1));
+        hand.end();
+    }
+}
+
+#[test]
+fn a_partially_refreshed_page_is_merged_and_never_copied_back() {
+    let mut hand = Hand::with_pages(&[PARTIAL, EVERY_300_DAYS, COPYBACKS, "drive.blocks_per_plane=60"], 16);
+    hand.drive.advance(LINKED);
+    assert_eq!(hand.links().count(), 16);
+    hand.collect(0);
+    // Fifteen preads, and what they make whole goes to a block b(0).
+    let of_gc = [Kind::Copyback, Kind::Read, Kind::Program].map(|kind| hand.flash(kind, Cause::Gc));
+    assert_eq!((of_gc, hand.links().count()), ([0, 30, 15], 0));
+    assert_eq!(hand.drive.stats().refresh.promoted_pages, 15);
+    for lpn in (1..16).map(|page| 2 * page) {
+        assert_eq!(hand.block(lpn).copybacks, 0);
+        assert!(hand.age_s(lpn) <= DAY_S && !hand.links().is_marked(hand.at(lpn)));
+        assert_eq!(hand.read_us(lpn.into()), us(1, 1));
+    }
+    hand.end();
+}
+
+#[test]
+fn a_page_whose_bits_wait_in_the_vsm_is_not_copied_back() {
+    let mut hand = Hand::with_pages(&[WAITS, EVERY_300_DAYS, COPYBACKS, "drive.blocks_per_plane=60"], 16);
+    hand.drive.advance(DUE + SECOND);
+    assert!(hand.links().is_on_its_way(hand.at(2)));
+    hand.collect(0);
+    assert_eq!((hand.flash(Kind::Copyback, Cause::Gc), hand.flash(Kind::Program, Cause::Gc)), (0, 15));
+    assert!(!hand.links().is_marked(hand.at(2)) && hand.age_s(2) <= DAY_S);
+    hand.end();
+}
+
+#[test]
+fn a_combination_page_moves_off_chip_with_its_links() {
+    let mut hand = Hand::with_pages(&[WHOLE, EVERY_300_DAYS, COPYBACKS, "drive.blocks_per_plane=60"], 16);
+    hand.drive.advance(LINKED);
+    assert_eq!((hand.links().count(), hand.links().combinations().count()), (16, 16));
+    // Each page, the number of its combination page and where that is.
+    let linked = |page: u32| {
+        let number = hand.links().of(hand.at(2 * page)).unwrap().0;
+        (hand.at(2 * page), number, hand.at(number.0))
+    };
+    let before: Vec<(Ppn, Lpn, Ppn)> = (1..16).map(linked).collect();
+    hand.submit(Op::Trim, 0);
+    let mut moved = 0;
+    for _ in 0..400 {
+        hand.drive.advance(hand.drive.now() + 250 * US);
+        for &(base, number, apn) in &before {
+            if let Some((same, _)) = hand.links().of(base) {
+                assert_eq!(same, number);
+                moved += u32::from(hand.at(number.0) != apn);
+            }
+        }
+        hand.check();
+    }
+    assert!(moved > 0);
+    let first = hand.drive.geometry().logical_pages;
+    let of_lines = |t: &&Transaction| t.lpn.0 >= first && t.cause == Cause::Gc && t.kind != Kind::Erase;
+    let kinds: Vec<Kind> = hand.drive.probe().1.0.iter().filter(of_lines).map(|t| t.kind).collect();
+    assert!(kinds.contains(&Kind::Program) && !kinds.contains(&Kind::Copyback), "{kinds:?}");
+    hand.end();
+}
+
+#[test]
+fn refresh_in_place_ends_the_row_of_copybacks() {
+    let in_place = "refresh.policy={ fcr = { in_place = true } }";
+    let once = "migration.policy={ rcopyback-greedy = { limit = 1 } }";
+    let mut hand = Hand::with_pages(&[in_place, EVERY_300_DAYS, once], 16);
+    hand.collect(0);
+    assert_eq!((hand.block(2).copybacks, hand.flash(Kind::Copyback, Cause::Gc)), (1, 15));
+    // The block is closed, with a page that it lacks, and so collected as soon as all of it has been corrected.
+    hand.drive.advance(DUE + SECOND);
+    assert_eq!(hand.drive.stats().refresh.pages_in_place, 15);
+    assert_eq!((hand.block(2).copybacks, hand.flash(Kind::Copyback, Cause::Gc)), (1, 2 * 15));
+    assert!(hand.age_s(2) <= DAY_S);
+    hand.end();
+}
+
+// --------------------------------------------------------------------------------------------- partial refresh and capacitor
+
+const CAPACITOR: [&str; 5] = [
+    "capacitor.capacitance=1mF",
+    "capacitor.controller_power=1W",
+    "capacitor.program_power=100mW",
+    "capacitor.temperature=-40",
+    "cache.size=64KiB",
+];
+
+#[test]
+fn the_vsm_takes_the_energy_of_its_pages_from_the_budget() {
+    // All pages take as long: four of them are four pages of the cache less.
+    for flush in ["capacitor.flush=plain", "capacitor.flush=csw"] {
+        let capability = |policy: &str| {
+            let sets =
+                [&CAPACITOR[..], &["drive.cell=slc", "ecc.levels=none", "ecc.start=first"], &[policy, flush]];
+            let sets = [&sets.concat()[..], &["reliability.rber=none", "reliability.pe_cycles=0"]].concat();
+            Hand::new(&sets).drive.capability_pages()
+        };
+        let (without, with) = (capability("refresh.policy=fcr"), capability("refresh.policy=partial"));
+        assert!(without > 8.0 && (without - with - 4.0).abs() < 1e-6, "{flush}: {without} {with}");
+    }
+}
+
+#[test]
+fn a_detection_programs_the_vsm_before_it_drains_the_capacitor() {
+    let mut hand = Hand::with_pages(&[&[WAITS, EVERY_300_DAYS], &CAPACITOR[..]].concat(), 16);
+    hand.drive.advance(DUE + SECOND);
+    assert_eq!((hand.drive.stats().refresh.partial_pages, hand.links().count()), (16, 0));
+    hand.drive.detect_budget();
+    assert_eq!((hand.drive.power_stage(), hand.drive.stats().refresh.combination_pages), ("syncing", 1));
+    hand.drive.advance(hand.drive.now() + 910_240 - 1);
+    assert_eq!((hand.drive.power_stage(), hand.links().count()), ("syncing", 0));
+    hand.drive.advance(hand.drive.now() + 1);
+    assert_eq!((hand.drive.power_stage(), hand.links().count()), ("draining", 16));
+    hand.end();
+}
+
+#[test]
+fn partial_refresh_pauses_until_the_capacitor_is_charged_again() {
+    let sets = [&[PARTIAL, EVERY_300_DAYS, "capacitor.recharge=10h"], &CAPACITOR[..]].concat();
+    // In the middle of a block: some of its pages have gone to the VSM.
+    let mut hand = Hand::with_pages(&sets, 16);
+    // What the write cache has is written once more in a detection: others' pages.
+    hand.drive.advance(DUE - SECOND);
+    (0..16).for_each(|page| hand.write(2 * page + 1));
+    hand.submit(Op::Flush, 0);
+    hand.drive.advance(DUE);
+    while hand.drive.stats().refresh.partial_pages < 5 {
+        hand.drive.advance(hand.drive.now() + 50 * US);
+    }
+    hand.drive.detect_budget();
+    let mut stages = std::collections::BTreeSet::new();
+    while hand.drive.power_stage() != "charged" {
+        stages.insert(hand.drive.power_stage());
+        assert_eq!(hand.drive.stats().refresh.partial_pages, 5);
+        hand.drive.advance(hand.drive.now() + 50 * US);
+    }
+    assert!(stages.contains("draining") && stages.contains("recharging"), "{stages:?}");
+    let programs = hand.flash(Kind::Program, Cause::Refresh);
+    let linked = hand.drive.partial_refresh().unwrap().linked_pages_max;
+    assert_eq!((programs, linked), (1 + 11, 5), "a line of five, and eleven whole pages");
+    hand.end();
+}
+
+#[test]
+fn power_loss_saves_the_dirty_pages_first_and_the_vsm_with_what_is_left() {
+    let mut seen = Vec::new();
+    for percent in 0..40 {
+        let energy = format!("capacitor.efficiency={}", 0.01 + 0.01 * f64::from(percent));
+        let sets = [&[WAITS, EVERY_300_DAYS, energy.as_str()], &CAPACITOR[..]].concat();
+        let mut hand = Hand::with_pages(&sets, 16);
+        hand.drive.advance(DUE + SECOND);
+        assert_eq!(hand.drive.stats().refresh.partial_pages, 16);
+        // Three pages that no die has begun to write.
+        (0..3).for_each(|page| hand.write(33 + 2 * page));
+        let loss = hand.drive.cut_power().clone();
+        assert_eq!((loss.dirty_pages, loss.vsm_lines), (3, 1), "{loss:?}");
+        assert_eq!(hand.links().count(), 16 * u64::from(loss.vsm_lines_saved));
+        let saved = (loss.flushed_pages, loss.vsm_lines_saved);
+        if seen.last() != Some(&saved) {
+            seen.push(saved);
+        }
+        hand.check();
+    }
+    assert_eq!(seen.first(), Some(&(0, 0)));
+    assert!(seen.is_sorted() && seen.ends_with(&[(3, 0), (3, 1)]), "{seen:?}");
+}
+
+#[test]
+fn a_block_whose_links_power_loss_has_torn_is_due_as_it_was() {
+    let mut hand = Hand::with_pages(&[&[PARTIAL, EVERY_300_DAYS], &LAZY[..]].concat(), 16);
+    hand.drive.advance(LINKED);
+    let number = hand.links().of(hand.at(2)).unwrap().0;
+    assert_eq!((hand.links().count(), hand.drive.stats().refresh.blocks), (16, 1));
+    let apn = hand.at(number.0);
+    hand.drive.lose_power();
+    hand.drive.parts_mut().0.tear(apn);
+    hand.drive.restore_power();
+    assert_eq!(hand.links().count(), 0);
+    // What their susceptible bits had been corrected of is there again, and 300 days old.
+    hand.drive.advance(hand.drive.now() + SECOND);
+    assert_eq!(hand.drive.stats().refresh.blocks, 2);
+    assert!(hand.age_s(2) <= 2 * DAY_S);
+    hand.check();
+}
+
+// ---------------------------------------------------------------------------------------------------- copyback and capacitor
+
+#[test]
+fn an_emergency_flush_goes_to_blocks_without_copybacks() {
+    let mut at_a_cut = 0;
+    for flush in ["capacitor.flush=plain", "capacitor.flush=csw"] {
+        for events in 0..60 {
+            let sets = [&[COPYBACKS, flush], &CAPACITOR[..]].concat();
+            let mut hand = Hand::with_pages(&sets, 32);
+            hand.submit(Op::Trim, 0);
+            hand.submit(Op::Trim, 32);
+            hand.submit(Op::Flush, 0);
+            hand.drive.advance(hand.drive.now() + 19_000 * US);
+            (0..events).for_each(|_| {
+                hand.drive.advance_by_event(Time::MAX);
+            });
+            at_a_cut += u32::from(hand.flash(Kind::Copyback, Cause::Gc) > 0);
+            // The second time blocks are free that had been opened for copybacks the first time.
+            for first in [60, 70] {
+                hand.drive.completions();
+                (0..8).for_each(|page| hand.submit(Op::Write, first + page));
+                hand.drive.advance(hand.drive.now() + US);
+                let loss = hand.drive.cut_power().clone();
+                assert!(loss.flushed_pages >= 6 && loss.lost.is_empty(), "{loss:?}");
+                for lpn in first..first + 8 {
+                    assert_eq!(hand.block(lpn as u32).copybacks, 0, "{flush} after {events} events");
+                }
+                hand.check();
+                // Charged again.
+                hand.drive.advance(hand.drive.now() + 1_000 * US);
+            }
+        }
+    }
+    assert!(at_a_cut > 20, "{at_a_cut}");
+}
+
+#[test]
+fn power_loss_empties_the_buffer_that_the_selector_watches() {
+    let selector = "migration.policy={ rcopyback = { limit = 2 } }";
+    let eager = ["cache.size=128KiB", "cache.sync=eager", "power.cut_at=1000s"];
+    let mut hand = Hand::with_pages(&[&[selector], &eager[..]].concat(), 16);
+    hand.submit(Op::Trim, 0);
+    hand.submit(Op::Flush, 0);
+    hand.drive.advance(hand.drive.now() + US);
+    hand.drive.completions();
+    (100..132).for_each(|lpn| hand.submit(Op::Write, lpn));
+    hand.drive.advance(hand.drive.now() + 500 * US);
+    assert!(hand.drive.cut_power().dirty_pages > 20);
+    hand.drive.completions();
+    hand.drive.advance(hand.drive.now() + 100_000 * US);
+    let migration = &hand.drive.stats().migration;
+    assert!(migration.victims_copied_back == 0 && migration.victims_off_chip > 0, "{migration:?}");
+    hand.check();
+}
+
+#[test]
+fn a_stream_of_lsb_pages_alone_takes_more_blocks() {
+    let mut hand = Hand::new(&[COPYBACKS]);
+    let geometry = hand.drive.geometry().clone();
+    let (_, ftl) = hand.drive.parts_mut();
+    let blocks = |ftl: &nandlab::ftl::Ftl, pages| {
+        ftl.blocks_for(&geometry, PlaneId(0), WriteStream::Copyback(1), pages)
+    };
+    assert_eq!([0, 1, 8, 9, 16].map(|pages| blocks(ftl, pages)), [0, 1, 1, 1, 1]);
+    ftl.set_lsb_only(&geometry, PlaneId(0), WriteStream::Copyback(1), true);
+    assert_eq!([0, 1, 8, 9, 16].map(|pages| blocks(ftl, pages)), [0, 1, 1, 2, 2]);
+}
+
+// ------------------------------------------------------------------------------------------------------------- on and off
+
+#[test]
+fn a_scheme_that_is_off_counts_nothing_and_the_others_go_on() {
+    let all = [
+        &[COPYBACKS, "refresh.policy={ partial = { min_free_blocks = 0.0 } }"][..],
+        &["refresh.interval=[{ pe = 1000000, every = '302d' }]", "drive.blocks_per_plane=30", "drive.op=2"],
+        &["cache.sync=smart", "cache.dirty_budget=measured", "gc.background_free=0.1"],
+        &CAPACITOR,
+        &[
+            "capacitor.detect_every=2d",
+            "reliability.retention=300d",
+            "precondition.used=0.4",
+            "precondition.valid=0.8",
+        ],
+    ]
+    .concat();
+    let off: [&[&str]; 5] = [
+        &["ecc.start=first"],
+        &["refresh.policy=none"],
+        &["migration.policy=off-chip"],
+        &["cache.sync=none", "cache.dirty_budget=1.0"],
+        &[],
+    ];
+    for (which, off) in off.iter().enumerate() {
+        let sets: Vec<&str> = all
+            .iter()
+            .filter(|set| which != 1 || !set.starts_with("refresh"))
+            .chain(off.iter())
+            .copied()
+            .collect();
+        let mut hand = Hand::new(&sets);
+        hand.drive.precondition(&mut |_| true);
+        hand.drive.expect_preconditioned(|(oracle, _)| oracle);
+        let mut stream = nandlab::rng::Stream::new(9, "together");
+        let pages = u64::from(hand.drive.geometry().logical_pages);
+        let mut above = 0;
+        for _ in 0..6000 {
+            let lpn = stream.below(pages).min(stream.below(pages));
+            let op = if stream.below(3) == 0 { Op::Read } else { Op::Write };
+            submit_with_few(&mut hand.drive, op, lpn * PAGE, PAGE);
+            hand.drive.advance(hand.drive.now() + stream.below(3_000) * US);
+            hand.drive.completions();
+        }
+        hand.drive.run_until_idle();
+        let starts = hand.drive.probe().1.0.iter().filter(|t| t.kind == Kind::Read && t.cause == Cause::Host);
+        above += starts.filter(|t| t.level > 1 && t.tries == 0).count() as u64;
+        hand.drive.finish_stats();
+        let told = summary(&hand.drive, &RunFacts::default());
+        let stats = hand.drive.stats();
+        let acts = [
+            above,
+            stats.refresh.partial_pages,
+            stats.flash_total(Kind::Copyback),
+            stats.power.detections.len() as u64,
+        ];
+        for (scheme, act) in acts.into_iter().enumerate() {
+            assert_eq!(act > 0, scheme != which, "scheme {scheme} without {which}: {acts:?}");
+        }
+        assert_eq!([told["refresh"].is_null(), told["migration"].is_null()], [which == 1, which == 2]);
+        hand.check();
+    }
+}
