@@ -558,6 +558,169 @@ def test_a_trace_named_by_the_environment(tmp_path, monkeypatch):
     assert len(nandlab.Study.load(tmp_path / "s.toml").runs) == 1
 
 
+# ------------------------------------------------------------------------------------------------------------- factors
+
+FACTORS = """\
+[study]
+title = "T"
+question = "Q"
+base = "base.toml"
+[factors.A]
+title = "skew"
+off = { "gc.victim" = "greedy" }
+on = { "gc.victim" = "fifo" }
+[factors.B]
+on = { "drive.op" = 0.5 }
+[variants.other]
+set = { "gc.victim" = "fifo", "drive.op" = 0.4 }
+[grid]
+seed = [1, 2]
+[[figures]]
+id = "f"
+title = "F"
+kind = "effects"
+metric = "waf"
+[[claims]]
+id = "a"
+figure = "f"
+what = "W"
+direction = "above"
+source = "S"
+measure = { effect = "A" }
+[[claims]]
+id = "ab"
+figure = "f"
+what = "W"
+direction = "below"
+baseline = { effect = "B", reduce = "max" }
+source = "S"
+measure = { effect = "B:A" }
+"""
+
+
+def rows_of(values, **columns):
+    return [({"variant": name, **columns}, value) for name, value in values.items()]
+
+
+def test_effects_by_hand():
+    from nandlab.study.effects import effects
+
+    # A alone doubles, with B on it triples; B alone makes 4 of it.
+    values = {"none": 1.0, "A": 2.0, "B": 4.0, "AB": 12.0}
+    found = {effect.key: effect for effect in effects("AB", rows_of(values), "ratio")}
+    assert found["A"].reduced() == pytest.approx(6**0.5 - 1)
+    assert found["B"].reduced() == pytest.approx(24**0.5 - 1)
+    assert found["A:B"].reduced() == pytest.approx(3 / 2 - 1)
+    # The same from the other side.
+    turned = {effect.key: effect for effect in effects("BA", rows_of({**values, "BA": 12.0}), "ratio")}
+    assert turned["B:A"].reduced() == pytest.approx(found["A:B"].reduced())
+    # On the scale of differences; 0 is a value there.
+    values = {"none": 0.0, "A": 1.0, "B": 4.0, "AB": 8.0}
+    found = {effect.key: effect.reduced() for effect in effects("AB", rows_of(values), "difference")}
+    assert found == pytest.approx({"A": (1 + 4) / 2, "B": (4 + 7) / 2, "A:B": 4 - 1})
+
+
+def test_effects_over_replicates():
+    from nandlab.study.effects import effects
+
+    rows = rows_of({"none": 1.0, "A": 2.0}, seed=1) + rows_of({"none": 1.0, "A": 8.0}, seed=2)
+    rows += rows_of({"none": 0.0, "A": 8.0}, seed=3)  # no ratio to 0
+    rows += rows_of({"none": 1.0, "A": None}, seed=4)
+    (effect,) = effects("AB", rows, "ratio")
+    assert (effect.names, effect.replicates) == (("A",), pytest.approx((1.0, 7.0)))
+    assert [effect.reduced(how) for how in ("mean", "median", "min", "max")] == pytest.approx([3.0, 4.0, 1.0, 7.0])
+    (effect,) = effects("AB", rows, "difference")
+    assert effect.reduced() == pytest.approx((1 + 7 + 8) / 3)
+    # What every run has on is no effect; what is not of the factors is passed over.
+    rows = rows_of({"C": 1.0, "AC": 2.0, "BC": 3.0, "ABC": 6.0, "other": 5.0, "CA": 5.0})
+    assert [effect.key for effect in effects("ABC", rows, "ratio")] == ["A", "B", "A:B"]
+    assert effects("ABC", rows_of({"none": 1.0, "A": 2.0, "B": 3.0}), "ratio") == []
+
+
+def test_factors_make_variants_and_effects(tmp_path):
+    import nandlab
+
+    (tmp_path / "base.toml").write_text(BASE)
+    (tmp_path / "s.toml").write_text(FACTORS)
+    study = nandlab.Study.load(tmp_path / "s.toml")
+    assert list(dict.fromkeys(run.variant for run in study.runs)) == ["other", "none", "A", "B", "AB"]
+    spec = json.loads(next(run for run in study.runs if run.variant == "AB").spec.canonical_json())
+    assert (spec["gc"]["victim"], spec["drive"]["op"]) == ("fifo", 0.5)
+    result = study.run(tmp_path / "o", workers=2)
+    waf = {(r["variant"], r["seed"]): r["waf"] for r in result.results.to_dicts()}
+    ratio = [(waf["A", s] / waf["none", s] * waf["AB", s] / waf["B", s]) ** 0.5 for s in (1, 2)]
+    shown = {(r["series"], r["x"]): r["y"] for r in result.figure("f").to_dicts()}
+    assert shown["effect", "A"] == pytest.approx((ratio[0] * ratio[1]) ** 0.5 - 1)
+    assert shown["smallest replicate", "A"] == pytest.approx(min(ratio) - 1)
+    assert shown["largest replicate", "A"] == pytest.approx(max(ratio) - 1)
+    claims = {claim["id"]: claim for claim in result.claims}
+    assert claims["a"]["measured"] == pytest.approx(shown["effect", "A"])
+    assert claims["a"]["baseline"] == 0.0
+    assert claims["a"]["verdict"] == ("reproduced" if shown["effect", "A"] > 0 else "not reproduced")
+    assert claims["ab"]["measured"] == pytest.approx(shown["effect", "A:B"])
+    assert claims["ab"]["baseline"] == pytest.approx(shown["largest replicate", "B"])
+    page = result.report.read_text()
+    for text in ("<b>A</b> skew", "skew \u00d7 B", "Pale:", "effect of B:A on waf (ratio)"):
+        assert text in page
+    for kind in ("svg", "pdf"):
+        assert (tmp_path / "o" / "figures" / f"f.{kind}").stat().st_size > 1000
+    # Fewer of the factors at the small size: what is left is shown, and claims of the rest are not measured.
+    (tmp_path / "s.toml").write_text(FACTORS + '[smoke]\nvariants = ["none", "A"]\n')
+    small = nandlab.Study.load(tmp_path / "s.toml", smoke=True).run(tmp_path / "small", workers=1)
+    assert set(small.figure("f")["x"]) == {"A"}
+    assert [claim["verdict"] == "not measured" for claim in small.claims] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "told"),
+    [
+        ("[factors.A]", "[factors.skew]", 's.toml:5: factors.skew: "skew" is no letter'),
+        ('on = { "gc.victim" = "fifo" }', "", "s.toml:5: factors.A.on: missing"),
+        (
+            '"gc.victim" = "fifo" }\n[factors.B]',
+            '"gc.victm" = "fifo" }\n[factors.B]',
+            "s.toml:8: gc.victm: unknown key",
+        ),
+        ('on = { "drive.op" = 0.5 }', 'on = { "gc.victim" = "fifo" }', "gc.victim: set here and in line 7"),
+        ("[variants.other]", "[variants.AB]", "variants.AB: the factors make a variant of this name"),
+        ('effect = "A" }', "}", "claims.0.measure.effect: missing\n  remedy: say which"),
+        ('effect = "A" }', 'effect = "C" }', 'claims.0.measure.effect: there is no factor "C"'),
+        ('effect = "A" }', 'effect = "A:A" }', 'claims.0.measure.effect: "A:A" is neither a factor nor a pair'),
+        ('effect = "A" }', 'effect = "A", reduce = "sum" }', 'claims.0.measure.reduce: unknown value "sum"'),
+        ('effect = "A" }', 'effect = "A", normalised_to = "none" }', "an effect is relative already"),
+        ('effect = "A" }', 'effect = "A", where = { variant = ["none", "B"] } }', "its runs do not vary A"),
+        ('metric = "waf"', 'metric = "waf"\nover = "seed"', "figures.0.over: a figure of effects has none"),
+        ('metric = "waf"', 'metric = "waf"\nscale = "log"', 'figures.0.scale: unknown value "log"'),
+        (
+            'kind = "effects"',
+            'kind = "bar"\nover = "seed"',
+            "claims.0.measure.effect: the figure of this claim shows no",
+        ),
+        ('metric = "waf"', 'metric = "waf"\nwhere = { variant = ["none", "A", "B"] }', "not all there: no AB"),
+        (FACTORS[FACTORS.index("[factors.A]") : FACTORS.index("[variants")], "", "the study has no factors"),
+    ],
+)
+def test_mistakes_with_factors(tmp_path, right, wrong, told):
+    import nandlab
+
+    assert right in FACTORS
+    (tmp_path / "base.toml").write_text(BASE)
+    (tmp_path / "s.toml").write_text(FACTORS.replace(right, wrong, 1))
+    with pytest.raises(nandlab.NandlabError) as refused:
+        nandlab.Study.load(tmp_path / "s.toml")
+    assert told in str(refused.value)
+
+
+def test_exposure_is_what_the_capacitor_cannot_save():
+    from nandlab.study.metrics import exposure
+
+    series = pl.DataFrame({"interval_s": [1.0, 3.0], "cache_dirty_pages": [100, 60], "capacitor_pages": [80.0, 80.0]})
+    assert exposure(series) == {"exposure.pages": 5.0, "exposure.pages_max": 20.0, "exposure.time_share": 0.25}
+    assert exposure(series.select("interval_s")) == {}
+
+
+# ------------------------------------------------------------------------------------------------------------ mistakes
+
 MISTAKES = [
     ('title = "Small"', "", "study.title: missing"),
     ('question = "Which victim?"', "question = 5", "s.toml:3: study.question: a number where a text is wanted"),
@@ -937,6 +1100,25 @@ def test_the_laldpc_study_at_smoke_size(tmp_path):
     first, ideal, new = mean.values()
     shares = [(first[name] - new[name]) / (first[name] - ideal[name]) for name in first]
     assert claims["redundant"]["measured"] == pytest.approx(sum(shares) / len(shares))
+
+
+def test_the_study_of_all_schemes_at_smoke_size(tmp_path):
+    done = command("study", "together", "--smoke", "--workers", "2", "--out", tmp_path / "t", cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    runs = pl.read_parquet(tmp_path / "t" / "results.parquet")
+    runs = runs.filter(pl.col("part") == "all")
+    assert runs["variant"].n_unique() == runs.height == 16
+    claims = {c["id"]: c for c in json.loads((tmp_path / "t" / "claims.json").read_text())["claims"]}
+    # Each pair of runs that differ in LaLDPC only.
+    read = dict(runs.select("variant", "latency_us.read.mean").iter_rows())
+    pairs = [(name, "L" + name.replace("none", "")) for name in read if "L" not in name]
+    ratios = [read[on] / read[off] for off, on in pairs]
+    assert len(ratios) == 8 and max(ratios) < 1
+    mean = 1.0
+    for ratio in ratios:
+        mean *= ratio ** (1 / 8)
+    assert claims["laldpc-reads"]["measured"] == pytest.approx(mean - 1)
+    assert claims["laldpc-rcopyback"]["verdict"] != "not measured"
 
 
 def test_claims_of_the_shipped_studies_hold_no_results():

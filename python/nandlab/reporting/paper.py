@@ -21,7 +21,8 @@ _SHAPES = "osD^vP*X<"
 def paper(drawn: Drawn) -> dict[str, bytes]:
     """The figure as SVG and as PDF, by suffix."""
     with style(drawn.figure.id):
-        return {kind: saved(_sheet(drawn), kind) for kind in ("svg", "pdf")}
+        draw = _effects if drawn.figure.kind == "effects" else _sheet
+        return {kind: saved(draw(drawn), kind) for kind in ("svg", "pdf")}
 
 
 @contextlib.contextmanager
@@ -111,6 +112,69 @@ def _sheet(drawn: Drawn) -> Figure:
         sheet.legend(
             list(handles.values()), list(handles), loc="outside upper center", ncols=min(len(handles), 3), fontsize=7
         )
+    return sheet
+
+
+def _effects(drawn: Drawn) -> Figure:
+    """Above the main effects with whiskers over the replicates, below the triangle of the interactions."""
+    from nandlab.reporting.study_page import bars_of, effect_text
+
+    panels = drawn.panels or [Panel("")]
+    scale = drawn.figure.scale
+    found = [bars_of(panel) for panel in panels]
+    names = list(dict.fromkeys(key[0] for bars in found for key in bars if len(key) == 1))
+    strongest = max((abs(bar.value) for bars in found for key, bar in bars.items() if len(key) == 2), default=0.0)
+    sheet = sheet_of(max(2.4 * len(panels), 3.5), 4.0)
+    upper, lower = sheet.subplots(2, len(panels), squeeze=False, sharey="row", height_ratios=[1.3, 1])
+    for panel, bars, above, below in zip(panels, found, upper, lower, strict=True):
+        above.set_title(panel.title, fontsize=8)
+        factor = 100.0 if scale == "ratio" else 1.0
+        for index, name in enumerate(names):
+            bar = bars.get((name,))
+            if bar is None:
+                continue
+            colour = _COLOURS[1] if bar.value > 0 else _COLOURS[0]
+            above.bar([index], [bar.value * factor], 0.6, color=colour, alpha=1.0 if bar.is_clear else 0.35)
+            above.plot([index, index], [bar.low * factor, bar.high * factor], "_-", color="#333333", linewidth=0.8)
+            end, shift = (bar.low, -9) if bar.value < 0 else (bar.high, 3)
+            above.annotate(
+                effect_text(bar.value, scale),
+                (index, end * factor),
+                (0, shift),
+                textcoords="offset points",
+                ha="center",
+                fontsize=6,
+            )
+        above.margins(y=0.12)
+        above.axhline(0.0, color="#5d6773", linewidth=0.8)
+        above.set_xticks(range(len(names)), names)
+        above.grid(axis="x", visible=False)
+        below.grid(visible=False)
+        below.spines[:].set_visible(False)
+        below.set_xlim(-0.5, max(len(names) - 1.5, 0.5))
+        below.set_ylim(max(len(names) - 1.5, 0.5), -0.5)
+        below.set_xticks(range(len(names) - 1), names[:-1])
+        below.set_yticks(range(len(names) - 1), names[1:])
+        below.tick_params(length=0)
+        for key, bar in bars.items():
+            if len(key) < 2:
+                continue
+            x, y = names.index(key[0]), names.index(key[1]) - 1
+            part = min(abs(bar.value) / strongest, 1.0) if strongest > 0 else 0.0
+            colour = _COLOURS[1] if bar.value > 0 else _COLOURS[0]
+            if bar.is_clear:
+                below.fill(
+                    [x - 0.48, x + 0.48, x + 0.48, x - 0.48],
+                    [y - 0.46, y - 0.46, y + 0.46, y + 0.46],
+                    color=colour,
+                    alpha=0.12 + 0.6 * part,
+                    linewidth=0,
+                )
+            text = "black" if bar.is_clear else "#8a93a0"
+            below.text(x, y, effect_text(bar.value, scale), ha="center", va="center", fontsize=6.5, color=text)
+    unit = ", %" if scale == "ratio" else ""
+    upper[0].set_ylabel(drawn.figure.y_title + unit)
+    lower[0].set_ylabel("interactions")
     return sheet
 
 

@@ -12,12 +12,16 @@ import numpy as np
 from nandlab.reporting import svg
 from nandlab.reporting.pieces import columns, details, document, escape, fact_table, nothing, number_table, section
 from nandlab.reporting.svg import Line
-from nandlab.study.definition import Choice, Definition
+from nandlab.study.definition import Choice, Definition, Override
+from nandlab.study.effects import combination
 from nandlab.study.judge import (
+    EFFECT,
+    LARGEST,
     NOT_MEASURED,
     NOT_REPRODUCED,
     REPRODUCED,
     SAME_DIRECTION,
+    SMALLEST,
     Curve,
     Drawn,
     Panel,
@@ -160,17 +164,33 @@ def _setup(study: Definition, runs: Sequence[PlannedRun]) -> str:
     tables = [
         fact_table(facts),
         "<h3>Grid</h3>" + number_table(["axis", "values"], axes, numeric=False) if axes else "",
+        _factors(study),
         _choices("variant", _there(study, "variants"), runs),
         _choices("workload", _there(study, "workloads"), runs),
     ]
     return columns("two", *(f'<figure class="scroll">{table}</figure>' for table in tables if table))
 
 
+def _factors(study: Definition) -> str:
+    """What is off and on."""
+
+    def shown(sets: Sequence[Override]) -> str:
+        return "<br>".join(f"<code>{escape(o.key)}</code> = {escape(_plain(o.value))}" for o in sets) or "-"
+
+    if not study.factors:
+        return ""
+    rows = [[f"<b>{escape(f.name)}</b> {escape(f.title)}", shown(f.off), shown(f.on)] for f in study.factors]
+    return "<h3>Factors</h3>" + number_table(["factor", "off", "on"], rows, numeric=False)
+
+
 def _there(study: Definition, kind: str) -> list[Choice]:
     choices: dict[str, Choice] = {}
+    factors = [factor.name for factor in study.factors]
     for part in study.parts:
         for choice in part.variants if kind == "variants" else part.workloads:
-            choices.setdefault(choice.name, choice)
+            # What the factors make has a table of its own.
+            if kind == "workloads" or not factors or combination(choice.name, factors) is None:
+                choices.setdefault(choice.name, choice)
     return list(choices.values())
 
 
@@ -209,6 +229,8 @@ def _figure(study: Definition, drawn: Drawn, number: int) -> str:
     curves = [curve for panel in drawn.panels for curve in panel.curves]
     if not any(curve.y for curve in curves):
         return nothing("No run gave a value for this figure.", f"{number}. {figure.title}")
+    if figure.kind == "effects":
+        return _effects(study, drawn, title)
     names = list(dict.fromkeys(curve.name for curve in curves))
     colours = {name: _COLOURS[index % len(_COLOURS)] for index, name in enumerate(names)}
     references = {curve.name for curve in curves if curve.is_reference}
@@ -231,6 +253,78 @@ def _figure(study: Definition, drawn: Drawn, number: int) -> str:
         f'<figure id="figure-{escape(figure.id)}">{title}{key}<div class="{kind}">{"".join(plots)}</div>'
         f"<figcaption>{escape(caption.strip())} {files}</figcaption>{_data(drawn)}</figure>"
     )
+
+
+def _effects(study: Definition, drawn: Drawn, title: str) -> str:
+    figure = drawn.figure
+    found = [bars_of(panel) for panel in drawn.panels]
+    named = {key[0] for bars in found for key in bars}
+    factors = [(factor.name, factor.title) for factor in study.factors if factor.name in named]
+    main = [y for bars in found for key, bar in bars.items() if len(key) == 1 for y in (bar.low, bar.high)]
+    # Room for the numbers beyond the whiskers.
+    low, high = min([0.0, *main]), max([0.0, *main])
+    room = 0.1 * (high - low)
+    pairs = [abs(bar.value) for bars in found for key, bar in bars.items() if len(key) == 2]
+    wide = 556 if len(found) in (1, 2, 4) else 364
+    plots = []
+    for panel, bars in zip(drawn.panels, found, strict=True):
+        head = f"<h4>{escape(panel.title)}</h4>" if panel.title else ""
+        plot = svg.effects(
+            factors,
+            bars,
+            y_title=figure.y_title,
+            y_range=(low - room if low < 0 else low, high + room),
+            strongest=max(pairs, default=0.0),
+            text=lambda value: effect_text(value, figure.scale),
+            width=wide,
+        )
+        plots.append(f"<div>{head}{plot}</div>")
+    kind = "two" if len(plots) in (1, 2, 4) else "three"
+    key = svg.legend([("more", "c-gc"), ("less", "c-read")])
+    files = f"Files: figures/{escape(figure.id)}.svg, figures/{escape(figure.id)}.pdf"
+    told = (
+        "Bars: main effects, whiskers from the smallest to the largest replicate; below: interactions (by how "
+        "much the effect of one changes when the other is on). Pale: the replicates do not agree on the sign."
+    )
+    return (
+        f'<figure id="figure-{escape(figure.id)}">{title}{key}<div class="{kind}">{"".join(plots)}</div>'
+        f"<figcaption>{escape(figure.caption.strip())} {told} {files}</figcaption>{_effect_data(study, drawn)}</figure>"
+    )
+
+
+def bars_of(panel: Panel) -> dict[tuple[str, ...], svg.Bar]:
+    """The effects of a panel, by their factors."""
+    values = {curve.name: dict(zip(curve.x, curve.y, strict=True)) for curve in panel.curves}
+    return {
+        tuple(key.split(":")): svg.Bar(value, values[SMALLEST][key], values[LARGEST][key])
+        for key, value in values.get(EFFECT, {}).items()
+    }
+
+
+def effect_text(value: float, scale: str) -> str:
+    """+12 %, or on the scale of differences +0.12."""
+    if scale == "ratio":
+        value *= 100.0
+        text = f"{value:+,.0f} %" if abs(value) >= 9.95 else f"{value:+.1f} %"
+        return "0 %" if abs(value) < 0.05 else text
+    return "0" if value == 0 else f"{value:+,.0f}" if abs(value) >= 1000 else f"{value:+.3g}"
+
+
+def _effect_data(study: Definition, drawn: Drawn) -> str:
+    """The effects as a table."""
+    titles = {factor.name: factor.title for factor in study.factors}
+    many = len(drawn.panels) > 1
+    rows = []
+    for panel in drawn.panels:
+        for key, bar in bars_of(panel).items():
+            cells = [escape(panel.title)] if many else []
+            cells.append(escape(" \u00d7 ".join(titles[name] for name in key)))
+            cells += [effect_text(value, drawn.figure.scale) for value in (bar.value, bar.low, bar.high)]
+            cells.append("" if bar.is_clear else "replicates do not agree on the sign")
+            rows.append(cells)
+    names = (["panel"] if many else []) + ["effect", "mean", "smallest replicate", "largest replicate", ""]
+    table = number_table(names, rows)
+    return f'<details><summary>The data of this figure</summary><div class="scroll">{table}</div></details>'
 
 
 def _panel(drawn: Drawn, panel: Panel, colours: Mapping[str, str], width: int, top: float) -> str:

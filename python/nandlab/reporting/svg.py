@@ -8,7 +8,7 @@ import json
 import math
 import struct
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -447,3 +447,87 @@ def heatmap(
         "u": unit,
     }
     return f'<div class="plot">{"".join(parts)}{_hover("heat", x, y, data)}</div>'
+
+
+@dataclass(frozen=True)
+class Bar:
+    """An effect: its value, the smallest and the largest of its replicates."""
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether all replicates agree on its sign."""
+        return self.low > 0 or self.high < 0
+
+    @property
+    def colour(self) -> str:
+        return "c-gc" if self.value > 0 else "c-read"
+
+
+def effects(
+    factors: Sequence[tuple[str, str]],
+    found: Mapping[tuple[str, ...], Bar],
+    *,
+    y_title: str,
+    y_range: tuple[float, float],
+    strongest: float,
+    text: Callable[[float], str],
+    width: int = 364,
+) -> str:
+    """Main effects as bars, with whiskers over the replicates, and below them a triangle of the interactions.
+
+    `factors` are names and titles; `strongest` is the interaction with the fullest colour. What is pale has replicates
+    of either sign.
+    """
+    height, cell = 230, 34.0
+    count = len(factors)
+    y = Scale(*y_range, height - 24, _TOP, nice=True)
+    x = Scale(0.0, float(count), _LEFT + 14, width - _RIGHT)
+    x.ticks = []
+    whole = height + 16 + (cell * (count - 1) + 30 if count > 1 else 0)
+    parts = [f'<svg viewBox="0 0 {width} {whole:.0f}" role="img">']
+    for tick in y.ticks:
+        at = float(y(tick))
+        parts.append(f'<path class="grid" d="M{x.begin} {at:.1f}H{x.end}"/>')
+        parts.append(_label(x.begin - 8, at + 4, text(tick).replace(".0 %", " %"), anchor="end"))
+    foot = float(y(0.0))
+    parts.append(f'<path class="axis" d="M{x.begin} {foot:.1f}H{x.end}"/>')
+    parts.append(_upright((_TOP + height - 24) / 2, y_title))
+    slot = (x.end - x.begin) / count
+    for index, (name, title) in enumerate(factors):
+        middle = x.begin + (index + 0.5) * slot
+        shown = title if len(title) <= slot / 6.4 else name
+        parts.append(_label(middle, height - 6, shown, "title"))
+        bar = found.get((name,))
+        if bar is None:
+            continue
+        top, bottom = sorted((float(y(bar.value)), foot))
+        pale = "" if bar.is_clear else ' opacity="0.35"'
+        parts.append(f"<g{pale}>{_rect(f'bar {bar.colour}', middle - 17, top, middle + 17, bottom)}</g>")
+        low, high = float(y(bar.low)), float(y(bar.high))
+        parts.append(f'<path class="axis" d="M{middle:.1f} {high:.1f}V{low:.1f}"/>')
+        parts += [f'<path class="axis" d="M{middle - 4:.1f} {end:.1f}h8"/>' for end in (high, low)]
+        # Beyond the whisker, on the bar's side.
+        parts.append(_label(middle, low + 14 if bar.value < 0 else high - 5, text(bar.value)))
+    wide = min((x.end - x.begin) / max(count - 1, 1), 84.0)
+    begin = height + 16.0
+    for row, (second, _) in enumerate(factors[1:]):
+        parts.append(_label(x.begin - 8, begin + (row + 0.5) * cell + 4, second, "title", anchor="end"))
+        for column, (first, _) in enumerate(factors[: row + 1]):
+            bar = found.get((first, second))
+            if bar is None:
+                continue
+            left, top = x.begin + column * wide, begin + row * cell
+            part = min(abs(bar.value) / strongest, 1.0) if strongest > 0 else 0.0
+            shade = f"{0.12 + 0.6 * part:.2f}" if bar.is_clear else "0"
+            rect = _rect(f"bar {bar.colour}", left + 1, top + 1, left + wide - 1, top + cell - 1)
+            parts.append(f'<g fill-opacity="{shade}">{rect}</g>')
+            kind = "strong" if bar.is_clear else "tick"
+            parts.append(_label(left + wide / 2, top + cell / 2 + 4, text(bar.value), kind))
+    for column, (first, _) in enumerate(factors[:-1]):
+        parts.append(_label(x.begin + (column + 0.5) * wide, begin + (count - 1) * cell + 16, first, "title"))
+    parts.append("</svg>")
+    return f'<div class="plot">{"".join(parts)}</div>'

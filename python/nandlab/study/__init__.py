@@ -5,6 +5,8 @@ A study file is TOML:
     [study]                          # title, question, base = "spec.toml" (or its keys under [base]), notes, name
     [variants.NAME]                  # title, set = { "gc.victim" = "fifo" }: keys of the spec;
                                      # facts = { soft = 0.36 }: numbers that expressions may use
+    [factors.A]                      # title, off = { ... }, on = { ... }: keys of the spec; k of them make the 2^k
+                                     # variants, named by the letters that are on: none, A, B, AB
     [workloads.NAME]                 # title, set, or keys of [workload] as they are: trace = "hm_0.csv.zst"; facts
     [grid]
     "drive.op" = [0.07, 0.28]        # an axis: one key, its values
@@ -14,16 +16,19 @@ A study file is TOML:
     [parts.NAME]                     # a block with variants, workloads, grid and set of its own; without: all x all
     [smoke]                          # the small size: parts, variants, workloads, grid (values kept), values, set
     [metrics]
-    NAME = "1 - steady.free_share"   # arithmetic over summary.json, smart.*, steady.*, drive.*, spec.*, grid axes;
-                                     # waf['fifo']: of the same run under that variant; at(ecc.levels, 1),
-                                     # total(ecc.levels): of metrics kept by number; a run without one of its names
-                                     # has no value
+    NAME = "1 - steady.free_share"   # arithmetic over summary.json, smart.*, steady.*, exposure.*, drive.*, spec.*,
+                                     # grid axes; waf['fifo']: of the same run under that variant;
+                                     # at(ecc.levels, 1), total(ecc.levels): of metrics kept by number; a run without
+                                     # one of its names has no value
     [[figures]]                      # id, title, caption, kind = "line" | "bar" | "cdf", metric, over, series, panels,
                                      # where, normalised_to (a variant), reduce, mean (bars: one more place), log_x,
-                                     # log_y, x_title, y_title
+                                     # log_y, x_title, y_title; kind = "effects" (of factors, as
+                                     # `nandlab.study.effects` defines them): metric, panels, where, y_title,
+                                     # scale = "ratio" | "difference"
     [[figures.reference]]            # name, expression, where: a curve that is computed, beside the measured ones
     [[claims]]                       # figure, what, value, tolerance = { relative = 0.02 } or { absolute = 0.1 },
                                      # source, measure = { where, reduce, metric, normalised_to }, baseline,
+                                     # of effects: measure = { effect = "A" } or { effect = "A:B" }, beside 0,
                                      # direction, deviation; no value and tolerance where a source gives a direction
                                      # without a number
 
@@ -32,7 +37,8 @@ Relative paths count from the file that names them; $NAME in a path is taken fro
 baseline, else `not reproduced`; one without a value is `reproduced` on the reported side.
 
 The way of a study: `definition` (the file) -> `plan` (the runs, resolved and checked) -> `execute` (over `local` or
-`cluster` workers, each doing `work`) -> `store` (what is kept) -> `metrics` -> `judge` (figures, verdicts) -> report.
+`cluster` workers, each doing `work`) -> `store` (what is kept) -> `metrics` -> `effects`, `judge` (figures,
+verdicts) -> report.
 """
 
 from nandlab.study.problems import StudyError

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import tomllib
@@ -19,7 +20,14 @@ from nandlab.study.problems import StudyError, near, problem
 
 #: Columns of the results table that are no metric and no grid axis.
 LABELS = ("part", "variant", "workload")
-KINDS = ("line", "bar", "cdf")
+KINDS = ("line", "bar", "cdf", "effects")
+#: How two runs are compared by an effect: m(on) / m(off) - 1, or m(on) - m(off).
+SCALES = ("ratio", "difference")
+#: How the replicates of an effect become one number.
+EFFECT_REDUCTIONS = ("mean", "median", "min", "max")
+#: The variant with no factor on.
+NO_FACTOR = "none"
+MAX_FACTORS = 6
 REDUCTIONS = ("only", "mean", "geomean", "median", "min", "max", "sum")
 #: Spec keys that hold a path; the content of the file counts, not its name.
 PATH_KEYS = ("workload.trace", "precondition.load", "reliability.rber.table")
@@ -49,6 +57,18 @@ class Choice:
     line: int | None = None
     #: Numbers that expressions may use.
     facts: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Factor:
+    """Something that is off or on; the study has a variant for each combination."""
+
+    #: A letter.
+    name: str
+    title: str
+    off: tuple[Override, ...]
+    on: tuple[Override, ...]
+    line: int | None
 
 
 @dataclass(frozen=True)
@@ -107,6 +127,8 @@ class Figure:
     y_title: str
     references: tuple[Reference, ...]
     line: int | None
+    #: Of effects.
+    scale: str = "ratio"
 
 
 @dataclass(frozen=True)
@@ -118,11 +140,19 @@ class Measure:
     reduce: str
     normalised_to: str | None
     line: int | None
+    #: One factor, or two for their interaction: the number is an effect on the metric, on this scale.
+    effect: tuple[str, ...] = ()
+    scale: str = "ratio"
 
     def text(self) -> str:
         rows = ", ".join(
             f"{name} = {' | '.join(str(value) for value in values)}" for name, values in self.where.columns.items()
         )
+        if self.effect:
+            over = "effect" if self.reduce == "mean" else f"{self.reduce} of the effect"
+            return f"{over} of {':'.join(self.effect)} on {self.metric.text} ({self.scale})" + (
+                f" where {rows}" if rows else ""
+            )
         over = "" if self.reduce == "only" else f"{self.reduce} of "
         relative = f" relative to {self.normalised_to}" if self.normalised_to else ""
         return f"{over}{self.metric.text}{relative}" + (f" where {rows}" if rows else "")
@@ -161,6 +191,7 @@ class Definition:
     base_path: str
     base_dir: Path
     base_sets: tuple[Override, ...]
+    factors: tuple[Factor, ...]
     parts: tuple[Part, ...]
     axes: tuple[str, ...]
     #: Columns and facts that expressions may name, with those of runs that the small size leaves out.
@@ -335,6 +366,7 @@ class _Reader:
         self.base_dir = path.parent.absolute()
         self.titles: dict[tuple[str, Any], str] = {}
         self.values: dict[str, Any] = {}
+        self.factors: tuple[Factor, ...] = ()
 
     def placed(self, override: Override) -> Override:
         """A relative path in a study counts from the study's directory; the spec counts from its base's."""
@@ -372,6 +404,8 @@ class _Reader:
         for key in values.data:
             self.values[key] = values.take(key, (int, float, str), "a number or a text")
         variants = [self.named_choice("variant", key, table) for key, table in root.named("variants")]
+        self.factors = tuple(self.factor(key, table) for key, table in root.named("factors"))
+        variants += self.combinations(root, [choice.name for choice in variants])
         workloads = [self.workload(key, table) for key, table in root.named("workloads")]
         variants = variants or [Choice("base", "base", "base", ())]
         workloads = workloads or [Choice("base", "base", "base", ())]
@@ -418,6 +452,7 @@ class _Reader:
             base_path=base_path,
             base_dir=self.base_dir,
             base_sets=base_sets,
+            factors=self.factors,
             parts=tuple(parts),
             axes=tuple(axes),
             names=frozenset(columns).union(*(choice.facts for choice in [*variants, *workloads])),
@@ -467,6 +502,38 @@ class _Reader:
         table.done()
         self.titles[(column, name)] = title
         return Choice(name, title, name, sets, table.line(), facts)
+
+    def factor(self, name: str, table: _Table) -> Factor:
+        if len(name) != 1 or not name.isalpha():
+            table.say((), f'"{name}" is no letter', "variants are named by the letters that are on: write [factors.A]")
+        if "on" not in table.data:
+            table.say(("on",), "missing", 'give the keys of the spec that it sets, on = { "gc.victim" = "fifo" }')
+        title = table.text("title", name)
+        factor = Factor(name, title, table.sets("off"), table.sets("on"), table.line())
+        table.done()
+        return factor
+
+    def combinations(self, root: _Table, there: list[str]) -> list[Choice]:
+        """A variant for every combination of the factors, those with few on first."""
+        if not self.factors:
+            return []
+        if len(self.factors) > MAX_FACTORS:
+            root.say(
+                ("factors",),
+                f"{len(self.factors)} factors make {2 ** len(self.factors)} variants",
+                f"give {MAX_FACTORS} or fewer",
+            )
+            return []
+        found = []
+        for size in range(len(self.factors) + 1):
+            for chosen in itertools.combinations(self.factors, size):
+                name = "".join(factor.name for factor in chosen) or NO_FACTOR
+                if name in there:
+                    root.say(("variants", name), "the factors make a variant of this name", "choose another name")
+                sets = [override for f in self.factors for override in (f.on if f in chosen else f.off)]
+                self.titles[("variant", name)] = name
+                found.append(Choice(name, name, name, tuple(sets)))
+        return found
 
     def facts(self, table: _Table) -> dict[str, float]:
         inner = table.table("facts")
@@ -622,6 +689,14 @@ class _Reader:
             if "metric" in table.data and metric.text not in ops:
                 table.say(("metric",), f'a cdf is of a latency, not of "{metric.text}"', near(metric.text, ops))
             over = metric.text
+        elif kind == "effects":
+            over = "effect"
+            others = ("over", "series", "reduce", "normalised_to", "mean", "log_x", "log_y", "x_title", "reference")
+            for key in others:
+                if key in table.data:
+                    table.say((key,), "a figure of effects has none", "leave it out")
+            if not self.factors:
+                table.say(("kind",), "the study has no factors", "write [factors.A] with off and on")
         else:
             over = table.text("over", must=True)
             if over and over not in columns:
@@ -646,6 +721,8 @@ class _Reader:
             if expression is not None:
                 references.append(Reference(label, expression, where))
         relative = self.variant_name(table, "normalised_to", parts)
+        if "scale" in table.data and kind != "effects":
+            table.say(("scale",), f"a {kind} has none", 'leave it out, or kind = "effects"')
         if table.data.get("mean") is True and kind != "bar":
             table.say(("mean",), f"a {kind} has no place for it", 'leave it out, or kind = "bar"')
         figure = Figure(
@@ -667,6 +744,7 @@ class _Reader:
             y_title=table.text("y_title", f"{metric.text} / {relative}" if relative else metric.text),
             references=tuple(references),
             line=table.line(),
+            scale=table.choice("scale", SCALES, "ratio"),
         )
         table.done()
         return figure
@@ -745,9 +823,13 @@ class _Reader:
                 base.reduce if "reduce" in given else measure.reduce,
                 measure.normalised_to,
                 base.line,
+                base.effect if "effect" in given else measure.effect,
+                measure.scale,
             )
         if given is not None:
             return float(given)
+        if figure is not None and figure.kind == "effects":
+            return 0.0
         return 1.0 if measure is not None and measure.normalised_to is not None else None
 
     def measure(
@@ -756,8 +838,17 @@ class _Reader:
         inner = table.table(key)
         own = inner.expression("metric")
         where = self.where(inner, columns, parts)
-        reduce = inner.choice("reduce", REDUCTIONS, "only")
+        is_effect = figure is not None and figure.kind == "effects"
+        reduce = inner.choice("reduce", *((EFFECT_REDUCTIONS, "mean") if is_effect else (REDUCTIONS, "only")))
         relative = self.variant_name(inner, "normalised_to", parts)
+        effect = self.effect(inner)
+        # A baseline's is that of its measure when not given.
+        if is_effect and not effect and key == "measure":
+            inner.say(("effect",), "missing", 'say which: measure = { effect = "A" }, or "A:B" for an interaction')
+        if effect and not is_effect:
+            inner.say(("effect",), "the figure of this claim shows no effects", "name a figure of effects")
+        if is_effect and relative is not None:
+            inner.say(("normalised_to",), "an effect is relative already", "leave it out")
         inner.done()
         if figure is None:
             return None
@@ -770,7 +861,23 @@ class _Reader:
             reduce,
             relative if relative is not None else figure.normalised_to,
             inner.line(),
+            effect,
+            figure.scale,
         )
+
+    def effect(self, table: _Table) -> tuple[str, ...]:
+        """`"A"`, or `"A:B"`."""
+        text = table.take("effect", str, 'a factor, "A", or two, "A:B"', None)
+        if text is None:
+            return ()
+        names = tuple(text.split(":"))
+        known = [factor.name for factor in self.factors]
+        for name in names:
+            if name not in known:
+                table.say(("effect",), f'there is no factor "{name}"', near(name, known))
+        if len(names) > 2 or len(set(names)) < len(names):
+            table.say(("effect",), f'"{text}" is neither a factor nor a pair', 'write "A", or "A:B"')
+        return names
 
 
 def _values_of(column: str, parts: list[Part]) -> list[Any]:

@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from nandlab.study.definition import Claim, Definition, Figure, Measure
+from nandlab.study.definition import Claim, Definition, Figure, Measure, Where
+from nandlab.study.effects import Effect, effects
 from nandlab.study.expression import Expression
 from nandlab.study.metrics import Results, elsewhere, read_table
 
@@ -17,6 +18,8 @@ SAME_DIRECTION = "same direction"
 NOT_REPRODUCED = "not reproduced"
 #: The place of the mean on the x axis.
 MEAN = "mean"
+#: The curves of a figure of effects.
+EFFECT, SMALLEST, LARGEST = "effect", "smallest replicate", "largest replicate"
 #: Only at smoke size, where the runs of a claim may be left out.
 NOT_MEASURED = "not measured"
 
@@ -117,6 +120,10 @@ def _values(results: Results, metric: Expression, normalised_to: str | None) -> 
 
 def measured(results: Results, measure: Measure) -> float | None:
     """The number that a claim is about; `None` when no run of it was done."""
+    if measure.effect:
+        wanted = set(measure.effect)
+        found = effects_of(results, measure.metric, measure.where, measure.scale)
+        return next((effect.reduced(measure.reduce) for effect in found if set(effect.names) == wanted), None)
     values = _values(results, measure.metric, measure.normalised_to)
     rows = [value for run, value in zip(results.runs, values, strict=True) if measure.where.matches(run.row)]
     known = [value for value in rows if value is not None]
@@ -128,6 +135,13 @@ def measured(results: Results, measure: Measure) -> float | None:
         return None
 
 
+def effects_of(results: Results, metric: Expression, where: Where, scale: str) -> list[Effect]:
+    """The effects of the factors on a metric."""
+    values = results.evaluate(metric)
+    rows = [(run.row, value) for run, value in zip(results.runs, values, strict=True) if where.matches(run.row)]
+    return effects(results.factors, rows, scale)
+
+
 def judge(study: Definition, results: Results) -> list[Verdict]:
     """The verdict on every claim."""
     return [_judge(study, results, claim) for claim in study.claims]
@@ -137,7 +151,10 @@ def _judge(study: Definition, results: Results, claim: Claim) -> Verdict:
     value = measured(results, claim.measure)
     baseline = measured(results, claim.baseline) if isinstance(claim.baseline, Measure) else claim.baseline
     if value is None:
-        any_run = any(claim.measure.where.matches(run.row) for run in results.runs)
+        # At smoke size the combinations of an effect may be left out, too.
+        any_run = any(claim.measure.where.matches(run.row) for run in results.runs) and not (
+            study.smoke and claim.measure.effect
+        )
         return Verdict(claim, None, baseline, NOT_REPRODUCED if any_run else NOT_MEASURED)
     is_right = baseline is not None and (value > baseline if claim.direction == "above" else value < baseline)
     if claim.value is None:
@@ -163,7 +180,33 @@ def _series_name(study: Definition, figure: Figure, row: Mapping[str, Any]) -> s
 
 def draw(study: Definition, results: Results, verdicts: list[Verdict]) -> list[Drawn]:
     """The data of every figure."""
-    return [_cdf(study, results, f) if f.kind == "cdf" else _curves(study, results, f, verdicts) for f in study.figures]
+    return [_draw(study, results, figure, verdicts) for figure in study.figures]
+
+
+def _draw(study: Definition, results: Results, figure: Figure, verdicts: list[Verdict]) -> Drawn:
+    if figure.kind == "cdf":
+        return _cdf(study, results, figure)
+    if figure.kind == "effects":
+        return _effects(study, results, figure)
+    return _curves(study, results, figure, verdicts)
+
+
+def _effects(study: Definition, results: Results, figure: Figure) -> Drawn:
+    rows = [run.row for run in results.runs if figure.where.matches(run.row)]
+    at = [None] if figure.panels is None else list(dict.fromkeys(row.get(figure.panels) for row in rows))
+    panels = []
+    places: dict[str, None] = {}
+    for value in at:
+        where = figure.where if figure.panels is None else figure.where.merged(Where({figure.panels: (value,)}))
+        found = effects_of(results, figure.metric, where, figure.scale)
+        keys = [effect.key for effect in found]
+        places.update(dict.fromkeys(keys))
+        curves = [
+            Curve(name, keys, [effect.reduced(how) for effect in found])
+            for name, how in ((EFFECT, "mean"), (SMALLEST, "min"), (LARGEST, "max"))
+        ]
+        panels.append(Panel("" if figure.panels is None else title_of(study, figure.panels, value), curves))
+    return Drawn(figure, panels, list(places))
 
 
 def _curves(study: Definition, results: Results, figure: Figure, verdicts: list[Verdict]) -> Drawn:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,7 +38,9 @@ def metrics(store: Store, run: PlannedRun) -> dict[str, Any]:
     found |= dict(flat(store.read_json(run.identity, "smart.json"), "smart."))
     found["drive.raw_bytes"] = run.spec.raw_bytes
     found["drive.logical_bytes"] = run.spec.logical_bytes
-    found.update(steady(read_table(store, run.identity, "series")))
+    series = read_table(store, run.identity, "series")
+    found.update(steady(series))
+    found.update(exposure(series))
     return found
 
 
@@ -94,12 +96,38 @@ def steady(series: pl.DataFrame) -> dict[str, float | None]:
     }
 
 
+def exposure(series: pl.DataFrame) -> dict[str, float | None]:
+    """Dirty pages of the cache beyond what the capacitor can save, over the run as the series samples it.
+
+    `exposure.pages` and `exposure.pages_max`, and `exposure.time_share`, the share of the time with any.
+    """
+    if "capacitor_pages" not in series.columns:
+        return {}
+    dirty, saved, interval_s = (
+        series[name].to_numpy().astype(float) for name in ("cache_dirty_pages", "capacitor_pages", "interval_s")
+    )
+    known = np.isfinite(dirty) & np.isfinite(saved) & (interval_s > 0)
+    if not known.any():
+        return {}
+    beyond = np.maximum(dirty[known] - saved[known], 0.0)
+    weight = interval_s[known] / interval_s[known].sum()
+    return {
+        "exposure.pages": float((beyond * weight).sum()),
+        "exposure.pages_max": float(beyond.max()),
+        "exposure.time_share": float(weight[beyond > 0].sum()),
+    }
+
+
 class Results:
     """The rows of a study: one a run, in the order of the plan."""
 
-    def __init__(self, store: Store, runs: list[PlannedRun], named: Mapping[str, Expression]) -> None:
+    def __init__(
+        self, store: Store, runs: list[PlannedRun], named: Mapping[str, Expression], factors: Sequence[str] = ()
+    ) -> None:
         self.store = store
         self.runs = runs
+        #: The letters of the study's factors.
+        self.factors = factors
         self.rows: list[dict[str, Any]] = []
         self.values: list[dict[str, Any]] = []
         self._elsewhere: dict[tuple[Any, ...], dict[str, dict[str, Any]]] = {}

@@ -17,7 +17,8 @@ from nandlab import _core
 from nandlab._core import Spec, SpecError
 from nandlab._types import Problem
 from nandlab.spec import set_arguments
-from nandlab.study.definition import PATH_KEYS, Choice, Definition, Measure, Override, Part
+from nandlab.study.definition import PATH_KEYS, Choice, Definition, Measure, Override, Part, Where
+from nandlab.study.effects import combination, missing, varied
 from nandlab.study.problems import StudyError, near, problem
 
 #: Raised when what is kept of a run changes.
@@ -294,6 +295,8 @@ def _check_measures(study: Definition, runs: list[PlannedRun]) -> None:
     for figure in study.figures:
         if not any(figure.where.matches(row) for row in rows):
             found.append(problem(study.path, figure.line, f"figures.{figure.id}.where", "matches no run", "widen it"))
+        elif figure.kind == "effects":
+            found += _check_effects(study, rows, figure.where, f"figures.{figure.id}.where", figure.line, ())
     for claim in study.claims:
         for what, measure in (("measure", claim.measure), ("baseline", claim.baseline)):
             if not isinstance(measure, Measure):
@@ -303,8 +306,33 @@ def _check_measures(study: Definition, runs: list[PlannedRun]) -> None:
             line = measure.line if measure.line is not None else claim.line
             if count == 0:
                 found.append(problem(study.path, line, key, "matches no run", "widen its where"))
+            elif measure.effect:
+                found += _check_effects(study, rows, measure.where, key, line, measure.effect)
             elif count > 1 and measure.reduce == "only":
                 text = f"matches {count} runs, and one is wanted"
                 found.append(problem(study.path, line, key, text, 'narrow its where, or say reduce = "mean"'))
     if found:
         raise StudyError(found)
+
+
+def _check_effects(
+    study: Definition,
+    rows: list[dict[str, Any]],
+    where: Where,
+    key: str,
+    line: int | None,
+    wanted: tuple[str, ...],
+) -> list[Problem]:
+    """Effects need runs with every combination of the factors that they vary."""
+    factors = [factor.name for factor in study.factors]
+    found = [combination(row["variant"], factors) for row in rows if where.matches(row)]
+    there = {on for on in found if on is not None}
+    lacking = missing(factors, there)
+    if lacking:
+        text = f"the combinations are not all there: no {', '.join(lacking)}"
+        return [problem(study.path, line, key, text, "widen its where, or let its part have these variants")]
+    fixed = [name for name in wanted if name not in varied(factors, there)]
+    if fixed or not varied(factors, there):
+        text = f"its runs do not vary {', '.join(fixed) or 'any factor'}"
+        return [problem(study.path, line, key, text, "widen its where")]
+    return []

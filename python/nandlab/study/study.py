@@ -34,6 +34,7 @@ SOMETIMES = (
     "ecc.host.levels.",
     "ecc.host.needed.",
     "ecc.levels.",
+    "exposure.",
     "map.",
     "migration.",
     "power.",
@@ -199,7 +200,7 @@ class Study:
         from nandlab.reporting.study_page import study_page
 
         study = self.definition
-        results = Results(store, self.runs, study.metrics)
+        results = Results(store, self.runs, study.metrics, [factor.name for factor in study.factors])
         self._check_names(results.names(), later=results.null_sections())
         frame = results.frame()
         verdicts = judge(study, results)
