@@ -38,6 +38,8 @@ _FORMAT = 1
 _TRIES = 4
 #: How far they may be apart.
 _STEADY = 0.1
+#: Requests of a window that may be under way at its end; more, and the drive does not keep up.
+_BACKLOG = 0.1
 #: Fewer erases do not tell how fast a drive wears.
 _ERASES_MIN = 50
 
@@ -329,13 +331,17 @@ class _Living:
         row["host_tb_written"] = self._bytes * 1e-12
         return row
 
-    def _skip(self, row: Row, times: float) -> float:
-        """Lives on so many times as long as in a window, or until just before a block is worn out; how many it was."""
+    def _skip(self, window: Row, goal: float) -> bool:
+        """Lives on as in the window up to so many P/E cycles; whether a block would have been worn out before."""
+        self._run.rest()
+        row = dict(self._run.stretch())
+        self._count({"write_bytes": row["write_bytes"] - window["write_bytes"]})
+        times = max((goal - row["pe_mean"]) / (row["pe_mean"] - window["pe_begin"]), 0.0)
         done = self._run.fast_forward(times)
         self._count(row, done)
         self._run.begin_stretch()
         self._pe = dict(self._run.stretch())["pe_mean"]
-        return done
+        return done < times
 
     def _go_on(self) -> str:
         for goal in self._goals:
@@ -351,11 +357,8 @@ class _Living:
                     row = self._settle()
                     if _is_over(row, self._endurance):
                         return self._last()
-            else:
-                gained = row["pe_mean"] - row["pe_begin"]
-                times = max((goal - row["pe_mean"]) / gained, 0.0)
-                if self._skip(row, times) < times:
-                    return self._last()
+            elif self._skip(row, goal):
+                return self._last()
             if self._is_stopped:
                 return "stopped"
         return "the mean reached the endurance"
@@ -391,6 +394,7 @@ class _Living:
             "first_media_error_years": _rounded(float(at[lost[0]])) if len(lost) else None,
             "windows": len(self._rows),
             "windows_unsteady": int(np.sum(columns["steady"] == 0)),
+            "windows_overloaded": int(np.sum(columns["outstanding"] > _BACKLOG * self._requests)),
             "requests_a_window": self._requests,
             "requests": self._completed,
             "simulated_share": _rounded(_ratio(self._simulated_pe, last["pe_mean"] - self._first)),

@@ -479,6 +479,11 @@ _LIFE = (
     ("refreshed", "refreshed_per_host_page", 3),
     ("budget", "budget_pages", 0),
 )
+#: What it means that requests pile up in so many windows.
+OVERLOADED = (
+    "In {} windows requests came faster than the drive served them, so latency says how long the window was. Fewer requests "
+    "a second (workload.arrival, time_scale) settle it."
+)
 #: Windows shown.
 _LIFE_ROWS = 12
 
@@ -514,6 +519,8 @@ def show_life(life: Life, console: Console) -> None:
             f"[yellow]In {unsteady} window{'' if unsteady == 1 else 's'} write amplification was still changing: longer "
             "windows (--requests) settle it.[/]"
         )
+    if facts["windows_overloaded"]:
+        console.print(f"[yellow]{OVERLOADED.format(count(facts['windows_overloaded']))}[/]")
     if facts["first_media_error_years"] is not None:
         console.print(f"[bold red]DATA LOST: the first media error after {number(facts['first_media_error_years'])} years[/]")
     if error := facts.get("error"):

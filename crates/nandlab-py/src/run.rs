@@ -160,12 +160,18 @@ impl Run {
         Ok(self.playing()?.0.stretch())
     }
 
-    fn fast_forward(&mut self, py: Python<'_>, times: f64) -> PyResult<f64> {
+    fn rest(&mut self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| {
             let (simulation, runner) = self.playing()?;
-            simulation.fast_forward(runner, times)
+            simulation.rest(runner)?;
+            self.completed = self.runner.completed();
+            Ok::<_, Failure>(())
         })
         .map_err(PyErr::from)
+    }
+
+    fn fast_forward(&mut self, times: f64) -> PyResult<f64> {
+        Ok(self.playing()?.0.fast_forward(times)?)
     }
 
     fn result(&mut self, py: Python<'_>) -> PyResult<Outcome> {

@@ -68,9 +68,11 @@ pub(crate) trait Simulation: Send + Sync {
     fn begin_stretch(&mut self);
     /// What has happened since.
     fn stretch(&self) -> Vec<(String, f64)>;
-    /// Lets the drive come to rest and live on `times` as long as in the stretch, or as long as no block reaches its
+    /// Lets the drive come to rest.
+    fn rest(&mut self, source: &mut Runner<Requests>) -> Result<(), Failure>;
+    /// Lets the drive, which is at rest, live on `times` as long as in the stretch, or as long as no block reaches its
     /// endurance; how many times it was.
-    fn fast_forward(&mut self, source: &mut Runner<Requests>, times: f64) -> Result<f64, Failure>;
+    fn fast_forward(&mut self, times: f64) -> Result<f64, Failure>;
     fn verify(&self) -> Result<(), Failure>;
     fn now(&self) -> u64;
     fn page_operations(&self) -> u64;
@@ -213,17 +215,22 @@ impl<P: Probe + Send + Sync> Simulation for Simulated<P> {
         self.stretch.as_ref().map_or(Vec::new(), |stretch| stretch.row(&self.drive))
     }
 
-    fn fast_forward(&mut self, runner: &mut Runner<Requests>, times: f64) -> Result<f64, Failure> {
-        let Some(stretch) = self.stretch.take() else {
-            return Err(Failure::Run("no stretch has begun: there is nothing to go by".to_owned()));
-        };
-        if !runner.rest(&mut self.drive, REST_MAX, |_| ()) {
-            return Err(Failure::Run(
-                "the drive does not come to rest: its blocks are due for refresh faster than it can refresh them\n  \
-                 remedy: a lower reliability.clock_scale, or a longer refresh.interval"
-                    .to_owned(),
-            ));
+    fn rest(&mut self, runner: &mut Runner<Requests>) -> Result<(), Failure> {
+        if runner.rest(&mut self.drive, REST_MAX, |_| ()) {
+            return Ok(());
         }
+        Err(Failure::Run(
+            "the drive does not come to rest in a minute: its blocks are due for refresh faster than it can refresh them, or \
+             requests have come faster than it can serve them\n  remedy: a lower reliability.clock_scale or a longer \
+             refresh.interval; requests that come less often"
+                .to_owned(),
+        ))
+    }
+
+    fn fast_forward(&mut self, times: f64) -> Result<f64, Failure> {
+        let Some(stretch) = self.stretch.take().filter(|_| self.drive.is_at_rest()) else {
+            return Err(Failure::Run("no stretch has begun, or the drive is not at rest".to_owned()));
+        };
         Ok(self.drive.fast_forward(stretch.lived(), times))
     }
 

@@ -12,6 +12,7 @@ from nandlab.reporting import svg
 from nandlab.reporting.facts import what
 from nandlab.reporting.pieces import CAUSES, columns, details, document, escape, figure, number_table, section
 from nandlab.reporting.svg import Line
+from nandlab.screen import OVERLOADED
 from nandlab.units import count, number, share
 
 #: Name of a column, its name in the plot, its colour.
@@ -82,6 +83,8 @@ def _notes(life: Life) -> list[str]:
             f"In {count(facts['windows_unsteady'])} of {count(facts['windows'])} windows write amplification was still "
             "changing by more than a tenth."
         )
+    if facts["windows_overloaded"]:
+        notes.append(OVERLOADED.format(count(facts["windows_overloaded"])))
     return notes
 
 

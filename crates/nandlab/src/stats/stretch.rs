@@ -104,6 +104,7 @@ impl Stretch {
         put("copybacks", all(Kind::Copyback));
         put("refused_copybacks", (stats.migration.refused - self.migration.refused) as f64);
         put("erases", all(Kind::Erase));
+        put("outstanding", f64::from(drive.outstanding()));
         put("read_level_mean", mean_level(&stats.ecc.host_levels, &self.ecc.host_levels));
         put("read_level_needed_mean", mean_level(&stats.ecc.host_needed, &self.ecc.host_needed));
         let reads = (stats.ecc.host_reads() - self.ecc.host_reads()) as f64;

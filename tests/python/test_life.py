@@ -1,0 +1,143 @@
+"""A drive's whole life: what is skipped and what is simulated agree, and what is finished is kept."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+pytestmark = pytest.mark.core
+
+#: Wears out in a second: 64 blocks, 200 cycles; a day passes in a simulated second, a day's writes fill the drive once.
+SPEC = """\
+seed = 1
+[drive]
+channels = 2
+planes_per_die = 1
+chips_per_channel = 1
+blocks_per_plane = 32
+pages_per_block = 32
+page_size = "4KiB"
+op = 0.4
+endurance = 3000
+[ftl]
+wear_levelling = "static"
+wear_gap = 5
+[ecc]
+levels = "laldpc"
+[reliability]
+rber.vth = { cell_to_cell = 0.08 }
+pe_cycles = 2800
+clock_scale = 86_400
+[refresh]
+policy = "fcr"
+interval = [{ pe = 2900, every = "30d" }, { pe = 5000, every = "10d" }]
+[capacitor]
+capacitance = "1mF"
+temperature = 60
+[precondition]
+used = 0.7
+valid = 0.9
+map_reads = true
+[workload]
+synthetic = { requests = 3000, read_fraction = 0.5, size = "4KiB", address = { zipf = 0.6 } }
+arrival = { iops = 700 }
+"""
+
+
+@pytest.fixture
+def spec(tmp_path):
+    path = tmp_path / "small.toml"
+    path.write_text(SPEC)
+    return path
+
+
+def test_skipping_agrees_with_simulating_everything(spec, tmp_path):
+    import nandlab
+
+    seen = []
+    life = nandlab.life(spec, windows=12, requests=5000, against_full=True, progress=lambda now: seen.append(now.share))
+    facts, full = life.facts, life.full
+    assert life.complete and full.complete
+    assert facts["end"] == "the first block reached its endurance" == full.facts["end"]
+    # Both end at the same wear, one of them with a part of the work.
+    assert 2970 < facts["pe_mean"] < 3000 and 2970 < full.facts["pe_mean"] < 3000
+    assert full.facts["simulated_share"] > 0.999 > 0.6 > facts["simulated_share"]
+    assert facts["requests"] < 0.6 * full.facts["requests"]
+    error = facts["error"]
+    # Measured: up to 2.5 %.
+    for key in ("years", "host_tb_written", "waf", "read_us_mean", "read_level_mean"):
+        assert abs(error[key]["relative"]) < 0.05, (key, error[key])
+    # 30 % of the capacitance in five years at 60 degrees, whether simulated or not.
+    for lived in (life, full):
+        lost = lived.columns["capacitor_loss_share"][-1]
+        assert lost == pytest.approx(0.3 * lived.facts["years"] / 5, rel=1e-6)
+    # Time, wear and what was written only grow, and the rows are those of the facts.
+    for key in ("years", "pe_mean", "host_tb_written"):
+        assert (life.columns[key][1:] > life.columns[key][:-1]).all()
+        assert life.columns[key][-1] == pytest.approx(facts[key])
+    assert life.columns["refreshed_per_host_page"][-3:].mean() > life.columns["refreshed_per_host_page"][:3].mean()
+    assert seen and max(seen) > 0.9
+
+
+def test_a_life_is_the_same_each_time_and_is_read_back(spec, tmp_path):
+    import nandlab
+
+    for name in ("a", "b"):
+        nandlab.life(spec, tmp_path / name, windows=4, requests=1000)
+    for file in ("life.json", "life.parquet", "spec.toml"):
+        assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes()
+    again = nandlab.Life.read(tmp_path / "a")
+    assert again.facts["windows"] == len(again.table) >= 5
+    page = nandlab.report(tmp_path / "a").read_text()
+    assert "<h2>Latency over the years</h2>" in page and "<h2>Refresh</h2>" in page
+
+
+def test_impossible_lives_are_refused(spec, tmp_path):
+    import nandlab
+
+    with pytest.raises(nandlab.OutputError, match="1 to 10,000"):
+        nandlab.life(spec, windows=0)
+    with pytest.raises(nandlab.OutputError, match="100 at least"):
+        nandlab.life(spec, requests=10)
+    with pytest.raises(nandlab.OutputError, match="the drive does not wear"):
+        nandlab.life(spec, sets={"workload.synthetic.read_fraction": 1.0, "refresh.policy": "none"}, requests=1000)
+    with pytest.raises(nandlab.RunError, match="does not come to rest"):
+        hopeless = {"reliability.clock_scale": 1e9, "refresh.interval": '[{ pe = 1000, every = "1d" }]'}
+        nandlab.life(spec, sets=[f"{key}={value}" for key, value in hopeless.items()], requests=1000)
+    with pytest.raises(nandlab.OutputError, match="no result directory|damaged|cannot read"):
+        nandlab.Life.read(tmp_path / "nothing")
+
+
+def command(*arguments, **options):
+    return subprocess.run(
+        [sys.executable, "-m", "nandlab", *map(str, arguments)], capture_output=True, text=True, timeout=300, **options
+    )
+
+
+def test_the_command(spec, tmp_path):
+    done = command("life", spec, "--windows", 4, "--requests", 1000, "--out", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    assert "years until the first block reached its endurance" in done.stdout
+    assert (tmp_path / "out" / "report.html").is_file()
+    done = command("life", spec, "--windows", 2, "--requests", 1000, "--out", tmp_path / "out", "--json")
+    assert json.loads(done.stdout)["complete"] is True
+    refused = command("life", spec, "--full", "--against-full", "--out", tmp_path / "x")
+    assert refused.returncode == 2 and "leave out --full" in refused.stderr
+    assert not (tmp_path / "x").exists()
+
+
+def test_ctrl_c_keeps_the_windows_that_are_done(spec, tmp_path):
+    out = tmp_path / "out"
+    arguments = [sys.executable, "-m", "nandlab", "life", str(spec), "--full", "--windows", "2000"]
+    arguments += ["--set", "drive.endurance=100000", "--requests", "500", "--out", str(out), "--json"]
+    process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    time.sleep(4)
+    process.send_signal(signal.SIGINT)
+    printed, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    facts = json.loads(printed)
+    assert facts["complete"] is False and facts["end"] == "stopped" and facts["windows"] > 0
+    assert "windows that are done" in errors and (out / "life.parquet").is_file()
