@@ -135,8 +135,6 @@ pub struct Plane {
     open: [OpenBlock; STREAMS],
     /// Valid pages in all its blocks.
     pub valid: u32,
-    /// Those of them that are combination pages.
-    combinations: u32,
     /// Blocks not retired.
     pub usable_blocks: u32,
     /// Erases since the wear leveller last looked.
@@ -180,10 +178,8 @@ pub struct Ftl {
     pub reserve_blocks: u32,
     /// Those of them that are there for an emergency flush.
     flush_reserve_blocks: u32,
-    /// Blocks of a plane that hold no combination pages: free and open ones; and pages, those of the host and translation pages.
+    /// Blocks of a plane that combination pages leave: free ones, open ones, and one for GC to gain from.
     taken_blocks: u32,
-    /// See `taken_blocks`.
-    taken_pages: u32,
     /// Free blocks that translation pages leave to the job under way: it may open one for what it moves off-chip, and one
     /// for what it copies back.
     job_blocks: u32,
@@ -207,7 +203,6 @@ impl Ftl {
                 free,
                 open: Default::default(),
                 valid: 0,
-                combinations: 0,
                 usable_blocks: geometry.blocks_per_plane,
                 erases_unchecked: 0,
             }
@@ -257,8 +252,6 @@ impl Ftl {
             flush_reserve_blocks,
             // So that GC can gain anything it needs a block's worth of spare pages too.
             taken_blocks: reserve_blocks + flush_reserve_blocks + open_blocks + 1,
-            taken_pages: logical_pages.div_ceil(geometry.planes)
-                + translation_pages.div_ceil(geometry.planes),
             job_blocks,
             flush_keeps_blocks,
         }
@@ -426,15 +419,13 @@ impl Ftl {
         open.next < open.end || state.free.len() > self.job_blocks + self.flush_reserve_blocks
     }
 
-    /// The same of a combination page; where there are translation pages it leaves them a block too. And there are no more
-    /// of them than the plane can spare with every LPN mapped: else GC could gain nothing any more.
+    /// The same of a combination page; where there are translation pages it leaves them a block too. And the plane must not
+    /// be so full that GC could gain nothing any more.
     pub fn has_combination_room(&self, geometry: &Geometry, plane: PlaneId) -> bool {
         let state = &self.planes[plane.index()];
         let blocks = state.usable_blocks.saturating_sub(self.taken_blocks);
         // Half of the block that is open for them may be in use even where nothing can be spared.
-        let spare = (blocks * geometry.pages_per_block + geometry.pages_per_block / 2)
-            .saturating_sub(self.taken_pages);
-        if state.combinations >= spare {
+        if state.valid >= blocks * geometry.pages_per_block + geometry.pages_per_block / 2 {
             return false;
         }
         let open = state.open[WriteStream::Combination.index()];
@@ -619,14 +610,8 @@ impl Ftl {
         self.valid[word] |= bit;
         array.block_mut(block).valid += 1;
         self.planes[geometry.plane_of(block).index()].valid += 1;
-        match old {
-            Some(old) => {
-                self.invalidate(geometry, array, old);
-            }
-            None if self.is_combination(lpn) => {
-                self.planes[geometry.plane_of(block).index()].combinations += 1;
-            }
-            None => {}
+        if let Some(old) = old {
+            self.invalidate(geometry, array, old);
         }
         old
     }
@@ -635,10 +620,7 @@ impl Ftl {
     #[inline]
     pub fn unmap(&mut self, geometry: &Geometry, array: &mut Array, lpn: Lpn) -> Option<Ppn> {
         let old = self.map.clear(lpn)?;
-        let block = self.invalidate(geometry, array, old);
-        if self.is_combination(lpn) {
-            self.planes[geometry.plane_of(block).index()].combinations -= 1;
-        }
+        self.invalidate(geometry, array, old);
         Some(old)
     }
 
@@ -823,15 +805,6 @@ impl Ftl {
                 if block.state == BlockState::Full {
                     fewest[within / 64] = fewest[within / 64].min(block.valid);
                 }
-            }
-            let combinations = self.links.iter().flat_map(|links| links.combinations());
-            let here = combinations
-                .filter_map(|lpn| self.map.get(lpn))
-                .filter(|&ppn| geometry.plane_of(geometry.block_of(ppn)) == PlaneId(plane as u32));
-            let here = here.count() as u32;
-            if here != state.combinations {
-                let counted = state.combinations;
-                return Err(format!("plane {plane} has {here} combination pages and counts {counted}"));
             }
             if valid != state.valid {
                 return Err(format!("plane {plane} has {valid} valid pages and counts {}", state.valid));
