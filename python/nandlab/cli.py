@@ -179,9 +179,9 @@ def life(
 ) -> int:
     """A drive from fresh to worn out: windows of its life are simulated, what is between them is skipped.
 
-    The workload is played again and again until the first block has reached drive.endurance. In the stretches that are
-    skipped blocks wear, time passes and the capacitor ages as in the window before; the data keeps its ages, so give data
-    that is never rewritten a spread of them (reliability.retention) up to the refresh interval.
+    The workload is played again and again until the first block has reached drive.endurance. In the stretches that
+    are skipped blocks wear, time passes and the capacitor ages as in the window before; the data keeps its ages, so
+    give data that is never rewritten a spread of them (reliability.retention) up to the refresh interval.
     Ctrl-C keeps the windows that are done: life.json then says "complete": false.
     Exit status: 0 done, 2 refused, 130 stopped by Ctrl-C.
 

@@ -1,8 +1,8 @@
 """A drive's whole life: from its first P/E cycle of the spec to the first block that is worn out.
 
 The workload is played again and again. Windows of it are simulated and measured; between two of them the drive is
-fast-forwarded: it goes on living as it did in the window (wear, time, the capacitor's age), which is not simulated. With
-`full=True` everything is simulated, which tells the error of the fast-forward.
+fast-forwarded: it goes on living as it did in the window (wear, time, the capacitor's age), which is not simulated.
+With `full=True` everything is simulated, which tells the error of the fast-forward.
 
 One window: the drive is played so many requests for it to settle, then as many that are measured. It is measured again,
 up to four times, while the two halves of it differ by more than a tenth in write amplification (in read latency, where
@@ -183,10 +183,11 @@ def life(
 
 
 def compare(fast: Life, full: Life) -> dict[str, dict[str, float]]:
-    """How far a fast-forwarded life is from the same one simulated in full: for the life as a whole and for the windows'
-    numbers, which are compared at equal mean P/E cycles, both values and the relative difference. Of windows these are means
-    over the life; `mean_apart` is the mean of the absolute differences, relative to the mean in full: with it noise counts
-    that cancels out in the means."""
+    """How far a fast-forwarded life is from the same one simulated in full: both values and the relative difference.
+
+    Of the numbers of windows the values are means over the life, at equal mean P/E cycles; `mean_apart` is the mean of
+    the absolute differences, relative to the mean in full: in it noise counts that cancels out in the means.
+    """
     found: dict[str, dict[str, float]] = {}
     for key in ("years", "host_tb_written", "pe_mean", "pe_spread"):
         ours, theirs = float(fast.facts[key]), float(full.facts[key])
@@ -197,14 +198,14 @@ def compare(fast: Life, full: Life) -> dict[str, dict[str, float]]:
     for key in _COMPARED:
         if key not in fast.columns or not np.any(full.columns[key]):
             continue
-        ours = np.interp(grid, fast.columns["pe_mean"], fast.columns[key])
-        theirs = np.interp(grid, full.columns["pe_mean"], full.columns[key])
-        apart = float(np.abs(ours - theirs).mean())
+        skipping = np.interp(grid, fast.columns["pe_mean"], fast.columns[key])
+        known = np.interp(grid, full.columns["pe_mean"], full.columns[key])
+        ours, theirs = float(skipping.mean()), float(known.mean())
         found[key] = {
-            "fast": float(ours.mean()),
-            "full": float(theirs.mean()),
-            "relative": _relative(float(ours.mean()), float(theirs.mean())),
-            "mean_apart": _ratio(apart, float(theirs.mean())),
+            "fast": ours,
+            "full": theirs,
+            "relative": _relative(ours, theirs),
+            "mean_apart": _ratio(float(np.abs(skipping - known).mean()), theirs),
         }
     return found
 
@@ -234,9 +235,7 @@ def _ratio(a: float, b: float) -> float:
 class _Living:
     """A life being lived."""
 
-    def __init__(
-        self, spec: Spec, name: str, windows: int, requests: int, full: bool, progress: Watch | None
-    ) -> None:
+    def __init__(self, spec: Spec, name: str, windows: int, requests: int, full: bool, progress: Watch | None) -> None:
         resolved = json.loads(spec.canonical_json())
         self._spec, self._name, self._full = spec, name, full
         self._windows, self._requests, self._progress = windows, requests, progress
@@ -409,9 +408,8 @@ def _apart(half: Mapping[str, float], whole: Mapping[str, float]) -> float:
         return whole[key] - half[key]
 
     if whole["host_pages"] == 0:
-        first, later = half["read_us_mean"], _ratio(
-            whole["read_us_mean"] * whole["reads"] - half["read_us_mean"] * half["reads"], second("reads")
-        )
+        waited = whole["read_us_mean"] * whole["reads"] - half["read_us_mean"] * half["reads"]
+        first, later = half["read_us_mean"], _ratio(waited, second("reads"))
     else:
         programs = [key for key in whole if key.startswith("program_")]
         first = _ratio(sum(half[key] for key in programs), half["host_pages"])

@@ -481,8 +481,8 @@ _LIFE = (
 )
 #: What it means that requests pile up in so many windows.
 OVERLOADED = (
-    "In {} windows requests came faster than the drive served them, so latency says how long the window was. Fewer requests "
-    "a second (workload.arrival, time_scale) settle it."
+    "In {} windows requests came faster than the drive served them, so latency says how long the window was. Fewer "
+    "requests a second (workload.arrival, time_scale) settle it."
 )
 #: Windows shown.
 _LIFE_ROWS = 12
@@ -516,20 +516,19 @@ def show_life(life: Life, console: Console) -> None:
     if facts["windows_unsteady"]:
         unsteady = facts["windows_unsteady"]
         console.print(
-            f"[yellow]In {unsteady} window{'' if unsteady == 1 else 's'} write amplification was still changing: longer "
-            "windows (--requests) settle it.[/]"
+            f"[yellow]In {unsteady} window{'' if unsteady == 1 else 's'} write amplification was still changing: "
+            "longer windows (--requests) settle it.[/]"
         )
     if facts["windows_overloaded"]:
         console.print(f"[yellow]{OVERLOADED.format(count(facts['windows_overloaded']))}[/]")
     if facts["first_media_error_years"] is not None:
-        console.print(f"[bold red]DATA LOST: the first media error after {number(facts['first_media_error_years'])} years[/]")
+        years = number(facts["first_media_error_years"])
+        console.print(f"[bold red]DATA LOST: the first media error after {years} years[/]")
     if error := facts.get("error"):
         apart = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
         for heading in ("against the full simulation", "skipping", "in full", "difference", "mean distance"):
             apart.add_column(heading, justify="left" if heading.startswith("against") else "right")
         for name, row in error.items():
             most = f"{100 * row['mean_apart']:.1f} %" if "mean_apart" in row else ""
-            apart.add_row(
-                name, number(row["fast"]), number(row["full"]), f"{100 * row['relative']:+.1f} %", most
-            )
+            apart.add_row(name, number(row["fast"]), number(row["full"]), f"{100 * row['relative']:+.1f} %", most)
         console.print(apart)

@@ -107,7 +107,7 @@ def test_impossible_lives_are_refused(spec, tmp_path):
     with pytest.raises(nandlab.RunError, match="does not come to rest"):
         hopeless = {"reliability.clock_scale": 1e9, "refresh.interval": '[{ pe = 1000, every = "1d" }]'}
         nandlab.life(spec, sets=[f"{key}={value}" for key, value in hopeless.items()], requests=1000)
-    with pytest.raises(nandlab.OutputError, match="no result directory|damaged|cannot read"):
+    with pytest.raises(nandlab.OutputError, match="cannot read"):
         nandlab.Life.read(tmp_path / "nothing")
 
 

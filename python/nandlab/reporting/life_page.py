@@ -72,9 +72,9 @@ def _tiles(life: Life) -> str:
 def _notes(life: Life) -> list[str]:
     facts = life.facts
     notes = [
-        f"Each point is a window of {count(facts['requests_a_window'])} requests, simulated after as many to settle. Between "
-        "the windows the drive lives on as in the last one: blocks wear, time passes, the capacitor ages. The data keeps "
-        "its ages."
+        f"Each point is a window of {count(facts['requests_a_window'])} requests, simulated after as many to settle. "
+        "Between the windows the drive lives on as in the last one: blocks wear, time passes, the capacitor ages. The "
+        "data keeps its ages."
         if facts["simulated_share"] < 0.999
         else "The whole life was simulated; each point is a window of it."
     ]
@@ -100,8 +100,8 @@ def _plot(life: Life, shown: Sequence[_Series], y_title: str, caption: str, titl
         grid = known["years"].astype(float)
         far = (xs < grid[0]) | (xs > grid[-1])
         lines += [
-            Line(f"{name}, in full", np.where(far, np.nan, scale * np.interp(xs, grid, known[key])), colour, dashed=True)
-            for key, name, colour in there
+            Line(f"{name}, in full", np.where(far, np.nan, scale * np.interp(xs, grid, known[key])), c, dashed=True)
+            for key, name, c in there
             if key in known
         ]
     return figure(
@@ -124,7 +124,7 @@ def _levels(life: Life) -> str:
         ("read_level_mean", "that decoded", "c-read"),
         ("tries_per_read", "tries a read", "c-refresh"),
     ]
-    caption = "Mean read level of the host's page reads. Where the level that decoded is above the least, a start was too high."
+    caption = "Mean read level of the host's page reads. A level that decoded above the least began too high."
     parts = [_plot(life, shown, "level, tries", caption, "Read levels and tries")]
     if np.any(life.columns["uncorrectable"]):
         lost = [("uncorrectable", "pages", "c-flush"), ("media_errors", "of the host's", "c-all")]
@@ -151,7 +151,9 @@ def _amplification(life: Life) -> str:
     return columns(
         "two",
         _plot(life, [("waf", "WAF", "c-main")], "WAF", "Pages programmed for each page the host wrote.", "WAF"),
-        figure(by_cause, "The same by what asked for the programs; the height of the stack is the WAF.", "Programs by cause"),
+        figure(
+            by_cause, "The same by what asked for the programs: the stack's height is the WAF.", "Programs by cause"
+        ),
     )
 
 
@@ -163,7 +165,8 @@ def _refresh(life: Life) -> str:
     caption = "Pages refreshed for each page the host wrote. The interval shortens with wear, so the work grows."
     parts = [_plot(life, work, "pages a page of the host's", caption, "Refresh work")]
     if np.any(life.columns["partial_share"]):
-        parts.append(_plot(life, how, "share, %", "Refreshed pages of which only the susceptible bits were moved.", "How", 100))
+        caption = "Refreshed pages of which only the susceptible bits were moved."
+        parts.append(_plot(life, how, "share, %", caption, "How", 100))
     return columns("two", *parts)
 
 
@@ -179,7 +182,8 @@ def _capacitor(life: Life) -> str:
     if "capability_pages" not in life.columns:
         return ""
     loss = [("capacitor_loss_share", "lost", "c-flush")]
-    parts = [_plot(life, loss, "share, %", "Loss of the rated capacitance, by temperature, time and discharges.", "Ageing", 100)]
+    caption = "Loss of the rated capacitance, by temperature, time and discharges."
+    parts = [_plot(life, loss, "share, %", caption, "Ageing", 100)]
     pages = [
         ("capability_pages", "it could save", "c-host"),
         ("budget_pages", "may be dirty", "c-sync"),

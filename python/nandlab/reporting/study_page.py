@@ -165,21 +165,21 @@ def _setup(study: Definition, runs: Sequence[PlannedRun]) -> str:
         fact_table(facts),
         "<h3>Grid</h3>" + number_table(["axis", "values"], axes, numeric=False) if axes else "",
         _factors(study),
-        _choices("variant", _there(study, "variants"), runs),
-        _choices("workload", _there(study, "workloads"), runs),
+        _choices("variant", _there(study, "variants")),
+        _choices("workload", _there(study, "workloads")),
     ]
     return columns("two", *(f'<figure class="scroll">{table}</figure>' for table in tables if table))
 
 
+def _sets(sets: Sequence[Override]) -> str:
+    return "<br>".join(f"<code>{escape(o.key)}</code> = {escape(_plain(o.value))}" for o in sets) or "-"
+
+
 def _factors(study: Definition) -> str:
     """What is off and on."""
-
-    def shown(sets: Sequence[Override]) -> str:
-        return "<br>".join(f"<code>{escape(o.key)}</code> = {escape(_plain(o.value))}" for o in sets) or "-"
-
     if not study.factors:
         return ""
-    rows = [[f"<b>{escape(f.name)}</b> {escape(f.title)}", shown(f.off), shown(f.on)] for f in study.factors]
+    rows = [[f"<b>{escape(f.name)}</b> {escape(f.title)}", _sets(f.off), _sets(f.on)] for f in study.factors]
     return "<h3>Factors</h3>" + number_table(["factor", "off", "on"], rows, numeric=False)
 
 
@@ -194,30 +194,12 @@ def _there(study: Definition, kind: str) -> list[Choice]:
     return list(choices.values())
 
 
-def _choices(column: str, choices: Sequence[Choice], runs: Sequence[PlannedRun]) -> str:
-    """What differs between variants, or between workloads: the keys any of them sets, and their value in each."""
-    keys = list(dict.fromkeys(override.key for choice in choices for override in choice.sets))
-    if not keys:
+def _choices(column: str, choices: Sequence[Choice]) -> str:
+    """What each variant, or each workload, sets."""
+    if not any(choice.sets for choice in choices):
         return ""
-    resolved: dict[str, Mapping[str, Any]] = {}
-    for run in runs:
-        name = run.variant if column == "variant" else run.workload
-        if name not in resolved:
-            resolved[name] = json.loads(run.spec.canonical_json())
-    rows = []
-    for choice in choices:
-        own = {override.key: override.value for override in choice.sets}
-        cells = [f"<b>{escape(choice.title)}</b>"]
-        for key in keys:
-            if key in own:
-                cells.append(escape(_plain(own[key])))
-            else:
-                value: Any = resolved.get(choice.name, {})
-                for part in key.split("."):
-                    value = value.get(part) if isinstance(value, Mapping) else None
-                cells.append(f"<small>{escape('-' if value is None else _plain(value))}</small>")
-        rows.append(cells)
-    return f"<h3>{column.capitalize()}s</h3>" + number_table([column, *keys], rows, numeric=False)
+    rows = [[f"<b>{escape(choice.title)}</b>", _sets(choice.sets)] for choice in choices]
+    return f"<h3>{column.capitalize()}s</h3>" + number_table([column, "sets"], rows, numeric=False)
 
 
 # ------------------------------------------------------------------------------------------------------------ figures
