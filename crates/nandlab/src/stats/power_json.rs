@@ -1,7 +1,6 @@
 //! `power.json`, and the sections `capacitor` and `power` of the summary.
 
-use super::summary::number;
-use super::{Detection, PowerLoss, PowerStats};
+use super::{Detection, PowerLoss, PowerStats, number};
 use crate::drive::Drive;
 use crate::geometry::Lpn;
 use crate::probe::Probe;

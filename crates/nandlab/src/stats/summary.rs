@@ -1,7 +1,7 @@
 //! `summary.json` and `smart.json`.
 
 use super::power_json::{capacitor, power_totals};
-use super::{EccStats, Latency, PowerLoss, Stats, ratio, steady_state};
+use super::{EccStats, Latency, PowerLoss, Stats, number, ratio, steady_state};
 use crate::drive::Drive;
 use crate::host::Op;
 use crate::nand::BlockState;
@@ -21,14 +21,6 @@ pub struct RunFacts {
     pub wrapped: u64,
     /// Malformed records skipped.
     pub skipped: u64,
-}
-
-/// Numbers in files are rounded to 12 significant digits: enough for anything simulated, and free of the last
-/// digits' noise.
-pub(super) fn number(value: f64) -> Value {
-    let text = format!("{value:.11e}");
-    let rounded: f64 = text.parse().expect("a formatted number parses");
-    json!(rounded)
 }
 
 fn us(ns: f64) -> Value {
