@@ -225,8 +225,12 @@ def life(
         console.print(f"[bold]{escape(name)}[/]  {escape(str(directory))}", soft_wrap=True)
         show_life(lived, console)
         print(written)
-    if progress.stop and not lived.complete:
-        print(f"stopped by Ctrl-C: {directory} holds the windows that are done", file=sys.stderr)
+    if lived.facts["problem"] is not None:
+        print(f"{lived.facts['problem']}\n  {directory} holds the windows that were done before", file=sys.stderr)
+        return 2
+    if progress.stop and (not lived.complete or (against_full and lived.full is None)):
+        what = "life in windows" if lived.complete else "windows that are done"
+        print(f"stopped by Ctrl-C: {directory} holds the {what}", file=sys.stderr)
         return 130
     return 0
 

@@ -11,6 +11,7 @@ nothing is written), or while hardly a block is erased in it.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -40,8 +41,13 @@ _TRIES = 4
 _STEADY = 0.1
 #: Requests of a window that may be under way at its end; more, and the drive does not keep up.
 _BACKLOG = 0.1
+_REQUESTS_MAX = 1_000_000_000
 #: Fewer erases do not tell how fast a drive wears.
 _ERASES_MIN = 50
+
+_WORN = "the first block reached its endurance"
+#: How a life ends of itself.
+_ENDS = (_WORN, "the mean reached the endurance", "writes found no room")
 
 Row = dict[str, float]
 Watch = Callable[[Progress], bool | None]
@@ -120,6 +126,8 @@ class Life:
             marker = json.loads(reading.read_text(encoding="utf-8"))
             reading = path / "life.json"
             facts = json.loads(reading.read_text(encoding="utf-8"))
+            if not isinstance(facts, dict):
+                raise TypeError
             tables = {}
             for name in ("life", "full"):
                 reading = path / f"{name}.parquet"
@@ -159,8 +167,8 @@ def life(
     """
     if not 1 <= windows <= 10_000:
         raise OutputError(f"{windows} windows: 1 to 10,000")
-    if requests < 100:
-        raise OutputError(f"windows of {requests} requests: 100 at least")
+    if not 100 <= requests <= _REQUESTS_MAX:
+        raise OutputError(f"windows of {requests} requests: 100 to {_REQUESTS_MAX:,}")
     if name is None:
         name = "life" if isinstance(spec, Spec) or not str(spec).endswith(".toml") else Path(spec).stem
     checked = spec if isinstance(spec, Spec) else load(spec, sets)
@@ -168,9 +176,12 @@ def life(
     def live() -> Life:
         lived = _Living(checked, name, windows, requests, full, progress).live()
         if against_full and lived.complete:
-            lived.full = _Living(checked, name, windows, requests, True, progress).live()
-            if lived.full.complete:
-                lived.facts["error"] = compare(lived, lived.full)
+            with contextlib.suppress(LifeStopped):
+                known = _Living(checked, name, windows, requests, True, progress).live()
+                # A part of it is nothing to compare with.
+                if known.complete:
+                    lived.full = known
+                    lived.facts["error"] = compare(lived, known)
         return lived
 
     if out is None:
@@ -240,29 +251,36 @@ class _Living:
         self._spec, self._name, self._full = spec, name, full
         self._windows, self._requests, self._progress = windows, requests, progress
         self._endurance = float(resolved["drive"]["endurance"])
-        first = float(resolved["reliability"]["pe_cycles"])
-        steps = [first + (self._endurance - first) * k / windows for k in range(1, windows + 1)]
-        # The interval of a refresh changes at once: a window on both sides of each change.
-        changes = [float(step["pe"]) + 1 for step in resolved["refresh"]["interval"]]
         is_refreshed = resolved["refresh"]["policy"] != "none"
-        self._goals = sorted({*steps, *(pe for pe in changes if is_refreshed and first < pe < self._endurance)})
-        self._first = first
+        # The interval changes at once: a window on both sides of each change.
+        self._changes = [float(step["pe"]) + 1 for step in resolved["refresh"]["interval"] if is_refreshed]
+        self._first = self._pe = float(resolved["reliability"]["pe_cycles"])
         self._run = _core.Run(spec, endless=True)
         self._begun_s = time.perf_counter()
         self._completed = 0
         self._bytes = 0.0
-        self._simulated_pe = 0.0
-        self._pe = first
+        self._simulated_pe = self._counted_pe = 0.0
         self._sim_time_s = 0.0
         self._page_operations = 0
         self._is_stopped = False
         self._rows: list[Row] = []
+        #: What the drive has come to.
+        self._now: Row = {}
+        self._first_media_error_years: float | None = None
+        #: Why it went no further.
+        self._problem: str | None = None
 
     def live(self) -> Life:
-        end = "stopped"
         self._prepare()
+        end = "it was stopped"
         if not self._is_stopped:
-            end = self._go_on()
+            try:
+                end = self._go_on()
+            except _core.RunError as error:
+                # The windows that are done are worth having.
+                if not self._rows:
+                    raise
+                end, self._problem = "an error", str(error)
         if not self._rows:
             raise LifeStopped
         return self._result(end)
@@ -280,6 +298,16 @@ class _Living:
     def _prepare(self) -> None:
         while not self._is_stopped and self._run.step(_STEP_MS, 0)["phase"] == "precondition":
             self._watch("precondition")
+        if not self._is_stopped:
+            # A drive that was loaded has its own wear.
+            self._run.begin_stretch()
+            self._first = self._pe = dict(self._run.stretch())["pe_mean"]
+
+    def _goals(self) -> list[float]:
+        """P/E cycles up to which the drive lives between windows."""
+        first, last = self._first, self._endurance
+        steps = [first + (last - first) * k / self._windows for k in range(1, self._windows + 1)]
+        return sorted({*steps, *(pe for pe in self._changes if first < pe < last)})
 
     def _play(self, requests: int) -> Row:
         """Plays so many requests of a new stretch; what happened in it."""
@@ -299,28 +327,36 @@ class _Living:
         self._pe = row["pe_mean"]
         return row
 
-    def _count(self, row: Row, times: float = 1.0) -> None:
-        """So much has been written."""
-        self._bytes += times * row["write_bytes"]
+    def _count(self, row: Row, written: float) -> None:
+        """The drive has come so far, so many bytes of the host's later."""
+        self._bytes += written
+        self._now = {**row, "host_tb_written": self._bytes * 1e-12}
+        self._simulated_pe += row["pe_mean"] - self._counted_pe
+        self._counted_pe = row["pe_mean"]
+        if row["media_errors"] > 0 and self._first_media_error_years is None:
+            self._first_media_error_years = row["years"]
 
-    def _settle(self) -> Row:
-        before = self._pe
-        row = self._play(self._requests)
-        self._count(row)
-        self._simulated_pe += self._pe - before
+    def _settle(self, requests: int) -> Row:
+        self._counted_pe = self._pe
+        row = self._play(requests)
+        self._count(row, row["write_bytes"])
         return row
 
     def _measure(self) -> Row:
         """A window."""
         for attempt in range(_TRIES):
-            before = self._pe
+            before = self._counted_pe = self._pe
             half = self._play(self._requests // 2)
             row = self._play_on(self._requests - self._requests // 2)
-            self._count(row)
-            self._simulated_pe += self._pe - before
+            self._count(row, row["write_bytes"])
             is_steady = _apart(half, row) <= _STEADY
             if self._is_stopped or (is_steady and row["erases"] >= _ERASES_MIN) or _is_over(row, self._endurance):
                 break
+            if attempt == _TRIES - 1 and row["erases"] == 0 and row["outstanding"] > _BACKLOG * self._requests:
+                raise OutputError(
+                    "requests come so much faster than the drive serves them that it has not yet erased a block\n"
+                    "  remedy: fewer requests a second (workload.arrival, time_scale)"
+                )
             if attempt == _TRIES - 1 and row["erases"] == 0:
                 raise OutputError(
                     f"no block was erased in a window of {self._requests} requests: the drive does not wear\n"
@@ -331,66 +367,75 @@ class _Living:
         return row
 
     def _skip(self, window: Row, goal: float) -> bool:
-        """Lives on as in the window up to so many P/E cycles; whether a block would have been worn out before."""
+        """Lives on as in the window up to so many P/E cycles; whether blocks would have been worn out before."""
         self._run.rest()
         row = dict(self._run.stretch())
-        self._count({"write_bytes": row["write_bytes"] - window["write_bytes"]})
-        times = max((goal - row["pe_mean"]) / (row["pe_mean"] - window["pe_begin"]), 0.0)
+        self._count(row, row["write_bytes"] - window["write_bytes"])
+        times = max((goal - row["pe_mean"]) / (window["pe_mean"] - window["pe_begin"]), 0.0)
         done = self._run.fast_forward(times)
-        self._count(row, done)
         self._run.begin_stretch()
-        self._pe = dict(self._run.stretch())["pe_mean"]
+        row = dict(self._run.stretch())
+        self._pe = self._counted_pe = row["pe_mean"]
+        self._count(row, done * window["write_bytes"])
         return done < times
 
     def _go_on(self) -> str:
-        for goal in self._goals:
-            self._settle()
+        for goal in self._goals():
+            # What comes after the last block but a few is worn out is not the drive's life any more.
+            if (end := self._end(self._settle(self._requests))) is not None:
+                return end
             row = self._measure()
-            if self._is_stopped:
-                return "stopped"
+            if (end := self._end(row)) is not None:
+                return end
             self._rows.append(row)
-            if _is_over(row, self._endurance):
-                return "the first block reached its endurance"
             if self._full:
-                while self._pe < goal and not self._is_stopped:
-                    row = self._settle()
-                    if _is_over(row, self._endurance):
-                        return self._last()
+                while self._pe < goal:
+                    # Not much beyond the end.
+                    if (end := self._end(self._settle(max(self._requests // 10, 100)))) is not None:
+                        return end
             elif self._skip(row, goal):
-                return self._last()
-            if self._is_stopped:
-                return "stopped"
+                # The last window, before the first block is worn out.
+                row = self._measure()
+                if (end := self._end(row)) is None:
+                    self._rows.append(row)
+                return _WORN if end is None else end
         return "the mean reached the endurance"
 
-    def _last(self) -> str:
-        """The last window, just before a block is worn out."""
-        row = self._measure()
-        if not self._is_stopped:
-            self._rows.append(row)
-        return "the first block reached its endurance"
+    def _end(self, row: Row) -> str | None:
+        """Whether the life is over, and how."""
+        if self._is_stopped:
+            return "it was stopped"
+        if not _is_over(row, self._endurance):
+            return None
+        if not self._rows:
+            raise OutputError(
+                f"the drive is worn out before the end of its first window of {self._requests} requests\n"
+                "  remedy: shorter windows (--requests), a larger drive.endurance, or less wear at the start"
+            )
+        return _WORN if row["pe_max"] >= self._endurance else "writes found no room"
 
     # ---------------------------------------------------------------------------------------------------- the result
 
     def _result(self, end: str) -> Life:
-        last = self._rows[-1]
+        last = self._now
         capacity = self._spec.logical_bytes
         days = last["years"] * 365
         columns = {key: np.array([row[key] for row in self._rows]) for key in self._rows[0]}
         _derive(columns)
-        at = columns["years"]
-        lost = np.flatnonzero(columns["media_errors"] > 0)
+        first_loss = self._first_media_error_years
         facts = {
             "nandlab": _core.version(),
             "spec_hash": self._spec.hash,
-            "complete": end != "stopped",
+            "complete": end in _ENDS,
             "end": end,
+            "problem": self._problem,
             "years": _rounded(last["years"]),
             "host_tb_written": _rounded(last["host_tb_written"]),
             "drive_writes": _rounded(last["host_tb_written"] * 1e12 / capacity),
             "drive_writes_per_day": _rounded(_ratio(last["host_tb_written"] * 1e12 / capacity, days)),
             "pe_mean": _rounded(last["pe_mean"]),
             "pe_spread": _rounded(last["pe_max"] - last["pe_min"]),
-            "first_media_error_years": _rounded(float(at[lost[0]])) if len(lost) else None,
+            "first_media_error_years": None if first_loss is None else _rounded(first_loss),
             "windows": len(self._rows),
             "windows_unsteady": int(np.sum(columns["steady"] == 0)),
             "windows_overloaded": int(np.sum(columns["outstanding"] > _BACKLOG * self._requests)),

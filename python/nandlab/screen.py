@@ -496,7 +496,7 @@ def show_life(life: Life, console: Console) -> None:
         f"{number(facts['years'])} years until {facts['end']}: {number(facts['host_tb_written'])} TB written, "
         f"{count(facts['drive_writes'])} times the drive, {number(per_day)} a day"
         if facts["complete"]
-        else f"stopped after {number(facts['years'])} years"
+        else f"{number(facts['years'])} years, then {facts['end']}"
     )
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     shown = [column for column in _LIFE if column[1] in life.columns]

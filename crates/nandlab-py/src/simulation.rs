@@ -1,7 +1,7 @@
 //! One simulation behind one type, whatever probes it has.
 
 use crate::tables;
-use nandlab::drive::{Drive, SnapshotError};
+use nandlab::drive::{Drive, Lived, SnapshotError};
 use nandlab::host::{Oracle, Request, Runner, Stopped, map_reads};
 use nandlab::probe::{NoProbe, Probe, Timeline};
 use nandlab::spec::{Loaded, PreconditionSpec};
@@ -68,7 +68,7 @@ pub(crate) trait Simulation: Send + Sync {
     fn begin_stretch(&mut self);
     /// What has happened since.
     fn stretch(&self) -> Vec<(String, f64)>;
-    /// Lets the drive come to rest.
+    /// The stretch is over: lets the drive come to rest.
     fn rest(&mut self, source: &mut Runner<Requests>) -> Result<(), Failure>;
     /// Lets the drive, which is at rest, live on `times` as long as in the stretch, or as long as no block reaches its
     /// endurance; how many times it was.
@@ -87,6 +87,8 @@ struct Simulated<P: Probe> {
     pts: Option<nandlab::drive::PtsOutcome>,
     requests: Option<[Vec<u64>; 6]>,
     stretch: Option<Stretch>,
+    /// What the drive had lived through when the stretch was over and it came to rest.
+    lived: Option<Lived>,
 }
 
 /// The longest that a drive has to come to rest, in simulated nanoseconds.
@@ -107,6 +109,7 @@ pub(crate) fn simulation(loaded: &Loaded, verify: bool) -> Box<dyn Simulation> {
                 pts: None,
                 requests,
                 stretch: None,
+                lived: None,
             })
         };
     }
@@ -208,7 +211,7 @@ impl<P: Probe + Send + Sync> Simulation for Simulated<P> {
     }
 
     fn begin_stretch(&mut self) {
-        self.stretch = Some(Stretch::begin(&self.drive));
+        (self.stretch, self.lived) = (Some(Stretch::begin(&self.drive)), None);
     }
 
     fn stretch(&self) -> Vec<(String, f64)> {
@@ -216,6 +219,7 @@ impl<P: Probe + Send + Sync> Simulation for Simulated<P> {
     }
 
     fn rest(&mut self, runner: &mut Runner<Requests>) -> Result<(), Failure> {
+        self.lived = Some(self.drive.lived());
         if runner.rest(&mut self.drive, REST_MAX, |_| ()) {
             return Ok(());
         }
@@ -228,10 +232,12 @@ impl<P: Probe + Send + Sync> Simulation for Simulated<P> {
     }
 
     fn fast_forward(&mut self, times: f64) -> Result<f64, Failure> {
-        let Some(stretch) = self.stretch.take().filter(|_| self.drive.is_at_rest()) else {
-            return Err(Failure::Run("no stretch has begun, or the drive is not at rest".to_owned()));
-        };
-        Ok(self.drive.fast_forward(stretch.lived(), times))
+        match (self.stretch.take(), self.lived.take()) {
+            (Some(stretch), Some(until)) if self.drive.is_at_rest() => {
+                Ok(self.drive.fast_forward(stretch.lived(), &until, times))
+            }
+            _ => Err(Failure::Run("no stretch has begun, or the drive is not at rest".to_owned())),
+        }
     }
 
     fn verify(&self) -> Result<(), Failure> {

@@ -3,7 +3,7 @@
 use crate::generate::Published;
 use crate::{Source, TraceError};
 use nandlab::host::Request;
-use nandlab::units::Time;
+use nandlab::units::{Time, US};
 
 type Reopen = Box<dyn FnMut() -> Result<Box<dyn Source>, TraceError> + Send>;
 
@@ -65,7 +65,8 @@ impl Source for Repeat {
                         self.done = true;
                         return None;
                     }
-                    let gap = (self.last - self.base) / (self.requests_round - 1).max(1);
+                    // A round without any time in it would be played over and over at one moment.
+                    let gap = ((self.last - self.base) / (self.requests_round - 1).max(1)).max(US);
                     self.base = self.last.saturating_add(gap);
                     self.round += 1;
                     self.requests_round = 0;

@@ -47,7 +47,7 @@ def _head(life: Life) -> str:
     lead = (
         f"{number(facts['years'])} years until {facts['end']}."
         if life.complete
-        else f"Stopped after {number(facts['years'])} years."
+        else f"{number(facts['years'])} years, then {facts['end']}."
     )
     return f'<header><h1>{escape(life.name)}</h1>{badge}</header><p class="lead">{escape(lead)}</p>'
 

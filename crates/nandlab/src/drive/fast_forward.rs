@@ -2,9 +2,9 @@
 //!
 //! Between two moments a drive has worn, and time has passed. To go on `times` as long means:
 //!
-//! - every plane gets `times` the P/E cycles that it has got, spread evenly over the blocks that take part: all of them
-//!   under static wear levelling, else those that have been erased in one of the last few stretches between
-//!   fast-forwards, since cold data stays where it is;
+//! - all planes together get `times` the P/E cycles that they have got, each its share of all that was simulated so far,
+//!   spread evenly over the blocks that take part: all of them under static wear levelling, else those that are not cold,
+//!   which is what has not been erased while its plane had twice as many erases as it has blocks;
 //! - the capacitor gets older by `times` the time, and is as often emptied as it would have been measured; a detection
 //!   that would have been due is due now;
 //! - all data keeps its age, and each block its place in its refresh interval: in a steady state there is always as much
@@ -12,13 +12,16 @@
 
 use super::Drive;
 use crate::geometry::{BlockId, PlaneId};
-use crate::nand::BlockState;
+use crate::nand::{Block, BlockState};
 use crate::probe::Probe;
 use crate::rng::Stream;
 use crate::spec::{DirtyBudget, WearLevelling};
 
-/// Stretches between fast-forwards after which a block that has not been erased in them takes no part in the wear.
-const IDLE_STRETCHES: u8 = 4;
+/// Erases of its plane, in its blocks, after which a block that none of them was of is cold.
+const COLD_AFTER: u64 = 2;
+
+/// Windows of which each block has to be capable after a fast-forward.
+const LEFT: f64 = 1.5;
 
 /// What a drive has lived through, at a moment.
 #[derive(Clone, Debug)]
@@ -29,11 +32,13 @@ pub struct Lived {
     cycles: Box<[u64]>,
 }
 
-/// Which blocks have taken part in the wear lately.
+/// How the wear has been spread, in what was simulated.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
-    /// By block, its P/E cycles after the last fast-forward, and for how many stretches it has not been erased.
-    blocks: Box<[(u32, u8)]>,
+    /// By block, its P/E cycles after the last fast-forward, and the erases of its plane since its own last one.
+    blocks: Box<[(u32, u64)]>,
+    /// By plane, all erases.
+    planes: Box<[u64]>,
 }
 
 impl<P: Probe> Drive<P> {
@@ -58,34 +63,38 @@ impl<P: Probe> Drive<P> {
         self.outstanding() == 0 && self.pool.live() == 0
     }
 
-    /// How many times as long as since `then` the drive can live on before a block reaches its endurance.
-    fn fast_forward_max(&self, then: &Lived) -> f64 {
+    /// How many times as long as from `then` to `until` the drive can live on, so that no block reaches its endurance in
+    /// one more such time, and a half of it.
+    fn fast_forward_max(&self, gained: &[f64]) -> f64 {
         let endurance = self.spec.drive.endurance;
         let of_plane = |plane: PlaneId| {
             let blocks = self.taking_part(plane);
-            let count = blocks.len() as u64;
             let worst = blocks.iter().map(|&block| self.array.blocks[block].pe_cycles).max().unwrap_or(0);
-            let gained = self.cycles_of(plane) - then.cycles[plane.index()];
-            // One less for the rounding, one less so that the next erase does not retire the block.
-            let left = u64::from(endurance.saturating_sub(worst).saturating_sub(2)) * count;
-            if gained == 0 { f64::INFINITY } else { left as f64 / gained as f64 }
+            // One less for the rounding.
+            let left = f64::from(endurance.saturating_sub(worst).saturating_sub(1)) * blocks.len() as f64;
+            let gained = gained[plane.index()];
+            if gained == 0.0 { f64::INFINITY } else { left / gained - LEFT }
         };
         (0..self.geometry.planes).map(PlaneId).map(of_plane).fold(f64::INFINITY, f64::min)
     }
 
-    /// Lives on `times` as long as since `then`, as the module says, or until just before a block reaches its endurance;
-    /// returns how many times it was.
+    /// Lives on `times` as long as from `then` to `until`, as the module says, or until blocks are about to reach their
+    /// endurance; returns how many times it was.
     ///
     /// # Panics
     /// When something is under way ([`Drive::is_at_rest`]).
-    pub fn fast_forward(&mut self, then: &Lived, times: f64) -> f64 {
+    pub fn fast_forward(&mut self, then: &Lived, until: &Lived, times: f64) -> f64 {
         assert!(self.is_at_rest(), "a drive can be fast-forwarded only while nothing is under way");
         self.keep_pace();
-        let times = times.min(self.fast_forward_max(then)).max(0.0);
+        let all: u64 = until.cycles.iter().zip(&then.cycles).map(|(until, then)| until - then).sum();
+        let simulated: u64 = self.pace.planes.iter().sum();
+        let share = |&plane: &u64| all as f64 * plane as f64 / simulated.max(1) as f64;
+        let by_plane: Vec<f64> = self.pace.planes.iter().map(share).collect();
+        let times = times.min(self.fast_forward_max(&by_plane)).max(0.0);
         let mut gained = vec![0; self.geometry.blocks as usize];
         for plane in (0..self.geometry.planes).map(PlaneId) {
-            let cycles = (self.cycles_of(plane) - then.cycles[plane.index()]) as f64 * times;
-            self.share_cycles(plane, cycles as u64, &mut gained);
+            let cycles = libm::round(by_plane[plane.index()] * times) as u64;
+            self.share_cycles(plane, cycles, &mut gained);
         }
         for ((block, pace), &more) in self.array.blocks.iter_mut().zip(&mut self.pace.blocks).zip(&gained) {
             block.pe_cycles += more;
@@ -94,7 +103,7 @@ impl<P: Probe> Drive<P> {
         self.ftl.on_worn(&self.geometry, &self.array);
         let pages = self.geometry.pages_per_block;
         self.on_links_worn(|base| gained[(base.0 / pages) as usize]);
-        let skipped_s = (self.lived_s() - then.seconds) * times;
+        let skipped_s = (until.seconds - then.seconds) * times;
         let is_measured = self.spec.cache.dirty_budget == DirtyBudget::Measured;
         let every_ns = self.spec.capacitor.detect_every_ns;
         let detections = if is_measured { (skipped_s * 1e9 / every_ns as f64) as u32 } else { 0 };
@@ -105,15 +114,23 @@ impl<P: Probe> Drive<P> {
         times
     }
 
-    /// A stretch has ended: which blocks have been erased in it.
+    /// Which blocks have been erased since the last fast-forward.
     fn keep_pace(&mut self) {
         if self.pace.blocks.is_empty() {
-            // What the first stretch does not use counts as cold.
             let first = self.spec.reliability.pe_cycles;
-            self.pace.blocks = vec![(first, IDLE_STRETCHES - 1); self.geometry.blocks as usize].into();
+            self.pace.blocks = vec![(first, 0); self.geometry.blocks as usize].into();
+            self.pace.planes = vec![0; self.geometry.planes as usize].into();
         }
-        for (pace, block) in self.pace.blocks.iter_mut().zip(self.array.blocks.iter()) {
-            pace.1 = if block.pe_cycles > pace.0 { 0 } else { pace.1.saturating_add(1) };
+        for plane in (0..self.geometry.planes).map(PlaneId) {
+            let range = self.geometry.blocks_of(plane);
+            let (blocks, pace) = (&self.array.blocks[range.clone()], &mut self.pace.blocks[range]);
+            // A drive that was loaded may have begun with more.
+            let more = |block: &Block, pace: &(u32, u64)| u64::from(block.pe_cycles.saturating_sub(pace.0));
+            let erases = blocks.iter().zip(&*pace).map(|(block, pace)| more(block, pace)).sum::<u64>();
+            for (pace, block) in pace.iter_mut().zip(blocks) {
+                pace.1 = if block.pe_cycles > pace.0 { 0 } else { pace.1 + erases };
+            }
+            self.pace.planes[plane.index()] += erases;
         }
     }
 
@@ -121,7 +138,8 @@ impl<P: Probe> Drive<P> {
     fn taking_part(&self, plane: PlaneId) -> Vec<usize> {
         let spares_none = self.spec.ftl.wear_levelling == WearLevelling::Static;
         let takes_part = |&block: &usize| {
-            let is_active = || self.pace.blocks.get(block).is_none_or(|pace| pace.1 < IDLE_STRETCHES);
+            let is_active =
+                || self.pace.blocks[block].1 < COLD_AFTER * u64::from(self.geometry.blocks_per_plane);
             self.array.blocks[block].state != BlockState::Retired && (spares_none || is_active())
         };
         self.geometry.blocks_of(plane).filter(takes_part).collect()

@@ -163,14 +163,15 @@ impl<S: Source> Runner<S> {
         limit: Span,
         mut on_completed: impl FnMut(&crate::drive::Completion),
     ) -> bool {
-        let began = drive.now();
+        let (began, down_ns) = (drive.now(), drive.stats().power.down_ns);
         while !drive.is_at_rest() && drive.advance_by_event(began + limit) {
             for completion in drive.completions() {
                 self.completed += 1;
                 on_completed(&completion);
             }
         }
-        self.delay_ns += drive.now() - began;
+        // An outage meanwhile delays them anyway.
+        self.delay_ns += drive.now() - began - (drive.stats().power.down_ns - down_ns);
         drive.is_at_rest()
     }
 
