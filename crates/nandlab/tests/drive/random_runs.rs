@@ -8,7 +8,7 @@ use nandlab::host::{Op, Request};
 use nandlab::rng::Stream;
 use nandlab::sched::Kind;
 use proptest::prelude::*;
-use proptest::test_runner::TestRunner;
+use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 use std::sync::Mutex;
 
 const ORDERS: [&str; 6] = ["CWDP", "PDWC", "WCPD", "DPCW", "dynamic", "PCWD"];
@@ -41,6 +41,8 @@ struct Case {
     span: f64,
     /// The schemes that are on, and the seed of all that is drawn for them.
     schemes: ([bool; 4], u64),
+    /// Blocks are due so many times less often than the drive can do it.
+    ease: f64,
     fua: bool,
     /// Requests that end inside sectors.
     odd: bool,
@@ -70,6 +72,7 @@ fn case() -> impl Strategy<Value = Case> {
             weights: b.3,
             span: b.4,
             schemes: (c.0, c.1),
+            ease: 5.0,
             fua: c.2[0],
             odd: c.2[1],
         })
@@ -79,7 +82,7 @@ const SLOWEST_US: u64 = 1100;
 
 fn schemes(case: &Case) -> Schemes {
     let dies = case.geometry[..3].iter().map(|&count| u64::from(count)).product();
-    let around = Around { cell: "mlc", dies, slowest_us: SLOWEST_US, detect_ms: 1000.0, ease: 2.5 };
+    let around = Around { cell: "mlc", dies, slowest_us: SLOWEST_US, detect_ms: 1000.0, ease: case.ease };
     Schemes::draw(case.schemes.1, case.schemes.0, &around)
 }
 
@@ -182,11 +185,14 @@ fn run(case: &Case, requests: u32) -> Acts {
 
 #[test]
 fn the_host_reads_what_it_wrote() {
-    // `PROPTEST_CASES` asks for more cases, or fewer.
+    // The same cases each time; `PROPTEST_CASES` asks for more, or fewer.
     let cases = std::env::var("PROPTEST_CASES").map_or(1000, |n| n.parse().expect("a number of cases"));
-    let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
+    // Smaller cases may be drives that can never do what is due, and never come to rest.
+    let max_shrink_iters = 0;
+    let config =
+        ProptestConfig { cases, failure_persistence: None, max_shrink_iters, ..ProptestConfig::default() };
     let acts = Mutex::new(Acts::default());
-    let mut runner = TestRunner::new(config);
+    let mut runner = TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
     let outcome = runner.run(&case(), |case| {
         let done = run(&case, 3000);
         acts.lock().expect("no case has failed").add(&done);
@@ -217,6 +223,7 @@ fn plain(seed: u64, schemes: ([bool; 4], u64)) -> Case {
         weights: [0, 1, 0, 0],
         span: 0.02,
         schemes,
+        ease: 2.5,
         fua: false,
         odd: false,
     }
