@@ -503,10 +503,9 @@ def show_life(life: Life, console: Console) -> None:
     for heading, _, _ in shown:
         table.add_column(heading, justify="right", no_wrap=True)
     windows = len(life.columns["years"])
-    picked = sorted({round(k * (windows - 1) / max(min(windows, _LIFE_ROWS) - 1, 1)) for k in range(_LIFE_ROWS)})
-    for at in picked:
-        if at < windows:
-            table.add_row(*(f"{life.columns[name][at]:,.{digits}f}" for _, name, digits in shown))
+    rows = min(windows, _LIFE_ROWS)
+    for at in (round(k * (windows - 1) / max(rows - 1, 1)) for k in range(rows)):
+        table.add_row(*(f"{life.columns[name][at]:,.{digits}f}" for _, name, digits in shown))
     console.print(table)
     console.print(
         f"[dim]{count(facts['windows'])} windows, {part(facts['simulated_share'], 1.0)} of the wear simulated; "

@@ -223,7 +223,7 @@ impl Power {
     pub(super) fn skip(&mut self, seconds: f64, detections: u32) {
         self.skipped_s += seconds;
         if let Some(capacitor) = &mut self.capacitor {
-            capacitor.cycle_often(detections);
+            capacitor.cycle(detections);
         }
         if self.due != NEVER {
             self.due = self.due.saturating_sub((seconds / self.seconds_per_ns) as Span);
@@ -555,7 +555,7 @@ impl<P: Probe> Drive<P> {
             return;
         }
         let capacitor = self.power.capacitor.as_mut().expect("only a capacitor is measured");
-        capacitor.cycle();
+        capacitor.cycle(1);
         let recharge_ns = self.spec.capacitor.recharge_ns;
         self.power.begin_recharge(self.now, recharge_ns);
         self.set_power_clock();

@@ -41,6 +41,13 @@ pub(super) struct Pace {
     planes: Box<[u64]>,
 }
 
+impl Lived {
+    /// Seconds on the scaled clock.
+    pub fn seconds(&self) -> f64 {
+        self.seconds
+    }
+}
+
 impl<P: Probe> Drive<P> {
     /// Seconds on the scaled clock that the drive has lived through, the skipped ones included.
     pub fn lived_s(&self) -> f64 {
@@ -63,8 +70,8 @@ impl<P: Probe> Drive<P> {
         self.outstanding() == 0 && self.pool.live() == 0
     }
 
-    /// How many times as long as from `then` to `until` the drive can live on, so that no block reaches its endurance in
-    /// one more such time, and a half of it.
+    /// How many times the drive can get the P/E cycles that its planes have `gained`, so that no block reaches its endurance
+    /// when it gets as many once more, and a half of it.
     fn fast_forward_max(&self, gained: &[f64]) -> f64 {
         let endurance = self.spec.drive.endurance;
         let of_plane = |plane: PlaneId| {

@@ -313,7 +313,7 @@ impl<P: Probe> Drive<P> {
         }
         if let Some(capacitor) = &mut self.power.capacitor {
             loss.spent_j = capacitor.spent_j(loss.flush_ns as f64, loss.program_ns as f64);
-            capacitor.cycle();
+            capacitor.cycle(1);
         }
     }
 

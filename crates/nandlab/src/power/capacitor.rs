@@ -79,13 +79,8 @@ impl Capacitor {
         self.rated_j
     }
 
-    /// It has been emptied once more.
-    pub fn cycle(&mut self) {
-        self.cycles += 1;
-    }
-
     /// It has been emptied so many times more.
-    pub fn cycle_often(&mut self, times: u32) {
+    pub fn cycle(&mut self, times: u32) {
         self.cycles = self.cycles.saturating_add(times);
     }
 
@@ -153,7 +148,7 @@ mod tests {
         assert!((capacitor.loss(0.5 * YEAR_S) - 0.03).abs() < 1e-12);
         assert!((capacitor.loss(3.0 * YEAR_S) - (0.06 + 2.0 * 0.03)).abs() < 1e-12);
         for _ in 0..1000 {
-            capacitor.cycle();
+            capacitor.cycle(1);
         }
         assert!((capacitor.loss(0.0) - 0.01).abs() < 1e-12);
     }

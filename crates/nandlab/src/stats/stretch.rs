@@ -15,7 +15,6 @@ const YEAR_S: f64 = 365.0 * 86_400.0;
 pub struct Stretch {
     at: Time,
     lived: Lived,
-    lived_s: f64,
     die_busy_ns: u64,
     energy_j: f64,
     counters: Counters,
@@ -46,7 +45,6 @@ impl Stretch {
         Self {
             at: drive.now(),
             lived: drive.lived(),
-            lived_s: drive.lived_s(),
             die_busy_ns: die_busy_ns(drive),
             energy_j: super::summary::energy_j(drive),
             counters: stats.counters.clone(),
@@ -76,7 +74,7 @@ impl Stretch {
         put("pe_min", f64::from(cycles().min().unwrap_or(0)));
         put("pe_max", f64::from(cycles().max().unwrap_or(0)));
         put("simulated_s", seconds);
-        put("lived_s", drive.lived_s() - self.lived_s);
+        put("lived_s", drive.lived_s() - self.lived.seconds());
         for op in [Op::Read, Op::Write] {
             let (name, now, then) = (op.name(), &stats.host[op as usize], &self.host[op as usize]);
             let mut histogram = now.histogram.clone();
