@@ -4,46 +4,10 @@
 //! what holds it are one multiplication apart. A PPN counts all physical pages of the drive, an LPN all logical
 //! ones.
 
+pub use crate::ids::{BlockId, CacheSlot, DieId, Lpn, PlaneId, Ppn, RequestId, Tvpn};
+
 use crate::spec::{Cell, DriveSpec};
 use std::fmt;
-
-macro_rules! id {
-    ($(#[$doc:meta])* $name:ident) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-        #[repr(transparent)]
-        pub struct $name(pub u32);
-
-        impl $name {
-            /// The id as an array index.
-            #[inline(always)]
-            pub fn index(self) -> usize {
-                self.0 as usize
-            }
-        }
-    };
-}
-
-id!(
-    /// Logical page number.
-    Lpn
-);
-id!(
-    /// Physical page number, counted over the whole drive.
-    Ppn
-);
-id!(
-    /// Block, counted over the whole drive.
-    BlockId
-);
-id!(
-    /// Plane, counted over the whole drive.
-    PlaneId
-);
-id!(
-    /// Die, counted over the whole drive.
-    DieId
-);
 
 /// Division by a fixed 32-bit number with a multiplication, exact for every 32-bit dividend.
 #[derive(Clone, Copy, Debug)]

@@ -9,15 +9,13 @@
 
 pub mod sync;
 
+use crate::core::Queue;
 use crate::geometry::Lpn;
 use crate::huge::Huge;
+pub use crate::ids::CacheSlot;
 use crate::list::{Link, Links, List};
-use crate::sched::Fifo;
 use crate::spec::{CacheSpec, DirtyBudget};
 use sync::{Coldness, SyncPolicy, View};
-
-/// A slot of the cache.
-pub type CacheSlot = u32;
 
 /// How far the writing back of a page is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,11 +61,11 @@ pub struct Entry {
     /// The flush epoch that waits for the program under way.
     pub placed_epoch: u64,
     /// Host pages that wait for it: reads for the fetch, writes for the end of the write-back.
-    pub waiting: Fifo,
+    pub waiting: Queue,
     /// Host pages written that are done only when flash has them.
-    pub durable: Fifo,
+    pub durable: Queue,
     /// Those of them that the program under way brings there.
-    pub landing: Fifo,
+    pub landing: Queue,
     place: Place,
     used: Link,
     dirty_used: Link,
@@ -234,24 +232,24 @@ impl WriteCache {
     /// An entry.
     #[inline(always)]
     pub fn entry(&self, slot: CacheSlot) -> &Entry {
-        &self.entries[slot as usize]
+        &self.entries[slot.index()]
     }
 
     /// An entry, to change.
     #[inline(always)]
     pub fn entry_mut(&mut self, slot: CacheSlot) -> &mut Entry {
-        &mut self.entries[slot as usize]
+        &mut self.entries[slot.index()]
     }
 
     /// The slot of a cached page.
     #[inline(always)]
     pub fn find(&self, lpn: Lpn) -> Option<CacheSlot> {
-        self.slots[lpn.index()].checked_sub(1)
+        self.slots[lpn.index()].checked_sub(1).map(CacheSlot)
     }
 
     /// What the sync policy may look at.
     pub fn view(&self) -> View {
-        let oldest_dirty = match self.dirty.last() {
+        let oldest_dirty = match self.oldest_dirty() {
             None => Coldness::None,
             Some(slot) if self.entry(slot).place == Place::Cold => Coldness::Cold,
             Some(_) => Coldness::Warm,
@@ -267,15 +265,15 @@ impl WriteCache {
 
     /// The least recently used dirty page that is not being written back.
     pub fn oldest_dirty(&self) -> Option<CacheSlot> {
-        self.dirty.last()
+        self.dirty.last().map(CacheSlot)
     }
 
     /// Takes a slot out of the order of use.
     fn unlink(&mut self, slot: CacheSlot) {
         match self.entry(slot).place {
             Place::Out => {}
-            Place::Warm => self.warm.remove(&mut ByUse(&mut self.entries), slot),
-            Place::Cold => self.cold.remove(&mut ByUse(&mut self.entries), slot),
+            Place::Warm => self.warm.remove(&mut ByUse(&mut self.entries), slot.0),
+            Place::Cold => self.cold.remove(&mut ByUse(&mut self.entries), slot.0),
         }
         self.entry_mut(slot).place = Place::Out;
     }
@@ -286,7 +284,7 @@ impl WriteCache {
         if std::mem::take(&mut self.entry_mut(slot).leaves) {
             self.leaving -= 1;
         }
-        self.warm.push_first(&mut ByUse(&mut self.entries), slot);
+        self.warm.push_first(&mut ByUse(&mut self.entries), slot.0);
         self.entry_mut(slot).place = Place::Warm;
         // The cold ones are the last so many of all.
         let warm_max = self.capacity - self.cold_max;
@@ -294,11 +292,11 @@ impl WriteCache {
             let last = self.warm.last().expect("it is longer than its limit");
             self.warm.remove(&mut ByUse(&mut self.entries), last);
             self.cold.push_first(&mut ByUse(&mut self.entries), last);
-            self.entry_mut(last).place = Place::Cold;
+            self.entry_mut(CacheSlot(last)).place = Place::Cold;
         }
         if self.is_listed_dirty(slot) {
-            self.dirty.remove(&mut ByDirtyUse(&mut self.entries), slot);
-            self.dirty.push_first(&mut ByDirtyUse(&mut self.entries), slot);
+            self.dirty.remove(&mut ByDirtyUse(&mut self.entries), slot.0);
+            self.dirty.push_first(&mut ByDirtyUse(&mut self.entries), slot.0);
         }
     }
 
@@ -335,14 +333,14 @@ impl WriteCache {
                 placed_acknowledged: 0,
                 epoch: 0,
                 placed_epoch: 0,
-                waiting: Fifo::default(),
-                durable: Fifo::default(),
-                landing: Fifo::default(),
+                waiting: Queue::default(),
+                durable: Queue::default(),
+                landing: Queue::default(),
                 place: Place::Out,
                 used: Link::default(),
                 dirty_used: Link::default(),
             });
-            return Some((self.entries.len() as u32 - 1, false));
+            return Some((CacheSlot(self.entries.len() as u32 - 1), false));
         }
         let slot = self.least_recently_used().filter(|_| self.dirty_victim().is_none())?;
         let entry = self.entry(slot);
@@ -357,17 +355,17 @@ impl WriteCache {
 
     /// The least recently used dirty page, if the policy says that it leaves before clean ones.
     fn dirty_victim(&self) -> Option<CacheSlot> {
-        self.dirty.last().filter(|_| self.sync.evicts_dirty_first(&self.view()))
+        self.oldest_dirty().filter(|_| self.sync.evicts_dirty_first(&self.view()))
     }
 
     fn least_recently_used(&self) -> Option<CacheSlot> {
-        self.cold.last().or(self.warm.last())
+        self.cold.last().or(self.warm.last()).map(CacheSlot)
     }
 
     /// Puts `lpn`, which is not cached, into a slot taken for it, with nothing of it there yet.
     pub fn insert(&mut self, slot: CacheSlot, lpn: Lpn) {
         debug_assert!(self.find(lpn).is_none(), "LPN {} is cached already", lpn.0);
-        self.slots[lpn.index()] = slot + 1;
+        self.slots[lpn.index()] = slot.0 + 1;
         let entry = self.entry_mut(slot);
         (entry.lpn, entry.valid, entry.dirty, entry.sequence, entry.lost) = (lpn, 0, 0, 0, 0);
         entry.is_blank = true;
@@ -402,7 +400,7 @@ impl WriteCache {
         self.dirty_pages += u32::from(!was_dirty);
         self.owed += u32::from(!through && !was_owed);
         if !was_listed && self.is_listed_dirty(slot) {
-            self.dirty.push_first(&mut ByDirtyUse(&mut self.entries), slot);
+            self.dirty.push_first(&mut ByDirtyUse(&mut self.entries), slot.0);
         }
         self.touch(slot);
     }
@@ -410,7 +408,7 @@ impl WriteCache {
     /// A dirty page is going to be written back.
     pub fn begin_write_back(&mut self, slot: CacheSlot) {
         debug_assert!(self.is_listed_dirty(slot), "LPN {} is not dirty", self.entry(slot).lpn.0);
-        self.dirty.remove(&mut ByDirtyUse(&mut self.entries), slot);
+        self.dirty.remove(&mut ByDirtyUse(&mut self.entries), slot.0);
         self.entry_mut(slot).write_back = WriteBack::Scheduled;
         self.writing += 1;
     }
@@ -446,7 +444,7 @@ impl WriteCache {
                 entry.valid == whole && entry.lost == 0 && !entry.is_blank && entry.place != Place::Out;
             is_there && !entry.is_dirty() && entry.is_idle() && !entry.is_dropped
         };
-        (from..self.entries.len() as u32).find(|&slot| is_good(self.entry(slot)))
+        (from.0..self.entries.len() as u32).map(CacheSlot).find(|&slot| is_good(self.entry(slot)))
     }
 
     /// A write-back is over; whether the page is clean now.
@@ -459,7 +457,7 @@ impl WriteCache {
         self.owed -= u32::from(was_owed && !is_owed);
         self.writing -= 1;
         if self.is_listed_dirty(slot) {
-            self.dirty.push_first(&mut ByDirtyUse(&mut self.entries), slot);
+            self.dirty.push_first(&mut ByDirtyUse(&mut self.entries), slot.0);
             return false;
         }
         self.dirty_pages -= 1;
@@ -469,7 +467,7 @@ impl WriteCache {
     /// Deallocates a page. It is gone for everyone at once, and its slot free when nothing is under way for it any more.
     pub fn forget(&mut self, slot: CacheSlot) {
         if self.is_listed_dirty(slot) {
-            self.dirty.remove(&mut ByDirtyUse(&mut self.entries), slot);
+            self.dirty.remove(&mut ByDirtyUse(&mut self.entries), slot.0);
             self.dirty_pages -= 1;
         }
         let lpn = self.entry(slot).lpn;
@@ -509,12 +507,13 @@ impl WriteCache {
         for list in [&self.warm, &self.cold] {
             let mut next = list.first();
             while let Some(slot) = next {
-                by_use.push(slot);
-                next = self.entry(slot).used.after();
+                by_use.push(CacheSlot(slot));
+                next = self.entry(CacheSlot(slot)).used.after();
             }
         }
         // Those that are leaving are in no list: nobody has used them for longest.
-        by_use.extend((0..self.entries.len() as u32).filter(|&slot| self.entry(slot).place == Place::Out));
+        let slots = (0..self.entries.len() as u32).map(CacheSlot);
+        by_use.extend(slots.filter(|&slot| self.entry(slot).place == Place::Out));
         by_use.retain(|&slot| self.entry(slot).is_dirty() && !self.entry(slot).is_dropped);
         if !newest_first {
             by_use.reverse();
@@ -529,11 +528,11 @@ impl WriteCache {
     /// The first thing that is wrong.
     pub fn audit(&self) -> Result<(), String> {
         let (mut dirty, mut owed, mut writing, mut leaving, mut listed, mut in_use) = (0, 0, 0, 0, 0, 0);
-        for (slot, entry) in self.entries.iter().enumerate() {
-            if self.free.contains(&(slot as u32)) {
+        for (slot, entry) in (0..).map(CacheSlot).zip(&self.entries) {
+            if self.free.contains(&slot) {
                 continue;
             }
-            let found = self.find(entry.lpn) == Some(slot as u32);
+            let found = self.find(entry.lpn) == Some(slot);
             if found == entry.is_dropped {
                 return Err(format!("the cached page of LPN {} is not where it is looked for", entry.lpn.0));
             }
@@ -544,7 +543,7 @@ impl WriteCache {
             owed += u32::from(entry.owed() != 0);
             writing += u32::from(entry.write_back != WriteBack::None);
             leaving += u32::from(entry.leaves);
-            listed += u32::from(self.is_listed_dirty(slot as u32));
+            listed += u32::from(self.is_listed_dirty(slot));
             in_use += u32::from(entry.place != Place::Out);
         }
         let counts = [

@@ -5,10 +5,11 @@
 //! same plane; the victim is erased when it holds nothing and no operation needs it any more.
 
 use super::Drive;
-use crate::ftl::{Place, WriteStream, wear_levelling};
-use crate::geometry::{BlockId, Lpn, PlaneId};
+use crate::core::{Maps, Program, Read, To};
+use crate::ftl::{WriteStream, wear_levelling};
+use crate::geometry::{BlockId, PlaneId};
 use crate::probe::Probe;
-use crate::sched::{Cause, Class, Kind, NONE, Transaction};
+use crate::sched::{Cause, Class, Kind, Owner, Start, Transaction};
 use crate::spec::WearLevelling;
 
 /// Copies of a job under way at a time: enough to keep the die busy while pages cross the channel, few enough to
@@ -47,6 +48,8 @@ pub(super) struct Job {
     copyback: Option<WriteStream>,
     /// The block stays, with those of its pages that are not written elsewhere.
     stays: bool,
+    /// The read level at which its reads start.
+    start: Start,
     /// The next page of the victim to look at.
     next_page: u32,
     copies: u32,
@@ -69,14 +72,14 @@ impl Job {
 impl<P: Probe> Drive<P> {
     /// Whether foreground GC has to make room in `plane`.
     pub(super) fn is_short(&self, plane: PlaneId) -> bool {
-        let blocks = self.ftl.planes[plane.index()].free.len();
-        blocks <= self.ftl.reserve_blocks || self.is_below(plane, self.spec.gc.foreground_free)
+        let blocks = self.core.ftl.planes[plane.index()].free.len();
+        blocks <= self.core.ftl.reserve_blocks || self.is_below(plane, self.spec.gc.foreground_free)
     }
 
     /// Whether less than `share` of the pages that can be free in `plane` are free.
     fn is_below(&self, plane: PlaneId, share: f64) -> bool {
-        let free = self.ftl.free_pages(&self.geometry, plane);
-        f64::from(free) < share * f64::from(self.ftl.spare_pages(&self.geometry, plane))
+        let free = self.core.ftl.free_pages(&self.core.geometry, plane);
+        f64::from(free) < share * f64::from(self.core.ftl.spare_pages(&self.core.geometry, plane))
     }
 
     /// A block of `plane` has been opened or closed, or a write found no room: starts foreground GC if it is needed.
@@ -89,13 +92,13 @@ impl<P: Probe> Drive<P> {
             self.start_gc(plane, true, 1.0);
         } else if !job.is_urgent {
             job.is_urgent = true;
-            self.device.promote(self.geometry.die_of(plane));
+            self.core.device.promote(self.core.geometry.die_of(plane));
         }
     }
 
     /// The drive is idle: starts background GC where it is worth it.
     pub(super) fn start_background(&mut self) {
-        for plane in (0..self.geometry.planes).map(PlaneId) {
+        for plane in (0..self.core.geometry.planes).map(PlaneId) {
             if !self.jobs[plane.index()].is_running() {
                 self.continue_background(plane);
             }
@@ -122,38 +125,41 @@ impl<P: Probe> Drive<P> {
         if self.power.is_draining() && !self.is_stuck() {
             return;
         }
-        let victim = self.ftl.pick_victim(&self.geometry, &self.array, plane, self.now);
+        let victim = self.core.ftl.pick_victim(&self.core.geometry, &self.core.array, plane, self.core.now);
         let Some(victim) = victim else { return };
-        let (valid, pages) = (u32::from(self.array.block(victim).valid), self.geometry.pages_per_block);
-        let stream = self.ftl.emptying_stream(&self.geometry, &self.array, victim, false);
-        let fits = valid <= self.ftl.stream_room(&self.geometry, plane, stream);
+        let (valid, pages) =
+            (u32::from(self.core.array.block(victim).valid), self.core.geometry.pages_per_block);
+        let stream = self.core.ftl.emptying_stream(&self.core.geometry, &self.core.array, victim, false);
+        let fits = valid <= self.core.ftl.stream_room(&self.core.geometry, plane, stream);
         // With a demand map moving costs more pages than those moved: a block that is wholly valid loses room, which is
         // worth it only for a policy to get on to others, and only while somebody waits.
-        let loses = valid == pages && self.ftl.demand.is_some() && !self.is_stuck();
+        let loses = valid == pages && self.core.ftl.demand.is_some() && !self.is_stuck();
         if f64::from(valid) > valid_max * f64::from(pages) || !fits || loses {
             return;
         }
-        self.stats.on_victim(valid);
+        self.core.stats.on_victim(valid);
         self.start_job(plane, victim, JobCause::Gc, is_urgent);
     }
 
     /// Starts moving the plane's coldest block, if it lags far enough behind. Takes a block of the reserve and gives
     /// one back.
     fn start_wear(&mut self, plane: PlaneId, is_urgent: bool) -> bool {
-        let state = &mut self.ftl.planes[plane.index()];
+        let state = &mut self.core.ftl.planes[plane.index()];
         // Often enough to keep up, seldom enough to cost nothing.
-        if state.erases_unchecked < self.geometry.blocks_per_plane.div_ceil(8)
-            || state.free.len() < self.ftl.reserve_blocks
+        if state.erases_unchecked < self.core.geometry.blocks_per_plane.div_ceil(8)
+            || state.free.len() < self.core.ftl.reserve_blocks
         {
             return false;
         }
         state.erases_unchecked = 0;
-        let first = self.geometry.first_block(plane);
-        let blocks = &self.array.blocks[first.index()..][..self.geometry.blocks_per_plane as usize];
+        let first = self.core.geometry.first_block(plane);
+        let blocks = &self.core.array.blocks[first.index()..][..self.core.geometry.blocks_per_plane as usize];
         let Some(within) = wear_levelling::laggard(blocks, self.spec.ftl.wear_gap) else { return false };
         let victim = BlockId(first.0 + within);
-        let stream = self.ftl.emptying_stream(&self.geometry, &self.array, victim, true);
-        if u32::from(self.array.block(victim).valid) > self.ftl.stream_room(&self.geometry, plane, stream) {
+        let stream = self.core.ftl.emptying_stream(&self.core.geometry, &self.core.array, victim, true);
+        if u32::from(self.core.array.block(victim).valid)
+            > self.core.ftl.stream_room(&self.core.geometry, plane, stream)
+        {
             return false;
         }
         self.start_job(plane, victim, JobCause::Wear, is_urgent);
@@ -163,13 +169,17 @@ impl<P: Probe> Drive<P> {
     pub(super) fn start_job(&mut self, plane: PlaneId, victim: BlockId, cause: JobCause, is_urgent: bool) {
         let stays = cause == JobCause::StayingRefresh;
         if !stays {
-            self.ftl.begin_emptying(&self.geometry, &mut self.array, victim);
+            self.core.ftl.begin_emptying(&self.core.geometry, &mut self.core.array, victim);
         }
         let job = &mut self.jobs[plane.index()];
-        *job = Job { victim: Some(victim), cause, is_urgent, stays, ..Job::default() };
+        let start = match cause {
+            JobCause::Gc | JobCause::Wear => Start::Policy,
+            JobCause::Refresh | JobCause::StayingRefresh => self.refresh.start(),
+        };
+        *job = Job { victim: Some(victim), cause, is_urgent, stays, start, ..Job::default() };
         self.jobs[plane.index()].copyback = self.copyback_stream(plane, victim, cause, is_urgent);
         if is_urgent {
-            self.device.promote(self.geometry.die_of(plane));
+            self.core.device.promote(self.core.geometry.die_of(plane));
         }
         for page in 0..PREFETCH_PAGES {
             self.prefetch_copy(victim, page);
@@ -180,8 +190,8 @@ impl<P: Probe> Drive<P> {
     /// Asks the host machine's cache for what copying a page of a victim will need.
     #[inline]
     fn prefetch_copy(&self, victim: BlockId, page: u32) {
-        if page < self.geometry.pages_per_block {
-            self.ftl.prefetch_move(self.array.lpn(self.geometry.page(victim, page)));
+        if page < self.core.geometry.pages_per_block {
+            self.core.ftl.prefetch_move(self.core.array.lpn(self.core.geometry.page(victim, page)));
         }
     }
 
@@ -193,19 +203,22 @@ impl<P: Probe> Drive<P> {
             if job.copies == COPIES {
                 return;
             }
-            let Some(page) = self.ftl.next_valid(&self.geometry, victim, job.next_page) else { break };
+            let Some(page) = self.core.ftl.next_valid(&self.core.geometry, victim, job.next_page) else {
+                break;
+            };
             job.next_page = page + 1;
             job.copies += 1;
-            let (cause, copyback) = (job.cause(), job.copyback);
-            let ppn = self.geometry.page(victim, page);
-            let lpn = self.array.lpn(ppn);
+            let (cause, copyback, start) = (job.cause(), job.copyback, job.start);
+            let ppn = self.core.geometry.page(victim, page);
+            let lpn = self.core.array.lpn(ppn);
             self.prefetch_copy(victim, page + PREFETCH_PAGES);
             if let Some(stream) = copyback
                 && self.copy_back(plane, stream, ppn, lpn, cause)
             {
                 continue;
             }
-            self.read_page(ppn, lpn, plane.0, cause, Class::Background, false);
+            let (owner, class) = (Owner::Job(plane), Class::Background);
+            self.core.read(Read { ppn, lpn, owner, cause, class, start });
         }
         if self.jobs[plane.index()].stays {
             self.end_staying_job(plane);
@@ -219,7 +232,7 @@ impl<P: Probe> Drive<P> {
         let job = &self.jobs[plane.index()];
         let Some(block) = job.victim.filter(|_| job.copies == 0) else { return };
         self.end_job(plane);
-        self.stats.refresh.busy_ns += self.refresh_job_ns(plane);
+        self.core.stats.refresh.busy_ns += self.refresh_job_ns(plane);
         self.write_back_deferred(plane);
         if self.partial.is_some() {
             self.end_partial_refresh(block);
@@ -235,70 +248,47 @@ impl<P: Probe> Drive<P> {
     fn end_job(&mut self, plane: PlaneId) {
         let job = std::mem::take(&mut self.jobs[plane.index()]);
         if job.is_urgent {
-            self.device.demote(self.geometry.die_of(plane));
+            self.core.device.demote(self.core.geometry.die_of(plane));
         }
-    }
-
-    /// A page of a refreshed block has gone its way.
-    pub(super) fn on_page_refreshed(&mut self, plane: PlaneId) {
-        self.jobs[plane.index()].copies -= 1;
-        self.copy_more(plane);
     }
 
     /// A page of a victim has been read: programs it elsewhere, if it is still the host's newest.
-    pub(super) fn on_background_read(&mut self, read: &Transaction) {
-        let plane = PlaneId(read.owner);
-        if self.ftl.map.get(read.lpn) != Some(read.ppn) {
-            self.jobs[plane.index()].copies -= 1;
-            self.copy_more(plane);
+    pub(super) fn on_background_read(&mut self, plane: PlaneId, read: &Transaction) {
+        if self.core.ftl.map.get(read.lpn) != Some(read.ppn) {
+            self.on_copied(plane);
             return;
         }
         let stays = self.jobs[plane.index()].stays;
-        if stays && (self.refresh_page_partially(read) || self.refresh_page_in_place(read)) {
+        if stays && (self.refresh_page_partially(plane, read) || self.refresh_page_in_place(plane, read)) {
             return;
         }
-        self.move_page(read);
+        self.move_page(plane, read);
     }
 
     /// Programs a page that has been read, and is still the newest, elsewhere in its plane.
-    pub(super) fn move_page(&mut self, read: &Transaction) {
-        let plane = PlaneId(read.owner);
-        let stream = self.ftl.copy_stream(read.lpn, read.cause == Cause::Wear);
-        let place = self.ftl.allocate(&self.geometry, &mut self.array, plane, stream);
-        let Place { ppn, opened, skips } =
-            place.expect("a job starts only when its stream has room for all it moves");
-        self.jobs[plane.index()].blocks_taken += u32::from(opened);
-        self.array.stage(ppn, read.lpn, self.stamp_of_copy(read));
-        if let Some(links) = &mut self.ftl.links
-            && links.is_combination(read.lpn)
-        {
-            links.stage(ppn, links.entries(read.lpn));
-        }
+    pub(super) fn move_page(&mut self, plane: PlaneId, read: &Transaction) {
+        let (lpn, cause) = (read.lpn, read.cause);
+        let stream = self.core.ftl.copy_stream(lpn, cause == Cause::Wear);
+        let stamp = self.core.stamp_of_copy(read);
         // Pages of a block are programmed in order, so what shares a stream shares a queue.
         let class = if stream == WriteStream::Mapping { Class::HostWrite } else { Class::Background };
-        let mut program = self.transaction(Kind::Program, ppn, read.lpn, plane.0, read.cause, class);
-        program.skips = skips;
-        program.replaces = self.ftl.remap(&self.geometry, &mut self.array, read.lpn, ppn);
-        self.hold(read.ppn);
-        self.on_moved(plane, read.lpn, !read.is_uncorrectable());
-        let slot = self.pool.insert(program);
-        self.enqueue(slot);
+        let (to, maps, owner) = (To::Stream(plane, stream), Maps::Now, Owner::Job(plane));
+        let queued = self.core.program(Program { to, lpn, stamp, maps, owner, cause, class });
+        let queued = queued.expect("a job starts only when its stream has room for all it moves");
+        self.jobs[plane.index()].blocks_taken += u32::from(queued.opened);
+        self.on_moved(plane, lpn, !read.is_uncorrectable());
     }
 
     /// Pages of `stream`, that of translation pages or of combination pages, that the job of `plane` has not moved yet.
     pub(super) fn pages_to_move(&self, plane: PlaneId, stream: WriteStream) -> u32 {
         let Some(victim) = self.jobs[plane.index()].victim else { return 0 };
-        let is_of_stream = self.ftl.emptying_stream(&self.geometry, &self.array, victim, false) == stream;
-        if is_of_stream { u32::from(self.array.block(victim).valid) } else { 0 }
+        let is_of_stream =
+            self.core.ftl.emptying_stream(&self.core.geometry, &self.core.array, victim, false) == stream;
+        if is_of_stream { u32::from(self.core.array.block(victim).valid) } else { 0 }
     }
 
-    /// A copy of a job has been programmed.
-    pub(super) fn on_background_programmed(&mut self, done: &Transaction) {
-        // Of no job: a line of the VSM.
-        if done.owner == NONE {
-            return;
-        }
-        let plane = PlaneId(done.owner);
+    /// A page of the job of a plane is done: it has been copied, refreshed, or was not needed any more.
+    pub(super) fn on_copied(&mut self, plane: PlaneId) {
         self.jobs[plane.index()].copies -= 1;
         self.copy_more(plane);
     }
@@ -307,7 +297,7 @@ impl<P: Probe> Drive<P> {
     pub(super) fn erase_when_empty(&mut self, plane: PlaneId) {
         let job = &mut self.jobs[plane.index()];
         let Some(victim) = job.victim else { return };
-        let block = self.array.block(victim);
+        let block = self.core.array.block(victim);
         if job.is_erasing || job.copies > 0 || block.valid > 0 || block.holds > 0 {
             return;
         }
@@ -315,29 +305,25 @@ impl<P: Probe> Drive<P> {
         let cause = job.cause();
         self.trims.make_durable();
         self.write_back_deferred(plane);
-        let ppn = self.geometry.page(victim, 0);
-        let erase = self.transaction(Kind::Erase, ppn, Lpn(0), plane.0, cause, Class::Background);
-        let slot = self.pool.insert(erase);
-        self.enqueue(slot);
+        self.core.erase(victim, plane, cause);
     }
 
-    pub(super) fn on_erased(&mut self, done: &Transaction) {
-        let plane = PlaneId(done.owner);
-        let block = self.geometry.block_of(done.ppn);
-        self.stats.on_flash(Kind::Erase, done.cause);
-        self.array.erase(&self.geometry, block);
-        self.ftl.release(&self.geometry, &mut self.array, block, self.spec.drive.endurance);
+    pub(super) fn on_erased(&mut self, plane: PlaneId, done: &Transaction) {
+        let block = self.core.geometry.block_of(done.ppn);
+        self.core.stats.on_flash(Kind::Erase, done.cause);
+        self.core.array.erase(&self.core.geometry, block);
+        self.core.ftl.release(&self.core.geometry, &mut self.core.array, block, self.spec.drive.endurance);
         self.end_job(plane);
         self.on_erased_with_links(block);
-        self.levels.set_block(block, 0);
+        self.core.levels.set_block(block, 0);
         if done.cause == Cause::Refresh {
             self.on_refreshed(block);
         }
         self.on_job_over(plane);
-        self.erases_in_vain += u64::from(self.is_stuck());
+        self.stalled.erases_in_vain += u64::from(self.is_stuck());
         self.resume_write_backs(plane);
         self.resume_stalled(plane);
-        if self.erases_in_vain > IN_VAIN_MAX * u64::from(self.geometry.blocks) {
+        if self.stalled.erases_in_vain > IN_VAIN_MAX * u64::from(self.core.geometry.blocks) {
             self.fail_waiting();
         }
         if !self.jobs[plane.index()].is_running() {

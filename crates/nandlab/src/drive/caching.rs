@@ -7,10 +7,11 @@
 
 use super::Drive;
 use crate::cache::{CacheSlot, WriteBack, WriteCache};
-use crate::geometry::Lpn;
+use crate::core::{Queue, Read, Waiter, Wants};
+use crate::geometry::{Lpn, RequestId};
 use crate::host::Request;
 use crate::probe::Probe;
-use crate::sched::{Cause, Class, Fifo, Kind, Slot, Transaction};
+use crate::sched::{Cause, Class, Owner, Start, Transaction};
 use crate::units::Time;
 use std::collections::{BTreeSet, VecDeque};
 
@@ -19,7 +20,7 @@ use std::collections::{BTreeSet, VecDeque};
 pub(super) struct Caching {
     pub(super) cache: WriteCache,
     /// Host pages that wait for a slot or for the budget.
-    waiting: Fifo,
+    waiting: Queue,
     waiting_len: u32,
     /// Those of them that were not cached when they came: they need a slot.
     waiting_slots: u32,
@@ -28,7 +29,7 @@ pub(super) struct Caching {
     /// Somebody has asked for that meanwhile.
     resumes_again: bool,
     /// Requests with a page whose DRAM access ends then, in that order.
-    dram: VecDeque<(Time, u32)>,
+    dram: VecDeque<(Time, RequestId)>,
     access_ns: u64,
     sector_bytes: u64,
     /// All sectors of a page.
@@ -51,7 +52,7 @@ impl<P: Probe> Drive<P> {
         let sector_bytes = (page_bytes / 64).max(512.min(page_bytes));
         Some(Caching {
             cache,
-            waiting: Fifo::default(),
+            waiting: Queue::default(),
             waiting_len: 0,
             waiting_slots: 0,
             is_resuming: false,
@@ -74,7 +75,7 @@ impl<P: Probe> Drive<P> {
     /// The sectors of page `lpn` that a request covers wholly, and those that it touches.
     fn sectors(&self, request: &Request, lpn: Lpn) -> (u64, u64) {
         let caching = self.caching.as_ref().expect("the drive has a write cache");
-        let page_bytes = u64::from(self.geometry.page_bytes);
+        let page_bytes = u64::from(self.core.geometry.page_bytes);
         let start = u64::from(lpn.0) * page_bytes;
         let from = request.offset.saturating_sub(start);
         let to = (request.offset + request.len - start).min(page_bytes);
@@ -85,8 +86,8 @@ impl<P: Probe> Drive<P> {
     }
 
     /// A page of a request is done after a DRAM access.
-    fn after_dram(&mut self, request: u32) {
-        let now = self.now;
+    fn after_dram(&mut self, request: RequestId) {
+        let now = self.core.now;
         let caching = self.caching();
         if caching.access_ns == 0 {
             self.page_done(request);
@@ -96,7 +97,7 @@ impl<P: Probe> Drive<P> {
         let is_first = caching.dram.is_empty();
         caching.dram.push_back((at, request));
         if is_first {
-            self.agenda.set(self.dram_clock(), at);
+            self.core.agenda.set(self.dram_clock(), at);
         }
     }
 
@@ -106,71 +107,63 @@ impl<P: Probe> Drive<P> {
         let caching = self.caching();
         let (_, request) = caching.dram.pop_front().expect("the DRAM's clock is set for a page");
         let next = caching.dram.front().map_or(crate::sched::NEVER, |&(at, _)| at);
-        self.agenda.set(clock, next);
+        self.core.agenda.set(clock, next);
         self.page_done(request);
     }
 
     /// Whether the cache answers a page of a read, now or later; if not, flash does.
-    pub(super) fn read_cached(&mut self, request: u32, lpn: Lpn) -> bool {
+    pub(super) fn read_cached(&mut self, request: RequestId, lpn: Lpn) -> bool {
         let Some(caching) = &self.caching else { return false };
         let Some(slot) = caching.cache.find(lpn) else {
-            self.stats.cache.read_misses += 1;
+            self.core.stats.cache.read_misses += 1;
             let is_lost = caching.lost.contains(&lpn.0);
             if is_lost {
                 self.fail_page(request);
-                self.probe.on_read_failed(request, lpn);
+                self.core.probe.on_read_failed(request, lpn);
             }
             return is_lost;
         };
-        let (_, sectors) = self.sectors(&self.requests.request(request), lpn);
-        self.requests.get(request).pages_left += 1;
+        let (_, sectors) = self.sectors(&self.host.requests.request(request), lpn);
+        self.host.requests.get(request).pages_left += 1;
         let caching = self.caching();
         if !caching.cache.entry(slot).leaves {
             caching.cache.touch(slot);
         }
         if sectors & !caching.cache.entry(slot).valid == 0 {
-            self.stats.cache.read_hits += 1;
+            self.core.stats.cache.read_hits += 1;
             self.answer_cached(request, lpn, slot);
         } else {
-            self.stats.cache.read_misses += 1;
-            self.wait_for(slot, request, Kind::Read);
+            self.core.stats.cache.read_misses += 1;
+            self.wait_for(slot, request, Wants::Read);
             self.fetch(slot);
         }
         true
     }
 
     /// Answers a read whose sectors are all there, or says that some of them are lost.
-    fn answer_cached(&mut self, request: u32, lpn: Lpn, slot: CacheSlot) {
-        let (_, sectors) = self.sectors(&self.requests.request(request), lpn);
+    fn answer_cached(&mut self, request: RequestId, lpn: Lpn, slot: CacheSlot) {
+        let (_, sectors) = self.sectors(&self.host.requests.request(request), lpn);
         let entry = self.caching().cache.entry(slot);
         let (sequence, is_lost) = ((!entry.is_blank).then_some(entry.sequence), sectors & entry.lost != 0);
         if is_lost {
             self.fail_page(request);
-            self.probe.on_read_failed(request, lpn);
+            self.core.probe.on_read_failed(request, lpn);
         } else {
-            self.probe.on_read_answered(request, lpn, sequence);
+            self.core.probe.on_read_answered(request, lpn, sequence);
         }
         self.after_dram(request);
     }
 
     /// Lets a page of a request wait for what is under way for an entry.
-    fn wait_for(&mut self, slot: CacheSlot, request: u32, kind: Kind) {
-        let lpn = self.caching().cache.entry(slot).lpn;
-        let waiter = self.host_page(request, lpn, kind);
-        let mut waiting = std::mem::take(&mut self.caching().cache.entry_mut(slot).waiting);
-        waiting.push(&mut self.pool, waiter);
-        self.caching().cache.entry_mut(slot).waiting = waiting;
-    }
-
-    /// A page of a host request as a transaction that waits.
-    fn host_page(&mut self, request: u32, lpn: Lpn, kind: Kind) -> Slot {
-        let class = if kind == Kind::Read { Class::HostRead } else { Class::HostWrite };
-        let page = self.transaction(kind, crate::geometry::Ppn(0), lpn, request, Cause::Host, class);
-        self.pool.insert(page)
+    fn wait_for(&mut self, slot: CacheSlot, request: RequestId, wants: Wants) {
+        let caching = self.caching.as_mut().expect("the drive has a write cache");
+        let entry = caching.cache.entry_mut(slot);
+        let waiter = self.core.wait(Waiter::new(Owner::Request(request), entry.lpn, wants));
+        entry.waiting.push(&mut self.core.waiters, waiter);
     }
 
     /// A page of a write.
-    pub(super) fn write_cached(&mut self, request: u32, lpn: Lpn) {
+    pub(super) fn write_cached(&mut self, request: RequestId, lpn: Lpn) {
         if self.try_write(request, lpn, false) {
             return;
         }
@@ -179,21 +172,21 @@ impl<P: Probe> Drive<P> {
     }
 
     /// Lets a page of a write wait for a slot or for the budget.
-    fn stall_cached(&mut self, request: u32, lpn: Lpn) {
-        let page = self.host_page(request, lpn, Kind::Program);
+    fn stall_cached(&mut self, request: RequestId, lpn: Lpn) {
         let caching = self.caching.as_mut().expect("the drive has a write cache");
         let needs_slot = caching.cache.find(lpn).is_none();
-        self.pool[page].merges = needs_slot;
-        caching.waiting.push(&mut self.pool, page);
+        let wants = if needs_slot { Wants::Slot } else { Wants::Write };
+        let waiter = self.core.wait(Waiter::new(Owner::Request(request), lpn, wants));
+        caching.waiting.push(&mut self.core.waiters, waiter);
         caching.waiting_len += 1;
         caching.waiting_slots += u32::from(needs_slot);
-        self.stats.cache.stalled_writes += 1;
+        self.core.stats.cache.stalled_writes += 1;
     }
 
     /// Writes a page into the cache, if it has a slot and the budget allows it; if it needs either, those that wait go
     /// first, unless it `is_first`. A page that is protected waits with its entry.
-    fn try_write(&mut self, request: u32, lpn: Lpn, is_first: bool) -> bool {
-        let asked = self.requests.request(request);
+    fn try_write(&mut self, request: RequestId, lpn: Lpn, is_first: bool) -> bool {
+        let asked = self.host.requests.request(request);
         let (sectors, touched) = self.sectors(&asked, lpn);
         let caching = self.caching.as_mut().expect("the drive has a write cache");
         let found = caching.cache.find(lpn);
@@ -207,8 +200,8 @@ impl<P: Probe> Drive<P> {
             // Of a sector written in part the rest has to be there.
             let lacks = touched & !sectors & !entry.valid != 0;
             if is_protected || lacks {
-                self.stats.cache.blocked_updates += u64::from(is_protected);
-                self.wait_for(slot, request, Kind::Program);
+                self.core.stats.cache.blocked_updates += u64::from(is_protected);
+                self.wait_for(slot, request, Wants::Write);
                 if lacks {
                     self.fetch(slot);
                 }
@@ -227,11 +220,11 @@ impl<P: Probe> Drive<P> {
             Some(slot) => slot,
             None => {
                 let Some((slot, has_evicted)) = caching.cache.take_slot() else { return false };
-                self.stats.cache.evictions += u64::from(has_evicted);
+                self.core.stats.cache.evictions += u64::from(has_evicted);
                 caching.cache.insert(slot, lpn);
                 if touched != sectors {
                     // It comes back when the rest is there.
-                    self.wait_for(slot, request, Kind::Program);
+                    self.wait_for(slot, request, Wants::Write);
                     self.fetch(slot);
                     return true;
                 }
@@ -239,30 +232,28 @@ impl<P: Probe> Drive<P> {
             }
         };
         if found.is_some() {
-            self.stats.cache.write_hits += 1;
+            self.core.stats.cache.write_hits += 1;
         } else {
-            self.stats.cache.write_misses += 1;
+            self.core.stats.cache.write_misses += 1;
         }
-        self.sequence += 1;
-        let sequence = self.sequence;
+        self.core.sequence += 1;
+        let sequence = self.core.sequence;
         let caching = self.caching.as_mut().expect("the drive has a write cache");
         // What a program under way brings is of the epoch it was written in, what comes now of this one.
         if caching.cache.entry(slot).dirty == 0 {
-            let epoch = self.epochs.open();
-            self.epochs.join(epoch);
+            let epoch = self.host.epochs.open();
+            self.host.epochs.join(epoch);
             caching.cache.entry_mut(slot).epoch = epoch;
         }
         caching.cache.write(slot, touched, sectors, sequence, through);
-        self.stats.on_dirty(caching.cache.dirty_pages());
-        self.probe.on_write_admitted(lpn, sequence);
+        self.core.stats.on_dirty(caching.cache.dirty_pages());
+        self.core.probe.on_write_admitted(lpn, sequence);
         if through {
-            let page = self.host_page(request, lpn, Kind::Program);
-            let mut durable = std::mem::take(&mut self.caching().cache.entry_mut(slot).durable);
-            durable.push(&mut self.pool, page);
-            self.caching().cache.entry_mut(slot).durable = durable;
+            let waiter = self.core.wait(Waiter::new(Owner::Request(request), lpn, Wants::Write));
+            caching.cache.entry_mut(slot).durable.push(&mut self.core.waiters, waiter);
             self.begin_write_back(slot);
         } else {
-            self.probe.on_write_durable(lpn, sequence);
+            self.core.probe.on_write_durable(lpn, sequence);
             self.after_dram(request);
             if self.caching().cache.sync().syncs_at_once() {
                 self.sync_more();
@@ -283,7 +274,7 @@ impl<P: Probe> Drive<P> {
                 && let Some(slot) = cache.choose_victim()
             {
                 if cache.free_if_over(slot) {
-                    self.stats.cache.evictions += 1;
+                    self.core.stats.cache.evictions += 1;
                     return true;
                 }
                 self.evict_dirty(slot);
@@ -298,7 +289,7 @@ impl<P: Probe> Drive<P> {
     /// A page that leaves has to be written back first, unless it only waits for its fetch.
     fn evict_dirty(&mut self, slot: CacheSlot) {
         let is_dirty = self.caching().cache.entry(slot).is_dirty();
-        self.stats.cache.dirty_evictions += u64::from(is_dirty);
+        self.core.stats.cache.dirty_evictions += u64::from(is_dirty);
         self.begin_write_back(slot);
     }
 
@@ -310,14 +301,14 @@ impl<P: Probe> Drive<P> {
             return;
         }
         while let Some(caching) = &self.caching
-            && let Some(slot) = caching.waiting.first()
+            && let Some(first) = caching.waiting.first()
         {
-            let (request, lpn) = (self.pool[slot].owner, self.pool[slot].lpn);
-            if self.try_write(request, lpn, true) {
+            let Waiter { lpn, owner, .. } = self.core.waiters[first];
+            if self.try_write(owner.request(), lpn, true) {
                 let caching = self.caching.as_mut().expect("the drive has a write cache");
-                let done = caching.waiting.pop(&self.pool).expect("it is the first one");
+                let done = caching.waiting.pop(&mut self.core.waiters).expect("it is the first one");
                 caching.waiting_len -= 1;
-                caching.waiting_slots -= u32::from(self.pool.remove(done).merges);
+                caching.waiting_slots -= u32::from(self.core.waiters.remove(done).wants == Wants::Slot);
             } else if !self.make_room(lpn) && !std::mem::take(&mut self.caching().resumes_again) {
                 break;
             }
@@ -346,8 +337,8 @@ impl<P: Probe> Drive<P> {
         }
         if lacks {
             self.fetch(slot);
-        } else if self.has_entry(lpn, slot, Kind::Program, Cause::Sync, false) {
-            self.program_page(slot, lpn, Cause::Sync);
+        } else if self.has_entry(lpn, Owner::CachePage(slot), Wants::Write) {
+            self.program_page(Owner::CachePage(slot), lpn);
         }
     }
 
@@ -356,7 +347,7 @@ impl<P: Probe> Drive<P> {
         let entry = self.caching().cache.entry_mut(slot);
         let lpn = entry.lpn;
         if !std::mem::replace(&mut entry.is_fetched, true)
-            && self.has_entry(lpn, slot, Kind::Read, Cause::Sync, false)
+            && self.has_entry(lpn, Owner::CachePage(slot), Wants::Read)
         {
             self.fetch_mapped(slot);
         }
@@ -370,12 +361,13 @@ impl<P: Probe> Drive<P> {
             self.on_fetched(slot, Some(0), true);
             return;
         }
-        match self.ftl.map.get(lpn) {
-            Some(ppn) if !self.is_in_flight(ppn) => {
-                self.read_page(ppn, lpn, slot, Cause::Sync, Class::HostRead, false);
+        match self.core.ftl.map.get(lpn) {
+            Some(ppn) if !self.core.is_in_flight(ppn) => {
+                let (owner, cause, class) = (Owner::CachePage(slot), Cause::Sync, Class::HostRead);
+                self.core.read(Read { ppn, lpn, owner, cause, class, start: Start::Policy });
             }
             Some(ppn) => {
-                let (sequence, is_lost) = (self.array.stamp(ppn).sequence, self.array.is_lost(ppn));
+                let (sequence, is_lost) = (self.core.array.stamp(ppn).sequence, self.core.array.is_lost(ppn));
                 self.on_fetched(slot, Some(sequence), is_lost);
             }
             None => self.on_fetched(slot, None, false),
@@ -410,19 +402,19 @@ impl<P: Probe> Drive<P> {
     /// they do not queue for one.
     fn serve_entry(&mut self, slot: CacheSlot) {
         let mut waiting = std::mem::take(&mut self.caching().cache.entry_mut(slot).waiting);
-        let mut writes = Fifo::default();
-        while let Some(page) = waiting.pop(&self.pool) {
-            if self.pool[page].kind == Kind::Read {
-                let page = self.pool.remove(page);
-                self.answer_cached(page.owner, page.lpn, slot);
+        let mut writes = Queue::default();
+        while let Some(waiter) = waiting.pop(&mut self.core.waiters) {
+            if self.core.waiters[waiter].wants == Wants::Read {
+                let Waiter { owner, lpn, .. } = self.core.waiters.remove(waiter);
+                self.answer_cached(owner.request(), lpn, slot);
             } else {
-                writes.push(&mut self.pool, page);
+                writes.push(&mut self.core.waiters, waiter);
             }
         }
-        while let Some(page) = writes.pop(&self.pool) {
-            let page = self.pool.remove(page);
-            if !self.try_write(page.owner, page.lpn, true) {
-                self.stall_cached(page.owner, page.lpn);
+        while let Some(waiter) = writes.pop(&mut self.core.waiters) {
+            let Waiter { owner, lpn, .. } = self.core.waiters.remove(waiter);
+            if !self.try_write(owner.request(), lpn, true) {
+                self.stall_cached(owner.request(), lpn);
             }
         }
     }
@@ -459,22 +451,18 @@ impl<P: Probe> Drive<P> {
     }
 
     /// A write-back's program is done.
-    pub(super) fn on_written_back(&mut self, done: &Transaction) {
-        self.stats.cache.write_backs += 1;
-        if P::STAMPED {
-            let sequence = self.array.stamp(done.ppn).sequence;
-            self.probe.on_write_safe(done.lpn, sequence);
-            self.probe.on_write_durable(done.lpn, sequence);
-        }
-        self.end_cache_write_back(done.owner);
+    pub(super) fn on_written_back(&mut self, slot: CacheSlot, done: &Transaction) {
+        self.core.stats.cache.write_backs += 1;
+        self.tell_durable(done);
+        self.end_cache_write_back(slot);
     }
 
     /// Host pages that waited until flash had them are done.
-    fn end_durable(&mut self, mut pages: Fifo, has_failed: bool) {
-        while let Some(page) = pages.pop(&self.pool) {
-            let page = self.pool.remove(page);
-            self.requests.get(page.owner).failed |= has_failed;
-            self.page_done(page.owner);
+    fn end_durable(&mut self, mut pages: Queue, has_failed: bool) {
+        while let Some(waiter) = pages.pop(&mut self.core.waiters) {
+            let request = self.core.waiters.remove(waiter).owner.request();
+            self.host.requests.get(request).failed |= has_failed;
+            self.page_done(request);
         }
     }
 
@@ -486,12 +474,12 @@ impl<P: Probe> Drive<P> {
         let epoch = if was_placed { entry.placed_epoch } else { entry.epoch };
         let landing = std::mem::take(&mut entry.landing);
         // Of a page that is deallocated flash needs nothing.
-        let dropped = if entry.is_dropped { std::mem::take(&mut entry.durable) } else { Fifo::default() };
+        let dropped = if entry.is_dropped { std::mem::take(&mut entry.durable) } else { Queue::default() };
         let is_clean = caching.cache.end_write_back(slot);
         self.watch_buffer();
         let caching = self.caching();
         let is_resuming = std::mem::replace(&mut caching.is_resuming, true);
-        self.epochs.leave(epoch);
+        self.host.epochs.leave(epoch);
         self.end_durable(landing, false);
         self.end_durable(dropped, false);
         self.complete_flushes();
@@ -529,14 +517,14 @@ impl<P: Probe> Drive<P> {
                 return;
             }
             let Some(slot) = cache.oldest_dirty() else { return };
-            self.stats.cache.syncs += 1;
+            self.core.stats.cache.syncs += 1;
             self.begin_write_back(slot);
         }
     }
 
     /// A page has been read from flash for the host: it is cached if there is a slot for it.
     pub(super) fn cache_read(&mut self, read: &Transaction) {
-        let is_current = self.ftl.map.get(read.lpn) == Some(read.ppn);
+        let is_current = self.core.ftl.map.get(read.lpn) == Some(read.ppn);
         let Some(caching) = &mut self.caching else { return };
         if !is_current || caching.waiting_len > 0 || caching.cache.find(read.lpn).is_some() {
             return;
@@ -546,10 +534,10 @@ impl<P: Probe> Drive<P> {
             self.make_room_for_read();
             return;
         };
-        self.stats.cache.evictions += u64::from(has_evicted);
+        self.core.stats.cache.evictions += u64::from(has_evicted);
         let whole = caching.whole;
         caching.cache.insert(slot, read.lpn);
-        let sequence = self.array.stamp(read.ppn).sequence;
+        let sequence = self.core.array.stamp(read.ppn).sequence;
         let entry = self.caching().cache.entry_mut(slot);
         (entry.valid, entry.sequence, entry.is_blank) = (whole, sequence, false);
     }
@@ -560,7 +548,7 @@ impl<P: Probe> Drive<P> {
             && let Some(slot) = cache.choose_victim()
         {
             if cache.free_if_over(slot) {
-                self.stats.cache.evictions += 1;
+                self.core.stats.cache.evictions += 1;
             } else {
                 self.evict_dirty(slot);
             }
@@ -579,7 +567,7 @@ impl<P: Probe> Drive<P> {
         let epoch = entry.epoch;
         caching.cache.forget(slot);
         if leaves {
-            self.epochs.leave(epoch);
+            self.host.epochs.leave(epoch);
         }
         self.caching().cache.free_if_over(slot);
         self.go_on_detecting();

@@ -18,20 +18,16 @@
 //! it has counted on: its stream goes over when it ends, and the capacitor counts as empty only then.
 
 use super::Drive;
+use crate::core::{Core, Maps, Program, To};
 use crate::ftl::{Place, WriteStream};
-use crate::geometry::{BlockId, DieId, Lpn, PlaneId};
-use crate::nand::{DEAD_LPN, Stamp};
+use crate::geometry::{BlockId, CacheSlot, DieId, PlaneId};
+use crate::nand::Stamp;
 use crate::power::{Capacitor, FlushCost, FlushPages, budget_share};
 use crate::probe::Probe;
-use crate::sched::{Cause, Class, Kind, NEVER, NONE, Transaction};
+use crate::sched::{Cause, Class, NEVER, Owner, Transaction};
 use crate::spec::{CapacitorSpec, DirtyBudget, FlushMethod, Spec};
 use crate::stats::Detection;
 use crate::units::{Span, Time};
-
-/// The owner of a program that writes no page of the cache.
-const DUMMY: u32 = NONE;
-/// The owner of a program that only fills a wordline.
-const PADDING: u32 = NONE - 1;
 
 /// See the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +67,8 @@ pub(super) struct Power {
     pub(super) cut_after: u64,
     pub(super) cut_at: Time,
     pub(super) is_off: bool,
+    /// Blocks whose erase power loss has interrupted, until power is back.
+    pub(super) torn_erases: Vec<BlockId>,
     /// Seconds on the scaled clock in a nanosecond.
     seconds_per_ns: f64,
     /// Seconds on the scaled clock that were not simulated.
@@ -95,7 +93,7 @@ pub(super) struct Power {
     /// Pages being written once more, by die.
     rewriting: Box<[u32]>,
     rewritten: u32,
-    next_slot: u32,
+    next_slot: CacheSlot,
     /// Program times while draining, and times that these pages took on their dies.
     program_ns: Span,
     pages_ns: Span,
@@ -121,6 +119,7 @@ impl Power {
             },
             cut_at: spec.power.cut_at_ns.unwrap_or(NEVER),
             is_off: false,
+            torn_erases: Vec::new(),
             seconds_per_ns: scale * 1e-9,
             skipped_s: 0.0,
             cost: FlushCost::default(),
@@ -141,7 +140,7 @@ impl Power {
             },
             rewriting: vec![0; dies as usize].into(),
             rewritten: 0,
-            next_slot: 0,
+            next_slot: CacheSlot(0),
             program_ns: 0,
             pages_ns: 0,
             guarded_from: 0,
@@ -258,10 +257,10 @@ impl<P: Probe> Drive<P> {
             self.power.cost = FlushCost::new(
                 self.spec.capacitor.flush,
                 capacitor,
-                &self.geometry,
-                self.device.timing(),
+                &self.core.geometry,
+                self.core.device.timing(),
                 self.power.concurrency,
-                self.ftl.flush_room_blocks(),
+                self.core.ftl.flush_room_blocks(),
                 self.spec.refresh.policy.partial().map_or(0, |partial| partial.vsm_pages),
             );
         }
@@ -273,13 +272,13 @@ impl<P: Probe> Drive<P> {
     }
 
     pub(super) fn set_power_clock(&mut self) {
-        let next = self.power.next(self.now);
-        self.agenda.set(self.power_clock(), next);
+        let next = self.power.next(self.core.now);
+        self.core.agenda.set(self.power_clock(), next);
     }
 
     /// The power clock has struck.
     pub(super) fn on_power(&mut self) {
-        if self.now >= self.power.cut_at {
+        if self.core.now >= self.power.cut_at {
             self.cut_power();
             return;
         }
@@ -316,8 +315,8 @@ impl<P: Probe> Drive<P> {
     }
 
     fn begin_detection(&mut self) {
-        let due = if self.power.is_overdue { self.power.now.due } else { self.now.min(self.power.due) };
-        self.power.now = Detection { due, began: self.now, ..Detection::default() };
+        let due = if self.power.is_overdue { self.power.now.due } else { self.core.now.min(self.power.due) };
+        self.power.now = Detection { due, began: self.core.now, ..Detection::default() };
         self.power.is_overdue = false;
         self.power.wants_room = false;
         self.power.stage = Stage::Syncing;
@@ -347,13 +346,14 @@ impl<P: Probe> Drive<P> {
     fn begin_draining(&mut self) {
         let pages = self.cache_pages()[0];
         self.power.stage = Stage::Draining;
-        self.has_displaced |= self.ftl.allocator.is_static();
-        self.power.now.drained_from = self.now;
+        self.core.has_displaced |= self.core.ftl.allocator.is_static();
+        self.power.now.drained_from = self.core.now;
         self.power.now.energy_j =
-            self.power.capacitor.as_ref().map_or(0.0, |c| c.energy_j(self.power.age_s(self.now)));
+            self.power.capacitor.as_ref().map_or(0.0, |c| c.energy_j(self.power.age_s(self.core.now)));
         (self.power.program_ns, self.power.pages_ns) = (0, 0);
-        self.power.pages = Some(FlushPages::new(self.spec.capacitor.flush, &self.geometry, &self.ftl, pages));
-        self.power.next_slot = 0;
+        self.power.pages =
+            Some(FlushPages::new(self.spec.capacitor.flush, &self.core.geometry, &self.core.ftl, pages));
+        self.power.next_slot = CacheSlot(0);
         self.rewrite_more();
         self.set_power_clock();
     }
@@ -361,7 +361,8 @@ impl<P: Probe> Drive<P> {
     /// Keeps as many pages under way as the emergency flush would.
     fn rewrite_more(&mut self) {
         while self.power.is_draining() && self.power.rewritten < self.power.concurrency {
-            let Self { power, geometry, array, ftl, .. } = self;
+            let Self { power, core, .. } = self;
+            let Core { geometry, array, ftl, .. } = core;
             let Some(pages) = &mut power.pages else { return };
             let rewriting = &power.rewriting;
             let place = pages.next(geometry, array, ftl, |die: DieId| rewriting[die.index()] > 0);
@@ -384,40 +385,30 @@ impl<P: Probe> Drive<P> {
         let slot = caching
             .cache
             .next_clean(from, caching.whole)
-            .or_else(|| caching.cache.next_clean(0, caching.whole));
-        let Place { ppn, opened, skips } = place;
-        let (block, _) = self.geometry.split(ppn);
-        let plane = self.geometry.plane_of(block);
-        let (lpn, owner, replaces) = match slot {
-            None => {
-                self.array.stage(ppn, Lpn(DEAD_LPN), Stamp::default());
-                (Lpn(DEAD_LPN), DUMMY, None)
-            }
+            .or_else(|| caching.cache.next_clean(CacheSlot(0), caching.whole));
+        let plane = self.core.geometry.plane_of(self.core.geometry.block_of(place.ppn));
+        let (to, cause, class) = (To::Place(place), Cause::Flush, Class::HostWrite);
+        let program = match slot {
+            None => Program::nothing(to, Owner::Dummy, cause, class),
             Some(slot) => {
-                self.power.next_slot = slot + 1;
-                let epoch = self.epochs.open();
-                self.epochs.join(epoch);
+                self.power.next_slot = CacheSlot(slot.0 + 1);
+                let epoch = self.host.epochs.open();
+                self.host.epochs.join(epoch);
                 let cache = &mut self.caching().cache;
                 cache.begin_rewrite(slot, epoch);
                 let (lpn, sequence) = (cache.entry(slot).lpn, cache.entry(slot).sequence);
-                let corrected = self.moment();
-                self.array.stage(ppn, lpn, Stamp { sequence, corrected });
+                let stamp = Stamp { sequence, corrected: self.core.moment() };
                 self.keep_entry(lpn);
-                let replaces = self.ftl.remap(&self.geometry, &mut self.array, lpn, ppn);
-                self.on_host_mapped(lpn);
-                (lpn, slot, replaces)
+                Program { to, lpn, stamp, maps: Maps::Now, owner: Owner::Rewrite(slot), cause, class }
             }
         };
-        if let Some(old) = replaces {
-            self.hold(old);
+        let queued = self.core.program(program).expect("it has its place");
+        if let Owner::Rewrite(_) = program.owner {
+            self.on_host_mapped(program.lpn);
         }
-        let mut program = self.transaction(Kind::Program, ppn, lpn, owner, Cause::Flush, Class::HostWrite);
-        (program.skips, program.replaces) = (skips, replaces);
-        self.power.rewriting[program.die.index()] += 1;
+        self.power.rewriting[self.core.geometry.die_of(plane).index()] += 1;
         self.power.rewritten += 1;
-        let transaction = self.pool.insert(program);
-        self.enqueue(transaction);
-        if opened {
+        if queued.opened {
             self.check_space(plane);
         }
     }
@@ -426,19 +417,19 @@ impl<P: Probe> Drive<P> {
     #[cold]
     pub(super) fn on_program_in_detection(&mut self, done: &Transaction) {
         if self.power.is_draining() {
-            let timing = self.device.timing();
+            let timing = self.core.device.timing();
             let program_ns = timing.program_ns(u32::from(done.page));
             self.power.program_ns += program_ns;
             self.power.pages_ns += program_ns + timing.transfer_ns + timing.command_ns;
             // A flush would not have begun what the energy did not cover to its end.
-            let is_covered = self.power.energy_j(self.now) > 0.0;
+            let is_covered = self.power.energy_j(self.core.now) > 0.0;
             let is_host = matches!(done.cause, Cause::Host | Cause::Sync);
             if is_covered && (is_host || done.cause == Cause::Flush) {
                 self.power.now.pages += 1;
                 self.power.now.host_pages += u32::from(is_host);
             }
             // More than twice the cache tells nothing more.
-            let measured = self.power.cost.pages(self.power.drained_j(self.now));
+            let measured = self.power.cost.pages(self.power.drained_j(self.core.now));
             let is_plenty = measured >= 2.0 * f64::from(self.cache_pages()[0]);
             if is_plenty || !is_covered {
                 self.end_draining();
@@ -448,39 +439,42 @@ impl<P: Probe> Drive<P> {
     }
 
     /// A page of a detection has been programmed.
-    pub(super) fn on_flush_programmed(&mut self, done: &Transaction) {
-        if done.owner != PADDING {
-            self.power.rewriting[done.die.index()] -= 1;
-            self.power.rewritten -= 1;
-            if done.owner != DUMMY {
-                if P::STAMPED {
-                    self.probe.on_write_safe(done.lpn, self.array.stamp(done.ppn).sequence);
-                }
-                self.end_cache_write_back(done.owner);
+    pub(super) fn on_rewritten(&mut self, done: &Transaction) {
+        let rewritten = match done.owner {
+            Owner::Rewrite(slot) => Some(slot),
+            Owner::Dummy => None,
+            _ => return,
+        };
+        self.power.rewriting[done.die.index()] -= 1;
+        self.power.rewritten -= 1;
+        if let Some(slot) = rewritten {
+            if P::STAMPED {
+                self.core.probe.on_write_safe(done.lpn, self.core.array.stamp(done.ppn).sequence);
             }
+            self.end_cache_write_back(slot);
         }
     }
 
     /// The capacitor is empty but for what is kept for the operations under way.
     fn end_draining(&mut self) {
         // The last program may have been begun with less than it takes.
-        let drained_j = self.power.drained_j(self.now).min(self.power.now.energy_j);
+        let drained_j = self.power.drained_j(self.core.now).min(self.power.now.energy_j);
         let measured_pages = self.power.cost.pages(drained_j);
         let [capacity, ..] = self.cache_pages();
         let detection = &mut self.power.now;
-        detection.empty = self.now;
+        detection.empty = self.core.now;
         detection.drained_j = drained_j;
         detection.measured = measured_pages / f64::from(capacity.max(1));
         self.power.found = Some(*detection);
         self.power.stage = Stage::Settling;
         self.power.planes_to_guard = 0;
         self.power.guarded_from = 0;
-        if self.geometry.cell == crate::spec::Cell::Mlc {
-            for plane in (0..self.geometry.planes).map(PlaneId) {
+        if self.core.geometry.cell == crate::spec::Cell::Mlc {
+            for plane in (0..self.core.geometry.planes).map(PlaneId) {
                 self.guard(plane);
             }
         }
-        for plane in (0..self.geometry.planes).map(PlaneId) {
+        for plane in (0..self.core.geometry.planes).map(PlaneId) {
             self.check_space(plane);
         }
         self.settle_power();
@@ -495,19 +489,16 @@ impl<P: Probe> Drive<P> {
                 continue;
             }
             self.pad(plane, stream);
-            self.ftl.set_lsb_only(&self.geometry, plane, stream, true);
+            self.core.ftl.set_lsb_only(&self.core.geometry, plane, stream, true);
         }
-        self.power.guarded_from = self.pool.next_order();
+        self.power.guarded_from = self.core.pool.next_order();
     }
 
     /// Fills the wordline that a stream is in.
     fn pad(&mut self, plane: PlaneId, stream: WriteStream) {
-        if !self.ftl.is_amid_wordline(&self.geometry, plane, stream) {
+        if !self.core.ftl.is_amid_wordline(&self.core.geometry, plane, stream) {
             return;
         }
-        let place = self.ftl.allocate(&self.geometry, &mut self.array, plane, stream);
-        let Place { ppn, skips, .. } = place.expect("its block has a page left");
-        self.array.stage(ppn, Lpn(DEAD_LPN), Stamp::default());
         // As all of its stream, so that the block's pages stay in order.
         let class = match stream {
             WriteStream::Host | WriteStream::Mapping => Class::HostWrite,
@@ -515,10 +506,9 @@ impl<P: Probe> Drive<P> {
                 Class::Background
             }
         };
-        let mut program = self.transaction(Kind::Program, ppn, Lpn(DEAD_LPN), PADDING, Cause::Flush, class);
-        program.skips = skips;
-        let slot = self.pool.insert(program);
-        self.enqueue(slot);
+        let to = To::Stream(plane, stream);
+        let padding = Program::nothing(to, Owner::Padding, Cause::Flush, class);
+        self.core.program(padding).expect("its block has a page left");
     }
 
     /// A plane's job is over.
@@ -526,7 +516,7 @@ impl<P: Probe> Drive<P> {
     pub(super) fn on_job_over(&mut self, plane: PlaneId) {
         if self.power.planes_to_guard > 0 && self.power.stage == Stage::Settling {
             // Jobs that begin later know that they have LSB pages alone.
-            if !self.ftl.is_lsb_only(plane, WriteStream::Gc) {
+            if !self.core.ftl.is_lsb_only(plane, WriteStream::Gc) {
                 self.power.planes_to_guard -= 1;
                 self.guard(plane);
                 self.settle_power();
@@ -545,53 +535,53 @@ impl<P: Probe> Drive<P> {
         if let Some(pages) = self.power.pages.take()
             && self.spec.capacitor.flush == FlushMethod::Csw
         {
-            for block in pages.unfilled(self.geometry.pages_per_block) {
+            for block in pages.unfilled(self.core.geometry.pages_per_block) {
                 self.close_early(block);
             }
         }
         // Counted anew each time: this is also called amid the end of a program, which the device has let go already.
-        let is_guarded = !self.device.has_program_before(&self.pool, self.power.guarded_from);
+        let is_guarded = !self.core.device.has_program_before(&self.core.pool, self.power.guarded_from);
         if !is_guarded || self.power.planes_to_guard > 0 {
             return;
         }
         let capacitor = self.power.capacitor.as_mut().expect("only a capacitor is measured");
         capacitor.cycle(1);
         let recharge_ns = self.spec.capacitor.recharge_ns;
-        self.power.begin_recharge(self.now, recharge_ns);
+        self.power.begin_recharge(self.core.now, recharge_ns);
         self.set_power_clock();
     }
 
     /// Leaves the rest of an open block erased: it is full.
     pub(super) fn close_early(&mut self, block: BlockId) {
-        let programmed = u32::from(self.array.block(block).programmed);
-        let left = self.geometry.pages_per_block - programmed;
+        let programmed = u32::from(self.core.array.block(block).programmed);
+        let left = self.core.geometry.pages_per_block - programmed;
         if programmed == 0 {
-            self.ftl.give_back(&self.geometry, &mut self.array, block);
+            self.core.ftl.give_back(&self.core.geometry, &mut self.core.array, block);
         } else if left > 0 {
-            self.array.skip(block, left);
-            self.ftl.close(&self.geometry, &mut self.array, block, self.now);
-            self.check_space(self.geometry.plane_of(block));
+            self.core.array.skip(block, left);
+            self.core.ftl.close(&self.core.geometry, &mut self.core.array, block, self.core.now);
+            self.check_space(self.core.geometry.plane_of(block));
         }
     }
 
     /// The capacitor is full again.
     fn end_recharge(&mut self) {
         self.power.stage = Stage::Charged;
-        for plane in (0..self.geometry.planes).map(PlaneId) {
+        for plane in (0..self.core.geometry.planes).map(PlaneId) {
             for stream in WriteStream::all() {
-                self.ftl.set_lsb_only(&self.geometry, plane, stream, false);
+                self.core.ftl.set_lsb_only(&self.core.geometry, plane, stream, false);
             }
         }
         if let Some(detection) = self.power.found.take() {
             if self.spec.cache.dirty_budget == DirtyBudget::Measured {
                 self.set_measured_budget(detection.measured);
-                self.power.due = self.now + self.power.simulated(self.spec.capacitor.detect_every_ns);
+                self.power.due = self.core.now + self.power.simulated(self.spec.capacitor.detect_every_ns);
             }
-            let (budget, recharged) = (self.power.budget, self.now);
-            self.stats.power.detections.push(Detection { budget, recharged, ..detection });
+            let (budget, recharged) = (self.power.budget, self.core.now);
+            self.core.stats.power.detections.push(Detection { budget, recharged, ..detection });
         }
         self.restore_budget();
-        for plane in (0..self.geometry.planes).map(PlaneId) {
+        for plane in (0..self.core.geometry.planes).map(PlaneId) {
             self.check_space(plane);
         }
         self.resume_cached();
@@ -601,7 +591,7 @@ impl<P: Probe> Drive<P> {
     /// The budget of a capacitor that has been seen to save such a share of the cache.
     fn set_measured_budget(&mut self, measured: f64) {
         let CapacitorSpec { steps, margin, .. } = self.spec.capacitor;
-        let at = self.power.age_s(self.now);
+        let at = self.power.age_s(self.core.now);
         let is_worn_out = self.power.capacitor.as_ref().is_none_or(|capacitor| capacitor.is_worn_out(at));
         self.power.budget = if is_worn_out { 0.0 } else { budget_share(steps, measured, margin) };
         self.restore_budget();
@@ -617,8 +607,8 @@ impl<P: Probe> Drive<P> {
         let pages =
             if cache.sync().keeps_budget() { cache.pages_of(self.power.budget) } else { cache.capacity() };
         let has_room = self.power.capacitor.is_none()
-            || (0..self.geometry.planes).all(|plane| {
-                self.ftl.has_flush_reserve(PlaneId(plane), self.jobs[plane as usize].blocks_taken)
+            || (0..self.core.geometry.planes).all(|plane| {
+                self.core.ftl.has_flush_reserve(PlaneId(plane), self.jobs[plane as usize].blocks_taken)
             });
         self.power.wants_room = !has_room;
         self.set_budget(if has_room { pages } else { 0 });
@@ -627,7 +617,7 @@ impl<P: Probe> Drive<P> {
     fn set_budget(&mut self, pages: u32) {
         if let Some(caching) = &mut self.caching {
             caching.cache.set_budget(pages);
-            self.stats.on_budget(pages);
+            self.core.stats.on_budget(pages);
             self.resume_cached();
         }
     }
@@ -653,16 +643,16 @@ impl<P: Probe> Drive<P> {
     ///
     /// [`PowerSpec`]: crate::spec::PowerSpec
     pub fn is_power_failing(&self) -> bool {
-        self.power.cut_at <= self.now
+        self.power.cut_at <= self.core.now
     }
 
     /// The capacitor now; `None` without one.
     pub fn capacitor(&self) -> Option<CapacitorState> {
         let capacitor = self.power.capacitor.as_ref()?;
-        let at = self.power.age_s(self.now);
+        let at = self.power.age_s(self.core.now);
         Some(CapacitorState {
             stage: self.power_stage(),
-            energy_j: self.power.energy_j(self.now),
+            energy_j: self.power.energy_j(self.core.now),
             energy_j_full: capacitor.energy_j(at),
             energy_j_rated: capacitor.rated_j(),
             loss_share: capacitor.loss(at),
@@ -674,6 +664,6 @@ impl<P: Probe> Drive<P> {
     /// Pages that the capacitor could save now if it were full, by Eq. 1 to 5: the flush method's pages, as many at a time
     /// as it writes. 0 without a capacitor.
     pub fn capability_pages(&self) -> f64 {
-        self.power.capability_pages(self.now)
+        self.power.capability_pages(self.core.now)
     }
 }

@@ -8,11 +8,12 @@
 //! R.-S. Liu et al., "EC-Cache: exploiting error locality to optimize LDPC in NAND flash-based SSDs", DAC 2014.
 
 use super::Drive;
+use crate::core::KnownErrors;
 use crate::geometry::{Geometry, Ppn};
 use crate::huge::Huge;
 use crate::list::{Link, Links, List};
 use crate::probe::Probe;
-use crate::sched::Transaction;
+use crate::sched::{Slot, Transaction};
 use crate::spec::Spec;
 
 /// Of each entry, beside its positions: the page and how many errors it has, four bytes each.
@@ -23,8 +24,6 @@ const HEADER_BYTES: u64 = 8;
 struct Entry {
     ppn: Ppn,
     bytes: u32,
-    /// Its RBER when they were found.
-    rber: f64,
     link: Link,
 }
 
@@ -87,14 +86,9 @@ impl ErrorCache {
         self.slots[ppn.index()].checked_sub(1)
     }
 
-    /// The errors of a page that are known, as a part of its RBER.
-    fn known(&self, ppn: Ppn) -> Option<f64> {
-        self.slot(ppn).map(|slot| self.entries[slot as usize].rber)
-    }
-
     /// All errors of a page have been found; returns how many other entries had to leave.
-    fn remember(&mut self, ppn: Ppn, rber: f64) -> u64 {
-        self.drop_page(ppn);
+    fn remember(&mut self, known: &mut KnownErrors, ppn: Ppn, rber: f64) -> u64 {
+        self.drop_page(known, ppn);
         let bytes = self.entry_bytes(rber);
         if bytes == 0 || bytes > self.size_bytes {
             return 0;
@@ -102,10 +96,10 @@ impl ErrorCache {
         let mut evicted = 0;
         while self.bytes + bytes > self.size_bytes {
             let last = self.by_use.last().expect("what takes bytes is in the list");
-            self.drop_page(self.entries[last as usize].ppn);
+            self.drop_page(known, self.entries[last as usize].ppn);
             evicted += 1;
         }
-        let entry = Entry { ppn, bytes: bytes as u32, rber, link: Link::default() };
+        let entry = Entry { ppn, bytes: bytes as u32, link: Link::default() };
         let slot = match self.unused.last() {
             Some(slot) => {
                 self.unused.remove(&mut self.entries, slot);
@@ -120,32 +114,36 @@ impl ErrorCache {
         self.by_use.push_first(&mut self.entries, slot);
         self.slots[ppn.index()] = slot + 1;
         self.bytes += bytes;
+        known.set(ppn, rber);
         evicted
     }
 
     /// A page has been copied back, and its errors with it: they are known there too.
-    pub(super) fn move_page(&mut self, from: Ppn, to: Ppn) {
-        self.drop_page(to);
+    pub(super) fn move_page(&mut self, known: &mut KnownErrors, from: Ppn, to: Ppn) {
+        self.drop_page(known, to);
         let slot = std::mem::take(&mut self.slots[from.index()]);
         if slot > 0 {
             self.slots[to.index()] = slot;
             self.entries[slot as usize - 1].ppn = to;
+            known.set(to, known.of(from));
+            known.set(from, 0.0);
         }
     }
 
     /// The data of a page is elsewhere, or nowhere.
-    pub(super) fn drop_page(&mut self, ppn: Ppn) {
+    pub(super) fn drop_page(&mut self, known: &mut KnownErrors, ppn: Ppn) {
         let Some(slot) = self.slot(ppn) else { return };
         self.slots[ppn.index()] = 0;
+        known.set(ppn, 0.0);
         self.bytes -= u64::from(self.entries[slot as usize].bytes);
         self.by_use.remove(&mut self.entries, slot);
         self.unused.push_first(&mut self.entries, slot);
     }
 
     /// Power is gone, and all that was known with it.
-    pub(super) fn clear(&mut self) {
+    pub(super) fn clear(&mut self, known: &mut KnownErrors) {
         while let Some(slot) = self.by_use.last() {
-            self.drop_page(self.entries[slot as usize].ppn);
+            self.drop_page(known, self.entries[slot as usize].ppn);
         }
     }
 }
@@ -159,33 +157,36 @@ impl<P: Probe> Drive<P> {
 
     /// The errors of a page that are known from before, as a part of its RBER; `None`: the cache does not have it.
     pub fn cached_rber(&self, ppn: Ppn) -> Option<f64> {
-        self.error_cache.as_ref().and_then(|cache| cache.known(ppn))
+        let cache = self.error_cache.as_ref()?;
+        cache.slot(ppn).map(|_| self.core.known.of(ppn))
     }
 
     /// A host read of a page goes to flash.
-    pub(super) fn count_cached_read(&mut self, read: &Transaction) {
+    pub(super) fn count_cached_read(&mut self, slot: Slot) {
+        let read = self.core.pool[slot];
         if self.cached_rber(read.ppn).is_none() {
             return;
         }
-        let rber = self.rber_of(read.ppn);
-        let without = self.ecc.level_for(rber);
-        let stats = &mut self.stats.refresh;
+        let rber = self.core.rber_of(read.ppn);
+        let without = self.core.ecc.level_for(rber);
+        let stats = &mut self.core.stats.refresh;
         stats.cached_reads += 1;
         stats.lower_level_reads += u64::from(read.level.max(read.needed) < without);
     }
 
     /// A host read has been decoded, or has not: if it has, and the page is read often, its errors are known now.
     pub(super) fn remember_errors(&mut self, read: &Transaction) {
-        let is_newest = self.ftl.map.get(read.lpn) == Some(read.ppn);
-        if read.is_uncorrectable() || !is_newest || !self.read_counts.is_hot(read.ppn) {
+        let is_newest = self.core.ftl.map.get(read.lpn) == Some(read.ppn);
+        if read.is_uncorrectable() || !is_newest || !self.core.read_counts.is_hot(read.ppn) {
             return;
         }
-        let rber = self.rber_of(read.ppn);
+        let rber = self.core.rber_of(read.ppn);
         if let Some(cache) = &mut self.error_cache {
-            self.stats.refresh.known_errors_evicted += cache.remember(read.ppn, rber);
+            self.core.stats.refresh.known_errors_evicted +=
+                cache.remember(&mut self.core.known, read.ppn, rber);
             // To the next read they are as good as corrected.
-            if cache.known(read.ppn).is_some() {
-                self.on_corrected(read.lpn);
+            if cache.slot(read.ppn).is_some() {
+                self.core.on_corrected(read.lpn);
             }
         }
     }
@@ -196,14 +197,17 @@ impl<P: Probe> Drive<P> {
     /// The first thing that is wrong.
     pub(super) fn audit_error_cache(&self) -> Result<(), String> {
         let Some(cache) = &self.error_cache else { return Ok(()) };
-        let pages = (0..self.geometry.pages).map(Ppn);
+        let pages = (0..self.core.geometry.pages).map(Ppn);
         let (mut entries, mut bytes) = (0, 0);
         for (ppn, slot) in pages.filter_map(|ppn| Some((ppn, cache.slot(ppn)?))) {
             let entry = &cache.entries[slot as usize];
             // Until what replaces it is programmed the block of a page that is invalid is held.
-            let is_held = self.array.block(self.geometry.block_of(ppn)).holds > 0;
-            if entry.ppn != ppn || !is_held && !self.ftl.is_valid(&self.geometry, ppn) {
-                return Err(format!("errors are known of {}, which is invalid", self.geometry.show(ppn)));
+            let is_held = self.core.array.block(self.core.geometry.block_of(ppn)).holds > 0;
+            if entry.ppn != ppn || !is_held && !self.core.ftl.is_valid(&self.core.geometry, ppn) {
+                return Err(format!(
+                    "errors are known of {}, which is invalid",
+                    self.core.geometry.show(ppn)
+                ));
             }
             entries += 1;
             bytes += u64::from(entry.bytes);
@@ -240,6 +244,7 @@ mod tests {
     fn it_keeps_what_was_used_last_as_a_naive_twin_does() {
         let (pages, size) = (40, 2048);
         let mut cache = ErrorCache::with_size(size, 32_768, pages);
+        let mut errors = KnownErrors::new(pages);
         // Page, RBER, bytes: the most recently used last.
         let mut twin: Vec<(Ppn, f64, u64)> = Vec::new();
         let mut stream = Stream::new(3, "error cache");
@@ -248,9 +253,9 @@ mod tests {
             let ppn = Ppn(stream.below(pages.into()) as u32);
             twin.retain(|&(other, ..)| other != ppn);
             if stream.below(8) == 0 {
-                cache.drop_page(ppn);
+                cache.drop_page(&mut errors, ppn);
             } else if step % 5000 == 4999 {
-                cache.clear();
+                cache.clear(&mut errors);
                 twin.clear();
             } else {
                 let errors_max = if stream.below(20) == 0 { 1400 } else { 200 };
@@ -265,12 +270,12 @@ mod tests {
                     }
                     twin.push((ppn, rber, bytes));
                 }
-                assert_eq!(cache.remember(ppn, rber), evicted);
+                assert_eq!(cache.remember(&mut errors, ppn, rber), evicted);
                 evictions += evicted;
             }
             for ppn in (0..pages).map(Ppn) {
                 let known = twin.iter().find(|entry| entry.0 == ppn).map(|entry| entry.1);
-                assert_eq!(cache.known(ppn), known, "step {step}, page {}", ppn.0);
+                assert_eq!(cache.slot(ppn).map(|_| errors.of(ppn)), known, "step {step}, page {}", ppn.0);
             }
             assert_eq!(cache.bytes, twin.iter().map(|entry| entry.2).sum::<u64>());
             assert!(cache.bytes <= size && cache.entries.len() <= cache.entries.capacity());

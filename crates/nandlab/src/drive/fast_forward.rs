@@ -51,23 +51,26 @@ impl Lived {
 impl<P: Probe> Drive<P> {
     /// Seconds on the scaled clock that the drive has lived through, the skipped ones included.
     pub fn lived_s(&self) -> f64 {
-        self.power.age_s(self.now)
+        self.power.age_s(self.core.now)
     }
 
     /// What the drive has lived through until now.
     pub fn lived(&self) -> Lived {
-        let planes = (0..self.geometry.planes).map(PlaneId);
+        let planes = (0..self.core.geometry.planes).map(PlaneId);
         let cycles = planes.map(|plane| self.cycles_of(plane)).collect();
         Lived { seconds: self.lived_s(), cycles }
     }
 
     fn cycles_of(&self, plane: PlaneId) -> u64 {
-        self.array.blocks[self.geometry.blocks_of(plane)].iter().map(|block| u64::from(block.pe_cycles)).sum()
+        self.core.array.blocks[self.core.geometry.blocks_of(plane)]
+            .iter()
+            .map(|block| u64::from(block.pe_cycles))
+            .sum()
     }
 
     /// Whether nothing is under way. Idle-time work may still be to come.
     pub fn is_at_rest(&self) -> bool {
-        self.outstanding() == 0 && self.pool.live() == 0
+        self.outstanding() == 0 && self.core.pool.live() == 0 && self.core.waiters.live() == 0
     }
 
     /// How many times the drive can get the P/E cycles that its planes have `gained`, so that no block reaches its endurance
@@ -76,13 +79,14 @@ impl<P: Probe> Drive<P> {
         let endurance = self.spec.drive.endurance;
         let of_plane = |plane: PlaneId| {
             let blocks = self.taking_part(plane);
-            let worst = blocks.iter().map(|&block| self.array.blocks[block].pe_cycles).max().unwrap_or(0);
+            let worst =
+                blocks.iter().map(|&block| self.core.array.blocks[block].pe_cycles).max().unwrap_or(0);
             // One less for the rounding.
             let left = f64::from(endurance.saturating_sub(worst).saturating_sub(1)) * blocks.len() as f64;
             let gained = gained[plane.index()];
             if gained == 0.0 { f64::INFINITY } else { left / gained - LEFT }
         };
-        (0..self.geometry.planes).map(PlaneId).map(of_plane).fold(f64::INFINITY, f64::min)
+        (0..self.core.geometry.planes).map(PlaneId).map(of_plane).fold(f64::INFINITY, f64::min)
     }
 
     /// Lives on `times` as long as from `then` to `until`, as the module says, or until blocks are about to reach their
@@ -98,17 +102,19 @@ impl<P: Probe> Drive<P> {
         let share = |&plane: &u64| all as f64 * plane as f64 / simulated.max(1) as f64;
         let by_plane: Vec<f64> = self.pace.planes.iter().map(share).collect();
         let times = times.min(self.fast_forward_max(&by_plane)).max(0.0);
-        let mut gained = vec![0; self.geometry.blocks as usize];
-        for plane in (0..self.geometry.planes).map(PlaneId) {
+        let mut gained = vec![0; self.core.geometry.blocks as usize];
+        for plane in (0..self.core.geometry.planes).map(PlaneId) {
             let cycles = libm::round(by_plane[plane.index()] * times) as u64;
             self.share_cycles(plane, cycles, &mut gained);
         }
-        for ((block, pace), &more) in self.array.blocks.iter_mut().zip(&mut self.pace.blocks).zip(&gained) {
+        for ((block, pace), &more) in
+            self.core.array.blocks.iter_mut().zip(&mut self.pace.blocks).zip(&gained)
+        {
             block.pe_cycles += more;
             pace.0 = block.pe_cycles;
         }
-        self.ftl.on_worn(&self.geometry, &self.array);
-        let pages = self.geometry.pages_per_block;
+        self.core.ftl.on_worn(&self.core.geometry, &self.core.array);
+        let pages = self.core.geometry.pages_per_block;
         self.on_links_worn(|base| gained[(base.0 / pages) as usize]);
         let skipped_s = (until.seconds - then.seconds) * times;
         let is_measured = self.spec.cache.dirty_budget == DirtyBudget::Measured;
@@ -125,12 +131,12 @@ impl<P: Probe> Drive<P> {
     fn keep_pace(&mut self) {
         if self.pace.blocks.is_empty() {
             let first = self.spec.reliability.pe_cycles;
-            self.pace.blocks = vec![(first, 0); self.geometry.blocks as usize].into();
-            self.pace.planes = vec![0; self.geometry.planes as usize].into();
+            self.pace.blocks = vec![(first, 0); self.core.geometry.blocks as usize].into();
+            self.pace.planes = vec![0; self.core.geometry.planes as usize].into();
         }
-        for plane in (0..self.geometry.planes).map(PlaneId) {
-            let range = self.geometry.blocks_of(plane);
-            let (blocks, pace) = (&self.array.blocks[range.clone()], &mut self.pace.blocks[range]);
+        for plane in (0..self.core.geometry.planes).map(PlaneId) {
+            let range = self.core.geometry.blocks_of(plane);
+            let (blocks, pace) = (&self.core.array.blocks[range.clone()], &mut self.pace.blocks[range]);
             // A drive that was loaded may have begun with more.
             let more = |block: &Block, pace: &(u32, u64)| u64::from(block.pe_cycles.saturating_sub(pace.0));
             let erases = blocks.iter().zip(&*pace).map(|(block, pace)| more(block, pace)).sum::<u64>();
@@ -146,16 +152,16 @@ impl<P: Probe> Drive<P> {
         let spares_none = self.spec.ftl.wear_levelling == WearLevelling::Static;
         let takes_part = |&block: &usize| {
             let is_active =
-                || self.pace.blocks[block].1 < COLD_AFTER * u64::from(self.geometry.blocks_per_plane);
-            self.array.blocks[block].state != BlockState::Retired && (spares_none || is_active())
+                || self.pace.blocks[block].1 < COLD_AFTER * u64::from(self.core.geometry.blocks_per_plane);
+            self.core.array.blocks[block].state != BlockState::Retired && (spares_none || is_active())
         };
-        self.geometry.blocks_of(plane).filter(takes_part).collect()
+        self.core.geometry.blocks_of(plane).filter(takes_part).collect()
     }
 
     /// Gives a plane's blocks so many P/E cycles, the least worn first.
     fn share_cycles(&self, plane: PlaneId, cycles: u64, gained: &mut [u32]) {
         let mut blocks = self.taking_part(plane);
-        blocks.sort_by_key(|&block| (self.array.blocks[block].pe_cycles, block));
+        blocks.sort_by_key(|&block| (self.core.array.blocks[block].pe_cycles, block));
         let count = blocks.len().max(1) as u64;
         for (at, &block) in blocks.iter().enumerate() {
             gained[block] = (cycles / count) as u32 + u32::from((at as u64) < cycles % count);
@@ -167,9 +173,9 @@ impl<P: Probe> Drive<P> {
         if !self.refresh.has_begun() {
             return;
         }
-        let now = self.age_clock.at(self.now);
-        for block in (0..self.geometry.blocks).map(BlockId) {
-            let state = self.array.block(block);
+        let now = self.core.age_clock.at(self.core.now);
+        for block in (0..self.core.geometry.blocks).map(BlockId) {
+            let state = self.core.array.block(block);
             let interval_s = self.refresh.interval_s(state.pe_cycles);
             if state.programmed == 0 || now.later_s_than(self.refresh.since(block)) < interval_s {
                 continue;
@@ -180,7 +186,7 @@ impl<P: Probe> Drive<P> {
             self.refresh.set_since(block, since);
             let programmed = u32::from(state.programmed);
             for page in 0..programmed {
-                self.array.correct_since(self.geometry.page(block, page), since);
+                self.core.array.correct_since(self.core.geometry.page(block, page), since);
             }
         }
     }

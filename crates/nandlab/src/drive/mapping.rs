@@ -9,12 +9,12 @@
 //! misses wait.
 
 use super::Drive;
+use crate::core::{Maps, Program, Queue, Read, To, Waiter, WaiterId, Wants};
+use crate::ftl::WriteStream;
 use crate::ftl::map::{TranslationPage, Tvpn, WriteBack};
-use crate::ftl::{Place, WriteStream};
-use crate::geometry::{Lpn, PlaneId, Ppn};
-use crate::nand::Stamp;
+use crate::geometry::{Lpn, PlaneId};
 use crate::probe::Probe;
-use crate::sched::{Cause, Class, Fifo, Kind, Slot, Transaction};
+use crate::sched::{Cause, Class, Owner, Start, Transaction};
 use std::collections::VecDeque;
 
 /// Translation pages being written back at which the host's misses begin to wait.
@@ -24,7 +24,7 @@ const WRITE_BACKS_MAX: u32 = 64;
 #[derive(Debug, Default)]
 pub(super) struct Mapping {
     /// Misses that wait because too much is being written back.
-    throttled: Fifo,
+    throttled: Queue,
     /// Translation pages being written back.
     write_backs: u32,
     /// Those of them that wait for a free page, by plane.
@@ -56,71 +56,61 @@ impl Mapping {
 }
 
 impl<P: Probe> Drive<P> {
-    /// Whether the map entry of `lpn` is at hand for a page of a host request, or for the write cache's `owner` (cause
-    /// `Sync`). If not, the page waits for it, and goes on in [`Drive::on_entry`].
+    /// Whether the map entry of `lpn` is at hand for a page of a host request, or of the write cache. If not, the page waits
+    /// for it, and goes on in [`Drive::on_entry`].
     #[inline]
-    pub(super) fn has_entry(
-        &mut self,
-        lpn: Lpn,
-        owner: u32,
-        kind: Kind,
-        cause: Cause,
-        is_partial: bool,
-    ) -> bool {
-        let Some(demand) = &mut self.ftl.demand else { return true };
+    pub(super) fn has_entry(&mut self, lpn: Lpn, owner: Owner, wants: Wants) -> bool {
+        let Some(demand) = &mut self.core.ftl.demand else { return true };
         let is_hit = demand.cache.touch(lpn);
-        self.stats.map.on_lookup(kind, is_hit);
+        self.core.stats.map.on_lookup(wants == Wants::Read, is_hit);
         if !is_hit {
-            self.miss(lpn, owner, kind, cause, is_partial);
+            self.miss(Waiter::new(owner, lpn, wants));
         }
         is_hit
     }
 
-    fn miss(&mut self, lpn: Lpn, owner: u32, kind: Kind, cause: Cause, is_partial: bool) {
-        let class = if kind == Kind::Read { Class::HostRead } else { Class::HostWrite };
-        let mut waiter = self.transaction(kind, Ppn(0), lpn, owner, cause, class);
-        waiter.merges = is_partial;
-        if kind == Kind::Read && cause == Cause::Host {
-            self.requests.get(owner).pages_left += 1;
+    fn miss(&mut self, waiter: Waiter) {
+        if let (Wants::Read, Owner::Request(id)) = (waiter.wants, waiter.owner) {
+            self.host.requests.get(id).pages_left += 1;
         }
-        let slot = self.pool.insert(waiter);
+        let waiter = self.core.wait(waiter);
         if self.mapping.write_backs >= WRITE_BACKS_MAX {
-            self.stats.map.throttled += 1;
-            self.mapping.throttled.push(&mut self.pool, slot);
+            self.core.stats.map.throttled += 1;
+            self.mapping.throttled.push(&mut self.core.waiters, waiter);
         } else {
-            self.wait_for_entry(slot);
+            self.wait_for_entry(waiter);
         }
     }
 
-    /// Lets a page request wait for its translation page, which is read unless it is at hand.
-    fn wait_for_entry(&mut self, slot: Slot) {
-        let demand = self.ftl.demand.as_mut().expect("only a demand map misses");
-        let page = demand.page_of(self.pool[slot].lpn);
-        demand.pages[page as usize].waiting.push(&mut self.pool, slot);
-        if !demand.pages[page as usize].is_read && !self.read_translation_page(page, Class::HostRead) {
+    /// Lets a page wait for its translation page, which is read unless it is at hand.
+    fn wait_for_entry(&mut self, waiter: WaiterId) {
+        let demand = self.core.ftl.demand.as_mut().expect("only a demand map misses");
+        let page = demand.page_of(self.core.waiters[waiter].lpn);
+        demand.pages[page.index()].waiting.push(&mut self.core.waiters, waiter);
+        if !demand.pages[page.index()].is_read && !self.read_translation_page(page, Class::HostRead) {
             self.serve_waiting(page, false);
         }
     }
 
     /// Reads a translation page; `false` when its content is in RAM: never written, or about to be programmed.
     fn read_translation_page(&mut self, page: Tvpn, class: Class) -> bool {
-        let demand = self.ftl.demand.as_ref().expect("only a demand map has translation pages");
+        let demand = self.core.ftl.demand.as_ref().expect("only a demand map has translation pages");
         let lpn = demand.lpn_of(page);
-        let is_merged = demand.pages[page as usize].write_back == WriteBack::Room;
-        let Some(ppn) = self.ftl.map.get(lpn) else { return false };
-        if is_merged || self.is_in_flight(ppn) {
+        let is_merged = demand.pages[page.index()].write_back == WriteBack::Room;
+        let Some(ppn) = self.core.ftl.map.get(lpn) else { return false };
+        if is_merged || self.core.is_in_flight(ppn) {
             return false;
         }
-        let demand = self.ftl.demand.as_mut().expect("only a demand map has translation pages");
-        demand.pages[page as usize].is_read = true;
-        self.read_page(ppn, lpn, page, Cause::Mapping, class, false);
+        let demand = self.core.ftl.demand.as_mut().expect("only a demand map has translation pages");
+        demand.pages[page.index()].is_read = true;
+        let (owner, cause) = (Owner::TranslationPage(page), Cause::Mapping);
+        self.core.read(Read { ppn, lpn, owner, cause, class, start: Start::Policy });
         true
     }
 
-    pub(super) fn on_translation_read(&mut self, read: &Transaction) {
-        let page: Tvpn = read.owner;
-        let demand = self.ftl.demand.as_mut().expect("only a demand map has translation pages");
-        let state = &mut demand.pages[page as usize];
+    pub(super) fn on_translation_read(&mut self, page: Tvpn, read: &Transaction) {
+        let demand = self.core.ftl.demand.as_mut().expect("only a demand map has translation pages");
+        let state = &mut demand.pages[page.index()];
         state.is_read = false;
         let is_merged = state.write_back == WriteBack::Read;
         self.serve_waiting(page, read.is_uncorrectable());
@@ -132,16 +122,16 @@ impl<P: Probe> Drive<P> {
 
     /// Those that wait for a translation page go on, or fail with it.
     fn serve_waiting(&mut self, page: Tvpn, is_lost: bool) {
-        let demand = self.ftl.demand.as_mut().expect("only a demand map has translation pages");
-        let mut waiting = std::mem::take(&mut demand.pages[page as usize].waiting);
-        while let Some(slot) = waiting.pop(&self.pool) {
-            let waiter = self.pool.remove(slot);
-            if is_lost && waiter.cause == Cause::Host {
-                self.fail_page(waiter.owner);
-                if waiter.kind == Kind::Read {
-                    self.probe.on_read_failed(waiter.owner, waiter.lpn);
+        let demand = self.core.ftl.demand.as_mut().expect("only a demand map has translation pages");
+        let mut waiting = std::mem::take(&mut demand.pages[page.index()].waiting);
+        while let Some(waiter) = waiting.pop(&mut self.core.waiters) {
+            let waiter = self.core.waiters.remove(waiter);
+            if is_lost && let Owner::Request(id) = waiter.owner {
+                self.fail_page(id);
+                if waiter.wants == Wants::Read {
+                    self.core.probe.on_read_failed(id, waiter.lpn);
                 }
-                self.page_done(waiter.owner);
+                self.page_done(id);
                 continue;
             }
             self.keep_entry(waiter.lpn);
@@ -149,33 +139,37 @@ impl<P: Probe> Drive<P> {
         }
     }
 
-    /// A page request goes on with its entry.
-    fn on_entry(&mut self, waiter: &Transaction) {
-        match (waiter.cause, waiter.kind) {
-            (Cause::Sync, Kind::Read) => self.fetch_mapped(waiter.owner),
-            (Cause::Sync, _) => self.program_page(waiter.owner, waiter.lpn, Cause::Sync),
-            (_, Kind::Read) => {
-                self.read_mapped(waiter.owner, waiter.lpn);
-                self.page_done(waiter.owner);
+    /// A page goes on with its map entry.
+    fn on_entry(&mut self, waiter: &Waiter) {
+        match (waiter.owner, waiter.wants) {
+            (Owner::CachePage(slot), Wants::Read) => self.fetch_mapped(slot),
+            (Owner::CachePage(_), _) => self.program_page(waiter.owner, waiter.lpn),
+            (owner, Wants::Read) => {
+                self.read_mapped(owner.request(), waiter.lpn);
+                self.page_done(owner.request());
             }
-            _ => self.write_mapped(waiter.owner, waiter.lpn, waiter.merges),
+            (owner, wants) => self.write_mapped(owner.request(), waiter.lpn, wants == Wants::PartialWrite),
         }
     }
 
     /// Puts the entry of `lpn` into the cache; what leaves for it is written back if it was dirty.
     fn bring_in(&mut self, lpn: Lpn) {
-        let level = match self.ftl.map.get(lpn) {
-            Some(ppn) => self.levels.block(self.geometry.block_of(ppn)).max(1),
+        let level = match self.core.ftl.map.get(lpn) {
+            Some(ppn) => self.core.levels.block(self.core.geometry.block_of(ppn)).max(1),
             None => 1,
         };
-        let demand = self.ftl.demand.as_mut().expect("only a demand map has entries to bring in");
+        let demand = self.core.ftl.demand.as_mut().expect("only a demand map has entries to bring in");
         if let Some(Some(in_flash)) = P::STAMPED.then(|| demand.in_flash(lpn)) {
-            assert!(in_flash == self.ftl.map.get(lpn), "LPN {}: its translation page is out of date", lpn.0);
+            assert!(
+                in_flash == self.core.ftl.map.get(lpn),
+                "LPN {}: its translation page is out of date",
+                lpn.0
+            );
         }
         let loaded = demand.load(lpn, level);
-        self.stats.map.evictions += u64::from(loaded.evicted);
+        self.core.stats.map.evictions += u64::from(loaded.evicted);
         if let Some(page) = loaded.write_back {
-            self.stats.map.dirty_evictions += 1;
+            self.core.stats.map.dirty_evictions += 1;
             self.write_back(page);
         }
     }
@@ -184,7 +178,7 @@ impl<P: Probe> Drive<P> {
     /// knows its mapping, so that costs no read.
     #[inline]
     pub(super) fn keep_entry(&mut self, lpn: Lpn) {
-        if self.ftl.demand.as_ref().is_some_and(|demand| !demand.cache.contains(lpn)) {
+        if self.core.ftl.demand.as_ref().is_some_and(|demand| !demand.cache.contains(lpn)) {
             self.bring_in(lpn);
         }
     }
@@ -192,53 +186,46 @@ impl<P: Probe> Drive<P> {
     /// The host has written `lpn`: its entry is dirty, and its data is of the first level.
     #[inline]
     pub(super) fn on_host_mapped(&mut self, lpn: Lpn) {
-        if let Some(demand) = &mut self.ftl.demand {
+        if let Some(demand) = &mut self.core.ftl.demand {
             demand.on_changed(lpn);
         }
-        self.remember_level(lpn, 1);
+        self.core.remember_level(lpn, 1);
     }
 
     /// A background job of `plane` has moved `lpn`. Data that has been corrected reads at the first level again.
     #[inline]
     pub(super) fn on_moved(&mut self, plane: PlaneId, lpn: Lpn, is_corrected: bool) {
         if is_corrected {
-            self.on_corrected(lpn);
+            self.core.on_corrected(lpn);
         }
-        let Some(demand) = &mut self.ftl.demand else { return };
+        let Some(demand) = &mut self.core.ftl.demand else { return };
         // Not of the host's: a translation page, or a combination page.
-        if lpn.0 >= self.geometry.logical_pages {
+        if lpn.0 >= self.core.geometry.logical_pages {
             return;
         }
         if let Some(page) = demand.on_changed(lpn) {
-            let state = &mut demand.pages[page as usize];
+            let state = &mut demand.pages[page.index()];
             if !std::mem::replace(&mut state.is_deferred, true) {
                 self.mapping.deferred[plane.index()].push(page);
             }
         }
     }
 
-    /// The data of `lpn` has been corrected: it is as new.
-    pub(super) fn on_corrected(&mut self, lpn: Lpn) {
-        if self.known_level(lpn) != 0 {
-            self.remember_level(lpn, 1);
-        }
-    }
-
     /// The host has deallocated `lpn`; returns the translation page that has to be written back.
     pub(super) fn on_unmapped(&mut self, lpn: Lpn) -> Option<Tvpn> {
-        self.remember_level(lpn, 1);
-        self.ftl.demand.as_mut()?.on_changed(lpn)
+        self.core.remember_level(lpn, 1);
+        self.core.ftl.demand.as_mut()?.on_changed(lpn)
     }
 
     /// A background job of `plane` has emptied its victim: what it has changed is written back.
     pub(super) fn write_back_deferred(&mut self, plane: PlaneId) {
-        if self.ftl.demand.is_none() {
+        if self.core.ftl.demand.is_none() {
             return;
         }
         let mut pages = std::mem::take(&mut self.mapping.deferred[plane.index()]);
         for page in pages.drain(..) {
-            let demand = self.ftl.demand.as_mut().expect("it is there");
-            let state = &mut demand.pages[page as usize];
+            let demand = self.core.ftl.demand.as_mut().expect("it is there");
+            let state = &mut demand.pages[page.index()];
             state.is_deferred = false;
             // Unless it has been written back since.
             if state.is_stale {
@@ -251,8 +238,8 @@ impl<P: Probe> Drive<P> {
 
     /// Writes a translation page back: reads what it does not change, programs it anew.
     pub(super) fn write_back(&mut self, page: Tvpn) {
-        let demand = self.ftl.demand.as_mut().expect("only a demand map has translation pages");
-        let state = &mut demand.pages[page as usize];
+        let demand = self.core.ftl.demand.as_mut().expect("only a demand map has translation pages");
+        let state = &mut demand.pages[page.index()];
         if state.write_back != WriteBack::None {
             // Before the program is queued, whatever changes goes with it.
             state.again |= state.write_back == WriteBack::Program;
@@ -268,42 +255,30 @@ impl<P: Probe> Drive<P> {
 
     /// Queues the program of a translation page, when its plane has room.
     fn program_translation_page(&mut self, page: Tvpn) {
-        let mut plane = self.ftl.allocator.home(Lpn(page), self.geometry.planes);
-        if self.has_displaced && !self.has_mapping_room(plane) {
+        let mut plane = self.core.ftl.allocator.home(Lpn(page.0), self.core.geometry.planes);
+        if self.core.has_displaced && !self.has_mapping_room(plane) {
             plane = self.plane_in_place_of(plane, |drive, plane| drive.has_mapping_room(plane));
         }
-        let demand = self.ftl.demand.as_mut().expect("only a demand map has translation pages");
+        let has_room = self.has_mapping_room(plane);
+        let demand = self.core.ftl.demand.as_mut().expect("only a demand map has translation pages");
         let lpn = demand.lpn_of(page);
-        let place = if self.has_mapping_room(plane) {
-            self.ftl.allocate(&self.geometry, &mut self.array, plane, WriteStream::Mapping)
-        } else {
-            None
-        };
-        let demand = self.ftl.demand.as_mut().expect("it is there");
-        let Some(Place { ppn, opened, skips }) = place else {
-            demand.pages[page as usize].write_back = WriteBack::Room;
+        if !has_room {
+            demand.pages[page.index()].write_back = WriteBack::Room;
             self.mapping.for_room[plane.index()].push_back(page);
             self.mapping.for_room_count += 1;
             self.check_space(plane);
             return;
-        };
-        demand.pages[page as usize].write_back = WriteBack::Program;
-        let entries = demand.write(page, &self.ftl.map);
-        self.stats.map.write_backs += 1;
-        self.stats.map.written_entries += u64::from(entries);
-        self.sequence += 1;
-        let stamp = Stamp { sequence: self.sequence, corrected: self.moment() };
-        self.array.stage(ppn, lpn, stamp);
-        self.remember_level(lpn, 1);
-        let mut program = self.transaction(Kind::Program, ppn, lpn, page, Cause::Mapping, Class::HostWrite);
-        program.skips = skips;
-        program.replaces = self.ftl.remap(&self.geometry, &mut self.array, lpn, ppn);
-        if let Some(old) = program.replaces {
-            self.hold(old);
         }
-        let slot = self.pool.insert(program);
-        self.enqueue(slot);
-        if opened {
+        let entries = demand.write(page, &self.core.ftl.map);
+        demand.pages[page.index()].write_back = WriteBack::Program;
+        self.core.stats.map.write_backs += 1;
+        self.core.stats.map.written_entries += u64::from(entries);
+        let stamp = self.core.next_stamp();
+        self.core.remember_level(lpn, 1);
+        let (to, owner) = (To::Stream(plane, WriteStream::Mapping), Owner::TranslationPage(page));
+        let (maps, cause, class) = (Maps::Now, Cause::Mapping, Class::HostWrite);
+        let queued = self.core.program(Program { to, lpn, stamp, maps, owner, cause, class });
+        if queued.expect("the plane has room for translation pages").opened {
             self.check_space(plane);
         }
     }
@@ -312,18 +287,14 @@ impl<P: Probe> Drive<P> {
     /// and not the last free block.
     fn has_mapping_room(&self, plane: PlaneId) -> bool {
         let for_job = self.pages_to_move(plane, WriteStream::Mapping);
-        let room = self.ftl.stream_room(&self.geometry, plane, WriteStream::Mapping);
-        room > for_job && self.ftl.has_mapping_room(plane)
+        let room = self.core.ftl.stream_room(&self.core.geometry, plane, WriteStream::Mapping);
+        room > for_job && self.core.ftl.has_mapping_room(plane)
     }
 
-    pub(super) fn on_translation_programmed(&mut self, done: &Transaction) {
-        let page: Tvpn = done.owner;
-        self.end_write_back(page);
-    }
-
-    fn end_write_back(&mut self, page: Tvpn) {
-        let demand = self.ftl.demand.as_mut().expect("only a demand map has translation pages");
-        let state = &mut demand.pages[page as usize];
+    /// A translation page has been programmed, or will not be.
+    pub(super) fn end_write_back(&mut self, page: Tvpn) {
+        let demand = self.core.ftl.demand.as_mut().expect("only a demand map has translation pages");
+        let state = &mut demand.pages[page.index()];
         state.write_back = WriteBack::None;
         self.mapping.write_backs -= 1;
         if std::mem::take(&mut state.again) && state.is_stale {
@@ -334,15 +305,15 @@ impl<P: Probe> Drive<P> {
 
     fn resume_throttled(&mut self) {
         while self.mapping.write_backs < WRITE_BACKS_MAX
-            && let Some(slot) = self.mapping.throttled.pop(&self.pool)
+            && let Some(waiter) = self.mapping.throttled.pop(&mut self.core.waiters)
         {
-            let demand = self.ftl.demand.as_mut().expect("only a demand map misses");
+            let demand = self.core.ftl.demand.as_mut().expect("only a demand map misses");
             // Another miss may have brought it in.
-            if demand.cache.touch(self.pool[slot].lpn) {
-                let waiter = self.pool.remove(slot);
+            if demand.cache.touch(self.core.waiters[waiter].lpn) {
+                let waiter = self.core.waiters.remove(waiter);
                 self.on_entry(&waiter);
             } else {
-                self.wait_for_entry(slot);
+                self.wait_for_entry(waiter);
             }
         }
     }
@@ -365,7 +336,7 @@ impl<P: Probe> Drive<P> {
         for plane in 0..self.mapping.for_room.len() {
             for page in std::mem::take(&mut self.mapping.for_room[plane]) {
                 self.mapping.for_room_count -= 1;
-                self.stats.map.given_up += 1;
+                self.core.stats.map.given_up += 1;
                 self.end_write_back(page);
             }
         }
@@ -373,31 +344,31 @@ impl<P: Probe> Drive<P> {
 
     /// Writes every translation page that is out of date at once, without simulating time: after preconditioning.
     pub fn settle_map(&mut self) {
-        let Some(demand) = &self.ftl.demand else { return };
-        let pages = demand.pages.len() as u32;
+        let Some(demand) = &self.core.ftl.demand else { return };
+        let pages = demand.numbers();
         let mut is_settled = false;
         // Making room for one may change others.
         while !std::mem::replace(&mut is_settled, true) {
-            for page in 0..pages {
-                let demand = self.ftl.demand.as_mut().expect("it is there");
+            for page in pages.clone() {
+                let demand = self.core.ftl.demand.as_mut().expect("it is there");
                 if !demand.has_changes(page) {
                     continue;
                 }
                 let lpn = demand.lpn_of(page);
-                if self.ftl.map.get(lpn).is_none() && !demand.has_entries(page, &self.ftl.map) {
-                    demand.write(page, &self.ftl.map);
+                if self.core.ftl.map.get(lpn).is_none() && !demand.has_entries(page, &self.core.ftl.map) {
+                    demand.write(page, &self.core.ftl.map);
                     continue;
                 }
                 is_settled = false;
-                let plane = self.ftl.allocator.home(Lpn(page), self.geometry.planes);
+                let plane = self.core.ftl.allocator.home(Lpn(page.0), self.core.geometry.planes);
                 while !self.has_mapping_room(plane) {
                     self.collect_now(plane).expect("the drive has room left");
                 }
-                let demand = self.ftl.demand.as_mut().expect("it is there");
-                demand.write(page, &self.ftl.map);
+                let demand = self.core.ftl.demand.as_mut().expect("it is there");
+                demand.write(page, &self.core.ftl.map);
                 // Of two that are written here the later one counts.
-                self.sequence += 1;
-                self.program_now(plane, WriteStream::Mapping, lpn, self.sequence);
+                self.core.sequence += 1;
+                self.program_now(plane, WriteStream::Mapping, lpn, self.core.sequence);
             }
         }
     }
@@ -407,10 +378,10 @@ impl<P: Probe> Drive<P> {
     /// # Errors
     /// The first translation page that is out of date.
     pub(super) fn audit_map_at_rest(&self) -> Result<(), String> {
-        let Some(demand) = &self.ftl.demand else { return Ok(()) };
+        let Some(demand) = &self.core.ftl.demand else { return Ok(()) };
         let is_forgotten = |page: &TranslationPage| page.is_stale || page.again || page.is_deferred;
         match demand.pages.iter().position(is_forgotten) {
-            Some(page) if self.stats.map.given_up == 0 => {
+            Some(page) if self.core.stats.map.given_up == 0 => {
                 Err(format!("translation page {page} has changed and nobody writes it back"))
             }
             _ => Ok(()),

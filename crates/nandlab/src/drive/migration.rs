@@ -5,12 +5,13 @@
 
 use super::Drive;
 use super::background::JobCause;
+use crate::core::{CopyBack, Core};
+use crate::ftl::WriteStream;
 use crate::ftl::migration::{self, BufferLoad, CopybackLimit, MigrationPolicy, View};
-use crate::ftl::{Place, WriteStream};
 use crate::geometry::{BlockId, Geometry, Lpn, PlaneId, Ppn};
 use crate::nand::{Condition, Moment, Timing};
 use crate::probe::Probe;
-use crate::sched::{Cause, Class, Kind, Transaction};
+use crate::sched::{Cause, Transaction};
 use crate::spec::Spec;
 use crate::units::Span;
 
@@ -43,7 +44,7 @@ impl<P: Probe> Drive<P> {
     #[inline]
     pub(super) fn watch_buffer(&mut self) {
         if let (Some(load), Some(caching)) = (&mut self.migration.load, &self.caching) {
-            load.set(self.now, caching.cache.writing());
+            load.set(self.core.now, caching.cache.writing());
         }
     }
 
@@ -59,30 +60,35 @@ impl<P: Probe> Drive<P> {
         if matches!(cause, JobCause::Refresh | JobCause::StayingRefresh) {
             return None;
         }
-        let copybacks = self.array.block(victim).copybacks + 1;
+        let copybacks = self.core.array.block(victim).copybacks + 1;
         if copybacks > self.migration.most {
             return None;
         }
-        let off_chip = self.ftl.emptying_stream(&self.geometry, &self.array, victim, cause == JobCause::Wear);
+        let off_chip = self.core.ftl.emptying_stream(
+            &self.core.geometry,
+            &self.core.array,
+            victim,
+            cause == JobCause::Wear,
+        );
         if matches!(off_chip, WriteStream::Mapping | WriteStream::Combination) {
             return None;
         }
         let capacity = f64::from(self.cache_pages()[0].max(1));
-        let buffer = self.migration.load.as_mut().map_or(0.0, |load| load.mean(self.now) / capacity);
+        let buffer = self.migration.load.as_mut().map_or(0.0, |load| load.mean(self.core.now) / capacity);
         if !self.migration.policy.copies_back(&View { is_urgent, buffer }) {
-            self.stats.migration.victims_off_chip += 1;
+            self.core.stats.migration.victims_off_chip += 1;
             return None;
         }
         // A page that may not be copied back after all goes off-chip, so both ways need room.
         let stream = WriteStream::Copyback(copybacks);
-        let valid = u32::from(self.array.block(victim).valid);
-        let free = self.ftl.planes[plane.index()].free.len();
-        let blocks = |stream| self.ftl.blocks_for(&self.geometry, plane, stream, valid);
+        let valid = u32::from(self.core.array.block(victim).valid);
+        let free = self.core.ftl.planes[plane.index()].free.len();
+        let blocks = |stream| self.core.ftl.blocks_for(&self.core.geometry, plane, stream, valid);
         if blocks(stream) + blocks(off_chip) > free {
-            self.stats.migration.victims_without_room += 1;
+            self.core.stats.migration.victims_without_room += 1;
             return None;
         }
-        self.stats.migration.victims_copied_back += 1;
+        self.core.stats.migration.victims_copied_back += 1;
         Some(stream)
     }
 
@@ -96,63 +102,65 @@ impl<P: Probe> Drive<P> {
         cause: Cause,
     ) -> bool {
         // A partially refreshed page has to be merged.
-        if self.ftl.links.as_ref().is_some_and(|links| links.is_marked(source)) {
+        if self.core.ftl.links.as_ref().is_some_and(|links| links.is_marked(source)) {
             return false;
         }
-        let destination = self.ftl.next_block(&self.geometry, plane, stream);
+        let destination = self.core.ftl.next_block(&self.core.geometry, plane, stream);
         if !destination.is_some_and(|block| self.may_copy_back(source, block, stream.copybacks())) {
-            self.stats.migration.refused += 1;
+            self.core.stats.migration.refused += 1;
             return false;
         }
-        let place = self.ftl.allocate(&self.geometry, &mut self.array, plane, stream);
-        let Place { ppn, opened, skips } = place.expect("a free block has been counted on");
-        self.jobs[plane.index()].blocks_taken += u32::from(opened);
-        let block = self.geometry.block_of(ppn);
+        let queued = self.core.copy_back(CopyBack { plane, stream, source, lpn, cause });
+        let queued = queued.expect("a free block has been counted on");
+        self.jobs[plane.index()].blocks_taken += u32::from(queued.opened);
+        let block = self.core.geometry.block_of(queued.ppn);
         // In release builds too: nobody could read a page that has been copied back too often.
         assert!(
-            self.array.block(block).copybacks == stream.copybacks()
+            self.core.array.block(block).copybacks == stream.copybacks()
                 && self.may_copy_back(source, block, stream.copybacks()),
             "{} is copied back beyond its limit",
-            self.geometry.show(source),
+            self.core.geometry.show(source),
         );
-        self.array.stage(ppn, lpn, self.array.stamp(source));
-        let mut copyback = self.transaction(Kind::Copyback, ppn, lpn, plane.0, cause, Class::Background);
-        copyback.skips = skips;
-        copyback.replaces = Some(source);
-        self.hold(source);
-        let slot = self.pool.insert(copyback);
-        self.enqueue(slot);
         true
     }
 
     /// Whether the page at `source` may go to `block` by its copyback number `copybacks` in a row.
     fn may_copy_back(&mut self, source: Ppn, block: BlockId, copybacks: u8) -> bool {
-        let corrected = self.array.stamp(source).corrected;
-        let knows_age = self.array.keeps_ages() && corrected != Moment::LOST;
+        let corrected = self.core.array.stamp(source).corrected;
+        let knows_age = self.core.array.keeps_ages() && corrected != Moment::LOST;
         let condition = Condition {
-            pe_cycles: self.array.block(block).pe_cycles,
-            age_s: if knows_age { corrected.age_s(self.age_clock.at(self.now)) } else { 0 },
-            reads: self.array.block(block).reads.max(self.array.block(self.geometry.block_of(source)).reads),
+            pe_cycles: self.core.array.block(block).pe_cycles,
+            age_s: if knows_age { corrected.age_s(self.core.age_clock.at(self.core.now)) } else { 0 },
+            reads: self
+                .core
+                .array
+                .block(block)
+                .reads
+                .max(self.core.array.block(self.core.geometry.block_of(source)).reads),
             copybacks,
-            kind: self.geometry.kind(self.geometry.split(source).1),
+            kind: self.core.geometry.kind(self.core.geometry.split(source).1),
         };
-        let Self { migration, ecc, reliability, .. } = self;
+        let Self { migration, core, .. } = self;
+        let Core { ecc, reliability, .. } = core;
         migration.limit.allows(&condition, ecc, reliability)
     }
 
     /// A copyback has been programmed: the map follows.
     pub(super) fn on_copied_back(&mut self, done: &Transaction) {
         let source = done.replaces.expect("a copyback has a source");
-        let (from, page) = self.geometry.split(source);
-        self.stats.migration.on_copyback(self.array.block(self.geometry.block_of(done.ppn)).copybacks);
-        self.array.read(from, page);
-        self.array.copy_errors(self.geometry.block_of(done.ppn), from);
+        let (from, page) = self.core.geometry.split(source);
+        self.core
+            .stats
+            .migration
+            .on_copyback(self.core.array.block(self.core.geometry.block_of(done.ppn)).copybacks);
+        self.core.array.read(from, page);
+        self.core.array.copy_errors(self.core.geometry.block_of(done.ppn), from);
         // Unless the host has written the page meanwhile.
-        if self.ftl.map.get(done.lpn) == Some(source) {
-            self.ftl.remap(&self.geometry, &mut self.array, done.lpn, done.ppn);
-            self.on_moved(self.geometry.plane_of(from), done.lpn, false);
+        if self.core.ftl.map.get(done.lpn) == Some(source) {
+            self.core.ftl.remap(&self.core.geometry, &mut self.core.array, done.lpn, done.ppn);
+            self.on_moved(self.core.geometry.plane_of(from), done.lpn, false);
             if let Some(cache) = &mut self.error_cache {
-                cache.move_page(source, done.ppn);
+                cache.move_page(&mut self.core.known, source, done.ppn);
             }
         }
     }

@@ -14,7 +14,6 @@ mod migration;
 mod partial;
 mod power_loss;
 mod precondition;
-mod read_counts;
 mod reads;
 mod recovery;
 mod refresh;
@@ -30,13 +29,13 @@ pub use precondition::{PtsOutcome, Watch};
 pub use requests::Completion;
 pub use snapshot::SnapshotError;
 
+use crate::core::Core;
 use crate::ftl::Ftl;
-use crate::ftl::read_levels::ReadLevels;
 use crate::geometry::{BlockId, DieId, Geometry, Lpn, PlaneId, Ppn};
 use crate::host::{Op, Oracle, Request};
-use crate::nand::{AgeClock, Array, Ecc, InitialAges, Keeps, Reliability, Stamp, Timing};
+use crate::nand::{Array, Ecc, Stamp};
 use crate::probe::{NoProbe, Probe};
-use crate::sched::{Agenda, Cause, Device, Ended, Fifo, Kind, NEVER, NONE, Slot, Transaction, Transactions};
+use crate::sched::{Device, Ended, Kind, NEVER, Owner, Transaction};
 use crate::spec::Spec;
 use crate::stats::{CacheLevel, Stats};
 use crate::units::Time;
@@ -45,14 +44,11 @@ use caching::Caching;
 use detection::{Power, Stage};
 use error_cache::ErrorCache;
 use fast_forward::Pace;
-use host::{Epochs, Merging};
+use host::{Host, Stalled};
 use mapping::Mapping;
 use migration::Migration;
 use partial::Partial;
-use read_counts::ReadCounts;
 use refresh::Refresh;
-use requests::Requests;
-use std::collections::VecDeque;
 use trims::Trims;
 
 /// A request the drive does not take.
@@ -88,18 +84,7 @@ impl std::error::Error for Refused {}
 /// A simulated drive.
 #[derive(Debug)]
 pub struct Drive<P: Probe = NoProbe> {
-    geometry: Geometry,
-    array: Array,
-    ftl: Ftl,
-    device: Device,
-    pool: Transactions,
-    agenda: Agenda,
-    now: Time,
-    ecc: Ecc,
-    reliability: Reliability,
-    age_clock: AgeClock,
-    initial_ages: InitialAges,
-    levels: ReadLevels,
+    core: Core<P>,
     mapping: Mapping,
     /// The write cache; `None` without one.
     caching: Option<Caching>,
@@ -108,32 +93,16 @@ pub struct Drive<P: Probe = NoProbe> {
     refresh: Refresh,
     /// What partial refresh keeps; `None` without it.
     partial: Option<Partial>,
-    read_counts: ReadCounts,
     /// The cache of known errors; `None` without one.
     error_cache: Option<ErrorCache>,
     trims: Trims,
     pace: Pace,
-    /// A flush has written pages to planes that are not theirs.
-    has_displaced: bool,
-    /// Blocks whose erase power loss has interrupted, until power is back.
-    torn_erases: Vec<BlockId>,
-    /// By read level, pages that have left their die and are being decoded, in the order in which they will be done.
-    decoding: Box<[VecDeque<(Time, Slot)>]>,
-    requests: Requests,
-    epochs: Epochs,
-    merging: Merging,
-    /// Writes that wait for room: one list a plane, or one for the drive under dynamic allocation.
-    stalled: Box<[Fifo]>,
-    stalled_count: u64,
+    host: Host,
+    /// Writes that wait for room.
+    stalled: Stalled,
     /// The background job of each plane.
     jobs: Box<[Job]>,
-    /// Erases since a host page has got room, while something waits for it.
-    erases_in_vain: u64,
     is_idle: bool,
-    sequence: u64,
-    completions: Vec<Completion>,
-    stats: Stats,
-    probe: P,
     spec: Spec,
 }
 
@@ -147,60 +116,29 @@ impl Drive<NoProbe> {
 impl<P: Probe> Drive<P> {
     /// Tells the oracle that `of` finds in the probe what the drive holds, from before it saw anything.
     pub fn expect_preconditioned(&mut self, of: impl FnOnce(&mut P) -> &mut Oracle) {
-        of(&mut self.probe).expect_preconditioned(&self.ftl.map);
+        of(&mut self.core.probe).expect_preconditioned(&self.core.ftl.map);
     }
 
     /// A fresh drive from a validated spec, not yet preconditioned.
     pub fn with_probe(spec: &Spec, probe: P) -> Self {
-        let geometry = Geometry::new(&spec.drive);
-        let ecc = Ecc::new(&spec.ecc);
-        let reliability = Reliability::new(&spec.reliability);
-        let sequences = P::STAMPED || spec.models_power_loss();
-        let keeps = Keeps { sequences, ages: ecc.has_levels() && !reliability.is_none() };
-        let array = Array::new(&geometry, spec.reliability.pe_cycles, keeps);
-        let ftl = Ftl::new(spec, &geometry, &array, P::STAMPED);
-        let timing = Timing::new(&spec.timing, &spec.ecc, &geometry);
-        let device = Device::new(&geometry, timing, spec.timing.scheduler, spec.timing.multi_plane);
-        let lists = if ftl.allocator.is_static() { geometry.planes as usize } else { 1 };
+        let core = Core::new(spec, probe);
+        let geometry = &core.geometry;
         let mut drive = Self {
-            agenda: Agenda::new(geometry.dies as usize + usize::from(ecc.levels()) + 4),
-            stalled: vec![Fifo::default(); lists].into(),
-            stalled_count: 0,
+            host: Host::default(),
+            stalled: Stalled::new(core.ftl.allocator.is_static(), geometry),
             jobs: vec![Job::default(); geometry.planes as usize].into(),
-            stats: Stats::new(spec, &geometry),
-            array,
-            device,
-            pool: Transactions::default(),
-            now: 0,
-            decoding: vec![VecDeque::new(); usize::from(ecc.levels())].into(),
-            levels: ReadLevels::new(&ecc, &geometry, ftl.demand.is_some()),
-            caching: Self::make_caching(spec, &geometry),
+            caching: Self::make_caching(spec, geometry),
             power: Power::new(spec, geometry.dies),
-            migration: Migration::new(spec, &geometry),
-            refresh: Refresh::new(spec, &geometry),
-            partial: Partial::new(spec, &geometry),
-            read_counts: ReadCounts::new(spec, &geometry),
-            error_cache: ErrorCache::new(spec, &geometry),
+            migration: Migration::new(spec, geometry),
+            refresh: Refresh::new(spec, geometry),
+            partial: Partial::new(spec, geometry),
+            error_cache: ErrorCache::new(spec, geometry),
             trims: Trims::default(),
             pace: Pace::default(),
-            has_displaced: false,
-            torn_erases: Vec::new(),
-            mapping: Mapping::new(if ftl.demand.is_some() { geometry.planes as usize } else { 0 }),
-            ecc,
-            reliability,
-            age_clock: AgeClock::new(spec.reliability.clock_scale),
-            initial_ages: InitialAges::new(&spec.reliability.retention, spec.seed),
-            ftl,
-            requests: Requests::default(),
-            epochs: Epochs::default(),
-            merging: Merging::default(),
-            erases_in_vain: 0,
+            mapping: Mapping::new(if core.ftl.demand.is_some() { geometry.planes as usize } else { 0 }),
             is_idle: true,
-            sequence: 0,
-            completions: Vec::new(),
-            probe,
             spec: spec.clone(),
-            geometry,
+            core,
         };
         drive.begin_power();
         drive.begin_refresh();
@@ -209,7 +147,7 @@ impl<P: Probe> Drive<P> {
 
     /// The geometry.
     pub fn geometry(&self) -> &Geometry {
-        &self.geometry
+        &self.core.geometry
     }
 
     /// The spec the drive was built from.
@@ -219,64 +157,64 @@ impl<P: Probe> Drive<P> {
 
     /// The present simulated time.
     pub fn now(&self) -> Time {
-        self.now
+        self.core.now
     }
 
     /// The flash array.
     pub fn array(&self) -> &Array {
-        &self.array
+        &self.core.array
     }
 
     /// The dies, channels and the off-chip path.
     pub fn device(&self) -> &Device {
-        &self.device
+        &self.core.device
     }
 
     /// The FTL's state.
     pub fn ftl(&self) -> &Ftl {
-        &self.ftl
+        &self.core.ftl
     }
 
     /// The read levels.
     pub fn ecc(&self) -> &Ecc {
-        &self.ecc
+        &self.core.ecc
     }
 
     /// What has been counted so far.
     pub fn stats(&self) -> &Stats {
-        &self.stats
+        &self.core.stats
     }
 
     /// The array and the FTL, to break them: for the tests that show that the audit notices.
     #[doc(hidden)]
     pub fn parts_mut(&mut self) -> (&mut Array, &mut Ftl) {
-        (&mut self.array, &mut self.ftl)
+        (&mut self.core.array, &mut self.core.ftl)
     }
 
     /// The probe.
     pub fn probe(&self) -> &P {
-        &self.probe
+        &self.core.probe
     }
 
     /// The probe, to change.
     pub fn probe_mut(&mut self) -> &mut P {
-        &mut self.probe
+        &mut self.core.probe
     }
 
     /// Requests submitted and not completed.
     pub fn outstanding(&self) -> u32 {
-        self.requests.live()
+        self.host.requests.live()
     }
 
     /// The requests completed since this was last called, in order of completion.
     pub fn completions(&mut self) -> std::vec::Drain<'_, Completion> {
-        self.completions.drain(..)
+        self.host.completions.drain(..)
     }
 
     // Clocks: the dies, a decoder for each read level, idleness, the write cache's DRAM, power, refresh.
     #[inline(always)]
     fn idle_clock(&self) -> u32 {
-        self.geometry.dies + self.decoding.len() as u32
+        self.core.geometry.dies + self.core.decoding.len() as u32
     }
 
     #[inline(always)]
@@ -301,11 +239,11 @@ impl<P: Probe> Drive<P> {
     /// When the request has no bytes, ends beyond the drive, or arrives in the future.
     pub fn submit(&mut self, request: &Request) -> Result<u64, Refused> {
         assert!(!self.power.is_off, "power is off");
-        if request.arrival > self.now {
+        if request.arrival > self.core.now {
             return Err(Refused::Future);
         }
         if request.op != Op::Flush {
-            let capacity = self.geometry.logical_bytes();
+            let capacity = self.core.geometry.logical_bytes();
             let end = request.offset.saturating_add(request.len);
             if request.len == 0 {
                 return Err(Refused::Empty);
@@ -314,9 +252,9 @@ impl<P: Probe> Drive<P> {
                 return Err(Refused::Beyond { end, capacity });
             }
         }
-        if self.requests.live() == 0 {
+        if self.host.requests.live() == 0 {
             self.is_idle = false;
-            self.agenda.set(self.idle_clock(), NEVER);
+            self.core.agenda.set(self.idle_clock(), NEVER);
         }
         Ok(self.accept(request))
     }
@@ -326,15 +264,15 @@ impl<P: Probe> Drive<P> {
     #[inline]
     pub fn prefetch(&self, request: &Request, pages: bool) {
         if matches!(request.op, Op::Read | Op::Write) {
-            let page_bytes = u64::from(self.geometry.page_bytes);
+            let page_bytes = u64::from(self.core.geometry.page_bytes);
             let first = request.offset / page_bytes;
             // Longer requests fetch for themselves: their pages follow one another.
             let last = request.offset.saturating_add(request.len).div_ceil(page_bytes).min(first + 8);
-            for lpn in first..last.min(u64::from(self.geometry.logical_pages)) {
+            for lpn in first..last.min(u64::from(self.core.geometry.logical_pages)) {
                 if pages {
-                    self.ftl.prefetch_page(&self.geometry, &self.array, Lpn(lpn as u32));
+                    self.core.ftl.prefetch_page(&self.core.geometry, &self.core.array, Lpn(lpn as u32));
                 } else {
-                    self.ftl.prefetch_entry(Lpn(lpn as u32));
+                    self.core.ftl.prefetch_entry(Lpn(lpn as u32));
                 }
             }
         }
@@ -343,7 +281,7 @@ impl<P: Probe> Drive<P> {
     /// Simulates until `to`: everything that happens up to and including then has happened afterwards.
     pub fn advance(&mut self, to: Time) {
         loop {
-            let (time, clock) = self.agenda.next();
+            let (time, clock) = self.core.agenda.next();
             if self.is_stuck_at(time, clock) {
                 self.give_up();
                 continue;
@@ -353,14 +291,14 @@ impl<P: Probe> Drive<P> {
             }
             self.step(time, clock);
         }
-        self.now = self.now.max(to);
+        self.core.now = self.core.now.max(to);
     }
 
     /// Simulates until at least one request has been completed, or nothing happens any more, or `limit` is reached.
     /// Whether something has been completed.
     pub fn advance_to_completion(&mut self, limit: Time) -> bool {
-        while self.completions.is_empty() {
-            let (time, clock) = self.agenda.next();
+        while self.host.completions.is_empty() {
+            let (time, clock) = self.core.agenda.next();
             if self.is_stuck_at(time, clock) {
                 self.give_up();
                 continue;
@@ -378,7 +316,7 @@ impl<P: Probe> Drive<P> {
     /// [`Drive::run_until_idle`].
     pub fn advance_by_event(&mut self, limit: Time) -> bool {
         loop {
-            let (time, clock) = self.agenda.next();
+            let (time, clock) = self.core.agenda.next();
             if self.is_stuck_at(time, clock) {
                 self.give_up();
                 continue;
@@ -395,7 +333,7 @@ impl<P: Probe> Drive<P> {
     /// again before all are refreshed never comes to rest.
     pub fn run_until_idle(&mut self) {
         loop {
-            let (time, clock) = self.agenda.next();
+            let (time, clock) = self.core.agenda.next();
             if !self.is_rest(time, clock) {
                 self.step(time, clock);
             } else if self.is_stuck() {
@@ -415,8 +353,8 @@ impl<P: Probe> Drive<P> {
 
     #[cold]
     fn only_waits(&self) -> bool {
-        let power_waits = self.power.only_waits() || self.agenda.time(self.power_clock()) == NEVER;
-        power_waits && self.agenda.is_unset_below(self.power_clock())
+        let power_waits = self.power.only_waits() || self.core.agenda.time(self.power_clock()) == NEVER;
+        power_waits && self.core.agenda.is_unset_below(self.power_clock())
     }
 
     /// Whether something waits for room that will not come.
@@ -427,25 +365,25 @@ impl<P: Probe> Drive<P> {
 
     /// Whether something waits for room: with no event left none will come.
     fn is_stuck(&self) -> bool {
-        self.stalled_count > 0 || self.mapping.waits_for_room()
+        self.stalled.count > 0 || self.mapping.waits_for_room()
     }
 
     /// Nothing happens any more and something waits for room: a plane that could not gain any when it was last asked
     /// may be able to by now. Otherwise the drive has worn out, and what waits fails, or does without.
     fn give_up(&mut self) {
-        for plane in (0..self.geometry.planes).map(PlaneId) {
+        for plane in (0..self.core.geometry.planes).map(PlaneId) {
             self.check_space(plane);
             self.resume_write_backs(plane);
             self.resume_stalled(plane);
         }
-        let (time, clock) = self.agenda.next();
+        let (time, clock) = self.core.agenda.next();
         if self.is_rest(time, clock) {
             self.fail_waiting();
         }
     }
 
     fn fail_waiting(&mut self) {
-        self.erases_in_vain = 0;
+        self.stalled.erases_in_vain = 0;
         self.give_up_write_backs();
         self.fail_stalled();
     }
@@ -453,21 +391,21 @@ impl<P: Probe> Drive<P> {
     /// One event.
     #[inline]
     fn step(&mut self, time: Time, clock: u32) {
-        debug_assert!(time >= self.now, "time runs backwards");
-        if time >= self.stats.sample_at() {
+        debug_assert!(time >= self.core.now, "time runs backwards");
+        if time >= self.core.stats.sample_at() {
             self.sample(time);
         }
-        self.now = time;
-        if clock < self.geometry.dies {
+        self.core.now = time;
+        if clock < self.core.geometry.dies {
             self.on_die(DieId(clock));
         } else if clock < self.idle_clock() {
-            let line = &mut self.decoding[(clock - self.geometry.dies) as usize];
+            let line = &mut self.core.decoding[(clock - self.core.geometry.dies) as usize];
             let (_, slot) = line.pop_front().expect("the decode clock is set for a page");
             let next = line.front().map_or(NEVER, |&(at, _)| at);
-            self.agenda.set(clock, next);
+            self.core.agenda.set(clock, next);
             self.on_decoded(slot);
         } else if clock == self.idle_clock() {
-            self.agenda.set(clock, NEVER);
+            self.core.agenda.set(clock, NEVER);
             self.is_idle = true;
             self.sync_more();
             self.start_background();
@@ -483,35 +421,46 @@ impl<P: Probe> Drive<P> {
 
     #[inline]
     fn on_die(&mut self, die: DieId) {
-        let ended = self.device.on_clock(&mut self.pool, &mut self.agenda, &mut self.probe, self.now, die);
+        let ended = self.core.device.on_clock(
+            &mut self.core.pool,
+            &mut self.core.agenda,
+            &mut self.core.probe,
+            self.core.now,
+            die,
+        );
         match ended {
             Ended::Nothing => return,
             Ended::Page(slot) => self.on_page_out(slot),
-            Ended::Batch(mut slot) => {
-                while slot != NONE {
-                    let next = self.pool[slot].next;
-                    let done = self.pool.remove(slot);
-                    match done.kind {
-                        Kind::Program | Kind::Copyback => self.on_programmed(&done),
-                        Kind::Erase => self.on_erased(&done),
-                        Kind::Read => unreachable!("reads end page by page"),
+            Ended::Batch(first) => {
+                let mut rest = Some(first);
+                while let Some(slot) = rest {
+                    rest = self.core.pool[slot].next;
+                    let done = self.core.pool.remove(slot);
+                    match (done.kind, done.owner) {
+                        (Kind::Program | Kind::Copyback, _) => self.on_programmed(&done),
+                        (Kind::Erase, Owner::Job(plane)) => self.on_erased(plane, &done),
+                        _ => unreachable!("reads end page by page, and jobs erase"),
                     }
-                    slot = next;
                 }
             }
         }
-        self.device.start_next(&mut self.pool, &mut self.agenda, &mut self.probe, self.now, die);
+        self.core.device.start_next(
+            &mut self.core.pool,
+            &mut self.core.agenda,
+            &mut self.core.probe,
+            self.core.now,
+            die,
+        );
     }
 
     #[inline]
     fn on_programmed(&mut self, done: &Transaction) {
         // One that ends the writing back of dirty pages is not measured yet.
         let is_measured = self.power.is_draining();
-        self.stats.on_flash(done.kind, done.cause);
-        if done.is_in_place() {
-            self.on_reprogrammed(done);
-        } else {
-            self.on_page_programmed(done);
+        self.core.stats.on_flash(done.kind, done.cause);
+        match done.owner {
+            Owner::Job(plane) if done.is_in_place() => self.on_reprogrammed(plane, done),
+            _ => self.on_page_programmed(done),
         }
         if self.power.stage != Stage::Charged {
             if is_measured {
@@ -523,34 +472,36 @@ impl<P: Probe> Drive<P> {
 
     #[inline]
     fn on_page_programmed(&mut self, done: &Transaction) {
-        let block = self.geometry.block_of(done.ppn);
+        let block = self.core.geometry.block_of(done.ppn);
         if done.kind == Kind::Copyback {
             self.on_copied_back(done);
         }
-        let mut programmed = self.array.program(block, u32::from(done.page));
+        let mut programmed = self.core.array.program(block, u32::from(done.page));
         if done.skips > 0 {
-            programmed = self.array.skip(block, u32::from(done.skips));
+            programmed = self.core.array.skip(block, u32::from(done.skips));
         }
-        let is_closed = programmed == self.geometry.pages_per_block;
+        let is_closed = programmed == self.core.geometry.pages_per_block;
         if is_closed {
-            self.ftl.close(&self.geometry, &mut self.array, block, self.now);
+            self.core.ftl.close(&self.core.geometry, &mut self.core.array, block, self.core.now);
         }
-        self.read_counts.reset(done.ppn);
+        self.core.read_counts.reset(done.ppn);
         self.on_programmed_with_links(done);
         if let Some(old) = done.replaces {
             self.on_page_gone(old);
-            self.let_go(self.geometry.block_of(old));
+            self.let_go(self.core.geometry.block_of(old));
         }
-        match done.cause {
-            Cause::Host => self.on_host_programmed(done),
-            Cause::Sync => self.on_written_back(done),
-            Cause::Mapping => self.on_translation_programmed(done),
-            Cause::Flush => self.on_flush_programmed(done),
-            _ => self.on_background_programmed(done),
+        match done.owner {
+            Owner::Request(id) | Owner::Merge(id) => self.on_host_programmed(id, done),
+            Owner::CachePage(slot) => self.on_written_back(slot, done),
+            Owner::TranslationPage(page) => self.end_write_back(page),
+            Owner::Job(plane) => self.on_copied(plane),
+            Owner::Rewrite(_) | Owner::Dummy => self.on_rewritten(done),
+            // A line of the VSM has been dealt with, padding needs nothing, and power is on.
+            Owner::CombinationPage | Owner::Padding | Owner::FlushPage(_) => {}
         }
         if is_closed {
             self.watch_free_blocks();
-            self.check_space(self.geometry.plane_of(block));
+            self.check_space(self.core.geometry.plane_of(block));
         }
         if self.refresh.is_on() {
             if done.page == 0 {
@@ -559,7 +510,7 @@ impl<P: Probe> Drive<P> {
             if done.kind == Kind::Copyback
                 && let Some(source) = done.replaces
             {
-                self.refresh_as_due_as(block, self.geometry.block_of(source));
+                self.refresh_as_due_as(block, self.core.geometry.block_of(source));
             }
         }
     }
@@ -568,36 +519,24 @@ impl<P: Probe> Drive<P> {
     #[inline]
     fn on_page_gone(&mut self, ppn: Ppn) {
         if let Some(cache) = &mut self.error_cache {
-            cache.drop_page(ppn);
+            cache.drop_page(&mut self.core.known, ppn);
         }
         self.unlink_marked(ppn);
-    }
-
-    /// Keeps a page's block from being erased.
-    #[inline]
-    fn hold(&mut self, page: Ppn) {
-        let block = self.geometry.block_of(page);
-        self.array.block_mut(block).holds += 1;
     }
 
     /// Ends a hold on a block; the last one lets a pending erase go ahead.
     #[inline]
     fn let_go(&mut self, block: BlockId) {
-        let state = self.array.block_mut(block);
+        let state = self.core.array.block_mut(block);
         state.holds -= 1;
         if state.holds == 0 && state.state == crate::nand::BlockState::Victim {
-            self.erase_when_empty(self.geometry.plane_of(block));
+            self.erase_when_empty(self.core.geometry.plane_of(block));
         }
     }
 
-    /// Puts a transaction on its die.
-    #[inline]
-    fn enqueue(&mut self, slot: Slot) {
-        self.device.submit(&mut self.pool, &mut self.agenda, &mut self.probe, self.now, slot);
-    }
-
     fn sample(&mut self, time: Time) {
-        let Self { stats, geometry, device, ftl, power, caching, .. } = self;
+        let Self { power, caching, core, .. } = self;
+        let Core { stats, geometry, device, ftl, .. } = core;
         stats.sample(time, geometry, device, ftl, &|at| Self::cache_level(power, caching.as_ref(), at));
     }
 
@@ -609,8 +548,9 @@ impl<P: Probe> Drive<P> {
 
     /// Ends the statistics at the present time.
     pub fn finish_stats(&mut self) {
-        let now = self.now;
-        let Self { stats, geometry, device, ftl, power, caching, .. } = self;
+        let now = self.core.now;
+        let Self { power, caching, core, .. } = self;
+        let Core { stats, geometry, device, ftl, .. } = core;
         stats.finish(now, geometry, device, ftl, &|at| Self::cache_level(power, caching.as_ref(), at));
     }
 
@@ -619,31 +559,34 @@ impl<P: Probe> Drive<P> {
     /// # Errors
     /// The first thing that is wrong.
     pub fn audit(&self) -> Result<(), String> {
-        self.ftl.audit(&self.geometry, &self.array)?;
+        self.core.ftl.audit(&self.core.geometry, &self.core.array)?;
         if let Some(caching) = &self.caching {
             caching.cache.audit()?;
         }
-        if self.array.is_stamped() {
-            for lpn in (0..self.geometry.logical_pages).map(Lpn) {
-                let stamp = self.ftl.map.get(lpn).map_or(Stamp::default(), |ppn| self.array.stamp(ppn));
-                if stamp.sequence > self.sequence || stamp.corrected > self.age_clock.at(self.now) {
+        if self.core.array.is_stamped() {
+            for lpn in (0..self.core.geometry.logical_pages).map(Lpn) {
+                let stamp =
+                    self.core.ftl.map.get(lpn).map_or(Stamp::default(), |ppn| self.core.array.stamp(ppn));
+                if stamp.sequence > self.core.sequence
+                    || stamp.corrected > self.core.age_clock.at(self.core.now)
+                {
                     return Err(format!("LPN {} has a stamp from the future: {stamp:?}", lpn.0));
                 }
             }
         }
-        let is_at_rest = self.outstanding() == 0 && self.pool.live() == 0;
+        let is_at_rest = self.is_at_rest();
         self.audit_links(is_at_rest)?;
         self.audit_error_cache()?;
         if is_at_rest {
-            if let Some(block) = self.array.blocks.iter().position(|b| b.holds > 0) {
+            if let Some(block) = self.core.array.blocks.iter().position(|b| b.holds > 0) {
                 return Err(format!("block {block} is held by an operation that is over"));
             }
-            if self.stalled_count > 0 || !self.merging.is_empty() || !self.mapping.is_idle() {
+            if self.stalled.count > 0 || !self.host.merging.is_empty() || !self.mapping.is_idle() {
                 return Err("a write still waits though no request is outstanding".to_owned());
             }
             self.audit_map_at_rest()?;
             self.audit_cache_at_rest()?;
-            for plane in (0..self.geometry.planes).map(PlaneId) {
+            for plane in (0..self.core.geometry.planes).map(PlaneId) {
                 if self.jobs[plane.index()].is_running() {
                     return Err(format!("plane {} has a background job that does nothing", plane.0));
                 }

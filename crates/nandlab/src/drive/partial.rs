@@ -14,20 +14,18 @@
 //! old page is the data that counts.)
 
 use super::Drive;
+use crate::core::{Core, Maps, Program, To};
 use crate::ftl::partial::{EncodedSize, Entry, LINK_BITS, Vsm};
 use crate::ftl::{Place, WriteStream};
 use crate::geometry::{BlockId, Geometry, Lpn, PlaneId, Ppn};
-use crate::nand::{Stamp, binomial};
+use crate::nand::binomial;
 use crate::probe::Probe;
 use crate::rng::Stream;
-use crate::sched::{Cause, Class, Kind, NONE, Slot, Transaction};
+use crate::sched::{Cause, Class, Owner, Slot, Transaction};
 use crate::spec::{PartialSpec, Spec};
 use crate::units::Time;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
-
-/// The owner of a program of a line; a combination page that is moved belongs to the job that moves it.
-const LINE: u32 = NONE;
 
 /// A block that is being refreshed partially, or has data in the VSM.
 #[derive(Debug, Default)]
@@ -47,7 +45,7 @@ pub(super) struct Partial {
     size: EncodedSize,
     vsm: Vsm,
     /// Pages that have been read and wait for room in the VSM.
-    for_room: VecDeque<(Transaction, Entry)>,
+    for_room: VecDeque<(PlaneId, Transaction, Entry)>,
     pending: BTreeMap<u32, Pending>,
     /// Whether there are enough free blocks, since when, and how long there were before.
     is_on: bool,
@@ -90,14 +88,14 @@ pub struct PartialState {
 impl<P: Probe> Drive<P> {
     /// How partial refresh is; `None` without it.
     pub fn partial_refresh(&self) -> Option<PartialState> {
-        let (partial, links) = (self.partial.as_ref()?, self.ftl.links.as_ref()?);
-        let on_ns = partial.on_ns + if partial.is_on { self.now - partial.looked_at } else { 0 };
+        let (partial, links) = (self.partial.as_ref()?, self.core.ftl.links.as_ref()?);
+        let on_ns = partial.on_ns + if partial.is_on { self.core.now - partial.looked_at } else { 0 };
         Some(PartialState {
             linked_pages: links.count(),
             linked_pages_max: links.peak(),
-            mapping_bytes: (u64::from(self.geometry.pages) + links.peak() * LINK_BITS).div_ceil(8),
+            mapping_bytes: (u64::from(self.core.geometry.pages) + links.peak() * LINK_BITS).div_ceil(8),
             vsm_bytes: partial.vsm.peak_bytes.into(),
-            on_share: if self.now == 0 { 1.0 } else { on_ns as f64 / self.now as f64 },
+            on_share: if self.core.now == 0 { 1.0 } else { on_ns as f64 / self.core.now as f64 },
         })
     }
 
@@ -108,9 +106,9 @@ impl<P: Probe> Drive<P> {
     pub(super) fn is_refreshed_partially(&mut self, block: BlockId, stream: WriteStream) -> bool {
         self.watch_free_blocks();
         let Some(partial) = &self.partial else { return false };
-        let is_plain = stream == WriteStream::Gc && !self.array.block(block).is_partial;
-        let is_on = partial.is_on && !self.is_short(self.geometry.plane_of(block));
-        self.stats.refresh.blocks_while_off += u64::from(is_plain && !is_on);
+        let is_plain = stream == WriteStream::Gc && !self.core.array.block(block).is_partial;
+        let is_on = partial.is_on && !self.is_short(self.core.geometry.plane_of(block));
+        self.core.stats.refresh.blocks_while_off += u64::from(is_plain && !is_on);
         is_plain && is_on && self.power.stage == super::Stage::Charged
     }
 
@@ -119,75 +117,78 @@ impl<P: Probe> Drive<P> {
     pub(super) fn watch_free_blocks(&mut self) {
         let Some(partial) = &mut self.partial else { return };
         if partial.is_on {
-            partial.on_ns += self.now - partial.looked_at;
+            partial.on_ns += self.core.now - partial.looked_at;
         }
-        partial.looked_at = self.now;
-        partial.is_on = self.ftl.free_share() >= partial.spec.min_free_blocks;
+        partial.looked_at = self.core.now;
+        partial.is_on = self.core.ftl.free_share() >= partial.spec.min_free_blocks;
     }
 
     /// A page of a block that is being refreshed partially has been read at full strength. `false`: it has to be written
     /// elsewhere as a whole. So has each page while the capacitor, which keeps the VSM, is measured or charged.
-    pub(super) fn refresh_page_partially(&mut self, read: &Transaction) -> bool {
-        if read.is_uncorrectable() || self.ftl.links.as_ref().is_none_or(|links| links.is_marked(read.ppn)) {
+    pub(super) fn refresh_page_partially(&mut self, plane: PlaneId, read: &Transaction) -> bool {
+        if read.is_uncorrectable()
+            || self.core.ftl.links.as_ref().is_none_or(|links| links.is_marked(read.ppn))
+        {
             return false;
         }
-        if self.read_counts.is_hot(read.ppn) {
-            self.stats.refresh.hot_pages += 1;
+        if self.core.read_counts.is_hot(read.ppn) {
+            self.core.stats.refresh.hot_pages += 1;
             return false;
         }
         let Some(partial) = &self.partial else { return false };
         let max_share = partial.spec.max_share;
         let bytes = self.susceptible_bytes(read.ppn);
-        if f64::from(bytes) > max_share * f64::from(self.geometry.page_bytes) {
-            self.stats.refresh.too_susceptible += 1;
+        if f64::from(bytes) > max_share * f64::from(self.core.geometry.page_bytes) {
+            self.core.stats.refresh.too_susceptible += 1;
             return false;
         }
-        let block = self.geometry.block_of(read.ppn);
+        let block = self.core.geometry.block_of(read.ppn);
         let entry = Entry {
             base: read.ppn,
             lpn: read.lpn,
-            sequence: self.array.stamp(read.ppn).sequence,
-            pe_cycles: self.array.block(block).pe_cycles,
+            sequence: self.core.array.stamp(read.ppn).sequence,
+            pe_cycles: self.core.array.block(block).pe_cycles,
             offset: 0,
             bytes,
-            rber: self.rber_of(read.ppn),
+            rber: self.core.rber_of(read.ppn),
         };
-        self.enter_vsm(read, entry)
+        self.enter_vsm(plane, read, entry)
     }
 
     /// Puts the susceptible data of a page into the VSM, or lets it wait for a line that is being programmed. `false`: there
     /// will be no room.
-    fn enter_vsm(&mut self, read: &Transaction, entry: Entry) -> bool {
+    fn enter_vsm(&mut self, plane: PlaneId, read: &Transaction, entry: Entry) -> bool {
         if self.power.stage != super::Stage::Charged {
             return false;
         }
         let has_room =
             |drive: &Self| drive.partial.as_ref().is_some_and(|partial| partial.vsm.has_room(entry.bytes));
         if !has_room(self) && !self.has_lines_under_way() && !self.program_line() {
-            self.stats.refresh.without_room += 1;
+            self.core.stats.refresh.without_room += 1;
             return false;
         }
         let fits = has_room(self);
         let partial = self.partial.as_mut().expect("it is there");
         if !fits {
-            partial.for_room.push_back((*read, entry));
+            partial.for_room.push_back((plane, *read, entry));
             return true;
         }
         partial.vsm.push(entry);
-        partial.pending.entry(self.geometry.block_of(read.ppn).0).or_default().pages += 1;
-        self.ftl.links.as_mut().expect("partial refresh has links").set_out(read.ppn);
-        self.stats.refresh.partial_pages += 1;
-        self.stats.refresh.susceptible_bytes += u64::from(entry.bytes);
+        partial.pending.entry(self.core.geometry.block_of(read.ppn).0).or_default().pages += 1;
+        self.core.ftl.links.as_mut().expect("partial refresh has links").set_out(read.ppn);
+        self.core.stats.refresh.partial_pages += 1;
+        self.core.stats.refresh.susceptible_bytes += u64::from(entry.bytes);
         if partial.vsm.has_line() {
             self.program_line();
         }
-        self.on_page_refreshed(PlaneId(read.owner));
+        self.on_copied(plane);
         true
     }
 
     /// How many bytes the susceptible bits of a page take.
     fn susceptible_bytes(&mut self, ppn: Ppn) -> u32 {
-        let Self { partial, array, geometry, reliability, age_clock, now, .. } = self;
+        let Self { partial, core, .. } = self;
+        let Core { array, geometry, reliability, age_clock, now, .. } = core;
         let partial = partial.as_mut().expect("only partial refresh asks");
         let (block, page) = geometry.split(ppn);
         let pe_cycles = array.block(block).pe_cycles;
@@ -201,7 +202,7 @@ impl<P: Probe> Drive<P> {
 
     /// All pages of a block have been read.
     pub(super) fn end_partial_refresh(&mut self, block: BlockId) {
-        self.array.block_mut(block).is_partial = true;
+        self.core.array.block_mut(block).is_partial = true;
         let partial = self.partial.as_mut().expect("only partial refresh ends so");
         partial.pending.entry(block.0).or_default().is_read = true;
         self.settle_partial_refresh(block);
@@ -212,9 +213,9 @@ impl<P: Probe> Drive<P> {
         let partial = self.partial.as_mut().expect("only partial refresh asks");
         if partial.pending.get(&block.0).is_some_and(|pending| pending.is_read && pending.pages == 0) {
             partial.pending.remove(&block.0);
-            self.levels.set_block(block, 0);
-            self.on_block_refreshed(block, self.array.block(block).pe_cycles);
-            if self.array.block(block).programmed > 0 {
+            self.core.levels.set_block(block, 0);
+            self.on_block_refreshed(block, self.core.array.block(block).pe_cycles);
+            if self.core.array.block(block).programmed > 0 {
                 self.refresh_from_now(block);
             }
         }
@@ -245,29 +246,21 @@ impl<P: Probe> Drive<P> {
     fn program_line(&mut self) -> bool {
         let Some(partial) = &self.partial else { return false };
         let Some(first) = partial.vsm.waiting().first() else { return false };
-        let home = self.geometry.plane_of(self.geometry.block_of(first.base));
-        let has_number = self.ftl.links.as_ref().is_some_and(|links| links.has_number());
+        let home = self.core.geometry.plane_of(self.core.geometry.block_of(first.base));
+        let has_number = self.core.ftl.links.as_ref().is_some_and(|links| links.has_number());
         let Some(plane) = self.plane_for_line(home).filter(|_| has_number) else { return false };
-        let links = self.ftl.links.as_mut().expect("partial refresh has links");
         let line = self.partial.as_mut().expect("it is there").vsm.take_line();
-        self.stats.refresh.padding_bytes += u64::from(self.geometry.page_bytes)
+        self.core.stats.refresh.padding_bytes += u64::from(self.core.geometry.page_bytes)
             - line.iter().map(|entry| u64::from(entry.bytes)).sum::<u64>();
+        let links = self.core.ftl.links.as_mut().expect("partial refresh has links");
         let lpn = links.number(line).expect("there is one");
-        let entries = links.entries(lpn);
-        let place = self.ftl.allocate(&self.geometry, &mut self.array, plane, WriteStream::Combination);
-        let Place { ppn, opened, skips } = place.expect("the plane has room");
-        self.sequence += 1;
-        let stamp = Stamp { sequence: self.sequence, corrected: self.moment() };
-        self.array.stage(ppn, lpn, stamp);
-        self.ftl.links.as_mut().expect("it is there").stage(ppn, entries);
-        let mut program = self.transaction(Kind::Program, ppn, lpn, LINE, Cause::Refresh, Class::Background);
-        program.skips = skips;
-        program.replaces = self.ftl.remap(&self.geometry, &mut self.array, lpn, ppn);
-        debug_assert!(program.replaces.is_none(), "the number of a combination page is in use");
-        self.stats.refresh.combination_pages += 1;
-        let slot = self.pool.insert(program);
-        self.enqueue(slot);
-        if opened {
+        debug_assert!(self.core.ftl.map.get(lpn).is_none(), "the number of a combination page is in use");
+        let stamp = self.core.next_stamp();
+        let (to, owner) = (To::Stream(plane, WriteStream::Combination), Owner::CombinationPage);
+        let (maps, cause, class) = (Maps::Now, Cause::Refresh, Class::Background);
+        let queued = self.core.program(Program { to, lpn, stamp, maps, owner, cause, class });
+        self.core.stats.refresh.combination_pages += 1;
+        if queued.expect("the plane has room").opened {
             self.check_space(plane);
         }
         true
@@ -276,39 +269,39 @@ impl<P: Probe> Drive<P> {
     /// The plane for a line with data of `home`: on another die if there is one, idle if there is one, with room; of several
     /// the one with the most, or the first plane of each die would take them all.
     fn plane_for_line(&self, home: PlaneId) -> Option<PlaneId> {
-        let g = &self.geometry;
+        let g = &self.core.geometry;
         let planes = (1..=g.planes).map(|step| PlaneId((home.0 + step) % g.planes));
         planes.filter(|&plane| self.has_combination_room(plane)).min_by_key(|&plane| {
             let die = g.die_of(plane);
-            let room = Reverse(self.ftl.free_pages(g, plane));
-            (plane == home, die == g.die_of(home), self.device.load(die), room)
+            let room = Reverse(self.core.ftl.free_pages(g, plane));
+            (plane == home, die == g.die_of(home), self.core.device.load(die), room)
         })
     }
 
     /// Whether a line may take a page of `plane`: not what a job that moves combination pages still needs.
     fn has_combination_room(&self, plane: PlaneId) -> bool {
         let for_job = self.pages_to_move(plane, WriteStream::Combination);
-        let room = self.ftl.stream_room(&self.geometry, plane, WriteStream::Combination);
-        room > for_job && self.ftl.has_combination_room(&self.geometry, plane)
+        let room = self.core.ftl.stream_room(&self.core.geometry, plane, WriteStream::Combination);
+        room > for_job && self.core.ftl.has_combination_room(&self.core.geometry, plane)
     }
 
     /// A line has been programmed: its pages are linked, if they are still there.
     fn on_line_programmed(&mut self, done: &Transaction) {
         let partial = self.partial.as_mut().expect("only partial refresh programs lines");
         partial.vsm.release_line();
-        let links = self.ftl.links.as_mut().expect("partial refresh has links");
+        let links = self.core.ftl.links.as_mut().expect("partial refresh has links");
         let entries = links.entries(done.lpn);
         for (index, entry) in entries.iter().enumerate() {
-            let links = self.ftl.links.as_mut().expect("it is there");
+            let links = self.core.ftl.links.as_mut().expect("it is there");
             if !links.is_on_its_way(entry.base) {
                 continue;
             }
             links.give_up(entry.base);
-            let block = self.geometry.block_of(entry.base);
-            if self.ftl.map.get(entry.lpn) == Some(entry.base) {
-                self.ftl.links.as_mut().expect("it is there").link(done.lpn, index);
-                self.array.block_mut(block).linked += 1;
-                self.on_corrected(entry.lpn);
+            let block = self.core.geometry.block_of(entry.base);
+            if self.core.ftl.map.get(entry.lpn) == Some(entry.base) {
+                self.core.link(done.lpn, index);
+                self.core.array.block_mut(block).linked += 1;
+                self.core.on_corrected(entry.lpn);
             }
             self.on_entry_settled(block);
         }
@@ -326,25 +319,27 @@ impl<P: Probe> Drive<P> {
 
     /// Gives those that wait the room there is now, in their order.
     fn resume_for_room(&mut self) {
-        while let Some(&(read, entry)) = self.partial.as_ref().and_then(|partial| partial.for_room.front()) {
+        while let Some(&(plane, read, entry)) =
+            self.partial.as_ref().and_then(|partial| partial.for_room.front())
+        {
             let partial = self.partial.as_mut().expect("it is there");
             if !partial.vsm.has_room(entry.bytes) && partial.vsm.lines() > 0 {
                 return;
             }
             partial.for_room.pop_front();
-            if self.ftl.map.get(read.lpn) != Some(read.ppn) {
-                self.on_page_refreshed(PlaneId(read.owner));
-            } else if !self.enter_vsm(&read, entry) {
-                self.move_page(&read);
+            if self.core.ftl.map.get(read.lpn) != Some(read.ppn) {
+                self.on_copied(plane);
+            } else if !self.enter_vsm(plane, &read, entry) {
+                self.move_page(plane, &read);
             }
         }
     }
 
     fn free_if_dead(&mut self, lpn: Lpn) {
-        let links = self.ftl.links.as_mut().expect("partial refresh has links");
+        let links = self.core.ftl.links.as_mut().expect("partial refresh has links");
         if links.live(lpn) == 0 {
             links.free(lpn);
-            self.ftl.unmap(&self.geometry, &mut self.array, lpn);
+            self.core.ftl.unmap(&self.core.geometry, &mut self.core.array, lpn);
         }
     }
 
@@ -353,15 +348,15 @@ impl<P: Probe> Drive<P> {
     /// The data of a page is elsewhere, or nowhere: its link ends, and what is on its way of it is forgotten.
     #[inline]
     pub(super) fn unlink_marked(&mut self, ppn: Ppn) {
-        if self.ftl.links.as_ref().is_some_and(|links| links.is_marked(ppn)) {
+        if self.core.ftl.links.as_ref().is_some_and(|links| links.is_marked(ppn)) {
             self.unlink(ppn);
         }
     }
 
     #[cold]
     fn unlink(&mut self, ppn: Ppn) {
-        let block = self.geometry.block_of(ppn);
-        let links = self.ftl.links.as_mut().expect("a marked page has links");
+        let block = self.core.geometry.block_of(ppn);
+        let links = self.core.ftl.links.as_mut().expect("a marked page has links");
         if links.is_on_its_way(ppn) {
             links.give_up(ppn);
             let partial = self.partial.as_mut().expect("only partial refresh has links");
@@ -369,7 +364,8 @@ impl<P: Probe> Drive<P> {
             self.on_entry_settled(block);
             return;
         }
-        self.array.block_mut(block).linked -= 1;
+        self.core.array.block_mut(block).linked -= 1;
+        self.core.known.set(ppn, 0.0);
         if let Some(combination) = links.unlink(ppn) {
             self.free_if_dead(combination);
         }
@@ -382,34 +378,34 @@ impl<P: Probe> Drive<P> {
             return;
         }
         if let Some(old) = done.replaces
-            && self.array.block(self.geometry.block_of(old)).linked > 0
-            && self.ftl.links.as_ref().is_some_and(|links| links.of(old).is_some())
+            && self.core.array.block(self.core.geometry.block_of(old)).linked > 0
+            && self.core.ftl.links.as_ref().is_some_and(|links| links.of(old).is_some())
         {
             let is_copy = matches!(done.cause, Cause::Gc | Cause::Wear | Cause::Refresh);
-            self.stats.refresh.promoted_pages += u64::from(is_copy);
+            self.core.stats.refresh.promoted_pages += u64::from(is_copy);
         }
-        if done.owner == LINE && done.cause == Cause::Refresh {
+        if done.owner == Owner::CombinationPage {
             self.on_line_programmed(done);
         }
     }
 
     /// A block has been erased.
     pub(super) fn on_erased_with_links(&mut self, block: BlockId) {
-        let (Some(partial), Some(links)) = (&mut self.partial, &mut self.ftl.links) else { return };
+        let (Some(partial), Some(links)) = (&mut self.partial, &mut self.core.ftl.links) else { return };
         // What was pending of it is void.
         partial.pending.remove(&block.0);
-        let first = self.geometry.page(block, 0);
-        links.erase(first, Ppn(first.0 + self.geometry.pages_per_block));
+        let first = self.core.geometry.page(block, 0);
+        links.erase(first, Ppn(first.0 + self.core.geometry.pages_per_block));
         self.watch_free_blocks();
     }
 
     /// Blocks have got so many P/E cycles more: what waits of their pages is still of these pages.
     pub(super) fn on_links_worn(&mut self, more: impl Fn(Ppn) -> u32) {
-        if let Some(links) = &mut self.ftl.links {
+        if let Some(links) = &mut self.core.ftl.links {
             links.on_worn(&more);
         }
         if let Some(partial) = &mut self.partial {
-            let for_room = partial.for_room.iter_mut().map(|(_, entry)| entry);
+            let for_room = partial.for_room.iter_mut().map(|(.., entry)| entry);
             for entry in partial.vsm.waiting_mut().iter_mut().chain(for_room) {
                 entry.pe_cycles += more(entry.base);
             }
@@ -428,25 +424,25 @@ impl<P: Probe> Drive<P> {
     /// Rebuilds the links from the combination pages in flash, the newest first: those whose page is still the one that
     /// they name.
     pub(super) fn restore_links(&mut self) {
-        let Some(links) = &mut self.ftl.links else { return };
-        let map = &self.ftl.map;
+        let Some(links) = &mut self.core.ftl.links else { return };
+        let map = &self.core.ftl.map;
         let numbers =
-            (self.geometry.logical_pages..map.len()).map(Lpn).filter(|&lpn| links.is_combination(lpn));
+            (self.core.geometry.logical_pages..map.len()).map(Lpn).filter(|&lpn| links.is_combination(lpn));
         let mut found: Vec<(Lpn, Ppn)> = numbers.filter_map(|lpn| Some((lpn, map.get(lpn)?))).collect();
         links.restore(found.iter().copied());
-        found.sort_by_key(|&(_, ppn)| Reverse(self.array.stamp(ppn).sequence));
+        found.sort_by_key(|&(_, ppn)| Reverse(self.core.array.stamp(ppn).sequence));
         for (lpn, _) in found {
-            let entries = self.ftl.links.as_ref().expect("it is there").entries(lpn);
+            let entries = self.core.ftl.links.as_ref().expect("it is there").entries(lpn);
             for (index, entry) in entries.iter().enumerate() {
-                let block = self.geometry.block_of(entry.base);
-                let links = self.ftl.links.as_mut().expect("it is there");
-                let is_live = self.ftl.map.get(entry.lpn) == Some(entry.base)
-                    && self.array.stamp(entry.base).sequence == entry.sequence
-                    && self.array.block(block).pe_cycles == entry.pe_cycles
+                let block = self.core.geometry.block_of(entry.base);
+                let links = self.core.ftl.links.as_mut().expect("it is there");
+                let is_live = self.core.ftl.map.get(entry.lpn) == Some(entry.base)
+                    && self.core.array.stamp(entry.base).sequence == entry.sequence
+                    && self.core.array.block(block).pe_cycles == entry.pe_cycles
                     && !links.is_marked(entry.base);
                 if is_live {
-                    links.link(lpn, index);
-                    self.array.block_mut(block).linked += 1;
+                    self.core.link(lpn, index);
+                    self.core.array.block_mut(block).linked += 1;
                 }
             }
             self.free_if_dead(lpn);
@@ -456,16 +452,19 @@ impl<P: Probe> Drive<P> {
 
     /// A combination page may have been torn with its wordline: what is not linked any more has been ageing all the time.
     fn age_without_links(&mut self) {
-        let Some(links) = self.ftl.links.as_ref().filter(|_| self.array.keeps_ages()) else { return };
-        for block in
-            (0..self.geometry.blocks).map(BlockId).filter(|&block| self.array.block(block).is_partial)
+        let Some(links) = self.core.ftl.links.as_ref().filter(|_| self.core.array.keeps_ages()) else {
+            return;
+        };
+        for block in (0..self.core.geometry.blocks)
+            .map(BlockId)
+            .filter(|&block| self.core.array.block(block).is_partial)
         {
             let mut next = 0;
-            while let Some(page) = self.ftl.next_valid(&self.geometry, block, next) {
+            while let Some(page) = self.core.ftl.next_valid(&self.core.geometry, block, next) {
                 next = page + 1;
-                let ppn = self.geometry.page(block, page);
-                if !links.is_marked(ppn) && !self.array.is_lost(ppn) {
-                    self.refresh.age_from(block, self.array.stamp(ppn).corrected);
+                let ppn = self.core.geometry.page(block, page);
+                if !links.is_marked(ppn) && !self.core.array.is_lost(ppn) {
+                    self.refresh.age_from(block, self.core.array.stamp(ppn).corrected);
                 }
             }
         }
@@ -474,8 +473,8 @@ impl<P: Probe> Drive<P> {
     /// Power fails: the lines that are not in flash, those that wait for no more data included.
     pub(super) fn lines_at_power_loss(&mut self) -> Vec<Lpn> {
         let under_way: Vec<Lpn> =
-            self.under_way().iter().filter(|t| t.owner == LINE).map(|t| t.lpn).collect();
-        let (Some(partial), Some(links)) = (&mut self.partial, &mut self.ftl.links) else {
+            self.under_way().iter().filter(|t| t.owner == Owner::CombinationPage).map(|t| t.lpn).collect();
+        let (Some(partial), Some(links)) = (&mut self.partial, &mut self.core.ftl.links) else {
             return Vec::new();
         };
         while !partial.vsm.waiting().is_empty() && links.has_number() {
@@ -488,20 +487,13 @@ impl<P: Probe> Drive<P> {
     /// A place for a line of the emergency flush, on a die that is free.
     pub(super) fn place_line_at_power_loss(
         &mut self,
-        lpn: Lpn,
         is_busy: impl Fn(&Self, PlaneId) -> bool,
     ) -> Option<Place> {
-        let planes = (0..self.geometry.planes).map(PlaneId);
+        let planes = (0..self.core.geometry.planes).map(PlaneId);
         let plane = planes
-            .filter(|&plane| self.ftl.has_combination_room(&self.geometry, plane))
+            .filter(|&plane| self.core.ftl.has_combination_room(&self.core.geometry, plane))
             .find(|&plane| !is_busy(self, plane))?;
-        let place = self.ftl.allocate(&self.geometry, &mut self.array, plane, WriteStream::Combination)?;
-        self.sequence += 1;
-        let stamp = Stamp { sequence: self.sequence, corrected: self.moment() };
-        self.array.stage(place.ppn, lpn, stamp);
-        let links = self.ftl.links.as_mut().expect("only partial refresh has lines");
-        links.stage(place.ppn, links.entries(lpn));
-        Some(place)
+        self.core.allocate(plane, WriteStream::Combination)
     }
 
     /// With nothing under way: every link is of a page that holds what it names, every combination page has as many links
@@ -510,11 +502,11 @@ impl<P: Probe> Drive<P> {
     /// # Errors
     /// The first thing that is wrong.
     pub(super) fn audit_links(&self, is_at_rest: bool) -> Result<(), String> {
-        let (Some(links), Some(partial)) = (&self.ftl.links, &self.partial) else { return Ok(()) };
-        let mut linked = vec![0; self.geometry.blocks as usize];
+        let (Some(links), Some(partial)) = (&self.core.ftl.links, &self.partial) else { return Ok(()) };
+        let mut linked = vec![0; self.core.geometry.blocks as usize];
         let mut live = BTreeMap::new();
-        for base in (0..self.geometry.pages).map(Ppn).filter(|&base| links.is_marked(base)) {
-            let name = || format!("{}, partially refreshed,", self.geometry.show(base));
+        for base in (0..self.core.geometry.pages).map(Ppn).filter(|&base| links.is_marked(base)) {
+            let name = || format!("{}, partially refreshed,", self.core.geometry.show(base));
             let Some((lpn, entry)) = links.of(base) else {
                 let waits = partial.vsm.waiting().iter().any(|entry| entry.base == base);
                 if is_at_rest && !waits {
@@ -522,34 +514,38 @@ impl<P: Probe> Drive<P> {
                 }
                 continue;
             };
-            let block = self.geometry.block_of(base);
+            let block = self.core.geometry.block_of(base);
             linked[block.index()] += 1;
             *live.entry(lpn).or_insert(0) += 1;
-            let state = self.array.block(block);
+            let state = self.core.array.block(block);
             if entry.base != base || entry.pe_cycles != state.pe_cycles {
                 return Err(format!("{} has the link of another page: {entry:?}", name()));
             }
-            if entry.sequence != self.array.stamp(base).sequence {
+            if entry.sequence != self.core.array.stamp(base).sequence {
                 return Err(format!("{} has been written since it was linked: {entry:?}", name()));
             }
             // Until what replaces it is programmed a page that is invalid keeps its link, and its block is held.
-            let is_newest = self.ftl.map.get(entry.lpn) == Some(base);
+            let is_newest = self.core.ftl.map.get(entry.lpn) == Some(base);
             if !is_newest && (is_at_rest || state.holds == 0) {
                 return Err(format!("{} is linked and not the data of LPN {}", name(), entry.lpn.0));
             }
-            let apn =
-                self.ftl.map.get(lpn).ok_or_else(|| format!("{} has lost its combination page", name()))?;
-            if self.array.lpn(apn) != lpn || links.content(apn) != Some(&links.entries(lpn)) {
+            let apn = self
+                .core
+                .ftl
+                .map
+                .get(lpn)
+                .ok_or_else(|| format!("{} has lost its combination page", name()))?;
+            if self.core.array.lpn(apn) != lpn || links.content(apn) != Some(&links.entries(lpn)) {
                 return Err(format!(
                     "{} is linked to {}, which holds something else: {:?} instead of {:?}",
                     name(),
-                    self.geometry.show(apn),
+                    self.core.geometry.show(apn),
                     links.content(apn),
                     links.entries(lpn)
                 ));
             }
         }
-        for (block, (state, &count)) in self.array.blocks.iter().zip(&linked).enumerate() {
+        for (block, (state, &count)) in self.core.array.blocks.iter().zip(&linked).enumerate() {
             if u32::from(state.linked) != count {
                 return Err(format!("block {block} counts {} linked pages and has {count}", state.linked));
             }
@@ -572,70 +568,35 @@ impl<P: Probe> Drive<P> {
 
     // ----------------------------------------------------------------------------------------------------------- pread
 
-    /// Gives a read of a linked page its second sub-read, unless the combination page is being programmed and thus in the
-    /// controller.
-    #[cold]
-    pub(super) fn add_sub_read(&mut self, slot: Slot) {
-        let read = self.pool[slot];
-        let Some((lpn, entry)) = self.ftl.links.as_ref().and_then(|links| links.of(read.ppn)) else { return };
-        let is_same = entry.lpn == read.lpn && entry.sequence == self.array.stamp(read.ppn).sequence;
-        assert!(is_same, "the link of {} is another page's", self.geometry.show(read.ppn));
-        let bytes = entry.bytes;
-        let apn = self.ftl.map.get(lpn).expect("a linked combination page is mapped");
-        if read.cause == Cause::Host {
-            self.stats.refresh.host_preads += 1;
-        }
-        if self.is_in_flight(apn) {
-            return;
-        }
-        self.hold(apn);
-        let mut part = self.transaction(Kind::Read, apn, lpn, slot, read.cause, read.class);
-        part.part_bytes = bytes;
-        part.partner = slot;
-        part.is_part = true;
-        if self.ecc.has_levels() {
-            let block = self.geometry.block_of(apn);
-            self.aim(&mut part, block);
-        }
-        let part = self.pool.insert(part);
-        self.pool[slot].partner = part;
-        self.enqueue(part);
-    }
-
     /// A sub-read has left its die; the other one may have too. Returns the first sub-read's slot if so.
-    pub(super) fn join(&mut self, slot: Slot) -> Option<Slot> {
-        self.pool[slot].has_arrived = true;
-        let other = self.pool[slot].partner;
-        self.pool[other].has_arrived.then_some(if self.pool[slot].is_part { other } else { slot })
+    pub(super) fn join(&mut self, slot: Slot, other: Slot) -> Option<Slot> {
+        self.core.pool[slot].has_arrived = true;
+        let is_part = self.core.pool[slot].is_part;
+        self.core.pool[other].has_arrived.then_some(if is_part { other } else { slot })
     }
 
     /// Both sub-reads have been decoded together. Whether one of them has to be tried again; else there is only the first.
-    pub(super) fn try_again_or_part(&mut self, slot: Slot) -> bool {
-        let partner = self.pool[slot].partner;
-        let last = self.ecc.levels();
+    pub(super) fn try_again_or_part(&mut self, slot: Slot, partner: Slot) -> bool {
+        let last = self.core.ecc.levels();
         let mut again = false;
         for sub in [slot, partner] {
-            let read = &mut self.pool[sub];
-            if read.is_uncorrectable() && read.level < last {
-                read.level += 1;
-                read.tries += 1;
-                read.has_arrived = false;
+            if self.core.pool[sub].is_uncorrectable() && self.core.pool[sub].level < last {
+                self.core.pool[sub].has_arrived = false;
+                self.core.try_again(sub);
                 again = true;
-                let Self { device, pool, agenda, probe, now, .. } = self;
-                device.submit_again(pool, agenda, probe, *now, sub);
             }
         }
         if again {
             return true;
         }
-        let part = self.pool.remove(partner);
-        self.pool[slot].partner = NONE;
-        if self.ecc.has_levels() {
-            self.let_go(self.geometry.block_of(part.ppn));
+        let part = self.core.pool.remove(partner);
+        self.core.pool[slot].partner = None;
+        if self.core.ecc.has_levels() {
+            self.let_go(self.core.geometry.block_of(part.ppn));
         }
         if part.is_uncorrectable() {
             // Without its susceptible bits the page is lost.
-            let read = &mut self.pool[slot];
+            let read = &mut self.core.pool[slot];
             (read.level, read.needed) = (last, last + 1);
         }
         false

@@ -7,11 +7,13 @@
 //! mark in the OOB; recovery completes it.
 
 use super::Drive;
-use crate::geometry::{DieId, Lpn, Ppn};
+use crate::core::{Core, Maps, Program, To};
+use crate::ftl::Place;
+use crate::geometry::{CacheSlot, DieId, Lpn, Ppn};
 use crate::nand::{DEAD_LPN, Moment, Stamp};
 use crate::power::FlushPages;
 use crate::probe::Probe;
-use crate::sched::{Cause, Class, Ended, Kind, NEVER, NONE, Phase, Transaction};
+use crate::sched::{Cause, Class, Ended, Kind, NEVER, Owner, Phase, Transaction};
 use crate::spec::{Cell, FlushMethod, FlushOrder};
 use crate::stats::PowerLoss;
 use crate::units::Time;
@@ -47,7 +49,7 @@ impl<P: Probe> Drive<P> {
     #[cold]
     pub(super) fn cut_power_soon(&mut self) {
         self.power.cut_after = u64::MAX;
-        self.power.cut_at = self.now;
+        self.power.cut_at = self.core.now;
         self.set_power_clock();
     }
 
@@ -58,7 +60,7 @@ impl<P: Probe> Drive<P> {
     pub fn cut_power(&mut self) -> &PowerLoss {
         self.lose_power();
         self.restore_power();
-        self.stats.power.losses.last().expect("power has just failed")
+        self.core.stats.power.losses.last().expect("power has just failed")
     }
 
     /// Power fails now. All that is left of the drive is in flash; see [`Drive::restore_power`].
@@ -67,27 +69,30 @@ impl<P: Probe> Drive<P> {
     /// As [`Drive::cut_power`], and when power is off already.
     pub fn lose_power(&mut self) {
         assert!(
-            self.array.is_stamped(),
+            self.core.array.is_stamped(),
             "the drive keeps no sequence numbers: its spec models no power loss"
         );
         assert!(!self.power.is_off, "power is off already");
         self.power.is_off = true;
         self.power.cut_at = NEVER;
         let mut loss = PowerLoss {
-            at: self.now,
-            energy_j: self.power.energy_j(self.now),
-            aborted_requests: self.requests.live(),
+            at: self.core.now,
+            energy_j: self.power.energy_j(self.core.now),
+            aborted_requests: self.host.requests.live(),
             ..PowerLoss::default()
         };
-        loss.capacitor_loss =
-            self.power.capacitor.as_ref().map_or(0.0, |capacitor| capacitor.loss(self.power.age_s(self.now)));
+        loss.capacitor_loss = self
+            .power
+            .capacitor
+            .as_ref()
+            .map_or(0.0, |capacitor| capacitor.loss(self.power.age_s(self.core.now)));
         let finishes = self.power.finishes();
         let mut dirty = self.dirty_at_power_loss(finishes, &mut loss);
         self.tell_what_was_lost_before(&mut loss);
         self.abort_requests();
-        self.device.drop_queues(&self.pool);
-        for clock in self.geometry.dies..=self.refresh_clock() {
-            self.agenda.set(clock, NEVER);
+        self.core.device.drop_queues(&self.core.pool);
+        for clock in self.core.geometry.dies..=self.refresh_clock() {
+            self.core.agenda.set(clock, NEVER);
         }
         if finishes {
             self.take_back_queued();
@@ -95,19 +100,20 @@ impl<P: Probe> Drive<P> {
         } else {
             self.tear(&mut loss);
         }
-        self.device.stop(self.now);
-        self.agenda.clear();
+        self.core.device.stop(self.core.now);
+        self.core.agenda.clear();
         for page in dirty.iter().filter(|page| page.owed != 0 && !page.is_saved) {
             loss.lost.push((page.lpn, page.owed));
         }
-        self.stats.power.down_ns += self.now - loss.at;
-        self.stats.power.losses.push(loss);
+        self.core.stats.power.down_ns += self.core.now - loss.at;
+        self.core.stats.power.losses.push(loss);
     }
 
     /// What a worn-out drive could not write back it has lost before; from now on nobody remembers that. Of what no read
     /// level decoded the OOB does.
     fn tell_what_was_lost_before(&mut self, loss: &mut PowerLoss) {
-        let Self { caching, ftl, array, .. } = self;
+        let Self { caching, core, .. } = self;
+        let Core { ftl, array, .. } = core;
         let lost = caching.as_mut().map(|caching| std::mem::take(&mut caching.lost));
         let is_marked = |lpn: Lpn| ftl.map.get(lpn).is_some_and(|ppn| array.is_lost(ppn));
         let unmarked = lost.into_iter().flatten().map(Lpn).filter(|&lpn| !is_marked(lpn));
@@ -119,26 +125,26 @@ impl<P: Probe> Drive<P> {
         let Some(caching) = &self.caching else { return Vec::new() };
         let cache = &caching.cache;
         let capacitor = &self.spec.capacitor;
-        let metadata = (capacitor.metadata_bytes / u64::from(self.geometry.page_bytes)) as u32;
+        let metadata = (capacitor.metadata_bytes / u64::from(self.core.geometry.page_bytes)) as u32;
         let is_first = |lpn: Lpn| capacitor.flush_order == FlushOrder::Metadata && lpn.0 < metadata;
         let order = cache.flush_order(capacitor.flush_order == FlushOrder::Newest, is_first);
         (loss.dirty_pages, loss.owed_pages) = (order.len() as u32, cache.owed());
         let mut landing = vec![false; cache.slots_used()];
         if finishes {
             for transaction in self.under_way() {
-                if transaction.kind == Kind::Program && transaction.cause == Cause::Sync {
-                    landing[transaction.owner as usize] = true;
+                if let (Kind::Program, Owner::CachePage(slot)) = (transaction.kind, transaction.owner) {
+                    landing[slot.index()] = true;
                 }
             }
         }
-        let needs_flush = |&slot: &u32| cache.entry(slot).dirty != 0 || !landing[slot as usize];
-        let dirty = |slot: u32| {
+        let needs_flush = |&slot: &CacheSlot| cache.entry(slot).dirty != 0 || !landing[slot.index()];
+        let dirty = |slot: CacheSlot| {
             let entry = cache.entry(slot);
             Dirty {
                 lpn: entry.lpn,
                 sequence: entry.sequence,
-                owed: if landing[slot as usize] { entry.acknowledged } else { entry.owed() },
-                is_partial: entry.valid != caching.whole && self.ftl.map.get(entry.lpn).is_some(),
+                owed: if landing[slot.index()] { entry.acknowledged } else { entry.owed() },
+                is_partial: entry.valid != caching.whole && self.core.ftl.map.get(entry.lpn).is_some(),
                 is_lost: entry.lost != 0,
                 is_saved: false,
             }
@@ -149,11 +155,11 @@ impl<P: Probe> Drive<P> {
     /// What the dies have taken up, die by die.
     pub(super) fn under_way(&self) -> Vec<Transaction> {
         let mut all = Vec::new();
-        for die in (0..self.geometry.dies).map(DieId) {
-            let mut next = self.device.under_way(die);
-            while next != NONE {
-                all.push(self.pool[next]);
-                next = self.pool[next].next;
+        for die in (0..self.core.geometry.dies).map(DieId) {
+            let mut rest = self.core.device.under_way(die);
+            while let Some(slot) = rest {
+                all.push(self.core.pool[slot]);
+                rest = self.core.pool[slot].next;
             }
         }
         all
@@ -164,11 +170,11 @@ impl<P: Probe> Drive<P> {
         let mut ends = std::collections::BTreeMap::new();
         for transaction in self.under_way() {
             if transaction.kind == Kind::Program {
-                let block = self.geometry.block_of(transaction.ppn);
+                let block = self.core.geometry.block_of(transaction.ppn);
                 ends.insert(block, u32::from(transaction.page) + 1 + u32::from(transaction.skips));
             }
         }
-        let Self { ftl, array, geometry, .. } = self;
+        let Core { ftl, array, geometry, .. } = &mut self.core;
         ftl.take_back_queued(geometry, |block| {
             ends.get(&block).copied().unwrap_or_else(|| u32::from(array.block(block).programmed))
         });
@@ -176,26 +182,26 @@ impl<P: Probe> Drive<P> {
 
     /// The host's requests end with the power.
     fn abort_requests(&mut self) {
-        let aborted = self.requests.take_all();
-        self.stats.on_aborted(self.now, aborted.len() as u32);
+        let aborted = self.host.requests.take_all();
+        self.core.stats.on_aborted(self.core.now, aborted.len() as u32);
         for request in aborted {
             let super::requests::InWork { id, request, .. } = request;
-            let completion = super::Completion { id, request, completed: self.now, failed: true };
-            self.completions.push(completion);
+            let completion = super::Completion { id, request, completed: self.core.now, failed: true };
+            self.host.completions.push(completion);
         }
     }
 
     /// There is no energy: what is under way in an array is torn.
     fn tear(&mut self, loss: &mut PowerLoss) {
         for transaction in self.under_way() {
-            if self.device.phase(transaction.die) != Phase::Array {
+            if self.core.device.phase(transaction.die) != Phase::Array {
                 continue;
             }
             match transaction.kind {
                 Kind::Read => {}
                 Kind::Erase => {
                     loss.torn_erases += 1;
-                    self.torn_erases.push(self.geometry.block_of(transaction.ppn));
+                    self.power.torn_erases.push(self.core.geometry.block_of(transaction.ppn));
                 }
                 Kind::Program | Kind::Copyback => {
                     loss.torn_programs += 1;
@@ -212,28 +218,28 @@ impl<P: Probe> Drive<P> {
     /// A page that was being programmed, and the LSB page of its wordline if it is the MSB page. Whether that held the
     /// newest data of its LPN recovery will see.
     fn tear_page(&mut self, ppn: Ppn, loss: &mut PowerLoss) {
-        self.array.tear(ppn);
-        let (_, page) = self.geometry.split(ppn);
-        if self.geometry.cell == Cell::Mlc && page % 2 == 1 {
+        self.core.array.tear(ppn);
+        let (_, page) = self.core.geometry.split(ppn);
+        if self.core.geometry.cell == Cell::Mlc && page % 2 == 1 {
             let partner = Ppn(ppn.0 - 1);
             self.tell_torn(partner, loss);
-            self.array.tear(partner);
+            self.core.array.tear(partner);
         }
     }
 
     /// A page is going to be torn that was programmed before.
     fn tell_torn(&self, ppn: Ppn, loss: &mut PowerLoss) {
-        let (lpn, sequence) = (self.array.lpn(ppn), self.array.stamp(ppn).sequence);
-        if !self.array.is_torn(ppn) && lpn.0 != DEAD_LPN {
+        let (lpn, sequence) = (self.core.array.lpn(ppn), self.core.array.stamp(ppn).sequence);
+        if !self.core.array.is_torn(ppn) && lpn.0 != DEAD_LPN {
             loss.lost_with_wordline.push((lpn, sequence));
         }
     }
 
     /// The page is not erased any more; one that was programmed before is young again.
     fn end_program(&mut self, program: &Transaction) {
-        let (block, page) = self.geometry.split(program.ppn);
+        let (block, page) = self.core.geometry.split(program.ppn);
         if program.is_in_place() {
-            self.array.reprogram(block, page, program.ppn, self.moment());
+            self.core.array.reprogram(block, page, program.ppn, self.core.moment());
             return;
         }
         if page == 0 {
@@ -242,21 +248,21 @@ impl<P: Probe> Drive<P> {
         if program.kind == Kind::Copyback
             && let Some(source) = program.replaces
         {
-            let source = self.geometry.block_of(source);
+            let source = self.core.geometry.block_of(source);
             self.refresh_as_due_from_power_loss(block, source);
-            self.array.copy_errors(block, source);
+            self.core.array.copy_errors(block, source);
         }
-        self.array.program(block, page);
-        let programmed = self.array.skip(block, u32::from(program.skips));
-        if programmed == self.geometry.pages_per_block {
-            self.array.block_mut(block).closed_at = self.now;
+        self.core.array.program(block, page);
+        let programmed = self.core.array.skip(block, u32::from(program.skips));
+        if programmed == self.core.geometry.pages_per_block {
+            self.core.array.block_mut(block).closed_at = self.core.now;
         }
     }
 
     /// Lets what is under way end, and writes dirty pages as far as the energy goes.
     fn flush_on_capacitor(&mut self, dirty: &mut [Dirty], loss: &mut PowerLoss) {
         let method = self.spec.capacitor.flush;
-        let pages = FlushPages::new(method, &self.geometry, &self.ftl, dirty.len() as u32);
+        let pages = FlushPages::new(method, &self.core.geometry, &self.core.ftl, dirty.len() as u32);
         let lines = self.lines_at_power_loss();
         loss.vsm_lines = lines.len() as u32;
         let mut flush =
@@ -266,47 +272,53 @@ impl<P: Probe> Drive<P> {
             if flush.next == dirty.len() {
                 self.begin_line_programs(&mut flush, loss);
             }
-            let (time, clock) = self.agenda.next();
+            let (time, clock) = self.core.agenda.next();
             if time == NEVER {
                 break;
             }
-            self.now = time;
-            let Self { device, pool, agenda, probe, now, .. } = self;
+            self.core.now = time;
+            let Core { device, pool, agenda, probe, now, .. } = &mut self.core;
             match device.on_clock(pool, agenda, probe, *now, DieId(clock)) {
                 Ended::Nothing => {}
-                Ended::Page(_) => loss.finish_ns = self.now - loss.at,
-                Ended::Batch(mut slot) => {
-                    while slot != NONE {
-                        let done = self.pool[slot];
-                        slot = done.next;
-                        self.stats.on_flash(done.kind, done.cause);
+                Ended::Page(_) => loss.finish_ns = self.core.now - loss.at,
+                Ended::Batch(first) => {
+                    let mut rest = Some(first);
+                    while let Some(slot) = rest {
+                        let done = self.core.pool[slot];
+                        rest = done.next;
+                        self.core.stats.on_flash(done.kind, done.cause);
                         if done.kind == Kind::Erase {
-                            let block = self.geometry.block_of(done.ppn);
+                            let block = self.core.geometry.block_of(done.ppn);
                             self.on_erased_with_links(block);
-                            self.array.erase(&self.geometry, block);
+                            self.core.array.erase(&self.core.geometry, block);
                             let endurance = self.spec.drive.endurance;
-                            self.ftl.release(&self.geometry, &mut self.array, block, endurance);
+                            self.core.ftl.release(
+                                &self.core.geometry,
+                                &mut self.core.array,
+                                block,
+                                endurance,
+                            );
                         } else {
                             self.end_program(&done);
                         }
                         if done.kind == Kind::Copyback {
                             // Which of the two copies counts recovery decides.
-                            let block = self.geometry.block_of(done.ppn);
-                            self.stats.migration.on_copyback(self.array.block(block).copybacks);
+                            let block = self.core.geometry.block_of(done.ppn);
+                            self.core.stats.migration.on_copyback(self.core.array.block(block).copybacks);
                         }
-                        if done.merges {
-                            match dirty.get_mut(done.owner as usize) {
-                                Some(page) => {
-                                    page.is_saved = true;
-                                    loss.flushed_pages += 1;
-                                }
-                                None => loss.vsm_lines_saved += 1,
+                        match done.owner {
+                            Owner::FlushPage(at) => {
+                                dirty[at as usize].is_saved = true;
+                                loss.flushed_pages += 1;
                             }
-                            flush.under_way -= 1;
-                            loss.flush_ns = self.now - loss.at;
-                        } else {
-                            loss.finish_ns = self.now - loss.at;
+                            Owner::CombinationPage if done.cause == Cause::Flush => loss.vsm_lines_saved += 1,
+                            _ => {
+                                loss.finish_ns = self.core.now - loss.at;
+                                continue;
+                            }
                         }
+                        flush.under_way -= 1;
+                        loss.flush_ns = self.core.now - loss.at;
                     }
                 }
             }
@@ -321,49 +333,50 @@ impl<P: Probe> Drive<P> {
     fn begin_flush_programs(&mut self, flush: &mut Flush, dirty: &[Dirty], loss: &mut PowerLoss) {
         let concurrency = match self.spec.capacitor.flush {
             FlushMethod::Plain => self.power.concurrency(),
-            FlushMethod::Csw => self.geometry.dies,
+            FlushMethod::Csw => self.core.geometry.dies,
         };
         while !flush.is_over && flush.next < dirty.len() && flush.under_way < concurrency {
-            let Self { geometry, array, ftl, device, .. } = self;
+            let Core { geometry, array, ftl, device, .. } = &mut self.core;
             let Some(place) = flush.pages.next(geometry, array, ftl, |die| device.phase(die) != Phase::Idle)
             else {
                 return;
             };
-            let (_, page) = self.geometry.split(place.ppn);
+            let (_, page) = self.core.geometry.split(place.ppn);
             if !self.has_energy_for(flush, loss, page) {
                 flush.is_over = true;
                 return;
             }
-            self.has_displaced = self.ftl.allocator.is_static();
+            self.core.has_displaced = self.core.ftl.allocator.is_static();
             loss.fast_pages += u32::from(self.is_fast(page));
             let item = &dirty[flush.next];
-            let corrected = if item.is_lost { Moment::LOST } else { self.moment() };
-            self.array.stage(place.ppn, item.lpn, Stamp { sequence: item.sequence, corrected });
+            let corrected = if item.is_lost { Moment::LOST } else { self.core.moment() };
+            let stamp = Stamp { sequence: item.sequence, corrected };
             if item.is_partial {
-                self.array.mark_partial(place.ppn);
+                self.core.array.mark_partial(place.ppn);
             }
-            let owner = flush.next as u32;
-            let mut program =
-                self.transaction(Kind::Program, place.ppn, item.lpn, owner, Cause::Flush, Class::HostWrite);
-            program.skips = place.skips;
-            // Tells it from what was under way.
-            program.merges = true;
-            let slot = self.pool.insert(program);
-            self.enqueue(slot);
+            let owner = Owner::FlushPage(flush.next as u32);
+            self.program_in_flush(place, item.lpn, stamp, owner);
             flush.next += 1;
             flush.under_way += 1;
         }
     }
 
+    /// Queues a program of the flush. The map follows when power is back.
+    fn program_in_flush(&mut self, place: Place, lpn: Lpn, stamp: Stamp, owner: Owner) {
+        let (to, maps, cause, class) = (To::Place(place), Maps::Nothing, Cause::Flush, Class::HostWrite);
+        let queued = self.core.program(Program { to, lpn, stamp, maps, owner, cause, class });
+        queued.expect("it has its place");
+    }
+
     /// Whether what is left is enough to program one page more, to its end; if so it is taken.
     fn has_energy_for(&self, flush: &mut Flush, loss: &mut PowerLoss, page: u32) -> bool {
-        let timing = self.device.timing();
+        let timing = self.core.device.timing();
         let program_ns = timing.program_ns(page);
         // At worst every other die of the channel transfers first.
-        let dies_per_channel = u64::from(self.geometry.dies / self.geometry.channels);
+        let dies_per_channel = u64::from(self.core.geometry.dies / self.core.geometry.channels);
         let wait_ns = dies_per_channel * (timing.command_ns + timing.transfer_ns)
-            + u64::from(self.geometry.dies) * timing.off_chip_ns;
-        let may_end = flush.may_end.max(self.now + wait_ns + program_ns);
+            + u64::from(self.core.geometry.dies) * timing.off_chip_ns;
+        let may_end = flush.may_end.max(self.core.now + wait_ns + program_ns);
         let programs_ns = loss.program_ns + program_ns;
         let capacitor = self.power.capacitor.as_ref().expect("only a capacitor flushes");
         if capacitor.spent_j((may_end - loss.at) as f64, programs_ns as f64) > loss.energy_j {
@@ -378,31 +391,27 @@ impl<P: Probe> Drive<P> {
     fn begin_line_programs(&mut self, flush: &mut Flush, loss: &mut PowerLoss) {
         while !flush.is_over && flush.lines_begun < flush.lines.len() {
             let lpn = flush.lines[flush.lines_begun];
-            let place = self.place_line_at_power_loss(lpn, |drive, plane| {
-                drive.device.phase(drive.geometry.die_of(plane)) != Phase::Idle
+            let place = self.place_line_at_power_loss(|drive, plane| {
+                drive.core.device.phase(drive.core.geometry.die_of(plane)) != Phase::Idle
             });
             let Some(place) = place else { return };
-            let (_, page) = self.geometry.split(place.ppn);
+            let stamp = self.core.next_stamp();
+            let (_, page) = self.core.geometry.split(place.ppn);
             if !self.has_energy_for(flush, loss, page) {
                 flush.is_over = true;
                 return;
             }
-            let mut program =
-                self.transaction(Kind::Program, place.ppn, lpn, NONE, Cause::Flush, Class::HostWrite);
-            program.skips = place.skips;
-            program.merges = true;
-            let slot = self.pool.insert(program);
-            self.enqueue(slot);
+            self.program_in_flush(place, lpn, stamp, Owner::CombinationPage);
             flush.lines_begun += 1;
             flush.under_way += 1;
         }
     }
 
     fn is_fast(&self, page: u32) -> bool {
-        match self.geometry.cell {
+        match self.core.geometry.cell {
             Cell::Slc => true,
             Cell::Mlc => page.is_multiple_of(2),
-            Cell::Mlc3d | Cell::Tlc3d => 2 * page < self.geometry.pages_per_block,
+            Cell::Mlc3d | Cell::Tlc3d => 2 * page < self.core.geometry.pages_per_block,
         }
     }
 }

@@ -34,7 +34,10 @@ impl<P: Probe> Drive<P> {
     /// # Panics
     /// On a drive that has been written.
     pub fn precondition(&mut self, watch: Watch) -> (bool, Option<PtsOutcome>) {
-        assert!(self.sequence == 0 && self.ftl.map.mapped() == 0, "only a fresh drive can be preconditioned");
+        assert!(
+            self.core.sequence == 0 && self.core.ftl.map.mapped() == 0,
+            "only a fresh drive can be preconditioned"
+        );
         let outcome = match self.spec.precondition {
             PreconditionSpec::None | PreconditionSpec::Load(_) => (true, None),
             PreconditionSpec::Fill { used, valid } => (self.fill(used, valid, watch), None),
@@ -51,15 +54,15 @@ impl<P: Probe> Drive<P> {
     /// random order. The data is that of the lowest LPNs, so that a workload that starts at address 0 finds it.
     fn fill(&mut self, used: f64, valid: f64, watch: Watch) -> bool {
         let mut stream = Stream::new(self.spec.seed, "precondition");
-        let (planes, pages) = (self.geometry.planes, self.geometry.pages_per_block);
+        let (planes, pages) = (self.core.geometry.planes, self.core.geometry.pages_per_block);
         // The small addition makes 0.29 of 100 blocks 29.
-        let filled_blocks = (used * f64::from(self.geometry.blocks_per_plane) + 1e-9) as u32;
+        let filled_blocks = (used * f64::from(self.core.geometry.blocks_per_plane) + 1e-9) as u32;
         let filled = u64::from(filled_blocks * pages) * u64::from(planes);
-        let mapped = ((filled as f64 * valid) as u32).min(self.geometry.logical_pages);
+        let mapped = ((filled as f64 * valid) as u32).min(self.core.geometry.logical_pages);
         // Consecutive LPNs visit all planes in turn, so a plane's LPNs are one residue apart.
         let mut residues = vec![0; planes as usize];
         for residue in 0..planes {
-            residues[self.ftl.allocator.home(Lpn(residue), planes).index()] = residue;
+            residues[self.core.ftl.allocator.home(Lpn(residue), planes).index()] = residue;
         }
         let mut lpns: Vec<u32> = Vec::with_capacity(mapped.div_ceil(planes) as usize);
         for plane in (0..planes).map(PlaneId) {
@@ -79,7 +82,7 @@ impl<P: Probe> Drive<P> {
                     wanted -= 1;
                     // The map is visited at random: ask for the entries some time ahead.
                     if let Some(ahead) = wanted.checked_sub(16) {
-                        self.ftl.map.prefetch(Lpn(lpns[ahead as usize]));
+                        self.core.ftl.map.prefetch(Lpn(lpns[ahead as usize]));
                     }
                     Lpn(lpns[wanted as usize])
                 } else {
@@ -95,7 +98,7 @@ impl<P: Probe> Drive<P> {
     /// pages, one logical capacity each, until the WAF of the last five rounds is steady. `None`: stopped.
     fn pts(&mut self, rounds_max: u32, watch: Watch) -> Option<PtsOutcome> {
         let mut stream = Stream::new(self.spec.seed, "precondition");
-        let pages = self.geometry.logical_pages;
+        let pages = self.core.geometry.logical_pages;
         let of_all = 1.0 / f64::from(rounds_max + 1);
         for lpn in 0..pages {
             if lpn % STRIDE == 0 && !watch(f64::from(lpn) / f64::from(pages) * of_all) {
@@ -127,25 +130,26 @@ impl<P: Probe> Drive<P> {
     /// When transactions are under way, or the drive has worn out.
     #[inline]
     pub fn write_now(&mut self, lpn: Lpn) -> u64 {
-        debug_assert!(self.pool.live() == 0, "time stands still only for an idle drive");
+        debug_assert!(self.core.pool.live() == 0, "time stands still only for an idle drive");
         let mut moved = 0;
         let plane = loop {
-            let plane = self.ftl.choose_plane(&self.geometry, &self.device, lpn);
-            if let Some(plane) = plane.filter(|&plane| self.ftl.has_room(plane)) {
+            let plane = self.core.ftl.choose_plane(&self.core.geometry, &self.core.device, lpn);
+            if let Some(plane) = plane.filter(|&plane| self.core.ftl.has_room(plane)) {
                 break plane;
             }
             // Under dynamic allocation any plane will do; the one with the most to gain does best.
             let garbage = |plane: &PlaneId| {
-                self.ftl.spare_pages(&self.geometry, *plane) - self.ftl.free_pages(&self.geometry, *plane)
+                self.core.ftl.spare_pages(&self.core.geometry, *plane)
+                    - self.core.ftl.free_pages(&self.core.geometry, *plane)
             };
-            let plane = plane.or_else(|| (0..self.geometry.planes).map(PlaneId).max_by_key(garbage));
+            let plane = plane.or_else(|| (0..self.core.geometry.planes).map(PlaneId).max_by_key(garbage));
             moved += self.collect_now(plane.expect("a drive has planes")).expect("the drive has room left");
         };
-        self.sequence += 1;
-        let opened = self.program_now(plane, WriteStream::Host, lpn, self.sequence);
-        self.probe.on_write_admitted(lpn, self.sequence);
-        self.probe.on_write_safe(lpn, self.sequence);
-        self.probe.on_write_durable(lpn, self.sequence);
+        self.core.sequence += 1;
+        let opened = self.program_now(plane, WriteStream::Host, lpn, self.core.sequence);
+        self.core.probe.on_write_admitted(lpn, self.core.sequence);
+        self.core.probe.on_write_safe(lpn, self.core.sequence);
+        self.core.probe.on_write_durable(lpn, self.core.sequence);
         while opened && self.is_short(plane) {
             let Some(more) = self.collect_now(plane) else { break };
             moved += more;
@@ -162,44 +166,45 @@ impl<P: Probe> Drive<P> {
         lpn: Lpn,
         sequence: u64,
     ) -> bool {
-        let place = self.ftl.allocate(&self.geometry, &mut self.array, plane, stream);
+        let place = self.core.ftl.allocate(&self.core.geometry, &mut self.core.array, plane, stream);
         let Place { ppn, opened, .. } = place.expect("the plane has room");
-        let (block, page) = self.geometry.split(ppn);
-        self.array.stage(ppn, lpn, Stamp { sequence, corrected: self.initial_ages.of(block) });
-        let is_closed = self.array.program(block, page) == self.geometry.pages_per_block;
+        let (block, page) = self.core.geometry.split(ppn);
+        self.core.array.stage(ppn, lpn, Stamp { sequence, corrected: self.core.initial_ages.of(block) });
+        let is_closed = self.core.array.program(block, page) == self.core.geometry.pages_per_block;
         if lpn.0 != DEAD_LPN {
-            self.ftl.remap(&self.geometry, &mut self.array, lpn, ppn);
+            self.core.ftl.remap(&self.core.geometry, &mut self.core.array, lpn, ppn);
             // Its translation page is written when all is done.
-            if let Some(demand) = &mut self.ftl.demand
-                && lpn.0 < self.geometry.logical_pages
+            if let Some(demand) = &mut self.core.ftl.demand
+                && lpn.0 < self.core.geometry.logical_pages
             {
                 demand.on_changed(lpn);
             }
         }
         if is_closed {
-            self.ftl.close(&self.geometry, &mut self.array, block, self.now);
+            self.core.ftl.close(&self.core.geometry, &mut self.core.array, block, self.core.now);
         }
         opened
     }
 
     /// Empties and erases one victim at once; returns the pages moved, or `None` when nothing can be gained.
     pub(super) fn collect_now(&mut self, plane: PlaneId) -> Option<u64> {
-        let victim = self.ftl.pick_victim(&self.geometry, &self.array, plane, self.now)?;
-        let moved = u32::from(self.array.block(victim).valid);
-        let stream = self.ftl.emptying_stream(&self.geometry, &self.array, victim, false);
-        if moved > self.ftl.stream_room(&self.geometry, plane, stream) {
+        let victim =
+            self.core.ftl.pick_victim(&self.core.geometry, &self.core.array, plane, self.core.now)?;
+        let moved = u32::from(self.core.array.block(victim).valid);
+        let stream = self.core.ftl.emptying_stream(&self.core.geometry, &self.core.array, victim, false);
+        if moved > self.core.ftl.stream_room(&self.core.geometry, plane, stream) {
             return None;
         }
-        self.ftl.begin_emptying(&self.geometry, &mut self.array, victim);
+        self.core.ftl.begin_emptying(&self.core.geometry, &mut self.core.array, victim);
         let mut page = 0;
-        while let Some(next) = self.ftl.next_valid(&self.geometry, victim, page) {
+        while let Some(next) = self.core.ftl.next_valid(&self.core.geometry, victim, page) {
             page = next + 1;
-            let ppn = self.geometry.page(victim, next);
-            self.program_now(plane, stream, self.array.lpn(ppn), self.array.stamp(ppn).sequence);
+            let ppn = self.core.geometry.page(victim, next);
+            self.program_now(plane, stream, self.core.array.lpn(ppn), self.core.array.stamp(ppn).sequence);
         }
-        debug_assert!(self.array.block(victim).state == BlockState::Victim);
-        self.array.erase(&self.geometry, victim);
-        self.ftl.release(&self.geometry, &mut self.array, victim, self.spec.drive.endurance);
+        debug_assert!(self.core.array.block(victim).state == BlockState::Victim);
+        self.core.array.erase(&self.core.geometry, victim);
+        self.core.ftl.release(&self.core.geometry, &mut self.core.array, victim, self.spec.drive.endurance);
         Some(u64::from(moved))
     }
 }

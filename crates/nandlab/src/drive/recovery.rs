@@ -13,13 +13,14 @@ use super::Drive;
 use super::background::Job;
 use super::host::{Epochs, Merging};
 use super::mapping::Mapping;
+use crate::core::Core;
 use crate::ftl::read_levels::ReadLevels;
 use crate::ftl::{Ftl, Place, STREAMS, WriteStream};
-use crate::geometry::{BlockId, DieId, Lpn, PlaneId, Ppn};
+use crate::geometry::{BlockId, DieId, Lpn, PlaneId, Ppn, Tvpn};
 use crate::huge::Huge;
 use crate::nand::{BlockState, DEAD_LPN, Moment, Stamp};
 use crate::probe::Probe;
-use crate::sched::{Cause, Fifo, Kind};
+use crate::sched::{Cause, Kind};
 use crate::spec::Cell;
 use crate::stats::Recovery;
 use crate::units::{Span, transfer_ns};
@@ -46,20 +47,20 @@ impl<P: Probe> Drive<P> {
     pub fn restore_power(&mut self) {
         assert!(std::mem::take(&mut self.power.is_off), "power is on");
         let mut recovery = Recovery::default();
-        let torn_erases = std::mem::take(&mut self.torn_erases);
-        for block in &mut *self.array.blocks {
+        let torn_erases = std::mem::take(&mut self.power.torn_erases);
+        for block in &mut *self.core.array.blocks {
             (block.valid, block.holds, block.linked) = (0, 0, 0);
         }
-        let mut busy_ns = vec![0; self.geometry.dies as usize];
+        let mut busy_ns = vec![0; self.core.geometry.dies as usize];
         for &block in &torn_erases {
-            self.array.erase(&self.geometry, block);
+            self.core.array.erase(&self.core.geometry, block);
             self.on_erased_with_links(block);
-            let state = self.array.block_mut(block);
+            let state = self.core.array.block_mut(block);
             let is_worn_out = state.pe_cycles >= self.spec.drive.endurance;
             state.state = if is_worn_out { BlockState::Retired } else { BlockState::Free };
-            self.stats.on_flash(Kind::Erase, Cause::Gc);
-            busy_ns[self.geometry.die_of(self.geometry.plane_of(block)).index()] +=
-                self.device.timing().erase_ns;
+            self.core.stats.on_flash(Kind::Erase, Cause::Gc);
+            busy_ns[self.core.geometry.die_of(self.core.geometry.plane_of(block)).index()] +=
+                self.core.device.timing().erase_ns;
             recovery.erased_blocks += 1;
         }
         let found = self.read_oobs();
@@ -74,34 +75,35 @@ impl<P: Probe> Drive<P> {
         }
         self.merge_partial_pages(&found, &mut busy_ns, &mut recovery);
         recovery.ns = scan_ns + busy_ns.iter().copied().max().unwrap_or(0);
-        self.now += recovery.ns;
-        self.stats.power.down_ns += recovery.ns;
+        self.core.now += recovery.ns;
+        self.core.stats.power.down_ns += recovery.ns;
         if self.power.capacitor.is_some() {
             let recharge_ns = self.spec.capacitor.recharge_ns;
-            self.power.begin_recharge(self.now, recharge_ns);
+            self.power.begin_recharge(self.core.now, recharge_ns);
             if let Some(caching) = &mut self.caching {
                 caching.cache.set_budget(0);
             }
         } else {
             self.restore_budget();
         }
-        self.agenda.set(self.idle_clock(), self.now + self.spec.gc.idle_after_ns);
+        self.core.agenda.set(self.idle_clock(), self.core.now + self.spec.gc.idle_after_ns);
         self.set_power_clock();
         self.begin_refresh();
         recovery.stale_translation_pages = stale.len() as u32;
         for page in stale {
             self.write_back(page);
         }
-        for plane in (0..self.geometry.planes).map(PlaneId) {
+        for plane in (0..self.core.geometry.planes).map(PlaneId) {
             self.check_space(plane);
         }
-        let loss = self.stats.power.losses.last_mut().expect("power has failed");
+        let loss = self.core.stats.power.losses.last_mut().expect("power has failed");
         loss.recovery = Some(recovery);
     }
 
     /// Of the pages torn with their wordline those are lost that flash has nothing as new for.
     fn tell_what_is_lost(&mut self) {
-        let Self { stats, ftl, array, probe, trims, .. } = self;
+        let Self { trims, core, .. } = self;
+        let Core { stats, ftl, array, probe, .. } = core;
         let loss = stats.power.losses.last_mut().expect("power has failed");
         loss.lost_with_wordline.retain(|&(lpn, sequence)| {
             let is_older = ftl.map.get(lpn).is_none_or(|ppn| array.stamp(ppn).sequence < sequence);
@@ -112,27 +114,28 @@ impl<P: Probe> Drive<P> {
 
     /// Which of two pages of an LPN is newer; of two copies of the same write a whole one, then the one corrected last.
     fn rank(&self, ppn: Ppn) -> (u64, bool, Moment) {
-        let Stamp { sequence, corrected } = self.array.stamp(ppn);
-        (sequence, !self.array.is_partial(ppn), corrected)
+        let Stamp { sequence, corrected } = self.core.array.stamp(ppn);
+        (sequence, !self.core.array.is_partial(ppn), corrected)
     }
 
     fn read_oobs(&self) -> Found {
         let mut found = Found {
-            pages: Huge::zeroed(self.ftl.map.len() as usize),
-            whole: self.array.partial().map(|ppn| (self.array.lpn(ppn).0, ppn)).collect(),
-            scanned: vec![0; self.geometry.dies as usize],
+            pages: Huge::zeroed(self.core.ftl.map.len() as usize),
+            whole: self.core.array.partial().map(|ppn| (self.core.array.lpn(ppn).0, ppn)).collect(),
+            scanned: vec![0; self.core.geometry.dies as usize],
         };
         // Until a whole page is found the partial one stands for itself.
-        for block in (0..self.geometry.blocks).map(BlockId) {
-            let programmed = u32::from(self.array.block(block).programmed);
-            let die = self.geometry.die_of(self.geometry.plane_of(block));
+        for block in (0..self.core.geometry.blocks).map(BlockId) {
+            let programmed = u32::from(self.core.array.block(block).programmed);
+            let die = self.core.geometry.die_of(self.core.geometry.plane_of(block));
             found.scanned[die.index()] += u64::from(programmed);
-            for ppn in (0..programmed).map(|page| self.geometry.page(block, page)) {
-                let lpn = self.array.lpn(ppn);
-                if lpn.0 == DEAD_LPN || self.array.is_torn(ppn) {
+            for ppn in (0..programmed).map(|page| self.core.geometry.page(block, page)) {
+                let lpn = self.core.array.lpn(ppn);
+                if lpn.0 == DEAD_LPN || self.core.array.is_torn(ppn) {
                     continue;
                 }
-                let (is_partial, sequence) = (self.array.is_partial(ppn), self.array.stamp(ppn).sequence);
+                let (is_partial, sequence) =
+                    (self.core.array.is_partial(ppn), self.core.array.stamp(ppn).sequence);
                 if self.trims.covers(lpn, sequence) {
                     continue;
                 }
@@ -142,7 +145,7 @@ impl<P: Probe> Drive<P> {
                 }
                 if !is_partial
                     && let Some(whole) = found.whole.get_mut(&lpn.0)
-                    && (self.array.is_partial(*whole) || self.rank(ppn) > self.rank(*whole))
+                    && (self.core.array.is_partial(*whole) || self.rank(ppn) > self.rank(*whole))
                 {
                     *whole = ppn;
                 }
@@ -153,13 +156,13 @@ impl<P: Probe> Drive<P> {
 
     /// How long reading the OOB of so many pages on each die takes.
     fn scan_ns(&self, scanned: &[u64]) -> Span {
-        let timing = self.device.timing();
+        let timing = self.core.device.timing();
         let oob_ns = transfer_ns(OOB_BYTES, self.spec.timing.channel_ns_per_byte);
         let sense_ns = timing.read(1, false).sense_ns;
         let on_die = scanned.iter().map(|pages| pages * (timing.command_ns + sense_ns + oob_ns)).max();
-        let mut on_channel = vec![0; self.geometry.channels as usize];
+        let mut on_channel = vec![0; self.core.geometry.channels as usize];
         for (die, pages) in scanned.iter().enumerate() {
-            on_channel[self.geometry.channel_of(DieId(die as u32)) as usize] +=
+            on_channel[self.core.geometry.channel_of(DieId(die as u32)) as usize] +=
                 pages * (timing.command_ns + oob_ns);
         }
         on_die.unwrap_or(0).max(on_channel.into_iter().max().unwrap_or(0))
@@ -168,49 +171,50 @@ impl<P: Probe> Drive<P> {
     /// All that was in RAM is gone. Returns the map that was there, from which it can be told what the translation pages
     /// in flash say.
     fn start_afresh(&mut self) -> Ftl {
-        let fresh = Ftl::new(&self.spec, &self.geometry, &self.array, P::STAMPED);
-        let mut before = std::mem::replace(&mut self.ftl, fresh);
+        let fresh = Ftl::new(&self.spec, &self.core.geometry, &self.core.array, P::STAMPED);
+        let mut before = std::mem::replace(&mut self.core.ftl, fresh);
         // What its combination pages hold is in flash; the rest is made anew.
-        self.ftl.links = before.links.take();
+        self.core.ftl.links = before.links.take();
         self.forget_partial();
-        self.read_counts.forget();
+        self.core.read_counts.forget();
         if let Some(cache) = &mut self.error_cache {
-            cache.clear();
+            cache.clear(&mut self.core.known);
         }
-        self.pool.clear();
-        self.agenda.clear();
-        for line in &mut *self.decoding {
+        self.core.known.clear();
+        self.core.pool.clear();
+        self.core.waiters.clear();
+        self.core.agenda.clear();
+        for line in &mut *self.core.decoding {
             line.clear();
         }
-        self.levels = ReadLevels::new(&self.ecc, &self.geometry, self.ftl.demand.is_some());
+        self.core.levels =
+            ReadLevels::new(&self.core.ecc, &self.core.geometry, self.core.ftl.demand.is_some());
         self.mapping =
-            Mapping::new(if self.ftl.demand.is_some() { self.geometry.planes as usize } else { 0 });
-        self.caching = Self::make_caching(&self.spec, &self.geometry);
+            Mapping::new(if self.core.ftl.demand.is_some() { self.core.geometry.planes as usize } else { 0 });
+        self.caching = Self::make_caching(&self.spec, &self.core.geometry);
         self.watch_buffer();
-        self.epochs = Epochs::default();
-        self.merging = Merging::default();
+        self.host.epochs = Epochs::default();
+        self.host.merging = Merging::default();
         self.trims.forget_pending();
-        self.stalled.fill(Fifo::default());
-        self.stalled_count = 0;
+        self.stalled.clear();
         self.jobs.fill(Job::default());
-        self.erases_in_vain = 0;
         self.is_idle = false;
         self.power.forget_detection();
         before
     }
 
     /// Blocks, then the map; returns the translation pages that are out of date.
-    fn rebuild_map(&mut self, found: &Found, before: &Ftl, recovery: &mut Recovery) -> Vec<u32> {
-        let pages_per_block = self.geometry.pages_per_block;
+    fn rebuild_map(&mut self, found: &Found, before: &Ftl, recovery: &mut Recovery) -> Vec<Tvpn> {
+        let pages_per_block = self.core.geometry.pages_per_block;
         let mut full = Vec::new();
-        for block in (0..self.geometry.blocks).map(BlockId) {
-            self.array.blank_unprogrammed(&self.geometry, block);
-            if let Some(links) = &mut self.ftl.links {
-                let first = self.geometry.page(block, 0).0;
-                let programmed = u32::from(self.array.block(block).programmed);
+        for block in (0..self.core.geometry.blocks).map(BlockId) {
+            self.core.array.blank_unprogrammed(&self.core.geometry, block);
+            if let Some(links) = &mut self.core.ftl.links {
+                let first = self.core.geometry.page(block, 0).0;
+                let programmed = u32::from(self.core.array.block(block).programmed);
                 links.erase(Ppn(first + programmed), Ppn(first + pages_per_block));
             }
-            let state = self.array.block_mut(block);
+            let state = self.core.array.block_mut(block);
             state.state = match u32::from(state.programmed) {
                 0 if state.state == BlockState::Retired => BlockState::Retired,
                 0 => {
@@ -227,17 +231,17 @@ impl<P: Probe> Drive<P> {
         }
         for (lpn, page) in (0..).map(Lpn).zip(found.pages.iter()) {
             if let Some(page) = page.checked_sub(1) {
-                self.ftl.remap(&self.geometry, &mut self.array, lpn, Ppn(page));
+                self.core.ftl.remap(&self.core.geometry, &mut self.core.array, lpn, Ppn(page));
             }
         }
-        for plane in (0..self.geometry.planes).map(PlaneId) {
+        for plane in (0..self.core.geometry.planes).map(PlaneId) {
             let open = self.resume_streams(plane, &mut full, recovery);
-            self.ftl.restore_plane(&self.geometry, &self.array, plane, open);
+            self.core.ftl.restore_plane(&self.core.geometry, &self.core.array, plane, open);
         }
-        full.sort_by_key(|&block| (self.array.block(block).closed_at, block.0));
+        full.sort_by_key(|&block| (self.core.array.block(block).closed_at, block.0));
         for block in full {
-            let closed_at = self.array.block(block).closed_at;
-            self.ftl.close(&self.geometry, &mut self.array, block, closed_at);
+            let closed_at = self.core.array.block(block).closed_at;
+            self.core.ftl.close(&self.core.geometry, &mut self.core.array, block, closed_at);
         }
         self.restore_links();
         self.find_stale_translation_pages(before)
@@ -250,22 +254,22 @@ impl<P: Probe> Drive<P> {
         full: &mut Vec<BlockId>,
         recovery: &mut Recovery,
     ) -> [Option<Ppn>; STREAMS] {
-        let pages_per_block = self.geometry.pages_per_block;
-        let first = self.geometry.first_block(plane).0;
-        let blocks = (first..first + self.geometry.blocks_per_plane).map(BlockId);
+        let pages_per_block = self.core.geometry.pages_per_block;
+        let first = self.core.geometry.first_block(plane).0;
+        let blocks = (first..first + self.core.geometry.blocks_per_plane).map(BlockId);
         let mut partly: Vec<BlockId> =
-            blocks.filter(|&b| self.array.block(b).state == BlockState::Open).collect();
+            blocks.filter(|&b| self.core.array.block(b).state == BlockState::Open).collect();
         // The emptiest first.
-        partly.sort_by_key(|&block| (self.array.block(block).programmed, block.0));
+        partly.sort_by_key(|&block| (self.core.array.block(block).programmed, block.0));
         let mut open = [None; STREAMS];
         for block in partly {
             // A wordline that is half used takes no program that could be torn.
-            let programmed = u32::from(self.array.block(block).programmed);
-            let is_amid = self.geometry.cell == Cell::Mlc && programmed % 2 == 1;
+            let programmed = u32::from(self.core.array.block(block).programmed);
+            let is_amid = self.core.geometry.cell == Cell::Mlc && programmed % 2 == 1;
             let next = programmed + u32::from(is_amid && self.power.capacitor.is_some());
-            let copybacks = self.array.block(block).copybacks;
+            let copybacks = self.core.array.block(block).copybacks;
             let wanted: &[WriteStream] = if let Some(lpn) = self.first_internal_page(block) {
-                if self.ftl.is_combination(lpn) {
+                if self.core.ftl.is_combination(lpn) {
                     &[WriteStream::Combination]
                 } else {
                     &[WriteStream::Mapping]
@@ -278,14 +282,14 @@ impl<P: Probe> Drive<P> {
             let stream = wanted.iter().find(|&&stream| open[stream.index()].is_none());
             match stream.filter(|_| next < pages_per_block) {
                 Some(&stream) => {
-                    self.array.skip(block, next - programmed);
-                    open[stream.index()] = Some(self.geometry.page(block, next));
+                    self.core.array.skip(block, next - programmed);
+                    open[stream.index()] = Some(self.core.geometry.page(block, next));
                 }
                 None => {
-                    self.array.skip(block, pages_per_block - programmed);
-                    let state = self.array.block_mut(block);
+                    self.core.array.skip(block, pages_per_block - programmed);
+                    let state = self.core.array.block_mut(block);
                     state.state = BlockState::Full;
-                    state.closed_at = self.now;
+                    state.closed_at = self.core.now;
                     full.push(block);
                     recovery.closed_blocks += 1;
                 }
@@ -296,35 +300,37 @@ impl<P: Probe> Drive<P> {
 
     /// The first translation or combination page of a block that has any.
     fn first_internal_page(&self, block: BlockId) -> Option<Lpn> {
-        let programmed = u32::from(self.array.block(block).programmed);
-        let mut lpns = (0..programmed).map(|page| self.array.lpn(self.geometry.page(block, page)));
-        lpns.find(|lpn| lpn.0 != DEAD_LPN && lpn.0 >= self.geometry.logical_pages)
+        let programmed = u32::from(self.core.array.block(block).programmed);
+        let mut lpns = (0..programmed).map(|page| self.core.array.lpn(self.core.geometry.page(block, page)));
+        lpns.find(|lpn| lpn.0 != DEAD_LPN && lpn.0 >= self.core.geometry.logical_pages)
     }
 
     /// A translation page in flash is out of date where RAM held changes of it, or where the map is another one now.
-    fn find_stale_translation_pages(&mut self, before: &Ftl) -> Vec<u32> {
-        let (Some(demand), Some(old)) = (&mut self.ftl.demand, &before.demand) else { return Vec::new() };
-        demand.trust_flash(&self.ftl.map);
-        for page in 0..demand.pages.len() as u32 {
+    fn find_stale_translation_pages(&mut self, before: &Ftl) -> Vec<Tvpn> {
+        let (Some(demand), Some(old)) = (&mut self.core.ftl.demand, &before.demand) else {
+            return Vec::new();
+        };
+        demand.trust_flash(&self.core.ftl.map);
+        for page in demand.numbers() {
             let lpn = demand.lpn_of(page);
-            if old.has_changes(page) || self.ftl.map.get(lpn) != before.map.get(lpn) {
-                demand.pages[page as usize].is_stale = true;
+            if old.has_changes(page) || self.core.ftl.map.get(lpn) != before.map.get(lpn) {
+                demand.pages[page.index()].is_stale = true;
             }
         }
-        for lpn in (0..self.geometry.logical_pages).map(Lpn) {
-            if self.ftl.map.get(lpn) != before.map.get(lpn) {
+        for lpn in (0..self.core.geometry.logical_pages).map(Lpn) {
+            if self.core.ftl.map.get(lpn) != before.map.get(lpn) {
                 let page = demand.page_of(lpn);
-                demand.pages[page as usize].is_stale = true;
+                demand.pages[page.index()].is_stale = true;
             }
         }
-        (0..demand.pages.len() as u32).filter(|&page| demand.pages[page as usize].is_stale).collect()
+        demand.numbers().filter(|page| demand.pages[page.index()].is_stale).collect()
     }
 
     /// While the capacitor is empty a program may be torn.
     fn use_lsb_pages_alone(&mut self) {
-        for plane in (0..self.geometry.planes).map(PlaneId) {
+        for plane in (0..self.core.geometry.planes).map(PlaneId) {
             for stream in WriteStream::all() {
-                self.ftl.set_lsb_only(&self.geometry, plane, stream, true);
+                self.core.ftl.set_lsb_only(&self.core.geometry, plane, stream, true);
             }
         }
     }
@@ -333,13 +339,13 @@ impl<P: Probe> Drive<P> {
     fn merge_partial_pages(&mut self, found: &Found, busy_ns: &mut [Span], recovery: &mut Recovery) {
         // All of them are read before any is written: making room may erase what they are completed from.
         let mut whole = Vec::new();
-        for ppn in self.array.partial() {
-            let lpn = self.array.lpn(ppn);
-            let old = found.whole.get(&lpn.0).copied().filter(|&old| !self.array.is_partial(old));
-            let (true, Some(old)) = (self.ftl.map.get(lpn) == Some(ppn), old) else { continue };
+        for ppn in self.core.array.partial() {
+            let lpn = self.core.array.lpn(ppn);
+            let old = found.whole.get(&lpn.0).copied().filter(|&old| !self.core.array.is_partial(old));
+            let (true, Some(old)) = (self.core.ftl.map.get(lpn) == Some(ppn), old) else { continue };
             busy_ns[self.die_of_page(ppn).index()] += self.read_ns();
             busy_ns[self.die_of_page(old).index()] += self.read_ns();
-            let is_lost = self.array.is_lost(ppn) || self.array.is_lost(old);
+            let is_lost = self.core.array.is_lost(ppn) || self.core.array.is_lost(old);
             whole.push((lpn, ppn, self.stamp_in_recovery(ppn, is_lost)));
         }
         for (lpn, ppn, stamp) in whole {
@@ -359,42 +365,37 @@ impl<P: Probe> Drive<P> {
     }
 
     fn die_of_page(&self, ppn: Ppn) -> DieId {
-        self.geometry.die_of(self.geometry.plane_of(self.geometry.block_of(ppn)))
+        self.core.geometry.die_of(self.core.geometry.plane_of(self.core.geometry.block_of(ppn)))
     }
 
     fn read_ns(&self) -> Span {
-        let timing = self.device.timing();
+        let timing = self.core.device.timing();
         let read = timing.read(1, false);
         timing.command_ns + read.sense_ns + read.transfer_ns + read.decode_ns
     }
 
     /// The stamp of what is written anew of the page at `ppn`.
     fn stamp_in_recovery(&self, ppn: Ppn, is_lost: bool) -> Stamp {
-        let corrected = if is_lost { Moment::LOST } else { self.moment() };
-        Stamp { corrected, ..self.array.stamp(ppn) }
+        let corrected = if is_lost { Moment::LOST } else { self.core.moment() };
+        Stamp { corrected, ..self.core.array.stamp(ppn) }
     }
 
     fn program_in_recovery(&mut self, place: Place, lpn: Lpn, stamp: Stamp, busy_ns: &mut [Span]) {
-        let (block, page) = self.geometry.split(place.ppn);
-        self.array.stage(place.ppn, lpn, stamp);
+        let (block, page) = self.core.geometry.split(place.ppn);
+        self.core.stage(place.ppn, lpn, stamp);
         if page == 0 {
             self.refresh_from_power_loss(block);
         }
-        self.array.program(block, page);
-        let programmed = self.array.skip(block, u32::from(place.skips));
-        if let Some(links) = &mut self.ftl.links
-            && links.is_combination(lpn)
-        {
-            links.stage(place.ppn, links.entries(lpn));
-        }
-        if let Some(old) = self.ftl.remap(&self.geometry, &mut self.array, lpn, place.ppn) {
+        self.core.array.program(block, page);
+        let programmed = self.core.array.skip(block, u32::from(place.skips));
+        if let Some(old) = self.core.ftl.remap(&self.core.geometry, &mut self.core.array, lpn, place.ppn) {
             self.on_page_gone(old);
         }
-        if programmed == self.geometry.pages_per_block {
-            self.ftl.close(&self.geometry, &mut self.array, block, self.now);
+        if programmed == self.core.geometry.pages_per_block {
+            self.core.ftl.close(&self.core.geometry, &mut self.core.array, block, self.core.now);
         }
-        self.stats.on_flash(Kind::Program, Cause::Flush);
-        let timing = self.device.timing();
+        self.core.stats.on_flash(Kind::Program, Cause::Flush);
+        let timing = self.core.device.timing();
         busy_ns[self.die_of_page(place.ppn).index()] +=
             timing.command_ns + timing.transfer_ns + timing.program_ns(page);
     }
@@ -403,16 +404,16 @@ impl<P: Probe> Drive<P> {
     fn place_for_merge(&mut self, ppn: Ppn, busy_ns: &mut [Span]) -> Option<Place> {
         let home = self.die_of_page(ppn).0;
         loop {
-            let Self { ftl, geometry, array, .. } = self;
+            let Core { ftl, geometry, array, .. } = &mut self.core;
             let mut dies = (0..geometry.dies).map(|step| DieId((home + step) % geometry.dies));
             if let Some(place) = dies.find_map(|die| ftl.allocate_for_flush(geometry, array, die)) {
                 return Some(place);
             }
-            let plane = (0..self.geometry.planes)
+            let plane = (0..self.core.geometry.planes)
                 .map(PlaneId)
-                .filter(|&plane| self.ftl.has_garbage(&self.geometry, plane))
+                .filter(|&plane| self.core.ftl.has_garbage(&self.core.geometry, plane))
                 .max_by_key(|&plane| {
-                    (self.ftl.spare_pages(&self.geometry, plane), std::cmp::Reverse(plane.0))
+                    (self.core.ftl.spare_pages(&self.core.geometry, plane), std::cmp::Reverse(plane.0))
                 })?;
             self.collect_in_recovery(plane, busy_ns)?;
         }
@@ -420,33 +421,34 @@ impl<P: Probe> Drive<P> {
 
     /// Empties and erases a block of `plane`; `None` when nothing comes of it.
     fn collect_in_recovery(&mut self, plane: PlaneId, busy_ns: &mut [Span]) -> Option<()> {
-        let victim = self.ftl.pick_victim(&self.geometry, &self.array, plane, self.now)?;
-        let stream = self.ftl.emptying_stream(&self.geometry, &self.array, victim, false);
-        let valid = u32::from(self.array.block(victim).valid);
-        if valid == self.geometry.pages_per_block
-            || valid > self.ftl.stream_room(&self.geometry, plane, stream)
+        let victim =
+            self.core.ftl.pick_victim(&self.core.geometry, &self.core.array, plane, self.core.now)?;
+        let stream = self.core.ftl.emptying_stream(&self.core.geometry, &self.core.array, victim, false);
+        let valid = u32::from(self.core.array.block(victim).valid);
+        if valid == self.core.geometry.pages_per_block
+            || valid > self.core.ftl.stream_room(&self.core.geometry, plane, stream)
         {
             return None;
         }
-        self.ftl.begin_emptying(&self.geometry, &mut self.array, victim);
+        self.core.ftl.begin_emptying(&self.core.geometry, &mut self.core.array, victim);
         let mut next = 0;
-        while let Some(page) = self.ftl.next_valid(&self.geometry, victim, next) {
+        while let Some(page) = self.core.ftl.next_valid(&self.core.geometry, victim, next) {
             next = page + 1;
-            let ppn = self.geometry.page(victim, page);
-            let stamp = self.stamp_in_recovery(ppn, self.array.is_lost(ppn));
-            let (lpn, is_partial) = (self.array.lpn(ppn), self.array.is_partial(ppn));
-            let place = self.ftl.allocate(&self.geometry, &mut self.array, plane, stream)?;
+            let ppn = self.core.geometry.page(victim, page);
+            let stamp = self.stamp_in_recovery(ppn, self.core.array.is_lost(ppn));
+            let (lpn, is_partial) = (self.core.array.lpn(ppn), self.core.array.is_partial(ppn));
+            let place = self.core.ftl.allocate(&self.core.geometry, &mut self.core.array, plane, stream)?;
             busy_ns[self.die_of_page(ppn).index()] += self.read_ns();
             if is_partial {
-                self.array.mark_partial(place.ppn);
+                self.core.array.mark_partial(place.ppn);
             }
             self.program_in_recovery(place, lpn, stamp, busy_ns);
         }
-        self.array.erase(&self.geometry, victim);
-        self.ftl.release(&self.geometry, &mut self.array, victim, self.spec.drive.endurance);
+        self.core.array.erase(&self.core.geometry, victim);
+        self.core.ftl.release(&self.core.geometry, &mut self.core.array, victim, self.spec.drive.endurance);
         self.on_erased_with_links(victim);
-        self.stats.on_flash(Kind::Erase, Cause::Gc);
-        busy_ns[self.geometry.die_of(plane).index()] += self.device.timing().erase_ns;
+        self.core.stats.on_flash(Kind::Erase, Cause::Gc);
+        busy_ns[self.core.geometry.die_of(plane).index()] += self.core.device.timing().erase_ns;
         Some(())
     }
 }

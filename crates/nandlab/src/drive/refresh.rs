@@ -14,11 +14,12 @@
 use super::Drive;
 use super::background::JobCause;
 use super::detection::Stage;
+use crate::core::{Maps, Program, To};
 use crate::geometry::{BlockId, Geometry, PlaneId};
 use crate::huge::Huge;
-use crate::nand::{Block, BlockState, Moment};
+use crate::nand::{BlockState, Moment, Stamp};
 use crate::probe::Probe;
-use crate::sched::{Class, Kind, NEVER, Transaction};
+use crate::sched::{Class, NEVER, Owner, Start, Transaction};
 use crate::spec::{RefreshPolicySpec, Spec};
 use crate::units::{SECOND, Span, Time};
 use std::cmp::Reverse;
@@ -40,8 +41,6 @@ pub(super) struct Refresh {
     /// P/E cycles up to which an interval in seconds holds.
     intervals: Box<[(u32, u32)]>,
     grace: f64,
-    /// RBER that every page reprogrammed in place adds to its block.
-    reprogram_error: f64,
     /// Programs in place that are queued or under way.
     reprograms: u32,
     /// By block, since when its data has been ageing; empty without refresh.
@@ -65,7 +64,6 @@ impl Refresh {
             policy: spec.refresh.policy,
             intervals: spec.refresh.interval.iter().map(|&(pe, every)| (pe, seconds(every))).collect(),
             grace: spec.refresh.grace,
-            reprogram_error: spec.refresh.policy.in_place().map_or(0.0, |fcr| fcr.reprogram_error),
             reprograms: 0,
             since: Huge::zeroed(if is_on { geometry.blocks as usize } else { 0 }),
             alarms: BinaryHeap::new(),
@@ -86,16 +84,9 @@ impl Refresh {
         line.map_or(u32::MAX, |&(_, every)| every)
     }
 
-    /// Whether its reads start at the highest level.
-    #[inline(always)]
-    pub(super) fn reads_full_strength(&self) -> bool {
-        self.policy.reads_full_strength()
-    }
-
-    /// RBER that reprogramming its pages in place has added to a block.
-    #[inline(always)]
-    pub(super) fn disturbance(&self, block: &Block) -> f64 {
-        self.reprogram_error * f64::from(block.reprograms)
+    /// The level at which its reads start.
+    pub(super) fn start(&self) -> Start {
+        if self.policy.reads_full_strength() { Start::Last } else { Start::First }
     }
 
     /// Whether a page is being reprogrammed in place.
@@ -143,19 +134,14 @@ impl<P: Probe> Drive<P> {
             self.refresh.due.iter_mut().for_each(VecDeque::clear);
             self.refresh.has_begun = false;
             self.refresh.reprograms = 0;
-            self.agenda.set(self.refresh_clock(), self.now);
+            self.core.agenda.set(self.refresh_clock(), self.core.now);
         }
-    }
-
-    /// The level at which a refresh read starts.
-    pub(super) fn refresh_level(&self) -> u8 {
-        if self.refresh.reads_full_strength() { self.ecc.levels() } else { 1 }
     }
 
     /// The data of a block ages from now.
     #[cold]
     pub(super) fn refresh_from_now(&mut self, block: BlockId) {
-        self.refresh_from(block, self.age_clock.at(self.now));
+        self.refresh_from(block, self.core.age_clock.at(self.core.now));
         self.set_refresh_clock();
     }
 
@@ -172,7 +158,7 @@ impl<P: Probe> Drive<P> {
     /// The data of a block that is programmed first while power is off ages from now: [`Drive::begin_refresh`] sets the alarms.
     pub(super) fn refresh_from_power_loss(&mut self, block: BlockId) {
         if self.refresh.is_on() {
-            self.refresh.since[block.index()] = self.age_clock.at(self.now);
+            self.refresh.since[block.index()] = self.core.age_clock.at(self.core.now);
         }
     }
 
@@ -186,42 +172,43 @@ impl<P: Probe> Drive<P> {
     fn refresh_from(&mut self, block: BlockId, since: Moment) {
         let refresh = &mut self.refresh;
         refresh.since[block.index()] = since;
-        let due = since.plus_s(refresh.interval_s(self.array.block(block).pe_cycles));
+        let due = since.plus_s(refresh.interval_s(self.core.array.block(block).pe_cycles));
         refresh.alarms.push(Reverse((due, block.0, Alarm::Due, since)));
     }
 
     fn set_refresh_clock(&mut self) {
         let next = match self.refresh.alarms.peek() {
-            _ if !self.refresh.has_begun => self.now,
-            Some(&Reverse((moment, ..))) => self.age_clock.when(moment).max(self.now),
+            _ if !self.refresh.has_begun => self.core.now,
+            Some(&Reverse((moment, ..))) => self.core.age_clock.when(moment).max(self.core.now),
             None => NEVER,
         };
-        self.agenda.set(self.refresh_clock(), next);
+        self.core.agenda.set(self.refresh_clock(), next);
     }
 
     /// The refresh clock has struck.
     pub(super) fn on_refresh(&mut self) {
         if !std::mem::replace(&mut self.refresh.has_begun, true) {
-            for block in (0..self.geometry.blocks).map(BlockId) {
-                if self.array.block(block).programmed > 0 {
+            for block in (0..self.core.geometry.blocks).map(BlockId) {
+                if self.core.array.block(block).programmed > 0 {
                     let since = self.refresh.since[block.index()];
                     // What power loss has interrupted goes on counting.
-                    let since = if since == Moment::default() { self.initial_ages.of(block) } else { since };
+                    let since =
+                        if since == Moment::default() { self.core.initial_ages.of(block) } else { since };
                     self.refresh_from(block, since);
                 }
             }
         }
-        let now = self.age_clock.at(self.now);
+        let now = self.core.age_clock.at(self.core.now);
         while let Some(&Reverse((moment, block, alarm, since))) = self.refresh.alarms.peek()
             && moment <= now
         {
             self.refresh.alarms.pop();
             let block = BlockId(block);
-            let state = self.array.block(block);
+            let state = self.core.array.block(block);
             if self.refresh.since[block.index()] != since || state.programmed == 0 {
                 continue;
             }
-            let plane = self.geometry.plane_of(block);
+            let plane = self.core.geometry.plane_of(block);
             match alarm {
                 Alarm::Due => {
                     let hurry = moment.plus_s(self.refresh.grace_s(state.pe_cycles) / 2);
@@ -256,8 +243,8 @@ impl<P: Probe> Drive<P> {
         let is_next = job.victim == Some(block) || self.refresh.due[plane.index()].front() == Some(&block);
         if job.is_running() && is_next && !job.is_urgent {
             job.is_urgent = true;
-            self.device.promote(self.geometry.die_of(plane));
-            self.stats.refresh.promoted += 1;
+            self.core.device.promote(self.core.geometry.die_of(plane));
+            self.core.stats.refresh.promoted += 1;
         } else if !job.is_running() && !self.is_short(plane) {
             self.start_refresh(plane);
         }
@@ -268,9 +255,9 @@ impl<P: Probe> Drive<P> {
         if !self.refresh.is_on() {
             return false;
         }
-        let now = self.age_clock.at(self.now);
+        let now = self.core.age_clock.at(self.core.now);
         while let Some(&block) = self.refresh.due[plane.index()].front() {
-            let state = self.array.block(block);
+            let state = self.core.array.block(block);
             let (pe_cycles, valid) = (state.pe_cycles, u32::from(state.valid));
             let since = self.refresh.since[block.index()];
             let due = since.plus_s(self.refresh.interval_s(pe_cycles));
@@ -291,19 +278,19 @@ impl<P: Probe> Drive<P> {
             if self.jobs[plane.index()].is_running() {
                 return true;
             }
-            let stream = self.ftl.emptying_stream(&self.geometry, &self.array, block, false);
-            if valid > self.ftl.stream_room(&self.geometry, plane, stream) {
+            let stream = self.core.ftl.emptying_stream(&self.core.geometry, &self.core.array, block, false);
+            if valid > self.core.ftl.stream_room(&self.core.geometry, plane, stream) {
                 return false;
             }
             self.refresh.due[plane.index()].pop_front();
-            self.refresh.began[plane.index()] = self.now;
-            self.stats.refresh.blocks += 1;
-            self.stats.refresh.pages += u64::from(valid);
+            self.refresh.began[plane.index()] = self.core.now;
+            self.core.stats.refresh.blocks += 1;
+            self.core.stats.refresh.pages += u64::from(valid);
             let is_urgent = now.later_s_than(due) >= self.refresh.grace_s(pe_cycles) / 2;
             let is_partial = self.is_refreshed_partially(block, stream);
-            self.stats.refresh.partial_blocks += u64::from(is_partial);
+            self.core.stats.refresh.partial_blocks += u64::from(is_partial);
             let is_in_place = self.may_reprogram();
-            self.stats.refresh.blocks_in_place += u64::from(is_in_place);
+            self.core.stats.refresh.blocks_in_place += u64::from(is_in_place);
             let cause = if is_partial || is_in_place { JobCause::StayingRefresh } else { JobCause::Refresh };
             self.start_job(plane, block, cause, is_urgent);
             return true;
@@ -313,7 +300,12 @@ impl<P: Probe> Drive<P> {
 
     /// A block that is still being filled takes no more programs, unless some are under way.
     fn close_for_refresh(&mut self, plane: PlaneId, block: BlockId) -> bool {
-        if !self.ftl.leave_open_block(&self.geometry, plane, block, self.array.block(block).programmed) {
+        if !self.core.ftl.leave_open_block(
+            &self.core.geometry,
+            plane,
+            block,
+            self.core.array.block(block).programmed,
+        ) {
             return false;
         }
         self.close_early(block);
@@ -326,50 +318,48 @@ impl<P: Probe> Drive<P> {
     }
 
     /// A page of a block that is being refreshed in place has been read. `false`: it has to be written elsewhere.
-    pub(super) fn refresh_page_in_place(&mut self, read: &Transaction) -> bool {
+    pub(super) fn refresh_page_in_place(&mut self, plane: PlaneId, read: &Transaction) -> bool {
         if !self.may_reprogram() || read.is_uncorrectable() {
             return false;
         }
-        let mut program =
-            self.transaction(Kind::Program, read.ppn, read.lpn, read.owner, read.cause, Class::Background);
-        program.replaces = Some(read.ppn);
-        self.hold(read.ppn);
         self.refresh.reprograms += 1;
-        self.stats.refresh.pages_in_place += 1;
-        let slot = self.pool.insert(program);
-        self.enqueue(slot);
+        self.core.stats.refresh.pages_in_place += 1;
+        let (to, owner, maps) = (To::InPlace(read.ppn), Owner::Job(plane), Maps::Nothing);
+        let (lpn, stamp, cause, class) = (read.lpn, Stamp::default(), read.cause, Class::Background);
+        let queued = self.core.program(Program { to, lpn, stamp, maps, owner, cause, class });
+        queued.expect("it has its place");
         true
     }
 
     /// A page has been programmed once more with what it holds. The host may have written it elsewhere meanwhile; then
     /// this has been for nothing.
     #[cold]
-    pub(super) fn on_reprogrammed(&mut self, done: &Transaction) {
+    pub(super) fn on_reprogrammed(&mut self, plane: PlaneId, done: &Transaction) {
         self.refresh.reprograms -= 1;
-        let block = self.geometry.block_of(done.ppn);
-        self.array.reprogram(block, u32::from(done.page), done.ppn, self.moment());
-        if self.ftl.map.get(done.lpn) == Some(done.ppn) {
-            self.on_corrected(done.lpn);
+        let block = self.core.geometry.block_of(done.ppn);
+        self.core.array.reprogram(block, u32::from(done.page), done.ppn, self.core.moment());
+        if self.core.ftl.map.get(done.lpn) == Some(done.ppn) {
+            self.core.on_corrected(done.lpn);
         }
         self.let_go(block);
-        self.on_page_refreshed(PlaneId(done.owner));
+        self.on_copied(plane);
     }
 
     /// All pages of a block have been refreshed in place, or written elsewhere.
     pub(super) fn end_refresh_in_place(&mut self, block: BlockId) {
-        self.levels.set_block(block, 0);
+        self.core.levels.set_block(block, 0);
         // All that is valid in it has been corrected.
-        self.array.block_mut(block).copybacks = 0;
-        self.on_block_refreshed(block, self.array.block(block).pe_cycles);
+        self.core.array.block_mut(block).copybacks = 0;
+        self.on_block_refreshed(block, self.core.array.block(block).pe_cycles);
         self.refresh_from_now(block);
     }
 
     /// A block with valid data that should have been refreshed more than its grace ago, for tests.
     #[doc(hidden)]
     pub fn overdue(&self) -> Option<BlockId> {
-        let now = self.age_clock.at(self.now);
-        (0..self.geometry.blocks).map(BlockId).find(|&block| {
-            let state = self.array.block(block);
+        let now = self.core.age_clock.at(self.core.now);
+        (0..self.core.geometry.blocks).map(BlockId).find(|&block| {
+            let state = self.core.array.block(block);
             let refresh = &self.refresh;
             let wait = refresh.interval_s(state.pe_cycles).saturating_add(refresh.grace_s(state.pe_cycles));
             state.valid > 0 && state.programmed > 0 && refresh.since[block.index()].plus_s(wait) < now
@@ -378,22 +368,22 @@ impl<P: Probe> Drive<P> {
 
     /// A block has been refreshed, and erased.
     pub(super) fn on_refreshed(&mut self, block: BlockId) {
-        self.stats.refresh.busy_ns += self.refresh_job_ns(self.geometry.plane_of(block));
+        self.core.stats.refresh.busy_ns += self.refresh_job_ns(self.core.geometry.plane_of(block));
         // Its erase has just added a cycle.
-        self.on_block_refreshed(block, self.array.block(block).pe_cycles.saturating_sub(1));
+        self.on_block_refreshed(block, self.core.array.block(block).pe_cycles.saturating_sub(1));
     }
 
     /// How long the job of a plane has taken that has just ended.
     pub(super) fn refresh_job_ns(&self, plane: PlaneId) -> Span {
-        self.now - self.refresh.began[plane.index()]
+        self.core.now - self.refresh.began[plane.index()]
     }
 
     /// The data of a block has been refreshed; it has, or had, so many P/E cycles.
     pub(super) fn on_block_refreshed(&mut self, block: BlockId, pe_cycles: u32) {
         let due = self.refresh.since[block.index()].plus_s(self.refresh.interval_s(pe_cycles));
-        let overdue_s = self.age_clock.at(self.now).later_s_than(due);
+        let overdue_s = self.core.age_clock.at(self.core.now).later_s_than(due);
         let grace_s = self.refresh.grace_s(pe_cycles);
-        let stats = &mut self.stats.refresh;
+        let stats = &mut self.core.stats.refresh;
         stats.overdue_max_s = stats.overdue_max_s.max(overdue_s);
         stats.late_blocks += u64::from(overdue_s > grace_s);
     }

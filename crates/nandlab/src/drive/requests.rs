@@ -1,5 +1,6 @@
 //! The host requests the drive is working on.
 
+use crate::geometry::RequestId;
 use crate::host::{Op, Request};
 use crate::units::Time;
 
@@ -60,46 +61,46 @@ impl Requests {
 
     /// Puts a request in, with one page left: the caller's own, until everything has been handed out.
     #[inline]
-    pub(super) fn insert(&mut self, request: &Request, epoch: u64) -> u32 {
+    pub(super) fn insert(&mut self, request: &Request, epoch: u64) -> RequestId {
         let (id, epoch) = (self.accepted, epoch);
         let entry = InWork { request: *request, id, pages_left: 1, epoch, failed: false, next_free: 0 };
         self.accepted += 1;
         self.live += 1;
         if self.free == 0 {
             self.slots.push(entry);
-            self.slots.len() as u32 - 1
+            RequestId(self.slots.len() as u32 - 1)
         } else {
             let slot = self.free - 1;
             self.free = self.slots[slot as usize].next_free;
             self.slots[slot as usize] = entry;
-            slot
+            RequestId(slot)
         }
     }
 
     /// Takes a request out.
     #[inline]
-    pub(super) fn remove(&mut self, slot: u32) -> InWork {
-        let entry = &mut self.slots[slot as usize];
+    pub(super) fn remove(&mut self, id: RequestId) -> InWork {
+        let entry = &mut self.slots[id.index()];
         entry.next_free = self.free;
-        self.free = slot + 1;
+        self.free = id.0 + 1;
         self.live -= 1;
         entry.clone()
     }
 
     #[inline(always)]
-    pub(super) fn get(&mut self, slot: u32) -> &mut InWork {
-        &mut self.slots[slot as usize]
+    pub(super) fn get(&mut self, id: RequestId) -> &mut InWork {
+        &mut self.slots[id.index()]
     }
 
     /// What the host asked for.
     #[inline(always)]
-    pub(super) fn request(&self, slot: u32) -> Request {
-        self.slots[slot as usize].request
+    pub(super) fn request(&self, id: RequestId) -> Request {
+        self.slots[id.index()].request
     }
 
     /// The op of a request.
     #[inline(always)]
-    pub(super) fn op(&self, slot: u32) -> Op {
-        self.slots[slot as usize].request.op
+    pub(super) fn op(&self, id: RequestId) -> Op {
+        self.slots[id.index()].request.op
     }
 }

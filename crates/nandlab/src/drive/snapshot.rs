@@ -96,7 +96,7 @@ impl<R: Read> Numbers<R> {
 impl<P: Probe> Drive<P> {
     /// What a saved drive must share with the one that loads it.
     fn fingerprint(&self) -> [(&'static str, u64); 11] {
-        let g = &self.geometry;
+        let g = &self.core.geometry;
         [
             ("drive.chips_per_channel", g.chips_per_channel.into()),
             ("drive.dies_per_chip", g.dies_per_chip.into()),
@@ -108,10 +108,10 @@ impl<P: Probe> Drive<P> {
             ("logical pages", g.logical_pages.into()),
             (
                 "translation pages (ftl.map)",
-                self.ftl.demand.as_ref().map_or(0, |demand| demand.pages.len() as u64),
+                self.core.ftl.demand.as_ref().map_or(0, |demand| demand.pages.len() as u64),
             ),
             ("drive.channels", g.channels.into()),
-            ("static allocation order", self.ftl.allocator.order_hash()),
+            ("static allocation order", self.core.ftl.allocator.order_hash()),
         ]
     }
 
@@ -123,31 +123,31 @@ impl<P: Probe> Drive<P> {
     /// # Panics
     /// While transactions are under way.
     pub fn save(&self, out: impl Write) -> io::Result<()> {
-        assert!(self.pool.live() == 0, "a drive with transactions under way cannot be saved");
+        assert!(self.core.pool.live() == 0, "a drive with transactions under way cannot be saved");
         assert!(self.cache_pages()[2] == 0, "the write cache holds what flash does not have: flush it first");
         let mut out = Numbers::new(io::BufWriter::with_capacity(1 << 20, out));
         out.inner.write_all(&MAGIC)?;
         for (_, value) in self.fingerprint() {
             out.put(value)?;
         }
-        out.put(self.sequence)?;
+        out.put(self.core.sequence)?;
         // Blocks in the order in which they closed, so that policies that care see the same order.
-        let mut order: Vec<u32> = (0..self.geometry.blocks).collect();
-        order.sort_by_key(|&block| (self.array.blocks[block as usize].closed_at, block));
+        let mut order: Vec<u32> = (0..self.core.geometry.blocks).collect();
+        order.sort_by_key(|&block| (self.core.array.blocks[block as usize].closed_at, block));
         for id in order {
-            let block = self.array.block(BlockId(id));
+            let block = self.core.array.block(BlockId(id));
             out.put_u32(id)?;
             out.put_u32(block.pe_cycles)?;
             out.put_u32(u32::from(block.programmed) << 8 | block.state as u32)?;
             for page in 0..u32::from(block.programmed) {
-                let ppn = self.geometry.page(BlockId(id), page);
+                let ppn = self.core.geometry.page(BlockId(id), page);
                 // Links are not saved, so that what they lead to is of no use.
-                let is_valid =
-                    self.ftl.is_valid(&self.geometry, ppn) && !self.ftl.is_combination(self.array.lpn(ppn));
-                out.put_u32(if is_valid { self.array.lpn(ppn).0 } else { DEAD_LPN })?;
+                let is_valid = self.core.ftl.is_valid(&self.core.geometry, ppn)
+                    && !self.core.ftl.is_combination(self.core.array.lpn(ppn));
+                out.put_u32(if is_valid { self.core.array.lpn(ppn).0 } else { DEAD_LPN })?;
             }
         }
-        for plane in self.ftl.planes.iter() {
+        for plane in self.core.ftl.planes.iter() {
             for next in plane.open_blocks() {
                 out.put(next)?;
             }
@@ -165,7 +165,10 @@ impl<P: Probe> Drive<P> {
     /// # Panics
     /// On a drive that has been written.
     pub fn load(&mut self, input: impl Read) -> Result<(), SnapshotError> {
-        assert!(self.sequence == 0 && self.ftl.map.mapped() == 0, "only a fresh drive can be loaded");
+        assert!(
+            self.core.sequence == 0 && self.core.ftl.map.mapped() == 0,
+            "only a fresh drive can be loaded"
+        );
         let mut input = Numbers::new(io::BufReader::with_capacity(1 << 20, input));
         let mut magic = [0; 8];
         input.inner.read_exact(&mut magic)?;
@@ -178,12 +181,12 @@ impl<P: Probe> Drive<P> {
                 return Err(SnapshotError::Mismatch(what, theirs, mine));
             }
         }
-        self.sequence = input.get()?;
+        self.core.sequence = input.get()?;
         let mut closed = Vec::new();
-        for _ in 0..self.geometry.blocks {
+        for _ in 0..self.core.geometry.blocks {
             let (id, pe_cycles, packed) = (input.get_u32()?, input.get_u32()?, input.get_u32()?);
             let (programmed, state) = (packed >> 8, packed & 0xff);
-            if id >= self.geometry.blocks || programmed > self.geometry.pages_per_block {
+            if id >= self.core.geometry.blocks || programmed > self.core.geometry.pages_per_block {
                 return Err(SnapshotError::Damaged("a block is out of range"));
             }
             let state = match state {
@@ -194,40 +197,40 @@ impl<P: Probe> Drive<P> {
                 _ => return Err(SnapshotError::Damaged("a block is in an impossible state")),
             };
             let id = BlockId(id);
-            let block = self.array.block_mut(id);
+            let block = self.core.array.block_mut(id);
             block.pe_cycles = pe_cycles;
             block.programmed = programmed as u16;
             block.state = state;
             for page in 0..programmed {
-                let (lpn, ppn) = (Lpn(input.get_u32()?), self.geometry.page(id, page));
-                let corrected = self.initial_ages.of(id);
-                self.array.stage(ppn, lpn, Stamp { sequence: 0, corrected });
+                let (lpn, ppn) = (Lpn(input.get_u32()?), self.core.geometry.page(id, page));
+                let corrected = self.core.initial_ages.of(id);
+                self.core.array.stage(ppn, lpn, Stamp { sequence: 0, corrected });
                 if lpn.0 == DEAD_LPN {
                     continue;
                 }
-                if lpn.0 >= self.ftl.map.len() || self.ftl.map.get(lpn).is_some() {
+                if lpn.0 >= self.core.ftl.map.len() || self.core.ftl.map.get(lpn).is_some() {
                     return Err(SnapshotError::Damaged("an LPN is out of range or in two places"));
                 }
-                self.ftl.remap(&self.geometry, &mut self.array, lpn, ppn);
+                self.core.ftl.remap(&self.core.geometry, &mut self.core.array, lpn, ppn);
             }
             if state == BlockState::Full {
                 closed.push(id);
             }
         }
-        for plane in (0..self.geometry.planes).map(PlaneId) {
+        for plane in (0..self.core.geometry.planes).map(PlaneId) {
             let mut open = [0; crate::ftl::STREAMS];
             for next in &mut open {
                 *next = input.get()?;
             }
             let (first, end) = (
-                u64::from(self.geometry.page(self.geometry.first_block(plane), 0).0),
-                u64::from(self.geometry.pages_per_plane),
+                u64::from(self.core.geometry.page(self.core.geometry.first_block(plane), 0).0),
+                u64::from(self.core.geometry.pages_per_plane),
             );
             if open.iter().any(|&next| next != 0 && !(first + 1..first + end + 1).contains(&next)) {
                 return Err(SnapshotError::Damaged("an open block is in another plane"));
             }
             let at = open.map(|next| next.checked_sub(1).map(|ppn| Ppn(ppn as u32)));
-            self.ftl.restore_plane(&self.geometry, &self.array, plane, at);
+            self.core.ftl.restore_plane(&self.core.geometry, &self.core.array, plane, at);
         }
         let sum = input.sum;
         let mut end = [0; 8];
@@ -236,10 +239,10 @@ impl<P: Probe> Drive<P> {
             return Err(SnapshotError::Damaged("the checksum is wrong"));
         }
         for block in closed {
-            self.ftl.close(&self.geometry, &mut self.array, block, 0);
+            self.core.ftl.close(&self.core.geometry, &mut self.core.array, block, 0);
         }
-        if let Some(demand) = &mut self.ftl.demand {
-            demand.trust_flash(&self.ftl.map);
+        if let Some(demand) = &mut self.core.ftl.demand {
+            demand.trust_flash(&self.core.ftl.map);
         }
         // What the checksum cannot tell: a file that was made up.
         self.audit().map_err(|_| SnapshotError::Damaged("it does not pass the audit"))

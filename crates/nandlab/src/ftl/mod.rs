@@ -439,6 +439,16 @@ impl Ftl {
         self.links.as_ref().is_some_and(|links| links.is_combination(lpn))
     }
 
+    /// Fixes what a page will hold, if it is a combination page.
+    #[inline]
+    pub fn stage(&mut self, ppn: Ppn, lpn: Lpn) {
+        if let Some(links) = &mut self.links
+            && links.is_combination(lpn)
+        {
+            links.stage(ppn, links.entries(lpn));
+        }
+    }
+
     /// Free blocks of the drive, as a share of those that are not retired.
     pub fn free_share(&self) -> f64 {
         let (free, usable) = self
@@ -474,10 +484,8 @@ impl Ftl {
 
     /// Logical pages of the host that are mapped.
     pub fn host_pages_mapped(&self) -> u32 {
-        let translation_pages = self
-            .demand
-            .iter()
-            .flat_map(|demand| (0..demand.pages.len() as u32).map(|page| demand.lpn_of(page)));
+        let translation_pages =
+            self.demand.iter().flat_map(|demand| demand.numbers().map(|page| demand.lpn_of(page)));
         let combinations = self.links.iter().flat_map(|links| links.combinations());
         let others = translation_pages.chain(combinations).filter(|&lpn| self.map.get(lpn).is_some());
         self.map.mapped() - others.count() as u32

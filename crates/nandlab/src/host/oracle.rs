@@ -9,7 +9,7 @@
 //! wordline, which only an empty capacitor or none allows, anything may be left.
 
 use crate::ftl::map::PageMap;
-use crate::geometry::Lpn;
+use crate::geometry::{Lpn, RequestId};
 use crate::probe::Probe;
 use crate::stats::PowerLoss;
 use std::collections::{BTreeMap, VecDeque};
@@ -33,7 +33,7 @@ pub struct Oracle {
     /// LPNs that held data before the oracle saw anything, one bit each.
     preconditioned: Vec<u64>,
     /// What was acknowledged when a read was asked for, by request slot and LPN.
-    asked: BTreeMap<(u32, u32), u64>,
+    asked: BTreeMap<(RequestId, u32), u64>,
     /// Writes and deallocations acknowledged, in order, for the flushes to come.
     acknowledged: VecDeque<(u32, u64)>,
     /// Those taken off the front of that list.
@@ -146,18 +146,18 @@ impl Probe for Oracle {
         self.acknowledged.push_back((lpn.0, sequence));
     }
 
-    fn on_read_asked(&mut self, request: u32, lpn: Lpn) {
+    fn on_read_asked(&mut self, request: RequestId, lpn: Lpn) {
         let acknowledged = self.pages.get(&lpn.0).map_or(0, |page| page.acknowledged);
         self.asked.insert((request, lpn.0), acknowledged);
     }
 
-    fn on_read_failed(&mut self, request: u32, lpn: Lpn) {
+    fn on_read_failed(&mut self, request: RequestId, lpn: Lpn) {
         if self.asked.remove(&(request, lpn.0)).is_none() {
             self.violation(format!("LPN {}: failed, and answered before or never asked for", lpn.0));
         }
     }
 
-    fn on_read_answered(&mut self, request: u32, lpn: Lpn, sequence: Option<u64>) {
+    fn on_read_answered(&mut self, request: RequestId, lpn: Lpn, sequence: Option<u64>) {
         self.checked += 1;
         let Some(least) = self.asked.remove(&(request, lpn.0)) else {
             self.violation(format!("LPN {}: answered twice, or never asked for", lpn.0));

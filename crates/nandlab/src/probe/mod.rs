@@ -4,7 +4,7 @@ mod timeline;
 
 pub use timeline::Timeline;
 
-use crate::geometry::{DieId, Lpn};
+use crate::geometry::{DieId, Lpn, RequestId};
 use crate::host::Op;
 use crate::sched::{Phase, Transaction};
 use crate::stats::PowerLoss;
@@ -62,16 +62,16 @@ pub trait Probe {
 
     /// The host has asked for `lpn`; `request` names the request's slot.
     #[inline(always)]
-    fn on_read_asked(&mut self, _request: u32, _lpn: Lpn) {}
+    fn on_read_asked(&mut self, _request: RequestId, _lpn: Lpn) {}
 
     /// The host gets, for `lpn`, the data of the write with this sequence number; `None`: never written or
     /// deallocated.
     #[inline(always)]
-    fn on_read_answered(&mut self, _request: u32, _lpn: Lpn, _sequence: Option<u64>) {}
+    fn on_read_answered(&mut self, _request: RequestId, _lpn: Lpn, _sequence: Option<u64>) {}
 
     /// The host is told that `lpn` cannot be read: no read level decodes it.
     #[inline(always)]
-    fn on_read_failed(&mut self, _request: u32, _lpn: Lpn) {}
+    fn on_read_failed(&mut self, _request: RequestId, _lpn: Lpn) {}
 
     /// A page that has been read is decoded from `start` to `end`.
     #[inline(always)]
@@ -128,7 +128,7 @@ impl<A: Probe, B: Probe> Probe for (A, B) {
         self.0.on_trimmed(lpn, sequence);
         self.1.on_trimmed(lpn, sequence);
     }
-    fn on_read_asked(&mut self, request: u32, lpn: Lpn) {
+    fn on_read_asked(&mut self, request: RequestId, lpn: Lpn) {
         self.0.on_read_asked(request, lpn);
         self.1.on_read_asked(request, lpn);
     }
@@ -136,11 +136,11 @@ impl<A: Probe, B: Probe> Probe for (A, B) {
         self.0.on_decode(start, end, channel, transaction);
         self.1.on_decode(start, end, channel, transaction);
     }
-    fn on_read_failed(&mut self, request: u32, lpn: Lpn) {
+    fn on_read_failed(&mut self, request: RequestId, lpn: Lpn) {
         self.0.on_read_failed(request, lpn);
         self.1.on_read_failed(request, lpn);
     }
-    fn on_read_answered(&mut self, request: u32, lpn: Lpn, sequence: Option<u64>) {
+    fn on_read_answered(&mut self, request: RequestId, lpn: Lpn, sequence: Option<u64>) {
         self.0.on_read_answered(request, lpn, sequence);
         self.1.on_read_answered(request, lpn, sequence);
     }

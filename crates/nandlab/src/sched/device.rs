@@ -14,10 +14,11 @@
 
 use super::agenda::{Agenda, NEVER};
 use super::pick::{Waiting, pick};
-use super::transaction::{Class, Fifo, Kind, NONE, Slot, Transactions};
+use super::transaction::{Class, Kind, Slot, Transaction, Transactions};
 use crate::geometry::{DieId, Geometry};
 use crate::nand::Timing;
 use crate::probe::Probe;
+use crate::slab::Fifo;
 use crate::spec::Scheduler;
 use crate::units::{Span, Time};
 
@@ -39,16 +40,16 @@ pub enum Phase {
 
 #[derive(Clone, Debug)]
 struct Die {
-    queues: [Fifo; 3],
+    queues: [Fifo<Transaction>; 3],
     /// The transactions under way: one, or with multi-plane one a plane.
-    batch: Fifo,
+    batch: Fifo<Transaction>,
     kind: Kind,
     phase: Phase,
     channel: u16,
     /// Planes for which background work is urgent.
     promoted: u16,
     /// The next die that waits for the same channel.
-    next_waiting: u32,
+    next_waiting: Option<DieId>,
     /// Transactions queued or under way.
     load: u32,
     /// Since when the die has been taken.
@@ -59,8 +60,8 @@ struct Die {
 #[derive(Clone, Debug)]
 struct Channel {
     is_taken: bool,
-    first_waiting: u32,
-    last_waiting: u32,
+    /// The first and the last die that waits for it.
+    waiting: Option<(DieId, DieId)>,
     busy_ns: Span,
 }
 
@@ -96,12 +97,12 @@ impl Device {
             phase: Phase::Idle,
             channel: geometry.channel_of(DieId(index)) as u16,
             promoted: 0,
-            next_waiting: NONE,
+            next_waiting: None,
             load: 0,
             since: 0,
             busy_ns: 0,
         };
-        let channel = Channel { is_taken: false, first_waiting: NONE, last_waiting: NONE, busy_ns: 0 };
+        let channel = Channel { is_taken: false, waiting: None, busy_ns: 0 };
         Self {
             dies: (0..geometry.dies).map(die).collect(),
             channels: vec![channel; geometry.channels as usize].into(),
@@ -141,20 +142,21 @@ impl Device {
     }
 
     /// The transactions a die has taken up; their first one, the others follow it.
-    pub fn under_way(&self, die: DieId) -> Slot {
-        self.dies[die.index()].batch.head
+    pub fn under_way(&self, die: DieId) -> Option<Slot> {
+        self.dies[die.index()].batch.first()
     }
 
     /// Whether a program is queued or under way that came before `order`.
     pub fn has_program_before(&self, pool: &Transactions, order: u64) -> bool {
         self.dies.iter().any(|die| {
-            die.queues.iter().map(|queue| queue.head).chain([die.batch.head]).any(|mut slot| {
-                while slot != NONE {
+            die.queues.iter().chain([&die.batch]).any(|list| {
+                let mut rest = list.first();
+                while let Some(slot) = rest {
                     let is_program = matches!(pool[slot].kind, Kind::Program | Kind::Copyback);
                     if is_program && pool[slot].order < order {
                         return true;
                     }
-                    slot = pool[slot].next;
+                    rest = pool[slot].next;
                 }
                 false
             })
@@ -166,7 +168,7 @@ impl Device {
         for die in &mut self.dies {
             die.queues = [Fifo::default(); 3];
             die.promoted = 0;
-            die.load = count(pool, die.batch.head);
+            die.load = count(pool, die.batch.first());
         }
     }
 
@@ -179,7 +181,7 @@ impl Device {
             (die.phase, die.batch, die.load) = (Phase::Idle, Fifo::default(), 0);
         }
         for channel in &mut self.channels {
-            (channel.is_taken, channel.first_waiting) = (false, NONE);
+            (channel.is_taken, channel.waiting) = (false, None);
         }
         self.off_chip_free_at = self.off_chip_free_at.min(now);
     }
@@ -269,9 +271,9 @@ impl Device {
                 Ended::Nothing
             }
             (Phase::Array, _) => {
-                let first = die.batch.head;
+                let first = die.batch.first().expect("an operation has a transaction");
                 die.batch = Fifo::default();
-                die.load -= count(pool, first);
+                die.load -= count(pool, Some(first));
                 Self::end(die, agenda, now, id);
                 Ended::Batch(first)
             }
@@ -314,7 +316,7 @@ impl Device {
             return;
         }
         let waiting = Waiting {
-            first: die.queues.map(|queue| (queue.head != NONE).then(|| pool[queue.head].order)),
+            first: die.queues.map(|queue| queue.first().map(|slot| pool[slot].order)),
             promoted: die.promoted > 0,
         };
         let Some(class) = pick(self.scheduler, &waiting) else { return };
@@ -344,7 +346,7 @@ impl Device {
         id: DieId,
     ) {
         let die = &mut self.dies[id.index()];
-        let first = &pool[die.batch.head];
+        let first = first_of(&die.batch, pool);
         let ns = match die.kind {
             Kind::Read => self.timing.read(first.level, first.tries > 0).sense_ns,
             Kind::Program => self.timing.program_ns(u32::from(first.page)),
@@ -369,19 +371,21 @@ impl Device {
     ) {
         let die = &mut self.dies[id.index()];
         die.phase = phase;
-        die.next_waiting = NONE;
+        die.next_waiting = None;
         let channel = &mut self.channels[die.channel as usize];
         if !channel.is_taken {
             self.grant_channel(agenda, probe, pool, now, id);
             return;
         }
         agenda.set(id.0, NEVER);
-        if channel.first_waiting == NONE {
-            channel.first_waiting = id.0;
-        } else {
-            self.dies[channel.last_waiting as usize].next_waiting = id.0;
-        }
-        channel.last_waiting = id.0;
+        let first = match channel.waiting {
+            None => id,
+            Some((first, last)) => {
+                self.dies[last.index()].next_waiting = Some(id);
+                first
+            }
+        };
+        channel.waiting = Some((first, id));
     }
 
     #[inline]
@@ -395,8 +399,8 @@ impl Device {
     ) {
         let die = &self.dies[id.index()];
         // With multi-plane each page has its own command cycles and transfer.
-        let batch = if self.multi_plane { u64::from(count(pool, die.batch.head)) } else { 1 };
-        let first = &pool[die.batch.head];
+        let batch = if self.multi_plane { u64::from(count(pool, die.batch.first())) } else { 1 };
+        let first = first_of(&die.batch, pool);
         let (commands, transfer_ns, pages) = match die.phase {
             Phase::Command => (batch, 0, 0),
             // What does not decode stays in the controller.
@@ -419,7 +423,7 @@ impl Device {
         channel.is_taken = true;
         channel.busy_ns += end - now;
         agenda.set(id.0, end);
-        probe.on_phase(now, end, id, u32::from(die.channel), die.phase, &pool[die.batch.head]);
+        probe.on_phase(now, end, id, u32::from(die.channel), die.phase, first_of(&die.batch, pool));
     }
 
     #[inline]
@@ -433,19 +437,24 @@ impl Device {
     ) {
         let channel = &mut self.channels[self.dies[id.index()].channel as usize];
         channel.is_taken = false;
-        let next = channel.first_waiting;
-        if next != NONE {
-            channel.first_waiting = self.dies[next as usize].next_waiting;
-            self.grant_channel(agenda, probe, pool, now, DieId(next));
+        if let Some((next, last)) = channel.waiting {
+            channel.waiting = self.dies[next.index()].next_waiting.map(|after| (after, last));
+            self.grant_channel(agenda, probe, pool, now, next);
         }
     }
 }
 
-fn count(pool: &Transactions, mut slot: Slot) -> u32 {
+/// The first transaction of a batch that is not empty.
+#[inline(always)]
+fn first_of<'a>(batch: &Fifo<Transaction>, pool: &'a Transactions) -> &'a Transaction {
+    &pool[batch.first().expect("a die at work has a transaction")]
+}
+
+fn count(pool: &Transactions, mut rest: Option<Slot>) -> u32 {
     let mut count = 0;
-    while slot != NONE {
+    while let Some(slot) = rest {
         count += 1;
-        slot = pool[slot].next;
+        rest = pool[slot].next;
     }
     count
 }
@@ -454,11 +463,11 @@ fn count(pool: &Transactions, mut slot: Slot) -> u32 {
 /// programs at the same page number. Only the first waiting transaction of each plane is looked at, so the order
 /// within a plane stays.
 fn gather(die: &mut Die, pool: &mut Transactions, class: Class) {
-    let first = pool[die.batch.head];
+    let first = *first_of(&die.batch, pool);
     let mut seen = 1u64 << first.plane_in_die;
     let queue = &mut die.queues[class as usize];
-    let (mut before, mut slot) = (NONE, queue.head);
-    while slot != NONE {
+    let (mut before, mut rest) = (None, queue.first());
+    while let Some(slot) = rest {
         let (next, candidate) = (pool[slot].next, &pool[slot]);
         let plane = 1u64 << candidate.plane_in_die;
         // One command: the same page number, and for reads the same references.
@@ -469,9 +478,9 @@ fn gather(die: &mut Die, pool: &mut Transactions, class: Class) {
             queue.remove(pool, before, slot);
             die.batch.push(pool, slot);
         } else {
-            before = slot;
+            before = Some(slot);
         }
         seen |= plane;
-        slot = next;
+        rest = next;
     }
 }

@@ -8,4 +8,4 @@ mod transaction;
 pub use agenda::{Agenda, NEVER};
 pub use device::{Device, Ended, Phase};
 pub use pick::{Waiting, pick};
-pub use transaction::{Cause, Class, Fifo, Kind, NONE, Slot, Transaction, Transactions};
+pub use transaction::{Cause, Class, Kind, Owner, Slot, Start, Transaction, Transactions};

@@ -1,6 +1,7 @@
 //! Flash transactions: what the controller asks of a die, whoever asked for it.
 
-use crate::geometry::{DieId, Lpn, Ppn};
+use crate::geometry::{CacheSlot, DieId, Lpn, PlaneId, Ppn, RequestId, Tvpn};
+use crate::slab::{Id, Node, Slab};
 
 /// A flash operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,11 +68,62 @@ pub enum Class {
     Background,
 }
 
-/// A transaction's slot in [`Transactions`].
-pub type Slot = u32;
+/// The read level at which a read starts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Start {
+    /// The one that `ecc.start` says.
+    #[default]
+    Policy,
+    /// The first.
+    First,
+    /// The last: the page is read at full strength.
+    Last,
+}
 
-/// No slot.
-pub const NONE: Slot = u32::MAX;
+/// Whose an operation is, and to whom its end is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// A page of a host request.
+    Request(RequestId),
+    /// The read half of a read-modify-write of a host request.
+    Merge(RequestId),
+    /// A page of the write cache that is fetched or written back.
+    CachePage(CacheSlot),
+    /// A translation page.
+    TranslationPage(Tvpn),
+    /// The background job of a plane.
+    Job(PlaneId),
+    /// A combination page that is written for the first time; one that is moved belongs to the job that moves it.
+    CombinationPage,
+    /// A clean page of the write cache that is written once more to measure the capacitor.
+    Rewrite(CacheSlot),
+    /// A page that holds nothing and is written to measure the capacitor.
+    Dummy,
+    /// A page that holds nothing and fills a wordline.
+    Padding,
+    /// A page of the emergency flush: its place in the order of the flush.
+    FlushPage(u32),
+}
+
+const _: () = assert!(size_of::<Owner>() == 8);
+
+impl Owner {
+    /// The host request whose page this is.
+    ///
+    /// # Panics
+    /// When it is not one of a request.
+    #[inline]
+    pub fn request(self) -> RequestId {
+        match self {
+            Owner::Request(id) | Owner::Merge(id) => id,
+            other => panic!("{other:?} is no page of a request"),
+        }
+    }
+}
+
+/// A transaction's place in [`Transactions`].
+pub type Slot = Id<Transaction>;
 
 /// One transaction.
 #[derive(Clone, Copy, Debug)]
@@ -82,15 +134,15 @@ pub struct Transaction {
     pub ppn: Ppn,
     /// The data's LPN.
     pub lpn: Lpn,
-    /// Whose it is: a host request's slot, or the plane of a background job.
-    pub owner: u32,
+    /// Whose it is.
+    pub owner: Owner,
     /// The page whose data this program replaces, or that a copyback copies: its block must outlive the operation. The
     /// page itself when it is reprogrammed in place.
     pub replaces: Option<Ppn>,
     /// The next one in whatever list this one is in.
-    pub next: Slot,
-    /// The other sub-read of a pread; [`NONE`] of a read that is whole.
-    pub partner: Slot,
+    pub next: Option<Slot>,
+    /// The other sub-read of a pread; `None` of a read that is whole.
+    pub partner: Option<Slot>,
     /// Bytes that leave the die, of a read of a part of a page; 0: all of it.
     pub part_bytes: u32,
     /// The operation.
@@ -99,8 +151,8 @@ pub struct Transaction {
     pub cause: Cause,
     /// Which queue.
     pub class: Class,
-    /// Set on the read half of a read-modify-write.
-    pub merges: bool,
+    /// Where a read starts.
+    pub start: Start,
     /// A read's level in this try.
     pub level: u8,
     /// The least level that decodes the page read.
@@ -135,92 +187,18 @@ impl Transaction {
     }
 }
 
-/// A first-in first-out list of transactions, threaded through [`Transaction::next`].
-#[derive(Clone, Copy, Debug)]
-pub struct Fifo {
-    pub(crate) head: Slot,
-    tail: Slot,
-}
-
-impl Default for Fifo {
-    fn default() -> Self {
-        Self { head: NONE, tail: NONE }
-    }
-}
-
-impl Fifo {
-    /// Whether the list is empty.
+impl Node for Transaction {
     #[inline(always)]
-    pub fn is_empty(&self) -> bool {
-        self.head == NONE
-    }
-
-    /// The first one.
-    #[inline(always)]
-    pub fn first(&self) -> Option<Slot> {
-        (self.head != NONE).then_some(self.head)
-    }
-
-    /// Appends `slot`.
-    #[inline]
-    pub fn push(&mut self, pool: &mut Transactions, slot: Slot) {
-        pool[slot].next = NONE;
-        if self.head == NONE {
-            self.head = slot;
-        } else {
-            pool[self.tail].next = slot;
-        }
-        self.tail = slot;
-    }
-
-    /// Puts `slot` first.
-    #[inline]
-    pub fn push_front(&mut self, pool: &mut Transactions, slot: Slot) {
-        pool[slot].next = self.head;
-        if self.head == NONE {
-            self.tail = slot;
-        }
-        self.head = slot;
-    }
-
-    /// Takes the first one.
-    #[inline]
-    pub fn pop(&mut self, pool: &Transactions) -> Option<Slot> {
-        let slot = self.head;
-        if slot == NONE {
-            return None;
-        }
-        self.head = pool[slot].next;
-        Some(slot)
-    }
-
-    /// Takes `slot`, which follows `before` (or is the head).
-    pub fn remove(&mut self, pool: &mut Transactions, before: Slot, slot: Slot) {
-        let next = pool[slot].next;
-        if before == NONE {
-            self.head = next;
-        } else {
-            pool[before].next = next;
-        }
-        if self.tail == slot {
-            self.tail = before;
-        }
+    fn next(&mut self) -> &mut Option<Slot> {
+        &mut self.next
     }
 }
 
-/// All transactions of a drive: a slab whose free slots form a list.
-#[derive(Debug)]
+/// All transactions of a drive.
+#[derive(Debug, Default)]
 pub struct Transactions {
-    slots: Vec<Transaction>,
-    free: Slot,
+    slab: Slab<Transaction>,
     submitted: u64,
-    live: u32,
-}
-
-impl Default for Transactions {
-    fn default() -> Self {
-        Self { slots: Vec::new(), free: NONE, submitted: 0, live: 0 }
-    }
 }
 
 impl Transactions {
@@ -229,31 +207,23 @@ impl Transactions {
     pub fn insert(&mut self, mut transaction: Transaction) -> Slot {
         transaction.order = self.submitted;
         self.submitted += 1;
-        self.live += 1;
-        let slot = self.free;
-        if slot == NONE {
-            self.slots.push(transaction);
-            (self.slots.len() - 1) as Slot
-        } else {
-            self.free = self[slot].next;
-            self[slot] = transaction;
-            slot
-        }
+        self.slab.insert(transaction)
+    }
+
+    /// Leaves one number of the order out.
+    pub fn skip_order(&mut self) {
+        self.submitted += 1;
     }
 
     /// Takes a transaction out.
     #[inline]
     pub fn remove(&mut self, slot: Slot) -> Transaction {
-        let transaction = self[slot];
-        self[slot].next = self.free;
-        self.free = slot;
-        self.live -= 1;
-        transaction
+        self.slab.remove(slot)
     }
 
     /// How many there are.
     pub fn live(&self) -> u32 {
-        self.live
+        self.slab.live()
     }
 
     /// The order the next one will get.
@@ -263,7 +233,7 @@ impl Transactions {
 
     /// Drops all of them; orders go on.
     pub fn clear(&mut self) {
-        *self = Self { submitted: self.submitted, ..Self::default() };
+        self.slab.clear();
     }
 }
 
@@ -271,13 +241,13 @@ impl std::ops::Index<Slot> for Transactions {
     type Output = Transaction;
     #[inline(always)]
     fn index(&self, slot: Slot) -> &Transaction {
-        &self.slots[slot as usize]
+        &self.slab[slot]
     }
 }
 
 impl std::ops::IndexMut<Slot> for Transactions {
     #[inline(always)]
     fn index_mut(&mut self, slot: Slot) -> &mut Transaction {
-        &mut self.slots[slot as usize]
+        &mut self.slab[slot]
     }
 }

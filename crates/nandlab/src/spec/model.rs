@@ -325,6 +325,11 @@ impl RefreshPolicySpec {
         }
     }
 
+    /// Whether it comes to know errors of pages that stay where they are.
+    pub fn knows_errors(&self) -> bool {
+        matches!(self, RefreshPolicySpec::EcCache(_) | RefreshPolicySpec::Partial(_))
+    }
+
     /// From how many host reads since it was programmed a page is read often, if that counts here.
     pub fn hot_reads(&self) -> Option<u32> {
         match self {

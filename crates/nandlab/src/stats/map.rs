@@ -1,6 +1,5 @@
 //! What is counted of the demand map.
 
-use crate::sched::Kind;
 use serde_json::{Value, json};
 
 /// Lookups, evictions and write-backs of a demand map.
@@ -30,12 +29,12 @@ pub struct MapStats {
 
 impl MapStats {
     #[inline]
-    pub(crate) fn on_lookup(&mut self, kind: Kind, is_hit: bool) {
-        let count = match (kind, is_hit) {
-            (Kind::Read, true) => &mut self.read_hits,
-            (Kind::Read, false) => &mut self.read_misses,
-            (_, true) => &mut self.write_hits,
-            (_, false) => &mut self.write_misses,
+    pub(crate) fn on_lookup(&mut self, is_read: bool, is_hit: bool) {
+        let count = match (is_read, is_hit) {
+            (true, true) => &mut self.read_hits,
+            (true, false) => &mut self.read_misses,
+            (false, true) => &mut self.write_hits,
+            (false, false) => &mut self.write_misses,
         };
         *count += 1;
     }

@@ -10,7 +10,7 @@
 use crate::common::request;
 use crate::common::schemes::{Acts, Around, Schemes, combination, first_with_room};
 use nandlab::drive::Drive;
-use nandlab::geometry::{DieId, Lpn, Ppn};
+use nandlab::geometry::{DieId, Lpn, Ppn, RequestId};
 use nandlab::host::{Op, Oracle, Request};
 use nandlab::probe::Probe;
 use nandlab::rng::Stream;
@@ -46,7 +46,7 @@ impl Probe for Witness {
         }
     }
 
-    fn on_read_failed(&mut self, _: u32, lpn: Lpn) {
+    fn on_read_failed(&mut self, _: RequestId, lpn: Lpn) {
         self.failed.push(lpn);
     }
 }

@@ -3,7 +3,7 @@
 use crate::common::{TINY, one, read_everything, request, settle, spec, with_oracle};
 use nandlab::drive::Drive;
 use nandlab::ftl::migration::{self, CopybackLimit, View};
-use nandlab::geometry::{BlockId, DieId, Geometry, Lpn, Ppn};
+use nandlab::geometry::{BlockId, DieId, Geometry, Lpn, Ppn, RequestId};
 use nandlab::host::{Op, Oracle, Request};
 use nandlab::nand::{Array, BlockState, Condition, Ecc, Reliability};
 use nandlab::probe::Probe;
@@ -80,13 +80,13 @@ impl Probe for Watch {
     fn on_trimmed(&mut self, lpn: Lpn, sequence: u64) {
         self.oracle.on_trimmed(lpn, sequence);
     }
-    fn on_read_asked(&mut self, request: u32, lpn: Lpn) {
+    fn on_read_asked(&mut self, request: RequestId, lpn: Lpn) {
         self.oracle.on_read_asked(request, lpn);
     }
-    fn on_read_answered(&mut self, request: u32, lpn: Lpn, sequence: Option<u64>) {
+    fn on_read_answered(&mut self, request: RequestId, lpn: Lpn, sequence: Option<u64>) {
         self.oracle.on_read_answered(request, lpn, sequence);
     }
-    fn on_read_failed(&mut self, request: u32, lpn: Lpn) {
+    fn on_read_failed(&mut self, request: RequestId, lpn: Lpn) {
         self.oracle.on_read_failed(request, lpn);
     }
 }

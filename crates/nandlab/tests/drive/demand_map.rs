@@ -8,7 +8,7 @@ use crate::common::{one, read_everything, request, settle, spec, with_oracle};
 use nandlab::drive::{Drive, SnapshotError};
 use nandlab::ftl::WriteStream;
 use nandlab::ftl::map::WriteBack;
-use nandlab::geometry::{BlockId, DieId, Lpn, PlaneId};
+use nandlab::geometry::{BlockId, DieId, Lpn, PlaneId, RequestId};
 use nandlab::host::{Op, Oracle, Request, Runner, Source, map_reads};
 use nandlab::nand::{BlockState, DEAD_LPN, Stamp};
 use nandlab::probe::Probe;
@@ -182,10 +182,10 @@ impl Probe for Issued {
     fn on_trimmed(&mut self, lpn: Lpn, sequence: u64) {
         self.0.on_trimmed(lpn, sequence);
     }
-    fn on_read_asked(&mut self, request: u32, lpn: Lpn) {
+    fn on_read_asked(&mut self, request: RequestId, lpn: Lpn) {
         self.0.on_read_asked(request, lpn);
     }
-    fn on_read_answered(&mut self, request: u32, lpn: Lpn, sequence: Option<u64>) {
+    fn on_read_answered(&mut self, request: RequestId, lpn: Lpn, sequence: Option<u64>) {
         self.0.on_read_answered(request, lpn, sequence);
     }
 }
@@ -459,7 +459,7 @@ impl Probe for Answers {
         *version += 1;
         self.writes.insert(sequence, *version);
     }
-    fn on_read_answered(&mut self, _: u32, lpn: Lpn, sequence: Option<u64>) {
+    fn on_read_answered(&mut self, _: RequestId, lpn: Lpn, sequence: Option<u64>) {
         self.answers.push((lpn.0, sequence.map(|sequence| self.writes[&sequence])));
     }
     fn on_completed(&mut self, _: Op, _: Time, _: Time) {
@@ -526,9 +526,9 @@ fn preconditioning_leaves_every_translation_page_in_flash() {
             nothing_is_stale(&drive);
             let (ftl, geometry) = (drive.ftl(), drive.geometry());
             let demand = ftl.demand.as_ref().unwrap();
-            for page in 0..demand.pages.len() as u32 {
+            for page in demand.numbers() {
                 let is_there = ftl.map.get(demand.lpn_of(page)).is_some();
-                assert_eq!(is_there, demand.has_entries(page, &ftl.map), "{sets:?}: translation page {page}");
+                assert_eq!(is_there, demand.has_entries(page, &ftl.map), "{sets:?}: {page:?}");
             }
             for lpn in (0..geometry.logical_pages).map(Lpn) {
                 assert_eq!(demand.in_flash(lpn), Some(ftl.map.get(lpn)), "{sets:?}: LPN {}", lpn.0);

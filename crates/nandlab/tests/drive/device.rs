@@ -9,7 +9,7 @@ use nandlab::nand::Timing;
 use nandlab::probe::Probe;
 use nandlab::rng::Stream;
 use nandlab::sched::{
-    Agenda, Cause, Class, Device, Ended, Kind, NONE, Phase, Slot, Transaction, Transactions,
+    Agenda, Cause, Class, Device, Ended, Kind, Owner, Phase, Slot, Start, Transaction, Transactions,
 };
 use nandlab::spec::{Scheduler, Spec};
 use nandlab::units::Time;
@@ -76,13 +76,21 @@ impl Op {
     }
 }
 
+/// The place of an operation in the order of issue.
+fn number_of(transaction: &Transaction) -> usize {
+    match transaction.owner {
+        Owner::FlushPage(number) => number as usize,
+        other => panic!("{other:?} has issued nothing"),
+    }
+}
+
 /// Every phase as (operation, phase, start, end); an operation is named by its place in the order of issue.
 #[derive(Default)]
 struct Phases(Vec<(usize, Phase, Time, Time)>);
 
 impl Probe for Phases {
     fn on_phase(&mut self, start: Time, end: Time, _: DieId, _: u32, phase: Phase, t: &Transaction) {
-        self.0.push((t.owner as usize, phase, start, end));
+        self.0.push((number_of(t), phase, start, end));
     }
 }
 
@@ -147,18 +155,18 @@ impl Rig {
                     order: 0,
                     ppn,
                     lpn: Lpn(0),
-                    owner: number as u32,
+                    owner: Owner::FlushPage(number as u32),
                     replaces: None,
-                    next: NONE,
+                    next: None,
                     kind: op.kind,
                     cause: Cause::Host,
                     class: op.class,
-                    merges: false,
+                    start: Start::Policy,
                     level: op.level,
                     needed: op.needed,
                     tries: 0,
                     skips: 0,
-                    partner: nandlab::sched::NONE,
+                    partner: None,
                     part_bytes: 0,
                     is_part: false,
                     has_arrived: false,
@@ -174,7 +182,7 @@ impl Rig {
             }
             let mut done = |pool: &mut Transactions, slot: Slot| {
                 let next = pool[slot].next;
-                ends[pool.remove(slot).owner as usize] = Some(time);
+                ends[number_of(&pool.remove(slot))] = Some(time);
                 next
             };
             match device.on_clock(&mut pool, &mut agenda, &mut phases, time, DieId(clock)) {
@@ -188,9 +196,10 @@ impl Rig {
                 Ended::Page(slot) => {
                     done(&mut pool, slot);
                 }
-                Ended::Batch(mut slot) => {
-                    while slot != NONE {
-                        slot = done(&mut pool, slot);
+                Ended::Batch(first) => {
+                    let mut rest = Some(first);
+                    while let Some(slot) = rest {
+                        rest = done(&mut pool, slot);
                     }
                 }
             }

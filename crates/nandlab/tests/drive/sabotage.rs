@@ -4,7 +4,7 @@
 
 use crate::common::{self, TINY, one, spec};
 use nandlab::drive::Drive;
-use nandlab::geometry::{BlockId, Lpn};
+use nandlab::geometry::{BlockId, Lpn, RequestId};
 use nandlab::host::{Op, Oracle, Request};
 use nandlab::probe::{NoProbe, Probe};
 use nandlab::rng::Stream;
@@ -29,8 +29,10 @@ fn tell(oracle: &mut Oracle, events: &[Event]) {
             Admitted(lpn, sequence) => oracle.on_write_admitted(lpn, sequence),
             Durable(lpn, sequence) => oracle.on_write_durable(lpn, sequence),
             Trimmed(lpn, sequence) => oracle.on_trimmed(lpn, sequence),
-            Asked(request, lpn) => oracle.on_read_asked(request, lpn),
-            Answered(request, lpn, sequence) => oracle.on_read_answered(request, lpn, sequence),
+            Asked(request, lpn) => oracle.on_read_asked(RequestId(request), lpn),
+            Answered(request, lpn, sequence) => {
+                oracle.on_read_answered(RequestId(request), lpn, sequence);
+            }
         }
     }
 }
@@ -123,7 +125,7 @@ fn admission_out_of_order_is_caught() {
 fn the_first_violation_is_kept_and_the_rest_is_bounded() {
     let mut oracle = Oracle::default();
     for request in 0..100 {
-        oracle.on_read_answered(request, Lpn(request), None);
+        oracle.on_read_answered(RequestId(request), Lpn(request), None);
     }
     assert_eq!(oracle.checked, 100);
     assert_eq!(oracle.violations.len(), 16);
@@ -199,10 +201,10 @@ impl Probe for Faulty {
     fn on_trimmed(&mut self, lpn: Lpn, sequence: u64) {
         self.oracle.on_trimmed(lpn, sequence);
     }
-    fn on_read_asked(&mut self, request: u32, lpn: Lpn) {
+    fn on_read_asked(&mut self, request: RequestId, lpn: Lpn) {
         self.oracle.on_read_asked(request, lpn);
     }
-    fn on_read_answered(&mut self, request: u32, lpn: Lpn, sequence: Option<u64>) {
+    fn on_read_answered(&mut self, request: RequestId, lpn: Lpn, sequence: Option<u64>) {
         let answer = match sequence {
             Some(found) => {
                 self.answers += 1;

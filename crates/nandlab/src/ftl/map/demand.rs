@@ -11,9 +11,10 @@
 //! translation pages hold proves them right.
 
 use super::{Cache, PageMap};
+use crate::core::Queue;
 use crate::geometry::{Lpn, Ppn};
 use crate::huge::Huge;
-use crate::sched::Fifo;
+pub use crate::ids::Tvpn;
 use crate::spec::Eviction;
 
 /// Bytes of a translation page that hold one PPN.
@@ -37,7 +38,7 @@ pub enum WriteBack {
 #[derive(Clone, Debug, Default)]
 pub struct TranslationPage {
     /// Page requests that wait for an entry of it.
-    pub waiting: Fifo,
+    pub waiting: Queue,
     /// It is being read.
     pub is_read: bool,
     /// How far its writing back is.
@@ -51,9 +52,6 @@ pub struct TranslationPage {
     /// The level of its last read; 0: unknown.
     pub level: u8,
 }
-
-/// The number of a translation page.
-pub type Tvpn = u32;
 
 /// The state of a demand map.
 #[derive(Debug)]
@@ -95,27 +93,32 @@ impl DemandMap {
         }
     }
 
+    /// The numbers of all translation pages.
+    pub fn numbers(&self) -> impl Iterator<Item = Tvpn> + Clone + use<> {
+        (0..self.pages.len() as u32).map(Tvpn)
+    }
+
     /// The translation page with the entry of `lpn`.
     #[inline(always)]
     pub fn page_of(&self, lpn: Lpn) -> Tvpn {
-        lpn.0 / self.entries_per_page
+        Tvpn(lpn.0 / self.entries_per_page)
     }
 
     /// The LPN of a translation page itself.
     #[inline(always)]
     pub fn lpn_of(&self, page: Tvpn) -> Lpn {
-        Lpn(self.host_pages + page)
+        Lpn(self.host_pages + page.0)
     }
 
     /// The translation page at this LPN; `None` for one of the host's.
     #[inline(always)]
     pub fn translation_page(&self, lpn: Lpn) -> Option<Tvpn> {
         // Behind them there may be others.
-        lpn.0.checked_sub(self.host_pages).filter(|&page| (page as usize) < self.pages.len())
+        lpn.0.checked_sub(self.host_pages).map(Tvpn).filter(|page| page.index() < self.pages.len())
     }
 
     fn entries(&self, page: Tvpn) -> std::ops::Range<u32> {
-        let first = page * self.entries_per_page;
+        let first = page.0 * self.entries_per_page;
         first..(first + self.entries_per_page).min(self.host_pages)
     }
 
@@ -128,7 +131,7 @@ impl DemandMap {
     #[inline]
     pub fn level(&self, lpn: Lpn) -> u8 {
         match self.translation_page(lpn) {
-            Some(page) => self.pages[page as usize].level,
+            Some(page) => self.pages[page.index()].level,
             None => self.cache.level(lpn).unwrap_or(0),
         }
     }
@@ -137,7 +140,7 @@ impl DemandMap {
     #[inline]
     pub fn set_level(&mut self, lpn: Lpn, level: u8) {
         match self.translation_page(lpn) {
-            Some(page) => self.pages[page as usize].level = level,
+            Some(page) => self.pages[page.index()].level = level,
             None => self.cache.set_level(lpn, level),
         }
     }
@@ -154,7 +157,7 @@ impl DemandMap {
         if self.is_dirty(evicted) {
             self.dirty[evicted.index() / 64] &= !(1 << (evicted.0 % 64));
             let page = self.page_of(evicted);
-            self.pages[page as usize].is_stale = true;
+            self.pages[page.index()].is_stale = true;
             loaded.write_back = Some(page);
         }
         loaded
@@ -169,7 +172,7 @@ impl DemandMap {
             return None;
         }
         let page = self.page_of(lpn);
-        self.pages[page as usize].is_stale = true;
+        self.pages[page.index()].is_stale = true;
         Some(page)
     }
 
@@ -188,7 +191,7 @@ impl DemandMap {
             *word &= !mask;
             lpn += bits;
         }
-        self.pages[page as usize].is_stale = false;
+        self.pages[page.index()].is_stale = false;
         if let Some(image) = &mut self.image {
             for lpn in entries {
                 image[lpn as usize] = map.get(Lpn(lpn)).map_or(0, |ppn| ppn.0 + 1);
@@ -199,14 +202,14 @@ impl DemandMap {
 
     /// Takes what the flash holds as what the map says: for a drive that has been loaded.
     pub fn trust_flash(&mut self, map: &PageMap) {
-        for page in 0..self.pages.len() as u32 {
+        for page in self.numbers() {
             self.write(page, map);
         }
     }
 
     /// Whether a translation page's copy in flash is out of date.
     pub fn has_changes(&self, page: Tvpn) -> bool {
-        self.pages[page as usize].is_stale || self.entries(page).any(|lpn| self.is_dirty(Lpn(lpn)))
+        self.pages[page.index()].is_stale || self.entries(page).any(|lpn| self.is_dirty(Lpn(lpn)))
     }
 
     /// Whether any entry of a translation page is mapped.
@@ -218,7 +221,7 @@ impl DemandMap {
     /// holds may concern it, or without an image.
     pub fn in_flash(&self, lpn: Lpn) -> Option<Option<Ppn>> {
         let image = self.image.as_ref()?;
-        let is_known = !self.is_dirty(lpn) && !self.pages[self.page_of(lpn) as usize].is_stale;
+        let is_known = !self.is_dirty(lpn) && !self.pages[self.page_of(lpn).index()].is_stale;
         is_known.then(|| image[lpn.index()].checked_sub(1).map(Ppn))
     }
 

@@ -60,7 +60,8 @@ impl Links {
     /// Whether this is the number of a combination page.
     #[inline(always)]
     pub fn is_combination(&self, lpn: Lpn) -> bool {
-        lpn.0 >= self.first
+        // What holds nothing has an LPN beyond all.
+        lpn.0.wrapping_sub(self.first) < self.most
     }
 
     /// The combination page of a page that is partially refreshed, and what it holds of it.
@@ -137,15 +138,17 @@ impl Links {
         }
     }
 
-    /// A combination page is in flash: links the page of one of its entries to it.
-    pub fn link(&mut self, lpn: Lpn, index: usize) {
+    /// A combination page is in flash: links the page of one of its entries to it. Returns that page, and the part of its
+    /// RBER that is known from now on.
+    pub fn link(&mut self, lpn: Lpn, index: usize) -> (Ppn, f64) {
         let number = lpn.0 - self.first;
         let combination = &mut self.combinations[number as usize];
         combination.live += 1;
-        let base = combination.entries[index].base;
+        let Entry { base, rber, .. } = combination.entries[index];
         self.marks[base.index()] = LINKED + (u64::from(number) << 32 | index as u64);
         self.count += 1;
         self.peak = self.peak.max(self.count);
+        (base, rber)
     }
 
     /// Ends the link of a page; returns its combination page if that was the last link to it.

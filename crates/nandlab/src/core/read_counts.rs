@@ -6,13 +6,13 @@ use crate::spec::Spec;
 
 /// Host reads of each page since it was programmed, up to 255; empty where nothing asks for them.
 #[derive(Debug)]
-pub(super) struct ReadCounts {
+pub(crate) struct ReadCounts {
     reads: Huge<u8>,
     hot_reads: u32,
 }
 
 impl ReadCounts {
-    pub(super) fn new(spec: &Spec, geometry: &Geometry) -> Self {
+    pub(crate) fn new(spec: &Spec, geometry: &Geometry) -> Self {
         let hot_reads = spec.refresh.policy.hot_reads();
         let pages = hot_reads.map_or(0, |_| geometry.pages as usize);
         Self { reads: Huge::zeroed(pages), hot_reads: hot_reads.unwrap_or(u32::MAX) }
@@ -20,27 +20,27 @@ impl ReadCounts {
 
     /// The host reads a page.
     #[inline]
-    pub(super) fn count(&mut self, ppn: Ppn) {
+    pub(crate) fn count(&mut self, ppn: Ppn) {
         if let Some(reads) = self.reads.get_mut(ppn.index()) {
             *reads = reads.saturating_add(1);
         }
     }
 
     /// Whether the host reads a page often.
-    pub(super) fn is_hot(&self, ppn: Ppn) -> bool {
+    pub(crate) fn is_hot(&self, ppn: Ppn) -> bool {
         self.reads.get(ppn.index()).is_some_and(|&reads| u32::from(reads) >= self.hot_reads)
     }
 
     /// A page has been programmed.
     #[inline]
-    pub(super) fn reset(&mut self, ppn: Ppn) {
+    pub(crate) fn reset(&mut self, ppn: Ppn) {
         if let Some(reads) = self.reads.get_mut(ppn.index()) {
             *reads = 0;
         }
     }
 
     /// Power is gone, and the counts with it.
-    pub(super) fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         self.reads.fill(0);
     }
 }

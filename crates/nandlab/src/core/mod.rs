@@ -1,0 +1,104 @@
+//! The core: what every mechanism of the controller works with, and no mechanism of its own.
+//!
+//! It holds the flash array, the FTL's state, the dies with their queues, the ages of the data, the sequence of writes, the
+//! clocks and the counters. A mechanism keeps its own state and takes the core by reference; it changes flash through the
+//! verbs of the core alone: `read`, `program`, `copy_back`, `erase`.
+
+mod known;
+mod program;
+mod read;
+mod read_counts;
+mod waiters;
+
+pub(crate) use known::KnownErrors;
+pub(crate) use program::{CopyBack, Maps, Program, To};
+pub(crate) use read::Read;
+pub(crate) use read_counts::ReadCounts;
+pub use waiters::{Queue, Waiter, WaiterId, Waiters, Wants};
+
+use crate::ftl::Ftl;
+use crate::ftl::read_levels::ReadLevels;
+use crate::geometry::Geometry;
+use crate::nand::{AgeClock, Array, Ecc, InitialAges, Keeps, Reliability, Timing};
+use crate::probe::Probe;
+use crate::sched::{Agenda, Device, Slot, Transactions};
+use crate::spec::Spec;
+use crate::stats::Stats;
+use crate::units::Time;
+use std::collections::VecDeque;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Core<P: Probe> {
+    pub(crate) geometry: Geometry,
+    pub(crate) now: Time,
+    pub(crate) array: Array,
+    pub(crate) ftl: Ftl,
+    pub(crate) device: Device,
+    /// Flash transactions that are queued or under way.
+    pub(crate) pool: Transactions,
+    /// Pages of requests and of the write cache that cannot go on yet.
+    pub(crate) waiters: Waiters,
+    /// By read level, pages that have left their die and are being decoded, in the order in which they will be done.
+    pub(crate) decoding: Box<[VecDeque<(Time, Slot)>]>,
+    pub(crate) agenda: Agenda,
+    pub(crate) ecc: Ecc,
+    pub(crate) reliability: Reliability,
+    pub(crate) age_clock: AgeClock,
+    pub(crate) initial_ages: InitialAges,
+    pub(crate) levels: ReadLevels,
+    /// Errors that are known from before.
+    pub(crate) known: KnownErrors,
+    /// RBER that every program in place adds to the pages of its block.
+    reprogram_error: f64,
+    pub(crate) read_counts: ReadCounts,
+    /// A flush has written pages to planes that are not theirs.
+    pub(crate) has_displaced: bool,
+    /// The sequence number of the newest write or deallocation.
+    pub(crate) sequence: u64,
+    pub(crate) stats: Stats,
+    pub(crate) probe: P,
+}
+
+impl<P: Probe> Core<P> {
+    /// The core of a fresh drive.
+    pub(crate) fn new(spec: &Spec, probe: P) -> Self {
+        let geometry = Geometry::new(&spec.drive);
+        let ecc = Ecc::new(&spec.ecc);
+        let reliability = Reliability::new(&spec.reliability);
+        let sequences = P::STAMPED || spec.models_power_loss();
+        let keeps = Keeps { sequences, ages: ecc.has_levels() && !reliability.is_none() };
+        let array = Array::new(&geometry, spec.reliability.pe_cycles, keeps);
+        let ftl = Ftl::new(spec, &geometry, &array, P::STAMPED);
+        let timing = Timing::new(&spec.timing, &spec.ecc, &geometry);
+        Self {
+            device: Device::new(&geometry, timing, spec.timing.scheduler, spec.timing.multi_plane),
+            now: 0,
+            pool: Transactions::default(),
+            waiters: Waiters::default(),
+            decoding: vec![VecDeque::new(); usize::from(ecc.levels())].into(),
+            agenda: Agenda::new(geometry.dies as usize + usize::from(ecc.levels()) + 4),
+            levels: ReadLevels::new(&ecc, &geometry, ftl.demand.is_some()),
+            known: KnownErrors::new(if spec.refresh.policy.knows_errors() { geometry.pages } else { 0 }),
+            reprogram_error: spec.refresh.policy.in_place().map_or(0.0, |fcr| fcr.reprogram_error),
+            read_counts: ReadCounts::new(spec, &geometry),
+            age_clock: AgeClock::new(spec.reliability.clock_scale),
+            initial_ages: InitialAges::new(&spec.reliability.retention, spec.seed),
+            has_displaced: false,
+            sequence: 0,
+            stats: Stats::new(spec, &geometry),
+            array,
+            ftl,
+            ecc,
+            reliability,
+            probe,
+            geometry,
+        }
+    }
+
+    /// Lets a page wait. It counts as an operation of the timeline.
+    pub(crate) fn wait(&mut self, waiter: Waiter) -> WaiterId {
+        self.pool.skip_order();
+        self.waiters.insert(waiter)
+    }
+}

@@ -1,0 +1,210 @@
+//! The verbs that change flash: program, copy back, erase. Each queues one transaction.
+
+use super::Core;
+use crate::ftl::{Place, WriteStream};
+use crate::geometry::{BlockId, Lpn, PlaneId, Ppn};
+use crate::nand::{DEAD_LPN, Stamp};
+use crate::probe::Probe;
+use crate::sched::{Cause, Class, Kind, Owner, Slot, Start, Transaction};
+
+/// Where a program goes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum To {
+    /// The next page of a stream of a plane.
+    Stream(PlaneId, WriteStream),
+    /// A page that has been allocated for it.
+    Place(Place),
+    /// The page itself, which is programmed already, with what it holds.
+    InPlace(Ppn),
+}
+
+/// What a program does to the map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Maps {
+    /// The page is the newest data of its LPN from now on.
+    Now,
+    /// Nothing: the page holds nothing, stays where it is, or power is off.
+    Nothing,
+}
+
+/// A page to be programmed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Program {
+    pub(crate) to: To,
+    pub(crate) lpn: Lpn,
+    /// What its OOB says beside the LPN.
+    pub(crate) stamp: Stamp,
+    pub(crate) maps: Maps,
+    pub(crate) owner: Owner,
+    pub(crate) cause: Cause,
+    pub(crate) class: Class,
+}
+
+impl Program {
+    /// A page that holds nothing.
+    pub(crate) fn nothing(to: To, owner: Owner, cause: Cause, class: Class) -> Self {
+        Self { to, lpn: Lpn(DEAD_LPN), stamp: Stamp::default(), maps: Maps::Nothing, owner, cause, class }
+    }
+}
+
+/// A page to be copied back within its plane.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CopyBack {
+    pub(crate) plane: PlaneId,
+    pub(crate) stream: WriteStream,
+    pub(crate) source: Ppn,
+    pub(crate) lpn: Lpn,
+    pub(crate) cause: Cause,
+}
+
+/// The plane has no page left for the stream.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NoRoom;
+
+/// A page that has its place, and its program in the queue of its die.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Queued {
+    pub(crate) ppn: Ppn,
+    /// A block has been opened for it.
+    pub(crate) opened: bool,
+}
+
+impl<P: Probe> Core<P> {
+    /// Programs a page: gives it a place, fixes its OOB, maps it, keeps the block of what it replaces from being erased, and
+    /// queues it.
+    ///
+    /// # Errors
+    /// Nothing has happened when the plane has no page left for the stream.
+    #[inline]
+    pub(crate) fn program(&mut self, program: Program) -> Result<Queued, NoRoom> {
+        let Program { to, lpn, stamp, maps, owner, cause, class } = program;
+        let Place { ppn, opened, skips } = match to {
+            To::Stream(plane, stream) => self.allocate(plane, stream).ok_or(NoRoom)?,
+            To::Place(place) => place,
+            To::InPlace(ppn) => Place { ppn, opened: false, skips: 0 },
+        };
+        let mut transaction = self.transaction(Kind::Program, ppn, lpn, owner, cause, class);
+        transaction.skips = skips;
+        if let To::InPlace(_) = to {
+            transaction.replaces = Some(ppn);
+        } else {
+            self.stage(ppn, lpn, stamp);
+        }
+        if maps == Maps::Now {
+            transaction.replaces = self.ftl.remap(&self.geometry, &mut self.array, lpn, ppn);
+        }
+        self.queue_keeping(transaction);
+        Ok(Queued { ppn, opened })
+    }
+
+    /// Copies a page back to another block of its plane; the map follows when that is done.
+    ///
+    /// # Errors
+    /// Nothing has happened when the plane has no page left for the stream.
+    pub(crate) fn copy_back(&mut self, copyback: CopyBack) -> Result<Queued, NoRoom> {
+        let CopyBack { plane, stream, source, lpn, cause } = copyback;
+        let Place { ppn, opened, skips } = self.allocate(plane, stream).ok_or(NoRoom)?;
+        self.array.stage(ppn, lpn, self.array.stamp(source));
+        let owner = Owner::Job(plane);
+        let mut transaction = self.transaction(Kind::Copyback, ppn, lpn, owner, cause, Class::Background);
+        (transaction.skips, transaction.replaces) = (skips, Some(source));
+        self.queue_keeping(transaction);
+        Ok(Queued { ppn, opened })
+    }
+
+    /// Erases a block that the job of `plane` has emptied.
+    pub(crate) fn erase(&mut self, block: BlockId, plane: PlaneId, cause: Cause) {
+        let ppn = self.geometry.page(block, 0);
+        let erase = self.transaction(Kind::Erase, ppn, Lpn(0), Owner::Job(plane), cause, Class::Background);
+        self.queue(erase);
+    }
+
+    /// The next page of `stream` in `plane`.
+    #[inline]
+    pub(crate) fn allocate(&mut self, plane: PlaneId, stream: WriteStream) -> Option<Place> {
+        self.ftl.allocate(&self.geometry, &mut self.array, plane, stream)
+    }
+
+    /// Fixes what a page that will be programmed holds, and says in its OOB.
+    #[inline]
+    pub(crate) fn stage(&mut self, ppn: Ppn, lpn: Lpn, stamp: Stamp) {
+        self.array.stage(ppn, lpn, stamp);
+        self.ftl.stage(ppn, lpn);
+    }
+
+    /// Queues a transaction; what it replaces stays in flash until it has ended.
+    #[inline]
+    fn queue_keeping(&mut self, transaction: Transaction) {
+        if let Some(old) = transaction.replaces {
+            self.hold(old);
+        }
+        self.queue(transaction);
+    }
+
+    /// Puts a transaction on its die.
+    #[inline]
+    pub(crate) fn queue(&mut self, transaction: Transaction) -> Slot {
+        let slot = self.pool.insert(transaction);
+        self.enqueue(slot);
+        slot
+    }
+
+    /// The same for one that has its slot.
+    #[inline]
+    pub(crate) fn enqueue(&mut self, slot: Slot) {
+        self.device.submit(&mut self.pool, &mut self.agenda, &mut self.probe, self.now, slot);
+    }
+
+    /// Keeps a page's block from being erased.
+    #[inline]
+    pub(crate) fn hold(&mut self, page: Ppn) {
+        let block = self.geometry.block_of(page);
+        self.array.block_mut(block).holds += 1;
+    }
+
+    /// A transaction on the die that holds `ppn`.
+    #[inline]
+    pub(crate) fn transaction(
+        &self,
+        kind: Kind,
+        ppn: Ppn,
+        lpn: Lpn,
+        owner: Owner,
+        cause: Cause,
+        class: Class,
+    ) -> Transaction {
+        let (block, page) = self.geometry.split(ppn);
+        let plane = self.geometry.plane_of(block);
+        let die = self.geometry.die_of(plane);
+        Transaction {
+            order: 0,
+            ppn,
+            lpn,
+            owner,
+            replaces: None,
+            next: None,
+            partner: None,
+            part_bytes: 0,
+            kind,
+            cause,
+            class,
+            start: Start::Policy,
+            level: 1,
+            needed: 1,
+            tries: 0,
+            skips: 0,
+            is_part: false,
+            has_arrived: false,
+            page: page as u16,
+            plane_in_die: (plane.0 - die.0 * self.geometry.planes_per_die) as u8,
+            die,
+        }
+    }
+
+    /// Whether a mapped page's program is not done yet.
+    #[inline(always)]
+    pub(crate) fn is_in_flight(&self, ppn: Ppn) -> bool {
+        let (block, page) = self.geometry.split(ppn);
+        page >= u32::from(self.array.block(block).programmed)
+    }
+}

@@ -1,0 +1,205 @@
+//! The verb that reads flash, and what the read levels of a page depend on.
+
+use super::Core;
+use crate::geometry::{BlockId, Lpn, Ppn};
+use crate::nand::{Condition, Hints, Moment, Stamp};
+use crate::probe::Probe;
+use crate::sched::{Cause, Class, Kind, Owner, Slot, Start, Transaction};
+
+/// A programmed page to be read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Read {
+    pub(crate) ppn: Ppn,
+    pub(crate) lpn: Lpn,
+    pub(crate) owner: Owner,
+    pub(crate) cause: Cause,
+    pub(crate) class: Class,
+    pub(crate) start: Start,
+}
+
+impl<P: Probe> Core<P> {
+    /// Queues a read, which keeps its block from being erased. A page that has its susceptible bits in another one is two
+    /// sub-reads.
+    #[inline]
+    pub(crate) fn read(&mut self, read: Read) -> Slot {
+        let Read { ppn, lpn, owner, cause, class, start } = read;
+        let (block, _) = self.geometry.split(ppn);
+        self.array.block_mut(block).holds += 1;
+        let mut transaction = self.transaction(Kind::Read, ppn, lpn, owner, cause, class);
+        transaction.start = start;
+        if cause == Cause::Host {
+            self.read_counts.count(ppn);
+        }
+        if self.ecc.has_levels() {
+            self.aim(&mut transaction, block);
+            if cause == Cause::Host {
+                self.stats.ecc.on_host_start(transaction.level, transaction.needed);
+            }
+        }
+        let slot = self.pool.insert(transaction);
+        if self.array.block(block).linked > 0 {
+            self.add_sub_read(slot);
+        }
+        self.enqueue(slot);
+        slot
+    }
+
+    /// Works out which level a read needs and at which it starts.
+    #[inline]
+    fn aim(&mut self, read: &mut Transaction, block: BlockId) {
+        read.needed = self.needed_level(read.ppn, block, u32::from(read.page));
+        let hints =
+            Hints { page: self.known_level(read.lpn), block: self.levels.block(block), needed: read.needed };
+        read.level = match read.start {
+            Start::Policy => self.ecc.start_level(&hints),
+            Start::First => 1,
+            Start::Last => self.ecc.levels(),
+        };
+    }
+
+    /// Gives a read of a linked page its second sub-read, unless the combination page is being programmed and thus in the
+    /// controller.
+    #[cold]
+    fn add_sub_read(&mut self, slot: Slot) {
+        let read = self.pool[slot];
+        let Some((lpn, entry)) = self.ftl.links.as_ref().and_then(|links| links.of(read.ppn)) else { return };
+        let is_same = entry.lpn == read.lpn && entry.sequence == self.array.stamp(read.ppn).sequence;
+        assert!(is_same, "the link of {} is another page's", self.geometry.show(read.ppn));
+        let bytes = entry.bytes;
+        let apn = self.ftl.map.get(lpn).expect("a linked combination page is mapped");
+        if read.cause == Cause::Host {
+            self.stats.refresh.host_preads += 1;
+        }
+        if self.is_in_flight(apn) {
+            return;
+        }
+        self.hold(apn);
+        let mut part = self.transaction(Kind::Read, apn, lpn, read.owner, read.cause, read.class);
+        part.part_bytes = bytes;
+        part.partner = Some(slot);
+        part.is_part = true;
+        part.start = read.start;
+        if self.ecc.has_levels() {
+            let block = self.geometry.block_of(apn);
+            self.aim(&mut part, block);
+        }
+        let part = self.pool.insert(part);
+        self.pool[slot].partner = Some(part);
+        self.enqueue(part);
+    }
+
+    /// A read that did not decode is tried once more, one level higher, before what else waits for its die.
+    pub(crate) fn try_again(&mut self, slot: Slot) {
+        let read = &mut self.pool[slot];
+        read.level += 1;
+        read.tries += 1;
+        self.device.submit_again(&mut self.pool, &mut self.agenda, &mut self.probe, self.now, slot);
+    }
+
+    /// Links the page of one of the entries of a combination page that is in flash.
+    pub(crate) fn link(&mut self, combination: Lpn, index: usize) {
+        let links = self.ftl.links.as_mut().expect("only partial refresh links pages");
+        let (base, rber) = links.link(combination, index);
+        self.known.set(base, rber);
+    }
+
+    /// The RBER of a page now, that of known errors included; it must not be lost.
+    pub(crate) fn rber_of(&mut self, ppn: Ppn) -> f64 {
+        if !self.array.keeps_ages() {
+            return 0.0;
+        }
+        let (block, page) = self.geometry.split(ppn);
+        self.rber_in(block, page, self.array.stamp(ppn).corrected)
+    }
+
+    /// The RBER now of a page of `block` that was corrected then.
+    #[inline]
+    fn rber_in(&mut self, block: BlockId, page: u32, corrected: Moment) -> f64 {
+        let state = self.array.block(block);
+        let condition = Condition {
+            pe_cycles: state.pe_cycles,
+            age_s: corrected.age_s(self.age_clock.at(self.now)),
+            reads: state.reads,
+            copybacks: state.copybacks,
+            kind: self.geometry.kind(page),
+        };
+        self.reliability.rber(&condition) + self.reprogram_error * f64::from(state.reprograms)
+    }
+
+    /// The least read level that decodes a page now; one more than there are when none does.
+    fn needed_level(&mut self, ppn: Ppn, block: BlockId, page: u32) -> u8 {
+        if !self.array.keeps_ages() {
+            return 1;
+        }
+        let corrected = self.array.stamp(ppn).corrected;
+        if corrected == Moment::LOST {
+            return self.ecc.levels() + 1;
+        }
+        let rber = self.rber_in(block, page, corrected);
+        self.ecc.level_for((rber - self.known.of(ppn)).max(0.0))
+    }
+
+    /// The level of the last read of `lpn`, where something remembers it.
+    #[inline]
+    pub(crate) fn known_level(&self, lpn: Lpn) -> u8 {
+        if self.ftl.is_combination(lpn) {
+            return 0;
+        }
+        match &self.ftl.demand {
+            Some(demand) => demand.level(lpn),
+            None => self.levels.page(lpn),
+        }
+    }
+
+    /// Remembers the level of the last read of `lpn`, where there is a place for it.
+    #[inline]
+    pub(crate) fn remember_level(&mut self, lpn: Lpn, level: u8) {
+        if self.ftl.is_combination(lpn) {
+            return;
+        }
+        match &mut self.ftl.demand {
+            Some(demand) => demand.set_level(lpn, level),
+            None => self.levels.set_page(lpn, level),
+        }
+    }
+
+    /// The data of `lpn` has been corrected: it is as new.
+    pub(crate) fn on_corrected(&mut self, lpn: Lpn) {
+        if self.known_level(lpn) != 0 {
+            self.remember_level(lpn, 1);
+        }
+    }
+
+    /// Remembers the level at which a read has been decoded. What GC and wear levelling read is left out: it is not
+    /// a use of the page, and moves it.
+    pub(crate) fn remember(&mut self, read: &Transaction) {
+        // A read at full strength says nothing of the level that its block needs.
+        if read.start != Start::Last {
+            self.levels.set_block(self.geometry.block_of(read.ppn), read.level);
+        }
+        let is_use = matches!(read.cause, Cause::Host | Cause::Sync | Cause::Mapping);
+        // It may have been written since.
+        if is_use && self.ftl.map.get(read.lpn) == Some(read.ppn) {
+            self.remember_level(read.lpn, read.level);
+        }
+    }
+
+    /// Now, for the stamp of a page that is written.
+    #[inline(always)]
+    pub(crate) fn moment(&self) -> Moment {
+        if self.array.keeps_ages() { self.age_clock.at(self.now) } else { Moment::default() }
+    }
+
+    /// The stamp of new data of the controller's own: the next sequence number, and young.
+    pub(crate) fn next_stamp(&mut self) -> Stamp {
+        self.sequence += 1;
+        Stamp { sequence: self.sequence, corrected: self.moment() }
+    }
+
+    /// The stamp of a page that has been read and is written elsewhere: young again if it could be corrected, and
+    /// still the same host write.
+    pub(crate) fn stamp_of_copy(&self, read: &Transaction) -> Stamp {
+        let corrected = if read.is_uncorrectable() { Moment::LOST } else { self.moment() };
+        Stamp { corrected, ..self.array.stamp(read.ppn) }
+    }
+}

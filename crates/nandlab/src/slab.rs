@@ -1,0 +1,209 @@
+//! Slabs, and first-in first-out lists threaded through what they hold.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::num::NonZeroU32;
+
+/// The place of a `T` in its [`Slab`]. An `Option` of it is no larger: four bytes.
+pub struct Id<T>(NonZeroU32, PhantomData<fn() -> T>);
+
+impl<T> Id<T> {
+    #[inline(always)]
+    fn new(index: usize) -> Self {
+        let number = NonZeroU32::new(index as u32 + 1).expect("a slab has fewer than 2^32 - 1 places");
+        Self(number, PhantomData)
+    }
+
+    /// As an array index.
+    #[inline(always)]
+    pub fn index(self) -> usize {
+        self.0.get() as usize - 1
+    }
+}
+
+impl<T> Clone for Id<T> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Id<T> {}
+
+impl<T> PartialEq for Id<T> {
+    #[inline(always)]
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+
+impl<T> Eq for Id<T> {}
+
+impl<T> fmt::Debug for Id<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "#{}", self.index())
+    }
+}
+
+/// What a slab holds: it carries the link of the one list it is in.
+pub trait Node: Sized {
+    /// The next one in whatever list this one is in.
+    fn next(&mut self) -> &mut Option<Id<Self>>;
+}
+
+/// Places that are reused: the free ones form a list.
+#[derive(Debug)]
+pub struct Slab<T> {
+    places: Vec<T>,
+    free: Option<Id<T>>,
+    live: u32,
+}
+
+impl<T> Default for Slab<T> {
+    fn default() -> Self {
+        Self { places: Vec::new(), free: None, live: 0 }
+    }
+}
+
+impl<T: Node + Copy> Slab<T> {
+    /// Puts one in.
+    #[inline]
+    pub fn insert(&mut self, value: T) -> Id<T> {
+        self.live += 1;
+        match self.free {
+            None => {
+                self.places.push(value);
+                Id::new(self.places.len() - 1)
+            }
+            Some(place) => {
+                self.free = *self[place].next();
+                self[place] = value;
+                place
+            }
+        }
+    }
+
+    /// Takes one out.
+    #[inline]
+    pub fn remove(&mut self, place: Id<T>) -> T {
+        let value = self[place];
+        *self[place].next() = self.free;
+        self.free = Some(place);
+        self.live -= 1;
+        value
+    }
+
+    /// How many there are.
+    pub fn live(&self) -> u32 {
+        self.live
+    }
+
+    /// Drops all of them.
+    pub fn clear(&mut self) {
+        *self = Self::default();
+    }
+}
+
+impl<T> std::ops::Index<Id<T>> for Slab<T> {
+    type Output = T;
+    #[inline(always)]
+    fn index(&self, place: Id<T>) -> &T {
+        &self.places[place.index()]
+    }
+}
+
+impl<T> std::ops::IndexMut<Id<T>> for Slab<T> {
+    #[inline(always)]
+    fn index_mut(&mut self, place: Id<T>) -> &mut T {
+        &mut self.places[place.index()]
+    }
+}
+
+/// A first-in first-out list, threaded through [`Node::next`].
+pub struct Fifo<T> {
+    /// The first and the last one.
+    ends: Option<(Id<T>, Id<T>)>,
+}
+
+impl<T> Clone for Fifo<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Fifo<T> {}
+
+impl<T> fmt::Debug for Fifo<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fifo").field("ends", &self.ends).finish()
+    }
+}
+
+impl<T> Default for Fifo<T> {
+    fn default() -> Self {
+        Self { ends: None }
+    }
+}
+
+impl<T> Fifo<T> {
+    /// Whether the list is empty.
+    #[inline(always)]
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_none()
+    }
+
+    /// The first one.
+    #[inline(always)]
+    pub fn first(&self) -> Option<Id<T>> {
+        self.ends.map(|(first, _)| first)
+    }
+}
+
+impl<T: Node + Copy> Fifo<T> {
+    /// Appends one.
+    #[inline]
+    pub fn push(&mut self, slab: &mut impl std::ops::IndexMut<Id<T>, Output = T>, place: Id<T>) {
+        *slab[place].next() = None;
+        let first = match self.ends {
+            None => place,
+            Some((first, last)) => {
+                *slab[last].next() = Some(place);
+                first
+            }
+        };
+        self.ends = Some((first, place));
+    }
+
+    /// Puts one first.
+    #[inline]
+    pub fn push_front(&mut self, slab: &mut impl std::ops::IndexMut<Id<T>, Output = T>, place: Id<T>) {
+        *slab[place].next() = self.first();
+        self.ends = Some((place, self.ends.map_or(place, |(_, last)| last)));
+    }
+
+    /// Takes the first one.
+    #[inline]
+    pub fn pop(&mut self, slab: &mut impl std::ops::IndexMut<Id<T>, Output = T>) -> Option<Id<T>> {
+        let (first, last) = self.ends?;
+        self.ends = slab[first].next().map(|next| (next, last));
+        Some(first)
+    }
+
+    /// Takes `place`, which follows `before` (or is the first).
+    pub fn remove(
+        &mut self,
+        slab: &mut impl std::ops::IndexMut<Id<T>, Output = T>,
+        before: Option<Id<T>>,
+        place: Id<T>,
+    ) {
+        let next = *slab[place].next();
+        let Some((first, last)) = self.ends else { return };
+        match before {
+            None => self.ends = next.map(|next| (next, last)),
+            Some(before) => {
+                *slab[before].next() = next;
+                self.ends = Some((first, if last == place { before } else { last }));
+            }
+        }
+    }
+}

@@ -1,0 +1,614 @@
+"""Shows that two builds of nandlab write the same results, byte for byte.
+
+    python tests/same_results.py make OUT [--nandlab COMMAND] [--root REPOSITORY] [--traces FOLDER]
+    python tests/same_results.py compare OUT_A OUT_B
+
+`make` runs the examples, the studies at smoke size, and one small drive under every policy of its schemes, with each
+read checked and with every request and flash operation written out. `compare` leaves out what is measured of the
+simulator itself (`sim.json`), what a study keeps about its runs (`run.json`), the names of their folders, and the
+version and identity of the program; all else must be the same. Exit status: 0 all the same, 1 files differ, 2 runs
+are missing, or something cannot be run or read.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+#: Written last by `make`, so that what was stopped halfway is not taken for whole.
+MADE = "made.json"
+#: What a command writes, in the folder of its job.
+RESULT = "result"
+#: A study's table with its runs named by their labels; the one in the result names them by identity.
+BY_LABEL = "results-by-label.parquet"
+#: Not compared: measured of the simulator itself, and what a study keeps about a run.
+LEFT_OUT = frozenset({"sim.json", "run.json"})
+
+
+class Refused(Exception):
+    """Something cannot be run or read; the text says what."""
+
+
+# --------------------------------------------------------------------------------------------------------------- jobs
+
+
+@dataclass(frozen=True)
+class Job:
+    """Commands that are run one after another in a folder of their own."""
+
+    label: str
+    commands: Sequence[Sequence[str]]
+    #: Files that are put into the folder first: their content by their name.
+    inputs: Mapping[str, bytes] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Tools:
+    """The build that is looked at, and the repository whose specs it runs."""
+
+    nandlab: Path
+    python: Path
+    root: Path
+    #: The folder of recorded traces that the studies' `real.toml` read.
+    traces: Path | None
+
+    def example(self, name: str) -> bytes:
+        """The text of an example's spec."""
+        path = self.root / "examples" / f"{name}.toml"
+        try:
+            return path.read_bytes()
+        except OSError as error:
+            raise Refused(f"cannot read {path}: {error.strerror}") from None
+
+    def run(self, spec: str, *sets: str, options: Sequence[str] = (), out: str = RESULT) -> list[str]:
+        """The command that runs a spec of the job's folder."""
+        settings = [word for one in sets for word in ("--set", one)]
+        return [str(self.nandlab), "run", f"{spec}.toml", "--out", out, "--json", *options, *settings]
+
+    def helper(self, *arguments: str) -> list[str]:
+        """The command that runs a part of this script with the package of the build."""
+        return [str(self.python), str(Path(__file__).absolute()), *arguments]
+
+
+#: Every read is checked, every request and the first flash operations are written out.
+CHECKED = ("output.requests=true", "output.timeline_operations=4000")
+#: The capacitor is measured again and again.
+DETECTIONS = ('capacitor.detect_every="2h"', 'capacitor.detect_grace="10min"')
+#: The four schemes late in the life of the drive of examples/life.toml; its blocks are due for refresh at once.
+LATE = (*CHECKED, "reliability.pe_cycles=2500", "workload.synthetic.requests=60000")
+NO_CACHE = ("cache.size=0B", "cache.sync=none", "cache.dirty_budget=1.0", "capacitor.capacitance=0F")
+#: A drive that has none of the schemes, short of space.
+PLAIN = (*CHECKED, "workload.synthetic.requests=80000")
+
+#: What is changed of a spec, by the name of the job: one job each.
+VARIANTS: Mapping[str, tuple[str, tuple[str, ...], Mapping[str, tuple[str, ...]]]] = {
+    "schemes": (
+        "life",
+        LATE,
+        {
+            "all": (),
+            "young": ("reliability.pe_cycles=0",),
+            "start-first": ("ecc.start=first",),
+            "start-ideal": ("ecc.start=ideal",),
+            "start-block-level": ("ecc.start=block-level",),
+            "retry-incremental": ("ecc.retry=incremental",),
+            "eviction-lru": ("ftl.map.demand.eviction=lru",),
+            "map-page": ("ftl.map=page",),
+            "read-disturb": ("reliability.read_disturb=1e-7",),
+            "refresh-none": ("refresh.policy=none",),
+            "refresh-fcr": ("refresh.policy=fcr",),
+            "refresh-ec-cache": ("refresh.policy=ec-cache",),
+            "refresh-partial-paper": ('refresh.policy.partial.encoding="paper"',),
+            "refresh-partial-entries": ('refresh.policy.partial.encoding="entries"',),
+            "refresh-often": ('refresh.interval=[{ pe = 4000, every = "4h" }]',),
+            "too-old": ("refresh.policy=none", "reliability.rber.vth={ cell_to_cell = 0.11 }"),
+            "migration-off-chip": ("migration.policy=off-chip",),
+            "migration-table": ("migration.policy=rcopyback",),
+            "migration-greedy": ("migration.policy=rcopyback-greedy",),
+            "sync-none": ("cache.sync=none", "cache.dirty_budget=1.0"),
+            "sync-eager": ("cache.sync=eager",),
+            "sync-punctual": ("cache.sync=punctual", "cache.dirty_budget=0.5"),
+            "sync-greedy": ("cache.sync=greedy", "cache.dirty_budget=0.5"),
+            "budget-fixed": ("cache.dirty_budget=0.5",),
+            "detections": DETECTIONS,
+            "detections-continuous": (*DETECTIONS, "capacitor.steps=continuous", "capacitor.capacitance=5mF"),
+            "no-cache": NO_CACHE,
+            "wear-dynamic": ("ftl.wear_levelling=dynamic",),
+            "wear-none": ("ftl.wear_levelling=none",),
+            "wear-gap": ("ftl.wear_gap=2",),
+            "fcfs": ("timing.scheduler=fcfs",),
+            "off-chip-path": ("timing.off_chip_mb_per_s=400",),
+            "allocation-dynamic": ("ftl.allocation=dynamic",),
+            "trim": ("workload.synthetic.trim_fraction=0.1",),
+            "closed-loop": ("workload.arrival={ queue_depth = 16 }",),
+            "cut-csw": ("power.cut_after_requests=30000",),
+            "cut-plain": ("power.cut_after_requests=30000", "capacitor.flush=plain"),
+            "cut-newest": (
+                "power.cut_after_requests=30000",
+                "capacitor.flush_order=newest",
+                "capacitor.capacitance=1mF",
+                "cache.dirty_budget=0.9",
+            ),
+            "cut-at": ('power.cut_at="2s"',),
+            "cut-without-capacitor": (
+                "power.cut_after_requests=30000",
+                "capacitor.capacitance=0F",
+                "cache.dirty_budget=0.9",
+                "cache.sync=smart",
+            ),
+        },
+    ),
+    "plain": (
+        "small",
+        PLAIN,
+        {
+            "greedy": (),
+            "cost-benefit": ("gc.victim=cost-benefit",),
+            "fifo": ("gc.victim=fifo",),
+            "random": ("gc.victim.random={ k = 8 }",),
+            "static": ("ftl.wear_levelling=static", "ftl.wear_gap=1"),
+            "demand": ('ftl.map.demand={ cache = "64KiB" }',),
+            "dynamic": ("ftl.allocation=dynamic", "timing.scheduler=fcfs"),
+            "idle": ('workload.arrival={ bursts = { requests = 500, at_once = 0.9, idle = "50ms" } }',),
+            "multi-plane": ("timing.multi_plane=true", "ftl.allocation=PCWD", "workload.synthetic.trim_fraction=0.05"),
+            "torn": ("power.cut_after_requests=40000", 'timing.program={ lsb = "300us", msb = "900us" }'),
+            "worn-out": ("drive.endurance=2", "drive.blocks_per_plane=24", "drive.op=0.28", "precondition.used=0.8"),
+        },
+    ),
+    "power": (
+        "power-loss",
+        (*CHECKED, "workload.synthetic.requests=80000", "power.cut_after_requests=40000"),
+        {
+            "csw": (),
+            "plain": ("capacitor.flush=plain",),
+            "lost": ("capacitor.capacitance=0F", "cache.dirty_budget=0.9"),
+            "worn-capacitor": ('capacitor.age="1500d"', "cache.dirty_budget=0.9", "capacitor.capacitance=30mF"),
+            "metadata": (
+                "capacitor.flush_order=metadata",
+                'capacitor.metadata="8MiB"',
+                "capacitor.capacitance=20mF",
+                "cache.dirty_budget=0.9",
+            ),
+        },
+    ),
+    "refresh": (
+        "partial-refresh",
+        (*CHECKED, "workload.synthetic.requests=50000"),
+        {
+            "partial": (),
+            "fcr": ("refresh.policy=fcr",),
+            "ec-cache": ("refresh.policy=ec-cache",),
+        },
+    ),
+    "combined": ("combined", (*CHECKED, "workload.synthetic.requests=60000"), {"all": ()}),
+}
+
+
+def jobs(tools: Tools) -> Iterator[Job]:
+    """Everything that `make` runs, what takes long first."""
+    yield from study_jobs(tools)
+    yield from example_jobs(tools)
+    yield from trace_jobs(tools)
+    for group, (spec, common, variants) in VARIANTS.items():
+        inputs = {f"{spec}.toml": tools.example(spec)}
+        for name, sets in variants.items():
+            yield Job(f"{group}/{name}", [tools.run(spec, *common, *sets, options=["--verify"])], inputs)
+    yield from saved_drive_jobs(tools)
+    inputs = {"life.toml": tools.example("life")}
+    yield Job("stepping/schemes", [tools.helper("step", "life.toml", RESULT, "reliability.pe_cycles=2500")], inputs)
+    inputs = {"power-loss.toml": tools.example("power-loss")}
+    yield Job("stepping/power", [tools.helper("step", "power-loss.toml", RESULT)], inputs)
+
+
+def study_jobs(tools: Tools) -> Iterator[Job]:
+    """Every study at smoke size; those that read recorded traces only where these are."""
+    found = sorted((tools.root / "studies").glob("*/study.toml"))
+    if not found:
+        raise Refused(f"no studies in {tools.root}: name a repository of nandlab with --root")
+    if tools.traces is not None:
+        found += sorted((tools.root / "studies").glob("*/real.toml"))
+    for path in found:
+        label = f"studies/{path.parent.name}" + ("" if path.stem == "study" else f"-{path.stem}")
+        study = [str(tools.nandlab), "study", str(path), "--smoke", "--workers", "1", "--out", RESULT, "--json"]
+        yield Job(label, [study, tools.helper("by-label", RESULT, BY_LABEL)])
+
+
+def example_jobs(tools: Tools) -> Iterator[Job]:
+    """Every example as it is; `life` is lived, and `trace` reads a trace of ours."""
+    for path in sorted((tools.root / "examples").glob("*.toml")):
+        inputs = {path.name: path.read_bytes()}
+        command = tools.run(path.stem)
+        if path.stem == "life":
+            command[1] = "life"
+        elif path.stem == "trace":
+            command = tools.run(path.stem, "workload.trace=hm_0.csv")
+            inputs["hm_0.csv"] = msr_trace()
+        yield Job(f"examples/{path.stem}", [command], inputs)
+    lives = {"no-cache": NO_CACHE, "wear-dynamic": ("ftl.wear_levelling=dynamic", "refresh.policy=fcr")}
+    for name, sets in lives.items():
+        command = tools.run("life", *sets, options=["--windows", "6", "--requests", "10000"])
+        command[1] = "life"
+        yield Job(f"life/{name}", [command], {"life.toml": tools.example("life")})
+
+
+def trace_jobs(tools: Tools) -> Iterator[Job]:
+    """A trace with TRIM, flush and FUA, on drives with a write cache and without; power fails in one of them."""
+    sets = (*CHECKED, "workload.trace=mixed.blkparse", "workload.arrival=trace", "reliability.pe_cycles=2500")
+    inputs = {"life.toml": tools.example("life"), "mixed.blkparse": mixed_trace()}
+    variants: dict[str, tuple[str, ...]] = {
+        "cache": (),
+        "no-cache": NO_CACHE,
+        "cut": ("power.cut_after_requests=10000",),
+        "cut-without-capacitor": (
+            "power.cut_after_requests=10000",
+            "capacitor.capacitance=0F",
+            "cache.dirty_budget=0.9",
+        ),
+    }
+    for name, more in variants.items():
+        yield Job(f"trace/{name}", [tools.run("life", *sets, *more, options=["--verify"])], inputs)
+
+
+def saved_drive_jobs(tools: Tools) -> Iterator[Job]:
+    """Drives that are saved after preconditioning, and a run that goes on from the saved one."""
+    for spec, requests in (("small", 40_000), ("steady", 40_000), ("life", 20_000)):
+        sets = (*CHECKED, f"workload.synthetic.requests={requests}")
+        save = tools.run(spec, *sets, options=["--save-drive", "saved.drive"])
+        load = tools.run(spec, *sets, "precondition.load=saved.drive", "seed=2", options=["--verify"], out="loaded")
+        yield Job(f"saved/{spec}", [save, load], {f"{spec}.toml": tools.example(spec)})
+
+
+def msr_trace() -> bytes:
+    """Reads and writes in the format of the MSR Cambridge traces."""
+    dice = random.Random(1)
+    ticks, lines = 128_166_372_000_000_000, []
+    for _ in range(30_000):
+        ticks += int(dice.random() * 20_000)
+        op = "Read" if dice.random() < 0.4 else "Write"
+        offset, length = int(dice.random() ** 3 * 4_000_000) * 4096, 4096 * (1 + int(dice.random() * 8))
+        lines.append(f"{ticks},hm,0,{op},{offset},{length},100\n")
+    return "".join(lines).encode()
+
+
+def mixed_trace() -> bytes:
+    """Reads, writes, FUA writes, TRIM and flushes as blkparse prints them, in bursts, on 90 MiB."""
+    dice = random.Random(2)
+    time_us, lines = 0, []
+    for number in range(1, 30_001):
+        time_us += 5_000_000 if number % 5_000 == 0 else 20_000 if number % 100 == 0 else int(dice.random() * 400)
+        drawn = dice.random()
+        op = "R" if drawn < 0.4 else "W" if drawn < 0.9 else "WF" if drawn < 0.93 else "D" if drawn < 0.98 else "FN"
+        sectors = 8 * (1 + int(dice.random() * (64 if op == "D" else 6)))
+        place = "" if op == "FN" else f"{int(dice.random() ** 2 * 22_000) * 8} + {sectors} "
+        stamp = f"{time_us // 1_000_000}.{time_us % 1_000_000:06}000"
+        lines.append(f"  8,0    0 {number} {stamp} 1  D  {op:>2} {place}[test]\n")
+    return "".join(lines).encode()
+
+
+# --------------------------------------------------------------------------------------------------------------- make
+
+
+def make(out: Path, tools: Tools, only: str | None) -> None:
+    """Run all jobs into `out`, two at a time."""
+    for program in (tools.nandlab, tools.python):
+        if not program.is_file():
+            raise Refused(f"no {program}: build it with `make build`, or name a command with --nandlab")
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise Refused(f"{out} is there: name an empty folder, or a new one")
+    wanted = [job for job in jobs(tools) if only is None or re.search(only, job.label)]
+    out.mkdir(parents=True, exist_ok=True)
+    begin_s = time.monotonic()
+    with ThreadPoolExecutor(2) as pool:
+        under_way = {pool.submit(run_job, out / job.label, job, tools): job for job in wanted}
+        try:
+            for done in as_completed(under_way):
+                print(f"{under_way[done].label}  {done.result():.1f} s", flush=True)
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+    made = {"jobs": sorted(job.label for job in wanted)}
+    (out / MADE).write_text(json.dumps(made, indent=2) + "\n", encoding="utf-8")
+    units = read_made(out)
+    files = sum(len(unit.files) for unit in units.values())
+    took = time.monotonic() - begin_s
+    print(f"{files} files of {len(units)} runs, by {len(wanted)} jobs in {took:.0f} s: {out}")
+
+
+def run_job(folder: Path, job: Job, tools: Tools) -> float:
+    """Run a job's commands; how long it took, in seconds."""
+    begin_s = time.monotonic()
+    folder.mkdir(parents=True)
+    for name, content in job.inputs.items():
+        (folder / name).write_bytes(content)
+    environment = {name: value for name, value in os.environ.items() if name != "NANDLAB_TRACES"}
+    if tools.traces is not None:
+        environment["NANDLAB_TRACES"] = str(tools.traces)
+    for command in job.commands:
+        done = subprocess.run(
+            command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+        )
+        if done.returncode != 0:
+            told = "\n".join(done.stderr.strip().splitlines()[-12:])
+            raise Refused(f"{job.label}: exit status {done.returncode} of\n  {shlex.join(command)}\n{told}")
+    return time.monotonic() - begin_s
+
+
+# ----------------------------------------------------------------------- what is run with the package of the build
+
+
+def step(spec: Path, out: Path, sets: Sequence[str]) -> None:
+    """Drive a drive from Python, request by request, and write down all that it says."""
+    import nandlab
+    from nandlab.tables import to_parquet
+
+    drive = nandlab.Drive(nandlab.load(spec, sets), verify=True)
+    out.mkdir()
+    dice = random.Random(3)
+    said: list[Any] = []
+    for turn in range(64):
+        for _ in range(150):
+            drawn = dice.random()
+            offset, length = int(dice.random() ** 2 * 20_000) * 4096, 4096 * (1 + int(dice.random() * 8))
+            if drawn < 0.45:
+                drive.read(offset, length)
+            elif drawn < 0.92:
+                drive.write(offset, length, fua=drawn > 0.9)
+            elif drawn < 0.98:
+                drive.trim(offset, length)
+            else:
+                drive.flush()
+            drive.advance(drive.now_ns + int(dice.random() * 400_000))
+        if turn % 8 == 2:
+            said.append({"detecting": drive.detect_budget()})
+        if turn % 8 == 5:
+            said.append({"loss": drive.cut_power()})
+        if turn % 8 == 7:
+            drive.run_until_idle()
+            drive.advance(drive.now_ns + 2_000_000_000)
+        said.append(
+            {
+                "now_ns": drive.now_ns,
+                "outstanding": drive.outstanding,
+                "capacitor": drive.capacitor,
+                "cache": drive.cache_pages,
+                "completions": drive.completions(),
+            }
+        )
+    drive.flush()
+    drive.run_until_idle()
+    drive.audit()
+    said.append({"now_ns": drive.now_ns, "completions": drive.completions()})
+    told = {"steps": said, "power": drive.power(), "summary": drive.summary(), "smart": drive.smart()}
+    for name, content in told.items():
+        (out / f"{name}.json").write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    for table in ("series", "dies", "latency", "blocks"):
+        (out / f"{table}.parquet").write_bytes(to_parquet(drive.table(table)))
+
+
+def by_label(study: Path, out: Path) -> None:
+    """Write a study's table with the labels of its runs in place of their identities."""
+    import polars as pl
+    from nandlab.tables import to_parquet
+
+    labels = run_labels(study / "runs")
+    frame = pl.read_parquet(study / "results.parquet")
+    named = pl.Series("run", [labels[run] for run in frame["run"].to_list()], dtype=pl.String)
+    out.write_bytes(to_parquet(frame.with_columns(named)))
+
+
+# ------------------------------------------------------------------------------------------------------------ compare
+
+
+@dataclass
+class Unit:
+    """The files of one run, by their names in it."""
+
+    files: dict[str, Path] = field(default_factory=dict)
+    #: Labels of a study's runs, by their identities.
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+def run_labels(runs: Path) -> dict[str, str]:
+    """What a study calls its runs, by their identities; empty where there is no such folder."""
+    labels: dict[str, str] = {}
+    for kept in sorted(runs.glob("*/run.json")):
+        try:
+            facts = json.loads(kept.read_text(encoding="utf-8"))
+            labels[kept.parent.name] = str(facts["label"])
+        except (OSError, ValueError, KeyError) as error:
+            raise Refused(f"cannot read the label of a run from {kept}: {error}") from None
+    twice = sorted({label for label in labels.values() if list(labels.values()).count(label) > 1})
+    if twice:
+        raise Refused(f"{runs}: several runs are called {', '.join(twice)}")
+    return labels
+
+
+def read_made(out: Path) -> dict[str, Unit]:
+    """The files of all runs that `make` has written, by the labels of the runs."""
+    try:
+        made: list[str] = json.loads((out / MADE).read_text(encoding="utf-8"))["jobs"]
+    except (OSError, ValueError, KeyError):
+        raise Refused(f"{out} holds no finished results: write them with `make`") from None
+    units: dict[str, Unit] = {}
+    for job in made:
+        folder = out / job
+        labels = run_labels(folder / RESULT / "runs")
+        for path in sorted(folder.rglob("*")):
+            if not path.is_file() or path.name in LEFT_OUT:
+                continue
+            place = path.relative_to(folder)
+            label, name = job, place.as_posix()
+            if place.parts[:2] == (RESULT, "runs") and len(place.parts) > 3:
+                if place.parts[2] not in labels:
+                    raise Refused(f"{folder / RESULT / 'runs' / place.parts[2]} has no run.json, which names the run")
+                label, name = f"{job}: {labels[place.parts[2]]}", Path(*place.parts[3:]).as_posix()
+            units.setdefault(label, Unit(labels=labels)).files[name] = path
+    return units
+
+
+#: Where a file names the program: what is before and after its version, which is left out.
+VERSION = {
+    "summary.json": re.compile(rb'^(\s*"nandlab": ")[^"]*(")', re.MULTILINE),
+    "life.json": re.compile(rb'^(\s*"nandlab": ")[^"]*(")', re.MULTILINE),
+    "nandlab-result.json": re.compile(rb'^(\s*"version": ")[^"]*(")', re.MULTILINE),
+    "report.html": re.compile(rb"(<footer>nandlab )[^,<]*(,)"),
+}
+IDENTITY = re.compile(rb"<code>([0-9a-f]{12})</code>")
+
+
+def content(path: Path, labels: Mapping[str, str]) -> bytes:
+    """A file without the version of the program; the page of a study with labels for its runs' identities."""
+    data = path.read_bytes()
+    if path.name in VERSION:
+        data = VERSION[path.name].sub(rb"\1-\2", data, count=1)
+    if path.name == "report.html" and labels:
+        short = {identity[:12].encode(): label.encode() for identity, label in labels.items()}
+        data = IDENTITY.sub(lambda found: b"<code>" + short.get(found[1], found[1]) + b"</code>", data)
+    return data
+
+
+def compare(out_a: Path, out_b: Path) -> int:
+    """Compare two results of `make`, and say what differs; the exit status."""
+    ours, theirs = read_made(out_a), read_made(out_b)
+    files = differ = 0
+    alone = sorted(ours.keys() ^ theirs.keys())
+    for label in alone:
+        print(f"{label}: only in {out_a if label in ours else out_b}")
+    for label in sorted(ours.keys() & theirs.keys()):
+        a, b = ours[label], theirs[label]
+        told = {}
+        for name in sorted(a.files.keys() | b.files.keys()):
+            files += 1
+            told[name] = difference(name, a, b, out_a, out_b)
+        table = f"{RESULT}/results.parquet"
+        if told.get(table) is not None and told.get(BY_LABEL, "absent") is None:
+            print(f"{label}  {table}: differs in the identities of the runs alone, which do not count")
+            told[table] = None
+        for name, what in told.items():
+            if what is not None:
+                differ += 1
+                print(f"{label}  {name}: {what}")
+    verdict = f"{differ} differ" if differ else "all the same"
+    runs = len(ours.keys() & theirs.keys())
+    if alone:
+        print(f"{files} files of {runs} runs: {verdict}, and {len(alone)} runs are on one side only")
+        return 2
+    print(f"{files} files of {runs} runs: {verdict}")
+    return 1 if differ else 0
+
+
+def difference(name: str, a: Unit, b: Unit, out_a: Path, out_b: Path) -> str | None:
+    """How a file differs between two runs; `None` when it does not."""
+    if name not in a.files or name not in b.files:
+        return f"only in {out_a if name in a.files else out_b}"
+    one, other = content(a.files[name], a.labels), content(b.files[name], b.labels)
+    if one == other:
+        return None
+    if name.endswith(".json"):
+        try:
+            return first_difference(json.loads(one), json.loads(other), "") or "the same values, written otherwise"
+        except ValueError:
+            pass
+    pairs = enumerate(zip(one, other, strict=False))
+    at = next((place for place, (x, y) in pairs if x != y), min(len(one), len(other)))
+    return f"differs from byte {at} on, of {len(one)} and {len(other)}"
+
+
+def first_difference(a: Any, b: Any, key: str) -> str | None:
+    """The first key at which two JSON values differ, with both values."""
+    if isinstance(a, dict) and isinstance(b, dict):
+        if list(a) != list(b):
+            missing = [name for name in [*a, *b] if name not in a or name not in b]
+            return (
+                f"{key or 'the whole'} has other keys, or in another order: {', '.join(missing[:4]) or 'the same ones'}"
+            )
+        for name in a:
+            found = first_difference(a[name], b[name], f"{key}.{name}" if key else name)
+            if found is not None:
+                return found
+        return None
+    if isinstance(a, list) and isinstance(b, list):
+        for place, (one, other) in enumerate(zip(a, b, strict=False)):
+            found = first_difference(one, other, f"{key}[{place}]")
+            if found is not None:
+                return found
+        return None if len(a) == len(b) else f"{key} has {len(a)} and {len(b)} entries"
+    if type(a) is type(b) and a == b:
+        return None
+    return f"{key}: {json.dumps(a)[:60]} and {json.dumps(b)[:60]}"
+
+
+# ------------------------------------------------------------------------------------------------------------ command
+
+
+def tools_of(arguments: argparse.Namespace) -> Tools:
+    """The programs and folders that the arguments name."""
+    here = Path(__file__).absolute().parents[1]
+    command: Path | None = arguments.nandlab
+    if command is not None and len(command.parts) == 1:
+        found = shutil.which(command)
+        command = Path(found) if found is not None else command
+    nandlab = (command or (arguments.root or here) / ".venv/bin/nandlab").absolute()
+    root = arguments.root
+    if root is None:
+        # A command in .venv/bin is that of the repository around it.
+        around = nandlab.parents[2] if len(nandlab.parents) > 2 else here
+        root = around if (around / "examples").is_dir() else here
+    traces = arguments.traces
+    if traces is not None and not traces.is_dir():
+        raise Refused(f"no folder of traces {traces}")
+    return Tools(nandlab, nandlab.with_name("python"), root.absolute(), None if traces is None else traces.absolute())
+
+
+def main() -> int:
+    """The command; its exit status."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    making = verbs.add_parser("make", help="run everything into OUT")
+    making.add_argument("out", type=Path, metavar="OUT")
+    making.add_argument("--nandlab", type=Path, help="the command; .venv/bin/nandlab of the repository when absent")
+    making.add_argument("--root", type=Path, help="whose examples and studies; the command's repository when absent")
+    making.add_argument("--traces", type=Path, help="recorded traces: run the studies' real.toml as well")
+    making.add_argument("--only", metavar="PATTERN", help="only the jobs whose label this regular expression finds")
+    comparing = verbs.add_parser("compare", help="compare every file of two results of make")
+    comparing.add_argument("out_a", type=Path, metavar="OUT_A")
+    comparing.add_argument("out_b", type=Path, metavar="OUT_B")
+    stepping = verbs.add_parser("step", help="a part of make, run with the package of the build")
+    stepping.add_argument("spec", type=Path)
+    stepping.add_argument("out", type=Path)
+    stepping.add_argument("sets", nargs="*")
+    naming = verbs.add_parser("by-label", help="a part of make, run with the package of the build")
+    naming.add_argument("study", type=Path)
+    naming.add_argument("out", type=Path)
+    arguments = parser.parse_args()
+    try:
+        match arguments.verb:
+            case "make":
+                make(arguments.out, tools_of(arguments), arguments.only)
+            case "compare":
+                return compare(arguments.out_a, arguments.out_b)
+            case "step":
+                step(arguments.spec, arguments.out, arguments.sets)
+            case "by-label":
+                by_label(arguments.study, arguments.out)
+    except Refused as refused:
+        print(refused, file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
