@@ -11,7 +11,7 @@ use crate::geometry::Lpn;
 use crate::host::Request;
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, Fifo, Kind, Slot, Transaction};
-use crate::units::Time;
+use crate::units::{Span, Time};
 use std::collections::{BTreeSet, VecDeque};
 
 /// What the drive keeps for the write cache beside [`WriteCache`].
@@ -29,7 +29,7 @@ pub(super) struct Caching {
     resumes_again: bool,
     /// Requests with a page whose DRAM access ends then, in that order.
     dram: VecDeque<(Time, u32)>,
-    access_ns: u64,
+    access_ns: Span,
     sector_bytes: u64,
     /// All sectors of a page.
     pub(super) whole: u64,
@@ -88,7 +88,7 @@ impl<P: Probe> Drive<P> {
     fn after_dram(&mut self, request: u32) {
         let now = self.now;
         let caching = self.caching();
-        if caching.access_ns == 0 {
+        if caching.access_ns == Span::ZERO {
             self.page_done(request);
             return;
         }

@@ -5,6 +5,7 @@ use crate::geometry::{BlockId, Lpn, Ppn};
 use crate::nand::{Condition, Hints, Moment, Stamp};
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, Kind, NONE, Slot, Transaction};
+use crate::units::Span;
 
 impl<P: Probe> Drive<P> {
     /// Queues a read of a programmed page, which keeps its block from being erased.
@@ -193,7 +194,7 @@ impl<P: Probe> Drive<P> {
         }
         let end = self.now + decode_ns;
         self.probe.on_decode(self.now, end, self.geometry.channel_of(die), &self.pool[slot]);
-        if decode_ns == 0 {
+        if decode_ns == Span::ZERO {
             self.on_decoded(slot);
             return;
         }
