@@ -7,6 +7,7 @@ use nandlab::drive::Drive as Simulated;
 use nandlab::host::{Op, Oracle, Request};
 use nandlab::spec::PreconditionSpec;
 use nandlab::stats::{RunFacts, power, smart, summary};
+use nandlab::units::Time;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -64,7 +65,7 @@ impl Drive {
 
     #[getter]
     fn now(&self) -> u64 {
-        on!(&self.kept, drive => drive.now())
+        on!(&self.kept, drive => drive.now().ns())
     }
 
     #[getter]
@@ -77,12 +78,12 @@ impl Drive {
         let Some(op) = Op::ALL.into_iter().find(|o| o.name() == op) else {
             return Err(PyValueError::new_err(format!("{op:?} is not one of read, write, trim, flush")));
         };
-        let request = Request { arrival: self.now(), op, fua, offset, len: length };
+        let request = Request { arrival: Time::from_ns(self.now()), op, fua, offset, len: length };
         on!(&mut self.kept, drive => drive.submit(&request)).map_err(|e| RunError::new_err(e.to_string()))
     }
 
     fn advance(&mut self, py: Python<'_>, to_ns: u64) {
-        py.detach(|| on!(&mut self.kept, drive => drive.advance(to_ns)));
+        py.detach(|| on!(&mut self.kept, drive => drive.advance(Time::from_ns(to_ns))));
     }
 
     fn run_until_idle(&mut self, py: Python<'_>) {
@@ -92,7 +93,7 @@ impl Drive {
     fn completions(&mut self) -> Vec<(u64, &'static str, u64, u64, bool)> {
         on!(&mut self.kept, drive => drive
             .completions()
-            .map(|c| (c.id, c.request.op.name(), c.request.arrival, c.completed, c.failed))
+            .map(|c| (c.id, c.request.op.name(), c.request.arrival.ns(), c.completed.ns(), c.failed))
             .collect())
     }
 

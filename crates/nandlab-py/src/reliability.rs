@@ -7,6 +7,7 @@ use nandlab::geometry::{Geometry, PageKind};
 use nandlab::nand::{Condition, Ecc, Reliability, Timing};
 use nandlab::spec::{EccSpec, RberSpec, Retry};
 use nandlab::stats::{Column, Table, Values};
+use nandlab::units::Span;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -105,10 +106,10 @@ fn levels(timing: &Timing, spec: &nandlab::spec::Spec, geometry: &Geometry) -> T
     let us = |timing: &Timing, from: u8, to: u8| {
         let tries = (from..=to).map(|level| {
             let cost = timing.read(level, level > from);
-            let off_chip_ns = if level == to { timing.off_chip_ns } else { 0 };
+            let off_chip_ns = if level == to { timing.off_chip_ns } else { Span::ZERO };
             timing.command_ns + cost.sense_ns + cost.transfer_ns.max(off_chip_ns) + cost.decode_ns
         });
-        tries.sum::<u64>() as f64 * 1e-3
+        tries.sum::<Span>().ns() as f64 * 1e-3
     };
     let column =
         |name: &str, of: &dyn Fn(u8) -> f64| Column::new(name, Values::F64((1..=count).map(of).collect()));
@@ -116,9 +117,9 @@ fn levels(timing: &Timing, spec: &nandlab::spec::Spec, geometry: &Geometry) -> T
     let columns = vec![
         Column::new("level", Values::U64((1..=count).map(u64::from).collect())),
         column("rber_max", &limit),
-        column("sense_us", &|level| timing.read(level, false).sense_ns as f64 * 1e-3),
-        column("transfer_us", &|level| timing.read(level, false).transfer_ns as f64 * 1e-3),
-        column("decode_us", &|level| timing.read(level, false).decode_ns as f64 * 1e-3),
+        column("sense_us", &|level| timing.read(level, false).sense_ns.ns() as f64 * 1e-3),
+        column("transfer_us", &|level| timing.read(level, false).transfer_ns.ns() as f64 * 1e-3),
+        column("decode_us", &|level| timing.read(level, false).decode_ns.ns() as f64 * 1e-3),
         column("direct_us", &|level| us(timing, level, level)),
         column("full_us", &|level| us(&full, 1, level)),
         column("incremental_us", &|level| us(&incremental, 1, level)),

@@ -6,6 +6,7 @@ use nandlab::host::{Oracle, Request, Runner, Stopped, map_reads};
 use nandlab::probe::{NoProbe, Probe, Timeline};
 use nandlab::spec::{Loaded, PreconditionSpec};
 use nandlab::stats::{Column, RunFacts, Stretch, Table, Values, power, smart, summary};
+use nandlab::units::{SECOND, Span};
 use nandlab_trace::TraceError;
 use std::fs::File;
 use std::path::Path;
@@ -91,8 +92,8 @@ struct Simulated<P: Probe> {
     lived: Option<Lived>,
 }
 
-/// The longest that a drive has to come to rest, in simulated nanoseconds.
-const REST_MAX: u64 = 60 * 1_000_000_000;
+/// The longest that a drive has to come to rest, in simulated time.
+const REST_MAX: Span = Span::from_ns(60 * SECOND.ns());
 
 /// The simulation of a spec: with the oracle and the audit when it is to `verify`.
 pub(crate) fn simulation(loaded: &Loaded, verify: bool) -> Box<dyn Simulation> {
@@ -196,8 +197,8 @@ impl<P: Probe + Send + Sync> Simulation for Simulated<P> {
         let rows = &mut self.requests;
         let played = runner.run(&mut self.drive, requests, |done| {
             if let Some([arrival, completed, op, offset, length, failed]) = rows {
-                arrival.push(done.request.arrival);
-                completed.push(done.completed);
+                arrival.push(done.request.arrival.ns());
+                completed.push(done.completed.ns());
                 op.push(done.request.op as u64);
                 offset.push(done.request.offset);
                 length.push(done.request.len);
@@ -248,7 +249,7 @@ impl<P: Probe + Send + Sync> Simulation for Simulated<P> {
     }
 
     fn now(&self) -> u64 {
-        self.drive.now()
+        self.drive.now().ns()
     }
 
     fn page_operations(&self) -> u64 {

@@ -107,7 +107,7 @@ fn admit(target: &Target, request: &Request, done: &mut Conversion) -> Result<()
         return Err("an address or length that is no multiple of its unit, or beyond its range");
     }
     done.fua_lost += u64::from(request.fua && !target.fua);
-    done.times_rounded += u64::from(!request.arrival.is_multiple_of(target.resolution_ns));
+    done.times_rounded += u64::from(!request.arrival.ns().is_multiple_of(target.resolution_ns));
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! Records into order of time, for formats that do not keep it.
 
+use crate::parse::SECOND;
 use nandlab::host::Op;
-use nandlab::units::{SECOND, Time};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -13,7 +13,7 @@ pub(crate) const SECOND_MAX: usize = 1 << 22;
 /// A record on its way to becoming a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Item {
-    pub(crate) time_ns: Time,
+    pub(crate) time_ns: u64,
     /// Line or record; breaks ties.
     pub(crate) number: u64,
     pub(crate) op: Op,

@@ -16,6 +16,13 @@ fn missing(field: &'static str) -> TraceError {
     TraceError::new(ErrorKind::Malformed, "is missing: too few fields", MEND).field_name(field)
 }
 
+/// One microsecond: a file's times are plain nanoseconds since whatever it counts from.
+pub(crate) const US: u64 = nandlab::units::US.ns();
+/// One millisecond, as [`US`].
+pub(crate) const MS: u64 = nandlab::units::MS.ns();
+/// One second, as [`US`].
+pub(crate) const SECOND: u64 = nandlab::units::SECOND.ns();
+
 /// The columns of a line that are separated by one byte; blanks round a value do not count.
 pub(crate) struct Columns<'a> {
     rest: Option<&'a [u8]>,

@@ -16,7 +16,7 @@ pub(crate) struct Repeat {
     requests_max: u64,
     requests: u64,
     requests_round: u64,
-    /// Added to the arrivals of this round.
+    /// What the arrivals of this round count from.
     base: Time,
     last: Time,
     skipped_before: u64,
@@ -33,8 +33,8 @@ impl Repeat {
             requests_max,
             requests: 0,
             requests_round: 0,
-            base: 0,
-            last: 0,
+            base: Time::START,
+            last: Time::START,
             skipped_before: 0,
             done: false,
         }
@@ -49,7 +49,7 @@ impl Source for Repeat {
         loop {
             match self.inner.next_request() {
                 Some(Ok(mut request)) => {
-                    request.arrival = request.arrival.saturating_add(self.base);
+                    request.arrival = self.base.saturating_add(request.arrival - Time::START);
                     self.last = request.arrival;
                     self.requests += 1;
                     self.requests_round += 1;

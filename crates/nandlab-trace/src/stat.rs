@@ -7,7 +7,7 @@
 use crate::generate::Published;
 use crate::{Source, TraceError};
 use nandlab::host::Op;
-use nandlab::units::{Time, US};
+use nandlab::units::{Span, Time, US};
 use serde_json::{Value, json};
 
 const PAGE: u64 = 4096;
@@ -38,8 +38,8 @@ pub struct TraceStat {
     pub ops: [OpCount; 4],
     /// Requests with force unit access.
     pub fua: u64,
-    /// From the first arrival to the last, in nanoseconds.
-    pub duration_ns: Time,
+    /// From the first arrival to the last.
+    pub duration_ns: Span,
     /// One past the highest byte addressed.
     pub address_max_bytes: u64,
     /// Distinct 4 KiB pages read or written.
@@ -78,7 +78,7 @@ pub fn stat(source: &mut dyn Source) -> Result<TraceStat, TraceError> {
     let mut stat = TraceStat { sizes: size_bins(), ..TraceStat::default() };
     let mut pages = Pages::new();
     let mut intervals = Intervals::new();
-    let (mut first, mut last, mut next_offset) = (None, 0, u64::MAX);
+    let (mut first, mut last, mut next_offset) = (None, Time::START, u64::MAX);
     let (mut unaligned, mut sequential, mut unwritten) = (0u64, 0u64, 0u64);
     while let Some(request) = source.next_request() {
         let request = request?;
@@ -122,7 +122,7 @@ pub fn stat(source: &mut dyn Source) -> Result<TraceStat, TraceError> {
     stat.devices = source.devices();
     stat.skipped = source.skipped();
     stat.published = source.published();
-    stat.duration_ns = last - first.unwrap_or(0);
+    stat.duration_ns = last - first.unwrap_or(Time::START);
     stat.unaligned_share = share(unaligned, accesses);
     stat.sequential_share = share(sequential, accesses);
     stat.unwritten_read_ratio = share(unwritten, stat.page_references - stat.page_writes);
@@ -180,12 +180,12 @@ impl TraceStat {
 
     /// Duration in seconds.
     pub fn duration_s(&self) -> f64 {
-        self.duration_ns as f64 / 1e9
+        self.duration_ns.ns() as f64 / 1e9
     }
 
     /// Requests a second over the duration; 0 for an instant.
     pub fn iops_mean(&self) -> f64 {
-        if self.duration_ns == 0 { 0.0 } else { self.requests() as f64 / self.duration_s() }
+        if self.duration_ns == Span::ZERO { 0.0 } else { self.requests() as f64 / self.duration_s() }
     }
 
     /// All of it as JSON; keys end in their units. A profile's published numbers are under `published`.
@@ -307,8 +307,8 @@ impl Intervals {
         Self { bins: vec![0; 66 << BIN_BITS], count: 0 }
     }
 
-    fn add(&mut self, ns: Time) {
-        let us = ns / US;
+    fn add(&mut self, span: Span) {
+        let us = span / US;
         let octave = us.checked_ilog2().unwrap_or(0).saturating_sub(BIN_BITS);
         let bin = ((octave as usize) << BIN_BITS) + (us >> octave) as usize;
         self.bins[bin] += 1;
@@ -349,7 +349,7 @@ mod tests {
     }
 
     fn request(arrival: u64, op: Op, offset: u64, len: u64) -> Request {
-        Request { arrival, op, fua: false, offset, len }
+        Request { arrival: Time::from_ns(arrival), op, fua: false, offset, len }
     }
 
     #[test]
@@ -382,7 +382,7 @@ mod tests {
     fn intervals_of_every_size_are_within_a_percent() {
         for ns in [0, 1_000, 127_000, 128_000, 129_000, 1_000_000, 60_000_000_000, u64::MAX] {
             let mut intervals = Intervals::new();
-            intervals.add(ns);
+            intervals.add(Span::from_ns(ns));
             let expected = (ns / 1000) as f64 / 1e6;
             let got = intervals.median_s().unwrap();
             assert!((got - expected).abs() <= expected * 0.01, "{ns}: {got}");

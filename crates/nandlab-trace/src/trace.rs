@@ -69,8 +69,8 @@ pub(crate) struct TraceSource {
     window: Window,
     spread: SecondSpread,
     ready: VecDeque<Request>,
-    first_ns: Option<Time>,
-    last_ns: Time,
+    first_ns: Option<u64>,
+    last_ns: u64,
     requests: u64,
     all_equal: bool,
     skipped: u64,
@@ -204,7 +204,7 @@ impl TraceSource {
                 return Err(equal_times(EQUAL_TIMES).at(self.records.position(item.number)));
             }
             let request = Request {
-                arrival: item.time_ns - first,
+                arrival: Time::from_ns(item.time_ns - first),
                 op: item.op,
                 fua: item.fua,
                 offset: item.offset,

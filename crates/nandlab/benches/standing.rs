@@ -13,6 +13,7 @@ use nandlab::host::{Op, Request, Runner, Source};
 use nandlab::rng::Stream;
 use nandlab::sched::Kind;
 use nandlab::spec::{self, Arrival, Beyond, Eviction};
+use nandlab::units::Time;
 use std::path::Path;
 use std::time::Instant;
 
@@ -33,7 +34,7 @@ fn requests(span: u64) -> Vec<Request> {
             let page = rank.wrapping_mul(0x9e37_79b1) % pages;
             let len = sizes[stream.below(4) as usize].min(pages - page);
             let op = if stream.below(10) < 7 { Op::Write } else { Op::Read };
-            Request { arrival: 0, op, fua: false, offset: page * PAGE, len: len * PAGE }
+            Request { arrival: Time::START, op, fua: false, offset: page * PAGE, len: len * PAGE }
         })
         .collect()
 }
@@ -106,7 +107,7 @@ fn schemes(requests: &[Request], only: Option<&str>) {
                 "{operations} page operations of which {} read retries, {:.0} % of {lookups} map lookups hit, outcome {:016x}",
                 ecc.retries,
                 100.0 * (map.read_hits + map.write_hits) as f64 / lookups.max(1) as f64,
-                drive.now() ^ operations.rotate_left(32)
+                drive.now().ns() ^ operations.rotate_left(32)
             );
             drive.audit().unwrap_or_else(|e| panic!("{e}"));
         }
@@ -307,7 +308,7 @@ fn main() {
             fastest = fastest.min(seconds);
             let grown = before.zip(resident_bytes()).map_or(0, |(before, now)| now.saturating_sub(before));
             bytes_per_page = grown as f64 / f64::from(drive.geometry().pages);
-            outcome = drive.now() ^ operations.rotate_left(32);
+            outcome = drive.now().ns() ^ operations.rotate_left(32);
             let stats = drive.stats();
             facts = format!(
                 "{operations} page operations, {} erases, WAF {:.3}",

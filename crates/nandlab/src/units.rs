@@ -1,22 +1,164 @@
-//! Quantities whose unit matters, as types: time in nanoseconds, sizes in bytes.
+//! Quantities whose unit matters: time as types of their own, in nanoseconds; sizes as bytes.
+
+use std::iter::Sum;
+use std::ops::{Add, AddAssign, Div, Mul, MulAssign, Sub, SubAssign};
 
 /// Simulated time: nanoseconds since the drive was switched on.
 ///
-/// A plain `u64` alias: every name that holds one ends in `_ns` or is typed `Time`.
-/// The range is 584 years.
-pub type Time = u64;
+/// The range is 584 years. A time and a [`Span`] do not mix by mistake: times cannot be added, and their difference is a
+/// span.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(transparent)]
+pub struct Time(u64);
 
 /// A length of simulated time in nanoseconds.
-pub type Span = u64;
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(transparent)]
+pub struct Span(u64);
 
-/// One microsecond in nanoseconds.
-pub const US: Span = 1_000;
-/// One millisecond in nanoseconds.
-pub const MS: Span = 1_000_000;
-/// One second in nanoseconds.
-pub const SECOND: Span = 1_000_000_000;
-/// One day in nanoseconds.
-pub const DAY: Span = 86_400 * SECOND;
+impl Time {
+    /// When the drive was switched on.
+    pub const START: Time = Time(0);
+    /// Later than everything that happens.
+    pub const NEVER: Time = Time(u64::MAX);
+
+    /// So many nanoseconds after the start.
+    #[inline(always)]
+    pub const fn from_ns(ns: u64) -> Self {
+        Time(ns)
+    }
+
+    /// Nanoseconds since the start.
+    #[inline(always)]
+    pub const fn ns(self) -> u64 {
+        self.0
+    }
+
+    /// Seconds since the start.
+    #[inline(always)]
+    pub fn seconds(self) -> f64 {
+        self.0 as f64 * 1e-9
+    }
+
+    /// So much later; stops at [`Time::NEVER`].
+    #[inline(always)]
+    pub const fn saturating_add(self, span: Span) -> Self {
+        Time(self.0.saturating_add(span.0))
+    }
+
+    /// How much later this is than `before`; zero if it is not.
+    #[inline(always)]
+    pub const fn saturating_sub(self, before: Time) -> Span {
+        Span(self.0.saturating_sub(before.0))
+    }
+
+    /// So much earlier; stops at [`Time::START`].
+    #[inline(always)]
+    pub const fn earlier_by(self, span: Span) -> Self {
+        Time(self.0.saturating_sub(span.0))
+    }
+}
+
+impl Span {
+    /// No time at all.
+    pub const ZERO: Span = Span(0);
+    /// The longest span there is.
+    pub const MAX: Span = Span(u64::MAX);
+
+    /// So many nanoseconds.
+    #[inline(always)]
+    pub const fn from_ns(ns: u64) -> Self {
+        Span(ns)
+    }
+
+    /// In nanoseconds.
+    #[inline(always)]
+    pub const fn ns(self) -> u64 {
+        self.0
+    }
+
+    /// How much longer this is than `other`; zero if it is not.
+    #[inline(always)]
+    pub const fn saturating_sub(self, other: Span) -> Self {
+        Span(self.0.saturating_sub(other.0))
+    }
+
+    /// In seconds.
+    #[inline(always)]
+    pub fn seconds(self) -> f64 {
+        self.0 as f64 * 1e-9
+    }
+}
+
+/// What the operators do to nanoseconds; they overflow as those of `u64` do.
+macro_rules! operators {
+    ($($trait:ident::$method:ident($left:ident: $Left:ty, $right:ident: $Right:ty) -> $Out:ty = $value:expr;)*) => {
+        $(impl $trait<$Right> for $Left {
+            type Output = $Out;
+            #[inline(always)]
+            fn $method(self, $right: $Right) -> $Out {
+                let $left = self;
+                $value
+            }
+        })*
+    };
+}
+
+operators! {
+    Add::add(time: Time, span: Span) -> Time = Time(time.0 + span.0);
+    Sub::sub(time: Time, span: Span) -> Time = Time(time.0 - span.0);
+    Sub::sub(time: Time, before: Time) -> Span = Span(time.0 - before.0);
+    Add::add(span: Span, other: Span) -> Span = Span(span.0 + other.0);
+    Sub::sub(span: Span, other: Span) -> Span = Span(span.0 - other.0);
+    Mul::mul(span: Span, times: u64) -> Span = Span(span.0 * times);
+    Mul::mul(times: u64, span: Span) -> Span = Span(times * span.0);
+    Div::div(span: Span, parts: u64) -> Span = Span(span.0 / parts);
+    Div::div(span: Span, unit: Span) -> u64 = span.0 / unit.0;
+}
+
+impl AddAssign<Span> for Time {
+    #[inline(always)]
+    fn add_assign(&mut self, span: Span) {
+        self.0 += span.0;
+    }
+}
+
+impl AddAssign for Span {
+    #[inline(always)]
+    fn add_assign(&mut self, other: Span) {
+        self.0 += other.0;
+    }
+}
+
+impl SubAssign for Span {
+    #[inline(always)]
+    fn sub_assign(&mut self, other: Span) {
+        self.0 -= other.0;
+    }
+}
+
+impl MulAssign<u64> for Span {
+    #[inline(always)]
+    fn mul_assign(&mut self, times: u64) {
+        self.0 *= times;
+    }
+}
+
+impl Sum for Span {
+    #[inline(always)]
+    fn sum<I: Iterator<Item = Span>>(spans: I) -> Span {
+        spans.fold(Span::ZERO, |sum, span| sum + span)
+    }
+}
+
+/// One microsecond.
+pub const US: Span = Span(1_000);
+/// One millisecond.
+pub const MS: Span = Span(1_000_000);
+/// One second.
+pub const SECOND: Span = Span(1_000_000_000);
+/// One day.
+pub const DAY: Span = Span(86_400 * SECOND.0);
 
 /// One KiB in bytes.
 pub const KIB: u64 = 1 << 10;
@@ -29,5 +171,36 @@ pub const SECTOR: u64 = 512;
 
 /// The time to move `bytes` at `ns_per_byte`, rounded up once per transfer.
 pub fn transfer_ns(bytes: u64, ns_per_byte: f64) -> Span {
-    libm::ceil(bytes as f64 * ns_per_byte) as Span
+    Span(libm::ceil(bytes as f64 * ns_per_byte) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_and_spans_count_as_their_nanoseconds_do() {
+        assert_eq!(size_of::<Option<(Time, Span)>>(), size_of::<Option<(u64, u64)>>());
+        let mut time = Time::START + 3 * MS + 2 * US * 5;
+        assert_eq!(time.ns(), 3_010_000);
+        assert_eq!((time - (Time::START + MS), time - MS), (2 * MS + 10 * US, Time::from_ns(2_010_000)));
+        time += DAY / 2;
+        assert_eq!((time - Time::START) / SECOND, 43_200);
+        assert_eq!([US, MS, Span::ZERO].into_iter().sum::<Span>().ns(), 1_001_000);
+        assert!(Time::START < time && time < Time::NEVER && Span::ZERO < US);
+    }
+
+    #[test]
+    fn what_saturates_stops_at_the_ends() {
+        assert_eq!(Time::NEVER.saturating_add(US), Time::NEVER);
+        assert_eq!(Time::START.saturating_sub(Time::NEVER), Span::ZERO);
+        assert_eq!((Time::START + US).earlier_by(MS), Time::START);
+        assert_eq!(US.saturating_sub(MS), Span::ZERO);
+    }
+
+    #[test]
+    #[should_panic = "overflow"]
+    fn times_that_would_run_backwards_are_noticed() {
+        let _ = Time::START - (Time::START + US);
+    }
 }

@@ -10,6 +10,7 @@ use nandlab::drive::Drive;
 use nandlab::host::{Op, Request, Runner, Source};
 use nandlab::rng::Stream;
 use nandlab::spec::{Arrival, Beyond};
+use nandlab::units::Time;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -70,7 +71,7 @@ impl Source for Random {
         self.left = self.left.checked_sub(1)?;
         let op = if self.stream.below(2) == 0 { Op::Read } else { Op::Write };
         let offset = self.stream.below(self.pages) * 4096;
-        Some(Ok(Request { arrival: 0, op, fua: false, offset, len: 4096 }))
+        Some(Ok(Request { arrival: Time::START, op, fua: false, offset, len: 4096 }))
     }
 }
 

@@ -8,9 +8,8 @@
 
 use super::{FormatInfo, Order, Parsed, Reader, TEXT, Target, is_text, plain};
 use crate::error::TraceError;
-use crate::parse::{Columns, bad, integer, push_number, ticks};
+use crate::parse::{Columns, US, bad, integer, push_number, ticks};
 use nandlab::host::Op;
-use nandlab::units::US;
 
 /// Where written traces start: 2020-01-01 in the recording's own zone.
 const BASE_US: u64 = 1_577_808_000_000_000;
@@ -30,7 +29,7 @@ pub(super) const INFO: FormatInfo = FormatInfo {
             out.push(b',');
             push_number(out, request.len);
             out.push(b',');
-            push_number(out, BASE_US + request.arrival / US);
+            push_number(out, BASE_US + request.arrival.ns() / US);
             out.push(b'\n');
         },
         ..TEXT

@@ -14,9 +14,9 @@
 
 use super::{FormatInfo, Order, Parsed, Raw, Reader, TEXT, Target, head_lines, is_text};
 use crate::error::TraceError;
-use crate::parse::{Words, bad, push_decimal, push_number, sectors, time};
+use crate::parse::{SECOND, Words, bad, push_decimal, push_number, sectors, time};
 use nandlab::host::Op;
-use nandlab::units::{SECOND, SECTOR};
+use nandlab::units::SECTOR;
 
 pub(super) const INFO: FormatInfo = FormatInfo {
     name: "blkparse",
@@ -43,7 +43,7 @@ pub(super) const INFO: FormatInfo = FormatInfo {
             out.extend_from_slice(b"  8,0    0 ");
             push_number(out, number);
             out.push(b' ');
-            push_decimal(out, request.arrival, 9);
+            push_decimal(out, request.arrival.ns(), 9);
             out.extend_from_slice(match (request.op, request.fua) {
                 (Op::Read, false) => b" 1  D   R ",
                 (Op::Read, true) => b" 1  D  RF ",

@@ -9,9 +9,9 @@
 
 use super::{FormatInfo, Order, Parsed, Reader, TEXT, Target, head_lines, is_text, plain};
 use crate::error::TraceError;
-use crate::parse::{Words, bad, push_decimal, push_number, sectors, time};
+use crate::parse::{MS, Words, bad, push_decimal, push_number, sectors, time};
 use nandlab::host::Op;
-use nandlab::units::{MS, SECTOR};
+use nandlab::units::SECTOR;
 
 pub(super) const INFO: FormatInfo = FormatInfo {
     name: "disksim",
@@ -24,7 +24,7 @@ pub(super) const INFO: FormatInfo = FormatInfo {
         offset_unit: SECTOR,
         len_unit: SECTOR,
         write: |out, request, _| {
-            push_decimal(out, request.arrival, 6);
+            push_decimal(out, request.arrival.ns(), 6);
             out.extend_from_slice(b" 0 ");
             push_number(out, request.offset / SECTOR);
             out.push(b' ');

@@ -13,9 +13,8 @@
 
 use super::{FormatInfo, Order, Parsed, Raw, Reader, TEXT, Target, is_text};
 use crate::error::TraceError;
-use crate::parse::{Words, bad, integer, push_number, ticks};
+use crate::parse::{US, Words, bad, integer, push_number, ticks};
 use nandlab::host::Op;
-use nandlab::units::{Time, US};
 
 pub(super) const INFO: FormatInfo = FormatInfo {
     name: "fio-iolog",
@@ -30,7 +29,7 @@ pub(super) const INFO: FormatInfo = FormatInfo {
         resolution_ns: US,
         header: b"fio version 3 iolog\n0 nandlab add\n0 nandlab open\n",
         write: |out, request, _| {
-            push_number(out, request.arrival / US);
+            push_number(out, request.arrival.ns() / US);
             out.extend_from_slice(match request.op {
                 Op::Read => b" nandlab read ",
                 Op::Write => b" nandlab write ",
@@ -52,7 +51,7 @@ struct FioIolog {
     /// Version 3.
     timed: bool,
     /// Version 2: the sum of the waits.
-    now_ns: Time,
+    now_ns: u64,
 }
 
 impl Reader for FioIolog {

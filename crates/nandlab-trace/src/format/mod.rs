@@ -18,7 +18,6 @@ mod vscsi;
 use crate::error::TraceError;
 use crate::input::CHUNK_BYTES;
 use nandlab::host::{Op, Request};
-use nandlab::units::Time;
 
 /// What is known of a format.
 #[derive(Clone, Copy, Debug)]
@@ -60,7 +59,7 @@ pub(crate) struct ReaderOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Raw<'a> {
     /// Nanoseconds since whatever the format counts from.
-    pub(crate) time_ns: Time,
+    pub(crate) time_ns: u64,
     /// The device, as the record spells it.
     pub(crate) device: &'a [u8],
     pub(crate) op: Op,
@@ -173,7 +172,7 @@ pub(crate) fn head_lines(head: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// A read or write of a format that knows no other.
-fn plain<'a>(time_ns: Time, device: &'a [u8], read: bool, offset: u64, len: u64) -> Parsed<'a> {
+fn plain<'a>(time_ns: u64, device: &'a [u8], read: bool, offset: u64, len: u64) -> Parsed<'a> {
     let op = if read { Op::Read } else { Op::Write };
     Parsed::Request(Raw { time_ns, device, op, fua: false, flush_first: false, offset, len })
 }

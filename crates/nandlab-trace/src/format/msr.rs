@@ -29,7 +29,7 @@ pub(super) const INFO: FormatInfo = FormatInfo {
     writer: Some(Target {
         resolution_ns: TICK_NS,
         write: |out, request, _| {
-            push_number(out, BASE_TICKS + request.arrival / TICK_NS);
+            push_number(out, BASE_TICKS + request.arrival.ns() / TICK_NS);
             out.extend_from_slice(if request.op == Op::Read {
                 b",nandlab,0,Read,"
             } else {

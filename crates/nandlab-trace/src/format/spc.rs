@@ -9,9 +9,9 @@
 
 use super::{FormatInfo, Order, Parsed, Reader, TEXT, Target, is_text, plain};
 use crate::error::TraceError;
-use crate::parse::{Columns, bad, integer, push_decimal, push_number, sectors, time};
+use crate::parse::{Columns, SECOND, bad, integer, push_decimal, push_number, sectors, time};
 use nandlab::host::Op;
-use nandlab::units::{SECOND, SECTOR};
+use nandlab::units::SECTOR;
 
 pub(super) const INFO: FormatInfo = FormatInfo {
     name: "spc",
@@ -28,7 +28,7 @@ pub(super) const INFO: FormatInfo = FormatInfo {
             out.push(b',');
             push_number(out, request.len);
             out.extend_from_slice(if request.op == Op::Read { b",R," } else { b",W," });
-            push_decimal(out, request.arrival, 9);
+            push_decimal(out, request.arrival.ns(), 9);
             out.push(b'\n');
         },
         ..TEXT

@@ -27,7 +27,7 @@ pub(super) const FIVE_COLUMNS: Target =
     Target { offset_unit: SECTOR, len_unit: SECTOR, write: write_line, ..TEXT };
 
 fn write_line(out: &mut Vec<u8>, request: &Request, _: u64) {
-    push_number(out, request.arrival);
+    push_number(out, request.arrival.ns());
     out.extend_from_slice(b" 0 ");
     push_number(out, request.offset / SECTOR);
     out.push(b' ');

@@ -10,9 +10,8 @@
 
 use super::{FormatInfo, Order, Parsed, Reader, TEXT, Target, is_text, plain};
 use crate::error::TraceError;
-use crate::parse::{Columns, bad, integer, push_decimal, push_number, time};
+use crate::parse::{Columns, SECOND, bad, integer, push_decimal, push_number, time};
 use nandlab::host::Op;
-use nandlab::units::SECOND;
 
 /// Where written traces start: a second of the recording.
 const BASE_NS: u64 = 1_456_095_145 * SECOND;
@@ -27,7 +26,7 @@ pub(super) const INFO: FormatInfo = FormatInfo {
     writer: Some(Target {
         header: b"Timestamp,Response,IOType,LUN,Offset,Size\n",
         write: |out, request, _| {
-            push_decimal(out, BASE_NS + request.arrival, 9);
+            push_decimal(out, BASE_NS + request.arrival.ns(), 9);
             out.extend_from_slice(if request.op == Op::Read { b",0,R,0," } else { b",0,W,0," });
             push_number(out, request.offset);
             out.push(b',');

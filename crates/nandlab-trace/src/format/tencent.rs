@@ -9,9 +9,9 @@
 
 use super::{FormatInfo, Order, Parsed, Reader, TEXT, Target, is_text, plain};
 use crate::error::TraceError;
-use crate::parse::{Columns, bad, integer, push_number, sectors, ticks};
+use crate::parse::{Columns, SECOND, bad, integer, push_number, sectors, ticks};
 use nandlab::host::Op;
-use nandlab::units::{SECOND, SECTOR};
+use nandlab::units::SECTOR;
 
 /// Where written traces start: the first second of the recording.
 const BASE_S: u64 = 1_538_323_200;
@@ -28,7 +28,7 @@ pub(super) const INFO: FormatInfo = FormatInfo {
         offset_unit: SECTOR,
         len_unit: SECTOR,
         write: |out, request, _| {
-            push_number(out, BASE_S + request.arrival / SECOND);
+            push_number(out, BASE_S + request.arrival.ns() / SECOND);
             out.push(b',');
             push_number(out, request.offset / SECTOR);
             out.push(b',');

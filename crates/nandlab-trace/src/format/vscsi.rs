@@ -10,9 +10,9 @@
 
 use super::{FormatInfo, Order, Parsed, Raw, Reader, TEXT, Target};
 use crate::error::{ErrorKind, TraceError};
-use crate::parse::{MEND, bad};
+use crate::parse::{MEND, US, bad};
 use nandlab::host::Op;
-use nandlab::units::{SECTOR, US};
+use nandlab::units::SECTOR;
 
 pub(super) const INFO: FormatInfo = FormatInfo {
     name: "vscsi",
@@ -45,7 +45,7 @@ pub(super) const INFO: FormatInfo = FormatInfo {
             out.extend_from_slice(&cmd.to_le_bytes());
             out.extend_from_slice(&0x0100u16.to_le_bytes());
             out.extend_from_slice(&(request.offset / SECTOR).to_le_bytes());
-            out.extend_from_slice(&(request.arrival / US).to_le_bytes());
+            out.extend_from_slice(&(request.arrival.ns() / US).to_le_bytes());
         },
         ..TEXT
     }),

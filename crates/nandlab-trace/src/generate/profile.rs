@@ -160,7 +160,7 @@ impl ProfileSource {
             recent_next: 0,
             rest_next_ns: 0.0,
             burst_left: 0,
-            last_ns: 0,
+            last_ns: Time::START,
             written: model.unwritten_read_ratio.map(|share| {
                 let held_over = (model.reads as f64 * model.pages_per_read / 16.0).clamp(1.0, 64.0);
                 Written::new(share, held_over, model.pages)
@@ -375,7 +375,7 @@ impl Source for ProfileSource {
             flow.pages_wanted += mean;
             self.draw_rest_time();
         }
-        let arrival = (ns as Time).max(self.last_ns);
+        let arrival = Time::from_ns(ns as u64).max(self.last_ns);
         self.last_ns = arrival;
         if let (Op::Write, Some(written)) = (op, &mut self.written) {
             written.write(extent);

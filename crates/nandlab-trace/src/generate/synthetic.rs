@@ -11,7 +11,7 @@ use crate::error::{ErrorKind, TraceError};
 use nandlab::host::{Op, Request};
 use nandlab::rng::Stream;
 use nandlab::spec::{Address, SyntheticSpec};
-use nandlab::units::US;
+use nandlab::units::{Time, US};
 
 enum Pick {
     Sequential { next: u64 },
@@ -171,7 +171,7 @@ impl Source for SyntheticSource {
         if self.made == self.wanted {
             return None;
         }
-        let arrival = self.made.saturating_mul(US);
+        let arrival = Time::from_ns(self.made.saturating_mul(US.ns()));
         self.made += 1;
         // Both draws always, so that one fraction does not shift the other's.
         let (trim, read) = (self.ops.unit() < self.trim_fraction, self.ops.unit() < self.read_fraction);

@@ -3,6 +3,7 @@
 use crate::common::*;
 use nandlab::rng::Stream;
 use nandlab::spec::{DeviceChoice, TraceSpec};
+use nandlab::units::Time;
 use nandlab_trace::{formats, open_bytes};
 use proptest::prelude::*;
 
@@ -33,7 +34,7 @@ fn through_every_reader(content: &[u8]) -> u64 {
         };
         let spec = TraceSpec { format, device, lenient, ..spec("bytes") };
         let Ok(mut source) = open_bytes(&spec, content) else { continue };
-        let mut last = 0;
+        let mut last = Time::START;
         while let Some(request) = source.next_request() {
             let Ok(request) = request else { break };
             assert!(request.arrival >= last);

@@ -2,6 +2,7 @@
 
 use crate::common::*;
 use nandlab::host::{Op, Request};
+use nandlab::units::Time;
 use nandlab_trace::{Conversion, ConvertOptions, ErrorKind, Source, TraceError, convert, formats};
 use proptest::prelude::*;
 
@@ -49,7 +50,7 @@ prop_compose! {
     ) -> (u64, Request) {
         let op = Op::ALL[op];
         let (offset, len) = if op == Op::Flush { (0, 0) } else { (sector * 512, len) };
-        (gap, Request { arrival: 0, op, fua: fua && op == Op::Write, offset, len })
+        (gap, Request { arrival: Time::START, op, fua: fua && op == Op::Write, offset, len })
     }
 }
 
@@ -65,7 +66,7 @@ fn sayable(drawn: &[(u64, Request)], format: &str) -> Vec<Request> {
         now += if requests.is_empty() { 0 } else { gap.next_multiple_of(resolution) };
         // A second's ties are spread over it when read: none here.
         now = if format == "tencent" { requests.len() as u64 * resolution } else { now };
-        r.arrival = now;
+        r.arrival = Time::from_ns(now);
         r.fua &= fua;
         if r.op != Op::Flush {
             r.len = r.len.next_multiple_of(len_unit);
@@ -92,7 +93,7 @@ proptest! {
             prop_assert_eq!(back.as_ref(), Ok(&requests), "{}", info.name);
             // Told by content too, ssdsim as its twin.
             let detected = read(&spec("x"), &bytes);
-            let equal_times = requests.len() >= 50 && requests.iter().all(|r| r.arrival == 0);
+            let equal_times = requests.len() >= 50 && requests.iter().all(|r| r.arrival == Time::START);
             prop_assert!(equal_times || detected.as_ref() == Ok(&requests), "{}: {:?}", info.name, detected.err());
         }
     }
@@ -102,7 +103,7 @@ proptest! {
         drawn in prop::collection::vec(any_request(), 1..60)
     ) {
         let mut now = 0;
-        let requests: Vec<_> = drawn.iter().map(|&(gap, r)| { now += gap; Request { arrival: now, ..r } }).collect();
+        let requests: Vec<_> = drawn.iter().map(|&(gap, r)| { now += gap; Request { arrival: Time::from_ns(now), ..r } }).collect();
         for info in formats() {
             let strict = written(&requests, info.name, false);
             let (_, done) = written(&requests, info.name, true).unwrap();

@@ -29,7 +29,7 @@ fn read_and_write_are_not_swapped_in_any_format() {
         let requests = read(&spec_of(format), content.as_bytes()).unwrap();
         let seen: Vec<_> = requests.iter().map(|r| (r.op, r.offset, r.len)).collect();
         assert_eq!(seen, [(Read, 512, 512), (Write, 512, 512)], "{format}");
-        assert_eq!(requests[0].arrival, 0, "{format}");
+        assert_eq!(requests[0].arrival.ns(), 0, "{format}");
     }
 }
 
@@ -46,7 +46,7 @@ fn arrival_counts_from_the_first_request_in_nanoseconds() {
         ("systor", "1456095145.133076000,0,R,0,0,512\n1456095145.133077000,0,R,0,0,512\n", 1000),
     ] {
         let requests = read(&spec_of(format), content.as_bytes()).unwrap();
-        assert_eq!((requests[0].arrival, requests[1].arrival), (0, expected), "{format}");
+        assert_eq!((requests[0].arrival.ns(), requests[1].arrival.ns()), (0, expected), "{format}");
     }
 }
 
@@ -138,7 +138,7 @@ fn systor_is_sorted_within_a_window_and_blank_types_pass() {
     let content = "Timestamp,Response,IOType,LUN,Offset,Size\n\
                    100.3,0.1,R,0,3000,512\n100.1,0.1,W,0,1000,512\n100.2,,,0,9000,512\n100.2,0.1,R,0,2000,512\n";
     let requests = read(&spec("x"), content.as_bytes()).unwrap();
-    let seen: Vec<_> = requests.iter().map(|r| (r.arrival, r.offset)).collect();
+    let seen: Vec<_> = requests.iter().map(|r| (r.arrival.ns(), r.offset)).collect();
     assert_eq!(seen, [(0, 1000), (S / 10, 2000), (S / 5, 3000)]);
 }
 
@@ -157,12 +157,13 @@ fn disorder_beyond_the_window_is_refused() {
 #[test]
 fn tencent_ties_are_spread_over_their_second() {
     let content = "10,0,1,0,7\n10,1,1,0,7\n10,2,1,1,7\n10,3,1,0,7\n11,4,1,0,7\n13,5,1,0,7\n";
-    let times: Vec<_> = read(&spec("x"), content.as_bytes()).unwrap().iter().map(|r| r.arrival).collect();
+    let times: Vec<_> =
+        read(&spec("x"), content.as_bytes()).unwrap().iter().map(|r| r.arrival.ns()).collect();
     assert_eq!(times, [0, S / 4, S / 2, 3 * S / 4, S, 3 * S]);
     // Only those of the chosen volume count.
     let content = "10,0,1,0,7\n10,1,1,0,8\n10,2,1,1,7\n";
     let times: Vec<_> =
-        read(&device(spec("x"), "7"), content.as_bytes()).unwrap().iter().map(|r| r.arrival).collect();
+        read(&device(spec("x"), "7"), content.as_bytes()).unwrap().iter().map(|r| r.arrival.ns()).collect();
     assert_eq!(times, [0, S / 2]);
 }
 

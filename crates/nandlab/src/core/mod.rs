@@ -73,7 +73,7 @@ impl<P: Probe> Core<P> {
         let timing = Timing::new(&spec.timing, &spec.ecc, &geometry);
         Self {
             device: Device::new(&geometry, timing, spec.timing.scheduler, spec.timing.multi_plane),
-            now: 0,
+            now: Time::START,
             pool: Transactions::default(),
             waiters: Waiters::default(),
             decoding: vec![VecDeque::new(); usize::from(ecc.levels())].into(),

@@ -12,7 +12,7 @@ use crate::geometry::{Lpn, RequestId};
 use crate::host::Request;
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, Owner, Start, Transaction};
-use crate::units::Time;
+use crate::units::{Span, Time};
 use std::collections::{BTreeSet, VecDeque};
 
 /// What the drive keeps for the write cache beside [`WriteCache`].
@@ -30,7 +30,7 @@ pub(super) struct Caching {
     resumes_again: bool,
     /// Requests with a page whose DRAM access ends then, in that order.
     dram: VecDeque<(Time, RequestId)>,
-    access_ns: u64,
+    access_ns: Span,
     sector_bytes: u64,
     /// All sectors of a page.
     pub(super) whole: u64,
@@ -89,7 +89,7 @@ impl<P: Probe> Drive<P> {
     fn after_dram(&mut self, request: RequestId) {
         let now = self.core.now;
         let caching = self.caching();
-        if caching.access_ns == 0 {
+        if caching.access_ns == Span::ZERO {
             self.page_done(request);
             return;
         }

@@ -123,14 +123,18 @@ impl Power {
             seconds_per_ns: scale * 1e-9,
             skipped_s: 0.0,
             cost: FlushCost::default(),
-            due: if is_measured { (detect_every_ns as f64 / scale) as Time } else { NEVER },
+            due: if is_measured {
+                Time::from_ns((detect_every_ns.ns() as f64 / scale) as u64)
+            } else {
+                NEVER
+            },
             is_overdue: false,
             budget: match spec.cache.dirty_budget {
                 DirtyBudget::Share(share) => share,
                 DirtyBudget::Measured => 0.0,
             },
             wants_room: false,
-            recharged_at: 0,
+            recharged_at: Time::START,
             now: Detection::default(),
             found: None,
             pages: None,
@@ -141,8 +145,8 @@ impl Power {
             rewriting: vec![0; dies as usize].into(),
             rewritten: 0,
             next_slot: CacheSlot(0),
-            program_ns: 0,
-            pages_ns: 0,
+            program_ns: Span::ZERO,
+            pages_ns: Span::ZERO,
             guarded_from: 0,
             planes_to_guard: 0,
         }
@@ -170,12 +174,12 @@ impl Power {
 
     /// Seconds on the scaled clock.
     pub(super) fn age_s(&self, now: Time) -> f64 {
-        now as f64 * self.seconds_per_ns + self.skipped_s
+        now.ns() as f64 * self.seconds_per_ns + self.skipped_s
     }
 
     /// So much of the scaled clock, in simulated time.
     fn simulated(&self, span: Span) -> Span {
-        (span as f64 * 1e-9 / self.seconds_per_ns) as Span
+        Span::from_ns((span.ns() as f64 * 1e-9 / self.seconds_per_ns) as u64)
     }
 
     /// What an emergency flush could use now, in joules.
@@ -192,9 +196,9 @@ impl Power {
     /// does, so the controller's time counts as though nothing had.
     fn drained_j(&self, now: Time) -> f64 {
         let Some(capacitor) = &self.capacitor else { return 0.0 };
-        let elapsed = (now - self.now.drained_from) as f64;
-        let at_least = self.pages_ns as f64 / f64::from(self.concurrency);
-        capacitor.spent_j(elapsed.max(at_least), self.program_ns as f64)
+        let elapsed = (now - self.now.drained_from).ns() as f64;
+        let at_least = self.pages_ns.ns() as f64 / f64::from(self.concurrency);
+        capacitor.spent_j(elapsed.max(at_least), self.program_ns.ns() as f64)
     }
 
     /// Pages that it could save at this time when full; 0 without a capacitor.
@@ -210,7 +214,7 @@ impl Power {
             Stage::Draining => {
                 let watts = self.capacitor.as_ref().map_or(1.0, |capacitor| capacitor.controller_w);
                 let left_ns = self.energy_j(now) / watts.max(1e-9) * 1e9;
-                now.saturating_add(libm::ceil(left_ns) as Time)
+                now.saturating_add(Span::from_ns(libm::ceil(left_ns) as u64))
             }
             Stage::Recharging => self.recharged_at,
         };
@@ -225,7 +229,7 @@ impl Power {
             capacitor.cycle(detections);
         }
         if self.due != NEVER {
-            self.due = self.due.saturating_sub((seconds / self.seconds_per_ns) as Span);
+            self.due = self.due.earlier_by(Span::from_ns((seconds / self.seconds_per_ns) as u64));
         }
     }
 
@@ -350,7 +354,7 @@ impl<P: Probe> Drive<P> {
         self.power.now.drained_from = self.core.now;
         self.power.now.energy_j =
             self.power.capacitor.as_ref().map_or(0.0, |c| c.energy_j(self.power.age_s(self.core.now)));
-        (self.power.program_ns, self.power.pages_ns) = (0, 0);
+        (self.power.program_ns, self.power.pages_ns) = (Span::ZERO, Span::ZERO);
         self.power.pages =
             Some(FlushPages::new(self.spec.capacitor.flush, &self.core.geometry, &self.core.ftl, pages));
         self.power.next_slot = CacheSlot(0);

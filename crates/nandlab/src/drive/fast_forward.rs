@@ -119,7 +119,7 @@ impl<P: Probe> Drive<P> {
         let skipped_s = (until.seconds - then.seconds) * times;
         let is_measured = self.spec.cache.dirty_budget == DirtyBudget::Measured;
         let every_ns = self.spec.capacitor.detect_every_ns;
-        let detections = if is_measured { (skipped_s * 1e9 / every_ns as f64) as u32 } else { 0 };
+        let detections = if is_measured { (skipped_s * 1e9 / every_ns.ns() as f64) as u32 } else { 0 };
         self.power.skip(skipped_s, detections);
         self.set_power_clock();
         self.spread_overdue();

@@ -312,7 +312,7 @@ impl<P: Probe> Drive<P> {
     }
 
     /// Simulates the next event, if it is not later than `limit`; whether there was one. The present time does not go on to
-    /// `limit`. Without a limit ([`Time::MAX`]) the next detection of the budget is not waited for, as in
+    /// `limit`. Without a limit ([`Time::NEVER`]) the next detection of the budget is not waited for, as in
     /// [`Drive::run_until_idle`].
     pub fn advance_by_event(&mut self, limit: Time) -> bool {
         loop {

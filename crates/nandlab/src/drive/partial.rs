@@ -23,7 +23,7 @@ use crate::probe::Probe;
 use crate::rng::Stream;
 use crate::sched::{Cause, Class, Owner, Slot, Transaction};
 use crate::spec::{PartialSpec, Spec};
-use crate::units::Time;
+use crate::units::{Span, Time};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -50,7 +50,7 @@ pub(super) struct Partial {
     /// Whether there are enough free blocks, since when, and how long there were before.
     is_on: bool,
     looked_at: Time,
-    on_ns: u64,
+    on_ns: Span,
 }
 
 impl Partial {
@@ -64,8 +64,8 @@ impl Partial {
             for_room: VecDeque::new(),
             pending: BTreeMap::new(),
             is_on: true,
-            looked_at: 0,
-            on_ns: 0,
+            looked_at: Time::START,
+            on_ns: Span::ZERO,
         })
     }
 }
@@ -89,13 +89,18 @@ impl<P: Probe> Drive<P> {
     /// How partial refresh is; `None` without it.
     pub fn partial_refresh(&self) -> Option<PartialState> {
         let (partial, links) = (self.partial.as_ref()?, self.core.ftl.links.as_ref()?);
-        let on_ns = partial.on_ns + if partial.is_on { self.core.now - partial.looked_at } else { 0 };
+        let on_ns =
+            partial.on_ns + if partial.is_on { self.core.now - partial.looked_at } else { Span::ZERO };
         Some(PartialState {
             linked_pages: links.count(),
             linked_pages_max: links.peak(),
             mapping_bytes: (u64::from(self.core.geometry.pages) + links.peak() * LINK_BITS).div_ceil(8),
             vsm_bytes: partial.vsm.peak_bytes.into(),
-            on_share: if self.core.now == 0 { 1.0 } else { on_ns as f64 / self.core.now as f64 },
+            on_share: if self.core.now == Time::START {
+                1.0
+            } else {
+                on_ns.ns() as f64 / self.core.now.ns() as f64
+            },
         })
     }
 

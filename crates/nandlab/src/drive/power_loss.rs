@@ -324,7 +324,7 @@ impl<P: Probe> Drive<P> {
             }
         }
         if let Some(capacitor) = &mut self.power.capacitor {
-            loss.spent_j = capacitor.spent_j(loss.flush_ns as f64, loss.program_ns as f64);
+            loss.spent_j = capacitor.spent_j(loss.flush_ns.ns() as f64, loss.program_ns.ns() as f64);
             capacitor.cycle(1);
         }
     }
@@ -379,7 +379,7 @@ impl<P: Probe> Drive<P> {
         let may_end = flush.may_end.max(self.core.now + wait_ns + program_ns);
         let programs_ns = loss.program_ns + program_ns;
         let capacitor = self.power.capacitor.as_ref().expect("only a capacitor flushes");
-        if capacitor.spent_j((may_end - loss.at) as f64, programs_ns as f64) > loss.energy_j {
+        if capacitor.spent_j((may_end - loss.at).ns() as f64, programs_ns.ns() as f64) > loss.energy_j {
             return false;
         }
         flush.may_end = may_end;

@@ -3,6 +3,7 @@
 use super::Drive;
 use crate::probe::Probe;
 use crate::sched::{Cause, Kind, Owner, Slot};
+use crate::units::Span;
 
 impl<P: Probe> Drive<P> {
     /// A page has left its die; decoding follows.
@@ -53,7 +54,7 @@ impl<P: Probe> Drive<P> {
             self.core.geometry.channel_of(die),
             &self.core.pool[slot],
         );
-        if decode_ns == 0 {
+        if decode_ns == Span::ZERO {
             self.on_decoded(slot);
             return;
         }

@@ -51,7 +51,7 @@ impl<P: Probe> Drive<P> {
         for block in &mut *self.core.array.blocks {
             (block.valid, block.holds, block.linked) = (0, 0, 0);
         }
-        let mut busy_ns = vec![0; self.core.geometry.dies as usize];
+        let mut busy_ns = vec![Span::ZERO; self.core.geometry.dies as usize];
         for &block in &torn_erases {
             self.core.array.erase(&self.core.geometry, block);
             self.on_erased_with_links(block);
@@ -74,7 +74,7 @@ impl<P: Probe> Drive<P> {
             self.use_lsb_pages_alone();
         }
         self.merge_partial_pages(&found, &mut busy_ns, &mut recovery);
-        recovery.ns = scan_ns + busy_ns.iter().copied().max().unwrap_or(0);
+        recovery.ns = scan_ns + busy_ns.iter().copied().max().unwrap_or(Span::ZERO);
         self.core.now += recovery.ns;
         self.core.stats.power.down_ns += recovery.ns;
         if self.power.capacitor.is_some() {
@@ -159,13 +159,13 @@ impl<P: Probe> Drive<P> {
         let timing = self.core.device.timing();
         let oob_ns = transfer_ns(OOB_BYTES, self.spec.timing.channel_ns_per_byte);
         let sense_ns = timing.read(1, false).sense_ns;
-        let on_die = scanned.iter().map(|pages| pages * (timing.command_ns + sense_ns + oob_ns)).max();
-        let mut on_channel = vec![0; self.core.geometry.channels as usize];
-        for (die, pages) in scanned.iter().enumerate() {
+        let on_die = scanned.iter().map(|&pages| pages * (timing.command_ns + sense_ns + oob_ns)).max();
+        let mut on_channel = vec![Span::ZERO; self.core.geometry.channels as usize];
+        for (die, &pages) in scanned.iter().enumerate() {
             on_channel[self.core.geometry.channel_of(DieId(die as u32)) as usize] +=
                 pages * (timing.command_ns + oob_ns);
         }
-        on_die.unwrap_or(0).max(on_channel.into_iter().max().unwrap_or(0))
+        on_die.unwrap_or_default().max(on_channel.into_iter().max().unwrap_or_default())
     }
 
     /// All that was in RAM is gone. Returns the map that was there, from which it can be told what the translation pages

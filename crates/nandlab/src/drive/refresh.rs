@@ -59,7 +59,7 @@ impl Refresh {
     pub(super) fn new(spec: &Spec, geometry: &Geometry) -> Self {
         let is_on = spec.refresh.policy != RefreshPolicySpec::None;
         let planes = if is_on { geometry.planes as usize } else { 0 };
-        let seconds = |span: u64| u32::try_from(span / SECOND).unwrap_or(u32::MAX).max(1);
+        let seconds = |span: Span| u32::try_from(span / SECOND).unwrap_or(u32::MAX).max(1);
         Self {
             policy: spec.refresh.policy,
             intervals: spec.refresh.interval.iter().map(|&(pe, every)| (pe, seconds(every))).collect(),
@@ -68,7 +68,7 @@ impl Refresh {
             since: Huge::zeroed(if is_on { geometry.blocks as usize } else { 0 }),
             alarms: BinaryHeap::new(),
             due: vec![VecDeque::new(); planes].into(),
-            began: vec![0; planes].into(),
+            began: vec![Time::START; planes].into(),
             has_begun: false,
         }
     }

@@ -8,6 +8,7 @@ use super::Drive;
 use crate::geometry::{BlockId, Lpn, PlaneId, Ppn};
 use crate::nand::{BlockState, DEAD_LPN, Stamp};
 use crate::probe::Probe;
+use crate::units::Time;
 use std::io::{self, Read, Write};
 
 const MAGIC: [u8; 8] = *b"nandlab4";
@@ -239,7 +240,7 @@ impl<P: Probe> Drive<P> {
             return Err(SnapshotError::Damaged("the checksum is wrong"));
         }
         for block in closed {
-            self.core.ftl.close(&self.core.geometry, &mut self.core.array, block, 0);
+            self.core.ftl.close(&self.core.geometry, &mut self.core.array, block, Time::START);
         }
         if let Some(demand) = &mut self.core.ftl.demand {
             demand.trust_flash(&self.core.ftl.map);

@@ -34,7 +34,7 @@ impl Op {
 /// A request as the host sends it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Arrival in nanoseconds since the start of the workload.
+    /// Arrival, counted from the start of the workload.
     pub arrival: Time,
     /// What is asked.
     pub op: Op,

@@ -81,7 +81,7 @@ impl<S: Source> Runner<S> {
             has_failed: false,
             submitted: 0,
             completed: 0,
-            delay_ns: 0,
+            delay_ns: Span::ZERO,
             wrapped: 0,
         }
     }
@@ -142,7 +142,7 @@ impl<S: Source> Runner<S> {
                     if drive.outstanding() == 0 && drive.is_power_failing() {
                         drive.advance(drive.now());
                     }
-                    if drive.outstanding() == 0 || !drive.advance_to_completion(Time::MAX) {
+                    if drive.outstanding() == 0 || !drive.advance_to_completion(Time::NEVER) {
                         break;
                     }
                 }
@@ -195,14 +195,19 @@ impl<S: Source> Runner<S> {
                 Some(Ok(mut request)) => {
                     request.arrival = match self.arrival {
                         Arrival::Trace { time_scale: 1.0 } => request.arrival,
-                        Arrival::Trace { time_scale } => (request.arrival as f64 * time_scale) as Time,
-                        Arrival::QueueDepth(_) => 0,
-                        Arrival::Iops(rate) => (self.fetched as f64 * (SECOND as f64 / rate)) as Time,
+                        Arrival::Trace { time_scale } => {
+                            Time::from_ns((request.arrival.ns() as f64 * time_scale) as u64)
+                        }
+                        Arrival::QueueDepth(_) => Time::START,
+                        Arrival::Iops(rate) => {
+                            Time::from_ns((self.fetched as f64 * (SECOND.ns() as f64 / rate)) as u64)
+                        }
                         Arrival::Bursts { requests, at_once, idle_ns } => {
                             let (rounds, in_round) = (self.fetched / requests, self.fetched % requests);
                             let singly = |n: u64| n.saturating_sub(at_once - 1);
                             // A round's burst, too, comes `idle` after the request before it.
-                            (rounds * singly(requests) + singly(in_round)).saturating_mul(idle_ns)
+                            let pauses = rounds * singly(requests) + singly(in_round);
+                            Time::from_ns(pauses.saturating_mul(idle_ns.ns()))
                         }
                     };
                     self.fetched += 1;

@@ -17,7 +17,7 @@ impl Moment {
     /// When the run starts. 68 years fit before it, as many after it.
     pub const START: Moment = Moment(1 << 31);
 
-    /// So long before the start, in nanoseconds.
+    /// So long before the start.
     pub fn before_start(age_ns: Span) -> Self {
         let seconds = u32::try_from(age_ns / SECOND).unwrap_or(u32::MAX);
         Moment(Self::START.0.saturating_sub(seconds).max(1))
@@ -54,16 +54,16 @@ pub struct AgeClock {
 impl AgeClock {
     /// A clock that runs `scale` times as fast as simulated time.
     pub fn new(scale: f64) -> Self {
-        Self { seconds_per_ns: scale / SECOND as f64 }
+        Self { seconds_per_ns: scale / SECOND.ns() as f64 }
     }
 
     /// The first simulated time at which the clock shows `moment`; 0 if that was before the start.
     pub fn when(&self, moment: Moment) -> Time {
         let seconds = f64::from(moment.0.saturating_sub(Moment::START.0));
-        let mut time = libm::ceil(seconds / self.seconds_per_ns) as Time;
+        let mut time = Time::from_ns(libm::ceil(seconds / self.seconds_per_ns) as u64);
         // The division rounds.
         while self.at(time) < moment && moment.0 < u32::MAX {
-            time += 1;
+            time += Span::from_ns(1);
         }
         time
     }
@@ -71,7 +71,7 @@ impl AgeClock {
     /// The moment of a simulated time; stops 68 years after the start.
     #[inline(always)]
     pub fn at(&self, now: Time) -> Moment {
-        Moment(Moment::START.0.saturating_add((now as f64 * self.seconds_per_ns) as u32))
+        Moment(Moment::START.0.saturating_add((now.ns() as f64 * self.seconds_per_ns) as u32))
     }
 }
 
@@ -84,7 +84,7 @@ pub struct InitialAges {
 }
 
 impl InitialAges {
-    /// From ages in nanoseconds and their shares.
+    /// From ages and their shares.
     pub fn new(retention: &[(Span, f64)], seed: u64) -> Self {
         let mut sum = 0.0;
         let share = |&(age_ns, share): &(Span, f64)| {
@@ -118,15 +118,15 @@ mod tests {
     fn ages_count_on_the_scaled_clock() {
         let clock = AgeClock::new(86_400.0);
         let old = Moment::before_start(365 * DAY);
-        assert_eq!(old.age_s(clock.at(0)), 365 * 86_400);
-        assert_eq!(old.age_s(clock.at(2 * SECOND)), 367 * 86_400);
-        assert_eq!(clock.at(3 * SECOND).age_s(clock.at(5 * SECOND)), 2 * 86_400);
+        assert_eq!(old.age_s(clock.at(Time::START)), 365 * 86_400);
+        assert_eq!(old.age_s(clock.at(Time::START + 2 * SECOND)), 367 * 86_400);
+        assert_eq!(clock.at(Time::START + 3 * SECOND).age_s(clock.at(Time::START + 5 * SECOND)), 2 * 86_400);
     }
 
     #[test]
     fn the_clock_stops_at_its_end_and_nothing_is_as_old_as_lost_data() {
         let clock = AgeClock::new(1e9);
-        assert_eq!(clock.at(Time::MAX), Moment(u32::MAX));
+        assert_eq!(clock.at(Time::NEVER), Moment(u32::MAX));
         assert!(Moment::before_start(Span::MAX) > Moment::LOST);
     }
 

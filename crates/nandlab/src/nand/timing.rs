@@ -63,7 +63,7 @@ impl Timing {
             transfer_ns,
             off_chip_ns: spec
                 .off_chip_bytes_per_s
-                .map_or(0, |rate| crate::units::transfer_ns(bytes, 1e9 / rate)),
+                .map_or(Span::ZERO, |rate| crate::units::transfer_ns(bytes, 1e9 / rate)),
             command_ns: spec.command_ns,
             levels: first.len(),
             page_bytes: bytes,
@@ -84,7 +84,7 @@ impl Timing {
     pub fn of_part(&self, page_ns: Span, part_bytes: u32) -> Span {
         match part_bytes {
             0 => page_ns,
-            bytes => (page_ns * u64::from(bytes)).div_ceil(self.page_bytes),
+            bytes => Span::from_ns((page_ns.ns() * u64::from(bytes)).div_ceil(self.page_bytes)),
         }
     }
 
@@ -100,7 +100,7 @@ fn program_ns(spec: &TimingSpec, geometry: &Geometry, page: u32) -> Span {
         ProgramTime::Uniform(ns) => ns,
         ProgramTime::ByKind { lsb_ns, msb_ns } => match geometry.kind(page) {
             PageKind::Slc | PageKind::Lsb => lsb_ns,
-            PageKind::Csb => lsb_ns.midpoint(msb_ns),
+            PageKind::Csb => Span::from_ns(lsb_ns.ns().midpoint(msb_ns.ns())),
             PageKind::Msb => msb_ns,
         },
         ProgramTime::ByLayer { fastest_ns, slowest_ns } => {

@@ -46,8 +46,8 @@ impl Capacitor {
         let (full, least) = (spec.voltage_v, spec.voltage_min_v);
         Some(Self {
             rated_j: 0.5 * spec.capacitance_f * (full * full - least * least) * spec.efficiency,
-            age_s: spec.age_ns as f64 * 1e-9,
-            temperature: spec.temperature.iter().map(|&(from, c)| (from as f64 * 1e-9, c)).collect(),
+            age_s: spec.age_ns.seconds(),
+            temperature: spec.temperature.iter().map(|&(from, c)| (from.seconds(), c)).collect(),
             cycles: 0,
             controller_w: spec.controller_w,
             program_w: spec.program_w,
@@ -99,23 +99,23 @@ impl Capacitor {
 mod tests {
     use super::*;
     use crate::spec::{BudgetSteps, FlushMethod, FlushOrder};
-    use crate::units::DAY;
+    use crate::units::{DAY, Span};
 
     const YEAR_S: f64 = 365.0 * 86_400.0;
 
-    fn spec(temperature: Vec<(u64, f64)>) -> CapacitorSpec {
+    fn spec(temperature: Vec<(Span, f64)>) -> CapacitorSpec {
         CapacitorSpec {
             capacitance_f: 1.0,
             voltage_v: 5.5,
             voltage_min_v: 2.5,
             efficiency: 0.9,
             temperature,
-            age_ns: 0,
+            age_ns: Span::ZERO,
             controller_w: 1.0,
             program_w: 0.08,
             detect_every_ns: 20 * DAY,
             detect_grace_ns: DAY,
-            recharge_ns: 0,
+            recharge_ns: Span::ZERO,
             margin: 0.1,
             steps: BudgetSteps::Five,
             flush: FlushMethod::Plain,
@@ -127,14 +127,14 @@ mod tests {
 
     #[test]
     fn energy_is_that_of_equation_1() {
-        let capacitor = Capacitor::new(&spec(vec![(0, 25.0)])).unwrap();
+        let capacitor = Capacitor::new(&spec(vec![(Span::ZERO, 25.0)])).unwrap();
         // 0.5 x 1 F x (30.25 - 6.25) V^2 x 0.9
         assert!((capacitor.energy_j(0.0) - 10.8).abs() < 1e-12);
     }
 
     #[test]
     fn thirty_percent_are_lost_in_five_years_at_60_degrees_and_half_as_fast_ten_below() {
-        let at = |celsius| Capacitor::new(&spec(vec![(0, celsius)])).unwrap();
+        let at = |celsius| Capacitor::new(&spec(vec![(Span::ZERO, celsius)])).unwrap();
         assert!((at(60.0).loss(5.0 * YEAR_S) - 0.30).abs() < 1e-12);
         assert!((at(50.0).loss(5.0 * YEAR_S) - 0.15).abs() < 1e-12);
         assert!((at(70.0).loss(2.5 * YEAR_S) - 0.30).abs() < 1e-12);
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn a_temperature_profile_adds_up_and_cycles_count() {
-        let mut capacitor = Capacitor::new(&spec(vec![(0, 60.0), (365 * DAY, 50.0)])).unwrap();
+        let mut capacitor = Capacitor::new(&spec(vec![(Span::ZERO, 60.0), (365 * DAY, 50.0)])).unwrap();
         assert!((capacitor.loss(0.5 * YEAR_S) - 0.03).abs() < 1e-12);
         assert!((capacitor.loss(3.0 * YEAR_S) - (0.06 + 2.0 * 0.03)).abs() < 1e-12);
         for _ in 0..1000 {
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn an_old_capacitor_has_aged_at_the_first_temperature() {
-        let mut old = spec(vec![(0, 60.0), (DAY, 20.0)]);
+        let mut old = spec(vec![(Span::ZERO, 60.0), (DAY, 20.0)]);
         old.age_ns = 365 * DAY;
         assert!((Capacitor::new(&old).unwrap().loss(0.0) - 0.06).abs() < 1e-12);
     }

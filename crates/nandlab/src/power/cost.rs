@@ -34,10 +34,10 @@ impl FlushCost {
         vsm_pages: u32,
     ) -> Self {
         let mut times: Vec<f64> =
-            (0..geometry.pages_per_block).map(|page| timing.program_ns(page) as f64).collect();
+            (0..geometry.pages_per_block).map(|page| timing.program_ns(page).ns() as f64).collect();
         let slowest = times.iter().copied().fold(0.0, f64::max);
         let mean = times.iter().sum::<f64>() / times.len() as f64;
-        let transfer_ns = (timing.transfer_ns + timing.command_ns) as f64;
+        let transfer_ns = (timing.transfer_ns + timing.command_ns).ns() as f64;
         let page_j = |program_ns: f64| {
             // No faster than the channels carry the pages.
             let page_ns = ((program_ns + transfer_ns) / f64::from(at_a_time))
@@ -55,7 +55,7 @@ impl FlushCost {
             }
         };
         let dies_per_channel = f64::from(geometry.dies / geometry.channels);
-        let wait_ns = timing.erase_ns as f64 + slowest + dies_per_channel * transfer_ns;
+        let wait_ns = timing.erase_ns.ns() as f64 + slowest + dies_per_channel * transfer_ns;
         Self {
             fixed_j: capacitor.spent_j(wait_ns, 0.0) + f64::from(vsm_pages) * page_j(slowest),
             kinds: times.into_iter().map(|time| (f64::from(count), page_j(time))).collect(),

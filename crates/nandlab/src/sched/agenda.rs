@@ -7,7 +7,7 @@
 use crate::units::Time;
 
 /// A clock that is not set.
-pub const NEVER: Time = Time::MAX;
+pub const NEVER: Time = Time::NEVER;
 
 /// The clocks and their tournament.
 #[derive(Debug)]
@@ -77,7 +77,7 @@ mod tests {
             let mut stream = Stream::new(clocks as u64, "agenda");
             for _ in 0..2000 {
                 let clock = stream.below(clocks as u64) as usize;
-                let time = if stream.below(4) == 0 { NEVER } else { stream.below(50) };
+                let time = if stream.below(4) == 0 { NEVER } else { Time::from_ns(stream.below(50)) };
                 times[clock] = time;
                 agenda.set(clock as u32, time);
                 let earliest = *times.iter().min().unwrap();

@@ -99,14 +99,14 @@ impl Device {
             promoted: 0,
             next_waiting: None,
             load: 0,
-            since: 0,
-            busy_ns: 0,
+            since: Time::START,
+            busy_ns: Span::ZERO,
         };
-        let channel = Channel { is_taken: false, waiting: None, busy_ns: 0 };
+        let channel = Channel { is_taken: false, waiting: None, busy_ns: Span::ZERO };
         Self {
             dies: (0..geometry.dies).map(die).collect(),
             channels: vec![channel; geometry.channels as usize].into(),
-            off_chip_free_at: 0,
+            off_chip_free_at: Time::START,
             timing,
             scheduler,
             multi_plane: multi_plane && geometry.planes_per_die > 1,
@@ -133,7 +133,7 @@ impl Device {
     pub fn die_busy_ns(&self, die: DieId, now: Time) -> Span {
         let die = &self.dies[die.index()];
         // What the statistics ask for may be some time back: then the operation had not begun.
-        die.busy_ns + if die.phase == Phase::Idle { 0 } else { now.saturating_sub(die.since) }
+        die.busy_ns + if die.phase == Phase::Idle { Span::ZERO } else { now.saturating_sub(die.since) }
     }
 
     /// How long a channel has carried transfers so far, in nanoseconds; a transfer counts when it starts.
@@ -332,7 +332,9 @@ impl Device {
         probe.on_issue(now, id, &pool[slot]);
         match die.kind {
             Kind::Program => self.ask_channel(agenda, probe, pool, now, id, Phase::TransferIn),
-            _ if self.timing.command_ns > 0 => self.ask_channel(agenda, probe, pool, now, id, Phase::Command),
+            _ if self.timing.command_ns > Span::ZERO => {
+                self.ask_channel(agenda, probe, pool, now, id, Phase::Command)
+            }
             _ => self.start_array(pool, agenda, probe, now, id),
         }
     }
@@ -402,7 +404,7 @@ impl Device {
         let batch = if self.multi_plane { u64::from(count(pool, die.batch.first())) } else { 1 };
         let first = first_of(&die.batch, pool);
         let (commands, transfer_ns, pages) = match die.phase {
-            Phase::Command => (batch, 0, 0),
+            Phase::Command => (batch, Span::ZERO, 0),
             // What does not decode stays in the controller.
             Phase::TransferOut => {
                 let transfer_ns = self.timing.read(first.level, first.tries > 0).transfer_ns;
@@ -415,7 +417,7 @@ impl Device {
         let data_from = now + commands * self.timing.command_ns;
         let mut end = data_from + transfer_ns;
         let off_chip_ns = pages * self.timing.of_part(self.timing.off_chip_ns, first.part_bytes);
-        if off_chip_ns > 0 {
+        if off_chip_ns > Span::ZERO {
             self.off_chip_free_at = self.off_chip_free_at.max(data_from) + off_chip_ns;
             end = end.max(self.off_chip_free_at);
         }

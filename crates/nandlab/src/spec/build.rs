@@ -8,6 +8,7 @@ use super::resolve::Resolved;
 use crate::ftl::migration;
 use crate::nand::RberTable;
 use crate::policy::Choice;
+use crate::units::{Span, Time, US};
 use std::path::{Component, Path, PathBuf};
 
 /// Builds the spec; all values are there and checked.
@@ -31,7 +32,7 @@ pub(super) fn build(r: &Resolved, dir: &Path) -> Spec {
             background_free: num(r, "gc.background_free"),
             foreground_free: num(r, "gc.foreground_free"),
             idle_valid_max: num(r, "gc.idle_valid_max"),
-            idle_after_ns: int(r, "gc.idle_after"),
+            idle_after_ns: span(r, "gc.idle_after"),
         },
         ecc: EccSpec {
             levels: levels(r.val("ecc.levels")),
@@ -50,7 +51,7 @@ pub(super) fn build(r: &Resolved, dir: &Path) -> Spec {
             policy: refresh_policy(r.val("refresh.policy")),
             interval: match r.val("refresh.interval") {
                 Val::List(lines) => {
-                    lines.iter().map(|l| (l.field("pe").int() as u32, l.field("every").int())).collect()
+                    lines.iter().map(|l| (l.field("pe").int() as u32, l.field("every").span())).collect()
                 }
                 _ => Vec::new(),
             },
@@ -59,7 +60,7 @@ pub(super) fn build(r: &Resolved, dir: &Path) -> Spec {
         migration: migration(r.val("migration.policy")),
         cache: CacheSpec {
             size_bytes: int(r, "cache.size"),
-            access_ns: int(r, "cache.access"),
+            access_ns: span(r, "cache.access"),
             sync: choice(r.val("cache.sync")),
             dirty_budget: match r.val("cache.dirty_budget") {
                 Val::Num(share) => DirtyBudget::Share(*share),
@@ -69,7 +70,7 @@ pub(super) fn build(r: &Resolved, dir: &Path) -> Spec {
         capacitor: capacitor(r),
         power: PowerSpec {
             cut_after_requests: r.get("power.cut_after_requests").map_or(0, Val::int),
-            cut_at_ns: r.get("power.cut_at").map(Val::int),
+            cut_at_ns: r.get("power.cut_at").map(|at| Time::from_ns(at.int())),
         },
         reliability: ReliabilitySpec {
             rber: rber(r),
@@ -78,9 +79,9 @@ pub(super) fn build(r: &Resolved, dir: &Path) -> Spec {
             pe_cycles: count(r, "reliability.pe_cycles"),
             retention: match r.val("reliability.retention") {
                 Val::List(ages) => {
-                    ages.iter().map(|item| (item.field("age").int(), item.field("share").num())).collect()
+                    ages.iter().map(|item| (item.field("age").span(), item.field("share").num())).collect()
                 }
-                age => vec![(age.int(), 1.0)],
+                age => vec![(age.span(), 1.0)],
             },
             clock_scale: num(r, "reliability.clock_scale"),
         },
@@ -104,6 +105,10 @@ pub(super) fn build(r: &Resolved, dir: &Path) -> Spec {
 
 fn int(r: &Resolved, path: &str) -> u64 {
     r.val(path).int()
+}
+
+fn span(r: &Resolved, path: &str) -> Span {
+    r.val(path).span()
 }
 
 /// The key's range ends below 2^32.
@@ -138,20 +143,20 @@ fn drive(r: &Resolved) -> DriveSpec {
 
 fn timing(r: &Resolved) -> TimingSpec {
     TimingSpec {
-        read_ns: int(r, "timing.read"),
+        read_ns: span(r, "timing.read"),
         program: match r.val("timing.program") {
             Val::Table(fields) if fields[0].0 == "lsb" => {
-                ProgramTime::ByKind { lsb_ns: fields[0].1.int(), msb_ns: fields[1].1.int() }
+                ProgramTime::ByKind { lsb_ns: fields[0].1.span(), msb_ns: fields[1].1.span() }
             }
             Val::Table(fields) => {
-                ProgramTime::ByLayer { fastest_ns: fields[0].1.int(), slowest_ns: fields[1].1.int() }
+                ProgramTime::ByLayer { fastest_ns: fields[0].1.span(), slowest_ns: fields[1].1.span() }
             }
-            time => ProgramTime::Uniform(time.int()),
+            time => ProgramTime::Uniform(time.span()),
         },
-        erase_ns: int(r, "timing.erase"),
+        erase_ns: span(r, "timing.erase"),
         channel_ns_per_byte: num(r, "timing.channel_ns_per_byte"),
-        command_ns: int(r, "timing.command"),
-        decode_ns: int(r, "timing.decode"),
+        command_ns: span(r, "timing.command"),
+        decode_ns: span(r, "timing.decode"),
         off_chip_bytes_per_s: match r.val("timing.off_chip_mb_per_s") {
             Val::Num(mb) => Some(mb * 1e6),
             _ => None,
@@ -172,16 +177,16 @@ fn capacitor(r: &Resolved) -> CapacitorSpec {
         efficiency: num(r, "capacitor.efficiency"),
         temperature: match r.val("capacitor.temperature") {
             Val::List(profile) => {
-                profile.iter().map(|item| (item.field("from").int(), item.field("celsius").num())).collect()
+                profile.iter().map(|item| (item.field("from").span(), item.field("celsius").num())).collect()
             }
-            celsius => vec![(0, celsius.num())],
+            celsius => vec![(Span::ZERO, celsius.num())],
         },
-        age_ns: int(r, "capacitor.age"),
+        age_ns: span(r, "capacitor.age"),
         controller_w: num(r, "capacitor.controller_power"),
         program_w: num(r, "capacitor.program_power"),
-        detect_every_ns: int(r, "capacitor.detect_every"),
-        detect_grace_ns: int(r, "capacitor.detect_grace"),
-        recharge_ns: int(r, "capacitor.recharge"),
+        detect_every_ns: span(r, "capacitor.detect_every"),
+        detect_grace_ns: span(r, "capacitor.detect_grace"),
+        recharge_ns: span(r, "capacitor.recharge"),
         margin: num(r, "capacitor.margin"),
         steps: match r.val("capacitor.steps").tag() {
             "continuous" => BudgetSteps::Continuous,
@@ -265,7 +270,7 @@ pub(super) fn migration(val: &Val) -> MigrationSpec {
             CopybackLimitSpec::Table(lines.iter().map(line).collect())
         }
         Val::Tag("measured", Some(params)) => CopybackLimitSpec::Measured {
-            within_ns: params.field("within").int(),
+            within_ns: params.field("within").span(),
             level: params.field("level").int() as u8,
         },
         _ => CopybackLimitSpec::Table(COPYBACK_THRESHOLDS.to_vec()),
@@ -283,9 +288,9 @@ fn levels(val: &Val) -> Vec<LevelSpec> {
     };
     let level = |val: &Val| LevelSpec {
         rber_max: val.field("rber_max").num(),
-        sense_ns: val.field("sense").int(),
-        transfer_ns: val.field("transfer").int(),
-        decode_ns: val.field("decode").int(),
+        sense_ns: val.field("sense").span(),
+        transfer_ns: val.field("transfer").span(),
+        decode_ns: val.field("decode").span(),
     };
     levels.iter().map(level).collect()
 }
@@ -296,9 +301,9 @@ fn laldpc_levels() -> Vec<LevelSpec> {
     let limits = [0.005, 0.006, 0.008, 0.009, 0.010, 0.012, 0.013];
     let level = |(extra, rber_max): (u64, f64)| LevelSpec {
         rber_max,
-        sense_ns: 50_000 + 14_000 * extra,
-        transfer_ns: 20_000 + 10_000 * extra,
-        decode_ns: 15_000,
+        sense_ns: (50 + 14 * extra) * US,
+        transfer_ns: (20 + 10 * extra) * US,
+        decode_ns: 15 * US,
     };
     (0..).zip(limits).map(level).collect()
 }
@@ -407,7 +412,7 @@ fn workload(r: &Resolved, dir: &Path) -> Option<WorkloadSpec> {
             Val::Tag("bursts", Some(bursts)) => Arrival::Bursts {
                 requests: bursts.field("requests").int(),
                 at_once: burst_requests(bursts),
-                idle_ns: bursts.field("idle").int(),
+                idle_ns: bursts.field("idle").span(),
             },
             _ => Arrival::Trace { time_scale: num(r, "workload.time_scale") },
         },

@@ -1,6 +1,7 @@
 //! What a key accepts, declared as data, and the values that come out.
 
 use super::quantity::{Dimension, show_real, show_size, show_time};
+use crate::units::Span;
 use serde_json::Value as Json;
 
 /// What a value must be.
@@ -217,6 +218,10 @@ impl Val {
             Val::Int(v) | Val::Time(v) | Val::Size(v) => *v,
             other => panic!("{other:?} is not whole"),
         }
+    }
+
+    pub(super) fn span(&self) -> Span {
+        Span::from_ns(self.int())
     }
 
     pub(super) fn num(&self) -> f64 {

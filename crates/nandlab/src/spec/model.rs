@@ -519,7 +519,7 @@ pub struct PowerSpec {
     /// After this many completed requests; 0: never.
     pub cut_after_requests: u64,
     /// At this simulated time; `None`: never.
-    pub cut_at_ns: Option<u64>,
+    pub cut_at_ns: Option<Time>,
 }
 
 /// `[reliability]`.
@@ -701,7 +701,7 @@ pub enum Arrival {
         /// How many of them arrive at once, as the first of their round; 1 at least.
         at_once: u64,
         /// From one of the others to the next, and to the next round.
-        idle_ns: Time,
+        idle_ns: Span,
     },
 }
 

@@ -2,6 +2,7 @@
 
 use crate::nand::LEVELS_MAX;
 use crate::sched::{Cause, Transaction};
+use crate::units::Span;
 use serde_json::{Map, Value, json};
 
 /// Page reads by level: index 1 is level 1.
@@ -27,13 +28,13 @@ pub struct EccStats {
     /// Host page reads whose first try was above level 1.
     pub host_soft_starts: u64,
     /// Sensing, transfer and decoding of the host's page reads, all tries, in nanoseconds; waiting not counted.
-    pub host_flash_ns: u64,
+    pub host_flash_ns: Span,
 }
 
 impl EccStats {
     /// Those of a drive without a level table, where nothing is counted: so many pages read, the host's of them, and what
     /// one of them costs.
-    pub(super) fn without_levels(reads: u64, host_reads: u64, read_ns: u64) -> Self {
+    pub(super) fn without_levels(reads: u64, host_reads: u64, read_ns: Span) -> Self {
         let mut stats = Self { host_flash_ns: host_reads * read_ns, ..Self::default() };
         stats.levels[1] = reads;
         (stats.host_levels[1], stats.host_needed[1]) = (host_reads, host_reads);
@@ -82,7 +83,7 @@ impl EccStats {
             let level = |level: u8| (level.to_string(), json!(counts[usize::from(level)]));
             Value::Object((1..=levels).map(level).collect::<Map<_, _>>())
         };
-        let per_read = super::ratio(self.host_flash_ns as f64 * 1e-3, self.host_reads() as f64);
+        let per_read = super::ratio(self.host_flash_ns.ns() as f64 * 1e-3, self.host_reads() as f64);
         json!({
             "levels": by_level(&self.levels),
             "retries": self.retries,

@@ -188,12 +188,12 @@ impl Stats {
             power: PowerStats::default(),
             flash: [[0; Cause::ALL.len()]; 4],
             host: std::array::from_fn(|_| Latency::new()),
-            sample_at: series.interval_ns(),
+            sample_at: Time::START + series.interval_ns(),
             series,
             dies,
             window: Window::default(),
             outstanding: 0,
-            outstanding_since: 0,
+            outstanding_since: Time::START,
         }
     }
 
@@ -245,7 +245,8 @@ impl Stats {
 
     #[inline]
     fn count_outstanding(&mut self, now: Time) {
-        self.window.outstanding_ns += u128::from(self.outstanding) * u128::from(now - self.outstanding_since);
+        self.window.outstanding_ns +=
+            u128::from(self.outstanding) * u128::from((now - self.outstanding_since).ns());
         self.outstanding_since = now;
     }
 
@@ -263,7 +264,7 @@ impl Stats {
             self.counters.failed_requests += 1;
         }
         let ns = now - request.arrival;
-        self.host[request.op as usize].record(ns, request.len);
+        self.host[request.op as usize].record(ns.ns(), request.len);
         self.window.on_completed(request, ns);
     }
 
@@ -324,7 +325,7 @@ impl Stats {
             least = least.min(share);
         }
         window.free_share_min = least;
-        window.free_share_ns = sum / f64::from(geometry.planes) * span as f64;
+        window.free_share_ns = sum / f64::from(geometry.planes) * span.ns() as f64;
         let busy =
             (0..geometry.dies).map(|die| device.die_busy_ns(DieId(die), end.max(self.outstanding_since)));
         window.die_busy_ns = self.dies.push(busy);

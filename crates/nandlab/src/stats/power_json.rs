@@ -10,8 +10,8 @@ use serde_json::{Map, Value, json};
 /// Losses that the summary lists; `power.json` has all.
 const LISTED: usize = 100;
 
-fn seconds(ns: u64) -> Value {
-    number(ns as f64 * 1e-9)
+fn seconds(span: Span) -> Value {
+    number(span.seconds())
 }
 
 /// `capacitor` of the summary; null without one.
@@ -40,8 +40,8 @@ pub(super) fn capacitor<P: Probe>(drive: &Drive<P>) -> Value {
 fn detection(found: &Detection, cache_pages: u32) -> Value {
     let span = |from: Time, to: Time| seconds(to.saturating_sub(from));
     json!({
-        "due_s": seconds(found.due),
-        "began_s": seconds(found.began),
+        "due_s": number(found.due.seconds()),
+        "began_s": number(found.began.seconds()),
         "measured_share": number(found.measured),
         "budget_share": number(found.budget),
         "budget_pages": (f64::from(cache_pages) * found.budget + 1e-9) as u64,
@@ -122,7 +122,7 @@ impl Numbers {
 /// A loss without its lists of lost writes.
 fn loss(loss: &PowerLoss) -> Map<String, Value> {
     let mut object = Map::new();
-    object.insert("at_s".into(), seconds(loss.at));
+    object.insert("at_s".into(), number(loss.at.seconds()));
     object.insert("capacitor_loss_share".into(), number(loss.capacitor_loss));
     Numbers::of(loss).put_into(&mut object);
     object

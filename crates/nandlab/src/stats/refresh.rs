@@ -1,6 +1,7 @@
 //! What is counted of refresh.
 
 use crate::drive::{ErrorCacheState, PartialState};
+use crate::units::Span;
 use serde_json::{Value, json};
 
 /// Blocks refreshed, and how well that kept to its times.
@@ -15,7 +16,7 @@ pub struct RefreshStats {
     /// The longest that one was overdue, in seconds on the scaled clock.
     pub overdue_max_s: u32,
     /// From the beginning of each block's refresh to its end, added up, in nanoseconds.
-    pub busy_ns: u64,
+    pub busy_ns: Span,
     /// Of the blocks, those refreshed partially, and those refreshed conventionally because free blocks were few.
     pub partial_blocks: u64,
     /// See `partial_blocks`.
@@ -71,8 +72,8 @@ impl RefreshStats {
             "pages": self.pages,
             "late_blocks": self.late_blocks,
             "overdue_max_s": self.overdue_max_s,
-            "busy_s": self.busy_ns as f64 * 1e-9,
-            "block_mean_s": if self.blocks == 0 { 0.0 } else { self.busy_ns as f64 * 1e-9 / self.blocks as f64 },
+            "busy_s": self.busy_ns.seconds(),
+            "block_mean_s": if self.blocks == 0 { 0.0 } else { self.busy_ns.seconds() / self.blocks as f64 },
             "promoted": self.promoted,
             "blocks_in_place": self.blocks_in_place,
             "pages_in_place": self.pages_in_place,

@@ -29,9 +29,9 @@ pub struct Window {
     /// Their bytes.
     pub bytes: [u64; 4],
     /// Their latencies' sum in nanoseconds.
-    pub latency_ns: [u64; 4],
+    pub latency_ns: [Span; 4],
     /// The longest.
-    pub latency_ns_max: [u64; 4],
+    pub latency_ns_max: [Span; 4],
     /// Pages of the writes among them that did not fail, whether to the cache or to flash.
     pub pages_written: u64,
     /// Pages programmed, by cause.
@@ -45,7 +45,7 @@ pub struct Window {
     /// Outstanding requests, integrated over time.
     pub outstanding_ns: u128,
     /// Die busy time, summed over the dies.
-    pub die_busy_ns: u64,
+    pub die_busy_ns: Span,
     /// Free share of the fullest plane at the end.
     pub free_share_min: f64,
     /// Mean free share of the planes, times the interval.
@@ -114,7 +114,7 @@ impl Series {
     }
 
     pub(super) fn end_ns(&self) -> Time {
-        self.rows.last().map_or(0, |row| row.end)
+        self.rows.last().map_or(Time::START, |row| row.end)
     }
 
     /// The rows so far.
@@ -141,15 +141,17 @@ impl Series {
 
     /// `series.parquet`, for a drive with this many dies and pages a block.
     pub fn table(&self, dies: u32, pages_per_block: u32) -> Table {
-        let starts: Vec<Time> =
-            std::iter::once(0).chain(self.rows.iter().map(|row| row.end)).take(self.rows.len()).collect();
-        let seconds = |row: usize| (self.rows[row].end - starts[row]) as f64 * 1e-9;
+        let starts: Vec<Time> = std::iter::once(Time::START)
+            .chain(self.rows.iter().map(|row| row.end))
+            .take(self.rows.len())
+            .collect();
+        let seconds = |row: usize| (self.rows[row].end - starts[row]).seconds();
         let float = |value: &dyn Fn(usize, &Window) -> f64| {
             Values::F64(self.rows.iter().enumerate().map(|(index, row)| value(index, row)).collect())
         };
         let count = |value: &dyn Fn(&Window) -> u64| Values::U64(self.rows.iter().map(value).collect());
         let mut columns = vec![
-            Column::new("time_s", float(&|_, row| row.end as f64 * 1e-9)),
+            Column::new("time_s", float(&|_, row| row.end.seconds())),
             Column::new("interval_s", float(&|index, _| seconds(index))),
         ];
         for op in Op::ALL {
@@ -161,9 +163,9 @@ impl Series {
         }
         for op in [Op::Read, Op::Write] {
             let (at, name) = (op as usize, op.name());
-            let mean = float(&|_, row| ratio(row.latency_ns[at] as f64 * 1e-3, row.requests[at] as f64));
+            let mean = float(&|_, row| ratio(row.latency_ns[at].ns() as f64 * 1e-3, row.requests[at] as f64));
             columns.push(Column::new(format!("latency_us_{name}_mean"), mean));
-            let max = float(&|_, row| row.latency_ns_max[at] as f64 * 1e-3);
+            let max = float(&|_, row| row.latency_ns_max[at].ns() as f64 * 1e-3);
             columns.push(Column::new(format!("latency_us_{name}_max"), max));
         }
         let done = |row: &Window| row.requests.iter().sum::<u64>() as f64;
@@ -188,9 +190,8 @@ impl Series {
         let outstanding =
             |index: usize, row: &Window| ratio(row.outstanding_ns as f64 * 1e-9, seconds(index));
         columns.push(Column::new("outstanding_mean", float(&outstanding)));
-        let busy = |index: usize, row: &Window| {
-            ratio(row.die_busy_ns as f64 * 1e-9, seconds(index) * f64::from(dies))
-        };
+        let busy =
+            |index: usize, row: &Window| ratio(row.die_busy_ns.seconds(), seconds(index) * f64::from(dies));
         columns.push(Column::new("die_busy_mean", float(&busy)));
         let pages = count(&|row| u64::from(row.dirty_pages_max));
         columns.push(Column::new("cache_dirty_pages", pages));
@@ -205,19 +206,19 @@ impl Series {
 #[derive(Debug)]
 pub struct DieSeries {
     /// Busy nanoseconds, one number a die and row.
-    busy_ns: Vec<u64>,
-    last_total: Vec<u64>,
+    busy_ns: Vec<Span>,
+    last_total: Vec<Span>,
 }
 
 impl DieSeries {
     pub(super) fn new(dies: usize) -> Self {
-        Self { busy_ns: Vec::new(), last_total: vec![0; dies] }
+        Self { busy_ns: Vec::new(), last_total: vec![Span::ZERO; dies] }
     }
 
     /// Takes each die's busy time so far as a new row; returns what was added since the last one, summed over the
     /// dies.
-    pub(super) fn push(&mut self, totals: impl Iterator<Item = u64>) -> u64 {
-        let mut sum = 0;
+    pub(super) fn push(&mut self, totals: impl Iterator<Item = Span>) -> Span {
+        let mut sum = Span::ZERO;
         for (last, total) in self.last_total.iter_mut().zip(totals) {
             let added = total.saturating_sub(*last);
             *last = total;
@@ -246,17 +247,17 @@ impl DieSeries {
         let (mut times, mut intervals, mut shares) = (Vec::new(), Vec::new(), Vec::new());
         let (mut die_ids, mut channels) = (Vec::new(), Vec::new());
         let rows_per_interval = series.rows.len().div_ceil(DIE_INTERVALS).max(1);
-        let mut start = 0;
+        let mut start = Time::START;
         for (index, rows) in series.rows.chunks(rows_per_interval).enumerate() {
             let end = rows.last().map_or(start, |row| row.end);
             let first = index * rows_per_interval;
             for die in 0..dies {
-                let busy: u64 = (first..first + rows.len()).map(|row| self.busy_ns[row * dies + die]).sum();
-                times.push(end as f64 * 1e-9);
-                intervals.push((end - start) as f64 * 1e-9);
+                let busy: Span = (first..first + rows.len()).map(|row| self.busy_ns[row * dies + die]).sum();
+                times.push(end.seconds());
+                intervals.push((end - start).seconds());
                 die_ids.push(die as u64);
                 channels.push(die as u64 / u64::from(dies_per_channel));
-                shares.push(ratio(busy as f64, (end - start) as f64));
+                shares.push(ratio(busy.ns() as f64, (end - start).ns() as f64));
             }
             start = end;
         }

@@ -6,7 +6,7 @@ use crate::geometry::DieId;
 use crate::host::Op;
 use crate::probe::Probe;
 use crate::sched::{Cause, Kind};
-use crate::units::Time;
+use crate::units::{Span, Time};
 
 const YEAR_S: f64 = 365.0 * 86_400.0;
 
@@ -15,7 +15,7 @@ const YEAR_S: f64 = 365.0 * 86_400.0;
 pub struct Stretch {
     at: Time,
     lived: Lived,
-    die_busy_ns: u64,
+    die_busy_ns: Span,
     energy_j: f64,
     counters: Counters,
     ecc: EccStats,
@@ -25,7 +25,7 @@ pub struct Stretch {
     host: [Latency; 4],
 }
 
-fn die_busy_ns<P: Probe>(drive: &Drive<P>) -> u64 {
+fn die_busy_ns<P: Probe>(drive: &Drive<P>) -> Span {
     (0..drive.geometry().dies).map(|die| drive.device().die_busy_ns(DieId(die), drive.now())).sum()
 }
 
@@ -64,7 +64,7 @@ impl Stretch {
     /// The stretch until now, as names with units and numbers: a row of `life.parquet`.
     pub fn row<P: Probe>(&self, drive: &Drive<P>) -> Vec<(String, f64)> {
         let stats = drive.stats();
-        let seconds = (drive.now() - self.at) as f64 * 1e-9;
+        let seconds = (drive.now() - self.at).seconds();
         let blocks = &drive.array().blocks;
         let cycles = || blocks.iter().map(|block| block.pe_cycles);
         let mut row: Vec<(String, f64)> = Vec::new();
@@ -116,7 +116,7 @@ impl Stretch {
         put("partial_pages", (stats.refresh.partial_pages - self.refresh.partial_pages) as f64);
         put("late_blocks", (stats.refresh.late_blocks - self.refresh.late_blocks) as f64);
         put("energy_j", super::summary::energy_j(drive) - self.energy_j);
-        let busy = (die_busy_ns(drive) - self.die_busy_ns) as f64 * 1e-9;
+        let busy = (die_busy_ns(drive) - self.die_busy_ns).seconds();
         put("die_busy_share", ratio(busy, seconds * f64::from(drive.geometry().dies)));
         if let Some(capacitor) = drive.capacitor() {
             put("capacitor_loss_share", capacitor.loss_share);

@@ -8,6 +8,7 @@ use crate::nand::BlockState;
 use crate::probe::Probe;
 use crate::sched::{Cause, Kind};
 use crate::spec::RefreshPolicySpec;
+use crate::units::{Span, Time};
 use serde_json::{Map, Value, json};
 
 /// What the runner knows of a run and the drive does not.
@@ -56,21 +57,21 @@ pub(super) fn energy_j<P: Probe>(drive: &Drive<P>) -> f64 {
         + (programs + copybacks) * energy.program_j
         + erases * energy.erase_j
         + (reads + programs) * page_bytes * energy.transfer_j_per_byte
-        + drive.now() as f64 * 1e-9 * energy.idle_w
+        + drive.now().seconds() * energy.idle_w
 }
 
 /// The steady-state verdict over ten equal stretches of the run.
-fn steady(stats: &Stats, end: u64) -> Value {
+fn steady(stats: &Stats, end: Time) -> Value {
     const ROUNDS: usize = 10;
     let mut bytes = [0u64; ROUNDS];
     let mut programs = [0u64; ROUNDS];
     let mut host = [0u64; ROUNDS];
-    let mut spans = [0u64; ROUNDS];
+    let mut spans = [Span::ZERO; ROUNDS];
     let mut erases = [0u64; ROUNDS];
-    let mut start = 0u64;
+    let mut start = Time::START;
     for row in stats.series.rows() {
-        let middle = start.midpoint(row.end);
-        let round = (u128::from(middle) * ROUNDS as u128 / u128::from(end.max(1))) as usize;
+        let middle = start.ns().midpoint(row.end.ns());
+        let round = (u128::from(middle) * ROUNDS as u128 / u128::from(end.ns().max(1))) as usize;
         let round = round.min(ROUNDS - 1);
         spans[round] += row.end - start;
         start = row.end;
@@ -79,7 +80,7 @@ fn steady(stats: &Stats, end: u64) -> Value {
         programs[round] += row.programs.iter().sum::<u64>();
         host[round] += row.pages_written;
     }
-    let throughput: Vec<f64> = (0..ROUNDS).map(|i| ratio(bytes[i] as f64, spans[i] as f64 * 1e-9)).collect();
+    let throughput: Vec<f64> = (0..ROUNDS).map(|i| ratio(bytes[i] as f64, spans[i].seconds())).collect();
     let waf: Vec<f64> = (0..ROUNDS).map(|i| ratio(programs[i] as f64, host[i] as f64)).collect();
     let writes_any = host.iter().sum::<u64>() > 0;
     let verdict = |rounds: &[f64]| {
@@ -111,7 +112,7 @@ fn steady(stats: &Stats, end: u64) -> Value {
 /// `mb_per_s` count those that the drive answered: an aborted one has no latency. Down time is part of `duration_s`.
 pub fn summary<P: Probe>(drive: &Drive<P>, run: &RunFacts) -> Value {
     let stats = drive.stats();
-    let seconds = drive.now() as f64 * 1e-9;
+    let seconds = drive.now().seconds();
     let mut all = stats.host[Op::Read as usize].clone();
     all.merge(&stats.host[Op::Write as usize]);
     let served: u64 = stats.host.iter().map(|h| h.count).sum();
@@ -231,9 +232,9 @@ pub fn smart<P: Probe>(drive: &Drive<P>) -> Value {
             "data_units_written": units(Op::Write),
             "host_read_commands": stats.host[Op::Read as usize].count,
             "host_write_commands": stats.host[Op::Write as usize].count,
-            "controller_busy_time": drive.now() / 60_000_000_000,
+            "controller_busy_time": drive.now().ns() / 60_000_000_000,
             "power_cycles": 1 + losses.len(),
-            "power_on_hours": drive.now() / 3_600_000_000_000,
+            "power_on_hours": drive.now().ns() / 3_600_000_000_000,
             "unsafe_shutdowns": losses.len(),
             "media_errors": stats.counters.failed_pages + stats.counters.media_errors,
             "num_err_log_entries": stats.counters.failed_requests,

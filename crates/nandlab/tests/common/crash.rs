@@ -7,8 +7,8 @@
 
 #![allow(dead_code, unreachable_pub)]
 
-use crate::common::request;
 use crate::common::schemes::{Acts, Around, Schemes, combination, first_with_room};
+use crate::common::{ns, request};
 use nandlab::drive::Drive;
 use nandlab::geometry::{DieId, Lpn, Ppn, RequestId};
 use nandlab::host::{Op, Oracle, Request};
@@ -243,7 +243,7 @@ impl<'a> Run<'a> {
                 drive.write_now(Lpn(host.below(pages) as u32));
             }
         }
-        Self { plan, drive, host, quiet_until: 0, counts: Counts::default() }
+        Self { plan, drive, host, quiet_until: Time::START, counts: Counts::default() }
     }
 
     fn submit(&mut self) {
@@ -291,12 +291,12 @@ impl<'a> Run<'a> {
                 let now = self.drive.now();
                 match self.host.below(60) {
                     0 => self.drive.detect_budget(),
-                    1..=4 => self.quiet_until = now + self.host.below(3_000_000),
-                    5 => self.quiet_until = now + self.host.below(60_000_000),
+                    1..=4 => self.quiet_until = now + ns(self.host.below(3_000_000)),
+                    5 => self.quiet_until = now + ns(self.host.below(60_000_000)),
                     _ => {}
                 }
             } else {
-                let happens = self.drive.advance_by_event(Time::MAX);
+                let happens = self.drive.advance_by_event(Time::NEVER);
                 assert!(happens, "requests are outstanding and nothing happens");
                 return;
             }
@@ -399,7 +399,7 @@ impl<'a> Run<'a> {
         while self.drive.outstanding() > 0 {
             self.drive.completions();
             assert!(
-                self.drive.advance_to_completion(Time::MAX),
+                self.drive.advance_to_completion(Time::NEVER),
                 "requests are outstanding and nothing happens"
             );
         }

@@ -7,7 +7,26 @@ use nandlab::drive::Drive;
 use nandlab::host::{Op, Oracle, Request};
 use nandlab::probe::Probe;
 use nandlab::spec::{self, Spec};
+use nandlab::units::{Span, Time};
 use std::path::Path;
+
+/// One microsecond, one millisecond and one second. Tests count in plain nanoseconds; [`at`] and [`ns`] hand them to the
+/// drive.
+pub const US: u64 = nandlab::units::US.ns();
+/// See [`US`].
+pub const MS: u64 = nandlab::units::MS.ns();
+/// See [`US`].
+pub const SECOND: u64 = nandlab::units::SECOND.ns();
+
+/// The time so many nanoseconds after the start.
+pub const fn at(ns: u64) -> Time {
+    Time::from_ns(ns)
+}
+
+/// A span of so many nanoseconds.
+pub const fn ns(ns: u64) -> Span {
+    Span::from_ns(ns)
+}
 
 /// A tiny drive: 2 channels x 1 chip x 1 die x 2 planes of 16 blocks of 8 pages.
 pub const TINY: &str = r#"
@@ -49,7 +68,7 @@ pub fn request<P: Probe>(drive: &Drive<P>, op: Op, offset: u64, len: u64) -> Req
 pub fn submit_with_few<P: Probe>(drive: &mut Drive<P>, op: Op, offset: u64, len: u64) {
     while drive.outstanding() > 4 {
         drive.completions();
-        assert!(drive.advance_to_completion(u64::MAX));
+        assert!(drive.advance_to_completion(Time::NEVER));
     }
     let request = request(drive, op, offset, len);
     drive.submit(&request).unwrap();
@@ -59,10 +78,10 @@ pub fn submit_with_few<P: Probe>(drive: &mut Drive<P>, op: Op, offset: u64, len:
 pub fn one<P: Probe>(drive: &mut Drive<P>, op: Op, offset: u64, len: u64) -> u64 {
     let request = request(drive, op, offset, len);
     drive.submit(&request).expect("the request fits");
-    assert!(drive.advance_to_completion(u64::MAX), "the request is completed");
+    assert!(drive.advance_to_completion(Time::NEVER), "the request is completed");
     let completions: Vec<_> = drive.completions().collect();
     assert_eq!(completions.len(), 1);
-    completions[0].completed - completions[0].request.arrival
+    (completions[0].completed - completions[0].request.arrival).ns()
 }
 
 /// A preconditioned drive under the oracle, which has been told what is there.

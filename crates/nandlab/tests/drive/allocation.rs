@@ -8,6 +8,7 @@ use nandlab::host::{Op, Request};
 use nandlab::nand::Timing;
 use nandlab::sched::{Device, Kind};
 use nandlab::spec::{Allocation, Spec};
+use nandlab::units::Time;
 
 fn orders() -> Vec<String> {
     let mut all = Vec::new();
@@ -190,11 +191,11 @@ fn stride(allocation: &str) -> f64 {
             drive.submit(&request).unwrap();
             next += 1;
         }
-        assert!(drive.advance_to_completion(u64::MAX));
+        assert!(drive.advance_to_completion(Time::NEVER));
         drive.completions().for_each(drop);
     }
     assert_eq!(drive.stats().flash_total(Kind::Program), 400, "no GC in the way");
-    drive.now() as f64
+    drive.now().ns() as f64
 }
 
 /// Every eighth LPN has the same home under any static order of 8 planes: one die works, and that is a closed form.

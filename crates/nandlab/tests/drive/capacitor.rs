@@ -3,18 +3,18 @@
 //! A page of 4 KiB takes 10.24 us to its die, an LSB page 300 us to program and an MSB page 600 us. The controller draws
 //! 1 W, a program 100 mW. The capacitor is given by its energy: `efficiency` scales the 12 mJ of 1 mF between 5.5 and 2.5 V.
 
-use crate::common::{one, read_everything, request, settle, spec, with_oracle};
+use crate::common::{SECOND, at, ns, one, read_everything, request, settle, spec, with_oracle};
 use nandlab::drive::Drive;
 use nandlab::geometry::{DieId, Lpn, PlaneId};
 use nandlab::host::{Op, Oracle, Request};
 use nandlab::nand::{Moment, Stamp};
 use nandlab::stats::PowerLoss;
-use nandlab::units::{SECOND, Time};
+use nandlab::units::Time;
 
 const PAGE: u64 = 4096;
-const TRANSFER: Time = 10_240;
-const LSB: Time = 300_000 + TRANSFER;
-const MSB: Time = 600_000 + TRANSFER;
+const TRANSFER: u64 = 10_240;
+const LSB: u64 = 300_000 + TRANSFER;
+const MSB: u64 = 600_000 + TRANSFER;
 
 /// One die with one plane of 24 blocks of 8 pages, and a write cache of 10 pages that takes no time.
 const BASE: &str = r#"
@@ -71,7 +71,7 @@ fn submit(drive: &mut Drive<Oracle>, op: Op, lpn: u64) {
 
 fn write_through(drive: &mut Drive<Oracle>, lpn: u64) {
     drive.submit(&Request { fua: true, ..request(drive, Op::Write, lpn * PAGE, PAGE) }).unwrap();
-    assert!(drive.advance_to_completion(Time::MAX));
+    assert!(drive.advance_to_completion(Time::NEVER));
     drive.completions();
 }
 
@@ -102,7 +102,7 @@ fn pages_in_block(drive: &Drive<Oracle>, lpns: u32) -> Vec<u32> {
 /// Simulates until the power is in a stage.
 fn until(drive: &mut Drive<Oracle>, stage: &str) {
     while drive.power_stage() != stage {
-        assert!(drive.advance_by_event(600 * SECOND), "{} and not {stage}", drive.power_stage());
+        assert!(drive.advance_by_event(at(600 * SECOND)), "{} and not {stage}", drive.power_stage());
     }
 }
 
@@ -111,25 +111,28 @@ fn a_plain_flush_takes_what_equations_3_to_5_say() {
     let two_dies = ["drive.channels=2", "capacitor.flush_concurrency=1"];
     let loss = flush(&mut drive(&two_dies), 4);
     // One at a time: the dies in turn, each an LSB and an MSB page.
-    assert_eq!((loss.flush_ns, loss.program_ns, loss.fast_pages), (2 * LSB + 2 * MSB, 1_800_000, 2));
+    assert_eq!(
+        (loss.flush_ns.ns(), loss.program_ns.ns(), loss.fast_pages),
+        (2 * LSB + 2 * MSB, 1_800_000, 2)
+    );
     is_near(loss.energy_j, 12e-3);
     is_near(loss.spent_j, 1.840_96e-3 + 0.18e-3);
-    assert_eq!((loss.flushed_pages, loss.finish_ns, loss.lost.len()), (4, 0, 0));
+    assert_eq!((loss.flushed_pages, loss.finish_ns.ns(), loss.lost.len()), (4, 0, 0));
 
     let loss = flush(&mut drive(&["drive.channels=2", "capacitor.flush_concurrency=2"]), 4);
-    assert_eq!((loss.flush_ns, loss.program_ns), (LSB + MSB, 1_800_000));
+    assert_eq!((loss.flush_ns.ns(), loss.program_ns.ns()), (LSB + MSB, 1_800_000));
     is_near(loss.spent_j, 0.920_48e-3 + 0.18e-3);
 
     // Two dies on a channel: the second transfer waits for the first.
     let loss = flush(&mut drive(&["drive.chips_per_channel=2"]), 4);
-    assert_eq!((loss.flush_ns, loss.program_ns), (LSB + MSB + TRANSFER, 1_800_000));
+    assert_eq!((loss.flush_ns.ns(), loss.program_ns.ns()), (LSB + MSB + TRANSFER, 1_800_000));
 }
 
 #[test]
 fn csw_takes_lsb_pages_alone_while_they_suffice() {
     let mut drive = drive(&["capacitor.flush=csw"]);
     let loss = flush(&mut drive, 8);
-    assert_eq!((loss.flush_ns, loss.program_ns, loss.fast_pages), (8 * LSB, 2_400_000, 8));
+    assert_eq!((loss.flush_ns.ns(), loss.program_ns.ns(), loss.fast_pages), (8 * LSB, 2_400_000, 8));
     is_near(loss.spent_j, 2.481_92e-3 + 0.24e-3);
 }
 
@@ -146,8 +149,8 @@ fn csw_takes_as_many_msb_pages_as_equations_6_and_7_say() {
     let loss = flush(&mut drive, 40);
     // Six blocks of 4 LSB and 2 MSB pages, then 3 and 1.
     assert_eq!((loss.flushed_pages, loss.fast_pages), (40, 6 * 4 + 3));
-    assert_eq!(loss.program_ns, 27 * 300_000 + 13 * 600_000);
-    assert_eq!(loss.flush_ns, 27 * LSB + 13 * MSB);
+    assert_eq!(loss.program_ns.ns(), 27 * 300_000 + 13 * 600_000);
+    assert_eq!(loss.flush_ns.ns(), 27 * LSB + 13 * MSB);
 }
 
 #[test]
@@ -160,7 +163,7 @@ fn csw_takes_the_lowest_layers_of_stacked_cells() {
     let loss = drive.cut_power().clone();
     // Two pages a layer: the lowest layer of four blocks.
     assert_eq!(pages_in_block(&drive, 8), [0, 1, 0, 1, 0, 1, 0, 1]);
-    assert_eq!((loss.flush_ns, loss.program_ns, loss.fast_pages), (8 * LSB, 2_400_000, 8));
+    assert_eq!((loss.flush_ns.ns(), loss.program_ns.ns(), loss.fast_pages), (8 * LSB, 2_400_000, 8));
     drive.completions();
     settle(&mut drive);
     read_everything(&mut drive);
@@ -204,11 +207,11 @@ fn metadata_goes_first_whatever_was_used_before() {
 fn what_is_under_way_ends_with_a_capacitor() {
     let mut drive = drive(&[NO_CACHE]);
     submit(&mut drive, Op::Write, 0);
-    drive.advance(100_000);
+    drive.advance(at(100_000));
     let loss = drive.cut_power().clone();
-    assert_eq!((loss.torn_programs, loss.finish_ns), (0, LSB - 100_000));
+    assert_eq!((loss.torn_programs, loss.finish_ns.ns()), (0, LSB - 100_000));
     // Energy is kept for that; the flush had nothing to write.
-    assert_eq!((loss.spent_j, loss.flush_ns, loss.aborted_requests), (0.0, 0, 1));
+    assert_eq!((loss.spent_j, loss.flush_ns.ns(), loss.aborted_requests), (0.0, 0, 1));
     assert!(drive.ftl().map.get(Lpn(0)).is_some());
     assert!(drive.completions().all(|done| done.failed));
     settle(&mut drive);
@@ -224,7 +227,7 @@ fn without_a_capacitor_it_tears() {
         write_through(&mut drive, 0);
         let first = drive.ftl().map.get(Lpn(0)).unwrap();
         submit(&mut drive, Op::Write, 1);
-        drive.advance(drive.now() + TRANSFER);
+        drive.advance(drive.now() + ns(TRANSFER));
         let loss = drive.cut_power().clone();
         drive.completions();
         assert_eq!((loss.torn_programs, drive.ftl().map.get(Lpn(1))), (1, None));
@@ -243,7 +246,7 @@ fn without_a_capacitor_it_tears() {
 fn what_is_still_on_the_channel_tears_nothing() {
     let mut drive = drive(&[NO_CACHE, NO_CAPACITOR]);
     submit(&mut drive, Op::Write, 0);
-    drive.advance(TRANSFER - 1);
+    drive.advance(at(TRANSFER - 1));
     let loss = drive.cut_power();
     assert_eq!((loss.torn_programs, loss.recovery.unwrap().scanned_pages), (0, 0));
     drive.completions();
@@ -264,7 +267,7 @@ fn a_block_whose_erase_was_torn_is_erased_again() {
                 submit(&mut drive, Op::Write, next % pages);
                 next += 1;
             }
-            assert!(drive.advance_by_event(Time::MAX));
+            assert!(drive.advance_by_event(Time::NEVER));
         }
         drive.lose_power();
         let loss = drive.stats().power.losses[0].clone();
@@ -275,7 +278,7 @@ fn a_block_whose_erase_was_torn_is_erased_again() {
         let recovery = drive.stats().power.losses[0].recovery.unwrap();
         assert_eq!((loss.torn_erases, recovery.erased_blocks), (1, 1));
         // 16 bytes of OOB a page, then the erase.
-        assert_eq!(recovery.ns, recovery.scanned_pages * (50_000 + 40) + 1_000_000);
+        assert_eq!(recovery.ns.ns(), recovery.scanned_pages * (50_000 + 40) + 1_000_000);
         drive.completions();
         settle(&mut drive);
         read_everything(&mut drive);
@@ -295,7 +298,7 @@ fn recovery_reads_the_oob_of_every_page() {
         drive.run_until_idle();
         let recovery = drive.cut_power().recovery.unwrap();
         assert_eq!(recovery.scanned_pages, 5);
-        recovery.ns
+        recovery.ns.ns()
     };
     // The die with more of them, or the channel that both are on.
     assert_eq!(recovery_ns(&[]), 3 * (50_000 + 40));
@@ -312,7 +315,7 @@ fn a_page_flushed_in_part_is_completed_in_recovery() {
     // Two OOBs; both pages are read, and the whole one goes to the next LSB page: the wordline
     // of the second one is full.
     let read = 50_000 + TRANSFER;
-    assert_eq!(recovery.ns, 2 * (50_000 + 40) + 2 * read + LSB);
+    assert_eq!(recovery.ns.ns(), 2 * (50_000 + 40) + 2 * read + LSB);
     let ppn = drive.ftl().map.get(Lpn(0)).unwrap();
     assert_eq!((drive.array().stamp(ppn).sequence, drive.array().is_partial(ppn)), (2, false));
     settle(&mut drive);
@@ -348,7 +351,7 @@ fn a_deallocation_lasts_once_a_flush_is_done() {
         }
         // Written again: it counts as newer than the deallocation in both cases.
         submit(&mut drive, Op::Write, 1);
-        drive.advance(drive.now() + 1000);
+        drive.advance(drive.now() + ns(1000));
         drive.cut_power();
         drive.completions();
         assert_eq!(drive.ftl().map.get(Lpn(0)).is_none(), flushes);
@@ -367,7 +370,7 @@ const DETECTION: [&str; 4] = [
     "gc.idle_after='3s'",
 ];
 const TEN_PAGES_MJ: f64 = 5.2;
-const RECHARGE: Time = 10 * SECOND / 86_400;
+const RECHARGE: u64 = 10 * SECOND / 86_400;
 
 fn detecting(mj: f64, sets: &[&str]) -> Drive<Oracle> {
     let energy = energy(mj);
@@ -378,50 +381,50 @@ fn detecting(mj: f64, sets: &[&str]) -> Drive<Oracle> {
 }
 
 /// Keeps the drive from being idle until then.
-fn keep_busy(drive: &mut Drive<Oracle>, to: Time) {
-    while drive.now() + 2 * SECOND < to {
-        drive.advance(drive.now() + 2 * SECOND);
+fn keep_busy(drive: &mut Drive<Oracle>, to: u64) {
+    while drive.now().ns() + 2 * SECOND < to {
+        drive.advance(drive.now() + ns(2 * SECOND));
         submit(drive, Op::Read, 50);
     }
-    drive.advance(to);
+    drive.advance(at(to));
 }
 
 #[test]
 fn a_detection_is_due_after_twenty_days_and_waits_a_day_for_an_idle_time() {
     let mut drive = detecting(TEN_PAGES_MJ, &[]);
-    drive.advance(20 * SECOND - 1);
+    drive.advance(at(20 * SECOND - 1));
     assert_eq!(drive.power_stage(), "charged");
-    drive.advance(20 * SECOND);
+    drive.advance(at(20 * SECOND));
     assert_eq!(drive.power_stage(), "draining", "an idle drive begins at once");
 
     let mut drive = detecting(TEN_PAGES_MJ, &[]);
     keep_busy(&mut drive, 21 * SECOND - 1);
     assert_eq!(drive.power_stage(), "charged", "it waits for an idle time");
-    drive.advance(21 * SECOND);
+    drive.advance(at(21 * SECOND));
     assert_eq!(drive.power_stage(), "draining", "a day later it waits no longer");
-    drive.advance(22 * SECOND);
+    drive.advance(at(22 * SECOND));
     let detection = drive.stats().power.detections[0];
-    assert_eq!((detection.due, detection.began), (20 * SECOND, 21 * SECOND));
+    assert_eq!((detection.due.ns(), detection.began.ns()), (20 * SECOND, 21 * SECOND));
 
     // Idle in between: three seconds after the last request.
     let mut drive = detecting(TEN_PAGES_MJ, &[]);
-    drive.advance(17 * SECOND + SECOND / 2);
+    drive.advance(at(17 * SECOND + SECOND / 2));
     submit(&mut drive, Op::Read, 50);
-    drive.advance(22 * SECOND);
+    drive.advance(at(22 * SECOND));
     let detection = drive.stats().power.detections[0];
-    assert_eq!((detection.due, detection.began), (20 * SECOND, 20 * SECOND + SECOND / 2));
+    assert_eq!((detection.due.ns(), detection.began.ns()), (20 * SECOND, 20 * SECOND + SECOND / 2));
 
     // Commanded it begins at once, whatever the host does.
     let mut drive = detecting(TEN_PAGES_MJ, &[]);
     keep_busy(&mut drive, 5 * SECOND);
     drive.detect_budget();
     assert_eq!(drive.power_stage(), "draining");
-    drive.advance(6 * SECOND);
+    drive.advance(at(6 * SECOND));
     let detection = drive.stats().power.detections[0];
-    assert_eq!((detection.due, detection.began), (5 * SECOND, 5 * SECOND));
+    assert_eq!((detection.due.ns(), detection.began.ns()), (5 * SECOND, 5 * SECOND));
     // The next one is due twenty days after it.
-    let next = detection.empty - detection.empty % SECOND + 20 * SECOND;
-    drive.advance(next + SECOND);
+    let next = detection.empty.ns() / SECOND * SECOND + 20 * SECOND;
+    drive.advance(at(next + SECOND));
     assert_eq!(drive.stats().power.detections.len(), 2);
 }
 
@@ -429,27 +432,27 @@ fn a_detection_is_due_after_twenty_days_and_waits_a_day_for_an_idle_time() {
 fn the_stages_of_a_detection_take_their_time() {
     let mut drive = detecting(TEN_PAGES_MJ, &[]);
     let from = 20 * SECOND;
-    drive.advance(from);
+    drive.advance(at(from));
     // After ten pages 5.2 mJ less 0.45 mJ of programs are left for the controller alone: 4.75 ms.
     // (In twenty days it has lost a little.)
-    drive.advance(from + 4_750_000 - 100);
+    drive.advance(at(from + 4_750_000 - 100));
     assert_eq!(drive.power_stage(), "draining");
-    drive.advance(from + 4_750_000 + 10);
+    drive.advance(at(from + 4_750_000 + 10));
     assert_eq!(drive.power_stage(), "settling");
     // The eleventh page, an LSB page, ends; its wordline is filled.
     let empty = from + 5 * (LSB + MSB) + LSB + MSB;
-    drive.advance(empty - 1);
+    drive.advance(at(empty - 1));
     assert_eq!(drive.power_stage(), "settling");
-    drive.advance(empty);
+    drive.advance(at(empty));
     assert_eq!(drive.power_stage(), "recharging");
     // Ten seconds of the scaled clock.
-    drive.advance(empty + RECHARGE - 1);
+    drive.advance(at(empty + RECHARGE - 1));
     assert_eq!(drive.power_stage(), "recharging");
     assert!(drive.stats().power.detections.is_empty(), "the budget holds from then on");
-    drive.advance(empty + RECHARGE + 1);
+    drive.advance(at(empty + RECHARGE + 1));
     assert_eq!(drive.power_stage(), "charged");
     let detection = drive.stats().power.detections[0];
-    assert_eq!((detection.drained_from, detection.pages, detection.host_pages), (from, 10, 0));
+    assert_eq!((detection.drained_from.ns(), detection.pages, detection.host_pages), (from, 10, 0));
     is_near(detection.energy_j, 5.2e-3);
     // Pages of a flush at its worst: 1.61024 mJ for the erase that it may have to wait for and the last round, then MSB and
     // LSB pages of 0.67024 and 0.34024 mJ by turns. Six of them, and 0.55832 mJ.
@@ -467,7 +470,7 @@ fn the_budget_is_the_step_below_what_was_measured() {
     let measured = [(5.35, 10, 0), (5.7, 11, 7), (6.35, 12, 8), (6.7, 13, 9), (7.4, 14, 10)];
     for (mj, pages, budget) in measured {
         let mut drive = detecting(mj, &[]);
-        drive.advance(21 * SECOND);
+        drive.advance(at(21 * SECOND));
         assert_eq!(drive.stats().power.detections[0].pages, pages, "{mj} mJ");
         assert_eq!(drive.cache_pages()[1], budget, "{mj} mJ");
     }
@@ -479,9 +482,9 @@ fn dirty_pages_are_written_back_first_and_then_writes_go_through() {
     (0..3).for_each(|lpn| assert_eq!(one(&mut drive, Op::Write, lpn * PAGE, PAGE), 0));
     drive.detect_budget();
     assert_eq!((drive.power_stage(), drive.cache_pages()[1]), ("syncing", 0));
-    drive.advance(LSB + MSB + LSB - 1);
+    drive.advance(at(LSB + MSB + LSB - 1));
     assert_eq!(drive.power_stage(), "syncing");
-    drive.advance(LSB + MSB + LSB);
+    drive.advance(at(LSB + MSB + LSB));
     assert_eq!((drive.power_stage(), drive.cache_pages()[2]), ("draining", 1));
     // The host's page queues behind the one that is being written, and is acknowledged when flash has it.
     assert_eq!(one(&mut drive, Op::Write, 7 * PAGE, PAGE), MSB + LSB);
@@ -498,11 +501,11 @@ fn dirty_pages_are_written_back_first_and_then_writes_go_through() {
 #[test]
 fn pages_of_the_host_count_like_those_written_once_more() {
     let mut drive = detecting(TEN_PAGES_MJ, &[]);
-    drive.advance(20 * SECOND);
+    drive.advance(at(20 * SECOND));
     for lpn in 0..3 {
         submit(&mut drive, Op::Write, lpn);
     }
-    drive.advance(21 * SECOND);
+    drive.advance(at(21 * SECOND));
     let detection = drive.stats().power.detections[0];
     assert_eq!((detection.pages, detection.host_pages), (10, 3));
 }
@@ -511,18 +514,18 @@ fn pages_of_the_host_count_like_those_written_once_more() {
 fn while_it_recharges_no_program_can_take_older_data_along() {
     // An hour of the scaled clock is 42 ms.
     let mut drive = detecting(TEN_PAGES_MJ, &["capacitor.recharge='1h'"]);
-    drive.advance(20 * SECOND);
+    drive.advance(at(20 * SECOND));
     until(&mut drive, "recharging");
     for lpn in 0..6 {
         submit(&mut drive, Op::Write, lpn);
     }
-    drive.advance(drive.now() + 6 * LSB);
+    drive.advance(drive.now() + ns(6 * LSB));
     assert!(drive.is_recharging());
     assert_eq!(drive.completions().count(), 6, "LSB pages alone: each takes 300 us");
     assert!(pages_in_block(&drive, 6).iter().all(|page| page % 2 == 0));
     // Torn, and nothing goes with it.
     submit(&mut drive, Op::Write, 6);
-    drive.advance(drive.now() + LSB / 2);
+    drive.advance(drive.now() + ns(LSB / 2));
     let loss = drive.cut_power().clone();
     assert_eq!((loss.torn_programs, loss.lost_with_wordline.len(), loss.energy_j), (1, 0, 0.0));
     drive.completions();
@@ -541,7 +544,7 @@ fn power_can_fail_in_every_stage() {
         }
         if stage == "draining" {
             // An LSB and an MSB page have been written in the first millisecond.
-            drive.advance(drive.now() + 1_000_000);
+            drive.advance(drive.now() + ns(1_000_000));
         }
         let loss = drive.cut_power().clone();
         let left = match stage {
@@ -557,7 +560,7 @@ fn power_can_fail_in_every_stage() {
         let flushed = [("charged", 4), ("syncing", 3), ("draining", 1)].iter().find(|(of, _)| *of == stage);
         assert_eq!(loss.flushed_pages, flushed.map_or(0, |&(_, pages)| pages), "{stage}");
         assert_eq!(drive.power_stage(), "recharging", "{stage}");
-        drive.advance(drive.now() + RECHARGE + 1);
+        drive.advance(drive.now() + ns(RECHARGE) + ns(1));
         assert_eq!(drive.power_stage(), "charged", "{stage}");
         assert!(drive.stats().power.detections.is_empty(), "it has to be measured again");
         drive.completions();
@@ -578,12 +581,12 @@ fn what_no_level_decodes_stays_lost_and_is_no_loss_of_power() {
     // A sector is written, and what it is completed from cannot be read.
     let sector = request(&drive, Op::Write, 512, 512);
     drive.submit(&Request { fua: true, ..sector }).unwrap();
-    drive.advance(SECOND);
+    drive.advance(at(SECOND));
     let is_lost = |drive: &Drive<Oracle>| drive.array().is_lost(drive.ftl().map.get(Lpn(0)).unwrap());
     assert!(is_lost(&drive));
     let before = drive.ftl().map.get(Lpn(0));
     drive.detect_budget();
-    drive.advance(2 * SECOND);
+    drive.advance(at(2 * SECOND));
     assert_eq!(drive.ftl().map.get(Lpn(0)), before, "only good pages are written once more");
     assert!(is_lost(&drive));
     assert!(drive.cut_power().lost.is_empty(), "the OOB says so: power loss takes nothing");

@@ -5,6 +5,7 @@ use nandlab::drive::Drive;
 use nandlab::geometry::Lpn;
 use nandlab::host::{Op, Request};
 use nandlab::rng::Stream;
+use nandlab::units::Time;
 
 /// 4096 bytes at 2.5 ns.
 const TRANSFER: u64 = 10_240;
@@ -17,7 +18,7 @@ fn queue_depth_1_read_costs_command_sense_transfer_decode_to_the_nanosecond() {
         let spec = spec(&format!("{TINY}\n[precondition]\nused = 0.7\nvalid = 0.7\n"), &sets);
         let mut drive = Drive::new(&spec);
         drive.precondition(&mut |_| true);
-        let expected = spec.timing.command_ns + 50_000 + TRANSFER + spec.timing.decode_ns;
+        let expected = (spec.timing.command_ns + spec.timing.decode_ns).ns() + 50_000 + TRANSFER;
         let mut stream = Stream::new(7, "test");
         for _ in 0..1000 {
             let page = stream.below(u64::from(drive.ftl().map.mapped()));
@@ -70,14 +71,14 @@ fn sequential_write_bandwidth(sets: &[&str]) -> (f64, f64, f64) {
             drive.submit(&request).unwrap();
             next += 1;
         }
-        assert!(drive.advance_to_completion(u64::MAX));
+        assert!(drive.advance_to_completion(Time::NEVER));
         drive.completions().for_each(drop);
     }
     let page = f64::from(geometry.page_bytes);
-    let channel = f64::from(geometry.channels) * page / timing.transfer_ns as f64;
-    let per_die = (timing.transfer_ns + timing.program_ns(0)) as f64;
+    let channel = f64::from(geometry.channels) * page / timing.transfer_ns.ns() as f64;
+    let per_die = (timing.transfer_ns + timing.program_ns(0)).ns() as f64;
     let die = f64::from(geometry.dies) * page / per_die;
-    (total as f64 * page / drive.now() as f64, channel, die)
+    (total as f64 * page / drive.now().ns() as f64, channel, die)
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Migration by copyback: its time, its limits, what it keeps.
 
-use crate::common::{TINY, one, read_everything, request, settle, spec, with_oracle};
+use crate::common::{TINY, US, at, ns, one, read_everything, request, settle, spec, with_oracle};
 use nandlab::drive::Drive;
 use nandlab::ftl::migration::{self, CopybackLimit, View};
 use nandlab::geometry::{BlockId, DieId, Geometry, Lpn, Ppn, RequestId};
@@ -11,7 +11,7 @@ use nandlab::rng::Stream;
 use nandlab::sched::{Cause, Kind, Phase, Transaction};
 use nandlab::spec::Spec;
 use nandlab::stats::{RunFacts, summary};
-use nandlab::units::{Time, US};
+use nandlab::units::Time;
 use std::collections::HashMap;
 
 const PAGE: u64 = 4096;
@@ -31,8 +31,8 @@ struct Watch {
     /// Pages the host reads from.
     host_reads: Vec<Ppn>,
     /// When the moving of pages began, and when its last array operation ended.
-    begun: Option<Time>,
-    ended: Time,
+    begun: Option<u64>,
+    ended: u64,
     lpns: Vec<Lpn>,
 }
 
@@ -42,7 +42,7 @@ impl Probe for Watch {
     fn on_issue(&mut self, now: Time, _: DieId, t: &Transaction) {
         let moves = matches!(t.cause, Cause::Gc | Cause::Wear) && t.kind != Kind::Erase;
         if moves && self.begun.is_none() {
-            self.begun = Some(now);
+            self.begun = Some(now.ns());
         }
         match t.kind {
             Kind::Program => {
@@ -68,7 +68,7 @@ impl Probe for Watch {
     }
     fn on_phase(&mut self, _: Time, end: Time, _: DieId, _: u32, phase: Phase, t: &Transaction) {
         if matches!(t.kind, Kind::Program | Kind::Copyback) && t.cause == Cause::Gc && phase == Phase::Array {
-            self.ended = end;
+            self.ended = end.ns();
         }
     }
     fn on_write_admitted(&mut self, lpn: Lpn, sequence: u64) {
@@ -107,7 +107,7 @@ fn rest(drive: &mut Drive<Watch>) {
 fn overwrite<P: Probe>(drive: &mut Drive<P>, stream: &mut Stream, pages: u64, count: u32) {
     for _ in 0..count {
         while drive.outstanding() > 8 {
-            assert!(drive.advance_to_completion(u64::MAX));
+            assert!(drive.advance_to_completion(Time::NEVER));
             assert!(drive.completions().all(|done| !done.failed));
         }
         let range = if stream.below(4) == 0 { pages } else { pages.div_ceil(4) };
@@ -146,7 +146,7 @@ fn every_policy_keeps_what_the_host_wrote() {
                 Request { arrival: drive.now(), op: Op::Write, fua: false, offset: lpn * 4096, len: 4096 };
             while drive.outstanding() > 8 {
                 drive.completions();
-                assert!(drive.advance_to_completion(u64::MAX));
+                assert!(drive.advance_to_completion(Time::NEVER));
             }
             drive.submit(&request).unwrap();
         }
@@ -209,8 +209,8 @@ impl ByHand {
     /// Simulates until a page is being copied back.
     fn until_copyback(&mut self) -> (Lpn, Ppn, Ppn) {
         while self.drive.probe().under_way.is_none() {
-            self.drive.advance(self.drive.now() + 10 * US);
-            assert!(self.drive.now() < 10_000_000 * US, "no page is copied back");
+            self.drive.advance(self.drive.now() + ns(10 * US));
+            assert!(self.drive.now() < at(10_000_000 * US), "no page is copied back");
         }
         self.drive.probe_mut().under_way.take().unwrap()
     }
@@ -530,8 +530,8 @@ fn the_selector_looks_at_the_buffer_and_at_urgency() {
             (migration.victims_copied_back, migration.victims_off_chip)
         };
         while migration(&drive) == (0, 0) {
-            drive.advance(drive.now() + 100 * US);
-            assert!(drive.now() < 10_000_000 * US, "GC never begins");
+            drive.advance(drive.now() + ns(100 * US));
+            assert!(drive.now() < at(10_000_000 * US), "GC never begins");
         }
         assert_eq!(migration(&drive), expected, "idle after {idle_after}");
         rest(&mut drive);

@@ -4,7 +4,7 @@
 //! A page has 512 bytes, so a translation page holds 128 entries. tR 50 us, 1.28 us a page on the channel, decoding
 //! 15 us, tPROG 900 us: a read takes 66.28 us, a write 901.28 us.
 
-use crate::common::{one, read_everything, request, settle, spec, with_oracle};
+use crate::common::{ns, one, read_everything, request, settle, spec, with_oracle};
 use nandlab::drive::{Drive, SnapshotError};
 use nandlab::ftl::WriteStream;
 use nandlab::ftl::map::WriteBack;
@@ -101,7 +101,7 @@ fn misses_of_one_translation_page_share_its_read() {
         drive.submit(&read).unwrap();
     }
     drive.run_until_idle();
-    let ends: Vec<u64> = drive.completions().map(|done| done.completed).collect();
+    let ends: Vec<u64> = drive.completions().map(|done| done.completed.ns()).collect();
     assert_eq!((ends, mapping(&drive)), (vec![2 * READ, 2 * READ], (1, 0)));
     // Of two translation pages there are two reads, side by side on their dies.
     let start = drive.now();
@@ -110,7 +110,7 @@ fn misses_of_one_translation_page_share_its_read() {
         drive.submit(&read).unwrap();
     }
     drive.run_until_idle();
-    let ends: Vec<u64> = drive.completions().map(|done| done.completed - start).collect();
+    let ends: Vec<u64> = drive.completions().map(|done| (done.completed - start).ns()).collect();
     assert_eq!((ends, mapping(&drive)), (vec![2 * READ, 2 * READ], (3, 0)));
     settle(&mut drive);
 }
@@ -281,7 +281,7 @@ fn misses_wait_while_64_translation_pages_are_being_written_back() {
         let read = request(&drive, Op::Read, lpn * PAGE, PAGE);
         drive.submit(&read).unwrap();
     }
-    while drive.advance_to_completion(u64::MAX) {
+    while drive.advance_to_completion(Time::NEVER) {
         assert!(under_way(&drive) <= 64);
         if drive.completions().count() == 0 || drive.outstanding() == 0 {
             break;
@@ -315,7 +315,7 @@ fn a_write_back_uses_the_read_that_misses_wait_for() {
     for lpn in [130, 2] {
         let read = request(&drive, Op::Read, lpn * PAGE, PAGE);
         drive.submit(&read).unwrap();
-        drive.advance(drive.now() + 1000);
+        drive.advance(drive.now() + ns(1000));
     }
     settle(&mut drive);
     assert_eq!(mapping(&drive), (before.0 + 2, before.1 + 1));
@@ -331,7 +331,7 @@ fn a_translation_page_outlives_the_program_that_replaces_it() {
     let read = request(&drive, Op::Read, PAGE, PAGE);
     drive.submit(&read).unwrap();
     while drive.ftl().demand.as_ref().unwrap().pages[0].write_back != WriteBack::Program {
-        drive.advance(drive.now() + 1000);
+        drive.advance(drive.now() + ns(1000));
     }
     // LPN 1 lies elsewhere, so the hold is the program's.
     assert_eq!(drive.array().block(old).holds, 1);
@@ -377,7 +377,7 @@ fn load<P: Probe>(drive: &mut Drive<P>, seed: u64, requests: u32, depth: u32) {
     let pages = u64::from(drive.geometry().logical_pages);
     for _ in 0..requests {
         while drive.outstanding() >= depth {
-            assert!(drive.advance_to_completion(u64::MAX));
+            assert!(drive.advance_to_completion(Time::NEVER));
             drive.completions().for_each(drop);
         }
         let op = [Op::Write, Op::Write, Op::Write, Op::Read, Op::Read, Op::Trim][stream.below(6) as usize];
@@ -548,7 +548,7 @@ impl Source for Reads {
     type Error = std::convert::Infallible;
     fn next_request(&mut self) -> Option<Result<Request, Self::Error>> {
         let lpn = self.0.next()?;
-        Some(Ok(Request { arrival: 0, op: Op::Read, fua: false, offset: lpn * PAGE, len: PAGE }))
+        Some(Ok(Request { arrival: Time::START, op: Op::Read, fua: false, offset: lpn * PAGE, len: PAGE }))
     }
 }
 
@@ -641,7 +641,7 @@ fn the_audit_notices_a_forgotten_dirty_bit() {
     array.stage(ppn, lpn, Stamp { sequence: 1, ..Stamp::default() });
     let (block, page) = geometry.split(ppn);
     if array.program(block, page) == geometry.pages_per_block {
-        ftl.close(&geometry, array, block, 0);
+        ftl.close(&geometry, array, block, Time::START);
     }
     ftl.remap(&geometry, array, lpn, ppn);
     let error = drive.audit().unwrap_err();
@@ -657,7 +657,7 @@ fn the_audit_notices_a_change_that_no_one_writes_back() {
         drive.submit(&write).unwrap();
     }
     while !drive.ftl().demand.as_ref().unwrap().pages[0].is_stale {
-        drive.advance(drive.now() + 1000);
+        drive.advance(drive.now() + ns(1000));
     }
     drive.audit().unwrap();
     drive.parts_mut().1.demand.as_mut().unwrap().pages[0].is_stale = false;

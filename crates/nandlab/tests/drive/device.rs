@@ -12,7 +12,7 @@ use nandlab::sched::{
     Agenda, Cause, Class, Device, Ended, Kind, Owner, Phase, Slot, Start, Transaction, Transactions,
 };
 use nandlab::spec::{Scheduler, Spec};
-use nandlab::units::Time;
+use nandlab::units::{Span, Time};
 
 /// tR, one page of 4096 bytes at 2.5 ns, tPROG, tBERS.
 const R: u64 = 50_000;
@@ -86,30 +86,38 @@ fn number_of(transaction: &Transaction) -> usize {
 
 /// Every phase as (operation, phase, start, end); an operation is named by its place in the order of issue.
 #[derive(Default)]
-struct Phases(Vec<(usize, Phase, Time, Time)>);
+struct Phases(Vec<(usize, Phase, u64, u64)>);
 
 impl Probe for Phases {
     fn on_phase(&mut self, start: Time, end: Time, _: DieId, _: u32, phase: Phase, t: &Transaction) {
-        self.0.push((number_of(t), phase, start, end));
+        self.0.push((number_of(t), phase, start.ns(), end.ns()));
     }
 }
 
 struct Rig {
     spec: Spec,
-    issued: Vec<(Time, Op)>,
+    issued: Vec<(u64, Op)>,
     promoted: Vec<u32>,
-    now: Time,
+    now: u64,
 }
 
 /// What a replay saw.
 struct Run {
     device: Device,
-    ends: Vec<Option<Time>>,
-    phases: Vec<(usize, Phase, Time, Time)>,
+    ends: Vec<Option<u64>>,
+    phases: Vec<(usize, Phase, u64, u64)>,
 }
 
 impl Run {
-    fn phases_of(&self, operation: usize) -> Vec<(Phase, Time, Time)> {
+    fn die_busy_ns(&self, die: u32, now: u64) -> u64 {
+        self.device.die_busy_ns(DieId(die), Time::from_ns(now)).ns()
+    }
+
+    fn channel_busy_ns(&self, channel: u32) -> u64 {
+        self.device.channel_busy_ns(channel).ns()
+    }
+
+    fn phases_of(&self, operation: usize) -> Vec<(Phase, u64, u64)> {
         self.phases.iter().filter(|p| p.0 == operation).map(|&(_, phase, a, b)| (phase, a, b)).collect()
     }
 }
@@ -120,7 +128,7 @@ impl Rig {
     }
 
     /// From here on operations are issued at `time`.
-    fn at(&mut self, time: Time) -> &mut Self {
+    fn at(&mut self, time: u64) -> &mut Self {
         assert!(time >= self.now);
         self.now = time;
         self
@@ -132,7 +140,7 @@ impl Rig {
     }
 
     /// Replays `issued` on a fresh device up to `until`.
-    fn replay(&self, issued: &[(Time, Op)], until: Time) -> Run {
+    fn replay(&self, issued: &[(u64, Op)], until: u64) -> Run {
         let geometry = Geometry::new(&self.spec.drive);
         let timing = Timing::new(&self.spec.timing, &self.spec.ecc, &geometry);
         let mut device =
@@ -144,7 +152,8 @@ impl Rig {
         let (mut phases, mut ends) = (Phases::default(), vec![None; issued.len()]);
         let mut pending = issued.iter().enumerate().peekable();
         loop {
-            let (time, clock) = agenda.next();
+            let (next, clock) = agenda.next();
+            let time = next.ns();
             if let Some(&(number, &(at, op))) = pending.peek()
                 && (at < time)
             {
@@ -174,10 +183,10 @@ impl Rig {
                     plane_in_die: op.plane as u8,
                     die: DieId(op.die),
                 });
-                device.submit(&mut pool, &mut agenda, &mut phases, at, slot);
+                device.submit(&mut pool, &mut agenda, &mut phases, Time::from_ns(at), slot);
                 continue;
             }
-            if time > until || time == Time::MAX {
+            if time > until || time == u64::MAX {
                 break;
             }
             let mut done = |pool: &mut Transactions, slot: Slot| {
@@ -185,13 +194,13 @@ impl Rig {
                 ends[number_of(&pool.remove(slot))] = Some(time);
                 next
             };
-            match device.on_clock(&mut pool, &mut agenda, &mut phases, time, DieId(clock)) {
+            match device.on_clock(&mut pool, &mut agenda, &mut phases, next, DieId(clock)) {
                 Ended::Nothing => continue,
                 // Decoding takes no time here: a try that fails is back on its die at once, before the die goes on.
                 Ended::Page(slot) if pool[slot].level < pool[slot].needed => {
                     pool[slot].level += 1;
                     pool[slot].tries += 1;
-                    device.submit_again(&mut pool, &mut agenda, &mut phases, time, slot);
+                    device.submit_again(&mut pool, &mut agenda, &mut phases, next, slot);
                 }
                 Ended::Page(slot) => {
                     done(&mut pool, slot);
@@ -203,31 +212,31 @@ impl Rig {
                     }
                 }
             }
-            device.start_next(&mut pool, &mut agenda, &mut phases, time, DieId(clock));
+            device.start_next(&mut pool, &mut agenda, &mut phases, next, DieId(clock));
         }
-        if until == Time::MAX {
+        if until == u64::MAX {
             assert_eq!(pool.live(), 0, "an operation never ended");
         }
         Run { device, ends, phases: phases.0 }
     }
 
     fn run(&self) -> Run {
-        self.replay(&self.issued, Time::MAX)
+        self.replay(&self.issued, u64::MAX)
     }
 
-    fn ends(&self) -> Vec<Time> {
+    fn ends(&self) -> Vec<u64> {
         self.run().ends.into_iter().map(|end| end.expect("everything ends")).collect()
     }
 
     /// When `op` would be done if it were issued now.
-    fn probe(&self, op: Op) -> Time {
+    fn probe(&self, op: Op) -> u64 {
         let mut issued = self.issued.clone();
         issued.push((self.now, op));
-        self.replay(&issued, Time::MAX).ends.last().copied().flatten().expect("the last operation ends")
+        self.replay(&issued, u64::MAX).ends.last().copied().flatten().expect("the last operation ends")
     }
 
     #[track_caller]
-    fn assert_earliest_ready_at(&self, op: Op, time: Time) -> &Self {
+    fn assert_earliest_ready_at(&self, op: Op, time: u64) -> &Self {
         assert_eq!(self.probe(op), time, "{op:?} issued at {}", self.now);
         self
     }
@@ -375,7 +384,7 @@ fn a_slow_off_chip_path_is_shared_by_the_channels_and_holds_them() {
     // Channel 1 carries die 2's page from R on, and is held until the path has carried it too.
     rig.at(R + 1).assert_earliest_ready_at(program(3), R + 2 * off_chip + off_chip + P);
     let run = rig.run();
-    assert_eq!((run.device.channel_busy_ns(0), run.device.channel_busy_ns(1)), (off_chip, 2 * off_chip));
+    assert_eq!((run.channel_busy_ns(0), run.channel_busy_ns(1)), (off_chip, 2 * off_chip));
     // Idle time of the path is not saved up.
     rig.at(1_000_000).assert_earliest_ready_at(read(2), 1_000_000 + R + off_chip);
 }
@@ -394,10 +403,10 @@ fn copyback_uses_the_channel_for_its_command_only() {
     let mut rig = Rig::new(FOUR_DIES, &["timing.off_chip_mb_per_s=200"]);
     rig.issue(program(1)).issue(copyback(0));
     assert_eq!(rig.ends()[1], R + P, "the other die's transfer does not matter");
-    assert_eq!(rig.run().device.channel_busy_ns(0), 20_480, "the program's");
+    assert_eq!(rig.run().channel_busy_ns(0), 20_480, "the program's");
     let mut rig = Rig::new(FOUR_DIES, &["timing.command=1us"]);
     rig.issue(copyback(0));
-    assert_eq!(rig.run().device.channel_busy_ns(0), 1_000);
+    assert_eq!(rig.run().channel_busy_ns(0), 1_000);
     rig.issue(read(1));
     assert_eq!(rig.ends()[1], 1_000 + 1_000 + R + T, "its command waits for the copyback's");
 }
@@ -487,7 +496,7 @@ fn without_multi_plane_planes_take_turns() {
 }
 
 /// Behind a running program wait, in this order: a background erase, a host write, a host read.
-fn queued(scheduler: &str, promoted: bool) -> Vec<Time> {
+fn queued(scheduler: &str, promoted: bool) -> Vec<u64> {
     let mut rig = Rig::new(FOUR_DIES, &[&format!("timing.scheduler={scheduler}")]);
     if promoted {
         rig.promoted.push(0);
@@ -560,22 +569,22 @@ fn a_die_is_busy_from_its_first_phase_to_its_last() {
     rig.issue(read(0)).issue(read(1)).at(1_000_000).issue(erase(0));
     let run = rig.run();
     let end = 1_000_000 + E;
-    assert_eq!(run.device.die_busy_ns(DieId(0), end), R + T + E);
-    assert_eq!(run.device.die_busy_ns(DieId(1), end), R + 2 * T, "waiting for the channel counts");
-    assert_eq!(run.device.die_busy_ns(DieId(2), end), 0);
-    assert_eq!(run.device.channel_busy_ns(0), 2 * T);
+    assert_eq!(run.die_busy_ns(0, end), R + T + E);
+    assert_eq!(run.die_busy_ns(1, end), R + 2 * T, "waiting for the channel counts");
+    assert_eq!(run.die_busy_ns(2, end), 0);
+    assert_eq!(run.channel_busy_ns(0), 2 * T);
     // In the middle of an operation the part so far counts.
     let half = rig.replay(&rig.issued, R / 2);
-    assert_eq!(half.device.die_busy_ns(DieId(1), R / 2), R / 2);
+    assert_eq!(half.die_busy_ns(1, R / 2), R / 2);
     let idle = rig.replay(&rig.issued[..2], 500_000);
-    assert_eq!(idle.device.die_busy_ns(DieId(1), 500_000), R + 2 * T);
+    assert_eq!(idle.die_busy_ns(1, 500_000), R + 2 * T);
 }
 
 #[test]
 fn load_counts_what_waits_and_what_runs() {
     let mut rig = Rig::new(FOUR_DIES, &[]);
     rig.issue(read(0)).issue(read(0)).issue(erase(0)).issue(program(3));
-    let load = |until: Time| {
+    let load = |until: u64| {
         let run = rig.replay(&rig.issued, until);
         [0, 1, 2, 3].map(|die| run.device.load(DieId(die)))
     };
@@ -593,15 +602,15 @@ struct NaiveDie {
     /// In the order in which they are served within their class: what comes back goes first.
     waiting: Vec<usize>,
     batch: Vec<usize>,
-    phase: Option<(Phase, Option<Time>)>,
+    phase: Option<(Phase, Option<u64>)>,
 }
 
 struct Naive<'a> {
-    ops: &'a [(Time, Op)],
+    ops: &'a [(u64, Op)],
     dies: Vec<NaiveDie>,
     channels: Vec<(Option<usize>, Vec<usize>)>,
-    path_free_at: Time,
-    ends: Vec<Option<Time>>,
+    path_free_at: u64,
+    ends: Vec<Option<u64>>,
     timing: Timing,
     scheduler: Scheduler,
     promoted: Vec<u32>,
@@ -617,7 +626,7 @@ impl Naive<'_> {
         (self.ops[n].1.level + self.tries[n], self.tries[n] > 0)
     }
 
-    fn grant(&mut self, now: Time, channel: usize) {
+    fn grant(&mut self, now: u64, channel: usize) {
         let (holder, queue) = &mut self.channels[channel];
         if holder.is_some() || queue.is_empty() {
             return;
@@ -629,31 +638,32 @@ impl Naive<'_> {
         let (level, is_retry) = self.level(out);
         // Only what decodes leaves the controller.
         let decodes = u64::from(level >= self.ops[out].1.needed);
-        let transfer_out_ns = self.timing.read(level, is_retry).transfer_ns;
+        let (command_ns, transfer_in_ns) = (self.timing.command_ns.ns(), self.timing.transfer_ns.ns());
+        let transfer_out_ns = self.timing.read(level, is_retry).transfer_ns.ns();
         let (phase, end) = self.dies[die].phase.as_mut().expect("a die asks in a phase");
         let (mut until, mut path) = match phase {
-            Phase::Command => (now + pages * self.timing.command_ns, 0),
-            Phase::TransferIn => (now + pages * (self.timing.command_ns + self.timing.transfer_ns), pages),
+            Phase::Command => (now + pages * command_ns, 0),
+            Phase::TransferIn => (now + pages * (command_ns + transfer_in_ns), pages),
             _ => (now + transfer_out_ns, decodes),
         };
-        path *= self.timing.off_chip_ns;
+        path *= self.timing.off_chip_ns.ns();
         if path > 0 {
             // Data follows the command cycles.
-            let commands = if *phase == Phase::TransferIn { pages * self.timing.command_ns } else { 0 };
+            let commands = if *phase == Phase::TransferIn { pages * command_ns } else { 0 };
             self.path_free_at = self.path_free_at.max(now + commands) + path;
             until = until.max(self.path_free_at);
         }
         *end = Some(until);
     }
 
-    fn ask(&mut self, now: Time, die: usize, phase: Phase) {
+    fn ask(&mut self, now: u64, die: usize, phase: Phase) {
         self.dies[die].phase = Some((phase, None));
         let channel = die / self.dies_per_channel;
         self.channels[channel].1.push(die);
         self.grant(now, channel);
     }
 
-    fn array(&mut self, now: Time, die: usize) {
+    fn array(&mut self, now: u64, die: usize) {
         let (level, is_retry) = self.level(self.dies[die].batch[0]);
         let first = self.ops[self.dies[die].batch[0]].1;
         let ns = match first.kind {
@@ -662,10 +672,10 @@ impl Naive<'_> {
             Kind::Erase => self.timing.erase_ns,
             Kind::Copyback => self.timing.read_ns + self.timing.program_ns(first.page),
         };
-        self.dies[die].phase = Some((Phase::Array, Some(now + ns)));
+        self.dies[die].phase = Some((Phase::Array, Some(now + ns.ns())));
     }
 
-    fn start(&mut self, now: Time, die: usize) {
+    fn start(&mut self, now: u64, die: usize) {
         if self.dies[die].phase.is_some() || self.dies[die].waiting.is_empty() {
             return;
         }
@@ -704,12 +714,12 @@ impl Naive<'_> {
         self.dies[die].batch = batch;
         match lead.kind {
             Kind::Program => self.ask(now, die, Phase::TransferIn),
-            _ if self.timing.command_ns > 0 => self.ask(now, die, Phase::Command),
+            _ if self.timing.command_ns > Span::ZERO => self.ask(now, die, Phase::Command),
             _ => self.array(now, die),
         }
     }
 
-    fn strike(&mut self, now: Time, die: usize) {
+    fn strike(&mut self, now: u64, die: usize) {
         let (phase, _) = self.dies[die].phase.expect("its phase ends");
         let kind = self.ops[self.dies[die].batch[0]].1.kind;
         let channel = die / self.dies_per_channel;

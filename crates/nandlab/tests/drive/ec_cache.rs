@@ -1,6 +1,6 @@
 //! EC-Cache: known error positions of pages that are read often let them decode at a lower read level.
 
-use crate::common::{TINY, one, read_everything, settle, spec, submit_with_few, with_oracle};
+use crate::common::{TINY, at, ns, one, read_everything, settle, spec, submit_with_few, with_oracle};
 use nandlab::drive::Drive;
 use nandlab::geometry::{Lpn, Ppn};
 use nandlab::host::{Op, Oracle};
@@ -48,14 +48,15 @@ fn rber(drive: &Drive<Oracle>, lpn: u32) -> f64 {
 /// How long a read takes that decodes at `level`, having tried all levels below.
 fn read_ns(drive: &Drive<Oracle>, level: u8) -> u64 {
     let cost = |level| drive.device().timing().read(level, level > 1);
-    (1..=level).map(|level| cost(level).sense_ns + cost(level).transfer_ns + cost(level).decode_ns).sum()
+    let of = |level| cost(level).sense_ns + cost(level).transfer_ns + cost(level).decode_ns;
+    (1..=level).map(|level| of(level).ns()).sum()
 }
 
 #[test]
 fn a_page_that_is_read_often_decodes_at_a_lower_level() {
     let mut drive = drive("{}", &[]);
     write(&mut drive, 0);
-    drive.advance(100_000_000_000);
+    drive.advance(at(100_000_000_000));
     let found = rber(&drive, 0);
     let level = drive.ecc().level_for(found);
     assert!((2..=7).contains(&level));
@@ -72,7 +73,7 @@ fn a_page_that_is_read_often_decodes_at_a_lower_level() {
     let state = drive.error_cache().unwrap();
     assert_eq!((state.entries, state.bytes), (1, 8 + (errors * 15).div_ceil(8)));
     // Those that have come since are there, and known after they have been found.
-    drive.advance(1_000_000_000_000);
+    drive.advance(at(1_000_000_000_000));
     let before = drive.cached_rber(ppn(&drive, 0)).unwrap();
     let (all, new) = (rber(&drive, 0), rber(&drive, 0) - before);
     assert!(drive.ecc().level_for(all) > drive.ecc().level_for(new));
@@ -88,7 +89,7 @@ fn a_page_that_is_read_often_decodes_at_a_lower_level() {
 fn what_was_read_last_stays_and_the_size_holds() {
     let mut drive = drive("{ size = '1536B', hot_reads = 2 }", &[]);
     (0..4).for_each(|lpn| write(&mut drive, lpn));
-    drive.advance(100_000_000_000);
+    drive.advance(at(100_000_000_000));
     let known = |drive: &Drive<Oracle>| -> Vec<u32> {
         (0..4).filter(|&lpn| drive.cached_rber(ppn(drive, lpn)).is_some()).collect()
     };
@@ -111,7 +112,7 @@ fn an_entry_ends_with_its_page() {
     let cached = || {
         let mut drive = drive("{ hot_reads = 1 }", &[]);
         (0..8).for_each(|lpn| write(&mut drive, lpn));
-        drive.advance(100_000_000_000);
+        drive.advance(at(100_000_000_000));
         read(&mut drive, 5, 1);
         assert_eq!(drive.error_cache().unwrap().entries, 1);
         let old = ppn(&drive, 5);
@@ -170,7 +171,7 @@ fn random_runs_keep_their_data() {
             let op = [Op::Read, Op::Read, Op::Read, Op::Write, Op::Write, Op::Trim][stream.below(6) as usize];
             submit_with_few(&mut drive, op, lpn * 4096, 4096);
             if stream.below(20) == 0 {
-                drive.advance(drive.now() + stream.below(2_000_000_000));
+                drive.advance(drive.now() + ns(stream.below(2_000_000_000)));
                 drive.completions();
             }
             if stream.below(100) == 0 {

@@ -1,6 +1,6 @@
 //! Fast-forward: what a drive has become after a stretch of its life that was not simulated.
 
-use crate::common::{TINY, read_everything, settle, spec, submit_with_few, with_oracle};
+use crate::common::{TINY, at, ns, read_everything, settle, spec, submit_with_few, with_oracle};
 use nandlab::drive::Drive;
 use nandlab::geometry::PlaneId;
 use nandlab::host::{Op, Oracle, Runner, Source};
@@ -46,7 +46,7 @@ fn work(drive: &mut Drive<Oracle>, seed: u64, requests: u32) {
         let op = if stream.below(2) == 0 { Op::Read } else { Op::Write };
         submit_with_few(drive, op, stream.below(pages) * 4096, 4096);
         if stream.below(50) == 0 {
-            drive.advance(drive.now() + stream.below(2_000_000_000));
+            drive.advance(drive.now() + ns(stream.below(2_000_000_000)));
         }
     }
     drive.run_until_idle();
@@ -173,7 +173,7 @@ fn when_wear_shortens_the_interval_blocks_come_due_one_after_the_other() {
     for lpn in 0..pages {
         submit_with_few(&mut drive, Op::Write, lpn * 4096, 4096);
     }
-    drive.advance(drive.now() + 100_000_000_000);
+    drive.advance(drive.now() + ns(100_000_000_000));
     drive.completions();
     let then = drive.lived();
     let mut stream = Stream::new(5, "fast-forward");
@@ -190,7 +190,7 @@ fn when_wear_shortens_the_interval_blocks_come_due_one_after_the_other() {
     let refreshed = drive.stats().refresh.blocks;
     let mut by_day = Vec::new();
     for _ in 0..34 {
-        drive.advance(drive.now() + 1_000_000_000);
+        drive.advance(drive.now() + ns(1_000_000_000));
         by_day.push(drive.stats().refresh.blocks - refreshed);
     }
     let all = *by_day.last().unwrap();
@@ -211,7 +211,7 @@ impl Source for Steady {
         self.0 += 1;
         let offset = self.0 * 37 % 200 * 4096;
         Some(Ok(nandlab::host::Request {
-            arrival: self.0 * 100_000,
+            arrival: at(self.0 * 100_000),
             op: Op::Write,
             fua: false,
             offset,
@@ -228,13 +228,13 @@ fn a_host_that_rests_sends_what_follows_later() {
     let (outstanding, completed) = (u64::from(drive.outstanding()), runner.completed());
     assert!(outstanding > 0);
     let began = drive.now();
-    assert!(!runner.rest(&mut drive, 1_000_000, |_| ()), "a millisecond is too short");
-    assert!(runner.rest(&mut drive, 1_000_000_000, |_| ()));
+    assert!(!runner.rest(&mut drive, ns(1_000_000), |_| ()), "a millisecond is too short");
+    assert!(runner.rest(&mut drive, ns(1_000_000_000), |_| ()));
     assert!(drive.is_at_rest() && drive.now() > began);
     assert_eq!(runner.completed(), completed + outstanding);
     let rested = drive.now() - began;
     let mut arrivals = Vec::new();
     runner.run(&mut drive, 20, |done| arrivals.push(done.request.arrival)).unwrap();
     let (first, submitted) = (arrivals.iter().min().unwrap(), completed + outstanding);
-    assert_eq!(*first, (submitted + 1) * 100_000 + rested, "none of them has waited for the rest");
+    assert_eq!(*first, at((submitted + 1) * 100_000) + rested, "none of them has waited for the rest");
 }

@@ -4,13 +4,13 @@
 //! microseconds: tR 50, tPROG 200, tBERS 1000, a page takes 10 on the channel, command and decode nothing. So on an
 //! idle die a write takes 210 and a read 60. A line is when and where a die takes up which operation, and why.
 
-use crate::common::spec;
+use crate::common::{US, at, spec};
 use nandlab::drive::Drive;
 use nandlab::geometry::{DieId, Geometry};
 use nandlab::host::{Op, Request};
 use nandlab::probe::Probe;
 use nandlab::sched::{Kind, Transaction};
-use nandlab::units::{Time, US};
+use nandlab::units::Time;
 
 /// Each plane has 7 blocks of 4 pages and 12 logical pages, that is 3 blocks: at least 4 blocks are spare. Under the
 /// default order CWDP, die 0 holds the even LPNs.
@@ -27,7 +27,7 @@ struct Recorder {
 
 impl Probe for Recorder {
     fn on_issue(&mut self, now: Time, die: DieId, t: &Transaction) {
-        assert_eq!(now % US, 0);
+        assert_eq!(now.ns() % US, 0);
         let at = self.geometry.show(t.ppn).to_string();
         let (kind, cause) = (format!("{:?}", t.kind).to_lowercase(), t.cause.name());
         let what = if t.kind == Kind::Erase {
@@ -35,7 +35,7 @@ impl Probe for Recorder {
         } else {
             format!("lpn {} {at}", t.lpn.0)
         };
-        self.lines.push(format!("{} die {} {kind} {cause} {what}", now / US, die.0));
+        self.lines.push(format!("{} die {} {kind} {cause} {what}", now.ns() / US, die.0));
     }
 }
 
@@ -65,7 +65,7 @@ impl Scenario {
 
     /// Simulates until a request is completed.
     fn wait(&mut self) -> &mut Self {
-        assert!(self.0.advance_to_completion(Time::MAX));
+        assert!(self.0.advance_to_completion(Time::NEVER));
         self.0.completions().for_each(drop);
         self
     }
@@ -139,7 +139,7 @@ fn multi_plane_write_starts_with_one_command_for_both_planes() {
 fn on_the_brink(scenario: &mut Scenario) -> &mut Scenario {
     scenario.write_each(&[0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22]);
     scenario.write_each(&[0, 8, 10, 16]).write_each(&[10, 16, 18, 10]);
-    assert_eq!(scenario.0.now(), 4_200 * US);
+    assert_eq!(scenario.0.now(), at(4_200 * US));
     scenario.forget()
 }
 
@@ -253,7 +253,7 @@ fn unaligned_write_merges_its_first_and_last_page_only() {
 fn background_gc_starts_when_the_drive_is_idle_and_stops_at_its_threshold() {
     let mut scenario = Scenario::new(&["gc.background_free=0.8"]);
     scenario.write_each(&[0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 0, 2, 4, 8]).forget();
-    assert_eq!(scenario.0.now(), 3_360 * US);
+    assert_eq!(scenario.0.now(), at(3_360 * US));
     scenario.commands(
         "13360 die 0 read gc lpn 6 c0.d0.p0.b0.pg3
          13420 die 0 program gc lpn 6 c0.d0.p0.b4.pg0
@@ -274,7 +274,7 @@ fn background_gc_leaves_victims_that_are_too_full_alone() {
 fn idle_time_counts_from_the_last_completion() {
     let mut scenario = Scenario::new(&["gc.background_free=0.8"]);
     scenario.write_each(&[0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 0, 2, 4, 8]).forget();
-    scenario.0.advance(8_360 * US);
+    scenario.0.advance(at(8_360 * US));
     scenario.read(22).commands(
         "8360 die 0 read host lpn 22 c0.d0.p0.b2.pg3
          18420 die 0 read gc lpn 6 c0.d0.p0.b0.pg3

@@ -3,14 +3,13 @@
 //! Whatever moves a number here moves it for users. `NANDLAB_BLESS=1 cargo test -p nandlab --test drive golden_runs::`
 //! writes the files anew; the reason belongs into CHANGELOG.md.
 
-use crate::common::spec;
+use crate::common::{US, at, spec};
 use nandlab::drive::Drive;
 use nandlab::host::{Op, Request, Runner, Source};
 use nandlab::probe::NoProbe;
 use nandlab::rng::Stream;
 use nandlab::spec::{Arrival, Beyond};
 use nandlab::stats::{RunFacts, smart, summary};
-use nandlab::units::US;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -59,7 +58,7 @@ impl Source for Synthetic {
                 *next = offset + len;
             }
         }
-        Some(Ok(Request { arrival: self.arrival, op, fua: false, offset: offset * 512, len: len * 512 }))
+        Some(Ok(Request { arrival: at(self.arrival), op, fua: false, offset: offset * 512, len: len * 512 }))
     }
 }
 

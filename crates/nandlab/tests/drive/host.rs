@@ -1,12 +1,12 @@
 //! The host's interface: what is accepted, what completes when, and what the runner does with a source.
 
-use crate::common::{TINY, one, spec};
+use crate::common::{MS, TINY, US, at, ns, one, spec};
 use nandlab::drive::{Completion, Drive, Refused};
 use nandlab::host::{Op, Oracle, Request, Runner, Source, Stopped};
 use nandlab::probe::Probe;
 use nandlab::rng::Stream;
 use nandlab::sched::{Cause, Kind};
-use nandlab::units::{MS, Time, US};
+use nandlab::units::Time;
 
 /// tR, a page on the channel, tPROG, decode of [`TINY`].
 const R: u64 = 50_000;
@@ -20,13 +20,13 @@ fn submit<P: Probe>(drive: &mut Drive<P>, op: Op, offset: u64, len: u64) -> u64 
 }
 
 /// Runs until nothing is left; (id, completed) in order of completion.
-fn all<P: Probe>(drive: &mut Drive<P>) -> Vec<(u64, Time)> {
+fn all<P: Probe>(drive: &mut Drive<P>) -> Vec<(u64, u64)> {
     drive.run_until_idle();
     drive.audit().unwrap();
-    drive.completions().map(|c| (c.id, c.completed)).collect()
+    drive.completions().map(|c| (c.id, c.completed.ns())).collect()
 }
 
-fn when(completions: &[(u64, Time)], id: u64) -> Time {
+fn when(completions: &[(u64, u64)], id: u64) -> u64 {
     completions.iter().find(|c| c.0 == id).expect("the request is completed").1
 }
 
@@ -52,7 +52,7 @@ fn flush_completes_with_the_last_write_before_it_and_not_later() {
 #[test]
 fn flush_with_nothing_before_it_completes_at_once() {
     let mut drive = Drive::new(&spec(TINY, &[]));
-    drive.advance(5 * MS);
+    drive.advance(at(5 * MS));
     assert_eq!(one(&mut drive, Op::Flush, 0, 0), 0);
     one(&mut drive, Op::Write, 0, PAGE);
     assert_eq!(one(&mut drive, Op::Flush, 0, 0), 0, "the write is done");
@@ -62,7 +62,7 @@ fn flush_with_nothing_before_it_completes_at_once() {
 fn flush_does_not_wait_for_reads() {
     let mut drive = Drive::new(&spec(TINY, &[]));
     one(&mut drive, Op::Write, 0, PAGE);
-    let start = drive.now();
+    let start = drive.now().ns();
     let read = submit(&mut drive, Op::Read, 0, PAGE);
     let flush = submit(&mut drive, Op::Flush, 0, 0);
     let done = all(&mut drive);
@@ -110,10 +110,10 @@ fn flush_rule_holds_in_random_runs() {
                 Op::Flush => (0, 0),
                 _ => (stream.below(pages * 8 - 24) * 512, 512 * (1 + stream.below(24))),
             };
-            sent.push((op, drive.now()));
+            sent.push((op, drive.now().ns()));
             assert_eq!(submit(&mut drive, op, offset, len), sent.len() as u64 - 1);
-            drive.advance(drive.now() + stream.below(2 * MS));
-            done.extend(drive.completions().map(|c| (c.id, c.completed)));
+            drive.advance(drive.now() + ns(stream.below(2 * MS)));
+            done.extend(drive.completions().map(|c| (c.id, c.completed.ns())));
         }
         done.extend(all(&mut drive));
         assert_eq!(done.len(), sent.len());
@@ -132,7 +132,7 @@ fn flush_rule_holds_in_random_runs() {
 #[test]
 fn fua_is_accepted_and_completes_when_the_page_is_in_flash() {
     let mut drive = Drive::new(&spec(TINY, &[]));
-    let request = Request { arrival: 0, op: Op::Write, fua: true, offset: 0, len: PAGE };
+    let request = Request { arrival: Time::START, op: Op::Write, fua: true, offset: 0, len: PAGE };
     let id = drive.submit(&request).unwrap();
     assert_eq!(all(&mut drive), [(id, T + P)]);
     assert_eq!(drive.array().blocks.iter().map(|b| u32::from(b.programmed)).sum::<u32>(), 1);
@@ -155,7 +155,7 @@ fn trim_deallocates_whole_pages_only() {
         let mut drive = Drive::with_probe(&spec(TINY, &[]), Oracle::default());
         submit(&mut drive, Op::Write, 0, 4 * PAGE);
         all(&mut drive);
-        let start = drive.now();
+        let start = drive.now().ns();
         assert_eq!(one(&mut drive, Op::Trim, offset, len), 0, "a map update takes no time");
         let mapped: Vec<bool> =
             (0..4).map(|lpn| drive.ftl().map.get(nandlab::geometry::Lpn(lpn)).is_some()).collect();
@@ -164,7 +164,7 @@ fn trim_deallocates_whole_pages_only() {
         assert_eq!(drive.stats().counters.trimmed_pages, trimmed);
         submit(&mut drive, Op::Read, 0, 4 * PAGE);
         all(&mut drive);
-        assert!(drive.now() >= start);
+        assert!(drive.now() >= at(start));
         assert_eq!(drive.stats().counters.unmapped_reads, trimmed);
         drive.probe().verdict().unwrap();
     }
@@ -196,14 +196,14 @@ fn reads_of_pages_being_programmed_are_answered_from_the_buffer() {
     let mut drive = Drive::with_probe(&spec(TINY, &[]), Oracle::default());
     let write = submit(&mut drive, Op::Write, 0, PAGE);
     let waiting = submit(&mut drive, Op::Write, 4 * PAGE, PAGE);
-    drive.advance(T + P - 1);
+    drive.advance(at(T + P - 1));
     assert_eq!(drive.completions().count(), 0);
     let reads = [submit(&mut drive, Op::Read, 0, PAGE), submit(&mut drive, Op::Read, 4 * PAGE, PAGE)];
-    let now: Vec<(u64, Time)> = drive.completions().map(|c| (c.id, c.completed)).collect();
+    let now: Vec<(u64, u64)> = drive.completions().map(|c| (c.id, c.completed.ns())).collect();
     assert_eq!(now, [(reads[0], T + P - 1), (reads[1], T + P - 1)], "under way and still queued alike");
     assert_eq!(drive.stats().counters.buffered_reads, 2);
     // When the program is done the page is read from flash, behind the next program, which has begun.
-    drive.advance(T + P);
+    drive.advance(at(T + P));
     let read = submit(&mut drive, Op::Read, 0, PAGE);
     let done = all(&mut drive);
     assert_eq!(when(&done, write), T + P);
@@ -216,24 +216,28 @@ fn reads_of_pages_being_programmed_are_answered_from_the_buffer() {
 #[test]
 fn requests_that_do_not_fit_are_refused_and_leave_no_trace() {
     let mut drive = Drive::new(&spec(TINY, &[]));
-    drive.advance(MS);
+    drive.advance(at(MS));
     let capacity = drive.geometry().logical_bytes();
     let request = |op, arrival, offset, len| Request { arrival, op, fua: false, offset, len };
     for op in [Op::Read, Op::Write, Op::Trim] {
         let beyond = |end| Err(Refused::Beyond { end, capacity });
-        assert_eq!(drive.submit(&request(op, MS, capacity, 512)), beyond(capacity + 512));
-        assert_eq!(drive.submit(&request(op, MS, capacity - 512, 1024)), beyond(capacity + 512));
-        assert_eq!(drive.submit(&request(op, MS, u64::MAX - 511, 1024)), beyond(u64::MAX));
-        assert_eq!(drive.submit(&request(op, MS, 512, u64::MAX)), beyond(u64::MAX));
-        assert_eq!(drive.submit(&request(op, MS, 0, 0)), Err(Refused::Empty));
-        assert_eq!(drive.submit(&request(op, MS, capacity, 0)), Err(Refused::Empty));
+        assert_eq!(drive.submit(&request(op, at(MS), capacity, 512)), beyond(capacity + 512));
+        assert_eq!(drive.submit(&request(op, at(MS), capacity - 512, 1024)), beyond(capacity + 512));
+        assert_eq!(drive.submit(&request(op, at(MS), u64::MAX - 511, 1024)), beyond(u64::MAX));
+        assert_eq!(drive.submit(&request(op, at(MS), 512, u64::MAX)), beyond(u64::MAX));
+        assert_eq!(drive.submit(&request(op, at(MS), 0, 0)), Err(Refused::Empty));
+        assert_eq!(drive.submit(&request(op, at(MS), capacity, 0)), Err(Refused::Empty));
     }
     for op in Op::ALL {
-        assert_eq!(drive.submit(&request(op, MS + 1, 0, 512)), Err(Refused::Future));
+        assert_eq!(drive.submit(&request(op, at(MS + 1), 0, 512)), Err(Refused::Future));
     }
     assert_eq!((drive.outstanding(), drive.completions().count()), (0, 0));
-    assert_eq!(drive.submit(&request(Op::Write, MS, capacity - PAGE, PAGE)), Ok(0), "the last page");
-    assert_eq!(drive.submit(&request(Op::Read, 0, 0, 1)), Ok(1), "one that came earlier, of one byte");
+    assert_eq!(drive.submit(&request(Op::Write, at(MS), capacity - PAGE, PAGE)), Ok(0), "the last page");
+    assert_eq!(
+        drive.submit(&request(Op::Read, Time::START, 0, 1)),
+        Ok(1),
+        "one that came earlier, of one byte"
+    );
     assert_eq!(all(&mut drive).len(), 2);
 }
 
@@ -254,7 +258,7 @@ fn every_refusal_says_why() {
 fn two_partial_writes_of_one_page_at_once_both_survive() {
     let mut drive = Drive::with_probe(&spec(TINY, &[]), Oracle::default());
     one(&mut drive, Op::Write, 0, PAGE);
-    let start = drive.now();
+    let start = drive.now().ns();
     let first = submit(&mut drive, Op::Write, 0, 512);
     let second = submit(&mut drive, Op::Write, 1024, 512);
     let done = all(&mut drive);
@@ -284,9 +288,9 @@ fn partial_writes_one_after_another_read_the_page_each() {
 fn a_full_write_during_a_merge_is_not_overtaken_by_it() {
     let mut drive = Drive::with_probe(&spec(TINY, &[]), Oracle::default());
     one(&mut drive, Op::Write, 0, PAGE);
-    let start = drive.now();
+    let start = drive.now().ns();
     let partial = submit(&mut drive, Op::Write, 512, 512);
-    drive.advance(start + 1000);
+    drive.advance(at(start + 1000));
     let full = submit(&mut drive, Op::Write, 0, PAGE);
     let done = all(&mut drive);
     assert!(when(&done, partial) < when(&done, full));
@@ -320,10 +324,10 @@ fn unaligned_requests_are_split_into_pages() {
 fn latency_counts_from_arrival() {
     let mut drive = Drive::new(&spec(TINY, &[]));
     one(&mut drive, Op::Write, 0, PAGE);
-    let start = drive.now();
-    drive.advance(start + 7 * MS);
+    let start = drive.now().ns();
+    drive.advance(at(start + 7 * MS));
     // It arrived 5 ms ago.
-    let request = Request { arrival: start + 2 * MS, op: Op::Read, fua: false, offset: 0, len: PAGE };
+    let request = Request { arrival: at(start + 2 * MS), op: Op::Read, fua: false, offset: 0, len: PAGE };
     drive.submit(&request).unwrap();
     let done = all(&mut drive);
     assert_eq!(done[0].1, start + 7 * MS + R + T + D, "it is served from now on");
@@ -339,13 +343,13 @@ fn completions_come_in_order_of_completion_and_once() {
     for _ in 0..2000 {
         let op = if stream.below(2) == 0 { Op::Read } else { Op::Write };
         submit(&mut drive, op, stream.below(pages - 3) * PAGE, PAGE * (1 + stream.below(3)));
-        drive.advance(drive.now() + stream.below(MS));
+        drive.advance(drive.now() + ns(stream.below(MS)));
         for completion in drive.completions() {
-            assert!(completion.completed >= last && !completion.failed);
-            last = completion.completed;
+            assert!(completion.completed.ns() >= last && !completion.failed);
+            last = completion.completed.ns();
             assert!(!std::mem::replace(&mut seen[completion.id as usize], true), "completed twice");
         }
-        assert!(last <= drive.now());
+        assert!(last <= drive.now().ns());
     }
     for (id, completed) in all(&mut drive) {
         assert!(completed >= last);
@@ -383,9 +387,9 @@ fn runner(arrival: &str, requests: Vec<Request>) -> (Drive, Runner<List>) {
     (Drive::new(&spec), runner)
 }
 
-fn writes(count: u64, gap: Time) -> Vec<Request> {
+fn writes(count: u64, gap: u64) -> Vec<Request> {
     let request =
-        |i| Request { arrival: i * gap, op: Op::Write, fua: false, offset: i % 64 * PAGE, len: PAGE };
+        |i| Request { arrival: at(i * gap), op: Op::Write, fua: false, offset: i % 64 * PAGE, len: PAGE };
     (0..count).map(request).collect()
 }
 
@@ -406,9 +410,9 @@ fn open_loop_submits_at_the_traces_times() {
         let mut done = play(&mut drive, &mut runner);
         done.sort_by_key(|c| c.id);
         for (i, completion) in done.iter().enumerate() {
-            assert_eq!(completion.request.arrival, ((i as u64 * 3 * MS) as f64 * scale) as u64);
+            assert_eq!(completion.request.arrival.ns(), ((i as u64 * 3 * MS) as f64 * scale) as u64);
             // At 3 ms nothing overlaps; at 0.3 ms writes come faster than two dies take them.
-            let latency = completion.completed - completion.request.arrival;
+            let latency = (completion.completed - completion.request.arrival).ns();
             assert!(latency == T + P || scale < 1.0);
         }
     }
@@ -420,8 +424,8 @@ fn open_loop_does_not_wait_for_completions() {
     let (mut drive, mut runner) = runner("arrival = 'trace'", writes(100, 0));
     let done = play(&mut drive, &mut runner);
     // 50 on each die.
-    assert_eq!(done.last().unwrap().completed, 50 * (T + P));
-    assert!(done.iter().all(|c| c.request.arrival == 0));
+    assert_eq!(done.last().unwrap().completed.ns(), 50 * (T + P));
+    assert!(done.iter().all(|c| c.request.arrival == Time::START));
 }
 
 #[test]
@@ -431,7 +435,7 @@ fn constant_rate_spaces_requests_evenly() {
     done.sort_by_key(|c| c.id);
     for (i, completion) in done.iter().enumerate() {
         let exact = i as f64 * 1e9 / 3000.0;
-        assert!((completion.request.arrival as f64 - exact).abs() <= 1.0);
+        assert!((completion.request.arrival.ns() as f64 - exact).abs() <= 1.0);
     }
 }
 
@@ -450,9 +454,9 @@ fn bursts_come_at_once_and_the_others_after_idle_times() {
             runner(&format!("arrival = {{ bursts = {bursts} }}"), writes(12, 7 * MS));
         let mut done = play(&mut drive, &mut runner);
         done.sort_by_key(|c| c.id);
-        let arrivals: Vec<Time> = done.iter().map(|c| c.request.arrival / MS).collect();
+        let arrivals: Vec<u64> = done.iter().map(|c| c.request.arrival.ns() / MS).collect();
         assert_eq!(arrivals, ms, "{bursts}");
-        assert!(done.iter().all(|c| c.request.arrival % MS == 0));
+        assert!(done.iter().all(|c| c.request.arrival.ns() % MS == 0));
     }
 }
 
@@ -464,9 +468,9 @@ fn closed_loop_keeps_exactly_the_queue_depth() {
         let done = play(&mut drive, &mut runner);
         assert_eq!(done.len(), 200);
         // The trace's times are not used: request n arrives when request n - depth (by completion) is completed.
-        let mut arrivals: Vec<Time> = done.iter().map(|c| c.request.arrival).collect();
+        let mut arrivals: Vec<u64> = done.iter().map(|c| c.request.arrival.ns()).collect();
         arrivals.sort_unstable();
-        let completed: Vec<Time> = done.iter().map(|c| c.completed).collect();
+        let completed: Vec<u64> = done.iter().map(|c| c.completed.ns()).collect();
         for n in 0..200 {
             let expected = if n < depth { 0 } else { completed[n - depth] };
             assert_eq!(arrivals[n], expected, "request {n} at depth {depth}");
@@ -492,7 +496,7 @@ fn a_run_in_slices_is_the_same_run() {
 #[test]
 fn wrap_takes_addresses_modulo_the_capacity_and_counts() {
     let capacity = Drive::new(&spec(TINY, &[])).geometry().logical_bytes();
-    let request = |op, offset, len| Request { arrival: 0, op, fua: false, offset, len };
+    let request = |op, offset, len| Request { arrival: Time::START, op, fua: false, offset, len };
     let cases = [
         (request(Op::Write, 0, PAGE), (0, PAGE), 0),
         (request(Op::Write, capacity - PAGE, PAGE), (capacity - PAGE, PAGE), 0),
@@ -534,12 +538,12 @@ fn a_request_beyond_the_drive_stops_the_run_and_is_named() {
 #[test]
 fn arrivals_that_run_backwards_are_served_late_from_their_own_arrival() {
     let mut list = writes(3, MS);
-    list[2].arrival = US;
+    list[2].arrival = at(US);
     let (mut drive, mut runner) = runner("arrival = 'trace'", list);
     let mut done = play(&mut drive, &mut runner);
     done.sort_by_key(|c| c.id);
-    assert_eq!(done[2].request.arrival, US);
-    assert_eq!(done[2].completed, MS + T + P, "submitted when the one before it was");
+    assert_eq!(done[2].request.arrival, at(US));
+    assert_eq!(done[2].completed, at(MS + T + P), "submitted when the one before it was");
 }
 
 #[test]
@@ -564,7 +568,8 @@ fn an_error_of_the_source_stops_the_run_after_what_came_before_it() {
 /// Found by asking for the largest addresses there are: their end does not fit 64 bits.
 #[test]
 fn a_request_whose_end_overflows_is_refused_or_wrapped_and_never_a_panic() {
-    let request = Request { arrival: 0, op: Op::Read, fua: false, offset: u64::MAX - 511, len: 1024 };
+    let request =
+        Request { arrival: Time::START, op: Op::Read, fua: false, offset: u64::MAX - 511, len: 1024 };
     let (mut drive, mut refusing) = runner("arrival = 'trace'\nbeyond = 'refuse'", vec![request]);
     let stopped = refusing.run(&mut drive, 10, |_| {}).unwrap_err();
     assert!(matches!(stopped, Stopped::Refused { number: 1, .. }), "{stopped:?}");
@@ -579,6 +584,6 @@ fn an_empty_source_is_done_at_once() {
     for arrival in ["arrival = 'trace'", "arrival = { queue_depth = 4 }", "arrival = { iops = 10 }", bursts] {
         let (mut drive, mut runner) = runner(arrival, Vec::new());
         assert_eq!(play(&mut drive, &mut runner), []);
-        assert_eq!(drive.now(), 0);
+        assert_eq!(drive.now(), Time::START);
     }
 }

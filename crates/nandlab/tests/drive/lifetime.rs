@@ -9,6 +9,7 @@ use nandlab::probe::{NoProbe, Probe};
 use nandlab::rng::Stream;
 use nandlab::sched::{Cause, Kind};
 use nandlab::stats::{RunFacts, smart, summary};
+use nandlab::units::Time;
 
 /// Page writes at queue depth 8, to addresses from `draw`; returns how many requests failed.
 fn write_pages<P: Probe>(drive: &mut Drive<P>, count: u64, mut draw: impl FnMut() -> u64) -> u64 {
@@ -21,7 +22,7 @@ fn write_pages<P: Probe>(drive: &mut Drive<P>, count: u64, mut draw: impl FnMut(
                 .unwrap();
             sent += 1;
         }
-        assert!(drive.advance_to_completion(u64::MAX), "{} requests hang", drive.outstanding());
+        assert!(drive.advance_to_completion(Time::NEVER), "{} requests hang", drive.outstanding());
         failed += drive.completions().filter(|c| c.failed).count() as u64;
     }
     failed

@@ -5,7 +5,7 @@
 //! 20 + 10 (L - 1) of transfer, and 15 of decoding: 85 us at level 1; at level 7 the die is taken for 134 + 80 = 214 us.
 //! A day passes in a second, and blocks are due after ten.
 
-use crate::common::{one, request, spec};
+use crate::common::{US, at, ns, one, request, spec};
 use nandlab::drive::Drive;
 use nandlab::geometry::{DieId, Geometry, Lpn, Ppn};
 use nandlab::host::{Op, Oracle, Request};
@@ -14,7 +14,7 @@ use nandlab::probe::Probe;
 use nandlab::rng::Stream;
 use nandlab::sched::{Cause, Kind, Transaction};
 use nandlab::spec::Spec;
-use nandlab::units::{Time, US};
+use nandlab::units::Time;
 
 const PAGE: u64 = 4096;
 
@@ -34,11 +34,11 @@ const WHOLE: &str = "susceptible_ratio = 1.0";
 
 /// What the dies have taken up.
 #[derive(Default)]
-struct Log(Vec<(Time, DieId, Transaction)>);
+struct Log(Vec<(u64, DieId, Transaction)>);
 
 impl Probe for Log {
     fn on_issue(&mut self, now: Time, die: DieId, transaction: &Transaction) {
-        self.0.push((now, die, *transaction));
+        self.0.push((now.ns(), die, *transaction));
     }
 }
 
@@ -47,11 +47,11 @@ struct Hand {
 }
 
 /// A time on the scaled clock, in seconds, and the first time at which it shows so many.
-fn second(time: Time) -> u64 {
+fn second(time: u64) -> u64 {
     time * 864 / 10_000_000
 }
 
-fn when(second: u64) -> Time {
+fn when(second: u64) -> u64 {
     (second * 10_000_000).div_ceil(864)
 }
 
@@ -59,10 +59,10 @@ const INTERVAL_S: u64 = 864_000;
 /// The grace is 1 % of the interval; half of it.
 const HALF_GRACE_S: u64 = 4_320;
 /// The first page is programmed after 910.24 us, in second 78: its block is due in second 864,078.
-const DUE: Time = 10_000_902_778;
+const DUE: u64 = 10_000_902_778;
 /// Sixteen reads at level 7 keep the die busy, the last one has to be decoded.
-const READ_16: Time = (16 * 214 + 15) * US;
-const PROGRAM: Time = 910_240;
+const READ_16: u64 = (16 * 214 + 15) * US;
+const PROGRAM: u64 = 910_240;
 
 fn text(policy: &str) -> String {
     format!("{BY_HAND}policy.partial = {{ {policy} }}\n")
@@ -88,7 +88,7 @@ impl Hand {
     /// Sixteen pages linked to one combination page, of die 1, just now.
     fn linked(sets: &[&str]) -> Self {
         let mut hand = Self::with_pages(SIXTEENTH, sets, 16);
-        hand.drive.advance(DUE + READ_16 + PROGRAM);
+        hand.drive.advance(at(DUE + READ_16 + PROGRAM));
         assert_eq!(hand.count(), 16);
         hand
     }
@@ -136,9 +136,9 @@ impl Hand {
     }
 
     /// Operations of refresh since `from`, as (time, die, LPN).
-    fn refresh(&self, kind: Kind, from: Time) -> Vec<(Time, u32, u32)> {
+    fn refresh(&self, kind: Kind, from: u64) -> Vec<(u64, u32, u32)> {
         let of_refresh =
-            |t: &&(Time, DieId, Transaction)| t.0 >= from && t.2.kind == kind && t.2.cause == Cause::Refresh;
+            |t: &&(u64, DieId, Transaction)| t.0 >= from && t.2.kind == kind && t.2.cause == Cause::Refresh;
         self.drive.probe().1.0.iter().filter(of_refresh).map(|(now, die, t)| (*now, die.0, t.lpn.0)).collect()
     }
 
@@ -177,12 +177,12 @@ fn a_block_goes_through_the_steps_of_the_papers_figure() {
     let mut hand = Hand::with_pages(SIXTEENTH, &[], 16);
     let bases: Vec<Ppn> = (0..16).map(|page| hand.at(2 * page)).collect();
     // (1) It is due.
-    hand.drive.advance(DUE - 1);
+    hand.drive.advance(at(DUE - 1));
     assert_eq!((hand.drive.stats().refresh.blocks, hand.refresh(Kind::Read, 0)), (0, vec![]));
-    hand.drive.advance(DUE);
+    hand.drive.advance(at(DUE));
     assert_eq!((hand.drive.stats().refresh.blocks, hand.drive.stats().refresh.partial_blocks), (1, 1));
     // (2) Its valid pages are read, at the highest level, one after the other, while up to four are asked for.
-    hand.drive.advance(DUE + READ_16 - 1);
+    hand.drive.advance(at(DUE + READ_16 - 1));
     let reads: Vec<_> = (0..16).map(|page| (DUE + u64::from(page) * 214 * US, 0, 2 * page)).collect();
     assert_eq!(hand.refresh(Kind::Read, 0), reads);
     let levels = hand.drive.probe().1.0.iter().filter(|t| t.2.kind == Kind::Read).map(|t| t.2.level);
@@ -191,14 +191,14 @@ fn a_block_goes_through_the_steps_of_the_papers_figure() {
     let stats = &hand.drive.stats().refresh;
     assert_eq!((stats.partial_pages, stats.susceptible_bytes, stats.combination_pages), (15, 15 * 256, 0));
     // (4) With the last one a page is full: it is programmed on the other die.
-    hand.drive.advance(DUE + READ_16);
+    hand.drive.advance(at(DUE + READ_16));
     assert_eq!(hand.refresh(Kind::Program, 0), [(DUE + READ_16, 1, hand.first_number())]);
     assert_eq!(hand.drive.partial_refresh().unwrap().vsm_bytes, 4096);
     let linked_at = DUE + READ_16 + PROGRAM;
-    hand.drive.advance(linked_at - 1);
+    hand.drive.advance(at(linked_at - 1));
     assert_eq!((hand.count(), bases.iter().all(|&base| hand.links().is_on_its_way(base))), (0, true));
     // When it is, the pages are linked, each to its place.
-    hand.drive.advance(linked_at);
+    hand.drive.advance(at(linked_at));
     let apn = hand.at(hand.first_number());
     for (index, &base) in (0..).zip(&bases) {
         let (lpn, entry) = hand.links().of(base).unwrap();
@@ -213,18 +213,18 @@ fn a_block_goes_through_the_steps_of_the_papers_figure() {
     assert_eq!((stats.partial_pages, stats.combination_pages, stats.padding_bytes), (16, 1, 0));
     assert_eq!((stats.late_blocks, stats.overdue_max_s), (0, second(linked_at) as u32 - 864_078));
     // The job was over when the last page was in the VSM.
-    assert_eq!(stats.busy_ns, READ_16);
+    assert_eq!(stats.busy_ns, ns(READ_16));
     hand.check();
 
     // The block counts as refreshed from then on, not from the last read, and so does the combination block, whose first
     // page it was. Both are due next in the same second; this time their data is written as a whole.
     let again = when(second(linked_at) + INTERVAL_S);
     assert!(again > when(second(linked_at - PROGRAM) + INTERVAL_S));
-    hand.drive.advance(again - 1);
+    hand.drive.advance(at(again - 1));
     assert_eq!(hand.drive.stats().refresh.blocks, 1);
-    hand.drive.advance(again);
+    hand.drive.advance(at(again));
     assert_eq!((hand.drive.stats().refresh.blocks, hand.drive.stats().refresh.partial_blocks), (3, 1));
-    hand.drive.advance(again + 100_000 * US);
+    hand.drive.advance(at(again + 100_000 * US));
     let programs = hand.refresh(Kind::Program, again);
     assert_eq!(programs.iter().filter(|program| program.1 == 0).count(), 16);
     assert_eq!(programs.iter().filter(|program| program.1 == 1).count(), 1, "the combination page");
@@ -235,7 +235,7 @@ fn a_block_goes_through_the_steps_of_the_papers_figure() {
     assert_eq!((hand.links().combinations().count(), hand.block(bases[0]).state), (0, BlockState::Free));
     assert_eq!(hand.flash(Kind::Erase, Cause::Refresh), 2);
     // The types alternate: the third time it is the susceptible bits again.
-    hand.drive.advance(again + 10_200_000 * US);
+    hand.drive.advance(at(again + 10_200_000 * US));
     assert_eq!((hand.drive.stats().refresh.blocks, hand.drive.stats().refresh.partial_blocks), (4, 2));
     assert_eq!((hand.count(), hand.drive.stats().refresh.late_blocks), (16, 0));
     hand.end();
@@ -245,16 +245,16 @@ fn a_block_goes_through_the_steps_of_the_papers_figure() {
 fn what_does_not_fill_a_line_waits_for_half_of_the_grace() {
     // Eight pages of a block that is still open: it takes no more.
     let mut hand = Hand::with_pages(SIXTEENTH, &[], 8);
-    hand.drive.advance(DUE);
+    hand.drive.advance(at(DUE));
     assert_eq!((hand.block(hand.at(0)).state, hand.block(hand.at(0)).programmed), (BlockState::Full, 16));
     let hurry = when(864_078 + HALF_GRACE_S);
     assert_eq!(hurry, 10_050_902_778);
-    hand.drive.advance(hurry - 1);
+    hand.drive.advance(at(hurry - 1));
     assert_eq!((hand.drive.stats().refresh.partial_pages, hand.count()), (8, 0));
     assert!((0..8).all(|page| hand.is_on_its_way(2 * page)));
-    hand.drive.advance(hurry);
+    hand.drive.advance(at(hurry));
     assert_eq!(hand.refresh(Kind::Program, 0), [(hurry, 1, hand.first_number())]);
-    hand.drive.advance(hurry + PROGRAM);
+    hand.drive.advance(at(hurry + PROGRAM));
     assert_eq!((hand.count(), hand.drive.stats().refresh.padding_bytes), (8, 2048));
     let overdue = (second(hurry + PROGRAM) - 864_078) as u32;
     assert_eq!(
@@ -269,19 +269,19 @@ fn a_full_vsm_makes_pages_wait_for_a_line_to_be_programmed() {
     // Each page fills a line. Four fit; line n is in flash 229 us and n programs after the block was due.
     let mut hand = Hand::with_pages(WHOLE, &[], 6);
     let line = |n: u64| DUE + 229 * US + n * PROGRAM;
-    hand.drive.advance(line(1) - 1);
+    hand.drive.advance(at(line(1) - 1));
     // The fifth was decoded after 5 * 214 + 15 = 1085 us.
     assert_eq!(
         [0, 2, 4, 6, 8, 10].map(|lpn| hand.is_on_its_way(lpn)),
         [true, true, true, true, false, false]
     );
-    hand.drive.advance(line(1));
+    hand.drive.advance(at(line(1)));
     assert_eq!([0, 2, 8, 10].map(|lpn| hand.is_on_its_way(lpn)), [false, true, true, false]);
-    hand.drive.advance(line(2));
+    hand.drive.advance(at(line(2)));
     assert_eq!([2, 4, 8, 10].map(|lpn| hand.is_on_its_way(lpn)), [false, true, true, true]);
-    hand.drive.advance(line(6) - 1);
-    assert_eq!((hand.count(), hand.drive.stats().refresh.busy_ns), (5, line(2) - DUE));
-    hand.drive.advance(line(6));
+    hand.drive.advance(at(line(6) - 1));
+    assert_eq!((hand.count(), hand.drive.stats().refresh.busy_ns), (5, ns(line(2) - DUE)));
+    hand.drive.advance(at(line(6)));
     let stats = &hand.drive.stats().refresh;
     assert_eq!((stats.combination_pages, stats.padding_bytes, stats.without_room), (6, 0, 0));
     assert_eq!((hand.count(), hand.drive.partial_refresh().unwrap().vsm_bytes), (6, 4 * 4096));
@@ -295,16 +295,16 @@ fn a_line_goes_to_an_idle_die() {
     let mut hand = Hand::new(SIXTEENTH, &["drive.channels=4"]);
     hand.write((0..4).map(|page| 4 * page));
     let hurry = when(864_078 + HALF_GRACE_S);
-    hand.drive.advance(hurry - 1);
+    hand.drive.advance(at(hurry - 1));
     hand.submit(Op::Write, 1);
-    hand.drive.advance(hurry + PROGRAM);
+    hand.drive.advance(at(hurry + PROGRAM));
     assert_eq!(hand.refresh(Kind::Program, 0), [(hurry, 2, hand.first_number())]);
     assert_eq!(hand.count(), 4);
     hand.end();
     // With one plane there is no other.
     let mut hand = Hand::new(SIXTEENTH, &["drive.channels=1", "drive.blocks_per_plane=60"]);
     hand.write(0..4);
-    hand.drive.advance(hurry + PROGRAM);
+    hand.drive.advance(at(hurry + PROGRAM));
     assert_eq!(hand.refresh(Kind::Program, 0), [(hurry, 0, hand.first_number())]);
     hand.end();
 }
@@ -314,17 +314,17 @@ fn a_combination_block_that_is_due_is_moved_and_its_links_follow() {
     // Sixteen lines: the combination block is due by the first of them, the block of their pages by the last.
     let mut hand = Hand::with_pages(WHOLE, &[], 16);
     let line = |n: u64| DUE + 229 * US + n * PROGRAM;
-    hand.drive.advance(line(16));
+    hand.drive.advance(at(line(16)));
     assert_eq!((hand.count(), hand.links().combinations().count()), (16, 16));
     let before: Vec<_> = (0..16).map(|page| hand.combination(hand.at(2 * page))).collect();
     assert_eq!(hand.block(before[0].1).state, BlockState::Full);
     let due = when(second(line(1)) + INTERVAL_S);
-    hand.drive.advance(due - 1);
+    hand.drive.advance(at(due - 1));
     assert_eq!(hand.drive.stats().refresh.blocks, 1);
     // Eight of them have been moved before the other block is due, 15 programs later.
     let base_due = when(second(line(16)) + INTERVAL_S);
     assert!(base_due > due + 13_000 * US);
-    hand.drive.advance(base_due - 1);
+    hand.drive.advance(at(base_due - 1));
     assert_eq!((hand.drive.stats().refresh.blocks, hand.drive.stats().refresh.partial_blocks), (2, 1));
     for (page, &(number, apn)) in before.iter().enumerate() {
         let (now, moved) = hand.combination(hand.at(2 * page as u32));
@@ -333,7 +333,7 @@ fn a_combination_block_that_is_due_is_moved_and_its_links_follow() {
     }
     assert_eq!((hand.count(), hand.block(before[0].1).is_partial), (16, false));
     hand.check();
-    hand.drive.advance(base_due + 200_000 * US);
+    hand.drive.advance(at(base_due + 200_000 * US));
     assert_eq!((hand.count(), hand.drive.stats().refresh.promoted_pages), (0, 16));
     hand.end();
 }
@@ -345,11 +345,11 @@ fn the_link_of_a_page_ends_when_what_replaces_it_is_in_flash() {
     let mut hand = Hand::linked(&[]);
     let (old, trimmed) = (hand.at(0), hand.at(2));
     hand.submit(Op::Write, 0);
-    let end = hand.drive.now() + PROGRAM;
-    hand.drive.advance(end - 1);
+    let end = hand.drive.now().ns() + PROGRAM;
+    hand.drive.advance(at(end - 1));
     assert!(hand.at(0) != old && hand.is_linked(old));
     hand.check();
-    hand.drive.advance(end);
+    hand.drive.advance(at(end));
     assert!(!hand.is_linked(old) && !hand.is_linked(hand.at(0)));
     assert_eq!(
         (hand.count(), hand.block(old).linked, hand.links().live(Lpn(hand.first_number()))),
@@ -376,7 +376,7 @@ fn a_freed_number_is_given_again() {
         hand.submit(Op::Trim, 2 * page);
     }
     hand.write((0..16).map(|page| 2 * page));
-    hand.drive.advance(hand.drive.now() + 10_100_000 * US);
+    hand.drive.advance(hand.drive.now() + ns(10_100_000 * US));
     assert_eq!(hand.count(), 16);
     assert_eq!(hand.combination(hand.at(0)).0, Lpn(hand.first_number()));
     hand.end();
@@ -385,19 +385,19 @@ fn a_freed_number_is_given_again() {
 #[test]
 fn what_waits_in_the_vsm_of_a_page_that_is_gone_is_forgotten() {
     let mut hand = Hand::with_pages(SIXTEENTH, &[], 8);
-    hand.drive.advance(DUE + 8 * 214 * US + 15 * US);
+    hand.drive.advance(at(DUE + 8 * 214 * US + 15 * US));
     let (old, trimmed) = (hand.at(0), hand.at(2));
     hand.submit(Op::Write, 0);
     hand.submit(Op::Trim, 2);
     assert!(!hand.links().is_marked(trimmed));
-    let end = hand.drive.now() + PROGRAM;
-    hand.drive.advance(end - 1);
+    let end = hand.drive.now().ns() + PROGRAM;
+    hand.drive.advance(at(end - 1));
     assert!(hand.links().is_on_its_way(old));
-    hand.drive.advance(end);
+    hand.drive.advance(at(end));
     assert!(!hand.links().is_marked(old));
     hand.check();
     // Six are left for the line.
-    hand.drive.advance(when(864_078 + HALF_GRACE_S) + PROGRAM);
+    hand.drive.advance(at(when(864_078 + HALF_GRACE_S) + PROGRAM));
     assert_eq!((hand.count(), hand.drive.stats().refresh.padding_bytes), (6, 4096 - 6 * 256));
     assert_eq!(hand.drive.stats().refresh.partial_pages, 8);
     hand.end();
@@ -407,24 +407,24 @@ fn what_waits_in_the_vsm_of_a_page_that_is_gone_is_forgotten() {
 fn a_page_that_is_gone_when_its_line_is_programmed_is_not_linked() {
     let mut hand = Hand::with_pages(SIXTEENTH, &[], 16);
     // The program that replaces the first page ends before the line does: it waits for one read.
-    hand.drive.advance(DUE + 3_000 * US);
+    hand.drive.advance(at(DUE + 3_000 * US));
     hand.submit(Op::Write, 0);
     let first = hand.at(0);
     // The reads are later by that program, and the line by as much.
     let linked_at = DUE + READ_16 + PROGRAM + PROGRAM;
-    hand.drive.advance(linked_at - PROGRAM);
+    hand.drive.advance(at(linked_at - PROGRAM));
     assert_eq!(hand.drive.stats().refresh.combination_pages, 0, "the page is gone, and the line not full");
-    hand.drive.advance(when(864_078 + HALF_GRACE_S));
-    let end = hand.drive.now() + PROGRAM;
+    hand.drive.advance(at(when(864_078 + HALF_GRACE_S)));
+    let end = hand.drive.now().ns() + PROGRAM;
     assert_eq!(hand.drive.stats().refresh.combination_pages, 1);
     // The line is being programmed: a TRIM, a write that ends later.
-    hand.drive.advance(end - 100 * US);
+    hand.drive.advance(at(end - 100 * US));
     let (trimmed, written) = (hand.at(2), hand.at(4));
     hand.submit(Op::Trim, 2);
     hand.submit(Op::Write, 4);
     assert!(!hand.links().is_marked(trimmed) && hand.links().is_on_its_way(written));
     hand.check();
-    hand.drive.advance(end);
+    hand.drive.advance(at(end));
     assert!(!hand.links().is_marked(written) && !hand.is_linked(first));
     assert_eq!((hand.count(), hand.links().live(Lpn(hand.first_number()))), (13, 13));
     hand.check();
@@ -451,7 +451,7 @@ fn gc_makes_linked_pages_whole() {
 #[test]
 fn gc_moves_combination_pages_and_their_links_follow() {
     let mut hand = Hand::with_pages(WHOLE, &EAGER_GC, 16);
-    hand.drive.advance(DUE + 229 * US + 16 * PROGRAM);
+    hand.drive.advance(at(DUE + 229 * US + 16 * PROGRAM));
     assert_eq!(hand.count(), 16);
     let bases: Vec<Ppn> = (0..16).map(|page| hand.at(2 * page)).collect();
     let before: Vec<_> = bases.iter().map(|&base| hand.combination(base)).collect();
@@ -460,7 +460,7 @@ fn gc_moves_combination_pages_and_their_links_follow() {
     // Twenty milliseconds later both blocks are collected side by side.
     let mut moved = 0;
     for step in 0..80 {
-        hand.drive.advance(idle + 20_000 * US + step * 500 * US);
+        hand.drive.advance(idle + ns(20_000 * US) + ns(step * 500 * US));
         for (page, &(number, apn)) in before.iter().enumerate().skip(1) {
             if hand.is_linked(bases[page]) {
                 let (same, now) = hand.combination(bases[page]);
@@ -486,7 +486,7 @@ fn pages_that_are_read_often_are_written_elsewhere() {
     for _ in 0..7 {
         one(&mut hand.drive, Op::Read, 2 * PAGE, PAGE);
     }
-    hand.drive.advance(when(864_078 + HALF_GRACE_S) + PROGRAM);
+    hand.drive.advance(at(when(864_078 + HALF_GRACE_S) + PROGRAM));
     let stats = &hand.drive.stats().refresh;
     assert_eq!((stats.hot_pages, stats.partial_pages, hand.count()), (1, 15, 15));
     assert!(hand.at(0) != old && !hand.is_linked(hand.at(0)) && hand.is_linked(hand.at(2)));
@@ -502,7 +502,7 @@ fn pages_that_are_read_often_are_written_elsewhere() {
 fn pages_whose_bits_do_not_fit_are_written_elsewhere() {
     // 32,768 bits and 4 codewords, 14 bits each, are 57,351 bytes.
     let mut hand = Hand::with_pages("susceptible_ratio = 1.0, encoding = 'entries'", &[], 16);
-    hand.drive.advance(DUE + 100_000 * US);
+    hand.drive.advance(at(DUE + 100_000 * US));
     let stats = &hand.drive.stats().refresh;
     assert_eq!((stats.too_susceptible, stats.partial_pages, stats.combination_pages), (16, 0, 0));
     assert_eq!((stats.partial_blocks, stats.late_blocks, hand.count()), (1, 0, 0));
@@ -516,7 +516,7 @@ fn with_few_free_blocks_refresh_is_conventional() {
     for (share, partial) in [("0.9875", 1), ("0.988", 0)] {
         let policy = format!("{SIXTEENTH}, min_free_blocks = {share}");
         let mut hand = Hand::with_pages(&policy, &[], 16);
-        hand.drive.advance(DUE + 100_000 * US);
+        hand.drive.advance(at(DUE + 100_000 * US));
         let stats = &hand.drive.stats().refresh;
         assert_eq!((stats.partial_blocks, stats.blocks_while_off), (partial, 1 - partial), "{share}");
         assert_eq!(hand.refresh(Kind::Program, 0).len(), if partial == 1 { 1 } else { 16 });
@@ -557,20 +557,21 @@ fn a_pread_takes_as_long_as_its_slower_half() {
 #[test]
 fn a_pread_waits_for_the_busy_die_of_its_bits() {
     // 51.25 and 15 us; without read levels 50 us, of 10.24 us of transfer 640 ns, and 15 us.
-    for (sets, ns) in [(&[][..], 66_250), (&["ecc.levels='none'", "reliability.rber='none'"][..], 65_640)] {
+    for (sets, longer) in [(&[][..], 66_250), (&["ecc.levels='none'", "reliability.rber='none'"][..], 65_640)]
+    {
         let mut hand = Hand::linked(sets);
         // Die 1 is programming for 910.24 us.
         hand.submit(Op::Write, 1);
         hand.submit(Op::Read, 0);
         let begun = hand.drive.now();
         // Until both halves are there no block may be erased.
-        hand.drive.advance(begun + 500 * US);
+        hand.drive.advance(begun + ns(500 * US));
         let holds = [hand.at(0), hand.at(hand.first_number())].map(|page| hand.block(page).holds);
         assert_eq!(holds, [1, 1], "{sets:?}");
         hand.drive.run_until_idle();
         let done: Vec<_> = hand.drive.completions().collect();
         let read = done.iter().find(|done| done.request.op == Op::Read).unwrap();
-        assert_eq!(read.completed - begun, PROGRAM + ns);
+        assert_eq!((read.completed - begun).ns(), PROGRAM + longer);
         hand.end();
     }
 }
@@ -594,14 +595,14 @@ fn each_half_of_a_pread_is_tried_again_for_itself() {
         hand.write((0..16).map(|page| 2 * page));
         let written = second(PROGRAM);
         let linked_at = DUE + READ_16 + PROGRAM;
-        hand.drive.advance(linked_at);
+        hand.drive.advance(at(linked_at));
         assert_eq!(hand.count(), 16);
         // The first page's errors were corrected when it had been read; those of its bits are as old as their program began.
         let corrected = second(DUE + 229 * US);
         let programmed = second(linked_at - PROGRAM);
         for days in [11, 15, 19] {
-            hand.drive.advance(days * 1_000_000_000);
-            let now = second(hand.drive.now());
+            hand.drive.advance(at(days * 1_000_000_000));
+            let now = second(hand.drive.now().ns());
             let geometry = hand.drive.geometry();
             // A page is as old as its program began, in second 0.
             let of = |age_s| rber(&spec, geometry, pe_cycles, age_s);
@@ -654,7 +655,7 @@ fn what_is_read_after_half_of_the_grace_is_not_left_in_the_vsm() {
     for page in (0..32).filter(|page| page % 16 > 3) {
         hand.submit(Op::Trim, 2 * page);
     }
-    hand.drive.advance(12_000_000_000);
+    hand.drive.advance(at(12_000_000_000));
     let stats = &hand.drive.stats().refresh;
     assert_eq!((stats.late_blocks, hand.drive.overdue()), (0, None), "{stats:?}");
     hand.end();
@@ -664,11 +665,11 @@ fn what_is_read_after_half_of_the_grace_is_not_left_in_the_vsm() {
 fn a_block_that_is_being_filled_when_it_is_due_is_refreshed_in_time() {
     // A program of it is under way when it is due, and the drive is never idle afterwards.
     let mut hand = Hand::with_pages(SIXTEENTH, &[], 8);
-    hand.drive.advance(DUE - 10 * US);
+    hand.drive.advance(at(DUE - 10 * US));
     hand.submit(Op::Write, 16);
-    while hand.drive.now() < when(864_078 + 2 * HALF_GRACE_S) {
+    while hand.drive.now() < at(when(864_078 + 2 * HALF_GRACE_S)) {
         one(&mut hand.drive, Op::Read, 0, PAGE);
-        hand.drive.advance(hand.drive.now() + 100 * US);
+        hand.drive.advance(hand.drive.now() + ns(100 * US));
         hand.drive.completions();
     }
     let stats = &hand.drive.stats().refresh;
@@ -680,10 +681,10 @@ fn a_block_that_is_being_filled_when_it_is_due_is_refreshed_in_time() {
 fn an_open_block_whose_pages_were_all_invalid_when_it_was_due_is_refreshed_later() {
     let mut hand = Hand::with_pages(SIXTEENTH, &[], 1);
     hand.submit(Op::Trim, 0);
-    hand.drive.advance(DUE + 1_000_000 * US);
+    hand.drive.advance(at(DUE + 1_000_000 * US));
     // What is written now is due in ten days at the latest.
     hand.write([2]);
-    hand.drive.advance(hand.drive.now() + 10_200_000 * US);
+    hand.drive.advance(hand.drive.now() + ns(10_200_000 * US));
     assert_eq!((hand.drive.stats().refresh.blocks, hand.drive.overdue()), (1, None));
     hand.end();
 }
@@ -707,7 +708,7 @@ fn no_block_is_late_under_a_load_that_leaves_room() {
                 Request { arrival: hand.drive.now(), op, fua: false, offset: lpn * PAGE, len: PAGE };
             hand.drive.submit(&request).unwrap();
             // On average 10 ms: 40 days or four intervals in all.
-            hand.drive.advance(hand.drive.now() + stream.below(20_000) * US);
+            hand.drive.advance(hand.drive.now() + ns(stream.below(20_000) * US));
             hand.drive.completions();
             assert_eq!(hand.drive.overdue(), None, "{policy}: {:?}", hand.drive.stats().refresh);
         }
@@ -728,11 +729,11 @@ fn no_block_is_late_while_the_host_writes_all_the_time() {
         // A block is due every 80 ms and takes some 30 ms.
         for lpn in 0..pages {
             hand.write([lpn]);
-            hand.drive.advance(hand.drive.now() + 5_000 * US);
+            hand.drive.advance(hand.drive.now() + ns(5_000 * US));
         }
-        while hand.drive.now() < 35_000_000 * US {
+        while hand.drive.now() < at(35_000_000 * US) {
             while hand.drive.outstanding() > 3 {
-                assert!(hand.drive.advance_to_completion(Time::MAX));
+                assert!(hand.drive.advance_to_completion(Time::NEVER));
                 hand.drive.completions();
             }
             hand.submit(Op::Write, stream.below(pages * 3 / 4));
@@ -755,7 +756,7 @@ fn with_nothing_due_nothing_changes() {
             let lpn = stream.below(400);
             let op = if stream.below(3) == 0 { Op::Read } else { Op::Write };
             hand.submit(op, lpn);
-            hand.drive.advance(hand.drive.now() + stream.below(500) * US);
+            hand.drive.advance(hand.drive.now() + ns(stream.below(500) * US));
         }
         hand.drive.run_until_idle();
         hand.check();
@@ -850,7 +851,7 @@ fn a_line_half_full_is_saved_with_a_capacitor_and_forgotten_without() {
         hand.drive.run_until_idle();
         hand.drive.completions();
         // The write cache's pages are programmed some time later.
-        hand.drive.advance(DUE + 40_000 * US);
+        hand.drive.advance(at(DUE + 40_000 * US));
         assert_eq!((hand.drive.stats().refresh.partial_pages, hand.count()), (8, 0));
         let bases: Vec<Ppn> = (0..8).map(|page| hand.at(2 * page)).collect();
         let loss = hand.drive.cut_power().clone();
@@ -865,7 +866,7 @@ fn a_line_half_full_is_saved_with_a_capacitor_and_forgotten_without() {
         assert!((0..8).all(|page| hand.at(2 * page) == bases[page as usize]));
         hand.check();
         // The block was not refreshed: it is due still, and as part of it may be linked it is now refreshed as a whole.
-        hand.drive.advance(hand.drive.now() + 100_000 * US);
+        hand.drive.advance(hand.drive.now() + ns(100_000 * US));
         let stats = &hand.drive.stats().refresh;
         assert_eq!((stats.blocks, stats.partial_blocks, hand.drive.overdue()), (2, 1, None));
         assert_eq!((hand.count(), stats.promoted_pages), (0, if is_saved { 8 } else { 0 }));
@@ -883,14 +884,14 @@ fn a_line_under_way_ends_with_a_capacitor_and_is_torn_without() {
         hand.drive.run_until_idle();
         hand.drive.completions();
         while hand.drive.stats().refresh.combination_pages == 0 {
-            hand.drive.advance(hand.drive.now() + 100 * US);
+            hand.drive.advance(hand.drive.now() + ns(100 * US));
         }
         let loss = hand.drive.cut_power().clone();
         // What is under way is no line that has to be saved.
         assert_eq!((loss.vsm_lines, loss.vsm_lines_saved, loss.torn_programs), (0, 0, u32::from(!ends)));
         assert_eq!((hand.count(), loss.lost.len()), (if ends { 16 } else { 0 }, 0));
         hand.check();
-        hand.drive.advance(hand.drive.now() + 100_000 * US);
+        hand.drive.advance(hand.drive.now() + ns(100_000 * US));
         assert_eq!((hand.count(), hand.drive.overdue()), (0, None));
         hand.end();
     }
@@ -934,7 +935,7 @@ fn of_two_combination_pages_with_one_number_the_newer_counts() {
         hand.submit(Op::Trim, 2 * page);
     }
     hand.write((0..16).map(|page| 2 * page));
-    hand.drive.advance(hand.drive.now() + 10_100_000 * US);
+    hand.drive.advance(hand.drive.now() + ns(10_100_000 * US));
     let (number, new) = hand.combination(hand.at(0));
     assert_eq!((number.0, hand.count()), (hand.first_number(), 16));
     assert!(new != old && hand.links().content(old).is_some(), "the old one is still in flash");

@@ -1,6 +1,6 @@
 //! Partial refresh: random runs under oracle and audit.
 
-use crate::common::{TINY, read_everything, settle, spec, submit_with_few, with_oracle};
+use crate::common::{TINY, at, ns, read_everything, settle, spec, submit_with_few, with_oracle};
 use nandlab::drive::Drive;
 use nandlab::host::{Op, Oracle, Request};
 use nandlab::rng::Stream;
@@ -27,7 +27,7 @@ fn work(drive: &mut Drive<Oracle>, stream: &mut Stream, requests: u32, share: u6
         };
         submit_with_few(drive, op, lpn * page, page);
         if stream.below(20) == 0 {
-            drive.advance(drive.now() + stream.below(4_000_000_000));
+            drive.advance(drive.now() + ns(stream.below(4_000_000_000)));
             drive.completions();
         }
         // At rest a write-back may wait for the next idle time.
@@ -101,7 +101,7 @@ fn a_page_whose_susceptible_data_is_too_large_a_share_is_written_elsewhere() {
         }
         drive.run_until_idle();
         // A day passes in a second; blocks of 1501 cycles are due every 30 days.
-        drive.advance(31_500_000_000);
+        drive.advance(at(31_500_000_000));
         let refresh = &drive.stats().refresh;
         let programs = drive.stats().flash[Kind::Program as usize][Cause::Refresh as usize];
         assert!(refresh.pages >= pages && refresh.without_room == 0, "{refresh:?}");

@@ -1,11 +1,10 @@
 //! What the outputs say of power losses and of the capacitor, and what the runner does when power fails.
 
-use crate::common::spec;
+use crate::common::{MS, SECOND, at, ns, spec};
 use nandlab::drive::Drive;
 use nandlab::host::{Op, Request, Runner, Source};
 use nandlab::spec::{Arrival, Beyond};
 use nandlab::stats::{RunFacts, Values, power, smart, summary};
-use nandlab::units::{MS, SECOND, Time};
 use serde_json::Value;
 
 const PAGE: u64 = 4096;
@@ -27,14 +26,14 @@ const FILLED: [&str; 5] = [
 ];
 
 /// Requests given as (arrival, op, page).
-struct Given(std::vec::IntoIter<(Time, Op, u64)>);
+struct Given(std::vec::IntoIter<(u64, Op, u64)>);
 
 impl Source for Given {
     type Error = std::convert::Infallible;
 
     fn next_request(&mut self) -> Option<Result<Request, Self::Error>> {
         let (arrival, op, page) = self.0.next()?;
-        Some(Ok(Request { arrival, op, fua: false, offset: page * PAGE, len: PAGE }))
+        Some(Ok(Request { arrival: at(arrival), op, fua: false, offset: page * PAGE, len: PAGE }))
     }
 }
 
@@ -78,7 +77,7 @@ fn every_lost_write_is_named() {
     let mut drive = Drive::new(&spec(DRIVE, &["power.cut_at='1h'"]));
     for page in [7, 3, 5] {
         write(&mut drive, page);
-        drive.advance(drive.now() + MS / 10);
+        drive.advance(drive.now() + ns(MS / 10));
     }
     let completed = drive.completions().count();
     assert_eq!(completed, 3, "they are acknowledged, and in the write cache alone");
@@ -105,7 +104,7 @@ fn a_flush_is_told_with_its_energy_and_its_two_times() {
     let mut drive = Drive::new(&spec(DRIVE, &["capacitor.capacitance='1mF'"]));
     for page in 0..20 {
         write(&mut drive, page);
-        drive.advance(drive.now() + MS / 50);
+        drive.advance(drive.now() + ns(MS / 50));
     }
     drive.cut_power();
     let (summary, smart, _) = outputs(&mut drive);
@@ -135,9 +134,9 @@ fn totals_are_the_sums_and_a_hundred_losses_are_listed() {
     let mut drive = Drive::new(&spec(DRIVE, &["capacitor.capacitance='1mF'"]));
     for page in 0..103 {
         write(&mut drive, page % 7);
-        drive.advance(drive.now() + 20 * MS);
+        drive.advance(drive.now() + ns(20 * MS));
         write(&mut drive, page % 5);
-        drive.advance(drive.now() + MS / 10);
+        drive.advance(drive.now() + ns(MS / 10));
         drive.cut_power();
     }
     let (summary, _, power) = outputs(&mut drive);
@@ -172,7 +171,7 @@ fn a_detection_is_told_and_the_series_shows_it() {
     let mut drive = Drive::new(&spec(DRIVE, &sets));
     for page in 0..40 {
         write(&mut drive, page);
-        drive.advance(drive.now() + MS / 50);
+        drive.advance(drive.now() + ns(MS / 50));
     }
     assert!(drive.stats().power.detections.is_empty());
     drive.detect_budget();
@@ -211,18 +210,19 @@ fn a_level_lasts_over_intervals_without_events() {
     for page in 0..10 {
         write(&mut drive, page);
     }
-    drive.advance(SECOND);
+    drive.advance(at(SECOND));
     drive.finish_stats();
     assert!(column(&drive, "cache_dirty_pages").iter().all(|&pages| pages == 10.0));
 }
 
 /// Plays requests open loop; (arrival, completed, failed) of each, in order of completion.
-fn play(drive: &mut Drive, requests: Vec<(Time, Op, u64)>) -> Vec<(Time, Time, bool)> {
+fn play(drive: &mut Drive, requests: Vec<(u64, Op, u64)>) -> Vec<(u64, u64, bool)> {
     let mut runner =
         Runner::new(Given(requests.into_iter()), Arrival::Trace { time_scale: 1.0 }, Beyond::Refuse);
     let mut done = Vec::new();
-    let progress =
-        runner.run(drive, u64::MAX, |c| done.push((c.request.arrival, c.completed, c.failed))).unwrap();
+    let progress = runner
+        .run(drive, u64::MAX, |c| done.push((c.request.arrival.ns(), c.completed.ns(), c.failed)))
+        .unwrap();
     assert!(progress.is_done);
     assert_eq!(progress.completed, done.len() as u64);
     done
@@ -240,7 +240,7 @@ fn an_outage_is_nobodys_latency() {
     let mut drive = Drive::new(&spec(DRIVE, &sets));
     drive.precondition(&mut |_| true);
     let done = play(&mut drive, requests);
-    let down = drive.stats().power.down_ns;
+    let down = drive.stats().power.down_ns.ns();
     assert!(down > MS, "the OOB of every page is read");
     assert_eq!(done.len(), 200);
     for (index, (now, before)) in done.iter().zip(&undisturbed).enumerate() {

@@ -6,6 +6,7 @@ use nandlab::geometry::{Lpn, PlaneId};
 use nandlab::nand::BlockState;
 use nandlab::sched::Kind;
 use nandlab::stats::steady_state;
+use nandlab::units::{Span, Time};
 
 /// 8 planes of 100 blocks of 16 pages.
 const HUNDRED: &str = "[drive]\nchannels = 2\nchips_per_channel = 2\ndies_per_chip = 1\nplanes_per_die = 2\n\
@@ -150,16 +151,16 @@ fn pts_waf_agrees_with_the_wear_it_left() {
 fn preconditioning_takes_no_simulated_time_and_counts_nothing() {
     for sets in [["precondition.used=0.9", "precondition.valid=0.8"], ["precondition.method=pts", "seed=2"]] {
         let (mut drive, _) = made(HUNDRED, &sets);
-        assert_eq!(drive.now(), 0);
+        assert_eq!(drive.now(), Time::START);
         for kind in [Kind::Read, Kind::Program, Kind::Erase, Kind::Copyback] {
             assert_eq!(drive.stats().flash_total(kind), 0);
         }
         assert_eq!(drive.stats().counters, nandlab::stats::Counters::default());
         assert_eq!(
             (0..drive.geometry().dies)
-                .map(|d| drive.device().die_busy_ns(nandlab::geometry::DieId(d), 0))
+                .map(|d| drive.device().die_busy_ns(nandlab::geometry::DieId(d), Time::START))
                 .max(),
-            Some(0)
+            Some(Span::ZERO)
         );
         drive.finish_stats();
         assert!(drive.stats().series.rows().is_empty());

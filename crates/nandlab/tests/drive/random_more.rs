@@ -1,7 +1,7 @@
 //! More random runs: what `random_runs` leaves out. Open loop, drives that wear out, a save and a load in the middle,
 //! 1 to 3 bits a cell on 1 to 5 layers, transfers that take no time, and blocks of odd and extreme sizes.
 
-use crate::common::{read_everything, settle, spec};
+use crate::common::{at, read_everything, settle, spec};
 use nandlab::drive::Drive;
 use nandlab::geometry::Lpn;
 use nandlab::host::{Op, Oracle, Request};
@@ -128,8 +128,8 @@ fn run(case: &Case, requests: u32) {
         if stream.below(100) == 0 {
             arrival += 30_000_000;
         }
-        drive.advance(arrival);
-        drive.submit(&Request { arrival, op, fua: stream.below(8) == 0, offset, len }).unwrap();
+        drive.advance(at(arrival));
+        drive.submit(&Request { arrival: at(arrival), op, fua: stream.below(8) == 0, offset, len }).unwrap();
         if request % 300 == 0 {
             drive.audit().unwrap_or_else(|e| panic!("audit on the way: {e}"));
         }

@@ -3,10 +3,11 @@
 //! Each case switches a random subset of operations off (swarm testing), so that long runs of one kind happen too.
 
 use crate::common::schemes::{Acts, Around, Schemes, first_with_room};
-use crate::common::{read_everything, settle, with_oracle};
+use crate::common::{ns, read_everything, settle, with_oracle};
 use nandlab::host::{Op, Request};
 use nandlab::rng::Stream;
 use nandlab::sched::Kind;
+use nandlab::units::Time;
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 use std::sync::Mutex;
@@ -154,16 +155,16 @@ fn run(case: &Case, requests: u32) -> Acts {
             drive.submit(&Request { arrival: drive.now(), op, fua, offset, len }).unwrap();
             submitted += 1;
             if stream.below(4) == 0 {
-                drive.advance(drive.now() + stream.below(400_000));
+                drive.advance(drive.now() + ns(stream.below(400_000)));
             }
             if stream.below(200) == 0 {
-                drive.advance(drive.now() + 20_000_000);
+                drive.advance(drive.now() + ns(20_000_000));
             }
             if stream.below(800) == 0 {
                 drive.detect_budget();
             }
         } else {
-            assert!(drive.advance_to_completion(u64::MAX), "requests are outstanding and nothing happens");
+            assert!(drive.advance_to_completion(Time::NEVER), "requests are outstanding and nothing happens");
         }
         completed += drive.completions().count() as u32;
         if submitted % 500 == 0 {

@@ -3,7 +3,7 @@
 //! With the level table `laldpc` level L costs 85 + 24 (L - 1) us: sensing 50 + 14 (L - 1), transfer 20 + 10 (L - 1),
 //! decoding 15. Data of one year at 10,000 P/E cycles needs level 3: 133 us, or 85 + 109 + 133 = 327 us from level 1 on.
 
-use crate::common::{TINY, one, read_everything, request, settle, spec, with_oracle};
+use crate::common::{TINY, US, at, ns, one, read_everything, request, settle, spec, with_oracle};
 use nandlab::drive::Drive;
 use nandlab::geometry::{DieId, Lpn};
 use nandlab::host::{Op, Oracle};
@@ -11,7 +11,7 @@ use nandlab::probe::Probe;
 use nandlab::sched::{Cause, Kind};
 use nandlab::spec::Spec;
 use nandlab::stats::{RunFacts, smart, summary};
-use nandlab::units::US;
+use nandlab::units::{Span, Time};
 
 const PAGE: u64 = 4096;
 
@@ -78,13 +78,13 @@ fn every_try_takes_die_channel_and_decoder() {
     let die = geometry.die_of(geometry.plane_of(geometry.block_of(ppn)));
     let now = drive.now();
     // The die is taken while it senses and while its register is read out: 50 + 64 + 78 and 20 + 30 + 40.
-    assert_eq!(drive.device().die_busy_ns(die, now), (192 + 90) * US);
-    assert_eq!(drive.device().die_busy_ns(DieId(1 - die.0), now), 0);
-    assert_eq!(drive.device().channel_busy_ns(geometry.channel_of(die)), 90 * US);
+    assert_eq!(drive.device().die_busy_ns(die, now), ns((192 + 90) * US));
+    assert_eq!(drive.device().die_busy_ns(DieId(1 - die.0), now), Span::ZERO);
+    assert_eq!(drive.device().channel_busy_ns(geometry.channel_of(die)), ns(90 * US));
     // What is left of the 327 us is the decoder's: three times 15 us.
     let ecc = &drive.stats().ecc;
     assert_eq!((ecc.retries, ecc.levels[3], ecc.host_needed[3], ecc.uncorrectable), (2, 1, 1, 0));
-    assert_eq!(ecc.host_flash_ns, 327 * US);
+    assert_eq!(ecc.host_flash_ns, ns(327 * US));
     assert_eq!(
         drive.stats().flash[Kind::Read as usize][Cause::Host as usize],
         1,
@@ -109,7 +109,7 @@ fn two_reads_of_a_die_overlap_only_in_the_decoder() {
         drive.submit(&read).unwrap();
     }
     drive.run_until_idle();
-    let ends: Vec<u64> = drive.completions().map(|done| done.completed / US).collect();
+    let ends: Vec<u64> = drive.completions().map(|done| done.completed.ns() / US).collect();
     // Die: A1 0-70, B1 70-140, A2 140-234 (decoded B1 at 155 waits), B2 234-328, A3 328-446, B3 446-564; then decode.
     assert_eq!(ends, [446 + 15, 564 + 15]);
 }
@@ -219,7 +219,7 @@ fn ages_and_wear_decide_the_level() {
     let mut drive = with_oracle(&old(&["reliability.clock_scale=1e6"]));
     one(&mut drive, Op::Write, 0, PAGE);
     assert_eq!(read(&mut drive, 0), 85);
-    drive.advance(365 * 86_400 * 1_000_000_000 / 1_000_000);
+    drive.advance(at(365 * 86_400 * 1_000_000_000 / 1_000_000));
     assert_eq!(read(&mut drive, 0), 327);
     // Two ages at once, a block each.
     let ages = "reliability.retention=[{ age = '1h', share = 0.5 }, { age = '365d', share = 0.5 }]";
@@ -253,7 +253,7 @@ fn a_worn_drive_under_load_answers_everything() {
     let pages = u64::from(drive.geometry().logical_pages);
     for step in 0..4000u64 {
         while drive.outstanding() >= 8 {
-            drive.advance_to_completion(u64::MAX);
+            drive.advance_to_completion(Time::NEVER);
             drive.completions();
         }
         let op = if step % 3 == 0 { Op::Write } else { Op::Read };
@@ -270,7 +270,7 @@ fn a_worn_drive_under_load_answers_everything() {
 fn an_incremental_retry_is_charged_what_it_adds() {
     let mut drive = with_oracle(&old(&["ecc.retry=incremental"]));
     assert_eq!(read(&mut drive, 0), 163);
-    assert_eq!(drive.stats().ecc.host_flash_ns, 163 * US);
+    assert_eq!(drive.stats().ecc.host_flash_ns, ns(163 * US));
     settle(&mut drive);
 }
 
@@ -279,7 +279,7 @@ fn a_read_that_a_write_overtakes_leaves_no_level() {
     let mut drive = with_oracle(&old(&["ecc.start=last-level"]));
     let old_data = request(&drive, Op::Read, 0, PAGE);
     drive.submit(&old_data).unwrap();
-    drive.advance(drive.now() + 10 * US);
+    drive.advance(drive.now() + ns(10 * US));
     let new_data = request(&drive, Op::Write, 0, PAGE);
     drive.submit(&new_data).unwrap();
     settle(&mut drive);

@@ -1,12 +1,13 @@
 //! Refresh: when blocks are due, what it costs, what it does to the data.
 
-use crate::common::{TINY, one, read_everything, settle, spec, submit_with_few, with_oracle};
+use crate::common::{TINY, at, ns, one, read_everything, settle, spec, submit_with_few, with_oracle};
 use nandlab::drive::Drive;
 use nandlab::geometry::Lpn;
 use nandlab::host::{Op, Oracle, Request};
 use nandlab::nand::{AgeClock, Condition, Reliability};
 use nandlab::rng::Stream;
 use nandlab::sched::{Cause, Kind};
+use nandlab::units::Time;
 
 const AGEING: &str = "[ecc]\nlevels = 'laldpc'\n[reliability]\nrber = 'vth'\npe_cycles = 1500\n";
 
@@ -23,15 +24,15 @@ fn data_that_nobody_writes_is_refreshed_every_interval() {
     drive.run_until_idle();
     assert_eq!(drive.stats().refresh.blocks, 0);
     // A day passes in a second; blocks of 1501 cycles are due every 30 days.
-    drive.advance(29_000_000_000);
+    drive.advance(at(29_000_000_000));
     assert_eq!(drive.stats().refresh.blocks, 0);
-    drive.advance(31_500_000_000);
+    drive.advance(at(31_500_000_000));
     let stats = drive.stats();
     // Every page once; those that went to a block begun before, by GC, once more with it.
     assert!((pages..pages + 4 * 8).contains(&stats.refresh.pages), "{:?}", stats.refresh);
     assert_eq!(stats.flash[Kind::Program as usize][Cause::Refresh as usize], stats.refresh.pages);
     assert_eq!(stats.refresh.late_blocks, 0, "{:?}", stats.refresh);
-    drive.advance(63_000_000_000);
+    drive.advance(at(63_000_000_000));
     assert!((2 * pages..2 * pages + 8 * 8).contains(&drive.stats().refresh.pages));
     settle(&mut drive);
     read_everything(&mut drive);
@@ -50,11 +51,11 @@ fn refresh_and_gc_go_on_side_by_side() {
             let request = Request { arrival: drive.now(), op, fua: false, offset: lpn * 4096, len: 4096 };
             while drive.outstanding() > 4 {
                 drive.completions();
-                assert!(drive.advance_to_completion(u64::MAX));
+                assert!(drive.advance_to_completion(Time::NEVER));
             }
             drive.submit(&request).unwrap();
             if stream.below(20) == 0 {
-                drive.advance(drive.now() + stream.below(50_000_000));
+                drive.advance(drive.now() + ns(stream.below(50_000_000)));
             }
         }
         settle(&mut drive);
@@ -77,7 +78,7 @@ fn nothing_due_costs_nothing() {
             let request = Request { arrival: drive.now(), op: Op::Write, fua: false, offset, len: 4096 };
             while drive.outstanding() > 4 {
                 drive.completions();
-                assert!(drive.advance_to_completion(u64::MAX));
+                assert!(drive.advance_to_completion(Time::NEVER));
             }
             drive.submit(&request).unwrap();
         }
@@ -115,8 +116,8 @@ fn rber(drive: &Drive<Oracle>, lpn: u32) -> f64 {
 /// How long a read takes that decodes at `level`, having tried all levels below: on the die and channel, and decoding.
 fn read_ns(drive: &Drive<Oracle>, level: u8) -> (u64, u64) {
     let cost = |level| drive.device().timing().read(level, level > 1);
-    let on_die = (1..=level).map(|level| cost(level).sense_ns + cost(level).transfer_ns).sum();
-    (on_die, (1..=level).map(|level| cost(level).decode_ns).sum())
+    let on_die = (1..=level).map(|level| (cost(level).sense_ns + cost(level).transfer_ns).ns()).sum();
+    (on_die, (1..=level).map(|level| cost(level).decode_ns.ns()).sum())
 }
 
 fn flash(drive: &Drive<Oracle>, kind: Kind) -> u64 {
@@ -129,14 +130,14 @@ fn a_page_is_refreshed_where_it_is() {
     one(&mut drive, Op::Write, 0, 4096);
     let ppn = drive.ftl().map.get(Lpn(0));
     let written = drive.now();
-    drive.advance(written + 29_999_000_000);
+    drive.advance(written + ns(29_999_000_000));
     assert_eq!(drive.stats().refresh.blocks, 0);
     let level = drive.ecc().level_for(rber(&drive, 0));
-    drive.advance(written + 31_000_000_000);
+    drive.advance(written + ns(31_000_000_000));
     // Read, decode, transfer in, program.
     let (on_die, decode) = read_ns(&drive, level);
     let refresh = &drive.stats().refresh;
-    assert_eq!(refresh.busy_ns, on_die + decode + 10_240 + 900_000);
+    assert_eq!(refresh.busy_ns, ns(on_die + decode + 10_240 + 900_000));
     assert_eq!((refresh.blocks, refresh.blocks_in_place, refresh.pages_in_place), (1, 1, 1));
     assert_eq!((flash(&drive, Kind::Program), flash(&drive, Kind::Erase)), (1, 0));
     assert_eq!(drive.stats().waf(), 2.0);
@@ -145,7 +146,7 @@ fn a_page_is_refreshed_where_it_is() {
     let corrected = drive.array().stamp(ppn.unwrap()).corrected;
     assert!(corrected.age_s(AgeClock::new(86_400.0).at(drive.now())) <= 86_400);
     // Every interval once more; the third is on its way to the next.
-    drive.advance(written + 100_000_000_000);
+    drive.advance(written + ns(100_000_000_000));
     let refresh = &drive.stats().refresh;
     assert_eq!((refresh.blocks, refresh.pages_in_place, refresh.late_blocks), (3, 3, 0));
     let disturbed = drive.ecc().level_for(rber(&drive, 0) + 3.0 * 0.002);
@@ -161,13 +162,13 @@ fn a_block_is_refreshed_where_it_is() {
     (0..8).for_each(|lpn| {
         one(&mut drive, Op::Write, lpn * 4096, 4096);
     });
-    drive.advance(31_000_000_000);
+    drive.advance(at(31_000_000_000));
     let refresh = &drive.stats().refresh;
     assert_eq!((refresh.blocks, refresh.pages_in_place), (1, 8));
     // Four pages at a time keep the die busy from the first read to the last program: nobody waits for decoding.
     let level = drive.ecc().level_for(rber(&drive, 0));
     assert_eq!(level, 1);
-    assert_eq!(refresh.busy_ns, 8 * (read_ns(&drive, 1).0 + 10_240 + 900_000));
+    assert_eq!(refresh.busy_ns, ns(8 * (read_ns(&drive, 1).0 + 10_240 + 900_000)));
     assert_eq!((flash(&drive, Kind::Read), flash(&drive, Kind::Program)), (8, 8));
     assert_eq!(drive.stats().flash_total(Kind::Erase), 0);
     // Each page has been disturbed by every program of the block.
@@ -176,7 +177,7 @@ fn a_block_is_refreshed_where_it_is() {
         let (on_die, decode) = read_ns(&drive, level);
         assert_eq!(one(&mut drive, Op::Read, u64::from(lpn) * 4096, 4096), on_die + decode);
     }
-    drive.advance(62_000_000_000);
+    drive.advance(at(62_000_000_000));
     assert_eq!((drive.stats().refresh.blocks, drive.stats().refresh.pages_in_place), (2, 16));
     settle(&mut drive);
 }
@@ -187,9 +188,9 @@ fn what_the_host_writes_meanwhile_counts() {
     (0..8).for_each(|lpn| {
         one(&mut drive, Op::Write, lpn * 4096, 4096);
     });
-    drive.advance(29_000_000_000);
+    drive.advance(at(29_000_000_000));
     while drive.stats().refresh.pages_in_place == 0 {
-        assert!(drive.advance_by_event(u64::MAX - 1));
+        assert!(drive.advance_by_event(at(u64::MAX - 1)));
     }
     one(&mut drive, Op::Write, 0, 4096);
     one(&mut drive, Op::Trim, 4096, 4096);
@@ -216,7 +217,7 @@ fn refresh_in_place_and_gc_go_on_side_by_side() {
             let op = [Op::Read, Op::Write, Op::Write, Op::Trim][stream.below(4) as usize];
             submit_with_few(&mut drive, op, lpn * 4096, 4096);
             if stream.below(20) == 0 {
-                drive.advance(drive.now() + stream.below(4_000_000_000));
+                drive.advance(drive.now() + ns(stream.below(4_000_000_000)));
                 drive.completions();
             }
             if stream.below(50) == 0 {
@@ -245,18 +246,18 @@ fn what_is_copied_back_is_due_as_it_was() {
         let pages = u64::from(drive.geometry().logical_pages);
         let mut stream = Stream::new(11, "copied back");
         // Five days: GC moves some of the old data, and none of it is due yet.
-        while drive.now() < 5_000_000_000 {
+        while drive.now() < at(5_000_000_000) {
             let offset = stream.below(pages / 3) * 4096;
             let request = Request { arrival: drive.now(), op: Op::Write, fua: false, offset, len: 4096 };
             drive.submit(&request).unwrap();
-            drive.advance(drive.now() + 2_000_000);
+            drive.advance(drive.now() + ns(2_000_000));
             drive.completions();
         }
         assert_eq!(drive.stats().refresh.blocks, 0);
         let moved = drive.stats().flash_total(Kind::Copyback);
         assert_eq!(moved > 20, migration != "'off-chip'", "{moved} pages copied back");
         // A day later what was there at the start is 30 days old, wherever it is: at the latest then it is corrected.
-        drive.advance(6_800_000_000);
+        drive.advance(at(6_800_000_000));
         let now = nandlab::nand::AgeClock::new(86_400.0).at(drive.now());
         let (map, array) = (&drive.ftl().map, drive.array());
         let ages = (0..pages as u32)

@@ -4,6 +4,7 @@
 use nandlab::geometry::PageKind;
 use nandlab::nand::reliability::{Condition, PerKind, RberTable, Reliability, Vth};
 use nandlab::spec::{RberSpec, ReliabilitySpec, VthSpec};
+use nandlab::units::Span;
 use proptest::prelude::*;
 
 const YEAR_S: u32 = 365 * 86_400;
@@ -17,7 +18,7 @@ fn spec(rber: RberSpec) -> ReliabilitySpec {
         read_disturb: 0.0,
         copyback_error: 0.0,
         pe_cycles: 0,
-        retention: vec![(0, 1.0)],
+        retention: vec![(Span::ZERO, 1.0)],
         clock_scale: 1.0,
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! It is fed by hand what a drive would tell it. A violation that stays unseen here would stay unseen in every run.
 
-use crate::common::{self, TINY, one, spec};
+use crate::common::{self, TINY, ns, one, spec};
 use nandlab::drive::Drive;
 use nandlab::geometry::{BlockId, Lpn, RequestId};
 use nandlab::host::{Op, Oracle, Request};
@@ -284,7 +284,7 @@ fn the_audit_finds_nothing_wrong_at_any_time_of_a_busy_run() {
         let len = (512 * (1 + stream.below(20))).min(capacity - offset);
         let op = [Op::Write, Op::Write, Op::Read, Op::Trim][stream.below(4) as usize];
         drive.submit(&Request { arrival: drive.now(), op, fua: false, offset, len }).unwrap();
-        drive.advance(drive.now() + stream.below(300_000));
+        drive.advance(drive.now() + ns(stream.below(300_000)));
         drive.completions().for_each(drop);
         drive.audit().unwrap();
     }
@@ -300,7 +300,7 @@ fn rested() -> Drive<NoProbe> {
     for _ in 0..2_000 {
         let request = common::request(&drive, Op::Write, stream.below(pages) * 4096, 4096);
         drive.submit(&request).unwrap();
-        drive.advance(drive.now() + 200_000);
+        drive.advance(drive.now() + ns(200_000));
     }
     drive.run_until_idle();
     drive.audit().expect("nothing is wrong yet");

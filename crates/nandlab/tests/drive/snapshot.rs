@@ -9,6 +9,7 @@ use nandlab::nand::BlockState;
 use nandlab::probe::Probe;
 use nandlab::rng::Stream;
 use nandlab::stats::{RunFacts, summary};
+use nandlab::units::Time;
 
 const FILL: &str = "[precondition]\nused = 0.7\nvalid = 0.8\n";
 const PTS: &str = "[precondition]\nmethod = 'pts'\nrounds_max = 6\n";
@@ -49,7 +50,7 @@ fn continue_with<P: Probe>(drive: &mut Drive<P>) -> String {
     let capacity = drive.geometry().logical_bytes();
     for _ in 0..3000 {
         while drive.outstanding() >= 12 {
-            assert!(drive.advance_to_completion(u64::MAX));
+            assert!(drive.advance_to_completion(Time::NEVER));
             drive.completions().for_each(drop);
         }
         let op = [Op::Write, Op::Write, Op::Write, Op::Read, Op::Trim, Op::Flush][stream.below(6) as usize];
@@ -91,7 +92,7 @@ fn a_loaded_drive_has_the_map_the_wear_and_the_blocks_of_the_saved_one() {
             assert_eq!(sorted(&mine.free), sorted(&theirs.free));
         }
         assert_eq!(saved(&loaded), bytes, "saving again gives the same file");
-        assert_eq!(loaded.now(), 0);
+        assert_eq!(loaded.now(), Time::START);
     }
 }
 
@@ -100,7 +101,7 @@ fn a_drive_that_has_run_can_be_saved_too() {
     let sets = ["drive.endurance=40"];
     let mut drive = preconditioned(PTS, &sets);
     continue_with(&mut drive);
-    assert!(drive.now() > 0);
+    assert!(drive.now() > Time::START);
     let loaded = load(&saved(&drive), &sets).unwrap();
     loaded.audit().unwrap();
     assert_eq!((map(&loaded), blocks(&loaded)), (map(&drive), blocks(&drive)));

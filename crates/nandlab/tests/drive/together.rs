@@ -3,7 +3,7 @@
 //! With the level table `laldpc` level L costs 85 + 24 (L - 1) us: sensing 50 + 14 (L - 1), transfer 20 + 10 (L - 1),
 //! decoding 15. A day passes in a second.
 
-use crate::common::{one, request, spec, submit_with_few};
+use crate::common::{SECOND, US, at, ns, one, request, spec, submit_with_few};
 use nandlab::drive::Drive;
 use nandlab::ftl::WriteStream;
 use nandlab::ftl::partial::Links;
@@ -13,7 +13,7 @@ use nandlab::nand::{AgeClock, Block, Condition, Reliability};
 use nandlab::probe::Probe;
 use nandlab::sched::{Cause, Kind, Transaction};
 use nandlab::stats::{RunFacts, summary};
-use nandlab::units::{SECOND, Time, US};
+use nandlab::units::Time;
 
 const PAGE: u64 = 4096;
 const DAY_S: u32 = 86_400;
@@ -38,9 +38,9 @@ const WHOLE: &str = "refresh.policy={ partial = { susceptible_ratio = 1.0 } }";
 /// Nothing is collected.
 const LAZY: [&str; 2] = ["gc.foreground_free=0.0", "gc.background_free=0.001"];
 const EVERY_300_DAYS: &str = "refresh.interval=[{ pe = 1000000, every = '300d' }]";
-const DUE: Time = 300 * SECOND;
+const DUE: u64 = 300 * SECOND;
 /// After sixteen reads at full strength, half of the grace of 1 % if need be, and a program.
-const LINKED: Time = DUE + 8 * SECOND / 5;
+const LINKED: u64 = DUE + 8 * SECOND / 5;
 
 #[derive(Default)]
 struct Log(Vec<Transaction>);
@@ -66,7 +66,7 @@ impl Hand {
         (0..pages).for_each(|page| hand.write(2 * page));
         // Where there is a write cache.
         hand.submit(Op::Flush, 0);
-        hand.drive.advance(hand.drive.now() + 20_000 * US);
+        hand.drive.advance(hand.drive.now() + ns(20_000 * US));
         hand.drive.completions();
         hand
     }
@@ -87,7 +87,7 @@ impl Hand {
     /// Lets GC move what is in the block of an LPN, which is deallocated.
     fn collect(&mut self, lpn: u64) {
         self.submit(Op::Trim, lpn);
-        self.drive.advance(self.drive.now() + 100_000 * US);
+        self.drive.advance(self.drive.now() + ns(100_000 * US));
         self.drive.completions();
     }
 
@@ -156,7 +156,7 @@ fn a_copyback_keeps_age_errors_and_read_level_and_what_corrects_resets_them() {
     let errors = ["reliability.copyback_error=1e-3", "reliability.read_disturb=1e-5"];
     for (migration, copied_back) in [(COPYBACKS, true), ("migration.policy=off-chip", false)] {
         let mut hand = Hand::with_pages(&[&[migration], &errors[..]].concat(), 16);
-        hand.drive.advance(300 * SECOND);
+        hand.drive.advance(at(300 * SECOND));
         let level = hand.level(2);
         assert!((2..6).contains(&level), "{level}");
         assert_eq!([hand.read_us(2), hand.read_us(2)], [us(1, level), us(level, level)]);
@@ -191,7 +191,7 @@ fn the_limit_counts_the_errors_that_reads_have_left() {
         (0..300).for_each(|_| {
             hand.read_us(2);
         });
-        hand.drive.advance(100 * SECOND);
+        hand.drive.advance(at(100 * SECOND));
         hand.collect(0);
         assert_eq!(hand.flash(Kind::Copyback, Cause::Gc), copybacks, "{disturb}");
         hand.end();
@@ -205,17 +205,17 @@ fn the_level_stays_while_susceptible_bits_wait_and_falls_with_the_link() {
     for start in ["last-level", "block-level", "first"] {
         let set = format!("ecc.start={start}");
         let mut hand = Hand::with_pages(&[WAITS, EVERY_300_DAYS, &set], 16);
-        hand.drive.advance(DUE - SECOND / 10);
+        hand.drive.advance(at(DUE - SECOND / 10));
         let level = hand.level(2);
         assert!(level > 1);
         let kept = if start == "first" { 1 } else { level };
         assert_eq!([hand.read_us(2), hand.read_us(2)], [us(1, level), us(kept, level)]);
         // Read at full strength, their bits wait for a line to be full: nothing is corrected yet.
-        hand.drive.advance(DUE + SECOND);
+        hand.drive.advance(at(DUE + SECOND));
         assert_eq!((hand.drive.stats().refresh.partial_pages, hand.links().count()), (16, 0));
         assert!(hand.links().is_on_its_way(hand.at(2)));
         assert_eq!(hand.read_us(2), us(kept, level), "{start}");
-        hand.drive.advance(LINKED);
+        hand.drive.advance(at(LINKED));
         assert_eq!(hand.links().count(), 16);
         assert_eq!([2, 4, 6].map(|lpn| hand.read_us(lpn)), [us(1, 1); 3], "{start}");
         hand.end();
@@ -229,11 +229,11 @@ fn full_strength_says_nothing_of_the_level_that_a_block_needs() {
     for page in 0..16 {
         hand.drive.write_now(Lpn(2 * page));
     }
-    hand.drive.advance(DUE + SECOND);
+    hand.drive.advance(at(DUE + SECOND));
     assert_eq!(hand.drive.stats().refresh.partial_pages, 16);
     let level = hand.level(2);
     assert_eq!([hand.read_us(2), hand.read_us(4)], [us(1, level), us(level, level)]);
-    hand.drive.advance(LINKED);
+    hand.drive.advance(at(LINKED));
     assert_eq!((hand.links().count(), hand.read_us(6)), (16, us(1, 1)));
     hand.check();
 }
@@ -243,10 +243,10 @@ fn a_conventional_refresh_resets_the_level() {
     for policy in ["fcr", "{ fcr = { full_strength = true } }", "{ fcr = { in_place = true } }"] {
         let set = format!("refresh.policy={policy}");
         let mut hand = Hand::with_pages(&[&set, EVERY_300_DAYS], 16);
-        hand.drive.advance(DUE - SECOND / 10);
+        hand.drive.advance(at(DUE - SECOND / 10));
         let level = hand.level(2);
         assert_eq!([hand.read_us(2), hand.read_us(2)], [us(1, level), us(level, level)]);
-        hand.drive.advance(DUE + SECOND);
+        hand.drive.advance(at(DUE + SECOND));
         assert_eq!((hand.drive.stats().refresh.blocks, hand.read_us(2)), (1, us(1, 1)), "{policy}");
         hand.end();
     }
@@ -256,7 +256,7 @@ fn a_conventional_refresh_resets_the_level() {
 fn known_errors_are_as_good_as_corrected_to_the_next_read() {
     let ec_cache = "refresh.policy={ ec-cache = { hot_reads = 2 } }";
     let mut hand = Hand::with_pages(&[ec_cache, "refresh.interval=[{ pe = 1000000, every = '36500d' }]"], 16);
-    hand.drive.advance(300 * SECOND);
+    hand.drive.advance(at(300 * SECOND));
     let level = hand.level(2);
     assert_eq!([0; 3].map(|_| hand.read_us(2)), [us(1, level), us(level, level), us(1, 1)]);
     hand.end();
@@ -270,7 +270,7 @@ fn known_errors_go_with_a_copyback_and_end_with_a_correction() {
     let never = "refresh.interval=[{ pe = 1000000, every = '36500d' }]";
     for (migration, copied_back) in [(COPYBACKS, true), ("migration.policy=off-chip", false)] {
         let mut hand = Hand::with_pages(&[ec_cache, never, migration], 16);
-        hand.drive.advance(300 * SECOND);
+        hand.drive.advance(at(300 * SECOND));
         let level = hand.level(2);
         assert_eq!(hand.read_us(2), us(1, level));
         let known = hand.drive.cached_rber(hand.at(2)).expect("its errors are known");
@@ -287,7 +287,7 @@ fn known_errors_go_with_a_copyback_and_end_with_a_correction() {
 #[test]
 fn a_partially_refreshed_page_is_merged_and_never_copied_back() {
     let mut hand = Hand::with_pages(&[PARTIAL, EVERY_300_DAYS, COPYBACKS, "drive.blocks_per_plane=60"], 16);
-    hand.drive.advance(LINKED);
+    hand.drive.advance(at(LINKED));
     assert_eq!(hand.links().count(), 16);
     hand.collect(0);
     // Fifteen preads, and what they make whole goes to a block b(0).
@@ -305,7 +305,7 @@ fn a_partially_refreshed_page_is_merged_and_never_copied_back() {
 #[test]
 fn a_page_whose_bits_wait_in_the_vsm_is_not_copied_back() {
     let mut hand = Hand::with_pages(&[WAITS, EVERY_300_DAYS, COPYBACKS, "drive.blocks_per_plane=60"], 16);
-    hand.drive.advance(DUE + SECOND);
+    hand.drive.advance(at(DUE + SECOND));
     assert!(hand.links().is_on_its_way(hand.at(2)));
     hand.collect(0);
     assert_eq!((hand.flash(Kind::Copyback, Cause::Gc), hand.flash(Kind::Program, Cause::Gc)), (0, 15));
@@ -316,7 +316,7 @@ fn a_page_whose_bits_wait_in_the_vsm_is_not_copied_back() {
 #[test]
 fn a_combination_page_moves_off_chip_with_its_links() {
     let mut hand = Hand::with_pages(&[WHOLE, EVERY_300_DAYS, COPYBACKS, "drive.blocks_per_plane=60"], 16);
-    hand.drive.advance(LINKED);
+    hand.drive.advance(at(LINKED));
     assert_eq!((hand.links().count(), hand.links().combinations().count()), (16, 16));
     // Each page, the number of its combination page and where that is.
     let linked = |page: u32| {
@@ -327,7 +327,7 @@ fn a_combination_page_moves_off_chip_with_its_links() {
     hand.submit(Op::Trim, 0);
     let mut moved = 0;
     for _ in 0..400 {
-        hand.drive.advance(hand.drive.now() + 250 * US);
+        hand.drive.advance(hand.drive.now() + ns(250 * US));
         for &(base, number, apn) in &before {
             if let Some((same, _)) = hand.links().of(base) {
                 assert_eq!(same, number);
@@ -352,7 +352,7 @@ fn refresh_in_place_ends_the_row_of_copybacks() {
     hand.collect(0);
     assert_eq!((hand.block(2).copybacks, hand.flash(Kind::Copyback, Cause::Gc)), (1, 15));
     // The block is closed, with a page that it lacks, and so collected as soon as all of it has been corrected.
-    hand.drive.advance(DUE + SECOND);
+    hand.drive.advance(at(DUE + SECOND));
     assert_eq!(hand.drive.stats().refresh.pages_in_place, 15);
     assert_eq!((hand.block(2).copybacks, hand.flash(Kind::Copyback, Cause::Gc)), (1, 2 * 15));
     assert!(hand.age_s(2) <= DAY_S);
@@ -387,13 +387,13 @@ fn the_vsm_takes_the_energy_of_its_pages_from_the_budget() {
 #[test]
 fn a_detection_programs_the_vsm_before_it_drains_the_capacitor() {
     let mut hand = Hand::with_pages(&[&[WAITS, EVERY_300_DAYS], &CAPACITOR[..]].concat(), 16);
-    hand.drive.advance(DUE + SECOND);
+    hand.drive.advance(at(DUE + SECOND));
     assert_eq!((hand.drive.stats().refresh.partial_pages, hand.links().count()), (16, 0));
     hand.drive.detect_budget();
     assert_eq!((hand.drive.power_stage(), hand.drive.stats().refresh.combination_pages), ("syncing", 1));
-    hand.drive.advance(hand.drive.now() + 910_240 - 1);
+    hand.drive.advance(hand.drive.now() + ns(910_240 - 1));
     assert_eq!((hand.drive.power_stage(), hand.links().count()), ("syncing", 0));
-    hand.drive.advance(hand.drive.now() + 1);
+    hand.drive.advance(hand.drive.now() + ns(1));
     assert_eq!((hand.drive.power_stage(), hand.links().count()), ("draining", 16));
     hand.end();
 }
@@ -404,19 +404,19 @@ fn partial_refresh_pauses_until_the_capacitor_is_charged_again() {
     // In the middle of a block: some of its pages have gone to the VSM.
     let mut hand = Hand::with_pages(&sets, 16);
     // What the write cache has is written once more in a detection: others' pages.
-    hand.drive.advance(DUE - SECOND);
+    hand.drive.advance(at(DUE - SECOND));
     (0..16).for_each(|page| hand.write(2 * page + 1));
     hand.submit(Op::Flush, 0);
-    hand.drive.advance(DUE);
+    hand.drive.advance(at(DUE));
     while hand.drive.stats().refresh.partial_pages < 5 {
-        hand.drive.advance(hand.drive.now() + 50 * US);
+        hand.drive.advance(hand.drive.now() + ns(50 * US));
     }
     hand.drive.detect_budget();
     let mut stages = std::collections::BTreeSet::new();
     while hand.drive.power_stage() != "charged" {
         stages.insert(hand.drive.power_stage());
         assert_eq!(hand.drive.stats().refresh.partial_pages, 5);
-        hand.drive.advance(hand.drive.now() + 50 * US);
+        hand.drive.advance(hand.drive.now() + ns(50 * US));
     }
     assert!(stages.contains("draining") && stages.contains("recharging"), "{stages:?}");
     let programs = hand.flash(Kind::Program, Cause::Refresh);
@@ -432,7 +432,7 @@ fn power_loss_saves_the_dirty_pages_first_and_the_vsm_with_what_is_left() {
         let energy = format!("capacitor.efficiency={}", 0.01 + 0.01 * f64::from(percent));
         let sets = [&[WAITS, EVERY_300_DAYS, energy.as_str()], &CAPACITOR[..]].concat();
         let mut hand = Hand::with_pages(&sets, 16);
-        hand.drive.advance(DUE + SECOND);
+        hand.drive.advance(at(DUE + SECOND));
         assert_eq!(hand.drive.stats().refresh.partial_pages, 16);
         // Three pages that no die has begun to write.
         (0..3).for_each(|page| hand.write(33 + 2 * page));
@@ -452,7 +452,7 @@ fn power_loss_saves_the_dirty_pages_first_and_the_vsm_with_what_is_left() {
 #[test]
 fn a_block_whose_links_power_loss_has_torn_is_due_as_it_was() {
     let mut hand = Hand::with_pages(&[&[PARTIAL, EVERY_300_DAYS], &LAZY[..]].concat(), 16);
-    hand.drive.advance(LINKED);
+    hand.drive.advance(at(LINKED));
     let number = hand.links().of(hand.at(2)).unwrap().0;
     assert_eq!((hand.links().count(), hand.drive.stats().refresh.blocks), (16, 1));
     let apn = hand.at(number.0);
@@ -461,7 +461,7 @@ fn a_block_whose_links_power_loss_has_torn_is_due_as_it_was() {
     hand.drive.restore_power();
     assert_eq!(hand.links().count(), 0);
     // What their susceptible bits had been corrected of is there again, and 300 days old.
-    hand.drive.advance(hand.drive.now() + SECOND);
+    hand.drive.advance(hand.drive.now() + ns(SECOND));
     assert_eq!(hand.drive.stats().refresh.blocks, 2);
     assert!(hand.age_s(2) <= 2 * DAY_S);
     hand.check();
@@ -479,16 +479,16 @@ fn an_emergency_flush_goes_to_blocks_without_copybacks() {
             hand.submit(Op::Trim, 0);
             hand.submit(Op::Trim, 32);
             hand.submit(Op::Flush, 0);
-            hand.drive.advance(hand.drive.now() + 19_000 * US);
+            hand.drive.advance(hand.drive.now() + ns(19_000 * US));
             (0..events).for_each(|_| {
-                hand.drive.advance_by_event(Time::MAX);
+                hand.drive.advance_by_event(Time::NEVER);
             });
             at_a_cut += u32::from(hand.flash(Kind::Copyback, Cause::Gc) > 0);
             // The second time blocks are free that had been opened for copybacks the first time.
             for first in [60, 70] {
                 hand.drive.completions();
                 (0..8).for_each(|page| hand.submit(Op::Write, first + page));
-                hand.drive.advance(hand.drive.now() + US);
+                hand.drive.advance(hand.drive.now() + ns(US));
                 let loss = hand.drive.cut_power().clone();
                 assert!(loss.flushed_pages >= 6 && loss.lost.is_empty(), "{loss:?}");
                 for lpn in first..first + 8 {
@@ -496,7 +496,7 @@ fn an_emergency_flush_goes_to_blocks_without_copybacks() {
                 }
                 hand.check();
                 // Charged again.
-                hand.drive.advance(hand.drive.now() + 1_000 * US);
+                hand.drive.advance(hand.drive.now() + ns(1_000 * US));
             }
         }
     }
@@ -510,13 +510,13 @@ fn power_loss_empties_the_buffer_that_the_selector_watches() {
     let mut hand = Hand::with_pages(&[&[selector], &eager[..]].concat(), 16);
     hand.submit(Op::Trim, 0);
     hand.submit(Op::Flush, 0);
-    hand.drive.advance(hand.drive.now() + US);
+    hand.drive.advance(hand.drive.now() + ns(US));
     hand.drive.completions();
     (100..132).for_each(|lpn| hand.submit(Op::Write, lpn));
-    hand.drive.advance(hand.drive.now() + 500 * US);
+    hand.drive.advance(hand.drive.now() + ns(500 * US));
     assert!(hand.drive.cut_power().dirty_pages > 20);
     hand.drive.completions();
-    hand.drive.advance(hand.drive.now() + 100_000 * US);
+    hand.drive.advance(hand.drive.now() + ns(100_000 * US));
     let migration = &hand.drive.stats().migration;
     assert!(migration.victims_copied_back == 0 && migration.victims_off_chip > 0, "{migration:?}");
     hand.check();
@@ -576,7 +576,7 @@ fn a_scheme_that_is_off_counts_nothing_and_the_others_go_on() {
             let lpn = stream.below(pages).min(stream.below(pages));
             let op = if stream.below(3) == 0 { Op::Read } else { Op::Write };
             submit_with_few(&mut hand.drive, op, lpn * PAGE, PAGE);
-            hand.drive.advance(hand.drive.now() + stream.below(3_000) * US);
+            hand.drive.advance(hand.drive.now() + ns(stream.below(3_000) * US));
             hand.drive.completions();
         }
         hand.drive.run_until_idle();

@@ -3,17 +3,18 @@
 //! The tables are an [`Ftl`] of one or two planes driven by hand, without a drive: what the policy names after every
 //! operation is compared with what a search over all blocks finds.
 
-use crate::common::spec;
+use crate::common::{ns, spec};
 use nandlab::ftl::{Ftl, Place, WriteStream};
 use nandlab::geometry::{BlockId, Geometry, Lpn, PlaneId};
 use nandlab::nand::{Array, BlockState, Keeps};
 use nandlab::rng::Stream;
+use nandlab::units::Time;
 
 struct Table {
     geometry: Geometry,
     array: Array,
     ftl: Ftl,
-    now: u64,
+    now: Time,
     /// The twin's own memory: for each plane its blocks in the order in which they were filled.
     filled: Vec<Vec<u32>>,
     /// Programs that have been given a place and have not ended yet.
@@ -37,7 +38,7 @@ impl Table {
             filled: vec![Vec::new(); planes as usize],
             pending: std::collections::VecDeque::new(),
             stream: Stream::new(seed, "victims"),
-            now: 0,
+            now: Time::START,
             geometry,
             array,
             ftl,
@@ -92,7 +93,7 @@ impl Table {
 
     /// Something happens to the table.
     fn step(&mut self) {
-        self.now += self.stream.below(1000);
+        self.now += ns(self.stream.below(1000));
         let lpn = Lpn(self.stream.below(u64::from(self.geometry.logical_pages)) as u32);
         let plane = self.ftl.allocator.home(lpn, self.geometry.planes);
         match self.stream.below(16) {
@@ -197,7 +198,7 @@ fn cost_benefit_picks_the_best_ratio_of_benefit_to_cost() {
         // age (1 - u) / (2 u) = age (pages - valid) / (2 valid), as numerator and denominator.
         let score = |block: u32| {
             let block = &table.blocks(plane)[block as usize];
-            let (age, valid) = (u128::from(table.now - block.closed_at + 1), u128::from(block.valid));
+            let (age, valid) = (u128::from((table.now - block.closed_at).ns() + 1), u128::from(block.valid));
             (age * (pages - valid), 2 * valid)
         };
         let (best, cost) = score(picked);

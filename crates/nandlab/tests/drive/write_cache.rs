@@ -4,7 +4,7 @@
 //! tR 50 us, 10.24 us a page on the channel, decoding 15 us, tPROG 900 us: a read takes 75.24 us, a program 910.24 us, an
 //! access of the cache 1 us.
 
-use crate::common::{one, read_everything, request, settle, spec, with_oracle};
+use crate::common::{ns, one, read_everything, request, settle, spec, with_oracle};
 use nandlab::drive::Drive;
 use nandlab::geometry::Lpn;
 use nandlab::host::{Op, Oracle, Request};
@@ -12,6 +12,7 @@ use nandlab::probe::Probe;
 use nandlab::rng::Stream;
 use nandlab::sched::{Cause, Kind};
 use nandlab::spec::Spec;
+use nandlab::units::Time;
 
 const PAGE: u64 = 4096;
 const DRAM: u64 = 1_000;
@@ -60,17 +61,17 @@ fn send<P: Probe>(drive: &mut Drive<P>, op: Op, offset: u64, len: u64) {
     drive.submit(&request).unwrap();
 }
 
-fn pause<P: Probe>(drive: &mut Drive<P>, ns: u64) {
-    drive.advance(drive.now() + ns);
+fn pause<P: Probe>(drive: &mut Drive<P>, pause: u64) {
+    drive.advance(drive.now() + ns(pause));
 }
 
 /// When the requests sent since `start` have ended, in the order in which they were sent.
-fn ends<P: Probe>(drive: &mut Drive<P>, start: u64) -> Vec<u64> {
+fn ends<P: Probe>(drive: &mut Drive<P>, start: Time) -> Vec<u64> {
     while drive.outstanding() > 0 {
         let now = drive.now();
-        drive.advance(now + 10_000_000);
+        drive.advance(now + ns(10_000_000));
     }
-    let mut done: Vec<_> = drive.completions().map(|done| (done.id, done.completed - start)).collect();
+    let mut done: Vec<_> = drive.completions().map(|done| (done.id, (done.completed - start).ns())).collect();
     done.sort_unstable();
     done.into_iter().map(|(_, at)| at).collect()
 }
@@ -520,7 +521,7 @@ fn what_is_merged_with_lost_data_is_lost() {
     let failed = |drive: &mut Drive<Oracle>, offset: u64, len: u64| {
         send(drive, Op::Read, offset, len);
         while drive.outstanding() > 0 {
-            drive.advance_to_completion(u64::MAX);
+            drive.advance_to_completion(Time::NEVER);
         }
         let done: Vec<bool> = drive.completions().map(|done| done.failed).collect();
         done == [true]
@@ -565,7 +566,11 @@ fn the_end_of_life_ends_the_writes_too() {
                 drive.submit(&Request { fua, ..request(&drive, op, offset, len) }).unwrap();
                 sent += 1;
             }
-            assert!(drive.advance_to_completion(u64::MAX), "{sync}: {} requests hang", drive.outstanding());
+            assert!(
+                drive.advance_to_completion(Time::NEVER),
+                "{sync}: {} requests hang",
+                drive.outstanding()
+            );
             done += drive.completions().count();
         }
         drive.run_until_idle();
@@ -592,7 +597,7 @@ fn anything(spec: &Spec, requests: u32) -> Drive<Oracle> {
         let (offset, len) = if op == Op::Flush { (0, 0) } else { (offset, len) };
         let fua = op == Op::Write && stream.below(10) == 0;
         drive.submit(&Request { fua, ..request(&drive, op, offset, len) }).unwrap();
-        drive.advance(drive.now() + stream.below(300_000));
+        drive.advance(drive.now() + ns(stream.below(300_000)));
     }
     settle(&mut drive);
     read_everything(&mut drive);
@@ -662,7 +667,7 @@ fn a_write_looks_its_map_entry_up_when_it_is_written_back() {
     drive.run_until_idle();
     let before = flash(&drive, Kind::Read, Cause::Mapping);
     send(&mut drive, Op::Flush, 0, 0);
-    drive.advance_to_completion(u64::MAX);
+    drive.advance_to_completion(Time::NEVER);
     assert!(flash(&drive, Kind::Read, Cause::Mapping) <= before + 2, "the miss, and what leaves for it");
     settle(&mut drive);
     read_everything(&mut drive);

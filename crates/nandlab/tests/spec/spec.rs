@@ -1,6 +1,7 @@
 //! What a spec file means: defaults, presets, examples, layering, `show`, the hash and the schema.
 
 use nandlab::spec::*;
+use nandlab::units::{DAY, MS, SECOND, Span, Time, US};
 use std::path::{Path, PathBuf};
 
 fn load_with(text: &str, sets: &[&str]) -> Result<Loaded, SpecErrors> {
@@ -110,8 +111,6 @@ metadata = "64MiB"
 cut_at = "12s"
 "#;
 
-const DAY_NS: u64 = 86_400_000_000_000;
-
 #[test]
 fn the_empty_file_is_the_documented_default_drive() {
     let spec = spec("");
@@ -131,12 +130,12 @@ fn the_empty_file_is_the_documented_default_drive() {
     };
     assert_eq!(spec.drive, drive);
     let timing = TimingSpec {
-        read_ns: 50_000,
-        program: ProgramTime::Uniform(900_000),
-        erase_ns: 3_500_000,
+        read_ns: 50 * US,
+        program: ProgramTime::Uniform(900 * US),
+        erase_ns: 3_500 * US,
         channel_ns_per_byte: 2.5,
-        command_ns: 0,
-        decode_ns: 15_000,
+        command_ns: Span::ZERO,
+        decode_ns: 15 * US,
         off_chip_bytes_per_s: None,
         scheduler: Scheduler::ReadFirst,
         multi_plane: false,
@@ -153,7 +152,7 @@ fn the_empty_file_is_the_documented_default_drive() {
         read_disturb: 0.0,
         copyback_error: 0.0,
         pe_cycles: 0,
-        retention: vec![(0, 1.0)],
+        retention: vec![(Span::ZERO, 1.0)],
         clock_scale: 1.0,
     };
     assert_eq!(spec.reliability, reliability);
@@ -166,13 +165,13 @@ fn every_section_reaches_the_spec() {
     let spec = spec(RICH);
     assert_eq!(spec.seed, 7);
     assert_eq!((spec.drive.channels, spec.drive.op, spec.drive.layers), (4, 0.28, 32));
-    assert_eq!(spec.timing.program, ProgramTime::ByLayer { fastest_ns: 1_300_000, slowest_ns: 2_600_000 });
+    assert_eq!(spec.timing.program, ProgramTime::ByLayer { fastest_ns: 1_300 * US, slowest_ns: 2_600 * US });
     assert_eq!(spec.timing.off_chip_bytes_per_s, Some(400e6));
     assert_eq!(spec.timing.scheduler, Scheduler::Fcfs);
     assert_eq!(spec.ftl.allocation, Allocation::Static(*b"PDWC"));
     assert_eq!(spec.ftl.wear_levelling, WearLevelling::Static);
     assert_eq!((spec.gc.victim.name, spec.gc.victim.values.as_slice()), ("random", [3.0].as_slice()));
-    assert_eq!(spec.gc.idle_after_ns, 1_500_000);
+    assert_eq!(spec.gc.idle_after_ns, 1_500 * US);
     assert_eq!((spec.energy.read_j, spec.energy.idle_w), (5e-6, 1.0));
     assert_eq!(spec.precondition, PreconditionSpec::Fill { used: 0.5, valid: 0.80 });
     let workload = spec.workload.unwrap();
@@ -188,10 +187,10 @@ fn every_section_reaches_the_spec() {
 fn a_write_cache_has_a_size_a_sync_policy_and_a_budget() {
     let cache = |lines: &str| spec(&format!("[cache]\n{lines}\n")).cache;
     let none = cache("");
-    assert_eq!((none.size_bytes, none.access_ns, none.sync.name), (0, 1_000, "none"));
+    assert_eq!((none.size_bytes, none.access_ns, none.sync.name), (0, US, "none"));
     assert_eq!(none.dirty_budget, DirtyBudget::Share(1.0));
     let punctual = cache("size = \"128MiB\"\naccess = \"500ns\"\nsync = \"punctual\"\ndirty_budget = 0.9");
-    assert_eq!((punctual.size_bytes, punctual.access_ns), (128 << 20, 500));
+    assert_eq!((punctual.size_bytes, punctual.access_ns), (128 << 20, US / 2));
     assert_eq!((punctual.sync.name, punctual.dirty_budget), ("punctual", DirtyBudget::Share(0.9)));
     let smart = cache("size = \"1MiB\"\nsync.smart = { cold_share = 0.1 }").sync;
     assert_eq!((smart.name, smart.value(0), smart.value(1)), ("smart", 0.05, 0.1));
@@ -209,13 +208,13 @@ fn no_capacitor_and_no_power_loss_are_the_default() {
         voltage_v: 5.5,
         voltage_min_v: 2.5,
         efficiency: 0.9,
-        temperature: vec![(0, 25.0)],
-        age_ns: 0,
+        temperature: vec![(Span::ZERO, 25.0)],
+        age_ns: Span::ZERO,
         controller_w: 1.0,
         program_w: 0.0825,
-        detect_every_ns: 20 * DAY_NS,
-        detect_grace_ns: DAY_NS,
-        recharge_ns: 10_000_000_000,
+        detect_every_ns: 20 * DAY,
+        detect_grace_ns: DAY,
+        recharge_ns: 10 * SECOND,
         margin: 0.10,
         steps: BudgetSteps::Five,
         flush: FlushMethod::Plain,
@@ -237,13 +236,13 @@ fn a_capacitor_and_its_flush_reach_the_spec() {
         voltage_v: 5.0,
         voltage_min_v: 3.3,
         efficiency: 0.85,
-        temperature: vec![(0, -10.0), (180 * DAY_NS, 60.5)],
-        age_ns: 365 * DAY_NS,
+        temperature: vec![(Span::ZERO, -10.0), (180 * DAY, 60.5)],
+        age_ns: 365 * DAY,
         controller_w: 0.75,
         program_w: 0.1,
-        detect_every_ns: 10 * DAY_NS,
-        detect_grace_ns: DAY_NS / 2,
-        recharge_ns: 5_000_000_000,
+        detect_every_ns: 10 * DAY,
+        detect_grace_ns: DAY / 2,
+        recharge_ns: 5 * SECOND,
         margin: 0.05,
         steps: BudgetSteps::Continuous,
         flush: FlushMethod::Csw,
@@ -252,7 +251,7 @@ fn a_capacitor_and_its_flush_reach_the_spec() {
         metadata_bytes: 64 << 20,
     };
     assert_eq!(spec.capacitor, capacitor);
-    assert_eq!(spec.power, PowerSpec { cut_after_requests: 0, cut_at_ns: Some(12_000_000_000) });
+    assert_eq!(spec.power, PowerSpec { cut_after_requests: 0, cut_at_ns: Some(Time::START + 12 * SECOND) });
     assert_eq!(spec.cache.dirty_budget, DirtyBudget::Measured);
     assert!(spec.models_power_loss());
     let order = |name: &str| spec_with("", &[&format!("capacitor.flush_order={name}")]).capacitor.flush_order;
@@ -265,7 +264,7 @@ fn one_cut_of_the_power_replaces_the_other() {
     assert_eq!(spec(file).power, PowerSpec { cut_after_requests: 5, cut_at_ns: None });
     assert!(spec(file).models_power_loss());
     let at = spec_with(file, &["power.cut_at=0s"]);
-    assert_eq!(at.power, PowerSpec { cut_after_requests: 0, cut_at_ns: Some(0) });
+    assert_eq!(at.power, PowerSpec { cut_after_requests: 0, cut_at_ns: Some(Time::START) });
     assert!(at.models_power_loss());
     let after = spec_with("[power]\ncut_at = \"1ms\"\n", &["power.cut_after_requests=3"]);
     assert_eq!(after.power, PowerSpec { cut_after_requests: 3, cut_at_ns: None });
@@ -308,13 +307,13 @@ fn a_migration_policy_has_a_limit() {
     assert_eq!(migration(".rcopyback.limit = 0"), ("rcopyback", 0, Fixed(0)));
     let own = ".rcopyback.limit = [{ pe = 50, copybacks = 1 }, { pe = 90, copybacks = 6 }]";
     assert_eq!(migration(own), ("rcopyback", 6, Table(vec![(50, 1), (90, 6)])));
-    let year = 365 * 86_400_000_000_000;
+    let year = 365 * DAY;
     assert_eq!(
         migration(".rcopyback.limit = \"measured\""),
         ("rcopyback", 8, Measured { within_ns: year, level: 7 })
     );
     let short = ".rcopyback.limit = { measured = { within = \"1d\", level = 4 } }";
-    assert_eq!(migration(short), ("rcopyback", 8, Measured { within_ns: year / 365, level: 4 }));
+    assert_eq!(migration(short), ("rcopyback", 8, Measured { within_ns: DAY, level: 4 }));
 }
 
 #[test]
@@ -370,11 +369,11 @@ fn a_demand_map_has_a_cache_and_an_eviction() {
 fn laldpc_levels_are_those_of_its_tables() {
     let ecc = spec("[ecc]\nlevels = \"laldpc\"\nstart = \"last-level\"\nretry = \"incremental\"\n").ecc;
     assert_eq!((ecc.start, ecc.retry), (StartLevel::LastLevel, Retry::Incremental));
-    let first = LevelSpec { rber_max: 0.005, sense_ns: 50_000, transfer_ns: 20_000, decode_ns: 15_000 };
-    let last = LevelSpec { rber_max: 0.013, sense_ns: 134_000, transfer_ns: 80_000, decode_ns: 15_000 };
+    let first = LevelSpec { rber_max: 0.005, sense_ns: 50 * US, transfer_ns: 20 * US, decode_ns: 15 * US };
+    let last = LevelSpec { rber_max: 0.013, sense_ns: 134 * US, transfer_ns: 80 * US, decode_ns: 15 * US };
     assert_eq!((ecc.levels[0], ecc.levels[6]), (first, last));
     let table: Vec<(f64, u64)> =
-        ecc.levels.iter().map(|l| (l.rber_max, (l.sense_ns + l.transfer_ns + l.decode_ns) / 1000)).collect();
+        ecc.levels.iter().map(|l| (l.rber_max, (l.sense_ns + l.transfer_ns + l.decode_ns) / US)).collect();
     // Table II.
     let published =
         [(0.005, 85), (0.006, 109), (0.008, 133), (0.009, 157), (0.01, 181), (0.012, 205), (0.013, 229)];
@@ -392,8 +391,8 @@ fn read_levels_can_be_listed() {
     let text = "[ecc]\nlevels = [\n  { rber_max = 0.004, sense = \"25us\", transfer = \"0ns\", decode = \"0ns\" },\n  \
                 { rber_max = 0.01, sense = \"25us\", transfer = \"1us\", decode = \"5us\" },\n]\n";
     let levels = [
-        LevelSpec { rber_max: 0.004, sense_ns: 25_000, transfer_ns: 0, decode_ns: 0 },
-        LevelSpec { rber_max: 0.01, sense_ns: 25_000, transfer_ns: 1000, decode_ns: 5000 },
+        LevelSpec { rber_max: 0.004, sense_ns: 25 * US, transfer_ns: Span::ZERO, decode_ns: Span::ZERO },
+        LevelSpec { rber_max: 0.01, sense_ns: 25 * US, transfer_ns: US, decode_ns: Span::from_ns(5000) },
     ];
     assert_eq!(spec(text).ecc.levels, levels);
     let one = "[{ rber_max = 0.5, sense = \"1ns\", transfer = \"0ns\", decode = \"0ns\" }]";
@@ -414,11 +413,10 @@ fn error_rates_and_ages() {
     assert_eq!((reliability.read_disturb, reliability.copyback_error), (1e-9, 1e-4));
     // Levels without errors decode everything at the first.
     assert_eq!(of("rber = \"none\"").rber, RberSpec::None);
-    let day = 86_400_000_000_000;
-    assert_eq!(of("retention = \"365d\"").retention, [(365 * day, 1.0)]);
-    assert_eq!(of("retention = \"21900d\"").retention, [(21_900 * day, 1.0)]);
+    assert_eq!(of("retention = \"365d\"").retention, [(365 * DAY, 1.0)]);
+    assert_eq!(of("retention = \"21900d\"").retention, [(21_900 * DAY, 1.0)]);
     let text = "retention = [{ age = \"7d\", share = 0.25 }, { age = \"0d\", share = 0.75 }]";
-    assert_eq!(of(text).retention, [(7 * day, 0.25), (0, 0.75)]);
+    assert_eq!(of(text).retention, [(7 * DAY, 0.25), (Span::ZERO, 0.75)]);
     let tenths: Vec<String> = (0..10).map(|i| format!("{{ age = \"{i}d\", share = 0.1 }}")).collect();
     assert_eq!(of(&format!("retention = [{}]", tenths.join(", "))).retention.len(), 10);
 }
@@ -521,7 +519,7 @@ fn layers_override_each_other_in_order() {
     let file = "[drive]\npreset = \"bench-16g\"\nop = 0.2\n[gc]\nvictim.random = { k = 4 }\n";
     let loaded = load_with(file, &["drive.channels=2", "drive.channels=8", "timing.read=25us"]).unwrap();
     assert_eq!((loaded.spec.drive.channels, loaded.spec.drive.op), (8, 0.2));
-    assert_eq!((loaded.spec.drive.blocks_per_plane, loaded.spec.timing.read_ns), (512, 25_000));
+    assert_eq!((loaded.spec.drive.blocks_per_plane, loaded.spec.timing.read_ns), (512, 25 * US));
     assert_eq!(loaded.origin("drive.op"), Some(("run.toml", Some(3))));
     assert_eq!(loaded.origin("drive.channels"), Some(("--set", None)));
     assert_eq!(loaded.origin("drive.blocks_per_plane").unwrap().0, "preset bench-16g");
@@ -551,7 +549,7 @@ fn set_replaces_the_source_of_the_workload_and_what_belongs_to_it() {
     assert_eq!(workload.arrival, Arrival::QueueDepth(1));
     let bursts = "workload.arrival.bursts={ requests = 10, at_once = 0.7, idle = \"20ms\" }";
     let workload = spec_with(file, &[bursts]).workload.unwrap();
-    assert_eq!(workload.arrival, Arrival::Bursts { requests: 10, at_once: 7, idle_ns: 20_000_000 });
+    assert_eq!(workload.arrival, Arrival::Bursts { requests: 10, at_once: 7, idle_ns: 20 * MS });
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 use nandlab::host::{Op, Request};
 use nandlab::spec::{DeviceChoice, TraceSpec};
+use nandlab::units::Time;
 use nandlab_trace::{Source, TraceError, open_bytes};
 
 /// A spec for content that is called `name`.
@@ -44,5 +45,5 @@ pub fn read(spec: &TraceSpec, content: &[u8]) -> Result<Vec<Request>, TraceError
 
 /// A request without FUA.
 pub fn request(arrival: u64, op: Op, offset: u64, len: u64) -> Request {
-    Request { arrival, op, fua: false, offset, len }
+    Request { arrival: Time::from_ns(arrival), op, fua: false, offset, len }
 }

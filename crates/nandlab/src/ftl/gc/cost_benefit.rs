@@ -32,7 +32,7 @@ impl VictimPolicy for CostBenefit {
             let candidate = &plane.blocks[block as usize];
             let used = f64::from(candidate.valid) / pages;
             // One nanosecond more, so that blocks filled just now are still told apart by u.
-            let age = (plane.now - candidate.closed_at + 1) as f64;
+            let age = ((plane.now - candidate.closed_at).ns() + 1) as f64;
             let score = age * (1.0 - used) / (2.0 * used);
             if best.is_none_or(|(highest, _)| score > highest) {
                 best = Some((score, block));

@@ -23,12 +23,12 @@ impl BufferLoad {
     /// Over a window of so many nanoseconds, with a count of 0 before.
     pub fn new(window_ns: Span) -> Self {
         Self {
-            part_ns: (window_ns / PARTS as Span).max(1),
+            part_ns: (window_ns / PARTS as u64).max(Span::from_ns(1)),
             integrals: [0; PARTS + 1],
             newest: 0,
-            part_end: 0,
+            part_end: Time::START,
             count: 0,
-            since: 0,
+            since: Time::START,
             integral: 0,
         }
     }
@@ -38,13 +38,13 @@ impl BufferLoad {
         let skipped = (now - self.part_end) / self.part_ns;
         if skipped > 2 * PARTS as u64 {
             let to = self.part_end + (skipped - PARTS as u64 - 1) * self.part_ns;
-            self.integral += u128::from(to - self.since) * u128::from(self.count);
+            self.integral += u128::from((to - self.since).ns()) * u128::from(self.count);
             (self.since, self.part_end) = (to, to);
             self.integrals[self.newest] = self.integral;
         }
         while self.part_end + self.part_ns <= now {
             self.part_end += self.part_ns;
-            self.integral += u128::from(self.part_end - self.since) * u128::from(self.count);
+            self.integral += u128::from((self.part_end - self.since).ns()) * u128::from(self.count);
             self.since = self.part_end;
             self.newest = (self.newest + 1) % self.integrals.len();
             self.integrals[self.newest] = self.integral;
@@ -57,17 +57,17 @@ impl BufferLoad {
             return;
         }
         self.advance(now);
-        self.integral += u128::from(now - self.since) * u128::from(self.count);
+        self.integral += u128::from((now - self.since).ns()) * u128::from(self.count);
         (self.since, self.count) = (now, count);
     }
 
     /// The mean count of the last window, up to the part that runs now.
     pub fn mean(&mut self, now: Time) -> f64 {
         self.advance(now);
-        let integral = self.integral + u128::from(now - self.since) * u128::from(self.count);
+        let integral = self.integral + u128::from((now - self.since).ns()) * u128::from(self.count);
         let oldest = self.integrals[(self.newest + 1) % self.integrals.len()];
         let span = self.part_ns * PARTS as u64 + (now - self.part_end);
-        (integral - oldest) as f64 / span.min(now.max(1)) as f64
+        (integral - oldest) as f64 / span.ns().min(now.ns().max(1)) as f64
     }
 }
 
@@ -80,7 +80,7 @@ mod tests {
     #[test]
     fn agrees_with_a_list_of_all_counts() {
         let mut stream = Stream::new(1, "buffer");
-        let mut load = BufferLoad::new(160);
+        let mut load = BufferLoad::new(Span::from_ns(160));
         let (mut counts, mut count) = (Vec::new(), 0);
         for _ in 0..3000 {
             let pause = [0, 1, 3, 12, 40, 1000][stream.below(6) as usize];
@@ -91,10 +91,14 @@ mod tests {
                 let from = (now / 10 * 10).saturating_sub(160) as usize;
                 let part: u64 = counts[from..].iter().sum();
                 let mean = if now == 0 { 0.0 } else { part as f64 / (now as usize - from) as f64 };
-                assert!((load.mean(now) - mean).abs() < 1e-9, "at {now}: {} {mean}", load.mean(now));
+                assert!(
+                    (load.mean(Time::from_ns(now)) - mean).abs() < 1e-9,
+                    "at {now}: {} {mean}",
+                    load.mean(Time::from_ns(now))
+                );
             }
             count = stream.below(20);
-            load.set(now, count as u32);
+            load.set(Time::from_ns(now), count as u32);
         }
     }
 }

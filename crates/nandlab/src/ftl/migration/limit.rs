@@ -28,7 +28,7 @@ impl CopybackLimit {
             CopybackLimitSpec::Fixed(n) => Self::Fixed(*n),
             CopybackLimitSpec::Table(lines) => Self::Table(lines.clone().into()),
             CopybackLimitSpec::Measured { within_ns, level } => Self::Measured {
-                within_s: u32::try_from(within_ns / SECOND).unwrap_or(u32::MAX),
+                within_s: u32::try_from(*within_ns / SECOND).unwrap_or(u32::MAX),
                 level: *level,
             },
         }

@@ -70,10 +70,11 @@ impl Ecc {
 mod tests {
     use super::*;
     use crate::spec::{LevelSpec, Retry};
+    use crate::units::US;
 
     #[test]
     fn a_level_decodes_what_is_below_its_limit() {
-        let level = |rber_max| LevelSpec { rber_max, sense_ns: 1, transfer_ns: 1, decode_ns: 1 };
+        let level = |rber_max| LevelSpec { rber_max, sense_ns: US, transfer_ns: US, decode_ns: US };
         let levels = [0.005, 0.006, 0.008, 0.009, 0.01, 0.012, 0.013].map(level).to_vec();
         let ecc = Ecc::new(&EccSpec { levels, start: StartLevel::First, retry: Retry::Full });
         // LaLDPC, Table II: the limits belong to the next level.
