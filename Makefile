@@ -57,7 +57,7 @@ bench:
 	cargo bench -p nandlab --bench standing
 
 crash:
-	NANDLAB_CRASH_CUTS=$(CUTS) cargo test --release -p nandlab --test drive power_loss::nothing_owed_is_lost -- --nocapture
+	NANDLAB_CRASH_CUTS=$(CUTS) cargo test --profile crash -p nandlab --test drive power_loss::nothing_owed_is_lost -- --nocapture
 
 fuzz-smoke: $(VENV)/.stamp-venv
 	@if [ -d fuzz/fuzz_targets ] && cargo +nightly fuzz --version >/dev/null 2>&1; then \

@@ -6,6 +6,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use nandlab::spec::{DeviceChoice, TraceSpec};
+use nandlab::units::Time;
 use nandlab_trace::{formats, open_bytes};
 
 fuzz_target!(|data: &[u8]| {
@@ -21,7 +22,7 @@ fuzz_target!(|data: &[u8]| {
     let spec =
         TraceSpec { path: "fuzz".into(), format, device, lenient: choice & 1 == 1, time_unit_ns: None };
     let Ok(mut source) = open_bytes(&spec, content) else { return };
-    let mut last = 0;
+    let mut last = Time::START;
     // A few bytes may decompress to very many.
     for _ in 0..100_000 {
         let Some(Ok(request)) = source.next_request() else { break };

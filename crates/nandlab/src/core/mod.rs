@@ -4,17 +4,21 @@
 //! clocks and the counters. A mechanism keeps its own state and takes the core by reference; it changes flash through the
 //! verbs of the core alone: `read`, `program`, `copy_back`, `erase`.
 
+mod inside;
 mod known;
 mod program;
 mod read;
 mod read_counts;
 mod waiters;
+mod wake;
 
+pub(crate) use inside::{Inside, Part};
 pub(crate) use known::KnownErrors;
 pub(crate) use program::{CopyBack, Maps, Program, To};
 pub(crate) use read::Read;
 pub(crate) use read_counts::ReadCounts;
 pub use waiters::{Queue, Waiter, WaiterId, Waiters, Wants};
+pub(crate) use wake::{Wake, Wakes};
 
 use crate::ftl::Ftl;
 use crate::ftl::read_levels::ReadLevels;
@@ -39,6 +43,10 @@ pub(crate) struct Core<P: Probe> {
     pub(crate) pool: Transactions,
     /// Pages of requests and of the write cache that cannot go on yet.
     pub(crate) waiters: Waiters,
+    /// Who is at work.
+    pub(crate) inside: Inside,
+    /// What has to be looked at again.
+    pub(crate) wakes: Wakes,
     /// By read level, pages that have left their die and are being decoded, in the order in which they will be done.
     pub(crate) decoding: Box<[VecDeque<(Time, Slot)>]>,
     pub(crate) agenda: Agenda,
@@ -76,6 +84,8 @@ impl<P: Probe> Core<P> {
             now: Time::START,
             pool: Transactions::default(),
             waiters: Waiters::default(),
+            inside: Inside::default(),
+            wakes: Wakes::new(geometry.planes),
             decoding: vec![VecDeque::new(); usize::from(ecc.levels())].into(),
             agenda: Agenda::new(geometry.dies as usize + usize::from(ecc.levels()) + 4),
             levels: ReadLevels::new(&ecc, &geometry, ftl.demand.is_some()),
@@ -96,9 +106,9 @@ impl<P: Probe> Core<P> {
         }
     }
 
-    /// Lets a page wait. It counts as an operation of the timeline.
-    pub(crate) fn wait(&mut self, waiter: Waiter) -> WaiterId {
-        self.pool.skip_order();
-        self.waiters.insert(waiter)
+    /// Leaves word of what has to be looked at again.
+    #[inline]
+    pub(crate) fn wake(&mut self, wake: Wake) {
+        self.wakes.push(wake);
     }
 }

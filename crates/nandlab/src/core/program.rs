@@ -1,9 +1,9 @@
 //! The verbs that change flash: program, copy back, erase. Each queues one transaction.
 
-use super::Core;
+use super::{Core, Part, Wake};
 use crate::ftl::{Place, WriteStream};
 use crate::geometry::{BlockId, Lpn, PlaneId, Ppn};
-use crate::nand::{DEAD_LPN, Stamp};
+use crate::nand::{BlockState, DEAD_LPN, Stamp};
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, Kind, Owner, Slot, Start, Transaction};
 
@@ -77,6 +77,7 @@ impl<P: Probe> Core<P> {
     /// Nothing has happened when the plane has no page left for the stream.
     #[inline]
     pub(crate) fn program(&mut self, program: Program) -> Result<Queued, NoRoom> {
+        let _inside = self.inside.enter(Part::Program);
         let Program { to, lpn, stamp, maps, owner, cause, class } = program;
         let Place { ppn, opened, skips } = match to {
             To::Stream(plane, stream) => self.allocate(plane, stream).ok_or(NoRoom)?,
@@ -94,6 +95,11 @@ impl<P: Probe> Core<P> {
             transaction.replaces = self.ftl.remap(&self.geometry, &mut self.array, lpn, ppn);
         }
         self.queue_keeping(transaction);
+        // A job has counted on the blocks that it opens.
+        if opened && !matches!(owner, Owner::Job(_)) {
+            let plane = self.geometry.plane_of(self.geometry.block_of(ppn));
+            self.wake(Wake::Space(plane));
+        }
         Ok(Queued { ppn, opened })
     }
 
@@ -160,6 +166,17 @@ impl<P: Probe> Core<P> {
     pub(crate) fn hold(&mut self, page: Ppn) {
         let block = self.geometry.block_of(page);
         self.array.block_mut(block).holds += 1;
+    }
+
+    /// Ends a hold on a block; the last one lets a pending erase go ahead.
+    #[inline]
+    pub(crate) fn let_go(&mut self, block: BlockId) {
+        let state = self.array.block_mut(block);
+        state.holds -= 1;
+        if state.holds == 0 && state.state == BlockState::Victim {
+            let plane = self.geometry.plane_of(block);
+            self.wake(Wake::Emptied(plane));
+        }
     }
 
     /// A transaction on the die that holds `ppn`.

@@ -5,7 +5,7 @@
 //! same plane; the victim is erased when it holds nothing and no operation needs it any more.
 
 use super::Drive;
-use crate::core::{Maps, Program, Read, To};
+use crate::core::{Maps, Part, Program, Read, To, Wake};
 use crate::ftl::{WriteStream, wear_levelling};
 use crate::geometry::{BlockId, PlaneId};
 use crate::probe::Probe;
@@ -69,6 +69,17 @@ impl Job {
     }
 }
 
+/// What has become of a page that is to be refreshed where it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refreshed {
+    /// Its part of the job is done.
+    Now,
+    /// That will be told.
+    Later,
+    /// It has to be written elsewhere.
+    Not,
+}
+
 impl<P: Probe> Drive<P> {
     /// Whether foreground GC has to make room in `plane`.
     pub(super) fn is_short(&self, plane: PlaneId) -> bool {
@@ -84,6 +95,7 @@ impl<P: Probe> Drive<P> {
 
     /// A block of `plane` has been opened or closed, or a write found no room: starts foreground GC if it is needed.
     pub(super) fn check_space(&mut self, plane: PlaneId) {
+        let _inside = self.core.inside.enter(Part::Background);
         if !self.is_short(plane) {
             return;
         }
@@ -98,6 +110,7 @@ impl<P: Probe> Drive<P> {
 
     /// The drive is idle: starts background GC where it is worth it.
     pub(super) fn start_background(&mut self) {
+        let _inside = self.core.inside.enter(Part::Background);
         for plane in (0..self.core.geometry.planes).map(PlaneId) {
             if !self.jobs[plane.index()].is_running() {
                 self.continue_background(plane);
@@ -114,6 +127,7 @@ impl<P: Probe> Drive<P> {
         if is_short {
             self.start_gc(plane, true, 1.0);
         } else if self.start_refresh(plane) {
+            // That is it.
         } else if self.is_idle && self.is_below(plane, self.spec.gc.background_free) {
             self.start_gc(plane, false, self.spec.gc.idle_valid_max);
         }
@@ -166,7 +180,22 @@ impl<P: Probe> Drive<P> {
         true
     }
 
-    pub(super) fn start_job(&mut self, plane: PlaneId, victim: BlockId, cause: JobCause, is_urgent: bool) {
+    /// Starts to refresh the first block of a plane that is due; whether there is one.
+    fn start_refresh(&mut self, plane: PlaneId) -> bool {
+        let Some(due) = self.next_refresh(plane) else { return false };
+        self.start_job(plane, due.block, due.cause, due.is_urgent);
+        true
+    }
+
+    /// A block of a plane is due for refresh.
+    pub(super) fn on_due(&mut self, plane: PlaneId) {
+        let _inside = self.core.inside.enter(Part::Background);
+        if !self.jobs[plane.index()].is_running() {
+            self.start_refresh(plane);
+        }
+    }
+
+    fn start_job(&mut self, plane: PlaneId, victim: BlockId, cause: JobCause, is_urgent: bool) {
         let stays = cause == JobCause::StayingRefresh;
         if !stays {
             self.core.ftl.begin_emptying(&self.core.geometry, &mut self.core.array, victim);
@@ -239,6 +268,12 @@ impl<P: Probe> Drive<P> {
         } else {
             self.end_refresh_in_place(block);
         }
+        self.core.wake(Wake::JobOver(plane));
+    }
+
+    /// The job of a plane is over, and its block stays: the next one may begin.
+    pub(super) fn after_job(&mut self, plane: PlaneId) {
+        let _inside = self.core.inside.enter(Part::Background);
         self.on_job_over(plane);
         if !self.jobs[plane.index()].is_running() {
             self.continue_background(plane);
@@ -254,13 +289,17 @@ impl<P: Probe> Drive<P> {
 
     /// A page of a victim has been read: programs it elsewhere, if it is still the host's newest.
     pub(super) fn on_background_read(&mut self, plane: PlaneId, read: &Transaction) {
+        let _inside = self.core.inside.enter(Part::Background);
         if self.core.ftl.map.get(read.lpn) != Some(read.ppn) {
-            self.on_copied(plane);
+            self.page_done_of(plane);
             return;
         }
-        let stays = self.jobs[plane.index()].stays;
-        if stays && (self.refresh_page_partially(plane, read) || self.refresh_page_in_place(plane, read)) {
-            return;
+        if self.jobs[plane.index()].stays {
+            match self.refresh_where_it_is(plane, read) {
+                Refreshed::Now => return self.page_done_of(plane),
+                Refreshed::Later => return,
+                Refreshed::Not => {}
+            }
         }
         self.move_page(plane, read);
     }
@@ -289,16 +328,35 @@ impl<P: Probe> Drive<P> {
 
     /// A page of the job of a plane is done: it has been copied, refreshed, or was not needed any more.
     pub(super) fn on_copied(&mut self, plane: PlaneId) {
+        let _inside = self.core.inside.enter(Part::Background);
+        self.page_done_of(plane);
+    }
+
+    fn page_done_of(&mut self, plane: PlaneId) {
         self.jobs[plane.index()].copies -= 1;
         self.copy_more(plane);
     }
 
+    /// Refreshes a page of a block that stays, partially or in place.
+    fn refresh_where_it_is(&mut self, plane: PlaneId, read: &Transaction) -> Refreshed {
+        match self.refresh_page_partially(plane, read) {
+            Refreshed::Not if self.refresh_page_in_place(plane, read) => Refreshed::Later,
+            refreshed => refreshed,
+        }
+    }
+
+    /// Nothing needs the victim of a plane's job any more.
+    pub(super) fn on_emptied(&mut self, plane: PlaneId) {
+        let _inside = self.core.inside.enter(Part::Background);
+        self.erase_when_empty(plane);
+    }
+
     /// Queues the erase of the job's victim if nothing needs it any more.
-    pub(super) fn erase_when_empty(&mut self, plane: PlaneId) {
+    fn erase_when_empty(&mut self, plane: PlaneId) {
         let job = &mut self.jobs[plane.index()];
         let Some(victim) = job.victim else { return };
         let block = self.core.array.block(victim);
-        if job.is_erasing || job.copies > 0 || block.valid > 0 || block.holds > 0 {
+        if job.is_erasing || job.stays || job.copies > 0 || block.valid > 0 || block.holds > 0 {
             return;
         }
         job.is_erasing = true;
@@ -309,6 +367,7 @@ impl<P: Probe> Drive<P> {
     }
 
     pub(super) fn on_erased(&mut self, plane: PlaneId, done: &Transaction) {
+        let _inside = self.core.inside.enter(Part::Background);
         let block = self.core.geometry.block_of(done.ppn);
         self.core.stats.on_flash(Kind::Erase, done.cause);
         self.core.array.erase(&self.core.geometry, block);

@@ -7,7 +7,7 @@
 
 use super::Drive;
 use crate::cache::{CacheSlot, WriteBack, WriteCache};
-use crate::core::{Queue, Read, Waiter, Wants};
+use crate::core::{Part, Queue, Read, Waiter, Wake, Wants};
 use crate::geometry::{Lpn, RequestId};
 use crate::host::Request;
 use crate::probe::Probe;
@@ -24,10 +24,6 @@ pub(super) struct Caching {
     waiting_len: u32,
     /// Those of them that were not cached when they came: they need a slot.
     waiting_slots: u32,
-    /// Those that wait are being let go on, or will be by who is at work: not now.
-    is_resuming: bool,
-    /// Somebody has asked for that meanwhile.
-    resumes_again: bool,
     /// Requests with a page whose DRAM access ends then, in that order.
     dram: VecDeque<(Time, RequestId)>,
     access_ns: Span,
@@ -55,8 +51,6 @@ impl<P: Probe> Drive<P> {
             waiting: Queue::default(),
             waiting_len: 0,
             waiting_slots: 0,
-            is_resuming: false,
-            resumes_again: false,
             dram: VecDeque::new(),
             access_ns: spec.cache.access_ns,
             sector_bytes,
@@ -113,6 +107,7 @@ impl<P: Probe> Drive<P> {
 
     /// Whether the cache answers a page of a read, now or later; if not, flash does.
     pub(super) fn read_cached(&mut self, request: RequestId, lpn: Lpn) -> bool {
+        let _inside = self.core.inside.enter(Part::WriteCache);
         let Some(caching) = &self.caching else { return false };
         let Some(slot) = caching.cache.find(lpn) else {
             self.core.stats.cache.read_misses += 1;
@@ -158,17 +153,18 @@ impl<P: Probe> Drive<P> {
     fn wait_for(&mut self, slot: CacheSlot, request: RequestId, wants: Wants) {
         let caching = self.caching.as_mut().expect("the drive has a write cache");
         let entry = caching.cache.entry_mut(slot);
-        let waiter = self.core.wait(Waiter::new(Owner::Request(request), entry.lpn, wants));
+        let waiter = self.core.waiters.insert(Waiter::new(Owner::Request(request), entry.lpn, wants));
         entry.waiting.push(&mut self.core.waiters, waiter);
     }
 
     /// A page of a write.
     pub(super) fn write_cached(&mut self, request: RequestId, lpn: Lpn) {
+        let _inside = self.core.inside.enter(Part::WriteCache);
         if self.try_write(request, lpn, false) {
             return;
         }
         self.stall_cached(request, lpn);
-        self.resume_cached();
+        self.core.wake(Wake::CacheRoom);
     }
 
     /// Lets a page of a write wait for a slot or for the budget.
@@ -176,7 +172,7 @@ impl<P: Probe> Drive<P> {
         let caching = self.caching.as_mut().expect("the drive has a write cache");
         let needs_slot = caching.cache.find(lpn).is_none();
         let wants = if needs_slot { Wants::Slot } else { Wants::Write };
-        let waiter = self.core.wait(Waiter::new(Owner::Request(request), lpn, wants));
+        let waiter = self.core.waiters.insert(Waiter::new(Owner::Request(request), lpn, wants));
         caching.waiting.push(&mut self.core.waiters, waiter);
         caching.waiting_len += 1;
         caching.waiting_slots += u32::from(needs_slot);
@@ -249,14 +245,14 @@ impl<P: Probe> Drive<P> {
         self.core.stats.on_dirty(caching.cache.dirty_pages());
         self.core.probe.on_write_admitted(lpn, sequence);
         if through {
-            let waiter = self.core.wait(Waiter::new(Owner::Request(request), lpn, Wants::Write));
+            let waiter = self.core.waiters.insert(Waiter::new(Owner::Request(request), lpn, Wants::Write));
             caching.cache.entry_mut(slot).durable.push(&mut self.core.waiters, waiter);
             self.begin_write_back(slot);
         } else {
             self.core.probe.on_write_durable(lpn, sequence);
             self.after_dram(request);
             if self.caching().cache.sync().syncs_at_once() {
-                self.sync_more();
+                self.sync_pages();
             }
         }
         true
@@ -295,11 +291,7 @@ impl<P: Probe> Drive<P> {
 
     /// Lets those that wait for room go on, as far as there is any.
     pub(super) fn resume_cached(&mut self) {
-        let Some(caching) = &mut self.caching else { return };
-        if std::mem::replace(&mut caching.is_resuming, true) {
-            caching.resumes_again = true;
-            return;
-        }
+        let _inside = self.core.inside.enter(Part::WriteCache);
         while let Some(caching) = &self.caching
             && let Some(first) = caching.waiting.first()
         {
@@ -309,12 +301,10 @@ impl<P: Probe> Drive<P> {
                 let done = caching.waiting.pop(&mut self.core.waiters).expect("it is the first one");
                 caching.waiting_len -= 1;
                 caching.waiting_slots -= u32::from(self.core.waiters.remove(done).wants == Wants::Slot);
-            } else if !self.make_room(lpn) && !std::mem::take(&mut self.caching().resumes_again) {
+            } else if !self.make_room(lpn) {
                 break;
             }
         }
-        let caching = self.caching();
-        (caching.is_resuming, caching.resumes_again) = (false, false);
     }
 
     /// Writes a dirty page back, unless that is under way.
@@ -358,7 +348,7 @@ impl<P: Probe> Drive<P> {
         let caching = self.caching();
         let lpn = caching.cache.entry(slot).lpn;
         if caching.lost.contains(&lpn.0) {
-            self.on_fetched(slot, Some(0), true);
+            self.core.wake(Wake::SectorsArrived { slot, sequence: Some(0), is_lost: true });
             return;
         }
         match self.core.ftl.map.get(lpn) {
@@ -368,14 +358,15 @@ impl<P: Probe> Drive<P> {
             }
             Some(ppn) => {
                 let (sequence, is_lost) = (self.core.array.stamp(ppn).sequence, self.core.array.is_lost(ppn));
-                self.on_fetched(slot, Some(sequence), is_lost);
+                self.core.wake(Wake::SectorsArrived { slot, sequence: Some(sequence), is_lost });
             }
-            None => self.on_fetched(slot, None, false),
+            None => self.core.wake(Wake::SectorsArrived { slot, sequence: None, is_lost: false }),
         }
     }
 
     /// All of a page is there, or lost; `sequence` says which write flash had of it, if it had the page.
     pub(super) fn on_fetched(&mut self, slot: CacheSlot, sequence: Option<u64>, is_lost: bool) {
+        let _inside = self.core.inside.enter(Part::WriteCache);
         let caching = self.caching();
         let whole = caching.whole;
         let entry = caching.cache.entry_mut(slot);
@@ -390,12 +381,11 @@ impl<P: Probe> Drive<P> {
         }
         // One that is begun for those that wait goes on by itself.
         let goes_on = entry.write_back == WriteBack::Scheduled;
-        let is_resuming = std::mem::replace(&mut caching.is_resuming, true);
         self.serve_entry(slot);
         if goes_on {
             self.go_on_write_back(slot);
         }
-        self.end_of_use(slot, is_resuming);
+        self.end_of_use(slot);
     }
 
     /// Host pages that wait for an entry go on: reads are answered, then writes try again. They have their slot, so
@@ -447,7 +437,7 @@ impl<P: Probe> Drive<P> {
         // Those that waited for it to be in flash are told.
         let landing = std::mem::take(&mut cache.entry_mut(slot).landing);
         self.end_durable(landing, true);
-        self.end_cache_write_back(slot);
+        self.core.wake(Wake::WriteBackEnded(slot));
     }
 
     /// A write-back's program is done.
@@ -468,6 +458,7 @@ impl<P: Probe> Drive<P> {
 
     /// A write-back is over, also one that is not needed any more.
     pub(super) fn end_cache_write_back(&mut self, slot: CacheSlot) {
+        let _inside = self.core.inside.enter(Part::WriteCache);
         let caching = self.caching();
         let entry = caching.cache.entry_mut(slot);
         let was_placed = entry.write_back == WriteBack::Program;
@@ -477,8 +468,6 @@ impl<P: Probe> Drive<P> {
         let dropped = if entry.is_dropped { std::mem::take(&mut entry.durable) } else { Queue::default() };
         let is_clean = caching.cache.end_write_back(slot);
         self.watch_buffer();
-        let caching = self.caching();
-        let is_resuming = std::mem::replace(&mut caching.is_resuming, true);
         self.host.epochs.leave(epoch);
         self.end_durable(landing, false);
         self.end_durable(dropped, false);
@@ -489,22 +478,24 @@ impl<P: Probe> Drive<P> {
             self.begin_write_back(slot);
         }
         self.serve_entry(slot);
-        self.end_of_use(slot, is_resuming);
-        self.sync_more();
-        self.go_on_detecting();
+        self.end_of_use(slot);
+        self.sync_pages();
+        self.core.wake(Wake::Detection);
     }
 
-    /// Nothing may be under way for an entry any more: if it leaves, its slot is free. Then those that wait go on, unless
-    /// somebody further up `is_resuming` them.
-    fn end_of_use(&mut self, slot: CacheSlot, is_resuming: bool) {
-        let caching = self.caching();
-        caching.cache.free_if_over(slot);
-        caching.is_resuming = is_resuming;
-        self.resume_cached();
+    /// Nothing may be under way for an entry any more: if it leaves, its slot is free, and those that wait may go on.
+    fn end_of_use(&mut self, slot: CacheSlot) {
+        self.caching().cache.free_if_over(slot);
+        self.core.wake(Wake::CacheRoom);
     }
 
     /// Writes dirty pages back that nobody waits for: for a flush, or because the drive is idle.
     pub(super) fn sync_more(&mut self) {
+        let _inside = self.core.inside.enter(Part::WriteCache);
+        self.sync_pages();
+    }
+
+    fn sync_pages(&mut self) {
         let is_idle = self.is_idle;
         while let Some(caching) = &self.caching {
             let cache = &caching.cache;
@@ -524,6 +515,7 @@ impl<P: Probe> Drive<P> {
 
     /// A page has been read from flash for the host: it is cached if there is a slot for it.
     pub(super) fn cache_read(&mut self, read: &Transaction) {
+        let _inside = self.core.inside.enter(Part::WriteCache);
         let is_current = self.core.ftl.map.get(read.lpn) == Some(read.ppn);
         let Some(caching) = &mut self.caching else { return };
         if !is_current || caching.waiting_len > 0 || caching.cache.find(read.lpn).is_some() {
@@ -557,6 +549,7 @@ impl<P: Probe> Drive<P> {
 
     /// Deallocates a page in the cache; whether it held anything flash does not have.
     pub(super) fn trim_cached(&mut self, lpn: Lpn) -> bool {
+        let _inside = self.core.inside.enter(Part::WriteCache);
         let Some(caching) = &mut self.caching else { return false };
         caching.lost.remove(&lpn.0);
         let Some(slot) = caching.cache.find(lpn) else { return false };
@@ -570,7 +563,7 @@ impl<P: Probe> Drive<P> {
             self.host.epochs.leave(epoch);
         }
         self.caching().cache.free_if_over(slot);
-        self.go_on_detecting();
+        self.core.wake(Wake::Detection);
         is_dirty
     }
 

@@ -18,7 +18,7 @@
 //! it has counted on: its stream goes over when it ends, and the capacitor counts as empty only then.
 
 use super::Drive;
-use crate::core::{Core, Maps, Program, To};
+use crate::core::{Core, Maps, Part, Program, To, Wake};
 use crate::ftl::{Place, WriteStream};
 use crate::geometry::{BlockId, CacheSlot, DieId, PlaneId};
 use crate::nand::Stamp;
@@ -286,6 +286,7 @@ impl<P: Probe> Drive<P> {
             self.cut_power();
             return;
         }
+        let _inside = self.core.inside.enter(Part::Capacitor);
         match self.power.stage {
             Stage::Charged if self.is_idle || self.power.is_overdue => self.begin_detection(),
             Stage::Charged => {
@@ -303,6 +304,7 @@ impl<P: Probe> Drive<P> {
 
     /// The drive has become idle.
     pub(super) fn detect_when_idle(&mut self) {
+        let _inside = self.core.inside.enter(Part::Capacitor);
         if self.power.is_overdue && self.power.stage == Stage::Charged {
             self.begin_detection();
             self.set_power_clock();
@@ -315,6 +317,7 @@ impl<P: Probe> Drive<P> {
         if self.power.capacitor.is_some() && self.caching.is_some() && self.power.stage == Stage::Charged {
             self.begin_detection();
             self.set_power_clock();
+            self.serve();
         }
     }
 
@@ -328,12 +331,13 @@ impl<P: Probe> Drive<P> {
         // The capacitor keeps the VSM too.
         self.empty_vsm();
         self.sync_more();
-        self.go_on_detecting();
+        self.core.wake(Wake::Detection);
     }
 
     /// Goes on to the next stage, if this one is over.
     #[inline]
     pub(super) fn go_on_detecting(&mut self) {
+        let _inside = self.core.inside.enter(Part::Capacitor);
         match self.power.stage {
             Stage::Charged | Stage::Recharging => {}
             Stage::Draining => self.rewrite_more(),
@@ -390,7 +394,8 @@ impl<P: Probe> Drive<P> {
             .cache
             .next_clean(from, caching.whole)
             .or_else(|| caching.cache.next_clean(CacheSlot(0), caching.whole));
-        let plane = self.core.geometry.plane_of(self.core.geometry.block_of(place.ppn));
+        let die =
+            self.core.geometry.die_of(self.core.geometry.plane_of(self.core.geometry.block_of(place.ppn)));
         let (to, cause, class) = (To::Place(place), Cause::Flush, Class::HostWrite);
         let program = match slot {
             None => Program::nothing(to, Owner::Dummy, cause, class),
@@ -406,20 +411,18 @@ impl<P: Probe> Drive<P> {
                 Program { to, lpn, stamp, maps: Maps::Now, owner: Owner::Rewrite(slot), cause, class }
             }
         };
-        let queued = self.core.program(program).expect("it has its place");
+        self.core.program(program).expect("it has its place");
         if let Owner::Rewrite(_) = program.owner {
             self.on_host_mapped(program.lpn);
         }
-        self.power.rewriting[self.core.geometry.die_of(plane).index()] += 1;
+        self.power.rewriting[die.index()] += 1;
         self.power.rewritten += 1;
-        if queued.opened {
-            self.check_space(plane);
-        }
     }
 
     /// A program has ended while the capacitor is measured.
     #[cold]
     pub(super) fn on_program_in_detection(&mut self, done: &Transaction) {
+        let _inside = self.core.inside.enter(Part::Capacitor);
         if self.power.is_draining() {
             let timing = self.core.device.timing();
             let program_ns = timing.program_ns(u32::from(done.page));
@@ -479,7 +482,7 @@ impl<P: Probe> Drive<P> {
             }
         }
         for plane in (0..self.core.geometry.planes).map(PlaneId) {
-            self.check_space(plane);
+            self.core.wake(Wake::Space(plane));
         }
         self.settle_power();
     }
@@ -518,6 +521,7 @@ impl<P: Probe> Drive<P> {
     /// A plane's job is over.
     #[inline]
     pub(super) fn on_job_over(&mut self, plane: PlaneId) {
+        let _inside = self.core.inside.enter(Part::Capacitor);
         if self.power.planes_to_guard > 0 && self.power.stage == Stage::Settling {
             // Jobs that begin later know that they have LSB pages alone.
             if !self.core.ftl.is_lsb_only(plane, WriteStream::Gc) {
@@ -543,7 +547,6 @@ impl<P: Probe> Drive<P> {
                 self.close_early(block);
             }
         }
-        // Counted anew each time: this is also called amid the end of a program, which the device has let go already.
         let is_guarded = !self.core.device.has_program_before(&self.core.pool, self.power.guarded_from);
         if !is_guarded || self.power.planes_to_guard > 0 {
             return;
@@ -564,7 +567,7 @@ impl<P: Probe> Drive<P> {
         } else if left > 0 {
             self.core.array.skip(block, left);
             self.core.ftl.close(&self.core.geometry, &mut self.core.array, block, self.core.now);
-            self.check_space(self.core.geometry.plane_of(block));
+            self.core.wake(Wake::Space(self.core.geometry.plane_of(block)));
         }
     }
 
@@ -586,9 +589,9 @@ impl<P: Probe> Drive<P> {
         }
         self.restore_budget();
         for plane in (0..self.core.geometry.planes).map(PlaneId) {
-            self.check_space(plane);
+            self.core.wake(Wake::Space(plane));
         }
-        self.resume_cached();
+        self.core.wake(Wake::CacheRoom);
         self.set_power_clock();
     }
 
@@ -622,7 +625,7 @@ impl<P: Probe> Drive<P> {
         if let Some(caching) = &mut self.caching {
             caching.cache.set_budget(pages);
             self.core.stats.on_budget(pages);
-            self.resume_cached();
+            self.core.wake(Wake::CacheRoom);
         }
     }
 

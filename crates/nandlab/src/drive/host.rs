@@ -6,7 +6,7 @@
 
 use super::Drive;
 use super::requests::{Completion, Requests};
-use crate::core::{Maps, Program, Queue, Read, To, Waiter, Wants};
+use crate::core::{Maps, Program, Queue, Read, To, Waiter, Wake, Wants};
 use crate::ftl::{Place, WriteStream};
 use crate::geometry::{Geometry, Lpn, PlaneId, Ppn, RequestId};
 use crate::host::{Op, Request};
@@ -144,6 +144,8 @@ impl<P: Probe> Drive<P> {
             }
             if self.has_entry(lpn, Owner::Request(id), Wants::Read) {
                 self.read_mapped(id, lpn);
+            } else {
+                self.host.requests.get(id).pages_left += 1;
             }
         }
     }
@@ -235,18 +237,18 @@ impl<P: Probe> Drive<P> {
             && let Some(plane) = self.plane_for(lpn)
             && let Some(place) = self.core.allocate(plane, WriteStream::Host)
         {
-            self.place(owner, lpn, plane, place);
+            self.place(owner, lpn, place);
             return;
         }
-        let waiter = self.core.wait(Waiter::new(owner, lpn, Wants::Write));
+        let waiter = self.core.waiters.insert(Waiter::new(owner, lpn, Wants::Write));
         self.stalled.lists[list].push(&mut self.core.waiters, waiter);
         self.stalled.count += 1;
         self.core.stats.counters.stalled_writes += 1;
         if self.core.ftl.allocator.is_static() {
-            self.check_space(PlaneId(list as u32));
+            self.core.wake(Wake::Space(PlaneId(list as u32)));
         } else {
             for plane in (0..self.core.geometry.planes).map(PlaneId) {
-                self.check_space(plane);
+                self.core.wake(Wake::Space(plane));
             }
         }
     }
@@ -255,7 +257,7 @@ impl<P: Probe> Drive<P> {
     fn ends_if_dropped(&mut self, owner: Owner) -> bool {
         match owner {
             Owner::CachePage(slot) if self.is_dropped(slot) => {
-                self.end_cache_write_back(slot);
+                self.core.wake(Wake::WriteBackEnded(slot));
                 true
             }
             _ => false,
@@ -296,7 +298,7 @@ impl<P: Probe> Drive<P> {
 
     /// Maps a host page to the place it got and queues its program.
     #[inline]
-    fn place(&mut self, owner: Owner, lpn: Lpn, plane: PlaneId, place: Place) {
+    fn place(&mut self, owner: Owner, lpn: Lpn, place: Place) {
         let (cause, sequence, is_lost) = if let Owner::CachePage(slot) = owner {
             let (sequence, is_lost) = self.on_write_back_placed(slot);
             (Cause::Sync, sequence, is_lost)
@@ -309,14 +311,11 @@ impl<P: Probe> Drive<P> {
         let stamp = Stamp { sequence, corrected };
         let (to, maps, class) = (To::Place(place), Maps::Now, Class::HostWrite);
         let queued = self.core.program(Program { to, lpn, stamp, maps, owner, cause, class });
-        let queued = queued.expect("it has its place");
+        queued.expect("it has its place");
         self.stalled.erases_in_vain = 0;
         self.on_host_mapped(lpn);
         if cause == Cause::Host {
             self.core.probe.on_write_admitted(lpn, sequence);
-        }
-        if queued.opened {
-            self.check_space(plane);
         }
     }
 
@@ -325,25 +324,22 @@ impl<P: Probe> Drive<P> {
         let list = self.stalled_list(plane);
         while let Some(first) = self.stalled.lists[list].first() {
             let Waiter { lpn, owner, .. } = self.core.waiters[first];
-            if let Owner::CachePage(slot) = owner
-                && self.is_dropped(slot)
-            {
+            if self.ends_if_dropped(owner) {
                 self.unstall(list);
-                self.end_cache_write_back(slot);
                 continue;
             }
             let Some(plane) = self.plane_for(lpn) else { return };
             let Some(place) = self.core.allocate(plane, WriteStream::Host) else { return };
             self.unstall(list);
-            self.place(owner, lpn, plane, place);
+            self.place(owner, lpn, place);
         }
     }
 
     /// Takes the first one off a list of writes that wait for room.
-    fn unstall(&mut self, list: usize) -> Option<Waiter> {
-        let first = self.stalled.lists[list].pop(&mut self.core.waiters)?;
+    fn unstall(&mut self, list: usize) {
+        let first = self.stalled.lists[list].pop(&mut self.core.waiters).expect("somebody waits");
+        self.core.waiters.remove(first);
         self.stalled.count -= 1;
-        Some(self.core.waiters.remove(first))
     }
 
     /// Nothing happens any more, and writes still wait for room: the drive has worn out. They fail.
@@ -404,7 +400,7 @@ impl<P: Probe> Drive<P> {
         // What has gone from the write cache makes room in it, and no flush waits for it.
         if self.caching.is_some() {
             self.complete_flushes();
-            self.resume_cached();
+            self.core.wake(Wake::CacheRoom);
         }
     }
 

@@ -9,7 +9,7 @@
 //! misses wait.
 
 use super::Drive;
-use crate::core::{Maps, Program, Queue, Read, To, Waiter, WaiterId, Wants};
+use crate::core::{Maps, Part, Program, Queue, Read, To, Waiter, Wake, Wants};
 use crate::ftl::WriteStream;
 use crate::ftl::map::{TranslationPage, Tvpn, WriteBack};
 use crate::geometry::{Lpn, PlaneId};
@@ -57,39 +57,40 @@ impl Mapping {
 
 impl<P: Probe> Drive<P> {
     /// Whether the map entry of `lpn` is at hand for a page of a host request, or of the write cache. If not, the page waits
-    /// for it, and goes on in [`Drive::on_entry`].
+    /// for it, and goes on with [`Wake::Entry`].
     #[inline]
     pub(super) fn has_entry(&mut self, lpn: Lpn, owner: Owner, wants: Wants) -> bool {
         let Some(demand) = &mut self.core.ftl.demand else { return true };
         let is_hit = demand.cache.touch(lpn);
         self.core.stats.map.on_lookup(wants == Wants::Read, is_hit);
-        if !is_hit {
-            self.miss(Waiter::new(owner, lpn, wants));
-        }
-        is_hit
+        is_hit || self.miss(Waiter::new(owner, lpn, wants))
     }
 
-    fn miss(&mut self, waiter: Waiter) {
-        if let (Wants::Read, Owner::Request(id)) = (waiter.wants, waiter.owner) {
-            self.host.requests.get(id).pages_left += 1;
-        }
-        let waiter = self.core.wait(waiter);
+    /// Lets a page wait, unless the translation page with its entry is at hand; whether it is.
+    fn miss(&mut self, waiter: Waiter) -> bool {
+        let _inside = self.core.inside.enter(Part::DemandMap);
         if self.mapping.write_backs >= WRITE_BACKS_MAX {
             self.core.stats.map.throttled += 1;
+            let waiter = self.core.waiters.insert(waiter);
             self.mapping.throttled.push(&mut self.core.waiters, waiter);
-        } else {
-            self.wait_for_entry(waiter);
+            return false;
         }
+        self.is_at_hand(waiter)
     }
 
-    /// Lets a page wait for its translation page, which is read unless it is at hand.
-    fn wait_for_entry(&mut self, waiter: WaiterId) {
+    /// Brings the entry of a page into the cache if the translation page with it is at hand; if not, the page waits for its
+    /// translation page, which is read unless it is being read.
+    fn is_at_hand(&mut self, waiter: Waiter) -> bool {
         let demand = self.core.ftl.demand.as_mut().expect("only a demand map misses");
-        let page = demand.page_of(self.core.waiters[waiter].lpn);
-        demand.pages[page.index()].waiting.push(&mut self.core.waiters, waiter);
+        let page = demand.page_of(waiter.lpn);
         if !demand.pages[page.index()].is_read && !self.read_translation_page(page, Class::HostRead) {
-            self.serve_waiting(page, false);
+            self.bring_in(waiter.lpn);
+            return true;
         }
+        let waiter = self.core.waiters.insert(waiter);
+        let demand = self.core.ftl.demand.as_mut().expect("it is there");
+        demand.pages[page.index()].waiting.push(&mut self.core.waiters, waiter);
+        false
     }
 
     /// Reads a translation page; `false` when its content is in RAM: never written, or about to be programmed.
@@ -109,6 +110,7 @@ impl<P: Probe> Drive<P> {
     }
 
     pub(super) fn on_translation_read(&mut self, page: Tvpn, read: &Transaction) {
+        let _inside = self.core.inside.enter(Part::DemandMap);
         let demand = self.core.ftl.demand.as_mut().expect("only a demand map has translation pages");
         let state = &mut demand.pages[page.index()];
         state.is_read = false;
@@ -126,21 +128,22 @@ impl<P: Probe> Drive<P> {
         let mut waiting = std::mem::take(&mut demand.pages[page.index()].waiting);
         while let Some(waiter) = waiting.pop(&mut self.core.waiters) {
             let waiter = self.core.waiters.remove(waiter);
-            if is_lost && let Owner::Request(id) = waiter.owner {
-                self.fail_page(id);
-                if waiter.wants == Wants::Read {
-                    self.core.probe.on_read_failed(id, waiter.lpn);
-                }
-                self.page_done(id);
-                continue;
-            }
-            self.keep_entry(waiter.lpn);
-            self.on_entry(&waiter);
+            self.core.wake(Wake::Entry { waiter, is_lost });
         }
     }
 
-    /// A page goes on with its map entry.
-    fn on_entry(&mut self, waiter: &Waiter) {
+    /// A page that has waited for its map entry goes on with it, or fails with its translation page. The write cache's own
+    /// go on: a lost translation page is made anew from the OOB of the data pages.
+    pub(super) fn on_entry(&mut self, waiter: &Waiter, is_lost: bool) {
+        if is_lost && let Owner::Request(id) = waiter.owner {
+            self.fail_page(id);
+            if waiter.wants == Wants::Read {
+                self.core.probe.on_read_failed(id, waiter.lpn);
+            }
+            self.page_done(id);
+            return;
+        }
+        self.keep_entry(waiter.lpn);
         match (waiter.owner, waiter.wants) {
             (Owner::CachePage(slot), Wants::Read) => self.fetch_mapped(slot),
             (Owner::CachePage(_), _) => self.program_page(waiter.owner, waiter.lpn),
@@ -179,6 +182,7 @@ impl<P: Probe> Drive<P> {
     #[inline]
     pub(super) fn keep_entry(&mut self, lpn: Lpn) {
         if self.core.ftl.demand.as_ref().is_some_and(|demand| !demand.cache.contains(lpn)) {
+            let _inside = self.core.inside.enter(Part::DemandMap);
             self.bring_in(lpn);
         }
     }
@@ -266,7 +270,7 @@ impl<P: Probe> Drive<P> {
             demand.pages[page.index()].write_back = WriteBack::Room;
             self.mapping.for_room[plane.index()].push_back(page);
             self.mapping.for_room_count += 1;
-            self.check_space(plane);
+            self.core.wake(Wake::Space(plane));
             return;
         }
         let entries = demand.write(page, &self.core.ftl.map);
@@ -278,9 +282,7 @@ impl<P: Probe> Drive<P> {
         let (to, owner) = (To::Stream(plane, WriteStream::Mapping), Owner::TranslationPage(page));
         let (maps, cause, class) = (Maps::Now, Cause::Mapping, Class::HostWrite);
         let queued = self.core.program(Program { to, lpn, stamp, maps, owner, cause, class });
-        if queued.expect("the plane has room for translation pages").opened {
-            self.check_space(plane);
-        }
+        queued.expect("the plane has room for translation pages");
     }
 
     /// Whether translation pages may take a page of `plane`: not what a job that moves translation pages still needs,
@@ -293,6 +295,7 @@ impl<P: Probe> Drive<P> {
 
     /// A translation page has been programmed, or will not be.
     pub(super) fn end_write_back(&mut self, page: Tvpn) {
+        let _inside = self.core.inside.enter(Part::DemandMap);
         let demand = self.core.ftl.demand.as_mut().expect("only a demand map has translation pages");
         let state = &mut demand.pages[page.index()];
         state.write_back = WriteBack::None;
@@ -308,18 +311,17 @@ impl<P: Probe> Drive<P> {
             && let Some(waiter) = self.mapping.throttled.pop(&mut self.core.waiters)
         {
             let demand = self.core.ftl.demand.as_mut().expect("only a demand map misses");
+            let waiter = self.core.waiters.remove(waiter);
             // Another miss may have brought it in.
-            if demand.cache.touch(self.core.waiters[waiter].lpn) {
-                let waiter = self.core.waiters.remove(waiter);
-                self.on_entry(&waiter);
-            } else {
-                self.wait_for_entry(waiter);
+            if demand.cache.touch(waiter.lpn) || self.is_at_hand(waiter) {
+                self.core.wake(Wake::Entry { waiter, is_lost: false });
             }
         }
     }
 
     /// Gives translation pages that wait for room in `plane` what there is now.
     pub(super) fn resume_write_backs(&mut self, plane: PlaneId) {
+        let _inside = self.core.inside.enter(Part::DemandMap);
         let waiting = self.mapping.for_room.get(plane.index()).map_or(0, VecDeque::len);
         for _ in 0..waiting {
             if !self.has_mapping_room(plane) {

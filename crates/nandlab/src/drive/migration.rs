@@ -5,7 +5,7 @@
 
 use super::Drive;
 use super::background::JobCause;
-use crate::core::{CopyBack, Core};
+use crate::core::{CopyBack, Core, Part};
 use crate::ftl::WriteStream;
 use crate::ftl::migration::{self, BufferLoad, CopybackLimit, MigrationPolicy, View};
 use crate::geometry::{BlockId, Geometry, Lpn, PlaneId, Ppn};
@@ -56,6 +56,7 @@ impl<P: Probe> Drive<P> {
         cause: JobCause,
         is_urgent: bool,
     ) -> Option<WriteStream> {
+        let _inside = self.core.inside.enter(Part::Copyback);
         // Refresh corrects, so it goes off-chip.
         if matches!(cause, JobCause::Refresh | JobCause::StayingRefresh) {
             return None;
@@ -101,6 +102,7 @@ impl<P: Probe> Drive<P> {
         lpn: Lpn,
         cause: Cause,
     ) -> bool {
+        let _inside = self.core.inside.enter(Part::Copyback);
         // A partially refreshed page has to be merged.
         if self.core.ftl.links.as_ref().is_some_and(|links| links.is_marked(source)) {
             return false;

@@ -29,9 +29,9 @@ pub use precondition::{PtsOutcome, Watch};
 pub use requests::Completion;
 pub use snapshot::SnapshotError;
 
-use crate::core::Core;
+use crate::core::{Core, Wake};
 use crate::ftl::Ftl;
-use crate::geometry::{BlockId, DieId, Geometry, Lpn, PlaneId, Ppn};
+use crate::geometry::{DieId, Geometry, Lpn, PlaneId, Ppn};
 use crate::host::{Op, Oracle, Request};
 use crate::nand::{Array, Ecc, Stamp};
 use crate::probe::{NoProbe, Probe};
@@ -142,6 +142,7 @@ impl<P: Probe> Drive<P> {
         };
         drive.begin_power();
         drive.begin_refresh();
+        drive.serve();
         drive
     }
 
@@ -256,7 +257,9 @@ impl<P: Probe> Drive<P> {
             self.is_idle = false;
             self.core.agenda.set(self.idle_clock(), NEVER);
         }
-        Ok(self.accept(request))
+        let id = self.accept(request);
+        self.serve();
+        Ok(id)
     }
 
     /// Tells the drive of a request that will be submitted soon, so that the host machine's cache has what it needs by
@@ -376,9 +379,37 @@ impl<P: Probe> Drive<P> {
             self.resume_write_backs(plane);
             self.resume_stalled(plane);
         }
+        self.serve();
         let (time, clock) = self.core.agenda.next();
         if self.is_rest(time, clock) {
             self.fail_waiting();
+            self.serve();
+        }
+    }
+
+    /// Serves what has to be looked at again, until nothing has.
+    #[inline]
+    fn serve(&mut self) {
+        while !self.core.wakes.is_empty() {
+            self.serve_next();
+        }
+    }
+
+    fn serve_next(&mut self) {
+        match self.core.wakes.pop() {
+            None => {}
+            Some(Wake::Space(plane)) => self.check_space(plane),
+            Some(Wake::Emptied(plane)) => self.on_emptied(plane),
+            Some(Wake::PageDone(plane)) => self.on_copied(plane),
+            Some(Wake::Due(plane)) => self.on_due(plane),
+            Some(Wake::JobOver(plane)) => self.after_job(plane),
+            Some(Wake::Entry { waiter, is_lost }) => self.on_entry(&waiter, is_lost),
+            Some(Wake::SectorsArrived { slot, sequence, is_lost }) => {
+                self.on_fetched(slot, sequence, is_lost);
+            }
+            Some(Wake::WriteBackEnded(slot)) => self.end_cache_write_back(slot),
+            Some(Wake::CacheRoom) => self.resume_cached(),
+            Some(Wake::Detection) => self.go_on_detecting(),
         }
     }
 
@@ -417,6 +448,7 @@ impl<P: Probe> Drive<P> {
         } else {
             self.on_refresh();
         }
+        self.serve();
     }
 
     #[inline]
@@ -444,6 +476,8 @@ impl<P: Probe> Drive<P> {
                 }
             }
         }
+        // What ended may have work for this die.
+        self.serve();
         self.core.device.start_next(
             &mut self.core.pool,
             &mut self.core.agenda,
@@ -466,7 +500,7 @@ impl<P: Probe> Drive<P> {
             if is_measured {
                 self.on_program_in_detection(done);
             }
-            self.go_on_detecting();
+            self.core.wake(Wake::Detection);
         }
     }
 
@@ -488,7 +522,7 @@ impl<P: Probe> Drive<P> {
         self.on_programmed_with_links(done);
         if let Some(old) = done.replaces {
             self.on_page_gone(old);
-            self.let_go(self.core.geometry.block_of(old));
+            self.core.let_go(self.core.geometry.block_of(old));
         }
         match done.owner {
             Owner::Request(id) | Owner::Merge(id) => self.on_host_programmed(id, done),
@@ -501,7 +535,7 @@ impl<P: Probe> Drive<P> {
         }
         if is_closed {
             self.watch_free_blocks();
-            self.check_space(self.core.geometry.plane_of(block));
+            self.core.wake(Wake::Space(self.core.geometry.plane_of(block)));
         }
         if self.refresh.is_on() {
             if done.page == 0 {
@@ -522,16 +556,6 @@ impl<P: Probe> Drive<P> {
             cache.drop_page(&mut self.core.known, ppn);
         }
         self.unlink_marked(ppn);
-    }
-
-    /// Ends a hold on a block; the last one lets a pending erase go ahead.
-    #[inline]
-    fn let_go(&mut self, block: BlockId) {
-        let state = self.core.array.block_mut(block);
-        state.holds -= 1;
-        if state.holds == 0 && state.state == crate::nand::BlockState::Victim {
-            self.erase_when_empty(self.core.geometry.plane_of(block));
-        }
     }
 
     fn sample(&mut self, time: Time) {

@@ -14,7 +14,8 @@
 //! old page is the data that counts.)
 
 use super::Drive;
-use crate::core::{Core, Maps, Program, To};
+use super::background::Refreshed;
+use crate::core::{Core, Maps, Part, Program, To, Wake};
 use crate::ftl::partial::{EncodedSize, Entry, LINK_BITS, Vsm};
 use crate::ftl::{Place, WriteStream};
 use crate::geometry::{BlockId, Geometry, Lpn, PlaneId, Ppn};
@@ -128,24 +129,25 @@ impl<P: Probe> Drive<P> {
         partial.is_on = self.core.ftl.free_share() >= partial.spec.min_free_blocks;
     }
 
-    /// A page of a block that is being refreshed partially has been read at full strength. `false`: it has to be written
-    /// elsewhere as a whole. So has each page while the capacitor, which keeps the VSM, is measured or charged.
-    pub(super) fn refresh_page_partially(&mut self, plane: PlaneId, read: &Transaction) -> bool {
+    /// A page of a block that is being refreshed partially has been read at full strength. A page that
+    /// cannot be is written elsewhere as a whole. So is each page while the capacitor, which keeps the VSM, is measured or charged.
+    pub(super) fn refresh_page_partially(&mut self, plane: PlaneId, read: &Transaction) -> Refreshed {
+        let _inside = self.core.inside.enter(Part::PartialRefresh);
         if read.is_uncorrectable()
             || self.core.ftl.links.as_ref().is_none_or(|links| links.is_marked(read.ppn))
         {
-            return false;
+            return Refreshed::Not;
         }
         if self.core.read_counts.is_hot(read.ppn) {
             self.core.stats.refresh.hot_pages += 1;
-            return false;
+            return Refreshed::Not;
         }
-        let Some(partial) = &self.partial else { return false };
+        let Some(partial) = &self.partial else { return Refreshed::Not };
         let max_share = partial.spec.max_share;
         let bytes = self.susceptible_bytes(read.ppn);
         if f64::from(bytes) > max_share * f64::from(self.core.geometry.page_bytes) {
             self.core.stats.refresh.too_susceptible += 1;
-            return false;
+            return Refreshed::Not;
         }
         let block = self.core.geometry.block_of(read.ppn);
         let entry = Entry {
@@ -160,23 +162,23 @@ impl<P: Probe> Drive<P> {
         self.enter_vsm(plane, read, entry)
     }
 
-    /// Puts the susceptible data of a page into the VSM, or lets it wait for a line that is being programmed. `false`: there
+    /// Puts the susceptible data of a page into the VSM, or lets it wait for a line that is being programmed; not if there
     /// will be no room.
-    fn enter_vsm(&mut self, plane: PlaneId, read: &Transaction, entry: Entry) -> bool {
+    fn enter_vsm(&mut self, plane: PlaneId, read: &Transaction, entry: Entry) -> Refreshed {
         if self.power.stage != super::Stage::Charged {
-            return false;
+            return Refreshed::Not;
         }
         let has_room =
             |drive: &Self| drive.partial.as_ref().is_some_and(|partial| partial.vsm.has_room(entry.bytes));
         if !has_room(self) && !self.has_lines_under_way() && !self.program_line() {
             self.core.stats.refresh.without_room += 1;
-            return false;
+            return Refreshed::Not;
         }
         let fits = has_room(self);
         let partial = self.partial.as_mut().expect("it is there");
         if !fits {
             partial.for_room.push_back((plane, *read, entry));
-            return true;
+            return Refreshed::Later;
         }
         partial.vsm.push(entry);
         partial.pending.entry(self.core.geometry.block_of(read.ppn).0).or_default().pages += 1;
@@ -186,8 +188,7 @@ impl<P: Probe> Drive<P> {
         if partial.vsm.has_line() {
             self.program_line();
         }
-        self.on_copied(plane);
-        true
+        Refreshed::Now
     }
 
     /// How many bytes the susceptible bits of a page take.
@@ -207,6 +208,7 @@ impl<P: Probe> Drive<P> {
 
     /// All pages of a block have been read.
     pub(super) fn end_partial_refresh(&mut self, block: BlockId) {
+        let _inside = self.core.inside.enter(Part::PartialRefresh);
         self.core.array.block_mut(block).is_partial = true;
         let partial = self.partial.as_mut().expect("only partial refresh ends so");
         partial.pending.entry(block.0).or_default().is_read = true;
@@ -231,6 +233,7 @@ impl<P: Probe> Drive<P> {
     /// Programs what waits in the VSM, though it does not fill a page: the grace of a block runs out, or the capacitor that
     /// keeps the VSM is going to be drained.
     pub(super) fn empty_vsm(&mut self) {
+        let _inside = self.core.inside.enter(Part::PartialRefresh);
         while self.partial.as_ref().is_some_and(|partial| !partial.vsm.waiting().is_empty()) {
             if !self.program_line() {
                 return;
@@ -265,9 +268,7 @@ impl<P: Probe> Drive<P> {
         let (maps, cause, class) = (Maps::Now, Cause::Refresh, Class::Background);
         let queued = self.core.program(Program { to, lpn, stamp, maps, owner, cause, class });
         self.core.stats.refresh.combination_pages += 1;
-        if queued.expect("the plane has room").opened {
-            self.check_space(plane);
-        }
+        queued.expect("the plane has room");
         true
     }
 
@@ -292,6 +293,7 @@ impl<P: Probe> Drive<P> {
 
     /// A line has been programmed: its pages are linked, if they are still there.
     fn on_line_programmed(&mut self, done: &Transaction) {
+        let _inside = self.core.inside.enter(Part::PartialRefresh);
         let partial = self.partial.as_mut().expect("only partial refresh programs lines");
         partial.vsm.release_line();
         let links = self.core.ftl.links.as_mut().expect("partial refresh has links");
@@ -333,9 +335,13 @@ impl<P: Probe> Drive<P> {
             }
             partial.for_room.pop_front();
             if self.core.ftl.map.get(read.lpn) != Some(read.ppn) {
-                self.on_copied(plane);
-            } else if !self.enter_vsm(plane, &read, entry) {
-                self.move_page(plane, &read);
+                self.core.wake(Wake::PageDone(plane));
+                continue;
+            }
+            match self.enter_vsm(plane, &read, entry) {
+                Refreshed::Now => self.core.wake(Wake::PageDone(plane)),
+                Refreshed::Later => {}
+                Refreshed::Not => self.move_page(plane, &read),
             }
         }
     }
@@ -360,6 +366,7 @@ impl<P: Probe> Drive<P> {
 
     #[cold]
     fn unlink(&mut self, ppn: Ppn) {
+        let _inside = self.core.inside.enter(Part::PartialRefresh);
         let block = self.core.geometry.block_of(ppn);
         let links = self.core.ftl.links.as_mut().expect("a marked page has links");
         if links.is_on_its_way(ppn) {
@@ -597,7 +604,7 @@ impl<P: Probe> Drive<P> {
         let part = self.core.pool.remove(partner);
         self.core.pool[slot].partner = None;
         if self.core.ecc.has_levels() {
-            self.let_go(self.core.geometry.block_of(part.ppn));
+            self.core.let_go(self.core.geometry.block_of(part.ppn));
         }
         if part.is_uncorrectable() {
             // Without its susceptible bits the page is lost.

@@ -25,7 +25,7 @@ impl<P: Probe> Drive<P> {
         if !self.core.ecc.has_levels() {
             // No other try can follow: the data in flash is not needed any more, unless the other half of a pread is to come.
             if partner.is_none() {
-                self.let_go(block);
+                self.core.let_go(block);
             }
         } else if cause == Cause::Host {
             self.core.stats.ecc.host_flash_ns +=
@@ -36,8 +36,8 @@ impl<P: Probe> Drive<P> {
             let (read, part) =
                 (self.core.pool[first], self.core.pool[if first == slot { other } else { slot }]);
             if !self.core.ecc.has_levels() {
-                self.let_go(self.core.geometry.block_of(read.ppn));
-                self.let_go(self.core.geometry.block_of(part.ppn));
+                self.core.let_go(self.core.geometry.block_of(read.ppn));
+                self.core.let_go(self.core.geometry.block_of(part.ppn));
             }
             let level = read.level.max(part.level);
             (first, level, self.core.device.timing().read(level, false).decode_ns)
@@ -83,7 +83,7 @@ impl<P: Probe> Drive<P> {
             if read.cause == Cause::Host && self.error_cache.is_some() {
                 self.remember_errors(&read);
             }
-            self.let_go(self.core.geometry.block_of(read.ppn));
+            self.core.let_go(self.core.geometry.block_of(read.ppn));
         }
         let read = self.core.pool.remove(slot);
         match read.owner {

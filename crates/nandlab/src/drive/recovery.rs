@@ -14,6 +14,7 @@ use super::background::Job;
 use super::host::{Epochs, Merging};
 use super::mapping::Mapping;
 use crate::core::Core;
+use crate::core::Wake;
 use crate::ftl::read_levels::ReadLevels;
 use crate::ftl::{Ftl, Place, STREAMS, WriteStream};
 use crate::geometry::{BlockId, DieId, Lpn, PlaneId, Ppn, Tvpn};
@@ -94,8 +95,9 @@ impl<P: Probe> Drive<P> {
             self.write_back(page);
         }
         for plane in (0..self.core.geometry.planes).map(PlaneId) {
-            self.check_space(plane);
+            self.core.wake(Wake::Space(plane));
         }
+        self.serve();
         let loss = self.core.stats.power.losses.last_mut().expect("power has failed");
         loss.recovery = Some(recovery);
     }
@@ -183,6 +185,7 @@ impl<P: Probe> Drive<P> {
         self.core.known.clear();
         self.core.pool.clear();
         self.core.waiters.clear();
+        self.core.wakes.clear();
         self.core.agenda.clear();
         for line in &mut *self.core.decoding {
             line.clear();

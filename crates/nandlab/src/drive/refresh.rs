@@ -14,7 +14,7 @@
 use super::Drive;
 use super::background::JobCause;
 use super::detection::Stage;
-use crate::core::{Maps, Program, To};
+use crate::core::{Maps, Part, Program, To, Wake};
 use crate::geometry::{BlockId, Geometry, PlaneId};
 use crate::huge::Huge;
 use crate::nand::{BlockState, Moment, Stamp};
@@ -32,6 +32,16 @@ enum Alarm {
     Due,
     /// Its grace is running out.
     Hurry,
+}
+
+/// A block that is refreshed next.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct DueBlock {
+    pub(super) block: BlockId,
+    /// Whether it is emptied, or stays.
+    pub(super) cause: JobCause,
+    /// More than half of its grace is over.
+    pub(super) is_urgent: bool,
 }
 
 /// When which blocks are due.
@@ -187,6 +197,7 @@ impl<P: Probe> Drive<P> {
 
     /// The refresh clock has struck.
     pub(super) fn on_refresh(&mut self) {
+        let _inside = self.core.inside.enter(Part::Refresh);
         if !std::mem::replace(&mut self.refresh.has_begun, true) {
             for block in (0..self.core.geometry.blocks).map(BlockId) {
                 if self.core.array.block(block).programmed > 0 {
@@ -214,9 +225,7 @@ impl<P: Probe> Drive<P> {
                     let hurry = moment.plus_s(self.refresh.grace_s(state.pe_cycles) / 2);
                     self.refresh.alarms.push(Reverse((hurry, block.0, Alarm::Hurry, since)));
                     self.refresh.due[plane.index()].push_back(block);
-                    if !self.jobs[plane.index()].is_running() {
-                        self.start_refresh(plane);
-                    }
+                    self.core.wake(Wake::Due(plane));
                 }
                 // What holds nothing has no hurry.
                 Alarm::Hurry if state.valid == 0 => {}
@@ -246,15 +255,16 @@ impl<P: Probe> Drive<P> {
             self.core.device.promote(self.core.geometry.die_of(plane));
             self.core.stats.refresh.promoted += 1;
         } else if !job.is_running() && !self.is_short(plane) {
-            self.start_refresh(plane);
+            self.core.wake(Wake::Due(plane));
         }
     }
 
-    /// Begins to refresh the first due block of a plane without a job; whether there is one.
-    pub(super) fn start_refresh(&mut self, plane: PlaneId) -> bool {
+    /// The block of a plane without a job that is refreshed next, if one is due and there is room.
+    pub(super) fn next_refresh(&mut self, plane: PlaneId) -> Option<DueBlock> {
         if !self.refresh.is_on() {
-            return false;
+            return None;
         }
+        let _inside = self.core.inside.enter(Part::Refresh);
         let now = self.core.age_clock.at(self.core.now);
         while let Some(&block) = self.refresh.due[plane.index()].front() {
             let state = self.core.array.block(block);
@@ -268,19 +278,15 @@ impl<P: Probe> Drive<P> {
             }
             // Also one that has lost its last valid page: what it might take yet would never be due.
             if state.state == BlockState::Open && !self.close_for_refresh(plane, block) {
-                return false;
+                return None;
             }
             if valid == 0 {
                 self.refresh.due[plane.index()].pop_front();
                 continue;
             }
-            // Closing it may have made space short.
-            if self.jobs[plane.index()].is_running() {
-                return true;
-            }
             let stream = self.core.ftl.emptying_stream(&self.core.geometry, &self.core.array, block, false);
             if valid > self.core.ftl.stream_room(&self.core.geometry, plane, stream) {
-                return false;
+                return None;
             }
             self.refresh.due[plane.index()].pop_front();
             self.refresh.began[plane.index()] = self.core.now;
@@ -292,10 +298,9 @@ impl<P: Probe> Drive<P> {
             let is_in_place = self.may_reprogram();
             self.core.stats.refresh.blocks_in_place += u64::from(is_in_place);
             let cause = if is_partial || is_in_place { JobCause::StayingRefresh } else { JobCause::Refresh };
-            self.start_job(plane, block, cause, is_urgent);
-            return true;
+            return Some(DueBlock { block, cause, is_urgent });
         }
-        false
+        None
     }
 
     /// A block that is still being filled takes no more programs, unless some are under way.
@@ -341,7 +346,7 @@ impl<P: Probe> Drive<P> {
         if self.core.ftl.map.get(done.lpn) == Some(done.ppn) {
             self.core.on_corrected(done.lpn);
         }
-        self.let_go(block);
+        self.core.let_go(block);
         self.on_copied(plane);
     }
 

@@ -210,11 +210,6 @@ impl Transactions {
         self.slab.insert(transaction)
     }
 
-    /// Leaves one number of the order out.
-    pub fn skip_order(&mut self) {
-        self.submitted += 1;
-    }
-
     /// Takes a transaction out.
     #[inline]
     pub fn remove(&mut self, slot: Slot) -> Transaction {

@@ -158,7 +158,8 @@ fn reads_trims_and_flushes_outlive_the_last_write() {
     let mut drive = Drive::new(&spec(TINY, &["drive.endurance=3"]));
     let pages = u64::from(drive.geometry().logical_pages);
     let mut stream = Stream::new(2, "life");
-    while write_pages(&mut drive, 500, || stream.below(pages)) == 0 {}
+    // Until no plane has room for any.
+    while write_pages(&mut drive, 500, || stream.below(pages)) < 500 {}
     for (op, offset, len) in [
         (Op::Write, 0, 32 * 4096),
         (Op::Flush, 0, 0),
