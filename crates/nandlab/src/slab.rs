@@ -67,7 +67,7 @@ impl<T> Default for Slab<T> {
 
 impl<T: Node + Copy> Slab<T> {
     /// Puts one in.
-    #[inline]
+    #[inline(always)]
     pub fn insert(&mut self, value: T) -> Id<T> {
         self.live += 1;
         match self.free {
@@ -84,7 +84,7 @@ impl<T: Node + Copy> Slab<T> {
     }
 
     /// Takes one out.
-    #[inline]
+    #[inline(always)]
     pub fn remove(&mut self, place: Id<T>) -> T {
         let value = self[place];
         *self[place].next() = self.free;
@@ -160,8 +160,15 @@ impl<T> Fifo<T> {
 }
 
 impl<T: Node + Copy> Fifo<T> {
+    /// A list of one, which is in no other.
+    #[inline(always)]
+    pub fn of(slab: &mut impl std::ops::IndexMut<Id<T>, Output = T>, place: Id<T>) -> Self {
+        *slab[place].next() = None;
+        Self { ends: Some((place, place)) }
+    }
+
     /// Appends one.
-    #[inline]
+    #[inline(always)]
     pub fn push(&mut self, slab: &mut impl std::ops::IndexMut<Id<T>, Output = T>, place: Id<T>) {
         *slab[place].next() = None;
         let first = match self.ends {
@@ -182,7 +189,7 @@ impl<T: Node + Copy> Fifo<T> {
     }
 
     /// Takes the first one.
-    #[inline]
+    #[inline(always)]
     pub fn pop(&mut self, slab: &mut impl std::ops::IndexMut<Id<T>, Output = T>) -> Option<Id<T>> {
         let (first, last) = self.ends?;
         self.ends = slab[first].next().map(|next| (next, last));

@@ -75,7 +75,8 @@ impl<P: Probe> Core<P> {
     ///
     /// # Errors
     /// Nothing has happened when the plane has no page left for the stream.
-    #[inline]
+    // Not passed through memory.
+    #[inline(always)]
     pub(crate) fn program(&mut self, program: Program) -> Result<Queued, NoRoom> {
         let _inside = self.inside.enter(Part::Program);
         let Program { to, lpn, stamp, maps, owner, cause, class } = program;
@@ -126,20 +127,20 @@ impl<P: Probe> Core<P> {
     }
 
     /// The next page of `stream` in `plane`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn allocate(&mut self, plane: PlaneId, stream: WriteStream) -> Option<Place> {
         self.ftl.allocate(&self.geometry, &mut self.array, plane, stream)
     }
 
     /// Fixes what a page that will be programmed holds, and says in its OOB.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn stage(&mut self, ppn: Ppn, lpn: Lpn, stamp: Stamp) {
         self.array.stage(ppn, lpn, stamp);
         self.ftl.stage(ppn, lpn);
     }
 
     /// Queues a transaction; what it replaces stays in flash until it has ended.
-    #[inline]
+    #[inline(always)]
     fn queue_keeping(&mut self, transaction: Transaction) {
         if let Some(old) = transaction.replaces {
             self.hold(old);
@@ -148,7 +149,7 @@ impl<P: Probe> Core<P> {
     }
 
     /// Puts a transaction on its die.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn queue(&mut self, transaction: Transaction) -> Slot {
         let slot = self.pool.insert(transaction);
         self.enqueue(slot);
@@ -156,13 +157,13 @@ impl<P: Probe> Core<P> {
     }
 
     /// The same for one that has its slot.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn enqueue(&mut self, slot: Slot) {
         self.device.submit(&mut self.pool, &mut self.agenda, &mut self.probe, self.now, slot);
     }
 
     /// Keeps a page's block from being erased.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn hold(&mut self, page: Ppn) {
         let block = self.geometry.block_of(page);
         self.array.block_mut(block).holds += 1;
@@ -180,7 +181,7 @@ impl<P: Probe> Core<P> {
     }
 
     /// A transaction on the die that holds `ppn`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn transaction(
         &self,
         kind: Kind,

@@ -20,7 +20,8 @@ pub(crate) struct Read {
 impl<P: Probe> Core<P> {
     /// Queues a read, which keeps its block from being erased. A page that has its susceptible bits in another one is two
     /// sub-reads.
-    #[inline]
+    // Not passed through memory.
+    #[inline(always)]
     pub(crate) fn read(&mut self, read: Read) -> Slot {
         let Read { ppn, lpn, owner, cause, class, start } = read;
         let (block, _) = self.geometry.split(ppn);

@@ -324,8 +324,7 @@ impl Device {
         let slot = queue.pop(pool).expect("the scheduler picked a class that waits");
         die.kind = pool[slot].kind;
         die.since = now;
-        die.batch = Fifo::default();
-        die.batch.push(pool, slot);
+        die.batch = Fifo::of(pool, slot);
         if self.multi_plane && matches!(die.kind, Kind::Read | Kind::Program | Kind::Erase) {
             gather(die, pool, class);
         }

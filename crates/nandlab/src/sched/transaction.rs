@@ -203,7 +203,7 @@ pub struct Transactions {
 
 impl Transactions {
     /// Puts in a transaction and gives it its order.
-    #[inline]
+    #[inline(always)]
     pub fn insert(&mut self, mut transaction: Transaction) -> Slot {
         transaction.order = self.submitted;
         self.submitted += 1;
@@ -211,7 +211,7 @@ impl Transactions {
     }
 
     /// Takes a transaction out.
-    #[inline]
+    #[inline(always)]
     pub fn remove(&mut self, slot: Slot) -> Transaction {
         self.slab.remove(slot)
     }
