@@ -561,7 +561,7 @@ def tools_of(arguments: argparse.Namespace) -> Tools:
     if command is not None and len(command.parts) == 1:
         found = shutil.which(command)
         command = Path(found) if found is not None else command
-    nandlab = (command or (arguments.root or here) / ".venv/bin/nandlab").absolute()
+    nandlab = (command or here / ".venv/bin/nandlab").absolute()
     root = arguments.root
     if root is None:
         # A command in .venv/bin is that of the repository around it.

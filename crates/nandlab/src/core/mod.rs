@@ -4,17 +4,19 @@
 //! clocks and the counters. A mechanism keeps its own state and takes the core by reference; it changes flash through the
 //! verbs of the core alone: `read`, `program`, `copy_back`, `erase`.
 
+mod at_once;
 mod inside;
 mod known;
 mod program;
 mod read;
 mod read_counts;
+mod space;
 mod waiters;
 mod wake;
 
 pub(crate) use inside::{Inside, Part};
 pub(crate) use known::KnownErrors;
-pub(crate) use program::{CopyBack, Maps, Program, To};
+pub(crate) use program::{CopyBack, Maps, Program, Queued, To};
 pub(crate) use read::Read;
 pub(crate) use read_counts::ReadCounts;
 pub use waiters::{Queue, Waiter, WaiterId, Waiters, Wants};
@@ -22,7 +24,7 @@ pub(crate) use wake::{Wake, Wakes};
 
 use crate::ftl::Ftl;
 use crate::ftl::read_levels::ReadLevels;
-use crate::geometry::Geometry;
+use crate::geometry::{BlockId, Geometry};
 use crate::nand::{AgeClock, Array, Ecc, InitialAges, Keeps, Reliability, Timing};
 use crate::probe::Probe;
 use crate::sched::{Agenda, Device, Slot, Transactions};
@@ -43,6 +45,14 @@ pub(crate) struct Core<P: Probe> {
     pub(crate) pool: Transactions,
     /// Pages of requests and of the write cache that cannot go on yet.
     pub(crate) waiters: Waiters,
+    /// By plane, the block that its background job empties, or goes through.
+    pub(crate) victims: Box<[Option<BlockId>]>,
+    /// Free share of a plane below which GC has to make room.
+    foreground_free: f64,
+    /// P/E cycles at which a block retires.
+    pub(crate) endurance: u32,
+    /// The capacitor would save what is in RAM: it is charged, or there is none.
+    pub(crate) is_charged: bool,
     /// Who is at work.
     pub(crate) inside: Inside,
     /// What has to be looked at again.
@@ -84,6 +94,10 @@ impl<P: Probe> Core<P> {
             now: Time::START,
             pool: Transactions::default(),
             waiters: Waiters::default(),
+            victims: vec![None; geometry.planes as usize].into(),
+            foreground_free: spec.gc.foreground_free,
+            endurance: spec.drive.endurance,
+            is_charged: true,
             inside: Inside::default(),
             wakes: Wakes::new(geometry.planes),
             decoding: vec![VecDeque::new(); usize::from(ecc.levels())].into(),
@@ -110,5 +124,32 @@ impl<P: Probe> Core<P> {
     #[inline]
     pub(crate) fn wake(&mut self, wake: Wake) {
         self.wakes.push(wake);
+    }
+
+    // Clocks: the dies, a decoder for each read level, idleness, the write cache's DRAM, power, refresh.
+    #[inline(always)]
+    pub(crate) fn idle_clock(&self) -> u32 {
+        self.geometry.dies + self.decoding.len() as u32
+    }
+
+    #[inline(always)]
+    pub(crate) fn dram_clock(&self) -> u32 {
+        self.idle_clock() + 1
+    }
+
+    #[inline(always)]
+    pub(crate) fn power_clock(&self) -> u32 {
+        self.idle_clock() + 2
+    }
+
+    #[inline(always)]
+    pub(crate) fn refresh_clock(&self) -> u32 {
+        self.idle_clock() + 3
+    }
+
+    /// Sets a clock of the agenda.
+    #[inline(always)]
+    pub(crate) fn set_clock(&mut self, clock: u32, time: Time) {
+        self.agenda.set(clock, time);
     }
 }

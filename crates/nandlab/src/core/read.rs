@@ -203,4 +203,38 @@ impl<P: Probe> Core<P> {
         let corrected = if read.is_uncorrectable() { Moment::LOST } else { self.moment() };
         Stamp { corrected, ..self.array.stamp(read.ppn) }
     }
+
+    /// A sub-read has left its die; the other one may have too. Returns the first sub-read's slot if so.
+    pub(crate) fn join(&mut self, slot: Slot, other: Slot) -> Option<Slot> {
+        self.pool[slot].has_arrived = true;
+        let is_part = self.pool[slot].is_part;
+        self.pool[other].has_arrived.then_some(if is_part { other } else { slot })
+    }
+
+    /// Both sub-reads have been decoded together. Whether one of them has to be tried again; else there is only the first.
+    pub(crate) fn try_again_or_part(&mut self, slot: Slot, partner: Slot) -> bool {
+        let last = self.ecc.levels();
+        let mut again = false;
+        for sub in [slot, partner] {
+            if self.pool[sub].is_uncorrectable() && self.pool[sub].level < last {
+                self.pool[sub].has_arrived = false;
+                self.try_again(sub);
+                again = true;
+            }
+        }
+        if again {
+            return true;
+        }
+        let part = self.pool.remove(partner);
+        self.pool[slot].partner = None;
+        if self.ecc.has_levels() {
+            self.let_go(self.geometry.block_of(part.ppn));
+        }
+        if part.is_uncorrectable() {
+            // Without its susceptible bits the page is lost.
+            let read = &mut self.pool[slot];
+            (read.level, read.needed) = (last, last + 1);
+        }
+        false
+    }
 }

@@ -2,7 +2,8 @@
 //! wakes in their order before the next event, at the same simulated time.
 
 use super::Waiter;
-use crate::geometry::{CacheSlot, PlaneId};
+use crate::geometry::{BlockId, CacheSlot, PlaneId};
+use crate::sched::Transaction;
 use std::collections::VecDeque;
 
 /// What happened, for whoever looks at it.
@@ -14,10 +15,16 @@ pub(crate) enum Wake {
     Emptied(PlaneId),
     /// A page of the job of the plane is done: it has been refreshed where it is, or was not needed any more.
     PageDone(PlaneId),
+    /// A page that the job of the plane has read has to be written elsewhere.
+    WriteElsewhere { plane: PlaneId, read: Transaction },
+    /// All that was taken of a block that is refreshed partially is in flash.
+    Refreshed(BlockId),
     /// The job of the plane is over, and its block stays.
     JobOver(PlaneId),
     /// A block of the plane is due for refresh.
     Due(PlaneId),
+    /// The grace of a block that is due for refresh is running out.
+    Hurry(BlockId),
     /// The map entry that a page has waited for is at hand, or lost with its translation page.
     Entry { waiter: Waiter, is_lost: bool },
     /// All sectors of a page of the write cache are there, or lost; `sequence` says which write flash had of the page, if

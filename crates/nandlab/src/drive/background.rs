@@ -37,7 +37,6 @@ pub(super) enum JobCause {
 /// What a plane is doing in the background.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Job {
-    pub(super) victim: Option<BlockId>,
     cause: JobCause,
     /// Space is short, or the grace of a refresh is running out: the die serves the job as it does host writes.
     pub(super) is_urgent: bool,
@@ -56,10 +55,6 @@ pub(super) struct Job {
 }
 
 impl Job {
-    pub(super) fn is_running(&self) -> bool {
-        self.victim.is_some()
-    }
-
     pub(super) fn cause(&self) -> Cause {
         match self.cause {
             JobCause::Gc => Cause::Gc,
@@ -81,26 +76,14 @@ pub(super) enum Refreshed {
 }
 
 impl<P: Probe> Drive<P> {
-    /// Whether foreground GC has to make room in `plane`.
-    pub(super) fn is_short(&self, plane: PlaneId) -> bool {
-        let blocks = self.core.ftl.planes[plane.index()].free.len();
-        blocks <= self.core.ftl.reserve_blocks || self.is_below(plane, self.spec.gc.foreground_free)
-    }
-
-    /// Whether less than `share` of the pages that can be free in `plane` are free.
-    fn is_below(&self, plane: PlaneId, share: f64) -> bool {
-        let free = self.core.ftl.free_pages(&self.core.geometry, plane);
-        f64::from(free) < share * f64::from(self.core.ftl.spare_pages(&self.core.geometry, plane))
-    }
-
     /// A block of `plane` has been opened or closed, or a write found no room: starts foreground GC if it is needed.
     pub(super) fn check_space(&mut self, plane: PlaneId) {
         let _inside = self.core.inside.enter(Part::Background);
-        if !self.is_short(plane) {
+        if !self.core.is_short(plane) {
             return;
         }
         let job = &mut self.jobs[plane.index()];
-        if !job.is_running() {
+        if !self.core.has_job(plane) {
             self.start_gc(plane, true, 1.0);
         } else if !job.is_urgent {
             job.is_urgent = true;
@@ -112,14 +95,14 @@ impl<P: Probe> Drive<P> {
     pub(super) fn start_background(&mut self) {
         let _inside = self.core.inside.enter(Part::Background);
         for plane in (0..self.core.geometry.planes).map(PlaneId) {
-            if !self.jobs[plane.index()].is_running() {
+            if !self.core.has_job(plane) {
                 self.continue_background(plane);
             }
         }
     }
 
     fn continue_background(&mut self, plane: PlaneId) {
-        let is_short = self.is_short(plane);
+        let is_short = self.core.is_short(plane);
         // It is due seldom, and under a steady load space is always short: so it does not wait for room.
         if self.spec.ftl.wear_levelling == WearLevelling::Static && self.start_wear(plane, is_short) {
             return;
@@ -128,7 +111,7 @@ impl<P: Probe> Drive<P> {
             self.start_gc(plane, true, 1.0);
         } else if self.start_refresh(plane) {
             // That is it.
-        } else if self.is_idle && self.is_below(plane, self.spec.gc.background_free) {
+        } else if self.is_idle && self.core.is_below(plane, self.spec.gc.background_free) {
             self.start_gc(plane, false, self.spec.gc.idle_valid_max);
         }
     }
@@ -182,7 +165,9 @@ impl<P: Probe> Drive<P> {
 
     /// Starts to refresh the first block of a plane that is due; whether there is one.
     fn start_refresh(&mut self, plane: PlaneId) -> bool {
-        let Some(due) = self.next_refresh(plane) else { return false };
+        let Some(due) = self.refresh.next_due(&mut self.core, self.partial.as_mut(), plane) else {
+            return false;
+        };
         self.start_job(plane, due.block, due.cause, due.is_urgent);
         true
     }
@@ -190,7 +175,7 @@ impl<P: Probe> Drive<P> {
     /// A block of a plane is due for refresh.
     pub(super) fn on_due(&mut self, plane: PlaneId) {
         let _inside = self.core.inside.enter(Part::Background);
-        if !self.jobs[plane.index()].is_running() {
+        if !self.core.has_job(plane) {
             self.start_refresh(plane);
         }
     }
@@ -205,8 +190,11 @@ impl<P: Probe> Drive<P> {
             JobCause::Gc | JobCause::Wear => Start::Policy,
             JobCause::Refresh | JobCause::StayingRefresh => self.refresh.start(),
         };
-        *job = Job { victim: Some(victim), cause, is_urgent, stays, start, ..Job::default() };
-        self.jobs[plane.index()].copyback = self.copyback_stream(plane, victim, cause, is_urgent);
+        *job = Job { cause, is_urgent, stays, start, ..Job::default() };
+        self.core.victims[plane.index()] = Some(victim);
+        let [buffer, ..] = self.cache_pages();
+        self.jobs[plane.index()].copyback =
+            self.migration.copyback_stream(&mut self.core, plane, victim, cause, is_urgent, buffer);
         if is_urgent {
             self.core.device.promote(self.core.geometry.die_of(plane));
         }
@@ -227,8 +215,8 @@ impl<P: Probe> Drive<P> {
     /// Keeps the job's copies going; erases the victim when there is nothing left to copy.
     fn copy_more(&mut self, plane: PlaneId) {
         loop {
+            let Some(victim) = self.core.victim(plane) else { return };
             let job = &mut self.jobs[plane.index()];
-            let Some(victim) = job.victim else { return };
             if job.copies == COPIES {
                 return;
             }
@@ -242,8 +230,9 @@ impl<P: Probe> Drive<P> {
             let lpn = self.core.array.lpn(ppn);
             self.prefetch_copy(victim, page + PREFETCH_PAGES);
             if let Some(stream) = copyback
-                && self.copy_back(plane, stream, ppn, lpn, cause)
+                && let Some(queued) = self.migration.copy_back(&mut self.core, plane, stream, ppn, lpn, cause)
             {
+                self.jobs[plane.index()].blocks_taken += u32::from(queued.opened);
                 continue;
             }
             let (owner, class) = (Owner::Job(plane), Class::Background);
@@ -259,14 +248,14 @@ impl<P: Probe> Drive<P> {
     /// All pages of a block that stays have been asked for: when they are done, so is the job.
     fn end_staying_job(&mut self, plane: PlaneId) {
         let job = &self.jobs[plane.index()];
-        let Some(block) = job.victim.filter(|_| job.copies == 0) else { return };
+        let Some(block) = self.core.victim(plane).filter(|_| job.copies == 0) else { return };
         self.end_job(plane);
-        self.core.stats.refresh.busy_ns += self.refresh_job_ns(plane);
-        self.write_back_deferred(plane);
-        if self.partial.is_some() {
-            self.end_partial_refresh(block);
+        self.core.stats.refresh.busy_ns += self.refresh.job_ns(self.core.now, plane);
+        self.mapping.write_back_deferred(&mut self.core, plane);
+        if let Some(partial) = &mut self.partial {
+            partial.end_block(&mut self.core, block);
         } else {
-            self.end_refresh_in_place(block);
+            self.refresh.end_in_place(&mut self.core, block);
         }
         self.core.wake(Wake::JobOver(plane));
     }
@@ -275,13 +264,14 @@ impl<P: Probe> Drive<P> {
     pub(super) fn after_job(&mut self, plane: PlaneId) {
         let _inside = self.core.inside.enter(Part::Background);
         self.on_job_over(plane);
-        if !self.jobs[plane.index()].is_running() {
+        if !self.core.has_job(plane) {
             self.continue_background(plane);
         }
     }
 
     fn end_job(&mut self, plane: PlaneId) {
         let job = std::mem::take(&mut self.jobs[plane.index()]);
+        self.core.victims[plane.index()] = None;
         if job.is_urgent {
             self.core.device.demote(self.core.geometry.die_of(plane));
         }
@@ -315,15 +305,7 @@ impl<P: Probe> Drive<P> {
         let queued = self.core.program(Program { to, lpn, stamp, maps, owner, cause, class });
         let queued = queued.expect("a job starts only when its stream has room for all it moves");
         self.jobs[plane.index()].blocks_taken += u32::from(queued.opened);
-        self.on_moved(plane, lpn, !read.is_uncorrectable());
-    }
-
-    /// Pages of `stream`, that of translation pages or of combination pages, that the job of `plane` has not moved yet.
-    pub(super) fn pages_to_move(&self, plane: PlaneId, stream: WriteStream) -> u32 {
-        let Some(victim) = self.jobs[plane.index()].victim else { return 0 };
-        let is_of_stream =
-            self.core.ftl.emptying_stream(&self.core.geometry, &self.core.array, victim, false) == stream;
-        if is_of_stream { u32::from(self.core.array.block(victim).valid) } else { 0 }
+        self.mapping.on_moved(&mut self.core, plane, lpn, !read.is_uncorrectable());
     }
 
     /// A page of the job of a plane is done: it has been copied, refreshed, or was not needed any more.
@@ -339,8 +321,9 @@ impl<P: Probe> Drive<P> {
 
     /// Refreshes a page of a block that stays, partially or in place.
     fn refresh_where_it_is(&mut self, plane: PlaneId, read: &Transaction) -> Refreshed {
-        match self.refresh_page_partially(plane, read) {
-            Refreshed::Not if self.refresh_page_in_place(plane, read) => Refreshed::Later,
+        let partial = self.partial.as_mut();
+        match partial.map_or(Refreshed::Not, |partial| partial.refresh_page(&mut self.core, plane, read)) {
+            Refreshed::Not if self.refresh.reprogram(&mut self.core, plane, read) => Refreshed::Later,
             refreshed => refreshed,
         }
     }
@@ -353,8 +336,8 @@ impl<P: Probe> Drive<P> {
 
     /// Queues the erase of the job's victim if nothing needs it any more.
     fn erase_when_empty(&mut self, plane: PlaneId) {
+        let Some(victim) = self.core.victim(plane) else { return };
         let job = &mut self.jobs[plane.index()];
-        let Some(victim) = job.victim else { return };
         let block = self.core.array.block(victim);
         if job.is_erasing || job.stays || job.copies > 0 || block.valid > 0 || block.holds > 0 {
             return;
@@ -362,7 +345,7 @@ impl<P: Probe> Drive<P> {
         job.is_erasing = true;
         let cause = job.cause();
         self.trims.make_durable();
-        self.write_back_deferred(plane);
+        self.mapping.write_back_deferred(&mut self.core, plane);
         self.core.erase(victim, plane, cause);
     }
 
@@ -373,19 +356,21 @@ impl<P: Probe> Drive<P> {
         self.core.array.erase(&self.core.geometry, block);
         self.core.ftl.release(&self.core.geometry, &mut self.core.array, block, self.spec.drive.endurance);
         self.end_job(plane);
-        self.on_erased_with_links(block);
+        if let Some(partial) = &mut self.partial {
+            partial.on_erased(&mut self.core, block);
+        }
         self.core.levels.set_block(block, 0);
         if done.cause == Cause::Refresh {
-            self.on_refreshed(block);
+            self.refresh.on_erased(&mut self.core, block);
         }
         self.on_job_over(plane);
         self.stalled.erases_in_vain += u64::from(self.is_stuck());
-        self.resume_write_backs(plane);
+        self.mapping.resume_write_backs(&mut self.core, plane);
         self.resume_stalled(plane);
         if self.stalled.erases_in_vain > IN_VAIN_MAX * u64::from(self.core.geometry.blocks) {
             self.fail_waiting();
         }
-        if !self.jobs[plane.index()].is_running() {
+        if !self.core.has_job(plane) {
             self.continue_background(plane);
         }
     }

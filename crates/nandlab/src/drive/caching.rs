@@ -66,6 +66,14 @@ impl<P: Probe> Drive<P> {
         self.caching.as_mut().expect("the drive has a write cache")
     }
 
+    /// Pages of the cache have begun or ended their way to flash.
+    #[inline]
+    pub(super) fn tell_load(&mut self) {
+        if let Some(caching) = &self.caching {
+            self.migration.on_load(self.core.now, caching.cache.writing());
+        }
+    }
+
     /// The sectors of page `lpn` that a request covers wholly, and those that it touches.
     fn sectors(&self, request: &Request, lpn: Lpn) -> (u64, u64) {
         let caching = self.caching.as_ref().expect("the drive has a write cache");
@@ -91,13 +99,13 @@ impl<P: Probe> Drive<P> {
         let is_first = caching.dram.is_empty();
         caching.dram.push_back((at, request));
         if is_first {
-            self.core.agenda.set(self.dram_clock(), at);
+            self.core.set_clock(self.core.dram_clock(), at);
         }
     }
 
     /// The DRAM's clock has struck.
     pub(super) fn on_dram(&mut self) {
-        let clock = self.dram_clock();
+        let clock = self.core.dram_clock();
         let caching = self.caching();
         let (_, request) = caching.dram.pop_front().expect("the DRAM's clock is set for a page");
         let next = caching.dram.front().map_or(crate::sched::NEVER, |&(at, _)| at);
@@ -312,7 +320,7 @@ impl<P: Probe> Drive<P> {
         let cache = &mut self.caching().cache;
         if cache.entry(slot).write_back == WriteBack::None && cache.entry(slot).dirty != 0 {
             cache.begin_write_back(slot);
-            self.watch_buffer();
+            self.tell_load();
             self.go_on_write_back(slot);
         }
     }
@@ -327,7 +335,7 @@ impl<P: Probe> Drive<P> {
         }
         if lacks {
             self.fetch(slot);
-        } else if self.has_entry(lpn, Owner::CachePage(slot), Wants::Write) {
+        } else if self.mapping.has_entry(&mut self.core, lpn, Owner::CachePage(slot), Wants::Write) {
             self.program_page(Owner::CachePage(slot), lpn);
         }
     }
@@ -337,7 +345,7 @@ impl<P: Probe> Drive<P> {
         let entry = self.caching().cache.entry_mut(slot);
         let lpn = entry.lpn;
         if !std::mem::replace(&mut entry.is_fetched, true)
-            && self.has_entry(lpn, Owner::CachePage(slot), Wants::Read)
+            && self.mapping.has_entry(&mut self.core, lpn, Owner::CachePage(slot), Wants::Read)
         {
             self.fetch_mapped(slot);
         }
@@ -467,7 +475,7 @@ impl<P: Probe> Drive<P> {
         // Of a page that is deallocated flash needs nothing.
         let dropped = if entry.is_dropped { std::mem::take(&mut entry.durable) } else { Queue::default() };
         let is_clean = caching.cache.end_write_back(slot);
-        self.watch_buffer();
+        self.tell_load();
         self.host.epochs.leave(epoch);
         self.end_durable(landing, false);
         self.end_durable(dropped, false);

@@ -18,6 +18,7 @@
 //! it has counted on: its stream goes over when it ends, and the capacitor counts as empty only then.
 
 use super::Drive;
+use super::partial::Partial;
 use crate::core::{Core, Maps, Part, Program, To, Wake};
 use crate::ftl::{Place, WriteStream};
 use crate::geometry::{BlockId, CacheSlot, DieId, PlaneId};
@@ -239,8 +240,8 @@ impl Power {
     }
 
     /// Power has failed: what was being measured has to be measured again.
-    pub(super) fn forget_detection(&mut self) {
-        self.stage = Stage::Charged;
+    pub(super) fn forget_detection<P: Probe>(&mut self, core: &mut Core<P>) {
+        self.go_to(core, Stage::Charged);
         (self.now, self.found, self.pages) = (Detection::default(), None, None);
         (self.is_overdue, self.wants_room) = (false, false);
         self.rewriting.fill(0);
@@ -248,9 +249,14 @@ impl Power {
     }
 
     /// The capacitor is empty until it has been recharged.
-    pub(super) fn begin_recharge(&mut self, now: Time, recharge_ns: Span) {
-        self.stage = Stage::Recharging;
-        self.recharged_at = now + self.simulated(recharge_ns);
+    pub(super) fn begin_recharge<P: Probe>(&mut self, core: &mut Core<P>, recharge_ns: Span) {
+        self.go_to(core, Stage::Recharging);
+        self.recharged_at = core.now + self.simulated(recharge_ns);
+    }
+
+    fn go_to<P: Probe>(&mut self, core: &mut Core<P>, stage: Stage) {
+        self.stage = stage;
+        core.is_charged = stage == Stage::Charged;
     }
 }
 
@@ -277,7 +283,7 @@ impl<P: Probe> Drive<P> {
 
     pub(super) fn set_power_clock(&mut self) {
         let next = self.power.next(self.core.now);
-        self.core.agenda.set(self.power_clock(), next);
+        self.core.set_clock(self.core.power_clock(), next);
     }
 
     /// The power clock has struck.
@@ -326,10 +332,12 @@ impl<P: Probe> Drive<P> {
         self.power.now = Detection { due, began: self.core.now, ..Detection::default() };
         self.power.is_overdue = false;
         self.power.wants_room = false;
-        self.power.stage = Stage::Syncing;
+        self.power.go_to(&mut self.core, Stage::Syncing);
         self.set_budget(0);
         // The capacitor keeps the VSM too.
-        self.empty_vsm();
+        if let Some(partial) = &mut self.partial {
+            partial.empty_vsm(&mut self.core);
+        }
         self.sync_more();
         self.core.wake(Wake::Detection);
     }
@@ -343,7 +351,8 @@ impl<P: Probe> Drive<P> {
             Stage::Draining => self.rewrite_more(),
             Stage::Syncing => {
                 let is_synced = self.caching.as_ref().is_none_or(|caching| caching.cache.owed() == 0);
-                if is_synced && !self.has_lines_under_way() {
+                let has_lines = self.partial.as_ref().is_some_and(Partial::has_lines_under_way);
+                if is_synced && !has_lines {
                     self.begin_draining();
                 }
             }
@@ -353,7 +362,7 @@ impl<P: Probe> Drive<P> {
 
     fn begin_draining(&mut self) {
         let pages = self.cache_pages()[0];
-        self.power.stage = Stage::Draining;
+        self.power.go_to(&mut self.core, Stage::Draining);
         self.core.has_displaced |= self.core.ftl.allocator.is_static();
         self.power.now.drained_from = self.core.now;
         self.power.now.energy_j =
@@ -407,13 +416,13 @@ impl<P: Probe> Drive<P> {
                 cache.begin_rewrite(slot, epoch);
                 let (lpn, sequence) = (cache.entry(slot).lpn, cache.entry(slot).sequence);
                 let stamp = Stamp { sequence, corrected: self.core.moment() };
-                self.keep_entry(lpn);
+                self.mapping.keep_entry(&mut self.core, lpn);
                 Program { to, lpn, stamp, maps: Maps::Now, owner: Owner::Rewrite(slot), cause, class }
             }
         };
         self.core.program(program).expect("it has its place");
         if let Owner::Rewrite(_) = program.owner {
-            self.on_host_mapped(program.lpn);
+            self.mapping.on_host_mapped(&mut self.core, program.lpn);
         }
         self.power.rewriting[die.index()] += 1;
         self.power.rewritten += 1;
@@ -473,7 +482,7 @@ impl<P: Probe> Drive<P> {
         detection.drained_j = drained_j;
         detection.measured = measured_pages / f64::from(capacity.max(1));
         self.power.found = Some(*detection);
-        self.power.stage = Stage::Settling;
+        self.power.go_to(&mut self.core, Stage::Settling);
         self.power.planes_to_guard = 0;
         self.power.guarded_from = 0;
         if self.core.geometry.cell == crate::spec::Cell::Mlc {
@@ -489,7 +498,7 @@ impl<P: Probe> Drive<P> {
 
     /// From here on the streams of a plane use LSB pages alone; those that its job may need, when that is over.
     fn guard(&mut self, plane: PlaneId) {
-        let has_job = self.jobs[plane.index()].is_running();
+        let has_job = self.core.has_job(plane);
         self.power.planes_to_guard += u32::from(has_job);
         for stream in WriteStream::all() {
             if has_job && stream != WriteStream::Host {
@@ -544,7 +553,7 @@ impl<P: Probe> Drive<P> {
             && self.spec.capacitor.flush == FlushMethod::Csw
         {
             for block in pages.unfilled(self.core.geometry.pages_per_block) {
-                self.close_early(block);
+                self.core.close_early(block);
             }
         }
         let is_guarded = !self.core.device.has_program_before(&self.core.pool, self.power.guarded_from);
@@ -554,26 +563,13 @@ impl<P: Probe> Drive<P> {
         let capacitor = self.power.capacitor.as_mut().expect("only a capacitor is measured");
         capacitor.cycle(1);
         let recharge_ns = self.spec.capacitor.recharge_ns;
-        self.power.begin_recharge(self.core.now, recharge_ns);
+        self.power.begin_recharge(&mut self.core, recharge_ns);
         self.set_power_clock();
-    }
-
-    /// Leaves the rest of an open block erased: it is full.
-    pub(super) fn close_early(&mut self, block: BlockId) {
-        let programmed = u32::from(self.core.array.block(block).programmed);
-        let left = self.core.geometry.pages_per_block - programmed;
-        if programmed == 0 {
-            self.core.ftl.give_back(&self.core.geometry, &mut self.core.array, block);
-        } else if left > 0 {
-            self.core.array.skip(block, left);
-            self.core.ftl.close(&self.core.geometry, &mut self.core.array, block, self.core.now);
-            self.core.wake(Wake::Space(self.core.geometry.plane_of(block)));
-        }
     }
 
     /// The capacitor is full again.
     fn end_recharge(&mut self) {
-        self.power.stage = Stage::Charged;
+        self.power.go_to(&mut self.core, Stage::Charged);
         for plane in (0..self.core.geometry.planes).map(PlaneId) {
             for stream in WriteStream::all() {
                 self.core.ftl.set_lsb_only(&self.core.geometry, plane, stream, false);

@@ -8,7 +8,7 @@
 //! R.-S. Liu et al., "EC-Cache: exploiting error locality to optimize LDPC in NAND flash-based SSDs", DAC 2014.
 
 use super::Drive;
-use crate::core::KnownErrors;
+use crate::core::{Core, KnownErrors};
 use crate::geometry::{Geometry, Ppn};
 use crate::huge::Huge;
 use crate::list::{Link, Links, List};
@@ -148,6 +148,62 @@ impl ErrorCache {
     }
 }
 
+impl ErrorCache {
+    /// A host read of a page goes to flash.
+    pub(super) fn on_host_read<P: Probe>(&mut self, core: &mut Core<P>, slot: Slot) {
+        let read = core.pool[slot];
+        if self.slot(read.ppn).is_none() {
+            return;
+        }
+        let rber = core.rber_of(read.ppn);
+        let without = core.ecc.level_for(rber);
+        let stats = &mut core.stats.refresh;
+        stats.cached_reads += 1;
+        stats.lower_level_reads += u64::from(read.level.max(read.needed) < without);
+    }
+
+    /// A host read has been decoded, or has not: if it has, and the page is read often, its errors are known now.
+    pub(super) fn on_decoded<P: Probe>(&mut self, core: &mut Core<P>, read: &Transaction) {
+        let is_newest = core.ftl.map.get(read.lpn) == Some(read.ppn);
+        if read.is_uncorrectable() || !is_newest || !core.read_counts.is_hot(read.ppn) {
+            return;
+        }
+        let rber = core.rber_of(read.ppn);
+        core.stats.refresh.known_errors_evicted += self.remember(&mut core.known, read.ppn, rber);
+        // To the next read they are as good as corrected.
+        if self.slot(read.ppn).is_some() {
+            core.on_corrected(read.lpn);
+        }
+    }
+
+    /// Everything the cache knows is of a page that is somebody's data, and its bytes are what its entries take.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub(super) fn audit<P: Probe>(&self, core: &Core<P>) -> Result<(), String> {
+        let pages = (0..core.geometry.pages).map(Ppn);
+        let (mut entries, mut bytes) = (0, 0);
+        for (ppn, slot) in pages.filter_map(|ppn| Some((ppn, self.slot(ppn)?))) {
+            let entry = &self.entries[slot as usize];
+            // Until what replaces it is programmed the block of a page that is invalid is held.
+            let is_held = core.array.block(core.geometry.block_of(ppn)).holds > 0;
+            if entry.ppn != ppn || !is_held && !core.ftl.is_valid(&core.geometry, ppn) {
+                return Err(format!("errors are known of {}, which is invalid", core.geometry.show(ppn)));
+            }
+            entries += 1;
+            bytes += u64::from(entry.bytes);
+        }
+        if (entries, bytes) != (self.by_use.len(), self.bytes) || bytes > self.size_bytes {
+            return Err(format!(
+                "{} entries of known errors count {} bytes and take {bytes}",
+                self.by_use.len(),
+                self.bytes
+            ));
+        }
+        Ok(())
+    }
+}
+
 impl<P: Probe> Drive<P> {
     /// What the cache of known errors holds; `None` without it.
     pub fn error_cache(&self) -> Option<ErrorCacheState> {
@@ -159,67 +215,6 @@ impl<P: Probe> Drive<P> {
     pub fn cached_rber(&self, ppn: Ppn) -> Option<f64> {
         let cache = self.error_cache.as_ref()?;
         cache.slot(ppn).map(|_| self.core.known.of(ppn))
-    }
-
-    /// A host read of a page goes to flash.
-    pub(super) fn count_cached_read(&mut self, slot: Slot) {
-        let read = self.core.pool[slot];
-        if self.cached_rber(read.ppn).is_none() {
-            return;
-        }
-        let rber = self.core.rber_of(read.ppn);
-        let without = self.core.ecc.level_for(rber);
-        let stats = &mut self.core.stats.refresh;
-        stats.cached_reads += 1;
-        stats.lower_level_reads += u64::from(read.level.max(read.needed) < without);
-    }
-
-    /// A host read has been decoded, or has not: if it has, and the page is read often, its errors are known now.
-    pub(super) fn remember_errors(&mut self, read: &Transaction) {
-        let is_newest = self.core.ftl.map.get(read.lpn) == Some(read.ppn);
-        if read.is_uncorrectable() || !is_newest || !self.core.read_counts.is_hot(read.ppn) {
-            return;
-        }
-        let rber = self.core.rber_of(read.ppn);
-        if let Some(cache) = &mut self.error_cache {
-            self.core.stats.refresh.known_errors_evicted +=
-                cache.remember(&mut self.core.known, read.ppn, rber);
-            // To the next read they are as good as corrected.
-            if cache.slot(read.ppn).is_some() {
-                self.core.on_corrected(read.lpn);
-            }
-        }
-    }
-
-    /// Everything the cache knows is of a page that is somebody's data, and its bytes are what its entries take.
-    ///
-    /// # Errors
-    /// The first thing that is wrong.
-    pub(super) fn audit_error_cache(&self) -> Result<(), String> {
-        let Some(cache) = &self.error_cache else { return Ok(()) };
-        let pages = (0..self.core.geometry.pages).map(Ppn);
-        let (mut entries, mut bytes) = (0, 0);
-        for (ppn, slot) in pages.filter_map(|ppn| Some((ppn, cache.slot(ppn)?))) {
-            let entry = &cache.entries[slot as usize];
-            // Until what replaces it is programmed the block of a page that is invalid is held.
-            let is_held = self.core.array.block(self.core.geometry.block_of(ppn)).holds > 0;
-            if entry.ppn != ppn || !is_held && !self.core.ftl.is_valid(&self.core.geometry, ppn) {
-                return Err(format!(
-                    "errors are known of {}, which is invalid",
-                    self.core.geometry.show(ppn)
-                ));
-            }
-            entries += 1;
-            bytes += u64::from(entry.bytes);
-        }
-        if (entries, bytes) != (cache.by_use.len(), cache.bytes) || bytes > cache.size_bytes {
-            return Err(format!(
-                "{} entries of known errors count {} bytes and take {bytes}",
-                cache.by_use.len(),
-                cache.bytes
-            ));
-        }
-        Ok(())
     }
 }
 

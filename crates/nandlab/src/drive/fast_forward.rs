@@ -11,7 +11,7 @@
 //!   data of each age. A block that is due now because the interval has become shorter is somewhere in its interval.
 
 use super::Drive;
-use crate::geometry::{BlockId, PlaneId};
+use crate::geometry::{BlockId, PlaneId, Ppn};
 use crate::nand::{Block, BlockState};
 use crate::probe::Probe;
 use crate::rng::Stream;
@@ -115,7 +115,10 @@ impl<P: Probe> Drive<P> {
         }
         self.core.ftl.on_worn(&self.core.geometry, &self.core.array);
         let pages = self.core.geometry.pages_per_block;
-        self.on_links_worn(|base| gained[(base.0 / pages) as usize]);
+        let worn = |base: Ppn| gained[(base.0 / pages) as usize];
+        if let Some(partial) = &mut self.partial {
+            partial.on_worn(&mut self.core, worn);
+        }
         let skipped_s = (until.seconds - then.seconds) * times;
         let is_measured = self.spec.cache.dirty_budget == DirtyBudget::Measured;
         let every_ns = self.spec.capacitor.detect_every_ns;
@@ -123,7 +126,7 @@ impl<P: Probe> Drive<P> {
         self.power.skip(skipped_s, detections);
         self.set_power_clock();
         self.spread_overdue();
-        self.begin_refresh();
+        self.refresh.begin(&mut self.core);
         times
     }
 

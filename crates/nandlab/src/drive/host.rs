@@ -129,6 +129,29 @@ impl<P: Probe> Drive<P> {
         id
     }
 
+    /// A page that has waited for its map entry goes on with it, or fails with its translation page. The write cache's own
+    /// go on: a lost translation page is made anew from the OOB of the data pages.
+    pub(super) fn on_entry(&mut self, waiter: &Waiter, is_lost: bool) {
+        if is_lost && let Owner::Request(id) = waiter.owner {
+            self.fail_page(id);
+            if waiter.wants == Wants::Read {
+                self.core.probe.on_read_failed(id, waiter.lpn);
+            }
+            self.page_done(id);
+            return;
+        }
+        self.mapping.keep_entry(&mut self.core, waiter.lpn);
+        match (waiter.owner, waiter.wants) {
+            (Owner::CachePage(slot), Wants::Read) => self.fetch_mapped(slot),
+            (Owner::CachePage(_), _) => self.program_page(waiter.owner, waiter.lpn),
+            (owner, Wants::Read) => {
+                self.read_mapped(owner.request(), waiter.lpn);
+                self.page_done(owner.request());
+            }
+            (owner, wants) => self.write_mapped(owner.request(), waiter.lpn, wants == Wants::PartialWrite),
+        }
+    }
+
     #[inline]
     fn pages(&self, request: &Request) -> (u32, u32) {
         let bytes = u64::from(self.core.geometry.page_bytes);
@@ -142,7 +165,7 @@ impl<P: Probe> Drive<P> {
             if self.read_cached(id, lpn) {
                 continue;
             }
-            if self.has_entry(lpn, Owner::Request(id), Wants::Read) {
+            if self.mapping.has_entry(&mut self.core, lpn, Owner::Request(id), Wants::Read) {
                 self.read_mapped(id, lpn);
             } else {
                 self.host.requests.get(id).pages_left += 1;
@@ -176,8 +199,8 @@ impl<P: Probe> Drive<P> {
     fn read_for_host(&mut self, ppn: Ppn, lpn: Lpn, owner: Owner) {
         let (cause, class) = (Cause::Host, Class::HostRead);
         let slot = self.core.read(Read { ppn, lpn, owner, cause, class, start: Start::Policy });
-        if self.error_cache.is_some() {
-            self.count_cached_read(slot);
+        if let Some(cache) = &mut self.error_cache {
+            cache.on_host_read(&mut self.core, slot);
         }
     }
 
@@ -195,7 +218,7 @@ impl<P: Probe> Drive<P> {
             let start = u64::from(page) * bytes;
             let is_partial = request.offset > start || end < start + bytes;
             let wants = if is_partial { Wants::PartialWrite } else { Wants::Write };
-            if self.has_entry(Lpn(page), Owner::Request(id), wants) {
+            if self.mapping.has_entry(&mut self.core, Lpn(page), Owner::Request(id), wants) {
                 self.write_mapped(id, Lpn(page), is_partial);
             }
         }
@@ -269,26 +292,9 @@ impl<P: Probe> Drive<P> {
     fn plane_for(&mut self, lpn: Lpn) -> Option<PlaneId> {
         let plane = self.core.ftl.choose_plane(&self.core.geometry, &self.core.device, lpn)?;
         if self.core.has_displaced && !self.core.ftl.has_room(plane) {
-            return Some(self.plane_in_place_of(plane, |drive, plane| drive.core.ftl.has_room(plane)));
+            return Some(self.core.plane_in_place_of(plane, |core, plane| core.ftl.has_room(plane)));
         }
         Some(plane)
-    }
-
-    /// An emergency flush writes where there is room, so a plane may hold pages of others and have no room left for its
-    /// own, nor any to gain. Then others have more.
-    #[cold]
-    pub(super) fn plane_in_place_of(
-        &self,
-        plane: PlaneId,
-        has_room: impl Fn(&Self, PlaneId) -> bool,
-    ) -> PlaneId {
-        if self.core.ftl.has_garbage(&self.core.geometry, plane) || self.jobs[plane.index()].is_running() {
-            return plane;
-        }
-        let planes = (0..self.core.geometry.planes).map(PlaneId).filter(|&plane| has_room(self, plane));
-        planes
-            .max_by_key(|&plane| (self.core.ftl.free_pages(&self.core.geometry, plane), plane.0))
-            .unwrap_or(plane)
     }
 
     #[inline]
@@ -307,13 +313,13 @@ impl<P: Probe> Drive<P> {
             (Cause::Host, self.core.sequence, false)
         };
         let corrected = if is_lost { Moment::LOST } else { self.core.moment() };
-        self.keep_entry(lpn);
+        self.mapping.keep_entry(&mut self.core, lpn);
         let stamp = Stamp { sequence, corrected };
         let (to, maps, class) = (To::Place(place), Maps::Now, Class::HostWrite);
         let queued = self.core.program(Program { to, lpn, stamp, maps, owner, cause, class });
         queued.expect("it has its place");
         self.stalled.erases_in_vain = 0;
-        self.on_host_mapped(lpn);
+        self.mapping.on_host_mapped(&mut self.core, lpn);
         if cause == Cause::Host {
             self.core.probe.on_write_admitted(lpn, sequence);
         }
@@ -385,17 +391,17 @@ impl<P: Probe> Drive<P> {
                 if self.core.array.is_stamped() {
                     self.trims.add(lpn, self.core.sequence);
                 }
-                let page = self.on_unmapped(lpn);
+                let page = self.mapping.on_unmapped(&mut self.core, lpn);
                 if let Some(before) = changed
                     && page.is_some_and(|page| page != before)
                 {
-                    self.write_back(before);
+                    self.mapping.write_back(&mut self.core, before);
                 }
                 changed = page.or(changed);
             }
         }
         if let Some(page) = changed {
-            self.write_back(page);
+            self.mapping.write_back(&mut self.core, page);
         }
         // What has gone from the write cache makes room in it, and no flush waits for it.
         if self.caching.is_some() {
@@ -501,7 +507,7 @@ impl<P: Probe> Drive<P> {
             self.cut_power_soon();
         }
         if self.host.requests.live() == 0 {
-            self.core.agenda.set(self.idle_clock(), self.core.now + self.spec.gc.idle_after_ns);
+            self.core.set_clock(self.core.idle_clock(), self.core.now + self.spec.gc.idle_after_ns);
         }
     }
 

@@ -5,7 +5,7 @@
 
 use super::Drive;
 use super::background::JobCause;
-use crate::core::{CopyBack, Core, Part};
+use crate::core::{CopyBack, Core, Part, Queued};
 use crate::ftl::WriteStream;
 use crate::ftl::migration::{self, BufferLoad, CopybackLimit, MigrationPolicy, View};
 use crate::geometry::{BlockId, Geometry, Lpn, PlaneId, Ppn};
@@ -13,7 +13,7 @@ use crate::nand::{Condition, Moment, Timing};
 use crate::probe::Probe;
 use crate::sched::{Cause, Transaction};
 use crate::spec::Spec;
-use crate::units::Span;
+use crate::units::{Span, Time};
 
 /// What the drive keeps for its migration policy.
 #[derive(Debug)]
@@ -39,114 +39,113 @@ impl Migration {
     }
 }
 
-impl<P: Probe> Drive<P> {
-    /// Pages of the write buffer have begun or ended their way to flash.
+impl Migration {
+    /// So many pages of the write buffer are on their way to flash.
     #[inline]
-    pub(super) fn watch_buffer(&mut self) {
-        if let (Some(load), Some(caching)) = (&mut self.migration.load, &self.caching) {
-            load.set(self.core.now, caching.cache.writing());
+    pub(super) fn on_load(&mut self, now: Time, pages: u32) {
+        if let Some(load) = &mut self.load {
+            load.set(now, pages);
         }
     }
 
     /// The stream that the pages of a victim are copied back to, if the policy wants copybacks and there is room for them.
-    pub(super) fn copyback_stream(
+    pub(super) fn copyback_stream<P: Probe>(
         &mut self,
+        core: &mut Core<P>,
         plane: PlaneId,
         victim: BlockId,
         cause: JobCause,
         is_urgent: bool,
+        buffer_pages: u32,
     ) -> Option<WriteStream> {
-        let _inside = self.core.inside.enter(Part::Copyback);
+        let _inside = core.inside.enter(Part::Copyback);
         // Refresh corrects, so it goes off-chip.
         if matches!(cause, JobCause::Refresh | JobCause::StayingRefresh) {
             return None;
         }
-        let copybacks = self.core.array.block(victim).copybacks + 1;
-        if copybacks > self.migration.most {
+        let copybacks = core.array.block(victim).copybacks + 1;
+        if copybacks > self.most {
             return None;
         }
-        let off_chip = self.core.ftl.emptying_stream(
-            &self.core.geometry,
-            &self.core.array,
-            victim,
-            cause == JobCause::Wear,
-        );
+        let off_chip = core.ftl.emptying_stream(&core.geometry, &core.array, victim, cause == JobCause::Wear);
         if matches!(off_chip, WriteStream::Mapping | WriteStream::Combination) {
             return None;
         }
-        let capacity = f64::from(self.cache_pages()[0].max(1));
-        let buffer = self.migration.load.as_mut().map_or(0.0, |load| load.mean(self.core.now) / capacity);
-        if !self.migration.policy.copies_back(&View { is_urgent, buffer }) {
-            self.core.stats.migration.victims_off_chip += 1;
+        let capacity = f64::from(buffer_pages.max(1));
+        let buffer = self.load.as_mut().map_or(0.0, |load| load.mean(core.now) / capacity);
+        if !self.policy.copies_back(&View { is_urgent, buffer }) {
+            core.stats.migration.victims_off_chip += 1;
             return None;
         }
         // A page that may not be copied back after all goes off-chip, so both ways need room.
         let stream = WriteStream::Copyback(copybacks);
-        let valid = u32::from(self.core.array.block(victim).valid);
-        let free = self.core.ftl.planes[plane.index()].free.len();
-        let blocks = |stream| self.core.ftl.blocks_for(&self.core.geometry, plane, stream, valid);
+        let valid = u32::from(core.array.block(victim).valid);
+        let free = core.ftl.planes[plane.index()].free.len();
+        let blocks = |stream| core.ftl.blocks_for(&core.geometry, plane, stream, valid);
         if blocks(stream) + blocks(off_chip) > free {
-            self.core.stats.migration.victims_without_room += 1;
+            core.stats.migration.victims_without_room += 1;
             return None;
         }
-        self.core.stats.migration.victims_copied_back += 1;
+        core.stats.migration.victims_copied_back += 1;
         Some(stream)
     }
 
-    /// Copies a page back, if its limit allows it; whether it does.
-    pub(super) fn copy_back(
+    /// Copies a page back, if its limit allows it.
+    pub(super) fn copy_back<P: Probe>(
         &mut self,
+        core: &mut Core<P>,
         plane: PlaneId,
         stream: WriteStream,
         source: Ppn,
         lpn: Lpn,
         cause: Cause,
-    ) -> bool {
-        let _inside = self.core.inside.enter(Part::Copyback);
+    ) -> Option<Queued> {
+        let _inside = core.inside.enter(Part::Copyback);
         // A partially refreshed page has to be merged.
-        if self.core.ftl.links.as_ref().is_some_and(|links| links.is_marked(source)) {
-            return false;
+        if core.ftl.links.as_ref().is_some_and(|links| links.is_marked(source)) {
+            return None;
         }
-        let destination = self.core.ftl.next_block(&self.core.geometry, plane, stream);
-        if !destination.is_some_and(|block| self.may_copy_back(source, block, stream.copybacks())) {
-            self.core.stats.migration.refused += 1;
-            return false;
+        let destination = core.ftl.next_block(&core.geometry, plane, stream);
+        if !destination.is_some_and(|block| self.may_copy_back(core, source, block, stream.copybacks())) {
+            core.stats.migration.refused += 1;
+            return None;
         }
-        let queued = self.core.copy_back(CopyBack { plane, stream, source, lpn, cause });
+        let queued = core.copy_back(CopyBack { plane, stream, source, lpn, cause });
         let queued = queued.expect("a free block has been counted on");
-        self.jobs[plane.index()].blocks_taken += u32::from(queued.opened);
-        let block = self.core.geometry.block_of(queued.ppn);
+        let block = core.geometry.block_of(queued.ppn);
         // In release builds too: nobody could read a page that has been copied back too often.
         assert!(
-            self.core.array.block(block).copybacks == stream.copybacks()
-                && self.may_copy_back(source, block, stream.copybacks()),
+            core.array.block(block).copybacks == stream.copybacks()
+                && self.may_copy_back(core, source, block, stream.copybacks()),
             "{} is copied back beyond its limit",
-            self.core.geometry.show(source),
+            core.geometry.show(source),
         );
-        true
+        Some(queued)
     }
 
     /// Whether the page at `source` may go to `block` by its copyback number `copybacks` in a row.
-    fn may_copy_back(&mut self, source: Ppn, block: BlockId, copybacks: u8) -> bool {
-        let corrected = self.core.array.stamp(source).corrected;
-        let knows_age = self.core.array.keeps_ages() && corrected != Moment::LOST;
+    fn may_copy_back<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        source: Ppn,
+        block: BlockId,
+        copybacks: u8,
+    ) -> bool {
+        let corrected = core.array.stamp(source).corrected;
+        let knows_age = core.array.keeps_ages() && corrected != Moment::LOST;
         let condition = Condition {
-            pe_cycles: self.core.array.block(block).pe_cycles,
-            age_s: if knows_age { corrected.age_s(self.core.age_clock.at(self.core.now)) } else { 0 },
-            reads: self
-                .core
-                .array
-                .block(block)
-                .reads
-                .max(self.core.array.block(self.core.geometry.block_of(source)).reads),
+            pe_cycles: core.array.block(block).pe_cycles,
+            age_s: if knows_age { corrected.age_s(core.age_clock.at(core.now)) } else { 0 },
+            reads: core.array.block(block).reads.max(core.array.block(core.geometry.block_of(source)).reads),
             copybacks,
-            kind: self.core.geometry.kind(self.core.geometry.split(source).1),
+            kind: core.geometry.kind(core.geometry.split(source).1),
         };
-        let Self { migration, core, .. } = self;
         let Core { ecc, reliability, .. } = core;
-        migration.limit.allows(&condition, ecc, reliability)
+        self.limit.allows(&condition, ecc, reliability)
     }
+}
 
+impl<P: Probe> Drive<P> {
     /// A copyback has been programmed: the map follows.
     pub(super) fn on_copied_back(&mut self, done: &Transaction) {
         let source = done.replaces.expect("a copyback has a source");
@@ -160,7 +159,8 @@ impl<P: Probe> Drive<P> {
         // Unless the host has written the page meanwhile.
         if self.core.ftl.map.get(done.lpn) == Some(source) {
             self.core.ftl.remap(&self.core.geometry, &mut self.core.array, done.lpn, done.ppn);
-            self.on_moved(self.core.geometry.plane_of(from), done.lpn, false);
+            let plane = self.core.geometry.plane_of(from);
+            self.mapping.on_moved(&mut self.core, plane, done.lpn, false);
             if let Some(cache) = &mut self.error_cache {
                 cache.move_page(&mut self.core.known, source, done.ppn);
             }

@@ -141,7 +141,7 @@ impl<P: Probe> Drive<P> {
             core,
         };
         drive.begin_power();
-        drive.begin_refresh();
+        drive.refresh.begin(&mut drive.core);
         drive.serve();
         drive
     }
@@ -212,27 +212,6 @@ impl<P: Probe> Drive<P> {
         self.host.completions.drain(..)
     }
 
-    // Clocks: the dies, a decoder for each read level, idleness, the write cache's DRAM, power, refresh.
-    #[inline(always)]
-    fn idle_clock(&self) -> u32 {
-        self.core.geometry.dies + self.core.decoding.len() as u32
-    }
-
-    #[inline(always)]
-    fn dram_clock(&self) -> u32 {
-        self.idle_clock() + 1
-    }
-
-    #[inline(always)]
-    fn power_clock(&self) -> u32 {
-        self.idle_clock() + 2
-    }
-
-    #[inline(always)]
-    fn refresh_clock(&self) -> u32 {
-        self.idle_clock() + 3
-    }
-
     /// Hands the drive a request that arrives now or arrived earlier (its latency counts from its arrival).
     /// Returns the request's id: the number of requests submitted before it.
     ///
@@ -255,7 +234,7 @@ impl<P: Probe> Drive<P> {
         }
         if self.host.requests.live() == 0 {
             self.is_idle = false;
-            self.core.agenda.set(self.idle_clock(), NEVER);
+            self.core.set_clock(self.core.idle_clock(), NEVER);
         }
         let id = self.accept(request);
         self.serve();
@@ -351,13 +330,13 @@ impl<P: Probe> Drive<P> {
     /// refresh do not count: there is always one to come.
     #[inline]
     fn is_rest(&self, time: Time, clock: u32) -> bool {
-        time == NEVER || clock >= self.power_clock() && self.only_waits()
+        time == NEVER || clock >= self.core.power_clock() && self.only_waits()
     }
 
     #[cold]
     fn only_waits(&self) -> bool {
-        let power_waits = self.power.only_waits() || self.core.agenda.time(self.power_clock()) == NEVER;
-        power_waits && self.core.agenda.is_unset_below(self.power_clock())
+        let power_waits = self.power.only_waits() || self.core.agenda.time(self.core.power_clock()) == NEVER;
+        power_waits && self.core.agenda.is_unset_below(self.core.power_clock())
     }
 
     /// Whether something waits for room that will not come.
@@ -376,7 +355,7 @@ impl<P: Probe> Drive<P> {
     fn give_up(&mut self) {
         for plane in (0..self.core.geometry.planes).map(PlaneId) {
             self.check_space(plane);
-            self.resume_write_backs(plane);
+            self.mapping.resume_write_backs(&mut self.core, plane);
             self.resume_stalled(plane);
         }
         self.serve();
@@ -402,6 +381,9 @@ impl<P: Probe> Drive<P> {
             Some(Wake::Emptied(plane)) => self.on_emptied(plane),
             Some(Wake::PageDone(plane)) => self.on_copied(plane),
             Some(Wake::Due(plane)) => self.on_due(plane),
+            Some(Wake::Hurry(block)) => self.hurry(block),
+            Some(Wake::WriteElsewhere { plane, read }) => self.move_page(plane, &read),
+            Some(Wake::Refreshed(block)) => self.refresh.end_partial(&mut self.core, block),
             Some(Wake::JobOver(plane)) => self.after_job(plane),
             Some(Wake::Entry { waiter, is_lost }) => self.on_entry(&waiter, is_lost),
             Some(Wake::SectorsArrived { slot, sequence, is_lost }) => {
@@ -415,7 +397,7 @@ impl<P: Probe> Drive<P> {
 
     fn fail_waiting(&mut self) {
         self.stalled.erases_in_vain = 0;
-        self.give_up_write_backs();
+        self.mapping.give_up_write_backs(&mut self.core);
         self.fail_stalled();
     }
 
@@ -429,24 +411,24 @@ impl<P: Probe> Drive<P> {
         self.core.now = time;
         if clock < self.core.geometry.dies {
             self.on_die(DieId(clock));
-        } else if clock < self.idle_clock() {
+        } else if clock < self.core.idle_clock() {
             let line = &mut self.core.decoding[(clock - self.core.geometry.dies) as usize];
             let (_, slot) = line.pop_front().expect("the decode clock is set for a page");
             let next = line.front().map_or(NEVER, |&(at, _)| at);
             self.core.agenda.set(clock, next);
             self.on_decoded(slot);
-        } else if clock == self.idle_clock() {
+        } else if clock == self.core.idle_clock() {
             self.core.agenda.set(clock, NEVER);
             self.is_idle = true;
             self.sync_more();
             self.start_background();
             self.detect_when_idle();
-        } else if clock == self.dram_clock() {
+        } else if clock == self.core.dram_clock() {
             self.on_dram();
-        } else if clock == self.power_clock() {
+        } else if clock == self.core.power_clock() {
             self.on_power();
         } else {
-            self.on_refresh();
+            self.refresh.on_clock(&mut self.core);
         }
         self.serve();
     }
@@ -493,7 +475,10 @@ impl<P: Probe> Drive<P> {
         let is_measured = self.power.is_draining();
         self.core.stats.on_flash(done.kind, done.cause);
         match done.owner {
-            Owner::Job(plane) if done.is_in_place() => self.on_reprogrammed(plane, done),
+            Owner::Job(plane) if done.is_in_place() => {
+                self.refresh.on_reprogrammed(&mut self.core, done);
+                self.on_copied(plane);
+            }
             _ => self.on_page_programmed(done),
         }
         if self.power.stage != Stage::Charged {
@@ -519,7 +504,9 @@ impl<P: Probe> Drive<P> {
             self.core.ftl.close(&self.core.geometry, &mut self.core.array, block, self.core.now);
         }
         self.core.read_counts.reset(done.ppn);
-        self.on_programmed_with_links(done);
+        if let Some(partial) = &mut self.partial {
+            partial.on_programmed(&mut self.core, done);
+        }
         if let Some(old) = done.replaces {
             self.on_page_gone(old);
             self.core.let_go(self.core.geometry.block_of(old));
@@ -527,24 +514,27 @@ impl<P: Probe> Drive<P> {
         match done.owner {
             Owner::Request(id) | Owner::Merge(id) => self.on_host_programmed(id, done),
             Owner::CachePage(slot) => self.on_written_back(slot, done),
-            Owner::TranslationPage(page) => self.end_write_back(page),
+            Owner::TranslationPage(page) => self.mapping.end_write_back(&mut self.core, page),
             Owner::Job(plane) => self.on_copied(plane),
             Owner::Rewrite(_) | Owner::Dummy => self.on_rewritten(done),
             // A line of the VSM has been dealt with, padding needs nothing, and power is on.
             Owner::CombinationPage | Owner::Padding | Owner::FlushPage(_) => {}
         }
         if is_closed {
-            self.watch_free_blocks();
+            if let Some(partial) = &mut self.partial {
+                partial.look_at_free_blocks(&mut self.core);
+            }
             self.core.wake(Wake::Space(self.core.geometry.plane_of(block)));
         }
         if self.refresh.is_on() {
             if done.page == 0 {
-                self.refresh_from_now(block);
+                self.refresh.age_from_now(&mut self.core, block);
             }
             if done.kind == Kind::Copyback
                 && let Some(source) = done.replaces
             {
-                self.refresh_as_due_as(block, self.core.geometry.block_of(source));
+                let source = self.core.geometry.block_of(source);
+                self.refresh.age_as(&mut self.core, block, source);
             }
         }
     }
@@ -555,7 +545,9 @@ impl<P: Probe> Drive<P> {
         if let Some(cache) = &mut self.error_cache {
             cache.drop_page(&mut self.core.known, ppn);
         }
-        self.unlink_marked(ppn);
+        if let Some(partial) = &mut self.partial {
+            partial.unlink_marked(&mut self.core, ppn);
+        }
     }
 
     fn sample(&mut self, time: Time) {
@@ -599,8 +591,12 @@ impl<P: Probe> Drive<P> {
             }
         }
         let is_at_rest = self.is_at_rest();
-        self.audit_links(is_at_rest)?;
-        self.audit_error_cache()?;
+        if let Some(partial) = &self.partial {
+            partial.audit(&self.core, is_at_rest)?;
+        }
+        if let Some(cache) = &self.error_cache {
+            cache.audit(&self.core)?;
+        }
         if is_at_rest {
             if let Some(block) = self.core.array.blocks.iter().position(|b| b.holds > 0) {
                 return Err(format!("block {block} is held by an operation that is over"));
@@ -608,10 +604,10 @@ impl<P: Probe> Drive<P> {
             if self.stalled.count > 0 || !self.host.merging.is_empty() || !self.mapping.is_idle() {
                 return Err("a write still waits though no request is outstanding".to_owned());
             }
-            self.audit_map_at_rest()?;
+            self.mapping.audit_at_rest(&self.core)?;
             self.audit_cache_at_rest()?;
             for plane in (0..self.core.geometry.planes).map(PlaneId) {
-                if self.jobs[plane.index()].is_running() {
+                if self.core.has_job(plane) {
                     return Err(format!("plane {} has a background job that does nothing", plane.0));
                 }
             }

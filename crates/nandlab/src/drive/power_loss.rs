@@ -7,6 +7,7 @@
 //! mark in the OOB; recovery completes it.
 
 use super::Drive;
+use super::partial::Partial;
 use crate::core::{Core, Maps, Program, To};
 use crate::ftl::Place;
 use crate::geometry::{CacheSlot, DieId, Lpn, Ppn};
@@ -91,7 +92,7 @@ impl<P: Probe> Drive<P> {
         self.tell_what_was_lost_before(&mut loss);
         self.abort_requests();
         self.core.device.drop_queues(&self.core.pool);
-        for clock in self.core.geometry.dies..=self.refresh_clock() {
+        for clock in self.core.geometry.dies..=self.core.refresh_clock() {
             self.core.agenda.set(clock, NEVER);
         }
         if finishes {
@@ -243,13 +244,13 @@ impl<P: Probe> Drive<P> {
             return;
         }
         if page == 0 {
-            self.refresh_from_power_loss(block);
+            self.refresh.age_from_power_loss(&mut self.core, block);
         }
         if program.kind == Kind::Copyback
             && let Some(source) = program.replaces
         {
             let source = self.core.geometry.block_of(source);
-            self.refresh_as_due_from_power_loss(block, source);
+            self.refresh.age_as_from_power_loss(block, source);
             self.core.array.copy_errors(block, source);
         }
         self.core.array.program(block, page);
@@ -263,7 +264,11 @@ impl<P: Probe> Drive<P> {
     fn flush_on_capacitor(&mut self, dirty: &mut [Dirty], loss: &mut PowerLoss) {
         let method = self.spec.capacitor.flush;
         let pages = FlushPages::new(method, &self.core.geometry, &self.core.ftl, dirty.len() as u32);
-        let lines = self.lines_at_power_loss();
+        let under_way = self.under_way();
+        let lines = match &mut self.partial {
+            Some(partial) => partial.lines_at_power_loss(&mut self.core, &under_way),
+            None => Vec::new(),
+        };
         loss.vsm_lines = lines.len() as u32;
         let mut flush =
             Flush { pages, next: 0, lines, lines_begun: 0, under_way: 0, may_end: loss.at, is_over: false };
@@ -289,7 +294,9 @@ impl<P: Probe> Drive<P> {
                         self.core.stats.on_flash(done.kind, done.cause);
                         if done.kind == Kind::Erase {
                             let block = self.core.geometry.block_of(done.ppn);
-                            self.on_erased_with_links(block);
+                            if let Some(partial) = &mut self.partial {
+                                partial.on_erased(&mut self.core, block);
+                            }
                             self.core.array.erase(&self.core.geometry, block);
                             let endurance = self.spec.drive.endurance;
                             self.core.ftl.release(
@@ -391,10 +398,7 @@ impl<P: Probe> Drive<P> {
     fn begin_line_programs(&mut self, flush: &mut Flush, loss: &mut PowerLoss) {
         while !flush.is_over && flush.lines_begun < flush.lines.len() {
             let lpn = flush.lines[flush.lines_begun];
-            let place = self.place_line_at_power_loss(|drive, plane| {
-                drive.core.device.phase(drive.core.geometry.die_of(plane)) != Phase::Idle
-            });
-            let Some(place) = place else { return };
+            let Some(place) = Partial::place_line_at_power_loss(&mut self.core) else { return };
             let stamp = self.core.next_stamp();
             let (_, page) = self.core.geometry.split(place.ppn);
             if !self.has_energy_for(flush, loss, page) {

@@ -4,9 +4,9 @@
 //! done at once when it is needed.
 
 use super::Drive;
-use crate::ftl::{Place, WriteStream};
+use crate::ftl::WriteStream;
 use crate::geometry::{Lpn, PlaneId};
-use crate::nand::{BlockState, DEAD_LPN, Stamp};
+use crate::nand::DEAD_LPN;
 use crate::probe::Probe;
 use crate::rng::Stream;
 use crate::spec::PreconditionSpec;
@@ -50,6 +50,11 @@ impl<P: Probe> Drive<P> {
         outcome
     }
 
+    /// Writes every translation page that is out of date at once, without simulating time: after preconditioning.
+    pub fn settle_map(&mut self) {
+        self.mapping.settle(&mut self.core);
+    }
+
     /// Fills whole blocks of every plane up to a share `used` of its pages, a share `valid` of them valid, in
     /// random order. The data is that of the lowest LPNs, so that a workload that starts at address 0 finds it.
     fn fill(&mut self, used: f64, valid: f64, watch: Watch) -> bool {
@@ -88,7 +93,7 @@ impl<P: Probe> Drive<P> {
                 } else {
                     Lpn(DEAD_LPN)
                 };
-                self.program_now(plane, WriteStream::Host, lpn, 0);
+                self.core.program_now(plane, WriteStream::Host, lpn, 0);
             }
         }
         true
@@ -143,68 +148,18 @@ impl<P: Probe> Drive<P> {
                     - self.core.ftl.free_pages(&self.core.geometry, *plane)
             };
             let plane = plane.or_else(|| (0..self.core.geometry.planes).map(PlaneId).max_by_key(garbage));
-            moved += self.collect_now(plane.expect("a drive has planes")).expect("the drive has room left");
+            moved +=
+                self.core.collect_now(plane.expect("a drive has planes")).expect("the drive has room left");
         };
         self.core.sequence += 1;
-        let opened = self.program_now(plane, WriteStream::Host, lpn, self.core.sequence);
+        let opened = self.core.program_now(plane, WriteStream::Host, lpn, self.core.sequence);
         self.core.probe.on_write_admitted(lpn, self.core.sequence);
         self.core.probe.on_write_safe(lpn, self.core.sequence);
         self.core.probe.on_write_durable(lpn, self.core.sequence);
-        while opened && self.is_short(plane) {
-            let Some(more) = self.collect_now(plane) else { break };
+        while opened && self.core.is_short(plane) {
+            let Some(more) = self.core.collect_now(plane) else { break };
             moved += more;
         }
         moved + 1
-    }
-
-    /// Programs one page at once; whether a block has been opened for it.
-    #[inline]
-    pub(super) fn program_now(
-        &mut self,
-        plane: PlaneId,
-        stream: WriteStream,
-        lpn: Lpn,
-        sequence: u64,
-    ) -> bool {
-        let place = self.core.ftl.allocate(&self.core.geometry, &mut self.core.array, plane, stream);
-        let Place { ppn, opened, .. } = place.expect("the plane has room");
-        let (block, page) = self.core.geometry.split(ppn);
-        self.core.array.stage(ppn, lpn, Stamp { sequence, corrected: self.core.initial_ages.of(block) });
-        let is_closed = self.core.array.program(block, page) == self.core.geometry.pages_per_block;
-        if lpn.0 != DEAD_LPN {
-            self.core.ftl.remap(&self.core.geometry, &mut self.core.array, lpn, ppn);
-            // Its translation page is written when all is done.
-            if let Some(demand) = &mut self.core.ftl.demand
-                && lpn.0 < self.core.geometry.logical_pages
-            {
-                demand.on_changed(lpn);
-            }
-        }
-        if is_closed {
-            self.core.ftl.close(&self.core.geometry, &mut self.core.array, block, self.core.now);
-        }
-        opened
-    }
-
-    /// Empties and erases one victim at once; returns the pages moved, or `None` when nothing can be gained.
-    pub(super) fn collect_now(&mut self, plane: PlaneId) -> Option<u64> {
-        let victim =
-            self.core.ftl.pick_victim(&self.core.geometry, &self.core.array, plane, self.core.now)?;
-        let moved = u32::from(self.core.array.block(victim).valid);
-        let stream = self.core.ftl.emptying_stream(&self.core.geometry, &self.core.array, victim, false);
-        if moved > self.core.ftl.stream_room(&self.core.geometry, plane, stream) {
-            return None;
-        }
-        self.core.ftl.begin_emptying(&self.core.geometry, &mut self.core.array, victim);
-        let mut page = 0;
-        while let Some(next) = self.core.ftl.next_valid(&self.core.geometry, victim, page) {
-            page = next + 1;
-            let ppn = self.core.geometry.page(victim, next);
-            self.program_now(plane, stream, self.core.array.lpn(ppn), self.core.array.stamp(ppn).sequence);
-        }
-        debug_assert!(self.core.array.block(victim).state == BlockState::Victim);
-        self.core.array.erase(&self.core.geometry, victim);
-        self.core.ftl.release(&self.core.geometry, &mut self.core.array, victim, self.spec.drive.endurance);
-        Some(u64::from(moved))
     }
 }

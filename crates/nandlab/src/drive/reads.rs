@@ -32,7 +32,7 @@ impl<P: Probe> Drive<P> {
                 cost.sense_ns + self.core.device.timing().of_part(cost.transfer_ns, part_bytes);
         }
         let (slot, level, decode_ns) = if let Some(other) = partner {
-            let Some(first) = self.join(slot, other) else { return };
+            let Some(first) = self.core.join(slot, other) else { return };
             let (read, part) =
                 (self.core.pool[first], self.core.pool[if first == slot { other } else { slot }]);
             if !self.core.ecc.has_levels() {
@@ -69,7 +69,7 @@ impl<P: Probe> Drive<P> {
     #[inline]
     pub(super) fn on_decoded(&mut self, slot: Slot) {
         if let Some(partner) = self.core.pool[slot].partner
-            && self.try_again_or_part(slot, partner)
+            && self.core.try_again_or_part(slot, partner)
         {
             return;
         }
@@ -80,15 +80,17 @@ impl<P: Probe> Drive<P> {
                 return;
             }
             self.core.remember(&read);
-            if read.cause == Cause::Host && self.error_cache.is_some() {
-                self.remember_errors(&read);
+            if read.cause == Cause::Host
+                && let Some(cache) = &mut self.error_cache
+            {
+                cache.on_decoded(&mut self.core, &read);
             }
             self.core.let_go(self.core.geometry.block_of(read.ppn));
         }
         let read = self.core.pool.remove(slot);
         match read.owner {
             Owner::Request(_) | Owner::Merge(_) => self.on_host_read(&read),
-            Owner::TranslationPage(page) => self.on_translation_read(page, &read),
+            Owner::TranslationPage(page) => self.mapping.on_translation_read(&mut self.core, page, &read),
             Owner::CachePage(slot) => {
                 let sequence = self.core.array.stamp(read.ppn).sequence;
                 self.on_fetched(slot, Some(sequence), read.is_uncorrectable());

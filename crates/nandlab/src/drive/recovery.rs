@@ -55,7 +55,9 @@ impl<P: Probe> Drive<P> {
         let mut busy_ns = vec![Span::ZERO; self.core.geometry.dies as usize];
         for &block in &torn_erases {
             self.core.array.erase(&self.core.geometry, block);
-            self.on_erased_with_links(block);
+            if let Some(partial) = &mut self.partial {
+                partial.on_erased(&mut self.core, block);
+            }
             let state = self.core.array.block_mut(block);
             let is_worn_out = state.pe_cycles >= self.spec.drive.endurance;
             state.state = if is_worn_out { BlockState::Retired } else { BlockState::Free };
@@ -80,19 +82,19 @@ impl<P: Probe> Drive<P> {
         self.core.stats.power.down_ns += recovery.ns;
         if self.power.capacitor.is_some() {
             let recharge_ns = self.spec.capacitor.recharge_ns;
-            self.power.begin_recharge(self.core.now, recharge_ns);
+            self.power.begin_recharge(&mut self.core, recharge_ns);
             if let Some(caching) = &mut self.caching {
                 caching.cache.set_budget(0);
             }
         } else {
             self.restore_budget();
         }
-        self.core.agenda.set(self.idle_clock(), self.core.now + self.spec.gc.idle_after_ns);
+        self.core.set_clock(self.core.idle_clock(), self.core.now + self.spec.gc.idle_after_ns);
         self.set_power_clock();
-        self.begin_refresh();
+        self.refresh.begin(&mut self.core);
         recovery.stale_translation_pages = stale.len() as u32;
         for page in stale {
-            self.write_back(page);
+            self.mapping.write_back(&mut self.core, page);
         }
         for plane in (0..self.core.geometry.planes).map(PlaneId) {
             self.core.wake(Wake::Space(plane));
@@ -177,7 +179,9 @@ impl<P: Probe> Drive<P> {
         let mut before = std::mem::replace(&mut self.core.ftl, fresh);
         // What its combination pages hold is in flash; the rest is made anew.
         self.core.ftl.links = before.links.take();
-        self.forget_partial();
+        if let Some(partial) = &mut self.partial {
+            partial.forget();
+        }
         self.core.read_counts.forget();
         if let Some(cache) = &mut self.error_cache {
             cache.clear(&mut self.core.known);
@@ -195,14 +199,15 @@ impl<P: Probe> Drive<P> {
         self.mapping =
             Mapping::new(if self.core.ftl.demand.is_some() { self.core.geometry.planes as usize } else { 0 });
         self.caching = Self::make_caching(&self.spec, &self.core.geometry);
-        self.watch_buffer();
+        self.tell_load();
         self.host.epochs = Epochs::default();
         self.host.merging = Merging::default();
         self.trims.forget_pending();
         self.stalled.clear();
         self.jobs.fill(Job::default());
+        self.core.victims.fill(None);
         self.is_idle = false;
-        self.power.forget_detection();
+        self.power.forget_detection(&mut self.core);
         before
     }
 
@@ -246,7 +251,9 @@ impl<P: Probe> Drive<P> {
             let closed_at = self.core.array.block(block).closed_at;
             self.core.ftl.close(&self.core.geometry, &mut self.core.array, block, closed_at);
         }
-        self.restore_links();
+        if let Some(partial) = &mut self.partial {
+            partial.restore_links(&mut self.core, &mut self.refresh);
+        }
         self.find_stale_translation_pages(before)
     }
 
@@ -387,7 +394,7 @@ impl<P: Probe> Drive<P> {
         let (block, page) = self.core.geometry.split(place.ppn);
         self.core.stage(place.ppn, lpn, stamp);
         if page == 0 {
-            self.refresh_from_power_loss(block);
+            self.refresh.age_from_power_loss(&mut self.core, block);
         }
         self.core.array.program(block, page);
         let programmed = self.core.array.skip(block, u32::from(place.skips));
@@ -449,7 +456,9 @@ impl<P: Probe> Drive<P> {
         }
         self.core.array.erase(&self.core.geometry, victim);
         self.core.ftl.release(&self.core.geometry, &mut self.core.array, victim, self.spec.drive.endurance);
-        self.on_erased_with_links(victim);
+        if let Some(partial) = &mut self.partial {
+            partial.on_erased(&mut self.core, victim);
+        }
         self.core.stats.on_flash(Kind::Erase, Cause::Gc);
         busy_ns[self.core.geometry.die_of(plane).index()] += self.core.device.timing().erase_ns;
         Some(())

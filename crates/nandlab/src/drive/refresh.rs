@@ -13,8 +13,8 @@
 
 use super::Drive;
 use super::background::JobCause;
-use super::detection::Stage;
-use crate::core::{Maps, Part, Program, To, Wake};
+use super::partial::Partial;
+use crate::core::{Core, Maps, Part, Program, To, Wake};
 use crate::geometry::{BlockId, Geometry, PlaneId};
 use crate::huge::Huge;
 use crate::nand::{BlockState, Moment, Stamp};
@@ -135,168 +135,155 @@ impl Refresh {
     }
 }
 
-impl<P: Probe> Drive<P> {
+impl Refresh {
     /// The blocks that hold data are looked at when the first event is due: preconditioning comes before it. After a power loss
     /// anew: when each was refreshed is the firmware's own record.
-    pub(super) fn begin_refresh(&mut self) {
-        if self.refresh.is_on() {
-            self.refresh.alarms.clear();
-            self.refresh.due.iter_mut().for_each(VecDeque::clear);
-            self.refresh.has_begun = false;
-            self.refresh.reprograms = 0;
-            self.core.agenda.set(self.refresh_clock(), self.core.now);
+    pub(super) fn begin<P: Probe>(&mut self, core: &mut Core<P>) {
+        if self.is_on() {
+            self.alarms.clear();
+            self.due.iter_mut().for_each(VecDeque::clear);
+            self.has_begun = false;
+            self.reprograms = 0;
+            core.set_clock(core.refresh_clock(), core.now);
         }
     }
 
     /// The data of a block ages from now.
     #[cold]
-    pub(super) fn refresh_from_now(&mut self, block: BlockId) {
-        self.refresh_from(block, self.core.age_clock.at(self.core.now));
-        self.set_refresh_clock();
+    pub(super) fn age_from_now<P: Probe>(&mut self, core: &mut Core<P>, block: BlockId) {
+        self.set_age(core, block, core.age_clock.at(core.now));
+        self.set_clock(core);
     }
 
     /// Data of `source` has been copied back to a block, and goes on ageing as it did there.
     #[cold]
-    pub(super) fn refresh_as_due_as(&mut self, block: BlockId, source: BlockId) {
-        let since = self.refresh.since[source.index()];
-        if since < self.refresh.since[block.index()] {
-            self.refresh_from(block, since);
-            self.set_refresh_clock();
+    pub(super) fn age_as<P: Probe>(&mut self, core: &mut Core<P>, block: BlockId, source: BlockId) {
+        let since = self.since[source.index()];
+        if since < self.since[block.index()] {
+            self.set_age(core, block, since);
+            self.set_clock(core);
         }
     }
 
-    /// The data of a block that is programmed first while power is off ages from now: [`Drive::begin_refresh`] sets the alarms.
-    pub(super) fn refresh_from_power_loss(&mut self, block: BlockId) {
-        if self.refresh.is_on() {
-            self.refresh.since[block.index()] = self.core.age_clock.at(self.core.now);
+    /// The data of a block that is programmed first while power is off ages from now: [`Refresh::begin`] sets the alarms.
+    pub(super) fn age_from_power_loss<P: Probe>(&mut self, core: &mut Core<P>, block: BlockId) {
+        if self.is_on() {
+            self.since[block.index()] = core.age_clock.at(core.now);
         }
     }
 
     /// A copyback has ended while power is off.
-    pub(super) fn refresh_as_due_from_power_loss(&mut self, block: BlockId, source: BlockId) {
-        if self.refresh.is_on() {
-            self.refresh.age_from(block, self.refresh.since[source.index()]);
+    pub(super) fn age_as_from_power_loss(&mut self, block: BlockId, source: BlockId) {
+        if self.is_on() {
+            self.age_from(block, self.since[source.index()]);
         }
     }
 
-    fn refresh_from(&mut self, block: BlockId, since: Moment) {
-        let refresh = &mut self.refresh;
-        refresh.since[block.index()] = since;
-        let due = since.plus_s(refresh.interval_s(self.core.array.block(block).pe_cycles));
-        refresh.alarms.push(Reverse((due, block.0, Alarm::Due, since)));
+    fn set_age<P: Probe>(&mut self, core: &mut Core<P>, block: BlockId, since: Moment) {
+        self.since[block.index()] = since;
+        let due = since.plus_s(self.interval_s(core.array.block(block).pe_cycles));
+        self.alarms.push(Reverse((due, block.0, Alarm::Due, since)));
     }
 
-    fn set_refresh_clock(&mut self) {
-        let next = match self.refresh.alarms.peek() {
-            _ if !self.refresh.has_begun => self.core.now,
-            Some(&Reverse((moment, ..))) => self.core.age_clock.when(moment).max(self.core.now),
+    fn set_clock<P: Probe>(&mut self, core: &mut Core<P>) {
+        let next = match self.alarms.peek() {
+            _ if !self.has_begun => core.now,
+            Some(&Reverse((moment, ..))) => core.age_clock.when(moment).max(core.now),
             None => NEVER,
         };
-        self.core.agenda.set(self.refresh_clock(), next);
+        core.set_clock(core.refresh_clock(), next);
     }
 
     /// The refresh clock has struck.
-    pub(super) fn on_refresh(&mut self) {
-        let _inside = self.core.inside.enter(Part::Refresh);
-        if !std::mem::replace(&mut self.refresh.has_begun, true) {
-            for block in (0..self.core.geometry.blocks).map(BlockId) {
-                if self.core.array.block(block).programmed > 0 {
-                    let since = self.refresh.since[block.index()];
+    pub(super) fn on_clock<P: Probe>(&mut self, core: &mut Core<P>) {
+        let _inside = core.inside.enter(Part::Refresh);
+        if !std::mem::replace(&mut self.has_begun, true) {
+            for block in (0..core.geometry.blocks).map(BlockId) {
+                if core.array.block(block).programmed > 0 {
+                    let since = self.since[block.index()];
                     // What power loss has interrupted goes on counting.
-                    let since =
-                        if since == Moment::default() { self.core.initial_ages.of(block) } else { since };
-                    self.refresh_from(block, since);
+                    let since = if since == Moment::default() { core.initial_ages.of(block) } else { since };
+                    self.set_age(core, block, since);
                 }
             }
         }
-        let now = self.core.age_clock.at(self.core.now);
-        while let Some(&Reverse((moment, block, alarm, since))) = self.refresh.alarms.peek()
+        let now = core.age_clock.at(core.now);
+        while let Some(&Reverse((moment, block, alarm, since))) = self.alarms.peek()
             && moment <= now
         {
-            self.refresh.alarms.pop();
+            self.alarms.pop();
             let block = BlockId(block);
-            let state = self.core.array.block(block);
-            if self.refresh.since[block.index()] != since || state.programmed == 0 {
+            let state = core.array.block(block);
+            if self.since[block.index()] != since || state.programmed == 0 {
                 continue;
             }
-            let plane = self.core.geometry.plane_of(block);
+            let plane = core.geometry.plane_of(block);
             match alarm {
                 Alarm::Due => {
-                    let hurry = moment.plus_s(self.refresh.grace_s(state.pe_cycles) / 2);
-                    self.refresh.alarms.push(Reverse((hurry, block.0, Alarm::Hurry, since)));
-                    self.refresh.due[plane.index()].push_back(block);
-                    self.core.wake(Wake::Due(plane));
+                    let hurry = moment.plus_s(self.grace_s(state.pe_cycles) / 2);
+                    self.alarms.push(Reverse((hurry, block.0, Alarm::Hurry, since)));
+                    self.due[plane.index()].push_back(block);
+                    core.wake(Wake::Due(plane));
                 }
                 // What holds nothing has no hurry.
                 Alarm::Hurry if state.valid == 0 => {}
                 Alarm::Hurry => {
                     // Until it is refreshed: there may be no room now, or programs under way in it.
-                    let again = now.plus_s(self.refresh.again_s(state.pe_cycles));
+                    let again = now.plus_s(self.again_s(state.pe_cycles));
                     // At its end the clock stops.
                     if again > now {
-                        self.refresh.alarms.push(Reverse((again, block.0, Alarm::Hurry, since)));
+                        self.alarms.push(Reverse((again, block.0, Alarm::Hurry, since)));
                     }
-                    self.hurry(plane, block);
+                    core.wake(Wake::Hurry(block));
                 }
             }
         }
-        self.set_refresh_clock();
-    }
-
-    /// The grace of a due block is running out.
-    fn hurry(&mut self, plane: PlaneId, block: BlockId) {
-        if self.has_data_in_vsm(block) {
-            self.empty_vsm();
-        }
-        let job = &mut self.jobs[plane.index()];
-        let is_next = job.victim == Some(block) || self.refresh.due[plane.index()].front() == Some(&block);
-        if job.is_running() && is_next && !job.is_urgent {
-            job.is_urgent = true;
-            self.core.device.promote(self.core.geometry.die_of(plane));
-            self.core.stats.refresh.promoted += 1;
-        } else if !job.is_running() && !self.is_short(plane) {
-            self.core.wake(Wake::Due(plane));
-        }
+        self.set_clock(core);
     }
 
     /// The block of a plane without a job that is refreshed next, if one is due and there is room.
-    pub(super) fn next_refresh(&mut self, plane: PlaneId) -> Option<DueBlock> {
-        if !self.refresh.is_on() {
+    pub(super) fn next_due<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        partial: Option<&mut Partial>,
+        plane: PlaneId,
+    ) -> Option<DueBlock> {
+        if !self.is_on() {
             return None;
         }
-        let _inside = self.core.inside.enter(Part::Refresh);
-        let now = self.core.age_clock.at(self.core.now);
-        while let Some(&block) = self.refresh.due[plane.index()].front() {
-            let state = self.core.array.block(block);
+        let _inside = core.inside.enter(Part::Refresh);
+        let now = core.age_clock.at(core.now);
+        while let Some(&block) = self.due[plane.index()].front() {
+            let state = core.array.block(block);
             let (pe_cycles, valid) = (state.pe_cycles, u32::from(state.valid));
-            let since = self.refresh.since[block.index()];
-            let due = since.plus_s(self.refresh.interval_s(pe_cycles));
+            let since = self.since[block.index()];
+            let due = since.plus_s(self.interval_s(pe_cycles));
             // It may have been collected meanwhile.
             if due > now || !matches!(state.state, BlockState::Open | BlockState::Full) {
-                self.refresh.due[plane.index()].pop_front();
+                self.due[plane.index()].pop_front();
                 continue;
             }
             // Also one that has lost its last valid page: what it might take yet would never be due.
-            if state.state == BlockState::Open && !self.close_for_refresh(plane, block) {
+            if state.state == BlockState::Open && !self.close(core, plane, block) {
                 return None;
             }
             if valid == 0 {
-                self.refresh.due[plane.index()].pop_front();
+                self.due[plane.index()].pop_front();
                 continue;
             }
-            let stream = self.core.ftl.emptying_stream(&self.core.geometry, &self.core.array, block, false);
-            if valid > self.core.ftl.stream_room(&self.core.geometry, plane, stream) {
+            let stream = core.ftl.emptying_stream(&core.geometry, &core.array, block, false);
+            if valid > core.ftl.stream_room(&core.geometry, plane, stream) {
                 return None;
             }
-            self.refresh.due[plane.index()].pop_front();
-            self.refresh.began[plane.index()] = self.core.now;
-            self.core.stats.refresh.blocks += 1;
-            self.core.stats.refresh.pages += u64::from(valid);
-            let is_urgent = now.later_s_than(due) >= self.refresh.grace_s(pe_cycles) / 2;
-            let is_partial = self.is_refreshed_partially(block, stream);
-            self.core.stats.refresh.partial_blocks += u64::from(is_partial);
-            let is_in_place = self.may_reprogram();
-            self.core.stats.refresh.blocks_in_place += u64::from(is_in_place);
+            self.due[plane.index()].pop_front();
+            self.began[plane.index()] = core.now;
+            core.stats.refresh.blocks += 1;
+            core.stats.refresh.pages += u64::from(valid);
+            let is_urgent = now.later_s_than(due) >= self.grace_s(pe_cycles) / 2;
+            let is_partial = partial.is_some_and(|partial| partial.takes(core, block, stream));
+            core.stats.refresh.partial_blocks += u64::from(is_partial);
+            let is_in_place = self.may_reprogram(core);
+            core.stats.refresh.blocks_in_place += u64::from(is_in_place);
             let cause = if is_partial || is_in_place { JobCause::StayingRefresh } else { JobCause::Refresh };
             return Some(DueBlock { block, cause, is_urgent });
         }
@@ -304,34 +291,34 @@ impl<P: Probe> Drive<P> {
     }
 
     /// A block that is still being filled takes no more programs, unless some are under way.
-    fn close_for_refresh(&mut self, plane: PlaneId, block: BlockId) -> bool {
-        if !self.core.ftl.leave_open_block(
-            &self.core.geometry,
-            plane,
-            block,
-            self.core.array.block(block).programmed,
-        ) {
+    fn close<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId, block: BlockId) -> bool {
+        if !core.ftl.leave_open_block(&core.geometry, plane, block, core.array.block(block).programmed) {
             return false;
         }
-        self.close_early(block);
+        core.close_early(block);
         true
     }
 
     /// Whether pages are refreshed in place now.
-    fn may_reprogram(&self) -> bool {
-        self.refresh.policy.in_place().is_some() && self.power.stage == Stage::Charged
+    fn may_reprogram<P: Probe>(&self, core: &Core<P>) -> bool {
+        self.policy.in_place().is_some() && core.is_charged
     }
 
     /// A page of a block that is being refreshed in place has been read. `false`: it has to be written elsewhere.
-    pub(super) fn refresh_page_in_place(&mut self, plane: PlaneId, read: &Transaction) -> bool {
-        if !self.may_reprogram() || read.is_uncorrectable() {
+    pub(super) fn reprogram<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        plane: PlaneId,
+        read: &Transaction,
+    ) -> bool {
+        if !self.may_reprogram(core) || read.is_uncorrectable() {
             return false;
         }
-        self.refresh.reprograms += 1;
-        self.core.stats.refresh.pages_in_place += 1;
+        self.reprograms += 1;
+        core.stats.refresh.pages_in_place += 1;
         let (to, owner, maps) = (To::InPlace(read.ppn), Owner::Job(plane), Maps::Nothing);
         let (lpn, stamp, cause, class) = (read.lpn, Stamp::default(), read.cause, Class::Background);
-        let queued = self.core.program(Program { to, lpn, stamp, maps, owner, cause, class });
+        let queued = core.program(Program { to, lpn, stamp, maps, owner, cause, class });
         queued.expect("it has its place");
         true
     }
@@ -339,24 +326,80 @@ impl<P: Probe> Drive<P> {
     /// A page has been programmed once more with what it holds. The host may have written it elsewhere meanwhile; then
     /// this has been for nothing.
     #[cold]
-    pub(super) fn on_reprogrammed(&mut self, plane: PlaneId, done: &Transaction) {
-        self.refresh.reprograms -= 1;
-        let block = self.core.geometry.block_of(done.ppn);
-        self.core.array.reprogram(block, u32::from(done.page), done.ppn, self.core.moment());
-        if self.core.ftl.map.get(done.lpn) == Some(done.ppn) {
-            self.core.on_corrected(done.lpn);
+    pub(super) fn on_reprogrammed<P: Probe>(&mut self, core: &mut Core<P>, done: &Transaction) {
+        self.reprograms -= 1;
+        let block = core.geometry.block_of(done.ppn);
+        core.array.reprogram(block, u32::from(done.page), done.ppn, core.moment());
+        if core.ftl.map.get(done.lpn) == Some(done.ppn) {
+            core.on_corrected(done.lpn);
         }
-        self.core.let_go(block);
-        self.on_copied(plane);
+        core.let_go(block);
     }
 
     /// All pages of a block have been refreshed in place, or written elsewhere.
-    pub(super) fn end_refresh_in_place(&mut self, block: BlockId) {
-        self.core.levels.set_block(block, 0);
+    pub(super) fn end_in_place<P: Probe>(&mut self, core: &mut Core<P>, block: BlockId) {
+        core.levels.set_block(block, 0);
         // All that is valid in it has been corrected.
-        self.core.array.block_mut(block).copybacks = 0;
-        self.on_block_refreshed(block, self.core.array.block(block).pe_cycles);
-        self.refresh_from_now(block);
+        core.array.block_mut(block).copybacks = 0;
+        self.on_block_refreshed(core, block, core.array.block(block).pe_cycles);
+        self.age_from_now(core, block);
+    }
+
+    /// All that was taken of a block that is refreshed partially is in flash.
+    pub(super) fn end_partial<P: Probe>(&mut self, core: &mut Core<P>, block: BlockId) {
+        self.on_block_refreshed(core, block, core.array.block(block).pe_cycles);
+        if core.array.block(block).programmed > 0 {
+            self.age_from_now(core, block);
+        }
+    }
+
+    /// A block has been refreshed, and erased.
+    pub(super) fn on_erased<P: Probe>(&mut self, core: &mut Core<P>, block: BlockId) {
+        core.stats.refresh.busy_ns += self.job_ns(core.now, core.geometry.plane_of(block));
+        // Its erase has just added a cycle.
+        self.on_block_refreshed(core, block, core.array.block(block).pe_cycles.saturating_sub(1));
+    }
+
+    /// How long the job of a plane has taken that has just ended.
+    pub(super) fn job_ns(&self, now: Time, plane: PlaneId) -> Span {
+        now - self.began[plane.index()]
+    }
+
+    /// The data of a block has been refreshed; it has, or had, so many P/E cycles.
+    pub(super) fn on_block_refreshed<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        block: BlockId,
+        pe_cycles: u32,
+    ) {
+        let due = self.since[block.index()].plus_s(self.interval_s(pe_cycles));
+        let overdue_s = core.age_clock.at(core.now).later_s_than(due);
+        let grace_s = self.grace_s(pe_cycles);
+        let stats = &mut core.stats.refresh;
+        stats.overdue_max_s = stats.overdue_max_s.max(overdue_s);
+        stats.late_blocks += u64::from(overdue_s > grace_s);
+    }
+}
+
+impl<P: Probe> Drive<P> {
+    /// The grace of a due block is running out.
+    pub(super) fn hurry(&mut self, block: BlockId) {
+        let plane = self.core.geometry.plane_of(block);
+        if let Some(partial) = &mut self.partial
+            && partial.has_data_in_vsm(block)
+        {
+            partial.empty_vsm(&mut self.core);
+        }
+        let job = &mut self.jobs[plane.index()];
+        let is_next =
+            self.core.victim(plane) == Some(block) || self.refresh.due[plane.index()].front() == Some(&block);
+        if self.core.has_job(plane) && is_next && !job.is_urgent {
+            job.is_urgent = true;
+            self.core.device.promote(self.core.geometry.die_of(plane));
+            self.core.stats.refresh.promoted += 1;
+        } else if !self.core.has_job(plane) && !self.core.is_short(plane) {
+            self.core.wake(Wake::Due(plane));
+        }
     }
 
     /// A block with valid data that should have been refreshed more than its grace ago, for tests.
@@ -369,27 +412,5 @@ impl<P: Probe> Drive<P> {
             let wait = refresh.interval_s(state.pe_cycles).saturating_add(refresh.grace_s(state.pe_cycles));
             state.valid > 0 && state.programmed > 0 && refresh.since[block.index()].plus_s(wait) < now
         })
-    }
-
-    /// A block has been refreshed, and erased.
-    pub(super) fn on_refreshed(&mut self, block: BlockId) {
-        self.core.stats.refresh.busy_ns += self.refresh_job_ns(self.core.geometry.plane_of(block));
-        // Its erase has just added a cycle.
-        self.on_block_refreshed(block, self.core.array.block(block).pe_cycles.saturating_sub(1));
-    }
-
-    /// How long the job of a plane has taken that has just ended.
-    pub(super) fn refresh_job_ns(&self, plane: PlaneId) -> Span {
-        self.core.now - self.refresh.began[plane.index()]
-    }
-
-    /// The data of a block has been refreshed; it has, or had, so many P/E cycles.
-    pub(super) fn on_block_refreshed(&mut self, block: BlockId, pe_cycles: u32) {
-        let due = self.refresh.since[block.index()].plus_s(self.refresh.interval_s(pe_cycles));
-        let overdue_s = self.core.age_clock.at(self.core.now).later_s_than(due);
-        let grace_s = self.refresh.grace_s(pe_cycles);
-        let stats = &mut self.core.stats.refresh;
-        stats.overdue_max_s = stats.overdue_max_s.max(overdue_s);
-        stats.late_blocks += u64::from(overdue_s > grace_s);
     }
 }

@@ -1,0 +1,58 @@
+//! What happens outside simulated time: preconditioning programs pages and collects blocks at once.
+
+use super::Core;
+use crate::ftl::{Place, WriteStream};
+use crate::geometry::{Lpn, PlaneId};
+use crate::nand::{BlockState, DEAD_LPN, Stamp};
+use crate::probe::Probe;
+
+impl<P: Probe> Core<P> {
+    /// Programs one page at once; whether a block has been opened for it.
+    #[inline]
+    pub(crate) fn program_now(
+        &mut self,
+        plane: PlaneId,
+        stream: WriteStream,
+        lpn: Lpn,
+        sequence: u64,
+    ) -> bool {
+        let Place { ppn, opened, .. } = self.allocate(plane, stream).expect("the plane has room");
+        let (block, page) = self.geometry.split(ppn);
+        self.array.stage(ppn, lpn, Stamp { sequence, corrected: self.initial_ages.of(block) });
+        let is_closed = self.array.program(block, page) == self.geometry.pages_per_block;
+        if lpn.0 != DEAD_LPN {
+            self.ftl.remap(&self.geometry, &mut self.array, lpn, ppn);
+            // Its translation page is written when all is done.
+            if let Some(demand) = &mut self.ftl.demand
+                && lpn.0 < self.geometry.logical_pages
+            {
+                demand.on_changed(lpn);
+            }
+        }
+        if is_closed {
+            self.ftl.close(&self.geometry, &mut self.array, block, self.now);
+        }
+        opened
+    }
+
+    /// Empties and erases one victim at once; returns the pages moved, or `None` when nothing can be gained.
+    pub(crate) fn collect_now(&mut self, plane: PlaneId) -> Option<u64> {
+        let victim = self.ftl.pick_victim(&self.geometry, &self.array, plane, self.now)?;
+        let moved = self.valid_pages(victim);
+        let stream = self.emptying_stream(victim, false);
+        if moved > self.stream_room(plane, stream) {
+            return None;
+        }
+        self.ftl.begin_emptying(&self.geometry, &mut self.array, victim);
+        let mut page = 0;
+        while let Some(next) = self.ftl.next_valid(&self.geometry, victim, page) {
+            page = next + 1;
+            let ppn = self.geometry.page(victim, next);
+            self.program_now(plane, stream, self.array.lpn(ppn), self.array.stamp(ppn).sequence);
+        }
+        debug_assert!(self.array.block(victim).state == BlockState::Victim);
+        self.array.erase(&self.geometry, victim);
+        self.ftl.release(&self.geometry, &mut self.array, victim, self.endurance);
+        Some(u64::from(moved))
+    }
+}
