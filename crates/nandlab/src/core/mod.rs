@@ -53,6 +53,10 @@ pub(crate) struct Core<P: Probe> {
     pub(crate) endurance: u32,
     /// The capacitor would save what is in RAM: it is charged, or there is none.
     pub(crate) is_charged: bool,
+    /// All that is dirty has to be written back, to measure the capacitor.
+    pub(crate) is_syncing: bool,
+    /// The host has asked for nothing for some time.
+    pub(crate) is_idle: bool,
     /// Who is at work.
     pub(crate) inside: Inside,
     /// What has to be looked at again.
@@ -98,6 +102,8 @@ impl<P: Probe> Core<P> {
             foreground_free: spec.gc.foreground_free,
             endurance: spec.drive.endurance,
             is_charged: true,
+            is_syncing: false,
+            is_idle: true,
             inside: Inside::default(),
             wakes: Wakes::new(geometry.planes),
             decoding: vec![VecDeque::new(); usize::from(ecc.levels())].into(),

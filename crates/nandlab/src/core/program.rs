@@ -225,4 +225,14 @@ impl<P: Probe> Core<P> {
         let (block, page) = self.geometry.split(ppn);
         page >= u32::from(self.array.block(block).programmed)
     }
+
+    /// Tells the probe that flash has a page of the host's, which is about to be acknowledged if it was not before.
+    #[inline]
+    pub(crate) fn tell_durable(&mut self, done: &Transaction) {
+        if P::STAMPED {
+            let sequence = self.array.stamp(done.ppn).sequence;
+            self.probe.on_write_safe(done.lpn, sequence);
+            self.probe.on_write_durable(done.lpn, sequence);
+        }
+    }
 }

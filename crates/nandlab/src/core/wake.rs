@@ -34,6 +34,8 @@ pub(crate) enum Wake {
     WriteBackEnded(CacheSlot),
     /// The write cache may have a slot, or room in its budget, for pages that wait.
     CacheRoom,
+    /// Power is to fail at the next event.
+    CutPower,
     /// The stage of a detection may be over.
     Detection,
 }

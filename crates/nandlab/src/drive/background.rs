@@ -111,7 +111,7 @@ impl<P: Probe> Drive<P> {
             self.start_gc(plane, true, 1.0);
         } else if self.start_refresh(plane) {
             // That is it.
-        } else if self.is_idle && self.core.is_below(plane, self.spec.gc.background_free) {
+        } else if self.core.is_idle && self.core.is_below(plane, self.spec.gc.background_free) {
             self.start_gc(plane, false, self.spec.gc.idle_valid_max);
         }
     }
@@ -194,7 +194,7 @@ impl<P: Probe> Drive<P> {
         self.core.victims[plane.index()] = Some(victim);
         let [buffer, ..] = self.cache_pages();
         self.jobs[plane.index()].copyback =
-            self.migration.copyback_stream(&mut self.core, plane, victim, cause, is_urgent, buffer);
+            self.path.migration.copyback_stream(&mut self.core, plane, victim, cause, is_urgent, buffer);
         if is_urgent {
             self.core.device.promote(self.core.geometry.die_of(plane));
         }
@@ -230,7 +230,8 @@ impl<P: Probe> Drive<P> {
             let lpn = self.core.array.lpn(ppn);
             self.prefetch_copy(victim, page + PREFETCH_PAGES);
             if let Some(stream) = copyback
-                && let Some(queued) = self.migration.copy_back(&mut self.core, plane, stream, ppn, lpn, cause)
+                && let Some(queued) =
+                    self.path.migration.copy_back(&mut self.core, plane, stream, ppn, lpn, cause)
             {
                 self.jobs[plane.index()].blocks_taken += u32::from(queued.opened);
                 continue;
@@ -251,7 +252,7 @@ impl<P: Probe> Drive<P> {
         let Some(block) = self.core.victim(plane).filter(|_| job.copies == 0) else { return };
         self.end_job(plane);
         self.core.stats.refresh.busy_ns += self.refresh.job_ns(self.core.now, plane);
-        self.mapping.write_back_deferred(&mut self.core, plane);
+        self.path.mapping.write_back_deferred(&mut self.core, plane);
         if let Some(partial) = &mut self.partial {
             partial.end_block(&mut self.core, block);
         } else {
@@ -305,7 +306,7 @@ impl<P: Probe> Drive<P> {
         let queued = self.core.program(Program { to, lpn, stamp, maps, owner, cause, class });
         let queued = queued.expect("a job starts only when its stream has room for all it moves");
         self.jobs[plane.index()].blocks_taken += u32::from(queued.opened);
-        self.mapping.on_moved(&mut self.core, plane, lpn, !read.is_uncorrectable());
+        self.path.mapping.on_moved(&mut self.core, plane, lpn, !read.is_uncorrectable());
     }
 
     /// A page of the job of a plane is done: it has been copied, refreshed, or was not needed any more.
@@ -344,8 +345,8 @@ impl<P: Probe> Drive<P> {
         }
         job.is_erasing = true;
         let cause = job.cause();
-        self.trims.make_durable();
-        self.mapping.write_back_deferred(&mut self.core, plane);
+        self.path.host.trims.make_durable();
+        self.path.mapping.write_back_deferred(&mut self.core, plane);
         self.core.erase(victim, plane, cause);
     }
 
@@ -364,10 +365,10 @@ impl<P: Probe> Drive<P> {
             self.refresh.on_erased(&mut self.core, block);
         }
         self.on_job_over(plane);
-        self.stalled.erases_in_vain += u64::from(self.is_stuck());
-        self.mapping.resume_write_backs(&mut self.core, plane);
+        self.path.writes.erases_in_vain += u64::from(self.is_stuck());
+        self.path.mapping.resume_write_backs(&mut self.core, plane);
         self.resume_stalled(plane);
-        if self.stalled.erases_in_vain > IN_VAIN_MAX * u64::from(self.core.geometry.blocks) {
+        if self.path.writes.erases_in_vain > IN_VAIN_MAX * u64::from(self.core.geometry.blocks) {
             self.fail_waiting();
         }
         if !self.core.has_job(plane) {

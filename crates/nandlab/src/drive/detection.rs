@@ -18,6 +18,7 @@
 //! it has counted on: its stream goes over when it ends, and the capacitor counts as empty only then.
 
 use super::Drive;
+use super::caching::Caching;
 use super::partial::Partial;
 use crate::core::{Core, Maps, Part, Program, To, Wake};
 use crate::ftl::{Place, WriteStream};
@@ -64,8 +65,6 @@ pub struct CapacitorState {
 pub(super) struct Power {
     pub(super) capacitor: Option<Capacitor>,
     pub(super) stage: Stage,
-    /// Completed requests at which power fails.
-    pub(super) cut_after: u64,
     pub(super) cut_at: Time,
     pub(super) is_off: bool,
     /// Blocks whose erase power loss has interrupted, until power is back.
@@ -113,11 +112,6 @@ impl Power {
         Self {
             capacitor,
             stage: Stage::Charged,
-            cut_after: if spec.power.cut_after_requests == 0 {
-                u64::MAX
-            } else {
-                spec.power.cut_after_requests
-            },
             cut_at: spec.power.cut_at_ns.unwrap_or(NEVER),
             is_off: false,
             torn_erases: Vec::new(),
@@ -151,11 +145,6 @@ impl Power {
             guarded_from: 0,
             planes_to_guard: 0,
         }
-    }
-
-    #[inline(always)]
-    pub(super) fn is_syncing(&self) -> bool {
-        self.stage == Stage::Syncing
     }
 
     #[inline(always)]
@@ -257,6 +246,7 @@ impl Power {
     fn go_to<P: Probe>(&mut self, core: &mut Core<P>, stage: Stage) {
         self.stage = stage;
         core.is_charged = stage == Stage::Charged;
+        core.is_syncing = stage == Stage::Syncing;
     }
 }
 
@@ -294,7 +284,7 @@ impl<P: Probe> Drive<P> {
         }
         let _inside = self.core.inside.enter(Part::Capacitor);
         match self.power.stage {
-            Stage::Charged if self.is_idle || self.power.is_overdue => self.begin_detection(),
+            Stage::Charged if self.core.is_idle || self.power.is_overdue => self.begin_detection(),
             Stage::Charged => {
                 self.power.is_overdue = true;
                 let grace = self.power.simulated(self.spec.capacitor.detect_grace_ns);
@@ -338,7 +328,7 @@ impl<P: Probe> Drive<P> {
         if let Some(partial) = &mut self.partial {
             partial.empty_vsm(&mut self.core);
         }
-        self.sync_more();
+        self.with_cache(Caching::sync_more);
         self.core.wake(Wake::Detection);
     }
 
@@ -410,19 +400,19 @@ impl<P: Probe> Drive<P> {
             None => Program::nothing(to, Owner::Dummy, cause, class),
             Some(slot) => {
                 self.power.next_slot = CacheSlot(slot.0 + 1);
-                let epoch = self.host.epochs.open();
-                self.host.epochs.join(epoch);
-                let cache = &mut self.caching().cache;
+                let epoch = self.path.host.epochs.open();
+                self.path.host.epochs.join(epoch);
+                let cache = &mut self.caching.as_mut().expect("it has been measured with it").cache;
                 cache.begin_rewrite(slot, epoch);
                 let (lpn, sequence) = (cache.entry(slot).lpn, cache.entry(slot).sequence);
                 let stamp = Stamp { sequence, corrected: self.core.moment() };
-                self.mapping.keep_entry(&mut self.core, lpn);
+                self.path.mapping.keep_entry(&mut self.core, lpn);
                 Program { to, lpn, stamp, maps: Maps::Now, owner: Owner::Rewrite(slot), cause, class }
             }
         };
         self.core.program(program).expect("it has its place");
         if let Owner::Rewrite(_) = program.owner {
-            self.mapping.on_host_mapped(&mut self.core, program.lpn);
+            self.path.mapping.on_host_mapped(&mut self.core, program.lpn);
         }
         self.power.rewriting[die.index()] += 1;
         self.power.rewritten += 1;
@@ -467,7 +457,7 @@ impl<P: Probe> Drive<P> {
             if P::STAMPED {
                 self.core.probe.on_write_safe(done.lpn, self.core.array.stamp(done.ppn).sequence);
             }
-            self.end_cache_write_back(slot);
+            self.with_cache(|cache, core, path| cache.end_write_back(core, path, slot));
         }
     }
 

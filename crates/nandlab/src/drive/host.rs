@@ -4,15 +4,20 @@
 //! a read of it is answered from the controller's buffer until the program is done. The block that holds what it
 //! replaces cannot be erased before that, so what has been acknowledged is always in flash.
 
-use super::Drive;
+use super::caching::Caching;
+use super::mapping::Mapping;
 use super::requests::{Completion, Requests};
-use crate::core::{Maps, Program, Queue, Read, To, Waiter, Wake, Wants};
+use super::trims::Trims;
+use super::{DataPath, Drive};
+use crate::core::{Core, Maps, Program, Queue, Read, To, Waiter, Wake, Wants};
 use crate::ftl::{Place, WriteStream};
 use crate::geometry::{Geometry, Lpn, PlaneId, Ppn, RequestId};
 use crate::host::{Op, Request};
 use crate::nand::{DEAD_LPN, Moment, Stamp};
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, Owner, Start, Transaction};
+use crate::spec::Spec;
+use crate::units::Span;
 use std::collections::{BTreeMap, VecDeque};
 
 /// Writes between two flushes form an epoch; a flush is done when its epoch and all before it are.
@@ -70,18 +75,101 @@ impl Merging {
 }
 
 /// What the drive keeps for the host.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Host {
     pub(super) requests: Requests,
     pub(super) epochs: Epochs,
     pub(super) merging: Merging,
     /// Requests that have been completed and not been fetched.
     pub(super) completions: Vec<Completion>,
+    pub(super) trims: Trims,
+    /// Flushes that are not done.
+    pub(super) flushes: u32,
+    /// Completed requests at which power fails.
+    pub(super) cut_after: u64,
+    /// How long after its last request the drive is idle.
+    pub(super) idle_after_ns: Span,
 }
 
-/// Writes that wait for room.
+impl Host {
+    pub(super) fn new(spec: &Spec) -> Self {
+        let cut_after = spec.power.cut_after_requests;
+        Self {
+            requests: Requests::default(),
+            epochs: Epochs::default(),
+            merging: Merging::default(),
+            completions: Vec::new(),
+            trims: Trims::default(),
+            flushes: 0,
+            cut_after: if cut_after == 0 { u64::MAX } else { cut_after },
+            idle_after_ns: spec.gc.idle_after_ns,
+        }
+    }
+
+    #[inline]
+    fn pages<P: Probe>(core: &Core<P>, request: &Request) -> (u32, u32) {
+        let bytes = u64::from(core.geometry.page_bytes);
+        ((request.offset / bytes) as u32, ((request.offset + request.len - 1) / bytes) as u32)
+    }
+
+    /// What a partial write would complete is lost: writing it would make a page that is partly lost look whole.
+    fn fail_merge<P: Probe>(&mut self, core: &mut Core<P>, request: RequestId) {
+        self.fail_page(core, request);
+        self.page_done(core, request);
+    }
+
+    /// A page of a request is lost: the request will fail.
+    pub(super) fn fail_page<P: Probe>(&mut self, core: &mut Core<P>, request: RequestId) {
+        core.stats.counters.media_errors += 1;
+        self.requests.get(request).failed = true;
+    }
+
+    #[inline]
+    pub(super) fn page_done<P: Probe>(&mut self, core: &mut Core<P>, id: RequestId) {
+        let request = self.requests.get(id);
+        request.pages_left -= 1;
+        if request.pages_left == 0 {
+            self.complete(core, id);
+        }
+    }
+
+    fn complete<P: Probe>(&mut self, core: &mut Core<P>, id: RequestId) {
+        let is_write = self.requests.op(id) == Op::Write;
+        let done = self.requests.remove(id);
+        core.stats.on_completed(core.now, &done.request, done.failed);
+        if is_write && !done.failed {
+            let (first, last) = Self::pages(core, &done.request);
+            core.stats.on_written(last - first + 1);
+        }
+        core.probe.on_completed(done.request.op, done.request.arrival, core.now);
+        let (id, request, failed) = (done.id, done.request, done.failed);
+        self.completions.push(Completion { id, request, completed: core.now, failed });
+        if is_write {
+            self.epochs.leave(done.epoch);
+            self.complete_flushes(core);
+        }
+        if self.requests.completed() >= self.cut_after {
+            self.cut_after = u64::MAX;
+            core.wake(Wake::CutPower);
+        }
+        if self.requests.live() == 0 {
+            core.set_clock(core.idle_clock(), core.now + self.idle_after_ns);
+        }
+    }
+
+    pub(super) fn complete_flushes<P: Probe>(&mut self, core: &mut Core<P>) {
+        while let Some(flush) = self.epochs.done() {
+            self.trims.make_durable();
+            core.probe.on_flushed(self.requests.get(flush).id);
+            self.flushes -= 1;
+            self.page_done(core, flush);
+        }
+    }
+}
+
+/// How writes find a place, and those that wait for one.
 #[derive(Debug)]
-pub(super) struct Stalled {
+pub(super) struct Writes {
     /// One list a plane, or one for the drive under dynamic allocation.
     pub(super) lists: Box<[Queue]>,
     pub(super) count: u64,
@@ -89,7 +177,7 @@ pub(super) struct Stalled {
     pub(super) erases_in_vain: u64,
 }
 
-impl Stalled {
+impl Writes {
     pub(super) fn new(is_static: bool, geometry: &Geometry) -> Self {
         let lists = if is_static { geometry.planes as usize } else { 1 };
         Self { lists: vec![Queue::default(); lists].into(), count: 0, erases_in_vain: 0 }
@@ -100,31 +188,188 @@ impl Stalled {
         self.lists.fill(Queue::default());
         (self.count, self.erases_in_vain) = (0, 0);
     }
+
+    /// Finds a place for a page of a host request or of the write cache, or lets it wait for one.
+    pub(super) fn program_page<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        mapping: &mut Mapping,
+        mut cache: Option<&mut Caching>,
+        owner: Owner,
+        lpn: Lpn,
+    ) {
+        if self.ends_if_dropped(core, cache.as_deref(), owner) {
+            return;
+        }
+        let list = self.stalled_list(core, core.ftl.allocator.home(lpn, core.geometry.planes));
+        if self.lists[list].is_empty()
+            && let Some(plane) = self.plane_for(core, lpn)
+            && let Some(place) = core.allocate(plane, WriteStream::Host)
+        {
+            self.place(core, mapping, cache.as_deref_mut(), owner, lpn, place);
+            return;
+        }
+        let waiter = core.waiters.insert(Waiter::new(owner, lpn, Wants::Write));
+        self.lists[list].push(&mut core.waiters, waiter);
+        self.count += 1;
+        core.stats.counters.stalled_writes += 1;
+        if core.ftl.allocator.is_static() {
+            core.wake(Wake::Space(PlaneId(list as u32)));
+        } else {
+            for plane in (0..core.geometry.planes).map(PlaneId) {
+                core.wake(Wake::Space(plane));
+            }
+        }
+    }
+
+    /// A page of the write cache that has been deallocated needs no place: its write-back ends. Whether it was one.
+    fn ends_if_dropped<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        cache: Option<&Caching>,
+        owner: Owner,
+    ) -> bool {
+        match owner {
+            Owner::CachePage(slot) if cache.is_some_and(|cache| cache.is_dropped(slot)) => {
+                core.wake(Wake::WriteBackEnded(slot));
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// The plane for a write of `lpn`; `None` when dynamic allocation finds none with room.
+    #[inline]
+    fn plane_for<P: Probe>(&mut self, core: &mut Core<P>, lpn: Lpn) -> Option<PlaneId> {
+        let plane = core.ftl.choose_plane(&core.geometry, &core.device, lpn)?;
+        if core.has_displaced && !core.ftl.has_room(plane) {
+            return Some(core.plane_in_place_of(plane, |core, plane| core.ftl.has_room(plane)));
+        }
+        Some(plane)
+    }
+
+    #[inline]
+    fn stalled_list<P: Probe>(&self, core: &Core<P>, plane: PlaneId) -> usize {
+        if core.ftl.allocator.is_static() { plane.index() } else { 0 }
+    }
+
+    /// Maps a host page to the place it got and queues its program.
+    #[inline]
+    fn place<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        mapping: &mut Mapping,
+        cache: Option<&mut Caching>,
+        owner: Owner,
+        lpn: Lpn,
+        place: Place,
+    ) {
+        let (cause, sequence, is_lost) = if let Owner::CachePage(slot) = owner {
+            let cache = cache.expect("the drive has a write cache");
+            let (sequence, is_lost) = cache.on_write_back_placed(slot);
+            (Cause::Sync, sequence, is_lost)
+        } else {
+            core.sequence += 1;
+            (Cause::Host, core.sequence, false)
+        };
+        let corrected = if is_lost { Moment::LOST } else { core.moment() };
+        mapping.keep_entry(core, lpn);
+        let stamp = Stamp { sequence, corrected };
+        let (to, maps, class) = (To::Place(place), Maps::Now, Class::HostWrite);
+        let queued = core.program(Program { to, lpn, stamp, maps, owner, cause, class });
+        queued.expect("it has its place");
+        self.erases_in_vain = 0;
+        mapping.on_host_mapped(core, lpn);
+        if cause == Cause::Host {
+            core.probe.on_write_admitted(lpn, sequence);
+        }
+    }
+
+    /// Gives the writes that wait for `plane` the room there is now.
+    pub(super) fn resume<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        mapping: &mut Mapping,
+        mut cache: Option<&mut Caching>,
+        plane: PlaneId,
+    ) {
+        let list = self.stalled_list(core, plane);
+        while let Some(first) = self.lists[list].first() {
+            let Waiter { lpn, owner, .. } = core.waiters[first];
+            if self.ends_if_dropped(core, cache.as_deref(), owner) {
+                self.unstall(core, list);
+                continue;
+            }
+            let Some(plane) = self.plane_for(core, lpn) else { return };
+            let Some(place) = core.allocate(plane, WriteStream::Host) else { return };
+            self.unstall(core, list);
+            self.place(core, mapping, cache.as_deref_mut(), owner, lpn, place);
+        }
+    }
+
+    /// Takes the first one off a list of writes that wait for room.
+    fn unstall<P: Probe>(&mut self, core: &mut Core<P>, list: usize) {
+        let first = self.lists[list].pop(&mut core.waiters).expect("somebody waits");
+        core.waiters.remove(first);
+        self.count -= 1;
+    }
+
+    /// Nothing happens any more, and writes still wait for room: the drive has worn out. They fail.
+    pub(super) fn fail<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        host: &mut Host,
+        mut cache: Option<&mut Caching>,
+    ) {
+        for list in 0..self.lists.len() {
+            let mut stalled = std::mem::take(&mut self.lists[list]);
+            while let Some(waiter) = stalled.pop(&mut core.waiters) {
+                let Waiter { owner, .. } = core.waiters.remove(waiter);
+                self.count -= 1;
+                if self.ends_if_dropped(core, cache.as_deref(), owner) {
+                    continue;
+                }
+                core.stats.counters.failed_pages += 1;
+                match owner {
+                    Owner::CachePage(slot) => {
+                        let cache = cache.as_deref_mut().expect("the drive has a write cache");
+                        cache.on_write_back_failed(core, host, slot);
+                    }
+                    Owner::Request(id) => {
+                        host.requests.get(id).failed = true;
+                        host.page_done(core, id);
+                    }
+                    _ => unreachable!("only pages of requests and of the write cache wait for room"),
+                }
+            }
+        }
+    }
 }
 
 impl<P: Probe> Drive<P> {
     pub(super) fn accept(&mut self, request: &Request) -> u64 {
-        let epoch = self.host.epochs.open();
-        let slot = self.host.requests.insert(request, epoch);
-        let id = self.host.requests.get(slot).id;
+        let epoch = self.path.host.epochs.open();
+        let slot = self.path.host.requests.insert(request, epoch);
+        let id = self.path.host.requests.get(slot).id;
         self.core.stats.on_submitted(self.core.now, request);
         match request.op {
             Op::Read => self.read(slot, request),
             Op::Write => {
-                self.host.epochs.join(epoch);
+                self.path.host.epochs.join(epoch);
                 self.write(slot, request);
             }
             Op::Trim => self.trim(request),
             Op::Flush => {
                 self.core.probe.on_flush_asked(id);
-                self.host.epochs.end_with(slot);
-                self.flush_cached();
+                self.path.host.epochs.end_with(slot);
+                self.path.host.flushes += 1;
+                self.with_cache(Caching::sync_more);
             }
         }
         if request.op == Op::Flush {
-            self.complete_flushes();
+            self.path.host.complete_flushes(&mut self.core);
         } else {
-            self.page_done(slot);
+            self.path.host.page_done(&mut self.core, slot);
         }
         id
     }
@@ -133,42 +378,43 @@ impl<P: Probe> Drive<P> {
     /// go on: a lost translation page is made anew from the OOB of the data pages.
     pub(super) fn on_entry(&mut self, waiter: &Waiter, is_lost: bool) {
         if is_lost && let Owner::Request(id) = waiter.owner {
-            self.fail_page(id);
+            self.path.host.fail_page(&mut self.core, id);
             if waiter.wants == Wants::Read {
                 self.core.probe.on_read_failed(id, waiter.lpn);
             }
-            self.page_done(id);
+            self.path.host.page_done(&mut self.core, id);
             return;
         }
-        self.mapping.keep_entry(&mut self.core, waiter.lpn);
+        self.path.mapping.keep_entry(&mut self.core, waiter.lpn);
         match (waiter.owner, waiter.wants) {
-            (Owner::CachePage(slot), Wants::Read) => self.fetch_mapped(slot),
-            (Owner::CachePage(_), _) => self.program_page(waiter.owner, waiter.lpn),
+            (Owner::CachePage(slot), Wants::Read) => {
+                self.with_cache(|cache, core, _| cache.fetch_mapped(core, slot));
+            }
+            (Owner::CachePage(_), _) => {
+                let DataPath { mapping, writes, .. } = &mut self.path;
+                writes.program_page(&mut self.core, mapping, self.caching.as_mut(), waiter.owner, waiter.lpn);
+            }
             (owner, Wants::Read) => {
                 self.read_mapped(owner.request(), waiter.lpn);
-                self.page_done(owner.request());
+                self.path.host.page_done(&mut self.core, owner.request());
             }
             (owner, wants) => self.write_mapped(owner.request(), waiter.lpn, wants == Wants::PartialWrite),
         }
     }
 
-    #[inline]
-    fn pages(&self, request: &Request) -> (u32, u32) {
-        let bytes = u64::from(self.core.geometry.page_bytes);
-        ((request.offset / bytes) as u32, ((request.offset + request.len - 1) / bytes) as u32)
-    }
-
     fn read(&mut self, id: RequestId, request: &Request) {
-        let (first, last) = self.pages(request);
+        let (first, last) = Host::pages(&self.core, request);
         for lpn in (first..=last).map(Lpn) {
             self.core.probe.on_read_asked(id, lpn);
-            if self.read_cached(id, lpn) {
+            if let Some(cache) = &mut self.caching
+                && cache.read(&mut self.core, &mut self.path, id, lpn)
+            {
                 continue;
             }
-            if self.mapping.has_entry(&mut self.core, lpn, Owner::Request(id), Wants::Read) {
+            if self.path.mapping.has_entry(&mut self.core, lpn, Owner::Request(id), Wants::Read) {
                 self.read_mapped(id, lpn);
             } else {
-                self.host.requests.get(id).pages_left += 1;
+                self.path.host.requests.get(id).pages_left += 1;
             }
         }
     }
@@ -183,7 +429,7 @@ impl<P: Probe> Drive<P> {
         };
         if self.core.is_in_flight(ppn) {
             if self.core.array.is_lost(ppn) {
-                self.fail_page(id);
+                self.path.host.fail_page(&mut self.core, id);
                 self.core.probe.on_read_failed(id, lpn);
             } else {
                 self.core.stats.counters.buffered_reads += 1;
@@ -191,7 +437,7 @@ impl<P: Probe> Drive<P> {
             }
             return;
         }
-        self.host.requests.get(id).pages_left += 1;
+        self.path.host.requests.get(id).pages_left += 1;
         self.read_for_host(ppn, lpn, Owner::Request(id));
     }
 
@@ -206,19 +452,19 @@ impl<P: Probe> Drive<P> {
 
     fn write(&mut self, id: RequestId, request: &Request) {
         let bytes = u64::from(self.core.geometry.page_bytes);
-        let (first, last) = self.pages(request);
+        let (first, last) = Host::pages(&self.core, request);
         let end = request.offset + request.len;
-        self.host.requests.get(id).pages_left += last - first + 1;
+        self.path.host.requests.get(id).pages_left += last - first + 1;
         self.core.stats.counters.host_pages_written += u64::from(last - first + 1);
         for page in first..=last {
-            if self.caching.is_some() {
-                self.write_cached(id, Lpn(page));
+            if let Some(cache) = &mut self.caching {
+                cache.write(&mut self.core, &mut self.path, id, Lpn(page));
                 continue;
             }
             let start = u64::from(page) * bytes;
             let is_partial = request.offset > start || end < start + bytes;
             let wants = if is_partial { Wants::PartialWrite } else { Wants::Write };
-            if self.mapping.has_entry(&mut self.core, Lpn(page), Owner::Request(id), wants) {
+            if self.path.mapping.has_entry(&mut self.core, Lpn(page), Owner::Request(id), wants) {
                 self.write_mapped(id, Lpn(page), is_partial);
             }
         }
@@ -227,8 +473,8 @@ impl<P: Probe> Drive<P> {
     /// Writes a page whose map entry is at hand.
     #[inline]
     pub(super) fn write_mapped(&mut self, request: RequestId, lpn: Lpn, is_partial: bool) {
-        if !self.host.merging.is_empty()
-            && let Some(waiting) = self.host.merging.waiting.get_mut(&lpn.0)
+        if !self.path.host.merging.is_empty()
+            && let Some(waiting) = self.path.host.merging.waiting.get_mut(&lpn.0)
         {
             waiting.push_back((request, is_partial));
             return;
@@ -237,138 +483,23 @@ impl<P: Probe> Drive<P> {
             self.core.stats.counters.partial_writes += 1;
             if let Some(ppn) = self.core.ftl.map.get(lpn) {
                 if !self.core.is_in_flight(ppn) {
-                    self.host.merging.waiting.insert(lpn.0, VecDeque::new());
+                    self.path.host.merging.waiting.insert(lpn.0, VecDeque::new());
                     self.read_for_host(ppn, lpn, Owner::Merge(request));
                     return;
                 }
                 if self.core.array.is_lost(ppn) {
-                    self.fail_merge(request);
+                    self.path.host.fail_merge(&mut self.core, request);
                     return;
                 }
             }
         }
-        self.program_page(Owner::Request(request), lpn);
-    }
-
-    /// Finds a place for a page of a host request or of the write cache, or lets it wait for one.
-    pub(super) fn program_page(&mut self, owner: Owner, lpn: Lpn) {
-        if self.ends_if_dropped(owner) {
-            return;
-        }
-        let list = self.stalled_list(self.core.ftl.allocator.home(lpn, self.core.geometry.planes));
-        if self.stalled.lists[list].is_empty()
-            && let Some(plane) = self.plane_for(lpn)
-            && let Some(place) = self.core.allocate(plane, WriteStream::Host)
-        {
-            self.place(owner, lpn, place);
-            return;
-        }
-        let waiter = self.core.waiters.insert(Waiter::new(owner, lpn, Wants::Write));
-        self.stalled.lists[list].push(&mut self.core.waiters, waiter);
-        self.stalled.count += 1;
-        self.core.stats.counters.stalled_writes += 1;
-        if self.core.ftl.allocator.is_static() {
-            self.core.wake(Wake::Space(PlaneId(list as u32)));
-        } else {
-            for plane in (0..self.core.geometry.planes).map(PlaneId) {
-                self.core.wake(Wake::Space(plane));
-            }
-        }
-    }
-
-    /// A page of the write cache that has been deallocated needs no place: its write-back ends. Whether it was one.
-    fn ends_if_dropped(&mut self, owner: Owner) -> bool {
-        match owner {
-            Owner::CachePage(slot) if self.is_dropped(slot) => {
-                self.core.wake(Wake::WriteBackEnded(slot));
-                true
-            }
-            _ => false,
-        }
-    }
-
-    /// The plane for a write of `lpn`; `None` when dynamic allocation finds none with room.
-    #[inline]
-    fn plane_for(&mut self, lpn: Lpn) -> Option<PlaneId> {
-        let plane = self.core.ftl.choose_plane(&self.core.geometry, &self.core.device, lpn)?;
-        if self.core.has_displaced && !self.core.ftl.has_room(plane) {
-            return Some(self.core.plane_in_place_of(plane, |core, plane| core.ftl.has_room(plane)));
-        }
-        Some(plane)
-    }
-
-    #[inline]
-    fn stalled_list(&self, plane: PlaneId) -> usize {
-        if self.core.ftl.allocator.is_static() { plane.index() } else { 0 }
-    }
-
-    /// Maps a host page to the place it got and queues its program.
-    #[inline]
-    fn place(&mut self, owner: Owner, lpn: Lpn, place: Place) {
-        let (cause, sequence, is_lost) = if let Owner::CachePage(slot) = owner {
-            let (sequence, is_lost) = self.on_write_back_placed(slot);
-            (Cause::Sync, sequence, is_lost)
-        } else {
-            self.core.sequence += 1;
-            (Cause::Host, self.core.sequence, false)
-        };
-        let corrected = if is_lost { Moment::LOST } else { self.core.moment() };
-        self.mapping.keep_entry(&mut self.core, lpn);
-        let stamp = Stamp { sequence, corrected };
-        let (to, maps, class) = (To::Place(place), Maps::Now, Class::HostWrite);
-        let queued = self.core.program(Program { to, lpn, stamp, maps, owner, cause, class });
-        queued.expect("it has its place");
-        self.stalled.erases_in_vain = 0;
-        self.mapping.on_host_mapped(&mut self.core, lpn);
-        if cause == Cause::Host {
-            self.core.probe.on_write_admitted(lpn, sequence);
-        }
-    }
-
-    /// Gives the writes that wait for `plane` the room there is now.
-    pub(super) fn resume_stalled(&mut self, plane: PlaneId) {
-        let list = self.stalled_list(plane);
-        while let Some(first) = self.stalled.lists[list].first() {
-            let Waiter { lpn, owner, .. } = self.core.waiters[first];
-            if self.ends_if_dropped(owner) {
-                self.unstall(list);
-                continue;
-            }
-            let Some(plane) = self.plane_for(lpn) else { return };
-            let Some(place) = self.core.allocate(plane, WriteStream::Host) else { return };
-            self.unstall(list);
-            self.place(owner, lpn, place);
-        }
-    }
-
-    /// Takes the first one off a list of writes that wait for room.
-    fn unstall(&mut self, list: usize) {
-        let first = self.stalled.lists[list].pop(&mut self.core.waiters).expect("somebody waits");
-        self.core.waiters.remove(first);
-        self.stalled.count -= 1;
-    }
-
-    /// Nothing happens any more, and writes still wait for room: the drive has worn out. They fail.
-    pub(super) fn fail_stalled(&mut self) {
-        for list in 0..self.stalled.lists.len() {
-            let mut stalled = std::mem::take(&mut self.stalled.lists[list]);
-            while let Some(waiter) = stalled.pop(&mut self.core.waiters) {
-                let Waiter { owner, .. } = self.core.waiters.remove(waiter);
-                self.stalled.count -= 1;
-                if self.ends_if_dropped(owner) {
-                    continue;
-                }
-                self.core.stats.counters.failed_pages += 1;
-                match owner {
-                    Owner::CachePage(slot) => self.on_write_back_failed(slot),
-                    Owner::Request(id) => {
-                        self.host.requests.get(id).failed = true;
-                        self.page_done(id);
-                    }
-                    _ => unreachable!("only pages of requests and of the write cache wait for room"),
-                }
-            }
-        }
+        self.path.writes.program_page(
+            &mut self.core,
+            &mut self.path.mapping,
+            self.caching.as_mut(),
+            Owner::Request(request),
+            lpn,
+        );
     }
 
     fn trim(&mut self, request: &Request) {
@@ -379,7 +510,8 @@ impl<P: Probe> Drive<P> {
         // The translation page that the last LPNs have changed: one after the other, each is written back once.
         let mut changed = None;
         for lpn in (first..end).map(Lpn) {
-            let was_cached = self.trim_cached(lpn);
+            let host = &mut self.path.host;
+            let was_cached = self.caching.as_mut().is_some_and(|cache| cache.trim(&mut self.core, host, lpn));
             let old = self.core.ftl.unmap(&self.core.geometry, &mut self.core.array, lpn);
             if let Some(old) = old {
                 self.on_page_gone(old);
@@ -389,23 +521,23 @@ impl<P: Probe> Drive<P> {
                 self.core.stats.counters.trimmed_pages += 1;
                 self.core.probe.on_trimmed(lpn, self.core.sequence);
                 if self.core.array.is_stamped() {
-                    self.trims.add(lpn, self.core.sequence);
+                    self.path.host.trims.add(lpn, self.core.sequence);
                 }
-                let page = self.mapping.on_unmapped(&mut self.core, lpn);
+                let page = self.path.mapping.on_unmapped(&mut self.core, lpn);
                 if let Some(before) = changed
                     && page.is_some_and(|page| page != before)
                 {
-                    self.mapping.write_back(&mut self.core, before);
+                    self.path.mapping.write_back(&mut self.core, before);
                 }
                 changed = page.or(changed);
             }
         }
         if let Some(page) = changed {
-            self.mapping.write_back(&mut self.core, page);
+            self.path.mapping.write_back(&mut self.core, page);
         }
         // What has gone from the write cache makes room in it, and no flush waits for it.
         if self.caching.is_some() {
-            self.complete_flushes();
+            self.path.host.complete_flushes(&mut self.core);
             self.core.wake(Wake::CacheRoom);
         }
     }
@@ -413,11 +545,17 @@ impl<P: Probe> Drive<P> {
     /// A page has been read for a partial write, which is done with it, or for those that waited for it.
     fn on_merge_read(&mut self, request: RequestId, read: &Transaction) {
         self.core.stats.counters.merge_reads += 1;
-        let waiting = self.host.merging.waiting.remove(&read.lpn.0).expect("a merge locks its LPN");
+        let waiting = self.path.host.merging.waiting.remove(&read.lpn.0).expect("a merge locks its LPN");
         if read.is_uncorrectable() {
-            self.fail_merge(request);
+            self.path.host.fail_merge(&mut self.core, request);
         } else {
-            self.program_page(Owner::Request(request), read.lpn);
+            self.path.writes.program_page(
+                &mut self.core,
+                &mut self.path.mapping,
+                self.caching.as_mut(),
+                Owner::Request(request),
+                read.lpn,
+            );
         }
         // The first of those that waited may lock the LPN again; the rest then waits behind it.
         for (request, is_partial) in waiting {
@@ -433,7 +571,7 @@ impl<P: Probe> Drive<P> {
             _ => unreachable!("a host read belongs to a request"),
         };
         if read.is_uncorrectable() {
-            self.fail_page(id);
+            self.path.host.fail_page(&mut self.core, id);
             self.core.probe.on_read_failed(id, read.lpn);
         } else if P::STAMPED {
             // The OOB says what was read; a page that is gone says so.
@@ -445,80 +583,15 @@ impl<P: Probe> Drive<P> {
             assert!(!core.array.is_torn(read.ppn), "a host read found the torn page {}", name());
             core.probe.on_read_answered(id, read.lpn, sequence);
         }
-        if self.caching.is_some() && !read.is_uncorrectable() {
-            self.cache_read(read);
+        if !read.is_uncorrectable() {
+            self.with_cache(|cache, core, path| cache.keep_read(core, path, read));
         }
-        self.page_done(id);
+        self.path.host.page_done(&mut self.core, id);
     }
 
     #[inline]
     pub(super) fn on_host_programmed(&mut self, id: RequestId, done: &Transaction) {
-        self.tell_durable(done);
-        self.page_done(id);
-    }
-
-    /// Tells the probe that flash has a page of the host's, which is about to be acknowledged if it was not before.
-    #[inline]
-    pub(super) fn tell_durable(&mut self, done: &Transaction) {
-        if P::STAMPED {
-            let sequence = self.core.array.stamp(done.ppn).sequence;
-            self.core.probe.on_write_safe(done.lpn, sequence);
-            self.core.probe.on_write_durable(done.lpn, sequence);
-        }
-    }
-
-    /// What a partial write would complete is lost: writing it would make a page that is partly lost look whole.
-    fn fail_merge(&mut self, request: RequestId) {
-        self.fail_page(request);
-        self.page_done(request);
-    }
-
-    /// A page of a request is lost: the request will fail.
-    pub(super) fn fail_page(&mut self, request: RequestId) {
-        self.core.stats.counters.media_errors += 1;
-        self.host.requests.get(request).failed = true;
-    }
-
-    #[inline]
-    pub(super) fn page_done(&mut self, id: RequestId) {
-        let request = self.host.requests.get(id);
-        request.pages_left -= 1;
-        if request.pages_left == 0 {
-            self.complete(id);
-        }
-    }
-
-    fn complete(&mut self, id: RequestId) {
-        let is_write = self.host.requests.op(id) == Op::Write;
-        let done = self.host.requests.remove(id);
-        self.core.stats.on_completed(self.core.now, &done.request, done.failed);
-        if is_write && !done.failed {
-            let (first, last) = self.pages(&done.request);
-            self.core.stats.on_written(last - first + 1);
-        }
-        self.core.probe.on_completed(done.request.op, done.request.arrival, self.core.now);
-        let (id, request, failed) = (done.id, done.request, done.failed);
-        self.host.completions.push(Completion { id, request, completed: self.core.now, failed });
-        if is_write {
-            self.host.epochs.leave(done.epoch);
-            self.complete_flushes();
-        }
-        if self.host.requests.completed() >= self.power.cut_after {
-            self.cut_power_soon();
-        }
-        if self.host.requests.live() == 0 {
-            self.core.set_clock(self.core.idle_clock(), self.core.now + self.spec.gc.idle_after_ns);
-        }
-    }
-
-    pub(super) fn complete_flushes(&mut self) {
-        while let Some(flush) = self.host.epochs.done() {
-            self.trims.make_durable();
-            self.core.probe.on_flushed(self.host.requests.get(flush).id);
-            if let Some(caching) = &mut self.caching {
-                caching.flushes -= 1;
-            }
-            self.page_done(flush);
-        }
+        self.core.tell_durable(done);
+        self.path.host.page_done(&mut self.core, id);
     }
 }

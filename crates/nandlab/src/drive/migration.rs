@@ -160,7 +160,7 @@ impl<P: Probe> Drive<P> {
         if self.core.ftl.map.get(done.lpn) == Some(source) {
             self.core.ftl.remap(&self.core.geometry, &mut self.core.array, done.lpn, done.ppn);
             let plane = self.core.geometry.plane_of(from);
-            self.mapping.on_moved(&mut self.core, plane, done.lpn, false);
+            self.path.mapping.on_moved(&mut self.core, plane, done.lpn, false);
             if let Some(cache) = &mut self.error_cache {
                 cache.move_page(&mut self.core.known, source, done.ppn);
             }

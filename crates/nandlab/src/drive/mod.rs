@@ -44,12 +44,11 @@ use caching::Caching;
 use detection::{Power, Stage};
 use error_cache::ErrorCache;
 use fast_forward::Pace;
-use host::{Host, Stalled};
+use host::{Host, Writes};
 use mapping::Mapping;
 use migration::Migration;
 use partial::Partial;
 use refresh::Refresh;
-use trims::Trims;
 
 /// A request the drive does not take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,28 +80,43 @@ impl std::fmt::Display for Refused {
 
 impl std::error::Error for Refused {}
 
+/// What a page passes on its way between the host and flash, whether a request or the write cache sends it.
+#[derive(Debug)]
+struct DataPath {
+    host: Host,
+    mapping: Mapping,
+    writes: Writes,
+    migration: Migration,
+}
+
+impl DataPath {
+    fn new<P: Probe>(spec: &Spec, core: &Core<P>) -> Self {
+        let geometry = &core.geometry;
+        Self {
+            host: Host::new(spec),
+            mapping: Mapping::new(if core.ftl.demand.is_some() { geometry.planes as usize } else { 0 }),
+            writes: Writes::new(core.ftl.allocator.is_static(), geometry),
+            migration: Migration::new(spec, geometry),
+        }
+    }
+}
+
 /// A simulated drive.
 #[derive(Debug)]
 pub struct Drive<P: Probe = NoProbe> {
     core: Core<P>,
-    mapping: Mapping,
+    path: DataPath,
     /// The write cache; `None` without one.
     caching: Option<Caching>,
     power: Power,
-    migration: Migration,
     refresh: Refresh,
     /// What partial refresh keeps; `None` without it.
     partial: Option<Partial>,
     /// The cache of known errors; `None` without one.
     error_cache: Option<ErrorCache>,
-    trims: Trims,
     pace: Pace,
-    host: Host,
-    /// Writes that wait for room.
-    stalled: Stalled,
     /// The background job of each plane.
     jobs: Box<[Job]>,
-    is_idle: bool,
     spec: Spec,
 }
 
@@ -124,19 +138,14 @@ impl<P: Probe> Drive<P> {
         let core = Core::new(spec, probe);
         let geometry = &core.geometry;
         let mut drive = Self {
-            host: Host::default(),
-            stalled: Stalled::new(core.ftl.allocator.is_static(), geometry),
             jobs: vec![Job::default(); geometry.planes as usize].into(),
-            caching: Self::make_caching(spec, geometry),
+            caching: Caching::new(spec, geometry),
             power: Power::new(spec, geometry.dies),
-            migration: Migration::new(spec, geometry),
             refresh: Refresh::new(spec, geometry),
             partial: Partial::new(spec, geometry),
             error_cache: ErrorCache::new(spec, geometry),
-            trims: Trims::default(),
             pace: Pace::default(),
-            mapping: Mapping::new(if core.ftl.demand.is_some() { geometry.planes as usize } else { 0 }),
-            is_idle: true,
+            path: DataPath::new(spec, &core),
             spec: spec.clone(),
             core,
         };
@@ -204,12 +213,12 @@ impl<P: Probe> Drive<P> {
 
     /// Requests submitted and not completed.
     pub fn outstanding(&self) -> u32 {
-        self.host.requests.live()
+        self.path.host.requests.live()
     }
 
     /// The requests completed since this was last called, in order of completion.
     pub fn completions(&mut self) -> std::vec::Drain<'_, Completion> {
-        self.host.completions.drain(..)
+        self.path.host.completions.drain(..)
     }
 
     /// Hands the drive a request that arrives now or arrived earlier (its latency counts from its arrival).
@@ -232,8 +241,8 @@ impl<P: Probe> Drive<P> {
                 return Err(Refused::Beyond { end, capacity });
             }
         }
-        if self.host.requests.live() == 0 {
-            self.is_idle = false;
+        if self.path.host.requests.live() == 0 {
+            self.core.is_idle = false;
             self.core.set_clock(self.core.idle_clock(), NEVER);
         }
         let id = self.accept(request);
@@ -279,7 +288,7 @@ impl<P: Probe> Drive<P> {
     /// Simulates until at least one request has been completed, or nothing happens any more, or `limit` is reached.
     /// Whether something has been completed.
     pub fn advance_to_completion(&mut self, limit: Time) -> bool {
-        while self.host.completions.is_empty() {
+        while self.path.host.completions.is_empty() {
             let (time, clock) = self.core.agenda.next();
             if self.is_stuck_at(time, clock) {
                 self.give_up();
@@ -347,7 +356,7 @@ impl<P: Probe> Drive<P> {
 
     /// Whether something waits for room: with no event left none will come.
     fn is_stuck(&self) -> bool {
-        self.stalled.count > 0 || self.mapping.waits_for_room()
+        self.path.writes.count > 0 || self.path.mapping.waits_for_room()
     }
 
     /// Nothing happens any more and something waits for room: a plane that could not gain any when it was last asked
@@ -355,7 +364,7 @@ impl<P: Probe> Drive<P> {
     fn give_up(&mut self) {
         for plane in (0..self.core.geometry.planes).map(PlaneId) {
             self.check_space(plane);
-            self.mapping.resume_write_backs(&mut self.core, plane);
+            self.path.mapping.resume_write_backs(&mut self.core, plane);
             self.resume_stalled(plane);
         }
         self.serve();
@@ -364,6 +373,19 @@ impl<P: Probe> Drive<P> {
             self.fail_waiting();
             self.serve();
         }
+    }
+
+    /// Lets the write cache work, if there is one.
+    fn with_cache(&mut self, work: impl FnOnce(&mut Caching, &mut Core<P>, &mut DataPath)) {
+        if let Some(cache) = &mut self.caching {
+            work(cache, &mut self.core, &mut self.path);
+        }
+    }
+
+    /// Gives the writes that wait for `plane` the room there is now.
+    fn resume_stalled(&mut self, plane: PlaneId) {
+        let DataPath { mapping, writes, .. } = &mut self.path;
+        writes.resume(&mut self.core, mapping, self.caching.as_mut(), plane);
     }
 
     /// Serves what has to be looked at again, until nothing has.
@@ -387,18 +409,21 @@ impl<P: Probe> Drive<P> {
             Some(Wake::JobOver(plane)) => self.after_job(plane),
             Some(Wake::Entry { waiter, is_lost }) => self.on_entry(&waiter, is_lost),
             Some(Wake::SectorsArrived { slot, sequence, is_lost }) => {
-                self.on_fetched(slot, sequence, is_lost);
+                self.with_cache(|cache, core, path| cache.on_fetched(core, path, slot, sequence, is_lost));
             }
-            Some(Wake::WriteBackEnded(slot)) => self.end_cache_write_back(slot),
-            Some(Wake::CacheRoom) => self.resume_cached(),
+            Some(Wake::WriteBackEnded(slot)) => {
+                self.with_cache(|cache, core, path| cache.end_write_back(core, path, slot));
+            }
+            Some(Wake::CacheRoom) => self.with_cache(Caching::resume),
+            Some(Wake::CutPower) => self.cut_power_soon(),
             Some(Wake::Detection) => self.go_on_detecting(),
         }
     }
 
     fn fail_waiting(&mut self) {
-        self.stalled.erases_in_vain = 0;
-        self.mapping.give_up_write_backs(&mut self.core);
-        self.fail_stalled();
+        self.path.writes.erases_in_vain = 0;
+        self.path.mapping.give_up_write_backs(&mut self.core);
+        self.path.writes.fail(&mut self.core, &mut self.path.host, self.caching.as_mut());
     }
 
     /// One event.
@@ -419,12 +444,12 @@ impl<P: Probe> Drive<P> {
             self.on_decoded(slot);
         } else if clock == self.core.idle_clock() {
             self.core.agenda.set(clock, NEVER);
-            self.is_idle = true;
-            self.sync_more();
+            self.core.is_idle = true;
+            self.with_cache(Caching::sync_more);
             self.start_background();
             self.detect_when_idle();
         } else if clock == self.core.dram_clock() {
-            self.on_dram();
+            self.with_cache(|cache, core, path| cache.on_dram(core, &mut path.host));
         } else if clock == self.core.power_clock() {
             self.on_power();
         } else {
@@ -513,8 +538,10 @@ impl<P: Probe> Drive<P> {
         }
         match done.owner {
             Owner::Request(id) | Owner::Merge(id) => self.on_host_programmed(id, done),
-            Owner::CachePage(slot) => self.on_written_back(slot, done),
-            Owner::TranslationPage(page) => self.mapping.end_write_back(&mut self.core, page),
+            Owner::CachePage(slot) => {
+                self.with_cache(|cache, core, path| cache.on_written_back(core, path, slot, done));
+            }
+            Owner::TranslationPage(page) => self.path.mapping.end_write_back(&mut self.core, page),
             Owner::Job(plane) => self.on_copied(plane),
             Owner::Rewrite(_) | Owner::Dummy => self.on_rewritten(done),
             // A line of the VSM has been dealt with, padding needs nothing, and power is on.
@@ -601,11 +628,19 @@ impl<P: Probe> Drive<P> {
             if let Some(block) = self.core.array.blocks.iter().position(|b| b.holds > 0) {
                 return Err(format!("block {block} is held by an operation that is over"));
             }
-            if self.stalled.count > 0 || !self.host.merging.is_empty() || !self.mapping.is_idle() {
+            if self.path.writes.count > 0
+                || !self.path.host.merging.is_empty()
+                || !self.path.mapping.is_idle()
+            {
                 return Err("a write still waits though no request is outstanding".to_owned());
             }
-            self.mapping.audit_at_rest(&self.core)?;
-            self.audit_cache_at_rest()?;
+            self.path.mapping.audit_at_rest(&self.core)?;
+            if let Some(caching) = &self.caching {
+                caching.audit_at_rest()?;
+            }
+            if self.path.host.flushes > 0 {
+                return Err(format!("nothing is under way, and {} flushes wait", self.path.host.flushes));
+            }
             for plane in (0..self.core.geometry.planes).map(PlaneId) {
                 if self.core.has_job(plane) {
                     return Err(format!("plane {} has a background job that does nothing", plane.0));

@@ -49,7 +49,6 @@ impl<P: Probe> Drive<P> {
     /// Power fails at the next event.
     #[cold]
     pub(super) fn cut_power_soon(&mut self) {
-        self.power.cut_after = u64::MAX;
         self.power.cut_at = self.core.now;
         self.set_power_clock();
     }
@@ -79,7 +78,7 @@ impl<P: Probe> Drive<P> {
         let mut loss = PowerLoss {
             at: self.core.now,
             energy_j: self.power.energy_j(self.core.now),
-            aborted_requests: self.host.requests.live(),
+            aborted_requests: self.path.host.requests.live(),
             ..PowerLoss::default()
         };
         loss.capacitor_loss = self
@@ -183,12 +182,12 @@ impl<P: Probe> Drive<P> {
 
     /// The host's requests end with the power.
     fn abort_requests(&mut self) {
-        let aborted = self.host.requests.take_all();
+        let aborted = self.path.host.requests.take_all();
         self.core.stats.on_aborted(self.core.now, aborted.len() as u32);
         for request in aborted {
             let super::requests::InWork { id, request, .. } = request;
             let completion = super::Completion { id, request, completed: self.core.now, failed: true };
-            self.host.completions.push(completion);
+            self.path.host.completions.push(completion);
         }
     }
 

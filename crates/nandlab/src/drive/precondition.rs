@@ -52,7 +52,7 @@ impl<P: Probe> Drive<P> {
 
     /// Writes every translation page that is out of date at once, without simulating time: after preconditioning.
     pub fn settle_map(&mut self) {
-        self.mapping.settle(&mut self.core);
+        self.path.mapping.settle(&mut self.core);
     }
 
     /// Fills whole blocks of every plane up to a share `used` of its pages, a share `valid` of them valid, in

@@ -90,10 +90,14 @@ impl<P: Probe> Drive<P> {
         let read = self.core.pool.remove(slot);
         match read.owner {
             Owner::Request(_) | Owner::Merge(_) => self.on_host_read(&read),
-            Owner::TranslationPage(page) => self.mapping.on_translation_read(&mut self.core, page, &read),
+            Owner::TranslationPage(page) => {
+                self.path.mapping.on_translation_read(&mut self.core, page, &read)
+            }
             Owner::CachePage(slot) => {
                 let sequence = self.core.array.stamp(read.ppn).sequence;
-                self.on_fetched(slot, Some(sequence), read.is_uncorrectable());
+                self.with_cache(|cache, core, path| {
+                    cache.on_fetched(core, path, slot, Some(sequence), read.is_uncorrectable());
+                });
             }
             Owner::Job(plane) => self.on_background_read(plane, &read),
             other => unreachable!("{other:?} reads nothing"),

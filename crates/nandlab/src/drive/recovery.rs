@@ -11,6 +11,7 @@
 
 use super::Drive;
 use super::background::Job;
+use super::caching::Caching;
 use super::host::{Epochs, Merging};
 use super::mapping::Mapping;
 use crate::core::Core;
@@ -94,7 +95,7 @@ impl<P: Probe> Drive<P> {
         self.refresh.begin(&mut self.core);
         recovery.stale_translation_pages = stale.len() as u32;
         for page in stale {
-            self.mapping.write_back(&mut self.core, page);
+            self.path.mapping.write_back(&mut self.core, page);
         }
         for plane in (0..self.core.geometry.planes).map(PlaneId) {
             self.core.wake(Wake::Space(plane));
@@ -106,7 +107,8 @@ impl<P: Probe> Drive<P> {
 
     /// Of the pages torn with their wordline those are lost that flash has nothing as new for.
     fn tell_what_is_lost(&mut self) {
-        let Self { trims, core, .. } = self;
+        let Self { path, core, .. } = self;
+        let trims = &path.host.trims;
         let Core { stats, ftl, array, probe, .. } = core;
         let loss = stats.power.losses.last_mut().expect("power has failed");
         loss.lost_with_wordline.retain(|&(lpn, sequence)| {
@@ -140,7 +142,7 @@ impl<P: Probe> Drive<P> {
                 }
                 let (is_partial, sequence) =
                     (self.core.array.is_partial(ppn), self.core.array.stamp(ppn).sequence);
-                if self.trims.covers(lpn, sequence) {
+                if self.path.host.trims.covers(lpn, sequence) {
                     continue;
                 }
                 let newest = &mut found.pages[lpn.index()];
@@ -196,17 +198,18 @@ impl<P: Probe> Drive<P> {
         }
         self.core.levels =
             ReadLevels::new(&self.core.ecc, &self.core.geometry, self.core.ftl.demand.is_some());
-        self.mapping =
+        self.path.mapping =
             Mapping::new(if self.core.ftl.demand.is_some() { self.core.geometry.planes as usize } else { 0 });
-        self.caching = Self::make_caching(&self.spec, &self.core.geometry);
-        self.tell_load();
-        self.host.epochs = Epochs::default();
-        self.host.merging = Merging::default();
-        self.trims.forget_pending();
-        self.stalled.clear();
+        self.caching = Caching::new(&self.spec, &self.core.geometry);
+        self.path.migration.on_load(self.core.now, 0);
+        self.path.host.flushes = 0;
+        self.path.host.epochs = Epochs::default();
+        self.path.host.merging = Merging::default();
+        self.path.host.trims.forget_pending();
+        self.path.writes.clear();
         self.jobs.fill(Job::default());
         self.core.victims.fill(None);
-        self.is_idle = false;
+        self.core.is_idle = false;
         self.power.forget_detection(&mut self.core);
         before
     }
