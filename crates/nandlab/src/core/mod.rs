@@ -19,12 +19,13 @@ pub(crate) use known::KnownErrors;
 pub(crate) use program::{CopyBack, Maps, Program, Queued, To};
 pub(crate) use read::Read;
 pub(crate) use read_counts::ReadCounts;
+pub(crate) use space::Work;
 pub use waiters::{Queue, Waiter, WaiterId, Waiters, Wants};
 pub(crate) use wake::{Wake, Wakes};
 
 use crate::ftl::Ftl;
 use crate::ftl::read_levels::ReadLevels;
-use crate::geometry::{BlockId, Geometry};
+use crate::geometry::Geometry;
 use crate::nand::{AgeClock, Array, Ecc, InitialAges, Keeps, Reliability, Timing};
 use crate::probe::Probe;
 use crate::sched::{Agenda, Device, Slot, Transactions};
@@ -45,14 +46,16 @@ pub(crate) struct Core<P: Probe> {
     pub(crate) pool: Transactions,
     /// Pages of requests and of the write cache that cannot go on yet.
     pub(crate) waiters: Waiters,
-    /// By plane, the block that its background job empties, or goes through.
-    pub(crate) victims: Box<[Option<BlockId>]>,
+    /// By plane, what its background job has to do with its space.
+    pub(crate) works: Box<[Work]>,
     /// Free share of a plane below which GC has to make room.
     foreground_free: f64,
     /// P/E cycles at which a block retires.
     pub(crate) endurance: u32,
     /// The capacitor would save what is in RAM: it is charged, or there is none.
     pub(crate) is_charged: bool,
+    /// The capacitor is being measured: as little else as can be.
+    pub(crate) is_draining: bool,
     /// All that is dirty has to be written back, to measure the capacitor.
     pub(crate) is_syncing: bool,
     /// The host has asked for nothing for some time.
@@ -98,10 +101,11 @@ impl<P: Probe> Core<P> {
             now: Time::START,
             pool: Transactions::default(),
             waiters: Waiters::default(),
-            victims: vec![None; geometry.planes as usize].into(),
+            works: vec![Work::default(); geometry.planes as usize].into(),
             foreground_free: spec.gc.foreground_free,
             endurance: spec.drive.endurance,
             is_charged: true,
+            is_draining: false,
             is_syncing: false,
             is_idle: true,
             inside: Inside::default(),

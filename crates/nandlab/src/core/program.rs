@@ -235,4 +235,11 @@ impl<P: Probe> Core<P> {
             self.probe.on_write_durable(done.lpn, sequence);
         }
     }
+
+    /// A block has been erased: it is free, or retired.
+    pub(crate) fn end_erase(&mut self, block: BlockId, cause: Cause) {
+        self.stats.on_flash(Kind::Erase, cause);
+        self.array.erase(&self.geometry, block);
+        self.ftl.release(&self.geometry, &mut self.array, block, self.endurance);
+    }
 }

@@ -5,11 +5,20 @@ use crate::ftl::WriteStream;
 use crate::geometry::{BlockId, PlaneId};
 use crate::probe::Probe;
 
+/// What the background job of a plane has to do with its space.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Work {
+    /// The block that it empties, or goes through; `None` without a job.
+    pub(crate) victim: Option<BlockId>,
+    /// Free blocks that it has taken. It takes one at most, or two when it copies pages back and not all may be.
+    pub(crate) blocks_taken: u32,
+}
+
 impl<P: Probe> Core<P> {
     /// The block that the background job of a plane empties, or goes through; `None` without a job.
     #[inline]
     pub(crate) fn victim(&self, plane: PlaneId) -> Option<BlockId> {
-        self.victims[plane.index()]
+        self.works[plane.index()].victim
     }
 
     /// Whether a plane has a background job.

@@ -247,6 +247,7 @@ impl Power {
         self.stage = stage;
         core.is_charged = stage == Stage::Charged;
         core.is_syncing = stage == Stage::Syncing;
+        core.is_draining = stage == Stage::Draining;
     }
 }
 
@@ -325,7 +326,7 @@ impl<P: Probe> Drive<P> {
         self.power.go_to(&mut self.core, Stage::Syncing);
         self.set_budget(0);
         // The capacitor keeps the VSM too.
-        if let Some(partial) = &mut self.partial {
+        if let Some(partial) = &mut self.refreshing.partial {
             partial.empty_vsm(&mut self.core);
         }
         self.with_cache(Caching::sync_more);
@@ -341,7 +342,7 @@ impl<P: Probe> Drive<P> {
             Stage::Draining => self.rewrite_more(),
             Stage::Syncing => {
                 let is_synced = self.caching.as_ref().is_none_or(|caching| caching.cache.owed() == 0);
-                let has_lines = self.partial.as_ref().is_some_and(Partial::has_lines_under_way);
+                let has_lines = self.refreshing.partial.as_ref().is_some_and(Partial::has_lines_under_way);
                 if is_synced && !has_lines {
                     self.begin_draining();
                 }
@@ -536,7 +537,7 @@ impl<P: Probe> Drive<P> {
 
     /// Once nothing is left that could tear older data, the capacitor may be empty.
     fn settle_power(&mut self) {
-        if self.power.rewritten > 0 || self.refresh.is_reprogramming() {
+        if self.power.rewritten > 0 || self.refreshing.refresh.is_reprogramming() {
             return;
         }
         if let Some(pages) = self.power.pages.take()
@@ -601,7 +602,7 @@ impl<P: Probe> Drive<P> {
             if cache.sync().keeps_budget() { cache.pages_of(self.power.budget) } else { cache.capacity() };
         let has_room = self.power.capacitor.is_none()
             || (0..self.core.geometry.planes).all(|plane| {
-                self.core.ftl.has_flush_reserve(PlaneId(plane), self.jobs[plane as usize].blocks_taken)
+                self.core.ftl.has_flush_reserve(PlaneId(plane), self.core.works[plane as usize].blocks_taken)
             });
         self.power.wants_room = !has_room;
         self.set_budget(if has_room { pages } else { 0 });

@@ -22,6 +22,8 @@ pub(super) struct Migration {
     limit: CopybackLimit,
     /// Most copybacks in a row (Mcpb); 0: none at all.
     most: u8,
+    /// Pages of the write buffer.
+    pub(super) buffer_pages: u32,
     /// Pages of the write buffer on their way to flash, where the policy asks for it.
     load: Option<BufferLoad>,
 }
@@ -35,7 +37,7 @@ impl Migration {
         let block_ns: Span =
             (0..geometry.pages_per_block).map(|page| timing.transfer_ns + timing.program_ns(page)).sum();
         let load = policy.watches_buffer().then(|| BufferLoad::new(block_ns));
-        Self { policy, most: spec.migration.copybacks_max(), limit, load }
+        Self { policy, most: spec.migration.copybacks_max(), limit, buffer_pages: 0, load }
     }
 }
 
@@ -56,7 +58,6 @@ impl Migration {
         victim: BlockId,
         cause: JobCause,
         is_urgent: bool,
-        buffer_pages: u32,
     ) -> Option<WriteStream> {
         let _inside = core.inside.enter(Part::Copyback);
         // Refresh corrects, so it goes off-chip.
@@ -71,7 +72,7 @@ impl Migration {
         if matches!(off_chip, WriteStream::Mapping | WriteStream::Combination) {
             return None;
         }
-        let capacity = f64::from(buffer_pages.max(1));
+        let capacity = f64::from(self.buffer_pages.max(1));
         let buffer = self.load.as_mut().map_or(0.0, |load| load.mean(core.now) / capacity);
         if !self.policy.copies_back(&View { is_urgent, buffer }) {
             core.stats.migration.victims_off_chip += 1;

@@ -35,11 +35,11 @@ use crate::geometry::{DieId, Geometry, Lpn, PlaneId, Ppn};
 use crate::host::{Op, Oracle, Request};
 use crate::nand::{Array, Ecc, Stamp};
 use crate::probe::{NoProbe, Probe};
-use crate::sched::{Device, Ended, Kind, NEVER, Owner, Transaction};
+use crate::sched::{Cause, Device, Ended, Kind, NEVER, Owner, Transaction};
 use crate::spec::Spec;
 use crate::stats::{CacheLevel, Stats};
 use crate::units::Time;
-use background::Job;
+use background::{Background, IN_VAIN_MAX};
 use caching::Caching;
 use detection::{Power, Stage};
 use error_cache::ErrorCache;
@@ -99,6 +99,19 @@ impl DataPath {
             migration: Migration::new(spec, geometry),
         }
     }
+
+    /// Whether something waits for room: with no event left none will come.
+    fn is_stuck(&self) -> bool {
+        self.writes.count > 0 || self.mapping.waits_for_room()
+    }
+}
+
+/// How data is refreshed.
+#[derive(Debug)]
+struct Refreshing {
+    refresh: Refresh,
+    /// What partial refresh keeps; `None` without it.
+    partial: Option<Partial>,
 }
 
 /// A simulated drive.
@@ -109,14 +122,12 @@ pub struct Drive<P: Probe = NoProbe> {
     /// The write cache; `None` without one.
     caching: Option<Caching>,
     power: Power,
-    refresh: Refresh,
-    /// What partial refresh keeps; `None` without it.
-    partial: Option<Partial>,
+    refreshing: Refreshing,
     /// The cache of known errors; `None` without one.
     error_cache: Option<ErrorCache>,
     pace: Pace,
     /// The background job of each plane.
-    jobs: Box<[Job]>,
+    background: Background,
     spec: Spec,
 }
 
@@ -138,19 +149,22 @@ impl<P: Probe> Drive<P> {
         let core = Core::new(spec, probe);
         let geometry = &core.geometry;
         let mut drive = Self {
-            jobs: vec![Job::default(); geometry.planes as usize].into(),
+            background: Background::new(spec, geometry.planes),
             caching: Caching::new(spec, geometry),
             power: Power::new(spec, geometry.dies),
-            refresh: Refresh::new(spec, geometry),
-            partial: Partial::new(spec, geometry),
+            refreshing: Refreshing {
+                refresh: Refresh::new(spec, geometry),
+                partial: Partial::new(spec, geometry),
+            },
             error_cache: ErrorCache::new(spec, geometry),
             pace: Pace::default(),
             path: DataPath::new(spec, &core),
             spec: spec.clone(),
             core,
         };
+        drive.path.migration.buffer_pages = drive.cache_pages()[0];
         drive.begin_power();
-        drive.refresh.begin(&mut drive.core);
+        drive.refreshing.refresh.begin(&mut drive.core);
         drive.serve();
         drive
     }
@@ -356,7 +370,7 @@ impl<P: Probe> Drive<P> {
 
     /// Whether something waits for room: with no event left none will come.
     fn is_stuck(&self) -> bool {
-        self.path.writes.count > 0 || self.path.mapping.waits_for_room()
+        self.path.is_stuck()
     }
 
     /// Nothing happens any more and something waits for room: a plane that could not gain any when it was last asked
@@ -382,6 +396,60 @@ impl<P: Probe> Drive<P> {
         }
     }
 
+    /// Lets the background jobs work.
+    fn with_background(
+        &mut self,
+        work: impl FnOnce(&mut Background, &mut Core<P>, &mut DataPath, &mut Refreshing),
+    ) {
+        work(&mut self.background, &mut self.core, &mut self.path, &mut self.refreshing);
+    }
+
+    fn check_space(&mut self, plane: PlaneId) {
+        self.with_background(|jobs, core, path, refreshing| jobs.check_space(core, path, refreshing, plane));
+    }
+
+    /// A page of the job of a plane is done.
+    fn on_copied(&mut self, plane: PlaneId) {
+        self.with_background(|jobs, core, path, refreshing| jobs.on_copied(core, path, refreshing, plane));
+    }
+
+    /// The job of a plane is over, and its block stays: the next one may begin.
+    fn after_job(&mut self, plane: PlaneId) {
+        self.on_job_over(plane);
+        self.next_job(plane);
+    }
+
+    /// Starts the next job of a plane, if there is one and the plane has none.
+    fn next_job(&mut self, plane: PlaneId) {
+        if !self.core.has_job(plane) {
+            self.with_background(|jobs, core, path, refreshing| {
+                jobs.continue_background(core, path, refreshing, plane);
+            });
+        }
+    }
+
+    /// A block has been erased: its job is over, and there is room for those that wait for it.
+    fn on_erased(&mut self, plane: PlaneId, done: &Transaction) {
+        let block = self.core.geometry.block_of(done.ppn);
+        self.core.end_erase(block, done.cause);
+        self.background.end_job(&mut self.core, plane);
+        if let Some(partial) = &mut self.refreshing.partial {
+            partial.on_erased(&mut self.core, block);
+        }
+        self.core.levels.set_block(block, 0);
+        if done.cause == Cause::Refresh {
+            self.refreshing.refresh.on_erased(&mut self.core, block);
+        }
+        self.on_job_over(plane);
+        self.path.writes.erases_in_vain += u64::from(self.is_stuck());
+        self.path.mapping.resume_write_backs(&mut self.core, plane);
+        self.resume_stalled(plane);
+        if self.path.writes.erases_in_vain > IN_VAIN_MAX * u64::from(self.core.geometry.blocks) {
+            self.fail_waiting();
+        }
+        self.next_job(plane);
+    }
+
     /// Gives the writes that wait for `plane` the room there is now.
     fn resume_stalled(&mut self, plane: PlaneId) {
         let DataPath { mapping, writes, .. } = &mut self.path;
@@ -400,12 +468,15 @@ impl<P: Probe> Drive<P> {
         match self.core.wakes.pop() {
             None => {}
             Some(Wake::Space(plane)) => self.check_space(plane),
-            Some(Wake::Emptied(plane)) => self.on_emptied(plane),
+            Some(Wake::Emptied(plane)) => self.background.on_emptied(&mut self.core, &mut self.path, plane),
             Some(Wake::PageDone(plane)) => self.on_copied(plane),
-            Some(Wake::Due(plane)) => self.on_due(plane),
+            Some(Wake::Due(plane)) => self
+                .with_background(|jobs, core, path, refreshing| jobs.on_due(core, path, refreshing, plane)),
             Some(Wake::Hurry(block)) => self.hurry(block),
-            Some(Wake::WriteElsewhere { plane, read }) => self.move_page(plane, &read),
-            Some(Wake::Refreshed(block)) => self.refresh.end_partial(&mut self.core, block),
+            Some(Wake::WriteElsewhere { plane, read }) => {
+                self.background.move_page(&mut self.core, &mut self.path, plane, &read);
+            }
+            Some(Wake::Refreshed(block)) => self.refreshing.refresh.end_partial(&mut self.core, block),
             Some(Wake::JobOver(plane)) => self.after_job(plane),
             Some(Wake::Entry { waiter, is_lost }) => self.on_entry(&waiter, is_lost),
             Some(Wake::SectorsArrived { slot, sequence, is_lost }) => {
@@ -446,14 +517,14 @@ impl<P: Probe> Drive<P> {
             self.core.agenda.set(clock, NEVER);
             self.core.is_idle = true;
             self.with_cache(Caching::sync_more);
-            self.start_background();
+            self.with_background(Background::start_background);
             self.detect_when_idle();
         } else if clock == self.core.dram_clock() {
             self.with_cache(|cache, core, path| cache.on_dram(core, &mut path.host));
         } else if clock == self.core.power_clock() {
             self.on_power();
         } else {
-            self.refresh.on_clock(&mut self.core);
+            self.refreshing.refresh.on_clock(&mut self.core);
         }
         self.serve();
     }
@@ -501,7 +572,7 @@ impl<P: Probe> Drive<P> {
         self.core.stats.on_flash(done.kind, done.cause);
         match done.owner {
             Owner::Job(plane) if done.is_in_place() => {
-                self.refresh.on_reprogrammed(&mut self.core, done);
+                self.refreshing.refresh.on_reprogrammed(&mut self.core, done);
                 self.on_copied(plane);
             }
             _ => self.on_page_programmed(done),
@@ -529,7 +600,7 @@ impl<P: Probe> Drive<P> {
             self.core.ftl.close(&self.core.geometry, &mut self.core.array, block, self.core.now);
         }
         self.core.read_counts.reset(done.ppn);
-        if let Some(partial) = &mut self.partial {
+        if let Some(partial) = &mut self.refreshing.partial {
             partial.on_programmed(&mut self.core, done);
         }
         if let Some(old) = done.replaces {
@@ -548,20 +619,20 @@ impl<P: Probe> Drive<P> {
             Owner::CombinationPage | Owner::Padding | Owner::FlushPage(_) => {}
         }
         if is_closed {
-            if let Some(partial) = &mut self.partial {
+            if let Some(partial) = &mut self.refreshing.partial {
                 partial.look_at_free_blocks(&mut self.core);
             }
             self.core.wake(Wake::Space(self.core.geometry.plane_of(block)));
         }
-        if self.refresh.is_on() {
+        if self.refreshing.refresh.is_on() {
             if done.page == 0 {
-                self.refresh.age_from_now(&mut self.core, block);
+                self.refreshing.refresh.age_from_now(&mut self.core, block);
             }
             if done.kind == Kind::Copyback
                 && let Some(source) = done.replaces
             {
                 let source = self.core.geometry.block_of(source);
-                self.refresh.age_as(&mut self.core, block, source);
+                self.refreshing.refresh.age_as(&mut self.core, block, source);
             }
         }
     }
@@ -572,7 +643,7 @@ impl<P: Probe> Drive<P> {
         if let Some(cache) = &mut self.error_cache {
             cache.drop_page(&mut self.core.known, ppn);
         }
-        if let Some(partial) = &mut self.partial {
+        if let Some(partial) = &mut self.refreshing.partial {
             partial.unlink_marked(&mut self.core, ppn);
         }
     }
@@ -618,7 +689,7 @@ impl<P: Probe> Drive<P> {
             }
         }
         let is_at_rest = self.is_at_rest();
-        if let Some(partial) = &self.partial {
+        if let Some(partial) = &self.refreshing.partial {
             partial.audit(&self.core, is_at_rest)?;
         }
         if let Some(cache) = &self.error_cache {

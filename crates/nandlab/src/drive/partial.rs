@@ -540,7 +540,7 @@ impl Partial {
 impl<P: Probe> Drive<P> {
     /// How partial refresh is; `None` without it.
     pub fn partial_refresh(&self) -> Option<PartialState> {
-        let (partial, links) = (self.partial.as_ref()?, self.core.ftl.links.as_ref()?);
+        let (partial, links) = (self.refreshing.partial.as_ref()?, self.core.ftl.links.as_ref()?);
         let on_ns =
             partial.on_ns + if partial.is_on { self.core.now - partial.looked_at } else { Span::ZERO };
         Some(PartialState {

@@ -243,13 +243,13 @@ impl<P: Probe> Drive<P> {
             return;
         }
         if page == 0 {
-            self.refresh.age_from_power_loss(&mut self.core, block);
+            self.refreshing.refresh.age_from_power_loss(&mut self.core, block);
         }
         if program.kind == Kind::Copyback
             && let Some(source) = program.replaces
         {
             let source = self.core.geometry.block_of(source);
-            self.refresh.age_as_from_power_loss(block, source);
+            self.refreshing.refresh.age_as_from_power_loss(block, source);
             self.core.array.copy_errors(block, source);
         }
         self.core.array.program(block, page);
@@ -264,7 +264,7 @@ impl<P: Probe> Drive<P> {
         let method = self.spec.capacitor.flush;
         let pages = FlushPages::new(method, &self.core.geometry, &self.core.ftl, dirty.len() as u32);
         let under_way = self.under_way();
-        let lines = match &mut self.partial {
+        let lines = match &mut self.refreshing.partial {
             Some(partial) => partial.lines_at_power_loss(&mut self.core, &under_way),
             None => Vec::new(),
         };
@@ -293,7 +293,7 @@ impl<P: Probe> Drive<P> {
                         self.core.stats.on_flash(done.kind, done.cause);
                         if done.kind == Kind::Erase {
                             let block = self.core.geometry.block_of(done.ppn);
-                            if let Some(partial) = &mut self.partial {
+                            if let Some(partial) = &mut self.refreshing.partial {
                                 partial.on_erased(&mut self.core, block);
                             }
                             self.core.array.erase(&self.core.geometry, block);

@@ -99,7 +99,9 @@ impl<P: Probe> Drive<P> {
                     cache.on_fetched(core, path, slot, Some(sequence), read.is_uncorrectable());
                 });
             }
-            Owner::Job(plane) => self.on_background_read(plane, &read),
+            Owner::Job(plane) => self.with_background(|jobs, core, path, refreshing| {
+                jobs.on_background_read(core, path, refreshing, plane, &read);
+            }),
             other => unreachable!("{other:?} reads nothing"),
         }
     }

@@ -10,7 +10,6 @@
 //! slowest of them counts. Then come torn erases and completed pages, die by die.
 
 use super::Drive;
-use super::background::Job;
 use super::caching::Caching;
 use super::host::{Epochs, Merging};
 use super::mapping::Mapping;
@@ -56,7 +55,7 @@ impl<P: Probe> Drive<P> {
         let mut busy_ns = vec![Span::ZERO; self.core.geometry.dies as usize];
         for &block in &torn_erases {
             self.core.array.erase(&self.core.geometry, block);
-            if let Some(partial) = &mut self.partial {
+            if let Some(partial) = &mut self.refreshing.partial {
                 partial.on_erased(&mut self.core, block);
             }
             let state = self.core.array.block_mut(block);
@@ -92,7 +91,7 @@ impl<P: Probe> Drive<P> {
         }
         self.core.set_clock(self.core.idle_clock(), self.core.now + self.spec.gc.idle_after_ns);
         self.set_power_clock();
-        self.refresh.begin(&mut self.core);
+        self.refreshing.refresh.begin(&mut self.core);
         recovery.stale_translation_pages = stale.len() as u32;
         for page in stale {
             self.path.mapping.write_back(&mut self.core, page);
@@ -181,7 +180,7 @@ impl<P: Probe> Drive<P> {
         let mut before = std::mem::replace(&mut self.core.ftl, fresh);
         // What its combination pages hold is in flash; the rest is made anew.
         self.core.ftl.links = before.links.take();
-        if let Some(partial) = &mut self.partial {
+        if let Some(partial) = &mut self.refreshing.partial {
             partial.forget();
         }
         self.core.read_counts.forget();
@@ -207,8 +206,7 @@ impl<P: Probe> Drive<P> {
         self.path.host.merging = Merging::default();
         self.path.host.trims.forget_pending();
         self.path.writes.clear();
-        self.jobs.fill(Job::default());
-        self.core.victims.fill(None);
+        self.background.forget(&mut self.core);
         self.core.is_idle = false;
         self.power.forget_detection(&mut self.core);
         before
@@ -254,8 +252,8 @@ impl<P: Probe> Drive<P> {
             let closed_at = self.core.array.block(block).closed_at;
             self.core.ftl.close(&self.core.geometry, &mut self.core.array, block, closed_at);
         }
-        if let Some(partial) = &mut self.partial {
-            partial.restore_links(&mut self.core, &mut self.refresh);
+        if let Some(partial) = &mut self.refreshing.partial {
+            partial.restore_links(&mut self.core, &mut self.refreshing.refresh);
         }
         self.find_stale_translation_pages(before)
     }
@@ -397,7 +395,7 @@ impl<P: Probe> Drive<P> {
         let (block, page) = self.core.geometry.split(place.ppn);
         self.core.stage(place.ppn, lpn, stamp);
         if page == 0 {
-            self.refresh.age_from_power_loss(&mut self.core, block);
+            self.refreshing.refresh.age_from_power_loss(&mut self.core, block);
         }
         self.core.array.program(block, page);
         let programmed = self.core.array.skip(block, u32::from(place.skips));
@@ -459,7 +457,7 @@ impl<P: Probe> Drive<P> {
         }
         self.core.array.erase(&self.core.geometry, victim);
         self.core.ftl.release(&self.core.geometry, &mut self.core.array, victim, self.spec.drive.endurance);
-        if let Some(partial) = &mut self.partial {
+        if let Some(partial) = &mut self.refreshing.partial {
             partial.on_erased(&mut self.core, victim);
         }
         self.core.stats.on_flash(Kind::Erase, Cause::Gc);

@@ -104,6 +104,11 @@ impl Refresh {
         self.reprograms > 0
     }
 
+    /// Whether a block is the first one of its plane that is due.
+    fn is_next(&self, plane: PlaneId, block: BlockId) -> bool {
+        self.due[plane.index()].front() == Some(&block)
+    }
+
     /// Since when the data of a block has been ageing.
     pub(super) fn since(&self, block: BlockId) -> Moment {
         self.since[block.index()]
@@ -385,17 +390,13 @@ impl<P: Probe> Drive<P> {
     /// The grace of a due block is running out.
     pub(super) fn hurry(&mut self, block: BlockId) {
         let plane = self.core.geometry.plane_of(block);
-        if let Some(partial) = &mut self.partial
+        if let Some(partial) = &mut self.refreshing.partial
             && partial.has_data_in_vsm(block)
         {
             partial.empty_vsm(&mut self.core);
         }
-        let job = &mut self.jobs[plane.index()];
-        let is_next =
-            self.core.victim(plane) == Some(block) || self.refresh.due[plane.index()].front() == Some(&block);
-        if self.core.has_job(plane) && is_next && !job.is_urgent {
-            job.is_urgent = true;
-            self.core.device.promote(self.core.geometry.die_of(plane));
+        let is_next = self.core.victim(plane) == Some(block) || self.refreshing.refresh.is_next(plane, block);
+        if self.background.hurry(&mut self.core, plane, is_next) {
             self.core.stats.refresh.promoted += 1;
         } else if !self.core.has_job(plane) && !self.core.is_short(plane) {
             self.core.wake(Wake::Due(plane));
@@ -408,7 +409,7 @@ impl<P: Probe> Drive<P> {
         let now = self.core.age_clock.at(self.core.now);
         (0..self.core.geometry.blocks).map(BlockId).find(|&block| {
             let state = self.core.array.block(block);
-            let refresh = &self.refresh;
+            let refresh = &self.refreshing.refresh;
             let wait = refresh.interval_s(state.pe_cycles).saturating_add(refresh.grace_s(state.pe_cycles));
             state.valid > 0 && state.programmed > 0 && refresh.since[block.index()].plus_s(wait) < now
         })
