@@ -34,6 +34,16 @@ pub(super) enum JobCause {
     StayingRefresh,
 }
 
+/// A job that is about to begin.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NextJob {
+    pub(super) block: BlockId,
+    /// Why; it says whether the block is emptied, or stays.
+    pub(super) cause: JobCause,
+    /// The die is to serve it as it does host writes.
+    pub(super) is_urgent: bool,
+}
+
 /// What a plane is doing in the background.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Job {
@@ -196,7 +206,8 @@ impl Background {
             return;
         }
         core.stats.on_victim(valid);
-        self.start_job(core, path, refreshing, plane, victim, JobCause::Gc, is_urgent);
+        let job = NextJob { block: victim, cause: JobCause::Gc, is_urgent };
+        self.start_job(core, path, refreshing, plane, job);
     }
 
     /// Starts moving the plane's coldest block, if it lags far enough behind. Takes a block of the reserve and gives
@@ -225,7 +236,8 @@ impl Background {
         if u32::from(core.array.block(victim).valid) > core.ftl.stream_room(&core.geometry, plane, stream) {
             return false;
         }
-        self.start_job(core, path, refreshing, plane, victim, JobCause::Wear, is_urgent);
+        let job = NextJob { block: victim, cause: JobCause::Wear, is_urgent };
+        self.start_job(core, path, refreshing, plane, job);
         true
     }
 
@@ -240,7 +252,7 @@ impl Background {
         let Some(due) = refreshing.refresh.next_due(core, refreshing.partial.as_mut(), plane) else {
             return false;
         };
-        self.start_job(core, path, refreshing, plane, due.block, due.cause, due.is_urgent);
+        self.start_job(core, path, refreshing, plane, due);
         true
     }
 
@@ -264,10 +276,9 @@ impl Background {
         path: &mut DataPath,
         refreshing: &mut Refreshing,
         plane: PlaneId,
-        victim: BlockId,
-        cause: JobCause,
-        is_urgent: bool,
+        job: NextJob,
     ) {
+        let NextJob { block: victim, cause, is_urgent } = job;
         let stays = cause == JobCause::StayingRefresh;
         if !stays {
             core.ftl.begin_emptying(&core.geometry, &mut core.array, victim);

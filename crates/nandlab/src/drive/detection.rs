@@ -17,9 +17,9 @@
 //! it. So before that, every stream fills the wordline it is in and goes over to LSB pages alone. A GC job keeps the pages
 //! it has counted on: its stream goes over when it ends, and the capacitor counts as empty only then.
 
-use super::Drive;
 use super::caching::Caching;
 use super::partial::Partial;
+use super::{DataPath, Drive, Refreshing};
 use crate::core::{Core, Maps, Part, Program, To, Wake};
 use crate::ftl::{Place, WriteStream};
 use crate::geometry::{BlockId, CacheSlot, DieId, PlaneId};
@@ -63,6 +63,11 @@ pub struct CapacitorState {
 /// The capacitor in the drive.
 #[derive(Debug)]
 pub(super) struct Power {
+    spec: CapacitorSpec,
+    /// A detection sets the budget.
+    is_measured: bool,
+    /// Pages of the VSM, which the capacitor keeps too.
+    vsm_pages: u32,
     pub(super) capacitor: Option<Capacitor>,
     pub(super) stage: Stage,
     pub(super) cut_at: Time,
@@ -110,6 +115,9 @@ impl Power {
         let CapacitorSpec { flush, flush_concurrency, detect_every_ns, .. } = spec.capacitor;
         let scale = spec.reliability.clock_scale;
         Self {
+            spec: spec.capacitor.clone(),
+            is_measured,
+            vsm_pages: spec.refresh.policy.partial().map_or(0, |partial| partial.vsm_pages),
             capacitor,
             stage: Stage::Charged,
             cut_at: spec.power.cut_at_ns.unwrap_or(NEVER),
@@ -251,259 +259,311 @@ impl Power {
     }
 }
 
-impl<P: Probe> Drive<P> {
+/// Pages of the write cache; 0 without one.
+fn pages_of(cache: &Option<Caching>) -> u32 {
+    cache.as_ref().map_or(0, |caching| caching.cache.capacity())
+}
+
+impl Power {
     /// The budget that the drive begins with, as though it had just been measured.
-    pub(super) fn begin_power(&mut self) {
-        if let Some(capacitor) = &self.power.capacitor {
-            self.power.cost = FlushCost::new(
-                self.spec.capacitor.flush,
+    pub(super) fn begin<P: Probe>(&mut self, core: &mut Core<P>, cache: &mut Option<Caching>) {
+        if let Some(capacitor) = &self.capacitor {
+            self.cost = FlushCost::new(
+                self.spec.flush,
                 capacitor,
-                &self.core.geometry,
-                self.core.device.timing(),
-                self.power.concurrency,
-                self.core.ftl.flush_room_blocks(),
-                self.spec.refresh.policy.partial().map_or(0, |partial| partial.vsm_pages),
+                &core.geometry,
+                core.device.timing(),
+                self.concurrency,
+                core.ftl.flush_room_blocks(),
+                self.vsm_pages,
             );
         }
-        if self.spec.cache.dirty_budget == DirtyBudget::Measured {
-            let capacity = f64::from(self.cache_pages()[0].max(1));
-            self.set_measured_budget(self.capability_pages() / capacity);
+        if self.is_measured {
+            let capacity = f64::from(pages_of(cache).max(1));
+            self.set_measured_budget(core, cache, self.capability_pages(core.now) / capacity);
         }
-        self.set_power_clock();
+        self.set_clock(core);
     }
 
-    pub(super) fn set_power_clock(&mut self) {
-        let next = self.power.next(self.core.now);
-        self.core.set_clock(self.core.power_clock(), next);
+    pub(super) fn set_clock<P: Probe>(&mut self, core: &mut Core<P>) {
+        let next = self.next(core.now);
+        core.set_clock(core.power_clock(), next);
     }
 
     /// The power clock has struck.
-    pub(super) fn on_power(&mut self) {
-        if self.core.now >= self.power.cut_at {
-            self.cut_power();
-            return;
-        }
-        let _inside = self.core.inside.enter(Part::Capacitor);
-        match self.power.stage {
-            Stage::Charged if self.core.is_idle || self.power.is_overdue => self.begin_detection(),
-            Stage::Charged => {
-                self.power.is_overdue = true;
-                let grace = self.power.simulated(self.spec.capacitor.detect_grace_ns);
-                self.power.now.due = self.power.due;
-                self.power.due += grace;
+    pub(super) fn on_clock<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        cache: &mut Option<Caching>,
+        path: &mut DataPath,
+        refreshing: &mut Refreshing,
+    ) {
+        let _inside = core.inside.enter(Part::Capacitor);
+        match self.stage {
+            Stage::Charged if core.is_idle || self.is_overdue => {
+                self.begin_detection(core, cache, path, refreshing)
             }
-            Stage::Draining => self.end_draining(),
-            Stage::Recharging => self.end_recharge(),
+            Stage::Charged => {
+                self.is_overdue = true;
+                let grace = self.simulated(self.spec.detect_grace_ns);
+                self.now.due = self.due;
+                self.due += grace;
+            }
+            Stage::Draining => self.end_draining(core, cache, refreshing),
+            Stage::Recharging => self.end_recharge(core, cache),
             Stage::Syncing | Stage::Settling => {}
         }
-        self.set_power_clock();
+        self.set_clock(core);
     }
 
     /// The drive has become idle.
-    pub(super) fn detect_when_idle(&mut self) {
-        let _inside = self.core.inside.enter(Part::Capacitor);
-        if self.power.is_overdue && self.power.stage == Stage::Charged {
-            self.begin_detection();
-            self.set_power_clock();
+    pub(super) fn detect_when_idle<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        cache: &mut Option<Caching>,
+        path: &mut DataPath,
+        refreshing: &mut Refreshing,
+    ) {
+        let _inside = core.inside.enter(Part::Capacitor);
+        if self.is_overdue && self.stage == Stage::Charged {
+            self.begin_detection(core, cache, path, refreshing);
+            self.set_clock(core);
         }
     }
 
-    /// Measures the capacitor now, whatever the host does: the host's command. Nothing without capacitor and cache, or
-    /// while it is empty or being measured.
-    pub fn detect_budget(&mut self) {
-        if self.power.capacitor.is_some() && self.caching.is_some() && self.power.stage == Stage::Charged {
-            self.begin_detection();
-            self.set_power_clock();
-            self.serve();
-        }
-    }
-
-    fn begin_detection(&mut self) {
-        let due = if self.power.is_overdue { self.power.now.due } else { self.core.now.min(self.power.due) };
-        self.power.now = Detection { due, began: self.core.now, ..Detection::default() };
-        self.power.is_overdue = false;
-        self.power.wants_room = false;
-        self.power.go_to(&mut self.core, Stage::Syncing);
-        self.set_budget(0);
+    pub(super) fn begin_detection<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        cache: &mut Option<Caching>,
+        path: &mut DataPath,
+        refreshing: &mut Refreshing,
+    ) {
+        let due = if self.is_overdue { self.now.due } else { core.now.min(self.due) };
+        self.now = Detection { due, began: core.now, ..Detection::default() };
+        self.is_overdue = false;
+        self.wants_room = false;
+        self.go_to(core, Stage::Syncing);
+        self.set_budget(core, cache, 0);
         // The capacitor keeps the VSM too.
-        if let Some(partial) = &mut self.refreshing.partial {
-            partial.empty_vsm(&mut self.core);
+        if let Some(partial) = &mut refreshing.partial {
+            partial.empty_vsm(core);
         }
-        self.with_cache(Caching::sync_more);
-        self.core.wake(Wake::Detection);
+        if let Some(cache) = cache {
+            cache.sync_more(core, path);
+        }
+        core.wake(Wake::Detection);
     }
 
     /// Goes on to the next stage, if this one is over.
     #[inline]
-    pub(super) fn go_on_detecting(&mut self) {
-        let _inside = self.core.inside.enter(Part::Capacitor);
-        match self.power.stage {
+    pub(super) fn go_on<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        cache: &mut Option<Caching>,
+        path: &mut DataPath,
+        refreshing: &mut Refreshing,
+    ) {
+        let _inside = core.inside.enter(Part::Capacitor);
+        match self.stage {
             Stage::Charged | Stage::Recharging => {}
-            Stage::Draining => self.rewrite_more(),
+            Stage::Draining => self.rewrite_more(core, cache, path, refreshing),
             Stage::Syncing => {
-                let is_synced = self.caching.as_ref().is_none_or(|caching| caching.cache.owed() == 0);
-                let has_lines = self.refreshing.partial.as_ref().is_some_and(Partial::has_lines_under_way);
+                let is_synced = cache.as_ref().is_none_or(|caching| caching.cache.owed() == 0);
+                let has_lines = refreshing.partial.as_ref().is_some_and(Partial::has_lines_under_way);
                 if is_synced && !has_lines {
-                    self.begin_draining();
+                    self.begin_draining(core, cache, path, refreshing);
                 }
             }
-            Stage::Settling => self.settle_power(),
+            Stage::Settling => self.settle(core, refreshing),
         }
     }
 
-    fn begin_draining(&mut self) {
-        let pages = self.cache_pages()[0];
-        self.power.go_to(&mut self.core, Stage::Draining);
-        self.core.has_displaced |= self.core.ftl.allocator.is_static();
-        self.power.now.drained_from = self.core.now;
-        self.power.now.energy_j =
-            self.power.capacitor.as_ref().map_or(0.0, |c| c.energy_j(self.power.age_s(self.core.now)));
-        (self.power.program_ns, self.power.pages_ns) = (Span::ZERO, Span::ZERO);
-        self.power.pages =
-            Some(FlushPages::new(self.spec.capacitor.flush, &self.core.geometry, &self.core.ftl, pages));
-        self.power.next_slot = CacheSlot(0);
-        self.rewrite_more();
-        self.set_power_clock();
+    fn begin_draining<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        cache: &mut Option<Caching>,
+        path: &mut DataPath,
+        refreshing: &mut Refreshing,
+    ) {
+        let pages = pages_of(cache);
+        self.go_to(core, Stage::Draining);
+        core.has_displaced |= core.ftl.allocator.is_static();
+        self.now.drained_from = core.now;
+        self.now.energy_j = self.capacitor.as_ref().map_or(0.0, |c| c.energy_j(self.age_s(core.now)));
+        (self.program_ns, self.pages_ns) = (Span::ZERO, Span::ZERO);
+        self.pages = Some(FlushPages::new(self.spec.flush, &core.geometry, &core.ftl, pages));
+        self.next_slot = CacheSlot(0);
+        self.rewrite_more(core, cache, path, refreshing);
+        self.set_clock(core);
     }
 
     /// Keeps as many pages under way as the emergency flush would.
-    fn rewrite_more(&mut self) {
-        while self.power.is_draining() && self.power.rewritten < self.power.concurrency {
-            let Self { power, core, .. } = self;
+    fn rewrite_more<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        cache: &mut Option<Caching>,
+        path: &mut DataPath,
+        refreshing: &mut Refreshing,
+    ) {
+        while self.is_draining() && self.rewritten < self.concurrency {
             let Core { geometry, array, ftl, .. } = core;
-            let Some(pages) = &mut power.pages else { return };
-            let rewriting = &power.rewriting;
+            let Some(pages) = &mut self.pages else { return };
+            let rewriting = &self.rewriting;
             let place = pages.next(geometry, array, ftl, |die: DieId| rewriting[die.index()] > 0);
             match place {
-                Some(place) => self.rewrite(place),
+                Some(place) => self.rewrite(core, cache, path, place),
                 // GC makes room for a plain one.
-                None if self.spec.capacitor.flush == FlushMethod::Plain || self.power.rewritten > 0 => return,
+                None if self.spec.flush == FlushMethod::Plain || self.rewritten > 0 => return,
                 None => {
-                    self.end_draining();
-                    self.set_power_clock();
+                    self.end_draining(core, cache, refreshing);
+                    self.set_clock(core);
                 }
             }
         }
     }
 
     /// Writes a clean page of the cache once more, or nothing at all when there is none.
-    fn rewrite(&mut self, place: Place) {
-        let caching = self.caching.as_mut().expect("only a drive with a write cache is measured");
-        let from = self.power.next_slot;
+    fn rewrite<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        cache: &mut Option<Caching>,
+        path: &mut DataPath,
+        place: Place,
+    ) {
+        let caching = cache.as_mut().expect("only a drive with a write cache is measured");
+        let from = self.next_slot;
         let slot = caching
             .cache
             .next_clean(from, caching.whole)
             .or_else(|| caching.cache.next_clean(CacheSlot(0), caching.whole));
-        let die =
-            self.core.geometry.die_of(self.core.geometry.plane_of(self.core.geometry.block_of(place.ppn)));
+        let die = core.geometry.die_of(core.geometry.plane_of(core.geometry.block_of(place.ppn)));
         let (to, cause, class) = (To::Place(place), Cause::Flush, Class::HostWrite);
         let program = match slot {
             None => Program::nothing(to, Owner::Dummy, cause, class),
             Some(slot) => {
-                self.power.next_slot = CacheSlot(slot.0 + 1);
-                let epoch = self.path.host.epochs.open();
-                self.path.host.epochs.join(epoch);
-                let cache = &mut self.caching.as_mut().expect("it has been measured with it").cache;
+                self.next_slot = CacheSlot(slot.0 + 1);
+                let epoch = path.host.epochs.open();
+                path.host.epochs.join(epoch);
+                let cache = &mut cache.as_mut().expect("it has been measured with it").cache;
                 cache.begin_rewrite(slot, epoch);
                 let (lpn, sequence) = (cache.entry(slot).lpn, cache.entry(slot).sequence);
-                let stamp = Stamp { sequence, corrected: self.core.moment() };
-                self.path.mapping.keep_entry(&mut self.core, lpn);
+                let stamp = Stamp { sequence, corrected: core.moment() };
+                path.mapping.keep_entry(core, lpn);
                 Program { to, lpn, stamp, maps: Maps::Now, owner: Owner::Rewrite(slot), cause, class }
             }
         };
-        self.core.program(program).expect("it has its place");
+        core.program(program).expect("it has its place");
         if let Owner::Rewrite(_) = program.owner {
-            self.path.mapping.on_host_mapped(&mut self.core, program.lpn);
+            path.mapping.on_host_mapped(core, program.lpn);
         }
-        self.power.rewriting[die.index()] += 1;
-        self.power.rewritten += 1;
+        self.rewriting[die.index()] += 1;
+        self.rewritten += 1;
     }
 
     /// A program has ended while the capacitor is measured.
     #[cold]
-    pub(super) fn on_program_in_detection(&mut self, done: &Transaction) {
-        let _inside = self.core.inside.enter(Part::Capacitor);
-        if self.power.is_draining() {
-            let timing = self.core.device.timing();
+    pub(super) fn on_program_in_detection<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        cache: &mut Option<Caching>,
+        refreshing: &mut Refreshing,
+        done: &Transaction,
+    ) {
+        let _inside = core.inside.enter(Part::Capacitor);
+        if self.is_draining() {
+            let timing = core.device.timing();
             let program_ns = timing.program_ns(u32::from(done.page));
-            self.power.program_ns += program_ns;
-            self.power.pages_ns += program_ns + timing.transfer_ns + timing.command_ns;
+            self.program_ns += program_ns;
+            self.pages_ns += program_ns + timing.transfer_ns + timing.command_ns;
             // A flush would not have begun what the energy did not cover to its end.
-            let is_covered = self.power.energy_j(self.core.now) > 0.0;
+            let is_covered = self.energy_j(core.now) > 0.0;
             let is_host = matches!(done.cause, Cause::Host | Cause::Sync);
             if is_covered && (is_host || done.cause == Cause::Flush) {
-                self.power.now.pages += 1;
-                self.power.now.host_pages += u32::from(is_host);
+                self.now.pages += 1;
+                self.now.host_pages += u32::from(is_host);
             }
             // More than twice the cache tells nothing more.
-            let measured = self.power.cost.pages(self.power.drained_j(self.core.now));
-            let is_plenty = measured >= 2.0 * f64::from(self.cache_pages()[0]);
+            let measured = self.cost.pages(self.drained_j(core.now));
+            let is_plenty = measured >= 2.0 * f64::from(pages_of(cache));
             if is_plenty || !is_covered {
-                self.end_draining();
+                self.end_draining(core, cache, refreshing);
             }
-            self.set_power_clock();
+            self.set_clock(core);
         }
     }
 
     /// A page of a detection has been programmed.
-    pub(super) fn on_rewritten(&mut self, done: &Transaction) {
+    pub(super) fn on_rewritten<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        cache: &mut Option<Caching>,
+        path: &mut DataPath,
+        done: &Transaction,
+    ) {
         let rewritten = match done.owner {
             Owner::Rewrite(slot) => Some(slot),
             Owner::Dummy => None,
             _ => return,
         };
-        self.power.rewriting[done.die.index()] -= 1;
-        self.power.rewritten -= 1;
+        self.rewriting[done.die.index()] -= 1;
+        self.rewritten -= 1;
         if let Some(slot) = rewritten {
             if P::STAMPED {
-                self.core.probe.on_write_safe(done.lpn, self.core.array.stamp(done.ppn).sequence);
+                core.probe.on_write_safe(done.lpn, core.array.stamp(done.ppn).sequence);
             }
-            self.with_cache(|cache, core, path| cache.end_write_back(core, path, slot));
+            if let Some(cache) = cache {
+                cache.end_write_back(core, path, slot);
+            }
         }
     }
 
     /// The capacitor is empty but for what is kept for the operations under way.
-    fn end_draining(&mut self) {
+    fn end_draining<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        cache: &mut Option<Caching>,
+        refreshing: &mut Refreshing,
+    ) {
         // The last program may have been begun with less than it takes.
-        let drained_j = self.power.drained_j(self.core.now).min(self.power.now.energy_j);
-        let measured_pages = self.power.cost.pages(drained_j);
-        let [capacity, ..] = self.cache_pages();
-        let detection = &mut self.power.now;
-        detection.empty = self.core.now;
+        let drained_j = self.drained_j(core.now).min(self.now.energy_j);
+        let measured_pages = self.cost.pages(drained_j);
+        let capacity = pages_of(cache);
+        let detection = &mut self.now;
+        detection.empty = core.now;
         detection.drained_j = drained_j;
         detection.measured = measured_pages / f64::from(capacity.max(1));
-        self.power.found = Some(*detection);
-        self.power.go_to(&mut self.core, Stage::Settling);
-        self.power.planes_to_guard = 0;
-        self.power.guarded_from = 0;
-        if self.core.geometry.cell == crate::spec::Cell::Mlc {
-            for plane in (0..self.core.geometry.planes).map(PlaneId) {
-                self.guard(plane);
+        self.found = Some(*detection);
+        self.go_to(core, Stage::Settling);
+        self.planes_to_guard = 0;
+        self.guarded_from = 0;
+        if core.geometry.cell == crate::spec::Cell::Mlc {
+            for plane in (0..core.geometry.planes).map(PlaneId) {
+                self.guard(core, plane);
             }
         }
-        for plane in (0..self.core.geometry.planes).map(PlaneId) {
-            self.core.wake(Wake::Space(plane));
+        for plane in (0..core.geometry.planes).map(PlaneId) {
+            core.wake(Wake::Space(plane));
         }
-        self.settle_power();
+        self.settle(core, refreshing);
     }
 
     /// From here on the streams of a plane use LSB pages alone; those that its job may need, when that is over.
-    fn guard(&mut self, plane: PlaneId) {
-        let has_job = self.core.has_job(plane);
-        self.power.planes_to_guard += u32::from(has_job);
+    fn guard<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId) {
+        let has_job = core.has_job(plane);
+        self.planes_to_guard += u32::from(has_job);
         for stream in WriteStream::all() {
             if has_job && stream != WriteStream::Host {
                 continue;
             }
-            self.pad(plane, stream);
-            self.core.ftl.set_lsb_only(&self.core.geometry, plane, stream, true);
+            self.pad(core, plane, stream);
+            core.ftl.set_lsb_only(&core.geometry, plane, stream, true);
         }
-        self.power.guarded_from = self.core.pool.next_order();
+        self.guarded_from = core.pool.next_order();
     }
 
     /// Fills the wordline that a stream is in.
-    fn pad(&mut self, plane: PlaneId, stream: WriteStream) {
-        if !self.core.ftl.is_amid_wordline(&self.core.geometry, plane, stream) {
+    fn pad<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId, stream: WriteStream) {
+        if !core.ftl.is_amid_wordline(&core.geometry, plane, stream) {
             return;
         }
         // As all of its stream, so that the block's pages stay in order.
@@ -515,104 +575,152 @@ impl<P: Probe> Drive<P> {
         };
         let to = To::Stream(plane, stream);
         let padding = Program::nothing(to, Owner::Padding, Cause::Flush, class);
-        self.core.program(padding).expect("its block has a page left");
+        core.program(padding).expect("its block has a page left");
     }
 
     /// A plane's job is over.
     #[inline]
-    pub(super) fn on_job_over(&mut self, plane: PlaneId) {
-        let _inside = self.core.inside.enter(Part::Capacitor);
-        if self.power.planes_to_guard > 0 && self.power.stage == Stage::Settling {
+    pub(super) fn on_job_over<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        cache: &mut Option<Caching>,
+        refreshing: &mut Refreshing,
+        plane: PlaneId,
+    ) {
+        let _inside = core.inside.enter(Part::Capacitor);
+        if self.planes_to_guard > 0 && self.stage == Stage::Settling {
             // Jobs that begin later know that they have LSB pages alone.
-            if !self.core.ftl.is_lsb_only(plane, WriteStream::Gc) {
-                self.power.planes_to_guard -= 1;
-                self.guard(plane);
-                self.settle_power();
+            if !core.ftl.is_lsb_only(plane, WriteStream::Gc) {
+                self.planes_to_guard -= 1;
+                self.guard(core, plane);
+                self.settle(core, refreshing);
             }
         }
-        if self.power.wants_room {
-            self.restore_budget();
+        if self.wants_room {
+            self.restore_budget(core, cache);
         }
     }
 
     /// Once nothing is left that could tear older data, the capacitor may be empty.
-    fn settle_power(&mut self) {
-        if self.power.rewritten > 0 || self.refreshing.refresh.is_reprogramming() {
+    fn settle<P: Probe>(&mut self, core: &mut Core<P>, refreshing: &mut Refreshing) {
+        if self.rewritten > 0 || refreshing.refresh.is_reprogramming() {
             return;
         }
-        if let Some(pages) = self.power.pages.take()
-            && self.spec.capacitor.flush == FlushMethod::Csw
+        if let Some(pages) = self.pages.take()
+            && self.spec.flush == FlushMethod::Csw
         {
-            for block in pages.unfilled(self.core.geometry.pages_per_block) {
-                self.core.close_early(block);
+            for block in pages.unfilled(core.geometry.pages_per_block) {
+                core.close_early(block);
             }
         }
-        let is_guarded = !self.core.device.has_program_before(&self.core.pool, self.power.guarded_from);
-        if !is_guarded || self.power.planes_to_guard > 0 {
+        let is_guarded = !core.device.has_program_before(&core.pool, self.guarded_from);
+        if !is_guarded || self.planes_to_guard > 0 {
             return;
         }
-        let capacitor = self.power.capacitor.as_mut().expect("only a capacitor is measured");
+        let capacitor = self.capacitor.as_mut().expect("only a capacitor is measured");
         capacitor.cycle(1);
-        let recharge_ns = self.spec.capacitor.recharge_ns;
-        self.power.begin_recharge(&mut self.core, recharge_ns);
-        self.set_power_clock();
+        let recharge_ns = self.spec.recharge_ns;
+        self.begin_recharge(core, recharge_ns);
+        self.set_clock(core);
     }
 
     /// The capacitor is full again.
-    fn end_recharge(&mut self) {
-        self.power.go_to(&mut self.core, Stage::Charged);
-        for plane in (0..self.core.geometry.planes).map(PlaneId) {
+    fn end_recharge<P: Probe>(&mut self, core: &mut Core<P>, cache: &mut Option<Caching>) {
+        self.go_to(core, Stage::Charged);
+        for plane in (0..core.geometry.planes).map(PlaneId) {
             for stream in WriteStream::all() {
-                self.core.ftl.set_lsb_only(&self.core.geometry, plane, stream, false);
+                core.ftl.set_lsb_only(&core.geometry, plane, stream, false);
             }
         }
-        if let Some(detection) = self.power.found.take() {
-            if self.spec.cache.dirty_budget == DirtyBudget::Measured {
-                self.set_measured_budget(detection.measured);
-                self.power.due = self.core.now + self.power.simulated(self.spec.capacitor.detect_every_ns);
+        if let Some(detection) = self.found.take() {
+            if self.is_measured {
+                self.set_measured_budget(core, cache, detection.measured);
+                self.due = core.now + self.simulated(self.spec.detect_every_ns);
             }
-            let (budget, recharged) = (self.power.budget, self.core.now);
-            self.core.stats.power.detections.push(Detection { budget, recharged, ..detection });
+            let (budget, recharged) = (self.budget, core.now);
+            core.stats.power.detections.push(Detection { budget, recharged, ..detection });
         }
-        self.restore_budget();
-        for plane in (0..self.core.geometry.planes).map(PlaneId) {
-            self.core.wake(Wake::Space(plane));
+        self.restore_budget(core, cache);
+        for plane in (0..core.geometry.planes).map(PlaneId) {
+            core.wake(Wake::Space(plane));
         }
-        self.core.wake(Wake::CacheRoom);
-        self.set_power_clock();
+        core.wake(Wake::CacheRoom);
+        self.set_clock(core);
     }
 
     /// The budget of a capacitor that has been seen to save such a share of the cache.
-    fn set_measured_budget(&mut self, measured: f64) {
-        let CapacitorSpec { steps, margin, .. } = self.spec.capacitor;
-        let at = self.power.age_s(self.core.now);
-        let is_worn_out = self.power.capacitor.as_ref().is_none_or(|capacitor| capacitor.is_worn_out(at));
-        self.power.budget = if is_worn_out { 0.0 } else { budget_share(steps, measured, margin) };
-        self.restore_budget();
+    fn set_measured_budget<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        cache: &mut Option<Caching>,
+        measured: f64,
+    ) {
+        let CapacitorSpec { steps, margin, .. } = self.spec;
+        let at = self.age_s(core.now);
+        let is_worn_out = self.capacitor.as_ref().is_none_or(|capacitor| capacitor.is_worn_out(at));
+        self.budget = if is_worn_out { 0.0 } else { budget_share(steps, measured, margin) };
+        self.restore_budget(core, cache);
     }
 
     /// Lets the cache have its budget, once a flush would find the room for it.
-    pub(super) fn restore_budget(&mut self) {
-        let Some(caching) = &self.caching else { return };
-        if self.power.stage != Stage::Charged {
+    pub(super) fn restore_budget<P: Probe>(&mut self, core: &mut Core<P>, cache: &mut Option<Caching>) {
+        let Some(caching) = cache else { return };
+        if self.stage != Stage::Charged {
             return;
         }
-        let cache = &caching.cache;
+        let writes = &caching.cache;
         let pages =
-            if cache.sync().keeps_budget() { cache.pages_of(self.power.budget) } else { cache.capacity() };
-        let has_room = self.power.capacitor.is_none()
-            || (0..self.core.geometry.planes).all(|plane| {
-                self.core.ftl.has_flush_reserve(PlaneId(plane), self.core.works[plane as usize].blocks_taken)
+            if writes.sync().keeps_budget() { writes.pages_of(self.budget) } else { writes.capacity() };
+        let has_room = self.capacitor.is_none()
+            || (0..core.geometry.planes).all(|plane| {
+                core.ftl.has_flush_reserve(PlaneId(plane), core.works[plane as usize].blocks_taken)
             });
-        self.power.wants_room = !has_room;
-        self.set_budget(if has_room { pages } else { 0 });
+        self.wants_room = !has_room;
+        self.set_budget(core, cache, if has_room { pages } else { 0 });
     }
 
-    fn set_budget(&mut self, pages: u32) {
-        if let Some(caching) = &mut self.caching {
+    fn set_budget<P: Probe>(&mut self, core: &mut Core<P>, cache: &mut Option<Caching>, pages: u32) {
+        if let Some(caching) = cache {
             caching.cache.set_budget(pages);
-            self.core.stats.on_budget(pages);
-            self.core.wake(Wake::CacheRoom);
+            core.stats.on_budget(pages);
+            core.wake(Wake::CacheRoom);
+        }
+    }
+}
+
+impl<P: Probe> Drive<P> {
+    /// Lets the capacitor and its detection work.
+    pub(super) fn with_power(
+        &mut self,
+        work: impl FnOnce(&mut Power, &mut Core<P>, &mut Option<Caching>, &mut DataPath, &mut Refreshing),
+    ) {
+        work(&mut self.power, &mut self.core, &mut self.caching, &mut self.path, &mut self.refreshing);
+    }
+
+    /// The power clock has struck.
+    pub(super) fn on_power(&mut self) {
+        if self.core.now >= self.power.cut_at {
+            self.cut_power();
+        } else {
+            self.with_power(Power::on_clock);
+        }
+    }
+
+    /// A plane's job is over.
+    pub(super) fn on_job_over(&mut self, plane: PlaneId) {
+        self.power.on_job_over(&mut self.core, &mut self.caching, &mut self.refreshing, plane);
+    }
+
+    /// Measures the capacitor now, whatever the host does: the host's command. Nothing without capacitor and cache, or
+    /// while it is empty or being measured.
+    pub fn detect_budget(&mut self) {
+        if self.power.capacitor.is_some() && self.caching.is_some() && self.power.stage == Stage::Charged {
+            self.with_power(|power, core, cache, path, refreshing| {
+                let _inside = core.inside.enter(Part::Capacitor);
+                power.begin_detection(core, cache, path, refreshing);
+                power.set_clock(core);
+            });
+            self.serve();
         }
     }
 

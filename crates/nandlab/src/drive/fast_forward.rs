@@ -124,7 +124,7 @@ impl<P: Probe> Drive<P> {
         let every_ns = self.spec.capacitor.detect_every_ns;
         let detections = if is_measured { (skipped_s * 1e9 / every_ns.ns() as f64) as u32 } else { 0 };
         self.power.skip(skipped_s, detections);
-        self.set_power_clock();
+        self.power.set_clock(&mut self.core);
         self.spread_overdue();
         self.refreshing.refresh.begin(&mut self.core);
         times

@@ -194,7 +194,7 @@ impl Writes {
         &mut self,
         core: &mut Core<P>,
         mapping: &mut Mapping,
-        mut cache: Option<&mut Caching>,
+        cache: Option<&mut Caching>,
         owner: Owner,
         lpn: Lpn,
     ) {
@@ -206,7 +206,7 @@ impl Writes {
             && let Some(plane) = self.plane_for(core, lpn)
             && let Some(place) = core.allocate(plane, WriteStream::Host)
         {
-            self.place(core, mapping, cache.as_deref_mut(), owner, lpn, place);
+            self.place(core, mapping, cache, owner, lpn, place);
             return;
         }
         let waiter = core.waiters.insert(Waiter::new(owner, lpn, Wants::Write));

@@ -163,7 +163,7 @@ impl<P: Probe> Drive<P> {
             core,
         };
         drive.path.migration.buffer_pages = drive.cache_pages()[0];
-        drive.begin_power();
+        drive.power.begin(&mut drive.core, &mut drive.caching);
         drive.refreshing.refresh.begin(&mut drive.core);
         drive.serve();
         drive
@@ -487,7 +487,7 @@ impl<P: Probe> Drive<P> {
             }
             Some(Wake::CacheRoom) => self.with_cache(Caching::resume),
             Some(Wake::CutPower) => self.cut_power_soon(),
-            Some(Wake::Detection) => self.go_on_detecting(),
+            Some(Wake::Detection) => self.with_power(Power::go_on),
         }
     }
 
@@ -518,7 +518,7 @@ impl<P: Probe> Drive<P> {
             self.core.is_idle = true;
             self.with_cache(Caching::sync_more);
             self.with_background(Background::start_background);
-            self.detect_when_idle();
+            self.with_power(Power::detect_when_idle);
         } else if clock == self.core.dram_clock() {
             self.with_cache(|cache, core, path| cache.on_dram(core, &mut path.host));
         } else if clock == self.core.power_clock() {
@@ -579,7 +579,9 @@ impl<P: Probe> Drive<P> {
         }
         if self.power.stage != Stage::Charged {
             if is_measured {
-                self.on_program_in_detection(done);
+                self.with_power(|power, core, cache, _, refreshing| {
+                    power.on_program_in_detection(core, cache, refreshing, done);
+                });
             }
             self.core.wake(Wake::Detection);
         }
@@ -614,7 +616,9 @@ impl<P: Probe> Drive<P> {
             }
             Owner::TranslationPage(page) => self.path.mapping.end_write_back(&mut self.core, page),
             Owner::Job(plane) => self.on_copied(plane),
-            Owner::Rewrite(_) | Owner::Dummy => self.on_rewritten(done),
+            Owner::Rewrite(_) | Owner::Dummy => {
+                self.power.on_rewritten(&mut self.core, &mut self.caching, &mut self.path, done);
+            }
             // A line of the VSM has been dealt with, padding needs nothing, and power is on.
             Owner::CombinationPage | Owner::Padding | Owner::FlushPage(_) => {}
         }

@@ -50,7 +50,7 @@ impl<P: Probe> Drive<P> {
     #[cold]
     pub(super) fn cut_power_soon(&mut self) {
         self.power.cut_at = self.core.now;
-        self.set_power_clock();
+        self.power.set_clock(&mut self.core);
     }
 
     /// Power fails now and is back as soon as the drive has stopped; returns what happened.

@@ -87,10 +87,10 @@ impl<P: Probe> Drive<P> {
                 caching.cache.set_budget(0);
             }
         } else {
-            self.restore_budget();
+            self.power.restore_budget(&mut self.core, &mut self.caching);
         }
         self.core.set_clock(self.core.idle_clock(), self.core.now + self.spec.gc.idle_after_ns);
-        self.set_power_clock();
+        self.power.set_clock(&mut self.core);
         self.refreshing.refresh.begin(&mut self.core);
         recovery.stale_translation_pages = stale.len() as u32;
         for page in stale {

@@ -12,7 +12,7 @@
 //! 2012 (FCR, the baseline of the partial refresh paper).
 
 use super::Drive;
-use super::background::JobCause;
+use super::background::{JobCause, NextJob};
 use super::partial::Partial;
 use crate::core::{Core, Maps, Part, Program, To, Wake};
 use crate::geometry::{BlockId, Geometry, PlaneId};
@@ -32,16 +32,6 @@ enum Alarm {
     Due,
     /// Its grace is running out.
     Hurry,
-}
-
-/// A block that is refreshed next.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct DueBlock {
-    pub(super) block: BlockId,
-    /// Whether it is emptied, or stays.
-    pub(super) cause: JobCause,
-    /// More than half of its grace is over.
-    pub(super) is_urgent: bool,
 }
 
 /// When which blocks are due.
@@ -252,7 +242,7 @@ impl Refresh {
         core: &mut Core<P>,
         partial: Option<&mut Partial>,
         plane: PlaneId,
-    ) -> Option<DueBlock> {
+    ) -> Option<NextJob> {
         if !self.is_on() {
             return None;
         }
@@ -290,7 +280,7 @@ impl Refresh {
             let is_in_place = self.may_reprogram(core);
             core.stats.refresh.blocks_in_place += u64::from(is_in_place);
             let cause = if is_partial || is_in_place { JobCause::StayingRefresh } else { JobCause::Refresh };
-            return Some(DueBlock { block, cause, is_urgent });
+            return Some(NextJob { block, cause, is_urgent });
         }
         None
     }
