@@ -1,0 +1,296 @@
+//! The event loop's body: what an event is, who hears what of it, and who serves what has to be looked at again.
+//!
+//! An event is one clock of the agenda: a die, a decoder, idleness, the write cache's DRAM, power, refresh. Whoever hears
+//! of it does its own part with the core and leaves a [`Wake`] for the others; the wakes are served in their order before
+//! the next event. Nothing below calls back into here.
+
+use super::background::{Background, IN_VAIN_MAX};
+use super::caching::Caching;
+use super::detection::{Power, Stage};
+use super::{DataPath, Drive, Refreshing};
+use crate::core::{Core, Wake};
+use crate::geometry::{DieId, PlaneId, Ppn};
+use crate::probe::Probe;
+use crate::sched::{Cause, Ended, Kind, NEVER, Owner, Transaction};
+use crate::units::Time;
+
+impl<P: Probe> Drive<P> {
+    /// Nothing happens any more and something waits for room: a plane that could not gain any when it was last asked
+    /// may be able to by now. Otherwise the drive has worn out, and what waits fails, or does without.
+    pub(super) fn give_up(&mut self) {
+        for plane in (0..self.core.geometry.planes).map(PlaneId) {
+            self.check_space(plane);
+            self.path.mapping.resume_write_backs(&mut self.core, plane);
+            self.resume_stalled(plane);
+        }
+        self.serve();
+        let (time, clock) = self.core.agenda.next();
+        if self.is_rest(time, clock) {
+            self.fail_waiting();
+            self.serve();
+        }
+    }
+
+    /// Lets the write cache work, if there is one.
+    pub(super) fn with_cache(&mut self, work: impl FnOnce(&mut Caching, &mut Core<P>, &mut DataPath)) {
+        if let Some(cache) = &mut self.caching {
+            work(cache, &mut self.core, &mut self.path);
+        }
+    }
+
+    /// Lets the background jobs work.
+    pub(super) fn with_background(
+        &mut self,
+        work: impl FnOnce(&mut Background, &mut Core<P>, &mut DataPath, &mut Refreshing),
+    ) {
+        work(&mut self.background, &mut self.core, &mut self.path, &mut self.refreshing);
+    }
+
+    pub(super) fn check_space(&mut self, plane: PlaneId) {
+        self.with_background(|jobs, core, path, refreshing| jobs.check_space(core, path, refreshing, plane));
+    }
+
+    /// A page of the job of a plane is done.
+    pub(super) fn on_copied(&mut self, plane: PlaneId) {
+        self.with_background(|jobs, core, path, refreshing| jobs.on_copied(core, path, refreshing, plane));
+    }
+
+    /// The job of a plane is over, and its block stays: the next one may begin.
+    pub(super) fn after_job(&mut self, plane: PlaneId) {
+        self.on_job_over(plane);
+        self.next_job(plane);
+    }
+
+    /// Starts the next job of a plane, if there is one and the plane has none.
+    fn next_job(&mut self, plane: PlaneId) {
+        if !self.core.has_job(plane) {
+            self.with_background(|jobs, core, path, refreshing| {
+                jobs.continue_background(core, path, refreshing, plane);
+            });
+        }
+    }
+
+    /// A block has been erased: its job is over, and there is room for those that wait for it.
+    fn on_erased(&mut self, plane: PlaneId, done: &Transaction) {
+        let block = self.core.geometry.block_of(done.ppn);
+        self.core.end_erase(block, done.cause);
+        self.background.end_job(&mut self.core, plane);
+        if let Some(partial) = &mut self.refreshing.partial {
+            partial.on_erased(&mut self.core, block);
+        }
+        self.core.levels.set_block(block, 0);
+        if done.cause == Cause::Refresh {
+            self.refreshing.refresh.on_erased(&mut self.core, block);
+        }
+        self.on_job_over(plane);
+        self.path.writes.erases_in_vain += u64::from(self.is_stuck());
+        self.path.mapping.resume_write_backs(&mut self.core, plane);
+        self.resume_stalled(plane);
+        if self.path.writes.erases_in_vain > IN_VAIN_MAX * u64::from(self.core.geometry.blocks) {
+            self.fail_waiting();
+        }
+        self.next_job(plane);
+    }
+
+    /// Gives the writes that wait for `plane` the room there is now.
+    pub(super) fn resume_stalled(&mut self, plane: PlaneId) {
+        let DataPath { mapping, writes, .. } = &mut self.path;
+        writes.resume(&mut self.core, mapping, self.caching.as_mut(), plane);
+    }
+
+    /// Serves what has to be looked at again, until nothing has.
+    #[inline]
+    pub(super) fn serve(&mut self) {
+        while !self.core.wakes.is_empty() {
+            self.serve_next();
+        }
+    }
+
+    fn serve_next(&mut self) {
+        match self.core.wakes.pop() {
+            None => {}
+            Some(Wake::Space(plane)) => self.check_space(plane),
+            Some(Wake::Emptied(plane)) => self.background.on_emptied(&mut self.core, &mut self.path, plane),
+            Some(Wake::PageDone(plane)) => self.on_copied(plane),
+            Some(Wake::Due(plane)) => self
+                .with_background(|jobs, core, path, refreshing| jobs.on_due(core, path, refreshing, plane)),
+            Some(Wake::Hurry(block)) => self.hurry(block),
+            Some(Wake::WriteElsewhere { plane, read }) => {
+                self.background.move_page(&mut self.core, &mut self.path, plane, &read);
+            }
+            Some(Wake::Refreshed(block)) => self.refreshing.refresh.end_partial(&mut self.core, block),
+            Some(Wake::JobOver(plane)) => self.after_job(plane),
+            Some(Wake::Entry { waiter, is_lost }) => self.on_entry(&waiter, is_lost),
+            Some(Wake::SectorsArrived { slot, sequence, is_lost }) => {
+                self.with_cache(|cache, core, path| cache.on_fetched(core, path, slot, sequence, is_lost));
+            }
+            Some(Wake::WriteBackEnded(slot)) => {
+                self.with_cache(|cache, core, path| cache.end_write_back(core, path, slot));
+            }
+            Some(Wake::CacheRoom) => self.with_cache(Caching::resume),
+            Some(Wake::CutPower) => self.cut_power_soon(),
+            Some(Wake::Detection) => self.with_power(Power::go_on),
+        }
+    }
+
+    pub(super) fn fail_waiting(&mut self) {
+        self.path.writes.erases_in_vain = 0;
+        self.path.mapping.give_up_write_backs(&mut self.core);
+        self.path.writes.fail(&mut self.core, &mut self.path.host, self.caching.as_mut());
+    }
+
+    /// One event.
+    #[inline]
+    pub(super) fn step(&mut self, time: Time, clock: u32) {
+        debug_assert!(time >= self.core.now, "time runs backwards");
+        if time >= self.core.stats.sample_at() {
+            self.sample(time);
+        }
+        self.core.now = time;
+        if clock < self.core.geometry.dies {
+            self.on_die(DieId(clock));
+        } else if clock < self.core.idle_clock() {
+            let line = &mut self.core.decoding[(clock - self.core.geometry.dies) as usize];
+            let (_, slot) = line.pop_front().expect("the decode clock is set for a page");
+            let next = line.front().map_or(NEVER, |&(at, _)| at);
+            self.core.agenda.set(clock, next);
+            self.on_decoded(slot);
+        } else if clock == self.core.idle_clock() {
+            self.core.agenda.set(clock, NEVER);
+            self.core.is_idle = true;
+            self.with_cache(Caching::sync_more);
+            self.with_background(Background::start_background);
+            self.with_power(Power::detect_when_idle);
+        } else if clock == self.core.dram_clock() {
+            self.with_cache(|cache, core, path| cache.on_dram(core, &mut path.host));
+        } else if clock == self.core.power_clock() {
+            self.on_power();
+        } else {
+            self.refreshing.refresh.on_clock(&mut self.core);
+        }
+        self.serve();
+    }
+
+    #[inline]
+    fn on_die(&mut self, die: DieId) {
+        let ended = self.core.device.on_clock(
+            &mut self.core.pool,
+            &mut self.core.agenda,
+            &mut self.core.probe,
+            self.core.now,
+            die,
+        );
+        match ended {
+            Ended::Nothing => return,
+            Ended::Page(slot) => self.on_page_out(slot),
+            Ended::Batch(first) => {
+                let mut rest = Some(first);
+                while let Some(slot) = rest {
+                    rest = self.core.pool[slot].next;
+                    let done = self.core.pool.remove(slot);
+                    match (done.kind, done.owner) {
+                        (Kind::Program | Kind::Copyback, _) => self.on_programmed(&done),
+                        (Kind::Erase, Owner::Job(plane)) => self.on_erased(plane, &done),
+                        _ => unreachable!("reads end page by page, and jobs erase"),
+                    }
+                }
+            }
+        }
+        // What ended may have work for this die.
+        self.serve();
+        self.core.device.start_next(
+            &mut self.core.pool,
+            &mut self.core.agenda,
+            &mut self.core.probe,
+            self.core.now,
+            die,
+        );
+    }
+
+    #[inline]
+    fn on_programmed(&mut self, done: &Transaction) {
+        // One that ends the writing back of dirty pages is not measured yet.
+        let is_measured = self.power.is_draining();
+        self.core.stats.on_flash(done.kind, done.cause);
+        match done.owner {
+            Owner::Job(plane) if done.is_in_place() => {
+                self.refreshing.refresh.on_reprogrammed(&mut self.core, done);
+                self.on_copied(plane);
+            }
+            _ => self.on_page_programmed(done),
+        }
+        if self.power.stage != Stage::Charged {
+            if is_measured {
+                self.with_power(|power, core, cache, _, refreshing| {
+                    power.on_program_in_detection(core, cache, refreshing, done);
+                });
+            }
+            self.core.wake(Wake::Detection);
+        }
+    }
+
+    #[inline]
+    fn on_page_programmed(&mut self, done: &Transaction) {
+        let block = self.core.geometry.block_of(done.ppn);
+        if done.kind == Kind::Copyback {
+            self.on_copied_back(done);
+        }
+        let mut programmed = self.core.array.program(block, u32::from(done.page));
+        if done.skips > 0 {
+            programmed = self.core.array.skip(block, u32::from(done.skips));
+        }
+        let is_closed = programmed == self.core.geometry.pages_per_block;
+        if is_closed {
+            self.core.ftl.close(&self.core.geometry, &mut self.core.array, block, self.core.now);
+        }
+        self.core.read_counts.reset(done.ppn);
+        if let Some(partial) = &mut self.refreshing.partial {
+            partial.on_programmed(&mut self.core, done);
+        }
+        if let Some(old) = done.replaces {
+            self.on_page_gone(old);
+            self.core.let_go(self.core.geometry.block_of(old));
+        }
+        match done.owner {
+            Owner::Request(id) | Owner::Merge(id) => self.on_host_programmed(id, done),
+            Owner::CachePage(slot) => {
+                self.with_cache(|cache, core, path| cache.on_written_back(core, path, slot, done));
+            }
+            Owner::TranslationPage(page) => self.path.mapping.end_write_back(&mut self.core, page),
+            Owner::Job(plane) => self.on_copied(plane),
+            Owner::Rewrite(_) | Owner::Dummy => {
+                self.power.on_rewritten(&mut self.core, &mut self.caching, &mut self.path, done);
+            }
+            // A line of the VSM has been dealt with, padding needs nothing, and power is on.
+            Owner::CombinationPage | Owner::Padding | Owner::FlushPage(_) => {}
+        }
+        if is_closed {
+            if let Some(partial) = &mut self.refreshing.partial {
+                partial.look_at_free_blocks(&mut self.core);
+            }
+            self.core.wake(Wake::Space(self.core.geometry.plane_of(block)));
+        }
+        if self.refreshing.refresh.is_on() {
+            if done.page == 0 {
+                self.refreshing.refresh.age_from_now(&mut self.core, block);
+            }
+            if done.kind == Kind::Copyback
+                && let Some(source) = done.replaces
+            {
+                let source = self.core.geometry.block_of(source);
+                self.refreshing.refresh.age_as(&mut self.core, block, source);
+            }
+        }
+    }
+
+    /// The data of a page is elsewhere, or nowhere.
+    #[inline]
+    pub(super) fn on_page_gone(&mut self, ppn: Ppn) {
+        if let Some(cache) = &mut self.error_cache {
+            cache.drop_page(&mut self.core.known, ppn);
+        }
+        if let Some(partial) = &mut self.refreshing.partial {
+            partial.unlink_marked(&mut self.core, ppn);
+        }
+    }
+}
