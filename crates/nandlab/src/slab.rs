@@ -214,3 +214,86 @@ impl<T: Node + Copy> Fifo<T> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Stream;
+    use std::collections::VecDeque;
+
+    #[derive(Clone, Copy, Debug)]
+    struct Item {
+        number: u64,
+        next: Option<Id<Item>>,
+    }
+
+    impl Node for Item {
+        fn next(&mut self) -> &mut Option<Id<Self>> {
+            &mut self.next
+        }
+    }
+
+    #[test]
+    fn an_option_of_a_place_takes_four_bytes() {
+        assert_eq!((size_of::<Id<Item>>(), size_of::<Option<Id<Item>>>()), (4, 4));
+        assert_eq!(size_of::<Fifo<Item>>(), 8);
+    }
+
+    /// The twins: queues of numbers.
+    #[test]
+    fn lists_agree_with_queues_of_numbers_and_places_are_used_again() {
+        let (mut slab, mut lists) = (Slab::default(), [Fifo::default(); 3]);
+        let mut twins: [VecDeque<u64>; 3] = Default::default();
+        let mut stream = Stream::new(1, "slab");
+        let (mut most, mut removed_within) = (0, 0);
+        for number in 0..20_000 {
+            let at = stream.below(3) as usize;
+            let (list, twin) = (&mut lists[at], &mut twins[at]);
+            match stream.below(8) {
+                0..3 => {
+                    let place = slab.insert(Item { number, next: None });
+                    list.push(&mut slab, place);
+                    twin.push_back(number);
+                }
+                3 => {
+                    let place = slab.insert(Item { number, next: None });
+                    list.push_front(&mut slab, place);
+                    twin.push_front(number);
+                }
+                4 if !twin.is_empty() => {
+                    // Any of them, which has to be found from the first one on.
+                    let nth = stream.below(twin.len() as u64) as usize;
+                    let (mut before, mut place) = (None, list.first().unwrap());
+                    for _ in 0..nth {
+                        (before, place) = (Some(place), slab[place].next.unwrap());
+                    }
+                    list.remove(&mut slab, before, place);
+                    assert_eq!(Some(slab.remove(place).number), twin.remove(nth));
+                    removed_within += u64::from(nth > 0);
+                }
+                5 if twin.is_empty() => {
+                    let place = slab.insert(Item { number, next: None });
+                    *list = Fifo::of(&mut slab, place);
+                    twin.push_back(number);
+                }
+                _ => {
+                    let taken = list.pop(&mut slab).map(|place| slab.remove(place).number);
+                    assert_eq!(taken, twin.pop_front());
+                }
+            }
+            for (list, twin) in lists.iter().zip(&twins) {
+                let (mut rest, mut numbers) = (list.first(), twin.iter());
+                while let Some(place) = rest {
+                    assert_eq!(Some(&slab[place].number), numbers.next());
+                    rest = slab[place].next;
+                }
+                assert_eq!((numbers.next(), list.is_empty()), (None, twin.is_empty()));
+            }
+            let live = twins.iter().map(VecDeque::len).sum::<usize>();
+            assert_eq!(slab.live() as usize, live);
+            most = most.max(live);
+        }
+        assert_eq!(slab.places.len(), most, "a free place is used before a new one");
+        assert!(removed_within > 500, "{removed_within}");
+    }
+}

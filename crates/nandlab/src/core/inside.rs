@@ -58,3 +58,26 @@ impl Drop for Entered {
         self.of.0.fetch_and(!self.of.1, Ordering::Relaxed);
     }
 }
+
+#[cfg(all(test, debug_assertions))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_may_be_at_work_for_one_another_and_again_later() {
+        let inside = Inside::default();
+        for _ in 0..2 {
+            let _cache = inside.enter(Part::WriteCache);
+            let _map = inside.enter(Part::DemandMap);
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "WriteCache is entered again while it is at work")]
+    fn a_part_that_is_entered_again_while_it_is_at_work_panics() {
+        let inside = Inside::default();
+        let _cache = inside.enter(Part::WriteCache);
+        let _map = inside.enter(Part::DemandMap);
+        let _again = inside.enter(Part::WriteCache);
+    }
+}

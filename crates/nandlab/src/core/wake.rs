@@ -90,3 +90,43 @@ impl Wakes {
         *self = Self::new(self.space.len() as u32);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(wakes: &mut Wakes) -> Vec<String> {
+        std::iter::from_fn(|| wakes.pop()).map(|wake| format!("{wake:?}")).collect()
+    }
+
+    #[test]
+    fn wakes_are_served_in_their_order_and_one_that_says_no_more_is_left_out() {
+        let mut wakes = Wakes::new(2);
+        let (a, b) = (PlaneId(0), PlaneId(1));
+        for wake in [Wake::Space(a), Wake::CacheRoom, Wake::Space(b), Wake::Space(a), Wake::CacheRoom] {
+            wakes.push(wake);
+        }
+        assert_eq!(all(&mut wakes), ["Space(PlaneId(0))", "CacheRoom", "Space(PlaneId(1))"]);
+        // Each page that is done counts.
+        for _ in 0..2 {
+            wakes.push(Wake::PageDone(a));
+        }
+        assert_eq!(all(&mut wakes).len(), 2);
+    }
+
+    #[test]
+    fn what_has_been_served_can_be_told_again() {
+        let mut wakes = Wakes::new(1);
+        for _ in 0..3 {
+            for wake in [Wake::Space(PlaneId(0)), Wake::Detection, Wake::CacheRoom] {
+                wakes.push(wake);
+            }
+            assert_eq!(all(&mut wakes).len(), 3);
+        }
+        wakes.push(Wake::Detection);
+        wakes.clear();
+        assert!(wakes.is_empty());
+        wakes.push(Wake::Detection);
+        assert_eq!(all(&mut wakes), ["Detection"], "what was cleared can be told again too");
+    }
+}
