@@ -47,6 +47,9 @@ impl<T> fmt::Debug for Id<T> {
 
 /// What a slab holds: it carries the link of the one list it is in.
 pub trait Node: Sized {
+    /// What a place holds before anything has been put there; in no list.
+    const EMPTY: Self;
+
     /// The next one in whatever list this one is in.
     fn next(&mut self) -> &mut Option<Id<Self>>;
 }
@@ -70,17 +73,17 @@ impl<T: Node + Copy> Slab<T> {
     #[inline(always)]
     pub fn insert(&mut self, value: T) -> Id<T> {
         self.live += 1;
-        match self.free {
-            None => {
-                self.places.push(value);
-                Id::new(self.places.len() - 1)
-            }
-            Some(place) => {
-                self.free = *self[place].next();
-                self[place] = value;
-                place
-            }
-        }
+        // One way to the place, so that the value is built there instead of on the stack.
+        let place = self.free.unwrap_or_else(|| self.grow());
+        self.free = *self[place].next();
+        self[place] = value;
+        place
+    }
+
+    #[cold]
+    fn grow(&mut self) -> Id<T> {
+        self.places.push(T::EMPTY);
+        Id::new(self.places.len() - 1)
     }
 
     /// Takes one out.
@@ -228,6 +231,8 @@ mod tests {
     }
 
     impl Node for Item {
+        const EMPTY: Self = Self { number: 0, next: None };
+
         fn next(&mut self) -> &mut Option<Id<Self>> {
             &mut self.next
         }

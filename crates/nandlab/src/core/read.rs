@@ -90,6 +90,7 @@ impl<P: Probe> Core<P> {
     }
 
     /// A read that did not decode is tried once more, one level higher, before what else waits for its die.
+    #[inline(never)]
     pub(crate) fn try_again(&mut self, slot: Slot) {
         let read = &mut self.pool[slot];
         read.level += 1;
@@ -205,6 +206,7 @@ impl<P: Probe> Core<P> {
     }
 
     /// A sub-read has left its die; the other one may have too. Returns the first sub-read's slot if so.
+    #[inline(never)]
     pub(crate) fn join(&mut self, slot: Slot, other: Slot) -> Option<Slot> {
         self.pool[slot].has_arrived = true;
         let is_part = self.pool[slot].is_part;
@@ -212,6 +214,7 @@ impl<P: Probe> Core<P> {
     }
 
     /// Both sub-reads have been decoded together. Whether one of them has to be tried again; else there is only the first.
+    #[inline(never)]
     pub(crate) fn try_again_or_part(&mut self, slot: Slot, partner: Slot) -> bool {
         let last = self.ecc.levels();
         let mut again = false;

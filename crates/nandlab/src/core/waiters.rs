@@ -40,6 +40,8 @@ impl Waiter {
 }
 
 impl Node for Waiter {
+    const EMPTY: Self = Self { lpn: Lpn(0), owner: Owner::Padding, wants: Wants::Read, next: None };
+
     #[inline(always)]
     fn next(&mut self) -> &mut Option<WaiterId> {
         &mut self.next

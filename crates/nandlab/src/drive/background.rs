@@ -181,6 +181,7 @@ impl Background {
     }
 
     /// Starts emptying the policy's victim, unless more than `valid_max` of it is valid or nothing can be gained.
+    #[inline(never)]
     fn start_gc<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -212,6 +213,7 @@ impl Background {
 
     /// Starts moving the plane's coldest block, if it lags far enough behind. Takes a block of the reserve and gives
     /// one back.
+    #[inline(never)]
     fn start_wear<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -270,6 +272,7 @@ impl Background {
         }
     }
 
+    #[inline(never)]
     fn start_job<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -349,6 +352,7 @@ impl Background {
     }
 
     /// All pages of a block that stays have been asked for: when they are done, so is the job.
+    #[inline(never)]
     fn end_staying_job<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -445,6 +449,7 @@ impl Background {
     }
 
     /// Refreshes a page of a block that stays, partially or in place.
+    #[inline(never)]
     fn refresh_where_it_is<P: Probe>(
         &mut self,
         core: &mut Core<P>,

@@ -93,6 +93,7 @@ impl Caching {
     }
 
     /// Whether the cache answers a page of a read, now or later; if not, flash does.
+    #[inline(never)]
     pub(super) fn read<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -155,6 +156,7 @@ impl Caching {
     }
 
     /// A page of a write.
+    #[inline(never)]
     pub(super) fn write<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -183,6 +185,7 @@ impl Caching {
 
     /// Writes a page into the cache, if it has a slot and the budget allows it; if it needs either, those that wait go
     /// first, unless it `is_first`. A page that is protected waits with its entry.
+    #[inline(never)]
     fn try_write<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -296,6 +299,7 @@ impl Caching {
     }
 
     /// Lets those that wait for room go on, as far as there is any.
+    #[inline(never)]
     pub(super) fn resume<P: Probe>(&mut self, core: &mut Core<P>, path: &mut DataPath) {
         let _inside = core.inside.enter(Part::WriteCache);
         while let Some(first) = self.waiting.first() {
@@ -368,6 +372,7 @@ impl Caching {
     }
 
     /// All of a page is there, or lost; `sequence` says which write flash had of it, if it had the page.
+    #[inline(never)]
     pub(super) fn on_fetched<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -453,6 +458,7 @@ impl Caching {
     }
 
     /// A write-back's program is done.
+    #[inline(never)]
     pub(super) fn on_written_back<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -481,6 +487,7 @@ impl Caching {
     }
 
     /// A write-back is over, also one that is not needed any more.
+    #[inline(never)]
     pub(super) fn end_write_back<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -523,6 +530,7 @@ impl Caching {
         self.sync_pages(core, path);
     }
 
+    #[inline(never)]
     fn sync_pages<P: Probe>(&mut self, core: &mut Core<P>, path: &mut DataPath) {
         let is_idle = core.is_idle;
         loop {
@@ -542,6 +550,7 @@ impl Caching {
     }
 
     /// A page has been read from flash for the host: it is cached if there is a slot for it.
+    #[inline(never)]
     pub(super) fn keep_read<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -580,6 +589,7 @@ impl Caching {
     }
 
     /// Deallocates a page in the cache; whether it held anything flash does not have.
+    #[inline(never)]
     pub(super) fn trim<P: Probe>(&mut self, core: &mut Core<P>, host: &mut Host, lpn: Lpn) -> bool {
         let _inside = core.inside.enter(Part::WriteCache);
         self.lost.remove(&lpn.0);

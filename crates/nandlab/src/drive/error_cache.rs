@@ -150,6 +150,7 @@ impl ErrorCache {
 
 impl ErrorCache {
     /// A host read of a page goes to flash.
+    #[inline(never)]
     pub(super) fn on_host_read<P: Probe>(&mut self, core: &mut Core<P>, slot: Slot) {
         let read = core.pool[slot];
         if self.slot(read.ppn).is_none() {
@@ -163,6 +164,7 @@ impl ErrorCache {
     }
 
     /// A host read has been decoded, or has not: if it has, and the page is read often, its errors are known now.
+    #[inline(never)]
     pub(super) fn on_decoded<P: Probe>(&mut self, core: &mut Core<P>, read: &Transaction) {
         let is_newest = core.ftl.map.get(read.lpn) == Some(read.ppn);
         if read.is_uncorrectable() || !is_newest || !core.read_counts.is_hot(read.ppn) {

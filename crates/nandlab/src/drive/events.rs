@@ -9,7 +9,7 @@ use super::caching::Caching;
 use super::detection::{Power, Stage};
 use super::{DataPath, Drive, Refreshing};
 use crate::core::{Core, Wake};
-use crate::geometry::{DieId, PlaneId, Ppn};
+use crate::geometry::{BlockId, DieId, PlaneId, Ppn};
 use crate::probe::Probe;
 use crate::sched::{Cause, Ended, Kind, NEVER, Owner, Transaction};
 use crate::units::Time;
@@ -71,6 +71,7 @@ impl<P: Probe> Drive<P> {
     }
 
     /// A block has been erased: its job is over, and there is room for those that wait for it.
+    #[inline(never)]
     fn on_erased(&mut self, plane: PlaneId, done: &Transaction) {
         let block = self.core.geometry.block_of(done.ppn);
         self.core.end_erase(block, done.cause);
@@ -99,13 +100,15 @@ impl<P: Probe> Drive<P> {
     }
 
     /// Serves what has to be looked at again, until nothing has.
-    #[inline]
+    #[inline(always)]
     pub(super) fn serve(&mut self) {
         while !self.core.wakes.is_empty() {
             self.serve_next();
         }
     }
 
+    // Called seldom, from several places.
+    #[inline(never)]
     fn serve_next(&mut self) {
         match self.core.wakes.pop() {
             None => {}
@@ -155,7 +158,17 @@ impl<P: Probe> Drive<P> {
             let next = line.front().map_or(NEVER, |&(at, _)| at);
             self.core.agenda.set(clock, next);
             self.on_decoded(slot);
-        } else if clock == self.core.idle_clock() {
+        } else {
+            self.on_rare_clock(clock);
+        }
+        self.serve();
+    }
+
+    // What happens seldom is kept out of the code that runs for every operation: that has to fit the instruction cache.
+    #[cold]
+    #[inline(never)]
+    fn on_rare_clock(&mut self, clock: u32) {
+        if clock == self.core.idle_clock() {
             self.core.agenda.set(clock, NEVER);
             self.core.is_idle = true;
             self.with_cache(Caching::sync_more);
@@ -168,7 +181,6 @@ impl<P: Probe> Drive<P> {
         } else {
             self.refreshing.refresh.on_clock(&mut self.core);
         }
-        self.serve();
     }
 
     #[inline]
@@ -213,20 +225,32 @@ impl<P: Probe> Drive<P> {
         let is_measured = self.power.is_draining();
         self.core.stats.on_flash(done.kind, done.cause);
         match done.owner {
-            Owner::Job(plane) if done.is_in_place() => {
-                self.refreshing.refresh.on_reprogrammed(&mut self.core, done);
-                self.on_copied(plane);
-            }
+            Owner::Job(plane) if done.is_in_place() => self.on_reprogrammed(plane, done),
             _ => self.on_page_programmed(done),
         }
         if self.power.stage != Stage::Charged {
-            if is_measured {
-                self.with_power(|power, core, cache, _, refreshing| {
-                    power.on_program_in_detection(core, cache, refreshing, done);
-                });
-            }
-            self.core.wake(Wake::Detection);
+            self.on_programmed_uncharged(done, is_measured);
         }
+    }
+
+    /// A page has been programmed once more with what it holds.
+    #[cold]
+    #[inline(never)]
+    fn on_reprogrammed(&mut self, plane: PlaneId, done: &Transaction) {
+        self.refreshing.refresh.on_reprogrammed(&mut self.core, done);
+        self.on_copied(plane);
+    }
+
+    /// A page has been programmed while the capacitor is measured or charged.
+    #[cold]
+    #[inline(never)]
+    fn on_programmed_uncharged(&mut self, done: &Transaction, is_measured: bool) {
+        if is_measured {
+            self.with_power(|power, core, cache, _, refreshing| {
+                power.on_program_in_detection(core, cache, refreshing, done);
+            });
+        }
+        self.core.wake(Wake::Detection);
     }
 
     #[inline]
@@ -258,9 +282,7 @@ impl<P: Probe> Drive<P> {
             }
             Owner::TranslationPage(page) => self.path.mapping.end_write_back(&mut self.core, page),
             Owner::Job(plane) => self.on_copied(plane),
-            Owner::Rewrite(_) | Owner::Dummy => {
-                self.power.on_rewritten(&mut self.core, &mut self.caching, &mut self.path, done);
-            }
+            Owner::Rewrite(_) | Owner::Dummy => self.on_rewritten(done),
             // A line of the VSM has been dealt with, padding needs nothing, and power is on.
             Owner::CombinationPage | Owner::Padding | Owner::FlushPage(_) => {}
         }
@@ -270,16 +292,29 @@ impl<P: Probe> Drive<P> {
             }
             self.core.wake(Wake::Space(self.core.geometry.plane_of(block)));
         }
-        if self.refreshing.refresh.is_on() {
-            if done.page == 0 {
-                self.refreshing.refresh.age_from_now(&mut self.core, block);
-            }
-            if done.kind == Kind::Copyback
-                && let Some(source) = done.replaces
-            {
-                let source = self.core.geometry.block_of(source);
-                self.refreshing.refresh.age_as(&mut self.core, block, source);
-            }
+        if self.refreshing.refresh.is_on() && (done.page == 0 || done.kind == Kind::Copyback) {
+            self.keep_age(block, done);
+        }
+    }
+
+    /// A page of a detection has been programmed.
+    #[cold]
+    #[inline(never)]
+    fn on_rewritten(&mut self, done: &Transaction) {
+        self.power.on_rewritten(&mut self.core, &mut self.caching, &mut self.path, done);
+    }
+
+    /// The data of a block ages from its first program, or from before, as that which has been copied back to it.
+    #[inline(never)]
+    fn keep_age(&mut self, block: BlockId, done: &Transaction) {
+        if done.page == 0 {
+            self.refreshing.refresh.age_from_now(&mut self.core, block);
+        }
+        if done.kind == Kind::Copyback
+            && let Some(source) = done.replaces
+        {
+            let source = self.core.geometry.block_of(source);
+            self.refreshing.refresh.age_as(&mut self.core, block, source);
         }
     }
 

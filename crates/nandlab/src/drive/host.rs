@@ -113,12 +113,14 @@ impl Host {
     }
 
     /// What a partial write would complete is lost: writing it would make a page that is partly lost look whole.
+    #[inline(never)]
     fn fail_merge<P: Probe>(&mut self, core: &mut Core<P>, request: RequestId) {
         self.fail_page(core, request);
         self.page_done(core, request);
     }
 
     /// A page of a request is lost: the request will fail.
+    #[inline(never)]
     pub(super) fn fail_page<P: Probe>(&mut self, core: &mut Core<P>, request: RequestId) {
         core.stats.counters.media_errors += 1;
         self.requests.get(request).failed = true;
@@ -157,6 +159,7 @@ impl Host {
         }
     }
 
+    #[inline]
     pub(super) fn complete_flushes<P: Probe>(&mut self, core: &mut Core<P>) {
         while let Some(flush) = self.epochs.done() {
             self.trims.make_durable();
@@ -376,6 +379,7 @@ impl<P: Probe> Drive<P> {
 
     /// A page that has waited for its map entry goes on with it, or fails with its translation page. The write cache's own
     /// go on: a lost translation page is made anew from the OOB of the data pages.
+    #[inline(never)]
     pub(super) fn on_entry(&mut self, waiter: &Waiter, is_lost: bool) {
         if is_lost && let Owner::Request(id) = waiter.owner {
             self.path.host.fail_page(&mut self.core, id);
@@ -502,6 +506,7 @@ impl<P: Probe> Drive<P> {
         );
     }
 
+    #[inline(never)]
     fn trim(&mut self, request: &Request) {
         let bytes = u64::from(self.core.geometry.page_bytes);
         // Only whole pages are deallocated.
@@ -543,6 +548,7 @@ impl<P: Probe> Drive<P> {
     }
 
     /// A page has been read for a partial write, which is done with it, or for those that waited for it.
+    #[inline(never)]
     fn on_merge_read(&mut self, request: RequestId, read: &Transaction) {
         self.core.stats.counters.merge_reads += 1;
         let waiting = self.path.host.merging.waiting.remove(&read.lpn.0).expect("a merge locks its LPN");

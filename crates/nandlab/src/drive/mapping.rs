@@ -72,6 +72,7 @@ impl Mapping {
     }
 
     /// Lets a page wait, unless the translation page with its entry is at hand; whether it is.
+    #[inline(never)]
     fn miss<P: Probe>(&mut self, core: &mut Core<P>, waiter: Waiter) -> bool {
         let _inside = core.inside.enter(Part::DemandMap);
         if self.write_backs >= WRITE_BACKS_MAX {
@@ -114,6 +115,7 @@ impl Mapping {
         true
     }
 
+    #[inline(never)]
     pub(super) fn on_translation_read<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -143,6 +145,7 @@ impl Mapping {
     }
 
     /// Puts the entry of `lpn` into the cache; what leaves for it is written back if it was dirty.
+    #[inline(never)]
     fn bring_in<P: Probe>(&mut self, core: &mut Core<P>, lpn: Lpn) {
         let level = match core.ftl.map.get(lpn) {
             Some(ppn) => core.levels.block(core.geometry.block_of(ppn)).max(1),
@@ -211,6 +214,7 @@ impl Mapping {
     }
 
     /// A background job of `plane` has emptied its victim: what it has changed is written back.
+    #[inline(never)]
     pub(super) fn write_back_deferred<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId) {
         if core.ftl.demand.is_none() {
             return;
@@ -247,6 +251,7 @@ impl Mapping {
     }
 
     /// Queues the program of a translation page, when its plane has room.
+    #[inline(never)]
     fn program_translation_page<P: Probe>(&mut self, core: &mut Core<P>, page: Tvpn) {
         let mut plane = core.ftl.allocator.home(Lpn(page.0), core.geometry.planes);
         if core.has_displaced && !core.has_mapping_room(plane) {
@@ -287,6 +292,7 @@ impl Mapping {
         self.resume_throttled(core);
     }
 
+    #[inline(never)]
     fn resume_throttled<P: Probe>(&mut self, core: &mut Core<P>) {
         while self.write_backs < WRITE_BACKS_MAX
             && let Some(waiter) = self.throttled.pop(&mut core.waiters)

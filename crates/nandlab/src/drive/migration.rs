@@ -51,6 +51,7 @@ impl Migration {
     }
 
     /// The stream that the pages of a victim are copied back to, if the policy wants copybacks and there is room for them.
+    #[inline(never)]
     pub(super) fn copyback_stream<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -92,6 +93,7 @@ impl Migration {
     }
 
     /// Copies a page back, if its limit allows it.
+    #[inline(never)]
     pub(super) fn copy_back<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -148,6 +150,7 @@ impl Migration {
 
 impl<P: Probe> Drive<P> {
     /// A copyback has been programmed: the map follows.
+    #[inline(never)]
     pub(super) fn on_copied_back(&mut self, done: &Transaction) {
         let source = done.replaces.expect("a copyback has a source");
         let (from, page) = self.core.geometry.split(source);

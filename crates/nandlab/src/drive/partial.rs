@@ -117,6 +117,7 @@ impl Partial {
 
     /// A page of a block that is being refreshed partially has been read at full strength. A page that
     /// cannot be is written elsewhere as a whole. So is each page while the capacitor, which keeps the VSM, is measured or charged.
+    #[inline(never)]
     pub(super) fn refresh_page<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -197,6 +198,7 @@ impl Partial {
     }
 
     /// All pages of a block have been read.
+    #[inline(never)]
     pub(super) fn end_block<P: Probe>(&mut self, core: &mut Core<P>, block: BlockId) {
         let _inside = core.inside.enter(Part::PartialRefresh);
         core.array.block_mut(block).is_partial = true;
@@ -355,7 +357,7 @@ impl Partial {
     }
 
     /// A page has been programmed; what it replaces still has its link.
-    #[inline]
+    #[inline(never)]
     pub(super) fn on_programmed<P: Probe>(&mut self, core: &mut Core<P>, done: &Transaction) {
         if let Some(old) = done.replaces
             && core.array.block(core.geometry.block_of(old)).linked > 0
@@ -370,6 +372,7 @@ impl Partial {
     }
 
     /// A block has been erased.
+    #[inline(never)]
     pub(super) fn on_erased<P: Probe>(&mut self, core: &mut Core<P>, block: BlockId) {
         let links = core.ftl.links.as_mut().expect("partial refresh has links");
         // What was pending of it is void.

@@ -145,6 +145,7 @@ impl Refresh {
 
     /// The data of a block ages from now.
     #[cold]
+    #[inline(never)]
     pub(super) fn age_from_now<P: Probe>(&mut self, core: &mut Core<P>, block: BlockId) {
         self.set_age(core, block, core.age_clock.at(core.now));
         self.set_clock(core);
@@ -152,6 +153,7 @@ impl Refresh {
 
     /// Data of `source` has been copied back to a block, and goes on ageing as it did there.
     #[cold]
+    #[inline(never)]
     pub(super) fn age_as<P: Probe>(&mut self, core: &mut Core<P>, block: BlockId, source: BlockId) {
         let since = self.since[source.index()];
         if since < self.since[block.index()] {
@@ -237,6 +239,7 @@ impl Refresh {
     }
 
     /// The block of a plane without a job that is refreshed next, if one is due and there is room.
+    #[inline(never)]
     pub(super) fn next_due<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -300,6 +303,7 @@ impl Refresh {
     }
 
     /// A page of a block that is being refreshed in place has been read. `false`: it has to be written elsewhere.
+    #[inline(never)]
     pub(super) fn reprogram<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -349,6 +353,7 @@ impl Refresh {
     }
 
     /// A block has been refreshed, and erased.
+    #[inline(never)]
     pub(super) fn on_erased<P: Probe>(&mut self, core: &mut Core<P>, block: BlockId) {
         core.stats.refresh.busy_ns += self.job_ns(core.now, core.geometry.plane_of(block));
         // Its erase has just added a cycle.

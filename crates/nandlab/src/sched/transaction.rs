@@ -188,6 +188,30 @@ impl Transaction {
 }
 
 impl Node for Transaction {
+    const EMPTY: Self = Self {
+        order: 0,
+        ppn: Ppn(0),
+        lpn: Lpn(0),
+        owner: Owner::Padding,
+        replaces: None,
+        next: None,
+        partner: None,
+        part_bytes: 0,
+        kind: Kind::Read,
+        cause: Cause::Host,
+        class: Class::HostRead,
+        start: Start::Policy,
+        level: 1,
+        needed: 1,
+        tries: 0,
+        skips: 0,
+        is_part: false,
+        has_arrived: false,
+        page: 0,
+        plane_in_die: 0,
+        die: DieId(0),
+    };
+
     #[inline(always)]
     fn next(&mut self) -> &mut Option<Slot> {
         &mut self.next
