@@ -282,7 +282,9 @@ impl<P: Probe> Drive<P> {
             }
             self.core.now = time;
             let Core { device, pool, agenda, probe, now, .. } = &mut self.core;
-            match device.on_clock(pool, agenda, probe, *now, DieId(clock)) {
+            let ended = device.on_clock(pool, agenda, probe, *now, DieId(clock));
+            device.rest(agenda, DieId(clock));
+            match ended {
                 Ended::Nothing => {}
                 Ended::Page(_) => loss.finish_ns = self.core.now - loss.at,
                 Ended::Batch(first) => {

@@ -244,7 +244,8 @@ impl Device {
     /// The die's clock has struck: ends its phase and starts the next one.
     ///
     /// After [`Ended::Batch`] or [`Ended::Page`] the caller deals with what ended, then calls
-    /// [`Device::start_next`].
+    /// [`Device::start_next`], or [`Device::rest`]: until then the clock of a die that has come to rest is not unset, since
+    /// most go on at once.
     #[inline]
     pub fn on_clock<P: Probe>(
         &mut self,
@@ -274,7 +275,7 @@ impl Device {
                 let first = die.batch.first().expect("an operation has a transaction");
                 die.batch = Fifo::default();
                 die.load -= count(pool, Some(first));
-                Self::end(die, agenda, now, id);
+                Self::end(die, now);
                 Ended::Batch(first)
             }
             (Phase::TransferOut, _) => {
@@ -282,7 +283,7 @@ impl Device {
                 die.load -= 1;
                 let is_last = die.batch.is_empty();
                 if is_last {
-                    Self::end(die, agenda, now, id);
+                    Self::end(die, now);
                 }
                 self.release_channel(agenda, probe, pool, now, id);
                 if !is_last {
@@ -295,10 +296,17 @@ impl Device {
     }
 
     #[inline]
-    fn end(die: &mut Die, agenda: &mut Agenda, now: Time, id: DieId) {
+    fn end(die: &mut Die, now: Time) {
         die.phase = Phase::Idle;
         die.busy_ns += now - die.since;
-        agenda.set(id.0, NEVER);
+    }
+
+    /// Unsets the clock of a die that has nothing to do; [`Device::start_next`] does too.
+    #[inline]
+    pub fn rest(&self, agenda: &mut Agenda, id: DieId) {
+        if self.dies[id.index()].phase == Phase::Idle {
+            agenda.set(id.0, NEVER);
+        }
     }
 
     /// Starts what the scheduler picks, if the die is idle and anything waits.
@@ -312,7 +320,11 @@ impl Device {
         id: DieId,
     ) {
         let die = &mut self.dies[id.index()];
-        if die.phase != Phase::Idle || die.load == 0 {
+        if die.phase != Phase::Idle {
+            return;
+        }
+        if die.load == 0 {
+            agenda.set(id.0, NEVER);
             return;
         }
         let waiting = Waiting {
