@@ -5,7 +5,8 @@ use crate::ftl::{Place, WriteStream};
 use crate::geometry::{BlockId, Lpn, PlaneId, Ppn};
 use crate::nand::{BlockState, DEAD_LPN, Stamp};
 use crate::probe::Probe;
-use crate::sched::{Cause, Class, Kind, Owner, Slot, Start, Transaction};
+use crate::sched::{Cause, Class, Kind, Owner, Slot, Transaction};
+use crate::slab::Node;
 
 /// Where a program goes.
 #[derive(Clone, Copy, Debug)]
@@ -194,29 +195,9 @@ impl<P: Probe> Core<P> {
         let (block, page) = self.geometry.split(ppn);
         let plane = self.geometry.plane_of(block);
         let die = self.geometry.die_of(plane);
-        Transaction {
-            order: 0,
-            ppn,
-            lpn,
-            owner,
-            replaces: None,
-            next: None,
-            partner: None,
-            part_bytes: 0,
-            kind,
-            cause,
-            class,
-            start: Start::Policy,
-            level: 1,
-            needed: 1,
-            tries: 0,
-            skips: 0,
-            is_part: false,
-            has_arrived: false,
-            page: page as u16,
-            plane_in_die: (plane.0 - die.0 * self.geometry.planes_per_die) as u8,
-            die,
-        }
+        let plane_in_die = (plane.0 - die.0 * self.geometry.planes_per_die) as u8;
+        let page = page as u16;
+        Transaction { ppn, lpn, owner, kind, cause, class, page, plane_in_die, die, ..Transaction::EMPTY }
     }
 
     /// Whether a mapped page's program is not done yet.

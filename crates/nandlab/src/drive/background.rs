@@ -197,9 +197,9 @@ impl Background {
         }
         let victim = core.ftl.pick_victim(&core.geometry, &core.array, plane, core.now);
         let Some(victim) = victim else { return };
-        let (valid, pages) = (u32::from(core.array.block(victim).valid), core.geometry.pages_per_block);
-        let stream = core.ftl.emptying_stream(&core.geometry, &core.array, victim, false);
-        let fits = valid <= core.ftl.stream_room(&core.geometry, plane, stream);
+        let (valid, pages) = (core.valid_pages(victim), core.geometry.pages_per_block);
+        let stream = core.emptying_stream(victim, false);
+        let fits = valid <= core.stream_room(plane, stream);
         // With a demand map moving costs more pages than those moved: a block that is wholly valid loses room, which is
         // worth it only for a policy to get on to others, and only while somebody waits.
         let loses = valid == pages && core.ftl.demand.is_some() && !path.is_stuck();
@@ -234,8 +234,8 @@ impl Background {
         let blocks = &core.array.blocks[first.index()..][..core.geometry.blocks_per_plane as usize];
         let Some(within) = wear_levelling::laggard(blocks, self.wear_gap) else { return false };
         let victim = BlockId(first.0 + within);
-        let stream = core.ftl.emptying_stream(&core.geometry, &core.array, victim, true);
-        if u32::from(core.array.block(victim).valid) > core.ftl.stream_room(&core.geometry, plane, stream) {
+        let stream = core.emptying_stream(victim, true);
+        if core.valid_pages(victim) > core.stream_room(plane, stream) {
             return false;
         }
         let job = NextJob { block: victim, cause: JobCause::Wear, is_urgent };

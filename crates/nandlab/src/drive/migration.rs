@@ -69,7 +69,7 @@ impl Migration {
         if copybacks > self.most {
             return None;
         }
-        let off_chip = core.ftl.emptying_stream(&core.geometry, &core.array, victim, cause == JobCause::Wear);
+        let off_chip = core.emptying_stream(victim, cause == JobCause::Wear);
         if matches!(off_chip, WriteStream::Mapping | WriteStream::Combination) {
             return None;
         }
@@ -81,7 +81,7 @@ impl Migration {
         }
         // A page that may not be copied back after all goes off-chip, so both ways need room.
         let stream = WriteStream::Copyback(copybacks);
-        let valid = u32::from(core.array.block(victim).valid);
+        let valid = core.valid_pages(victim);
         let free = core.ftl.planes[plane.index()].free.len();
         let blocks = |stream| core.ftl.blocks_for(&core.geometry, plane, stream, valid);
         if blocks(stream) + blocks(off_chip) > free {

@@ -434,11 +434,9 @@ impl<P: Probe> Drive<P> {
     fn collect_in_recovery(&mut self, plane: PlaneId, busy_ns: &mut [Span]) -> Option<()> {
         let victim =
             self.core.ftl.pick_victim(&self.core.geometry, &self.core.array, plane, self.core.now)?;
-        let stream = self.core.ftl.emptying_stream(&self.core.geometry, &self.core.array, victim, false);
-        let valid = u32::from(self.core.array.block(victim).valid);
-        if valid == self.core.geometry.pages_per_block
-            || valid > self.core.ftl.stream_room(&self.core.geometry, plane, stream)
-        {
+        let stream = self.core.emptying_stream(victim, false);
+        let valid = self.core.valid_pages(victim);
+        if valid == self.core.geometry.pages_per_block || valid > self.core.stream_room(plane, stream) {
             return None;
         }
         self.core.ftl.begin_emptying(&self.core.geometry, &mut self.core.array, victim);

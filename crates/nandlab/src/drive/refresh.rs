@@ -269,8 +269,8 @@ impl Refresh {
                 self.due[plane.index()].pop_front();
                 continue;
             }
-            let stream = core.ftl.emptying_stream(&core.geometry, &core.array, block, false);
-            if valid > core.ftl.stream_room(&core.geometry, plane, stream) {
+            let stream = core.emptying_stream(block, false);
+            if valid > core.stream_room(plane, stream) {
                 return None;
             }
             self.due[plane.index()].pop_front();
