@@ -14,7 +14,7 @@ import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nandlab import _core
-from nandlab.errors import OutputError, os_error_text
+from nandlab.errors import OutputError, os_error_text, with_remedy
 from nandlab.tables import Columns, decode, to_frame
 
 if TYPE_CHECKING:
@@ -29,8 +29,15 @@ class Completion(NamedTuple):
     op: str
     arrival_ns: int
     completed_ns: int
-    #: A media error (the data could not be read, or not be written), or ended by a power loss.
-    failed: bool
+    #: Why it has failed: `"uncorrectable"` (no read level decodes a page that it needs, or the page has been lost),
+    #: `"worn_out"` (no block is left for a page of it) or `"power_lost"` (it was outstanding when power failed);
+    #: `None` of one that is done.
+    reason: str | None
+
+    @property
+    def failed(self) -> bool:
+        """Whether it has failed; `reason` says why."""
+        return self.reason is not None
 
     @property
     def latency_us(self) -> float:
@@ -62,7 +69,11 @@ class CachePages(NamedTuple):
 
 class Drive:
     """A simulated drive, preconditioned as its spec says. Offsets and lengths are bytes; time only moves by
-    `advance` and `run_until_idle`."""
+    `advance` and `run_until_idle`.
+
+    Both end on Ctrl-C, between two events; the drive can go on afterwards. A drive that cannot go on and is not worn
+    out has met a fault in nandlab: then every call that simulates raises `RunError`, which says what to report.
+    """
 
     def __init__(self, spec: _core.Spec, *, verify: bool = False) -> None:
         """`verify` checks every read against a reference model of the drive (slower)."""
@@ -99,12 +110,16 @@ class Drive:
         return self.submit("flush")
 
     def advance(self, to_ns: int) -> None:
-        """Simulate up to the instant `to_ns` (absolute, in nanoseconds)."""
+        """Simulate up to the instant `to_ns` (absolute, in nanoseconds). Raises `RunError` when the drive fails."""
         self._core.advance(to_ns)
 
-    def run_until_idle(self) -> None:
-        """Simulate until every request is complete."""
-        self._core.run_until_idle()
+    def run_until_idle(self, limit_s: float = 60.0) -> None:
+        """Simulate until every request is complete and the drive does nothing in the background.
+
+        Raises `RunError` when something still goes on after `limit_s` seconds of simulated time, such as the refresh of
+        blocks that are due again before all are refreshed; and when the drive fails.
+        """
+        self._core.run_until_idle(limit_s)
 
     def completions(self) -> list[Completion]:
         """Take the requests that have completed since the last call, in order of completion."""
@@ -169,8 +184,12 @@ class Drive:
         self._core.audit()
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Save the drive's state, to be loaded by a spec's `[precondition]`."""
+        """Save the drive's state, to be loaded by a spec's `[precondition]`.
+
+        The file is written beside `path` and renamed. Raises `RunError` while operations are under way, and while the
+        write cache holds pages that flash does not have: `flush()` and `run_until_idle()` first.
+        """
         try:
             self._core.save(os.fspath(path))
         except OSError as error:
-            raise OutputError(os_error_text("save the drive to", path, error)) from None
+            raise OutputError(with_remedy(os_error_text("save the drive to", path, error))) from None

@@ -9,22 +9,32 @@ from typing import Any
 
 from nandlab.results import RunResult
 from nandlab.screen import joules
-from nandlab.units import count, duration, part, share
+from nandlab.units import count, duration, number, part, share
 
 #: Below this share of unmapped page reads there is nothing to say.
 _UNMAPPED = 0.03
 #: More requests than a host has under way: its queues hold 128 or 256.
 _WAITING = 300
+#: A drive that amplifies uniform random writes more than that has little spare space.
+_WAF_HIGH = 10
 
 
 def notes(result: RunResult) -> list[str]:
     """One sentence or two for each thing that makes the headline numbers other than they look."""
     summary, spec = result.summary, tomllib.loads(result.spec_toml)
-    found = [_lost_writes(summary), _never_cut(summary, spec), _worn_out(summary)]
+    found = [_lost_writes(summary), _never_cut(summary, spec), _capacitor_worn_out(summary)]
     found.append(_no_budget(summary, spec))
-    found += [_lost(summary), _as_new(summary, spec), _whole_map(summary, spec), _unmapped(summary, spec)]
+    found += [_uncorrectable(summary), _worn_out(summary, spec), _outstanding(summary)]
+    found += [_as_new(summary, spec), _whole_map(summary, spec), _unmapped(summary, spec)]
+    found += [_little_spare(summary, spec), _forced_victims(summary, spec), _late_refresh(summary)]
     found.append(_backlog(summary, spec))
     return [text for text in found if text is not None]
+
+
+def failed(summary: Mapping[str, Any], reason: str) -> int:
+    """Requests that failed for a reason: `"uncorrectable"`, `"worn_out"` or `"power_lost"`."""
+    by_reason = summary.get("requests_failed")
+    return int(by_reason.get(reason) or 0) if isinstance(by_reason, Mapping) else 0
 
 
 def unmapped_share(summary: Mapping[str, Any]) -> float:
@@ -89,7 +99,7 @@ def _never_cut(summary: Mapping[str, Any], spec: Mapping[str, Any]) -> str | Non
     )
 
 
-def _worn_out(summary: Mapping[str, Any]) -> str | None:
+def _capacitor_worn_out(summary: Mapping[str, Any]) -> str | None:
     capacitor = summary.get("capacitor") or {}
     if not capacitor.get("worn_out"):
         return None
@@ -113,19 +123,47 @@ def _no_budget(summary: Mapping[str, Any], spec: Mapping[str, Any]) -> str | Non
     )
 
 
-def _lost(summary: Mapping[str, Any]) -> str | None:
+def _requests(requests: int) -> str:
+    return f"{count(requests)} request{'' if requests == 1 else 's'}"
+
+
+def _uncorrectable(summary: Mapping[str, Any]) -> str | None:
     ecc = summary.get("ecc") or {}
-    lost = ecc.get("uncorrectable") or 0
-    if not lost:
+    lost, requests = ecc.get("uncorrectable") or 0, failed(summary, "uncorrectable")
+    if not lost and not requests:
         return None
     reads = sum((ecc.get("levels") or {}).values()) + lost
-    failed = summary.get("requests_failed") or 0
-    return (
-        f"{part(lost, reads)} of the page reads ({count(lost)}) were decoded by no read level, and {count(failed)} "
-        "requests failed: the data is too old for the drive's wear. Lower reliability.pe_cycles, "
-        "reliability.retention or reliability.clock_scale, or set ecc.levels with a higher last rber_max; "
-        "`nandlab reliability` shows which level decodes what."
+    text = f"{_requests(requests)} failed: no read level decodes their data" if requests else ""
+    if summary.get("power") and requests:
+        text += ", or power loss took it"
+    if not lost:
+        return text + "."
+    if text:
+        text += ". "
+    return text + (
+        f"{part(lost, reads)} of the page reads ({count(lost)}) were decoded by no read level: the data is too old for "
+        "the drive's wear. Lower reliability.pe_cycles, reliability.retention or reliability.clock_scale, or set "
+        "ecc.levels with a higher last rber_max; `nandlab reliability` shows which level decodes what."
     )
+
+
+def _worn_out(summary: Mapping[str, Any], spec: Mapping[str, Any]) -> str | None:
+    requests = failed(summary, "worn_out")
+    if not requests:
+        return None
+    return (
+        f"{_requests(requests)} failed: the drive has worn out. A block retires at drive.endurance = "
+        f"{count((spec.get('drive') or {}).get('endurance'))} P/E cycles, and a plane had no block left that an erase "
+        "would have made free again. blocks_retired and the counters of the summary, and avail_spare and percent_used "
+        "of SMART say how far the drive got. A higher drive.endurance or drive.op, or fewer writes, would let it last."
+    )
+
+
+def _outstanding(summary: Mapping[str, Any]) -> str | None:
+    requests = failed(summary, "power_lost")
+    if not requests:
+        return None
+    return f"{_requests(requests)} {'was' if requests == 1 else 'were'} outstanding when power failed."
 
 
 def _as_new(summary: Mapping[str, Any], spec: Mapping[str, Any]) -> str | None:
@@ -151,6 +189,50 @@ def _whole_map(summary: Mapping[str, Any], spec: Mapping[str, Any]) -> str | Non
     return (
         f"The mapping cache has room for the whole map ({count(entries)} entries): no entry ever leaves it, whatever "
         "the eviction policy. A smaller ftl.map.demand.cache would show the policy."
+    )
+
+
+def _little_spare(summary: Mapping[str, Any], spec: Mapping[str, Any]) -> str | None:
+    space = summary.get("space") or {}
+    waf = space.get("waf_uniform_fifo")
+    writes = ((summary.get("host") or {}).get("write") or {}).get("count") or 0
+    if not space or not writes or (waf is not None and waf <= _WAF_HIGH):
+        return None
+    needs = space["needs"]
+    blocks = needs["open_blocks"] + needs["free_blocks"]
+    text = (
+        f"drive.op = {(spec.get('drive') or {}).get('op')} leaves an effective over-provisioning of "
+        f"{part(max(space['spare_share'], 0.0), 1)}, because each plane keeps {count(blocks)} blocks open or free for "
+        "GC and other mechanisms: uniform random writes would be amplified "
+    )
+    text += "without bound" if waf is None else f"{number(waf)} times"
+    enough = space.get("op_for_waf_5")
+    return text + ("." if enough is None else f"; drive.op = {enough} would make that 5.")
+
+
+def _forced_victims(summary: Mapping[str, Any], spec: Mapping[str, Any]) -> str | None:
+    counters = summary.get("counters") or {}
+    forced = counters.get("gc_victims_forced") or 0
+    # To greedy they are the victims that it would have named.
+    if not forced or (spec.get("gc") or {}).get("victim") == "greedy":
+        return None
+    return (
+        f"GC took the block with the fewest valid pages in {count(forced)} of {count(counters.get('gc_victims'))} "
+        "victims, whatever gc.victim says, because a plane was down to the blocks it must keep: the policy's own "
+        "victims gained too little. A higher drive.op or gc.foreground_free leaves the choice to the policy."
+    )
+
+
+def _late_refresh(summary: Mapping[str, Any]) -> str | None:
+    refresh = summary.get("refresh") or {}
+    load, late, overdue = (refresh.get(key) or 0 for key in ("load", "late_blocks", "overdue_blocks"))
+    if load <= 1 or not (late or overdue):
+        return None
+    times = f"{load:.1f}" if load < 100 else count(load)
+    return (
+        f"Refresh cannot keep up: {times} x. Blocks come due that many times faster than the drive refreshes them; "
+        f"{count(late)} were refreshed after their grace, and {count(overdue)} are overdue at the end. Lower "
+        "reliability.clock_scale, or lengthen refresh.interval."
     )
 
 

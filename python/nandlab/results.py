@@ -122,8 +122,10 @@ class RunResult:
 
     @property
     def requests(self) -> pl.DataFrame:
-        """Every request: `arrival_ns`, `completed_ns`, `op`, `offset` and `length` in bytes, `failed` (1: a media
-        error, or ended by a power loss).
+        """Every request: `arrival_ns`, `completed_ns`, `op`, `offset` and `length` in bytes, `failed`.
+
+        `failed` is 0 of a request that is done, 1 where a page is uncorrectable, 2 where the drive has worn out, and 3
+        where the request was outstanding when power failed.
 
         Only with `output.requests = true` in the spec."""
         return self.table("requests")

@@ -116,8 +116,6 @@ class _Facts(ProgressColumn):
 #: Counts of the summary that need a word when they are not zero: for one, for many.
 _TROUBLE = {
     "requests_unfinished": ("request", "had not completed when the run ended"),
-    "requests_failed": ("request", "failed"),
-    "requests_aborted": ("request", "ended by the power loss"),
     "requests_wrapped": ("request", "beyond the drive wrapped into it"),
     "records_skipped": ("malformed trace record", "skipped"),
     "blocks_retired": ("block", "retired"),

@@ -336,7 +336,7 @@ def _summary(spec, share, columns):
         "complete": share >= 1,
         "requests": int(spec._fake["requests"] * share),
         "requests_unfinished": 0,
-        "requests_failed": 0,
+        "requests_failed": {"uncorrectable": 0, "worn_out": 0, "power_lost": 0},
         "requests_wrapped": 0,
         "records_skipped": 0,
         "duration_s": seconds,
@@ -385,7 +385,7 @@ class Drive:
 
     def submit(self, op, offset, length=0, fua=False):
         self._ids += 1
-        self._waiting.append((self._ids, op, self.now, self.now + 90_000, False))
+        self._waiting.append((self._ids, op, self.now, self.now + 90_000, None))
         return self._ids
 
     def advance(self, to_ns):
@@ -393,7 +393,7 @@ class Drive:
         self._done += [entry for entry in self._waiting if entry[3] <= to_ns]
         self._waiting = [entry for entry in self._waiting if entry[3] > to_ns]
 
-    def run_until_idle(self):
+    def run_until_idle(self, limit_s=60.0):
         if self._waiting:
             self.advance(max(entry[3] for entry in self._waiting))
 

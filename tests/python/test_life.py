@@ -77,7 +77,8 @@ def test_skipping_agrees_with_simulating_everything(spec, tmp_path):
     # Time, wear and what was written only grow, and the rows are those of the facts.
     for key in ("years", "pe_mean", "host_tb_written"):
         assert (life.columns[key][1:] > life.columns[key][:-1]).all()
-        assert life.columns[key][-1] <= facts[key] < 1.1 * life.columns[key][-1]
+        # The facts have twelve digits.
+        assert life.columns[key][-1] * (1 - 1e-11) <= facts[key] < 1.1 * life.columns[key][-1]
     # Nothing was measured of a drive that had no room left.
     for lived in (life, full):
         assert lived.columns["failed_pages"].sum() == 0 and lived.facts["first_media_error_years"] is None

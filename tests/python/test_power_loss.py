@@ -117,12 +117,12 @@ def test_requests_that_the_power_loss_ended_are_told_apart():
 
     result = nandlab.run(SPEC, sets={"workload.arrival.iops": 200_000, "cache.sync": "none", "cache.dirty_budget": 1.0})
     summary, rows = result.summary, result.requests
-    aborted = summary["requests_aborted"]
+    aborted = summary["requests_failed"]["power_lost"]
     assert aborted == summary["power"]["aborted_requests"] > 0
     assert summary["requests"] == 800 == rows.height
     assert sum(moved["count"] for moved in summary["host"].values()) == 800 - aborted
-    assert rows["failed"].sum() == aborted
-    assert summary["requests_failed"] == 0
+    assert rows["failed"].to_list().count(3) == aborted == (rows["failed"] != 0).sum()
+    assert summary["requests_failed"] == {"uncorrectable": 0, "worn_out": 0, "power_lost": aborted}
     latency_ns = rows["completed_ns"] - rows["arrival_ns"]
     assert latency_ns.max() < summary["power"]["down_s"] * 1e9, "nobody waits for the outage"
 

@@ -1,13 +1,14 @@
 //! The stepping interface.
 
-use crate::errors::RunError;
+use crate::errors::{RunError, failure_text, unsaved_text};
+use crate::simulation::save_drive;
 use crate::spec::Spec;
 use crate::tables;
-use nandlab::drive::Drive as Simulated;
+use nandlab::drive::{Drive as Simulated, FailReason, Failure, SaveError};
 use nandlab::host::{Op, Oracle, Request};
 use nandlab::spec::PreconditionSpec;
 use nandlab::stats::{RunFacts, power, smart, summary};
-use nandlab::units::Time;
+use nandlab::units::{SECOND, Span, Time};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -27,6 +28,12 @@ macro_rules! on {
         }
     };
 }
+
+/// Events between two looks at whether Python has been interrupted: some ten milliseconds.
+const SLICE: u64 = 1 << 15;
+
+/// As the binding hands it out: id, op, arrival and completion in nanoseconds, the reason of one that has failed.
+type Completed = (u64, &'static str, u64, u64, Option<&'static str>);
 
 #[pyclass(module = "nandlab._core")]
 pub(crate) struct Drive {
@@ -78,22 +85,52 @@ impl Drive {
         let Some(op) = Op::ALL.into_iter().find(|o| o.name() == op) else {
             return Err(PyValueError::new_err(format!("{op:?} is not one of read, write, trim, flush")));
         };
+        self.goes_on()?;
         let request = Request { arrival: Time::from_ns(self.now()), op, fua, offset, len: length };
-        on!(&mut self.kept, drive => drive.submit(&request)).map_err(|e| RunError::new_err(e.to_string()))
+        let id = on!(&mut self.kept, drive => drive.submit(&request))
+            .map_err(|e| RunError::new_err(e.to_string()))?;
+        self.goes_on()?;
+        Ok(id)
     }
 
-    fn advance(&mut self, py: Python<'_>, to_ns: u64) {
-        py.detach(|| on!(&mut self.kept, drive => drive.advance(Time::from_ns(to_ns))));
+    fn advance(&mut self, py: Python<'_>, to_ns: u64) -> PyResult<()> {
+        let to = Time::from_ns(to_ns);
+        loop {
+            let is_there = py.detach(|| on!(&mut self.kept, drive => drive.advance_some(to, SLICE)));
+            self.goes_on()?;
+            if is_there {
+                return Ok(());
+            }
+            py.check_signals()?;
+        }
     }
 
-    fn run_until_idle(&mut self, py: Python<'_>) {
-        py.detach(|| on!(&mut self.kept, drive => drive.run_until_idle()));
+    #[pyo3(signature = (limit_s=60.0))]
+    fn run_until_idle(&mut self, py: Python<'_>, limit_s: f64) -> PyResult<()> {
+        if limit_s.is_nan() || limit_s < 0.0 {
+            return Err(PyValueError::new_err(format!("limit_s = {limit_s}: 0 or more seconds")));
+        }
+        // What is too long for the clock is no limit.
+        let limit = Span::from_ns((limit_s * SECOND.ns() as f64) as u64);
+        let began = Time::from_ns(self.now());
+        self.goes_on()?;
+        loop {
+            let is_idle =
+                py.detach(|| on!(&mut self.kept, drive => drive.run_some_until_idle(began, limit, SLICE)));
+            if is_idle.map_err(|failure| self.failed(&failure))? {
+                return self.goes_on();
+            }
+            py.check_signals()?;
+        }
     }
 
-    fn completions(&mut self) -> Vec<(u64, &'static str, u64, u64, bool)> {
+    fn completions(&mut self) -> Vec<Completed> {
         on!(&mut self.kept, drive => drive
             .completions()
-            .map(|c| (c.id, c.request.op.name(), c.request.arrival.ns(), c.completed.ns(), c.failed))
+            .map(|c| {
+                let (arrival, completed) = (c.request.arrival.ns(), c.completed.ns());
+                (c.id, c.request.op.name(), arrival, completed, c.failed.map(FailReason::name))
+            })
             .collect())
     }
 
@@ -120,15 +157,17 @@ impl Drive {
                  remedy: set capacitor.capacitance, power.cut_at or power.cut_after_requests, or verify=True",
             ));
         }
+        self.goes_on()?;
         py.detach(|| {
             on!(&mut self.kept, drive => {
                 drive.cut_power();
             });
         });
-        Ok(())
+        self.goes_on()
     }
 
     fn detect_budget(&mut self) -> PyResult<bool> {
+        self.goes_on()?;
         on!(&mut self.kept, drive => {
             let [cache_pages, ..] = drive.cache_pages();
             let Some(capacitor) = drive.capacitor().filter(|_| cache_pages > 0) else {
@@ -171,15 +210,23 @@ impl Drive {
     }
 
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        if self.outstanding() > 0 {
-            return Err(RunError::new_err(
-                "requests are outstanding\n  remedy: run_until_idle() before save()",
-            ));
-        }
-        py.detach(|| {
-            let file = std::fs::File::create(&path)?;
-            on!(&self.kept, drive => drive.save(&file))
+        py.detach(|| on!(&self.kept, drive => save_drive(drive, &path))).map_err(|error| match error {
+            SaveError::Io(error) => error.into(),
+            other => RunError::new_err(unsaved_text(&other).expect("it is no error of the operating system")),
         })
-        .map_err(|e| RunError::new_err(format!("{}: {e}", path.display())))
+    }
+}
+
+impl Drive {
+    /// An error once the drive has failed.
+    fn goes_on(&self) -> PyResult<()> {
+        match on!(&self.kept, drive => drive.failure()) {
+            Some(failure) => Err(self.failed(failure)),
+            None => Ok(()),
+        }
+    }
+
+    fn failed(&self, failure: &Failure) -> PyErr {
+        RunError::new_err(failure_text(failure, &self.hash))
     }
 }

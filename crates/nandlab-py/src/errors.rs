@@ -1,5 +1,6 @@
 //! The errors Python sees. Each one's text is the whole message, remedy included.
 
+use nandlab::drive::{Failure, SaveError};
 use nandlab::spec::SpecErrors;
 use pyo3::create_exception;
 use pyo3::exceptions::PyException;
@@ -32,4 +33,29 @@ pub(crate) fn spec_error(py: Python<'_>, errors: &SpecErrors) -> PyErr {
 
 pub(crate) fn trace_error(error: &nandlab_trace::TraceError) -> PyErr {
     TraceError::new_err(error.to_string())
+}
+
+/// What a `RunError` says of a drive that has failed, or does not come to rest; `hash` is its spec's.
+pub(crate) fn failure_text(failure: &Failure, hash: &str) -> String {
+    match failure {
+        Failure::Shortage { .. } | Failure::InVain { .. } => format!(
+            "the drive cannot go on, and is not worn out: {failure} (spec {hash})\n  remedy: this is a fault in nandlab: \
+             report it with the resolved spec (`nandlab spec show`), the command and `nandlab --version`; a larger drive.op \
+             may avoid it"
+        ),
+        Failure::Restless { .. } => format!(
+            "{failure} (spec {hash})\n  remedy: a larger limit_s, or advance() to a set time; where refresh cannot keep up, a \
+             lower reliability.clock_scale or a longer refresh.interval"
+        ),
+    }
+}
+
+/// What a `RunError` says of a drive that cannot be saved now; `None` of an error of the operating system.
+pub(crate) fn unsaved_text(error: &SaveError) -> Option<String> {
+    let remedy = match error {
+        SaveError::Io(_) => return None,
+        SaveError::UnderWay { .. } => "run_until_idle() before save()",
+        SaveError::Dirty(_) => "flush() and run_until_idle() before save()",
+    };
+    Some(format!("{error}\n  remedy: {remedy}"))
 }

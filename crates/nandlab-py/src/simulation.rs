@@ -1,7 +1,8 @@
 //! One simulation behind one type, whatever probes it has.
 
+use crate::errors::{failure_text, unsaved_text};
 use crate::tables;
-use nandlab::drive::{Drive, Lived, SnapshotError};
+use nandlab::drive::{Drive, Lived, SaveError, SnapshotError};
 use nandlab::host::{Oracle, Request, Runner, Stopped, map_reads};
 use nandlab::probe::{NoProbe, Probe, Timeline};
 use nandlab::spec::{Loaded, PreconditionSpec};
@@ -82,6 +83,8 @@ pub(crate) trait Simulation: Send + Sync {
 
 struct Simulated<P: Probe> {
     drive: Drive<P>,
+    /// The resolved spec's.
+    hash: String,
     oracle_mut: fn(&mut P) -> Option<&mut Oracle>,
     oracle: fn(&P) -> Option<&Oracle>,
     timeline: fn(&P) -> Option<&Timeline>,
@@ -104,6 +107,7 @@ pub(crate) fn simulation(loaded: &Loaded, verify: bool) -> Box<dyn Simulation> {
         ($probe:expr, $oracle_mut:expr, $oracle:expr, $timeline:expr) => {
             Box::new(Simulated {
                 drive: Drive::with_probe(spec, $probe),
+                hash: loaded.hash(),
                 oracle_mut: $oracle_mut,
                 oracle: $oracle,
                 timeline: $timeline,
@@ -130,9 +134,28 @@ fn file_error(what: &str, path: &Path, error: &std::io::Error) -> Failure {
     Failure::Run(format!("{}: cannot {what}: {error}", path.display()))
 }
 
-fn stopped(stopped: Stopped<TraceError>) -> Failure {
+/// Saves a drive in a file: written beside and renamed, so that half a drive never looks like one.
+pub(crate) fn save_drive<P: Probe>(drive: &Drive<P>, path: &Path) -> Result<(), SaveError> {
+    // Nothing is written of a drive that cannot be saved.
+    drive.may_save()?;
+    let mut partial = path.as_os_str().to_owned();
+    partial.push(".partial");
+    let partial = Path::new(&partial);
+    let write = || {
+        let file = File::create(partial)?;
+        drive.save(&file)?;
+        file.sync_all()?;
+        Ok(std::fs::rename(partial, path)?)
+    };
+    write().inspect_err(|_| {
+        let _ = std::fs::remove_file(partial);
+    })
+}
+
+fn stopped(stopped: Stopped<TraceError>, hash: &str) -> Failure {
     match stopped {
         Stopped::Source(error) => Failure::Trace(error),
+        Stopped::Failed(failure) => Failure::Run(failure_text(&failure, hash)),
         Stopped::Refused { number, request, refused } => Failure::Run(format!(
             "request {number} of the workload ({} of {} bytes at byte {}): {refused}\n  remedy: a larger drive, or \
              workload.beyond = \"wrap\" to take addresses modulo the capacity (the summary counts them)",
@@ -171,25 +194,17 @@ impl<P: Probe + Send + Sync> Simulation for Simulated<P> {
             self.drive.expect_preconditioned(|probe| oracle(probe).expect("the probe has an oracle"));
         }
         if let Some(mut workload) = first_pass {
-            return Ok(map_reads(&mut workload, &mut self.drive, watch).map_err(stopped)?.is_some());
+            return Ok(map_reads(&mut workload, &mut self.drive, watch)
+                .map_err(|error| stopped(error, &self.hash))?
+                .is_some());
         }
         Ok(true)
     }
 
     fn save(&self, path: &Path) -> Result<(), Failure> {
-        // Written beside and renamed, so that half a drive never looks like one.
-        let mut partial = path.as_os_str().to_owned();
-        partial.push(".partial");
-        let partial = Path::new(&partial);
-        let write = || {
-            let file = File::create(partial)?;
-            self.drive.save(&file)?;
-            file.sync_all()?;
-            std::fs::rename(partial, path)
-        };
-        write().map_err(|e| {
-            let _ = std::fs::remove_file(partial);
-            file_error("save the drive", path, &e)
+        save_drive(&self.drive, path).map_err(|error| match error {
+            SaveError::Io(e) => file_error("save the drive", path, &e),
+            other => Failure::Run(unsaved_text(&other).expect("it is no error of the operating system")),
         })
     }
 
@@ -202,12 +217,12 @@ impl<P: Probe + Send + Sync> Simulation for Simulated<P> {
                 op.push(done.request.op as u64);
                 offset.push(done.request.offset);
                 length.push(done.request.len);
-                failed.push(done.failed.into());
+                failed.push(done.failed.map_or(0, |reason| reason as u64 + 1));
             }
         });
         match played {
             Ok(progress) => Ok(progress.is_done),
-            Err(error) => Err(stopped(error)),
+            Err(error) => Err(stopped(error, &self.hash)),
         }
     }
 
@@ -223,6 +238,9 @@ impl<P: Probe + Send + Sync> Simulation for Simulated<P> {
         self.lived = Some(self.drive.lived());
         if runner.rest(&mut self.drive, REST_MAX, |_| ()) {
             return Ok(());
+        }
+        if let Some(failure) = self.drive.failure() {
+            return Err(Failure::Run(failure_text(failure, &self.hash)));
         }
         Err(Failure::Run(
             "the drive does not come to rest in a minute: its blocks are due for refresh faster than it can refresh them, or \

@@ -307,6 +307,10 @@ def migration(summary: Mapping[str, Any]) -> str:
     return columns("two", left, f"<figure>{fact_table(facts)}</figure>")
 
 
+def _load(load: float | None) -> str:
+    return "-" if load is None else f"{load:.2g} x"
+
+
 def refresh(summary: Mapping[str, Any]) -> str:
     """Blocks refreshed and when; of partial refresh, what became of their pages and what it takes."""
     used = summary.get("refresh")
@@ -317,6 +321,8 @@ def refresh(summary: Mapping[str, Any]) -> str:
         ("a block takes, on average", duration(used["block_mean_s"]) if used["blocks"] else "-"),
         ("longest overdue, on the scaled clock", duration(used["overdue_max_s"])),
         ("blocks refreshed later than their grace", count(used["late_blocks"])),
+        ("blocks overdue by more than their grace at the end", count(used.get("overdue_blocks"))),
+        ("blocks come due, to blocks refreshed in that time", _load(used.get("load"))),
         ("put before host writes, their grace running out", count(used["promoted"])),
     ]
     partial = used.get("partial")

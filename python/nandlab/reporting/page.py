@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Mapping
 from typing import Any
 
-from nandlab.notes import notes
+from nandlab.notes import failed, notes
 from nandlab.reporting.facts import (
     counters,
     energy,
@@ -72,7 +72,8 @@ def _head(result: RunResult, summary: Mapping[str, Any]) -> str:
         text = "steady state reached" if met else "steady state not reached"
         badges += f'<span class="badge {"good" if met else "warn"}">{text}</span>'
     for found, name in (
-        (summary.get("requests_failed"), "failed requests"),
+        (failed(summary, "uncorrectable"), "requests failed: uncorrectable"),
+        (failed(summary, "worn_out"), "requests failed: drive worn out"),
         ((summary.get("ecc") or {}).get("uncorrectable"), "page reads not decoded"),
         ((summary.get("power") or {}).get("lost_writes"), "acknowledged writes lost"),
     ):

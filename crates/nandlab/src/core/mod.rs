@@ -19,7 +19,7 @@ pub(crate) use known::KnownErrors;
 pub(crate) use program::{CopyBack, Maps, Program, Queued, To};
 pub(crate) use read::Read;
 pub(crate) use read_counts::ReadCounts;
-pub(crate) use space::Work;
+pub(crate) use space::{Space, Work};
 pub use waiters::{Queue, Waiter, WaiterId, Waiters, Wants};
 pub(crate) use wake::{Wake, Wakes};
 
@@ -48,6 +48,8 @@ pub(crate) struct Core<P: Probe> {
     pub(crate) waiters: Waiters,
     /// By plane, what its background job has to do with its space.
     pub(crate) works: Box<[Work]>,
+    /// By plane, what else there is to say of its space.
+    pub(crate) spaces: Box<[Space]>,
     /// Free share of a plane below which GC has to make room.
     foreground_free: f64,
     /// P/E cycles at which a block retires.
@@ -56,6 +58,9 @@ pub(crate) struct Core<P: Probe> {
     pub(crate) is_charged: bool,
     /// The capacitor is being measured: as little else as can be.
     pub(crate) is_draining: bool,
+    /// A program under way may be torn, and its wordline with it: what a job has copied counts only once its wordlines are
+    /// whole.
+    pub(crate) is_guarded: bool,
     /// All that is dirty has to be written back, to measure the capacitor.
     pub(crate) is_syncing: bool,
     /// The host has asked for nothing for some time.
@@ -102,10 +107,12 @@ impl<P: Probe> Core<P> {
             pool: Transactions::default(),
             waiters: Waiters::default(),
             works: vec![Work::default(); geometry.planes as usize].into(),
+            spaces: vec![Space::default(); geometry.planes as usize].into(),
             foreground_free: spec.gc.foreground_free,
             endurance: spec.drive.endurance,
             is_charged: true,
             is_draining: false,
+            is_guarded: false,
             is_syncing: false,
             is_idle: true,
             inside: Inside::default(),

@@ -7,6 +7,7 @@ use crate::nand::{BlockState, DEAD_LPN, Stamp};
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, Kind, Owner, Slot, Transaction};
 use crate::slab::Node;
+use crate::spec::Cell;
 
 /// Where a program goes.
 #[derive(Clone, Copy, Debug)]
@@ -120,11 +121,30 @@ impl<P: Probe> Core<P> {
         Ok(Queued { ppn, opened })
     }
 
-    /// Erases a block that the job of `plane` has emptied.
-    pub(crate) fn erase(&mut self, block: BlockId, plane: PlaneId, cause: Cause) {
+    /// Erases a block that holds nothing any more.
+    pub(crate) fn erase(&mut self, block: BlockId, owner: Owner, cause: Cause) {
         let ppn = self.geometry.page(block, 0);
-        let erase = self.transaction(Kind::Erase, ppn, Lpn(0), Owner::Job(plane), cause, Class::Background);
+        let erase = self.transaction(Kind::Erase, ppn, Lpn(0), owner, cause, Class::Background);
         self.queue(erase);
+    }
+
+    /// The job of a plane has copied all it had to, and is going to erase what it copied from: while a program may be torn,
+    /// the next one of its streams must not share a wordline with a copy.
+    pub(crate) fn end_wordlines(&mut self, plane: PlaneId) {
+        if !self.is_guarded || self.geometry.cell != Cell::Mlc {
+            return;
+        }
+        for stream in WriteStream::all().filter(|stream| stream.is_of_jobs()) {
+            if self.ftl.is_amid_wordline(&self.geometry, plane, stream) {
+                let place = self.allocate(plane, stream).expect("it is amid a wordline");
+                let block = self.geometry.block_of(place.ppn);
+                if self.array.skip(block, 1) == self.geometry.pages_per_block {
+                    self.ftl.close(&self.geometry, &mut self.array, block, self.now);
+                    self.wake(Wake::Space(plane));
+                    self.look_if_dead(block);
+                }
+            }
+        }
     }
 
     /// The next page of `stream` in `plane`.
@@ -175,9 +195,13 @@ impl<P: Probe> Core<P> {
     pub(crate) fn let_go(&mut self, block: BlockId) {
         let state = self.array.block_mut(block);
         state.holds -= 1;
-        if state.holds == 0 && state.state == BlockState::Victim {
-            let plane = self.geometry.plane_of(block);
-            self.wake(Wake::Emptied(plane));
+        if state.holds == 0 {
+            if state.state == BlockState::Victim {
+                let plane = self.geometry.plane_of(block);
+                self.wake(Wake::Emptied(plane));
+            } else {
+                self.look_if_dead(block);
+            }
         }
     }
 

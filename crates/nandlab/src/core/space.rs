@@ -3,7 +3,9 @@
 use super::{Core, Wake};
 use crate::ftl::WriteStream;
 use crate::geometry::{BlockId, PlaneId};
+use crate::nand::BlockState;
 use crate::probe::Probe;
+use crate::spec::Cell;
 
 /// What the background job of a plane has to do with its space.
 #[derive(Clone, Copy, Debug, Default)]
@@ -12,6 +14,21 @@ pub(crate) struct Work {
     pub(crate) victim: Option<BlockId>,
     /// Free blocks that it has taken. It takes one at most, or two when it copies pages back and not all may be.
     pub(crate) blocks_taken: u32,
+}
+
+/// What else there is to say of the space of a plane.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Space {
+    /// Blocks without valid pages whose erase is queued or under way, and those of them that will be free then.
+    pub(crate) dead: u32,
+    pub(crate) soon_free: u32,
+    /// So many of these erases are served as host writes are.
+    pub(crate) hurried: u32,
+    /// Blocks that the policy has named one after the other, and that were wholly valid.
+    pub(crate) whole: u32,
+    /// The plane has been down to what it must keep: until the host gets room, GC takes the block with the fewest valid
+    /// pages, whatever its policy says.
+    pub(crate) presses: bool,
 }
 
 impl<P: Probe> Core<P> {
@@ -33,16 +50,134 @@ impl<P: Probe> Core<P> {
         self.array.block(block).valid.into()
     }
 
-    /// Whether foreground GC has to make room in `plane`.
-    pub(crate) fn is_short(&self, plane: PlaneId) -> bool {
-        let blocks = self.ftl.planes[plane.index()].free.len();
-        blocks <= self.ftl.reserve_blocks || self.is_below(plane, self.foreground_free)
+    /// Free blocks of a plane, those included that are being erased because they hold nothing.
+    fn free_soon(&self, plane: PlaneId) -> u32 {
+        self.ftl.planes[plane.index()].free.len() + self.spaces[plane.index()].soon_free
     }
 
-    /// Whether less than `share` of the pages that can be free in `plane` are free.
+    /// Blocks of the drive that are being erased because they hold nothing, and will be free then.
+    pub(crate) fn soon_free(&self) -> u32 {
+        self.spaces.iter().map(|space| space.soon_free).sum()
+    }
+
+    /// Whether foreground GC has to make room in `plane`.
+    pub(crate) fn is_short(&self, plane: PlaneId) -> bool {
+        self.free_soon(plane) <= self.ftl.reserve_blocks || self.is_below(plane, self.foreground_free)
+    }
+
+    /// Whether the host's stream can be given no further block of `plane` now.
+    pub(crate) fn is_at_reserve(&self, plane: PlaneId) -> bool {
+        self.ftl.planes[plane.index()].free.len() <= self.ftl.reserve_blocks
+    }
+
+    /// Whether less than `share` of the pages that can be free for the host in `plane` are free for it.
     pub(crate) fn is_below(&self, plane: PlaneId, share: f64) -> bool {
-        let free = self.ftl.free_pages(&self.geometry, plane);
-        f64::from(free) < share * f64::from(self.ftl.spare_pages(&self.geometry, plane))
+        let blocks = self.free_soon(plane).saturating_sub(self.ftl.reserve_blocks);
+        let free = blocks * self.geometry.pages_per_block + self.ftl.host_pages_open(plane);
+        f64::from(free) < share * f64::from(self.ftl.host_spare_pages(&self.geometry, plane))
+    }
+
+    /// Whether the next erase of a block is its last.
+    pub(crate) fn retires(&self, block: BlockId) -> bool {
+        self.array.block(block).pe_cycles + 1 >= self.endurance
+    }
+
+    /// Whether a job may empty a block: there is room for what is valid of it, and GC keeps what it needs. The job takes no
+    /// more free blocks than its erase gives back, or leaves those that must be there.
+    pub(crate) fn may_empty(&self, plane: PlaneId, block: BlockId, is_wear: bool) -> bool {
+        let given = u32::from(!self.retires(block));
+        self.leaves_enough(plane, block, is_wear, given)
+    }
+
+    /// The same of a job whose block stays, with those of its pages that need not be written elsewhere.
+    pub(crate) fn may_rewrite(&self, plane: PlaneId, block: BlockId) -> bool {
+        self.leaves_enough(plane, block, false, 0)
+    }
+
+    fn leaves_enough(&self, plane: PlaneId, block: BlockId, is_wear: bool, given: u32) -> bool {
+        let stream = self.emptying_stream(block, is_wear);
+        let taken = self.ftl.blocks_for(&self.geometry, plane, stream, self.valid_pages(block));
+        let free = self.ftl.planes[plane.index()].free.len();
+        taken <= free && (taken <= given || free + given >= taken + self.ftl.kept_blocks())
+    }
+
+    /// Whether emptying a block gains pages. While a program may be torn the job leaves the rest of a wordline unused.
+    pub(crate) fn gains(&self, block: BlockId) -> bool {
+        let unused = u32::from(self.is_guarded && self.geometry.cell == Cell::Mlc);
+        self.valid_pages(block) + unused < self.geometry.pages_per_block
+    }
+
+    /// The block of a plane with the fewest valid pages that GC can gain from while space is short.
+    #[cold]
+    pub(crate) fn fewest_valid(&self, plane: PlaneId) -> Option<BlockId> {
+        let first = self.geometry.first_block(plane).0;
+        let blocks = (first..first + self.geometry.blocks_per_plane).map(BlockId);
+        let full = blocks.filter(|&block| self.array.block(block).state == BlockState::Full);
+        full.filter(|&block| self.gains(block) && !self.retires(block) && self.may_empty(plane, block, false))
+            .min_by_key(|&block| (self.array.block(block).valid, block.0))
+    }
+
+    /// Whether no block of a plane can be emptied with a gain.
+    fn is_spent(&self, plane: PlaneId) -> bool {
+        let is_at_work = self.has_job(plane) || self.spaces[plane.index()].dead > 0;
+        !is_at_work && self.fewest_valid(plane).is_none()
+    }
+
+    /// Whether blocks of a plane have worn out, or will have with their next erase.
+    fn has_worn_blocks(&self, plane: PlaneId) -> bool {
+        let first = self.geometry.first_block(plane).0;
+        let mut blocks = (first..first + self.geometry.blocks_per_plane).map(BlockId);
+        blocks.any(|block| self.array.block(block).state == BlockState::Retired || self.retires(block))
+    }
+
+    /// Whether what waits for room in a plane will get none because of wear: there is nothing to gain in the plane, nor in
+    /// any other one that the page may go to.
+    pub(crate) fn is_worn_out(&self, plane: PlaneId) -> bool {
+        let of_one = |plane: PlaneId| self.is_spent(plane) && self.has_worn_blocks(plane);
+        if self.ftl.allocator.is_static() && of_one(plane) {
+            return true;
+        }
+        let mut planes = (0..self.geometry.planes).map(PlaneId);
+        (!self.ftl.allocator.is_static() || self.has_displaced)
+            && planes.clone().all(|plane| self.is_spent(plane))
+            && planes.any(|plane| self.has_worn_blocks(plane))
+    }
+
+    /// Remembers which planes have worn out, so that dynamic allocation counts on others.
+    pub(crate) fn look_at_wear(&mut self) {
+        for plane in (0..self.geometry.planes).map(PlaneId) {
+            self.ftl.planes[plane.index()].is_worn_out = self.is_spent(plane) && self.has_worn_blocks(plane);
+        }
+    }
+
+    /// Looks whether a block has nothing left that anybody needs: it is erased then. While the capacitor is measured nothing
+    /// is erased that may wait, as with GC: the programs of the detection would wait for it.
+    #[inline]
+    pub(crate) fn look_if_dead(&mut self, block: BlockId) {
+        let state = self.array.block(block);
+        if state.valid == 0 && state.holds == 0 && state.state == BlockState::Full && !self.is_draining {
+            self.found_dead(block);
+        }
+    }
+
+    /// The capacitor has been measured: looks at all blocks.
+    #[cold]
+    pub(crate) fn look_for_dead(&mut self) {
+        for block in (0..self.geometry.blocks).map(BlockId) {
+            self.look_if_dead(block);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn found_dead(&mut self, block: BlockId) {
+        let plane = self.geometry.plane_of(block);
+        self.ftl.begin_emptying(&self.geometry, &mut self.array, block);
+        let soon_free = u32::from(!self.retires(block));
+        let space = &mut self.spaces[plane.index()];
+        space.dead += 1;
+        space.soon_free += soon_free;
+        self.wake(Wake::Dead(block));
     }
 
     /// Pages that an internal `stream` of `plane` can still be given.
@@ -76,19 +211,21 @@ impl<P: Probe> Core<P> {
             && self.ftl.has_combination_room(&self.geometry, plane)
     }
 
-    /// An emergency flush writes where there is room, so a plane may hold pages of others and have no room left for its
-    /// own, nor any to gain. Then others have more.
+    /// An emergency flush writes where there is room, so a plane may hold pages of others, and so many that GC may have
+    /// nothing to gain. Then others have fewer.
     #[cold]
     pub(crate) fn plane_in_place_of(
         &self,
         plane: PlaneId,
         has_room: impl Fn(&Self, PlaneId) -> bool,
     ) -> PlaneId {
-        if self.ftl.has_garbage(&self.geometry, plane) || self.has_job(plane) {
+        if !self.ftl.is_overfull(&self.geometry, plane) {
             return plane;
         }
-        let planes = (0..self.geometry.planes).map(PlaneId).filter(|&plane| has_room(self, plane));
-        planes.max_by_key(|&plane| (self.ftl.free_pages(&self.geometry, plane), plane.0)).unwrap_or(plane)
+        let others = (0..self.geometry.planes).map(PlaneId);
+        let others = others.filter(|&other| !self.ftl.is_overfull(&self.geometry, other));
+        let spare = |plane: PlaneId| self.ftl.spare_pages(&self.geometry, plane);
+        others.max_by_key(|&other| (has_room(self, other), spare(other), other.0)).unwrap_or(plane)
     }
 
     /// Leaves the rest of an open block erased: it is full.
@@ -101,6 +238,7 @@ impl<P: Probe> Core<P> {
             self.array.skip(block, left);
             self.ftl.close(&self.geometry, &mut self.array, block, self.now);
             self.wake(Wake::Space(self.geometry.plane_of(block)));
+            self.look_if_dead(block);
         }
     }
 }

@@ -11,8 +11,12 @@ use std::collections::VecDeque;
 pub(crate) enum Wake {
     /// A block of the plane has been opened or closed, or a write has found no room: GC may have to begin.
     Space(PlaneId),
+    /// Writes wait for the plane that have waited for another one.
+    Resume(PlaneId),
     /// Nothing needs the block any more that the job of the plane empties.
     Emptied(PlaneId),
+    /// Nothing needs the block any more, and no job has emptied it.
+    Dead(BlockId),
     /// A page of the job of the plane is done: it has been refreshed where it is, or was not needed any more.
     PageDone(PlaneId),
     /// A page that the job of the plane has read has to be written elsewhere.

@@ -5,7 +5,7 @@
 //! same plane; the victim is erased when it holds nothing and no operation needs it any more.
 
 use super::{DataPath, Refreshing};
-use crate::core::{Core, Maps, Part, Program, Read, To, Wake, Work};
+use crate::core::{Core, Maps, Part, Program, Read, Space, To, Wake, Work};
 use crate::ftl::{WriteStream, wear_levelling};
 use crate::geometry::{BlockId, PlaneId};
 use crate::probe::Probe;
@@ -16,8 +16,7 @@ use crate::spec::{GcSpec, Spec, WearLevelling};
 /// need little buffer.
 const COPIES: u32 = 4;
 
-/// Erases of every block after which what waits for room fails, when none has come of it: GC can move data and its
-/// translation pages round and round without a gain.
+/// Erases of every block after which the drive has failed, if no host page has got room of them: GC would go on for ever.
 pub(super) const IN_VAIN_MAX: u64 = 16;
 
 /// How far ahead of its copy a page's map entry is asked for.
@@ -107,6 +106,7 @@ impl Background {
     pub(super) fn forget<P: Probe>(&mut self, core: &mut Core<P>) {
         self.jobs.fill(Job::default());
         core.works.fill(Work::default());
+        core.spaces.fill(Space::default());
     }
 
     /// The grace of a due block is running out: the job of its plane is promoted, if it works on this block or the block is
@@ -123,6 +123,12 @@ impl Background {
 }
 
 impl Background {
+    /// Why each plane that has a job has it.
+    pub(super) fn causes<P: Probe>(&self, core: &Core<P>) -> Vec<Cause> {
+        let planes = (0..core.geometry.planes).map(PlaneId).filter(|&plane| core.has_job(plane));
+        planes.map(|plane| self.jobs[plane.index()].cause()).collect()
+    }
+
     /// A block of `plane` has been opened or closed, or a write found no room: starts foreground GC if it is needed.
     pub(super) fn check_space<P: Probe>(
         &mut self,
@@ -132,6 +138,9 @@ impl Background {
         plane: PlaneId,
     ) {
         let _inside = core.inside.enter(Part::Background);
+        if core.is_at_reserve(plane) {
+            Self::hurry_erases(core, plane);
+        }
         if !core.is_short(plane) {
             return;
         }
@@ -171,16 +180,19 @@ impl Background {
         if self.levels_wear && self.start_wear(core, path, refreshing, plane, is_short) {
             return;
         }
-        if is_short {
-            self.start_gc(core, path, refreshing, plane, true, 1.0);
-        } else if self.start_refresh(core, path, refreshing, plane) {
-            // That is it.
-        } else if core.is_idle && core.is_below(plane, self.gc.background_free) {
+        // The host goes first: a drive that cannot refresh as fast as its data comes due lets it be overdue.
+        if is_short && self.start_gc(core, path, refreshing, plane, true, 1.0)
+            || self.start_refresh(core, path, refreshing, plane)
+        {
+            return;
+        }
+        if !is_short && core.is_idle && core.is_below(plane, self.gc.background_free) {
             self.start_gc(core, path, refreshing, plane, false, self.gc.idle_valid_max);
         }
     }
 
-    /// Starts emptying the policy's victim, unless more than `valid_max` of it is valid or nothing can be gained.
+    /// Starts emptying the policy's victim, unless more than `valid_max` of it is valid or nothing can be gained; whether it
+    /// did.
     #[inline(never)]
     fn start_gc<P: Probe>(
         &mut self,
@@ -190,25 +202,91 @@ impl Background {
         plane: PlaneId,
         is_urgent: bool,
         valid_max: f64,
-    ) {
+    ) -> bool {
         // The capacitor is being measured: as little else as can be.
         if core.is_draining && !path.is_stuck() {
-            return;
+            return false;
         }
-        let victim = core.ftl.pick_victim(&core.geometry, &core.array, plane, core.now);
-        let Some(victim) = victim else { return };
+        let Some(victim) = Self::choose_victim(core, path, plane, is_urgent) else { return false };
         let (valid, pages) = (core.valid_pages(victim), core.geometry.pages_per_block);
-        let stream = core.emptying_stream(victim, false);
-        let fits = valid <= core.stream_room(plane, stream);
-        // With a demand map moving costs more pages than those moved: a block that is wholly valid loses room, which is
-        // worth it only for a policy to get on to others, and only while somebody waits.
-        let loses = valid == pages && core.ftl.demand.is_some() && !path.is_stuck();
-        if f64::from(valid) > valid_max * f64::from(pages) || !fits || loses {
-            return;
+        if f64::from(valid) > valid_max * f64::from(pages) {
+            return false;
         }
         core.stats.on_victim(valid);
         let job = NextJob { block: victim, cause: JobCause::Gc, is_urgent };
         self.start_job(core, path, refreshing, plane, job);
+        true
+    }
+
+    /// The victim that the policy names, if it can be emptied; else, and while the plane is down to what it must keep, the
+    /// block with the fewest valid pages.
+    fn choose_victim<P: Probe>(
+        core: &mut Core<P>,
+        path: &DataPath,
+        plane: PlaneId,
+        is_urgent: bool,
+    ) -> Option<BlockId> {
+        let named = core.ftl.pick_victim(&core.geometry, &core.array, plane, core.now)?;
+        let presses = Self::presses(core, path, plane);
+        // Moving a block that is wholly valid gains nothing, and with a demand map it loses room. It is worth it only for a
+        // policy to get on to others, and only while space is short and the host busy, or somebody waits; and once round the plane.
+        let is_whole = core.valid_pages(named) == core.geometry.pages_per_block;
+        let may_lose = core.ftl.demand.is_none() && is_urgent && !core.is_idle || path.is_stuck();
+        let whole = &mut core.spaces[plane.index()].whole;
+        *whole = if is_whole { *whole + 1 } else { 0 };
+        let gets_on = is_whole && may_lose && !core.is_guarded && *whole <= core.geometry.blocks_per_plane;
+        let gains = core.gains(named) || gets_on;
+        let may_be = core.may_empty(plane, named, false) && !(is_urgent && core.retires(named));
+        if !presses && gains && may_be {
+            return Some(named);
+        }
+        let fewest = core.fewest_valid(plane)?;
+        core.stats.counters.gc_victims_forced += u64::from(fewest != named);
+        Some(fewest)
+    }
+
+    /// Whether a plane is down to what it must keep: a translation page waits for room in it and there is none but GC's, or
+    /// GC has gone round without room for a single page. It remains so until the host's stream may open a block.
+    fn presses<P: Probe>(core: &mut Core<P>, path: &DataPath, plane: PlaneId) -> bool {
+        let is_down = core.ftl.planes[plane.index()].free.len() <= core.ftl.kept_blocks();
+        let is_in_vain = path.writes.erases_in_vain > u64::from(core.geometry.blocks);
+        let is_at_reserve = core.is_at_reserve(plane);
+        let presses = &mut core.spaces[plane.index()].presses;
+        *presses = is_at_reserve && (*presses || is_down && path.mapping.waits_in(plane) || is_in_vain);
+        *presses
+    }
+
+    /// Erases a block that holds nothing: as soon as its die has nothing else to do, or at once where space is short.
+    pub(super) fn erase_dead<P: Probe>(&mut self, core: &mut Core<P>, path: &mut DataPath, block: BlockId) {
+        let _inside = core.inside.enter(Part::Background);
+        let plane = core.geometry.plane_of(block);
+        path.host.trims.make_durable();
+        core.stats.counters.dead_blocks += 1;
+        core.erase(block, Owner::DeadBlock(plane), Cause::Gc);
+        if core.is_at_reserve(plane) {
+            Self::hurry_erases(core, plane);
+        }
+    }
+
+    /// Space is short: dead blocks are erased as host writes are served.
+    fn hurry_erases<P: Probe>(core: &mut Core<P>, plane: PlaneId) {
+        let die = core.geometry.die_of(plane);
+        let space = &mut core.spaces[plane.index()];
+        while space.hurried < space.dead {
+            space.hurried += 1;
+            core.device.promote(die);
+        }
+    }
+
+    /// A dead block has been erased.
+    pub(super) fn end_dead<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId, is_retired: bool) {
+        let space = &mut core.spaces[plane.index()];
+        space.dead -= 1;
+        space.soon_free -= u32::from(!is_retired);
+        if space.hurried > space.dead {
+            space.hurried -= 1;
+            core.device.demote(core.geometry.die_of(plane));
+        }
     }
 
     /// Starts moving the plane's coldest block, if it lags far enough behind. Takes a block of the reserve and gives
@@ -234,8 +312,7 @@ impl Background {
         let blocks = &core.array.blocks[first.index()..][..core.geometry.blocks_per_plane as usize];
         let Some(within) = wear_levelling::laggard(blocks, self.wear_gap) else { return false };
         let victim = BlockId(first.0 + within);
-        let stream = core.emptying_stream(victim, true);
-        if core.valid_pages(victim) > core.stream_room(plane, stream) {
+        if !core.may_empty(plane, victim, true) {
             return false;
         }
         let job = NextJob { block: victim, cause: JobCause::Wear, is_urgent };
@@ -268,7 +345,7 @@ impl Background {
     ) {
         let _inside = core.inside.enter(Part::Background);
         if !core.has_job(plane) {
-            self.start_refresh(core, path, refreshing, plane);
+            self.continue_background(core, path, refreshing, plane);
         }
     }
 
@@ -362,6 +439,7 @@ impl Background {
     ) {
         let job = &self.jobs[plane.index()];
         let Some(block) = core.victim(plane).filter(|_| job.copies == 0) else { return };
+        core.end_wordlines(plane);
         self.end_job(core, plane);
         core.stats.refresh.busy_ns += refreshing.refresh.job_ns(core.now, plane);
         path.mapping.write_back_deferred(core, plane);
@@ -479,9 +557,10 @@ impl Background {
             return;
         }
         job.is_erasing = true;
+        core.end_wordlines(plane);
         let cause = job.cause();
         path.host.trims.make_durable();
         path.mapping.write_back_deferred(core, plane);
-        core.erase(victim, plane, cause);
+        core.erase(victim, Owner::Job(plane), cause);
     }
 }

@@ -6,6 +6,7 @@
 //! policy that protects, updates wait instead. A read that finds some of its sectors waits until the others are there.
 
 use super::host::Host;
+use super::requests::FailReason;
 use super::{DataPath, Drive};
 use crate::cache::{CacheSlot, WriteBack, WriteCache};
 use crate::core::{Core, Part, Queue, Read, Waiter, Wake, Wants};
@@ -14,7 +15,7 @@ use crate::host::Request;
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, Owner, Start, Transaction};
 use crate::units::{Span, Time};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 /// What the drive keeps for the write cache beside [`WriteCache`].
 #[derive(Debug)]
@@ -33,8 +34,9 @@ pub(super) struct Caching {
     pub(super) whole: u64,
     /// Write-backs under way at most, of those nobody waits for.
     ahead_max: u32,
-    /// LPNs whose newest data was acknowledged and found no place, the drive being worn out: flash has older data.
-    pub(super) lost: BTreeSet<u32>,
+    /// LPNs whose newest data found no place, the drive being worn out, and the newest write of it that was acknowledged;
+    /// 0 of data that was not, or whose page in flash says itself that it is lost.
+    pub(super) lost: BTreeMap<u32, u64>,
 }
 
 impl Caching {
@@ -52,7 +54,7 @@ impl Caching {
             sector_bytes,
             whole: !0 >> (64 - page_bytes / sector_bytes),
             ahead_max: 2 * geometry.dies,
-            lost: BTreeSet::new(),
+            lost: BTreeMap::new(),
         })
     }
 
@@ -104,7 +106,7 @@ impl Caching {
         let _inside = core.inside.enter(Part::WriteCache);
         let Some(slot) = self.cache.find(lpn) else {
             core.stats.cache.read_misses += 1;
-            let is_lost = self.lost.contains(&lpn.0);
+            let is_lost = self.lost.contains_key(&lpn.0);
             if is_lost {
                 path.host.fail_page(core, request);
                 core.probe.on_read_failed(request, lpn);
@@ -354,7 +356,7 @@ impl Caching {
     /// The same, with the map entry at hand.
     pub(super) fn fetch_mapped<P: Probe>(&mut self, core: &mut Core<P>, slot: CacheSlot) {
         let lpn = self.cache.entry(slot).lpn;
-        if self.lost.contains(&lpn.0) {
+        if self.lost.contains_key(&lpn.0) {
             core.wake(Wake::SectorsArrived { slot, sequence: Some(0), is_lost: true });
             return;
         }
@@ -434,7 +436,7 @@ impl Caching {
         let entry = self.cache.entry(slot);
         let (lpn, sequence, is_lost) = (entry.lpn, entry.sequence, entry.lost != 0);
         if is_lost {
-            self.lost.insert(lpn.0);
+            self.lost.insert(lpn.0, 0);
         } else {
             self.lost.remove(&lpn.0);
         }
@@ -450,10 +452,10 @@ impl Caching {
     ) {
         let cache = &mut self.cache;
         cache.on_placed(slot);
-        self.lost.insert(cache.entry(slot).lpn.0);
+        self.lost.insert(cache.entry(slot).lpn.0, cache.entry(slot).owed());
         // Those that waited for it to be in flash are told.
         let landing = std::mem::take(&mut cache.entry_mut(slot).landing);
-        self.end_durable(core, host, landing, true);
+        self.end_durable(core, host, landing, Some(FailReason::WornOut));
         core.wake(Wake::WriteBackEnded(slot));
     }
 
@@ -477,11 +479,13 @@ impl Caching {
         core: &mut Core<P>,
         host: &mut Host,
         mut pages: Queue,
-        has_failed: bool,
+        failed: Option<FailReason>,
     ) {
         while let Some(waiter) = pages.pop(&mut core.waiters) {
             let request = core.waiters.remove(waiter).owner.request();
-            host.requests.get(request).failed |= has_failed;
+            if let Some(reason) = failed {
+                host.requests.fail(request, reason);
+            }
             host.page_done(core, request);
         }
     }
@@ -504,8 +508,8 @@ impl Caching {
         let is_clean = self.cache.end_write_back(slot);
         path.migration.on_load(core.now, self.cache.writing());
         path.host.epochs.leave(epoch);
-        self.end_durable(core, &mut path.host, landing, false);
-        self.end_durable(core, &mut path.host, dropped, false);
+        self.end_durable(core, &mut path.host, landing, None);
+        self.end_durable(core, &mut path.host, dropped, None);
         path.host.complete_flushes(core);
         // Updated meanwhile; what is to leave, or has to be in flash, goes again.
         let entry = self.cache.entry(slot);

@@ -104,12 +104,14 @@ pub(super) struct Power {
     pages_ns: Span,
     /// Programs before this one, in the order of all, may tear others' data with them.
     guarded_from: u64,
-    /// Planes whose job has to end before their streams go over to LSB pages.
+    /// Planes whose job has to end before no program of theirs can take older data with it.
     planes_to_guard: u32,
+    /// By plane, whether they have.
+    guarded: Box<[bool]>,
 }
 
 impl Power {
-    pub(super) fn new(spec: &Spec, dies: u32) -> Self {
+    pub(super) fn new(spec: &Spec, dies: u32, planes: u32) -> Self {
         let capacitor = Capacitor::new(&spec.capacitor);
         let is_measured = spec.cache.dirty_budget == DirtyBudget::Measured;
         let CapacitorSpec { flush, flush_concurrency, detect_every_ns, .. } = spec.capacitor;
@@ -152,6 +154,7 @@ impl Power {
             pages_ns: Span::ZERO,
             guarded_from: 0,
             planes_to_guard: 0,
+            guarded: vec![false; planes as usize].into(),
         }
     }
 
@@ -256,6 +259,7 @@ impl Power {
         core.is_charged = stage == Stage::Charged;
         core.is_syncing = stage == Stage::Syncing;
         core.is_draining = stage == Stage::Draining;
+        core.is_guarded = matches!(stage, Stage::Settling | Stage::Recharging);
     }
 }
 
@@ -534,6 +538,7 @@ impl Power {
         detection.measured = measured_pages / f64::from(capacity.max(1));
         self.found = Some(*detection);
         self.go_to(core, Stage::Settling);
+        core.look_for_dead();
         self.planes_to_guard = 0;
         self.guarded_from = 0;
         if core.geometry.cell == crate::spec::Cell::Mlc {
@@ -547,17 +552,18 @@ impl Power {
         self.settle(core, refreshing);
     }
 
-    /// From here on the streams of a plane use LSB pages alone; those that its job may need, when that is over.
+    /// From here on no program of a plane takes older data with it if it is torn: the host's stream uses LSB pages alone,
+    /// all others go on with a new wordline; those that its job may need, when that is over.
     fn guard<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId) {
         let has_job = core.has_job(plane);
         self.planes_to_guard += u32::from(has_job);
+        self.guarded[plane.index()] = !has_job;
         for stream in WriteStream::all() {
-            if has_job && stream != WriteStream::Host {
-                continue;
+            if !has_job || stream == WriteStream::Host {
+                self.pad(core, plane, stream);
             }
-            self.pad(core, plane, stream);
-            core.ftl.set_lsb_only(&core.geometry, plane, stream, true);
         }
+        core.ftl.set_lsb_only(&core.geometry, plane, WriteStream::Host, true);
         self.guarded_from = core.pool.next_order();
     }
 
@@ -589,13 +595,18 @@ impl Power {
     ) {
         let _inside = core.inside.enter(Part::Capacitor);
         if self.planes_to_guard > 0 && self.stage == Stage::Settling {
-            // Jobs that begin later know that they have LSB pages alone.
-            if !core.ftl.is_lsb_only(plane, WriteStream::Gc) {
+            // Jobs that begin later begin with whole wordlines, and end with them.
+            if !self.guarded[plane.index()] {
                 self.planes_to_guard -= 1;
                 self.guard(core, plane);
                 self.settle(core, refreshing);
             }
         }
+        self.on_room(core, cache);
+    }
+
+    /// A plane has got a free block: the budget may have waited for it.
+    pub(super) fn on_room<P: Probe>(&mut self, core: &mut Core<P>, cache: &mut Option<Caching>) {
         if self.wants_room {
             self.restore_budget(core, cache);
         }
@@ -628,9 +639,7 @@ impl Power {
     fn end_recharge<P: Probe>(&mut self, core: &mut Core<P>, cache: &mut Option<Caching>) {
         self.go_to(core, Stage::Charged);
         for plane in (0..core.geometry.planes).map(PlaneId) {
-            for stream in WriteStream::all() {
-                core.ftl.set_lsb_only(&core.geometry, plane, stream, false);
-            }
+            core.ftl.set_lsb_only(&core.geometry, plane, WriteStream::Host, false);
         }
         if let Some(detection) = self.found.take() {
             if self.is_measured {

@@ -7,17 +7,23 @@
 use super::background::{Background, IN_VAIN_MAX};
 use super::caching::Caching;
 use super::detection::{Power, Stage};
-use super::{DataPath, Drive, Refreshing};
+use super::{DataPath, Drive, Failure, Refreshing};
 use crate::core::{Core, Wake};
 use crate::geometry::{BlockId, DieId, PlaneId, Ppn};
+use crate::nand::BlockState;
 use crate::probe::Probe;
 use crate::sched::{Cause, Ended, Kind, NEVER, Owner, Transaction};
 use crate::units::Time;
 
 impl<P: Probe> Drive<P> {
     /// Nothing happens any more and something waits for room: a plane that could not gain any when it was last asked
-    /// may be able to by now. Otherwise the drive has worn out, and what waits fails, or does without.
-    pub(super) fn give_up(&mut self) {
+    /// may be able to by now. Else what waits for a plane that has worn out fails, or does without. `false`: all that did
+    /// not help, and the drive has failed.
+    pub(super) fn give_up(&mut self) -> bool {
+        if self.failure.is_some() {
+            return false;
+        }
+        self.core.look_at_wear();
         for plane in (0..self.core.geometry.planes).map(PlaneId) {
             self.check_space(plane);
             self.path.mapping.resume_write_backs(&mut self.core, plane);
@@ -25,10 +31,21 @@ impl<P: Probe> Drive<P> {
         }
         self.serve();
         let (time, clock) = self.core.agenda.next();
-        if self.is_rest(time, clock) {
-            self.fail_waiting();
-            self.serve();
+        if !self.is_rest(time, clock) {
+            return true;
         }
+        let given_up = |core: &Core<P>| core.stats.counters.failed_pages + core.stats.map.given_up;
+        let before = given_up(&self.core);
+        self.path.mapping.give_up_write_backs(&mut self.core);
+        self.path.writes.fail_worn_out(&mut self.core, &mut self.path.host, self.caching.as_mut());
+        self.serve();
+        // Where a write has failed the next one may wait by now, such as one that has waited for its place in the cache.
+        let has_failed_some = given_up(&self.core) > before;
+        let (time, clock) = self.core.agenda.next();
+        if !has_failed_some && self.is_stuck_at(time, clock) {
+            self.failure = Some(Box::new(self.shortage()));
+        }
+        self.failure.is_none()
     }
 
     /// Lets the write cache work, if there is one.
@@ -70,25 +87,48 @@ impl<P: Probe> Drive<P> {
         }
     }
 
-    /// A block has been erased: its job is over, and there is room for those that wait for it.
+    /// A job has erased its block: it is over, and there is room for those that wait for it.
     #[inline(never)]
     fn on_erased(&mut self, plane: PlaneId, done: &Transaction) {
         let block = self.core.geometry.block_of(done.ppn);
         self.core.end_erase(block, done.cause);
         self.background.end_job(&mut self.core, plane);
-        if let Some(partial) = &mut self.refreshing.partial {
-            partial.on_erased(&mut self.core, block);
-        }
-        self.core.levels.set_block(block, 0);
+        self.forget_block(block);
         if done.cause == Cause::Refresh {
             self.refreshing.refresh.on_erased(&mut self.core, block);
         }
         self.on_job_over(plane);
+        self.after_erase(plane);
+    }
+
+    /// A block that nobody needed has been erased.
+    #[inline(never)]
+    fn on_dead_erased(&mut self, plane: PlaneId, done: &Transaction) {
+        let block = self.core.geometry.block_of(done.ppn);
+        self.core.end_erase(block, done.cause);
+        let is_retired = self.core.array.block(block).state == BlockState::Retired;
+        self.background.end_dead(&mut self.core, plane, is_retired);
+        self.forget_block(block);
+        self.with_power(|power, core, cache, _, _| power.on_room(core, cache));
+        self.after_erase(plane);
+    }
+
+    /// Nothing of what was known of a block is true after its erase.
+    fn forget_block(&mut self, block: BlockId) {
+        if let Some(partial) = &mut self.refreshing.partial {
+            partial.on_erased(&mut self.core, block);
+        }
+        self.core.levels.set_block(block, 0);
+    }
+
+    /// A block of a plane has been erased.
+    fn after_erase(&mut self, plane: PlaneId) {
         self.path.writes.erases_in_vain += u64::from(self.is_stuck());
         self.path.mapping.resume_write_backs(&mut self.core, plane);
         self.resume_stalled(plane);
-        if self.path.writes.erases_in_vain > IN_VAIN_MAX * u64::from(self.core.geometry.blocks) {
-            self.fail_waiting();
+        let erases = self.path.writes.erases_in_vain;
+        if erases > IN_VAIN_MAX * u64::from(self.core.geometry.blocks) {
+            self.failure.get_or_insert_with(|| Box::new(Failure::InVain { erases }));
         }
         self.next_job(plane);
     }
@@ -113,7 +153,14 @@ impl<P: Probe> Drive<P> {
         match self.core.wakes.pop() {
             None => {}
             Some(Wake::Space(plane)) => self.check_space(plane),
+            Some(Wake::Resume(plane)) => {
+                self.resume_stalled(plane);
+                self.check_space(plane);
+            }
             Some(Wake::Emptied(plane)) => self.background.on_emptied(&mut self.core, &mut self.path, plane),
+            Some(Wake::Dead(block)) => {
+                self.background.erase_dead(&mut self.core, &mut self.path, block);
+            }
             Some(Wake::PageDone(plane)) => self.on_copied(plane),
             Some(Wake::Due(plane)) => self
                 .with_background(|jobs, core, path, refreshing| jobs.on_due(core, path, refreshing, plane)),
@@ -134,12 +181,6 @@ impl<P: Probe> Drive<P> {
             Some(Wake::CutPower) => self.cut_power_soon(),
             Some(Wake::Detection) => self.with_power(Power::go_on),
         }
-    }
-
-    pub(super) fn fail_waiting(&mut self) {
-        self.path.writes.erases_in_vain = 0;
-        self.path.mapping.give_up_write_backs(&mut self.core);
-        self.path.writes.fail(&mut self.core, &mut self.path.host, self.caching.as_mut());
     }
 
     /// One event.
@@ -203,6 +244,7 @@ impl<P: Probe> Drive<P> {
                     match (done.kind, done.owner) {
                         (Kind::Program | Kind::Copyback, _) => self.on_programmed(&done),
                         (Kind::Erase, Owner::Job(plane)) => self.on_erased(plane, &done),
+                        (Kind::Erase, Owner::DeadBlock(plane)) => self.on_dead_erased(plane, &done),
                         _ => unreachable!("reads end page by page, and jobs erase"),
                     }
                 }
@@ -284,9 +326,10 @@ impl<P: Probe> Drive<P> {
             Owner::Job(plane) => self.on_copied(plane),
             Owner::Rewrite(_) | Owner::Dummy => self.on_rewritten(done),
             // A line of the VSM has been dealt with, padding needs nothing, and power is on.
-            Owner::CombinationPage | Owner::Padding | Owner::FlushPage(_) => {}
+            Owner::CombinationPage | Owner::Padding | Owner::FlushPage(_) | Owner::DeadBlock(_) => {}
         }
         if is_closed {
+            self.core.look_if_dead(block);
             if let Some(partial) = &mut self.refreshing.partial {
                 partial.look_at_free_blocks(&mut self.core);
             }

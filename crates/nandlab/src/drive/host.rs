@@ -6,7 +6,7 @@
 
 use super::caching::Caching;
 use super::mapping::Mapping;
-use super::requests::{Completion, Requests};
+use super::requests::{Completion, FailReason, Requests};
 use super::trims::Trims;
 use super::{DataPath, Drive};
 use crate::core::{Core, Maps, Program, Queue, Read, To, Waiter, Wake, Wants};
@@ -123,7 +123,7 @@ impl Host {
     #[inline(never)]
     pub(super) fn fail_page<P: Probe>(&mut self, core: &mut Core<P>, request: RequestId) {
         core.stats.counters.media_errors += 1;
-        self.requests.get(request).failed = true;
+        self.requests.fail(request, FailReason::Uncorrectable);
     }
 
     #[inline]
@@ -139,7 +139,7 @@ impl Host {
         let is_write = self.requests.op(id) == Op::Write;
         let done = self.requests.remove(id);
         core.stats.on_completed(core.now, &done.request, done.failed);
-        if is_write && !done.failed {
+        if is_write && done.failed.is_none() {
             let (first, last) = Self::pages(core, &done.request);
             core.stats.on_written(last - first + 1);
         }
@@ -204,9 +204,10 @@ impl Writes {
         if self.ends_if_dropped(core, cache.as_deref(), owner) {
             return;
         }
-        let list = self.stalled_list(core, core.ftl.allocator.home(lpn, core.geometry.planes));
+        let plane = self.plane_for(core, lpn);
+        let list = self.stalled_list(core, plane);
         if self.lists[list].is_empty()
-            && let Some(plane) = self.plane_for(core, lpn)
+            && let Some(plane) = plane
             && let Some(place) = core.allocate(plane, WriteStream::Host)
         {
             self.place(core, mapping, cache, owner, lpn, place);
@@ -252,8 +253,8 @@ impl Writes {
     }
 
     #[inline]
-    fn stalled_list<P: Probe>(&self, core: &Core<P>, plane: PlaneId) -> usize {
-        if core.ftl.allocator.is_static() { plane.index() } else { 0 }
+    fn stalled_list<P: Probe>(&self, core: &Core<P>, plane: Option<PlaneId>) -> usize {
+        plane.filter(|_| core.ftl.allocator.is_static()).map_or(0, PlaneId::index)
     }
 
     /// Maps a host page to the place it got and queues its program.
@@ -296,7 +297,7 @@ impl Writes {
         mut cache: Option<&mut Caching>,
         plane: PlaneId,
     ) {
-        let list = self.stalled_list(core, plane);
+        let list = self.stalled_list(core, Some(plane));
         while let Some(first) = self.lists[list].first() {
             let Waiter { lpn, owner, .. } = core.waiters[first];
             if self.ends_if_dropped(core, cache.as_deref(), owner) {
@@ -304,6 +305,14 @@ impl Writes {
                 continue;
             }
             let Some(plane) = self.plane_for(core, lpn) else { return };
+            let now_in = self.stalled_list(core, Some(plane));
+            if now_in != list {
+                // The plane that it has waited for has been filled by others.
+                let waiter = self.lists[list].pop(&mut core.waiters).expect("somebody waits");
+                self.lists[now_in].push(&mut core.waiters, waiter);
+                core.wake(Wake::Resume(plane));
+                continue;
+            }
             let Some(place) = core.allocate(plane, WriteStream::Host) else { return };
             self.unstall(core, list);
             self.place(core, mapping, cache.as_deref_mut(), owner, lpn, place);
@@ -317,14 +326,24 @@ impl Writes {
         self.count -= 1;
     }
 
-    /// Nothing happens any more, and writes still wait for room: the drive has worn out. They fail.
-    pub(super) fn fail<P: Probe>(
+    /// Whether a write waits for room in a plane, or in any of them.
+    pub(super) fn wait_in(&self, plane: PlaneId) -> bool {
+        let list = self.lists.get(plane.index()).or(self.lists.first());
+        list.is_some_and(|list| !list.is_empty())
+    }
+
+    /// Nothing happens any more, and writes still wait for room. Those fail that wait for a plane that has worn out, or for
+    /// any where all have.
+    pub(super) fn fail_worn_out<P: Probe>(
         &mut self,
         core: &mut Core<P>,
         host: &mut Host,
         mut cache: Option<&mut Caching>,
     ) {
         for list in 0..self.lists.len() {
+            if self.lists[list].is_empty() || !core.is_worn_out(PlaneId(list as u32)) {
+                continue;
+            }
             let mut stalled = std::mem::take(&mut self.lists[list]);
             while let Some(waiter) = stalled.pop(&mut core.waiters) {
                 let Waiter { owner, .. } = core.waiters.remove(waiter);
@@ -339,7 +358,7 @@ impl Writes {
                         cache.on_write_back_failed(core, host, slot);
                     }
                     Owner::Request(id) => {
-                        host.requests.get(id).failed = true;
+                        host.requests.fail(id, FailReason::WornOut);
                         host.page_done(core, id);
                     }
                     _ => unreachable!("only pages of requests and of the write cache wait for room"),
@@ -459,7 +478,6 @@ impl<P: Probe> Drive<P> {
         let (first, last) = Host::pages(&self.core, request);
         let end = request.offset + request.len;
         self.path.host.requests.get(id).pages_left += last - first + 1;
-        self.core.stats.counters.host_pages_written += u64::from(last - first + 1);
         for page in first..=last {
             if let Some(cache) = &mut self.caching {
                 cache.write(&mut self.core, &mut self.path, id, Lpn(page));
@@ -520,6 +538,7 @@ impl<P: Probe> Drive<P> {
             let old = self.core.ftl.unmap(&self.core.geometry, &mut self.core.array, lpn);
             if let Some(old) = old {
                 self.on_page_gone(old);
+                self.core.look_if_dead(self.core.geometry.block_of(old));
             }
             if old.is_some() || was_cached {
                 self.core.sequence += 1;

@@ -52,6 +52,11 @@ impl Mapping {
     pub(super) fn waits_for_room(&self) -> bool {
         self.for_room_count > 0
     }
+
+    /// Whether a translation page waits for room in a plane.
+    pub(super) fn waits_in(&self, plane: PlaneId) -> bool {
+        self.for_room.get(plane.index()).is_some_and(|pages| !pages.is_empty())
+    }
 }
 
 impl Mapping {
@@ -254,7 +259,9 @@ impl Mapping {
     #[inline(never)]
     fn program_translation_page<P: Probe>(&mut self, core: &mut Core<P>, page: Tvpn) {
         let mut plane = core.ftl.allocator.home(Lpn(page.0), core.geometry.planes);
-        if core.has_displaced && !core.has_mapping_room(plane) {
+        // Dynamic allocation, too, may have filled a plane.
+        let may_be_full = core.has_displaced || !core.ftl.allocator.is_static();
+        if may_be_full && !core.has_mapping_room(plane) {
             plane = core.plane_in_place_of(plane, Core::has_mapping_room);
         }
         let has_room = core.has_mapping_room(plane);
@@ -323,6 +330,9 @@ impl Mapping {
     /// No room will come any more, the drive has worn out: changes stay in RAM, and what waited for them goes on.
     pub(super) fn give_up_write_backs<P: Probe>(&mut self, core: &mut Core<P>) {
         for plane in 0..self.for_room.len() {
+            if !core.is_worn_out(PlaneId(plane as u32)) {
+                continue;
+            }
             for page in std::mem::take(&mut self.for_room[plane]) {
                 self.for_room_count -= 1;
                 core.stats.map.given_up += 1;

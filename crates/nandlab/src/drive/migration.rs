@@ -84,7 +84,7 @@ impl Migration {
         let valid = core.valid_pages(victim);
         let free = core.ftl.planes[plane.index()].free.len();
         let blocks = |stream| core.ftl.blocks_for(&core.geometry, plane, stream, valid);
-        if blocks(stream) + blocks(off_chip) > free {
+        if blocks(stream) + blocks(off_chip) + core.ftl.flush_reserve_blocks() > free {
             core.stats.migration.victims_without_room += 1;
             return None;
         }

@@ -8,6 +8,7 @@ mod caching;
 mod detection;
 mod error_cache;
 mod events;
+mod failure;
 mod fast_forward;
 mod host;
 mod mapping;
@@ -24,11 +25,12 @@ mod trims;
 
 pub use detection::CapacitorState;
 pub use error_cache::ErrorCacheState;
+pub use failure::Failure;
 pub use fast_forward::Lived;
 pub use partial::PartialState;
 pub use precondition::{PtsOutcome, Watch};
-pub use requests::Completion;
-pub use snapshot::SnapshotError;
+pub use requests::{Completion, FailReason};
+pub use snapshot::{SaveError, SnapshotError};
 
 use crate::core::Core;
 use crate::ftl::Ftl;
@@ -39,7 +41,7 @@ use crate::probe::{NoProbe, Probe};
 use crate::sched::{Device, NEVER};
 use crate::spec::Spec;
 use crate::stats::{CacheLevel, Stats};
-use crate::units::Time;
+use crate::units::{SECOND, Span, Time};
 use background::Background;
 use caching::Caching;
 use detection::Power;
@@ -81,6 +83,9 @@ impl std::fmt::Display for Refused {
 
 impl std::error::Error for Refused {}
 
+/// How long [`Drive::run_until_idle`] waits for the drive to come to rest if nothing else is said: 60 s.
+pub const IDLE_LIMIT: Span = Span::from_ns(60 * SECOND.ns());
+
 /// What a page passes on its way between the host and flash, whether a request or the write cache sends it.
 #[derive(Debug)]
 struct DataPath {
@@ -105,6 +110,11 @@ impl DataPath {
     fn is_stuck(&self) -> bool {
         self.writes.count > 0 || self.mapping.waits_for_room()
     }
+
+    /// Whether something waits for room in a plane.
+    fn waits_in(&self, plane: PlaneId) -> bool {
+        self.writes.wait_in(plane) || self.mapping.waits_in(plane)
+    }
 }
 
 /// How data is refreshed.
@@ -127,6 +137,8 @@ pub struct Drive<P: Probe = NoProbe> {
     /// The cache of known errors; `None` without one.
     error_cache: Option<ErrorCache>,
     pace: Pace,
+    /// What has gone wrong with the drive itself: nothing happens any more.
+    failure: Option<Box<Failure>>,
     /// The background job of each plane.
     background: Background,
     spec: Spec,
@@ -152,13 +164,14 @@ impl<P: Probe> Drive<P> {
         let mut drive = Self {
             background: Background::new(spec, geometry.planes),
             caching: Caching::new(spec, geometry),
-            power: Power::new(spec, geometry.dies),
+            power: Power::new(spec, geometry.dies, geometry.planes),
             refreshing: Refreshing {
                 refresh: Refresh::new(spec, geometry),
                 partial: Partial::new(spec, geometry),
             },
             error_cache: ErrorCache::new(spec, geometry),
             pace: Pace::default(),
+            failure: None,
             path: DataPath::new(spec, &core),
             spec: spec.clone(),
             core,
@@ -284,20 +297,34 @@ impl<P: Probe> Drive<P> {
         }
     }
 
-    /// Simulates until `to`: everything that happens up to and including then has happened afterwards.
+    /// Simulates until `to`: everything that happens up to and including then has happened afterwards. A drive that has
+    /// failed stays where it is; see [`Drive::failure`].
     pub fn advance(&mut self, to: Time) {
+        self.advance_some(to, u64::MAX);
+    }
+
+    /// As [`Drive::advance`], with so many events at most; whether nothing is left to be simulated up to `to`.
+    pub fn advance_some(&mut self, to: Time, events: u64) -> bool {
+        let mut events_left = events;
         loop {
             let (time, clock) = self.core.agenda.next();
             if self.is_stuck_at(time, clock) {
-                self.give_up();
+                if !self.give_up() {
+                    return true;
+                }
                 continue;
             }
             if time > to || time == NEVER {
                 break;
             }
+            if events_left == 0 {
+                return false;
+            }
+            events_left -= 1;
             self.step(time, clock);
         }
         self.core.now = self.core.now.max(to);
+        true
     }
 
     /// Simulates until at least one request has been completed, or nothing happens any more, or `limit` is reached.
@@ -306,7 +333,9 @@ impl<P: Probe> Drive<P> {
         while self.path.host.completions.is_empty() {
             let (time, clock) = self.core.agenda.next();
             if self.is_stuck_at(time, clock) {
-                self.give_up();
+                if !self.give_up() {
+                    return false;
+                }
                 continue;
             }
             if time > limit || self.is_rest(time, clock) {
@@ -324,7 +353,9 @@ impl<P: Probe> Drive<P> {
         loop {
             let (time, clock) = self.core.agenda.next();
             if self.is_stuck_at(time, clock) {
-                self.give_up();
+                if !self.give_up() {
+                    return false;
+                }
                 continue;
             }
             if time > limit || time == NEVER || limit == NEVER && self.is_rest(time, clock) {
@@ -335,26 +366,56 @@ impl<P: Probe> Drive<P> {
         }
     }
 
-    /// Simulates until nothing is left to do: every request completed, background work done. A drive whose blocks are due
-    /// again before all are refreshed never comes to rest.
-    pub fn run_until_idle(&mut self) {
+    /// Simulates until nothing is left to do: every request completed, background work done.
+    ///
+    /// # Errors
+    /// When something still goes on after `limit` of simulated time ([`IDLE_LIMIT`] will do for most), such as the refresh
+    /// of a drive whose blocks are due again before all are refreshed; and when the drive has failed.
+    pub fn run_until_idle(&mut self, limit: Span) -> Result<(), Failure> {
+        self.run_some_until_idle(self.core.now, limit, u64::MAX).map(|_| ())
+    }
+
+    /// As [`Drive::run_until_idle`] called at `began`, with so many events at most; whether the drive has come to rest.
+    ///
+    /// # Errors
+    /// See [`Drive::run_until_idle`].
+    pub fn run_some_until_idle(&mut self, began: Time, limit: Span, events: u64) -> Result<bool, Failure> {
+        let until = began.saturating_add(limit);
+        let mut events_left = events;
         loop {
             let (time, clock) = self.core.agenda.next();
-            if !self.is_rest(time, clock) {
-                self.step(time, clock);
-            } else if self.is_stuck() {
-                self.give_up();
+            if self.is_rest(time, clock) {
+                if !self.is_stuck() {
+                    return Ok(true);
+                }
+                if !self.give_up() {
+                    return Err(self.failure().expect("it has given up").clone());
+                }
+            } else if time > until && clock == self.core.idle_clock() {
+                // Nothing is under way: it only waits for the time from which it is idle.
+                return Ok(true);
+            } else if time > until {
+                return Err(self.restless(limit));
+            } else if events_left == 0 {
+                return Ok(false);
             } else {
-                break;
+                events_left -= 1;
+                self.step(time, clock);
             }
         }
+    }
+
+    /// What has gone wrong with the drive itself, if something has: no write can go on, though the drive is not worn out.
+    /// Nothing happens any more.
+    pub fn failure(&self) -> Option<&Failure> {
+        self.failure.as_deref()
     }
 
     /// Whether nothing is left to happen, the next event being this one. The next detection of the budget and the next
     /// refresh do not count: there is always one to come.
     #[inline]
     fn is_rest(&self, time: Time, clock: u32) -> bool {
-        time == NEVER || clock >= self.core.power_clock() && self.only_waits()
+        time == NEVER || clock >= self.core.power_clock() && self.only_waits() || self.failure.is_some()
     }
 
     #[cold]

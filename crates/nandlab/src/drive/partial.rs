@@ -112,7 +112,7 @@ impl Partial {
             self.on_ns += core.now - self.looked_at;
         }
         self.looked_at = core.now;
-        self.is_on = core.ftl.free_share() >= self.spec.min_free_blocks;
+        self.is_on = core.ftl.free_share(core.soon_free()) >= self.spec.min_free_blocks;
     }
 
     /// A page of a block that is being refreshed partially has been read at full strength. A page that
@@ -237,8 +237,12 @@ impl Partial {
         self.vsm.lines() > 0
     }
 
-    /// Programs a line, if any plane has room for it; whether one has.
+    /// Programs a line, if any plane has room for it; whether one has. From the moment at which the capacitor is drained until
+    /// it is charged again none does: a program may be torn then, and take a line with it that is in flash.
     fn program_line<P: Probe>(&mut self, core: &mut Core<P>) -> bool {
+        if !core.is_charged && !core.is_syncing {
+            return false;
+        }
         let Some(first) = self.vsm.waiting().first() else { return false };
         let home = core.geometry.plane_of(core.geometry.block_of(first.base));
         let has_number = core.ftl.links.as_ref().is_some_and(|links| links.has_number());
@@ -324,7 +328,9 @@ impl Partial {
         let links = core.ftl.links.as_mut().expect("partial refresh has links");
         if links.live(lpn) == 0 {
             links.free(lpn);
-            core.ftl.unmap(&core.geometry, &mut core.array, lpn);
+            if let Some(old) = core.ftl.unmap(&core.geometry, &mut core.array, lpn) {
+                core.look_if_dead(core.geometry.block_of(old));
+            }
         }
     }
 

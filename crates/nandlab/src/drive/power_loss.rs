@@ -8,6 +8,7 @@
 
 use super::Drive;
 use super::partial::Partial;
+use super::requests::FailReason;
 use crate::core::{Core, Maps, Program, To};
 use crate::ftl::Place;
 use crate::geometry::{CacheSlot, DieId, Lpn, Ppn};
@@ -116,8 +117,8 @@ impl<P: Probe> Drive<P> {
         let Core { ftl, array, .. } = core;
         let lost = caching.as_mut().map(|caching| std::mem::take(&mut caching.lost));
         let is_marked = |lpn: Lpn| ftl.map.get(lpn).is_some_and(|ppn| array.is_lost(ppn));
-        let unmarked = lost.into_iter().flatten().map(Lpn).filter(|&lpn| !is_marked(lpn));
-        loss.lost.extend(unmarked.map(|lpn| (lpn, 0)));
+        let lost = lost.into_iter().flatten().map(|(lpn, sequence)| (Lpn(lpn), sequence));
+        loss.lost.extend(lost.filter(|&(lpn, acknowledged)| acknowledged != 0 && !is_marked(lpn)));
     }
 
     /// The dirty pages in the order in which they are flushed, without those that an operation under way brings to flash.
@@ -186,7 +187,12 @@ impl<P: Probe> Drive<P> {
         self.core.stats.on_aborted(self.core.now, aborted.len() as u32);
         for request in aborted {
             let super::requests::InWork { id, request, .. } = request;
-            let completion = super::Completion { id, request, completed: self.core.now, failed: true };
+            let completion = super::Completion {
+                id,
+                request,
+                completed: self.core.now,
+                failed: Some(FailReason::PowerLost),
+            };
             self.path.host.completions.push(completion);
         }
     }
@@ -230,7 +236,10 @@ impl<P: Probe> Drive<P> {
     /// A page is going to be torn that was programmed before.
     fn tell_torn(&self, ppn: Ppn, loss: &mut PowerLoss) {
         let (lpn, sequence) = (self.core.array.lpn(ppn), self.core.array.stamp(ppn).sequence);
-        if !self.core.array.is_torn(ppn) && lpn.0 != DEAD_LPN {
+        // A translation page is made anew, from the OOB of the data pages.
+        let is_translation =
+            self.core.ftl.demand.as_ref().is_some_and(|demand| demand.translation_page(lpn).is_some());
+        if !self.core.array.is_torn(ppn) && lpn.0 != DEAD_LPN && !is_translation {
             loss.lost_with_wordline.push((lpn, sequence));
         }
     }
@@ -380,9 +389,9 @@ impl<P: Probe> Drive<P> {
     fn has_energy_for(&self, flush: &mut Flush, loss: &mut PowerLoss, page: u32) -> bool {
         let timing = self.core.device.timing();
         let program_ns = timing.program_ns(page);
-        // At worst every other die of the channel transfers first.
+        // At worst every other die of the channel transfers first, a page at the last read level.
         let dies_per_channel = u64::from(self.core.geometry.dies / self.core.geometry.channels);
-        let wait_ns = dies_per_channel * (timing.command_ns + timing.transfer_ns)
+        let wait_ns = dies_per_channel * timing.longest_transfer_ns()
             + u64::from(self.core.geometry.dies) * timing.off_chip_ns;
         let may_end = flush.may_end.max(self.core.now + wait_ns + program_ns);
         let programs_ns = loss.program_ns + program_ns;

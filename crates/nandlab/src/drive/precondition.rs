@@ -144,8 +144,10 @@ impl<P: Probe> Drive<P> {
             }
             // Under dynamic allocation any plane will do; the one with the most to gain does best.
             let garbage = |plane: &PlaneId| {
-                self.core.ftl.spare_pages(&self.core.geometry, *plane)
-                    - self.core.ftl.free_pages(&self.core.geometry, *plane)
+                let ftl = &self.core.ftl;
+                let pages = ftl.spare_pages(&self.core.geometry, *plane)
+                    - ftl.free_pages(&self.core.geometry, *plane);
+                (!ftl.is_overfull(&self.core.geometry, *plane), pages)
             };
             let plane = plane.or_else(|| (0..self.core.geometry.planes).map(PlaneId).max_by_key(garbage));
             moved +=

@@ -54,22 +54,13 @@ impl<P: Probe> Drive<P> {
         }
         let mut busy_ns = vec![Span::ZERO; self.core.geometry.dies as usize];
         for &block in &torn_erases {
-            self.core.array.erase(&self.core.geometry, block);
-            if let Some(partial) = &mut self.refreshing.partial {
-                partial.on_erased(&mut self.core, block);
-            }
-            let state = self.core.array.block_mut(block);
-            let is_worn_out = state.pe_cycles >= self.spec.drive.endurance;
-            state.state = if is_worn_out { BlockState::Retired } else { BlockState::Free };
-            self.core.stats.on_flash(Kind::Erase, Cause::Gc);
-            busy_ns[self.core.geometry.die_of(self.core.geometry.plane_of(block)).index()] +=
-                self.core.device.timing().erase_ns;
-            recovery.erased_blocks += 1;
+            self.erase_in_recovery(block, &mut busy_ns, &mut recovery);
         }
-        let found = self.read_oobs();
+        let mut found = self.read_oobs();
         recovery.scanned_pages = found.scanned.iter().sum();
         let scan_ns = self.scan_ns(&found.scanned);
         let before = self.start_afresh();
+        self.take_back_copies(&mut found, &mut busy_ns, &mut recovery);
         let stale = self.rebuild_map(&found, &before, &mut recovery);
         drop(before);
         self.tell_what_is_lost();
@@ -77,6 +68,9 @@ impl<P: Probe> Drive<P> {
             self.use_lsb_pages_alone();
         }
         self.merge_partial_pages(&found, &mut busy_ns, &mut recovery);
+        for block in (0..self.core.geometry.blocks).map(BlockId) {
+            self.core.look_if_dead(block);
+        }
         recovery.ns = scan_ns + busy_ns.iter().copied().max().unwrap_or(Span::ZERO);
         self.core.now += recovery.ns;
         self.core.stats.power.down_ns += recovery.ns;
@@ -212,6 +206,79 @@ impl<P: Probe> Drive<P> {
         before
     }
 
+    /// A job that power loss has interrupted may have taken the last free block, and what is torn in that block is missing
+    /// for the rest of its victim. So where fewer blocks are free than GC needs, blocks are erased that hold nothing but
+    /// copies whose source is still there: the source counts again.
+    fn take_back_copies(&mut self, found: &mut Found, busy_ns: &mut [Span], recovery: &mut Recovery) {
+        for plane in (0..self.core.geometry.planes).map(PlaneId) {
+            let first = self.core.geometry.first_block(plane).0;
+            let blocks = (first..first + self.core.geometry.blocks_per_plane).map(BlockId);
+            let is_retired = |block: BlockId| self.core.array.block(block).state == BlockState::Retired;
+            let programmed = |block: BlockId| u32::from(self.core.array.block(block).programmed);
+            let free = blocks.clone().filter(|&block| programmed(block) == 0 && !is_retired(block)).count();
+            if free >= self.core.ftl.kept_blocks() as usize {
+                continue;
+            }
+            let pages_per_block = self.core.geometry.pages_per_block;
+            let partly: Vec<BlockId> =
+                blocks.clone().filter(|&block| (1..pages_per_block).contains(&programmed(block))).collect();
+            for block in partly {
+                let Some(sources) = self.sources_of(block, blocks.clone(), found) else { continue };
+                for (lpn, source) in sources {
+                    found.pages[lpn.index()] = source.0 + 1;
+                }
+                self.erase_in_recovery(block, busy_ns, recovery);
+            }
+        }
+    }
+
+    /// For each page of a block that counts, the one that it was copied from; `None` if there is one without.
+    fn sources_of(
+        &self,
+        copies: BlockId,
+        blocks: impl Iterator<Item = BlockId>,
+        found: &Found,
+    ) -> Option<Vec<(Lpn, Ppn)>> {
+        let Core { array, geometry, .. } = &self.core;
+        let pages = |block: BlockId| {
+            (0..u32::from(array.block(block).programmed)).map(move |page| geometry.page(block, page))
+        };
+        let counts =
+            |ppn: &Ppn| array.lpn(*ppn).0 != DEAD_LPN && found.pages[array.lpn(*ppn).index()] == ppn.0 + 1;
+        let mut sources: BTreeMap<(u32, u64), Option<Ppn>> = pages(copies)
+            .filter(counts)
+            .map(|ppn| ((array.lpn(ppn).0, array.stamp(ppn).sequence), None))
+            .collect();
+        // What a page of the flush is completed from must stay.
+        let is_needed = found.whole.values().any(|&whole| geometry.block_of(whole) == copies);
+        if is_needed || self.core.retires(copies) {
+            return None;
+        }
+        for ppn in blocks.filter(|&block| block != copies).flat_map(pages) {
+            let is_whole = !array.is_torn(ppn) && !array.is_partial(ppn);
+            if is_whole && let Some(source) = sources.get_mut(&(array.lpn(ppn).0, array.stamp(ppn).sequence))
+            {
+                *source = Some(ppn);
+            }
+        }
+        sources.into_iter().map(|((lpn, _), source)| Some((Lpn(lpn), source?))).collect()
+    }
+
+    /// Erases a block while power comes back.
+    fn erase_in_recovery(&mut self, block: BlockId, busy_ns: &mut [Span], recovery: &mut Recovery) {
+        self.core.array.erase(&self.core.geometry, block);
+        if let Some(partial) = &mut self.refreshing.partial {
+            partial.on_erased(&mut self.core, block);
+        }
+        let state = self.core.array.block_mut(block);
+        let is_worn_out = state.pe_cycles >= self.spec.drive.endurance;
+        state.state = if is_worn_out { BlockState::Retired } else { BlockState::Free };
+        self.core.stats.on_flash(Kind::Erase, Cause::Gc);
+        let die = self.core.geometry.die_of(self.core.geometry.plane_of(block));
+        busy_ns[die.index()] += self.core.device.timing().erase_ns;
+        recovery.erased_blocks += 1;
+    }
+
     /// Blocks, then the map; returns the translation pages that are out of date.
     fn rebuild_map(&mut self, found: &Found, before: &Ftl, recovery: &mut Recovery) -> Vec<Tvpn> {
         let pages_per_block = self.core.geometry.pages_per_block;
@@ -287,8 +354,11 @@ impl<P: Probe> Drive<P> {
                 }
             } else if copybacks > 0 {
                 &[WriteStream::Copyback(copybacks)]
-            } else {
+            } else if self.core.ftl.needs.wear.open > 0 {
                 &[WriteStream::Gc, WriteStream::Host, WriteStream::Wear]
+            } else {
+                // What no stream goes on with must not stay open: nothing could collect it.
+                &[WriteStream::Gc, WriteStream::Host]
             };
             let stream = wanted.iter().find(|&&stream| open[stream.index()].is_none());
             match stream.filter(|_| next < pages_per_block) {
@@ -340,9 +410,7 @@ impl<P: Probe> Drive<P> {
     /// While the capacitor is empty a program may be torn.
     fn use_lsb_pages_alone(&mut self) {
         for plane in (0..self.core.geometry.planes).map(PlaneId) {
-            for stream in WriteStream::all() {
-                self.core.ftl.set_lsb_only(&self.core.geometry, plane, stream, true);
-            }
+            self.core.ftl.set_lsb_only(&self.core.geometry, plane, WriteStream::Host, true);
         }
     }
 
@@ -368,7 +436,7 @@ impl<P: Probe> Drive<P> {
                 // Worn out: nothing may take what is there for the whole page.
                 None => {
                     if let Some(caching) = &mut self.caching {
-                        caching.lost.insert(lpn.0);
+                        caching.lost.insert(lpn.0, stamp.sequence);
                     }
                 }
             }

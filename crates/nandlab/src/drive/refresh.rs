@@ -270,7 +270,15 @@ impl Refresh {
                 continue;
             }
             let stream = core.emptying_stream(block, false);
-            if valid > core.stream_room(plane, stream) {
+            // A block that stays gives nothing back.
+            let is_partial = partial.is_some_and(|partial| partial.takes(core, block, stream));
+            let is_in_place = self.may_reprogram(core) && core.may_rewrite(plane, block);
+            let is_possible = if is_partial {
+                core.may_rewrite(plane, block)
+            } else {
+                is_in_place || core.may_empty(plane, block, false)
+            };
+            if !is_possible {
                 return None;
             }
             self.due[plane.index()].pop_front();
@@ -278,9 +286,7 @@ impl Refresh {
             core.stats.refresh.blocks += 1;
             core.stats.refresh.pages += u64::from(valid);
             let is_urgent = now.later_s_than(due) >= self.grace_s(pe_cycles) / 2;
-            let is_partial = partial.is_some_and(|partial| partial.takes(core, block, stream));
             core.stats.refresh.partial_blocks += u64::from(is_partial);
-            let is_in_place = self.may_reprogram(core);
             core.stats.refresh.blocks_in_place += u64::from(is_in_place);
             let cause = if is_partial || is_in_place { JobCause::StayingRefresh } else { JobCause::Refresh };
             return Some(NextJob { block, cause, is_urgent });
@@ -398,11 +404,40 @@ impl<P: Probe> Drive<P> {
         }
     }
 
+    /// How many times faster blocks come due than the drive has refreshed them so far: the mean time of a refreshed block,
+    /// for all blocks of a plane that hold data, by the interval. `None` before the first one.
+    pub fn refresh_load(&self) -> Option<f64> {
+        let stats = &self.core.stats.refresh;
+        if stats.blocks == 0 || stats.busy_ns == Span::ZERO {
+            return None;
+        }
+        let mean_s = stats.busy_ns.seconds() / stats.blocks as f64;
+        let scale = self.spec.reliability.clock_scale;
+        let rate = |plane: PlaneId| -> f64 {
+            let blocks = &self.core.array.blocks[self.core.geometry.blocks_of(plane)];
+            let with_data = blocks.iter().filter(|block| block.valid > 0);
+            let interval_s = |pe| f64::from(self.refreshing.refresh.interval_s(pe)) / scale;
+            with_data.map(|block| mean_s / interval_s(block.pe_cycles)).sum()
+        };
+        (0..self.core.geometry.planes).map(PlaneId).map(rate).reduce(f64::max)
+    }
+
     /// A block with valid data that should have been refreshed more than its grace ago, for tests.
     #[doc(hidden)]
     pub fn overdue(&self) -> Option<BlockId> {
+        self.all_overdue().next()
+    }
+
+    /// Blocks with valid data that should have been refreshed more than their grace ago.
+    pub fn overdue_blocks(&self) -> u32 {
+        let refresh = &self.refreshing.refresh;
+        // Before the first event nobody knows the ages.
+        if refresh.is_on() && refresh.has_begun() { self.all_overdue().count() as u32 } else { 0 }
+    }
+
+    fn all_overdue(&self) -> impl Iterator<Item = BlockId> {
         let now = self.core.age_clock.at(self.core.now);
-        (0..self.core.geometry.blocks).map(BlockId).find(|&block| {
+        (0..self.core.geometry.blocks).map(BlockId).filter(move |&block| {
             let state = self.core.array.block(block);
             let refresh = &self.refreshing.refresh;
             let wait = refresh.interval_s(state.pe_cycles).saturating_add(refresh.grace_s(state.pe_cycles));

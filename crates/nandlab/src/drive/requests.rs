@@ -4,6 +4,32 @@ use crate::geometry::RequestId;
 use crate::host::{Op, Request};
 use crate::units::Time;
 
+/// Why a request has failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum FailReason {
+    /// A page that it needs decodes at no read level, or was lost or torn earlier.
+    Uncorrectable,
+    /// No plane that the page may go to has a block left whose erase would give one back.
+    WornOut,
+    /// It was outstanding when power failed.
+    PowerLost,
+}
+
+impl FailReason {
+    /// All reasons, in the order of their numbers.
+    pub const ALL: [FailReason; 3] = [FailReason::Uncorrectable, FailReason::WornOut, FailReason::PowerLost];
+
+    /// The name used in the output.
+    pub fn name(self) -> &'static str {
+        match self {
+            FailReason::Uncorrectable => "uncorrectable",
+            FailReason::WornOut => "worn_out",
+            FailReason::PowerLost => "power_lost",
+        }
+    }
+}
+
 /// A request that has been completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
@@ -13,8 +39,8 @@ pub struct Completion {
     pub request: Request,
     /// When it was completed.
     pub completed: Time,
-    /// The drive had no room left for it, or has lost what it reads: it has not been (wholly) done.
-    pub failed: bool,
+    /// Why it has not been done, or not wholly; `None` of one that has.
+    pub failed: Option<FailReason>,
 }
 
 #[derive(Clone, Debug)]
@@ -25,7 +51,7 @@ pub(super) struct InWork {
     pub(super) pages_left: u32,
     /// The flush epoch of a write.
     pub(super) epoch: u64,
-    pub(super) failed: bool,
+    pub(super) failed: Option<FailReason>,
     next_free: u32,
 }
 
@@ -63,7 +89,7 @@ impl Requests {
     #[inline]
     pub(super) fn insert(&mut self, request: &Request, epoch: u64) -> RequestId {
         let (id, epoch) = (self.accepted, epoch);
-        let entry = InWork { request: *request, id, pages_left: 1, epoch, failed: false, next_free: 0 };
+        let entry = InWork { request: *request, id, pages_left: 1, epoch, failed: None, next_free: 0 };
         self.accepted += 1;
         self.live += 1;
         if self.free == 0 {
@@ -85,6 +111,11 @@ impl Requests {
         self.free = id.0 + 1;
         self.live -= 1;
         entry.clone()
+    }
+
+    /// A request will fail; the first reason counts.
+    pub(super) fn fail(&mut self, id: RequestId, reason: FailReason) {
+        self.get(id).failed.get_or_insert(reason);
     }
 
     #[inline(always)]

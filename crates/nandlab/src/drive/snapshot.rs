@@ -48,6 +48,41 @@ impl From<io::Error> for SnapshotError {
     }
 }
 
+/// Why a drive could not be saved.
+#[derive(Debug)]
+pub enum SaveError {
+    /// Writing failed.
+    Io(io::Error),
+    /// Requests are outstanding, or operations are under way.
+    UnderWay {
+        /// Requests that are outstanding.
+        requests: u32,
+    },
+    /// So many pages of the write cache are dirty.
+    Dirty(u32),
+}
+
+impl std::fmt::Display for SaveError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Io(error) => write!(f, "{error}"),
+            Self::UnderWay { requests: 0 } => write!(f, "operations are under way"),
+            Self::UnderWay { requests: 1 } => write!(f, "1 request is outstanding"),
+            Self::UnderWay { requests } => write!(f, "{requests} requests are outstanding"),
+            Self::Dirty(1) => write!(f, "the write cache holds 1 page that flash does not have"),
+            Self::Dirty(pages) => write!(f, "the write cache holds {pages} pages that flash does not have"),
+        }
+    }
+}
+
+impl std::error::Error for SaveError {}
+
+impl From<io::Error> for SaveError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
 /// Numbers in and out, with a running checksum (FNV-1a over words).
 struct Numbers<T> {
     inner: T,
@@ -116,16 +151,27 @@ impl<P: Probe> Drive<P> {
         ]
     }
 
+    /// Whether the drive's state is all in what [`Drive::save`] writes.
+    ///
+    /// # Errors
+    /// While operations are under way, and while the write cache is dirty.
+    pub fn may_save(&self) -> Result<(), SaveError> {
+        let mut planes = (0..self.core.geometry.planes).map(PlaneId);
+        if !self.is_at_rest() || planes.any(|plane| self.core.has_job(plane)) {
+            return Err(SaveError::UnderWay { requests: self.outstanding() });
+        }
+        match self.cache_pages() {
+            [_, _, 0] => Ok(()),
+            [_, _, dirty] => Err(SaveError::Dirty(dirty)),
+        }
+    }
+
     /// Writes the drive's state.
     ///
     /// # Errors
-    /// When writing fails.
-    ///
-    /// # Panics
-    /// While transactions are under way.
-    pub fn save(&self, out: impl Write) -> io::Result<()> {
-        assert!(self.core.pool.live() == 0, "a drive with transactions under way cannot be saved");
-        assert!(self.cache_pages()[2] == 0, "the write cache holds what flash does not have: flush it first");
+    /// When writing fails, while operations are under way, and while the write cache is dirty.
+    pub fn save(&self, out: impl Write) -> Result<(), SaveError> {
+        self.may_save()?;
         let mut out = Numbers::new(io::BufWriter::with_capacity(1 << 20, out));
         out.inner.write_all(&MAGIC)?;
         for (_, value) in self.fingerprint() {
@@ -155,7 +201,7 @@ impl<P: Probe> Drive<P> {
         }
         let sum = out.sum;
         out.inner.write_all(&sum.to_le_bytes())?;
-        out.inner.flush()
+        Ok(out.inner.flush()?)
     }
 
     /// Puts a saved state into a fresh drive.

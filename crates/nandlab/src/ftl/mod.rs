@@ -7,6 +7,7 @@ pub mod allocation;
 pub mod gc;
 pub mod map;
 pub mod migration;
+pub mod needs;
 pub mod partial;
 pub mod read_levels;
 pub mod wear_levelling;
@@ -21,6 +22,7 @@ use crate::units::Time;
 use allocation::Allocator;
 use gc::{Candidates, LeastValid, VictimPolicy};
 use map::{DemandMap, PageMap};
+use needs::BlockNeeds;
 use partial::Links;
 use wear_levelling::FreeBlocks;
 
@@ -67,6 +69,12 @@ impl WriteStream {
             WriteStream::Combination => 4,
             WriteStream::Copyback(copybacks) => 4 + usize::from(copybacks),
         }
+    }
+
+    /// Whether only the background job of the plane writes to it. Combination pages are written by others too, but not
+    /// while a program may be torn.
+    pub fn is_of_jobs(self) -> bool {
+        !matches!(self, WriteStream::Host | WriteStream::Mapping)
     }
 
     /// Copybacks in a row that its pages have gone through.
@@ -133,8 +141,11 @@ pub struct Plane {
     /// Erased blocks.
     pub free: FreeBlocks,
     open: [OpenBlock; STREAMS],
-    /// Valid pages in all its blocks.
+    /// Valid pages in all its blocks, and those of them that are combination pages.
     pub valid: u32,
+    combinations: u32,
+    /// It has worn out: when it was last asked no block of it could be emptied with a gain.
+    pub is_worn_out: bool,
     /// Blocks not retired.
     pub usable_blocks: u32,
     /// Erases since the wear leveller last looked.
@@ -142,6 +153,13 @@ pub struct Plane {
 }
 
 impl Plane {
+    /// Whether so many valid pages leave less than half a block's worth of garbage, if so many blocks hold none that can be
+    /// collected.
+    fn leaves_little(&self, geometry: &Geometry, taken_blocks: u32, valid: u32) -> bool {
+        let blocks = self.usable_blocks.saturating_sub(taken_blocks);
+        valid + geometry.pages_per_block / 2 >= blocks * geometry.pages_per_block
+    }
+
     #[inline]
     fn has_room(&self, reserve_blocks: u32) -> bool {
         let open = self.open[WriteStream::Host.index()];
@@ -174,18 +192,20 @@ pub struct Ftl {
     valid: Huge<u64>,
     words_per_block: usize,
     levelling: WearLevelling,
+    /// What every plane needs beyond the pages of its LPNs.
+    pub needs: BlockNeeds,
     /// Erased blocks of a plane that only internal streams and the emergency flush may take.
     pub reserve_blocks: u32,
     /// Those of them that are there for an emergency flush.
     flush_reserve_blocks: u32,
-    /// Blocks of a plane that combination pages leave: free ones, open ones, and one for GC to gain from.
-    taken_blocks: u32,
-    /// Free blocks that translation pages leave to the job under way: it may open one for what it moves off-chip, and one
-    /// for what it copies back.
+    /// Those of them that the job under way may take.
     job_blocks: u32,
-    /// Free blocks that an emergency flush leaves to GC, and to translation pages.
-    flush_keeps_blocks: u32,
+    /// Blocks of a plane that hold no garbage that GC could collect while the host waits: kept free, or open.
+    taken_blocks: u32,
 }
+
+/// Free blocks that an emergency flush leaves to the job that GC begins with when power is back.
+const FLUSH_KEEPS_BLOCKS: u32 = 1;
 
 impl Ftl {
     /// The FTL of an erased drive. With `verified` the demand map keeps an image of what its translation pages hold.
@@ -203,6 +223,8 @@ impl Ftl {
                 free,
                 open: Default::default(),
                 valid: 0,
+                combinations: 0,
+                is_worn_out: false,
                 usable_blocks: geometry.blocks_per_plane,
                 erases_unchecked: 0,
             }
@@ -214,26 +236,9 @@ impl Ftl {
                 Some(DemandMap::new(cache_bytes, eviction, logical_pages, page_bytes, verified))
             }
         };
-        let flush_keeps_blocks =
-            1 + u32::from(demand.is_some()) + u32::from(spec.refresh.policy.partial().is_some());
-        let job_blocks = 1 + u32::from(spec.migration.copybacks_max() > 0);
         let translation_pages = demand.as_ref().map_or(0, |demand| demand.pages.len() as u32);
         let has_links = spec.refresh.policy.partial().is_some();
-        // One block for GC to move to, one that static wear levelling may take of it, one for translation pages, one for
-        // copybacks, and one for combination pages.
-        let reserve_blocks = 1
-            + u32::from(levelling == WearLevelling::Static)
-            + u32::from(demand.is_some())
-            + u32::from(spec.migration.copybacks_max() > 0)
-            + u32::from(has_links);
-        let flush_reserve_blocks = spec.flush_reserve_blocks();
-        // One for the host, one for GC, one for what static wear levelling moves, one each for translation pages, every number
-        // of copybacks and combination pages.
-        let open_blocks = 2
-            + u32::from(levelling == WearLevelling::Static)
-            + u32::from(demand.is_some())
-            + u32::from(spec.migration.copybacks_max())
-            + u32::from(has_links);
+        let needs = BlockNeeds::of(spec);
         // Each takes a page that holds no host data; a quarter of all is more than a drive can spare.
         let combination_pages = if has_links { geometry.pages / 4 } else { 0 };
         let first_combination = logical_pages + translation_pages;
@@ -248,12 +253,11 @@ impl Ftl {
             valid: Huge::zeroed(words_per_block * geometry.blocks as usize),
             words_per_block,
             levelling,
-            reserve_blocks: reserve_blocks + flush_reserve_blocks,
-            flush_reserve_blocks,
-            // So that GC can gain anything it needs a block's worth of spare pages too.
-            taken_blocks: reserve_blocks + flush_reserve_blocks + open_blocks + 1,
-            job_blocks,
-            flush_keeps_blocks,
+            reserve_blocks: needs.free() as u32,
+            flush_reserve_blocks: needs.flush.free as u32,
+            job_blocks: needs.job() as u32,
+            taken_blocks: (needs.free() + needs.open()) as u32,
+            needs,
         }
     }
 
@@ -300,7 +304,7 @@ impl Ftl {
 
     /// Free blocks of a plane that an emergency flush may take.
     pub fn flush_blocks(&self, plane: PlaneId) -> u32 {
-        self.planes[plane.index()].free.len().saturating_sub(self.flush_keeps_blocks)
+        self.planes[plane.index()].free.len().saturating_sub(FLUSH_KEEPS_BLOCKS)
     }
 
     /// Power fails: the pages given to programs that will never begin can be given again, in the streams that the flush writes.
@@ -321,7 +325,12 @@ impl Ftl {
 
     /// Blocks of every plane that an emergency flush can count on.
     pub fn flush_room_blocks(&self) -> u32 {
-        self.flush_reserve_blocks.saturating_sub(self.flush_keeps_blocks)
+        self.flush_reserve_blocks.saturating_sub(FLUSH_KEEPS_BLOCKS)
+    }
+
+    /// Free blocks of every plane that are there for an emergency flush.
+    pub fn flush_reserve_blocks(&self) -> u32 {
+        self.flush_reserve_blocks
     }
 
     /// Whether a plane has the free blocks that it keeps for an emergency flush, whatever its job, which has taken so many
@@ -342,7 +351,7 @@ impl Ftl {
             open.room() + self.flush_blocks(*plane) * geometry.pages_per_block
         };
         let plane = planes_of(geometry, die).reduce(|a, b| if room(&b) > room(&a) { b } else { a })?;
-        self.allocate_keeping(geometry, array, plane, WriteStream::Host, self.flush_keeps_blocks)
+        self.allocate_keeping(geometry, array, plane, WriteStream::Host, FLUSH_KEEPS_BLOCKS)
     }
 
     /// A free block for an emergency flush, from the plane of `die` that has most of them.
@@ -423,14 +432,26 @@ impl Ftl {
     /// be so full that GC could gain nothing any more.
     pub fn has_combination_room(&self, geometry: &Geometry, plane: PlaneId) -> bool {
         let state = &self.planes[plane.index()];
-        let blocks = state.usable_blocks.saturating_sub(self.taken_blocks);
-        // Half of the block that is open for them may be in use even where nothing can be spared.
-        if state.valid >= blocks * geometry.pages_per_block + geometry.pages_per_block / 2 {
+        // The host may still map what it has not, and translation pages too.
+        let pages = self.needs.valid_pages() as u32 + state.combinations;
+        if self.is_overfull(geometry, plane) || state.leaves_little(geometry, self.taken_blocks, pages) {
             return false;
         }
         let open = state.open[WriteStream::Combination.index()];
         let keep = self.job_blocks + self.flush_reserve_blocks + u32::from(self.demand.is_some());
         open.next < open.end || state.free.len() > keep
+    }
+
+    /// Free blocks of a plane that must be there when no job is under way: GC's, and those for an emergency flush.
+    pub fn kept_blocks(&self) -> u32 {
+        self.needs.gc.free as u32 + self.flush_reserve_blocks
+    }
+
+    /// Whether a plane has so many valid pages that GC may have nothing to gain: half a block's worth of garbage is left
+    /// of the one that it needs.
+    pub fn is_overfull(&self, geometry: &Geometry, plane: PlaneId) -> bool {
+        let state = &self.planes[plane.index()];
+        state.leaves_little(geometry, self.taken_blocks, state.valid)
     }
 
     /// Whether an LPN is that of a combination page.
@@ -449,13 +470,13 @@ impl Ftl {
         }
     }
 
-    /// Free blocks of the drive, as a share of those that are not retired.
-    pub fn free_share(&self) -> f64 {
+    /// Free blocks of the drive, and so many that will be soon, as a share of those that are not retired.
+    pub fn free_share(&self, soon_free: u32) -> f64 {
         let (free, usable) = self
             .planes
             .iter()
             .fold((0, 0), |(free, usable), plane| (free + plane.free.len(), usable + plane.usable_blocks));
-        f64::from(free) / f64::from(usable.max(1))
+        f64::from(free + soon_free) / f64::from(usable.max(1))
     }
 
     /// The stream that internal copies of a page of `lpn` go to.
@@ -494,12 +515,18 @@ impl Ftl {
     /// The plane for a host write of `lpn`; `None` when dynamic allocation finds none with room.
     #[inline]
     pub fn choose_plane(&mut self, geometry: &Geometry, device: &Device, lpn: Lpn) -> Option<PlaneId> {
-        let Self { allocator, planes, reserve_blocks, .. } = self;
+        let Self { allocator, planes, reserve_blocks, taken_blocks, .. } = self;
+        let is_any_ample = !allocator.is_static()
+            && planes.iter().any(|state| {
+                !state.is_worn_out && !state.leaves_little(geometry, *taken_blocks, state.valid)
+            });
         allocator.choose(lpn, geometry, device, |plane| {
             let state = &planes[plane.index()];
+            // A plane that takes more than its share leaves GC nothing to gain.
+            let is_full = is_any_ample && state.leaves_little(geometry, *taken_blocks, state.valid);
             let open = state.open[WriteStream::Host.index()];
             let room = state.free.len() * geometry.pages_per_block + open.room();
-            state.has_room(*reserve_blocks).then_some(room)
+            (!is_full && state.has_room(*reserve_blocks)).then_some(room)
         })
     }
 
@@ -540,6 +567,18 @@ impl Ftl {
         let state = &self.planes[plane.index()];
         let open: u32 = state.open.iter().map(|open| open.end - open.next).sum();
         state.free.len() * geometry.pages_per_block + open
+    }
+
+    /// Pages that the host's stream can be given of the block that it is filling.
+    pub fn host_pages_open(&self, plane: PlaneId) -> u32 {
+        let open = self.planes[plane.index()].open[WriteStream::Host.index()];
+        open.end - open.next
+    }
+
+    /// Pages of a plane that can be free for the host at all: neither valid, nor kept from it, nor in a block that is open
+    /// for another stream.
+    pub fn host_spare_pages(&self, geometry: &Geometry, plane: PlaneId) -> u32 {
+        self.spare_pages(geometry, plane).saturating_sub(self.taken_blocks * geometry.pages_per_block)
     }
 
     /// Pages of a plane that can be free at all: those that hold nothing valid.
@@ -621,7 +660,22 @@ impl Ftl {
         if let Some(old) = old {
             self.invalidate(geometry, array, old);
         }
+        if self.is_combination(lpn) {
+            self.count_combination(geometry, Some(ppn), old);
+        }
         old
+    }
+
+    /// A combination page is valid at one page and no longer at another.
+    #[cold]
+    fn count_combination(&mut self, geometry: &Geometry, now: Option<Ppn>, before: Option<Ppn>) {
+        let plane = |ppn: Ppn| geometry.plane_of(geometry.block_of(ppn)).index();
+        if let Some(ppn) = now {
+            self.planes[plane(ppn)].combinations += 1;
+        }
+        if let Some(ppn) = before {
+            self.planes[plane(ppn)].combinations -= 1;
+        }
     }
 
     /// Unmaps `lpn`; returns where it was.
@@ -629,6 +683,9 @@ impl Ftl {
     pub fn unmap(&mut self, geometry: &Geometry, array: &mut Array, lpn: Lpn) -> Option<Ppn> {
         let old = self.map.clear(lpn)?;
         self.invalidate(geometry, array, old);
+        if self.is_combination(lpn) {
+            self.count_combination(geometry, None, Some(old));
+        }
         Some(old)
     }
 
@@ -707,6 +764,7 @@ impl Ftl {
         } else {
             block.state = BlockState::Free;
             state.free.push(self.levelling, within, block.pe_cycles);
+            state.is_worn_out = false;
         }
     }
 

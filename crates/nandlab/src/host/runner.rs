@@ -4,7 +4,7 @@
 //! latency is that of the outage. What was under way has ended, and counts as completed.
 
 use super::{Op, Request};
-use crate::drive::{Drive, Refused};
+use crate::drive::{Drive, Failure, Refused};
 use crate::probe::Probe;
 use crate::spec::{Arrival, Beyond};
 use crate::units::{SECOND, Span, Time};
@@ -35,6 +35,8 @@ pub struct Progress {
 pub enum Stopped<E> {
     /// The source failed.
     Source(E),
+    /// The drive has failed.
+    Failed(Failure),
     /// Request `number` (counted from 1) does not fit the drive.
     Refused {
         /// Which request.
@@ -130,6 +132,9 @@ impl<S: Source> Runner<S> {
                         let down_ns = drive.stats().power.down_ns;
                         request.arrival = on_host + self.delay_ns + down_ns;
                         drive.advance(request.arrival);
+                        if let Some(failure) = drive.failure() {
+                            return Err(Stopped::Failed(failure.clone()));
+                        }
                         if drive.stats().power.down_ns == down_ns {
                             break;
                         }
@@ -152,7 +157,10 @@ impl<S: Source> Runner<S> {
                 on_completed(&completion);
             }
         }
-        Ok(self.progress(drive))
+        match drive.failure() {
+            Some(failure) => Err(Stopped::Failed(failure.clone())),
+            None => Ok(self.progress(drive)),
+        }
     }
 
     /// Lets what is under way end without submitting more, for `limit` of simulated time at most; the requests to come

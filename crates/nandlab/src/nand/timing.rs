@@ -72,6 +72,12 @@ impl Timing {
         }
     }
 
+    /// The longest time for which one operation holds a channel: a page in or out, at any read level.
+    pub fn longest_transfer_ns(&self) -> Span {
+        let reads = self.reads.iter().map(|cost| cost.transfer_ns).max();
+        self.command_ns + reads.unwrap_or_default().max(self.transfer_ns)
+    }
+
     /// What a try at `level` costs; `is_retry` when it follows a failed one at the level below.
     #[inline(always)]
     pub fn read(&self, level: u8, is_retry: bool) -> &ReadCost {

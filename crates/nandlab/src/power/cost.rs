@@ -55,7 +55,9 @@ impl FlushCost {
             }
         };
         let dies_per_channel = f64::from(geometry.dies / geometry.channels);
-        let wait_ns = timing.erase_ns.ns() as f64 + slowest + dies_per_channel * transfer_ns;
+        let wait_ns = timing.erase_ns.ns() as f64
+            + slowest
+            + dies_per_channel * timing.longest_transfer_ns().ns() as f64;
         Self {
             fixed_j: capacitor.spent_j(wait_ns, 0.0) + f64::from(vsm_pages) * page_j(slowest),
             kinds: times.into_iter().map(|time| (f64::from(count), page_j(time))).collect(),

@@ -94,6 +94,8 @@ pub enum Owner {
     TranslationPage(Tvpn),
     /// The background job of a plane.
     Job(PlaneId),
+    /// A block without valid pages that is erased beside the job of its plane.
+    DeadBlock(PlaneId),
     /// A combination page that is written for the first time; one that is moved belongs to the job that moves it.
     CombinationPage,
     /// A clean page of the write cache that is written once more to measure the capacitor.

@@ -3,27 +3,10 @@
 use super::build::burst_requests;
 use super::kind::Val;
 use super::layers::{Layers, Place};
-use super::model::{CopybackLimitSpec, RefreshPolicySpec, flush_blocks, logical_pages};
+use super::model::{CopybackLimitSpec, RefreshPolicySpec, logical_pages};
 use super::quantity::{Dimension, show_real, show_time};
 use super::resolve::Resolved;
-
-/// Blocks a plane needs beyond its logical pages: an open block each for the host and for GC, one free block for GC
-/// to work with, and a block's worth of spare pages so that GC can gain anything.
-const SPARE_BLOCKS_MIN: u64 = 4;
-
-/// Blocks static wear levelling needs beyond those: one open for what it moves, one more kept free.
-const WEAR_BLOCKS: u64 = 2;
-/// Blocks that combination pages take: one open, one free.
-const COMBINATION_BLOCKS: u64 = 2;
-
-/// Blocks of a plane that preconditioning must leave free: open for the host, open for GC, one free.
-const FREE_BLOCKS_MIN: u64 = 3;
-
-/// An entry of a translation page: a physical page number.
-const MAP_ENTRY_BYTES: u64 = 4;
-
-/// Blocks of a plane that a demand map needs beyond its translation pages: one open for them, one more kept free.
-const MAP_BLOCKS: u64 = 2;
+use crate::ftl::needs::{BlockNeeds, Demands, GAIN_BLOCKS, Need};
 
 /// PPNs are 32 bits wide; one value is the niche and one is spare.
 const PAGES_MAX: u64 = (1 << 32) - 2;
@@ -76,30 +59,16 @@ struct Capacity {
     logical_pages: u64,
     page_bytes: u64,
     op: f64,
-    /// Pages that fit into the write cache, when there is a capacitor to flush them by.
-    flushed_pages: Option<u64>,
-    /// Streams of a plane beside the host's and GC's that may take a block when they like.
-    internal_streams: u64,
+    /// What the mechanisms need of each plane follows from these.
+    demands: Demands,
 }
 
 impl Capacity {
-    /// Blocks of a plane for what is dirty at power loss, with so many logical pages.
-    fn flush_blocks(&self, logical_pages: u64) -> u64 {
-        let row_pages = self.planes * self.pages_per_block;
-        self.flushed_pages
-            .map_or(0, |pages| flush_blocks(pages.min(logical_pages), row_pages, self.internal_streams))
+    /// What a plane needs, of a drive with so many blocks a plane and this op.
+    fn needs(&self, blocks_per_plane: u64, op: f64) -> BlockNeeds {
+        let pages = self.planes * blocks_per_plane * self.pages_per_block;
+        BlockNeeds::new(&Demands { logical_pages: logical_pages(pages, op), ..self.demands })
     }
-
-    /// Blocks of a plane for the translation pages of a demand map of so many logical pages.
-    fn map_blocks(&self, logical_pages: u64) -> u64 {
-        let pages = logical_pages.div_ceil(self.page_bytes / MAP_ENTRY_BYTES).div_ceil(self.planes);
-        pages.div_ceil(self.pages_per_block) + MAP_BLOCKS
-    }
-}
-
-/// Spare pages of the fullest plane.
-fn spare_pages(planes: u64, pages_per_plane: u64, op: f64) -> u64 {
-    pages_per_plane.saturating_sub(logical_pages(planes * pages_per_plane, op).div_ceil(planes))
 }
 
 impl Check<'_> {
@@ -485,8 +454,17 @@ impl Check<'_> {
             logical_pages: logical_pages(pages, op),
             page_bytes,
             op,
-            flushed_pages: self.flushed_pages(page_bytes),
-            internal_streams: u64::from(self.has_demand_map()) + u64::from(self.refreshes_partially()),
+            demands: Demands {
+                planes,
+                pages_per_block,
+                page_bytes,
+                logical_pages: logical_pages(pages, op),
+                levels_wear: self.r.get("ftl.wear_levelling").is_some_and(|val| val.tag() == "static"),
+                has_demand_map: self.has_demand_map(),
+                copybacks_max: self.copybacks_max(),
+                has_combinations: self.refreshes_partially(),
+                flushed_pages: self.flushed_pages(page_bytes),
+            },
         })
     }
 
@@ -497,67 +475,30 @@ impl Check<'_> {
     }
 
     fn reserve(&mut self, c: &Capacity) {
-        let is_static = self.r.get("ftl.wear_levelling").is_some_and(|v| v.tag() == "static");
-        let has_demand_map = self.has_demand_map();
-        // One open for every number of copybacks in a row, and one free.
-        let copyback_blocks = match self.copybacks_max() {
-            0 => 0,
-            most => most + 1,
-        };
-        // One open for combination pages, and one free.
-        let combination_blocks = if self.refreshes_partially() { COMBINATION_BLOCKS } else { 0 };
-        let logical = |blocks_per_plane: u64, op: f64| {
-            logical_pages(c.planes * blocks_per_plane * c.pages_per_block, op)
-        };
-        let map_blocks = |blocks_per_plane: u64, op: f64| {
-            if has_demand_map { c.map_blocks(logical(blocks_per_plane, op)) } else { 0 }
-        };
-        let flush_blocks = |blocks_per_plane: u64, op: f64| c.flush_blocks(logical(blocks_per_plane, op));
-        let needed_blocks = |blocks_per_plane: u64, op: f64| {
-            SPARE_BLOCKS_MIN
-                + if is_static { WEAR_BLOCKS } else { 0 }
-                + copyback_blocks
-                + combination_blocks
-                + map_blocks(blocks_per_plane, op)
-                + flush_blocks(blocks_per_plane, op)
-        };
-        // With room for them, logical and translation pages are no more than the physical ones, of which every one has
-        // its 32-bit number.
-        let enough = |blocks_per_plane: u64, op: f64| {
-            spare_pages(c.planes, blocks_per_plane * c.pages_per_block, op)
-                >= needed_blocks(blocks_per_plane, op) * c.pages_per_block
-        };
-        if enough(c.blocks_per_plane, c.op) && c.logical_pages > 0 {
+        let needs = c.needs(c.blocks_per_plane, c.op);
+        if needs.fit(c.blocks_per_plane) && c.logical_pages > 0 {
             return;
         }
-        let spare = spare_pages(c.planes, c.pages_per_plane, c.op);
-        let blocks = spare as f64 / c.pages_per_block as f64;
+        let spare = c.pages_per_plane.saturating_sub(needs.host_pages);
+        let map_blocks = needs.mapping.valid_pages as f64 / c.pages_per_block as f64;
+        let mut parts: Vec<String> = needs.all().iter().filter_map(need_text).collect();
+        parts.push(format!("{GAIN_BLOCKS} of garbage for GC to gain from"));
+        if map_blocks > 0.0 {
+            parts.push(format!("{map_blocks:.1} of translation pages"));
+        }
         let message = format!(
-            "a plane has {blocks:.1} blocks beyond its logical pages and needs {} \
-             (open for the host, open for GC, one free, one block's worth of spare{}{}{}{}{})",
-            needed_blocks(c.blocks_per_plane, c.op),
-            if is_static { ", two for static wear levelling" } else { "" },
-            match map_blocks(c.blocks_per_plane, c.op) {
-                0 => String::new(),
-                blocks => format!(", {blocks} for translation pages, of these one open and one free"),
-            },
-            match copyback_blocks {
-                0 => String::new(),
-                blocks => format!(", {blocks} for copybacks"),
-            },
-            match combination_blocks {
-                0 => String::new(),
-                blocks => format!(", {blocks} for combination pages of partial refresh"),
-            },
-            match flush_blocks(c.blocks_per_plane, c.op) {
-                0 => String::new(),
-                blocks => format!(", {blocks} for what is dirty at power loss"),
-            }
+            "a plane has {:.1} blocks beyond its logical pages and needs {:.1}: {}",
+            spare as f64 / c.pages_per_block as f64,
+            needs.blocks() as f64 + map_blocks,
+            parts.join(", ")
         );
-        let enough_blocks = least(c.blocks_per_plane, 1 << 20, |blocks| enough(blocks, c.op));
+        // With room for them, logical and translation pages are no more than the physical ones, of which every one has
+        // its 32-bit number.
+        let enough_blocks = least(c.blocks_per_plane, 1 << 20, |blocks| c.needs(blocks, c.op).fit(blocks));
         // In steps of 0.001, which is how people write it.
-        let enough_op = least(0, 100_000, |op| enough(c.blocks_per_plane, op as f64 / 1e3))
-            .filter(|op| c.blocks_per_plane > needed_blocks(c.blocks_per_plane, *op as f64 / 1e3));
+        let of = |op: u64| c.needs(c.blocks_per_plane, op as f64 / 1e3);
+        let enough_op = least(0, 100_000, |op| of(op).fit(c.blocks_per_plane))
+            .filter(|&op| of(op).host_pages > 0 && of(op).blocks() < c.blocks_per_plane);
         let remedy = match (enough_op, enough_blocks) {
             (Some(op), Some(blocks)) => {
                 format!("drive.op = {} or drive.blocks_per_plane = {blocks} would do", op as f64 / 1e3)
@@ -570,16 +511,17 @@ impl Check<'_> {
         if enough_op.is_none() {
             keys.swap(0, 1);
         }
-        if has_demand_map {
+        let asks = |need: &Need| need.open + need.free > 0;
+        if asks(&needs.mapping) {
             keys.push("ftl.map");
         }
-        if c.flushed_pages.is_some() {
+        if asks(&needs.flush) {
             keys.extend(["capacitor.capacitance", "cache.size"]);
         }
-        if copyback_blocks > 0 {
+        if asks(&needs.copyback) {
             keys.push("migration.policy");
         }
-        if combination_blocks > 0 {
+        if asks(&needs.combination) {
             keys.push("refresh.policy");
         }
         self.error(&keys, message, remedy);
@@ -681,26 +623,20 @@ impl Check<'_> {
             let most = (c.logical_pages as f64 / c.pages as f64 / used * 1e3).floor() / 1e3;
             self.error(&keys, message, format!("with used = {used}, valid = {most} is the most"));
         }
-        let map_blocks = if self.has_demand_map() { c.map_blocks(c.logical_pages) } else { 0 };
-        let flush_blocks = c.flush_blocks(c.logical_pages);
-        let reserve = FREE_BLOCKS_MIN + map_blocks + flush_blocks;
+        let needs = c.needs(c.blocks_per_plane, c.op);
+        // The host opens one block more, and translation pages are written after the fill.
+        let map_blocks = needs.mapping.open + needs.mapping.valid_pages.div_ceil(c.pages_per_block);
+        let reserve = needs.free() + 1 + map_blocks;
         let most = c.blocks_per_plane.saturating_sub(reserve) as f64 / c.blocks_per_plane as f64;
         if used > most {
             let message = format!(
-                "{used} used leaves a plane less than its reserve of {reserve} blocks{}",
-                match (map_blocks, flush_blocks) {
-                    (0, 0) => String::new(),
-                    (map, 0) => format!(" ({map} of them for translation pages)"),
-                    (0, flush) => format!(" ({flush} of them for what is dirty at power loss)"),
-                    (map, flush) => format!(
-                        " ({map} of them for translation pages, {flush} for what is dirty at power loss)"
-                    ),
-                }
+                "{used} used leaves a plane less than the {reserve} blocks that it needs at the start{}",
+                if needs.mapping.valid_pages > 0 { ", translation pages included" } else { "" }
             );
             let remedy = format!("used = {} is the most", (most * 1e3).floor() / 1e3);
             let mut keys =
                 vec!["precondition.used", "precondition.method", "drive.blocks_per_plane", "ftl.map"];
-            if c.flushed_pages.is_some() {
+            if needs.flush.free > 0 {
                 keys.extend(["capacitor.capacitance", "cache.size"]);
             }
             self.error(&keys, message, remedy);
@@ -720,6 +656,17 @@ impl Check<'_> {
         }
         Some(())
     }
+}
+
+/// What a mechanism needs, as the error says it; `None` of one that needs nothing.
+fn need_text(need: &Need) -> Option<String> {
+    let blocks = [(need.open, "open"), (need.free, "free")];
+    let blocks: Vec<String> = blocks
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect();
+    (!blocks.is_empty()).then(|| format!("{} for {}", blocks.join(" and "), need.what))
 }
 
 /// The least number in a range from which on `enough` holds.

@@ -21,6 +21,7 @@ mod show;
 mod slots;
 
 pub use error::{SpecError, SpecErrors};
+pub(crate) use model::logical_pages;
 pub use model::*;
 pub use schema::{PolicyRow, key_paths, policies, schema};
 

@@ -38,35 +38,11 @@ impl Spec {
         let power = &self.power;
         self.capacitor.capacitance_f > 0.0 || power.cut_after_requests > 0 || power.cut_at_ns.is_some()
     }
-
-    /// Free blocks that every plane keeps for what is dirty when power fails: room for the whole write cache, spread
-    /// over the planes; 0 without a capacitor.
-    pub fn flush_reserve_blocks(&self) -> u32 {
-        if self.capacitor.capacitance_f <= 0.0 {
-            return 0;
-        }
-        let d = &self.drive;
-        let planes = [d.channels, d.chips_per_channel, d.dies_per_chip, d.planes_per_die];
-        let planes: u64 = planes.into_iter().map(u64::from).product();
-        let pages = planes * u64::from(d.blocks_per_plane) * u64::from(d.pages_per_block);
-        let cache_pages = self.cache.size_bytes / u64::from(d.page_size_bytes);
-        // A cache holds no more than there is.
-        let cache_pages = cache_pages.min(logical_pages(pages, d.op));
-        let streams = u64::from(matches!(self.ftl.map, MapSpec::Demand { .. }))
-            + u64::from(self.refresh.policy.partial().is_some());
-        flush_blocks(cache_pages, planes * u64::from(d.pages_per_block), streams) as u32
-    }
 }
 
 /// The logical pages of so many physical ones; the same rounding as the drive's geometry.
-pub(super) fn logical_pages(pages: u64, op: f64) -> u64 {
+pub(crate) fn logical_pages(pages: u64, op: f64) -> u64 {
     (pages as f64 / (1.0 + op)) as u64
-}
-
-/// Blocks of a plane for a cache of so many pages, one block in every plane having `row_pages` in all: room for the cache,
-/// and what GC and so many `streams` (of translation pages, of combination pages) may have taken of it when power fails.
-pub(super) fn flush_blocks(cache_pages: u64, row_pages: u64, streams: u64) -> u64 {
-    cache_pages.div_ceil(row_pages) + 1 + streams
 }
 
 /// `[drive]`: the geometry.

@@ -26,6 +26,7 @@ pub use stretch::Stretch;
 pub use summary::{RunFacts, smart, summary};
 pub use table::{Column, Table, Values};
 
+use crate::drive::FailReason;
 use crate::ftl::Ftl;
 use crate::geometry::{DieId, Geometry, PlaneId};
 use crate::host::Request;
@@ -55,7 +56,7 @@ macro_rules! counters {
 }
 
 counters! {
-    /// Pages written by the host, a partly written page counted as one.
+    /// Pages of writes that the drive has done, a partly written page counted as one.
     host_pages_written,
     /// Pages the host wrote only partly.
     partial_writes,
@@ -73,12 +74,12 @@ counters! {
     failed_pages,
     /// Pages that host requests could not have because no read level decodes them.
     media_errors,
-    /// Requests that failed.
-    failed_requests,
-    /// Requests that were not completed when power failed; they ended then, without a latency.
-    aborted_requests,
     /// Victims emptied by GC.
     gc_victims,
+    /// Victims that GC took because the plane was down to what it must keep, in place of the policy's.
+    gc_victims_forced,
+    /// Blocks without valid pages that were erased beside GC.
+    dead_blocks,
     /// Valid pages in those victims when they were chosen.
     gc_victim_valid_pages,
 }
@@ -159,6 +160,8 @@ pub struct Stats {
     pub migration: MigrationStats,
     /// Power losses and the capacitor.
     pub power: PowerStats,
+    /// Requests that failed, by [`FailReason`]; they are in no latency and in no bytes of the host's.
+    pub failed: [u64; FailReason::ALL.len()],
     /// Flash operations, by kind (read, program, erase, copyback) and cause.
     pub flash: [[u64; Cause::ALL.len()]; 4],
     /// Latency and bytes by host operation, in the order of [`Op::ALL`](crate::host::Op::ALL).
@@ -186,6 +189,7 @@ impl Stats {
             refresh: RefreshStats::default(),
             migration: MigrationStats::default(),
             power: PowerStats::default(),
+            failed: [0; FailReason::ALL.len()],
             flash: [[0; Cause::ALL.len()]; 4],
             host: std::array::from_fn(|_| Latency::new()),
             sample_at: Time::START + series.interval_ns(),
@@ -257,11 +261,12 @@ impl Stats {
     }
 
     #[inline]
-    pub(crate) fn on_completed(&mut self, now: Time, request: &Request, failed: bool) {
+    pub(crate) fn on_completed(&mut self, now: Time, request: &Request, failed: Option<FailReason>) {
         self.count_outstanding(now);
         self.outstanding -= 1;
-        if failed {
-            self.counters.failed_requests += 1;
+        if let Some(reason) = failed {
+            self.failed[reason as usize] += 1;
+            return;
         }
         let ns = now - request.arrival;
         self.host[request.op as usize].record(ns.ns(), request.len);
@@ -271,6 +276,7 @@ impl Stats {
     /// A write of so many pages has been done.
     #[inline]
     pub(crate) fn on_written(&mut self, pages: u32) {
+        self.counters.host_pages_written += u64::from(pages);
         self.window.pages_written += u64::from(pages);
     }
 
@@ -278,7 +284,7 @@ impl Stats {
     pub(crate) fn on_aborted(&mut self, now: Time, requests: u32) {
         self.count_outstanding(now);
         self.outstanding -= requests;
-        self.counters.aborted_requests += u64::from(requests);
+        self.failed[FailReason::PowerLost as usize] += u64::from(requests);
     }
 
     /// So many pages of the write cache are dirty.

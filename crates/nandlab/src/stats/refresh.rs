@@ -1,6 +1,8 @@
 //! What is counted of refresh.
 
-use crate::drive::{ErrorCacheState, PartialState};
+use super::number;
+use crate::drive::{Drive, PartialState};
+use crate::probe::Probe;
 use crate::units::Span;
 use serde_json::{Value, json};
 
@@ -56,9 +58,9 @@ pub struct RefreshStats {
 
 impl RefreshStats {
     /// `refresh` of the summary.
-    pub(super) fn json(&self, partial: Option<PartialState>, ec_cache: Option<ErrorCacheState>) -> Value {
-        let partial = partial.map(|state| self.partial_json(&state));
-        let ec_cache = ec_cache.map(|state| {
+    pub(super) fn json<P: Probe>(&self, drive: &Drive<P>) -> Value {
+        let partial = drive.partial_refresh().map(|state| self.partial_json(&state));
+        let ec_cache = drive.error_cache().map(|state| {
             json!({
                 "entries": state.entries,
                 "bytes": state.bytes,
@@ -70,7 +72,9 @@ impl RefreshStats {
         json!({
             "blocks": self.blocks,
             "pages": self.pages,
+            "load": drive.refresh_load().map(number),
             "late_blocks": self.late_blocks,
+            "overdue_blocks": drive.overdue_blocks(),
             "overdue_max_s": self.overdue_max_s,
             "busy_s": self.busy_ns.seconds(),
             "block_mean_s": if self.blocks == 0 { 0.0 } else { self.busy_ns.seconds() / self.blocks as f64 },

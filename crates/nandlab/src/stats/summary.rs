@@ -2,12 +2,14 @@
 
 use super::power_json::{capacitor, power_totals};
 use super::{EccStats, Latency, PowerLoss, Stats, number, ratio, steady_state};
-use crate::drive::Drive;
+use crate::drive::{Drive, FailReason};
+use crate::ftl::needs::{BlockNeeds, GAIN_BLOCKS, op_for_waf, waf_uniform_fifo};
+use crate::geometry::PlaneId;
 use crate::host::Op;
-use crate::nand::BlockState;
+use crate::nand::{Block, BlockState};
 use crate::probe::Probe;
 use crate::sched::{Cause, Kind};
-use crate::spec::RefreshPolicySpec;
+use crate::spec::{RefreshPolicySpec, Spec};
 use crate::units::{Span, Time};
 use serde_json::{Map, Value, json};
 
@@ -106,10 +108,36 @@ fn steady(stats: &Stats, end: Time) -> Value {
     })
 }
 
+/// `space` of the summary: what the mechanisms need of every plane, and what over-provisioning they leave.
+fn space(spec: &Spec, needs: &BlockNeeds) -> Value {
+    /// Write amplification that `op_for_waf_5` keeps to.
+    const WAF_MAX: f64 = 5.0;
+    let by: Map<String, Value> = BlockNeeds::NAMES
+        .into_iter()
+        .zip(needs.all())
+        .map(|(name, need)| {
+            let need = json!({ "open": need.open, "free": need.free, "valid_pages": need.valid_pages });
+            (name.to_owned(), need)
+        })
+        .collect();
+    let spare_share = needs.spare_share(spec.drive.blocks_per_plane.into());
+    json!({
+        "needs": {
+            "open_blocks": needs.open(),
+            "free_blocks": needs.free(),
+            "gain_blocks": GAIN_BLOCKS,
+            "by": by,
+        },
+        "spare_share": number(spare_share),
+        "waf_uniform_fifo": waf_uniform_fifo(spare_share).map(number),
+        "op_for_waf_5": op_for_waf(spec, WAF_MAX).map(number),
+    })
+}
+
 /// `summary.json` of a drive whose statistics are finished.
 ///
-/// `requests` are all that have ended, whether done, failed or aborted by a power loss. `host`, `latency_us`, `iops` and
-/// `mb_per_s` count those that the drive answered: an aborted one has no latency. Down time is part of `duration_s`.
+/// `requests` are all that have ended, whether done or failed. `host`, `latency_us`, `iops` and `mb_per_s` count those that
+/// the drive has done. Down time is part of `duration_s`.
 pub fn summary<P: Probe>(drive: &Drive<P>, run: &RunFacts) -> Value {
     let stats = drive.stats();
     let seconds = drive.now().seconds();
@@ -144,10 +172,12 @@ pub fn summary<P: Probe>(drive: &Drive<P>, run: &RunFacts) -> Value {
         "nandlab": env!("CARGO_PKG_VERSION"),
         "spec_hash": run.spec_hash,
         "complete": run.complete,
-        "requests": served + counters.aborted_requests,
+        "requests": served + stats.failed.iter().sum::<u64>(),
         "requests_unfinished": drive.outstanding(),
-        "requests_failed": counters.failed_requests,
-        "requests_aborted": counters.aborted_requests,
+        "requests_failed": FailReason::ALL
+            .into_iter()
+            .map(|reason| (reason.name().to_owned(), json!(stats.failed[reason as usize])))
+            .collect::<Map<_, _>>(),
         "requests_wrapped": run.wrapped,
         "records_skipped": run.skipped,
         "duration_s": number(seconds),
@@ -176,8 +206,9 @@ pub fn summary<P: Probe>(drive: &Drive<P>, run: &RunFacts) -> Value {
         "migration": migration,
         "refresh": match drive.spec().refresh.policy {
             RefreshPolicySpec::None => Value::Null,
-            _ => stats.refresh.json(drive.partial_refresh(), drive.error_cache()),
+            _ => stats.refresh.json(drive),
         },
+        "space": space(drive.spec(), &drive.ftl().needs),
         "erases": { "mean": number(mean), "max": worn(u32::max), "min": worn(u32::min) },
         "gc": {
             "victims": counters.gc_victims,
@@ -192,18 +223,22 @@ pub fn summary<P: Probe>(drive: &Drive<P>, run: &RunFacts) -> Value {
 }
 
 /// Spare blocks left of those a plane began with, in percent; the worst plane's, because data cannot leave its plane.
-/// Spare is what a plane has beyond its logical pages and its reserve (open blocks, one free, one to gain from).
+/// Spare is what a plane has beyond its valid pages and what its mechanisms need, of blocks that can be erased and used
+/// again: those that the next erase retires do not count.
 fn spare_left<P: Probe>(drive: &Drive<P>) -> u64 {
     let geometry = drive.geometry();
-    let logical = geometry.logical_pages.div_ceil(geometry.planes).div_ceil(geometry.pages_per_block);
-    let needed = logical + drive.ftl().reserve_blocks + 3;
-    let at_first = geometry.blocks_per_plane.saturating_sub(needed);
-    let now = drive.ftl().planes.iter().map(|plane| plane.usable_blocks.saturating_sub(needed)).min();
-    let lost = drive.ftl().planes.iter().any(|plane| plane.usable_blocks < geometry.blocks_per_plane);
-    match at_first {
-        0 => u64::from(!lost) * 100,
-        _ => u64::from(now.unwrap_or(0)) * 100 / u64::from(at_first),
-    }
+    let needs = &drive.ftl().needs;
+    let needed =
+        needs.valid_pages().div_ceil(u64::from(geometry.pages_per_block)) + needs.free() + needs.open();
+    let endurance = drive.spec().drive.endurance;
+    let reusable = |plane: u32| {
+        let blocks = &drive.array().blocks[geometry.blocks_of(PlaneId(plane))];
+        let can_be_used =
+            |block: &&Block| block.state != BlockState::Retired && block.pe_cycles + 1 < endurance;
+        (blocks.iter().filter(can_be_used).count() as u64).saturating_sub(needed)
+    };
+    let at_first = u64::from(geometry.blocks_per_plane).saturating_sub(needed).max(1);
+    (0..geometry.planes).map(reusable).min().unwrap_or(0).min(at_first) * 100 / at_first
 }
 
 /// `smart.json`: the NVMe health log under the names nvme-cli prints, and what of the OCP C0h log this drive models.
@@ -237,7 +272,7 @@ pub fn smart<P: Probe>(drive: &Drive<P>) -> Value {
             "power_on_hours": drive.now().ns() / 3_600_000_000_000,
             "unsafe_shutdowns": losses.len(),
             "media_errors": stats.counters.failed_pages + stats.counters.media_errors,
-            "num_err_log_entries": stats.counters.failed_requests,
+            "num_err_log_entries": stats.failed[..2].iter().sum::<u64>(),
         },
         "ocp_smart_log": {
             "Physical media units written":

@@ -7,9 +7,9 @@
 
 #![allow(dead_code, unreachable_pub)]
 
-use crate::common::schemes::{Acts, Around, Schemes, combination, first_with_room};
-use crate::common::{ns, request};
-use nandlab::drive::Drive;
+use crate::common::schemes::{Acts, Around, Schemes, combination, first_with_room, slack};
+use crate::common::{EVENTS_MAX, confirm, ns, request, rest};
+use nandlab::drive::{Drive, FailReason};
 use nandlab::geometry::{DieId, Lpn, Ppn, RequestId};
 use nandlab::host::{Op, Oracle, Request};
 use nandlab::probe::Probe;
@@ -18,6 +18,9 @@ use nandlab::sched::{Cause, Kind, Phase, Transaction};
 use nandlab::spec::{Cell, DirtyBudget, Spec};
 use nandlab::units::Time;
 use std::collections::{BTreeMap, BTreeSet};
+
+/// Simulated time after which a run should be over, in seconds.
+const SECONDS_MAX: f64 = 3600.0;
 
 /// What a drive of these runs is watched by.
 pub type Watched = Drive<(Oracle, Witness)>;
@@ -152,7 +155,7 @@ impl Plan {
         let pages = [4, 6, 7, 8, 12, 16][pick(6) as usize];
         let layers = if cell.starts_with("3d") { "layers = 3\n" } else { "" };
         let slowest_us = 600;
-        let around = Around { cell, dies: channels * chips * dies, slowest_us, detect_ms: 50.0, ease: 1.0 };
+        let around = Around { cell, dies: channels * chips * dies, slowest_us, detect_ms: 50.0 };
         let schemes = Schemes::draw(seed, on, &around);
         let program = match cell {
             "mlc" => format!("{{ lsb = '300us', msb = '{slowest_us}us' }}"),
@@ -173,12 +176,13 @@ impl Plan {
             tail += "[precondition]\nused = 0.3\nvalid = 0.8\n";
         }
         // As few blocks as the drive can do with: it shall collect garbage soon.
-        let (text, spec) = first_with_room(|room| {
+        let slack = slack(&mut Stream::new(seed, "crash slack"));
+        let (text, spec) = first_with_room(slack, |room, op| {
             let blocks = 10 + 2 * room;
             format!(
                 "seed = {seed}\n[drive]\nchannels = {channels}\nchips_per_channel = {chips}\ndies_per_chip = {dies}\n\
                  planes_per_die = {planes}\nblocks_per_plane = {blocks}\npages_per_block = {pages}\n\
-                 page_size = '4KiB'\ncell = '{cell}'\n{layers}op = 1.3\nendurance = 1000000\n{tail}{}",
+                 page_size = '4KiB'\ncell = '{cell}'\n{layers}op = {op}\nendurance = 1000000\n{tail}{}",
                 schemes.text(blocks * pages * planes)
             )
         });
@@ -268,11 +272,12 @@ impl<'a> Run<'a> {
         drive.submit(&Request { arrival: drive.now(), op, fua, offset, len }).unwrap();
     }
 
-    /// Completed requests. On a drive without read levels none fails.
+    /// Completed requests. None fails but of what no read level decodes.
     fn take_completions(&mut self) {
-        let may_fail = self.drive.ecc().has_levels();
-        for done in self.drive.completions() {
-            assert!(may_fail || !done.failed, "{done:?} has failed");
+        let completions: Vec<_> = self.drive.completions().collect();
+        for done in &completions {
+            assert!(matches!(done.failed, None | Some(FailReason::Uncorrectable)), "{done:?}");
+            confirm(&self.drive, done);
         }
     }
 
@@ -281,6 +286,10 @@ impl<'a> Run<'a> {
         self.counts.events += 1;
         loop {
             self.take_completions();
+            assert!(self.drive.failure().is_none(), "{}", self.drive.failure().expect("it is there"));
+            assert!(self.counts.events < EVENTS_MAX, "{} events", self.counts.events);
+            let seconds = self.drive.now().seconds();
+            assert!(seconds < SECONDS_MAX, "{} events in {seconds} simulated seconds", self.counts.events);
             if self.drive.now() < self.quiet_until {
                 if self.drive.advance_by_event(self.quiet_until) {
                     return;
@@ -297,7 +306,7 @@ impl<'a> Run<'a> {
                 }
             } else {
                 let happens = self.drive.advance_by_event(Time::NEVER);
-                assert!(happens, "requests are outstanding and nothing happens");
+                assert!(happens, "requests are outstanding and nothing happens: {:?}", self.drive.failure());
                 return;
             }
         }
@@ -334,7 +343,8 @@ impl<'a> Run<'a> {
         sabotage.before_recovery(&mut self.drive);
         self.drive.restore_power();
         sabotage.after_recovery(&mut self.drive);
-        let aborted = self.drive.completions().count();
+        let aborted =
+            self.drive.completions().filter(|done| done.failed == Some(FailReason::PowerLost)).count();
         assert_eq!(aborted, outstanding as usize, "every request in work ends with the power");
         let loss = self.drive.stats().power.losses.last().expect("power has failed").clone();
         let geometry = self.drive.geometry();
@@ -396,15 +406,18 @@ impl<'a> Run<'a> {
             let read = request(&self.drive, Op::Read, lpn * page, page);
             self.drive.submit(&read).unwrap();
         }
+        let mut events = 0;
         while self.drive.outstanding() > 0 {
-            self.drive.completions();
+            assert!(self.drive.advance_by_event(Time::NEVER), "nothing happens: {:?}", self.drive.failure());
+            events += 1;
             assert!(
-                self.drive.advance_to_completion(Time::NEVER),
-                "requests are outstanding and nothing happens"
+                events < EVENTS_MAX,
+                "{} requests are outstanding after {events} events",
+                self.drive.outstanding()
             );
         }
         if settles {
-            self.drive.run_until_idle();
+            rest(&mut self.drive);
         }
         self.drive.completions();
         self.check();
@@ -427,7 +440,7 @@ impl<'a> Run<'a> {
         for _ in 0..events {
             self.event();
         }
-        self.drive.run_until_idle();
+        rest(&mut self.drive);
         assert_eq!(self.drive.outstanding(), 0, "a request is lost");
         self.take_completions();
         self.check();

@@ -3,10 +3,11 @@
 
 pub mod schemes;
 
-use nandlab::drive::Drive;
+use nandlab::drive::{Completion, Drive, FailReason, Failure};
+use nandlab::geometry::Lpn;
 use nandlab::host::{Op, Oracle, Request};
 use nandlab::probe::Probe;
-use nandlab::spec::{self, Spec};
+use nandlab::spec::{self, RefreshPolicySpec, Spec};
 use nandlab::units::{Span, Time};
 use std::path::Path;
 
@@ -64,6 +65,29 @@ pub fn request<P: Probe>(drive: &Drive<P>, op: Op, offset: u64, len: u64) -> Req
     Request { arrival: drive.now(), op, fua: false, offset, len }
 }
 
+/// Idle GC begins only with more garbage than the blocks hold that internal streams may open, and none of them is open on a
+/// drive that a test has just begun to fill. This adds so many blocks to every plane, each with one invalid page: full ones
+/// that hold the last LPNs, whose first pages are written again. What is to be collected must have fewer valid pages,
+/// and `gc.idle_valid_max` must leave these alone. `blocks` is a multiple of the pages of a block, so that no block stays
+/// open, and allocation is static and goes through the planes first. Takes no time; returns the LPNs.
+pub fn ballast<P: Probe>(drive: &mut Drive<P>, blocks: u32) -> std::ops::Range<u64> {
+    let geometry = drive.geometry();
+    assert!(blocks.is_multiple_of(geometry.pages_per_block));
+    let (planes, row) = (geometry.planes, geometry.planes * geometry.pages_per_block);
+    let first = (geometry.logical_pages - blocks * row) / row * row;
+    let lpns = first..first + blocks * row;
+    let again = lpns.clone().step_by(row as usize).flat_map(|lpn| lpn..lpn + planes);
+    lpns.clone().chain(again).for_each(|lpn| _ = drive.write_now(Lpn(lpn)));
+    lpns.start.into()..lpns.end.into()
+}
+
+/// The LPN of write number `n` of those that leave something valid in every block, so that only GC can free it: of 32 writes
+/// four go to the LPNs from 8 to `end`, one after the other, and all others to the first eight.
+pub fn mostly_hot(n: u64, end: u64) -> u64 {
+    let (round, place) = (n / 8, n % 8);
+    if round % 4 == 3 && place >= 4 { 8 + (4 * (round / 4) + place - 4) % (end - 8) } else { place }
+}
+
 /// Submits a request as soon as no more than four are outstanding.
 pub fn submit_with_few<P: Probe>(drive: &mut Drive<P>, op: Op, offset: u64, len: u64) {
     while drive.outstanding() > 4 {
@@ -94,10 +118,58 @@ pub fn with_oracle(spec: &Spec) -> Drive<Oracle> {
     drive
 }
 
+/// Events after which what is outstanding should have been completed.
+pub const EVENTS_MAX: u64 = 20_000_000;
+
+/// How long a drive may take to come to rest.
+pub const IDLE: Span = nandlab::drive::IDLE_LIMIT;
+
+/// A drive that refreshes as fast as it can is not waited for any longer: it never comes to rest.
+pub const REST: Span = Span::from_ns(10 * SECOND);
+
+/// Lets the drive come to rest, as far as it can.
+pub fn rest<P: Probe>(drive: &mut Drive<P>) {
+    let mut events = 0;
+    while drive.outstanding() > 0 {
+        assert!(drive.advance_by_event(Time::NEVER), "nothing happens: {:?}", drive.failure());
+        events += 1;
+        assert!(
+            events < EVENTS_MAX,
+            "{} requests are outstanding after {events} events",
+            drive.outstanding()
+        );
+    }
+    match drive.run_until_idle(REST + drive.spec().gc.idle_after_ns) {
+        Ok(()) => {}
+        Err(Failure::Restless { .. }) if drive.spec().refresh.policy != RefreshPolicySpec::None => {}
+        Err(failure) => panic!("{failure}"),
+    }
+}
+
+/// Checks why a request has failed. (Not in which of its pages: others may have written them since.)
+pub fn confirm<P: Probe>(drive: &Drive<P>, done: &Completion) {
+    let array = drive.array();
+    match done.failed {
+        None => {}
+        Some(FailReason::Uncorrectable) => {
+            assert!(drive.stats().ecc.uncorrectable > 0, "{done:?}, and every read was decoded");
+        }
+        Some(FailReason::WornOut) => {
+            let endurance = drive.spec().drive.endurance;
+            assert!(
+                array.blocks.iter().any(|block| block.pe_cycles + 1 >= endurance),
+                "{done:?}, and no block is near its endurance"
+            );
+        }
+        Some(FailReason::PowerLost) => {
+            assert!(!drive.stats().power.losses.is_empty(), "{done:?}, and power has not failed");
+        }
+    }
+}
+
 /// Ends a run: everything completes, the audit holds, the oracle has no complaint.
 pub fn settle(drive: &mut Drive<Oracle>) {
-    drive.run_until_idle();
-    assert_eq!(drive.outstanding(), 0, "a request is lost");
+    rest(drive);
     drive.audit().unwrap_or_else(|e| panic!("audit: {e}"));
     drive.probe().verdict().unwrap_or_else(|e| panic!("oracle: {e}"));
 }

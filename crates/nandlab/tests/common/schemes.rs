@@ -27,8 +27,6 @@ pub struct Around {
     pub slowest_us: u64,
     /// A detection of the budget is due every so many milliseconds.
     pub detect_ms: f64,
-    /// Blocks are due so many times less often than the drive can do it.
-    pub ease: f64,
 }
 
 /// The settings of a drive that the schemes have to do with.
@@ -134,7 +132,7 @@ impl Schemes {
             covers: true,
             scale,
             // As often as the drive can do it, and less often: a partial refresh moves a page twice in the end.
-            ms_a_page: around.ease * around.slowest_us as f64 / 600.0
+            ms_a_page: around.slowest_us as f64 / 600.0
                 * (if partial { 2.4 } else { 1.0 } + pick(7) as f64 / 3.0),
         };
         schemes.draw_cache(&mut stream, capacitor_aware, around);
@@ -209,17 +207,32 @@ impl Schemes {
     }
 }
 
-/// The first of texts 0, 1, 2 and so on, each with more room than the one before, that is a spec.
-pub fn first_with_room(text: impl Fn(u64) -> String) -> (String, Spec) {
-    let mut room = 0;
-    loop {
-        let text = text(room);
+/// The op that the spec check proposes in place of none at all; `None` where more blocks are needed too.
+fn proposed_op(text: &str) -> Option<f64> {
+    let errors = spec::load(text, "random.toml", Path::new("."), &["drive.op=0.0".to_owned()]).err()?;
+    let text = errors.to_string();
+    let (_, from) = text.split_once("drive.op = ")?;
+    from.split_whitespace().next()?.parse().ok()
+}
+
+/// The first of texts 0, 1, 2 and so on, each with more blocks than the one before, that is a spec with the op that the
+/// check proposes, or up to twice that: `slack` times as much more.
+pub fn first_with_room(slack: f64, text: impl Fn(u64, f64) -> String) -> (String, Spec) {
+    let mut errors = String::new();
+    for room in 0..80 {
+        let Some(op) = proposed_op(&text(room, 0.0)) else { continue };
+        let text = text(room, op * (1.0 + slack));
         match spec::load(&text, "random.toml", Path::new("."), &[]) {
             Ok(loaded) => return (text, loaded.spec),
-            Err(errors) => assert!(room < 80, "{errors}\n{text}"),
+            Err(found) => errors = format!("{found}\n{text}"),
         }
-        room += 1;
     }
+    panic!("no number of blocks will do: {errors}")
+}
+
+/// What [`first_with_room`] takes: nothing in half of the cases.
+pub fn slack(stream: &mut Stream) -> f64 {
+    if stream.below(2) == 0 { 0.0 } else { stream.below(1001) as f64 / 1000.0 }
 }
 
 /// What the schemes have done in some runs.

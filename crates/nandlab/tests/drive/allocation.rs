@@ -83,7 +83,7 @@ fn writes_go_where_the_order_says() {
         for _ in 0..2 {
             let request = Request { arrival: drive.now(), op: Op::Write, fua: false, offset: 0, len: bytes };
             drive.submit(&request).unwrap();
-            drive.run_until_idle();
+            drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
             let visits = visits(&order, [('C', 2), ('W', 3), ('D', 4), ('P', 2)]);
             for lpn in 0..drive.geometry().logical_pages {
                 let (channel, chip, die, plane) = visits[lpn as usize % 48];
@@ -155,7 +155,7 @@ fn dynamic_keeps_away_from_loaded_dies() {
         drive.submit(&request).unwrap();
     };
     write(&mut drive, 0, 4);
-    drive.run_until_idle();
+    drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
     let die = |drive: &Drive, lpn| {
         let geometry = drive.geometry();
         geometry.die_of(geometry.plane_of(geometry.block_of(drive.ftl().map.get(Lpn(lpn)).unwrap())))
@@ -174,7 +174,7 @@ fn dynamic_keeps_away_from_loaded_dies() {
         count[die(&drive, lpn).index()] += 1;
     }
     assert_eq!(count, [4, 4, 0, 4]);
-    drive.run_until_idle();
+    drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
     drive.audit().unwrap();
 }
 

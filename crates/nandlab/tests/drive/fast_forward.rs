@@ -49,7 +49,7 @@ fn work(drive: &mut Drive<Oracle>, seed: u64, requests: u32) {
             drive.advance(drive.now() + ns(stream.below(2_000_000_000)));
         }
     }
-    drive.run_until_idle();
+    drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
     drive.completions();
 }
 
@@ -101,14 +101,14 @@ fn without_static_levelling_cold_blocks_do_not_wear() {
     for lpn in 0..pages {
         submit_with_few(&mut drive, Op::Write, lpn * 4096, 4096);
     }
-    drive.run_until_idle();
+    drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
     drive.completions();
     let then = drive.lived();
     let mut stream = Stream::new(3, "fast-forward");
     for _ in 0..8000 {
         submit_with_few(&mut drive, Op::Write, stream.below(pages / 8) * 4096, 4096);
     }
-    drive.run_until_idle();
+    drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
     drive.completions();
     let before: Vec<u32> = drive.array().blocks.iter().map(|block| block.pe_cycles).collect();
     let until = drive.lived();
@@ -180,7 +180,7 @@ fn when_wear_shortens_the_interval_blocks_come_due_one_after_the_other() {
     for _ in 0..2000 {
         submit_with_few(&mut drive, Op::Write, stream.below(pages / 8) * 4096, 4096);
     }
-    drive.run_until_idle();
+    drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
     drive.completions();
     let until = drive.lived();
     drive.fast_forward(&then, &until, 50.0);

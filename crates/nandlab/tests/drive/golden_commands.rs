@@ -4,8 +4,8 @@
 //! microseconds: tR 50, tPROG 200, tBERS 1000, a page takes 10 on the channel, command and decode nothing. So on an
 //! idle die a write takes 210 and a read 60. A line is when and where a die takes up which operation, and why.
 
-use crate::common::{US, at, spec};
-use nandlab::drive::Drive;
+use crate::common::{US, at, ns, spec};
+use nandlab::drive::{Drive, Failure};
 use nandlab::geometry::{DieId, Geometry};
 use nandlab::host::{Op, Request};
 use nandlab::probe::Probe;
@@ -87,7 +87,7 @@ impl Scenario {
     /// Lets everything end, and compares.
     #[track_caller]
     fn commands(&mut self, expected: &str) {
-        self.0.run_until_idle();
+        self.0.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
         self.0.audit().unwrap();
         let expected: Vec<&str> = expected.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
         assert_eq!(self.0.probe().lines, expected);
@@ -185,14 +185,33 @@ fn gc_does_not_copy_what_was_trimmed() {
 }
 
 /// With LPNs 12 and 14 trimmed (12 to 14 is one TRIM of three pages, of which die 1's LPN 13 was never written)
-/// block 1 holds nothing: it is erased without a copy, and with two free blocks GC is done.
+/// block 1 holds nothing: it is dead, and erased at once, since the die has nothing else to do. The write that comes with it
+/// waits for that. It opens block 5, which leaves blocks 6 and 1: one more than the reserve, and no GC.
 #[test]
-fn gc_of_a_wholly_trimmed_block_is_one_erase() {
+fn a_wholly_trimmed_block_is_erased_at_once_and_without_gc() {
     let mut scenario = Scenario::new(&[]);
     on_the_brink(&mut scenario).submit(Op::Trim, 12 * 4096, 3 * 4096).wait().write(10).commands(
-        "4200 die 0 program host lpn 10 c0.d0.p0.b5.pg0
-         4410 die 0 erase gc c0.d0.p0.b1",
+        "4200 die 0 erase gc c0.d0.p0.b1
+         5200 die 0 program host lpn 10 c0.d0.p0.b5.pg0",
     );
+    let counters = &scenario.0.stats().counters;
+    assert_eq!((counters.dead_blocks, counters.gc_victims), (1, 0));
+}
+
+/// All four pages of block 0 are overwritten. Their new copies are mapped at once, but the old ones are what is in flash until
+/// the programs end: block 0 is dead when the last of them does.
+#[test]
+fn a_dead_block_is_erased_behind_the_writes_that_have_killed_it() {
+    let mut scenario = Scenario::new(&[]);
+    scenario.write_each(&[0, 2, 4, 6]).forget().write(0).write(2).write(4).write(6).commands(
+        "840 die 0 program host lpn 0 c0.d0.p0.b1.pg0
+         1050 die 0 program host lpn 2 c0.d0.p0.b1.pg1
+         1260 die 0 program host lpn 4 c0.d0.p0.b1.pg2
+         1470 die 0 program host lpn 6 c0.d0.p0.b1.pg3
+         1680 die 0 erase gc c0.d0.p0.b0",
+    );
+    let counters = &scenario.0.stats().counters;
+    assert_eq!((counters.dead_blocks, counters.gc_victims), (1, 0));
 }
 
 /// The host overwrites LPN 12 while GC's read of it waits: the write is mapped when it is admitted, so the copy that
@@ -246,40 +265,60 @@ fn unaligned_write_merges_its_first_and_last_page_only() {
     );
 }
 
-/// 16 writes until 3360; blocks 0 to 3 full, of block 0 only LPN 6 is valid; 12 of the 16 pages that can be free are
-/// free, less than the 80 % wanted. 10 ms after the last completion the drive counts as idle and empties block 0.
-/// That leaves 3 pages of block 4 and blocks 5, 6 and 0: 15 of 16, enough.
+/// Fills blocks 0 to 2 with the even LPNs 0 to 22 and overwrites eight of them in blocks 3 and 4: 20 writes, until 4200.
+/// Valid afterwards:
+///   block 0: 6 (page 3)   block 1: 12 14 (pages 2 3)   block 2: 22 (page 3)   block 3: 0 2 4 8   block 4: 10 16 18 20
+/// Of the 28 pages 12 are valid, and GC's reserve and the block that it may open take 8: 8 can be free for the host. With
+/// blocks 5 and 6 free, one of them the reserve, 4 are.
+const HALF_FREE: [u64; 20] = [0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 0, 2, 4, 8, 10, 16, 18, 20];
+
+/// Half is less than the 80 % wanted. 10 ms after the last completion the drive counts as idle and empties block 0. That opens
+/// block 5 and gains block 0: still 4 pages. So it empties block 2, too. With blocks 6, 0 and 2 all 8 are free.
 #[test]
 fn background_gc_starts_when_the_drive_is_idle_and_stops_at_its_threshold() {
     let mut scenario = Scenario::new(&["gc.background_free=0.8"]);
-    scenario.write_each(&[0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 0, 2, 4, 8]).forget();
-    assert_eq!(scenario.0.now(), at(3_360 * US));
+    scenario.write_each(&HALF_FREE).forget();
+    assert_eq!(scenario.0.now(), at(4_200 * US));
     scenario.commands(
-        "13360 die 0 read gc lpn 6 c0.d0.p0.b0.pg3
-         13420 die 0 program gc lpn 6 c0.d0.p0.b4.pg0
-         13630 die 0 erase gc c0.d0.p0.b0",
+        "14200 die 0 read gc lpn 6 c0.d0.p0.b0.pg3
+         14260 die 0 program gc lpn 6 c0.d0.p0.b5.pg0
+         14470 die 0 erase gc c0.d0.p0.b0
+         15470 die 0 read gc lpn 22 c0.d0.p0.b2.pg3
+         15530 die 0 program gc lpn 22 c0.d0.p0.b5.pg1
+         15740 die 0 erase gc c0.d0.p0.b2",
     );
 }
 
-/// The same, but the best victim may be at most 20 % valid, and block 0's one page in four is more.
+/// Half is not less than half.
 #[test]
-fn background_gc_leaves_victims_that_are_too_full_alone() {
-    let mut scenario = Scenario::new(&["gc.background_free=0.8", "gc.idle_valid_max=0.2"]);
-    scenario.write_each(&[0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 0, 2, 4, 8]).forget();
+fn background_gc_does_not_start_at_its_threshold() {
+    let mut scenario = Scenario::new(&["gc.background_free=0.5"]);
+    scenario.write_each(&HALF_FREE).forget();
     scenario.commands("");
 }
 
-/// A request within the 10 ms starts them anew: its completion is at 3360 + 5000 + 60.
+/// The best victim may be at most 20 % valid, and one page in four is more.
+#[test]
+fn background_gc_leaves_victims_that_are_too_full_alone() {
+    let mut scenario = Scenario::new(&["gc.background_free=0.8", "gc.idle_valid_max=0.2"]);
+    scenario.write_each(&HALF_FREE).forget();
+    scenario.commands("");
+}
+
+/// A request within the 10 ms starts them anew: its completion is at 4200 + 5000 + 60.
 #[test]
 fn idle_time_counts_from_the_last_completion() {
     let mut scenario = Scenario::new(&["gc.background_free=0.8"]);
-    scenario.write_each(&[0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 0, 2, 4, 8]).forget();
-    scenario.0.advance(at(8_360 * US));
+    scenario.write_each(&HALF_FREE).forget();
+    scenario.0.advance(at(9_200 * US));
     scenario.read(22).commands(
-        "8360 die 0 read host lpn 22 c0.d0.p0.b2.pg3
-         18420 die 0 read gc lpn 6 c0.d0.p0.b0.pg3
-         18480 die 0 program gc lpn 6 c0.d0.p0.b4.pg0
-         18690 die 0 erase gc c0.d0.p0.b0",
+        "9200 die 0 read host lpn 22 c0.d0.p0.b2.pg3
+         19260 die 0 read gc lpn 6 c0.d0.p0.b0.pg3
+         19320 die 0 program gc lpn 6 c0.d0.p0.b5.pg0
+         19530 die 0 erase gc c0.d0.p0.b0
+         20530 die 0 read gc lpn 22 c0.d0.p0.b2.pg3
+         20590 die 0 program gc lpn 22 c0.d0.p0.b5.pg1
+         20800 die 0 erase gc c0.d0.p0.b2",
     );
 }
 
@@ -329,4 +368,20 @@ fn urgent_gc_goes_behind_host_reads_and_takes_turns_with_host_writes_by_age() {
          6550 die 0 program gc lpn 6 c0.d0.p0.b6.pg3
          6760 die 0 erase gc c0.d0.p0.b0",
     );
+}
+
+/// A drive that is not at rest when the time is up says what it still does, and goes on when it is let.
+#[test]
+fn what_is_not_at_rest_in_time_says_so() {
+    let mut scenario = Scenario::new(&[]);
+    scenario.write(0).write(2);
+    let failure = scenario.0.run_until_idle(ns(250 * US)).unwrap_err();
+    assert!(matches!(failure, Failure::Restless { .. }));
+    assert_eq!(
+        failure.to_string(),
+        "after 0.00025 s of simulated time the drive is not at rest: 1 requests are outstanding"
+    );
+    assert_eq!(scenario.0.failure(), None, "nothing is wrong with it");
+    scenario.0.run_until_idle(ns(300 * US)).unwrap();
+    assert_eq!((scenario.0.outstanding(), scenario.0.completions().count()), (0, 2));
 }

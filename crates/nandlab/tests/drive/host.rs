@@ -21,7 +21,7 @@ fn submit<P: Probe>(drive: &mut Drive<P>, op: Op, offset: u64, len: u64) -> u64 
 
 /// Runs until nothing is left; (id, completed) in order of completion.
 fn all<P: Probe>(drive: &mut Drive<P>) -> Vec<(u64, u64)> {
-    drive.run_until_idle();
+    drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
     drive.audit().unwrap();
     drive.completions().map(|c| (c.id, c.completed.ns())).collect()
 }
@@ -345,7 +345,7 @@ fn completions_come_in_order_of_completion_and_once() {
         submit(&mut drive, op, stream.below(pages - 3) * PAGE, PAGE * (1 + stream.below(3)));
         drive.advance(drive.now() + ns(stream.below(MS)));
         for completion in drive.completions() {
-            assert!(completion.completed.ns() >= last && !completion.failed);
+            assert!(completion.completed.ns() >= last && completion.failed.is_none());
             last = completion.completed.ns();
             assert!(!std::mem::replace(&mut seen[completion.id as usize], true), "completed twice");
         }
@@ -530,7 +530,7 @@ fn a_request_beyond_the_drive_stops_the_run_and_is_named() {
     let Stopped::Refused { number, request, refused } = stopped else { panic!("{stopped:?}") };
     assert_eq!((number, request.offset), (7, capacity));
     assert_eq!(refused, Refused::Beyond { end: capacity + PAGE, capacity });
-    drive.run_until_idle();
+    drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
     drive.audit().unwrap();
 }
 
@@ -557,7 +557,7 @@ fn an_error_of_the_source_stops_the_run_after_what_came_before_it() {
             let mut completed = 0;
             let stopped = runner.run(&mut drive, 1000, |_| completed += 1).unwrap_err();
             assert!(matches!(stopped, Stopped::Source("bad line")), "{stopped:?}");
-            drive.run_until_idle();
+            drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
             completed += drive.completions().count() as u64;
             assert_eq!(completed, good);
             assert_eq!(drive.stats().host[Op::Write as usize].count, good);

@@ -1,6 +1,8 @@
 //! Whole drives and their parts. One program, since each builds the drive anew for its probes; a new file of tests is a
 //! line here.
 
+#[path = "../common/cases.rs"]
+mod cases;
 #[path = "../common/mod.rs"]
 mod common;
 #[path = "../common/crash.rs"]
@@ -31,6 +33,7 @@ mod refresh;
 mod reliability;
 mod sabotage;
 mod snapshot;
+mod space;
 mod together;
 mod victims;
 mod write_cache;

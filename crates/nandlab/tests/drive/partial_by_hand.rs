@@ -5,7 +5,7 @@
 //! 20 + 10 (L - 1) of transfer, and 15 of decoding: 85 us at level 1; at level 7 the die is taken for 134 + 80 = 214 us.
 //! A day passes in a second, and blocks are due after ten.
 
-use crate::common::{US, at, ns, one, request, spec};
+use crate::common::{US, at, ballast, ns, one, request, spec};
 use nandlab::drive::Drive;
 use nandlab::geometry::{DieId, Geometry, Lpn, Ppn};
 use nandlab::host::{Op, Oracle, Request};
@@ -159,12 +159,12 @@ impl Hand {
 
     /// All ends and reads back.
     fn end(mut self) {
-        self.drive.run_until_idle();
+        self.drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
         self.check();
         for lpn in 0..u64::from(self.drive.geometry().logical_pages) {
             self.submit(Op::Read, lpn);
         }
-        self.drive.run_until_idle();
+        self.drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
         self.check();
         assert_eq!(self.drive.stats().counters.media_errors, 0);
     }
@@ -431,18 +431,23 @@ fn a_page_that_is_gone_when_its_line_is_programmed_is_not_linked() {
     hand.end();
 }
 
-/// Blocks with any invalid page are collected when the drive is idle.
-const EAGER_GC: [&str; 2] = ["gc.background_free=0.9999", "gc.idle_valid_max=0.99"];
+/// Blocks with two invalid pages are collected when the drive is idle and there is more garbage than in the blocks that may be
+/// open for GC and combination pages, 32 pages.
+const EAGER_GC: [&str; 3] =
+    ["gc.background_free=0.9999", "gc.idle_valid_max=0.9", "drive.blocks_per_plane=120"];
+const BALLAST: u32 = 48;
 
 #[test]
 fn gc_makes_linked_pages_whole() {
     let mut hand = Hand::linked(&EAGER_GC);
     let old = hand.at(2);
+    ballast(&mut hand.drive, BALLAST);
     hand.submit(Op::Trim, 0);
-    hand.drive.run_until_idle();
-    // Fifteen preads, the pages at one place again.
-    assert_eq!((hand.flash(Kind::Read, Cause::Gc), hand.flash(Kind::Program, Cause::Gc)), (30, 15));
-    assert_eq!((hand.drive.stats().refresh.promoted_pages, hand.count()), (15, 0));
+    hand.submit(Op::Trim, 30);
+    hand.drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
+    // Fourteen preads, the pages at one place again.
+    assert_eq!((hand.flash(Kind::Read, Cause::Gc), hand.flash(Kind::Program, Cause::Gc)), (28, 14));
+    assert_eq!((hand.drive.stats().refresh.promoted_pages, hand.count()), (14, 0));
     assert_eq!((hand.block(old).state, hand.links().combinations().count()), (BlockState::Free, 0));
     assert_eq!(hand.drive.ftl().map.get(Lpn(hand.first_number())), None);
     hand.end();
@@ -453,10 +458,12 @@ fn gc_moves_combination_pages_and_their_links_follow() {
     let mut hand = Hand::with_pages(WHOLE, &EAGER_GC, 16);
     hand.drive.advance(at(DUE + 229 * US + 16 * PROGRAM));
     assert_eq!(hand.count(), 16);
-    let bases: Vec<Ppn> = (0..16).map(|page| hand.at(2 * page)).collect();
+    let bases: Vec<Ppn> = (0..15).map(|page| hand.at(2 * page)).collect();
     let before: Vec<_> = bases.iter().map(|&base| hand.combination(base)).collect();
+    ballast(&mut hand.drive, BALLAST);
     let idle = hand.drive.now();
     hand.submit(Op::Trim, 0);
+    hand.submit(Op::Trim, 30);
     // Twenty milliseconds later both blocks are collected side by side.
     let mut moved = 0;
     for step in 0..80 {
@@ -471,8 +478,8 @@ fn gc_moves_combination_pages_and_their_links_follow() {
         hand.check();
     }
     assert!(moved > 2, "{moved}");
-    hand.drive.run_until_idle();
-    assert_eq!((hand.count(), hand.drive.stats().refresh.promoted_pages), (0, 15));
+    hand.drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
+    assert_eq!((hand.count(), hand.drive.stats().refresh.promoted_pages), (0, 14));
     hand.end();
 }
 
@@ -568,7 +575,7 @@ fn a_pread_waits_for_the_busy_die_of_its_bits() {
         hand.drive.advance(begun + ns(500 * US));
         let holds = [hand.at(0), hand.at(hand.first_number())].map(|page| hand.block(page).holds);
         assert_eq!(holds, [1, 1], "{sets:?}");
-        hand.drive.run_until_idle();
+        hand.drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
         let done: Vec<_> = hand.drive.completions().collect();
         let read = done.iter().find(|done| done.request.op == Op::Read).unwrap();
         assert_eq!((read.completed - begun).ns(), PROGRAM + longer);
@@ -758,7 +765,7 @@ fn with_nothing_due_nothing_changes() {
             hand.submit(op, lpn);
             hand.drive.advance(hand.drive.now() + ns(stream.below(500) * US));
         }
-        hand.drive.run_until_idle();
+        hand.drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
         hand.check();
         assert!(hand.drive.stats().refresh.blocks == 0);
         (hand.drive.now(), hand.drive.stats().flash, hand.drive.stats().counters.gc_victims)
@@ -848,7 +855,7 @@ fn a_line_half_full_is_saved_with_a_capacitor_and_forgotten_without() {
         let mut hand = Hand::new(SIXTEENTH, sets);
         hand.write((0..8).map(|page| 2 * page));
         hand.submit(Op::Flush, 0);
-        hand.drive.run_until_idle();
+        hand.drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
         hand.drive.completions();
         // The write cache's pages are programmed some time later.
         hand.drive.advance(at(DUE + 40_000 * US));
@@ -881,7 +888,7 @@ fn a_line_under_way_ends_with_a_capacitor_and_is_torn_without() {
         let mut hand = Hand::new(SIXTEENTH, sets);
         hand.write((0..16).map(|page| 2 * page));
         hand.submit(Op::Flush, 0);
-        hand.drive.run_until_idle();
+        hand.drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
         hand.drive.completions();
         while hand.drive.stats().refresh.combination_pages == 0 {
             hand.drive.advance(hand.drive.now() + ns(100 * US));
@@ -929,18 +936,26 @@ fn links_survive_power_loss_and_stale_ones_do_not() {
 
 #[test]
 fn of_two_combination_pages_with_one_number_the_newer_counts() {
-    let mut hand = Hand::linked(&[]);
+    // Two blocks, the second half a second, or half a day, younger.
+    const LATER: u64 = 500_000_000;
+    let mut hand = Hand::with_pages(SIXTEENTH, &[], 16);
+    hand.drive.advance(at(LATER));
+    hand.write((16..32).map(|page| 2 * page));
+    hand.drive.advance(at(DUE + READ_16 + PROGRAM));
+    assert_eq!(hand.count(), 16);
     let old = hand.at(hand.first_number());
+    // Nothing needs the first combination page any more, and its number is free for that of the second block. Its block is
+    // open: both are in it.
     for page in 0..16 {
         hand.submit(Op::Trim, 2 * page);
     }
-    hand.write((0..16).map(|page| 2 * page));
-    hand.drive.advance(hand.drive.now() + ns(10_100_000 * US));
-    let (number, new) = hand.combination(hand.at(0));
+    assert_eq!((hand.count(), hand.links().combinations().count()), (0, 0));
+    hand.drive.advance(at(when(second(LATER + PROGRAM) + INTERVAL_S) + READ_16 + PROGRAM));
+    let (number, new) = hand.combination(hand.at(32));
     assert_eq!((number.0, hand.count()), (hand.first_number(), 16));
     assert!(new != old && hand.links().content(old).is_some(), "the old one is still in flash");
     hand.drive.cut_power();
-    assert_eq!((hand.combination(hand.at(0)), hand.count()), ((number, new), 16));
+    assert_eq!((hand.combination(hand.at(32)), hand.count()), ((number, new), 16));
     hand.check();
     // Power fails during the program of the newer one: the older one names pages that are there no more.
     hand.drive.lose_power();

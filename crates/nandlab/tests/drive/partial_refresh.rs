@@ -67,7 +67,9 @@ fn partial_refresh_and_gc_go_on_side_by_side() {
         let victim =
             ["gc.victim='greedy'", "gc.victim='partial-aware'", "gc.victim='fifo'"][stream.below(3) as usize];
         let cache = ["cache.size=0B", "cache.size=32KiB", "cache.size=128KiB"][stream.below(3) as usize];
-        let sets = [op, scheduler, multi, wear, map, migration, victim, cache, "drive.blocks_per_plane=38"];
+        // Refresh and the erase of dead blocks leave little to do to a GC that waits until space is short.
+        let eager = ["drive.blocks_per_plane=38", "gc.background_free=0.9"];
+        let sets = [&[op, scheduler, multi, wear, map, migration, victim, cache], &eager[..]].concat();
         let mut drive = ageing(seed, policy, &sets);
         let share = 30 + stream.below(70);
         work(&mut drive, &mut stream, 7000, share);
@@ -99,7 +101,7 @@ fn a_page_whose_susceptible_data_is_too_large_a_share_is_written_elsewhere() {
                 Request { arrival: drive.now(), op: Op::Write, fua: false, offset: lpn * 4096, len: 4096 };
             drive.submit(&request).unwrap();
         }
-        drive.run_until_idle();
+        drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
         // A day passes in a second; blocks of 1501 cycles are due every 30 days.
         drive.advance(at(31_500_000_000));
         let refresh = &drive.stats().refresh;

@@ -3,8 +3,8 @@
 //! With the level table `laldpc` level L costs 85 + 24 (L - 1) us: sensing 50 + 14 (L - 1), transfer 20 + 10 (L - 1),
 //! decoding 15. Data of one year at 10,000 P/E cycles needs level 3: 133 us, or 85 + 109 + 133 = 327 us from level 1 on.
 
-use crate::common::{TINY, US, at, ns, one, read_everything, request, settle, spec, with_oracle};
-use nandlab::drive::Drive;
+use crate::common::{TINY, US, at, mostly_hot, ns, one, read_everything, request, settle, spec, with_oracle};
+use nandlab::drive::{Drive, FailReason};
 use nandlab::geometry::{DieId, Lpn};
 use nandlab::host::{Op, Oracle};
 use nandlab::probe::Probe;
@@ -108,7 +108,7 @@ fn two_reads_of_a_die_overlap_only_in_the_decoder() {
         let read = request(&drive, Op::Read, lpn * PAGE, PAGE);
         drive.submit(&read).unwrap();
     }
-    drive.run_until_idle();
+    drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
     let ends: Vec<u64> = drive.completions().map(|done| done.completed.ns() / US).collect();
     // Die: A1 0-70, B1 70-140, A2 140-234 (decoded B1 at 155 waits), B2 234-328, A3 328-446, B3 446-564; then decode.
     assert_eq!(ends, [446 + 15, 564 + 15]);
@@ -141,11 +141,11 @@ fn what_gc_moves_is_young_and_its_reads_change_no_level() {
     let home = drive.ftl().map.get(Lpn(last as u32));
     let mut writes = 0;
     while drive.ftl().map.get(Lpn(last as u32)) == home {
-        one(&mut drive, Op::Write, (writes % 8) * PAGE, PAGE);
+        one(&mut drive, Op::Write, mostly_hot(writes, last) * PAGE, PAGE);
         writes += 1;
         assert!(writes < 20_000, "GC never moves the page");
     }
-    drive.run_until_idle();
+    drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
     drive.completions();
     assert_eq!(read(&mut drive, last), 85, "moved off-chip it is corrected");
     assert!(drive.stats().ecc.levels[3] > 2, "GC read old pages");
@@ -161,19 +161,19 @@ fn what_no_level_decodes_is_a_media_error() {
     let mut drive = with_oracle(&old(&[HARD]));
     let read_request = request(&drive, Op::Read, 0, 2 * PAGE);
     drive.submit(&read_request).unwrap();
-    drive.run_until_idle();
-    let failed: Vec<bool> = drive.completions().map(|done| done.failed).collect();
+    drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
+    let failed: Vec<bool> = drive.completions().map(|done| done.failed.is_some()).collect();
     assert_eq!(failed, [true], "one request of two lost pages");
     // A part of a lost page cannot be written: the rest of it would look whole.
     let partial = request(&drive, Op::Write, 0, 512);
     drive.submit(&partial).unwrap();
-    drive.run_until_idle();
-    assert!(drive.completions().all(|done| done.failed));
+    drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
+    assert!(drive.completions().all(|done| done.failed == Some(FailReason::Uncorrectable)));
     reads_add_up(&mut drive);
     let smart = smart(&drive);
     assert_eq!(smart["nvme_smart_log"]["media_errors"], 3);
     assert_eq!(drive.stats().ecc.uncorrectable, 3);
-    assert_eq!(drive.stats().counters.failed_requests, 2);
+    assert_eq!(drive.stats().failed.iter().sum::<u64>(), 2);
     // Written whole it is well again.
     one(&mut drive, Op::Write, 0, PAGE);
     assert_eq!(read(&mut drive, 0), 85);
@@ -187,7 +187,7 @@ fn what_is_lost_stays_lost_when_gc_moves_it() {
     let home = drive.ftl().map.get(Lpn(last as u32));
     let mut writes = 0;
     while drive.ftl().map.get(Lpn(last as u32)) == home {
-        one(&mut drive, Op::Write, (writes % 8) * PAGE, PAGE);
+        one(&mut drive, Op::Write, mostly_hot(writes, last) * PAGE, PAGE);
         writes += 1;
         assert!(writes < 20_000, "GC never moves the page");
     }

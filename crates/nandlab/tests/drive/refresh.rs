@@ -21,7 +21,7 @@ fn data_that_nobody_writes_is_refreshed_every_interval() {
             Request { arrival: drive.now(), op: Op::Write, fua: false, offset: lpn * 4096, len: 4096 };
         drive.submit(&request).unwrap();
     }
-    drive.run_until_idle();
+    drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
     assert_eq!(drive.stats().refresh.blocks, 0);
     // A day passes in a second; blocks of 1501 cycles are due every 30 days.
     drive.advance(at(29_000_000_000));
@@ -210,7 +210,7 @@ fn refresh_in_place_and_gc_go_on_side_by_side() {
         let policy = "{ fcr = { in_place = true, reprogram_error = 1e-6 } }";
         let text = TINY.to_owned() + AGEING + "clock_scale = 86400.0\n[refresh]\npolicy = " + policy + "\n";
         let mut drive =
-            with_oracle(&spec(&text, &["drive.op=1", "drive.blocks_per_plane=24", map, multi, wear]));
+            with_oracle(&spec(&text, &["drive.op=0.6", "drive.blocks_per_plane=24", map, multi, wear]));
         let pages = u64::from(drive.geometry().logical_pages);
         for _ in 0..1500 {
             let lpn = stream.below(pages);

@@ -288,7 +288,7 @@ fn the_audit_finds_nothing_wrong_at_any_time_of_a_busy_run() {
         drive.completions().for_each(drop);
         drive.audit().unwrap();
     }
-    drive.run_until_idle();
+    drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
     drive.audit().unwrap();
 }
 
@@ -302,7 +302,7 @@ fn rested() -> Drive<NoProbe> {
         drive.submit(&request).unwrap();
         drive.advance(drive.now() + ns(200_000));
     }
-    drive.run_until_idle();
+    drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
     drive.audit().expect("nothing is wrong yet");
     drive
 }

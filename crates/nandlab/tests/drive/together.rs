@@ -3,7 +3,7 @@
 //! With the level table `laldpc` level L costs 85 + 24 (L - 1) us: sensing 50 + 14 (L - 1), transfer 20 + 10 (L - 1),
 //! decoding 15. A day passes in a second.
 
-use crate::common::{SECOND, US, at, ns, one, request, spec, submit_with_few};
+use crate::common::{SECOND, US, at, ballast, ns, one, request, spec, submit_with_few};
 use nandlab::drive::Drive;
 use nandlab::ftl::WriteStream;
 use nandlab::ftl::partial::Links;
@@ -19,11 +19,11 @@ const PAGE: u64 = 4096;
 const DAY_S: u32 = 86_400;
 
 /// Two dies of one plane, each on its channel: even LPNs are on die 0, odd ones on die 1. Twenty milliseconds after the last
-/// request whatever has an invalid page is collected.
+/// request whatever has two invalid pages is collected, once there is more garbage than internal streams' open blocks hold.
 const BASE: &str = "[drive]\nchannels = 2\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\n\
-     blocks_per_plane = 40\npages_per_block = 16\npage_size = '4KiB'\ncell = 'mlc'\nop = 1.0\nendurance = 1000000\n\
+     blocks_per_plane = 200\npages_per_block = 16\npage_size = '4KiB'\ncell = 'mlc'\nop = 1.0\nendurance = 1000000\n\
      [timing]\nread = '50us'\nprogram = '900us'\nerase = '3.5ms'\nchannel_ns_per_byte = 2.5\ncommand = '0us'\n\
-     decode = '15us'\n[gc]\nbackground_free = 0.9999\nidle_valid_max = 0.99\nidle_after = '20ms'\n[ftl]\n\
+     decode = '15us'\n[gc]\nbackground_free = 0.9999\nidle_valid_max = 0.9\nidle_after = '20ms'\n[ftl]\n\
      wear_levelling = 'none'\nallocation = 'CWDP'\n[ecc]\nlevels = 'laldpc'\nstart = 'last-level'\n[reliability]\n\
      rber = 'vth'\npe_cycles = 12000\nclock_scale = 86400.0\n";
 
@@ -35,6 +35,8 @@ const PARTIAL: &str =
 const WAITS: &str = "refresh.policy={ partial = { susceptible_ratio = 0.03 } }";
 /// All bits: each page fills one.
 const WHOLE: &str = "refresh.policy={ partial = { susceptible_ratio = 1.0 } }";
+/// More garbage than in the blocks that may be open for GC, two numbers of copybacks and combination pages: 64 pages.
+const BALLAST: u32 = 80;
 /// Nothing is collected.
 const LAZY: [&str; 2] = ["gc.foreground_free=0.0", "gc.background_free=0.001"];
 const EVERY_300_DAYS: &str = "refresh.interval=[{ pe = 1000000, every = '300d' }]";
@@ -84,11 +86,21 @@ impl Hand {
         self.drive.submit(&request).unwrap();
     }
 
-    /// Lets GC move what is in the block of an LPN, which is deallocated.
-    fn collect(&mut self, lpn: u64) {
-        self.submit(Op::Trim, lpn);
+    /// Lets GC move what is in the first block of die 0, of which two pages are deallocated, with so many blocks of ballast
+    /// as long as it takes. (These are dead then, and erased.)
+    fn collect_with(&mut self, blocks: u32) {
+        let ballast = ballast(&mut self.drive, blocks);
+        self.submit(Op::Trim, 0);
+        self.submit(Op::Trim, 30);
         self.drive.advance(self.drive.now() + ns(100_000 * US));
+        let len = (ballast.end - ballast.start) * PAGE;
+        self.drive.submit(&request(&self.drive, Op::Trim, ballast.start * PAGE, len)).unwrap();
+        self.drive.advance(self.drive.now() + ns(400_000 * US));
         self.drive.completions();
+    }
+
+    fn collect(&mut self) {
+        self.collect_with(BALLAST);
     }
 
     fn at(&self, lpn: u32) -> Ppn {
@@ -134,11 +146,11 @@ impl Hand {
 
     /// All ends and reads back.
     fn end(mut self) {
-        self.drive.run_until_idle();
+        self.drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
         for lpn in 0..u64::from(self.drive.geometry().logical_pages) {
             self.submit(Op::Read, lpn);
         }
-        self.drive.run_until_idle();
+        self.drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
         self.check();
         assert_eq!(self.drive.stats().counters.media_errors, 0);
     }
@@ -161,9 +173,9 @@ fn a_copyback_keeps_age_errors_and_read_level_and_what_corrects_resets_them() {
         assert!((2..6).contains(&level), "{level}");
         assert_eq!([hand.read_us(2), hand.read_us(2)], [us(1, level), us(level, level)]);
         let (old, reads, age_s) = (hand.at(2), hand.block(2).reads, hand.age_s(2));
-        hand.collect(0);
+        hand.collect();
         assert_ne!(hand.at(2), old);
-        assert_eq!(hand.flash(Kind::Copyback, Cause::Gc), if copied_back { 15 } else { 0 });
+        assert_eq!(hand.flash(Kind::Copyback, Cause::Gc), if copied_back { 14 } else { 0 });
         if copied_back {
             assert!(hand.age_s(2) >= age_s, "it is as old as it was");
             assert!(hand.block(2).reads >= reads, "what reads have disturbed comes along");
@@ -184,15 +196,16 @@ fn a_copyback_keeps_age_errors_and_read_level_and_what_corrects_resets_them() {
 #[test]
 fn the_limit_counts_the_errors_that_reads_have_left() {
     // Level 5 ends at 0.010. A year later the page would do with it; with 300 reads of its block it would not.
-    for (disturb, copybacks) in [("1e-9", 15), ("1e-5", 0)] {
+    for (disturb, copybacks) in [("1e-9", 14), ("1e-5", 0)] {
         let limit = "migration.policy={ rcopyback-greedy = { limit = { measured = { within = '30d', level = 5 } } } }";
         let disturb = format!("reliability.read_disturb={disturb}");
-        let mut hand = Hand::with_pages(&[limit, &disturb, "drive.blocks_per_plane=60"], 16);
+        let mut hand = Hand::with_pages(&[limit, &disturb, "drive.blocks_per_plane=400"], 16);
         (0..300).for_each(|_| {
             hand.read_us(2);
         });
         hand.drive.advance(at(100 * SECOND));
-        hand.collect(0);
+        // A measured limit allows up to eight copybacks: nine blocks may be open.
+        hand.collect_with(160);
         assert_eq!(hand.flash(Kind::Copyback, Cause::Gc), copybacks, "{disturb}");
         hand.end();
     }
@@ -275,7 +288,7 @@ fn known_errors_go_with_a_copyback_and_end_with_a_correction() {
         assert_eq!(hand.read_us(2), us(1, level));
         let known = hand.drive.cached_rber(hand.at(2)).expect("its errors are known");
         let old = hand.at(2);
-        hand.collect(0);
+        hand.collect();
         assert_eq!(hand.drive.cached_rber(old), None);
         assert_eq!(hand.drive.cached_rber(hand.at(2)), copied_back.then_some(known), "{migration}");
         assert_eq!(hand.drive.error_cache().unwrap().entries, u64::from(copied_back));
@@ -286,15 +299,15 @@ fn known_errors_go_with_a_copyback_and_end_with_a_correction() {
 
 #[test]
 fn a_partially_refreshed_page_is_merged_and_never_copied_back() {
-    let mut hand = Hand::with_pages(&[PARTIAL, EVERY_300_DAYS, COPYBACKS, "drive.blocks_per_plane=60"], 16);
+    let mut hand = Hand::with_pages(&[PARTIAL, EVERY_300_DAYS, COPYBACKS], 16);
     hand.drive.advance(at(LINKED));
     assert_eq!(hand.links().count(), 16);
-    hand.collect(0);
-    // Fifteen preads, and what they make whole goes to a block b(0).
+    hand.collect();
+    // Fourteen preads, and what they make whole goes to a block b(0).
     let of_gc = [Kind::Copyback, Kind::Read, Kind::Program].map(|kind| hand.flash(kind, Cause::Gc));
-    assert_eq!((of_gc, hand.links().count()), ([0, 30, 15], 0));
-    assert_eq!(hand.drive.stats().refresh.promoted_pages, 15);
-    for lpn in (1..16).map(|page| 2 * page) {
+    assert_eq!((of_gc, hand.links().count()), ([0, 28, 14], 0));
+    assert_eq!(hand.drive.stats().refresh.promoted_pages, 14);
+    for lpn in (1..15).map(|page| 2 * page) {
         assert_eq!(hand.block(lpn).copybacks, 0);
         assert!(hand.age_s(lpn) <= DAY_S && !hand.links().is_marked(hand.at(lpn)));
         assert_eq!(hand.read_us(lpn.into()), us(1, 1));
@@ -304,18 +317,18 @@ fn a_partially_refreshed_page_is_merged_and_never_copied_back() {
 
 #[test]
 fn a_page_whose_bits_wait_in_the_vsm_is_not_copied_back() {
-    let mut hand = Hand::with_pages(&[WAITS, EVERY_300_DAYS, COPYBACKS, "drive.blocks_per_plane=60"], 16);
+    let mut hand = Hand::with_pages(&[WAITS, EVERY_300_DAYS, COPYBACKS], 16);
     hand.drive.advance(at(DUE + SECOND));
     assert!(hand.links().is_on_its_way(hand.at(2)));
-    hand.collect(0);
-    assert_eq!((hand.flash(Kind::Copyback, Cause::Gc), hand.flash(Kind::Program, Cause::Gc)), (0, 15));
+    hand.collect();
+    assert_eq!((hand.flash(Kind::Copyback, Cause::Gc), hand.flash(Kind::Program, Cause::Gc)), (0, 14));
     assert!(!hand.links().is_marked(hand.at(2)) && hand.age_s(2) <= DAY_S);
     hand.end();
 }
 
 #[test]
 fn a_combination_page_moves_off_chip_with_its_links() {
-    let mut hand = Hand::with_pages(&[WHOLE, EVERY_300_DAYS, COPYBACKS, "drive.blocks_per_plane=60"], 16);
+    let mut hand = Hand::with_pages(&[WHOLE, EVERY_300_DAYS, COPYBACKS], 16);
     hand.drive.advance(at(LINKED));
     assert_eq!((hand.links().count(), hand.links().combinations().count()), (16, 16));
     // Each page, the number of its combination page and where that is.
@@ -323,8 +336,10 @@ fn a_combination_page_moves_off_chip_with_its_links() {
         let number = hand.links().of(hand.at(2 * page)).unwrap().0;
         (hand.at(2 * page), number, hand.at(number.0))
     };
-    let before: Vec<(Ppn, Lpn, Ppn)> = (1..16).map(linked).collect();
+    let before: Vec<(Ppn, Lpn, Ppn)> = (1..15).map(linked).collect();
+    ballast(&mut hand.drive, BALLAST);
     hand.submit(Op::Trim, 0);
+    hand.submit(Op::Trim, 30);
     let mut moved = 0;
     for _ in 0..400 {
         hand.drive.advance(hand.drive.now() + ns(250 * US));
@@ -349,12 +364,14 @@ fn refresh_in_place_ends_the_row_of_copybacks() {
     let in_place = "refresh.policy={ fcr = { in_place = true } }";
     let once = "migration.policy={ rcopyback-greedy = { limit = 1 } }";
     let mut hand = Hand::with_pages(&[in_place, EVERY_300_DAYS, once], 16);
-    hand.collect(0);
-    assert_eq!((hand.block(2).copybacks, hand.flash(Kind::Copyback, Cause::Gc)), (1, 15));
-    // The block is closed, with a page that it lacks, and so collected as soon as all of it has been corrected.
+    hand.collect();
+    assert_eq!((hand.block(2).copybacks, hand.flash(Kind::Copyback, Cause::Gc)), (1, 14));
+    // The block is closed, with two pages that it lacks, and so collected as soon as all of it has been corrected.
+    hand.drive.advance(at(DUE - SECOND / 2));
+    ballast(&mut hand.drive, BALLAST);
     hand.drive.advance(at(DUE + SECOND));
-    assert_eq!(hand.drive.stats().refresh.pages_in_place, 15);
-    assert_eq!((hand.block(2).copybacks, hand.flash(Kind::Copyback, Cause::Gc)), (1, 2 * 15));
+    assert_eq!(hand.drive.stats().refresh.pages_in_place, 14);
+    assert_eq!((hand.block(2).copybacks, hand.flash(Kind::Copyback, Cause::Gc)), (1, 2 * 14));
     assert!(hand.age_s(2) <= DAY_S);
     hand.end();
 }
@@ -428,8 +445,8 @@ fn partial_refresh_pauses_until_the_capacitor_is_charged_again() {
 #[test]
 fn power_loss_saves_the_dirty_pages_first_and_the_vsm_with_what_is_left() {
     let mut seen = Vec::new();
-    for percent in 0..40 {
-        let energy = format!("capacitor.efficiency={}", 0.01 + 0.01 * f64::from(percent));
+    for step in 0..200 {
+        let energy = format!("capacitor.efficiency={}", 0.01 + 0.002 * f64::from(step));
         let sets = [&[WAITS, EVERY_300_DAYS, energy.as_str()], &CAPACITOR[..]].concat();
         let mut hand = Hand::with_pages(&sets, 16);
         hand.drive.advance(at(DUE + SECOND));
@@ -476,8 +493,8 @@ fn an_emergency_flush_goes_to_blocks_without_copybacks() {
         for events in 0..60 {
             let sets = [&[COPYBACKS, flush], &CAPACITOR[..]].concat();
             let mut hand = Hand::with_pages(&sets, 32);
-            hand.submit(Op::Trim, 0);
-            hand.submit(Op::Trim, 32);
+            ballast(&mut hand.drive, BALLAST);
+            [0, 2, 32, 34].into_iter().for_each(|lpn| hand.submit(Op::Trim, lpn));
             hand.submit(Op::Flush, 0);
             hand.drive.advance(hand.drive.now() + ns(19_000 * US));
             (0..events).for_each(|_| {
@@ -508,7 +525,9 @@ fn power_loss_empties_the_buffer_that_the_selector_watches() {
     let selector = "migration.policy={ rcopyback = { limit = 2 } }";
     let eager = ["cache.size=128KiB", "cache.sync=eager", "power.cut_at=1000s"];
     let mut hand = Hand::with_pages(&[&[selector], &eager[..]].concat(), 16);
+    ballast(&mut hand.drive, BALLAST);
     hand.submit(Op::Trim, 0);
+    hand.submit(Op::Trim, 2);
     hand.submit(Op::Flush, 0);
     hand.drive.advance(hand.drive.now() + ns(US));
     hand.drive.completions();
@@ -579,7 +598,7 @@ fn a_scheme_that_is_off_counts_nothing_and_the_others_go_on() {
             hand.drive.advance(hand.drive.now() + ns(stream.below(3_000) * US));
             hand.drive.completions();
         }
-        hand.drive.run_until_idle();
+        hand.drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
         let starts = hand.drive.probe().1.0.iter().filter(|t| t.kind == Kind::Read && t.cause == Cause::Host);
         above += starts.filter(|t| t.level > 1 && t.tries == 0).count() as u64;
         hand.drive.finish_stats();

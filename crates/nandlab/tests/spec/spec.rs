@@ -1,5 +1,6 @@
 //! What a spec file means: defaults, presets, examples, layering, `show`, the hash and the schema.
 
+use nandlab::ftl::needs::BlockNeeds;
 use nandlab::spec::*;
 use nandlab::units::{DAY, MS, SECOND, Span, Time, US};
 use std::path::{Path, PathBuf};
@@ -225,7 +226,7 @@ fn no_capacitor_and_no_power_loss_are_the_default() {
     assert_eq!(spec.capacitor, capacitor);
     assert_eq!(spec.power, PowerSpec { cut_after_requests: 0, cut_at_ns: None });
     assert!(!spec.models_power_loss());
-    assert_eq!(spec.flush_reserve_blocks(), 0);
+    assert_eq!(BlockNeeds::of(&spec).flush.free, 0);
 }
 
 #[test]
@@ -270,22 +271,50 @@ fn one_cut_of_the_power_replaces_the_other() {
     assert_eq!(after.power, PowerSpec { cut_after_requests: 3, cut_at_ns: None });
     assert!(!spec_with("[power]\ncut_at = \"1ms\"\n", &["power.cut_after_requests=0"]).models_power_loss());
     // What is dirty needs no room where nothing can write it.
-    assert_eq!(after.flush_reserve_blocks(), 0);
+    assert_eq!(BlockNeeds::of(&after).flush.free, 0);
+}
+
+/// 476,625 logical pages are 14,895 of each of 32 planes; their 466 translation pages are 15.
+#[test]
+fn what_a_plane_needs_is_the_sum_of_what_its_mechanisms_need() {
+    let alone = BlockNeeds::of(&spec("[ftl]\nwear_levelling = \"none\"\n"));
+    assert_eq!((alone.open(), alone.free(), alone.job(), alone.blocks()), (1, 1, 1, 3));
+    let sets = [
+        "drive.op=0.1",
+        "ftl.map=demand",
+        "ftl.wear_levelling=static",
+        "migration.policy=rcopyback",
+        "refresh.policy=partial",
+        "cache.size=16MiB",
+        "capacitor.capacitance=75mF",
+    ];
+    let needs = BlockNeeds::of(&spec_with("", &sets));
+    let blocks = needs.all().map(|need| (need.open, need.free));
+    // GC, static wear levelling, translation pages, up to five copybacks in a row, combination pages, the flush.
+    assert_eq!(blocks, [(1, 1), (1, 0), (1, 1), (5, 1), (1, 1), (0, 3)]);
+    // A job may take a block for what goes off-chip and one for copybacks; and one block's worth is garbage.
+    assert_eq!((needs.open(), needs.free(), needs.job(), needs.blocks()), (9, 7, 2, 17));
+    assert_eq!((needs.host_pages, needs.valid_pages()), (14_895, 14_910));
+    assert_eq!(needs.usable_pages(256), (256 - 16) * 64);
+    // 14,910 + 17 * 64 = 15,998 pages are 249.97 blocks.
+    assert_eq!([249, 250].map(|blocks| needs.fit(blocks)), [false, true]);
 }
 
 #[test]
 fn the_flush_reserve_holds_the_write_cache() {
     // 32 planes of 256 KiB blocks.
     let blocks = |size: &str| {
-        spec_with("", &["capacitor.capacitance=1mF", &format!("cache.size={size}")]).flush_reserve_blocks()
+        BlockNeeds::of(&spec_with("", &["capacitor.capacitance=1mF", &format!("cache.size={size}")]))
+            .flush
+            .free
     };
     assert_eq!(["0B", "2KiB", "4KiB", "8MiB", "8196KiB", "16MiB"].map(blocks), [1, 1, 2, 2, 3, 3]);
     // A cache holds no more pages than there are.
     let sets = ["capacitor.capacitance=1mF", "cache.size=1TiB", "drive.op=2"];
-    assert_eq!(spec_with("", &sets).flush_reserve_blocks(), 87);
+    assert_eq!(BlockNeeds::of(&spec_with("", &sets)).flush.free, 87);
     for preset in ["capacitor-2d-128g", "capacitor-3d-128g"] {
         let text = format!("drive.preset = \"{preset}\"\ncapacitor.capacitance = \"75mF\"\n");
-        assert_eq!(spec(&text).flush_reserve_blocks(), 3);
+        assert_eq!(BlockNeeds::of(&spec(&text)).flush.free, 3);
     }
 }
 

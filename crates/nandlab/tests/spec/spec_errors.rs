@@ -407,12 +407,13 @@ fn power_cuts() {
 /// What is dirty at power loss needs free blocks to go to.
 #[test]
 fn a_flush_needs_room() {
-    // 32 planes of 256 KiB blocks: 16 MiB take two of every plane, GC may have taken another.
+    // 32 planes of 256 KiB blocks: 16 MiB take two of every plane, GC may have taken another. 16,126 logical pages leave a
+    // plane 258 of its 16,384, and with GC's own six blocks are 384: 16,000 logical pages, 512,000 in all, are left.
     let fits = "[drive]\nop = 0.016\n[cache]\nsize = \"16MiB\"\n";
     load_with(fits, &[]).unwrap_or_else(|e| panic!("{e}"));
-    let message = "a plane has 4.0 blocks beyond its logical pages and needs 7 (open for the host, open for GC, one \
-                   free, one block's worth of spare, 3 for what is dirty at power loss)\n  remedy: drive.op = 0.029 or \
-                   drive.blocks_per_plane = 445 would do";
+    let message = "a plane has 4.0 blocks beyond its logical pages and needs 6.0: 1 open and 1 free for GC, 3 free for \
+                   what is dirty at power loss, 1 of garbage for GC to gain from\n  remedy: drive.op = 0.024 or \
+                   drive.blocks_per_plane = 381 would do";
     golden(
         &format!("{fits}[capacitor]\ncapacitance = \"75mF\"\n"),
         &format!("run.toml:2: drive.op: {message}"),
@@ -421,28 +422,30 @@ fn a_flush_needs_room() {
         set_says(fits, "capacitor.capacitance=75mF"),
         format!("--set: capacitor.capacitance: {message}")
     );
-    for set in ["drive.op=0.029", "drive.blocks_per_plane=445"] {
+    for set in ["drive.op=0.024", "drive.blocks_per_plane=381"] {
         load_with(fits, &["capacitor.capacitance=75mF", set]).unwrap_or_else(|e| panic!("{e}"));
     }
-    assert!(load_with(fits, &["capacitor.capacitance=75mF", "drive.op=0.028"]).is_err());
+    for set in ["drive.op=0.023", "drive.blocks_per_plane=380"] {
+        assert!(load_with(fits, &["capacitor.capacitance=75mF", set]).is_err());
+    }
     // Without a cache the detection still writes.
-    let text = set_says("[drive]\nop = 0.016\n", "capacitor.capacitance=75mF");
+    let text = set_says("[drive]\nop = 0.012\n", "capacitor.capacitance=75mF");
     assert!(
-        text.contains(" and needs 5 (") && text.contains(", 1 for what is dirty at power loss)"),
+        text.contains(" and needs 4.0: ") && text.contains(", 1 free for what is dirty at power loss, "),
         "{text}"
     );
+    // 32 MiB take four blocks of every plane and one, GC an open one and a free one: 249 of 256 are left.
     let text = "[precondition]\nused = 0.98\nvalid = 0.5\n[cache]\nsize = \"32MiB\"\n";
     load_with(text, &[]).unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(
         set_says(text, "capacitor.capacitance=75mF"),
-        "--set: capacitor.capacitance: 0.98 used leaves a plane less than its reserve of 8 blocks (5 of them for what is \
-         dirty at power loss)\n  remedy: used = 0.968 is the most",
+        "--set: capacitor.capacitance: 0.98 used leaves a plane less than the 7 blocks that are open or kept free\n  \
+         remedy: used = 0.972 is the most",
     );
+    // 479 translation pages are 15 of a plane: a block of them, one open and one free.
     let text = load_with(text, &["capacitor.capacitance=75mF", "ftl.map=demand"]).unwrap_err().to_string();
     assert!(
-        text.contains(
-            "reserve of 12 blocks (3 of them for translation pages, 6 for what is dirty at power loss)"
-        ),
+        text.contains("less than the 10 blocks that are open or kept free, translation pages included\n"),
         "{text}"
     );
 }
@@ -500,33 +503,35 @@ fn demand_maps() {
 
 #[test]
 fn translation_pages_need_room() {
-    // 514008 logical pages need 502 translation pages of 1024 entries, 16 a plane: one block.
+    // 514,007 logical pages need 502 translation pages of 1024 entries, 16 a plane: a quarter of a block. 16,063 logical pages
+    // leave a plane 321, of the 5 * 64 + 16 = 336 that it needs. op = 0.021 leaves it 337.
     let fits = "[drive]\nop = 0.02\n";
     load_with(fits, &[]).unwrap_or_else(|e| panic!("{e}"));
-    let message = "a plane has 5.0 blocks beyond its logical pages and needs 7 (open for the host, open for GC, one \
-                   free, one block's worth of spare, 3 for translation pages, of these one open and one free)\n  \
-                   remedy: drive.op = 0.029 or drive.blocks_per_plane = 357 would do";
+    let message = "a plane has 5.0 blocks beyond its logical pages and needs 5.2: 1 open and 1 free for GC, 1 open and 1 \
+                   free for translation pages, 1 of garbage for GC to gain from, 0.2 of translation pages\n  \
+                   remedy: drive.op = 0.021 or drive.blocks_per_plane = 269 would do";
     golden(&format!("{fits}[ftl]\nmap = \"demand\"\n"), &format!("run.toml:2: drive.op: {message}"));
     assert_eq!(set_says(fits, "ftl.map=demand"), format!("--set: ftl.map: {message}"));
-    for set in ["drive.op=0.029", "drive.blocks_per_plane=357"] {
+    for set in ["drive.op=0.021", "drive.blocks_per_plane=269"] {
         load_with(fits, &["ftl.map=demand", set]).unwrap_or_else(|e| panic!("{e}"));
     }
-    assert!(load_with(fits, &["ftl.map=demand", "drive.op=0.028"]).is_err());
-    // A page of 512 bytes has 128 entries: 1014 translation pages a plane.
+    assert!(load_with(fits, &["ftl.map=demand", "drive.blocks_per_plane=268"]).is_err());
+    // A page of 512 bytes has 128 entries: 1014 translation pages a plane, 15.8 blocks.
     let small = "drive = { page_size = \"512B\", blocks_per_plane = 2048, op = 0.01 }\n";
     load_with(small, &[]).unwrap_or_else(|e| panic!("{e}"));
     assert!(
-        set_says(small, "ftl.map=demand").contains(" and needs 22 "),
+        set_says(small, "ftl.map=demand").contains(" and needs 20.8: "),
         "{}",
         set_says(small, "ftl.map=demand")
     );
-    let text = "[precondition]\nused = 0.98\nvalid = 0.5\n";
+    // An open block and a free one each for GC and for translation pages, and one that holds these: 251 of 256 are left.
+    let text = "[precondition]\nused = 0.985\nvalid = 0.5\n";
     load_with(text, &[]).unwrap_or_else(|e| panic!("{e}"));
-    let message = "0.98 used leaves a plane less than its reserve of 6 blocks (3 of them for translation pages)\n  \
-                   remedy: used = 0.976 is the most";
+    let message = "0.985 used leaves a plane less than the 5 blocks that are open or kept free, translation pages \
+                   included\n  remedy: used = 0.98 is the most";
     golden(&format!("{text}[ftl]\nmap = \"demand\"\n"), &format!("run.toml:2: precondition.used: {message}"));
     assert_eq!(set_says(text, "ftl.map=demand"), format!("--set: ftl.map: {message}"));
-    load_with(text, &["ftl.map=demand", "precondition.used=0.976"]).unwrap_or_else(|e| panic!("{e}"));
+    load_with(text, &["ftl.map=demand", "precondition.used=0.98"]).unwrap_or_else(|e| panic!("{e}"));
 }
 
 /// Translation pages have numbers like other pages: the reserve leaves room for them among the physical pages, of
@@ -806,13 +811,23 @@ fn impossible_drives() {
     );
     golden(
         "[drive]\nop = 0.01\n",
-        "run.toml:2: drive.op: a plane has 2.5 blocks beyond its logical pages and needs 4 (open for the host, open \
-         for GC, one free, one block's worth of spare)\n  remedy: drive.op = 0.016 or drive.blocks_per_plane = 404 would do",
+        "run.toml:2: drive.op: a plane has 2.5 blocks beyond its logical pages and needs 3.0: 1 open and 1 free for GC, 1 \
+         of garbage for GC to gain from\n  remedy: drive.op = 0.012 or drive.blocks_per_plane = 303 would do",
     );
+    // With op = 2.999 one of four blocks is left for logical pages, 8192 / 3.999 = 2048.5; of three blocks none would be.
+    let message = "a plane has 0.2 blocks beyond its logical pages and needs 3.0: 1 open and 1 free for GC, 1 of garbage \
+                   for GC to gain from";
     golden(
         "[drive]\nblocks_per_plane = 4\n",
-        "run.toml:2: drive.blocks_per_plane: a plane has 0.2 blocks beyond its logical pages and needs 4 (open for \
-         the host, open for GC, one free, one block's worth of spare)\n  remedy: drive.blocks_per_plane = 62 would do",
+        &format!(
+            "run.toml:2: drive.blocks_per_plane: {message}\n  remedy: drive.op = 2.999 or drive.blocks_per_plane = 46 would do"
+        ),
+    );
+    golden(
+        "[drive]\nblocks_per_plane = 3\n",
+        &format!(
+            "run.toml:2: drive.blocks_per_plane: {message}\n  remedy: drive.blocks_per_plane = 46 would do"
+        ),
     );
     golden(
         "[drive]\ncell = \"3d-mlc\"\nlayers = 128\n",
@@ -838,11 +853,41 @@ fn impossible_drives() {
 
 #[test]
 fn what_a_reserve_error_proposes_does() {
-    for key in ["drive.op=0.016", "drive.blocks_per_plane=404"] {
+    for key in ["drive.op=0.012", "drive.blocks_per_plane=303"] {
         load_with("[drive]\nop = 0.01\n", &[key]).unwrap_or_else(|e| panic!("{e}"));
     }
-    assert!(load_with("[drive]\nop = 0.01\n", &["drive.op=0.015"]).is_err());
-    assert!(load_with("[drive]\nop = 0.01\n", &["drive.blocks_per_plane=403"]).is_err());
+    assert!(load_with("[drive]\nop = 0.01\n", &["drive.op=0.011"]).is_err());
+    assert!(load_with("[drive]\nop = 0.01\n", &["drive.blocks_per_plane=302"]).is_err());
+    // One of four blocks for logical pages.
+    for key in ["drive.op=2.999", "drive.blocks_per_plane=46"] {
+        load_with("[drive]\nblocks_per_plane = 4\n", &[key]).unwrap_or_else(|e| panic!("{e}"));
+    }
+    assert!(load_with("[drive]\nblocks_per_plane = 4\n", &["drive.op=2.998"]).is_err());
+    assert!(load_with("[drive]\nblocks_per_plane = 45\n", &[]).is_err());
+}
+
+/// Each mechanism is named with what it needs: 2 + 1 + 2 + 6 + 2 + 3 blocks and one of garbage, and 16 translation pages. Of
+/// 16,384 pages a plane has 321 beyond the 16,063 logical ones of op = 0.02, and needs 17 * 64 + 16 = 1,104. With op = 0.073
+/// it has 1,114 (488,618 logical pages, 15,270 a plane) and needs 1,103, since there are 15 translation pages a plane then.
+/// With 912 blocks it has 1,144 and needs 17 * 64 + 56.
+#[test]
+fn every_mechanism_says_what_it_needs_of_a_plane() {
+    let all = "[drive]\nop = 0.02\n[ftl]\nmap = \"demand\"\nwear_levelling = \"static\"\n[migration]\npolicy = \
+               \"rcopyback\"\n[refresh]\npolicy = \"partial\"\n[cache]\nsize = \"16MiB\"\n[capacitor]\n\
+               capacitance = \"75mF\"\n";
+    golden(
+        all,
+        "run.toml:2: drive.op: a plane has 5.0 blocks beyond its logical pages and needs 17.2: 1 open and 1 free for GC, 1 \
+         open for static wear levelling, 1 open and 1 free for translation pages, 5 open and 1 free for copybacks, 1 open \
+         and 1 free for combination pages of partial refresh, 3 free for what is dirty at power loss, 1 of garbage for GC \
+         to gain from, 0.2 of translation pages\n  remedy: drive.op = 0.073 or drive.blocks_per_plane = 912 would do",
+    );
+    for set in ["drive.op=0.073", "drive.blocks_per_plane=912"] {
+        load_with(all, &[set]).unwrap_or_else(|e| panic!("{e}"));
+    }
+    for set in ["drive.op=0.072", "drive.blocks_per_plane=911"] {
+        assert!(load_with(all, &[set]).is_err(), "{set}");
+    }
 }
 
 #[test]
@@ -853,9 +898,9 @@ fn impossible_preconditions() {
          logical 0.9346\n  remedy: with used = 0.95, valid = 0.983 is the most",
     );
     golden(
-        "[precondition]\nused = 0.99\nvalid = 0.5\n",
-        "run.toml:2: precondition.used: 0.99 used leaves a plane less than its reserve of 3 blocks\n  remedy: used = \
-         0.988 is the most",
+        "[precondition]\nused = 0.995\nvalid = 0.5\n",
+        "run.toml:2: precondition.used: 0.995 used leaves a plane less than the 2 blocks that are open or kept free\n  \
+         remedy: used = 0.992 is the most",
     );
     golden(
         "[precondition]\nmethod = \"pts\"\nused = 0.9\n",

@@ -1,5 +1,6 @@
 //! Whatever is written into a spec: no panic; it loads, or there is an error that says where.
 
+use nandlab::ftl::needs::BlockNeeds;
 use nandlab::spec::{Loaded, SpecErrors, key_paths, load};
 use proptest::prelude::*;
 use std::path::Path;
@@ -302,7 +303,7 @@ proptest! {
         let second = load_with(&shown, &[]).unwrap_or_else(|e| panic!("{e}\n{shown}"));
         prop_assert_eq!(&first.spec, &second.spec);
         prop_assert_eq!(first.hash(), second.hash());
-        prop_assert!(first.spec.models_power_loss() && first.spec.flush_reserve_blocks() >= 1);
+        prop_assert!(first.spec.models_power_loss() && BlockNeeds::of(&first.spec).flush.free >= 1);
     }
 }
 

@@ -1,0 +1,280 @@
+//! Small random drives under random load: every read is checked by the oracle, the audit holds, no request is lost, none
+//! fails without a reason that the array confirms, and no drive writes more than its over-provisioning explains.
+//!
+//! A seed is a whole case. Of half of the cases the op is the one that the spec check proposes, of a quarter twice that.
+
+#![allow(dead_code, unreachable_pub)]
+
+use crate::common::schemes::{Acts, Around, Schemes, first_with_room};
+use crate::common::{EVENTS_MAX, confirm, ns, read_everything, settle, with_oracle};
+use nandlab::drive::{Drive, FailReason};
+use nandlab::host::{Op, Oracle, Request};
+use nandlab::rng::Stream;
+use nandlab::sched::{Cause, Kind};
+use nandlab::spec::Spec;
+use nandlab::units::Time;
+
+/// Simulated time after which the requests of a case should have been completed, in seconds.
+const SECONDS_MAX: f64 = 3600.0;
+
+const ORDERS: [&str; 6] = ["CWDP", "PDWC", "WCPD", "DPCW", "dynamic", "PCWD"];
+const VICTIMS: [&str; 6] = [
+    "'greedy'",
+    "'cost-benefit'",
+    "'fifo'",
+    "'partial-aware'",
+    "{ random = { k = 1 } }",
+    "{ random = { k = 5 } }",
+];
+
+/// A case; see [`Case::draw`].
+#[derive(Clone, Debug)]
+pub struct Case {
+    pub seed: u64,
+    pub geometry: [u32; 6],
+    /// How much more than the op that the check proposes; see [`first_with_room`].
+    pub slack: f64,
+    pub order: usize,
+    pub victim: usize,
+    pub levelling: usize,
+    pub scheduler: usize,
+    pub multi_plane: bool,
+    pub command: bool,
+    pub decode: bool,
+    pub off_chip: bool,
+    pub precondition: usize,
+    pub depth: u32,
+    pub weights: [u64; 4],
+    pub span: f64,
+    /// The schemes that are on, and the seed of all that is drawn for them.
+    pub schemes: ([bool; 4], u64),
+    pub fua: bool,
+    /// Requests that end inside sectors.
+    pub odd: bool,
+    /// Whole pages, each written as often as any other.
+    pub is_uniform: bool,
+}
+
+impl Case {
+    /// The case of a seed: everything follows from it.
+    pub fn draw(seed: u64) -> Self {
+        let mut stream = Stream::new(seed, "random case");
+        let mut pick = |low: u64, end: u64| low + stream.below(end - low);
+        let geometry =
+            [(1, 4), (1, 3), (1, 3), (1, 5), (24, 35), (4, 21)].map(|(low, end)| pick(low, end) as u32);
+        let is_uniform = pick(0, 4) == 0;
+        Self {
+            seed,
+            geometry,
+            slack: match pick(0, 4) {
+                0 | 1 => 0.0,
+                2 => 1.0,
+                _ => pick(0, 1001) as f64 / 1000.0,
+            },
+            order: pick(0, ORDERS.len() as u64) as usize,
+            victim: pick(0, VICTIMS.len() as u64) as usize,
+            levelling: pick(0, 3) as usize,
+            scheduler: pick(0, 2) as usize,
+            multi_plane: pick(0, 2) == 0,
+            command: pick(0, 2) == 0,
+            decode: pick(0, 2) == 0,
+            off_chip: pick(0, 2) == 0,
+            precondition: pick(0, 3) as usize,
+            depth: pick(1, 40) as u32,
+            weights: if is_uniform { [0, 1, 0, 0] } else { [pick(0, 4), pick(0, 6), pick(0, 2), pick(0, 2)] },
+            span: if is_uniform { 1.0 } else { pick(20, 1000) as f64 / 1000.0 },
+            schemes: ([0, 1, 2, 3].map(|_| pick(0, 2) == 0), pick(0, u64::MAX)),
+            fua: pick(0, 2) == 0,
+            odd: pick(0, 2) == 0,
+            is_uniform,
+        }
+    }
+}
+
+const SLOWEST_US: u64 = 1100;
+
+fn schemes(case: &Case) -> Schemes {
+    let dies = case.geometry[..3].iter().map(|&count| u64::from(count)).product();
+    let around = Around { cell: "mlc", dies, slowest_us: SLOWEST_US, detect_ms: 1000.0 };
+    Schemes::draw(case.schemes.1, case.schemes.0, &around)
+}
+
+/// The spec, with more blocks than the case has.
+fn text(case: &Case, schemes: &Schemes, room: u64, op: f64) -> String {
+    let [channels, chips, dies, planes, blocks, pages] = case.geometry;
+    let blocks = blocks + room as u32 / 2;
+    let valid = (1.7 / (1.0 + op)).min(0.45);
+    let precondition = [
+        String::new(),
+        format!("[precondition]\nused = 0.5\nvalid = {valid}\n"),
+        "[precondition]\nmethod = 'pts'\nrounds_max = 5\n".to_owned(),
+    ][case.precondition]
+        .clone();
+    format!(
+        "seed = {}\n[drive]\nchannels = {channels}\nchips_per_channel = {chips}\ndies_per_chip = {dies}\n\
+         planes_per_die = {planes}\nblocks_per_plane = {blocks}\npages_per_block = {pages}\npage_size = '4KiB'\n\
+         cell = 'mlc'\nop = {op}\nendurance = 1000000\n[timing]\ncommand = '{}'\ndecode = '{}'\n\
+         program = {{ lsb = '300us', msb = '{SLOWEST_US}us' }}\noff_chip_mb_per_s = {}\nscheduler = '{}'\nmulti_plane = {}\n\
+         [ftl]\nmap = {}\nallocation = '{}'\nwear_levelling = '{}'\nwear_gap = 2\n[gc]\nvictim = {}\nidle_after = '1ms'\n\
+         {precondition}{}",
+        case.seed >> 1,
+        if case.command { "300ns" } else { "0us" },
+        if case.decode { "15us" } else { "0us" },
+        if case.off_chip { "200" } else { "'unlimited'" },
+        ["fcfs", "read-first"][case.scheduler],
+        case.multi_plane,
+        schemes.map,
+        ORDERS[case.order],
+        ["none", "dynamic", "static"][case.levelling],
+        VICTIMS[case.victim],
+        schemes.text(u64::from(blocks * pages * planes)),
+    )
+}
+
+impl Case {
+    /// Its spec, and the text of that.
+    pub fn spec(&self) -> (String, Spec) {
+        let schemes = schemes(self);
+        first_with_room(self.slack, |room, op| text(self, &schemes, room, op))
+    }
+
+    fn request(&self, stream: &mut Stream, capacity: u64) -> Request {
+        let sectors = ((capacity as f64 * self.span) as u64 / 512).max(16);
+        let total: u64 = self.weights.iter().sum();
+        let mut draw = stream.below(total.max(1));
+        let weighted = Op::ALL.into_iter().find(|&op| {
+            let weight = self.weights[op as usize];
+            let hit = draw < weight;
+            draw = draw.wrapping_sub(weight);
+            hit
+        });
+        let op = weighted.unwrap_or(Op::Write);
+        let first = stream.below(sectors);
+        let len = if self.is_uniform { 8 } else { (stream.below(64) + 1).min(sectors - first) };
+        // Half of the requests are whole pages.
+        let is_whole = self.is_uniform || stream.below(2) == 0;
+        let (first, len) = if is_whole { (first / 8 * 8, len.div_ceil(8) * 8) } else { (first, len) };
+        let len = len.min(capacity / 512 - first);
+        let (offset, len) = if op == Op::Flush { (0, 0) } else { (first * 512, len * 512) };
+        let is_odd = self.odd && !self.is_uniform && len > 0 && stream.below(4) == 0;
+        let odd = if is_odd { stream.below(len) } else { 0 };
+        let fua = self.fua && op == Op::Write && stream.below(8) == 0;
+        Request { arrival: Time::START, op, fua, offset: offset + odd / 2, len: len - odd }
+    }
+
+    /// Plays so many requests; what the schemes have done.
+    pub fn play(&self, requests: u32) -> Acts {
+        let (_, spec) = self.spec();
+        let mut drive = with_oracle(&spec);
+        let before = amplification(&drive);
+        let mut stream = Stream::new(self.seed, "case");
+        let capacity = drive.geometry().logical_bytes();
+        let (mut submitted, mut completed, mut events) = (0, 0, 0u64);
+        while submitted < requests {
+            if drive.outstanding() < self.depth {
+                let request = Request { arrival: drive.now(), ..self.request(&mut stream, capacity) };
+                drive.submit(&request).unwrap();
+                submitted += 1;
+                if !self.is_uniform && stream.below(4) == 0 {
+                    drive.advance(drive.now() + ns(stream.below(400_000)));
+                }
+                if !self.is_uniform && stream.below(200) == 0 {
+                    drive.advance(drive.now() + ns(20_000_000));
+                }
+                if stream.below(800) == 0 {
+                    drive.detect_budget();
+                }
+            } else {
+                assert!(drive.advance_by_event(Time::NEVER), "nothing happens: {:?}", drive.failure());
+                events += 1;
+                assert!(events < EVENTS_MAX, "{completed} requests in {events} events");
+                let seconds = drive.now().seconds();
+                assert!(seconds < SECONDS_MAX, "{completed} requests in {seconds} simulated seconds");
+            }
+            completed += take_completions(&mut drive);
+            if submitted % 500 == 0 && drive.outstanding() < self.depth {
+                drive.audit().unwrap_or_else(|e| panic!("audit on the way: {e}"));
+            }
+        }
+        settle(&mut drive);
+        completed += take_completions(&mut drive);
+        assert_eq!(completed, submitted, "every request is completed once");
+        // Only what no read level decodes fails.
+        let counters = &drive.stats().counters;
+        assert_eq!(drive.stats().failed.iter().sum::<u64>() > 0, counters.media_errors > 0);
+        let has_levels = drive.ecc().has_levels();
+        assert!(!has_levels || drive.stats().ecc.reads() == drive.stats().flash_total(Kind::Read));
+        self.check_amplification(&drive, before);
+        // Whatever is mapped at the end reads back.
+        read_everything(&mut drive);
+        Acts::of(self.schemes.0, &drive)
+    }
+
+    /// At the least op GC gains a page of each victim at worst, or what the closed form of the victim policy says, if that
+    /// is more; at twice that op, under uniform writes, that closed form and a fifth more. With a demand map each page
+    /// moved may cost a translation page.
+    fn check_amplification(&self, drive: &Drive<Oracle>, before: [u64; 2]) {
+        let [host, all] = amplification(drive);
+        let (host, all) = (host - before[0], all - before[1]);
+        if host < 500 {
+            return;
+        }
+        let needs = &drive.ftl().needs;
+        let usable = needs.usable_pages(drive.geometry().blocks_per_plane.into()) as f64;
+        // Combination pages of partial refresh take spare pages too.
+        let most = drive.ftl().planes.iter().map(|plane| u64::from(plane.valid)).max();
+        let valid = needs.valid_pages().max(most.unwrap_or(0)) as f64;
+        let closed_form = if VICTIMS[self.victim].contains("k = 1") {
+            usable / (usable - valid)
+        } else {
+            fifo(usable / valid)
+        };
+        // A detection writes pages that nobody asked for, and the host's stream uses half of its pages while the capacitor
+        // is charged again.
+        let is_measured = !drive.stats().power.detections.is_empty();
+        let is_ample = self.is_uniform && self.slack == 1.0 && !is_measured;
+        let bound = if is_ample {
+            1.2 * closed_form
+        } else {
+            closed_form.max(drive.geometry().pages_per_block.into())
+        };
+        let bound = if drive.ftl().demand.is_some() { 2.0 * bound - 1.0 } else { bound };
+        let amplification = all as f64 / host as f64;
+        assert!(
+            amplification <= bound,
+            "{all} programs for {host} pages of the host: {amplification:.2}, and {bound:.2} at most (closed form \
+             {closed_form:.2}, {usable} usable pages, {valid} valid)"
+        );
+    }
+}
+
+/// Pages of the host written to flash; programs for them, those of GC and of translation pages included.
+fn amplification(drive: &Drive<Oracle>) -> [u64; 2] {
+    let count = |cause: Cause| {
+        let of = |kind: Kind| drive.stats().flash[kind as usize][cause as usize];
+        of(Kind::Program) + of(Kind::Copyback)
+    };
+    let host = count(Cause::Host) + count(Cause::Sync);
+    [host, host + count(Cause::Gc) + count(Cause::Mapping)]
+}
+
+/// FIFO cleaning under uniform random writes: the a / (a + W(-a e^-a)) of Xiang and Kurkoski 2012, as a fixed point. Of a
+/// victim the share e^(-a / A) is valid, A being the write amplification 1 / (1 - e^(-a / A)), where a is physical by
+/// logical pages.
+fn fifo(a: f64) -> f64 {
+    let (mut low, mut high) = (1.0, 1e9);
+    for _ in 0..200 {
+        let middle: f64 = f64::sqrt(low * high);
+        if 1.0 / (1.0 - (-a / middle).exp()) > middle { low = middle } else { high = middle }
+    }
+    low
+}
+
+fn take_completions(drive: &mut Drive<Oracle>) -> u32 {
+    let completions: Vec<_> = drive.completions().collect();
+    for done in &completions {
+        assert!(matches!(done.failed, None | Some(FailReason::Uncorrectable)), "{done:?}");
+        confirm(drive, done);
+    }
+    completions.len() as u32
+}

@@ -1,0 +1,162 @@
+//! What a plane needs: with exactly the blocks that `BlockNeeds` asks for writes go on for ever, with one fewer there is a
+//! state in which none can. Each mechanism alone, and all together.
+
+use crate::common::{IDLE, MS, at, request, spec};
+use nandlab::drive::{Drive, Failure};
+use nandlab::ftl::WriteStream;
+use nandlab::ftl::needs::BlockNeeds;
+use nandlab::geometry::{Lpn, PlaneId};
+use nandlab::host::{Op, Oracle, Request};
+use nandlab::nand::{DEAD_LPN, Stamp};
+use nandlab::rng::Stream;
+use nandlab::spec::Spec;
+use nandlab::units::Time;
+
+/// Pages of a block.
+const PAGES: u64 = 4;
+/// Valid pages of the host and of the map: whole blocks.
+const VALID: u64 = 32;
+
+/// One plane with the settings, with so many blocks more than `BlockNeeds` asks for, or fewer.
+fn drive(settings: &[&str], more: i64) -> (Spec, BlockNeeds) {
+    let text = "[drive]\nchannels = 1\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\nblocks_per_plane = 64\npages_per_block = 4\n\
+                page_size = '4KiB'\nop = 4.0\nendurance = 1000000\n[gc]\nidle_after = '1h'\n";
+    let mut spec = spec(text, settings);
+    let map_pages = BlockNeeds::of(&spec).mapping.valid_pages;
+    let needs = |spec: &Spec| BlockNeeds::of(spec);
+    let logical = VALID - map_pages;
+    // The needs depend on the logical pages alone, which are the same with any number of blocks.
+    let mut set = |blocks: u64| {
+        spec.drive.blocks_per_plane = blocks as u32;
+        spec.drive.op = (blocks * PAGES) as f64 / (logical as f64 + 0.5) - 1.0;
+        spec.clone()
+    };
+    let least = (VALID / PAGES) + needs(&set(64)).blocks();
+    let exact = set(least);
+    assert!(needs(&exact).fit(least) && !needs(&exact).fit(least - 1));
+    let spec = set(least.checked_add_signed(more).expect("there are blocks"));
+    let needs = BlockNeeds::of(&spec);
+    assert_eq!((needs.host_pages, needs.valid_pages()), (logical, VALID));
+    (spec, needs)
+}
+
+/// Every stream that may be open is, with a page that holds nothing and room for more; all other blocks are full of valid
+/// pages, as far as the host's stream may take blocks.
+fn used_up(spec: &Spec, needs: &BlockNeeds) -> Drive<Oracle> {
+    let mut drive = Drive::with_probe(spec, Oracle::default());
+    let geometry = drive.geometry().clone();
+    let (array, ftl) = drive.parts_mut();
+    let mut streams = vec![WriteStream::Gc];
+    streams.extend((needs.wear.open > 0).then_some(WriteStream::Wear));
+    streams.extend((needs.mapping.open > 0).then_some(WriteStream::Mapping));
+    streams.extend((needs.combination.open > 0).then_some(WriteStream::Combination));
+    streams.extend((1..=needs.copyback.open as u8).map(WriteStream::Copyback));
+    assert_eq!(streams.len() as u64, needs.open());
+    let (plane, stamp) = (PlaneId(0), Stamp::default());
+    for stream in streams {
+        let place = ftl.allocate(&geometry, array, plane, stream).expect("there are free blocks");
+        let (block, page) = geometry.split(place.ppn);
+        array.stage(place.ppn, Lpn(DEAD_LPN), stamp);
+        array.program(block, page);
+    }
+    let map_pages = needs.mapping.valid_pages as u32;
+    for lpn in (0..geometry.logical_pages + map_pages).map(Lpn) {
+        let place = ftl.allocate(&geometry, array, plane, WriteStream::Host).expect("the host has room");
+        let (block, page) = geometry.split(place.ppn);
+        array.stage(place.ppn, lpn, stamp);
+        ftl.remap(&geometry, array, lpn, place.ppn);
+        if array.program(block, page) == geometry.pages_per_block {
+            ftl.close(&geometry, array, block, Time::START);
+        }
+    }
+    if let Some(demand) = &mut ftl.demand {
+        demand.trust_flash(&ftl.map);
+    }
+    drive.expect_preconditioned(|oracle| oracle);
+    drive
+}
+
+fn write(drive: &mut Drive<Oracle>, lpn: u64) {
+    let write = Request { fua: true, ..request(drive, Op::Write, lpn * 4096, 4096) };
+    drive.submit(&write).unwrap();
+    while drive.outstanding() > 0 && drive.advance_by_event(Time::NEVER) {}
+}
+
+/// What each mechanism adds to the needs of a drive that has none of them: blocks open, blocks kept free.
+const MECHANISMS: [(&str, &[&str], u64, u64); 6] = [
+    ("GC alone", &[], 0, 0),
+    ("static wear levelling", &["ftl.wear_levelling='static'"], 1, 0),
+    ("a demand map", &["ftl.map={ demand = { cache = '64B' } }"], 1, 1),
+    ("copybacks", &["migration.policy={ rcopyback = { limit = 3 } }"], 3, 1),
+    (
+        "partial refresh",
+        &[
+            "refresh.policy={ partial = { susceptible_ratio = 0.01 } }",
+            "refresh.interval=[{ pe = 1000000, every = '3650d' }]",
+        ],
+        1,
+        1,
+    ),
+    // Two pages of the cache take one block of the plane, and GC may have taken another when power fails.
+    ("a capacitor", &["cache.size='8KiB'", "capacitor.capacitance='60mF'"], 0, 2),
+];
+
+fn with(settings: &[&str]) -> Vec<String> {
+    settings.iter().map(|setting| (*setting).to_owned()).collect()
+}
+
+fn check(name: &str, settings: &[&str]) {
+    let (spec, needs) = drive(settings, 0);
+    let mut exact = used_up(&spec, &needs);
+    let mut stream = Stream::new(7, "space");
+    for _ in 0..600 {
+        write(&mut exact, stream.below(needs.host_pages));
+        assert!(exact.failure().is_none(), "{name}: {}", exact.failure().expect("it is there"));
+    }
+    assert_eq!(exact.stats().failed, [0; 3], "{name}");
+    exact.audit().unwrap_or_else(|e| panic!("{name}: {e}"));
+    exact.probe().verdict().unwrap_or_else(|e| panic!("{name}: {e}"));
+    let (spec, needs) = drive(settings, -1);
+    let mut short = used_up(&spec, &needs);
+    assert_eq!(u64::from(short.ftl().planes[0].free.len()), needs.free(), "{name}");
+    write(&mut short, 0);
+    let failure = short.failure().unwrap_or_else(|| panic!("{name}: a write goes on with one block fewer"));
+    assert!(matches!(failure, Failure::Shortage { plane: PlaneId(0), .. }), "{name}: {failure}");
+}
+
+#[test]
+fn each_mechanism_needs_what_it_says_and_not_a_block_less() {
+    let (_, base) = drive(&[], 0);
+    assert_eq!((base.open(), base.free()), (1, 1), "open for GC, and free for it");
+    for (name, settings, open, free) in MECHANISMS {
+        let (_, needs) = drive(settings, 0);
+        assert_eq!((needs.open() - base.open(), needs.free() - base.free()), (open, free), "{name}");
+        check(name, settings);
+    }
+}
+
+#[test]
+fn all_together_need_the_sum() {
+    let all: Vec<String> = MECHANISMS.iter().flat_map(|(_, settings, ..)| with(settings)).collect();
+    let all: Vec<&str> = all.iter().map(String::as_str).collect();
+    let (_, needs) = drive(&all, 0);
+    assert_eq!((needs.open(), needs.free()), (1 + 1 + 1 + 3 + 1, 1 + 1 + 1 + 1 + 2));
+    check("all", &all);
+}
+
+/// A block that holds nothing is erased at once, with no job; it counts as free for GC's trigger meanwhile.
+#[test]
+fn a_dead_block_is_erased_beside_gc() {
+    let (spec, needs) = drive(&[], 8);
+    let mut drive = used_up(&spec, &needs);
+    let erases = |drive: &Drive<Oracle>| drive.stats().flash.map(|by_cause| by_cause.iter().sum::<u64>())[2];
+    let (victims, before) = (drive.stats().counters.gc_victims, erases(&drive));
+    // The first block holds LPN 0 to 3.
+    for lpn in 0..PAGES {
+        write(&mut drive, lpn);
+    }
+    assert_eq!(drive.stats().counters.dead_blocks, 1);
+    drive.advance(at(drive.now().ns() + 20 * MS));
+    assert_eq!((erases(&drive) - before, drive.stats().counters.gc_victims - victims), (1, 0));
+    drive.run_until_idle(IDLE).unwrap();
+}

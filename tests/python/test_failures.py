@@ -1,0 +1,335 @@
+"""Requests that fail and why, drives that do not rest or cannot be saved, and what the summary says of space."""
+
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+
+pytestmark = pytest.mark.core
+
+DRIVE = """\
+seed = 1
+[drive]
+channels = 1
+chips_per_channel = 1
+dies_per_chip = 1
+planes_per_die = 1
+blocks_per_plane = 48
+pages_per_block = 16
+page_size = "4KiB"
+"""
+#: It wears out long before its 30,000 requests are done.
+WORN = (
+    DRIVE
+    + """\
+op = 0.5
+endurance = 20
+[precondition]
+used = 0.6
+valid = 1.0
+[workload]
+synthetic = { requests = 30_000, read_fraction = 0.0, size = "4KiB", address = "uniform" }
+arrival = { queue_depth = 8 }
+[output]
+requests = true
+"""
+)
+#: A day of the scaled clock is 9 ms: no drive refreshes its blocks as fast.
+RESTLESS = (
+    DRIVE
+    + """\
+op = 0.5
+[reliability]
+clock_scale = 1e7
+[refresh]
+policy = "fcr"
+interval = [{ pe = 10_000, every = "1d" }]
+[precondition]
+used = 0.6
+valid = 0.9
+[workload]
+synthetic = { requests = 3000, read_fraction = 0.5, size = "4KiB" }
+arrival = { queue_depth = 2 }
+"""
+)
+CACHED = (
+    DRIVE
+    + """\
+op = 0.5
+[cache]
+size = "64KiB"
+sync = "none"
+"""
+)
+#: Little spare space.
+TIGHT = (
+    DRIVE
+    + """\
+op = 0.07
+[precondition]
+used = 0.9
+valid = 1.0
+[workload]
+synthetic = { requests = 3000, read_fraction = %s, size = "4KiB" }
+arrival = { queue_depth = 2 }
+"""
+)
+
+
+def told(result, tmp_path):
+    """The screen's text, in lines of any length, and the report."""
+    import nandlab
+    from nandlab.notes import notes
+    from nandlab.screen import show_summary
+    from rich.console import Console
+
+    console = Console(record=True, width=1000, file=(tmp_path / "screen").open("w"))
+    show_summary(result.summary, result.sim, console, notes(result))
+    return console.export_text(), nandlab.report(result, tmp_path / "r.html").read_text()
+
+
+@pytest.mark.parametrize("victim", ["greedy", "fifo"])
+def test_a_worn_out_drive_says_so(victim, tmp_path):
+    """Writes failed as media errors, and SMART said that spare blocks were left."""
+    import nandlab
+
+    result = nandlab.run(WORN, sets={"gc.victim": victim})
+    summary, smart = result.summary, result.smart["nvme_smart_log"]
+    failed = summary["requests_failed"]
+    assert failed == {"uncorrectable": 0, "worn_out": failed["worn_out"], "power_lost": 0}
+    assert 0 < failed["worn_out"] < 30_000 == summary["requests"] and summary["complete"]
+    assert Counter(result.requests["failed"].to_list()) == {
+        0: summary["host"]["write"]["count"],
+        2: failed["worn_out"],
+    }
+    assert smart["avail_spare"] == 0 and smart["critical_warning"] & 1
+    assert smart["num_err_log_entries"] == failed["worn_out"]
+    screen, page = told(result, tmp_path)
+    text = f"{failed['worn_out']:,} requests failed: the drive has worn out"
+    assert text in screen and text in page
+    assert "drive.endurance = 20" in screen and "read level" not in screen
+    assert "requests failed: drive worn out" in page
+
+
+def test_a_completion_says_why_it_failed():
+    import nandlab
+
+    drive = nandlab.Drive(nandlab.load(WORN))
+    done = []
+    while not any(completion.failed for completion in done):
+        for page in range(256):
+            drive.write(page * 4096, 4096)
+        drive.run_until_idle()
+        done = drive.completions()
+    assert {completion.reason for completion in done} <= {None, "worn_out"}
+    assert all(completion.failed == (completion.reason is not None) for completion in done)
+    # What it holds can still be read.
+    drive.read(0, 4096)
+    drive.run_until_idle()
+    (read,) = drive.completions()
+    assert read.reason is None and not read.failed
+
+
+def test_data_that_no_read_level_decodes_is_told(tmp_path):
+    import nandlab
+
+    spec = """
+[drive]
+preset = "laldpc-32g"
+blocks_per_plane = 32
+pages_per_block = 64
+op = 0.4
+[reliability]
+pe_cycles = 14_000
+retention = "1825d"
+[precondition]
+used = 0.6
+valid = 1.0
+[workload]
+synthetic = { requests = 500, read_fraction = 0.9, size = "4KiB" }
+arrival = { queue_depth = 4 }
+[output]
+requests = true
+"""
+    result = nandlab.run(spec)
+    failed = result.summary["requests_failed"]
+    assert failed == {"uncorrectable": failed["uncorrectable"], "worn_out": 0, "power_lost": 0}
+    assert result.requests["failed"].to_list().count(1) == failed["uncorrectable"] > 0
+    screen, page = told(result, tmp_path)
+    for text in (
+        f"{failed['uncorrectable']} requests failed: no read level decodes their data.",
+        "reliability.pe_cycles",
+    ):
+        assert text in screen and text in page
+    assert "worn out" not in screen and "requests failed: uncorrectable" in page
+
+
+def test_reasons_are_told_one_by_one():
+    from nandlab.notes import _outstanding, _uncorrectable, failed
+
+    def summary(**failures):
+        return {"requests_failed": dict.fromkeys(("uncorrectable", "worn_out", "power_lost"), 0) | failures}
+
+    assert _uncorrectable(summary()) is None and _outstanding(summary()) is None
+    assert _outstanding(summary(power_lost=1)) == "1 request was outstanding when power failed."
+    assert _outstanding(summary(power_lost=1200)) == "1,200 requests were outstanding when power failed."
+    ecc = {"ecc": {"levels": {"1": 90}, "uncorrectable": 10}}
+    text = _uncorrectable(summary(uncorrectable=12) | ecc)
+    assert text.startswith("12 requests failed: no read level decodes their data. 10.0 % of the page reads (10) were")
+    assert "Lower reliability.pe_cycles" in text
+    # GC alone read them.
+    assert _uncorrectable(summary() | ecc).startswith("10.0 % of the page reads (10) were decoded by no read level")
+    assert "or power loss took it" in _uncorrectable(summary(uncorrectable=1) | ecc | {"power": {"losses": 1}})
+    assert failed({"requests_failed": 3}, "worn_out") == 0, "a result of an earlier version"
+
+
+def test_a_drive_that_never_rests_ends_with_an_error():
+    """It went on for ever."""
+    import nandlab
+
+    spec = nandlab.load(RESTLESS)
+    drive = nandlab.Drive(spec)
+    drive.write(0, 4096)
+    with pytest.raises(nandlab.RunError) as caught:
+        drive.run_until_idle(limit_s=0.5)
+    text = str(caught.value)
+    assert "after 0.5 s of simulated time the drive is not at rest" in text
+    assert "refresh cannot keep up" in text and spec.hash in text and "remedy: a larger limit_s" in text
+    assert drive.now_ns <= 500_000_000
+    # The drive itself is well.
+    (write,) = drive.completions()
+    assert not write.failed
+    drive.advance(drive.now_ns + 10_000_000)
+    drive.audit()
+    with pytest.raises(ValueError, match="limit_s"):
+        drive.run_until_idle(limit_s=-1.0)
+
+
+def test_refresh_that_cannot_keep_up_is_told(tmp_path):
+    import nandlab
+
+    result = nandlab.run(RESTLESS)
+    refresh = result.summary["refresh"]
+    assert refresh["load"] > 10 and refresh["late_blocks"] > 0 and refresh["overdue_blocks"] > 0
+    screen, page = told(result, tmp_path)
+    assert f"Refresh cannot keep up: {refresh['load']:,.0f} x" in screen and "Refresh cannot keep up" in page
+    assert "blocks overdue by more than their grace at the end" in page
+    calm = nandlab.run(RESTLESS, sets={"reliability.clock_scale": 1.0}).summary["refresh"]
+    assert calm["load"] is None and calm["overdue_blocks"] == 0
+
+
+def test_ctrl_c_ends_a_long_simulation():
+    """`advance` and `run_until_idle` could not be interrupted."""
+    program = f"""
+import signal, time
+import nandlab
+drive = nandlab.Drive(nandlab.load({RESTLESS!r}))
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+for simulate in (lambda: drive.advance(10**15), lambda: drive.run_until_idle(limit_s=1e6)):
+    drive.write(0, 4096)
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    began = time.monotonic()
+    try:
+        simulate()
+    except KeyboardInterrupt:
+        assert time.monotonic() - began < 10
+        drive.advance(drive.now_ns + 1_000_000)
+        drive.audit()
+        print("interrupted")
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "interrupted\n" * 2
+
+
+def test_a_dirty_write_cache_is_not_saved(tmp_path):
+    """It was a panic."""
+    import nandlab
+
+    path = tmp_path / "a.drive"
+    path.write_bytes(b"an earlier one")
+    drive = nandlab.Drive(nandlab.load(CACHED))
+    for page in range(3):
+        drive.write(page * 4096, 4096)
+    with pytest.raises(nandlab.RunError, match=r"^3 requests are outstanding\n  remedy: run_until_idle\(\) before"):
+        drive.save(path)
+    drive.run_until_idle()
+    assert drive.cache_pages.dirty == 3
+    with pytest.raises(nandlab.RunError) as caught:
+        drive.save(path)
+    assert str(caught.value) == (
+        "the write cache holds 3 pages that flash does not have\n  remedy: flush() and run_until_idle() before save()"
+    )
+    assert path.read_bytes() == b"an earlier one" and [entry.name for entry in tmp_path.iterdir()] == ["a.drive"]
+    drive.flush()
+    drive.run_until_idle()
+    drive.save(path)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["a.drive"]
+    again = nandlab.Drive(nandlab.load(CACHED, sets={"precondition.load": str(path)}))
+    assert again.summary()["mapped_pages"] == drive.summary()["mapped_pages"] == 3
+
+
+def test_a_drive_is_not_saved_while_it_works(tmp_path):
+    import nandlab
+
+    drive = nandlab.Drive(nandlab.load(RESTLESS))
+    drive.write(0, 4096)
+    with pytest.raises(nandlab.RunError):
+        drive.run_until_idle(limit_s=0.5)
+    with pytest.raises(nandlab.RunError, match=r"^operations are under way\n  remedy: run_until_idle\(\) before save"):
+        drive.save(tmp_path / "a.drive")
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(nandlab.OutputError, match="make the directory first"):
+        nandlab.Drive(nandlab.load(CACHED)).save(tmp_path / "none" / "a.drive")
+
+
+def test_the_summary_says_what_space_is_for(tmp_path):
+    import nandlab
+
+    summary = nandlab.run(TIGHT % 0.0).summary
+    space, needs = summary["space"], summary["space"]["needs"]
+    assert needs["by"].keys() == {"gc", "wear", "mapping", "copyback", "combination", "flush"}
+    assert needs["open_blocks"] == sum(need["open"] for need in needs["by"].values())
+    assert needs["free_blocks"] == sum(need["free"] for need in needs["by"].values())
+    valid = int(48 * 16 / 1.07)
+    usable = (48 - needs["open_blocks"] - needs["free_blocks"]) * 16
+    assert space["spare_share"] == pytest.approx(usable / valid - 1)
+    # 1 - y = e^(-a y) of the share y of a victim that is garbage.
+    waf, a = space["waf_uniform_fifo"], 1 + space["spare_share"]
+    assert 1 - 1 / waf == pytest.approx(2.718281828459045 ** (-a / waf), rel=1e-9)
+    # It is the least in its steps.
+    for op, is_enough in ((space["op_for_waf_5"], True), (round(space["op_for_waf_5"] - 0.001, 3), False)):
+        found = nandlab.Drive(nandlab.load(TIGHT % 0.0, sets={"drive.op": op, "precondition.used": 0.5})).summary()
+        assert (found["space"]["waf_uniform_fifo"] <= 5) == is_enough
+
+
+def test_little_spare_space_is_told_to_those_who_write(tmp_path):
+    import nandlab
+
+    result = nandlab.run(TIGHT % 0.0)
+    screen, page = told(result, tmp_path)
+    space = result.summary["space"]
+    assert f"drive.op = 0.07 leaves an effective over-provisioning of {100 * space['spare_share']:.1f} %" in screen
+    assert f"drive.op = {space['op_for_waf_5']} would make that 5." in screen and "uniform random writes" in page
+    assert "over-provisioning of" not in told(nandlab.run(TIGHT % 1.0), tmp_path)[0]
+    assert (
+        "over-provisioning of"
+        not in told(nandlab.run(TIGHT % 0.0, sets={"drive.op": 0.2, "precondition.used": 0.8}), tmp_path)[0]
+    )
+
+
+def test_victims_that_the_policy_did_not_choose_are_told():
+    import nandlab
+    from nandlab.notes import _forced_victims, notes
+
+    spec = TIGHT.replace("op = 0.07", 'op = 0.17\n[ftl]\nmap.demand.cache = "512B"\n[gc]\nvictim = "fifo"') % 0.1
+    result = nandlab.run(spec, sets={"precondition.used": 0.8, "workload.synthetic.requests": 20_000})
+    assert 0 < result.summary["counters"]["gc_victims_forced"] < result.summary["gc"]["victims"]
+    assert any(note.startswith("GC took the block with the fewest valid pages in ") for note in notes(result))
+
+    summary = {"counters": {"gc_victims": 2000, "gc_victims_forced": 120}}
+    text = _forced_victims(summary, {"gc": {"victim": "fifo"}})
+    assert text.startswith("GC took the block with the fewest valid pages in 120 of 2,000 victims, whatever gc.victim")
+    assert _forced_victims(summary, {"gc": {"victim": "greedy"}}) is None
+    assert _forced_victims({"counters": {"gc_victims": 9, "gc_victims_forced": 0}}, {}) is None
