@@ -8,6 +8,8 @@ PIP := $(BIN)/python -m pip install
 OUT ?= out
 # Power cuts of `make crash`.
 CUTS ?= 1000000
+# Minutes of `make soak`.
+SOAK ?= 10
 
 export PIP_QUIET := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -17,7 +19,7 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
 RUST := $(shell find crates presets -type f 2>/dev/null) Cargo.toml $(wildcard Cargo.lock)
 
-.PHONY: help demo build test test-programs check bench crash fuzz-smoke
+.PHONY: help demo build test test-programs check bench crash soak fuzz-smoke
 .DEFAULT_GOAL := help
 
 help:
@@ -27,6 +29,7 @@ help:
 	@echo "make check       formatting, lints and types"
 	@echo "make bench       the standing workloads: requests/s, page operations/s, bytes per page"
 	@echo "make crash       a million power cuts in small random drives (fewer with CUTS=...)"
+	@echo "make soak        small random drives for ten minutes (more with SOAK=...), every mechanism on and off"
 	@echo "make fuzz-smoke  the parsers on random input, for a short while"
 
 demo: build
@@ -58,6 +61,9 @@ bench:
 
 crash:
 	NANDLAB_CRASH_CUTS=$(CUTS) cargo test --profile crash -p nandlab --test drive power_loss::nothing_owed_is_lost -- --nocapture
+
+soak:
+	NANDLAB_SOAK_MINUTES=$(SOAK) cargo test --profile crash -p nandlab --test drive random_runs::the_host_reads -- --nocapture
 
 fuzz-smoke: $(VENV)/.stamp-venv
 	@if [ -d fuzz/fuzz_targets ] && cargo +nightly fuzz --version >/dev/null 2>&1; then \

@@ -1,0 +1,57 @@
+//! Arbitrary bytes as a small drive and what a host asks of it: requests that are completed, or fail for a reason, never a
+//! panic, a drive that does not go on, or a read of anything but what was written.
+//!
+//! `cargo fuzz run play`. The first bytes choose the drive, each further three a request.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use nandlab::drive::Drive;
+use nandlab::host::{Op, Oracle, Request};
+use nandlab::spec::load;
+use nandlab::units::Time;
+use std::path::Path;
+
+/// Settings of which an input chooses one each.
+const CHOICES: [&[&str]; 6] = [
+    &["map = 'page'", "map = { demand = { cache = '64B' } }"],
+    &["victim = 'greedy'", "victim = 'fifo'", "victim = { random = { k = 1 } }", "victim = 'cost-benefit'"],
+    &["", "[cache]\nsize = '32KiB'\n", "[cache]\nsize = '32KiB'\nsync = 'punctual'\n[capacitor]\ncapacitance = '60mF'\n"],
+    &["", "[migration]\npolicy = { rcopyback-greedy = { limit = 2 } }\n"],
+    &["wear_levelling = 'none'", "wear_levelling = 'static'"],
+    &["allocation = 'CWDP'", "allocation = 'dynamic'"],
+];
+
+fuzz_target!(|data: &[u8]| {
+    let Some((drive, requests)) = data.split_at_checked(CHOICES.len() + 1) else { return };
+    let [map, victim, cache, migration, wear, order] =
+        std::array::from_fn(|slot| CHOICES[slot][usize::from(drive[slot]) % CHOICES[slot].len()]);
+    let text = format!(
+        "[drive]\nchannels = 2\nchips_per_channel = 1\nblocks_per_plane = 24\npages_per_block = 8\npage_size = '4KiB'\n\
+         op = {}\n[ftl]\n{map}\n{wear}\n{order}\n[gc]\n{victim}\nidle_after = '1ms'\n[power]\n\
+         cut_after_requests = 1000000\n{cache}{migration}",
+        1.0 + f64::from(drive[CHOICES.len()]) / 100.0
+    );
+    let Ok(loaded) = load(&text, "fuzz.toml", Path::new("."), &[]) else { return };
+    let mut drive = Drive::with_probe(&loaded.spec, Oracle::default());
+    let sectors = drive.geometry().logical_bytes() / 512;
+    for request in requests.chunks_exact(3).take(4000) {
+        let op = [Op::Write, Op::Read, Op::Trim, Op::Flush, Op::Write][usize::from(request[0]) % 5];
+        let first = u64::from(request[1]) * 8 * 7 % sectors;
+        let len = if op == Op::Flush { 0 } else { (u64::from(request[2]) + 1).min(sectors - first) };
+        let offset = if op == Op::Flush { 0 } else { first };
+        let fua = request[0] & 0x80 != 0 && op == Op::Write;
+        let asked = Request { arrival: drive.now(), op, fua, offset: offset * 512, len: len * 512 };
+        drive.submit(&asked).expect("the request fits");
+        match request[0] >> 3 & 7 {
+            0 => _ = drive.cut_power(),
+            1 => drive.detect_budget(),
+            _ => {}
+        }
+        while drive.outstanding() > 8 {
+            assert!(drive.advance_by_event(Time::NEVER), "nothing happens: {:?}", drive.failure());
+        }
+    }
+    drive.run_until_idle(nandlab::drive::IDLE_LIMIT).expect("the drive comes to rest");
+    drive.audit().expect("the audit holds");
+    drive.probe().verdict().expect("every read is right");
+});
