@@ -434,18 +434,18 @@ fn a_flush_needs_room() {
         text.contains(" and needs 4.0: ") && text.contains(", 1 free for what is dirty at power loss, "),
         "{text}"
     );
-    // 32 MiB take four blocks of every plane and one, GC an open one and a free one: 249 of 256 are left.
+    // 32 MiB take four blocks of every plane and one, GC a free one, the host an open one: 249 of 256 are left.
     let text = "[precondition]\nused = 0.98\nvalid = 0.5\n[cache]\nsize = \"32MiB\"\n";
     load_with(text, &[]).unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(
         set_says(text, "capacitor.capacitance=75mF"),
-        "--set: capacitor.capacitance: 0.98 used leaves a plane less than the 7 blocks that are open or kept free\n  \
+        "--set: capacitor.capacitance: 0.98 used leaves a plane less than the 7 blocks that it needs at the start\n  \
          remedy: used = 0.972 is the most",
     );
     // 479 translation pages are 15 of a plane: a block of them, one open and one free.
     let text = load_with(text, &["capacitor.capacitance=75mF", "ftl.map=demand"]).unwrap_err().to_string();
     assert!(
-        text.contains("less than the 10 blocks that are open or kept free, translation pages included\n"),
+        text.contains("less than the 10 blocks that it needs at the start, translation pages included\n"),
         "{text}"
     );
 }
@@ -527,7 +527,7 @@ fn translation_pages_need_room() {
     // An open block and a free one each for GC and for translation pages, and one that holds these: 251 of 256 are left.
     let text = "[precondition]\nused = 0.985\nvalid = 0.5\n";
     load_with(text, &[]).unwrap_or_else(|e| panic!("{e}"));
-    let message = "0.985 used leaves a plane less than the 5 blocks that are open or kept free, translation pages \
+    let message = "0.985 used leaves a plane less than the 5 blocks that it needs at the start, translation pages \
                    included\n  remedy: used = 0.98 is the most";
     golden(&format!("{text}[ftl]\nmap = \"demand\"\n"), &format!("run.toml:2: precondition.used: {message}"));
     assert_eq!(set_says(text, "ftl.map=demand"), format!("--set: ftl.map: {message}"));
@@ -899,7 +899,7 @@ fn impossible_preconditions() {
     );
     golden(
         "[precondition]\nused = 0.995\nvalid = 0.5\n",
-        "run.toml:2: precondition.used: 0.995 used leaves a plane less than the 2 blocks that are open or kept free\n  \
+        "run.toml:2: precondition.used: 0.995 used leaves a plane less than the 2 blocks that it needs at the start\n  \
          remedy: used = 0.992 is the most",
     );
     golden(
