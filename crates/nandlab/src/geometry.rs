@@ -160,6 +160,12 @@ impl Geometry {
         first..first + self.blocks_per_plane as usize
     }
 
+    /// The blocks of a plane, in the order of their numbers.
+    pub fn block_ids_of(&self, plane: PlaneId) -> impl Iterator<Item = BlockId> + Clone + use<> {
+        let first = self.first_block(plane).0;
+        (first..first + self.blocks_per_plane).map(BlockId)
+    }
+
     /// The die of a plane.
     #[inline(always)]
     pub fn die_of(&self, plane: PlaneId) -> DieId {

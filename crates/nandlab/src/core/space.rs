@@ -110,8 +110,7 @@ impl<P: Probe> Core<P> {
     /// The block of a plane with the fewest valid pages that GC can gain from while space is short.
     #[cold]
     pub(crate) fn fewest_valid(&self, plane: PlaneId) -> Option<BlockId> {
-        let first = self.geometry.first_block(plane).0;
-        let blocks = (first..first + self.geometry.blocks_per_plane).map(BlockId);
+        let blocks = self.geometry.block_ids_of(plane);
         let full = blocks.filter(|&block| self.array.block(block).state == BlockState::Full);
         full.filter(|&block| self.gains(block) && !self.retires(block) && self.may_empty(plane, block, false))
             .min_by_key(|&block| (self.array.block(block).valid, block.0))
@@ -125,9 +124,9 @@ impl<P: Probe> Core<P> {
 
     /// Whether blocks of a plane have worn out, or will have with their next erase.
     fn has_worn_blocks(&self, plane: PlaneId) -> bool {
-        let first = self.geometry.first_block(plane).0;
-        let mut blocks = (first..first + self.geometry.blocks_per_plane).map(BlockId);
-        blocks.any(|block| self.array.block(block).state == BlockState::Retired || self.retires(block))
+        self.geometry
+            .block_ids_of(plane)
+            .any(|block| self.array.block(block).state == BlockState::Retired || self.retires(block))
     }
 
     /// Whether what waits for room in a plane will get none because of wear: there is nothing to gain in the plane, nor in

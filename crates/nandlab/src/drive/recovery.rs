@@ -211,8 +211,7 @@ impl<P: Probe> Drive<P> {
     /// copies whose source is still there: the source counts again.
     fn take_back_copies(&mut self, found: &mut Found, busy_ns: &mut [Span], recovery: &mut Recovery) {
         for plane in (0..self.core.geometry.planes).map(PlaneId) {
-            let first = self.core.geometry.first_block(plane).0;
-            let blocks = (first..first + self.core.geometry.blocks_per_plane).map(BlockId);
+            let blocks = self.core.geometry.block_ids_of(plane);
             let is_retired = |block: BlockId| self.core.array.block(block).state == BlockState::Retired;
             let programmed = |block: BlockId| u32::from(self.core.array.block(block).programmed);
             let free = blocks.clone().filter(|&block| programmed(block) == 0 && !is_retired(block)).count();
@@ -333,8 +332,7 @@ impl<P: Probe> Drive<P> {
         recovery: &mut Recovery,
     ) -> [Option<Ppn>; STREAMS] {
         let pages_per_block = self.core.geometry.pages_per_block;
-        let first = self.core.geometry.first_block(plane).0;
-        let blocks = (first..first + self.core.geometry.blocks_per_plane).map(BlockId);
+        let blocks = self.core.geometry.block_ids_of(plane);
         let mut partly: Vec<BlockId> =
             blocks.filter(|&b| self.core.array.block(b).state == BlockState::Open).collect();
         // The emptiest first.
