@@ -29,7 +29,7 @@ fuzz_target!(|data: &[u8]| {
         "[drive]\nchannels = 2\nchips_per_channel = 1\nblocks_per_plane = 24\npages_per_block = 8\npage_size = '4KiB'\n\
          op = {}\n[ftl]\n{map}\n{wear}\n{order}\n[gc]\n{victim}\nidle_after = '1ms'\n[power]\n\
          cut_after_requests = 1000000\n{cache}{migration}",
-        1.0 + f64::from(drive[CHOICES.len()]) / 100.0
+        0.25 + f64::from(drive[CHOICES.len()]) / 64.0
     );
     let Ok(loaded) = load(&text, "fuzz.toml", Path::new("."), &[]) else { return };
     let mut drive = Drive::with_probe(&loaded.spec, Oracle::default());
