@@ -210,23 +210,33 @@ impl<P: Probe> Drive<P> {
     /// for the rest of its victim. So where fewer blocks are free than GC needs, blocks are erased that hold nothing but
     /// copies whose source is still there: the source counts again.
     fn take_back_copies(&mut self, found: &mut Found, busy_ns: &mut [Span], recovery: &mut Recovery) {
+        let pages_per_block = self.core.geometry.pages_per_block;
+        let kept = self.core.ftl.kept_blocks() as usize;
         for plane in (0..self.core.geometry.planes).map(PlaneId) {
             let blocks = self.core.geometry.block_ids_of(plane);
             let is_retired = |block: BlockId| self.core.array.block(block).state == BlockState::Retired;
             let programmed = |block: BlockId| u32::from(self.core.array.block(block).programmed);
-            let free = blocks.clone().filter(|&block| programmed(block) == 0 && !is_retired(block)).count();
-            if free >= self.core.ftl.kept_blocks() as usize {
+            let mut free =
+                blocks.clone().filter(|&block| programmed(block) == 0 && !is_retired(block)).count();
+            if free >= kept {
                 continue;
             }
-            let pages_per_block = self.core.geometry.pages_per_block;
-            let partly: Vec<BlockId> =
-                blocks.clone().filter(|&block| (1..pages_per_block).contains(&programmed(block))).collect();
-            for block in partly {
+            // The last page of the job's block may be torn too: such a block is full.
+            let (full, partly): (Vec<BlockId>, Vec<BlockId>) = blocks
+                .clone()
+                .filter(|&block| programmed(block) > 0)
+                .partition(|&block| programmed(block) == pages_per_block);
+            for (block, is_full) in partly.iter().map(|&b| (b, false)).chain(full.iter().map(|&b| (b, true)))
+            {
+                if is_full && free >= kept {
+                    break;
+                }
                 let Some(sources) = self.sources_of(block, blocks.clone(), found) else { continue };
                 for (lpn, source) in sources {
                     found.pages[lpn.index()] = source.0 + 1;
                 }
                 self.erase_in_recovery(block, busy_ns, recovery);
+                free += 1;
             }
         }
     }
