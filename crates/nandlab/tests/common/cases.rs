@@ -162,10 +162,17 @@ impl Case {
         Request { arrival: Time::START, op, fua, offset: offset + odd / 2, len: len - odd }
     }
 
-    /// Plays so many requests; what the schemes have done.
+    /// Whether the amplification is to be that of the closed form.
+    fn is_ample(&self) -> bool {
+        self.is_uniform && self.slack == 1.0
+    }
+
+    /// Plays at least so many requests; what the schemes have done.
     pub fn play(&self, requests: u32) -> Acts {
         let (_, spec) = self.spec();
         let mut drive = with_oracle(&spec);
+        // A closed form is of the steady state: FIFO swings for a whole round of its blocks after they have been filled.
+        let requests = if self.is_ample() { requests.max(2 * drive.geometry().pages) } else { requests };
         let before = amplification(&drive);
         let mut stream = Stream::new(self.seed, "case");
         let capacity = drive.geometry().logical_bytes();
@@ -232,8 +239,7 @@ impl Case {
         // A detection writes pages that nobody asked for, and the host's stream uses half of its pages while the capacitor
         // is charged again.
         let is_measured = !drive.stats().power.detections.is_empty();
-        let is_ample = self.is_uniform && self.slack == 1.0 && !is_measured;
-        let bound = if is_ample {
+        let bound = if self.is_ample() && !is_measured {
             1.2 * closed_form
         } else {
             closed_form.max(drive.geometry().pages_per_block.into())
