@@ -111,6 +111,31 @@ def test_text_from_outside_is_escaped(nandlab, tmp_path):
     assert "</pre><b>" not in text
 
 
+def test_a_moment_without_progress_is_in_the_figure_however_long_the_run(nandlab):
+    from nandlab.reporting.plots import evenness
+    from nandlab.reporting.series import honest, thin, with_extremes
+
+    rows, still = 4000, 2345
+    series = {
+        "time_s": np.arange(1, rows + 1) * 0.1,
+        "interval_s": np.full(rows, 0.1),
+        "requests_read": np.full(rows, 40, dtype=np.uint64),
+        "requests_write": np.full(rows, 60, dtype=np.uint64),
+        "latency_us_read_max": np.full(rows, 300.0),
+        "latency_us_write_max": np.full(rows, 900.0),
+        "iops": np.full(rows, 1000.0),
+    }
+    even = evenness(thin(with_extremes(honest(series))))
+    assert '"least"' not in even and '"slowest"' in even
+    series["iops"][still] = series["requests_read"][still] = series["requests_write"][still] = 0
+    series["latency_us_write_max"][still + 1] = 250_000.0
+    short = thin(with_extremes(honest(series)))
+    assert len(short["iops_min"]) <= 400
+    assert np.flatnonzero(short["iops_min"] == 0).tolist() == [still // 10]
+    assert short["latency_us_max"].max() == 250_000.0 and np.median(short["latency_us_max"]) == 900.0
+    assert '"least"' in evenness(short)
+
+
 def test_thinning_keeps_counts_extremes_and_weighted_means(nandlab):
     from nandlab.reporting.series import thin
 

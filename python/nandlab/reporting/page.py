@@ -23,8 +23,8 @@ from nandlab.reporting.facts import (
 )
 from nandlab.reporting.outage import capacitor, power_loss
 from nandlab.reporting.pieces import details, document, escape, section
-from nandlab.reporting.plots import dies, gc, latency, over_time, steady, waf, wear
-from nandlab.reporting.series import honest, thin
+from nandlab.reporting.plots import dies, evenness, gc, latency, over_time, steady, waf, wear
+from nandlab.reporting.series import honest, thin, with_extremes
 from nandlab.results import RunResult
 from nandlab.screen import is_bad
 from nandlab.units import count, duration, size
@@ -33,7 +33,7 @@ from nandlab.units import count, duration, size
 def page(result: RunResult) -> str:
     """The whole HTML file."""
     summary = result.summary
-    series = thin(honest(result.numpy("series"))) if "series" in result.tables else {}
+    series = thin(with_extremes(honest(result.numpy("series")))) if "series" in result.tables else {}
     spec = tomllib.loads(result.spec_toml)
     sections = [
         _head(result, summary),
@@ -46,7 +46,7 @@ def page(result: RunResult) -> str:
         section("Write cache", write_cache(summary)),
         section("Power loss", power_loss(summary, result.power)),
         section("Capacitor", capacitor(summary, result.power, series, spec)),
-        section("Throughput and latency over time", over_time(series)),
+        section("Throughput and latency over time", evenness(series), over_time(series)),
         section("Write amplification", waf(series, summary)),
         section("Steady state", steady(summary)),
         section("Garbage collection", gc(series, summary)),

@@ -98,6 +98,35 @@ def _percentiles(latency: Mapping[str, Any], ops: Sequence[str]) -> str:
     return f"<figure>{number_table([_LATENCY, *(name for _, name in keys)], rows)}</figure>" if rows else ""
 
 
+def evenness(series: Columns) -> str:
+    """Throughput and the slowest requests on one time axis: a moment without progress shows in both."""
+    if not _has(series, "time_s", "iops_min", "latency_us_max") or len(series["time_s"]) < 2:
+        return ""
+    xs = _middle(series)
+    done = np.sum([series[f"requests_{op}"] for op in _OPS if f"requests_{op}" in series], axis=0)
+    rate = done / series["interval_s"]
+    shown = [Line("mean", rate, "c-all")]
+    if bool(np.any(series["iops_min"] < 0.999 * rate)):
+        shown.append(Line("least", series["iops_min"], "c-all", faint=True))
+    common: dict[str, Any] = {"x_title": "simulated time, s", "width": 750, "x_range": (0.0, float(xs[-1]))}
+    above = svg.lines(xs, shown, y_title="requests/s", height=200, **common)
+    below = svg.lines(
+        xs,
+        [Line("slowest", series["latency_us_max"], "c-all")],
+        y_title=_LATENCY,
+        log_y=True,
+        unit=" \u00b5s",
+        height=200,
+        show_legend=False,
+        **common,
+    )
+    caption = (
+        "Above: requests completed a second; pale, where intervals are drawn together, the least of them. Below: the "
+        "slowest request of each interval. A drive that stands still shows as a notch above and a peak below."
+    )
+    return figure(above + below, caption, "Throughput and the slowest requests")
+
+
 def over_time(series: Columns) -> str:
     """Requests, data and latency over time."""
     if not _has(series, "time_s") or len(series["time_s"]) < 2:

@@ -47,6 +47,22 @@ def honest(series: Columns) -> Columns:
     return floats
 
 
+def with_extremes(series: Columns) -> Columns:
+    """The series with two columns that `thin` keeps the extremes of.
+
+    They are `iops_min` and `latency_us_max`, of any operation: what is short must not vanish in a mean.
+    """
+    out = dict(series)
+    if "iops" in series:
+        out["iops_min"] = series["iops"].astype(float)
+    slowest = [
+        series[name].astype(float) for name in series if name.startswith("latency_us_") and name.endswith("_max")
+    ]
+    if slowest:
+        out["latency_us_max"] = np.fmax.reduce(slowest)
+    return out
+
+
 def thin(series: Columns, points: int = _POINTS) -> Columns:
     """At most `points` rows, all columns as floats: counts added up, maxima and minima kept, the rest averaged."""
     floats = {name: column.astype(float) for name, column in series.items() if column.dtype != object}
