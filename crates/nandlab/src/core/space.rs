@@ -31,6 +31,9 @@ pub(crate) struct Space {
     pub(crate) presses: bool,
 }
 
+/// How many victims ahead GC looks to say how much it has to move.
+const VICTIMS_AHEAD: u32 = 16;
+
 impl<P: Probe> Core<P> {
     /// The block that the background job of a plane empties, or goes through; `None` without a job.
     #[inline]
@@ -70,10 +73,42 @@ impl<P: Probe> Core<P> {
         self.ftl.planes[plane.index()].free.len() <= self.ftl.reserve_blocks
     }
 
+    /// Pages of a plane that are free for the host.
+    pub(crate) fn host_room(&self, plane: PlaneId) -> u32 {
+        let blocks = self.free_soon(plane).saturating_sub(self.ftl.reserve_blocks);
+        blocks * self.geometry.pages_per_block + self.ftl.host_pages_open(plane)
+    }
+
+    /// Pages that GC has to move in a plane until one more block is free for the host, if the victims that follow the one
+    /// that it is emptying hold `valid` pages. At most those of [`VICTIMS_AHEAD`] victims.
+    pub(crate) fn pages_to_next_block(&self, plane: PlaneId, valid: u32) -> u32 {
+        let pages_per_block = self.geometry.pages_per_block;
+        // That a victim holds a little more than the one before must not make it open a block that nobody counted on.
+        let slack = pages_per_block / 16;
+        let mut free = self.free_soon(plane);
+        let enough = free.max(self.ftl.reserve_blocks) + 1;
+        let mut room = self.ftl.job_pages_open(plane);
+        let mut left = self.victim(plane).map_or(valid, |victim| self.valid_pages(victim));
+        let mut moved = 0;
+        for _ in 0..VICTIMS_AHEAD {
+            moved += left;
+            if left + slack > room {
+                free = free.saturating_sub(1);
+                room += pages_per_block;
+            }
+            room = room.saturating_sub(left);
+            free += 1;
+            if free >= enough {
+                break;
+            }
+            left = valid;
+        }
+        moved
+    }
+
     /// Whether less than `share` of the pages that can be free for the host in `plane` are free for it.
     pub(crate) fn is_below(&self, plane: PlaneId, share: f64) -> bool {
-        let blocks = self.free_soon(plane).saturating_sub(self.ftl.reserve_blocks);
-        let free = blocks * self.geometry.pages_per_block + self.ftl.host_pages_open(plane);
+        let free = self.host_room(plane);
         f64::from(free) < share * f64::from(self.ftl.host_spare_pages(&self.geometry, plane))
     }
 

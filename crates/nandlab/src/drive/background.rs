@@ -4,13 +4,14 @@
 //! A few copies are under way at a time. A copy is a read and, if the page is still valid then, a program in the
 //! same plane; the victim is erased when it holds nothing and no operation needs it any more.
 
+use super::pacing::Pacing;
 use super::{DataPath, Refreshing};
 use crate::core::{Core, Maps, Part, Program, Read, Space, To, Wake, Work};
 use crate::ftl::{WriteStream, wear_levelling};
 use crate::geometry::{BlockId, PlaneId};
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, Owner, Start, Transaction};
-use crate::spec::{GcSpec, Spec, WearLevelling};
+use crate::spec::{GcPacing, GcSpec, Spec, WearLevelling};
 
 /// Copies of a job under way at a time: enough to keep the die busy while pages cross the channel, few enough to
 /// need little buffer.
@@ -49,6 +50,8 @@ pub(super) struct Job {
     cause: JobCause,
     /// Space is short, or the grace of a refresh is running out: the die serves the job as it does host writes.
     pub(super) is_urgent: bool,
+    /// It is urgent because space is short.
+    is_paced: bool,
     is_erasing: bool,
     /// Where its pages are copied back to, if they are.
     copyback: Option<WriteStream>,
@@ -86,6 +89,8 @@ pub(super) enum Refreshed {
 #[derive(Debug)]
 pub(super) struct Background {
     jobs: Box<[Job]>,
+    /// `None`: GC takes turns with host writes by age.
+    pacing: Option<Pacing>,
     gc: GcSpec,
     /// Static wear levelling is on.
     levels_wear: bool,
@@ -96,6 +101,7 @@ impl Background {
     pub(super) fn new(spec: &Spec, planes: u32) -> Self {
         Self {
             jobs: vec![Job::default(); planes as usize].into(),
+            pacing: (spec.gc.pacing == GcPacing::Proportional).then(|| Pacing::new(planes)),
             gc: spec.gc.clone(),
             levels_wear: spec.ftl.wear_levelling == WearLevelling::Static,
             wear_gap: spec.ftl.wear_gap,
@@ -105,6 +111,9 @@ impl Background {
     /// Power is gone, and all jobs with it.
     pub(super) fn forget<P: Probe>(&mut self, core: &mut Core<P>) {
         self.jobs.fill(Job::default());
+        if let Some(pacing) = &mut self.pacing {
+            pacing.forget();
+        }
         core.works.fill(Work::default());
         core.spaces.fill(Space::default());
     }
@@ -147,9 +156,12 @@ impl Background {
         let job = &mut self.jobs[plane.index()];
         if !core.has_job(plane) {
             self.start_gc(core, path, refreshing, plane, true, 1.0);
-        } else if !job.is_urgent {
-            job.is_urgent = true;
-            core.device.promote(core.geometry.die_of(plane));
+        } else {
+            if !std::mem::replace(&mut job.is_urgent, true) {
+                job.is_paced = true;
+                core.device.promote(core.geometry.die_of(plane));
+            }
+            self.pace(core, plane);
         }
     }
 
@@ -180,9 +192,12 @@ impl Background {
         if self.levels_wear && self.start_wear(core, path, refreshing, plane, is_short) {
             return;
         }
-        // The host goes first: a drive that cannot refresh as fast as its data comes due lets it be overdue.
-        if is_short && self.start_gc(core, path, refreshing, plane, true, 1.0)
-            || self.start_refresh(core, path, refreshing, plane)
+        // The host goes first: a drive that cannot refresh as fast as its data comes due lets it be overdue. GC that is paced
+        // is never done long before it has to be, so refresh has its turn while there is time for both.
+        let has_time = self.pacing.is_some() && 2 * core.host_room(plane) >= core.geometry.pages_per_block;
+        if has_time && self.start_refresh(core, path, refreshing, plane)
+            || is_short && self.start_gc(core, path, refreshing, plane, true, 1.0)
+            || !has_time && self.start_refresh(core, path, refreshing, plane)
         {
             return;
         }
@@ -213,6 +228,9 @@ impl Background {
             return false;
         }
         core.stats.on_victim(valid);
+        if let Some(pacing) = &mut self.pacing {
+            pacing.on_victim(plane, valid);
+        }
         let job = NextJob { block: victim, cause: JobCause::Gc, is_urgent };
         self.start_job(core, path, refreshing, plane, job);
         true
@@ -358,7 +376,11 @@ impl Background {
         plane: PlaneId,
         job: NextJob,
     ) {
-        let NextJob { block: victim, cause, is_urgent } = job;
+        let NextJob { block: victim, cause, is_urgent: is_hurried } = job;
+        // GC, and whatever goes before it, is done by when the host needs room.
+        let is_refresh = matches!(cause, JobCause::Refresh | JobCause::StayingRefresh);
+        let is_paced = self.pacing.is_some() && core.is_short(plane) && !(is_refresh && is_hurried);
+        let is_urgent = is_hurried || is_paced;
         let stays = cause == JobCause::StayingRefresh;
         if !stays {
             core.ftl.begin_emptying(&core.geometry, &mut core.array, victim);
@@ -368,13 +390,14 @@ impl Background {
             JobCause::Gc | JobCause::Wear => Start::Policy,
             JobCause::Refresh | JobCause::StayingRefresh => refreshing.refresh.start(),
         };
-        *job = Job { cause, is_urgent, stays, start, ..Job::default() };
+        *job = Job { cause, is_urgent, is_paced, stays, start, ..Job::default() };
         core.works[plane.index()] = Work { victim: Some(victim), blocks_taken: 0 };
         self.jobs[plane.index()].copyback =
             path.migration.copyback_stream(core, plane, victim, cause, is_urgent);
         if is_urgent {
             core.device.promote(core.geometry.die_of(plane));
         }
+        self.pace(core, plane);
         for page in 0..PREFETCH_PAGES {
             self.prefetch_copy(core, victim, page);
         }
@@ -457,6 +480,18 @@ impl Background {
         if job.is_urgent {
             core.device.demote(core.geometry.die_of(plane));
         }
+        if let Some(pacing) = &mut self.pacing {
+            pacing.end(core, plane);
+        }
+    }
+
+    /// The job of a plane begins or has got on, or the host's room there has changed.
+    #[inline]
+    fn pace<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId) {
+        let job = &self.jobs[plane.index()];
+        if let Some(pacing) = self.pacing.as_mut().filter(|_| job.is_paced) {
+            pacing.pace(core, plane);
+        }
     }
 
     /// A page of a victim has been read: programs it elsewhere, if it is still the host's newest.
@@ -523,6 +558,7 @@ impl Background {
         plane: PlaneId,
     ) {
         self.jobs[plane.index()].copies -= 1;
+        self.pace(core, plane);
         self.copy_more(core, path, refreshing, plane);
     }
 

@@ -13,6 +13,7 @@ mod fast_forward;
 mod host;
 mod mapping;
 mod migration;
+mod pacing;
 mod partial;
 mod power_loss;
 mod precondition;

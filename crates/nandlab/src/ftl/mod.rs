@@ -575,6 +575,14 @@ impl Ftl {
         open.end - open.next
     }
 
+    /// Pages that background jobs can be given of the blocks that they are filling.
+    pub fn job_pages_open(&self, plane: PlaneId) -> u32 {
+        let streams = self.planes[plane.index()].open.iter().enumerate();
+        let of_others =
+            [WriteStream::Host.index(), WriteStream::Mapping.index(), WriteStream::Combination.index()];
+        streams.filter(|(stream, _)| !of_others.contains(stream)).map(|(_, open)| open.room()).sum()
+    }
+
     /// Pages of a plane that can be free for the host at all: neither valid, nor kept from it, nor in a block that is open
     /// for another stream.
     pub fn host_spare_pages(&self, geometry: &Geometry, plane: PlaneId) -> u32 {

@@ -13,7 +13,7 @@
 //! carried it, and holds its channel until then.
 
 use super::agenda::{Agenda, NEVER};
-use super::pick::{Waiting, pick};
+use super::pick::{Turns, Waiting, pick};
 use super::transaction::{Class, Kind, Slot, Transaction, Transactions};
 use crate::geometry::{DieId, Geometry};
 use crate::nand::Timing;
@@ -48,6 +48,7 @@ struct Die {
     channel: u16,
     /// Planes for which background work is urgent.
     promoted: u16,
+    turns: Turns,
     /// The next die that waits for the same channel.
     next_waiting: Option<DieId>,
     /// Transactions queued or under way.
@@ -97,6 +98,7 @@ impl Device {
             phase: Phase::Idle,
             channel: geometry.channel_of(DieId(index)) as u16,
             promoted: 0,
+            turns: Turns::default(),
             next_waiting: None,
             load: 0,
             since: Time::START,
@@ -152,8 +154,7 @@ impl Device {
             die.queues.iter().chain([&die.batch]).any(|list| {
                 let mut rest = list.first();
                 while let Some(slot) = rest {
-                    let is_program = matches!(pool[slot].kind, Kind::Program | Kind::Copyback);
-                    if is_program && pool[slot].order < order {
+                    if pool[slot].kind.programs() && pool[slot].order < order {
                         return true;
                     }
                     rest = pool[slot].next;
@@ -167,7 +168,7 @@ impl Device {
     pub fn drop_queues(&mut self, pool: &Transactions) {
         for die in &mut self.dies {
             die.queues = [Fifo::default(); 3];
-            die.promoted = 0;
+            (die.promoted, die.turns) = (0, Turns::default());
             die.load = count(pool, die.batch.first());
         }
     }
@@ -194,6 +195,12 @@ impl Device {
     /// Takes one [`Device::promote`] back.
     pub fn demote(&mut self, die: DieId) {
         self.dies[die.index()].promoted -= 1;
+    }
+
+    /// The share of a die's programs, in [`SHARES`]ths, that background work has while host writes wait too and it is
+    /// urgent; `None`: whichever has waited longer goes next.
+    pub fn set_share(&mut self, die: DieId, share: Option<u16>) {
+        self.dies[die.index()].turns.set(share);
     }
 
     /// Queues a transaction on its die, and starts it if the die is free.
@@ -330,6 +337,10 @@ impl Device {
         let waiting = Waiting {
             first: die.queues.map(|queue| queue.first().map(|slot| pool[slot].order)),
             promoted: die.promoted > 0,
+            turn: die.turns.next(|| {
+                let first = die.queues[Class::Background as usize].first();
+                first.is_some_and(|slot| pool[slot].kind.programs())
+            }),
         };
         let Some(class) = pick(self.scheduler, &waiting) else { return };
         let queue = &mut die.queues[class as usize];
@@ -339,6 +350,9 @@ impl Device {
         die.batch = Fifo::of(pool, slot);
         if self.multi_plane && matches!(die.kind, Kind::Read | Kind::Program | Kind::Erase) {
             gather(die, pool, class);
+        }
+        if die.kind.programs() {
+            die.turns.on_program(&waiting, class, || count(pool, die.batch.first()));
         }
         probe.on_issue(now, id, &pool[slot]);
         match die.kind {

@@ -7,5 +7,5 @@ mod transaction;
 
 pub use agenda::{Agenda, NEVER};
 pub use device::{Device, Ended, Phase};
-pub use pick::{Waiting, pick};
+pub use pick::{SHARES, Waiting, pick};
 pub use transaction::{Cause, Class, Kind, Owner, Slot, Start, Transaction, Transactions};

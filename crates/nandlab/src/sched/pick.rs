@@ -3,6 +3,12 @@
 use super::transaction::Class;
 use crate::spec::Scheduler;
 
+/// The whole of what host writes and urgent background work share: what a share is counted in.
+pub const SHARES: u16 = 1024;
+
+/// Pages that either side can be ahead: what one is owed while it has nothing waiting is not all made up for later.
+const AHEAD_PAGES: i32 = 8;
+
 /// What a scheduler may look at when a die is free.
 #[derive(Clone, Copy, Debug)]
 pub struct Waiting {
@@ -10,6 +16,53 @@ pub struct Waiting {
     pub first: [Option<u64>; 3],
     /// Space is running out on this die: background work is what makes room.
     pub promoted: bool,
+    /// Whose turn it is while both wait; `None`: that of whichever has waited longer.
+    pub turn: Option<Class>,
+}
+
+impl Waiting {
+    /// Host writes and urgent background work wait both.
+    #[inline]
+    fn is_contended(&self) -> bool {
+        let [_, write, background] = self.first;
+        self.promoted && write.is_some() && background.is_some()
+    }
+}
+
+/// How host writes and urgent background work take turns on a die: each has its share of the pages that are programmed while
+/// both wait. Reads and erases of background work do not wait for a turn: they are few, and make its programs, and room,
+/// possible.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Turns {
+    /// That of background work; `None`: no turns are taken.
+    share: Option<u16>,
+    /// Pages that background work is behind, in [`SHARES`]ths.
+    behind: i32,
+}
+
+impl Turns {
+    pub(super) fn set(&mut self, share: Option<u16>) {
+        if share.is_none() {
+            self.behind = 0;
+        }
+        self.share = share;
+    }
+
+    /// Whose turn it is, if the next operation of background work is a program, or is not.
+    #[inline]
+    pub(super) fn next(&self, is_program: impl FnOnce() -> bool) -> Option<Class> {
+        self.share?;
+        Some(if self.behind >= 0 || !is_program() { Class::Background } else { Class::HostWrite })
+    }
+
+    /// Pages are programmed for `class`.
+    #[inline]
+    pub(super) fn on_program(&mut self, waiting: &Waiting, class: Class, pages: impl FnOnce() -> u32) {
+        let Some(share) = self.share.filter(|_| waiting.is_contended()) else { return };
+        let (pages, share, whole) = (pages() as i32, i32::from(share), i32::from(SHARES));
+        let owed = if class == Class::Background { pages * (share - whole) } else { pages * share };
+        self.behind = (self.behind + owed).clamp(-AHEAD_PAGES * whole, AHEAD_PAGES * whole);
+    }
 }
 
 /// Chooses the class that is served next; `None` when nothing waits.
@@ -17,7 +70,7 @@ pub struct Waiting {
 pub fn pick(scheduler: Scheduler, waiting: &Waiting) -> Option<Class> {
     use Class::{Background, HostRead, HostWrite};
     const ALL: [Class; 3] = [HostRead, HostWrite, Background];
-    match scheduler {
+    let class = match scheduler {
         Scheduler::Fcfs => ALL
             .into_iter()
             .filter_map(|class| waiting.first[class as usize].map(|order| (order, class)))
@@ -29,9 +82,77 @@ pub fn pick(scheduler: Scheduler, waiting: &Waiting) -> Option<Class> {
             // takes turns with them by age, which keeps it from starving and them from waiting for a whole victim.
             let is_older = background.is_some_and(|b| write.is_none_or(|w| b < w));
             if read.is_none() && waiting.promoted && is_older {
-                return Some(Background);
+                Some(Background)
+            } else {
+                ALL.into_iter().find(|&class| waiting.first[class as usize].is_some())
             }
-            ALL.into_iter().find(|&class| waiting.first[class as usize].is_some())
         }
+    };
+    match waiting.turn {
+        Some(turn) if class != Some(HostRead) && waiting.is_contended() => Some(turn),
+        _ => class,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BOTH: Waiting = Waiting { first: [None, Some(1), Some(2)], promoted: true, turn: None };
+
+    /// Who programs so many batches of `pages` while both wait: pages of background work and of the host.
+    fn programs(turns: &mut Turns, batches: u32, pages: u32) -> [u32; 2] {
+        let mut done = [0, 0];
+        for _ in 0..batches {
+            let waiting = Waiting { turn: turns.next(|| true), ..BOTH };
+            let class = pick(Scheduler::ReadFirst, &waiting).expect("both wait");
+            turns.on_program(&waiting, class, || pages);
+            done[usize::from(class == Class::HostWrite)] += pages;
+        }
+        done
+    }
+
+    #[test]
+    fn each_side_has_its_share_of_the_pages() {
+        for (share, pages) in [(1, 1), (307, 1), (512, 1), (614, 4), (960, 2)] {
+            let mut turns = Turns::default();
+            turns.set(Some(share));
+            let [background, host] = programs(&mut turns, 10_240, pages);
+            let owed = (background + host) * u32::from(share) / 1024;
+            assert!(background.abs_diff(owed) <= pages, "{background} of {} at {share}", background + host);
+        }
+    }
+
+    #[test]
+    fn what_one_side_is_behind_is_bounded() {
+        let mut turns = Turns::default();
+        turns.set(Some(512));
+        // Background work has nothing to program for long, then makes up for eight pages of its half.
+        for _ in 0..1000 {
+            let waiting = Waiting { turn: turns.next(|| true), ..BOTH };
+            turns.on_program(&waiting, Class::HostWrite, || 1);
+        }
+        assert_eq!(programs(&mut turns, 16, 1), [16, 0]);
+        assert_eq!(programs(&mut turns, 1000, 1), [500, 500]);
+    }
+
+    #[test]
+    fn turns_are_taken_only_by_urgent_programs_and_host_writes() {
+        let pick = |first: [Option<u64>; 3], promoted: bool, turn: Option<Class>| {
+            pick(Scheduler::ReadFirst, &Waiting { first, promoted, turn })
+        };
+        let turn = Some(Class::Background);
+        assert_eq!(pick([Some(9), Some(1), Some(2)], true, turn), Some(Class::HostRead));
+        assert_eq!(pick([None, Some(1), Some(2)], true, turn), Some(Class::Background));
+        assert_eq!(pick([None, Some(1), Some(2)], false, turn), Some(Class::HostWrite));
+        assert_eq!(pick([None, Some(1), None], true, turn), Some(Class::HostWrite));
+        assert_eq!(pick([None, None, Some(2)], true, Some(Class::HostWrite)), Some(Class::Background));
+        let mut turns = Turns::default();
+        assert_eq!(turns.next(|| true), None);
+        turns.set(Some(512));
+        turns.on_program(&BOTH, Class::Background, || 1);
+        assert_eq!(turns.next(|| true), Some(Class::HostWrite));
+        // A read or an erase of background work does not wait for a turn.
+        assert_eq!(turns.next(|| false), Some(Class::Background));
     }
 }

@@ -17,6 +17,14 @@ pub enum Kind {
     Copyback,
 }
 
+impl Kind {
+    /// Whether it programs a page.
+    #[inline(always)]
+    pub fn programs(self) -> bool {
+        matches!(self, Kind::Program | Kind::Copyback)
+    }
+}
+
 /// Why a flash operation happens. Every page programmed is charged to exactly one cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]

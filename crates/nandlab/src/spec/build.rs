@@ -29,6 +29,10 @@ pub(super) fn build(r: &Resolved, dir: &Path) -> Spec {
         },
         gc: GcSpec {
             victim: choice(r.val("gc.victim")),
+            pacing: match r.val("gc.pacing").tag() {
+                "none" => GcPacing::None,
+                _ => GcPacing::Proportional,
+            },
             background_free: num(r, "gc.background_free"),
             foreground_free: num(r, "gc.foreground_free"),
             idle_valid_max: num(r, "gc.idle_valid_max"),

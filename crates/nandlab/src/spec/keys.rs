@@ -139,6 +139,7 @@ pub(super) static KEYS: &[Key] = &[
     )
     .note("assumption"),
     key("gc.victim", slot::VICTIM, "\"greedy\"", "which block is collected next"),
+    key("gc.pacing", slot::PACING, "\"proportional\"", "how foreground GC shares its die with host writes"),
     key(
         "gc.background_free",
         slot::SHARE_BELOW_1,

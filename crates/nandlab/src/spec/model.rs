@@ -186,6 +186,8 @@ pub enum WearLevelling {
 pub struct GcSpec {
     /// From [`crate::ftl::gc::POLICIES`].
     pub victim: Choice,
+    /// How foreground GC shares its die with host writes.
+    pub pacing: GcPacing,
     /// Share of the pages that can be free at which idle-time GC starts.
     pub background_free: f64,
     /// Share of the pages that can be free at which foreground GC starts.
@@ -194,6 +196,15 @@ pub struct GcSpec {
     pub idle_valid_max: f64,
     /// Time without host requests after which the drive counts as idle.
     pub idle_after_ns: Span,
+}
+
+/// `gc.pacing`: how foreground GC shares its die with host writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GcPacing {
+    /// So that the next free block is there when the host needs it.
+    Proportional,
+    /// By age: whichever has waited longer goes next.
+    None,
 }
 
 /// `[ecc]`.

@@ -93,6 +93,11 @@ pub(super) const SCHEDULER: Kind = Kind::Slot(&[
     plain("fcfs", "strictly in order of arrival"),
 ]);
 
+pub(super) const PACING: Kind = Kind::Slot(&[
+    plain("proportional", "so that the next free block is there when the host needs it"),
+    plain("none", "by age: whichever has waited longer goes next"),
+]);
+
 pub(super) const MAP: Kind = Kind::Slot(&[
     plain("page", "the whole map in RAM"),
     with(

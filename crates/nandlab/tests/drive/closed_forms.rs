@@ -109,7 +109,7 @@ fn waf(victim: &str, pages_per_block: u32, effective_op: f64, logical_blocks: u3
         &format!(
             "[drive]\nchannels = 1\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\n\
              blocks_per_plane = {blocks}\npages_per_block = {pages_per_block}\npage_size = \"4KiB\"\nop = {op:.17}\n\
-             endurance = 1000000\n[gc]\nvictim = \"{victim}\"\nbackground_free = 0.001\nforeground_free = 0.0\n"
+             endurance = 1000000\n[gc]\npacing = \"none\"\nvictim = \"{victim}\"\nbackground_free = 0.001\nforeground_free = 0.0\n"
         ),
         &[],
     );

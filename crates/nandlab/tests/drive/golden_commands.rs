@@ -219,7 +219,7 @@ fn a_dead_block_is_erased_behind_the_writes_that_have_killed_it() {
 /// the host's program of LPN 12, which is older than the copy of LPN 14.)
 #[test]
 fn gc_drops_a_copy_the_host_has_overwritten() {
-    let mut scenario = Scenario::new(&[]);
+    let mut scenario = Scenario::new(&["gc.pacing='none'"]);
     on_the_brink(&mut scenario).write(10).write(12).commands(
         "4200 die 0 program host lpn 10 c0.d0.p0.b5.pg0
          4410 die 0 read gc lpn 12 c0.d0.p0.b1.pg2
@@ -352,7 +352,7 @@ fn fcfs_keeps_a_host_read_in_its_place() {
 /// it is served between. The second victim is block 0 now, since that write, once admitted, left LPNs 2 and 6 there.
 #[test]
 fn urgent_gc_goes_behind_host_reads_and_takes_turns_with_host_writes_by_age() {
-    let mut scenario = Scenario::new(&[]);
+    let mut scenario = Scenario::new(&["gc.pacing='none'"]);
     on_the_brink(&mut scenario).write(10).write(4).read(2).commands(
         "4200 die 0 program host lpn 10 c0.d0.p0.b5.pg0
          4410 die 0 read host lpn 2 c0.d0.p0.b0.pg1

@@ -20,6 +20,7 @@ mod golden_commands;
 mod golden_runs;
 mod host;
 mod lifetime;
+mod pacing;
 mod partial_by_hand;
 mod partial_refresh;
 mod power_loss;

@@ -26,7 +26,7 @@ fn golden(text: &str, expected: &str) {
 fn unknown_keys_and_sections() {
     golden(
         "seed = 3\n[gc]\nvictm = \"greedy\"\n",
-        "run.toml:3: gc.victm: unknown key\n  remedy: did you mean gc.victim? [gc] has: victim, background_free, \
+        "run.toml:3: gc.victm: unknown key\n  remedy: did you mean gc.victim? [gc] has: victim, pacing, background_free, \
          foreground_free, idle_valid_max, idle_after",
     );
     golden(
@@ -1037,7 +1037,7 @@ fn overrides() {
     );
     is(
         "gc.victm=fifo",
-        "--set: gc.victm: unknown key\n  remedy: did you mean gc.victim? [gc] has: victim, background_free, \
+        "--set: gc.victm: unknown key\n  remedy: did you mean gc.victim? [gc] has: victim, pacing, background_free, \
          foreground_free, idle_valid_max, idle_after",
     );
     assert_eq!(

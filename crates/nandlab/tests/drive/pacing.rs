@@ -1,0 +1,90 @@
+//! Pacing of GC: throughput is even where GC that takes turns by age leaves gaps.
+
+use crate::common::{request, rest, spec};
+use nandlab::drive::Drive;
+use nandlab::host::Op;
+use nandlab::rng::Stream;
+use nandlab::units::Time;
+
+/// Four channels of two dies of two planes, each of 40 blocks of 256 pages; a write cache of 128 pages that writes back at once,
+/// so that host writes queue in front of GC's.
+const DRIVE: &str = "[drive]\nchannels = 4\nchips_per_channel = 2\ndies_per_chip = 1\nplanes_per_die = 2\n\
+     blocks_per_plane = 40\npages_per_block = 256\npage_size = '4KiB'\nop = 0.3\n\
+     [timing]\nread = '50us'\nprogram = '400us'\nerase = '3ms'\n\
+     [cache]\nsize = '512KiB'\nsync = 'eager'\n[precondition]\nmethod = 'pts'\n";
+
+/// What the host has seen.
+struct Seen {
+    /// The longest request, in seconds.
+    slowest: f64,
+    /// Requests completed in each 100 ms, but for the first second and the last interval.
+    completed: Vec<u32>,
+    /// Pages programmed for each page of the host.
+    waf: f64,
+}
+
+/// Uniform random writes of a page, with some reads, 32 at a time.
+fn play(sets: &[&str], requests: u32, reads_of_ten: u64) -> Seen {
+    let spec = spec(DRIVE, sets);
+    let mut drive = Drive::new(&spec);
+    drive.precondition(&mut |_| true);
+    let mut stream = Stream::new(spec.seed, "pacing");
+    let pages = u64::from(drive.geometry().logical_pages);
+    let from = drive.now();
+    let total = |drive: &Drive| {
+        let flash = &drive.stats().flash;
+        let programs: u64 =
+            (0..flash.len()).filter(|&kind| kind == 1 || kind == 3).flat_map(|kind| flash[kind]).sum();
+        [programs, drive.stats().counters.host_pages_written]
+    };
+    let before = total(&drive);
+    let (mut slowest, mut completed, mut submitted) = (0.0f64, Vec::new(), 0);
+    while submitted < requests {
+        while drive.outstanding() < 32 && submitted < requests {
+            let op = if stream.below(10) < reads_of_ten { Op::Read } else { Op::Write };
+            let next = request(&drive, op, stream.below(pages) * 4096, 4096);
+            drive.submit(&next).unwrap();
+            submitted += 1;
+        }
+        assert!(drive.advance_to_completion(Time::NEVER), "{:?}", drive.failure());
+        for done in drive.completions() {
+            assert_eq!(done.failed, None);
+            slowest = slowest.max((done.completed - done.request.arrival).seconds());
+            let interval = ((done.completed - from).seconds() * 10.0) as usize;
+            completed.resize(completed.len().max(interval + 1), 0);
+            completed[interval] += 1;
+        }
+    }
+    rest(&mut drive);
+    let [programs, written] = total(&drive);
+    completed.pop();
+    completed.drain(..10);
+    Seen { slowest, completed, waf: (programs - before[0]) as f64 / (written - before[1]) as f64 }
+}
+
+impl Seen {
+    /// Completions of the emptiest interval, as a share of the mean.
+    fn least(&self) -> f64 {
+        let mean = f64::from(self.completed.iter().sum::<u32>()) / self.completed.len() as f64;
+        f64::from(*self.completed.iter().min().expect("there are intervals")) / mean
+    }
+
+    /// Completions a second.
+    fn iops(&self) -> f64 {
+        10.0 * f64::from(self.completed.iter().sum::<u32>()) / self.completed.len() as f64
+    }
+}
+
+/// The longest request is a fifth as long or less. Evenness costs: some throughput, and the WAF of GC that is never late.
+#[test]
+fn throughput_is_even_where_gc_by_age_leaves_gaps() {
+    for reads_of_ten in [0, 7] {
+        let by_age = play(&["gc.pacing='none'"], 240_000, reads_of_ten);
+        let paced = play(&[], 240_000, reads_of_ten);
+        assert_eq!(by_age.least(), 0.0, "GC by age leaves no gaps here: the test shows nothing");
+        assert!(paced.least() > 0.25, "{}", paced.least());
+        assert!(paced.slowest < by_age.slowest / 5.0, "{} {}", paced.slowest, by_age.slowest);
+        assert!(paced.iops() > 0.9 * by_age.iops(), "{} {}", paced.iops(), by_age.iops());
+        assert!(paced.waf < 1.05 * by_age.waf, "{} {}", paced.waf, by_age.waf);
+    }
+}
