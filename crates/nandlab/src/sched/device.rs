@@ -74,7 +74,8 @@ pub struct Device {
     off_chip_free_at: Time,
     timing: Timing,
     scheduler: Scheduler,
-    multi_plane: bool,
+    /// The planes of a die, a bit each, if they work together; else none.
+    together: u64,
 }
 
 /// What ended on a die.
@@ -104,6 +105,7 @@ impl Device {
             since: Time::START,
             busy_ns: Span::ZERO,
         };
+        let planes = !0 >> (64 - geometry.planes_per_die);
         let channel = Channel { is_taken: false, waiting: None, busy_ns: Span::ZERO };
         Self {
             dies: (0..geometry.dies).map(die).collect(),
@@ -111,7 +113,7 @@ impl Device {
             off_chip_free_at: Time::START,
             timing,
             scheduler,
-            multi_plane: multi_plane && geometry.planes_per_die > 1,
+            together: if multi_plane && geometry.planes_per_die > 1 { planes } else { 0 },
         }
     }
 
@@ -348,8 +350,8 @@ impl Device {
         die.kind = pool[slot].kind;
         die.since = now;
         die.batch = Fifo::of(pool, slot);
-        if self.multi_plane && matches!(die.kind, Kind::Read | Kind::Program | Kind::Erase) {
-            gather(die, pool, class);
+        if self.together != 0 && matches!(die.kind, Kind::Read | Kind::Program | Kind::Erase) {
+            gather(die, pool, class, self.together);
         }
         if die.kind.programs() {
             die.turns.on_program(&waiting, class, || count(pool, die.batch.first()));
@@ -426,7 +428,7 @@ impl Device {
     ) {
         let die = &self.dies[id.index()];
         // With multi-plane each page has its own command cycles and transfer.
-        let batch = if self.multi_plane { u64::from(count(pool, die.batch.first())) } else { 1 };
+        let batch = if self.together != 0 { u64::from(count(pool, die.batch.first())) } else { 1 };
         let first = first_of(&die.batch, pool);
         let (commands, transfer_ns, pages) = match die.phase {
             Phase::Command => (batch, Span::ZERO, 0),
@@ -489,12 +491,13 @@ fn count(pool: &Transactions, mut rest: Option<Slot>) -> u32 {
 /// Adds to the batch what can go with its first transaction: the same operation on other planes, for reads and
 /// programs at the same page number. Only the first waiting transaction of each plane is looked at, so the order
 /// within a plane stays.
-fn gather(die: &mut Die, pool: &mut Transactions, class: Class) {
+fn gather(die: &mut Die, pool: &mut Transactions, class: Class, planes: u64) {
     let first = *first_of(&die.batch, pool);
     let mut seen = 1u64 << first.plane_in_die;
     let queue = &mut die.queues[class as usize];
     let (mut before, mut rest) = (None, queue.first());
-    while let Some(slot) = rest {
+    // A queue may be long, and where all planes wait only its head matters.
+    while let Some(slot) = rest.filter(|_| seen != planes) {
         let (next, candidate) = (pool[slot].next, &pool[slot]);
         let plane = 1u64 << candidate.plane_in_die;
         // One command: the same page number, and for reads the same references.
