@@ -486,7 +486,7 @@ impl Background {
     }
 
     /// The job of a plane begins or has got on, or the host's room there has changed.
-    #[inline]
+    #[inline(never)]
     fn pace<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId) {
         let job = &self.jobs[plane.index()];
         if let Some(pacing) = self.pacing.as_mut().filter(|_| job.is_paced) {
@@ -557,8 +557,12 @@ impl Background {
         refreshing: &mut Refreshing,
         plane: PlaneId,
     ) {
-        self.jobs[plane.index()].copies -= 1;
-        self.pace(core, plane);
+        let job = &mut self.jobs[plane.index()];
+        job.copies -= 1;
+        // The share changes slowly.
+        if job.next_page.is_multiple_of(COPIES) {
+            self.pace(core, plane);
+        }
         self.copy_more(core, path, refreshing, plane);
     }
 

@@ -3,7 +3,7 @@
 //! Measured are two numbers of a plane that is short of space: the pages that GC still has to move until the host can be
 //! given one more block, and the pages that the host can be given until then. Set is the share of GC: as the one is to both.
 //! If GC gets that share, the block is there when the host needs it, neither later, which would be a stall, nor much earlier,
-//! which would cost WAF. The share is set anew with every page that GC moves, so whatever was wrong with it is made up for by
+//! which would cost WAF. The share is set anew as GC moves pages, so whatever was wrong with it is made up for by
 //! the pages that are left: both numbers fall together, and a share that was too small raises the next one. A share of GC is
 //! never 0 while it has pages to move, so there is always a next page before the host's room is used up.
 //!

@@ -577,10 +577,10 @@ impl Ftl {
 
     /// Pages that background jobs can be given of the blocks that they are filling.
     pub fn job_pages_open(&self, plane: PlaneId) -> u32 {
-        let streams = self.planes[plane.index()].open.iter().enumerate();
-        let of_others =
-            [WriteStream::Host.index(), WriteStream::Mapping.index(), WriteStream::Combination.index()];
-        streams.filter(|(stream, _)| !of_others.contains(stream)).map(|(_, open)| open.room()).sum()
+        let open = &self.planes[plane.index()].open;
+        let of_gc = open[WriteStream::Gc.index()].room() + open[WriteStream::Wear.index()].room();
+        let copybacks = &open[WriteStream::Copyback(1).index()..];
+        of_gc + copybacks.iter().map(OpenBlock::room).sum::<u32>()
     }
 
     /// Pages of a plane that can be free for the host at all: neither valid, nor kept from it, nor in a block that is open

@@ -339,12 +339,12 @@ impl Device {
         let waiting = Waiting {
             first: die.queues.map(|queue| queue.first().map(|slot| pool[slot].order)),
             promoted: die.promoted > 0,
-            turn: die.turns.next(|| {
-                let first = die.queues[Class::Background as usize].first();
-                first.is_some_and(|slot| pool[slot].kind.programs())
-            }),
         };
-        let Some(class) = pick(self.scheduler, &waiting) else { return };
+        let Some(mut class) = pick(self.scheduler, &waiting) else { return };
+        let takes_turns = die.turns.are_taken(&waiting, class);
+        if takes_turns {
+            class = turn(die, pool);
+        }
         let queue = &mut die.queues[class as usize];
         let slot = queue.pop(pool).expect("the scheduler picked a class that waits");
         die.kind = pool[slot].kind;
@@ -353,8 +353,8 @@ impl Device {
         if self.together != 0 && matches!(die.kind, Kind::Read | Kind::Program | Kind::Erase) {
             gather(die, pool, class, self.together);
         }
-        if die.kind.programs() {
-            die.turns.on_program(&waiting, class, || count(pool, die.batch.first()));
+        if takes_turns {
+            end_turn(die, pool, class);
         }
         probe.on_issue(now, id, &pool[slot]);
         match die.kind {
@@ -486,6 +486,22 @@ fn count(pool: &Transactions, mut rest: Option<Slot>) -> u32 {
         rest = pool[slot].next;
     }
     count
+}
+
+/// Whose turn it is: that of host writes, or of background work.
+#[inline(never)]
+fn turn(die: &Die, pool: &Transactions) -> Class {
+    let first = die.queues[Class::Background as usize].first();
+    die.turns.next(first.is_some_and(|slot| pool[slot].kind.programs()))
+}
+
+/// The turn of a class is over with what the die has taken up.
+#[inline(never)]
+fn end_turn(die: &mut Die, pool: &Transactions, class: Class) {
+    if die.kind.programs() {
+        let pages = count(pool, die.batch.first());
+        die.turns.on_program(class, pages);
+    }
 }
 
 /// Adds to the batch what can go with its first transaction: the same operation on other planes, for reads and

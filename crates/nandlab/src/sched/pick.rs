@@ -16,13 +16,11 @@ pub struct Waiting {
     pub first: [Option<u64>; 3],
     /// Space is running out on this die: background work is what makes room.
     pub promoted: bool,
-    /// Whose turn it is while both wait; `None`: that of whichever has waited longer.
-    pub turn: Option<Class>,
 }
 
 impl Waiting {
     /// Host writes and urgent background work wait both.
-    #[inline]
+    #[inline(always)]
     fn is_contended(&self) -> bool {
         let [_, write, background] = self.first;
         self.promoted && write.is_some() && background.is_some()
@@ -48,18 +46,21 @@ impl Turns {
         self.share = share;
     }
 
-    /// Whose turn it is, if the next operation of background work is a program, or is not.
-    #[inline]
-    pub(super) fn next(&self, is_program: impl FnOnce() -> bool) -> Option<Class> {
-        self.share?;
-        Some(if self.behind >= 0 || !is_program() { Class::Background } else { Class::HostWrite })
+    /// Whether turns are taken now that the scheduler has picked `class`: not with host reads.
+    #[inline(always)]
+    pub(super) fn are_taken(&self, waiting: &Waiting, class: Class) -> bool {
+        self.share.is_some() && class != Class::HostRead && waiting.is_contended()
     }
 
-    /// Pages are programmed for `class`.
-    #[inline]
-    pub(super) fn on_program(&mut self, waiting: &Waiting, class: Class, pages: impl FnOnce() -> u32) {
-        let Some(share) = self.share.filter(|_| waiting.is_contended()) else { return };
-        let (pages, share, whole) = (pages() as i32, i32::from(share), i32::from(SHARES));
+    /// Whose turn it is; `is_program` says whether the next operation of background work is a program.
+    pub(super) fn next(&self, is_program: bool) -> Class {
+        if self.behind >= 0 || !is_program { Class::Background } else { Class::HostWrite }
+    }
+
+    /// Pages are programmed for `class`, whose turn it is.
+    pub(super) fn on_program(&mut self, class: Class, pages: u32) {
+        let Some(share) = self.share else { return };
+        let (pages, share, whole) = (pages as i32, i32::from(share), i32::from(SHARES));
         let owed = if class == Class::Background { pages * (share - whole) } else { pages * share };
         self.behind = (self.behind + owed).clamp(-AHEAD_PAGES * whole, AHEAD_PAGES * whole);
     }
@@ -70,7 +71,7 @@ impl Turns {
 pub fn pick(scheduler: Scheduler, waiting: &Waiting) -> Option<Class> {
     use Class::{Background, HostRead, HostWrite};
     const ALL: [Class; 3] = [HostRead, HostWrite, Background];
-    let class = match scheduler {
+    match scheduler {
         Scheduler::Fcfs => ALL
             .into_iter()
             .filter_map(|class| waiting.first[class as usize].map(|order| (order, class)))
@@ -82,15 +83,10 @@ pub fn pick(scheduler: Scheduler, waiting: &Waiting) -> Option<Class> {
             // takes turns with them by age, which keeps it from starving and them from waiting for a whole victim.
             let is_older = background.is_some_and(|b| write.is_none_or(|w| b < w));
             if read.is_none() && waiting.promoted && is_older {
-                Some(Background)
-            } else {
-                ALL.into_iter().find(|&class| waiting.first[class as usize].is_some())
+                return Some(Background);
             }
+            ALL.into_iter().find(|&class| waiting.first[class as usize].is_some())
         }
-    };
-    match waiting.turn {
-        Some(turn) if class != Some(HostRead) && waiting.is_contended() => Some(turn),
-        _ => class,
     }
 }
 
@@ -98,15 +94,12 @@ pub fn pick(scheduler: Scheduler, waiting: &Waiting) -> Option<Class> {
 mod tests {
     use super::*;
 
-    const BOTH: Waiting = Waiting { first: [None, Some(1), Some(2)], promoted: true, turn: None };
-
     /// Who programs so many batches of `pages` while both wait: pages of background work and of the host.
     fn programs(turns: &mut Turns, batches: u32, pages: u32) -> [u32; 2] {
         let mut done = [0, 0];
         for _ in 0..batches {
-            let waiting = Waiting { turn: turns.next(|| true), ..BOTH };
-            let class = pick(Scheduler::ReadFirst, &waiting).expect("both wait");
-            turns.on_program(&waiting, class, || pages);
+            let class = turns.next(true);
+            turns.on_program(class, pages);
             done[usize::from(class == Class::HostWrite)] += pages;
         }
         done
@@ -129,8 +122,7 @@ mod tests {
         turns.set(Some(512));
         // Background work has nothing to program for long, then makes up for eight pages of its half.
         for _ in 0..1000 {
-            let waiting = Waiting { turn: turns.next(|| true), ..BOTH };
-            turns.on_program(&waiting, Class::HostWrite, || 1);
+            turns.on_program(Class::HostWrite, 1);
         }
         assert_eq!(programs(&mut turns, 16, 1), [16, 0]);
         assert_eq!(programs(&mut turns, 1000, 1), [500, 500]);
@@ -138,21 +130,21 @@ mod tests {
 
     #[test]
     fn turns_are_taken_only_by_urgent_programs_and_host_writes() {
-        let pick = |first: [Option<u64>; 3], promoted: bool, turn: Option<Class>| {
-            pick(Scheduler::ReadFirst, &Waiting { first, promoted, turn })
-        };
-        let turn = Some(Class::Background);
-        assert_eq!(pick([Some(9), Some(1), Some(2)], true, turn), Some(Class::HostRead));
-        assert_eq!(pick([None, Some(1), Some(2)], true, turn), Some(Class::Background));
-        assert_eq!(pick([None, Some(1), Some(2)], false, turn), Some(Class::HostWrite));
-        assert_eq!(pick([None, Some(1), None], true, turn), Some(Class::HostWrite));
-        assert_eq!(pick([None, None, Some(2)], true, Some(Class::HostWrite)), Some(Class::Background));
         let mut turns = Turns::default();
-        assert_eq!(turns.next(|| true), None);
+        let both = [None, Some(1), Some(2)];
+        let are_taken =
+            |turns: &Turns, first, promoted, class| turns.are_taken(&Waiting { first, promoted }, class);
+        assert!(!are_taken(&turns, both, true, Class::HostWrite), "there are no shares");
         turns.set(Some(512));
-        turns.on_program(&BOTH, Class::Background, || 1);
-        assert_eq!(turns.next(|| true), Some(Class::HostWrite));
+        assert!(are_taken(&turns, both, true, Class::HostWrite));
+        assert!(are_taken(&turns, both, true, Class::Background));
+        assert!(!are_taken(&turns, both, false, Class::HostWrite));
+        assert!(!are_taken(&turns, [Some(9), Some(1), Some(2)], true, Class::HostRead));
+        assert!(!are_taken(&turns, [None, Some(1), None], true, Class::HostWrite));
+        assert!(!are_taken(&turns, [None, None, Some(2)], true, Class::Background));
+        turns.on_program(Class::Background, 1);
+        assert_eq!(turns.next(true), Class::HostWrite);
         // A read or an erase of background work does not wait for a turn.
-        assert_eq!(turns.next(|| false), Some(Class::Background));
+        assert_eq!(turns.next(false), Class::Background);
     }
 }
