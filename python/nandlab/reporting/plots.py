@@ -103,10 +103,8 @@ def evenness(series: Columns) -> str:
     if not _has(series, "time_s", "iops_min", "latency_us_max") or len(series["time_s"]) < 2:
         return ""
     xs = _middle(series)
-    done = np.sum([series[f"requests_{op}"] for op in _OPS if f"requests_{op}" in series], axis=0)
-    rate = done / series["interval_s"]
-    shown = [Line("mean", rate, "c-all")]
-    if bool(np.any(series["iops_min"] < 0.999 * rate)):
+    shown = [Line("mean", series["iops"], "c-all")]
+    if bool(np.any(series["iops_min"] < 0.999 * series["iops"])):
         shown.append(Line("least", series["iops_min"], "c-all", faint=True))
     common: dict[str, Any] = {"x_title": "simulated time, s", "width": 750, "x_range": (0.0, float(xs[-1]))}
     above = svg.lines(xs, shown, y_title="requests/s", height=200, **common)

@@ -4,6 +4,7 @@ use crate::common::{request, rest, spec};
 use nandlab::drive::Drive;
 use nandlab::host::Op;
 use nandlab::rng::Stream;
+use nandlab::sched::Kind;
 use nandlab::units::Time;
 
 /// Four channels of two dies of two planes, each of 40 blocks of 256 pages; a write cache of 128 pages that writes back at once,
@@ -32,10 +33,9 @@ fn play(sets: &[&str], requests: u32, reads_of_ten: u64) -> Seen {
     let pages = u64::from(drive.geometry().logical_pages);
     let from = drive.now();
     let total = |drive: &Drive| {
-        let flash = &drive.stats().flash;
-        let programs: u64 =
-            (0..flash.len()).filter(|&kind| kind == 1 || kind == 3).flat_map(|kind| flash[kind]).sum();
-        [programs, drive.stats().counters.host_pages_written]
+        let stats = drive.stats();
+        let programs = stats.flash_total(Kind::Program) + stats.flash_total(Kind::Copyback);
+        [programs, stats.counters.host_pages_written]
     };
     let before = total(&drive);
     let (mut slowest, mut completed, mut submitted) = (0.0f64, Vec::new(), 0);
