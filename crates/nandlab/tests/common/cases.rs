@@ -175,8 +175,17 @@ impl Case {
     pub fn play(&self, requests: u32) -> Acts {
         let (_, spec) = self.spec();
         let mut drive = with_oracle(&spec);
-        // A closed form is of the steady state: FIFO swings for a whole round of its blocks after they have been filled.
-        let requests = if self.is_ample() { requests.max(2 * drive.geometry().pages) } else { requests };
+        // A closed form is of the steady state: FIFO swings for rounds of its blocks after they have been filled, for more
+        // of them the fewer spare blocks there are.
+        let (closed_form, _, _) = self.closed_form(&drive);
+        let drive_writes = if closed_form > drive.geometry().pages_per_block.into() {
+            5
+        } else if self.is_ample() {
+            2
+        } else {
+            0
+        };
+        let requests = requests.max(drive_writes * drive.geometry().pages);
         let before = amplification(&drive);
         let mut stream = Stream::new(self.seed, "case");
         let capacity = drive.geometry().logical_bytes();
@@ -221,15 +230,8 @@ impl Case {
         Acts::of(self.schemes.0, &drive)
     }
 
-    /// At the least op GC gains a page of each victim at worst, or what the closed form of the victim policy says, if that
-    /// is more; at twice that op, under uniform writes, that closed form and a fifth more. With a demand map each page
-    /// moved may cost a translation page.
-    fn check_amplification(&self, drive: &Drive<Oracle>, before: [u64; 2]) {
-        let [host, all] = amplification(drive);
-        let (host, all) = (host - before[0], all - before[1]);
-        if host < 500 {
-            return;
-        }
+    /// Write amplification under uniform random writes in the steady state; usable and valid pages of the fullest plane.
+    fn closed_form(&self, drive: &Drive<Oracle>) -> (f64, f64, f64) {
         let needs = &drive.ftl().needs;
         let usable = needs.usable_pages(drive.geometry().blocks_per_plane.into()) as f64;
         // Combination pages of partial refresh take spare pages too.
@@ -240,6 +242,19 @@ impl Case {
         } else {
             fifo(usable / valid)
         };
+        (closed_form, usable, valid)
+    }
+
+    /// At the least op GC gains a page of each victim at worst, or what the closed form of the victim policy says, if that
+    /// is more; at twice that op, under uniform writes, that closed form and a fifth more. With a demand map each page
+    /// moved may cost a translation page.
+    fn check_amplification(&self, drive: &Drive<Oracle>, before: [u64; 2]) {
+        let [host, all] = amplification(drive);
+        let (host, all) = (host - before[0], all - before[1]);
+        if host < 500 {
+            return;
+        }
+        let (closed_form, usable, valid) = self.closed_form(drive);
         // A detection writes pages that nobody asked for, and the host's stream uses half of its pages while the capacitor
         // is charged again.
         let is_measured = !drive.stats().power.detections.is_empty();
