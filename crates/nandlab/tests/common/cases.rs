@@ -185,12 +185,14 @@ impl Case {
         } else {
             0
         };
-        let requests = requests.max(drive_writes * drive.geometry().pages);
+        let pages = u64::from(drive_writes * drive.geometry().pages);
         let before = amplification(&drive);
         let mut stream = Stream::new(self.seed, "case");
         let capacity = drive.geometry().logical_bytes();
         let (mut submitted, mut completed, mut events) = (0, 0, 0u64);
-        while submitted < requests {
+        while submitted < requests
+            || u64::from(submitted) < pages && amplification(&drive)[0] - before[0] < pages
+        {
             if drive.outstanding() < self.depth {
                 let request = Request { arrival: drive.now(), ..self.request(&mut stream, capacity) };
                 drive.submit(&request).unwrap();
@@ -207,9 +209,11 @@ impl Case {
             } else {
                 assert!(drive.advance_by_event(Time::NEVER), "nothing happens: {:?}", drive.failure());
                 events += 1;
-                assert!(events < EVENTS_MAX, "{completed} requests in {events} events");
+                let times = submitted.div_ceil(requests);
+                assert!(events < EVENTS_MAX * u64::from(times), "{completed} requests in {events} events");
                 let seconds = drive.now().seconds();
-                assert!(seconds < SECONDS_MAX, "{completed} requests in {seconds} simulated seconds");
+                let most = SECONDS_MAX * f64::from(times);
+                assert!(seconds < most, "{completed} requests in {seconds} simulated seconds");
             }
             completed += take_completions(&mut drive);
             if submitted % 500 == 0 && drive.outstanding() < self.depth {
