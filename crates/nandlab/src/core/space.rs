@@ -55,7 +55,7 @@ impl<P: Probe> Core<P> {
 
     /// Free blocks of a plane, those included that are being erased because they hold nothing.
     fn free_soon(&self, plane: PlaneId) -> u32 {
-        self.ftl.planes[plane.index()].free.len() + self.spaces[plane.index()].soon_free
+        self.ftl.planes[plane.index()].free_blocks() + self.spaces[plane.index()].soon_free
     }
 
     /// Blocks of the drive that are being erased because they hold nothing, and will be free then.
@@ -70,7 +70,7 @@ impl<P: Probe> Core<P> {
 
     /// Whether the host's stream can be given no further block of `plane` now.
     pub(crate) fn is_at_reserve(&self, plane: PlaneId) -> bool {
-        self.ftl.planes[plane.index()].free.len() <= self.ftl.reserve_blocks
+        self.ftl.planes[plane.index()].free_blocks() <= self.ftl.reserve_blocks
     }
 
     /// Pages of a plane that are free for the host.
@@ -129,9 +129,14 @@ impl<P: Probe> Core<P> {
         self.leaves_enough(plane, block, false, 0)
     }
 
-    fn leaves_enough(&self, plane: PlaneId, block: BlockId, is_wear: bool, given: u32) -> bool {
+    /// Free blocks that a job takes at most when it writes all valid pages of a block elsewhere.
+    pub(crate) fn blocks_to_empty(&self, plane: PlaneId, block: BlockId, is_wear: bool) -> u32 {
         let stream = self.emptying_stream(block, is_wear);
-        let taken = self.ftl.blocks_for(&self.geometry, plane, stream, self.valid_pages(block));
+        self.ftl.blocks_for(&self.geometry, plane, stream, self.valid_pages(block))
+    }
+
+    fn leaves_enough(&self, plane: PlaneId, block: BlockId, is_wear: bool, given: u32) -> bool {
+        let taken = self.blocks_to_empty(plane, block, is_wear);
         let free = self.ftl.planes[plane.index()].free.len();
         taken <= free && (taken <= given || free + given >= taken + self.ftl.kept_blocks())
     }

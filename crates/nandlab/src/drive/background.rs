@@ -115,6 +115,7 @@ impl Background {
             pacing.forget();
         }
         core.works.fill(Work::default());
+        core.ftl.planes.iter_mut().for_each(|state| state.promised_blocks = 0);
         core.spaces.fill(Space::default());
     }
 
@@ -392,6 +393,9 @@ impl Background {
         };
         *job = Job { cause, is_urgent, is_paced, stays, start, ..Job::default() };
         core.works[plane.index()] = Work { victim: Some(victim), blocks_taken: 0 };
+        // What a job whose block stays takes does not come back with an erase.
+        core.ftl.planes[plane.index()].promised_blocks =
+            if stays { core.blocks_to_empty(plane, victim, false) } else { 0 };
         self.jobs[plane.index()].copyback =
             path.migration.copyback_stream(core, plane, victim, cause, is_urgent);
         if is_urgent {
@@ -477,6 +481,7 @@ impl Background {
     pub(super) fn end_job<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId) {
         let job = std::mem::take(&mut self.jobs[plane.index()]);
         core.works[plane.index()] = Work::default();
+        core.ftl.planes[plane.index()].promised_blocks = 0;
         if job.is_urgent {
             core.device.demote(core.geometry.die_of(plane));
         }
@@ -535,6 +540,8 @@ impl Background {
         let queued = core.program(Program { to, lpn, stamp, maps, owner, cause, class });
         let queued = queued.expect("a job starts only when its stream has room for all it moves");
         core.works[plane.index()].blocks_taken += u32::from(queued.opened);
+        let state = &mut core.ftl.planes[plane.index()];
+        state.promised_blocks = state.promised_blocks.saturating_sub(u32::from(queued.opened));
         path.mapping.on_moved(core, plane, lpn, !read.is_uncorrectable());
     }
 

@@ -141,6 +141,8 @@ pub struct Plane {
     /// Erased blocks.
     pub free: FreeBlocks,
     open: [OpenBlock; STREAMS],
+    /// Free blocks that its job may yet take and gives nothing back for: nobody else takes them.
+    pub promised_blocks: u32,
     /// Valid pages in all its blocks, and those of them that are combination pages.
     pub valid: u32,
     combinations: u32,
@@ -163,7 +165,13 @@ impl Plane {
     #[inline]
     fn has_room(&self, reserve_blocks: u32) -> bool {
         let open = self.open[WriteStream::Host.index()];
-        open.next < open.end || self.free.len() > reserve_blocks
+        open.next < open.end || self.free_blocks() > reserve_blocks
+    }
+
+    /// Erased blocks that are not promised to a job.
+    #[inline]
+    pub fn free_blocks(&self) -> u32 {
+        self.free.len().saturating_sub(self.promised_blocks)
     }
 
     /// For each stream the next PPN it will be given, plus 1; 0 when it has no block open.
@@ -224,6 +232,7 @@ impl Ftl {
                 open: Default::default(),
                 valid: 0,
                 combinations: 0,
+                promised_blocks: 0,
                 is_worn_out: false,
                 usable_blocks: geometry.blocks_per_plane,
                 erases_unchecked: 0,
@@ -271,7 +280,8 @@ impl Ftl {
         plane: PlaneId,
         stream: WriteStream,
     ) -> Option<Place> {
-        let keep = if stream == WriteStream::Host { self.reserve_blocks } else { 0 };
+        let promised = self.planes[plane.index()].promised_blocks;
+        let keep = if stream == WriteStream::Host { self.reserve_blocks + promised } else { 0 };
         self.allocate_keeping(geometry, array, plane, stream, keep)
     }
 
@@ -425,7 +435,7 @@ impl Ftl {
     pub fn has_mapping_room(&self, plane: PlaneId) -> bool {
         let state = &self.planes[plane.index()];
         let open = state.open[WriteStream::Mapping.index()];
-        open.next < open.end || state.free.len() > self.job_blocks + self.flush_reserve_blocks
+        open.next < open.end || state.free_blocks() > self.job_blocks + self.flush_reserve_blocks
     }
 
     /// The same of a combination page; where there are translation pages it leaves them a block too. And the plane must not
@@ -439,7 +449,7 @@ impl Ftl {
         }
         let open = state.open[WriteStream::Combination.index()];
         let keep = self.job_blocks + self.flush_reserve_blocks + u32::from(self.demand.is_some());
-        open.next < open.end || state.free.len() > keep
+        open.next < open.end || state.free_blocks() > keep
     }
 
     /// Free blocks of a plane that must be there when no job is under way: GC's, and those for an emergency flush.
@@ -525,7 +535,7 @@ impl Ftl {
             // A plane that takes more than its share leaves GC nothing to gain.
             let is_full = is_any_ample && state.leaves_little(geometry, *taken_blocks, state.valid);
             let open = state.open[WriteStream::Host.index()];
-            let room = state.free.len() * geometry.pages_per_block + open.room();
+            let room = state.free_blocks() * geometry.pages_per_block + open.room();
             (!is_full && state.has_room(*reserve_blocks)).then_some(room)
         })
     }

@@ -234,18 +234,20 @@ impl Case {
         Acts::of(self.schemes.0, &drive)
     }
 
-    /// Write amplification under uniform random writes in the steady state; usable and valid pages of the fullest plane.
+    /// Write amplification in the steady state, at most; usable and valid pages of the fullest plane.
     fn closed_form(&self, drive: &Drive<Oracle>) -> (f64, f64, f64) {
         let needs = &drive.ftl().needs;
         let usable = needs.usable_pages(drive.geometry().blocks_per_plane.into()) as f64;
         // Combination pages of partial refresh take spare pages too.
         let most = drive.ftl().planes.iter().map(|plane| u64::from(plane.valid)).max();
         let valid = needs.valid_pages().max(most.unwrap_or(0)) as f64;
-        let closed_form = if VICTIMS[self.victim].contains("k = 1") {
-            usable / (usable - valid)
-        } else {
-            fifo(usable / valid)
+        // A random victim has the mean's share of garbage, and under FIFO a page of garbage waits for a round of the blocks
+        // at most: both whatever the traffic (Little's law). Under uniform writes it waits for half of one.
+        let is_any = match VICTIMS[self.victim] {
+            "'fifo'" => !self.is_uniform,
+            name => name.contains("k = 1"),
         };
+        let closed_form = if is_any { usable / (usable - valid) } else { fifo(usable / valid) };
         (closed_form, usable, valid)
     }
 

@@ -160,3 +160,34 @@ fn a_dead_block_is_erased_beside_gc() {
     assert_eq!((erases(&drive) - before, drive.stats().counters.gc_victims - victims), (1, 0));
     drive.run_until_idle(IDLE).unwrap();
 }
+
+/// A refresh whose block stays takes a free block for the pages that it must write elsewhere, and gives none
+/// back. The host had taken that block while such a job was at work, the job GC's, and a drive with garbage enough stood
+/// still.
+#[test]
+fn a_block_promised_to_a_job_is_taken_by_nobody_else() {
+    let (spec, _) = drive(&["ftl.map.demand={ cache = '64B' }"], 8);
+    let mut drive: Drive = Drive::new(&spec);
+    let geometry = drive.geometry().clone();
+    let plane = PlaneId(0);
+    let (array, ftl) = drive.parts_mut();
+    while ftl.planes[0].free.len() > ftl.reserve_blocks + 1 {
+        ftl.allocate(&geometry, array, plane, WriteStream::Gc).unwrap();
+    }
+    assert!(ftl.has_room(plane) && ftl.has_mapping_room(plane));
+    ftl.planes[0].promised_blocks = 1;
+    assert!(!ftl.has_room(plane));
+    assert_eq!(ftl.allocate(&geometry, array, plane, WriteStream::Host), None);
+    while ftl.planes[0].free.len() > 2 {
+        ftl.allocate(&geometry, array, plane, WriteStream::Gc).unwrap();
+    }
+    assert!(!ftl.has_mapping_room(plane));
+    ftl.planes[0].promised_blocks = 0;
+    assert!(ftl.has_mapping_room(plane));
+    let state = &mut ftl.planes[0];
+    state.promised_blocks = 1;
+    while ftl.planes[0].free.len() > 1 {
+        ftl.allocate(&geometry, array, plane, WriteStream::Gc).unwrap();
+    }
+    assert!(ftl.allocate(&geometry, array, plane, WriteStream::Gc).is_some(), "it is there for the job");
+}
