@@ -207,16 +207,16 @@ def compare(fast: Life, full: Life) -> dict[str, dict[str, float]]:
     high = min(fast.columns["pe_mean"][-1], full.columns["pe_mean"][-1])
     grid = np.linspace(low, high, 200)
     for key in _COMPARED:
-        if key not in fast.columns or not np.any(full.columns[key]):
+        if key not in fast.columns or not np.any(np.nan_to_num(full.columns[key])):
             continue
         skipping = np.interp(grid, fast.columns["pe_mean"], fast.columns[key])
         known = np.interp(grid, full.columns["pe_mean"], full.columns[key])
-        ours, theirs = float(skipping.mean()), float(known.mean())
+        ours, theirs = float(np.nanmean(skipping)), float(np.nanmean(known))
         found[key] = {
             "fast": ours,
             "full": theirs,
             "relative": _relative(ours, theirs),
-            "mean_apart": _ratio(float(np.abs(skipping - known).mean()), theirs),
+            "mean_apart": _ratio(float(np.nanmean(np.abs(skipping - known))), theirs),
         }
     return found
 
@@ -227,6 +227,7 @@ _COMPARED = (
     "write_us_mean",
     "write_us_p99",
     "waf",
+    "waf_pages",
     "read_level_mean",
     "refreshed_per_host_page",
     "copyback_share",
@@ -452,13 +453,13 @@ def _apart(half: Mapping[str, float], whole: Mapping[str, float]) -> float:
     def second(key: str) -> float:
         return whole[key] - half[key]
 
-    if whole["host_pages"] == 0:
+    if whole["write_bytes"] == 0:
         waited = whole["read_us_mean"] * whole["reads"] - half["read_us_mean"] * half["reads"]
         first, later = half["read_us_mean"], _ratio(waited, second("reads"))
     else:
         programs = [key for key in whole if key.startswith("program_")]
-        first = _ratio(sum(half[key] for key in programs), half["host_pages"])
-        later = _ratio(sum(second(key) for key in programs), second("host_pages"))
+        first = _ratio(sum(half[key] for key in programs), half["write_bytes"])
+        later = _ratio(sum(second(key) for key in programs), second("write_bytes"))
     return _ratio(abs(later - first), (later + first) / 2)
 
 

@@ -486,6 +486,10 @@ OVERLOADED = (
 _LIFE_ROWS = 12
 
 
+def _cell(value: float, digits: int) -> str:
+    return f"{value:,.{digits}f}" if math.isfinite(value) else "-"
+
+
 def show_life(life: Life, console: Console) -> None:
     """A life on one screen: how it ended, some of its windows, how far it is from the same one in full."""
     facts = life.facts
@@ -503,7 +507,7 @@ def show_life(life: Life, console: Console) -> None:
     windows = len(life.columns["years"])
     rows = min(windows, _LIFE_ROWS)
     for at in (round(k * (windows - 1) / max(rows - 1, 1)) for k in range(rows)):
-        table.add_row(*(f"{life.columns[name][at]:,.{digits}f}" for _, name, digits in shown))
+        table.add_row(*(_cell(life.columns[name][at], digits) for _, name, digits in shown))
     console.print(table)
     console.print(
         f"[dim]{count(facts['windows'])} windows, {part(facts['simulated_share'], 1.0)} of the wear simulated; "

@@ -40,14 +40,14 @@ def decode(raw: RawTable) -> Columns:
 
 
 def to_frame(columns: Columns) -> pl.DataFrame:
-    """The same columns as a polars data frame."""
+    """The same columns as a polars data frame; a number that is no number is null."""
     import polars as pl
 
     return pl.DataFrame(
         {
             name: pl.Series(name, column.tolist(), dtype=pl.String)
             if column.dtype == object
-            else pl.Series(name, column)
+            else pl.Series(name, column, nan_to_null=True)
             for name, column in columns.items()
         }
     )

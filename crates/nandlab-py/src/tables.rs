@@ -10,7 +10,7 @@ use pyo3::types::{PyBytes, PyDict};
 pub(crate) fn of<P: Probe>(drive: &Drive<P>) -> Vec<Table> {
     let (geometry, stats) = (drive.geometry(), drive.stats());
     vec![
-        stats.series.table(geometry.dies, geometry.pages_per_block),
+        stats.series.table(geometry),
         stats.dies.table(&stats.series, geometry.dies_per_channel),
         Table::latency(stats),
         Table::blocks(geometry, drive.array()),

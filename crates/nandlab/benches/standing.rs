@@ -313,7 +313,7 @@ fn main() {
             facts = format!(
                 "{operations} page operations, {} erases, WAF {:.3}",
                 stats.flash_total(Kind::Erase),
-                stats.waf()
+                stats.waf().unwrap_or(f64::NAN)
             );
             drive.audit().unwrap_or_else(|e| panic!("{e}"));
         }

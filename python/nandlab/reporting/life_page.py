@@ -134,23 +134,23 @@ def _levels(life: Life) -> str:
 
 def _amplification(life: Life) -> str:
     table = life.columns
-    pages = table["host_pages"].astype(float)
-    if not pages.any():
+    if not table["write_bytes"].any():
         return ""
     causes = [key for key in table if key.startswith("program_") and table[key].any()]
     causes.sort(key=lambda key: list(CAUSES).index(key[8:]) if key[8:] in CAUSES else len(CAUSES))
-    stack = [Line(CAUSES.get(key[8:], key[8:]), table[key] / np.maximum(pages, 1), f"c-{key[8:]}") for key in causes]
+    a_program = table["waf"] / np.maximum(sum(table[key] for key in causes), 1)
+    stack = [Line(CAUSES.get(key[8:], key[8:]), table[key] * a_program, f"c-{key[8:]}") for key in causes]
     by_cause = svg.lines(
         table["years"].astype(float),
         stack,
         x_title="years",
-        y_title="pages programmed a page of the host's",
+        y_title="bytes programmed a byte of the host's",
         stacked=True,
         x_unit="years",
     )
     return columns(
         "two",
-        _plot(life, [("waf", "WAF", "c-main")], "WAF", "Pages programmed for each page the host wrote.", "WAF"),
+        _plot(life, [("waf", "WAF", "c-main")], "WAF", "Bytes programmed for each byte that the host wrote.", "WAF"),
         figure(
             by_cause, "The same by what asked for the programs: the stack's height is the WAF.", "Programs by cause"
         ),

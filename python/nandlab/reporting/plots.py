@@ -190,12 +190,14 @@ def waf(series: Columns, summary: Mapping[str, Any]) -> str:
     if not _has(series, "waf"):
         return columns("two", left, nothing("The host wrote nothing, so there is no write amplification.", "WAF"))
     top = max(float(np.nanmax(series["waf"])) * 1.08, 1.2)
+    waf_pages = summary.get("waf_pages")
+    in_pages = f", in pages {number(waf_pages)}" if number(waf_pages) != number(summary.get("waf")) else ""
     right = figure(
         svg.lines(
             xs, [Line("WAF", series["waf"], "c-main")], x_title="simulated time, s", y_title="WAF", y_range=(0, top)
         ),
-        f"Pages programmed for each page the host wrote (to the cache, where there is one), per interval; over the "
-        f"whole run {number(summary.get('waf'))}. Flat at the end means that the drive has settled.",
+        f"Bytes programmed for each byte that the host wrote (to the cache, where there is one), per interval; over the "
+        f"whole run {number(summary.get('waf'))}{in_pages}. Flat at the end means that the drive has settled.",
         "WAF",
     )
     return columns("two", left, right)

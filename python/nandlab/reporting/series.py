@@ -8,14 +8,15 @@ from numpy.typing import NDArray
 from nandlab.tables import Columns
 
 _POINTS = 400
-_SUMS = ("requests_", "bytes_", "pages_written", "program_", "erases", "gc_victims", "interval_s")
+_SUMS = ("requests_", "bytes_", "pages_written", "program_", "bytes_programmed", "erases", "gc_victims", "interval_s")
 #: Maxima by another name.
 _MAXIMA = ("cache_dirty_pages", "cache_budget_pages")
 #: What a mean over several intervals is weighted with; by default their length.
 _WEIGHTS = {
     "latency_us_read_mean": "requests_read",
     "latency_us_write_mean": "requests_write",
-    "waf": "pages_written",
+    "waf": "bytes_write",
+    "waf_pages": "pages_written",
     "gc_victim_valid_mean": "gc_victims",
 }
 
@@ -33,7 +34,8 @@ _OF = {
     "latency_us_read_max": "requests_read",
     "latency_us_write_mean": "requests_write",
     "latency_us_write_max": "requests_write",
-    "waf": "pages_written",
+    "waf": "bytes_write",
+    "waf_pages": "pages_written",
     "gc_victim_valid_mean": "gc_victims",
 }
 

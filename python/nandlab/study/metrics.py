@@ -83,10 +83,11 @@ def steady(series: pl.DataFrame) -> dict[str, float | None]:
         return float((values[known] * interval_s[known]).sum()) / weight if weight > 0 else None
 
     programs = [name for name in columns if name.startswith("program_")]
-    written = total("pages_written")
+    written, pages_written = total("bytes_write"), total("pages_written")
     requests = total(*(name for name in columns if name.startswith("requests_")))
     return {
-        "steady.waf": total(*programs) / written if written else None,
+        "steady.waf": total("bytes_programmed") / written if written else None,
+        "steady.waf_pages": total(*programs) / pages_written if pages_written else None,
         "steady.iops": requests / total_s if total_s > 0 else None,
         "steady.mb_per_s": total("bytes_read", "bytes_write") / 1e6 / total_s if total_s > 0 else None,
         "steady.erases": total("erases"),

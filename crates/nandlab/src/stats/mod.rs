@@ -29,7 +29,7 @@ pub use table::{Column, Table, Values};
 use crate::drive::FailReason;
 use crate::ftl::Ftl;
 use crate::geometry::{DieId, Geometry, PlaneId};
-use crate::host::Request;
+use crate::host::{Op, Request};
 use crate::sched::{Cause, Device, Kind};
 use crate::spec::Spec;
 use crate::units::Time;
@@ -170,6 +170,7 @@ pub struct Stats {
     pub series: Series,
     /// Die utilisation over time.
     pub dies: DieSeries,
+    page_bytes: u32,
     window: Window,
     sample_at: Time,
     outstanding: u32,
@@ -195,6 +196,7 @@ impl Stats {
             sample_at: Time::START + series.interval_ns(),
             series,
             dies,
+            page_bytes: geometry.page_bytes,
             window: Window::default(),
             outstanding: 0,
             outstanding_since: Time::START,
@@ -225,9 +227,19 @@ impl Stats {
         self.flash_total(Kind::Program) + self.flash_total(Kind::Copyback)
     }
 
-    /// Flash pages programmed per host page written; 0 before the first write.
-    pub fn waf(&self) -> f64 {
-        ratio(self.pages_programmed() as f64, self.counters.host_pages_written as f64)
+    /// Bytes programmed.
+    pub fn bytes_programmed(&self) -> u64 {
+        self.pages_programmed() * u64::from(self.page_bytes)
+    }
+
+    /// Write amplification: bytes programmed per byte of the writes that the drive has done; `None` before the first.
+    pub fn waf(&self) -> Option<f64> {
+        per(self.bytes_programmed(), self.host[Op::Write as usize].bytes)
+    }
+
+    /// Write amplification in pages: pages programmed per page of those writes, a partly written page counted as one.
+    pub fn waf_pages(&self) -> Option<f64> {
+        per(self.pages_programmed(), self.counters.host_pages_written)
     }
 
     #[inline(always)]
@@ -362,6 +374,11 @@ fn number(value: f64) -> serde_json::Value {
     let text = format!("{value:.11e}");
     let rounded: f64 = text.parse().expect("a formatted number parses");
     rounded.into()
+}
+
+/// `a / b`; `None` when b is 0.
+pub(crate) fn per(a: u64, b: u64) -> Option<f64> {
+    (b > 0).then(|| a as f64 / b as f64)
 }
 
 /// `a / b`, 0 when b is 0.

@@ -1,8 +1,9 @@
 //! The run over time, in a fixed number of rows: when they are used up, neighbours are merged and rows get twice
 //! as long. So a row holds sums, and memory does not grow with the run.
 
-use super::ratio;
 use super::table::{Column, Table, Values};
+use super::{per, ratio};
+use crate::geometry::Geometry;
 use crate::host::{Op, Request};
 use crate::sched::Cause;
 use crate::units::{MS, Span, Time};
@@ -139,8 +140,8 @@ impl Series {
         false
     }
 
-    /// `series.parquet`, for a drive with this many dies and pages a block.
-    pub fn table(&self, dies: u32, pages_per_block: u32) -> Table {
+    /// `series.parquet` of a drive.
+    pub fn table(&self, geometry: &Geometry) -> Table {
         let starts: Vec<Time> = std::iter::once(Time::START)
             .chain(self.rows.iter().map(|row| row.end))
             .take(self.rows.len())
@@ -178,9 +179,15 @@ impl Series {
             columns.push(Column::new(format!("program_{}", cause.name()), values));
         }
         columns.push(Column::new("erases", count(&|row| row.erases)));
-        let waf = |row: &Window| ratio(row.programs.iter().sum::<u64>() as f64, row.pages_written as f64);
+        let programs = |row: &Window| row.programs.iter().sum::<u64>();
+        let programmed = |row: &Window| programs(row) * u64::from(geometry.page_bytes);
+        columns.push(Column::new("bytes_programmed", count(&programmed)));
+        // NaN stands for no value.
+        let waf = |row: &Window| per(programmed(row), row.bytes[Op::Write as usize]).unwrap_or(f64::NAN);
         columns.push(Column::new("waf", float(&|_, row| waf(row))));
-        let pages = f64::from(pages_per_block);
+        let waf_pages = |row: &Window| per(programs(row), row.pages_written).unwrap_or(f64::NAN);
+        columns.push(Column::new("waf_pages", float(&|_, row| waf_pages(row))));
+        let pages = f64::from(geometry.pages_per_block);
         let valid = |row: &Window| ratio(row.victim_valid_pages as f64, row.victims as f64 * pages);
         columns.push(Column::new("gc_victims", count(&|row| row.victims)));
         columns.push(Column::new("gc_victim_valid_mean", float(&|_, row| valid(row))));
@@ -191,7 +198,7 @@ impl Series {
             |index: usize, row: &Window| ratio(row.outstanding_ns as f64 * 1e-9, seconds(index));
         columns.push(Column::new("outstanding_mean", float(&outstanding)));
         let busy =
-            |index: usize, row: &Window| ratio(row.die_busy_ns.seconds(), seconds(index) * f64::from(dies));
+            |index: usize, row: &Window| ratio(row.die_busy_ns.seconds(), seconds(index) * f64::from(geometry.dies));
         columns.push(Column::new("die_busy_mean", float(&busy)));
         let pages = count(&|row| u64::from(row.dirty_pages_max));
         columns.push(Column::new("cache_dirty_pages", pages));

@@ -1,6 +1,6 @@
 //! A stretch of a drive's life: what has happened since a moment.
 
-use super::{Counters, EccStats, Latency, MigrationStats, RefreshStats, ratio};
+use super::{Counters, EccStats, Latency, MigrationStats, RefreshStats, per, ratio};
 use crate::drive::{Drive, Lived};
 use crate::geometry::DieId;
 use crate::host::Op;
@@ -22,6 +22,7 @@ pub struct Stretch {
     refresh: RefreshStats,
     migration: MigrationStats,
     flash: [[u64; Cause::ALL.len()]; 4],
+    pages_programmed: u64,
     host: [Latency; 4],
 }
 
@@ -52,6 +53,7 @@ impl Stretch {
             refresh: stats.refresh.clone(),
             migration: stats.migration.clone(),
             flash: stats.flash,
+            pages_programmed: stats.pages_programmed(),
             host: stats.host.clone(),
         }
     }
@@ -61,7 +63,7 @@ impl Stretch {
         &self.lived
     }
 
-    /// The stretch until now, as names with units and numbers: a row of `life.parquet`.
+    /// The stretch until now, as names with units and numbers: a row of `life.parquet`. A NaN stands for no value.
     pub fn row<P: Probe>(&self, drive: &Drive<P>) -> Vec<(String, f64)> {
         let stats = drive.stats();
         let seconds = (drive.now() - self.at).seconds();
@@ -90,9 +92,13 @@ impl Stretch {
             (stats.flash[kind as usize][cause as usize] - self.flash[kind as usize][cause as usize]) as f64
         };
         let all = |kind: Kind| Cause::ALL.into_iter().map(|cause| since(kind, cause)).sum::<f64>();
-        let pages = (stats.counters.host_pages_written - self.counters.host_pages_written) as f64;
-        put("host_pages", pages);
-        put("waf", ratio(all(Kind::Program) + all(Kind::Copyback), pages));
+        let pages = stats.counters.host_pages_written - self.counters.host_pages_written;
+        put("host_pages", pages as f64);
+        let programmed = stats.pages_programmed() - self.pages_programmed;
+        let bytes = stats.host[Op::Write as usize].bytes - self.host[Op::Write as usize].bytes;
+        let waf = per(programmed * u64::from(drive.geometry().page_bytes), bytes);
+        put("waf", waf.unwrap_or(f64::NAN));
+        put("waf_pages", per(programmed, pages).unwrap_or(f64::NAN));
         for cause in Cause::ALL {
             put(
                 &format!("program_{}", cause.name()),

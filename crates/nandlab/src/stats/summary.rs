@@ -191,7 +191,8 @@ pub fn summary<P: Probe>(drive: &Drive<P>, run: &RunFacts) -> Value {
         },
         "iops": number(ratio(all.count as f64, seconds)),
         "mb_per_s": number(ratio(moved as f64 * 1e-6, seconds)),
-        "waf": number(stats.waf()),
+        "waf": stats.waf().map(number),
+        "waf_pages": stats.waf_pages().map(number),
         "flash": {
             "read": by_cause(stats, &[Kind::Read, Kind::Copyback]),
             "program": by_cause(stats, &[Kind::Program, Kind::Copyback]),

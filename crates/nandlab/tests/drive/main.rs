@@ -32,6 +32,7 @@ mod random_runs;
 mod read_levels;
 mod refresh;
 mod reliability;
+mod results;
 mod sabotage;
 mod snapshot;
 mod space;

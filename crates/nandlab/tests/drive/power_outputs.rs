@@ -49,7 +49,7 @@ fn write(drive: &mut Drive, page: u64) {
 }
 
 fn column(drive: &Drive, name: &str) -> Vec<f64> {
-    let table = drive.stats().series.table(2, 16);
+    let table = drive.stats().series.table(drive.geometry());
     let column =
         table.columns.into_iter().find(|column| column.name == name).expect("there is such a column");
     match column.values {

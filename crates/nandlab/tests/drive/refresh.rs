@@ -140,7 +140,7 @@ fn a_page_is_refreshed_where_it_is() {
     assert_eq!(refresh.busy_ns, ns(on_die + decode + 10_240 + 900_000));
     assert_eq!((refresh.blocks, refresh.blocks_in_place, refresh.pages_in_place), (1, 1, 1));
     assert_eq!((flash(&drive, Kind::Program), flash(&drive, Kind::Erase)), (1, 0));
-    assert_eq!(drive.stats().waf(), 2.0);
+    assert_eq!(drive.stats().waf(), Some(2.0));
     assert_eq!(drive.ftl().map.get(Lpn(0)), ppn);
     // Young again, but disturbed.
     let corrected = drive.array().stamp(ppn.unwrap()).corrected;
