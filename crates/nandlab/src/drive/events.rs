@@ -75,6 +75,9 @@ impl<P: Probe> Drive<P> {
     /// The job of a plane is over, and its block stays: the next one may begin.
     pub(super) fn after_job(&mut self, plane: PlaneId) {
         self.on_job_over(plane);
+        // What it was promised and has not taken is there for others.
+        self.path.mapping.resume_write_backs(&mut self.core, plane);
+        self.resume_stalled(plane);
         self.next_job(plane);
     }
 
