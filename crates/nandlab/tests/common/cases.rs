@@ -256,7 +256,12 @@ impl Case {
             "'fifo'" => !self.is_uniform,
             name => name.contains("k = 1"),
         };
-        let closed_form = if is_any { usable / (usable - valid) } else { fifo(usable / valid) };
+        // Where combination pages have taken all room for a time, none is known.
+        let closed_form = match usable / valid {
+            room if room <= 1.0 => f64::INFINITY,
+            room if is_any => room / (room - 1.0),
+            room => fifo(room),
+        };
         (closed_form, usable, valid)
     }
 
