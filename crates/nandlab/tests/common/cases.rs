@@ -244,10 +244,12 @@ impl Case {
     /// at most.
     fn closed_form(&self, drive: &Drive<Oracle>, most_valid: u32) -> (f64, f64, f64) {
         let needs = &drive.ftl().needs;
-        // The closed forms know no blocks; on so small a drive they are right to a page of room. (FIFO, uniform, 243 usable and
-        // 234 valid pages: 13.67, and 14.0 to 14.1 measured, which is a quarter of a page.)
         let usable = needs.usable_pages(drive.geometry().blocks_per_plane.into()) as f64;
-        let usable = if self.is_ample() { usable } else { usable - 1.0 };
+        // The closed forms know no blocks. Half of the host's open block is neither valid nor garbage, in the mean, and at
+        // the least op that is half of the spare pages (FIFO, uniform, 220 usable pages of blocks of 10, 210 valid: 11.2 with
+        // it, 21.7 without, 12.8 measured).
+        let open = f64::from(drive.geometry().pages_per_block) / 2.0;
+        let usable = if self.is_ample() { usable } else { usable - open };
         // Combination pages of partial refresh take spare pages too.
         let valid = needs.valid_pages().max(most_valid.into()) as f64;
         // A random victim has the mean's share of garbage, and under FIFO a page of garbage waits for a round of the blocks
