@@ -393,9 +393,8 @@ def _headline(summary: Mapping[str, Any]) -> Table:
 
 
 def steady_verdict(summary: Mapping[str, Any]) -> str:
-    """`reached`, `not reached` or `-`."""
-    met = (summary.get("steady_state") or {}).get("met")
-    return "-" if met is None else "reached" if met else "not reached"
+    """`steady`, `not steady`, `too short`, or `-` where the host wrote nothing."""
+    return str((summary.get("steady_state") or {}).get("verdict") or "-")
 
 
 def _joules(energy: object) -> str:

@@ -350,6 +350,7 @@ def _summary(spec, share, columns):
         "iops": (reads + writes) / seconds,
         "mb_per_s": (reads + writes) * 4096 / seconds / 1e6,
         "waf": (host + gc + wear) / host,
+        "waf_pages": (host + gc + wear) / host,
         "flash": {
             "read": {"host": reads, "gc": gc, "wear": wear, "refresh": 0, "mapping": 0, "sync": 0, "flush": 0},
             "program": {"host": host, "gc": gc, "wear": wear, "refresh": 0, "mapping": 0, "sync": 0, "flush": 0},
@@ -361,8 +362,15 @@ def _summary(spec, share, columns):
         "ecc": {"levels": {"1": reads + gc}, "retries": 0, "uncorrectable": 0},
         "counters": {"host_pages_written": host, "merge_reads": 12, "gc_victims": gc // 40, "stalled_writes": 0},
         "steady_state": {
-            "met": True,
-            "criterion": "SNIA PTS: last 5 of 10 rounds, range <= 20 % and slope <= 10 % of the mean",
+            "verdict": "steady",
+            "rounds": 10,
+            "round_host_bytes_min": 1 << 30,
+            "round_bytes_min": 3 << 30,
+            "window_begin_s": 0.5 * seconds,
+            "window_end_s": seconds,
+            "erased_share": 0.99,
+            "requests_needed": None,
+            "repeat_needed": None,
             "bytes_per_s": {
                 "met": True,
                 "mean": 8.6e7,
@@ -370,7 +378,7 @@ def _summary(spec, share, columns):
                 "slope": 0.021,
                 "rounds": [1.61e8, 1.2e8, 1.01e8, 9.2e7, 8.9e7, 8.8e7, 8.5e7, 8.6e7, 8.7e7, 8.6e7],
             },
-            "waf": {"met": True, "mean": 2.55, "range": 0.03, "slope": 0.01} if gc else None,
+            "waf": {"met": True, "mean": 2.55, "range": 0.03, "slope": 0.01, "rounds": [2.6, 2.5] * 5},
         },
     }
 

@@ -538,8 +538,10 @@ def test_steady_waf_counts_what_the_host_wrote_to_the_cache():
     from nandlab.study.metrics import steady
 
     programs = {"program_host": [0, 0], "program_sync": [7, 4], "program_gc": [0, 2]}
-    series = pl.DataFrame({"time_s": [1.0, 2.0], "interval_s": [1.0, 1.0], "pages_written": [5, 10], **programs})
-    assert steady(series)["steady.waf"] == 0.6
+    written = {"pages_written": [5, 10], "bytes_write": [10240, 20480], "bytes_programmed": [28672, 24576]}
+    series = pl.DataFrame({"time_s": [1.0, 2.0], "interval_s": [1.0, 1.0], **written, **programs})
+    assert steady(series)["steady.waf_pages"] == 0.6
+    assert steady(series)["steady.waf"] == 1.2
 
 
 def test_a_trace_named_by_the_environment(tmp_path, monkeypatch):

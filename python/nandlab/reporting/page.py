@@ -67,10 +67,10 @@ def _head(result: RunResult, summary: Mapping[str, Any]) -> str:
     badges = ""
     if not result.complete:
         badges += '<span class="badge bad">not complete: the run was stopped</span>'
-    met = (summary.get("steady_state") or {}).get("met")
-    if met is not None:
-        text = "steady state reached" if met else "steady state not reached"
-        badges += f'<span class="badge {"good" if met else "warn"}">{text}</span>'
+    verdict = (summary.get("steady_state") or {}).get("verdict")
+    if verdict is not None:
+        text = {"steady": "steady", "not steady": "not steady", "too short": "too short for a steady state"}[verdict]
+        badges += f'<span class="badge {"good" if verdict == "steady" else "warn"}">{text}</span>'
     for found, name in (
         (failed(summary, "uncorrectable"), "requests failed: uncorrectable"),
         (failed(summary, "worn_out"), "requests failed: drive worn out"),

@@ -14,7 +14,7 @@ from nandlab.reporting.series import begin_s
 from nandlab.reporting.svg import Floats, Line, Scale
 from nandlab.results import RunResult
 from nandlab.tables import Columns
-from nandlab.units import count, number, share
+from nandlab.units import count, duration, number, share, size
 
 _LATENCY = "latency, \u00b5s"
 _OPS = ("read", "write", "trim", "flush")
@@ -203,56 +203,87 @@ def waf(series: Columns, summary: Mapping[str, Any]) -> str:
     return columns("two", left, right)
 
 
-_STEADY = {"bytes_per_s": "throughput", "mb_per_s": "throughput", "iops": "IOPS", "waf": "write amplification"}
+_STEADY = {"waf": "write amplification", "bytes_per_s": "throughput"}
 
 
 def steady(summary: Mapping[str, Any]) -> str:
     """Whether the run settled, by the SNIA criterion."""
     steady = summary.get("steady_state")
-    if not steady or steady.get("met") is None:
-        return nothing("The run is too short to judge whether it reached a steady state.")
-    if steady["met"]:
-        verdict = "Reached."
-    else:
-        verdict = (
-            "Not reached: the numbers on this page include the way there. "
-            "A longer run, or more preconditioning, would settle it."
-        )
-    if steady.get("criterion"):
-        verdict += f" The rule: {str(steady['criterion']).replace('<=', '≤')}."
+    if not steady:
+        return nothing("The host wrote nothing, so there is no steady state to judge.")
     rows, plots = [], []
-    for key, judged in steady.items():
-        if not isinstance(judged, Mapping):
+    for key, name in _STEADY.items():
+        judged = steady.get(key)
+        if judged is None:
             continue
-        name = _STEADY.get(key, words(key))
-        mean, scale, unit = judged.get("mean"), 1.0, ""
+        mean, scale, unit = judged["mean"], 1.0, ""
         if key == "bytes_per_s":
             scale, unit = 1e-6, " MB/s"
-        mark = '<span class="good">met</span>' if judged.get("met") else '<span class="warn">not met</span>'
-        shown = number(mean * scale) + unit if mean is not None else "-"
-        rows.append([escape(name), escape(shown), share(judged.get("range")), share(judged.get("slope")), mark])
-        rounds = judged.get("rounds")
-        if isinstance(rounds, list) and len(rounds) > 1 and mean:
-            plots.append(_rounds(np.array(rounds, dtype=float) * scale, mean * scale, name, unit))
+        if mean is not None:
+            mark = '<span class="good">met</span>' if judged["met"] else '<span class="warn">not met</span>'
+            shown = number(mean * scale) + unit
+            rows.append([escape(name), escape(shown), share(judged["range"]), share(judged["slope"]), mark])
+        rounds = np.array([math.nan if value is None else value for value in judged["rounds"]], dtype=float) * scale
+        if len(rounds) > 1:
+            plots.append(_rounds(rounds, None if mean is None else mean * scale, name, unit))
     table = f"<figure>{number_table(['in the window', 'mean', 'range', 'slope', ''], rows)}</figure>" if rows else ""
-    text = f"<p>{escape(verdict)}</p>"
+    text = "".join(f"<p>{escape(part)}</p>" for part in (_verdict(steady), _RULE.format(**_round(steady))))
     return text + (columns("two", table, *plots) if plots else table)
 
 
-def _rounds(values: Floats, mean: float, name: str, unit: str) -> str:
+_RULE = (
+    "The rule is that of the SNIA PTS: over the last five rounds the range is at most 20 % of the mean, and the fitted line "
+    "rises by at most 10 % of it. A round has at least {host} programmed for the host and {all} in all, so that five go "
+    "through the drive once; in a long run rounds are longer."
+)
+
+
+def _round(steady: Mapping[str, Any]) -> dict[str, str]:
+    return {"host": size(steady["round_host_bytes_min"]), "all": size(steady["round_bytes_min"])}
+
+
+def _verdict(steady: Mapping[str, Any]) -> str:
+    if steady["verdict"] == "too short":
+        text = f"Too short: {steady['rounds']} of the five rounds that it takes at least."
+        if steady["requests_needed"] is None:
+            return f"{text} Nothing was programmed for the host yet."
+        times = f", for example with workload.repeat = {count(steady['repeat_needed'])}"
+        return f"{text} About {count(steady['requests_needed'])} requests would do{times}."
+    begin, end = duration(steady["window_begin_s"]), duration(steady["window_end_s"])
+    span = f"in the window, from {begin} to {end}"
+    if steady["verdict"] == "steady":
+        return f"Steady {span}."
+    reasons = [
+        f"{name} still changes"
+        for key, name in _STEADY.items()
+        if steady.get(key) is not None and not steady[key]["met"]
+    ]
+    if steady["erased_share"] < 0.9:
+        reasons.append(
+            f"blocks with {share(steady['erased_share'])} of the programmed pages were erased, so that the drive is "
+            "still being filled"
+        )
+    return (
+        f"Not steady {span}: {' and '.join(reasons)}. The numbers on this page include the way there. "
+        "A longer run, or more preconditioning, would settle it."
+    )
+
+
+def _rounds(values: Floats, mean: float | None, name: str, unit: str) -> str:
     plot = svg.lines(
         np.arange(1, len(values) + 1, dtype=float),
         [Line(name, values, "c-main")],
         x_title="round",
         y_title=name + (f",{unit}" if unit else ""),
-        band=(0.9 * mean, 1.1 * mean),
+        band=None if mean is None else (0.9 * mean, 1.1 * mean),
         markers=True,
         x_range=(1.0, float(len(values))),
         height=210,
         unit=unit,
         x_unit="",
     )
-    return figure(plot, "Each round of the run; the shaded band is 10 % either side of the mean of the window.")
+    band = "" if mean is None else "; the shaded band is 10 % either side of the mean of the last five"
+    return figure(plot, f"Each round of the run{band}.")
 
 
 def gc(series: Columns, summary: Mapping[str, Any]) -> str:

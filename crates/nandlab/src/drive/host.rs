@@ -141,7 +141,7 @@ impl Host {
         core.stats.on_completed(core.now, &done.request, done.failed);
         if is_write && done.failed.is_none() {
             let (first, last) = Self::pages(core, &done.request);
-            core.stats.on_written(last - first + 1);
+            core.stats.on_written(core.now, last - first + 1);
         }
         core.probe.on_completed(done.request.op, done.request.arrival, core.now);
         let (id, request, failed) = (done.id, done.request, done.failed);

@@ -21,6 +21,7 @@ pub use power::{Detection, PowerLoss, PowerStats, Recovery};
 pub use power_json::power;
 pub use refresh::RefreshStats;
 pub use series::{CacheLevel, DieSeries, Series, Window};
+use steady::{Count, Rounds};
 pub use steady::{SteadyState, steady_state};
 pub use stretch::Stretch;
 pub use summary::{RunFacts, smart, summary};
@@ -31,7 +32,7 @@ use crate::ftl::Ftl;
 use crate::geometry::{DieId, Geometry, PlaneId};
 use crate::host::{Op, Request};
 use crate::sched::{Cause, Device, Kind};
-use crate::spec::Spec;
+use crate::spec::{Arrival, Spec};
 use crate::units::Time;
 use hdrhistogram::Histogram;
 
@@ -170,6 +171,7 @@ pub struct Stats {
     pub series: Series,
     /// Die utilisation over time.
     pub dies: DieSeries,
+    rounds: Rounds,
     page_bytes: u32,
     window: Window,
     sample_at: Time,
@@ -196,6 +198,7 @@ impl Stats {
             sample_at: Time::START + series.interval_ns(),
             series,
             dies,
+            rounds: Rounds::new(geometry),
             page_bytes: geometry.page_bytes,
             window: Window::default(),
             outstanding: 0,
@@ -287,9 +290,41 @@ impl Stats {
 
     /// A write of so many pages has been done.
     #[inline]
-    pub(crate) fn on_written(&mut self, pages: u32) {
+    pub(crate) fn on_written(&mut self, now: Time, pages: u32) {
         self.counters.host_pages_written += u64::from(pages);
         self.window.pages_written += u64::from(pages);
+        if self.rounds.may_end(self.host_pages_programmed()) {
+            self.rounds.end(self.count(now));
+        }
+    }
+
+    /// Pages programmed for the host, whether a cache has held them or not.
+    #[inline(always)]
+    fn host_pages_programmed(&self) -> u64 {
+        let programs = &self.flash[Kind::Program as usize];
+        programs[Cause::Host as usize] + programs[Cause::Sync as usize]
+    }
+
+    /// What has been counted by now, for the steady-state verdict.
+    fn count(&self, now: Time) -> Count {
+        let [read, written] = [Op::Read, Op::Write].map(|op| self.host[op as usize].bytes);
+        Count {
+            time: now,
+            host_pages: self.host_pages_programmed(),
+            pages: self.pages_programmed(),
+            erases: self.flash_total(Kind::Erase),
+            written,
+            moved: read + written,
+        }
+    }
+
+    /// `steady_state` of the summary.
+    fn steady_state(&self, spec: &Spec, geometry: &Geometry, now: Time) -> serde_json::Value {
+        let workload = spec.workload.as_ref();
+        let is_closed = workload.is_some_and(|workload| matches!(workload.arrival, Arrival::QueueDepth(_)));
+        let requests = self.host.iter().map(|host| host.count).sum();
+        let repeat = workload.map_or(1, |workload| workload.repeat).into();
+        self.rounds.verdict(geometry, &self.count(now), is_closed, [requests, repeat])
     }
 
     /// So many requests have ended with the power.

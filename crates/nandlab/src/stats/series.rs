@@ -197,8 +197,9 @@ impl Series {
         let outstanding =
             |index: usize, row: &Window| ratio(row.outstanding_ns as f64 * 1e-9, seconds(index));
         columns.push(Column::new("outstanding_mean", float(&outstanding)));
-        let busy =
-            |index: usize, row: &Window| ratio(row.die_busy_ns.seconds(), seconds(index) * f64::from(geometry.dies));
+        let busy = |index: usize, row: &Window| {
+            ratio(row.die_busy_ns.seconds(), seconds(index) * f64::from(geometry.dies))
+        };
         columns.push(Column::new("die_busy_mean", float(&busy)));
         let pages = count(&|row| u64::from(row.dirty_pages_max));
         columns.push(Column::new("cache_dirty_pages", pages));

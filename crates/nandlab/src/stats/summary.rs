@@ -1,7 +1,7 @@
 //! `summary.json` and `smart.json`.
 
 use super::power_json::{capacitor, power_totals};
-use super::{EccStats, Latency, PowerLoss, Stats, number, ratio, steady_state};
+use super::{EccStats, Latency, PowerLoss, Stats, number, ratio};
 use crate::drive::{Drive, FailReason};
 use crate::ftl::needs::{BlockNeeds, GAIN_BLOCKS, op_for_waf, waf_uniform_fifo};
 use crate::geometry::PlaneId;
@@ -10,7 +10,6 @@ use crate::nand::{Block, BlockState};
 use crate::probe::Probe;
 use crate::sched::{Cause, Kind};
 use crate::spec::{RefreshPolicySpec, Spec};
-use crate::units::{Span, Time};
 use serde_json::{Map, Value, json};
 
 /// What the runner knows of a run and the drive does not.
@@ -60,52 +59,6 @@ pub(super) fn energy_j<P: Probe>(drive: &Drive<P>) -> f64 {
         + erases * energy.erase_j
         + (reads + programs) * page_bytes * energy.transfer_j_per_byte
         + drive.now().seconds() * energy.idle_w
-}
-
-/// The steady-state verdict over ten equal stretches of the run.
-fn steady(stats: &Stats, end: Time) -> Value {
-    const ROUNDS: usize = 10;
-    let mut bytes = [0u64; ROUNDS];
-    let mut programs = [0u64; ROUNDS];
-    let mut host = [0u64; ROUNDS];
-    let mut spans = [Span::ZERO; ROUNDS];
-    let mut erases = [0u64; ROUNDS];
-    let mut start = Time::START;
-    for row in stats.series.rows() {
-        let middle = start.ns().midpoint(row.end.ns());
-        let round = (u128::from(middle) * ROUNDS as u128 / u128::from(end.ns().max(1))) as usize;
-        let round = round.min(ROUNDS - 1);
-        spans[round] += row.end - start;
-        start = row.end;
-        bytes[round] += row.bytes[Op::Read as usize] + row.bytes[Op::Write as usize];
-        erases[round] += row.erases;
-        programs[round] += row.programs.iter().sum::<u64>();
-        host[round] += row.pages_written;
-    }
-    let throughput: Vec<f64> = (0..ROUNDS).map(|i| ratio(bytes[i] as f64, spans[i].seconds())).collect();
-    let waf: Vec<f64> = (0..ROUNDS).map(|i| ratio(programs[i] as f64, host[i] as f64)).collect();
-    let writes_any = host.iter().sum::<u64>() > 0;
-    let verdict = |rounds: &[f64]| {
-        let state = steady_state(rounds).expect("there are ten rounds");
-        let out = json!({
-            "met": state.is_met,
-            "mean": number(state.mean),
-            "range": number(state.range),
-            "slope": number(state.slope),
-        });
-        (state.is_met, out)
-    };
-    let (by_throughput, throughput) = verdict(&throughput);
-    let (by_waf, waf) = if writes_any { verdict(&waf) } else { (true, Value::Null) };
-    // A drive that is still being filled is not in the state the criterion is about, however even it runs.
-    let erases = erases[ROUNDS / 2..].iter().sum::<u64>();
-    json!({
-        "met": by_throughput && by_waf && (erases > 0 || !writes_any),
-        "erases_in_window": erases,
-        "criterion": "SNIA PTS: last 5 of 10 rounds, range <= 20 % and slope <= 10 % of the mean; writes must have led to erases",
-        "bytes_per_s": throughput,
-        "waf": waf,
-    })
 }
 
 /// `space` of the summary: what the mechanisms need of every plane, and what over-provisioning they leave.
@@ -219,7 +172,7 @@ pub fn summary<P: Probe>(drive: &Drive<P>, run: &RunFacts) -> Value {
         "mapped_pages": drive.ftl().host_pages_mapped(),
         "blocks_retired": blocks.iter().filter(|b| b.state == BlockState::Retired).count(),
         "energy_j": number(energy_j(drive)),
-        "steady_state": steady(stats, drive.now()),
+        "steady_state": stats.steady_state(drive.spec(), drive.geometry(), drive.now()),
     })
 }
 

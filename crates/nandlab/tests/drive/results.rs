@@ -1,9 +1,10 @@
 //! What a result says: write amplification in bytes, the steady state, and what never happened.
 
-use crate::common::{TINY, request, rest, spec};
+use crate::common::{TINY, request, rest, spec, submit_with_few};
 use nandlab::drive::Drive;
 use nandlab::host::Op;
 use nandlab::rng::Stream;
+use nandlab::spec::Spec;
 use nandlab::stats::{RunFacts, Values, smart, summary};
 use nandlab::units::Time;
 use serde_json::Value;
@@ -63,5 +64,71 @@ fn without_host_writes_there_is_no_amplification() {
     assert_eq!((&summary["waf"], &summary["waf_pages"]), (&Value::Null, &Value::Null));
     let table = drive.stats().series.table(drive.geometry());
     let waf = table.columns.iter().find(|column| column.name == "waf").unwrap();
-    assert!(matches!(&waf.values, Values::F64(values) if !values.is_empty() && values.iter().all(|v| v.is_nan())));
+    assert!(
+        matches!(&waf.values, Values::F64(values) if !values.is_empty() && values.iter().all(|v| v.is_nan()))
+    );
+}
+
+/// Plays the writes of a spec's workload until so many requests have been done; `steady_state` and the summary.
+fn judged(spec: &Spec, requests: u32) -> Value {
+    let mut drive = Drive::new(spec);
+    drive.precondition(&mut |_| true);
+    write_at_random(&mut drive, requests, 4096);
+    finished(&mut drive).0
+}
+
+/// Of 64 blocks of 32 pages, 1638 pages logical; a fresh drive, one that was filled at random, and one that is steady already.
+/// The run that is asked for is long enough, and one that is called steady is so over twice the length.
+#[test]
+fn a_steady_drive_stays_so_and_what_is_too_short_says_what_would_do() {
+    const DRIVE: &str = "[drive]\nchannels = 2\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\n\
+        blocks_per_plane = 64\npages_per_block = 32\npage_size = '4KiB'\nop = 0.25\n\
+        [workload]\nsynthetic = { requests = 1000, read_fraction = 0.0, size = '4KiB', address = 'uniform' }\n\
+        arrival = { queue_depth = 8 }\n";
+    for precondition in
+        [&[][..], &["precondition.used=0.9", "precondition.valid=0.8"], &["precondition.method='pts'"]]
+    {
+        let spec = spec(DRIVE, precondition);
+        let short = judged(&spec, 1000);
+        assert_eq!(short["steady_state"]["verdict"], "too short", "{precondition:?}");
+        let mut requests = short["steady_state"]["requests_needed"].as_u64().unwrap() as u32;
+        let mut run = judged(&spec, requests);
+        assert_ne!(run["steady_state"]["verdict"], "too short", "{precondition:?}: {requests} requests");
+        while run["steady_state"]["verdict"] != "steady" {
+            requests *= 2;
+            assert!(requests < 200_000, "{precondition:?}: {}", run["steady_state"]);
+            run = judged(&spec, requests);
+        }
+        let twice = judged(&spec, 2 * requests);
+        assert_eq!(twice["steady_state"]["verdict"], "steady", "{precondition:?}: {requests} requests");
+        let waf = |run: &Value| run["steady_state"]["waf"]["mean"].as_f64().unwrap();
+        assert!(
+            (waf(&twice) / waf(&run) - 1.0).abs() < 0.05,
+            "{precondition:?}: {} and {}",
+            waf(&run),
+            waf(&twice)
+        );
+    }
+}
+
+/// Sequential writes are amplified by nothing, from the first on. But a fresh drive is not steady before it erases as much as
+/// it programs.
+#[test]
+fn a_drive_that_is_being_filled_is_not_steady() {
+    let spec = spec(TINY, &["drive.op=0.25", "drive.blocks_per_plane=64"]);
+    let of_times = |times: f64| {
+        let mut drive = Drive::new(&spec);
+        let (pages, logical) = (drive.geometry().pages, u64::from(drive.geometry().logical_pages));
+        for page in 0..(times * f64::from(pages)) as u64 {
+            submit_with_few(&mut drive, Op::Write, page % logical * 4096, 4096);
+        }
+        rest(&mut drive);
+        finished(&mut drive).0["steady_state"].clone()
+    };
+    assert_eq!(of_times(0.99)["verdict"], "too short");
+    let filled = of_times(1.03);
+    assert_eq!((&filled["verdict"], &filled["waf"]["met"]), (&"not steady".into(), &true.into()), "{filled}");
+    assert!(filled["erased_share"].as_f64().unwrap() < 0.2, "{filled}");
+    let settled = of_times(4.0);
+    assert_eq!((&settled["verdict"], &settled["waf"]["mean"]), (&"steady".into(), &1.0.into()), "{settled}");
 }
