@@ -26,7 +26,6 @@ from rich.table import Table
 import nandlab
 from nandlab import lifetime, rber, simulate, spec, trace, units
 from nandlab.errors import OutputError, os_error_text
-from nandlab.notes import notes
 from nandlab.results import REPORT
 from nandlab.screen import RunProgress, show_life, show_reliability, show_summary
 
@@ -127,7 +126,7 @@ def run(
     else:
         console = _out()
         console.print(f"[bold]{escape(name)}[/]  {escape(str(directory))}", soft_wrap=True)
-        show_summary(result.summary, result.sim, console, notes(result))
+        show_summary(result.summary, result.sim, console)
     if not result.complete:
         how = "stopped by Ctrl-C" if stopped else "not complete"
         print(

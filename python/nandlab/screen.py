@@ -16,6 +16,7 @@ from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
 from rich.table import Column, Table
 from rich.text import Text
 
+from nandlab.notes import notes
 from nandlab.simulate import Progress as Report
 from nandlab.units import age, count, duration, number, part, share, size
 
@@ -124,9 +125,8 @@ _TROUBLE = {
 _LONG_US = 1e7
 
 
-def is_bad(note: str) -> bool:
-    """Whether a note tells of a loss of data."""
-    return note.startswith("DATA LOST")
+#: How a note looks, by its severity.
+_NOTE_STYLES = {"error": "bold red", "warning": "yellow", "info": "cyan"}
 
 
 def happened(summary: Mapping[str, Any], op: str) -> bool:
@@ -134,10 +134,8 @@ def happened(summary: Mapping[str, Any], op: str) -> bool:
     return bool(((summary.get("host") or {}).get(op) or {}).get("count"))
 
 
-def show_summary(
-    summary: Mapping[str, Any], sim: Mapping[str, Any], console: Console, notes: Sequence[str] = ()
-) -> None:
-    """The headline numbers of a run, on one screen, and the `notes` on them."""
+def show_summary(summary: Mapping[str, Any], sim: Mapping[str, Any], console: Console) -> None:
+    """The headline numbers of a run, on one screen, and the notes on them."""
     console.print(_headline(summary))
     latency = summary.get("latency_us") or {}
     ops = [op for op in ("read", "write", "trim", "flush") if happened(summary, op)]
@@ -161,8 +159,8 @@ def show_summary(
     for key, (what, happening) in _TROUBLE.items():
         if found := summary.get(key):
             console.print(f"[yellow]{count(found)} {what}{'' if found == 1 else 's'} {happening}[/]")
-    for note in notes:
-        console.print(f"[{'bold red' if is_bad(note) else 'yellow'}]{escape(note)}[/]")
+    for note in notes(summary):
+        console.print(f"[{_NOTE_STYLES[note.severity]}]{escape(note.text)}[/]")
     if sim.get("wall_s") is not None:
         speed = f", {count(sim['requests_per_s'])} requests/s" if sim.get("requests_per_s") else ""
         console.print(f"[dim]simulated in {duration(sim['wall_s'])}{speed}[/]", highlight=False)

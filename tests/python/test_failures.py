@@ -80,12 +80,11 @@ arrival = { queue_depth = 2 }
 def told(result, tmp_path):
     """The screen's text, in lines of any length, and the report."""
     import nandlab
-    from nandlab.notes import notes
     from nandlab.screen import show_summary
     from rich.console import Console
 
     console = Console(record=True, width=1000, file=(tmp_path / "screen").open("w"))
-    show_summary(result.summary, result.sim, console, notes(result))
+    show_summary(result.summary, result.sim, console)
     return console.export_text(), nandlab.report(result, tmp_path / "r.html").read_text()
 
 
@@ -163,25 +162,6 @@ requests = true
     ):
         assert text in screen and text in page
     assert "worn out" not in screen and "requests failed: uncorrectable" in page
-
-
-def test_reasons_are_told_one_by_one():
-    from nandlab.notes import _outstanding, _uncorrectable, failed
-
-    def summary(**failures):
-        return {"requests_failed": dict.fromkeys(("uncorrectable", "worn_out", "power_lost"), 0) | failures}
-
-    assert _uncorrectable(summary()) is None and _outstanding(summary()) is None
-    assert _outstanding(summary(power_lost=1)) == "1 request was outstanding when power failed."
-    assert _outstanding(summary(power_lost=1200)) == "1,200 requests were outstanding when power failed."
-    ecc = {"ecc": {"levels": {"1": 90}, "uncorrectable": 10}}
-    text = _uncorrectable(summary(uncorrectable=12) | ecc)
-    assert text.startswith("12 requests failed: no read level decodes their data. 10.0 % of the page reads (10) were")
-    assert "Lower reliability.pe_cycles" in text
-    # GC alone read them.
-    assert _uncorrectable(summary() | ecc).startswith("10.0 % of the page reads (10) were decoded by no read level")
-    assert "or power loss took it" in _uncorrectable(summary(uncorrectable=1) | ecc | {"power": {"losses": 1}})
-    assert failed({"requests_failed": 3}, "worn_out") == 0, "a result of an earlier version"
 
 
 def test_a_drive_that_never_rests_ends_with_an_error():
@@ -321,15 +301,17 @@ def test_little_spare_space_is_told_to_those_who_write(tmp_path):
 
 def test_victims_that_the_policy_did_not_choose_are_told():
     import nandlab
-    from nandlab.notes import _forced_victims, notes
+    from nandlab.notes import notes
 
     spec = TIGHT.replace("op = 0.07", 'op = 0.17\n[ftl]\nmap.demand.cache = "512B"\n[gc]\nvictim = "fifo"') % 0.1
     result = nandlab.run(spec, sets={"precondition.used": 0.8, "workload.synthetic.requests": 20_000})
     assert 0 < result.summary["counters"]["gc_victims_forced"] < result.summary["gc"]["victims"]
-    assert any(note.startswith("GC took the block with the fewest valid pages in ") for note in notes(result))
-
-    summary = {"counters": {"gc_victims": 2000, "gc_victims_forced": 120}}
-    text = _forced_victims(summary, {"gc": {"victim": "fifo"}})
-    assert text.startswith("GC took the block with the fewest valid pages in 120 of 2,000 victims, whatever gc.victim")
-    assert _forced_victims(summary, {"gc": {"victim": "greedy"}}) is None
-    assert _forced_victims({"counters": {"gc_victims": 9, "gc_victims_forced": 0}}, {}) is None
+    counters = result.summary["counters"]
+    (note,) = [note for note in notes(result.summary) if note.code == "forced-victims"]
+    assert note.severity == "warning"
+    assert note.text.startswith(
+        f"GC took the block with the fewest valid pages in {counters['gc_victims_forced']:,} of "
+        f"{counters['gc_victims']:,} victims, whatever gc.victim"
+    )
+    greedy = nandlab.run(spec, sets={"precondition.used": 0.8, "gc.victim": "greedy"})
+    assert all(note.code != "forced-victims" for note in notes(greedy.summary))

@@ -17,42 +17,142 @@ arrival = %s
 """
 
 
-def told(read_fraction, arrival, more=""):
+def told(read_fraction, arrival, more="", sets=()):
     import nandlab
     from nandlab.notes import notes
 
-    return notes(nandlab.run(SPEC % (read_fraction, arrival) + more))
+    return notes(nandlab.run(SPEC % (read_fraction, arrival) + more, sets=sets).summary)
+
+
+CLOSED = "{ queue_depth = 8 }"
+FULL = "[precondition]\nused = 0.8\nvalid = 0.9\nmap_reads = true\n"
 
 
 def test_an_ordinary_run_needs_no_word():
-    assert told(0.5, "{ queue_depth = 8 }", "[precondition]\nused = 0.8\nvalid = 0.9\nmap_reads = true\n") == []
+    assert told(0.5, CLOSED, FULL, {"workload.synthetic.requests": 20_000}) == []
 
 
 def test_reads_of_nothing_are_told_with_the_remedy():
-    (text,) = told(1.0, "{ queue_depth = 8 }")
-    assert text.startswith("100.0 % of the page reads")
-    assert "precondition.map_reads = true" in text
+    (note,) = told(1.0, CLOSED)
+    assert (note.severity, note.code) == ("warning", "unmapped-reads")
+    assert note.text.startswith("100.0 % of the page reads")
+    assert "precondition.map_reads = true" in note.text
 
 
 def test_a_drive_that_falls_behind_is_told_with_the_remedy():
-    (text,) = told(0.0, "{ iops = 1000000 }")
-    assert "did not keep up" in text
-    assert "time_scale" in text
-    assert told(0.0, "{ queue_depth = 1024 }") == [], "a closed loop has the queue it was given"
+    first = told(0.0, "{ iops = 1000000 }")[0]
+    assert (first.severity, first.code) == ("warning", "backlog")
+    assert "did not keep up" in first.text
+    assert "time_scale" in first.text
+    assert all(note.code != "backlog" for note in told(0.0, "{ queue_depth = 1024 }")), "the queue that it was given"
+
+
+#: What never happened: the code, settings with which it did not, and what the note names; with which it did.
+NEVER = {
+    "no-gc": (
+        {"precondition.used": 0.1},
+        ("gc.victim, gc.pacing, gc.foreground_free and gc.background_free had no effect", "MiB of spare space", "spec fit", "repeat = "),
+        {"workload.synthetic.requests": 20_000},
+    ),
+    "no-copybacks": (
+        {"migration.policy": {"rcopyback": {"limit": "table"}}, "reliability.pe_cycles": 4000, "drive.endurance": 9000, "precondition.valid": 0.8, "drive.op": 0.4},
+        ("migration.policy had no effect", "refused by the limit", "Raise the limit"),
+        {"migration.policy": {"rcopyback-greedy": {"limit": 2}}, "precondition.valid": 0.8, "drive.op": 0.4},
+    ),
+    "no-refresh": (
+        {"refresh.policy": "fcr", "refresh.interval": [{"pe": 1000, "every": "30d"}]},
+        ("refresh.policy had no effect", "30 days", "reliability.clock_scale"),
+        {
+            "refresh.policy": "fcr",
+            "refresh.interval": [{"pe": 1000, "every": "30d"}],
+            "reliability.clock_scale": 2e7,
+        },
+    ),
+    "no-partial-refresh": (
+        {
+            "refresh.policy": {"partial": {"min_free_blocks": 0.9}},
+            "refresh.interval": [{"pe": 1000, "every": "30d"}],
+            "reliability.clock_scale": 2e7,
+            "drive.op": 0.6,
+            "precondition.valid": 0.7,
+            "drive.cell": "mlc",
+        },
+        ("min_free_blocks = 90.0 %", "raise drive.op"),
+        {
+            "refresh.policy": {"partial": {"min_free_blocks": 0.01}},
+            "refresh.interval": [{"pe": 1000, "every": "30d"}],
+            "reliability.clock_scale": 2e7,
+            "drive.op": 0.6,
+            "precondition.valid": 0.7,
+            "drive.cell": "mlc",
+        },
+    ),
+    "budget-never-bound": (
+        {"cache.size": "2MiB", "cache.sync": "punctual", "cache.dirty_budget": 0.9, "workload.synthetic.requests": 300},
+        ("cache.dirty_budget and cache.sync had no effect", "of the 512 pages", "460 may be"),
+        {"cache.size": "2MiB", "cache.sync": "punctual", "cache.dirty_budget": 0.1},
+    ),
+    "first-level-only": (
+        {"ecc.levels": "laldpc", "ecc.start": "last-level", "reliability.rber.vth": {}},
+        ("ecc.retry and ecc.start had no effect", "reliability.pe_cycles"),
+        {"ecc.levels": "laldpc", "reliability.rber.vth": {}, "drive.endurance": 20000, "reliability.pe_cycles": 10000, "reliability.retention": "365d"},
+    ),
+    "never-measured": (
+        {
+            "cache.size": "1MiB",
+            "cache.sync": "smart",
+            "cache.dirty_budget": "measured",
+            "capacitor.capacitance": "1mF",
+            "drive.op": 0.6,
+            "precondition.valid": 0.7,
+            "workload.synthetic.requests": 300,
+            "reliability.clock_scale": 1.0,
+        },
+        ("never measured", "capacitor.detect_every", "cache.sync had no effect"),
+        {
+            "cache.size": "1MiB",
+            "cache.sync": "smart",
+            "cache.dirty_budget": "measured",
+            "capacitor.capacitance": "1mF",
+            "drive.op": 0.6,
+            "precondition.valid": 0.7,
+            "reliability.clock_scale": 1e7,
+        },
+    ),
+    "too-short": (
+        {},
+        ("of the five rounds", "requests would do", "workload.repeat = "),
+        {"workload.synthetic.requests": 20_000},
+    ),
+}
+
+
+@pytest.mark.parametrize("code", NEVER)
+def test_what_never_happened_is_told_with_keys_and_remedy(code):
+    never, texts, happened = NEVER[code]
+    (note,) = [note for note in told(0.5, CLOSED, FULL, never) if note.code == code]
+    assert note.severity == ("warning" if code == "never-measured" else "info")
+    for text in texts:
+        assert text in note.text
+    assert code not in [note.code for note in told(0.5, CLOSED, FULL, happened)]
 
 
 def test_the_report_and_the_screen_say_it(tmp_path):
+    import json
+
     import nandlab
-    from nandlab.notes import notes
     from nandlab.screen import show_summary
     from rich.console import Console
 
-    result = nandlab.run(SPEC % (0.0, "{ iops = 1000000 }"))
+    result = nandlab.run(SPEC % (0.0, "{ iops = 1000000 }"), tmp_path / "out")
     page = nandlab.report(result, tmp_path / "r.html").read_text()
     console = Console(record=True, width=80, file=(tmp_path / "screen").open("w"))
-    show_summary(result.summary, result.sim, console, notes(result))
+    show_summary(result.summary, result.sim, console)
     for text in (page, console.export_text()):
         assert "did not keep up" in text
+    first = json.loads((tmp_path / "out/summary.json").read_text())["notes"][0]
+    assert set(first) == {"severity", "code", "text"}
+    assert nandlab.Drive(nandlab.load(SPEC % (0.0, CLOSED))).summary()["notes"] == []
 
 
 def test_long_latencies_are_shown_whole(tmp_path):

@@ -49,12 +49,11 @@ CHARGED = {"capacitor.capacitance": "1mF"}
 
 def told(result, tmp_path):
     """The screen's text, in lines of any length."""
-    from nandlab.notes import notes
     from nandlab.screen import show_summary
     from rich.console import Console
 
     console = Console(record=True, width=1000, file=(tmp_path / "screen").open("w"))
-    show_summary(result.summary, result.sim, console, notes(result))
+    show_summary(result.summary, result.sim, console)
     return console.export_text()
 
 
@@ -106,7 +105,7 @@ def test_files_screen_and_report_name_what_is_lost(tmp_path):
     assert {name: log[name] for name in wanted} == wanted
     screen, page = told(result, tmp_path), nandlab.report(result, tmp_path / "r.html").read_text()
     for text in (screen, page):
-        assert f"DATA LOST: power loss took {power['lost_writes']} acknowledged writes" in text
+        assert f"Power loss took {power['lost_writes']} acknowledged writes" in text
         assert "set capacitor.capacitance" in text
     assert "What was lost" in page
     assert f"{power['lost_writes'] - 20} more are in power.json" in page

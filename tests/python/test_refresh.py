@@ -11,7 +11,6 @@ EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "partial-refresh.to
 
 def shown(policy, tmp_path):
     import nandlab
-    from nandlab.notes import notes
     from nandlab.screen import show_summary
     from rich.console import Console
 
@@ -19,7 +18,7 @@ def shown(policy, tmp_path):
         EXAMPLE, sets={"refresh.policy": policy, "workload.synthetic.requests": 60_000, "gc.victim": "greedy"}
     )
     console = Console(record=True, width=200, file=(tmp_path / "screen").open("w"))
-    show_summary(result.summary, result.sim, console, notes(result))
+    show_summary(result.summary, result.sim, console)
     return result, console.export_text(), nandlab.report(result, tmp_path / "r.html").read_text()
 
 

@@ -231,12 +231,11 @@ def test_wrong_values_and_specs_without_errors_raise():
 
 def shown(result, tmp_path):
     import nandlab
-    from nandlab.notes import notes
     from nandlab.screen import show_summary
     from rich.console import Console
 
     console = Console(record=True, width=80, file=(tmp_path / "screen").open("w"))
-    show_summary(result.summary, result.sim, console, notes(result))
+    show_summary(result.summary, result.sim, console)
     return console.export_text(), nandlab.report(result, tmp_path / "r.html").read_text()
 
 
@@ -303,10 +302,9 @@ def test_an_unaged_drive_and_a_cache_for_the_whole_map_are_told(tmp_path):
     import nandlab
     from nandlab.notes import notes
 
-    new, whole = notes(nandlab.run(RUN % ("64MiB", 0, "0d")))
-    assert "reliability.pe_cycles" in new
-    assert "whole map" in whole
-    assert "ftl.map.demand.cache" in whole
+    told = {note.code: note for note in notes(nandlab.run(RUN % ("64MiB", 0, "0d")).summary)}
+    assert "reliability.pe_cycles" in told["first-level-only"].text
+    assert "ftl.map.demand.cache" in told["whole-map-cached"].text
 
 
 def test_lost_reads_are_told_with_what_helps(tmp_path):

@@ -26,7 +26,6 @@ from nandlab.reporting.pieces import details, document, escape, section
 from nandlab.reporting.plots import dies, evenness, gc, latency, over_time, steady, waf, wear
 from nandlab.reporting.series import honest, thin, with_extremes
 from nandlab.results import RunResult
-from nandlab.screen import is_bad
 from nandlab.units import count, duration, size
 
 
@@ -38,7 +37,7 @@ def page(result: RunResult) -> str:
     sections = [
         _head(result, summary),
         tiles(summary),
-        "".join(f'<p class="note{" lost" if is_bad(note) else ""}">{escape(note)}</p>' for note in notes(result)),
+        "".join(f'<p class="note {escape(note.severity)}">{escape(note.text)}</p>' for note in notes(summary)),
         section("What was run", what(spec), details("The whole spec, every default written out", result.spec_toml)),
         section("Latency", latency(result)),
         section("Read levels", levels(summary)),

@@ -1,5 +1,6 @@
 //! `summary.json` and `smart.json`.
 
+use super::notes::{Note, WAF_REMEDY, notes};
 use super::power_json::{capacitor, power_totals};
 use super::{EccStats, Latency, PowerLoss, Stats, number, ratio};
 use crate::drive::{Drive, FailReason};
@@ -63,8 +64,6 @@ pub(super) fn energy_j<P: Probe>(drive: &Drive<P>) -> f64 {
 
 /// `space` of the summary: what the mechanisms need of every plane, and what over-provisioning they leave.
 fn space(spec: &Spec, needs: &BlockNeeds) -> Value {
-    /// Write amplification that `op_for_waf_5` keeps to.
-    const WAF_MAX: f64 = 5.0;
     let by: Map<String, Value> = BlockNeeds::NAMES
         .into_iter()
         .zip(needs.all())
@@ -83,7 +82,7 @@ fn space(spec: &Spec, needs: &BlockNeeds) -> Value {
         },
         "spare_share": number(spare_share),
         "waf_uniform_fifo": waf_uniform_fifo(spare_share).map(number),
-        "op_for_waf_5": op_for_waf(spec, WAF_MAX).map(number),
+        "op_for_waf_5": op_for_waf(spec, WAF_REMEDY).map(number),
     })
 }
 
@@ -120,6 +119,8 @@ pub fn summary<P: Probe>(drive: &Drive<P>, run: &RunFacts) -> Value {
     let most = drive.spec().migration.copybacks_max();
     let (blocks_in_all, pages) = (drive.geometry().blocks, drive.geometry().pages);
     let migration = if most == 0 { Value::Null } else { stats.migration.json(most, blocks_in_all, pages) };
+    let steady = stats.steady_state(drive.spec(), drive.geometry(), drive.now());
+    let notes = notes(drive, run, &steady).iter().map(Note::json).collect::<Value>();
     let victim_pages = counters.gc_victims as f64 * f64::from(drive.geometry().pages_per_block);
     json!({
         "nandlab": env!("CARGO_PKG_VERSION"),
@@ -172,7 +173,8 @@ pub fn summary<P: Probe>(drive: &Drive<P>, run: &RunFacts) -> Value {
         "mapped_pages": drive.ftl().host_pages_mapped(),
         "blocks_retired": blocks.iter().filter(|b| b.state == BlockState::Retired).count(),
         "energy_j": number(energy_j(drive)),
-        "steady_state": stats.steady_state(drive.spec(), drive.geometry(), drive.now()),
+        "steady_state": steady,
+        "notes": notes,
     })
 }
 
