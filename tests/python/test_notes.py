@@ -108,7 +108,7 @@ NEVER = {
             "workload.synthetic.requests": 300,
             "reliability.clock_scale": 1.0,
         },
-        ("never measured", "capacitor.detect_every", "cache.sync had no effect"),
+        ("never measured", "capacitor.detect_every and capacitor.detect_grace had no effect", "of 256 pages"),
         {
             "cache.size": "1MiB",
             "cache.sync": "smart",
@@ -131,7 +131,7 @@ NEVER = {
 def test_what_never_happened_is_told_with_keys_and_remedy(code):
     never, texts, happened = NEVER[code]
     (note,) = [note for note in told(0.5, CLOSED, FULL, never) if note.code == code]
-    assert note.severity == ("warning" if code == "never-measured" else "info")
+    assert note.severity == "info"
     for text in texts:
         assert text in note.text
     assert code not in [note.code for note in told(0.5, CLOSED, FULL, happened)]

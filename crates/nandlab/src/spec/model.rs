@@ -427,7 +427,7 @@ pub struct CacheSpec {
 pub enum DirtyBudget {
     /// A share of the cache.
     Share(f64),
-    /// What budget detection finds that the capacitor can save; nothing before the first.
+    /// What budget detection finds that the capacitor can save; before the first one, what it would find at the start.
     Measured,
 }
 

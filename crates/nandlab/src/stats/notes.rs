@@ -386,13 +386,7 @@ impl<P: Probe> Notes<'_, P> {
     fn no_budget(&self) -> Option<Note> {
         let capacitor = self.drive.capacitor()?;
         let [pages, budget, _] = self.drive.cache_pages();
-        let is_unmeasured = self.stats.power.detections.is_empty();
-        if !self.is_measured()
-            || is_unmeasured
-            || capacitor.is_worn_out
-            || capacitor.stage != "charged"
-            || budget > 0
-        {
+        if !self.is_measured() || capacitor.is_worn_out || capacitor.stage != "charged" || budget > 0 {
             return None;
         }
         warning(
@@ -411,13 +405,16 @@ impl<P: Probe> Notes<'_, P> {
         if !self.is_measured() || !self.stats.power.detections.is_empty() {
             return None;
         }
-        warning(
+        let [pages, budget, _] = self.drive.cache_pages();
+        info(
             "never-measured",
             format!(
-                "The capacitor was never measured in {} of simulated time, so that no page could be dirty: \
-                 capacitor.detect_every, capacitor.steps, capacitor.margin and cache.sync had no effect. Play longer, raise \
-                 reliability.clock_scale, or leave the drive an idle time to measure in.",
-                duration(self.drive.now().seconds())
+                "The capacitor was never measured in {} of simulated time, so that capacitor.detect_every and \
+                 capacitor.detect_grace had no effect: the dirty budget was that of the start, {} of {} pages. Play longer, \
+                 or raise reliability.clock_scale.",
+                duration(self.drive.now().seconds()),
+                count(budget.into()),
+                count(pages.into())
             ),
         )
     }
@@ -593,7 +590,7 @@ impl<P: Probe> Notes<'_, P> {
             // Each detection has set its own.
             DirtyBudget::Measured => {
                 let budgets = self.stats.power.detections.iter().map(|found| found.budget);
-                (f64::from(pages) * budgets.reduce(f64::min)?) as u32
+                budgets.reduce(f64::min).map_or(budget, |least| (f64::from(pages) * least) as u32)
             }
         };
         // Without a budget of its own the cache's size bounds the dirty pages, which nobody has asked for.
