@@ -359,16 +359,24 @@ def _terminated_as_interrupted() -> Iterator[None]:
         "nandlab report out/demo",
     )
 )
-def report(directory: Annotated[Path, Parameter(name="DIR")], /, *, out: Path | None = None) -> None:
+def report(*directories: Annotated[Path, Parameter(name="DIR")], out: Path | None = None) -> None:
     """One HTML file of a result directory: tables and plots; it opens without a network.
 
     Parameters
     ----------
-    directory
-        A result directory, as `nandlab run` writes it.
+    directories
+        A result directory, as `nandlab run` or `nandlab life` writes it.
     out
         The file to write; DIR/report.html when absent.
     """
+    if not directories:
+        raise OutputError("name a result directory, such as out/demo")
+    if len(directories) > 1:
+        raise OutputError(
+            f"a report is of one result, and {len(directories)} are named: call `nandlab report` for each\n"
+            "  to see results side by side, make them the variants of a study (`nandlab study --help`)"
+        )
+    (directory,) = directories
     print(nandlab.report(directory, out if out is not None else directory / REPORT))
 
 

@@ -171,7 +171,7 @@ def life(
         raise OutputError(f"windows of {requests} requests: 100 to {_REQUESTS_MAX:,}")
     if name is None:
         name = "life" if isinstance(spec, Spec) or not str(spec).endswith(".toml") else Path(spec).stem
-    checked = spec if isinstance(spec, Spec) else load(spec, sets)
+    checked = spec.with_(sets) if isinstance(spec, Spec) else load(spec, sets)
 
     def live() -> Life:
         lived = _Living(checked, name, windows, requests, full, progress).live()

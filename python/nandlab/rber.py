@@ -152,7 +152,7 @@ def reliability(
     Raises `SpecError` for a spec that is refused, `RunError` for one without bit errors (`reliability.rber = "none"`),
     `ValueError` for values out of range.
     """
-    checked = spec if isinstance(spec, Spec) else load(spec, sets)
+    checked = spec.with_(sets) if isinstance(spec, Spec) else load(spec, sets)
     cycles = _default_pe_cycles(checked) if pe_cycles is None else [_whole("pe_cycles", n, _PE_MAX) for n in pe_cycles]
     ages = [seconds(age) for age in (_RETENTION if retention is None else retention)]
     if not cycles or not ages:

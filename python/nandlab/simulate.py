@@ -60,6 +60,7 @@ def run(
 ) -> RunResult:
     """Simulate a spec and return its result; with `out`, write the result directory as well.
 
+    `sets` overrides keys, of a file and of a loaded `Spec` alike (which stays as it is).
     `progress` is called about ten times a second; when it returns `False` the run stops, and the result holds what
     is finished (`result.complete` is `False`). `verify` checks every read against a reference model of the drive
     (slower). `save_drive` is a file that takes the drive as it is after preconditioning. `name` is the run's name, by
@@ -67,7 +68,7 @@ def run(
     """
     if name is None:
         name = "run" if isinstance(spec, Spec) or not str(spec).endswith(".toml") else Path(spec).stem
-    checked = spec if isinstance(spec, Spec) else load(spec, sets)
+    checked = spec.with_(sets) if isinstance(spec, Spec) else load(spec, sets)
     if save_drive is not None and not force:
         _check_save_drive(Path(save_drive))
     if out is None:

@@ -90,7 +90,15 @@ class Spec:
             if key not in ("seed", "drive", "timing", "ftl", "gc", "workload", "fake"):
                 line = 1 + next((i for i, row in enumerate(text.splitlines()) if row.startswith(key)), 0)
                 raise _spec_error(name, line, key, f"unknown key `{key}`", "remove it")
-        return Spec(data)
+        spec = Spec(data)
+        spec._source = (text, name, dir, list(sets))
+        return spec
+
+    def with_(self, sets):
+        from nandlab.spec import set_arguments
+
+        text, name, dir, before = self._source
+        return Spec.load(text, name, dir, before + set_arguments(sets))
 
     def to_toml(self):
         lines = [f"{key} = {_toml(value)}" for key, value in self._data.items() if not isinstance(value, dict)]

@@ -269,6 +269,17 @@ def test_a_wrong_command_line_is_refused_with_what_helps(command, spec_file, arg
     refused(command(*arguments), word)
 
 
+def test_a_report_of_two_results_and_an_unknown_study_say_what_there_is(command, tmp_path):
+    refused(command("report", "a", "b"), "a report is of one result, and 2 are named", "call `nandlab report` for each")
+    refused(command("report"), "name a result directory")
+    refused(command("study", "gabage"), "no study gabage", "has no studies/ to look in", "name a study file")
+    for name in ("garbage-collection", "laldpc"):
+        (tmp_path / "studies" / name).mkdir(parents=True)
+        (tmp_path / "studies" / name / "study.toml").touch()
+    refused(command("study", "garbage-colection"), "did you mean garbage-collection?", "garbage-collection, laldpc")
+    refused(command("study", "x"), "there is: garbage-collection, laldpc")
+
+
 def test_report_writes_one_file(command, spec_file, tmp_path):
     command("run", spec_file, "--out", "r")
     done = command("report", "r")

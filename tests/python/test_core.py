@@ -153,3 +153,31 @@ def test_a_mistake_is_told_with_its_line(tmp_path):
     assert "cel" in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "out").exists()
+
+
+def test_a_spec_with_overrides_pickles_compares_and_hashes(tmp_path):
+    import pickle
+
+    import nandlab
+
+    spec = nandlab.load(SPEC)
+    fifo = spec.with_({"gc.victim": "fifo"})
+    assert fifo == nandlab.load(SPEC, sets={"gc.victim": "fifo"}) != spec
+    assert fifo.with_("gc.victim='greedy'") == spec == spec.with_(())
+    assert len({spec, fifo, nandlab.load(SPEC)}) == 2
+    for one in (spec, fifo):
+        again = pickle.loads(pickle.dumps(one))
+        assert again == one and hash(again) == hash(one) and again.hash == one.hash
+    assert spec != spec.hash and spec.hash in repr(spec)
+    with pytest.raises(nandlab.SpecError, match="--set: gc.victim"):
+        spec.with_({"gc.victim": "fofi"})
+
+
+def test_sets_apply_to_a_loaded_spec():
+    """A loop over policies in a notebook showed no effect."""
+    import nandlab
+
+    spec = nandlab.load(SPEC)
+    few = nandlab.run(spec, sets={"workload.synthetic.requests": 17})
+    assert few.summary["requests"] == 17 != nandlab.run(spec).summary["requests"]
+    assert few.spec_hash == spec.with_({"workload.synthetic.requests": 17}).hash

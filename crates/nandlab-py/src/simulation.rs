@@ -279,7 +279,11 @@ impl<P: Probe + Send + Sync> Simulation for Simulated<P> {
         let (drive, stats) = (&self.drive, self.drive.stats());
         let mut summary = summary(drive, facts);
         if let Some(pts) = &self.pts {
-            summary["precondition"] = serde_json::json!({ "waf_by_round": pts.waf, "steady": pts.is_steady });
+            summary["precondition"] = serde_json::json!({
+                "waf_by_round": pts.waf,
+                // Without a round there is nothing to judge.
+                "steady": (!pts.waf.is_empty()).then_some(pts.is_steady),
+            });
         }
         if let Some(oracle) = (self.oracle)(drive.probe()) {
             summary["verified"] = serde_json::json!({ "page_reads_checked": oracle.checked });

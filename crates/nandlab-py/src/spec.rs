@@ -5,6 +5,7 @@ use nandlab::geometry::Geometry;
 use nandlab::spec::{self, Loaded};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 
 #[pyclass(frozen, skip_from_py_object, module = "nandlab._core")]
@@ -12,6 +13,16 @@ use std::path::Path;
 pub(crate) struct Spec {
     pub(crate) loaded: Loaded,
     geometry: Geometry,
+    source: Source,
+}
+
+/// What a spec was loaded from, to load it again elsewhere or with more overrides.
+#[derive(Clone)]
+struct Source {
+    text: String,
+    name: String,
+    dir: String,
+    sets: Vec<String>,
 }
 
 #[pymethods]
@@ -21,7 +32,39 @@ impl Spec {
         let loaded =
             spec::load(text, name, Path::new(dir), &sets).map_err(|errors| spec_error(py, &errors))?;
         let geometry = Geometry::new(&loaded.spec.drive);
-        Ok(Self { loaded, geometry })
+        let source = Source { text: text.to_owned(), name: name.to_owned(), dir: dir.to_owned(), sets };
+        Ok(Self { loaded, geometry, source })
+    }
+
+    /// The same spec with further overrides, in any form that `nandlab.load` takes.
+    fn with_(&self, py: Python<'_>, sets: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let as_arguments = py.import("nandlab.spec")?.getattr("set_arguments")?;
+        let more: Vec<String> = as_arguments.call1((sets,))?.extract()?;
+        let Source { text, name, dir, sets } = &self.source;
+        Self::load(py, text, name, dir, sets.iter().cloned().chain(more).collect())
+    }
+
+    fn __reduce__(&self, py: Python<'_>) -> PyResult<(Py<PyAny>, (String, String, String, Vec<String>))> {
+        let Source { text, name, dir, sets } = self.source.clone();
+        Ok((py.get_type::<Self>().getattr("load")?.unbind(), (text, name, dir, sets)))
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        other.cast::<Self>().is_ok_and(|other| {
+            let other = &other.get().loaded;
+            // Relative paths count from the spec's directory, which the JSON does not have.
+            self.loaded.spec == other.spec && self.loaded.canonical_json() == other.canonical_json()
+        })
+    }
+
+    fn __hash__(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.loaded.canonical_json().hash(&mut hasher);
+        hasher.finish()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Spec {} {}>", self.source.name, self.loaded.hash())
     }
 
     fn to_toml(&self) -> String {

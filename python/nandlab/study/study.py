@@ -275,8 +275,12 @@ def find(source: str | os.PathLike[str]) -> Path:
     if path.suffix == ".toml":
         raise OutputError(f"no study {path}{near_specs(path)}")
     there = sorted(entry.parent.name for entry in Path("studies").glob("*/study.toml"))
-    hint = near(path.name, there) if there else "name a study file, or a folder that holds a study.toml"
-    raise OutputError(f"no study {path}\n  {hint}")
+    if there:
+        raise OutputError(f"no study {path}\n  {near(path.name, there)}")
+    raise OutputError(
+        f"no study {path}, and the current directory has no studies/ to look in\n"
+        "  name a study file, or a folder that holds a study.toml"
+    )
 
 
 __all__ = ["Study", "StudyResult", "Verdict", "find"]

@@ -9,7 +9,7 @@ use crate::geometry::{Lpn, PlaneId};
 use crate::nand::DEAD_LPN;
 use crate::probe::Probe;
 use crate::rng::Stream;
-use crate::spec::PreconditionSpec;
+use crate::spec::{FillOrder, PreconditionSpec};
 use crate::stats::steady_state;
 
 /// Pages between two looks at the watch.
@@ -40,7 +40,7 @@ impl<P: Probe> Drive<P> {
         );
         let outcome = match self.spec.precondition {
             PreconditionSpec::None | PreconditionSpec::Load(_) => (true, None),
-            PreconditionSpec::Fill { used, valid } => (self.fill(used, valid, watch), None),
+            PreconditionSpec::Fill { used, valid, order } => (self.fill(used, valid, order, watch), None),
             PreconditionSpec::Pts { rounds_max } => {
                 let outcome = self.pts(rounds_max, watch);
                 (outcome.is_some(), outcome)
@@ -55,9 +55,9 @@ impl<P: Probe> Drive<P> {
         self.path.mapping.settle(&mut self.core);
     }
 
-    /// Fills whole blocks of every plane up to a share `used` of its pages, a share `valid` of them valid, in
-    /// random order. The data is that of the lowest LPNs, so that a workload that starts at address 0 finds it.
-    fn fill(&mut self, used: f64, valid: f64, watch: Watch) -> bool {
+    /// Fills whole blocks of every plane up to a share `used` of its pages, a share `valid` of them valid, wherever they are.
+    /// The data is that of the lowest LPNs, so that a workload that starts at address 0 finds it.
+    fn fill(&mut self, used: f64, valid: f64, order: FillOrder, watch: Watch) -> bool {
         let mut stream = Stream::new(self.spec.seed, "precondition");
         let (planes, pages) = (self.core.geometry.planes, self.core.geometry.pages_per_block);
         // The small addition makes 0.29 of 100 blocks 29.
@@ -76,8 +76,14 @@ impl<P: Probe> Drive<P> {
             }
             lpns.clear();
             lpns.extend((residues[plane.index()]..mapped).step_by(planes as usize));
-            for last in (1..lpns.len()).rev() {
-                lpns.swap(last, stream.below(last as u64 + 1) as usize);
+            // They are taken from the end.
+            match order {
+                FillOrder::Sequential => lpns.reverse(),
+                FillOrder::Random => {
+                    for last in (1..lpns.len()).rev() {
+                        lpns.swap(last, stream.below(last as u64 + 1) as usize);
+                    }
+                }
             }
             // Selection sampling (Knuth, algorithm S): exactly the wanted pages, each set of them equally likely.
             let mut wanted = lpns.len() as u64;

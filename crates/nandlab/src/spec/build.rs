@@ -376,9 +376,14 @@ fn precondition(r: &Resolved, dir: &Path) -> PreconditionSpec {
         return PreconditionSpec::Load(resolve_path(dir, file.text()));
     }
     match r.val("precondition.method").tag() {
-        "fill" => {
-            PreconditionSpec::Fill { used: num(r, "precondition.used"), valid: num(r, "precondition.valid") }
-        }
+        "fill" => PreconditionSpec::Fill {
+            used: num(r, "precondition.used"),
+            valid: num(r, "precondition.valid"),
+            order: match r.val("precondition.order").tag() {
+                "sequential" => FillOrder::Sequential,
+                _ => FillOrder::Random,
+            },
+        },
         "pts" => PreconditionSpec::Pts { rounds_max: count(r, "precondition.rounds_max") },
         _ => PreconditionSpec::None,
     }

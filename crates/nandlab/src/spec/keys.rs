@@ -310,7 +310,9 @@ pub(super) static KEYS: &[Key] = &[
     key("precondition.used", slot::SHARE, "0.95", "filled share of the physical pages").when(FILL),
     key("precondition.valid", slot::SHARE, "0.80", "share of the filled pages that is still valid")
         .when(FILL),
-    key("precondition.rounds_max", int(1, 1000), "10", "overwrites of the logical capacity at most")
+    key("precondition.order", slot::FILL_ORDER, "\"random\"", "order of the LPNs in the filled pages")
+        .when(FILL),
+    key("precondition.rounds_max", int(0, 1000), "10", "overwrites of the logical capacity at most; 0: none")
         .when(PTS)
         .note("assumption"),
     key("precondition.load", Kind::Path, "", "a drive saved earlier"),

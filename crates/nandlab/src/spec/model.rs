@@ -572,14 +572,26 @@ pub enum PreconditionSpec {
         used: f64,
         /// Valid share of the filled pages.
         valid: f64,
+        /// Order of the LPNs in them.
+        order: FillOrder,
     },
     /// SNIA PTS: sequential fill, then uniform random overwrite until the WAF is steady.
     Pts {
-        /// At most this many times the logical capacity is overwritten.
+        /// At most this many times the logical capacity is overwritten; 0: the sequential fill alone.
         rounds_max: u32,
     },
     /// A drive saved earlier.
     Load(PathBuf),
+}
+
+/// `precondition.order`: the order of the LPNs in the pages of a fill. It decides write amplification until the workload has
+/// written the drive several times over: what is invalidated together lies together after the one, and not after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FillOrder {
+    /// None.
+    Random,
+    /// That of the addresses.
+    Sequential,
 }
 
 /// `[workload]`.

@@ -59,11 +59,16 @@ fn read_default(key: &Key, toml: &str) -> Option<Val> {
 
 /// Naming a parameter of a method chooses it.
 fn method(layers: &Layers) -> Item {
-    let chosen =
-        [("precondition.used", "fill"), ("precondition.valid", "fill"), ("precondition.rounds_max", "pts")]
-            .iter()
-            .filter_map(|(path, method)| Some((&layers.entries.get(path)?.place, *method)))
-            .max_by_key(|(place, _)| place.rank);
+    let named = [
+        ("precondition.used", "fill"),
+        ("precondition.valid", "fill"),
+        ("precondition.order", "fill"),
+        ("precondition.rounds_max", "pts"),
+    ];
+    let chosen = named
+        .iter()
+        .filter_map(|(path, method)| Some((&layers.entries.get(path)?.place, *method)))
+        .max_by_key(|(place, _)| place.rank);
     let (place, name) = match chosen {
         Some((place, name)) => (Some(place.clone()), name),
         None => (None, "none"),

@@ -98,6 +98,11 @@ pub(super) const PACING: Kind = Kind::Slot(&[
     plain("none", "by age: whichever has waited longer goes next"),
 ]);
 
+pub(super) const FILL_ORDER: Kind = Kind::Slot(&[
+    plain("random", "cold and hot data side by side, as after years of random writes"),
+    plain("sequential", "as after one sequential write of the drive"),
+]);
+
 pub(super) const MAP: Kind = Kind::Slot(&[
     plain("page", "the whole map in RAM"),
     with(

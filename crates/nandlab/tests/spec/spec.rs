@@ -174,7 +174,10 @@ fn every_section_reaches_the_spec() {
     assert_eq!((spec.gc.victim.name, spec.gc.victim.values.as_slice()), ("random", [3.0].as_slice()));
     assert_eq!(spec.gc.idle_after_ns, 1_500 * US);
     assert_eq!((spec.energy.read_j, spec.energy.idle_w), (5e-6, 1.0));
-    assert_eq!(spec.precondition, PreconditionSpec::Fill { used: 0.5, valid: 0.80 });
+    assert_eq!(
+        spec.precondition,
+        PreconditionSpec::Fill { used: 0.5, valid: 0.80, order: FillOrder::Random }
+    );
     let workload = spec.workload.unwrap();
     assert_eq!((workload.arrival, workload.beyond), (Arrival::Iops(20_000.0), Beyond::Wrap));
     let Source::Synthetic(synthetic) = workload.source else { panic!() };
@@ -527,7 +530,10 @@ fn a_trace_takes_its_options_and_its_folder() {
 fn the_four_kinds_of_preconditioning() {
     let of = |section: &str| spec(&format!("[precondition]\n{section}\n")).precondition;
     assert_eq!(of(""), PreconditionSpec::None);
-    assert_eq!(of("valid = 0.7"), PreconditionSpec::Fill { used: 0.95, valid: 0.7 });
+    let fill = |valid, order| PreconditionSpec::Fill { used: 0.95, valid, order };
+    assert_eq!(of("valid = 0.7"), fill(0.7, FillOrder::Random));
+    assert_eq!(of("order = \"sequential\""), fill(0.80, FillOrder::Sequential));
+    assert_eq!(of("rounds_max = 0"), PreconditionSpec::Pts { rounds_max: 0 });
     assert_eq!(of("method = \"pts\""), PreconditionSpec::Pts { rounds_max: 10 });
     assert_eq!(of("rounds_max = 3"), PreconditionSpec::Pts { rounds_max: 3 });
     assert_eq!(of("load = \"drive.bin\""), PreconditionSpec::Load(PathBuf::from("specs/drive.bin")));
@@ -660,7 +666,7 @@ fn show_names_every_key_with_its_origin() {
         "temperature = 25.0  # degrees Celsius, or a profile of them over the scaled clock, the first from 0 (default; \
          assumption)",
         "# cut_at =  # power fails at this simulated time (not set)",
-        "# rounds_max =  # overwrites of the logical capacity at most (only with precondition.method = \"pts\")",
+        "# rounds_max =  # overwrites of the logical capacity at most; 0: none (only with precondition.method = \"pts\")",
     ] {
         assert!(shown.lines().any(|l| l == line), "{line}\nis not in\n{shown}");
     }
