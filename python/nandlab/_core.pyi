@@ -34,6 +34,9 @@ class Spec:
     @property
     def page_bytes(self) -> int: ...
 
+def workload_facts(spec: Spec) -> tuple[int, int, int]: ...
+def fit_to_writes(spec: Spec, bytes: int, times: float) -> tuple[int, float, int] | None: ...
+
 class Run:
     def __init__(
         self, spec: Spec, verify: bool = False, save_drive: str | None = None, endless: bool = False

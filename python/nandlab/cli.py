@@ -708,6 +708,47 @@ def spec_show(file: Annotated[Path, Parameter(name="SPEC.toml")], /, *, sets: Se
     print((checked.canonical_json() if json_ else checked.to_toml()).rstrip("\n"))
 
 
+@spec_app.command(
+    name="fit",
+    help_epilogue=_examples(
+        "nandlab spec fit my.toml",
+        "nandlab run my.toml $(nandlab spec fit my.toml)",
+        "nandlab spec fit my.toml --times 10",
+    ),
+)
+def spec_fit(
+    file: Annotated[Path, Parameter(name="SPEC.toml")],
+    /,
+    *,
+    sets: Sets = None,
+    times: float = 5.0,
+    json_: Json = False,
+) -> None:
+    """Print the --set options that scale the drive to its workload.
+
+    Fewer blocks a plane, and the over-provisioning that they need for the same write amplification, so that the workload
+    writes the spare space several times over and GC matters. The sizes of caches stay.
+
+    Parameters
+    ----------
+    file
+        The spec. Its workload is read to the end.
+    times
+        How many times the spare space is to be written.
+    """
+    checked = spec.read_spec(file, sets or [])
+    fitted = spec.fit(checked, times)
+    if json_:
+        print(json.dumps(fitted._asdict(), indent=2))
+        return
+    written = f"{units.count(fitted.requests)} requests write {units.size(fitted.written_bytes)}"
+    per = units.number(fitted.written_bytes / fitted.spare_bytes)
+    what = "the spare space of the drive as it is" if not fitted.sets else "the spare space of the scaled drive"
+    print(f"{written}, {per} times {what} ({units.size(fitted.spare_bytes)})", file=sys.stderr)
+    if fitted.sets:
+        print(" ".join(f"--set {key}={value}" for key, value in fitted.sets.items()))
+
+
 @spec_app.command(name="schema", help_epilogue=_examples("nandlab spec schema > nandlab.schema.json"))
 def spec_schema() -> None:
     """Print the JSON Schema of a spec, for editors."""

@@ -5,13 +5,15 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from nandlab import _core
 from nandlab._core import Spec
 from nandlab._types import PolicyRow
 from nandlab.errors import OutputError, os_error_text
+from nandlab.units import size
 
-__all__ = ["Sets", "Spec", "load", "policies", "presets", "read_spec", "schema", "version"]
+__all__ = ["Fit", "Sets", "Spec", "fit", "load", "policies", "presets", "read_spec", "schema", "version"]
 
 #: Overrides: `["drive.op=0.28"]` as on the command line, or `{"drive.op": 0.28}`.
 Sets = Iterable[str] | Mapping[str, object]
@@ -91,6 +93,46 @@ def _near(path: Path) -> str:
     if not path.parent.exists():
         return f"\n  the directory {path.parent} does not exist"
     return ""
+
+
+class Fit(NamedTuple):
+    """A drive that is scaled to its workload."""
+
+    #: Overrides that make it; empty where the drive is small enough as it is.
+    sets: dict[str, object]
+    #: Requests of the workload, and bytes that it writes.
+    requests: int
+    written_bytes: int
+    #: Raw less logical bytes of the drive.
+    spare_bytes: int
+
+
+def fit(spec: Spec, times: float = 5.0) -> Fit:
+    """Scale a spec's drive to its workload, so that the workload writes the spare space at least `times` times.
+
+    Fewer blocks a plane, and the `drive.op` that keeps the effective over-provisioning; all else stays, the sizes of caches
+    too. Reads the whole workload. Raises `OutputError` where it writes too little for any drive, `SpecError` where the
+    scaled drive is impossible for another reason.
+    """
+    if not times > 0:
+        raise OutputError(f"times = {times}: more than 0")
+    requests, written, _ = _core.workload_facts(spec)
+    fitted = _core.fit_to_writes(spec, written, times)
+    if fitted is None:
+        raise OutputError(
+            f"the workload writes {size(written)}, too little to write the spare space of even a small drive {times:g} times\n"
+            "  remedy: more requests, workload.repeat, or fewer times"
+        )
+    blocks, op, spare = fitted
+    drive = json.loads(spec.canonical_json())["drive"]
+    sets: dict[str, object] = {}
+    if blocks != drive["blocks_per_plane"]:
+        sets = {"drive.blocks_per_plane": blocks, "drive.op": op}
+    scaled = spec.with_(sets)
+    workload = json.loads(spec.canonical_json())["workload"]
+    if workload["beyond"] != "wrap" and _core.workload_facts(scaled)[2] > scaled.logical_bytes:
+        sets["workload.beyond"] = "wrap"
+    return Fit(sets, requests, written, spare)
 
 
 def version() -> str:

@@ -181,3 +181,31 @@ def test_sets_apply_to_a_loaded_spec():
     few = nandlab.run(spec, sets={"workload.synthetic.requests": 17})
     assert few.summary["requests"] == 17 != nandlab.run(spec).summary["requests"]
     assert few.spec_hash == spec.with_({"workload.synthetic.requests": 17}).hash
+
+
+def test_a_drive_is_fitted_to_its_workload(tmp_path):
+    """A small workload on a large drive: scaled, GC runs, and the run is long enough for a verdict."""
+    import nandlab
+
+    large = nandlab.load(SPEC).with_({"drive.blocks_per_plane": 2048, "workload.synthetic.requests": 20_000})
+    assert any(note["code"] == "no-gc" for note in nandlab.run(large).summary["notes"])
+    found = nandlab.spec.fit(large)
+    assert found.requests == 20_000 and found.written_bytes >= 5 * found.spare_bytes
+    assert found.sets["drive.blocks_per_plane"] < 200 and found.sets["drive.op"] > 0.25
+    small = large.with_(found.sets)
+    assert small.raw_bytes - small.logical_bytes == found.spare_bytes
+    run = nandlab.run(small).summary
+    assert run["gc"]["victims"] > 0 and run["space"]["spare_share"] >= nandlab.run(large).summary["space"]["spare_share"]
+    assert nandlab.spec.fit(small).sets == {}
+    with pytest.raises(nandlab.NandlabError, match="too little"):
+        nandlab.spec.fit(large.with_({"workload.synthetic.requests": 100}))
+
+
+def test_the_command_prints_what_run_takes(tmp_path):
+    (tmp_path / "s.toml").write_text(SPEC.replace("blocks_per_plane = 64", "blocks_per_plane = 2048"))
+    command = [sys.executable, "-m", "nandlab"]
+    done = subprocess.run([*command, "spec", "fit", "s.toml"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and done.stdout.startswith("--set drive.blocks_per_plane="), done
+    assert "requests write" in done.stderr
+    run = [*command, "run", "s.toml", *done.stdout.split(), "--json"]
+    assert json.loads(subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, timeout=60).stdout)["gc"]["victims"]

@@ -27,6 +27,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<drive::Drive>()?;
     module.add_function(wrap_pyfunction!(spec::version, module)?)?;
     module.add_function(wrap_pyfunction!(spec::schema, module)?)?;
+    module.add_function(wrap_pyfunction!(spec::workload_facts, module)?)?;
+    module.add_function(wrap_pyfunction!(spec::fit_to_writes, module)?)?;
     module.add_function(wrap_pyfunction!(spec::presets, module)?)?;
     module.add_function(wrap_pyfunction!(spec::policies, module)?)?;
     module.add_function(wrap_pyfunction!(reliability::reliability, module)?)?;

@@ -1,12 +1,15 @@
 //! Specs.
 
-use crate::errors::spec_error;
+use crate::errors::{RunError, spec_error, trace_error};
 use nandlab::geometry::Geometry;
+use nandlab::host::Op;
 use nandlab::spec::{self, Loaded};
+use nandlab_trace::TraceError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
+use std::sync::Mutex;
 
 #[pyclass(frozen, skip_from_py_object, module = "nandlab._core")]
 #[derive(Clone)]
@@ -94,6 +97,45 @@ impl Spec {
     fn page_bytes(&self) -> u32 {
         self.geometry.page_bytes
     }
+}
+
+/// What the workload of a spec asks for: its requests, the bytes that it writes, and where the last byte that it asks for ends.
+#[pyfunction]
+pub(crate) fn workload_facts(py: Python<'_>, spec: &Spec) -> PyResult<(u64, u64, u64)> {
+    /// Requests between two looks at whether to stop.
+    const CHUNK: u32 = 1 << 20;
+    let Spec { loaded, geometry, .. } = spec;
+    let workload = loaded.spec.workload.as_ref().ok_or_else(|| {
+        RunError::new_err("the spec has no [workload], so there is nothing to fit the drive to")
+    })?;
+    let open = || nandlab_trace::open(workload, geometry.logical_bytes(), loaded.spec.seed);
+    let source = Mutex::new(py.detach(open).map_err(|error| trace_error(&error))?);
+    let (mut requests, mut written, mut end) = (0, 0, 0);
+    loop {
+        let mut read_on = || {
+            let mut source = source.lock().expect("nobody else has it");
+            for _ in 0..CHUNK {
+                let Some(request) = source.next_request() else { return Ok(false) };
+                let request = request?;
+                requests += 1;
+                written += if request.op == Op::Write { request.len } else { 0 };
+                end = end.max(request.offset.saturating_add(request.len));
+            }
+            Ok(true)
+        };
+        let goes_on = py.detach(&mut read_on).map_err(|error: TraceError| trace_error(&error))?;
+        if !goes_on {
+            return Ok((requests, written, end));
+        }
+        py.check_signals()?;
+    }
+}
+
+/// `drive.blocks_per_plane`, `drive.op` and spare bytes of the drive that so many bytes are `times` its spare bytes of.
+#[pyfunction]
+pub(crate) fn fit_to_writes(py: Python<'_>, spec: &Spec, bytes: u64, times: f64) -> Option<(u32, f64, u64)> {
+    let fitted = py.detach(|| nandlab::ftl::needs::fit_to_writes(&spec.loaded.spec, bytes, times))?;
+    Some((fitted.blocks_per_plane, fitted.op, fitted.spare_bytes))
 }
 
 #[pyfunction]

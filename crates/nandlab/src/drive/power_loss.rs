@@ -239,7 +239,10 @@ impl<P: Probe> Drive<P> {
         // A translation page is made anew, from the OOB of the data pages.
         let is_translation =
             self.core.ftl.demand.as_ref().is_some_and(|demand| demand.translation_page(lpn).is_some());
-        if !self.core.array.is_torn(ppn) && lpn.0 != DEAD_LPN && !is_translation {
+        // Nobody needs a combination page whose entries are all dead.
+        let ftl = &self.core.ftl;
+        let is_needed = !is_translation && !(ftl.is_combination(lpn) && ftl.map.get(lpn).is_none());
+        if !self.core.array.is_torn(ppn) && lpn.0 != DEAD_LPN && is_needed {
             loss.lost_with_wordline.push((lpn, sequence));
         }
     }
