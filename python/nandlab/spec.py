@@ -119,10 +119,7 @@ def fit(spec: Spec, times: float = 5.0) -> Fit:
     requests, written, _ = _core.workload_facts(spec)
     fitted = _core.fit_to_writes(spec, written, times)
     if fitted is None:
-        raise OutputError(
-            f"the workload writes {size(written)}, too little to write the spare space of even a small drive {times:g} times\n"
-            "  remedy: more requests, workload.repeat, or fewer times"
-        )
+        raise OutputError(_too_little(spec, written, times))
     blocks, op, spare = fitted
     drive = json.loads(spec.canonical_json())["drive"]
     sets: dict[str, object] = {}
@@ -133,6 +130,27 @@ def fit(spec: Spec, times: float = 5.0) -> Fit:
     if workload["beyond"] != "wrap" and _core.workload_facts(scaled)[2] > scaled.logical_bytes:
         sets["workload.beyond"] = "wrap"
     return Fit(sets, requests, written, spare)
+
+
+def _too_little(spec: Spec, written: int, times: float) -> str:
+    text = f"the workload writes {size(written)}"
+    if not written:
+        return f"{text}: there is nothing to fit a drive to\n  remedy: a workload that writes"
+    # The least number of times that it has to be played.
+    low, high = 1, 2
+    while _core.fit_to_writes(spec, high * written, times) is None:
+        low, high = high, 2 * high
+        if high > 1 << 20:
+            return f"{text}, too little for any drive of this geometry\n  remedy: more requests"
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if _core.fit_to_writes(spec, middle * written, times) is None else (low, middle)
+    repeat = high * json.loads(spec.canonical_json())["workload"]["repeat"]
+    return (
+        f"{text}, too little to write the spare space {times:g} times of even the smallest drive with so many planes\n"
+        f"  remedy: --set workload.repeat={repeat}, fewer planes (drive.channels, chips_per_channel, dies_per_chip, "
+        "planes_per_die), smaller blocks (drive.pages_per_block), or fewer times"
+    )
 
 
 def version() -> str:

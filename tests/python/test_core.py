@@ -197,8 +197,15 @@ def test_a_drive_is_fitted_to_its_workload(tmp_path):
     run = nandlab.run(small).summary
     assert run["gc"]["victims"] > 0 and run["space"]["spare_share"] >= nandlab.run(large).summary["space"]["spare_share"]
     assert nandlab.spec.fit(small).sets == {}
+    few = large.with_({"workload.synthetic.requests": 100, "precondition.used": 0.3, "precondition.valid": 0.5})
+    with pytest.raises(nandlab.NandlabError, match=r"too little .*\n  remedy: --set workload\.repeat=(\d+)") as caught:
+        nandlab.spec.fit(few)
+    repeat = int(str(caught.value).split("workload.repeat=")[1].split(",")[0])
+    assert nandlab.spec.fit(few.with_({"workload.repeat": repeat})).sets
     with pytest.raises(nandlab.NandlabError, match="too little"):
-        nandlab.spec.fit(large.with_({"workload.synthetic.requests": 100}))
+        nandlab.spec.fit(few.with_({"workload.repeat": repeat - 1}))
+    with pytest.raises(nandlab.NandlabError, match="nothing to fit"):
+        nandlab.spec.fit(large.with_({"workload.synthetic.read_fraction": 1.0}))
 
 
 def test_the_command_prints_what_run_takes(tmp_path):

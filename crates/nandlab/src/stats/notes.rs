@@ -467,6 +467,13 @@ impl<P: Probe> Notes<'_, P> {
 
     /// How the drive is made to wear in the run.
     fn remedy(&self) -> String {
+        if self.steady["verdict"] != "too short" {
+            return format!(
+                "data that stays beside what is overwritten (precondition.used, precondition.valid), or a workload that \
+                 addresses more of the drive; {} became wholly invalid, and needed no GC",
+                several(self.stats.counters.dead_blocks, "block")
+            );
+        }
         let mut text = match self.spec.workload.as_ref().map(|workload| &workload.source) {
             Some(Source::Trace(_) | Source::Profile(_)) => {
                 "`nandlab spec fit` scales the drive to the workload".to_owned()

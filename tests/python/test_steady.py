@@ -1,0 +1,53 @@
+"""A drive that is called steady says the same over twice the length."""
+
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.core
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+
+#: A look-alike of hm_0 on a drive that refreshes more pages than the host writes.
+REFRESHED = """\
+seed = 3
+[drive]
+channels = 2
+chips_per_channel = 2
+planes_per_die = 2
+blocks_per_plane = 64
+pages_per_block = 64
+page_size = "8KiB"
+op = 0.2
+endurance = 100000
+[precondition]
+used = 0.9
+valid = 0.85
+[reliability]
+clock_scale = 200000
+[refresh]
+policy = "fcr"
+interval = [{ pe = 100000, every = "30d" }]
+[workload]
+profile = "msr/hm_0"
+requests = 120_000
+beyond = "wrap"
+arrival = { queue_depth = 8 }
+"""
+
+
+@pytest.mark.parametrize(("spec", "repeat"), [(EXAMPLES / "demo.toml", 4), (REFRESHED, 2)], ids=["demo", "refresh"])
+def test_a_steady_drive_is_so_over_twice_the_length(spec, repeat):
+    import nandlab
+
+    once = nandlab.run(spec, sets={"workload.repeat": repeat}).summary
+    assert once["steady_state"]["verdict"] == "steady"
+    if spec == REFRESHED:
+        assert once["flash"]["program"]["refresh"] > 0.5 * once["flash"]["program"]["host"]
+    else:
+        assert nandlab.run(spec, sets={"workload.repeat": 1}).summary["steady_state"]["verdict"] == "too short"
+    twice = nandlab.run(spec, sets={"workload.repeat": 2 * repeat}).summary
+    assert twice["steady_state"]["verdict"] == "steady"
+    assert twice["waf"] == pytest.approx(once["waf"], rel=0.05)
+    window = [run["steady_state"]["waf"]["mean"] for run in (once, twice)]
+    assert window[1] == pytest.approx(window[0], rel=0.05)
