@@ -726,8 +726,8 @@ def spec_fit(
 ) -> None:
     """Print the --set options that scale the drive to its workload.
 
-    Fewer blocks a plane, and the over-provisioning that they need for the same write amplification, so that the workload
-    writes the spare space several times over and GC matters. The sizes of caches stay.
+    Fewer blocks a plane, and the over-provisioning that they need for the same write amplification.
+    Then the workload writes the spare space several times over, and GC matters. The sizes of caches stay.
 
     Parameters
     ----------

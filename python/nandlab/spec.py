@@ -110,9 +110,9 @@ class Fit(NamedTuple):
 def fit(spec: Spec, times: float = 5.0) -> Fit:
     """Scale a spec's drive to its workload, so that the workload writes the spare space at least `times` times.
 
-    Fewer blocks a plane, and the `drive.op` that keeps the effective over-provisioning; all else stays, the sizes of caches
-    too. Reads the whole workload. Raises `OutputError` where it writes too little for any drive, `SpecError` where the
-    scaled drive is impossible for another reason.
+    Fewer blocks a plane, and the `drive.op` that keeps the effective over-provisioning; all else stays, the sizes of
+    caches too. Reads the whole workload. Raises `OutputError` where it writes too little for any drive, `SpecError`
+    where the scaled drive is impossible for another reason.
     """
     if not times > 0:
         raise OutputError(f"times = {times}: more than 0")

@@ -169,7 +169,7 @@ def test_a_spec_with_overrides_pickles_compares_and_hashes(tmp_path):
         again = pickle.loads(pickle.dumps(one))
         assert again == one and hash(again) == hash(one) and again.hash == one.hash
     assert spec != spec.hash and spec.hash in repr(spec)
-    with pytest.raises(nandlab.SpecError, match="--set: gc.victim"):
+    with pytest.raises(nandlab.SpecError, match=r"--set: gc\.victim"):
         spec.with_({"gc.victim": "fofi"})
 
 
@@ -195,7 +195,9 @@ def test_a_drive_is_fitted_to_its_workload(tmp_path):
     small = large.with_(found.sets)
     assert small.raw_bytes - small.logical_bytes == found.spare_bytes
     run = nandlab.run(small).summary
-    assert run["gc"]["victims"] > 0 and run["space"]["spare_share"] >= nandlab.run(large).summary["space"]["spare_share"]
+    assert (
+        run["gc"]["victims"] > 0 and run["space"]["spare_share"] >= nandlab.run(large).summary["space"]["spare_share"]
+    )
     assert nandlab.spec.fit(small).sets == {}
     few = large.with_({"workload.synthetic.requests": 100, "precondition.used": 0.3, "precondition.valid": 0.5})
     with pytest.raises(nandlab.NandlabError, match=r"too little .*\n  remedy: --set workload\.repeat=(\d+)") as caught:
@@ -215,4 +217,6 @@ def test_the_command_prints_what_run_takes(tmp_path):
     assert done.returncode == 0 and done.stdout.startswith("--set drive.blocks_per_plane="), done
     assert "requests write" in done.stderr
     run = [*command, "run", "s.toml", *done.stdout.split(), "--json"]
-    assert json.loads(subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, timeout=60).stdout)["gc"]["victims"]
+    assert json.loads(subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, timeout=60).stdout)["gc"][
+        "victims"
+    ]

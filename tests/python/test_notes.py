@@ -51,11 +51,22 @@ def test_a_drive_that_falls_behind_is_told_with_the_remedy():
 NEVER = {
     "no-gc": (
         {"precondition.used": 0.1},
-        ("gc.victim, gc.pacing, gc.foreground_free and gc.background_free had no effect", "MiB of spare space", "spec fit", "repeat = "),
+        (
+            "gc.victim, gc.pacing, gc.foreground_free and gc.background_free had no effect",
+            "MiB of spare space",
+            "spec fit",
+            "repeat = ",
+        ),
         {"workload.synthetic.requests": 20_000},
     ),
     "no-copybacks": (
-        {"migration.policy": {"rcopyback": {"limit": "table"}}, "reliability.pe_cycles": 4000, "drive.endurance": 9000, "precondition.valid": 0.8, "drive.op": 0.4},
+        {
+            "migration.policy": {"rcopyback": {"limit": "table"}},
+            "reliability.pe_cycles": 4000,
+            "drive.endurance": 9000,
+            "precondition.valid": 0.8,
+            "drive.op": 0.4,
+        },
         ("migration.policy had no effect", "refused by the limit", "Raise the limit"),
         {"migration.policy": {"rcopyback-greedy": {"limit": 2}}, "precondition.valid": 0.8, "drive.op": 0.4},
     ),
@@ -95,7 +106,13 @@ NEVER = {
     "first-level-only": (
         {"ecc.levels": "laldpc", "ecc.start": "last-level", "reliability.rber.vth": {}},
         ("ecc.retry and ecc.start had no effect", "reliability.pe_cycles"),
-        {"ecc.levels": "laldpc", "reliability.rber.vth": {}, "drive.endurance": 20000, "reliability.pe_cycles": 10000, "reliability.retention": "365d"},
+        {
+            "ecc.levels": "laldpc",
+            "reliability.rber.vth": {},
+            "drive.endurance": 20000,
+            "reliability.pe_cycles": 10000,
+            "reliability.retention": "365d",
+        },
     ),
     "never-measured": (
         {

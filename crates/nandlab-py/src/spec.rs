@@ -28,6 +28,9 @@ struct Source {
     sets: Vec<String>,
 }
 
+/// Those of [`Spec::load`].
+type LoadArguments = (String, String, String, Vec<String>);
+
 #[pymethods]
 impl Spec {
     #[staticmethod]
@@ -47,7 +50,7 @@ impl Spec {
         Self::load(py, text, name, dir, sets.iter().cloned().chain(more).collect())
     }
 
-    fn __reduce__(&self, py: Python<'_>) -> PyResult<(Py<PyAny>, (String, String, String, Vec<String>))> {
+    fn __reduce__(&self, py: Python<'_>) -> PyResult<(Py<PyAny>, LoadArguments)> {
         let Source { text, name, dir, sets } = self.source.clone();
         Ok((py.get_type::<Self>().getattr("load")?.unbind(), (text, name, dir, sets)))
     }

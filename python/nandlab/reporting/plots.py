@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from nandlab.reporting import svg
-from nandlab.reporting.pieces import CAUSES, columns, escape, figure, nothing, number_table, words
+from nandlab.reporting.pieces import CAUSES, columns, escape, figure, nothing, number_table
 from nandlab.reporting.series import begin_s
 from nandlab.reporting.svg import Floats, Line, Scale
 from nandlab.results import RunResult
@@ -196,8 +196,8 @@ def waf(series: Columns, summary: Mapping[str, Any]) -> str:
         svg.lines(
             xs, [Line("WAF", series["waf"], "c-main")], x_title="simulated time, s", y_title="WAF", y_range=(0, top)
         ),
-        f"Bytes programmed for each byte that the host wrote (to the cache, where there is one), per interval; over the "
-        f"whole run {number(summary.get('waf'))}{in_pages}. Flat at the end means that the drive has settled.",
+        f"Bytes programmed for each byte that the host wrote (to the cache, where there is one), per interval; over "
+        f"the whole run {number(summary.get('waf'))}{in_pages}. Flat at the end means that the drive has settled.",
         "WAF",
     )
     return columns("two", left, right)
@@ -232,9 +232,9 @@ def steady(summary: Mapping[str, Any]) -> str:
 
 
 _RULE = (
-    "The rule is that of the SNIA PTS: over the last five rounds the range is at most 20 % of the mean, and the fitted line "
-    "rises by at most 10 % of it. A round has at least {host} programmed for the host and {all} in all, so that five go "
-    "through the drive once; in a long run rounds are longer."
+    "The rule is that of the SNIA PTS: over the last five rounds the range is at most 20 % of the mean, and the fitted "
+    "line rises by at most 10 % of it. A round has at least {host} programmed for the host and {all} in all, so that "
+    "five go through the drive once; in a long run rounds are longer."
 )
 
 

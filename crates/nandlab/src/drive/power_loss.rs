@@ -241,8 +241,8 @@ impl<P: Probe> Drive<P> {
             self.core.ftl.demand.as_ref().is_some_and(|demand| demand.translation_page(lpn).is_some());
         // Nobody needs a combination page whose entries are all dead.
         let ftl = &self.core.ftl;
-        let is_needed = !is_translation && !(ftl.is_combination(lpn) && ftl.map.get(lpn).is_none());
-        if !self.core.array.is_torn(ppn) && lpn.0 != DEAD_LPN && is_needed {
+        let is_dead = ftl.is_combination(lpn) && ftl.map.get(lpn).is_none();
+        if !self.core.array.is_torn(ppn) && lpn.0 != DEAD_LPN && !is_translation && !is_dead {
             loss.lost_with_wordline.push((lpn, sequence));
         }
     }
