@@ -99,6 +99,18 @@ def test_a_life_is_the_same_each_time_and_is_read_back(spec, tmp_path):
     assert "<h2>Latency over the years</h2>" in page and "<h2>Refresh</h2>" in page
 
 
+def test_write_amplification_of_a_life_is_bytes(spec):
+    """2 KiB writes to 4 KiB pages: two bytes are programmed for each at least."""
+    import nandlab
+    import numpy as np
+
+    columns = nandlab.life(spec, windows=2, requests=1000, sets={"workload.synthetic.size": "2KiB"}).columns
+    programs = sum(values for name, values in columns.items() if name.startswith("program_"))
+    assert columns["waf"] == pytest.approx(4096 * programs / columns["write_bytes"], rel=1e-9)
+    assert columns["waf_pages"] == pytest.approx(programs / columns["host_pages"], rel=1e-9)
+    assert np.all(columns["waf"] > 1.9 * columns["waf_pages"])
+
+
 def test_impossible_lives_are_refused(spec, tmp_path):
     import nandlab
 
