@@ -17,6 +17,8 @@ WRAPPED = {
     "version": "version",
     "Spec": "Spec",
     "schema": "schema",
+    "workload_facts": "spec.fit",
+    "fit_to_writes": "spec.fit",
     "presets": "presets",
     "policies": "policies",
     "Run": "run",
