@@ -116,7 +116,7 @@ def fit(spec: Spec, times: float = 5.0) -> Fit:
     """
     if not times > 0:
         raise OutputError(f"times = {times}: more than 0")
-    requests, written, _ = _core.workload_facts(spec)
+    requests, written, end = _core.workload_facts(spec)
     fitted = _core.fit_to_writes(spec, written, times)
     if fitted is None:
         raise OutputError(_too_little(spec, written, times))
@@ -125,9 +125,13 @@ def fit(spec: Spec, times: float = 5.0) -> Fit:
     sets: dict[str, object] = {}
     if blocks != drive["blocks_per_plane"]:
         sets = {"drive.blocks_per_plane": blocks, "drive.op": op}
-    scaled = spec.with_(sets)
+    scaled = spec
+    if sets:
+        # A generated workload addresses what there is.
+        scaled = spec.with_(sets)
+        _, _, end = _core.workload_facts(scaled)
     workload = json.loads(spec.canonical_json())["workload"]
-    if workload["beyond"] != "wrap" and _core.workload_facts(scaled)[2] > scaled.logical_bytes:
+    if workload["beyond"] != "wrap" and end > scaled.logical_bytes:
         sets["workload.beyond"] = "wrap"
     return Fit(sets, requests, written, spare)
 

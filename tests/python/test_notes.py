@@ -47,6 +47,14 @@ def test_a_drive_that_falls_behind_is_told_with_the_remedy():
     assert all(note.code != "backlog" for note in told(0.0, "{ queue_depth = 1024 }")), "the queue that it was given"
 
 
+#: Blocks come due, and there is room for partial refresh.
+REFRESHED = {
+    "refresh.interval": [{"pe": 1000, "every": "30d"}],
+    "reliability.clock_scale": 2e7,
+    "drive.op": 0.6,
+    "precondition.valid": 0.7,
+    "drive.cell": "mlc",
+}
 #: What never happened: the code, settings with which it did not, and what the note names; with which it did.
 NEVER = {
     "no-gc": (
@@ -80,23 +88,9 @@ NEVER = {
         },
     ),
     "no-partial-refresh": (
-        {
-            "refresh.policy": {"partial": {"min_free_blocks": 0.9}},
-            "refresh.interval": [{"pe": 1000, "every": "30d"}],
-            "reliability.clock_scale": 2e7,
-            "drive.op": 0.6,
-            "precondition.valid": 0.7,
-            "drive.cell": "mlc",
-        },
+        {**REFRESHED, "refresh.policy": {"partial": {"min_free_blocks": 0.9}}},
         ("min_free_blocks = 90.0 %", "raise drive.op"),
-        {
-            "refresh.policy": {"partial": {"min_free_blocks": 0.01}},
-            "refresh.interval": [{"pe": 1000, "every": "30d"}],
-            "reliability.clock_scale": 2e7,
-            "drive.op": 0.6,
-            "precondition.valid": 0.7,
-            "drive.cell": "mlc",
-        },
+        {**REFRESHED, "refresh.policy": {"partial": {"min_free_blocks": 0.01}}},
     ),
     "budget-never-bound": (
         {"cache.size": "2MiB", "cache.sync": "punctual", "cache.dirty_budget": 0.9, "workload.synthetic.requests": 300},

@@ -233,6 +233,11 @@ impl Stats {
         self.flash_total(Kind::Program) + self.flash_total(Kind::Copyback)
     }
 
+    /// Requests that have ended, whether done or failed.
+    pub fn requests(&self) -> u64 {
+        self.host.iter().map(|host| host.count).sum::<u64>() + self.failed.iter().sum::<u64>()
+    }
+
     /// Bytes programmed.
     pub fn bytes_programmed(&self) -> u64 {
         self.pages_programmed() * u64::from(self.page_bytes)

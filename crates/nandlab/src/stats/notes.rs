@@ -128,10 +128,6 @@ impl<P: Probe> Notes<'_, P> {
         self.stats.failed[reason as usize]
     }
 
-    fn requests(&self) -> u64 {
-        self.stats.host.iter().map(|host| host.count).sum::<u64>() + self.stats.failed.iter().sum::<u64>()
-    }
-
     fn writes(&self) -> u64 {
         self.stats.host[Op::Write as usize].count
     }
@@ -361,7 +357,7 @@ impl<P: Probe> Notes<'_, P> {
             "never-cut",
             format!(
                 "Power never failed: the run was over before {when}, after {} and {}.",
-                several(self.requests(), "request"),
+                several(self.stats.requests(), "request"),
                 duration(self.drive.now().seconds())
             ),
         )

@@ -22,7 +22,6 @@ pub struct Stretch {
     refresh: RefreshStats,
     migration: MigrationStats,
     flash: [[u64; Cause::ALL.len()]; 4],
-    pages_programmed: u64,
     host: [Latency; 4],
 }
 
@@ -53,7 +52,6 @@ impl Stretch {
             refresh: stats.refresh.clone(),
             migration: stats.migration.clone(),
             flash: stats.flash,
-            pages_programmed: stats.pages_programmed(),
             host: stats.host.clone(),
         }
     }
@@ -94,7 +92,7 @@ impl Stretch {
         let all = |kind: Kind| Cause::ALL.into_iter().map(|cause| since(kind, cause)).sum::<f64>();
         let pages = stats.counters.host_pages_written - self.counters.host_pages_written;
         put("host_pages", pages as f64);
-        let programmed = stats.pages_programmed() - self.pages_programmed;
+        let programmed = (all(Kind::Program) + all(Kind::Copyback)) as u64;
         let bytes = stats.host[Op::Write as usize].bytes - self.host[Op::Write as usize].bytes;
         let waf = per(programmed * u64::from(drive.geometry().page_bytes), bytes);
         put("waf", waf.unwrap_or(f64::NAN));

@@ -95,7 +95,6 @@ pub fn summary<P: Probe>(drive: &Drive<P>, run: &RunFacts) -> Value {
     let seconds = drive.now().seconds();
     let mut all = stats.host[Op::Read as usize].clone();
     all.merge(&stats.host[Op::Write as usize]);
-    let served: u64 = stats.host.iter().map(|h| h.count).sum();
     let moved = stats.host[Op::Read as usize].bytes + stats.host[Op::Write as usize].bytes;
     let host: Map<String, Value> = Op::ALL
         .into_iter()
@@ -126,7 +125,7 @@ pub fn summary<P: Probe>(drive: &Drive<P>, run: &RunFacts) -> Value {
         "nandlab": env!("CARGO_PKG_VERSION"),
         "spec_hash": run.spec_hash,
         "complete": run.complete,
-        "requests": served + stats.failed.iter().sum::<u64>(),
+        "requests": stats.requests(),
         "requests_unfinished": drive.outstanding(),
         "requests_failed": FailReason::ALL
             .into_iter()
