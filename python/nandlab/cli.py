@@ -736,6 +736,8 @@ def spec_fit(
     times
         How many times the spare space is to be written.
     """
+    if not times > 0:
+        raise OutputError(f"--times {times:g}: more than 0")
     checked = spec.read_spec(file, sets or [])
     fitted = spec.fit(checked, times)
     if json_:

@@ -278,6 +278,7 @@ def _rounds(values: Floats, mean: float | None, name: str, unit: str) -> str:
         band=None if mean is None else (0.9 * mean, 1.1 * mean),
         markers=True,
         x_range=(1.0, float(len(values))),
+        x_ticks=svg.whole_ticks(len(values)),
         height=210,
         unit=unit,
         x_unit="",

@@ -70,6 +70,12 @@ class Scale:
         return self.begin + np.clip(part, 0, 1) * (self.end - self.begin)
 
 
+def whole_ticks(last: int) -> list[float]:
+    """About five ticks at whole numbers from 1 to `last`."""
+    step = max(1, math.ceil(_nice_step(last / 5)))
+    return [1.0, *(float(tick) for tick in range(step, last + 1, step) if tick > 1)]
+
+
 def _nice_step(rough: float) -> float:
     power: float = 10.0 ** math.floor(math.log10(rough))
     return next(factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= rough * 0.999)
