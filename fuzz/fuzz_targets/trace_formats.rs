@@ -20,7 +20,7 @@ fuzz_target!(|data: &[u8]| {
         _ => Some(DeviceChoice::Concatenate),
     };
     let spec =
-        TraceSpec { path: "fuzz".into(), format, device, lenient: choice & 1 == 1, time_unit_ns: None };
+        TraceSpec { path: "fuzz".into(), format, device, lenient: choice & 1 == 1, time_unit_ns: None, max_gap_ns: nandlab::units::DAY };
     let Ok(mut source) = open_bytes(&spec, content) else { return };
     let mut last = Time::START;
     // A few bytes may decompress to very many.

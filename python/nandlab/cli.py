@@ -483,6 +483,7 @@ def trace_stat(
     device: str | None = None,
     lenient: Lenient = False,
     time_unit: str | None = None,
+    max_gap: str | None = None,
     requests: int | None = None,
     logical_bytes: int | None = None,
     seed: int | None = None,
@@ -502,6 +503,8 @@ def trace_stat(
         Which device of a trace that holds several; concatenate: all of them, one after another.
     time_unit
         Unit of the times, for formats that do not fix it: ps, ns, us, ms or s.
+    max_gap
+        The longest time between two records that is not questioned, such as 30d; a day when absent.
     requests
         Look at the first so many requests only.
     logical_bytes
@@ -512,7 +515,7 @@ def trace_stat(
     found = [
         (str(source or profile), trace.stat(source, **options))
         for source, options in _sources(
-            files, profile, format_, device, lenient, time_unit, requests, logical_bytes, seed
+            files, profile, format_, device, lenient, time_unit, max_gap, requests, logical_bytes, seed
         )
     ]
     if json_:
@@ -539,6 +542,7 @@ def trace_convert(
     device: str | None = None,
     lenient: Lenient = False,
     time_unit: str | None = None,
+    max_gap: str | None = None,
     requests: int | None = None,
     logical_bytes: int | None = None,
     seed: int | None = None,
@@ -564,6 +568,8 @@ def trace_convert(
         Which device of a trace that holds several; concatenate: all of them, one after another.
     time_unit
         Unit of the times, for formats that do not fix it: ps, ns, us, ms or s.
+    max_gap
+        The longest time between two records that is not questioned, such as 30d; a day when absent.
     requests
         Stop after so many requests.
     logical_bytes
@@ -573,7 +579,7 @@ def trace_convert(
     drop
         Leave out, and count, requests that the format cannot hold; without it they are an error.
     """
-    sources = list(_sources(files, profile, format_, device, lenient, time_unit, requests, logical_bytes, seed))
+    sources = list(_sources(files, profile, format_, device, lenient, time_unit, max_gap, requests, logical_bytes, seed))
     if to not in (names := [name for name, _ in trace.formats()]):
         near = difflib.get_close_matches(to, names, n=1)
         hint = f"; did you mean {near[0]}?" if near else ""
@@ -614,6 +620,7 @@ def _sources(
     device: str | None,
     lenient: bool,
     time_unit: str | None,
+    max_gap: str | None,
     requests: int | None,
     logical_bytes: int | None,
     seed: int | None,
@@ -625,6 +632,7 @@ def _sources(
         "device": device,
         "lenient": lenient,
         "time_unit": time_unit,
+        "max_gap": max_gap,
         "requests": requests,
         "logical_bytes": logical_bytes,
         "seed": seed,
@@ -888,8 +896,8 @@ def _run(arguments: list[str]) -> int:
 def _as_options(text: str) -> str:
     """A trace's error speaks of the spec's keys; `nandlab trace` has options for them."""
     text = text.replace(" = true", "").replace("the path of workload.trace", "the path")
-    text = re.sub(r'(workload\.device) = "(.*?)"', r"\1 \2", text)
-    return re.sub(r"workload\.(format|device|lenient|time_unit)", lambda key: "--" + key[1].replace("_", "-"), text)
+    text = re.sub(r'(workload\.(?:device|max_gap)) = "(.*?)"', r"\1 \2", text)
+    return re.sub(r"workload\.(format|device|lenient|time_unit|max_gap)", lambda key: "--" + key[1].replace("_", "-"), text)
 
 
 def _fail(text: str) -> None:

@@ -19,6 +19,7 @@ def stat(
     device: str | None = None,
     lenient: bool = False,
     time_unit: str | None = None,
+    max_gap: str | None = None,
     requests: int | None = None,
     logical_bytes: int | None = None,
     seed: int | None = None,
@@ -28,10 +29,11 @@ def stat(
     `format` is one of `formats()`, by content when absent; `device` picks one of a file that holds several
     (`"concatenate"`: all, one after another);
     `lenient` skips malformed lines and counts them; `time_unit` (such as `"us"`) is for formats that do not fix it;
+    `max_gap` (such as `"30d"`, a day when absent) is the longest time between two records that is not questioned;
     `requests` stops after so many; `logical_bytes` is the drive a profile is scaled to, and `seed` what it is
     generated from.
     """
-    options = _options(profile, format, device, lenient, time_unit, requests, logical_bytes, seed)
+    options = _options(profile, format, device, lenient, time_unit, max_gap, requests, logical_bytes, seed)
     source = _source(path, profile)
     try:
         found: dict[str, Any] = json.loads(_core.trace_stat(source, options))
@@ -50,6 +52,7 @@ def convert(
     device: str | None = None,
     lenient: bool = False,
     time_unit: str | None = None,
+    max_gap: str | None = None,
     requests: int | None = None,
     logical_bytes: int | None = None,
     seed: int | None = None,
@@ -63,7 +66,7 @@ def convert(
     `stat`. Returns what was written, with what the format could not keep.
     """
     goal = Path(target)
-    options = _options(profile, format, device, lenient, time_unit, requests, logical_bytes, seed)
+    options = _options(profile, format, device, lenient, time_unit, max_gap, requests, logical_bytes, seed)
     options["drop"] = drop
     origin = _source(source, profile)
     if goal.is_dir():
@@ -119,6 +122,7 @@ def _options(
     device: str | None,
     lenient: bool,
     time_unit: str | None,
+    max_gap: str | None,
     requests: int | None,
     logical_bytes: int | None,
     seed: int | None,
@@ -129,6 +133,7 @@ def _options(
         "device": device,
         "lenient": lenient,
         "time_unit": time_unit,
+        "max_gap": max_gap,
         "requests": requests,
         "logical_bytes": logical_bytes,
         "seed": seed,

@@ -95,6 +95,14 @@ impl Drive {
 
     fn advance(&mut self, py: Python<'_>, to_ns: u64) -> PyResult<()> {
         let to = Time::from_ns(to_ns);
+        let end = on!(&self.kept, drive => drive.end());
+        if to > end {
+            return Err(RunError::new_err(format!(
+                "cannot advance to {to_ns} ns: {}\n  remedy: at most {} ns",
+                Failure::TimeIsOver { end },
+                end.ns()
+            )));
+        }
         loop {
             let is_there = py.detach(|| on!(&mut self.kept, drive => drive.advance_some(to, SLICE)));
             self.goes_on()?;

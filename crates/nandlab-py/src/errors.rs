@@ -43,6 +43,10 @@ pub(crate) fn failure_text(failure: &Failure, hash: &str) -> String {
              report it with the resolved spec (`nandlab spec show`), the command and `nandlab --version`; a larger drive.op \
              may avoid it"
         ),
+        Failure::TimeIsOver { .. } => format!(
+            "{failure} (spec {hash})\n  remedy: a lower reliability.clock_scale, or fewer requests (workload.repeat, \
+             workload.requests_max)"
+        ),
         Failure::Restless { .. } => format!(
             "{failure} (spec {hash})\n  remedy: a larger limit_s, or advance() to a set time; where refresh cannot keep up, a \
              lower reliability.clock_scale or a longer refresh.interval"

@@ -156,6 +156,12 @@ fn stopped(stopped: Stopped<TraceError>, hash: &str) -> Failure {
     match stopped {
         Stopped::Source(error) => Failure::Trace(error),
         Stopped::Failed(failure) => Failure::Run(failure_text(&failure, hash)),
+        Stopped::TooLate { number, end } => Failure::Run(format!(
+            "request {number} of the workload arrives too late: {}\n  remedy: requests that come sooner (workload.arrival, \
+             workload.time_scale), fewer of them (workload.repeat, workload.requests_max), or a lower \
+             reliability.clock_scale",
+            nandlab::drive::Failure::TimeIsOver { end }
+        )),
         Stopped::Refused { number, request, refused } => Failure::Run(format!(
             "request {number} of the workload ({} of {} bytes at byte {}): {refused}\n  remedy: a larger drive, or \
              workload.beyond = \"wrap\" to take addresses modulo the capacity (the summary counts them)",

@@ -2,6 +2,7 @@
 
 use crate::errors::{TraceError, trace_error};
 use nandlab::spec::{Arrival, Beyond, DeviceChoice, ProfileSpec, Source, TraceSpec, WorkloadSpec};
+use nandlab::units::{DAY, Span};
 use nandlab_trace::ConvertOptions;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -19,6 +20,7 @@ struct Options {
     device: Option<String>,
     lenient: bool,
     time_unit_ns: Option<f64>,
+    max_gap_ns: Option<Span>,
     profile: Option<String>,
     requests: Option<u64>,
     logical_bytes: Option<u64>,
@@ -39,6 +41,7 @@ impl Options {
                 "device" => options.device = value.extract()?,
                 "lenient" => options.lenient = value.extract()?,
                 "time_unit" => options.time_unit_ns = Some(unit_ns(value.extract()?)?),
+                "max_gap" => options.max_gap_ns = Some(gap(value.extract()?)?),
                 "profile" => options.profile = value.extract()?,
                 "requests" => options.requests = value.extract()?,
                 "logical_bytes" => options.logical_bytes = value.extract()?,
@@ -49,6 +52,15 @@ impl Options {
         }
         Ok(options)
     }
+}
+
+/// A length of time, such as "30d".
+fn gap(text: &str) -> PyResult<Span> {
+    nandlab::spec::span(text).ok_or_else(|| {
+        TraceError::new_err(format!(
+            "max_gap {text:?} is not a length of time\n  remedy: a number and its unit, such as 30d"
+        ))
+    })
 }
 
 /// A unit of time in nanoseconds.
@@ -78,6 +90,7 @@ fn open(name: &str, options: &Options) -> Result<Box<dyn nandlab_trace::Source>,
             }),
             lenient: options.lenient,
             time_unit_ns: options.time_unit_ns,
+            max_gap_ns: options.max_gap_ns.unwrap_or(DAY),
         })
     };
     let workload = WorkloadSpec {

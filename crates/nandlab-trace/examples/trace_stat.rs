@@ -3,6 +3,7 @@
 
 use nandlab::spec::{Arrival, Beyond, DeviceChoice};
 use nandlab::spec::{ProfileSpec, Source, TraceSpec, WorkloadSpec};
+use nandlab::units::DAY;
 use nandlab_trace::{TraceError, open, profile, stat};
 
 fn main() -> Result<(), TraceError> {
@@ -20,6 +21,7 @@ fn main() -> Result<(), TraceError> {
                 device: (!speed).then_some(DeviceChoice::Concatenate),
                 lenient: false,
                 time_unit_ns: None,
+                max_gap_ns: DAY,
             }),
         };
         let arrival = Arrival::Trace { time_scale: 1.0 };

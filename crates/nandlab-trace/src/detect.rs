@@ -4,7 +4,7 @@
 //! (at least a fifth) is it, and its reader then reports what is damaged. None, or several that find as many: an error
 //! that lists the choices. `ssdsim` is never detected: its columns mean the same as `mqsim`'s.
 
-use crate::error::{ErrorKind, TraceError};
+use crate::error::{ErrorKind, Position, TraceError, quoted};
 use crate::format::{FormatInfo, Parsed, ReaderOptions, formats, head_lines};
 
 /// Lines that are tried.
@@ -17,9 +17,19 @@ pub(crate) fn detect(head: &[u8], options: &ReaderOptions) -> Result<&'static Fo
     let fitting: Vec<_> = found.into_iter().filter(|f| f.0 == most).map(|f| f.1).collect();
     match fitting[..] {
         [one] => Ok(one),
-        [] => Err(unclear("the content fits no known format".to_owned(), formats().iter())),
+        [] => Err(unknown_content(head)),
         ref several => Err(unclear("the content fits several formats".to_owned(), several.iter().copied())),
     }
+}
+
+/// The error for content that is no format's: the line that shows it.
+fn unknown_content(head: &[u8]) -> TraceError {
+    let mut lines = (1..).zip(head_lines(head)).filter(|(_, line)| !line.is_empty());
+    let first = lines.next();
+    // A text has no zero byte.
+    let (number, line) = lines.find(|(_, line)| line.contains(&0)).or(first).unwrap_or((1, head));
+    let message = format!("{}: the content fits no known format", quoted(line));
+    unclear(message, formats().iter()).at(Position::Line(number))
 }
 
 /// The error for a format that has to be named, with the names.
@@ -34,7 +44,7 @@ fn unclear(message: String, choices: impl Iterator<Item = &'static FormatInfo>) 
 
 /// The error for a name that is none.
 pub(crate) fn unknown(name: &str) -> TraceError {
-    unclear(format!("\"{name}\" is no trace format"), formats().iter())
+    unclear(format!("{} is no trace format", quoted(name.as_bytes())), formats().iter())
 }
 
 /// Requests that `format` finds in the first lines; 0 if it is out of the question.

@@ -10,7 +10,8 @@ use crate::order::{Item, SecondSpread, WINDOW, Window};
 use crate::parse::MEND;
 use nandlab::host::{Op, Request};
 use nandlab::spec::TraceSpec;
-use nandlab::units::Time;
+use nandlab::stats::duration;
+use nandlab::units::{Span, Time};
 use std::collections::VecDeque;
 
 /// This many first requests with one and the same time are damage, in formats with fine-grained absolute times.
@@ -69,8 +70,11 @@ pub(crate) struct TraceSource {
     window: Window,
     spread: SecondSpread,
     ready: VecDeque<Request>,
+    /// Records read ahead under `lenient`, to tell a damaged time from a gap.
+    ahead: VecDeque<Item>,
     first_ns: Option<u64>,
-    last_ns: u64,
+    /// Of the record before: its time and number.
+    last: (u64, u64),
     requests: u64,
     all_equal: bool,
     skipped: u64,
@@ -89,8 +93,9 @@ impl TraceSource {
             window: Window::default(),
             spread: SecondSpread::default(),
             ready: VecDeque::new(),
+            ahead: VecDeque::new(),
             first_ns: None,
-            last_ns: 0,
+            last: (0, 0),
             requests: 0,
             all_equal: true,
             skipped: 0,
@@ -185,20 +190,40 @@ impl TraceSource {
 
     fn advance(&mut self) -> Result<Option<Request>, TraceError> {
         loop {
-            let Some(item) = self.next_item()? else {
+            let next = match self.ahead.pop_front() {
+                None => self.next_item()?,
+                some => some,
+            };
+            let Some(item) = next else {
                 self.check_end()?;
                 return Ok(None);
             };
-            let first = *self.first_ns.get_or_insert(item.time_ns);
-            if item.time_ns < self.last_ns {
+            let Some(first) = self.first_ns else {
+                if self.spec.lenient && self.is_first_damaged(&item)? {
+                    self.skipped += 1;
+                } else {
+                    self.first_ns = Some(item.time_ns);
+                    self.last = (item.time_ns, item.number);
+                    self.ahead.push_front(item);
+                }
+                continue;
+            };
+            if item.time_ns < self.last.0 {
                 if self.spec.lenient {
                     self.skipped += 1;
                     continue;
                 }
                 return Err(self.backwards(&item).at(self.records.position(item.number)));
             }
+            if item.time_ns - self.last.0 > self.spec.max_gap_ns.ns() {
+                if self.spec.lenient && self.is_damaged(&item)? {
+                    self.skipped += 1;
+                    continue;
+                }
+                return Err(self.gap(&item).at(self.records.position(item.number)));
+            }
             self.all_equal &= item.time_ns == first;
-            self.last_ns = item.time_ns;
+            self.last = (item.time_ns, item.number);
             self.requests += 1;
             if self.all_equal && self.requests == EQUAL_TIMES && self.records.info.name == "msr" {
                 return Err(equal_times(EQUAL_TIMES).at(self.records.position(item.number)));
@@ -218,6 +243,39 @@ impl TraceSource {
         }
     }
 
+    /// A record to come, without taking it.
+    fn peek(&mut self, number: usize) -> Result<Option<Item>, TraceError> {
+        while self.ahead.len() <= number {
+            match self.next_item()? {
+                Some(item) => self.ahead.push_back(item),
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(self.ahead[number]))
+    }
+
+    /// Whether two times are further apart than is not questioned.
+    fn is_far(&self, a: &Item, b: &Item) -> bool {
+        a.time_ns.abs_diff(b.time_ns) > self.spec.max_gap_ns.ns()
+    }
+
+    /// Whether the first record's time is the damaged one: the next two agree with each other and not with it.
+    #[cold]
+    fn is_first_damaged(&mut self, first: &Item) -> Result<bool, TraceError> {
+        let Some(second) = self.peek(0)?.filter(|second| self.is_far(first, second)) else {
+            return Ok(false);
+        };
+        Ok(self
+            .peek(1)?
+            .is_some_and(|third| third.time_ns >= second.time_ns && !self.is_far(&second, &third)))
+    }
+
+    /// Whether the time of a record after a gap is damaged: those that follow do not go on from it.
+    #[cold]
+    fn is_damaged(&mut self, item: &Item) -> Result<bool, TraceError> {
+        Ok(self.peek(0)?.is_none_or(|next| next.time_ns < item.time_ns))
+    }
+
     fn check_end(&self) -> Result<(), TraceError> {
         if self.requests == 0 {
             return Err(self.selection.missing(&self.records).unwrap_or_else(|| empty(self.skipped)));
@@ -229,8 +287,32 @@ impl TraceSource {
     }
 
     #[cold]
+    fn gap(&self, item: &Item) -> TraceError {
+        let gap_ns = item.time_ns - self.last.0;
+        let before = match self.records.position(self.last.1) {
+            Position::Line(line) => format!("line {line}"),
+            Position::Record { number, .. } => format!("record {number}"),
+        };
+        let span = duration(Span::from_ns(gap_ns).seconds());
+        let mut message = format!("is {span} later than that of {before}");
+        let mut remedy = "mend the record of the two that is damaged".to_owned();
+        if self.spec.lenient {
+            message.push_str(", and the records after it go on from there");
+        } else {
+            remedy.push_str(", or skip such records with workload.lenient = true");
+        }
+        if gap_ns <= Span::LIMIT.ns() {
+            remedy.push_str(&format!(
+                ", or allow the gap with workload.max_gap = \"{}d\"",
+                gap_ns.div_ceil(DAY_NS)
+            ));
+        }
+        TraceError::new(ErrorKind::Order, message, remedy).field_name("time")
+    }
+
+    #[cold]
     fn backwards(&self, item: &Item) -> TraceError {
-        let back_us = (self.last_ns - item.time_ns) as f64 / 1e3;
+        let back_us = (self.last.0 - item.time_ns) as f64 / 1e3;
         let (message, remedy) = match self.records.info.order {
             Order::Window => (
                 format!("is {back_us} us earlier than a request more than {WINDOW} records before it"),
@@ -241,6 +323,9 @@ impl TraceSource {
         TraceError::new(ErrorKind::Order, message, remedy).field_name("time")
     }
 }
+
+/// Nanoseconds of a day.
+const DAY_NS: u64 = nandlab::units::DAY.ns();
 
 /// The checks that a record has to pass on its own; gives its address on the laid-out devices.
 #[inline]

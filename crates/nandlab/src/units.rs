@@ -5,8 +5,8 @@ use std::ops::{Add, AddAssign, Div, Mul, MulAssign, Sub, SubAssign};
 
 /// Simulated time: nanoseconds since the drive was switched on.
 ///
-/// The range is 584 years. A time and a [`Span`] do not mix by mistake: times cannot be added, and their difference is a
-/// span.
+/// Simulation ends at [`Time::LIMIT`]. A time and a [`Span`] do not mix by mistake: times cannot be added, and their
+/// difference is a span.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub struct Time(u64);
@@ -19,6 +19,8 @@ pub struct Span(u64);
 impl Time {
     /// When the drive was switched on.
     pub const START: Time = Time(0);
+    /// The last simulated time: 2^62 ns, 146 years. A time up to here and a span up to [`Span::LIMIT`] add without overflow.
+    pub const LIMIT: Time = Time(1 << 62);
     /// Later than everything that happens.
     pub const NEVER: Time = Time(u64::MAX);
 
@@ -38,6 +40,12 @@ impl Time {
     #[inline(always)]
     pub fn seconds(self) -> f64 {
         self.0 as f64 * 1e-9
+    }
+
+    /// The time so many nanoseconds after the start, rounded down; `None` beyond [`Time::LIMIT`].
+    #[inline(always)]
+    pub fn from_ns_f64(ns: f64) -> Option<Self> {
+        (ns <= Self::LIMIT.0 as f64).then_some(Time(ns as u64))
     }
 
     /// So much later; stops at [`Time::NEVER`].
@@ -62,6 +70,8 @@ impl Time {
 impl Span {
     /// No time at all.
     pub const ZERO: Span = Span(0);
+    /// The longest span that can be simulated.
+    pub const LIMIT: Span = Span(Time::LIMIT.0);
     /// The longest span there is.
     pub const MAX: Span = Span(u64::MAX);
 

@@ -11,7 +11,14 @@ fn spec(name: &str) -> Option<TraceSpec> {
         eprintln!("skipped: no {name}");
         return None;
     }
-    Some(TraceSpec { path, format: None, device: None, lenient: false, time_unit_ns: None })
+    Some(TraceSpec {
+        path,
+        format: None,
+        device: None,
+        lenient: false,
+        time_unit_ns: None,
+        max_gap_ns: nandlab::units::DAY,
+    })
 }
 
 fn read(name: &str, device: Option<DeviceChoice>) -> Option<TraceStat> {

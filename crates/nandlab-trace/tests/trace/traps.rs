@@ -134,6 +134,68 @@ fn time_does_not_go_backwards() {
 }
 
 #[test]
+fn time_does_not_jump_forward_unasked() {
+    const DAY_S: u64 = 86_400;
+    let of = |times: &[u64]| -> String { times.iter().map(|t| format!("0,{t},512,R,{t}.0\n")).collect() };
+    let late = of(&[10, 11, 11 + DAY_S + 1, 12, 13]);
+    let e = error(&spec("x.spc"), &late);
+    assert_eq!(
+        e.to_string(),
+        "x.spc:3: field time: is 1 day later than that of line 2\n  remedy: mend the record of the two that is damaged, or \
+         skip such records with workload.lenient = true, or allow the gap with workload.max_gap = \"2d\""
+    );
+    assert_eq!((e.kind(), e.position()), (ErrorKind::Order, Some(Position::Line(3))));
+    assert_eq!(read(&spec("x.spc"), of(&[10, 11, 11 + DAY_S, 12 + DAY_S]).as_bytes()).unwrap().len(), 4);
+
+    // (times, the arrivals under lenient)
+    let lenient_cases: [(&[u64], &[u64]); 7] = [
+        (&[10, 11, 99 * DAY_S, 12, 13], &[0, 1, 2, 3]),
+        (&[10, 11, 12, 99 * DAY_S], &[0, 1, 2]),
+        (&[10, 99 * DAY_S, 12, 13], &[0, 2, 3]),
+        // The damaged one is the first.
+        (&[0, 99 * DAY_S, 99 * DAY_S + 1, 99 * DAY_S + 1], &[0, 1, 1]),
+        (&[99 * DAY_S, 0, 1, 2], &[0, 1, 2]),
+        (&[10, 99 * DAY_S], &[0]),
+        (&[10], &[0]),
+    ];
+    for (times, arrivals) in lenient_cases {
+        let (requests, skipped) = read_all(&lenient(spec("x.spc")), of(times).as_bytes()).unwrap();
+        let found: Vec<u64> = requests.iter().map(|r| r.arrival.ns() / S).collect();
+        assert_eq!((&found[..], skipped as usize), (arrivals, times.len() - arrivals.len()), "{times:?}");
+    }
+
+    // A gap after which the trace goes on is none that can be skipped.
+    let real = of(&[10, 11, 30 * DAY_S, 30 * DAY_S + 1, 30 * DAY_S + 2]);
+    let e = read_all(&lenient(spec("x.spc")), real.as_bytes()).unwrap_err();
+    assert_eq!(
+        e.to_string(),
+        "x.spc:3: field time: is 30 days later than that of line 2, and the records after it go on from there\n  remedy: \
+         mend the record of the two that is damaged, or allow the gap with workload.max_gap = \"30d\""
+    );
+    let allowed = TraceSpec { max_gap_ns: 30 * nandlab::units::DAY, ..spec("x.spc") };
+    assert_eq!(read(&allowed, real.as_bytes()).unwrap().len(), 5);
+
+    // The first line of an MSR trace with a timestamp of 0: 406 years.
+    let tick = 128_166_372_003_061_629u64;
+    let line = |time: u64| format!("{time},hm,0,Read,0,512,0\n");
+    let damaged = line(0) + &line(tick) + &line(tick + 10_000_000);
+    let e = error(&spec("x"), &damaged);
+    assert!(e.line() == Some(2) && e.message().contains("406 years later than that of line 1"), "{e}");
+    assert!(!e.remedy().contains("max_gap"), "{e}");
+    let (requests, skipped) = read_all(&lenient(spec("x")), damaged.as_bytes()).unwrap();
+    assert_eq!((requests.len(), skipped, requests[1].arrival.ns()), (2, 1, S));
+}
+
+#[test]
+fn content_of_no_format_is_shown_with_its_line() {
+    let e = error(&spec("x.log"), "\nfio verzion 3 iolog\n90 f read 0 512\n");
+    assert_eq!(e.line(), Some(2));
+    assert!(e.message().starts_with("\"fio verzion 3 iolog\": the content fits no known format"), "{e}");
+    let e = error(&spec("x.csv"), "128166372003061629,hm,0,Read,0,512,0\n1\0,hm\n");
+    assert_eq!(e.line(), Some(2), "{e}");
+}
+
+#[test]
 fn systor_is_sorted_within_a_window_and_blank_types_pass() {
     let content = "Timestamp,Response,IOType,LUN,Offset,Size\n\
                    100.3,0.1,R,0,3000,512\n100.1,0.1,W,0,1000,512\n100.2,,,0,9000,512\n100.2,0.1,R,0,2000,512\n";

@@ -75,6 +75,8 @@ pub(crate) struct Core<P: Probe> {
     pub(crate) ecc: Ecc,
     pub(crate) reliability: Reliability,
     pub(crate) age_clock: AgeClock,
+    /// The last simulated time.
+    pub(crate) end: Time,
     pub(crate) initial_ages: InitialAges,
     pub(crate) levels: ReadLevels,
     /// Errors that are known from before.
@@ -96,6 +98,8 @@ impl<P: Probe> Core<P> {
         let geometry = Geometry::new(&spec.drive);
         let ecc = Ecc::new(&spec.ecc);
         let reliability = Reliability::new(&spec.reliability);
+        let age_clock = AgeClock::new(spec.reliability.clock_scale);
+        let end = age_clock.end();
         let sequences = P::STAMPED || spec.models_power_loss();
         let keeps = Keeps { sequences, ages: ecc.has_levels() && !reliability.is_none() };
         let array = Array::new(&geometry, spec.reliability.pe_cycles, keeps);
@@ -123,11 +127,12 @@ impl<P: Probe> Core<P> {
             known: KnownErrors::new(if spec.refresh.policy.knows_errors() { geometry.pages } else { 0 }),
             reprogram_error: spec.refresh.policy.in_place().map_or(0.0, |fcr| fcr.reprogram_error),
             read_counts: ReadCounts::new(spec, &geometry),
-            age_clock: AgeClock::new(spec.reliability.clock_scale),
+            age_clock,
+            end,
             initial_ages: InitialAges::new(&spec.reliability.retention, spec.seed),
             has_displaced: false,
             sequence: 0,
-            stats: Stats::new(spec, &geometry),
+            stats: Stats::new(spec, &geometry, end),
             array,
             ftl,
             ecc,

@@ -191,6 +191,11 @@ impl<P: Probe> Drive<P> {
     pub(super) fn step(&mut self, time: Time, clock: u32) {
         debug_assert!(time >= self.core.now, "time runs backwards");
         if time >= self.core.stats.sample_at() {
+            // A row is due at the end of simulated time at the latest: to look for it here costs nothing.
+            if time > self.core.end {
+                self.end_time();
+                return;
+            }
             self.sample(time);
         }
         self.core.now = time;

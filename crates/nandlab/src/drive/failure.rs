@@ -4,7 +4,8 @@ use super::Drive;
 use crate::geometry::PlaneId;
 use crate::probe::Probe;
 use crate::sched::Cause;
-use crate::units::Span;
+use crate::stats::duration;
+use crate::units::{Span, Time};
 
 /// Why a drive does not go on.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,6 +27,11 @@ pub enum Failure {
     InVain {
         /// Blocks erased since the last one did.
         erases: u64,
+    },
+    /// Simulated time is over.
+    TimeIsOver {
+        /// The last simulated time.
+        end: Time,
     },
     /// Something still goes on though the host asks for nothing.
     Restless {
@@ -51,6 +57,15 @@ impl std::fmt::Display for Failure {
                     "garbage collection has erased {erases} blocks, and no host page has got room of them"
                 )
             }
+            Self::TimeIsOver { end: Time::LIMIT } => {
+                write!(f, "simulated time ends 2^62 ns (146 years) after the start")
+            }
+            Self::TimeIsOver { end } => write!(
+                f,
+                "the age clock ends 2^31 s (68 years) after the start, which with this reliability.clock_scale is after {} \
+                 of simulated time",
+                duration(end.seconds())
+            ),
             Self::Restless { limit, what } => {
                 write!(f, "after {} s of simulated time the drive is not at rest: {what}", limit.seconds())
             }
@@ -61,6 +76,12 @@ impl std::fmt::Display for Failure {
 impl std::error::Error for Failure {}
 
 impl<P: Probe> Drive<P> {
+    /// Simulated time is over: nothing happens any more.
+    #[cold]
+    pub(super) fn end_time(&mut self) {
+        self.failure.get_or_insert_with(|| Box::new(Failure::TimeIsOver { end: self.core.end }));
+    }
+
     /// The shortage of the first plane that something waits for.
     pub(super) fn shortage(&self) -> Failure {
         let mut planes = (0..self.core.geometry.planes).map(PlaneId);

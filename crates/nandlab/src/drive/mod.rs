@@ -199,6 +199,11 @@ impl<P: Probe> Drive<P> {
         self.core.now
     }
 
+    /// The last simulated time: [`Time::LIMIT`], or where the age clock ends 2^31 s after the start.
+    pub fn end(&self) -> Time {
+        self.core.end
+    }
+
     /// The flash array.
     pub fn array(&self) -> &Array {
         &self.core.array
@@ -299,7 +304,7 @@ impl<P: Probe> Drive<P> {
     }
 
     /// Simulates until `to`: everything that happens up to and including then has happened afterwards. A drive that has
-    /// failed stays where it is; see [`Drive::failure`].
+    /// failed stays where it is, and one that is to go on beyond [`Drive::end`] fails; see [`Drive::failure`].
     pub fn advance(&mut self, to: Time) {
         self.advance_some(to, u64::MAX);
     }
@@ -323,8 +328,15 @@ impl<P: Probe> Drive<P> {
             }
             events_left -= 1;
             self.step(time, clock);
+            if self.failure.is_some() {
+                return true;
+            }
         }
-        self.core.now = self.core.now.max(to);
+        if to > self.core.end {
+            self.end_time();
+        } else if self.failure.is_none() {
+            self.core.now = self.core.now.max(to);
+        }
         true
     }
 
@@ -363,7 +375,7 @@ impl<P: Probe> Drive<P> {
                 return false;
             }
             self.step(time, clock);
-            return true;
+            return self.failure.is_none();
         }
     }
 
@@ -385,7 +397,9 @@ impl<P: Probe> Drive<P> {
         let mut events_left = events;
         loop {
             let (time, clock) = self.core.agenda.next();
-            if self.is_rest(time, clock) {
+            if let Some(failure) = self.failure() {
+                return Err(failure.clone());
+            } else if self.is_rest(time, clock) {
                 if !self.is_stuck() {
                     return Ok(true);
                 }

@@ -7,7 +7,7 @@ use super::{Op, Request};
 use crate::drive::{Drive, Failure, Refused};
 use crate::probe::Probe;
 use crate::spec::{Arrival, Beyond};
-use crate::units::{SECOND, Span, Time};
+use crate::units::{Span, Time};
 use std::collections::VecDeque;
 
 /// Requests read ahead.
@@ -37,6 +37,13 @@ pub enum Stopped<E> {
     Source(E),
     /// The drive has failed.
     Failed(Failure),
+    /// Request `number` (counted from 1) arrives after `end`, the last simulated time of the drive.
+    TooLate {
+        /// Which request.
+        number: u64,
+        /// See above.
+        end: Time,
+    },
     /// Request `number` (counted from 1) does not fit the drive.
     Refused {
         /// Which request.
@@ -58,8 +65,8 @@ pub struct Runner<S: Source> {
     ahead: VecDeque<Request>,
     has_ended: bool,
     fetched: u64,
-    /// An error of the source, kept until what came before it has been played.
-    failed: Option<S::Error>,
+    /// An error of the source, or a request that arrives too late, kept until what came before has been played.
+    failed: Option<Stopped<S::Error>>,
     has_failed: bool,
     submitted: u64,
     completed: u64,
@@ -130,7 +137,8 @@ impl<S: Source> Runner<S> {
                     let on_host = request.arrival;
                     loop {
                         let down_ns = drive.stats().power.down_ns;
-                        request.arrival = on_host + self.delay_ns + down_ns;
+                        // A time beyond the last one fails the drive.
+                        request.arrival = on_host.saturating_add(self.delay_ns + down_ns);
                         drive.advance(request.arrival);
                         if let Some(failure) = drive.failure() {
                             return Err(Stopped::Failed(failure.clone()));
@@ -195,29 +203,14 @@ impl<S: Source> Runner<S> {
             match self.source.next_request() {
                 None => self.has_ended = true,
                 // What came before the error is played first.
-                Some(Err(error)) => {
-                    self.failed = Some(error);
-                    self.has_failed = true;
-                    self.has_ended = true;
-                }
+                Some(Err(error)) => self.fail(Stopped::Source(error)),
                 Some(Ok(mut request)) => {
-                    request.arrival = match self.arrival {
-                        Arrival::Trace { time_scale: 1.0 } => request.arrival,
-                        Arrival::Trace { time_scale } => {
-                            Time::from_ns((request.arrival.ns() as f64 * time_scale) as u64)
-                        }
-                        Arrival::QueueDepth(_) => Time::START,
-                        Arrival::Iops(rate) => {
-                            Time::from_ns((self.fetched as f64 * (SECOND.ns() as f64 / rate)) as u64)
-                        }
-                        Arrival::Bursts { requests, at_once, idle_ns } => {
-                            let (rounds, in_round) = (self.fetched / requests, self.fetched % requests);
-                            let singly = |n: u64| n.saturating_sub(at_once - 1);
-                            // A round's burst, too, comes `idle` after the request before it.
-                            let pauses = rounds * singly(requests) + singly(in_round);
-                            Time::from_ns(pauses.saturating_mul(idle_ns.ns()))
-                        }
+                    let arrival = self.arrival.at(self.fetched, request.arrival);
+                    let Some(arrival) = arrival.filter(|&at| at <= drive.end()) else {
+                        self.fail(Stopped::TooLate { number: self.fetched + 1, end: drive.end() });
+                        break;
                     };
+                    request.arrival = arrival;
                     self.fetched += 1;
                     if self.beyond == Beyond::Wrap && request.op != Op::Flush {
                         self.wrap(&mut request, drive.geometry().logical_bytes());
@@ -230,12 +223,19 @@ impl<S: Source> Runner<S> {
         if self.ahead.is_empty()
             && let Some(error) = self.failed.take()
         {
-            return Err(Stopped::Source(error));
+            return Err(error);
         }
         if let Some(soon) = self.ahead.get(AHEAD / 2) {
             drive.prefetch(soon, true);
         }
         Ok(!self.ahead.is_empty())
+    }
+
+    /// Nothing comes after what has been read ahead.
+    #[cold]
+    fn fail(&mut self, why: Stopped<S::Error>) {
+        self.failed = Some(why);
+        (self.has_failed, self.has_ended) = (true, true);
     }
 
     /// Takes a request's address modulo the capacity; one that would run over the end is moved back.

@@ -45,6 +45,9 @@ impl Moment {
     }
 }
 
+/// Seconds from the start to the end of the age clock.
+const AGE_SECONDS: u32 = u32::MAX - (1 << 31);
+
 /// Turns simulated time into moments.
 #[derive(Clone, Copy, Debug)]
 pub struct AgeClock {
@@ -57,18 +60,29 @@ impl AgeClock {
         Self { seconds_per_ns: scale / SECOND.ns() as f64 }
     }
 
-    /// The first simulated time at which the clock shows `moment`; 0 if that was before the start.
+    /// The last simulated time of which the clock knows the moment, at most [`Time::LIMIT`].
+    pub fn end(&self) -> Time {
+        Time::from_ns_f64(f64::from(AGE_SECONDS) / self.seconds_per_ns).unwrap_or(Time::LIMIT)
+    }
+
+    /// The first simulated time at which the clock shows `moment`: 0 if that was before the start, [`Time::NEVER`] if the
+    /// clock ends before.
     pub fn when(&self, moment: Moment) -> Time {
         let seconds = f64::from(moment.0.saturating_sub(Moment::START.0));
-        let mut time = Time::from_ns(libm::ceil(seconds / self.seconds_per_ns) as u64);
+        let Some(mut time) = Time::from_ns_f64(libm::ceil(seconds / self.seconds_per_ns)) else {
+            return Time::NEVER;
+        };
+        if moment.0 == u32::MAX {
+            return Time::NEVER;
+        }
         // The division rounds.
-        while self.at(time) < moment && moment.0 < u32::MAX {
+        while self.at(time) < moment {
             time += Span::from_ns(1);
         }
         time
     }
 
-    /// The moment of a simulated time; stops 68 years after the start.
+    /// The moment of a simulated time; stops 68 years after the start ([`AgeClock::end`]).
     #[inline(always)]
     pub fn at(&self, now: Time) -> Moment {
         Moment(Moment::START.0.saturating_add((now.ns() as f64 * self.seconds_per_ns) as u32))
@@ -121,6 +135,23 @@ mod tests {
         assert_eq!(old.age_s(clock.at(Time::START)), 365 * 86_400);
         assert_eq!(old.age_s(clock.at(Time::START + 2 * SECOND)), 367 * 86_400);
         assert_eq!(clock.at(Time::START + 3 * SECOND).age_s(clock.at(Time::START + 5 * SECOND)), 2 * 86_400);
+    }
+
+    #[test]
+    fn the_clock_knows_its_end() {
+        for scale in [1e-3, 1.0, 3.0, 86_400.0, 1e9] {
+            let clock = AgeClock::new(scale);
+            let end = clock.end();
+            assert!(end <= Time::LIMIT && clock.at(end) <= Moment(u32::MAX), "{scale}");
+            assert_eq!(end == Time::LIMIT, scale < 1.0, "{scale}");
+            assert_eq!(clock.when(Moment(u32::MAX)), Time::NEVER, "{scale}");
+            let late = Moment(u32::MAX - 1);
+            let when = clock.when(late);
+            assert!(
+                if scale < 0.1 { when == Time::NEVER } else { clock.at(when) == late },
+                "{scale}: {when:?}"
+            );
+        }
     }
 
     #[test]

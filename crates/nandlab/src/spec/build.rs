@@ -406,6 +406,7 @@ fn workload(r: &Resolved, dir: &Path) -> Option<WorkloadSpec> {
                 "s" => 1e9,
                 _ => 1.0,
             }),
+            max_gap_ns: span(r, "workload.max_gap"),
         })
     } else if let Some(name) = r.get("workload.profile") {
         let requests = r.get("workload.requests").map(Val::int);
@@ -415,16 +416,7 @@ fn workload(r: &Resolved, dir: &Path) -> Option<WorkloadSpec> {
     };
     Some(WorkloadSpec {
         source,
-        arrival: match r.val("workload.arrival") {
-            Val::Tag("queue_depth", Some(depth)) => Arrival::QueueDepth(depth.int() as u32),
-            Val::Tag("iops", Some(iops)) => Arrival::Iops(iops.num()),
-            Val::Tag("bursts", Some(bursts)) => Arrival::Bursts {
-                requests: bursts.field("requests").int(),
-                at_once: burst_requests(bursts),
-                idle_ns: bursts.field("idle").span(),
-            },
-            _ => Arrival::Trace { time_scale: num(r, "workload.time_scale") },
-        },
+        arrival: arrival(r.val("workload.arrival"), || num(r, "workload.time_scale")),
         beyond: match r.val("workload.beyond").tag() {
             "wrap" => Beyond::Wrap,
             _ => Beyond::Refuse,
@@ -432,6 +424,20 @@ fn workload(r: &Resolved, dir: &Path) -> Option<WorkloadSpec> {
         requests_max: int(r, "workload.requests_max"),
         repeat: count(r, "workload.repeat"),
     })
+}
+
+/// `workload.arrival`; the scale is asked for only where the workload has times of its own.
+pub(super) fn arrival(val: &Val, time_scale: impl FnOnce() -> f64) -> Arrival {
+    match val {
+        Val::Tag("queue_depth", Some(depth)) => Arrival::QueueDepth(depth.int() as u32),
+        Val::Tag("iops", Some(iops)) => Arrival::Iops(iops.num()),
+        Val::Tag("bursts", Some(bursts)) => Arrival::Bursts {
+            requests: bursts.field("requests").int(),
+            at_once: burst_requests(bursts),
+            idle_ns: bursts.field("idle").span(),
+        },
+        _ => Arrival::Trace { time_scale: time_scale() },
+    }
 }
 
 /// Requests of a burst of `arrival.bursts`.

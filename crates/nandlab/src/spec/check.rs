@@ -1,5 +1,7 @@
 //! Rules over several keys: what each value allows on its own can still be an impossible drive.
 
+mod times;
+
 use super::build::burst_requests;
 use super::kind::Val;
 use super::layers::{Layers, Place};
@@ -22,6 +24,10 @@ pub(super) fn check(r: &Resolved, layers: &mut Layers) {
     check.layers_of_a_block();
     check.workload();
     check.bursts();
+    check.arrivals_end();
+    check.scaled_times();
+    check.transfers();
+    check.power_cut();
     check.levels();
     check.errors_are_looked_at();
     check.vth();

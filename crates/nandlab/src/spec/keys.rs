@@ -245,7 +245,7 @@ pub(super) static KEYS: &[Key] = &[
         .note("assumption: 3.3 V x 25 mA, as energy.program"),
     key(
         "capacitor.detect_every",
-        Kind::Time { min: 1, max: i64::MAX as u64 },
+        slot::SOME_TIME,
         "\"20d\"",
         "time between budget detections, on the scaled clock",
     )
@@ -356,6 +356,13 @@ pub(super) static KEYS: &[Key] = &[
     .when(ANY_SOURCE),
     key("workload.time_scale", slot::FACTOR, "1.0", "arrival times are multiplied by this")
         .when(When::Is("workload.arrival", &["trace"])),
+    key(
+        "workload.max_gap",
+        slot::ANY_TIME,
+        "\"1d\"",
+        "the longest time from one record of the trace to the next that is not questioned",
+    )
+    .when(TRACE),
     key("workload.beyond", slot::BEYOND, "\"refuse\"", "a request beyond the drive").when(ANY_SOURCE),
     key("workload.requests_max", slot::COUNT, "0", "stop after this many requests; 0: never")
         .when(ANY_SOURCE),

@@ -25,6 +25,7 @@ pub(crate) use model::logical_pages;
 pub use model::*;
 pub use schema::{PolicyRow, key_paths, policies, schema};
 
+use crate::units::Span;
 use std::path::Path;
 use std::sync::LazyLock;
 
@@ -86,4 +87,10 @@ pub fn presets() -> &'static [(&'static str, &'static str)] {
     static ALL: LazyLock<Vec<(&str, &str)>> =
         LazyLock::new(|| presets::PRESETS.iter().map(|preset| (preset.name, preset.about)).collect());
     &ALL
+}
+
+/// A length of time as a spec writes it, such as `"30d"`; `None` of anything else, and beyond [`Span::LIMIT`].
+pub fn span(text: &str) -> Option<Span> {
+    let ns = quantity::whole(text, quantity::Dimension::Time).ok()?;
+    Some(Span::from_ns(ns)).filter(|&span| span <= Span::LIMIT)
 }

@@ -4,7 +4,7 @@
 use crate::ftl::migration::CopybackLimit;
 use crate::nand::RberTable;
 use crate::policy::Choice;
-use crate::units::{Span, Time};
+use crate::units::{SECOND, Span, Time};
 use std::path::PathBuf;
 
 /// A whole validated spec. One section of the file is one field.
@@ -629,6 +629,8 @@ pub struct TraceSpec {
     pub lenient: bool,
     /// Time unit of a format that does not fix it (MQSim), in nanoseconds; `None`: the format's default.
     pub time_unit_ns: Option<f64>,
+    /// The longest time from one record to the next that is not questioned.
+    pub max_gap_ns: Span,
 }
 
 /// `workload.device`.
@@ -702,6 +704,26 @@ pub enum Arrival {
         /// From one of the others to the next, and to the next round.
         idle_ns: Span,
     },
+}
+
+impl Arrival {
+    /// When request `number` (counted from 0) arrives, which the workload itself has at `own`; `None` beyond
+    /// [`Time::LIMIT`]. In a closed loop requests arrive when there is room for them: not later than the start.
+    #[inline]
+    pub fn at(&self, number: u64, own: Time) -> Option<Time> {
+        match *self {
+            Arrival::Trace { time_scale: 1.0 } => Some(own).filter(|&at| at <= Time::LIMIT),
+            Arrival::Trace { time_scale } => Time::from_ns_f64(own.ns() as f64 * time_scale),
+            Arrival::QueueDepth(_) => Some(Time::START),
+            Arrival::Iops(rate) => Time::from_ns_f64(number as f64 * (SECOND.ns() as f64 / rate)),
+            Arrival::Bursts { requests, at_once, idle_ns } => {
+                let singly = |n: u64| n.saturating_sub(at_once - 1);
+                // A round's burst, too, comes `idle` after the request before it.
+                let pauses = number / requests * singly(requests) + singly(number % requests);
+                pauses.checked_mul(idle_ns.ns()).map(Time::from_ns).filter(|&at| at <= Time::LIMIT)
+            }
+        }
+    }
 }
 
 /// What happens to a request beyond the drive.

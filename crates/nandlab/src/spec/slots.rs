@@ -3,6 +3,7 @@
 
 use super::kind::{Kind, Param, Payload, Policy, Range};
 use crate::policy::PolicyInfo;
+use crate::units::Span;
 use std::sync::LazyLock;
 
 /// A policy without parameters.
@@ -57,8 +58,10 @@ pub(super) const OPERATION_NS_MAX: u64 = 10_000_000_000;
 pub(super) const OPERATION: Kind = Kind::Time { min: 1, max: OPERATION_NS_MAX };
 /// A time that may be nothing.
 pub(super) const OVERHEAD: Kind = Kind::Time { min: 0, max: OPERATION_NS_MAX };
-/// Any length of time.
-pub(super) const ANY_TIME: Kind = Kind::Time { min: 0, max: i64::MAX as u64 };
+/// Any length of time that can be simulated.
+pub(super) const ANY_TIME: Kind = Kind::Time { min: 0, max: Span::LIMIT.ns() };
+/// As [`ANY_TIME`], and something.
+pub(super) const SOME_TIME: Kind = Kind::Time { min: 1, max: Span::LIMIT.ns() };
 /// P/E cycles.
 pub(super) const CYCLES: Kind = Kind::Int { min: 0, max: 10_000_000 };
 /// A count that may be 0.
@@ -308,7 +311,7 @@ const ENCODING: Kind = Kind::Slot(&[
 pub(super) const REFRESH_INTERVAL: Kind = Kind::List(
     &[
         param("pe", Kind::Int { min: 1, max: 10_000_000 }, "", "up to this many P/E cycles"),
-        param("every", Kind::Time { min: 1, max: i64::MAX as u64 }, "", "a block is due after this time"),
+        param("every", SOME_TIME, "", "a block is due after this time"),
     ],
     64,
 );

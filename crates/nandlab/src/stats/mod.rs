@@ -29,6 +29,7 @@ pub use steady::{SteadyState, steady_state};
 pub use stretch::Stretch;
 pub use summary::{RunFacts, smart, summary};
 pub use table::{Column, Table, Values};
+pub use words::duration;
 
 use crate::drive::FailReason;
 use crate::ftl::Ftl;
@@ -178,13 +179,15 @@ pub struct Stats {
     page_bytes: u32,
     window: Window,
     sample_at: Time,
+    /// The last simulated time.
+    end: Time,
     outstanding: u32,
     outstanding_since: Time,
 }
 
 impl Stats {
-    /// Nothing counted.
-    pub fn new(spec: &Spec, geometry: &Geometry) -> Self {
+    /// Nothing counted, of a drive whose simulated time ends at `end`.
+    pub fn new(spec: &Spec, geometry: &Geometry, end: Time) -> Self {
         let series = Series::new(spec.output.series_rows as usize);
         let dies = DieSeries::new(geometry.dies as usize);
         Self {
@@ -198,7 +201,8 @@ impl Stats {
             failed: [0; FailReason::ALL.len()],
             flash: [[0; Cause::ALL.len()]; 4],
             host: std::array::from_fn(|_| Latency::new()),
-            sample_at: Time::START + series.interval_ns(),
+            sample_at: Time::START + series.interval_ns().min(end - Time::START),
+            end,
             series,
             dies,
             rounds: Rounds::new(geometry),
@@ -209,7 +213,7 @@ impl Stats {
         }
     }
 
-    /// When the next row of the series is due.
+    /// When the next row of the series is due; never later than the end of simulated time.
     #[inline(always)]
     pub fn sample_at(&self) -> Time {
         self.sample_at
@@ -362,10 +366,10 @@ impl Stats {
         ftl: &Ftl,
         cache: &dyn Fn(Time) -> CacheLevel,
     ) {
-        while self.sample_at <= time {
+        while self.sample_at <= time && self.series.end_ns() < self.end {
             let end = self.sample_at;
             self.take_sample(end, geometry, device, ftl, cache(end));
-            self.sample_at = end + self.series.interval_ns();
+            self.sample_at = self.end.min(end + self.series.interval_ns());
         }
     }
 
@@ -406,7 +410,7 @@ impl Stats {
         self.sample(now, geometry, device, ftl, cache);
         if now > self.series.end_ns() {
             self.take_sample(now, geometry, device, ftl, cache(now));
-            self.sample_at = now + self.series.interval_ns();
+            self.sample_at = self.end.min(now + self.series.interval_ns());
         }
     }
 }

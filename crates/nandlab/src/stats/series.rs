@@ -30,7 +30,7 @@ pub struct Window {
     /// Their bytes.
     pub bytes: [u64; 4],
     /// Their latencies' sum in nanoseconds.
-    pub latency_ns: [Span; 4],
+    pub latency_ns: [u128; 4],
     /// The longest.
     pub latency_ns_max: [Span; 4],
     /// Pages of the writes among them that did not fail, whether to the cache or to flash.
@@ -67,7 +67,7 @@ impl Window {
         let op = request.op as usize;
         self.requests[op] += 1;
         self.bytes[op] += request.len;
-        self.latency_ns[op] += ns;
+        self.latency_ns[op] += u128::from(ns.ns());
         self.latency_ns_max[op] = self.latency_ns_max[op].max(ns);
     }
 
@@ -164,7 +164,7 @@ impl Series {
         }
         for op in [Op::Read, Op::Write] {
             let (at, name) = (op as usize, op.name());
-            let mean = float(&|_, row| ratio(row.latency_ns[at].ns() as f64 * 1e-3, row.requests[at] as f64));
+            let mean = float(&|_, row| ratio(row.latency_ns[at] as f64 * 1e-3, row.requests[at] as f64));
             columns.push(Column::new(format!("latency_us_{name}_mean"), mean));
             let max = float(&|_, row| row.latency_ns_max[at].ns() as f64 * 1e-3);
             columns.push(Column::new(format!("latency_us_{name}_max"), max));

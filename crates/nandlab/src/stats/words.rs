@@ -3,6 +3,7 @@
 /// Three or four digits that matter: `1.07`, `12.3`, `912`, `48,100`.
 pub(super) fn number(value: f64) -> String {
     match value.abs() {
+        size if size >= 1e15 => format!("{value:.1e}"),
         size if size >= 100.0 => thousands(value.round() as i64),
         size if size >= 10.0 => format!("{value:.1}"),
         size if size >= 0.01 => format!("{value:.2}"),
@@ -65,7 +66,7 @@ pub(super) fn size(bytes: u64) -> String {
 }
 
 /// A time in the unit that suits it.
-pub(super) fn duration(seconds: f64) -> String {
+pub fn duration(seconds: f64) -> String {
     match seconds {
         s if s <= 0.0 => "0 s".to_owned(),
         s if s < 1e-3 => format!("{} us", digits(s * 1e6, 3)),
@@ -73,7 +74,11 @@ pub(super) fn duration(seconds: f64) -> String {
         s if s < 60.0 => format!("{} s", digits(s, 3)),
         s if s < 3600.0 => format!("{} min {:02} s", (s / 60.0) as u64, (s % 60.0) as u64),
         s if s < 86_400.0 => format!("{} h {:02} min", (s / 3600.0) as u64, (s % 3600.0 / 60.0) as u64),
-        s => format!("{} days", digits(s / 86_400.0, 3)),
+        s if s < 864e6 => {
+            let days = digits(s / 86_400.0, 3);
+            format!("{days} {}", if days == "1" { "day" } else { "days" })
+        }
+        s => format!("{} years", number(s / (365.0 * 86_400.0))),
     }
 }
 

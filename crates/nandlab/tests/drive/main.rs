@@ -15,6 +15,7 @@ mod copyback;
 mod demand_map;
 mod device;
 mod ec_cache;
+mod end_of_time;
 mod fast_forward;
 mod golden_commands;
 mod golden_runs;

@@ -516,6 +516,7 @@ fn a_trace_takes_its_options_and_its_folder() {
         device: Some(DeviceChoice::One("0".into())),
         lenient: true,
         time_unit_ns: Some(1000.0),
+        max_gap_ns: DAY,
     };
     let workload = spec(text).workload.unwrap();
     assert_eq!(workload.source, Source::Trace(expected));

@@ -312,7 +312,7 @@ fn capacitors() {
     is(
         "detect_every = \"0d\"",
         "run.toml:2: capacitor.detect_every: \"0d\" is out of range\n  remedy: a value from 1ns to \
-         9223372036854775807ns",
+         4611686018427387904ns",
     );
     is(
         "age = \"21901d\"",
@@ -1003,6 +1003,56 @@ fn workloads() {
     golden(
         "[workload]\ntrace = \"\"\n",
         "run.toml:2: workload.trace: empty text\n  remedy: write a file name in quotes, or take the line out",
+    );
+}
+
+/// Times that are impossible only together, each of which was an endless loop or a result of nonsense before.
+#[test]
+fn times_that_end_after_simulated_time() {
+    let workload = |keys: &str| format!("[workload]\nsynthetic = {{ requests = 200 }}\n{keys}\n");
+    golden(
+        &workload("arrival = { iops = 1e-9 }"),
+        "run.toml:3: workload.arrival: of 200 requests only 3 arrive before the end: with reliability.clock_scale = 1 simulated \
+         time ends after 68.1 years, where ages reach 68 years (2^31 s)\n  remedy: at least iops = 9.32e-8, or fewer requests",
+    );
+    assert!(load_with(&workload("arrival = { iops = 9.32e-8 }"), &[]).is_ok());
+    let bursts = "arrival = { bursts = { requests = 1, at_once = 1.0, idle = \"1d\" } }\nrepeat = 1500";
+    golden(
+        &workload(bursts),
+        "run.toml:3: workload.arrival: of 300000 requests only 24856 arrive before the end: with reliability.clock_scale = 1 \
+         simulated time ends after 68.1 years, where ages reach 68 years (2^31 s)\n  remedy: a shorter idle, or fewer requests",
+    );
+    assert!(load_with(&workload(&bursts.replace("1500", "124")), &[]).is_ok());
+    golden(
+        &workload("arrival = { iops = 10 }\n[reliability]\nclock_scale = 1e9"),
+        "run.toml:3: workload.arrival: of 200 requests only 22 arrive before the end: with reliability.clock_scale = 1000000000 \
+         simulated time ends after 2.15 s, where ages reach 68 years (2^31 s)\n  remedy: at least iops = 9.32e1, or fewer requests",
+    );
+    golden(
+        "[refresh]\npolicy = \"fcr\"\n[reliability]\nclock_scale = 1e-3\n",
+        "run.toml:4: reliability.clock_scale: 365d at reliability.clock_scale = 0.001 is 1,000 years of simulated time, \
+         which ends after 146 years (2^62 ns)\n  remedy: a shorter time, or a higher reliability.clock_scale",
+    );
+    golden(
+        "[refresh]\npolicy = \"fcr\"\ninterval = [{ pe = 3000, every = \"5ns\" }]\n[reliability]\nclock_scale = 6.0\n",
+        "run.toml:3: refresh.interval: 5ns at reliability.clock_scale = 6 is less than a nanosecond of simulated time\n  \
+         remedy: a longer time, or a lower reliability.clock_scale",
+    );
+    golden(
+        "[timing]\noff_chip_mb_per_s = 1e-300\n",
+        "run.toml:2: timing.off_chip_mb_per_s: takes 1.3e290 years for a page of 4096 bytes, and at most 10 s are \
+         simulated\n  remedy: at least 4.1e-4",
+    );
+    assert!(load_with("[timing]\noff_chip_mb_per_s = 4.1e-4\n", &[]).is_ok());
+    golden(
+        "[timing]\nchannel_ns_per_byte = 1e6\n[drive]\npage_size = \"64KiB\"\n",
+        "run.toml:2: timing.channel_ns_per_byte: takes 1 min 05 s for a page of 65536 bytes, and at most 10 s are \
+         simulated\n  remedy: at most 152587",
+    );
+    golden(
+        "[power]\ncut_at = \"3s\"\n[reliability]\nclock_scale = 1e9\n",
+        "run.toml:2: power.cut_at: 3s is after the end: with reliability.clock_scale = 1000000000 simulated time ends after \
+         2.15 s, where ages reach 68 years (2^31 s)\n  remedy: an earlier time",
     );
 }
 

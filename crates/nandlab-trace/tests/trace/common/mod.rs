@@ -3,12 +3,19 @@
 
 use nandlab::host::{Op, Request};
 use nandlab::spec::{DeviceChoice, TraceSpec};
-use nandlab::units::Time;
+use nandlab::units::{DAY, Time};
 use nandlab_trace::{Source, TraceError, open_bytes};
 
 /// A spec for content that is called `name`.
 pub fn spec(name: &str) -> TraceSpec {
-    TraceSpec { path: name.into(), format: None, device: None, lenient: false, time_unit_ns: None }
+    TraceSpec {
+        path: name.into(),
+        format: None,
+        device: None,
+        lenient: false,
+        time_unit_ns: None,
+        max_gap_ns: DAY,
+    }
 }
 
 /// A spec with the format named.

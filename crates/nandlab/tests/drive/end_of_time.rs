@@ -1,0 +1,114 @@
+//! Simulated time ends: at 2^62 ns, or before, where the age clock does.
+
+use crate::common::{MS, TINY, at, ns, spec};
+use nandlab::drive::{Drive, Failure, IDLE_LIMIT};
+use nandlab::host::{Op, Request, Runner, Source, Stopped};
+use nandlab::spec::Spec;
+use nandlab::units::Time;
+
+/// Writes of a page at these times.
+struct At(Vec<u64>, usize);
+
+impl Source for At {
+    type Error = ();
+    fn next_request(&mut self) -> Option<Result<Request, ()>> {
+        let time = *self.0.get(self.1)?;
+        self.1 += 1;
+        Some(Ok(Request { arrival: at(time), op: Op::Write, fua: false, offset: 0, len: 4096 }))
+    }
+}
+
+fn traced(time_scale: f64, more: &str) -> Spec {
+    let workload = format!("{more}\n[workload]\ntrace = 'x'\ntime_scale = {time_scale:?}\n");
+    spec(&(TINY.to_owned() + &workload), &[])
+}
+
+fn play(spec: &Spec, times: &[u64]) -> (Drive, u64, Result<bool, Stopped<()>>) {
+    let mut drive = Drive::new(spec);
+    let workload = spec.workload.clone().expect("there is one");
+    let mut runner = Runner::new(At(times.to_vec(), 0), workload.arrival, workload.beyond);
+    let mut completed = 0;
+    let ended = runner.run(&mut drive, 1000, |_| completed += 1).map(|progress| progress.is_done);
+    // What was submitted stays submitted.
+    while drive.advance_to_completion(Time::NEVER) {
+        completed += drive.completions().count() as u64;
+    }
+    (drive, completed, ended)
+}
+
+#[test]
+fn requests_after_the_end_are_refused_once_what_came_before_is_done() {
+    const LAST: u64 = 1 << 62;
+    // (times, their scale, the clock's scale, the first request that is too late)
+    let cases: [(&[u64], f64, f64, u64); 6] = [
+        (&[0, MS, LAST + 1], 1.0, 1.0, 3),
+        (&[0, u64::MAX], 1.0, 1.0, 2),
+        // Doubles have steps of 512 ns here.
+        (&[0, MS, LAST / 2 + 512], 2.0, 1.0, 3),
+        (&[0, 5_000_000_000], 1e9, 1.0, 2),
+        // 2^31 s at a million times the speed are 2,147.483 s.
+        (&[0, 2_147_000 * MS, 2_148_000 * MS], 1.0, 1e6, 3),
+        (&[0, 2_148_000 * MS], 1.0, 1e6, 2),
+    ];
+    for (times, time_scale, clock_scale, late) in cases {
+        let spec = traced(time_scale, &format!("[reliability]\nclock_scale = {clock_scale:?}\n"));
+        let (drive, completed, ended) = play(&spec, times);
+        let Err(Stopped::TooLate { number, end }) = ended else { panic!("{times:?}: {ended:?}") };
+        assert_eq!((number, end, completed), (late, drive.end(), late - 1), "{times:?}");
+        assert!(drive.failure().is_none());
+    }
+    let spec = traced(1.0, "[reliability]\nclock_scale = 1e6\n");
+    let (drive, completed, ended) = play(&spec, &[0, 2_147_000 * MS]);
+    assert!(ended.is_ok() && completed == 2, "{ended:?}");
+    assert!(drive.now() >= at(2_147_000 * MS));
+}
+
+#[test]
+fn a_drive_that_goes_on_beyond_the_end_fails_there_and_says_so() {
+    let ageing = "[reliability]\nclock_scale = 1e9\n[refresh]\npolicy = 'fcr'\ninterval = [{ pe = 3000, every = '7d' }]\n";
+    let mut drive = Drive::new(&spec(&(TINY.to_owned() + ageing), &[]));
+    let end = Time::from_ns(2_147_483_647);
+    assert_eq!(drive.end(), end);
+    drive.submit(&Request { arrival: Time::START, op: Op::Write, fua: false, offset: 0, len: 4096 }).unwrap();
+    // The block is due every 605 us, and its page is written anew in 975 us: it never rests.
+    let failure = drive.run_until_idle(IDLE_LIMIT).unwrap_err();
+    assert_eq!(failure, Failure::TimeIsOver { end });
+    assert!(failure.to_string().contains("68 years") && failure.to_string().contains("2.15 s"), "{failure}");
+    let now = drive.now();
+    assert!(now <= end && now > end - ns(2 * MS), "{now:?}");
+    drive.advance(end);
+    assert_eq!((drive.now(), drive.failure()), (now, Some(&failure)), "nothing happens any more");
+    drive.audit().unwrap();
+    drive.finish_stats();
+    assert_eq!(drive.stats().series.rows().last().unwrap().end, now);
+}
+
+#[test]
+fn an_idle_drive_can_be_advanced_to_the_end_and_not_beyond() {
+    // Doubles have steps of 256 ns here.
+    for (scale, end) in [(1e-9, 1 << 62), (1.0, 2_147_483_647_000_000_000 - 256)] {
+        let mut drive = Drive::new(&traced(1.0, &format!("[reliability]\nclock_scale = {scale:?}\n")));
+        drive.advance(at(end));
+        assert_eq!((drive.now().ns(), drive.failure()), (end, None));
+        drive.finish_stats();
+        assert_eq!(drive.stats().series.rows().last().unwrap().end.ns(), end);
+        drive.advance(at(end + 1));
+        assert!(matches!(drive.failure(), Some(Failure::TimeIsOver { .. })));
+        assert_eq!(drive.now().ns(), end);
+    }
+}
+
+#[test]
+fn many_long_latencies_do_not_overflow_their_sum() {
+    let mut drive = Drive::new(&traced(1.0, ""));
+    drive.advance(at(2_147_483_000_000_000_000));
+    for _ in 0..100 {
+        drive
+            .submit(&Request { arrival: Time::START, op: Op::Read, fua: false, offset: 0, len: 4096 })
+            .unwrap();
+    }
+    drive.finish_stats();
+    let rows = drive.stats().series.rows();
+    let sum: u128 = rows.iter().map(|row| row.latency_ns[0]).sum();
+    assert_eq!(sum, 100 * 2_147_483_000_000_000_000);
+}
