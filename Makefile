@@ -26,7 +26,7 @@ help:
 	@echo "make demo        build, run examples/demo.toml, write its report ($(OUT)/demo/report.html)"
 	@echo "make build       the command nandlab, in $(BIN)/nandlab"
 	@echo "make test        all tests, Rust and Python"
-	@echo "make check       formatting, lints and types"
+	@echo "make check       formatting, lints, types, licences and known vulnerabilities"
 	@echo "make bench       the standing workloads: requests/s, page operations/s, bytes per page"
 	@echo "make crash       a million power cuts in small random drives (fewer with CUTS=...)"
 	@echo "make soak        small random drives for ten minutes (more with SOAK=...), every mechanism on and off"
@@ -54,7 +54,8 @@ check: $(VENV)/.stamp-dev
 	cargo clippy --workspace --all-targets -- -D warnings
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
-	$(BIN)/mypy --strict python/nandlab
+	$(BIN)/mypy --strict python/nandlab tools
+	$(BIN)/python tools/supply_chain.py check
 
 bench:
 	cargo bench -p nandlab --bench standing
