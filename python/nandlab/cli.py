@@ -579,7 +579,9 @@ def trace_convert(
     drop
         Leave out, and count, requests that the format cannot hold; without it they are an error.
     """
-    sources = list(_sources(files, profile, format_, device, lenient, time_unit, max_gap, requests, logical_bytes, seed))
+    sources = list(
+        _sources(files, profile, format_, device, lenient, time_unit, max_gap, requests, logical_bytes, seed)
+    )
     if to not in (names := [name for name, _ in trace.formats()]):
         near = difflib.get_close_matches(to, names, n=1)
         hint = f"; did you mean {near[0]}?" if near else ""
@@ -897,7 +899,9 @@ def _as_options(text: str) -> str:
     """A trace's error speaks of the spec's keys; `nandlab trace` has options for them."""
     text = text.replace(" = true", "").replace("the path of workload.trace", "the path")
     text = re.sub(r'(workload\.(?:device|max_gap)) = "(.*?)"', r"\1 \2", text)
-    return re.sub(r"workload\.(format|device|lenient|time_unit|max_gap)", lambda key: "--" + key[1].replace("_", "-"), text)
+    return re.sub(
+        r"workload\.(format|device|lenient|time_unit|max_gap)", lambda key: "--" + key[1].replace("_", "-"), text
+    )
 
 
 def _fail(text: str) -> None:

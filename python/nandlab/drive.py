@@ -13,7 +13,7 @@ import json
 import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nandlab import _core
+from nandlab import _core, memory
 from nandlab.errors import OutputError, os_error_text, with_remedy
 from nandlab.tables import Columns, decode, to_frame
 
@@ -77,6 +77,7 @@ class Drive:
 
     def __init__(self, spec: _core.Spec, *, verify: bool = False) -> None:
         """`verify` checks every read against a reference model of the drive (slower)."""
+        memory.check(spec, verify)
         self._core = _core.Drive(spec, verify)
 
     @property

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nandlab import _core
+from nandlab import _core, memory
 from nandlab.errors import OutputError, os_error_text
 from nandlab.results import MARKER, OutputDirectory
 from nandlab.simulate import Progress
@@ -256,6 +256,7 @@ class _Living:
         # The interval changes at once: a window on both sides of each change.
         self._changes = [float(step["pe"]) + 1 for step in resolved["refresh"]["interval"] if is_refreshed]
         self._first = self._pe = float(resolved["reliability"]["pe_cycles"])
+        memory.check(spec)
         self._run = _core.Run(spec, endless=True)
         self._begun_s = time.perf_counter()
         self._completed = 0

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nandlab import _core
+from nandlab import _core, memory
 from nandlab._types import StepReport
 from nandlab.errors import OutputError, os_error_text, with_remedy
 from nandlab.results import OutputDirectory, RunResult
@@ -69,6 +69,7 @@ def run(
     if name is None:
         name = "run" if isinstance(spec, Spec) or not str(spec).endswith(".toml") else Path(spec).stem
     checked = spec.with_(sets) if isinstance(spec, Spec) else load(spec, sets)
+    memory.check(checked, verify)
     if save_drive is not None and not force:
         _check_save_drive(Path(save_drive))
     if out is None:

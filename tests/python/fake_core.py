@@ -42,6 +42,10 @@ def schema():
     return json.dumps({"$schema": "https://json-schema.org/draft/2020-12/schema", "type": "object"})
 
 
+def memory_needed(spec, verify=False):
+    return 1 << 20, 1 << 20, "a smaller drive"
+
+
 def presets():
     return [("fake-mlc", "a drive for tests")]
 

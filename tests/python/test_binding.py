@@ -17,6 +17,7 @@ WRAPPED = {
     "version": "version",
     "Spec": "Spec",
     "schema": "schema",
+    "memory_needed": "memory.check",
     "workload_facts": "spec.fit",
     "fit_to_writes": "spec.fit",
     "presets": "presets",

@@ -5,6 +5,7 @@
 
 mod drive;
 mod errors;
+mod interrupt;
 mod reliability;
 mod run;
 mod simulation;
@@ -29,6 +30,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(spec::schema, module)?)?;
     module.add_function(wrap_pyfunction!(spec::workload_facts, module)?)?;
     module.add_function(wrap_pyfunction!(spec::fit_to_writes, module)?)?;
+    module.add_function(wrap_pyfunction!(spec::memory_needed, module)?)?;
     module.add_function(wrap_pyfunction!(spec::presets, module)?)?;
     module.add_function(wrap_pyfunction!(spec::policies, module)?)?;
     module.add_function(wrap_pyfunction!(reliability::reliability, module)?)?;

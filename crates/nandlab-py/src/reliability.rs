@@ -86,7 +86,7 @@ impl Rows {
 
     fn table(self) -> Table {
         let columns = vec![
-            Column::new("kind", Values::Text(self.kind)),
+            Column::new("kind", Values::Text(self.kind.into_iter().map(Into::into).collect())),
             Column::new("pe_cycles", Values::U64(self.pe_cycles)),
             Column::new("retention_s", Values::U64(self.age_s)),
             Column::new("rber", Values::F64(self.rber)),

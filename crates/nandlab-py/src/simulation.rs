@@ -1,6 +1,7 @@
 //! One simulation behind one type, whatever probes it has.
 
 use crate::errors::{failure_text, unsaved_text};
+use crate::interrupt::{Heard, Stop};
 use crate::tables;
 use nandlab::drive::{Drive, Lived, SaveError, SnapshotError};
 use nandlab::host::{Oracle, Request, Runner, Stopped, map_reads};
@@ -120,10 +121,10 @@ pub(crate) fn simulation(loaded: &Loaded, verify: bool) -> Box<dyn Simulation> {
     }
     match (verify, operations > 0) {
         (false, false) => with!(NoProbe, |_| None, |_| None, |_| None),
-        (true, false) => with!(Oracle::default(), |p| Some(p), |p| Some(p), |_| None),
+        (true, false) => with!(Oracle::of(spec), |p| Some(p), |p| Some(p), |_| None),
         (false, true) => with!(Timeline::new(operations), |_| None, |_| None, |p| Some(p)),
         (true, true) => {
-            with!((Oracle::default(), Timeline::new(operations)), |p| Some(&mut p.0), |p| Some(&p.0), |p| {
+            with!((Oracle::of(spec), Timeline::new(operations)), |p| Some(&mut p.0), |p| Some(&p.0), |p| {
                 Some(&p.1)
             })
         }
@@ -135,7 +136,7 @@ fn file_error(what: &str, path: &Path, error: &std::io::Error) -> Failure {
 }
 
 /// Saves a drive in a file: written beside and renamed, so that half a drive never looks like one.
-pub(crate) fn save_drive<P: Probe>(drive: &Drive<P>, path: &Path) -> Result<(), SaveError> {
+pub(crate) fn save_drive<P: Probe>(drive: &Drive<P>, path: &Path, stop: &Stop) -> Result<(), SaveError> {
     // Nothing is written of a drive that cannot be saved.
     drive.may_save()?;
     let mut partial = path.as_os_str().to_owned();
@@ -143,7 +144,7 @@ pub(crate) fn save_drive<P: Probe>(drive: &Drive<P>, path: &Path) -> Result<(), 
     let partial = Path::new(&partial);
     let write = || {
         let file = File::create(partial)?;
-        drive.save(&file)?;
+        drive.save(Heard(&file, stop))?;
         file.sync_all()?;
         Ok(std::fs::rename(partial, path)?)
     };
@@ -208,7 +209,7 @@ impl<P: Probe + Send + Sync> Simulation for Simulated<P> {
     }
 
     fn save(&self, path: &Path) -> Result<(), Failure> {
-        save_drive(&self.drive, path).map_err(|error| match error {
+        save_drive(&self.drive, path, &Stop::default()).map_err(|error| match error {
             SaveError::Io(e) => file_error("save the drive", path, &e),
             other => Failure::Run(unsaved_text(&other).expect("it is no error of the operating system")),
         })

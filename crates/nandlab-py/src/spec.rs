@@ -3,6 +3,7 @@
 use crate::errors::{RunError, spec_error, trace_error};
 use nandlab::geometry::Geometry;
 use nandlab::host::Op;
+use nandlab::memory::Memory;
 use nandlab::spec::{self, Loaded};
 use nandlab_trace::TraceError;
 use pyo3::prelude::*;
@@ -106,7 +107,7 @@ impl Spec {
 #[pyfunction]
 pub(crate) fn workload_facts(py: Python<'_>, spec: &Spec) -> PyResult<(u64, u64, u64)> {
     /// Requests between two looks at whether to stop.
-    const CHUNK: u32 = 1 << 20;
+    const CHUNK: u32 = 1 << 16;
     let Spec { loaded, geometry, .. } = spec;
     let workload = loaded.spec.workload.as_ref().ok_or_else(|| {
         RunError::new_err("the spec has no [workload], so there is nothing to fit the drive to")
@@ -166,4 +167,12 @@ pub(crate) fn policies(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
         Ok(dict)
     });
     rows.collect()
+}
+
+/// Bytes of memory that a run takes, bytes of address space, and what makes it less.
+#[pyfunction]
+#[pyo3(signature = (spec, verify=false))]
+pub(crate) fn memory_needed(spec: &Spec, verify: bool) -> (u64, u64, &'static str) {
+    let memory = Memory::of(&spec.loaded.spec, verify);
+    (memory.total(), Memory::reserved(&spec.loaded.spec, verify).total(), memory.remedy())
 }

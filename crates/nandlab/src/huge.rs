@@ -19,7 +19,7 @@ impl<T: Clone + Default> Huge<T> {
         Self(vec)
     }
 
-    /// `len` times `value`.
+    /// `len` times `value`, written at once: a run that has begun has this memory.
     pub(crate) fn filled(value: T, len: usize) -> Self {
         let mut vec: Vec<T> = Vec::with_capacity(len);
         // Before the memory is touched, else it is made of small pages already.

@@ -11,6 +11,7 @@ pub mod host;
 pub mod huge;
 pub mod ids;
 mod list;
+pub mod memory;
 pub mod nand;
 pub mod policy;
 pub mod power;

@@ -10,7 +10,7 @@ pub(crate) struct KnownErrors(Huge<f64>);
 impl KnownErrors {
     /// Nothing known of so many pages; of 0 pages nothing ever is.
     pub(crate) fn new(pages: u32) -> Self {
-        Self(Huge::zeroed(pages as usize))
+        Self(Huge::filled(0.0, pages as usize))
     }
 
     /// The known part of a page's RBER.

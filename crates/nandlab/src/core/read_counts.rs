@@ -15,7 +15,7 @@ impl ReadCounts {
     pub(crate) fn new(spec: &Spec, geometry: &Geometry) -> Self {
         let hot_reads = spec.refresh.policy.hot_reads();
         let pages = hot_reads.map_or(0, |_| geometry.pages as usize);
-        Self { reads: Huge::zeroed(pages), hot_reads: hot_reads.unwrap_or(u32::MAX) }
+        Self { reads: Huge::filled(0, pages), hot_reads: hot_reads.unwrap_or(u32::MAX) }
     }
 
     /// The host reads a page.

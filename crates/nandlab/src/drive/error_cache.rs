@@ -68,7 +68,7 @@ impl ErrorCache {
             size_bytes,
             page_bits,
             entries: Vec::with_capacity(most as usize),
-            slots: Huge::zeroed(pages as usize),
+            slots: Huge::filled(0, pages as usize),
             by_use: List::default(),
             unused: List::default(),
             bytes: 0,

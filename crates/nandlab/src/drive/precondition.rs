@@ -87,7 +87,14 @@ impl<P: Probe> Drive<P> {
             }
             // Selection sampling (Knuth, algorithm S): exactly the wanted pages, each set of them equally likely.
             let mut wanted = lpns.len() as u64;
-            for pages_left in (1..=u64::from(filled_blocks * pages)).rev() {
+            let of_plane = u64::from(filled_blocks * pages);
+            for pages_left in (1..=of_plane).rev() {
+                if pages_left % u64::from(STRIDE) == 0 {
+                    let of_this = 1.0 - pages_left as f64 / of_plane as f64;
+                    if !watch((f64::from(plane.0) + of_this) / f64::from(planes)) {
+                        return false;
+                    }
+                }
                 let is_valid = stream.below(pages_left) < wanted;
                 let lpn = if is_valid {
                     wanted -= 1;

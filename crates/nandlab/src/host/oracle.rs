@@ -9,8 +9,9 @@
 //! wordline, which only an empty capacitor or none allows, anything may be left.
 
 use crate::ftl::map::PageMap;
-use crate::geometry::{Lpn, RequestId};
+use crate::geometry::{Geometry, Lpn, RequestId};
 use crate::probe::Probe;
+use crate::spec::Spec;
 use crate::stats::PowerLoss;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -24,21 +25,27 @@ struct Page {
     trimmed: u64,
     /// Of the newest write or deallocation that power loss may not take.
     safe: u64,
+    /// The page is in the list of what was acknowledged since the last flush was asked for, if this is its number.
+    listed: u64,
 }
 
 /// Checks every read. Violations are kept, and end a run with an error.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Oracle {
-    pages: BTreeMap<u32, Page>,
+    /// By LPN; longer when a larger one comes.
+    pages: Vec<Page>,
     /// LPNs that held data before the oracle saw anything, one bit each.
     preconditioned: Vec<u64>,
     /// What was acknowledged when a read was asked for, by request slot and LPN.
     asked: BTreeMap<(RequestId, u32), u64>,
-    /// Writes and deallocations acknowledged, in order, for the flushes to come.
-    acknowledged: VecDeque<(u32, u64)>,
-    /// Those taken off the front of that list.
-    flushed: u64,
-    /// For each flush in work how many had been acknowledged when it was asked for.
+    /// LPNs with a write or deallocation acknowledged since the last flush was asked for, each once, and the list's number.
+    recent: Vec<u32>,
+    recent_number: u64,
+    /// The lists before it that no flush has made durable yet, with the newest write or deallocation then acknowledged, and
+    /// the number of the first.
+    closed: VecDeque<Vec<(u32, u64)>>,
+    first_closed: u64,
+    /// For each flush in work the number of the first list that it does not cover.
     flushes: BTreeMap<u64, u64>,
     /// Reads checked.
     pub checked: u64,
@@ -46,7 +53,52 @@ pub struct Oracle {
     pub violations: Vec<String>,
 }
 
+impl Default for Oracle {
+    fn default() -> Self {
+        Self::new(0)
+    }
+}
+
 impl Oracle {
+    /// Bytes of its state by LPN, but for those of the list of what was acknowledged.
+    pub(crate) const BYTES_PER_LPN: u64 = size_of::<Page>() as u64;
+
+    /// The oracle of a drive with so many logical pages that holds nothing.
+    pub fn new(logical_pages: u32) -> Self {
+        Self {
+            pages: vec![Page::default(); logical_pages as usize],
+            preconditioned: Vec::new(),
+            asked: BTreeMap::new(),
+            recent: Vec::with_capacity(logical_pages as usize),
+            recent_number: 1,
+            closed: VecDeque::new(),
+            first_closed: 1,
+            flushes: BTreeMap::new(),
+            checked: 0,
+            violations: Vec::new(),
+        }
+    }
+
+    /// The oracle of a fresh drive of this spec.
+    pub fn of(spec: &Spec) -> Self {
+        Self::new(Geometry::new(&spec.drive).logical_pages)
+    }
+
+    fn page(&mut self, lpn: Lpn) -> &mut Page {
+        if lpn.index() >= self.pages.len() {
+            self.pages.resize((lpn.index() + 1).next_power_of_two(), Page::default());
+        }
+        &mut self.pages[lpn.index()]
+    }
+
+    /// What is acknowledged of a page is made durable by flushes that are asked for from now on.
+    fn list(&mut self, lpn: Lpn) {
+        let number = self.recent_number;
+        if std::mem::replace(&mut self.page(lpn).listed, number) != number {
+            self.recent.push(lpn.0);
+        }
+    }
+
     /// The first violation.
     ///
     /// # Errors
@@ -78,7 +130,7 @@ impl Probe for Oracle {
     const STAMPED: bool = true;
 
     fn on_write_admitted(&mut self, lpn: Lpn, sequence: u64) {
-        let page = self.pages.entry(lpn.0).or_default();
+        let page = self.page(lpn);
         let newest = std::mem::replace(&mut page.newest, sequence);
         if newest >= sequence {
             self.violation(format!("LPN {}: write {sequence} admitted after {newest}", lpn.0));
@@ -86,18 +138,22 @@ impl Probe for Oracle {
     }
 
     fn on_write_durable(&mut self, lpn: Lpn, sequence: u64) {
-        let page = self.pages.entry(lpn.0).or_default();
+        let page = self.page(lpn);
         page.acknowledged = page.acknowledged.max(sequence);
-        self.acknowledged.push_back((lpn.0, sequence));
+        self.list(lpn);
     }
 
     fn on_write_safe(&mut self, lpn: Lpn, sequence: u64) {
-        let page = self.pages.entry(lpn.0).or_default();
+        let page = self.page(lpn);
         page.safe = page.safe.max(sequence);
     }
 
     fn on_flush_asked(&mut self, id: u64) {
-        self.flushes.insert(id, self.flushed + self.acknowledged.len() as u64);
+        let recent = std::mem::take(&mut self.recent);
+        self.closed
+            .push_back(recent.into_iter().map(|lpn| (lpn, self.pages[lpn as usize].acknowledged)).collect());
+        self.recent_number += 1;
+        self.flushes.insert(id, self.recent_number);
     }
 
     fn on_flushed(&mut self, id: u64) {
@@ -105,49 +161,52 @@ impl Probe for Oracle {
             self.violation(format!("flush {id} is done and was not asked for"));
             return;
         };
-        while self.flushed < until
-            && let Some((lpn, sequence)) = self.acknowledged.pop_front()
+        while self.first_closed < until
+            && let Some(list) = self.closed.pop_front()
         {
-            self.flushed += 1;
-            let page = self.pages.entry(lpn).or_default();
-            page.safe = page.safe.max(sequence);
+            self.first_closed += 1;
+            for (lpn, sequence) in list {
+                let page = self.page(Lpn(lpn));
+                page.safe = page.safe.max(sequence);
+            }
         }
     }
 
     fn on_power_loss(&mut self, loss: &PowerLoss) {
         self.asked.clear();
         self.flushes.clear();
-        self.flushed += self.acknowledged.len() as u64;
-        self.acknowledged.clear();
+        (self.closed, self.recent) = (VecDeque::new(), Vec::new());
+        self.recent_number += 1;
+        self.first_closed = self.recent_number;
         for &(lpn, sequence) in &loss.lost {
-            let page = self.pages.entry(lpn.0).or_default();
+            let page = self.page(lpn);
             if sequence != 0 && sequence <= page.safe {
                 let safe = page.safe;
                 self.violation(format!("LPN {}: write {sequence} is lost, and {safe} was safe", lpn.0));
             }
-            let page = self.pages.entry(lpn.0).or_default();
+            let page = self.page(lpn);
             page.acknowledged = page.safe;
         }
-        for page in self.pages.values_mut() {
+        for page in &mut self.pages {
             // A deallocation that no flush has made durable.
             if page.trimmed == page.acknowledged && page.safe < page.trimmed {
                 page.acknowledged = page.safe;
             }
         }
         for &(lpn, _) in &loss.lost_with_wordline {
-            let page = self.pages.entry(lpn.0).or_default();
+            let page = self.page(lpn);
             (page.acknowledged, page.safe, page.trimmed) = (0, 0, page.newest.max(1));
         }
     }
 
     fn on_trimmed(&mut self, lpn: Lpn, sequence: u64) {
-        let page = self.pages.entry(lpn.0).or_default();
-        *page = Page { newest: sequence, acknowledged: sequence, trimmed: sequence, safe: page.safe };
-        self.acknowledged.push_back((lpn.0, sequence));
+        let page = self.page(lpn);
+        (page.newest, page.acknowledged, page.trimmed) = (sequence, sequence, sequence);
+        self.list(lpn);
     }
 
     fn on_read_asked(&mut self, request: RequestId, lpn: Lpn) {
-        let acknowledged = self.pages.get(&lpn.0).map_or(0, |page| page.acknowledged);
+        let acknowledged = self.pages.get(lpn.index()).map_or(0, |page| page.acknowledged);
         self.asked.insert((request, lpn.0), acknowledged);
     }
 
@@ -163,7 +222,7 @@ impl Probe for Oracle {
             self.violation(format!("LPN {}: answered twice, or never asked for", lpn.0));
             return;
         };
-        let page = self.pages.get(&lpn.0).copied().unwrap_or_default();
+        let page = self.pages.get(lpn.index()).copied().unwrap_or_default();
         let is_right = match sequence {
             // Nothing there: never written, or the newest the host knows of may be a deallocation.
             None => (least == 0 && !self.is_preconditioned(lpn)) || page.trimmed >= least.max(1),

@@ -4,6 +4,7 @@ use crate::geometry::Geometry;
 use crate::host::Op;
 use crate::nand::{Array, BlockState};
 use crate::stats::Stats;
+use std::borrow::Cow;
 
 /// The values of a column.
 #[derive(Clone, Debug, PartialEq)]
@@ -11,7 +12,7 @@ use crate::stats::Stats;
 pub enum Values {
     U64(Vec<u64>),
     F64(Vec<f64>),
-    Text(Vec<String>),
+    Text(Vec<Cow<'static, str>>),
 }
 
 /// A column.
@@ -40,6 +41,9 @@ pub struct Table {
 }
 
 impl Table {
+    /// Bytes of a row of `blocks.parquet`.
+    pub(crate) const BYTES_PER_BLOCK: u64 = 4 * 8 + size_of::<Cow<str>>() as u64;
+
     /// `latency.parquet`: the non-empty buckets of the latency histograms, by operation.
     pub fn latency(stats: &Stats) -> Self {
         let (mut op_names, mut low, mut high, mut counts) = (vec![], vec![], vec![], vec![]);
@@ -47,7 +51,7 @@ impl Table {
             let histogram = &stats.host[op as usize].histogram;
             for bucket in histogram.iter_recorded() {
                 let value = bucket.value_iterated_to();
-                op_names.push(op.name().to_owned());
+                op_names.push(op.name().into());
                 low.push(histogram.lowest_equivalent(value) as f64 * 1e-3);
                 high.push(histogram.highest_equivalent(value) as f64 * 1e-3);
                 counts.push(bucket.count_at_value());
@@ -79,7 +83,7 @@ impl Table {
             Column::new("block", numbers(&|block| (block % per_plane) as u64)),
             Column::new("pe_cycles", numbers(&|block| u64::from(array.blocks[block].pe_cycles))),
             Column::new("valid_pages", numbers(&|block| u64::from(array.blocks[block].valid))),
-            Column::new("state", Values::Text(array.blocks.iter().map(|b| state(b).to_owned()).collect())),
+            Column::new("state", Values::Text(array.blocks.iter().map(|b| state(b).into()).collect())),
         ];
         Self { name: "blocks", columns }
     }

@@ -48,7 +48,7 @@ impl Links {
         Self {
             first,
             most,
-            marks: Huge::zeroed(geometry.pages as usize),
+            marks: Huge::filled(0, geometry.pages as usize),
             combinations: Vec::new(),
             free: Vec::new(),
             contents: BTreeMap::new(),

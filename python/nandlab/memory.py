@@ -1,0 +1,71 @@
+"""Memory: what a run takes, and what there is of it."""
+
+from __future__ import annotations
+
+import contextlib
+import resource
+from collections.abc import Iterator
+from pathlib import Path
+
+from nandlab import _core
+from nandlab.units import size
+
+#: Address space beside the drive's own: stacks and arenas of threads.
+_THREADS_BYTES = 256 << 20
+
+
+def check(spec: _core.Spec, verify: bool = False) -> None:
+    """Refuse a run that does not fit, before anything of it is there. Raises `RunError`."""
+    resident, reserved, remedy = _core.memory_needed(spec, verify)
+    for what, available, needed in _limits(resident, reserved):
+        if needed > available:
+            raise _core.RunError(
+                f"the run needs {size(needed)} of memory, and there are {size(max(available, 0))}: {what}\n"
+                f"  remedy: {remedy}"
+            )
+
+
+def _limits(resident: int, reserved: int) -> Iterator[tuple[str, int, int]]:
+    """What bounds the memory of this process: its name, what is left, and what of it the run takes."""
+    with contextlib.suppress(OSError, ValueError, KeyError):
+        yield "the machine's free memory (MemAvailable)", _table(Path("/proc/meminfo"))["MemAvailable"], resident
+    yield from ((f"the limit of the control group ({path})", left, resident) for path, left in _control_groups())
+    with contextlib.suppress(OSError, ValueError, KeyError):
+        used = _table(Path("/proc/self/status"))
+        for limit, name, now in ((resource.RLIMIT_AS, "-v", "VmSize"), (resource.RLIMIT_DATA, "-d", "VmData")):
+            soft, _ = resource.getrlimit(limit)
+            if soft != resource.RLIM_INFINITY:
+                yield f"the limit of the process (ulimit {name})", soft - used[now], reserved + _THREADS_BYTES
+
+
+def _table(path: Path) -> dict[str, int]:
+    """`NAME: NUMBER kB` lines, in bytes."""
+    lines = (line.split() for line in path.read_text(encoding="ascii", errors="replace").splitlines())
+    return {line[0].rstrip(":"): int(line[1]) * 1024 for line in lines if len(line) == 3 and line[2] == "kB"}
+
+
+def _control_groups() -> Iterator[tuple[Path, int]]:
+    """What is left under the memory limits of this process's control group and those above it."""
+    groups: list[str] = []
+    with contextlib.suppress(OSError):
+        groups = Path("/proc/self/cgroup").read_text(encoding="utf-8", errors="replace").splitlines()
+    for group in groups:
+        _, _, rest = group.partition(":")
+        controllers, _, name = rest.partition(":")
+        if controllers == "":
+            root, limit, used, cache = Path("/sys/fs/cgroup"), "memory.max", "memory.current", "inactive_file"
+        elif "memory" in controllers.split(","):
+            root, limit, used = Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes", "memory.usage_in_bytes"
+            cache = "total_inactive_file"
+        else:
+            continue
+        # In a container the group's own path may not be there: its limit is that of the root.
+        folder = root / name.lstrip("/")
+        for path in [folder, *folder.parents]:
+            if not path.is_relative_to(root):
+                break
+            with contextlib.suppress(OSError, ValueError):
+                most = int((path / limit).read_text())
+                stat = dict(line.split() for line in (path / "memory.stat").read_text().splitlines())
+                # File cache is given back when it is asked for.
+                yield path / limit, most - int((path / used).read_text()) + int(stat.get(cache, 0))

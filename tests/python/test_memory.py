@@ -1,0 +1,121 @@
+"""A run that does not fit is refused, and what it is said to need is what it takes."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+import nandlab
+from nandlab import _core, memory
+
+pytestmark = pytest.mark.core
+
+MIB = 1 << 20
+
+#: The memory of a process that has what a run has loaded, and of one that has run this; what the run was said to need.
+CHILD = """
+import json, resource, sys
+import nandlab, polars
+from nandlab import _core
+status = open("/proc/self/status").read()
+base = int(status.split("VmHWM:")[1].split()[0]) * 1024
+spec, verify = nandlab.load(sys.argv[1]), sys.argv[2] == "verify"
+needed = _core.memory_needed(spec, verify)[0]
+nandlab.run(spec, sys.argv[1] + ".out", verify=verify)
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+print(json.dumps([needed, peak - base]))
+"""
+
+FILLED = "[precondition]\nused = 0.9\nvalid = 0.8\n"
+
+SPECS = {
+    "map": ("[drive]\nblocks_per_plane = 16384\n" + FILLED, "plain"),
+    "map, verified": ("[drive]\nblocks_per_plane = 4096\n" + FILLED, "verify"),
+    "nothing written before": ("[drive]\nblocks_per_plane = 32768\n", "plain"),
+    "demand map": (
+        "[drive]\nblocks_per_plane = 12288\nop = 0.15\n[ftl]\nmap.demand = { cache = '8MiB' }\n" + FILLED,
+        "plain",
+    ),
+    "power loss": (
+        "[drive]\nblocks_per_plane = 8192\nop = 0.2\n[cache]\nsize = '16MiB'\n[capacitor]\ncapacitance = '1F'\n"
+        "[power]\ncut_after_requests = 20000\n" + FILLED,
+        "plain",
+    ),
+    "partial refresh": (
+        "[drive]\nblocks_per_plane = 8192\nop = 0.3\n[ecc]\nlevels = 'laldpc'\n[reliability]\nrber = 'vth'\n"
+        "[refresh]\npolicy = 'partial'\n" + FILLED,
+        "plain",
+    ),
+    "one plane": (
+        "[drive]\nchannels = 1\nchips_per_channel = 1\nplanes_per_die = 1\nblocks_per_plane = 524288\nop = 0.2\n"
+        + FILLED,
+        "plain",
+    ),
+}
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+@pytest.mark.parametrize("name", SPECS)
+def test_a_run_takes_what_it_is_said_to_need(name, tmp_path):
+    text, verify = SPECS[name]
+    file = tmp_path / "spec.toml"
+    file.write_text(text + "[workload]\nsynthetic = { requests = 40000 }\n")
+    done = subprocess.run([sys.executable, "-c", CHILD, file, verify], capture_output=True, text=True, check=True)
+    needed, taken = json.loads(done.stdout.splitlines()[-1])
+    assert taken > 240 * MIB, "small states are not what the estimate is for"
+    assert needed == pytest.approx(taken, rel=0.15), f"{needed / MIB:.0f} MiB needed, {taken / MIB:.0f} MiB taken"
+
+
+def load(tmp_path, text):
+    file = tmp_path / "spec.toml"
+    file.write_text(text + "[workload]\nsynthetic = { requests = 1000 }\n")
+    return nandlab.load(file)
+
+
+def test_what_does_not_fit_is_refused_with_need_and_room_and_key(tmp_path, monkeypatch):
+    spec = load(tmp_path, "[drive]\nblocks_per_plane = 16384\n" + FILLED)
+    limits = {"/proc/meminfo": {"MemAvailable": 200 * MIB}, "/proc/self/status": {"VmSize": 0, "VmData": 0}}
+    monkeypatch.setattr(memory, "_table", lambda path: limits[str(path)])
+    for refused in (lambda: nandlab.run(spec), lambda: nandlab.Drive(spec)):
+        with pytest.raises(nandlab.RunError) as error:
+            refused()
+        text = str(error.value)
+        assert "there are 200 MiB: the machine's free memory" in text
+        assert "drive.blocks_per_plane" in text
+        assert len(text.splitlines()) == 2
+    # Verified, the reference model takes most of it.
+    with pytest.raises(nandlab.RunError, match="leave out --verify"):
+        nandlab.run(spec, verify=True)
+    small = load(tmp_path, "[drive]\nblocks_per_plane = 64\n")
+    nandlab.run(small)
+
+
+def test_the_limit_of_a_control_group_counts(tmp_path, monkeypatch):
+    group = tmp_path / "limit"
+    spec = load(tmp_path, "[drive]\nblocks_per_plane = 16384\n" + FILLED)
+    monkeypatch.setattr(memory, "_control_groups", lambda: iter([(group, 100 * MIB)]))
+    with pytest.raises(nandlab.RunError, match="control group"):
+        memory.check(spec)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of address space are Linux's")
+def test_a_limited_process_is_refused_and_not_aborted(tmp_path):
+    file = tmp_path / "spec.toml"
+    file.write_text("[drive]\nblocks_per_plane = 131072\nop = 0.2\n[workload]\nsynthetic = { requests = 1000 }\n")
+    command = f"ulimit -v 2500000; exec {sys.executable} -m nandlab run {file} --out {tmp_path / 'out'}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
+    assert done.returncode == 2, done.stderr
+    assert "the limit of the process (ulimit -v)" in done.stderr
+    assert "remedy" in done.stderr
+
+
+def test_the_estimate_does_not_overflow(tmp_path):
+    spec = load(
+        tmp_path,
+        "[drive]\nchannels = 64\nchips_per_channel = 64\nblocks_per_plane = 8191\nplanes_per_die = 2\nop = 0.2\n"
+        "[output]\nrequests = true\ntimeline_operations = 9000000000000000000\n",
+    )
+    needed, reserved, remedy = _core.memory_needed(spec, True)
+    assert 2**33 < needed <= reserved < 2**64
+    assert remedy
