@@ -943,6 +943,43 @@ def test_a_damaged_run_is_done_again(here):
     assert outcome(here / "o") == before
 
 
+ONE_RUN = '[study]\ntitle = "T"\nquestion = "Q"\nbase = "base.toml"\n'
+
+
+@pytest.fixture
+def kept(here):
+    """A study of one run, done; and the folder of that run."""
+    import nandlab
+
+    (here / "one.toml").write_text(ONE_RUN)
+    study = nandlab.Study.load(here / "one.toml")
+    assert study.run(here / "o", workers=1).runs_done == 1
+    return study, here / "o" / "runs" / study.runs[0].identity
+
+
+def test_a_kept_run_that_was_changed_at_the_same_size_is_done_again(kept):
+    study, folder = kept
+    before = (folder / "summary.json").read_text()
+    changed = before.replace("1", "2", 1)
+    assert len(changed) == len(before) and changed != before
+    (folder / "summary.json").write_text(changed)
+    result = study.run(folder.parents[1], workers=1)
+    assert (result.runs_done, result.runs_kept) == (1, 0)
+    assert (folder / "summary.json").read_text() == before
+    result = study.run(folder.parents[1], workers=1)
+    assert (result.runs_done, result.runs_kept) == (0, 1)
+
+
+@pytest.mark.parametrize("without", ["sha256", "identity"])
+def test_a_kept_run_that_is_not_known_to_be_whole_is_done_again(kept, without):
+    study, folder = kept
+    facts = json.loads((folder / "run.json").read_text())
+    assert set(facts["sha256"]) == {path.name for path in folder.iterdir()} - {"run.json"}
+    del facts[without]
+    (folder / "run.json").write_text(json.dumps(facts))
+    assert study.run(folder.parents[1], workers=1).runs_done == 1
+
+
 def test_equal_runs_are_done_once(here):
     import nandlab
 

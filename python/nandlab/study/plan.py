@@ -83,7 +83,7 @@ def build_identity() -> str:
     return f"{_core.version()}+{digest}"
 
 
-def file_digest(path: str) -> str:
+def file_digest(path: str | os.PathLike[str]) -> str:
     """SHA-256 of a file."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

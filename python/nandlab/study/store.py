@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import json
 import os
 import shutil
@@ -13,7 +14,7 @@ from typing import IO, Any
 
 from nandlab import _core
 from nandlab.errors import OutputError, os_error_text
-from nandlab.study.plan import Task
+from nandlab.study.plan import Task, file_digest
 from nandlab.study.work import Done
 
 MARKER = "nandlab-study.json"
@@ -60,12 +61,14 @@ class Store:
         return self.runs / identity
 
     def has(self, identity: str) -> bool:
-        """Whether a run is there, and whole."""
+        """Whether a run is there, and its files are as they were written."""
         directory = self.directory(identity)
         try:
             kept = json.loads((directory / "run.json").read_text(encoding="utf-8"))
-            sizes: Mapping[str, int] = kept["bytes"]
-            return all((directory / name).stat().st_size == size for name, size in sizes.items())
+            digests: Mapping[str, str] = kept["sha256"]
+            return kept["identity"] == identity and all(
+                file_digest(directory / name) == digest for name, digest in digests.items()
+            )
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return False
 
@@ -82,7 +85,7 @@ class Store:
                 "program": task.build,
                 "version": _core.version(),
                 "files": {file.name: file.digest for file in task.files},
-                "bytes": {name: len(data) for name, data in done.files.items()},
+                "sha256": {name: hashlib.sha256(data).hexdigest() for name, data in done.files.items()},
             }
             for name, data in done.files.items():
                 _write(partial / name, data)
