@@ -812,6 +812,164 @@ def test_a_mistake_is_told_with_its_line(here, right, wrong, told):
     assert not (here / "o" / "report.html").exists()
 
 
+def refused(path):
+    """What is told of a study file that is refused, at once and briefly."""
+    import nandlab
+
+    begin = time.monotonic()
+    with pytest.raises(nandlab.NandlabError) as error:
+        nandlab.Study.load(path)
+    assert time.monotonic() - begin < 3
+    text = str(error.value).replace(f"{path.parent}/", "")
+    assert len(text) < 25_000 and text.replace("\n", "").isprintable()
+    return text
+
+
+SECRETS = [
+    ("root:S3CRET:19000:0:99999", "1: not TOML"),
+    ("a = 1\nroot:S3CRET:19000", "2: not TOML"),
+    ('S3CRET = 1\nS3CRET = "S3CRET"', "2: not TOML"),
+    ("S3CRET = " + 5000 * "9", "1: not TOML"),
+    ("S3CRET = " + 5000 * "[", "1: nested more than 32 deep"),
+    ("S3CRET" * 100_000, "more than 256 KiB"),
+    ("\udcffS3CRET", "not UTF-8 text"),
+]
+
+
+@pytest.mark.parametrize(("secret", "told"), SECRETS, ids=range(len(SECRETS)))
+def test_what_is_in_a_base_that_is_no_spec_is_not_told(here, secret, told):
+    (here / "base.toml").write_text(secret, errors="surrogateescape")
+    text = refused(here / "s.toml")
+    assert text.startswith("s.toml:4: study.base: ") and told in text and "remedy: " in text
+    assert "S3CRET" not in text
+
+
+def test_what_only_the_core_refuses_in_a_base_is_not_told(here, monkeypatch):
+    from nandlab.study import toml_lines
+
+    (here / "base.toml").write_text("root:S3CRET:19000:0")
+    monkeypatch.setattr(toml_lines, "parse", lambda text, parse=toml_lines.parse: parse("" if "S3C" in text else text))
+    text = refused(here / "s.toml")
+    assert "base.toml:1: not TOML" in text and "S3CRET" not in text
+
+
+@pytest.mark.parametrize("key", ["base", "trace"])
+def test_what_has_no_end_is_not_read(here, key):
+    os.mkfifo(here / "pipe")
+    for path in ("pipe", "/dev/zero"):
+        text = STUDY.replace("base.toml", path) if key == "base" else STUDY + f'[workloads.w]\ntrace = "{path}"\n'
+        (here / "s.toml").write_text(text)
+        assert f"cannot read {path}: Not a file" in refused(here / "s.toml")
+
+
+EXPRESSIONS = [
+    "(" * 9000 + "a",
+    "(" * 400 + "a" + ")" * 400,
+    "-" * 9000 + "a",
+    "-" * 900 + "a",
+    "+".join("a" * 400),
+    ".".join("a" * 400),
+    "a" + "['x']" * 190,
+    "not " * 240 + "a",
+    "9" * 5000,
+]
+
+
+@pytest.mark.parametrize("expression", EXPRESSIONS, ids=range(len(EXPRESSIONS)))
+def test_an_expression_has_limits(here, expression):
+    (here / "s.toml").write_text(STUDY.replace('metric = "steady.waf"', f'metric = "{expression}"'))
+    told = refused(here / "s.toml")
+    what = "operations or brackets more than 50 deep"
+    if len(expression) > 1000:
+        what = f"an expression of {len(expression):,} signs; the limit is 1,000"
+    remedy = "make parts of it metrics of their own, under [metrics]"
+    assert told == f"s.toml:26: figures.0.metric: {what}\n  remedy: {remedy}"
+
+
+def test_expressions_within_the_limits():
+    from nandlab.study.expression import Expression
+
+    for text, value in [("-" * 50 + "a", 2), ("+".join("a" * 51), 102), ("(" * 50 + "a" + ")" * 50, 2)]:
+        assert Expression.parse(text).value({"a": 2}) == value
+    # Neither endless nor complex.
+    for text in ("10**10**10**10", "9" * 999, "(0-8)**0.5", "abs((0-8)**0.5)", "at(n, (0-8)**0.5)", "at(n, 10**300)"):
+        assert Expression.parse(text).value({"n.1": 1}) in (None, 0)
+
+
+LIMITS = [
+    ("x = " + "[" * 20_000 + "]" * 20_000, "s.toml:9: nested more than 32 deep"),
+    ("x = " + "{a=" * 20_000 + "1" + "}" * 20_000, "s.toml:9: nested more than 32 deep"),
+    ("x = " + "[" * 20_000, "s.toml:9: nested more than 32 deep"),
+    ("a." * 100_000 + "a = 1", "s.toml:9: nested more than 32 deep"),
+    ("[" + "a." * 100_000 + "a]", "s.toml:9: nested more than 32 deep"),
+    ("x = [ } ]", "s.toml:9: "),
+    ("x", "s.toml:9: "),
+    ("x = " + "9" * 5000, "4300 digits"),
+    ("x = 0x" + "f" * 5000, "s.toml:9: values.x: a number beyond 64 bits"),
+    ("x = inf", "s.toml:9: values.x: a number that is not finite"),
+    ("x = 2024-01-01", "s.toml:9: values.x: a date or time"),
+    ('x = "a\\u001b[2J"', "s.toml:9: values.x: a control character"),
+    ("x = [" + "1," * 1001 + "]", "s.toml:9: values.x: 1,001 entries; the limit is 1,000"),
+    ("\n".join(f"x{i} = 1" for i in range(1001)), "s.toml:8: values: 1,001 entries; the limit is 1,000"),
+    ("x" * 101 + " = 1", "s.toml:9: values." + "x" * 70 + "...: not a name"),
+    (f'x = "{"y" * 10_001}"', "s.toml:9: values.x: a text of 10,001 signs; the limit is 10,000"),
+    (f'x = "{"y" * 1001}"', "s.toml:9: values.x: more than 1,000 signs"),
+    ("#" * 300_000, "s.toml: more than 256 KiB"),
+    ("[grid]\nseed = [" + ",".join(map(str, range(1000))) + ']\n"drive.op" = [1,2,3,4,5,6]', "more than 10,000 runs"),
+    ("[grid]\n" + "\n".join(f'"k{i}" = [1, 2, 3]' for i in range(1000)), "s.toml:9: grid: more than 10,000 runs"),
+    ("".join(f"[variants.v{i}]\n[parts.p{i}]\n" for i in range(200)), "grid: more than 10,000 runs"),
+    ("[[figures]]\n" * 1001, "s.toml:9: figures: 1,001 entries"),
+    ("[[claims]]\n" * 1001, "s.toml:9: claims: 1,001 entries"),
+    ("[[claims]]\n" * 1000, "claims.3.figure: missing"),
+    (f'[variants.v]\nset = {{ "gc.victim" = [{"9999," * 1000}], "gc.pacing" = [{"[9999]," * 1000}], '
+     f'"ecc.levels" = [{"[9999]," * 1000}] }}', "s.toml: the run v sets keys of the spec in more than 20,000 signs"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "told"), LIMITS, ids=range(len(LIMITS)))
+def test_a_study_file_has_limits(here, text, told):
+    head = (
+        '[study]\ntitle = "T"\nquestion = "Q"\nbase = "base.toml"\n[variants.a]\n[variants.b]\n[variants.c]\n[values]\n'
+    )
+    (here / "s.toml").write_text(head + text + "\n")
+    assert told in refused(here / "s.toml")
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ('kind = "bar"', 'kind = "{}"'),
+        ('over = "drive.op"', 'over = "{}"'),
+        ('panels = "workload"', 'panels = "{}"'),
+        ('panels = "workload"', 'series = ["{}", 1, [2]]'),
+        ('normalised_to = "greedy"', 'normalised_to = "{}"'),
+        ('metric = "steady.waf"', 'metric = "[{}"'),
+        ('workload = "uniform"', 'workload = "{}"'),
+        ('figure = "waf"', 'figure = "{}"'),
+        ('reduce = "mean"', 'reduce = "{}"'),
+        ("[0.25, 0.5]", '[0.25, "{}"]'),
+        ("[0.25, 0.5]", '["{0}", "{0}"]'),
+        ('"gc.victim" = "fifo"', '"gc.victim" = "{{{}}}"'),
+        ("[workloads.skewed]", '[workloads.skewed]\ntrace = "${}"'),
+    ],
+)
+def test_an_error_tells_no_more_than_a_part_of_a_line(here, right, wrong):
+    (here / "s.toml").write_text(STUDY.replace(right, wrong.format("x" * 900), 1))
+    told = refused(here / "s.toml")
+    assert "x" * 90 not in told and "xxx..." in told
+
+
+def test_names_like_a_wrong_one_among_many(here):
+    variants = "".join(f"[variants.{'v' * 80}{i}]\nset = {{ seed = {i} }}\n" for i in range(900))
+    wrong = ", ".join(f'"{"v" * 79}x{i}"' for i in range(900))
+    (here / "s.toml").write_text(
+        STUDY.replace("[grid]", variants + "[grid]").replace(
+            '"greedy"\nkind', f'"greedy"\nwhere = {{ variant = [{wrong}] }}\nkind'
+        )
+    )
+    assert refused(here / "s.toml").count("remedy: did you mean vvv") == 20
+
+
 def test_all_mistakes_are_told_at_once_and_nothing_runs(here):
     text = STUDY.replace('kind = "bar"', 'kind = "pie"').replace("value = 1.1", "vlaue = 1.1").replace('"Small"', "1")
     (here / "s.toml").write_text(text)

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import itertools
+import math
 import os
 import re
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from nandlab._types import Problem
 from nandlab.errors import OutputError, os_error_text
 from nandlab.spec import set_arguments
 from nandlab.study import toml_lines
-from nandlab.study.expression import Expression, ExpressionError
-from nandlab.study.problems import StudyError, near, problem
+from nandlab.study.expression import MAX_LENGTH, Expression, ExpressionError
+from nandlab.study.problems import MAX_PROBLEMS, StudyError, near, problem, shown
 
 #: Columns of the results table that are no metric and no grid axis.
 LABELS = ("part", "variant", "workload")
@@ -29,6 +29,12 @@ EFFECT_REDUCTIONS = ("mean", "median", "min", "max")
 NO_FACTOR = "none"
 MAX_FACTORS = 6
 REDUCTIONS = ("only", "mean", "geomean", "median", "min", "max", "sum")
+#: Of a study file: entries of one table or list, signs of a name and of a text, and the runs that it describes.
+MAX_ENTRIES = 1000
+MAX_NAME = 100
+MAX_TEXT = 10_000
+MAX_RUNS = 10_000
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 #: Spec keys that hold a path; the content of the file counts, not its name.
 PATH_KEYS = ("workload.trace", "precondition.load", "reliability.rber.table")
 
@@ -186,6 +192,7 @@ class Definition:
     question: str
     notes: str
     base_text: str
+    base_data: Mapping[str, Any]
     #: Name of the base in messages and its directory.
     base_name: str
     base_path: str
@@ -211,22 +218,56 @@ class Definition:
 def read(path: Path, *, smoke: bool = False) -> Definition:
     """Read a study file; raises `StudyError` with everything that is wrong, `OutputError` when it cannot be read."""
     try:
-        text = path.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise OutputError(f"{path}: not UTF-8 text; a study is TOML in UTF-8") from None
+        text = toml_lines.read_text(path)
+        data, lines = toml_lines.parse(text)
     except OSError as error:
         raise OutputError(os_error_text("read", path, error)) from None
-    try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        where = str(error).rsplit("(at line ", 1)
-        line = int(where[1].split(",")[0]) if len(where) == 2 else text.count("\n") + 1
-        raise StudyError([problem(str(path), line, "", where[0].strip(), "write it as TOML")]) from None
+    except toml_lines.TomlError as error:
+        told = shown(error.detail or error)
+        raise StudyError([problem(str(path), error.line, "", told, error.remedy)]) from None
+    except ValueError as error:
+        raise OutputError(f"{path}: {error}; a study is TOML in UTF-8") from None
+    _check_size(str(path), data, lines)
     if "study" not in data:
         what = "a spec, not a study" if {"drive", "workload", "gc"} & data.keys() else "no study"
         remedy = "write [study] with title, question and base; `nandlab run` runs a spec"
         raise StudyError([problem(str(path), None, "", f"this is {what}: it has no [study]", remedy)])
-    return _Reader(path, text, data, smoke).read()
+    return _Reader(path, text, data, lines, smoke).read()
+
+
+def _check_size(origin: str, data: dict[str, Any], lines: Mapping[toml_lines.Path, int]) -> None:
+    """Refuse what no study needs, before time and memory go into it."""
+
+    def look(value: Any, path: toml_lines.Path) -> None:
+        if isinstance(value, (dict, list)):
+            if len(value) > MAX_ENTRIES:
+                refuse(path, f"{len(value):,} entries; the limit is {MAX_ENTRIES:,}", "give fewer, or make two studies")
+            for key, entry in value.items() if isinstance(value, dict) else enumerate(value):
+                if isinstance(key, str) and (len(key) > MAX_NAME or _CONTROL.search(key)):
+                    refuse((*path, key), "not a name", f"at most {MAX_NAME} signs, and no control characters")
+                look(entry, (*path, key))
+        elif isinstance(value, str):
+            if len(value) > MAX_TEXT:
+                remedy = f"write less; an expression has at most {MAX_LENGTH:,}"
+                refuse(path, f"a text of {len(value):,} signs; the limit is {MAX_TEXT:,}", remedy)
+            if _CONTROL.search(value):
+                refuse(path, "a control character", "a text has no others than the ends of its lines")
+        elif isinstance(value, int):
+            if not -(2**63) <= value < 2**63:
+                refuse(path, "a number beyond 64 bits", "write a smaller one")
+        elif isinstance(value, float):
+            if not math.isfinite(value):
+                refuse(path, "a number that is not finite", "write a finite one")
+        else:
+            refuse(path, "a date or time", "write a number or a text")
+
+    def refuse(path: toml_lines.Path, message: str, remedy: str) -> NoReturn:
+        found = path
+        while found and found not in lines:
+            found = found[:-1]
+        raise StudyError([problem(origin, lines.get(found), ".".join(map(str, path)), message, remedy)])
+
+    look(data, ())
 
 
 class _Table:
@@ -247,6 +288,8 @@ class _Table:
     def say(self, keys: tuple[str | int, ...], message: str, remedy: str) -> None:
         name = ".".join(str(part) for part in (*self.path, *keys))
         self.reader.problems.append(problem(str(self.reader.path), self.line(*keys), name, message, remedy))
+        if len(self.reader.problems) >= MAX_PROBLEMS:
+            self.reader.refuse()
 
     def take(
         self, key: str, kinds: type | tuple[type, ...], wanted: str, default: Any = None, *, must: bool = False
@@ -276,7 +319,7 @@ class _Table:
         value = self.text(key, default)
         names = list(choices)
         if value not in names:
-            self.say((key,), f'unknown value "{value}"', near(value, names))
+            self.say((key,), f'unknown value "{shown(value)}"', near(value, names))
             return default
         return value
 
@@ -299,7 +342,7 @@ class _Table:
             if isinstance(entry, dict):
                 found.append((name, _Table(self.reader, entry, (*outer.path, name))))
             else:
-                outer.say((name,), f"{_kind(entry)} where a table is wanted", f"write [{key}.{name}]")
+                outer.say((name,), f"{_kind(entry)} where a table is wanted", f"write [{key}.{shown(name)}]")
         return found
 
     def names(self, key: str, known: Iterable[str]) -> list[str] | None:
@@ -307,11 +350,11 @@ class _Table:
         listed = self.take(key, list, "a list of names", None)
         if listed is None:
             return None
-        names = list(known)
+        names = dict.fromkeys(known)
         for index, name in enumerate(listed):
-            if name not in names:
-                self.say((key, index), f'there is no "{name}"', near(name, names))
-        return [name for name in listed if name in names]
+            if not isinstance(name, str) or name not in names:
+                self.say((key, index), f'there is no "{shown(name)}"', near(name, names))
+        return [name for name in listed if isinstance(name, str) and name in names]
 
     def expression(self, key: str, *, must: bool = False) -> Expression | None:
         text = self.take(
@@ -322,9 +365,7 @@ class _Table:
         try:
             return Expression.parse(text)
         except ExpressionError as error:
-            self.say(
-                (key,), str(error), 'a metric of summary.json, such as "latency_us.read.p99", or arithmetic of them'
-            )
+            self.say((key,), str(error), error.remedy)
             return None
 
     def sets(self, key: str = "set") -> tuple[Override, ...]:
@@ -356,10 +397,12 @@ def _kind(value: Any) -> str:
 
 
 class _Reader:
-    def __init__(self, path: Path, text: str, data: dict[str, Any], smoke: bool) -> None:
+    def __init__(
+        self, path: Path, text: str, data: dict[str, Any], lines: dict[toml_lines.Path, int], smoke: bool
+    ) -> None:
         self.path = path
         self.text = text
-        self.lines = toml_lines.key_lines(text)
+        self.lines = lines
         self.problems: list[Problem] = []
         self.smoke = smoke
         self.root = _Table(self, data, ())
@@ -374,13 +417,14 @@ class _Reader:
             return override
         written = os.path.expandvars(override.value)
         if missing := re.search(r"\$\{?(\w+)", written):
+            name = shown(missing[1])
             self.problems.append(
                 problem(
                     str(self.path),
                     override.line,
                     override.key,
-                    f"the environment has no {missing[1]}",
-                    f"export {missing[1]}=FOLDER, the folder with these files",
+                    f"the environment has no {name}",
+                    f"export {name}=FOLDER, the folder with these files",
                 )
             )
             return override
@@ -396,13 +440,15 @@ class _Reader:
         title = study.text("title", self.path.stem, must=True)
         question = study.text("question", must=True)
         notes = study.text("notes")
-        base_text, base_name, base_path, base_sets = self.base(root, study)
+        base_text, base_data, base_name, base_path, base_sets = self.base(root, study)
         name = study.text("name", self.path.parent.name if self.path.stem == "study" else self.path.stem)
         study.done()
 
         values = root.table("values")
         for key in values.data:
             self.values[key] = values.take(key, (int, float, str), "a number or a text")
+            if len(str(self.values[key])) > MAX_LENGTH:
+                values.say((key,), f"more than {MAX_LENGTH:,} signs", "write less")
         variants = [self.named_choice("variant", key, table) for key, table in root.named("variants")]
         self.factors = tuple(self.factor(key, table) for key, table in root.named("factors"))
         variants += self.combinations(root, [choice.name for choice in variants])
@@ -411,6 +457,13 @@ class _Reader:
         workloads = workloads or [Choice("base", "base", "base", ())]
         grid = self.grid(root.table("grid"))
         parts = self.parts(root, variants, workloads, grid)
+        # A part without variants counts too: what it has is looked through.
+        count = sum(
+            math.prod(max(len(found), 1) for found in (p.variants, p.workloads, *p.grid.values())) for p in parts
+        )
+        if count > MAX_RUNS:
+            root.say(("grid",), f"more than {MAX_RUNS:,} runs", "give fewer axes, values or parts, or make two studies")
+            self.refuse()
         all_axes = list(dict.fromkeys(axis for part in parts for axis in part.grid))
         smoke_sets: tuple[Override, ...] = ()
         smoke = root.table("smoke")
@@ -420,27 +473,27 @@ class _Reader:
                 parts = smaller
                 self.values |= smoke_values
         axes = list(dict.fromkeys(axis for part in parts for axis in part.grid))
-        columns = [*LABELS, *all_axes]
+        there = {column: _values_of(column, parts) for column in [*LABELS, *all_axes]}
 
         metrics: dict[str, Expression] = {}
         metric_table = root.table("metrics")
         for key in metric_table.data:
-            if key in columns:
+            if key in there:
                 metric_table.say((key,), "a column of this name is there already", "choose another name")
             expression = metric_table.expression(key)
             if expression is not None:
                 metrics[key] = expression
-        figures = [self.figure(table, columns, parts) for table in root.tables("figures")]
+        figures = [self.figure(table, there) for table in root.tables("figures")]
         self.unique(root, "figures", [figure.id for figure in figures])
         claims = [
             claim
             for table in root.tables("claims")
-            if (claim := self.claim(table, columns, parts, {figure.id: figure for figure in figures})) is not None
+            if (claim := self.claim(table, there, {figure.id: figure for figure in figures})) is not None
         ]
         self.unique(root, "claims", [claim.id for claim in claims])
         root.done()
         if self.problems:
-            raise StudyError(sorted(self.problems, key=lambda entry: entry["line"] or 0))
+            self.refuse()
         return Definition(
             path=str(self.path),
             name=name,
@@ -448,6 +501,7 @@ class _Reader:
             question=question,
             notes=notes,
             base_text=base_text,
+            base_data=base_data,
             base_name=base_name,
             base_path=base_path,
             base_dir=self.base_dir,
@@ -455,7 +509,7 @@ class _Reader:
             factors=self.factors,
             parts=tuple(parts),
             axes=tuple(axes),
-            names=frozenset(columns).union(*(choice.facts for choice in [*variants, *workloads])),
+            names=frozenset(there).union(*(choice.facts for choice in [*variants, *workloads])),
             smoke=self.smoke,
             smoke_sets=smoke_sets if self.smoke else (),
             values=self.values,
@@ -467,14 +521,17 @@ class _Reader:
             titles=self.titles,
         )
 
+    def refuse(self) -> NoReturn:
+        raise StudyError(sorted(self.problems, key=lambda entry: entry["line"] or 0))
+
     def unique(self, root: _Table, key: str, ids: list[str]) -> None:
         for index, name in enumerate(ids):
             if name in ids[:index]:
-                root.say((key, index, "id"), f'"{name}" is there already', "give each an id of its own")
+                root.say((key, index, "id"), f'"{shown(name)}" is there already', "give each an id of its own")
 
     # ---------------------------------------------------------------------------------------------------------- runs
 
-    def base(self, root: _Table, study: _Table) -> tuple[str, str, str, tuple[Override, ...]]:
+    def base(self, root: _Table, study: _Table) -> tuple[str, Mapping[str, Any], str, str, tuple[Override, ...]]:
         file = study.text("base", "")
         inline = root.table("base")
         if file and inline.data:
@@ -482,18 +539,22 @@ class _Reader:
         if not file:
             if "base" not in self.root.data and not study.data.get("base"):
                 study.say(("base",), "missing", 'name a spec, base = "base.toml", or write its keys under [base]')
-            return "", "study", str(self.path), inline.as_sets()
+            return "", {}, "study", str(self.path), inline.as_sets()
         path = self.path.parent / file
         self.base_dir = path.parent.absolute()
+        # What is in the file is not told: it may be any that the user can read.
         try:
-            return path.read_bytes().decode("utf-8-sig"), path.name, str(path), ()
-        except UnicodeDecodeError:
-            study.say(("base",), f"{path} is not UTF-8 text", "a spec is TOML in UTF-8")
+            text = toml_lines.read_text(path)
+            return text, toml_lines.parse(text)[0], path.name, str(path), ()
         except OSError as error:
-            study.say(
-                ("base",), os_error_text("read", path, error), "a relative path counts from the study's directory"
-            )
-        return "", path.name, str(path), ()
+            told = os_error_text("read", shown(path, 200), error)
+            study.say(("base",), told, "a relative path counts from the study's directory")
+        except toml_lines.TomlError as error:
+            told = f"the base spec is no spec: {shown(path, 200)}:{error.line}: {error}"
+            study.say(("base",), told, error.remedy)
+        except ValueError as error:
+            study.say(("base",), f"cannot read {shown(path, 200)}: {error}", "a spec is a file of TOML in UTF-8")
+        return "", {}, path.name, str(path), ()
 
     def named_choice(self, column: str, name: str, table: _Table) -> Choice:
         title = table.text("title", name)
@@ -505,7 +566,9 @@ class _Reader:
 
     def factor(self, name: str, table: _Table) -> Factor:
         if len(name) != 1 or not name.isalpha():
-            table.say((), f'"{name}" is no letter', "variants are named by the letters that are on: write [factors.A]")
+            table.say(
+                (), f'"{shown(name)}" is no letter', "variants are named by the letters that are on: write [factors.A]"
+            )
         if "on" not in table.data:
             table.say(("on",), "missing", 'give the keys of the spec that it sets, on = { "gc.victim" = "fifo" }')
         title = table.text("title", name)
@@ -557,13 +620,17 @@ class _Reader:
                 table.say((axis,), "a column of this name is there already", "choose another name for the axis")
                 continue
             if not isinstance(listed, list) or not listed:
-                table.say((axis,), f"{_kind(listed)} where a list of values is wanted", f'write "{axis}" = [ ... ]')
+                table.say(
+                    (axis,), f"{_kind(listed)} where a list of values is wanted", f'write "{shown(axis)}" = [ ... ]'
+                )
                 continue
             points = [self.point(table, axis, index, entry) for index, entry in enumerate(listed)]
             values = [repr(point.value) for point in points]
             for index, value in enumerate(values):
                 if value in values[:index]:
-                    table.say((axis, index), f"{points[index].value!r} is there already", "name each value once")
+                    table.say(
+                        (axis, index), f"{shown(repr(points[index].value))} is there already", "name each value once"
+                    )
             axes[axis] = tuple(points)
         return axes
 
@@ -626,7 +693,7 @@ class _Reader:
         table.done()
         wanted: dict[str, list[Any]] = {}
         for axis, values in grid.data.items():
-            points = [point.value for part in parts for point in part.grid.get(axis, ())]
+            points = _values_of(axis, parts)
             if not points:
                 grid.say((axis,), "no axis of this name", near(axis, {a: None for part in parts for a in part.grid}))
             elif not isinstance(values, list):
@@ -634,7 +701,11 @@ class _Reader:
             else:
                 for index, value in enumerate(values):
                     if value not in points:
-                        grid.say((axis, index), f"{value!r} is no value of this axis", near(value, map(str, points)))
+                        grid.say(
+                            (axis, index),
+                            f"{shown(repr(value))} is no value of this axis",
+                            near(value, map(str, points)),
+                        )
                 wanted[axis] = values
         smaller = [
             Part(
@@ -655,39 +726,38 @@ class _Reader:
 
     # -------------------------------------------------------------------------------------------- figures and claims
 
-    def where(self, table: _Table, columns: list[str], parts: list[Part], key: str = "where") -> Where:
+    def where(self, table: _Table, there: Mapping[str, list[Any]], key: str = "where") -> Where:
         inner = table.table(key)
         allowed: dict[str, tuple[Any, ...]] = {}
         for name, value in inner.data.items():
-            if name not in columns:
-                inner.say((name,), "no column of this name", near(name, columns))
+            if name not in there:
+                inner.say((name,), "no column of this name", near(name, there))
                 continue
             values = tuple(value) if isinstance(value, list) else (value,)
-            there = _values_of(name, parts)
             for one in values:
-                if one not in there and not self.smoke:
-                    inner.say((name,), f"{one!r} is no value of {name}", near(one, (str(v) for v in there)))
+                if one not in there[name] and not self.smoke:
+                    told = f"{shown(repr(one))} is no value of {shown(name)}"
+                    inner.say((name,), told, near(one, map(str, there[name])))
             allowed[name] = values
         return Where(allowed, {name: inner.line(name) for name in allowed})
 
-    def variant_name(self, table: _Table, key: str, parts: list[Part]) -> str | None:
+    def variant_name(self, table: _Table, key: str, there: Mapping[str, list[Any]]) -> str | None:
         value: str | None = table.take(key, str, "the name of a variant", None)
-        names = _values_of("variant", parts)
-        if value is not None and value not in names and not self.smoke:
-            table.say((key,), f'there is no variant "{value}"', near(value, names))
+        if value is not None and value not in there["variant"] and not self.smoke:
+            table.say((key,), f'there is no variant "{shown(value)}"', near(value, there["variant"]))
             return None
         return value
 
-    def figure(self, table: _Table, columns: list[str], parts: list[Part]) -> Figure:
+    def figure(self, table: _Table, there: Mapping[str, list[Any]]) -> Figure:
         name = table.text("id", "figure", must=True)
         if not all(char.isalnum() or char in "-_." for char in name) or not name or name.startswith("."):
-            table.say(("id",), f'"{name}" cannot name a file', "letters, digits, - and _ only")
+            table.say(("id",), f'"{shown(name)}" cannot name a file', "letters, digits, - and _ only")
         kind = table.choice("kind", KINDS, "line")
         metric = table.expression("metric", must=True) or Expression.parse("0")
         if kind == "cdf":
             ops = [f"latency_us.{op}" for op in ("read", "write", "trim", "flush")]
             if "metric" in table.data and metric.text not in ops:
-                table.say(("metric",), f'a cdf is of a latency, not of "{metric.text}"', near(metric.text, ops))
+                table.say(("metric",), f'a cdf is of a latency, not of "{shown(metric.text)}"', near(metric.text, ops))
             over = metric.text
         elif kind == "effects":
             over = "effect"
@@ -699,28 +769,28 @@ class _Reader:
                 table.say(("kind",), "the study has no factors", "write [factors.A] with off and on")
         else:
             over = table.text("over", must=True)
-            if over and over not in columns:
-                table.say(("over",), f'no column "{over}"', near(over, columns))
+            if over and over not in there:
+                table.say(("over",), f'no column "{shown(over)}"', near(over, there))
         series_given = table.take("series", (str, list), "the name of a column, or a list of them", None)
         series = [series_given] if isinstance(series_given, str) else series_given
         if series is None:
             series = ["workload"] if over == "variant" else ["variant"]
         for index, column in enumerate(series):
-            if column not in columns:
+            if not isinstance(column, str) or column not in there:
                 keys = ("series", index) if isinstance(series_given, list) else ("series",)
-                table.say(keys, f'no column "{column}"', near(column, columns))
+                table.say(keys, f'no column "{shown(column)}"', near(column, there))
         panels = table.take("panels", str, "the name of a column", None)
-        if panels is not None and panels not in columns:
-            table.say(("panels",), f'no column "{panels}"', near(panels, columns))
+        if panels is not None and panels not in there:
+            table.say(("panels",), f'no column "{shown(panels)}"', near(panels, there))
         references = []
         for inner in table.tables("reference"):
             expression = inner.expression("expression", must=True)
             label = inner.text("name", must=True)
-            where = self.where(inner, columns, parts)
+            where = self.where(inner, there)
             inner.done()
             if expression is not None:
                 references.append(Reference(label, expression, where))
-        relative = self.variant_name(table, "normalised_to", parts)
+        relative = self.variant_name(table, "normalised_to", there)
         if "scale" in table.data and kind != "effects":
             table.say(("scale",), f"a {kind} has none", 'leave it out, or kind = "effects"')
         if table.data.get("mean") is True and kind != "bar":
@@ -734,7 +804,7 @@ class _Reader:
             over=over,
             series=tuple(series),
             panels=panels,
-            where=self.where(table, columns, parts),
+            where=self.where(table, there),
             normalised_to=relative,
             reduce=table.choice("reduce", REDUCTIONS, "mean"),
             mean=table.flag("mean"),
@@ -749,14 +819,12 @@ class _Reader:
         table.done()
         return figure
 
-    def claim(
-        self, table: _Table, columns: list[str], parts: list[Part], figures: Mapping[str, Figure]
-    ) -> Claim | None:
+    def claim(self, table: _Table, there: Mapping[str, list[Any]], figures: Mapping[str, Figure]) -> Claim | None:
         before = len(self.problems)
         figure_id = table.text("figure", must=True)
         figure = figures.get(figure_id)
         if figure is None and figure_id:
-            table.say(("figure",), f'there is no figure "{figure_id}"', near(figure_id, figures))
+            table.say(("figure",), f'there is no figure "{shown(figure_id)}"', near(figure_id, figures))
         what = table.text("what", must=True)
         name = table.text("id", f"{figure_id}-{table.path[-1]}")
         value = table.take("value", (int, float), "a number", None)
@@ -778,9 +846,9 @@ class _Reader:
                 inner.say((key,), f"{number} is below 0", "a tolerance is 0 or more")
         direction: str | None = table.take("direction", str, '"above" or "below"', None)
         if direction is not None and direction not in ("above", "below"):
-            table.say(("direction",), f'unknown value "{direction}"', near(direction, ("above", "below")))
-        measure = self.measure(table, "measure", columns, parts, figure)
-        baseline = self.baseline(table, columns, parts, figure, measure)
+            table.say(("direction",), f'unknown value "{shown(direction)}"', near(direction, ("above", "below")))
+        measure = self.measure(table, "measure", there, figure)
+        baseline = self.baseline(table, there, figure, measure)
         if direction is not None and baseline is None and "baseline" not in table.data:
             table.say(
                 ("direction",),
@@ -809,17 +877,17 @@ class _Reader:
         )
 
     def baseline(
-        self, table: _Table, columns: list[str], parts: list[Part], figure: Figure | None, measure: Measure | None
+        self, table: _Table, there: Mapping[str, list[Any]], figure: Figure | None, measure: Measure | None
     ) -> float | Measure | None:
         given = table.take("baseline", (int, float, dict), "a number, or { where = ... }", None)
         if isinstance(given, dict):
-            base = self.measure(table, "baseline", columns, parts, figure)
+            base = self.measure(table, "baseline", there, figure)
             if base is None or measure is None or "where" not in given:
                 return base
             # The baseline is the same measurement elsewhere.
             return Measure(
                 base.metric if "metric" in given else measure.metric,
-                measure.where.merged(self.where(_Table(self, given, (*table.path, "baseline")), columns, parts)),
+                measure.where.merged(self.where(_Table(self, given, (*table.path, "baseline")), there)),
                 base.reduce if "reduce" in given else measure.reduce,
                 measure.normalised_to,
                 base.line,
@@ -832,15 +900,13 @@ class _Reader:
             return 0.0
         return 1.0 if measure is not None and measure.normalised_to is not None else None
 
-    def measure(
-        self, table: _Table, key: str, columns: list[str], parts: list[Part], figure: Figure | None
-    ) -> Measure | None:
+    def measure(self, table: _Table, key: str, there: Mapping[str, list[Any]], figure: Figure | None) -> Measure | None:
         inner = table.table(key)
         own = inner.expression("metric")
-        where = self.where(inner, columns, parts)
+        where = self.where(inner, there)
         is_effect = figure is not None and figure.kind == "effects"
         reduce = inner.choice("reduce", *((EFFECT_REDUCTIONS, "mean") if is_effect else (REDUCTIONS, "only")))
-        relative = self.variant_name(inner, "normalised_to", parts)
+        relative = self.variant_name(inner, "normalised_to", there)
         effect = self.effect(inner)
         # A baseline's is that of its measure when not given.
         if is_effect and not effect and key == "measure":
@@ -874,9 +940,9 @@ class _Reader:
         known = [factor.name for factor in self.factors]
         for name in names:
             if name not in known:
-                table.say(("effect",), f'there is no factor "{name}"', near(name, known))
+                table.say(("effect",), f'there is no factor "{shown(name)}"', near(name, known))
         if len(names) > 2 or len(set(names)) < len(names):
-            table.say(("effect",), f'"{text}" is neither a factor nor a pair', 'write "A", or "A:B"')
+            table.say(("effect",), f'"{shown(text)}" is neither a factor nor a pair', 'write "A", or "A:B"')
         return names
 
 

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from nandlab.study.local import Event
 from nandlab.study.plan import Task
-from nandlab.study.problems import RunsFailed
+from nandlab.study.problems import RunsFailed, shown
 from nandlab.study.store import Store
 from nandlab.study.work import At, Done, Failed, Lost
 
@@ -168,10 +168,10 @@ def _raise(failures: list[tuple[str, Failed]], state: State, store: Store) -> No
     bugs = [failed for _, failed in failures if failed.is_bug]
     if bugs:
         raise AssertionError(f"a run ended in a bug:\n{bugs[0].text}")
-    shown = [f"run {label}: {failed.text}" for label, failed in failures[:8]]
-    if len(failures) > len(shown):
-        shown.append(f"and {len(failures) - len(shown)} more")
+    told = [f"run {shown(label)}: {failed.text}" for label, failed in failures[:8]]
+    if len(failures) > len(told):
+        told.append(f"and {len(failures) - len(told)} more")
     raise RunsFailed(
-        "\n".join(shown) + f"\n{len(failures)} of {state.total} runs could not be done; what is finished is kept "
+        "\n".join(told) + f"\n{len(failures)} of {state.total} runs could not be done; what is finished is kept "
         f"in {store.runs}\n  remedy: mend these runs in the study and start it again; no report was written"
     )

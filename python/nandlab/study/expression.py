@@ -8,14 +8,30 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import math
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from nandlab.study.problems import shown
+
+#: Of an expression: its signs, and its operations within one another (a sum of n terms is n - 1 deep).
+MAX_LENGTH = 1000
+MAX_DEPTH = 50
+
 
 class ExpressionError(ValueError):
-    """An expression that cannot be read; the text says why."""
+    """An expression that cannot be read; the text says why, the remedy what helps."""
+
+    def __init__(
+        self,
+        text: str,
+        remedy: str = 'a metric of summary.json, such as "latency_us.read.p99", or arithmetic of them',
+    ) -> None:
+        super().__init__(text)
+        self.remedy = remedy
 
 
 def lambert_w(x: float) -> float:
@@ -55,7 +71,7 @@ _OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {
     ast.Sub: lambda a, b: a - b,
     ast.Mult: lambda a, b: a * b,
     ast.Div: lambda a, b: a / b,
-    ast.Pow: lambda a, b: a**b,
+    ast.Pow: math.pow,
 }
 
 
@@ -71,14 +87,26 @@ class Expression:
     @staticmethod
     def parse(text: str) -> Expression:
         """Raises `ExpressionError`."""
+        text = text.strip()
+        if len(text) > MAX_LENGTH:
+            raise ExpressionError(f"an expression of {len(text):,} signs; the limit is {MAX_LENGTH:,}", _SPLIT)
+        too_deep = ExpressionError(f"operations or brackets more than {MAX_DEPTH} deep", _SPLIT)
+        if max(itertools.accumulate((char in "([") - (char in ")]") for char in text), default=0) > MAX_DEPTH:
+            raise too_deep
         try:
-            tree = ast.parse(text.strip(), mode="eval").body
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of the parser, about Python
+                tree = ast.parse(text, mode="eval").body
         except (SyntaxError, ValueError):
-            raise ExpressionError(f"{text!r} is no expression") from None
+            raise ExpressionError(f"'{shown(text)}' is no expression") from None
+        except (RecursionError, MemoryError):
+            raise too_deep from None
+        if _depth(tree) > MAX_DEPTH:
+            raise too_deep
         names: list[str] = []
         variants: list[str] = []
-        _check(tree, names, variants)
-        return Expression(text.strip(), tuple(dict.fromkeys(names)), tuple(dict.fromkeys(variants)), tree)
+        _check(text, tree, names, variants)
+        return Expression(text, tuple(dict.fromkeys(names)), tuple(dict.fromkeys(variants)), tree)
 
     def value(self, values: Mapping[str, Any], others: Others = lambda _variant: None) -> float | None:
         """Its value for one run; `None` where it is undefined (a division by zero, a metric the run does not have)."""
@@ -86,13 +114,26 @@ class Expression:
             found = _value(self._tree, values, others)
         except (ZeroDivisionError, OverflowError, ValueError, _Undefined):
             return None
-        if isinstance(found, complex) or not math.isfinite(found):
-            return None
-        return found
+        return found if math.isfinite(found) else None
 
 
 class _Undefined(Exception):
     pass
+
+
+_SPLIT = "make parts of it metrics of their own, under [metrics]"
+
+
+def _depth(tree: ast.expr) -> int:
+    """Not recursive: the tree may be as deep as its text is long."""
+    depth, level = 0, [tree]
+    while level := [node for above in level for node in ast.iter_child_nodes(above) if isinstance(node, ast.expr)]:
+        depth += 1
+    return depth
+
+
+def _part(text: str, node: ast.expr) -> str:
+    return f"'{shown(ast.get_source_segment(text, node))}'"
 
 
 def _name(node: ast.expr) -> str | None:
@@ -121,34 +162,35 @@ def _elsewhere(node: ast.expr) -> tuple[ast.expr, str] | None:
     return None
 
 
-def _check(node: ast.expr, names: list[str], variants: list[str]) -> None:
+def _check(text: str, node: ast.expr, names: list[str], variants: list[str]) -> None:
     name, elsewhere, by_number = _name(node), _elsewhere(node), _by_number(node)
     if name is not None:
         names.append(name)
     elif by_number is not None:
         names.append(f"{by_number[0]}.*")
         if by_number[1] is not None:
-            _check(by_number[1], names, variants)
+            _check(text, by_number[1], names, variants)
     elif elsewhere is not None:
         variants.append(elsewhere[1])
-        _check(elsewhere[0], names, variants)
+        _check(text, elsewhere[0], names, variants)
     elif isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
-        _check(node.left, names, variants)
-        _check(node.right, names, variants)
+        _check(text, node.left, names, variants)
+        _check(text, node.right, names, variants)
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd)):
-        _check(node.operand, names, variants)
+        _check(text, node.operand, names, variants)
     elif isinstance(node, ast.Call) and not node.keywords:
         function = _name(node.func)
         if function in _BY_NUMBER:
-            raise ExpressionError(f"{ast.unparse(node)!r}: write at(ecc.levels, 1) or total(ecc.levels)")
+            raise ExpressionError(f"{_part(text, node)}: write at(ecc.levels, 1) or total(ecc.levels)")
         if function not in FUNCTIONS:
-            raise ExpressionError(f"there is no function {function}; there are {', '.join([*FUNCTIONS, *_BY_NUMBER])}")
+            there = ", ".join([*FUNCTIONS, *_BY_NUMBER])
+            raise ExpressionError(f"there is no function {shown(function)}; there are {there}")
         for argument in node.args:
-            _check(argument, names, variants)
+            _check(text, argument, names, variants)
     elif not (
         isinstance(node, ast.Constant) and isinstance(node.value, (int, float)) and not isinstance(node.value, bool)
     ):
-        raise ExpressionError(f"{ast.unparse(node)!r} is none of: a metric, a number, + - * / **, ( ), a function")
+        raise ExpressionError(f"{_part(text, node)} is none of: a metric, a number, + - * / **, ( ), a function")
 
 
 def _value(node: ast.expr, values: Mapping[str, Any], others: Others) -> float:

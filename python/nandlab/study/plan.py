@@ -7,7 +7,7 @@ import hashlib
 import itertools
 import json
 import os
-import tomllib
+import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +19,10 @@ from nandlab._types import Problem
 from nandlab.spec import set_arguments
 from nandlab.study.definition import PATH_KEYS, Choice, Definition, Measure, Override, Part, Where
 from nandlab.study.effects import combination, missing, varied
-from nandlab.study.problems import StudyError, near, problem
+from nandlab.study.problems import MAX_PROBLEMS, StudyError, near, problem, shown
 
+#: Signs of all that one run sets on top of the base.
+MAX_SETS = 20_000
 #: Raised when what is kept of a run changes.
 _FORMAT = 1
 
@@ -119,6 +121,8 @@ def plan(study: Definition) -> list[PlannedRun]:
         except SpecError as error:
             for entry in error.errors:
                 note(_told(study, overrides, entry), label)
+            if len(problems) >= MAX_PROBLEMS:
+                break
             continue
         task = seen.setdefault(task.identity, task)
         runs.append(
@@ -188,7 +192,9 @@ def _filled(study: Definition, override: Override, values: Mapping[str, Any], no
             return value
         name = value[1:-1]
         if name not in values:
-            told = problem(study.path, override.line, override.key, f"nothing is called {value}", near(name, values))
+            told = problem(
+                study.path, override.line, override.key, f"nothing is called {shown(value)}", near(name, values)
+            )
             note(told, label)
         return values.get(name, value)
 
@@ -203,16 +209,11 @@ class _NoFile(Exception):
 def _files(study: Definition, overrides: list[Override]) -> dict[str, InputFile]:
     """The files that a run reads, by the spec key that names them."""
     named: dict[str, tuple[str, Override | None]] = {}
-    try:
-        # The base as it is; its own mistakes are told by `_resolve`.
-        base = tomllib.loads(study.base_text)
-        for key in PATH_KEYS:
-            section, name = key.split(".", 1)
-            value = base.get(section, {}).get(name)
-            if isinstance(value, str):
-                named[key] = (value, None)
-    except (ValueError, AttributeError):
-        pass
+    for key in PATH_KEYS:
+        section, name = key.split(".", 1)
+        held = study.base_data.get(section)
+        if isinstance(held, dict) and isinstance(held.get(name), str):
+            named[key] = (held[name], None)
     for override in overrides:
         if override.key in PATH_KEYS and isinstance(override.value, str):
             named[override.key] = (override.value, override)
@@ -223,19 +224,23 @@ def _files(study: Definition, overrides: list[Override]) -> dict[str, InputFile]
         path = os.path.normpath(os.path.join(study.base_dir, written))
         try:
             facts = os.stat(path)
-            digest = _digest(path, facts.st_size, facts.st_mtime_ns)
+            # A pipe or a device may have no end.
+            why = "" if stat.S_ISREG(facts.st_mode) else "Not a file"
+            digest = "" if why else _digest(path, facts.st_size, facts.st_mtime_ns)
         except OSError as error:
+            why = error.strerror or "Error"
+        if why:
             origin, line = (study.path, source.line) if source is not None else (study.base_path, None)
-            shown = os.path.relpath(path, Path(origin).parent.absolute()) if not os.path.isabs(written) else written
+            told = os.path.relpath(path, Path(origin).parent.absolute()) if not os.path.isabs(written) else written
             raise _NoFile(
                 problem(
                     origin,
                     line,
                     key,
-                    f"cannot read {shown}: {error.strerror}",
+                    f"cannot read {shown(told, 200)}: {why}",
                     "name a file that is there; a relative path counts from the file that names it",
                 )
-            ) from None
+            )
         found[key] = InputFile(path, digest, facts.st_size, f"{digest[:16]}/{os.path.basename(path)}")
     return found
 
@@ -244,6 +249,9 @@ def _resolve(
     study: Definition, overrides: list[Override], files: Mapping[str, InputFile], label: str
 ) -> tuple[Spec, Task]:
     sets = [override.argument for override in overrides]
+    if sum(map(len, sets)) > MAX_SETS:
+        message = f"the run {shown(label)} sets keys of the spec in more than {MAX_SETS:,} signs"
+        raise StudyError([problem(study.path, None, "", message, "set less, or write it into the base")])
     sets += set_arguments({key: file.name for key, file in files.items()})
     spec = Spec.load(study.base_text, study.base_name, str(study.base_dir), sets)
     content = {
@@ -269,13 +277,15 @@ def _told(study: Definition, overrides: list[Override], entry: Problem) -> Probl
                 return {**entry, "origin": study.path, "line": override.line}
         return {**entry, "origin": study.path, "line": None}
     if entry["origin"] == study.base_name:
-        return {**entry, "origin": study.base_path}
+        # A line of the base is not told: it may be any file that the user can read.
+        remedy = "write it as TOML" if entry["message"].startswith("not TOML") else entry["remedy"]
+        return {**entry, "origin": study.base_path, "remedy": remedy}
     return entry
 
 
 def _with_runs(found: Problem, labels: list[str]) -> Problem:
     more = f" and {len(labels) - 1} more" if len(labels) > 1 else ""
-    return {**found, "message": f"{found['message']} (in the run {labels[0]}{more})"}
+    return {**found, "message": f"{found['message']} (in the run {shown(labels[0])}{more})"}
 
 
 def _check_measures(study: Definition, runs: list[PlannedRun]) -> None:
@@ -283,15 +293,17 @@ def _check_measures(study: Definition, runs: list[PlannedRun]) -> None:
     if study.smoke:
         return
     rows = [run.row for run in runs]
-    found = []
+    found: list[Problem] = []
     variants = dict.fromkeys(run.variant for run in runs)
     named = [(f"metrics.{key}", study.metric_lines[key], expression) for key, expression in study.metrics.items()]
     named += [(f"figures.{f.id}.metric", f.line, f.metric) for f in study.figures]
     named += [(f"claims.{c.id}.measure.metric", c.line, c.measure.metric) for c in study.claims]
     for key, line, expression in named:
         for name in expression.variants:
-            if name not in variants:
-                found.append(problem(study.path, line, key, f'there is no variant "{name}"', near(name, variants)))
+            if name not in variants and len(found) < MAX_PROBLEMS:
+                found.append(
+                    problem(study.path, line, key, f'there is no variant "{shown(name)}"', near(name, variants))
+                )
     for figure in study.figures:
         if not any(figure.where.matches(row) for row in rows):
             found.append(problem(study.path, figure.line, f"figures.{figure.id}.where", "matches no run", "widen it"))
@@ -329,7 +341,7 @@ def _check_effects(
     there = {on for on in found if on is not None}
     lacking = missing(factors, there)
     if lacking:
-        text = f"the combinations are not all there: no {', '.join(lacking)}"
+        text = f"the combinations are not all there: no {shown(', '.join(lacking))}"
         return [problem(study.path, line, key, text, "widen its where, or let its part have these variants")]
     fixed = [name for name in wanted if name not in varied(factors, there)]
     if fixed or not varied(factors, there):

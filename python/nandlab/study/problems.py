@@ -8,13 +8,19 @@ from collections.abc import Iterable
 from nandlab._core import NandlabError
 from nandlab._types import Problem
 
+#: No more mistakes are told at once.
+MAX_PROBLEMS = 20
+
 
 class StudyError(NandlabError):
     """A study that is refused; `errors` lists what is wrong."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.errors = list(problems)
-        super().__init__("\n".join(_text(problem) for problem in self.errors))
+        told = [_text(problem) for problem in self.errors[:MAX_PROBLEMS]]
+        if len(self.errors) > MAX_PROBLEMS:
+            told.append(f"and {len(self.errors) - MAX_PROBLEMS} more")
+        super().__init__("\n".join(told))
 
 
 class RunsFailed(NandlabError):
@@ -23,7 +29,14 @@ class RunsFailed(NandlabError):
 
 def problem(origin: str, line: int | None, key: str, message: str, remedy: str) -> Problem:
     """One mistake."""
-    return {"origin": origin, "line": line, "key": key, "message": message, "remedy": remedy}
+    return {"origin": origin, "line": line, "key": shown(key), "message": message, "remedy": remedy}
+
+
+def shown(value: object, limit: int = 80) -> str:
+    """A value of a file as an error echoes it: a part of one line."""
+    text = str(value)
+    text = text if len(text) <= limit else text[: limit - 3] + "..."
+    return "".join(char if char.isprintable() else "?" for char in text)
 
 
 def _text(problem: Problem) -> str:
@@ -35,8 +48,18 @@ def _text(problem: Problem) -> str:
 
 def near(name: object, names: Iterable[str]) -> str:
     """What may have been meant, and what there is."""
-    known = list(names)
-    found = difflib.get_close_matches(str(name), known, n=1, cutoff=0.55)
+    wanted, known = shown(name), [shown(there, 60) for there in names]
+    told = known
+    if len(known) > 16:
+        # The quick ratio first: the true one of a thousand names takes seconds.
+        likeness = difflib.SequenceMatcher(None, "", wanted)
+
+        def quick(there: str) -> float:
+            likeness.set_seq1(there)
+            return likeness.quick_ratio()
+
+        known = sorted(known, key=quick, reverse=True)[:12]
+        told = [*known, "..."]
+    found = difflib.get_close_matches(wanted, known, n=1, cutoff=0.55)
     hint = f"did you mean {found[0]}? " if found else ""
-    shown = known if len(known) <= 16 else [*difflib.get_close_matches(str(name), known, n=12, cutoff=0.0)[:12], "..."]
-    return f"{hint}there is: {', '.join(shown)}" if known else f"{hint}there is none"
+    return f"{hint}there is: {', '.join(told)}" if known else f"{hint}there is none"

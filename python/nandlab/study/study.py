@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nandlab import _core
+from nandlab._types import Problem
 from nandlab.errors import OutputError, os_error_text
 from nandlab.results import REPORT, write_file
 from nandlab.spec import _near as near_specs
@@ -19,7 +20,7 @@ from nandlab.study.judge import Drawn, Verdict, draw, judge
 from nandlab.study.local import LocalWorkers
 from nandlab.study.metrics import Results, names_before
 from nandlab.study.plan import PlannedRun, Task, plan
-from nandlab.study.problems import StudyError, near, problem
+from nandlab.study.problems import MAX_PROBLEMS, StudyError, near, problem, shown
 from nandlab.study.store import Store
 from nandlab.tables import to_parquet
 
@@ -169,14 +170,14 @@ class Study:
     def _check_names(self, known: set[str], later: tuple[str, ...] = ()) -> None:
         """Refuse names that no run has; those that begin with one of `later` may come with another run."""
         study = self.definition
-        found = []
+        found: list[Problem] = []
         known = known | study.names
         known |= {f"{name.rsplit('.', 1)[0]}.*" for name in known if name.rsplit(".", 1)[-1].isdigit()}
 
         def check(names: Sequence[str], line: int | None, key: str) -> None:
             for name in names:
-                if name not in known and not name.startswith(later):
-                    text = f'no metric "{name}"'
+                if name not in known and not name.startswith(later) and len(found) < MAX_PROBLEMS:
+                    text = f'no metric "{shown(name)}"'
                     found.append(problem(study.path, line, key, text, near(name, sorted(known))))
 
         for key, expression in study.metrics.items():

@@ -1,27 +1,91 @@
-"""Where the keys of a TOML text stand: `tomllib` reads the values but keeps no positions.
-
-The text must be valid TOML already; this only follows its shape.
-"""
+"""TOML within limits, and where its keys stand: `tomllib` reads the values but knows neither."""
 
 from __future__ import annotations
+
+import bisect
+import contextlib
+import os
+import re
+import stat
+import tomllib
+from pathlib import Path as FilePath
+from typing import Any
+
+#: Of a file: its bytes, and its tables, lists and parts of keys within one another.
+MAX_BYTES = 256 * 1024
+MAX_DEPTH = 32
 
 #: A key's way from the root: names, and indices of array elements.
 Path = tuple[str | int, ...]
 
 
+class TomlError(ValueError):
+    """A text that is not read; says nothing of what is in it, but for `detail`."""
+
+    def __init__(self, line: int, message: str, remedy: str, detail: str = "") -> None:
+        super().__init__(message)
+        self.line = line
+        self.remedy = remedy
+        #: What exactly is wrong; may hold a part of the text.
+        self.detail = detail
+
+
+def read_text(path: FilePath) -> str:
+    """The text of a TOML file; raises `OSError`, or `ValueError` with a message for what is no such file."""
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        raise ValueError("Not a file")  # a pipe or a device may have no end
+    with open(path, "rb") as file:
+        data = file.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise ValueError(f"more than {MAX_BYTES // 1024} KiB")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise ValueError("not UTF-8 text") from None
+
+
+def parse(text: str) -> tuple[dict[str, Any], dict[Path, int]]:
+    """The values, and the line, from 1, on which each key (and each element of an array) is first written.
+
+    Raises `TomlError`.
+    """
+    # First, since `tomllib` neither ends in time nor without a traceback on a text that is too deep.
+    lines = key_lines(text)
+    try:
+        return tomllib.loads(text), lines
+    except ValueError as error:
+        # Not of TOML alone: `int` refuses very long numbers.
+        where = re.search(r" *\(at line (\d+), column \d+\)$", str(error))
+        line = int(where[1]) if where else text.count("\n") + 1
+        detail = str(error)[: where.start()] if where else str(error)
+        raise TomlError(line, "not TOML", "write it as TOML", detail) from None
+    except RecursionError:
+        raise _too_deep(1) from None
+
+
+def _too_deep(line: int) -> TomlError:
+    return TomlError(line, f"nested more than {MAX_DEPTH} deep", "write fewer tables and lists within one another")
+
+
 def key_lines(text: str) -> dict[Path, int]:
-    """The line, from 1, on which each key (and each element of an array) is first written."""
-    return _Scanner(text).scan()
+    """The lines alone; of a text that is not TOML, whatever was found."""
+    scanner = _Scanner(text)
+    with contextlib.suppress(IndexError):  # it ends within a key; `tomllib` will say so
+        scanner.scan()
+    return scanner.lines
 
 
 class _Scanner:
+    """Follows the shape of the text; whether it is TOML is not seen here."""
+
     def __init__(self, text: str) -> None:
         self.text = text.replace("\r\n", "\n")
         self.at = 0
         self.lines: dict[Path, int] = {}
         self.last: dict[Path, int] = {}
+        self.ends = [found.start() for found in re.finditer("\n", self.text)]
 
-    def scan(self) -> dict[Path, int]:
+    def scan(self) -> None:
         table: Path = ()
         self.skip(newlines=True)
         while self.at < len(self.text):
@@ -32,7 +96,6 @@ class _Scanner:
             else:
                 self.pair(table)
             self.skip(newlines=True)
-        return self.lines
 
     def skip(self, *, newlines: bool) -> None:
         """Past blanks and comments."""
@@ -47,7 +110,10 @@ class _Scanner:
                 return
 
     def note(self, path: Path) -> None:
-        self.lines.setdefault(path, self.text.count("\n", 0, self.at) + 1)
+        line = bisect.bisect_left(self.ends, self.at) + 1
+        if len(path) > MAX_DEPTH:
+            raise _too_deep(line)
+        self.lines.setdefault(path, line)
 
     def header(self, brackets: int) -> Path:
         self.at += brackets
@@ -116,6 +182,7 @@ class _Scanner:
             while self.inside("}"):
                 self.pair(path)
         else:
+            self.at += 1  # whatever it is: go on rather than stand still
             while self.at < len(self.text) and self.text[self.at] not in ",]}\n#":
                 self.at += 1
 
