@@ -825,6 +825,29 @@ def refused(path):
     return text
 
 
+@pytest.mark.parametrize("name", ["../../x", "/tmp/x", "..", ".hidden", "a/b", "a b", "", "x" * 101])
+@pytest.mark.parametrize("what", ["study.name", "figures.0.id"])
+def test_a_name_does_not_leave_the_folder(here, what, name):
+    right = {"study.name": ('title = "Small"', f'title = "Small"\nname = "{name}"', 3)}
+    right["figures.0.id"] = ('id = "waf"', f'id = "{name}"', 24)
+    before, after, line = right[what]
+    (here / "s.toml").write_text(STUDY.replace(before, after, 1))
+    told = refused(here / "s.toml")
+    assert f's.toml:{line}: {what}: "{name[:77]}' in told
+    assert "cannot name a file\n  remedy: letters, digits" in told
+
+
+@pytest.mark.parametrize(
+    ("file", "name"), [("a b.toml", "a-b"), ("...toml", "study"), ("x/study.toml", "x"), ("x/y/../study.toml", "x")]
+)
+def test_a_study_without_a_name_is_called_as_its_file(tmp_path, file, name):
+    import nandlab
+
+    (tmp_path / "x" / "y").mkdir(parents=True)
+    (tmp_path / file).write_text('[study]\ntitle = "T"\nquestion = "Q"\n[base]\nseed = 1\n[base.drive]\nchannels = 1\n')
+    assert nandlab.Study.load(tmp_path / file).name == name
+
+
 SECRETS = [
     ("root:S3CRET:19000:0:99999", "1: not TOML"),
     ("a = 1\nroot:S3CRET:19000", "2: not TOML"),

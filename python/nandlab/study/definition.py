@@ -35,6 +35,8 @@ MAX_NAME = 100
 MAX_TEXT = 10_000
 MAX_RUNS = 10_000
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+#: What may name a file or a folder.
+_SAFE = re.compile(r"[\w-][\w.-]*")
 #: Spec keys that hold a path; the content of the file counts, not its name.
 PATH_KEYS = ("workload.trace", "precondition.load", "reliability.rber.table")
 
@@ -441,7 +443,7 @@ class _Reader:
         question = study.text("question", must=True)
         notes = study.text("notes")
         base_text, base_data, base_name, base_path, base_sets = self.base(root, study)
-        name = study.text("name", self.path.parent.name if self.path.stem == "study" else self.path.stem)
+        name = self.safe(study, "name", study.text("name", self.own_name()))
         study.done()
 
         values = root.table("values")
@@ -530,6 +532,22 @@ class _Reader:
                 root.say((key, index, "id"), f'"{shown(name)}" is there already', "give each an id of its own")
 
     # ---------------------------------------------------------------------------------------------------------- runs
+
+    def own_name(self) -> str:
+        """What the study is called that says nothing: as its file, or as the folder of a study.toml."""
+        path = Path(os.path.abspath(self.path))
+        own = path.parent.name if path.stem == "study" else path.stem
+        return re.sub(r"[^\w.-]+", "-", own).lstrip(".")[:MAX_NAME] or "study"
+
+    def safe(self, table: _Table, key: str, name: str) -> str:
+        """A name that becomes one of a file or a folder: it must not lead elsewhere."""
+        if not _SAFE.fullmatch(name) or len(name.encode()) > MAX_NAME:
+            table.say(
+                (key,),
+                f'"{shown(name)}" cannot name a file',
+                f"letters, digits, - and _, and points but for the first sign; at most {MAX_NAME} bytes",
+            )
+        return name
 
     def base(self, root: _Table, study: _Table) -> tuple[str, Mapping[str, Any], str, str, tuple[Override, ...]]:
         file = study.text("base", "")
@@ -749,9 +767,7 @@ class _Reader:
         return value
 
     def figure(self, table: _Table, there: Mapping[str, list[Any]]) -> Figure:
-        name = table.text("id", "figure", must=True)
-        if not all(char.isalnum() or char in "-_." for char in name) or not name or name.startswith("."):
-            table.say(("id",), f'"{shown(name)}" cannot name a file', "letters, digits, - and _ only")
+        name = self.safe(table, "id", table.text("id", "figure", must=True))
         kind = table.choice("kind", KINDS, "line")
         metric = table.expression("metric", must=True) or Expression.parse("0")
         if kind == "cdf":
