@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import resource
 import shutil
 import signal
@@ -1174,8 +1175,8 @@ def test_equal_runs_are_done_once(here):
 
 
 @pytest.fixture
-def cluster(tmp_path):
-    """A scheduler and two workers on loopback, processes of their own, in directories of their own."""
+def scheduler(tmp_path):
+    """A scheduler on loopback and how to start a worker, processes of their own, in directories of their own."""
     pytest.importorskip("distributed")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -1183,7 +1184,7 @@ def cluster(tmp_path):
     address = f"tcp://127.0.0.1:{port}"
     processes = []
 
-    def begin(*arguments):
+    def begin(*arguments, **environment):
         directory = tmp_path / f"dask{len(processes)}"
         directory.mkdir()
         with open(directory / "log", "w") as log:
@@ -1192,6 +1193,7 @@ def cluster(tmp_path):
                 cwd=directory,
                 stdout=log,
                 stderr=log,
+                env=os.environ | environment,
             )
         processes.append(process)
         return process
@@ -1203,13 +1205,75 @@ def cluster(tmp_path):
             return probe.connect_ex(("127.0.0.1", port)) == 0
 
     wait_for(listening)
-    workers = [begin("dask_worker", address, "--nthreads", "1", "--no-nanny", "--no-dashboard") for _ in range(2)]
+
+    def worker(**environment):
+        return begin("dask_worker", address, "--nthreads", "1", "--no-nanny", "--no-dashboard", **environment)
+
     try:
-        yield address, workers
+        yield address, worker
     finally:
         for process in reversed(processes):
             process.kill()
             process.wait()
+
+
+@pytest.fixture
+def cluster(scheduler):
+    """A scheduler and two workers."""
+    address, worker = scheduler
+    return address, [worker(), worker()]
+
+
+@pytest.fixture
+def other_build(tmp_path):
+    """A folder with the same version of nandlab, but for one byte of its core."""
+    import nandlab
+
+    shutil.copytree(Path(nandlab.__file__).parent, tmp_path / "other" / "nandlab")
+    with open(tmp_path / "other" / "nandlab" / Path(nandlab._core.__file__).name, "ab") as core:
+        core.write(b"\0")
+    return tmp_path / "other"
+
+
+def test_a_dask_worker_of_another_build_is_refused_by_name(here, scheduler, other_build):
+    from nandlab.study.plan import build_identity
+
+    address, worker = scheduler
+    (here / "s.toml").write_text(STUDY)
+    worker(PYTHONPATH=str(other_build))
+    done = command("study", "s.toml", "--out", "o", "--dask", address, cwd=here)
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+    told = re.fullmatch(
+        r"worker (tcp://127\.0\.0\.1:\d+) has nandlab (\S+), not (\S+)\n  remedy: install the build .*\n", done.stderr
+    )
+    assert told and told[3] == build_identity() != told[2]
+    assert told[2].split("+")[0] == told[3].split("+")[0], "the version alone does not tell them apart"
+    assert not finished(here / "o")
+
+
+def test_a_dask_worker_without_nandlab_is_refused_by_name(here, scheduler):
+    address, worker = scheduler
+    (here / "none" / "nandlab").mkdir(parents=True)
+    (here / "none" / "nandlab" / "__init__.py").write_text('raise ImportError("not here")')
+    worker(PYTHONPATH=str(here / "none"))
+    done = command("study", "s.toml", "--out", "o", "--dask", address, cwd=here)
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+    assert re.match(r"worker tcp://127\.0\.0\.1:\d+ does not load nandlab: ", done.stderr), done.stderr
+
+
+def test_a_dask_worker_of_another_build_that_comes_later(scheduler, other_build):
+    import nandlab
+    from nandlab.study.cluster import DaskWorkers
+
+    address, worker = scheduler
+    worker()
+    workers = DaskWorkers(address, "send")
+    try:
+        worker(PYTHONPATH=str(other_build))
+        with pytest.raises(nandlab.OutputError, match=r"(?s)worker tcp://\S+ has nandlab .*finished runs are kept"):
+            wait_for(lambda: workers.poll(0.1))
+    finally:
+        workers.close()
 
 
 def test_a_dask_worker_killed_in_the_middle_of_a_run(here, cluster):

@@ -16,7 +16,8 @@ from typing import Any
 
 from nandlab.errors import OutputError
 from nandlab.study.local import Event
-from nandlab.study.plan import InputFile, Task
+from nandlab.study.plan import InputFile, Task, build_identity
+from nandlab.study.problems import shown
 from nandlab.study.work import At, Done, Failed, Files, Lost, do
 
 #: Traces are sent in pieces of this many bytes.
@@ -49,12 +50,18 @@ class DaskWorkers:
         self._traces = traces
         self._found: dict[str, dict[str, Any]] = {}
         self._looked_s = 0.0
+        #: Workers whose build is known to be ours.
+        self._checked: set[str] = set()
         self._topic = f"nandlab-{uuid.uuid4().hex}"
         self._events: queue.Queue[Any] = queue.Queue()
         self._running: dict[str, tuple[Task, Any]] = {}
         self._sent: set[tuple[str, str]] = set()
         self._client.subscribe_topic(self._topic, self._hear)
-        self._wait_for_workers(30.0)
+        try:
+            self._wait_for_workers(30.0)
+        except BaseException:
+            self._client.close()
+            raise
 
     def _hear(self, event: Any) -> None:
         _, message = event
@@ -64,7 +71,6 @@ class DaskWorkers:
         until = time.monotonic() + timeout_s
         while not self._workers():
             if time.monotonic() > until:
-                self._client.close()
                 raise OutputError("the Dask scheduler has no workers: start some with `dask worker ADDRESS`")
             time.sleep(0.1)
 
@@ -75,8 +81,33 @@ class DaskWorkers:
             )
         if time.monotonic() - self._looked_s > _LOOK_S:
             self._found = self._client.scheduler_info(n_workers=-1).get("workers", {})
+            self._refuse_other_builds()
             self._looked_s = time.monotonic()
         return self._found
+
+    def _refuse_other_builds(self) -> None:
+        """Every worker runs the build that the study was planned with, or the results would not be one build's."""
+        self._checked &= self._found.keys()
+        new = [address for address in self._found if address not in self._checked]
+        if not new:
+            return
+        ours = build_identity()
+        wrong = []
+        for address, theirs in self._client.run(build_identity, workers=new, on_error="return").items():
+            if isinstance(theirs, OSError):
+                continue  # it has just gone; asked again should it come back
+            self._checked.add(address)
+            if isinstance(theirs, BaseException):
+                wrong.append(f"worker {address} does not load nandlab: {shown(theirs)}")
+            elif theirs != ours:
+                wrong.append(f"worker {address} has nandlab {theirs}, not {ours}")
+        if wrong:
+            more = f"\nand {len(wrong) - 8} more" if len(wrong) > 8 else ""
+            raise OutputError(
+                "\n".join(wrong[:8])
+                + f"{more}\n  remedy: install the build of this machine there and start the worker again, or stop it; "
+                "finished runs are kept"
+            )
 
     @property
     def slots(self) -> int:
@@ -227,4 +258,6 @@ def _run(task: Task, topic: str, traces: str) -> Done | Failed | Lost:
         return topic not in _stopped
 
     outcome = do(task, files, tell)
+    if isinstance(outcome, Lost):
+        return replace(outcome, text=f"worker {worker.address}: {outcome.text}")
     return replace(outcome, worker=str(worker.address)) if isinstance(outcome, Done) else outcome
