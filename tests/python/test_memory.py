@@ -4,9 +4,8 @@ import json
 import subprocess
 import sys
 
-import pytest
-
 import nandlab
+import pytest
 from nandlab import _core, memory
 
 pytestmark = pytest.mark.core
