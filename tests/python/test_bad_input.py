@@ -447,6 +447,94 @@ def test_a_saved_drive_that_is_none(lab):
     refused(lab, "run", "spec.toml", *settings, names=["drive.bin"], remedy="remedy")
 
 
+# ----------------------------------------------------------------------------------------------------------------- time
+
+#: Times that overflowed 64 bits or looped for ever: (settings, the trace, what the error names, its remedy).
+BURSTS = "workload.arrival={ bursts = { requests = 1, at_once = 1.0, idle = '1d' } }"
+TIMES = {
+    "a rate": (
+        ["workload.synthetic={ requests = 200 }", "workload.arrival={ iops = 1e-9 }"],
+        None,
+        ["workload.arrival", "of 200 requests only 3 arrive before the end"],
+        "at least iops = 9.32e-8",
+    ),
+    "bursts": (
+        ["workload.synthetic={ requests = 300_000 }", BURSTS],
+        None,
+        ["workload.arrival", "only 24856 arrive before the end"],
+        "a shorter idle, or fewer requests",
+    ),
+    "two lines of a trace": (
+        [],
+        "1,hm,0,Write,0,4096,26\n180000000000000000,hm,0,Write,0,4096,26\n",
+        ["trace.csv:2", "field time", "571 years later than that of line 1"],
+        "workload.lenient = true",
+    ),
+    "the first line of a trace": (
+        [],
+        "0,hm,0,Write,0,4096,26\n" + "".join(f"{TICKS + 1000 * i},hm,0,Write,0,4096,26\n" for i in range(100)),
+        ["trace.csv:2", "field time", "406 years later than that of line 1"],
+        "workload.lenient = true",
+    ),
+    "far times": (
+        ["workload.format=spc"],
+        "0,0,4096,W,0\n0,8,4096,W,18446744072\n0,8,4096,W,18446744073\n",
+        ["trace.csv:2", "585 years later than that of line 1"],
+        "workload.lenient = true",
+    ),
+    "the scale of a trace's times": (
+        ["workload.format=spc", "workload.time_scale=1e9"],
+        "0,0,4096,W,0\n0,8,4096,W,10\n",
+        ["trace.csv: request 2", "arrives too late", "2^31 s"],
+        "workload.time_scale",
+    ),
+    "an interval on a slow clock": (
+        ["refresh.policy=fcr", "reliability.clock_scale=1e-3"],
+        None,
+        ["reliability.clock_scale", "365d", "1,000 years", "2^62 ns"],
+        "a higher reliability.clock_scale",
+    ),
+    "a slow path": (
+        ["timing.off_chip_mb_per_s=1e-300"],
+        None,
+        ["timing.off_chip_mb_per_s", "1.3e290 years"],
+        "at least 4.1e-4",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", TIMES)
+def test_times_that_cannot_be_simulated(lab, case):
+    settings, trace, names, remedy = TIMES[case]
+    if trace is not None:
+        (lab / "trace.csv").write_text(trace)
+    if any("synthetic" in setting for setting in settings):
+        with_spec(lab, 'trace = "trace.csv"\n', "")
+    sets = [part for setting in settings for part in ("--set", setting)]
+    refused(lab, "run", "spec.toml", *sets, names=names, remedy=remedy)
+
+
+def test_a_damaged_first_time_is_skipped_and_a_gap_allowed(lab):
+    lines = msr_lines()
+    (lab / "trace.csv").write_text("\n".join(["0,hm,0,Write,0,4096,26", *lines]) + "\n")
+    done = run(lab, "run", "spec.toml", "--out", "r", "--set", "workload.lenient=true", "--json")
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout)
+    assert (summary["requests"], summary["records_skipped"]) == (LINES, 1)
+    # From its middle on the trace is 30 days later.
+    later = TICKS + 1000 * BAD + 30 * 86_400 * 10_000_000
+    moved = [line.replace(str(TICKS + 1000 * i), str(later + 1000 * i)) for i, line in enumerate(lines)]
+    (lab / "trace.csv").write_text("\n".join([*lines[:BAD], *moved[BAD:]]) + "\n")
+    lenient = ("--set", "workload.lenient=true")
+    names = [f"trace.csv:{BAD + 1}", "30 days later", "go on from there"]
+    refused(lab, "run", "spec.toml", *lenient, names=names, remedy='workload.max_gap = "31d"')
+    done = run(lab, "run", "spec.toml", "--out", "gap", "--set", "workload.max_gap=31d", "--json")
+    assert json.loads(done.stdout)["requests"] == LINES
+    refused(lab, "trace", "stat", "trace.csv", names=["30 days later"], remedy="--max-gap 31d")
+    done = run(lab, "trace", "stat", "trace.csv", "--max-gap", "31d")
+    assert done.returncode == 0, done.stderr
+
+
 # -------------------------------------------------------------------------------------------------------------- Ctrl-C
 
 LONG = ("--set", "workload.repeat=1000000")

@@ -206,7 +206,7 @@ import signal, time
 import nandlab
 drive = nandlab.Drive(nandlab.load({RESTLESS!r}))
 signal.signal(signal.SIGALRM, signal.default_int_handler)
-for simulate in (lambda: drive.advance(10**15), lambda: drive.run_until_idle(limit_s=1e6)):
+for simulate in (lambda: drive.advance(2 * 10**11), lambda: drive.run_until_idle(limit_s=1e6)):
     drive.write(0, 4096)
     signal.setitimer(signal.ITIMER_REAL, 0.2)
     began = time.monotonic()
@@ -315,3 +315,53 @@ def test_victims_that_the_policy_did_not_choose_are_told():
     )
     greedy = nandlab.run(spec, sets={"precondition.used": 0.8, "gc.victim": "greedy"})
     assert all(note.code != "forced-victims" for note in notes(greedy.summary))
+
+
+def test_what_takes_long_hears_a_signal(tmp_path):
+    """Making and saving a drive, cutting its power, the audit, and the trace commands could not be interrupted."""
+    spec = tmp_path / "spec.toml"
+    spec.write_text(
+        "[drive]\nblocks_per_plane = 8192\nop = 0.2\n[capacitor]\ncapacitance = '1F'\n"
+        "[precondition]\nused = 0.9\nvalid = 0.8\n[workload]\nsynthetic = { requests = 1 }\n"
+    )
+    saved, converted = tmp_path / "a.drive", tmp_path / "a.csv"
+    program = f"""
+import os, signal, threading
+import nandlab
+spec = nandlab.load({str(spec)!r})
+def interrupted(what, work):
+    threading.Timer(0.03, os.kill, (os.getpid(), signal.SIGINT)).start()
+    try:
+        while True:
+            work()
+    except KeyboardInterrupt:
+        print(what)
+interrupted("made", lambda: nandlab.Drive(spec))
+drive = nandlab.Drive(spec)
+interrupted("saved", lambda: drive.save({str(saved)!r}))
+interrupted("cut", drive.cut_power)
+interrupted("audited", drive.audit)
+drive.audit()
+assert drive.now_ns > 0
+of = dict(profile="msr/hm_0")
+interrupted("read", lambda: nandlab.trace.stat(**of))
+interrupted("converted", lambda: nandlab.trace.convert(None, {str(converted)!r}, to="msr", drop=True, **of))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["made", "saved", "cut", "audited", "read", "converted"]
+    # Nothing half written.
+    assert {entry.name for entry in tmp_path.iterdir()} <= {"spec.toml", "a.drive"}
+
+
+def test_time_that_is_over_is_told():
+    import nandlab
+
+    drive = nandlab.Drive(nandlab.load(RESTLESS))
+    with pytest.raises(
+        nandlab.RunError, match=r"cannot advance to 10000000000000000 ns: the age clock ends .* after 3 min 34 s"
+    ):
+        drive.advance(10**16)
+    # It was not advanced, and goes on.
+    drive.advance(1000)
+    assert drive.now_ns == 1000
