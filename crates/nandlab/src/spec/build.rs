@@ -3,7 +3,7 @@
 use super::kind::Val;
 use super::layers::Layers;
 use super::model::*;
-use super::node::shorten;
+use super::node::{shorten, shorten_to};
 use super::resolve::Resolved;
 use crate::ftl::migration;
 use crate::nand::RberTable;
@@ -341,10 +341,9 @@ pub(super) fn read_table(r: &mut Resolved, dir: &Path, layers: &mut Layers) {
         (None, _) => String::new(),
     };
     if let Some(place) = place {
-        let printable = |text: &str| text.replace(|c: char| c.is_control(), "?");
-        let message =
-            format!("the table \"{}\" cannot be used: {at}{}", shorten(file), printable(&error.message));
-        layers.error(&place, "reliability.rber.table", message, printable(&error.remedy));
+        let (message, remedy) = (shorten_to(200, &error.message), shorten_to(200, &error.remedy));
+        let message = format!("the table \"{}\" cannot be used: {at}{message}", shorten(file));
+        layers.error(&place, "reliability.rber.table", message, remedy);
     }
 }
 

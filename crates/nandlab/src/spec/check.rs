@@ -6,7 +6,8 @@ use super::build::burst_requests;
 use super::kind::Val;
 use super::layers::{Layers, Place};
 use super::model::{CopybackLimitSpec, RefreshPolicySpec, logical_pages};
-use super::quantity::{Dimension, show_real, show_time};
+use super::node::shorten;
+use super::quantity::{Dimension, show_num, show_real, show_time};
 use super::resolve::Resolved;
 use crate::ftl::needs::{BlockNeeds, Demands, GAIN_BLOCKS, Need};
 
@@ -126,8 +127,11 @@ impl Check<'_> {
     fn gc_thresholds(&mut self) -> Option<()> {
         let (foreground, background) = (self.num("gc.foreground_free")?, self.num("gc.background_free")?);
         if foreground >= background {
-            let message =
-                format!("foreground GC at {foreground} free is not below background GC at {background}");
+            let message = format!(
+                "foreground GC at {} free is not below background GC at {}",
+                show_num(foreground),
+                show_num(background)
+            );
             let remedy = "set gc.foreground_free below gc.background_free";
             self.error(&["gc.foreground_free", "gc.background_free"], message, remedy.into());
         }
@@ -184,7 +188,8 @@ impl Check<'_> {
         let synthetic = self.r.get("workload.synthetic")?;
         let (reads, trims) = (synthetic.field("read_fraction").num(), synthetic.field("trim_fraction").num());
         if reads + trims > 1.0 {
-            let message = format!("{reads} reads and {trims} TRIMs are more than all requests");
+            let message =
+                format!("{} reads and {} TRIMs are more than all requests", show_num(reads), show_num(trims));
             let remedy = "read_fraction + trim_fraction must be at most 1";
             self.error(&["workload.synthetic"], message, remedy.into());
         }
@@ -218,6 +223,7 @@ impl Check<'_> {
             let (before, level) = (&pair[0], &pair[1]);
             let (low, high) = (before.field("rber_max").num(), level.field("rber_max").num());
             if high <= low {
+                let (low, high) = (show_num(low), show_num(high));
                 let message = format!("{high} is not above the {low} of the level before it");
                 self.error_in_list(
                     KEY,
@@ -256,7 +262,7 @@ impl Check<'_> {
         let budget = self.r.get("cache.dirty_budget")?.clone();
         if budget != Val::Num(1.0) {
             let message = match budget {
-                Val::Num(share) => format!("{share} has no effect without a write cache"),
+                Val::Num(share) => format!("{} has no effect without a write cache", show_num(share)),
                 _ => "\"measured\" has no effect without a write cache".into(),
             };
             self.error(&["cache.dirty_budget", "cache.size"], message, remedy("cache.dirty_budget", "1.0"));
@@ -288,7 +294,7 @@ impl Check<'_> {
     fn capacitor_energy(&mut self) -> Option<()> {
         let (full, least) = (self.num("capacitor.voltage")?, self.num("capacitor.voltage_min")?);
         if least >= full {
-            let shown = |volts| show_real(volts, Dimension::Voltage);
+            let shown = |volts| shorten(&show_real(volts, Dimension::Voltage));
             let message =
                 format!("the least voltage {} is not below the {} of charging", shown(least), shown(full));
             let remedy = "set capacitor.voltage_min below capacitor.voltage";

@@ -1,5 +1,6 @@
 //! What is wrong with a spec, where, and what would be right.
 
+use super::node::shorten_to;
 use std::fmt;
 
 /// One thing that is wrong.
@@ -17,12 +18,15 @@ pub struct SpecError {
     pub remedy: String,
 }
 
+/// Characters shown of a file's name.
+const NAME_MAX: usize = 160;
+
 /// Between what is wrong and what would be right.
 const REMEDY: &str = "\n  remedy: ";
 
 impl fmt::Display for SpecError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.origin)?;
+        f.write_str(&shorten_to(NAME_MAX, &self.origin))?;
         if let Some(line) = self.line {
             write!(f, ":{line}")?;
         }

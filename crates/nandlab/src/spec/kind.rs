@@ -39,11 +39,14 @@ pub(super) enum Kind {
     Table(&'static [Param]),
     /// A list of such tables, at most so many.
     List(&'static [Param], usize),
-    /// One size, or a table of sizes and their weights.
+    /// One size, or a table of at most [`SIZES_MAX`] sizes and their weights.
     Sizes,
     /// The alternative that fits the value's shape.
     Either(&'static [Kind]),
 }
+
+/// Entries of a table of sizes at most.
+pub(super) const SIZES_MAX: usize = 4096;
 
 /// A range of numbers.
 #[derive(Clone, Copy, Debug)]

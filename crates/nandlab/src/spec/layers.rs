@@ -3,8 +3,9 @@
 use super::error::{SpecError, nearest};
 use super::keys::{EXCLUSIVE, KEYS, Key, PRESET, find, of_section, sections};
 use super::kind::{Kind, Val};
-use super::node::{Field, Node, Raw, parse_document, parse_value, shorten};
+use super::node::{Field, Node, Raw, parse_document, parse_value, shorten, shorten_to};
 use super::presets;
+use super::quantity::show_size;
 use super::read::Reader;
 use std::collections::BTreeMap;
 
@@ -66,22 +67,7 @@ impl Layers {
 
     /// Applies everything in its order.
     pub(super) fn apply(&mut self, text: &str, name: &str, sets: &[String]) {
-        let fields = match parse_document(text) {
-            Ok(fields) => fields,
-            Err(errors) => {
-                // What a parser says after its first error mostly follows from it.
-                for error in errors.into_iter().take(1) {
-                    let place = Place { origin: name.into(), line: Some(error.line), rank: 0 };
-                    self.error(
-                        &place,
-                        "",
-                        format!("not TOML: {}", error.message),
-                        format!("the line reads: {}", error.text),
-                    );
-                }
-                Vec::new()
-            }
-        };
+        let fields = self.document(text, name);
         let sets: Vec<Set> = sets.iter().filter_map(|set| self.parse_set(set)).collect();
         self.apply_preset_named(&fields, name, &sets);
         self.rank += 1;
@@ -90,6 +76,23 @@ impl Layers {
             self.rank += 1;
             self.apply_set(set);
         }
+    }
+
+    /// The file's fields; none when it cannot be read.
+    fn document(&mut self, text: &str, name: &str) -> Vec<Field> {
+        let mut refuse = |line, message: String, remedy: String| {
+            self.error(&Place { origin: name.into(), line, rank: 0 }, "", message, remedy);
+            Vec::new()
+        };
+        if text.len() > BYTES_MAX {
+            let message =
+                format!("{} bytes, more than the {} of a spec", text.len(), show_size(BYTES_MAX as u64));
+            return refuse(None, message, "check that this is the right file".into());
+        }
+        parse_document(text).unwrap_or_else(|error| {
+            let message = format!("not TOML: {}", error.message);
+            refuse(Some(error.line), message, format!("mend the line, which reads: {}", error.text))
+        })
     }
 
     /// The preset that `--set` or else the file names, under everything else.
@@ -140,12 +143,13 @@ impl Layers {
     fn apply_document(&mut self, fields: &[Field], origin: &str) {
         let rank = self.rank;
         let place = |line| Place { origin: origin.into(), line: Some(line), rank };
+        let sections = sections();
         for field in fields {
             if let Some(key) = find(&field.name).filter(|key| key.section().is_empty()) {
                 self.put(key, field.node.clone(), place(field.line));
                 continue;
             }
-            let Some(section) = sections().into_iter().find(|s| !s.is_empty() && *s == field.name) else {
+            let Some(section) = sections.iter().find(|s| !s.is_empty() && **s == field.name) else {
                 self.unknown(&place(field.line), &field.name);
                 continue;
             };
@@ -191,8 +195,11 @@ impl Layers {
     }
 
     fn unknown(&mut self, place: &Place, path: &str) {
-        let (message, remedy) = unknown_key(path);
-        self.error(place, &path.split('.').map(shorten).collect::<Vec<_>>().join("."), message, remedy);
+        let (message, remedy) = match self.errors.len() {
+            0..MEANT_MAX => unknown_key(path),
+            _ => ("unknown key", "take it out".into()),
+        };
+        self.error(place, &shorten_to(80, path), message, remedy);
     }
 
     /// `path=value`; the path may go below a key.
@@ -255,6 +262,12 @@ impl Layers {
         self.put(key, node, place);
     }
 }
+
+/// Bytes of a spec at most: many times what all keys take.
+const BYTES_MAX: usize = 1 << 20;
+
+/// Errors up to which it is asked what key was meant. Nobody reads so many, and asking takes longer than reading.
+pub(super) const MEANT_MAX: usize = 100;
 
 /// Bytes of a path in `--set` at most: far more than any key has, far less than nests a table too deeply.
 const SET_PATH_MAX: usize = 200;

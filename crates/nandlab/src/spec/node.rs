@@ -62,12 +62,26 @@ impl Node {
     }
 }
 
-/// At most 40 printable characters of a text, for a message.
+/// The beginning of a text for a message: at most 40 characters, and what does not print is escaped.
 pub(super) fn shorten(text: &str) -> String {
-    let clean = |c: char| if c.is_control() { '?' } else { c };
-    let mut short: String = text.chars().take(40).map(clean).collect();
-    if text.chars().nth(40).is_some() {
-        short.push_str("...");
+    shorten_to(40, text)
+}
+
+/// [`shorten`] with room for so many characters.
+pub(super) fn shorten_to(most: usize, text: &str) -> String {
+    let mut short = String::new();
+    let mut room = most;
+    for c in text.chars() {
+        let escaped = c.escape_debug();
+        // These are escaped in code only.
+        let is_plain = escaped.len() == 1 || matches!(c, '"' | '\'' | '\\');
+        let width = if is_plain { 1 } else { escaped.len() };
+        if width > room {
+            short.push_str("...");
+            break;
+        }
+        room -= width;
+        if is_plain { short.push(c) } else { short.extend(escaped) }
     }
     short
 }
@@ -91,27 +105,18 @@ fn too_deep(line: &str) -> bool {
     points > POINTS_MAX
 }
 
-/// A whole document.
-pub(super) fn parse_document(text: &str) -> Result<Vec<Field>, Vec<NotToml>> {
+/// A whole document, or the first thing that is wrong with it: what a parser says after that mostly follows from it.
+pub(super) fn parse_document(text: &str) -> Result<Vec<Field>, NotToml> {
     if let Some((i, line)) = text.lines().enumerate().find(|(_, line)| too_deep(line)) {
         let message = format!("more than {POINTS_MAX} points in a line");
-        return Err(vec![NotToml { line: i as u32 + 1, message, text: shorten(line.trim()) }]);
+        return Err(NotToml { line: i as u32 + 1, message, text: shorten(line.trim()) });
     }
     let lines = Lines::of(text);
     let (table, errors) = DeTable::parse_recoverable(text);
-    if errors.is_empty() {
-        return Ok(lines.fields(table.get_ref()));
-    }
-    let mut found: Vec<NotToml> = Vec::new();
-    for error in errors {
-        let line = lines.line(error.span().map_or(0, |span| span.start));
-        // One slip makes the parser stumble several times on the same line.
-        if found.last().is_none_or(|last| last.line != line) {
-            let text = shorten(text.lines().nth(line as usize - 1).unwrap_or("").trim());
-            found.push(NotToml { line, message: error.message().replace('\n', ", "), text });
-        }
-    }
-    Err(found)
+    let Some(error) = errors.first() else { return Ok(lines.fields(table.get_ref())) };
+    let line = lines.line(error.span().map_or(0, |span| span.start));
+    let text = shorten(text.lines().nth(line as usize - 1).unwrap_or("").trim());
+    Err(NotToml { line, message: shorten_to(80, &error.message().replace('\n', ", ")), text })
 }
 
 /// One value, as after `key =`.

@@ -169,6 +169,13 @@ pub(super) fn real(text: &str, dimension: Dimension) -> Option<f64> {
     format!("{before}.{after}e{power}").parse().ok().filter(|x: &f64| x.is_finite())
 }
 
+/// A number for a message.
+pub(super) fn show_num(value: f64) -> String {
+    let plain = value.to_string();
+    // One of hundreds of digits is very small or very large.
+    if plain.len() > 24 { format!("{value:e}") } else { plain }
+}
+
 /// Nanoseconds in the largest unit that needs no fraction.
 pub(super) fn show_time(ns: u64) -> String {
     show(ns, TIME)
@@ -239,6 +246,7 @@ mod tests {
 
     #[test]
     fn quantities_are_shown_in_the_largest_whole_unit() {
+        assert_eq!([show_num(0.05), show_num(1.0), show_num(5e-324)], ["0.05", "1", "5e-324"]);
         assert_eq!(show_time(3_500_000), "3500us");
         assert_eq!(show_time(0), "0ns");
         assert_eq!(show_time(365 * 86_400_000_000_000), "365d");

@@ -1,9 +1,11 @@
 //! From a TOML value to a checked value of its kind.
 
 use super::error::nearest;
-use super::kind::{Kind, Param, Payload, Policy, Val, choices};
+use super::kind::{Kind, Param, Payload, Policy, SIZES_MAX, Val, choices};
+use super::layers::MEANT_MAX;
 use super::node::{Field, Node, Raw, parse_value, shorten};
 use super::quantity::{Dimension, Why, real, show_size, show_time, whole};
+use std::collections::BTreeMap;
 
 /// Something wrong inside one key's value.
 #[derive(Debug)]
@@ -82,6 +84,10 @@ impl Reader {
                 "empty text",
                 format!("write {}, or take the line out", kind.wants()),
             ),
+            (Kind::Path, Raw::Text(text)) if text.contains('\0') => {
+                let message = format!("{} has a zero byte, which no file name has", node.describe());
+                self.issue(path, node.line, message, format!("write {}", kind.wants()))
+            }
             (Kind::Text | Kind::Path, Raw::Text(text)) => Some(Val::Text(text.clone())),
             (Kind::Slot(_) | Kind::Registered(_), Raw::Text(_) | Raw::Table(_)) => {
                 self.slot(kind.policies().unwrap_or_default(), node, path)
@@ -241,7 +247,8 @@ impl Reader {
         let before = self.issues.len();
         for field in fields {
             if !params.iter().any(|p| p.name == field.name) {
-                let meant = nearest(&field.name, params.iter().map(|p| p.name));
+                let is_asked = self.issues.len() < MEANT_MAX;
+                let meant = is_asked.then(|| nearest(&field.name, params.iter().map(|p| p.name))).flatten();
                 let meant = meant.map_or(String::new(), |name| format!("did you mean {name}? "));
                 let names: Vec<&str> = params.iter().map(|p| p.name).collect();
                 let key = format!("{path}.{}", shorten(&field.name));
@@ -306,7 +313,11 @@ impl Reader {
         if fields.is_empty() {
             return self.issue(path, node.line, "an empty table", format!("write {}", Kind::Sizes.wants()));
         }
-        let mut sizes: Vec<(u64, f64)> = Vec::new();
+        if fields.len() > SIZES_MAX {
+            let message = format!("a table of {} sizes", fields.len());
+            return self.issue(path, node.line, message, format!("write at most {SIZES_MAX}"));
+        }
+        let mut sizes: BTreeMap<u64, f64> = BTreeMap::new();
         for field in fields {
             let name = Node { line: field.line, raw: Raw::Text(field.name.clone()) };
             let below = format!("{path}.\"{}\"", shorten(&field.name));
@@ -320,12 +331,11 @@ impl Reader {
                 let message = format!("{} is not a weight", field.node.describe());
                 return self.issue(&below, field.line, message, "a number above 0, such as 0.5");
             }
-            if sizes.iter().any(|(other, _)| *other == size) {
+            if sizes.insert(size, weight).is_some() {
                 return self.issue(&below, field.line, "the same size twice", "give each size once");
             }
-            sizes.push((size, weight));
         }
-        sizes.sort_by_key(|(size, _)| *size);
+        let mut sizes: Vec<(u64, f64)> = sizes.into_iter().collect();
         if let [(_, weight)] = sizes.as_mut_slice() {
             *weight = 1.0;
         }

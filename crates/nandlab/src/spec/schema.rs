@@ -1,7 +1,7 @@
 //! The JSON Schema of the spec, for editors; made from the same table as the parser.
 
 use super::keys::{KEYS, Key, PRESET, of_section, sections};
-use super::kind::{Kind, Param, Payload, Policy};
+use super::kind::{Kind, Param, Payload, Policy, SIZES_MAX};
 use super::node::{Node, Raw, parse_value};
 use super::presets::PRESETS;
 use super::quantity::Dimension;
@@ -83,6 +83,7 @@ fn of_kind(kind: &Kind) -> Json {
         Kind::Sizes => json!({ "anyOf": [quantity(Dimension::Size), {
             "type": "object",
             "minProperties": 1,
+            "maxProperties": SIZES_MAX,
             "propertyNames": { "pattern": Dimension::Size.pattern() },
             "additionalProperties": { "type": "number", "exclusiveMinimum": 0 },
         }] }),

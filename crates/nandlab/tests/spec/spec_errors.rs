@@ -56,9 +56,86 @@ fn unknown_keys_and_sections() {
 fn text_that_is_not_toml() {
     golden(
         "seed = 1\n[drive\nop = 0.1\n",
-        "run.toml:2: not TOML: unclosed table, expected `]`\n  remedy: the line reads: [drive",
+        "run.toml:2: not TOML: unclosed table, expected `]`\n  remedy: mend the line, which reads: [drive",
     );
-    golden("seed = 1\nseed = 2\n", "run.toml:2: not TOML: duplicate key\n  remedy: the line reads: seed = 2");
+    golden(
+        "seed = 1\nseed = 2\n",
+        "run.toml:2: not TOML: duplicate key\n  remedy: mend the line, which reads: seed = 2",
+    );
+}
+
+#[test]
+fn long_input_is_told_in_short() {
+    golden(
+        &format!("[gc]\nvictim = \"\u{202e}{}\"\n", "x".repeat(1000)),
+        &says(&format!("[gc]\nvictim = \"\u{202e}{}\"\n", "x".repeat(32))).replace("xx\"", "xx...\""),
+    );
+    let long = "x".repeat(100_000);
+    let every = [
+        says(&format!("{long} = 1\n")),
+        says(&format!("[gc]\n{long} = 1\n")),
+        says(&format!("[gc]\n{} = 1\n", vec!["x"; 60].join("."))),
+        says(&format!("[gc]\nvictim = [\"{long}\"\n")),
+        says(&format!("[gc]\nvictim.{long} = 1\n")),
+        says(&format!("[gc]\nvictim = {{ {long} = 1, b = 2 }}\n")),
+        says(&format!("[gc]\nvictim.random.{long} = 1\n")),
+        says(&format!("[workload]\nsynthetic.size.{long} = 1\n")),
+        says(&format!("[reliability]\nrber.table = \"{long}\"\n[ecc]\nlevels = \"laldpc\"\n")),
+        set_says("", &format!("gc.{}=1", "x.".repeat(100_000))),
+        set_says("", &format!("gc.victim={long}")),
+        set_says("", &long),
+        load(&format!("[gc]\n{long} = 1\n"), &long, Path::new(""), &[]).unwrap_err().to_string(),
+    ];
+    let tiny = ["gc.background_free", "capacitor.voltage", "cache.dirty_budget", "reliability.clock_scale"];
+    let with_tiny = tiny.map(|key| {
+        let refreshed = "[refresh]\npolicy = \"fcr\"\ninterval = [{ pe = 1, every = \"1d\" }]\n\
+                         [workload]\nprofile = \"a\"\narrival = { iops = 1.0 }\nrequests = 9\n";
+        set_says(refreshed, &format!("{key}=5e-324"))
+    });
+    for text in every.into_iter().chain(with_tiny) {
+        assert!(text.lines().all(|line| line.len() < 400), "{text}");
+        assert!(text.contains("\n  remedy: ") && text.lines().count() <= 3, "{text}");
+        assert!(!text.contains(&"x".repeat(161)), "{text}");
+    }
+}
+
+#[test]
+fn no_file_name_has_a_zero_byte() {
+    golden(
+        "[workload]\ntrace = \"a\\u0000b\"\n",
+        "run.toml:2: workload.trace: \"a\\0b\" has a zero byte, which no file name has\n  remedy: write a file name in quotes",
+    );
+}
+
+#[test]
+fn too_much_is_refused() {
+    let sizes = |count| {
+        let entries: Vec<String> = (1..=count).map(|i| format!("\"{}B\" = 1", 512 * i)).collect();
+        format!("[workload]\nsynthetic.size = {{ {} }}\n", entries.join(", "))
+    };
+    load_with(&sizes(4096), &[]).unwrap_or_else(|e| panic!("{e}"));
+    golden(
+        &sizes(4097),
+        "run.toml:2: workload.synthetic.size: a table of 4097 sizes\n  remedy: write at most 4096",
+    );
+    golden(
+        &" ".repeat((1 << 20) + 1),
+        "run.toml: 1048577 bytes, more than the 1MiB of a spec\n  remedy: check that this is the right file",
+    );
+    load_with(&" ".repeat(1 << 20), &[]).unwrap_or_else(|e| panic!("{e}"));
+}
+
+#[test]
+fn many_mistakes_are_counted_without_a_search_for_what_was_meant() {
+    for head in ["", "[gc]\n", "[gc.victim.random]\n"] {
+        let keys: String = (0..60_000).map(|i| format!("victm{i} = 1\n")).collect();
+        let errors = load_with(&format!("{head}{keys}"), &[]).unwrap_err();
+        assert_eq!(errors.all().len(), 60_000);
+        assert!(errors.all().iter().all(|error| !error.remedy.is_empty()));
+        assert!(errors.to_string().lines().count() <= 25, "{errors}");
+    }
+    let errors = load_with(&format!("[drive]\n{}", "chips = 1\n".repeat(100_000)), &[]).unwrap_err();
+    assert_eq!(errors.all().len(), 1, "what follows from the first is not told");
 }
 
 #[test]
@@ -668,7 +745,9 @@ fn tables_of_error_rates() {
     let text = "[ecc]\nlevels = \"laldpc\"\n[reliability]\nrber.table = \"no-such\\u001b.csv\"\n";
     let error = says(text);
     assert!(
-        error.starts_with("run.toml:4: reliability.rber.table: the table \"no-such?.csv\" cannot be used: "),
+        error.starts_with(
+            "run.toml:4: reliability.rber.table: the table \"no-such\\u{1b}.csv\" cannot be used: "
+        ),
         "{error}"
     );
     assert!(

@@ -2,7 +2,7 @@
 
 use super::super::build;
 use super::super::kind::Val;
-use super::super::quantity::show_time;
+use super::super::quantity::{show_num, show_time};
 use super::super::slots::OPERATION_NS_MAX;
 use super::Check;
 use crate::nand::AgeClock;
@@ -15,6 +15,7 @@ impl Check<'_> {
     fn end(&self) -> Option<(Time, String)> {
         let scale = self.num("reliability.clock_scale")?;
         let end = AgeClock::new(scale).end();
+        let scale = show_num(scale);
         let what = match end {
             Time::LIMIT => "simulated time ends after 146 years (2^62 ns)".to_owned(),
             _ => format!(
@@ -76,16 +77,17 @@ impl Check<'_> {
         if self.num("capacitor.capacitance").is_some_and(|farad| farad > 0.0) {
             spans.extend(self.int("capacitor.recharge").map(|ns| ("capacitor.recharge", ns)));
         }
+        let shown = show_num(scale);
         for (key, ns) in spans {
             let simulated = ns as f64 / scale;
             let message = if simulated > Span::LIMIT.ns() as f64 {
                 format!(
-                    "{} at {SCALE} = {scale} is {} of simulated time, which ends after 146 years (2^62 ns)",
+                    "{} at {SCALE} = {shown} is {} of simulated time, which ends after 146 years (2^62 ns)",
                     show_time(ns),
                     duration(simulated * 1e-9)
                 )
             } else if ns > 0 && simulated < 1.0 {
-                format!("{} at {SCALE} = {scale} is less than a nanosecond of simulated time", show_time(ns))
+                format!("{} at {SCALE} = {shown} is less than a nanosecond of simulated time", show_time(ns))
             } else {
                 continue;
             };
