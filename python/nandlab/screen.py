@@ -17,6 +17,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from nandlab.notes import notes
+from nandlab.simulate import DOING
 from nandlab.simulate import Progress as Report
 from nandlab.units import age, count, duration, number, part, share, size
 
@@ -62,7 +63,7 @@ class RunProgress:
                 self._task = self._bar.add_task(self._name, total=1.0)
                 self._bar.start()
             if self._bar is not None:
-                waiting = report.phase == "precondition" and report.share <= 0
+                waiting = report.phase in DOING and (report.phase != "precondition" or report.share <= 0)
                 self._bar.update(
                     self._task,
                     total=None if waiting else 1.0,
@@ -71,12 +72,13 @@ class RunProgress:
                 )
         elif report.wall_s - self._last_line_s >= _LINE_S:
             self._last_line_s = report.wall_s
-            print(f"{self._name}: {report.share:.0%}, {self._facts(report)}", file=sys.stderr, flush=True)
+            done = f"{report.share:.0%}, " if report.phase in ("precondition", "run", "done") else ""
+            print(f"{self._name}: {done}{self._facts(report)}", file=sys.stderr, flush=True)
         return not self.stop
 
     def _facts(self, report: Report) -> str:
-        if report.phase == "precondition":
-            return f"preconditioning, {duration(report.wall_s)}"
+        if report.phase in DOING:
+            return f"{DOING[report.phase]}, {duration(report.wall_s)}"
         facts = [f"{count(report.requests)} requests", f"{duration(report.sim_time_s)} simulated"]
         if self._rate.requests_per_s > 0:
             facts.append(f"{count(self._rate.requests_per_s)} requests/s")
@@ -96,7 +98,7 @@ class _Rate:
         self.share_per_s = 0.0
 
     def add(self, report: Report) -> None:
-        if report.phase == "precondition":
+        if report.phase in DOING:
             return
         self._seen.append((time.perf_counter(), report.requests, report.share))
         while self._seen[-1][0] - self._seen[0][0] > 10:

@@ -21,6 +21,16 @@ from nandlab.spec import Sets, Spec, load
 
 #: How long the core runs between two looks at whether to stop, in milliseconds.
 _STEP_MS = 100
+#: Phases before the first request.
+BEFORE_THE_RUN = ("open", "precondition", "save")
+#: What a run does when it does not play its workload.
+DOING = {
+    "open": "opening the workload",
+    "precondition": "preconditioning",
+    "save": "saving the drive",
+    "verify": "verifying",
+    "write": "writing results",
+}
 #: A saved drive begins with this.
 _DRIVE_MAGIC = b"nandlab"
 
@@ -29,7 +39,7 @@ _DRIVE_MAGIC = b"nandlab"
 class Progress:
     """Where a run stands."""
 
-    #: `"precondition"`, `"run"` or `"done"`.
+    #: `"open"`, `"precondition"`, `"save"` (the drive), `"run"`, `"verify"`, `"done"` or `"write"` (the results).
     phase: str
     #: Share of the workload that is done, 0 to 1.
     share: float
@@ -76,9 +86,16 @@ def run(
         return _simulate(checked, name, progress, verify, save_drive)
     with OutputDirectory(Path(out), force=force) as output:
         result = _simulate(checked, name, progress, verify, save_drive)
+        if progress is not None:
+            progress(_at_the_end(result))
         result.write_to(output)
     result.path = output.path
     return result
+
+
+def _at_the_end(result: RunResult) -> Progress:
+    wall_s, summary = result.sim["wall_s"], result.summary
+    return Progress("write", 1.0, summary["requests"], summary["duration_s"], result.sim["page_operations"], wall_s)
 
 
 def _check_save_drive(path: Path) -> None:
@@ -88,9 +105,11 @@ def _check_save_drive(path: Path) -> None:
             raise OutputError(f"cannot save the drive to {path}: {path.parent} is not a directory; make it first")
         if not path.exists():
             return
-        with open(path, "rb") as file:
-            if file.read(len(_DRIVE_MAGIC)) == _DRIVE_MAGIC:
-                return
+        # To open a pipe could wait for ever.
+        if path.is_file():
+            with open(path, "rb") as file:
+                if file.read(len(_DRIVE_MAGIC)) == _DRIVE_MAGIC:
+                    return
     except OSError as error:
         raise OutputError(os_error_text("save the drive to", path, error)) from None
     raise OutputError(f"{path} is there and is no saved drive: name another file, or replace it with --force")
@@ -104,7 +123,7 @@ class _Worker(threading.Thread):
         self.stop = threading.Event()
         self.started = False
         self.report: StepReport = {
-            "phase": "precondition",
+            "phase": "open",
             "done": False,
             "progress": 0.0,
             "requests": 0,
@@ -125,13 +144,13 @@ class _Worker(threading.Thread):
     def _run(self) -> RunResult | None:
         begin = time.perf_counter()
         core = _core.Run(*self._arguments)
+        self.report = {**self.report, "phase": "precondition"}
         run_begin: float | None = None
         operations_before = 0
         while not self.stop.is_set():
-            before, operations = time.perf_counter(), self.report["page_operations"]
             self.report = core.step(_STEP_MS)
-            if run_begin is None and self.report["phase"] != "precondition":
-                run_begin, operations_before = before, operations
+            if run_begin is None and self.report["phase"] not in BEFORE_THE_RUN:
+                run_begin, operations_before = time.perf_counter(), self.report["page_operations"]
             self.started = self.report["requests"] > 0
             if self.report["done"]:
                 break
@@ -146,6 +165,7 @@ class _Worker(threading.Thread):
             "requests_per_s": round(self.report["requests"] / running, 3),
             "page_ops_per_s": round(operations / running, 3),
         }
+        self.report = {**self.report, "phase": "write"}
         result = RunResult.from_core(core.result(), self._run_name, measured)
         result.sim["peak_rss_mb"] = round(_peak_rss_bytes() / 1e6, 3)
         return result
@@ -176,8 +196,9 @@ def _simulate(
                 )
                 if progress(now) is False and worker.is_alive():
                     worker.stop.set()
-            if worker.stop.is_set() and not worker.started and worker.is_alive():
-                # Still before the first request: preconditioning may take long, and has nothing to keep.
+            if worker.stop.is_set() and not worker.started and worker.is_alive() and report["phase"] != "save":
+                # Still before the first request: preconditioning may take long, and has nothing to keep. A drive is
+                # saved to its end: the half of it would stay.
                 worker.join(5 * _STEP_MS / 1000)
                 if worker.is_alive() and not worker.started:
                     raise Stopped

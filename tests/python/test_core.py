@@ -119,6 +119,55 @@ def test_a_stopped_run_says_so():
     assert 0 < result.summary["requests"] < 50_000_000
 
 
+def test_a_phase_is_told_before_it_begins(tmp_path):
+    import nandlab
+    from nandlab import _core
+
+    drive = tmp_path / "drive"
+    run = _core.Run(nandlab.load(SPEC), True, str(drive))
+    seen = []
+    while not seen or not seen[-1]["done"]:
+        was_saved = drive.exists()
+        seen.append(run.step(20) | {"saved": was_saved})
+    phases = [report["phase"] for report in seen]
+    assert list(dict.fromkeys(phases))[-4:] == ["save", "run", "verify", "done"]
+    assert not seen[phases.index("save")]["saved"]
+    assert seen[phases.index("run")]["requests"] == 0
+    assert seen[phases.index("verify")]["requests"] == 30_000
+
+
+def test_a_step_of_large_requests_ends_in_time():
+    """512 of them were played before the clock was looked at, and the screen said \"preconditioning\"."""
+    import nandlab
+    from nandlab import _core
+
+    large = {"drive.blocks_per_plane": 2048, "workload.synthetic.size": "16MiB", "precondition.method": "none"}
+    run = _core.Run(nandlab.load(SPEC).with_(large))
+    while run.step(20)["phase"] != "run":
+        pass
+    assert 0 < run.step(20)["requests"] < 200
+
+
+def test_what_takes_long_is_named(tmp_path, capsys):
+    import nandlab
+    from nandlab.screen import RunProgress
+    from nandlab.simulate import Progress
+
+    phases = []
+    watch = lambda report: phases.append(report.phase)  # noqa: E731
+    nandlab.run(nandlab.load(SPEC), tmp_path / "r", watch, save_drive=tmp_path / "drive", verify=True)
+    assert phases[-1] == "write"
+    for phase, words in [
+        ("open", "opening the workload, 20 s"),
+        ("precondition", "50%, preconditioning, 20 s"),
+        ("save", "saving the drive, 20 s"),
+        ("verify", "verifying, 20 s"),
+        ("write", "writing results, 20 s"),
+    ]:
+        RunProgress("name", bar=False)(Progress(phase, 0.5, 0, 0.0, 0, 20.0))
+        assert capsys.readouterr().err == f"name: {words}\n"
+
+
 def test_the_drive_steps_and_keeps_what_is_written():
     import nandlab
 

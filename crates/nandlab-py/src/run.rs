@@ -63,10 +63,14 @@ impl Drop for Preconditioning {
 
 enum State {
     Preconditioning(Preconditioning),
+    /// The drive is about to be saved.
+    Saving(Box<dyn Simulation>),
     Playing {
         simulation: Box<dyn Simulation>,
         is_done: bool,
     },
+    /// Played, and about to be verified.
+    Verifying(Box<dyn Simulation>),
     /// Results taken, or failed.
     Over,
 }
@@ -79,7 +83,12 @@ pub(crate) struct Run {
     save_drive: Option<PathBuf>,
     verify: bool,
     completed: u64,
+    /// Requests between two looks at the clock.
+    chunk: u64,
 }
+
+/// Of these the clock's cost is not noticed.
+const CHUNK_MAX: u64 = 512;
 
 #[pymethods]
 impl Run {
@@ -122,6 +131,7 @@ impl Run {
                 save_drive,
                 verify,
                 completed: 0,
+                chunk: 1,
             })
         })
         .map_err(PyErr::from)
@@ -135,11 +145,13 @@ impl Run {
             State::Preconditioning(p) => {
                 ("precondition", f64::from_bits(p.share.load(Ordering::Relaxed)), 0, 0)
             }
+            State::Saving(simulation) => ("save", 0.0, 0, simulation.page_operations()),
             State::Playing { simulation, is_done } => {
                 let phase = if *is_done { "done" } else { "run" };
                 let progress = if *is_done { 1.0 } else { self.runner.source().progress() };
                 (phase, progress, simulation.now(), simulation.page_operations())
             }
+            State::Verifying(simulation) => ("verify", 1.0, simulation.now(), simulation.page_operations()),
             State::Over => return Err(RunError::new_err("the run is over: its result has been taken")),
         };
         out.set_item("phase", phase)?;
@@ -178,7 +190,9 @@ impl Run {
         let state = std::mem::replace(&mut self.state, State::Over);
         let (mut simulation, is_done) = match state {
             State::Playing { simulation, is_done } => (simulation, is_done),
-            State::Preconditioning(_) => {
+            // Nobody knows whether it is right.
+            State::Verifying(simulation) => (simulation, false),
+            State::Preconditioning(_) | State::Saving(_) => {
                 return Err(RunError::new_err(
                     "the run was stopped before its workload began: there is no result",
                 ));
@@ -208,6 +222,7 @@ impl Run {
         clippy::disallowed_methods,
         reason = "a step is so long on the wall clock; nothing simulated depends on it"
     )]
+    /// Ends with every phase, so that the next one is told before it begins.
     fn advance(&mut self, budget: Duration, until: u64) -> Result<(), Failure> {
         let start = Instant::now();
         if let State::Preconditioning(preconditioning) = &mut self.state {
@@ -224,25 +239,47 @@ impl Run {
                 return Err(Failure::Bug("preconditioning ended in a panic".to_owned()));
             };
             outcome?;
-            if let Some(path) = &self.save_drive {
-                simulation.save(path)?;
-            }
-            self.state = State::Playing { simulation, is_done: false };
+            self.state = match &self.save_drive {
+                Some(_) => State::Saving(simulation),
+                None => State::Playing { simulation, is_done: false },
+            };
+            return Ok(());
         }
-        let State::Playing { simulation, is_done } = &mut self.state else { return Ok(()) };
-        // Small enough to notice the clock in time, large enough not to notice the clock's cost.
-        const CHUNK: u64 = 512;
-        while !*is_done && self.runner.completed() < until {
-            let chunk = CHUNK.min(until - self.runner.completed());
-            *is_done = simulation.play(&mut self.runner, chunk)?;
-            if *is_done && self.verify {
+        let before = std::mem::replace(&mut self.state, State::Over);
+        self.state = match before {
+            State::Saving(simulation) => {
+                simulation.save(self.save_drive.as_ref().expect("it is to be saved there"))?;
+                State::Playing { simulation, is_done: false }
+            }
+            State::Verifying(simulation) => {
                 simulation.verify()?;
+                State::Playing { simulation, is_done: true }
             }
-            if start.elapsed() >= budget {
-                break;
+            State::Playing { mut simulation, is_done: false } => {
+                let mut is_done = false;
+                while !is_done && self.runner.completed() < until {
+                    let (began, requests) = (Instant::now(), self.chunk.min(until - self.runner.completed()));
+                    is_done = simulation.play(&mut self.runner, requests)?;
+                    let is_long = began.elapsed() > budget / 4;
+                    self.chunk =
+                        if is_long { self.chunk.div_ceil(2) } else { (2 * self.chunk).min(CHUNK_MAX) };
+                    if start.elapsed() >= budget {
+                        break;
+                    }
+                }
+                if is_done {
+                    // A power loss that comes with the last request belongs to the run, whichever chunk that ended.
+                    simulation.play(&mut self.runner, 1)?;
+                }
+                self.completed = self.runner.completed();
+                if is_done && self.verify {
+                    State::Verifying(simulation)
+                } else {
+                    State::Playing { simulation, is_done }
+                }
             }
-        }
-        self.completed = self.runner.completed();
+            other => other,
+        };
         Ok(())
     }
 }

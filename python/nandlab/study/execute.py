@@ -9,6 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from nandlab.simulate import BEFORE_THE_RUN
 from nandlab.study.local import Event
 from nandlab.study.plan import Task
 from nandlab.study.problems import RunsFailed, shown
@@ -78,7 +79,7 @@ class Running:
     run_begin_s: float | None = None
 
     def left_s(self, now: float) -> float | None:
-        if self.phase == "precondition" or self.share <= 0.01 or self.run_begin_s is None:
+        if self.phase in BEFORE_THE_RUN or self.share <= 0.01 or self.run_begin_s is None:
             return None
         return (now - self.run_begin_s) * (1 - self.share) / self.share
 
@@ -127,7 +128,7 @@ def execute(
                     if isinstance(event, At):
                         if not running.heard:
                             running.heard, running.begin_s = True, time.monotonic()
-                        if event.phase != "precondition" and running.run_begin_s is None:
+                        if event.phase not in BEFORE_THE_RUN and running.run_begin_s is None:
                             running.run_begin_s = time.monotonic()
                         running.phase, running.share = event.phase, event.share
                         continue

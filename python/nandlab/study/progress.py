@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Column
 
+from nandlab.simulate import DOING
 from nandlab.study.execute import Running, State
 from nandlab.units import duration
 
@@ -89,7 +90,7 @@ def _slowest(state: State, now: float) -> Running | None:
 
 
 def _run_facts(run: Running, now: float) -> str:
-    what = "preconditioning" if run.phase == "precondition" else f"{run.share:.0%}"
+    what = DOING.get(run.phase) or f"{run.share:.0%}"
     left_s = run.left_s(now)
     left = f", {duration(left_s)} left" if left_s is not None else ""
     return f"{run.label}: {what}, {duration(now - run.begin_s)} so far{left}"
