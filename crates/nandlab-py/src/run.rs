@@ -5,6 +5,7 @@ use crate::simulation::{Failure, Left, Requests, Simulation, simulation};
 use crate::spec::Spec;
 use crate::tables;
 use nandlab::host::Runner;
+use nandlab::spec::Source;
 use nandlab::stats::RunFacts;
 use pyo3::exceptions::PyAssertionError;
 use pyo3::prelude::*;
@@ -110,10 +111,18 @@ impl Run {
         })?;
         // What is to be there is what one round reads.
         let round = workload.clone();
-        if endless {
-            (workload.repeat, workload.requests_max) = (u32::MAX, 0);
-        }
         py.detach(move || {
+            let is_read_again = |what| match &round.source {
+                Source::Trace(trace) => nandlab_trace::read_again(trace, what).map_err(Failure::Trace),
+                _ => Ok(()),
+            };
+            if endless {
+                is_read_again("a life")?;
+                (workload.repeat, workload.requests_max) = (u32::MAX, 0);
+            }
+            if spec.loaded.spec.map_reads {
+                is_read_again("precondition.map_reads = true")?;
+            }
             let geometry = nandlab::geometry::Geometry::new(&spec.loaded.spec.drive);
             let runner =
                 |source| Runner::new(Requests(Mutex::new(source)), workload.arrival, workload.beyond);

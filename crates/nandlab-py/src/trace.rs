@@ -59,9 +59,18 @@ impl Options {
 fn gap(text: &str) -> PyResult<Span> {
     nandlab::spec::span(text).ok_or_else(|| {
         TraceError::new_err(format!(
-            "max_gap {text:?} is not a length of time\n  remedy: a number and its unit, such as 30d"
+            "max_gap {} is not a length of time\n  remedy: a number and its unit, such as 30d",
+            quoted(text)
         ))
     })
+}
+
+/// A text for a message: its beginning.
+fn quoted(text: &str) -> String {
+    match text.char_indices().nth(40) {
+        Some((end, _)) => format!("{:?}", format!("{}...", &text[..end])),
+        None => format!("{text:?}"),
+    }
 }
 
 /// A unit of time in nanoseconds.
@@ -72,9 +81,10 @@ fn unit_ns(name: &str) -> PyResult<f64> {
         "us" => Ok(1e3),
         "ms" => Ok(1e6),
         "s" => Ok(1e9),
-        _ => {
-            Err(TraceError::new_err(format!("{name:?} is not a unit of time\n  remedy: ps, ns, us, ms or s")))
-        }
+        _ => Err(TraceError::new_err(format!(
+            "{} is not a unit of time\n  remedy: ps, ns, us, ms or s",
+            quoted(name)
+        ))),
     }
 }
 

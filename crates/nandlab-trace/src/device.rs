@@ -1,6 +1,6 @@
 //! Files that hold several devices: one is chosen, or all are laid one after another; never overlaid silently.
 
-use crate::error::{ErrorKind, TraceError};
+use crate::error::{ErrorKind, TraceError, quoted};
 use crate::format::Parsed;
 use crate::input::Content;
 use crate::trace::Records;
@@ -9,8 +9,12 @@ use nandlab::spec::{DeviceChoice, TraceSpec};
 use nandlab::units::MIB;
 use std::collections::BTreeMap;
 
-/// Names listed in an error.
+/// Names looked for to list them in an error.
 const NAMES_MAX: usize = 32;
+/// Characters of one of them at most.
+const NAME_LENGTH_MAX: usize = 40;
+/// Characters of that list at most.
+const NAMES_LENGTH_MAX: usize = 200;
 /// Records looked through for the names of an error.
 const LOOK_AHEAD: usize = 1_000_000;
 
@@ -124,11 +128,18 @@ impl Selection {
     /// The error for a chosen device that never came.
     pub(crate) fn missing(&self, records: &Records) -> Option<TraceError> {
         match self {
+            Self::One { name, found: false, others, .. } if others.keys().any(|key| key.is_empty()) => {
+                Some(TraceError::new(
+                    ErrorKind::Device,
+                    format!("device {} is not in the file, which names none", quoted(name.as_bytes())),
+                    "leave workload.device out",
+                ))
+            }
             Self::One { name, found: false, others, .. } if !others.is_empty() => {
                 let (names, one) = listed(others.keys(), records);
                 Some(TraceError::new(
                     ErrorKind::Device,
-                    format!("device \"{name}\" is not in the file, which holds {names}"),
+                    format!("device {} is not in the file, which holds {names}", quoted(name.as_bytes())),
                     format!("choose one of these, such as workload.device = \"{one}\""),
                 ))
             }
@@ -150,13 +161,22 @@ impl Selection {
 /// The names for a message, and the first of them.
 fn listed<'a>(keys: impl Iterator<Item = &'a Vec<u8>>, records: &Records) -> (String, String) {
     let keys = sorted(keys);
-    let mut names: Vec<_> = keys.iter().map(|key| records.reader.device_name(key)).collect();
-    let first = names.first().cloned().unwrap_or_default();
-    if names.len() > NAMES_MAX {
-        names.truncate(NAMES_MAX);
-        names.push("...".into());
+    let mut names = keys.iter().map(|key| match records.reader.device_name(key) {
+        // Its characters are ASCII.
+        name if name.len() > NAME_LENGTH_MAX => format!("{}...", &name[..NAME_LENGTH_MAX]),
+        name => name,
+    });
+    let first = names.next().unwrap_or_default();
+    let mut listed = first.clone();
+    for name in names {
+        if listed.len() + name.len() > NAMES_LENGTH_MAX {
+            listed.push_str(", ...");
+            break;
+        }
+        listed.push_str(", ");
+        listed.push_str(&name);
     }
-    (names.join(", "), first)
+    (listed, first)
 }
 
 /// Numbers as numbers, then the rest by bytes.

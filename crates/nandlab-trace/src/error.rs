@@ -121,7 +121,7 @@ impl TraceError {
 impl fmt::Display for TraceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(file) = &self.0.file {
-            write!(f, "{}", file.display())?;
+            f.write_str(&shown(file))?;
             match self.0.position {
                 Some(Position::Line(line)) => write!(f, ":{line}: ")?,
                 Some(Position::Record { number, offset }) => {
@@ -139,11 +139,34 @@ impl fmt::Display for TraceError {
 
 impl std::error::Error for TraceError {}
 
-/// A value from the file, quoted for a message: printable, and short.
+/// A value from the file, quoted for a message.
 pub(crate) fn quoted(bytes: &[u8]) -> String {
-    let shown = &bytes[..bytes.len().min(40)];
-    let dots = if bytes.len() > 40 { "..." } else { "" };
-    format!("\"{}{dots}\"", shown.escape_ascii())
+    // At most 40 characters, and what does not print is escaped.
+    let mut short = String::new();
+    for byte in bytes {
+        let escaped = byte.escape_ascii();
+        if short.len() + escaped.len() > 40 {
+            short.push_str("...");
+            break;
+        }
+        short.extend(escaped.map(char::from));
+    }
+    format!("\"{short}\"")
+}
+
+/// A file's name: what does not print is escaped, and one that fills lines loses its middle.
+fn shown(file: &Path) -> String {
+    const ENDS: usize = 80;
+    let escape = |c: char| match c.escape_debug() {
+        escaped if escaped.len() > 1 && !matches!(c, '"' | '\'' | '\\') => escaped.collect(),
+        _ => String::from(c),
+    };
+    let name: Vec<char> = file.display().to_string().chars().collect();
+    let text = |part: &[char]| part.iter().map(|&c| escape(c)).collect::<String>();
+    match name.len() {
+        0..=200 => text(&name),
+        n => format!("{}...{}", text(&name[..ENDS]), text(&name[n - ENDS..])),
+    }
 }
 
 #[cfg(test)]

@@ -139,7 +139,8 @@ impl Input {
     /// Share of the file consumed, 0 to 1.
     pub(crate) fn progress(&self) -> f64 {
         if self.bytes_total == 0 {
-            return 1.0;
+            // Of a pipe nobody knows.
+            return if self.ended { 1.0 } else { 0.0 };
         }
         (self.bytes_read.load(Ordering::Relaxed) as f64 / self.bytes_total as f64).min(1.0)
     }

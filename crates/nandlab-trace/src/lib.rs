@@ -27,6 +27,8 @@ pub use stat::{TraceStat, stat};
 
 use nandlab::host::Request;
 use nandlab::spec::{self, TraceSpec, WorkloadSpec};
+use std::fs::FileType;
+use std::os::unix::fs::FileTypeExt;
 use std::sync::Arc;
 
 /// Requests in order of arrival.
@@ -68,6 +70,11 @@ pub trait Source: Send {
 /// A file that cannot be opened, a format or profile that is not known, an impossible setting. What is wrong further
 /// inside the file comes from [`Source::next_request`].
 pub fn open(workload: &WorkloadSpec, logical_bytes: u64, seed: u64) -> Result<Box<dyn Source>, TraceError> {
+    if let spec::Source::Trace(trace) = &workload.source
+        && workload.repeat > 1
+    {
+        read_again(trace, &format!("workload.repeat = {}", workload.repeat))?;
+    }
     let first = open_source(&workload.source, logical_bytes, seed)?;
     if workload.repeat <= 1 && workload.requests_max == 0 {
         return Ok(first);
@@ -75,6 +82,25 @@ pub fn open(workload: &WorkloadSpec, logical_bytes: u64, seed: u64) -> Result<Bo
     let source = workload.source.clone();
     let reopen = Box::new(move || open_source(&source, logical_bytes, seed));
     Ok(Box::new(repeat::Repeat::new(first, reopen, workload.repeat.max(1), workload.requests_max)))
+}
+
+/// Refuses a trace that can be read only once, such as a pipe, for `what` reads it again. The file is not opened: that
+/// could wait for ever.
+///
+/// # Errors
+/// It is such a trace.
+pub fn read_again(trace: &TraceSpec, what: &str) -> Result<(), TraceError> {
+    let is_lasting = |kind: FileType| kind.is_file() || kind.is_dir() || kind.is_block_device();
+    match std::fs::metadata(&trace.path) {
+        Ok(meta) if !is_lasting(meta.file_type()) => Err(TraceError::new(
+            ErrorKind::Io,
+            format!("can be read only once, like a pipe, and {what} reads it again"),
+            "save it in a file first",
+        )
+        .in_file(&trace.path)),
+        // What else is wrong is told when it is opened.
+        _ => Ok(()),
+    }
 }
 
 /// Opens one trace file.

@@ -2,10 +2,10 @@
 //!
 //! Pages are 4 KiB; a request touches every page that it overlaps, and each touch is a reference. A write reference
 //! to a page written before is a rewrite, and the time between the two its interval. Memory: 24 bytes for each page
-//! touched (and slack of the hash table).
+//! touched (and slack of the hash table); where there is not so much, an error.
 
 use crate::generate::Published;
-use crate::{Source, TraceError};
+use crate::{ErrorKind, Source, TraceError};
 use nandlab::host::Op;
 use nandlab::units::{Span, Time, US};
 use serde_json::{Value, json};
@@ -73,7 +73,7 @@ pub struct TraceStat {
 /// Reads `source` to its end.
 ///
 /// # Errors
-/// The first error of the source.
+/// The first error of the source; more pages than there is memory for.
 pub fn stat(source: &mut dyn Source) -> Result<TraceStat, TraceError> {
     let mut stat = TraceStat { sizes: size_bins(), ..TraceStat::default() };
     let mut pages = Pages::new();
@@ -86,7 +86,7 @@ pub fn stat(source: &mut dyn Source) -> Result<TraceStat, TraceError> {
         last = request.arrival;
         let op = &mut stat.ops[request.op as usize];
         op.requests += 1;
-        op.bytes += request.len;
+        op.bytes = op.bytes.saturating_add(request.len);
         stat.fua += u64::from(request.fua);
         if request.len == 0 {
             continue;
@@ -104,7 +104,7 @@ pub fn stat(source: &mut dyn Source) -> Result<TraceStat, TraceError> {
         let write = request.op == Op::Write;
         for page in request.offset / PAGE..=(end - 1) / PAGE {
             stat.page_references += 1;
-            let slot = pages.slot(page);
+            let slot = pages.slot(page)?;
             if write {
                 stat.page_writes += 1;
                 if slot.writes > 0 {
@@ -258,9 +258,9 @@ impl Pages {
     }
 
     #[inline]
-    fn slot(&mut self, page: u64) -> &mut PageSlot {
+    fn slot(&mut self, page: u64) -> Result<&mut PageSlot, TraceError> {
         if self.len * 4 >= self.slots.len() * 3 {
-            self.grow();
+            self.grow()?;
         }
         let key = page + 1;
         let at = self.find(key);
@@ -268,7 +268,7 @@ impl Pages {
             self.slots[at].key = key;
             self.len += 1;
         }
-        &mut self.slots[at]
+        Ok(&mut self.slots[at])
     }
 
     #[inline]
@@ -283,14 +283,29 @@ impl Pages {
         at
     }
 
-    fn grow(&mut self) {
-        let old = std::mem::take(&mut self.slots);
-        self.slots = vec![PageSlot::default(); old.len() * 2];
+    #[cold]
+    fn grow(&mut self) -> Result<(), TraceError> {
+        let mut slots = Vec::new();
+        slots.try_reserve_exact(self.slots.len() * 2).map_err(|_| self.no_room())?;
+        slots.resize(self.slots.len() * 2, PageSlot::default());
+        let old = std::mem::replace(&mut self.slots, slots);
         self.shift -= 1;
         for slot in old.into_iter().filter(|slot| slot.key != 0) {
             let at = self.find(slot.key);
             self.slots[at] = slot;
         }
+        Ok(())
+    }
+
+    fn no_room(&self) -> TraceError {
+        TraceError::new(
+            ErrorKind::Setting,
+            format!(
+                "more than {} pages of 4 KiB are touched: there is no memory to count them all",
+                self.len
+            ),
+            "look at one device (workload.device), or at fewer requests (--requests)",
+        )
     }
 }
 

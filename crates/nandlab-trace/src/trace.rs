@@ -9,7 +9,7 @@ use crate::input::{Content, Input};
 use crate::order::{Item, SecondSpread, WINDOW, Window};
 use crate::parse::MEND;
 use nandlab::host::{Op, Request};
-use nandlab::spec::TraceSpec;
+use nandlab::spec::{DeviceChoice, TraceSpec};
 use nandlab::stats::duration;
 use nandlab::units::{Span, Time};
 use std::collections::VecDeque;
@@ -18,6 +18,9 @@ use std::collections::VecDeque;
 const EQUAL_TIMES: u64 = 1000;
 /// So are all of a shorter file's, from this many.
 const EQUAL_TIMES_WHOLE: u64 = 50;
+
+/// Bytes of a read or write at most: no device takes so many, and their pages would be gone through one by one.
+const LEN_MAX: u64 = 1 << 32;
 
 /// The open file and its reader, before any choice of device.
 pub(crate) struct Records {
@@ -84,6 +87,9 @@ pub(crate) struct TraceSource {
 
 impl TraceSource {
     pub(crate) fn open(spec: &TraceSpec, content: Option<&Content>) -> Result<Self, TraceError> {
+        if content.is_none() && spec.device == Some(DeviceChoice::Concatenate) {
+            crate::read_again(spec, "workload.device = \"concatenate\"")?;
+        }
         let records = Records::open(spec, content)?;
         let selection = Selection::new(spec, &records, content)?;
         Ok(Self {
@@ -337,6 +343,10 @@ fn sound(raw: &crate::format::Raw<'_>, base: u64) -> Result<u64, TraceError> {
         return Err(
             TraceError::new(ErrorKind::Malformed, "the request has no length", MEND).field_name("length")
         );
+    }
+    if raw.len > LEN_MAX && raw.op != Op::Trim {
+        let message = format!("{} bytes are more than the 4 GiB of a request", raw.len);
+        return Err(TraceError::new(ErrorKind::Malformed, message, MEND).field_name("length"));
     }
     match raw.offset.checked_add(base) {
         Some(offset) if offset.checked_add(raw.len).is_some() => Ok(offset),

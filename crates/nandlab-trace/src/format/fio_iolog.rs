@@ -11,7 +11,7 @@
 //!
 //! Source: fio(1) of fio 3.33.
 
-use super::{FormatInfo, Order, Parsed, Raw, Reader, TEXT, Target, is_text};
+use super::{FormatInfo, Order, Parsed, Raw, Reader, TEXT, Target, head_lines, is_text};
 use crate::error::TraceError;
 use crate::parse::{US, Words, bad, integer, push_number, ticks};
 use nandlab::host::Op;
@@ -22,7 +22,8 @@ pub(super) const INFO: FormatInfo = FormatInfo {
     units: "[v3: time (us)], file, action, offset (B), length (B)",
     order: Order::Ascending,
     sniff: |head| is_text(head) && head.starts_with(b"fio version "),
-    reader: |_, _| Ok(Box::new(FioIolog { timed: true, now_ns: 0 })),
+    // A damaged first line does not tell; version 3 has times in the others.
+    reader: |head, _| Ok(Box::new(FioIolog { timed: has_times(head), now_ns: 0 })),
     writer: Some(Target {
         trim: true,
         flush: true,
@@ -46,6 +47,11 @@ pub(super) const INFO: FormatInfo = FormatInfo {
         ..TEXT
     }),
 };
+
+fn has_times(head: &[u8]) -> bool {
+    let first_word = head_lines(head).skip(1).find_map(|line| Words(line).optional());
+    first_word.is_none_or(|word| word.iter().all(u8::is_ascii_digit))
+}
 
 struct FioIolog {
     /// Version 3.

@@ -9,7 +9,7 @@
 //! Source: libCacheSim's reader of the CloudPhysics traces.
 
 use super::{FormatInfo, Order, Parsed, Raw, Reader, TEXT, Target};
-use crate::error::{ErrorKind, TraceError};
+use crate::error::{ErrorKind, Position, TraceError};
 use crate::parse::{MEND, US, bad};
 use nandlab::host::Op;
 use nandlab::units::SECTOR;
@@ -19,13 +19,12 @@ pub(super) const INFO: FormatInfo = FormatInfo {
     description: "VMware vSCSI traces, versions 1 and 2 (binary; written: 1)",
     units: "serial, len (B), nSG, cmd (SCSI code), version, lbn (512 B), ts (us)",
     order: Order::Ascending,
-    sniff: |head| version_of(head).is_some(),
+    sniff: |head| version_of(head).is_some_and(|(_, is_unanimous)| is_unanimous),
     reader: |head, _| match version_of(head) {
-        Some(1) => Ok(Box::new(V1)),
+        Some((1, _)) => Ok(Box::new(V1)),
         Some(_) => Ok(Box::new(V2)),
-        None => {
-            Err(bad("version", &head[..head.len().min(16)], "is not the start of a version 1 or 2 record"))
-        }
+        None => Err(bad("version", head, "is not the start of a version 1 or 2 record")
+            .at(Position::Record { number: 1, offset: 0 })),
     },
     writer: Some(Target {
         flush: true,
@@ -51,13 +50,16 @@ pub(super) const INFO: FormatInfo = FormatInfo {
     }),
 };
 
-/// The version that every whole record of the head (at most 16) agrees on.
-fn version_of(head: &[u8]) -> Option<u8> {
-    let agrees = |size: usize, at: usize, version: u8| {
-        let mut records = head.chunks_exact(size).take(16).peekable();
-        records.peek().is_some() && records.all(|r| r[at + 1] == version && r[at] == 0)
+/// The version that most whole records of the head (at most 16) agree on, and whether all do.
+fn version_of(head: &[u8]) -> Option<(u8, bool)> {
+    let agreeing = |size: usize, at: usize, version: u8| {
+        let records = || head.chunks_exact(size).take(16);
+        let agree = records().filter(|r| r[at + 1] == version && r[at] == 0).count();
+        (agree * 2 > records().count()).then_some((version, agree == records().count()))
     };
-    [(32, 14, 1), (40, 2, 2)].into_iter().find(|&(size, at, version)| agrees(size, at, version)).map(|v| v.2)
+    let found = [agreeing(32, 14, 1), agreeing(40, 2, 2)];
+    let found = found.into_iter().flatten();
+    found.clone().find(|(_, is_unanimous)| *is_unanimous).or_else(|| found.clone().next())
 }
 
 struct V1;

@@ -41,7 +41,7 @@ pub use settings::Settings;
 use super::published::{Published, profile, profiles};
 use super::{Scatter, Zipf};
 use crate::Source;
-use crate::error::{ErrorKind, TraceError};
+use crate::error::{ErrorKind, TraceError, quoted};
 use model::Model;
 use nandlab::host::{Op, Request};
 use nandlab::rng::Stream;
@@ -111,11 +111,10 @@ impl ProfileSource {
     /// A name that is no profile; a drive below 1 MiB.
     pub fn open(spec: &ProfileSpec, logical_bytes: u64, seed: u64) -> Result<Self, TraceError> {
         let Some(published) = profile(&spec.name) else {
-            let names: Vec<_> = profiles().iter().map(|p| p.name).collect();
             return Err(TraceError::new(
                 ErrorKind::Setting,
-                format!("workload.profile: \"{}\" is no profile", spec.name),
-                format!("choose one of {}", names.join(", ")),
+                format!("workload.profile: {} is no profile", quoted(spec.name.as_bytes())),
+                format!("choose one of `nandlab trace profiles`, such as {}", profiles()[0].name),
             ));
         };
         let settings = Settings::of(published);

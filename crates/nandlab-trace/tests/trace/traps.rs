@@ -2,8 +2,9 @@
 
 use crate::common::*;
 use nandlab::host::Op::{Flush, Read, Trim, Write};
+use nandlab::spec::{Arrival, Beyond, Source, WorkloadSpec};
 use nandlab::spec::{DeviceChoice, TraceSpec};
-use nandlab_trace::{ErrorKind, Position, open_bytes};
+use nandlab_trace::{ErrorKind, Position, open, open_bytes};
 
 const S: u64 = 1_000_000_000;
 
@@ -345,4 +346,124 @@ fn after_an_error_nothing_comes() {
     assert!(source.next_request().unwrap().is_ok());
     assert!(source.next_request().unwrap().is_err());
     assert!(source.next_request().is_none());
+}
+
+/// Three sound lines of every text format, after its header.
+const SOUND: [(&str, &str, &str); 11] = [
+    ("msr", "", "1000,h,0,Read,512,512,0\n"),
+    ("spc", "", "0,1,512,R,0.5\n"),
+    ("blkparse", "", "8,0 0 1 0.5 1 D R 1 + 1 [x]\n"),
+    ("fio-iolog", "fio version 3 iolog\n", "5 f read 512 512\n"),
+    ("fio-iolog", "fio version 2 iolog\n", "f read 512 512\n"),
+    ("ssdsim", "", "5 0 1 1 1\n"),
+    ("mqsim", "", "5 0 1 1 1\n"),
+    ("disksim", "", "0.5 0 1 1 1\n"),
+    ("alibaba", "", "0,R,512,512,10\n"),
+    ("tencent", "", "10,1,1,0,7\n"),
+    ("systor", "Timestamp,Response,IOType,LUN,Offset,Size\n", "1.0,0,R,0,512,512\n"),
+];
+
+#[test]
+fn a_damaged_first_line_is_told_and_lenient_skips_it() {
+    for (format, header, line) in SOUND {
+        for damaged in [&b"junk"[..], b"\0\0\0\0", b"12\0,4", b"\xff\xfe\x01", b",,,,,,,", b"-1"] {
+            for mark in [&b""[..], b"\xef\xbb\xbf"] {
+                let rest = line.repeat(3);
+                let content = [mark, damaged, b"\r\n", rest.as_bytes()].concat();
+                let e = read(&spec_of(format), &content).expect_err(format);
+                assert_eq!(e.line(), Some(1), "{e}");
+                assert!(e.field().is_some() && e.remedy().contains("workload.lenient"), "{e}");
+                let (requests, skipped) = read_all(&lenient(spec_of(format)), &content).expect(format);
+                assert_eq!((requests.len(), skipped), (3, 1), "{format} {header:?} {damaged:?}");
+            }
+        }
+        let sound = format!("\u{feff}{header}{}", line.repeat(3));
+        assert_eq!(read_all(&spec_of(format), sound.as_bytes()).unwrap().1, 0, "{format}");
+    }
+}
+
+#[test]
+fn a_damaged_first_record_is_told_and_lenient_skips_it() {
+    for (size, sound) in [(32, [1u32, 512, 1, 0x0100_002a]), (40, [0x0200_002a, 1, 512, 1])] {
+        let mut record: Vec<u8> = sound.iter().flat_map(|word| word.to_le_bytes()).collect();
+        record.resize(size, 0);
+        let content = [vec![0xff; size], record.repeat(3)].concat();
+        let e = read(&spec_of("vscsi"), &content).unwrap_err();
+        assert_eq!(e.position(), Some(Position::Record { number: 1, offset: 0 }), "{e}");
+        assert_eq!(e.field(), Some("version"), "{e}");
+        let (requests, skipped) = read_all(&lenient(spec_of("vscsi")), &content).unwrap();
+        assert_eq!((requests.len(), skipped), (3, 1));
+    }
+    let e = read(&spec_of("vscsi"), &[0xff; 64]).unwrap_err();
+    assert_eq!(e.position(), Some(Position::Record { number: 1, offset: 0 }), "{e}");
+}
+
+#[test]
+fn long_input_is_told_in_short() {
+    let long = "x".repeat(100_000);
+    let named = TraceSpec { path: format!("{long}\u{1b}").into(), ..spec_of("msr") };
+    let many: String = (0..100).map(|i| format!("fio{i}{long} read 0 512\n")).collect();
+    for e in [
+        read(&named, b"junk\n").unwrap_err(),
+        error(&spec(&long), &long),
+        error(&spec_of(&long), "junk\n"),
+        error(&spec_of("msr"), &format!("1,h,0,{long},0,512,0\n")),
+        error(&spec_of("msr"), &"\0".repeat(1000)),
+        error(&spec_of("fio-iolog"), &format!("fio version 2 iolog\n{many}")),
+        error(&device(spec_of("fio-iolog"), &long), "fio version 2 iolog\nf read 0 512\n"),
+    ] {
+        let text = e.to_string();
+        assert!(text.lines().count() <= 3 && text.lines().all(|line| line.len() < 400), "{text}");
+        assert!(!text.contains('\u{1b}') && text.contains("remedy: "), "{text}");
+    }
+}
+
+#[test]
+fn what_needs_a_second_pass_refuses_what_can_be_read_once() {
+    let once = TraceSpec { format: Some("msr".into()), ..spec("/dev/null") };
+    let played = |trace: TraceSpec, repeat| {
+        let workload = WorkloadSpec {
+            source: Source::Trace(trace),
+            arrival: Arrival::QueueDepth(1),
+            beyond: Beyond::Wrap,
+            requests_max: 0,
+            repeat,
+        };
+        open(&workload, 1 << 30, 1).err().map(|e| e.to_string()).unwrap_or_default()
+    };
+    let all = TraceSpec { device: Some(DeviceChoice::Concatenate), ..once.clone() };
+    for (told, key) in [
+        (played(once.clone(), 2), "workload.repeat = 2"),
+        (played(all, 1), "workload.device = \"concatenate\""),
+    ] {
+        assert_eq!(
+            told,
+            format!(
+                "/dev/null: can be read only once, like a pipe, and {key} reads it again\n  remedy: save it in a file first"
+            )
+        );
+    }
+    assert_eq!(played(once, 1), "", "one pass is as ever");
+}
+
+#[test]
+fn a_request_of_a_giant_size_is_damage() {
+    for (format, line, len) in [
+        ("msr", "1000,h,0,Read,0,{},0\n", (1u64 << 32) + 1),
+        ("mqsim", "5 0 0 {} 1\n", (1 << 23) + 1),
+        ("fio-iolog", "fio version 3 iolog\n5 f read 0 {}\n", 1 << 50),
+    ] {
+        let e = error(&spec_of(format), &line.replace("{}", &len.to_string()));
+        assert_eq!(e.field(), Some("length"), "{e}");
+        assert!(e.message().contains("more than the 4 GiB of a request"), "{e}");
+    }
+    assert_eq!(
+        read(&spec_of("fio-iolog"), b"fio version 3 iolog\n5 f read 0 4294967296\n").unwrap().len(),
+        1
+    );
+    // A device is discarded at once.
+    assert_eq!(
+        read(&spec_of("fio-iolog"), b"fio version 3 iolog\n5 f trim 0 1099511627776\n").unwrap().len(),
+        1
+    );
 }
