@@ -25,7 +25,7 @@ from rich.table import Table
 
 import nandlab
 from nandlab import lifetime, rber, simulate, spec, trace, units
-from nandlab.errors import OutputError, os_error_text
+from nandlab.errors import OutputError, on_a_screen, os_error_text
 from nandlab.results import REPORT
 from nandlab.screen import RunProgress, show_life, show_reliability, show_summary
 
@@ -662,7 +662,7 @@ def spec_check(
     *files: Annotated[Path, Parameter(name="SPEC.toml")],
     sets: Sets = None,
     json_: Json = False,
-) -> None:
+) -> int:
     """Validate specs; every mistake is named with its line and what would be right.
 
     Parameters
@@ -695,8 +695,9 @@ def spec_check(
         for row in rows:
             capacity, raw = units.size(row["logical_bytes"]), units.size(row["raw_bytes"])
             print(f"{row['spec']}: ok, {capacity} drive ({raw} raw), hash {row['hash']}")
-    if problems:
-        raise OutputError("\n\n".join(problems))
+    for i, problem in enumerate(problems):
+        _fail(f"\n{problem}" if i else problem)
+    return 2 if problems else 0
 
 
 @spec_app.command(
@@ -809,6 +810,10 @@ def _show_rows(rows: list[dict[str, Any]], as_json: bool) -> None:
     _out().print(table)
 
 
+#: Entries of a list that a table shows; `--json` has them all.
+_LISTED_MAX = 32
+
+
 def _show_facts(name: str, facts: dict[str, Any]) -> None:
     """A nested dictionary as an indented list of names and numbers; a list of rows as a table."""
     console = _out()
@@ -825,7 +830,8 @@ def _show_facts(name: str, facts: dict[str, Any]) -> None:
             elif isinstance(value, list) and value and all(isinstance(row, dict) for row in value):
                 nested.append((prefix + key, value))
             elif isinstance(value, list):
-                table.add_row(escape(prefix + key), escape(", ".join(_text(entry) for entry in value)) or "-")
+                few = [_text(entry) for entry in value[:_LISTED_MAX]] + ["..."] * (len(value) > _LISTED_MAX)
+                table.add_row(escape(prefix + key), escape(", ".join(few)) or "-")
             else:
                 table.add_row(escape(prefix + key), escape(_text(value)))
 
@@ -864,7 +870,8 @@ def _run(arguments: list[str]) -> int:
         sys.stdout.flush()
         return status if isinstance(status, int) else 0
     except CycloptsError as error:
-        _fail(f"{error}\n  see `nandlab {' '.join(error.command_chain or ())} --help`".replace("  --help", " --help"))
+        command = " ".join(["nandlab", *(error.command_chain or ())])
+        _fail(f"{error}\n  remedy: see `{command} --help`")
         return 2
     except nandlab.NandlabError as error:
         _fail(_as_options(str(error)) if arguments[:1] == ["trace"] else str(error))
@@ -884,7 +891,11 @@ def _run(arguments: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except OSError as error:
-        _fail(os_error_text("go on", error.filename, error))
+        _fail(os_error_text("go on with" if error.filename else "go on", error.filename, error))
+        return 2
+    except UnicodeEncodeError as error:
+        # Only names of files and arguments have what is no text.
+        _fail(f"{error.object!r}: not UTF-8 text\n  remedy: choose another name")
         return 2
     except (SystemExit, GeneratorExit):
         raise
@@ -906,7 +917,7 @@ def _as_options(text: str) -> str:
 
 def _fail(text: str) -> None:
     with contextlib.suppress(OSError):
-        print(text, file=sys.stderr, flush=True)
+        print(on_a_screen(text), file=sys.stderr, flush=True)
 
 
 def _leave(status: int) -> NoReturn:

@@ -14,7 +14,7 @@ import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nandlab import _core, memory
-from nandlab.errors import OutputError, os_error_text, with_remedy
+from nandlab.errors import OutputError, os_error_text
 from nandlab.tables import Columns, decode, to_frame
 
 if TYPE_CHECKING:
@@ -193,4 +193,4 @@ class Drive:
         try:
             self._core.save(os.fspath(path))
         except OSError as error:
-            raise OutputError(with_remedy(os_error_text("save the drive to", path, error))) from None
+            raise OutputError(os_error_text("save the drive to", path, error)) from None

@@ -28,19 +28,44 @@ _REMEDIES = {
 }
 
 
+#: A message fits a screen: so many lines, and so many characters of one of them.
+_LINES_MAX, _LINE_MAX = 25, 400
+#: Characters of a name that is shown whole, and of either end of one that is not.
+_NAME_MAX, _NAME_END = 200, 80
+
+
+def shown(name: str | os.PathLike[str]) -> str:
+    """A name for a message: what does not print is escaped, and one that fills lines loses its middle."""
+    text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in os.fspath(name))
+    return text if len(text) <= _NAME_MAX else f"{text[:_NAME_END]}...{text[-_NAME_END:]}"
+
+
+def on_a_screen(text: str) -> str:
+    """A message with its long names, lines and lists cut."""
+    lines = text.split("\n")
+    if len(lines) > _LINES_MAX:
+        lines = [*lines[: _LINES_MAX - 1], f"and {len(lines) - _LINES_MAX + 1} more lines"]
+    words = (" ".join(shown(word) for word in line.split(" ")) for line in lines)
+    return "\n".join(line if len(line) <= _LINE_MAX else f"{line[: _LINE_MAX - 3]}..." for line in words)
+
+
 def os_error_text(doing: str, path: str | os.PathLike[str] | None, error: OSError) -> str:
     """One line for an `OSError`: what failed, on which path, why, and what helps."""
     where = path if path is not None else error.filename
-    what = f"{doing} {os.fspath(where)}" if where is not None else doing
-    if isinstance(what, bytes):  # pragma: no cover - paths are text here
-        what = what.decode(errors="replace")
+    what = f"{doing} {shown(os.fsdecode(where))}" if where is not None else doing
     reason = error.strerror or str(error)
-    remedy = _REMEDIES.get(error.errno or 0)
-    return f"cannot {what}: {reason}" + (f"\n  {remedy}" if remedy else "")
+    remedy = _REMEDIES.get(error.errno or 0) or _of_core(reason) or "check the path"
+    return f"cannot {what}: {reason}\n  remedy: {remedy}"
 
 
 def with_remedy(text: str) -> str:
     """The core's text for an operating-system error, with what helps when it does not say so itself."""
+    if "remedy" in text or ": cannot " not in text:
+        return text
+    return f"{text}\n  remedy: {_of_core(text) or 'check the path'}"
+
+
+def _of_core(text: str) -> str | None:
+    """The remedy of the operating-system error that a text of the core ends in."""
     found = re.search(r"\(os error (\d+)\)", text)
-    remedy = _REMEDIES.get(int(found[1])) if found and "remedy" not in text else None
-    return f"{text}\n  remedy: {remedy}" if remedy else text
+    return _REMEDIES.get(int(found[1])) if found else None

@@ -10,8 +10,12 @@ from typing import NamedTuple
 from nandlab import _core
 from nandlab._core import Spec
 from nandlab._types import PolicyRow
-from nandlab.errors import OutputError, os_error_text
+from nandlab.errors import OutputError, os_error_text, shown
+from nandlab.trace import check_read_again
 from nandlab.units import size
+
+#: A longer file is no spec: it is not read, even if it never ends. The core says the same of a text.
+_BYTES_MAX = 1 << 20
 
 __all__ = ["Fit", "Sets", "Spec", "fit", "load", "policies", "presets", "read_spec", "schema", "version"]
 
@@ -62,20 +66,27 @@ def _toml(value: object) -> str:
 
 def _read_text(path: Path) -> str:
     try:
-        data = path.read_bytes()
+        with open(path, "rb") as file:
+            data = file.read(_BYTES_MAX + 1)
     except FileNotFoundError:
-        raise OutputError(f"no spec {path}{_near(path)}") from None
+        raise OutputError(f"no spec {shown(path)}{_near(path)}") from None
     except IsADirectoryError:
         inside = sorted(entry.name for entry in path.glob("*.toml"))[:6]
         hint = f"\n  specs in it: {', '.join(inside)}" if inside else ""
-        raise OutputError(f"{path} is a directory, not a spec{hint}") from None
+        raise OutputError(f"{shown(path)} is a directory, not a spec{hint}") from None
     except OSError as error:
         raise OutputError(os_error_text("read", path, error)) from None
+    if len(data) > _BYTES_MAX:
+        raise OutputError(
+            f"{shown(path)}: more than the {size(_BYTES_MAX)} of a spec\n  remedy: check that this is the right file"
+        )
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise OutputError(f"{path}:{line}: not UTF-8 text (byte {error.start}); a spec is TOML in UTF-8") from None
+        raise OutputError(
+            f"{shown(path)}:{line}: not UTF-8 text (byte {error.start})\n  remedy: save it as TOML in UTF-8"
+        ) from None
 
 
 def _near(path: Path) -> str:
@@ -90,10 +101,10 @@ def _near(path: Path) -> str:
             candidates.setdefault(entry.stem, entry)
     near = difflib.get_close_matches(path.stem, candidates, n=3, cutoff=0.5)
     if near:
-        return "\n  did you mean " + " or ".join(str(candidates[name]) for name in near) + "?"
+        return "\n  remedy: did you mean " + " or ".join(str(candidates[name]) for name in near) + "?"
     if not path.parent.exists():
-        return f"\n  the directory {path.parent} does not exist"
-    return ""
+        return f"\n  remedy: check the path: the directory {shown(path.parent)} does not exist"
+    return "\n  remedy: check the path"
 
 
 class Fit(NamedTuple):
@@ -117,6 +128,10 @@ def fit(spec: Spec, times: float = 5.0) -> Fit:
     """
     if not times > 0:
         raise OutputError(f"times = {times}: more than 0")
+    workload = json.loads(spec.canonical_json())["workload"]
+    if (trace := workload.get("trace")) is not None:
+        # The spec knows its directory when it is pickled.
+        check_read_again(Path(spec.__reduce__()[1][2], trace), "spec fit")
     requests, written, end = _core.workload_facts(spec)
     fitted = _core.fit_to_writes(spec, written, times)
     if fitted is None:
@@ -131,7 +146,6 @@ def fit(spec: Spec, times: float = 5.0) -> Fit:
         # A generated workload addresses what there is.
         scaled = spec.with_(sets)
         _, _, end = _core.workload_facts(scaled)
-    workload = json.loads(spec.canonical_json())["workload"]
     if workload["beyond"] != "wrap" and end > scaled.logical_bytes:
         sets["workload.beyond"] = "wrap"
     return Fit(sets, requests, written, spare)

@@ -2,11 +2,12 @@
 
 import json
 import os
+import stat as stat_
 from pathlib import Path
 from typing import Any
 
 from nandlab import _core
-from nandlab.errors import OutputError, os_error_text
+from nandlab.errors import OutputError, os_error_text, shown
 
 __all__ = ["convert", "formats", "profiles", "stat"]
 
@@ -103,16 +104,38 @@ def profiles() -> list[dict[str, Any]]:
     return _core.profiles()
 
 
+def check_read_again(path: Path, what: str) -> None:
+    """Refuse a trace that can be read only once, such as a pipe, for `what` reads it again. It is not opened."""
+    if is_read_once(path):
+        raise _core.TraceError(
+            f"{shown(path)}: can be read only once, like a pipe, and {what} reads it again\n"
+            "  remedy: save it in a file first"
+        )
+
+
+def is_read_once(path: str | os.PathLike[str]) -> bool:
+    """Whether a file is a pipe or the like; `False` where there is none."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return False
+    return stat_.S_ISFIFO(mode) or stat_.S_ISCHR(mode) or stat_.S_ISSOCK(mode)
+
+
 def _source(path: str | os.PathLike[str] | None, profile: str | None) -> str:
     if (path is None) == (profile is None):
         raise OutputError("name either a trace file or a profile")
     if path is None:
         return ""
     file = Path(path)
-    if not file.exists():
-        raise OutputError(f"no trace {file}")
+    try:
+        is_there = file.exists()
+    except OSError as error:
+        raise OutputError(os_error_text("read", file, error)) from None
+    if not is_there:
+        raise OutputError(f"no trace {shown(file)}\n  remedy: check the path")
     if file.is_dir():
-        raise OutputError(f"{file} is a directory, not a trace")
+        raise OutputError(f"{shown(file)} is a directory, not a trace\n  remedy: name one trace file")
     return str(file)
 
 

@@ -98,7 +98,8 @@ def test_a_disk_that_fills_up_leaves_the_earlier_result(nandlab, spec_file, tmp_
         sync(handle)
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(nandlab.OutputError, match=f"cannot write .*{name}: No space left on device\n  free some space"):
+    told = f"cannot write .*{name}: No space left on device\n  remedy: free some space"
+    with pytest.raises(nandlab.OutputError, match=told):
         nandlab.run(spec_file, tmp_path / "r")
     assert {path.name: path.read_bytes() for path in (tmp_path / "r").iterdir()} == before
     assert hidden(tmp_path) == []

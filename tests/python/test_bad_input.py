@@ -12,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -210,6 +211,65 @@ def test_a_spec_that_is_no_toml(lab):
     refused(lab, "run", "spec.toml", names=["spec.toml:"], remedy="remedy")
 
 
+@pytest.mark.parametrize(
+    ("text", "names", "remedy"),
+    [
+        (SPEC + "chips = 1\n" * 100_000, ["spec.toml:14", "duplicate key"], "mend the line, which reads: chips = 1"),
+        (SPEC + "".join(f"victm{i} = 1\n" for i in range(60_000)), ["workload.victm0", "more"], "[workload] has"),
+        (
+            SPEC.replace('trace = "trace.csv"', "synthetic.size = { ")
+            + ", ".join(f'"{512 * i}B" = 1' for i in range(1, 40_000))
+            + " }",
+            ["spec.toml:12", "a table of 39999 sizes"],
+            "write at most 4096",
+        ),
+        (SPEC + "[" * 100_000, ["spec.toml:13", "not TOML"], "mend the line"),
+        (SPEC + "k" * 1_000_000 + " = 1\n", ["spec.toml:13", "unknown key"], "[workload] has"),
+        (SPEC + "\n" * (1 << 20), ["spec.toml: more than the 1 MiB of a spec"], "the right file"),
+        (SPEC + '[gc]\nvictim = "\\u202e\\u001b[31m"\n', ['"\\u{202e}\\u{1b}[31m"'], "choices"),
+    ],
+)
+def test_too_much_is_refused_at_once(lab, text, names, remedy):
+    (lab / "spec.toml").write_text(text)
+    begin = time.monotonic()
+    told = refused(lab, "run", "spec.toml", names=names, remedy=remedy)
+    # Some took minutes; most of this is the start of the command.
+    assert time.monotonic() - begin < 10
+    assert all(character.isprintable() or character == "\n" for character in told)
+
+
+def test_a_spec_that_never_ends(lab):
+    refused(lab, "run", "/dev/zero", names=["/dev/zero: more than the 1 MiB of a spec"], remedy="the right file")
+
+
+def test_long_names_are_told_in_short(lab):
+    long = "x" * 100_000
+    for arguments in (
+        ["run", long],
+        ["run", "spec.toml", "--out", long],
+        ["run", "spec.toml", "--set", f"workload.trace={long}"],
+        ["run", "spec.toml", "--set", f"precondition.load={long}"],
+        ["run", "spec.toml", "--set", f"workload.device={long}"],
+        ["run", "spec.toml", "--set", f"reliability.rber.table={long}"],
+        ["run", "spec.toml", "--set", f"gc.{long}=1"],
+        ["run", "spec.toml", "--set", long],
+        ["run", "spec.toml", f"--{long}"],
+        ["trace", "stat", long],
+        ["trace", "stat", "trace.csv", "--max-gap", long],
+        ["trace", "stat", "trace.csv", "--time-unit", long],
+        ["trace", "stat", "--profile", long],
+        [long],
+    ):
+        text = refused(lab, *arguments, names=["xxx"], remedy="remedy: ")
+        assert "x" * 201 not in text
+
+
+def test_a_name_that_is_no_text(lab):
+    name = os.fsdecode(b"\xff\x1b.toml")
+    (lab / name).write_text(SPEC)
+    refused(lab, "run", name, names=["not UTF-8"], remedy="choose another name")
+
+
 # ----------------------------------------------------------------------------------------------------------- the trace
 
 
@@ -373,6 +433,66 @@ def test_a_file_whose_disk_fails(lab):
 def test_an_unreadable_spec(lab):
     refused(lab, "run", "spek.toml", names=["no spec spek.toml"], remedy="spec.toml")
     refused(lab, "run", ".", names=["is a directory"], remedy="spec.toml")
+
+
+STUDY = """\
+[study]
+title = "Pipe"
+question = "Is it read again?"
+base = "spec.toml"
+[variants.a]
+title = "a"
+set = { "gc.victim" = "fifo" }
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "key"),
+    [
+        (["run", "spec.toml", "--set", "workload.repeat=2"], "workload.repeat = 2"),
+        (["run", "spec.toml", "--set", "precondition.map_reads=true"], "precondition.map_reads = true"),
+        (["run", "spec.toml", "--set", "workload.device=concatenate"], 'workload.device = "concatenate"'),
+        (["trace", "stat", "trace.csv", "--device", "concatenate"], "--device concatenate"),
+        (["spec", "fit", "spec.toml"], "spec fit"),
+        (["life", "spec.toml"], "a life"),
+        (["study", "study.toml"], "a study"),
+    ],
+)
+def test_what_reads_a_trace_again_refuses_a_pipe(lab, arguments, key):
+    """They waited for ever."""
+    (lab / "study.toml").write_text(STUDY)
+    (lab / "trace.csv").unlink()
+    os.mkfifo(lab / "trace.csv")
+    names = ["trace.csv", f"can be read only once, like a pipe, and {key} reads it again"]
+    refused(lab, *arguments, names=names, remedy="save it in a file first")
+
+
+def test_one_pass_over_a_pipe(lab):
+    lines = (lab / "trace.csv").read_text()
+    (lab / "trace.csv").unlink()
+    os.mkfifo(lab / "trace.csv")
+    for arguments in (["run", "spec.toml", "--json"], ["trace", "stat", "trace.csv", "--json"]):
+        writer = threading.Thread(target=(lab / "trace.csv").write_text, args=(lines,), daemon=True)
+        writer.start()
+        done = run(lab, *arguments)
+        writer.join(10)
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["requests"] == LINES
+
+
+def test_a_drive_is_not_saved_in_a_pipe(lab):
+    os.mkfifo(lab / "pipe")
+    refused(lab, "run", "spec.toml", "--save-drive", "pipe", names=["pipe is there"], remedy="name another file")
+
+
+@pytest.mark.parametrize("damage", ["lost+found", "\0" * 20, "\ufeff\ufeff", "128166372,hm"])
+def test_a_damaged_first_line(lab, damage):
+    (lab / "trace.csv").write_text("\n".join([damage, *msr_lines()[1:]]) + "\n")
+    settings = ("--set", "workload.format=msr")
+    refused(lab, "run", "spec.toml", *settings, names=["trace.csv:1", "field "], remedy="workload.lenient")
+    done = run(lab, "run", "spec.toml", *settings, "--set", "workload.lenient=true", "--json")
+    summary = json.loads(done.stdout)
+    assert (summary["requests"], summary["records_skipped"]) == (LINES - 1, 1), done.stderr
 
 
 # ---------------------------------------------------------------------------------------------------------- the output

@@ -20,6 +20,7 @@ from nandlab.spec import set_arguments
 from nandlab.study.definition import PATH_KEYS, Choice, Definition, Measure, Override, Part, Where
 from nandlab.study.effects import combination, missing, varied
 from nandlab.study.problems import MAX_PROBLEMS, StudyError, near, problem, shown
+from nandlab.trace import is_read_once
 
 #: Signs of all that one run sets on top of the base.
 MAX_SETS = 20_000
@@ -222,25 +223,24 @@ def _files(study: Definition, overrides: list[Override]) -> dict[str, InputFile]
     found = {}
     for key, (written, source) in named.items():
         path = os.path.normpath(os.path.join(study.base_dir, written))
+        origin, line = (study.path, source.line) if source is not None else (study.base_path, None)
+        if is_read_once(path):
+            told = f"{shown(written)} can be read only once, like a pipe, and a study reads it again"
+            raise _NoFile(problem(origin, line, key, told, "save it in a file first"))
         try:
             facts = os.stat(path)
-            # A pipe or a device may have no end.
-            why = "" if stat.S_ISREG(facts.st_mode) else "Not a file"
-            digest = "" if why else _digest(path, facts.st_size, facts.st_mtime_ns)
+            digest = _digest(path, facts.st_size, facts.st_mtime_ns)
         except OSError as error:
-            why = error.strerror or "Error"
-        if why:
-            origin, line = (study.path, source.line) if source is not None else (study.base_path, None)
             told = os.path.relpath(path, Path(origin).parent.absolute()) if not os.path.isabs(written) else written
             raise _NoFile(
                 problem(
                     origin,
                     line,
                     key,
-                    f"cannot read {shown(told, 200)}: {why}",
+                    f"cannot read {shown(told, 200)}: {error.strerror}",
                     "name a file that is there; a relative path counts from the file that names it",
                 )
-            )
+            ) from None
         found[key] = InputFile(path, digest, facts.st_size, f"{digest[:16]}/{os.path.basename(path)}")
     return found
 
