@@ -7,7 +7,6 @@ import hashlib
 import itertools
 import json
 import os
-import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
