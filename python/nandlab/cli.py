@@ -1,22 +1,26 @@
 """The command `nandlab`.
 
-Exit status: 0 done; 1 a bug in nandlab; 2 something in the input, the arguments or the disk; 130 stopped by Ctrl-C.
+Exit status:
+
+0    done
+1    a bug in nandlab
+2    something in the input, the arguments or the disk
+3    done, but what was to be printed could not be written
+130  stopped by Ctrl-C; 143 by SIGTERM, 129 by SIGHUP
+141  done, but whoever read the output has gone
 """
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import json
 import os
 import re
-import signal
 import sys
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
-from types import FrameType
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, NamedTuple, NoReturn
 
 from cyclopts import App, CycloptsError, Group, Parameter
 from rich.console import Console
@@ -25,6 +29,7 @@ from rich.table import Table
 
 import nandlab
 from nandlab import lifetime, rber, simulate, spec, trace, units
+from nandlab.ends import Stop, standard_streams
 from nandlab.errors import OutputError, on_a_screen, os_error_text
 from nandlab.results import REPORT
 from nandlab.screen import RunProgress, show_life, show_reliability, show_summary
@@ -42,12 +47,15 @@ app = App(
         "nandlab run examples/demo.toml --set gc.victim=fifo",
         "nandlab report out/demo                  one HTML file: tables, plots",
         "nandlab spec show examples/demo.toml     every setting with its default",
-    ),
+    )
+    + "\n\nExit status: 0 done, 1 a bug, 2 refused, 3 done but not printed, 130 stopped by Ctrl-C, 143 by SIGTERM, "
+    "129 by SIGHUP, 141 done but the reader of the output has gone",
     help_format="plaintext",
     version=lambda: f"nandlab {nandlab.version()}",
     version_flags=["--version"],
     help_flags=["--help", "-h"],
     default_parameter=Parameter(show_default=False, negative=()),
+    suppress_keyboard_interrupt=False,
 )
 trace_app = App(
     name="trace", help="What is in a trace; turn one format into another.", help_epilogue="", help_format="plaintext"
@@ -69,6 +77,18 @@ Sets = Annotated[
 Json = Annotated[bool, Parameter(name="--json", help="Print JSON on stdout instead of tables.")]
 Force = Annotated[bool, Parameter(name="--force", help="Replace what is there, whatever it is.")]
 Lenient = Annotated[bool, Parameter(help="Skip malformed lines and count them.")]
+
+
+#: Ctrl-C, SIGTERM or SIGHUP, for every command.
+_stop = Stop()
+
+
+class End(NamedTuple):
+    """How a command ended."""
+
+    status: int = 0
+    #: What there is, whether or not it could be printed.
+    kept: str = ""
 
 
 def _out() -> Console:
@@ -95,12 +115,12 @@ def run(
     verify: Annotated[bool, Parameter()] = False,
     save_drive: Path | None = None,
     force: Force = False,
-) -> int:
+) -> End:
     """Simulate a spec; summary on screen and in a result directory.
 
     The result directory appears once it is whole.
-    Ctrl-C keeps what is finished: summary.json then says "complete": false.
-    Exit status: 0 done, 2 refused, 130 stopped by Ctrl-C.
+    Ctrl-C, SIGTERM or SIGHUP keeps what is finished: summary.json then says "complete": false. A second one gives up.
+    Exit status: 0 done, 2 refused, 3 done but not printed, 130 stopped by Ctrl-C, 143 by SIGTERM, 129 by SIGHUP.
 
     Parameters
     ----------
@@ -116,11 +136,11 @@ def run(
     checked = spec.read_spec(spec_file, sets or [])
     name = spec_file.stem
     directory = out if out is not None else Path("out") / name
-    with RunProgress(name, bar=not json_) as progress, _ctrl_c_stops(progress):
+    with RunProgress(name, _stop, bar=not json_) as progress, _stop.gently():
         result = simulate.run(
             checked, directory, progress, verify=verify, save_drive=save_drive, force=force, name=name
         )
-    stopped = progress.stop and not result.complete
+    stopped = bool(_stop) and not result.complete
     if json_:
         print(result.summary_text.rstrip("\n"))
     else:
@@ -128,29 +148,12 @@ def run(
         console.print(f"[bold]{escape(name)}[/]  {escape(str(directory))}", soft_wrap=True)
         show_summary(result.summary, result.sim, console)
     if not result.complete:
-        how = "stopped by Ctrl-C" if stopped else "not complete"
-        print(
+        how = _stop if stopped else "not complete"
+        _fail(
             f"{how} after {units.count(result.summary.get('requests'))} requests: {directory} holds what is finished "
-            '(summary.json: "complete": false)',
-            file=sys.stderr,
+            '(summary.json: "complete": false)'
         )
-    return 130 if stopped else 0
-
-
-@contextlib.contextmanager
-def _ctrl_c_stops(progress: RunProgress) -> Iterator[None]:
-    """The first Ctrl-C ends the run at its next step; the second gives up at once."""
-
-    def handle(_signal: int, _frame: FrameType | None) -> None:
-        if progress.stop:
-            raise KeyboardInterrupt
-        progress.stop = True
-
-    before = signal.signal(signal.SIGINT, handle)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
+    return End(_stop.status if stopped else 0, f"{directory} holds the result")
 
 
 # --------------------------------------------------------------------------------------------------------------- life
@@ -175,14 +178,15 @@ def life(
     against_full: Annotated[bool, Parameter()] = False,
     json_: Json = False,
     force: Force = False,
-) -> int:
+) -> End:
     """A drive from fresh to worn out: windows of its life are simulated, what is between them is skipped.
 
     The workload is played again and again until the first block has reached drive.endurance. In the stretches that
     are skipped blocks wear, time passes and the capacitor ages as in the window before; the data keeps its ages, so
     give data that is never rewritten a spread of them (reliability.retention) up to the refresh interval.
-    Ctrl-C keeps the windows that are done: life.json then says "complete": false.
-    Exit status: 0 done, 2 refused, 130 stopped by Ctrl-C.
+    Ctrl-C, SIGTERM or SIGHUP keeps the windows that are done: life.json then says "complete": false. A second one gives
+    up.
+    Exit status: 0 done, 2 refused, 3 done but not printed, 130 stopped by Ctrl-C, 143 by SIGTERM, 129 by SIGHUP.
 
     Parameters
     ----------
@@ -204,7 +208,7 @@ def life(
     checked = spec.read_spec(spec_file, sets or [])
     name = spec_file.stem
     directory = out if out is not None else Path("out") / name
-    with RunProgress(name, bar=not json_) as progress, _ctrl_c_stops(progress):
+    with RunProgress(name, _stop, bar=not json_) as progress, _stop.gently():
         lived = lifetime.life(
             checked,
             directory,
@@ -216,7 +220,7 @@ def life(
             force=force,
             name=name,
         )
-    written = nandlab.report(directory)
+        written = nandlab.report(directory)
     if json_:
         print(json.dumps(lived.facts, indent=2))
     else:
@@ -225,13 +229,13 @@ def life(
         show_life(lived, console)
         print(written)
     if lived.facts["problem"] is not None:
-        print(f"{lived.facts['problem']}\n  {directory} holds the windows that were done before", file=sys.stderr)
-        return 2
-    if progress.stop and (not lived.complete or (against_full and lived.full is None)):
+        _fail(f"{lived.facts['problem']}\n  {directory} holds the windows that were done before")
+        return End(2)
+    if _stop and (not lived.complete or (against_full and lived.full is None)):
         what = "life in windows" if lived.complete else "windows that are done"
-        print(f"stopped by Ctrl-C: {directory} holds the {what}", file=sys.stderr)
-        return 130
-    return 0
+        _fail(f"{_stop}: {directory} holds the {what}")
+        return End(_stop.status)
+    return End(kept=f"{directory} holds the life")
 
 
 # -------------------------------------------------------------------------------------------------------------- study
@@ -258,11 +262,12 @@ def study(
     fresh: Annotated[bool, Parameter()] = False,
     check: Annotated[bool, Parameter()] = False,
     json_: Json = False,
-) -> int:
+) -> End:
     """Many runs of one question, their figures, and a verdict on every claim.
 
     Finished runs are kept in the study's folder and never repeated; a study that was stopped or killed goes on.
-    Exit status: 0 done (whatever the verdicts), 2 refused, 130 stopped by Ctrl-C.
+    Exit status: 0 done (whatever the verdicts), 2 refused, 3 done but not printed, 130 stopped by Ctrl-C, 143 by
+    SIGTERM, 129 by SIGHUP.
 
     Parameters
     ----------
@@ -300,12 +305,17 @@ def study(
     different = len({run.identity for run in loaded.runs})
     if check:
         print(f"{loaded.definition.path}: ok, {len(loaded.runs)} runs, {different} of them different")
-        return 0
-    with _terminated_as_interrupted(), StudyProgress(loaded.name, bar=not json_) as progress:
-        result = loaded.run(out, workers=workers, dask=dask, traces=traces, fresh=fresh, progress=progress)
+        return End()
+    try:
+        with StudyProgress(loaded.name, bar=not json_) as progress:
+            result = loaded.run(out, workers=workers, dask=dask, traces=traces, fresh=fresh, progress=progress)
+    except KeyboardInterrupt:
+        _fail(f"{_stop}: finished runs are kept, and the next start goes on from them")
+        return End(_stop.status)
+    end = End(kept=f"{result.path} holds the study")
     if json_:
         print((result.path / "claims.json").read_text(encoding="utf-8").rstrip("\n"))
-        return 0
+        return end
     console = _out()
     console.print(f"[bold]{escape(loaded.definition.title)}[/]  {escape(str(result.path))}", soft_wrap=True)
     kept = f", {result.runs_kept} were there" if result.runs_kept else ""
@@ -314,7 +324,7 @@ def study(
     if result.claims:
         console.print(_claims_table(result.claims))
     print(result.report)
-    return 0
+    return end
 
 
 _VERDICT_STYLES = {"reproduced": "green", "same direction": "yellow", "not reproduced": "red"}
@@ -334,23 +344,6 @@ def _claims_table(claims: list[dict[str, Any]]) -> Table:
     return table
 
 
-@contextlib.contextmanager
-def _terminated_as_interrupted() -> Iterator[None]:
-    """A polite kill ends a study as Ctrl-C does: its workers are ended, its finished runs kept."""
-
-    def handle(_signal: int, _frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, handle)
-    try:
-        yield
-    except KeyboardInterrupt:
-        _fail("stopped by Ctrl-C: finished runs are kept, and the next start goes on from them")
-        _leave(130)
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
 # ------------------------------------------------------------------------------------------------------------- report
 
 
@@ -359,7 +352,7 @@ def _terminated_as_interrupted() -> Iterator[None]:
         "nandlab report out/demo",
     )
 )
-def report(*directories: Annotated[Path, Parameter(name="DIR")], out: Path | None = None) -> None:
+def report(*directories: Annotated[Path, Parameter(name="DIR")], out: Path | None = None) -> End:
     """One HTML file of a result directory: tables and plots; it opens without a network.
 
     Parameters
@@ -377,7 +370,9 @@ def report(*directories: Annotated[Path, Parameter(name="DIR")], out: Path | Non
             "  to see results side by side, make them the variants of a study (`nandlab study --help`)"
         )
     (directory,) = directories
-    print(nandlab.report(directory, out if out is not None else directory / REPORT))
+    written = nandlab.report(directory, out if out is not None else directory / REPORT)
+    print(written)
+    return End(kept=f"{written} is written")
 
 
 # -------------------------------------------------------------------------------------------------------- reliability
@@ -403,7 +398,7 @@ def reliability(
     susceptible: Annotated[bool, Parameter()] = False,
     out: Path | None = None,
     json_: Json = False,
-) -> None:
+) -> End:
     """RBER and read level over retention and P/E cycles, and the latency of a read by level; nothing is simulated.
 
     Parameters
@@ -442,14 +437,16 @@ def reliability(
         )
     if out is not None:
         found.save(out, susceptible=susceptible)
+    end = End(kept=f"{out} is written" if out is not None else "")
     if json_:
         print(json.dumps(found.to_dict(), indent=2))
-        return
+        return end
     console = _out()
     console.print(f"[bold]{escape(spec_file.stem)}[/]", soft_wrap=True)
     show_reliability(found, console, susceptible=susceptible)
     if out is not None:
         print(out)
+    return end
 
 
 def _listed(option: str, text: str) -> list[str]:
@@ -549,7 +546,7 @@ def trace_convert(
     drop: Annotated[bool, Parameter()] = False,
     force: Force = False,
     json_: Json = False,
-) -> None:
+) -> End:
     """Turn a trace into another format.
 
     Parameters
@@ -601,6 +598,7 @@ def trace_convert(
             _show_facts(str(target), done[str(target)])
     if json_:
         print(json.dumps(done, indent=2))
+    return End(kept=f"written: {', '.join(done)}")
 
 
 @trace_app.command(name="formats", help_epilogue="")
@@ -858,52 +856,62 @@ _BUG = (
 
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the command and leave with its exit status."""
-    status = _run(sys.argv[1:] if arguments is None else arguments)
-    with contextlib.suppress(OSError):
-        sys.stderr.flush()
+    with standard_streams() as out, _stop:
+        end = _run(sys.argv[1:] if arguments is None else arguments)
+        status = end.status
+        if out.error is not None:
+            has_reader = not isinstance(out.error, BrokenPipeError)
+            if has_reader or end.kept:
+                _fail(f"cannot write to stdout: {out.error.strerror}" + (f"; {end.kept}" if end.kept else ""))
+            status = status or (3 if has_reader else 141)
+        if _stop:
+            # The core may still be at work on its thread, or a reader not read: wait for neither.
+            sys.stderr.flush()
+            os._exit(status)
     sys.exit(status)
 
 
-def _run(arguments: list[str]) -> int:
+def _run(arguments: list[str]) -> End:
     try:
-        status = app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
+        end = _do(arguments)
         sys.stdout.flush()
-        return status if isinstance(status, int) else 0
+        return end
+    except KeyboardInterrupt:
+        _fail(f"{_stop}: what was not finished is not kept")
+        return End(_stop.status)
+
+
+def _do(arguments: list[str]) -> End:
+    try:
+        end = app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
+        return end if isinstance(end, End) else End()
     except CycloptsError as error:
         command = " ".join(["nandlab", *(error.command_chain or ())])
         _fail(f"{error}\n  remedy: see `{command} --help`")
-        return 2
+        return End(2)
     except nandlab.NandlabError as error:
         _fail(_as_options(str(error)) if arguments[:1] == ["trace"] else str(error))
-        return 2
+        return End(2)
     except lifetime.LifeStopped:
-        _fail("stopped by Ctrl-C before the first window was done: nothing was written")
-        _leave(130)
+        _fail(f"{_stop} before the first window was done: nothing was written")
+        return End(_stop.status)
     except simulate.Stopped:
-        _fail("stopped by Ctrl-C before the first request: nothing was written")
-        # The core may still be preconditioning on its thread; do not wait for it.
-        _leave(130)
-    except KeyboardInterrupt:
-        _fail("stopped by Ctrl-C: nothing was written")
-        _leave(130)
-    except BrokenPipeError:
-        # Whoever read our output has enough.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 141
+        _fail(f"{_stop} before the first request: nothing was written")
+        return End(_stop.status)
     except OSError as error:
         _fail(os_error_text("go on with" if error.filename else "go on", error.filename, error))
-        return 2
+        return End(2)
     except UnicodeEncodeError as error:
         # Only names of files and arguments have what is no text.
         _fail(f"{error.object!r}: not UTF-8 text\n  remedy: choose another name")
-        return 2
-    except (SystemExit, GeneratorExit):
+        return End(2)
+    except (KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
     except BaseException:
         # A panic in the core is no `Exception`.
         traceback.print_exc()
         _fail("\n" + _BUG)
-        return 1
+        return End(1)
 
 
 def _as_options(text: str) -> str:
@@ -916,12 +924,4 @@ def _as_options(text: str) -> str:
 
 
 def _fail(text: str) -> None:
-    with contextlib.suppress(OSError):
-        print(on_a_screen(text), file=sys.stderr, flush=True)
-
-
-def _leave(status: int) -> NoReturn:
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError):
-            stream.flush()
-    os._exit(status)
+    print(on_a_screen(text), file=sys.stderr, flush=True)

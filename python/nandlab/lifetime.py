@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nandlab import _core, memory
+from nandlab.aside import aside
 from nandlab.errors import OutputError, os_error_text
 from nandlab.results import MARKER, OutputDirectory
 from nandlab.simulate import Progress
@@ -257,7 +258,7 @@ class _Living:
         self._changes = [float(step["pe"]) + 1 for step in resolved["refresh"]["interval"] if is_refreshed]
         self._first = self._pe = float(resolved["reliability"]["pe_cycles"])
         memory.check(spec)
-        self._run = _core.Run(spec, endless=True)
+        self._run = aside(lambda: _core.Run(spec, endless=True))
         self._begun_s = time.perf_counter()
         self._completed = 0
         self._bytes = 0.0

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nandlab import _core
+from nandlab.aside import aside
 from nandlab.errors import OutputError
 from nandlab.results import write_file
 from nandlab.spec import Sets, Spec, load
@@ -162,7 +163,7 @@ def reliability(
 
 
 def _asked(spec: Spec, pe_cycles: list[int], ages_s: list[int], reads: int, copybacks: int) -> Reliability:
-    raw = _core.reliability(spec, pe_cycles, ages_s, reads, copybacks)
+    raw = aside(lambda: _core.reliability(spec, pe_cycles, ages_s, reads, copybacks))
     points = decode(raw["points"])
     kinds = tuple(dict.fromkeys(points["kind"].tolist()))
     shape = (len(kinds), len(ages_s), len(pe_cycles))

@@ -16,6 +16,7 @@ from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
 from rich.table import Column, Table
 from rich.text import Text
 
+from nandlab.ends import Stop
 from nandlab.notes import notes
 from nandlab.simulate import DOING
 from nandlab.simulate import Progress as Report
@@ -34,8 +35,8 @@ _LINE_S = 10.0
 class RunProgress:
     """Progress of one run: a bar on a terminal, else a line every ten seconds; nothing for short runs."""
 
-    def __init__(self, name: str, *, bar: bool) -> None:
-        self.stop = False
+    def __init__(self, name: str, stop: Stop, *, bar: bool) -> None:
+        self._stop = stop
         self._name = name
         self._bar: Progress | None = None
         self._want_bar = bar and sys.stderr.isatty()
@@ -74,7 +75,7 @@ class RunProgress:
             self._last_line_s = report.wall_s
             done = f"{report.share:.0%}, " if report.phase in ("precondition", "run", "done") else ""
             print(f"{self._name}: {done}{self._facts(report)}", file=sys.stderr, flush=True)
-        return not self.stop
+        return not self._stop
 
     def _facts(self, report: Report) -> str:
         if report.phase in DOING:

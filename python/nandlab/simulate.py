@@ -121,6 +121,8 @@ class _Worker(threading.Thread):
     def __init__(self, spec: Spec, name: str, verify: bool, save_drive: str | None) -> None:
         super().__init__(name="nandlab-run", daemon=True)
         self.stop = threading.Event()
+        #: Nobody waits for the result.
+        self.is_left = False
         self.started = False
         self.report: StepReport = {
             "phase": "open",
@@ -154,7 +156,7 @@ class _Worker(threading.Thread):
             self.started = self.report["requests"] > 0
             if self.report["done"]:
                 break
-        if not self.started and not self.report["done"]:
+        if self.is_left or (not self.started and not self.report["done"]):
             return None
         end = time.perf_counter()
         running = max(end - (run_begin if run_begin is not None else begin), 1e-9)
@@ -202,6 +204,9 @@ def _simulate(
                 worker.join(5 * _STEP_MS / 1000)
                 if worker.is_alive() and not worker.started:
                     raise Stopped
+    except BaseException:
+        worker.is_left = True
+        raise
     finally:
         worker.stop.set()
     if isinstance(worker.error, _core.RunError):

@@ -8,6 +8,7 @@ from typing import Any
 
 from nandlab import _core
 from nandlab.errors import OutputError, os_error_text, shown
+from nandlab.aside import aside
 
 __all__ = ["convert", "formats", "profiles", "stat"]
 
@@ -37,7 +38,7 @@ def stat(
     options = _options(profile, format, device, lenient, time_unit, max_gap, requests, logical_bytes, seed)
     source = _source(path, profile)
     try:
-        found: dict[str, Any] = json.loads(_core.trace_stat(source, options))
+        found: dict[str, Any] = json.loads(aside(lambda: _core.trace_stat(source, options)))
     except OSError as error:
         raise OutputError(os_error_text("read", source or None, error)) from None
     return found
@@ -81,7 +82,7 @@ def convert(
     partial = goal.with_name(f".partial-{os.getpid()}-{goal.name}")
     try:
         goal.parent.mkdir(parents=True, exist_ok=True)
-        done: dict[str, Any] = json.loads(_core.trace_convert(origin, str(partial), to, options))
+        done: dict[str, Any] = json.loads(aside(lambda: _core.trace_convert(origin, str(partial), to, options)))
         os.replace(partial, goal)
     except OSError as error:
         raise OutputError(os_error_text("convert to", goal, error)) from None

@@ -17,8 +17,10 @@ from nandlab.study.work import At, Done, Files, do
 
 def main() -> None:
     """Serve until the study goes away."""
-    # Ctrl-C is for the study; it ends its workers.
+    # Ctrl-C and a terminal that closes are for the study; it ends its workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit())
     connection = Connection(int(sys.argv[1]))
     files = Files()
     try:

@@ -1,0 +1,296 @@
+"""How nandlab ends: signals, and output that nobody can take."""
+
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from conftest import HERE, hidden
+
+FAKE = [sys.executable, str(HERE / "fake_nandlab.py")]
+REAL = [sys.executable, "-m", "nandlab"]
+STOPS = [(signal.SIGINT, 130, "Ctrl-C"), (signal.SIGTERM, 143, "SIGTERM"), (signal.SIGHUP, 129, "SIGHUP")]
+SLOW = ("--set", "fake.steps=1000", "--set", "fake.step_s=0.05")
+core = pytest.mark.core
+
+DRIVE = """\
+seed = 1
+[drive]
+channels = 1
+chips_per_channel = 1
+planes_per_die = 1
+blocks_per_plane = 32
+pages_per_block = 16
+page_size = "4KiB"
+cell = "mlc"
+op = 0.25
+endurance = 3000
+[reliability]
+rber.vth = { dvpp = 0.38, cell_to_cell = 0.05 }
+[ecc]
+levels = "laldpc"
+[workload.synthetic]
+requests = 500
+read_fraction = 0.5
+size = "4KiB"
+address = "uniform"
+"""
+
+
+@pytest.fixture
+def lab(tmp_path):
+    """A directory with a small spec in it."""
+    (tmp_path / "spec.toml").write_text(DRIVE)
+    return tmp_path
+
+
+def start(where, *arguments, command=REAL, **options):
+    return subprocess.Popen(
+        [*command, *map(str, arguments)],
+        cwd=where,
+        env=os.environ | {"NO_COLOR": "1", "COLUMNS": "100", "TMPDIR": str(where)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
+    )
+
+
+def finish(process):
+    out, err = process.communicate(timeout=30)
+    assert "Traceback" not in err and "bug in nandlab" not in err
+    return process.returncode, out, err
+
+
+def run(where, *arguments, **options):
+    return finish(start(where, *arguments, **options))
+
+
+def wait_for(process, *is_there):
+    until = time.monotonic() + 20
+    while not any(look() for look in is_there):
+        assert process.poll() is None and time.monotonic() < until, process.communicate()
+        time.sleep(0.02)
+
+
+def started(where, *arguments, **options):
+    """A run that has begun to simulate."""
+    process = start(where, "run", *arguments, "--out", "r", **options)
+    wait_for(process, lambda: list(where.glob(".r.partial-*")))
+    time.sleep(0.3)
+    return process
+
+
+# ------------------------------------------------------------------------------------------------------------- signals
+
+
+@pytest.mark.parametrize(("number", "status", "name"), STOPS)
+def test_a_signal_keeps_what_is_finished_of_a_run(spec_file, tmp_path, number, status, name):
+    process = started(tmp_path, spec_file, *SLOW, command=FAKE)
+    process.send_signal(number)
+    ended, out, err = finish(process)
+    assert ended == status and f"stopped by {name} after" in err and "IOPS" in out
+    assert json.loads((tmp_path / "r/summary.json").read_text())["complete"] is False
+    assert hidden(tmp_path) == []
+
+
+def test_sigterm_while_preconditioning(spec_file, tmp_path):
+    process = started(tmp_path, spec_file, "--set", "fake.precondition_s=20", command=FAKE)
+    process.send_signal(signal.SIGTERM)
+    status, _, err = finish(process)
+    assert status == 143 and "stopped by SIGTERM before the first request: nothing was written" in err
+    assert os.listdir(tmp_path) == [spec_file.name]
+
+
+def test_signals_that_come_together_are_one(spec_file, tmp_path):
+    """`timeout` and terminals send theirs twice."""
+    process = started(tmp_path, spec_file, *SLOW, command=FAKE)
+    process.send_signal(signal.SIGTERM)
+    time.sleep(0.05)
+    process.send_signal(signal.SIGHUP)
+    status, _, err = finish(process)
+    assert status == 143 and "stopped by SIGTERM after" in err and (tmp_path / "r").exists()
+
+
+def test_a_second_signal_gives_up_at_once(spec_file, tmp_path):
+    process = started(tmp_path, spec_file, "--set", "fake.steps=3", "--set", "fake.step_s=20", command=FAKE)
+    process.send_signal(signal.SIGTERM)
+    time.sleep(0.7)
+    process.send_signal(signal.SIGTERM)
+    status, _, err = finish(process)
+    assert status == 143 and "stopped by SIGTERM" in err
+    assert os.listdir(tmp_path) == [spec_file.name]
+
+
+def test_what_nohup_ignores_stays_ignored(spec_file, tmp_path):
+    nohup = {"preexec_fn": lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)}
+    process = started(tmp_path, spec_file, "--set", "fake.steps=20", "--set", "fake.step_s=0.05", command=FAKE, **nohup)
+    process.send_signal(signal.SIGHUP)
+    assert finish(process)[0] == 0
+    assert json.loads((tmp_path / "r/summary.json").read_text())["complete"] is True
+
+
+@core
+@pytest.mark.parametrize("arguments", [("stat", "pipe"), ("convert", "pipe", "--to", "spc", "--out", "out.spc")])
+@pytest.mark.parametrize(("number", "status", "name"), STOPS)
+def test_a_signal_ends_what_reads_a_trace(tmp_path, arguments, number, status, name):
+    os.mkfifo(tmp_path / "pipe")  # nobody writes: reading it takes for ever
+    process = start(tmp_path, "trace", *arguments, "--format", "msr")
+    time.sleep(1.0)
+    process.send_signal(number)
+    ended, out, err = finish(process)
+    assert (ended, out, err) == (status, "", f"stopped by {name}: what was not finished is not kept\n")
+    assert os.listdir(tmp_path) == ["pipe"]
+
+
+@core
+def test_a_signal_ends_what_waits_for_its_reader(tmp_path):
+    process = start(tmp_path, "spec", "schema")
+    fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, 4096)
+    time.sleep(1.0)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(10) == 143
+    assert finish(process)[2] == "stopped by SIGTERM: what was not finished is not kept\n"
+
+
+@core
+def test_sigterm_keeps_the_windows_of_a_life(lab):
+    long = ("--full", "--windows", 2000, "--requests", 500, "--set", "drive.endurance=100000")
+    process = start(lab, "life", "spec.toml", *long, "--out", "o")
+    time.sleep(2.5)
+    process.send_signal(signal.SIGTERM)
+    status, _, err = finish(process)
+    assert status == 143 and "stopped by SIGTERM: o holds the windows that are done" in err
+    assert json.loads((lab / "o/life.json").read_text())["complete"] is False and (lab / "o/report.html").exists()
+    assert hidden(lab) == []
+
+
+STUDY = """\
+[study]
+title = "Ends"
+question = "?"
+base = "spec.toml"
+[variants]
+short = { set = {} }
+long = { set = { "workload.synthetic.requests" = 300000000 } }
+[[figures]]
+id = "waf"
+title = "WAF"
+kind = "bar"
+over = "variant"
+metric = "waf"
+"""
+
+
+@core
+@pytest.mark.parametrize(("number", "status", "name"), STOPS[1:])
+def test_a_signal_keeps_the_finished_runs_of_a_study(lab, number, status, name):
+    (lab / "s.toml").write_text(STUDY)
+    process = start(lab, "study", "s.toml", "--out", "o", "--workers", 2)
+    wait_for(process, lambda: list(lab.glob("o/runs/*/run.json")))
+    process.send_signal(number)
+    ended, _, err = finish(process)
+    assert ended == status and f"stopped by {name}: finished runs are kept" in err
+    assert len(list(lab.glob("o/runs/*/run.json"))) == 1
+    assert hidden(lab) == [".lock"]
+    assert not list(lab.glob("nandlab-study-*")), "a worker has left its temporary directory"
+
+
+@core
+def test_ctrl_c_in_python_is_heard_at_once(lab):
+    program = """
+import os, signal, time
+import nandlab
+spec = nandlab.load("spec.toml", ["workload.repeat=1000000"])
+os.mkfifo("pipe")  # nobody writes: reading it takes for ever
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+for call in (
+    lambda: nandlab.run(spec, "out", save_drive="drive.bin"),
+    lambda: nandlab.life(spec, "out", sets={"drive.endurance": 1000000}, full=True),
+    lambda: nandlab.trace.stat("pipe", format="msr"),
+    lambda: nandlab.trace.convert("pipe", "out.spc", to="spc", format="msr"),
+):
+    signal.setitimer(signal.ITIMER_REAL, 0.4)
+    began = time.monotonic()
+    try:
+        call()
+    except KeyboardInterrupt:
+        print(time.monotonic() - began < 0.6)
+print(sorted(os.listdir(".")))
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=lab, capture_output=True, text=True, timeout=60)
+    assert done.stdout == "True\n" * 4 + "['drive.bin', 'pipe', 'spec.toml']\n", done.stderr
+    assert done.returncode == 0
+
+
+# ----------------------------------------------------------------------------------------- streams that cannot be used
+
+
+#: Every command that prints, and what is then there.
+PRINTING = {
+    "--help": None,
+    "--version": None,
+    "run --help": None,
+    "run spec.toml --out o": "o holds the result",
+    "run spec.toml --out o --json": "o holds the result",
+    "life spec.toml --windows 2 --requests 200 --out o": "o holds the life",
+    "life spec.toml --windows 2 --requests 200 --out o --json": "o holds the life",
+    "study s.toml --workers 1 --out o": "o holds the study",
+    "study s.toml --workers 1 --out o --json": "o holds the study",
+    "study s.toml --check": None,
+    "report result": "result/report.html is written",
+    "reliability spec.toml": None,
+    "reliability spec.toml --out o.csv --json": "o.csv is written",
+    "trace stat --profile msr/hm_0 --requests 100": None,
+    "trace convert --profile msr/hm_0 --requests 100 --to blkparse --out o --force": "written: o",
+    "trace formats": None,
+    "trace profiles --json": None,
+    "spec check spec.toml": None,
+    "spec show spec.toml": None,
+    "spec fit spec.toml --json": None,
+    "spec schema": None,
+    "spec presets": None,
+}
+
+
+@core
+@pytest.mark.parametrize("arguments", PRINTING)
+def test_output_that_cannot_be_written(lab, arguments):
+    kept = PRINTING[arguments]
+    (lab / "s.toml").write_text(STUDY.replace("300000000", "600"))
+    if arguments.startswith("report"):
+        assert run(lab, "run", "spec.toml", "--out", "result")[0] == 0
+    end = f"; {kept}\n" if kept else "\n"
+    closed_pipe, pipe = os.pipe()
+    os.close(closed_pipe)
+    with open("/dev/full", "w") as full, os.fdopen(pipe, "w") as gone:
+        for options, status, text in (
+            ({"preexec_fn": lambda: os.close(1)}, 3, f"cannot write to stdout: Bad file descriptor{end}"),
+            ({"stdout": full}, 3, f"cannot write to stdout: No space left on device{end}"),
+            ({"stdout": gone}, 141, f"cannot write to stdout: Broken pipe{end}" if kept else ""),
+        ):
+            command = [*REAL, *arguments.split()]
+            done = subprocess.run(command, cwd=lab, stderr=subprocess.PIPE, text=True, timeout=60, **options)
+            assert done.returncode == status, done.stderr
+            told = done.stderr.splitlines(keepends=True)
+            assert "".join(told[-1:]) == text
+            assert len(told) <= 1 or "spec fit" in arguments, done.stderr
+    if kept and kept.startswith("o "):
+        assert (lab / "o").is_dir()
+
+
+@core
+def test_stderr_that_cannot_be_written(lab):
+    with open("/dev/full", "w") as full:
+        for options in ({"stderr": full}, {"preexec_fn": lambda: os.close(2)}):
+            for arguments, status in ((("run", "spec.toml", "--out", "o"), 0), (("run", "none.toml"), 2)):
+                done = subprocess.run([*REAL, *arguments], cwd=lab, stdout=subprocess.PIPE, timeout=60, **options)
+                assert done.returncode == status
+                assert (b"WAF" in done.stdout) == (status == 0)
+        closed = {"preexec_fn": lambda: os.closerange(0, 3)}
+        assert subprocess.run([*REAL, "run", "spec.toml", "--out", "o"], cwd=lab, timeout=60, **closed).returncode == 3
+    assert json.loads((lab / "o/summary.json").read_text())["complete"] is True
