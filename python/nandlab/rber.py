@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from nandlab import _core
 from nandlab.aside import aside
 from nandlab.errors import OutputError
-from nandlab.results import write_file
 from nandlab.spec import Sets, Spec, load
 from nandlab.tables import Columns, decode
+from nandlab.whole import write_file
 
 if TYPE_CHECKING:
     import polars as pl

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from nandlab import _core
 from nandlab.errors import OutputError, os_error_text
 from nandlab.tables import TABLES, Columns, decode, from_frame, to_frame, to_parquet
+from nandlab.whole import NEW, OLD, beside, write_synced
 
 if TYPE_CHECKING:
     import polars as pl
@@ -233,76 +233,57 @@ class RunResult:
 class OutputDirectory:
     """A directory that appears under its name only once everything in it is written.
 
-    Files go to a hidden sibling, which is renamed at the end, or removed when the block fails, with the parent
-    directories that were made for it. Opening it checks that the name may be taken, so a long run does not end on a
-    refusal.
+    Files go to a hidden directory beside it, which is removed when the block fails, with the parent directories that
+    were made for it. Opening it checks that the name may be taken, so a long run does not end on a refusal.
     """
 
     def __init__(self, path: Path, *, force: bool = False) -> None:
         self.path = path
         self.written: list[str] = []
         self._force = force
-        absolute = path.absolute()
-        self._partial = absolute.with_name(f".{absolute.name}.partial-{os.getpid()}")
-        self._old = absolute.with_name(f".{absolute.name}.old-{os.getpid()}")
-        #: Parent directories that are not there yet, innermost first.
-        self._parents: list[Path] = []
+        self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> OutputDirectory:
         self._check()
         try:
-            self._parents = [parent for parent in self._partial.parents if not parent.exists()]
-            self._partial.parent.mkdir(parents=True, exist_ok=True)
-            self._partial.mkdir()
+            with contextlib.ExitStack() as stack:
+                parents = [parent for parent in self.path.absolute().parents if not parent.exists()]
+                stack.callback(_remove_empty, parents)
+                self.path.absolute().parent.mkdir(parents=True, exist_ok=True)
+                self._hidden = stack.enter_context(beside(self.path))
+                self._new = self._hidden / NEW
+                self._new.mkdir()
+                self._stack = stack.pop_all()
         except OSError as error:
-            self._remove_parents()
             raise OutputError(os_error_text("write to", self.path, error)) from None
         return self
 
     def write(self, name: str, data: bytes) -> None:
         """Write one file, and have it on the disk when this returns."""
         try:
-            with open(self._partial / name, "xb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
+            write_synced(self._new / name, data)
         except OSError as error:
             raise OutputError(os_error_text("write", self.path / name, error)) from None
         self.written.append(name)
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        try:
+        with self._stack:
             if kind is None:
                 self._check()
-                self._publish()
-        except OSError as error:
-            raise OutputError(os_error_text("write to", self.path, error)) from None
-        finally:
-            shutil.rmtree(self._partial, ignore_errors=True)
-            self._remove_parents()
-
-    def _remove_parents(self) -> None:
-        """Remove the parent directories made for this one, unless something is in them."""
-        with contextlib.suppress(OSError):
-            for parent in self._parents:
-                parent.rmdir()
-
-    def _publish(self) -> None:
-        if not self.path.exists():
-            os.rename(self._partial, self.path)
-            return
-        os.rename(self.path, self._old)
-        try:
-            os.rename(self._partial, self.path)
-        except BaseException:
-            os.rename(self._old, self.path)
-            raise
-        shutil.rmtree(self._old, ignore_errors=True)
+                try:
+                    if self.path.exists():
+                        # If anything happens before the next rename, `beside` puts it back.
+                        os.rename(self.path, self._hidden / OLD)
+                    os.rename(self._new, self.path)
+                except OSError as error:
+                    raise OutputError(os_error_text("write to", self.path, error)) from None
 
     def _check(self) -> None:
         """Refuse a name that something else than a result of ours has."""
         path = self.path
         try:
+            if path.name in ("", ".."):
+                raise OutputError(f"{path} cannot be replaced as a whole: choose a directory below it with --out")
             if path.is_symlink() and not path.exists():
                 raise OutputError(f"{path} is a link that leads nowhere: choose another --out")
             if not path.exists():
@@ -324,6 +305,13 @@ class OutputDirectory:
             )
 
 
+def _remove_empty(directories: list[Path]) -> None:
+    """Remove directories, innermost first, up to one that something is in."""
+    with contextlib.suppress(OSError):
+        for directory in directories:
+            directory.rmdir()
+
+
 def _foreign(path: Path) -> Iterator[str]:
     """What is in a directory and was not put there by an earlier run."""
     own = {MARKER, REPORT}
@@ -336,19 +324,3 @@ def _foreign(path: Path) -> Iterator[str]:
 def _line(text: str) -> bytes:
     """The text as bytes that end in one newline."""
     return (text if text.endswith("\n") else text + "\n").encode()
-
-
-def write_file(path: Path, data: bytes) -> None:
-    """Write one file beside a result, so that it is there whole or not at all."""
-    partial = path.with_name(f".{path.name}.partial-{os.getpid()}")
-    try:
-        with open(partial, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, path)
-    except OSError as error:
-        raise OutputError(os_error_text("write", path, error)) from None
-    finally:
-        with contextlib.suppress(OSError):
-            partial.unlink(missing_ok=True)

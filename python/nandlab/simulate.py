@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import resource
@@ -11,13 +12,14 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from nandlab import _core, memory
 from nandlab._types import StepReport
 from nandlab.errors import OutputError, os_error_text, with_remedy
 from nandlab.results import OutputDirectory, RunResult
 from nandlab.spec import Sets, Spec, load
+from nandlab.whole import NEW, beside
 
 #: How long the core runs between two looks at whether to stop, in milliseconds.
 _STEP_MS = 100
@@ -80,17 +82,24 @@ def run(
         name = "run" if isinstance(spec, Spec) or not str(spec).endswith(".toml") else Path(spec).stem
     checked = spec.with_(sets) if isinstance(spec, Spec) else load(spec, sets)
     memory.check(checked, verify)
-    if save_drive is not None and not force:
-        _check_save_drive(Path(save_drive))
-    if out is None:
-        return _simulate(checked, name, progress, verify, save_drive)
-    with OutputDirectory(Path(out), force=force) as output:
-        result = _simulate(checked, name, progress, verify, save_drive)
-        if progress is not None:
-            progress(_at_the_end(result))
-        result.write_to(output)
-    result.path = output.path
-    return result
+    with contextlib.ExitStack() as stack:
+        saving = None
+        if save_drive is not None:
+            path = Path(save_drive)
+            _check_save_drive(path, force)
+            try:
+                saving = _Saving(stack.enter_context(beside(path)) / NEW, path)
+            except OSError as error:
+                raise OutputError(os_error_text("save the drive to", path, error)) from None
+        if out is None:
+            return _simulate(checked, name, progress, verify, saving)
+        with OutputDirectory(Path(out), force=force) as output:
+            result = _simulate(checked, name, progress, verify, saving)
+            if progress is not None:
+                progress(_at_the_end(result))
+            result.write_to(output)
+        result.path = output.path
+        return result
 
 
 def _at_the_end(result: RunResult) -> Progress:
@@ -98,12 +107,27 @@ def _at_the_end(result: RunResult) -> Progress:
     return Progress("write", 1.0, summary["requests"], summary["duration_s"], result.sim["page_operations"], wall_s)
 
 
-def _check_save_drive(path: Path) -> None:
+class _Saving(NamedTuple):
+    """Where the core saves the drive, and where it belongs then."""
+
+    partial: Path
+    path: Path
+
+    def publish(self) -> None:
+        try:
+            os.replace(self.partial, self.path)
+        except OSError as error:
+            raise OutputError(os_error_text("save the drive to", self.path, error)) from None
+
+
+def _check_save_drive(path: Path, force: bool) -> None:
     """Refuse a place for the drive that cannot be, or has a file that is no drive."""
     try:
         if not path.parent.is_dir():
             raise OutputError(f"cannot save the drive to {path}: {path.parent} is not a directory; make it first")
-        if not path.exists():
+        if path.is_dir():
+            raise OutputError(f"cannot save the drive to {path}: it is a directory; name a file")
+        if force or not path.exists():
             return
         # To open a pipe could wait for ever.
         if path.is_file():
@@ -118,7 +142,7 @@ def _check_save_drive(path: Path) -> None:
 class _Worker(threading.Thread):
     """The core's run, from its making to its result, on one thread, so that the main thread hears Ctrl-C at once."""
 
-    def __init__(self, spec: Spec, name: str, verify: bool, save_drive: str | None) -> None:
+    def __init__(self, spec: Spec, name: str, verify: bool, saving: _Saving | None) -> None:
         super().__init__(name="nandlab-run", daemon=True)
         self.stop = threading.Event()
         #: Nobody waits for the result.
@@ -134,7 +158,8 @@ class _Worker(threading.Thread):
         }
         self.result: RunResult | None = None
         self.error: BaseException | None = None
-        self._arguments = (spec, verify, save_drive)
+        self._arguments = (spec, verify, None if saving is None else os.fspath(saving.partial))
+        self._saving = saving
         self._run_name = name
 
     def run(self) -> None:
@@ -153,6 +178,8 @@ class _Worker(threading.Thread):
             self.report = core.step(_STEP_MS)
             if run_begin is None and self.report["phase"] not in BEFORE_THE_RUN:
                 run_begin, operations_before = time.perf_counter(), self.report["page_operations"]
+                if self._saving is not None:
+                    self._saving.publish()
             self.started = self.report["requests"] > 0
             if self.report["done"]:
                 break
@@ -178,9 +205,9 @@ def _simulate(
     name: str,
     progress: Callable[[Progress], bool | None] | None,
     verify: bool,
-    save_drive: str | os.PathLike[str] | None,
+    saving: _Saving | None,
 ) -> RunResult:
-    worker = _Worker(spec, name, verify, None if save_drive is None else os.fspath(save_drive))
+    worker = _Worker(spec, name, verify, saving)
     begin = time.perf_counter()
     worker.start()
     try:
@@ -210,7 +237,10 @@ def _simulate(
     finally:
         worker.stop.set()
     if isinstance(worker.error, _core.RunError):
-        raise _core.RunError(_told(str(worker.error), spec)) from None
+        text = str(worker.error)
+        if saving is not None:
+            text = text.replace(os.fspath(saving.partial), os.fspath(saving.path))
+        raise _core.RunError(_told(text, spec)) from None
     if worker.error is not None:
         raise worker.error
     if worker.result is None:

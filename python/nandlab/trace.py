@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from nandlab import _core
-from nandlab.errors import OutputError, os_error_text, shown
 from nandlab.aside import aside
+from nandlab.errors import OutputError, os_error_text, shown
+from nandlab.whole import whole_file
 
 __all__ = ["convert", "formats", "profiles", "stat"]
 
@@ -79,19 +80,16 @@ def convert(
         raise OutputError(f"{goal} is the trace itself: name another file to write")
     if goal.exists() and not force:
         raise OutputError(f"{goal} is there already: name another file, or pass --force to replace it")
-    partial = goal.with_name(f".partial-{os.getpid()}-{goal.name}")
     try:
         goal.parent.mkdir(parents=True, exist_ok=True)
-        done: dict[str, Any] = json.loads(aside(lambda: _core.trace_convert(origin, str(partial), to, options)))
-        os.replace(partial, goal)
+        with whole_file(goal) as partial:
+            done: dict[str, Any] = json.loads(aside(lambda: _core.trace_convert(origin, str(partial), to, options)))
     except OSError as error:
         raise OutputError(os_error_text("convert to", goal, error)) from None
     except _core.TraceError as error:
         if not str(error).startswith("the converted trace"):
             raise
         raise OutputError(f"{goal}: {error}") from None
-    finally:
-        partial.unlink(missing_ok=True)
     return done
 
 

@@ -1,12 +1,15 @@
-"""How nandlab ends: signals, and output that nobody can take."""
+"""How nandlab ends: signals, processes that are killed, places that cannot be written, output that nobody can take."""
 
+import errno
 import fcntl
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from conftest import HERE, hidden
@@ -227,7 +230,145 @@ print(sorted(os.listdir(".")))
     assert done.returncode == 0
 
 
-# ----------------------------------------------------------------------------------------- streams that cannot be used
+# ------------------------------------------------------------------------------------------- processes that are killed
+
+
+def dead_pid():
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    return process.pid
+
+
+def test_what_a_killed_run_has_left_is_swept_by_the_next(spec_file, tmp_path):
+    process = started(tmp_path, spec_file, *SLOW, command=FAKE)
+    process.kill()
+    process.communicate()
+    assert len(os.listdir(tmp_path)) == 2
+    assert run(tmp_path, "run", spec_file, "--out", "r", command=FAKE)[0] == 0
+    assert hidden(tmp_path) == []
+
+
+def test_what_a_living_run_writes_is_left_alone(spec_file, tmp_path):
+    process = started(tmp_path, spec_file, *SLOW, command=FAKE)
+    (there,) = hidden(tmp_path)
+    assert run(tmp_path, "run", spec_file, "--out", "other", command=FAKE)[0] == 0
+    assert run(tmp_path, "run", spec_file, "--out", "r", "--set", "fake.requests=7", command=FAKE)[0] == 0
+    assert hidden(tmp_path) == [there]
+    process.send_signal(signal.SIGTERM)
+    assert finish(process)[0] == 143
+    assert hidden(tmp_path) == []
+
+
+def test_dead_is_who_has_neither_pid_nor_lock(nandlab, tmp_path):
+    dead = dead_pid()
+    swept, locked, reused = (tmp_path / f".r.partial-{rest}" for rest in (dead, f"{dead}-abcdef", os.getppid()))
+    same = tmp_path / f".r.partial-{os.getpid()}-abcdef"  # as in a container, where it is always the same
+    for directory in (swept, locked, reused, same):
+        (directory / "new").mkdir(parents=True)
+    lock = os.open(locked, os.O_RDONLY)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    nandlab.whole.write_file(tmp_path / "x", b"1")
+    assert hidden(tmp_path) == sorted([locked.name, reused.name])
+    os.close(lock)
+    nandlab.whole.write_file(tmp_path / "x", b"2")
+    assert hidden(tmp_path) == [reused.name]
+    assert (tmp_path / "x").read_bytes() == b"2"
+
+
+def test_a_file_system_without_locks(nandlab, spec_file, tmp_path, monkeypatch):
+    def flock(*_):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    left = tmp_path / f".r.partial-{dead_pid()}"
+    left.mkdir()
+    monkeypatch.setattr(fcntl, "flock", flock)
+    nandlab.run(spec_file, tmp_path / "r")
+    nandlab.run(spec_file, tmp_path / "r")
+    assert nandlab.RunResult.read(tmp_path / "r").complete
+    assert hidden(tmp_path) == [left.name]
+
+
+CRASH = """
+import os, runpy, sys
+rename = os.rename
+def crash(source, target):
+    rename(source, target)
+    if str(target).endswith("old"):
+        os._exit(9)
+os.rename = crash
+sys.argv[:] = sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+def test_a_result_that_was_being_replaced_comes_back(spec_file, tmp_path):
+    """The process dies after the old result has lost its name, and before the new one has it."""
+    assert run(tmp_path, "run", spec_file, "--out", "r", command=FAKE)[0] == 0
+    before = (tmp_path / "r/summary.json").read_bytes()
+    crash = [sys.executable, "-c", CRASH, FAKE[1]]
+    assert run(tmp_path, "run", spec_file, "--out", "r", "--set", "fake.requests=7", command=crash)[0] == 9
+    assert not (tmp_path / "r").exists()
+    failing = ("--set", "fake.fail=true")
+    assert run(tmp_path, "run", spec_file, "--out", "r", *failing, command=FAKE)[0] == 2
+    assert (tmp_path / "r/summary.json").read_bytes() == before
+    assert hidden(tmp_path) == []
+
+
+def test_ctrl_c_while_a_result_is_replaced_leaves_the_earlier_one(nandlab, spec_file, tmp_path, monkeypatch):
+    nandlab.run(spec_file, tmp_path / "r", sets={"fake.requests": 5})
+    rename = os.rename
+
+    def interrupted(source, target):
+        rename(source, target)
+        if str(target).endswith("old") or ".old-" in str(target):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "rename", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        nandlab.run(spec_file, tmp_path / "r")
+    assert nandlab.RunResult.read(tmp_path / "r").summary["requests"] == 5
+    assert hidden(tmp_path) == []
+
+
+def test_whole_files_replace_files_only(nandlab, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(nandlab.OutputError, match="not replaced"):
+        nandlab.whole.write_file(tmp_path / "pipe", b"")
+    for directory in (tmp_path, Path("/"), Path(""), Path(".."), tmp_path / "none" / ".."):
+        with pytest.raises(nandlab.OutputError, match="cannot write"):
+            nandlab.whole.write_file(directory, b"")
+    nandlab.whole.write_file(tmp_path / "old", b"1")
+    assert (tmp_path / "old").read_bytes() == b"1"
+
+
+def test_nothing_is_written_under_its_own_name():
+    """Every file goes through `whole.py`, or into a directory that is renamed."""
+    writing = re.compile(r"open\([^)]*\"[rwxab+]*[wxa+]|\.write_text\(|\.write_bytes\(|savefig\((?!out)")
+    package = HERE.parents[1] / "python" / "nandlab"
+    found = {
+        f"{file.relative_to(package)}: {line.strip()}"
+        for file in package.rglob("*.py")
+        for line in file.read_text().splitlines()
+        if writing.search(line)
+    }
+    assert found == {
+        'whole.py: with open(path, "xb") as file:',
+        'study/store.py: self._lock = open(path / ".lock", "w")  # noqa: SIM115  # held until close()',
+        'study/work.py: with open(partial, "r+b" if offset else "wb") as out:',
+    }
+
+
+# ------------------------------------------------------------------------------- places and streams that cannot be used
+
+
+@core
+@pytest.mark.parametrize("out", ["/", "", ".", "..", "none/.."])
+@pytest.mark.parametrize("name", ["run", "life"])
+def test_a_name_that_cannot_be_replaced(lab, name, out):
+    status, printed, err = run(lab, name, "spec.toml", "--out", out)
+    assert (status, printed, len(err.splitlines())) == (2, "", 1)
+    assert "cannot be replaced as a whole" in err
+    assert os.listdir(lab) == ["spec.toml"]
 
 
 #: Every command that prints, and what is then there.

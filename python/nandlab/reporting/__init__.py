@@ -4,7 +4,8 @@ import os
 from pathlib import Path
 
 from nandlab.lifetime import Life
-from nandlab.results import REPORT, RunResult, write_file
+from nandlab.results import REPORT, RunResult
+from nandlab.whole import write_file
 
 
 def report(result: RunResult | Life | str | os.PathLike[str], out: str | os.PathLike[str] | None = None) -> Path:

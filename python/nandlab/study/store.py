@@ -16,6 +16,7 @@ from nandlab import _core
 from nandlab.errors import OutputError, os_error_text
 from nandlab.study.plan import Task, file_digest
 from nandlab.study.work import Done
+from nandlab.whole import sweep, write_file, write_synced
 
 MARKER = "nandlab-study.json"
 
@@ -42,12 +43,13 @@ class Store:
                 fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise OutputError(f"another study is writing to {path}: wait for it, or choose another --out") from None
-            for left in [*self.runs.glob(".*.partial"), *path.glob(".*.partial-*"), *path.glob("figures/.*.partial-*")]:
-                shutil.rmtree(left) if left.is_dir() else left.unlink()
+            for left in self.runs.glob(".*.partial"):
+                shutil.rmtree(left)
+            for directory in (path, path / "figures"):
+                sweep(directory)
             if not (path / MARKER).exists():
                 text = json.dumps({"format": 1, "study": name}, indent=2) + "\n"
-                _write(path / f".{MARKER}.partial-0", text.encode())
-                os.replace(path / f".{MARKER}.partial-0", path / MARKER)
+                write_file(path / MARKER, text.encode())
         except OSError as error:
             raise OutputError(os_error_text("write to", path, error)) from None
 
@@ -88,8 +90,8 @@ class Store:
                 "sha256": {name: hashlib.sha256(data).hexdigest() for name, data in done.files.items()},
             }
             for name, data in done.files.items():
-                _write(partial / name, data)
-            _write(partial / "run.json", (json.dumps(facts, indent=2) + "\n").encode())
+                write_synced(partial / name, data)
+            write_synced(partial / "run.json", (json.dumps(facts, indent=2) + "\n").encode())
             _sync(partial)
             if directory.exists():
                 shutil.rmtree(directory)
@@ -113,13 +115,6 @@ class Store:
         except ValueError:
             raise OutputError(f"{path} is damaged: remove {path.parent}, and run the study again") from None
         return found
-
-
-def _write(path: Path, data: bytes) -> None:
-    with open(path, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def _sync(directory: Path) -> None:

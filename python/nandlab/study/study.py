@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from nandlab import _core
 from nandlab._types import Problem
 from nandlab.errors import OutputError, os_error_text
-from nandlab.results import REPORT, write_file
+from nandlab.results import REPORT
 from nandlab.spec import _near as near_specs
 from nandlab.study import definition
 from nandlab.study.execute import State, Workers, execute
@@ -23,6 +23,7 @@ from nandlab.study.plan import PlannedRun, Task, plan
 from nandlab.study.problems import MAX_PROBLEMS, StudyError, near, problem, shown
 from nandlab.study.store import Store
 from nandlab.tables import to_parquet
+from nandlab.whole import write_file
 
 if TYPE_CHECKING:
     import pandas
