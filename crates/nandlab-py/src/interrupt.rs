@@ -1,7 +1,5 @@
 //! Work that takes more than a moment hears Ctrl-C, and every other signal that Python has a handler for.
 
-use nandlab::host::Request;
-use nandlab_trace::{Source, TraceError};
 use pyo3::prelude::*;
 use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -63,7 +61,7 @@ fn pause(py: Python<'_>, is_over: impl Fn() -> bool + Send + Sync) {
     });
 }
 
-/// A file, or a source of requests, that ends when the work is to stop.
+/// A file that ends when the work is to stop.
 pub(crate) struct Heard<'a, T>(pub(crate) T, pub(crate) &'a Stop);
 
 impl<R: Read> Read for Heard<'_, R> {
@@ -81,31 +79,5 @@ impl<W: Write> Write for Heard<'_, W> {
 
     fn flush(&mut self) -> io::Result<()> {
         self.0.flush()
-    }
-}
-
-impl Source for Heard<'_, Box<dyn Source>> {
-    fn next_request(&mut self) -> Option<Result<Request, TraceError>> {
-        if self.1.is_asked() { None } else { self.0.next_request() }
-    }
-
-    fn skipped(&self) -> u64 {
-        self.0.skipped()
-    }
-
-    fn progress(&self) -> f64 {
-        self.0.progress()
-    }
-
-    fn devices(&self) -> Vec<String> {
-        self.0.devices()
-    }
-
-    fn format(&self) -> Option<&'static str> {
-        self.0.format()
-    }
-
-    fn published(&self) -> Option<&'static nandlab_trace::Published> {
-        self.0.published()
     }
 }

@@ -1,7 +1,6 @@
 //! Traces: what is in them, and one format into another.
 
 use crate::errors::{TraceError, trace_error};
-use crate::interrupt::{Heard, heard};
 use nandlab::spec::{Arrival, Beyond, DeviceChoice, ProfileSpec, Source, TraceSpec, WorkloadSpec};
 use nandlab::units::{DAY, Span};
 use nandlab_trace::ConvertOptions;
@@ -117,10 +116,10 @@ fn open(name: &str, options: &Options) -> Result<Box<dyn nandlab_trace::Source>,
 #[pyfunction]
 pub(crate) fn trace_stat(py: Python<'_>, path: &str, options: &Bound<'_, PyDict>) -> PyResult<String> {
     let options = Options::from_dict(options)?;
-    heard(py, |stop| {
-        let mut source = Heard(open(path, &options)?, stop);
-        Ok(nandlab_trace::stat(&mut source)?.to_json().to_string())
-    })?
+    py.detach(|| {
+        let mut source = open(path, &options)?;
+        Ok(nandlab_trace::stat(&mut *source)?.to_json().to_string())
+    })
     .map_err(|error| trace_error(&error))
 }
 
@@ -134,11 +133,11 @@ pub(crate) fn trace_convert(
     options: &Bound<'_, PyDict>,
 ) -> PyResult<String> {
     let options = Options::from_dict(options)?;
-    heard(py, |stop| {
-        let mut source = Heard(open(src, &options).map_err(|error| trace_error(&error))?, stop);
+    py.detach(|| {
+        let mut source = open(src, &options).map_err(|error| trace_error(&error))?;
         let mut out = BufWriter::new(File::create(dst)?);
         let how = ConvertOptions { drop: options.drop };
-        let done = nandlab_trace::convert(&mut source, &mut out, format, how)
+        let done = nandlab_trace::convert(&mut *source, &mut out, format, how)
             .map_err(|error| trace_error(&error))?;
         out.flush()?;
         Ok(serde_json::json!({
@@ -150,7 +149,7 @@ pub(crate) fn trace_convert(
             "times_rounded": done.times_rounded,
         })
         .to_string())
-    })?
+    })
 }
 
 #[pyfunction]

@@ -408,8 +408,8 @@ mod tests {
     fn the_page_table_keeps_every_page() {
         let mut pages = Pages::new();
         for i in 0..50_000u64 {
-            pages.slot(i * 4096).writes += 1;
-            pages.slot(i * 4096).writes += 1;
+            pages.slot(i * 4096).unwrap().writes += 1;
+            pages.slot(i * 4096).unwrap().writes += 1;
         }
         assert_eq!(pages.len, 50_000);
         assert!(pages.slots.iter().all(|s| s.key == 0 || s.writes == 2));
