@@ -10,6 +10,8 @@ OUT ?= out
 CUTS ?= 1000000
 # Minutes of `make soak`.
 SOAK ?= 10
+# Specs and traces of `make inputs`.
+INPUTS ?= 2000,500
 
 export PIP_QUIET := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -19,7 +21,7 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
 RUST := $(shell find crates presets -type f 2>/dev/null) Cargo.toml $(wildcard Cargo.lock)
 
-.PHONY: help demo build test test-programs check bench crash soak fuzz-smoke
+.PHONY: help demo build test test-programs check bench crash soak inputs fuzz-smoke
 .DEFAULT_GOAL := help
 
 help:
@@ -30,6 +32,7 @@ help:
 	@echo "make bench       the standing workloads: requests/s, page operations/s, bytes per page"
 	@echo "make crash       a million power cuts in small random drives (fewer with CUTS=...)"
 	@echo "make soak        small random drives for ten minutes (more with SOAK=...), every mechanism on and off"
+	@echo "make inputs      2,000 generated specs and 500 traces through the command (others with INPUTS=...)"
 	@echo "make fuzz-smoke  the parsers on random input, for a short while"
 
 demo: build
@@ -65,6 +68,9 @@ crash:
 
 soak:
 	NANDLAB_SOAK_MINUTES=$(SOAK) cargo test --profile crash -p nandlab --test drive random_runs::the_host_reads -- --nocapture
+
+inputs: $(VENV)/.stamp-dev $(VENV)/.stamp-built
+	NANDLAB_INPUTS=$(INPUTS) NANDLAB_NEEDS_CORE=1 $(BIN)/python -m pytest -s tests/python/test_generated_input.py
 
 fuzz-smoke: $(VENV)/.stamp-venv
 	@if [ -d fuzz/fuzz_targets ] && cargo +nightly fuzz --version >/dev/null 2>&1; then \
