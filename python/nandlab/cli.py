@@ -660,7 +660,7 @@ def spec_check(
     *files: Annotated[Path, Parameter(name="SPEC.toml")],
     sets: Sets = None,
     json_: Json = False,
-) -> int:
+) -> End:
     """Validate specs; every mistake is named with its line and what would be right.
 
     Parameters
@@ -695,7 +695,7 @@ def spec_check(
             print(f"{row['spec']}: ok, {capacity} drive ({raw} raw), hash {row['hash']}")
     for i, problem in enumerate(problems):
         _fail(f"\n{problem}" if i else problem)
-    return 2 if problems else 0
+    return End(2 if problems else 0)
 
 
 @spec_app.command(

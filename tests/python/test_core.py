@@ -150,6 +150,7 @@ def test_a_step_of_large_requests_ends_in_time():
 
 def test_what_takes_long_is_named(tmp_path, capsys):
     import nandlab
+    from nandlab.ends import Stop
     from nandlab.screen import RunProgress
     from nandlab.simulate import Progress
 
@@ -164,7 +165,7 @@ def test_what_takes_long_is_named(tmp_path, capsys):
         ("verify", "verifying, 20 s"),
         ("write", "writing results, 20 s"),
     ]:
-        RunProgress("name", bar=False)(Progress(phase, 0.5, 0, 0.0, 0, 20.0))
+        RunProgress("name", Stop(), bar=False)(Progress(phase, 0.5, 0, 0.0, 0, 20.0))
         assert capsys.readouterr().err == f"name: {words}\n"
 
 

@@ -443,7 +443,7 @@ def call(arguments):
 
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        status = cli._run(arguments)
+        status = cli._run(arguments).status
     return status, out.getvalue(), err.getvalue()
 
 
@@ -488,12 +488,11 @@ def told(number, arguments, found, data):
 @pytest.fixture
 def quietly(monkeypatch):
     """Nothing may leave this process."""
-    from nandlab import cli
 
     def leave(status):
         raise AssertionError(f"left with {status}")
 
-    monkeypatch.setattr(cli, "_leave", leave)
+    monkeypatch.setattr(os, "_exit", leave)
     monkeypatch.setenv("COLUMNS", "100")
     return monkeypatch
 
