@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nandlab import _core, memory
 from nandlab.errors import OutputError, os_error_text
 from nandlab.tables import Columns, decode, to_frame
+from nandlab.whole import whole_file
 
 if TYPE_CHECKING:
     import polars as pl
@@ -191,6 +193,7 @@ class Drive:
         write cache holds pages that flash does not have: `flush()` and `run_until_idle()` first.
         """
         try:
-            self._core.save(os.fspath(path))
+            with whole_file(Path(path)) as partial:
+                self._core.save(os.fspath(partial))
         except OSError as error:
             raise OutputError(os_error_text("save the drive to", path, error)) from None

@@ -135,22 +135,13 @@ fn file_error(what: &str, path: &Path, error: &std::io::Error) -> Failure {
     Failure::Run(format!("{}: cannot {what}: {error}", path.display()))
 }
 
-/// Saves a drive in a file: written beside and renamed, so that half a drive never looks like one.
+/// Saves a drive in a file; the caller renames it when it is whole.
 pub(crate) fn save_drive<P: Probe>(drive: &Drive<P>, path: &Path, stop: &Stop) -> Result<(), SaveError> {
     // Nothing is written of a drive that cannot be saved.
     drive.may_save()?;
-    let mut partial = path.as_os_str().to_owned();
-    partial.push(".partial");
-    let partial = Path::new(&partial);
-    let write = || {
-        let file = File::create(partial)?;
-        drive.save(Heard(&file, stop))?;
-        file.sync_all()?;
-        Ok(std::fs::rename(partial, path)?)
-    };
-    write().inspect_err(|_| {
-        let _ = std::fs::remove_file(partial);
-    })
+    let file = File::create(path)?;
+    drive.save(Heard(&file, stop))?;
+    Ok(file.sync_all()?)
 }
 
 fn stopped(stopped: Stopped<TraceError>, hash: &str) -> Failure {
