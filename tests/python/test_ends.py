@@ -14,6 +14,15 @@ from pathlib import Path
 import pytest
 from conftest import HERE, hidden
 
+
+@pytest.fixture(autouse=True)
+def hangups_are_heard():
+    """What is ignored here is so in every process that is started, and these tests may themselves run under `nohup`."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
 FAKE = [sys.executable, str(HERE / "fake_nandlab.py")]
 REAL = [sys.executable, "-m", "nandlab"]
 STOPS = [(signal.SIGINT, 130, "Ctrl-C"), (signal.SIGTERM, 143, "SIGTERM"), (signal.SIGHUP, 129, "SIGHUP")]

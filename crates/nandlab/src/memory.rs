@@ -99,7 +99,7 @@ impl Memory {
         let translation_pages = if demand.is_some() { host_pages.div_ceil(entries_per_page) } else { 0 };
         let of_lpn = 4
             + when(demand.is_some(), 5)
-            + when(demand.is_some() && is_stamped, 4)
+            + when(demand.is_some() && verify, 4)
             + when(demand.is_none() && ecc.keeps_page_levels(), 1)
             + when(has_cache, 4);
         // Recovery finds the newest page of each LPN, and makes the map anew beside the one before; the write cache is gone.
