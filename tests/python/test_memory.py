@@ -46,6 +46,7 @@ SPECS = {
         "[refresh]\npolicy = 'partial'\n" + FILLED,
         "plain",
     ),
+    "requests": ("[output]\nrequests = true\n", "plain"),
     "one plane": (
         "[drive]\nchannels = 1\nchips_per_channel = 1\nplanes_per_die = 1\nblocks_per_plane = 524288\nop = 0.2\n"
         + FILLED,
@@ -59,7 +60,8 @@ SPECS = {
 def test_a_run_takes_what_it_is_said_to_need(name, tmp_path):
     text, verify = SPECS[name]
     file = tmp_path / "spec.toml"
-    file.write_text(text + "[workload]\nsynthetic = { requests = 40000 }\n")
+    requests = 3_000_000 if name == "requests" else 40_000
+    file.write_text(f"{text}[workload]\nsynthetic = {{ requests = {requests} }}\n")
     done = subprocess.run([sys.executable, "-c", CHILD, file, verify], capture_output=True, text=True, check=True)
     needed, taken = json.loads(done.stdout.splitlines()[-1])
     assert taken > 240 * MIB, "small states are not what the estimate is for"
