@@ -11,7 +11,6 @@ from nandlab import _core
 from nandlab._core import Spec
 from nandlab._types import PolicyRow
 from nandlab.errors import OutputError, os_error_text, shown
-from nandlab.trace import check_read_again
 from nandlab.units import size
 
 #: A longer file is no spec: it is not read, even if it never ends. The core says the same of a text.
@@ -128,25 +127,21 @@ def fit(spec: Spec, times: float = 5.0) -> Fit:
     """
     if not times > 0:
         raise OutputError(f"times = {times}: more than 0")
-    workload = json.loads(spec.canonical_json())["workload"]
-    if (trace := workload.get("trace")) is not None:
-        # The spec knows its directory when it is pickled.
-        check_read_again(Path(spec.__reduce__()[1][2], trace), "spec fit")
     requests, written, end = _core.workload_facts(spec)
     fitted = _core.fit_to_writes(spec, written, times)
     if fitted is None:
         raise OutputError(_too_little(spec, written, times))
     blocks, op, spare = fitted
-    drive = json.loads(spec.canonical_json())["drive"]
+    resolved = json.loads(spec.canonical_json())
     sets: dict[str, object] = {}
-    if blocks != drive["blocks_per_plane"]:
+    if blocks != resolved["drive"]["blocks_per_plane"]:
         sets = {"drive.blocks_per_plane": blocks, "drive.op": op}
     scaled = spec
     if sets:
         # A generated workload addresses what there is.
         scaled = spec.with_(sets)
         _, _, end = _core.workload_facts(scaled)
-    if workload["beyond"] != "wrap" and end > scaled.logical_bytes:
+    if resolved["workload"]["beyond"] != "wrap" and end > scaled.logical_bytes:
         sets["workload.beyond"] = "wrap"
     return Fit(sets, requests, written, spare)
 

@@ -103,15 +103,6 @@ def profiles() -> list[dict[str, Any]]:
     return _core.profiles()
 
 
-def check_read_again(path: Path, what: str) -> None:
-    """Refuse a trace that can be read only once, such as a pipe, for `what` reads it again. It is not opened."""
-    if is_read_once(path):
-        raise _core.TraceError(
-            f"{shown(path)}: can be read only once, like a pipe, and {what} reads it again\n"
-            "  remedy: save it in a file first"
-        )
-
-
 def is_read_once(path: str | os.PathLike[str]) -> bool:
     """Whether a file is a pipe or the like; `False` where there is none."""
     try:

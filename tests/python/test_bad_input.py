@@ -632,6 +632,11 @@ def test_times_that_cannot_be_simulated(lab, case):
     refused(lab, "run", "spec.toml", *sets, names=names, remedy=remedy)
 
 
+def test_what_has_no_workload_is_not_fitted(lab):
+    with_spec(lab, '[workload]\ntrace = "trace.csv"\n', "")
+    refused(lab, "spec", "fit", "spec.toml", names=["the spec has no [workload]"], remedy="remedy: add one")
+
+
 def test_a_damaged_first_time_is_skipped_and_a_gap_allowed(lab):
     lines = msr_lines()
     (lab / "trace.csv").write_text("\n".join(["0,hm,0,Write,0,4096,26", *lines]) + "\n")

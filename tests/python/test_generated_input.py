@@ -485,6 +485,24 @@ def told(number, arguments, found, data):
     return f"case {number}: {what}\n{arguments}\n{found[-1]}\n{shown!r}"
 
 
+class Tally:
+    """How the cases of a kind ended."""
+
+    def __init__(self):
+        self.failures = []
+        self.statuses = {0: 0, 2: 0}
+
+    def add(self, number, arguments, status, found, data):
+        if found:
+            self.failures.append(told(number, arguments, found, data))
+        self.statuses[status] = self.statuses.get(status, 0) + 1
+
+    def judge(self, what, count):
+        assert not self.failures, f"{len(self.failures)} of {count}\n\n" + "\n\n".join(self.failures[:5])
+        print(f"{count} {what}: {self.statuses[0]} accepted, {self.statuses[2]} refused")
+        assert min(self.statuses.values()) > count / 20
+
+
 @pytest.fixture
 def quietly(monkeypatch):
     """Nothing may leave this process."""
@@ -508,7 +526,7 @@ def test_generated_specs(tmp_path, quietly):
     import nandlab
 
     schema = json.loads(nandlab.schema())
-    failures, statuses = [], {0: 0, 2: 0}
+    tally = Tally()
     for number in range(SPECS):
         rng = random.Random(f"spec {number}")
         text = rng.choice(MAKERS)(rng, schema)
@@ -531,14 +549,10 @@ def test_generated_specs(tmp_path, quietly):
                 ]
             )
             status, found = wrong(arguments, directory, quietly)
-        if found:
-            failures.append(told(number, arguments, found, data))
-        statuses[status] = statuses.get(status, 0) + 1
+        tally.add(number, arguments, status, found, data)
         quietly.chdir(tmp_path)
         shutil.rmtree(directory)
-    assert not failures, f"{len(failures)} of {SPECS}\n\n" + "\n\n".join(failures[:5])
-    print(f"{SPECS} specs: {statuses[0]} accepted, {statuses[2]} refused")
-    assert min(statuses.values()) > SPECS / 20
+    tally.judge("specs", SPECS)
 
 
 def is_small(directory, sets):
@@ -550,7 +564,7 @@ def is_small(directory, sets):
 
 
 def test_generated_traces(tmp_path, quietly):
-    failures, statuses = [], {0: 0, 2: 0}
+    tally = Tally()
     for number in range(TRACES):
         rng = random.Random(f"trace {number}")
         name, data = trace_bytes(rng)
@@ -560,11 +574,7 @@ def test_generated_traces(tmp_path, quietly):
         (directory / "spec.toml").write_text(SPEC + '[workload]\ntrace = "trace"\n')
         arguments = trace_command(rng, name)
         status, found = wrong(arguments, directory, quietly)
-        if found:
-            failures.append(told(number, arguments, found, data))
-        statuses[status] = statuses.get(status, 0) + 1
+        tally.add(number, arguments, status, found, data)
         quietly.chdir(tmp_path)
         shutil.rmtree(directory)
-    assert not failures, f"{len(failures)} of {TRACES}\n\n" + "\n\n".join(failures[:5])
-    print(f"{TRACES} traces: {statuses[0]} accepted, {statuses[2]} refused")
-    assert min(statuses.values()) > TRACES / 20
+    tally.judge("traces", TRACES)

@@ -5,7 +5,6 @@ use crate::simulation::{Failure, Left, Requests, Simulation, simulation};
 use crate::spec::Spec;
 use crate::tables;
 use nandlab::host::Runner;
-use nandlab::spec::Source;
 use nandlab::stats::RunFacts;
 use pyo3::exceptions::PyAssertionError;
 use pyo3::prelude::*;
@@ -103,19 +102,11 @@ impl Run {
         endless: bool,
     ) -> PyResult<Self> {
         let spec = spec.clone();
-        let mut workload = spec.loaded.spec.workload.clone().ok_or_else(|| {
-            RunError::new_err(
-                "the spec has no [workload]\n  remedy: add one, such as [workload] synthetic = { requests = 100_000, \
-                 read_fraction = 0.5, size = \"4KiB\", address = \"uniform\" }",
-            )
-        })?;
+        let mut workload = spec.workload()?.clone();
         // What is to be there is what one round reads.
         let round = workload.clone();
         py.detach(move || {
-            let is_read_again = |what| match &round.source {
-                Source::Trace(trace) => nandlab_trace::read_again(trace, what).map_err(Failure::Trace),
-                _ => Ok(()),
-            };
+            let is_read_again = |what| nandlab_trace::read_again(&round.source, what).map_err(Failure::Trace);
             if endless {
                 is_read_again("a life")?;
                 (workload.repeat, workload.requests_max) = (u32::MAX, 0);

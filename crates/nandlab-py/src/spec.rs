@@ -4,7 +4,7 @@ use crate::errors::{RunError, spec_error, trace_error};
 use nandlab::geometry::Geometry;
 use nandlab::host::Op;
 use nandlab::memory::Memory;
-use nandlab::spec::{self, Loaded};
+use nandlab::spec::{self, Loaded, WorkloadSpec};
 use nandlab_trace::TraceError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -103,15 +103,27 @@ impl Spec {
     }
 }
 
+impl Spec {
+    /// Its workload; an error where it has none.
+    pub(crate) fn workload(&self) -> PyResult<&WorkloadSpec> {
+        self.loaded.spec.workload.as_ref().ok_or_else(|| {
+            RunError::new_err(
+                "the spec has no [workload]\n  remedy: add one, such as [workload] synthetic = { requests = 100_000, \
+                 read_fraction = 0.5, size = \"4KiB\", address = \"uniform\" }",
+            )
+        })
+    }
+}
+
 /// What the workload of a spec asks for: its requests, the bytes that it writes, and where the last byte that it asks for ends.
 #[pyfunction]
 pub(crate) fn workload_facts(py: Python<'_>, spec: &Spec) -> PyResult<(u64, u64, u64)> {
     /// Requests between two looks at whether to stop.
     const CHUNK: u32 = 1 << 16;
     let Spec { loaded, geometry, .. } = spec;
-    let workload = loaded.spec.workload.as_ref().ok_or_else(|| {
-        RunError::new_err("the spec has no [workload], so there is nothing to fit the drive to")
-    })?;
+    let workload = spec.workload()?;
+    // The drive that is fitted plays it once more.
+    nandlab_trace::read_again(&workload.source, "spec fit").map_err(|error| trace_error(&error))?;
     let open = || nandlab_trace::open(workload, geometry.logical_bytes(), loaded.spec.seed);
     let source = Mutex::new(py.detach(open).map_err(|error| trace_error(&error))?);
     let (mut requests, mut written, mut end) = (0, 0, 0);

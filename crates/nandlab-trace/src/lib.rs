@@ -70,10 +70,8 @@ pub trait Source: Send {
 /// A file that cannot be opened, a format or profile that is not known, an impossible setting. What is wrong further
 /// inside the file comes from [`Source::next_request`].
 pub fn open(workload: &WorkloadSpec, logical_bytes: u64, seed: u64) -> Result<Box<dyn Source>, TraceError> {
-    if let spec::Source::Trace(trace) = &workload.source
-        && workload.repeat > 1
-    {
-        read_again(trace, &format!("workload.repeat = {}", workload.repeat))?;
+    if workload.repeat > 1 {
+        read_again(&workload.source, &format!("workload.repeat = {}", workload.repeat))?;
     }
     let first = open_source(&workload.source, logical_bytes, seed)?;
     if workload.repeat <= 1 && workload.requests_max == 0 {
@@ -84,12 +82,18 @@ pub fn open(workload: &WorkloadSpec, logical_bytes: u64, seed: u64) -> Result<Bo
     Ok(Box::new(repeat::Repeat::new(first, reopen, workload.repeat.max(1), workload.requests_max)))
 }
 
-/// Refuses a trace that can be read only once, such as a pipe, for `what` reads it again. The file is not opened: that
+/// Refuses a trace that can be read only once, such as a pipe, for `what` reads it again; other sources can be. The file is not opened: that
 /// could wait for ever.
 ///
 /// # Errors
 /// It is such a trace.
-pub fn read_again(trace: &TraceSpec, what: &str) -> Result<(), TraceError> {
+pub fn read_again(source: &spec::Source, what: &str) -> Result<(), TraceError> {
+    let spec::Source::Trace(trace) = source else { return Ok(()) };
+    trace_read_again(trace, what)
+}
+
+/// [`read_again`] of a trace.
+pub(crate) fn trace_read_again(trace: &TraceSpec, what: &str) -> Result<(), TraceError> {
     let is_lasting = |kind: FileType| kind.is_file() || kind.is_dir() || kind.is_block_device();
     match std::fs::metadata(&trace.path) {
         Ok(meta) if !is_lasting(meta.file_type()) => Err(TraceError::new(

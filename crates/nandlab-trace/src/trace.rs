@@ -88,7 +88,7 @@ pub(crate) struct TraceSource {
 impl TraceSource {
     pub(crate) fn open(spec: &TraceSpec, content: Option<&Content>) -> Result<Self, TraceError> {
         if content.is_none() && spec.device == Some(DeviceChoice::Concatenate) {
-            crate::read_again(spec, "workload.device = \"concatenate\"")?;
+            crate::trace_read_again(spec, "workload.device = \"concatenate\"")?;
         }
         let records = Records::open(spec, content)?;
         let selection = Selection::new(spec, &records, content)?;

@@ -34,7 +34,9 @@ impl Check<'_> {
         let most = self.int("workload.requests_max").filter(|&most| most > 0).unwrap_or(u64::MAX);
         let requests = requests.saturating_mul(self.int("workload.repeat")?).min(most);
         let val = self.r.get(KEY)?;
-        if val.tag() == "bursts" && build::burst_requests(val_of(val)) == 0 {
+        if let Val::Tag("bursts", Some(bursts)) = val
+            && build::burst_requests(bursts) == 0
+        {
             return None;
         }
         let arrival = build::arrival(val, || 1.0);
@@ -132,14 +134,6 @@ impl Check<'_> {
             self.error(&["power.cut_at", "reliability.clock_scale"], message, "an earlier time".into());
         }
         Some(())
-    }
-}
-
-/// What follows the name of a policy.
-fn val_of(val: &Val) -> &Val {
-    match val {
-        Val::Tag(_, Some(params)) => params,
-        other => other,
     }
 }
 
