@@ -8,6 +8,7 @@ use crate::ftl::map::{ENTRY_BYTES, TranslationPage};
 use crate::geometry::Geometry;
 use crate::host::Oracle;
 use crate::nand::{Block, Ecc};
+use crate::sched::Device;
 use crate::spec::{
     Address, EcCacheSpec, MapSpec, PreconditionSpec, RberSpec, RefreshPolicySpec, Source, Spec,
 };
@@ -122,7 +123,8 @@ impl Memory {
             blocks: blocks
                 * (size_of::<Block>() as u64
                     + BLOCK_EXTRA_BYTES
-                    + when(*refresh != RefreshPolicySpec::None, 4 + 24)),
+                    + when(*refresh != RefreshPolicySpec::None, 4 + 24))
+                + when(spec.timing.multi_plane, Device::multi_plane_bytes(geometry)),
             caches: map_entries * MAP_ENTRY_BYTES
                 + cached_pages * size_of::<cache::Entry>() as u64
                 + known * KNOWN_ENTRY_BYTES,

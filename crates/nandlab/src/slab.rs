@@ -160,6 +160,12 @@ impl<T> Fifo<T> {
     pub fn first(&self) -> Option<Id<T>> {
         self.ends.map(|(first, _)| first)
     }
+
+    /// The last one.
+    #[inline(always)]
+    pub fn last(&self) -> Option<Id<T>> {
+        self.ends.map(|(_, last)| last)
+    }
 }
 
 impl<T: Node + Copy> Fifo<T> {

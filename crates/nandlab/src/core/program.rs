@@ -169,7 +169,7 @@ impl<P: Probe> Core<P> {
         self.queue(transaction);
     }
 
-    /// Puts a transaction on its die.
+    /// Puts a transaction on its die, which [`Core::start_dies`] starts.
     #[inline(always)]
     pub(crate) fn queue(&mut self, transaction: Transaction) -> Slot {
         let slot = self.pool.insert(transaction);
@@ -180,7 +180,13 @@ impl<P: Probe> Core<P> {
     /// The same for one that has its slot.
     #[inline(always)]
     pub(crate) fn enqueue(&mut self, slot: Slot) {
-        self.device.submit(&mut self.pool, &mut self.agenda, &mut self.probe, self.now, slot);
+        self.device.submit(&mut self.pool, slot);
+    }
+
+    /// Starts the dies that have got work.
+    #[inline(always)]
+    pub(crate) fn start_dies(&mut self) {
+        self.device.start(&mut self.pool, &mut self.agenda, &mut self.probe, self.now);
     }
 
     /// Keeps a page's block from being erased.

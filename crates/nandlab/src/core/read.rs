@@ -95,7 +95,7 @@ impl<P: Probe> Core<P> {
         let read = &mut self.pool[slot];
         read.level += 1;
         read.tries += 1;
-        self.device.submit_again(&mut self.pool, &mut self.agenda, &mut self.probe, self.now, slot);
+        self.device.submit_again(&mut self.pool, slot);
     }
 
     /// Links the page of one of the entries of a combination page that is in flash.

@@ -140,13 +140,18 @@ impl<P: Probe> Drive<P> {
     pub(super) fn resume_stalled(&mut self, plane: PlaneId) {
         let DataPath { mapping, writes, .. } = &mut self.path;
         writes.resume(&mut self.core, mapping, self.caching.as_mut(), plane);
+        // Before what GC does next.
+        self.core.start_dies();
     }
 
-    /// Serves what has to be looked at again, until nothing has.
+    /// All that an event, or a request, brings has been queued: the dies start. Then what has to be looked at again is
+    /// served, until nothing has.
     #[inline(always)]
     pub(super) fn serve(&mut self) {
+        self.core.start_dies();
         while !self.core.wakes.is_empty() {
             self.serve_next();
+            self.core.start_dies();
         }
     }
 

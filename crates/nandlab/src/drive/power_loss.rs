@@ -295,7 +295,7 @@ impl<P: Probe> Drive<P> {
             self.core.now = time;
             let Core { device, pool, agenda, probe, now, .. } = &mut self.core;
             let ended = device.on_clock(pool, agenda, probe, *now, DieId(clock));
-            device.rest(agenda, DieId(clock));
+            device.start_next(pool, agenda, probe, *now, DieId(clock));
             match ended {
                 Ended::Nothing => {}
                 Ended::Page(_) => loss.finish_ns = self.core.now - loss.at,
@@ -386,6 +386,8 @@ impl<P: Probe> Drive<P> {
         let (to, maps, cause, class) = (To::Place(place), Maps::Nothing, Cause::Flush, Class::HostWrite);
         let queued = self.core.program(Program { to, lpn, stamp, maps, owner, cause, class });
         queued.expect("it has its place");
+        // A die gets one page at a time.
+        self.core.start_dies();
     }
 
     /// Whether what is left is enough to program one page more, to its end; if so it is taken.

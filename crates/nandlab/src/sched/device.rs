@@ -13,6 +13,7 @@
 //! carried it, and holds its channel until then.
 
 use super::agenda::{Agenda, NEVER};
+use super::partners::Partners;
 use super::pick::{Turns, Waiting, pick};
 use super::transaction::{Class, Kind, Slot, Transaction, Transactions};
 use crate::geometry::{DieId, Geometry};
@@ -53,6 +54,8 @@ struct Die {
     next_waiting: Option<DieId>,
     /// Transactions queued or under way.
     load: u32,
+    /// It is in the list of dies to be started.
+    is_marked: bool,
     /// Since when the die has been taken.
     since: Time,
     busy_ns: Span,
@@ -74,8 +77,10 @@ pub struct Device {
     off_chip_free_at: Time,
     timing: Timing,
     scheduler: Scheduler,
-    /// The planes of a die, a bit each, if they work together; else none.
-    together: u64,
+    /// Dies that are to be started, in the order in which they got work.
+    marked: Vec<DieId>,
+    /// What the planes of a die can do together; `None` if they work one at a time.
+    partners: Option<Partners>,
 }
 
 /// What ended on a die.
@@ -102,10 +107,10 @@ impl Device {
             turns: Turns::default(),
             next_waiting: None,
             load: 0,
+            is_marked: false,
             since: Time::START,
             busy_ns: Span::ZERO,
         };
-        let planes = !0 >> (64 - geometry.planes_per_die);
         let channel = Channel { is_taken: false, waiting: None, busy_ns: Span::ZERO };
         Self {
             dies: (0..geometry.dies).map(die).collect(),
@@ -113,8 +118,14 @@ impl Device {
             off_chip_free_at: Time::START,
             timing,
             scheduler,
-            together: if multi_plane && geometry.planes_per_die > 1 { planes } else { 0 },
+            marked: Vec::with_capacity(geometry.dies as usize),
+            partners: (multi_plane && geometry.planes_per_die > 1).then(|| Partners::new(geometry)),
         }
+    }
+
+    /// Bytes that planes which work together take.
+    pub fn multi_plane_bytes(geometry: &Geometry) -> u64 {
+        Partners::bytes(geometry)
     }
 
     /// The phase times.
@@ -173,6 +184,9 @@ impl Device {
             (die.promoted, die.turns) = (0, Turns::default());
             die.load = count(pool, die.batch.first());
         }
+        if let Some(partners) = &mut self.partners {
+            partners.clear();
+        }
     }
 
     /// Power is gone: all stops.
@@ -205,56 +219,66 @@ impl Device {
         self.dies[die.index()].turns.set(share);
     }
 
-    /// Queues a transaction on its die, and starts it if the die is free.
+    /// Queues a transaction on its die. A die that is free is started by [`Device::start`], once all that comes with the
+    /// transaction is queued too.
     #[inline]
-    pub fn submit<P: Probe>(
-        &mut self,
-        pool: &mut Transactions,
-        agenda: &mut Agenda,
-        probe: &mut P,
-        now: Time,
-        slot: Slot,
-    ) {
+    pub fn submit(&mut self, pool: &mut Transactions, slot: Slot) {
         let (id, class) = (pool[slot].die, pool[slot].class);
-        self.dies[id.index()].queues[class as usize].push(pool, slot);
-        self.on_queued(pool, agenda, probe, now, id);
+        let queue = &mut self.dies[id.index()].queues[class as usize];
+        if let Some(partners) = &mut self.partners {
+            partners.push(pool, queue, slot);
+        } else {
+            queue.push(pool, slot);
+        }
+        self.dies[id.index()].load += 1;
+        self.mark(id);
     }
 
     /// Queues a further try of a read before what else waits in its queue: it has waited already.
-    pub fn submit_again<P: Probe>(
-        &mut self,
-        pool: &mut Transactions,
-        agenda: &mut Agenda,
-        probe: &mut P,
-        now: Time,
-        slot: Slot,
-    ) {
+    pub fn submit_again(&mut self, pool: &mut Transactions, slot: Slot) {
         let (id, class) = (pool[slot].die, pool[slot].class);
-        self.dies[id.index()].queues[class as usize].push_front(pool, slot);
-        self.on_queued(pool, agenda, probe, now, id);
+        let queue = &mut self.dies[id.index()].queues[class as usize];
+        if let Some(partners) = &mut self.partners {
+            partners.push_front(pool, queue, slot);
+        } else {
+            queue.push_front(pool, slot);
+        }
+        self.dies[id.index()].load += 1;
+        self.mark(id);
     }
 
+    /// Puts a die that is free at the end of those that [`Device::start`] starts, if it is not among them.
     #[inline(always)]
-    fn on_queued<P: Probe>(
+    fn mark(&mut self, id: DieId) {
+        let die = &mut self.dies[id.index()];
+        if die.phase == Phase::Idle && !die.is_marked {
+            die.is_marked = true;
+            self.marked.push(id);
+        }
+    }
+
+    /// Starts the dies that are free and have got work, each with what the scheduler picks: to be called when all is queued
+    /// that an event, or a request, brings.
+    #[inline]
+    pub fn start<P: Probe>(
         &mut self,
         pool: &mut Transactions,
         agenda: &mut Agenda,
         probe: &mut P,
         now: Time,
-        id: DieId,
     ) {
-        let die = &mut self.dies[id.index()];
-        die.load += 1;
-        if die.phase == Phase::Idle {
+        for at in 0..self.marked.len() {
+            let id = self.marked[at];
+            self.dies[id.index()].is_marked = false;
             self.start_next(pool, agenda, probe, now, id);
         }
+        self.marked.clear();
     }
 
     /// The die's clock has struck: ends its phase and starts the next one.
     ///
-    /// After [`Ended::Batch`] or [`Ended::Page`] the caller deals with what ended, then calls
-    /// [`Device::start_next`], or [`Device::rest`]: until then the clock of a die that has come to rest is not unset, since
-    /// most go on at once.
+    /// After [`Ended::Batch`] or [`Ended::Page`] the caller deals with what ended, then calls [`Device::start`]
+    /// and [`Device::start_next`]: until then the clock of a die that has come to rest is not unset, since most go on at once.
     #[inline]
     pub fn on_clock<P: Probe>(
         &mut self,
@@ -310,15 +334,7 @@ impl Device {
         die.busy_ns += now - die.since;
     }
 
-    /// Unsets the clock of a die that has nothing to do; [`Device::start_next`] does too.
-    #[inline]
-    pub fn rest(&self, agenda: &mut Agenda, id: DieId) {
-        if self.dies[id.index()].phase == Phase::Idle {
-            agenda.set(id.0, NEVER);
-        }
-    }
-
-    /// Starts what the scheduler picks, if the die is idle and anything waits.
+    /// Starts what the scheduler picks, if the die is free and anything waits; else it comes to rest.
     #[inline]
     pub fn start_next<P: Probe>(
         &mut self,
@@ -346,13 +362,15 @@ impl Device {
             class = turn(die, pool);
         }
         let queue = &mut die.queues[class as usize];
-        let slot = queue.pop(pool).expect("the scheduler picked a class that waits");
+        die.batch = if let Some(partners) = &mut self.partners {
+            partners.take(pool, queue)
+        } else {
+            let slot = queue.pop(pool).expect("the scheduler picked a class that waits");
+            Fifo::of(pool, slot)
+        };
+        let slot = die.batch.first().expect("a die takes up something");
         die.kind = pool[slot].kind;
         die.since = now;
-        die.batch = Fifo::of(pool, slot);
-        if self.together != 0 && matches!(die.kind, Kind::Read | Kind::Program | Kind::Erase) {
-            gather(die, pool, class, self.together);
-        }
         if takes_turns {
             end_turn(die, pool, class);
         }
@@ -428,7 +446,7 @@ impl Device {
     ) {
         let die = &self.dies[id.index()];
         // With multi-plane each page has its own command cycles and transfer.
-        let batch = if self.together != 0 { u64::from(count(pool, die.batch.first())) } else { 1 };
+        let batch = if self.partners.is_some() { u64::from(count(pool, die.batch.first())) } else { 1 };
         let first = first_of(&die.batch, pool);
         let (commands, transfer_ns, pages) = match die.phase {
             Phase::Command => (batch, Span::ZERO, 0),
@@ -501,32 +519,5 @@ fn end_turn(die: &mut Die, pool: &Transactions, class: Class) {
     if die.kind.programs() {
         let pages = count(pool, die.batch.first());
         die.turns.on_program(class, pages);
-    }
-}
-
-/// Adds to the batch what can go with its first transaction: the same operation on other planes, for reads and
-/// programs at the same page number. Only the first waiting transaction of each plane is looked at, so the order
-/// within a plane stays.
-fn gather(die: &mut Die, pool: &mut Transactions, class: Class, planes: u64) {
-    let first = *first_of(&die.batch, pool);
-    let mut seen = 1u64 << first.plane_in_die;
-    let queue = &mut die.queues[class as usize];
-    let (mut before, mut rest) = (None, queue.first());
-    // A queue may be long, and where all planes wait only its head matters.
-    while let Some(slot) = rest.filter(|_| seen != planes) {
-        let (next, candidate) = (pool[slot].next, &pool[slot]);
-        let plane = 1u64 << candidate.plane_in_die;
-        // One command: the same page number, and for reads the same references.
-        let matches = candidate.kind == first.kind
-            && (first.kind == Kind::Erase || candidate.page == first.page)
-            && (candidate.level, candidate.tries > 0) == (first.level, first.tries > 0);
-        if seen & plane == 0 && matches {
-            queue.remove(pool, before, slot);
-            die.batch.push(pool, slot);
-        } else {
-            before = Some(slot);
-        }
-        seen |= plane;
-        rest = next;
     }
 }

@@ -2,6 +2,7 @@
 
 mod agenda;
 mod device;
+mod partners;
 mod pick;
 mod transaction;
 

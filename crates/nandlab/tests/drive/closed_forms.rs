@@ -1,7 +1,7 @@
 //! What can be worked out on paper: latencies of an idle drive, bandwidth bounds, write amplification.
 
 use crate::common::{TINY, one, spec};
-use nandlab::drive::Drive;
+use nandlab::drive::{Drive, IDLE_LIMIT};
 use nandlab::geometry::Lpn;
 use nandlab::host::{Op, Request};
 use nandlab::rng::Stream;
@@ -52,6 +52,39 @@ fn partial_write_of_a_mapped_page_reads_it_first() {
     );
     assert_eq!(drive.stats().counters.merge_reads, 1);
 }
+
+/// 128 KiB on an idle, fresh drive of 4 channels x 2 chips x 2 planes: 16 planes with two pages each of 4 KiB, 8192 ns.
+/// The two chips of a channel take turns on it: the first is on it again when its first program is done, the second
+/// follows.
+#[test]
+fn large_write_pairs_the_planes_from_its_first_page_on() {
+    let spec = spec(PAIRS, &["timing.multi_plane=true", "timing.command=290ns"]);
+    let transfer = 2 * (290 + 8_192);
+    let expected = transfer + 500_000 + 2 * transfer + 500_000;
+    assert_eq!(expected, 1_050_892);
+    assert_eq!(one(&mut Drive::new(&spec), Op::Write, 0, 128 << 10), expected);
+}
+
+/// The pages of 10,000 writes wait at once. Each die has paired its planes to the end.
+#[test]
+fn many_large_writes_at_once_are_paired_and_cost_no_walks() {
+    let spec = spec(PAIRS, &["timing.multi_plane=true", "drive.blocks_per_plane=400"]);
+    let mut drive = Drive::new(&spec);
+    let len = 128 << 10;
+    for request in 0..10_000 {
+        drive
+            .submit(&Request { arrival: Time::START, op: Op::Write, fua: false, offset: request * len, len })
+            .unwrap();
+    }
+    drive.run_until_idle(IDLE_LIMIT).unwrap();
+    // Of 40,000 pages of a die two at a time; the second chip of a channel is one pair of transfers behind.
+    let (pairs, transfers) = (20_000, 2 * 8_192);
+    assert_eq!(drive.stats().host[Op::Write as usize].max_ns, (pairs + 1) * transfers + pairs * 500_000);
+}
+
+const PAIRS: &str = "[drive]\nchannels = 4\nchips_per_channel = 2\ndies_per_chip = 1\nplanes_per_die = 2\n\
+     blocks_per_plane = 16\npages_per_block = 64\npage_size = '4KiB'\nop = 0.25\n[timing]\nprogram = '500us'\n\
+     channel_ns_per_byte = 2.0\ncommand = '0us'\n[ftl]\nallocation = 'CWDP'\n";
 
 /// Sequential writes of a drive with `channels` x `dies` saturate the slower of channels and dies.
 fn sequential_write_bandwidth(sets: &[&str]) -> (f64, f64, f64) {

@@ -32,6 +32,7 @@ struct Op {
     class: Class,
     die: u32,
     plane: u32,
+    block: u32,
     page: u32,
     /// Of a read: the level of its first try, and the one that decodes.
     level: u8,
@@ -39,7 +40,7 @@ struct Op {
 }
 
 fn op(kind: Kind, die: u32) -> Op {
-    Op { kind, class: Class::Background, die, plane: 0, page: 0, level: 1, needed: 1 }
+    Op { kind, class: Class::Background, die, plane: 0, block: 0, page: 0, level: 1, needed: 1 }
 }
 
 fn read(die: u32) -> Op {
@@ -61,6 +62,10 @@ fn copyback(die: u32) -> Op {
 impl Op {
     fn plane(self, plane: u32) -> Self {
         Self { plane, ..self }
+    }
+
+    fn block(self, block: u32) -> Self {
+        Self { block, ..self }
     }
 
     fn page(self, page: u32) -> Self {
@@ -159,7 +164,7 @@ impl Rig {
             {
                 pending.next();
                 let plane = op.die * geometry.planes_per_die + op.plane;
-                let ppn = geometry.page(BlockId(plane * geometry.blocks_per_plane), op.page);
+                let ppn = geometry.page(BlockId(plane * geometry.blocks_per_plane + op.block), op.page);
                 let slot = pool.insert(Transaction {
                     order: 0,
                     ppn,
@@ -183,7 +188,11 @@ impl Rig {
                     plane_in_die: op.plane as u8,
                     die: DieId(op.die),
                 });
-                device.submit(&mut pool, &mut agenda, &mut phases, Time::from_ns(at), slot);
+                device.submit(&mut pool, slot);
+                // What is issued at the same time is one request.
+                if pending.peek().is_none_or(|&(_, &(after, _))| after > at) {
+                    device.start(&mut pool, &mut agenda, &mut phases, Time::from_ns(at));
+                }
                 continue;
             }
             if time > until || time == u64::MAX {
@@ -200,7 +209,7 @@ impl Rig {
                 Ended::Page(slot) if pool[slot].level < pool[slot].needed => {
                     pool[slot].level += 1;
                     pool[slot].tries += 1;
-                    device.submit_again(&mut pool, &mut agenda, &mut phases, next, slot);
+                    device.submit_again(&mut pool, slot);
                 }
                 Ended::Page(slot) => {
                     done(&mut pool, slot);
@@ -212,6 +221,7 @@ impl Rig {
                     }
                 }
             }
+            device.start(&mut pool, &mut agenda, &mut phases, next);
             device.start_next(&mut pool, &mut agenda, &mut phases, next, DieId(clock));
         }
         if until == u64::MAX {
@@ -471,6 +481,27 @@ fn multi_plane_keeps_the_order_within_a_plane() {
     assert_eq!(rig.ends()[1..], [E + T + P, E + 2 * (T + P), E + 3 * (T + P)]);
 }
 
+/// A read at the head of the other plane's part of the queue, and a program of another block, keep nothing back.
+#[test]
+fn multi_plane_takes_the_first_with_an_equal_page_number() {
+    let mut rig = multi_plane(2, &[]);
+    rig.issue(program(0).plane(0).page(1));
+    rig.issue(read(0).plane(1)).issue(program(0).plane(1).page(0));
+    rig.issue(program(0).plane(1).block(1).page(1));
+    let together = E + 2 * T + P;
+    assert_eq!(rig.ends()[1..], [together, together + R + T, together + R + T + T + P, together]);
+}
+
+#[test]
+fn what_is_issued_together_is_queued_before_a_die_starts() {
+    let mut rig = Rig::new(FOUR_DIES, &["timing.multi_plane=true"]);
+    rig.issue(program(0).plane(0)).issue(program(0).plane(1));
+    assert_eq!(rig.ends(), [2 * T + P; 2]);
+    let mut rig = Rig::new(FOUR_DIES, &["timing.scheduler=read-first"]);
+    rig.issue(program(0).class(Class::HostWrite)).issue(read(0).class(Class::HostRead));
+    assert_eq!(rig.ends(), [R + T + T + P, R + T]);
+}
+
 #[test]
 fn multi_plane_does_not_mix_classes() {
     let mut rig = multi_plane(2, &["timing.scheduler=read-first"]);
@@ -615,6 +646,7 @@ struct Naive<'a> {
     scheduler: Scheduler,
     promoted: Vec<u32>,
     multi_plane: bool,
+    planes: u32,
     dies_per_channel: usize,
     /// Failed tries of each operation.
     tries: Vec<u8>,
@@ -694,21 +726,25 @@ impl Naive<'_> {
         let lead = ops[first].1;
         let mut batch = vec![first];
         if self.multi_plane && lead.kind != Kind::Copyback {
-            let of_class = self.dies[die].waiting.iter().filter(|&&n| ops[n].1.class == lead.class);
-            let mut heads = std::collections::BTreeMap::new();
-            for (place, &n) in of_class.enumerate() {
-                heads.entry(ops[n].1.plane).or_insert((place, n));
+            let of_class: Vec<usize> =
+                self.dies[die].waiting.iter().copied().filter(|&n| ops[n].1.class == lead.class).collect();
+            for plane in (0..self.planes).filter(|&plane| plane != lead.plane) {
+                let on_plane = of_class.iter().copied().filter(|&n| ops[n].1.plane == plane);
+                let alike = |n: &usize| {
+                    ops[*n].1.kind == lead.kind && (lead.kind == Kind::Erase || ops[*n].1.page == lead.page)
+                };
+                let Some(partner) = on_plane.clone().find(alike) else { continue };
+                // The pages of a block are programmed in order.
+                let overtakes = lead.kind == Kind::Program
+                    && on_plane.take_while(|&n| n != partner).any(|n| {
+                        ops[n].1.kind != Kind::Read
+                            && ops[n].1.kind != Kind::Erase
+                            && ops[n].1.block == ops[partner].1.block
+                    });
+                if self.level(partner) == self.level(first) && !overtakes {
+                    batch.push(partner);
+                }
             }
-            heads.remove(&lead.plane);
-            let same = |&(_, n): &(usize, usize)| {
-                let other = ops[n].1;
-                other.kind == lead.kind
-                    && (lead.kind == Kind::Erase || other.page == lead.page)
-                    && self.level(n) == self.level(first)
-            };
-            let mut others: Vec<(usize, usize)> = heads.into_values().filter(same).collect();
-            others.sort_unstable();
-            batch.extend(others.into_iter().map(|(_, n)| n));
         }
         self.dies[die].waiting.retain(|n| !batch.contains(n));
         self.dies[die].batch = batch;
@@ -764,12 +800,14 @@ impl Naive<'_> {
                     self.strike(now, die);
                 }
             }
-            while next < self.ops.len() && self.ops[next].0 == now {
-                let die = self.ops[next].1.die as usize;
-                self.dies[die].waiting.push(next);
-                self.start(now, die);
-                next += 1;
+            let came = self.ops[next..].iter().take_while(|op| op.0 == now).count();
+            for n in next..next + came {
+                self.dies[self.ops[n].1.die as usize].waiting.push(n);
             }
+            for n in next..next + came {
+                self.start(now, self.ops[n].1.die as usize);
+            }
+            next += came;
             if self.ends.iter().all(Option::is_some) {
                 return;
             }
@@ -832,6 +870,8 @@ fn device_agrees_with_a_nanosecond_by_nanosecond_twin() {
             let class = [Class::HostRead, Class::HostWrite, Class::Background][below(3) as usize];
             let op = op(kinds[below(kinds.len() as u64) as usize], below(dies) as u32)
                 .plane(below(dims[2]) as u32)
+                // The programs of a block are of one class.
+                .block(3 * class as u32 + below(3) as u32)
                 .page(below(3) as u32)
                 .class(class)
                 .levels(1 + below(most) as u8, 1 + below(most) as u8);
@@ -850,6 +890,7 @@ fn device_agrees_with_a_nanosecond_by_nanosecond_twin() {
             scheduler: rig.spec.timing.scheduler,
             promoted: rig.promoted.clone(),
             multi_plane: rig.spec.timing.multi_plane,
+            planes: dims[2] as u32,
             dies_per_channel: dims[1] as usize,
             tries: vec![0; rig.issued.len()],
         };

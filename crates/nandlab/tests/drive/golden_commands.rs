@@ -111,9 +111,8 @@ fn sequential_write_goes_round_channels_then_planes_then_pages() {
     );
 }
 
-/// Planes first, then channels. With multi-plane on, what waits on the two planes at one page number is one command,
-/// and two transfers: 220. The first write starts alone, because the die is idle when it comes; LPNs 4 and 1 have
-/// different page numbers, so 1 goes alone too.
+/// Planes first, then channels. With multi-plane on, what waits on the two planes at one page number is one operation,
+/// and two transfers: 220. All pages of the request are queued before a die starts, so none goes alone.
 #[test]
 fn multi_plane_write_starts_with_one_command_for_both_planes() {
     let mut scenario =
@@ -121,12 +120,10 @@ fn multi_plane_write_starts_with_one_command_for_both_planes() {
     scenario.submit(Op::Write, 0, 12 * 4096).commands(
         "0 die 0 program host lpn 0 c0.d0.p0.b0.pg0
          0 die 1 program host lpn 2 c1.d0.p0.b0.pg0
-         210 die 0 program host lpn 1 c0.d0.p1.b0.pg0
-         210 die 1 program host lpn 3 c1.d0.p1.b0.pg0
-         420 die 0 program host lpn 4 c0.d0.p0.b0.pg1
-         420 die 1 program host lpn 6 c1.d0.p0.b0.pg1
-         640 die 0 program host lpn 8 c0.d0.p0.b0.pg2
-         640 die 1 program host lpn 10 c1.d0.p0.b0.pg2",
+         220 die 0 program host lpn 4 c0.d0.p0.b0.pg1
+         220 die 1 program host lpn 6 c1.d0.p0.b0.pg1
+         440 die 0 program host lpn 8 c0.d0.p0.b0.pg2
+         440 die 1 program host lpn 10 c1.d0.p0.b0.pg2",
     );
 }
 
@@ -248,18 +245,17 @@ fn partial_write_reads_merges_and_programs() {
 }
 
 /// Six sectors from the middle of LPN 0 over the whole of LPNs 1 and 2 into LPN 3 is one request of four pages: the
-/// first and last are merged, the middle ones only programmed. Die 0: the read of LPN 0 starts at once, before LPN
-/// 2's program is there; then the program, then LPN 0's. Die 1: LPN 1's program starts at once, and the read of LPN
-/// 3 comes after it.
+/// first and last are merged, the middle ones only programmed. On each die the read goes first, then the program of the
+/// page that needs none, then that of the merged page.
 #[test]
 fn unaligned_write_merges_its_first_and_last_page_only() {
     let mut scenario = Scenario::new(&[]);
     scenario.write_each(&[0, 1, 2, 3]).forget();
     scenario.submit(Op::Write, 2048, 3 * 4096).commands(
         "840 die 0 read host lpn 0 c0.d0.p0.b0.pg0
-         840 die 1 program host lpn 1 c1.d0.p0.b0.pg2
+         840 die 1 read host lpn 3 c1.d0.p0.b0.pg1
          900 die 0 program host lpn 2 c0.d0.p0.b0.pg2
-         1050 die 1 read host lpn 3 c1.d0.p0.b0.pg1
+         900 die 1 program host lpn 1 c1.d0.p0.b0.pg2
          1110 die 0 program host lpn 0 c0.d0.p0.b0.pg3
          1110 die 1 program host lpn 3 c1.d0.p0.b0.pg3",
     );

@@ -1,0 +1,182 @@
+//! What the planes of a die do together (`timing.multi_plane`): one operation on several planes.
+//!
+//! The first transaction of a queue takes along, of each other plane, the first one of its kind that waits in the same
+//! queue with the same page number; of erases the first one, whatever the block. That one stays behind if its read
+//! references are others, or if it is a program that would overtake another one of its block: the pages of a block are
+//! programmed in order.
+//!
+//! No queue is walked for that. What waits is also in a list of its class, plane, kind and page number, and a program in
+//! one of its block. These lists have the order of the queue, so only the first one of a list is ever looked at.
+
+use super::transaction::{Kind, Slot, Transaction, Transactions};
+use crate::geometry::{Divisor, Geometry};
+use crate::slab::Fifo;
+
+/// The first and the last one of a list that is threaded through [`Links`].
+type Ends = Option<(Slot, Slot)>;
+
+/// Where a transaction is in its lists.
+#[derive(Clone, Copy, Debug, Default)]
+struct Links {
+    /// The one before it in the queue.
+    before: Option<Slot>,
+    /// The next one with its class, plane, kind and page number.
+    alike: Option<Slot>,
+    /// The next program of its block.
+    in_block: Option<Slot>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Partners {
+    planes_per_die: usize,
+    pages_per_block: usize,
+    block_of: Divisor,
+    /// By die, class, plane, kind and page number.
+    alike: Box<[Ends]>,
+    /// By block: the programs that wait. One in place is not among them: its block has been programmed.
+    in_block: Box<[Ends]>,
+    /// By transaction.
+    links: Vec<Links>,
+}
+
+impl Partners {
+    pub(super) fn new(geometry: &Geometry) -> Self {
+        let (planes, pages) = (geometry.planes as usize, geometry.pages_per_block as usize);
+        Self {
+            planes_per_die: geometry.planes_per_die as usize,
+            pages_per_block: pages,
+            block_of: Divisor::new(geometry.pages_per_block),
+            alike: vec![None; Self::lists(planes, pages)].into(),
+            in_block: vec![None; geometry.blocks as usize].into(),
+            links: Vec::new(),
+        }
+    }
+
+    /// Of each class: reads and programs by page number, and erases.
+    const fn lists(planes: usize, pages_per_block: usize) -> usize {
+        3 * planes * (2 * pages_per_block + 1)
+    }
+
+    /// Bytes of the lists' ends.
+    pub(super) fn bytes(geometry: &Geometry) -> u64 {
+        let lists = Self::lists(geometry.planes as usize, geometry.pages_per_block as usize);
+        ((lists + geometry.blocks as usize) * size_of::<Ends>()) as u64
+    }
+
+    /// Nothing waits any more.
+    pub(super) fn clear(&mut self) {
+        self.alike.fill(None);
+        self.in_block.fill(None);
+    }
+
+    /// The list of what is alike on a plane of the same die; a copyback goes alone.
+    fn list(&self, of: &Transaction, plane: usize) -> Option<usize> {
+        let pages = self.pages_per_block;
+        let within = match of.kind {
+            Kind::Read => usize::from(of.page),
+            Kind::Program => pages + usize::from(of.page),
+            Kind::Erase => 2 * pages,
+            Kind::Copyback => return None,
+        };
+        let queue = 3 * of.die.index() + of.class as usize;
+        Some((queue * self.planes_per_die + plane) * (2 * pages + 1) + within)
+    }
+
+    /// The block in which a program has to keep its turn.
+    fn block(&self, of: &Transaction) -> Option<usize> {
+        let is_in_order = of.kind.programs() && !of.is_in_place();
+        is_in_order.then(|| self.block_of.divide(of.ppn.0) as usize)
+    }
+
+    /// Queues a transaction behind the others.
+    pub(super) fn push(&mut self, pool: &mut Transactions, queue: &mut Fifo<Transaction>, slot: Slot) {
+        let before = queue.last();
+        queue.push(pool, slot);
+        let of = &pool[slot];
+        if self.links.len() <= slot.index() {
+            self.links.resize(slot.index() + 1, Links::default());
+        }
+        self.links[slot.index()] = Links { before, alike: None, in_block: None };
+        if let Some(list) = self.list(of, of.plane_in_die.into()) {
+            let ends = &mut self.alike[list];
+            if let Some((_, last)) = *ends {
+                self.links[last.index()].alike = Some(slot);
+            }
+            *ends = Some((ends.map_or(slot, |(first, _)| first), slot));
+        }
+        if let Some(block) = self.block(of) {
+            let ends = &mut self.in_block[block];
+            if let Some((_, last)) = *ends {
+                self.links[last.index()].in_block = Some(slot);
+            }
+            *ends = Some((ends.map_or(slot, |(first, _)| first), slot));
+        }
+    }
+
+    /// Queues a read before the others.
+    pub(super) fn push_front(&mut self, pool: &mut Transactions, queue: &mut Fifo<Transaction>, slot: Slot) {
+        let of = pool[slot];
+        assert!(of.kind == Kind::Read, "only a read is tried again");
+        if let Some(next) = queue.first() {
+            self.links[next.index()].before = Some(slot);
+        }
+        queue.push_front(pool, slot);
+        let list = self.list(&of, of.plane_in_die.into()).expect("a read may have partners");
+        let ends = &mut self.alike[list];
+        let alike = ends.map(|(first, _)| first);
+        self.links[slot.index()] = Links { before: None, alike, in_block: None };
+        *ends = Some((slot, ends.map_or(slot, |(_, last)| last)));
+    }
+
+    /// Takes the first one out of a queue, and what goes along with it: by plane, after the first one.
+    pub(super) fn take(
+        &mut self,
+        pool: &mut Transactions,
+        queue: &mut Fifo<Transaction>,
+    ) -> Fifo<Transaction> {
+        let first = queue.first().expect("the scheduler picked a class that waits");
+        self.remove(pool, queue, first);
+        let mut batch = Fifo::of(pool, first);
+        let lead = pool[first];
+        for plane in (0..self.planes_per_die).filter(|&plane| plane != usize::from(lead.plane_in_die)) {
+            if let Some(partner) = self.partner(pool, &lead, plane) {
+                self.remove(pool, queue, partner);
+                batch.push(pool, partner);
+            }
+        }
+        batch
+    }
+
+    /// What goes along on another plane.
+    fn partner(&self, pool: &Transactions, lead: &Transaction, plane: usize) -> Option<Slot> {
+        let (slot, _) = self.alike[self.list(lead, plane)?]?;
+        let other = &pool[slot];
+        // One command: the same references.
+        let matches = (other.level, other.tries > 0) == (lead.level, lead.tries > 0);
+        let block = self.block(other);
+        let is_next = block.is_none_or(|block| self.in_block[block].is_some_and(|(first, _)| first == slot));
+        (matches && is_next).then_some(slot)
+    }
+
+    /// Takes one out that is the first of its lists.
+    fn remove(&mut self, pool: &mut Transactions, queue: &mut Fifo<Transaction>, slot: Slot) {
+        let Links { before, alike, in_block } = self.links[slot.index()];
+        if let Some(next) = pool[slot].next {
+            self.links[next.index()].before = before;
+        }
+        queue.remove(pool, before, slot);
+        let of = &pool[slot];
+        let take_first = |ends: &mut Ends, next: Option<Slot>| {
+            let (first, last) = ends.expect("what waits is in its lists");
+            assert!(first == slot, "a list has the order of its queue");
+            *ends = next.map(|next| (next, last));
+        };
+        if let Some(list) = self.list(of, of.plane_in_die.into()) {
+            take_first(&mut self.alike[list], alike);
+        }
+        if let Some(block) = self.block(of) {
+            take_first(&mut self.in_block[block], in_block);
+        }
+    }
+}
