@@ -107,7 +107,7 @@ fn levels(timing: &Timing, spec: &nandlab::spec::Spec, geometry: &Geometry) -> T
         let tries = (from..=to).map(|level| {
             let cost = timing.read(level, level > from);
             let off_chip_ns = if level == to { timing.off_chip_ns } else { Span::ZERO };
-            timing.command_ns + cost.sense_ns + cost.transfer_ns.max(off_chip_ns) + cost.decode_ns
+            timing.command.read_ns + cost.sense_ns + cost.transfer_ns.max(off_chip_ns) + cost.decode_ns
         });
         tries.sum::<Span>().ns() as f64 * 1e-3
     };

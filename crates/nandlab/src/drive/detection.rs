@@ -478,7 +478,7 @@ impl Power {
             let timing = core.device.timing();
             let program_ns = timing.program_ns(u32::from(done.page));
             self.program_ns += program_ns;
-            self.pages_ns += program_ns + timing.transfer_ns + timing.command_ns;
+            self.pages_ns += program_ns + timing.transfer_ns + timing.command.program_ns;
             // A flush would not have begun what the energy did not cover to its end.
             let is_covered = self.energy_j(core.now) > 0.0;
             let is_host = matches!(done.cause, Cause::Host | Cause::Sync);

@@ -158,11 +158,11 @@ impl<P: Probe> Drive<P> {
         let timing = self.core.device.timing();
         let oob_ns = transfer_ns(OOB_BYTES, self.spec.timing.channel_ns_per_byte);
         let sense_ns = timing.read(1, false).sense_ns;
-        let on_die = scanned.iter().map(|&pages| pages * (timing.command_ns + sense_ns + oob_ns)).max();
+        let on_die = scanned.iter().map(|&pages| pages * (timing.command.read_ns + sense_ns + oob_ns)).max();
         let mut on_channel = vec![Span::ZERO; self.core.geometry.channels as usize];
         for (die, &pages) in scanned.iter().enumerate() {
             on_channel[self.core.geometry.channel_of(DieId(die as u32)) as usize] +=
-                pages * (timing.command_ns + oob_ns);
+                pages * (timing.command.read_ns + oob_ns);
         }
         on_die.unwrap_or_default().max(on_channel.into_iter().max().unwrap_or_default())
     }
@@ -458,7 +458,7 @@ impl<P: Probe> Drive<P> {
     fn read_ns(&self) -> Span {
         let timing = self.core.device.timing();
         let read = timing.read(1, false);
-        timing.command_ns + read.sense_ns + read.transfer_ns + read.decode_ns
+        timing.command.read_ns + read.sense_ns + read.transfer_ns + read.decode_ns
     }
 
     /// The stamp of what is written anew of the page at `ppn`.
@@ -484,7 +484,7 @@ impl<P: Probe> Drive<P> {
         self.core.stats.on_flash(Kind::Program, Cause::Flush);
         let timing = self.core.device.timing();
         busy_ns[self.die_of_page(place.ppn).index()] +=
-            timing.command_ns + timing.transfer_ns + timing.program_ns(page);
+            timing.command.program_ns + timing.transfer_ns + timing.program_ns(page);
     }
 
     /// A place for a page, in the die of `ppn` or any other; what the flush has used up is collected for it if need be.

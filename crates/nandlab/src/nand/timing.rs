@@ -1,7 +1,8 @@
 //! How long each phase of a flash operation takes on the resource it needs.
 
 use crate::geometry::{Geometry, PageKind};
-use crate::spec::{EccSpec, LevelSpec, ProgramTime, Retry, TimingSpec};
+use crate::sched::Kind;
+use crate::spec::{CommandTimes, EccSpec, LevelSpec, ProgramTime, Retry, TimingSpec};
 use crate::units::{Span, transfer_ns};
 
 /// What one try of a read costs at its level.
@@ -27,7 +28,9 @@ pub struct Timing {
     /// One page over the off-chip path; 0 when it is unlimited.
     pub off_chip_ns: Span,
     /// Command and address cycles, channel time in front of every operation.
-    pub command_ns: Span,
+    pub command: CommandTimes,
+    /// Planes of a die that work together.
+    planes: u32,
     /// What a try at each read level costs: first tries, then those that follow a failed one.
     reads: Box<[ReadCost]>,
     levels: usize,
@@ -64,7 +67,8 @@ impl Timing {
             off_chip_ns: spec
                 .off_chip_bytes_per_s
                 .map_or(Span::ZERO, |rate| crate::units::transfer_ns(bytes, 1e9 / rate)),
-            command_ns: spec.command_ns,
+            command: spec.command,
+            planes: if spec.multi_plane { geometry.planes_per_die } else { 1 },
             levels: first.len(),
             page_bytes: bytes,
             reads: first.into_iter().chain(again).collect(),
@@ -72,10 +76,34 @@ impl Timing {
         }
     }
 
-    /// The longest time for which one operation holds a channel: a page in or out, at any read level.
+    /// The longest time for which an operation holds a channel: a page out, at any read level, or the pages of all planes that
+    /// work together in.
     pub fn longest_transfer_ns(&self) -> Span {
-        let reads = self.reads.iter().map(|cost| cost.transfer_ns).max();
-        self.command_ns + reads.unwrap_or_default().max(self.transfer_ns)
+        let planes = u64::from(self.planes);
+        let reads = self.reads.iter().map(|cost| cost.transfer_ns).max().unwrap_or_default();
+        let programs =
+            (1..=planes).map(|planes| self.command_ns(Kind::Program, planes) + planes * self.transfer_ns);
+        let others = [Kind::Read, Kind::Erase, Kind::Copyback].map(|kind| {
+            let planes = if kind == Kind::Copyback { 1 } else { planes };
+            self.command_ns(kind, 1).max(self.command_ns(kind, planes))
+        });
+        programs.chain(others).chain([reads]).max().unwrap_or_default()
+    }
+
+    /// The command cycles of an operation of so many planes.
+    #[inline(always)]
+    pub fn command_ns(&self, kind: Kind, planes: u64) -> Span {
+        let command = &self.command;
+        let (each, together) = match kind {
+            Kind::Read => (command.read_ns, command.multi_plane_read_ns),
+            Kind::Program => (command.program_ns, command.multi_plane_program_ns),
+            Kind::Erase => (command.erase_ns, None),
+            Kind::Copyback => (command.copyback_ns, None),
+        };
+        match together {
+            Some(together) if planes > 1 => together,
+            _ => planes * each,
+        }
     }
 
     /// What a try at `level` costs; `is_retry` when it follows a failed one at the level below.

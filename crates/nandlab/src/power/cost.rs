@@ -37,7 +37,7 @@ impl FlushCost {
             (0..geometry.pages_per_block).map(|page| timing.program_ns(page).ns() as f64).collect();
         let slowest = times.iter().copied().fold(0.0, f64::max);
         let mean = times.iter().sum::<f64>() / times.len() as f64;
-        let transfer_ns = (timing.transfer_ns + timing.command_ns).ns() as f64;
+        let transfer_ns = (timing.transfer_ns + timing.command.program_ns).ns() as f64;
         let page_j = |program_ns: f64| {
             // No faster than the channels carry the pages.
             let page_ns = ((program_ns + transfer_ns) / f64::from(at_a_time))

@@ -375,13 +375,28 @@ impl Device {
             end_turn(die, pool, class);
         }
         probe.on_issue(now, id, &pool[slot]);
-        match die.kind {
+        match self.dies[id.index()].kind {
             Kind::Program => self.ask_channel(agenda, probe, pool, now, id, Phase::TransferIn),
-            _ if self.timing.command_ns > Span::ZERO => {
+            _ if self.command_ns(pool, id) > Span::ZERO => {
                 self.ask_channel(agenda, probe, pool, now, id, Phase::Command)
             }
             _ => self.start_array(pool, agenda, probe, now, id),
         }
+    }
+
+    /// How many planes an operation is of.
+    #[inline(always)]
+    fn planes_at_work(&self, pool: &Transactions, id: DieId) -> u64 {
+        match self.partners {
+            Some(_) => count(pool, self.dies[id.index()].batch.first()).into(),
+            None => 1,
+        }
+    }
+
+    /// The command cycles of the operation of a die.
+    #[inline(always)]
+    fn command_ns(&self, pool: &Transactions, id: DieId) -> Span {
+        self.timing.command_ns(self.dies[id.index()].kind, self.planes_at_work(pool, id))
     }
 
     fn start_array<P: Probe>(
@@ -445,21 +460,22 @@ impl Device {
         id: DieId,
     ) {
         let die = &self.dies[id.index()];
-        // With multi-plane each page has its own command cycles and transfer.
-        let batch = if self.partners.is_some() { u64::from(count(pool, die.batch.first())) } else { 1 };
         let first = first_of(&die.batch, pool);
-        let (commands, transfer_ns, pages) = match die.phase {
-            Phase::Command => (batch, Span::ZERO, 0),
+        let (command_ns, transfer_ns, pages) = match die.phase {
+            Phase::Command => (self.command_ns(pool, id), Span::ZERO, 0),
             // What does not decode stays in the controller.
             Phase::TransferOut => {
                 let transfer_ns = self.timing.read(first.level, first.tries > 0).transfer_ns;
                 let transfer_ns = self.timing.of_part(transfer_ns, first.part_bytes);
-                (0, transfer_ns, u64::from(first.level >= first.needed))
+                (Span::ZERO, transfer_ns, u64::from(first.level >= first.needed))
             }
-            Phase::TransferIn => (batch, batch * self.timing.transfer_ns, batch),
+            Phase::TransferIn => {
+                let pages = self.planes_at_work(pool, id);
+                (self.command_ns(pool, id), pages * self.timing.transfer_ns, pages)
+            }
             Phase::Idle | Phase::Array => unreachable!("a die asks for its channel to use it"),
         };
-        let data_from = now + commands * self.timing.command_ns;
+        let data_from = now + command_ns;
         let mut end = data_from + transfer_ns;
         let off_chip_ns = pages * self.timing.of_part(self.timing.off_chip_ns, first.part_bytes);
         if off_chip_ns > Span::ZERO {

@@ -159,7 +159,23 @@ fn timing(r: &Resolved) -> TimingSpec {
         },
         erase_ns: span(r, "timing.erase"),
         channel_ns_per_byte: num(r, "timing.channel_ns_per_byte"),
-        command_ns: span(r, "timing.command"),
+        command: match r.val("timing.command") {
+            table @ Val::Table(_) => {
+                let together = |name| match table.field(name) {
+                    Val::Tag(..) => None,
+                    time => Some(time.span()),
+                };
+                CommandTimes {
+                    read_ns: table.field("read").span(),
+                    program_ns: table.field("program").span(),
+                    erase_ns: table.field("erase").span(),
+                    copyback_ns: table.field("copyback").span(),
+                    multi_plane_read_ns: together("multi_plane_read"),
+                    multi_plane_program_ns: together("multi_plane_program"),
+                }
+            }
+            time => CommandTimes::uniform(time.span()),
+        },
         decode_ns: span(r, "timing.decode"),
         off_chip_bytes_per_s: match r.val("timing.off_chip_mb_per_s") {
             Val::Num(mb) => Some(mb * 1e6),

@@ -118,7 +118,12 @@ pub(super) static KEYS: &[Key] = &[
         "2.5",
         "channel time to transfer a byte, in ns",
     ),
-    key("timing.command", slot::OVERHEAD, "\"0us\"", "channel time of a command"),
+    key(
+        "timing.command",
+        slot::COMMAND,
+        "\"0us\"",
+        "channel time of a command, of every operation or of each",
+    ),
     key("timing.decode", slot::OVERHEAD, "\"15us\"", "controller time to decode a page"),
     key(
         "timing.off_chip_mb_per_s",

@@ -83,14 +83,42 @@ pub struct TimingSpec {
     pub program: ProgramTime,
     pub erase_ns: Span,
     pub channel_ns_per_byte: f64,
-    /// Command overhead: channel time in front of every flash command.
-    pub command_ns: Span,
+    pub command: CommandTimes,
     /// Controller time after a page has been transferred out.
     pub decode_ns: Span,
     /// `None`: unlimited.
     pub off_chip_bytes_per_s: Option<f64>,
     pub scheduler: Scheduler,
     pub multi_plane: bool,
+}
+
+/// `timing.command`: channel time of the command and address cycles in front of every flash operation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct CommandTimes {
+    pub read_ns: Span,
+    pub program_ns: Span,
+    pub erase_ns: Span,
+    pub copyback_ns: Span,
+    /// A read of several planes together; `None`: each plane pays `read_ns`.
+    pub multi_plane_read_ns: Option<Span>,
+    /// A program of several planes together; `None`: each plane pays `program_ns`.
+    pub multi_plane_program_ns: Option<Span>,
+}
+
+impl CommandTimes {
+    /// The same time for every operation of a plane.
+    pub fn uniform(ns: Span) -> Self {
+        let together = None;
+        Self {
+            read_ns: ns,
+            program_ns: ns,
+            erase_ns: ns,
+            copyback_ns: ns,
+            multi_plane_read_ns: together,
+            multi_plane_program_ns: together,
+        }
+    }
 }
 
 /// `timing.program`.

@@ -347,10 +347,13 @@ impl Reader {
         let shared = |names: Vec<&str>, fields: &[Field]| {
             fields.iter().filter(|f| names.contains(&f.name.as_str())).count()
         };
+        let takes_table = |kind: &&Kind| matches!(kind, Kind::Slot(_) | Kind::Table(_));
+        let is_only_table = kinds.iter().filter(takes_table).count() == 1;
         let fit = |kind: &Kind| match (kind, &node.raw) {
             (Kind::Num(_) | Kind::Int { .. }, Raw::Int(_) | Raw::Num(_)) => 1,
             (Kind::Time { .. }, Raw::Text(_) | Raw::Int(_) | Raw::Num(_)) => 1,
-            (Kind::Slot(_), Raw::Text(_)) => 1,
+            (Kind::Slot(p), Raw::Text(text)) => 1 + usize::from(p.iter().any(|p| p.name == text)),
+            (Kind::Table(_), Raw::Table(_)) if is_only_table => 1,
             (Kind::Slot(p), Raw::Table(fields)) => shared(p.iter().map(|p| p.name).collect(), fields),
             (Kind::Table(p), Raw::Table(fields)) => shared(p.iter().map(|p| p.name).collect(), fields),
             (Kind::List(..), Raw::List(_)) => 1,

@@ -86,6 +86,21 @@ pub(super) const PROGRAM: Kind = Kind::Either(&[
     ]),
 ]);
 
+pub(super) const COMMAND: Kind = Kind::Either(&[
+    OVERHEAD,
+    Kind::Table(&[
+        param("read", OVERHEAD, "\"0us\"", "of a read of a page"),
+        param("program", OVERHEAD, "\"0us\"", "of a program of a page"),
+        param("erase", OVERHEAD, "\"0us\"", "of an erase of a block"),
+        param("copyback", OVERHEAD, "\"0us\"", "of a copyback of a page"),
+        param("multi_plane_read", COMMAND_TOGETHER, "\"each\"", "of a read of several planes, in all"),
+        param("multi_plane_program", COMMAND_TOGETHER, "\"each\"", "of a program of several planes, in all"),
+    ]),
+]);
+
+const COMMAND_TOGETHER: Kind =
+    Kind::Either(&[OVERHEAD, Kind::Slot(&[plain("each", "every plane pays what one plane does")])]);
+
 pub(super) const OFF_CHIP: Kind = Kind::Either(&[
     Kind::Num(Range { min: 0.0, max: 1e9, above: true, below: false }),
     Kind::Slot(&[plain("unlimited", "never a bottleneck")]),

@@ -18,7 +18,7 @@ fn queue_depth_1_read_costs_command_sense_transfer_decode_to_the_nanosecond() {
         let spec = spec(&format!("{TINY}\n[precondition]\nused = 0.7\nvalid = 0.7\n"), &sets);
         let mut drive = Drive::new(&spec);
         drive.precondition(&mut |_| true);
-        let expected = (spec.timing.command_ns + spec.timing.decode_ns).ns() + 50_000 + TRANSFER;
+        let expected = (spec.timing.command.read_ns + spec.timing.decode_ns).ns() + 50_000 + TRANSFER;
         let mut stream = Stream::new(7, "test");
         for _ in 0..1000 {
             let page = stream.below(u64::from(drive.ftl().map.mapped()));
@@ -55,14 +55,20 @@ fn partial_write_of_a_mapped_page_reads_it_first() {
 
 /// 128 KiB on an idle, fresh drive of 4 channels x 2 chips x 2 planes: 16 planes with two pages each of 4 KiB, 8192 ns.
 /// The two chips of a channel take turns on it: the first is on it again when its first program is done, the second
-/// follows.
+/// follows. A command of two planes is one of its own, or each plane has its own.
 #[test]
 fn large_write_pairs_the_planes_from_its_first_page_on() {
-    let spec = spec(PAIRS, &["timing.multi_plane=true", "timing.command=290ns"]);
-    let transfer = 2 * (290 + 8_192);
-    let expected = transfer + 500_000 + 2 * transfer + 500_000;
-    assert_eq!(expected, 1_050_892);
-    assert_eq!(one(&mut Drive::new(&spec), Op::Write, 0, 128 << 10), expected);
+    let of_two = "timing.command={ read = '361ns', program = '361ns', multi_plane_program = '1177ns' }";
+    for (command, commands_ns, expected) in
+        [(of_two, 1_177, 1_052_683), ("timing.command=361ns", 2 * 361, 1_051_318)]
+    {
+        let transfer = commands_ns + 2 * 8_192;
+        assert_eq!(transfer + 500_000 + 2 * transfer + 500_000, expected);
+        let spec = spec(PAIRS, &["timing.multi_plane=true", command]);
+        assert_eq!(one(&mut Drive::new(&spec), Op::Write, 0, 128 << 10), expected);
+        // One page, on one plane.
+        assert_eq!(one(&mut Drive::new(&spec), Op::Write, 0, 4 << 10), 361 + 8_192 + 500_000);
+    }
 }
 
 /// The pages of 10,000 writes wait at once. Each die has paired its planes to the end.

@@ -11,7 +11,7 @@ use nandlab::rng::Stream;
 use nandlab::sched::{
     Agenda, Cause, Class, Device, Ended, Kind, Owner, Phase, Slot, Start, Transaction, Transactions,
 };
-use nandlab::spec::{Scheduler, Spec};
+use nandlab::spec::{CommandTimes, Scheduler, Spec};
 use nandlab::units::{Span, Time};
 
 /// tR, one page of 4096 bytes at 2.5 ns, tPROG, tBERS.
@@ -271,6 +271,44 @@ fn every_operation_pays_the_command_overhead_once() {
         .assert_earliest_ready_at(program(1), 700 + T + P)
         .assert_earliest_ready_at(erase(1), 700 + E)
         .assert_earliest_ready_at(copyback(1), 700 + R + P);
+}
+
+#[test]
+fn each_operation_has_its_command_time() {
+    let command = "timing.command={ read = '1us', program = '2us', erase = '4us', copyback = '8us' }";
+    let rig = Rig::new(FOUR_DIES, &[command]);
+    rig.assert_earliest_ready_at(read(1), 1_000 + R + T)
+        .assert_earliest_ready_at(program(1), 2_000 + T + P)
+        .assert_earliest_ready_at(erase(1), 4_000 + E)
+        .assert_earliest_ready_at(copyback(1), 8_000 + R + P);
+    // What is not named costs nothing.
+    let rig = Rig::new(FOUR_DIES, &["timing.command={ erase = '4us' }"]);
+    rig.assert_earliest_ready_at(read(1), R + T).assert_earliest_ready_at(erase(1), 4_000 + E);
+}
+
+/// Of two planes, and of three: in all, or each what one plane pays. An erase has no command of its own for several.
+#[test]
+fn command_of_several_planes_is_in_all_or_each() {
+    let of_each = "timing.command={ read = '1us', program = '2us', erase = '4us' }";
+    let in_all = "timing.command={ read = '1us', program = '2us', erase = '4us', multi_plane_read = '3us', \
+                  multi_plane_program = '7us' }";
+    for (command, read_ns, program_ns) in
+        [(of_each, [2_000, 3_000], [4_000, 6_000]), (in_all, [3_000; 2], [7_000; 2])]
+    {
+        for planes in [2, 3] {
+            let at = planes as usize - 2;
+            let last = |op: Op| {
+                let mut rig = multi_plane(4, &[command]);
+                for plane in 0..planes {
+                    rig.issue(op.plane(plane));
+                }
+                rig.ends().into_iter().max().unwrap() - 4_000 - E
+            };
+            assert_eq!(last(read(0)), read_ns[at] + R + u64::from(planes) * T);
+            assert_eq!(last(program(0)), program_ns[at] + u64::from(planes) * T + P);
+            assert_eq!(last(erase(0)), 4_000 * u64::from(planes) + E);
+        }
+    }
 }
 
 #[test]
@@ -643,6 +681,7 @@ struct Naive<'a> {
     path_free_at: u64,
     ends: Vec<Option<u64>>,
     timing: Timing,
+    command: CommandTimes,
     scheduler: Scheduler,
     promoted: Vec<u32>,
     multi_plane: bool,
@@ -658,6 +697,18 @@ impl Naive<'_> {
         (self.ops[n].1.level + self.tries[n], self.tries[n] > 0)
     }
 
+    fn commands_ns(&self, die: usize) -> u64 {
+        let batch = &self.dies[die].batch;
+        let (pages, command) = (batch.len() as u64, &self.command);
+        let (each, together) = match self.ops[batch[0]].1.kind {
+            Kind::Read => (command.read_ns, command.multi_plane_read_ns),
+            Kind::Program => (command.program_ns, command.multi_plane_program_ns),
+            Kind::Erase => (command.erase_ns, None),
+            Kind::Copyback => (command.copyback_ns, None),
+        };
+        if pages > 1 { together.map_or(pages * each.ns(), Span::ns) } else { each.ns() }
+    }
+
     fn grant(&mut self, now: u64, channel: usize) {
         let (holder, queue) = &mut self.channels[channel];
         if holder.is_some() || queue.is_empty() {
@@ -670,18 +721,19 @@ impl Naive<'_> {
         let (level, is_retry) = self.level(out);
         // Only what decodes leaves the controller.
         let decodes = u64::from(level >= self.ops[out].1.needed);
-        let (command_ns, transfer_in_ns) = (self.timing.command_ns.ns(), self.timing.transfer_ns.ns());
+        let transfer_in_ns = self.timing.transfer_ns.ns();
+        let commands = self.commands_ns(die);
         let transfer_out_ns = self.timing.read(level, is_retry).transfer_ns.ns();
         let (phase, end) = self.dies[die].phase.as_mut().expect("a die asks in a phase");
         let (mut until, mut path) = match phase {
-            Phase::Command => (now + pages * command_ns, 0),
-            Phase::TransferIn => (now + pages * (command_ns + transfer_in_ns), pages),
+            Phase::Command => (now + commands, 0),
+            Phase::TransferIn => (now + commands + pages * transfer_in_ns, pages),
             _ => (now + transfer_out_ns, decodes),
         };
         path *= self.timing.off_chip_ns.ns();
         if path > 0 {
             // Data follows the command cycles.
-            let commands = if *phase == Phase::TransferIn { pages * command_ns } else { 0 };
+            let commands = if *phase == Phase::TransferIn { commands } else { 0 };
             self.path_free_at = self.path_free_at.max(now + commands) + path;
             until = until.max(self.path_free_at);
         }
@@ -750,7 +802,7 @@ impl Naive<'_> {
         self.dies[die].batch = batch;
         match lead.kind {
             Kind::Program => self.ask(now, die, Phase::TransferIn),
-            _ if self.timing.command_ns > Span::ZERO => self.ask(now, die, Phase::Command),
+            _ if self.commands_ns(die) > 0 => self.ask(now, die, Phase::Command),
             _ => self.array(now, die),
         }
     }
@@ -837,6 +889,18 @@ fn device_agrees_with_a_nanosecond_by_nanosecond_twin() {
             let retry = ["full", "incremental"][below(2) as usize];
             [format!("ecc.levels=[{}]", table.join(", ")), format!("ecc.retry='{retry}'")]
         };
+        let command = if below(2) == 0 {
+            format!("timing.command={}ns", below(3))
+        } else {
+            let names = ["read", "program", "erase", "copyback", "multi_plane_read", "multi_plane_program"];
+            let named: Vec<_> = names.into_iter().filter(|_| below(3) > 0).collect();
+            let each: Vec<_> = named.into_iter().map(|name| format!("{name} = '{}ns'", below(4))).collect();
+            if each.is_empty() {
+                "timing.command=0ns".to_owned()
+            } else {
+                format!("timing.command={{ {} }}", each.join(", "))
+            }
+        };
         let dims = [1 + below(3), 1 + below(3), 1 + below(4)];
         let pick = |of: &[&str], n: u64| of[n as usize].to_owned();
         let sets = [
@@ -850,7 +914,7 @@ fn device_agrees_with_a_nanosecond_by_nanosecond_twin() {
             // 1 to 10 ns a page on the channel, and on the off-chip path.
             format!("timing.channel_ns_per_byte={}", (1 + below(10)) as f64 / 512.0),
             format!("timing.off_chip_mb_per_s={}", pick(&["'unlimited'", "100000", "512000"], below(3))),
-            format!("timing.command={}ns", below(3)),
+            command,
             format!("timing.scheduler={}", pick(&["fcfs", "read-first"], below(2))),
             format!("timing.multi_plane={}", below(2) == 0),
         ];
@@ -887,6 +951,7 @@ fn device_agrees_with_a_nanosecond_by_nanosecond_twin() {
             path_free_at: 0,
             ends: vec![None; rig.issued.len()],
             timing: Timing::new(&rig.spec.timing, &rig.spec.ecc, &geometry),
+            command: rig.spec.timing.command,
             scheduler: rig.spec.timing.scheduler,
             promoted: rig.promoted.clone(),
             multi_plane: rig.spec.timing.multi_plane,

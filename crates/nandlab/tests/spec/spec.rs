@@ -135,7 +135,7 @@ fn the_empty_file_is_the_documented_default_drive() {
         program: ProgramTime::Uniform(900 * US),
         erase_ns: 3_500 * US,
         channel_ns_per_byte: 2.5,
-        command_ns: Span::ZERO,
+        command: CommandTimes::default(),
         decode_ns: 15 * US,
         off_chip_bytes_per_s: None,
         scheduler: Scheduler::ReadFirst,

@@ -851,7 +851,24 @@ fn units() {
         "a value above 0 and at most 1000000000",
     );
     is("timing.off_chip_mb_per_s", "\"fast\"", "unknown value \"fast\"", "choices: \"unlimited\"");
+    is("timing.command", "\"11s\"", "\"11s\" is out of range", "a value from 0ns to 10s");
     is("timing.multi_plane", "\"yes\"", "\"yes\" where true or false is wanted", "write true or false");
+}
+
+#[test]
+fn command_times() {
+    golden(
+        "[timing]\ncommand = { reed = \"1us\" }\n",
+        "run.toml:2: timing.command.reed: unknown parameter\n  remedy: did you mean read? there are: read, program, erase, copyback, multi_plane_read, multi_plane_program",
+    );
+    golden(
+        "[timing]\ncommand = { read = \"1us\", multi_plane_read = \"both\" }\n",
+        "run.toml:2: timing.command.multi_plane_read: \"both\" is not a time\n  remedy: write it as \"50us\" (units: ns, us, ms, s, min, h, d)",
+    );
+    golden(
+        "[timing]\ncommand = { read = 5 }\n",
+        "run.toml:2: timing.command.read: the number 5 has no unit where a time is wanted\n  remedy: write it as \"50us\" (units: ns, us, ms, s, min, h, d)",
+    );
 }
 
 #[test]

@@ -30,6 +30,8 @@ fn value() -> impl Strategy<Value = String> {
             "{ k = 8 }",
             "{ lsb = \"1ms\", msb = \"2ms\" }",
             "{ fastest = \"1ms\", slowest = \"2ms\" }",
+            "{ read = \"1us\", multi_plane_program = \"2us\" }",
+            "{ multi_plane_read = \"each\" }",
             "{ queue_depth = 4 }",
             "{ iops = 5 }",
             "\"trace\"",
