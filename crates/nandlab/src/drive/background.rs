@@ -11,7 +11,7 @@ use crate::ftl::{WriteStream, wear_levelling};
 use crate::geometry::{BlockId, PlaneId};
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, Owner, Start, Transaction};
-use crate::spec::{GcPacing, GcSpec, Spec, WearLevelling};
+use crate::spec::{GcForeground, GcPacing, GcSpec, Spec, WearLevelling};
 
 /// Copies of a job under way at a time: enough to keep the die busy while pages cross the channel, few enough to
 /// need little buffer.
@@ -52,6 +52,9 @@ pub(super) struct Job {
     pub(super) is_urgent: bool,
     /// It is urgent because space is short.
     is_paced: bool,
+    /// The die is the job's while it works (`gc.foreground = "blocking"`), and that of what came before this order.
+    blocks_from: Option<u64>,
+    is_blocking: bool,
     is_erasing: bool,
     /// Where its pages are copied back to, if they are.
     copyback: Option<WriteStream>,
@@ -161,6 +164,7 @@ impl Background {
             if !std::mem::replace(&mut job.is_urgent, true) {
                 job.is_paced = true;
                 core.device.promote(core.geometry.die_of(plane));
+                self.blocks_from_now(core, plane);
             }
             self.pace(core, plane);
         }
@@ -401,6 +405,7 @@ impl Background {
         if is_urgent {
             core.device.promote(core.geometry.die_of(plane));
         }
+        self.blocks_from_now(core, plane);
         self.pace(core, plane);
         for page in 0..PREFETCH_PAGES {
             self.prefetch_copy(core, victim, page);
@@ -428,6 +433,7 @@ impl Background {
             let Some(victim) = core.victim(plane) else { return };
             let job = &mut self.jobs[plane.index()];
             if job.copies == COPIES {
+                self.block(core, plane);
                 return;
             }
             let Some(page) = core.ftl.next_valid(&core.geometry, victim, job.next_page) else {
@@ -478,8 +484,36 @@ impl Background {
         core.wake(Wake::JobOver(plane));
     }
 
+    /// The host waits for the whole cleaning from now on, if it is one and is to block.
+    fn blocks_from_now<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId) {
+        let job = &mut self.jobs[plane.index()];
+        if self.gc.foreground == GcForeground::Blocking && job.cause == JobCause::Gc && job.is_urgent {
+            job.blocks_from = Some(core.pool.next_order());
+            self.block(core, plane);
+        }
+    }
+
+    /// Gives a cleaning its die while it has something to do there. While it only waits for others to be done with its
+    /// victim it has not: they may need the die.
+    fn block<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId) {
+        let job = &mut self.jobs[plane.index()];
+        let Some(from) = job.blocks_from else { return };
+        let blocks = job.copies > 0 || job.is_erasing;
+        if blocks != std::mem::replace(&mut job.is_blocking, blocks) {
+            let die = core.geometry.die_of(plane);
+            if blocks {
+                core.device.begin_cleaning(die, from);
+            } else {
+                core.device.end_cleaning(die);
+            }
+        }
+    }
+
     pub(super) fn end_job<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId) {
         let job = std::mem::take(&mut self.jobs[plane.index()]);
+        if job.is_blocking {
+            core.device.end_cleaning(core.geometry.die_of(plane));
+        }
         core.works[plane.index()] = Work::default();
         core.ftl.planes[plane.index()].promised_blocks = 0;
         if job.is_urgent {
@@ -601,11 +635,13 @@ impl Background {
         let job = &mut self.jobs[plane.index()];
         let block = core.array.block(victim);
         if job.is_erasing || job.stays || job.copies > 0 || block.valid > 0 || block.holds > 0 {
+            self.block(core, plane);
             return;
         }
         job.is_erasing = true;
-        core.end_wordlines(plane);
         let cause = job.cause();
+        self.block(core, plane);
+        core.end_wordlines(plane);
         path.host.trims.make_durable();
         path.mapping.write_back_deferred(core, plane);
         core.erase(victim, Owner::Job(plane), cause);

@@ -50,6 +50,9 @@ struct Die {
     /// Planes for which background work is urgent.
     promoted: u16,
     turns: Turns,
+    /// Cleanings that have the die to themselves, and the order before which the first of them found what waited.
+    cleanings: u16,
+    cleaned_from: u64,
     /// The next die that waits for the same channel.
     next_waiting: Option<DieId>,
     /// Transactions queued or under way.
@@ -105,6 +108,8 @@ impl Device {
             channel: geometry.channel_of(DieId(index)) as u16,
             promoted: 0,
             turns: Turns::default(),
+            cleanings: 0,
+            cleaned_from: 0,
             next_waiting: None,
             load: 0,
             is_marked: false,
@@ -181,7 +186,7 @@ impl Device {
     pub fn drop_queues(&mut self, pool: &Transactions) {
         for die in &mut self.dies {
             die.queues = [Fifo::default(); 3];
-            (die.promoted, die.turns) = (0, Turns::default());
+            (die.promoted, die.turns, die.cleanings) = (0, Turns::default(), 0);
             die.load = count(pool, die.batch.first());
         }
         if let Some(partners) = &mut self.partners {
@@ -211,6 +216,22 @@ impl Device {
     /// Takes one [`Device::promote`] back.
     pub fn demote(&mut self, die: DieId) {
         self.dies[die.index()].promoted -= 1;
+    }
+
+    /// Background work has a die to itself, until [`Device::end_cleaning`]: of other classes only what came before `order` goes
+    /// first.
+    pub fn begin_cleaning(&mut self, die: DieId, order: u64) {
+        let die = &mut self.dies[die.index()];
+        if die.cleanings == 0 {
+            die.cleaned_from = order;
+        }
+        die.cleanings += 1;
+    }
+
+    /// Takes one [`Device::begin_cleaning`] back; the die is started by [`Device::start`].
+    pub fn end_cleaning(&mut self, die: DieId) {
+        self.dies[die.index()].cleanings -= 1;
+        self.mark(die);
     }
 
     /// The share of a die's programs, in [`SHARES`]ths, that background work has while host writes wait too and it is
@@ -352,11 +373,17 @@ impl Device {
             agenda.set(id.0, NEVER);
             return;
         }
-        let waiting = Waiting {
+        let mut waiting = Waiting {
             first: die.queues.map(|queue| queue.first().map(|slot| pool[slot].order)),
             promoted: die.promoted > 0,
         };
-        let Some(mut class) = pick(self.scheduler, &waiting) else { return };
+        if die.cleanings > 0 {
+            waiting.leave_to_cleaning(die.cleaned_from);
+        }
+        let Some(mut class) = pick(self.scheduler, &waiting) else {
+            agenda.set(id.0, NEVER);
+            return;
+        };
         let takes_turns = die.turns.are_taken(&waiting, class);
         if takes_turns {
             class = turn(die, pool);

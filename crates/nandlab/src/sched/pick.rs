@@ -19,6 +19,16 @@ pub struct Waiting {
 }
 
 impl Waiting {
+    /// A cleaning that began at `order` has the die: the host has what came before, and then the rest is hidden.
+    pub(super) fn leave_to_cleaning(&mut self, order: u64) {
+        let came_before = self.first.map(|first| first.filter(|&came| came < order));
+        let [read, write, _] = came_before;
+        self.first = match (read, write) {
+            (None, None) => [None, None, self.first[Class::Background as usize]],
+            _ => came_before,
+        };
+    }
+
     /// Host writes and urgent background work wait both.
     #[inline(always)]
     fn is_contended(&self) -> bool {

@@ -33,6 +33,10 @@ pub(super) fn build(r: &Resolved, dir: &Path) -> Spec {
                 "none" => GcPacing::None,
                 _ => GcPacing::Proportional,
             },
+            foreground: match r.val("gc.foreground").tag() {
+                "blocking" => GcForeground::Blocking,
+                _ => GcForeground::Interleaved,
+            },
             background_free: num(r, "gc.background_free"),
             foreground_free: num(r, "gc.foreground_free"),
             idle_valid_max: num(r, "gc.idle_valid_max"),

@@ -20,6 +20,7 @@ pub(super) fn check(r: &Resolved, layers: &mut Layers) {
     let mut check = Check { r, layers };
     check.page_size();
     check.gc_thresholds();
+    check.gc_foreground();
     check.endurance();
     check.program();
     check.layers_of_a_block();
@@ -134,6 +135,17 @@ impl Check<'_> {
             );
             let remedy = "set gc.foreground_free below gc.background_free";
             self.error(&["gc.foreground_free", "gc.background_free"], message, remedy.into());
+        }
+        Some(())
+    }
+
+    fn gc_foreground(&mut self) -> Option<()> {
+        let (foreground, pacing) = (self.r.get("gc.foreground")?.tag(), self.r.get("gc.pacing")?.tag());
+        if foreground == "blocking" && pacing == "proportional" {
+            let message =
+                "\"blocking\" gives a cleaning its whole die, and gc.pacing = \"proportional\" a share of it";
+            let remedy = "set gc.pacing = \"none\", or gc.foreground = \"interleaved\"";
+            self.error(&["gc.foreground", "gc.pacing"], message.into(), remedy.into());
         }
         Some(())
     }

@@ -146,6 +146,12 @@ pub(super) static KEYS: &[Key] = &[
     key("gc.victim", slot::VICTIM, "\"greedy\"", "which block is collected next"),
     key("gc.pacing", slot::PACING, "\"proportional\"", "how foreground GC shares its die with host writes"),
     key(
+        "gc.foreground",
+        slot::FOREGROUND,
+        "\"interleaved\"",
+        "whether the host waits for the whole cleaning of a victim",
+    ),
+    key(
         "gc.background_free",
         slot::SHARE_BELOW_1,
         "0.10",

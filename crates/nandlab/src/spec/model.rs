@@ -216,6 +216,8 @@ pub struct GcSpec {
     pub victim: Choice,
     /// How foreground GC shares its die with host writes.
     pub pacing: GcPacing,
+    /// Whether the die of a foreground GC serves others meanwhile.
+    pub foreground: GcForeground,
     /// Share of the pages that can be free at which idle-time GC starts.
     pub background_free: f64,
     /// Share of the pages that can be free at which foreground GC starts.
@@ -233,6 +235,15 @@ pub enum GcPacing {
     Proportional,
     /// By age: whichever has waited longer goes next.
     None,
+}
+
+/// `gc.foreground`: whether the die of a foreground GC serves others meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GcForeground {
+    /// As the scheduler says.
+    Interleaved,
+    /// The host waits for the whole cleaning of a victim.
+    Blocking,
 }
 
 /// `[ecc]`.

@@ -116,6 +116,11 @@ pub(super) const PACING: Kind = Kind::Slot(&[
     plain("none", "by age: whichever has waited longer goes next"),
 ]);
 
+pub(super) const FOREGROUND: Kind = Kind::Slot(&[
+    plain("interleaved", "the die of a foreground GC serves the host between its operations"),
+    plain("blocking", "reads, programs and erase of a victim in one piece on its die, as in older models"),
+]);
+
 pub(super) const FILL_ORDER: Kind = Kind::Slot(&[
     plain("random", "cold and hot data side by side, as after years of random writes"),
     plain("sequential", "as after one sequential write of the drive"),

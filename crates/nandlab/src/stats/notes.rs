@@ -492,7 +492,8 @@ impl<P: Probe> Notes<'_, P> {
         if self.writes() == 0 || self.stats.counters.gc_victims > 0 {
             return None;
         }
-        let mut keys = vec!["gc.victim", "gc.pacing", "gc.foreground_free", "gc.background_free"];
+        let mut keys =
+            vec!["gc.victim", "gc.pacing", "gc.foreground", "gc.foreground_free", "gc.background_free"];
         if self.spec.migration.copybacks_max() > 0 {
             keys.push("migration.policy");
         }

@@ -94,6 +94,9 @@ impl Case {
 /// A quarter of the cases has the second.
 const PACINGS: [&str; 2] = ["proportional", "none"];
 
+/// Half of those that have no pacing, too.
+const FOREGROUNDS: [&str; 2] = ["interleaved", "blocking"];
+
 const SLOWEST_US: u64 = 1100;
 
 fn schemes(case: &Case) -> Schemes {
@@ -119,7 +122,7 @@ fn text(case: &Case, schemes: &Schemes, room: u64, op: f64) -> String {
          cell = 'mlc'\nop = {op}\nendurance = 1000000\n[timing]\ncommand = '{}'\ndecode = '{}'\n\
          program = {{ lsb = '300us', msb = '{SLOWEST_US}us' }}\noff_chip_mb_per_s = {}\nscheduler = '{}'\nmulti_plane = {}\n\
          [ftl]\nmap = {}\nallocation = '{}'\nwear_levelling = '{}'\nwear_gap = 2\n[gc]\nvictim = {}\nidle_after = '1ms'\n\
-         pacing = '{}'\n{precondition}{}",
+         pacing = '{}'\nforeground = '{}'\n{precondition}{}",
         case.seed >> 1,
         if case.command { "300ns" } else { "0us" },
         if case.decode { "15us" } else { "0us" },
@@ -131,6 +134,7 @@ fn text(case: &Case, schemes: &Schemes, room: u64, op: f64) -> String {
         ["none", "dynamic", "static"][case.levelling],
         VICTIMS[case.victim],
         PACINGS[(case.seed % 4 / 3) as usize],
+        FOREGROUNDS[(case.seed % 8 / 7) as usize],
         schemes.text(u64::from(blocks * pages * planes)),
     )
 }

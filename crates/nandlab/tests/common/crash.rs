@@ -157,6 +157,7 @@ impl Plan {
         let slowest_us = 600;
         // A quarter of the drives goes by age. The schemes go by the lowest bits of the seed.
         let pacing = if seed / 16 % 4 == 3 { "none" } else { "proportional" };
+        let foreground = if seed / 16 % 8 == 7 { "blocking" } else { "interleaved" };
         let around = Around { cell, dies: channels * chips * dies, slowest_us, detect_ms: 50.0 };
         let schemes = Schemes::draw(seed, on, &around);
         let program = match cell {
@@ -168,7 +169,7 @@ impl Plan {
             "[timing]\nread = '50us'\nprogram = {program}\nerase = '1ms'\ndecode = '{}us'\ncommand = '{}ns'\n\
              off_chip_mb_per_s = {}\nmulti_plane = {}\nscheduler = '{scheduler}'\n[ftl]\nmap = {}\n\
              allocation = '{order}'\nwear_levelling = '{wear}'\nwear_gap = 2\n[gc]\nidle_after = '1ms'\nvictim = '{victim}'\n\
-             pacing = '{pacing}'\n",
+             pacing = '{pacing}'\nforeground = '{foreground}'\n",
             5 * pick(2),
             300 * pick(2),
             ["'unlimited'", "200"][pick(2) as usize],

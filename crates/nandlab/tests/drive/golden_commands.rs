@@ -366,6 +366,50 @@ fn urgent_gc_goes_behind_host_reads_and_takes_turns_with_host_writes_by_age() {
     );
 }
 
+/// The same burst with `gc.foreground = "blocking"`. The write of LPN 10 was there before the cleaning; the read and the
+/// write that came after it wait for the whole of it. Its erase runs at 4950, where it was 5220, and the read ends at 6010,
+/// where it was 4470. What waits has its turn before the next cleaning.
+#[test]
+fn blocking_gc_cleans_its_victim_in_one_piece() {
+    let mut scenario = Scenario::new(&["gc.pacing='none'", "gc.foreground='blocking'"]);
+    on_the_brink(&mut scenario).write(10).write(4).read(2).commands(
+        "4200 die 0 program host lpn 10 c0.d0.p0.b5.pg0
+         4410 die 0 read gc lpn 12 c0.d0.p0.b1.pg2
+         4470 die 0 read gc lpn 14 c0.d0.p0.b1.pg3
+         4530 die 0 program gc lpn 12 c0.d0.p0.b6.pg0
+         4740 die 0 program gc lpn 14 c0.d0.p0.b6.pg1
+         4950 die 0 erase gc c0.d0.p0.b1
+         5950 die 0 read host lpn 2 c0.d0.p0.b0.pg1
+         6010 die 0 program host lpn 4 c0.d0.p0.b5.pg1
+         6220 die 0 read gc lpn 2 c0.d0.p0.b0.pg1
+         6280 die 0 read gc lpn 6 c0.d0.p0.b0.pg3
+         6340 die 0 program gc lpn 2 c0.d0.p0.b6.pg2
+         6550 die 0 program gc lpn 6 c0.d0.p0.b6.pg3
+         6760 die 0 erase gc c0.d0.p0.b0",
+    );
+}
+
+/// LPN 12 is written while its copy is under way. The victim, which holds what that write replaces, cannot be erased before
+/// the write is in flash: so the write goes first, and the read of LPN 0, which has come before it, too.
+#[test]
+fn blocking_gc_lets_by_what_its_erase_has_to_wait_for() {
+    let mut scenario = Scenario::new(&["gc.pacing='none'", "gc.foreground='blocking'"]);
+    on_the_brink(&mut scenario).write(10).read(0).write(12).commands(
+        "4200 die 0 program host lpn 10 c0.d0.p0.b5.pg0
+         4410 die 0 read gc lpn 12 c0.d0.p0.b1.pg2
+         4470 die 0 read gc lpn 14 c0.d0.p0.b1.pg3
+         4530 die 0 program gc lpn 14 c0.d0.p0.b6.pg0
+         4740 die 0 read host lpn 0 c0.d0.p0.b3.pg0
+         4800 die 0 program host lpn 12 c0.d0.p0.b5.pg1
+         5010 die 0 erase gc c0.d0.p0.b1
+         6010 die 0 read gc lpn 20 c0.d0.p0.b2.pg2
+         6070 die 0 read gc lpn 22 c0.d0.p0.b2.pg3
+         6130 die 0 program gc lpn 20 c0.d0.p0.b6.pg1
+         6340 die 0 program gc lpn 22 c0.d0.p0.b6.pg2
+         6550 die 0 erase gc c0.d0.p0.b2",
+    );
+}
+
 /// A drive that is not at rest when the time is up says what it still does, and goes on when it is let.
 #[test]
 fn what_is_not_at_rest_in_time_says_so() {

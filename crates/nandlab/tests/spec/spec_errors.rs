@@ -26,7 +26,7 @@ fn golden(text: &str, expected: &str) {
 fn unknown_keys_and_sections() {
     golden(
         "seed = 3\n[gc]\nvictm = \"greedy\"\n",
-        "run.toml:3: gc.victm: unknown key\n  remedy: did you mean gc.victim? [gc] has: victim, pacing, background_free, \
+        "run.toml:3: gc.victm: unknown key\n  remedy: did you mean gc.victim? [gc] has: victim, pacing, foreground, background_free, \
          foreground_free, idle_valid_max, idle_after",
     );
     golden(
@@ -856,6 +856,16 @@ fn units() {
 }
 
 #[test]
+fn blocking_and_paced() {
+    golden(
+        "[gc]\nforeground = \"blocking\"\n",
+        "run.toml:2: gc.foreground: \"blocking\" gives a cleaning its whole die, and gc.pacing = \"proportional\" a share of \
+         it\n  remedy: set gc.pacing = \"none\", or gc.foreground = \"interleaved\"",
+    );
+    assert!(load_with("[gc]\nforeground = \"blocking\"\npacing = \"none\"\n", &[]).is_ok());
+}
+
+#[test]
 fn command_times() {
     golden(
         "[timing]\ncommand = { reed = \"1us\" }\n",
@@ -1183,7 +1193,7 @@ fn overrides() {
     );
     is(
         "gc.victm=fifo",
-        "--set: gc.victm: unknown key\n  remedy: did you mean gc.victim? [gc] has: victim, pacing, background_free, \
+        "--set: gc.victm: unknown key\n  remedy: did you mean gc.victim? [gc] has: victim, pacing, foreground, background_free, \
          foreground_free, idle_valid_max, idle_after",
     );
     assert_eq!(
