@@ -484,10 +484,18 @@ impl Background {
         core.wake(Wake::JobOver(plane));
     }
 
-    /// The host waits for the whole cleaning from now on, if it is one and is to block.
+    /// The host waits for the whole cleaning from now on, if it is one and is to block. That of a block of translation pages
+    /// is not: it programs them in turn with those that are written back, and the host waits for them too.
     fn blocks_from_now<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId) {
+        let is_of_data = core
+            .victim(plane)
+            .is_some_and(|victim| core.emptying_stream(victim, false) != WriteStream::Mapping);
         let job = &mut self.jobs[plane.index()];
-        if self.gc.foreground == GcForeground::Blocking && job.cause == JobCause::Gc && job.is_urgent {
+        if self.gc.foreground == GcForeground::Blocking
+            && job.cause == JobCause::Gc
+            && job.is_urgent
+            && is_of_data
+        {
             job.blocks_from = Some(core.pool.next_order());
             self.block(core, plane);
         }

@@ -242,7 +242,7 @@ pub enum GcPacing {
 pub enum GcForeground {
     /// As the scheduler says.
     Interleaved,
-    /// The host waits for the whole cleaning of a victim.
+    /// The host waits for the whole cleaning of a victim; a block of translation pages is cleaned interleaved.
     Blocking,
 }
 

@@ -38,5 +38,7 @@ mod sabotage;
 mod snapshot;
 mod space;
 mod together;
+mod twin;
+mod twin_agrees;
 mod victims;
 mod write_cache;

@@ -1,0 +1,299 @@
+//! A naive twin of the whole drive: plain lists that are searched, the next event found by looking at everything, nothing
+//! shared with the crate. It knows a page map, static allocation, host requests of whole pages, erases of blocks that
+//! hold nothing, dies, planes, channels and the off-chip path; it has no GC, and its drives need none.
+
+use crate::twin_agrees::Setting;
+use nandlab::host::Op;
+use std::collections::BTreeMap;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Phase {
+    /// Commands, and the pages of a program.
+    In,
+    Array,
+    Out,
+}
+
+/// Of `kind` 0, 1 or 2: read, program, erase; also the order of their classes. `replaces` is a block.
+#[derive(Clone, Copy, Debug)]
+struct Operation {
+    kind: usize,
+    block: usize,
+    number: usize,
+    request: usize,
+    replaces: Option<usize>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Die {
+    waiting: Vec<usize>,
+    batch: Vec<usize>,
+    phase: Option<(Phase, Option<u64>)>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Block {
+    plane: usize,
+    taken: usize,
+    programmed: usize,
+    valid: usize,
+    holds: usize,
+    is_dead: bool,
+}
+
+#[derive(Default)]
+pub(crate) struct Twin {
+    set: Setting,
+    now: u64,
+    blocks: Vec<Block>,
+    /// Block and page number of each LPN.
+    map: BTreeMap<u64, (usize, usize)>,
+    operations: Vec<Operation>,
+    dies: Vec<Die>,
+    /// By channel: who has it, and who waits.
+    channels: Vec<(Option<usize>, Vec<usize>)>,
+    path_free_at: u64,
+    decoding: Vec<(u64, usize)>,
+    /// Pages of each request that are not done, and its end.
+    pub(crate) requests: Vec<(usize, Option<u64>)>,
+    to_start: Vec<usize>,
+    dead: Vec<usize>,
+    /// When which die has worked: die, kind, start, end.
+    pub(crate) work: Vec<(usize, usize, u64, u64)>,
+    /// Operations of several planes.
+    pub(crate) together: usize,
+}
+
+impl Twin {
+    pub(crate) fn new(set: Setting) -> Self {
+        let [channels, chips, dies, _] = set.sizes;
+        let dies = vec![Die::default(); channels * chips * dies];
+        Self { set, dies, channels: vec![(None, vec![]); channels], ..Self::default() }
+    }
+
+    /// The plane of an LPN, counted over the drive: the first letter of the order varies fastest.
+    fn plane_of(&self, lpn: u64) -> usize {
+        let (mut rest, mut at) = (lpn as usize, [0; 4]);
+        for place in self.set.order.chars().map(|letter| "CWDP".find(letter).unwrap()) {
+            at[place] = rest % self.set.sizes[place];
+            rest /= self.set.sizes[place];
+        }
+        (0..4).fold(0, |sum, place| sum * self.set.sizes[place] + at[place])
+    }
+
+    /// A read, write or TRIM of whole pages.
+    pub(crate) fn arrive(&mut self, now: u64, op: Op, pages: std::ops::Range<u64>) {
+        self.now = now;
+        let request = self.requests.len();
+        self.requests.push((1, None));
+        for lpn in pages {
+            let old = self.map.get(&lpn).copied();
+            match (op, old) {
+                (Op::Read, Some((block, number))) if number < self.blocks[block].programmed => {
+                    self.blocks[block].holds += 1;
+                    self.queue(Operation { kind: 0, block, number, request, replaces: None });
+                }
+                (Op::Trim, Some((block, _))) => {
+                    self.map.remove(&lpn);
+                    self.blocks[block].valid -= 1;
+                    self.look(block);
+                }
+                (Op::Write, _) => self.write(request, lpn, old.map(|(block, _)| block)),
+                _ => {}
+            }
+        }
+        self.done(request);
+        self.settle();
+    }
+
+    fn write(&mut self, request: usize, lpn: u64, replaces: Option<usize>) {
+        let plane = self.plane_of(lpn);
+        let has_room = |block: &Block| block.plane == plane && block.taken < self.set.pages_per_block;
+        let block = self.blocks.iter().position(has_room).unwrap_or(self.blocks.len());
+        if block == self.blocks.len() {
+            self.blocks.push(Block { plane, ..Block::default() });
+        }
+        let number = self.blocks[block].taken;
+        self.blocks[block].taken += 1;
+        self.blocks[block].valid += 1;
+        self.map.insert(lpn, (block, number));
+        if let Some(old) = replaces {
+            self.blocks[old].valid -= 1;
+            self.blocks[old].holds += 1;
+        }
+        self.queue(Operation { kind: 1, block, number, request, replaces });
+    }
+
+    fn queue(&mut self, operation: Operation) {
+        if operation.kind < 2 {
+            self.requests[operation.request].0 += 1;
+        }
+        let die = self.blocks[operation.block].plane / self.set.sizes[3];
+        self.dies[die].waiting.push(self.operations.len());
+        self.operations.push(operation);
+        self.to_start.push(die);
+    }
+
+    fn done(&mut self, request: usize) {
+        let (left, end) = &mut self.requests[request];
+        *left -= 1;
+        *end = (*left == 0).then_some(self.now);
+    }
+
+    fn look(&mut self, at: usize) {
+        let block = &mut self.blocks[at];
+        let is_full = block.programmed == self.set.pages_per_block;
+        if is_full && block.valid == 0 && block.holds == 0 && !block.is_dead {
+            block.is_dead = true;
+            self.dead.push(at);
+        }
+    }
+
+    /// All is queued that an event brings: the dies start, then what is dead is erased.
+    fn settle(&mut self) {
+        loop {
+            for die in std::mem::take(&mut self.to_start) {
+                self.start(die);
+            }
+            if self.dead.is_empty() {
+                return;
+            }
+            let block = self.dead.remove(0);
+            self.queue(Operation { kind: 2, block, number: 0, request: 0, replaces: None });
+        }
+    }
+
+    fn start(&mut self, die: usize) {
+        let waiting = self.dies[die].waiting.clone();
+        if self.dies[die].phase.is_some() || waiting.is_empty() {
+            return;
+        }
+        let operation = |n: usize| self.operations[n];
+        let rank = |&n: &usize| (if self.set.is_fcfs { 0 } else { operation(n).kind }, n);
+        let first = waiting.iter().copied().min_by_key(rank).unwrap();
+        let lead = operation(first);
+        let plane_of = |n: usize| self.blocks[operation(n).block].plane;
+        let mut batch = vec![first];
+        let planes = die * self.set.sizes[3]..(die + 1) * self.set.sizes[3];
+        for plane in planes.filter(|&plane| self.set.is_multi_plane && plane != plane_of(first)) {
+            let like = |n: &usize| plane_of(*n) == plane && operation(*n).kind == lead.kind;
+            let there = || waiting.iter().copied().filter(like);
+            let Some(partner) = there().find(|&n| operation(n).number == lead.number) else { continue };
+            // The pages of a block are programmed in order.
+            let is_before = |n: usize| n < partner && operation(n).block == operation(partner).block;
+            if lead.kind != 1 || !there().any(is_before) {
+                batch.push(partner);
+            }
+        }
+        self.together += usize::from(batch.len() > 1);
+        self.dies[die].waiting.retain(|n| !batch.contains(n));
+        self.dies[die].batch = batch;
+        let has_command = lead.kind == 1 || self.command(die) > 0;
+        if has_command { self.ask(die, Phase::In) } else { self.array(die) }
+    }
+
+    fn command(&self, die: usize) -> u64 {
+        let (planes, kind) = (self.dies[die].batch.len(), self.operations[self.dies[die].batch[0]].kind);
+        let together = self.set.together.get(kind).copied().flatten().filter(|_| planes > 1);
+        together.unwrap_or(planes as u64 * self.set.commands[kind])
+    }
+
+    /// A die asks for its channel, and gets it or waits.
+    fn ask(&mut self, die: usize, phase: Phase) {
+        self.dies[die].phase = Some((phase, None));
+        let channel = die / (self.set.sizes[1] * self.set.sizes[2]);
+        self.channels[channel].1.push(die);
+        self.grant(channel);
+    }
+
+    fn grant(&mut self, channel: usize) {
+        if self.channels[channel].0.is_some() || self.channels[channel].1.is_empty() {
+            return;
+        }
+        let die = self.channels[channel].1.remove(0);
+        self.channels[channel].0 = Some(die);
+        let (phase, batch) = (self.dies[die].phase.unwrap().0, &self.dies[die].batch);
+        let (pages, command) = match (phase, self.operations[batch[0]].kind) {
+            (Phase::Out, _) => (1, 0),
+            (_, 1) => (batch.len() as u64, self.command(die)),
+            _ => (0, self.command(die)),
+        };
+        let mut end = self.now + command + pages * self.set.transfer;
+        if pages * self.set.path > 0 {
+            self.path_free_at = self.path_free_at.max(self.now + command) + pages * self.set.path;
+            end = end.max(self.path_free_at);
+        }
+        self.dies[die].phase = Some((phase, Some(end)));
+    }
+
+    fn release(&mut self, die: usize) {
+        let channel = die / (self.set.sizes[1] * self.set.sizes[2]);
+        self.channels[channel].0 = None;
+        self.grant(channel);
+    }
+
+    fn array(&mut self, die: usize) {
+        let Operation { kind, number, .. } = self.operations[self.dies[die].batch[0]];
+        let end = self.now + [self.set.read, self.set.program[number % 2], self.set.erase][kind];
+        self.dies[die].phase = Some((Phase::Array, Some(end)));
+        self.work.push((die, kind, self.now, end));
+    }
+
+    fn strike(&mut self, die: usize) {
+        let kind = self.operations[self.dies[die].batch[0]].kind;
+        match self.dies[die].phase.unwrap().0 {
+            Phase::In => {
+                self.release(die);
+                self.array(die);
+            }
+            Phase::Array if kind == 0 => self.ask(die, Phase::Out),
+            Phase::Array => {
+                self.dies[die].phase = None;
+                let batch = std::mem::take(&mut self.dies[die].batch);
+                batch.into_iter().filter(|_| kind == 1).for_each(|n| self.programmed(n));
+            }
+            Phase::Out => {
+                let n = self.dies[die].batch.remove(0);
+                self.dies[die].phase = None;
+                self.release(die);
+                if !self.dies[die].batch.is_empty() {
+                    self.ask(die, Phase::Out);
+                }
+                let block = self.operations[n].block;
+                self.blocks[block].holds -= 1;
+                self.look(block);
+                self.decoding.push((self.now + self.set.decode, n));
+            }
+        }
+        self.settle();
+        self.start(die);
+    }
+
+    fn programmed(&mut self, n: usize) {
+        let Operation { block, request, replaces, .. } = self.operations[n];
+        self.blocks[block].programmed += 1;
+        if let Some(old) = replaces {
+            self.blocks[old].holds -= 1;
+            self.look(old);
+        }
+        self.done(request);
+        self.look(block);
+    }
+
+    /// Goes on until `to`, dies in their order before the decoder.
+    pub(crate) fn advance(&mut self, to: u64) {
+        loop {
+            let of_die = |(die, state): (usize, &Die)| state.phase.and_then(|(_, end)| Some((end?, die)));
+            let decoder = self.decoding.first().map(|&(end, _)| (end, self.dies.len()));
+            let next = self.dies.iter().enumerate().filter_map(of_die).chain(decoder).min();
+            let Some((time, clock)) = next.filter(|&(time, _)| time <= to) else { return };
+            self.now = time;
+            if clock < self.dies.len() {
+                self.strike(clock);
+            } else {
+                let (_, n) = self.decoding.remove(0);
+                self.done(self.operations[n].request);
+            }
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Drive and twin (`twin.rs`) agree on every array operation and on the end of every request, to the nanosecond.
+
+use crate::common::{at, spec};
+use crate::twin::Twin;
+use nandlab::drive::{Drive, IDLE_LIMIT};
+use nandlab::geometry::DieId;
+use nandlab::host::{Op, Request};
+use nandlab::probe::Probe;
+use nandlab::rng::Stream;
+use nandlab::sched::{Kind, Phase, Transaction};
+use nandlab::units::Time;
+
+/// Times in nanoseconds; `commands` of a read, a program and an erase, `together` of a read and a program of several planes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Setting {
+    /// Channels, chips a channel, dies a chip, planes a die.
+    pub(crate) sizes: [usize; 4],
+    pub(crate) pages_per_block: usize,
+    pub(crate) order: &'static str,
+    pub(crate) is_fcfs: bool,
+    pub(crate) is_multi_plane: bool,
+    pub(crate) read: u64,
+    /// Of LSB and MSB pages.
+    pub(crate) program: [u64; 2],
+    pub(crate) erase: u64,
+    pub(crate) transfer: u64,
+    /// Of a page over the off-chip path.
+    pub(crate) path: u64,
+    pub(crate) decode: u64,
+    pub(crate) commands: [u64; 3],
+    pub(crate) together: [Option<u64>; 2],
+}
+
+/// Of a page, the smallest.
+const BYTES: u64 = 512;
+
+/// When which die has worked: die, read, program or erase, start, end.
+#[derive(Default)]
+struct Watch(Vec<(usize, usize, u64, u64)>);
+
+impl Probe for Watch {
+    fn on_phase(&mut self, start: Time, end: Time, die: DieId, _: u32, phase: Phase, t: &Transaction) {
+        let kind = match t.kind {
+            Kind::Read => 0,
+            Kind::Program => 1,
+            Kind::Erase => 2,
+            Kind::Copyback => panic!("nothing is copied back"),
+        };
+        if phase == Phase::Array {
+            self.0.push((die.index(), kind, start.ns(), end.ns()));
+        }
+    }
+}
+
+fn draw(stream: &mut Stream) -> Setting {
+    let mut from = |low: u64, high: u64| low + stream.below(high - low + 1);
+    let sizes = [(1, 3), (1, 2), (1, 2), (1, 4)].map(|(low, high)| from(low, high) as usize);
+    let together = [(); 2].map(|()| (from(0, 1) == 0).then(|| from(0, 5)));
+    Setting {
+        sizes,
+        pages_per_block: [2, 4, 6][from(0, 2) as usize],
+        order: ["CWDP", "PDWC", "WPCD", "DCPW"][from(0, 3) as usize],
+        is_fcfs: from(0, 1) == 0,
+        is_multi_plane: from(0, 2) > 0,
+        read: from(1, 20),
+        program: [from(1, 40), from(1, 60)],
+        erase: from(1, 100),
+        transfer: from(1, 10),
+        path: [0, 0, 1, 2, 4, 8][from(0, 5) as usize],
+        decode: from(1, 10),
+        commands: [from(0, 3), from(0, 3), from(0, 3)],
+        together,
+    }
+}
+
+fn text(set: &Setting) -> String {
+    let [channels, chips, dies, planes] = set.sizes;
+    let [read, program, erase] = set.commands;
+    let together: String = ["multi_plane_read", "multi_plane_program"]
+        .iter()
+        .zip(set.together)
+        .filter_map(|(name, time)| Some(format!(", {name} = '{}ns'", time?)))
+        .collect();
+    let path = (BYTES * 1000).checked_div(set.path).map_or("'unlimited'".into(), |rate| rate.to_string());
+    // So many blocks that nothing has to be collected.
+    format!(
+        "[drive]\nchannels = {channels}\nchips_per_channel = {chips}\ndies_per_chip = {dies}\nplanes_per_die = {planes}\n\
+         blocks_per_plane = 240\npages_per_block = {}\npage_size = '{BYTES}B'\ncell = 'mlc'\nop = 1.0\n[timing]\n\
+         read = '{}ns'\nprogram = {{ lsb = '{}ns', msb = '{}ns' }}\nerase = '{}ns'\nchannel_ns_per_byte = {}\n\
+         off_chip_mb_per_s = {path}\ndecode = '{}ns'\nscheduler = '{}'\nmulti_plane = {}\n\
+         command = {{ read = '{read}ns', program = '{program}ns', erase = '{erase}ns'{together} }}\n\
+         [ftl]\nallocation = '{}'\n[gc]\nbackground_free = 0.001\nforeground_free = 0.0\n",
+        set.pages_per_block,
+        set.read,
+        set.program[0],
+        set.program[1],
+        set.erase,
+        set.transfer as f64 / BYTES as f64,
+        set.decode,
+        if set.is_fcfs { "fcfs" } else { "read-first" },
+        set.is_multi_plane,
+        set.order,
+    )
+}
+
+#[test]
+fn drive_agrees_with_a_naive_twin_to_the_nanosecond() {
+    let (cases, mut done, mut together) = (10_000, [0; 3], 0);
+    for case in 0..cases {
+        let mut stream = Stream::new(case, "drive twin");
+        let set = draw(&mut stream);
+        let mut drive = Drive::with_probe(&spec(&text(&set), &[]), Watch::default());
+        let mut twin = Twin::new(set.clone());
+        let (span, most, gap) = (8 + stream.below(56), 1 + stream.below(12), stream.below(40));
+        let weights = [1 + stream.below(5), 1 + stream.below(5), stream.below(3)];
+        let (mut now, mut requests) = (0, Vec::new());
+        for _ in 0..30 {
+            now += stream.below(gap + 1);
+            let draw = stream.below(weights.iter().sum());
+            let op = [Op::Read, Op::Write, Op::Trim]
+                [usize::from(draw >= weights[0]) + usize::from(draw >= weights[0] + weights[1])];
+            let (first, pages) = (stream.below(span), 1 + stream.below(most));
+            requests.push((now, op, first..first + pages));
+        }
+        for (arrival, op, pages) in &requests {
+            drive.advance(at(*arrival));
+            let (offset, len) = (pages.start * BYTES, (pages.end - pages.start) * BYTES);
+            drive.submit(&Request { arrival: at(*arrival), op: *op, fua: false, offset, len }).unwrap();
+            twin.advance(*arrival);
+            twin.arrive(*arrival, *op, pages.clone());
+        }
+        drive.run_until_idle(IDLE_LIMIT).unwrap();
+        drive.audit().unwrap();
+        twin.advance(u64::MAX);
+        let mut ends = vec![(0, None); requests.len()];
+        for completion in drive.completions() {
+            ends[completion.id as usize].1 = Some(completion.completed.ns());
+        }
+        let context = || format!("case {case}: {set:?}\n{requests:?}");
+        assert_eq!(drive.stats().counters.gc_victims, 0, "{}", context());
+        assert_eq!(drive.probe().0, twin.work, "{}", context());
+        assert_eq!(ends, twin.requests, "{}", context());
+        twin.work.iter().for_each(|&(_, kind, ..)| done[kind] += 1);
+        together += twin.together;
+    }
+    println!("{cases} cases: {done:?} reads, programs and erases, {together} of several planes");
+    let enough = [40_000, 300_000, 30_000];
+    assert!(
+        done.iter().zip(enough).all(|(&done, enough)| done > enough) && together > 60_000,
+        "{done:?} {together}"
+    );
+}
