@@ -6,7 +6,7 @@
 
 use super::caching::Caching;
 use super::mapping::Mapping;
-use super::requests::{Completion, FailReason, Requests};
+use super::requests::{Completion, FailReason, InWork, Requests};
 use super::trims::Trims;
 use super::{DataPath, Drive};
 use crate::core::{Core, Maps, Program, Queue, Read, To, Waiter, Wake, Wants};
@@ -143,9 +143,10 @@ impl Host {
             let (first, last) = Self::pages(core, &done.request);
             core.stats.on_written(core.now, last - first + 1);
         }
-        core.probe.on_completed(done.request.op, done.request.arrival, core.now);
-        let (id, request, failed) = (done.id, done.request, done.failed);
-        self.completions.push(Completion { id, request, completed: core.now, failed });
+        let InWork { id: number, request, failed, .. } = done;
+        let completion = Completion { id: number, request, completed: core.now, failed };
+        core.probe.on_completed(id, &completion);
+        self.completions.push(completion);
         if is_write {
             self.epochs.leave(done.epoch);
             self.complete_flushes(core);
@@ -374,6 +375,7 @@ impl<P: Probe> Drive<P> {
         let slot = self.path.host.requests.insert(request, epoch);
         let id = self.path.host.requests.get(slot).id;
         self.core.stats.on_submitted(self.core.now, request);
+        self.core.probe.on_submitted(slot, id, request, self.core.pool.next_order());
         match request.op {
             Op::Read => self.read(slot, request),
             Op::Write => {

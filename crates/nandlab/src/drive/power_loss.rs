@@ -103,6 +103,7 @@ impl<P: Probe> Drive<P> {
         }
         self.core.device.stop(self.core.now);
         self.core.agenda.clear();
+        self.core.probe.on_power_off(loss.at, self.core.now);
         for page in dirty.iter().filter(|page| page.owed != 0 && !page.is_saved) {
             loss.lost.push((page.lpn, page.owed));
         }

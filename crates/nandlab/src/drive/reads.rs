@@ -52,6 +52,7 @@ impl<P: Probe> Drive<P> {
             self.core.now,
             end,
             self.core.geometry.channel_of(die),
+            level,
             &self.core.pool[slot],
         );
         if decode_ns == Span::ZERO {

@@ -4,8 +4,9 @@ mod timeline;
 
 pub use timeline::Timeline;
 
+use crate::drive::Completion;
 use crate::geometry::{DieId, Lpn, RequestId};
-use crate::host::Op;
+use crate::host::Request;
 use crate::sched::{Phase, Transaction};
 use crate::stats::PowerLoss;
 use crate::units::Time;
@@ -15,9 +16,18 @@ pub trait Probe {
     /// Stamps are kept in the OOB when the probe needs them.
     const STAMPED: bool = false;
 
+    /// A request has been taken: `slot` is its own until it is completed or power fails, `id` is its number, and so many
+    /// flash operations had been submitted before.
+    #[inline(always)]
+    fn on_submitted(&mut self, _slot: RequestId, _id: u64, _request: &Request, _operations: u64) {}
+
     /// A die has taken up a transaction.
     #[inline(always)]
     fn on_issue(&mut self, _now: Time, _die: DieId, _transaction: &Transaction) {}
+
+    /// A transaction goes along with the `first` one that the die has just taken up: the same operation in another plane.
+    #[inline(always)]
+    fn on_joined(&mut self, _now: Time, _die: DieId, _first: &Transaction, _transaction: &Transaction) {}
 
     /// A phase of a transaction runs on the die (`Phase::Array`) or on its channel from `start` to `end`.
     #[inline(always)]
@@ -48,6 +58,11 @@ pub trait Probe {
     #[inline(always)]
     fn on_flushed(&mut self, _id: u64) {}
 
+    /// Power has failed at `failed`: requests and decoding ended then. The last operation on a die ended, or was torn, at
+    /// `off`.
+    #[inline(always)]
+    fn on_power_off(&mut self, _failed: Time, _off: Time) {}
+
     /// Power has failed: what the drive says of it.
     #[inline(always)]
     fn on_power_loss(&mut self, _loss: &PowerLoss) {}
@@ -73,13 +88,14 @@ pub trait Probe {
     #[inline(always)]
     fn on_read_failed(&mut self, _request: RequestId, _lpn: Lpn) {}
 
-    /// A page that has been read is decoded from `start` to `end`.
+    /// A page that has been read is decoded from `start` to `end`, by the decoder of a read level.
     #[inline(always)]
-    fn on_decode(&mut self, _start: Time, _end: Time, _channel: u32, _transaction: &Transaction) {}
+    fn on_decode(&mut self, _start: Time, _end: Time, _channel: u32, _level: u8, _transaction: &Transaction) {
+    }
 
-    /// A request has been completed.
+    /// The request in `slot` has been completed. Those that power loss ends are not: see [`Probe::on_power_off`].
     #[inline(always)]
-    fn on_completed(&mut self, _op: Op, _arrival: Time, _completed: Time) {}
+    fn on_completed(&mut self, _slot: RequestId, _done: &Completion) {}
 }
 
 /// Watches nothing, costs nothing.
@@ -92,9 +108,17 @@ impl Probe for NoProbe {}
 impl<A: Probe, B: Probe> Probe for (A, B) {
     const STAMPED: bool = A::STAMPED || B::STAMPED;
 
+    fn on_submitted(&mut self, slot: RequestId, id: u64, request: &Request, operations: u64) {
+        self.0.on_submitted(slot, id, request, operations);
+        self.1.on_submitted(slot, id, request, operations);
+    }
     fn on_issue(&mut self, now: Time, die: DieId, transaction: &Transaction) {
         self.0.on_issue(now, die, transaction);
         self.1.on_issue(now, die, transaction);
+    }
+    fn on_joined(&mut self, now: Time, die: DieId, first: &Transaction, transaction: &Transaction) {
+        self.0.on_joined(now, die, first, transaction);
+        self.1.on_joined(now, die, first, transaction);
     }
     fn on_phase(&mut self, start: Time, end: Time, die: DieId, channel: u32, phase: Phase, t: &Transaction) {
         self.0.on_phase(start, end, die, channel, phase, t);
@@ -120,6 +144,10 @@ impl<A: Probe, B: Probe> Probe for (A, B) {
         self.0.on_flushed(id);
         self.1.on_flushed(id);
     }
+    fn on_power_off(&mut self, failed: Time, off: Time) {
+        self.0.on_power_off(failed, off);
+        self.1.on_power_off(failed, off);
+    }
     fn on_power_loss(&mut self, loss: &PowerLoss) {
         self.0.on_power_loss(loss);
         self.1.on_power_loss(loss);
@@ -132,9 +160,9 @@ impl<A: Probe, B: Probe> Probe for (A, B) {
         self.0.on_read_asked(request, lpn);
         self.1.on_read_asked(request, lpn);
     }
-    fn on_decode(&mut self, start: Time, end: Time, channel: u32, transaction: &Transaction) {
-        self.0.on_decode(start, end, channel, transaction);
-        self.1.on_decode(start, end, channel, transaction);
+    fn on_decode(&mut self, start: Time, end: Time, channel: u32, level: u8, transaction: &Transaction) {
+        self.0.on_decode(start, end, channel, level, transaction);
+        self.1.on_decode(start, end, channel, level, transaction);
     }
     fn on_read_failed(&mut self, request: RequestId, lpn: Lpn) {
         self.0.on_read_failed(request, lpn);
@@ -144,8 +172,36 @@ impl<A: Probe, B: Probe> Probe for (A, B) {
         self.0.on_read_answered(request, lpn, sequence);
         self.1.on_read_answered(request, lpn, sequence);
     }
-    fn on_completed(&mut self, op: Op, arrival: Time, completed: Time) {
-        self.0.on_completed(op, arrival, completed);
-        self.1.on_completed(op, arrival, completed);
+    fn on_completed(&mut self, slot: RequestId, done: &Completion) {
+        self.0.on_completed(slot, done);
+        self.1.on_completed(slot, done);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    /// A method that the pair of probes did not pass on would do nothing there, and nothing else would tell.
+    #[test]
+    fn a_pair_of_probes_passes_on_every_method() {
+        let source = include_str!("mod.rs").split("#[cfg(test)]").next().expect("the tests come last");
+        let (of_trait, of_pair) = source.split_once("for (A, B)").expect("pairs are probes");
+        let names = |text: &str| -> Vec<String> {
+            let mut names: Vec<String> = text
+                .split("    fn ")
+                .skip(1)
+                .map(|rest| rest.split('(').next().unwrap().to_owned())
+                .collect();
+            names.sort();
+            names
+        };
+        let all = names(of_trait);
+        assert!(all.len() > 10 && all.iter().all(|name| name.starts_with("on_")), "{all:?}");
+        assert_eq!(names(of_pair), all);
+        assert_eq!(of_trait.matches("    #[inline(always)]\n    fn ").count(), all.len());
+        for name in &all {
+            for part in 0..2 {
+                assert_eq!(of_pair.matches(&format!("self.{part}.{name}(")).count(), 1, "{name}");
+            }
+        }
     }
 }

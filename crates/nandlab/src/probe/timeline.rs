@@ -114,7 +114,7 @@ impl Probe for Timeline {
         self.record(start, end, die, channel, Place::Phase(phase), t);
     }
 
-    fn on_decode(&mut self, start: Time, end: Time, channel: u32, t: &Transaction) {
+    fn on_decode(&mut self, start: Time, end: Time, channel: u32, _level: u8, t: &Transaction) {
         self.record(start, end, t.die, channel, Place::Decoder, t);
     }
 }

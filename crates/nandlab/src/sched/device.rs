@@ -402,6 +402,13 @@ impl Device {
             end_turn(die, pool, class);
         }
         probe.on_issue(now, id, &pool[slot]);
+        if self.partners.is_some() {
+            let mut rest = pool[slot].next;
+            while let Some(other) = rest {
+                probe.on_joined(now, id, &pool[slot], &pool[other]);
+                rest = pool[other].next;
+            }
+        }
         match self.dies[id.index()].kind {
             Kind::Program => self.ask_channel(agenda, probe, pool, now, id, Phase::TransferIn),
             _ if self.command_ns(pool, id) > Span::ZERO => {

@@ -5,7 +5,7 @@
 //! 15 us, tPROG 900 us: a read takes 66.28 us, a write 901.28 us.
 
 use crate::common::{ns, one, read_everything, request, settle, spec, with_oracle};
-use nandlab::drive::{Drive, SnapshotError};
+use nandlab::drive::{Completion, Drive, SnapshotError};
 use nandlab::ftl::WriteStream;
 use nandlab::ftl::map::WriteBack;
 use nandlab::geometry::{BlockId, DieId, Lpn, PlaneId, RequestId};
@@ -471,7 +471,7 @@ impl Probe for Answers {
     fn on_read_answered(&mut self, _: RequestId, lpn: Lpn, sequence: Option<u64>) {
         self.answers.push((lpn.0, sequence.map(|sequence| self.writes[&sequence])));
     }
-    fn on_completed(&mut self, _: Op, _: Time, _: Time) {
+    fn on_completed(&mut self, _: RequestId, _: &Completion) {
         self.answers[self.completed..].sort_unstable();
         self.completed = self.answers.len();
     }
