@@ -303,7 +303,7 @@ impl<P: Probe + Send + Sync> Simulation for Simulated<P> {
             power: power(drive).map(|power| pretty(&power)),
             sim: pretty(&sim),
             tables,
-            timeline: (self.timeline)(drive.probe()).map(Timeline::to_json),
+            timeline: (self.timeline)(drive.probe()).map(|timeline| timeline.to_json(drive.now())),
         }
     }
 }

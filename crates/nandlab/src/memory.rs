@@ -30,8 +30,9 @@ const MAP_ENTRY_BYTES: u64 = 32;
 /// Bytes of an entry of the cache of known errors.
 const KNOWN_ENTRY_BYTES: u64 = 24;
 
-/// Bytes of a flash operation in the timeline, its text in Rust and in Python: measured with a million of them.
-const OPERATION_BYTES: u64 = 1150;
+/// Bytes of a flash operation in the timeline with its request and arrow, their text in Rust and in Python: measured with a
+/// million of them, each the read of a page for a request of its own (with one half of them writes: 1,600).
+const OPERATION_BYTES: u64 = 1760;
 
 /// Bytes of a request in `requests.parquet`, six columns in the core and what Python makes of them: measured with four
 /// million of them.

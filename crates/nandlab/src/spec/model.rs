@@ -777,7 +777,7 @@ pub enum Beyond {
 /// `[output]`: what is written beside the summary.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OutputSpec {
-    /// `timeline.json` (Chrome / Perfetto) of the first this many flash operations; 0: none.
+    /// `timeline.json` (Chrome / Perfetto) of the first this many flash operations and the requests meanwhile; 0: none.
     pub timeline_operations: u64,
     /// `requests.parquet`, one row a request.
     pub requests: bool,

@@ -30,6 +30,7 @@ pub use stretch::Stretch;
 pub use summary::{RunFacts, smart, summary};
 pub use table::{Column, Table, Values};
 pub use words::duration;
+pub(crate) use words::size;
 
 use crate::drive::FailReason;
 use crate::ftl::Ftl;

@@ -54,7 +54,7 @@ fn digits(value: f64, digits: usize) -> String {
 }
 
 /// Bytes in binary units.
-pub(super) fn size(bytes: u64) -> String {
+pub(crate) fn size(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
     let mut amount = bytes as f64;
     let mut unit = 0;
