@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import timeline_check
 
 TRACES = Path(__file__).resolve().parents[2].parent / "shared" / "traces"
 
@@ -182,20 +183,12 @@ def test_a_drive_that_cannot_keep_up_is_told(tmp_path):
 def test_the_timeline_of_a_trace_is_sound(tmp_path):
     spec = spec_of("varmail.blkparse.xz", tmp_path, f"requests_max = {QUICK}", "[output]\ntimeline_operations = 2000")
     run(spec, "out")
-    events = json.loads((tmp_path / "out/timeline.json").read_text())["traceEvents"]
-    names = {(e["pid"], e.get("tid")): e["args"]["name"] for e in events if e["ph"] == "M"}
-    assert {"die 0", "die 31", "channel 0", "channel 7", "dies", "channels", "decoder"} <= set(names.values())
-    slices = [event for event in events if event["ph"] == "X"]
-    assert len(slices) >= 2000
-    ends = {}
-    for event in sorted(slices, key=lambda event: event["ts"]):
-        track = names[event["pid"], event["tid"]]
-        assert event["dur"] > 0
-        if event["name"] == "decode":
-            # The decoder is a pipeline: pages follow one another before the first is done.
-            assert track == "level 1", event
-            continue
-        assert event["ts"] >= ends.get(track, 0) - 1e-6, f"two operations at once on {track}"
-        ends[track] = event["ts"] + event["dur"]
-        transfer = event["name"].startswith("transfer")
-        assert track.startswith("channel" if transfer else "die"), event
+    timeline = timeline_check.read((tmp_path / "out/timeline.json").read_text())
+    assert timeline.problems == []
+    tracks = {track for _, track in timeline.tracks()}
+    assert {"die 0", "die 31", "channel 0", "channel 7", "level 1", "lane 0"} <= tracks
+    slices = [one for one in timeline.slices if one.process != timeline_check.REQUESTS]
+    assert {one.args["operation"] for one in slices} == set(range(2000))
+    assert all(one.end > one.start for one in slices)
+    # A drive that was empty does nothing by itself: every operation is a request's.
+    assert len(timeline.arrows) == 2000
