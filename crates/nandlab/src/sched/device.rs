@@ -234,7 +234,7 @@ impl Device {
         self.mark(die);
     }
 
-    /// The share of a die's programs, in [`SHARES`]ths, that background work has while host writes wait too and it is
+    /// The share of a die's programs, in [`SHARES`](super::SHARES)ths, that background work has while host writes wait too and it is
     /// urgent; `None`: whichever has waited longer goes next.
     pub fn set_share(&mut self, die: DieId, share: Option<u16>) {
         self.dies[die.index()].turns.set(share);
