@@ -119,6 +119,11 @@ impl Kind {
         }
     }
 
+    /// Whether it is a table that this name is one of.
+    pub(super) fn is_table_with(&self, name: &str) -> bool {
+        matches!(self, Kind::Table(params) if params.iter().any(|param| param.name == name))
+    }
+
     /// What is wanted, for a message.
     pub(super) fn wants(&self) -> String {
         match self {

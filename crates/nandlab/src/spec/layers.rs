@@ -254,6 +254,14 @@ impl Layers {
                 (Kind::Table(_), Some(Raw::Table(fields))) if depth == 0 => {
                     fields.iter().filter(|f| f.name != *name).cloned().collect()
                 }
+                // Of a table that is one of several alternatives, the others of the same one.
+                (Kind::Either(kinds), Some(Raw::Table(fields))) if depth == 0 => {
+                    let table = kinds.iter().find(|kind| kind.is_table_with(name));
+                    let is_beside = |f: &&Field| {
+                        f.name != *name && table.is_some_and(|table| table.is_table_with(&f.name))
+                    };
+                    fields.iter().filter(is_beside).cloned().collect()
+                }
                 _ => Vec::new(),
             };
             fields.push(Field { name: name.clone(), line: 0, node });

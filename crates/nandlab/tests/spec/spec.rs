@@ -589,6 +589,14 @@ fn set_replaces_the_source_of_the_workload_and_what_belongs_to_it() {
 }
 
 #[test]
+fn set_of_a_parameter_leaves_the_others_of_its_table() {
+    let file = "[timing]\nprogram = { lsb = \"1ms\", msb = \"2ms\" }\n";
+    let set = spec_with(file, &["timing.program.msb=3ms"]);
+    assert_eq!(set.timing.program, ProgramTime::ByKind { lsb_ns: MS, msb_ns: 3 * MS });
+    assert!(load_with(file, &["timing.program.fastest=1ms"]).is_err());
+}
+
+#[test]
 fn every_example_loads() {
     let examples = toml_files("examples");
     assert!(examples.len() >= 5);
