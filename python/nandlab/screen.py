@@ -156,7 +156,7 @@ def show_summary(summary: Mapping[str, Any], sim: Mapping[str, Any], console: Co
     if levels := read_levels(summary):
         console.print(_levels_table(levels))
     cache_lines = (_map_line(summary), _cache_line(summary), _migration_line(summary), _refresh_line(summary))
-    for line in (*cache_lines, *_capacitor_lines(summary), *_power_lines(summary)):
+    for line in (_link_line(summary), *cache_lines, *_capacitor_lines(summary), *_power_lines(summary)):
         if line is not None:
             console.print(line)
     for key, (what, happening) in _TROUBLE.items():
@@ -230,6 +230,15 @@ def _levels_table(rows: Sequence[LevelRow]) -> Table:
         cells += ["" if row.soft_starts is None else part(row.soft_starts, row.total)] if soft else []
         table.add_row(_WHOSE[row.name], *cells)
     return table
+
+
+def _link_line(summary: Mapping[str, Any]) -> str | None:
+    """How busy the link between host and drive was."""
+    used = summary.get("link")
+    if not used:
+        return None
+    shares = [part(used[direction], 1) for direction in ("to_drive", "to_host")]
+    return f"[dim]link[/]  busy to the drive {shares[0]} of the time, to the host {shares[1]}"
 
 
 def _map_line(summary: Mapping[str, Any]) -> str | None:

@@ -164,6 +164,23 @@ def test_wrong_unit_of_a_size(lab):
 
 
 @pytest.mark.parametrize(
+    ("link", "what", "remedy"),
+    [
+        ('"on"', 'host.link: unknown value "on"', 'choices: "none"'),
+        ("3500", "host.link: the number 3500", '{ mb_per_s = 1, latency = "0us" }'),
+        ("{ mb_per_s = 0 }", "host.link.mb_per_s: the number 0 is out of range", "above 0 and at most 1000000000"),
+        ('{ mb_per_s = "3.5GB/s" }', 'host.link.mb_per_s: "3.5GB/s"', "a number above 0"),
+        ("{ mb_per_s = 3500, latency = 4 }", "host.link.latency: the number 4 has no unit", '"50us"'),
+        ('{ mb_per_s = 3500, latency = "1min" }', 'host.link.latency: "1min" is out of range', "from 0ns to 10s"),
+        ('{ latency = "4us" }', "host.link.mb_per_s: missing", "add mb_per_s = 1"),
+    ],
+)
+def test_a_link_that_is_none(lab, link, what, remedy):
+    with_spec(lab, "[workload]", f"[host]\nlink = {link}\n[workload]")
+    refused(lab, "run", "spec.toml", names=["spec.toml:12", what], remedy=remedy)
+
+
+@pytest.mark.parametrize(
     ("old", "new", "names", "remedy"),
     [
         ("channels = 2", "channels = 0", ["spec.toml:3", "drive.channels", "out of range"], "from 1 to 64"),
@@ -616,6 +633,12 @@ TIMES = {
         ["timing.off_chip_mb_per_s=1e-300"],
         None,
         ["timing.off_chip_mb_per_s", "1.3e290 years"],
+        "at least 4.1e-4",
+    ),
+    "a slow link": (
+        ["host.link={ mb_per_s = 1e-9 }"],
+        None,
+        ["host.link", "mb_per_s = 0.000000001", "47.4 days"],
         "at least 4.1e-4",
     ),
 }

@@ -109,6 +109,28 @@ def test_the_report_of_a_real_run(ran, tmp_path):
     assert nandlab.report(ran, tmp_path / "r.html").stat().st_size > 50_000
 
 
+def test_a_run_over_a_link(ran, tmp_path):
+    import nandlab
+    from nandlab.screen import show_summary
+    from rich.console import Console
+
+    sets = {"host.link": {"mb_per_s": 20, "latency": "10us"}, "workload.synthetic.read_fraction": 1.0}
+    spec = nandlab.load(SPEC, sets=sets)
+    assert spec.with_({"host.link.latency": "20us"}) == nandlab.load(SPEC, sets={**sets, "host.link.latency": "20us"})
+    result = nandlab.run(spec, verify=True)
+    # Eight reads at a time are more than 20 MB/s: 4 KiB in 204.8 us, of which each waits for seven others.
+    assert result.summary["mb_per_s"] == pytest.approx(20, rel=1e-3)
+    assert result.summary["latency_us"]["read"]["p50"] == pytest.approx(8 * 204.8, rel=1e-3)
+    assert result.summary["link"] == {"to_drive": 0, "to_host": pytest.approx(1, abs=1e-3)}
+    assert "link" not in ran.summary
+    console = Console(record=True, width=1000, file=(tmp_path / "screen").open("w"))
+    show_summary(result.summary, result.sim, console)
+    assert "busy to the drive 0.0 % of the time, to the host >99.9 %" in console.export_text()
+    result.save(tmp_path / "out")
+    report = nandlab.report(tmp_path / "out").read_text()
+    assert "link to the host" in report and "mb_per_s 20" in report
+
+
 def test_a_stopped_run_says_so():
     import nandlab
 

@@ -39,6 +39,7 @@ def tiles(summary: Mapping[str, Any]) -> str:
 
 #: What says nothing, and so has no row.
 _OFF = {
+    "host.link": "none",
     "ecc.start": "first",
     "ecc.retry": "full",
     "reliability.read_disturb": 0.0,
@@ -83,6 +84,7 @@ def what(spec: Mapping[str, Any]) -> str:
         ("cell", "drive.cell"),
         ("over-provisioning", "drive.op"),
         ("endurance, P/E cycles", "drive.endurance"),
+        ("link to the host", "host.link"),
         ("read / program / erase", "timing.read timing.program timing.erase"),
         ("scheduler", "timing.scheduler"),
         ("mapping", "ftl.map"),

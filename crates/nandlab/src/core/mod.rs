@@ -122,7 +122,7 @@ impl<P: Probe> Core<P> {
             inside: Inside::default(),
             wakes: Wakes::new(geometry.planes),
             decoding: vec![VecDeque::new(); usize::from(ecc.levels())].into(),
-            agenda: Agenda::new(geometry.dies as usize + usize::from(ecc.levels()) + 4),
+            agenda: Agenda::new(geometry.dies as usize + usize::from(ecc.levels()) + 5),
             levels: ReadLevels::new(&ecc, &geometry, ftl.demand.is_some()),
             known: KnownErrors::new(if spec.refresh.policy.knows_errors() { geometry.pages } else { 0 }),
             reprogram_error: spec.refresh.policy.in_place().map_or(0.0, |fcr| fcr.reprogram_error),
@@ -148,7 +148,7 @@ impl<P: Probe> Core<P> {
         self.wakes.push(wake);
     }
 
-    // Clocks: the dies, a decoder for each read level, idleness, the write cache's DRAM, power, refresh.
+    // Clocks: the dies, a decoder for each read level, idleness, the write cache's DRAM, the link, power, refresh.
     #[inline(always)]
     pub(crate) fn idle_clock(&self) -> u32 {
         self.geometry.dies + self.decoding.len() as u32
@@ -160,13 +160,18 @@ impl<P: Probe> Core<P> {
     }
 
     #[inline(always)]
-    pub(crate) fn power_clock(&self) -> u32 {
+    pub(crate) fn link_clock(&self) -> u32 {
         self.idle_clock() + 2
     }
 
     #[inline(always)]
-    pub(crate) fn refresh_clock(&self) -> u32 {
+    pub(crate) fn power_clock(&self) -> u32 {
         self.idle_clock() + 3
+    }
+
+    #[inline(always)]
+    pub(crate) fn refresh_clock(&self) -> u32 {
+        self.idle_clock() + 4
     }
 
     /// Sets a clock of the agenda.

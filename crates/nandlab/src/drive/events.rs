@@ -1,6 +1,6 @@
 //! The event loop's body: what an event is, who hears what of it, and who serves what has to be looked at again.
 //!
-//! An event is one clock of the agenda: a die, a decoder, idleness, the write cache's DRAM, power, refresh. Whoever hears
+//! An event is one clock of the agenda: a die, a decoder, idleness, the write cache's DRAM, the link, power, refresh. Whoever hears
 //! of it does its own part with the core and leaves a [`Wake`] for the others; the wakes are served in their order before
 //! the next event. Nothing below calls back into here.
 
@@ -230,6 +230,8 @@ impl<P: Probe> Drive<P> {
             self.with_power(Power::detect_when_idle);
         } else if clock == self.core.dram_clock() {
             self.with_cache(|cache, core, path| cache.on_dram(core, &mut path.host));
+        } else if clock == self.core.link_clock() {
+            self.on_link();
         } else if clock == self.core.power_clock() {
             self.on_power();
         } else {

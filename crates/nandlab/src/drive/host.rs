@@ -5,6 +5,7 @@
 //! replaces cannot be erased before that, so what has been acknowledged is always in flash.
 
 use super::caching::Caching;
+use super::link::Link;
 use super::mapping::Mapping;
 use super::requests::{Completion, FailReason, InWork, Requests};
 use super::trims::Trims;
@@ -78,6 +79,8 @@ impl Merging {
 #[derive(Debug)]
 pub(super) struct Host {
     pub(super) requests: Requests,
+    /// What is between the host and the drive; `None` without one.
+    pub(super) link: Option<Box<Link>>,
     pub(super) epochs: Epochs,
     pub(super) merging: Merging,
     /// Requests that have been completed and not been fetched.
@@ -96,6 +99,7 @@ impl Host {
         let cut_after = spec.power.cut_after_requests;
         Self {
             requests: Requests::default(),
+            link: spec.host.link.as_ref().map(|link| Box::new(Link::new(link))),
             epochs: Epochs::default(),
             merging: Merging::default(),
             completions: Vec::new(),
@@ -135,7 +139,22 @@ impl Host {
         }
     }
 
+    /// The drive has done a request.
     fn complete<P: Probe>(&mut self, core: &mut Core<P>, id: RequestId) {
+        let (is_write, epoch) = (self.requests.op(id) == Op::Write, self.requests.get(id).epoch);
+        if self.link.is_some() {
+            self.send_to_host(core, id);
+        } else {
+            self.report(core, id);
+        }
+        if is_write {
+            self.epochs.leave(epoch);
+            self.complete_flushes(core);
+        }
+    }
+
+    /// The host hears that a request is completed.
+    pub(super) fn report<P: Probe>(&mut self, core: &mut Core<P>, id: RequestId) {
         let is_write = self.requests.op(id) == Op::Write;
         let done = self.requests.remove(id);
         core.stats.on_completed(core.now, &done.request, done.failed);
@@ -147,10 +166,6 @@ impl Host {
         let completion = Completion { id: number, request, completed: core.now, failed };
         core.probe.on_completed(id, &completion);
         self.completions.push(completion);
-        if is_write {
-            self.epochs.leave(done.epoch);
-            self.complete_flushes(core);
-        }
         if self.requests.completed() >= self.cut_after {
             self.cut_after = u64::MAX;
             core.wake(Wake::CutPower);
@@ -371,19 +386,33 @@ impl Writes {
 
 impl<P: Probe> Drive<P> {
     pub(super) fn accept(&mut self, request: &Request) -> u64 {
-        let epoch = self.path.host.epochs.open();
-        let slot = self.path.host.requests.insert(request, epoch);
-        let id = self.path.host.requests.get(slot).id;
+        let host = &mut self.path.host;
+        let slot = host.requests.insert(request);
+        let id = host.requests.get(slot).id;
         self.core.stats.on_submitted(self.core.now, request);
         self.core.probe.on_submitted(slot, id, request, self.core.pool.next_order());
+        if host.link.is_some() {
+            host.send_to_drive(&mut self.core, slot);
+        } else {
+            self.begin(slot, request);
+        }
+        id
+    }
+
+    /// A request has reached the drive.
+    #[inline]
+    pub(super) fn begin(&mut self, slot: RequestId, request: &Request) {
+        let epoch = self.path.host.epochs.open();
         match request.op {
             Op::Read => self.read(slot, request),
             Op::Write => {
+                self.path.host.requests.get(slot).epoch = epoch;
                 self.path.host.epochs.join(epoch);
                 self.write(slot, request);
             }
             Op::Trim => self.trim(request),
             Op::Flush => {
+                let id = self.path.host.requests.get(slot).id;
                 self.core.probe.on_flush_asked(id);
                 self.path.host.epochs.end_with(slot);
                 self.path.host.flushes += 1;
@@ -395,7 +424,6 @@ impl<P: Probe> Drive<P> {
         } else {
             self.path.host.page_done(&mut self.core, slot);
         }
-        id
     }
 
     /// A page that has waited for its map entry goes on with it, or fails with its translation page. The write cache's own

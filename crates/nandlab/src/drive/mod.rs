@@ -11,6 +11,7 @@ mod events;
 mod failure;
 mod fast_forward;
 mod host;
+mod link;
 mod mapping;
 mod migration;
 mod pacing;
@@ -28,6 +29,7 @@ pub use detection::CapacitorState;
 pub use error_cache::ErrorCacheState;
 pub use failure::Failure;
 pub use fast_forward::Lived;
+pub use link::{LinkDirection, LinkState};
 pub use partial::PartialState;
 pub use precondition::{PtsOutcome, Watch};
 pub use requests::{Completion, FailReason};
@@ -255,7 +257,8 @@ impl<P: Probe> Drive<P> {
         self.path.host.completions.drain(..)
     }
 
-    /// Hands the drive a request that arrives now or arrived earlier (its latency counts from its arrival).
+    /// Hands the drive a request that arrives now or arrived earlier (its latency counts from its arrival). With a link
+    /// (`host.link`) the host sends it now, and it is completed when the host has the completion.
     /// Returns the request's id: the number of requests submitted before it.
     ///
     /// # Errors
@@ -513,6 +516,9 @@ impl<P: Probe> Drive<P> {
             }
             if self.path.host.flushes > 0 {
                 return Err(format!("nothing is under way, and {} flushes wait", self.path.host.flushes));
+            }
+            if self.link().is_some_and(|link| link.to_drive.requests + link.to_host.requests > 0) {
+                return Err("a request is on the link though none is outstanding".to_owned());
             }
             for plane in (0..self.core.geometry.planes).map(PlaneId) {
                 if self.core.has_job(plane) {

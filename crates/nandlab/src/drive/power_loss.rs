@@ -185,6 +185,9 @@ impl<P: Probe> Drive<P> {
     /// The host's requests end with the power.
     fn abort_requests(&mut self) {
         let aborted = self.path.host.requests.take_all();
+        if let Some(link) = &mut self.path.host.link {
+            link.clear(self.core.now);
+        }
         self.core.stats.on_aborted(self.core.now, aborted.len() as u32);
         for request in aborted {
             let super::requests::InWork { id, request, .. } = request;

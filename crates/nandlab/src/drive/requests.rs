@@ -47,9 +47,9 @@ pub struct Completion {
 pub(super) struct InWork {
     pub(super) request: Request,
     pub(super) id: u64,
-    /// Pages not done yet.
+    /// Pages not done yet; 1 of a request on the link.
     pub(super) pages_left: u32,
-    /// The flush epoch of a write.
+    /// The flush epoch of a write, from when it has reached the drive.
     pub(super) epoch: u64,
     pub(super) failed: Option<FailReason>,
     next_free: u32,
@@ -87,9 +87,9 @@ impl Requests {
 
     /// Puts a request in, with one page left: the caller's own, until everything has been handed out.
     #[inline]
-    pub(super) fn insert(&mut self, request: &Request, epoch: u64) -> RequestId {
-        let (id, epoch) = (self.accepted, epoch);
-        let entry = InWork { request: *request, id, pages_left: 1, epoch, failed: None, next_free: 0 };
+    pub(super) fn insert(&mut self, request: &Request) -> RequestId {
+        let id = self.accepted;
+        let entry = InWork { request: *request, id, pages_left: 1, epoch: 0, failed: None, next_free: 0 };
         self.accepted += 1;
         self.live += 1;
         if self.free == 0 {

@@ -11,7 +11,8 @@ use crate::sched::{Phase, Transaction};
 use crate::stats::PowerLoss;
 use crate::units::Time;
 
-/// Sees each event of a drive once. Every method does nothing unless overridden.
+/// Sees each event of a drive once. Every method does nothing unless overridden. Over a link (`host.link`) the drive is asked
+/// when a request has reached it, and a request is completed when the host has the completion.
 pub trait Probe {
     /// Stamps are kept in the OOB when the probe needs them.
     const STAMPED: bool = false;

@@ -16,6 +16,15 @@ pub(super) fn build(r: &Resolved, dir: &Path) -> Spec {
     Spec {
         seed: int(r, "seed"),
         drive: drive(r),
+        host: HostSpec {
+            link: match r.val("host.link") {
+                link @ Val::Table(_) => Some(LinkSpec {
+                    bytes_per_s: link.field("mb_per_s").num() * 1e6,
+                    latency_ns: link.field("latency").span(),
+                }),
+                _ => None,
+            },
+        },
         timing: timing(r),
         ftl: FtlSpec {
             map: map(r.val("ftl.map")),

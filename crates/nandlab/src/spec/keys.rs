@@ -109,6 +109,7 @@ pub(super) static KEYS: &[Key] = &[
         "over-provisioning: (raw - logical) / logical",
     ),
     key("drive.endurance", int(1, 10_000_000), "3000", "P/E cycles after which a block is retired"),
+    key("host.link", slot::LINK, "\"none\"", "the link between host and drive, shared in each direction"),
     key("timing.read", slot::OPERATION, "\"50us\"", "tR: sensing a page at the first level"),
     key("timing.program", slot::PROGRAM, "\"900us\"", "tPROG: for every page, by page kind, or by layer"),
     key("timing.erase", slot::OPERATION, "\"3.5ms\"", "tBERS: erasing a block"),

@@ -13,6 +13,7 @@ use std::path::PathBuf;
 pub struct Spec {
     pub seed: u64,
     pub drive: DriveSpec,
+    pub host: HostSpec,
     pub timing: TimingSpec,
     pub ftl: FtlSpec,
     pub gc: GcSpec,
@@ -73,6 +74,22 @@ pub enum Cell {
     Mlc,
     Mlc3d,
     Tlc3d,
+}
+
+/// `[host]`: what is between the host and the drive.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HostSpec {
+    /// `None`: requests reach the drive, and completions the host, at once.
+    pub link: Option<LinkSpec>,
+}
+
+/// `host.link`: the link between host and drive, the same in each direction.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LinkSpec {
+    /// Bandwidth in each direction, above 0.
+    pub bytes_per_s: f64,
+    /// One way: from sending a command, the last byte of data or a completion to its arrival.
+    pub latency_ns: Span,
 }
 
 /// `[timing]`.

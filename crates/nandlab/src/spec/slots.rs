@@ -101,10 +101,19 @@ pub(super) const COMMAND: Kind = Kind::Either(&[
 const COMMAND_TOGETHER: Kind =
     Kind::Either(&[OVERHEAD, Kind::Slot(&[plain("each", "every plane pays what one plane does")])]);
 
-pub(super) const OFF_CHIP: Kind = Kind::Either(&[
-    Kind::Num(Range { min: 0.0, max: 1e9, above: true, below: false }),
-    Kind::Slot(&[plain("unlimited", "never a bottleneck")]),
+/// A bandwidth in MB/s.
+const MB_PER_S: Kind = Kind::Num(Range { min: 0.0, max: 1e9, above: true, below: false });
+
+pub(super) const LINK: Kind = Kind::Either(&[
+    Kind::Slot(&[plain("none", "takes no time, never a bottleneck")]),
+    Kind::Table(&[
+        param("mb_per_s", MB_PER_S, "", "bandwidth in each direction, in MB/s"),
+        param("latency", OVERHEAD, "\"0us\"", "time one way, of a command as of a completion"),
+    ]),
 ]);
+
+pub(super) const OFF_CHIP: Kind =
+    Kind::Either(&[MB_PER_S, Kind::Slot(&[plain("unlimited", "never a bottleneck")])]);
 
 pub(super) const SCHEDULER: Kind = Kind::Slot(&[
     plain("read-first", "host reads, then host writes, then background work"),

@@ -3,7 +3,7 @@
 use super::notes::{Note, WAF_REMEDY, notes};
 use super::power_json::{capacitor, power_totals};
 use super::{EccStats, Latency, PowerLoss, Stats, number, ratio};
-use crate::drive::{Drive, FailReason};
+use crate::drive::{Drive, FailReason, LinkDirection};
 use crate::ftl::needs::{BlockNeeds, GAIN_BLOCKS, op_for_waf, waf_uniform_fifo};
 use crate::geometry::PlaneId;
 use crate::host::Op;
@@ -89,7 +89,8 @@ fn space(spec: &Spec, needs: &BlockNeeds) -> Value {
 /// `summary.json` of a drive whose statistics are finished.
 ///
 /// `requests` are all that have ended, whether done or failed. `host`, `latency_us`, `iops` and `mb_per_s` count those that
-/// the drive has done. Down time is part of `duration_s`.
+/// the drive has done. Down time is part of `duration_s`. `link`, the share of that time in which data has crossed in each
+/// direction, is there with a link only.
 pub fn summary<P: Probe>(drive: &Drive<P>, run: &RunFacts) -> Value {
     let stats = drive.stats();
     let seconds = drive.now().seconds();
@@ -121,7 +122,7 @@ pub fn summary<P: Probe>(drive: &Drive<P>, run: &RunFacts) -> Value {
     let steady = stats.steady_state(drive.spec(), drive.geometry(), drive.now());
     let notes = notes(drive, run, &steady).iter().map(Note::json).collect::<Value>();
     let victim_pages = counters.gc_victims as f64 * f64::from(drive.geometry().pages_per_block);
-    json!({
+    let mut summary = json!({
         "nandlab": env!("CARGO_PKG_VERSION"),
         "spec_hash": run.spec_hash,
         "complete": run.complete,
@@ -174,7 +175,13 @@ pub fn summary<P: Probe>(drive: &Drive<P>, run: &RunFacts) -> Value {
         "energy_j": number(energy_j(drive)),
         "steady_state": steady,
         "notes": notes,
-    })
+    });
+    if let Some(link) = drive.link() {
+        let busy_share = |direction: LinkDirection| number(ratio(direction.busy.seconds(), seconds));
+        summary["link"] =
+            json!({ "to_drive": busy_share(link.to_drive), "to_host": busy_share(link.to_host) });
+    }
+    summary
 }
 
 /// Spare blocks left of those a plane began with, in percent; the worst plane's, because data cannot leave its plane.

@@ -5,7 +5,7 @@
 
 #![allow(dead_code, unreachable_pub)]
 
-use crate::common::schemes::{Acts, Around, Schemes, first_with_room};
+use crate::common::schemes::{Acts, Around, Schemes, first_with_room, link};
 use crate::common::{EVENTS_MAX, confirm, ns, read_everything, settle, with_oracle};
 use nandlab::drive::{Drive, FailReason, Failure};
 use nandlab::host::{Op, Oracle, Request};
@@ -53,6 +53,8 @@ pub struct Case {
     pub odd: bool,
     /// Whole pages, each written as often as any other.
     pub is_uniform: bool,
+    /// The section `[host]`.
+    pub link: String,
 }
 
 impl Case {
@@ -87,6 +89,7 @@ impl Case {
             fua: pick(0, 2) == 0,
             odd: pick(0, 2) == 0,
             is_uniform,
+            link: link(seed),
         }
     }
 }
@@ -122,7 +125,7 @@ fn text(case: &Case, schemes: &Schemes, room: u64, op: f64) -> String {
          cell = 'mlc'\nop = {op}\nendurance = 1000000\n[timing]\ncommand = '{}'\ndecode = '{}'\n\
          program = {{ lsb = '300us', msb = '{SLOWEST_US}us' }}\noff_chip_mb_per_s = {}\nscheduler = '{}'\nmulti_plane = {}\n\
          [ftl]\nmap = {}\nallocation = '{}'\nwear_levelling = '{}'\nwear_gap = 2\n[gc]\nvictim = {}\nidle_after = '1ms'\n\
-         pacing = '{}'\nforeground = '{}'\n{precondition}{}",
+         pacing = '{}'\nforeground = '{}'\n{precondition}{}{}",
         case.seed >> 1,
         if case.command { "300ns" } else { "0us" },
         if case.decode { "15us" } else { "0us" },
@@ -135,6 +138,7 @@ fn text(case: &Case, schemes: &Schemes, room: u64, op: f64) -> String {
         VICTIMS[case.victim],
         PACINGS[(case.seed % 4 / 3) as usize],
         FOREGROUNDS[(case.seed % 8 / 7) as usize],
+        case.link,
         schemes.text(u64::from(blocks * pages * planes)),
     )
 }

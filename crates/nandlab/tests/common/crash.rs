@@ -7,7 +7,7 @@
 
 #![allow(dead_code, unreachable_pub)]
 
-use crate::common::schemes::{Acts, Around, Schemes, combination, first_with_room, slack};
+use crate::common::schemes::{Acts, Around, Schemes, combination, first_with_room, link, slack};
 use crate::common::{EVENTS_MAX, confirm, ns, request, rest};
 use nandlab::drive::{Drive, FailReason};
 use nandlab::geometry::{DieId, Lpn, Ppn, RequestId};
@@ -98,6 +98,9 @@ counts! {
     /// Of replays: each at its own event of the same stretch.
     cuts_of_replays,
     requests_aborted,
+    /// Of these, by their direction.
+    aborted_on_the_way_to_the_drive,
+    aborted_on_the_way_to_the_host,
     dirty_pages,
     owed_pages,
     flushed_pages,
@@ -169,12 +172,13 @@ impl Plan {
             "[timing]\nread = '50us'\nprogram = {program}\nerase = '1ms'\ndecode = '{}us'\ncommand = '{}ns'\n\
              off_chip_mb_per_s = {}\nmulti_plane = {}\nscheduler = '{scheduler}'\n[ftl]\nmap = {}\n\
              allocation = '{order}'\nwear_levelling = '{wear}'\nwear_gap = 2\n[gc]\nidle_after = '1ms'\nvictim = '{victim}'\n\
-             pacing = '{pacing}'\nforeground = '{foreground}'\n",
+             pacing = '{pacing}'\nforeground = '{foreground}'\n{}",
             5 * pick(2),
             300 * pick(2),
             ["'unlimited'", "200"][pick(2) as usize],
             pick(2) == 0,
             schemes.map,
+            link(seed),
         );
         if schemes.has_levels {
             tail += "[precondition]\nused = 0.3\nvalid = 0.8\n";
@@ -341,7 +345,7 @@ impl<'a> Run<'a> {
         let plan = self.plan;
         self.take_completions();
         let stage = if plan.has_capacitor() { self.drive.power_stage() } else { STAGES[0] };
-        let outstanding = self.drive.outstanding();
+        let (outstanding, link) = (self.drive.outstanding(), self.drive.link());
         let torn = self.torn_now();
         self.drive.lose_power();
         sabotage.before_recovery(&mut self.drive);
@@ -374,6 +378,10 @@ impl<'a> Run<'a> {
         counts.cuts += 1;
         counts.stages[STAGES.iter().position(|&s| s == stage).expect("a stage")] += 1;
         counts.requests_aborted += u64::from(loss.aborted_requests);
+        if let Some(link) = link {
+            counts.aborted_on_the_way_to_the_drive += u64::from(link.to_drive.requests);
+            counts.aborted_on_the_way_to_the_host += u64::from(link.to_host.requests);
+        }
         counts.dirty_pages += u64::from(loss.dirty_pages);
         counts.owed_pages += u64::from(loss.owed_pages);
         counts.flushed_pages += u64::from(loss.flushed_pages);

@@ -235,6 +235,18 @@ pub fn slack(stream: &mut Stream) -> f64 {
     if stream.below(2) == 0 { 0.0 } else { stream.below(1001) as f64 / 1000.0 }
 }
 
+/// The section `[host]`: of a third of the seeds a link, by a stream of its own.
+pub fn link(seed: u64) -> String {
+    let mut stream = Stream::new(seed, "link");
+    let mut one_of = |choices: [&'static str; 3]| choices[stream.below(3) as usize];
+    let (has_link, mb_per_s, latency) =
+        (one_of(["link", "", ""]), one_of(["30", "300", "3000"]), one_of(["0us", "2us", "150us"]));
+    match has_link {
+        "" => String::new(),
+        _ => format!("[host]\nlink = {{ mb_per_s = {mb_per_s}, latency = '{latency}' }}\n"),
+    }
+}
+
 /// What the schemes have done in some runs.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Acts {

@@ -21,6 +21,7 @@ mod golden_commands;
 mod golden_runs;
 mod host;
 mod lifetime;
+mod link;
 mod pacing;
 mod partial_by_hand;
 mod partial_refresh;

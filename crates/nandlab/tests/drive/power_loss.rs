@@ -56,6 +56,8 @@ fn nothing_owed_is_lost() {
         counts.acts.check();
         assert!(counts.stages.iter().all(|&cuts| cuts > 0), "a stage in which power never failed");
         for count in [
+            counts.aborted_on_the_way_to_the_drive,
+            counts.aborted_on_the_way_to_the_host,
             counts.torn_programs,
             counts.torn_erases,
             counts.partial_pages_merged,

@@ -88,6 +88,7 @@ fn plain(seed: u64, schemes: ([bool; 4], u64)) -> Case {
         fua: false,
         odd: false,
         is_uniform: false,
+        link: String::new(),
     }
 }
 

@@ -64,6 +64,8 @@ address = { hot = 0.2, share = 0.8 }
 align = "512B"
 [output]
 requests = true
+[host]
+link = { mb_per_s = 3.5e3, latency = "1.5 us" }
 "#;
 
 /// Every setting of LaLDPC away from its default.
@@ -142,6 +144,7 @@ fn the_empty_file_is_the_documented_default_drive() {
         multi_plane: false,
     };
     assert_eq!(spec.timing, timing);
+    assert_eq!(spec.host, HostSpec { link: None });
     assert_eq!(spec.ftl.allocation, Allocation::Static(*b"CWDP"));
     assert_eq!(spec.ftl.wear_levelling, WearLevelling::Dynamic);
     assert_eq!(spec.gc.victim.name, "greedy");
@@ -167,6 +170,8 @@ fn every_section_reaches_the_spec() {
     assert_eq!(spec.seed, 7);
     assert_eq!((spec.drive.channels, spec.drive.op, spec.drive.layers), (4, 0.28, 32));
     assert_eq!(spec.timing.program, ProgramTime::ByLayer { fastest_ns: 1_300 * US, slowest_ns: 2_600 * US });
+    let link = LinkSpec { bytes_per_s: 3.5e9, latency_ns: 3 * US / 2 };
+    assert_eq!(spec.host.link, Some(link));
     assert_eq!(spec.timing.off_chip_bytes_per_s, Some(400e6));
     assert_eq!(spec.timing.scheduler, Scheduler::Fcfs);
     assert_eq!(spec.ftl.allocation, Allocation::Static(*b"PDWC"));
@@ -590,9 +595,12 @@ fn set_replaces_the_source_of_the_workload_and_what_belongs_to_it() {
 
 #[test]
 fn set_of_a_parameter_leaves_the_others_of_its_table() {
-    let file = "[timing]\nprogram = { lsb = \"1ms\", msb = \"2ms\" }\n";
-    let set = spec_with(file, &["timing.program.msb=3ms"]);
+    let sets = ["host.link.latency=2us", "host.link.mb_per_s=2000", "host.link.latency=3us"];
+    let file = "[host]\nlink.mb_per_s = 1000\n[timing]\nprogram = { lsb = \"1ms\", msb = \"2ms\" }\n";
+    let set = spec_with(file, &[&sets[..], &["timing.program.msb=3ms"]].concat());
+    assert_eq!(set.host.link, Some(LinkSpec { bytes_per_s: 2e9, latency_ns: 3 * US }));
     assert_eq!(set.timing.program, ProgramTime::ByKind { lsb_ns: MS, msb_ns: 3 * MS });
+    assert_eq!(spec_with(file, &["host.link=none"]).host.link, None);
     assert!(load_with(file, &["timing.program.fastest=1ms"]).is_err());
 }
 
@@ -669,6 +677,8 @@ fn show_names_every_key_with_its_origin() {
         "victim = { random = { k = 3 } }  # which block is collected next (run.toml:12)",
         "foreground_free = 0.01  # share of the pages that can be free at which foreground GC starts (--set)",
         "idle_after = \"1500us\"  # without host requests for this long the drive is idle (run.toml:13)",
+        "link = { mb_per_s = 3500.0, latency = \"1500ns\" }  # the link between host and drive, shared in each direction \
+         (run.toml:32)",
         "# trace =  # a trace file; .zst, .gz and .xz are read as they are (not set)",
         "# format =  # the trace's format; by content when not given (only with workload.trace)",
         "capacitance = \"0F\"  # what keeps the drive alive when power fails, when new; 0F: no capacitor (default)",

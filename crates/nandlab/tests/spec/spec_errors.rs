@@ -36,14 +36,14 @@ fn unknown_keys_and_sections() {
     );
     golden(
         "[timings]\nread = \"1us\"\n",
-        "run.toml:1: timings: unknown section or key\n  remedy: did you mean [timing]? sections: drive, timing, ftl, \
-         gc, ecc, reliability, refresh, migration, cache, capacitor, power, energy, precondition, workload, output; \
+        "run.toml:1: timings: unknown section or key\n  remedy: did you mean [timing]? sections: drive, host, timing, \
+         ftl, gc, ecc, reliability, refresh, migration, cache, capacitor, power, energy, precondition, workload, output; \
          above them: seed",
     );
     golden(
         "op = 0.1\n",
-        "run.toml:1: op: unknown section or key\n  remedy: did you mean drive.op? sections: drive, timing, ftl, gc, \
-         ecc, reliability, refresh, migration, cache, capacitor, power, energy, precondition, workload, output; above \
+        "run.toml:1: op: unknown section or key\n  remedy: did you mean drive.op? sections: drive, host, timing, \
+         ftl, gc, ecc, reliability, refresh, migration, cache, capacitor, power, energy, precondition, workload, output; above \
          them: seed",
     );
     golden(
@@ -882,6 +882,33 @@ fn command_times() {
 }
 
 #[test]
+fn links() {
+    let is = |value: &str, what: &str, remedy: &str| {
+        let text = format!("[host]\nlink = {value}\n");
+        golden(&text, &format!("run.toml:2: host.link{what}\n  remedy: {remedy}"));
+    };
+    let form = "write one of \"none\" or { mb_per_s = 1, latency = \"0us\" }";
+    is("1000", ": the number 1000 where something else is wanted", form);
+    is("{ gb_per_s = 1 }", ": a table of gb_per_s where something else is wanted", form);
+    is("\"off\"", ": unknown value \"off\"", "choices: \"none\"");
+    let missing = "add mb_per_s = 1 (bandwidth in each direction, in MB/s)";
+    is("{ latency = \"1us\" }", ".mb_per_s: missing", missing);
+    let range = "a value above 0 and at most 1000000000";
+    is("{ mb_per_s = 0 }", ".mb_per_s: the number 0 is out of range", range);
+    is("{ mb_per_s = -1.5 }", ".mb_per_s: the number -1.5 is out of range", range);
+    is("{ mb_per_s = 1e10 }", ".mb_per_s: the number 10000000000.0 is out of range", range);
+    let link = |latency: &str| format!("{{ mb_per_s = 1000, latency = {latency} }}");
+    let time = "write it as \"50us\" (units: ns, us, ms, s, min, h, d)";
+    is(&link("5"), ".latency: the number 5 has no unit where a time is wanted", time);
+    is(&link("\"11s\""), ".latency: \"11s\" is out of range", "a value from 0ns to 10s");
+    is(
+        "{ mb_per_s = 1, latncy = \"1us\" }",
+        ".latncy: unknown parameter",
+        "did you mean latency? there are: mb_per_s, latency",
+    );
+}
+
+#[test]
 fn program_times() {
     golden(
         "[timing]\nprogram = { lsb = \"1ms\" }\n",
@@ -1150,6 +1177,12 @@ fn times_that_end_after_simulated_time() {
          simulated\n  remedy: at least 4.1e-4",
     );
     assert!(load_with("[timing]\noff_chip_mb_per_s = 4.1e-4\n", &[]).is_ok());
+    golden(
+        "[drive]\npage_size = \"8KiB\"\n[host]\nlink = { mb_per_s = 1e-300 }\n",
+        "run.toml:4: host.link: mb_per_s = 1e-300 takes 2.6e290 years for a page of 8192 bytes, and at most 10 s are \
+         simulated\n  remedy: at least 8.2e-4",
+    );
+    assert!(load_with("[drive]\npage_size = \"8KiB\"\n[host]\nlink = { mb_per_s = 8.2e-4 }\n", &[]).is_ok());
     golden(
         "[timing]\nchannel_ns_per_byte = 1e6\n[drive]\npage_size = \"64KiB\"\n",
         "run.toml:2: timing.channel_ns_per_byte: takes 1 min 05 s for a page of 65536 bytes, and at most 10 s are \

@@ -32,6 +32,8 @@ fn value() -> impl Strategy<Value = String> {
             "{ fastest = \"1ms\", slowest = \"2ms\" }",
             "{ read = \"1us\", multi_plane_program = \"2us\" }",
             "{ multi_plane_read = \"each\" }",
+            "{ mb_per_s = 1000 }",
+            "{ mb_per_s = 1e-9, latency = \"1us\" }",
             "{ queue_depth = 4 }",
             "{ iops = 5 }",
             "\"trace\"",

@@ -109,11 +109,19 @@ impl Check<'_> {
             let (seconds, longest) = (duration(seconds), duration(longest));
             format!("takes {seconds} for a page of {bytes} bytes, and at most {longest} are simulated")
         };
+        let seconds_at = |mb_per_s: f64| bytes as f64 / (mb_per_s * 1e6);
+        let faster = || format!("at least {}", ceil(bytes as f64 / longest / 1e6));
+        if let Some(link @ Val::Table(_)) = self.r.get("host.link") {
+            let mb_per_s = link.field("mb_per_s").num();
+            if seconds_at(mb_per_s) > longest {
+                let message = format!("mb_per_s = {} {}", show_num(mb_per_s), told(seconds_at(mb_per_s)));
+                self.error(&["host.link", "drive.page_size"], message, faster());
+            }
+        }
         if let Some(Val::Num(mb_per_s)) = self.r.get("timing.off_chip_mb_per_s") {
-            let seconds = bytes as f64 / (mb_per_s * 1e6);
+            let seconds = seconds_at(*mb_per_s);
             if seconds > longest {
-                let remedy = format!("at least {}", ceil(bytes as f64 / longest / 1e6));
-                self.error(&["timing.off_chip_mb_per_s", "drive.page_size"], told(seconds), remedy);
+                self.error(&["timing.off_chip_mb_per_s", "drive.page_size"], told(seconds), faster());
             }
         }
         let ns_per_byte = self.num("timing.channel_ns_per_byte")?;
