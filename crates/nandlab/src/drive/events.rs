@@ -206,6 +206,7 @@ impl<P: Probe> Drive<P> {
         self.core.now = time;
         if clock < self.core.geometry.dies {
             self.on_die(DieId(clock));
+            return;
         } else if clock < self.core.idle_clock() {
             let line = &mut self.core.decoding[(clock - self.core.geometry.dies) as usize];
             let (_, slot) = line.pop_front().expect("the decode clock is set for a page");

@@ -154,6 +154,7 @@ impl Host {
     }
 
     /// The host hears that a request is completed.
+    #[inline(always)]
     pub(super) fn report<P: Probe>(&mut self, core: &mut Core<P>, id: RequestId) {
         let is_write = self.requests.op(id) == Op::Write;
         let done = self.requests.remove(id);
@@ -400,7 +401,7 @@ impl<P: Probe> Drive<P> {
     }
 
     /// A request has reached the drive.
-    #[inline]
+    #[inline(always)]
     pub(super) fn begin(&mut self, slot: RequestId, request: &Request) {
         let epoch = self.path.host.epochs.open();
         match request.op {

@@ -29,6 +29,8 @@ pub struct Timing {
     pub off_chip_ns: Span,
     /// Command and address cycles, channel time in front of every operation.
     pub command: CommandTimes,
+    /// The same by operation, of one plane.
+    commands: [Span; 4],
     /// Planes of a die that work together.
     planes: u32,
     /// What a try at each read level costs: first tries, then those that follow a failed one.
@@ -68,6 +70,10 @@ impl Timing {
                 .off_chip_bytes_per_s
                 .map_or(Span::ZERO, |rate| crate::units::transfer_ns(bytes, 1e9 / rate)),
             command: spec.command,
+            commands: {
+                let CommandTimes { read_ns, program_ns, erase_ns, copyback_ns, .. } = spec.command;
+                [read_ns, program_ns, erase_ns, copyback_ns]
+            },
             planes: if spec.multi_plane { geometry.planes_per_die } else { 1 },
             levels: first.len(),
             page_bytes: bytes,
@@ -81,28 +87,31 @@ impl Timing {
     pub fn longest_transfer_ns(&self) -> Span {
         let planes = u64::from(self.planes);
         let reads = self.reads.iter().map(|cost| cost.transfer_ns).max().unwrap_or_default();
-        let programs =
-            (1..=planes).map(|planes| self.command_ns(Kind::Program, planes) + planes * self.transfer_ns);
+        let programs = (1..=planes)
+            .map(|planes| self.command_of_planes_ns(Kind::Program, planes) + planes * self.transfer_ns);
         let others = [Kind::Read, Kind::Erase, Kind::Copyback].map(|kind| {
             let planes = if kind == Kind::Copyback { 1 } else { planes };
-            self.command_ns(kind, 1).max(self.command_ns(kind, planes))
+            self.command_ns(kind).max(self.command_of_planes_ns(kind, planes))
         });
         programs.chain(others).chain([reads]).max().unwrap_or_default()
     }
 
-    /// The command cycles of an operation of so many planes.
+    /// The command cycles of an operation of one plane.
     #[inline(always)]
-    pub fn command_ns(&self, kind: Kind, planes: u64) -> Span {
-        let command = &self.command;
-        let (each, together) = match kind {
-            Kind::Read => (command.read_ns, command.multi_plane_read_ns),
-            Kind::Program => (command.program_ns, command.multi_plane_program_ns),
-            Kind::Erase => (command.erase_ns, None),
-            Kind::Copyback => (command.copyback_ns, None),
+    pub fn command_ns(&self, kind: Kind) -> Span {
+        self.commands[kind as usize]
+    }
+
+    /// The command cycles of an operation of so many planes.
+    pub fn command_of_planes_ns(&self, kind: Kind, planes: u64) -> Span {
+        let together = match kind {
+            Kind::Read => self.command.multi_plane_read_ns,
+            Kind::Program => self.command.multi_plane_program_ns,
+            Kind::Erase | Kind::Copyback => None,
         };
         match together {
             Some(together) if planes > 1 => together,
-            _ => planes * each,
+            _ => planes * self.command_ns(kind),
         }
     }
 

@@ -50,9 +50,8 @@ struct Die {
     /// Planes for which background work is urgent.
     promoted: u16,
     turns: Turns,
-    /// Cleanings that have the die to themselves, and the order before which the first of them found what waited.
+    /// Cleanings that have the die to themselves.
     cleanings: u16,
-    cleaned_from: u64,
     /// The next die that waits for the same channel.
     next_waiting: Option<DieId>,
     /// Transactions queued or under way.
@@ -80,6 +79,8 @@ pub struct Device {
     off_chip_free_at: Time,
     timing: Timing,
     scheduler: Scheduler,
+    /// By die, before which order the first of its cleanings found what waited.
+    cleaned_from: Box<[u64]>,
     /// Dies that are to be started, in the order in which they got work.
     marked: Vec<DieId>,
     /// What the planes of a die can do together; `None` if they work one at a time.
@@ -109,7 +110,6 @@ impl Device {
             promoted: 0,
             turns: Turns::default(),
             cleanings: 0,
-            cleaned_from: 0,
             next_waiting: None,
             load: 0,
             is_marked: false,
@@ -123,6 +123,7 @@ impl Device {
             off_chip_free_at: Time::START,
             timing,
             scheduler,
+            cleaned_from: vec![0; geometry.dies as usize].into(),
             marked: Vec::with_capacity(geometry.dies as usize),
             partners: (multi_plane && geometry.planes_per_die > 1).then(|| Partners::new(geometry)),
         }
@@ -221,11 +222,11 @@ impl Device {
     /// Background work has a die to itself, until [`Device::end_cleaning`]: of other classes only what came before `order` goes
     /// first.
     pub fn begin_cleaning(&mut self, die: DieId, order: u64) {
-        let die = &mut self.dies[die.index()];
-        if die.cleanings == 0 {
-            die.cleaned_from = order;
+        let cleanings = &mut self.dies[die.index()].cleanings;
+        if *cleanings == 0 {
+            self.cleaned_from[die.index()] = order;
         }
-        die.cleanings += 1;
+        *cleanings += 1;
     }
 
     /// Takes one [`Device::begin_cleaning`] back; the die is started by [`Device::start`].
@@ -245,26 +246,26 @@ impl Device {
     #[inline]
     pub fn submit(&mut self, pool: &mut Transactions, slot: Slot) {
         let (id, class) = (pool[slot].die, pool[slot].class);
-        let queue = &mut self.dies[id.index()].queues[class as usize];
-        if let Some(partners) = &mut self.partners {
-            partners.push(pool, queue, slot);
-        } else {
-            queue.push(pool, slot);
+        let die = &mut self.dies[id.index()];
+        let queue = &mut die.queues[class as usize];
+        match &mut self.partners {
+            None => queue.push(pool, slot),
+            Some(partners) => partners.push(pool, queue, slot),
         }
-        self.dies[id.index()].load += 1;
+        die.load += 1;
         self.mark(id);
     }
 
     /// Queues a further try of a read before what else waits in its queue: it has waited already.
     pub fn submit_again(&mut self, pool: &mut Transactions, slot: Slot) {
         let (id, class) = (pool[slot].die, pool[slot].class);
-        let queue = &mut self.dies[id.index()].queues[class as usize];
-        if let Some(partners) = &mut self.partners {
-            partners.push_front(pool, queue, slot);
-        } else {
-            queue.push_front(pool, slot);
+        let die = &mut self.dies[id.index()];
+        let queue = &mut die.queues[class as usize];
+        match &mut self.partners {
+            None => queue.push_front(pool, slot),
+            Some(partners) => partners.push_front(pool, queue, slot),
         }
-        self.dies[id.index()].load += 1;
+        die.load += 1;
         self.mark(id);
     }
 
@@ -280,8 +281,22 @@ impl Device {
 
     /// Starts the dies that are free and have got work, each with what the scheduler picks: to be called when all is queued
     /// that an event, or a request, brings.
-    #[inline]
+    #[inline(always)]
     pub fn start<P: Probe>(
+        &mut self,
+        pool: &mut Transactions,
+        agenda: &mut Agenda,
+        probe: &mut P,
+        now: Time,
+    ) {
+        if !self.marked.is_empty() {
+            self.start_marked(pool, agenda, probe, now);
+        }
+    }
+
+    // Called from several places.
+    #[inline(never)]
+    fn start_marked<P: Probe>(
         &mut self,
         pool: &mut Transactions,
         agenda: &mut Agenda,
@@ -378,7 +393,7 @@ impl Device {
             promoted: die.promoted > 0,
         };
         if die.cleanings > 0 {
-            waiting.leave_to_cleaning(die.cleaned_from);
+            waiting.leave_to_cleaning(self.cleaned_from[id.index()]);
         }
         let Some(mut class) = pick(self.scheduler, &waiting) else {
             agenda.set(id.0, NEVER);
@@ -411,7 +426,7 @@ impl Device {
         }
         match self.dies[id.index()].kind {
             Kind::Program => self.ask_channel(agenda, probe, pool, now, id, Phase::TransferIn),
-            _ if self.command_ns(pool, id) > Span::ZERO => {
+            _ if self.command_ns(pool, &self.dies[id.index()]) > Span::ZERO => {
                 self.ask_channel(agenda, probe, pool, now, id, Phase::Command)
             }
             _ => self.start_array(pool, agenda, probe, now, id),
@@ -420,17 +435,17 @@ impl Device {
 
     /// How many planes an operation is of.
     #[inline(always)]
-    fn planes_at_work(&self, pool: &Transactions, id: DieId) -> u64 {
-        match self.partners {
-            Some(_) => count(pool, self.dies[id.index()].batch.first()).into(),
-            None => 1,
-        }
+    fn planes_at_work(&self, pool: &Transactions, die: &Die) -> u64 {
+        if self.partners.is_some() { count(pool, die.batch.first()).into() } else { 1 }
     }
 
     /// The command cycles of the operation of a die.
     #[inline(always)]
-    fn command_ns(&self, pool: &Transactions, id: DieId) -> Span {
-        self.timing.command_ns(self.dies[id.index()].kind, self.planes_at_work(pool, id))
+    fn command_ns(&self, pool: &Transactions, die: &Die) -> Span {
+        match self.planes_at_work(pool, die) {
+            1 => self.timing.command_ns(die.kind),
+            planes => self.timing.command_of_planes_ns(die.kind, planes),
+        }
     }
 
     fn start_array<P: Probe>(
@@ -496,7 +511,7 @@ impl Device {
         let die = &self.dies[id.index()];
         let first = first_of(&die.batch, pool);
         let (command_ns, transfer_ns, pages) = match die.phase {
-            Phase::Command => (self.command_ns(pool, id), Span::ZERO, 0),
+            Phase::Command => (self.command_ns(pool, die), Span::ZERO, 0),
             // What does not decode stays in the controller.
             Phase::TransferOut => {
                 let transfer_ns = self.timing.read(first.level, first.tries > 0).transfer_ns;
@@ -504,8 +519,8 @@ impl Device {
                 (Span::ZERO, transfer_ns, u64::from(first.level >= first.needed))
             }
             Phase::TransferIn => {
-                let pages = self.planes_at_work(pool, id);
-                (self.command_ns(pool, id), pages * self.timing.transfer_ns, pages)
+                let pages = self.planes_at_work(pool, die);
+                (self.command_ns(pool, die), pages * self.timing.transfer_ns, pages)
             }
             Phase::Idle | Phase::Array => unreachable!("a die asks for its channel to use it"),
         };
