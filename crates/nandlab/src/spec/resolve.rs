@@ -7,7 +7,7 @@ use super::layers::{Entry, Layers, Place};
 use super::node::parse_value;
 use super::read::Reader;
 use crate::nand::RberTable;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The value of a key and where it was written.
 #[derive(Clone, Debug)]
@@ -213,8 +213,11 @@ fn one_source(layers: &mut Layers) -> bool {
     false
 }
 
-/// Errors by layer and line, as a reader of the file meets them.
+/// Errors by layer and line, as a reader of the file meets them. Two `--set` of one table read it twice: each error is told
+/// once.
 pub(super) fn in_order(mut errors: Vec<(usize, SpecError)>) -> Vec<SpecError> {
     errors.sort_by_key(|(rank, error)| (*rank, error.line));
-    errors.into_iter().map(|(_, error)| error).collect()
+    let mut told = BTreeSet::new();
+    let mut is_new = |error: &SpecError| told.insert((error.line, error.key.clone(), error.message.clone()));
+    errors.into_iter().map(|(_, error)| error).filter(|error| error.line.is_some() || is_new(error)).collect()
 }

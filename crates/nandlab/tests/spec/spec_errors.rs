@@ -909,6 +909,16 @@ fn links() {
 }
 
 #[test]
+fn two_sets_of_one_table_tell_an_error_once() {
+    let sets = ["host.link.mb_per_s=0", "host.link.latency=1us"];
+    let errors = load_with("", &sets).unwrap_err().to_string();
+    assert_eq!(
+        errors,
+        "--set: host.link.mb_per_s: the number 0 is out of range\n  remedy: a value above 0 and at most 1000000000"
+    );
+}
+
+#[test]
 fn program_times() {
     golden(
         "[timing]\nprogram = { lsb = \"1ms\" }\n",
