@@ -60,7 +60,7 @@ NEVER = {
     "no-gc": (
         {"precondition.used": 0.1},
         (
-            "gc.victim, gc.pacing, gc.foreground_free and gc.background_free had no effect",
+            "gc.victim, gc.pacing, gc.foreground, gc.foreground_free and gc.background_free had no effect",
             "MiB of spare space",
             "spec fit",
             "repeat = ",
