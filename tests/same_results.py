@@ -164,6 +164,13 @@ VARIANTS: Mapping[str, tuple[str, tuple[str, ...], Mapping[str, tuple[str, ...]]
             "dynamic": ("ftl.allocation=dynamic", "timing.scheduler=fcfs"),
             "idle": ('workload.arrival={ bursts = { requests = 500, at_once = 0.9, idle = "50ms" } }',),
             "multi-plane": ("timing.multi_plane=true", "ftl.allocation=PCWD", "workload.synthetic.trim_fraction=0.05"),
+            "blocking": ("gc.foreground=blocking", "gc.pacing=none", "workload.arrival={ queue_depth = 16 }"),
+            "commands": (
+                'timing.command={ read = "1us", program = "2us", erase = "3us", multi_plane_program = "3us" }',
+                "timing.multi_plane=true",
+                "ftl.allocation=PCWD",
+            ),
+            "link": ('host.link={ mb_per_s = 500, latency = "3us" }', "power.cut_after_requests=40000"),
             "torn": ("power.cut_after_requests=40000", 'timing.program={ lsb = "300us", msb = "900us" }'),
             "worn-out": ("drive.endurance=2", "drive.blocks_per_plane=24", "drive.op=0.28", "precondition.used=0.8"),
         },
