@@ -8,7 +8,7 @@ use libfuzzer_sys::fuzz_target;
 use nandlab::drive::Drive;
 use nandlab::host::{Op, Oracle, Request};
 use nandlab::spec::load;
-use nandlab::units::Time;
+use nandlab::base::units::Time;
 use std::path::Path;
 
 /// Settings of which an input chooses one each.

@@ -6,7 +6,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use nandlab::spec::{DeviceChoice, TraceSpec};
-use nandlab::units::Time;
+use nandlab::base::units::Time;
 use nandlab_trace::{formats, open_bytes};
 
 fuzz_target!(|data: &[u8]| {
@@ -20,7 +20,7 @@ fuzz_target!(|data: &[u8]| {
         _ => Some(DeviceChoice::Concatenate),
     };
     let spec =
-        TraceSpec { path: "fuzz".into(), format, device, lenient: choice & 1 == 1, time_unit_ns: None, max_gap_ns: nandlab::units::DAY };
+        TraceSpec { path: "fuzz".into(), format, device, lenient: choice & 1 == 1, time_unit_ns: None, max_gap_ns: nandlab::base::units::DAY };
     let Ok(mut source) = open_bytes(&spec, content) else { return };
     let mut last = Time::START;
     // A few bytes may decompress to very many.

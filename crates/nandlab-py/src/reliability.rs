@@ -3,11 +3,12 @@
 use crate::errors::RunError;
 use crate::spec::Spec;
 use crate::tables;
-use nandlab::geometry::{Geometry, PageKind};
-use nandlab::nand::{Condition, Ecc, Reliability, Timing};
+use nandlab::base::geometry::{Geometry, PageKind};
+use nandlab::base::units::Span;
+use nandlab::flash::{Condition, Ecc, Reliability};
+use nandlab::sched::Timing;
 use nandlab::spec::{EccSpec, RberSpec, Retry};
 use nandlab::stats::{Column, Table, Values};
-use nandlab::units::Span;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 

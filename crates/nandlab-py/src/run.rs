@@ -114,7 +114,7 @@ impl Run {
             if spec.loaded.spec.map_reads {
                 is_read_again("precondition.map_reads = true")?;
             }
-            let geometry = nandlab::geometry::Geometry::new(&spec.loaded.spec.drive);
+            let geometry = nandlab::base::geometry::Geometry::new(&spec.loaded.spec.drive);
             let runner =
                 |source| Runner::new(Requests(Mutex::new(source)), workload.arrival, workload.beyond);
             let open = |workload| {

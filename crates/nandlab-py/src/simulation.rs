@@ -3,12 +3,12 @@
 use crate::errors::{failure_text, unsaved_text};
 use crate::interrupt::{Heard, Stop};
 use crate::tables;
+use nandlab::base::units::{SECOND, Span};
 use nandlab::drive::{Drive, Lived, SaveError, SnapshotError};
 use nandlab::host::{Oracle, Request, Runner, Stopped, map_reads};
 use nandlab::probe::{NoProbe, Probe, Timeline};
 use nandlab::spec::{Loaded, PreconditionSpec};
 use nandlab::stats::{Column, RunFacts, Stretch, Table, Values, power, smart, summary};
-use nandlab::units::{SECOND, Span};
 use nandlab_trace::TraceError;
 use std::fs::File;
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! Specs.
 
 use crate::errors::{RunError, spec_error, trace_error};
-use nandlab::geometry::Geometry;
+use nandlab::base::geometry::Geometry;
 use nandlab::host::Op;
 use nandlab::memory::Memory;
 use nandlab::spec::{self, Loaded, WorkloadSpec};

@@ -1,8 +1,8 @@
 //! Traces: what is in them, and one format into another.
 
 use crate::errors::{TraceError, trace_error};
+use nandlab::base::units::{DAY, Span};
 use nandlab::spec::{Arrival, Beyond, DeviceChoice, ProfileSpec, Source, TraceSpec, WorkloadSpec};
-use nandlab::units::{DAY, Span};
 use nandlab_trace::ConvertOptions;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;

@@ -1,9 +1,9 @@
 //! Statistics of trace files and profiles: `trace_stat FILE|PROFILE...`, as JSON; with `--speed`, only how fast they
 //! are read.
 
+use nandlab::base::units::DAY;
 use nandlab::spec::{Arrival, Beyond, DeviceChoice};
 use nandlab::spec::{ProfileSpec, Source, TraceSpec, WorkloadSpec};
-use nandlab::units::DAY;
 use nandlab_trace::{TraceError, open, profile, stat};
 
 fn main() -> Result<(), TraceError> {

@@ -4,9 +4,9 @@ use crate::error::{ErrorKind, TraceError, quoted};
 use crate::format::Parsed;
 use crate::input::Content;
 use crate::trace::Records;
+use nandlab::base::units::MIB;
 use nandlab::host::Op;
 use nandlab::spec::{DeviceChoice, TraceSpec};
-use nandlab::units::MIB;
 use std::collections::BTreeMap;
 
 /// Names looked for to list them in an error.

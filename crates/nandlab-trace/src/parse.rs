@@ -1,7 +1,7 @@
 //! Numbers and columns out of bytes, without allocation on the way that succeeds.
 
 use crate::error::{ErrorKind, TraceError, quoted};
-use nandlab::units::SECTOR;
+use nandlab::base::units::SECTOR;
 
 /// The remedy of most malformed records.
 pub(crate) const MEND: &str = "mend the record, or skip such records with workload.lenient = true";
@@ -17,11 +17,11 @@ fn missing(field: &'static str) -> TraceError {
 }
 
 /// One microsecond: a file's times are plain nanoseconds since whatever it counts from.
-pub(crate) const US: u64 = nandlab::units::US.ns();
+pub(crate) const US: u64 = nandlab::base::units::US.ns();
 /// One millisecond, as [`US`].
-pub(crate) const MS: u64 = nandlab::units::MS.ns();
+pub(crate) const MS: u64 = nandlab::base::units::MS.ns();
 /// One second, as [`US`].
-pub(crate) const SECOND: u64 = nandlab::units::SECOND.ns();
+pub(crate) const SECOND: u64 = nandlab::base::units::SECOND.ns();
 
 /// The columns of a line that are separated by one byte; blanks round a value do not count.
 pub(crate) struct Columns<'a> {

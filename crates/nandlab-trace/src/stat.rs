@@ -6,8 +6,8 @@
 
 use crate::generate::Published;
 use crate::{ErrorKind, Source, TraceError};
+use nandlab::base::units::{Span, Time, US};
 use nandlab::host::Op;
-use nandlab::units::{Span, Time, US};
 use serde_json::{Value, json};
 
 const PAGE: u64 = 4096;

@@ -8,10 +8,10 @@ use crate::format::{FormatInfo, Order, Parsed, Reader, ReaderOptions, find};
 use crate::input::{Content, Input};
 use crate::order::{Item, SecondSpread, WINDOW, Window};
 use crate::parse::MEND;
+use nandlab::base::units::{Span, Time};
 use nandlab::host::{Op, Request};
 use nandlab::spec::{DeviceChoice, TraceSpec};
 use nandlab::stats::duration;
-use nandlab::units::{Span, Time};
 use std::collections::VecDeque;
 
 /// This many first requests with one and the same time are damage, in formats with fine-grained absolute times.
@@ -331,7 +331,7 @@ impl TraceSource {
 }
 
 /// Nanoseconds of a day.
-const DAY_NS: u64 = nandlab::units::DAY.ns();
+const DAY_NS: u64 = nandlab::base::units::DAY.ns();
 
 /// The checks that a record has to pass on its own; gives its address on the laid-out devices.
 #[inline]

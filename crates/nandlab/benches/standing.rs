@@ -6,14 +6,14 @@
 //! with a hash of the simulated outcome, so that a change of speed that changes the outcome shows.
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
+use nandlab::base::geometry::Lpn;
+use nandlab::base::rng::Stream;
+use nandlab::base::units::Time;
 use nandlab::drive::Drive;
 use nandlab::ftl::map::{Cache, ENTRY_BYTES};
-use nandlab::geometry::Lpn;
 use nandlab::host::{Op, Request, Runner, Source};
-use nandlab::rng::Stream;
 use nandlab::sched::Kind;
 use nandlab::spec::{self, Arrival, Beyond, Eviction};
-use nandlab::units::Time;
 use std::path::Path;
 use std::time::Instant;
 

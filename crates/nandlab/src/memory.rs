@@ -3,11 +3,11 @@
 //! The map and the OOB are zeroed lazily: what is never written takes no memory. So the estimate counts what preconditioning
 //! and the workload write of them, and all of it where a workload does not say how much that is.
 
+use crate::base::geometry::Geometry;
 use crate::cache;
+use crate::flash::{Block, Ecc};
 use crate::ftl::map::{ENTRY_BYTES, TranslationPage};
-use crate::geometry::Geometry;
 use crate::host::Oracle;
-use crate::nand::{Block, Ecc};
 use crate::sched::Device;
 use crate::spec::{
     Address, EcCacheSpec, MapSpec, PreconditionSpec, RberSpec, RefreshPolicySpec, Source, Spec,

@@ -6,11 +6,11 @@
 mod common;
 
 use common::spec;
+use nandlab::base::rng::Stream;
+use nandlab::base::units::Time;
 use nandlab::drive::Drive;
 use nandlab::host::{Op, Request, Runner, Source};
-use nandlab::rng::Stream;
 use nandlab::spec::{Arrival, Beyond};
-use nandlab::units::Time;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

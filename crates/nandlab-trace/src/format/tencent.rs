@@ -10,8 +10,8 @@
 use super::{FormatInfo, Order, Parsed, Reader, TEXT, Target, is_text, plain};
 use crate::error::TraceError;
 use crate::parse::{Columns, SECOND, bad, integer, push_number, sectors, ticks};
+use nandlab::base::units::SECTOR;
 use nandlab::host::Op;
-use nandlab::units::SECTOR;
 
 /// Where written traces start: the first second of the recording.
 const BASE_S: u64 = 1_538_323_200;

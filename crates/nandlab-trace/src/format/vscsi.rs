@@ -11,8 +11,8 @@
 use super::{FormatInfo, Order, Parsed, Raw, Reader, TEXT, Target};
 use crate::error::{ErrorKind, Position, TraceError};
 use crate::parse::{MEND, US, bad};
+use nandlab::base::units::SECTOR;
 use nandlab::host::Op;
-use nandlab::units::SECTOR;
 
 pub(super) const INFO: FormatInfo = FormatInfo {
     name: "vscsi",

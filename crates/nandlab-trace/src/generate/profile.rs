@@ -43,10 +43,10 @@ use super::{Scatter, Zipf};
 use crate::Source;
 use crate::error::{ErrorKind, TraceError, quoted};
 use model::Model;
+use nandlab::base::rng::Stream;
+use nandlab::base::units::Time;
 use nandlab::host::{Op, Request};
-use nandlab::rng::Stream;
 use nandlab::spec::ProfileSpec;
-use nandlab::units::Time;
 use written::Written;
 
 const PAGE: u64 = 4096;

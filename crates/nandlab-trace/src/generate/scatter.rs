@@ -3,7 +3,7 @@
 //! A four-round Feistel network over the smallest even number of bits that holds `n`, walked along its cycle until it
 //! lands within `0..n` (fewer than four steps on average).
 
-use nandlab::rng::Stream;
+use nandlab::base::rng::Stream;
 
 /// A keyed permutation of `0..n` in constant memory.
 #[derive(Clone, Copy, Debug)]

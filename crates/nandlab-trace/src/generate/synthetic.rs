@@ -8,10 +8,10 @@
 use super::{Scatter, Zipf};
 use crate::Source;
 use crate::error::{ErrorKind, TraceError};
+use nandlab::base::rng::Stream;
+use nandlab::base::units::{Time, US};
 use nandlab::host::{Op, Request};
-use nandlab::rng::Stream;
 use nandlab::spec::{Address, SyntheticSpec};
-use nandlab::units::{Time, US};
 
 enum Pick {
     Sequential { next: u64 },

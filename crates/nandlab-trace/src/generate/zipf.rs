@@ -5,7 +5,7 @@
 //! x^-s is inverted; a rank is accepted at once when it lies within a constant distance of the inverse, else by
 //! one comparison. Fewer than 1.1 uniform numbers a rank on average. Any s >= 0; s = 1 needs no case of its own.
 
-use nandlab::rng::Stream;
+use nandlab::base::rng::Stream;
 
 /// Ranks `1..=n` with probability proportional to `rank^-s`.
 #[derive(Clone, Copy, Debug)]

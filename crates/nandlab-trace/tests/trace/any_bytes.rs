@@ -1,9 +1,9 @@
 //! Whatever the bytes, a reader gives requests or an error: it never panics, hangs or grows.
 
 use crate::common::*;
-use nandlab::rng::Stream;
+use nandlab::base::rng::Stream;
+use nandlab::base::units::Time;
 use nandlab::spec::{DeviceChoice, TraceSpec};
-use nandlab::units::Time;
 use nandlab_trace::{formats, open_bytes};
 use proptest::prelude::*;
 

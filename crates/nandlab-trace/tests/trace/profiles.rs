@@ -1,9 +1,9 @@
 //! Profiles have the statistics that were published of their traces.
 
 use crate::common::drain;
+use nandlab::base::units::{MS, Time};
 use nandlab::host::Request;
 use nandlab::spec::{Address, Arrival, Beyond, ProfileSpec, Source, SyntheticSpec, WorkloadSpec};
-use nandlab::units::{MS, Time};
 use nandlab_trace::generate::{ProfileSource, Settings};
 use nandlab_trace::{Published, TraceStat, open, profile, profiles, stat};
 

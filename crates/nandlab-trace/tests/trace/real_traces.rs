@@ -17,7 +17,7 @@ fn spec(name: &str) -> Option<TraceSpec> {
         device: None,
         lenient: false,
         time_unit_ns: None,
-        max_gap_ns: nandlab::units::DAY,
+        max_gap_ns: nandlab::base::units::DAY,
     })
 }
 

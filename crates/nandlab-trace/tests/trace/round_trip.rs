@@ -1,8 +1,8 @@
 //! Requests written in a format read back as the same requests, within the format's resolution.
 
 use crate::common::*;
+use nandlab::base::units::Time;
 use nandlab::host::{Op, Request};
-use nandlab::units::Time;
 use nandlab_trace::{Conversion, ConvertOptions, ErrorKind, Source, TraceError, convert, formats};
 use proptest::prelude::*;
 

@@ -173,7 +173,7 @@ fn time_does_not_jump_forward_unasked() {
         "x.spc:3: field time: is 30 days later than that of line 2, and the records after it go on from there\n  remedy: \
          mend the record of the two that is damaged, or allow the gap with workload.max_gap = \"30d\""
     );
-    let allowed = TraceSpec { max_gap_ns: 30 * nandlab::units::DAY, ..spec("x.spc") };
+    let allowed = TraceSpec { max_gap_ns: 30 * nandlab::base::units::DAY, ..spec("x.spc") };
     assert_eq!(read(&allowed, real.as_bytes()).unwrap().len(), 5);
 
     // The first line of an MSR trace with a timestamp of 0: 406 years.

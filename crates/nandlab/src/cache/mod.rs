@@ -9,11 +9,11 @@
 
 pub mod sync;
 
+use crate::base::geometry::Lpn;
+use crate::base::huge::Huge;
+pub use crate::base::ids::CacheSlot;
+use crate::base::list::{Link, Links, List};
 use crate::core::Queue;
-use crate::geometry::Lpn;
-use crate::huge::Huge;
-pub use crate::ids::CacheSlot;
-use crate::list::{Link, Links, List};
 use crate::spec::{CacheSpec, DirtyBudget};
 use sync::{Coldness, SyncPolicy, View};
 

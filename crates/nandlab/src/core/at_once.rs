@@ -1,9 +1,9 @@
 //! What happens outside simulated time: preconditioning programs pages and collects blocks at once.
 
 use super::Core;
+use crate::base::geometry::{Lpn, PlaneId};
+use crate::flash::{BlockState, DEAD_LPN, Stamp};
 use crate::ftl::{Place, WriteStream};
-use crate::geometry::{Lpn, PlaneId};
-use crate::nand::{BlockState, DEAD_LPN, Stamp};
 use crate::probe::Probe;
 
 impl<P: Probe> Core<P> {

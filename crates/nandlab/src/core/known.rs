@@ -1,7 +1,7 @@
 //! Errors that are known from before: they are turned back before decoding, so a read has only the errors that came since.
 
-use crate::geometry::Ppn;
-use crate::huge::Huge;
+use crate::base::geometry::Ppn;
+use crate::base::huge::Huge;
 
 /// By page, the part of its RBER that is known, 0 to 1; empty where no mechanism knows any.
 #[derive(Debug)]

@@ -23,15 +23,15 @@ pub(crate) use space::{Space, Work};
 pub use waiters::{Queue, Waiter, WaiterId, Waiters, Wants};
 pub(crate) use wake::{Wake, Wakes};
 
+use crate::base::geometry::Geometry;
+use crate::base::units::Time;
+use crate::flash::{AgeClock, Array, Ecc, InitialAges, Keeps, Reliability};
 use crate::ftl::Ftl;
 use crate::ftl::read_levels::ReadLevels;
-use crate::geometry::Geometry;
-use crate::nand::{AgeClock, Array, Ecc, InitialAges, Keeps, Reliability, Timing};
 use crate::probe::Probe;
-use crate::sched::{Agenda, Device, Slot, Transactions};
+use crate::sched::{Agenda, Device, Slot, Timing, Transactions};
 use crate::spec::Spec;
 use crate::stats::Stats;
-use crate::units::Time;
 use std::collections::VecDeque;
 
 /// See the module.

@@ -1,13 +1,13 @@
 //! The verbs that change flash: program, copy back, erase. Each queues one transaction.
 
 use super::{Core, Part, Wake};
+use crate::base::geometry::Cell;
+use crate::base::geometry::{BlockId, Lpn, PlaneId, Ppn};
+use crate::base::slab::Node;
+use crate::flash::{BlockState, DEAD_LPN, Stamp};
 use crate::ftl::{Place, WriteStream};
-use crate::geometry::{BlockId, Lpn, PlaneId, Ppn};
-use crate::nand::{BlockState, DEAD_LPN, Stamp};
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, Kind, Owner, Slot, Transaction};
-use crate::slab::Node;
-use crate::spec::Cell;
 
 /// Where a program goes.
 #[derive(Clone, Copy, Debug)]

@@ -1,8 +1,8 @@
 //! The verb that reads flash, and what the read levels of a page depend on.
 
 use super::Core;
-use crate::geometry::{BlockId, Lpn, Ppn};
-use crate::nand::{Condition, Hints, Moment, Stamp};
+use crate::base::geometry::{BlockId, Lpn, Ppn};
+use crate::flash::{Condition, Hints, Moment, Stamp};
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, Kind, Owner, Slot, Start, Transaction};
 

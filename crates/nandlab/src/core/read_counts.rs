@@ -1,7 +1,7 @@
 //! How often the host has read each page since it was programmed: for policies that ask which pages are read often.
 
-use crate::geometry::{Geometry, Ppn};
-use crate::huge::Huge;
+use crate::base::geometry::{Geometry, Ppn};
+use crate::base::huge::Huge;
 use crate::spec::Spec;
 
 /// Host reads of each page since it was programmed, up to 255; empty where nothing asks for them.

@@ -1,11 +1,11 @@
 //! What room a plane has, for whom.
 
 use super::{Core, Wake};
+use crate::base::geometry::Cell;
+use crate::base::geometry::{BlockId, PlaneId};
+use crate::flash::BlockState;
 use crate::ftl::WriteStream;
-use crate::geometry::{BlockId, PlaneId};
-use crate::nand::BlockState;
 use crate::probe::Probe;
-use crate::spec::Cell;
 
 /// What the background job of a plane has to do with its space.
 #[derive(Clone, Copy, Debug, Default)]

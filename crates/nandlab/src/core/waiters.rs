@@ -1,8 +1,8 @@
 //! What waits in the controller: a page of a request, or of the write cache, that cannot go on yet.
 
-use crate::geometry::Lpn;
+use crate::base::geometry::Lpn;
+use crate::base::slab::{Fifo, Id, Node, Slab};
 use crate::sched::Owner;
-use crate::slab::{Fifo, Id, Node, Slab};
 
 /// What a waiter will do when it goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 //! wakes in their order before the next event, at the same simulated time.
 
 use super::Waiter;
-use crate::geometry::{BlockId, CacheSlot, PlaneId};
+use crate::base::geometry::{BlockId, CacheSlot, PlaneId};
 use crate::sched::Transaction;
 use std::collections::VecDeque;
 

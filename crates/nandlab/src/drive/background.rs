@@ -6,9 +6,9 @@
 
 use super::pacing::Pacing;
 use super::{DataPath, Refreshing};
+use crate::base::geometry::{BlockId, PlaneId};
 use crate::core::{Core, Maps, Part, Program, Read, Space, To, Wake, Work};
 use crate::ftl::{WriteStream, wear_levelling};
-use crate::geometry::{BlockId, PlaneId};
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, Owner, Start, Transaction};
 use crate::spec::{GcForeground, GcPacing, GcSpec, Spec, WearLevelling};

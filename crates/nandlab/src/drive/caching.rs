@@ -8,13 +8,13 @@
 use super::host::Host;
 use super::requests::FailReason;
 use super::{DataPath, Drive};
+use crate::base::geometry::{Lpn, RequestId};
+use crate::base::units::{Span, Time};
 use crate::cache::{CacheSlot, WriteBack, WriteCache};
 use crate::core::{Core, Part, Queue, Read, Waiter, Wake, Wants};
-use crate::geometry::{Lpn, RequestId};
 use crate::host::Request;
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, Owner, Start, Transaction};
-use crate::units::{Span, Time};
 use std::collections::{BTreeMap, VecDeque};
 
 /// What the drive keeps for the write cache beside [`WriteCache`].
@@ -40,7 +40,7 @@ pub(super) struct Caching {
 }
 
 impl Caching {
-    pub(super) fn new(spec: &crate::spec::Spec, geometry: &crate::geometry::Geometry) -> Option<Self> {
+    pub(super) fn new(spec: &crate::spec::Spec, geometry: &crate::base::geometry::Geometry) -> Option<Self> {
         let cache = WriteCache::new(&spec.cache, geometry.logical_pages, geometry.page_bytes)?;
         let page_bytes = u64::from(geometry.page_bytes);
         let sector_bytes = (page_bytes / 64).max(512.min(page_bytes));

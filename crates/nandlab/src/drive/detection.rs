@@ -20,16 +20,16 @@
 use super::caching::Caching;
 use super::partial::Partial;
 use super::{DataPath, Drive, Refreshing};
+use crate::base::geometry::{BlockId, CacheSlot, DieId, PlaneId};
+use crate::base::units::{Span, Time};
 use crate::core::{Core, Maps, Part, Program, To, Wake};
+use crate::flash::Stamp;
 use crate::ftl::{Place, WriteStream};
-use crate::geometry::{BlockId, CacheSlot, DieId, PlaneId};
-use crate::nand::Stamp;
 use crate::power::{Capacitor, FlushCost, FlushPages, budget_share};
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, NEVER, Owner, Transaction};
 use crate::spec::{CapacitorSpec, DirtyBudget, FlushMethod, Spec};
 use crate::stats::Detection;
-use crate::units::{Span, Time};
 
 /// See the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -541,7 +541,7 @@ impl Power {
         core.look_for_dead();
         self.planes_to_guard = 0;
         self.guarded_from = 0;
-        if core.geometry.cell == crate::spec::Cell::Mlc {
+        if core.geometry.cell == crate::base::geometry::Cell::Mlc {
             for plane in (0..core.geometry.planes).map(PlaneId) {
                 self.guard(core, plane);
             }

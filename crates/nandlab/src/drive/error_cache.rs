@@ -8,10 +8,10 @@
 //! R.-S. Liu et al., "EC-Cache: exploiting error locality to optimize LDPC in NAND flash-based SSDs", DAC 2014.
 
 use super::Drive;
+use crate::base::geometry::{Geometry, Ppn};
+use crate::base::huge::Huge;
+use crate::base::list::{Link, Links, List};
 use crate::core::{Core, KnownErrors};
-use crate::geometry::{Geometry, Ppn};
-use crate::huge::Huge;
-use crate::list::{Link, Links, List};
 use crate::probe::Probe;
 use crate::sched::{Slot, Transaction};
 use crate::spec::Spec;
@@ -223,7 +223,7 @@ impl<P: Probe> Drive<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng::Stream;
+    use crate::base::rng::Stream;
 
     #[test]
     fn an_entry_is_a_header_and_a_position_for_each_error() {

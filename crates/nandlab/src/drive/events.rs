@@ -8,12 +8,12 @@ use super::background::{Background, IN_VAIN_MAX};
 use super::caching::Caching;
 use super::detection::{Power, Stage};
 use super::{DataPath, Drive, Failure, Refreshing};
+use crate::base::geometry::{BlockId, DieId, PlaneId, Ppn};
+use crate::base::units::Time;
 use crate::core::{Core, Wake};
-use crate::geometry::{BlockId, DieId, PlaneId, Ppn};
-use crate::nand::BlockState;
+use crate::flash::BlockState;
 use crate::probe::Probe;
 use crate::sched::{Cause, Ended, Kind, NEVER, Owner, Transaction};
-use crate::units::Time;
 
 impl<P: Probe> Drive<P> {
     /// Nothing happens any more and something waits for room: a plane that could not gain any when it was last asked

@@ -1,11 +1,11 @@
 //! What must not happen: a drive that neither goes on nor is worn out, or never comes to rest.
 
 use super::Drive;
-use crate::geometry::PlaneId;
+use crate::base::geometry::PlaneId;
+use crate::base::units::{Span, Time};
 use crate::probe::Probe;
 use crate::sched::Cause;
 use crate::stats::duration;
-use crate::units::{Span, Time};
 
 /// Why a drive does not go on.
 #[derive(Clone, Debug, PartialEq)]

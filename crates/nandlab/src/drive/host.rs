@@ -10,15 +10,15 @@ use super::mapping::Mapping;
 use super::requests::{Completion, FailReason, InWork, Requests};
 use super::trims::Trims;
 use super::{DataPath, Drive};
+use crate::base::geometry::{Geometry, Lpn, PlaneId, Ppn, RequestId};
+use crate::base::units::Span;
 use crate::core::{Core, Maps, Program, Queue, Read, To, Waiter, Wake, Wants};
+use crate::flash::{DEAD_LPN, Moment, Stamp};
 use crate::ftl::{Place, WriteStream};
-use crate::geometry::{Geometry, Lpn, PlaneId, Ppn, RequestId};
 use crate::host::{Op, Request};
-use crate::nand::{DEAD_LPN, Moment, Stamp};
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, Owner, Start, Transaction};
 use crate::spec::Spec;
-use crate::units::Span;
 use std::collections::{BTreeMap, VecDeque};
 
 /// Writes between two flushes form an epoch; a flush is done when its epoch and all before it are.

@@ -10,13 +10,13 @@
 
 use super::Drive;
 use super::host::Host;
+use crate::base::geometry::RequestId;
+use crate::base::units::{Span, Time, transfer_ns};
 use crate::core::Core;
-use crate::geometry::RequestId;
 use crate::host::Op;
 use crate::probe::Probe;
 use crate::sched::NEVER;
 use crate::spec::LinkSpec;
-use crate::units::{Span, Time, transfer_ns};
 use std::collections::VecDeque;
 
 /// The latest arrival: beyond the end of simulated time, which ends a drive that gets there.

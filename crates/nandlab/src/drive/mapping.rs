@@ -8,10 +8,10 @@
 //! Changes that wait for their translation page take RAM, so there is a limit to what the host may add: beyond it,
 //! misses wait.
 
+use crate::base::geometry::{Lpn, PlaneId};
 use crate::core::{Core, Maps, Part, Program, Queue, Read, To, Waiter, Wake, Wants};
 use crate::ftl::WriteStream;
 use crate::ftl::map::{TranslationPage, Tvpn, WriteBack};
-use crate::geometry::{Lpn, PlaneId};
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, Owner, Start, Transaction};
 use std::collections::VecDeque;

@@ -5,15 +5,16 @@
 
 use super::Drive;
 use super::background::JobCause;
+use crate::base::geometry::{BlockId, Geometry, Lpn, PlaneId, Ppn};
+use crate::base::units::{Span, Time};
 use crate::core::{CopyBack, Core, Part, Queued};
+use crate::flash::{Condition, Moment};
 use crate::ftl::WriteStream;
 use crate::ftl::migration::{self, BufferLoad, CopybackLimit, MigrationPolicy, View};
-use crate::geometry::{BlockId, Geometry, Lpn, PlaneId, Ppn};
-use crate::nand::{Condition, Moment, Timing};
 use crate::probe::Probe;
+use crate::sched::Timing;
 use crate::sched::{Cause, Transaction};
 use crate::spec::Spec;
-use crate::units::{Span, Time};
 
 /// What the drive keeps for its migration policy.
 #[derive(Debug)]

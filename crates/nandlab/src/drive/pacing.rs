@@ -12,8 +12,8 @@
 //! falls with the free pages alone, as the rate limiter of pblk divides a write buffer by free blocks (Bjørling, González and
 //! Bonnet, LightNVM: the Linux open-channel SSD subsystem, FAST 2017): it needs two thresholds that fit one drive and one WAF.
 
+use crate::base::geometry::PlaneId;
 use crate::core::Core;
-use crate::geometry::PlaneId;
 use crate::probe::Probe;
 use crate::sched::SHARES;
 

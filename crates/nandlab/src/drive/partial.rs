@@ -16,16 +16,16 @@
 use super::Drive;
 use super::background::Refreshed;
 use super::refresh::Refresh;
+use crate::base::geometry::{BlockId, Geometry, Lpn, PlaneId, Ppn};
+use crate::base::rng::Stream;
+use crate::base::units::{Span, Time};
 use crate::core::{Core, Maps, Part, Program, To, Wake};
+use crate::flash::binomial;
 use crate::ftl::partial::{EncodedSize, Entry, LINK_BITS, Vsm};
 use crate::ftl::{Place, WriteStream};
-use crate::geometry::{BlockId, Geometry, Lpn, PlaneId, Ppn};
-use crate::nand::binomial;
 use crate::probe::Probe;
-use crate::rng::Stream;
 use crate::sched::{Cause, Class, Owner, Phase, Transaction};
 use crate::spec::{PartialSpec, Spec};
-use crate::units::{Span, Time};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 

@@ -9,16 +9,17 @@
 use super::Drive;
 use super::partial::Partial;
 use super::requests::FailReason;
+use crate::base::geometry::Cell;
+use crate::base::geometry::{CacheSlot, DieId, Lpn, Ppn};
+use crate::base::units::Time;
 use crate::core::{Core, Maps, Program, To};
+use crate::flash::{DEAD_LPN, Moment, Stamp};
 use crate::ftl::Place;
-use crate::geometry::{CacheSlot, DieId, Lpn, Ppn};
-use crate::nand::{DEAD_LPN, Moment, Stamp};
 use crate::power::FlushPages;
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, Ended, Kind, NEVER, Owner, Phase, Transaction};
-use crate::spec::{Cell, FlushMethod, FlushOrder};
+use crate::spec::{FlushMethod, FlushOrder};
 use crate::stats::PowerLoss;
-use crate::units::Time;
 
 /// A dirty page at the moment of power loss.
 #[derive(Debug)]

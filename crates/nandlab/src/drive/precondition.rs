@@ -4,11 +4,11 @@
 //! done at once when it is needed.
 
 use super::Drive;
+use crate::base::geometry::{Lpn, PlaneId};
+use crate::base::rng::Stream;
+use crate::flash::DEAD_LPN;
 use crate::ftl::WriteStream;
-use crate::geometry::{Lpn, PlaneId};
-use crate::nand::DEAD_LPN;
 use crate::probe::Probe;
-use crate::rng::Stream;
 use crate::spec::{FillOrder, PreconditionSpec};
 use crate::stats::steady_state;
 

@@ -1,9 +1,9 @@
 //! The way of a flash read: the level it starts at, the tries until it decodes, what is remembered of it.
 
 use super::Drive;
+use crate::base::units::Span;
 use crate::probe::Probe;
 use crate::sched::{Cause, Kind, Owner, Slot};
-use crate::units::Span;
 
 impl<P: Probe> Drive<P> {
     /// A page has left its die; decoding follows.

@@ -13,18 +13,18 @@ use super::Drive;
 use super::caching::Caching;
 use super::host::{Epochs, Merging};
 use super::mapping::Mapping;
+use crate::base::geometry::Cell;
+use crate::base::geometry::{BlockId, DieId, Lpn, PlaneId, Ppn, Tvpn};
+use crate::base::huge::Huge;
+use crate::base::units::{Span, transfer_ns};
 use crate::core::Core;
 use crate::core::Wake;
+use crate::flash::{BlockState, DEAD_LPN, Moment, Stamp};
 use crate::ftl::read_levels::ReadLevels;
 use crate::ftl::{Ftl, Place, STREAMS, WriteStream};
-use crate::geometry::{BlockId, DieId, Lpn, PlaneId, Ppn, Tvpn};
-use crate::huge::Huge;
-use crate::nand::{BlockState, DEAD_LPN, Moment, Stamp};
 use crate::probe::Probe;
 use crate::sched::{Cause, Kind};
-use crate::spec::Cell;
 use crate::stats::Recovery;
-use crate::units::{Span, transfer_ns};
 use std::collections::BTreeMap;
 
 /// Bytes of OOB that recovery reads of a page: LPN, sequence number, read count and marks.

@@ -14,14 +14,14 @@
 use super::Drive;
 use super::background::{JobCause, NextJob};
 use super::partial::Partial;
+use crate::base::geometry::{BlockId, Geometry, PlaneId};
+use crate::base::huge::Huge;
+use crate::base::units::{SECOND, Span, Time};
 use crate::core::{Core, Maps, Part, Program, To, Wake};
-use crate::geometry::{BlockId, Geometry, PlaneId};
-use crate::huge::Huge;
-use crate::nand::{BlockState, Moment, Stamp};
+use crate::flash::{BlockState, Moment, Stamp};
 use crate::probe::Probe;
 use crate::sched::{Class, NEVER, Owner, Start, Transaction};
 use crate::spec::{RefreshPolicySpec, Spec};
-use crate::units::{SECOND, Span, Time};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 

@@ -1,8 +1,8 @@
 //! The host requests the drive is working on.
 
-use crate::geometry::RequestId;
+use crate::base::geometry::RequestId;
+use crate::base::units::Time;
 use crate::host::{Op, Request};
-use crate::units::Time;
 
 /// Why a request has failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

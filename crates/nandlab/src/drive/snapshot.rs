@@ -5,10 +5,10 @@
 //! depends on, and ends with a checksum; a drive with another geometry refuses it.
 
 use super::Drive;
-use crate::geometry::{BlockId, Lpn, PlaneId, Ppn};
-use crate::nand::{BlockState, DEAD_LPN, Stamp};
+use crate::base::geometry::{BlockId, Lpn, PlaneId, Ppn};
+use crate::base::units::Time;
+use crate::flash::{BlockState, DEAD_LPN, Stamp};
 use crate::probe::Probe;
-use crate::units::Time;
 use std::io::{self, Read, Write};
 
 const MAGIC: [u8; 8] = *b"nandlab4";

@@ -4,7 +4,7 @@
 //! The record of them is the controller's own, in an area of its firmware outside the blocks modelled here; it costs no
 //! flash operations.
 
-use crate::geometry::Lpn;
+use crate::base::geometry::Lpn;
 use std::collections::BTreeMap;
 
 /// The record of deallocations.

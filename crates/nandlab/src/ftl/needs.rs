@@ -6,7 +6,7 @@
 //! block is full. So GC can gain room if, beyond the valid pages, a plane has the blocks that are kept free, a block for
 //! each stream that may be open, and one block's worth of garbage.
 
-use crate::geometry::Geometry;
+use crate::base::geometry::Geometry;
 use crate::spec::{DriveSpec, MapSpec, Spec, WearLevelling};
 
 /// Bytes of an entry of a translation page: a physical page number.
@@ -62,7 +62,7 @@ impl Demands {
             planes,
             pages_per_block,
             page_bytes,
-            logical_pages: crate::spec::logical_pages(pages, d.op),
+            logical_pages: crate::base::geometry::logical_pages(pages, d.op),
             levels_wear: spec.ftl.wear_levelling == WearLevelling::Static,
             has_demand_map: matches!(spec.ftl.map, MapSpec::Demand { .. }),
             copybacks_max: spec.migration.copybacks_max().into(),
@@ -264,7 +264,7 @@ fn least_op(spec: &Spec, enough: impl Fn(&BlockNeeds) -> bool) -> Option<f64> {
     let op = |step: u64| step as f64 / 1e3;
     let is_enough = |step: u64| {
         let needs = BlockNeeds::new(&Demands {
-            logical_pages: crate::spec::logical_pages(pages, op(step)),
+            logical_pages: crate::base::geometry::logical_pages(pages, op(step)),
             ..demands
         });
         needs.host_pages > 0 && enough(&needs)

@@ -1,8 +1,8 @@
 //! What the controller remembers of read levels outside the mapping cache.
 
-use crate::geometry::{BlockId, Geometry, Lpn};
-use crate::huge::Huge;
-use crate::nand::Ecc;
+use crate::base::geometry::{BlockId, Geometry, Lpn};
+use crate::base::huge::Huge;
+use crate::flash::Ecc;
 
 /// Read levels by page, where the whole map is in RAM, and by block. Level 0: not known. Empty where the start policy
 /// asks for none.

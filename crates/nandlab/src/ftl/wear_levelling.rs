@@ -6,7 +6,7 @@
 //! and T.-W. Kuo, "Endurance enhancement of flash-memory storage systems: an efficient static wear leveling
 //! design", DAC 2007.
 
-use crate::nand::{Block, BlockState};
+use crate::flash::{Block, BlockState};
 use crate::spec::WearLevelling;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

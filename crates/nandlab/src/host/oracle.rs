@@ -8,8 +8,8 @@
 //! may only be what was neither in flash nor covered by a flush that is done. Of pages lost with the MSB page of their
 //! wordline, which only an empty capacitor or none allows, anything may be left.
 
+use crate::base::geometry::{Geometry, Lpn, RequestId};
 use crate::ftl::map::PageMap;
-use crate::geometry::{Geometry, Lpn, RequestId};
 use crate::probe::Probe;
 use crate::spec::Spec;
 use crate::stats::PowerLoss;

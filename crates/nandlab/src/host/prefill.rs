@@ -4,8 +4,8 @@
 //! preprocessing the trace.
 
 use super::{Op, Runner, Source, Stopped};
+use crate::base::geometry::Lpn;
 use crate::drive::Drive;
-use crate::geometry::Lpn;
 use crate::probe::Probe;
 
 /// Plays `runner`'s source through without a drive's time, mapping what is read before it is written; `watch` is

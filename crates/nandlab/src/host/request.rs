@@ -1,6 +1,6 @@
 //! One request from the host.
 
-use crate::units::Time;
+use crate::base::units::Time;
 
 /// What the host asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -4,10 +4,10 @@
 //! latency is that of the outage. What was under way has ended, and counts as completed.
 
 use super::{Op, Request};
+use crate::base::units::{Span, Time};
 use crate::drive::{Drive, Failure, Refused};
 use crate::probe::Probe;
 use crate::spec::{Arrival, Beyond};
-use crate::units::{Span, Time};
 use std::collections::VecDeque;
 
 /// Requests read ahead.

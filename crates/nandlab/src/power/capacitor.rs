@@ -98,8 +98,8 @@ impl Capacitor {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::units::{DAY, Span};
     use crate::spec::{BudgetSteps, FlushMethod, FlushOrder};
-    use crate::units::{DAY, Span};
 
     const YEAR_S: f64 = 365.0 * 86_400.0;
 

@@ -1,8 +1,8 @@
 //! What an emergency flush of so many pages takes (Eq. 3 to 5), and how many pages some energy is enough for.
 
 use super::Capacitor;
-use crate::geometry::Geometry;
-use crate::nand::Timing;
+use crate::base::geometry::Geometry;
+use crate::sched::Timing;
 use crate::spec::FlushMethod;
 
 /// Joules by pages, for a flush into the free blocks that the drive keeps for it and no others, at its worst. `plain` takes

@@ -7,10 +7,11 @@
 //! Pages of one kind or layer are equally fast, so blocks are filled so far one after the other: the flush takes no longer,
 //! and leaves more blocks free.
 
+use crate::base::geometry::Cell;
+use crate::base::geometry::{BlockId, DieId, Geometry, PlaneId};
+use crate::flash::Array;
 use crate::ftl::{Ftl, Place};
-use crate::geometry::{BlockId, DieId, Geometry, PlaneId};
-use crate::nand::Array;
-use crate::spec::{Cell, FlushMethod};
+use crate::spec::FlushMethod;
 
 /// The free blocks that a flush has taken on a die.
 #[derive(Clone, Debug, Default)]

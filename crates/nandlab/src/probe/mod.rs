@@ -4,12 +4,12 @@ mod timeline;
 
 pub use timeline::Timeline;
 
+use crate::base::geometry::{DieId, Lpn, RequestId};
+use crate::base::units::Time;
 use crate::drive::Completion;
-use crate::geometry::{DieId, Lpn, RequestId};
 use crate::host::Request;
 use crate::sched::{Phase, Transaction};
 use crate::stats::PowerLoss;
-use crate::units::Time;
 
 /// Sees each event of a drive once. Every method does nothing unless overridden. Over a link (`host.link`) the drive is asked
 /// when a request has reached it, and a request is completed when the host has the completion.

@@ -29,12 +29,12 @@
 //! then.
 
 use super::Probe;
+use crate::base::geometry::{DieId, RequestId};
+use crate::base::units::{Span, Time};
 use crate::drive::{Completion, FailReason};
-use crate::geometry::{DieId, RequestId};
 use crate::host::{Op, Request};
 use crate::sched::{Cause, Kind, Owner, Phase, Transaction};
 use crate::stats::size;
-use crate::units::{Span, Time};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::fmt::{self, Write};
@@ -522,8 +522,8 @@ impl fmt::Display for Details<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::geometry::{Lpn, Ppn};
-    use crate::slab::Node;
+    use crate::base::geometry::{Lpn, Ppn};
+    use crate::base::slab::Node;
 
     const DIE: DieId = DieId(1);
 

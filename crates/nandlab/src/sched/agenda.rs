@@ -4,7 +4,7 @@
 //! the earliest is kept by a tournament over them: setting a clock costs log2(parts) comparisons and no memory.
 //! Ties go to the lower slot, which makes the order of events independent of how they came about.
 
-use crate::units::Time;
+use crate::base::units::Time;
 
 /// A clock that is not set.
 pub const NEVER: Time = Time::NEVER;
@@ -66,7 +66,7 @@ impl Agenda {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng::Stream;
+    use crate::base::rng::Stream;
 
     /// The twin: a linear search.
     #[test]

@@ -14,14 +14,13 @@
 
 use super::agenda::{Agenda, NEVER};
 use super::partners::Partners;
-use super::pick::{Turns, Waiting, pick};
+use super::pick::{Scheduler, Turns, Waiting, pick};
+use super::timing::Timing;
 use super::transaction::{Class, Kind, Slot, Transaction, Transactions};
-use crate::geometry::{DieId, Geometry};
-use crate::nand::Timing;
+use crate::base::geometry::{DieId, Geometry};
+use crate::base::slab::Fifo;
+use crate::base::units::{Span, Time};
 use crate::probe::Probe;
-use crate::slab::Fifo;
-use crate::spec::Scheduler;
-use crate::units::{Span, Time};
 
 /// What a die is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,9 +4,11 @@ mod agenda;
 mod device;
 mod partners;
 mod pick;
+mod timing;
 mod transaction;
 
 pub use agenda::{Agenda, NEVER};
 pub use device::{Device, Ended, Phase};
-pub use pick::{SHARES, Waiting, pick};
+pub use pick::{SHARES, Scheduler, Waiting, pick};
+pub use timing::{CommandTimes, ProgramTime, ReadCost, Timing, TimingSpec};
 pub use transaction::{Cause, Class, Kind, Owner, Slot, Start, Transaction, Transactions};

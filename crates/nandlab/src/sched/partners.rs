@@ -9,8 +9,8 @@
 //! one of its block. These lists have the order of the queue, so only the first one of a list is ever looked at.
 
 use super::transaction::{Kind, Slot, Transaction, Transactions};
-use crate::geometry::{Divisor, Geometry};
-use crate::slab::Fifo;
+use crate::base::geometry::{Divisor, Geometry};
+use crate::base::slab::Fifo;
 
 /// The first and the last one of a list that is threaded through [`Links`].
 type Ends = Option<(Slot, Slot)>;

@@ -1,7 +1,15 @@
 //! The order between a die's queues.
 
 use super::transaction::Class;
-use crate::spec::Scheduler;
+
+/// `timing.scheduler`: the order between a die's queues.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scheduler {
+    /// Strictly in order of arrival.
+    Fcfs,
+    /// Host reads, then host writes, then background work; when space runs out, background work and host writes by age.
+    ReadFirst,
+}
 
 /// The whole of what host writes and urgent background work share: what a share is counted in.
 pub const SHARES: u16 = 1024;

@@ -1,7 +1,7 @@
 //! Flash transactions: what the controller asks of a die, whoever asked for it.
 
-use crate::geometry::{CacheSlot, DieId, Lpn, PlaneId, Ppn, RequestId, Tvpn};
-use crate::slab::{Id, Node, Slab};
+use crate::base::geometry::{CacheSlot, DieId, Lpn, PlaneId, Ppn, RequestId, Tvpn};
+use crate::base::slab::{Id, Node, Slab};
 
 /// A flash operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

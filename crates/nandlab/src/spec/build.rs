@@ -5,10 +5,14 @@ use super::layers::Layers;
 use super::model::*;
 use super::node::{shorten, shorten_to};
 use super::resolve::Resolved;
+use super::{
+    Cell, CommandTimes, DriveSpec, EccSpec, LevelSpec, ProgramTime, RberSpec, ReliabilitySpec, Retry,
+    Scheduler, StartLevel, TimingSpec, VthSpec,
+};
+use crate::base::policy::Choice;
+use crate::base::units::{Span, Time, US};
+use crate::flash::RberTable;
 use crate::ftl::migration;
-use crate::nand::RberTable;
-use crate::policy::Choice;
-use crate::units::{Span, Time, US};
 use std::path::{Component, Path, PathBuf};
 
 /// Builds the spec; all values are there and checked.

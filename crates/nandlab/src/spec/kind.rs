@@ -1,7 +1,7 @@
 //! What a key accepts, declared as data, and the values that come out.
 
 use super::quantity::{Dimension, show_real, show_size, show_time};
-use crate::units::Span;
+use crate::base::units::Span;
 use serde_json::Value as Json;
 
 /// What a value must be.

@@ -20,12 +20,14 @@ mod schema;
 mod show;
 mod slots;
 
+pub use crate::base::geometry::{Cell, DriveSpec};
+pub use crate::flash::{EccSpec, LevelSpec, RberSpec, ReliabilitySpec, Retry, StartLevel, VthSpec};
+pub use crate::sched::{CommandTimes, ProgramTime, Scheduler, TimingSpec};
 pub use error::{SpecError, SpecErrors};
-pub(crate) use model::logical_pages;
 pub use model::*;
 pub use schema::{PolicyRow, key_paths, policies, schema};
 
-use crate::units::Span;
+use crate::base::units::Span;
 use std::path::Path;
 use std::sync::LazyLock;
 

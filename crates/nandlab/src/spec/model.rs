@@ -1,10 +1,12 @@
 //! A validated spec: what the drive is built from. Made by [`crate::spec`]'s parser only (or by hand in tests);
 //! every field has its unit in the name or the type.
 
+use crate::base::geometry::DriveSpec;
+use crate::base::policy::Choice;
+use crate::base::units::{SECOND, Span, Time};
+use crate::flash::{EccSpec, ReliabilitySpec};
 use crate::ftl::migration::CopybackLimit;
-use crate::nand::RberTable;
-use crate::policy::Choice;
-use crate::units::{SECOND, Span, Time};
+use crate::sched::TimingSpec;
 use std::path::PathBuf;
 
 /// A whole validated spec. One section of the file is one field.
@@ -41,41 +43,6 @@ impl Spec {
     }
 }
 
-/// The logical pages of so many physical ones; the same rounding as the drive's geometry.
-pub(crate) fn logical_pages(pages: u64, op: f64) -> u64 {
-    (pages as f64 / (1.0 + op)) as u64
-}
-
-/// `[drive]`: the geometry.
-#[derive(Clone, Debug, PartialEq)]
-#[allow(missing_docs)]
-pub struct DriveSpec {
-    pub channels: u32,
-    pub chips_per_channel: u32,
-    pub dies_per_chip: u32,
-    pub planes_per_die: u32,
-    pub blocks_per_plane: u32,
-    pub pages_per_block: u32,
-    pub page_size_bytes: u32,
-    pub cell: Cell,
-    /// Layers of a 3D block; pages are spread evenly over them. 1 for 2D cells.
-    pub layers: u32,
-    /// (raw - logical) / logical.
-    pub op: f64,
-    /// P/E cycles after which a block is retired.
-    pub endurance: u32,
-}
-
-/// `drive.cell`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub enum Cell {
-    Slc,
-    Mlc,
-    Mlc3d,
-    Tlc3d,
-}
-
 /// `[host]`: what is between the host and the drive.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostSpec {
@@ -90,82 +57,6 @@ pub struct LinkSpec {
     pub bytes_per_s: f64,
     /// One way: from sending a command, the last byte of data or a completion to its arrival.
     pub latency_ns: Span,
-}
-
-/// `[timing]`.
-#[derive(Clone, Debug, PartialEq)]
-#[allow(missing_docs)]
-pub struct TimingSpec {
-    pub read_ns: Span,
-    pub program: ProgramTime,
-    pub erase_ns: Span,
-    pub channel_ns_per_byte: f64,
-    pub command: CommandTimes,
-    /// Controller time after a page has been transferred out.
-    pub decode_ns: Span,
-    /// `None`: unlimited.
-    pub off_chip_bytes_per_s: Option<f64>,
-    pub scheduler: Scheduler,
-    pub multi_plane: bool,
-}
-
-/// `timing.command`: channel time of the command and address cycles in front of every flash operation.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub struct CommandTimes {
-    pub read_ns: Span,
-    pub program_ns: Span,
-    pub erase_ns: Span,
-    pub copyback_ns: Span,
-    /// A read of several planes together; `None`: each plane pays `read_ns`.
-    pub multi_plane_read_ns: Option<Span>,
-    /// A program of several planes together; `None`: each plane pays `program_ns`.
-    pub multi_plane_program_ns: Option<Span>,
-}
-
-impl CommandTimes {
-    /// The same time for every operation of a plane.
-    pub fn uniform(ns: Span) -> Self {
-        let together = None;
-        Self {
-            read_ns: ns,
-            program_ns: ns,
-            erase_ns: ns,
-            copyback_ns: ns,
-            multi_plane_read_ns: together,
-            multi_plane_program_ns: together,
-        }
-    }
-}
-
-/// `timing.program`.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum ProgramTime {
-    /// The same for every page.
-    Uniform(Span),
-    /// By page kind (`{ lsb, msb }`; a TLC drive's middle page takes the mean of the two).
-    ByKind {
-        /// LSB page.
-        lsb_ns: Span,
-        /// MSB page.
-        msb_ns: Span,
-    },
-    /// By layer (`{ fastest, slowest }`), linear from the bottom layer (fastest) to the top.
-    ByLayer {
-        /// Bottom layer.
-        fastest_ns: Span,
-        /// Top layer.
-        slowest_ns: Span,
-    },
-}
-
-/// `timing.scheduler`: the order between a die's queues.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scheduler {
-    /// Strictly in order of arrival.
-    Fcfs,
-    /// Host reads, then host writes, then background work; when space runs out, background work and host writes by age.
-    ReadFirst,
 }
 
 /// `[ftl]`.
@@ -261,52 +152,6 @@ pub enum GcForeground {
     Interleaved,
     /// The host waits for the whole cleaning of a victim; a block of translation pages is cleaned interleaved.
     Blocking,
-}
-
-/// `[ecc]`.
-#[derive(Clone, Debug, PartialEq)]
-pub struct EccSpec {
-    /// By read level, from level 1; empty: `[timing]` alone, which decodes everything.
-    pub levels: Vec<LevelSpec>,
-    /// The level a read starts at.
-    pub start: StartLevel,
-    /// What a further try costs.
-    pub retry: Retry,
-}
-
-/// A read level: what it decodes and what it costs.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[allow(missing_docs)]
-pub struct LevelSpec {
-    /// Decodes every RBER below this.
-    pub rber_max: f64,
-    /// On the die.
-    pub sense_ns: Span,
-    /// On the channel, for a page.
-    pub transfer_ns: Span,
-    pub decode_ns: Span,
-}
-
-/// `ecc.start`: the level a read starts at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StartLevel {
-    /// LDPC-in-SSD: always level 1.
-    First,
-    /// The level that decodes, as if it were known.
-    Ideal,
-    /// LaLDPC: the level of the page's last read while its map entry is cached, else level 1.
-    LastLevel,
-    /// As `LastLevel`, but without a cached entry the level that last decoded a page of the same block.
-    BlockLevel,
-}
-
-/// `ecc.retry`: what a further try costs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Retry {
-    /// A whole read at its level.
-    Full,
-    /// Only what the level adds: the added sensing and its transfer; decoding is done again.
-    Incremental,
 }
 
 /// `[refresh]`: how ageing data is kept readable.
@@ -563,47 +408,6 @@ pub struct PowerSpec {
     pub cut_after_requests: u64,
     /// At this simulated time; `None`: never.
     pub cut_at_ns: Option<Time>,
-}
-
-/// `[reliability]`.
-#[derive(Clone, Debug, PartialEq)]
-#[allow(missing_docs)]
-pub struct ReliabilitySpec {
-    pub rber: RberSpec,
-    /// RBER that every read of a block adds to its pages.
-    pub read_disturb: f64,
-    /// RBER that every consecutive copyback adds.
-    pub copyback_error: f64,
-    /// P/E cycles of every block at the start.
-    pub pe_cycles: u32,
-    /// Ages of the data that is there at the start, and their shares of it (adding up to 1).
-    pub retention: Vec<(Span, f64)>,
-    /// How much faster than the workload ages run.
-    pub clock_scale: f64,
-}
-
-/// `reliability.rber`: the raw bit error rate.
-#[derive(Clone, Debug, PartialEq)]
-pub enum RberSpec {
-    /// No bit errors.
-    None,
-    /// Threshold voltage distributions of MLC.
-    Vth(VthSpec),
-    /// A lab's own characterisation data.
-    Table(RberTable),
-}
-
-/// Parameters of the `vth` model, in volts.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct VthSpec {
-    /// Programming step, the width of a programmed state.
-    pub dvpp: f64,
-    /// Sigma of the cell-to-cell interference.
-    pub cell_to_cell: f64,
-    /// Distance of neighbouring references of soft sensing.
-    pub sensing_step: f64,
-    /// LSB and MSB pages apart, instead of the mean of both.
-    pub per_page_kind: bool,
 }
 
 /// `[energy]`: joules per operation and idle watts.

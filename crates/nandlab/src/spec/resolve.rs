@@ -6,7 +6,7 @@ use super::kind::Val;
 use super::layers::{Entry, Layers, Place};
 use super::node::parse_value;
 use super::read::Reader;
-use crate::nand::RberTable;
+use crate::flash::RberTable;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The value of a key and where it was written.

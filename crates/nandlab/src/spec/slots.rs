@@ -2,8 +2,8 @@
 //! own (`POLICIES`) take it from there.
 
 use super::kind::{Kind, Param, Payload, Policy, Range};
-use crate::policy::PolicyInfo;
-use crate::units::Span;
+use crate::base::policy::PolicyInfo;
+use crate::base::units::Span;
 use std::sync::LazyLock;
 
 /// A policy without parameters.
@@ -27,7 +27,7 @@ const fn param(name: &'static str, kind: Kind, default: &'static str, doc: &'sta
 
 /// A policy as its own module describes it. Made once for each, so what it leaks is bounded.
 fn registered(info: &'static PolicyInfo) -> Policy {
-    let param = |p: &crate::policy::ParamInfo| Param {
+    let param = |p: &crate::base::policy::ParamInfo| Param {
         name: p.name,
         kind: match p.whole {
             true => Kind::Int { min: p.min as u64, max: p.max as u64 },

@@ -1,8 +1,8 @@
 //! What is counted of read levels.
 
-use crate::nand::LEVELS_MAX;
+use crate::base::units::Span;
+use crate::flash::LEVELS_MAX;
 use crate::sched::{Cause, Transaction};
-use crate::units::Span;
 use serde_json::{Map, Value, json};
 
 /// Page reads by level: index 1 is level 1.

@@ -32,13 +32,13 @@ pub use table::{Column, Table, Values};
 pub use words::duration;
 pub(crate) use words::size;
 
+use crate::base::geometry::{DieId, Geometry, PlaneId};
+use crate::base::units::Time;
 use crate::drive::FailReason;
 use crate::ftl::Ftl;
-use crate::geometry::{DieId, Geometry, PlaneId};
 use crate::host::{Op, Request};
 use crate::sched::{Cause, Device, Kind};
 use crate::spec::{Arrival, Spec};
-use crate::units::Time;
 use hdrhistogram::Histogram;
 
 /// The longest latency told apart, in nanoseconds: 3 hours; longer ones count as this one in percentiles (the

@@ -1,7 +1,7 @@
 //! What is recorded of power losses and of the capacitor.
 
-use crate::geometry::Lpn;
-use crate::units::{Span, Time};
+use crate::base::geometry::Lpn;
+use crate::base::units::{Span, Time};
 
 /// A power loss, what the capacitor saved, and how the drive came back.
 #[derive(Clone, Debug, Default)]

@@ -1,10 +1,10 @@
 //! `power.json`, and the sections `capacitor` and `power` of the summary.
 
 use super::{Detection, PowerLoss, PowerStats, number};
+use crate::base::geometry::Lpn;
+use crate::base::units::{Span, Time};
 use crate::drive::Drive;
-use crate::geometry::Lpn;
 use crate::probe::Probe;
-use crate::units::{Span, Time};
 use serde_json::{Map, Value, json};
 
 /// Losses that the summary lists; `power.json` has all.

@@ -1,9 +1,9 @@
 //! What is counted of refresh.
 
 use super::number;
+use crate::base::units::Span;
 use crate::drive::{Drive, PartialState};
 use crate::probe::Probe;
-use crate::units::Span;
 use serde_json::{Value, json};
 
 /// Blocks refreshed, and how well that kept to its times.

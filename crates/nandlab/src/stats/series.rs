@@ -3,10 +3,10 @@
 
 use super::table::{Column, Table, Values};
 use super::{per, ratio};
-use crate::geometry::Geometry;
+use crate::base::geometry::Geometry;
+use crate::base::units::{MS, Span, Time};
 use crate::host::{Op, Request};
 use crate::sched::Cause;
-use crate::units::{MS, Span, Time};
 
 /// Intervals of `dies.parquet` at most.
 const DIE_INTERVALS: usize = 64;

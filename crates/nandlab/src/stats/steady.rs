@@ -7,8 +7,8 @@
 //! a half of the run, and what changes slowly is seen.
 
 use super::{number, per, ratio};
-use crate::geometry::Geometry;
-use crate::units::Time;
+use crate::base::geometry::Geometry;
+use crate::base::units::Time;
 use serde_json::{Map, Value, json};
 
 /// Rounds of the measurement window.

@@ -1,12 +1,12 @@
 //! A stretch of a drive's life: what has happened since a moment.
 
 use super::{Counters, EccStats, Latency, MigrationStats, RefreshStats, per, ratio};
+use crate::base::geometry::DieId;
+use crate::base::units::{Span, Time};
 use crate::drive::{Drive, Lived};
-use crate::geometry::DieId;
 use crate::host::Op;
 use crate::probe::Probe;
 use crate::sched::{Cause, Kind};
-use crate::units::{Span, Time};
 
 const YEAR_S: f64 = 365.0 * 86_400.0;
 

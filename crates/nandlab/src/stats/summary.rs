@@ -3,11 +3,11 @@
 use super::notes::{Note, WAF_REMEDY, notes};
 use super::power_json::{capacitor, power_totals};
 use super::{EccStats, Latency, PowerLoss, Stats, number, ratio};
+use crate::base::geometry::PlaneId;
 use crate::drive::{Drive, FailReason, LinkDirection};
+use crate::flash::{Block, BlockState};
 use crate::ftl::needs::{BlockNeeds, GAIN_BLOCKS, op_for_waf, waf_uniform_fifo};
-use crate::geometry::PlaneId;
 use crate::host::Op;
-use crate::nand::{Block, BlockState};
 use crate::probe::Probe;
 use crate::sched::{Cause, Kind};
 use crate::spec::{RefreshPolicySpec, Spec};

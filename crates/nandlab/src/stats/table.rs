@@ -1,8 +1,8 @@
 //! Tables on their way out: named columns of plain numbers.
 
-use crate::geometry::Geometry;
+use crate::base::geometry::Geometry;
+use crate::flash::{Array, BlockState};
 use crate::host::Op;
-use crate::nand::{Array, BlockState};
 use crate::stats::Stats;
 use std::borrow::Cow;
 
@@ -71,7 +71,7 @@ impl Table {
         let per_plane = geometry.blocks_per_plane as usize;
         let numbers =
             |value: &dyn Fn(usize) -> u64| Values::U64((0..array.blocks.len()).map(value).collect());
-        let state = |block: &crate::nand::Block| match block.state {
+        let state = |block: &crate::flash::Block| match block.state {
             BlockState::Free => "free",
             BlockState::Open => "open",
             BlockState::Full => "full",

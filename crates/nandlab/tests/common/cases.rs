@@ -7,12 +7,12 @@
 
 use crate::common::schemes::{Acts, Around, Schemes, first_with_room, link};
 use crate::common::{EVENTS_MAX, confirm, ns, read_everything, settle, with_oracle};
+use nandlab::base::rng::Stream;
+use nandlab::base::units::Time;
 use nandlab::drive::{Drive, FailReason, Failure};
 use nandlab::host::{Op, Oracle, Request};
-use nandlab::rng::Stream;
 use nandlab::sched::{Cause, Kind};
 use nandlab::spec::Spec;
-use nandlab::units::Time;
 
 /// Simulated time after which the requests of a case should have been completed, in seconds.
 const SECONDS_MAX: f64 = 3600.0;

@@ -9,14 +9,14 @@
 
 use crate::common::schemes::{Acts, Around, Schemes, combination, first_with_room, link, slack};
 use crate::common::{EVENTS_MAX, confirm, ns, request, rest};
+use nandlab::base::geometry::{DieId, Lpn, Ppn, RequestId};
+use nandlab::base::rng::Stream;
+use nandlab::base::units::Time;
 use nandlab::drive::{Drive, FailReason};
-use nandlab::geometry::{DieId, Lpn, Ppn, RequestId};
 use nandlab::host::{Op, Oracle, Request};
 use nandlab::probe::Probe;
-use nandlab::rng::Stream;
 use nandlab::sched::{Cause, Kind, Phase, Transaction};
 use nandlab::spec::{Cell, DirtyBudget, Spec};
-use nandlab::units::Time;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Simulated time after which a run should be over, in seconds.

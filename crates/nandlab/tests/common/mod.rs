@@ -3,21 +3,21 @@
 
 pub mod schemes;
 
+use nandlab::base::geometry::Lpn;
+use nandlab::base::units::{Span, Time};
 use nandlab::drive::{Completion, Drive, FailReason, Failure};
-use nandlab::geometry::Lpn;
 use nandlab::host::{Op, Oracle, Request};
 use nandlab::probe::Probe;
 use nandlab::spec::{self, RefreshPolicySpec, Spec};
-use nandlab::units::{Span, Time};
 use std::path::Path;
 
 /// One microsecond, one millisecond and one second. Tests count in plain nanoseconds; [`at`] and [`ns`] hand them to the
 /// drive.
-pub const US: u64 = nandlab::units::US.ns();
+pub const US: u64 = nandlab::base::units::US.ns();
 /// See [`US`].
-pub const MS: u64 = nandlab::units::MS.ns();
+pub const MS: u64 = nandlab::base::units::MS.ns();
 /// See [`US`].
-pub const SECOND: u64 = nandlab::units::SECOND.ns();
+pub const SECOND: u64 = nandlab::base::units::SECOND.ns();
 
 /// The time so many nanoseconds after the start.
 pub const fn at(ns: u64) -> Time {

@@ -3,9 +3,9 @@
 
 #![allow(dead_code, unreachable_pub)]
 
+use nandlab::base::rng::Stream;
 use nandlab::drive::Drive;
 use nandlab::probe::Probe;
-use nandlab::rng::Stream;
 use nandlab::sched::{Cause, Kind};
 use nandlab::spec::{self, Spec};
 use std::path::Path;

@@ -1,14 +1,14 @@
 //! Allocation: the 24 static orders, and dynamic allocation.
 
 use crate::common::{TINY, spec};
+use nandlab::base::geometry::{Geometry, Lpn, PlaneId};
+use nandlab::base::units::Time;
 use nandlab::drive::Drive;
 use nandlab::ftl::allocation::Allocator;
-use nandlab::geometry::{Geometry, Lpn, PlaneId};
 use nandlab::host::{Op, Request};
-use nandlab::nand::Timing;
+use nandlab::sched::Timing;
 use nandlab::sched::{Device, Kind};
 use nandlab::spec::{Allocation, Spec};
-use nandlab::units::Time;
 
 fn orders() -> Vec<String> {
     let mut all = Vec::new();

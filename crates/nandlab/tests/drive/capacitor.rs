@@ -4,12 +4,12 @@
 //! 1 W, a program 100 mW. The capacitor is given by its energy: `efficiency` scales the 12 mJ of 1 mF between 5.5 and 2.5 V.
 
 use crate::common::{SECOND, at, ns, one, read_everything, request, settle, spec, with_oracle};
+use nandlab::base::geometry::{DieId, Lpn, PlaneId};
+use nandlab::base::units::Time;
 use nandlab::drive::{Drive, FailReason};
-use nandlab::geometry::{DieId, Lpn, PlaneId};
+use nandlab::flash::{Moment, Stamp};
 use nandlab::host::{Op, Oracle, Request};
-use nandlab::nand::{Moment, Stamp};
 use nandlab::stats::PowerLoss;
-use nandlab::units::Time;
 
 const PAGE: u64 = 4096;
 const TRANSFER: u64 = 10_240;
@@ -232,7 +232,7 @@ fn without_a_capacitor_it_tears() {
         let loss = drive.cut_power().clone();
         drive.completions();
         assert_eq!((loss.torn_programs, drive.ftl().map.get(Lpn(1))), (1, None));
-        let second = nandlab::geometry::Ppn(first.0 + 1);
+        let second = nandlab::base::geometry::Ppn(first.0 + 1);
         assert!(drive.array().is_torn(second));
         assert_eq!(drive.array().is_torn(first), with_wordline);
         let lost: &[(Lpn, u64)] = if with_wordline { &[(Lpn(0), 1)] } else { &[] };

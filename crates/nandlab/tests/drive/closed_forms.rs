@@ -1,11 +1,11 @@
 //! What can be worked out on paper: latencies of an idle drive, bandwidth bounds, write amplification.
 
 use crate::common::{TINY, one, spec};
+use nandlab::base::geometry::Lpn;
+use nandlab::base::rng::Stream;
+use nandlab::base::units::Time;
 use nandlab::drive::{Drive, IDLE_LIMIT};
-use nandlab::geometry::Lpn;
 use nandlab::host::{Op, Request};
-use nandlab::rng::Stream;
-use nandlab::units::Time;
 
 /// 4096 bytes at 2.5 ns.
 const TRANSFER: u64 = 10_240;
@@ -166,7 +166,7 @@ fn waf(victim: &str, pages_per_block: u32, effective_op: f64, logical_blocks: u3
     for write in 0..measured {
         programs += drive.write_now(Lpn(stream.below(logical) as u32));
         if write % 64 == 0 {
-            free += f64::from(drive.ftl().free_pages(drive.geometry(), nandlab::geometry::PlaneId(0)));
+            free += f64::from(drive.ftl().free_pages(drive.geometry(), nandlab::base::geometry::PlaneId(0)));
         }
     }
     drive.audit().unwrap();

@@ -3,17 +3,17 @@
 use crate::common::{
     TINY, US, at, ballast, mostly_hot, ns, one, read_everything, request, settle, spec, with_oracle,
 };
+use nandlab::base::geometry::{BlockId, DieId, Geometry, Lpn, Ppn, RequestId};
+use nandlab::base::rng::Stream;
+use nandlab::base::units::Time;
 use nandlab::drive::Drive;
+use nandlab::flash::{Array, BlockState, Condition, Ecc, Reliability};
 use nandlab::ftl::migration::{self, CopybackLimit, View};
-use nandlab::geometry::{BlockId, DieId, Geometry, Lpn, Ppn, RequestId};
 use nandlab::host::{Op, Oracle, Request};
-use nandlab::nand::{Array, BlockState, Condition, Ecc, Reliability};
 use nandlab::probe::Probe;
-use nandlab::rng::Stream;
 use nandlab::sched::{Cause, Kind, Phase, Transaction};
 use nandlab::spec::Spec;
 use nandlab::stats::{RunFacts, summary};
-use nandlab::units::Time;
 use std::collections::HashMap;
 
 const PAGE: u64 = 4096;

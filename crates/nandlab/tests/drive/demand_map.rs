@@ -5,17 +5,17 @@
 //! 15 us, tPROG 900 us: a read takes 66.28 us, a write 901.28 us.
 
 use crate::common::{ns, one, read_everything, request, settle, spec, with_oracle};
+use nandlab::base::geometry::{BlockId, DieId, Lpn, PlaneId, RequestId};
+use nandlab::base::rng::Stream;
+use nandlab::base::units::Time;
 use nandlab::drive::{Completion, Drive, SnapshotError};
+use nandlab::flash::{BlockState, DEAD_LPN, Stamp};
 use nandlab::ftl::WriteStream;
 use nandlab::ftl::map::WriteBack;
-use nandlab::geometry::{BlockId, DieId, Lpn, PlaneId, RequestId};
 use nandlab::host::{Op, Oracle, Request, Runner, Source, map_reads};
-use nandlab::nand::{BlockState, DEAD_LPN, Stamp};
 use nandlab::probe::Probe;
-use nandlab::rng::Stream;
 use nandlab::sched::{Cause, Kind, Transaction};
 use nandlab::spec::{Arrival, Beyond, Spec};
-use nandlab::units::Time;
 use std::collections::BTreeMap;
 
 const PAGE: u64 = 512;

@@ -4,15 +4,15 @@
 //! "when would this one be done, if it came now" is answered by replaying what was issued on a fresh device.
 
 use crate::common::spec;
-use nandlab::geometry::{BlockId, DieId, Geometry, Lpn};
-use nandlab::nand::Timing;
+use nandlab::base::geometry::{BlockId, DieId, Geometry, Lpn};
+use nandlab::base::rng::Stream;
+use nandlab::base::units::{Span, Time};
 use nandlab::probe::Probe;
-use nandlab::rng::Stream;
+use nandlab::sched::Timing;
 use nandlab::sched::{
     Agenda, Cause, Class, Device, Ended, Kind, Owner, Phase, Slot, Start, Transaction, Transactions,
 };
 use nandlab::spec::{CommandTimes, Scheduler, Spec};
-use nandlab::units::{Span, Time};
 
 /// tR, one page of 4096 bytes at 2.5 ns, tPROG, tBERS.
 const R: u64 = 50_000;

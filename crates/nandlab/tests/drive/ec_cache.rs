@@ -1,11 +1,11 @@
 //! EC-Cache: known error positions of pages that are read often let them decode at a lower read level.
 
 use crate::common::{TINY, at, ns, one, read_everything, settle, spec, submit_with_few, with_oracle};
+use nandlab::base::geometry::{Lpn, Ppn};
+use nandlab::base::rng::Stream;
 use nandlab::drive::Drive;
-use nandlab::geometry::{Lpn, Ppn};
+use nandlab::flash::{Condition, Reliability};
 use nandlab::host::{Op, Oracle};
-use nandlab::nand::{Condition, Reliability};
-use nandlab::rng::Stream;
 
 const PE_CYCLES: u32 = 12_000;
 const DAY_S: u32 = 86_400;
@@ -34,7 +34,7 @@ fn write(drive: &mut Drive<Oracle>, lpn: u32) {
 /// The RBER of a page now, from what it has been through.
 fn rber(drive: &Drive<Oracle>, lpn: u32) -> f64 {
     let (block, page) = drive.geometry().split(ppn(drive, lpn));
-    let now = nandlab::nand::AgeClock::new(f64::from(DAY_S)).at(drive.now());
+    let now = nandlab::flash::AgeClock::new(f64::from(DAY_S)).at(drive.now());
     let condition = Condition {
         pe_cycles: drive.array().block(block).pe_cycles,
         age_s: drive.array().stamp(ppn(drive, lpn)).corrected.age_s(now),

@@ -1,10 +1,10 @@
 //! Simulated time ends: at 2^62 ns, or before, where the age clock does.
 
 use crate::common::{MS, TINY, at, ns, spec};
+use nandlab::base::units::Time;
 use nandlab::drive::{Drive, Failure, IDLE_LIMIT};
 use nandlab::host::{Op, Request, Runner, Source, Stopped};
 use nandlab::spec::Spec;
-use nandlab::units::Time;
 
 /// Writes of a page at these times.
 struct At(Vec<u64>, usize);

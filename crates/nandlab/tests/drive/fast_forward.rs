@@ -1,11 +1,11 @@
 //! Fast-forward: what a drive has become after a stretch of its life that was not simulated.
 
 use crate::common::{TINY, at, ns, read_everything, settle, spec, submit_with_few, with_oracle};
+use nandlab::base::geometry::PlaneId;
+use nandlab::base::rng::Stream;
 use nandlab::drive::Drive;
-use nandlab::geometry::PlaneId;
+use nandlab::flash::BlockState;
 use nandlab::host::{Op, Oracle, Runner, Source};
-use nandlab::nand::BlockState;
-use nandlab::rng::Stream;
 use nandlab::spec::{Arrival, Beyond};
 
 /// All four schemes on a drive on which a day passes in a second.

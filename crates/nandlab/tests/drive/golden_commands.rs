@@ -5,12 +5,12 @@
 //! idle die a write takes 210 and a read 60. A line is when and where a die takes up which operation, and why.
 
 use crate::common::{US, at, ns, spec};
+use nandlab::base::geometry::{DieId, Geometry};
+use nandlab::base::units::Time;
 use nandlab::drive::{Drive, Failure};
-use nandlab::geometry::{DieId, Geometry};
 use nandlab::host::{Op, Request};
 use nandlab::probe::Probe;
 use nandlab::sched::{Kind, Transaction};
-use nandlab::units::Time;
 
 /// Each plane has 7 blocks of 4 pages and 12 logical pages, that is 3 blocks: at least 4 blocks are spare. Under the
 /// default order CWDP, die 0 holds the even LPNs.

@@ -4,10 +4,10 @@
 //! writes the files anew; the reason belongs into CHANGELOG.md.
 
 use crate::common::{US, at, spec};
+use nandlab::base::rng::Stream;
 use nandlab::drive::Drive;
 use nandlab::host::{Op, Request, Runner, Source};
 use nandlab::probe::NoProbe;
-use nandlab::rng::Stream;
 use nandlab::spec::{Arrival, Beyond};
 use nandlab::stats::{RunFacts, smart, summary};
 use serde_json::Value;

@@ -1,12 +1,12 @@
 //! The host's interface: what is accepted, what completes when, and what the runner does with a source.
 
 use crate::common::{MS, TINY, US, at, ns, one, spec};
+use nandlab::base::rng::Stream;
+use nandlab::base::units::Time;
 use nandlab::drive::{Completion, Drive, Refused};
 use nandlab::host::{Op, Oracle, Request, Runner, Source, Stopped};
 use nandlab::probe::Probe;
-use nandlab::rng::Stream;
 use nandlab::sched::{Cause, Kind};
-use nandlab::units::Time;
 
 /// tR, a page on the channel, tPROG, decode of [`TINY`].
 const R: u64 = 50_000;
@@ -158,7 +158,7 @@ fn trim_deallocates_whole_pages_only() {
         let start = drive.now().ns();
         assert_eq!(one(&mut drive, Op::Trim, offset, len), 0, "a map update takes no time");
         let mapped: Vec<bool> =
-            (0..4).map(|lpn| drive.ftl().map.get(nandlab::geometry::Lpn(lpn)).is_some()).collect();
+            (0..4).map(|lpn| drive.ftl().map.get(nandlab::base::geometry::Lpn(lpn)).is_some()).collect();
         assert_eq!(mapped, left, "{len} bytes at {offset}");
         let trimmed = left.iter().filter(|&&there| !there).count() as u64;
         assert_eq!(drive.stats().counters.trimmed_pages, trimmed);
@@ -295,7 +295,7 @@ fn a_full_write_during_a_merge_is_not_overtaken_by_it() {
     let done = all(&mut drive);
     assert!(when(&done, partial) < when(&done, full));
     // The map holds the last program: page 3 of the block, after three programs.
-    let at = drive.ftl().map.get(nandlab::geometry::Lpn(0)).unwrap();
+    let at = drive.ftl().map.get(nandlab::base::geometry::Lpn(0)).unwrap();
     assert_eq!(drive.geometry().split(at).1, 2);
     assert_eq!(drive.array().stamp(at).sequence, 3);
 }

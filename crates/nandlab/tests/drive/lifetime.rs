@@ -1,15 +1,15 @@
 //! The drive's life: wear, wear levelling, and what happens when blocks retire.
 
 use crate::common::{TINY, request, settle, spec};
+use nandlab::base::geometry::Lpn;
+use nandlab::base::rng::Stream;
+use nandlab::base::units::Time;
 use nandlab::drive::{Drive, FailReason};
-use nandlab::geometry::Lpn;
+use nandlab::flash::{Block, BlockState};
 use nandlab::host::{Op, Oracle, Request};
-use nandlab::nand::{Block, BlockState};
 use nandlab::probe::{NoProbe, Probe};
-use nandlab::rng::Stream;
 use nandlab::sched::{Cause, Kind};
 use nandlab::stats::{RunFacts, smart, summary};
-use nandlab::units::Time;
 
 /// Page writes at queue depth 8, to addresses from `draw`; returns how many requests failed.
 fn write_pages<P: Probe>(drive: &mut Drive<P>, count: u64, mut draw: impl FnMut() -> u64) -> u64 {

@@ -1,14 +1,14 @@
 //! The link between host and drive: when data crosses it, counted by hand and by a twin, and what power loss leaves of it.
 
 use crate::common::{IDLE, MS, SECOND, TINY, US, at, ns, one, read_everything, settle, spec};
+use nandlab::base::geometry::Lpn;
+use nandlab::base::rng::Stream;
+use nandlab::base::units::{Span, Time, transfer_ns};
 use nandlab::drive::{Completion, Drive, FailReason, Failure, LinkDirection, SaveError};
-use nandlab::geometry::Lpn;
 use nandlab::host::{Op, Oracle, Request};
 use nandlab::probe::{NoProbe, Probe};
-use nandlab::rng::Stream;
 use nandlab::spec::Spec;
 use nandlab::stats::{RunFacts, summary};
-use nandlab::units::{Span, Time, transfer_ns};
 
 /// tR, a page on the channel, tPROG, decode of [`TINY`].
 const R: u64 = 50_000;
@@ -315,7 +315,7 @@ fn a_linked_drive_is_the_drive_between_two_queues() {
                 drive.now() + ns([0, stream.below(MS / 2), stream.below(5 * MS)][stream.below(3) as usize]),
             );
         }
-        drive.run_until_idle(100 * nandlab::units::DAY).unwrap();
+        drive.run_until_idle(100 * nandlab::base::units::DAY).unwrap();
         let linked: Vec<Completion> = drive.completions().collect();
 
         let in_line = |request: &Request| match request.op {
@@ -333,7 +333,7 @@ fn a_linked_drive_is_the_drive_between_two_queues() {
             twin.advance(at(arrivals[id]));
             twin.submit(&Request { arrival: twin.now(), ..requests[id] }).unwrap();
         }
-        twin.run_until_idle(100 * nandlab::units::DAY).unwrap();
+        twin.run_until_idle(100 * nandlab::base::units::DAY).unwrap();
         let done: Vec<Completion> = twin.completions().collect();
         let sent: Vec<_> = done
             .iter()
@@ -450,7 +450,7 @@ fn data_that_crosses_beyond_the_end_of_time_ends_the_drive() {
     let end = drive.end();
     assert_eq!(end.ns() / SECOND, 21);
     submit(&mut drive, Op::Write, 0, 64 * PAGE);
-    let failure = drive.run_until_idle(1000 * nandlab::units::DAY).unwrap_err();
+    let failure = drive.run_until_idle(1000 * nandlab::base::units::DAY).unwrap_err();
     assert_eq!(failure, Failure::TimeIsOver { end });
     // What waits for the slowest link takes more nanoseconds than a time holds.
     let sets = [

@@ -1,11 +1,11 @@
 //! Pacing of GC: throughput is even where GC that takes turns by age leaves gaps.
 
 use crate::common::{request, rest, spec};
+use nandlab::base::rng::Stream;
+use nandlab::base::units::Time;
 use nandlab::drive::Drive;
 use nandlab::host::Op;
-use nandlab::rng::Stream;
 use nandlab::sched::Kind;
-use nandlab::units::Time;
 
 /// Four channels of two dies of two planes, each of 40 blocks of 256 pages; a write cache of 128 pages that writes back at once,
 /// so that host writes queue in front of GC's.

@@ -6,15 +6,15 @@
 //! A day passes in a second, and blocks are due after ten.
 
 use crate::common::{US, at, ballast, ns, one, request, spec};
+use nandlab::base::geometry::{DieId, Geometry, Lpn, Ppn};
+use nandlab::base::rng::Stream;
+use nandlab::base::units::Time;
 use nandlab::drive::Drive;
-use nandlab::geometry::{DieId, Geometry, Lpn, Ppn};
+use nandlab::flash::{Array, BlockState, Condition, Reliability};
 use nandlab::host::{Op, Oracle, Request};
-use nandlab::nand::{Array, BlockState, Condition, Reliability};
 use nandlab::probe::Probe;
-use nandlab::rng::Stream;
 use nandlab::sched::{Cause, Kind, Transaction};
 use nandlab::spec::Spec;
-use nandlab::units::Time;
 
 const PAGE: u64 = 4096;
 
@@ -131,7 +131,7 @@ impl Hand {
         (lpn, self.drive.ftl().map.get(lpn).unwrap())
     }
 
-    fn block(&self, page: Ppn) -> &nandlab::nand::Block {
+    fn block(&self, page: Ppn) -> &nandlab::flash::Block {
         self.drive.array().block(self.drive.geometry().block_of(page))
     }
 

@@ -1,9 +1,9 @@
 //! Partial refresh: random runs under oracle and audit.
 
 use crate::common::{TINY, at, ns, read_everything, settle, spec, submit_with_few, with_oracle};
+use nandlab::base::rng::Stream;
 use nandlab::drive::Drive;
 use nandlab::host::{Op, Oracle, Request};
-use nandlab::rng::Stream;
 use nandlab::sched::{Cause, Kind};
 
 const AGEING: &str = "[ecc]\nlevels = 'laldpc'\n[reliability]\nrber = 'vth'\npe_cycles = 1500\n";

@@ -1,8 +1,8 @@
 //! The test of the crash test: a drive that breaks one of the rules does not get through it.
 
 use crate::crash::{Honest, Plan, Sabotage, Watched, crash};
-use nandlab::geometry::{BlockId, Ppn};
-use nandlab::nand::DEAD_LPN;
+use nandlab::base::geometry::{BlockId, Ppn};
+use nandlab::flash::DEAD_LPN;
 use nandlab::spec::{Cell, DirtyBudget};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

@@ -1,12 +1,12 @@
 //! Preconditioning: the drive before the workload has exactly what was asked for, at time 0.
 
 use crate::common::{TINY, spec};
+use nandlab::base::geometry::{Lpn, PlaneId};
+use nandlab::base::units::{Span, Time};
 use nandlab::drive::{Drive, PtsOutcome};
-use nandlab::geometry::{Lpn, PlaneId};
-use nandlab::nand::BlockState;
+use nandlab::flash::BlockState;
 use nandlab::sched::Kind;
 use nandlab::stats::steady_state;
-use nandlab::units::{Span, Time};
 
 /// 8 planes of 100 blocks of 16 pages.
 const HUNDRED: &str = "[drive]\nchannels = 2\nchips_per_channel = 2\ndies_per_chip = 1\nplanes_per_die = 2\n\
@@ -69,7 +69,7 @@ fn fill_maps_the_lowest_lpns_on_their_home_planes() {
         for (lpn, at) in (0..).zip(map(&drive)) {
             assert_eq!(at.is_some(), lpn < mapped, "LPN {lpn}");
             if let Some(ppn) = at {
-                let block = drive.geometry().block_of(nandlab::geometry::Ppn(ppn));
+                let block = drive.geometry().block_of(nandlab::base::geometry::Ppn(ppn));
                 let home = drive.ftl().allocator.home(Lpn(lpn), drive.geometry().planes);
                 assert_eq!(drive.geometry().plane_of(block), home);
             }
@@ -122,10 +122,10 @@ fn the_order_of_the_fill_decides_amplification_at_first() {
     let waf = |sets: &[&str], rounds: [f64; 2]| {
         let (mut drive, _) = made(HUNDRED, sets);
         let pages = drive.geometry().logical_pages;
-        let mut stream = nandlab::rng::Stream::new(5, "order");
+        let mut stream = nandlab::base::rng::Stream::new(5, "order");
         let mut written = |drive: &mut Drive, rounds: f64, sequential: bool| {
             let count = (rounds * f64::from(pages)) as u32;
-            let next = |at: u32, stream: &mut nandlab::rng::Stream| {
+            let next = |at: u32, stream: &mut nandlab::base::rng::Stream| {
                 if sequential { at % pages } else { stream.below(pages.into()) as u32 }
             };
             let programs: u64 = (0..count).map(|at| drive.write_now(Lpn(next(at, &mut stream)))).sum();
@@ -207,7 +207,7 @@ fn preconditioning_takes_no_simulated_time_and_counts_nothing() {
         assert_eq!(drive.stats().counters, nandlab::stats::Counters::default());
         assert_eq!(
             (0..drive.geometry().dies)
-                .map(|d| drive.device().die_busy_ns(nandlab::geometry::DieId(d), Time::START))
+                .map(|d| drive.device().die_busy_ns(nandlab::base::geometry::DieId(d), Time::START))
                 .max(),
             Some(Span::ZERO)
         );

@@ -2,10 +2,10 @@
 //! 1 to 3 bits a cell on 1 to 5 layers, transfers that take no time, and blocks of odd and extreme sizes.
 
 use crate::common::{at, read_everything, settle, spec};
+use nandlab::base::geometry::Lpn;
+use nandlab::base::rng::Stream;
 use nandlab::drive::{Drive, FailReason};
-use nandlab::geometry::Lpn;
 use nandlab::host::{Op, Oracle, Request};
-use nandlab::rng::Stream;
 use proptest::prelude::*;
 
 #[derive(Clone, Debug)]

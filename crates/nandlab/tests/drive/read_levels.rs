@@ -4,14 +4,14 @@
 //! decoding 15. Data of one year at 10,000 P/E cycles needs level 3: 133 us, or 85 + 109 + 133 = 327 us from level 1 on.
 
 use crate::common::{TINY, US, at, mostly_hot, ns, one, read_everything, request, settle, spec, with_oracle};
+use nandlab::base::geometry::{DieId, Lpn};
+use nandlab::base::units::{Span, Time};
 use nandlab::drive::{Drive, FailReason};
-use nandlab::geometry::{DieId, Lpn};
 use nandlab::host::{Op, Oracle};
 use nandlab::probe::Probe;
 use nandlab::sched::{Cause, Kind};
 use nandlab::spec::Spec;
 use nandlab::stats::{RunFacts, smart, summary};
-use nandlab::units::{Span, Time};
 
 const PAGE: u64 = 4096;
 

@@ -1,13 +1,13 @@
 //! Refresh: when blocks are due, what it costs, what it does to the data.
 
 use crate::common::{TINY, at, ns, one, read_everything, settle, spec, submit_with_few, with_oracle};
+use nandlab::base::geometry::Lpn;
+use nandlab::base::rng::Stream;
+use nandlab::base::units::Time;
 use nandlab::drive::Drive;
-use nandlab::geometry::Lpn;
+use nandlab::flash::{AgeClock, Condition, Reliability};
 use nandlab::host::{Op, Oracle, Request};
-use nandlab::nand::{AgeClock, Condition, Reliability};
-use nandlab::rng::Stream;
 use nandlab::sched::{Cause, Kind};
-use nandlab::units::Time;
 
 const AGEING: &str = "[ecc]\nlevels = 'laldpc'\n[reliability]\nrber = 'vth'\npe_cycles = 1500\n";
 
@@ -258,7 +258,7 @@ fn what_is_copied_back_is_due_as_it_was() {
         assert_eq!(moved > 20, migration != "'off-chip'", "{moved} pages copied back");
         // A day later what was there at the start is 30 days old, wherever it is: at the latest then it is corrected.
         drive.advance(at(6_800_000_000));
-        let now = nandlab::nand::AgeClock::new(86_400.0).at(drive.now());
+        let now = nandlab::flash::AgeClock::new(86_400.0).at(drive.now());
         let (map, array) = (&drive.ftl().map, drive.array());
         let ages = (0..pages as u32)
             .filter_map(|lpn| map.get(Lpn(lpn)))

@@ -1,10 +1,10 @@
 //! The `vth` model against a brute-force integration of its densities, the paper's levels, and the fast tables against
 //! the models they stand for.
 
-use nandlab::geometry::PageKind;
-use nandlab::nand::reliability::{Condition, PerKind, RberTable, Reliability, Vth};
+use nandlab::base::geometry::PageKind;
+use nandlab::base::units::Span;
+use nandlab::flash::reliability::{Condition, PerKind, RberTable, Reliability, Vth};
 use nandlab::spec::{RberSpec, ReliabilitySpec, VthSpec};
-use nandlab::units::Span;
 use proptest::prelude::*;
 
 const YEAR_S: u32 = 365 * 86_400;

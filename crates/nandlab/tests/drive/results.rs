@@ -1,12 +1,12 @@
 //! What a result says: write amplification in bytes, the steady state, and what never happened.
 
 use crate::common::{TINY, request, rest, spec, submit_with_few};
+use nandlab::base::rng::Stream;
+use nandlab::base::units::Time;
 use nandlab::drive::Drive;
 use nandlab::host::Op;
-use nandlab::rng::Stream;
 use nandlab::spec::Spec;
 use nandlab::stats::{RunFacts, Values, smart, summary};
-use nandlab::units::Time;
 use serde_json::Value;
 
 fn finished(drive: &mut Drive) -> (Value, Value) {

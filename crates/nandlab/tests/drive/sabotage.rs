@@ -3,11 +3,11 @@
 //! It is fed by hand what a drive would tell it. A violation that stays unseen here would stay unseen in every run.
 
 use crate::common::{self, TINY, ns, one, spec};
+use nandlab::base::geometry::{BlockId, Lpn, RequestId};
+use nandlab::base::rng::Stream;
 use nandlab::drive::Drive;
-use nandlab::geometry::{BlockId, Lpn, RequestId};
 use nandlab::host::{Op, Oracle, Request};
 use nandlab::probe::{NoProbe, Probe};
-use nandlab::rng::Stream;
 
 const A: Lpn = Lpn(7);
 const B: Lpn = Lpn(8);
@@ -46,7 +46,7 @@ fn verdict(events: &[Event]) -> Result<(), String> {
 /// An oracle that was told that LPN `A` held data before it saw anything, and `B` did not.
 fn preconditioned(events: &[Event]) -> Result<(), String> {
     let mut map = nandlab::ftl::map::PageMap::new(16);
-    map.set(A, nandlab::geometry::Ppn(3));
+    map.set(A, nandlab::base::geometry::Ppn(3));
     let mut oracle = Oracle::default();
     oracle.expect_preconditioned(&map);
     tell(&mut oracle, events);
@@ -243,8 +243,8 @@ fn one_wrong_answer_in_a_whole_run_is_caught() {
 /// A program that ends without a start, as a drive would do that forgets what it has submitted: flash refuses it.
 #[test]
 fn the_array_refuses_what_flash_refuses() {
-    use nandlab::geometry::{BlockId, Geometry};
-    use nandlab::nand::{Array, BlockState, Keeps};
+    use nandlab::base::geometry::{BlockId, Geometry};
+    use nandlab::flash::{Array, BlockState, Keeps};
     let spec = spec(TINY, &[]);
     let geometry = Geometry::new(&spec.drive);
     let panics = |act: &dyn Fn(&mut Array)| {
@@ -309,9 +309,9 @@ fn rested() -> Drive<NoProbe> {
 
 #[test]
 fn the_audit_notices_whatever_is_broken() {
+    use nandlab::base::geometry::{Geometry, Ppn};
+    use nandlab::flash::{Array, BlockState};
     use nandlab::ftl::Ftl;
-    use nandlab::geometry::{Geometry, Ppn};
-    use nandlab::nand::{Array, BlockState};
 
     type Break = fn(&Geometry, &mut Array, &mut Ftl);
     fn full(array: &Array) -> BlockId {
@@ -320,7 +320,7 @@ fn the_audit_notices_whatever_is_broken() {
     }
     let breaks: [(&str, Break); 10] = [
         ("the OOB names another LPN", |_, array, ftl| {
-            array.stage(ftl.map.get(Lpn(0)).unwrap(), Lpn(1), nandlab::nand::Stamp::default());
+            array.stage(ftl.map.get(Lpn(0)).unwrap(), Lpn(1), nandlab::flash::Stamp::default());
         }),
         ("two LPNs share a page", |_, _, ftl| {
             let ppn = ftl.map.get(Lpn(1)).unwrap();

@@ -1,15 +1,15 @@
 //! Saving a drive and loading it: what comes back is what was saved, and nothing else is ever accepted.
 
 use crate::common::{TINY, request, settle, spec, with_oracle};
+use nandlab::base::geometry::Lpn;
+use nandlab::base::rng::Stream;
+use nandlab::base::units::Time;
 use nandlab::drive::{Drive, SnapshotError};
+use nandlab::flash::BlockState;
 use nandlab::ftl::STREAMS;
-use nandlab::geometry::Lpn;
 use nandlab::host::{Op, Oracle, Request};
-use nandlab::nand::BlockState;
 use nandlab::probe::Probe;
-use nandlab::rng::Stream;
 use nandlab::stats::{RunFacts, summary};
-use nandlab::units::Time;
 
 const FILL: &str = "[precondition]\nused = 0.7\nvalid = 0.8\n";
 const PTS: &str = "[precondition]\nmethod = 'pts'\nrounds_max = 6\n";

@@ -2,15 +2,15 @@
 //! state in which none can. Each mechanism alone, and all together.
 
 use crate::common::{IDLE, MS, at, request, spec};
+use nandlab::base::geometry::{Lpn, PlaneId};
+use nandlab::base::rng::Stream;
+use nandlab::base::units::Time;
 use nandlab::drive::{Drive, Failure};
+use nandlab::flash::{DEAD_LPN, Stamp};
 use nandlab::ftl::WriteStream;
 use nandlab::ftl::needs::BlockNeeds;
-use nandlab::geometry::{Lpn, PlaneId};
 use nandlab::host::{Op, Oracle, Request};
-use nandlab::nand::{DEAD_LPN, Stamp};
-use nandlab::rng::Stream;
 use nandlab::spec::Spec;
-use nandlab::units::Time;
 
 /// Pages of a block.
 const PAGES: u64 = 4;

@@ -4,16 +4,16 @@
 //! decoding 15. A day passes in a second.
 
 use crate::common::{SECOND, US, at, ballast, ns, one, request, spec, submit_with_few};
+use nandlab::base::geometry::{DieId, Lpn, PlaneId, Ppn};
+use nandlab::base::units::Time;
 use nandlab::drive::Drive;
+use nandlab::flash::{AgeClock, Block, Condition, Reliability};
 use nandlab::ftl::WriteStream;
 use nandlab::ftl::partial::Links;
-use nandlab::geometry::{DieId, Lpn, PlaneId, Ppn};
 use nandlab::host::{Op, Oracle};
-use nandlab::nand::{AgeClock, Block, Condition, Reliability};
 use nandlab::probe::Probe;
 use nandlab::sched::{Cause, Kind, Transaction};
 use nandlab::stats::{RunFacts, summary};
-use nandlab::units::Time;
 
 const PAGE: u64 = 4096;
 const DAY_S: u32 = 86_400;
@@ -588,7 +588,7 @@ fn a_scheme_that_is_off_counts_nothing_and_the_others_go_on() {
         let mut hand = Hand::new(&sets);
         hand.drive.precondition(&mut |_| true);
         hand.drive.expect_preconditioned(|(oracle, _)| oracle);
-        let mut stream = nandlab::rng::Stream::new(9, "together");
+        let mut stream = nandlab::base::rng::Stream::new(9, "together");
         let pages = u64::from(hand.drive.geometry().logical_pages);
         let mut above = 0;
         for _ in 0..6000 {

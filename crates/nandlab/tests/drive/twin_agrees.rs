@@ -2,13 +2,13 @@
 
 use crate::common::{at, spec};
 use crate::twin::Twin;
+use nandlab::base::geometry::DieId;
+use nandlab::base::rng::Stream;
+use nandlab::base::units::Time;
 use nandlab::drive::{Drive, IDLE_LIMIT};
-use nandlab::geometry::DieId;
 use nandlab::host::{Op, Request};
 use nandlab::probe::Probe;
-use nandlab::rng::Stream;
 use nandlab::sched::{Kind, Phase, Transaction};
-use nandlab::units::Time;
 
 /// Times in nanoseconds; `commands` of a read, a program and an erase, `together` of a read and a program of several planes.
 #[derive(Clone, Debug, Default)]

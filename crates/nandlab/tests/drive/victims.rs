@@ -4,11 +4,11 @@
 //! operation is compared with what a search over all blocks finds.
 
 use crate::common::{ns, spec};
+use nandlab::base::geometry::{BlockId, Geometry, Lpn, PlaneId};
+use nandlab::base::rng::Stream;
+use nandlab::base::units::Time;
+use nandlab::flash::{Array, BlockState, Keeps};
 use nandlab::ftl::{Ftl, Place, WriteStream};
-use nandlab::geometry::{BlockId, Geometry, Lpn, PlaneId};
-use nandlab::nand::{Array, BlockState, Keeps};
-use nandlab::rng::Stream;
-use nandlab::units::Time;
 
 struct Table {
     geometry: Geometry,
@@ -18,7 +18,7 @@ struct Table {
     /// The twin's own memory: for each plane its blocks in the order in which they were filled.
     filled: Vec<Vec<u32>>,
     /// Programs that have been given a place and have not ended yet.
-    pending: std::collections::VecDeque<nandlab::geometry::Ppn>,
+    pending: std::collections::VecDeque<nandlab::base::geometry::Ppn>,
     stream: Stream,
 }
 
@@ -49,7 +49,7 @@ impl Table {
         (0..self.geometry.planes).map(PlaneId)
     }
 
-    fn blocks(&self, plane: PlaneId) -> &[nandlab::nand::Block] {
+    fn blocks(&self, plane: PlaneId) -> &[nandlab::flash::Block] {
         let first = self.geometry.first_block(plane).index();
         &self.array.blocks[first..first + self.geometry.blocks_per_plane as usize]
     }
@@ -70,7 +70,7 @@ impl Table {
         else {
             return false;
         };
-        self.array.stage(ppn, lpn, nandlab::nand::Stamp::default());
+        self.array.stage(ppn, lpn, nandlab::flash::Stamp::default());
         self.ftl.remap(&self.geometry, &mut self.array, lpn, ppn);
         self.pending.push_back(ppn);
         true

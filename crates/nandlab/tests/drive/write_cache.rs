@@ -5,14 +5,14 @@
 //! access of the cache 1 us.
 
 use crate::common::{ns, one, read_everything, request, settle, spec, with_oracle};
+use nandlab::base::geometry::Lpn;
+use nandlab::base::rng::Stream;
+use nandlab::base::units::Time;
 use nandlab::drive::Drive;
-use nandlab::geometry::Lpn;
 use nandlab::host::{Op, Oracle, Request};
 use nandlab::probe::Probe;
-use nandlab::rng::Stream;
 use nandlab::sched::{Cause, Kind};
 use nandlab::spec::Spec;
-use nandlab::units::Time;
 
 const PAGE: u64 = 4096;
 const DRAM: u64 = 1_000;

@@ -1,8 +1,8 @@
 //! What a spec file means: defaults, presets, examples, layering, `show`, the hash and the schema.
 
+use nandlab::base::units::{DAY, MS, SECOND, Span, Time, US};
 use nandlab::ftl::needs::BlockNeeds;
 use nandlab::spec::*;
-use nandlab::units::{DAY, MS, SECOND, Span, Time, US};
 use std::path::{Path, PathBuf};
 
 fn load_with(text: &str, sets: &[&str]) -> Result<Loaded, SpecErrors> {

@@ -1,9 +1,9 @@
 //! What the tests share.
 #![allow(dead_code, unreachable_pub)]
 
+use nandlab::base::units::{DAY, Time};
 use nandlab::host::{Op, Request};
 use nandlab::spec::{DeviceChoice, TraceSpec};
-use nandlab::units::{DAY, Time};
 use nandlab_trace::{Source, TraceError, open_bytes};
 
 /// A spec for content that is called `name`.

@@ -2,7 +2,7 @@
 //! rcopyback paper, Section 5.1).
 
 use super::SyncPolicy;
-use crate::policy::{Choice, PolicyInfo};
+use crate::base::policy::{Choice, PolicyInfo};
 
 pub(super) const INFO: PolicyInfo =
     PolicyInfo { name: "eager", description: "a write buffer: every dirty page out at once", params: &[] };

@@ -2,7 +2,7 @@
 //! paper, Section III-B).
 
 use super::{SyncPolicy, View};
-use crate::policy::{Choice, PolicyInfo};
+use crate::base::policy::{Choice, PolicyInfo};
 
 pub(super) const INFO: PolicyInfo =
     PolicyInfo { name: "greedy", description: "all dirty pages out when idle", params: &[] };

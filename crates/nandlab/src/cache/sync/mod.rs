@@ -3,7 +3,7 @@
 //! A policy looks at the cache as a whole and answers questions; the drive acts. Policies are listed in [`POLICIES`], one
 //! line each; a policy is one file in this folder.
 
-use crate::policy::{Choice, PolicyInfo};
+use crate::base::policy::{Choice, PolicyInfo};
 
 /// What a sync policy may look at. All in pages.
 #[derive(Clone, Copy, Debug)]

@@ -3,7 +3,7 @@
 //! There is no budget: all of the cache may be dirty.
 
 use super::SyncPolicy;
-use crate::policy::{Choice, PolicyInfo};
+use crate::base::policy::{Choice, PolicyInfo};
 
 pub(super) const INFO: PolicyInfo =
     PolicyInfo { name: "none", description: "dirty pages leave when they are evicted", params: &[] };

@@ -2,7 +2,7 @@
 //! III-B).
 
 use super::SyncPolicy;
-use crate::policy::{Choice, PolicyInfo};
+use crate::base::policy::{Choice, PolicyInfo};
 
 pub(super) const INFO: PolicyInfo =
     PolicyInfo { name: "punctual", description: "at the budget, one page out per write", params: &[] };

@@ -6,7 +6,7 @@
 //! being written back is protected: its updates wait.
 
 use super::{Coldness, SyncPolicy, View};
-use crate::policy::{Choice, ParamInfo, PolicyInfo};
+use crate::base::policy::{Choice, ParamInfo, PolicyInfo};
 
 const fn share(name: &'static str, description: &'static str) -> ParamInfo {
     ParamInfo { name, default: Some(0.05), min: 0.0, max: 1.0, whole: false, description }

@@ -1,6 +1,6 @@
 //! Allocation: which plane a host write goes to.
 
-use crate::geometry::{DieId, Geometry, Lpn, PlaneId};
+use crate::base::geometry::{DieId, Geometry, Lpn, PlaneId};
 use crate::sched::Device;
 use crate::spec::Allocation;
 
@@ -12,7 +12,7 @@ pub enum Allocator {
         /// The planes in the order in which consecutive LPNs visit them.
         planes: Box<[PlaneId]>,
         /// Its length, as a fast divisor.
-        count: crate::geometry::Divisor,
+        count: crate::base::geometry::Divisor,
     },
     /// The die with the fewest transactions queued or under way; the next one after the last chosen, of several.
     Dynamic {
@@ -27,7 +27,7 @@ impl Allocator {
         match allocation {
             Allocation::Static(order) => Self::Static {
                 planes: static_order(order, geometry),
-                count: crate::geometry::Divisor::new(geometry.planes),
+                count: crate::base::geometry::Divisor::new(geometry.planes),
             },
             Allocation::Dynamic => Self::Dynamic { last: geometry.dies - 1 },
         }

@@ -1,8 +1,8 @@
 //! What a victim policy sees of a plane, and the index that finds its least valid block fast.
 
-use crate::geometry::PlaneId;
-use crate::nand::{Block, BlockState};
-use crate::units::Time;
+use crate::base::geometry::PlaneId;
+use crate::base::units::Time;
+use crate::flash::{Block, BlockState};
 
 /// Blocks in a group of [`LeastValid`].
 const GROUP: usize = 64;

@@ -6,7 +6,7 @@
 //! J. Ousterhout's log-structured file system. Looks at every block of the plane.
 
 use super::{Candidates, Context, VictimPolicy};
-use crate::policy::{Choice, PolicyInfo};
+use crate::base::policy::{Choice, PolicyInfo};
 
 pub(super) const INFO: PolicyInfo = PolicyInfo {
     name: "cost-benefit",

@@ -6,8 +6,8 @@
 //! P. Desnoyers, ACM TOS 10 (2014).
 
 use super::{Candidates, Context, VictimPolicy};
-use crate::geometry::PlaneId;
-use crate::policy::{Choice, PolicyInfo};
+use crate::base::geometry::PlaneId;
+use crate::base::policy::{Choice, PolicyInfo};
 use std::collections::VecDeque;
 
 pub(super) const INFO: PolicyInfo =

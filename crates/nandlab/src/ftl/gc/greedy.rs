@@ -6,7 +6,7 @@
 //! (2014).
 
 use super::{Candidates, Context, VictimPolicy};
-use crate::policy::{Choice, PolicyInfo};
+use crate::base::policy::{Choice, PolicyInfo};
 
 pub(super) const INFO: PolicyInfo =
     PolicyInfo { name: "greedy", description: "the block with the fewest valid pages", params: &[] };

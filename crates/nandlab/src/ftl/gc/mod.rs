@@ -7,14 +7,14 @@ mod candidates;
 
 pub use candidates::{Candidates, LeastValid};
 
-use crate::geometry::PlaneId;
-use crate::policy::{Choice, PolicyInfo};
-use crate::rng::Stream;
+use crate::base::geometry::PlaneId;
+use crate::base::policy::{Choice, PolicyInfo};
+use crate::base::rng::Stream;
 
 /// Chooses victims. One object serves all planes of a drive.
 pub trait VictimPolicy: std::fmt::Debug + Send + Sync {
     /// The block, counted within the plane, to empty next; `None` when no block is full. It must be in
-    /// [`BlockState::Full`](crate::nand::BlockState::Full).
+    /// [`BlockState::Full`](crate::flash::BlockState::Full).
     fn pick(&mut self, plane: &Candidates) -> Option<u32>;
 
     /// The last page of `block` (counted within `plane`) has been programmed.

@@ -5,7 +5,7 @@
 //! cyber-physical systems", Journal of Systems Architecture 2020. Looks at the blocks of a plane that have the fewest.
 
 use super::{Candidates, Context, VictimPolicy};
-use crate::policy::{Choice, PolicyInfo};
+use crate::base::policy::{Choice, PolicyInfo};
 
 pub(super) const INFO: PolicyInfo = PolicyInfo {
     name: "partial-aware",

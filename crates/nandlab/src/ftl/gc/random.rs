@@ -4,8 +4,8 @@
 //! collection algorithms in flash-based solid state drives", SIGMETRICS 2013.
 
 use super::{Candidates, Context, VictimPolicy};
-use crate::policy::{Choice, ParamInfo, PolicyInfo};
-use crate::rng::Stream;
+use crate::base::policy::{Choice, ParamInfo, PolicyInfo};
+use crate::base::rng::Stream;
 
 pub(super) const INFO: PolicyInfo = PolicyInfo {
     name: "random",

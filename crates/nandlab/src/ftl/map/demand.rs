@@ -11,10 +11,10 @@
 //! translation pages hold proves them right.
 
 use super::{Cache, PageMap};
+use crate::base::geometry::{Lpn, Ppn};
+use crate::base::huge::Huge;
+pub use crate::base::ids::Tvpn;
 use crate::core::Queue;
-use crate::geometry::{Lpn, Ppn};
-use crate::huge::Huge;
-pub use crate::ids::Tvpn;
 use crate::spec::Eviction;
 
 /// Bytes of a translation page that hold one PPN.

@@ -1,7 +1,7 @@
 //! `ftl.map = "page"`: the whole map in RAM, four bytes a logical page.
 
-use crate::geometry::{Lpn, Ppn};
-use crate::huge::Huge;
+use crate::base::geometry::{Lpn, Ppn};
+use crate::base::huge::Huge;
 
 /// The whole map. An entry holds PPN + 1, so that an untouched one is unmapped and takes no memory.
 #[derive(Debug)]

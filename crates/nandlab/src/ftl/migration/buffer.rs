@@ -1,6 +1,6 @@
 //! How busy the write buffer has been of late.
 
-use crate::units::{Span, Time};
+use crate::base::units::{Span, Time};
 
 /// Parts of the window that are told apart.
 const PARTS: usize = 16;
@@ -74,7 +74,7 @@ impl BufferLoad {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng::Stream;
+    use crate::base::rng::Stream;
 
     /// The twin: every nanosecond's count in a list.
     #[test]

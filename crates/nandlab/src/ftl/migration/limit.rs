@@ -1,9 +1,9 @@
 //! How many copybacks in a row a page may go through.
 
 use super::COPYBACKS_MAX;
-use crate::nand::{Condition, Ecc, Reliability};
+use crate::base::units::SECOND;
+use crate::flash::{Condition, Ecc, Reliability};
 use crate::spec::CopybackLimitSpec;
-use crate::units::SECOND;
 
 /// The limit of `migration.policy`'s `limit`.
 #[derive(Clone, Debug)]

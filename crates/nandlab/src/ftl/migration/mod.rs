@@ -14,7 +14,7 @@ mod limit;
 pub use buffer::BufferLoad;
 pub use limit::CopybackLimit;
 
-use crate::policy::PolicyInfo;
+use crate::base::policy::PolicyInfo;
 
 /// Copybacks in a row at most, whatever the limit: blocks open for them in each plane.
 pub const COPYBACKS_MAX: u8 = 8;

@@ -1,7 +1,7 @@
 //! `migration.policy = "off-chip"`: every page is read out, corrected and written back (the rcopyback paper's baseline).
 
 use super::{MigrationPolicy, View};
-use crate::policy::PolicyInfo;
+use crate::base::policy::PolicyInfo;
 
 pub(super) const INFO: PolicyInfo = PolicyInfo {
     name: "off-chip",

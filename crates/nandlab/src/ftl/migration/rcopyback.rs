@@ -3,7 +3,7 @@
 //! copybacks later.
 
 use super::{MigrationPolicy, View};
-use crate::policy::PolicyInfo;
+use crate::base::policy::PolicyInfo;
 
 pub(super) const INFO: PolicyInfo = PolicyInfo {
     name: "rcopyback",

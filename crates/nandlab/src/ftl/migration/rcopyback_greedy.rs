@@ -1,7 +1,7 @@
 //! `migration.policy.rcopyback-greedy`: copyback wherever the limit allows it (rcFTL- of the rcopyback paper, Section 5.2).
 
 use super::{MigrationPolicy, View};
-use crate::policy::PolicyInfo;
+use crate::base::policy::PolicyInfo;
 
 pub(super) const INFO: PolicyInfo = PolicyInfo {
     name: "rcopyback-greedy",

@@ -5,8 +5,8 @@
 //! is the number of its combination page and its place in there.
 
 use super::Entry;
-use crate::geometry::{Geometry, Lpn, Ppn};
-use crate::huge::Huge;
+use crate::base::geometry::{Geometry, Lpn, Ppn};
+use crate::base::huge::Huge;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

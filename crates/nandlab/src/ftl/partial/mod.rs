@@ -12,7 +12,7 @@ pub use encoding::EncodedSize;
 pub use links::{LINK_BITS, Links};
 pub use vsm::Vsm;
 
-use crate::geometry::{Lpn, Ppn};
+use crate::base::geometry::{Lpn, Ppn};
 
 /// The susceptible bits of one page, as a combination page holds them.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,7 +1,7 @@
 //! The virtual shadow memory (VSM): RAM in which susceptible data waits until it fills a page, and until that is programmed.
 
 use super::Entry;
-use crate::geometry::Ppn;
+use crate::base::geometry::Ppn;
 
 /// See the module.
 #[derive(Debug)]
@@ -108,7 +108,7 @@ impl Vsm {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::geometry::Lpn;
+    use crate::base::geometry::Lpn;
 
     fn entry(base: u32, bytes: u32) -> Entry {
         Entry { base: Ppn(base), lpn: Lpn(base), sequence: 1, pe_cycles: 0, offset: 0, bytes, rber: 0.0 }

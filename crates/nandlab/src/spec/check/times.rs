@@ -5,10 +5,10 @@ use super::super::kind::Val;
 use super::super::quantity::{show_num, show_time};
 use super::super::slots::OPERATION_NS_MAX;
 use super::Check;
-use crate::nand::AgeClock;
+use crate::base::units::{Span, Time};
+use crate::flash::AgeClock;
 use crate::spec::Arrival;
 use crate::stats::duration;
-use crate::units::{Span, Time};
 
 impl Check<'_> {
     /// The last simulated time, and what ends there.

@@ -1,8 +1,8 @@
 //! Cached entries in slots.
 
-use crate::geometry::Lpn;
-use crate::huge::prefetch;
-use crate::list::{Link, Links};
+use crate::base::geometry::Lpn;
+use crate::base::huge::prefetch;
+use crate::base::list::{Link, Links};
 
 /// Where an eviction policy has an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Eviction `lru`: the least recently used entry leaves (DFTL; LaLDPC_LRU in the LaLDPC paper).
 
 use super::entries::Entries;
-use crate::list::List;
+use crate::base::list::List;
 
 /// All entries in the order of their use.
 #[derive(Debug, Default)]

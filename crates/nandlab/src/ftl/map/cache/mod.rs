@@ -7,8 +7,8 @@ mod entries;
 mod lru;
 mod read_level;
 
-use crate::geometry::Lpn;
-use crate::huge::Huge;
+use crate::base::geometry::Lpn;
+use crate::base::huge::Huge;
 use crate::spec::Eviction;
 use entries::{Entries, Entry};
 use lru::Lru;

@@ -13,8 +13,8 @@
 //! Parameter: `fixed`, Len_fix, in entries (the paper: 500, 2000, 5000).
 
 use super::entries::{Entries, Place};
-use crate::list::List;
-use crate::nand::LEVELS_MAX;
+use crate::base::list::List;
+use crate::flash::LEVELS_MAX;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 

@@ -1,7 +1,7 @@
 //! The cache against literal transcriptions of its policies.
 
 use super::*;
-use crate::rng::Stream;
+use crate::base::rng::Stream;
 
 /// Algorithm 1 of the LaLDPC paper, line by line, on a list (position 1 is the most recently used).
 struct Algorithm1 {

@@ -1,9 +1,77 @@
 //! How long each phase of a flash operation takes on the resource it needs.
 
-use crate::geometry::{Geometry, PageKind};
-use crate::sched::Kind;
-use crate::spec::{CommandTimes, EccSpec, LevelSpec, ProgramTime, Retry, TimingSpec};
-use crate::units::{Span, transfer_ns};
+use super::Scheduler;
+use super::transaction::Kind;
+use crate::base::geometry::{Geometry, PageKind};
+use crate::base::units::{Span, transfer_ns};
+use crate::flash::{EccSpec, LevelSpec, Retry};
+
+/// `[timing]`.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct TimingSpec {
+    pub read_ns: Span,
+    pub program: ProgramTime,
+    pub erase_ns: Span,
+    pub channel_ns_per_byte: f64,
+    pub command: CommandTimes,
+    /// Controller time after a page has been transferred out.
+    pub decode_ns: Span,
+    /// `None`: unlimited.
+    pub off_chip_bytes_per_s: Option<f64>,
+    pub scheduler: Scheduler,
+    pub multi_plane: bool,
+}
+
+/// `timing.command`: channel time of the command and address cycles in front of every flash operation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct CommandTimes {
+    pub read_ns: Span,
+    pub program_ns: Span,
+    pub erase_ns: Span,
+    pub copyback_ns: Span,
+    /// A read of several planes together; `None`: each plane pays `read_ns`.
+    pub multi_plane_read_ns: Option<Span>,
+    /// A program of several planes together; `None`: each plane pays `program_ns`.
+    pub multi_plane_program_ns: Option<Span>,
+}
+
+impl CommandTimes {
+    /// The same time for every operation of a plane.
+    pub fn uniform(ns: Span) -> Self {
+        let together = None;
+        Self {
+            read_ns: ns,
+            program_ns: ns,
+            erase_ns: ns,
+            copyback_ns: ns,
+            multi_plane_read_ns: together,
+            multi_plane_program_ns: together,
+        }
+    }
+}
+
+/// `timing.program`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ProgramTime {
+    /// The same for every page.
+    Uniform(Span),
+    /// By page kind (`{ lsb, msb }`; a TLC drive's middle page takes the mean of the two).
+    ByKind {
+        /// LSB page.
+        lsb_ns: Span,
+        /// MSB page.
+        msb_ns: Span,
+    },
+    /// By layer (`{ fastest, slowest }`), linear from the bottom layer (fastest) to the top.
+    ByLayer {
+        /// Bottom layer.
+        fastest_ns: Span,
+        /// Top layer.
+        slowest_ns: Span,
+    },
+}
 
 /// What one try of a read costs at its level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +136,7 @@ impl Timing {
             transfer_ns,
             off_chip_ns: spec
                 .off_chip_bytes_per_s
-                .map_or(Span::ZERO, |rate| crate::units::transfer_ns(bytes, 1e9 / rate)),
+                .map_or(Span::ZERO, |rate| crate::base::units::transfer_ns(bytes, 1e9 / rate)),
             command: spec.command,
             commands: {
                 let CommandTimes { read_ns, program_ns, erase_ns, copyback_ns, .. } = spec.command;

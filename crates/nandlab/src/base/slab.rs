@@ -227,7 +227,7 @@ impl<T: Node + Copy> Fifo<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng::Stream;
+    use crate::base::rng::Stream;
     use std::collections::VecDeque;
 
     #[derive(Clone, Copy, Debug)]

@@ -4,10 +4,44 @@
 //! what holds it are one multiplication apart. A PPN counts all physical pages of the drive, an LPN all logical
 //! ones.
 
-pub use crate::ids::{BlockId, CacheSlot, DieId, Lpn, PlaneId, Ppn, RequestId, Tvpn};
+pub use crate::base::ids::{BlockId, CacheSlot, DieId, Lpn, PlaneId, Ppn, RequestId, Tvpn};
 
-use crate::spec::{Cell, DriveSpec};
 use std::fmt;
+
+/// The logical pages of so many physical ones.
+pub(crate) fn logical_pages(pages: u64, op: f64) -> u64 {
+    (pages as f64 / (1.0 + op)) as u64
+}
+
+/// `[drive]`: the geometry.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct DriveSpec {
+    pub channels: u32,
+    pub chips_per_channel: u32,
+    pub dies_per_chip: u32,
+    pub planes_per_die: u32,
+    pub blocks_per_plane: u32,
+    pub pages_per_block: u32,
+    pub page_size_bytes: u32,
+    pub cell: Cell,
+    /// Layers of a 3D block; pages are spread evenly over them. 1 for 2D cells.
+    pub layers: u32,
+    /// (raw - logical) / logical.
+    pub op: f64,
+    /// P/E cycles after which a block is retired.
+    pub endurance: u32,
+}
+
+/// `drive.cell`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Cell {
+    Slc,
+    Mlc,
+    Mlc3d,
+    Tlc3d,
+}
 
 /// Division by a fixed 32-bit number with a multiplication, exact for every 32-bit dividend.
 #[derive(Clone, Copy, Debug)]
@@ -104,7 +138,7 @@ impl Geometry {
             blocks: blocks as u32,
             pages: pages as u32,
             pages_per_plane: drive.blocks_per_plane * drive.pages_per_block,
-            logical_pages: (pages as f64 / (1.0 + drive.op)) as u32,
+            logical_pages: logical_pages(pages, drive.op) as u32,
             cell: drive.cell,
             layers: drive.layers,
             by_page: Divisor::new(drive.pages_per_block),
@@ -219,7 +253,7 @@ mod tests {
 
     #[test]
     fn divisor_is_exact() {
-        let mut stream = crate::rng::Stream::new(1, "divisor");
+        let mut stream = crate::base::rng::Stream::new(1, "divisor");
         for _ in 0..200_000 {
             let by = (stream.bits() as u32 >> (stream.bits() % 32)).max(1);
             let n = stream.bits() as u32;

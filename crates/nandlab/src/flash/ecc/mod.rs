@@ -2,13 +2,59 @@
 //!
 //! Level L senses with L references between neighbouring states (LaLDPC, Section II-B), costs more than level L - 1 and
 //! decodes more errors. A read that does not decode is tried again one level higher; beyond the last level it is
-//! uncorrectable. What each try costs is in [`Timing`](super::Timing).
+//! uncorrectable. What each try costs is in `sched::Timing`.
 
 mod start;
 
 pub use start::Hints;
 
-use crate::spec::{EccSpec, StartLevel};
+use crate::base::units::Span;
+
+/// `[ecc]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EccSpec {
+    /// By read level, from level 1; empty: `[timing]` alone, which decodes everything.
+    pub levels: Vec<LevelSpec>,
+    /// The level a read starts at.
+    pub start: StartLevel,
+    /// What a further try costs.
+    pub retry: Retry,
+}
+
+/// A read level: what it decodes and what it costs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct LevelSpec {
+    /// Decodes every RBER below this.
+    pub rber_max: f64,
+    /// On the die.
+    pub sense_ns: Span,
+    /// On the channel, for a page.
+    pub transfer_ns: Span,
+    pub decode_ns: Span,
+}
+
+/// `ecc.start`: the level a read starts at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StartLevel {
+    /// LDPC-in-SSD: always level 1.
+    First,
+    /// The level that decodes, as if it were known.
+    Ideal,
+    /// LaLDPC: the level of the page's last read while its map entry is cached, else level 1.
+    LastLevel,
+    /// As `LastLevel`, but without a cached entry the level that last decoded a page of the same block.
+    BlockLevel,
+}
+
+/// `ecc.retry`: what a further try costs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Retry {
+    /// A whole read at its level.
+    Full,
+    /// Only what the level adds: the added sensing and its transfer; decoding is done again.
+    Incremental,
+}
 
 /// Levels there can be.
 pub const LEVELS_MAX: usize = 16;
@@ -69,8 +115,7 @@ impl Ecc {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::{LevelSpec, Retry};
-    use crate::units::US;
+    use crate::base::units::US;
 
     #[test]
     fn a_level_decodes_what_is_below_its_limit() {

@@ -1,6 +1,6 @@
 //! How many of a page's bits are susceptible: a binomial draw.
 
-use crate::rng::Stream;
+use crate::base::rng::Stream;
 
 /// Above this variance a normal draw, corrected for skewness (Cornish and Fisher), stands for the binomial one: mean and third
 /// moment agree, the variance to 0.6 %.

@@ -3,10 +3,10 @@
 //! The array enforces what flash enforces: a page is programmed once after each erase and in order within its
 //! block, an unprogrammed page cannot be read. Breaking that is a bug in the controller and panics.
 
-use crate::geometry::{BlockId, Geometry, Lpn, Ppn};
-use crate::huge::Huge;
-use crate::nand::Moment;
-use crate::units::Time;
+use crate::base::geometry::{BlockId, Geometry, Lpn, Ppn};
+use crate::base::huge::Huge;
+use crate::base::units::Time;
+use crate::flash::Moment;
 use std::collections::BTreeSet;
 
 /// The OOB logical page number of a page that holds nothing of the host's.

@@ -3,9 +3,9 @@
 //! The age clock runs `reliability.clock_scale` times as fast as simulated time. Four bytes a page hold its seconds;
 //! the physics asks for no more (Eq. 1 of LaLDPC takes ln(1 + t / 1 h)).
 
-use crate::geometry::BlockId;
-use crate::rng::Stream;
-use crate::units::{SECOND, Span, Time};
+use crate::base::geometry::BlockId;
+use crate::base::rng::Stream;
+use crate::base::units::{SECOND, Span, Time};
 
 /// A moment on the age clock, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -126,7 +126,7 @@ impl InitialAges {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::DAY;
+    use crate::base::units::DAY;
 
     #[test]
     fn ages_count_on_the_scaled_clock() {

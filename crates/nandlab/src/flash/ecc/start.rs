@@ -1,6 +1,6 @@
 //! `ecc.start`: the level at which a read starts (LaLDPC, Section III-B).
 
-use crate::spec::StartLevel;
+use super::StartLevel;
 
 /// What the controller may know when it starts a read. Level 0 means that it does not know.
 #[derive(Clone, Copy, Debug)]

@@ -14,9 +14,50 @@ pub use draw::binomial;
 pub use table::{RberTable, TableError};
 pub use vth::{PerKind, Susceptible, Vth};
 
-use crate::geometry::PageKind;
-use crate::spec::{RberSpec, ReliabilitySpec, VthSpec};
+use crate::base::geometry::PageKind;
+use crate::base::units::Span;
 use grid::Grid;
+
+/// `[reliability]`.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct ReliabilitySpec {
+    pub rber: RberSpec,
+    /// RBER that every read of a block adds to its pages.
+    pub read_disturb: f64,
+    /// RBER that every consecutive copyback adds.
+    pub copyback_error: f64,
+    /// P/E cycles of every block at the start.
+    pub pe_cycles: u32,
+    /// Ages of the data that is there at the start, and their shares of it (adding up to 1).
+    pub retention: Vec<(Span, f64)>,
+    /// How much faster than the workload ages run.
+    pub clock_scale: f64,
+}
+
+/// `reliability.rber`: the raw bit error rate.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RberSpec {
+    /// No bit errors.
+    None,
+    /// Threshold voltage distributions of MLC.
+    Vth(VthSpec),
+    /// A lab's own characterisation data.
+    Table(RberTable),
+}
+
+/// Parameters of the `vth` model, in volts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct VthSpec {
+    /// Programming step, the width of a programmed state.
+    pub dvpp: f64,
+    /// Sigma of the cell-to-cell interference.
+    pub cell_to_cell: f64,
+    /// Distance of neighbouring references of soft sensing.
+    pub sensing_step: f64,
+    /// LSB and MSB pages apart, instead of the mean of both.
+    pub per_page_kind: bool,
+}
 
 /// What a page has been through.
 #[derive(Clone, Copy, Debug, PartialEq)]

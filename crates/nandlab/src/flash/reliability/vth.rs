@@ -19,8 +19,8 @@
 //! Valid for two-bit cells, and while retention leaves the states in order: mu < x - x0, which holds to 60,000 P/E
 //! cycles and 50 years with room. Where it does not hold nothing can be told apart and the RBER is 0.5.
 
+use super::VthSpec;
 use super::noise::Noise;
-use crate::spec::VthSpec;
 
 /// Middle and sigma of the erased state, in volts; the former is x0 of Eq. 1.
 const ERASED: (f64, f64) = (1.4, 0.35);

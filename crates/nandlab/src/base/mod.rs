@@ -1,0 +1,11 @@
+//! What every room uses and what knows none of them: time and other units, ids, geometry, lists and arrays, random streams, the
+//! table of policies.
+
+pub mod geometry;
+pub mod huge;
+pub mod ids;
+pub(crate) mod list;
+pub mod policy;
+pub mod rng;
+pub mod slab;
+pub mod units;

@@ -1,0 +1,11 @@
+//! The flash itself: what a page holds, what a block has been through, and what is legal.
+
+mod age;
+mod array;
+mod ecc;
+pub mod reliability;
+
+pub use age::{AgeClock, InitialAges, Moment};
+pub use array::{Array, Block, BlockState, DEAD_LPN, Keeps, Stamp};
+pub use ecc::{Ecc, EccSpec, Hints, LEVELS_MAX, LevelSpec, Retry, StartLevel};
+pub use reliability::{Condition, RberSpec, RberTable, Reliability, ReliabilitySpec, VthSpec, binomial};
