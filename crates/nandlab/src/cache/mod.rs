@@ -7,6 +7,7 @@
 //! This is the cache's bookkeeping, without time: the drive moves the data (`drive/caching.rs`). When dirty pages are
 //! written back is the sync policy's to say ([`sync`]).
 
+mod spec;
 pub mod sync;
 
 use crate::base::geometry::Lpn;
@@ -14,7 +15,7 @@ use crate::base::huge::Huge;
 pub use crate::base::ids::CacheSlot;
 use crate::base::list::{Link, Links, List};
 use crate::core::Queue;
-use crate::spec::{CacheSpec, DirtyBudget};
+pub use spec::{CacheSpec, DirtyBudget};
 use sync::{Coldness, SyncPolicy, View};
 
 /// How far the writing back of a page is.

@@ -1,8 +1,7 @@
 //! The verbs that change flash: program, copy back, erase. Each queues one transaction.
 
 use super::{Core, Part, Wake};
-use crate::base::geometry::Cell;
-use crate::base::geometry::{BlockId, Lpn, PlaneId, Ppn};
+use crate::base::geometry::{BlockId, Cell, Lpn, PlaneId, Ppn};
 use crate::base::slab::Node;
 use crate::flash::{BlockState, DEAD_LPN, Stamp};
 use crate::ftl::{Place, WriteStream};

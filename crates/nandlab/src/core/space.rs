@@ -1,8 +1,7 @@
 //! What room a plane has, for whom.
 
 use super::{Core, Wake};
-use crate::base::geometry::Cell;
-use crate::base::geometry::{BlockId, PlaneId};
+use crate::base::geometry::{BlockId, Cell, PlaneId};
 use crate::flash::BlockState;
 use crate::ftl::WriteStream;
 use crate::probe::Probe;

@@ -12,8 +12,7 @@ use crate::flash::{Condition, Moment};
 use crate::ftl::WriteStream;
 use crate::ftl::migration::{self, BufferLoad, CopybackLimit, MigrationPolicy, View};
 use crate::probe::Probe;
-use crate::sched::Timing;
-use crate::sched::{Cause, Transaction};
+use crate::sched::{Cause, Timing, Transaction};
 use crate::spec::Spec;
 
 /// What the drive keeps for its migration policy.

@@ -9,8 +9,7 @@
 use super::Drive;
 use super::partial::Partial;
 use super::requests::FailReason;
-use crate::base::geometry::Cell;
-use crate::base::geometry::{CacheSlot, DieId, Lpn, Ppn};
+use crate::base::geometry::{CacheSlot, Cell, DieId, Lpn, Ppn};
 use crate::base::units::Time;
 use crate::core::{Core, Maps, Program, To};
 use crate::flash::{DEAD_LPN, Moment, Stamp};

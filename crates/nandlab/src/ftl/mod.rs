@@ -12,20 +12,21 @@ pub mod partial;
 pub mod read_levels;
 pub mod wear_levelling;
 
-use crate::base::geometry::Cell;
-use crate::base::geometry::{BlockId, DieId, Geometry, Lpn, PlaneId, Ppn};
+use crate::base::geometry::{BlockId, Cell, DieId, Geometry, Lpn, PlaneId, Ppn};
 use crate::base::huge::Huge;
 use crate::base::rng::Stream;
 use crate::base::units::Time;
 use crate::flash::{Array, BlockState};
 use crate::sched::Device;
-use crate::spec::{MapSpec, Spec, WearLevelling};
+use crate::spec::Spec;
 use allocation::Allocator;
 use gc::{Candidates, LeastValid, VictimPolicy};
+use map::MapSpec;
 use map::{DemandMap, PageMap};
 use needs::BlockNeeds;
 use partial::Links;
 use wear_levelling::FreeBlocks;
+use wear_levelling::WearLevelling;
 
 /// The streams of a plane: each fills a block of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

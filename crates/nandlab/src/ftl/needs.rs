@@ -6,8 +6,11 @@
 //! block is full. So GC can gain room if, beyond the valid pages, a plane has the blocks that are kept free, a block for
 //! each stream that may be open, and one block's worth of garbage.
 
+use super::map::MapSpec;
+use super::wear_levelling::WearLevelling;
+use crate::base::geometry::DriveSpec;
 use crate::base::geometry::Geometry;
-use crate::spec::{DriveSpec, MapSpec, Spec, WearLevelling};
+use crate::spec::Spec;
 
 /// Bytes of an entry of a translation page: a physical page number.
 pub const MAP_ENTRY_BYTES: u64 = 4;

@@ -7,9 +7,19 @@
 //! design", DAC 2007.
 
 use crate::flash::{Block, BlockState};
-use crate::spec::WearLevelling;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+
+/// `ftl.wear_levelling`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WearLevelling {
+    /// Free blocks are used in the order they were freed.
+    None,
+    /// The free block with the fewest P/E cycles is used next.
+    Dynamic,
+    /// Dynamic, and cold blocks are moved.
+    Static,
+}
 
 /// A plane's erased blocks.
 #[derive(Debug, Default)]

@@ -11,6 +11,7 @@
 use crate::base::geometry::{Geometry, Lpn, RequestId};
 use crate::ftl::map::PageMap;
 use crate::probe::Probe;
+use crate::sched::Watcher;
 use crate::spec::Spec;
 use crate::stats::PowerLoss;
 use std::collections::{BTreeMap, VecDeque};
@@ -125,6 +126,8 @@ impl Oracle {
         }
     }
 }
+
+impl Watcher for Oracle {}
 
 impl Probe for Oracle {
     const STAMPED: bool = true;

@@ -1,6 +1,6 @@
 //! From what the capacitor has been measured to save to what may be dirty.
 
-use crate::spec::BudgetSteps;
+use crate::power::BudgetSteps;
 
 /// The budgets of the paper (Section IV-A), as shares of the cache.
 const FIVE: [f64; 4] = [1.0, 0.9, 0.8, 0.7];

@@ -1,6 +1,6 @@
 //! The capacitor: its energy and how it ages.
 
-use crate::spec::CapacitorSpec;
+use crate::power::CapacitorSpec;
 
 /// Share of the rated capacitance lost in [`RATED_S`] at [`RATED_C`] (the paper's Section II-B).
 const RATED_LOSS: f64 = 0.30;
@@ -99,7 +99,7 @@ impl Capacitor {
 mod tests {
     use super::*;
     use crate::base::units::{DAY, Span};
-    use crate::spec::{BudgetSteps, FlushMethod, FlushOrder};
+    use crate::power::{BudgetSteps, FlushMethod, FlushOrder};
 
     const YEAR_S: f64 = 365.0 * 86_400.0;
 

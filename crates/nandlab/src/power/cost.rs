@@ -2,8 +2,8 @@
 
 use super::Capacitor;
 use crate::base::geometry::Geometry;
+use crate::power::FlushMethod;
 use crate::sched::Timing;
-use crate::spec::FlushMethod;
 
 /// Joules by pages, for a flush into the free blocks that the drive keeps for it and no others, at its worst. `plain` takes
 /// pages as they come, so it may begin where they are slow; `csw` takes the fastest pages of all these blocks first, then

@@ -8,8 +8,10 @@ mod budget;
 mod capacitor;
 mod cost;
 mod pages;
+mod spec;
 
 pub use budget::budget_share;
 pub use capacitor::Capacitor;
 pub use cost::FlushCost;
 pub use pages::FlushPages;
+pub use spec::{BudgetSteps, CapacitorSpec, FlushMethod, FlushOrder};

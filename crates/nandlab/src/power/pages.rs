@@ -7,11 +7,10 @@
 //! Pages of one kind or layer are equally fast, so blocks are filled so far one after the other: the flush takes no longer,
 //! and leaves more blocks free.
 
-use crate::base::geometry::Cell;
-use crate::base::geometry::{BlockId, DieId, Geometry, PlaneId};
+use crate::base::geometry::{BlockId, Cell, DieId, Geometry, PlaneId};
 use crate::flash::Array;
 use crate::ftl::{Ftl, Place};
-use crate::spec::FlushMethod;
+use crate::power::FlushMethod;
 
 /// The free blocks that a flush has taken on a die.
 #[derive(Clone, Debug, Default)]

@@ -4,16 +4,16 @@ mod timeline;
 
 pub use timeline::Timeline;
 
-use crate::base::geometry::{DieId, Lpn, RequestId};
+use crate::base::geometry::{Lpn, RequestId};
 use crate::base::units::Time;
 use crate::drive::Completion;
 use crate::host::Request;
-use crate::sched::{Phase, Transaction};
+use crate::sched::{Transaction, Watcher};
 use crate::stats::PowerLoss;
 
 /// Sees each event of a drive once. Every method does nothing unless overridden. Over a link (`host.link`) the drive is asked
 /// when a request has reached it, and a request is completed when the host has the completion.
-pub trait Probe {
+pub trait Probe: Watcher {
     /// Stamps are kept in the OOB when the probe needs them.
     const STAMPED: bool = false;
 
@@ -21,27 +21,6 @@ pub trait Probe {
     /// flash operations had been submitted before.
     #[inline(always)]
     fn on_submitted(&mut self, _slot: RequestId, _id: u64, _request: &Request, _operations: u64) {}
-
-    /// A die has taken up a transaction.
-    #[inline(always)]
-    fn on_issue(&mut self, _now: Time, _die: DieId, _transaction: &Transaction) {}
-
-    /// A transaction goes along with the `first` one that the die has just taken up: the same operation in another plane.
-    #[inline(always)]
-    fn on_joined(&mut self, _now: Time, _die: DieId, _first: &Transaction, _transaction: &Transaction) {}
-
-    /// A phase of a transaction runs on the die (`Phase::Array`) or on its channel from `start` to `end`.
-    #[inline(always)]
-    fn on_phase(
-        &mut self,
-        _start: Time,
-        _end: Time,
-        _die: DieId,
-        _channel: u32,
-        _phase: Phase,
-        _transaction: &Transaction,
-    ) {
-    }
 
     /// A host write of `lpn` has been admitted: from now on this is the page's newest data.
     #[inline(always)]
@@ -103,6 +82,8 @@ pub trait Probe {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoProbe;
 
+impl Watcher for NoProbe {}
+
 impl Probe for NoProbe {}
 
 /// Two probes at once.
@@ -112,18 +93,6 @@ impl<A: Probe, B: Probe> Probe for (A, B) {
     fn on_submitted(&mut self, slot: RequestId, id: u64, request: &Request, operations: u64) {
         self.0.on_submitted(slot, id, request, operations);
         self.1.on_submitted(slot, id, request, operations);
-    }
-    fn on_issue(&mut self, now: Time, die: DieId, transaction: &Transaction) {
-        self.0.on_issue(now, die, transaction);
-        self.1.on_issue(now, die, transaction);
-    }
-    fn on_joined(&mut self, now: Time, die: DieId, first: &Transaction, transaction: &Transaction) {
-        self.0.on_joined(now, die, first, transaction);
-        self.1.on_joined(now, die, first, transaction);
-    }
-    fn on_phase(&mut self, start: Time, end: Time, die: DieId, channel: u32, phase: Phase, t: &Transaction) {
-        self.0.on_phase(start, end, die, channel, phase, t);
-        self.1.on_phase(start, end, die, channel, phase, t);
     }
     fn on_write_admitted(&mut self, lpn: Lpn, sequence: u64) {
         self.0.on_write_admitted(lpn, sequence);
@@ -181,11 +150,16 @@ impl<A: Probe, B: Probe> Probe for (A, B) {
 
 #[cfg(test)]
 mod tests {
-    /// A method that the pair of probes did not pass on would do nothing there, and nothing else would tell.
+    /// A method that a pair did not pass on would do nothing there, and nothing else would tell.
     #[test]
     fn a_pair_of_probes_passes_on_every_method() {
-        let source = include_str!("mod.rs").split("#[cfg(test)]").next().expect("the tests come last");
-        let (of_trait, of_pair) = source.split_once("for (A, B)").expect("pairs are probes");
+        pair_passes_on(include_str!("mod.rs"), 10);
+        pair_passes_on(include_str!("../sched/watcher.rs"), 2);
+    }
+
+    fn pair_passes_on(source: &str, more_than: usize) {
+        let source = source.split("#[cfg(test)]").next().expect("the tests come last");
+        let (of_trait, of_pair) = source.split_once("for (A, B)").expect("a pair is one too");
         let names = |text: &str| -> Vec<String> {
             let mut names: Vec<String> = text
                 .split("    fn ")
@@ -196,7 +170,7 @@ mod tests {
             names
         };
         let all = names(of_trait);
-        assert!(all.len() > 10 && all.iter().all(|name| name.starts_with("on_")), "{all:?}");
+        assert!(all.len() > more_than && all.iter().all(|name| name.starts_with("on_")), "{all:?}");
         assert_eq!(names(of_pair), all);
         assert_eq!(of_trait.matches("    #[inline(always)]\n    fn ").count(), all.len());
         for name in &all {

@@ -33,7 +33,7 @@ use crate::base::geometry::{DieId, RequestId};
 use crate::base::units::{Span, Time};
 use crate::drive::{Completion, FailReason};
 use crate::host::{Op, Request};
-use crate::sched::{Cause, Kind, Owner, Phase, Transaction};
+use crate::sched::{Cause, Kind, Owner, Phase, Transaction, Watcher};
 use crate::stats::size;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -299,20 +299,7 @@ impl Timeline {
     }
 }
 
-impl Probe for Timeline {
-    fn on_submitted(&mut self, slot: RequestId, id: u64, request: &Request, operations: u64) {
-        if self.slots.len() <= slot.index() {
-            self.slots.resize(slot.index() + 1, None);
-        }
-        let is_recorded = operations < self.operations;
-        let asked = Asked { id, request: *request, end: None, failed: None, has_operation: false };
-        self.slots[slot.index()] = is_recorded.then_some(asked);
-    }
-
-    fn on_completed(&mut self, slot: RequestId, done: &Completion) {
-        self.end_request(slot.index(), done.completed, done.failed);
-    }
-
+impl Watcher for Timeline {
     fn on_issue(&mut self, _: Time, die: DieId, transaction: &Transaction) {
         if self.dies.len() <= die.index() {
             self.dies.resize(die.index() + 1, UnderWay::default());
@@ -339,6 +326,21 @@ impl Probe for Timeline {
         let arrows = work.arrows.drain(..);
         self.arrows.extend(arrows.map(|(request, operation)| Arrow { slice, request, operation }));
         self.record([start, end], die, channel, Place::Phase(phase), pages, &named);
+    }
+}
+
+impl Probe for Timeline {
+    fn on_submitted(&mut self, slot: RequestId, id: u64, request: &Request, operations: u64) {
+        if self.slots.len() <= slot.index() {
+            self.slots.resize(slot.index() + 1, None);
+        }
+        let is_recorded = operations < self.operations;
+        let asked = Asked { id, request: *request, end: None, failed: None, has_operation: false };
+        self.slots[slot.index()] = is_recorded.then_some(asked);
+    }
+
+    fn on_completed(&mut self, slot: RequestId, done: &Completion) {
+        self.end_request(slot.index(), done.completed, done.failed);
     }
 
     fn on_decode(&mut self, start: Time, end: Time, channel: u32, level: u8, t: &Transaction) {

@@ -17,10 +17,10 @@ use super::partners::Partners;
 use super::pick::{Scheduler, Turns, Waiting, pick};
 use super::timing::Timing;
 use super::transaction::{Class, Kind, Slot, Transaction, Transactions};
+use super::watcher::Watcher;
 use crate::base::geometry::{DieId, Geometry};
 use crate::base::slab::Fifo;
 use crate::base::units::{Span, Time};
-use crate::probe::Probe;
 
 /// What a die is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -281,31 +281,31 @@ impl Device {
     /// Starts the dies that are free and have got work, each with what the scheduler picks: to be called when all is queued
     /// that an event, or a request, brings.
     #[inline(always)]
-    pub fn start<P: Probe>(
+    pub fn start<W: Watcher>(
         &mut self,
         pool: &mut Transactions,
         agenda: &mut Agenda,
-        probe: &mut P,
+        watcher: &mut W,
         now: Time,
     ) {
         if !self.marked.is_empty() {
-            self.start_marked(pool, agenda, probe, now);
+            self.start_marked(pool, agenda, watcher, now);
         }
     }
 
     // Called from several places.
     #[inline(never)]
-    fn start_marked<P: Probe>(
+    fn start_marked<W: Watcher>(
         &mut self,
         pool: &mut Transactions,
         agenda: &mut Agenda,
-        probe: &mut P,
+        watcher: &mut W,
         now: Time,
     ) {
         for at in 0..self.marked.len() {
             let id = self.marked[at];
             self.dies[id.index()].is_marked = false;
-            self.start_next(pool, agenda, probe, now, id);
+            self.start_next(pool, agenda, watcher, now, id);
         }
         self.marked.clear();
     }
@@ -315,28 +315,28 @@ impl Device {
     /// After [`Ended::Batch`] or [`Ended::Page`] the caller deals with what ended, then calls [`Device::start`]
     /// and [`Device::start_next`]: until then the clock of a die that has come to rest is not unset, since most go on at once.
     #[inline]
-    pub fn on_clock<P: Probe>(
+    pub fn on_clock<W: Watcher>(
         &mut self,
         pool: &mut Transactions,
         agenda: &mut Agenda,
-        probe: &mut P,
+        watcher: &mut W,
         now: Time,
         id: DieId,
     ) -> Ended {
         let die = &mut self.dies[id.index()];
         match (die.phase, die.kind) {
             (Phase::Command, _) => {
-                self.release_channel(agenda, probe, pool, now, id);
-                self.start_array(pool, agenda, probe, now, id);
+                self.release_channel(agenda, watcher, pool, now, id);
+                self.start_array(pool, agenda, watcher, now, id);
                 Ended::Nothing
             }
             (Phase::TransferIn, _) => {
-                self.release_channel(agenda, probe, pool, now, id);
-                self.start_array(pool, agenda, probe, now, id);
+                self.release_channel(agenda, watcher, pool, now, id);
+                self.start_array(pool, agenda, watcher, now, id);
                 Ended::Nothing
             }
             (Phase::Array, Kind::Read) => {
-                self.ask_channel(agenda, probe, pool, now, id, Phase::TransferOut);
+                self.ask_channel(agenda, watcher, pool, now, id, Phase::TransferOut);
                 Ended::Nothing
             }
             (Phase::Array, _) => {
@@ -353,9 +353,9 @@ impl Device {
                 if is_last {
                     Self::end(die, now);
                 }
-                self.release_channel(agenda, probe, pool, now, id);
+                self.release_channel(agenda, watcher, pool, now, id);
                 if !is_last {
-                    self.ask_channel(agenda, probe, pool, now, id, Phase::TransferOut);
+                    self.ask_channel(agenda, watcher, pool, now, id, Phase::TransferOut);
                 }
                 Ended::Page(slot)
             }
@@ -371,11 +371,11 @@ impl Device {
 
     /// Starts what the scheduler picks, if the die is free and anything waits; else it comes to rest.
     #[inline]
-    pub fn start_next<P: Probe>(
+    pub fn start_next<W: Watcher>(
         &mut self,
         pool: &mut Transactions,
         agenda: &mut Agenda,
-        probe: &mut P,
+        watcher: &mut W,
         now: Time,
         id: DieId,
     ) {
@@ -415,20 +415,20 @@ impl Device {
         if takes_turns {
             end_turn(die, pool, class);
         }
-        probe.on_issue(now, id, &pool[slot]);
+        watcher.on_issue(now, id, &pool[slot]);
         if self.partners.is_some() {
             let mut rest = pool[slot].next;
             while let Some(other) = rest {
-                probe.on_joined(now, id, &pool[slot], &pool[other]);
+                watcher.on_joined(now, id, &pool[slot], &pool[other]);
                 rest = pool[other].next;
             }
         }
         match self.dies[id.index()].kind {
-            Kind::Program => self.ask_channel(agenda, probe, pool, now, id, Phase::TransferIn),
+            Kind::Program => self.ask_channel(agenda, watcher, pool, now, id, Phase::TransferIn),
             _ if self.command_ns(pool, &self.dies[id.index()]) > Span::ZERO => {
-                self.ask_channel(agenda, probe, pool, now, id, Phase::Command)
+                self.ask_channel(agenda, watcher, pool, now, id, Phase::Command)
             }
-            _ => self.start_array(pool, agenda, probe, now, id),
+            _ => self.start_array(pool, agenda, watcher, now, id),
         }
     }
 
@@ -447,11 +447,11 @@ impl Device {
         }
     }
 
-    fn start_array<P: Probe>(
+    fn start_array<W: Watcher>(
         &mut self,
         pool: &Transactions,
         agenda: &mut Agenda,
-        probe: &mut P,
+        watcher: &mut W,
         now: Time,
         id: DieId,
     ) {
@@ -465,15 +465,15 @@ impl Device {
         };
         die.phase = Phase::Array;
         agenda.set(id.0, now + ns);
-        probe.on_phase(now, now + ns, id, u32::from(die.channel), Phase::Array, first);
+        watcher.on_phase(now, now + ns, id, u32::from(die.channel), Phase::Array, first);
     }
 
     /// Takes the die's channel for `phase`, or waits for it.
     #[inline]
-    fn ask_channel<P: Probe>(
+    fn ask_channel<W: Watcher>(
         &mut self,
         agenda: &mut Agenda,
-        probe: &mut P,
+        watcher: &mut W,
         pool: &Transactions,
         now: Time,
         id: DieId,
@@ -484,7 +484,7 @@ impl Device {
         die.next_waiting = None;
         let channel = &mut self.channels[die.channel as usize];
         if !channel.is_taken {
-            self.grant_channel(agenda, probe, pool, now, id);
+            self.grant_channel(agenda, watcher, pool, now, id);
             return;
         }
         agenda.set(id.0, NEVER);
@@ -499,10 +499,10 @@ impl Device {
     }
 
     #[inline]
-    fn grant_channel<P: Probe>(
+    fn grant_channel<W: Watcher>(
         &mut self,
         agenda: &mut Agenda,
-        probe: &mut P,
+        watcher: &mut W,
         pool: &Transactions,
         now: Time,
         id: DieId,
@@ -534,14 +534,14 @@ impl Device {
         channel.is_taken = true;
         channel.busy_ns += end - now;
         agenda.set(id.0, end);
-        probe.on_phase(now, end, id, u32::from(die.channel), die.phase, first_of(&die.batch, pool));
+        watcher.on_phase(now, end, id, u32::from(die.channel), die.phase, first_of(&die.batch, pool));
     }
 
     #[inline]
-    fn release_channel<P: Probe>(
+    fn release_channel<W: Watcher>(
         &mut self,
         agenda: &mut Agenda,
-        probe: &mut P,
+        watcher: &mut W,
         pool: &Transactions,
         now: Time,
         id: DieId,
@@ -550,7 +550,7 @@ impl Device {
         channel.is_taken = false;
         if let Some((next, last)) = channel.waiting {
             channel.waiting = self.dies[next.index()].next_waiting.map(|after| (after, last));
-            self.grant_channel(agenda, probe, pool, now, next);
+            self.grant_channel(agenda, watcher, pool, now, next);
         }
     }
 }

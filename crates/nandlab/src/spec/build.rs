@@ -2,13 +2,9 @@
 
 use super::kind::Val;
 use super::layers::Layers;
-use super::model::*;
 use super::node::{shorten, shorten_to};
 use super::resolve::Resolved;
-use super::{
-    Cell, CommandTimes, DriveSpec, EccSpec, LevelSpec, ProgramTime, RberSpec, ReliabilitySpec, Retry,
-    Scheduler, StartLevel, TimingSpec, VthSpec,
-};
+use super::*;
 use crate::base::policy::Choice;
 use crate::base::units::{Span, Time, US};
 use crate::flash::RberTable;

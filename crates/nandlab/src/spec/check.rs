@@ -5,10 +5,10 @@ mod times;
 use super::build::burst_requests;
 use super::kind::Val;
 use super::layers::{Layers, Place};
-use super::model::{CopybackLimitSpec, RefreshPolicySpec};
 use super::node::shorten;
 use super::quantity::{Dimension, show_num, show_real, show_time};
 use super::resolve::Resolved;
+use super::{CopybackLimitSpec, RefreshPolicySpec};
 use crate::base::geometry::logical_pages;
 use crate::ftl::needs::{BlockNeeds, Demands, GAIN_BLOCKS, Need};
 

@@ -21,7 +21,14 @@ mod show;
 mod slots;
 
 pub use crate::base::geometry::{Cell, DriveSpec};
+pub use crate::cache::{CacheSpec, DirtyBudget};
 pub use crate::flash::{EccSpec, LevelSpec, RberSpec, ReliabilitySpec, Retry, StartLevel, VthSpec};
+pub use crate::ftl::allocation::Allocation;
+pub use crate::ftl::map::{Eviction, MapSpec};
+pub use crate::ftl::migration::CopybackLimitSpec;
+pub use crate::ftl::partial::Encoding;
+pub use crate::ftl::wear_levelling::WearLevelling;
+pub use crate::power::{BudgetSteps, CapacitorSpec, FlushMethod, FlushOrder};
 pub use crate::sched::{CommandTimes, ProgramTime, Scheduler, TimingSpec};
 pub use error::{SpecError, SpecErrors};
 pub use model::*;

@@ -4,8 +4,15 @@
 use crate::base::geometry::DriveSpec;
 use crate::base::policy::Choice;
 use crate::base::units::{SECOND, Span, Time};
+use crate::cache::CacheSpec;
 use crate::flash::{EccSpec, ReliabilitySpec};
+use crate::ftl::allocation::Allocation;
+use crate::ftl::map::MapSpec;
 use crate::ftl::migration::CopybackLimit;
+use crate::ftl::migration::CopybackLimitSpec;
+use crate::ftl::partial::Encoding;
+use crate::ftl::wear_levelling::WearLevelling;
+use crate::power::CapacitorSpec;
 use crate::sched::TimingSpec;
 use std::path::PathBuf;
 
@@ -68,52 +75,6 @@ pub struct FtlSpec {
     pub wear_levelling: WearLevelling,
     /// Static wear levelling: move the coldest block once it lags the plane's mean P/E by this many cycles.
     pub wear_gap: u32,
-}
-
-/// `ftl.map`: where the mapping is kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MapSpec {
-    /// The whole map in RAM.
-    Page,
-    /// DFTL: translation pages in flash, the entries in use in a cache.
-    Demand {
-        /// Size of the mapping cache; an entry takes 8 bytes.
-        cache_bytes: u64,
-        /// Which entry leaves a full cache.
-        eviction: Eviction,
-    },
-}
-
-/// `eviction` of the demand map.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Eviction {
-    /// The least recently used entry.
-    Lru,
-    /// LaLDPC, Algorithm 1: the lowest read level, then the least recently used; the first `fixed` - 1 stay.
-    ReadLevel {
-        /// Len_fix there.
-        fixed: u32,
-    },
-}
-
-/// `ftl.allocation`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Allocation {
-    /// A static order: the four letters of `CWDP`, fastest-varying first.
-    Static([u8; 4]),
-    /// The least-loaded die.
-    Dynamic,
-}
-
-/// `ftl.wear_levelling`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WearLevelling {
-    /// Free blocks are used in the order they were freed.
-    None,
-    /// The free block with the fewest P/E cycles is used next.
-    Dynamic,
-    /// Dynamic, and cold blocks are moved.
-    Static,
 }
 
 /// `[gc]`.
@@ -267,17 +228,6 @@ pub struct PartialSpec {
     pub max_share: f64,
 }
 
-/// `refresh.policy.partial.encoding`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Encoding {
-    /// As many bits as are susceptible, as the paper's evaluation counts.
-    Paper,
-    /// An offset and a value for each bit, and an entry for each codeword (Section 3.3).
-    Entries,
-    /// Positions and values at their entropy.
-    Enumerative,
-}
-
 /// `[migration]`: how pages are copied inside the drive.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MigrationSpec {
@@ -292,113 +242,6 @@ impl MigrationSpec {
     pub fn copybacks_max(&self) -> u8 {
         CopybackLimit::new(&self.limit).most()
     }
-}
-
-/// `migration.policy.*.limit`.
-#[derive(Clone, Debug, PartialEq)]
-pub enum CopybackLimitSpec {
-    /// The same for every block.
-    Fixed(u8),
-    /// Up to so many P/E cycles of the destination, so many copybacks; beyond the last line none.
-    Table(Vec<(u32, u8)>),
-    /// As many as leave the page readable.
-    Measured {
-        /// For so long.
-        within_ns: Span,
-        /// At this read level or a lower one.
-        level: u8,
-    },
-}
-
-/// `[cache]`: the write cache.
-#[derive(Clone, Debug, PartialEq)]
-pub struct CacheSpec {
-    /// Below a page: none.
-    pub size_bytes: u64,
-    /// A DRAM access, for each page of a hit.
-    pub access_ns: Span,
-    /// From [`crate::cache::sync::POLICIES`].
-    pub sync: Choice,
-    /// How much of the cache may be dirty.
-    pub dirty_budget: DirtyBudget,
-}
-
-/// `cache.dirty_budget`: how much of the cache may be dirty.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum DirtyBudget {
-    /// A share of the cache.
-    Share(f64),
-    /// What budget detection finds that the capacitor can save; before the first one, what it would find at the start.
-    Measured,
-}
-
-/// `[capacitor]`: what keeps the drive alive when power fails. Equations and the method are those of C. Gao et al.,
-/// "Aging Capacitor Supported Cache Management Scheme for Solid-State Drives", IEEE TCAD 39(10), 2020.
-#[derive(Clone, Debug, PartialEq)]
-pub struct CapacitorSpec {
-    /// Farad, of the new capacitor; 0: there is none.
-    pub capacitance_f: f64,
-    /// Volts it is charged to.
-    pub voltage_v: f64,
-    /// Volts: the least the circuits work at.
-    pub voltage_min_v: f64,
-    /// Share of the energy that reaches the circuits, above 0: m of Eq. 1.
-    pub efficiency: f64,
-    /// From so long after the start on the scaled clock, degrees Celsius (-40 to 125); the first from 0, rising in time.
-    pub temperature: Vec<(Span, f64)>,
-    /// Age at the start, spent at the first temperature.
-    pub age_ns: Span,
-    /// Watts of the controller: U_nor x I_nor of Eq. 4.
-    pub controller_w: f64,
-    /// Watts of a program operation: U_r x I_r of Eq. 5.
-    pub program_w: f64,
-    /// Time between two budget detections, on the scaled clock.
-    pub detect_every_ns: Span,
-    /// How long a due detection waits for an idle time, on the scaled clock.
-    pub detect_grace_ns: Span,
-    /// Time to charge it, on the scaled clock.
-    pub recharge_ns: Span,
-    /// What the budget stays below the measured share of the cache, as a share of the cache.
-    pub margin: f64,
-    /// What the budget can be.
-    pub steps: BudgetSteps,
-    /// How dirty pages are written at power loss and at budget detection.
-    pub flush: FlushMethod,
-    /// Programs under way at a time under [`FlushMethod::Plain`]; 0: every die.
-    pub flush_concurrency: u32,
-    /// Which dirty pages are written first.
-    pub flush_order: FlushOrder,
-    /// So many bytes from address 0 hold metadata, for [`FlushOrder::Metadata`].
-    pub metadata_bytes: u64,
-}
-
-/// `capacitor.steps`: what the dirty budget can be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BudgetSteps {
-    /// 100, 90, 80, 70 or 0 % of the cache.
-    Five,
-    /// Any share.
-    Continuous,
-}
-
-/// `capacitor.flush`: how dirty pages are written at power loss.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FlushMethod {
-    /// Ordinary allocation.
-    Plain,
-    /// Capacitance-saving: dies in parallel, fast pages first.
-    Csw,
-}
-
-/// `capacitor.flush_order`: which dirty pages are written first at power loss.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FlushOrder {
-    /// The least recently used.
-    Oldest,
-    /// The most recently used.
-    Newest,
-    /// Metadata, then the least recently used.
-    Metadata,
 }
 
 /// `[power]`: when power fails.

@@ -15,7 +15,7 @@ use nandlab::base::units::Time;
 use nandlab::drive::{Drive, FailReason};
 use nandlab::host::{Op, Oracle, Request};
 use nandlab::probe::Probe;
-use nandlab::sched::{Cause, Kind, Phase, Transaction};
+use nandlab::sched::{Cause, Kind, Phase, Transaction, Watcher};
 use nandlab::spec::{Cell, DirtyBudget, Spec};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,7 +36,7 @@ pub struct Witness {
     failed: Vec<Lpn>,
 }
 
-impl Probe for Witness {
+impl Watcher for Witness {
     fn on_phase(&mut self, _: Time, _: Time, die: DieId, _: u32, phase: Phase, transaction: &Transaction) {
         if phase == Phase::Array {
             let is_program = transaction.kind == Kind::Program;
@@ -48,7 +48,9 @@ impl Probe for Witness {
             }
         }
     }
+}
 
+impl Probe for Witness {
     fn on_read_failed(&mut self, _: RequestId, lpn: Lpn) {
         self.failed.push(lpn);
     }

@@ -11,7 +11,7 @@ use nandlab::flash::{Array, BlockState, Condition, Ecc, Reliability};
 use nandlab::ftl::migration::{self, CopybackLimit, View};
 use nandlab::host::{Op, Oracle, Request};
 use nandlab::probe::Probe;
-use nandlab::sched::{Cause, Kind, Phase, Transaction};
+use nandlab::sched::{Cause, Kind, Phase, Transaction, Watcher};
 use nandlab::spec::Spec;
 use nandlab::stats::{RunFacts, summary};
 use std::collections::HashMap;
@@ -38,9 +38,7 @@ struct Watch {
     lpns: Vec<Lpn>,
 }
 
-impl Probe for Watch {
-    const STAMPED: bool = true;
-
+impl Watcher for Watch {
     fn on_issue(&mut self, now: Time, _: DieId, t: &Transaction) {
         let moves = matches!(t.cause, Cause::Gc | Cause::Wear) && t.kind != Kind::Erase;
         if moves && self.begun.is_none() {
@@ -68,11 +66,17 @@ impl Probe for Watch {
             _ => {}
         }
     }
+
     fn on_phase(&mut self, _: Time, end: Time, _: DieId, _: u32, phase: Phase, t: &Transaction) {
         if matches!(t.kind, Kind::Program | Kind::Copyback) && t.cause == Cause::Gc && phase == Phase::Array {
             self.ended = end.ns();
         }
     }
+}
+
+impl Probe for Watch {
+    const STAMPED: bool = true;
+
     fn on_write_admitted(&mut self, lpn: Lpn, sequence: u64) {
         self.oracle.on_write_admitted(lpn, sequence);
     }

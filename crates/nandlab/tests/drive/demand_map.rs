@@ -14,7 +14,7 @@ use nandlab::ftl::WriteStream;
 use nandlab::ftl::map::WriteBack;
 use nandlab::host::{Op, Oracle, Request, Runner, Source, map_reads};
 use nandlab::probe::Probe;
-use nandlab::sched::{Cause, Kind, Transaction};
+use nandlab::sched::{Cause, Kind, Transaction, Watcher};
 use nandlab::spec::{Arrival, Beyond, Spec};
 use std::collections::BTreeMap;
 
@@ -168,11 +168,14 @@ fn a_translation_page_under_its_program_serves_misses_from_ram() {
 #[derive(Default)]
 struct Issued(Oracle, Vec<(Kind, Cause, u32)>);
 
-impl Probe for Issued {
-    const STAMPED: bool = true;
+impl Watcher for Issued {
     fn on_issue(&mut self, _: Time, _: DieId, t: &Transaction) {
         self.1.push((t.kind, t.cause, t.lpn.0));
     }
+}
+
+impl Probe for Issued {
+    const STAMPED: bool = true;
     fn on_write_admitted(&mut self, lpn: Lpn, sequence: u64) {
         self.0.on_write_admitted(lpn, sequence);
     }
@@ -460,6 +463,8 @@ struct Answers {
     answers: Vec<(u32, Option<u32>)>,
     completed: usize,
 }
+
+impl Watcher for Answers {}
 
 impl Probe for Answers {
     const STAMPED: bool = true;

@@ -7,11 +7,10 @@ use crate::common::spec;
 use nandlab::base::geometry::{BlockId, DieId, Geometry, Lpn};
 use nandlab::base::rng::Stream;
 use nandlab::base::units::{Span, Time};
-use nandlab::probe::Probe;
-use nandlab::sched::Timing;
 use nandlab::sched::{
     Agenda, Cause, Class, Device, Ended, Kind, Owner, Phase, Slot, Start, Transaction, Transactions,
 };
+use nandlab::sched::{Timing, Watcher};
 use nandlab::spec::{CommandTimes, Scheduler, Spec};
 
 /// tR, one page of 4096 bytes at 2.5 ns, tPROG, tBERS.
@@ -93,7 +92,7 @@ fn number_of(transaction: &Transaction) -> usize {
 #[derive(Default)]
 struct Phases(Vec<(usize, Phase, u64, u64)>);
 
-impl Probe for Phases {
+impl Watcher for Phases {
     fn on_phase(&mut self, start: Time, end: Time, _: DieId, _: u32, phase: Phase, t: &Transaction) {
         self.0.push((number_of(t), phase, start.ns(), end.ns()));
     }

@@ -10,7 +10,7 @@ use nandlab::base::units::Time;
 use nandlab::drive::{Drive, Failure};
 use nandlab::host::{Op, Request};
 use nandlab::probe::Probe;
-use nandlab::sched::{Kind, Transaction};
+use nandlab::sched::{Kind, Transaction, Watcher};
 
 /// Each plane has 7 blocks of 4 pages and 12 logical pages, that is 3 blocks: at least 4 blocks are spare. Under the
 /// default order CWDP, die 0 holds the even LPNs.
@@ -25,7 +25,7 @@ struct Recorder {
     lines: Vec<String>,
 }
 
-impl Probe for Recorder {
+impl Watcher for Recorder {
     fn on_issue(&mut self, now: Time, die: DieId, t: &Transaction) {
         assert_eq!(now.ns() % US, 0);
         let at = self.geometry.show(t.ppn).to_string();
@@ -38,6 +38,8 @@ impl Probe for Recorder {
         self.lines.push(format!("{} die {} {kind} {cause} {what}", now.ns() / US, die.0));
     }
 }
+
+impl Probe for Recorder {}
 
 struct Scenario(Drive<Recorder>);
 

@@ -13,7 +13,7 @@ use nandlab::drive::Drive;
 use nandlab::flash::{Array, BlockState, Condition, Reliability};
 use nandlab::host::{Op, Oracle, Request};
 use nandlab::probe::Probe;
-use nandlab::sched::{Cause, Kind, Transaction};
+use nandlab::sched::{Cause, Kind, Transaction, Watcher};
 use nandlab::spec::Spec;
 
 const PAGE: u64 = 4096;
@@ -36,11 +36,13 @@ const WHOLE: &str = "susceptible_ratio = 1.0";
 #[derive(Default)]
 struct Log(Vec<(u64, DieId, Transaction)>);
 
-impl Probe for Log {
+impl Watcher for Log {
     fn on_issue(&mut self, now: Time, die: DieId, transaction: &Transaction) {
         self.0.push((now.ns(), die, *transaction));
     }
 }
+
+impl Probe for Log {}
 
 struct Hand {
     drive: Drive<(Oracle, Log)>,

@@ -8,6 +8,7 @@ use nandlab::base::rng::Stream;
 use nandlab::drive::Drive;
 use nandlab::host::{Op, Oracle, Request};
 use nandlab::probe::{NoProbe, Probe};
+use nandlab::sched::Watcher;
 
 const A: Lpn = Lpn(7);
 const B: Lpn = Lpn(8);
@@ -188,6 +189,8 @@ struct Faulty {
     answers: u64,
     how: fn(u64) -> Option<u64>,
 }
+
+impl Watcher for Faulty {}
 
 impl Probe for Faulty {
     const STAMPED: bool = true;

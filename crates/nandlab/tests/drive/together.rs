@@ -12,7 +12,7 @@ use nandlab::ftl::WriteStream;
 use nandlab::ftl::partial::Links;
 use nandlab::host::{Op, Oracle};
 use nandlab::probe::Probe;
-use nandlab::sched::{Cause, Kind, Transaction};
+use nandlab::sched::{Cause, Kind, Transaction, Watcher};
 use nandlab::stats::{RunFacts, summary};
 
 const PAGE: u64 = 4096;
@@ -47,11 +47,13 @@ const LINKED: u64 = DUE + 8 * SECOND / 5;
 #[derive(Default)]
 struct Log(Vec<Transaction>);
 
-impl Probe for Log {
+impl Watcher for Log {
     fn on_issue(&mut self, _: Time, _: DieId, transaction: &Transaction) {
         self.0.push(*transaction);
     }
 }
+
+impl Probe for Log {}
 
 struct Hand {
     drive: Drive<(Oracle, Log)>,

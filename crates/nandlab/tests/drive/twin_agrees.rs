@@ -8,7 +8,7 @@ use nandlab::base::units::Time;
 use nandlab::drive::{Drive, IDLE_LIMIT};
 use nandlab::host::{Op, Request};
 use nandlab::probe::Probe;
-use nandlab::sched::{Kind, Phase, Transaction};
+use nandlab::sched::{Kind, Phase, Transaction, Watcher};
 
 /// Times in nanoseconds; `commands` of a read, a program and an erase, `together` of a read and a program of several planes.
 #[derive(Clone, Debug, Default)]
@@ -38,7 +38,7 @@ const BYTES: u64 = 512;
 #[derive(Default)]
 struct Watch(Vec<(usize, usize, u64, u64)>);
 
-impl Probe for Watch {
+impl Watcher for Watch {
     fn on_phase(&mut self, start: Time, end: Time, die: DieId, _: u32, phase: Phase, t: &Transaction) {
         let kind = match t.kind {
             Kind::Read => 0,
@@ -51,6 +51,8 @@ impl Probe for Watch {
         }
     }
 }
+
+impl Probe for Watch {}
 
 fn draw(stream: &mut Stream) -> Setting {
     let mut from = |low: u64, high: u64| low + stream.below(high - low + 1);

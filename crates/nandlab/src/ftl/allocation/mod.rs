@@ -2,7 +2,15 @@
 
 use crate::base::geometry::{DieId, Geometry, Lpn, PlaneId};
 use crate::sched::Device;
-use crate::spec::Allocation;
+
+/// `ftl.allocation`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Allocation {
+    /// A static order: the four letters of `CWDP`, fastest-varying first.
+    Static([u8; 4]),
+    /// The least-loaded die.
+    Dynamic,
+}
 
 /// Chooses planes.
 #[derive(Debug)]

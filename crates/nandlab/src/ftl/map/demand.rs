@@ -10,12 +10,12 @@
 //! entry is an array access. What is in flash is told by the dirty bits; with the oracle on, an image of what the
 //! translation pages hold proves them right.
 
+use super::Eviction;
 use super::{Cache, PageMap};
 use crate::base::geometry::{Lpn, Ppn};
 use crate::base::huge::Huge;
 pub use crate::base::ids::Tvpn;
 use crate::core::Queue;
-use crate::spec::Eviction;
 
 /// Bytes of a translation page that hold one PPN.
 const PPN_BYTES: u32 = 4;

@@ -4,6 +4,20 @@ mod cache;
 mod demand;
 mod page;
 
-pub use cache::{Cache, ENTRY_BYTES};
+pub use cache::{Cache, ENTRY_BYTES, Eviction};
 pub use demand::{DemandMap, TranslationPage, Tvpn, WriteBack};
 pub use page::PageMap;
+
+/// `ftl.map`: where the mapping is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MapSpec {
+    /// The whole map in RAM.
+    Page,
+    /// DFTL: translation pages in flash, the entries in use in a cache.
+    Demand {
+        /// Size of the mapping cache; an entry takes 8 bytes.
+        cache_bytes: u64,
+        /// Which entry leaves a full cache.
+        eviction: Eviction,
+    },
+}

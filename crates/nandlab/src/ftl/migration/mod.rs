@@ -12,7 +12,7 @@ mod buffer;
 mod limit;
 
 pub use buffer::BufferLoad;
-pub use limit::CopybackLimit;
+pub use limit::{CopybackLimit, CopybackLimitSpec};
 
 use crate::base::policy::PolicyInfo;
 

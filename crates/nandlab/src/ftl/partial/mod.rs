@@ -8,7 +8,7 @@ mod encoding;
 mod links;
 mod vsm;
 
-pub use encoding::EncodedSize;
+pub use encoding::{EncodedSize, Encoding};
 pub use links::{LINK_BITS, Links};
 pub use vsm::Vsm;
 
