@@ -6,9 +6,9 @@ use crate::tables;
 use nandlab::base::geometry::{Geometry, PageKind};
 use nandlab::base::units::Span;
 use nandlab::flash::{Condition, Ecc, Reliability};
+use nandlab::report::{Column, Table, Values};
 use nandlab::sched::Timing;
 use nandlab::spec::{EccSpec, RberSpec, Retry};
-use nandlab::stats::{Column, Table, Values};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 

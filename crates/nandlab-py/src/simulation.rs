@@ -5,10 +5,12 @@ use crate::interrupt::{Heard, Stop};
 use crate::tables;
 use nandlab::base::units::{SECOND, Span};
 use nandlab::drive::{Drive, Lived, SaveError, SnapshotError};
-use nandlab::host::{Oracle, Request, Runner, Stopped, map_reads};
-use nandlab::probe::{NoProbe, Probe, Timeline};
+use nandlab::host::{Oracle, Request};
+use nandlab::probe::{NoProbe, Probe};
+use nandlab::report::Timeline;
+use nandlab::report::{Column, RunFacts, Stretch, Table, Values, power, smart, summary};
+use nandlab::runner::{Runner, Stopped, map_reads};
 use nandlab::spec::{Loaded, PreconditionSpec};
-use nandlab::stats::{Column, RunFacts, Stretch, Table, Values, power, smart, summary};
 use nandlab_trace::TraceError;
 use std::fs::File;
 use std::path::Path;
@@ -30,7 +32,7 @@ impl Requests {
     }
 }
 
-impl nandlab::host::Source for Requests {
+impl nandlab::runner::Source for Requests {
     type Error = TraceError;
 
     fn next_request(&mut self) -> Option<Result<Request, TraceError>> {

@@ -3,7 +3,7 @@
 use crate::errors::{RunError, spec_error, trace_error};
 use nandlab::base::geometry::Geometry;
 use nandlab::host::Op;
-use nandlab::memory::Memory;
+use nandlab::runner::memory::Memory;
 use nandlab::spec::{self, Loaded, WorkloadSpec};
 use nandlab_trace::TraceError;
 use pyo3::prelude::*;

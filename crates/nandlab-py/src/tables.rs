@@ -2,7 +2,7 @@
 
 use nandlab::drive::Drive;
 use nandlab::probe::Probe;
-use nandlab::stats::{Table, Values};
+use nandlab::report::{Table, Values};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 

@@ -9,9 +9,10 @@
 use nandlab::base::geometry::Lpn;
 use nandlab::base::rng::Stream;
 use nandlab::base::units::Time;
+use nandlab::demand_map::{Cache, ENTRY_BYTES};
 use nandlab::drive::Drive;
-use nandlab::ftl::map::{Cache, ENTRY_BYTES};
-use nandlab::host::{Op, Request, Runner, Source};
+use nandlab::host::{Op, Request};
+use nandlab::runner::{Runner, Source};
 use nandlab::sched::Kind;
 use nandlab::spec::{self, Arrival, Beyond, Eviction};
 use std::path::Path;

@@ -2,16 +2,22 @@
 //!
 //! Start at [`drive::Drive`]; [`spec`] says what it is built from.
 
+pub mod background;
 pub mod base;
-pub mod cache;
+pub mod capacitor;
+pub mod copyback;
 pub mod core;
+pub mod demand_map;
 pub mod drive;
 pub mod flash;
 pub mod ftl;
 pub mod host;
-pub mod memory;
-pub mod power;
 pub mod probe;
+pub mod read_levels;
+pub mod refresh;
+pub mod report;
+pub mod runner;
 pub mod sched;
 pub mod spec;
 pub mod stats;
+pub mod write_cache;

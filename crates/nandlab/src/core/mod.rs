@@ -7,6 +7,7 @@
 mod at_once;
 mod inside;
 mod known;
+mod levels;
 mod program;
 mod read;
 mod read_counts;
@@ -16,6 +17,7 @@ mod wake;
 
 pub(crate) use inside::{Inside, Part};
 pub(crate) use known::KnownErrors;
+pub use levels::ReadLevels;
 pub(crate) use program::{CopyBack, Maps, Program, Queued, To};
 pub(crate) use read::Read;
 pub(crate) use read_counts::ReadCounts;
@@ -27,7 +29,6 @@ use crate::base::geometry::Geometry;
 use crate::base::units::Time;
 use crate::flash::{AgeClock, Array, Ecc, InitialAges, Keeps, Reliability};
 use crate::ftl::Ftl;
-use crate::ftl::read_levels::ReadLevels;
 use crate::probe::Probe;
 use crate::sched::{Agenda, Device, Slot, Timing, Transactions};
 use crate::spec::Spec;

@@ -4,16 +4,16 @@
 //! of it does its own part with the core and leaves a [`Wake`] for the others; the wakes are served in their order before
 //! the next event. Nothing below calls back into here.
 
-use super::background::{Background, IN_VAIN_MAX};
-use super::caching::Caching;
-use super::detection::{Power, Stage};
 use super::{DataPath, Drive, Failure, Refreshing};
+use crate::background::{Background, IN_VAIN_MAX};
 use crate::base::geometry::{BlockId, DieId, PlaneId, Ppn};
 use crate::base::units::Time;
+use crate::capacitor::{Power, Stage};
 use crate::core::{Core, Wake};
 use crate::flash::BlockState;
 use crate::probe::Probe;
 use crate::sched::{Cause, Ended, Kind, NEVER, Owner, Transaction};
+use crate::write_cache::Caching;
 
 impl<P: Probe> Drive<P> {
     /// Nothing happens any more and something waits for room: a plane that could not gain any when it was last asked

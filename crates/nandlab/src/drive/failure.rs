@@ -3,9 +3,9 @@
 use super::Drive;
 use crate::base::geometry::PlaneId;
 use crate::base::units::{Span, Time};
+use crate::base::words::duration;
 use crate::probe::Probe;
 use crate::sched::Cause;
-use crate::stats::duration;
 
 /// Why a drive does not go on.
 #[derive(Clone, Debug, PartialEq)]

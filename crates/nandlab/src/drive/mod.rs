@@ -1,60 +1,44 @@
 //! The drive: wires the parts together. The only module that knows them all.
 //!
 //! A drive is a library object: [`Drive::submit`] requests, [`Drive::advance`] simulated time, take
-//! [`Drive::completions`]. The trace runner ([`crate::host::Runner`]) is one user of that.
+//! [`Drive::completions`]. The trace runner ([`crate::runner::Runner`]) is one user of that.
 
-mod background;
-mod caching;
-mod detection;
-mod error_cache;
 mod events;
 mod failure;
 mod fast_forward;
-mod host;
-mod link;
-mod mapping;
-mod migration;
-mod pacing;
-mod partial;
 mod power_loss;
 mod precondition;
 mod reads;
 mod recovery;
-mod refresh;
 mod requests;
 mod snapshot;
-mod trims;
+mod views;
 
-pub use detection::CapacitorState;
-pub use error_cache::ErrorCacheState;
+pub use crate::capacitor::CapacitorState;
+pub use crate::host::{Completion, FailReason, LinkDirection, LinkState};
+pub use crate::refresh::{ErrorCacheState, PartialState};
 pub use failure::Failure;
 pub use fast_forward::Lived;
-pub use link::{LinkDirection, LinkState};
-pub use partial::PartialState;
 pub use precondition::{PtsOutcome, Watch};
-pub use requests::{Completion, FailReason};
 pub use snapshot::{SaveError, SnapshotError};
 
+use crate::background::Background;
 use crate::base::geometry::{Geometry, Lpn, PlaneId};
 use crate::base::units::{SECOND, Span, Time};
+use crate::capacitor::Power;
+use crate::copyback::Migration;
 use crate::core::Core;
+use crate::demand_map::Mapping;
 use crate::flash::{Array, Ecc, Stamp};
 use crate::ftl::Ftl;
-use crate::host::{Op, Oracle, Request};
+use crate::host::{Host, Op, Oracle, Request, Writes};
 use crate::probe::{NoProbe, Probe};
+use crate::refresh::{ErrorCache, Partial, Refresh};
 use crate::sched::{Device, NEVER};
 use crate::spec::Spec;
 use crate::stats::{CacheLevel, Stats};
-use background::Background;
-use caching::Caching;
-use detection::Power;
-use error_cache::ErrorCache;
+use crate::write_cache::Caching;
 use fast_forward::Pace;
-use host::{Host, Writes};
-use mapping::Mapping;
-use migration::Migration;
-use partial::Partial;
-use refresh::Refresh;
 
 /// A request the drive does not take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,11 +75,11 @@ pub const IDLE_LIMIT: Span = Span::from_ns(60 * SECOND.ns());
 
 /// What a page passes on its way between the host and flash, whether a request or the write cache sends it.
 #[derive(Debug)]
-struct DataPath {
-    host: Host,
-    mapping: Mapping,
-    writes: Writes,
-    migration: Migration,
+pub(crate) struct DataPath {
+    pub(crate) host: Host,
+    pub(crate) mapping: Mapping,
+    pub(crate) writes: Writes,
+    pub(crate) migration: Migration,
 }
 
 impl DataPath {
@@ -110,7 +94,7 @@ impl DataPath {
     }
 
     /// Whether something waits for room: with no event left none will come.
-    fn is_stuck(&self) -> bool {
+    pub(crate) fn is_stuck(&self) -> bool {
         self.writes.count > 0 || self.mapping.waits_for_room()
     }
 
@@ -122,10 +106,10 @@ impl DataPath {
 
 /// How data is refreshed.
 #[derive(Debug)]
-struct Refreshing {
-    refresh: Refresh,
+pub(crate) struct Refreshing {
+    pub(crate) refresh: Refresh,
     /// What partial refresh keeps; `None` without it.
-    partial: Option<Partial>,
+    pub(crate) partial: Option<Partial>,
 }
 
 /// A simulated drive.

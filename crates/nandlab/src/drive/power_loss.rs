@@ -7,15 +7,15 @@
 //! mark in the OOB; recovery completes it.
 
 use super::Drive;
-use super::partial::Partial;
-use super::requests::FailReason;
 use crate::base::geometry::{CacheSlot, Cell, DieId, Lpn, Ppn};
 use crate::base::units::Time;
+use crate::capacitor::FlushPages;
 use crate::core::{Core, Maps, Program, To};
 use crate::flash::{DEAD_LPN, Moment, Stamp};
 use crate::ftl::Place;
-use crate::power::FlushPages;
+use crate::host::FailReason;
 use crate::probe::Probe;
+use crate::refresh::Partial;
 use crate::sched::{Cause, Class, Ended, Kind, NEVER, Owner, Phase, Transaction};
 use crate::spec::{FlushMethod, FlushOrder};
 use crate::stats::PowerLoss;
@@ -190,7 +190,7 @@ impl<P: Probe> Drive<P> {
         }
         self.core.stats.on_aborted(self.core.now, aborted.len() as u32);
         for request in aborted {
-            let super::requests::InWork { id, request, .. } = request;
+            let crate::host::InWork { id, request, .. } = request;
             let completion = super::Completion {
                 id,
                 request,

@@ -10,20 +10,20 @@
 //! slowest of them counts. Then come torn erases and completed pages, die by die.
 
 use super::Drive;
-use super::caching::Caching;
-use super::host::{Epochs, Merging};
-use super::mapping::Mapping;
 use crate::base::geometry::{BlockId, Cell, DieId, Lpn, PlaneId, Ppn, Tvpn};
 use crate::base::huge::Huge;
 use crate::base::units::{Span, transfer_ns};
 use crate::core::Core;
+use crate::core::ReadLevels;
 use crate::core::Wake;
+use crate::demand_map::Mapping;
 use crate::flash::{BlockState, DEAD_LPN, Moment, Stamp};
-use crate::ftl::read_levels::ReadLevels;
 use crate::ftl::{Ftl, Place, STREAMS, WriteStream};
+use crate::host::{Epochs, Merging};
 use crate::probe::Probe;
 use crate::sched::{Cause, Kind};
 use crate::stats::Recovery;
+use crate::write_cache::Caching;
 use std::collections::BTreeMap;
 
 /// Bytes of OOB that recovery reads of a page: LPN, sequence number, read count and marks.

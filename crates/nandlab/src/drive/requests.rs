@@ -1,137 +1,282 @@
-//! The host requests the drive is working on.
+//! The host's path: requests are split into pages, pages become transactions, the last page completes the request.
+//!
+//! A write is mapped when it is admitted, not when it is programmed: from then on it is the page's newest data, and
+//! a read of it is answered from the controller's buffer until the program is done. The block that holds what it
+//! replaces cannot be erased before that, so what has been acknowledged is always in flash.
 
-use crate::base::geometry::RequestId;
-use crate::base::units::Time;
-use crate::host::{Op, Request};
+use super::{DataPath, Drive};
+use crate::base::geometry::{Lpn, Ppn, RequestId};
+use crate::core::{Read, Waiter, Wake, Wants};
+use crate::flash::DEAD_LPN;
+use crate::host::{Host, Op, Request};
+use crate::probe::Probe;
+use crate::sched::{Cause, Class, Owner, Start, Transaction};
+use crate::write_cache::Caching;
+use std::collections::VecDeque;
 
-/// Why a request has failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum FailReason {
-    /// A page that it needs decodes at no read level, or was lost or torn earlier.
-    Uncorrectable,
-    /// No plane that the page may go to has a block left whose erase would give one back.
-    WornOut,
-    /// It was outstanding when power failed.
-    PowerLost,
-}
-
-impl FailReason {
-    /// All reasons, in the order of their numbers.
-    pub const ALL: [FailReason; 3] = [FailReason::Uncorrectable, FailReason::WornOut, FailReason::PowerLost];
-
-    /// The name used in the output.
-    pub fn name(self) -> &'static str {
-        match self {
-            FailReason::Uncorrectable => "uncorrectable",
-            FailReason::WornOut => "worn_out",
-            FailReason::PowerLost => "power_lost",
-        }
-    }
-}
-
-/// A request that has been completed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Completion {
-    /// What [`Drive::submit`](super::Drive::submit) returned.
-    pub id: u64,
-    /// The request.
-    pub request: Request,
-    /// When it was completed.
-    pub completed: Time,
-    /// Why it has not been done, or not wholly; `None` of one that has.
-    pub failed: Option<FailReason>,
-}
-
-#[derive(Clone, Debug)]
-pub(super) struct InWork {
-    pub(super) request: Request,
-    pub(super) id: u64,
-    /// Pages not done yet; 1 of a request on the link.
-    pub(super) pages_left: u32,
-    /// The flush epoch of a write, from when it has reached the drive.
-    pub(super) epoch: u64,
-    pub(super) failed: Option<FailReason>,
-    next_free: u32,
-}
-
-/// A slab of requests.
-#[derive(Debug, Default)]
-pub(super) struct Requests {
-    slots: Vec<InWork>,
-    /// Slot + 1 of the first free one; 0: none.
-    free: u32,
-    live: u32,
-    accepted: u64,
-}
-
-impl Requests {
-    pub(super) fn live(&self) -> u32 {
-        self.live
-    }
-
-    /// Requests that are over.
-    #[inline(always)]
-    pub(super) fn completed(&self) -> u64 {
-        self.accepted - u64::from(self.live)
-    }
-
-    /// Takes all requests out that are in work, in the order of their numbers.
-    pub(super) fn take_all(&mut self) -> Vec<InWork> {
-        let mut all: Vec<InWork> =
-            self.slots.iter().filter(|request| request.pages_left > 0).cloned().collect();
-        all.sort_by_key(|request| request.id);
-        *self = Self { accepted: self.accepted, ..Self::default() };
-        all
-    }
-
-    /// Puts a request in, with one page left: the caller's own, until everything has been handed out.
-    #[inline]
-    pub(super) fn insert(&mut self, request: &Request) -> RequestId {
-        let id = self.accepted;
-        let entry = InWork { request: *request, id, pages_left: 1, epoch: 0, failed: None, next_free: 0 };
-        self.accepted += 1;
-        self.live += 1;
-        if self.free == 0 {
-            self.slots.push(entry);
-            RequestId(self.slots.len() as u32 - 1)
+impl<P: Probe> Drive<P> {
+    pub(crate) fn accept(&mut self, request: &Request) -> u64 {
+        let host = &mut self.path.host;
+        let slot = host.requests.insert(request);
+        let id = host.requests.get(slot).id;
+        self.core.stats.on_submitted(self.core.now, request);
+        self.core.probe.on_submitted(slot, id, request, self.core.pool.next_order());
+        if host.link.is_some() {
+            host.send_to_drive(&mut self.core, slot);
         } else {
-            let slot = self.free - 1;
-            self.free = self.slots[slot as usize].next_free;
-            self.slots[slot as usize] = entry;
-            RequestId(slot)
+            self.begin(slot, request);
+        }
+        id
+    }
+
+    /// A request has reached the drive.
+    #[inline(always)]
+    pub(crate) fn begin(&mut self, slot: RequestId, request: &Request) {
+        let epoch = self.path.host.epochs.open();
+        match request.op {
+            Op::Read => self.read(slot, request),
+            Op::Write => {
+                self.path.host.requests.get(slot).epoch = epoch;
+                self.path.host.epochs.join(epoch);
+                self.write(slot, request);
+            }
+            Op::Trim => self.trim(request),
+            Op::Flush => {
+                let id = self.path.host.requests.get(slot).id;
+                self.core.probe.on_flush_asked(id);
+                self.path.host.epochs.end_with(slot);
+                self.path.host.flushes += 1;
+                self.with_cache(Caching::sync_more);
+            }
+        }
+        if request.op == Op::Flush {
+            self.path.host.complete_flushes(&mut self.core);
+        } else {
+            self.path.host.page_done(&mut self.core, slot);
         }
     }
 
-    /// Takes a request out.
+    /// A page that has waited for its map entry goes on with it, or fails with its translation page. The write cache's own
+    /// go on: a lost translation page is made anew from the OOB of the data pages.
+    #[inline(never)]
+    pub(crate) fn on_entry(&mut self, waiter: &Waiter, is_lost: bool) {
+        if is_lost && let Owner::Request(id) = waiter.owner {
+            self.path.host.fail_page(&mut self.core, id);
+            if waiter.wants == Wants::Read {
+                self.core.probe.on_read_failed(id, waiter.lpn);
+            }
+            self.path.host.page_done(&mut self.core, id);
+            return;
+        }
+        self.path.mapping.keep_entry(&mut self.core, waiter.lpn);
+        match (waiter.owner, waiter.wants) {
+            (Owner::CachePage(slot), Wants::Read) => {
+                self.with_cache(|cache, core, _| cache.fetch_mapped(core, slot));
+            }
+            (Owner::CachePage(_), _) => {
+                let DataPath { mapping, writes, .. } = &mut self.path;
+                writes.program_page(&mut self.core, mapping, self.caching.as_mut(), waiter.owner, waiter.lpn);
+            }
+            (owner, Wants::Read) => {
+                self.read_mapped(owner.request(), waiter.lpn);
+                self.path.host.page_done(&mut self.core, owner.request());
+            }
+            (owner, wants) => self.write_mapped(owner.request(), waiter.lpn, wants == Wants::PartialWrite),
+        }
+    }
+
+    fn read(&mut self, id: RequestId, request: &Request) {
+        let (first, last) = Host::pages(&self.core, request);
+        for lpn in (first..=last).map(Lpn) {
+            self.core.probe.on_read_asked(id, lpn);
+            if let Some(cache) = &mut self.caching
+                && cache.read(&mut self.core, &mut self.path, id, lpn)
+            {
+                continue;
+            }
+            if self.path.mapping.has_entry(&mut self.core, lpn, Owner::Request(id), Wants::Read) {
+                self.read_mapped(id, lpn);
+            } else {
+                self.path.host.requests.get(id).pages_left += 1;
+            }
+        }
+    }
+
+    /// Reads a page whose map entry is at hand.
     #[inline]
-    pub(super) fn remove(&mut self, id: RequestId) -> InWork {
-        let entry = &mut self.slots[id.index()];
-        entry.next_free = self.free;
-        self.free = id.0 + 1;
-        self.live -= 1;
-        entry.clone()
+    pub(crate) fn read_mapped(&mut self, id: RequestId, lpn: Lpn) {
+        let Some(ppn) = self.core.ftl.map.get(lpn) else {
+            self.core.stats.counters.unmapped_reads += 1;
+            self.core.probe.on_read_answered(id, lpn, None);
+            return;
+        };
+        if self.core.is_in_flight(ppn) {
+            if self.core.array.is_lost(ppn) {
+                self.path.host.fail_page(&mut self.core, id);
+                self.core.probe.on_read_failed(id, lpn);
+            } else {
+                self.core.stats.counters.buffered_reads += 1;
+                self.core.probe.on_read_answered(id, lpn, Some(self.core.array.stamp(ppn).sequence));
+            }
+            return;
+        }
+        self.path.host.requests.get(id).pages_left += 1;
+        self.read_for_host(ppn, lpn, Owner::Request(id));
     }
 
-    /// A request will fail; the first reason counts.
-    pub(super) fn fail(&mut self, id: RequestId, reason: FailReason) {
-        self.get(id).failed.get_or_insert(reason);
+    /// Queues a read for a host request.
+    fn read_for_host(&mut self, ppn: Ppn, lpn: Lpn, owner: Owner) {
+        let (cause, class) = (Cause::Host, Class::HostRead);
+        let slot = self.core.read(Read { ppn, lpn, owner, cause, class, start: Start::Policy });
+        if let Some(cache) = &mut self.error_cache {
+            cache.on_host_read(&mut self.core, slot);
+        }
     }
 
-    #[inline(always)]
-    pub(super) fn get(&mut self, id: RequestId) -> &mut InWork {
-        &mut self.slots[id.index()]
+    fn write(&mut self, id: RequestId, request: &Request) {
+        let bytes = u64::from(self.core.geometry.page_bytes);
+        let (first, last) = Host::pages(&self.core, request);
+        let end = request.offset + request.len;
+        self.path.host.requests.get(id).pages_left += last - first + 1;
+        for page in first..=last {
+            if let Some(cache) = &mut self.caching {
+                cache.write(&mut self.core, &mut self.path, id, Lpn(page));
+                continue;
+            }
+            let start = u64::from(page) * bytes;
+            let is_partial = request.offset > start || end < start + bytes;
+            let wants = if is_partial { Wants::PartialWrite } else { Wants::Write };
+            if self.path.mapping.has_entry(&mut self.core, Lpn(page), Owner::Request(id), wants) {
+                self.write_mapped(id, Lpn(page), is_partial);
+            }
+        }
     }
 
-    /// What the host asked for.
-    #[inline(always)]
-    pub(super) fn request(&self, id: RequestId) -> Request {
-        self.slots[id.index()].request
+    /// Writes a page whose map entry is at hand.
+    #[inline]
+    pub(crate) fn write_mapped(&mut self, request: RequestId, lpn: Lpn, is_partial: bool) {
+        if !self.path.host.merging.is_empty()
+            && let Some(waiting) = self.path.host.merging.waiting.get_mut(&lpn.0)
+        {
+            waiting.push_back((request, is_partial));
+            return;
+        }
+        if is_partial {
+            self.core.stats.counters.partial_writes += 1;
+            if let Some(ppn) = self.core.ftl.map.get(lpn) {
+                if !self.core.is_in_flight(ppn) {
+                    self.path.host.merging.waiting.insert(lpn.0, VecDeque::new());
+                    self.read_for_host(ppn, lpn, Owner::Merge(request));
+                    return;
+                }
+                if self.core.array.is_lost(ppn) {
+                    self.path.host.fail_merge(&mut self.core, request);
+                    return;
+                }
+            }
+        }
+        self.path.writes.program_page(
+            &mut self.core,
+            &mut self.path.mapping,
+            self.caching.as_mut(),
+            Owner::Request(request),
+            lpn,
+        );
     }
 
-    /// The op of a request.
-    #[inline(always)]
-    pub(super) fn op(&self, id: RequestId) -> Op {
-        self.slots[id.index()].request.op
+    #[inline(never)]
+    fn trim(&mut self, request: &Request) {
+        let bytes = u64::from(self.core.geometry.page_bytes);
+        // Only whole pages are deallocated.
+        let first = request.offset.div_ceil(bytes) as u32;
+        let end = ((request.offset + request.len) / bytes) as u32;
+        // The translation page that the last LPNs have changed: one after the other, each is written back once.
+        let mut changed = None;
+        for lpn in (first..end).map(Lpn) {
+            let host = &mut self.path.host;
+            let was_cached = self.caching.as_mut().is_some_and(|cache| cache.trim(&mut self.core, host, lpn));
+            let old = self.core.ftl.unmap(&self.core.geometry, &mut self.core.array, lpn);
+            if let Some(old) = old {
+                self.on_page_gone(old);
+                self.core.look_if_dead(self.core.geometry.block_of(old));
+            }
+            if old.is_some() || was_cached {
+                self.core.sequence += 1;
+                self.core.stats.counters.trimmed_pages += 1;
+                self.core.probe.on_trimmed(lpn, self.core.sequence);
+                if self.core.array.is_stamped() {
+                    self.path.host.trims.add(lpn, self.core.sequence);
+                }
+                let page = self.path.mapping.on_unmapped(&mut self.core, lpn);
+                if let Some(before) = changed
+                    && page.is_some_and(|page| page != before)
+                {
+                    self.path.mapping.write_back(&mut self.core, before);
+                }
+                changed = page.or(changed);
+            }
+        }
+        if let Some(page) = changed {
+            self.path.mapping.write_back(&mut self.core, page);
+        }
+        // What has gone from the write cache makes room in it, and no flush waits for it.
+        if self.caching.is_some() {
+            self.path.host.complete_flushes(&mut self.core);
+            self.core.wake(Wake::CacheRoom);
+        }
+    }
+
+    /// A page has been read for a partial write, which is done with it, or for those that waited for it.
+    #[inline(never)]
+    fn on_merge_read(&mut self, request: RequestId, read: &Transaction) {
+        self.core.stats.counters.merge_reads += 1;
+        let waiting = self.path.host.merging.waiting.remove(&read.lpn.0).expect("a merge locks its LPN");
+        if read.is_uncorrectable() {
+            self.path.host.fail_merge(&mut self.core, request);
+        } else {
+            self.path.writes.program_page(
+                &mut self.core,
+                &mut self.path.mapping,
+                self.caching.as_mut(),
+                Owner::Request(request),
+                read.lpn,
+            );
+        }
+        // The first of those that waited may lock the LPN again; the rest then waits behind it.
+        for (request, is_partial) in waiting {
+            self.write_mapped(request, read.lpn, is_partial);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn on_host_read(&mut self, read: &Transaction) {
+        let id = match read.owner {
+            Owner::Request(id) => id,
+            Owner::Merge(id) => return self.on_merge_read(id, read),
+            _ => unreachable!("a host read belongs to a request"),
+        };
+        if read.is_uncorrectable() {
+            self.path.host.fail_page(&mut self.core, id);
+            self.core.probe.on_read_failed(id, read.lpn);
+        } else if P::STAMPED {
+            // The OOB says what was read; a page that is gone says so.
+            let core = &mut self.core;
+            let lpn = core.array.lpn(read.ppn);
+            let sequence = (lpn == read.lpn).then(|| core.array.stamp(read.ppn).sequence);
+            let name = || core.geometry.show(read.ppn);
+            assert!(lpn.0 != DEAD_LPN, "a host read found the erased page {}", name());
+            assert!(!core.array.is_torn(read.ppn), "a host read found the torn page {}", name());
+            core.probe.on_read_answered(id, read.lpn, sequence);
+        }
+        if !read.is_uncorrectable() {
+            self.with_cache(|cache, core, path| cache.keep_read(core, path, read));
+        }
+        self.path.host.page_done(&mut self.core, id);
+    }
+
+    #[inline]
+    pub(crate) fn on_host_programmed(&mut self, id: RequestId, done: &Transaction) {
+        self.core.tell_durable(done);
+        self.path.host.page_done(&mut self.core, id);
     }
 }

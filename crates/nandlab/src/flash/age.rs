@@ -51,13 +51,19 @@ const AGE_SECONDS: u32 = u32::MAX - (1 << 31);
 /// Turns simulated time into moments.
 #[derive(Clone, Copy, Debug)]
 pub struct AgeClock {
+    scale: f64,
     seconds_per_ns: f64,
 }
 
 impl AgeClock {
     /// A clock that runs `scale` times as fast as simulated time.
     pub fn new(scale: f64) -> Self {
-        Self { seconds_per_ns: scale / SECOND.ns() as f64 }
+        Self { scale, seconds_per_ns: scale / SECOND.ns() as f64 }
+    }
+
+    /// How many times as fast as simulated time it runs.
+    pub fn scale(&self) -> f64 {
+        self.scale
     }
 
     /// The last simulated time of which the clock knows the moment, at most [`Time::LIMIT`].

@@ -4,29 +4,27 @@
 //! calls it bare.
 
 pub mod allocation;
-pub mod gc;
-pub mod map;
-pub mod migration;
+mod free_blocks;
 pub mod needs;
-pub mod partial;
-pub mod read_levels;
-pub mod wear_levelling;
+mod page_map;
+mod victim;
 
+pub use free_blocks::{FreeBlocks, WearLevelling};
+pub use page_map::PageMap;
+pub use victim::{Candidates, LeastValid, VictimPolicy};
+
+use crate::background::gc;
 use crate::base::geometry::{BlockId, Cell, DieId, Geometry, Lpn, PlaneId, Ppn};
 use crate::base::huge::Huge;
 use crate::base::rng::Stream;
 use crate::base::units::Time;
+use crate::demand_map::{DemandMap, MapSpec};
 use crate::flash::{Array, BlockState};
+use crate::refresh::partial::Links;
 use crate::sched::Device;
 use crate::spec::Spec;
 use allocation::Allocator;
-use gc::{Candidates, LeastValid, VictimPolicy};
-use map::MapSpec;
-use map::{DemandMap, PageMap};
 use needs::BlockNeeds;
-use partial::Links;
-use wear_levelling::FreeBlocks;
-use wear_levelling::WearLevelling;
 
 /// The streams of a plane: each fills a block of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +46,7 @@ pub enum WriteStream {
 impl WriteStream {
     /// All streams, in the order of their numbers.
     pub fn all() -> impl Iterator<Item = WriteStream> {
-        let copybacks = (1..=migration::COPYBACKS_MAX).map(WriteStream::Copyback);
+        let copybacks = (1..=crate::copyback::COPYBACKS_MAX).map(WriteStream::Copyback);
         [
             WriteStream::Host,
             WriteStream::Gc,
@@ -90,7 +88,7 @@ impl WriteStream {
 }
 
 /// Streams of every plane.
-pub const STREAMS: usize = 5 + migration::COPYBACKS_MAX as usize;
+pub const STREAMS: usize = 5 + crate::copyback::COPYBACKS_MAX as usize;
 
 /// The planes of a die.
 fn planes_of(geometry: &Geometry, die: DieId) -> impl Iterator<Item = PlaneId> + use<> {

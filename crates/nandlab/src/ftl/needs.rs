@@ -6,10 +6,10 @@
 //! block is full. So GC can gain room if, beyond the valid pages, a plane has the blocks that are kept free, a block for
 //! each stream that may be open, and one block's worth of garbage.
 
-use super::map::MapSpec;
-use super::wear_levelling::WearLevelling;
+use super::WearLevelling;
 use crate::base::geometry::DriveSpec;
 use crate::base::geometry::Geometry;
+use crate::demand_map::MapSpec;
 use crate::spec::Spec;
 
 /// Bytes of an entry of a translation page: a physical page number.

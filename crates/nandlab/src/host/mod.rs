@@ -1,11 +1,137 @@
 //! The host's side of the drive: what a request is, how requests arrive, and what the host may expect to read.
 
+mod epochs;
+mod link;
 mod oracle;
-mod prefill;
 mod request;
-mod runner;
+mod requests;
+mod trims;
+mod writes;
 
+pub(crate) use epochs::{Epochs, Merging};
+pub(crate) use link::{Link, To as LinkEnd};
+pub use link::{LinkDirection, LinkState};
 pub use oracle::Oracle;
-pub use prefill::map_reads;
 pub use request::{Op, Request};
-pub use runner::{Progress, Runner, Source, Stopped};
+pub use requests::{Completion, FailReason};
+pub(crate) use requests::{InWork, Requests};
+pub(crate) use trims::Trims;
+pub(crate) use writes::Writes;
+
+use crate::base::geometry::RequestId;
+use crate::base::units::Span;
+use crate::core::{Core, Wake};
+use crate::probe::Probe;
+use crate::spec::Spec;
+
+/// What the drive keeps for the host.
+#[derive(Debug)]
+pub(crate) struct Host {
+    pub(crate) requests: Requests,
+    /// What is between the host and the drive; `None` without one.
+    pub(crate) link: Option<Box<Link>>,
+    pub(crate) epochs: Epochs,
+    pub(crate) merging: Merging,
+    /// Requests that have been completed and not been fetched.
+    pub(crate) completions: Vec<Completion>,
+    pub(crate) trims: Trims,
+    /// Flushes that are not done.
+    pub(crate) flushes: u32,
+    /// Completed requests at which power fails.
+    pub(crate) cut_after: u64,
+    /// How long after its last request the drive is idle.
+    pub(crate) idle_after_ns: Span,
+}
+
+impl Host {
+    pub(crate) fn new(spec: &Spec) -> Self {
+        let cut_after = spec.power.cut_after_requests;
+        Self {
+            requests: Requests::default(),
+            link: spec.host.link.as_ref().map(|link| Box::new(Link::new(link))),
+            epochs: Epochs::default(),
+            merging: Merging::default(),
+            completions: Vec::new(),
+            trims: Trims::default(),
+            flushes: 0,
+            cut_after: if cut_after == 0 { u64::MAX } else { cut_after },
+            idle_after_ns: spec.gc.idle_after_ns,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn pages<P: Probe>(core: &Core<P>, request: &Request) -> (u32, u32) {
+        let bytes = u64::from(core.geometry.page_bytes);
+        ((request.offset / bytes) as u32, ((request.offset + request.len - 1) / bytes) as u32)
+    }
+
+    /// What a partial write would complete is lost: writing it would make a page that is partly lost look whole.
+    #[inline(never)]
+    pub(crate) fn fail_merge<P: Probe>(&mut self, core: &mut Core<P>, request: RequestId) {
+        self.fail_page(core, request);
+        self.page_done(core, request);
+    }
+
+    /// A page of a request is lost: the request will fail.
+    #[inline(never)]
+    pub(crate) fn fail_page<P: Probe>(&mut self, core: &mut Core<P>, request: RequestId) {
+        core.stats.counters.media_errors += 1;
+        self.requests.fail(request, FailReason::Uncorrectable);
+    }
+
+    #[inline]
+    pub(crate) fn page_done<P: Probe>(&mut self, core: &mut Core<P>, id: RequestId) {
+        let request = self.requests.get(id);
+        request.pages_left -= 1;
+        if request.pages_left == 0 {
+            self.complete(core, id);
+        }
+    }
+
+    /// The drive has done a request.
+    fn complete<P: Probe>(&mut self, core: &mut Core<P>, id: RequestId) {
+        let (is_write, epoch) = (self.requests.op(id) == Op::Write, self.requests.get(id).epoch);
+        if self.link.is_some() {
+            self.send_to_host(core, id);
+        } else {
+            self.report(core, id);
+        }
+        if is_write {
+            self.epochs.leave(epoch);
+            self.complete_flushes(core);
+        }
+    }
+
+    /// The host hears that a request is completed.
+    #[inline(always)]
+    pub(crate) fn report<P: Probe>(&mut self, core: &mut Core<P>, id: RequestId) {
+        let is_write = self.requests.op(id) == Op::Write;
+        let done = self.requests.remove(id);
+        core.stats.on_completed(core.now, &done.request, done.failed);
+        if is_write && done.failed.is_none() {
+            let (first, last) = Self::pages(core, &done.request);
+            core.stats.on_written(core.now, last - first + 1);
+        }
+        let InWork { id: number, request, failed, .. } = done;
+        let completion = Completion { id: number, request, completed: core.now, failed };
+        core.probe.on_completed(id, &completion);
+        self.completions.push(completion);
+        if self.requests.completed() >= self.cut_after {
+            self.cut_after = u64::MAX;
+            core.wake(Wake::CutPower);
+        }
+        if self.requests.live() == 0 {
+            core.set_clock(core.idle_clock(), core.now + self.idle_after_ns);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn complete_flushes<P: Probe>(&mut self, core: &mut Core<P>) {
+        while let Some(flush) = self.epochs.done() {
+            self.trims.make_durable();
+            core.probe.on_flushed(self.requests.get(flush).id);
+            self.flushes -= 1;
+            self.page_done(core, flush);
+        }
+    }
+}

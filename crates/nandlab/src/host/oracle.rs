@@ -9,7 +9,7 @@
 //! wordline, which only an empty capacitor or none allows, anything may be left.
 
 use crate::base::geometry::{Geometry, Lpn, RequestId};
-use crate::ftl::map::PageMap;
+use crate::ftl::PageMap;
 use crate::probe::Probe;
 use crate::sched::Watcher;
 use crate::spec::Spec;

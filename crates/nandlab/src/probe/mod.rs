@@ -1,9 +1,5 @@
 //! What can be watched on a drive. A drive is generic over its probe: with [`NoProbe`] nothing of it is left.
 
-mod timeline;
-
-pub use timeline::Timeline;
-
 use crate::base::geometry::{Lpn, RequestId};
 use crate::base::units::Time;
 use crate::drive::Completion;

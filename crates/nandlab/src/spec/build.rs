@@ -7,8 +7,8 @@ use super::resolve::Resolved;
 use super::*;
 use crate::base::policy::Choice;
 use crate::base::units::{Span, Time, US};
+use crate::copyback;
 use crate::flash::RberTable;
-use crate::ftl::migration;
 use std::path::{Component, Path, PathBuf};
 
 /// Builds the spec; all values are there and checked.
@@ -291,7 +291,7 @@ fn partial(params: &Val) -> PartialSpec {
 }
 
 pub(super) fn migration(val: &Val) -> MigrationSpec {
-    let policy = migration::POLICIES.iter().map(|(info, _)| info.name).find(|&name| name == val.tag());
+    let policy = copyback::POLICIES.iter().map(|(info, _)| info.name).find(|&name| name == val.tag());
     let policy = policy.expect("the slot names the policies of the table");
     let Val::Tag(_, Some(params)) = val else {
         return MigrationSpec { policy, limit: CopybackLimitSpec::Fixed(0) };

@@ -4,16 +4,16 @@
 use crate::base::geometry::DriveSpec;
 use crate::base::policy::Choice;
 use crate::base::units::{SECOND, Span, Time};
-use crate::cache::CacheSpec;
+use crate::capacitor::CapacitorSpec;
+use crate::copyback::CopybackLimit;
+use crate::copyback::CopybackLimitSpec;
+use crate::demand_map::MapSpec;
 use crate::flash::{EccSpec, ReliabilitySpec};
+use crate::ftl::WearLevelling;
 use crate::ftl::allocation::Allocation;
-use crate::ftl::map::MapSpec;
-use crate::ftl::migration::CopybackLimit;
-use crate::ftl::migration::CopybackLimitSpec;
-use crate::ftl::partial::Encoding;
-use crate::ftl::wear_levelling::WearLevelling;
-use crate::power::CapacitorSpec;
+use crate::refresh::partial::Encoding;
 use crate::sched::TimingSpec;
+use crate::write_cache::CacheSpec;
 use std::path::PathBuf;
 
 /// A whole validated spec. One section of the file is one field.
@@ -81,7 +81,7 @@ pub struct FtlSpec {
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub struct GcSpec {
-    /// From [`crate::ftl::gc::POLICIES`].
+    /// From [`crate::background::gc::POLICIES`].
     pub victim: Choice,
     /// How foreground GC shares its die with host writes.
     pub pacing: GcPacing,
@@ -231,7 +231,7 @@ pub struct PartialSpec {
 /// `[migration]`: how pages are copied inside the drive.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MigrationSpec {
-    /// A name from [`crate::ftl::migration::POLICIES`].
+    /// A name from [`crate::copyback::POLICIES`].
     pub policy: &'static str,
     /// How many copybacks in a row a page may go through.
     pub limit: CopybackLimitSpec,

@@ -172,7 +172,7 @@ pub(super) const WEAR_LEVELLING: Kind = Kind::Slot(&[
 
 pub(super) const VICTIM: Kind = Kind::Registered(|| {
     static ALL: LazyLock<Vec<Policy>> =
-        LazyLock::new(|| crate::ftl::gc::POLICIES.iter().map(|(info, _)| registered(info)).collect());
+        LazyLock::new(|| crate::background::gc::POLICIES.iter().map(|(info, _)| registered(info)).collect());
     &ALL
 });
 
@@ -392,11 +392,12 @@ const COPYBACK_LIMIT: Param = param(
 );
 
 /// So many blocks are open for copybacks in every plane.
-const COPYBACKS: Kind = Kind::Int { min: 0, max: crate::ftl::migration::COPYBACKS_MAX as u64 };
+const COPYBACKS: Kind = Kind::Int { min: 0, max: crate::copyback::COPYBACKS_MAX as u64 };
 
 pub(super) const SYNC: Kind = Kind::Registered(|| {
-    static ALL: LazyLock<Vec<Policy>> =
-        LazyLock::new(|| crate::cache::sync::POLICIES.iter().map(|(info, _)| registered(info)).collect());
+    static ALL: LazyLock<Vec<Policy>> = LazyLock::new(|| {
+        crate::write_cache::sync::POLICIES.iter().map(|(info, _)| registered(info)).collect()
+    });
     &ALL
 });
 

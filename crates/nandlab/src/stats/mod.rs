@@ -1,38 +1,15 @@
 //! What is counted. A counter is one line in [`Counters`], a histogram one field of [`Stats`].
 
-mod cache;
-mod ecc;
-mod map;
-mod migration;
-mod notes;
-mod power;
-mod power_json;
-mod refresh;
-mod series;
-mod steady;
-mod stretch;
-mod summary;
-mod table;
-mod words;
-
-pub use cache::CacheStats;
-pub use ecc::{ByLevel, EccStats};
-pub use map::MapStats;
-pub use migration::MigrationStats;
-pub use notes::{Note, Severity};
-pub use power::{Detection, PowerLoss, PowerStats, Recovery};
-pub use power_json::power;
-pub use refresh::RefreshStats;
-pub use series::{CacheLevel, DieSeries, Series, Window};
-use steady::{Count, Rounds};
-pub use steady::{SteadyState, steady_state};
-pub use stretch::Stretch;
-pub use summary::{RunFacts, smart, summary};
-pub use table::{Column, Table, Values};
-pub use words::duration;
-pub(crate) use words::size;
+pub use crate::capacitor::{Detection, PowerLoss, PowerStats, Recovery};
+pub use crate::copyback::MigrationStats;
+pub use crate::demand_map::MapStats;
+pub use crate::read_levels::{ByLevel, EccStats};
+pub use crate::refresh::RefreshStats;
+pub use crate::report::*;
+pub use crate::write_cache::CacheStats;
 
 use crate::base::geometry::{DieId, Geometry, PlaneId};
+use crate::base::numbers::{per, ratio};
 use crate::base::units::Time;
 use crate::drive::FailReason;
 use crate::ftl::Ftl;
@@ -332,7 +309,7 @@ impl Stats {
     }
 
     /// `steady_state` of the summary.
-    fn steady_state(&self, spec: &Spec, geometry: &Geometry, now: Time) -> serde_json::Value {
+    pub(crate) fn steady_state(&self, spec: &Spec, geometry: &Geometry, now: Time) -> serde_json::Value {
         let workload = spec.workload.as_ref();
         let is_closed = workload.is_some_and(|workload| matches!(workload.arrival, Arrival::QueueDepth(_)));
         let requests = self.host.iter().map(|host| host.count).sum();
@@ -414,22 +391,4 @@ impl Stats {
             self.sample_at = self.end.min(now + self.series.interval_ns());
         }
     }
-}
-
-/// Numbers in files are rounded to 12 significant digits: enough for anything simulated, and free of the last
-/// digits' noise.
-fn number(value: f64) -> serde_json::Value {
-    let text = format!("{value:.11e}");
-    let rounded: f64 = text.parse().expect("a formatted number parses");
-    rounded.into()
-}
-
-/// `a / b`; `None` when b is 0.
-pub(crate) fn per(a: u64, b: u64) -> Option<f64> {
-    (b > 0).then(|| a as f64 / b as f64)
-}
-
-/// `a / b`, 0 when b is 0.
-pub(crate) fn ratio(a: f64, b: f64) -> f64 {
-    if b == 0.0 { 0.0 } else { a / b }
 }

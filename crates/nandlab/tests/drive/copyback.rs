@@ -6,14 +6,14 @@ use crate::common::{
 use nandlab::base::geometry::{BlockId, DieId, Geometry, Lpn, Ppn, RequestId};
 use nandlab::base::rng::Stream;
 use nandlab::base::units::Time;
+use nandlab::copyback::{self, CopybackLimit, View};
 use nandlab::drive::Drive;
 use nandlab::flash::{Array, BlockState, Condition, Ecc, Reliability};
-use nandlab::ftl::migration::{self, CopybackLimit, View};
 use nandlab::host::{Op, Oracle, Request};
 use nandlab::probe::Probe;
+use nandlab::report::{RunFacts, summary};
 use nandlab::sched::{Cause, Kind, Phase, Transaction, Watcher};
 use nandlab::spec::Spec;
-use nandlab::stats::{RunFacts, summary};
 use std::collections::HashMap;
 
 const PAGE: u64 = 4096;
@@ -508,7 +508,7 @@ fn the_measured_limit_asks_the_reliability_model() {
 #[test]
 fn the_selector_looks_at_the_buffer_and_at_urgency() {
     let copies =
-        |policy: &str, is_urgent, buffer| migration::make(policy).copies_back(&View { is_urgent, buffer });
+        |policy: &str, is_urgent, buffer| copyback::make(policy).copies_back(&View { is_urgent, buffer });
     for is_urgent in [false, true] {
         for (buffer, busy) in [(0.0, false), (0.5, false), (0.500_001, true), (1.0, true)] {
             assert_eq!(copies("rcopyback", is_urgent, buffer), is_urgent || busy);
@@ -516,7 +516,7 @@ fn the_selector_looks_at_the_buffer_and_at_urgency() {
             assert!(!copies("off-chip", is_urgent, buffer));
         }
     }
-    assert!(migration::make("rcopyback").watches_buffer());
+    assert!(copyback::make("rcopyback").watches_buffer());
     // On a drive: 32 pages go to a buffer of 32 and leave it at 0.9 ms each. 10 ms later, when idle GC begins, the mean of
     // the last block write time (8 pages) is well above half; 100 ms later the buffer is empty.
     for (idle_after, expected) in [("10ms", (1, 0)), ("100ms", (0, 1))] {
@@ -699,6 +699,6 @@ fn the_spec_names_every_policy_as_it_names_itself() {
         .map(|row| (row.name, row.description))
         .collect();
     let own: Vec<(&str, &str)> =
-        migration::POLICIES.iter().map(|(info, _)| (info.name, info.description)).collect();
+        copyback::POLICIES.iter().map(|(info, _)| (info.name, info.description)).collect();
     assert_eq!(in_spec, own);
 }

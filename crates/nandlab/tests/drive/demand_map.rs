@@ -8,12 +8,13 @@ use crate::common::{ns, one, read_everything, request, settle, spec, with_oracle
 use nandlab::base::geometry::{BlockId, DieId, Lpn, PlaneId, RequestId};
 use nandlab::base::rng::Stream;
 use nandlab::base::units::Time;
+use nandlab::demand_map::WriteBack;
 use nandlab::drive::{Completion, Drive, SnapshotError};
 use nandlab::flash::{BlockState, DEAD_LPN, Stamp};
 use nandlab::ftl::WriteStream;
-use nandlab::ftl::map::WriteBack;
-use nandlab::host::{Op, Oracle, Request, Runner, Source, map_reads};
+use nandlab::host::{Op, Oracle, Request};
 use nandlab::probe::Probe;
+use nandlab::runner::{Runner, Source, map_reads};
 use nandlab::sched::{Cause, Kind, Transaction, Watcher};
 use nandlab::spec::{Arrival, Beyond, Spec};
 use std::collections::BTreeMap;

@@ -3,7 +3,8 @@
 use crate::common::{MS, TINY, at, ns, spec};
 use nandlab::base::units::Time;
 use nandlab::drive::{Drive, Failure, IDLE_LIMIT};
-use nandlab::host::{Op, Request, Runner, Source, Stopped};
+use nandlab::host::{Op, Request};
+use nandlab::runner::{Runner, Source, Stopped};
 use nandlab::spec::Spec;
 
 /// Writes of a page at these times.

@@ -5,7 +5,8 @@ use nandlab::base::geometry::PlaneId;
 use nandlab::base::rng::Stream;
 use nandlab::drive::Drive;
 use nandlab::flash::BlockState;
-use nandlab::host::{Op, Oracle, Runner, Source};
+use nandlab::host::{Op, Oracle};
+use nandlab::runner::{Runner, Source};
 use nandlab::spec::{Arrival, Beyond};
 
 /// All four schemes on a drive on which a day passes in a second.

@@ -6,10 +6,11 @@
 use crate::common::{US, at, spec};
 use nandlab::base::rng::Stream;
 use nandlab::drive::Drive;
-use nandlab::host::{Op, Request, Runner, Source};
+use nandlab::host::{Op, Request};
 use nandlab::probe::NoProbe;
+use nandlab::report::{RunFacts, smart, summary};
+use nandlab::runner::{Runner, Source};
 use nandlab::spec::{Arrival, Beyond};
-use nandlab::stats::{RunFacts, smart, summary};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::convert::Infallible;

@@ -4,8 +4,9 @@ use crate::common::{MS, TINY, US, at, ns, one, spec};
 use nandlab::base::rng::Stream;
 use nandlab::base::units::Time;
 use nandlab::drive::{Completion, Drive, Refused};
-use nandlab::host::{Op, Oracle, Request, Runner, Source, Stopped};
+use nandlab::host::{Op, Oracle, Request};
 use nandlab::probe::Probe;
+use nandlab::runner::{Runner, Source, Stopped};
 use nandlab::sched::{Cause, Kind};
 
 /// tR, a page on the channel, tPROG, decode of [`TINY`].

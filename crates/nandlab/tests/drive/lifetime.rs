@@ -8,8 +8,8 @@ use nandlab::drive::{Drive, FailReason};
 use nandlab::flash::{Block, BlockState};
 use nandlab::host::{Op, Oracle, Request};
 use nandlab::probe::{NoProbe, Probe};
+use nandlab::report::{RunFacts, smart, summary};
 use nandlab::sched::{Cause, Kind};
-use nandlab::stats::{RunFacts, smart, summary};
 
 /// Page writes at queue depth 8, to addresses from `draw`; returns how many requests failed.
 fn write_pages<P: Probe>(drive: &mut Drive<P>, count: u64, mut draw: impl FnMut() -> u64) -> u64 {

@@ -7,8 +7,8 @@ use nandlab::base::units::{Span, Time, transfer_ns};
 use nandlab::drive::{Completion, Drive, FailReason, Failure, LinkDirection, SaveError};
 use nandlab::host::{Op, Oracle, Request};
 use nandlab::probe::{NoProbe, Probe};
+use nandlab::report::{RunFacts, summary};
 use nandlab::spec::Spec;
-use nandlab::stats::{RunFacts, summary};
 
 /// tR, a page on the channel, tPROG, decode of [`TINY`].
 const R: u64 = 50_000;

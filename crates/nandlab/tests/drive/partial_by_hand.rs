@@ -119,7 +119,7 @@ impl Hand {
         self.links().is_on_its_way(self.at(lpn))
     }
 
-    fn links(&self) -> &nandlab::ftl::partial::Links {
+    fn links(&self) -> &nandlab::refresh::partial::Links {
         self.drive.ftl().links.as_ref().unwrap()
     }
 

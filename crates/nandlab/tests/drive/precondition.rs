@@ -5,8 +5,8 @@ use nandlab::base::geometry::{Lpn, PlaneId};
 use nandlab::base::units::{Span, Time};
 use nandlab::drive::{Drive, PtsOutcome};
 use nandlab::flash::BlockState;
+use nandlab::report::steady_state;
 use nandlab::sched::Kind;
-use nandlab::stats::steady_state;
 
 /// 8 planes of 100 blocks of 16 pages.
 const HUNDRED: &str = "[drive]\nchannels = 2\nchips_per_channel = 2\ndies_per_chip = 1\nplanes_per_die = 2\n\

@@ -9,9 +9,9 @@ use nandlab::base::units::{Span, Time};
 use nandlab::drive::{Drive, FailReason};
 use nandlab::host::{Op, Oracle};
 use nandlab::probe::Probe;
+use nandlab::report::{RunFacts, smart, summary};
 use nandlab::sched::{Cause, Kind};
 use nandlab::spec::Spec;
-use nandlab::stats::{RunFacts, smart, summary};
 
 const PAGE: u64 = 4096;
 

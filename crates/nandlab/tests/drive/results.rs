@@ -5,8 +5,8 @@ use nandlab::base::rng::Stream;
 use nandlab::base::units::Time;
 use nandlab::drive::Drive;
 use nandlab::host::Op;
+use nandlab::report::{RunFacts, Values, smart, summary};
 use nandlab::spec::Spec;
-use nandlab::stats::{RunFacts, Values, smart, summary};
 use serde_json::Value;
 
 fn finished(drive: &mut Drive) -> (Value, Value) {

@@ -46,7 +46,7 @@ fn verdict(events: &[Event]) -> Result<(), String> {
 
 /// An oracle that was told that LPN `A` held data before it saw anything, and `B` did not.
 fn preconditioned(events: &[Event]) -> Result<(), String> {
-    let mut map = nandlab::ftl::map::PageMap::new(16);
+    let mut map = nandlab::ftl::PageMap::new(16);
     map.set(A, nandlab::base::geometry::Ppn(3));
     let mut oracle = Oracle::default();
     oracle.expect_preconditioned(&map);

@@ -9,7 +9,7 @@ use nandlab::flash::BlockState;
 use nandlab::ftl::STREAMS;
 use nandlab::host::{Op, Oracle, Request};
 use nandlab::probe::Probe;
-use nandlab::stats::{RunFacts, summary};
+use nandlab::report::{RunFacts, summary};
 
 const FILL: &str = "[precondition]\nused = 0.7\nvalid = 0.8\n";
 const PTS: &str = "[precondition]\nmethod = 'pts'\nrounds_max = 6\n";
@@ -84,7 +84,7 @@ fn a_loaded_drive_has_the_map_the_wear_and_the_blocks_of_the_saved_one() {
         for (mine, theirs) in loaded.ftl().planes.iter().zip(&drive.ftl().planes) {
             assert_eq!(mine.open_blocks(), theirs.open_blocks());
             assert_eq!((mine.valid, mine.usable_blocks), (theirs.valid, theirs.usable_blocks));
-            let sorted = |free: &nandlab::ftl::wear_levelling::FreeBlocks| {
+            let sorted = |free: &nandlab::ftl::FreeBlocks| {
                 let mut free: Vec<u32> = free.iter().collect();
                 free.sort_unstable();
                 free

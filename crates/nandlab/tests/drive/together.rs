@@ -9,11 +9,11 @@ use nandlab::base::units::Time;
 use nandlab::drive::Drive;
 use nandlab::flash::{AgeClock, Block, Condition, Reliability};
 use nandlab::ftl::WriteStream;
-use nandlab::ftl::partial::Links;
 use nandlab::host::{Op, Oracle};
 use nandlab::probe::Probe;
+use nandlab::refresh::partial::Links;
+use nandlab::report::{RunFacts, summary};
 use nandlab::sched::{Cause, Kind, Transaction, Watcher};
-use nandlab::stats::{RunFacts, summary};
 
 const PAGE: u64 = 4096;
 const DAY_S: u32 = 86_400;

@@ -322,7 +322,7 @@ fn partial_aware_picks_the_fewest_valid_then_the_fewest_partially_refreshed() {
 
 #[test]
 fn every_twin_has_its_policy_in_the_table() {
-    let names: Vec<&str> = nandlab::ftl::gc::POLICIES.iter().map(|(info, _)| info.name).collect();
+    let names: Vec<&str> = nandlab::background::gc::POLICIES.iter().map(|(info, _)| info.name).collect();
     for twin in ["greedy", "cost-benefit", "fifo", "random", "partial-aware"] {
         assert!(names.contains(&twin), "{twin} has a twin and no policy");
     }

@@ -500,7 +500,11 @@ fn the_policies_of_every_slot_are_listed() {
     assert_eq!(names("ftl.wear_levelling"), ["dynamic", "static", "none"]);
     assert_eq!(names("ftl.allocation").len(), 25);
     assert_eq!(names("timing.scheduler"), ["read-first", "fcfs"]);
-    assert_eq!(names("gc.victim").len(), nandlab::ftl::gc::POLICIES.len(), "and not what is not built");
+    assert_eq!(
+        names("gc.victim").len(),
+        nandlab::background::gc::POLICIES.len(),
+        "and not what is not built"
+    );
     assert_eq!(names("ecc.levels"), ["none", "laldpc"]);
     assert_eq!(names("ecc.start"), ["first", "ideal", "last-level", "block-level"]);
     assert_eq!(names("ecc.retry"), ["full", "incremental"]);

@@ -140,7 +140,7 @@ fn many_mistakes_are_counted_without_a_search_for_what_was_meant() {
 
 #[test]
 fn policies() {
-    let choices = nandlab::ftl::gc::POLICIES.iter().map(|(info, _)| match info.params {
+    let choices = nandlab::background::gc::POLICIES.iter().map(|(info, _)| match info.params {
         [] => format!("\"{}\"", info.name),
         params => {
             let params = params.iter().map(|p| format!("{} = {}", p.name, p.default.unwrap_or(p.min)));

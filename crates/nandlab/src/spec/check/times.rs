@@ -6,9 +6,9 @@ use super::super::quantity::{show_num, show_time};
 use super::super::slots::OPERATION_NS_MAX;
 use super::Check;
 use crate::base::units::{Span, Time};
+use crate::base::words::duration;
 use crate::flash::AgeClock;
 use crate::spec::Arrival;
-use crate::stats::duration;
 
 impl Check<'_> {
     /// The last simulated time, and what ends there.

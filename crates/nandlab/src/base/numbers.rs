@@ -1,0 +1,19 @@
+//! Numbers of results: rounded for files, and shares of nothing.
+
+/// Numbers in files are rounded to 12 significant digits: enough for anything simulated, and free of the last
+/// digits' noise.
+pub(crate) fn number(value: f64) -> serde_json::Value {
+    let text = format!("{value:.11e}");
+    let rounded: f64 = text.parse().expect("a formatted number parses");
+    rounded.into()
+}
+
+/// `a / b`; `None` when b is 0.
+pub(crate) fn per(a: u64, b: u64) -> Option<f64> {
+    (b > 0).then(|| a as f64 / b as f64)
+}
+
+/// `a / b`, 0 when b is 0.
+pub(crate) fn ratio(a: f64, b: f64) -> f64 {
+    if b == 0.0 { 0.0 } else { a / b }
+}

@@ -1,0 +1,162 @@
+//! The capacitor: its energy and how it ages.
+
+use super::CapacitorSpec;
+
+/// Share of the rated capacitance lost in [`RATED_S`] at [`RATED_C`] (the paper's Section II-B).
+const RATED_LOSS: f64 = 0.30;
+const RATED_S: f64 = 5.0 * 365.0 * 86_400.0;
+const RATED_C: f64 = 60.0;
+
+/// Life halves for each of these degrees (the law of Arrhenius as the paper states it, Section II-B).
+const HALVING_C: f64 = 10.0;
+
+/// Share of the rated capacitance that a full discharge takes (Section IV-A).
+const LOSS_PER_CYCLE: f64 = 1e-5;
+
+/// Beyond this loss a capacitor is at its end (Section II-B): nothing may count on it.
+const LOSS_MAX: f64 = 0.30;
+
+/// A capacitor that ages. Time is seconds on the scaled clock since the start of the run.
+#[derive(Clone, Debug)]
+pub struct Capacitor {
+    /// Eq. 1 with the rated capacitance, in joules.
+    rated_j: f64,
+    age_s: f64,
+    /// From when which temperature holds, in seconds and degrees Celsius.
+    temperature: Box<[(f64, f64)]>,
+    /// Full discharges so far.
+    cycles: u32,
+    /// Power that the controller draws, and a program, in watts.
+    pub controller_w: f64,
+    /// See [`Capacitor::controller_w`].
+    pub program_w: f64,
+}
+
+/// Share lost per second at a temperature.
+fn loss_per_s(celsius: f64) -> f64 {
+    RATED_LOSS / RATED_S * libm::exp2((celsius - RATED_C) / HALVING_C)
+}
+
+impl Capacitor {
+    /// The capacitor of a validated `[capacitor]` section; `None` without one.
+    pub fn new(spec: &CapacitorSpec) -> Option<Self> {
+        if spec.capacitance_f <= 0.0 {
+            return None;
+        }
+        let (full, least) = (spec.voltage_v, spec.voltage_min_v);
+        Some(Self {
+            rated_j: 0.5 * spec.capacitance_f * (full * full - least * least) * spec.efficiency,
+            age_s: spec.age_ns.seconds(),
+            temperature: spec.temperature.iter().map(|&(from, c)| (from.seconds(), c)).collect(),
+            cycles: 0,
+            controller_w: spec.controller_w,
+            program_w: spec.program_w,
+        })
+    }
+
+    /// Share of the rated capacitance that is lost, 0 to 1.
+    pub fn loss(&self, at_s: f64) -> f64 {
+        let mut loss = self.age_s * loss_per_s(self.temperature[0].1);
+        for (i, &(from, celsius)) in self.temperature.iter().enumerate() {
+            let to = self.temperature.get(i + 1).map_or(f64::INFINITY, |next| next.0);
+            loss += (at_s.min(to) - from).max(0.0) * loss_per_s(celsius);
+        }
+        (loss + f64::from(self.cycles) * LOSS_PER_CYCLE).min(1.0)
+    }
+
+    /// Whether so much is lost that nothing may count on it.
+    pub fn is_worn_out(&self, at_s: f64) -> bool {
+        self.loss(at_s) > LOSS_MAX
+    }
+
+    /// What it holds when full, in joules (Eq. 1; proportional to the capacitance left).
+    pub fn energy_j(&self, at_s: f64) -> f64 {
+        self.rated_j * (1.0 - self.loss(at_s))
+    }
+
+    /// What it held when new and full, in joules.
+    pub fn rated_j(&self) -> f64 {
+        self.rated_j
+    }
+
+    /// It has been emptied so many times more.
+    pub fn cycle(&mut self, times: u32) {
+        self.cycles = self.cycles.saturating_add(times);
+    }
+
+    /// Full discharges so far.
+    pub fn cycles(&self) -> u32 {
+        self.cycles
+    }
+
+    /// Energy of a controller busy for `controller_ns` and programs that add up to `program_ns`, in joules (Eq. 3 to 5).
+    pub fn spent_j(&self, controller_ns: f64, program_ns: f64) -> f64 {
+        (self.controller_w * controller_ns + self.program_w * program_ns) * 1e-9
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::units::{DAY, Span};
+    use crate::capacitor::{BudgetSteps, FlushMethod, FlushOrder};
+
+    const YEAR_S: f64 = 365.0 * 86_400.0;
+
+    fn spec(temperature: Vec<(Span, f64)>) -> CapacitorSpec {
+        CapacitorSpec {
+            capacitance_f: 1.0,
+            voltage_v: 5.5,
+            voltage_min_v: 2.5,
+            efficiency: 0.9,
+            temperature,
+            age_ns: Span::ZERO,
+            controller_w: 1.0,
+            program_w: 0.08,
+            detect_every_ns: 20 * DAY,
+            detect_grace_ns: DAY,
+            recharge_ns: Span::ZERO,
+            margin: 0.1,
+            steps: BudgetSteps::Five,
+            flush: FlushMethod::Plain,
+            flush_concurrency: 0,
+            flush_order: FlushOrder::Oldest,
+            metadata_bytes: 0,
+        }
+    }
+
+    #[test]
+    fn energy_is_that_of_equation_1() {
+        let capacitor = Capacitor::new(&spec(vec![(Span::ZERO, 25.0)])).unwrap();
+        // 0.5 x 1 F x (30.25 - 6.25) V^2 x 0.9
+        assert!((capacitor.energy_j(0.0) - 10.8).abs() < 1e-12);
+    }
+
+    #[test]
+    fn thirty_percent_are_lost_in_five_years_at_60_degrees_and_half_as_fast_ten_below() {
+        let at = |celsius| Capacitor::new(&spec(vec![(Span::ZERO, celsius)])).unwrap();
+        assert!((at(60.0).loss(5.0 * YEAR_S) - 0.30).abs() < 1e-12);
+        assert!((at(50.0).loss(5.0 * YEAR_S) - 0.15).abs() < 1e-12);
+        assert!((at(70.0).loss(2.5 * YEAR_S) - 0.30).abs() < 1e-12);
+        assert!(!at(60.0).is_worn_out(4.99 * YEAR_S) && at(60.0).is_worn_out(5.01 * YEAR_S));
+        assert!((at(60.0).energy_j(5.0 * YEAR_S) - 0.7 * 10.8).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_temperature_profile_adds_up_and_cycles_count() {
+        let mut capacitor = Capacitor::new(&spec(vec![(Span::ZERO, 60.0), (365 * DAY, 50.0)])).unwrap();
+        assert!((capacitor.loss(0.5 * YEAR_S) - 0.03).abs() < 1e-12);
+        assert!((capacitor.loss(3.0 * YEAR_S) - (0.06 + 2.0 * 0.03)).abs() < 1e-12);
+        for _ in 0..1000 {
+            capacitor.cycle(1);
+        }
+        assert!((capacitor.loss(0.0) - 0.01).abs() < 1e-12);
+    }
+
+    #[test]
+    fn an_old_capacitor_has_aged_at_the_first_temperature() {
+        let mut old = spec(vec![(Span::ZERO, 60.0), (DAY, 20.0)]);
+        old.age_ns = 365 * DAY;
+        assert!((Capacitor::new(&old).unwrap().loss(0.0) - 0.06).abs() < 1e-12);
+    }
+}

@@ -1,0 +1,33 @@
+//! From what the capacitor has been measured to save to what may be dirty.
+
+use super::BudgetSteps;
+
+/// The budgets of the paper (Section IV-A), as shares of the cache.
+const FIVE: [f64; 4] = [1.0, 0.9, 0.8, 0.7];
+
+/// The share of the cache that may be dirty, when `measured` of it could be saved: the highest step that stays `margin`
+/// below.
+pub fn budget_share(steps: BudgetSteps, measured: f64, margin: f64) -> f64 {
+    // The small addition makes 1.1 - 0.1 reach 1.
+    let safe = measured - margin + 1e-9;
+    match steps {
+        BudgetSteps::Five => FIVE.into_iter().find(|&step| step <= safe).unwrap_or(0.0),
+        BudgetSteps::Continuous => safe.clamp(0.0, 1.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_papers_example_and_the_edges() {
+        let five = |measured| budget_share(BudgetSteps::Five, measured, 0.1);
+        assert_eq!(five(1.05), 0.9, "Section IV-A: 105 % measured, a budget of 90 %");
+        assert_eq!([five(3.0), five(1.1), five(1.0), five(0.9), five(0.8)], [1.0, 1.0, 0.9, 0.8, 0.7]);
+        assert_eq!([five(0.799), five(0.1), five(0.0)], [0.0; 3]);
+        let continuous = |measured| budget_share(BudgetSteps::Continuous, measured, 0.1);
+        assert!((continuous(0.55) - 0.45).abs() < 1e-6);
+        assert_eq!([continuous(0.05), continuous(2.0)], [0.0, 1.0]);
+    }
+}

@@ -1,0 +1,158 @@
+//! Where an emergency flush writes, die by die.
+//!
+//! `plain` takes the next page of the host's stream, as any write does. `csw` (capacitance-saving writing, Section IV-C of
+//! the paper) takes the fast pages of free blocks. On planar MLC these are the LSB pages: Eq. 6 gives the pages that each
+//! free block has to hold, and if that is more than half of them, Eq. 7 the wordlines of which only the LSB page is used;
+//! they come first. On stacked cells it takes the lowest layers, as many of them as the flush needs of every free block.
+//! Pages of one kind or layer are equally fast, so blocks are filled so far one after the other: the flush takes no longer,
+//! and leaves more blocks free.
+
+use super::FlushMethod;
+use crate::base::geometry::{BlockId, Cell, DieId, Geometry, PlaneId};
+use crate::flash::Array;
+use crate::ftl::{Ftl, Place};
+
+/// The free blocks that a flush has taken on a die.
+#[derive(Clone, Debug, Default)]
+struct OnDie {
+    blocks: Vec<BlockId>,
+    /// The block written now, and its next page.
+    at: usize,
+    page: u32,
+    /// No free block is left: what is left of those taken is used.
+    is_last_round: bool,
+}
+
+/// The pages that a flush writes to.
+#[derive(Clone, Debug)]
+pub struct FlushPages {
+    method: FlushMethod,
+    dies: Box<[OnDie]>,
+    /// The dies in the order in which they are served, and whose turn it is.
+    order: Box<[DieId]>,
+    turn: usize,
+    /// Wordlines at the start of each block of which only the LSB page is used.
+    lsb_only: u32,
+    /// Pages of each block that are used before another one is.
+    depth: u32,
+}
+
+impl FlushPages {
+    /// The pages for a flush of about `pages`, on the drive as it is now.
+    pub fn new(method: FlushMethod, geometry: &Geometry, ftl: &Ftl, pages: u32) -> Self {
+        let die = |index: u32| match method {
+            FlushMethod::Plain => DieId(index),
+            // Channel first, then die, then chip.
+            FlushMethod::Csw => {
+                let (rest, channel) = (index / geometry.channels, index % geometry.channels);
+                let (chip, die) = (rest / geometry.dies_per_chip, rest % geometry.dies_per_chip);
+                DieId((channel * geometry.chips_per_channel + chip) * geometry.dies_per_chip + die)
+            }
+        };
+        let required = required_pages(geometry, ftl, pages);
+        let per_block = geometry.pages_per_block;
+        let (lsb_only, depth) = match geometry.cell {
+            Cell::Slc => (0, per_block),
+            // As SPEC has it: pages of a block less the pages required of it.
+            Cell::Mlc if required > per_block / 2 => (per_block.saturating_sub(required), per_block),
+            Cell::Mlc => (per_block.div_ceil(2), per_block),
+            Cell::Mlc3d | Cell::Tlc3d => {
+                let per_layer = per_block.div_ceil(geometry.layers).max(1);
+                (0, (required.div_ceil(per_layer) * per_layer).clamp(1, per_block))
+            }
+        };
+        Self {
+            method,
+            dies: vec![OnDie::default(); geometry.dies as usize].into(),
+            order: (0..geometry.dies).map(die).collect(),
+            turn: 0,
+            lsb_only,
+            depth,
+        }
+    }
+
+    /// The next page, on the first die in turn that is not `busy` and has one.
+    pub fn next(
+        &mut self,
+        geometry: &Geometry,
+        array: &mut Array,
+        ftl: &mut Ftl,
+        busy: impl Fn(DieId) -> bool,
+    ) -> Option<Place> {
+        for step in 0..self.order.len() {
+            let turn = (self.turn + step) % self.order.len();
+            let die = self.order[turn];
+            if busy(die) {
+                continue;
+            }
+            let place = match self.method {
+                FlushMethod::Plain => ftl.allocate_for_flush(geometry, array, die),
+                FlushMethod::Csw => self.fast_page(die, geometry, array, ftl),
+            };
+            if place.is_some() {
+                self.turn = turn + 1;
+                return place;
+            }
+        }
+        None
+    }
+
+    fn fast_page(
+        &mut self,
+        die: DieId,
+        geometry: &Geometry,
+        array: &mut Array,
+        ftl: &mut Ftl,
+    ) -> Option<Place> {
+        let end = geometry.pages_per_block;
+        let on_die = &mut self.dies[die.index()];
+        if !on_die.is_last_round {
+            if on_die.page >= self.depth {
+                (on_die.at, on_die.page) = (on_die.at + 1, 0);
+            }
+            if on_die.at == on_die.blocks.len() {
+                match ftl.take_flush_block(geometry, array, die) {
+                    Some(block) => on_die.blocks.push(block),
+                    None => (on_die.is_last_round, on_die.at, on_die.page) = (true, 0, self.depth),
+                }
+            }
+        } else if on_die.page >= end {
+            (on_die.at, on_die.page) = (on_die.at + 1, self.depth);
+        }
+        if on_die.at >= on_die.blocks.len() || on_die.page >= end {
+            return None;
+        }
+        let (block, page) = (on_die.blocks[on_die.at], on_die.page);
+        let skips = u32::from(page % 2 == 0 && page / 2 < self.lsb_only && page + 1 < end);
+        on_die.page = page + 1 + skips;
+        Some(Place { ppn: geometry.page(block, page), opened: page == 0, skips: skips as u8 })
+    }
+
+    /// The blocks taken that have pages left.
+    pub fn unfilled(&self, pages_per_block: u32) -> impl Iterator<Item = BlockId> + '_ {
+        let depth = self.depth;
+        self.dies.iter().flat_map(move |die| {
+            let next = move |index: usize| match index.cmp(&die.at) {
+                std::cmp::Ordering::Equal => die.page,
+                std::cmp::Ordering::Less if die.is_last_round => pages_per_block,
+                std::cmp::Ordering::Less | std::cmp::Ordering::Greater => depth,
+            };
+            let blocks = die.blocks.iter().enumerate();
+            blocks.filter(move |&(index, _)| next(index) < pages_per_block).map(|(_, &block)| block)
+        })
+    }
+}
+
+/// Eq. 6: pages required of each free block, when each die gives as many blocks as the one that has the fewest. Dies
+/// without free blocks are left out.
+fn required_pages(geometry: &Geometry, ftl: &Ftl, pages: u32) -> u32 {
+    let blocks = |die: u32| -> u32 {
+        let first = die * geometry.planes_per_die;
+        (first..first + geometry.planes_per_die).map(|plane| ftl.flush_blocks(PlaneId(plane))).sum()
+    };
+    let free: Vec<u32> = (0..geometry.dies).map(blocks).filter(|&blocks| blocks > 0).collect();
+    match free.iter().min() {
+        Some(&fewest) => pages.div_ceil(free.len() as u32 * fewest),
+        None => 0,
+    }
+}

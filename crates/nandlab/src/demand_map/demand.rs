@@ -1,0 +1,260 @@
+//! `ftl.map.demand`: DFTL (Gupta, Kim, Urgaonkar, ASPLOS 2009). The map lies in flash, in translation pages; the
+//! entries in use are cached.
+//!
+//! This is the controller's bookkeeping, without time: which entries are cached, which of them are dirty, and what
+//! each translation page lacks. The drive reads and programs translation pages around it (`mod.rs`).
+//! A translation page is a page like any other, at an LPN behind the host's; its PPN (the global translation
+//! directory) is kept in RAM.
+//!
+//! [`PageMap`] holds the newest mapping of every LPN, wherever that is kept: so a lookup that has paid for its
+//! entry is an array access. What is in flash is told by the dirty bits; with the oracle on, an image of what the
+//! translation pages hold proves them right.
+
+use super::Cache;
+use super::Eviction;
+use crate::base::geometry::{Lpn, Ppn};
+use crate::base::huge::Huge;
+pub use crate::base::ids::Tvpn;
+use crate::core::Queue;
+use crate::ftl::PageMap;
+
+/// Bytes of a translation page that hold one PPN.
+const PPN_BYTES: u32 = 4;
+
+/// What the writing back of a translation page waits for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WriteBack {
+    /// It is not being written back.
+    #[default]
+    None,
+    /// Its old content, of which only some entries change.
+    Read,
+    /// A free page.
+    Room,
+    /// Its program.
+    Program,
+}
+
+/// A translation page.
+#[derive(Clone, Debug, Default)]
+pub struct TranslationPage {
+    /// Page requests that wait for an entry of it.
+    pub waiting: Queue,
+    /// It is being read.
+    pub is_read: bool,
+    /// How far its writing back is.
+    pub write_back: WriteBack,
+    /// It has changed since that began.
+    pub again: bool,
+    /// RAM holds changes of it that no cached entry holds: its copy in flash is out of date.
+    pub is_stale: bool,
+    /// A background job will have it written back when it ends.
+    pub is_deferred: bool,
+    /// The level of its last read; 0: unknown.
+    pub level: u8,
+}
+
+/// The state of a demand map.
+#[derive(Debug)]
+pub struct DemandMap {
+    /// The cached entries.
+    pub cache: Cache,
+    /// One bit for each LPN: its cached entry differs from its translation page.
+    dirty: Huge<u64>,
+    /// The translation pages.
+    pub pages: Box<[TranslationPage]>,
+    entries_per_page: u32,
+    host_pages: u32,
+    /// What the translation pages in flash say, PPN + 1 as in the map; kept for the oracle only.
+    image: Option<Huge<u32>>,
+}
+
+impl DemandMap {
+    /// Translation pages of a drive.
+    pub fn pages_of(logical_pages: u32, page_bytes: u32) -> u32 {
+        logical_pages.div_ceil(page_bytes / PPN_BYTES)
+    }
+
+    /// The map of a drive with `host_pages` logical pages, nothing cached.
+    pub fn new(
+        cache_bytes: u64,
+        eviction: Eviction,
+        host_pages: u32,
+        page_bytes: u32,
+        with_image: bool,
+    ) -> Self {
+        let pages = Self::pages_of(host_pages, page_bytes);
+        Self {
+            cache: Cache::new(cache_bytes, host_pages, eviction),
+            dirty: Huge::zeroed(host_pages.div_ceil(64) as usize),
+            pages: vec![TranslationPage::default(); pages as usize].into(),
+            entries_per_page: page_bytes / PPN_BYTES,
+            host_pages,
+            image: with_image.then(|| Huge::zeroed(host_pages as usize)),
+        }
+    }
+
+    /// The numbers of all translation pages.
+    pub fn numbers(&self) -> impl Iterator<Item = Tvpn> + Clone + use<> {
+        (0..self.pages.len() as u32).map(Tvpn)
+    }
+
+    /// The translation page with the entry of `lpn`.
+    #[inline(always)]
+    pub fn page_of(&self, lpn: Lpn) -> Tvpn {
+        Tvpn(lpn.0 / self.entries_per_page)
+    }
+
+    /// The LPN of a translation page itself.
+    #[inline(always)]
+    pub fn lpn_of(&self, page: Tvpn) -> Lpn {
+        Lpn(self.host_pages + page.0)
+    }
+
+    /// The translation page at this LPN; `None` for one of the host's.
+    #[inline(always)]
+    pub fn translation_page(&self, lpn: Lpn) -> Option<Tvpn> {
+        // Behind them there may be others.
+        lpn.0.checked_sub(self.host_pages).map(Tvpn).filter(|page| page.index() < self.pages.len())
+    }
+
+    fn entries(&self, page: Tvpn) -> std::ops::Range<u32> {
+        let first = page.0 * self.entries_per_page;
+        first..(first + self.entries_per_page).min(self.host_pages)
+    }
+
+    #[inline(always)]
+    fn is_dirty(&self, lpn: Lpn) -> bool {
+        self.dirty[lpn.index() / 64] >> (lpn.0 % 64) & 1 == 1
+    }
+
+    /// The level bits of a page: of its cached entry, or of a translation page. 0: not known.
+    #[inline]
+    pub fn level(&self, lpn: Lpn) -> u8 {
+        match self.translation_page(lpn) {
+            Some(page) => self.pages[page.index()].level,
+            None => self.cache.level(lpn).unwrap_or(0),
+        }
+    }
+
+    /// Sets the level bits of a page, if there is a place for them.
+    #[inline]
+    pub fn set_level(&mut self, lpn: Lpn, level: u8) {
+        match self.translation_page(lpn) {
+            Some(page) => self.pages[page.index()].level = level,
+            None => self.cache.set_level(lpn, level),
+        }
+    }
+
+    /// Brings the entry of `lpn` into the cache, if it is not there; its level bits are `level`. Returns the
+    /// translation page that the entry which left for it has changed, if it was dirty.
+    #[inline]
+    pub fn load(&mut self, lpn: Lpn, level: u8) -> Loaded {
+        if self.cache.contains(lpn) {
+            return Loaded::default();
+        }
+        let Some(evicted) = self.cache.insert(lpn, level) else { return Loaded::default() };
+        let mut loaded = Loaded { evicted: true, write_back: None };
+        if self.is_dirty(evicted) {
+            self.dirty[evicted.index() / 64] &= !(1 << (evicted.0 % 64));
+            let page = self.page_of(evicted);
+            self.pages[page.index()].is_stale = true;
+            loaded.write_back = Some(page);
+        }
+        loaded
+    }
+
+    /// The mapping of `lpn` has changed. When its entry is not cached the change is kept for its translation page,
+    /// which is returned.
+    #[inline]
+    pub fn on_changed(&mut self, lpn: Lpn) -> Option<Tvpn> {
+        if self.cache.contains(lpn) {
+            self.dirty[lpn.index() / 64] |= 1 << (lpn.0 % 64);
+            return None;
+        }
+        let page = self.page_of(lpn);
+        self.pages[page.index()].is_stale = true;
+        Some(page)
+    }
+
+    /// A translation page is going to be programmed with all that has changed: its cached entries are clean from now
+    /// on. Returns how many of them were dirty.
+    pub fn write(&mut self, page: Tvpn, map: &PageMap) -> u32 {
+        let entries = self.entries(page);
+        let mut count = 0;
+        let mut lpn = entries.start;
+        while lpn < entries.end {
+            let word = &mut self.dirty[lpn as usize / 64];
+            // Up to the word's end or the last entry.
+            let bits = (64 - lpn % 64).min(entries.end - lpn);
+            let mask = (!0 >> (64 - bits)) << (lpn % 64);
+            count += (*word & mask).count_ones();
+            *word &= !mask;
+            lpn += bits;
+        }
+        self.pages[page.index()].is_stale = false;
+        if let Some(image) = &mut self.image {
+            for lpn in entries {
+                image[lpn as usize] = map.get(Lpn(lpn)).map_or(0, |ppn| ppn.0 + 1);
+            }
+        }
+        count
+    }
+
+    /// Takes what the flash holds as what the map says: for a drive that has been loaded.
+    pub fn trust_flash(&mut self, map: &PageMap) {
+        for page in self.numbers() {
+            self.write(page, map);
+        }
+    }
+
+    /// Whether a translation page's copy in flash is out of date.
+    pub fn has_changes(&self, page: Tvpn) -> bool {
+        self.pages[page.index()].is_stale || self.entries(page).any(|lpn| self.is_dirty(Lpn(lpn)))
+    }
+
+    /// Whether any entry of a translation page is mapped.
+    pub fn has_entries(&self, page: Tvpn, map: &PageMap) -> bool {
+        self.entries(page).any(|lpn| map.get(Lpn(lpn)).is_some())
+    }
+
+    /// What the flash, and the changes that are known not to be there yet, say of `lpn`; `None` when a change that RAM
+    /// holds may concern it, or without an image.
+    pub fn in_flash(&self, lpn: Lpn) -> Option<Option<Ppn>> {
+        let image = self.image.as_ref()?;
+        let is_known = !self.is_dirty(lpn) && !self.pages[self.page_of(lpn).index()].is_stale;
+        is_known.then(|| image[lpn.index()].checked_sub(1).map(Ppn))
+    }
+
+    /// Checks cache and dirty bits against each other, and with an image what the flash holds against the map.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn audit(&self, map: &PageMap) -> Result<(), String> {
+        self.cache.audit()?;
+        for lpn in (0..self.host_pages).map(Lpn) {
+            if self.is_dirty(lpn) && !self.cache.contains(lpn) {
+                return Err(format!("the entry of LPN {} is dirty and not cached", lpn.0));
+            }
+            if let Some(in_flash) = self.in_flash(lpn)
+                && in_flash != map.get(lpn)
+            {
+                let newest = map.get(lpn);
+                return Err(format!(
+                    "LPN {}: its translation page says {in_flash:?} and nothing else does, the newest mapping is {newest:?}",
+                    lpn.0
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What bringing in an entry led to.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Loaded {
+    /// Another entry had to leave.
+    pub evicted: bool,
+    /// It was dirty: its translation page, which has to be written back.
+    pub write_back: Option<Tvpn>,
+}

@@ -1,0 +1,5 @@
+//! Read levels.
+
+mod stats;
+
+pub use stats::{ByLevel, EccStats};

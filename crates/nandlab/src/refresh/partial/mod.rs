@@ -1,0 +1,568 @@
+//! Partial refresh: the susceptible bits of the pages of a due block, through the VSM to combination pages; reads of two
+//! pages in one (pread); and what becomes of links when pages are written anew.
+//!
+//! | a page of the block | what happens to it |
+//! |---|---|
+//! | is read often, has too many susceptible bits, could not be decoded | it is written elsewhere, as by `fcr` |
+//! | else | its susceptible bits, corrected, go to the VSM; the page stays |
+//! | its bits have been programmed | it is linked: its errors of before are corrected at each read |
+//!
+//! A block counts as refreshed when all that was taken of it is in flash. Until then, and for ever if power fails before, its
+//! pages are what they were: nothing is lost with the VSM but the work.
+//!
+//! A link ends when the program that replaces its page has ended, or with a TRIM. (Not before: if power fails meanwhile, the
+//! old page is the data that counts.)
+
+mod encoding;
+mod entry;
+mod links;
+mod vsm;
+
+pub use encoding::{EncodedSize, Encoding};
+pub use entry::Entry;
+pub use links::{LINK_BITS, Links};
+pub use vsm::Vsm;
+
+use super::Refresh;
+use crate::background::Refreshed;
+use crate::base::geometry::{BlockId, Geometry, Lpn, PlaneId, Ppn};
+use crate::base::rng::Stream;
+use crate::base::units::{Span, Time};
+use crate::core::{Core, Maps, Part, Program, To, Wake};
+use crate::flash::binomial;
+use crate::ftl::{Place, WriteStream};
+use crate::probe::Probe;
+use crate::sched::{Cause, Class, Owner, Phase, Transaction};
+use crate::spec::{PartialSpec, Spec};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, VecDeque};
+
+/// A block that is being refreshed partially, or has data in the VSM.
+#[derive(Debug, Default)]
+struct Pending {
+    /// Its pages whose susceptible data is on its way.
+    pages: u32,
+    /// All its pages have been read.
+    is_read: bool,
+}
+
+/// What partial refresh keeps.
+#[derive(Debug)]
+pub(crate) struct Partial {
+    spec: PartialSpec,
+    /// How many bits of each page are susceptible.
+    draws: Stream,
+    size: EncodedSize,
+    vsm: Vsm,
+    /// Pages that have been read and wait for room in the VSM.
+    for_room: VecDeque<(PlaneId, Transaction, Entry)>,
+    pending: BTreeMap<u32, Pending>,
+    /// Whether there are enough free blocks, since when, and how long there were before.
+    is_on: bool,
+    looked_at: Time,
+    on_ns: Span,
+}
+
+impl Partial {
+    pub(crate) fn new(spec: &Spec, geometry: &Geometry) -> Option<Self> {
+        let partial = *spec.refresh.policy.partial()?;
+        Some(Self {
+            spec: partial,
+            draws: Stream::new(spec.seed, "refresh.policy.partial"),
+            size: EncodedSize::new(partial.encoding, geometry.page_bytes, partial.codeword_bits),
+            vsm: Vsm::new(partial.vsm_pages, geometry.page_bytes),
+            for_room: VecDeque::new(),
+            pending: BTreeMap::new(),
+            is_on: true,
+            looked_at: Time::START,
+            on_ns: Span::ZERO,
+        })
+    }
+}
+
+/// What partial refresh takes of the controller's RAM, and when it was on.
+#[derive(Clone, Copy, Debug)]
+pub struct PartialState {
+    /// Pages that are partially refreshed now, and the most there have been.
+    pub linked_pages: u64,
+    /// See `linked_pages`.
+    pub linked_pages_max: u64,
+    /// The secondary mapping table at its largest, in bytes: a bit for each page, and the links.
+    pub mapping_bytes: u64,
+    /// The most that the VSM has held, in bytes.
+    pub vsm_bytes: u64,
+    /// Share of the time in which there were enough free blocks for it, 0 to 1.
+    pub on_share: f64,
+}
+
+impl Partial {
+    /// How it is.
+    pub(crate) fn state<P: Probe>(&self, core: &Core<P>) -> PartialState {
+        let links = core.ftl.links.as_ref().expect("partial refresh has links");
+        let on_ns = self.on_ns + if self.is_on { core.now - self.looked_at } else { Span::ZERO };
+        PartialState {
+            linked_pages: links.count(),
+            linked_pages_max: links.peak(),
+            mapping_bytes: (u64::from(core.geometry.pages) + links.peak() * LINK_BITS).div_ceil(8),
+            vsm_bytes: self.vsm.peak_bytes.into(),
+            on_share: if core.now == Time::START { 1.0 } else { on_ns.ns() as f64 / core.now.ns() as f64 },
+        }
+    }
+
+    // ------------------------------------------------------------------------------------------------------- the block
+
+    /// Whether a block that is due is refreshed partially: unless it has been already, holds what is no host data, or free
+    /// blocks are few. In its plane too: it gives none back, and those of its pages that are written elsewhere take one.
+    pub(crate) fn takes<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        block: BlockId,
+        stream: WriteStream,
+    ) -> bool {
+        self.look_at_free_blocks(core);
+        let is_plain = stream == WriteStream::Gc && !core.array.block(block).is_partial;
+        let is_on = self.is_on && !core.is_short(core.geometry.plane_of(block));
+        core.stats.refresh.blocks_while_off += u64::from(is_plain && !is_on);
+        is_plain && is_on && core.is_charged
+    }
+
+    /// A block has been opened, closed or erased: there may be enough free ones for partial refresh, or no longer.
+    #[inline]
+    pub(crate) fn look_at_free_blocks<P: Probe>(&mut self, core: &mut Core<P>) {
+        if self.is_on {
+            self.on_ns += core.now - self.looked_at;
+        }
+        self.looked_at = core.now;
+        self.is_on = core.ftl.free_share(core.soon_free()) >= self.spec.min_free_blocks;
+    }
+
+    /// A page of a block that is being refreshed partially has been read at full strength. A page that
+    /// cannot be is written elsewhere as a whole. So is each page while the capacitor, which keeps the VSM, is measured or charged.
+    #[inline(never)]
+    pub(crate) fn refresh_page<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        plane: PlaneId,
+        read: &Transaction,
+    ) -> Refreshed {
+        let _inside = core.inside.enter(Part::PartialRefresh);
+        if read.is_uncorrectable() || core.ftl.links.as_ref().is_none_or(|links| links.is_marked(read.ppn)) {
+            return Refreshed::Not;
+        }
+        if core.read_counts.is_hot(read.ppn) {
+            core.stats.refresh.hot_pages += 1;
+            return Refreshed::Not;
+        }
+        let max_share = self.spec.max_share;
+        let bytes = self.susceptible_bytes(core, read.ppn);
+        if f64::from(bytes) > max_share * f64::from(core.geometry.page_bytes) {
+            core.stats.refresh.too_susceptible += 1;
+            return Refreshed::Not;
+        }
+        let block = core.geometry.block_of(read.ppn);
+        let entry = Entry {
+            base: read.ppn,
+            lpn: read.lpn,
+            sequence: core.array.stamp(read.ppn).sequence,
+            pe_cycles: core.array.block(block).pe_cycles,
+            offset: 0,
+            bytes,
+            rber: core.rber_of(read.ppn),
+        };
+        self.enter_vsm(core, plane, read, entry)
+    }
+
+    /// Puts the susceptible data of a page into the VSM, or lets it wait for a line that is being programmed; not if there
+    /// will be no room.
+    fn enter_vsm<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        plane: PlaneId,
+        read: &Transaction,
+        entry: Entry,
+    ) -> Refreshed {
+        if !core.is_charged {
+            return Refreshed::Not;
+        }
+        let has_room = |partial: &Self| partial.vsm.has_room(entry.bytes);
+        if !has_room(self) && !self.has_lines_under_way() && !self.program_line(core) {
+            core.stats.refresh.without_room += 1;
+            return Refreshed::Not;
+        }
+        let fits = has_room(self);
+        if !fits {
+            self.for_room.push_back((plane, *read, entry));
+            return Refreshed::Later;
+        }
+        self.vsm.push(entry);
+        self.pending.entry(core.geometry.block_of(read.ppn).0).or_default().pages += 1;
+        core.ftl.links.as_mut().expect("partial refresh has links").set_out(read.ppn);
+        core.stats.refresh.partial_pages += 1;
+        core.stats.refresh.susceptible_bytes += u64::from(entry.bytes);
+        if self.vsm.has_line() {
+            self.program_line(core);
+        }
+        Refreshed::Now
+    }
+
+    /// How many bytes the susceptible bits of a page take.
+    fn susceptible_bytes<P: Probe>(&mut self, core: &mut Core<P>, ppn: Ppn) -> u32 {
+        let Core { array, geometry, reliability, age_clock, now, .. } = core;
+        let (block, page) = geometry.split(ppn);
+        let pe_cycles = array.block(block).pe_cycles;
+        let corrected = array.stamp(ppn).corrected;
+        let ratio = self.spec.susceptible_ratio.unwrap_or_else(|| {
+            let age_s = if array.keeps_ages() { corrected.age_s(age_clock.at(*now)) } else { 0 };
+            reliability.susceptible_ratio(pe_cycles, age_s, geometry.kind(page)).unwrap_or(0.0)
+        });
+        self.size.bytes(binomial(&mut self.draws, geometry.page_bytes * 8, ratio)).max(1)
+    }
+
+    /// All pages of a block have been read.
+    #[inline(never)]
+    pub(crate) fn end_block<P: Probe>(&mut self, core: &mut Core<P>, block: BlockId) {
+        let _inside = core.inside.enter(Part::PartialRefresh);
+        core.array.block_mut(block).is_partial = true;
+        self.pending.entry(block.0).or_default().is_read = true;
+        self.settle(core, block);
+    }
+
+    /// The block counts as refreshed when all that was taken of it is in flash.
+    fn settle<P: Probe>(&mut self, core: &mut Core<P>, block: BlockId) {
+        if self.pending.get(&block.0).is_some_and(|pending| pending.is_read && pending.pages == 0) {
+            self.pending.remove(&block.0);
+            core.levels.set_block(block, 0);
+            core.wake(Wake::Refreshed(block));
+        }
+    }
+
+    // --------------------------------------------------------------------------------------------------------- the VSM
+
+    /// Programs what waits in the VSM, though it does not fill a page: the grace of a block runs out, or the capacitor that
+    /// keeps the VSM is going to be drained.
+    pub(crate) fn empty_vsm<P: Probe>(&mut self, core: &mut Core<P>) {
+        let _inside = core.inside.enter(Part::PartialRefresh);
+        while !self.vsm.waiting().is_empty() {
+            if !self.program_line(core) {
+                return;
+            }
+        }
+    }
+
+    /// Whether data of a block waits in the VSM, or is being programmed.
+    pub(crate) fn has_data_in_vsm(&self, block: BlockId) -> bool {
+        self.pending.contains_key(&block.0)
+    }
+
+    pub(crate) fn has_lines_under_way(&self) -> bool {
+        self.vsm.lines() > 0
+    }
+
+    /// Programs a line, if any plane has room for it; whether one has. From the moment at which the capacitor is drained until
+    /// it is charged again none does: a program may be torn then, and take a line with it that is in flash.
+    fn program_line<P: Probe>(&mut self, core: &mut Core<P>) -> bool {
+        if !core.is_charged && !core.is_syncing {
+            return false;
+        }
+        let Some(first) = self.vsm.waiting().first() else { return false };
+        let home = core.geometry.plane_of(core.geometry.block_of(first.base));
+        let has_number = core.ftl.links.as_ref().is_some_and(|links| links.has_number());
+        let Some(plane) = self.plane_for_line(core, home).filter(|_| has_number) else { return false };
+        let line = self.vsm.take_line();
+        core.stats.refresh.padding_bytes += u64::from(core.geometry.page_bytes)
+            - line.iter().map(|entry| u64::from(entry.bytes)).sum::<u64>();
+        let links = core.ftl.links.as_mut().expect("partial refresh has links");
+        let lpn = links.number(line).expect("there is one");
+        debug_assert!(core.ftl.map.get(lpn).is_none(), "the number of a combination page is in use");
+        let stamp = core.next_stamp();
+        let (to, owner) = (To::Stream(plane, WriteStream::Combination), Owner::CombinationPage);
+        let (maps, cause, class) = (Maps::Now, Cause::Refresh, Class::Background);
+        let queued = core.program(Program { to, lpn, stamp, maps, owner, cause, class });
+        core.stats.refresh.combination_pages += 1;
+        queued.expect("the plane has room");
+        true
+    }
+
+    /// The plane for a line with data of `home`: on another die if there is one, idle if there is one, with room; of several
+    /// the one with the most, or the first plane of each die would take them all.
+    fn plane_for_line<P: Probe>(&self, core: &Core<P>, home: PlaneId) -> Option<PlaneId> {
+        let g = &core.geometry;
+        let planes = (1..=g.planes).map(|step| PlaneId((home.0 + step) % g.planes));
+        planes.filter(|&plane| core.has_combination_room(plane)).min_by_key(|&plane| {
+            let die = g.die_of(plane);
+            let room = Reverse(core.ftl.free_pages(g, plane));
+            (plane == home, die == g.die_of(home), core.device.load(die), room)
+        })
+    }
+
+    /// A line has been programmed: its pages are linked, if they are still there.
+    fn on_line_programmed<P: Probe>(&mut self, core: &mut Core<P>, done: &Transaction) {
+        let _inside = core.inside.enter(Part::PartialRefresh);
+        self.vsm.release_line();
+        let links = core.ftl.links.as_mut().expect("partial refresh has links");
+        let entries = links.entries(done.lpn);
+        for (index, entry) in entries.iter().enumerate() {
+            let links = core.ftl.links.as_mut().expect("it is there");
+            if !links.is_on_its_way(entry.base) {
+                continue;
+            }
+            links.give_up(entry.base);
+            let block = core.geometry.block_of(entry.base);
+            if core.ftl.map.get(entry.lpn) == Some(entry.base) {
+                core.link(done.lpn, index);
+                core.array.block_mut(block).linked += 1;
+                core.on_corrected(entry.lpn);
+            }
+            self.on_entry_settled(core, block);
+        }
+        self.free_if_dead(core, done.lpn);
+        self.resume_for_room(core);
+    }
+
+    fn on_entry_settled<P: Probe>(&mut self, core: &mut Core<P>, block: BlockId) {
+        if let Some(pending) = self.pending.get_mut(&block.0) {
+            pending.pages -= 1;
+            self.settle(core, block);
+        }
+    }
+
+    /// Gives those that wait the room there is now, in their order.
+    fn resume_for_room<P: Probe>(&mut self, core: &mut Core<P>) {
+        while let Some(&(plane, read, entry)) = self.for_room.front() {
+            if !self.vsm.has_room(entry.bytes) && self.vsm.lines() > 0 {
+                return;
+            }
+            self.for_room.pop_front();
+            if core.ftl.map.get(read.lpn) != Some(read.ppn) {
+                core.wake(Wake::PageDone(plane));
+                continue;
+            }
+            match self.enter_vsm(core, plane, &read, entry) {
+                Refreshed::Now => core.wake(Wake::PageDone(plane)),
+                Refreshed::Later => {}
+                Refreshed::Not => core.wake(Wake::WriteElsewhere { plane, read }),
+            }
+        }
+    }
+
+    fn free_if_dead<P: Probe>(&mut self, core: &mut Core<P>, lpn: Lpn) {
+        let links = core.ftl.links.as_mut().expect("partial refresh has links");
+        if links.live(lpn) == 0 {
+            links.free(lpn);
+            if let Some(old) = core.ftl.unmap(&core.geometry, &mut core.array, lpn) {
+                core.look_if_dead(core.geometry.block_of(old));
+            }
+        }
+    }
+
+    // ------------------------------------------------------------------------------------------------------- the links
+
+    /// The data of a page is elsewhere, or nowhere: its link ends, and what is on its way of it is forgotten.
+    #[inline]
+    pub(crate) fn unlink_marked<P: Probe>(&mut self, core: &mut Core<P>, ppn: Ppn) {
+        if core.ftl.links.as_ref().is_some_and(|links| links.is_marked(ppn)) {
+            self.unlink(core, ppn);
+        }
+    }
+
+    #[cold]
+    fn unlink<P: Probe>(&mut self, core: &mut Core<P>, ppn: Ppn) {
+        let _inside = core.inside.enter(Part::PartialRefresh);
+        let block = core.geometry.block_of(ppn);
+        let links = core.ftl.links.as_mut().expect("a marked page has links");
+        if links.is_on_its_way(ppn) {
+            links.give_up(ppn);
+            self.vsm.forget(ppn);
+            self.on_entry_settled(core, block);
+            return;
+        }
+        core.array.block_mut(block).linked -= 1;
+        core.known.set(ppn, 0.0);
+        if let Some(combination) = links.unlink(ppn) {
+            self.free_if_dead(core, combination);
+        }
+    }
+
+    /// A page has been programmed; what it replaces still has its link.
+    #[inline(never)]
+    pub(crate) fn on_programmed<P: Probe>(&mut self, core: &mut Core<P>, done: &Transaction) {
+        if let Some(old) = done.replaces
+            && core.array.block(core.geometry.block_of(old)).linked > 0
+            && core.ftl.links.as_ref().is_some_and(|links| links.of(old).is_some())
+        {
+            let is_copy = matches!(done.cause, Cause::Gc | Cause::Wear | Cause::Refresh);
+            core.stats.refresh.promoted_pages += u64::from(is_copy);
+        }
+        if done.owner == Owner::CombinationPage {
+            self.on_line_programmed(core, done);
+        }
+    }
+
+    /// A block has been erased.
+    #[inline(never)]
+    pub(crate) fn on_erased<P: Probe>(&mut self, core: &mut Core<P>, block: BlockId) {
+        let links = core.ftl.links.as_mut().expect("partial refresh has links");
+        // What was pending of it is void.
+        self.pending.remove(&block.0);
+        let first = core.geometry.page(block, 0);
+        links.erase(first, Ppn(first.0 + core.geometry.pages_per_block));
+        self.look_at_free_blocks(core);
+    }
+
+    /// Blocks have got so many P/E cycles more: what waits of their pages is still of these pages.
+    pub(crate) fn on_worn<P: Probe>(&mut self, core: &mut Core<P>, more: impl Fn(Ppn) -> u32) {
+        if let Some(links) = &mut core.ftl.links {
+            links.on_worn(&more);
+        }
+        let for_room = self.for_room.iter_mut().map(|(.., entry)| entry);
+        for entry in self.vsm.waiting_mut().iter_mut().chain(for_room) {
+            entry.pe_cycles += more(entry.base);
+        }
+    }
+
+    /// Power is gone, and with it the VSM and all that was under way.
+    pub(crate) fn forget(&mut self) {
+        self.vsm.clear();
+        self.for_room.clear();
+        self.pending.clear();
+    }
+
+    /// Rebuilds the links from the combination pages in flash, the newest first: those whose page is still the one that
+    /// they name.
+    pub(crate) fn restore_links<P: Probe>(&mut self, core: &mut Core<P>, refresh: &mut Refresh) {
+        let Some(links) = &mut core.ftl.links else { return };
+        let map = &core.ftl.map;
+        let numbers =
+            (core.geometry.logical_pages..map.len()).map(Lpn).filter(|&lpn| links.is_combination(lpn));
+        let mut found: Vec<(Lpn, Ppn)> = numbers.filter_map(|lpn| Some((lpn, map.get(lpn)?))).collect();
+        links.restore(found.iter().copied());
+        found.sort_by_key(|&(_, ppn)| Reverse(core.array.stamp(ppn).sequence));
+        for (lpn, _) in found {
+            let entries = core.ftl.links.as_ref().expect("it is there").entries(lpn);
+            for (index, entry) in entries.iter().enumerate() {
+                let block = core.geometry.block_of(entry.base);
+                let links = core.ftl.links.as_mut().expect("it is there");
+                let is_live = core.ftl.map.get(entry.lpn) == Some(entry.base)
+                    && core.array.stamp(entry.base).sequence == entry.sequence
+                    && core.array.block(block).pe_cycles == entry.pe_cycles
+                    && !links.is_marked(entry.base);
+                if is_live {
+                    core.link(lpn, index);
+                    core.array.block_mut(block).linked += 1;
+                }
+            }
+            self.free_if_dead(core, lpn);
+        }
+        Self::age_without_links(core, refresh);
+    }
+
+    /// A combination page may have been torn with its wordline: what is not linked any more has been ageing all the time.
+    fn age_without_links<P: Probe>(core: &Core<P>, refresh: &mut Refresh) {
+        let Some(links) = core.ftl.links.as_ref().filter(|_| core.array.keeps_ages()) else {
+            return;
+        };
+        for block in
+            (0..core.geometry.blocks).map(BlockId).filter(|&block| core.array.block(block).is_partial)
+        {
+            let mut next = 0;
+            while let Some(page) = core.ftl.next_valid(&core.geometry, block, next) {
+                next = page + 1;
+                let ppn = core.geometry.page(block, page);
+                if !links.is_marked(ppn) && !core.array.is_lost(ppn) {
+                    refresh.age_from(block, core.array.stamp(ppn).corrected);
+                }
+            }
+        }
+    }
+
+    /// Power fails: the lines that are not in flash, those that wait for no more data included.
+    pub(crate) fn lines_at_power_loss<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        under_way: &[Transaction],
+    ) -> Vec<Lpn> {
+        let under_way: Vec<Lpn> =
+            under_way.iter().filter(|t| t.owner == Owner::CombinationPage).map(|t| t.lpn).collect();
+        let links = core.ftl.links.as_mut().expect("partial refresh has links");
+        while !self.vsm.waiting().is_empty() && links.has_number() {
+            links.number(self.vsm.take_line());
+        }
+        let is_in_ram = |lpn: &Lpn| links.live(*lpn) == 0 && !under_way.contains(lpn);
+        links.combinations().filter(is_in_ram).collect()
+    }
+
+    /// A place for a line of the emergency flush, on a die that is free.
+    pub(crate) fn place_line_at_power_loss<P: Probe>(core: &mut Core<P>) -> Option<Place> {
+        let planes = (0..core.geometry.planes).map(PlaneId);
+        let plane = planes
+            .filter(|&plane| core.ftl.has_combination_room(&core.geometry, plane))
+            .find(|&plane| core.device.phase(core.geometry.die_of(plane)) == Phase::Idle)?;
+        core.allocate(plane, WriteStream::Combination)
+    }
+
+    /// With nothing under way: every link is of a page that holds what it names, every combination page has as many links
+    /// as it counts, and nothing is on its way but what waits in the VSM.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub(crate) fn audit<P: Probe>(&self, core: &Core<P>, is_at_rest: bool) -> Result<(), String> {
+        let links = core.ftl.links.as_ref().expect("partial refresh has links");
+        let mut linked = vec![0; core.geometry.blocks as usize];
+        let mut live = BTreeMap::new();
+        for base in (0..core.geometry.pages).map(Ppn).filter(|&base| links.is_marked(base)) {
+            let name = || format!("{}, partially refreshed,", core.geometry.show(base));
+            let Some((lpn, entry)) = links.of(base) else {
+                let waits = self.vsm.waiting().iter().any(|entry| entry.base == base);
+                if is_at_rest && !waits {
+                    return Err(format!("{} waits for a line that nobody programs", name()));
+                }
+                continue;
+            };
+            let block = core.geometry.block_of(base);
+            linked[block.index()] += 1;
+            *live.entry(lpn).or_insert(0) += 1;
+            let state = core.array.block(block);
+            if entry.base != base || entry.pe_cycles != state.pe_cycles {
+                return Err(format!("{} has the link of another page: {entry:?}", name()));
+            }
+            if entry.sequence != core.array.stamp(base).sequence {
+                return Err(format!("{} has been written since it was linked: {entry:?}", name()));
+            }
+            // Until what replaces it is programmed a page that is invalid keeps its link, and its block is held.
+            let is_newest = core.ftl.map.get(entry.lpn) == Some(base);
+            if !is_newest && (is_at_rest || state.holds == 0) {
+                return Err(format!("{} is linked and not the data of LPN {}", name(), entry.lpn.0));
+            }
+            let apn =
+                core.ftl.map.get(lpn).ok_or_else(|| format!("{} has lost its combination page", name()))?;
+            if core.array.lpn(apn) != lpn || links.content(apn) != Some(&links.entries(lpn)) {
+                return Err(format!(
+                    "{} is linked to {}, which holds something else: {:?} instead of {:?}",
+                    name(),
+                    core.geometry.show(apn),
+                    links.content(apn),
+                    links.entries(lpn)
+                ));
+            }
+        }
+        for (block, (state, &count)) in core.array.blocks.iter().zip(&linked).enumerate() {
+            if u32::from(state.linked) != count {
+                return Err(format!("block {block} counts {} linked pages and has {count}", state.linked));
+            }
+        }
+        for lpn in links.combinations() {
+            let count = live.get(&lpn).copied().unwrap_or(0);
+            if links.live(lpn) != count || is_at_rest && count == 0 {
+                return Err(format!(
+                    "combination page {} counts {} links and has {count}",
+                    lpn.0,
+                    links.live(lpn)
+                ));
+            }
+        }
+        if is_at_rest && (self.vsm.lines() > 0 || !self.for_room.is_empty()) {
+            return Err("the VSM waits for a program that nobody does".to_owned());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,300 @@
+//! The SNIA steady-state test (Solid State Storage Performance Test Specification, Enterprise, "steady state"), on rounds that
+//! are long enough to mean something.
+//!
+//! A drive forgets how it was filled only when its spare space has been written again and again. So a round ends when the host
+//! has had the spare bytes programmed, raw less logical, and all causes together a fifth of the raw bytes: the five rounds of
+//! the window then go through the drive once at least. In a long run rounds get longer, so that the window stays a quarter to
+//! a half of the run, and what changes slowly is seen.
+
+use crate::base::geometry::Geometry;
+use crate::base::numbers::{number, per, ratio};
+use crate::base::units::Time;
+use serde_json::{Map, Value, json};
+
+/// Rounds of the measurement window.
+const ROUNDS: usize = 5;
+
+/// The verdict on the last five rounds of a quantity.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SteadyState {
+    /// Range at most 20 % of the mean, and the fitted line's rise over the window at most 10 % of it.
+    pub is_met: bool,
+    /// Mean of the window.
+    pub mean: f64,
+    /// (largest - smallest) / mean.
+    pub range: f64,
+    /// |rise of the least-squares line over the window| / mean.
+    pub slope: f64,
+}
+
+/// Tests the last five of `rounds`; `None` when there are fewer.
+pub fn steady_state(rounds: &[f64]) -> Option<SteadyState> {
+    let window = rounds.last_chunk::<ROUNDS>()?;
+    let mean = window.iter().sum::<f64>() / ROUNDS as f64;
+    let largest = window.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let smallest = window.iter().copied().fold(f64::INFINITY, f64::min);
+    let centre = (ROUNDS - 1) as f64 / 2.0;
+    let covariance: f64 = window.iter().enumerate().map(|(i, v)| (i as f64 - centre) * (v - mean)).sum();
+    let variance: f64 = (0..ROUNDS).map(|i| (i as f64 - centre) * (i as f64 - centre)).sum();
+    let range = ratio(largest - smallest, mean);
+    let slope = ratio((covariance / variance * (ROUNDS - 1) as f64).abs(), mean);
+    Some(SteadyState { is_met: mean > 0.0 && range <= 0.20 && slope <= 0.10, mean, range, slope })
+}
+
+/// What had been counted by a moment.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Count {
+    pub(crate) time: Time,
+    /// Pages programmed for the host, and for all causes.
+    pub(crate) host_pages: u64,
+    pub(crate) pages: u64,
+    pub(crate) erases: u64,
+    /// Bytes of the host's writes, and of its reads and writes.
+    pub(crate) written: u64,
+    pub(crate) moved: u64,
+}
+
+/// The most rounds that are kept: then two become one.
+const ROUNDS_MAX: usize = 20;
+
+/// The share of the programmed pages whose blocks have to be erased in the window: else the drive is still being filled.
+const ERASED_MIN: f64 = 0.9;
+
+/// The rounds of a run.
+#[derive(Debug)]
+pub(crate) struct Rounds {
+    /// Pages that are programmed for the host in a round, and for all causes, at least.
+    host_pages_min: u64,
+    pages_min: u64,
+    /// What had been counted at the beginning, and at the end of each round.
+    ends: Vec<Count>,
+    /// Where the round under way can end at the earliest, in pages programmed for the host.
+    due: u64,
+}
+
+impl Rounds {
+    pub(crate) fn new(geometry: &Geometry) -> Self {
+        let host_pages_min = u64::from(geometry.pages - geometry.logical_pages).max(1);
+        let mut ends = Vec::with_capacity(ROUNDS_MAX + 1);
+        ends.push(Count::default());
+        let pages_min = u64::from(geometry.pages).div_ceil(ROUNDS as u64);
+        Self { host_pages_min, pages_min, ends, due: host_pages_min }
+    }
+
+    /// Whether the round may be over, with so many pages programmed for the host.
+    #[inline(always)]
+    pub(crate) fn may_end(&self, host_pages: u64) -> bool {
+        host_pages >= self.due
+    }
+
+    /// Ends the round, if enough has been programmed in it.
+    #[cold]
+    pub(crate) fn end(&mut self, now: Count) {
+        let begin = self.ends[self.ends.len() - 1];
+        let missing = (begin.pages + self.pages_min).saturating_sub(now.pages);
+        if missing > 0 {
+            // No more often than it can matter.
+            self.due = now.host_pages + (missing / 64).max(1);
+            return;
+        }
+        self.ends.push(now);
+        if self.ends.len() == ROUNDS_MAX + 1 {
+            let mut is_kept = false;
+            self.ends.retain(|_| {
+                is_kept = !is_kept;
+                is_kept
+            });
+            (self.host_pages_min, self.pages_min) = (2 * self.host_pages_min, 2 * self.pages_min);
+        }
+        self.due = now.host_pages + self.host_pages_min;
+    }
+
+    /// `steady_state` of the summary; null where the host has written nothing. Throughput counts where the load follows the
+    /// drive, in a closed loop. `requests` have ended, and the workload was played `repeat` times.
+    pub(crate) fn verdict(
+        &self,
+        geometry: &Geometry,
+        now: &Count,
+        closed_loop: bool,
+        run: [u64; 2],
+    ) -> Value {
+        if now.written == 0 {
+            return Value::Null;
+        }
+        let page_bytes = u64::from(geometry.page_bytes);
+        let of_rounds = |value: &dyn Fn(&Count, &Count) -> f64| -> Vec<f64> {
+            self.ends.windows(2).map(|pair| value(&pair[0], &pair[1])).collect()
+        };
+        let waf = of_rounds(&|begin, end| {
+            let written = end.written - begin.written;
+            per((end.pages - begin.pages) * page_bytes, written).unwrap_or(f64::NAN)
+        });
+        let bytes_per_s = of_rounds(&|begin, end| {
+            ratio((end.moved - begin.moved) as f64, (end.time - begin.time).seconds())
+        });
+        let mut out = Map::new();
+        let mut put = |name: &str, value: Value| out.insert(name.to_owned(), value);
+        let rounds = self.ends.len() - 1;
+        let is_over = rounds >= ROUNDS;
+        let window = &self.ends[rounds.saturating_sub(ROUNDS)..];
+        let (begin, end) = (window[0], window[window.len() - 1]);
+        let erased = ratio(
+            ((end.erases - begin.erases) * u64::from(geometry.pages_per_block)) as f64,
+            (end.pages - begin.pages) as f64,
+        );
+        let judged = |values: &[f64]| steady_state(values).expect("there are enough rounds");
+        let is_steady = is_over
+            && judged(&waf).is_met
+            && (!closed_loop || judged(&bytes_per_s).is_met)
+            && erased >= ERASED_MIN;
+        let verdict = if !is_over {
+            "too short"
+        } else if is_steady {
+            "steady"
+        } else {
+            "not steady"
+        };
+        put("verdict", verdict.into());
+        put("rounds", rounds.into());
+        put("round_host_bytes_min", (self.host_pages_min * page_bytes).into());
+        put("round_bytes_min", (self.pages_min * page_bytes).into());
+        put("window_begin_s", if is_over { number(begin.time.seconds()) } else { Value::Null });
+        put("window_end_s", if is_over { number(end.time.seconds()) } else { Value::Null });
+        put("erased_share", if is_over { number(erased) } else { Value::Null });
+        let shown = |values: &[f64]| {
+            let state = is_over.then(|| judged(values));
+            let of = |value: fn(&SteadyState) -> f64| state.as_ref().map(|state| number(value(state)));
+            json!({
+                "met": state.as_ref().map(|state| state.is_met),
+                "mean": of(|state| state.mean),
+                "range": of(|state| state.range),
+                "slope": of(|state| state.slope),
+                "rounds": values.iter().copied().map(number).collect::<Vec<_>>(),
+            })
+        };
+        put("waf", shown(&waf));
+        put("bytes_per_s", if closed_loop { shown(&bytes_per_s) } else { Value::Null });
+        let times = self.times_needed(now).filter(|_| !is_over);
+        let needed = |of: u64| times.map(|times| json!((of as f64 * times).ceil() as u64));
+        put("requests_needed", needed(run[0]).into());
+        put("repeat_needed", needed(run[1]).into());
+        Value::Object(out)
+    }
+
+    /// How many times as long the run has to be for five rounds, as its programs have come so far and a tenth more; `None`
+    /// where nothing has been programmed for the host.
+    fn times_needed(&self, now: &Count) -> Option<f64> {
+        let rounds = ROUNDS as f64;
+        let by_host = rounds * self.host_pages_min as f64 / now.host_pages as f64;
+        let by_all = rounds * self.pages_min as f64 / now.pages as f64;
+        (now.host_pages > 0).then(|| 1.1 * by_host.max(by_all))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_criteria_count() {
+        assert_eq!(steady_state(&[1.0; 4]), None);
+        assert!(steady_state(&[9.0, 1.0, 1.0, 1.0, 1.0, 1.0]).unwrap().is_met, "only the last five count");
+        let wide = steady_state(&[1.0, 1.25, 1.0, 1.25, 1.0]).unwrap();
+        assert!(!wide.is_met && wide.range > 0.20 && wide.slope < 0.10);
+        // Rises by 0.03 a round: 0.12 over the window, 0.113 of the mean, within the range criterion.
+        let rising = steady_state(&[1.0, 1.03, 1.06, 1.09, 1.12]).unwrap();
+        assert!(!rising.is_met && rising.range < 0.20);
+        assert!((rising.slope - 0.12 / 1.06).abs() < 1e-12);
+        assert!(!steady_state(&[0.0; 5]).unwrap().is_met, "nothing happening is not a steady state");
+    }
+
+    /// 1 plane of 100 blocks of 10 pages of 4 KiB, 800 of the 1000 pages logical: rounds of 200 pages.
+    fn geometry() -> Geometry {
+        let text = "[drive]\nchannels = 1\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\n\
+                    blocks_per_plane = 100\npages_per_block = 10\npage_size = '4KiB'\nop = 0.25\n";
+        let spec = crate::spec::load(text, "test", std::path::Path::new("."), &[]).unwrap().spec;
+        Geometry::new(&spec.drive)
+    }
+
+    /// Plays a drive that programs `waf(t)` pages for the t-th of so many pages of the host, at a page a second, and erases a
+    /// share of them.
+    fn played(pages: u64, waf: impl Fn(u64) -> u64, erased: f64) -> (Rounds, Count) {
+        let mut rounds = Rounds::new(&geometry());
+        let mut now = Count::default();
+        for page in 1..=pages {
+            now.time = Time::from_ns(page * 1_000_000_000);
+            now.host_pages = page;
+            now.pages += waf(page);
+            now.erases = (now.pages as f64 * erased / 10.0) as u64;
+            (now.written, now.moved) = (page * 4096, page * 4096);
+            if rounds.may_end(now.host_pages) {
+                rounds.end(now);
+            }
+        }
+        (rounds, now)
+    }
+
+    fn verdict(pages: u64, waf: impl Fn(u64) -> u64, erased: f64) -> Value {
+        let (rounds, now) = played(pages, waf, erased);
+        rounds.verdict(&geometry(), &now, true, [pages, 2])
+    }
+
+    #[test]
+    fn a_round_is_the_spare_pages_and_a_fifth_of_the_raw_ones() {
+        let (rounds, _) = played(999, |_| 2, 1.0);
+        let ends: Vec<u64> = rounds.ends.iter().map(|end| end.host_pages).collect();
+        assert_eq!(ends, [0, 200, 400, 600, 800], "200 spare pages, and 400 of the 200 that all causes need");
+        let (mut rounds, mut now) = (Rounds::new(&geometry()), Count::default());
+        rounds.pages_min = 500;
+        while rounds.ends.len() == 1 {
+            (now.host_pages, now.pages) = (now.host_pages + 1, now.pages + 1);
+            if rounds.may_end(now.host_pages) {
+                rounds.end(now);
+            }
+        }
+        assert!((500..=508).contains(&now.host_pages), "{now:?}: what all causes need comes later here");
+    }
+
+    #[test]
+    fn in_a_long_run_the_window_stays_a_quarter_to_a_half_of_it() {
+        for pages in [2_000, 4_000, 4_200, 17_000, 100_000] {
+            let (rounds, now) = played(pages, |_| 1, 1.0);
+            assert!(rounds.ends.len() <= ROUNDS_MAX);
+            let window = now.host_pages - rounds.ends[rounds.ends.len() - 1 - ROUNDS].host_pages;
+            let share = window as f64 / pages as f64;
+            assert!((0.25..=0.6).contains(&share), "{pages}: {share}");
+        }
+    }
+
+    #[test]
+    fn steady_not_steady_and_too_short() {
+        let even = |pages| verdict(pages, |_| 3, 1.0);
+        assert_eq!((&even(1000)["verdict"], &even(999)["verdict"]), (&json!("steady"), &json!("too short")));
+        assert_eq!(even(1000)["waf"]["mean"], 3.0);
+        assert_eq!(even(1000)["bytes_per_s"]["mean"], 4096.0);
+        // What would do, and a tenth more: that is neither too short nor much too long.
+        assert_eq!((&even(500)["requests_needed"], &even(500)["repeat_needed"]), (&json!(1100), &json!(5)));
+        assert_eq!(even(1100)["requests_needed"], Value::Null);
+        // Amplification that still rises, or swings.
+        assert_eq!(verdict(1000, |page| 2 + u64::from(page > 700), 1.0)["verdict"], "not steady");
+        assert_eq!(verdict(1000, |page| 2 + page / 200 % 2, 1.0)["verdict"], "not steady");
+        // Even, but free space is being used up.
+        let filling = verdict(1000, |_| 1, 0.5);
+        assert_eq!((&filling["verdict"], &filling["waf"]["met"]), (&json!("not steady"), &json!(true)));
+        assert!((filling["erased_share"].as_f64().unwrap() - 0.5).abs() < 0.02);
+        assert_eq!(verdict(0, |_| 1, 1.0), Value::Null, "without writes there is nothing to judge");
+    }
+
+    #[test]
+    fn throughput_counts_in_a_closed_loop_alone() {
+        let (mut rounds, now) = played(1000, |_| 2, 1.0);
+        rounds.ends.iter_mut().zip(0..).for_each(|(end, at)| end.moved *= 1 + at);
+        let open = rounds.verdict(&geometry(), &now, false, [1000, 1]);
+        let closed = rounds.verdict(&geometry(), &now, true, [1000, 1]);
+        assert_eq!((&open["verdict"], &open["bytes_per_s"]), (&json!("steady"), &Value::Null));
+        assert_eq!(
+            (&closed["verdict"], &closed["bytes_per_s"]["met"]),
+            (&json!("not steady"), &json!(false))
+        );
+    }
+}

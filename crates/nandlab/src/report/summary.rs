@@ -1,0 +1,260 @@
+//! `summary.json` and `smart.json`.
+
+use super::notes::{Note, WAF_REMEDY, notes};
+use super::power_json::{capacitor, power_totals};
+use crate::base::geometry::PlaneId;
+use crate::base::numbers::{number, ratio};
+use crate::drive::{Drive, FailReason, LinkDirection};
+use crate::flash::{Block, BlockState};
+use crate::ftl::needs::{BlockNeeds, GAIN_BLOCKS, op_for_waf, waf_uniform_fifo};
+use crate::host::Op;
+use crate::probe::Probe;
+use crate::sched::{Cause, Kind};
+use crate::spec::{RefreshPolicySpec, Spec};
+use crate::stats::{EccStats, Latency, PowerLoss, Stats};
+use serde_json::{Map, Value, json};
+
+/// What the runner knows of a run and the drive does not.
+#[derive(Clone, Debug, Default)]
+pub struct RunFacts {
+    /// Whether the workload was played to its end.
+    pub complete: bool,
+    /// The resolved spec's hash.
+    pub spec_hash: String,
+    /// Requests taken modulo the capacity.
+    pub wrapped: u64,
+    /// Malformed records skipped.
+    pub skipped: u64,
+}
+
+fn us(ns: f64) -> Value {
+    number(ns * 1e-3)
+}
+
+fn latency(latency: &Latency) -> Value {
+    json!({
+        "mean": us(latency.mean_ns()),
+        "p50": us(latency.quantile_ns(0.50) as f64),
+        "p95": us(latency.quantile_ns(0.95) as f64),
+        "p99": us(latency.quantile_ns(0.99) as f64),
+        "p999": us(latency.quantile_ns(0.999) as f64),
+        "max": us(latency.max_ns as f64),
+    })
+}
+
+fn by_cause(stats: &Stats, kinds: &[Kind]) -> Value {
+    let count =
+        |cause: Cause| kinds.iter().map(|&kind| stats.flash[kind as usize][cause as usize]).sum::<u64>();
+    Value::Object(Cause::ALL.into_iter().map(|c| (c.name().to_owned(), json!(count(c)))).collect())
+}
+
+/// Energy in joules: operations and transfers from the counts, idle power over the whole time.
+pub(crate) fn energy_j<P: Probe>(drive: &Drive<P>) -> f64 {
+    let (stats, energy) = (drive.stats(), &drive.spec().energy);
+    let [reads, programs, erases, copybacks] =
+        [Kind::Read, Kind::Program, Kind::Erase, Kind::Copyback].map(|kind| stats.flash_total(kind) as f64);
+    let page_bytes = f64::from(drive.geometry().page_bytes);
+    // Every try senses and transfers.
+    let reads = reads + stats.ecc.retries as f64;
+    (reads + copybacks) * energy.read_j
+        + (programs + copybacks) * energy.program_j
+        + erases * energy.erase_j
+        + (reads + programs) * page_bytes * energy.transfer_j_per_byte
+        + drive.now().seconds() * energy.idle_w
+}
+
+/// `space` of the summary: what the mechanisms need of every plane, and what over-provisioning they leave.
+fn space(spec: &Spec, needs: &BlockNeeds) -> Value {
+    let by: Map<String, Value> = BlockNeeds::NAMES
+        .into_iter()
+        .zip(needs.all())
+        .map(|(name, need)| {
+            let need = json!({ "open": need.open, "free": need.free, "valid_pages": need.valid_pages });
+            (name.to_owned(), need)
+        })
+        .collect();
+    let spare_share = needs.spare_share(spec.drive.blocks_per_plane.into());
+    json!({
+        "needs": {
+            "open_blocks": needs.open(),
+            "free_blocks": needs.free(),
+            "gain_blocks": GAIN_BLOCKS,
+            "by": by,
+        },
+        "spare_share": number(spare_share),
+        "waf_uniform_fifo": waf_uniform_fifo(spare_share).map(number),
+        "op_for_waf_5": op_for_waf(spec, WAF_REMEDY).map(number),
+    })
+}
+
+/// `summary.json` of a drive whose statistics are finished.
+///
+/// `requests` are all that have ended, whether done or failed. `host`, `latency_us`, `iops` and `mb_per_s` count those that
+/// the drive has done. Down time is part of `duration_s`. `link`, the share of that time in which data has crossed in each
+/// direction, is there with a link only.
+pub fn summary<P: Probe>(drive: &Drive<P>, run: &RunFacts) -> Value {
+    let stats = drive.stats();
+    let seconds = drive.now().seconds();
+    let mut all = stats.host[Op::Read as usize].clone();
+    all.merge(&stats.host[Op::Write as usize]);
+    let moved = stats.host[Op::Read as usize].bytes + stats.host[Op::Write as usize].bytes;
+    let host: Map<String, Value> = Op::ALL
+        .into_iter()
+        .map(|op| {
+            let h = &stats.host[op as usize];
+            (op.name().to_owned(), json!({ "count": h.count, "bytes": h.bytes }))
+        })
+        .collect();
+    let blocks = &drive.array().blocks;
+    let worn = |f: fn(u32, u32) -> u32| blocks.iter().map(|b| b.pe_cycles).reduce(f).unwrap_or(0);
+    let mean = ratio(blocks.iter().map(|b| f64::from(b.pe_cycles)).sum(), blocks.len() as f64);
+    let counters = &stats.counters;
+    let ecc = if drive.ecc().has_levels() {
+        stats.ecc.clone()
+    } else {
+        let cost = drive.device().timing().read(1, false);
+        let host = stats.flash[Kind::Read as usize][Cause::Host as usize];
+        let read_ns = cost.sense_ns + cost.transfer_ns + cost.decode_ns;
+        EccStats::without_levels(stats.flash_total(Kind::Read), host, read_ns)
+    };
+    let most = drive.spec().migration.copybacks_max();
+    let (blocks_in_all, pages) = (drive.geometry().blocks, drive.geometry().pages);
+    let migration = if most == 0 { Value::Null } else { stats.migration.json(most, blocks_in_all, pages) };
+    let steady = stats.steady_state(drive.spec(), drive.geometry(), drive.now());
+    let notes = notes(drive, run, &steady).iter().map(Note::json).collect::<Value>();
+    let victim_pages = counters.gc_victims as f64 * f64::from(drive.geometry().pages_per_block);
+    let mut summary = json!({
+        "nandlab": env!("CARGO_PKG_VERSION"),
+        "spec_hash": run.spec_hash,
+        "complete": run.complete,
+        "requests": stats.requests(),
+        "requests_unfinished": drive.outstanding(),
+        "requests_failed": FailReason::ALL
+            .into_iter()
+            .map(|reason| (reason.name().to_owned(), json!(stats.failed[reason as usize])))
+            .collect::<Map<_, _>>(),
+        "requests_wrapped": run.wrapped,
+        "records_skipped": run.skipped,
+        "duration_s": number(seconds),
+        "host": host,
+        "latency_us": {
+            "read": latency(&stats.host[Op::Read as usize]),
+            "write": latency(&stats.host[Op::Write as usize]),
+            "trim": latency(&stats.host[Op::Trim as usize]),
+            "flush": latency(&stats.host[Op::Flush as usize]),
+            "all": latency(&all),
+        },
+        "iops": number(ratio(all.count as f64, seconds)),
+        "mb_per_s": number(ratio(moved as f64 * 1e-6, seconds)),
+        "waf": stats.waf().map(number),
+        "waf_pages": stats.waf_pages().map(number),
+        "flash": {
+            "read": by_cause(stats, &[Kind::Read, Kind::Copyback]),
+            "program": by_cause(stats, &[Kind::Program, Kind::Copyback]),
+            "erase": by_cause(stats, &[Kind::Erase]),
+            "copyback": by_cause(stats, &[Kind::Copyback]),
+        },
+        "ecc": ecc.json(drive.ecc().levels(), number),
+        "map": drive.ftl().demand.as_ref().map(|map| stats.map.json(map.cache.capacity(), map.cache.len())),
+        "cache": stats.cache.json(drive.spec().cache.size_bytes, drive.cache_pages()),
+        "capacitor": capacitor(drive),
+        "power": power_totals(&stats.power),
+        "migration": migration,
+        "refresh": match drive.spec().refresh.policy {
+            RefreshPolicySpec::None => Value::Null,
+            _ => stats.refresh.json(drive),
+        },
+        "space": space(drive.spec(), &drive.ftl().needs),
+        "erases": { "mean": number(mean), "max": worn(u32::max), "min": worn(u32::min) },
+        "gc": {
+            "victims": counters.gc_victims,
+            "victim_valid_mean": number(ratio(counters.gc_victim_valid_pages as f64, victim_pages)),
+        },
+        "counters": counters.named().into_iter().map(|(k, v)| (k.to_owned(), json!(v))).collect::<Map<_, _>>(),
+        "mapped_pages": drive.ftl().host_pages_mapped(),
+        "blocks_retired": blocks.iter().filter(|b| b.state == BlockState::Retired).count(),
+        "energy_j": number(energy_j(drive)),
+        "steady_state": steady,
+        "notes": notes,
+    });
+    if let Some(link) = drive.link() {
+        let busy_share = |direction: LinkDirection| number(ratio(direction.busy.seconds(), seconds));
+        summary["link"] =
+            json!({ "to_drive": busy_share(link.to_drive), "to_host": busy_share(link.to_host) });
+    }
+    summary
+}
+
+/// Spare blocks left of those a plane began with, in percent; the worst plane's, because data cannot leave its plane.
+/// Spare is what a plane has beyond its valid pages and what its mechanisms need, of blocks that can be erased and used
+/// again: those that the next erase retires do not count.
+fn spare_left<P: Probe>(drive: &Drive<P>) -> u64 {
+    let geometry = drive.geometry();
+    let needs = &drive.ftl().needs;
+    let needed =
+        needs.valid_pages().div_ceil(u64::from(geometry.pages_per_block)) + needs.free() + needs.open();
+    let endurance = drive.spec().drive.endurance;
+    let reusable = |plane: u32| {
+        let blocks = &drive.array().blocks[geometry.blocks_of(PlaneId(plane))];
+        let can_be_used =
+            |block: &&Block| block.state != BlockState::Retired && block.pe_cycles + 1 < endurance;
+        (blocks.iter().filter(can_be_used).count() as u64).saturating_sub(needed)
+    };
+    let at_first = u64::from(geometry.blocks_per_plane).saturating_sub(needed).max(1);
+    (0..geometry.planes).map(reusable).min().unwrap_or(0).min(at_first) * 100 / at_first
+}
+
+/// `smart.json`: the NVMe health log under the names nvme-cli prints, and what of the OCP C0h log this drive models.
+pub fn smart<P: Probe>(drive: &Drive<P>) -> Value {
+    let (stats, blocks) = (drive.stats(), &drive.array().blocks);
+    let endurance = f64::from(drive.spec().drive.endurance);
+    let mean_pe = ratio(blocks.iter().map(|b| f64::from(b.pe_cycles)).sum(), blocks.len() as f64);
+    let retired = blocks.iter().filter(|b| b.state == BlockState::Retired).count() as u64;
+    let spare = spare_left(drive);
+    // NVMe data units are thousands of 512 bytes, rounded up.
+    let units = |op: Op| stats.host[op as usize].bytes.div_ceil(512_000);
+    let pe = |f: fn(u32, u32) -> u32| blocks.iter().map(|b| b.pe_cycles).reduce(f).unwrap_or(0);
+    const SPARE_THRESHOLD: u64 = 10;
+    let losses = &stats.power.losses;
+    let counted = |is: fn(&PowerLoss) -> bool| losses.iter().filter(|loss| is(loss)).count();
+    let capacitor = drive.capacitor();
+    let has_no_backup = capacitor.is_some_and(|capacitor| capacitor.is_worn_out);
+    let is_failing = stats.counters.failed_pages + stats.counters.media_errors > 0;
+    json!({
+        "nvme_smart_log": {
+            "critical_warning": u8::from(spare < SPARE_THRESHOLD) | u8::from(is_failing) << 3 | u8::from(has_no_backup) << 4,
+            "avail_spare": spare,
+            "spare_thresh": SPARE_THRESHOLD,
+            "percent_used": (ratio(100.0 * mean_pe, endurance) as u64).min(255),
+            "data_units_read": units(Op::Read),
+            "data_units_written": units(Op::Write),
+            "host_read_commands": stats.host[Op::Read as usize].count,
+            "host_write_commands": stats.host[Op::Write as usize].count,
+            "controller_busy_time": drive.now().ns() / 60_000_000_000,
+            "power_cycles": 1 + losses.len(),
+            "power_on_hours": drive.now().ns() / 3_600_000_000_000,
+            "unsafe_shutdowns": losses.len(),
+            "media_errors": stats.counters.failed_pages + stats.counters.media_errors,
+            "num_err_log_entries": stats.failed[..2].iter().sum::<u64>(),
+        },
+        "ocp_smart_log": {
+            "Physical media units written":
+                stats.pages_programmed() * u64::from(drive.geometry().page_bytes),
+            "Bad user nand blocks - Raw": retired,
+            "Max User data erase counts": pe(u32::max),
+            "Min User data erase counts": pe(u32::min),
+            "Percent free blocks": (100.0 * ratio(
+                drive.ftl().planes.iter().map(|p| f64::from(p.free.len())).sum(),
+                f64::from(drive.geometry().blocks),
+            )) as u64,
+            "RefreshCount": stats.refresh.blocks,
+            "SoftECCErrorCount": stats.ecc.soft_reads(),
+            "Uncorrectable read error count": stats.ecc.uncorrectable,
+            "UnalignedIO": stats.counters.partial_writes,
+            // Percent of the rated capacitance; all ones without a capacitor.
+            "CapacitorHealth": capacitor.map_or(0xFFFF, |c| (100.0 * (1.0 - c.loss_share) + 1e-9) as u64),
+            "PLPStartCount": counted(|loss| loss.energy_j > 0.0),
+            "IncompleteShutdownCount": counted(PowerLoss::has_lost),
+        },
+    })
+}

@@ -1,0 +1,50 @@
+//! `precondition.map_reads`: the data that a workload reads and never wrote was there before it.
+//!
+//! A first pass through the workload finds the pages, and writes those that hold nothing. What SSDsim's users call
+//! preprocessing the trace.
+
+use super::{Runner, Source, Stopped};
+use crate::base::geometry::Lpn;
+use crate::drive::Drive;
+use crate::host::Op;
+use crate::probe::Probe;
+
+/// Plays `runner`'s source through without a drive's time, mapping what is read before it is written; `watch` is
+/// told now and then and may stop it. Returns the pages mapped, or `None` when stopped.
+///
+/// # Errors
+/// As [`Runner::run`].
+pub fn map_reads<S: Source, P: Probe>(
+    runner: &mut Runner<S>,
+    drive: &mut Drive<P>,
+    watch: &mut dyn FnMut(f64) -> bool,
+) -> Result<Option<u64>, Stopped<S::Error>> {
+    const STRIDE: u64 = 1 << 14;
+    let page_bytes = u64::from(drive.geometry().page_bytes);
+    let pages = drive.geometry().logical_pages;
+    let mut written = vec![0u64; pages.div_ceil(64) as usize];
+    let (mut mapped, mut seen) = (0, 0u64);
+    while let Some(request) = runner.take(drive)? {
+        seen += 1;
+        if seen % STRIDE == 0 && !watch(0.0) {
+            return Ok(None);
+        }
+        if !matches!(request.op, Op::Read | Op::Write) || request.len == 0 {
+            continue;
+        }
+        let last = (request.offset.saturating_add(request.len) - 1) / page_bytes;
+        // What lies beyond the drive is for the run to refuse.
+        for lpn in request.offset / page_bytes..=last.min(u64::from(pages) - 1) {
+            let (word, bit) = (lpn as usize / 64, 1 << (lpn % 64));
+            let is_known = written[word] & bit != 0;
+            written[word] |= bit;
+            let lpn = Lpn(lpn as u32);
+            if request.op == Op::Read && !is_known && drive.ftl().map.get(lpn).is_none() {
+                drive.write_now(lpn);
+                mapped += 1;
+            }
+        }
+    }
+    drive.settle_map();
+    Ok(Some(mapped))
+}

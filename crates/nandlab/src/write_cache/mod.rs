@@ -1,0 +1,638 @@
+//! The write cache at work: hits take DRAM time, misses find a slot, dirty pages go to flash.
+//!
+//! A host page that is written needs a slot and room in the dirty budget; without either it waits, in order, and a page
+//! is chosen to leave or to be written back for each that waits. A write-back reads the sectors that are not in the cache
+//! first, if flash has the page, then takes a place like a host write. What is updated meanwhile stays dirty; under a
+//! policy that protects, updates wait instead. A read that finds some of its sectors waits until the others are there.
+
+mod cache;
+mod spec;
+mod stats;
+pub mod sync;
+
+pub use cache::{CacheSlot, Entry, WriteBack, WriteCache};
+pub use spec::{CacheSpec, DirtyBudget};
+pub use stats::CacheStats;
+
+use crate::base::geometry::{Lpn, RequestId};
+use crate::base::units::{Span, Time};
+use crate::core::{Core, Part, Queue, Read, Waiter, Wake, Wants};
+use crate::drive::DataPath;
+use crate::host::Request;
+use crate::host::{FailReason, Host};
+use crate::probe::Probe;
+use crate::sched::{Cause, Class, Owner, Start, Transaction};
+use std::collections::{BTreeMap, VecDeque};
+
+/// What the drive keeps for the write cache beside [`WriteCache`].
+#[derive(Debug)]
+pub(crate) struct Caching {
+    pub(crate) cache: WriteCache,
+    /// Host pages that wait for a slot or for the budget.
+    waiting: Queue,
+    waiting_len: u32,
+    /// Those of them that were not cached when they came: they need a slot.
+    waiting_slots: u32,
+    /// Requests with a page whose DRAM access ends then, in that order.
+    dram: VecDeque<(Time, RequestId)>,
+    access_ns: Span,
+    sector_bytes: u64,
+    /// All sectors of a page.
+    pub(crate) whole: u64,
+    /// Write-backs under way at most, of those nobody waits for.
+    ahead_max: u32,
+    /// LPNs whose newest data found no place, the drive being worn out, and the newest write of it that was acknowledged;
+    /// 0 of data that was not, or whose page in flash says itself that it is lost.
+    pub(crate) lost: BTreeMap<u32, u64>,
+}
+
+impl Caching {
+    pub(crate) fn new(spec: &crate::spec::Spec, geometry: &crate::base::geometry::Geometry) -> Option<Self> {
+        let cache = WriteCache::new(&spec.cache, geometry.logical_pages, geometry.page_bytes)?;
+        let page_bytes = u64::from(geometry.page_bytes);
+        let sector_bytes = (page_bytes / 64).max(512.min(page_bytes));
+        Some(Self {
+            cache,
+            waiting: Queue::default(),
+            waiting_len: 0,
+            waiting_slots: 0,
+            dram: VecDeque::new(),
+            access_ns: spec.cache.access_ns,
+            sector_bytes,
+            whole: !0 >> (64 - page_bytes / sector_bytes),
+            ahead_max: 2 * geometry.dies,
+            lost: BTreeMap::new(),
+        })
+    }
+
+    /// The sectors of page `lpn` that a request covers wholly, and those that it touches.
+    fn sectors<P: Probe>(&self, core: &Core<P>, request: &Request, lpn: Lpn) -> (u64, u64) {
+        let page_bytes = u64::from(core.geometry.page_bytes);
+        let start = u64::from(lpn.0) * page_bytes;
+        let from = request.offset.saturating_sub(start);
+        let to = (request.offset + request.len - start).min(page_bytes);
+        let mask =
+            |first: u64, end: u64| if first >= end { 0 } else { (!0 >> (64 - (end - first))) << first };
+        let bytes = self.sector_bytes;
+        (mask(from.div_ceil(bytes), to / bytes), mask(from / bytes, to.div_ceil(bytes)))
+    }
+
+    /// A page of a request is done after a DRAM access.
+    fn after_dram<P: Probe>(&mut self, core: &mut Core<P>, host: &mut Host, request: RequestId) {
+        let now = core.now;
+        if self.access_ns == Span::ZERO {
+            host.page_done(core, request);
+            return;
+        }
+        let at = now + self.access_ns;
+        let is_first = self.dram.is_empty();
+        self.dram.push_back((at, request));
+        if is_first {
+            core.set_clock(core.dram_clock(), at);
+        }
+    }
+
+    /// The DRAM's clock has struck.
+    pub(crate) fn on_dram<P: Probe>(&mut self, core: &mut Core<P>, host: &mut Host) {
+        let clock = core.dram_clock();
+        let (_, request) = self.dram.pop_front().expect("the DRAM's clock is set for a page");
+        let next = self.dram.front().map_or(crate::sched::NEVER, |&(at, _)| at);
+        core.agenda.set(clock, next);
+        host.page_done(core, request);
+    }
+
+    /// Whether the cache answers a page of a read, now or later; if not, flash does.
+    #[inline(never)]
+    pub(crate) fn read<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        path: &mut DataPath,
+        request: RequestId,
+        lpn: Lpn,
+    ) -> bool {
+        let _inside = core.inside.enter(Part::WriteCache);
+        let Some(slot) = self.cache.find(lpn) else {
+            core.stats.cache.read_misses += 1;
+            let is_lost = self.lost.contains_key(&lpn.0);
+            if is_lost {
+                path.host.fail_page(core, request);
+                core.probe.on_read_failed(request, lpn);
+            }
+            return is_lost;
+        };
+        let (_, sectors) = self.sectors(core, &path.host.requests.request(request), lpn);
+        path.host.requests.get(request).pages_left += 1;
+        if !self.cache.entry(slot).leaves {
+            self.cache.touch(slot);
+        }
+        if sectors & !self.cache.entry(slot).valid == 0 {
+            core.stats.cache.read_hits += 1;
+            self.answer_cached(core, &mut path.host, request, lpn, slot);
+        } else {
+            core.stats.cache.read_misses += 1;
+            self.wait_for(core, slot, request, Wants::Read);
+            self.fetch(core, path, slot);
+        }
+        true
+    }
+
+    /// Answers a read whose sectors are all there, or says that some of them are lost.
+    fn answer_cached<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        host: &mut Host,
+        request: RequestId,
+        lpn: Lpn,
+        slot: CacheSlot,
+    ) {
+        let (_, sectors) = self.sectors(core, &host.requests.request(request), lpn);
+        let entry = self.cache.entry(slot);
+        let (sequence, is_lost) = ((!entry.is_blank).then_some(entry.sequence), sectors & entry.lost != 0);
+        if is_lost {
+            host.fail_page(core, request);
+            core.probe.on_read_failed(request, lpn);
+        } else {
+            core.probe.on_read_answered(request, lpn, sequence);
+        }
+        self.after_dram(core, host, request);
+    }
+
+    /// Lets a page of a request wait for what is under way for an entry.
+    fn wait_for<P: Probe>(&mut self, core: &mut Core<P>, slot: CacheSlot, request: RequestId, wants: Wants) {
+        let entry = self.cache.entry_mut(slot);
+        let waiter = core.waiters.insert(Waiter::new(Owner::Request(request), entry.lpn, wants));
+        entry.waiting.push(&mut core.waiters, waiter);
+    }
+
+    /// A page of a write.
+    #[inline(never)]
+    pub(crate) fn write<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        path: &mut DataPath,
+        request: RequestId,
+        lpn: Lpn,
+    ) {
+        let _inside = core.inside.enter(Part::WriteCache);
+        if self.try_write(core, path, request, lpn, false) {
+            return;
+        }
+        self.stall_cached(core, request, lpn);
+        core.wake(Wake::CacheRoom);
+    }
+
+    /// Lets a page of a write wait for a slot or for the budget.
+    fn stall_cached<P: Probe>(&mut self, core: &mut Core<P>, request: RequestId, lpn: Lpn) {
+        let needs_slot = self.cache.find(lpn).is_none();
+        let wants = if needs_slot { Wants::Slot } else { Wants::Write };
+        let waiter = core.waiters.insert(Waiter::new(Owner::Request(request), lpn, wants));
+        self.waiting.push(&mut core.waiters, waiter);
+        self.waiting_len += 1;
+        self.waiting_slots += u32::from(needs_slot);
+        core.stats.cache.stalled_writes += 1;
+    }
+
+    /// Writes a page into the cache, if it has a slot and the budget allows it; if it needs either, those that wait go
+    /// first, unless it `is_first`. A page that is protected waits with its entry.
+    #[inline(never)]
+    fn try_write<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        path: &mut DataPath,
+        request: RequestId,
+        lpn: Lpn,
+        is_first: bool,
+    ) -> bool {
+        let asked = path.host.requests.request(request);
+        let (sectors, touched) = self.sectors(core, &asked, lpn);
+        let found = self.cache.find(lpn);
+        let is_dirty = found.is_some_and(|slot| self.cache.entry(slot).is_dirty());
+        let is_owed = found.is_some_and(|slot| self.cache.entry(slot).owed() != 0);
+        // A budget of nothing: every write goes through to flash.
+        let through = asked.fua || self.cache.budget() == 0;
+        if let Some(slot) = found {
+            let entry = self.cache.entry(slot);
+            let is_protected = self.cache.sync().protects() && entry.write_back != WriteBack::None;
+            // Of a sector written in part the rest has to be there.
+            let lacks = touched & !sectors & !entry.valid != 0;
+            if is_protected || lacks {
+                core.stats.cache.blocked_updates += u64::from(is_protected);
+                self.wait_for(core, slot, request, Wants::Write);
+                if lacks {
+                    self.fetch(core, path, slot);
+                }
+                return true;
+            }
+        }
+        let (dirty, budget) = (self.cache.dirty_pages(), self.cache.budget());
+        // After a time without a budget more pages may be on their way to flash than may be dirty now; the writes that they
+        // wait for are not acknowledged, and no other one may be on top of them.
+        let is_over = budget > 0 && (!is_dirty && dirty >= budget || !is_owed && dirty > budget);
+        let needs_room = found.is_none() || !is_dirty;
+        if needs_room && (self.waiting_len > 0 && !is_first) || is_over {
+            return false;
+        }
+        let slot = match found {
+            Some(slot) => slot,
+            None => {
+                let Some((slot, has_evicted)) = self.cache.take_slot() else { return false };
+                core.stats.cache.evictions += u64::from(has_evicted);
+                self.cache.insert(slot, lpn);
+                if touched != sectors {
+                    // It comes back when the rest is there.
+                    self.wait_for(core, slot, request, Wants::Write);
+                    self.fetch(core, path, slot);
+                    return true;
+                }
+                slot
+            }
+        };
+        if found.is_some() {
+            core.stats.cache.write_hits += 1;
+        } else {
+            core.stats.cache.write_misses += 1;
+        }
+        core.sequence += 1;
+        let sequence = core.sequence;
+        // What a program under way brings is of the epoch it was written in, what comes now of this one.
+        if self.cache.entry(slot).dirty == 0 {
+            let epoch = path.host.epochs.open();
+            path.host.epochs.join(epoch);
+            self.cache.entry_mut(slot).epoch = epoch;
+        }
+        self.cache.write(slot, touched, sectors, sequence, through);
+        core.stats.on_dirty(self.cache.dirty_pages());
+        core.probe.on_write_admitted(lpn, sequence);
+        if through {
+            let waiter = core.waiters.insert(Waiter::new(Owner::Request(request), lpn, Wants::Write));
+            self.cache.entry_mut(slot).durable.push(&mut core.waiters, waiter);
+            self.begin_write_back(core, path, slot);
+        } else {
+            core.probe.on_write_durable(lpn, sequence);
+            self.after_dram(core, &mut path.host, request);
+            if self.cache.sync().syncs_at_once() {
+                self.sync_pages(core, path);
+            }
+        }
+        true
+    }
+
+    /// Chooses pages to leave for those that wait for a slot, and pages to be written back for those that wait for the
+    /// budget; whether a slot is free at once.
+    fn make_room<P: Probe>(&mut self, core: &mut Core<P>, path: &mut DataPath, first: Lpn) -> bool {
+        loop {
+            let cache = &mut self.cache;
+            // The page of the first one may have left since it came.
+            let wanted = self.waiting_slots.max(u32::from(cache.find(first).is_none()));
+            if cache.leaving() + cache.free_slots() < wanted
+                && let Some(slot) = cache.choose_victim()
+            {
+                if cache.free_if_over(slot) {
+                    core.stats.cache.evictions += 1;
+                    return true;
+                }
+                self.evict_dirty(core, path, slot);
+                continue;
+            }
+            let is_over = cache.dirty_pages() >= cache.budget() && cache.writing() < self.waiting_len;
+            let Some(slot) = cache.oldest_dirty().filter(|_| is_over) else { return false };
+            self.begin_write_back(core, path, slot);
+        }
+    }
+
+    /// A page that leaves has to be written back first, unless it only waits for its fetch.
+    fn evict_dirty<P: Probe>(&mut self, core: &mut Core<P>, path: &mut DataPath, slot: CacheSlot) {
+        let is_dirty = self.cache.entry(slot).is_dirty();
+        core.stats.cache.dirty_evictions += u64::from(is_dirty);
+        self.begin_write_back(core, path, slot);
+    }
+
+    /// Lets those that wait for room go on, as far as there is any.
+    #[inline(never)]
+    pub(crate) fn resume<P: Probe>(&mut self, core: &mut Core<P>, path: &mut DataPath) {
+        let _inside = core.inside.enter(Part::WriteCache);
+        while let Some(first) = self.waiting.first() {
+            let Waiter { lpn, owner, .. } = core.waiters[first];
+            if self.try_write(core, path, owner.request(), lpn, true) {
+                let done = self.waiting.pop(&mut core.waiters).expect("it is the first one");
+                self.waiting_len -= 1;
+                self.waiting_slots -= u32::from(core.waiters.remove(done).wants == Wants::Slot);
+            } else if !self.make_room(core, path, lpn) {
+                break;
+            }
+        }
+    }
+
+    /// Writes a dirty page back, unless that is under way.
+    fn begin_write_back<P: Probe>(&mut self, core: &mut Core<P>, path: &mut DataPath, slot: CacheSlot) {
+        let cache = &mut self.cache;
+        if cache.entry(slot).write_back == WriteBack::None && cache.entry(slot).dirty != 0 {
+            cache.begin_write_back(slot);
+            path.migration.on_load(core.now, self.cache.writing());
+            self.go_on_write_back(core, path, slot);
+        }
+    }
+
+    /// The next step of a write-back: the map entry, the sectors that are not there, a place.
+    fn go_on_write_back<P: Probe>(&mut self, core: &mut Core<P>, path: &mut DataPath, slot: CacheSlot) {
+        let whole = self.whole;
+        let entry = self.cache.entry(slot);
+        let (lpn, lacks) = (entry.lpn, entry.valid & whole != whole);
+        if entry.is_fetched {
+            return;
+        }
+        if lacks {
+            self.fetch(core, path, slot);
+        } else if path.mapping.has_entry(core, lpn, Owner::CachePage(slot), Wants::Write) {
+            let DataPath { mapping, writes, .. } = path;
+            writes.program_page(core, mapping, Some(self), Owner::CachePage(slot), lpn);
+        }
+    }
+
+    /// Brings in the sectors of an entry that are not there.
+    fn fetch<P: Probe>(&mut self, core: &mut Core<P>, path: &mut DataPath, slot: CacheSlot) {
+        let entry = self.cache.entry_mut(slot);
+        let lpn = entry.lpn;
+        if !std::mem::replace(&mut entry.is_fetched, true)
+            && path.mapping.has_entry(core, lpn, Owner::CachePage(slot), Wants::Read)
+        {
+            self.fetch_mapped(core, slot);
+        }
+    }
+
+    /// The same, with the map entry at hand.
+    pub(crate) fn fetch_mapped<P: Probe>(&mut self, core: &mut Core<P>, slot: CacheSlot) {
+        let lpn = self.cache.entry(slot).lpn;
+        if self.lost.contains_key(&lpn.0) {
+            core.wake(Wake::SectorsArrived { slot, sequence: Some(0), is_lost: true });
+            return;
+        }
+        match core.ftl.map.get(lpn) {
+            Some(ppn) if !core.is_in_flight(ppn) => {
+                let (owner, cause, class) = (Owner::CachePage(slot), Cause::Sync, Class::HostRead);
+                core.read(Read { ppn, lpn, owner, cause, class, start: Start::Policy });
+            }
+            Some(ppn) => {
+                let (sequence, is_lost) = (core.array.stamp(ppn).sequence, core.array.is_lost(ppn));
+                core.wake(Wake::SectorsArrived { slot, sequence: Some(sequence), is_lost });
+            }
+            None => core.wake(Wake::SectorsArrived { slot, sequence: None, is_lost: false }),
+        }
+    }
+
+    /// All of a page is there, or lost; `sequence` says which write flash had of it, if it had the page.
+    #[inline(never)]
+    pub(crate) fn on_fetched<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        path: &mut DataPath,
+        slot: CacheSlot,
+        sequence: Option<u64>,
+        is_lost: bool,
+    ) {
+        let _inside = core.inside.enter(Part::WriteCache);
+        let whole = self.whole;
+        let entry = self.cache.entry_mut(slot);
+        entry.is_fetched = false;
+        if is_lost {
+            entry.lost |= whole & !entry.valid;
+        }
+        entry.valid = whole;
+        if let Some(sequence) = sequence {
+            entry.sequence = entry.sequence.max(sequence);
+            entry.is_blank = false;
+        }
+        // One that is begun for those that wait goes on by itself.
+        let goes_on = entry.write_back == WriteBack::Scheduled;
+        self.serve_entry(core, path, slot);
+        if goes_on {
+            self.go_on_write_back(core, path, slot);
+        }
+        self.end_of_use(core, slot);
+    }
+
+    /// Host pages that wait for an entry go on: reads are answered, then writes try again. They have their slot, so
+    /// they do not queue for one.
+    fn serve_entry<P: Probe>(&mut self, core: &mut Core<P>, path: &mut DataPath, slot: CacheSlot) {
+        let mut waiting = std::mem::take(&mut self.cache.entry_mut(slot).waiting);
+        let mut writes = Queue::default();
+        while let Some(waiter) = waiting.pop(&mut core.waiters) {
+            if core.waiters[waiter].wants == Wants::Read {
+                let Waiter { owner, lpn, .. } = core.waiters.remove(waiter);
+                self.answer_cached(core, &mut path.host, owner.request(), lpn, slot);
+            } else {
+                writes.push(&mut core.waiters, waiter);
+            }
+        }
+        while let Some(waiter) = writes.pop(&mut core.waiters) {
+            let Waiter { owner, lpn, .. } = core.waiters.remove(waiter);
+            if !self.try_write(core, path, owner.request(), lpn, true) {
+                self.stall_cached(core, owner.request(), lpn);
+            }
+        }
+    }
+
+    /// Whether a page that is being written back has been deallocated since.
+    pub(crate) fn is_dropped(&self, slot: CacheSlot) -> bool {
+        self.cache.entry(slot).is_dropped
+    }
+
+    /// A write-back has a place: the sequence number of what is written, and whether some of it is lost.
+    pub(crate) fn on_write_back_placed(&mut self, slot: CacheSlot) -> (u64, bool) {
+        self.cache.on_placed(slot);
+        let entry = self.cache.entry(slot);
+        let (lpn, sequence, is_lost) = (entry.lpn, entry.sequence, entry.lost != 0);
+        if is_lost {
+            self.lost.insert(lpn.0, 0);
+        } else {
+            self.lost.remove(&lpn.0);
+        }
+        (sequence, is_lost)
+    }
+
+    /// The drive has worn out, and a write-back found no place: what it held is lost when it leaves the cache.
+    pub(crate) fn on_write_back_failed<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        host: &mut Host,
+        slot: CacheSlot,
+    ) {
+        let cache = &mut self.cache;
+        cache.on_placed(slot);
+        self.lost.insert(cache.entry(slot).lpn.0, cache.entry(slot).owed());
+        // Those that waited for it to be in flash are told.
+        let landing = std::mem::take(&mut cache.entry_mut(slot).landing);
+        self.end_durable(core, host, landing, Some(FailReason::WornOut));
+        core.wake(Wake::WriteBackEnded(slot));
+    }
+
+    /// A write-back's program is done.
+    #[inline(never)]
+    pub(crate) fn on_written_back<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        path: &mut DataPath,
+        slot: CacheSlot,
+        done: &Transaction,
+    ) {
+        core.stats.cache.write_backs += 1;
+        core.tell_durable(done);
+        self.end_write_back(core, path, slot);
+    }
+
+    /// Host pages that waited until flash had them are done.
+    fn end_durable<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        host: &mut Host,
+        mut pages: Queue,
+        failed: Option<FailReason>,
+    ) {
+        while let Some(waiter) = pages.pop(&mut core.waiters) {
+            let request = core.waiters.remove(waiter).owner.request();
+            if let Some(reason) = failed {
+                host.requests.fail(request, reason);
+            }
+            host.page_done(core, request);
+        }
+    }
+
+    /// A write-back is over, also one that is not needed any more.
+    #[inline(never)]
+    pub(crate) fn end_write_back<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        path: &mut DataPath,
+        slot: CacheSlot,
+    ) {
+        let _inside = core.inside.enter(Part::WriteCache);
+        let entry = self.cache.entry_mut(slot);
+        let was_placed = entry.write_back == WriteBack::Program;
+        let epoch = if was_placed { entry.placed_epoch } else { entry.epoch };
+        let landing = std::mem::take(&mut entry.landing);
+        // Of a page that is deallocated flash needs nothing.
+        let dropped = if entry.is_dropped { std::mem::take(&mut entry.durable) } else { Queue::default() };
+        let is_clean = self.cache.end_write_back(slot);
+        path.migration.on_load(core.now, self.cache.writing());
+        path.host.epochs.leave(epoch);
+        self.end_durable(core, &mut path.host, landing, None);
+        self.end_durable(core, &mut path.host, dropped, None);
+        path.host.complete_flushes(core);
+        // Updated meanwhile; what is to leave, or has to be in flash, goes again.
+        let entry = self.cache.entry(slot);
+        if !is_clean && (entry.leaves || !entry.durable.is_empty()) {
+            self.begin_write_back(core, path, slot);
+        }
+        self.serve_entry(core, path, slot);
+        self.end_of_use(core, slot);
+        self.sync_pages(core, path);
+        core.wake(Wake::Detection);
+    }
+
+    /// Nothing may be under way for an entry any more: if it leaves, its slot is free, and those that wait may go on.
+    fn end_of_use<P: Probe>(&mut self, core: &mut Core<P>, slot: CacheSlot) {
+        self.cache.free_if_over(slot);
+        core.wake(Wake::CacheRoom);
+    }
+
+    /// Writes dirty pages back that nobody waits for: for a flush, or because the drive is idle.
+    pub(crate) fn sync_more<P: Probe>(&mut self, core: &mut Core<P>, path: &mut DataPath) {
+        let _inside = core.inside.enter(Part::WriteCache);
+        self.sync_pages(core, path);
+    }
+
+    #[inline(never)]
+    fn sync_pages<P: Probe>(&mut self, core: &mut Core<P>, path: &mut DataPath) {
+        let is_idle = core.is_idle;
+        loop {
+            let cache = &self.cache;
+            let at_once = cache.sync().syncs_at_once();
+            let wants = path.host.flushes > 0
+                || at_once
+                || (is_idle && cache.sync().syncs_when_idle(&cache.view()))
+                || core.is_syncing;
+            if !wants || !at_once && cache.writing() >= self.ahead_max {
+                return;
+            }
+            let Some(slot) = cache.oldest_dirty() else { return };
+            core.stats.cache.syncs += 1;
+            self.begin_write_back(core, path, slot);
+        }
+    }
+
+    /// A page has been read from flash for the host: it is cached if there is a slot for it.
+    #[inline(never)]
+    pub(crate) fn keep_read<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        path: &mut DataPath,
+        read: &Transaction,
+    ) {
+        let _inside = core.inside.enter(Part::WriteCache);
+        let is_current = core.ftl.map.get(read.lpn) == Some(read.ppn);
+        if !is_current || self.waiting_len > 0 || self.cache.find(read.lpn).is_some() {
+            return;
+        }
+        let Some((slot, has_evicted)) = self.cache.take_slot() else {
+            // The next one will find room.
+            self.make_room_for_read(core, path);
+            return;
+        };
+        core.stats.cache.evictions += u64::from(has_evicted);
+        let whole = self.whole;
+        self.cache.insert(slot, read.lpn);
+        let sequence = core.array.stamp(read.ppn).sequence;
+        let entry = self.cache.entry_mut(slot);
+        (entry.valid, entry.sequence, entry.is_blank) = (whole, sequence, false);
+    }
+
+    fn make_room_for_read<P: Probe>(&mut self, core: &mut Core<P>, path: &mut DataPath) {
+        let cache = &mut self.cache;
+        if cache.leaving() == 0
+            && let Some(slot) = cache.choose_victim()
+        {
+            if cache.free_if_over(slot) {
+                core.stats.cache.evictions += 1;
+            } else {
+                self.evict_dirty(core, path, slot);
+            }
+        }
+    }
+
+    /// Deallocates a page in the cache; whether it held anything flash does not have.
+    #[inline(never)]
+    pub(crate) fn trim<P: Probe>(&mut self, core: &mut Core<P>, host: &mut Host, lpn: Lpn) -> bool {
+        let _inside = core.inside.enter(Part::WriteCache);
+        self.lost.remove(&lpn.0);
+        let Some(slot) = self.cache.find(lpn) else { return false };
+        let entry = self.cache.entry(slot);
+        let is_dirty = entry.is_dirty();
+        // Before it has a place, the end of its write-back lets the epoch go.
+        let leaves = entry.dirty != 0 && entry.write_back != WriteBack::Scheduled;
+        let epoch = entry.epoch;
+        self.cache.forget(slot);
+        if leaves {
+            host.epochs.leave(epoch);
+        }
+        self.cache.free_if_over(slot);
+        core.wake(Wake::Detection);
+        is_dirty
+    }
+
+    /// With nothing under way nothing waits in the cache.
+    ///
+    /// # Errors
+    /// What is left over.
+    pub(crate) fn audit_at_rest(&self) -> Result<(), String> {
+        let cache = &self.cache;
+        let (waiting, dram) = (self.waiting_len, self.dram.len());
+        let (writing, leaving) = (cache.writing(), cache.leaving());
+        if waiting > 0 || dram > 0 || writing > 0 || leaving > 0 {
+            return Err(format!(
+                "nothing is under way, and in the write cache {waiting} pages wait, {dram} are accessed, {writing} are \
+                 written back and {leaving} leave"
+            ));
+        }
+        Ok(())
+    }
+}
