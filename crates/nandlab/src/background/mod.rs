@@ -8,13 +8,16 @@ pub mod gc;
 mod pacing;
 mod wear;
 
-use crate::base::geometry::{BlockId, PlaneId};
-use crate::core::{Core, Maps, Part, Program, Read, Space, To, Wake, Work};
-use crate::drive::{DataPath, Refreshing};
+use crate::base::geometry::{BlockId, Lpn, PlaneId, Ppn};
+use crate::core::{
+    CopyBack, Core, Map, Maps, NextJob, Part, Program, Queued, Read, Refreshed, Space, To, Wake, Work,
+};
 use crate::ftl::WriteStream;
+use crate::host::DataPath;
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, Owner, Start, Transaction};
-use crate::spec::{GcForeground, GcPacing, GcSpec, Spec, WearLevelling};
+use crate::spec::{GcForeground, GcPacing, GcSpec, WearLevelling};
+use crate::stats::Counters;
 use pacing::Pacing;
 
 /// Copies of a job under way at a time: enough to keep the die busy while pages cross the channel, few enough to
@@ -27,31 +30,10 @@ pub(crate) const IN_VAIN_MAX: u64 = 16;
 /// How far ahead of its copy a page's map entry is asked for.
 const PREFETCH_PAGES: u32 = 8;
 
-/// Why a block is emptied, or gone through.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum JobCause {
-    #[default]
-    Gc,
-    Wear,
-    Refresh,
-    /// The block stays: its pages are refreshed where they are, partially or in place, as far as they can be.
-    StayingRefresh,
-}
-
-/// A job that is about to begin.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct NextJob {
-    pub(crate) block: BlockId,
-    /// Why; it says whether the block is emptied, or stays.
-    pub(crate) cause: JobCause,
-    /// The die is to serve it as it does host writes.
-    pub(crate) is_urgent: bool,
-}
-
 /// What a plane is doing in the background.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Job {
-    cause: JobCause,
+    cause: Option<Cause>,
     /// Space is short, or the grace of a refresh is running out: the die serves the job as it does host writes.
     pub(crate) is_urgent: bool,
     /// It is urgent because space is short.
@@ -73,23 +55,38 @@ pub(crate) struct Job {
 
 impl Job {
     pub(crate) fn cause(&self) -> Cause {
-        match self.cause {
-            JobCause::Gc => Cause::Gc,
-            JobCause::Wear => Cause::Wear,
-            JobCause::Refresh | JobCause::StayingRefresh => Cause::Refresh,
-        }
+        self.cause.expect("the plane has a job")
     }
 }
 
-/// What has become of a page that is to be refreshed where it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refreshed {
-    /// Its part of the job is done.
-    Now,
-    /// That will be told.
-    Later,
-    /// It has to be written elsewhere.
-    Not,
+/// What other mechanisms have to do with the jobs of planes.
+pub(crate) trait Around<P: Probe> {
+    /// The block of a plane without a job that is due for refresh next, if there is one and room for it.
+    fn next_due(&mut self, core: &mut Core<P>, plane: PlaneId) -> Option<NextJob>;
+
+    /// The level at which the reads of a refresh start.
+    fn refresh_start(&self) -> Start;
+
+    /// A page of a block that stays has been read at that level, and is to be refreshed where it is.
+    fn refresh_page(&mut self, core: &mut Core<P>, plane: PlaneId, read: &Transaction) -> Refreshed;
+
+    /// All pages of a block that stays are done.
+    fn end_staying(&mut self, core: &mut Core<P>, plane: PlaneId, block: BlockId);
+
+    /// The stream that the pages of a victim are copied back to; `None`: they are all moved off-chip.
+    fn copyback_stream(
+        &mut self,
+        core: &mut Core<P>,
+        plane: PlaneId,
+        victim: BlockId,
+        job: &NextJob,
+    ) -> Option<WriteStream>;
+
+    /// Copies a page back, if that may be; else it is moved off-chip.
+    fn copy_back(&mut self, core: &mut Core<P>, copyback: CopyBack) -> Option<Queued>;
+
+    /// The program of a page that is moved has its place.
+    fn on_moved(&mut self, core: &mut Core<P>, lpn: Lpn, to: Ppn);
 }
 
 /// The background jobs of all planes.
@@ -102,16 +99,18 @@ pub(crate) struct Background {
     /// Static wear levelling is on.
     levels_wear: bool,
     wear_gap: u32,
+    pub(crate) counters: Counters,
 }
 
 impl Background {
-    pub(crate) fn new(spec: &Spec, planes: u32) -> Self {
+    pub(crate) fn new(gc: &GcSpec, wear_levelling: WearLevelling, wear_gap: u32, planes: u32) -> Self {
         Self {
             jobs: vec![Job::default(); planes as usize].into(),
-            pacing: (spec.gc.pacing == GcPacing::Proportional).then(|| Pacing::new(planes)),
-            gc: spec.gc.clone(),
-            levels_wear: spec.ftl.wear_levelling == WearLevelling::Static,
-            wear_gap: spec.ftl.wear_gap,
+            pacing: (gc.pacing == GcPacing::Proportional).then(|| Pacing::new(planes)),
+            gc: gc.clone(),
+            levels_wear: wear_levelling == WearLevelling::Static,
+            wear_gap,
+            counters: Counters::default(),
         }
     }
 
@@ -150,8 +149,8 @@ impl Background {
     pub(crate) fn check_space<P: Probe>(
         &mut self,
         core: &mut Core<P>,
-        path: &mut DataPath,
-        refreshing: &mut Refreshing,
+        path: &mut DataPath<impl Map<P>>,
+        around: &mut impl Around<P>,
         plane: PlaneId,
     ) {
         let _inside = core.inside.enter(Part::Background);
@@ -163,7 +162,7 @@ impl Background {
         }
         let job = &mut self.jobs[plane.index()];
         if !core.has_job(plane) {
-            self.start_gc(core, path, refreshing, plane, true, 1.0);
+            self.start_gc(core, path, around, plane, true, 1.0);
         } else {
             if !std::mem::replace(&mut job.is_urgent, true) {
                 job.is_paced = true;
@@ -178,13 +177,13 @@ impl Background {
     pub(crate) fn start_background<P: Probe>(
         &mut self,
         core: &mut Core<P>,
-        path: &mut DataPath,
-        refreshing: &mut Refreshing,
+        path: &mut DataPath<impl Map<P>>,
+        around: &mut impl Around<P>,
     ) {
         let _inside = core.inside.enter(Part::Background);
         for plane in (0..core.geometry.planes).map(PlaneId) {
             if !core.has_job(plane) {
-                self.continue_background(core, path, refreshing, plane);
+                self.continue_background(core, path, around, plane);
             }
         }
     }
@@ -192,26 +191,26 @@ impl Background {
     pub(crate) fn continue_background<P: Probe>(
         &mut self,
         core: &mut Core<P>,
-        path: &mut DataPath,
-        refreshing: &mut Refreshing,
+        path: &mut DataPath<impl Map<P>>,
+        around: &mut impl Around<P>,
         plane: PlaneId,
     ) {
         let is_short = core.is_short(plane);
         // It is due seldom, and under a steady load space is always short: so it does not wait for room.
-        if self.levels_wear && self.start_wear(core, path, refreshing, plane, is_short) {
+        if self.levels_wear && self.start_wear(core, path, around, plane, is_short) {
             return;
         }
         // The host goes first: a drive that cannot refresh as fast as its data comes due lets it be overdue. GC that is paced
         // is never done long before it has to be, so refresh has its turn while there is time for both.
         let has_time = self.pacing.is_some() && 2 * core.host_room(plane) >= core.geometry.pages_per_block;
-        if has_time && self.start_refresh(core, path, refreshing, plane)
-            || is_short && self.start_gc(core, path, refreshing, plane, true, 1.0)
-            || !has_time && self.start_refresh(core, path, refreshing, plane)
+        if has_time && self.start_refresh(core, path, around, plane)
+            || is_short && self.start_gc(core, path, around, plane, true, 1.0)
+            || !has_time && self.start_refresh(core, path, around, plane)
         {
             return;
         }
         if !is_short && core.is_idle && core.is_below(plane, self.gc.background_free) {
-            self.start_gc(core, path, refreshing, plane, false, self.gc.idle_valid_max);
+            self.start_gc(core, path, around, plane, false, self.gc.idle_valid_max);
         }
     }
 
@@ -221,8 +220,8 @@ impl Background {
     fn start_gc<P: Probe>(
         &mut self,
         core: &mut Core<P>,
-        path: &mut DataPath,
-        refreshing: &mut Refreshing,
+        path: &mut DataPath<impl Map<P>>,
+        around: &mut impl Around<P>,
         plane: PlaneId,
         is_urgent: bool,
         valid_max: f64,
@@ -231,25 +230,27 @@ impl Background {
         if core.is_draining && !path.is_stuck() {
             return false;
         }
-        let Some(victim) = Self::choose_victim(core, path, plane, is_urgent) else { return false };
+        let Some(victim) = self.choose_victim(core, path, plane, is_urgent) else { return false };
         let (valid, pages) = (core.valid_pages(victim), core.geometry.pages_per_block);
         if f64::from(valid) > valid_max * f64::from(pages) {
             return false;
         }
-        core.stats.on_victim(valid);
+        self.counters.gc_victims += 1;
+        self.counters.gc_victim_valid_pages += u64::from(valid);
         if let Some(pacing) = &mut self.pacing {
             pacing.on_victim(plane, valid);
         }
-        let job = NextJob { block: victim, cause: JobCause::Gc, is_urgent };
-        self.start_job(core, path, refreshing, plane, job);
+        let job = NextJob { block: victim, cause: Cause::Gc, stays: false, is_urgent };
+        self.start_job(core, path, around, plane, job);
         true
     }
 
     /// The victim that the policy names, if it can be emptied; else, and while the plane is down to what it must keep, the
     /// block with the fewest valid pages.
     fn choose_victim<P: Probe>(
+        &mut self,
         core: &mut Core<P>,
-        path: &DataPath,
+        path: &DataPath<impl Map<P>>,
         plane: PlaneId,
         is_urgent: bool,
     ) -> Option<BlockId> {
@@ -258,7 +259,7 @@ impl Background {
         // Moving a block that is wholly valid gains nothing, and with a demand map it loses room. It is worth it only for a
         // policy to get on to others, and only while space is short and the host busy, or somebody waits; and once round the plane.
         let is_whole = core.valid_pages(named) == core.geometry.pages_per_block;
-        let may_lose = core.ftl.demand.is_none() && is_urgent && !core.is_idle || path.is_stuck();
+        let may_lose = core.ftl.needs.mapping.open == 0 && is_urgent && !core.is_idle || path.is_stuck();
         let whole = &mut core.spaces[plane.index()].whole;
         *whole = if is_whole { *whole + 1 } else { 0 };
         let gets_on = is_whole && may_lose && !core.is_guarded && *whole <= core.geometry.blocks_per_plane;
@@ -268,27 +269,32 @@ impl Background {
             return Some(named);
         }
         let fewest = core.fewest_valid(plane)?;
-        core.stats.counters.gc_victims_forced += u64::from(fewest != named);
+        self.counters.gc_victims_forced += u64::from(fewest != named);
         Some(fewest)
     }
 
     /// Whether a plane is down to what it must keep: a translation page waits for room in it and there is none but GC's, or
     /// GC has gone round without room for a single page. It remains so until the host's stream may open a block.
-    fn presses<P: Probe>(core: &mut Core<P>, path: &DataPath, plane: PlaneId) -> bool {
+    fn presses<P: Probe>(core: &mut Core<P>, path: &DataPath<impl Map<P>>, plane: PlaneId) -> bool {
         let is_down = core.ftl.planes[plane.index()].free.len() <= core.ftl.kept_blocks();
         let is_in_vain = path.writes.erases_in_vain > u64::from(core.geometry.blocks);
         let is_at_reserve = core.is_at_reserve(plane);
         let presses = &mut core.spaces[plane.index()].presses;
-        *presses = is_at_reserve && (*presses || is_down && path.mapping.waits_in(plane) || is_in_vain);
+        *presses = is_at_reserve && (*presses || is_down && path.map.waits_in(plane) || is_in_vain);
         *presses
     }
 
     /// Erases a block that holds nothing: as soon as its die has nothing else to do, or at once where space is short.
-    pub(crate) fn erase_dead<P: Probe>(&mut self, core: &mut Core<P>, path: &mut DataPath, block: BlockId) {
+    pub(crate) fn erase_dead<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        path: &mut DataPath<impl Map<P>>,
+        block: BlockId,
+    ) {
         let _inside = core.inside.enter(Part::Background);
         let plane = core.geometry.plane_of(block);
         path.host.trims.make_durable();
-        core.stats.counters.dead_blocks += 1;
+        self.counters.dead_blocks += 1;
         core.erase(block, Owner::DeadBlock(plane), Cause::Gc);
         if core.is_at_reserve(plane) {
             Self::hurry_erases(core, plane);
@@ -322,8 +328,8 @@ impl Background {
     fn start_wear<P: Probe>(
         &mut self,
         core: &mut Core<P>,
-        path: &mut DataPath,
-        refreshing: &mut Refreshing,
+        path: &mut DataPath<impl Map<P>>,
+        around: &mut impl Around<P>,
         plane: PlaneId,
         is_urgent: bool,
     ) -> bool {
@@ -342,8 +348,8 @@ impl Background {
         if !core.may_empty(plane, victim, true) {
             return false;
         }
-        let job = NextJob { block: victim, cause: JobCause::Wear, is_urgent };
-        self.start_job(core, path, refreshing, plane, job);
+        let job = NextJob { block: victim, cause: Cause::Wear, stays: false, is_urgent };
+        self.start_job(core, path, around, plane, job);
         true
     }
 
@@ -351,14 +357,14 @@ impl Background {
     fn start_refresh<P: Probe>(
         &mut self,
         core: &mut Core<P>,
-        path: &mut DataPath,
-        refreshing: &mut Refreshing,
+        path: &mut DataPath<impl Map<P>>,
+        around: &mut impl Around<P>,
         plane: PlaneId,
     ) -> bool {
-        let Some(due) = refreshing.refresh.next_due(core, refreshing.partial.as_mut(), plane) else {
+        let Some(due) = around.next_due(core, plane) else {
             return false;
         };
-        self.start_job(core, path, refreshing, plane, due);
+        self.start_job(core, path, around, plane, due);
         true
     }
 
@@ -366,13 +372,13 @@ impl Background {
     pub(crate) fn on_due<P: Probe>(
         &mut self,
         core: &mut Core<P>,
-        path: &mut DataPath,
-        refreshing: &mut Refreshing,
+        path: &mut DataPath<impl Map<P>>,
+        around: &mut impl Around<P>,
         plane: PlaneId,
     ) {
         let _inside = core.inside.enter(Part::Background);
         if !core.has_job(plane) {
-            self.continue_background(core, path, refreshing, plane);
+            self.continue_background(core, path, around, plane);
         }
     }
 
@@ -380,48 +386,46 @@ impl Background {
     fn start_job<P: Probe>(
         &mut self,
         core: &mut Core<P>,
-        path: &mut DataPath,
-        refreshing: &mut Refreshing,
+        path: &mut DataPath<impl Map<P>>,
+        around: &mut impl Around<P>,
         plane: PlaneId,
         job: NextJob,
     ) {
-        let NextJob { block: victim, cause, is_urgent: is_hurried } = job;
+        let NextJob { block: victim, cause, stays, is_urgent: is_hurried } = job;
         // GC, and whatever goes before it, is done by when the host needs room.
-        let is_refresh = matches!(cause, JobCause::Refresh | JobCause::StayingRefresh);
+        let is_refresh = cause == Cause::Refresh;
         let is_paced = self.pacing.is_some() && core.is_short(plane) && !(is_refresh && is_hurried);
         let is_urgent = is_hurried || is_paced;
-        let stays = cause == JobCause::StayingRefresh;
         if !stays {
             core.ftl.begin_emptying(&core.geometry, &mut core.array, victim);
         }
-        let job = &mut self.jobs[plane.index()];
-        let start = match cause {
-            JobCause::Gc | JobCause::Wear => Start::Policy,
-            JobCause::Refresh | JobCause::StayingRefresh => refreshing.refresh.start(),
-        };
-        *job = Job { cause, is_urgent, is_paced, stays, start, ..Job::default() };
+        let start = if is_refresh { around.refresh_start() } else { Start::Policy };
+        self.jobs[plane.index()] =
+            Job { cause: Some(cause), is_urgent, is_paced, stays, start, ..Job::default() };
         core.works[plane.index()] = Work { victim: Some(victim), blocks_taken: 0 };
         // What a job whose block stays takes does not come back with an erase.
         core.ftl.planes[plane.index()].promised_blocks =
             if stays { core.blocks_to_empty(plane, victim, false) } else { 0 };
         self.jobs[plane.index()].copyback =
-            path.migration.copyback_stream(core, plane, victim, cause, is_urgent);
+            around.copyback_stream(core, plane, victim, &NextJob { is_urgent, ..job });
         if is_urgent {
             core.device.promote(core.geometry.die_of(plane));
         }
         self.blocks_from_now(core, plane);
         self.pace(core, plane);
         for page in 0..PREFETCH_PAGES {
-            self.prefetch_copy(core, victim, page);
+            Self::prefetch_copy(core, &path.map, victim, page);
         }
-        self.copy_more(core, path, refreshing, plane);
+        self.copy_more(core, path, around, plane);
     }
 
     /// Asks the host machine's cache for what copying a page of a victim will need.
     #[inline]
-    fn prefetch_copy<P: Probe>(&self, core: &Core<P>, victim: BlockId, page: u32) {
+    fn prefetch_copy<P: Probe>(core: &Core<P>, map: &impl Map<P>, victim: BlockId, page: u32) {
         if page < core.geometry.pages_per_block {
-            core.ftl.prefetch_move(core.array.lpn(core.geometry.page(victim, page)));
+            let lpn = core.array.lpn(core.geometry.page(victim, page));
+            core.ftl.map.prefetch(lpn);
+            map.prefetch_move(lpn);
         }
     }
 
@@ -429,8 +433,8 @@ impl Background {
     fn copy_more<P: Probe>(
         &mut self,
         core: &mut Core<P>,
-        path: &mut DataPath,
-        refreshing: &mut Refreshing,
+        path: &mut DataPath<impl Map<P>>,
+        around: &mut impl Around<P>,
         plane: PlaneId,
     ) {
         loop {
@@ -448,18 +452,20 @@ impl Background {
             let (cause, copyback, start) = (job.cause(), job.copyback, job.start);
             let ppn = core.geometry.page(victim, page);
             let lpn = core.array.lpn(ppn);
-            self.prefetch_copy(core, victim, page + PREFETCH_PAGES);
+            Self::prefetch_copy(core, &path.map, victim, page + PREFETCH_PAGES);
             if let Some(stream) = copyback
-                && let Some(queued) = path.migration.copy_back(core, plane, stream, ppn, lpn, cause)
+                && let Some(queued) =
+                    around.copy_back(core, CopyBack { plane, stream, source: ppn, lpn, cause })
             {
                 core.works[plane.index()].blocks_taken += u32::from(queued.opened);
                 continue;
             }
             let (owner, class) = (Owner::Job(plane), Class::Background);
-            core.read(Read { ppn, lpn, owner, cause, class, start });
+            let page_level = path.map.level(core, lpn);
+            core.read(Read { ppn, lpn, owner, cause, class, start, page_level });
         }
         if self.jobs[plane.index()].stays {
-            self.end_staying_job(core, path, refreshing, plane);
+            self.end_staying_job(core, path, around, plane);
         } else {
             self.erase_when_empty(core, path, plane);
         }
@@ -470,21 +476,16 @@ impl Background {
     fn end_staying_job<P: Probe>(
         &mut self,
         core: &mut Core<P>,
-        path: &mut DataPath,
-        refreshing: &mut Refreshing,
+        path: &mut DataPath<impl Map<P>>,
+        around: &mut impl Around<P>,
         plane: PlaneId,
     ) {
         let job = &self.jobs[plane.index()];
         let Some(block) = core.victim(plane).filter(|_| job.copies == 0) else { return };
         core.end_wordlines(plane);
         self.end_job(core, plane);
-        core.stats.refresh.busy_ns += refreshing.refresh.job_ns(core.now, plane);
-        path.mapping.write_back_deferred(core, plane);
-        if let Some(partial) = &mut refreshing.partial {
-            partial.end_block(core, block);
-        } else {
-            refreshing.refresh.end_in_place(core, block);
-        }
+        path.map.end_job(core, plane);
+        around.end_staying(core, plane, block);
         core.wake(Wake::JobOver(plane));
     }
 
@@ -496,7 +497,7 @@ impl Background {
             .is_some_and(|victim| core.emptying_stream(victim, false) != WriteStream::Mapping);
         let job = &mut self.jobs[plane.index()];
         if self.gc.foreground == GcForeground::Blocking
-            && job.cause == JobCause::Gc
+            && job.cause == Some(Cause::Gc)
             && job.is_urgent
             && is_of_data
         {
@@ -549,31 +550,32 @@ impl Background {
     pub(crate) fn on_background_read<P: Probe>(
         &mut self,
         core: &mut Core<P>,
-        path: &mut DataPath,
-        refreshing: &mut Refreshing,
+        path: &mut DataPath<impl Map<P>>,
+        around: &mut impl Around<P>,
         plane: PlaneId,
         read: &Transaction,
     ) {
         let _inside = core.inside.enter(Part::Background);
         if core.ftl.map.get(read.lpn) != Some(read.ppn) {
-            self.page_done_of(core, path, refreshing, plane);
+            self.page_done_of(core, path, around, plane);
             return;
         }
         if self.jobs[plane.index()].stays {
-            match self.refresh_where_it_is(core, refreshing, plane, read) {
-                Refreshed::Now => return self.page_done_of(core, path, refreshing, plane),
+            match around.refresh_page(core, plane, read) {
+                Refreshed::Now => return self.page_done_of(core, path, around, plane),
                 Refreshed::Later => return,
                 Refreshed::Not => {}
             }
         }
-        self.move_page(core, path, plane, read);
+        self.move_page(core, path, around, plane, read);
     }
 
     /// Programs a page that has been read, and is still the newest, elsewhere in its plane.
     pub(crate) fn move_page<P: Probe>(
         &mut self,
         core: &mut Core<P>,
-        path: &mut DataPath,
+        path: &mut DataPath<impl Map<P>>,
+        around: &mut impl Around<P>,
         plane: PlaneId,
         read: &Transaction,
     ) {
@@ -588,26 +590,29 @@ impl Background {
         core.works[plane.index()].blocks_taken += u32::from(queued.opened);
         let state = &mut core.ftl.planes[plane.index()];
         state.promised_blocks = state.promised_blocks.saturating_sub(u32::from(queued.opened));
-        path.mapping.on_moved(core, plane, lpn, !read.is_uncorrectable());
+        if stream == WriteStream::Combination {
+            around.on_moved(core, lpn, queued.ppn);
+        }
+        path.map.on_moved(core, plane, lpn, !read.is_uncorrectable());
     }
 
     /// A page of the job of a plane is done: it has been copied, refreshed, or was not needed any more.
     pub(crate) fn on_copied<P: Probe>(
         &mut self,
         core: &mut Core<P>,
-        path: &mut DataPath,
-        refreshing: &mut Refreshing,
+        path: &mut DataPath<impl Map<P>>,
+        around: &mut impl Around<P>,
         plane: PlaneId,
     ) {
         let _inside = core.inside.enter(Part::Background);
-        self.page_done_of(core, path, refreshing, plane);
+        self.page_done_of(core, path, around, plane);
     }
 
     fn page_done_of<P: Probe>(
         &mut self,
         core: &mut Core<P>,
-        path: &mut DataPath,
-        refreshing: &mut Refreshing,
+        path: &mut DataPath<impl Map<P>>,
+        around: &mut impl Around<P>,
         plane: PlaneId,
     ) {
         let job = &mut self.jobs[plane.index()];
@@ -616,33 +621,27 @@ impl Background {
         if job.next_page.is_multiple_of(COPIES) {
             self.pace(core, plane);
         }
-        self.copy_more(core, path, refreshing, plane);
-    }
-
-    /// Refreshes a page of a block that stays, partially or in place.
-    #[inline(never)]
-    fn refresh_where_it_is<P: Probe>(
-        &mut self,
-        core: &mut Core<P>,
-        refreshing: &mut Refreshing,
-        plane: PlaneId,
-        read: &Transaction,
-    ) -> Refreshed {
-        let partial = refreshing.partial.as_mut();
-        match partial.map_or(Refreshed::Not, |partial| partial.refresh_page(core, plane, read)) {
-            Refreshed::Not if refreshing.refresh.reprogram(core, plane, read) => Refreshed::Later,
-            refreshed => refreshed,
-        }
+        self.copy_more(core, path, around, plane);
     }
 
     /// Nothing needs the victim of a plane's job any more.
-    pub(crate) fn on_emptied<P: Probe>(&mut self, core: &mut Core<P>, path: &mut DataPath, plane: PlaneId) {
+    pub(crate) fn on_emptied<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        path: &mut DataPath<impl Map<P>>,
+        plane: PlaneId,
+    ) {
         let _inside = core.inside.enter(Part::Background);
         self.erase_when_empty(core, path, plane);
     }
 
     /// Queues the erase of the job's victim if nothing needs it any more.
-    fn erase_when_empty<P: Probe>(&mut self, core: &mut Core<P>, path: &mut DataPath, plane: PlaneId) {
+    fn erase_when_empty<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        path: &mut DataPath<impl Map<P>>,
+        plane: PlaneId,
+    ) {
         let Some(victim) = core.victim(plane) else { return };
         let job = &mut self.jobs[plane.index()];
         let block = core.array.block(victim);
@@ -655,7 +654,7 @@ impl Background {
         self.block(core, plane);
         core.end_wordlines(plane);
         path.host.trims.make_durable();
-        path.mapping.write_back_deferred(core, plane);
+        path.map.end_job(core, plane);
         core.erase(victim, Owner::Job(plane), cause);
     }
 }

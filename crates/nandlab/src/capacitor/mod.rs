@@ -31,17 +31,42 @@ pub use pages::FlushPages;
 pub use spec::{BudgetSteps, CapacitorSpec, FlushMethod, FlushOrder};
 pub use stats::{Detection, PowerLoss, PowerStats, Recovery};
 
-use crate::base::geometry::{BlockId, CacheSlot, DieId, PlaneId};
+use crate::base::geometry::{BlockId, CacheSlot, DieId, Geometry, Lpn, PlaneId};
 use crate::base::units::{Span, Time};
 use crate::core::{Core, Maps, Part, Program, To, Wake};
-use crate::drive::{DataPath, Refreshing};
 use crate::flash::Stamp;
 use crate::ftl::{Place, WriteStream};
 use crate::probe::Probe;
-use crate::refresh::Partial;
 use crate::sched::{Cause, Class, NEVER, Owner, Transaction};
-use crate::spec::{DirtyBudget, Spec};
-use crate::write_cache::Caching;
+
+/// What the capacitor keeps alive, as its detection sees it: the write cache, the VSM of partial refresh, programs in place.
+pub(crate) trait Kept<P: Probe> {
+    /// Pages of the write cache; 0 without one.
+    fn cache_pages(&self) -> u32;
+
+    /// The dirty pages that a budget of such a share of the cache allows; `None` without one.
+    fn budget_pages(&self, share: f64) -> Option<u32>;
+
+    /// Allows so many dirty pages.
+    fn set_budget(&mut self, core: &mut Core<P>, pages: u32);
+
+    /// Begins to bring all to flash that only RAM has.
+    fn begin_sync(&mut self, core: &mut Core<P>);
+
+    /// Whether flash has all that was acknowledged, and the VSM is empty.
+    fn is_synced(&self) -> bool;
+
+    /// A clean page of the cache that is written once more, from this slot on: its slot, LPN and sequence number.
+    fn take_clean(&mut self, core: &mut Core<P>, from: CacheSlot) -> Option<(CacheSlot, Lpn, u64)>;
+
+    /// Its program is queued, and ended.
+    fn on_rewrite_queued(&mut self, core: &mut Core<P>, lpn: Lpn);
+    /// See above.
+    fn end_rewrite(&mut self, core: &mut Core<P>, slot: CacheSlot);
+
+    /// Whether a page is being reprogrammed in place.
+    fn is_reprogramming(&self) -> bool;
+}
 
 /// See the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +76,15 @@ pub(crate) enum Stage {
     Draining,
     Settling,
     Recharging,
+}
+
+/// Which share of the cache may be dirty.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Budget {
+    /// So large a one, 0 to 1.
+    Share(f64),
+    /// What a detection finds.
+    Measured,
 }
 
 /// How the capacitor is.
@@ -76,6 +110,7 @@ pub struct CapacitorState {
 #[derive(Debug)]
 pub(crate) struct Power {
     spec: CapacitorSpec,
+    pub(crate) stats: PowerStats,
     /// A detection sets the budget.
     is_measured: bool,
     /// Pages of the VSM, which the capacitor keeps too.
@@ -123,18 +158,28 @@ pub(crate) struct Power {
 }
 
 impl Power {
-    pub(crate) fn new(spec: &Spec, dies: u32, planes: u32) -> Self {
-        let capacitor = Capacitor::new(&spec.capacitor);
-        let is_measured = spec.cache.dirty_budget == DirtyBudget::Measured;
-        let CapacitorSpec { flush, flush_concurrency, detect_every_ns, .. } = spec.capacitor;
-        let scale = spec.reliability.clock_scale;
+    /// `cut_at` is when power fails, if it does; `vsm_pages` those of partial refresh; `clock_scale` how many times as fast
+    /// as simulated time the scaled clock runs.
+    pub(crate) fn new(
+        spec: &CapacitorSpec,
+        budget: Budget,
+        cut_at: Option<Time>,
+        vsm_pages: u32,
+        clock_scale: f64,
+        geometry: &Geometry,
+    ) -> Self {
+        let capacitor = Capacitor::new(spec);
+        let is_measured = matches!(budget, Budget::Measured);
+        let CapacitorSpec { flush, flush_concurrency, detect_every_ns, .. } = *spec;
+        let (scale, dies) = (clock_scale, geometry.dies);
         Self {
-            spec: spec.capacitor.clone(),
+            spec: spec.clone(),
+            stats: PowerStats::default(),
             is_measured,
-            vsm_pages: spec.refresh.policy.partial().map_or(0, |partial| partial.vsm_pages),
+            vsm_pages,
             capacitor,
             stage: Stage::Charged,
-            cut_at: spec.power.cut_at_ns.unwrap_or(NEVER),
+            cut_at: cut_at.unwrap_or(NEVER),
             is_off: false,
             torn_erases: Vec::new(),
             seconds_per_ns: scale * 1e-9,
@@ -146,9 +191,9 @@ impl Power {
                 NEVER
             },
             is_overdue: false,
-            budget: match spec.cache.dirty_budget {
-                DirtyBudget::Share(share) => share,
-                DirtyBudget::Measured => 0.0,
+            budget: match budget {
+                Budget::Share(share) => share,
+                Budget::Measured => 0.0,
             },
             wants_room: false,
             recharged_at: Time::START,
@@ -166,7 +211,7 @@ impl Power {
             pages_ns: Span::ZERO,
             guarded_from: 0,
             planes_to_guard: 0,
-            guarded: vec![false; planes as usize].into(),
+            guarded: vec![false; geometry.planes as usize].into(),
         }
     }
 
@@ -275,14 +320,9 @@ impl Power {
     }
 }
 
-/// Pages of the write cache; 0 without one.
-fn pages_of(cache: &Option<Caching>) -> u32 {
-    cache.as_ref().map_or(0, |caching| caching.cache.capacity())
-}
-
 impl Power {
     /// The budget that the drive begins with, as though it had just been measured.
-    pub(crate) fn begin<P: Probe>(&mut self, core: &mut Core<P>, cache: &mut Option<Caching>) {
+    pub(crate) fn begin<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>) {
         if let Some(capacitor) = &self.capacitor {
             self.cost = FlushCost::new(
                 self.spec.flush,
@@ -295,8 +335,8 @@ impl Power {
             );
         }
         if self.is_measured {
-            let capacity = f64::from(pages_of(cache).max(1));
-            self.set_measured_budget(core, cache, self.capability_pages(core.now) / capacity);
+            let capacity = f64::from(kept.cache_pages().max(1));
+            self.set_measured_budget(core, kept, self.capability_pages(core.now) / capacity);
         }
         self.set_clock(core);
     }
@@ -307,101 +347,61 @@ impl Power {
     }
 
     /// The power clock has struck.
-    pub(crate) fn on_clock<P: Probe>(
-        &mut self,
-        core: &mut Core<P>,
-        cache: &mut Option<Caching>,
-        path: &mut DataPath,
-        refreshing: &mut Refreshing,
-    ) {
+    pub(crate) fn on_clock<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>) {
         let _inside = core.inside.enter(Part::Capacitor);
         match self.stage {
-            Stage::Charged if core.is_idle || self.is_overdue => {
-                self.begin_detection(core, cache, path, refreshing)
-            }
+            Stage::Charged if core.is_idle || self.is_overdue => self.begin_detection(core, kept),
             Stage::Charged => {
                 self.is_overdue = true;
                 let grace = self.simulated(self.spec.detect_grace_ns);
                 self.now.due = self.due;
                 self.due += grace;
             }
-            Stage::Draining => self.end_draining(core, cache, refreshing),
-            Stage::Recharging => self.end_recharge(core, cache),
+            Stage::Draining => self.end_draining(core, kept),
+            Stage::Recharging => self.end_recharge(core, kept),
             Stage::Syncing | Stage::Settling => {}
         }
         self.set_clock(core);
     }
 
     /// The drive has become idle.
-    pub(crate) fn detect_when_idle<P: Probe>(
-        &mut self,
-        core: &mut Core<P>,
-        cache: &mut Option<Caching>,
-        path: &mut DataPath,
-        refreshing: &mut Refreshing,
-    ) {
+    pub(crate) fn detect_when_idle<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>) {
         let _inside = core.inside.enter(Part::Capacitor);
         if self.is_overdue && self.stage == Stage::Charged {
-            self.begin_detection(core, cache, path, refreshing);
+            self.begin_detection(core, kept);
             self.set_clock(core);
         }
     }
 
-    pub(crate) fn begin_detection<P: Probe>(
-        &mut self,
-        core: &mut Core<P>,
-        cache: &mut Option<Caching>,
-        path: &mut DataPath,
-        refreshing: &mut Refreshing,
-    ) {
+    pub(crate) fn begin_detection<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>) {
         let due = if self.is_overdue { self.now.due } else { core.now.min(self.due) };
         self.now = Detection { due, began: core.now, ..Detection::default() };
         self.is_overdue = false;
         self.wants_room = false;
         self.go_to(core, Stage::Syncing);
-        self.set_budget(core, cache, 0);
-        // The capacitor keeps the VSM too.
-        if let Some(partial) = &mut refreshing.partial {
-            partial.empty_vsm(core);
-        }
-        if let Some(cache) = cache {
-            cache.sync_more(core, path);
-        }
+        self.set_budget(core, kept, 0);
+        kept.begin_sync(core);
         core.wake(Wake::Detection);
     }
 
     /// Goes on to the next stage, if this one is over.
     #[inline]
-    pub(crate) fn go_on<P: Probe>(
-        &mut self,
-        core: &mut Core<P>,
-        cache: &mut Option<Caching>,
-        path: &mut DataPath,
-        refreshing: &mut Refreshing,
-    ) {
+    pub(crate) fn go_on<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>) {
         let _inside = core.inside.enter(Part::Capacitor);
         match self.stage {
             Stage::Charged | Stage::Recharging => {}
-            Stage::Draining => self.rewrite_more(core, cache, path, refreshing),
+            Stage::Draining => self.rewrite_more(core, kept),
             Stage::Syncing => {
-                let is_synced = cache.as_ref().is_none_or(|caching| caching.cache.owed() == 0);
-                let has_lines = refreshing.partial.as_ref().is_some_and(Partial::has_lines_under_way);
-                if is_synced && !has_lines {
-                    self.begin_draining(core, cache, path, refreshing);
+                if kept.is_synced() {
+                    self.begin_draining(core, kept);
                 }
             }
-            Stage::Settling => self.settle(core, refreshing),
+            Stage::Settling => self.settle(core, kept),
         }
     }
 
-    fn begin_draining<P: Probe>(
-        &mut self,
-        core: &mut Core<P>,
-        cache: &mut Option<Caching>,
-        path: &mut DataPath,
-        refreshing: &mut Refreshing,
-    ) {
-        let pages = pages_of(cache);
+    fn begin_draining<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>) {
+        let pages = kept.cache_pages();
         self.go_to(core, Stage::Draining);
         core.has_displaced |= core.ftl.allocator.is_static();
         self.now.drained_from = core.now;
@@ -409,29 +409,23 @@ impl Power {
         (self.program_ns, self.pages_ns) = (Span::ZERO, Span::ZERO);
         self.pages = Some(FlushPages::new(self.spec.flush, &core.geometry, &core.ftl, pages));
         self.next_slot = CacheSlot(0);
-        self.rewrite_more(core, cache, path, refreshing);
+        self.rewrite_more(core, kept);
         self.set_clock(core);
     }
 
     /// Keeps as many pages under way as the emergency flush would.
-    fn rewrite_more<P: Probe>(
-        &mut self,
-        core: &mut Core<P>,
-        cache: &mut Option<Caching>,
-        path: &mut DataPath,
-        refreshing: &mut Refreshing,
-    ) {
+    fn rewrite_more<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>) {
         while self.is_draining() && self.rewritten < self.concurrency {
             let Core { geometry, array, ftl, .. } = core;
             let Some(pages) = &mut self.pages else { return };
             let rewriting = &self.rewriting;
             let place = pages.next(geometry, array, ftl, |die: DieId| rewriting[die.index()] > 0);
             match place {
-                Some(place) => self.rewrite(core, cache, path, place),
+                Some(place) => self.rewrite(core, kept, place),
                 // GC makes room for a plain one.
                 None if self.spec.flush == FlushMethod::Plain || self.rewritten > 0 => return,
                 None => {
-                    self.end_draining(core, cache, refreshing);
+                    self.end_draining(core, kept);
                     self.set_clock(core);
                 }
             }
@@ -439,38 +433,20 @@ impl Power {
     }
 
     /// Writes a clean page of the cache once more, or nothing at all when there is none.
-    fn rewrite<P: Probe>(
-        &mut self,
-        core: &mut Core<P>,
-        cache: &mut Option<Caching>,
-        path: &mut DataPath,
-        place: Place,
-    ) {
-        let caching = cache.as_mut().expect("only a drive with a write cache is measured");
-        let from = self.next_slot;
-        let slot = caching
-            .cache
-            .next_clean(from, caching.whole)
-            .or_else(|| caching.cache.next_clean(CacheSlot(0), caching.whole));
+    fn rewrite<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>, place: Place) {
         let die = core.geometry.die_of(core.geometry.plane_of(core.geometry.block_of(place.ppn)));
         let (to, cause, class) = (To::Place(place), Cause::Flush, Class::HostWrite);
-        let program = match slot {
+        let program = match kept.take_clean(core, self.next_slot) {
             None => Program::nothing(to, Owner::Dummy, cause, class),
-            Some(slot) => {
+            Some((slot, lpn, sequence)) => {
                 self.next_slot = CacheSlot(slot.0 + 1);
-                let epoch = path.host.epochs.open();
-                path.host.epochs.join(epoch);
-                let cache = &mut cache.as_mut().expect("it has been measured with it").cache;
-                cache.begin_rewrite(slot, epoch);
-                let (lpn, sequence) = (cache.entry(slot).lpn, cache.entry(slot).sequence);
                 let stamp = Stamp { sequence, corrected: core.moment() };
-                path.mapping.keep_entry(core, lpn);
                 Program { to, lpn, stamp, maps: Maps::Now, owner: Owner::Rewrite(slot), cause, class }
             }
         };
         core.program(program).expect("it has its place");
         if let Owner::Rewrite(_) = program.owner {
-            path.mapping.on_host_mapped(core, program.lpn);
+            kept.on_rewrite_queued(core, program.lpn);
         }
         self.rewriting[die.index()] += 1;
         self.rewritten += 1;
@@ -481,8 +457,7 @@ impl Power {
     pub(crate) fn on_program_in_detection<P: Probe>(
         &mut self,
         core: &mut Core<P>,
-        cache: &mut Option<Caching>,
-        refreshing: &mut Refreshing,
+        kept: &mut impl Kept<P>,
         done: &Transaction,
     ) {
         let _inside = core.inside.enter(Part::Capacitor);
@@ -500,9 +475,9 @@ impl Power {
             }
             // More than twice the cache tells nothing more.
             let measured = self.cost.pages(self.drained_j(core.now));
-            let is_plenty = measured >= 2.0 * f64::from(pages_of(cache));
+            let is_plenty = measured >= 2.0 * f64::from(kept.cache_pages());
             if is_plenty || !is_covered {
-                self.end_draining(core, cache, refreshing);
+                self.end_draining(core, kept);
             }
             self.set_clock(core);
         }
@@ -512,8 +487,7 @@ impl Power {
     pub(crate) fn on_rewritten<P: Probe>(
         &mut self,
         core: &mut Core<P>,
-        cache: &mut Option<Caching>,
-        path: &mut DataPath,
+        kept: &mut impl Kept<P>,
         done: &Transaction,
     ) {
         let rewritten = match done.owner {
@@ -527,23 +501,16 @@ impl Power {
             if P::STAMPED {
                 core.probe.on_write_safe(done.lpn, core.array.stamp(done.ppn).sequence);
             }
-            if let Some(cache) = cache {
-                cache.end_write_back(core, path, slot);
-            }
+            kept.end_rewrite(core, slot);
         }
     }
 
     /// The capacitor is empty but for what is kept for the operations under way.
-    fn end_draining<P: Probe>(
-        &mut self,
-        core: &mut Core<P>,
-        cache: &mut Option<Caching>,
-        refreshing: &mut Refreshing,
-    ) {
+    fn end_draining<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>) {
         // The last program may have been begun with less than it takes.
         let drained_j = self.drained_j(core.now).min(self.now.energy_j);
         let measured_pages = self.cost.pages(drained_j);
-        let capacity = pages_of(cache);
+        let capacity = kept.cache_pages();
         let detection = &mut self.now;
         detection.empty = core.now;
         detection.drained_j = drained_j;
@@ -561,7 +528,7 @@ impl Power {
         for plane in (0..core.geometry.planes).map(PlaneId) {
             core.wake(Wake::Space(plane));
         }
-        self.settle(core, refreshing);
+        self.settle(core, kept);
     }
 
     /// From here on no program of a plane takes older data with it if it is torn: the host's stream uses LSB pages alone,
@@ -601,8 +568,7 @@ impl Power {
     pub(crate) fn on_job_over<P: Probe>(
         &mut self,
         core: &mut Core<P>,
-        cache: &mut Option<Caching>,
-        refreshing: &mut Refreshing,
+        kept: &mut impl Kept<P>,
         plane: PlaneId,
     ) {
         let _inside = core.inside.enter(Part::Capacitor);
@@ -611,22 +577,22 @@ impl Power {
             if !self.guarded[plane.index()] {
                 self.planes_to_guard -= 1;
                 self.guard(core, plane);
-                self.settle(core, refreshing);
+                self.settle(core, kept);
             }
         }
-        self.on_room(core, cache);
+        self.on_room(core, kept);
     }
 
     /// A plane has got a free block: the budget may have waited for it.
-    pub(crate) fn on_room<P: Probe>(&mut self, core: &mut Core<P>, cache: &mut Option<Caching>) {
+    pub(crate) fn on_room<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>) {
         if self.wants_room {
-            self.restore_budget(core, cache);
+            self.restore_budget(core, kept);
         }
     }
 
     /// Once nothing is left that could tear older data, the capacitor may be empty.
-    fn settle<P: Probe>(&mut self, core: &mut Core<P>, refreshing: &mut Refreshing) {
-        if self.rewritten > 0 || refreshing.refresh.is_reprogramming() {
+    fn settle<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>) {
+        if self.rewritten > 0 || kept.is_reprogramming() {
             return;
         }
         if let Some(pages) = self.pages.take()
@@ -648,20 +614,20 @@ impl Power {
     }
 
     /// The capacitor is full again.
-    fn end_recharge<P: Probe>(&mut self, core: &mut Core<P>, cache: &mut Option<Caching>) {
+    fn end_recharge<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>) {
         self.go_to(core, Stage::Charged);
         for plane in (0..core.geometry.planes).map(PlaneId) {
             core.ftl.set_lsb_only(&core.geometry, plane, WriteStream::Host, false);
         }
         if let Some(detection) = self.found.take() {
             if self.is_measured {
-                self.set_measured_budget(core, cache, detection.measured);
+                self.set_measured_budget(core, kept, detection.measured);
                 self.due = core.now + self.simulated(self.spec.detect_every_ns);
             }
             let (budget, recharged) = (self.budget, core.now);
-            core.stats.power.detections.push(Detection { budget, recharged, ..detection });
+            self.stats.detections.push(Detection { budget, recharged, ..detection });
         }
-        self.restore_budget(core, cache);
+        self.restore_budget(core, kept);
         for plane in (0..core.geometry.planes).map(PlaneId) {
             core.wake(Wake::Space(plane));
         }
@@ -670,40 +636,30 @@ impl Power {
     }
 
     /// The budget of a capacitor that has been seen to save such a share of the cache.
-    fn set_measured_budget<P: Probe>(
-        &mut self,
-        core: &mut Core<P>,
-        cache: &mut Option<Caching>,
-        measured: f64,
-    ) {
+    fn set_measured_budget<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>, measured: f64) {
         let CapacitorSpec { steps, margin, .. } = self.spec;
         let at = self.age_s(core.now);
         let is_worn_out = self.capacitor.as_ref().is_none_or(|capacitor| capacitor.is_worn_out(at));
         self.budget = if is_worn_out { 0.0 } else { budget_share(steps, measured, margin) };
-        self.restore_budget(core, cache);
+        self.restore_budget(core, kept);
     }
 
     /// Lets the cache have its budget, once a flush would find the room for it.
-    pub(crate) fn restore_budget<P: Probe>(&mut self, core: &mut Core<P>, cache: &mut Option<Caching>) {
-        let Some(caching) = cache else { return };
-        if self.stage != Stage::Charged {
+    pub(crate) fn restore_budget<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>) {
+        let Some(pages) = kept.budget_pages(self.budget).filter(|_| self.stage == Stage::Charged) else {
             return;
-        }
-        let writes = &caching.cache;
-        let pages =
-            if writes.sync().keeps_budget() { writes.pages_of(self.budget) } else { writes.capacity() };
+        };
         let has_room = self.capacitor.is_none()
             || (0..core.geometry.planes).all(|plane| {
                 core.ftl.has_flush_reserve(PlaneId(plane), core.works[plane as usize].blocks_taken)
             });
         self.wants_room = !has_room;
-        self.set_budget(core, cache, if has_room { pages } else { 0 });
+        self.set_budget(core, kept, if has_room { pages } else { 0 });
     }
 
-    fn set_budget<P: Probe>(&mut self, core: &mut Core<P>, cache: &mut Option<Caching>, pages: u32) {
-        if let Some(caching) = cache {
-            caching.cache.set_budget(pages);
-            core.stats.on_budget(pages);
+    fn set_budget<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>, pages: u32) {
+        if kept.cache_pages() > 0 {
+            kept.set_budget(core, pages);
             core.wake(Wake::CacheRoom);
         }
     }

@@ -3,88 +3,76 @@
 //! The map changes when the copyback is done, because until then the page can only be read where it was. Translation pages
 //! are always moved off-chip.
 
-mod buffer;
 mod limit;
 mod policy;
 mod stats;
 
-pub use buffer::BufferLoad;
 pub use limit::{CopybackLimit, CopybackLimitSpec};
 pub use policy::{COPYBACKS_MAX, MigrationPolicy, POLICIES, View, make};
 pub use stats::MigrationStats;
 
-use crate::background::JobCause;
-use crate::base::geometry::{BlockId, Geometry, Lpn, PlaneId, Ppn};
-use crate::base::units::{Span, Time};
-use crate::core::{CopyBack, Core, Part, Queued};
+use crate::base::geometry::{BlockId, PlaneId, Ppn};
+use crate::core::{CopyBack, Core, NextJob, Part, Queued};
 use crate::flash::{Condition, Moment};
 use crate::ftl::WriteStream;
 use crate::probe::Probe;
-use crate::sched::{Cause, Timing};
-use crate::spec::Spec;
+use crate::sched::Cause;
+use crate::spec::MigrationSpec;
 
-/// What the drive keeps for its migration policy.
+/// Copybacks at work.
 #[derive(Debug)]
 pub(crate) struct Migration {
     policy: Box<dyn MigrationPolicy>,
     limit: CopybackLimit,
     /// Most copybacks in a row (Mcpb); 0: none at all.
     most: u8,
-    /// Pages of the write buffer.
-    pub(crate) buffer_pages: u32,
-    /// Pages of the write buffer on their way to flash, where the policy asks for it.
-    load: Option<BufferLoad>,
+    pub(crate) stats: MigrationStats,
 }
 
 impl Migration {
-    pub(crate) fn new(spec: &Spec, geometry: &Geometry) -> Self {
-        let policy = make(spec.migration.policy);
-        let limit = CopybackLimit::new(&spec.migration.limit);
-        // One block write time.
-        let timing = Timing::new(&spec.timing, &spec.ecc, geometry);
-        let block_ns: Span =
-            (0..geometry.pages_per_block).map(|page| timing.transfer_ns + timing.program_ns(page)).sum();
-        let load = policy.watches_buffer().then(|| BufferLoad::new(block_ns));
-        Self { policy, most: spec.migration.copybacks_max(), limit, buffer_pages: 0, load }
-    }
-}
-
-impl Migration {
-    /// So many pages of the write buffer are on their way to flash.
-    #[inline]
-    pub(crate) fn on_load(&mut self, now: Time, pages: u32) {
-        if let Some(load) = &mut self.load {
-            load.set(now, pages);
+    pub(crate) fn new(spec: &MigrationSpec) -> Self {
+        Self {
+            policy: make(spec.policy),
+            limit: CopybackLimit::new(&spec.limit),
+            most: spec.copybacks_max(),
+            stats: MigrationStats::default(),
         }
     }
 
+    /// Whether the policy looks at how busy the write buffer is.
+    pub(crate) fn watches_buffer(&self) -> bool {
+        self.policy.watches_buffer()
+    }
+}
+
+impl Migration {
     /// The stream that the pages of a victim are copied back to, if the policy wants copybacks and there is room for them.
+    /// `buffer` says how busy the write buffer is ([`View::buffer`]).
     #[inline(never)]
     pub(crate) fn copyback_stream<P: Probe>(
         &mut self,
         core: &mut Core<P>,
         plane: PlaneId,
         victim: BlockId,
-        cause: JobCause,
-        is_urgent: bool,
+        job: &NextJob,
+        buffer: impl FnOnce(&Core<P>) -> f64,
     ) -> Option<WriteStream> {
         let _inside = core.inside.enter(Part::Copyback);
         // Refresh corrects, so it goes off-chip.
-        if matches!(cause, JobCause::Refresh | JobCause::StayingRefresh) {
+        if job.cause == Cause::Refresh {
             return None;
         }
         let copybacks = core.array.block(victim).copybacks + 1;
         if copybacks > self.most {
             return None;
         }
-        let off_chip = core.emptying_stream(victim, cause == JobCause::Wear);
+        let off_chip = core.emptying_stream(victim, job.cause == Cause::Wear);
         if matches!(off_chip, WriteStream::Mapping | WriteStream::Combination) {
             return None;
         }
-        let capacity = f64::from(self.buffer_pages.max(1));
-        let buffer = self.load.as_mut().map_or(0.0, |load| load.mean(core.now) / capacity);
-        if !self.policy.copies_back(&View { is_urgent, buffer }) {
-            core.stats.migration.victims_off_chip += 1;
+        let view = View { is_urgent: job.is_urgent, buffer: buffer(core) };
+        if !self.policy.copies_back(&view) {
+            self.stats.victims_off_chip += 1;
             return None;
         }
         // A page that may not be copied back after all goes off-chip, so both ways need room.
@@ -93,35 +81,28 @@ impl Migration {
         let free = core.ftl.planes[plane.index()].free.len();
         let blocks = |stream| core.ftl.blocks_for(&core.geometry, plane, stream, valid);
         if blocks(stream) + blocks(off_chip) + core.ftl.flush_reserve_blocks() > free {
-            core.stats.migration.victims_without_room += 1;
+            self.stats.victims_without_room += 1;
             return None;
         }
-        core.stats.migration.victims_copied_back += 1;
+        self.stats.victims_copied_back += 1;
         Some(stream)
     }
 
     /// Copies a page back, if its limit allows it.
     #[inline(never)]
-    pub(crate) fn copy_back<P: Probe>(
-        &mut self,
-        core: &mut Core<P>,
-        plane: PlaneId,
-        stream: WriteStream,
-        source: Ppn,
-        lpn: Lpn,
-        cause: Cause,
-    ) -> Option<Queued> {
+    pub(crate) fn copy_back<P: Probe>(&mut self, core: &mut Core<P>, copyback: CopyBack) -> Option<Queued> {
+        let CopyBack { plane, stream, source, .. } = copyback;
         let _inside = core.inside.enter(Part::Copyback);
         // A partially refreshed page has to be merged.
-        if core.ftl.links.as_ref().is_some_and(|links| links.is_marked(source)) {
+        if core.parts.is_marked(source) {
             return None;
         }
         let destination = core.ftl.next_block(&core.geometry, plane, stream);
         if !destination.is_some_and(|block| self.may_copy_back(core, source, block, stream.copybacks())) {
-            core.stats.migration.refused += 1;
+            self.stats.refused += 1;
             return None;
         }
-        let queued = core.copy_back(CopyBack { plane, stream, source, lpn, cause });
+        let queued = core.copy_back(copyback);
         let queued = queued.expect("a free block has been counted on");
         let block = core.geometry.block_of(queued.ppn);
         // In release builds too: nobody could read a page that has been copied back too often.

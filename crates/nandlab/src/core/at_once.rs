@@ -7,7 +7,7 @@ use crate::ftl::{Place, WriteStream};
 use crate::probe::Probe;
 
 impl<P: Probe> Core<P> {
-    /// Programs one page at once; whether a block has been opened for it.
+    /// Programs one page at once, and tells whoever keeps map entries; whether a block has been opened for it.
     #[inline]
     pub(crate) fn program_now(
         &mut self,
@@ -15,6 +15,7 @@ impl<P: Probe> Core<P> {
         stream: WriteStream,
         lpn: Lpn,
         sequence: u64,
+        mut on_mapped: impl FnMut(Lpn),
     ) -> bool {
         let Place { ppn, opened, .. } = self.allocate(plane, stream).expect("the plane has room");
         let (block, page) = self.geometry.split(ppn);
@@ -22,12 +23,7 @@ impl<P: Probe> Core<P> {
         let is_closed = self.array.program(block, page) == self.geometry.pages_per_block;
         if lpn.0 != DEAD_LPN {
             self.ftl.remap(&self.geometry, &mut self.array, lpn, ppn);
-            // Its translation page is written when all is done.
-            if let Some(demand) = &mut self.ftl.demand
-                && lpn.0 < self.geometry.logical_pages
-            {
-                demand.on_changed(lpn);
-            }
+            on_mapped(lpn);
         }
         if is_closed {
             self.ftl.close(&self.geometry, &mut self.array, block, self.now);
@@ -36,7 +32,7 @@ impl<P: Probe> Core<P> {
     }
 
     /// Empties and erases one victim at once; returns the pages moved, or `None` when nothing can be gained.
-    pub(crate) fn collect_now(&mut self, plane: PlaneId) -> Option<u64> {
+    pub(crate) fn collect_now(&mut self, plane: PlaneId, mut on_mapped: impl FnMut(Lpn)) -> Option<u64> {
         let victim = self.ftl.pick_victim(&self.geometry, &self.array, plane, self.now)?;
         let moved = self.valid_pages(victim);
         let stream = self.emptying_stream(victim, false);
@@ -48,7 +44,8 @@ impl<P: Probe> Core<P> {
         while let Some(next) = self.ftl.next_valid(&self.geometry, victim, page) {
             page = next + 1;
             let ppn = self.geometry.page(victim, next);
-            self.program_now(plane, stream, self.array.lpn(ppn), self.array.stamp(ppn).sequence);
+            let (lpn, sequence) = (self.array.lpn(ppn), self.array.stamp(ppn).sequence);
+            self.program_now(plane, stream, lpn, sequence, &mut on_mapped);
         }
         debug_assert!(self.array.block(victim).state == BlockState::Victim);
         self.array.erase(&self.geometry, victim);

@@ -6,8 +6,12 @@
 
 mod at_once;
 mod inside;
+mod job;
 mod known;
 mod levels;
+mod map;
+mod operations;
+mod parts;
 mod program;
 mod read;
 mod read_counts;
@@ -16,8 +20,12 @@ mod waiters;
 mod wake;
 
 pub(crate) use inside::{Inside, Part};
+pub(crate) use job::{NextJob, Refreshed};
 pub(crate) use known::KnownErrors;
 pub use levels::ReadLevels;
+pub(crate) use map::Map;
+pub use operations::Operations;
+pub use parts::Parts;
 pub(crate) use program::{CopyBack, Maps, Program, Queued, To};
 pub(crate) use read::Read;
 pub(crate) use read_counts::ReadCounts;
@@ -30,10 +38,38 @@ use crate::base::units::Time;
 use crate::flash::{AgeClock, Array, Ecc, InitialAges, Keeps, Reliability};
 use crate::ftl::Ftl;
 use crate::probe::Probe;
-use crate::sched::{Agenda, Device, Slot, Timing, Transactions};
-use crate::spec::Spec;
-use crate::stats::Stats;
-use std::collections::VecDeque;
+use crate::sched::{Agenda, Device, Scheduler, Timing, Transactions};
+
+/// What the core of a drive is built from.
+#[derive(Debug)]
+pub(crate) struct Config {
+    pub(crate) geometry: Geometry,
+    pub(crate) timing: Timing,
+    pub(crate) scheduler: Scheduler,
+    pub(crate) multi_plane: bool,
+    pub(crate) ecc: Ecc,
+    pub(crate) reliability: Reliability,
+    pub(crate) age_clock: AgeClock,
+    pub(crate) initial_ages: InitialAges,
+    /// P/E cycles of every block at the start, and those at which a block retires.
+    pub(crate) pe_cycles: u32,
+    /// See `pe_cycles`.
+    pub(crate) endurance: u32,
+    /// The OOB has sequence numbers.
+    pub(crate) is_stamped: bool,
+    /// Free share of a plane below which GC has to make room.
+    pub(crate) foreground_free: f64,
+    /// Map entries carry the read levels of their pages.
+    pub(crate) levels_in_entries: bool,
+    /// Some mechanism knows errors of pages from before.
+    pub(crate) knows_errors: bool,
+    /// Some mechanism puts parts of pages elsewhere.
+    pub(crate) has_parts: bool,
+    /// RBER that every program in place adds to the pages of its block.
+    pub(crate) reprogram_error: f64,
+    /// Host reads from which on a page is read often, where somebody asks for that.
+    pub(crate) hot_reads: Option<u32>,
+}
 
 /// See the module.
 #[derive(Debug)]
@@ -70,8 +106,6 @@ pub(crate) struct Core<P: Probe> {
     pub(crate) inside: Inside,
     /// What has to be looked at again.
     pub(crate) wakes: Wakes,
-    /// By read level, pages that have left their die and are being decoded, in the order in which they will be done.
-    pub(crate) decoding: Box<[VecDeque<(Time, Slot)>]>,
     pub(crate) agenda: Agenda,
     pub(crate) ecc: Ecc,
     pub(crate) reliability: Reliability,
@@ -85,36 +119,34 @@ pub(crate) struct Core<P: Probe> {
     /// RBER that every program in place adds to the pages of its block.
     reprogram_error: f64,
     pub(crate) read_counts: ReadCounts,
+    /// Pages whose data is in two places.
+    pub(crate) parts: Parts,
     /// A flush has written pages to planes that are not theirs.
     pub(crate) has_displaced: bool,
     /// The sequence number of the newest write or deallocation.
     pub(crate) sequence: u64,
-    pub(crate) stats: Stats,
+    pub(crate) operations: Operations,
     pub(crate) probe: P,
 }
 
 impl<P: Probe> Core<P> {
     /// The core of a fresh drive.
-    pub(crate) fn new(spec: &Spec, probe: P) -> Self {
-        let geometry = Geometry::new(&spec.drive);
-        let ecc = Ecc::new(&spec.ecc);
-        let reliability = Reliability::new(&spec.reliability);
-        let age_clock = AgeClock::new(spec.reliability.clock_scale);
+    pub(crate) fn new(config: Config, ftl: impl FnOnce(&Geometry, &Array) -> Ftl, probe: P) -> Self {
+        let Config { geometry, timing, scheduler, multi_plane, ecc, reliability, age_clock, .. } = config;
         let end = age_clock.end();
-        let sequences = P::STAMPED || spec.models_power_loss();
-        let keeps = Keeps { sequences, ages: ecc.has_levels() && !reliability.is_none() };
-        let array = Array::new(&geometry, spec.reliability.pe_cycles, keeps);
-        let ftl = Ftl::new(spec, &geometry, &array, P::STAMPED);
-        let timing = Timing::new(&spec.timing, &spec.ecc, &geometry);
+        let keeps = Keeps { sequences: config.is_stamped, ages: ecc.has_levels() && !reliability.is_none() };
+        let array = Array::new(&geometry, config.pe_cycles, keeps);
+        let ftl = ftl(&geometry, &array);
+        let pages = |is_kept: bool| if is_kept { geometry.pages } else { 0 };
         Self {
-            device: Device::new(&geometry, timing, spec.timing.scheduler, spec.timing.multi_plane),
+            device: Device::new(&geometry, timing, scheduler, multi_plane),
             now: Time::START,
             pool: Transactions::default(),
             waiters: Waiters::default(),
             works: vec![Work::default(); geometry.planes as usize].into(),
             spaces: vec![Space::default(); geometry.planes as usize].into(),
-            foreground_free: spec.gc.foreground_free,
-            endurance: spec.drive.endurance,
+            foreground_free: config.foreground_free,
+            endurance: config.endurance,
             is_charged: true,
             is_draining: false,
             is_guarded: false,
@@ -122,18 +154,18 @@ impl<P: Probe> Core<P> {
             is_idle: true,
             inside: Inside::default(),
             wakes: Wakes::new(geometry.planes),
-            decoding: vec![VecDeque::new(); usize::from(ecc.levels())].into(),
             agenda: Agenda::new(geometry.dies as usize + usize::from(ecc.levels()) + 5),
-            levels: ReadLevels::new(&ecc, &geometry, ftl.demand.is_some()),
-            known: KnownErrors::new(if spec.refresh.policy.knows_errors() { geometry.pages } else { 0 }),
-            reprogram_error: spec.refresh.policy.in_place().map_or(0.0, |fcr| fcr.reprogram_error),
-            read_counts: ReadCounts::new(spec, &geometry),
+            levels: ReadLevels::new(&ecc, &geometry, config.levels_in_entries),
+            known: KnownErrors::new(pages(config.knows_errors)),
+            parts: Parts::new(pages(config.has_parts)),
+            reprogram_error: config.reprogram_error,
+            read_counts: ReadCounts::new(config.hot_reads, &geometry),
             age_clock,
             end,
-            initial_ages: InitialAges::new(&spec.reliability.retention, spec.seed),
+            initial_ages: config.initial_ages,
             has_displaced: false,
             sequence: 0,
-            stats: Stats::new(spec, &geometry, end),
+            operations: Operations::default(),
             array,
             ftl,
             ecc,
@@ -152,7 +184,7 @@ impl<P: Probe> Core<P> {
     // Clocks: the dies, a decoder for each read level, idleness, the write cache's DRAM, the link, power, refresh.
     #[inline(always)]
     pub(crate) fn idle_clock(&self) -> u32 {
-        self.geometry.dies + self.decoding.len() as u32
+        self.geometry.dies + u32::from(self.ecc.levels())
     }
 
     #[inline(always)]

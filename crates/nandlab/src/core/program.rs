@@ -156,7 +156,6 @@ impl<P: Probe> Core<P> {
     #[inline(always)]
     pub(crate) fn stage(&mut self, ppn: Ppn, lpn: Lpn, stamp: Stamp) {
         self.array.stage(ppn, lpn, stamp);
-        self.ftl.stage(ppn, lpn);
     }
 
     /// Queues a transaction; what it replaces stays in flash until it has ended.
@@ -248,7 +247,7 @@ impl<P: Probe> Core<P> {
 
     /// A block has been erased: it is free, or retired.
     pub(crate) fn end_erase(&mut self, block: BlockId, cause: Cause) {
-        self.stats.on_flash(Kind::Erase, cause);
+        self.operations.on_ended(Kind::Erase, cause);
         self.array.erase(&self.geometry, block);
         self.ftl.release(&self.geometry, &mut self.array, block, self.endurance);
     }

@@ -15,6 +15,8 @@ pub(crate) struct Read {
     pub(crate) cause: Cause,
     pub(crate) class: Class,
     pub(crate) start: Start,
+    /// The level that the map entry of the page remembers; 0: none ([`Map::level`](super::Map::level)).
+    pub(crate) page_level: u8,
 }
 
 impl<P: Probe> Core<P> {
@@ -23,7 +25,7 @@ impl<P: Probe> Core<P> {
     // Not passed through memory.
     #[inline(always)]
     pub(crate) fn read(&mut self, read: Read) -> Slot {
-        let Read { ppn, lpn, owner, cause, class, start } = read;
+        let Read { ppn, lpn, owner, cause, class, start, page_level } = read;
         let (block, _) = self.geometry.split(ppn);
         self.array.block_mut(block).holds += 1;
         let mut transaction = self.transaction(Kind::Read, ppn, lpn, owner, cause, class);
@@ -32,10 +34,7 @@ impl<P: Probe> Core<P> {
             self.read_counts.count(ppn);
         }
         if self.ecc.has_levels() {
-            self.aim(&mut transaction, block);
-            if cause == Cause::Host {
-                self.stats.ecc.on_host_start(transaction.level, transaction.needed);
-            }
+            self.aim(&mut transaction, block, page_level);
         }
         let slot = self.pool.insert(transaction);
         if self.array.block(block).linked > 0 {
@@ -47,10 +46,9 @@ impl<P: Probe> Core<P> {
 
     /// Works out which level a read needs and at which it starts.
     #[inline]
-    fn aim(&mut self, read: &mut Transaction, block: BlockId) {
+    fn aim(&mut self, read: &mut Transaction, block: BlockId, page_level: u8) {
         read.needed = self.needed_level(read.ppn, block, u32::from(read.page));
-        let hints =
-            Hints { page: self.known_level(read.lpn), block: self.levels.block(block), needed: read.needed };
+        let hints = Hints { page: page_level, block: self.levels.block(block), needed: read.needed };
         read.level = match read.start {
             Start::Policy => self.ecc.start_level(&hints),
             Start::First => 1,
@@ -63,14 +61,8 @@ impl<P: Probe> Core<P> {
     #[cold]
     fn add_sub_read(&mut self, slot: Slot) {
         let read = self.pool[slot];
-        let Some((lpn, entry)) = self.ftl.links.as_ref().and_then(|links| links.of(read.ppn)) else { return };
-        let is_same = entry.lpn == read.lpn && entry.sequence == self.array.stamp(read.ppn).sequence;
-        assert!(is_same, "the link of {} is another page's", self.geometry.show(read.ppn));
-        let bytes = entry.bytes;
+        let Some((lpn, bytes)) = self.parts.of(read.ppn) else { return };
         let apn = self.ftl.map.get(lpn).expect("a linked combination page is mapped");
-        if read.cause == Cause::Host {
-            self.stats.refresh.host_preads += 1;
-        }
         if self.is_in_flight(apn) {
             return;
         }
@@ -82,7 +74,7 @@ impl<P: Probe> Core<P> {
         part.start = read.start;
         if self.ecc.has_levels() {
             let block = self.geometry.block_of(apn);
-            self.aim(&mut part, block);
+            self.aim(&mut part, block, 0);
         }
         let part = self.pool.insert(part);
         self.pool[slot].partner = Some(part);
@@ -96,13 +88,6 @@ impl<P: Probe> Core<P> {
         read.level += 1;
         read.tries += 1;
         self.device.submit_again(&mut self.pool, slot);
-    }
-
-    /// Links the page of one of the entries of a combination page that is in flash.
-    pub(crate) fn link(&mut self, combination: Lpn, index: usize) {
-        let links = self.ftl.links.as_mut().expect("only partial refresh links pages");
-        let (base, rber) = links.link(combination, index);
-        self.known.set(base, rber);
     }
 
     /// The RBER of a page now, that of known errors included; it must not be lost.
@@ -139,51 +124,6 @@ impl<P: Probe> Core<P> {
         }
         let rber = self.rber_in(block, page, corrected);
         self.ecc.level_for((rber - self.known.of(ppn)).max(0.0))
-    }
-
-    /// The level of the last read of `lpn`, where something remembers it.
-    #[inline]
-    pub(crate) fn known_level(&self, lpn: Lpn) -> u8 {
-        if self.ftl.is_combination(lpn) {
-            return 0;
-        }
-        match &self.ftl.demand {
-            Some(demand) => demand.level(lpn),
-            None => self.levels.page(lpn),
-        }
-    }
-
-    /// Remembers the level of the last read of `lpn`, where there is a place for it.
-    #[inline]
-    pub(crate) fn remember_level(&mut self, lpn: Lpn, level: u8) {
-        if self.ftl.is_combination(lpn) {
-            return;
-        }
-        match &mut self.ftl.demand {
-            Some(demand) => demand.set_level(lpn, level),
-            None => self.levels.set_page(lpn, level),
-        }
-    }
-
-    /// The data of `lpn` has been corrected: it is as new.
-    pub(crate) fn on_corrected(&mut self, lpn: Lpn) {
-        if self.known_level(lpn) != 0 {
-            self.remember_level(lpn, 1);
-        }
-    }
-
-    /// Remembers the level at which a read has been decoded. What GC and wear levelling read is left out: it is not
-    /// a use of the page, and moves it.
-    pub(crate) fn remember(&mut self, read: &Transaction) {
-        // A read at full strength says nothing of the level that its block needs.
-        if read.start != Start::Last {
-            self.levels.set_block(self.geometry.block_of(read.ppn), read.level);
-        }
-        let is_use = matches!(read.cause, Cause::Host | Cause::Sync | Cause::Mapping);
-        // It may have been written since.
-        if is_use && self.ftl.map.get(read.lpn) == Some(read.ppn) {
-            self.remember_level(read.lpn, read.level);
-        }
     }
 
     /// Now, for the stamp of a page that is written.

@@ -2,7 +2,6 @@
 
 use crate::base::geometry::{Geometry, Ppn};
 use crate::base::huge::Huge;
-use crate::spec::Spec;
 
 /// Host reads of each page since it was programmed, up to 255; empty where nothing asks for them.
 #[derive(Debug)]
@@ -12,8 +11,8 @@ pub(crate) struct ReadCounts {
 }
 
 impl ReadCounts {
-    pub(crate) fn new(spec: &Spec, geometry: &Geometry) -> Self {
-        let hot_reads = spec.refresh.policy.hot_reads();
+    /// `hot_reads` of a page are often; `None`: nobody asks for that.
+    pub(crate) fn new(hot_reads: Option<u32>, geometry: &Geometry) -> Self {
         let pages = hot_reads.map_or(0, |_| geometry.pages as usize);
         Self { reads: Huge::filled(0, pages), hot_reads: hot_reads.unwrap_or(u32::MAX) }
     }

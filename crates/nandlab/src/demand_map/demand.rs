@@ -177,6 +177,13 @@ impl DemandMap {
         Some(page)
     }
 
+    /// `lpn` has been mapped outside simulated time: its translation page is written when all is done.
+    pub fn on_mapped_now(&mut self, lpn: Lpn) {
+        if lpn.0 < self.host_pages {
+            self.on_changed(lpn);
+        }
+    }
+
     /// A translation page is going to be programmed with all that has changed: its cached entries are clean from now
     /// on. Returns how many of them were dirty.
     pub fn write(&mut self, page: Tvpn, map: &PageMap) -> u32 {

@@ -18,8 +18,8 @@ pub use demand::{DemandMap, TranslationPage, Tvpn, WriteBack};
 pub use spec::MapSpec;
 pub use stats::MapStats;
 
-use crate::base::geometry::{Lpn, PlaneId};
-use crate::core::{Core, Maps, Part, Program, Queue, Read, To, Waiter, Wake, Wants};
+use crate::base::geometry::{Geometry, Lpn, PlaneId};
+use crate::core::{Core, Map, Maps, Part, Program, Queue, Read, To, Waiter, Wake, Wants};
 use crate::ftl::WriteStream;
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, Owner, Start, Transaction};
@@ -28,9 +28,11 @@ use std::collections::VecDeque;
 /// Translation pages being written back at which the host's misses begin to wait.
 const WRITE_BACKS_MAX: u32 = 64;
 
-/// What the drive keeps for the demand map beside [`DemandMap`](DemandMap).
-#[derive(Debug, Default)]
+/// The demand map at work.
+#[derive(Debug)]
 pub(crate) struct Mapping {
+    pub(crate) demand: DemandMap,
+    pub(crate) stats: MapStats,
     /// Misses that wait because too much is being written back.
     throttled: Queue,
     /// Translation pages being written back.
@@ -44,27 +46,26 @@ pub(crate) struct Mapping {
 }
 
 impl Mapping {
-    pub(crate) fn new(planes: usize) -> Self {
-        Self {
+    /// The map of a drive, nothing cached; `None` when the whole map is in RAM. With `verified` it keeps an image of what its
+    /// translation pages hold.
+    pub(crate) fn new(spec: &MapSpec, geometry: &Geometry, verified: bool) -> Option<Self> {
+        let &MapSpec::Demand { cache_bytes, eviction } = spec else { return None };
+        let (logical_pages, page_bytes, planes) =
+            (geometry.logical_pages, geometry.page_bytes, geometry.planes as usize);
+        Some(Self {
+            demand: DemandMap::new(cache_bytes, eviction, logical_pages, page_bytes, verified),
+            stats: MapStats::default(),
+            throttled: Queue::default(),
+            write_backs: 0,
             for_room: vec![VecDeque::new(); planes].into(),
+            for_room_count: 0,
             deferred: vec![Vec::new(); planes].into(),
-            ..Self::default()
-        }
+        })
     }
 
     /// Nothing waits and nothing is being written back.
     pub(crate) fn is_idle(&self) -> bool {
         self.throttled.is_empty() && self.write_backs == 0 && self.deferred.iter().all(Vec::is_empty)
-    }
-
-    /// Whether something waits for room that may never come.
-    pub(crate) fn waits_for_room(&self) -> bool {
-        self.for_room_count > 0
-    }
-
-    /// Whether a translation page waits for room in a plane.
-    pub(crate) fn waits_in(&self, plane: PlaneId) -> bool {
-        self.for_room.get(plane.index()).is_some_and(|pages| !pages.is_empty())
     }
 }
 
@@ -72,17 +73,21 @@ impl Mapping {
     /// Whether the map entry of `lpn` is at hand for a page of a host request, or of the write cache. If not, the page waits
     /// for it, and goes on with [`Wake::Entry`].
     #[inline]
-    pub(crate) fn has_entry<P: Probe>(
-        &mut self,
-        core: &mut Core<P>,
-        lpn: Lpn,
-        owner: Owner,
-        wants: Wants,
-    ) -> bool {
-        let Some(demand) = &mut core.ftl.demand else { return true };
-        let is_hit = demand.cache.touch(lpn);
-        core.stats.map.on_lookup(wants == Wants::Read, is_hit);
+    fn has_entry<P: Probe>(&mut self, core: &mut Core<P>, lpn: Lpn, owner: Owner, wants: Wants) -> bool {
+        let is_hit = self.demand.cache.touch(lpn);
+        self.stats.on_lookup(wants == Wants::Read, is_hit);
         is_hit || self.miss(core, Waiter::new(owner, lpn, wants))
+    }
+
+    /// Asks the host machine's cache for what looking up `lpn` will need: first its slot, and some time later with `entries`
+    /// its entry.
+    #[inline]
+    pub(crate) fn prefetch(&self, lpn: Lpn, entries: bool) {
+        if entries {
+            self.demand.cache.prefetch_entry(lpn);
+        } else {
+            self.demand.cache.prefetch(lpn);
+        }
     }
 
     /// Lets a page wait, unless the translation page with its entry is at hand; whether it is.
@@ -90,7 +95,7 @@ impl Mapping {
     fn miss<P: Probe>(&mut self, core: &mut Core<P>, waiter: Waiter) -> bool {
         let _inside = core.inside.enter(Part::DemandMap);
         if self.write_backs >= WRITE_BACKS_MAX {
-            core.stats.map.throttled += 1;
+            self.stats.throttled += 1;
             let waiter = core.waiters.insert(waiter);
             self.throttled.push(&mut core.waiters, waiter);
             return false;
@@ -101,31 +106,30 @@ impl Mapping {
     /// Brings the entry of a page into the cache if the translation page with it is at hand; if not, the page waits for its
     /// translation page, which is read unless it is being read.
     fn is_at_hand<P: Probe>(&mut self, core: &mut Core<P>, waiter: Waiter) -> bool {
-        let demand = core.ftl.demand.as_mut().expect("only a demand map misses");
-        let page = demand.page_of(waiter.lpn);
-        if !demand.pages[page.index()].is_read && !self.read_translation_page(core, page, Class::HostRead) {
+        let page = self.demand.page_of(waiter.lpn);
+        if !self.demand.pages[page.index()].is_read
+            && !self.read_translation_page(core, page, Class::HostRead)
+        {
             self.bring_in(core, waiter.lpn);
             return true;
         }
         let waiter = core.waiters.insert(waiter);
-        let demand = core.ftl.demand.as_mut().expect("it is there");
-        demand.pages[page.index()].waiting.push(&mut core.waiters, waiter);
+        self.demand.pages[page.index()].waiting.push(&mut core.waiters, waiter);
         false
     }
 
     /// Reads a translation page; `false` when its content is in RAM: never written, or about to be programmed.
     fn read_translation_page<P: Probe>(&mut self, core: &mut Core<P>, page: Tvpn, class: Class) -> bool {
-        let demand = core.ftl.demand.as_ref().expect("only a demand map has translation pages");
-        let lpn = demand.lpn_of(page);
-        let is_merged = demand.pages[page.index()].write_back == WriteBack::Room;
+        let lpn = self.demand.lpn_of(page);
+        let state = &self.demand.pages[page.index()];
+        let (is_merged, page_level) = (state.write_back == WriteBack::Room, state.level);
         let Some(ppn) = core.ftl.map.get(lpn) else { return false };
         if is_merged || core.is_in_flight(ppn) {
             return false;
         }
-        let demand = core.ftl.demand.as_mut().expect("only a demand map has translation pages");
-        demand.pages[page.index()].is_read = true;
+        self.demand.pages[page.index()].is_read = true;
         let (owner, cause) = (Owner::TranslationPage(page), Cause::Mapping);
-        core.read(Read { ppn, lpn, owner, cause, class, start: Start::Policy });
+        core.read(Read { ppn, lpn, owner, cause, class, start: Start::Policy, page_level });
         true
     }
 
@@ -137,8 +141,7 @@ impl Mapping {
         read: &Transaction,
     ) {
         let _inside = core.inside.enter(Part::DemandMap);
-        let demand = core.ftl.demand.as_mut().expect("only a demand map has translation pages");
-        let state = &mut demand.pages[page.index()];
+        let state = &mut self.demand.pages[page.index()];
         state.is_read = false;
         let is_merged = state.write_back == WriteBack::Read;
         self.serve_waiting(core, page, read.is_uncorrectable());
@@ -150,8 +153,7 @@ impl Mapping {
 
     /// Those that wait for a translation page go on, or fail with it.
     fn serve_waiting<P: Probe>(&mut self, core: &mut Core<P>, page: Tvpn, is_lost: bool) {
-        let demand = core.ftl.demand.as_mut().expect("only a demand map has translation pages");
-        let mut waiting = std::mem::take(&mut demand.pages[page.index()].waiting);
+        let mut waiting = std::mem::take(&mut self.demand.pages[page.index()].waiting);
         while let Some(waiter) = waiting.pop(&mut core.waiters) {
             let waiter = core.waiters.remove(waiter);
             core.wake(Wake::Entry { waiter, is_lost });
@@ -165,14 +167,13 @@ impl Mapping {
             Some(ppn) => core.levels.block(core.geometry.block_of(ppn)).max(1),
             None => 1,
         };
-        let demand = core.ftl.demand.as_mut().expect("only a demand map has entries to bring in");
-        if let Some(Some(in_flash)) = P::STAMPED.then(|| demand.in_flash(lpn)) {
+        if let Some(Some(in_flash)) = P::STAMPED.then(|| self.demand.in_flash(lpn)) {
             assert!(in_flash == core.ftl.map.get(lpn), "LPN {}: its translation page is out of date", lpn.0);
         }
-        let loaded = demand.load(lpn, level);
-        core.stats.map.evictions += u64::from(loaded.evicted);
+        let loaded = self.demand.load(lpn, level);
+        self.stats.evictions += u64::from(loaded.evicted);
         if let Some(page) = loaded.write_back {
-            core.stats.map.dirty_evictions += 1;
+            self.stats.dirty_evictions += 1;
             self.write_back(core, page);
         }
     }
@@ -180,63 +181,30 @@ impl Mapping {
     /// Makes sure that the entry of `lpn` is cached, which may have left while a page waited for room. The page still
     /// knows its mapping, so that costs no read.
     #[inline]
-    pub(crate) fn keep_entry<P: Probe>(&mut self, core: &mut Core<P>, lpn: Lpn) {
-        if core.ftl.demand.as_ref().is_some_and(|demand| !demand.cache.contains(lpn)) {
+    fn keep_entry<P: Probe>(&mut self, core: &mut Core<P>, lpn: Lpn) {
+        if !self.demand.cache.contains(lpn) {
             let _inside = core.inside.enter(Part::DemandMap);
             self.bring_in(core, lpn);
         }
     }
 
-    /// The host has written `lpn`: its entry is dirty, and its data is of the first level.
+    /// A background job of `plane` has moved `lpn`.
     #[inline]
-    pub(crate) fn on_host_mapped<P: Probe>(&mut self, core: &mut Core<P>, lpn: Lpn) {
-        if let Some(demand) = &mut core.ftl.demand {
-            demand.on_changed(lpn);
-        }
-        core.remember_level(lpn, 1);
-    }
-
-    /// A background job of `plane` has moved `lpn`. Data that has been corrected reads at the first level again.
-    #[inline]
-    pub(crate) fn on_moved<P: Probe>(
-        &mut self,
-        core: &mut Core<P>,
-        plane: PlaneId,
-        lpn: Lpn,
-        is_corrected: bool,
-    ) {
-        if is_corrected {
-            core.on_corrected(lpn);
-        }
-        let Some(demand) = &mut core.ftl.demand else { return };
-        // Not of the host's: a translation page, or a combination page.
-        if lpn.0 >= core.geometry.logical_pages {
-            return;
-        }
-        if let Some(page) = demand.on_changed(lpn) {
-            let state = &mut demand.pages[page.index()];
+    fn on_moved(&mut self, plane: PlaneId, lpn: Lpn) {
+        if let Some(page) = self.demand.on_changed(lpn) {
+            let state = &mut self.demand.pages[page.index()];
             if !std::mem::replace(&mut state.is_deferred, true) {
                 self.deferred[plane.index()].push(page);
             }
         }
     }
 
-    /// The host has deallocated `lpn`; returns the translation page that has to be written back.
-    pub(crate) fn on_unmapped<P: Probe>(&mut self, core: &mut Core<P>, lpn: Lpn) -> Option<Tvpn> {
-        core.remember_level(lpn, 1);
-        core.ftl.demand.as_mut()?.on_changed(lpn)
-    }
-
     /// A background job of `plane` has emptied its victim: what it has changed is written back.
     #[inline(never)]
-    pub(crate) fn write_back_deferred<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId) {
-        if core.ftl.demand.is_none() {
-            return;
-        }
+    fn write_back_deferred<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId) {
         let mut pages = std::mem::take(&mut self.deferred[plane.index()]);
         for page in pages.drain(..) {
-            let demand = core.ftl.demand.as_mut().expect("it is there");
-            let state = &mut demand.pages[page.index()];
+            let state = &mut self.demand.pages[page.index()];
             state.is_deferred = false;
             // Unless it has been written back since.
             if state.is_stale {
@@ -249,8 +217,7 @@ impl Mapping {
 
     /// Writes a translation page back: reads what it does not change, programs it anew.
     pub(crate) fn write_back<P: Probe>(&mut self, core: &mut Core<P>, page: Tvpn) {
-        let demand = core.ftl.demand.as_mut().expect("only a demand map has translation pages");
-        let state = &mut demand.pages[page.index()];
+        let state = &mut self.demand.pages[page.index()];
         if state.write_back != WriteBack::None {
             // Before the program is queued, whatever changes goes with it.
             state.again |= state.write_back == WriteBack::Program;
@@ -274,21 +241,20 @@ impl Mapping {
             plane = core.plane_in_place_of(plane, Core::has_mapping_room);
         }
         let has_room = core.has_mapping_room(plane);
-        let demand = core.ftl.demand.as_mut().expect("only a demand map has translation pages");
-        let lpn = demand.lpn_of(page);
+        let lpn = self.demand.lpn_of(page);
         if !has_room {
-            demand.pages[page.index()].write_back = WriteBack::Room;
+            self.demand.pages[page.index()].write_back = WriteBack::Room;
             self.for_room[plane.index()].push_back(page);
             self.for_room_count += 1;
             core.wake(Wake::Space(plane));
             return;
         }
-        let entries = demand.write(page, &core.ftl.map);
-        demand.pages[page.index()].write_back = WriteBack::Program;
-        core.stats.map.write_backs += 1;
-        core.stats.map.written_entries += u64::from(entries);
+        let entries = self.demand.write(page, &core.ftl.map);
+        self.demand.pages[page.index()].write_back = WriteBack::Program;
+        self.stats.write_backs += 1;
+        self.stats.written_entries += u64::from(entries);
         let stamp = core.next_stamp();
-        core.remember_level(lpn, 1);
+        self.demand.set_level(lpn, 1);
         let (to, owner) = (To::Stream(plane, WriteStream::Mapping), Owner::TranslationPage(page));
         let (maps, cause, class) = (Maps::Now, Cause::Mapping, Class::HostWrite);
         let queued = core.program(Program { to, lpn, stamp, maps, owner, cause, class });
@@ -298,8 +264,7 @@ impl Mapping {
     /// A translation page has been programmed, or will not be.
     pub(crate) fn end_write_back<P: Probe>(&mut self, core: &mut Core<P>, page: Tvpn) {
         let _inside = core.inside.enter(Part::DemandMap);
-        let demand = core.ftl.demand.as_mut().expect("only a demand map has translation pages");
-        let state = &mut demand.pages[page.index()];
+        let state = &mut self.demand.pages[page.index()];
         state.write_back = WriteBack::None;
         self.write_backs -= 1;
         if std::mem::take(&mut state.again) && state.is_stale {
@@ -313,10 +278,9 @@ impl Mapping {
         while self.write_backs < WRITE_BACKS_MAX
             && let Some(waiter) = self.throttled.pop(&mut core.waiters)
         {
-            let demand = core.ftl.demand.as_mut().expect("only a demand map misses");
             let waiter = core.waiters.remove(waiter);
             // Another miss may have brought it in.
-            if demand.cache.touch(waiter.lpn) || self.is_at_hand(core, waiter) {
+            if self.demand.cache.touch(waiter.lpn) || self.is_at_hand(core, waiter) {
                 core.wake(Wake::Entry { waiter, is_lost: false });
             }
         }
@@ -344,7 +308,7 @@ impl Mapping {
             }
             for page in std::mem::take(&mut self.for_room[plane]) {
                 self.for_room_count -= 1;
-                core.stats.map.given_up += 1;
+                self.stats.given_up += 1;
                 self.end_write_back(core, page);
             }
         }
@@ -352,31 +316,28 @@ impl Mapping {
 
     /// Writes every translation page that is out of date at once, without simulating time: after preconditioning.
     pub(crate) fn settle<P: Probe>(&mut self, core: &mut Core<P>) {
-        let Some(demand) = &core.ftl.demand else { return };
-        let pages = demand.numbers();
         let mut is_settled = false;
         // Making room for one may change others.
         while !std::mem::replace(&mut is_settled, true) {
-            for page in pages.clone() {
-                let demand = core.ftl.demand.as_mut().expect("it is there");
-                if !demand.has_changes(page) {
+            for page in self.demand.numbers() {
+                if !self.demand.has_changes(page) {
                     continue;
                 }
-                let lpn = demand.lpn_of(page);
-                if core.ftl.map.get(lpn).is_none() && !demand.has_entries(page, &core.ftl.map) {
-                    demand.write(page, &core.ftl.map);
+                let lpn = self.demand.lpn_of(page);
+                if core.ftl.map.get(lpn).is_none() && !self.demand.has_entries(page, &core.ftl.map) {
+                    self.demand.write(page, &core.ftl.map);
                     continue;
                 }
                 is_settled = false;
                 let plane = core.ftl.allocator.home(Lpn(page.0), core.geometry.planes);
                 while !core.has_mapping_room(plane) {
-                    core.collect_now(plane).expect("the drive has room left");
+                    let moved = core.collect_now(plane, |lpn| self.demand.on_mapped_now(lpn));
+                    moved.expect("the drive has room left");
                 }
-                let demand = core.ftl.demand.as_mut().expect("it is there");
-                demand.write(page, &core.ftl.map);
+                self.demand.write(page, &core.ftl.map);
                 // Of two that are written here the later one counts.
                 core.sequence += 1;
-                core.program_now(plane, WriteStream::Mapping, lpn, core.sequence);
+                core.program_now(plane, WriteStream::Mapping, lpn, core.sequence, |_| ());
             }
         }
     }
@@ -385,14 +346,104 @@ impl Mapping {
     ///
     /// # Errors
     /// The first translation page that is out of date.
-    pub(crate) fn audit_at_rest<P: Probe>(&self, core: &Core<P>) -> Result<(), String> {
-        let Some(demand) = &core.ftl.demand else { return Ok(()) };
+    pub(crate) fn audit_at_rest(&self) -> Result<(), String> {
         let is_forgotten = |page: &TranslationPage| page.is_stale || page.again || page.is_deferred;
-        match demand.pages.iter().position(is_forgotten) {
-            Some(page) if core.stats.map.given_up == 0 => {
+        match self.demand.pages.iter().position(is_forgotten) {
+            Some(page) if self.stats.given_up == 0 => {
                 Err(format!("translation page {page} has changed and nobody writes it back"))
             }
             _ => Ok(()),
+        }
+    }
+}
+
+impl<P: Probe> Map<P> for Option<Mapping> {
+    #[inline]
+    fn has_entry(&mut self, core: &mut Core<P>, lpn: Lpn, owner: Owner, wants: Wants) -> bool {
+        self.as_mut().is_none_or(|mapping| mapping.has_entry(core, lpn, owner, wants))
+    }
+
+    #[inline]
+    fn keep_entry(&mut self, core: &mut Core<P>, lpn: Lpn) {
+        if let Some(mapping) = self {
+            mapping.keep_entry(core, lpn);
+        }
+    }
+
+    #[inline]
+    fn on_written(&mut self, core: &mut Core<P>, lpn: Lpn) {
+        match self {
+            Some(mapping) => {
+                mapping.demand.on_changed(lpn);
+                mapping.demand.set_level(lpn, 1);
+            }
+            None => core.levels.set_page(lpn, 1),
+        }
+    }
+
+    #[inline]
+    fn on_moved(&mut self, core: &mut Core<P>, plane: PlaneId, lpn: Lpn, is_corrected: bool) {
+        if is_corrected {
+            self.on_corrected(core, lpn);
+        }
+        // Not of the host's: a translation page, or a combination page.
+        if let Some(mapping) = self
+            && lpn.0 < core.geometry.logical_pages
+        {
+            mapping.on_moved(plane, lpn);
+        }
+    }
+
+    fn on_unmapped(&mut self, core: &mut Core<P>, lpn: Lpn) -> Option<Tvpn> {
+        match self {
+            Some(mapping) => {
+                mapping.demand.set_level(lpn, 1);
+                mapping.demand.on_changed(lpn)
+            }
+            None => {
+                core.levels.set_page(lpn, 1);
+                None
+            }
+        }
+    }
+
+    fn end_job(&mut self, core: &mut Core<P>, plane: PlaneId) {
+        if let Some(mapping) = self {
+            mapping.write_back_deferred(core, plane);
+        }
+    }
+
+    #[inline]
+    fn level(&self, core: &Core<P>, lpn: Lpn) -> u8 {
+        match self {
+            // Neither the host's nor the map's: a combination page.
+            Some(_) if core.ftl.is_combination(lpn) => 0,
+            Some(mapping) => mapping.demand.level(lpn),
+            None => core.levels.page(lpn),
+        }
+    }
+
+    #[inline]
+    fn set_level(&mut self, core: &mut Core<P>, lpn: Lpn, level: u8) {
+        match self {
+            Some(_) if core.ftl.is_combination(lpn) => {}
+            Some(mapping) => mapping.demand.set_level(lpn, level),
+            None => core.levels.set_page(lpn, level),
+        }
+    }
+
+    fn is_waiting(&self) -> bool {
+        self.as_ref().is_some_and(|mapping| mapping.for_room_count > 0)
+    }
+
+    fn waits_in(&self, plane: PlaneId) -> bool {
+        self.as_ref().is_some_and(|mapping| !mapping.for_room[plane.index()].is_empty())
+    }
+
+    #[inline]
+    fn prefetch_move(&self, lpn: Lpn) {
+        if let Some(mapping) = self {
+            mapping.demand.cache.prefetch_level(lpn);
         }
     }
 }

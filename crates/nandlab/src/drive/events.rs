@@ -4,12 +4,13 @@
 //! of it does its own part with the core and leaves a [`Wake`] for the others; the wakes are served in their order before
 //! the next event. Nothing below calls back into here.
 
-use super::{DataPath, Drive, Failure, Refreshing};
-use crate::background::{Background, IN_VAIN_MAX};
-use crate::base::geometry::{BlockId, DieId, PlaneId, Ppn};
+use super::together::Path;
+use super::{Drive, Failure};
+use crate::background::IN_VAIN_MAX;
+use crate::base::geometry::{BlockId, DieId, PlaneId};
 use crate::base::units::Time;
-use crate::capacitor::{Power, Stage};
-use crate::core::{Core, Wake};
+use crate::capacitor::Stage;
+use crate::core::Wake;
 use crate::flash::BlockState;
 use crate::probe::Probe;
 use crate::sched::{Cause, Ended, Kind, NEVER, Owner, Transaction};
@@ -26,7 +27,7 @@ impl<P: Probe> Drive<P> {
         self.core.look_at_wear();
         for plane in (0..self.core.geometry.planes).map(PlaneId) {
             self.check_space(plane);
-            self.path.mapping.resume_write_backs(&mut self.core, plane);
+            self.resume_write_backs(plane);
             self.resume_stalled(plane);
         }
         self.serve();
@@ -34,13 +35,14 @@ impl<P: Probe> Drive<P> {
         if !self.is_rest(time, clock) {
             return true;
         }
-        let given_up = |core: &Core<P>| core.stats.counters.failed_pages + core.stats.map.given_up;
-        let before = given_up(&self.core);
-        self.path.mapping.give_up_write_backs(&mut self.core);
+        let before = self.given_up();
+        if let Some(mapping) = &mut self.path.map {
+            mapping.give_up_write_backs(&mut self.core);
+        }
         self.path.writes.fail_worn_out(&mut self.core, &mut self.path.host, self.caching.as_mut());
         self.serve();
         // Where a write has failed the next one may wait by now, such as one that has waited for its place in the cache.
-        let has_failed_some = given_up(&self.core) > before;
+        let has_failed_some = self.given_up() > before;
         let (time, clock) = self.core.agenda.next();
         if !has_failed_some && self.is_stuck_at(time, clock) {
             self.failure = Some(Box::new(self.shortage()));
@@ -48,35 +50,33 @@ impl<P: Probe> Drive<P> {
         self.failure.is_none()
     }
 
-    /// Lets the write cache work, if there is one.
-    pub(super) fn with_cache(&mut self, work: impl FnOnce(&mut Caching, &mut Core<P>, &mut DataPath)) {
-        if let Some(cache) = &mut self.caching {
-            work(cache, &mut self.core, &mut self.path);
+    /// Pages that have failed, and translation pages that have been given up.
+    fn given_up(&self) -> u64 {
+        let of_map = self.path.map.as_ref().map_or(0, |mapping| mapping.stats.given_up);
+        self.path.writes.counters.failed_pages + of_map
+    }
+
+    /// Gives the translation pages that wait for `plane` the room there is now.
+    fn resume_write_backs(&mut self, plane: PlaneId) {
+        if let Some(mapping) = &mut self.path.map {
+            mapping.resume_write_backs(&mut self.core, plane);
         }
     }
 
-    /// Lets the background jobs work.
-    pub(super) fn with_background(
-        &mut self,
-        work: impl FnOnce(&mut Background, &mut Core<P>, &mut DataPath, &mut Refreshing),
-    ) {
-        work(&mut self.background, &mut self.core, &mut self.path, &mut self.refreshing);
-    }
-
     pub(super) fn check_space(&mut self, plane: PlaneId) {
-        self.with_background(|jobs, core, path, refreshing| jobs.check_space(core, path, refreshing, plane));
+        self.with_background(|jobs, core, path, around| jobs.check_space(core, path, around, plane));
     }
 
     /// A page of the job of a plane is done.
     pub(super) fn on_copied(&mut self, plane: PlaneId) {
-        self.with_background(|jobs, core, path, refreshing| jobs.on_copied(core, path, refreshing, plane));
+        self.with_background(|jobs, core, path, around| jobs.on_copied(core, path, around, plane));
     }
 
     /// The job of a plane is over, and its block stays: the next one may begin.
     pub(super) fn after_job(&mut self, plane: PlaneId) {
-        self.on_job_over(plane);
+        self.with_power(|power, core, kept| power.on_job_over(core, kept, plane));
         // What it was promised and has not taken is there for others.
-        self.path.mapping.resume_write_backs(&mut self.core, plane);
+        self.resume_write_backs(plane);
         self.resume_stalled(plane);
         self.next_job(plane);
     }
@@ -84,8 +84,8 @@ impl<P: Probe> Drive<P> {
     /// Starts the next job of a plane, if there is one and the plane has none.
     fn next_job(&mut self, plane: PlaneId) {
         if !self.core.has_job(plane) {
-            self.with_background(|jobs, core, path, refreshing| {
-                jobs.continue_background(core, path, refreshing, plane);
+            self.with_background(|jobs, core, path, around| {
+                jobs.continue_background(core, path, around, plane);
             });
         }
     }
@@ -100,7 +100,7 @@ impl<P: Probe> Drive<P> {
         if done.cause == Cause::Refresh {
             self.refreshing.refresh.on_erased(&mut self.core, block);
         }
-        self.on_job_over(plane);
+        self.with_power(|power, core, kept| power.on_job_over(core, kept, plane));
         self.after_erase(plane);
     }
 
@@ -112,22 +112,20 @@ impl<P: Probe> Drive<P> {
         let is_retired = self.core.array.block(block).state == BlockState::Retired;
         self.background.end_dead(&mut self.core, plane, is_retired);
         self.forget_block(block);
-        self.with_power(|power, core, cache, _, _| power.on_room(core, cache));
+        self.with_power(|power, core, kept| power.on_room(core, kept));
         self.after_erase(plane);
     }
 
     /// Nothing of what was known of a block is true after its erase.
     fn forget_block(&mut self, block: BlockId) {
-        if let Some(partial) = &mut self.refreshing.partial {
-            partial.on_erased(&mut self.core, block);
-        }
+        self.refreshing.on_erased(&mut self.core, block);
         self.core.levels.set_block(block, 0);
     }
 
     /// A block of a plane has been erased.
     fn after_erase(&mut self, plane: PlaneId) {
         self.path.writes.erases_in_vain += u64::from(self.is_stuck());
-        self.path.mapping.resume_write_backs(&mut self.core, plane);
+        self.resume_write_backs(plane);
         self.resume_stalled(plane);
         let erases = self.path.writes.erases_in_vain;
         if erases > IN_VAIN_MAX * u64::from(self.core.geometry.blocks) {
@@ -138,8 +136,8 @@ impl<P: Probe> Drive<P> {
 
     /// Gives the writes that wait for `plane` the room there is now.
     pub(super) fn resume_stalled(&mut self, plane: PlaneId) {
-        let DataPath { mapping, writes, .. } = &mut self.path;
-        writes.resume(&mut self.core, mapping, self.caching.as_mut(), plane);
+        let Path { map, writes, .. } = &mut self.path;
+        writes.resume(&mut self.core, map, self.caching.as_mut(), plane);
         // Before what GC does next.
         self.core.start_dies();
     }
@@ -170,12 +168,11 @@ impl<P: Probe> Drive<P> {
                 self.background.erase_dead(&mut self.core, &mut self.path, block);
             }
             Some(Wake::PageDone(plane)) => self.on_copied(plane),
-            Some(Wake::Due(plane)) => self
-                .with_background(|jobs, core, path, refreshing| jobs.on_due(core, path, refreshing, plane)),
-            Some(Wake::Hurry(block)) => self.hurry(block),
-            Some(Wake::WriteElsewhere { plane, read }) => {
-                self.background.move_page(&mut self.core, &mut self.path, plane, &read);
+            Some(Wake::Due(plane)) => {
+                self.with_background(|jobs, core, path, around| jobs.on_due(core, path, around, plane))
             }
+            Some(Wake::Hurry(block)) => self.hurry(block),
+            Some(Wake::WriteElsewhere { plane, read }) => self.write_elsewhere(plane, &read),
             Some(Wake::Refreshed(block)) => self.refreshing.refresh.end_partial(&mut self.core, block),
             Some(Wake::JobOver(plane)) => self.after_job(plane),
             Some(Wake::Entry { waiter, is_lost }) => self.on_entry(&waiter, is_lost),
@@ -187,7 +184,7 @@ impl<P: Probe> Drive<P> {
             }
             Some(Wake::CacheRoom) => self.with_cache(Caching::resume),
             Some(Wake::CutPower) => self.cut_power_soon(),
-            Some(Wake::Detection) => self.with_power(Power::go_on),
+            Some(Wake::Detection) => self.with_power(|power, core, kept| power.go_on(core, kept)),
         }
     }
 
@@ -195,7 +192,7 @@ impl<P: Probe> Drive<P> {
     #[inline]
     pub(super) fn step(&mut self, time: Time, clock: u32) {
         debug_assert!(time >= self.core.now, "time runs backwards");
-        if time >= self.core.stats.sample_at() {
+        if time >= self.recorder.sample_at() {
             // A row is due at the end of simulated time at the latest: to look for it here costs nothing.
             if time > self.core.end {
                 self.end_time();
@@ -208,10 +205,7 @@ impl<P: Probe> Drive<P> {
             self.on_die(DieId(clock));
             return;
         } else if clock < self.core.idle_clock() {
-            let line = &mut self.core.decoding[(clock - self.core.geometry.dies) as usize];
-            let (_, slot) = line.pop_front().expect("the decode clock is set for a page");
-            let next = line.front().map_or(NEVER, |&(at, _)| at);
-            self.core.agenda.set(clock, next);
+            let slot = self.reads.on_clock(&mut self.core, clock);
             self.on_decoded(slot);
         } else {
             self.on_rare_clock(clock);
@@ -227,8 +221,8 @@ impl<P: Probe> Drive<P> {
             self.core.agenda.set(clock, NEVER);
             self.core.is_idle = true;
             self.with_cache(Caching::sync_more);
-            self.with_background(Background::start_background);
-            self.with_power(Power::detect_when_idle);
+            self.with_background(|jobs, core, path, around| jobs.start_background(core, path, around));
+            self.with_power(|power, core, kept| power.detect_when_idle(core, kept));
         } else if clock == self.core.dram_clock() {
             self.with_cache(|cache, core, path| cache.on_dram(core, &mut path.host));
         } else if clock == self.core.link_clock() {
@@ -281,7 +275,7 @@ impl<P: Probe> Drive<P> {
     fn on_programmed(&mut self, done: &Transaction) {
         // One that ends the writing back of dirty pages is not measured yet.
         let is_measured = self.power.is_draining();
-        self.core.stats.on_flash(done.kind, done.cause);
+        self.core.operations.on_ended(done.kind, done.cause);
         match done.owner {
             Owner::Job(plane) if done.is_in_place() => self.on_reprogrammed(plane, done),
             _ => self.on_page_programmed(done),
@@ -295,7 +289,7 @@ impl<P: Probe> Drive<P> {
     #[cold]
     #[inline(never)]
     fn on_reprogrammed(&mut self, plane: PlaneId, done: &Transaction) {
-        self.refreshing.refresh.on_reprogrammed(&mut self.core, done);
+        self.refreshing.refresh.on_reprogrammed(&mut self.core, &mut self.path.map, done);
         self.on_copied(plane);
     }
 
@@ -304,9 +298,7 @@ impl<P: Probe> Drive<P> {
     #[inline(never)]
     fn on_programmed_uncharged(&mut self, done: &Transaction, is_measured: bool) {
         if is_measured {
-            self.with_power(|power, core, cache, _, refreshing| {
-                power.on_program_in_detection(core, cache, refreshing, done);
-            });
+            self.with_power(|power, core, kept| power.on_program_in_detection(core, kept, done));
         }
         self.core.wake(Wake::Detection);
     }
@@ -327,10 +319,10 @@ impl<P: Probe> Drive<P> {
         }
         self.core.read_counts.reset(done.ppn);
         if let Some(partial) = &mut self.refreshing.partial {
-            partial.on_programmed(&mut self.core, done);
+            partial.on_programmed(&mut self.core, &mut self.path.map, done);
         }
         if let Some(old) = done.replaces {
-            self.on_page_gone(old);
+            self.refreshing.on_page_gone(&mut self.core, old);
             self.core.let_go(self.core.geometry.block_of(old));
         }
         match done.owner {
@@ -338,7 +330,10 @@ impl<P: Probe> Drive<P> {
             Owner::CachePage(slot) => {
                 self.with_cache(|cache, core, path| cache.on_written_back(core, path, slot, done));
             }
-            Owner::TranslationPage(page) => self.path.mapping.end_write_back(&mut self.core, page),
+            Owner::TranslationPage(page) => {
+                let mapping = self.path.map.as_mut().expect("only a demand map has translation pages");
+                mapping.end_write_back(&mut self.core, page);
+            }
             Owner::Job(plane) => self.on_copied(plane),
             Owner::Rewrite(_) | Owner::Dummy => self.on_rewritten(done),
             // A line of the VSM has been dealt with, padding needs nothing, and power is on.
@@ -360,7 +355,7 @@ impl<P: Probe> Drive<P> {
     #[cold]
     #[inline(never)]
     fn on_rewritten(&mut self, done: &Transaction) {
-        self.power.on_rewritten(&mut self.core, &mut self.caching, &mut self.path, done);
+        self.with_power(|power, core, kept| power.on_rewritten(core, kept, done));
     }
 
     /// The data of a block ages from its first program, or from before, as that which has been copied back to it.
@@ -374,17 +369,6 @@ impl<P: Probe> Drive<P> {
         {
             let source = self.core.geometry.block_of(source);
             self.refreshing.refresh.age_as(&mut self.core, block, source);
-        }
-    }
-
-    /// The data of a page is elsewhere, or nowhere.
-    #[inline]
-    pub(super) fn on_page_gone(&mut self, ppn: Ppn) {
-        if let Some(cache) = &mut self.error_cache {
-            cache.drop_page(&mut self.core.known, ppn);
-        }
-        if let Some(partial) = &mut self.refreshing.partial {
-            partial.unlink_marked(&mut self.core, ppn);
         }
     }
 }

@@ -85,7 +85,7 @@ impl<P: Probe> Drive<P> {
     /// The shortage of the first plane that something waits for.
     pub(super) fn shortage(&self) -> Failure {
         let mut planes = (0..self.core.geometry.planes).map(PlaneId);
-        let plane = planes.find(|&plane| self.path.waits_in(plane)).unwrap_or(PlaneId(0));
+        let plane = planes.find(|&plane| self.path.waits_in::<P>(plane)).unwrap_or(PlaneId(0));
         let ftl = &self.core.ftl;
         let state = &ftl.planes[plane.index()];
         let needed = ftl.needs.blocks() * ftl.needs.pages_per_block;

@@ -117,7 +117,7 @@ impl<P: Probe> Drive<P> {
         let pages = self.core.geometry.pages_per_block;
         let worn = |base: Ppn| gained[(base.0 / pages) as usize];
         if let Some(partial) = &mut self.refreshing.partial {
-            partial.on_worn(&mut self.core, worn);
+            partial.on_worn(worn);
         }
         let skipped_s = (until.seconds - then.seconds) * times;
         let is_measured = self.spec.cache.dirty_budget == DirtyBudget::Measured;

@@ -3,6 +3,7 @@
 //! A drive is a library object: [`Drive::submit`] requests, [`Drive::advance`] simulated time, take
 //! [`Drive::completions`]. The trace runner ([`crate::runner::Runner`]) is one user of that.
 
+mod build;
 mod events;
 mod failure;
 mod fast_forward;
@@ -12,6 +13,8 @@ mod reads;
 mod recovery;
 mod requests;
 mod snapshot;
+mod stats;
+mod together;
 mod views;
 
 pub use crate::capacitor::CapacitorState;
@@ -21,6 +24,7 @@ pub use failure::Failure;
 pub use fast_forward::Lived;
 pub use precondition::{PtsOutcome, Watch};
 pub use snapshot::{SaveError, SnapshotError};
+pub use stats::Stats;
 
 use crate::background::Background;
 use crate::base::geometry::{Geometry, Lpn, PlaneId};
@@ -28,17 +32,21 @@ use crate::base::units::{SECOND, Span, Time};
 use crate::capacitor::Power;
 use crate::copyback::Migration;
 use crate::core::Core;
-use crate::demand_map::Mapping;
+use crate::core::Parts;
+use crate::demand_map::{DemandMap, Mapping};
 use crate::flash::{Array, Ecc, Stamp};
 use crate::ftl::Ftl;
 use crate::host::{Host, Op, Oracle, Request, Writes};
 use crate::probe::{NoProbe, Probe};
-use crate::refresh::{ErrorCache, Partial, Refresh};
+use crate::read_levels::Reads;
+use crate::refresh::Refreshing;
+use crate::refresh::partial::{Linked, Links};
 use crate::sched::{Device, NEVER};
 use crate::spec::Spec;
-use crate::stats::{CacheLevel, Stats};
 use crate::write_cache::Caching;
 use fast_forward::Pace;
+use stats::Recorder;
+use together::Path;
 
 /// A request the drive does not take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,62 +81,36 @@ impl std::error::Error for Refused {}
 /// How long [`Drive::run_until_idle`] waits for the drive to come to rest if nothing else is said: 60 s.
 pub const IDLE_LIMIT: Span = Span::from_ns(60 * SECOND.ns());
 
-/// What a page passes on its way between the host and flash, whether a request or the write cache sends it.
-#[derive(Debug)]
-pub(crate) struct DataPath {
-    pub(crate) host: Host,
-    pub(crate) mapping: Mapping,
-    pub(crate) writes: Writes,
-    pub(crate) migration: Migration,
-}
-
-impl DataPath {
-    fn new<P: Probe>(spec: &Spec, core: &Core<P>) -> Self {
-        let geometry = &core.geometry;
-        Self {
-            host: Host::new(spec),
-            mapping: Mapping::new(if core.ftl.demand.is_some() { geometry.planes as usize } else { 0 }),
-            writes: Writes::new(core.ftl.allocator.is_static(), geometry),
-            migration: Migration::new(spec, geometry),
-        }
-    }
-
-    /// Whether something waits for room: with no event left none will come.
-    pub(crate) fn is_stuck(&self) -> bool {
-        self.writes.count > 0 || self.mapping.waits_for_room()
-    }
-
-    /// Whether something waits for room in a plane.
-    fn waits_in(&self, plane: PlaneId) -> bool {
-        self.writes.wait_in(plane) || self.mapping.waits_in(plane)
-    }
-}
-
-/// How data is refreshed.
-#[derive(Debug)]
-pub(crate) struct Refreshing {
-    pub(crate) refresh: Refresh,
-    /// What partial refresh keeps; `None` without it.
-    pub(crate) partial: Option<Partial>,
-}
-
 /// A simulated drive.
 #[derive(Debug)]
 pub struct Drive<P: Probe = NoProbe> {
     core: Core<P>,
-    path: DataPath,
+    path: Path,
     /// The write cache; `None` without one.
     caching: Option<Caching>,
     power: Power,
     refreshing: Refreshing,
-    /// The cache of known errors; `None` without one.
-    error_cache: Option<ErrorCache>,
+    copyback: Migration,
+    reads: Reads,
+    recorder: Recorder,
     pace: Pace,
     /// What has gone wrong with the drive itself: nothing happens any more.
     failure: Option<Box<Failure>>,
     /// The background job of each plane.
     background: Background,
     spec: Spec,
+}
+
+/// What the tests break, to see that the audit notices.
+#[doc(hidden)]
+#[allow(missing_docs)]
+#[derive(Debug)]
+pub struct Inner<'a> {
+    pub array: &'a mut Array,
+    pub ftl: &'a mut Ftl,
+    pub parts: &'a mut Parts,
+    pub demand: Option<&'a mut DemandMap>,
+    pub links: Option<&'a mut Links>,
 }
 
 impl Drive<NoProbe> {
@@ -146,25 +128,39 @@ impl<P: Probe> Drive<P> {
 
     /// A fresh drive from a validated spec, not yet preconditioned.
     pub fn with_probe(spec: &Spec, probe: P) -> Self {
-        let core = Core::new(spec, probe);
+        let core = Core::new(
+            build::core(spec, P::STAMPED),
+            |geometry, array| build::ftl(spec, geometry, array),
+            probe,
+        );
         let geometry = &core.geometry;
+        let copyback = Migration::new(&spec.migration);
+        let mut caching = Caching::new(&spec.cache, geometry);
+        if let Some(caching) = caching.as_mut().filter(|_| copyback.watches_buffer()) {
+            caching.watch_load(core.device.timing().block_write_ns(geometry.pages_per_block));
+        }
+        let vsm_pages = spec.refresh.policy.partial().map_or(0, |partial| partial.vsm_pages);
+        let (cut_at, clock_scale) = (spec.power.cut_at_ns, spec.reliability.clock_scale);
+        let (ftl, gc) = (&spec.ftl, &spec.gc);
         let mut drive = Self {
-            background: Background::new(spec, geometry.planes),
-            caching: Caching::new(spec, geometry),
-            power: Power::new(spec, geometry.dies, geometry.planes),
-            refreshing: Refreshing {
-                refresh: Refresh::new(spec, geometry),
-                partial: Partial::new(spec, geometry),
-            },
-            error_cache: ErrorCache::new(spec, geometry),
+            background: Background::new(gc, ftl.wear_levelling, ftl.wear_gap, geometry.planes),
+            power: Power::new(&spec.capacitor, build::budget(spec), cut_at, vsm_pages, clock_scale, geometry),
+            refreshing: Refreshing::new(&spec.refresh, spec.seed, &core),
+            reads: Reads::new(core.ecc.levels()),
+            recorder: Recorder::new(spec.output.series_rows as usize, geometry.dies as usize, core.end),
             pace: Pace::default(),
             failure: None,
-            path: DataPath::new(spec, &core),
+            path: Path {
+                host: Host::new(spec, geometry),
+                map: Mapping::new(&ftl.map, geometry, P::STAMPED),
+                writes: Writes::new(core.ftl.allocator.is_static(), geometry),
+            },
+            copyback,
+            caching,
             spec: spec.clone(),
             core,
         };
-        drive.path.migration.buffer_pages = drive.cache_pages()[0];
-        drive.power.begin(&mut drive.core, &mut drive.caching);
+        drive.with_power(|power, core, kept| power.begin(core, kept));
         drive.refreshing.refresh.begin(&mut drive.core);
         drive.serve();
         drive
@@ -210,15 +206,30 @@ impl<P: Probe> Drive<P> {
         &self.core.ecc
     }
 
-    /// What has been counted so far.
-    pub fn stats(&self) -> &Stats {
-        &self.core.stats
-    }
-
     /// The array and the FTL, to break them: for the tests that show that the audit notices.
     #[doc(hidden)]
     pub fn parts_mut(&mut self) -> (&mut Array, &mut Ftl) {
         (&mut self.core.array, &mut self.core.ftl)
+    }
+
+    /// The demand map; `None` when the whole map is in RAM.
+    pub fn demand_map(&self) -> Option<&DemandMap> {
+        self.path.map.as_ref().map(|mapping| &mapping.demand)
+    }
+
+    /// The same and the state of the mechanisms that flash does not show.
+    #[doc(hidden)]
+    pub fn inner_mut(&mut self) -> Inner<'_> {
+        let Core { array, ftl, parts, .. } = &mut self.core;
+        let demand = self.path.map.as_mut().map(|mapping| &mut mapping.demand);
+        let links = self.refreshing.partial.as_mut().map(|partial| &mut partial.links);
+        Inner { array, ftl, parts, demand, links }
+    }
+
+    /// Where partially refreshed pages have their susceptible data, and which pages these are; `None` without partial
+    /// refresh.
+    pub fn links(&self) -> Option<Linked<'_>> {
+        self.refreshing.partial.as_ref().map(|partial| partial.linked(&self.core))
     }
 
     /// The probe.
@@ -281,10 +292,14 @@ impl<P: Probe> Drive<P> {
             // Longer requests fetch for themselves: their pages follow one another.
             let last = request.offset.saturating_add(request.len).div_ceil(page_bytes).min(first + 8);
             for lpn in first..last.min(u64::from(self.core.geometry.logical_pages)) {
+                let (core, lpn) = (&self.core, Lpn(lpn as u32));
+                if let Some(mapping) = &self.path.map {
+                    mapping.prefetch(lpn, pages);
+                }
                 if pages {
-                    self.core.ftl.prefetch_page(&self.core.geometry, &self.core.array, Lpn(lpn as u32));
+                    core.ftl.prefetch_page(&core.geometry, &core.array, lpn);
                 } else {
-                    self.core.ftl.prefetch_entry(Lpn(lpn as u32));
+                    core.ftl.map.prefetch(lpn);
                 }
             }
         }
@@ -434,27 +449,7 @@ impl<P: Probe> Drive<P> {
 
     /// Whether something waits for room: with no event left none will come.
     fn is_stuck(&self) -> bool {
-        self.path.is_stuck()
-    }
-
-    fn sample(&mut self, time: Time) {
-        let Self { power, caching, core, .. } = self;
-        let Core { stats, geometry, device, ftl, .. } = core;
-        stats.sample(time, geometry, device, ftl, &|at| Self::cache_level(power, caching.as_ref(), at));
-    }
-
-    fn cache_level(power: &Power, caching: Option<&Caching>, at: Time) -> CacheLevel {
-        let (dirty, budget) =
-            caching.map_or((0, 0), |caching| (caching.cache.dirty_pages(), caching.cache.budget()));
-        CacheLevel { dirty_pages: dirty, budget_pages: budget, capacitor_pages: power.capability_pages(at) }
-    }
-
-    /// Ends the statistics at the present time.
-    pub fn finish_stats(&mut self) {
-        let now = self.core.now;
-        let Self { power, caching, core, .. } = self;
-        let Core { stats, geometry, device, ftl, .. } = core;
-        stats.finish(now, geometry, device, ftl, &|at| Self::cache_level(power, caching.as_ref(), at));
+        self.path.is_stuck::<P>()
     }
 
     /// The drive-wide audit. With nothing under way it also checks that nothing is left over.
@@ -463,6 +458,9 @@ impl<P: Probe> Drive<P> {
     /// The first thing that is wrong.
     pub fn audit(&self) -> Result<(), String> {
         self.core.ftl.audit(&self.core.geometry, &self.core.array)?;
+        if let Some(mapping) = &self.path.map {
+            mapping.demand.audit(&self.core.ftl.map)?;
+        }
         if let Some(caching) = &self.caching {
             caching.cache.audit()?;
         }
@@ -481,7 +479,7 @@ impl<P: Probe> Drive<P> {
         if let Some(partial) = &self.refreshing.partial {
             partial.audit(&self.core, is_at_rest)?;
         }
-        if let Some(cache) = &self.error_cache {
+        if let Some(cache) = &self.refreshing.error_cache {
             cache.audit(&self.core)?;
         }
         if is_at_rest {
@@ -490,11 +488,13 @@ impl<P: Probe> Drive<P> {
             }
             if self.path.writes.count > 0
                 || !self.path.host.merging.is_empty()
-                || !self.path.mapping.is_idle()
+                || !self.path.map.as_ref().is_none_or(Mapping::is_idle)
             {
                 return Err("a write still waits though no request is outstanding".to_owned());
             }
-            self.path.mapping.audit_at_rest(&self.core)?;
+            if let Some(mapping) = &self.path.map {
+                mapping.audit_at_rest()?;
+            }
             if let Some(caching) = &self.caching {
                 caching.audit_at_rest()?;
             }

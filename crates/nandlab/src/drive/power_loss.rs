@@ -61,7 +61,7 @@ impl<P: Probe> Drive<P> {
     pub fn cut_power(&mut self) -> &PowerLoss {
         self.lose_power();
         self.restore_power();
-        self.core.stats.power.losses.last().expect("power has just failed")
+        self.power.stats.losses.last().expect("power has just failed")
     }
 
     /// Power fails now. All that is left of the drive is in flash; see [`Drive::restore_power`].
@@ -107,8 +107,8 @@ impl<P: Probe> Drive<P> {
         for page in dirty.iter().filter(|page| page.owed != 0 && !page.is_saved) {
             loss.lost.push((page.lpn, page.owed));
         }
-        self.core.stats.power.down_ns += self.core.now - loss.at;
-        self.core.stats.power.losses.push(loss);
+        self.power.stats.down_ns += self.core.now - loss.at;
+        self.power.stats.losses.push(loss);
     }
 
     /// What a worn-out drive could not write back it has lost before; from now on nobody remembers that. Of what no read
@@ -188,7 +188,7 @@ impl<P: Probe> Drive<P> {
         if let Some(link) = &mut self.path.host.link {
             link.clear(self.core.now);
         }
-        self.core.stats.on_aborted(self.core.now, aborted.len() as u32);
+        self.path.host.record.on_aborted(self.core.now, aborted.len() as u32);
         for request in aborted {
             let crate::host::InWork { id, request, .. } = request;
             let completion = super::Completion {
@@ -241,8 +241,7 @@ impl<P: Probe> Drive<P> {
     fn tell_torn(&self, ppn: Ppn, loss: &mut PowerLoss) {
         let (lpn, sequence) = (self.core.array.lpn(ppn), self.core.array.stamp(ppn).sequence);
         // A translation page is made anew, from the OOB of the data pages.
-        let is_translation =
-            self.core.ftl.demand.as_ref().is_some_and(|demand| demand.translation_page(lpn).is_some());
+        let is_translation = self.core.ftl.is_translation(lpn);
         // Nobody needs a combination page whose entries are all dead.
         let ftl = &self.core.ftl;
         let is_dead = ftl.is_combination(lpn) && ftl.map.get(lpn).is_none();
@@ -281,7 +280,7 @@ impl<P: Probe> Drive<P> {
         let pages = FlushPages::new(method, &self.core.geometry, &self.core.ftl, dirty.len() as u32);
         let under_way = self.under_way();
         let lines = match &mut self.refreshing.partial {
-            Some(partial) => partial.lines_at_power_loss(&mut self.core, &under_way),
+            Some(partial) => partial.lines_at_power_loss(&under_way),
             None => Vec::new(),
         };
         loss.vsm_lines = lines.len() as u32;
@@ -308,12 +307,10 @@ impl<P: Probe> Drive<P> {
                     while let Some(slot) = rest {
                         let done = self.core.pool[slot];
                         rest = done.next;
-                        self.core.stats.on_flash(done.kind, done.cause);
+                        self.core.operations.on_ended(done.kind, done.cause);
                         if done.kind == Kind::Erase {
                             let block = self.core.geometry.block_of(done.ppn);
-                            if let Some(partial) = &mut self.refreshing.partial {
-                                partial.on_erased(&mut self.core, block);
-                            }
+                            self.refreshing.on_erased(&mut self.core, block);
                             self.core.array.erase(&self.core.geometry, block);
                             let endurance = self.spec.drive.endurance;
                             self.core.ftl.release(
@@ -328,7 +325,7 @@ impl<P: Probe> Drive<P> {
                         if done.kind == Kind::Copyback {
                             // Which of the two copies counts recovery decides.
                             let block = self.core.geometry.block_of(done.ppn);
-                            self.core.stats.migration.on_copyback(self.core.array.block(block).copybacks);
+                            self.copyback.stats.on_copyback(self.core.array.block(block).copybacks);
                         }
                         match done.owner {
                             Owner::FlushPage(at) => {
@@ -425,6 +422,9 @@ impl<P: Probe> Drive<P> {
                 return;
             }
             self.program_in_flush(place, lpn, stamp, Owner::CombinationPage);
+            if let Some(partial) = &mut self.refreshing.partial {
+                partial.stage(lpn, place.ppn);
+            }
             flush.lines_begun += 1;
             flush.under_way += 1;
         }

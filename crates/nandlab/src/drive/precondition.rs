@@ -6,6 +6,7 @@
 use super::Drive;
 use crate::base::geometry::{Lpn, PlaneId};
 use crate::base::rng::Stream;
+use crate::demand_map::Mapping;
 use crate::flash::DEAD_LPN;
 use crate::ftl::WriteStream;
 use crate::probe::Probe;
@@ -50,9 +51,20 @@ impl<P: Probe> Drive<P> {
         outcome
     }
 
+    /// Who hears of pages that are mapped outside simulated time.
+    fn tell(map: &mut Option<Mapping>) -> impl FnMut(Lpn) {
+        move |lpn| {
+            if let Some(mapping) = map {
+                mapping.demand.on_mapped_now(lpn);
+            }
+        }
+    }
+
     /// Writes every translation page that is out of date at once, without simulating time: after preconditioning.
     pub fn settle_map(&mut self) {
-        self.path.mapping.settle(&mut self.core);
+        if let Some(mapping) = &mut self.path.map {
+            mapping.settle(&mut self.core);
+        }
     }
 
     /// Fills whole blocks of every plane up to a share `used` of its pages, a share `valid` of them valid, wherever they are.
@@ -106,7 +118,7 @@ impl<P: Probe> Drive<P> {
                 } else {
                     Lpn(DEAD_LPN)
                 };
-                self.core.program_now(plane, WriteStream::Host, lpn, 0);
+                self.core.program_now(plane, WriteStream::Host, lpn, 0, Self::tell(&mut self.path.map));
             }
         }
         true
@@ -163,16 +175,20 @@ impl<P: Probe> Drive<P> {
                 (!ftl.is_overfull(&self.core.geometry, *plane), pages)
             };
             let plane = plane.or_else(|| (0..self.core.geometry.planes).map(PlaneId).max_by_key(garbage));
-            moved +=
-                self.core.collect_now(plane.expect("a drive has planes")).expect("the drive has room left");
+            moved += self
+                .core
+                .collect_now(plane.expect("a drive has planes"), Self::tell(&mut self.path.map))
+                .expect("the drive has room left");
         };
         self.core.sequence += 1;
-        let opened = self.core.program_now(plane, WriteStream::Host, lpn, self.core.sequence);
+        let sequence = self.core.sequence;
+        let opened =
+            self.core.program_now(plane, WriteStream::Host, lpn, sequence, Self::tell(&mut self.path.map));
         self.core.probe.on_write_admitted(lpn, self.core.sequence);
         self.core.probe.on_write_safe(lpn, self.core.sequence);
         self.core.probe.on_write_durable(lpn, self.core.sequence);
         while opened && self.core.is_short(plane) {
-            let Some(more) = self.core.collect_now(plane) else { break };
+            let Some(more) = self.core.collect_now(plane, Self::tell(&mut self.path.map)) else { break };
             moved += more;
         }
         moved + 1

@@ -9,13 +9,11 @@
 //! The time this takes: every die senses the pages it holds one after the other, and every channel carries their OOB; the
 //! slowest of them counts. Then come torn erases and completed pages, die by die.
 
-use super::Drive;
+use super::{Drive, build};
 use crate::base::geometry::{BlockId, Cell, DieId, Lpn, PlaneId, Ppn, Tvpn};
 use crate::base::huge::Huge;
 use crate::base::units::{Span, transfer_ns};
-use crate::core::Core;
-use crate::core::ReadLevels;
-use crate::core::Wake;
+use crate::core::{Core, ReadLevels, Wake};
 use crate::demand_map::Mapping;
 use crate::flash::{BlockState, DEAD_LPN, Moment, Stamp};
 use crate::ftl::{Ftl, Place, STREAMS, WriteStream};
@@ -23,7 +21,6 @@ use crate::host::{Epochs, Merging};
 use crate::probe::Probe;
 use crate::sched::{Cause, Kind};
 use crate::stats::Recovery;
-use crate::write_cache::Caching;
 use std::collections::BTreeMap;
 
 /// Bytes of OOB that recovery reads of a page: LPN, sequence number, read count and marks.
@@ -72,7 +69,7 @@ impl<P: Probe> Drive<P> {
         }
         recovery.ns = scan_ns + busy_ns.iter().copied().max().unwrap_or(Span::ZERO);
         self.core.now += recovery.ns;
-        self.core.stats.power.down_ns += recovery.ns;
+        self.power.stats.down_ns += recovery.ns;
         if self.power.capacitor.is_some() {
             let recharge_ns = self.spec.capacitor.recharge_ns;
             self.power.begin_recharge(&mut self.core, recharge_ns);
@@ -80,29 +77,29 @@ impl<P: Probe> Drive<P> {
                 caching.cache.set_budget(0);
             }
         } else {
-            self.power.restore_budget(&mut self.core, &mut self.caching);
+            self.with_power(|power, core, kept| power.restore_budget(core, kept));
         }
         self.core.set_clock(self.core.idle_clock(), self.core.now + self.spec.gc.idle_after_ns);
         self.power.set_clock(&mut self.core);
         self.refreshing.refresh.begin(&mut self.core);
         recovery.stale_translation_pages = stale.len() as u32;
         for page in stale {
-            self.path.mapping.write_back(&mut self.core, page);
+            self.write_back(page);
         }
         for plane in (0..self.core.geometry.planes).map(PlaneId) {
             self.core.wake(Wake::Space(plane));
         }
         self.serve();
-        let loss = self.core.stats.power.losses.last_mut().expect("power has failed");
+        let loss = self.power.stats.losses.last_mut().expect("power has failed");
         loss.recovery = Some(recovery);
     }
 
     /// Of the pages torn with their wordline those are lost that flash has nothing as new for.
     fn tell_what_is_lost(&mut self) {
-        let Self { path, core, .. } = self;
+        let Self { path, core, power, .. } = self;
         let trims = &path.host.trims;
-        let Core { stats, ftl, array, probe, .. } = core;
-        let loss = stats.power.losses.last_mut().expect("power has failed");
+        let Core { ftl, array, probe, .. } = core;
+        let loss = power.stats.losses.last_mut().expect("power has failed");
         loss.lost_with_wordline.retain(|&(lpn, sequence)| {
             let is_older = ftl.map.get(lpn).is_none_or(|ppn| array.stamp(ppn).sequence < sequence);
             is_older && !trims.covers(lpn, sequence)
@@ -168,40 +165,33 @@ impl<P: Probe> Drive<P> {
 
     /// All that was in RAM is gone. Returns the map that was there, from which it can be told what the translation pages
     /// in flash say.
-    fn start_afresh(&mut self) -> Ftl {
-        let fresh = Ftl::new(&self.spec, &self.core.geometry, &self.core.array, P::STAMPED);
-        let mut before = std::mem::replace(&mut self.core.ftl, fresh);
-        // What its combination pages hold is in flash; the rest is made anew.
-        self.core.ftl.links = before.links.take();
-        if let Some(partial) = &mut self.refreshing.partial {
-            partial.forget();
+    fn start_afresh(&mut self) -> (Ftl, Option<Mapping>) {
+        let Self { core, path, caching, refreshing, spec, .. } = self;
+        let fresh = build::ftl(spec, &core.geometry, &core.array);
+        let ftl = std::mem::replace(&mut core.ftl, fresh);
+        refreshing.forget(core);
+        core.pool.clear();
+        core.waiters.clear();
+        core.wakes.clear();
+        core.agenda.clear();
+        self.reads.forget();
+        core.levels = ReadLevels::new(&core.ecc, &core.geometry, path.map.is_some());
+        let mut mapping = Mapping::new(&spec.ftl.map, &core.geometry, P::STAMPED);
+        if let (Some(now), Some(before)) = (&mut mapping, &mut path.map) {
+            now.stats = std::mem::take(&mut before.stats);
         }
-        self.core.read_counts.forget();
-        if let Some(cache) = &mut self.error_cache {
-            cache.clear(&mut self.core.known);
+        let before = (ftl, std::mem::replace(&mut path.map, mapping));
+        if let Some(caching) = caching {
+            caching.forget(&spec.cache, &core.geometry, core.now);
         }
-        self.core.known.clear();
-        self.core.pool.clear();
-        self.core.waiters.clear();
-        self.core.wakes.clear();
-        self.core.agenda.clear();
-        for line in &mut *self.core.decoding {
-            line.clear();
-        }
-        self.core.levels =
-            ReadLevels::new(&self.core.ecc, &self.core.geometry, self.core.ftl.demand.is_some());
-        self.path.mapping =
-            Mapping::new(if self.core.ftl.demand.is_some() { self.core.geometry.planes as usize } else { 0 });
-        self.caching = Caching::new(&self.spec, &self.core.geometry);
-        self.path.migration.on_load(self.core.now, 0);
-        self.path.host.flushes = 0;
-        self.path.host.epochs = Epochs::default();
-        self.path.host.merging = Merging::default();
-        self.path.host.trims.forget_pending();
-        self.path.writes.clear();
-        self.background.forget(&mut self.core);
-        self.core.is_idle = false;
-        self.power.forget_detection(&mut self.core);
+        path.host.flushes = 0;
+        path.host.epochs = Epochs::default();
+        path.host.merging = Merging::default();
+        path.host.trims.forget_pending();
+        path.writes.clear();
+        self.background.forget(core);
+        core.is_idle = false;
+        self.power.forget_detection(core);
         before
     }
 
@@ -275,28 +265,31 @@ impl<P: Probe> Drive<P> {
     /// Erases a block while power comes back.
     fn erase_in_recovery(&mut self, block: BlockId, busy_ns: &mut [Span], recovery: &mut Recovery) {
         self.core.array.erase(&self.core.geometry, block);
-        if let Some(partial) = &mut self.refreshing.partial {
-            partial.on_erased(&mut self.core, block);
-        }
+        self.refreshing.on_erased(&mut self.core, block);
         let state = self.core.array.block_mut(block);
         let is_worn_out = state.pe_cycles >= self.spec.drive.endurance;
         state.state = if is_worn_out { BlockState::Retired } else { BlockState::Free };
-        self.core.stats.on_flash(Kind::Erase, Cause::Gc);
+        self.core.operations.on_ended(Kind::Erase, Cause::Gc);
         let die = self.core.geometry.die_of(self.core.geometry.plane_of(block));
         busy_ns[die.index()] += self.core.device.timing().erase_ns;
         recovery.erased_blocks += 1;
     }
 
     /// Blocks, then the map; returns the translation pages that are out of date.
-    fn rebuild_map(&mut self, found: &Found, before: &Ftl, recovery: &mut Recovery) -> Vec<Tvpn> {
+    fn rebuild_map(
+        &mut self,
+        found: &Found,
+        before: &(Ftl, Option<Mapping>),
+        recovery: &mut Recovery,
+    ) -> Vec<Tvpn> {
         let pages_per_block = self.core.geometry.pages_per_block;
         let mut full = Vec::new();
         for block in (0..self.core.geometry.blocks).map(BlockId) {
             self.core.array.blank_unprogrammed(&self.core.geometry, block);
-            if let Some(links) = &mut self.core.ftl.links {
+            if let Some(partial) = &mut self.refreshing.partial {
                 let first = self.core.geometry.page(block, 0).0;
                 let programmed = u32::from(self.core.array.block(block).programmed);
-                links.erase(Ppn(first + programmed), Ppn(first + pages_per_block));
+                partial.links.erase(Ppn(first + programmed), Ppn(first + pages_per_block));
             }
             let state = self.core.array.block_mut(block);
             state.state = match u32::from(state.programmed) {
@@ -394,10 +387,10 @@ impl<P: Probe> Drive<P> {
     }
 
     /// A translation page in flash is out of date where RAM held changes of it, or where the map is another one now.
-    fn find_stale_translation_pages(&mut self, before: &Ftl) -> Vec<Tvpn> {
-        let (Some(demand), Some(old)) = (&mut self.core.ftl.demand, &before.demand) else {
-            return Vec::new();
-        };
+    fn find_stale_translation_pages(&mut self, before: &(Ftl, Option<Mapping>)) -> Vec<Tvpn> {
+        let (before, old) = before;
+        let (Some(mapping), Some(old)) = (&mut self.path.map, old) else { return Vec::new() };
+        let (demand, old) = (&mut mapping.demand, &old.demand);
         demand.trust_flash(&self.core.ftl.map);
         for page in demand.numbers() {
             let lpn = demand.lpn_of(page);
@@ -469,18 +462,23 @@ impl<P: Probe> Drive<P> {
     fn program_in_recovery(&mut self, place: Place, lpn: Lpn, stamp: Stamp, busy_ns: &mut [Span]) {
         let (block, page) = self.core.geometry.split(place.ppn);
         self.core.stage(place.ppn, lpn, stamp);
+        if self.core.ftl.is_combination(lpn)
+            && let Some(partial) = &mut self.refreshing.partial
+        {
+            partial.stage(lpn, place.ppn);
+        }
         if page == 0 {
             self.refreshing.refresh.age_from_power_loss(&mut self.core, block);
         }
         self.core.array.program(block, page);
         let programmed = self.core.array.skip(block, u32::from(place.skips));
         if let Some(old) = self.core.ftl.remap(&self.core.geometry, &mut self.core.array, lpn, place.ppn) {
-            self.on_page_gone(old);
+            self.refreshing.on_page_gone(&mut self.core, old);
         }
         if programmed == self.core.geometry.pages_per_block {
             self.core.ftl.close(&self.core.geometry, &mut self.core.array, block, self.core.now);
         }
-        self.core.stats.on_flash(Kind::Program, Cause::Flush);
+        self.core.operations.on_ended(Kind::Program, Cause::Flush);
         let timing = self.core.device.timing();
         busy_ns[self.die_of_page(place.ppn).index()] +=
             timing.command.program_ns + timing.transfer_ns + timing.program_ns(page);
@@ -530,10 +528,8 @@ impl<P: Probe> Drive<P> {
         }
         self.core.array.erase(&self.core.geometry, victim);
         self.core.ftl.release(&self.core.geometry, &mut self.core.array, victim, self.spec.drive.endurance);
-        if let Some(partial) = &mut self.refreshing.partial {
-            partial.on_erased(&mut self.core, victim);
-        }
-        self.core.stats.on_flash(Kind::Erase, Cause::Gc);
+        self.refreshing.on_erased(&mut self.core, victim);
+        self.core.operations.on_ended(Kind::Erase, Cause::Gc);
         busy_ns[self.core.geometry.die_of(plane).index()] += self.core.device.timing().erase_ns;
         Some(())
     }

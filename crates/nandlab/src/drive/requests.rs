@@ -4,9 +4,10 @@
 //! a read of it is answered from the controller's buffer until the program is done. The block that holds what it
 //! replaces cannot be erased before that, so what has been acknowledged is always in flash.
 
-use super::{DataPath, Drive};
-use crate::base::geometry::{Lpn, Ppn, RequestId};
-use crate::core::{Read, Waiter, Wake, Wants};
+use super::Drive;
+use super::together::Path;
+use crate::base::geometry::{Lpn, Ppn, RequestId, Tvpn};
+use crate::core::{Map, Read, Waiter, Wake, Wants};
 use crate::flash::DEAD_LPN;
 use crate::host::{Host, Op, Request};
 use crate::probe::Probe;
@@ -19,7 +20,7 @@ impl<P: Probe> Drive<P> {
         let host = &mut self.path.host;
         let slot = host.requests.insert(request);
         let id = host.requests.get(slot).id;
-        self.core.stats.on_submitted(self.core.now, request);
+        host.record.on_submitted(self.core.now);
         self.core.probe.on_submitted(slot, id, request, self.core.pool.next_order());
         if host.link.is_some() {
             host.send_to_drive(&mut self.core, slot);
@@ -61,21 +62,21 @@ impl<P: Probe> Drive<P> {
     #[inline(never)]
     pub(crate) fn on_entry(&mut self, waiter: &Waiter, is_lost: bool) {
         if is_lost && let Owner::Request(id) = waiter.owner {
-            self.path.host.fail_page(&mut self.core, id);
+            self.path.host.fail_page(id);
             if waiter.wants == Wants::Read {
                 self.core.probe.on_read_failed(id, waiter.lpn);
             }
             self.path.host.page_done(&mut self.core, id);
             return;
         }
-        self.path.mapping.keep_entry(&mut self.core, waiter.lpn);
+        self.path.map.keep_entry(&mut self.core, waiter.lpn);
         match (waiter.owner, waiter.wants) {
             (Owner::CachePage(slot), Wants::Read) => {
-                self.with_cache(|cache, core, _| cache.fetch_mapped(core, slot));
+                self.with_cache(|cache, core, path| cache.fetch_mapped(core, &path.map, slot));
             }
             (Owner::CachePage(_), _) => {
-                let DataPath { mapping, writes, .. } = &mut self.path;
-                writes.program_page(&mut self.core, mapping, self.caching.as_mut(), waiter.owner, waiter.lpn);
+                let Path { map, writes, .. } = &mut self.path;
+                writes.program_page(&mut self.core, map, self.caching.as_mut(), waiter.owner, waiter.lpn);
             }
             (owner, Wants::Read) => {
                 self.read_mapped(owner.request(), waiter.lpn);
@@ -94,7 +95,7 @@ impl<P: Probe> Drive<P> {
             {
                 continue;
             }
-            if self.path.mapping.has_entry(&mut self.core, lpn, Owner::Request(id), Wants::Read) {
+            if self.path.map.has_entry(&mut self.core, lpn, Owner::Request(id), Wants::Read) {
                 self.read_mapped(id, lpn);
             } else {
                 self.path.host.requests.get(id).pages_left += 1;
@@ -106,16 +107,16 @@ impl<P: Probe> Drive<P> {
     #[inline]
     pub(crate) fn read_mapped(&mut self, id: RequestId, lpn: Lpn) {
         let Some(ppn) = self.core.ftl.map.get(lpn) else {
-            self.core.stats.counters.unmapped_reads += 1;
+            self.path.host.record.counters.unmapped_reads += 1;
             self.core.probe.on_read_answered(id, lpn, None);
             return;
         };
         if self.core.is_in_flight(ppn) {
             if self.core.array.is_lost(ppn) {
-                self.path.host.fail_page(&mut self.core, id);
+                self.path.host.fail_page(id);
                 self.core.probe.on_read_failed(id, lpn);
             } else {
-                self.core.stats.counters.buffered_reads += 1;
+                self.path.host.record.counters.buffered_reads += 1;
                 self.core.probe.on_read_answered(id, lpn, Some(self.core.array.stamp(ppn).sequence));
             }
             return;
@@ -127,10 +128,16 @@ impl<P: Probe> Drive<P> {
     /// Queues a read for a host request.
     fn read_for_host(&mut self, ppn: Ppn, lpn: Lpn, owner: Owner) {
         let (cause, class) = (Cause::Host, Class::HostRead);
-        let slot = self.core.read(Read { ppn, lpn, owner, cause, class, start: Start::Policy });
-        if let Some(cache) = &mut self.error_cache {
-            cache.on_host_read(&mut self.core, slot);
-        }
+        let page_level = self.path.map.level(&self.core, lpn);
+        let slot = self.core.read(Read { ppn, lpn, owner, cause, class, start: Start::Policy, page_level });
+        self.reads.on_host_read(&self.core, slot);
+        self.refreshing.on_host_read(&mut self.core, slot);
+    }
+
+    /// Writes back a translation page that a deallocation has changed.
+    pub(super) fn write_back(&mut self, page: Tvpn) {
+        let mapping = self.path.map.as_mut().expect("only a demand map has translation pages");
+        mapping.write_back(&mut self.core, page);
     }
 
     fn write(&mut self, id: RequestId, request: &Request) {
@@ -146,7 +153,7 @@ impl<P: Probe> Drive<P> {
             let start = u64::from(page) * bytes;
             let is_partial = request.offset > start || end < start + bytes;
             let wants = if is_partial { Wants::PartialWrite } else { Wants::Write };
-            if self.path.mapping.has_entry(&mut self.core, Lpn(page), Owner::Request(id), wants) {
+            if self.path.map.has_entry(&mut self.core, Lpn(page), Owner::Request(id), wants) {
                 self.write_mapped(id, Lpn(page), is_partial);
             }
         }
@@ -162,7 +169,7 @@ impl<P: Probe> Drive<P> {
             return;
         }
         if is_partial {
-            self.core.stats.counters.partial_writes += 1;
+            self.path.host.record.counters.partial_writes += 1;
             if let Some(ppn) = self.core.ftl.map.get(lpn) {
                 if !self.core.is_in_flight(ppn) {
                     self.path.host.merging.waiting.insert(lpn.0, VecDeque::new());
@@ -177,7 +184,7 @@ impl<P: Probe> Drive<P> {
         }
         self.path.writes.program_page(
             &mut self.core,
-            &mut self.path.mapping,
+            &mut self.path.map,
             self.caching.as_mut(),
             Owner::Request(request),
             lpn,
@@ -197,27 +204,27 @@ impl<P: Probe> Drive<P> {
             let was_cached = self.caching.as_mut().is_some_and(|cache| cache.trim(&mut self.core, host, lpn));
             let old = self.core.ftl.unmap(&self.core.geometry, &mut self.core.array, lpn);
             if let Some(old) = old {
-                self.on_page_gone(old);
+                self.refreshing.on_page_gone(&mut self.core, old);
                 self.core.look_if_dead(self.core.geometry.block_of(old));
             }
             if old.is_some() || was_cached {
                 self.core.sequence += 1;
-                self.core.stats.counters.trimmed_pages += 1;
+                self.path.host.record.counters.trimmed_pages += 1;
                 self.core.probe.on_trimmed(lpn, self.core.sequence);
                 if self.core.array.is_stamped() {
                     self.path.host.trims.add(lpn, self.core.sequence);
                 }
-                let page = self.path.mapping.on_unmapped(&mut self.core, lpn);
+                let page = self.path.map.on_unmapped(&mut self.core, lpn);
                 if let Some(before) = changed
                     && page.is_some_and(|page| page != before)
                 {
-                    self.path.mapping.write_back(&mut self.core, before);
+                    self.write_back(before);
                 }
                 changed = page.or(changed);
             }
         }
         if let Some(page) = changed {
-            self.path.mapping.write_back(&mut self.core, page);
+            self.write_back(page);
         }
         // What has gone from the write cache makes room in it, and no flush waits for it.
         if self.caching.is_some() {
@@ -229,14 +236,14 @@ impl<P: Probe> Drive<P> {
     /// A page has been read for a partial write, which is done with it, or for those that waited for it.
     #[inline(never)]
     fn on_merge_read(&mut self, request: RequestId, read: &Transaction) {
-        self.core.stats.counters.merge_reads += 1;
+        self.path.host.record.counters.merge_reads += 1;
         let waiting = self.path.host.merging.waiting.remove(&read.lpn.0).expect("a merge locks its LPN");
         if read.is_uncorrectable() {
             self.path.host.fail_merge(&mut self.core, request);
         } else {
             self.path.writes.program_page(
                 &mut self.core,
-                &mut self.path.mapping,
+                &mut self.path.map,
                 self.caching.as_mut(),
                 Owner::Request(request),
                 read.lpn,
@@ -256,7 +263,7 @@ impl<P: Probe> Drive<P> {
             _ => unreachable!("a host read belongs to a request"),
         };
         if read.is_uncorrectable() {
-            self.path.host.fail_page(&mut self.core, id);
+            self.path.host.fail_page(id);
             self.core.probe.on_read_failed(id, read.lpn);
         } else if P::STAMPED {
             // The OOB says what was read; a page that is gone says so.

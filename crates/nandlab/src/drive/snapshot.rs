@@ -142,10 +142,7 @@ impl<P: Probe> Drive<P> {
             ("drive.pages_per_block", g.pages_per_block.into()),
             ("drive.page_size (bytes)", g.page_bytes.into()),
             ("logical pages", g.logical_pages.into()),
-            (
-                "translation pages (ftl.map)",
-                self.core.ftl.demand.as_ref().map_or(0, |demand| demand.pages.len() as u64),
-            ),
+            ("translation pages (ftl.map)", self.demand_map().map_or(0, |demand| demand.pages.len() as u64)),
             ("drive.channels", g.channels.into()),
             ("static allocation order", self.core.ftl.allocator.order_hash()),
         ]
@@ -288,8 +285,8 @@ impl<P: Probe> Drive<P> {
         for block in closed {
             self.core.ftl.close(&self.core.geometry, &mut self.core.array, block, Time::START);
         }
-        if let Some(demand) = &mut self.core.ftl.demand {
-            demand.trust_flash(&self.core.ftl.map);
+        if let Some(mapping) = &mut self.path.map {
+            mapping.demand.trust_flash(&self.core.ftl.map);
         }
         // What the checksum cannot tell: a file that was made up.
         self.audit().map_err(|_| SnapshotError::Damaged("it does not pass the audit"))

@@ -1,54 +1,38 @@
 //! What can be asked of a drive from outside.
 
-use super::{DataPath, Drive, Refreshing};
-use crate::base::geometry::{BlockId, PlaneId, Ppn};
-use crate::capacitor::{CapacitorState, Power, Stage};
-use crate::core::{Core, Part, Wake};
+use super::Drive;
+use crate::base::geometry::{BlockId, Ppn};
+use crate::capacitor::{CapacitorState, Stage};
+use crate::core::Part;
 use crate::host::{LinkEnd, LinkState};
 use crate::probe::Probe;
 use crate::refresh::{ErrorCacheState, PartialState};
-use crate::sched::Transaction;
 use crate::write_cache::Caching;
 
 impl<P: Probe> Drive<P> {
     /// Pages of the write cache: that fit, that may be dirty, that are.
     pub fn cache_pages(&self) -> [u32; 3] {
-        self.caching.as_ref().map_or([0; 3], |caching| {
-            [caching.cache.capacity(), caching.cache.budget(), caching.cache.dirty_pages()]
-        })
+        self.caching.as_ref().map_or([0; 3], Caching::pages)
     }
 }
 
 impl<P: Probe> Drive<P> {
-    /// Lets the capacitor and its detection work.
-    pub(crate) fn with_power(
-        &mut self,
-        work: impl FnOnce(&mut Power, &mut Core<P>, &mut Option<Caching>, &mut DataPath, &mut Refreshing),
-    ) {
-        work(&mut self.power, &mut self.core, &mut self.caching, &mut self.path, &mut self.refreshing);
-    }
-
     /// The power clock has struck.
-    pub(crate) fn on_power(&mut self) {
+    pub(super) fn on_power(&mut self) {
         if self.core.now >= self.power.cut_at {
             self.cut_power();
         } else {
-            self.with_power(Power::on_clock);
+            self.with_power(|power, core, kept| power.on_clock(core, kept));
         }
-    }
-
-    /// A plane's job is over.
-    pub(crate) fn on_job_over(&mut self, plane: PlaneId) {
-        self.power.on_job_over(&mut self.core, &mut self.caching, &mut self.refreshing, plane);
     }
 
     /// Measures the capacitor now, whatever the host does: the host's command. Nothing without capacitor and cache, or
     /// while it is empty or being measured.
     pub fn detect_budget(&mut self) {
         if self.power.capacitor.is_some() && self.caching.is_some() && self.power.stage == Stage::Charged {
-            self.with_power(|power, core, cache, path, refreshing| {
+            self.with_power(|power, core, kept| {
                 let _inside = core.inside.enter(Part::Capacitor);
-                power.begin_detection(core, cache, path, refreshing);
+                power.begin_detection(core, kept);
                 power.set_clock(core);
             });
             self.serve();
@@ -102,46 +86,6 @@ impl<P: Probe> Drive<P> {
 }
 
 impl<P: Probe> Drive<P> {
-    /// A copyback has been programmed: the map follows.
-    #[inline(never)]
-    pub(crate) fn on_copied_back(&mut self, done: &Transaction) {
-        let source = done.replaces.expect("a copyback has a source");
-        let (from, page) = self.core.geometry.split(source);
-        self.core
-            .stats
-            .migration
-            .on_copyback(self.core.array.block(self.core.geometry.block_of(done.ppn)).copybacks);
-        self.core.array.read(from, page);
-        self.core.array.copy_errors(self.core.geometry.block_of(done.ppn), from);
-        // Unless the host has written the page meanwhile.
-        if self.core.ftl.map.get(done.lpn) == Some(source) {
-            self.core.ftl.remap(&self.core.geometry, &mut self.core.array, done.lpn, done.ppn);
-            let plane = self.core.geometry.plane_of(from);
-            self.path.mapping.on_moved(&mut self.core, plane, done.lpn, false);
-            if let Some(cache) = &mut self.error_cache {
-                cache.move_page(&mut self.core.known, source, done.ppn);
-            }
-        }
-    }
-}
-
-impl<P: Probe> Drive<P> {
-    /// The grace of a due block is running out.
-    pub(crate) fn hurry(&mut self, block: BlockId) {
-        let plane = self.core.geometry.plane_of(block);
-        if let Some(partial) = &mut self.refreshing.partial
-            && partial.has_data_in_vsm(block)
-        {
-            partial.empty_vsm(&mut self.core);
-        }
-        let is_next = self.core.victim(plane) == Some(block) || self.refreshing.refresh.is_next(plane, block);
-        if self.background.hurry(&mut self.core, plane, is_next) {
-            self.core.stats.refresh.promoted += 1;
-        } else if !self.core.has_job(plane) && !self.core.is_short(plane) {
-            self.core.wake(Wake::Due(plane));
-        }
-    }
-
     /// How many times faster blocks come due than the drive has refreshed them so far: the mean time of a refreshed block,
     /// for all blocks of a plane that hold data, by the interval. `None` before the first one.
     pub fn refresh_load(&self) -> Option<f64> {
@@ -169,13 +113,13 @@ impl<P: Probe> Drive<P> {
 impl<P: Probe> Drive<P> {
     /// What the cache of known errors holds; `None` without it.
     pub fn error_cache(&self) -> Option<ErrorCacheState> {
-        let cache = self.error_cache.as_ref()?;
+        let cache = self.refreshing.error_cache.as_ref()?;
         Some(cache.state())
     }
 
     /// The errors of a page that are known from before, as a part of its RBER; `None`: the cache does not have it.
     pub fn cached_rber(&self, ppn: Ppn) -> Option<f64> {
-        let cache = self.error_cache.as_ref()?;
+        let cache = self.refreshing.error_cache.as_ref()?;
         cache.knows(ppn).then(|| self.core.known.of(ppn))
     }
 }

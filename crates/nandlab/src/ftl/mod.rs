@@ -13,16 +13,11 @@ pub use free_blocks::{FreeBlocks, WearLevelling};
 pub use page_map::PageMap;
 pub use victim::{Candidates, LeastValid, VictimPolicy};
 
-use crate::background::gc;
 use crate::base::geometry::{BlockId, Cell, DieId, Geometry, Lpn, PlaneId, Ppn};
 use crate::base::huge::Huge;
-use crate::base::rng::Stream;
 use crate::base::units::Time;
-use crate::demand_map::{DemandMap, MapSpec};
 use crate::flash::{Array, BlockState};
-use crate::refresh::partial::Links;
 use crate::sched::Device;
-use crate::spec::Spec;
 use allocation::Allocator;
 use needs::BlockNeeds;
 
@@ -180,16 +175,33 @@ impl Plane {
     }
 }
 
+/// What the FTL of a drive is built from.
+#[derive(Debug)]
+pub struct Config {
+    /// Where host writes go.
+    pub allocation: allocation::Allocation,
+    /// Which free block is used next.
+    pub levelling: WearLevelling,
+    /// Which block is emptied next.
+    pub victim: Box<dyn VictimPolicy>,
+    /// What every plane needs beyond the pages of its LPNs.
+    pub needs: BlockNeeds,
+    /// LPNs of translation pages, behind those of the host.
+    pub translation_pages: u32,
+    /// LPNs of combination pages, behind those.
+    pub combination_pages: u32,
+}
+
 /// The map, the planes and their policies.
 #[derive(Debug)]
 pub struct Ftl {
     /// LPN to PPN: the newest mapping of every LPN, those of translation pages behind the host's, then those of combination
     /// pages.
     pub map: PageMap,
-    /// What the demand map adds to that; `None` when the whole map is in RAM.
-    pub demand: Option<DemandMap>,
-    /// Where partially refreshed pages have their susceptible data; `None` without partial refresh.
-    pub links: Option<Links>,
+    /// The LPNs of translation pages begin here, and end where those of combination pages begin, so many.
+    first_translation: u32,
+    first_combination: u32,
+    combination_pages: u32,
     /// All planes.
     pub planes: Box<[Plane]>,
     /// Where host writes go.
@@ -216,11 +228,10 @@ pub struct Ftl {
 const FLUSH_KEEPS_BLOCKS: u32 = 1;
 
 impl Ftl {
-    /// The FTL of an erased drive. With `verified` the demand map keeps an image of what its translation pages hold.
-    pub fn new(spec: &Spec, geometry: &Geometry, array: &Array, verified: bool) -> Self {
+    /// The FTL of an erased drive.
+    pub fn new(config: Config, geometry: &Geometry, array: &Array) -> Self {
         let words_per_block = (geometry.pages_per_block as usize).div_ceil(64);
-        let context = gc::Context { planes: geometry.planes, stream: Stream::new(spec.seed, "gc.victim") };
-        let levelling = spec.ftl.wear_levelling;
+        let Config { allocation, levelling, victim, needs, translation_pages, combination_pages } = config;
         let plane = |plane: u32| {
             let mut free = FreeBlocks::default();
             let first = geometry.first_block(PlaneId(plane)).index();
@@ -238,26 +249,15 @@ impl Ftl {
                 erases_unchecked: 0,
             }
         };
-        let (logical_pages, page_bytes) = (geometry.logical_pages, geometry.page_bytes);
-        let demand = match spec.ftl.map {
-            MapSpec::Page => None,
-            MapSpec::Demand { cache_bytes, eviction } => {
-                Some(DemandMap::new(cache_bytes, eviction, logical_pages, page_bytes, verified))
-            }
-        };
-        let translation_pages = demand.as_ref().map_or(0, |demand| demand.pages.len() as u32);
-        let has_links = spec.refresh.policy.partial().is_some();
-        let needs = BlockNeeds::of(spec);
-        // Each takes a page that holds no host data; a quarter of all is more than a drive can spare.
-        let combination_pages = if has_links { geometry.pages / 4 } else { 0 };
-        let first_combination = logical_pages + translation_pages;
+        let first_combination = geometry.logical_pages + translation_pages;
         Self {
             map: PageMap::new(first_combination + combination_pages),
-            links: has_links.then(|| Links::new(first_combination, combination_pages, geometry)),
-            demand,
+            first_translation: geometry.logical_pages,
+            first_combination,
+            combination_pages,
             planes: (0..geometry.planes).map(plane).collect(),
-            allocator: Allocator::new(spec.ftl.allocation, geometry),
-            victim: gc::make(&spec.gc.victim, context),
+            allocator: Allocator::new(allocation, geometry),
+            victim,
             index: LeastValid::new(geometry.planes, geometry.blocks_per_plane),
             valid: Huge::zeroed(words_per_block * geometry.blocks as usize),
             words_per_block,
@@ -268,6 +268,11 @@ impl Ftl {
             taken_blocks: (needs.free() + needs.open()) as u32,
             needs,
         }
+    }
+
+    /// The first LPN of combination pages, and how many there are.
+    pub fn combination_lpns(&self) -> (u32, u32) {
+        (self.first_combination, self.combination_pages)
     }
 
     /// The next page of `stream` in `plane`; opens a block when the last one is full. The host's stream leaves the
@@ -448,7 +453,7 @@ impl Ftl {
             return false;
         }
         let open = state.open[WriteStream::Combination.index()];
-        let keep = self.job_blocks + self.flush_reserve_blocks + u32::from(self.demand.is_some());
+        let keep = self.job_blocks + self.flush_reserve_blocks + self.needs.mapping.open as u32;
         open.next < open.end || state.free_blocks() > keep
     }
 
@@ -467,17 +472,14 @@ impl Ftl {
     /// Whether an LPN is that of a combination page.
     #[inline(always)]
     pub fn is_combination(&self, lpn: Lpn) -> bool {
-        self.links.as_ref().is_some_and(|links| links.is_combination(lpn))
+        // What holds nothing has an LPN beyond all.
+        lpn.0.wrapping_sub(self.first_combination) < self.combination_pages
     }
 
-    /// Fixes what a page will hold, if it is a combination page.
-    #[inline]
-    pub fn stage(&mut self, ppn: Ppn, lpn: Lpn) {
-        if let Some(links) = &mut self.links
-            && links.is_combination(lpn)
-        {
-            links.stage(ppn, links.entries(lpn));
-        }
+    /// Whether an LPN is that of a translation page.
+    #[inline(always)]
+    pub fn is_translation(&self, lpn: Lpn) -> bool {
+        (self.first_translation..self.first_combination).contains(&lpn.0)
     }
 
     /// Free blocks of the drive, and so many that will be soon, as a share of those that are not retired.
@@ -492,12 +494,14 @@ impl Ftl {
     /// The stream that internal copies of a page of `lpn` go to.
     #[inline]
     pub fn copy_stream(&self, lpn: Lpn, is_wear: bool) -> WriteStream {
-        match &self.demand {
-            Some(demand) if demand.translation_page(lpn).is_some() => WriteStream::Mapping,
-            _ if self.is_combination(lpn) => WriteStream::Combination,
-            _ if is_wear => WriteStream::Wear,
-            _ => WriteStream::Gc,
+        if lpn.0 >= self.first_translation {
+            if self.is_translation(lpn) {
+                return WriteStream::Mapping;
+            } else if self.is_combination(lpn) {
+                return WriteStream::Combination;
+            }
         }
+        if is_wear { WriteStream::Wear } else { WriteStream::Gc }
     }
 
     /// The stream that emptying `block` needs: translation pages and data never share a block.
@@ -515,10 +519,7 @@ impl Ftl {
 
     /// Logical pages of the host that are mapped.
     pub fn host_pages_mapped(&self) -> u32 {
-        let translation_pages =
-            self.demand.iter().flat_map(|demand| demand.numbers().map(|page| demand.lpn_of(page)));
-        let combinations = self.links.iter().flat_map(|links| links.combinations());
-        let others = translation_pages.chain(combinations).filter(|&lpn| self.map.get(lpn).is_some());
+        let others = (self.first_translation..self.map.len()).filter(|&lpn| self.map.get(Lpn(lpn)).is_some());
         self.map.mapped() - others.count() as u32
     }
 
@@ -611,30 +612,9 @@ impl Ftl {
         (block.index() * self.words_per_block + page as usize / 64, 1 << (page % 64))
     }
 
-    /// Asks the cache for what looking up `lpn` will need.
-    #[inline]
-    pub fn prefetch_entry(&self, lpn: Lpn) {
-        self.map.prefetch(lpn);
-        if let Some(demand) = &self.demand {
-            demand.cache.prefetch(lpn);
-        }
-    }
-
-    /// Asks the cache for what moving the page of `lpn` will need of the map.
-    #[inline]
-    pub fn prefetch_move(&self, lpn: Lpn) {
-        self.map.prefetch(lpn);
-        if let Some(demand) = &self.demand {
-            demand.cache.prefetch_level(lpn);
-        }
-    }
-
     /// Asks the cache for what invalidating or reading the page of `lpn` will need.
     #[inline]
     pub fn prefetch_page(&self, geometry: &Geometry, array: &Array, lpn: Lpn) {
-        if let Some(demand) = &self.demand {
-            demand.cache.prefetch_entry(lpn);
-        }
         if let Some(ppn) = self.map.get(lpn) {
             let (block, page) = geometry.split(ppn);
             array.prefetch(block, ppn);
@@ -901,6 +881,6 @@ impl Ftl {
         if valid_in_drive != mapped {
             return Err(format!("{mapped} LPNs are mapped, {valid_in_drive} pages are valid"));
         }
-        self.demand.as_ref().map_or(Ok(()), |demand| demand.audit(&self.map))
+        Ok(())
     }
 }

@@ -3,6 +3,8 @@
 mod epochs;
 mod link;
 mod oracle;
+mod path;
+mod record;
 mod request;
 mod requests;
 mod trims;
@@ -12,13 +14,15 @@ pub(crate) use epochs::{Epochs, Merging};
 pub(crate) use link::{Link, To as LinkEnd};
 pub use link::{LinkDirection, LinkState};
 pub use oracle::Oracle;
+pub(crate) use path::DataPath;
+pub(crate) use record::Record;
 pub use request::{Op, Request};
 pub use requests::{Completion, FailReason};
 pub(crate) use requests::{InWork, Requests};
 pub(crate) use trims::Trims;
-pub(crate) use writes::Writes;
+pub(crate) use writes::{WriteBacks, Writes};
 
-use crate::base::geometry::RequestId;
+use crate::base::geometry::{Geometry, RequestId};
 use crate::base::units::Span;
 use crate::core::{Core, Wake};
 use crate::probe::Probe;
@@ -28,6 +32,7 @@ use crate::spec::Spec;
 #[derive(Debug)]
 pub(crate) struct Host {
     pub(crate) requests: Requests,
+    pub(crate) record: Record,
     /// What is between the host and the drive; `None` without one.
     pub(crate) link: Option<Box<Link>>,
     pub(crate) epochs: Epochs,
@@ -44,10 +49,11 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    pub(crate) fn new(spec: &Spec) -> Self {
+    pub(crate) fn new(spec: &Spec, geometry: &Geometry) -> Self {
         let cut_after = spec.power.cut_after_requests;
         Self {
             requests: Requests::default(),
+            record: Record::new(geometry),
             link: spec.host.link.as_ref().map(|link| Box::new(Link::new(link))),
             epochs: Epochs::default(),
             merging: Merging::default(),
@@ -68,14 +74,14 @@ impl Host {
     /// What a partial write would complete is lost: writing it would make a page that is partly lost look whole.
     #[inline(never)]
     pub(crate) fn fail_merge<P: Probe>(&mut self, core: &mut Core<P>, request: RequestId) {
-        self.fail_page(core, request);
+        self.fail_page(request);
         self.page_done(core, request);
     }
 
     /// A page of a request is lost: the request will fail.
     #[inline(never)]
-    pub(crate) fn fail_page<P: Probe>(&mut self, core: &mut Core<P>, request: RequestId) {
-        core.stats.counters.media_errors += 1;
+    pub(crate) fn fail_page(&mut self, request: RequestId) {
+        self.record.counters.media_errors += 1;
         self.requests.fail(request, FailReason::Uncorrectable);
     }
 
@@ -107,10 +113,10 @@ impl Host {
     pub(crate) fn report<P: Probe>(&mut self, core: &mut Core<P>, id: RequestId) {
         let is_write = self.requests.op(id) == Op::Write;
         let done = self.requests.remove(id);
-        core.stats.on_completed(core.now, &done.request, done.failed);
+        self.record.on_completed(core.now, &done.request, done.failed);
         if is_write && done.failed.is_none() {
             let (first, last) = Self::pages(core, &done.request);
-            core.stats.on_written(core.now, last - first + 1);
+            self.record.on_written(core.now, last - first + 1, &core.operations);
         }
         let InWork { id: number, request, failed, .. } = done;
         let completion = Completion { id: number, request, completed: core.now, failed };

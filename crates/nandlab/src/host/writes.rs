@@ -1,14 +1,25 @@
 //! How writes find a place, and those that wait for one.
 
 use super::{FailReason, Host};
-use crate::base::geometry::{Geometry, Lpn, PlaneId};
-use crate::core::{Core, Maps, Program, Queue, To, Waiter, Wake, Wants};
-use crate::demand_map::Mapping;
+use crate::base::geometry::{CacheSlot, Geometry, Lpn, PlaneId};
+use crate::core::{Core, Map, Maps, Program, Queue, To, Waiter, Wake, Wants};
 use crate::flash::{Moment, Stamp};
 use crate::ftl::{Place, WriteStream};
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, Owner};
-use crate::write_cache::Caching;
+use crate::stats::Counters;
+
+/// Whose write-backs find a place as host writes do: the write cache.
+pub(crate) trait WriteBacks<P: Probe> {
+    /// Whether a page that is being written back has been deallocated since.
+    fn is_dropped(&self, slot: CacheSlot) -> bool;
+
+    /// A write-back has a place: the sequence number of what is written, and whether some of it is lost.
+    fn on_write_back_placed(&mut self, slot: CacheSlot) -> (u64, bool);
+
+    /// The drive has worn out, and a write-back found no place: what it held is lost when it leaves the cache.
+    fn on_write_back_failed(&mut self, core: &mut Core<P>, host: &mut Host, slot: CacheSlot);
+}
 
 /// How writes find a place, and those that wait for one.
 #[derive(Debug)]
@@ -18,12 +29,18 @@ pub(crate) struct Writes {
     pub(crate) count: u64,
     /// Erases since a host page has got room, while something waits for it.
     pub(crate) erases_in_vain: u64,
+    pub(crate) counters: Counters,
 }
 
 impl Writes {
     pub(crate) fn new(is_static: bool, geometry: &Geometry) -> Self {
         let lists = if is_static { geometry.planes as usize } else { 1 };
-        Self { lists: vec![Queue::default(); lists].into(), count: 0, erases_in_vain: 0 }
+        Self {
+            lists: vec![Queue::default(); lists].into(),
+            count: 0,
+            erases_in_vain: 0,
+            counters: Counters::default(),
+        }
     }
 
     /// Nobody waits any more.
@@ -36,8 +53,8 @@ impl Writes {
     pub(crate) fn program_page<P: Probe>(
         &mut self,
         core: &mut Core<P>,
-        mapping: &mut Mapping,
-        cache: Option<&mut Caching>,
+        map: &mut impl Map<P>,
+        cache: Option<&mut impl WriteBacks<P>>,
         owner: Owner,
         lpn: Lpn,
     ) {
@@ -50,13 +67,13 @@ impl Writes {
             && let Some(plane) = plane
             && let Some(place) = core.allocate(plane, WriteStream::Host)
         {
-            self.place(core, mapping, cache, owner, lpn, place);
+            self.place(core, map, cache, owner, lpn, place);
             return;
         }
         let waiter = core.waiters.insert(Waiter::new(owner, lpn, Wants::Write));
         self.lists[list].push(&mut core.waiters, waiter);
         self.count += 1;
-        core.stats.counters.stalled_writes += 1;
+        self.counters.stalled_writes += 1;
         if core.ftl.allocator.is_static() {
             core.wake(Wake::Space(PlaneId(list as u32)));
         } else {
@@ -70,7 +87,7 @@ impl Writes {
     fn ends_if_dropped<P: Probe>(
         &mut self,
         core: &mut Core<P>,
-        cache: Option<&Caching>,
+        cache: Option<&impl WriteBacks<P>>,
         owner: Owner,
     ) -> bool {
         match owner {
@@ -102,8 +119,8 @@ impl Writes {
     fn place<P: Probe>(
         &mut self,
         core: &mut Core<P>,
-        mapping: &mut Mapping,
-        cache: Option<&mut Caching>,
+        map: &mut impl Map<P>,
+        cache: Option<&mut impl WriteBacks<P>>,
         owner: Owner,
         lpn: Lpn,
         place: Place,
@@ -117,13 +134,13 @@ impl Writes {
             (Cause::Host, core.sequence, false)
         };
         let corrected = if is_lost { Moment::LOST } else { core.moment() };
-        mapping.keep_entry(core, lpn);
+        map.keep_entry(core, lpn);
         let stamp = Stamp { sequence, corrected };
         let (to, maps, class) = (To::Place(place), Maps::Now, Class::HostWrite);
         let queued = core.program(Program { to, lpn, stamp, maps, owner, cause, class });
         queued.expect("it has its place");
         self.erases_in_vain = 0;
-        mapping.on_host_mapped(core, lpn);
+        map.on_written(core, lpn);
         if cause == Cause::Host {
             core.probe.on_write_admitted(lpn, sequence);
         }
@@ -133,8 +150,8 @@ impl Writes {
     pub(crate) fn resume<P: Probe>(
         &mut self,
         core: &mut Core<P>,
-        mapping: &mut Mapping,
-        mut cache: Option<&mut Caching>,
+        map: &mut impl Map<P>,
+        mut cache: Option<&mut impl WriteBacks<P>>,
         plane: PlaneId,
     ) {
         let list = self.stalled_list(core, Some(plane));
@@ -155,7 +172,7 @@ impl Writes {
             }
             let Some(place) = core.allocate(plane, WriteStream::Host) else { return };
             self.unstall(core, list);
-            self.place(core, mapping, cache.as_deref_mut(), owner, lpn, place);
+            self.place(core, map, cache.as_deref_mut(), owner, lpn, place);
         }
     }
 
@@ -178,7 +195,7 @@ impl Writes {
         &mut self,
         core: &mut Core<P>,
         host: &mut Host,
-        mut cache: Option<&mut Caching>,
+        mut cache: Option<&mut impl WriteBacks<P>>,
     ) {
         for list in 0..self.lists.len() {
             if self.lists[list].is_empty() || !core.is_worn_out(PlaneId(list as u32)) {
@@ -191,7 +208,7 @@ impl Writes {
                 if self.ends_if_dropped(core, cache.as_deref(), owner) {
                     continue;
                 }
-                core.stats.counters.failed_pages += 1;
+                self.counters.failed_pages += 1;
                 match owner {
                     Owner::CachePage(slot) => {
                         let cache = cache.as_deref_mut().expect("the drive has a write cache");

@@ -7,13 +7,14 @@
 //!
 //! R.-S. Liu et al., "EC-Cache: exploiting error locality to optimize LDPC in NAND flash-based SSDs", DAC 2014.
 
+use super::RefreshStats;
 use crate::base::geometry::{Geometry, Ppn};
 use crate::base::huge::Huge;
 use crate::base::list::{Link, Links, List};
-use crate::core::{Core, KnownErrors};
+use crate::core::{Core, KnownErrors, Map};
 use crate::probe::Probe;
 use crate::sched::{Slot, Transaction};
-use crate::spec::Spec;
+use crate::spec::RefreshPolicySpec;
 
 /// Of each entry, beside its positions: the page and how many errors it has, four bytes each.
 const HEADER_BYTES: u64 = 8;
@@ -43,6 +44,7 @@ pub(crate) struct ErrorCache {
     by_use: List,
     unused: List,
     bytes: u64,
+    pub(crate) stats: RefreshStats,
 }
 
 /// What the cache of known errors holds.
@@ -56,8 +58,8 @@ pub struct ErrorCacheState {
 
 impl ErrorCache {
     /// Takes all memory it will ever need.
-    pub(crate) fn new(spec: &Spec, geometry: &Geometry) -> Option<Self> {
-        let size_bytes = spec.refresh.policy.ec_cache()?.size_bytes;
+    pub(crate) fn new(spec: &RefreshPolicySpec, geometry: &Geometry) -> Option<Self> {
+        let size_bytes = spec.ec_cache()?.size_bytes;
         Some(Self::with_size(size_bytes, geometry.page_bytes * 8, geometry.pages))
     }
 
@@ -71,6 +73,7 @@ impl ErrorCache {
             by_use: List::default(),
             unused: List::default(),
             bytes: 0,
+            stats: RefreshStats::default(),
         }
     }
 
@@ -167,23 +170,29 @@ impl ErrorCache {
         }
         let rber = core.rber_of(read.ppn);
         let without = core.ecc.level_for(rber);
-        let stats = &mut core.stats.refresh;
+        let stats = &mut self.stats;
         stats.cached_reads += 1;
         stats.lower_level_reads += u64::from(read.level.max(read.needed) < without);
     }
 
     /// A host read has been decoded, or has not: if it has, and the page is read often, its errors are known now.
     #[inline(never)]
-    pub(crate) fn on_decoded<P: Probe>(&mut self, core: &mut Core<P>, read: &Transaction) {
+    pub(crate) fn on_decoded<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        map: &mut impl Map<P>,
+        read: &Transaction,
+    ) {
         let is_newest = core.ftl.map.get(read.lpn) == Some(read.ppn);
         if read.is_uncorrectable() || !is_newest || !core.read_counts.is_hot(read.ppn) {
             return;
         }
         let rber = core.rber_of(read.ppn);
-        core.stats.refresh.known_errors_evicted += self.remember(&mut core.known, read.ppn, rber);
+        let evicted = self.remember(&mut core.known, read.ppn, rber);
+        self.stats.known_errors_evicted += evicted;
         // To the next read they are as good as corrected.
         if self.slot(read.ppn).is_some() {
-            core.on_corrected(read.lpn);
+            map.on_corrected(core, read.lpn);
         }
     }
 

@@ -21,15 +21,14 @@ pub(crate) use partial::Partial;
 pub use partial::PartialState;
 pub use stats::RefreshStats;
 
-use crate::background::{JobCause, NextJob};
-use crate::base::geometry::{BlockId, Geometry, PlaneId};
+use crate::base::geometry::{BlockId, Geometry, PlaneId, Ppn};
 use crate::base::huge::Huge;
 use crate::base::units::{SECOND, Span, Time};
-use crate::core::{Core, Maps, Part, Program, To, Wake};
+use crate::core::{Core, Map, Maps, NextJob, Part, Program, Refreshed, To, Wake};
 use crate::flash::{BlockState, Moment, Stamp};
 use crate::probe::Probe;
-use crate::sched::{Class, NEVER, Owner, Start, Transaction};
-use crate::spec::{RefreshPolicySpec, Spec};
+use crate::sched::{Cause, Class, NEVER, Owner, Slot, Start, Transaction};
+use crate::spec::{RefreshPolicySpec, RefreshSpec};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -42,10 +41,113 @@ enum Alarm {
     Hurry,
 }
 
+/// How data is refreshed.
+#[derive(Debug)]
+pub(crate) struct Refreshing {
+    pub(crate) refresh: Refresh,
+    /// Partial refresh; `None` without it.
+    pub(crate) partial: Option<Partial>,
+    /// The cache of known errors; `None` without one.
+    pub(crate) error_cache: Option<ErrorCache>,
+}
+
+impl Refreshing {
+    /// `seed` is that of the drive.
+    pub(crate) fn new<P: Probe>(spec: &RefreshSpec, seed: u64, core: &Core<P>) -> Self {
+        Self {
+            refresh: Refresh::new(spec, &core.geometry),
+            partial: Partial::new(&spec.policy, seed, core),
+            error_cache: ErrorCache::new(&spec.policy, &core.geometry),
+        }
+    }
+
+    /// What has been counted.
+    pub(crate) fn stats(&self) -> RefreshStats {
+        let mut all = self.refresh.stats.clone();
+        let others = [self.partial.as_ref().map(|p| &p.stats), self.error_cache.as_ref().map(|c| &c.stats)];
+        for stats in others.into_iter().flatten() {
+            all.add(stats);
+        }
+        all
+    }
+
+    /// The block of a plane without a job that is refreshed next, if one is due and there is room.
+    pub(crate) fn next_due<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId) -> Option<NextJob> {
+        self.refresh.next_due(core, self.partial.as_mut(), plane)
+    }
+
+    /// A page of a block that stays has been read, and is to be refreshed where it is: partially, or in place.
+    #[inline(never)]
+    pub(crate) fn refresh_page<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        plane: PlaneId,
+        read: &Transaction,
+    ) -> Refreshed {
+        let partial = self.partial.as_mut();
+        match partial.map_or(Refreshed::Not, |partial| partial.refresh_page(core, plane, read)) {
+            Refreshed::Not if self.refresh.reprogram(core, plane, read) => Refreshed::Later,
+            refreshed => refreshed,
+        }
+    }
+
+    /// All pages of a block that stays are done.
+    pub(crate) fn end_staying<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId, block: BlockId) {
+        self.refresh.stats.busy_ns += self.refresh.job_ns(core.now, plane);
+        if let Some(partial) = &mut self.partial {
+            partial.end_block(core, block);
+        } else {
+            self.refresh.end_in_place(core, block);
+        }
+    }
+
+    /// The data of a page is elsewhere, or nowhere.
+    #[inline]
+    pub(crate) fn on_page_gone<P: Probe>(&mut self, core: &mut Core<P>, ppn: Ppn) {
+        if let Some(cache) = &mut self.error_cache {
+            cache.drop_page(&mut core.known, ppn);
+        }
+        if let Some(partial) = &mut self.partial {
+            partial.unlink_marked(core, ppn);
+        }
+    }
+
+    /// A read of the host's is queued.
+    #[inline]
+    pub(crate) fn on_host_read<P: Probe>(&mut self, core: &mut Core<P>, slot: Slot) {
+        if let Some(partial) = &mut self.partial {
+            partial.on_host_read(core, slot);
+        }
+        if let Some(cache) = &mut self.error_cache {
+            cache.on_host_read(core, slot);
+        }
+    }
+
+    /// A block has been erased.
+    pub(crate) fn on_erased<P: Probe>(&mut self, core: &mut Core<P>, block: BlockId) {
+        if let Some(partial) = &mut self.partial {
+            partial.on_erased(core, block);
+        }
+    }
+
+    /// Power is gone, and what RAM held.
+    pub(crate) fn forget<P: Probe>(&mut self, core: &mut Core<P>) {
+        if let Some(partial) = &mut self.partial {
+            partial.forget();
+        }
+        core.read_counts.forget();
+        if let Some(cache) = &mut self.error_cache {
+            cache.clear(&mut core.known);
+        }
+        core.known.clear();
+    }
+}
+
 /// When which blocks are due.
 #[derive(Debug)]
 pub(crate) struct Refresh {
     policy: RefreshPolicySpec,
+    stats: RefreshStats,
     /// P/E cycles up to which an interval in seconds holds.
     intervals: Box<[(u32, u32)]>,
     grace: f64,
@@ -64,14 +166,15 @@ pub(crate) struct Refresh {
 }
 
 impl Refresh {
-    pub(crate) fn new(spec: &Spec, geometry: &Geometry) -> Self {
-        let is_on = spec.refresh.policy != RefreshPolicySpec::None;
+    pub(crate) fn new(spec: &RefreshSpec, geometry: &Geometry) -> Self {
+        let is_on = spec.policy != RefreshPolicySpec::None;
         let planes = if is_on { geometry.planes as usize } else { 0 };
         let seconds = |span: Span| u32::try_from(span / SECOND).unwrap_or(u32::MAX).max(1);
         Self {
-            policy: spec.refresh.policy,
-            intervals: spec.refresh.interval.iter().map(|&(pe, every)| (pe, seconds(every))).collect(),
-            grace: spec.refresh.grace,
+            policy: spec.policy,
+            stats: RefreshStats::default(),
+            intervals: spec.interval.iter().map(|&(pe, every)| (pe, seconds(every))).collect(),
+            grace: spec.grace,
             reprograms: 0,
             since: Huge::zeroed(if is_on { geometry.blocks as usize } else { 0 }),
             alarms: BinaryHeap::new(),
@@ -291,13 +394,13 @@ impl Refresh {
             }
             self.due[plane.index()].pop_front();
             self.began[plane.index()] = core.now;
-            core.stats.refresh.blocks += 1;
-            core.stats.refresh.pages += u64::from(valid);
+            self.stats.blocks += 1;
+            self.stats.pages += u64::from(valid);
             let is_urgent = now.later_s_than(due) >= self.grace_s(pe_cycles) / 2;
-            core.stats.refresh.partial_blocks += u64::from(is_partial);
-            core.stats.refresh.blocks_in_place += u64::from(is_in_place);
-            let cause = if is_partial || is_in_place { JobCause::StayingRefresh } else { JobCause::Refresh };
-            return Some(NextJob { block, cause, is_urgent });
+            self.stats.partial_blocks += u64::from(is_partial);
+            self.stats.blocks_in_place += u64::from(is_in_place);
+            let stays = is_partial || is_in_place;
+            return Some(NextJob { block, cause: Cause::Refresh, stays, is_urgent });
         }
         None
     }
@@ -328,7 +431,7 @@ impl Refresh {
             return false;
         }
         self.reprograms += 1;
-        core.stats.refresh.pages_in_place += 1;
+        self.stats.pages_in_place += 1;
         let (to, owner, maps) = (To::InPlace(read.ppn), Owner::Job(plane), Maps::Nothing);
         let (lpn, stamp, cause, class) = (read.lpn, Stamp::default(), read.cause, Class::Background);
         let queued = core.program(Program { to, lpn, stamp, maps, owner, cause, class });
@@ -339,12 +442,17 @@ impl Refresh {
     /// A page has been programmed once more with what it holds. The host may have written it elsewhere meanwhile; then
     /// this has been for nothing.
     #[cold]
-    pub(crate) fn on_reprogrammed<P: Probe>(&mut self, core: &mut Core<P>, done: &Transaction) {
+    pub(crate) fn on_reprogrammed<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        map: &mut impl Map<P>,
+        done: &Transaction,
+    ) {
         self.reprograms -= 1;
         let block = core.geometry.block_of(done.ppn);
         core.array.reprogram(block, u32::from(done.page), done.ppn, core.moment());
         if core.ftl.map.get(done.lpn) == Some(done.ppn) {
-            core.on_corrected(done.lpn);
+            map.on_corrected(core, done.lpn);
         }
         core.let_go(block);
     }
@@ -369,7 +477,7 @@ impl Refresh {
     /// A block has been refreshed, and erased.
     #[inline(never)]
     pub(crate) fn on_erased<P: Probe>(&mut self, core: &mut Core<P>, block: BlockId) {
-        core.stats.refresh.busy_ns += self.job_ns(core.now, core.geometry.plane_of(block));
+        self.stats.busy_ns += self.job_ns(core.now, core.geometry.plane_of(block));
         // Its erase has just added a cycle.
         self.on_block_refreshed(core, block, core.array.block(block).pe_cycles.saturating_sub(1));
     }
@@ -379,10 +487,15 @@ impl Refresh {
         now - self.began[plane.index()]
     }
 
+    /// A refresh has been put before the host's writes.
+    pub(crate) fn on_promoted(&mut self) {
+        self.stats.promoted += 1;
+    }
+
     /// How many times faster blocks come due than they have been refreshed so far: the mean time of a refreshed block, for all
     /// blocks of a plane that hold data, by the interval. `None` before the first one.
     pub(crate) fn load<P: Probe>(&self, core: &Core<P>) -> Option<f64> {
-        let stats = &core.stats.refresh;
+        let stats = &self.stats;
         if stats.blocks == 0 || stats.busy_ns == Span::ZERO {
             return None;
         }
@@ -416,7 +529,7 @@ impl Refresh {
         let due = self.since[block.index()].plus_s(self.interval_s(pe_cycles));
         let overdue_s = core.age_clock.at(core.now).later_s_than(due);
         let grace_s = self.grace_s(pe_cycles);
-        let stats = &mut core.stats.refresh;
+        let stats = &mut self.stats;
         stats.overdue_max_s = stats.overdue_max_s.max(overdue_s);
         stats.late_blocks += u64::from(overdue_s > grace_s);
     }

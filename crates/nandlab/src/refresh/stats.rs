@@ -57,6 +57,32 @@ pub struct RefreshStats {
 }
 
 impl RefreshStats {
+    /// Adds what others have counted.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.blocks += other.blocks;
+        self.pages += other.pages;
+        self.late_blocks += other.late_blocks;
+        self.overdue_max_s = self.overdue_max_s.max(other.overdue_max_s);
+        self.busy_ns += other.busy_ns;
+        self.partial_blocks += other.partial_blocks;
+        self.blocks_while_off += other.blocks_while_off;
+        self.partial_pages += other.partial_pages;
+        self.hot_pages += other.hot_pages;
+        self.too_susceptible += other.too_susceptible;
+        self.without_room += other.without_room;
+        self.susceptible_bytes += other.susceptible_bytes;
+        self.combination_pages += other.combination_pages;
+        self.padding_bytes += other.padding_bytes;
+        self.host_preads += other.host_preads;
+        self.promoted_pages += other.promoted_pages;
+        self.blocks_in_place += other.blocks_in_place;
+        self.pages_in_place += other.pages_in_place;
+        self.cached_reads += other.cached_reads;
+        self.lower_level_reads += other.lower_level_reads;
+        self.known_errors_evicted += other.known_errors_evicted;
+        self.promoted += other.promoted;
+    }
+
     /// `refresh` of the summary.
     pub(crate) fn json<P: Probe>(&self, drive: &Drive<P>) -> Value {
         let partial = drive.partial_refresh().map(|state| self.partial_json(&state));

@@ -12,7 +12,7 @@ mod timeline;
 pub use crate::base::words::duration;
 pub use notes::{Note, Severity};
 pub use power_json::power;
-pub use series::{CacheLevel, DieSeries, Series, Window};
+pub use series::{DieSeries, Series, Window};
 pub(crate) use steady::{Count, Rounds};
 pub use steady::{SteadyState, steady_state};
 pub use stretch::Stretch;

@@ -98,7 +98,7 @@ pub(crate) fn notes<P: Probe>(drive: &Drive<P>, run: &RunFacts, steady: &Value) 
 struct Notes<'a, P: Probe> {
     drive: &'a Drive<P>,
     spec: &'a Spec,
-    stats: &'a Stats,
+    stats: Stats<'a>,
     run: &'a RunFacts,
     steady: &'a Value,
 }
@@ -448,7 +448,7 @@ impl<P: Probe> Notes<'_, P> {
     }
 
     fn whole_map(&self) -> Option<Note> {
-        let entries = self.drive.ftl().demand.as_ref()?.cache.capacity();
+        let entries = self.drive.demand_map()?.cache.capacity();
         if self.drive.geometry().logical_pages > entries {
             return None;
         }

@@ -5,22 +5,11 @@ use super::table::{Column, Table, Values};
 use crate::base::geometry::Geometry;
 use crate::base::numbers::{per, ratio};
 use crate::base::units::{MS, Span, Time};
-use crate::host::{Op, Request};
+use crate::host::Op;
 use crate::sched::Cause;
 
 /// Intervals of `dies.parquet` at most.
 const DIE_INTERVALS: usize = 64;
-
-/// The write cache at a moment.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct CacheLevel {
-    /// Dirty pages.
-    pub dirty_pages: u32,
-    /// Pages that may be dirty.
-    pub budget_pages: u32,
-    /// Pages that the full capacitor could save.
-    pub capacitor_pages: f64,
-}
 
 /// What happened in one interval.
 #[derive(Clone, Debug, Default)]
@@ -62,15 +51,6 @@ pub struct Window {
 }
 
 impl Window {
-    #[inline]
-    pub(crate) fn on_completed(&mut self, request: &Request, ns: Span) {
-        let op = request.op as usize;
-        self.requests[op] += 1;
-        self.bytes[op] += request.len;
-        self.latency_ns[op] += u128::from(ns.ns());
-        self.latency_ns_max[op] = self.latency_ns_max[op].max(ns);
-    }
-
     fn merge(&mut self, next: &Self) {
         for op in 0..4 {
             self.requests[op] += next.requests[op];

@@ -120,7 +120,7 @@ pub fn summary<P: Probe>(drive: &Drive<P>, run: &RunFacts) -> Value {
     let most = drive.spec().migration.copybacks_max();
     let (blocks_in_all, pages) = (drive.geometry().blocks, drive.geometry().pages);
     let migration = if most == 0 { Value::Null } else { stats.migration.json(most, blocks_in_all, pages) };
-    let steady = stats.steady_state(drive.spec(), drive.geometry(), drive.now());
+    let steady = drive.steady_state();
     let notes = notes(drive, run, &steady).iter().map(Note::json).collect::<Value>();
     let victim_pages = counters.gc_victims as f64 * f64::from(drive.geometry().pages_per_block);
     let mut summary = json!({
@@ -149,13 +149,13 @@ pub fn summary<P: Probe>(drive: &Drive<P>, run: &RunFacts) -> Value {
         "waf": stats.waf().map(number),
         "waf_pages": stats.waf_pages().map(number),
         "flash": {
-            "read": by_cause(stats, &[Kind::Read, Kind::Copyback]),
-            "program": by_cause(stats, &[Kind::Program, Kind::Copyback]),
-            "erase": by_cause(stats, &[Kind::Erase]),
-            "copyback": by_cause(stats, &[Kind::Copyback]),
+            "read": by_cause(&stats, &[Kind::Read, Kind::Copyback]),
+            "program": by_cause(&stats, &[Kind::Program, Kind::Copyback]),
+            "erase": by_cause(&stats, &[Kind::Erase]),
+            "copyback": by_cause(&stats, &[Kind::Copyback]),
         },
         "ecc": ecc.json(drive.ecc().levels(), number),
-        "map": drive.ftl().demand.as_ref().map(|map| stats.map.json(map.cache.capacity(), map.cache.len())),
+        "map": drive.demand_map().map(|map| stats.map.json(map.cache.capacity(), map.cache.len())),
         "cache": stats.cache.json(drive.spec().cache.size_bytes, drive.cache_pages()),
         "capacitor": capacitor(drive),
         "power": power_totals(&stats.power),

@@ -141,14 +141,14 @@ impl<S: Source> Runner<S> {
                     let mut request = self.ahead.pop_front().expect("a request has been fetched");
                     let on_host = request.arrival;
                     loop {
-                        let down_ns = drive.stats().power.down_ns;
+                        let down_ns = drive.down_time();
                         // A time beyond the last one fails the drive.
                         request.arrival = on_host.saturating_add(self.delay_ns + down_ns);
                         drive.advance(request.arrival);
                         if let Some(failure) = drive.failure() {
                             return Err(Stopped::Failed(failure.clone()));
                         }
-                        if drive.stats().power.down_ns == down_ns {
+                        if drive.down_time() == down_ns {
                             break;
                         }
                     }
@@ -184,7 +184,7 @@ impl<S: Source> Runner<S> {
         limit: Span,
         mut on_completed: impl FnMut(&crate::drive::Completion),
     ) -> bool {
-        let (began, down_ns) = (drive.now(), drive.stats().power.down_ns);
+        let (began, down_ns) = (drive.now(), drive.down_time());
         while !drive.is_at_rest() && drive.advance_by_event(began + limit) {
             for completion in drive.completions() {
                 self.completed += 1;
@@ -192,7 +192,7 @@ impl<S: Source> Runner<S> {
             }
         }
         // An outage meanwhile delays them anyway.
-        self.delay_ns += drive.now() - began - (drive.stats().power.down_ns - down_ns);
+        self.delay_ns += drive.now() - began - (drive.down_time() - down_ns);
         drive.is_at_rest()
     }
 

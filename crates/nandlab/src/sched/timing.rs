@@ -150,6 +150,11 @@ impl Timing {
         }
     }
 
+    /// How long writing a block of so many pages takes, page after page.
+    pub fn block_write_ns(&self, pages_per_block: u32) -> Span {
+        (0..pages_per_block).map(|page| self.transfer_ns + self.program_ns(page)).sum()
+    }
+
     /// The longest time for which an operation holds a channel: a page out, at any read level, or the pages of all planes that
     /// work together in.
     pub fn longest_transfer_ns(&self) -> Span {

@@ -6,6 +6,7 @@
 //! policy that protects, updates wait instead. A read that finds some of its sectors waits until the others are there.
 
 mod cache;
+mod load;
 mod spec;
 mod stats;
 pub mod sync;
@@ -14,20 +15,25 @@ pub use cache::{CacheSlot, Entry, WriteBack, WriteCache};
 pub use spec::{CacheSpec, DirtyBudget};
 pub use stats::CacheStats;
 
-use crate::base::geometry::{Lpn, RequestId};
+use crate::base::geometry::{Geometry, Lpn, RequestId};
 use crate::base::units::{Span, Time};
-use crate::core::{Core, Part, Queue, Read, Waiter, Wake, Wants};
-use crate::drive::DataPath;
+use crate::core::{Core, Map, Part, Queue, Read, Waiter, Wake, Wants};
 use crate::host::Request;
-use crate::host::{FailReason, Host};
+use crate::host::{DataPath, FailReason, Host, WriteBacks};
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, Owner, Start, Transaction};
+use load::BufferLoad;
 use std::collections::{BTreeMap, VecDeque};
 
-/// What the drive keeps for the write cache beside [`WriteCache`].
+/// The write cache at work.
 #[derive(Debug)]
 pub(crate) struct Caching {
     pub(crate) cache: WriteCache,
+    pub(crate) stats: CacheStats,
+    /// Most dirty pages, and most that might have been, since this was last asked.
+    window: [u32; 2],
+    /// Pages on their way to flash, where somebody watches that.
+    load: Option<BufferLoad>,
     /// Host pages that wait for a slot or for the budget.
     waiting: Queue,
     waiting_len: u32,
@@ -47,22 +53,69 @@ pub(crate) struct Caching {
 }
 
 impl Caching {
-    pub(crate) fn new(spec: &crate::spec::Spec, geometry: &crate::base::geometry::Geometry) -> Option<Self> {
-        let cache = WriteCache::new(&spec.cache, geometry.logical_pages, geometry.page_bytes)?;
+    pub(crate) fn new(spec: &CacheSpec, geometry: &Geometry) -> Option<Self> {
+        let cache = WriteCache::new(spec, geometry.logical_pages, geometry.page_bytes)?;
         let page_bytes = u64::from(geometry.page_bytes);
         let sector_bytes = (page_bytes / 64).max(512.min(page_bytes));
         Some(Self {
             cache,
+            stats: CacheStats::default(),
+            window: [0; 2],
+            load: None,
             waiting: Queue::default(),
             waiting_len: 0,
             waiting_slots: 0,
             dram: VecDeque::new(),
-            access_ns: spec.cache.access_ns,
+            access_ns: spec.access_ns,
             sector_bytes,
             whole: !0 >> (64 - page_bytes / sector_bytes),
             ahead_max: 2 * geometry.dies,
             lost: BTreeMap::new(),
         })
+    }
+
+    /// Power is gone, and what was cached with it. What has been counted stays.
+    pub(crate) fn forget(&mut self, spec: &CacheSpec, geometry: &Geometry, now: Time) {
+        let fresh = Self::new(spec, geometry).expect("there is a cache");
+        let before = std::mem::replace(self, fresh);
+        (self.stats, self.window, self.load) = (before.stats, before.window, before.load);
+        self.on_load(now);
+    }
+
+    /// Watches from now on how many pages are on their way to flash, as a mean over such a time.
+    pub(crate) fn watch_load(&mut self, window: Span) {
+        self.load = Some(BufferLoad::new(window));
+    }
+
+    /// The mean share of the cache that has been on its way to flash, 0 to 1; 0 where nobody watches it.
+    pub(crate) fn load(&mut self, now: Time) -> f64 {
+        let capacity = f64::from(self.cache.capacity().max(1));
+        self.load.as_mut().map_or(0.0, |load| load.mean(now) / capacity)
+    }
+
+    #[inline]
+    fn on_load(&mut self, now: Time) {
+        if let Some(load) = &mut self.load {
+            load.set(now, self.cache.writing());
+        }
+    }
+
+    /// Allows so many dirty pages from now on.
+    pub(crate) fn set_budget(&mut self, pages: u32) {
+        self.cache.set_budget(pages);
+        self.window[1] = self.window[1].max(pages);
+    }
+
+    /// The most dirty pages, and the highest budget, since this was last asked.
+    pub(crate) fn take_window(&mut self) -> [u32; 2] {
+        let now = [self.cache.dirty_pages(), self.cache.budget()];
+        let most = std::mem::replace(&mut self.window, now);
+        [most[0].max(now[0]), most[1].max(now[1])]
+    }
+
+    /// Pages that fit, that may be dirty, that are.
+    pub(crate) fn pages(&self) -> [u32; 3] {
+        [self.cache.capacity(), self.cache.budget(), self.cache.dirty_pages()]
     }
 
     /// The sectors of page `lpn` that a request covers wholly, and those that it touches.
@@ -106,16 +159,16 @@ impl Caching {
     pub(crate) fn read<P: Probe>(
         &mut self,
         core: &mut Core<P>,
-        path: &mut DataPath,
+        path: &mut DataPath<impl Map<P>>,
         request: RequestId,
         lpn: Lpn,
     ) -> bool {
         let _inside = core.inside.enter(Part::WriteCache);
         let Some(slot) = self.cache.find(lpn) else {
-            core.stats.cache.read_misses += 1;
+            self.stats.read_misses += 1;
             let is_lost = self.lost.contains_key(&lpn.0);
             if is_lost {
-                path.host.fail_page(core, request);
+                path.host.fail_page(request);
                 core.probe.on_read_failed(request, lpn);
             }
             return is_lost;
@@ -126,10 +179,10 @@ impl Caching {
             self.cache.touch(slot);
         }
         if sectors & !self.cache.entry(slot).valid == 0 {
-            core.stats.cache.read_hits += 1;
+            self.stats.read_hits += 1;
             self.answer_cached(core, &mut path.host, request, lpn, slot);
         } else {
-            core.stats.cache.read_misses += 1;
+            self.stats.read_misses += 1;
             self.wait_for(core, slot, request, Wants::Read);
             self.fetch(core, path, slot);
         }
@@ -149,7 +202,7 @@ impl Caching {
         let entry = self.cache.entry(slot);
         let (sequence, is_lost) = ((!entry.is_blank).then_some(entry.sequence), sectors & entry.lost != 0);
         if is_lost {
-            host.fail_page(core, request);
+            host.fail_page(request);
             core.probe.on_read_failed(request, lpn);
         } else {
             core.probe.on_read_answered(request, lpn, sequence);
@@ -169,7 +222,7 @@ impl Caching {
     pub(crate) fn write<P: Probe>(
         &mut self,
         core: &mut Core<P>,
-        path: &mut DataPath,
+        path: &mut DataPath<impl Map<P>>,
         request: RequestId,
         lpn: Lpn,
     ) {
@@ -189,7 +242,7 @@ impl Caching {
         self.waiting.push(&mut core.waiters, waiter);
         self.waiting_len += 1;
         self.waiting_slots += u32::from(needs_slot);
-        core.stats.cache.stalled_writes += 1;
+        self.stats.stalled_writes += 1;
     }
 
     /// Writes a page into the cache, if it has a slot and the budget allows it; if it needs either, those that wait go
@@ -198,7 +251,7 @@ impl Caching {
     fn try_write<P: Probe>(
         &mut self,
         core: &mut Core<P>,
-        path: &mut DataPath,
+        path: &mut DataPath<impl Map<P>>,
         request: RequestId,
         lpn: Lpn,
         is_first: bool,
@@ -216,7 +269,7 @@ impl Caching {
             // Of a sector written in part the rest has to be there.
             let lacks = touched & !sectors & !entry.valid != 0;
             if is_protected || lacks {
-                core.stats.cache.blocked_updates += u64::from(is_protected);
+                self.stats.blocked_updates += u64::from(is_protected);
                 self.wait_for(core, slot, request, Wants::Write);
                 if lacks {
                     self.fetch(core, path, slot);
@@ -236,7 +289,7 @@ impl Caching {
             Some(slot) => slot,
             None => {
                 let Some((slot, has_evicted)) = self.cache.take_slot() else { return false };
-                core.stats.cache.evictions += u64::from(has_evicted);
+                self.stats.evictions += u64::from(has_evicted);
                 self.cache.insert(slot, lpn);
                 if touched != sectors {
                     // It comes back when the rest is there.
@@ -248,9 +301,9 @@ impl Caching {
             }
         };
         if found.is_some() {
-            core.stats.cache.write_hits += 1;
+            self.stats.write_hits += 1;
         } else {
-            core.stats.cache.write_misses += 1;
+            self.stats.write_misses += 1;
         }
         core.sequence += 1;
         let sequence = core.sequence;
@@ -261,7 +314,9 @@ impl Caching {
             self.cache.entry_mut(slot).epoch = epoch;
         }
         self.cache.write(slot, touched, sectors, sequence, through);
-        core.stats.on_dirty(self.cache.dirty_pages());
+        let dirty = self.cache.dirty_pages();
+        self.stats.dirty_pages_max = self.stats.dirty_pages_max.max(dirty);
+        self.window[0] = self.window[0].max(dirty);
         core.probe.on_write_admitted(lpn, sequence);
         if through {
             let waiter = core.waiters.insert(Waiter::new(Owner::Request(request), lpn, Wants::Write));
@@ -279,7 +334,12 @@ impl Caching {
 
     /// Chooses pages to leave for those that wait for a slot, and pages to be written back for those that wait for the
     /// budget; whether a slot is free at once.
-    fn make_room<P: Probe>(&mut self, core: &mut Core<P>, path: &mut DataPath, first: Lpn) -> bool {
+    fn make_room<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        path: &mut DataPath<impl Map<P>>,
+        first: Lpn,
+    ) -> bool {
         loop {
             let cache = &mut self.cache;
             // The page of the first one may have left since it came.
@@ -288,7 +348,7 @@ impl Caching {
                 && let Some(slot) = cache.choose_victim()
             {
                 if cache.free_if_over(slot) {
-                    core.stats.cache.evictions += 1;
+                    self.stats.evictions += 1;
                     return true;
                 }
                 self.evict_dirty(core, path, slot);
@@ -301,15 +361,20 @@ impl Caching {
     }
 
     /// A page that leaves has to be written back first, unless it only waits for its fetch.
-    fn evict_dirty<P: Probe>(&mut self, core: &mut Core<P>, path: &mut DataPath, slot: CacheSlot) {
+    fn evict_dirty<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        path: &mut DataPath<impl Map<P>>,
+        slot: CacheSlot,
+    ) {
         let is_dirty = self.cache.entry(slot).is_dirty();
-        core.stats.cache.dirty_evictions += u64::from(is_dirty);
+        self.stats.dirty_evictions += u64::from(is_dirty);
         self.begin_write_back(core, path, slot);
     }
 
     /// Lets those that wait for room go on, as far as there is any.
     #[inline(never)]
-    pub(crate) fn resume<P: Probe>(&mut self, core: &mut Core<P>, path: &mut DataPath) {
+    pub(crate) fn resume<P: Probe>(&mut self, core: &mut Core<P>, path: &mut DataPath<impl Map<P>>) {
         let _inside = core.inside.enter(Part::WriteCache);
         while let Some(first) = self.waiting.first() {
             let Waiter { lpn, owner, .. } = core.waiters[first];
@@ -324,17 +389,27 @@ impl Caching {
     }
 
     /// Writes a dirty page back, unless that is under way.
-    fn begin_write_back<P: Probe>(&mut self, core: &mut Core<P>, path: &mut DataPath, slot: CacheSlot) {
+    fn begin_write_back<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        path: &mut DataPath<impl Map<P>>,
+        slot: CacheSlot,
+    ) {
         let cache = &mut self.cache;
         if cache.entry(slot).write_back == WriteBack::None && cache.entry(slot).dirty != 0 {
             cache.begin_write_back(slot);
-            path.migration.on_load(core.now, self.cache.writing());
+            self.on_load(core.now);
             self.go_on_write_back(core, path, slot);
         }
     }
 
     /// The next step of a write-back: the map entry, the sectors that are not there, a place.
-    fn go_on_write_back<P: Probe>(&mut self, core: &mut Core<P>, path: &mut DataPath, slot: CacheSlot) {
+    fn go_on_write_back<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        path: &mut DataPath<impl Map<P>>,
+        slot: CacheSlot,
+    ) {
         let whole = self.whole;
         let entry = self.cache.entry(slot);
         let (lpn, lacks) = (entry.lpn, entry.valid & whole != whole);
@@ -343,25 +418,25 @@ impl Caching {
         }
         if lacks {
             self.fetch(core, path, slot);
-        } else if path.mapping.has_entry(core, lpn, Owner::CachePage(slot), Wants::Write) {
-            let DataPath { mapping, writes, .. } = path;
-            writes.program_page(core, mapping, Some(self), Owner::CachePage(slot), lpn);
+        } else if path.map.has_entry(core, lpn, Owner::CachePage(slot), Wants::Write) {
+            let DataPath { map, writes, .. } = path;
+            writes.program_page(core, map, Some(self), Owner::CachePage(slot), lpn);
         }
     }
 
     /// Brings in the sectors of an entry that are not there.
-    fn fetch<P: Probe>(&mut self, core: &mut Core<P>, path: &mut DataPath, slot: CacheSlot) {
+    fn fetch<P: Probe>(&mut self, core: &mut Core<P>, path: &mut DataPath<impl Map<P>>, slot: CacheSlot) {
         let entry = self.cache.entry_mut(slot);
         let lpn = entry.lpn;
         if !std::mem::replace(&mut entry.is_fetched, true)
-            && path.mapping.has_entry(core, lpn, Owner::CachePage(slot), Wants::Read)
+            && path.map.has_entry(core, lpn, Owner::CachePage(slot), Wants::Read)
         {
-            self.fetch_mapped(core, slot);
+            self.fetch_mapped(core, &path.map, slot);
         }
     }
 
     /// The same, with the map entry at hand.
-    pub(crate) fn fetch_mapped<P: Probe>(&mut self, core: &mut Core<P>, slot: CacheSlot) {
+    pub(crate) fn fetch_mapped<P: Probe>(&mut self, core: &mut Core<P>, map: &impl Map<P>, slot: CacheSlot) {
         let lpn = self.cache.entry(slot).lpn;
         if self.lost.contains_key(&lpn.0) {
             core.wake(Wake::SectorsArrived { slot, sequence: Some(0), is_lost: true });
@@ -370,7 +445,8 @@ impl Caching {
         match core.ftl.map.get(lpn) {
             Some(ppn) if !core.is_in_flight(ppn) => {
                 let (owner, cause, class) = (Owner::CachePage(slot), Cause::Sync, Class::HostRead);
-                core.read(Read { ppn, lpn, owner, cause, class, start: Start::Policy });
+                let page_level = map.level(core, lpn);
+                core.read(Read { ppn, lpn, owner, cause, class, start: Start::Policy, page_level });
             }
             Some(ppn) => {
                 let (sequence, is_lost) = (core.array.stamp(ppn).sequence, core.array.is_lost(ppn));
@@ -385,7 +461,7 @@ impl Caching {
     pub(crate) fn on_fetched<P: Probe>(
         &mut self,
         core: &mut Core<P>,
-        path: &mut DataPath,
+        path: &mut DataPath<impl Map<P>>,
         slot: CacheSlot,
         sequence: Option<u64>,
         is_lost: bool,
@@ -413,7 +489,12 @@ impl Caching {
 
     /// Host pages that wait for an entry go on: reads are answered, then writes try again. They have their slot, so
     /// they do not queue for one.
-    fn serve_entry<P: Probe>(&mut self, core: &mut Core<P>, path: &mut DataPath, slot: CacheSlot) {
+    fn serve_entry<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        path: &mut DataPath<impl Map<P>>,
+        slot: CacheSlot,
+    ) {
         let mut waiting = std::mem::take(&mut self.cache.entry_mut(slot).waiting);
         let mut writes = Queue::default();
         while let Some(waiter) = waiting.pop(&mut core.waiters) {
@@ -432,50 +513,16 @@ impl Caching {
         }
     }
 
-    /// Whether a page that is being written back has been deallocated since.
-    pub(crate) fn is_dropped(&self, slot: CacheSlot) -> bool {
-        self.cache.entry(slot).is_dropped
-    }
-
-    /// A write-back has a place: the sequence number of what is written, and whether some of it is lost.
-    pub(crate) fn on_write_back_placed(&mut self, slot: CacheSlot) -> (u64, bool) {
-        self.cache.on_placed(slot);
-        let entry = self.cache.entry(slot);
-        let (lpn, sequence, is_lost) = (entry.lpn, entry.sequence, entry.lost != 0);
-        if is_lost {
-            self.lost.insert(lpn.0, 0);
-        } else {
-            self.lost.remove(&lpn.0);
-        }
-        (sequence, is_lost)
-    }
-
-    /// The drive has worn out, and a write-back found no place: what it held is lost when it leaves the cache.
-    pub(crate) fn on_write_back_failed<P: Probe>(
-        &mut self,
-        core: &mut Core<P>,
-        host: &mut Host,
-        slot: CacheSlot,
-    ) {
-        let cache = &mut self.cache;
-        cache.on_placed(slot);
-        self.lost.insert(cache.entry(slot).lpn.0, cache.entry(slot).owed());
-        // Those that waited for it to be in flash are told.
-        let landing = std::mem::take(&mut cache.entry_mut(slot).landing);
-        self.end_durable(core, host, landing, Some(FailReason::WornOut));
-        core.wake(Wake::WriteBackEnded(slot));
-    }
-
     /// A write-back's program is done.
     #[inline(never)]
     pub(crate) fn on_written_back<P: Probe>(
         &mut self,
         core: &mut Core<P>,
-        path: &mut DataPath,
+        path: &mut DataPath<impl Map<P>>,
         slot: CacheSlot,
         done: &Transaction,
     ) {
-        core.stats.cache.write_backs += 1;
+        self.stats.write_backs += 1;
         core.tell_durable(done);
         self.end_write_back(core, path, slot);
     }
@@ -502,7 +549,7 @@ impl Caching {
     pub(crate) fn end_write_back<P: Probe>(
         &mut self,
         core: &mut Core<P>,
-        path: &mut DataPath,
+        path: &mut DataPath<impl Map<P>>,
         slot: CacheSlot,
     ) {
         let _inside = core.inside.enter(Part::WriteCache);
@@ -513,7 +560,7 @@ impl Caching {
         // Of a page that is deallocated flash needs nothing.
         let dropped = if entry.is_dropped { std::mem::take(&mut entry.durable) } else { Queue::default() };
         let is_clean = self.cache.end_write_back(slot);
-        path.migration.on_load(core.now, self.cache.writing());
+        self.on_load(core.now);
         path.host.epochs.leave(epoch);
         self.end_durable(core, &mut path.host, landing, None);
         self.end_durable(core, &mut path.host, dropped, None);
@@ -536,13 +583,13 @@ impl Caching {
     }
 
     /// Writes dirty pages back that nobody waits for: for a flush, or because the drive is idle.
-    pub(crate) fn sync_more<P: Probe>(&mut self, core: &mut Core<P>, path: &mut DataPath) {
+    pub(crate) fn sync_more<P: Probe>(&mut self, core: &mut Core<P>, path: &mut DataPath<impl Map<P>>) {
         let _inside = core.inside.enter(Part::WriteCache);
         self.sync_pages(core, path);
     }
 
     #[inline(never)]
-    fn sync_pages<P: Probe>(&mut self, core: &mut Core<P>, path: &mut DataPath) {
+    fn sync_pages<P: Probe>(&mut self, core: &mut Core<P>, path: &mut DataPath<impl Map<P>>) {
         let is_idle = core.is_idle;
         loop {
             let cache = &self.cache;
@@ -555,7 +602,7 @@ impl Caching {
                 return;
             }
             let Some(slot) = cache.oldest_dirty() else { return };
-            core.stats.cache.syncs += 1;
+            self.stats.syncs += 1;
             self.begin_write_back(core, path, slot);
         }
     }
@@ -565,7 +612,7 @@ impl Caching {
     pub(crate) fn keep_read<P: Probe>(
         &mut self,
         core: &mut Core<P>,
-        path: &mut DataPath,
+        path: &mut DataPath<impl Map<P>>,
         read: &Transaction,
     ) {
         let _inside = core.inside.enter(Part::WriteCache);
@@ -578,7 +625,7 @@ impl Caching {
             self.make_room_for_read(core, path);
             return;
         };
-        core.stats.cache.evictions += u64::from(has_evicted);
+        self.stats.evictions += u64::from(has_evicted);
         let whole = self.whole;
         self.cache.insert(slot, read.lpn);
         let sequence = core.array.stamp(read.ppn).sequence;
@@ -586,13 +633,13 @@ impl Caching {
         (entry.valid, entry.sequence, entry.is_blank) = (whole, sequence, false);
     }
 
-    fn make_room_for_read<P: Probe>(&mut self, core: &mut Core<P>, path: &mut DataPath) {
+    fn make_room_for_read<P: Probe>(&mut self, core: &mut Core<P>, path: &mut DataPath<impl Map<P>>) {
         let cache = &mut self.cache;
         if cache.leaving() == 0
             && let Some(slot) = cache.choose_victim()
         {
             if cache.free_if_over(slot) {
-                core.stats.cache.evictions += 1;
+                self.stats.evictions += 1;
             } else {
                 self.evict_dirty(core, path, slot);
             }
@@ -634,5 +681,33 @@ impl Caching {
             ));
         }
         Ok(())
+    }
+}
+
+impl<P: Probe> WriteBacks<P> for Caching {
+    fn is_dropped(&self, slot: CacheSlot) -> bool {
+        self.cache.entry(slot).is_dropped
+    }
+
+    fn on_write_back_placed(&mut self, slot: CacheSlot) -> (u64, bool) {
+        self.cache.on_placed(slot);
+        let entry = self.cache.entry(slot);
+        let (lpn, sequence, is_lost) = (entry.lpn, entry.sequence, entry.lost != 0);
+        if is_lost {
+            self.lost.insert(lpn.0, 0);
+        } else {
+            self.lost.remove(&lpn.0);
+        }
+        (sequence, is_lost)
+    }
+
+    fn on_write_back_failed(&mut self, core: &mut Core<P>, host: &mut Host, slot: CacheSlot) {
+        let cache = &mut self.cache;
+        cache.on_placed(slot);
+        self.lost.insert(cache.entry(slot).lpn.0, cache.entry(slot).owed());
+        // Those that waited for it to be in flash are told.
+        let landing = std::mem::take(&mut cache.entry_mut(slot).landing);
+        self.end_durable(core, host, landing, Some(FailReason::WornOut));
+        core.wake(Wake::WriteBackEnded(slot));
     }
 }

@@ -306,7 +306,7 @@ impl Case {
         } else {
             closed_form.max(drive.geometry().pages_per_block.into())
         };
-        let bound = if drive.ftl().demand.is_some() { 2.0 * bound - 1.0 } else { bound };
+        let bound = if drive.demand_map().is_some() { 2.0 * bound - 1.0 } else { bound };
         let amplification = all as f64 / host as f64;
         assert!(
             amplification <= bound,

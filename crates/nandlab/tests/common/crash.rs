@@ -400,7 +400,7 @@ impl<'a> Run<'a> {
         counts.partial_pages_merged += u64::from(recovery.merged_pages);
         counts.vsm_lines += u64::from(loss.vsm_lines);
         counts.vsm_lines_saved += u64::from(loss.vsm_lines_saved);
-        counts.links_at_a_cut += self.drive.ftl().links.as_ref().map_or(0, |links| links.count());
+        counts.links_at_a_cut += self.drive.links().map_or(0, |links| links.count());
         counts.stale_translation_pages += u64::from(recovery.stale_translation_pages);
         self.check();
         self.quiet_until = self.drive.now();
@@ -444,7 +444,7 @@ impl<'a> Run<'a> {
         let unexplained = failed.iter().filter(|&&lpn| !is_lost(lpn)).count() as u64;
         if just_recovered || !self.drive.ecc().has_levels() {
             let seen = self.drive.stats().ecc.uncorrectable - uncorrectable;
-            let is_explained = unexplained <= seen || self.drive.ftl().demand.is_some() && seen > 0;
+            let is_explained = unexplained <= seen || self.drive.demand_map().is_some() && seen > 0;
             assert!(is_explained, "{unexplained} pages cannot be read, the levels failed for {seen}");
         }
     }

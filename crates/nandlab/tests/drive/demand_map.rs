@@ -70,7 +70,7 @@ fn prefilled<P: Probe>(spec: &Spec, probe: P, lpns: impl Iterator<Item = u32>) -
 
 /// At rest every change is in a cached entry or in flash.
 fn nothing_is_stale<P: Probe>(drive: &Drive<P>) {
-    let pages = &drive.ftl().demand.as_ref().unwrap().pages;
+    let pages = &drive.demand_map().unwrap().pages;
     for (number, page) in pages.iter().enumerate() {
         assert!(!page.is_stale && !page.is_deferred && !page.again, "translation page {number}: {page:?}");
         assert!(page.waiting.is_empty() && page.write_back == WriteBack::None, "translation page {number}");
@@ -154,12 +154,12 @@ fn a_translation_page_under_its_program_serves_misses_from_ram() {
     // The entry of LPN 0 leaves: its page is being programmed from now on.
     let second = request(&drive, Op::Write, PAGE, PAGE);
     drive.submit(&second).unwrap();
-    assert_eq!(drive.ftl().demand.as_ref().unwrap().pages[0].write_back, WriteBack::Program);
+    assert_eq!(drive.demand_map().unwrap().pages[0].write_back, WriteBack::Program);
     let third = request(&drive, Op::Read, 9 * PAGE, PAGE);
     drive.submit(&third).unwrap();
     // LPN 1's entry has left dirty again: the page is written once more, when it has been programmed.
     assert_eq!(drive.outstanding(), 1, "the read is answered at once");
-    assert!(drive.ftl().demand.as_ref().unwrap().pages[0].again);
+    assert!(drive.demand_map().unwrap().pages[0].again);
     settle(&mut drive);
     assert_eq!(mapping(&drive), (1, 2));
     nothing_is_stale(&drive);
@@ -243,7 +243,7 @@ fn gc_only_dirties_entries_that_are_cached() {
     // All of the third page that is moved is cached: only the other two are written back.
     let drive = gc_of_one_block(8, &[256, 257, 258]);
     assert_eq!((mapping(&drive).1, drive.stats().map.written_entries), (2, 1));
-    let demand = drive.ftl().demand.as_ref().unwrap();
+    let demand = drive.demand_map().unwrap();
     assert!((256..259).all(|lpn| demand.in_flash(Lpn(lpn)).is_none()), "they are dirty");
     assert!([1, 5, 128, 133].iter().all(|&lpn| demand.in_flash(Lpn(lpn)).is_some()), "these are not");
     // Everything cached: nothing is written back.
@@ -285,7 +285,7 @@ fn misses_wait_while_64_translation_pages_are_being_written_back() {
         drive.submit(&write).unwrap();
     }
     let under_way = |drive: &Drive<Oracle>| {
-        let pages = &drive.ftl().demand.as_ref().unwrap().pages;
+        let pages = &drive.demand_map().unwrap().pages;
         pages.iter().filter(|page| page.write_back != WriteBack::None).count()
     };
     assert_eq!((under_way(&drive), drive.stats().map.throttled), (64, pages - 65));
@@ -313,7 +313,7 @@ fn a_write_back_cleans_the_entries_of_its_page_and_no_others() {
     [0, 126, 127, 128].iter().for_each(|&lpn| _ = write(&mut drive, lpn));
     write(&mut drive, 300);
     assert_eq!((mapping(&drive), drive.stats().map.written_entries), ((0, 1), 2));
-    let demand = drive.ftl().demand.as_ref().unwrap();
+    let demand = drive.demand_map().unwrap();
     assert_eq!([126, 127].map(|lpn| demand.in_flash(Lpn(lpn)).is_some()), [true; 2]);
     assert_eq!([128, 300].map(|lpn| demand.in_flash(Lpn(lpn)).is_some()), [false; 2]);
     settle(&mut drive);
@@ -343,7 +343,7 @@ fn a_translation_page_outlives_the_program_that_replaces_it() {
     assert_eq!(drive.array().block(old).holds, 0);
     let read = request(&drive, Op::Read, PAGE, PAGE);
     drive.submit(&read).unwrap();
-    while drive.ftl().demand.as_ref().unwrap().pages[0].write_back != WriteBack::Program {
+    while drive.demand_map().unwrap().pages[0].write_back != WriteBack::Program {
         drive.advance(drive.now() + ns(1000));
     }
     // LPN 1 lies elsewhere, so the hold is the program's.
@@ -356,7 +356,7 @@ fn a_translation_page_written_back_is_young_and_keeps_its_level_until_then() {
     let old = "[ecc]\nlevels = 'laldpc'\nstart = 'last-level'\n[reliability]\npe_cycles = 10000\n\
          retention = '365d'\nrber.vth = { dvpp = 0.38, cell_to_cell = 0.05 }\n";
     let mut drive = prefilled(&spec(&format!("{ONE_PLANE}{old}"), &[]), Oracle::default(), 0..200);
-    let level = |drive: &Drive<Oracle>| drive.ftl().demand.as_ref().unwrap().pages[0].level;
+    let level = |drive: &Drive<Oracle>| drive.demand_map().unwrap().pages[0].level;
     assert_eq!(level(&drive), 0, "never read");
     // 327 us from level 1 on, 133 us at level 3: the translation page, then the data.
     assert_eq!(
@@ -370,7 +370,7 @@ fn a_translation_page_written_back_is_young_and_keeps_its_level_until_then() {
     assert_eq!((mapping(&drive).1, level(&drive)), (1, 1));
     assert_eq!(read(&mut drive, 0), 85_000 + 85_000);
     one(&mut drive, Op::Trim, 0, PAGE);
-    assert_eq!(drive.ftl().demand.as_ref().unwrap().level(Lpn(0)), 1);
+    assert_eq!(drive.demand_map().unwrap().level(Lpn(0)), 1);
     settle(&mut drive);
 }
 
@@ -450,7 +450,7 @@ fn a_cache_of_one_entry_works() {
         let mut drive = with_oracle(&two_planes(1, &[&set]));
         load(&mut drive, 2, 3000, 24);
         settle(&mut drive);
-        assert_eq!(drive.ftl().demand.as_ref().unwrap().cache.len(), 1);
+        assert_eq!(drive.demand_map().unwrap().cache.len(), 1);
         nothing_is_stale(&drive);
         read_everything(&mut drive);
     }
@@ -540,7 +540,7 @@ fn preconditioning_leaves_every_translation_page_in_flash() {
             drive.audit().unwrap();
             nothing_is_stale(&drive);
             let (ftl, geometry) = (drive.ftl(), drive.geometry());
-            let demand = ftl.demand.as_ref().unwrap();
+            let demand = drive.demand_map().unwrap();
             for page in demand.numbers() {
                 let is_there = ftl.map.get(demand.lpn_of(page)).is_some();
                 assert_eq!(is_there, demand.has_entries(page, &ftl.map), "{sets:?}: {page:?}");
@@ -624,7 +624,7 @@ fn a_drive_saved_with_dirty_entries_comes_back_right() {
     load(&mut drive, 6, 3000, 12);
     // The second write finds its entry.
     [3, 3].iter().for_each(|&lpn| _ = write(&mut drive, lpn));
-    assert!(drive.ftl().demand.as_ref().unwrap().in_flash(Lpn(3)).is_none(), "it is dirty");
+    assert!(drive.demand_map().unwrap().in_flash(Lpn(3)).is_none(), "it is dirty");
     let mut loaded = Drive::with_probe(&spec, Oracle::default());
     loaded.load(saved(&drive).as_slice()).unwrap();
     loaded.expect_preconditioned(|oracle| oracle);
@@ -648,10 +648,10 @@ fn rested() -> Drive<Oracle> {
 fn the_audit_notices_a_forgotten_dirty_bit() {
     let mut drive = rested();
     let geometry = drive.geometry().clone();
-    let (array, ftl) = drive.parts_mut();
     // Moves a page as GC does, and tells the demand map nothing of it.
-    let is_settled = |lpn: &Lpn| ftl.demand.as_ref().unwrap().in_flash(*lpn).flatten().is_some();
+    let is_settled = |lpn: &Lpn| drive.demand_map().unwrap().in_flash(*lpn).flatten().is_some();
     let lpn = (0..geometry.logical_pages).map(Lpn).find(is_settled).unwrap();
+    let (array, ftl) = drive.parts_mut();
     let ppn = ftl.allocate(&geometry, array, PlaneId(0), WriteStream::Gc).unwrap().ppn;
     array.stage(ppn, lpn, Stamp { sequence: 1, ..Stamp::default() });
     let (block, page) = geometry.split(ppn);
@@ -671,11 +671,11 @@ fn the_audit_notices_a_change_that_no_one_writes_back() {
         let write = request(&drive, Op::Write, lpn * PAGE, PAGE);
         drive.submit(&write).unwrap();
     }
-    while !drive.ftl().demand.as_ref().unwrap().pages[0].is_stale {
+    while !drive.demand_map().unwrap().pages[0].is_stale {
         drive.advance(drive.now() + ns(1000));
     }
     drive.audit().unwrap();
-    drive.parts_mut().1.demand.as_mut().unwrap().pages[0].is_stale = false;
+    drive.inner_mut().demand.unwrap().pages[0].is_stale = false;
     let error = drive.audit().unwrap_err();
     assert!(error.contains("its translation page says"), "{error}");
 }
@@ -685,7 +685,7 @@ fn the_audit_notices_a_dirty_entry_that_has_left() {
     let mut drive = with_oracle(&one_plane(1, &[]));
     write(&mut drive, 0);
     drive.audit().unwrap();
-    let left = drive.parts_mut().1.demand.as_mut().unwrap().cache.insert(Lpn(7), 1);
+    let left = drive.inner_mut().demand.unwrap().cache.insert(Lpn(7), 1);
     assert_eq!(left, Some(Lpn(0)));
     let error = drive.audit().unwrap_err();
     assert!(error.contains("the entry of LPN 0 is dirty and not cached"), "{error}");

@@ -10,7 +10,7 @@ use nandlab::base::geometry::{DieId, Geometry, Lpn, Ppn};
 use nandlab::base::rng::Stream;
 use nandlab::base::units::Time;
 use nandlab::drive::Drive;
-use nandlab::flash::{Array, BlockState, Condition, Reliability};
+use nandlab::flash::{BlockState, Condition, Reliability};
 use nandlab::host::{Op, Oracle, Request};
 use nandlab::probe::Probe;
 use nandlab::sched::{Cause, Kind, Transaction, Watcher};
@@ -119,8 +119,8 @@ impl Hand {
         self.links().is_on_its_way(self.at(lpn))
     }
 
-    fn links(&self) -> &nandlab::refresh::partial::Links {
-        self.drive.ftl().links.as_ref().unwrap()
+    fn links(&self) -> nandlab::refresh::partial::Linked<'_> {
+        self.drive.links().unwrap()
     }
 
     fn count(&self) -> u64 {
@@ -782,50 +782,53 @@ fn with_nothing_due_nothing_changes() {
 
 #[test]
 fn the_audit_notices_whatever_is_wrong_with_links() {
+    use nandlab::drive::Inner;
     use nandlab::ftl::Ftl;
-    type Break = fn(&Geometry, &mut Array, &mut Ftl, Lpn);
+    type Break = fn(&Geometry, Inner, Lpn);
     fn base(ftl: &Ftl) -> Ppn {
         ftl.map.get(Lpn(4)).unwrap()
     }
     let breaks: [(&str, &str, Break); 10] = [
-        ("a linked page has been written since", "has been written since", |_, array, ftl, _| {
-            array.set_sequence(base(ftl), 1);
+        ("a linked page has been written since", "has been written since", |_, inner, _| {
+            inner.array.set_sequence(base(inner.ftl), 1);
         }),
-        ("its block has been erased since", "has the link of another page", |geometry, array, ftl, _| {
-            array.block_mut(geometry.block_of(base(ftl))).pe_cycles += 1;
+        ("its block has been erased since", "has the link of another page", |geometry, inner, _| {
+            inner.array.block_mut(geometry.block_of(base(inner.ftl))).pe_cycles += 1;
         }),
-        ("a page is linked twice", "counts 17 links and has 16", |_, _, ftl, number| {
-            ftl.links.as_mut().unwrap().link(number, 2);
+        ("a page is linked twice", "counts 17 links and has 16", |_, inner, number| {
+            inner.links.unwrap().link(number, 2);
         }),
-        ("the combination page is lost", "has lost its combination page", |geometry, array, ftl, number| {
-            ftl.unmap(geometry, array, number);
+        ("the combination page is lost", "has lost its combination page", |geometry, inner, number| {
+            inner.ftl.unmap(geometry, inner.array, number);
         }),
-        ("the combination page holds something else", "holds something else", |_, _, ftl, number| {
-            let apn = ftl.map.get(number).unwrap();
-            ftl.links.as_mut().unwrap().stage(apn, [].into());
+        ("the combination page holds something else", "holds something else", |_, inner, number| {
+            let apn = inner.ftl.map.get(number).unwrap();
+            inner.links.unwrap().stage(apn, [].into());
         }),
-        ("a link has outlived its page", "not the data of LPN 4", |geometry, array, ftl, _| {
-            ftl.unmap(geometry, array, Lpn(4));
+        ("a link has outlived its page", "not the data of LPN 4", |geometry, inner, _| {
+            inner.ftl.unmap(geometry, inner.array, Lpn(4));
         }),
-        ("a link is forgotten", "counts 16 linked pages and has 15", |_, _, ftl, _| {
-            let page = base(ftl);
-            ftl.links.as_mut().unwrap().unlink(page);
+        ("a link is forgotten", "counts 16 linked pages and has 15", |_, inner, number| {
+            inner.links.unwrap().unlink(number);
+            inner.parts.clear(base(inner.ftl));
         }),
-        ("a block counts a link too many", "counts 17 linked pages and has 16", |geometry, array, ftl, _| {
-            array.block_mut(geometry.block_of(base(ftl))).linked += 1;
+        ("a block counts a link too many", "counts 17 linked pages and has 16", |geometry, inner, _| {
+            inner.array.block_mut(geometry.block_of(base(inner.ftl))).linked += 1;
         }),
-        ("a page waits for no line", "nobody programs", |geometry, array, ftl, _| {
-            let page = base(ftl);
-            let links = ftl.links.as_mut().unwrap();
-            links.unlink(page);
-            links.set_out(page);
-            array.block_mut(geometry.block_of(page)).linked -= 1;
+        ("a page waits for no line", "nobody programs", |geometry, inner, number| {
+            let page = base(inner.ftl);
+            inner.links.unwrap().unlink(number);
+            inner.parts.clear(page);
+            inner.parts.set_pending(page);
+            inner.array.block_mut(geometry.block_of(page)).linked -= 1;
         }),
-        ("a combination page outlives its links", "counts 0 links and has 0", |geometry, array, ftl, _| {
-            let pages: Vec<Ppn> = (0..16).map(|page| ftl.map.get(Lpn(2 * page)).unwrap()).collect();
+        ("a combination page outlives its links", "counts 0 links and has 0", |geometry, inner, number| {
+            let pages: Vec<Ppn> = (0..16).map(|page| inner.ftl.map.get(Lpn(2 * page)).unwrap()).collect();
+            let links = inner.links.unwrap();
             for page in pages {
-                ftl.links.as_mut().unwrap().unlink(page);
-                array.block_mut(geometry.block_of(page)).linked -= 1;
+                links.unlink(number);
+                inner.parts.clear(page);
+                inner.array.block_mut(geometry.block_of(page)).linked -= 1;
             }
         }),
     ];
@@ -833,8 +836,7 @@ fn the_audit_notices_whatever_is_wrong_with_links() {
         let mut hand = Hand::linked(&[]);
         hand.check();
         let (geometry, number) = (hand.drive.geometry().clone(), Lpn(hand.first_number()));
-        let (array, ftl) = hand.drive.parts_mut();
-        break_it(&geometry, array, ftl, number);
+        break_it(&geometry, hand.drive.inner_mut(), number);
         let text = hand.drive.audit().expect_err(what);
         assert!(text.contains(says), "{what}: {text}");
     }

@@ -163,7 +163,7 @@ struct StaleLink;
 impl Sabotage for StaleLink {
     fn after_recovery(&mut self, drive: &mut Watched) {
         let linked = pages(drive).into_iter().find(|&ppn| {
-            let is_linked = drive.ftl().links.as_ref().is_some_and(|links| links.of(ppn).is_some());
+            let is_linked = drive.links().is_some_and(|links| links.of(ppn).is_some());
             is_linked && drive.array().stamp(ppn).sequence > 0
         });
         if let Some(ppn) = linked {

@@ -69,8 +69,9 @@ fn used_up(spec: &Spec, needs: &BlockNeeds) -> Drive<Oracle> {
             ftl.close(&geometry, array, block, Time::START);
         }
     }
-    if let Some(demand) = &mut ftl.demand {
-        demand.trust_flash(&ftl.map);
+    let inner = drive.inner_mut();
+    if let Some(demand) = inner.demand {
+        demand.trust_flash(&inner.ftl.map);
     }
     drive.expect_preconditioned(|oracle| oracle);
     drive

@@ -11,7 +11,6 @@ use nandlab::flash::{AgeClock, Block, Condition, Reliability};
 use nandlab::ftl::WriteStream;
 use nandlab::host::{Op, Oracle};
 use nandlab::probe::Probe;
-use nandlab::refresh::partial::Links;
 use nandlab::report::{RunFacts, summary};
 use nandlab::sched::{Cause, Kind, Transaction, Watcher};
 
@@ -132,8 +131,8 @@ impl Hand {
         drive.ecc().level_for(rber).into()
     }
 
-    fn links(&self) -> &Links {
-        self.drive.ftl().links.as_ref().unwrap()
+    fn links(&self) -> nandlab::refresh::partial::Linked<'_> {
+        self.drive.links().unwrap()
     }
 
     fn flash(&self, kind: Kind, cause: Cause) -> u64 {

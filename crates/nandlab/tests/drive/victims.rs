@@ -4,11 +4,13 @@
 //! operation is compared with what a search over all blocks finds.
 
 use crate::common::{ns, spec};
+use nandlab::background::gc;
 use nandlab::base::geometry::{BlockId, Geometry, Lpn, PlaneId};
 use nandlab::base::rng::Stream;
 use nandlab::base::units::Time;
 use nandlab::flash::{Array, BlockState, Keeps};
-use nandlab::ftl::{Ftl, Place, WriteStream};
+use nandlab::ftl::needs::BlockNeeds;
+use nandlab::ftl::{Config, Ftl, Place, WriteStream};
 
 struct Table {
     geometry: Geometry,
@@ -33,7 +35,16 @@ impl Table {
         let spec = spec(&text, &[]);
         let geometry = Geometry::new(&spec.drive);
         let array = Array::new(&geometry, 0, Keeps::default());
-        let ftl = Ftl::new(&spec, &geometry, &array, false);
+        let context = gc::Context { planes: geometry.planes, stream: Stream::new(spec.seed, "gc.victim") };
+        let config = Config {
+            allocation: spec.ftl.allocation,
+            levelling: spec.ftl.wear_levelling,
+            victim: gc::make(&spec.gc.victim, context),
+            needs: BlockNeeds::of(&spec),
+            translation_pages: 0,
+            combination_pages: 0,
+        };
+        let ftl = Ftl::new(config, &geometry, &array);
         Self {
             filled: vec![Vec::new(); planes as usize],
             pending: std::collections::VecDeque::new(),

@@ -5,15 +5,9 @@
 //! is the number of its combination page and its place in there.
 
 use super::Entry;
-use crate::base::geometry::{Geometry, Lpn, Ppn};
-use crate::base::huge::Huge;
+use crate::base::geometry::{Lpn, Ppn};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// What a base page is marked with when its susceptible data is on its way to a combination page.
-const ON_ITS_WAY: u64 = 1;
-/// Marks from here on are links.
-const LINKED: u64 = 2;
 
 /// Bits of a link in the controller's RAM: 32 of the APN, 20 of the offset (Section 3.6).
 pub const LINK_BITS: u64 = 52;
@@ -31,8 +25,6 @@ struct Combination {
 pub struct Links {
     first: u32,
     most: u32,
-    /// By base page: nothing, on its way, or linked.
-    marks: Huge<u64>,
     combinations: Vec<Combination>,
     /// Numbers that can be given again.
     free: Vec<u32>,
@@ -44,54 +36,16 @@ pub struct Links {
 
 impl Links {
     /// No links, on a drive where the numbers of combination pages begin at `first`; there can be `most` of them.
-    pub fn new(first: u32, most: u32, geometry: &Geometry) -> Self {
+    pub fn new(first: u32, most: u32) -> Self {
         Self {
             first,
             most,
-            marks: Huge::filled(0, geometry.pages as usize),
             combinations: Vec::new(),
             free: Vec::new(),
             contents: BTreeMap::new(),
             count: 0,
             peak: 0,
         }
-    }
-
-    /// Whether this is the number of a combination page.
-    #[inline(always)]
-    pub fn is_combination(&self, lpn: Lpn) -> bool {
-        // What holds nothing has an LPN beyond all.
-        lpn.0.wrapping_sub(self.first) < self.most
-    }
-
-    /// The combination page of a page that is partially refreshed, and what it holds of it.
-    pub fn of(&self, base: Ppn) -> Option<(Lpn, &Entry)> {
-        let at = self.marks[base.index()].checked_sub(LINKED)?;
-        let number = (at >> 32) as u32;
-        Some((Lpn(self.first + number), &self.combinations[number as usize].entries[at as u32 as usize]))
-    }
-
-    /// Whether a page is partially refreshed, or its susceptible data on its way.
-    #[inline]
-    pub fn is_marked(&self, base: Ppn) -> bool {
-        self.marks[base.index()] != 0
-    }
-
-    /// Whether the susceptible data of a page is on its way to a combination page.
-    pub fn is_on_its_way(&self, base: Ppn) -> bool {
-        self.marks[base.index()] == ON_ITS_WAY
-    }
-
-    /// The susceptible data of a page has been read.
-    pub fn set_out(&mut self, base: Ppn) {
-        debug_assert!(!self.is_marked(base), "a page would be in three places");
-        self.marks[base.index()] = ON_ITS_WAY;
-    }
-
-    /// It will not get anywhere.
-    pub fn give_up(&mut self, base: Ppn) {
-        debug_assert!(self.is_on_its_way(base));
-        self.marks[base.index()] = 0;
     }
 
     /// Whether a line can have a number.
@@ -138,28 +92,21 @@ impl Links {
         }
     }
 
-    /// A combination page is in flash: links the page of one of its entries to it. Returns that page, and the part of its
-    /// RBER that is known from now on.
-    pub fn link(&mut self, lpn: Lpn, index: usize) -> (Ppn, f64) {
-        let number = lpn.0 - self.first;
-        let combination = &mut self.combinations[number as usize];
+    /// A combination page is in flash: links the page of one of its entries to it, which is returned.
+    pub fn link(&mut self, lpn: Lpn, index: usize) -> Entry {
+        let combination = &mut self.combinations[(lpn.0 - self.first) as usize];
         combination.live += 1;
-        let Entry { base, rber, .. } = combination.entries[index];
-        self.marks[base.index()] = LINKED + (u64::from(number) << 32 | index as u64);
         self.count += 1;
         self.peak = self.peak.max(self.count);
-        (base, rber)
+        combination.entries[index]
     }
 
-    /// Ends the link of a page; returns its combination page if that was the last link to it.
-    pub fn unlink(&mut self, base: Ppn) -> Option<Lpn> {
-        let at = self.marks[base.index()].checked_sub(LINKED).expect("the page is linked");
-        self.marks[base.index()] = 0;
-        self.count -= 1;
-        let number = (at >> 32) as u32;
-        let combination = &mut self.combinations[number as usize];
+    /// Ends one of the links to a combination page; whether that was the last one.
+    pub fn unlink(&mut self, lpn: Lpn) -> bool {
+        let combination = &mut self.combinations[(lpn.0 - self.first) as usize];
         combination.live -= 1;
-        (combination.live == 0).then_some(Lpn(self.first + number))
+        self.count -= 1;
+        combination.live == 0
     }
 
     /// Links to a combination page.
@@ -176,9 +123,6 @@ impl Links {
 
     /// Forgets all but what is in flash: power is gone. `found` are the combination pages of which flash has a copy.
     pub fn restore(&mut self, found: impl Iterator<Item = (Lpn, Ppn)>) {
-        for mark in self.marks.iter_mut().filter(|mark| **mark != 0) {
-            *mark = 0;
-        }
         self.count = 0;
         self.combinations.clear();
         for (lpn, ppn) in found {

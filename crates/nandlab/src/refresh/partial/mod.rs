@@ -23,17 +23,16 @@ pub use entry::Entry;
 pub use links::{LINK_BITS, Links};
 pub use vsm::Vsm;
 
-use super::Refresh;
-use crate::background::Refreshed;
-use crate::base::geometry::{BlockId, Geometry, Lpn, PlaneId, Ppn};
+use super::{Refresh, RefreshStats};
+use crate::base::geometry::{BlockId, Lpn, PlaneId, Ppn};
 use crate::base::rng::Stream;
 use crate::base::units::{Span, Time};
-use crate::core::{Core, Maps, Part, Program, To, Wake};
+use crate::core::{Core, Map, Maps, Part, Parts, Program, Refreshed, To, Wake};
 use crate::flash::binomial;
 use crate::ftl::{Place, WriteStream};
 use crate::probe::Probe;
-use crate::sched::{Cause, Class, Owner, Phase, Transaction};
-use crate::spec::{PartialSpec, Spec};
+use crate::sched::{Cause, Class, Owner, Phase, Slot, Transaction};
+use crate::spec::{PartialSpec, RefreshPolicySpec};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -54,6 +53,9 @@ pub(crate) struct Partial {
     draws: Stream,
     size: EncodedSize,
     vsm: Vsm,
+    pub(crate) stats: RefreshStats,
+    /// Where the susceptible data of pages is; which pages, [`Parts`](crate::core::Parts) says.
+    pub(crate) links: Links,
     /// Pages that have been read and wait for room in the VSM.
     for_room: VecDeque<(PlaneId, Transaction, Entry)>,
     pending: BTreeMap<u32, Pending>,
@@ -64,19 +66,57 @@ pub(crate) struct Partial {
 }
 
 impl Partial {
-    pub(crate) fn new(spec: &Spec, geometry: &Geometry) -> Option<Self> {
-        let partial = *spec.refresh.policy.partial()?;
+    /// `seed` is that of the drive.
+    pub(crate) fn new<P: Probe>(spec: &RefreshPolicySpec, seed: u64, core: &Core<P>) -> Option<Self> {
+        let (partial, geometry) = (*spec.partial()?, &core.geometry);
+        let (first, most) = core.ftl.combination_lpns();
         Some(Self {
             spec: partial,
-            draws: Stream::new(spec.seed, "refresh.policy.partial"),
+            draws: Stream::new(seed, "refresh.policy.partial"),
             size: EncodedSize::new(partial.encoding, geometry.page_bytes, partial.codeword_bits),
             vsm: Vsm::new(partial.vsm_pages, geometry.page_bytes),
+            links: Links::new(first, most),
+            stats: RefreshStats::default(),
             for_room: VecDeque::new(),
             pending: BTreeMap::new(),
             is_on: true,
             looked_at: Time::START,
             on_ns: Span::ZERO,
         })
+    }
+}
+
+/// Which pages are partially refreshed, and where their susceptible data is.
+#[derive(Clone, Copy, Debug)]
+pub struct Linked<'a> {
+    links: &'a Links,
+    parts: &'a Parts,
+}
+
+impl Linked<'_> {
+    /// The combination page of a page that is partially refreshed, and what it holds of it.
+    pub fn of(&self, base: Ppn) -> Option<(Lpn, Entry)> {
+        let (lpn, _) = self.parts.of(base)?;
+        let entry = self.links.entries(lpn).iter().find(|entry| entry.base == base).copied();
+        entry.map(|entry| (lpn, entry))
+    }
+
+    /// Whether a page is partially refreshed, or its susceptible data on its way.
+    pub fn is_marked(&self, base: Ppn) -> bool {
+        self.parts.is_marked(base)
+    }
+
+    /// Whether the susceptible data of a page is on its way to a combination page.
+    pub fn is_on_its_way(&self, base: Ppn) -> bool {
+        self.parts.is_pending(base)
+    }
+}
+
+impl std::ops::Deref for Linked<'_> {
+    type Target = Links;
+
+    fn deref(&self) -> &Links {
+        self.links
     }
 }
 
@@ -96,9 +136,14 @@ pub struct PartialState {
 }
 
 impl Partial {
+    /// Which pages are linked.
+    pub(crate) fn linked<'a, P: Probe>(&'a self, core: &'a Core<P>) -> Linked<'a> {
+        Linked { links: &self.links, parts: &core.parts }
+    }
+
     /// How it is.
     pub(crate) fn state<P: Probe>(&self, core: &Core<P>) -> PartialState {
-        let links = core.ftl.links.as_ref().expect("partial refresh has links");
+        let links = &self.links;
         let on_ns = self.on_ns + if self.is_on { core.now - self.looked_at } else { Span::ZERO };
         PartialState {
             linked_pages: links.count(),
@@ -122,7 +167,7 @@ impl Partial {
         self.look_at_free_blocks(core);
         let is_plain = stream == WriteStream::Gc && !core.array.block(block).is_partial;
         let is_on = self.is_on && !core.is_short(core.geometry.plane_of(block));
-        core.stats.refresh.blocks_while_off += u64::from(is_plain && !is_on);
+        self.stats.blocks_while_off += u64::from(is_plain && !is_on);
         is_plain && is_on && core.is_charged
     }
 
@@ -146,17 +191,17 @@ impl Partial {
         read: &Transaction,
     ) -> Refreshed {
         let _inside = core.inside.enter(Part::PartialRefresh);
-        if read.is_uncorrectable() || core.ftl.links.as_ref().is_none_or(|links| links.is_marked(read.ppn)) {
+        if read.is_uncorrectable() || core.parts.is_marked(read.ppn) {
             return Refreshed::Not;
         }
         if core.read_counts.is_hot(read.ppn) {
-            core.stats.refresh.hot_pages += 1;
+            self.stats.hot_pages += 1;
             return Refreshed::Not;
         }
         let max_share = self.spec.max_share;
         let bytes = self.susceptible_bytes(core, read.ppn);
         if f64::from(bytes) > max_share * f64::from(core.geometry.page_bytes) {
-            core.stats.refresh.too_susceptible += 1;
+            self.stats.too_susceptible += 1;
             return Refreshed::Not;
         }
         let block = core.geometry.block_of(read.ppn);
@@ -186,7 +231,7 @@ impl Partial {
         }
         let has_room = |partial: &Self| partial.vsm.has_room(entry.bytes);
         if !has_room(self) && !self.has_lines_under_way() && !self.program_line(core) {
-            core.stats.refresh.without_room += 1;
+            self.stats.without_room += 1;
             return Refreshed::Not;
         }
         let fits = has_room(self);
@@ -196,9 +241,9 @@ impl Partial {
         }
         self.vsm.push(entry);
         self.pending.entry(core.geometry.block_of(read.ppn).0).or_default().pages += 1;
-        core.ftl.links.as_mut().expect("partial refresh has links").set_out(read.ppn);
-        core.stats.refresh.partial_pages += 1;
-        core.stats.refresh.susceptible_bytes += u64::from(entry.bytes);
+        core.parts.set_pending(read.ppn);
+        self.stats.partial_pages += 1;
+        self.stats.susceptible_bytes += u64::from(entry.bytes);
         if self.vsm.has_line() {
             self.program_line(core);
         }
@@ -266,20 +311,20 @@ impl Partial {
         }
         let Some(first) = self.vsm.waiting().first() else { return false };
         let home = core.geometry.plane_of(core.geometry.block_of(first.base));
-        let has_number = core.ftl.links.as_ref().is_some_and(|links| links.has_number());
-        let Some(plane) = self.plane_for_line(core, home).filter(|_| has_number) else { return false };
+        let Some(plane) = self.plane_for_line(core, home).filter(|_| self.links.has_number()) else {
+            return false;
+        };
         let line = self.vsm.take_line();
-        core.stats.refresh.padding_bytes += u64::from(core.geometry.page_bytes)
+        self.stats.padding_bytes += u64::from(core.geometry.page_bytes)
             - line.iter().map(|entry| u64::from(entry.bytes)).sum::<u64>();
-        let links = core.ftl.links.as_mut().expect("partial refresh has links");
-        let lpn = links.number(line).expect("there is one");
+        let lpn = self.links.number(line).expect("there is one");
         debug_assert!(core.ftl.map.get(lpn).is_none(), "the number of a combination page is in use");
         let stamp = core.next_stamp();
         let (to, owner) = (To::Stream(plane, WriteStream::Combination), Owner::CombinationPage);
         let (maps, cause, class) = (Maps::Now, Cause::Refresh, Class::Background);
         let queued = core.program(Program { to, lpn, stamp, maps, owner, cause, class });
-        core.stats.refresh.combination_pages += 1;
-        queued.expect("the plane has room");
+        self.stats.combination_pages += 1;
+        self.stage(lpn, queued.expect("the plane has room").ppn);
         true
     }
 
@@ -296,22 +341,24 @@ impl Partial {
     }
 
     /// A line has been programmed: its pages are linked, if they are still there.
-    fn on_line_programmed<P: Probe>(&mut self, core: &mut Core<P>, done: &Transaction) {
+    fn on_line_programmed<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        map: &mut impl Map<P>,
+        done: &Transaction,
+    ) {
         let _inside = core.inside.enter(Part::PartialRefresh);
         self.vsm.release_line();
-        let links = core.ftl.links.as_mut().expect("partial refresh has links");
-        let entries = links.entries(done.lpn);
+        let entries = self.links.entries(done.lpn);
         for (index, entry) in entries.iter().enumerate() {
-            let links = core.ftl.links.as_mut().expect("it is there");
-            if !links.is_on_its_way(entry.base) {
+            if !core.parts.is_pending(entry.base) {
                 continue;
             }
-            links.give_up(entry.base);
+            core.parts.clear(entry.base);
             let block = core.geometry.block_of(entry.base);
             if core.ftl.map.get(entry.lpn) == Some(entry.base) {
-                core.link(done.lpn, index);
-                core.array.block_mut(block).linked += 1;
-                core.on_corrected(entry.lpn);
+                self.link(core, done.lpn, index);
+                map.on_corrected(core, entry.lpn);
             }
             self.on_entry_settled(core, block);
         }
@@ -346,9 +393,8 @@ impl Partial {
     }
 
     fn free_if_dead<P: Probe>(&mut self, core: &mut Core<P>, lpn: Lpn) {
-        let links = core.ftl.links.as_mut().expect("partial refresh has links");
-        if links.live(lpn) == 0 {
-            links.free(lpn);
+        if self.links.live(lpn) == 0 {
+            self.links.free(lpn);
             if let Some(old) = core.ftl.unmap(&core.geometry, &mut core.array, lpn) {
                 core.look_if_dead(core.geometry.block_of(old));
             }
@@ -357,10 +403,38 @@ impl Partial {
 
     // ------------------------------------------------------------------------------------------------------- the links
 
+    /// Links the page of one of the entries of a combination page that is in flash: its errors of before are known.
+    fn link<P: Probe>(&mut self, core: &mut Core<P>, lpn: Lpn, index: usize) {
+        let Entry { base, bytes, rber, .. } = self.links.link(lpn, index);
+        core.parts.set(base, lpn, bytes);
+        core.known.set(base, rber);
+        core.array.block_mut(core.geometry.block_of(base)).linked += 1;
+    }
+
+    /// A combination page will be at `to`, wherever it has been.
+    pub(crate) fn stage(&mut self, lpn: Lpn, to: Ppn) {
+        self.links.stage(to, self.links.entries(lpn));
+    }
+
+    /// The host reads a page.
+    ///
+    /// # Panics
+    /// When its link is that of another page: the read would get bits that are not its own.
+    pub(crate) fn on_host_read<P: Probe>(&mut self, core: &Core<P>, slot: Slot) {
+        let read = &core.pool[slot];
+        let Some((lpn, _)) = core.parts.of(read.ppn) else { return };
+        self.stats.host_preads += 1;
+        let entries = self.links.entries(lpn);
+        let sequence = core.array.stamp(read.ppn).sequence;
+        let is_its =
+            |entry: &Entry| entry.base == read.ppn && entry.lpn == read.lpn && entry.sequence == sequence;
+        assert!(entries.iter().any(is_its), "the link of {} is another page's", core.geometry.show(read.ppn));
+    }
+
     /// The data of a page is elsewhere, or nowhere: its link ends, and what is on its way of it is forgotten.
     #[inline]
     pub(crate) fn unlink_marked<P: Probe>(&mut self, core: &mut Core<P>, ppn: Ppn) {
-        if core.ftl.links.as_ref().is_some_and(|links| links.is_marked(ppn)) {
+        if core.parts.is_marked(ppn) {
             self.unlink(core, ppn);
         }
     }
@@ -369,51 +443,53 @@ impl Partial {
     fn unlink<P: Probe>(&mut self, core: &mut Core<P>, ppn: Ppn) {
         let _inside = core.inside.enter(Part::PartialRefresh);
         let block = core.geometry.block_of(ppn);
-        let links = core.ftl.links.as_mut().expect("a marked page has links");
-        if links.is_on_its_way(ppn) {
-            links.give_up(ppn);
+        let combination = core.parts.of(ppn);
+        core.parts.clear(ppn);
+        let Some((combination, _)) = combination else {
             self.vsm.forget(ppn);
             self.on_entry_settled(core, block);
             return;
-        }
+        };
         core.array.block_mut(block).linked -= 1;
         core.known.set(ppn, 0.0);
-        if let Some(combination) = links.unlink(ppn) {
+        if self.links.unlink(combination) {
             self.free_if_dead(core, combination);
         }
     }
 
     /// A page has been programmed; what it replaces still has its link.
     #[inline(never)]
-    pub(crate) fn on_programmed<P: Probe>(&mut self, core: &mut Core<P>, done: &Transaction) {
+    pub(crate) fn on_programmed<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        map: &mut impl Map<P>,
+        done: &Transaction,
+    ) {
         if let Some(old) = done.replaces
             && core.array.block(core.geometry.block_of(old)).linked > 0
-            && core.ftl.links.as_ref().is_some_and(|links| links.of(old).is_some())
+            && core.parts.of(old).is_some()
         {
             let is_copy = matches!(done.cause, Cause::Gc | Cause::Wear | Cause::Refresh);
-            core.stats.refresh.promoted_pages += u64::from(is_copy);
+            self.stats.promoted_pages += u64::from(is_copy);
         }
         if done.owner == Owner::CombinationPage {
-            self.on_line_programmed(core, done);
+            self.on_line_programmed(core, map, done);
         }
     }
 
     /// A block has been erased.
     #[inline(never)]
     pub(crate) fn on_erased<P: Probe>(&mut self, core: &mut Core<P>, block: BlockId) {
-        let links = core.ftl.links.as_mut().expect("partial refresh has links");
         // What was pending of it is void.
         self.pending.remove(&block.0);
         let first = core.geometry.page(block, 0);
-        links.erase(first, Ppn(first.0 + core.geometry.pages_per_block));
+        self.links.erase(first, Ppn(first.0 + core.geometry.pages_per_block));
         self.look_at_free_blocks(core);
     }
 
     /// Blocks have got so many P/E cycles more: what waits of their pages is still of these pages.
-    pub(crate) fn on_worn<P: Probe>(&mut self, core: &mut Core<P>, more: impl Fn(Ppn) -> u32) {
-        if let Some(links) = &mut core.ftl.links {
-            links.on_worn(&more);
-        }
+    pub(crate) fn on_worn(&mut self, more: impl Fn(Ppn) -> u32) {
+        self.links.on_worn(&more);
         let for_room = self.for_room.iter_mut().map(|(.., entry)| entry);
         for entry in self.vsm.waiting_mut().iter_mut().chain(for_room) {
             entry.pe_cycles += more(entry.base);
@@ -430,25 +506,22 @@ impl Partial {
     /// Rebuilds the links from the combination pages in flash, the newest first: those whose page is still the one that
     /// they name.
     pub(crate) fn restore_links<P: Probe>(&mut self, core: &mut Core<P>, refresh: &mut Refresh) {
-        let Some(links) = &mut core.ftl.links else { return };
         let map = &core.ftl.map;
-        let numbers =
-            (core.geometry.logical_pages..map.len()).map(Lpn).filter(|&lpn| links.is_combination(lpn));
+        let numbers = (core.geometry.logical_pages..map.len()).map(Lpn);
+        let numbers = numbers.filter(|&lpn| core.ftl.is_combination(lpn));
         let mut found: Vec<(Lpn, Ppn)> = numbers.filter_map(|lpn| Some((lpn, map.get(lpn)?))).collect();
-        links.restore(found.iter().copied());
+        core.parts.forget();
+        self.links.restore(found.iter().copied());
         found.sort_by_key(|&(_, ppn)| Reverse(core.array.stamp(ppn).sequence));
         for (lpn, _) in found {
-            let entries = core.ftl.links.as_ref().expect("it is there").entries(lpn);
-            for (index, entry) in entries.iter().enumerate() {
+            for (index, entry) in self.links.entries(lpn).iter().enumerate() {
                 let block = core.geometry.block_of(entry.base);
-                let links = core.ftl.links.as_mut().expect("it is there");
                 let is_live = core.ftl.map.get(entry.lpn) == Some(entry.base)
                     && core.array.stamp(entry.base).sequence == entry.sequence
                     && core.array.block(block).pe_cycles == entry.pe_cycles
-                    && !links.is_marked(entry.base);
+                    && !core.parts.is_marked(entry.base);
                 if is_live {
-                    core.link(lpn, index);
-                    core.array.block_mut(block).linked += 1;
+                    self.link(core, lpn, index);
                 }
             }
             self.free_if_dead(core, lpn);
@@ -458,9 +531,9 @@ impl Partial {
 
     /// A combination page may have been torn with its wordline: what is not linked any more has been ageing all the time.
     fn age_without_links<P: Probe>(core: &Core<P>, refresh: &mut Refresh) {
-        let Some(links) = core.ftl.links.as_ref().filter(|_| core.array.keeps_ages()) else {
+        if !core.array.keeps_ages() {
             return;
-        };
+        }
         for block in
             (0..core.geometry.blocks).map(BlockId).filter(|&block| core.array.block(block).is_partial)
         {
@@ -468,7 +541,7 @@ impl Partial {
             while let Some(page) = core.ftl.next_valid(&core.geometry, block, next) {
                 next = page + 1;
                 let ppn = core.geometry.page(block, page);
-                if !links.is_marked(ppn) && !core.array.is_lost(ppn) {
+                if !core.parts.is_marked(ppn) && !core.array.is_lost(ppn) {
                     refresh.age_from(block, core.array.stamp(ppn).corrected);
                 }
             }
@@ -476,14 +549,10 @@ impl Partial {
     }
 
     /// Power fails: the lines that are not in flash, those that wait for no more data included.
-    pub(crate) fn lines_at_power_loss<P: Probe>(
-        &mut self,
-        core: &mut Core<P>,
-        under_way: &[Transaction],
-    ) -> Vec<Lpn> {
+    pub(crate) fn lines_at_power_loss(&mut self, under_way: &[Transaction]) -> Vec<Lpn> {
         let under_way: Vec<Lpn> =
             under_way.iter().filter(|t| t.owner == Owner::CombinationPage).map(|t| t.lpn).collect();
-        let links = core.ftl.links.as_mut().expect("partial refresh has links");
+        let links = &mut self.links;
         while !self.vsm.waiting().is_empty() && links.has_number() {
             links.number(self.vsm.take_line());
         }
@@ -506,12 +575,12 @@ impl Partial {
     /// # Errors
     /// The first thing that is wrong.
     pub(crate) fn audit<P: Probe>(&self, core: &Core<P>, is_at_rest: bool) -> Result<(), String> {
-        let links = core.ftl.links.as_ref().expect("partial refresh has links");
+        let links = &self.links;
         let mut linked = vec![0; core.geometry.blocks as usize];
         let mut live = BTreeMap::new();
-        for base in (0..core.geometry.pages).map(Ppn).filter(|&base| links.is_marked(base)) {
+        for base in (0..core.geometry.pages).map(Ppn).filter(|&base| core.parts.is_marked(base)) {
             let name = || format!("{}, partially refreshed,", core.geometry.show(base));
-            let Some((lpn, entry)) = links.of(base) else {
+            let Some((lpn, bytes)) = core.parts.of(base) else {
                 let waits = self.vsm.waiting().iter().any(|entry| entry.base == base);
                 if is_at_rest && !waits {
                     return Err(format!("{} waits for a line that nobody programs", name()));
@@ -522,7 +591,11 @@ impl Partial {
             linked[block.index()] += 1;
             *live.entry(lpn).or_insert(0) += 1;
             let state = core.array.block(block);
-            if entry.base != base || entry.pe_cycles != state.pe_cycles {
+            let entries = links.entries(lpn);
+            let Some(entry) = entries.iter().find(|entry| entry.base == base) else {
+                return Err(format!("{} has the link of another page: {entries:?}", name()));
+            };
+            if entry.bytes != bytes || entry.pe_cycles != state.pe_cycles {
                 return Err(format!("{} has the link of another page: {entry:?}", name()));
             }
             if entry.sequence != core.array.stamp(base).sequence {

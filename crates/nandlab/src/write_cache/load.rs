@@ -7,7 +7,7 @@ const PARTS: usize = 16;
 
 /// A moving average over the last window of time of a count that changes in steps.
 #[derive(Clone, Debug)]
-pub struct BufferLoad {
+pub(super) struct BufferLoad {
     part_ns: Span,
     /// The integral of the count over time at the end of each part, the newest at `newest`.
     integrals: [u128; PARTS + 1],
@@ -21,7 +21,7 @@ pub struct BufferLoad {
 
 impl BufferLoad {
     /// Over a window of so many nanoseconds, with a count of 0 before.
-    pub fn new(window_ns: Span) -> Self {
+    pub(super) fn new(window_ns: Span) -> Self {
         Self {
             part_ns: (window_ns / PARTS as u64).max(Span::from_ns(1)),
             integrals: [0; PARTS + 1],
@@ -52,7 +52,7 @@ impl BufferLoad {
     }
 
     /// The count is this from now on.
-    pub fn set(&mut self, now: Time, count: u32) {
+    pub(super) fn set(&mut self, now: Time, count: u32) {
         if count == self.count {
             return;
         }
@@ -62,7 +62,7 @@ impl BufferLoad {
     }
 
     /// The mean count of the last window, up to the part that runs now.
-    pub fn mean(&mut self, now: Time) -> f64 {
+    pub(super) fn mean(&mut self, now: Time) -> f64 {
         self.advance(now);
         let integral = self.integral + u128::from((now - self.since).ns()) * u128::from(self.count);
         let oldest = self.integrals[(self.newest + 1) % self.integrals.len()];

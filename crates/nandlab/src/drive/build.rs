@@ -1,0 +1,64 @@
+//! What a drive is built from: each part gets what it needs of the spec.
+
+use crate::background::gc;
+use crate::base::geometry::Geometry;
+use crate::base::rng::Stream;
+use crate::capacitor::Budget;
+use crate::core;
+use crate::demand_map::DemandMap;
+use crate::flash::{AgeClock, Array, Ecc, InitialAges, Reliability};
+use crate::ftl::needs::BlockNeeds;
+use crate::ftl::{self, Ftl};
+use crate::sched::Timing;
+use crate::spec::{DirtyBudget, MapSpec, Spec};
+
+/// The configuration of the core; the OOB `is_stamped` where a probe asks for it, or power can fail.
+pub(super) fn core(spec: &Spec, is_watched: bool) -> core::Config {
+    let geometry = Geometry::new(&spec.drive);
+    let policy = &spec.refresh.policy;
+    core::Config {
+        timing: Timing::new(&spec.timing, &spec.ecc, &geometry),
+        scheduler: spec.timing.scheduler,
+        multi_plane: spec.timing.multi_plane,
+        ecc: Ecc::new(&spec.ecc),
+        reliability: Reliability::new(&spec.reliability),
+        age_clock: AgeClock::new(spec.reliability.clock_scale),
+        initial_ages: InitialAges::new(&spec.reliability.retention, spec.seed),
+        pe_cycles: spec.reliability.pe_cycles,
+        endurance: spec.drive.endurance,
+        is_stamped: is_watched || spec.models_power_loss(),
+        foreground_free: spec.gc.foreground_free,
+        levels_in_entries: spec.ftl.map != MapSpec::Page,
+        knows_errors: policy.knows_errors(),
+        has_parts: policy.partial().is_some(),
+        reprogram_error: policy.in_place().map_or(0.0, |fcr| fcr.reprogram_error),
+        hot_reads: policy.hot_reads(),
+        geometry,
+    }
+}
+
+/// The FTL of a drive whose blocks are `array`.
+pub(super) fn ftl(spec: &Spec, geometry: &Geometry, array: &Array) -> Ftl {
+    let context = gc::Context { planes: geometry.planes, stream: Stream::new(spec.seed, "gc.victim") };
+    let config = ftl::Config {
+        allocation: spec.ftl.allocation,
+        levelling: spec.ftl.wear_levelling,
+        victim: gc::make(&spec.gc.victim, context),
+        needs: BlockNeeds::of(spec),
+        translation_pages: match spec.ftl.map {
+            MapSpec::Page => 0,
+            MapSpec::Demand { .. } => DemandMap::pages_of(geometry.logical_pages, geometry.page_bytes),
+        },
+        // Each takes a page that holds no host data; a quarter of all is more than a drive can spare.
+        combination_pages: if spec.refresh.policy.partial().is_some() { geometry.pages / 4 } else { 0 },
+    };
+    Ftl::new(config, geometry, array)
+}
+
+/// The share of the write cache that may be dirty.
+pub(super) fn budget(spec: &Spec) -> Budget {
+    match spec.cache.dirty_budget {
+        DirtyBudget::Share(share) => Budget::Share(share),
+        DirtyBudget::Measured => Budget::Measured,
+    }
+}

@@ -1,0 +1,228 @@
+//! What has been counted of a drive, by whoever counts it, and the run over time.
+
+use super::Drive;
+use crate::base::geometry::{DieId, PlaneId};
+use crate::base::numbers::{per, ratio};
+use crate::base::units::Time;
+use crate::core::Operations;
+use crate::host::{FailReason, Op};
+use crate::probe::Probe;
+use crate::report::{DieSeries, Series, Window};
+use crate::sched::{Cause, Kind};
+use crate::spec::Arrival;
+use crate::stats::{
+    CacheStats, Counters, EccStats, Latency, MapStats, MigrationStats, PowerStats, RefreshStats,
+};
+
+/// Everything counted in a run.
+#[derive(Debug)]
+pub struct Stats<'a> {
+    /// Event counters.
+    pub counters: Counters,
+    /// Read levels.
+    pub ecc: &'a EccStats,
+    /// The demand map.
+    pub map: MapStats,
+    /// The write cache.
+    pub cache: CacheStats,
+    /// Refresh.
+    pub refresh: RefreshStats,
+    /// Copybacks.
+    pub migration: &'a MigrationStats,
+    /// Power losses and the capacitor.
+    pub power: &'a PowerStats,
+    /// Requests that failed, by [`FailReason`]; they are in no latency and in no bytes of the host's.
+    pub failed: [u64; FailReason::ALL.len()],
+    /// Flash operations, by kind (read, program, erase, copyback) and cause.
+    pub flash: [[u64; Cause::ALL.len()]; 4],
+    /// Latency and bytes by host operation, in the order of [`Op::ALL`](crate::host::Op::ALL).
+    pub host: &'a [Latency; 4],
+    /// The run over time.
+    pub series: &'a Series,
+    /// Die utilisation over time.
+    pub dies: &'a DieSeries,
+    page_bytes: u32,
+}
+
+impl Stats<'_> {
+    /// Flash operations of a kind, all causes.
+    pub fn flash_total(&self, kind: Kind) -> u64 {
+        self.flash[kind as usize].iter().sum()
+    }
+
+    /// Page operations: pages read (every try), programmed and moved by copyback.
+    pub fn page_operations(&self) -> u64 {
+        self.flash_total(Kind::Read)
+            + self.ecc.retries
+            + self.flash_total(Kind::Program)
+            + self.flash_total(Kind::Copyback)
+    }
+
+    /// Pages programmed, by copyback or not.
+    pub fn pages_programmed(&self) -> u64 {
+        self.flash_total(Kind::Program) + self.flash_total(Kind::Copyback)
+    }
+
+    /// Requests that have ended, whether done or failed.
+    pub fn requests(&self) -> u64 {
+        self.host.iter().map(|host| host.count).sum::<u64>() + self.failed.iter().sum::<u64>()
+    }
+
+    /// Bytes programmed.
+    pub fn bytes_programmed(&self) -> u64 {
+        self.pages_programmed() * u64::from(self.page_bytes)
+    }
+
+    /// Write amplification: bytes programmed per byte of the writes that the drive has done; `None` before the first.
+    pub fn waf(&self) -> Option<f64> {
+        per(self.bytes_programmed(), self.host[Op::Write as usize].bytes)
+    }
+
+    /// Write amplification in pages: pages programmed per page of those writes, a partly written page counted as one.
+    pub fn waf_pages(&self) -> Option<f64> {
+        per(self.pages_programmed(), self.counters.host_pages_written)
+    }
+}
+
+/// What the series has been told of what is counted on and on.
+#[derive(Clone, Copy, Debug, Default)]
+struct Told {
+    operations: Operations,
+    pages_written: u64,
+    victims: u64,
+    victim_valid_pages: u64,
+}
+
+/// The run over time.
+#[derive(Debug)]
+pub(super) struct Recorder {
+    series: Series,
+    dies: DieSeries,
+    told: Told,
+    /// When the next row is due; never later than the end of simulated time.
+    sample_at: Time,
+}
+
+impl Recorder {
+    pub(super) fn new(rows: usize, dies: usize, end: Time) -> Self {
+        let series = Series::new(rows);
+        let sample_at = Time::START + series.interval_ns().min(end - Time::START);
+        Self { series, dies: DieSeries::new(dies), told: Told::default(), sample_at }
+    }
+
+    #[inline(always)]
+    pub(super) fn sample_at(&self) -> Time {
+        self.sample_at
+    }
+}
+
+impl<P: Probe> Drive<P> {
+    /// What has been counted so far.
+    pub fn stats(&self) -> Stats<'_> {
+        Stats {
+            counters: self.counters(),
+            ecc: &self.reads.stats,
+            map: self.path.map.as_ref().map_or_else(MapStats::default, |mapping| mapping.stats.clone()),
+            cache: self.caching.as_ref().map_or_else(CacheStats::default, |caching| caching.stats.clone()),
+            refresh: self.refreshing.stats(),
+            migration: &self.copyback.stats,
+            power: &self.power.stats,
+            failed: self.path.host.record.failed,
+            flash: self.core.operations.0,
+            host: &self.path.host.record.latency,
+            series: &self.recorder.series,
+            dies: &self.recorder.dies,
+            page_bytes: self.core.geometry.page_bytes,
+        }
+    }
+
+    fn counters(&self) -> Counters {
+        let mut counters = self.path.host.record.counters.clone();
+        counters.add(&self.path.writes.counters);
+        counters.add(&self.background.counters);
+        counters
+    }
+
+    /// Time without power and until the drive was ready again, so far.
+    pub fn down_time(&self) -> crate::base::units::Span {
+        self.power.stats.down_ns
+    }
+
+    /// `steady_state` of the summary.
+    pub(crate) fn steady_state(&self) -> serde_json::Value {
+        let (record, workload) = (&self.path.host.record, self.spec.workload.as_ref());
+        let is_closed = workload.is_some_and(|workload| matches!(workload.arrival, Arrival::QueueDepth(_)));
+        let requests = record.latency.iter().map(|host| host.count).sum();
+        let repeat = workload.map_or(1, |workload| workload.repeat).into();
+        let now = record.count(self.core.now, &self.core.operations);
+        record.rounds.verdict(&self.core.geometry, &now, is_closed, [requests, repeat])
+    }
+
+    /// Adds the rows of the series that are due until `time`.
+    pub(super) fn sample(&mut self, time: Time) {
+        while self.recorder.sample_at <= time && self.recorder.series.end_ns() < self.core.end {
+            let end = self.recorder.sample_at;
+            self.take_sample(end);
+            self.recorder.sample_at = self.core.end.min(end + self.recorder.series.interval_ns());
+        }
+    }
+
+    /// Ends the statistics at the present time.
+    pub fn finish_stats(&mut self) {
+        let now = self.core.now;
+        self.sample(now);
+        if now > self.recorder.series.end_ns() {
+            self.take_sample(now);
+            self.recorder.sample_at = self.core.end.min(now + self.recorder.series.interval_ns());
+        }
+    }
+
+    fn take_sample(&mut self, end: Time) {
+        let Self { core, recorder, path, caching, power, background, .. } = self;
+        let (geometry, told, operations) = (&core.geometry, recorder.told, &core.operations);
+        let host = path.host.record.take_window(end);
+        let [dirty_pages_max, budget_pages_max] =
+            caching.as_mut().map_or([0; 2], |caching| caching.take_window());
+        let span = end - recorder.series.end_ns();
+        let (mut sum, mut least) = (0.0, f64::INFINITY);
+        for plane in (0..geometry.planes).map(PlaneId) {
+            let free = core.ftl.free_pages(geometry, plane);
+            let share = ratio(f64::from(free), f64::from(geometry.pages_per_plane));
+            sum += share;
+            least = least.min(share);
+        }
+        let counted_until = path.host.record.counted_until();
+        let busy = (0..geometry.dies).map(|die| core.device.die_busy_ns(DieId(die), end.max(counted_until)));
+        let now = Told {
+            operations: *operations,
+            pages_written: path.host.record.counters.host_pages_written,
+            victims: background.counters.gc_victims,
+            victim_valid_pages: background.counters.gc_victim_valid_pages,
+        };
+        let programs =
+            Cause::ALL.map(|cause| operations.programmed_for(cause) - told.operations.programmed_for(cause));
+        let window = Window {
+            requests: host.requests,
+            bytes: host.bytes,
+            latency_ns: host.latency_ns,
+            latency_ns_max: host.latency_ns_max,
+            pages_written: now.pages_written - told.pages_written,
+            programs,
+            erases: operations.total(Kind::Erase) - told.operations.total(Kind::Erase),
+            victims: now.victims - told.victims,
+            victim_valid_pages: now.victim_valid_pages - told.victim_valid_pages,
+            outstanding_ns: host.outstanding_ns,
+            die_busy_ns: recorder.dies.push(busy),
+            free_share_min: least,
+            free_share_ns: sum / f64::from(geometry.planes) * span.ns() as f64,
+            dirty_pages_max,
+            budget_pages_max,
+            capacitor_pages: power.capability_pages(end),
+            end,
+        };
+        recorder.told = now;
+        if recorder.series.push(end, window) {
+            recorder.dies.merge_pairs();
+        }
+    }
+}

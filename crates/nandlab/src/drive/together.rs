@@ -1,0 +1,204 @@
+//! Where two schemes meet: each row of the table "Together" of ARCHITECTURE.md that is a call from one to another is a function
+//! here. No mechanism knows another one; what it asks of others it says in a trait, which is answered here.
+
+use super::Drive;
+use crate::background::{Around, Background};
+use crate::base::geometry::{BlockId, CacheSlot, Lpn, PlaneId, Ppn};
+use crate::capacitor::{Kept, Power};
+use crate::copyback::Migration;
+use crate::core::{CopyBack, Core, Map, NextJob, Queued, Refreshed};
+use crate::demand_map::Mapping;
+use crate::ftl::WriteStream;
+use crate::host::DataPath;
+use crate::probe::Probe;
+use crate::refresh::{Partial, Refreshing};
+use crate::sched::{Start, Transaction};
+use crate::write_cache::Caching;
+
+/// The way of a page between host and flash, in this drive.
+pub(super) type Path = DataPath<Option<Mapping>>;
+
+/// What the background jobs of planes meet.
+pub(super) struct Jobs<'a> {
+    copyback: &'a mut Migration,
+    refreshing: &'a mut Refreshing,
+    caching: Option<&'a mut Caching>,
+}
+
+impl<P: Probe> Around<P> for Jobs<'_> {
+    fn next_due(&mut self, core: &mut Core<P>, plane: PlaneId) -> Option<NextJob> {
+        self.refreshing.next_due(core, plane)
+    }
+
+    fn refresh_start(&self) -> Start {
+        self.refreshing.refresh.start()
+    }
+
+    fn refresh_page(&mut self, core: &mut Core<P>, plane: PlaneId, read: &Transaction) -> Refreshed {
+        self.refreshing.refresh_page(core, plane, read)
+    }
+
+    fn end_staying(&mut self, core: &mut Core<P>, plane: PlaneId, block: BlockId) {
+        self.refreshing.end_staying(core, plane, block);
+    }
+
+    /// rcopyback looks at how busy the write cache is.
+    fn copyback_stream(
+        &mut self,
+        core: &mut Core<P>,
+        plane: PlaneId,
+        victim: BlockId,
+        job: &NextJob,
+    ) -> Option<WriteStream> {
+        let Self { copyback, caching, .. } = self;
+        let buffer = |core: &Core<P>| caching.as_mut().map_or(0.0, |caching| caching.load(core.now));
+        copyback.copyback_stream(core, plane, victim, job, buffer)
+    }
+
+    fn copy_back(&mut self, core: &mut Core<P>, copyback: CopyBack) -> Option<Queued> {
+        self.copyback.copy_back(core, copyback)
+    }
+
+    /// GC moves combination pages.
+    fn on_moved(&mut self, _core: &mut Core<P>, lpn: Lpn, to: Ppn) {
+        if let Some(partial) = &mut self.refreshing.partial {
+            partial.stage(lpn, to);
+        }
+    }
+}
+
+/// What the capacitor keeps.
+pub(super) struct Saved<'a> {
+    caching: &'a mut Option<Caching>,
+    path: &'a mut Path,
+    refreshing: &'a mut Refreshing,
+}
+
+impl<P: Probe> Kept<P> for Saved<'_> {
+    fn cache_pages(&self) -> u32 {
+        self.caching.as_ref().map_or(0, |caching| caching.cache.capacity())
+    }
+
+    fn budget_pages(&self, share: f64) -> Option<u32> {
+        let cache = &self.caching.as_ref()?.cache;
+        Some(if cache.sync().keeps_budget() { cache.pages_of(share) } else { cache.capacity() })
+    }
+
+    fn set_budget(&mut self, _core: &mut Core<P>, pages: u32) {
+        if let Some(caching) = self.caching {
+            caching.set_budget(pages);
+        }
+    }
+
+    /// The capacitor keeps the VSM too, so it is emptied before the capacitor is.
+    fn begin_sync(&mut self, core: &mut Core<P>) {
+        if let Some(partial) = &mut self.refreshing.partial {
+            partial.empty_vsm(core);
+        }
+        if let Some(caching) = self.caching {
+            caching.sync_more(core, self.path);
+        }
+    }
+
+    fn is_synced(&self) -> bool {
+        let is_synced = self.caching.as_ref().is_none_or(|caching| caching.cache.owed() == 0);
+        is_synced && !self.refreshing.partial.as_ref().is_some_and(Partial::has_lines_under_way)
+    }
+
+    fn take_clean(&mut self, core: &mut Core<P>, from: CacheSlot) -> Option<(CacheSlot, Lpn, u64)> {
+        let caching = self.caching.as_mut().expect("only a drive with a write cache is measured");
+        let (cache, whole) = (&mut caching.cache, caching.whole);
+        let slot = cache.next_clean(from, whole).or_else(|| cache.next_clean(CacheSlot(0), whole))?;
+        let epoch = self.path.host.epochs.open();
+        self.path.host.epochs.join(epoch);
+        cache.begin_rewrite(slot, epoch);
+        let (lpn, sequence) = (cache.entry(slot).lpn, cache.entry(slot).sequence);
+        self.path.map.keep_entry(core, lpn);
+        Some((slot, lpn, sequence))
+    }
+
+    fn on_rewrite_queued(&mut self, core: &mut Core<P>, lpn: Lpn) {
+        self.path.map.on_written(core, lpn);
+    }
+
+    fn end_rewrite(&mut self, core: &mut Core<P>, slot: CacheSlot) {
+        if let Some(caching) = self.caching {
+            caching.end_write_back(core, self.path, slot);
+        }
+    }
+
+    /// A program in place must not be torn.
+    fn is_reprogramming(&self) -> bool {
+        self.refreshing.refresh.is_reprogramming()
+    }
+}
+
+impl<P: Probe> Drive<P> {
+    /// Lets the write cache work, if there is one.
+    pub(super) fn with_cache(&mut self, work: impl FnOnce(&mut Caching, &mut Core<P>, &mut Path)) {
+        if let Some(cache) = &mut self.caching {
+            work(cache, &mut self.core, &mut self.path);
+        }
+    }
+
+    /// Lets the background jobs work.
+    pub(super) fn with_background<R>(
+        &mut self,
+        work: impl FnOnce(&mut Background, &mut Core<P>, &mut Path, &mut Jobs) -> R,
+    ) -> R {
+        let Self { background, core, path, copyback, refreshing, caching, .. } = self;
+        work(background, core, path, &mut Jobs { copyback, refreshing, caching: caching.as_mut() })
+    }
+
+    /// Lets the capacitor and its detection work.
+    pub(super) fn with_power<R>(
+        &mut self,
+        work: impl FnOnce(&mut Power, &mut Core<P>, &mut Saved) -> R,
+    ) -> R {
+        let Self { power, core, caching, path, refreshing, .. } = self;
+        work(power, core, &mut Saved { caching, path, refreshing })
+    }
+
+    /// A copyback has been programmed: the map follows, and what is known of the page goes with it.
+    #[inline(never)]
+    pub(super) fn on_copied_back(&mut self, done: &Transaction) {
+        let Self { core, path, copyback, refreshing, .. } = self;
+        let source = done.replaces.expect("a copyback has a source");
+        let (from, page) = core.geometry.split(source);
+        let to = core.geometry.block_of(done.ppn);
+        copyback.stats.on_copyback(core.array.block(to).copybacks);
+        core.array.read(from, page);
+        core.array.copy_errors(to, from);
+        // Unless the host has written the page meanwhile.
+        if core.ftl.map.get(done.lpn) == Some(source) {
+            core.ftl.remap(&core.geometry, &mut core.array, done.lpn, done.ppn);
+            let plane = core.geometry.plane_of(from);
+            path.map.on_moved(core, plane, done.lpn, false);
+            if let Some(cache) = &mut refreshing.error_cache {
+                cache.move_page(&mut core.known, source, done.ppn);
+            }
+        }
+    }
+
+    /// A page of a block that is refreshed where it is has to be written elsewhere.
+    pub(super) fn write_elsewhere(&mut self, plane: PlaneId, read: &Transaction) {
+        self.with_background(|jobs, core, path, around| jobs.move_page(core, path, around, plane, read));
+    }
+
+    /// The grace of a due block is running out: what the VSM has of it is written, or its job is promoted.
+    pub(super) fn hurry(&mut self, block: BlockId) {
+        let Self { core, background, refreshing, .. } = self;
+        let plane = core.geometry.plane_of(block);
+        if let Some(partial) = &mut refreshing.partial
+            && partial.has_data_in_vsm(block)
+        {
+            partial.empty_vsm(core);
+        }
+        let is_next = core.victim(plane) == Some(block) || refreshing.refresh.is_next(plane, block);
+        if background.hurry(core, plane, is_next) {
+            refreshing.refresh.on_promoted();
+        } else if !core.has_job(plane) && !core.is_short(plane) {
+            core.wake(crate::core::Wake::Due(plane));
+        }
+    }
+}
