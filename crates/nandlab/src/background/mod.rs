@@ -120,9 +120,9 @@ impl Background {
         if let Some(pacing) = &mut self.pacing {
             pacing.forget();
         }
-        core.works.fill(Work::default());
+        core.room.works.fill(Work::default());
         core.ftl.planes.iter_mut().for_each(|state| state.promised_blocks = 0);
-        core.spaces.fill(Space::default());
+        core.room.spaces.fill(Space::default());
     }
 
     /// The grace of a due block is running out: the job of its plane is promoted, if it works on this block or the block is
@@ -209,7 +209,7 @@ impl Background {
         {
             return;
         }
-        if !is_short && core.is_idle && core.is_below(plane, self.gc.background_free) {
+        if !is_short && core.state.is_idle && core.is_below(plane, self.gc.background_free) {
             self.start_gc(core, path, around, plane, false, self.gc.idle_valid_max);
         }
     }
@@ -227,7 +227,7 @@ impl Background {
         valid_max: f64,
     ) -> bool {
         // The capacitor is being measured: as little else as can be.
-        if core.is_draining && !path.is_stuck() {
+        if core.state.is_draining && !path.is_stuck() {
             return false;
         }
         let Some(victim) = self.choose_victim(core, path, plane, is_urgent) else { return false };
@@ -259,10 +259,12 @@ impl Background {
         // Moving a block that is wholly valid gains nothing, and with a demand map it loses room. It is worth it only for a
         // policy to get on to others, and only while space is short and the host busy, or somebody waits; and once round the plane.
         let is_whole = core.valid_pages(named) == core.geometry.pages_per_block;
-        let may_lose = core.ftl.needs.mapping.open == 0 && is_urgent && !core.is_idle || path.is_stuck();
-        let whole = &mut core.spaces[plane.index()].whole;
+        let may_lose =
+            core.ftl.needs.mapping.open == 0 && is_urgent && !core.state.is_idle || path.is_stuck();
+        let whole = &mut core.room.spaces[plane.index()].whole;
         *whole = if is_whole { *whole + 1 } else { 0 };
-        let gets_on = is_whole && may_lose && !core.is_guarded && *whole <= core.geometry.blocks_per_plane;
+        let gets_on =
+            is_whole && may_lose && !core.state.is_guarded && *whole <= core.geometry.blocks_per_plane;
         let gains = core.gains(named) || gets_on;
         let may_be = core.may_empty(plane, named, false) && !(is_urgent && core.retires(named));
         if !presses && gains && may_be {
@@ -279,7 +281,7 @@ impl Background {
         let is_down = core.ftl.planes[plane.index()].free.len() <= core.ftl.kept_blocks();
         let is_in_vain = path.writes.erases_in_vain > u64::from(core.geometry.blocks);
         let is_at_reserve = core.is_at_reserve(plane);
-        let presses = &mut core.spaces[plane.index()].presses;
+        let presses = &mut core.room.spaces[plane.index()].presses;
         *presses = is_at_reserve && (*presses || is_down && path.map.waits_in(plane) || is_in_vain);
         *presses
     }
@@ -304,7 +306,7 @@ impl Background {
     /// Space is short: dead blocks are erased as host writes are served.
     fn hurry_erases<P: Probe>(core: &mut Core<P>, plane: PlaneId) {
         let die = core.geometry.die_of(plane);
-        let space = &mut core.spaces[plane.index()];
+        let space = &mut core.room.spaces[plane.index()];
         while space.hurried < space.dead {
             space.hurried += 1;
             core.device.promote(die);
@@ -313,7 +315,7 @@ impl Background {
 
     /// A dead block has been erased.
     pub(crate) fn end_dead<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId, is_retired: bool) {
-        let space = &mut core.spaces[plane.index()];
+        let space = &mut core.room.spaces[plane.index()];
         space.dead -= 1;
         space.soon_free -= u32::from(!is_retired);
         if space.hurried > space.dead {
@@ -402,7 +404,7 @@ impl Background {
         let start = if is_refresh { around.refresh_start() } else { Start::Policy };
         self.jobs[plane.index()] =
             Job { cause: Some(cause), is_urgent, is_paced, stays, start, ..Job::default() };
-        core.works[plane.index()] = Work { victim: Some(victim), blocks_taken: 0 };
+        core.room.works[plane.index()] = Work { victim: Some(victim), blocks_taken: 0 };
         // What a job whose block stays takes does not come back with an erase.
         core.ftl.planes[plane.index()].promised_blocks =
             if stays { core.blocks_to_empty(plane, victim, false) } else { 0 };
@@ -457,7 +459,7 @@ impl Background {
                 && let Some(queued) =
                     around.copy_back(core, CopyBack { plane, stream, source: ppn, lpn, cause })
             {
-                core.works[plane.index()].blocks_taken += u32::from(queued.opened);
+                core.room.works[plane.index()].blocks_taken += u32::from(queued.opened);
                 continue;
             }
             let (owner, class) = (Owner::Job(plane), Class::Background);
@@ -527,7 +529,7 @@ impl Background {
         if job.is_blocking {
             core.device.end_cleaning(core.geometry.die_of(plane));
         }
-        core.works[plane.index()] = Work::default();
+        core.room.works[plane.index()] = Work::default();
         core.ftl.planes[plane.index()].promised_blocks = 0;
         if job.is_urgent {
             core.device.demote(core.geometry.die_of(plane));
@@ -587,7 +589,7 @@ impl Background {
         let (to, maps, owner) = (To::Stream(plane, stream), Maps::Now, Owner::Job(plane));
         let queued = core.program(Program { to, lpn, stamp, maps, owner, cause, class });
         let queued = queued.expect("a job starts only when its stream has room for all it moves");
-        core.works[plane.index()].blocks_taken += u32::from(queued.opened);
+        core.room.works[plane.index()].blocks_taken += u32::from(queued.opened);
         let state = &mut core.ftl.planes[plane.index()];
         state.promised_blocks = state.promised_blocks.saturating_sub(u32::from(queued.opened));
         if stream == WriteStream::Combination {

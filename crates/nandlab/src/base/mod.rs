@@ -7,6 +7,7 @@ pub mod ids;
 pub(crate) mod list;
 pub(crate) mod numbers;
 pub mod policy;
+pub mod request;
 pub mod rng;
 pub mod slab;
 pub mod units;

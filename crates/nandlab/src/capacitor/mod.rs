@@ -313,10 +313,10 @@ impl Power {
 
     fn go_to<P: Probe>(&mut self, core: &mut Core<P>, stage: Stage) {
         self.stage = stage;
-        core.is_charged = stage == Stage::Charged;
-        core.is_syncing = stage == Stage::Syncing;
-        core.is_draining = stage == Stage::Draining;
-        core.is_guarded = matches!(stage, Stage::Settling | Stage::Recharging);
+        core.state.is_charged = stage == Stage::Charged;
+        core.state.is_syncing = stage == Stage::Syncing;
+        core.state.is_draining = stage == Stage::Draining;
+        core.state.is_guarded = matches!(stage, Stage::Settling | Stage::Recharging);
     }
 }
 
@@ -350,7 +350,7 @@ impl Power {
     pub(crate) fn on_clock<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>) {
         let _inside = core.inside.enter(Part::Capacitor);
         match self.stage {
-            Stage::Charged if core.is_idle || self.is_overdue => self.begin_detection(core, kept),
+            Stage::Charged if core.state.is_idle || self.is_overdue => self.begin_detection(core, kept),
             Stage::Charged => {
                 self.is_overdue = true;
                 let grace = self.simulated(self.spec.detect_grace_ns);
@@ -403,7 +403,7 @@ impl Power {
     fn begin_draining<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>) {
         let pages = kept.cache_pages();
         self.go_to(core, Stage::Draining);
-        core.has_displaced |= core.ftl.allocator.is_static();
+        core.room.has_displaced |= core.ftl.allocator.is_static();
         self.now.drained_from = core.now;
         self.now.energy_j = self.capacitor.as_ref().map_or(0.0, |c| c.energy_j(self.age_s(core.now)));
         (self.program_ns, self.pages_ns) = (Span::ZERO, Span::ZERO);
@@ -651,7 +651,7 @@ impl Power {
         };
         let has_room = self.capacitor.is_none()
             || (0..core.geometry.planes).all(|plane| {
-                core.ftl.has_flush_reserve(PlaneId(plane), core.works[plane as usize].blocks_taken)
+                core.ftl.has_flush_reserve(PlaneId(plane), core.room.works[plane as usize].blocks_taken)
             });
         self.wants_room = !has_room;
         self.set_budget(core, kept, if has_room { pages } else { 0 });

@@ -12,7 +12,7 @@ pub use policy::{COPYBACKS_MAX, MigrationPolicy, POLICIES, View, make};
 pub use stats::MigrationStats;
 
 use crate::base::geometry::{BlockId, PlaneId, Ppn};
-use crate::core::{CopyBack, Core, NextJob, Part, Queued};
+use crate::core::{CopyBack, Core, NextJob, Part, Physics, Queued};
 use crate::flash::{Condition, Moment};
 use crate::ftl::WriteStream;
 use crate::probe::Probe;
@@ -127,12 +127,12 @@ impl Migration {
         let knows_age = core.array.keeps_ages() && corrected != Moment::LOST;
         let condition = Condition {
             pe_cycles: core.array.block(block).pe_cycles,
-            age_s: if knows_age { corrected.age_s(core.age_clock.at(core.now)) } else { 0 },
+            age_s: if knows_age { corrected.age_s(core.physics.age_clock.at(core.now)) } else { 0 },
             reads: core.array.block(block).reads.max(core.array.block(core.geometry.block_of(source)).reads),
             copybacks,
             kind: core.geometry.kind(core.geometry.split(source).1),
         };
-        let Core { ecc, reliability, .. } = core;
+        let Physics { ecc, reliability, .. } = &mut core.physics;
         self.limit.allows(&condition, ecc, reliability)
     }
 }

@@ -19,7 +19,7 @@ impl<P: Probe> Core<P> {
     ) -> bool {
         let Place { ppn, opened, .. } = self.allocate(plane, stream).expect("the plane has room");
         let (block, page) = self.geometry.split(ppn);
-        self.array.stage(ppn, lpn, Stamp { sequence, corrected: self.initial_ages.of(block) });
+        self.array.stage(ppn, lpn, Stamp { sequence, corrected: self.physics.initial_ages.of(block) });
         let is_closed = self.array.program(block, page) == self.geometry.pages_per_block;
         if lpn.0 != DEAD_LPN {
             self.ftl.remap(&self.geometry, &mut self.array, lpn, ppn);
@@ -49,7 +49,7 @@ impl<P: Probe> Core<P> {
         }
         debug_assert!(self.array.block(victim).state == BlockState::Victim);
         self.array.erase(&self.geometry, victim);
-        self.ftl.release(&self.geometry, &mut self.array, victim, self.endurance);
+        self.ftl.release(&self.geometry, &mut self.array, victim, self.room.endurance);
         Some(u64::from(moved))
     }
 }

@@ -29,7 +29,7 @@ pub use parts::Parts;
 pub(crate) use program::{CopyBack, Maps, Program, Queued, To};
 pub(crate) use read::Read;
 pub(crate) use read_counts::ReadCounts;
-pub(crate) use space::{Space, Work};
+pub(crate) use space::{Room, Space, Work};
 pub use waiters::{Queue, Waiter, WaiterId, Waiters, Wants};
 pub(crate) use wake::{Wake, Wakes};
 
@@ -71,26 +71,22 @@ pub(crate) struct Config {
     pub(crate) hot_reads: Option<u32>,
 }
 
-/// See the module.
+/// How errors come, and what decodes them.
 #[derive(Debug)]
-pub(crate) struct Core<P: Probe> {
-    pub(crate) geometry: Geometry,
-    pub(crate) now: Time,
-    pub(crate) array: Array,
-    pub(crate) ftl: Ftl,
-    pub(crate) device: Device,
-    /// Flash transactions that are queued or under way.
-    pub(crate) pool: Transactions,
-    /// Pages of requests and of the write cache that cannot go on yet.
-    pub(crate) waiters: Waiters,
-    /// By plane, what its background job has to do with its space.
-    pub(crate) works: Box<[Work]>,
-    /// By plane, what else there is to say of its space.
-    pub(crate) spaces: Box<[Space]>,
-    /// Free share of a plane below which GC has to make room.
-    foreground_free: f64,
-    /// P/E cycles at which a block retires.
-    pub(crate) endurance: u32,
+pub(crate) struct Physics {
+    pub(crate) ecc: Ecc,
+    pub(crate) reliability: Reliability,
+    pub(crate) age_clock: AgeClock,
+    pub(crate) initial_ages: InitialAges,
+    /// Errors that are known from before.
+    pub(crate) known: KnownErrors,
+    /// RBER that every program in place adds to the pages of its block.
+    pub(crate) reprogram_error: f64,
+}
+
+/// What every mechanism has to respect now.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct State {
     /// The capacitor would save what is in RAM: it is charged, or there is none.
     pub(crate) is_charged: bool,
     /// The capacitor is being measured: as little else as can be.
@@ -102,27 +98,34 @@ pub(crate) struct Core<P: Probe> {
     pub(crate) is_syncing: bool,
     /// The host has asked for nothing for some time.
     pub(crate) is_idle: bool,
-    /// Who is at work.
-    pub(crate) inside: Inside,
-    /// What has to be looked at again.
-    pub(crate) wakes: Wakes,
-    pub(crate) agenda: Agenda,
-    pub(crate) ecc: Ecc,
-    pub(crate) reliability: Reliability,
-    pub(crate) age_clock: AgeClock,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Core<P: Probe> {
+    pub(crate) geometry: Geometry,
+    pub(crate) now: Time,
     /// The last simulated time.
     pub(crate) end: Time,
-    pub(crate) initial_ages: InitialAges,
+    pub(crate) array: Array,
+    pub(crate) ftl: Ftl,
+    pub(crate) device: Device,
+    /// Flash transactions that are queued or under way.
+    pub(crate) pool: Transactions,
+    pub(crate) agenda: Agenda,
+    /// Pages of requests and of the write cache that cannot go on yet.
+    pub(crate) waiters: Waiters,
+    /// What has to be looked at again.
+    pub(crate) wakes: Wakes,
+    /// Who is at work.
+    pub(crate) inside: Inside,
+    pub(crate) state: State,
+    pub(crate) room: Room,
+    pub(crate) physics: Physics,
     pub(crate) levels: ReadLevels,
-    /// Errors that are known from before.
-    pub(crate) known: KnownErrors,
-    /// RBER that every program in place adds to the pages of its block.
-    reprogram_error: f64,
     pub(crate) read_counts: ReadCounts,
     /// Pages whose data is in two places.
     pub(crate) parts: Parts,
-    /// A flush has written pages to planes that are not theirs.
-    pub(crate) has_displaced: bool,
     /// The sequence number of the newest write or deallocation.
     pub(crate) sequence: u64,
     pub(crate) operations: Operations,
@@ -141,35 +144,35 @@ impl<P: Probe> Core<P> {
         Self {
             device: Device::new(&geometry, timing, scheduler, multi_plane),
             now: Time::START,
-            pool: Transactions::default(),
-            waiters: Waiters::default(),
-            works: vec![Work::default(); geometry.planes as usize].into(),
-            spaces: vec![Space::default(); geometry.planes as usize].into(),
-            foreground_free: config.foreground_free,
-            endurance: config.endurance,
-            is_charged: true,
-            is_draining: false,
-            is_guarded: false,
-            is_syncing: false,
-            is_idle: true,
-            inside: Inside::default(),
-            wakes: Wakes::new(geometry.planes),
-            agenda: Agenda::new(geometry.dies as usize + usize::from(ecc.levels()) + 5),
-            levels: ReadLevels::new(&ecc, &geometry, config.levels_in_entries),
-            known: KnownErrors::new(pages(config.knows_errors)),
-            parts: Parts::new(pages(config.has_parts)),
-            reprogram_error: config.reprogram_error,
-            read_counts: ReadCounts::new(config.hot_reads, &geometry),
-            age_clock,
             end,
-            initial_ages: config.initial_ages,
-            has_displaced: false,
+            pool: Transactions::default(),
+            agenda: Agenda::new(geometry.dies as usize + usize::from(ecc.levels()) + 5),
+            waiters: Waiters::default(),
+            wakes: Wakes::new(geometry.planes),
+            inside: Inside::default(),
+            state: State {
+                is_charged: true,
+                is_draining: false,
+                is_guarded: false,
+                is_syncing: false,
+                is_idle: true,
+            },
+            room: Room::new(geometry.planes, config.foreground_free, config.endurance),
+            levels: ReadLevels::new(&ecc, &geometry, config.levels_in_entries),
+            read_counts: ReadCounts::new(config.hot_reads, &geometry),
+            parts: Parts::new(pages(config.has_parts)),
             sequence: 0,
             operations: Operations::default(),
+            physics: Physics {
+                ecc,
+                reliability,
+                age_clock,
+                initial_ages: config.initial_ages,
+                known: KnownErrors::new(pages(config.knows_errors)),
+                reprogram_error: config.reprogram_error,
+            },
             array,
             ftl,
-            ecc,
-            reliability,
             probe,
             geometry,
         }
@@ -184,7 +187,7 @@ impl<P: Probe> Core<P> {
     // Clocks: the dies, a decoder for each read level, idleness, the write cache's DRAM, the link, power, refresh.
     #[inline(always)]
     pub(crate) fn idle_clock(&self) -> u32 {
-        self.geometry.dies + u32::from(self.ecc.levels())
+        self.geometry.dies + u32::from(self.physics.ecc.levels())
     }
 
     #[inline(always)]

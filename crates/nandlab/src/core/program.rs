@@ -130,7 +130,7 @@ impl<P: Probe> Core<P> {
     /// The job of a plane has copied all it had to, and is going to erase what it copied from: while a program may be torn,
     /// the next one of its streams must not share a wordline with a copy.
     pub(crate) fn end_wordlines(&mut self, plane: PlaneId) {
-        if !self.is_guarded || self.geometry.cell != Cell::Mlc {
+        if !self.state.is_guarded || self.geometry.cell != Cell::Mlc {
             return;
         }
         for stream in WriteStream::all().filter(|stream| stream.is_of_jobs()) {
@@ -249,6 +249,6 @@ impl<P: Probe> Core<P> {
     pub(crate) fn end_erase(&mut self, block: BlockId, cause: Cause) {
         self.operations.on_ended(Kind::Erase, cause);
         self.array.erase(&self.geometry, block);
-        self.ftl.release(&self.geometry, &mut self.array, block, self.endurance);
+        self.ftl.release(&self.geometry, &mut self.array, block, self.room.endurance);
     }
 }

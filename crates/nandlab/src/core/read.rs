@@ -33,7 +33,7 @@ impl<P: Probe> Core<P> {
         if cause == Cause::Host {
             self.read_counts.count(ppn);
         }
-        if self.ecc.has_levels() {
+        if self.physics.ecc.has_levels() {
             self.aim(&mut transaction, block, page_level);
         }
         let slot = self.pool.insert(transaction);
@@ -50,9 +50,9 @@ impl<P: Probe> Core<P> {
         read.needed = self.needed_level(read.ppn, block, u32::from(read.page));
         let hints = Hints { page: page_level, block: self.levels.block(block), needed: read.needed };
         read.level = match read.start {
-            Start::Policy => self.ecc.start_level(&hints),
+            Start::Policy => self.physics.ecc.start_level(&hints),
             Start::First => 1,
-            Start::Last => self.ecc.levels(),
+            Start::Last => self.physics.ecc.levels(),
         };
     }
 
@@ -72,7 +72,7 @@ impl<P: Probe> Core<P> {
         part.partner = Some(slot);
         part.is_part = true;
         part.start = read.start;
-        if self.ecc.has_levels() {
+        if self.physics.ecc.has_levels() {
             let block = self.geometry.block_of(apn);
             self.aim(&mut part, block, 0);
         }
@@ -105,12 +105,12 @@ impl<P: Probe> Core<P> {
         let state = self.array.block(block);
         let condition = Condition {
             pe_cycles: state.pe_cycles,
-            age_s: corrected.age_s(self.age_clock.at(self.now)),
+            age_s: corrected.age_s(self.physics.age_clock.at(self.now)),
             reads: state.reads,
             copybacks: state.copybacks,
             kind: self.geometry.kind(page),
         };
-        self.reliability.rber(&condition) + self.reprogram_error * f64::from(state.reprograms)
+        self.physics.reliability.rber(&condition) + self.physics.reprogram_error * f64::from(state.reprograms)
     }
 
     /// The least read level that decodes a page now; one more than there are when none does.
@@ -120,16 +120,16 @@ impl<P: Probe> Core<P> {
         }
         let corrected = self.array.stamp(ppn).corrected;
         if corrected == Moment::LOST {
-            return self.ecc.levels() + 1;
+            return self.physics.ecc.levels() + 1;
         }
         let rber = self.rber_in(block, page, corrected);
-        self.ecc.level_for((rber - self.known.of(ppn)).max(0.0))
+        self.physics.ecc.level_for((rber - self.physics.known.of(ppn)).max(0.0))
     }
 
     /// Now, for the stamp of a page that is written.
     #[inline(always)]
     pub(crate) fn moment(&self) -> Moment {
-        if self.array.keeps_ages() { self.age_clock.at(self.now) } else { Moment::default() }
+        if self.array.keeps_ages() { self.physics.age_clock.at(self.now) } else { Moment::default() }
     }
 
     /// The stamp of new data of the controller's own: the next sequence number, and young.
@@ -156,7 +156,7 @@ impl<P: Probe> Core<P> {
     /// Both sub-reads have been decoded together. Whether one of them has to be tried again; else there is only the first.
     #[inline(never)]
     pub(crate) fn try_again_or_part(&mut self, slot: Slot, partner: Slot) -> bool {
-        let last = self.ecc.levels();
+        let last = self.physics.ecc.levels();
         let mut again = false;
         for sub in [slot, partner] {
             if self.pool[sub].is_uncorrectable() && self.pool[sub].level < last {
@@ -170,7 +170,7 @@ impl<P: Probe> Core<P> {
         }
         let part = self.pool.remove(partner);
         self.pool[slot].partner = None;
-        if self.ecc.has_levels() {
+        if self.physics.ecc.has_levels() {
             self.let_go(self.geometry.block_of(part.ppn));
         }
         if part.is_uncorrectable() {

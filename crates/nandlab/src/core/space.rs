@@ -30,6 +30,35 @@ pub(crate) struct Space {
     pub(crate) presses: bool,
 }
 
+/// The space of all planes.
+#[derive(Debug)]
+pub(crate) struct Room {
+    /// By plane, what its background job has to do with its space.
+    pub(crate) works: Box<[Work]>,
+    /// By plane, what else there is to say of its space.
+    pub(crate) spaces: Box<[Space]>,
+    /// Free share of a plane below which GC has to make room.
+    foreground_free: f64,
+    /// P/E cycles at which a block retires.
+    pub(crate) endurance: u32,
+    /// A flush has written pages to planes that are not theirs.
+    pub(crate) has_displaced: bool,
+}
+
+impl Room {
+    /// `foreground_free` is the free share of a plane below which GC has to make room; a block retires at `endurance` P/E
+    /// cycles.
+    pub(crate) fn new(planes: u32, foreground_free: f64, endurance: u32) -> Self {
+        Self {
+            works: vec![Work::default(); planes as usize].into(),
+            spaces: vec![Space::default(); planes as usize].into(),
+            foreground_free,
+            endurance,
+            has_displaced: false,
+        }
+    }
+}
+
 /// How many victims ahead GC looks to say how much it has to move.
 const VICTIMS_AHEAD: u32 = 16;
 
@@ -37,7 +66,7 @@ impl<P: Probe> Core<P> {
     /// The block that the background job of a plane empties, or goes through; `None` without a job.
     #[inline]
     pub(crate) fn victim(&self, plane: PlaneId) -> Option<BlockId> {
-        self.works[plane.index()].victim
+        self.room.works[plane.index()].victim
     }
 
     /// Whether a plane has a background job.
@@ -54,17 +83,17 @@ impl<P: Probe> Core<P> {
 
     /// Free blocks of a plane, those included that are being erased because they hold nothing.
     fn free_soon(&self, plane: PlaneId) -> u32 {
-        self.ftl.planes[plane.index()].free_blocks() + self.spaces[plane.index()].soon_free
+        self.ftl.planes[plane.index()].free_blocks() + self.room.spaces[plane.index()].soon_free
     }
 
     /// Blocks of the drive that are being erased because they hold nothing, and will be free then.
     pub(crate) fn soon_free(&self) -> u32 {
-        self.spaces.iter().map(|space| space.soon_free).sum()
+        self.room.spaces.iter().map(|space| space.soon_free).sum()
     }
 
     /// Whether foreground GC has to make room in `plane`.
     pub(crate) fn is_short(&self, plane: PlaneId) -> bool {
-        self.free_soon(plane) <= self.ftl.reserve_blocks || self.is_below(plane, self.foreground_free)
+        self.free_soon(plane) <= self.ftl.reserve_blocks || self.is_below(plane, self.room.foreground_free)
     }
 
     /// Whether the host's stream can be given no further block of `plane` now.
@@ -113,7 +142,7 @@ impl<P: Probe> Core<P> {
 
     /// Whether the next erase of a block is its last.
     pub(crate) fn retires(&self, block: BlockId) -> bool {
-        self.array.block(block).pe_cycles + 1 >= self.endurance
+        self.array.block(block).pe_cycles + 1 >= self.room.endurance
     }
 
     /// Whether a job may empty a block: there is room for what is valid of it, and GC keeps what it needs. The job takes no
@@ -142,7 +171,7 @@ impl<P: Probe> Core<P> {
 
     /// Whether emptying a block gains pages. While a program may be torn the job leaves the rest of a wordline unused.
     pub(crate) fn gains(&self, block: BlockId) -> bool {
-        let unused = u32::from(self.is_guarded && self.geometry.cell == Cell::Mlc);
+        let unused = u32::from(self.state.is_guarded && self.geometry.cell == Cell::Mlc);
         self.valid_pages(block) + unused < self.geometry.pages_per_block
     }
 
@@ -157,7 +186,7 @@ impl<P: Probe> Core<P> {
 
     /// Whether no block of a plane can be emptied with a gain.
     fn is_spent(&self, plane: PlaneId) -> bool {
-        let is_at_work = self.has_job(plane) || self.spaces[plane.index()].dead > 0;
+        let is_at_work = self.has_job(plane) || self.room.spaces[plane.index()].dead > 0;
         !is_at_work && self.fewest_valid(plane).is_none()
     }
 
@@ -176,7 +205,7 @@ impl<P: Probe> Core<P> {
             return true;
         }
         let mut planes = (0..self.geometry.planes).map(PlaneId);
-        (!self.ftl.allocator.is_static() || self.has_displaced)
+        (!self.ftl.allocator.is_static() || self.room.has_displaced)
             && planes.clone().all(|plane| self.is_spent(plane))
             && planes.any(|plane| self.has_worn_blocks(plane))
     }
@@ -193,7 +222,8 @@ impl<P: Probe> Core<P> {
     #[inline]
     pub(crate) fn look_if_dead(&mut self, block: BlockId) {
         let state = self.array.block(block);
-        if state.valid == 0 && state.holds == 0 && state.state == BlockState::Full && !self.is_draining {
+        if state.valid == 0 && state.holds == 0 && state.state == BlockState::Full && !self.state.is_draining
+        {
             self.found_dead(block);
         }
     }
@@ -212,7 +242,7 @@ impl<P: Probe> Core<P> {
         let plane = self.geometry.plane_of(block);
         self.ftl.begin_emptying(&self.geometry, &mut self.array, block);
         let soon_free = u32::from(!self.retires(block));
-        let space = &mut self.spaces[plane.index()];
+        let space = &mut self.room.spaces[plane.index()];
         space.dead += 1;
         space.soon_free += soon_free;
         self.wake(Wake::Dead(block));

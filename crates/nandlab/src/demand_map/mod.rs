@@ -236,7 +236,7 @@ impl Mapping {
     fn program_translation_page<P: Probe>(&mut self, core: &mut Core<P>, page: Tvpn) {
         let mut plane = core.ftl.allocator.home(Lpn(page.0), core.geometry.planes);
         // Dynamic allocation, too, may have filled a plane.
-        let may_be_full = core.has_displaced || !core.ftl.allocator.is_static();
+        let may_be_full = core.room.has_displaced || !core.ftl.allocator.is_static();
         if may_be_full && !core.has_mapping_room(plane) {
             plane = core.plane_in_place_of(plane, Core::has_mapping_room);
         }

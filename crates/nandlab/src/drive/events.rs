@@ -219,7 +219,7 @@ impl<P: Probe> Drive<P> {
     fn on_rare_clock(&mut self, clock: u32) {
         if clock == self.core.idle_clock() {
             self.core.agenda.set(clock, NEVER);
-            self.core.is_idle = true;
+            self.core.state.is_idle = true;
             self.with_cache(Caching::sync_more);
             self.with_background(|jobs, core, path, around| jobs.start_background(core, path, around));
             self.with_power(|power, core, kept| power.detect_when_idle(core, kept));

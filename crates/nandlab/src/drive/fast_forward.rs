@@ -176,7 +176,7 @@ impl<P: Probe> Drive<P> {
         if !self.refreshing.refresh.has_begun() {
             return;
         }
-        let now = self.core.age_clock.at(self.core.now);
+        let now = self.core.physics.age_clock.at(self.core.now);
         for block in (0..self.core.geometry.blocks).map(BlockId) {
             let state = self.core.array.block(block);
             let interval_s = self.refreshing.refresh.interval_s(state.pe_cycles);

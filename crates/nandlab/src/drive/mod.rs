@@ -146,7 +146,7 @@ impl<P: Probe> Drive<P> {
             background: Background::new(gc, ftl.wear_levelling, ftl.wear_gap, geometry.planes),
             power: Power::new(&spec.capacitor, build::budget(spec), cut_at, vsm_pages, clock_scale, geometry),
             refreshing: Refreshing::new(&spec.refresh, spec.seed, &core),
-            reads: Reads::new(core.ecc.levels()),
+            reads: Reads::new(core.physics.ecc.levels()),
             recorder: Recorder::new(spec.output.series_rows as usize, geometry.dies as usize, core.end),
             pace: Pace::default(),
             failure: None,
@@ -203,7 +203,7 @@ impl<P: Probe> Drive<P> {
 
     /// The read levels.
     pub fn ecc(&self) -> &Ecc {
-        &self.core.ecc
+        &self.core.physics.ecc
     }
 
     /// The array and the FTL, to break them: for the tests that show that the audit notices.
@@ -274,7 +274,7 @@ impl<P: Probe> Drive<P> {
             }
         }
         if self.path.host.requests.live() == 0 {
-            self.core.is_idle = false;
+            self.core.state.is_idle = false;
             self.core.set_clock(self.core.idle_clock(), NEVER);
         }
         let id = self.accept(request);
@@ -469,7 +469,7 @@ impl<P: Probe> Drive<P> {
                 let stamp =
                     self.core.ftl.map.get(lpn).map_or(Stamp::default(), |ppn| self.core.array.stamp(ppn));
                 if stamp.sequence > self.core.sequence
-                    || stamp.corrected > self.core.age_clock.at(self.core.now)
+                    || stamp.corrected > self.core.physics.age_clock.at(self.core.now)
                 {
                     return Err(format!("LPN {} has a stamp from the future: {stamp:?}", lpn.0));
                 }

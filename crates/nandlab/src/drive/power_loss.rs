@@ -367,7 +367,7 @@ impl<P: Probe> Drive<P> {
                 flush.is_over = true;
                 return;
             }
-            self.core.has_displaced = self.core.ftl.allocator.is_static();
+            self.core.room.has_displaced = self.core.ftl.allocator.is_static();
             loss.fast_pages += u32::from(self.is_fast(page));
             let item = &dirty[flush.next];
             let corrected = if item.is_lost { Moment::LOST } else { self.core.moment() };

@@ -17,7 +17,7 @@ impl<P: Probe> Drive<P> {
     #[inline]
     pub(super) fn on_decoded(&mut self, slot: Slot) {
         let Some(read) = self.reads.on_decoded(&mut self.core, &mut self.path.map, slot) else { return };
-        if self.core.ecc.has_levels() {
+        if self.core.physics.ecc.has_levels() {
             if read.cause == Cause::Host
                 && let Some(cache) = &mut self.refreshing.error_cache
             {

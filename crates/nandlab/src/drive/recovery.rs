@@ -104,7 +104,7 @@ impl<P: Probe> Drive<P> {
             let is_older = ftl.map.get(lpn).is_none_or(|ppn| array.stamp(ppn).sequence < sequence);
             is_older && !trims.covers(lpn, sequence)
         });
-        probe.on_power_loss(loss);
+        probe.on_power_loss(&loss.lost, &loss.lost_with_wordline);
     }
 
     /// Which of two pages of an LPN is newer; of two copies of the same write a whole one, then the one corrected last.
@@ -175,7 +175,7 @@ impl<P: Probe> Drive<P> {
         core.wakes.clear();
         core.agenda.clear();
         self.reads.forget();
-        core.levels = ReadLevels::new(&core.ecc, &core.geometry, path.map.is_some());
+        core.levels = ReadLevels::new(&core.physics.ecc, &core.geometry, path.map.is_some());
         let mut mapping = Mapping::new(&spec.ftl.map, &core.geometry, P::STAMPED);
         if let (Some(now), Some(before)) = (&mut mapping, &mut path.map) {
             now.stats = std::mem::take(&mut before.stats);
@@ -190,7 +190,7 @@ impl<P: Probe> Drive<P> {
         path.host.trims.forget_pending();
         path.writes.clear();
         self.background.forget(core);
-        core.is_idle = false;
+        core.state.is_idle = false;
         self.power.forget_detection(core);
         before
     }

@@ -175,7 +175,7 @@ impl<P: Probe> Drive<P> {
             let plane = core.geometry.plane_of(from);
             path.map.on_moved(core, plane, done.lpn, false);
             if let Some(cache) = &mut refreshing.error_cache {
-                cache.move_page(&mut core.known, source, done.ppn);
+                cache.move_page(&mut core.physics.known, source, done.ppn);
             }
         }
     }

@@ -120,7 +120,7 @@ impl<P: Probe> Drive<P> {
     /// The errors of a page that are known from before, as a part of its RBER; `None`: the cache does not have it.
     pub fn cached_rber(&self, ppn: Ppn) -> Option<f64> {
         let cache = self.refreshing.error_cache.as_ref()?;
-        cache.knows(ppn).then(|| self.core.known.of(ppn))
+        cache.knows(ppn).then(|| self.core.physics.known.of(ppn))
     }
 }
 

@@ -21,6 +21,9 @@ use crate::sched::Device;
 use allocation::Allocator;
 use needs::BlockNeeds;
 
+/// Copybacks in a row at most, whatever the limit: blocks open for them in each plane.
+pub const COPYBACKS_MAX: u8 = 8;
+
 /// The streams of a plane: each fills a block of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteStream {
@@ -41,7 +44,7 @@ pub enum WriteStream {
 impl WriteStream {
     /// All streams, in the order of their numbers.
     pub fn all() -> impl Iterator<Item = WriteStream> {
-        let copybacks = (1..=crate::copyback::COPYBACKS_MAX).map(WriteStream::Copyback);
+        let copybacks = (1..=COPYBACKS_MAX).map(WriteStream::Copyback);
         [
             WriteStream::Host,
             WriteStream::Gc,
@@ -83,7 +86,7 @@ impl WriteStream {
 }
 
 /// Streams of every plane.
-pub const STREAMS: usize = 5 + crate::copyback::COPYBACKS_MAX as usize;
+pub const STREAMS: usize = 5 + COPYBACKS_MAX as usize;
 
 /// The planes of a die.
 fn planes_of(geometry: &Geometry, die: DieId) -> impl Iterator<Item = PlaneId> + use<> {

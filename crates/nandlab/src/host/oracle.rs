@@ -13,7 +13,6 @@ use crate::ftl::PageMap;
 use crate::probe::Probe;
 use crate::sched::Watcher;
 use crate::spec::Spec;
-use crate::stats::PowerLoss;
 use std::collections::{BTreeMap, VecDeque};
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -175,13 +174,13 @@ impl Probe for Oracle {
         }
     }
 
-    fn on_power_loss(&mut self, loss: &PowerLoss) {
+    fn on_power_loss(&mut self, lost: &[(Lpn, u64)], lost_with_wordline: &[(Lpn, u64)]) {
         self.asked.clear();
         self.flushes.clear();
         (self.closed, self.recent) = (VecDeque::new(), Vec::new());
         self.recent_number += 1;
         self.first_closed = self.recent_number;
-        for &(lpn, sequence) in &loss.lost {
+        for &(lpn, sequence) in lost {
             let page = self.page(lpn);
             if sequence != 0 && sequence <= page.safe {
                 let safe = page.safe;
@@ -196,7 +195,7 @@ impl Probe for Oracle {
                 page.acknowledged = page.safe;
             }
         }
-        for &(lpn, _) in &loss.lost_with_wordline {
+        for &(lpn, _) in lost_with_wordline {
             let page = self.page(lpn);
             (page.acknowledged, page.safe, page.trimmed) = (0, 0, page.newest.max(1));
         }

@@ -1,47 +1,7 @@
 //! The host requests the drive is working on.
 
-use super::{Op, Request};
+use super::{FailReason, Op, Request};
 use crate::base::geometry::RequestId;
-use crate::base::units::Time;
-
-/// Why a request has failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum FailReason {
-    /// A page that it needs decodes at no read level, or was lost or torn earlier.
-    Uncorrectable,
-    /// No plane that the page may go to has a block left whose erase would give one back.
-    WornOut,
-    /// It was outstanding when power failed.
-    PowerLost,
-}
-
-impl FailReason {
-    /// All reasons, in the order of their numbers.
-    pub const ALL: [FailReason; 3] = [FailReason::Uncorrectable, FailReason::WornOut, FailReason::PowerLost];
-
-    /// The name used in the output.
-    pub fn name(self) -> &'static str {
-        match self {
-            FailReason::Uncorrectable => "uncorrectable",
-            FailReason::WornOut => "worn_out",
-            FailReason::PowerLost => "power_lost",
-        }
-    }
-}
-
-/// A request that has been completed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Completion {
-    /// What [`Drive::submit`](crate::drive::Drive::submit) returned.
-    pub id: u64,
-    /// The request.
-    pub request: Request,
-    /// When it was completed.
-    pub completed: Time,
-    /// Why it has not been done, or not wholly; `None` of one that has.
-    pub failed: Option<FailReason>,
-}
 
 #[derive(Clone, Debug)]
 pub(crate) struct InWork {

@@ -103,7 +103,7 @@ impl Writes {
     #[inline]
     fn plane_for<P: Probe>(&mut self, core: &mut Core<P>, lpn: Lpn) -> Option<PlaneId> {
         let plane = core.ftl.choose_plane(&core.geometry, &core.device, lpn)?;
-        if core.has_displaced && !core.ftl.has_room(plane) {
+        if core.room.has_displaced && !core.ftl.has_room(plane) {
             return Some(core.plane_in_place_of(plane, |core, plane| core.ftl.has_room(plane)));
         }
         Some(plane)

@@ -1,11 +1,9 @@
 //! What can be watched on a drive. A drive is generic over its probe: with [`NoProbe`] nothing of it is left.
 
 use crate::base::geometry::{Lpn, RequestId};
+use crate::base::request::{Completion, Request};
 use crate::base::units::Time;
-use crate::drive::Completion;
-use crate::host::Request;
 use crate::sched::{Transaction, Watcher};
-use crate::stats::PowerLoss;
 
 /// Sees each event of a drive once. Every method does nothing unless overridden. Over a link (`host.link`) the drive is asked
 /// when a request has reached it, and a request is completed when the host has the completion.
@@ -39,9 +37,10 @@ pub trait Probe: Watcher {
     #[inline(always)]
     fn on_power_off(&mut self, _failed: Time, _off: Time) {}
 
-    /// Power has failed: what the drive says of it.
+    /// Power has failed, and the drive says which acknowledged writes are gone, by LPN and sequence number (0: not known): `lost`
+    /// were in RAM alone, `lost_with_wordline` on the wordline of a torn program.
     #[inline(always)]
-    fn on_power_loss(&mut self, _loss: &PowerLoss) {}
+    fn on_power_loss(&mut self, _lost: &[(Lpn, u64)], _lost_with_wordline: &[(Lpn, u64)]) {}
 
     /// A host write of `lpn` is about to be acknowledged: it is in flash, or in the write cache.
     #[inline(always)]
@@ -114,9 +113,9 @@ impl<A: Probe, B: Probe> Probe for (A, B) {
         self.0.on_power_off(failed, off);
         self.1.on_power_off(failed, off);
     }
-    fn on_power_loss(&mut self, loss: &PowerLoss) {
-        self.0.on_power_loss(loss);
-        self.1.on_power_loss(loss);
+    fn on_power_loss(&mut self, lost: &[(Lpn, u64)], lost_with_wordline: &[(Lpn, u64)]) {
+        self.0.on_power_loss(lost, lost_with_wordline);
+        self.1.on_power_loss(lost, lost_with_wordline);
     }
     fn on_trimmed(&mut self, lpn: Lpn, sequence: u64) {
         self.0.on_trimmed(lpn, sequence);

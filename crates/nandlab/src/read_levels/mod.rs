@@ -32,7 +32,7 @@ impl Reads {
     /// A read of the host's is queued.
     #[inline]
     pub(crate) fn on_host_read<P: Probe>(&mut self, core: &Core<P>, slot: Slot) {
-        if core.ecc.has_levels() {
+        if core.physics.ecc.has_levels() {
             let read = &core.pool[slot];
             self.stats.on_host_start(read.level, read.needed);
         }
@@ -47,14 +47,14 @@ impl Reads {
         let (level, is_retry) = (read.level, read.tries > 0);
         let (partner, part_bytes) = (read.partner, read.part_bytes);
         core.array.read(block, page);
-        if !read.is_uncorrectable() || level == core.ecc.levels() {
+        if !read.is_uncorrectable() || level == core.physics.ecc.levels() {
             core.operations.on_ended(Kind::Read, cause);
-            if core.ecc.has_levels() {
+            if core.physics.ecc.has_levels() {
                 self.stats.on_last_try(read);
             }
         }
         let cost = *core.device.timing().read(level, is_retry);
-        if !core.ecc.has_levels() {
+        if !core.physics.ecc.has_levels() {
             // No other try can follow: the data in flash is not needed any more, unless the other half of a pread is to come.
             if partner.is_none() {
                 core.let_go(block);
@@ -66,7 +66,7 @@ impl Reads {
         let (slot, level, decode_ns) = if let Some(other) = partner {
             let first = core.join(slot, other)?;
             let (read, part) = (core.pool[first], core.pool[if first == slot { other } else { slot }]);
-            if !core.ecc.has_levels() {
+            if !core.physics.ecc.has_levels() {
                 core.let_go(core.geometry.block_of(read.ppn));
                 core.let_go(core.geometry.block_of(part.ppn));
             }
@@ -75,7 +75,7 @@ impl Reads {
         } else {
             (slot, level, cost.decode_ns)
         };
-        if core.ecc.has_levels() && cause == Cause::Host {
+        if core.physics.ecc.has_levels() && cause == Cause::Host {
             self.stats.host_flash_ns += decode_ns;
         }
         let end = core.now + decode_ns;
@@ -115,8 +115,8 @@ impl Reads {
             return None;
         }
         let read = core.pool[slot];
-        if core.ecc.has_levels() {
-            if read.is_uncorrectable() && read.level < core.ecc.levels() {
+        if core.physics.ecc.has_levels() {
+            if read.is_uncorrectable() && read.level < core.physics.ecc.levels() {
                 core.try_again(slot);
                 return None;
             }

@@ -169,7 +169,7 @@ impl ErrorCache {
             return;
         }
         let rber = core.rber_of(read.ppn);
-        let without = core.ecc.level_for(rber);
+        let without = core.physics.ecc.level_for(rber);
         let stats = &mut self.stats;
         stats.cached_reads += 1;
         stats.lower_level_reads += u64::from(read.level.max(read.needed) < without);
@@ -188,7 +188,7 @@ impl ErrorCache {
             return;
         }
         let rber = core.rber_of(read.ppn);
-        let evicted = self.remember(&mut core.known, read.ppn, rber);
+        let evicted = self.remember(&mut core.physics.known, read.ppn, rber);
         self.stats.known_errors_evicted += evicted;
         // To the next read they are as good as corrected.
         if self.slot(read.ppn).is_some() {

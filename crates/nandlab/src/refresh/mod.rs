@@ -105,7 +105,7 @@ impl Refreshing {
     #[inline]
     pub(crate) fn on_page_gone<P: Probe>(&mut self, core: &mut Core<P>, ppn: Ppn) {
         if let Some(cache) = &mut self.error_cache {
-            cache.drop_page(&mut core.known, ppn);
+            cache.drop_page(&mut core.physics.known, ppn);
         }
         if let Some(partial) = &mut self.partial {
             partial.unlink_marked(core, ppn);
@@ -137,9 +137,9 @@ impl Refreshing {
         }
         core.read_counts.forget();
         if let Some(cache) = &mut self.error_cache {
-            cache.clear(&mut core.known);
+            cache.clear(&mut core.physics.known);
         }
-        core.known.clear();
+        core.physics.known.clear();
     }
 }
 
@@ -258,7 +258,7 @@ impl Refresh {
     #[cold]
     #[inline(never)]
     pub(crate) fn age_from_now<P: Probe>(&mut self, core: &mut Core<P>, block: BlockId) {
-        self.set_age(core, block, core.age_clock.at(core.now));
+        self.set_age(core, block, core.physics.age_clock.at(core.now));
         self.set_clock(core);
     }
 
@@ -276,7 +276,7 @@ impl Refresh {
     /// The data of a block that is programmed first while power is off ages from now: [`Refresh::begin`] sets the alarms.
     pub(crate) fn age_from_power_loss<P: Probe>(&mut self, core: &mut Core<P>, block: BlockId) {
         if self.is_on() {
-            self.since[block.index()] = core.age_clock.at(core.now);
+            self.since[block.index()] = core.physics.age_clock.at(core.now);
         }
     }
 
@@ -296,7 +296,7 @@ impl Refresh {
     fn set_clock<P: Probe>(&mut self, core: &mut Core<P>) {
         let next = match self.alarms.peek() {
             _ if !self.has_begun => core.now,
-            Some(&Reverse((moment, ..))) => core.age_clock.when(moment).max(core.now),
+            Some(&Reverse((moment, ..))) => core.physics.age_clock.when(moment).max(core.now),
             None => NEVER,
         };
         core.set_clock(core.refresh_clock(), next);
@@ -310,12 +310,13 @@ impl Refresh {
                 if core.array.block(block).programmed > 0 {
                     let since = self.since[block.index()];
                     // What power loss has interrupted goes on counting.
-                    let since = if since == Moment::default() { core.initial_ages.of(block) } else { since };
+                    let since =
+                        if since == Moment::default() { core.physics.initial_ages.of(block) } else { since };
                     self.set_age(core, block, since);
                 }
             }
         }
-        let now = core.age_clock.at(core.now);
+        let now = core.physics.age_clock.at(core.now);
         while let Some(&Reverse((moment, block, alarm, since))) = self.alarms.peek()
             && moment <= now
         {
@@ -361,7 +362,7 @@ impl Refresh {
             return None;
         }
         let _inside = core.inside.enter(Part::Refresh);
-        let now = core.age_clock.at(core.now);
+        let now = core.physics.age_clock.at(core.now);
         while let Some(&block) = self.due[plane.index()].front() {
             let state = core.array.block(block);
             let (pe_cycles, valid) = (state.pe_cycles, u32::from(state.valid));
@@ -416,7 +417,7 @@ impl Refresh {
 
     /// Whether pages are refreshed in place now.
     fn may_reprogram<P: Probe>(&self, core: &Core<P>) -> bool {
-        self.policy.in_place().is_some() && core.is_charged
+        self.policy.in_place().is_some() && core.state.is_charged
     }
 
     /// A page of a block that is being refreshed in place has been read. `false`: it has to be written elsewhere.
@@ -503,7 +504,7 @@ impl Refresh {
         let rate = |plane: PlaneId| -> f64 {
             let blocks = &core.array.blocks[core.geometry.blocks_of(plane)];
             let with_data = blocks.iter().filter(|block| block.valid > 0);
-            let interval_s = |pe| f64::from(self.interval_s(pe)) / core.age_clock.scale();
+            let interval_s = |pe| f64::from(self.interval_s(pe)) / core.physics.age_clock.scale();
             with_data.map(|block| mean_s / interval_s(block.pe_cycles)).sum()
         };
         (0..core.geometry.planes).map(PlaneId).map(rate).reduce(f64::max)
@@ -511,7 +512,7 @@ impl Refresh {
 
     /// Blocks with valid data that should have been refreshed more than their grace ago.
     pub(crate) fn overdue<P: Probe>(&self, core: &Core<P>) -> impl Iterator<Item = BlockId> {
-        let now = core.age_clock.at(core.now);
+        let now = core.physics.age_clock.at(core.now);
         (0..core.geometry.blocks).map(BlockId).filter(move |&block| {
             let state = core.array.block(block);
             let wait = self.interval_s(state.pe_cycles).saturating_add(self.grace_s(state.pe_cycles));
@@ -527,7 +528,7 @@ impl Refresh {
         pe_cycles: u32,
     ) {
         let due = self.since[block.index()].plus_s(self.interval_s(pe_cycles));
-        let overdue_s = core.age_clock.at(core.now).later_s_than(due);
+        let overdue_s = core.physics.age_clock.at(core.now).later_s_than(due);
         let grace_s = self.grace_s(pe_cycles);
         let stats = &mut self.stats;
         stats.overdue_max_s = stats.overdue_max_s.max(overdue_s);

@@ -590,14 +590,14 @@ impl Caching {
 
     #[inline(never)]
     fn sync_pages<P: Probe>(&mut self, core: &mut Core<P>, path: &mut DataPath<impl Map<P>>) {
-        let is_idle = core.is_idle;
+        let is_idle = core.state.is_idle;
         loop {
             let cache = &self.cache;
             let at_once = cache.sync().syncs_at_once();
             let wants = path.host.flushes > 0
                 || at_once
                 || (is_idle && cache.sync().syncs_when_idle(&cache.view()))
-                || core.is_syncing;
+                || core.state.is_syncing;
             if !wants || !at_once && cache.writing() >= self.ahead_max {
                 return;
             }

@@ -10,8 +10,7 @@
 
 use crate::base::policy::PolicyInfo;
 
-/// Copybacks in a row at most, whatever the limit: blocks open for them in each plane.
-pub const COPYBACKS_MAX: u8 = 8;
+pub use crate::ftl::COPYBACKS_MAX;
 
 /// What a policy may look at when a victim is going to be emptied.
 #[derive(Clone, Copy, Debug)]

@@ -27,7 +27,7 @@ use super::{Refresh, RefreshStats};
 use crate::base::geometry::{BlockId, Lpn, PlaneId, Ppn};
 use crate::base::rng::Stream;
 use crate::base::units::{Span, Time};
-use crate::core::{Core, Map, Maps, Part, Parts, Program, Refreshed, To, Wake};
+use crate::core::{Core, Map, Maps, Part, Parts, Physics, Program, Refreshed, To, Wake};
 use crate::flash::binomial;
 use crate::ftl::{Place, WriteStream};
 use crate::probe::Probe;
@@ -168,7 +168,7 @@ impl Partial {
         let is_plain = stream == WriteStream::Gc && !core.array.block(block).is_partial;
         let is_on = self.is_on && !core.is_short(core.geometry.plane_of(block));
         self.stats.blocks_while_off += u64::from(is_plain && !is_on);
-        is_plain && is_on && core.is_charged
+        is_plain && is_on && core.state.is_charged
     }
 
     /// A block has been opened, closed or erased: there may be enough free ones for partial refresh, or no longer.
@@ -226,7 +226,7 @@ impl Partial {
         read: &Transaction,
         entry: Entry,
     ) -> Refreshed {
-        if !core.is_charged {
+        if !core.state.is_charged {
             return Refreshed::Not;
         }
         let has_room = |partial: &Self| partial.vsm.has_room(entry.bytes);
@@ -252,7 +252,8 @@ impl Partial {
 
     /// How many bytes the susceptible bits of a page take.
     fn susceptible_bytes<P: Probe>(&mut self, core: &mut Core<P>, ppn: Ppn) -> u32 {
-        let Core { array, geometry, reliability, age_clock, now, .. } = core;
+        let Core { array, geometry, physics, now, .. } = core;
+        let Physics { reliability, age_clock, .. } = physics;
         let (block, page) = geometry.split(ppn);
         let pe_cycles = array.block(block).pe_cycles;
         let corrected = array.stamp(ppn).corrected;
@@ -306,7 +307,7 @@ impl Partial {
     /// Programs a line, if any plane has room for it; whether one has. From the moment at which the capacitor is drained until
     /// it is charged again none does: a program may be torn then, and take a line with it that is in flash.
     fn program_line<P: Probe>(&mut self, core: &mut Core<P>) -> bool {
-        if !core.is_charged && !core.is_syncing {
+        if !core.state.is_charged && !core.state.is_syncing {
             return false;
         }
         let Some(first) = self.vsm.waiting().first() else { return false };
@@ -407,7 +408,7 @@ impl Partial {
     fn link<P: Probe>(&mut self, core: &mut Core<P>, lpn: Lpn, index: usize) {
         let Entry { base, bytes, rber, .. } = self.links.link(lpn, index);
         core.parts.set(base, lpn, bytes);
-        core.known.set(base, rber);
+        core.physics.known.set(base, rber);
         core.array.block_mut(core.geometry.block_of(base)).linked += 1;
     }
 
@@ -451,7 +452,7 @@ impl Partial {
             return;
         };
         core.array.block_mut(block).linked -= 1;
-        core.known.set(ppn, 0.0);
+        core.physics.known.set(ppn, 0.0);
         if self.links.unlink(combination) {
             self.free_if_dead(core, combination);
         }

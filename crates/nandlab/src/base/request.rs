@@ -1,0 +1,86 @@
+//! A request from the host, and what becomes of it.
+
+use crate::base::units::Time;
+
+/// What the host asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Op {
+    /// Read `len` bytes at `offset`.
+    Read,
+    /// Write `len` bytes at `offset`.
+    Write,
+    /// Deallocate (discard, unmap) `len` bytes at `offset`.
+    Trim,
+    /// Make every write acknowledged so far durable; has no address.
+    Flush,
+}
+
+impl Op {
+    /// All operations, in the order of their numbers.
+    pub const ALL: [Op; 4] = [Op::Read, Op::Write, Op::Trim, Op::Flush];
+
+    /// The lower-case name used in files and on screen.
+    pub fn name(self) -> &'static str {
+        match self {
+            Op::Read => "read",
+            Op::Write => "write",
+            Op::Trim => "trim",
+            Op::Flush => "flush",
+        }
+    }
+}
+
+/// A request as the host sends it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Arrival, counted from the start of the workload.
+    pub arrival: Time,
+    /// What is asked.
+    pub op: Op,
+    /// Force unit access: the write is durable when it is acknowledged.
+    pub fua: bool,
+    /// First byte of the logical address space; 0 for a flush.
+    pub offset: u64,
+    /// Length in bytes; 0 for a flush only.
+    pub len: u64,
+}
+
+/// Why a request has failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum FailReason {
+    /// A page that it needs decodes at no read level, or was lost or torn earlier.
+    Uncorrectable,
+    /// No plane that the page may go to has a block left whose erase would give one back.
+    WornOut,
+    /// It was outstanding when power failed.
+    PowerLost,
+}
+
+impl FailReason {
+    /// All reasons, in the order of their numbers.
+    pub const ALL: [FailReason; 3] = [FailReason::Uncorrectable, FailReason::WornOut, FailReason::PowerLost];
+
+    /// The name used in the output.
+    pub fn name(self) -> &'static str {
+        match self {
+            FailReason::Uncorrectable => "uncorrectable",
+            FailReason::WornOut => "worn_out",
+            FailReason::PowerLost => "power_lost",
+        }
+    }
+}
+
+/// A request that has been completed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Completion {
+    /// What [`Drive::submit`](crate::drive::Drive::submit) returned.
+    pub id: u64,
+    /// The request.
+    pub request: Request,
+    /// When it was completed.
+    pub completed: Time,
+    /// Why it has not been done, or not wholly; `None` of one that has.
+    pub failed: Option<FailReason>,
+}
