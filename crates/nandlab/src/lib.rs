@@ -12,6 +12,7 @@ pub mod drive;
 pub mod flash;
 pub mod ftl;
 pub mod host;
+pub mod power_loss;
 pub mod probe;
 pub mod read_levels;
 pub mod refresh;

@@ -20,14 +20,12 @@
 mod ageing;
 mod budget;
 mod cost;
-mod pages;
 mod spec;
 mod stats;
 
 pub use ageing::Capacitor;
 pub use budget::budget_share;
 pub use cost::FlushCost;
-pub use pages::FlushPages;
 pub use spec::{BudgetSteps, CapacitorSpec, FlushMethod, FlushOrder};
 pub use stats::{Detection, PowerLoss, PowerStats, Recovery};
 
@@ -35,7 +33,7 @@ use crate::base::geometry::{BlockId, CacheSlot, DieId, Geometry, Lpn, PlaneId};
 use crate::base::units::{Span, Time};
 use crate::core::{Core, Maps, Part, Program, To, Wake};
 use crate::flash::Stamp;
-use crate::ftl::{Place, WriteStream};
+use crate::ftl::{FlushPages, Place, WriteStream};
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, NEVER, Owner, Transaction};
 

@@ -1,6 +1,7 @@
 //! `[capacitor]` of a spec.
 
 use crate::base::units::Span;
+pub use crate::ftl::FlushMethod;
 
 /// `[capacitor]`: what keeps the drive alive when power fails. Equations and the method are those of C. Gao et al.,
 /// "Aging Capacitor Supported Cache Management Scheme for Solid-State Drives", IEEE TCAD 39(10), 2020.
@@ -49,15 +50,6 @@ pub enum BudgetSteps {
     Five,
     /// Any share.
     Continuous,
-}
-
-/// `capacitor.flush`: how dirty pages are written at power loss.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FlushMethod {
-    /// Ordinary allocation.
-    Plain,
-    /// Capacitance-saving: dies in parallel, fast pages first.
-    Csw,
 }
 
 /// `capacitor.flush_order`: which dirty pages are written first at power loss.

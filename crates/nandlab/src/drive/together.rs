@@ -4,12 +4,14 @@
 use super::Drive;
 use crate::background::{Around, Background};
 use crate::base::geometry::{BlockId, CacheSlot, Lpn, PlaneId, Ppn};
-use crate::capacitor::{Kept, Power};
+use crate::base::units::Span;
+use crate::capacitor::{Kept, Power, Recovery};
 use crate::copyback::Migration;
 use crate::core::{CopyBack, Core, Map, NextJob, Queued, Refreshed};
 use crate::demand_map::Mapping;
-use crate::ftl::WriteStream;
-use crate::host::DataPath;
+use crate::ftl::{Place, WriteStream};
+use crate::host::{DataPath, Trims};
+use crate::power_loss::{Outage, Return, Schemes};
 use crate::probe::Probe;
 use crate::refresh::{Partial, Refreshing};
 use crate::sched::{Start, Transaction};
@@ -133,6 +135,58 @@ impl<P: Probe> Kept<P> for Saved<'_> {
     }
 }
 
+/// What power loss means to others.
+pub(super) struct Off<'a> {
+    copyback: &'a mut Migration,
+    refreshing: &'a mut Refreshing,
+}
+
+impl<P: Probe> Schemes<P> for Off<'_> {
+    fn on_first_program(&mut self, core: &mut Core<P>, block: BlockId) {
+        self.refreshing.refresh.age_from_power_loss(core, block);
+    }
+
+    /// What has been copied back goes on ageing as it did.
+    fn on_copied_back(&mut self, to: BlockId, from: BlockId) {
+        self.refreshing.refresh.age_as_from_power_loss(to, from);
+    }
+
+    fn count_copyback(&mut self, in_a_row: u8) {
+        self.copyback.stats.on_copyback(in_a_row);
+    }
+
+    fn on_erased(&mut self, core: &mut Core<P>, block: BlockId) {
+        self.refreshing.on_erased(core, block);
+    }
+
+    fn on_page_gone(&mut self, core: &mut Core<P>, page: Ppn) {
+        self.refreshing.on_page_gone(core, page);
+    }
+
+    fn on_blank(&mut self, first: Ppn, end: Ppn) {
+        if let Some(partial) = &mut self.refreshing.partial {
+            partial.links.erase(first, end);
+        }
+    }
+
+    fn lines(&mut self, under_way: &[Transaction]) -> Vec<Lpn> {
+        self.refreshing
+            .partial
+            .as_mut()
+            .map_or_else(Vec::new, |partial| partial.lines_at_power_loss(under_way))
+    }
+
+    fn place_line(&mut self, core: &mut Core<P>) -> Option<Place> {
+        Partial::place_line_at_power_loss(core)
+    }
+
+    fn stage(&mut self, lpn: Lpn, to: Ppn) {
+        if let Some(partial) = &mut self.refreshing.partial {
+            partial.stage(lpn, to);
+        }
+    }
+}
+
 impl<P: Probe> Drive<P> {
     /// Lets the write cache work, if there is one.
     pub(super) fn with_cache(&mut self, work: impl FnOnce(&mut Caching, &mut Core<P>, &mut Path)) {
@@ -157,6 +211,25 @@ impl<P: Probe> Drive<P> {
     ) -> R {
         let Self { power, core, caching, path, refreshing, .. } = self;
         work(power, core, &mut Saved { caching, path, refreshing })
+    }
+
+    /// Lets what is under way end, or tear, after power has failed.
+    pub(super) fn with_power_loss<R>(&mut self, work: impl FnOnce(&mut Outage<'_, P, Off<'_>>) -> R) -> R {
+        let Self { core, copyback, refreshing, .. } = self;
+        work(&mut Outage { core, schemes: &mut Off { copyback, refreshing } })
+    }
+
+    /// Lets the drive learn from flash what it holds.
+    pub(super) fn with_return<R>(
+        &mut self,
+        busy_ns: &mut [Span],
+        recovery: &mut Recovery,
+        work: impl FnOnce(&mut Return<'_, P, Off<'_>>, &Trims) -> R,
+    ) -> R {
+        let Self { core, copyback, refreshing, path, power, .. } = self;
+        let is_guarded = power.capacitor.is_some();
+        let schemes = &mut Off { copyback, refreshing };
+        work(&mut Return { core, schemes, is_guarded, busy_ns, recovery }, &path.host.trims)
     }
 
     /// A copyback has been programmed: the map follows, and what is known of the page goes with it.

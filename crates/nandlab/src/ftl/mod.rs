@@ -4,11 +4,13 @@
 //! calls it bare.
 
 pub mod allocation;
+mod flush_pages;
 mod free_blocks;
 pub mod needs;
 mod page_map;
 mod victim;
 
+pub use flush_pages::{FlushMethod, FlushPages};
 pub use free_blocks::{FreeBlocks, WearLevelling};
 pub use page_map::PageMap;
 pub use victim::{Candidates, LeastValid, VictimPolicy};

@@ -7,10 +7,18 @@
 //! Pages of one kind or layer are equally fast, so blocks are filled so far one after the other: the flush takes no longer,
 //! and leaves more blocks free.
 
-use super::FlushMethod;
+use super::{Ftl, Place};
 use crate::base::geometry::{BlockId, Cell, DieId, Geometry, PlaneId};
 use crate::flash::Array;
-use crate::ftl::{Ftl, Place};
+
+/// `capacitor.flush`: how dirty pages are written at power loss.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FlushMethod {
+    /// Ordinary allocation.
+    Plain,
+    /// Capacitance-saving: dies in parallel, fast pages first.
+    Csw,
+}
 
 /// The free blocks that a flush has taken on a die.
 #[derive(Clone, Debug, Default)]

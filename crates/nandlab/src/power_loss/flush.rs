@@ -1,0 +1,312 @@
+//! Power fails: what is under way ends or is torn, what is queued is gone, and the capacitor saves what it can of the
+//! write cache (aging-capacitor paper, Section IV-C).
+//!
+//! Operations under way end on energy kept for them; without a capacitor, or with an empty one, they tear. The flush
+//! begins at once on the dies that are free. A page is written only if the energy left covers it to its end, so the flush
+//! itself tears nothing. Of a page that is not wholly in the cache only the sectors that are there are written, with a
+//! mark in the OOB; recovery completes it.
+
+use super::{Outage, Schemes};
+use crate::base::geometry::{BlockId, Cell, DieId, Lpn, Ppn};
+use crate::base::units::{Span, Time};
+use crate::capacitor::PowerLoss;
+use crate::core::{Core, Maps, Program, To};
+use crate::flash::{DEAD_LPN, Moment, Stamp};
+use crate::ftl::{FlushMethod, FlushPages, Place};
+use crate::probe::Probe;
+use crate::sched::{Cause, Class, Ended, Kind, NEVER, Owner, Phase, Transaction};
+
+/// A dirty page at the moment of power loss.
+#[derive(Debug)]
+pub(crate) struct Dirty {
+    pub(crate) lpn: Lpn,
+    pub(crate) sequence: u64,
+    /// The newest acknowledged write that flash lacks; 0: none.
+    pub(crate) owed: u64,
+    /// The write cache holds only some of its sectors, and flash has others.
+    pub(crate) is_partial: bool,
+    pub(crate) is_lost: bool,
+    pub(crate) is_saved: bool,
+}
+
+/// What the dies have taken up, die by die.
+pub(crate) fn under_way<P: Probe>(core: &Core<P>) -> Vec<Transaction> {
+    let mut all = Vec::new();
+    for die in (0..core.geometry.dies).map(DieId) {
+        let mut rest = core.device.under_way(die);
+        while let Some(slot) = rest {
+            all.push(core.pool[slot]);
+            rest = core.pool[slot].next;
+        }
+    }
+    all
+}
+
+/// What an emergency flush is done with.
+pub(crate) struct Means<'a> {
+    pub(crate) method: FlushMethod,
+    /// Programs under way at a time.
+    pub(crate) at_a_time: u32,
+    /// What a flush takes that lasts so long, with so much program time, in joules (Eq. 3 to 5).
+    pub(crate) spent_j: &'a dyn Fn(Span, Span) -> f64,
+}
+
+/// An emergency flush under way.
+struct Flush {
+    pages: FlushPages,
+    next: usize,
+    /// Lines of the VSM, after the dirty pages, and how many of them have begun.
+    lines: Vec<Lpn>,
+    lines_begun: usize,
+    /// Its programs under way, and when the last of those begun may end.
+    under_way: u32,
+    may_end: Time,
+    is_over: bool,
+}
+
+impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
+    /// The pages of programs that were queued are erased still.
+    pub(crate) fn take_back_queued(&mut self) {
+        let mut ends = std::collections::BTreeMap::new();
+        for transaction in under_way(self.core) {
+            if transaction.kind == Kind::Program {
+                let block = self.core.geometry.block_of(transaction.ppn);
+                ends.insert(block, u32::from(transaction.page) + 1 + u32::from(transaction.skips));
+            }
+        }
+        let Core { ftl, array, geometry, .. } = &mut *self.core;
+        ftl.take_back_queued(geometry, |block| {
+            ends.get(&block).copied().unwrap_or_else(|| u32::from(array.block(block).programmed))
+        });
+    }
+
+    /// There is no energy: what is under way in an array is torn. Returns the blocks whose erase was.
+    pub(crate) fn tear(&mut self, loss: &mut PowerLoss) -> Vec<BlockId> {
+        let mut torn_erases = Vec::new();
+        for transaction in under_way(self.core) {
+            if self.core.device.phase(transaction.die) != Phase::Array {
+                continue;
+            }
+            match transaction.kind {
+                Kind::Read => {}
+                Kind::Erase => {
+                    loss.torn_erases += 1;
+                    torn_erases.push(self.core.geometry.block_of(transaction.ppn));
+                }
+                Kind::Program | Kind::Copyback => {
+                    loss.torn_programs += 1;
+                    self.end_program(&transaction);
+                    if transaction.is_in_place() {
+                        self.tell_torn(transaction.ppn, loss);
+                    }
+                    self.tear_page(transaction.ppn, loss);
+                }
+            }
+        }
+        torn_erases
+    }
+
+    /// A page that was being programmed, and the LSB page of its wordline if it is the MSB page. Whether that held the
+    /// newest data of its LPN recovery will see.
+    fn tear_page(&mut self, ppn: Ppn, loss: &mut PowerLoss) {
+        self.core.array.tear(ppn);
+        let (_, page) = self.core.geometry.split(ppn);
+        if self.core.geometry.cell == Cell::Mlc && page % 2 == 1 {
+            let partner = Ppn(ppn.0 - 1);
+            self.tell_torn(partner, loss);
+            self.core.array.tear(partner);
+        }
+    }
+
+    /// A page is going to be torn that was programmed before.
+    fn tell_torn(&self, ppn: Ppn, loss: &mut PowerLoss) {
+        let (lpn, sequence) = (self.core.array.lpn(ppn), self.core.array.stamp(ppn).sequence);
+        // A translation page is made anew, from the OOB of the data pages.
+        let is_translation = self.core.ftl.is_translation(lpn);
+        // Nobody needs a combination page whose entries are all dead.
+        let ftl = &self.core.ftl;
+        let is_dead = ftl.is_combination(lpn) && ftl.map.get(lpn).is_none();
+        if !self.core.array.is_torn(ppn) && lpn.0 != DEAD_LPN && !is_translation && !is_dead {
+            loss.lost_with_wordline.push((lpn, sequence));
+        }
+    }
+
+    /// The page is not erased any more; one that was programmed before is young again.
+    fn end_program(&mut self, program: &Transaction) {
+        let (block, page) = self.core.geometry.split(program.ppn);
+        if program.is_in_place() {
+            self.core.array.reprogram(block, page, program.ppn, self.core.moment());
+            return;
+        }
+        if page == 0 {
+            self.schemes.on_first_program(self.core, block);
+        }
+        if program.kind == Kind::Copyback
+            && let Some(source) = program.replaces
+        {
+            let source = self.core.geometry.block_of(source);
+            self.schemes.on_copied_back(block, source);
+            self.core.array.copy_errors(block, source);
+        }
+        self.core.array.program(block, page);
+        let programmed = self.core.array.skip(block, u32::from(program.skips));
+        if programmed == self.core.geometry.pages_per_block {
+            self.core.array.block_mut(block).closed_at = self.core.now;
+        }
+    }
+
+    /// Lets what is under way end, and writes dirty pages as far as the energy goes.
+    pub(crate) fn flush(&mut self, means: &Means, dirty: &mut [Dirty], loss: &mut PowerLoss) {
+        let pages = FlushPages::new(means.method, &self.core.geometry, &self.core.ftl, dirty.len() as u32);
+        let under_way = under_way(self.core);
+        let lines = self.schemes.lines(&under_way);
+        loss.vsm_lines = lines.len() as u32;
+        let mut flush =
+            Flush { pages, next: 0, lines, lines_begun: 0, under_way: 0, may_end: loss.at, is_over: false };
+        loop {
+            self.begin_flush_programs(means, &mut flush, dirty, loss);
+            if flush.next == dirty.len() {
+                self.begin_line_programs(means, &mut flush, loss);
+            }
+            let (time, clock) = self.core.agenda.next();
+            if time == NEVER {
+                break;
+            }
+            self.core.now = time;
+            let Core { device, pool, agenda, probe, now, .. } = &mut *self.core;
+            let ended = device.on_clock(pool, agenda, probe, *now, DieId(clock));
+            device.start_next(pool, agenda, probe, *now, DieId(clock));
+            match ended {
+                Ended::Nothing => {}
+                Ended::Page(_) => loss.finish_ns = self.core.now - loss.at,
+                Ended::Batch(first) => {
+                    let mut rest = Some(first);
+                    while let Some(slot) = rest {
+                        let done = self.core.pool[slot];
+                        rest = done.next;
+                        self.core.operations.on_ended(done.kind, done.cause);
+                        if done.kind == Kind::Erase {
+                            let block = self.core.geometry.block_of(done.ppn);
+                            self.schemes.on_erased(self.core, block);
+                            self.core.array.erase(&self.core.geometry, block);
+                            let endurance = self.core.room.endurance;
+                            self.core.ftl.release(
+                                &self.core.geometry,
+                                &mut self.core.array,
+                                block,
+                                endurance,
+                            );
+                        } else {
+                            self.end_program(&done);
+                        }
+                        if done.kind == Kind::Copyback {
+                            // Which of the two copies counts recovery decides.
+                            let block = self.core.geometry.block_of(done.ppn);
+                            self.schemes.count_copyback(self.core.array.block(block).copybacks);
+                        }
+                        match done.owner {
+                            Owner::FlushPage(at) => {
+                                dirty[at as usize].is_saved = true;
+                                loss.flushed_pages += 1;
+                            }
+                            Owner::CombinationPage if done.cause == Cause::Flush => loss.vsm_lines_saved += 1,
+                            _ => {
+                                loss.finish_ns = self.core.now - loss.at;
+                                continue;
+                            }
+                        }
+                        flush.under_way -= 1;
+                        loss.flush_ns = self.core.now - loss.at;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Gives dirty pages to the dies that are free.
+    fn begin_flush_programs(
+        &mut self,
+        means: &Means,
+        flush: &mut Flush,
+        dirty: &[Dirty],
+        loss: &mut PowerLoss,
+    ) {
+        while !flush.is_over && flush.next < dirty.len() && flush.under_way < means.at_a_time {
+            let Core { geometry, array, ftl, device, .. } = &mut *self.core;
+            let Some(place) = flush.pages.next(geometry, array, ftl, |die| device.phase(die) != Phase::Idle)
+            else {
+                return;
+            };
+            let (_, page) = self.core.geometry.split(place.ppn);
+            if !self.has_energy_for(means, flush, loss, page) {
+                flush.is_over = true;
+                return;
+            }
+            self.core.room.has_displaced = self.core.ftl.allocator.is_static();
+            loss.fast_pages += u32::from(self.is_fast(page));
+            let item = &dirty[flush.next];
+            let corrected = if item.is_lost { Moment::LOST } else { self.core.moment() };
+            let stamp = Stamp { sequence: item.sequence, corrected };
+            if item.is_partial {
+                self.core.array.mark_partial(place.ppn);
+            }
+            let owner = Owner::FlushPage(flush.next as u32);
+            self.program_in_flush(place, item.lpn, stamp, owner);
+            flush.next += 1;
+            flush.under_way += 1;
+        }
+    }
+
+    /// Queues a program of the flush. The map follows when power is back.
+    fn program_in_flush(&mut self, place: Place, lpn: Lpn, stamp: Stamp, owner: Owner) {
+        let (to, maps, cause, class) = (To::Place(place), Maps::Nothing, Cause::Flush, Class::HostWrite);
+        let queued = self.core.program(Program { to, lpn, stamp, maps, owner, cause, class });
+        queued.expect("it has its place");
+        // A die gets one page at a time.
+        self.core.start_dies();
+    }
+
+    /// Whether what is left is enough to program one page more, to its end; if so it is taken.
+    fn has_energy_for(&self, means: &Means, flush: &mut Flush, loss: &mut PowerLoss, page: u32) -> bool {
+        let timing = self.core.device.timing();
+        let program_ns = timing.program_ns(page);
+        // At worst every other die of the channel transfers first, a page at the last read level.
+        let dies_per_channel = u64::from(self.core.geometry.dies / self.core.geometry.channels);
+        let wait_ns = dies_per_channel * timing.longest_transfer_ns()
+            + u64::from(self.core.geometry.dies) * timing.off_chip_ns;
+        let may_end = flush.may_end.max(self.core.now + wait_ns + program_ns);
+        let programs_ns = loss.program_ns + program_ns;
+        if (means.spent_j)(may_end - loss.at, programs_ns) > loss.energy_j {
+            return false;
+        }
+        flush.may_end = may_end;
+        loss.program_ns = programs_ns;
+        true
+    }
+
+    /// Gives lines of the VSM to the dies that are free. Without them the pages they are of are what they were.
+    fn begin_line_programs(&mut self, means: &Means, flush: &mut Flush, loss: &mut PowerLoss) {
+        while !flush.is_over && flush.lines_begun < flush.lines.len() {
+            let lpn = flush.lines[flush.lines_begun];
+            let Some(place) = self.schemes.place_line(self.core) else { return };
+            let stamp = self.core.next_stamp();
+            let (_, page) = self.core.geometry.split(place.ppn);
+            if !self.has_energy_for(means, flush, loss, page) {
+                flush.is_over = true;
+                return;
+            }
+            self.program_in_flush(place, lpn, stamp, Owner::CombinationPage);
+            self.schemes.stage(lpn, place.ppn);
+            flush.lines_begun += 1;
+            flush.under_way += 1;
+        }
+    }
+
+    fn is_fast(&self, page: u32) -> bool {
+        match self.core.geometry.cell {
+            Cell::Slc => true,
+            Cell::Mlc => page.is_multiple_of(2),
+            Cell::Mlc3d | Cell::Tlc3d => 2 * page < self.core.geometry.pages_per_block,
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Power loss: what is under way ends or tears, the capacitor saves what it can, and when power is back the drive is rebuilt from
+//! flash.
+
+mod flush;
+mod recovery;
+
+pub(crate) use flush::{Dirty, Means, under_way};
+pub(crate) use recovery::Return;
+
+use crate::base::geometry::{BlockId, Lpn, Ppn};
+use crate::core::Core;
+use crate::ftl::Place;
+use crate::probe::Probe;
+use crate::sched::Transaction;
+
+/// What other mechanisms have to know of what happens while power is off, and to save.
+pub(crate) trait Schemes<P: Probe> {
+    /// The first page of a block is programmed.
+    fn on_first_program(&mut self, core: &mut Core<P>, block: BlockId);
+
+    /// A copyback from a block has ended.
+    fn on_copied_back(&mut self, to: BlockId, from: BlockId);
+
+    /// A copyback has ended, that many in a row.
+    fn count_copyback(&mut self, in_a_row: u8);
+
+    /// A block has been erased.
+    fn on_erased(&mut self, core: &mut Core<P>, block: BlockId);
+
+    /// The data of a page is elsewhere, or nowhere.
+    fn on_page_gone(&mut self, core: &mut Core<P>, page: Ppn);
+
+    /// Pages from `first` to before `end` have not been programmed after all.
+    fn on_blank(&mut self, first: Ppn, end: Ppn);
+
+    /// The combination pages that are in RAM alone, `under_way` being what the dies have taken up.
+    fn lines(&mut self, under_way: &[Transaction]) -> Vec<Lpn>;
+
+    /// A place for one of them, on a die that is free.
+    fn place_line(&mut self, core: &mut Core<P>) -> Option<Place>;
+
+    /// A combination page will be at `to`.
+    fn stage(&mut self, lpn: Lpn, to: Ppn);
+}
+
+/// Power fails, and what the dies have taken up is still there.
+pub(crate) struct Outage<'a, P: Probe, S> {
+    pub(crate) core: &'a mut Core<P>,
+    pub(crate) schemes: &'a mut S,
+}

@@ -1,0 +1,397 @@
+//! Power is back: everything the drive knows it learns from flash.
+//!
+//! The OOB of every programmed page is read. Of several pages of an LPN the one with the highest sequence number counts;
+//! copies carry the number of the host write they hold, so none wins over a newer write. Torn pages hold nothing. Pages of
+//! the emergency flush that lack sectors are completed from the page they replace. Blocks whose erase was torn are erased
+//! again. Of the blocks partly programmed each stream goes on with one; the others take no more programs. The P/E cycles
+//! and read counts of blocks, and the record of deallocations, are the firmware's own and survive.
+//!
+//! The time this takes: every die senses the pages it holds one after the other, and every channel carries their OOB; the
+//! slowest of them counts. Then come torn erases and completed pages, die by die.
+
+use super::Schemes;
+use crate::base::geometry::{BlockId, Cell, DieId, Lpn, PlaneId, Ppn};
+use crate::base::huge::Huge;
+use crate::base::units::{Span, transfer_ns};
+use crate::capacitor::Recovery;
+use crate::core::Core;
+use crate::flash::{BlockState, DEAD_LPN, Moment, Stamp};
+use crate::ftl::{Place, STREAMS, WriteStream};
+use crate::host::Trims;
+use crate::probe::Probe;
+use crate::sched::{Cause, Kind};
+use std::collections::BTreeMap;
+
+/// Bytes of OOB that recovery reads of a page: LPN, sequence number, read count and marks.
+const OOB_BYTES: u64 = 16;
+
+/// What the OOBs say.
+pub(crate) struct Found {
+    /// For each LPN its page + 1; 0: none.
+    pub(crate) pages: Huge<u32>,
+    /// The newest whole page of an LPN whose newest page is partial.
+    whole: BTreeMap<u32, Ppn>,
+    /// Pages read on each die.
+    pub(crate) scanned: Vec<u64>,
+}
+
+/// Power is back, and the drive learns from flash what it holds.
+pub(crate) struct Return<'a, P: Probe, S> {
+    pub(crate) core: &'a mut Core<P>,
+    pub(crate) schemes: &'a mut S,
+    /// There is a capacitor, which is empty: a program may be torn.
+    pub(crate) is_guarded: bool,
+    /// How long each die has worked.
+    pub(crate) busy_ns: &'a mut [Span],
+    pub(crate) recovery: &'a mut Recovery,
+}
+
+impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
+    /// Which of two pages of an LPN is newer; of two copies of the same write a whole one, then the one corrected last.
+    fn rank(&self, ppn: Ppn) -> (u64, bool, Moment) {
+        let Stamp { sequence, corrected } = self.core.array.stamp(ppn);
+        (sequence, !self.core.array.is_partial(ppn), corrected)
+    }
+
+    pub(crate) fn read_oobs(&self, trims: &Trims) -> Found {
+        let mut found = Found {
+            pages: Huge::zeroed(self.core.ftl.map.len() as usize),
+            whole: self.core.array.partial().map(|ppn| (self.core.array.lpn(ppn).0, ppn)).collect(),
+            scanned: vec![0; self.core.geometry.dies as usize],
+        };
+        // Until a whole page is found the partial one stands for itself.
+        for block in (0..self.core.geometry.blocks).map(BlockId) {
+            let programmed = u32::from(self.core.array.block(block).programmed);
+            let die = self.core.geometry.die_of(self.core.geometry.plane_of(block));
+            found.scanned[die.index()] += u64::from(programmed);
+            for ppn in (0..programmed).map(|page| self.core.geometry.page(block, page)) {
+                let lpn = self.core.array.lpn(ppn);
+                if lpn.0 == DEAD_LPN || self.core.array.is_torn(ppn) {
+                    continue;
+                }
+                let (is_partial, sequence) =
+                    (self.core.array.is_partial(ppn), self.core.array.stamp(ppn).sequence);
+                if trims.covers(lpn, sequence) {
+                    continue;
+                }
+                let newest = &mut found.pages[lpn.index()];
+                if newest.checked_sub(1).is_none_or(|page| self.rank(ppn) > self.rank(Ppn(page))) {
+                    *newest = ppn.0 + 1;
+                }
+                if !is_partial
+                    && let Some(whole) = found.whole.get_mut(&lpn.0)
+                    && (self.core.array.is_partial(*whole) || self.rank(ppn) > self.rank(*whole))
+                {
+                    *whole = ppn;
+                }
+            }
+        }
+        found
+    }
+
+    /// How long reading the OOB of so many pages on each die takes.
+    pub(crate) fn scan_ns(&self, scanned: &[u64], channel_ns_per_byte: f64) -> Span {
+        let timing = self.core.device.timing();
+        let oob_ns = transfer_ns(OOB_BYTES, channel_ns_per_byte);
+        let sense_ns = timing.read(1, false).sense_ns;
+        let on_die = scanned.iter().map(|&pages| pages * (timing.command.read_ns + sense_ns + oob_ns)).max();
+        let mut on_channel = vec![Span::ZERO; self.core.geometry.channels as usize];
+        for (die, &pages) in scanned.iter().enumerate() {
+            on_channel[self.core.geometry.channel_of(DieId(die as u32)) as usize] +=
+                pages * (timing.command.read_ns + oob_ns);
+        }
+        on_die.unwrap_or_default().max(on_channel.into_iter().max().unwrap_or_default())
+    }
+
+    /// A job that power loss has interrupted may have taken the last free block, and what is torn in that block is missing
+    /// for the rest of its victim. So where fewer blocks are free than GC needs, blocks are erased that hold nothing but
+    /// copies whose source is still there: the source counts again.
+    pub(crate) fn take_back_copies(&mut self, found: &mut Found) {
+        let pages_per_block = self.core.geometry.pages_per_block;
+        let kept = self.core.ftl.kept_blocks() as usize;
+        for plane in (0..self.core.geometry.planes).map(PlaneId) {
+            let blocks = self.core.geometry.block_ids_of(plane);
+            let is_retired = |block: BlockId| self.core.array.block(block).state == BlockState::Retired;
+            let programmed = |block: BlockId| u32::from(self.core.array.block(block).programmed);
+            let mut free =
+                blocks.clone().filter(|&block| programmed(block) == 0 && !is_retired(block)).count();
+            if free >= kept {
+                continue;
+            }
+            // The last page of the job's block may be torn too: such a block is full.
+            let (full, partly): (Vec<BlockId>, Vec<BlockId>) = blocks
+                .clone()
+                .filter(|&block| programmed(block) > 0)
+                .partition(|&block| programmed(block) == pages_per_block);
+            for (block, is_full) in partly.iter().map(|&b| (b, false)).chain(full.iter().map(|&b| (b, true)))
+            {
+                if is_full && free >= kept {
+                    break;
+                }
+                let Some(sources) = self.sources_of(block, blocks.clone(), found) else { continue };
+                for (lpn, source) in sources {
+                    found.pages[lpn.index()] = source.0 + 1;
+                }
+                self.erase(block);
+                free += 1;
+            }
+        }
+    }
+
+    /// For each page of a block that counts, the one that it was copied from; `None` if there is one without.
+    fn sources_of(
+        &self,
+        copies: BlockId,
+        blocks: impl Iterator<Item = BlockId>,
+        found: &Found,
+    ) -> Option<Vec<(Lpn, Ppn)>> {
+        let Core { array, geometry, .. } = &*self.core;
+        let pages = |block: BlockId| {
+            (0..u32::from(array.block(block).programmed)).map(move |page| geometry.page(block, page))
+        };
+        let counts =
+            |ppn: &Ppn| array.lpn(*ppn).0 != DEAD_LPN && found.pages[array.lpn(*ppn).index()] == ppn.0 + 1;
+        let mut sources: BTreeMap<(u32, u64), Option<Ppn>> = pages(copies)
+            .filter(counts)
+            .map(|ppn| ((array.lpn(ppn).0, array.stamp(ppn).sequence), None))
+            .collect();
+        // What a page of the flush is completed from must stay.
+        let is_needed = found.whole.values().any(|&whole| geometry.block_of(whole) == copies);
+        if is_needed || self.core.retires(copies) {
+            return None;
+        }
+        for ppn in blocks.filter(|&block| block != copies).flat_map(pages) {
+            let is_whole = !array.is_torn(ppn) && !array.is_partial(ppn);
+            if is_whole && let Some(source) = sources.get_mut(&(array.lpn(ppn).0, array.stamp(ppn).sequence))
+            {
+                *source = Some(ppn);
+            }
+        }
+        sources.into_iter().map(|((lpn, _), source)| Some((Lpn(lpn), source?))).collect()
+    }
+
+    /// Erases a block while power comes back.
+    pub(crate) fn erase(&mut self, block: BlockId) {
+        self.core.array.erase(&self.core.geometry, block);
+        self.schemes.on_erased(self.core, block);
+        let state = self.core.array.block_mut(block);
+        let is_worn_out = state.pe_cycles >= self.core.room.endurance;
+        state.state = if is_worn_out { BlockState::Retired } else { BlockState::Free };
+        self.core.operations.on_ended(Kind::Erase, Cause::Gc);
+        let die = self.core.geometry.die_of(self.core.geometry.plane_of(block));
+        self.busy_ns[die.index()] += self.core.device.timing().erase_ns;
+        self.recovery.erased_blocks += 1;
+    }
+
+    /// Blocks, then the map.
+    pub(crate) fn rebuild_map(&mut self, found: &Found) {
+        let pages_per_block = self.core.geometry.pages_per_block;
+        let mut full = Vec::new();
+        for block in (0..self.core.geometry.blocks).map(BlockId) {
+            self.core.array.blank_unprogrammed(&self.core.geometry, block);
+            let first = self.core.geometry.page(block, 0).0;
+            let programmed = u32::from(self.core.array.block(block).programmed);
+            self.schemes.on_blank(Ppn(first + programmed), Ppn(first + pages_per_block));
+            let state = self.core.array.block_mut(block);
+            state.state = match u32::from(state.programmed) {
+                0 if state.state == BlockState::Retired => BlockState::Retired,
+                0 => {
+                    // It may have been opened for copybacks that never began.
+                    state.copybacks = 0;
+                    BlockState::Free
+                }
+                programmed if programmed == pages_per_block => {
+                    full.push(block);
+                    BlockState::Full
+                }
+                _ => BlockState::Open,
+            };
+        }
+        for (lpn, page) in (0..).map(Lpn).zip(found.pages.iter()) {
+            if let Some(page) = page.checked_sub(1) {
+                self.core.ftl.remap(&self.core.geometry, &mut self.core.array, lpn, Ppn(page));
+            }
+        }
+        for plane in (0..self.core.geometry.planes).map(PlaneId) {
+            let open = self.resume_streams(plane, &mut full);
+            self.core.ftl.restore_plane(&self.core.geometry, &self.core.array, plane, open);
+        }
+        full.sort_by_key(|&block| (self.core.array.block(block).closed_at, block.0));
+        for block in full {
+            let closed_at = self.core.array.block(block).closed_at;
+            self.core.ftl.close(&self.core.geometry, &mut self.core.array, block, closed_at);
+        }
+    }
+
+    /// The pages at which the streams of a plane go on.
+    fn resume_streams(&mut self, plane: PlaneId, full: &mut Vec<BlockId>) -> [Option<Ppn>; STREAMS] {
+        let pages_per_block = self.core.geometry.pages_per_block;
+        let blocks = self.core.geometry.block_ids_of(plane);
+        let mut partly: Vec<BlockId> =
+            blocks.filter(|&b| self.core.array.block(b).state == BlockState::Open).collect();
+        // The emptiest first.
+        partly.sort_by_key(|&block| (self.core.array.block(block).programmed, block.0));
+        let mut open = [None; STREAMS];
+        for block in partly {
+            // A wordline that is half used takes no program that could be torn.
+            let programmed = u32::from(self.core.array.block(block).programmed);
+            let is_amid = self.core.geometry.cell == Cell::Mlc && programmed % 2 == 1;
+            let next = programmed + u32::from(is_amid && self.is_guarded);
+            let copybacks = self.core.array.block(block).copybacks;
+            let wanted: &[WriteStream] = if let Some(lpn) = self.first_internal_page(block) {
+                if self.core.ftl.is_combination(lpn) {
+                    &[WriteStream::Combination]
+                } else {
+                    &[WriteStream::Mapping]
+                }
+            } else if copybacks > 0 {
+                &[WriteStream::Copyback(copybacks)]
+            } else if self.core.ftl.needs.wear.open > 0 {
+                &[WriteStream::Gc, WriteStream::Host, WriteStream::Wear]
+            } else {
+                // What no stream goes on with must not stay open: nothing could collect it.
+                &[WriteStream::Gc, WriteStream::Host]
+            };
+            let stream = wanted.iter().find(|&&stream| open[stream.index()].is_none());
+            match stream.filter(|_| next < pages_per_block) {
+                Some(&stream) => {
+                    self.core.array.skip(block, next - programmed);
+                    open[stream.index()] = Some(self.core.geometry.page(block, next));
+                }
+                None => {
+                    self.core.array.skip(block, pages_per_block - programmed);
+                    let state = self.core.array.block_mut(block);
+                    state.state = BlockState::Full;
+                    state.closed_at = self.core.now;
+                    full.push(block);
+                    self.recovery.closed_blocks += 1;
+                }
+            }
+        }
+        open
+    }
+
+    /// The first translation or combination page of a block that has any.
+    fn first_internal_page(&self, block: BlockId) -> Option<Lpn> {
+        let programmed = u32::from(self.core.array.block(block).programmed);
+        let mut lpns = (0..programmed).map(|page| self.core.array.lpn(self.core.geometry.page(block, page)));
+        lpns.find(|lpn| lpn.0 != DEAD_LPN && lpn.0 >= self.core.geometry.logical_pages)
+    }
+
+    /// Completes the pages of the emergency flush that lack sectors. Returns those that find no place, the drive having worn out,
+    /// and the write that each holds.
+    pub(crate) fn merge_partial_pages(&mut self, found: &Found) -> Vec<(Lpn, u64)> {
+        // All of them are read before any is written: making room may erase what they are completed from.
+        let mut whole = Vec::new();
+        for ppn in self.core.array.partial() {
+            let lpn = self.core.array.lpn(ppn);
+            let old = found.whole.get(&lpn.0).copied().filter(|&old| !self.core.array.is_partial(old));
+            let (true, Some(old)) = (self.core.ftl.map.get(lpn) == Some(ppn), old) else { continue };
+            self.busy_ns[self.die_of_page(ppn).index()] += self.read_ns();
+            self.busy_ns[self.die_of_page(old).index()] += self.read_ns();
+            let is_lost = self.core.array.is_lost(ppn) || self.core.array.is_lost(old);
+            whole.push((lpn, ppn, self.stamp_in_recovery(ppn, is_lost)));
+        }
+        let mut lost = Vec::new();
+        for (lpn, ppn, stamp) in whole {
+            match self.place_for_merge(ppn) {
+                Some(place) => {
+                    self.program_in_recovery(place, lpn, stamp);
+                    self.recovery.merged_pages += 1;
+                }
+                // Worn out: nothing may take what is there for the whole page.
+                None => lost.push((lpn, stamp.sequence)),
+            }
+        }
+        lost
+    }
+
+    fn die_of_page(&self, ppn: Ppn) -> DieId {
+        self.core.geometry.die_of(self.core.geometry.plane_of(self.core.geometry.block_of(ppn)))
+    }
+
+    fn read_ns(&self) -> Span {
+        let timing = self.core.device.timing();
+        let read = timing.read(1, false);
+        timing.command.read_ns + read.sense_ns + read.transfer_ns + read.decode_ns
+    }
+
+    /// The stamp of what is written anew of the page at `ppn`.
+    fn stamp_in_recovery(&self, ppn: Ppn, is_lost: bool) -> Stamp {
+        let corrected = if is_lost { Moment::LOST } else { self.core.moment() };
+        Stamp { corrected, ..self.core.array.stamp(ppn) }
+    }
+
+    fn program_in_recovery(&mut self, place: Place, lpn: Lpn, stamp: Stamp) {
+        let (block, page) = self.core.geometry.split(place.ppn);
+        self.core.stage(place.ppn, lpn, stamp);
+        if self.core.ftl.is_combination(lpn) {
+            self.schemes.stage(lpn, place.ppn);
+        }
+        if page == 0 {
+            self.schemes.on_first_program(self.core, block);
+        }
+        self.core.array.program(block, page);
+        let programmed = self.core.array.skip(block, u32::from(place.skips));
+        if let Some(old) = self.core.ftl.remap(&self.core.geometry, &mut self.core.array, lpn, place.ppn) {
+            self.schemes.on_page_gone(self.core, old);
+        }
+        if programmed == self.core.geometry.pages_per_block {
+            self.core.ftl.close(&self.core.geometry, &mut self.core.array, block, self.core.now);
+        }
+        self.core.operations.on_ended(Kind::Program, Cause::Flush);
+        let timing = self.core.device.timing();
+        self.busy_ns[self.die_of_page(place.ppn).index()] +=
+            timing.command.program_ns + timing.transfer_ns + timing.program_ns(page);
+    }
+
+    /// A place for a page, in the die of `ppn` or any other; what the flush has used up is collected for it if need be.
+    fn place_for_merge(&mut self, ppn: Ppn) -> Option<Place> {
+        let home = self.die_of_page(ppn).0;
+        loop {
+            let Core { ftl, geometry, array, .. } = &mut *self.core;
+            let mut dies = (0..geometry.dies).map(|step| DieId((home + step) % geometry.dies));
+            if let Some(place) = dies.find_map(|die| ftl.allocate_for_flush(geometry, array, die)) {
+                return Some(place);
+            }
+            let plane = (0..self.core.geometry.planes)
+                .map(PlaneId)
+                .filter(|&plane| self.core.ftl.has_garbage(&self.core.geometry, plane))
+                .max_by_key(|&plane| {
+                    (self.core.ftl.spare_pages(&self.core.geometry, plane), std::cmp::Reverse(plane.0))
+                })?;
+            self.collect_in_recovery(plane)?;
+        }
+    }
+
+    /// Empties and erases a block of `plane`; `None` when nothing comes of it.
+    fn collect_in_recovery(&mut self, plane: PlaneId) -> Option<()> {
+        let victim =
+            self.core.ftl.pick_victim(&self.core.geometry, &self.core.array, plane, self.core.now)?;
+        let stream = self.core.emptying_stream(victim, false);
+        let valid = self.core.valid_pages(victim);
+        if valid == self.core.geometry.pages_per_block || valid > self.core.stream_room(plane, stream) {
+            return None;
+        }
+        self.core.ftl.begin_emptying(&self.core.geometry, &mut self.core.array, victim);
+        let mut next = 0;
+        while let Some(page) = self.core.ftl.next_valid(&self.core.geometry, victim, next) {
+            next = page + 1;
+            let ppn = self.core.geometry.page(victim, page);
+            let stamp = self.stamp_in_recovery(ppn, self.core.array.is_lost(ppn));
+            let (lpn, is_partial) = (self.core.array.lpn(ppn), self.core.array.is_partial(ppn));
+            let place = self.core.ftl.allocate(&self.core.geometry, &mut self.core.array, plane, stream)?;
+            self.busy_ns[self.die_of_page(ppn).index()] += self.read_ns();
+            if is_partial {
+                self.core.array.mark_partial(place.ppn);
+            }
+            self.program_in_recovery(place, lpn, stamp);
+        }
+        self.core.array.erase(&self.core.geometry, victim);
+        self.core.ftl.release(&self.core.geometry, &mut self.core.array, victim, self.core.room.endurance);
+        self.schemes.on_erased(self.core, victim);
+        self.core.operations.on_ended(Kind::Erase, Cause::Gc);
+        self.busy_ns[self.core.geometry.die_of(plane).index()] += self.core.device.timing().erase_ns;
+        Some(())
+    }
+}
