@@ -12,7 +12,7 @@ pub(crate) fn of<P: Probe>(drive: &Drive<P>) -> Vec<Table> {
     vec![
         stats.series.table(geometry),
         stats.dies.table(&stats.series, geometry.dies_per_channel),
-        Table::latency(&stats),
+        Table::latency(stats.host),
         Table::blocks(geometry, drive.array()),
     ]
 }

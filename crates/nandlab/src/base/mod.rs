@@ -1,10 +1,12 @@
 //! What every room uses and what knows none of them: time and other units, ids, geometry, lists and arrays, random streams, the
-//! table of policies.
+//! table of policies, counters and notes.
 
+pub mod counters;
 pub mod geometry;
 pub mod huge;
 pub mod ids;
 pub(crate) mod list;
+pub mod note;
 pub(crate) mod numbers;
 pub mod policy;
 pub mod request;

@@ -27,7 +27,10 @@ pub use ageing::Capacitor;
 pub use budget::budget_share;
 pub use cost::FlushCost;
 pub use spec::{BudgetSteps, CapacitorSpec, FlushMethod, FlushOrder};
-pub use stats::{Detection, PowerLoss, PowerStats, Recovery};
+pub use stats::Detection;
+// Temporary: they are `crate::power_loss`'s and `crate::stats`'.
+pub use crate::power_loss::{PowerLoss, Recovery};
+pub use crate::stats::PowerStats;
 
 use crate::base::geometry::{BlockId, CacheSlot, DieId, Geometry, Lpn, PlaneId};
 use crate::base::units::{Span, Time};

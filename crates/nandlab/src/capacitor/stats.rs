@@ -1,75 +1,9 @@
-//! What is recorded of power losses and of the capacitor.
+//! What is recorded of the capacitor.
 
-use crate::base::geometry::Lpn;
-use crate::base::units::{Span, Time};
-
-/// A power loss, what the capacitor saved, and how the drive came back.
-#[derive(Clone, Debug, Default)]
-pub struct PowerLoss {
-    /// When power failed.
-    pub at: Time,
-    /// What the capacitor held, in joules.
-    pub energy_j: f64,
-    /// What the flush took of it (Eq. 3 to 5), in joules.
-    pub spent_j: f64,
-    /// Share of the rated capacitance that was lost by then.
-    pub capacitor_loss: f64,
-    /// Requests that were not completed. They are over, and have failed.
-    pub aborted_requests: u32,
-    /// Dirty pages in the write cache.
-    pub dirty_pages: u32,
-    /// Those of them with acknowledged writes that flash lacked.
-    pub owed_pages: u32,
-    /// Pages that the emergency flush wrote.
-    pub flushed_pages: u32,
-    /// Lines of susceptible data in the VSM, and those of them that were saved. Of the others nothing is lost but the work.
-    pub vsm_lines: u32,
-    /// See `vsm_lines`.
-    pub vsm_lines_saved: u32,
-    /// Those of them that were LSB pages of two-bit cells, or in the lower half of the layers.
-    pub fast_pages: u32,
-    /// Acknowledged writes that are gone: LPN and sequence number of the newest one of each page (0: not known).
-    pub lost: Vec<(Lpn, u64)>,
-    /// Programs that were torn: each leaves a page that cannot be read.
-    pub torn_programs: u32,
-    /// Valid pages that were lost with the MSB page of their wordline, or while they were reprogrammed in place: LPN and
-    /// sequence number.
-    pub lost_with_wordline: Vec<(Lpn, u64)>,
-    /// Erases that were torn: each leaves a block that has to be erased again.
-    pub torn_erases: u32,
-    /// From the power loss until the last operation under way had ended, in nanoseconds; it took the energy kept for that.
-    pub finish_ns: Span,
-    /// From the power loss until the last page was written, in nanoseconds (T_total of Eq. 4).
-    pub flush_ns: Span,
-    /// Program times of all pages written, added up, in nanoseconds (T_program of Eq. 5).
-    pub program_ns: Span,
-    /// How it came back; `None` while power is off.
-    pub recovery: Option<Recovery>,
-}
-
-impl PowerLoss {
-    /// Whether anything acknowledged is gone.
-    pub fn has_lost(&self) -> bool {
-        !self.lost.is_empty() || !self.lost_with_wordline.is_empty()
-    }
-}
-
-/// How a drive came back after a power loss.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Recovery {
-    /// How long it took, in nanoseconds.
-    pub ns: Span,
-    /// Pages whose OOB was read.
-    pub scanned_pages: u64,
-    /// Pages of the emergency flush that lacked sectors and were completed from older ones.
-    pub merged_pages: u32,
-    /// Blocks erased again.
-    pub erased_blocks: u32,
-    /// Blocks partly programmed that take no more programs.
-    pub closed_blocks: u32,
-    /// Translation pages that were out of date.
-    pub stale_translation_pages: u32,
-}
+use super::CapacitorState;
+use crate::base::numbers::number;
+use crate::base::units::Time;
+use serde_json::{Value, json};
 
 /// A detection of the dirty page budget (DPBD).
 #[derive(Clone, Copy, Debug, Default)]
@@ -98,13 +32,51 @@ pub struct Detection {
     pub budget: f64,
 }
 
-/// Everything recorded of power.
-#[derive(Clone, Debug, Default)]
-pub struct PowerStats {
-    /// Power losses, in order.
-    pub losses: Vec<PowerLoss>,
-    /// Detections of the dirty page budget, in order.
-    pub detections: Vec<Detection>,
-    /// Time without power and until the drive was ready again, in nanoseconds.
-    pub down_ns: Span,
+impl Detection {
+    /// It in JSON, of a drive whose cache has so many pages.
+    pub(crate) fn json(&self, cache_pages: u32) -> Value {
+        let span = |from: Time, to: Time| number(to.saturating_sub(from).seconds());
+        json!({
+            "due_s": number(self.due.seconds()),
+            "began_s": number(self.began.seconds()),
+            "measured_share": number(self.measured),
+            "budget_share": number(self.budget),
+            "budget_pages": (f64::from(cache_pages) * self.budget + 1e-9) as u64,
+            "pages": self.pages,
+            "host_pages": self.host_pages,
+            "energy_j": number(self.energy_j),
+            "drained_j": number(self.drained_j),
+            "waited_s": span(self.due, self.began),
+            "sync_s": span(self.began, self.drained_from),
+            "drain_s": span(self.drained_from, self.empty),
+            "recharge_s": span(self.empty, self.recharged),
+        })
+    }
+}
+
+impl CapacitorState {
+    /// `capacitor` of the summary: of a capacitor that can save so many pages of a cache of so many, of which so many may be
+    /// dirty.
+    pub(crate) fn json(
+        &self,
+        capability_pages: f64,
+        [cache_pages, budget_pages]: [u32; 2],
+        detections: &[Detection],
+    ) -> Value {
+        json!({
+            "stage": self.stage,
+            "energy_j": number(self.energy_j),
+            "energy_j_full": number(self.energy_j_full),
+            "energy_j_rated": number(self.energy_j_rated),
+            "loss_share": number(self.loss_share),
+            "worn_out": self.is_worn_out,
+            "cycles": self.cycles,
+            "capability_pages": number(capability_pages),
+            "budget_pages": budget_pages,
+            "detections": {
+                "count": detections.len(),
+                "last": detections.last().map(|last| last.json(cache_pages)),
+            },
+        })
+    }
 }

@@ -1,21 +1,23 @@
 //! What is counted of copybacks.
 
+use crate::base::counters::{Section, by_number, counters};
 use crate::copyback::COPYBACKS_MAX;
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
-/// How victims and pages were moved.
-#[derive(Clone, Debug, Default)]
-pub struct MigrationStats {
-    /// Victims whose pages were to be copied back.
-    pub victims_copied_back: u64,
-    /// Victims that might have been, and that the policy moved off-chip.
-    pub victims_off_chip: u64,
-    /// Victims that went off-chip because their plane had too few free blocks to open another one.
-    pub victims_without_room: u64,
-    /// Pages that went off-chip because of their limit.
-    pub refused: u64,
-    /// Copybacks, by how many in a row they made: the first at index 0.
-    pub by_count: [u64; COPYBACKS_MAX as usize],
+counters! {
+    /// How victims and pages were moved.
+    pub struct MigrationStats {
+        /// Copybacks, by how many in a row they made: the first at index 0.
+        pub by_count: [u64; COPYBACKS_MAX as usize], sum of pages;
+        /// Pages that went off-chip because of their limit.
+        pub refused: u64, sum of pages, life "refused_copybacks";
+        /// Victims whose pages were to be copied back.
+        pub victims_copied_back: u64, sum of blocks;
+        /// Victims that might have been, and that the policy moved off-chip.
+        pub victims_off_chip: u64, sum of blocks;
+        /// Victims that went off-chip because their plane had too few free blocks to open another one.
+        pub victims_without_room: u64, sum of blocks;
+    }
 }
 
 impl MigrationStats {
@@ -29,16 +31,12 @@ impl MigrationStats {
         // Counters that hold 0 to `most`, packed.
         let bits = u64::from(u8::BITS - most.leading_zeros());
         let bytes = |counters: u32| (bits * u64::from(counters)).div_ceil(8);
-        let by_count = |n: u8| (n.to_string(), json!(self.by_count[usize::from(n) - 1]));
-        json!({
-            "copybacks": self.by_count.iter().sum::<u64>(),
-            "by_count": (1..=most).map(by_count).collect::<Map<_, _>>(),
-            "refused": self.refused,
-            "victims_copied_back": self.victims_copied_back,
-            "victims_off_chip": self.victims_off_chip,
-            "victims_without_room": self.victims_without_room,
-            "counter_bytes_by_block": bytes(blocks),
-            "counter_bytes_by_page": bytes(pages),
-        })
+        let mut section = Section::default();
+        section.put("copybacks", self.by_count.iter().sum::<u64>());
+        section.put_all(self);
+        section.put("by_count", by_number(&self.by_count[..usize::from(most)]));
+        section.put("counter_bytes_by_block", bytes(blocks));
+        section.put("counter_bytes_by_page", bytes(pages));
+        section.into()
     }
 }

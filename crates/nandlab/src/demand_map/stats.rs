@@ -1,30 +1,32 @@
 //! What is counted of the demand map.
 
-use serde_json::{Value, json};
+use crate::base::counters::{Section, counters};
+use serde_json::Value;
 
-/// Lookups, evictions and write-backs of a demand map.
-#[derive(Clone, Debug, Default)]
-pub struct MapStats {
-    /// Page reads of the host that found their entry cached.
-    pub read_hits: u64,
-    /// Page reads that did not.
-    pub read_misses: u64,
-    /// Page writes that found their entry cached.
-    pub write_hits: u64,
-    /// Page writes that did not.
-    pub write_misses: u64,
-    /// Entries that left for another.
-    pub evictions: u64,
-    /// Of these the dirty ones.
-    pub dirty_evictions: u64,
-    /// Translation pages programmed to write changes back; GC's moves of translation pages are not among them.
-    pub write_backs: u64,
-    /// Dirty cached entries that became clean by that.
-    pub written_entries: u64,
-    /// Write-backs given up because the drive has worn out.
-    pub given_up: u64,
-    /// Misses that had to wait because too much was being written back.
-    pub throttled: u64,
+counters! {
+    /// Lookups, evictions and write-backs of a demand map.
+    pub struct MapStats {
+        /// Page reads of the host that found their entry cached.
+        pub read_hits: u64, sum of pages, summary "read.hits";
+        /// Page reads that did not.
+        pub read_misses: u64, sum of pages, summary "read.misses";
+        /// Page writes that found their entry cached.
+        pub write_hits: u64, sum of pages, summary "write.hits";
+        /// Page writes that did not.
+        pub write_misses: u64, sum of pages, summary "write.misses";
+        /// Entries that left for another.
+        pub evictions: u64, sum of entries;
+        /// Of these the dirty ones.
+        pub dirty_evictions: u64, sum of entries;
+        /// Translation pages programmed to write changes back; GC's moves of translation pages are not among them.
+        pub write_backs: u64, sum of pages;
+        /// Dirty cached entries that became clean by that.
+        pub written_entries: u64, sum of entries;
+        /// Misses that had to wait because too much was being written back.
+        pub throttled: u64, sum of pages;
+        /// Write-backs given up because the drive has worn out.
+        pub given_up: u64, sum of pages;
+    }
 }
 
 impl MapStats {
@@ -39,19 +41,12 @@ impl MapStats {
         *count += 1;
     }
 
-    /// `map` of the summary, for a cache of so many entries.
+    /// `map` of the summary, for a cache that has room for `capacity` entries and holds `cached`.
     pub(crate) fn json(&self, capacity: u32, cached: u32) -> Value {
-        json!({
-            "entries": capacity,
-            "cached": cached,
-            "read": { "hits": self.read_hits, "misses": self.read_misses },
-            "write": { "hits": self.write_hits, "misses": self.write_misses },
-            "evictions": self.evictions,
-            "dirty_evictions": self.dirty_evictions,
-            "write_backs": self.write_backs,
-            "written_entries": self.written_entries,
-            "throttled": self.throttled,
-            "given_up": self.given_up,
-        })
+        let mut section = Section::default();
+        section.put("entries", capacity);
+        section.put("cached", cached);
+        section.put_all(self);
+        section.into()
     }
 }

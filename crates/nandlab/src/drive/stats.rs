@@ -1,6 +1,7 @@
 //! What has been counted of a drive, by whoever counts it, and the run over time.
 
 use super::Drive;
+use crate::base::counters::CounterSet;
 use crate::base::geometry::{DieId, PlaneId};
 use crate::base::numbers::{per, ratio};
 use crate::base::units::Time;

@@ -6,6 +6,7 @@ mod oracle;
 mod path;
 mod record;
 mod requests;
+mod stats;
 mod trims;
 mod writes;
 
@@ -17,6 +18,7 @@ pub use oracle::Oracle;
 pub(crate) use path::DataPath;
 pub(crate) use record::Record;
 pub(crate) use requests::{InWork, Requests};
+pub use stats::Latency;
 pub(crate) use trims::Trims;
 pub(crate) use writes::{WriteBacks, Writes};
 

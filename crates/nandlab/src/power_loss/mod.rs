@@ -3,9 +3,11 @@
 
 mod flush;
 mod recovery;
+mod stats;
 
 pub(crate) use flush::{Dirty, Means, under_way};
 pub(crate) use recovery::Return;
+pub use stats::{LossCounts, PowerLoss, Recovery};
 
 use crate::base::geometry::{BlockId, Lpn, Ppn};
 use crate::core::Core;

@@ -1,34 +1,37 @@
 //! What is counted of read levels.
 
+use crate::base::counters::{Section, by_number, counters};
+use crate::base::numbers::{number, ratio};
 use crate::base::units::Span;
 use crate::flash::LEVELS_MAX;
 use crate::sched::{Cause, Transaction};
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
 /// Page reads by level: index 1 is level 1.
 pub type ByLevel = [u64; LEVELS_MAX + 2];
 
-/// Read levels and tries of a drive with a level table.
-#[derive(Clone, Debug, Default)]
-pub struct EccStats {
-    /// All page reads that were decoded, by the level that did it.
-    pub levels: ByLevel,
-    /// Of these the host's.
-    pub host_levels: ByLevel,
-    /// Host page reads by the least level that decodes them, whatever level did it; behind the last: none does.
-    pub host_needed: ByLevel,
-    /// Tries beyond the first, of all page reads.
-    pub retries: u64,
-    /// Of these the host's.
-    pub host_retries: u64,
-    /// Page reads that no level decoded.
-    pub uncorrectable: u64,
-    /// Of these the host's.
-    pub host_uncorrectable: u64,
-    /// Host page reads whose first try was above level 1.
-    pub host_soft_starts: u64,
-    /// Sensing, transfer and decoding of the host's page reads, all tries, in nanoseconds; waiting not counted.
-    pub host_flash_ns: Span,
+counters! {
+    /// Read levels and tries of a drive with a level table.
+    pub struct EccStats {
+        /// All page reads that were decoded, by the level that did it.
+        pub levels: ByLevel, sum of pages;
+        /// Tries beyond the first, of all page reads.
+        pub retries: u64, sum of tries;
+        /// Page reads that no level decoded.
+        pub uncorrectable: u64, sum of pages, life "uncorrectable", smart "Uncorrectable read error count";
+        /// Page reads of the host's that were decoded, by the level that did it.
+        pub host_levels: ByLevel, sum of pages, summary "host.levels";
+        /// Host page reads by the least level that decodes them, whatever level did it; behind the last: none does.
+        pub host_needed: ByLevel, sum of pages, summary "host.needed";
+        /// Tries beyond the first, of the host's page reads.
+        pub host_retries: u64, sum of tries, summary "host.retries";
+        /// Page reads of the host's that no level decoded.
+        pub host_uncorrectable: u64, sum of pages, summary "host.uncorrectable";
+        /// Host page reads whose first try was above level 1.
+        pub host_soft_starts: u64, sum of pages, summary "host.soft_starts";
+        /// Sensing, transfer and decoding of the host's page reads, all tries; waiting not counted.
+        pub host_flash_ns: Span, sum of us, mean "host.flash_read_us";
+    }
 }
 
 impl EccStats {
@@ -78,25 +81,32 @@ impl EccStats {
     }
 
     /// `ecc` of the summary, for a drive with so many levels.
-    pub(crate) fn json(&self, levels: u8, number: impl Fn(f64) -> Value) -> Value {
-        let by_level = |counts: &ByLevel| {
-            let level = |level: u8| (level.to_string(), json!(counts[usize::from(level)]));
-            Value::Object((1..=levels).map(level).collect::<Map<_, _>>())
-        };
-        let per_read =
-            crate::base::numbers::ratio(self.host_flash_ns.ns() as f64 * 1e-3, self.host_reads() as f64);
-        json!({
-            "levels": by_level(&self.levels),
-            "retries": self.retries,
-            "uncorrectable": self.uncorrectable,
-            "host": {
-                "levels": by_level(&self.host_levels),
-                "needed": by_level(&self.host_needed),
-                "retries": self.host_retries,
-                "uncorrectable": self.host_uncorrectable,
-                "soft_starts": self.host_soft_starts,
-                "flash_read_us": number(per_read),
-            },
-        })
+    pub(crate) fn json(&self, levels: u8) -> Value {
+        let by_level = |counts: &ByLevel| by_number(&counts[1..=usize::from(levels)]);
+        let per_read = ratio(self.host_flash_ns.ns() as f64 * 1e-3, self.host_reads() as f64);
+        let mut section = Section::of(self);
+        section.put("levels", by_level(&self.levels));
+        section.put("host.levels", by_level(&self.host_levels));
+        section.put("host.needed", by_level(&self.host_needed));
+        section.put("host.flash_read_us", number(per_read));
+        section.into()
     }
+
+    /// What the columns of `life.parquet` tell of the host's reads beyond the counters: mean levels, tries for a read.
+    pub(crate) fn life_means(&self) -> [(&'static str, f64); 3] {
+        let reads = self.host_reads() as f64;
+        [
+            ("read_level_mean", mean_level(&self.host_levels)),
+            ("read_level_needed_mean", mean_level(&self.host_needed)),
+            ("tries_per_read", ratio(reads + self.host_retries as f64, reads)),
+        ]
+    }
+}
+
+/// The mean of levels, each weighted by how often it was.
+fn mean_level(counts: &ByLevel) -> f64 {
+    let (sum, weighted) = counts.iter().enumerate().fold((0.0, 0.0), |(sum, weighted), (level, &count)| {
+        (sum + count as f64, weighted + level as f64 * count as f64)
+    });
+    ratio(weighted, sum)
 }

@@ -21,6 +21,7 @@ pub(crate) use partial::Partial;
 pub use partial::PartialState;
 pub use stats::RefreshStats;
 
+use crate::base::counters::CounterSet;
 use crate::base::geometry::{BlockId, Geometry, PlaneId, Ppn};
 use crate::base::huge::Huge;
 use crate::base::units::{SECOND, Span, Time};

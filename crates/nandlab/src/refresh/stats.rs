@@ -1,135 +1,94 @@
 //! What is counted of refresh.
 
-use crate::base::numbers::number;
+use super::{ErrorCacheState, PartialState};
+use crate::base::counters::{Section, counters};
+use crate::base::numbers::{number, ratio};
 use crate::base::units::Span;
-use crate::drive::{Drive, PartialState};
-use crate::probe::Probe;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-/// Blocks refreshed, and how well that kept to its times.
-#[derive(Clone, Debug, Default)]
-pub struct RefreshStats {
-    /// Blocks that were due and held valid data.
-    pub blocks: u64,
-    /// Valid pages in them when their refresh began.
-    pub pages: u64,
-    /// Blocks that were refreshed more than the grace after they were due.
-    pub late_blocks: u64,
-    /// The longest that one was overdue, in seconds on the scaled clock.
-    pub overdue_max_s: u32,
-    /// From the beginning of each block's refresh to its end, added up, in nanoseconds.
-    pub busy_ns: Span,
-    /// Of the blocks, those refreshed partially, and those refreshed conventionally because free blocks were few.
-    pub partial_blocks: u64,
-    /// See `partial_blocks`.
-    pub blocks_while_off: u64,
-    /// Pages whose susceptible bits alone were moved, and those written elsewhere though their block was refreshed
-    /// partially: read often, with too many susceptible bits, without room in the VSM.
-    pub partial_pages: u64,
-    /// See `partial_pages`.
-    pub hot_pages: u64,
-    /// See `partial_pages`.
-    pub too_susceptible: u64,
-    /// See `partial_pages`.
-    pub without_room: u64,
-    /// Susceptible data in bytes, combination pages that it went to, bytes of these left empty.
-    pub susceptible_bytes: u64,
-    /// See `susceptible_bytes`.
-    pub combination_pages: u64,
-    /// See `susceptible_bytes`.
-    pub padding_bytes: u64,
-    /// Host reads of partially refreshed pages.
-    pub host_preads: u64,
-    /// Partially refreshed pages that GC, wear levelling or refresh made whole.
-    pub promoted_pages: u64,
-    /// Blocks refreshed in place, and pages of theirs that were reprogrammed (the others were written elsewhere).
-    pub blocks_in_place: u64,
-    /// See `blocks_in_place`.
-    pub pages_in_place: u64,
-    /// Host reads of pages with known errors, and those of them that decoded at a lower level than without.
-    pub cached_reads: u64,
-    /// See `cached_reads`.
-    pub lower_level_reads: u64,
-    /// Pages whose known errors had to make room for others'.
-    pub known_errors_evicted: u64,
-    /// Refreshes that were put before the host's writes because their grace was running out.
-    pub promoted: u64,
+counters! {
+    /// Blocks refreshed, and how well that kept to its times.
+    pub struct RefreshStats {
+        /// Blocks that were due and held valid data.
+        pub blocks: u64, sum of blocks, life "refreshed_blocks", smart "RefreshCount";
+        /// Valid pages in them when their refresh began.
+        pub pages: u64, sum of pages, life "refreshed_pages";
+        /// Blocks that were refreshed more than the grace after they were due.
+        pub late_blocks: u64, sum of blocks, life "late_blocks";
+        /// The longest that one was overdue, on the scaled clock.
+        pub overdue_max_s: u32, max of s;
+        /// From the beginning of each block's refresh to its end, added up.
+        pub busy_ns: Span, sum of s, summary "busy_s";
+        /// Refreshes that were put before the host's writes because their grace was running out.
+        pub promoted: u64, sum of blocks;
+        /// Blocks refreshed in place.
+        pub blocks_in_place: u64, sum of blocks;
+        /// Pages of these that were reprogrammed; the others were written elsewhere.
+        pub pages_in_place: u64, sum of pages;
+        /// Host reads of pages with known errors.
+        pub cached_reads: u64, sum of pages, summary "ec_cache.hits";
+        /// Of these the reads that decoded at a lower level than they would have without.
+        pub lower_level_reads: u64, sum of pages, summary "ec_cache.lower_level_reads";
+        /// Pages whose known errors had to make room for others'.
+        pub known_errors_evicted: u64, sum of pages, summary "ec_cache.evictions";
+        /// Blocks refreshed partially.
+        pub partial_blocks: u64, sum of blocks, summary "partial.blocks";
+        /// Blocks refreshed conventionally because free blocks were few.
+        pub blocks_while_off: u64, sum of blocks, summary "partial.blocks_while_off";
+        /// Pages whose susceptible bits alone were moved.
+        pub partial_pages: u64, sum of pages, summary "partial.pages", life "partial_pages";
+        /// Pages of partially refreshed blocks that were written elsewhere because they are read often.
+        pub hot_pages: u64, sum of pages, summary "partial.hot_pages";
+        /// Pages of partially refreshed blocks that were written elsewhere because too many of their bits are susceptible.
+        pub too_susceptible: u64, sum of pages, summary "partial.too_susceptible_pages";
+        /// Pages of partially refreshed blocks that were written elsewhere because the VSM had no room.
+        pub without_room: u64, sum of pages, summary "partial.pages_without_room";
+        /// Susceptible data.
+        pub susceptible_bytes: u64, sum of bytes, summary "partial.susceptible_bytes";
+        /// Combination pages that it went to.
+        pub combination_pages: u64, sum of pages, summary "partial.combination_pages";
+        /// Bytes of these left empty.
+        pub padding_bytes: u64, sum of bytes, summary "partial.padding_bytes";
+        /// Host reads of partially refreshed pages.
+        pub host_preads: u64, sum of pages, summary "partial.host_preads";
+        /// Partially refreshed pages that GC, wear levelling or refresh made whole.
+        pub promoted_pages: u64, sum of pages, summary "partial.promoted_pages";
+    }
 }
 
 impl RefreshStats {
-    /// Adds what others have counted.
-    pub(crate) fn add(&mut self, other: &Self) {
-        self.blocks += other.blocks;
-        self.pages += other.pages;
-        self.late_blocks += other.late_blocks;
-        self.overdue_max_s = self.overdue_max_s.max(other.overdue_max_s);
-        self.busy_ns += other.busy_ns;
-        self.partial_blocks += other.partial_blocks;
-        self.blocks_while_off += other.blocks_while_off;
-        self.partial_pages += other.partial_pages;
-        self.hot_pages += other.hot_pages;
-        self.too_susceptible += other.too_susceptible;
-        self.without_room += other.without_room;
-        self.susceptible_bytes += other.susceptible_bytes;
-        self.combination_pages += other.combination_pages;
-        self.padding_bytes += other.padding_bytes;
-        self.host_preads += other.host_preads;
-        self.promoted_pages += other.promoted_pages;
-        self.blocks_in_place += other.blocks_in_place;
-        self.pages_in_place += other.pages_in_place;
-        self.cached_reads += other.cached_reads;
-        self.lower_level_reads += other.lower_level_reads;
-        self.known_errors_evicted += other.known_errors_evicted;
-        self.promoted += other.promoted;
-    }
-
     /// `refresh` of the summary.
-    pub(crate) fn json<P: Probe>(&self, drive: &Drive<P>) -> Value {
-        let partial = drive.partial_refresh().map(|state| self.partial_json(&state));
-        let ec_cache = drive.error_cache().map(|state| {
-            json!({
-                "entries": state.entries,
-                "bytes": state.bytes,
-                "hits": self.cached_reads,
-                "lower_level_reads": self.lower_level_reads,
-                "evictions": self.known_errors_evicted,
-            })
-        });
-        json!({
-            "blocks": self.blocks,
-            "pages": self.pages,
-            "load": drive.refresh_load().map(number),
-            "late_blocks": self.late_blocks,
-            "overdue_blocks": drive.overdue_blocks(),
-            "overdue_max_s": self.overdue_max_s,
-            "busy_s": self.busy_ns.seconds(),
-            "block_mean_s": if self.blocks == 0 { 0.0 } else { self.busy_ns.seconds() / self.blocks as f64 },
-            "promoted": self.promoted,
-            "blocks_in_place": self.blocks_in_place,
-            "pages_in_place": self.pages_in_place,
-            "ec_cache": ec_cache,
-            "partial": partial,
-        })
-    }
-
-    fn partial_json(&self, state: &PartialState) -> Value {
-        json!({
-            "blocks": self.partial_blocks,
-            "blocks_while_off": self.blocks_while_off,
-            "pages": self.partial_pages,
-            "hot_pages": self.hot_pages,
-            "too_susceptible_pages": self.too_susceptible,
-            "pages_without_room": self.without_room,
-            "susceptible_bytes": self.susceptible_bytes,
-            "combination_pages": self.combination_pages,
-            "padding_bytes": self.padding_bytes,
-            "host_preads": self.host_preads,
-            "promoted_pages": self.promoted_pages,
-            "linked_pages": state.linked_pages,
-            "linked_pages_max": state.linked_pages_max,
-            "mapping_bytes": state.mapping_bytes,
-            "vsm_bytes": state.vsm_bytes,
-            "on_share": state.on_share,
-        })
+    pub(crate) fn json(
+        &self,
+        load: Option<f64>,
+        overdue_blocks: u32,
+        error_cache: Option<ErrorCacheState>,
+        partial: Option<PartialState>,
+    ) -> Value {
+        let busy_s = self.busy_ns.seconds();
+        let mut section = Section::of(self);
+        section.put_before("late_blocks", "load", load.map(number));
+        section.put_before("overdue_max_s", "overdue_blocks", overdue_blocks);
+        // With all its digits.
+        section.put("busy_s", busy_s);
+        section.put_before("promoted", "block_mean_s", ratio(busy_s, self.blocks as f64));
+        match error_cache {
+            None => section.put("ec_cache", Value::Null),
+            Some(state) => {
+                section.put_before("ec_cache.hits", "entries", state.entries);
+                section.put_before("ec_cache.hits", "bytes", state.bytes);
+            }
+        }
+        match partial {
+            None => section.put("partial", Value::Null),
+            Some(state) => {
+                section.put("partial.linked_pages", state.linked_pages);
+                section.put("partial.linked_pages_max", state.linked_pages_max);
+                section.put("partial.mapping_bytes", state.mapping_bytes);
+                section.put("partial.vsm_bytes", state.vsm_bytes);
+                section.put("partial.on_share", state.on_share);
+            }
+        }
+        section.into()
     }
 }

@@ -9,8 +9,8 @@ mod summary;
 mod table;
 mod timeline;
 
+pub use crate::base::note::{Note, Severity};
 pub use crate::base::words::duration;
-pub use notes::{Note, Severity};
 pub use power_json::power;
 pub use series::{DieSeries, Series, Window};
 pub(crate) use steady::{Count, Rounds};

@@ -1,6 +1,7 @@
 //! `notes` of the summary: what makes its numbers other than they look, and what never happened though the spec asks for it.
 
 use super::RunFacts;
+use crate::base::note::{Note, Severity};
 use crate::base::words::{count, duration, joules, number, part, several, size};
 use crate::drive::{Drive, FailReason};
 use crate::ftl::needs::{op_for_waf, waf_uniform_fifo};
@@ -11,47 +12,7 @@ use crate::spec::{
     Arrival, DirtyBudget, Eviction, MapSpec, RberSpec, RefreshPolicySpec, Source, Spec, StartLevel,
 };
 use crate::stats::Stats;
-use serde_json::{Value, json};
-
-/// How much a note matters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Severity {
-    /// Data is lost, or requests have failed.
-    Error,
-    /// A headline number misleads.
-    Warning,
-    /// Something that the spec asks for never happened, or made no difference.
-    Info,
-}
-
-impl Severity {
-    /// Its name in the summary.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Error => "error",
-            Self::Warning => "warning",
-            Self::Info => "info",
-        }
-    }
-}
-
-/// What a reader of a result has to know.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Note {
-    /// How much it matters.
-    pub severity: Severity,
-    /// What it is about, for programs.
-    pub code: &'static str,
-    /// A sentence or more: what, the keys that it is of, and the remedy.
-    pub text: String,
-}
-
-impl Note {
-    /// The note as the summary has it.
-    pub fn json(&self) -> Value {
-        json!({ "severity": self.severity.name(), "code": self.code, "text": self.text })
-    }
-}
+use serde_json::Value;
 
 /// Below this share of unmapped page reads there is nothing to say.
 const UNMAPPED: f64 = 0.03;

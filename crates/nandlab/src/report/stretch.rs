@@ -1,13 +1,14 @@
 //! A stretch of a drive's life: what has happened since a moment.
 
+use crate::base::counters::CounterSet;
 use crate::base::geometry::DieId;
 use crate::base::numbers::{per, ratio};
 use crate::base::units::{Span, Time};
 use crate::drive::{Drive, Lived};
-use crate::host::Op;
+use crate::host::{Latency, Op};
 use crate::probe::Probe;
 use crate::sched::{Cause, Kind};
-use crate::stats::{Counters, EccStats, Latency, MigrationStats, RefreshStats};
+use crate::stats::{Counters, EccStats, MigrationStats, RefreshStats};
 
 const YEAR_S: f64 = 365.0 * 86_400.0;
 
@@ -30,13 +31,34 @@ fn die_busy_ns<P: Probe>(drive: &Drive<P>) -> Span {
     (0..drive.geometry().dies).map(|die| drive.device().die_busy_ns(DieId(die), drive.now())).sum()
 }
 
-/// A number of read levels, weighted by how often each was.
-fn mean_level(now: &[u64], then: &[u64]) -> f64 {
-    let counts = now.iter().zip(then).map(|(now, then)| (now - then) as f64);
-    let (sum, weighted) = counts
-        .enumerate()
-        .fold((0.0, 0.0), |(sum, weighted), (level, count)| (sum + count, weighted + level as f64 * count));
-    ratio(weighted, sum)
+/// A row of `life.parquet` that is being made.
+struct Row {
+    columns: Vec<(String, f64)>,
+    /// Columns that counters declare, until they have their place.
+    declared: Vec<(&'static str, f64)>,
+}
+
+impl Row {
+    fn put(&mut self, name: impl Into<String>, value: f64) {
+        self.columns.push((name.into(), value));
+    }
+
+    /// Here is the place of columns that counters declare.
+    fn place<const N: usize>(&mut self, names: [&str; N]) {
+        for name in names {
+            let at = self.declared.iter().position(|column| column.0 == name);
+            let (name, value) = self.declared.remove(at.expect("a counter declares it"));
+            self.put(name, value);
+        }
+    }
+
+    /// All columns; those that counters declare and that have no other place come last.
+    fn finish(mut self) -> Vec<(String, f64)> {
+        for (name, value) in std::mem::take(&mut self.declared) {
+            self.put(name, value);
+        }
+        self.columns
+    }
 }
 
 impl Stretch {
@@ -52,7 +74,7 @@ impl Stretch {
             ecc: stats.ecc.clone(),
             refresh: stats.refresh.clone(),
             migration: stats.migration.clone(),
-            flash: stats.flash,
+            flash: stats.flash.to_owned(),
             host: stats.host.clone(),
         }
     }
@@ -65,74 +87,65 @@ impl Stretch {
     /// The stretch until now, as names with units and numbers: a row of `life.parquet`. A NaN stands for no value.
     pub fn row<P: Probe>(&self, drive: &Drive<P>) -> Vec<(String, f64)> {
         let stats = drive.stats();
+        let counters = stats.counters.since(&self.counters);
+        let ecc = stats.ecc.since(&self.ecc);
+        let refresh = stats.refresh.since(&self.refresh);
+        let migration = stats.migration.since(&self.migration);
+        let declared = [counters.life(), ecc.life(), refresh.life(), migration.life()].concat();
+        let mut row = Row { columns: Vec::new(), declared };
+
         let seconds = (drive.now() - self.at).seconds();
         let blocks = &drive.array().blocks;
         let cycles = || blocks.iter().map(|block| block.pe_cycles);
-        let mut row: Vec<(String, f64)> = Vec::new();
-        let mut put = |name: &str, value: f64| row.push((name.to_owned(), value));
-        put("years", drive.lived_s() / YEAR_S);
-        put("pe_mean", ratio(cycles().map(f64::from).sum(), blocks.len() as f64));
-        put("pe_min", f64::from(cycles().min().unwrap_or(0)));
-        put("pe_max", f64::from(cycles().max().unwrap_or(0)));
-        put("simulated_s", seconds);
-        put("lived_s", drive.lived_s() - self.lived.seconds());
+        row.put("years", drive.lived_s() / YEAR_S);
+        row.put("pe_mean", ratio(cycles().map(f64::from).sum(), blocks.len() as f64));
+        row.put("pe_min", f64::from(cycles().min().unwrap_or(0)));
+        row.put("pe_max", f64::from(cycles().max().unwrap_or(0)));
+        row.put("simulated_s", seconds);
+        row.put("lived_s", drive.lived_s() - self.lived.seconds());
         for op in [Op::Read, Op::Write] {
-            let (name, now, then) = (op.name(), &stats.host[op as usize], &self.host[op as usize]);
-            let mut histogram = now.histogram.clone();
-            histogram.subtract(&then.histogram).expect("what was counted stays counted");
-            let count = (now.count - then.count) as f64;
-            put(&format!("{name}s"), count);
-            put(&format!("{name}_bytes"), (now.bytes - then.bytes) as f64);
-            put(&format!("{name}_us_mean"), ratio((now.sum_ns - then.sum_ns) as f64 * 1e-3, count));
-            let p99 = if count > 0.0 { histogram.value_at_quantile(0.99) as f64 * 1e-3 } else { 0.0 };
-            put(&format!("{name}_us_p99"), p99);
+            for (name, value) in stats.host[op as usize].life_since(&self.host[op as usize], op.name()) {
+                row.put(name, value);
+            }
         }
         let since = |kind: Kind, cause: Cause| {
             (stats.flash[kind as usize][cause as usize] - self.flash[kind as usize][cause as usize]) as f64
         };
         let all = |kind: Kind| Cause::ALL.into_iter().map(|cause| since(kind, cause)).sum::<f64>();
-        let pages = stats.counters.host_pages_written - self.counters.host_pages_written;
-        put("host_pages", pages as f64);
+        row.place(["host_pages"]);
         let programmed = (all(Kind::Program) + all(Kind::Copyback)) as u64;
         let bytes = stats.host[Op::Write as usize].bytes - self.host[Op::Write as usize].bytes;
         let waf = per(programmed * u64::from(drive.geometry().page_bytes), bytes);
-        put("waf", waf.unwrap_or(f64::NAN));
-        put("waf_pages", per(programmed, pages).unwrap_or(f64::NAN));
+        row.put("waf", waf.unwrap_or(f64::NAN));
+        row.put("waf_pages", per(programmed, counters.host_pages_written).unwrap_or(f64::NAN));
         for cause in Cause::ALL {
-            put(
-                &format!("program_{}", cause.name()),
+            row.put(
+                format!("program_{}", cause.name()),
                 since(Kind::Program, cause) + since(Kind::Copyback, cause),
             );
         }
-        put("copybacks", all(Kind::Copyback));
-        put("refused_copybacks", (stats.migration.refused - self.migration.refused) as f64);
-        put("erases", all(Kind::Erase));
-        put("outstanding", f64::from(drive.outstanding()));
-        put("read_level_mean", mean_level(&stats.ecc.host_levels, &self.ecc.host_levels));
-        put("read_level_needed_mean", mean_level(&stats.ecc.host_needed, &self.ecc.host_needed));
-        let reads = (stats.ecc.host_reads() - self.ecc.host_reads()) as f64;
-        let tries = reads + (stats.ecc.host_retries - self.ecc.host_retries) as f64;
-        put("tries_per_read", ratio(tries, reads));
-        put("uncorrectable", (stats.ecc.uncorrectable - self.ecc.uncorrectable) as f64);
-        put("media_errors", (stats.counters.media_errors - self.counters.media_errors) as f64);
-        put("failed_pages", (stats.counters.failed_pages - self.counters.failed_pages) as f64);
-        put("refreshed_blocks", (stats.refresh.blocks - self.refresh.blocks) as f64);
-        put("refreshed_pages", (stats.refresh.pages - self.refresh.pages) as f64);
-        put("partial_pages", (stats.refresh.partial_pages - self.refresh.partial_pages) as f64);
-        put("late_blocks", (stats.refresh.late_blocks - self.refresh.late_blocks) as f64);
-        put("energy_j", super::summary::energy_j(drive) - self.energy_j);
+        row.put("copybacks", all(Kind::Copyback));
+        row.place(["refused_copybacks"]);
+        row.put("erases", all(Kind::Erase));
+        row.put("outstanding", f64::from(drive.outstanding()));
+        for (name, value) in ecc.life_means() {
+            row.put(name, value);
+        }
+        row.place(["uncorrectable", "media_errors", "failed_pages"]);
+        row.place(["refreshed_blocks", "refreshed_pages", "partial_pages", "late_blocks"]);
+        row.put("energy_j", super::summary::energy_j(drive) - self.energy_j);
         let busy = (die_busy_ns(drive) - self.die_busy_ns).seconds();
-        put("die_busy_share", ratio(busy, seconds * f64::from(drive.geometry().dies)));
+        row.put("die_busy_share", ratio(busy, seconds * f64::from(drive.geometry().dies)));
         if let Some(capacitor) = drive.capacitor() {
-            put("capacitor_loss_share", capacitor.loss_share);
-            put("capability_pages", drive.capability_pages());
+            row.put("capacitor_loss_share", capacitor.loss_share);
+            row.put("capability_pages", drive.capability_pages());
         }
         let [cache_pages, budget_pages, dirty_pages] = drive.cache_pages();
         if cache_pages > 0 {
-            put("cache_pages", f64::from(cache_pages));
-            put("budget_pages", f64::from(budget_pages));
-            put("dirty_pages", f64::from(dirty_pages));
+            row.put("cache_pages", f64::from(cache_pages));
+            row.put("budget_pages", f64::from(budget_pages));
+            row.put("dirty_pages", f64::from(dirty_pages));
         }
-        row
+        row.finish()
     }
 }

@@ -1,8 +1,9 @@
 //! `summary.json` and `smart.json`.
 
-use super::notes::{Note, WAF_REMEDY, notes};
-use super::power_json::{capacitor, power_totals};
+use super::notes::{WAF_REMEDY, notes};
+use crate::base::counters::CounterSet;
 use crate::base::geometry::PlaneId;
+use crate::base::note::Note;
 use crate::base::numbers::{number, ratio};
 use crate::drive::{Drive, FailReason, LinkDirection};
 use crate::flash::{Block, BlockState};
@@ -11,7 +12,7 @@ use crate::host::Op;
 use crate::probe::Probe;
 use crate::sched::{Cause, Kind};
 use crate::spec::{RefreshPolicySpec, Spec};
-use crate::stats::{EccStats, Latency, PowerLoss, Stats};
+use crate::stats::{EccStats, PowerLoss};
 use serde_json::{Map, Value, json};
 
 /// What the runner knows of a run and the drive does not.
@@ -27,24 +28,9 @@ pub struct RunFacts {
     pub skipped: u64,
 }
 
-fn us(ns: f64) -> Value {
-    number(ns * 1e-3)
-}
-
-fn latency(latency: &Latency) -> Value {
-    json!({
-        "mean": us(latency.mean_ns()),
-        "p50": us(latency.quantile_ns(0.50) as f64),
-        "p95": us(latency.quantile_ns(0.95) as f64),
-        "p99": us(latency.quantile_ns(0.99) as f64),
-        "p999": us(latency.quantile_ns(0.999) as f64),
-        "max": us(latency.max_ns as f64),
-    })
-}
-
-fn by_cause(stats: &Stats, kinds: &[Kind]) -> Value {
-    let count =
-        |cause: Cause| kinds.iter().map(|&kind| stats.flash[kind as usize][cause as usize]).sum::<u64>();
+/// Operations of these kinds, by cause; `flash` has them by kind and cause.
+fn by_cause(flash: &[[u64; Cause::ALL.len()]; 4], kinds: &[Kind]) -> Value {
+    let count = |cause: Cause| kinds.iter().map(|&kind| flash[kind as usize][cause as usize]).sum::<u64>();
     Value::Object(Cause::ALL.into_iter().map(|c| (c.name().to_owned(), json!(count(c)))).collect())
 }
 
@@ -87,6 +73,14 @@ fn space(spec: &Spec, needs: &BlockNeeds) -> Value {
     })
 }
 
+/// `capacitor` of the summary; null without one.
+fn capacitor<P: Probe>(drive: &Drive<P>) -> Value {
+    let Some(capacitor) = drive.capacitor() else { return Value::Null };
+    let [cache_pages, budget_pages, _] = drive.cache_pages();
+    let stats = drive.stats();
+    capacitor.json(drive.capability_pages(), [cache_pages, budget_pages], &stats.power.detections)
+}
+
 /// `summary.json` of a drive whose statistics are finished.
 ///
 /// `requests` are all that have ended, whether done or failed. `host`, `latency_us`, `iops` and `mb_per_s` count those that
@@ -110,12 +104,12 @@ pub fn summary<P: Probe>(drive: &Drive<P>, run: &RunFacts) -> Value {
     let mean = ratio(blocks.iter().map(|b| f64::from(b.pe_cycles)).sum(), blocks.len() as f64);
     let counters = &stats.counters;
     let ecc = if drive.ecc().has_levels() {
-        stats.ecc.clone()
+        stats.ecc.json(drive.ecc().levels())
     } else {
         let cost = drive.device().timing().read(1, false);
         let host = stats.flash[Kind::Read as usize][Cause::Host as usize];
         let read_ns = cost.sense_ns + cost.transfer_ns + cost.decode_ns;
-        EccStats::without_levels(stats.flash_total(Kind::Read), host, read_ns)
+        EccStats::without_levels(stats.flash_total(Kind::Read), host, read_ns).json(drive.ecc().levels())
     };
     let most = drive.spec().migration.copybacks_max();
     let (blocks_in_all, pages) = (drive.geometry().blocks, drive.geometry().pages);
@@ -138,31 +132,36 @@ pub fn summary<P: Probe>(drive: &Drive<P>, run: &RunFacts) -> Value {
         "duration_s": number(seconds),
         "host": host,
         "latency_us": {
-            "read": latency(&stats.host[Op::Read as usize]),
-            "write": latency(&stats.host[Op::Write as usize]),
-            "trim": latency(&stats.host[Op::Trim as usize]),
-            "flush": latency(&stats.host[Op::Flush as usize]),
-            "all": latency(&all),
+            "read": stats.host[Op::Read as usize].json(),
+            "write": stats.host[Op::Write as usize].json(),
+            "trim": stats.host[Op::Trim as usize].json(),
+            "flush": stats.host[Op::Flush as usize].json(),
+            "all": all.json(),
         },
         "iops": number(ratio(all.count as f64, seconds)),
         "mb_per_s": number(ratio(moved as f64 * 1e-6, seconds)),
         "waf": stats.waf().map(number),
         "waf_pages": stats.waf_pages().map(number),
         "flash": {
-            "read": by_cause(&stats, &[Kind::Read, Kind::Copyback]),
-            "program": by_cause(&stats, &[Kind::Program, Kind::Copyback]),
-            "erase": by_cause(&stats, &[Kind::Erase]),
-            "copyback": by_cause(&stats, &[Kind::Copyback]),
+            "read": by_cause(&stats.flash, &[Kind::Read, Kind::Copyback]),
+            "program": by_cause(&stats.flash, &[Kind::Program, Kind::Copyback]),
+            "erase": by_cause(&stats.flash, &[Kind::Erase]),
+            "copyback": by_cause(&stats.flash, &[Kind::Copyback]),
         },
-        "ecc": ecc.json(drive.ecc().levels(), number),
+        "ecc": ecc,
         "map": drive.demand_map().map(|map| stats.map.json(map.cache.capacity(), map.cache.len())),
         "cache": stats.cache.json(drive.spec().cache.size_bytes, drive.cache_pages()),
         "capacitor": capacitor(drive),
-        "power": power_totals(&stats.power),
+        "power": PowerLoss::json_of_all(&stats.power.losses, stats.power.down_ns),
         "migration": migration,
         "refresh": match drive.spec().refresh.policy {
             RefreshPolicySpec::None => Value::Null,
-            _ => stats.refresh.json(drive),
+            _ => stats.refresh.json(
+                drive.refresh_load(),
+                drive.overdue_blocks(),
+                drive.error_cache(),
+                drive.partial_refresh(),
+            ),
         },
         "space": space(drive.spec(), &drive.ftl().needs),
         "erases": { "mean": number(mean), "max": worn(u32::max), "min": worn(u32::min) },
@@ -170,7 +169,7 @@ pub fn summary<P: Probe>(drive: &Drive<P>, run: &RunFacts) -> Value {
             "victims": counters.gc_victims,
             "victim_valid_mean": number(ratio(counters.gc_victim_valid_pages as f64, victim_pages)),
         },
-        "counters": counters.named().into_iter().map(|(k, v)| (k.to_owned(), json!(v))).collect::<Map<_, _>>(),
+        "counters": counters.json(),
         "mapped_pages": drive.ftl().host_pages_mapped(),
         "blocks_retired": blocks.iter().filter(|b| b.state == BlockState::Retired).count(),
         "energy_j": number(energy_j(drive)),
@@ -216,11 +215,15 @@ pub fn smart<P: Probe>(drive: &Drive<P>) -> Value {
     let pe = |f: fn(u32, u32) -> u32| blocks.iter().map(|b| b.pe_cycles).reduce(f).unwrap_or(0);
     const SPARE_THRESHOLD: u64 = 10;
     let losses = &stats.power.losses;
-    let counted = |is: fn(&PowerLoss) -> bool| losses.iter().filter(|loss| is(loss)).count();
+    let incomplete = losses.iter().filter(|loss| loss.has_lost()).count();
+    let started = losses.iter().filter(|loss| loss.energy_j > 0.0).count();
     let capacitor = drive.capacitor();
     let has_no_backup = capacitor.is_some_and(|capacitor| capacitor.is_worn_out);
     let is_failing = stats.counters.failed_pages + stats.counters.media_errors > 0;
-    json!({
+    let attributes = [stats.counters.smart(), stats.ecc.smart(), stats.refresh.smart()];
+    let attributes: Map<String, Value> =
+        attributes.into_iter().flatten().map(|(name, value)| (name.to_owned(), value)).collect();
+    let mut log = json!({
         "nvme_smart_log": {
             "critical_warning": u8::from(spare < SPARE_THRESHOLD) | u8::from(is_failing) << 3 | u8::from(has_no_backup) << 4,
             "avail_spare": spare,
@@ -247,14 +250,20 @@ pub fn smart<P: Probe>(drive: &Drive<P>) -> Value {
                 drive.ftl().planes.iter().map(|p| f64::from(p.free.len())).sum(),
                 f64::from(drive.geometry().blocks),
             )) as u64,
-            "RefreshCount": stats.refresh.blocks,
+            "RefreshCount": attributes["RefreshCount"],
             "SoftECCErrorCount": stats.ecc.soft_reads(),
-            "Uncorrectable read error count": stats.ecc.uncorrectable,
-            "UnalignedIO": stats.counters.partial_writes,
+            "Uncorrectable read error count": attributes["Uncorrectable read error count"],
+            "UnalignedIO": attributes["UnalignedIO"],
             // Percent of the rated capacitance; all ones without a capacitor.
             "CapacitorHealth": capacitor.map_or(0xFFFF, |c| (100.0 * (1.0 - c.loss_share) + 1e-9) as u64),
-            "PLPStartCount": counted(|loss| loss.energy_j > 0.0),
-            "IncompleteShutdownCount": counted(PowerLoss::has_lost),
+            "PLPStartCount": started,
+            "IncompleteShutdownCount": incomplete,
         },
-    })
+    });
+    // Attributes that have no place of their own among those above.
+    let ocp = log["ocp_smart_log"].as_object_mut().expect("it is an object");
+    for (name, value) in attributes {
+        ocp.entry(name).or_insert(value);
+    }
+    log
 }

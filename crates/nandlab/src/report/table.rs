@@ -2,8 +2,7 @@
 
 use crate::base::geometry::Geometry;
 use crate::flash::{Array, BlockState};
-use crate::host::Op;
-use crate::stats::Stats;
+use crate::host::{Latency, Op};
 use std::borrow::Cow;
 
 /// The values of a column.
@@ -45,10 +44,10 @@ impl Table {
     pub(crate) const BYTES_PER_BLOCK: u64 = 4 * 8 + size_of::<Cow<str>>() as u64;
 
     /// `latency.parquet`: the non-empty buckets of the latency histograms, by operation.
-    pub fn latency(stats: &Stats) -> Self {
+    pub fn latency(host: &[Latency; 4]) -> Self {
         let (mut op_names, mut low, mut high, mut counts) = (vec![], vec![], vec![], vec![]);
         for op in Op::ALL {
-            let histogram = &stats.host[op as usize].histogram;
+            let histogram = &host[op as usize].histogram;
             for bucket in histogram.iter_recorded() {
                 let value = bucket.value_iterated_to();
                 op_names.push(op.name().into());

@@ -1,0 +1,95 @@
+//! What is measured of the host's requests.
+
+use crate::base::numbers::{number, ratio};
+use hdrhistogram::Histogram;
+use serde_json::{Value, json};
+
+/// The longest latency told apart, in nanoseconds: 3 hours; longer ones count as this one in percentiles (the
+/// maximum and the mean stay exact).
+const LATENCY_NS_MAX: u64 = 3 * 3600 * 1_000_000_000;
+
+/// Latencies of one operation.
+#[derive(Clone, Debug)]
+pub struct Latency {
+    /// Nanoseconds, to three digits.
+    pub histogram: Histogram<u64>,
+    /// Requests.
+    pub count: u64,
+    /// Bytes of those requests.
+    pub bytes: u64,
+    /// Sum in nanoseconds.
+    pub sum_ns: u128,
+    /// Longest, exact.
+    pub max_ns: u64,
+    /// Shortest, exact.
+    pub min_ns: u64,
+}
+
+impl Latency {
+    pub(crate) fn new() -> Self {
+        let histogram = Histogram::new_with_bounds(1, LATENCY_NS_MAX, 3).expect("the bounds are in order");
+        Self { histogram, count: 0, bytes: 0, sum_ns: 0, max_ns: 0, min_ns: u64::MAX }
+    }
+
+    #[inline]
+    pub(crate) fn record(&mut self, ns: u64, bytes: u64) {
+        self.histogram.saturating_record(ns);
+        self.count += 1;
+        self.bytes += bytes;
+        self.sum_ns += u128::from(ns);
+        self.max_ns = self.max_ns.max(ns);
+        self.min_ns = self.min_ns.min(ns);
+    }
+
+    /// Mean in nanoseconds.
+    pub fn mean_ns(&self) -> f64 {
+        if self.count == 0 { 0.0 } else { self.sum_ns as f64 / self.count as f64 }
+    }
+
+    /// The latency that `share` of the requests do not exceed, in nanoseconds, to three digits and never outside
+    /// the exact extremes.
+    pub fn quantile_ns(&self, share: f64) -> u64 {
+        if self.count == 0 {
+            0
+        } else {
+            self.histogram.value_at_quantile(share).clamp(self.min_ns, self.max_ns)
+        }
+    }
+
+    /// Adds another operation's.
+    pub fn merge(&mut self, other: &Self) {
+        self.histogram.add(&other.histogram).expect("all histograms have the same bounds");
+        self.count += other.count;
+        self.bytes += other.bytes;
+        self.sum_ns += other.sum_ns;
+        self.max_ns = self.max_ns.max(other.max_ns);
+        self.min_ns = self.min_ns.min(other.min_ns);
+    }
+
+    /// An operation of `latency_us` of the summary.
+    pub(crate) fn json(&self) -> Value {
+        let us = |ns: f64| number(ns * 1e-3);
+        json!({
+            "mean": us(self.mean_ns()),
+            "p50": us(self.quantile_ns(0.50) as f64),
+            "p95": us(self.quantile_ns(0.95) as f64),
+            "p99": us(self.quantile_ns(0.99) as f64),
+            "p999": us(self.quantile_ns(0.999) as f64),
+            "max": us(self.max_ns as f64),
+        })
+    }
+
+    /// What was recorded between `then` and now, as columns of `life.parquet` of the operation of that name.
+    pub(crate) fn life_since(&self, then: &Self, name: &str) -> [(String, f64); 4] {
+        let mut histogram = self.histogram.clone();
+        histogram.subtract(&then.histogram).expect("what was counted stays counted");
+        let count = (self.count - then.count) as f64;
+        let p99 = if count > 0.0 { histogram.value_at_quantile(0.99) as f64 * 1e-3 } else { 0.0 };
+        [
+            (format!("{name}s"), count),
+            (format!("{name}_bytes"), (self.bytes - then.bytes) as f64),
+            (format!("{name}_us_mean"), ratio((self.sum_ns - then.sum_ns) as f64 * 1e-3, count)),
+            (format!("{name}_us_p99"), p99),
+        ]
+    }
+}

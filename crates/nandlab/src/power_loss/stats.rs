@@ -1,0 +1,207 @@
+//! What is recorded of power losses, and what the results say of them.
+
+use crate::base::counters::{CounterSet, Section, counters};
+use crate::base::geometry::Lpn;
+use crate::base::numbers::number;
+use crate::base::units::{Span, Time};
+use serde_json::{Value, json};
+
+/// Losses that the summary lists; `power.json` has all.
+const LISTED: usize = 100;
+
+/// A power loss, what the capacitor saved, and how the drive came back.
+#[derive(Clone, Debug, Default)]
+pub struct PowerLoss {
+    /// When power failed.
+    pub at: Time,
+    /// What the capacitor held, in joules.
+    pub energy_j: f64,
+    /// What the flush took of it (Eq. 3 to 5), in joules.
+    pub spent_j: f64,
+    /// Share of the rated capacitance that was lost by then.
+    pub capacitor_loss: f64,
+    /// Requests that were not completed. They are over, and have failed.
+    pub aborted_requests: u32,
+    /// Dirty pages in the write cache.
+    pub dirty_pages: u32,
+    /// Those of them with acknowledged writes that flash lacked.
+    pub owed_pages: u32,
+    /// Pages that the emergency flush wrote.
+    pub flushed_pages: u32,
+    /// Lines of susceptible data in the VSM.
+    pub vsm_lines: u32,
+    /// Those of them that were saved. Of the others nothing is lost but the work.
+    pub vsm_lines_saved: u32,
+    /// Pages of the emergency flush that were LSB pages of two-bit cells, or in the lower half of the layers.
+    pub fast_pages: u32,
+    /// Acknowledged writes that are gone: LPN and sequence number of the newest one of each page (0: not known).
+    pub lost: Vec<(Lpn, u64)>,
+    /// Programs that were torn: each leaves a page that cannot be read.
+    pub torn_programs: u32,
+    /// Valid pages that were lost with the MSB page of their wordline, or while they were reprogrammed in place: LPN and
+    /// sequence number.
+    pub lost_with_wordline: Vec<(Lpn, u64)>,
+    /// Erases that were torn: each leaves a block that has to be erased again.
+    pub torn_erases: u32,
+    /// From the power loss until the last operation under way had ended, in nanoseconds; it took the energy kept for that.
+    pub finish_ns: Span,
+    /// From the power loss until the last page was written, in nanoseconds (T_total of Eq. 4).
+    pub flush_ns: Span,
+    /// Program times of all pages written, added up, in nanoseconds (T_program of Eq. 5).
+    pub program_ns: Span,
+    /// How it came back; `None` while power is off.
+    pub recovery: Option<Recovery>,
+}
+
+impl PowerLoss {
+    /// Whether anything acknowledged is gone.
+    pub fn has_lost(&self) -> bool {
+        !self.lost.is_empty() || !self.lost_with_wordline.is_empty()
+    }
+}
+
+/// How a drive came back after a power loss.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Recovery {
+    /// How long it took, in nanoseconds.
+    pub ns: Span,
+    /// Pages whose OOB was read.
+    pub scanned_pages: u64,
+    /// Pages of the emergency flush that lacked sectors and were completed from older ones.
+    pub merged_pages: u32,
+    /// Blocks erased again.
+    pub erased_blocks: u32,
+    /// Blocks partly programmed that take no more programs.
+    pub closed_blocks: u32,
+    /// Translation pages that were out of date.
+    pub stale_translation_pages: u32,
+}
+
+counters! {
+    /// The numbers of a power loss and its recovery that add up over several.
+    pub struct LossCounts {
+        /// Requests that were not completed.
+        pub aborted_requests: u64, sum of requests;
+        /// Dirty pages in the write cache.
+        pub dirty_pages: u64, sum of pages;
+        /// Of these the pages with acknowledged writes that flash lacked.
+        pub owed_pages: u64, sum of pages;
+        /// Pages that the emergency flush wrote.
+        pub flushed_pages: u64, sum of pages;
+        /// Lines of susceptible data in the VSM.
+        pub vsm_lines: u64, sum of lines;
+        /// Of these the lines that were saved.
+        pub vsm_lines_saved: u64, sum of lines;
+        /// Pages of the emergency flush that were LSB pages of two-bit cells, or in the lower half of the layers.
+        pub fast_pages: u64, sum of pages;
+        /// Pages whose newest acknowledged write was in the write cache alone and is gone.
+        pub lost_pages: u64, sum of pages;
+        /// Pages whose newest acknowledged write was in flash and is gone with its wordline.
+        pub lost_with_wordline: u64, sum of pages;
+        /// Acknowledged writes that are gone: the newest one of each page.
+        pub lost_writes: u64, sum of writes;
+        /// Programs that were torn.
+        pub torn_programs: u64, sum of pages;
+        /// Erases that were torn.
+        pub torn_erases: u64, sum of erases;
+        /// Pages whose OOB was read in recovery.
+        pub scanned_pages: u64, sum of pages;
+        /// Pages of the emergency flush that lacked sectors and were completed from older ones.
+        pub merged_pages: u64, sum of pages;
+        /// Blocks erased again.
+        pub erased_blocks: u64, sum of blocks;
+        /// Blocks partly programmed that take no more programs.
+        pub closed_blocks: u64, sum of blocks;
+        /// Translation pages that were out of date.
+        pub stale_translation_pages: u64, sum of pages;
+        /// From the power loss until the last operation under way had ended.
+        pub finish_ns: Span, sum of s, summary "finish_s";
+        /// From the power loss until the last page was written (T_total of Eq. 4).
+        pub flush_ns: Span, sum of s, summary "flush_s";
+        /// Program times of all pages written (T_program of Eq. 5).
+        pub program_ns: Span, sum of s, summary "program_s";
+        /// How long recovery took.
+        pub recovery_ns: Span, sum of s, summary "recovery_s";
+        /// What the capacitor held.
+        pub energy_j: f64, sum of j;
+        /// What the flush took of it (Eq. 3 to 5).
+        pub spent_j: f64, sum of j;
+    }
+}
+
+impl PowerLoss {
+    /// Its numbers that add up over several.
+    fn counts(&self) -> LossCounts {
+        let recovery = self.recovery.unwrap_or_default();
+        let lost_pages = self.lost.len() as u64;
+        let lost_with_wordline = self.lost_with_wordline.len() as u64;
+        LossCounts {
+            aborted_requests: self.aborted_requests.into(),
+            dirty_pages: self.dirty_pages.into(),
+            owed_pages: self.owed_pages.into(),
+            flushed_pages: self.flushed_pages.into(),
+            vsm_lines: self.vsm_lines.into(),
+            vsm_lines_saved: self.vsm_lines_saved.into(),
+            fast_pages: self.fast_pages.into(),
+            lost_pages,
+            lost_with_wordline,
+            lost_writes: lost_pages + lost_with_wordline,
+            torn_programs: self.torn_programs.into(),
+            torn_erases: self.torn_erases.into(),
+            scanned_pages: recovery.scanned_pages,
+            merged_pages: recovery.merged_pages.into(),
+            erased_blocks: recovery.erased_blocks.into(),
+            closed_blocks: recovery.closed_blocks.into(),
+            stale_translation_pages: recovery.stale_translation_pages.into(),
+            finish_ns: self.finish_ns,
+            flush_ns: self.flush_ns,
+            program_ns: self.program_ns,
+            recovery_ns: recovery.ns,
+            energy_j: self.energy_j,
+            spent_j: self.spent_j,
+        }
+    }
+
+    /// A loss without its lists of lost writes.
+    fn section(&self) -> Section {
+        let mut section = Section::default();
+        section.put("at_s", number(self.at.seconds()));
+        section.put("capacitor_loss_share", number(self.capacitor_loss));
+        section.put_all(&self.counts());
+        section
+    }
+
+    /// A loss of `power.json`: with the acknowledged writes that it took, of a drive with so large pages.
+    pub(crate) fn json(&self, page_bytes: u64) -> Value {
+        let writes = |lost: &[(Lpn, u64)]| -> Value {
+            let one = |&(lpn, sequence): &(Lpn, u64)| json!({ "lpn": lpn.0, "offset": u64::from(lpn.0) * page_bytes, "sequence": sequence });
+            lost.iter().map(one).collect()
+        };
+        let mut section = self.section();
+        section.put("lost_from_cache", writes(&self.lost));
+        section.put("lost_from_flash", writes(&self.lost_with_wordline));
+        section.into()
+    }
+
+    /// The numbers of several losses.
+    pub fn total(losses: &[Self]) -> LossCounts {
+        let mut total = LossCounts::default();
+        for loss in losses {
+            total.add(&loss.counts());
+        }
+        total
+    }
+
+    /// `power` of the summary: totals over the losses, and the first hundred of them; null when power never failed.
+    pub(crate) fn json_of_all(losses: &[Self], down_ns: Span) -> Value {
+        if losses.is_empty() {
+            return Value::Null;
+        }
+        let mut section = Section::default();
+        section.put("losses", losses.len());
+        section.put("down_s", number(down_ns.seconds()));
+        section.put_all(&Self::total(losses));
+        section.put("list", losses.iter().take(LISTED).map(Self::section).collect::<Value>());
+        section.into()
+    }
+}
