@@ -5,6 +5,7 @@
 //! same plane; the victim is erased when it holds nothing and no operation needs it any more.
 
 pub mod gc;
+pub(crate) mod notes;
 mod pacing;
 mod wear;
 

@@ -34,6 +34,15 @@ pub(crate) fn several(value: u64, what: &str) -> String {
     format!("{} {what}{}", count(value), if value == 1 { "" } else { "s" })
 }
 
+/// `a`, `a and b`, `a, b and c`.
+pub(crate) fn listed(names: &[&str]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => (*one).to_owned(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
 /// A share as per cent that is never rounded to none or all.
 pub(crate) fn part(some: f64, of: f64) -> String {
     let percent = 100.0 * some / of;

@@ -20,6 +20,7 @@
 mod ageing;
 mod budget;
 mod cost;
+pub(crate) mod notes;
 mod spec;
 mod stats;
 

@@ -4,6 +4,7 @@
 //! are always moved off-chip.
 
 mod limit;
+pub(crate) mod notes;
 mod policy;
 mod stats;
 

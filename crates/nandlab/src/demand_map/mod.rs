@@ -10,6 +10,7 @@
 
 mod cache;
 mod demand;
+pub(crate) mod notes;
 mod spec;
 mod stats;
 

@@ -2,6 +2,7 @@
 //! flash.
 
 mod flush;
+pub(crate) mod notes;
 mod recovery;
 mod stats;
 

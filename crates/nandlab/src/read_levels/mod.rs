@@ -1,5 +1,6 @@
 //! The way of a flash read: the level it starts at, the tries until it decodes, what is remembered of it.
 
+pub(crate) mod notes;
 mod stats;
 
 pub use stats::{ByLevel, EccStats};

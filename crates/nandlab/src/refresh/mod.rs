@@ -12,6 +12,7 @@
 //! 2012 (FCR, the baseline of the partial refresh paper).
 
 mod error_cache;
+pub(crate) mod notes;
 pub mod partial;
 mod stats;
 

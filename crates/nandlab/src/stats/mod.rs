@@ -1,6 +1,8 @@
 //! What is counted of a drive. A counter is declared in its room ([`crate::base::counters`]); what is no mechanism's is in
 //! [`Counters`].
 
+pub(crate) mod notes;
+
 pub use crate::capacitor::Detection;
 pub use crate::copyback::MigrationStats;
 pub use crate::demand_map::MapStats;

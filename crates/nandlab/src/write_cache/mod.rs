@@ -7,6 +7,7 @@
 
 mod cache;
 mod load;
+pub(crate) mod notes;
 mod spec;
 mod stats;
 pub mod sync;

@@ -1,0 +1,42 @@
+//! Notes on GC.
+
+use crate::base::note::Note;
+use crate::base::words::{count, listed, size};
+use crate::spec::GcSpec;
+
+/// Of so many victims GC took so many whatever the policy says.
+pub(crate) fn forced_victims(gc: &GcSpec, forced: u64, victims: u64) -> Option<Note> {
+    // To greedy they are the victims that it would have named.
+    if forced == 0 || gc.victim.name == "greedy" {
+        return None;
+    }
+    Note::warning(
+        "forced-victims",
+        format!(
+            "GC took the block with the fewest valid pages in {} of {} victims, whatever gc.victim says, because a plane \
+             was down to the blocks it must keep: the policy's own victims gained too little. A higher drive.op or \
+             gc.foreground_free leaves the choice to the policy.",
+            count(forced),
+            count(victims)
+        ),
+    )
+}
+
+/// GC never ran, with so many bytes written by the host and so many spare ones. `copies_back`: the migration policy would have
+/// worked with it. `remedy` is how the drive is made to wear.
+pub(crate) fn no_gc(copies_back: bool, written: u64, spare: u64, remedy: &str) -> Option<Note> {
+    let mut keys =
+        vec!["gc.victim", "gc.pacing", "gc.foreground", "gc.foreground_free", "gc.background_free"];
+    if copies_back {
+        keys.push("migration.policy");
+    }
+    Note::info(
+        "no-gc",
+        format!(
+            "GC never ran, so {} had no effect: the host wrote {} to a drive with {} of spare space. Remedy: {remedy}.",
+            listed(&keys),
+            size(written),
+            size(spare),
+        ),
+    )
+}

@@ -1,0 +1,60 @@
+//! Notes on the capacitor and the dirty page budget that is measured with it.
+
+use super::{CapacitorState, Detection};
+use crate::base::note::Note;
+use crate::base::units::Time;
+use crate::base::words::{count, duration, part};
+
+/// So much capacitance is lost that nothing may count on it.
+pub(crate) fn worn_out(capacitor: &CapacitorState) -> Option<Note> {
+    if !capacitor.is_worn_out {
+        return None;
+    }
+    Note::warning(
+        "capacitor-worn-out",
+        format!(
+            "The capacitor has lost {} of its rated capacitance and is worn out (the limit is 30 %): a measured budget \
+             is 0.",
+            part(capacitor.loss_share, 1.0)
+        ),
+    )
+}
+
+/// What the capacitor can save is too little for a measured budget, of a cache of so many pages, of which so many may be dirty.
+pub(crate) fn no_budget(
+    capacitor: &CapacitorState,
+    capability_pages: f64,
+    [pages, budget]: [u32; 2],
+) -> Option<Note> {
+    if capacitor.is_worn_out || capacitor.stage != "charged" || budget > 0 {
+        return None;
+    }
+    Note::warning(
+        "no-budget",
+        format!(
+            "No page may be dirty, so every write waits for flash: the capacitor can save {} of the {} pages of the write \
+             cache, and with capacitor.steps and capacitor.margin that is too few for a budget. Raise \
+             capacitor.capacitance, lower cache.size, or set capacitor.steps = \"continuous\".",
+            count(capability_pages as u64),
+            count(pages.into())
+        ),
+    )
+}
+
+/// The budget is to be measured and never was.
+pub(crate) fn never_measured(detections: &[Detection], [pages, budget]: [u32; 2], now: Time) -> Option<Note> {
+    if !detections.is_empty() {
+        return None;
+    }
+    Note::info(
+        "never-measured",
+        format!(
+            "The capacitor was never measured in {} of simulated time, so that capacitor.detect_every and \
+             capacitor.detect_grace had no effect: the dirty budget was that of the start, {} of {} pages. Play longer, \
+             or raise reliability.clock_scale.",
+            duration(now.seconds()),
+            count(budget.into()),
+            count(pages.into())
+        ),
+    )
+}

@@ -1,0 +1,35 @@
+//! Notes on copybacks.
+
+use super::MigrationStats;
+use crate::base::note::Note;
+use crate::base::words::{count, several};
+
+/// Nothing was copied back of so many victims of GC, under a policy that may, and a limit of so many copybacks in a row.
+pub(crate) fn no_copybacks(stats: &MigrationStats, policy: &str, most: u8, victims: u64) -> Option<Note> {
+    if policy == "off-chip" || victims == 0 || stats.by_count.iter().any(|&pages| pages > 0) {
+        return None;
+    }
+    let moved = stats.victims_off_chip + stats.victims_copied_back;
+    let reason = if most == 0 {
+        "its limit allows none. Raise the limit.".to_owned()
+    } else if stats.refused > 0 {
+        let pages = if stats.refused == 1 { "page was" } else { "pages were" };
+        format!(
+            "{} {pages} refused by the limit, which falls with wear and age. Raise the limit, or lower \
+             reliability.pe_cycles.",
+            count(stats.refused)
+        )
+    } else if stats.victims_without_room > 0 {
+        format!("{} found no block to open. Raise drive.op.", several(stats.victims_without_room, "victim"))
+    } else {
+        format!(
+            "the mode selector moved all {} off-chip, since the write buffer was never loaded. More load, or \
+             migration.policy = rcopyback-greedy.",
+            several(moved, "victim")
+        )
+    };
+    Note::info(
+        "no-copybacks",
+        format!("Nothing was copied back, so migration.policy had no effect: {reason}"),
+    )
+}

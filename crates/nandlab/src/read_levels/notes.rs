@@ -1,0 +1,52 @@
+//! Notes on read levels.
+
+use super::EccStats;
+use crate::base::note::Note;
+use crate::base::words::{count, listed, part, several};
+
+/// Page reads were decoded by no read level, or so many requests have failed for that. `has_lost_power`: power loss may have
+/// taken their data.
+pub(crate) fn uncorrectable(ecc: &EccStats, requests: u64, has_lost_power: bool) -> Option<Note> {
+    let lost = ecc.uncorrectable;
+    if lost == 0 && requests == 0 {
+        return None;
+    }
+    let mut text = String::new();
+    if requests > 0 {
+        let power = if has_lost_power { ", or power loss took it" } else { "" };
+        text = format!("{} failed: no read level decodes their data{power}. ", several(requests, "request"));
+    }
+    if lost > 0 {
+        text += &format!(
+            "{} of the page reads ({}) were decoded by no read level: the data is too old for the drive's wear. Lower \
+             reliability.pe_cycles, reliability.retention or reliability.clock_scale, or set ecc.levels with a higher \
+             last rber_max; `nandlab reliability` shows which level decodes what.",
+            part(lost as f64, ecc.reads() as f64),
+            count(lost)
+        );
+    }
+    Note::error("uncorrectable", text.trim_end().to_owned())
+}
+
+/// Every page of a drive with read levels was decoded at the first, so that these keys made no difference. `has_errors`: the
+/// spec has bit errors.
+pub(crate) fn first_level(ecc: &EccStats, keys: &[&str], has_errors: bool) -> Option<Note> {
+    if ecc.levels[1] == 0 || ecc.soft_reads() + ecc.uncorrectable > 0 {
+        return None;
+    }
+    let keys = listed(keys);
+    Note::info(
+        "first-level-only",
+        if has_errors {
+            format!(
+                "Every page was decoded at read level 1, so {keys} had no effect. reliability.pe_cycles and \
+                 reliability.retention age the drive; `nandlab reliability` shows what asks for which level."
+            )
+        } else {
+            format!(
+                "Every page was decoded at read level 1, since the spec has no bit errors: {keys} had no effect. Set \
+                 reliability.rber."
+            )
+        },
+    )
+}

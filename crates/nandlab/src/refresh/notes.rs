@@ -1,0 +1,69 @@
+//! Notes on refresh.
+
+use super::RefreshStats;
+use crate::base::note::Note;
+use crate::base::words::{count, duration, part};
+use crate::spec::{PartialSpec, RefreshSpec};
+
+/// Blocks come due `load` times faster than they are refreshed, and so many are overdue at the end.
+pub(crate) fn too_slow(stats: &RefreshStats, load: Option<f64>, overdue_blocks: u32) -> Option<Note> {
+    let load = load.filter(|&load| load > 1.0)?;
+    if stats.late_blocks + u64::from(overdue_blocks) == 0 {
+        return None;
+    }
+    let times = if load < 100.0 { format!("{load:.1}") } else { count(load as u64) };
+    Note::warning(
+        "refresh-too-slow",
+        format!(
+            "Refresh cannot keep up: {times} x. Blocks come due that many times faster than the drive refreshes them; {} \
+             were refreshed after their grace, and {} are overdue at the end. Lower reliability.clock_scale, or lengthen \
+             refresh.interval.",
+            count(stats.late_blocks),
+            count(overdue_blocks.into())
+        ),
+    )
+}
+
+/// No block came due in so many seconds of the drive's life.
+pub(crate) fn nothing_due(
+    stats: &RefreshStats,
+    refresh: &RefreshSpec,
+    overdue_blocks: u32,
+    lived_s: f64,
+) -> Option<Note> {
+    if stats.blocks > 0 || overdue_blocks > 0 {
+        return None;
+    }
+    let every = refresh.interval.iter().map(|line| line.1).min()?;
+    Note::info(
+        "no-refresh",
+        format!(
+            "No block came due, so refresh.policy had no effect: the run was {} of the drive's life, and the shortest \
+             refresh.interval is {}. Raise reliability.clock_scale, give the data an age (reliability.retention), or \
+             shorten the interval.",
+            duration(lived_s),
+            duration(every.seconds())
+        ),
+    )
+}
+
+/// Blocks were refreshed, and no page of them partially.
+pub(crate) fn nothing_partial(stats: &RefreshStats, partial: &PartialSpec) -> Option<Note> {
+    if stats.blocks == 0 || stats.partial_pages > 0 {
+        return None;
+    }
+    let reason = if stats.blocks_while_off > 0 {
+        format!(
+            "free blocks were fewer than refresh.policy.partial.min_free_blocks = {}. Lower it, or raise drive.op.",
+            part(partial.min_free_blocks, 1.0)
+        )
+    } else if stats.too_susceptible > 0 {
+        "the susceptible bits of a page take more than refresh.policy.partial.max_share. Raise it, or set encoding = \
+         \"enumerative\"."
+            .to_owned()
+    } else {
+        "the pages were read often, or had no room in the VSM. Raise refresh.policy.partial.hot_reads or vsm_pages."
+            .to_owned()
+    };
+    Note::info("no-partial-refresh", format!("No page was refreshed partially: {reason}"))
+}
