@@ -236,13 +236,15 @@ macro_rules! counters {
             }
 
             fn since(&self, then: &Self) -> Self {
-                use $crate::base::counters::{Count, counters};
-                Self { $($field: Count::since(&self.$field, &then.$field, counters!(@$adds))),+ }
+                use $crate::base::counters::Count;
+                Self {$(
+                    $field: Count::since(&self.$field, &then.$field, $crate::base::counters::counters!(@$adds)),
+                )+}
             }
 
             fn add(&mut self, later: &Self) {
-                use $crate::base::counters::{Count, counters};
-                $(Count::add(&mut self.$field, &later.$field, counters!(@$adds));)+
+                use $crate::base::counters::Count;
+                $(Count::add(&mut self.$field, &later.$field, $crate::base::counters::counters!(@$adds));)+
             }
         }
     };

@@ -1,7 +1,7 @@
 //! What is counted of copybacks.
 
+use super::COPYBACKS_MAX;
 use crate::base::counters::{Section, by_number, counters};
-use crate::copyback::COPYBACKS_MAX;
 use serde_json::Value;
 
 counters! {

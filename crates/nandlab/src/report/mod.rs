@@ -1,8 +1,10 @@
 //! What a run says: the summary, its tables, its notes.
 
+mod counters;
 mod notes;
 mod power_json;
 mod series;
+mod smart;
 mod steady;
 mod stretch;
 mod summary;
@@ -11,11 +13,13 @@ mod timeline;
 
 pub use crate::base::note::{Note, Severity};
 pub use crate::base::words::duration;
+pub use counters::counters;
 pub use power_json::power;
 pub use series::{DieSeries, Series, Window};
+pub use smart::smart;
 pub(crate) use steady::{Count, Rounds};
 pub use steady::{SteadyState, steady_state};
 pub use stretch::Stretch;
-pub use summary::{RunFacts, smart, summary};
+pub use summary::{RunFacts, summary};
 pub use table::{Column, Table, Values};
 pub use timeline::Timeline;

@@ -8,7 +8,7 @@ use crate::drive::{Drive, Lived};
 use crate::host::{Latency, Op};
 use crate::probe::Probe;
 use crate::sched::{Cause, Kind};
-use crate::stats::{Counters, EccStats, MigrationStats, RefreshStats};
+use crate::stats::{CacheStats, Counters, EccStats, MapStats, MigrationStats, RefreshStats};
 
 const YEAR_S: f64 = 365.0 * 86_400.0;
 
@@ -21,6 +21,8 @@ pub struct Stretch {
     energy_j: f64,
     counters: Counters,
     ecc: EccStats,
+    map: MapStats,
+    cache: CacheStats,
     refresh: RefreshStats,
     migration: MigrationStats,
     flash: [[u64; Cause::ALL.len()]; 4],
@@ -72,6 +74,8 @@ impl Stretch {
             energy_j: super::summary::energy_j(drive),
             counters: stats.counters.clone(),
             ecc: stats.ecc.clone(),
+            map: stats.map.clone(),
+            cache: stats.cache.clone(),
             refresh: stats.refresh.clone(),
             migration: stats.migration.clone(),
             flash: stats.flash.to_owned(),
@@ -89,9 +93,15 @@ impl Stretch {
         let stats = drive.stats();
         let counters = stats.counters.since(&self.counters);
         let ecc = stats.ecc.since(&self.ecc);
-        let refresh = stats.refresh.since(&self.refresh);
-        let migration = stats.migration.since(&self.migration);
-        let declared = [counters.life(), ecc.life(), refresh.life(), migration.life()].concat();
+        let declared = [
+            counters.life(),
+            ecc.life(),
+            stats.map.since(&self.map).life(),
+            stats.cache.since(&self.cache).life(),
+            stats.refresh.since(&self.refresh).life(),
+            stats.migration.since(&self.migration).life(),
+        ]
+        .concat();
         let mut row = Row { columns: Vec::new(), declared };
 
         let seconds = (drive.now() - self.at).seconds();

@@ -1,12 +1,10 @@
-//! `summary.json` and `smart.json`.
+//! `summary.json`.
 
 use super::notes::{WAF_REMEDY, notes};
-use crate::base::counters::CounterSet;
-use crate::base::geometry::PlaneId;
 use crate::base::note::Note;
 use crate::base::numbers::{number, ratio};
 use crate::drive::{Drive, FailReason, LinkDirection};
-use crate::flash::{Block, BlockState};
+use crate::flash::BlockState;
 use crate::ftl::needs::{BlockNeeds, GAIN_BLOCKS, op_for_waf, waf_uniform_fifo};
 use crate::host::Op;
 use crate::probe::Probe;
@@ -182,88 +180,4 @@ pub fn summary<P: Probe>(drive: &Drive<P>, run: &RunFacts) -> Value {
             json!({ "to_drive": busy_share(link.to_drive), "to_host": busy_share(link.to_host) });
     }
     summary
-}
-
-/// Spare blocks left of those a plane began with, in percent; the worst plane's, because data cannot leave its plane.
-/// Spare is what a plane has beyond its valid pages and what its mechanisms need, of blocks that can be erased and used
-/// again: those that the next erase retires do not count.
-fn spare_left<P: Probe>(drive: &Drive<P>) -> u64 {
-    let geometry = drive.geometry();
-    let needs = &drive.ftl().needs;
-    let needed =
-        needs.valid_pages().div_ceil(u64::from(geometry.pages_per_block)) + needs.free() + needs.open();
-    let endurance = drive.spec().drive.endurance;
-    let reusable = |plane: u32| {
-        let blocks = &drive.array().blocks[geometry.blocks_of(PlaneId(plane))];
-        let can_be_used =
-            |block: &&Block| block.state != BlockState::Retired && block.pe_cycles + 1 < endurance;
-        (blocks.iter().filter(can_be_used).count() as u64).saturating_sub(needed)
-    };
-    let at_first = u64::from(geometry.blocks_per_plane).saturating_sub(needed).max(1);
-    (0..geometry.planes).map(reusable).min().unwrap_or(0).min(at_first) * 100 / at_first
-}
-
-/// `smart.json`: the NVMe health log under the names nvme-cli prints, and what of the OCP C0h log this drive models.
-pub fn smart<P: Probe>(drive: &Drive<P>) -> Value {
-    let (stats, blocks) = (drive.stats(), &drive.array().blocks);
-    let endurance = f64::from(drive.spec().drive.endurance);
-    let mean_pe = ratio(blocks.iter().map(|b| f64::from(b.pe_cycles)).sum(), blocks.len() as f64);
-    let retired = blocks.iter().filter(|b| b.state == BlockState::Retired).count() as u64;
-    let spare = spare_left(drive);
-    // NVMe data units are thousands of 512 bytes, rounded up.
-    let units = |op: Op| stats.host[op as usize].bytes.div_ceil(512_000);
-    let pe = |f: fn(u32, u32) -> u32| blocks.iter().map(|b| b.pe_cycles).reduce(f).unwrap_or(0);
-    const SPARE_THRESHOLD: u64 = 10;
-    let losses = &stats.power.losses;
-    let incomplete = losses.iter().filter(|loss| loss.has_lost()).count();
-    let started = losses.iter().filter(|loss| loss.energy_j > 0.0).count();
-    let capacitor = drive.capacitor();
-    let has_no_backup = capacitor.is_some_and(|capacitor| capacitor.is_worn_out);
-    let is_failing = stats.counters.failed_pages + stats.counters.media_errors > 0;
-    let attributes = [stats.counters.smart(), stats.ecc.smart(), stats.refresh.smart()];
-    let attributes: Map<String, Value> =
-        attributes.into_iter().flatten().map(|(name, value)| (name.to_owned(), value)).collect();
-    let mut log = json!({
-        "nvme_smart_log": {
-            "critical_warning": u8::from(spare < SPARE_THRESHOLD) | u8::from(is_failing) << 3 | u8::from(has_no_backup) << 4,
-            "avail_spare": spare,
-            "spare_thresh": SPARE_THRESHOLD,
-            "percent_used": (ratio(100.0 * mean_pe, endurance) as u64).min(255),
-            "data_units_read": units(Op::Read),
-            "data_units_written": units(Op::Write),
-            "host_read_commands": stats.host[Op::Read as usize].count,
-            "host_write_commands": stats.host[Op::Write as usize].count,
-            "controller_busy_time": drive.now().ns() / 60_000_000_000,
-            "power_cycles": 1 + losses.len(),
-            "power_on_hours": drive.now().ns() / 3_600_000_000_000,
-            "unsafe_shutdowns": losses.len(),
-            "media_errors": stats.counters.failed_pages + stats.counters.media_errors,
-            "num_err_log_entries": stats.failed[..2].iter().sum::<u64>(),
-        },
-        "ocp_smart_log": {
-            "Physical media units written":
-                stats.pages_programmed() * u64::from(drive.geometry().page_bytes),
-            "Bad user nand blocks - Raw": retired,
-            "Max User data erase counts": pe(u32::max),
-            "Min User data erase counts": pe(u32::min),
-            "Percent free blocks": (100.0 * ratio(
-                drive.ftl().planes.iter().map(|p| f64::from(p.free.len())).sum(),
-                f64::from(drive.geometry().blocks),
-            )) as u64,
-            "RefreshCount": attributes["RefreshCount"],
-            "SoftECCErrorCount": stats.ecc.soft_reads(),
-            "Uncorrectable read error count": attributes["Uncorrectable read error count"],
-            "UnalignedIO": attributes["UnalignedIO"],
-            // Percent of the rated capacitance; all ones without a capacitor.
-            "CapacitorHealth": capacitor.map_or(0xFFFF, |c| (100.0 * (1.0 - c.loss_share) + 1e-9) as u64),
-            "PLPStartCount": started,
-            "IncompleteShutdownCount": incomplete,
-        },
-    });
-    // Attributes that have no place of their own among those above.
-    let ocp = log["ocp_smart_log"].as_object_mut().expect("it is an object");
-    for (name, value) in attributes {
-        ocp.entry(name).or_insert(value);
-    }
-    log
 }

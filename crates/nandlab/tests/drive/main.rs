@@ -12,6 +12,7 @@ mod allocation;
 mod capacitor;
 mod closed_forms;
 mod copyback;
+mod counters;
 mod demand_map;
 mod device;
 mod ec_cache;

@@ -1,0 +1,17 @@
+//! What is counted, in all rooms.
+
+use crate::base::counters::{CounterSet, Declared};
+use crate::stats::{CacheStats, Counters, EccStats, LossCounts, MapStats, MigrationStats, RefreshStats};
+
+/// Every declared counter, by its section of the summary, in the order of that.
+pub fn counters() -> [(&'static str, &'static [Declared]); 7] {
+    [
+        ("ecc", EccStats::DECLARED),
+        ("map", MapStats::DECLARED),
+        ("cache", CacheStats::DECLARED),
+        ("power", LossCounts::DECLARED),
+        ("migration", MigrationStats::DECLARED),
+        ("refresh", RefreshStats::DECLARED),
+        ("counters", Counters::DECLARED),
+    ]
+}

@@ -1,0 +1,245 @@
+//! The timeline as a Chrome / Perfetto trace: processes, tracks, events as JSON text.
+
+use super::lanes::Lanes;
+use super::{Asked, Place, Slice, Timeline};
+use crate::base::units::Time;
+use crate::base::words::size;
+use crate::host::{Op, Request};
+use crate::sched::{Kind, Phase};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::{self, Write};
+use std::ops::Range;
+
+/// The processes, by their number in the trace.
+#[derive(Clone, Copy, Debug)]
+enum Process {
+    Dies = 1,
+    Channels = 2,
+    Decoder = 3,
+    Requests = 4,
+}
+
+impl Timeline {
+    /// The trace as JSON text, of a run that has come to `now`.
+    pub fn to_json(&self, now: Time) -> String {
+        let mut requests = self.requests.clone();
+        requests.extend(self.slots.iter().flatten().filter(|asked| asked.end.is_none()));
+        requests.sort_unstable_by_key(|asked| (asked.request.arrival, asked.id));
+        let mut lanes = Lanes::default();
+        let end_of = |asked: &Asked| asked.end.unwrap_or(now.max(asked.request.arrival));
+        let request_lanes: Vec<u32> =
+            requests.iter().map(|asked| lanes.take(asked.request.arrival, end_of(asked))).collect();
+        let mut levels: BTreeMap<u8, Lanes> = BTreeMap::new();
+        let decoded = self.slices.iter().filter(|slice| slice.place == Place::Decoder);
+        let decoder_lanes: Vec<u32> =
+            decoded.map(|s| levels.entry(s.level).or_default().take(s.start, s.end)).collect();
+
+        // The lanes of a level follow one another.
+        let mut first_lane = 1;
+        let levels: BTreeMap<u8, Range<u32>> = levels
+            .into_iter()
+            .map(|(level, lanes)| {
+                let tracks = first_lane..first_lane + lanes.count;
+                first_lane = tracks.end;
+                (level, tracks)
+            })
+            .collect();
+
+        let mut out = Writer::new();
+        self.name_tracks(&mut out, lanes.count, &levels);
+        let mut arrows: Vec<(u64, u64)> = self.arrows.iter().map(|a| (a.request, a.operation)).collect();
+        arrows.sort_unstable();
+        for (asked, &lane) in requests.iter().zip(&request_lanes) {
+            out.request(asked, lane, end_of(asked));
+            let first = arrows.partition_point(|&(request, _)| request < asked.id);
+            for &(_, operation) in arrows[first..].iter().take_while(|arrow| arrow.0 == asked.id) {
+                out.arrow("\"ph\":\"s\"", Process::Requests, lane, operation, asked.request.arrival);
+            }
+        }
+        let mut decoder_lanes = decoder_lanes.into_iter();
+        let mut arrows = self.arrows.iter().peekable();
+        for (index, slice) in self.slices.iter().enumerate() {
+            let (process, track) = match slice.place {
+                Place::Phase(Phase::Array) => (Process::Dies, slice.die),
+                Place::Phase(_) => (Process::Channels, slice.channel),
+                Place::Decoder => {
+                    let lane = decoder_lanes.next().expect("each decoding has a lane");
+                    (Process::Decoder, levels[&slice.level].start + lane)
+                }
+            };
+            out.slice(slice, process, track);
+            while let Some(arrow) = arrows.next_if(|arrow| arrow.slice == index) {
+                out.arrow("\"ph\":\"f\",\"bp\":\"e\"", process, track, arrow.operation, slice.start);
+            }
+        }
+        out.end()
+    }
+
+    /// Names the processes and tracks, and says in which order they are shown.
+    fn name_tracks(&self, out: &mut Writer, request_lanes: u32, levels: &BTreeMap<u8, Range<u32>>) {
+        let (mut dies, mut channels) = (BTreeSet::new(), BTreeSet::new());
+        for slice in &self.slices {
+            match slice.place {
+                Place::Phase(Phase::Array) => dies.insert(slice.die),
+                Place::Phase(_) => channels.insert(slice.channel),
+                Place::Decoder => continue,
+            };
+        }
+        let processes = [
+            (Process::Requests, "host requests"),
+            (Process::Dies, "dies"),
+            (Process::Channels, "channels"),
+            (Process::Decoder, "decoder"),
+        ];
+        for (place, (process, name)) in processes.into_iter().enumerate() {
+            out.name("process", Track(process, None), format_args!("{name}"), place as u32);
+        }
+        let mut name = |process, track, name: fmt::Arguments| {
+            out.name("thread", Track(process, Some(track)), name, track);
+        };
+        for lane in 0..request_lanes {
+            name(Process::Requests, lane, format_args!("lane {lane}"));
+        }
+        for die in dies {
+            name(Process::Dies, die, format_args!("die {die}"));
+        }
+        for channel in channels {
+            name(Process::Channels, channel, format_args!("channel {channel}"));
+        }
+        for (level, tracks) in levels {
+            name(Process::Decoder, tracks.start, format_args!("level {level}"));
+            for (lane, track) in tracks.clone().enumerate().skip(1) {
+                name(Process::Decoder, track, format_args!("level {level}, lane {lane}"));
+            }
+        }
+    }
+}
+
+/// Writes the events, one a line.
+struct Writer {
+    text: String,
+}
+
+impl Writer {
+    fn new() -> Self {
+        Self { text: "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[".to_owned() }
+    }
+
+    fn end(mut self) -> String {
+        self.text.pop();
+        self.text.push_str("\n]}\n");
+        self.text
+    }
+
+    fn event(&mut self, event: fmt::Arguments) {
+        write!(self.text, "\n{{{event}}},").expect("a string takes all");
+    }
+
+    /// The name of a process or track, and its place among the others.
+    fn name(&mut self, what: &str, track: Track, name: fmt::Arguments, place: u32) {
+        self.event(format_args!(
+            "\"ph\":\"M\",{track},\"name\":\"{what}_name\",\"args\":{{\"name\":\"{name}\"}}"
+        ));
+        self.event(format_args!(
+            "\"ph\":\"M\",{track},\"name\":\"{what}_sort_index\",\"args\":{{\"sort_index\":{place}}}"
+        ));
+    }
+
+    fn request(&mut self, asked: &Asked, lane: u32, end: Time) {
+        let Asked { id, request, failed, .. } = asked;
+        let Request { arrival, op, offset, len, fua } = *request;
+        let name = match op {
+            Op::Read | Op::Write => format!("{} {}", op.name(), size(len)),
+            Op::Trim | Op::Flush => op.name().to_owned(),
+        };
+        let failed = failed.map_or(String::new(), |reason| format!(",\"failed\":\"{}\"", reason.name()));
+        let more = match (fua, asked.end) {
+            (false, Some(_)) => "",
+            (true, Some(_)) => ",\"fua\":true",
+            (false, None) => ",\"outstanding\":true",
+            (true, None) => ",\"fua\":true,\"outstanding\":true",
+        };
+        self.event(format_args!(
+            "\"ph\":\"X\",{},\"name\":\"{name}\",\"cat\":\"request\",\"ts\":{},\"dur\":{},\
+             \"args\":{{\"request\":{id},\"offset\":{offset},\"len\":{len}{more}{failed}}}",
+            Track(Process::Requests, Some(lane)),
+            Micros(arrival.ns()),
+            Micros((end - arrival).ns()),
+        ));
+    }
+
+    fn slice(&mut self, slice: &Slice, process: Process, track: u32) {
+        let name = match (slice.place, slice.kind) {
+            (Place::Decoder, _) => "decode",
+            (Place::Phase(Phase::Array), Kind::Read) => "sense",
+            (Place::Phase(Phase::Array), Kind::Program) => "program",
+            (Place::Phase(Phase::Array), Kind::Erase) => "erase",
+            (Place::Phase(Phase::Array), Kind::Copyback) => "copyback",
+            (Place::Phase(Phase::Command), _) => "command",
+            (Place::Phase(Phase::TransferIn), _) => "transfer in",
+            (Place::Phase(Phase::TransferOut), _) => "transfer out",
+            (Place::Phase(Phase::Idle), _) => unreachable!("an idle die has no phase to record"),
+        };
+        self.event(format_args!(
+            "\"ph\":\"X\",{},\"name\":\"{name}\",\"cat\":\"{}\",\"ts\":{},\"dur\":{},\
+             \"args\":{{\"operation\":{},\"die\":{},\"ppn\":{},\"lpn\":{}{}}}",
+            Track(process, Some(track)),
+            slice.cause.name(),
+            Micros(slice.start.ns()),
+            Micros((slice.end - slice.start).ns()),
+            slice.operation,
+            slice.die,
+            slice.ppn,
+            slice.lpn,
+            Details(slice),
+        ));
+    }
+
+    fn arrow(&mut self, end: &str, process: Process, track: u32, operation: u64, at: Time) {
+        let (track, at) = (Track(process, Some(track)), Micros(at.ns()));
+        self.event(format_args!(
+            "{end},{track},\"name\":\"operation\",\"cat\":\"request\",\"id\":{operation},\"ts\":{at}"
+        ));
+    }
+}
+
+/// Nanoseconds, in microseconds.
+struct Micros(u64);
+
+impl fmt::Display for Micros {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{:03}", self.0 / 1000, self.0 % 1000)
+    }
+}
+
+/// A process, or a track of it.
+struct Track(Process, Option<u32>);
+
+impl fmt::Display for Track {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"pid\":{}", self.0 as u32)?;
+        self.1.map_or(Ok(()), |track| write!(f, ",\"tid\":{track}"))
+    }
+}
+
+/// What only some slices have.
+struct Details<'a>(&'a Slice);
+
+impl fmt::Display for Details<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let slice = self.0;
+        if slice.kind == Kind::Read {
+            write!(f, ",\"level\":{}", slice.level)?;
+        }
+        if slice.pages > 1 {
+            write!(f, ",\"pages\":{}", slice.pages)?;
+        }
+        if let Some(request) = slice.request {
+            write!(f, ",\"request\":{request}")?;
+        }
+        if slice.is_cut {
+            f.write_str(",\"power_lost\":true")?;
+        }
+        Ok(())
+    }
+}
