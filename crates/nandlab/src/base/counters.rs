@@ -1,6 +1,6 @@
 //! Counters, each declared once: type, unit, meaning, how it adds up, and where the results have it.
 //!
-//! A room declares its counters with [`counters!`]:
+//! A room declares its counters with `counters!`:
 //!
 //! ```text
 //! counters! {
@@ -17,7 +17,7 @@
 //! ```
 //!
 //! The declaration gives the struct, what has been counted since an earlier moment ([`CounterSet::since`]), sums
-//! ([`CounterSet::add`]), the counters of a section of `summary.json` ([`Section`]), those of `life.parquet` and `smart.json`, and
+//! ([`CounterSet::add`]), the counters of a section of `summary.json` (`Section`), those of `life.parquet` and `smart.json`, and
 //! a list of what there is ([`CounterSet::DECLARED`]). After the type come:
 //!
 //! | what | means |
@@ -174,7 +174,7 @@ impl<C: Count, const N: usize> Count for [C; N] {
     }
 }
 
-/// The counters of a room, as [`counters!`] declares them.
+/// The counters of a room, as `counters!` declares them.
 pub trait CounterSet {
     /// What is declared of each, in the order of the summary.
     const DECLARED: &'static [Declared];
