@@ -7,6 +7,7 @@
 pub mod gc;
 pub(crate) mod notes;
 mod pacing;
+pub(crate) mod spec;
 mod wear;
 
 use crate::base::geometry::{BlockId, Lpn, PlaneId, Ppn};

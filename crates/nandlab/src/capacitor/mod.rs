@@ -21,7 +21,7 @@ mod ageing;
 mod budget;
 mod cost;
 pub(crate) mod notes;
-mod spec;
+pub(crate) mod spec;
 mod stats;
 
 pub use ageing::Capacitor;

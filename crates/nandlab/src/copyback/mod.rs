@@ -6,6 +6,7 @@
 mod limit;
 pub(crate) mod notes;
 mod policy;
+pub(crate) mod spec;
 mod stats;
 
 pub use limit::{CopybackLimit, CopybackLimitSpec};

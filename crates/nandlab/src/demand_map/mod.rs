@@ -11,7 +11,7 @@
 mod cache;
 mod demand;
 pub(crate) mod notes;
-mod spec;
+pub(crate) mod spec;
 mod stats;
 
 pub use cache::{Cache, ENTRY_BYTES, Eviction};

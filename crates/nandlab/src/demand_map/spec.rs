@@ -1,6 +1,7 @@
 //! `ftl.map`.
 
 use super::Eviction;
+use crate::spec::{FromVal, Key, Kind, Policy, Val, int, key, param, plain, with};
 
 /// `ftl.map`: where the mapping is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,4 +15,52 @@ pub enum MapSpec {
         /// Which entry leaves a full cache.
         eviction: Eviction,
     },
+}
+
+pub(crate) const MAP: Key = key("ftl.map", Kind::Slot(MAPS), "\"page\"", "where the mapping is kept");
+
+const MAPS: &[Policy] = &[
+    plain("page", "the whole map in RAM"),
+    with(
+        "demand",
+        &[
+            param("cache", CACHE, "\"64MiB\"", "mapping cache, 8 bytes an entry"),
+            param("eviction", Kind::Slot(EVICTIONS), "\"lru\"", "which entry leaves a full cache"),
+        ],
+        "DFTL: a cached map with translation pages in flash",
+    ),
+];
+
+/// From one entry to one for every page number there is.
+const CACHE: Kind = Kind::Size { min: 8, max: 8 << 32, step: 8 };
+
+const EVICTIONS: &[Policy] = &[
+    plain("lru", "the least recently used entry"),
+    with(
+        "read-level",
+        &[param("fixed", int(1, u32::MAX as u64), "2000", "Len_fix: the first of them, less one, stay")],
+        "LaLDPC, Algorithm 1: the lowest read level, of these the least recently used",
+    ),
+];
+
+impl FromVal for MapSpec {
+    fn from_val(val: &Val) -> Self {
+        match val {
+            Val::Tag("page", None) => Self::Page,
+            Val::Tag("demand", Some(params)) => {
+                Self::Demand { cache_bytes: params.read("cache"), eviction: params.read("eviction") }
+            }
+            _ => val.is_no("map"),
+        }
+    }
+}
+
+impl FromVal for Eviction {
+    fn from_val(val: &Val) -> Self {
+        match val {
+            Val::Tag("lru", None) => Self::Lru,
+            Val::Tag("read-level", Some(params)) => Self::ReadLevel { fixed: params.read("fixed") },
+            _ => val.is_no("eviction"),
+        }
+    }
 }

@@ -13,6 +13,7 @@ mod reads;
 mod recovery;
 mod requests;
 mod snapshot;
+pub mod spec;
 mod stats;
 mod together;
 mod views;

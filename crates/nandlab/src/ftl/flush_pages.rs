@@ -10,14 +10,17 @@
 use super::{Ftl, Place};
 use crate::base::geometry::{BlockId, Cell, DieId, Geometry, PlaneId};
 use crate::flash::Array;
+use crate::spec::choices;
 
-/// `capacitor.flush`: how dirty pages are written at power loss.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FlushMethod {
-    /// Ordinary allocation.
-    Plain,
-    /// Capacitance-saving: dies in parallel, fast pages first.
-    Csw,
+choices! {
+    /// `capacitor.flush`: how dirty pages are written at power loss.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum FlushMethod {
+        /// Ordinary allocation.
+        Plain = "plain": "ordinary allocation",
+        /// Capacitance-saving: dies in parallel, fast pages first.
+        Csw = "csw": "capacitance-saving: dies in parallel, fast pages first",
+    }
 }
 
 /// The free blocks that a flush has taken on a die.

@@ -8,6 +8,7 @@ mod flush_pages;
 mod free_blocks;
 pub mod needs;
 mod page_map;
+pub(crate) mod spec;
 mod victim;
 
 pub use flush_pages::{FlushMethod, FlushPages};

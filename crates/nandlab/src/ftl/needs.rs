@@ -6,11 +6,11 @@
 //! block is full. So GC can gain room if, beyond the valid pages, a plane has the blocks that are kept free, a block for
 //! each stream that may be open, and one block's worth of garbage.
 
-use super::WearLevelling;
-use crate::base::geometry::DriveSpec;
-use crate::base::geometry::Geometry;
-use crate::demand_map::MapSpec;
-use crate::spec::Spec;
+use crate::base::geometry::logical_pages;
+
+// ---- temporary: these ask a whole spec; to be removed when nothing names them here ----
+pub use crate::drive::spec::op_for_waf;
+// ---- end of temporary ----
 
 /// Bytes of an entry of a translation page: a physical page number.
 pub const MAP_ENTRY_BYTES: u64 = 4;
@@ -52,26 +52,10 @@ pub struct Demands {
 }
 
 impl Demands {
-    /// Those of a spec.
-    pub fn of(spec: &Spec) -> Self {
-        let d = &spec.drive;
-        let planes = [d.channels, d.chips_per_channel, d.dies_per_chip, d.planes_per_die];
-        let planes: u64 = planes.into_iter().map(u64::from).product();
-        let pages_per_block = u64::from(d.pages_per_block);
-        let page_bytes = u64::from(d.page_size_bytes);
-        let pages = planes * u64::from(d.blocks_per_plane) * pages_per_block;
-        let has_capacitor = spec.capacitor.capacitance_f > 0.0;
-        Self {
-            planes,
-            pages_per_block,
-            page_bytes,
-            logical_pages: crate::base::geometry::logical_pages(pages, d.op),
-            levels_wear: spec.ftl.wear_levelling == WearLevelling::Static,
-            has_demand_map: matches!(spec.ftl.map, MapSpec::Demand { .. }),
-            copybacks_max: spec.migration.copybacks_max().into(),
-            has_combinations: spec.refresh.policy.partial().is_some(),
-            flushed_pages: has_capacitor.then(|| spec.cache.size_bytes / page_bytes),
-        }
+    /// Those of the same drive with so many blocks a plane and this over-provisioning.
+    pub fn at(&self, blocks_per_plane: u64, op: f64) -> Self {
+        let pages = self.planes * blocks_per_plane * self.pages_per_block;
+        Self { logical_pages: logical_pages(pages, op), ..*self }
     }
 }
 
@@ -126,11 +110,6 @@ impl BlockNeeds {
             host_pages: d.logical_pages.div_ceil(d.planes),
             pages_per_block: d.pages_per_block,
         }
-    }
-
-    /// Those of a spec.
-    pub fn of(spec: &Spec) -> Self {
-        Self::new(&Demands::of(spec))
     }
 
     /// The names of the mechanisms in the output, in the order of [`BlockNeeds::all`].
@@ -209,16 +188,15 @@ pub fn waf_uniform_fifo(spare_share: f64) -> Option<f64> {
     Some(1.0 / high)
 }
 
-/// The least `drive.op` in steps of 0.001 at which [`waf_uniform_fifo`] of a spec's drive is at most `waf_max`; `None` where
-/// none up to 100 is.
-pub fn op_for_waf(spec: &Spec, waf_max: f64) -> Option<f64> {
-    let blocks_per_plane = u64::from(spec.drive.blocks_per_plane);
-    least_op(spec, |needs| {
+/// The least over-provisioning in steps of 0.001 at which [`waf_uniform_fifo`] of a drive with so many blocks a plane is at most
+/// `waf_max`; `None` where none up to 100 is.
+pub fn op_for(demands: &Demands, blocks_per_plane: u64, waf_max: f64) -> Option<f64> {
+    least_op(demands, blocks_per_plane, |needs| {
         waf_uniform_fifo(needs.spare_share(blocks_per_plane)).is_some_and(|waf| waf <= waf_max)
     })
 }
 
-/// A drive that is scaled to a workload by [`fit_to_writes`].
+/// A drive that is scaled to a workload by [`fit`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fitted {
     /// `drive.blocks_per_plane`.
@@ -229,47 +207,33 @@ pub struct Fitted {
     pub spare_bytes: u64,
 }
 
-/// The largest drive of no more blocks a plane than a spec's, and with the same effective over-provisioning
+/// The largest drive of no more blocks a plane than this one, and with the same effective over-provisioning
 /// ([`BlockNeeds::spare_share`], at least), whose spare bytes so many bytes are `times` times as much as. `None` where there is
 /// no such drive: then too little is written.
-pub fn fit_to_writes(spec: &Spec, bytes: u64, times: f64) -> Option<Fitted> {
-    let share = BlockNeeds::of(spec).spare_share(spec.drive.blocks_per_plane.into());
-    let spare_bytes = |blocks_per_plane: u32, op: f64| {
-        let drive = DriveSpec { blocks_per_plane, op, ..spec.drive.clone() };
-        let geometry = Geometry::new(&drive);
-        geometry.raw_bytes() - geometry.logical_bytes()
+pub fn fit(demands: &Demands, blocks_per_plane: u32, op: f64, bytes: u64, times: f64) -> Option<Fitted> {
+    let share = BlockNeeds::new(demands).spare_share(blocks_per_plane.into());
+    let fitted = |blocks_per_plane: u32, op: f64| {
+        let pages = demands.planes * u64::from(blocks_per_plane) * demands.pages_per_block;
+        let spare_bytes = (pages - logical_pages(pages, op)) * demands.page_bytes;
+        let fitted = Fitted { blocks_per_plane, op, spare_bytes };
+        (spare_bytes as f64 * times <= bytes as f64).then_some(fitted)
     };
-    let is_enough = |fitted: &Fitted| fitted.spare_bytes as f64 * times <= bytes as f64;
-    let (blocks_per_plane, op) = (spec.drive.blocks_per_plane, spec.drive.op);
-    let whole = Fitted { blocks_per_plane, op, spare_bytes: spare_bytes(blocks_per_plane, op) };
-    if is_enough(&whole) {
-        return Some(whole);
-    }
-    let with = |blocks_per_plane: u32| {
-        let mut scaled = spec.clone();
-        scaled.drive.blocks_per_plane = blocks_per_plane;
+    let smaller = |blocks_per_plane: u32| {
         let blocks = u64::from(blocks_per_plane);
-        let op = least_op(&scaled, |needs| needs.fit(blocks) && needs.spare_share(blocks) >= share)?;
-        let fitted = Fitted { blocks_per_plane, op, spare_bytes: spare_bytes(blocks_per_plane, op) };
-        is_enough(&fitted).then_some(fitted)
+        let is_enough = |needs: &BlockNeeds| needs.fit(blocks) && needs.spare_share(blocks) >= share;
+        fitted(blocks_per_plane, least_op(demands, blocks, is_enough)?)
     };
     // The fewer blocks, the fewer spare bytes; and of too few no op makes a drive.
-    (1..whole.blocks_per_plane).rev().find_map(with)
+    fitted(blocks_per_plane, op).or_else(|| (1..blocks_per_plane).rev().find_map(smaller))
 }
 
-/// The least `drive.op` in steps of 0.001 at which a drive has pages for the host and needs that are `enough`; `None` where none
-/// up to 100 is.
-fn least_op(spec: &Spec, enough: impl Fn(&BlockNeeds) -> bool) -> Option<f64> {
+/// The least over-provisioning in steps of 0.001 at which a drive with so many blocks a plane has pages for the host and needs that
+/// are `enough`; `None` where none up to 100 is.
+fn least_op(demands: &Demands, blocks_per_plane: u64, enough: impl Fn(&BlockNeeds) -> bool) -> Option<f64> {
     const STEPS_MAX: u64 = 100_000;
-    let demands = Demands::of(spec);
-    let blocks_per_plane = u64::from(spec.drive.blocks_per_plane);
-    let pages = demands.planes * blocks_per_plane * demands.pages_per_block;
     let op = |step: u64| step as f64 / 1e3;
     let is_enough = |step: u64| {
-        let needs = BlockNeeds::new(&Demands {
-            logical_pages: crate::base::geometry::logical_pages(pages, op(step)),
-            ..demands
-        });
+        let needs = BlockNeeds::new(&demands.at(blocks_per_plane, op(step)));
         needs.host_pages > 0 && enough(&needs)
     };
     if !is_enough(STEPS_MAX) {
@@ -308,37 +272,5 @@ mod tests {
         }
         assert_eq!(waf_uniform_fifo(0.0), None);
         assert_eq!(waf_uniform_fifo(-0.1), None);
-    }
-
-    /// By hand: planes of 4 MiB and 128 blocks of 32 KiB, GC alone, which needs three.
-    #[test]
-    fn a_drive_is_fitted_to_what_is_written() {
-        let text = "[drive]\nchannels = 1\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 2\n\
-                    blocks_per_plane = 128\npages_per_block = 8\npage_size = '4KiB'\nop = 0.25\n";
-        let spec = crate::spec::load(text, "test", std::path::Path::new("."), &[]).unwrap().spec;
-        let share = |blocks: u32, op: f64| {
-            let mut spec = spec.clone();
-            (spec.drive.blocks_per_plane, spec.drive.op) = (blocks, op);
-            BlockNeeds::of(&spec).spare_share(blocks.into())
-        };
-        let spare = |blocks: u32, op: f64| {
-            let pages = 2 * u64::from(blocks) * 8;
-            (pages - (pages as f64 / (1.0 + op)) as u64) * 4096
-        };
-        // 409 or 410 of 2048 pages are spare: 1.6 MiB.
-        let whole = Fitted { blocks_per_plane: 128, op: 0.25, spare_bytes: spare(128, 0.25) };
-        assert_eq!(fit_to_writes(&spec, 5 * whole.spare_bytes, 5.0), Some(whole));
-        for bytes in [5 * whole.spare_bytes - 1, 4 << 20, 2 << 20] {
-            let fitted = fit_to_writes(&spec, bytes, 5.0).unwrap();
-            let Fitted { blocks_per_plane: blocks, op, spare_bytes } = fitted;
-            assert_eq!(spare_bytes, spare(blocks, op));
-            assert!(5 * spare_bytes <= bytes && blocks < 128 && op > 0.25, "{fitted:?} for {bytes}");
-            assert!(
-                share(blocks, op) >= share(128, 0.25) && share(blocks, op - 0.001) < share(128, 0.25),
-                "{fitted:?}"
-            );
-        }
-        // Not even the smallest drive has so little to spare: three blocks a plane.
-        assert_eq!(fit_to_writes(&spec, 5 * 2 * 3 * 32768 - 1, 5.0), None);
     }
 }

@@ -6,6 +6,7 @@ mod oracle;
 mod path;
 mod record;
 mod requests;
+pub(crate) mod spec;
 mod stats;
 mod trims;
 mod writes;

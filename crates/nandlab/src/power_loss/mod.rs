@@ -4,6 +4,7 @@
 mod flush;
 pub(crate) mod notes;
 mod recovery;
+pub(crate) mod spec;
 mod stats;
 
 pub(crate) use flush::{Dirty, Means, under_way};

@@ -1,6 +1,7 @@
 //! The way of a flash read: the level it starts at, the tries until it decodes, what is remembered of it.
 
 pub(crate) mod notes;
+pub(crate) mod spec;
 mod stats;
 
 pub use stats::{ByLevel, EccStats};

@@ -14,6 +14,7 @@
 mod error_cache;
 pub(crate) mod notes;
 pub mod partial;
+pub(crate) mod spec;
 mod stats;
 
 pub(crate) use error_cache::ErrorCache;

@@ -1,12 +1,13 @@
 //! What a key accepts, declared as data, and the values that come out.
 
 use super::quantity::{Dimension, show_real, show_size, show_time};
+use super::section::FromVal;
 use crate::base::units::Span;
 use serde_json::Value as Json;
 
 /// What a value must be.
 #[derive(Debug)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Bool,
     /// A whole number.
     Int {
@@ -46,26 +47,26 @@ pub(super) enum Kind {
 }
 
 /// Entries of a table of sizes at most.
-pub(super) const SIZES_MAX: usize = 4096;
+pub(crate) const SIZES_MAX: usize = 4096;
 
 /// A range of numbers.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Range {
-    pub(super) min: f64,
-    pub(super) max: f64,
+pub(crate) struct Range {
+    pub(crate) min: f64,
+    pub(crate) max: f64,
     /// `min` itself is excluded.
-    pub(super) above: bool,
+    pub(crate) above: bool,
     /// `max` itself is excluded.
-    pub(super) below: bool,
+    pub(crate) below: bool,
 }
 
 impl Range {
-    pub(super) fn holds(&self, x: f64) -> bool {
+    pub(crate) fn holds(&self, x: f64) -> bool {
         (if self.above { x > self.min } else { x >= self.min })
             && (if self.below { x < self.max } else { x <= self.max })
     }
 
-    pub(super) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let low = if self.above { "above" } else { "from" };
         let high = if self.below { "below" } else { "at most" };
         format!("{low} {} and {high} {}", self.min, self.max)
@@ -73,16 +74,16 @@ impl Range {
 }
 
 /// One choice of a slot.
-#[derive(Debug)]
-pub(super) struct Policy {
-    pub(super) name: &'static str,
-    pub(super) payload: Payload,
-    pub(super) doc: &'static str,
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Policy {
+    pub(crate) name: &'static str,
+    pub(crate) payload: Payload,
+    pub(crate) doc: &'static str,
 }
 
 /// What follows a policy's name.
-#[derive(Debug)]
-pub(super) enum Payload {
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Payload {
     /// Nothing: `victim = "greedy"`.
     None,
     /// Parameters: `victim.random = { k = 8 }`.
@@ -93,17 +94,17 @@ pub(super) enum Payload {
 
 /// One name of a table or parameter of a policy.
 #[derive(Debug)]
-pub(super) struct Param {
-    pub(super) name: &'static str,
-    pub(super) kind: Kind,
+pub(crate) struct Param {
+    pub(crate) name: &'static str,
+    pub(crate) kind: Kind,
     /// TOML; empty: must be given.
-    pub(super) default: &'static str,
-    pub(super) doc: &'static str,
+    pub(crate) default: &'static str,
+    pub(crate) doc: &'static str,
 }
 
 impl Kind {
     /// The choices, of a slot.
-    pub(super) fn policies(&self) -> Option<&'static [Policy]> {
+    pub(crate) fn policies(&self) -> Option<&'static [Policy]> {
         match self {
             Kind::Slot(policies) => Some(policies),
             Kind::Registered(policies) => Some(policies()),
@@ -112,7 +113,7 @@ impl Kind {
     }
 
     /// The choices, also of a slot that is one of several alternatives.
-    pub(super) fn slot(&self) -> Option<&'static [Policy]> {
+    pub(crate) fn slot(&self) -> Option<&'static [Policy]> {
         match self {
             Kind::Either(kinds) => kinds.iter().find_map(Kind::policies),
             kind => kind.policies(),
@@ -120,12 +121,12 @@ impl Kind {
     }
 
     /// Whether it is a table that this name is one of.
-    pub(super) fn is_table_with(&self, name: &str) -> bool {
+    pub(crate) fn is_table_with(&self, name: &str) -> bool {
         matches!(self, Kind::Table(params) if params.iter().any(|param| param.name == name))
     }
 
     /// What is wanted, for a message.
-    pub(super) fn wants(&self) -> String {
+    pub(crate) fn wants(&self) -> String {
         match self {
             Kind::Bool => "true or false".into(),
             Kind::Int { min, max } => format!("a whole number from {min} to {max}"),
@@ -148,7 +149,7 @@ impl Kind {
     }
 
     /// A value that would do, as TOML.
-    pub(super) fn example(&self) -> String {
+    pub(crate) fn example(&self) -> String {
         match self {
             Kind::Bool => "true".into(),
             Kind::Int { min, .. } => min.to_string(),
@@ -178,7 +179,7 @@ fn form(params: &[Param]) -> String {
 }
 
 /// The choices, as they are written.
-pub(super) fn choices(policies: &[Policy]) -> String {
+pub(crate) fn choices(policies: &[Policy]) -> String {
     let text = |p: &Policy| match &p.payload {
         Payload::None => format!("\"{}\"", p.name),
         Payload::Params(params) => format!("{{ {} = {} }}", p.name, form(params)),
@@ -189,7 +190,7 @@ pub(super) fn choices(policies: &[Policy]) -> String {
 
 /// A value that has been read: of the right type, in range, in canonical units.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Val {
+pub(crate) enum Val {
     Bool(bool),
     Int(u64),
     Num(f64),
@@ -209,37 +210,50 @@ pub(super) enum Val {
 
 impl Val {
     /// A field of a table.
-    pub(super) fn field(&self, name: &str) -> &Val {
+    pub(crate) fn field(&self, name: &str) -> &Val {
         match self {
             Val::Table(fields) => &fields.iter().find(|(n, _)| *n == name).expect("declared parameter").1,
             other => panic!("{other:?} has no field {name}"),
         }
     }
 
-    pub(super) fn bool(&self) -> bool {
+    /// What a field of a table becomes.
+    pub(crate) fn read<T: FromVal>(&self, name: &str) -> T {
+        T::from_val(self.field(name))
+    }
+
+    /// The items of a list.
+    pub(crate) fn list(&self) -> &[Val] {
+        match self {
+            Val::List(items) => items,
+            other => panic!("{other:?} is not a list"),
+        }
+    }
+
+    pub(crate) fn bool(&self) -> bool {
         matches!(self, Val::Bool(true))
     }
 
     /// Any whole quantity: a count, nanoseconds, bytes.
-    pub(super) fn int(&self) -> u64 {
+    pub(crate) fn int(&self) -> u64 {
         match self {
             Val::Int(v) | Val::Time(v) | Val::Size(v) => *v,
             other => panic!("{other:?} is not whole"),
         }
     }
 
-    pub(super) fn span(&self) -> Span {
+    pub(crate) fn span(&self) -> Span {
         Span::from_ns(self.int())
     }
 
-    pub(super) fn num(&self) -> f64 {
+    pub(crate) fn num(&self) -> f64 {
         match self {
             Val::Num(x) | Val::Si(x, _) => *x,
             other => panic!("{other:?} is not a number"),
         }
     }
 
-    pub(super) fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         match self {
             Val::Text(text) => text,
             other => panic!("{other:?} is not text"),
@@ -247,15 +261,23 @@ impl Val {
     }
 
     /// The name of the chosen policy; empty for anything else.
-    pub(super) fn tag(&self) -> &'static str {
+    pub(crate) fn tag(&self) -> &'static str {
         match self {
             Val::Tag(name, _) => name,
             _ => "",
         }
     }
 
+    /// For a name that the slot of `what` does not have.
+    ///
+    /// # Panics
+    /// Always: the reader only lets the slot's own names pass.
+    pub(crate) fn is_no(&self, what: &str) -> ! {
+        panic!("{self:?} is no {what}")
+    }
+
     /// As TOML.
-    pub(super) fn toml(&self) -> String {
+    pub(crate) fn toml(&self) -> String {
         match self {
             Val::Bool(b) => b.to_string(),
             Val::Int(i) => i.to_string(),
@@ -284,7 +306,7 @@ impl Val {
     }
 
     /// As JSON: quantities in base units, so that "1ms" and "1000us" are the same.
-    pub(super) fn json(&self) -> Json {
+    pub(crate) fn json(&self) -> Json {
         let object = |fields: Vec<(String, Json)>| Json::Object(fields.into_iter().collect());
         match self {
             Val::Bool(b) => Json::from(*b),
@@ -308,7 +330,7 @@ impl Val {
 }
 
 /// A TOML basic string.
-pub(super) fn quote(text: &str) -> String {
+pub(crate) fn quote(text: &str) -> String {
     // JSON escapes are TOML escapes; TOML also wants DEL escaped.
     Json::from(text).to_string().replace('\u{7f}', "\\u007f")
 }

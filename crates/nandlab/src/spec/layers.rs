@@ -1,10 +1,9 @@
 //! Layers of a spec: preset, file and `--set`, each over the one before.
 
 use super::error::{SpecError, nearest};
-use super::keys::{EXCLUSIVE, KEYS, Key, PRESET, find, of_section, sections};
+use super::key::{Key, Table};
 use super::kind::{Kind, Val};
 use super::node::{Field, Node, Raw, parse_document, parse_value, shorten, shorten_to};
-use super::presets;
 use super::quantity::show_size;
 use super::read::Reader;
 use std::collections::BTreeMap;
@@ -29,8 +28,9 @@ pub(super) struct Entry {
 }
 
 /// All layers applied so far.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Layers {
+    pub(super) table: &'static Table,
     pub(super) entries: BTreeMap<&'static str, Entry>,
     pub(super) errors: Vec<(usize, SpecError)>,
     /// The presets used, base first.
@@ -39,6 +39,11 @@ pub(super) struct Layers {
 }
 
 impl Layers {
+    /// None yet.
+    pub(super) fn new(table: &'static Table) -> Self {
+        Self { table, entries: BTreeMap::new(), errors: Vec::new(), presets: Vec::new(), rank: 0 }
+    }
+
     /// Notes an error.
     pub(super) fn error(
         &mut self,
@@ -97,33 +102,46 @@ impl Layers {
 
     /// The preset that `--set` or else the file names, under everything else.
     fn apply_preset_named(&mut self, fields: &[Field], name: &str, sets: &[Set]) {
-        let in_file = named_preset(fields)
+        let in_file = self
+            .named_preset(fields)
             .map(|node| (node.clone(), Place { origin: name.into(), line: Some(node.line), rank: 0 }));
-        let in_sets = sets.iter().rev().find(|set| set.key.path == PRESET);
+        let in_sets = sets.iter().rev().find(|set| set.key.path == self.table.preset);
         let named = in_sets.map(|set| (set.node.clone(), set_place(0))).or(in_file);
         let Some((node, place)) = named else { return };
         match &node.raw {
             Raw::Text(preset) => self.apply_preset(preset, &place),
             _ => self.error(
                 &place,
-                PRESET,
+                self.table.preset,
                 format!("{} where a preset's name is wanted", node.describe()),
-                presets_text(),
+                self.presets_text(),
             ),
         }
     }
 
+    /// What the key that names a preset is given.
+    fn named_preset<'f>(&self, fields: &'f [Field]) -> Option<&'f Node> {
+        let (section, name) = self.table.preset.split_once('.')?;
+        let Raw::Table(inner) = &fields.iter().find(|f| f.name == section)?.node.raw else { return None };
+        inner.iter().find(|f| f.name == name).map(|f| &f.node)
+    }
+
+    fn presets_text(&self) -> String {
+        let names: Vec<&str> = self.table.presets.iter().map(|p| p.name).collect();
+        format!("presets: {}", names.join(", "))
+    }
+
     fn apply_preset(&mut self, name: &str, place: &Place) {
-        let Some(preset) = presets::find(name) else {
-            let meant = nearest(name, presets::PRESETS.iter().map(|p| p.name));
+        let Some(preset) = self.table.find_preset(name) else {
+            let meant = nearest(name, self.table.presets.iter().map(|p| p.name));
             let meant = meant.map_or(String::new(), |name| format!("did you mean \"{name}\"? "));
             let message = format!("unknown preset \"{}\"", shorten(name));
-            return self.error(place, PRESET, message, format!("{meant}{}", presets_text()));
+            return self.error(place, self.table.preset, message, format!("{meant}{}", self.presets_text()));
         };
         if self.presets.contains(&preset.name) {
             return self.error(
                 place,
-                PRESET,
+                self.table.preset,
                 format!("preset {name} is built on itself"),
                 "name another base",
             );
@@ -132,7 +150,7 @@ impl Layers {
         let origin = format!("preset {}", preset.name);
         // Presets are compiled in and a test loads each of them.
         let fields = parse_document(preset.text).unwrap_or_default();
-        if let Some(Node { line, raw: Raw::Text(base) }) = named_preset(&fields) {
+        if let Some(Node { line, raw: Raw::Text(base) }) = self.named_preset(&fields) {
             let place = Place { origin: origin.clone(), line: Some(*line), rank: 0 };
             self.apply_preset(base, &place);
         }
@@ -143,9 +161,10 @@ impl Layers {
     fn apply_document(&mut self, fields: &[Field], origin: &str) {
         let rank = self.rank;
         let place = |line| Place { origin: origin.into(), line: Some(line), rank };
-        let sections = sections();
+        let table = self.table;
+        let sections = table.sections();
         for field in fields {
-            if let Some(key) = find(&field.name).filter(|key| key.section().is_empty()) {
+            if let Some(key) = table.find(&field.name).filter(|key| key.section().is_empty()) {
                 self.put(key, field.node.clone(), place(field.line));
                 continue;
             }
@@ -165,7 +184,7 @@ impl Layers {
             };
             for field in inner {
                 let path = format!("{section}.{}", field.name);
-                match find(&path).filter(|key| key.name() == field.name) {
+                match table.find(&path).filter(|key| key.name() == field.name) {
                     Some(key) => self.put(key, field.node.clone(), place(field.line)),
                     None => self.unknown(&place(field.line), &path),
                 }
@@ -175,10 +194,10 @@ impl Layers {
 
     /// Sets a key, and drops what it replaces.
     fn put(&mut self, key: &'static Key, node: Node, place: Place) {
-        if key.path == PRESET {
+        if key.path == self.table.preset {
             return;
         }
-        for group in EXCLUSIVE.iter().filter(|group| group.contains(&key.path)) {
+        for group in self.table.exclusive.iter().filter(|group| group.contains(&key.path)) {
             for other in group.iter().filter(|other| **other != key.path) {
                 if self.entries.get(other).is_some_and(|entry| entry.place.rank < place.rank) {
                     self.entries.remove(other);
@@ -196,7 +215,7 @@ impl Layers {
 
     fn unknown(&mut self, place: &Place, path: &str) {
         let (message, remedy) = match self.errors.len() {
-            0..MEANT_MAX => unknown_key(path),
+            0..MEANT_MAX => unknown_key(self.table, path),
             _ => ("unknown key", "take it out".into()),
         };
         self.error(place, &shorten_to(80, path), message, remedy);
@@ -206,11 +225,16 @@ impl Layers {
     fn parse_set(&mut self, set: &str) -> Option<Set> {
         let place = set_place(usize::MAX);
         let Some((path, text)) = set.split_once('=') else {
-            self.error(&place, &shorten(set), "no value", "write it as --set gc.victim=fifo");
+            self.error(
+                &place,
+                &shorten(set),
+                "no value",
+                format!("write it as --set {}", self.table.example),
+            );
             return None;
         };
         let (path, text) = (path.trim(), text.trim());
-        let Some(key) = KEYS.iter().find(|key| {
+        let Some(key) = self.table.keys().find(|key| {
             path.strip_prefix(key.path).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
         }) else {
             self.unknown(&place, path);
@@ -221,7 +245,7 @@ impl Layers {
                 &place,
                 key.path,
                 "the path is too long",
-                "write the value as a table: --set 'gc.victim.random={k=8}'",
+                format!("write the value as a table: --set '{}'", self.table.table_example),
             );
             return None;
         }
@@ -236,7 +260,12 @@ impl Layers {
             Some(node) => node,
             None if text.is_empty() || text.starts_with(['"', '\'', '{', '[']) => {
                 let message = format!("not a TOML value: {}", shorten(text));
-                self.error(&place, key.path, message, "quote the whole: --set 'gc.victim.random={k=8}'");
+                self.error(
+                    &place,
+                    key.path,
+                    message,
+                    format!("quote the whole: --set '{}'", self.table.table_example),
+                );
                 return None;
             }
             None => bare(),
@@ -291,35 +320,25 @@ fn set_place(rank: usize) -> Place {
     Place { origin: "--set".into(), line: None, rank }
 }
 
-fn named_preset(fields: &[Field]) -> Option<&Node> {
-    let Raw::Table(drive) = &fields.iter().find(|f| f.name == "drive")?.node.raw else { return None };
-    drive.iter().find(|f| f.name == "preset").map(|f| &f.node)
-}
-
-fn presets_text() -> String {
-    let names: Vec<&str> = presets::PRESETS.iter().map(|p| p.name).collect();
-    format!("presets: {}", names.join(", "))
-}
-
 /// Message and remedy for a path that no key has.
-fn unknown_key(path: &str) -> (&'static str, String) {
-    let names = |section: &str| of_section(section).map(Key::name).collect::<Vec<_>>().join(", ");
-    let known = |section: &str| sections().into_iter().find(|s| !s.is_empty() && *s == section);
+fn unknown_key(table: &Table, path: &str) -> (&'static str, String) {
+    let names = |section: &str| table.of_section(section).map(Key::name).collect::<Vec<_>>().join(", ");
+    let known = |section: &str| table.sections().into_iter().find(|s| !s.is_empty() && *s == section);
     if let Some((section, name)) = path.split_once('.')
         && let Some(section) = known(section)
     {
-        let meant = nearest(name, of_section(section).map(Key::name));
-        let elsewhere = KEYS.iter().find(|key| key.name() == name).map(|key| key.path.to_string());
+        let meant = nearest(name, table.of_section(section).map(Key::name));
+        let elsewhere = table.keys().find(|key| key.name() == name).map(|key| key.path.to_string());
         let meant = elsewhere.or(meant.map(|name| format!("{section}.{name}")));
         let meant = meant.map_or(String::new(), |path| format!("did you mean {path}? "));
         return ("unknown key", format!("{meant}[{section}] has: {}", names(section)));
     }
-    let sections: Vec<&str> = sections().into_iter().filter(|s| !s.is_empty()).collect();
+    let sections: Vec<&str> = table.sections().into_iter().filter(|s| !s.is_empty()).collect();
     let first = path.split('.').next().unwrap_or(path);
-    let meant = match KEYS.iter().find(|key| key.name() == path) {
+    let meant = match table.keys().find(|key| key.name() == path) {
         Some(key) => Some(key.path.to_string()),
-        None => nearest(first, sections.iter().copied().chain(["seed"]))
-            .map(|s| if s == "seed" { s.to_string() } else { format!("[{s}]") }),
+        None => nearest(first, sections.iter().copied().chain(table.of_section("").map(Key::name)))
+            .map(|s| if sections.contains(&s) { format!("[{s}]") } else { s.to_string() }),
     };
     let meant = meant.map_or(String::new(), |name| format!("did you mean {name}? "));
     ("unknown section or key", format!("{meant}sections: {}; above them: {}", sections.join(", "), names("")))

@@ -63,12 +63,12 @@ impl Node {
 }
 
 /// The beginning of a text for a message: at most 40 characters, and what does not print is escaped.
-pub(super) fn shorten(text: &str) -> String {
+pub(crate) fn shorten(text: &str) -> String {
     shorten_to(40, text)
 }
 
 /// [`shorten`] with room for so many characters.
-pub(super) fn shorten_to(most: usize, text: &str) -> String {
+pub(crate) fn shorten_to(most: usize, text: &str) -> String {
     let mut short = String::new();
     let mut room = most;
     for c in text.chars() {

@@ -1,5 +1,7 @@
 //! Numbers with a unit: exact both ways, so that what `show` prints reads back as the same value.
 
+use crate::base::units::Span;
+
 /// A unit and its worth: an integer number of base units.
 type Scale = &'static [(&'static str, u64)];
 
@@ -33,7 +35,7 @@ const PREFIXES: &[(&str, i32)] = &[("", 0), ("m", -3), ("u", -6), ("n", -9), ("p
 
 /// What a unit measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Dimension {
+pub(crate) enum Dimension {
     Time,
     Size,
     Energy,
@@ -170,19 +172,19 @@ pub(super) fn real(text: &str, dimension: Dimension) -> Option<f64> {
 }
 
 /// A number for a message.
-pub(super) fn show_num(value: f64) -> String {
+pub(crate) fn show_num(value: f64) -> String {
     let plain = value.to_string();
     // One of hundreds of digits is very small or very large.
     if plain.len() > 24 { format!("{value:e}") } else { plain }
 }
 
 /// Nanoseconds in the largest unit that needs no fraction.
-pub(super) fn show_time(ns: u64) -> String {
+pub(crate) fn show_time(ns: u64) -> String {
     show(ns, TIME)
 }
 
 /// Bytes in the largest binary unit that needs no fraction.
-pub(super) fn show_size(bytes: u64) -> String {
+pub(crate) fn show_size(bytes: u64) -> String {
     show(bytes, &[SIZE[0], SIZE[6], SIZE[7], SIZE[8], SIZE[9]])
 }
 
@@ -193,7 +195,7 @@ fn show(value: u64, scale: &[(&str, u64)]) -> String {
 }
 
 /// Joules, watts, farads or volts with a prefix; the shortest digits that read back as the same number.
-pub(super) fn show_real(value: f64, dimension: Dimension) -> String {
+pub(crate) fn show_real(value: f64, dimension: Dimension) -> String {
     let (unit, prefixes) = dimension.si().expect("a dimension of real numbers");
     let scientific = format!("{value:e}");
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
@@ -213,6 +215,12 @@ pub(super) fn show_real(value: f64, dimension: Dimension) -> String {
     let rest = digits.split_off(shift as usize);
     let point = if rest.is_empty() { "" } else { "." };
     format!("{before}{digits}{point}{rest}{prefix}{unit}")
+}
+
+/// A length of time as a spec writes it, such as `"30d"`; `None` of anything else, and beyond [`Span::LIMIT`].
+pub fn span(text: &str) -> Option<Span> {
+    let ns = whole(text, Dimension::Time).ok()?;
+    Some(Span::from_ns(ns)).filter(|&span| span <= Span::LIMIT)
 }
 
 #[cfg(test)]

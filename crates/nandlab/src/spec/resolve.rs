@@ -1,13 +1,14 @@
 //! From layers to one value for every key: defaults, keys that follow from others, keys without a meaning here.
 
 use super::error::SpecError;
-use super::keys::{EXCLUSIVE, KEYS, Key, SOURCES, When, find};
+use super::key::{Content, Follows, Key, OneOf, When};
 use super::kind::Val;
 use super::layers::{Entry, Layers, Place};
 use super::node::parse_value;
 use super::read::Reader;
-use crate::flash::RberTable;
+use super::section::FromVal;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Component, Path, PathBuf};
 
 /// The value of a key and where it was written.
 #[derive(Clone, Debug)]
@@ -19,69 +20,98 @@ pub(super) struct Item {
 }
 
 /// One value for every key that has one.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Resolved {
+#[derive(Clone, Debug)]
+pub(crate) struct Resolved {
     /// Keys that are set, by default or by a layer.
     pub(super) items: BTreeMap<&'static str, Item>,
     pub(super) presets: Vec<&'static str>,
-    /// What the file of `reliability.rber.table` holds.
-    pub(super) table: Option<RberTable>,
+    /// What the files hold that belong to values of keys, by key.
+    pub(super) contents: BTreeMap<&'static str, Content>,
+    /// What relative paths are resolved against.
+    dir: PathBuf,
 }
 
 impl Resolved {
     /// The value of a key, when it is set and could be read.
-    pub(super) fn get(&self, path: &str) -> Option<&Val> {
+    pub(crate) fn get(&self, path: &str) -> Option<&Val> {
         self.items.get(path)?.val.as_ref()
     }
 
     /// The value of a key that always has one once there are no errors.
-    pub(super) fn val(&self, path: &str) -> &Val {
+    pub(crate) fn val(&self, path: &str) -> &Val {
         self.get(path).unwrap_or_else(|| panic!("{path} has a default"))
+    }
+
+    /// What that value becomes.
+    pub(crate) fn read<T: FromVal>(&self, path: &str) -> T {
+        T::from_val(self.val(path))
+    }
+
+    /// A file as a value names it: below the spec's folder, without `.` parts. `..` stays: behind a link it does not cancel
+    /// the name before it.
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.dir.join(name).components().filter(|part| *part != Component::CurDir).collect()
+    }
+
+    /// What the file holds that belongs to the value of a key.
+    ///
+    /// # Panics
+    /// When it has none of this type.
+    pub(crate) fn content<T: Clone + 'static>(&self, path: &str) -> T {
+        let content = self.contents.get(path).and_then(|content| content.value.downcast_ref::<T>());
+        content.unwrap_or_else(|| panic!("the file of {path} has been read")).clone()
+    }
+
+    /// The presets used, base first.
+    pub(crate) fn presets(&self) -> &[&'static str] {
+        &self.presets
+    }
+
+    /// Where the value of a key was written, and on which line. `None`: the default.
+    pub(crate) fn origin(&self, key: &str) -> Option<(&str, Option<u32>)> {
+        let place = self.items.get(key)?.place.as_ref()?;
+        Some((&place.origin, place.line))
     }
 }
 
 /// The default of a key, or what another key makes of it.
-fn default_of(key: &Key, layers: &Layers) -> Item {
-    let toml = match key.path {
-        "precondition.method" => return method(layers),
-        "workload.arrival" if layers.entries.contains_key("workload.synthetic") => "{ queue_depth = 32 }",
-        "workload.arrival" => "\"trace\"",
-        _ => key.default,
+fn default_of(key: &'static Key, layers: &Layers) -> Item {
+    let toml = match key.follows {
+        Follows::Nothing => key.default,
+        Follows::Beside { key, then, .. } if layers.entries.contains_key(key) => then,
+        Follows::Beside { otherwise, .. } => otherwise,
+        Follows::Choice { of, otherwise } => return choice(of, otherwise, layers),
     };
-    Item { val: read_default(key, toml), place: None }
+    let read = |node| Reader::default().read(&key.kind, &node, key.path);
+    Item { val: parse_value(toml).and_then(read), place: None }
 }
 
-fn read_default(key: &Key, toml: &str) -> Option<Val> {
-    let node = parse_value(toml)?;
-    // Looked up again for its 'static life.
-    Reader::default().read(&find(key.path)?.kind, &node, key.path)
-}
-
-/// Naming a parameter of a method chooses it.
-fn method(layers: &Layers) -> Item {
-    let named = [
-        ("precondition.used", "fill"),
-        ("precondition.valid", "fill"),
-        ("precondition.order", "fill"),
-        ("precondition.rounds_max", "pts"),
-    ];
-    let chosen = named
+/// Setting a key that belongs to a choice makes that choice.
+fn choice(of: &[(&str, &'static str)], otherwise: &'static str, layers: &Layers) -> Item {
+    let chosen = of
         .iter()
-        .filter_map(|(path, method)| Some((&layers.entries.get(path)?.place, *method)))
+        .filter_map(|(path, name)| Some((&layers.entries.get(path)?.place, *name)))
         .max_by_key(|(place, _)| place.rank);
     let (place, name) = match chosen {
         Some((place, name)) => (Some(place.clone()), name),
-        None => (None, "none"),
+        None => (None, otherwise),
     };
     Item { val: Some(Val::Tag(name, None)), place }
 }
 
 /// Resolves all keys; errors are added to `layers`.
-pub(super) fn resolve(layers: &mut Layers) -> Resolved {
+pub(super) fn resolve(layers: &mut Layers, dir: &Path) -> Resolved {
+    let table = layers.table;
     one_of_each_group(layers);
-    let has_source = one_source(layers);
-    let mut resolved = Resolved { presets: layers.presets.clone(), ..Resolved::default() };
-    for key in KEYS {
+    let without: Vec<&str> =
+        table.one_of.iter().filter(|one_of| !has_one(one_of, layers)).map(|one_of| one_of.section).collect();
+    let mut resolved = Resolved {
+        items: BTreeMap::new(),
+        presets: layers.presets.clone(),
+        contents: BTreeMap::new(),
+        dir: dir.to_owned(),
+    };
+    for key in table.keys() {
         let meaning = meaning(key, layers);
         let entry = layers.entries.get(key.path).cloned();
         match (meaning, entry) {
@@ -96,7 +126,7 @@ pub(super) fn resolve(layers: &mut Layers) -> Resolved {
             }
             (Meaning::No { rank, message, remedy }, Some(entry)) => {
                 // A higher layer that made a lower layer's key meaningless has replaced it.
-                let silent = entry.place.rank < rank || (!has_source && key.section() == "workload");
+                let silent = entry.place.rank < rank || without.contains(&key.section());
                 if !silent {
                     layers.error(&entry.place, key.path, message, remedy);
                 }
@@ -117,39 +147,35 @@ enum Meaning {
     },
 }
 
-/// Without a meaning beside the key that excludes it.
-fn no_default() -> Meaning {
-    Meaning::No { rank: usize::MAX, message: String::new(), remedy: String::new() }
-}
-
 fn meaning(key: &Key, layers: &Layers) -> Meaning {
+    let table = layers.table;
+    // The default of the one would stand beside the other.
+    let groups = table.exclusive.iter().filter(|group| group.contains(&key.path));
+    let mut others = groups.copied().flatten().filter(|other| **other != key.path);
+    if let Some(other) = others.find_map(|other| layers.entries.get(other)) {
+        return Meaning::No { rank: other.place.rank, message: String::new(), remedy: String::new() };
+    }
     match key.when {
-        When::Always => match key.path {
-            // The default of the one would stand beside the other.
-            "precondition.method" if layers.entries.contains_key("precondition.load") => no_default(),
-            "power.cut_after_requests" if layers.entries.contains_key("power.cut_at") => no_default(),
-            _ => Meaning::Yes,
-        },
+        When::Always => Meaning::Yes,
         When::Set(paths) => {
             if paths.iter().any(|path| layers.entries.contains_key(path)) {
                 return Meaning::Yes;
             }
-            let present = SOURCES.iter().find_map(|path| Some((path, layers.entries.get(path)?.place.rank)));
-            let (what, rank) = present.map_or(("without a source", 0), |(path, rank)| (*path, rank));
+            let Some(one_of) = table.one_of.iter().find(|one_of| one_of.keys.contains(&paths[0])) else {
+                return Meaning::Yes;
+            };
+            let present =
+                one_of.keys.iter().find_map(|path| Some((path, layers.entries.get(path)?.place.rank)));
+            let (which, rank) = present.map_or((one_of.without, 0), |(path, rank)| (*path, rank));
             Meaning::No {
                 rank,
-                message: format!("belongs to {}, but the workload is {what}", paths[0]),
+                message: format!("belongs to {}, but {} is {which}", paths[0], one_of.what),
                 remedy: format!("take the line out, or give {} instead", paths[0]),
             }
         }
         When::Is(controlling, values) => {
-            let Some(control) = find(controlling) else { return Meaning::Yes };
+            let Some(control) = table.find(controlling) else { return Meaning::Yes };
             if let Meaning::No { rank, .. } = meaning(control, layers) {
-                let rank = if rank == usize::MAX {
-                    layers.entries.get("precondition.load").map_or(0, |e| e.place.rank)
-                } else {
-                    rank
-                };
                 let values = any_of(controlling, values);
                 return Meaning::No {
                     rank,
@@ -185,7 +211,7 @@ pub(super) fn any_of(path: &str, values: &[&str]) -> String {
 
 /// Of exclusive keys one layer may set one.
 fn one_of_each_group(layers: &mut Layers) {
-    for group in EXCLUSIVE {
+    for group in layers.table.exclusive {
         let mut present: Vec<(&'static str, Place)> =
             group.iter().filter_map(|path| Some((*path, layers.entries.get(path)?.place.clone()))).collect();
         present.sort_by_key(|(_, place)| place.line);
@@ -199,16 +225,19 @@ fn one_of_each_group(layers: &mut Layers) {
     }
 }
 
-/// A workload that says anything must say where its requests come from.
-fn one_source(layers: &mut Layers) -> bool {
-    if SOURCES.iter().any(|path| layers.entries.contains_key(path)) {
+/// A section that says anything must have one of its keys of which it needs one.
+fn has_one(one_of: &OneOf, layers: &mut Layers) -> bool {
+    if one_of.keys.iter().any(|path| layers.entries.contains_key(path)) {
         return true;
     }
-    let unsourced = layers.entries.iter().find(|(path, _)| path.starts_with("workload."));
-    let place = unsourced.map(|(_, entry)| entry.place.clone());
+    let is_of_section =
+        |path: &str| path.split_once('.').is_some_and(|(section, _)| section == one_of.section);
+    let without = layers.entries.iter().find(|(path, _)| is_of_section(path));
+    let place = without.map(|(_, entry)| entry.place.clone());
     if let Some(place) = place {
-        let remedy = format!("give exactly one of {}, or take the section's keys out", SOURCES.join(", "));
-        layers.error(&place, "workload", "no source of requests", remedy);
+        let keys = one_of.keys.join(", ");
+        let remedy = format!("give exactly one of {keys}, or take the section's keys out");
+        layers.error(&place, one_of.section, one_of.missing, remedy);
     }
     false
 }

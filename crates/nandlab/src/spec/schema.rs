@@ -1,18 +1,17 @@
 //! The JSON Schema of the spec, for editors; made from the same table as the parser.
 
-use super::keys::{KEYS, Key, PRESET, of_section, sections};
+use super::key::{Key, Table};
 use super::kind::{Kind, Param, Payload, Policy, SIZES_MAX};
 use super::node::{Node, Raw, parse_value};
-use super::presets::PRESETS;
 use super::quantity::Dimension;
 use serde_json::{Map, Value as Json, json};
 
 /// The JSON Schema (draft 2020-12) of a spec file.
-pub fn schema() -> Json {
+pub(crate) fn schema(table: &Table) -> Json {
     let mut properties = Map::new();
-    for section in sections() {
+    for section in table.sections() {
         let keys: Map<String, Json> =
-            of_section(section).map(|key| (key.name().to_string(), of_key(key))).collect();
+            table.of_section(section).map(|key| (key.name().to_string(), of_key(table, key))).collect();
         if section.is_empty() {
             properties.extend(keys);
         } else {
@@ -29,10 +28,10 @@ pub fn schema() -> Json {
     })
 }
 
-fn of_key(key: &Key) -> Json {
+fn of_key(table: &Table, key: &Key) -> Json {
     let mut schema = of_kind(&key.kind);
-    if key.path == PRESET {
-        schema = json!({ "enum": PRESETS.iter().map(|p| p.name).collect::<Vec<_>>() });
+    if key.path == table.preset {
+        schema = json!({ "enum": table.presets.iter().map(|p| p.name).collect::<Vec<_>>() });
     }
     let note = if key.note.is_empty() { String::new() } else { format!(" ({})", key.note) };
     schema["description"] = Json::from(format!("{}{note}", key.doc));
@@ -133,11 +132,6 @@ fn of_params(params: &[Param]) -> Json {
     json!({ "type": "object", "additionalProperties": false, "required": required, "properties": properties })
 }
 
-/// The paths of all keys, in the order of the table.
-pub fn key_paths() -> Vec<&'static str> {
-    KEYS.iter().map(|key| key.path).collect()
-}
-
 /// One choice of a policy slot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyRow {
@@ -149,11 +143,10 @@ pub struct PolicyRow {
     pub description: &'static str,
 }
 
-/// What the policies of the controller and the models of its flash can be, slot by slot; what is not built yet, and
-/// slots with a single choice, are left out. The drive's cell, the preconditioning and the workload are no policies.
-pub fn policies() -> Vec<PolicyRow> {
+/// What the policies can be, slot by slot; slots with a single choice are left out.
+pub(crate) fn policies(table: &Table) -> Vec<PolicyRow> {
     let mut rows = Vec::new();
-    for key in KEYS.iter().filter(|key| !["drive", "precondition", "workload"].contains(&key.section())) {
+    for key in table.keys().filter(|key| !table.without_policies.contains(&key.section())) {
         slot_rows(&mut rows, key.path, &key.kind);
     }
     rows

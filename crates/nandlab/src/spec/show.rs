@@ -1,6 +1,6 @@
 //! A resolved spec as text: for reading (`to_toml`), and for its identity (`canonical_json`, `hash`).
 
-use super::keys::{KEYS, Key, PRESET, When, of_section, sections};
+use super::key::{Key, Table, When};
 use super::kind::Val;
 use super::resolve::{Resolved, any_of};
 use serde_json::{Map, Value as Json, json};
@@ -8,18 +8,18 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// Every key with its value, what it is, and where the value came from.
-pub(super) fn to_toml(r: &Resolved) -> String {
+pub(crate) fn to_toml(table: &Table, r: &Resolved) -> String {
     let mut text = String::from(
         "# Resolved: every key, its value in base units, what it is (and where the value came from).\n",
     );
     if !r.presets.is_empty() {
         let _ = writeln!(text, "# Built on preset {}.", r.presets.join(", then "));
     }
-    for section in sections() {
+    for section in table.sections() {
         if !section.is_empty() {
             let _ = writeln!(text, "\n[{section}]");
         }
-        for key in of_section(section).filter(|key| key.path != PRESET) {
+        for key in table.of_section(section).filter(|key| key.path != table.preset) {
             line(&mut text, key, r);
         }
     }
@@ -51,10 +51,10 @@ fn line(text: &mut String, key: &Key, r: &Resolved) {
 }
 
 /// Every value in base units, sorted by key: the same for specs that mean the same.
-pub(super) fn canonical_json(r: &Resolved) -> String {
+pub(crate) fn canonical_json(table: &Table, r: &Resolved) -> String {
     let mut sorted: BTreeMap<&str, BTreeMap<&str, Json>> = BTreeMap::new();
     let mut all: BTreeMap<String, Json> = BTreeMap::new();
-    for key in KEYS {
+    for key in table.keys() {
         match r.get(key.path) {
             Some(val) if key.section().is_empty() => {
                 all.insert(key.name().to_string(), val.json());
@@ -74,9 +74,9 @@ pub(super) fn canonical_json(r: &Resolved) -> String {
 
 /// A value as JSON. A file that is part of the spec counts with what it holds.
 fn with_content(r: &Resolved, key: &Key, val: &Val) -> Json {
-    match (key.path, val, &r.table) {
-        ("reliability.rber", Val::Tag(name, Some(file)), Some(table)) => {
-            let content = format!("{:016x}", table.content_hash());
+    match (val, r.contents.get(key.path)) {
+        (Val::Tag(name, Some(file)), Some(content)) => {
+            let content = format!("{:016x}", content.hash);
             json!({ *name: { "content": content, "file": file.json() } })
         }
         _ => val.json(),
@@ -84,7 +84,7 @@ fn with_content(r: &Resolved, key: &Key, val: &Val) -> Json {
 }
 
 /// 16 hex digits: FNV-1a over the text, with a finish that spreads the last bytes over all digits.
-pub(super) fn hash(text: &str) -> String {
+pub(crate) fn hash(text: &str) -> String {
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
     for byte in text.bytes() {
         hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);

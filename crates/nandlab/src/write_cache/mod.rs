@@ -8,7 +8,7 @@
 mod cache;
 mod load;
 pub(crate) mod notes;
-mod spec;
+pub(crate) mod spec;
 mod stats;
 pub mod sync;
 

@@ -1,19 +1,48 @@
-//! `[cache]` of a spec.
+//! `[cache]`.
 
+use super::sync;
 use crate::base::policy::Choice;
 use crate::base::units::Span;
+use crate::spec::{
+    Check, FromVal, Kind, OVERHEAD, Policy, Rule, SHARE, Val, key, plain, registered, section, show_num,
+};
+use std::sync::LazyLock;
 
-/// `[cache]`: the write cache.
-#[derive(Clone, Debug, PartialEq)]
-pub struct CacheSpec {
-    /// Below a page: none.
-    pub size_bytes: u64,
-    /// A DRAM access, for each page of a hit.
-    pub access_ns: Span,
-    /// From [`crate::write_cache::sync::POLICIES`].
-    pub sync: Choice,
-    /// How much of the cache may be dirty.
-    pub dirty_budget: DirtyBudget,
+section! {
+    /// `[cache]`: the write cache.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct CacheSpec {
+        /// Below a page: none.
+        pub size_bytes: u64 = key(
+            "cache.size",
+            Kind::Size { min: 0, max: 1 << 40, step: 512 },
+            "\"0MiB\"",
+            "write cache; below a page: none",
+        ),
+        /// A DRAM access, for each page of a hit.
+        pub access_ns: Span = key("cache.access", OVERHEAD, "\"1us\"", "DRAM time of a page of a hit")
+            .note("assumption: 4 KiB at some GB/s"),
+        /// From [`crate::write_cache::sync::POLICIES`].
+        pub sync: Choice = key(
+            "cache.sync",
+            Kind::Registered(syncs),
+            "\"none\"",
+            "when dirty pages are written ahead of eviction",
+        ),
+        /// How much of the cache may be dirty.
+        pub dirty_budget: DirtyBudget = key(
+            "cache.dirty_budget",
+            DIRTY_BUDGET,
+            "1.0",
+            "share of the cache that may be dirty; sync = \"none\" keeps none",
+        ),
+    }
+}
+
+fn syncs() -> &'static [Policy] {
+    static ALL: LazyLock<Vec<Policy>> =
+        LazyLock::new(|| sync::POLICIES.iter().map(|(info, _)| registered(info)).collect());
+    &ALL
 }
 
 /// `cache.dirty_budget`: how much of the cache may be dirty.
@@ -23,4 +52,61 @@ pub enum DirtyBudget {
     Share(f64),
     /// What budget detection finds that the capacitor can save; before the first one, what it would find at the start.
     Measured,
+}
+
+const DIRTY_BUDGET: Kind =
+    Kind::Either(&[SHARE, Kind::Slot(&[plain("measured", "budget detection sets it by the capacitor")])]);
+
+impl FromVal for DirtyBudget {
+    fn from_val(val: &Val) -> Self {
+        match val {
+            Val::Num(share) => Self::Share(*share),
+            Val::Tag("measured", None) => Self::Measured,
+            _ => val.is_no("dirty budget"),
+        }
+    }
+}
+
+pub(crate) const RULES: &[Rule] = &[is_there, measured_budget];
+
+/// What bounds the dirty pages does nothing without pages.
+fn is_there(check: &mut Check<'_>) -> Option<()> {
+    let (size, page) = (check.int("cache.size")?, check.int("drive.page_size")?);
+    if size >= page {
+        return Some(());
+    }
+    let remedy = |key: &str, without: &str| format!("set cache.size to a page or more, or {key} = {without}");
+    let sync = check.tag("cache.sync")?;
+    if sync != "none" {
+        let message = format!("\"{sync}\" has no effect without a write cache");
+        check.error(&["cache.sync", "cache.size"], message, remedy("cache.sync", "\"none\""));
+    }
+    let budget = check.get("cache.dirty_budget")?;
+    if *budget != Val::Num(1.0) {
+        let message = match budget {
+            Val::Num(share) => format!("{} has no effect without a write cache", show_num(*share)),
+            _ => "\"measured\" has no effect without a write cache".into(),
+        };
+        check.error(&["cache.dirty_budget", "cache.size"], message, remedy("cache.dirty_budget", "1.0"));
+    }
+    Some(())
+}
+
+/// A budget is measured with a capacitor, for a policy that keeps one.
+fn measured_budget(check: &mut Check<'_>) -> Option<()> {
+    if check.tag("cache.dirty_budget")? != "measured" {
+        return None;
+    }
+    if check.num("capacitor.capacitance") == Some(0.0) {
+        let message = "\"measured\" needs a capacitor";
+        let remedy = "set capacitor.capacitance, such as \"75mF\", or cache.dirty_budget = 1.0";
+        check.error(&["cache.dirty_budget", "capacitor.capacitance"], message, remedy);
+    }
+    let has_cache = check.int("cache.size")? >= check.int("drive.page_size")?;
+    if has_cache && check.tag("cache.sync")? == "none" {
+        let message = "\"measured\" has no effect with cache.sync = \"none\", which keeps no budget";
+        let remedy = "set cache.sync, such as \"smart\", or cache.dirty_budget = 1.0";
+        check.error(&["cache.dirty_budget", "cache.sync"], message, remedy);
+    }
+    Some(())
 }

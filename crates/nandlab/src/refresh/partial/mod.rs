@@ -16,6 +16,7 @@
 mod encoding;
 mod entry;
 mod links;
+pub(crate) mod spec;
 mod vsm;
 
 pub use encoding::{EncodedSize, Encoding};

@@ -1,18 +1,13 @@
 //! The drives that ship with the program: `presets/*.toml`, compiled in.
 
-/// A preset: its name, one line about it, its TOML.
-pub(super) struct Preset {
-    pub(super) name: &'static str,
-    pub(super) about: &'static str,
-    pub(super) text: &'static str,
-}
+use crate::spec::Preset;
 
 macro_rules! preset {
     ($name:literal, $about:literal) => {
         Preset {
             name: $name,
             about: $about,
-            text: include_str!(concat!("../../../../presets/", $name, ".toml")),
+            text: include_str!(concat!("../../../../../presets/", $name, ".toml")),
         }
     };
 }
@@ -28,8 +23,3 @@ pub(super) static PRESETS: &[Preset] = &[
     preset!("partial-refresh-128g", "the 128 GB 3D MLC drive of the partial refresh paper"),
     preset!("rcopyback-64g", "the 64 GB MLC drive of the rcopyback paper"),
 ];
-
-/// The preset of this name.
-pub(super) fn find(name: &str) -> Option<&'static Preset> {
-    PRESETS.iter().find(|preset| preset.name == name)
-}

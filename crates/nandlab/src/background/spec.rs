@@ -1,0 +1,136 @@
+//! `[gc]`, `ftl.wear_levelling` and `ftl.wear_gap`.
+
+use super::gc;
+use crate::base::policy::Choice;
+use crate::base::units::Span;
+use crate::ftl::WearLevelling;
+use crate::spec::{
+    ANY_TIME, Check, Choices, Key, Kind, Policy, Rule, SHARE, SHARE_BELOW_1, choices, int, key, registered,
+    section, show_num,
+};
+use std::sync::LazyLock;
+
+pub(crate) const WEAR_LEVELLING: Key =
+    key("ftl.wear_levelling", Kind::Slot(WearLevelling::CHOICES), "\"dynamic\"", "how wear is spread");
+
+pub(crate) const WEAR_GAP: Key = key(
+    "ftl.wear_gap",
+    int(1, 1_000_000),
+    "100",
+    "static: a block is moved once it lags the plane's mean P/E by this much",
+)
+.note("assumption");
+
+choices! { for WearLevelling {
+    Dynamic = "dynamic": "the free block with the fewest P/E cycles is used next",
+    Static = "static": "dynamic, and cold blocks are moved",
+    None = "none": "free blocks are used in the order they were freed",
+} }
+
+section! {
+    /// `[gc]`.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct GcSpec {
+        /// From [`crate::background::gc::POLICIES`].
+        pub victim: Choice =
+            key("gc.victim", Kind::Registered(victims), "\"greedy\"", "which block is collected next"),
+        /// How foreground GC shares its die with host writes.
+        pub pacing: GcPacing = key(
+            "gc.pacing",
+            Kind::Slot(GcPacing::CHOICES),
+            "\"proportional\"",
+            "how foreground GC shares its die with host writes",
+        ),
+        /// Whether the die of a foreground GC serves others meanwhile.
+        pub foreground: GcForeground = key(
+            "gc.foreground",
+            Kind::Slot(GcForeground::CHOICES),
+            "\"interleaved\"",
+            "whether the host waits for the whole cleaning of a victim",
+        ),
+        /// Share of the pages that can be free at which idle-time GC starts.
+        pub background_free: f64 = key(
+            "gc.background_free",
+            SHARE_BELOW_1,
+            "0.10",
+            "share of the pages that can be free at which idle-time GC starts",
+        ),
+        /// Share of the pages that can be free at which foreground GC starts.
+        pub foreground_free: f64 = key(
+            "gc.foreground_free",
+            SHARE_BELOW_1,
+            "0.05",
+            "share of the pages that can be free at which foreground GC starts",
+        ),
+        /// Idle-time GC leaves a plane alone while its best victim is more than this share valid.
+        pub idle_valid_max: f64 = key(
+            "gc.idle_valid_max",
+            SHARE,
+            "0.75",
+            "idle-time GC stops when its best victim is more than this valid",
+        )
+        .note("assumption: three pages moved to gain one"),
+        /// Time without host requests after which the drive counts as idle.
+        pub idle_after_ns: Span = key(
+            "gc.idle_after",
+            ANY_TIME,
+            "\"10ms\"",
+            "without host requests for this long the drive is idle",
+        )
+        .note("assumption"),
+    }
+}
+
+fn victims() -> &'static [Policy] {
+    static ALL: LazyLock<Vec<Policy>> =
+        LazyLock::new(|| gc::POLICIES.iter().map(|(info, _)| registered(info)).collect());
+    &ALL
+}
+
+choices! {
+    /// `gc.pacing`: how foreground GC shares its die with host writes.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum GcPacing {
+        /// So that the next free block is there when the host needs it.
+        Proportional = "proportional": "so that the next free block is there when the host needs it",
+        /// By age: whichever has waited longer goes next.
+        None = "none": "by age: whichever has waited longer goes next",
+    }
+}
+
+choices! {
+    /// `gc.foreground`: whether the die of a foreground GC serves others meanwhile.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum GcForeground {
+        /// As the scheduler says.
+        Interleaved = "interleaved": "the die of a foreground GC serves the host between its operations",
+        /// The host waits for the whole cleaning of a victim; a block of translation pages is cleaned interleaved.
+        Blocking = "blocking": "reads, programs and erase of a victim in one piece on its die, as in older models",
+    }
+}
+
+pub(crate) const RULES: &[Rule] = &[thresholds, blocking];
+
+fn thresholds(check: &mut Check<'_>) -> Option<()> {
+    let (foreground, background) = (check.num("gc.foreground_free")?, check.num("gc.background_free")?);
+    if foreground >= background {
+        let message = format!(
+            "foreground GC at {} free is not below background GC at {}",
+            show_num(foreground),
+            show_num(background)
+        );
+        let remedy = "set gc.foreground_free below gc.background_free";
+        check.error(&["gc.foreground_free", "gc.background_free"], message, remedy);
+    }
+    Some(())
+}
+
+fn blocking(check: &mut Check<'_>) -> Option<()> {
+    if check.is("gc.foreground", "blocking") && check.is("gc.pacing", "proportional") {
+        let message =
+            "\"blocking\" gives a cleaning its whole die, and gc.pacing = \"proportional\" a share of it";
+        let remedy = "set gc.pacing = \"none\", or gc.foreground = \"interleaved\"";
+        check.error(&["gc.foreground", "gc.pacing"], message, remedy);
+    }
+    Some(())
+}

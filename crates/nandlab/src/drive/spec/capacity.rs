@@ -1,0 +1,208 @@
+//! Whether the drive has room for its logical pages, for what the mechanisms need, and for what is written at the start.
+
+use super::least;
+use crate::base::geometry::logical_pages;
+use crate::copyback::spec::MigrationSpec;
+use crate::ftl::needs::{BlockNeeds, Demands, GAIN_BLOCKS, Need};
+use crate::spec::{Check, FromVal, Rule, Val};
+
+/// PPNs are 32 bits wide; one value is the niche and one is spare.
+const PAGES_MAX: u64 = (1 << 32) - 2;
+
+pub(super) const RULES: &[Rule] = &[capacity];
+
+fn capacity(check: &mut Check<'_>) -> Option<()> {
+    let capacity = pages_fit(check)?;
+    reserve(check, &capacity);
+    precondition(check, &capacity);
+    requests_fit(check, &capacity);
+    Some(())
+}
+
+/// Page counts of the drive.
+struct Capacity {
+    blocks_per_plane: u64,
+    pages_per_block: u64,
+    pages_per_plane: u64,
+    pages: u64,
+    logical_pages: u64,
+    page_bytes: u64,
+    op: f64,
+    /// What the mechanisms need of each plane follows from these.
+    demands: Demands,
+}
+
+impl Capacity {
+    /// What a plane needs, of a drive with so many blocks a plane and this op.
+    fn needs(&self, blocks_per_plane: u64, op: f64) -> BlockNeeds {
+        BlockNeeds::new(&self.demands.at(blocks_per_plane, op))
+    }
+}
+
+/// `None` also when the pages do not fit: what follows would only repeat it.
+fn pages_fit(check: &mut Check<'_>) -> Option<Capacity> {
+    const COUNTS: [&str; 6] = [
+        "drive.blocks_per_plane",
+        "drive.pages_per_block",
+        "drive.channels",
+        "drive.chips_per_channel",
+        "drive.dies_per_chip",
+        "drive.planes_per_die",
+    ];
+    let mut counts = [0; 6];
+    for (count, path) in counts.iter_mut().zip(COUNTS) {
+        *count = check.int(path)?;
+    }
+    let [blocks_per_plane, pages_per_block, outer @ ..] = counts;
+    let (op, page_bytes) = (check.num("drive.op")?, check.int("drive.page_size")?);
+    // The ranges of the six keys keep this product below 2^61.
+    let pages: u64 = counts.iter().product();
+    if pages > PAGES_MAX {
+        let message = format!("{pages} pages in all, more than the {PAGES_MAX} a 32-bit page number holds");
+        check.error(&COUNTS, message, "fewer or larger pages");
+        return None;
+    }
+    let planes: u64 = outer.iter().product();
+    Some(Capacity {
+        blocks_per_plane,
+        pages_per_block,
+        pages_per_plane: blocks_per_plane * pages_per_block,
+        pages,
+        logical_pages: logical_pages(pages, op),
+        page_bytes,
+        op,
+        demands: Demands {
+            planes,
+            pages_per_block,
+            page_bytes,
+            logical_pages: logical_pages(pages, op),
+            levels_wear: check.is("ftl.wear_levelling", "static"),
+            has_demand_map: check.is("ftl.map", "demand"),
+            copybacks_max: copybacks_max(check),
+            has_combinations: check.is("refresh.policy", "partial"),
+            flushed_pages: flushed_pages(check, page_bytes),
+        },
+    })
+}
+
+/// The most copybacks in a row of any page.
+fn copybacks_max(check: &Check<'_>) -> u64 {
+    let migration = check.get("migration.policy").map(MigrationSpec::from_val);
+    migration.map_or(0, |migration| migration.copybacks_max().into())
+}
+
+/// Pages that a flush by the capacitor can have to write.
+fn flushed_pages(check: &Check<'_>, page_bytes: u64) -> Option<u64> {
+    check.num("capacitor.capacitance").filter(|farad| *farad > 0.0)?;
+    Some(check.int("cache.size")? / page_bytes)
+}
+
+fn reserve(check: &mut Check<'_>, c: &Capacity) {
+    let needs = c.needs(c.blocks_per_plane, c.op);
+    if needs.fit(c.blocks_per_plane) && c.logical_pages > 0 {
+        return;
+    }
+    let spare = c.pages_per_plane.saturating_sub(needs.host_pages);
+    let map_blocks = needs.mapping.valid_pages as f64 / c.pages_per_block as f64;
+    let mut parts: Vec<String> = needs.all().iter().filter_map(need_text).collect();
+    parts.push(format!("{GAIN_BLOCKS} of garbage for GC to gain from"));
+    if map_blocks > 0.0 {
+        parts.push(format!("{map_blocks:.1} of translation pages"));
+    }
+    let message = format!(
+        "a plane has {:.1} blocks beyond its logical pages and needs {:.1}: {}",
+        spare as f64 / c.pages_per_block as f64,
+        needs.blocks() as f64 + map_blocks,
+        parts.join(", ")
+    );
+    // With room for them, logical and translation pages are no more than the physical ones, of which every one has
+    // its 32-bit number.
+    let enough_blocks = least(c.blocks_per_plane, 1 << 20, |blocks| c.needs(blocks, c.op).fit(blocks));
+    // In steps of 0.001, which is how people write it.
+    let of = |op: u64| c.needs(c.blocks_per_plane, op as f64 / 1e3);
+    let enough_op = least(0, 100_000, |op| of(op).fit(c.blocks_per_plane))
+        .filter(|&op| of(op).host_pages > 0 && of(op).blocks() < c.blocks_per_plane);
+    let remedy = match (enough_op, enough_blocks) {
+        (Some(op), Some(blocks)) => {
+            format!("drive.op = {} or drive.blocks_per_plane = {blocks} would do", op as f64 / 1e3)
+        }
+        (None, Some(blocks)) => format!("drive.blocks_per_plane = {blocks} would do"),
+        (Some(op), None) => format!("drive.op = {} would do", op as f64 / 1e3),
+        (None, None) => "more blocks a plane and a larger op".into(),
+    };
+    let mut keys = vec!["drive.op", "drive.blocks_per_plane", "drive.pages_per_block"];
+    if enough_op.is_none() {
+        keys.swap(0, 1);
+    }
+    let asks = |need: &Need| need.open + need.free > 0;
+    if asks(&needs.mapping) {
+        keys.push("ftl.map");
+    }
+    if asks(&needs.flush) {
+        keys.extend(["capacitor.capacitance", "cache.size"]);
+    }
+    if asks(&needs.copyback) {
+        keys.push("migration.policy");
+    }
+    if asks(&needs.combination) {
+        keys.push("refresh.policy");
+    }
+    check.error(&keys, message, remedy);
+}
+
+fn precondition(check: &mut Check<'_>, c: &Capacity) -> Option<()> {
+    let (used, valid) = (check.num("precondition.used")?, check.num("precondition.valid")?);
+    let keys = ["precondition.used", "precondition.valid", "precondition.method", "drive.op"];
+    let valid_pages = used * valid * c.pages as f64;
+    if valid_pages > c.logical_pages as f64 {
+        let message = format!(
+            "{used} used of which {valid} is valid are {:.4} of the physical pages, more than the logical {:.4}",
+            used * valid,
+            c.logical_pages as f64 / c.pages as f64
+        );
+        let most = (c.logical_pages as f64 / c.pages as f64 / used * 1e3).floor() / 1e3;
+        check.error(&keys, message, format!("with used = {used}, valid = {most} is the most"));
+    }
+    let needs = c.needs(c.blocks_per_plane, c.op);
+    // The host opens one block more, and translation pages are written after the fill.
+    let map_blocks = needs.mapping.open + needs.mapping.valid_pages.div_ceil(c.pages_per_block);
+    let reserve = needs.free() + 1 + map_blocks;
+    let most = c.blocks_per_plane.saturating_sub(reserve) as f64 / c.blocks_per_plane as f64;
+    if used > most {
+        let message = format!(
+            "{used} used leaves a plane less than the {reserve} blocks that it needs at the start{}",
+            if needs.mapping.valid_pages > 0 { ", translation pages included" } else { "" }
+        );
+        let remedy = format!("used = {} is the most", (most * 1e3).floor() / 1e3);
+        let mut keys = vec!["precondition.used", "precondition.method", "drive.blocks_per_plane", "ftl.map"];
+        if needs.flush.free > 0 {
+            keys.extend(["capacitor.capacitance", "cache.size"]);
+        }
+        check.error(&keys, message, remedy);
+    }
+    Some(())
+}
+
+/// A synthetic request must fit into the span it is aimed at.
+fn requests_fit(check: &mut Check<'_>, c: &Capacity) -> Option<()> {
+    let synthetic = check.get("workload.synthetic")?;
+    let Val::Sizes(sizes) = synthetic.field("size") else { return None };
+    let largest = sizes.last()?.0;
+    let span = (synthetic.field("span").num() * (c.logical_pages * c.page_bytes) as f64) as u64;
+    if largest.max(synthetic.field("align").int()) > span {
+        let message = format!("requests of up to {largest} bytes do not fit into a span of {span} bytes");
+        check.error(&["workload.synthetic"], message, "smaller requests, or a larger span");
+    }
+    Some(())
+}
+
+/// What a mechanism needs, as the error says it; `None` of one that needs nothing.
+fn need_text(need: &Need) -> Option<String> {
+    let blocks = [(need.open, "open"), (need.free, "free")];
+    let blocks: Vec<String> = blocks
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect();
+    (!blocks.is_empty()).then(|| format!("{} for {}", blocks.join(" and "), need.what))
+}

@@ -1,0 +1,98 @@
+//! `[drive]`.
+
+use crate::base::geometry::{Cell, DriveSpec};
+use crate::spec::{Check, Choices, Key, Kind, Rule, Val, When, choices, int, key, num, section, show_size};
+
+/// Names a preset.
+pub(super) const PRESET: Key =
+    key("drive.preset", Kind::Text, "", "start from a published drive; keys beside it override it");
+
+section! { for DriveSpec {
+    channels = key("drive.channels", int(1, 64), "4", "channels"),
+    chips_per_channel = key("drive.chips_per_channel", int(1, 64), "4", "chips on a channel"),
+    dies_per_chip = key("drive.dies_per_chip", int(1, 32), "1", "dies in a chip"),
+    planes_per_die = key("drive.planes_per_die", int(1, 32), "2", "planes in a die"),
+    blocks_per_plane = key("drive.blocks_per_plane", int(1, 1 << 20), "256", "blocks in a plane"),
+    pages_per_block = key("drive.pages_per_block", int(1, 1 << 15), "64", "pages in a block"),
+    page_size_bytes = key(
+        "drive.page_size",
+        Kind::Size { min: 512, max: 1 << 20, step: 512 },
+        "\"4KiB\"",
+        "bytes in a page; a power of two",
+    ),
+    cell = key("drive.cell", Kind::Slot(Cell::CHOICES), "\"mlc\"", "cell technology"),
+    layers = key("drive.layers", int(1, 1024), "32", "layers of a 3D block; pages are spread evenly over them")
+        .when(STACKED)
+        => |values, path| values.get(path).map_or(1, |layers| layers.int() as u32),
+    op = key("drive.op", num(0.0, 100.0), "0.07", "over-provisioning: (raw - logical) / logical"),
+    endurance =
+        key("drive.endurance", int(1, 10_000_000), "3000", "P/E cycles after which a block is retired"),
+} }
+
+const STACKED: When = When::Is("drive.cell", &["3d-mlc", "3d-tlc"]);
+
+choices! { for Cell {
+    Slc = "slc": "one bit a cell",
+    Mlc = "mlc": "two bits a cell, planar",
+    Mlc3d = "3d-mlc": "two bits a cell, stacked",
+    Tlc3d = "3d-tlc": "three bits a cell, stacked",
+} }
+
+pub(super) const PAGE_SIZE: Rule = page_size;
+
+fn page_size(check: &mut Check<'_>) -> Option<()> {
+    let bytes = check.int("drive.page_size").filter(|bytes| !bytes.is_power_of_two())?;
+    let nearest = show_size(bytes.next_power_of_two());
+    let message = format!("{bytes} bytes are not a power of two");
+    check.error(&["drive.page_size"], message, format!("the next is \"{nearest}\""));
+    Some(())
+}
+
+pub(super) const RULES: &[Rule] = &[endurance, program, layers_of_a_block];
+
+fn endurance(check: &mut Check<'_>) -> Option<()> {
+    let (endurance, cycles) = (check.int("drive.endurance")?, check.int("reliability.pe_cycles")?);
+    if endurance <= cycles {
+        let message = format!("blocks start with {cycles} P/E cycles and retire at {endurance}");
+        let remedy =
+            format!("set drive.endurance above {cycles}, or reliability.pe_cycles below {endurance}");
+        check.error(&["reliability.pe_cycles", "drive.endurance"], message, remedy);
+    }
+    Some(())
+}
+
+/// Program times by page kind or by layer, and the cell has none.
+fn program(check: &mut Check<'_>) -> Option<()> {
+    let Val::Table(fields) = check.get("timing.program")? else { return None };
+    let cell = check.tag("drive.cell")?;
+    let keys = ["timing.program", "drive.cell"];
+    if fields[0].0 == "lsb" {
+        if cell == "slc" {
+            let remedy = "write one time, or set drive.cell = \"mlc\", \"3d-mlc\" or \"3d-tlc\"";
+            check.error(&keys, "a cell of \"slc\" has no MSB page", remedy);
+        }
+        return Some(());
+    }
+    if !cell.starts_with("3d-") {
+        let message = format!("program times by layer, and a cell of \"{cell}\" has no layers");
+        let remedy = "write one time or { lsb, msb }, or set drive.cell = \"3d-mlc\" or \"3d-tlc\"";
+        check.error(&keys, message, remedy);
+    }
+    let (fastest, slowest) = (fields[0].1.int(), fields[1].1.int());
+    if fastest > slowest {
+        let message = "the fastest layer is slower than the slowest";
+        check.error(&["timing.program"], message, "exchange the two");
+    }
+    Some(())
+}
+
+fn layers_of_a_block(check: &mut Check<'_>) -> Option<()> {
+    let (layers, pages) = (check.int("drive.layers")?, check.int("drive.pages_per_block")?);
+    if layers > pages {
+        let message = format!("{layers} layers, but a block has {pages} pages");
+        let remedy =
+            format!("set drive.layers to at most {pages}, or drive.pages_per_block to at least {layers}");
+        check.error(&["drive.layers", "drive.pages_per_block", "drive.cell"], message, remedy);
+    }
+    Some(())
+}

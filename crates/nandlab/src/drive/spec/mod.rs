@@ -1,0 +1,302 @@
+//! The whole spec: the one table of all rooms' keys, and the typed [`Spec`] that a drive is built from.
+//!
+//! Each room declares its keys in its own `spec.rs`; here are those of what belongs to no mechanism, and the rules that
+//! concern several rooms. [`crate::spec`] reads, checks and shows what the table says.
+
+mod capacity;
+mod energy;
+mod geometry;
+mod needs;
+mod output;
+mod precondition;
+mod presets;
+mod reliability;
+mod times;
+mod timing;
+
+pub use crate::background::spec::{GcForeground, GcPacing, GcSpec};
+pub use crate::base::geometry::{Cell, DriveSpec};
+pub use crate::capacitor::{BudgetSteps, CapacitorSpec, FlushMethod, FlushOrder};
+pub use crate::copyback::CopybackLimitSpec;
+pub use crate::copyback::spec::MigrationSpec;
+pub use crate::demand_map::{Eviction, MapSpec};
+pub use crate::flash::{EccSpec, LevelSpec, RberSpec, ReliabilitySpec, Retry, StartLevel, VthSpec};
+pub use crate::ftl::WearLevelling;
+pub use crate::ftl::allocation::Allocation;
+pub use crate::host::spec::workload::{
+    Address, Arrival, Beyond, DeviceChoice, ProfileSpec, Source, SyntheticSpec, TraceSpec, WorkloadSpec,
+};
+pub use crate::host::spec::{HostSpec, LinkSpec};
+pub use crate::power_loss::spec::PowerSpec;
+pub use crate::refresh::partial::Encoding;
+pub use crate::refresh::partial::spec::PartialSpec;
+pub use crate::refresh::spec::{EcCacheSpec, FcrSpec, RefreshPolicySpec, RefreshSpec};
+pub use crate::sched::{CommandTimes, ProgramTime, Scheduler, TimingSpec};
+pub use crate::spec::{PolicyRow, SpecErrors};
+pub use crate::write_cache::{CacheSpec, DirtyBudget};
+pub use energy::EnergySpec;
+pub use needs::{block_needs, demands, fit_to_writes, op_for_waf};
+pub use output::OutputSpec;
+pub use precondition::{FillOrder, PreconditionSpec};
+
+use crate::spec::{Key, Resolved, Rule, Section, Table, canonical_json, hash, int, key, section, to_toml};
+use crate::{
+    background, capacitor, copyback, demand_map, ftl, host, power_loss, read_levels, refresh, write_cache,
+};
+use std::path::Path;
+use std::sync::LazyLock;
+
+/// A whole validated spec. One section of the file is one field.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct Spec {
+    pub seed: u64,
+    pub drive: DriveSpec,
+    pub host: HostSpec,
+    pub timing: TimingSpec,
+    pub ftl: FtlSpec,
+    pub gc: GcSpec,
+    pub ecc: EccSpec,
+    pub reliability: ReliabilitySpec,
+    pub refresh: RefreshSpec,
+    pub migration: MigrationSpec,
+    pub cache: CacheSpec,
+    pub capacitor: CapacitorSpec,
+    pub power: PowerSpec,
+    pub energy: EnergySpec,
+    pub precondition: PreconditionSpec,
+    /// `precondition.map_reads`: pages that the workload reads before it writes them hold data at the start.
+    pub map_reads: bool,
+    /// `None`: no workload section; fine for the stepping interface, refused by `run`.
+    pub workload: Option<WorkloadSpec>,
+    pub output: OutputSpec,
+}
+
+impl Spec {
+    /// Whether power can fail here, or has something to keep the drive alive when it does.
+    pub fn models_power_loss(&self) -> bool {
+        let power = &self.power;
+        self.capacitor.capacitance_f > 0.0 || power.cut_after_requests > 0 || power.cut_at_ns.is_some()
+    }
+}
+
+section! {
+    /// `[ftl]`.
+    #[derive(Clone, Debug, PartialEq)]
+    #[allow(missing_docs)]
+    pub struct FtlSpec {
+        pub map: MapSpec = demand_map::spec::MAP,
+        pub allocation: Allocation = ftl::spec::ALLOCATION,
+        pub wear_levelling: WearLevelling = background::spec::WEAR_LEVELLING,
+        /// Static wear levelling: move the coldest block once it lags the plane's mean P/E by this many cycles.
+        pub wear_gap: u32 = background::spec::WEAR_GAP,
+    }
+}
+
+const SEED: Key = key("seed", int(0, i64::MAX as u64), "1", "seed of every random stream");
+
+/// All keys, in the order `show` prints them.
+static TABLE: Table = Table {
+    keys: &[
+        &[SEED],
+        &[geometry::PRESET],
+        DriveSpec::KEYS,
+        HostSpec::KEYS,
+        TimingSpec::KEYS,
+        FtlSpec::KEYS,
+        GcSpec::KEYS,
+        EccSpec::KEYS,
+        ReliabilitySpec::KEYS,
+        RefreshSpec::KEYS,
+        MigrationSpec::KEYS,
+        CacheSpec::KEYS,
+        CapacitorSpec::KEYS,
+        PowerSpec::KEYS,
+        EnergySpec::KEYS,
+        PreconditionSpec::KEYS,
+        &[precondition::MAP_READS],
+        <Option<WorkloadSpec>>::KEYS,
+        OutputSpec::KEYS,
+    ],
+    preset: geometry::PRESET.path,
+    presets: presets::PRESETS,
+    exclusive: &[host::spec::workload::SOURCES.keys, precondition::EXCLUSIVE, power_loss::spec::EXCLUSIVE],
+    one_of: &[host::spec::workload::SOURCES],
+    // The drive's cell, the preconditioning and the workload are none.
+    without_policies: &["drive", "precondition", "workload"],
+    example: "gc.victim=fifo",
+    table_example: "gc.victim.random={k=8}",
+};
+
+impl Spec {
+    fn of(values: &Resolved) -> Self {
+        Self {
+            seed: values.read(SEED.path),
+            drive: Section::of(values),
+            host: Section::of(values),
+            timing: Section::of(values),
+            ftl: Section::of(values),
+            gc: Section::of(values),
+            ecc: Section::of(values),
+            reliability: Section::of(values),
+            refresh: Section::of(values),
+            migration: Section::of(values),
+            cache: Section::of(values),
+            capacitor: Section::of(values),
+            power: Section::of(values),
+            energy: Section::of(values),
+            precondition: Section::of(values),
+            map_reads: values.read(precondition::MAP_READS.path),
+            workload: Section::of(values),
+            output: Section::of(values),
+        }
+    }
+}
+
+/// All rules, in the order in which errors of one line are told.
+const RULES: &[&[Rule]] = &[
+    &[geometry::PAGE_SIZE],
+    background::spec::RULES,
+    geometry::RULES,
+    host::spec::workload::RULES,
+    times::RULES,
+    read_levels::spec::RULES,
+    reliability::RULES,
+    write_cache::spec::RULES,
+    capacitor::spec::RULES,
+    copyback::spec::RULES,
+    refresh::partial::spec::RULES,
+    refresh::spec::RULES,
+    capacity::RULES,
+];
+
+/// A spec that was read and found possible, and where each of its values came from.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// The typed spec.
+    pub spec: Spec,
+    values: Resolved,
+}
+
+/// Reads a spec. `name` is the file's name for messages, `dir` what relative paths in it are resolved against, `sets`
+/// are `path=value` overrides, the last one winning. A table of error rates that the spec names is read, too.
+pub fn load(text: &str, name: &str, dir: &Path, sets: &[String]) -> Result<Loaded, SpecErrors> {
+    let values = crate::spec::load_values(&TABLE, RULES, text, name, dir, sets)?;
+    Ok(Loaded { spec: Spec::of(&values), values })
+}
+
+impl Loaded {
+    /// The resolved spec as TOML: every key with its value, its description and where the value came from. Loading
+    /// that gives the same spec.
+    pub fn to_toml(&self) -> String {
+        to_toml(&TABLE, &self.values)
+    }
+
+    /// Every value in base units, sorted: the same text for specs that mean the same. Paths are as written; a table of
+    /// error rates is there with a hash of what it holds.
+    pub fn canonical_json(&self) -> String {
+        canonical_json(&TABLE, &self.values)
+    }
+
+    /// 16 hex digits of [`Loaded::canonical_json`].
+    pub fn hash(&self) -> String {
+        hash(&self.canonical_json())
+    }
+
+    /// Where the value of a key was written: its origin (a file's name, `preset NAME`, `--set`) and line. `None`: the
+    /// default.
+    pub fn origin(&self, key: &str) -> Option<(&str, Option<u32>)> {
+        self.values.origin(key)
+    }
+
+    /// The presets the drive is built on, base first.
+    pub fn presets(&self) -> &[&'static str] {
+        self.values.presets()
+    }
+}
+
+/// The drives that ship with the program: name and one line about each.
+pub fn presets() -> &'static [(&'static str, &'static str)] {
+    static ALL: LazyLock<Vec<(&str, &str)>> =
+        LazyLock::new(|| presets::PRESETS.iter().map(|preset| (preset.name, preset.about)).collect());
+    &ALL
+}
+
+/// The JSON Schema (draft 2020-12) of a spec file.
+pub fn schema() -> serde_json::Value {
+    crate::spec::schema_of(&TABLE)
+}
+
+/// What the policies of the controller and the models of its flash can be, slot by slot; what is not built yet, and
+/// slots with a single choice, are left out.
+pub fn policies() -> Vec<PolicyRow> {
+    crate::spec::policies_of(&TABLE)
+}
+
+/// The paths of all keys, in the order of the table.
+pub fn key_paths() -> Vec<&'static str> {
+    TABLE.paths()
+}
+
+/// The least number in a range from which on `enough` holds.
+fn least(low: u64, high: u64, enough: impl Fn(u64) -> bool) -> Option<u64> {
+    if !enough(high) {
+        return None;
+    }
+    let (mut low, mut high) = (low, high);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if enough(middle) { high = middle } else { low = middle + 1 }
+    }
+    Some(low)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::When;
+
+    #[test]
+    fn every_key_is_documented_and_its_default_is_one_of_its_values() {
+        for key in TABLE.keys() {
+            assert!(key.doc.len() > 5, "{}", key.path);
+            if !key.default.is_empty() {
+                assert!(key.has_default(), "{}: {}", key.path, key.default);
+            }
+        }
+    }
+
+    #[test]
+    fn no_key_is_there_twice_and_conditions_name_keys() {
+        let keys: Vec<&Key> = TABLE.keys().collect();
+        for (i, key) in keys.iter().enumerate() {
+            assert!(!keys[..i].iter().any(|other| other.path == key.path), "{}", key.path);
+            match key.when {
+                When::Always => {}
+                When::Set(paths) => {
+                    assert!(TABLE.one_of.iter().any(|one_of| paths.iter().all(|p| one_of.keys.contains(p))));
+                }
+                When::Is(path, values) => {
+                    let policies = TABLE.find(path).and_then(|key| key.kind.policies()).expect(path);
+                    assert!(values.iter().all(|value| policies.iter().any(|p| p.name == *value)));
+                }
+            }
+        }
+        let groups = TABLE.exclusive.iter().copied().flatten();
+        assert!(groups.chain([&TABLE.preset]).all(|path| TABLE.find(path).is_some()));
+    }
+
+    /// The keys of these two are read by hand.
+    #[test]
+    fn every_key_reaches_the_spec() {
+        let precondition = include_str!("precondition.rs");
+        let workload = include_str!("../../host/spec/workload.rs");
+        for (text, keys) in [(precondition, PreconditionSpec::KEYS), (workload, <Option<WorkloadSpec>>::KEYS)]
+        {
+            for key in keys {
+                let path = format!("\"{}\"", key.path);
+                assert!(text.matches(&format!("({path})")).count() > 0, "{} is not read", key.path);
+            }
+        }
+    }
+}

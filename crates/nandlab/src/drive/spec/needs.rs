@@ -1,0 +1,82 @@
+//! What the mechanisms of a spec need of its planes.
+
+use super::Spec;
+use crate::base::geometry::logical_pages;
+use crate::demand_map::MapSpec;
+use crate::ftl::WearLevelling;
+use crate::ftl::needs::{BlockNeeds, Demands, Fitted, fit, op_for};
+
+/// What of a spec decides it.
+pub fn demands(spec: &Spec) -> Demands {
+    let d = &spec.drive;
+    let planes = [d.channels, d.chips_per_channel, d.dies_per_chip, d.planes_per_die];
+    let planes: u64 = planes.into_iter().map(u64::from).product();
+    let pages_per_block = u64::from(d.pages_per_block);
+    let page_bytes = u64::from(d.page_size_bytes);
+    let pages = planes * u64::from(d.blocks_per_plane) * pages_per_block;
+    let has_capacitor = spec.capacitor.capacitance_f > 0.0;
+    Demands {
+        planes,
+        pages_per_block,
+        page_bytes,
+        logical_pages: logical_pages(pages, d.op),
+        levels_wear: spec.ftl.wear_levelling == WearLevelling::Static,
+        has_demand_map: matches!(spec.ftl.map, MapSpec::Demand { .. }),
+        copybacks_max: spec.migration.copybacks_max().into(),
+        has_combinations: spec.refresh.policy.partial().is_some(),
+        flushed_pages: has_capacitor.then(|| spec.cache.size_bytes / page_bytes),
+    }
+}
+
+/// The needs of every mechanism of a spec, by plane.
+pub fn block_needs(spec: &Spec) -> BlockNeeds {
+    BlockNeeds::new(&demands(spec))
+}
+
+/// The least `drive.op` in steps of 0.001 at which uniform random writes to a spec's drive amplify no more than this under FIFO
+/// cleaning; `None` where none up to 100 is.
+pub fn op_for_waf(spec: &Spec, waf_max: f64) -> Option<f64> {
+    op_for(&demands(spec), spec.drive.blocks_per_plane.into(), waf_max)
+}
+
+/// A spec's drive scaled so that so many bytes are `times` times its spare bytes, as [`fit`] does.
+pub fn fit_to_writes(spec: &Spec, bytes: u64, times: f64) -> Option<Fitted> {
+    fit(&demands(spec), spec.drive.blocks_per_plane, spec.drive.op, bytes, times)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// By hand: planes of 4 MiB and 128 blocks of 32 KiB, GC alone, which needs three.
+    #[test]
+    fn a_drive_is_fitted_to_what_is_written() {
+        let text = "[drive]\nchannels = 1\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 2\n\
+                    blocks_per_plane = 128\npages_per_block = 8\npage_size = '4KiB'\nop = 0.25\n";
+        let spec = super::super::load(text, "test", std::path::Path::new("."), &[]).unwrap().spec;
+        let share = |blocks: u32, op: f64| {
+            let mut spec = spec.clone();
+            (spec.drive.blocks_per_plane, spec.drive.op) = (blocks, op);
+            block_needs(&spec).spare_share(blocks.into())
+        };
+        let spare = |blocks: u32, op: f64| {
+            let pages = 2 * u64::from(blocks) * 8;
+            (pages - (pages as f64 / (1.0 + op)) as u64) * 4096
+        };
+        // 409 or 410 of 2048 pages are spare: 1.6 MiB.
+        let whole = Fitted { blocks_per_plane: 128, op: 0.25, spare_bytes: spare(128, 0.25) };
+        assert_eq!(fit_to_writes(&spec, 5 * whole.spare_bytes, 5.0), Some(whole));
+        for bytes in [5 * whole.spare_bytes - 1, 4 << 20, 2 << 20] {
+            let fitted = fit_to_writes(&spec, bytes, 5.0).unwrap();
+            let Fitted { blocks_per_plane: blocks, op, spare_bytes } = fitted;
+            assert_eq!(spare_bytes, spare(blocks, op));
+            assert!(5 * spare_bytes <= bytes && blocks < 128 && op > 0.25, "{fitted:?} for {bytes}");
+            assert!(
+                share(blocks, op) >= share(128, 0.25) && share(blocks, op - 0.001) < share(128, 0.25),
+                "{fitted:?}"
+            );
+        }
+        // Not even the smallest drive has so little to spare: three blocks a plane.
+        assert_eq!(fit_to_writes(&spec, 5 * 2 * 3 * 32768 - 1, 5.0), None);
+    }
+}

@@ -1,0 +1,120 @@
+//! `[precondition]`.
+
+use crate::spec::{
+    Choices, Follows, Key, Kind, Policy, Resolved, SHARE, Section, When, choices, int, key, plain,
+};
+use std::path::PathBuf;
+
+const FILL: When = When::Is("precondition.method", &["fill"]);
+const PTS: When = When::Is("precondition.method", &["pts"]);
+
+/// Either a method or a drive that is there.
+pub(super) const EXCLUSIVE: &[&str] = &["precondition.method", "precondition.load"];
+
+/// `precondition.map_reads`.
+pub(super) const MAP_READS: Key = key(
+    "precondition.map_reads",
+    Kind::Bool,
+    "false",
+    "pages that the workload reads before it writes them hold data at the start",
+);
+
+const METHODS: &[Policy] = &[
+    plain("none", "a fresh drive"),
+    plain("fill", "filled to a used and a valid share, without simulating time"),
+    plain("pts", "SNIA PTS: sequential fill, then random overwrite until the WAF is steady"),
+];
+
+/// Naming a parameter of a method chooses it.
+const METHOD_OF: Follows = Follows::Choice {
+    of: &[
+        ("precondition.used", "fill"),
+        ("precondition.valid", "fill"),
+        ("precondition.order", "fill"),
+        ("precondition.rounds_max", "pts"),
+    ],
+    otherwise: "none",
+};
+
+impl Section for PreconditionSpec {
+    const KEYS: &'static [Key] = &[
+        key(
+            "precondition.method",
+            Kind::Slot(METHODS),
+            "",
+            "how the drive is aged before the workload; fill when used or valid is given, else none",
+        )
+        .follows(METHOD_OF),
+        key("precondition.used", SHARE, "0.95", "filled share of the physical pages").when(FILL),
+        key("precondition.valid", SHARE, "0.80", "share of the filled pages that is still valid").when(FILL),
+        key(
+            "precondition.order",
+            Kind::Slot(FillOrder::CHOICES),
+            "\"random\"",
+            "order of the LPNs in the filled pages",
+        )
+        .when(FILL),
+        key(
+            "precondition.rounds_max",
+            int(0, 1000),
+            "10",
+            "overwrites of the logical capacity at most; 0: none",
+        )
+        .when(PTS)
+        .note("assumption"),
+        key("precondition.load", Kind::Path, "", "a drive saved earlier"),
+    ];
+
+    fn of(values: &Resolved) -> Self {
+        if let Some(file) = values.get("precondition.load") {
+            return Self::Load(values.file(file.text()));
+        }
+        let method = values.val("precondition.method");
+        match method.tag() {
+            "none" => Self::None,
+            "fill" => Self::Fill {
+                used: values.read("precondition.used"),
+                valid: values.read("precondition.valid"),
+                order: values.read("precondition.order"),
+            },
+            "pts" => Self::Pts { rounds_max: values.read("precondition.rounds_max") },
+            _ => method.is_no("method"),
+        }
+    }
+}
+
+/// `[precondition]`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PreconditionSpec {
+    /// A fresh drive.
+    None,
+    /// Filled to a share of the physical pages, of which a share is valid.
+    Fill {
+        /// Filled share of the physical pages.
+        used: f64,
+        /// Valid share of the filled pages.
+        valid: f64,
+        /// Order of the LPNs in them.
+        order: FillOrder,
+    },
+    /// SNIA PTS: sequential fill, then uniform random overwrite until the WAF is steady.
+    Pts {
+        /// At most this many times the logical capacity is overwritten; 0: the sequential fill alone.
+        rounds_max: u32,
+    },
+    /// A drive saved earlier.
+    Load(PathBuf),
+}
+
+choices! {
+    /// `precondition.order`: the order of the LPNs in the pages of a fill. It decides write amplification until the workload
+    /// has written the drive several times over: what is invalidated together lies together after the one, and not after
+    /// the other.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum FillOrder {
+        /// None.
+        Random = "random": "cold and hot data side by side, as after years of random writes",
+        /// That of the addresses.
+        Sequential = "sequential": "as after one sequential write of the drive",
+    }
+}

@@ -1,0 +1,130 @@
+//! `[reliability]`.
+
+use crate::flash::{RberSpec, RberTable, ReliabilitySpec, VthSpec};
+use crate::spec::{
+    AGE, Check, Content, FACTOR, FileOf, FromVal, Kind, Param, Params, Policy, Rule, SHARE_ABOVE_0,
+    Unreadable, Val, int, key, num, param, params, plain, section, value, with,
+};
+use std::path::Path;
+use std::sync::Arc;
+
+section! { for ReliabilitySpec {
+    rber = key("reliability.rber", Kind::Slot(RBER), "\"none\"", "raw bit error rate")
+        .file(FileOf { choice: "table", read: table })
+        => |values, path| match values.val(path) {
+            Val::Tag("none", None) => RberSpec::None,
+            Val::Tag("vth", Some(params)) => RberSpec::Vth(VthSpec::from_val(params)),
+            Val::Tag("table", Some(_)) => RberSpec::Table(values.content(path)),
+            val => val.is_no("error rate"),
+        },
+    read_disturb = key(
+        "reliability.read_disturb",
+        num(0.0, 1e-3),
+        "0.0",
+        "RBER that every read of a block adds to its pages",
+    ),
+    copyback_error = key(
+        "reliability.copyback_error",
+        num(0.0, 1e-2),
+        "0.0",
+        "RBER that every copyback in a row without correction adds",
+    ),
+    pe_cycles =
+        key("reliability.pe_cycles", int(0, 10_000_000), "0", "P/E cycles of every block at the start"),
+    retention = key(
+        "reliability.retention",
+        RETENTION,
+        "\"0d\"",
+        "age of the data that is there at the start, or ages and their shares of it",
+    ) => |values, path| match values.val(path) {
+        Val::List(ages) => ages.iter().map(|item| (item.read("age"), item.read("share"))).collect(),
+        age => vec![(age.span(), 1.0)],
+    },
+    clock_scale =
+        key("reliability.clock_scale", FACTOR, "1.0", "ages run this much faster than the workload"),
+} }
+
+const RBER: &[Policy] = &[
+    plain("none", "no bit errors"),
+    with("vth", VthSpec::PARAMS, "threshold voltage distributions of MLC"),
+    value("table", &Kind::Path, "measured: a CSV of P/E cycles, retention, reads and RBER"),
+];
+
+// The states lie 0.6 V apart and are read with seven references each: wider steps would overlap.
+params! { for VthSpec {
+    dvpp = param("dvpp", num(0.01, 0.6), "0.38", "programming step in V, the width of a programmed state"),
+    cell_to_cell =
+        param("cell_to_cell", num(0.0, 0.5), "0.05", "sigma of the cell-to-cell interference in V"),
+    sensing_step =
+        param("sensing_step", num(0.001, 0.1), "0.03", "distance of the references of soft sensing in V"),
+    per_page_kind =
+        param("per_page_kind", Kind::Bool, "false", "LSB and MSB pages apart, not the mean of both"),
+} }
+
+/// What `table` names.
+fn table(file: &Path) -> Result<Content, Unreadable> {
+    match RberTable::read(file) {
+        Ok(table) => Ok(Content { hash: table.content_hash(), value: Arc::new(table) }),
+        Err(error) => Err(Unreadable {
+            line: error.line,
+            column: error.column,
+            message: error.message,
+            remedy: error.remedy,
+        }),
+    }
+}
+
+/// So few that `show` has them in one line, of which the reader takes 64 points.
+const RETENTION: Kind = Kind::Either(&[AGE, Kind::List(AGES, 32)]);
+
+const AGES: &[Param] =
+    &[param("age", AGE, "", "age of the data"), param("share", SHARE_ABOVE_0, "", "its share of the data")];
+
+pub(super) const RULES: &[Rule] = &[errors_are_looked_at, vth, retention];
+
+/// What has no effect is refused: read levels without levels, bit errors that nobody looks at.
+fn errors_are_looked_at(check: &mut Check<'_>) -> Option<()> {
+    let errors = check.tag("reliability.rber")?;
+    for key in ["reliability.read_disturb", "reliability.copyback_error"] {
+        if errors == "none" && check.num(key).is_some_and(|rber| rber > 0.0) {
+            let message = "has no effect with reliability.rber = \"none\"";
+            let remedy = format!("set reliability.rber, or {key} = 0.0");
+            check.error(&[key, "reliability.rber"], message, remedy);
+        }
+    }
+    if check.tag("ecc.levels")? != "none" {
+        return Some(());
+    }
+    for (key, without) in [("ecc.start", "first"), ("ecc.retry", "full")] {
+        let Some(tag) = check.tag(key).filter(|&tag| tag != without) else { continue };
+        let message = format!("\"{tag}\" has no effect with ecc.levels = \"none\"");
+        let remedy = format!("set ecc.levels, such as \"laldpc\", or {key} = \"{without}\"");
+        check.error(&[key, "ecc.levels"], message, remedy);
+    }
+    if errors != "none" {
+        let message = "nothing looks at bit errors with ecc.levels = \"none\"";
+        let remedy = "set ecc.levels, such as \"laldpc\", or reliability.rber = \"none\"";
+        check.error(&["reliability.rber", "ecc.levels"], message, remedy);
+    }
+    Some(())
+}
+
+fn vth(check: &mut Check<'_>) -> Option<()> {
+    let (errors, cell) = (check.tag("reliability.rber")?, check.tag("drive.cell")?);
+    if errors == "vth" && !["mlc", "3d-mlc"].contains(&cell) {
+        let message = format!("\"vth\" describes cells of two bits, and drive.cell is \"{cell}\"");
+        let remedy = "set drive.cell = \"mlc\" or \"3d-mlc\", or reliability.rber to a table or \"none\"";
+        check.error(&["reliability.rber", "drive.cell"], message, remedy);
+    }
+    Some(())
+}
+
+fn retention(check: &mut Check<'_>) -> Option<()> {
+    let Val::List(ages) = check.get("reliability.retention")? else { return None };
+    let sum: f64 = ages.iter().map(|age| age.field("share").num()).sum();
+    if (sum - 1.0).abs() > 1e-9 {
+        let message = format!("the shares add up to {}", (sum * 1e12).round() / 1e12);
+        check.error(&["reliability.retention"], message, "shares that add up to 1");
+    }
+    Some(())
+}

@@ -1,0 +1,111 @@
+//! `[timing]`.
+
+use crate::sched::{CommandTimes, ProgramTime, Scheduler, TimingSpec};
+use crate::spec::{
+    Choices, FromVal, Kind, MB_PER_S, OPERATION, OVERHEAD, Val, choices, key, num, param, plain, section,
+};
+
+section! { for TimingSpec {
+    read_ns = key("timing.read", OPERATION, "\"50us\"", "tR: sensing a page at the first level"),
+    program =
+        key("timing.program", PROGRAM, "\"900us\"", "tPROG: for every page, by page kind, or by layer"),
+    erase_ns = key("timing.erase", OPERATION, "\"3.5ms\"", "tBERS: erasing a block"),
+    channel_ns_per_byte = key(
+        "timing.channel_ns_per_byte",
+        num(0.0, 1e6),
+        "2.5",
+        "channel time to transfer a byte, in ns",
+    ),
+    command = key(
+        "timing.command",
+        COMMAND,
+        "\"0us\"",
+        "channel time of a command, of every operation or of each",
+    ),
+    decode_ns = key("timing.decode", OVERHEAD, "\"15us\"", "controller time to decode a page"),
+    off_chip_bytes_per_s = key(
+        "timing.off_chip_mb_per_s",
+        OFF_CHIP,
+        "\"unlimited\"",
+        "bandwidth of the off-chip path in MB/s",
+    ) => |values, path| match values.val(path) {
+        Val::Num(mb) => Some(mb * 1e6),
+        Val::Tag("unlimited", None) => None,
+        val => val.is_no("bandwidth"),
+    },
+    scheduler = key(
+        "timing.scheduler",
+        Kind::Slot(Scheduler::CHOICES),
+        "\"read-first\"",
+        "order between a die's queues",
+    ),
+    multi_plane = key("timing.multi_plane", Kind::Bool, "false", "the planes of a die work together"),
+} }
+
+const PROGRAM: Kind = Kind::Either(&[
+    OPERATION,
+    Kind::Table(&[
+        param("lsb", OPERATION, "", "tPROG of an LSB page"),
+        param("msb", OPERATION, "", "tPROG of an MSB page; a TLC middle page takes the mean"),
+    ]),
+    Kind::Table(&[
+        param("fastest", OPERATION, "", "tPROG of the bottom layer"),
+        param("slowest", OPERATION, "", "tPROG of the top layer; linear in between"),
+    ]),
+]);
+
+impl FromVal for ProgramTime {
+    fn from_val(val: &Val) -> Self {
+        match val {
+            Val::Table(fields) if fields[0].0 == "lsb" => {
+                Self::ByKind { lsb_ns: val.read("lsb"), msb_ns: val.read("msb") }
+            }
+            Val::Table(_) => {
+                Self::ByLayer { fastest_ns: val.read("fastest"), slowest_ns: val.read("slowest") }
+            }
+            time => Self::Uniform(time.span()),
+        }
+    }
+}
+
+const COMMAND: Kind = Kind::Either(&[
+    OVERHEAD,
+    Kind::Table(&[
+        param("read", OVERHEAD, "\"0us\"", "of a read of a page"),
+        param("program", OVERHEAD, "\"0us\"", "of a program of a page"),
+        param("erase", OVERHEAD, "\"0us\"", "of an erase of a block"),
+        param("copyback", OVERHEAD, "\"0us\"", "of a copyback of a page"),
+        param("multi_plane_read", TOGETHER, "\"each\"", "of a read of several planes, in all"),
+        param("multi_plane_program", TOGETHER, "\"each\"", "of a program of several planes, in all"),
+    ]),
+]);
+
+const TOGETHER: Kind =
+    Kind::Either(&[OVERHEAD, Kind::Slot(&[plain("each", "every plane pays what one plane does")])]);
+
+impl FromVal for CommandTimes {
+    fn from_val(val: &Val) -> Self {
+        if !matches!(val, Val::Table(_)) {
+            return Self::uniform(val.span());
+        }
+        let together = |name| match val.field(name) {
+            Val::Tag("each", None) => None,
+            time => Some(time.span()),
+        };
+        Self {
+            read_ns: val.read("read"),
+            program_ns: val.read("program"),
+            erase_ns: val.read("erase"),
+            copyback_ns: val.read("copyback"),
+            multi_plane_read_ns: together("multi_plane_read"),
+            multi_plane_program_ns: together("multi_plane_program"),
+        }
+    }
+}
+
+const OFF_CHIP: Kind = Kind::Either(&[MB_PER_S, Kind::Slot(&[plain("unlimited", "never a bottleneck")])]);
+
+choices! { for Scheduler {
+    ReadFirst = "read-first": "host reads, then host writes, then background work",
+    Fcfs = "fcfs": "strictly in order of arrival",
+} }

@@ -1,0 +1,39 @@
+//! `ftl.allocation`.
+
+use super::allocation::Allocation;
+use crate::spec::{FromVal, Key, Kind, Policy, Val, key, plain};
+
+pub(crate) const ALLOCATION: Key =
+    key("ftl.allocation", Kind::Slot(&ALLOCATIONS), "\"CWDP\"", "where the next page goes");
+
+const DYNAMIC: &str = "dynamic";
+
+/// The static orders.
+const ORDERS: [&str; 24] = [
+    "CWDP", "CWPD", "CDWP", "CDPW", "CPWD", "CPDW", "WCDP", "WCPD", "WDCP", "WDPC", "WPCD", "WPDC", "DCWP",
+    "DCPW", "DWCP", "DWPC", "DPCW", "DPWC", "PCWD", "PCDW", "PWCD", "PWDC", "PDCW", "PDWC",
+];
+
+/// The static orders, then `dynamic`.
+const ALLOCATIONS: [Policy; 25] = {
+    let mut all = [plain(DYNAMIC, "the least-loaded die"); 25];
+    let mut i = 0;
+    while i < ORDERS.len() {
+        all[i] = plain(ORDERS[i], "static order");
+        i += 1;
+    }
+    all[0].doc = "static: channel varies fastest, then chip (way), die, plane";
+    all
+};
+
+impl FromVal for Allocation {
+    fn from_val(val: &Val) -> Self {
+        match val.tag() {
+            DYNAMIC => Self::Dynamic,
+            order if ORDERS.contains(&order) => {
+                Self::Static(order.as_bytes().try_into().expect("an order has four letters"))
+            }
+            _ => val.is_no("allocation"),
+        }
+    }
+}

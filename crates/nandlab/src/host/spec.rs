@@ -1,0 +1,44 @@
+//! `[host]`, and `[workload]`: what comes over the link.
+
+pub(crate) mod workload;
+
+use crate::base::units::Span;
+use crate::spec::{FromVal, Kind, MB_PER_S, OVERHEAD, Params, Val, key, param, params, plain, section};
+
+section! {
+    /// `[host]`: what is between the host and the drive.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct HostSpec {
+        /// `None`: requests reach the drive, and completions the host, at once.
+        pub link: Option<LinkSpec> =
+            key("host.link", LINK, "\"none\"", "the link between host and drive, shared in each direction"),
+    }
+}
+
+params! {
+    /// `host.link`: the link between host and drive, the same in each direction.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub struct LinkSpec {
+        /// Bandwidth in each direction, above 0.
+        pub bytes_per_s: f64 = param("mb_per_s", MB_PER_S, "", "bandwidth in each direction, in MB/s")
+            => |val| val.num() * 1e6,
+        /// One way: from sending a command, the last byte of data or a completion to its arrival.
+        pub latency_ns: Span =
+            param("latency", OVERHEAD, "\"0us\"", "time one way, of a command as of a completion"),
+    }
+}
+
+const LINK: Kind = Kind::Either(&[
+    Kind::Slot(&[plain("none", "takes no time, never a bottleneck")]),
+    Kind::Table(LinkSpec::PARAMS),
+]);
+
+impl FromVal for Option<LinkSpec> {
+    fn from_val(val: &Val) -> Self {
+        match val {
+            Val::Tag("none", None) => None,
+            Val::Table(_) => Some(LinkSpec::from_val(val)),
+            _ => val.is_no("link"),
+        }
+    }
+}

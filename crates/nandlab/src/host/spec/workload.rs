@@ -1,0 +1,404 @@
+//! `[workload]`: where requests come from, and how they arrive.
+
+use crate::base::units::{SECOND, Span, Time};
+use crate::spec::{
+    ANY_TIME, COUNT, Check, Choices, FACTOR, Follows, FromVal, Key, Kind, OneOf, Params, Policy, Resolved,
+    Rule, SHARE, SHARE_ABOVE_0, Section, Val, When, above_0, choices, int, key, param, params, plain,
+    show_num, value, with,
+};
+use std::path::PathBuf;
+
+/// Where requests come from.
+pub(crate) const SOURCES: OneOf = OneOf {
+    section: "workload",
+    keys: &["workload.trace", "workload.profile", "workload.synthetic"],
+    what: "the workload",
+    without: "without a source",
+    missing: "no source of requests",
+};
+
+const TRACE: When = When::Set(&["workload.trace"]);
+const PROFILE: When = When::Set(&["workload.profile"]);
+const ANY_SOURCE: When = When::Set(SOURCES.keys);
+
+impl Section for Option<WorkloadSpec> {
+    const KEYS: &'static [Key] = &[
+        key("workload.trace", Kind::Path, "", "a trace file; .zst, .gz and .xz are read as they are"),
+        key(
+            "workload.profile",
+            Kind::Text,
+            "",
+            "a look-alike of a published or recorded trace, such as \"msr/hm_0\"",
+        ),
+        key("workload.synthetic", Kind::Table(SyntheticSpec::PARAMS), "", "a synthetic workload"),
+        key("workload.format", Kind::Slot(FORMATS), "", "the trace's format; by content when not given")
+            .when(TRACE),
+        key("workload.device", Kind::Text, "", "which device of the trace, or \"concatenate\"").when(TRACE),
+        key("workload.lenient", Kind::Bool, "false", "skip malformed lines and count them").when(TRACE),
+        key(
+            "workload.time_unit",
+            Kind::Slot(TimeUnit::CHOICES),
+            "",
+            "unit of time of a format that does not fix it (MQSim's Time_Unit)",
+        )
+        .when(TRACE),
+        key("workload.requests", REQUESTS, "", "number of requests; as many as published when not given")
+            .when(PROFILE),
+        key(
+            "workload.arrival",
+            Kind::Slot(ARRIVALS),
+            "",
+            "how requests arrive; \"trace\", for a synthetic workload { queue_depth = 32 }",
+        )
+        .follows(Follows::Beside {
+            key: "workload.synthetic",
+            then: "{ queue_depth = 32 }",
+            otherwise: "\"trace\"",
+        })
+        .when(ANY_SOURCE),
+        key("workload.time_scale", FACTOR, "1.0", "arrival times are multiplied by this")
+            .when(When::Is("workload.arrival", &["trace"])),
+        key(
+            "workload.max_gap",
+            ANY_TIME,
+            "\"1d\"",
+            "the longest time from one record of the trace to the next that is not questioned",
+        )
+        .when(TRACE),
+        key("workload.beyond", Kind::Slot(Beyond::CHOICES), "\"refuse\"", "a request beyond the drive")
+            .when(ANY_SOURCE),
+        key("workload.requests_max", COUNT, "0", "stop after this many requests; 0: never").when(ANY_SOURCE),
+        key("workload.repeat", int(1, 1_000_000), "1", "how many times the workload is played")
+            .when(ANY_SOURCE),
+    ];
+
+    fn of(values: &Resolved) -> Self {
+        Some(WorkloadSpec {
+            source: source(values)?,
+            arrival: Arrival::new(values.val("workload.arrival"), || values.read("workload.time_scale")),
+            beyond: values.read("workload.beyond"),
+            requests_max: values.read("workload.requests_max"),
+            repeat: values.read("workload.repeat"),
+        })
+    }
+}
+
+/// Where requests come from; `None` without a workload.
+fn source(values: &Resolved) -> Option<Source> {
+    if let Some(path) = values.get("workload.trace") {
+        return Some(Source::Trace(TraceSpec {
+            path: values.file(path.text()),
+            format: values.get("workload.format").map(|val| val.tag().to_string()),
+            device: values.get("workload.device").map(|val| match val.text() {
+                "concatenate" => DeviceChoice::Concatenate,
+                name => DeviceChoice::One(name.to_string()),
+            }),
+            lenient: values.read("workload.lenient"),
+            time_unit_ns: values.get("workload.time_unit").map(|val| TimeUnit::from_val(val).ns()),
+            max_gap_ns: values.read("workload.max_gap"),
+        }));
+    }
+    if let Some(name) = values.get("workload.profile") {
+        let requests = values.get("workload.requests").map(Val::int);
+        return Some(Source::Profile(ProfileSpec { name: name.text().to_string(), requests }));
+    }
+    values.get("workload.synthetic").map(|synthetic| Source::Synthetic(SyntheticSpec::from_val(synthetic)))
+}
+
+/// `[workload]`.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct WorkloadSpec {
+    pub source: Source,
+    pub arrival: Arrival,
+    pub beyond: Beyond,
+    /// Stop after this many requests; 0: the whole workload.
+    pub requests_max: u64,
+    /// How many times the source is played.
+    pub repeat: u32,
+}
+
+/// Where requests come from.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub enum Source {
+    Trace(TraceSpec),
+    Profile(ProfileSpec),
+    Synthetic(SyntheticSpec),
+}
+
+/// A trace file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TraceSpec {
+    /// The file, relative paths resolved against the spec's folder.
+    pub path: PathBuf,
+    /// `None`: by content.
+    pub format: Option<String>,
+    /// Which device (ASU, volume, disk) of a file that holds several; `None`: the only one.
+    pub device: Option<DeviceChoice>,
+    /// Skip malformed lines and count them.
+    pub lenient: bool,
+    /// Time unit of a format that does not fix it (MQSim), in nanoseconds; `None`: the format's default.
+    pub time_unit_ns: Option<f64>,
+    /// The longest time from one record to the next that is not questioned.
+    pub max_gap_ns: Span,
+}
+
+/// The formats that traces are read in.
+const FORMATS: &[Policy] = &[
+    plain("msr", "MSR Cambridge CSV"),
+    plain("spc", "SPC-1 ASCII, as the UMass traces"),
+    plain("blkparse", "text of blkparse"),
+    plain("fio-iolog", "fio write_iolog"),
+    plain("ssdsim", "SSDsim ASCII"),
+    plain("disksim", "DiskSim ASCII"),
+    plain("mqsim", "MQSim ASCII"),
+    plain("alibaba", "Alibaba block traces"),
+    plain("tencent", "Tencent block storage"),
+    plain("systor", "SYSTOR '17"),
+    plain("vscsi", "VMware vscsiStats"),
+];
+
+choices! {
+    /// `workload.time_unit`.
+    #[derive(Clone, Copy, Debug)]
+    enum TimeUnit {
+        Ps = "ps": "picoseconds",
+        Ns = "ns": "nanoseconds",
+        Us = "us": "microseconds",
+        Ms = "ms": "milliseconds",
+        S = "s": "seconds",
+    }
+}
+
+impl TimeUnit {
+    /// In nanoseconds.
+    fn ns(self) -> f64 {
+        match self {
+            Self::Ps => 1e-3,
+            Self::Ns => 1.0,
+            Self::Us => 1e3,
+            Self::Ms => 1e6,
+            Self::S => 1e9,
+        }
+    }
+}
+
+/// `workload.device`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum DeviceChoice {
+    /// Only this device, by the name the format gives it (`"0"`, `"7,0"`, `"hm_0"`).
+    One(String),
+    /// All devices, laid one after another (each as large as its largest address, rounded up to 1 MiB).
+    Concatenate,
+}
+
+/// A calibrated look-alike of a published or recorded trace.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProfileSpec {
+    /// Such as `msr/hm_0`.
+    pub name: String,
+    /// Number of requests; `None`: as many as published.
+    pub requests: Option<u64>,
+}
+
+params! {
+    /// `workload.synthetic`.
+    #[derive(Clone, Debug, PartialEq)]
+    #[allow(missing_docs)]
+    pub struct SyntheticSpec {
+        pub requests: u64 = param("requests", REQUESTS, "1_000_000", "number of requests"),
+        pub read_fraction: f64 = param("read_fraction", SHARE, "0.3", "share of reads"),
+        /// Share of all requests that are TRIMs.
+        pub trim_fraction: f64 =
+            param("trim_fraction", SHARE, "0.0", "share of TRIMs; the rest are writes"),
+        /// Request sizes in bytes and their weights.
+        pub sizes: Vec<(u64, f64)> =
+            param("size", Kind::Sizes, "\"4KiB\"", "request size, or sizes and their weights")
+                => |val| match val {
+                    Val::Sizes(sizes) => sizes.clone(),
+                    _ => val.is_no("table of sizes"),
+                },
+        pub address: Address = param("address", ADDRESS, "\"uniform\"", "where requests go"),
+        /// Share of the drive's logical space that is addressed.
+        pub span: f64 =
+            param("span", SHARE_ABOVE_0, "1.0", "share of the logical space that is addressed"),
+        /// Addresses are multiples of this many bytes.
+        pub align_bytes: u64 = param(
+            "align",
+            Kind::Size { min: 512, max: 1 << 30, step: 512 },
+            "\"4KiB\"",
+            "addresses are multiples of this",
+        ),
+    }
+}
+
+/// As many as a workload can have.
+const REQUESTS: Kind = int(1, 1_000_000_000_000);
+
+/// How a synthetic workload chooses addresses.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub enum Address {
+    Sequential,
+    Uniform,
+    /// Zipf with this exponent; ranks are scattered over the span.
+    Zipf(f64),
+    /// A `hot` share of the span gets `share` of the accesses.
+    Hot {
+        hot: f64,
+        share: f64,
+    },
+}
+
+const ADDRESS: Kind = Kind::Either(&[
+    Kind::Slot(&[
+        plain("uniform", "every place alike"),
+        plain("sequential", "one after the other, wrapping at the end of the span"),
+        value("zipf", &above_0(10.0), "Zipf with this exponent; ranks are scattered over the span"),
+    ]),
+    Kind::Table(&[
+        param("hot", SHARE_ABOVE_0, "", "hot share of the span"),
+        param("share", SHARE, "", "share of the accesses that go there"),
+    ]),
+]);
+
+impl FromVal for Address {
+    fn from_val(val: &Val) -> Self {
+        match val {
+            Val::Tag("uniform", None) => Self::Uniform,
+            Val::Tag("sequential", None) => Self::Sequential,
+            Val::Tag("zipf", Some(exponent)) => Self::Zipf(exponent.num()),
+            Val::Table(_) => Self::Hot { hot: val.read("hot"), share: val.read("share") },
+            _ => val.is_no("address"),
+        }
+    }
+}
+
+/// How requests arrive.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Arrival {
+    /// At the workload's own times, multiplied by `time_scale`.
+    Trace {
+        /// > 1 stretches.
+        time_scale: f64,
+    },
+    /// Closed loop: this many requests are always outstanding.
+    QueueDepth(u32),
+    /// Open loop at a constant rate of requests a second.
+    Iops(f64),
+    /// Open loop in rounds: a burst, then single requests.
+    Bursts {
+        /// Requests of a round.
+        requests: u64,
+        /// How many of them arrive at once, as the first of their round; 1 at least.
+        at_once: u64,
+        /// From one of the others to the next, and to the next round.
+        idle_ns: Span,
+    },
+}
+
+const ARRIVALS: &[Policy] = &[
+    plain("trace", "at the workload's own times"),
+    value("queue_depth", &int(1, 65_536), "closed loop: always this many outstanding"),
+    value("iops", &above_0(1e9), "open loop: this many requests a second"),
+    with(
+        "bursts",
+        &[
+            param("requests", REQUESTS, "", "requests of a round"),
+            param("at_once", SHARE_ABOVE_0, "", "share of them that arrives at once, as its first"),
+            param(
+                "idle",
+                Kind::Time { min: 1, max: IDLE_NS_MAX },
+                "",
+                "time from one of the others to the next, and to the next round",
+            ),
+        ],
+        "open loop: rounds of a burst and of single requests with idle times between them",
+    ),
+];
+
+/// A day: longer ones make a run of nothing.
+const IDLE_NS_MAX: u64 = 86_400_000_000_000;
+
+impl Arrival {
+    /// `workload.arrival`; the scale is asked for only where the workload has times of its own.
+    pub(crate) fn new(val: &Val, time_scale: impl FnOnce() -> f64) -> Self {
+        match val {
+            Val::Tag("trace", None) => Self::Trace { time_scale: time_scale() },
+            Val::Tag("queue_depth", Some(depth)) => Self::QueueDepth(u32::from_val(depth)),
+            Val::Tag("iops", Some(iops)) => Self::Iops(iops.num()),
+            Val::Tag("bursts", Some(bursts)) => Self::Bursts {
+                requests: bursts.read("requests"),
+                at_once: burst_requests(bursts),
+                idle_ns: bursts.read("idle"),
+            },
+            _ => val.is_no("arrival"),
+        }
+    }
+
+    /// When request `number` (counted from 0) arrives, which the workload itself has at `own`; `None` beyond
+    /// [`Time::LIMIT`]. In a closed loop requests arrive when there is room for them: not later than the start.
+    #[inline]
+    pub fn at(&self, number: u64, own: Time) -> Option<Time> {
+        match *self {
+            Arrival::Trace { time_scale: 1.0 } => Some(own).filter(|&at| at <= Time::LIMIT),
+            Arrival::Trace { time_scale } => Time::from_ns_f64(own.ns() as f64 * time_scale),
+            Arrival::QueueDepth(_) => Some(Time::START),
+            Arrival::Iops(rate) => Time::from_ns_f64(number as f64 * (SECOND.ns() as f64 / rate)),
+            Arrival::Bursts { requests, at_once, idle_ns } => {
+                let singly = |n: u64| n.saturating_sub(at_once - 1);
+                // A round's burst, too, comes `idle` after the request before it.
+                let pauses = number / requests * singly(requests) + singly(number % requests);
+                pauses.checked_mul(idle_ns.ns()).map(Time::from_ns).filter(|&at| at <= Time::LIMIT)
+            }
+        }
+    }
+}
+
+/// Requests of a burst of `workload.arrival.bursts`.
+pub(crate) fn burst_requests(bursts: &Val) -> u64 {
+    (bursts.field("at_once").num() * bursts.field("requests").int() as f64).round() as u64
+}
+
+choices! {
+    /// What happens to a request beyond the drive.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Beyond {
+        /// The run is refused, naming the first such request.
+        Refuse = "refuse": "the run is refused, naming the first such request",
+        /// Addresses are taken modulo the logical capacity, and counted.
+        Wrap = "wrap": "addresses are taken modulo the logical capacity, and counted",
+    }
+}
+
+pub(crate) const RULES: &[Rule] = &[synthetic, bursts];
+
+fn synthetic(check: &mut Check<'_>) -> Option<()> {
+    let synthetic = check.get("workload.synthetic")?;
+    let (reads, trims) = (synthetic.field("read_fraction").num(), synthetic.field("trim_fraction").num());
+    if reads + trims > 1.0 {
+        let message =
+            format!("{} reads and {} TRIMs are more than all requests", show_num(reads), show_num(trims));
+        let remedy = "read_fraction + trim_fraction must be at most 1";
+        check.error(&["workload.synthetic"], message, remedy);
+    }
+    if check.is("workload.arrival", "trace") {
+        let message = "a synthetic workload has no arrival times of its own";
+        let remedy = "write arrival = { queue_depth = 32 } or arrival = { iops = 20000 }";
+        check.error(&["workload.arrival", "workload.synthetic"], message, remedy);
+    }
+    Some(())
+}
+
+fn bursts(check: &mut Check<'_>) -> Option<()> {
+    let Val::Tag("bursts", Some(bursts)) = check.get("workload.arrival")? else { return None };
+    let requests = bursts.field("requests").int();
+    if burst_requests(bursts) == 0 {
+        let at_once = bursts.field("at_once").num();
+        let message = format!("at_once = {at_once:?} of {requests} requests is less than one");
+        let remedy = format!("at_once must be at least {:?}", 1.0 / requests as f64);
+        check.error(&["workload.arrival"], message, remedy);
+    }
+    Some(())
+}

@@ -1,0 +1,115 @@
+//! `[ecc]`.
+
+use crate::base::units::US;
+use crate::flash::{EccSpec, LevelSpec, Retry, StartLevel};
+use crate::spec::{
+    Check, Choices, FromVal, Kind, OPERATION, OVERHEAD, Param, Rule, Val, above_0, choices, key, param,
+    plain, section, show_num, show_time,
+};
+
+section! { for EccSpec {
+    levels = key(
+        "ecc.levels",
+        LEVELS,
+        "\"none\"",
+        "read levels: their RBER limits, and latencies in place of those of [timing]",
+    ),
+    start = key("ecc.start", Kind::Slot(StartLevel::CHOICES), "\"first\"", "the level a read starts at"),
+    retry = key("ecc.retry", Kind::Slot(Retry::CHOICES), "\"full\"", "what a further try costs"),
+} }
+
+const LEVELS: Kind = Kind::Either(&[
+    Kind::Slot(&[
+        plain("none", "[timing] alone, which decodes everything"),
+        plain("laldpc", "LaLDPC, Tables I and II: seven levels"),
+    ]),
+    Kind::List(LEVEL, 16),
+]);
+
+const LEVEL: &[Param] = &[
+    param("rber_max", RBER_MAX, "", "the level decodes every RBER below this"),
+    param("sense", OPERATION, "", "time on the die"),
+    param("transfer", OVERHEAD, "", "time on the channel for a page"),
+    param("decode", OVERHEAD, "", "time in the controller"),
+];
+
+/// Beyond one half a bit says the opposite.
+const RBER_MAX: Kind = above_0(0.5);
+
+impl FromVal for Vec<LevelSpec> {
+    fn from_val(val: &Val) -> Self {
+        match val {
+            Val::Tag("none", None) => Vec::new(),
+            Val::Tag("laldpc", None) => laldpc(),
+            Val::List(levels) => levels.iter().map(LevelSpec::from_val).collect(),
+            _ => val.is_no("table of read levels"),
+        }
+    }
+}
+
+impl FromVal for LevelSpec {
+    fn from_val(val: &Val) -> Self {
+        Self {
+            rber_max: val.read("rber_max"),
+            sense_ns: val.read("sense"),
+            transfer_ns: val.read("transfer"),
+            decode_ns: val.read("decode"),
+        }
+    }
+}
+
+/// Y. Du, D. Zou, Q. Li, L. Shi, H. Jin and C. J. Xue, "LaLDPC: Latency-aware LDPC for read performance improvement of
+/// solid state drives", MSST 2017: latencies of Table I, limits of Table II.
+fn laldpc() -> Vec<LevelSpec> {
+    let limits = [0.005, 0.006, 0.008, 0.009, 0.010, 0.012, 0.013];
+    let level = |(extra, rber_max): (u64, f64)| LevelSpec {
+        rber_max,
+        sense_ns: (50 + 14 * extra) * US,
+        transfer_ns: (20 + 10 * extra) * US,
+        decode_ns: 15 * US,
+    };
+    (0..).zip(limits).map(level).collect()
+}
+
+choices! { for StartLevel {
+    First = "first": "LDPC-in-SSD: always level 1",
+    Ideal = "ideal": "the level that decodes, as if it were known",
+    LastLevel = "last-level":
+        "LaLDPC: the level of the page's last read while its map entry is cached, else level 1",
+    BlockLevel = "block-level":
+        "last-level, but without a cached entry the level that last decoded a page of the block",
+} }
+
+choices! { for Retry {
+    Full = "full": "every try is a whole read",
+    Incremental = "incremental":
+        "a further try pays what its level adds in sensing and transfer, and decoding",
+} }
+
+pub(crate) const RULES: &[Rule] = &[ascending];
+
+/// A further level corrects more and senses no less: what it adds is what an incremental retry pays.
+fn ascending(check: &mut Check<'_>) -> Option<()> {
+    const KEY: &str = "ecc.levels";
+    let Val::List(levels) = check.get(KEY)? else { return None };
+    for (i, pair) in (1..).zip(levels.windows(2)) {
+        let (before, level) = (&pair[0], &pair[1]);
+        let (low, high) = (before.field("rber_max").num(), level.field("rber_max").num());
+        if high <= low {
+            let (low, high) = (show_num(low), show_num(high));
+            let message = format!("{high} is not above the {low} of the level before it");
+            let remedy = "order the levels by rber_max, each above the last";
+            check.error_in_list(KEY, i, "rber_max", message, remedy);
+        }
+        for name in ["sense", "transfer"] {
+            let (low, high) = (before.field(name).int(), level.field(name).int());
+            if high < low {
+                let (low, high) = (show_time(low), show_time(high));
+                let message = format!("{high} is less than the {low} of the level before it");
+                let remedy = format!("a level adds to the one before it: write at least \"{low}\"");
+                check.error_in_list(KEY, i, name, message, remedy);
+            }
+        }
+    }
+    Some(())
+}

@@ -1,0 +1,192 @@
+//! A key, its field and what its value becomes, in one declaration.
+
+use super::key::Key;
+use super::kind::{Param, Policy, Val};
+use super::resolve::Resolved;
+use crate::base::policy::Choice;
+use crate::base::units::Span;
+
+/// A part of the spec that has keys of its own.
+pub(crate) trait Section: Sized {
+    /// Its keys, in the order `show` prints them.
+    const KEYS: &'static [Key];
+
+    /// What their values make; all of them are there and checked.
+    fn of(values: &Resolved) -> Self;
+}
+
+/// What a value becomes in the typed spec.
+pub(crate) trait FromVal {
+    fn from_val(val: &Val) -> Self;
+}
+
+/// The parameters of a policy, or the names of a table.
+pub(crate) trait Params {
+    const PARAMS: &'static [Param];
+}
+
+/// A slot whose choices have no parameters.
+pub(crate) trait Choices {
+    const CHOICES: &'static [Policy];
+}
+
+impl FromVal for bool {
+    fn from_val(val: &Val) -> Self {
+        val.bool()
+    }
+}
+
+impl FromVal for u64 {
+    fn from_val(val: &Val) -> Self {
+        val.int()
+    }
+}
+
+impl FromVal for u32 {
+    /// The ranges of counts end below 2^32.
+    fn from_val(val: &Val) -> Self {
+        u32::try_from(val.int()).unwrap_or(u32::MAX)
+    }
+}
+
+impl FromVal for f64 {
+    fn from_val(val: &Val) -> Self {
+        val.num()
+    }
+}
+
+impl FromVal for Span {
+    fn from_val(val: &Val) -> Self {
+        val.span()
+    }
+}
+
+/// A policy whose parameters are numbers.
+impl FromVal for Choice {
+    fn from_val(val: &Val) -> Self {
+        let number = |val: &Val| match val {
+            Val::Int(i) => *i as f64,
+            other => other.num(),
+        };
+        let values = match val {
+            Val::Tag(_, Some(params)) => match params.as_ref() {
+                Val::Table(fields) => fields.iter().map(|(_, val)| number(val)).collect(),
+                other => panic!("{other:?} are not parameters"),
+            },
+            _ => Vec::new(),
+        };
+        Choice { name: val.tag(), values }
+    }
+}
+
+/// The struct of a section, each field with its key. With `for` before its name the struct itself is declared elsewhere.
+///
+/// ```ignore
+/// section! {
+///     /// `[gc]`.
+///     #[derive(Clone, Debug, PartialEq)]
+///     pub struct GcSpec {
+///         /// Time without host requests after which the drive counts as idle.
+///         pub idle_after_ns: Span = key("gc.idle_after", ANY_TIME, "\"10ms\"", "without host requests ..."),
+///     }
+/// }
+/// ```
+///
+/// A value becomes what [`FromVal`] of the field's type makes of it, or what `=> |values, path| ...` behind the key does.
+macro_rules! section {
+    ($(#[$meta:meta])* pub struct $Name:ident {
+        $($(#[$doc:meta])* pub $field:ident: $T:ty = $key:expr $(=> $read:expr)?,)*
+    }) => {
+        $(#[$meta])*
+        pub struct $Name {
+            $($(#[$doc])* pub $field: $T,)*
+        }
+
+        $crate::spec::section! { for $Name { $($field = $key $(=> $read)?,)* } }
+    };
+    (for $Name:ident { $($field:ident = $key:expr $(=> $read:expr)?,)* }) => {
+        impl $crate::spec::Section for $Name {
+            const KEYS: &'static [$crate::spec::Key] = &[$($key,)*];
+
+            fn of(values: &$crate::spec::Resolved) -> Self {
+                Self { $($field: $crate::spec::section!(@read values, $key $(, $read)?),)* }
+            }
+        }
+    };
+    (@read $values:ident, $key:expr) => {{
+        const KEY: &$crate::spec::Key = &$key;
+        $values.read(KEY.path)
+    }};
+    (@read $values:ident, $key:expr, $read:expr) => {{
+        const KEY: &$crate::spec::Key = &$key;
+        let read: fn(&$crate::spec::Resolved, &'static str) -> _ = $read;
+        read($values, KEY.path)
+    }};
+}
+pub(crate) use section;
+
+/// The struct of a policy's parameters, or of a table, each field with its parameter; as [`section!`], but what is behind `=>`
+/// is given the parameter's value: `=> |val| ...`.
+macro_rules! params {
+    ($(#[$meta:meta])* pub struct $Name:ident {
+        $($(#[$doc:meta])* pub $field:ident: $T:ty = $param:expr $(=> $read:expr)?,)*
+    }) => {
+        $(#[$meta])*
+        pub struct $Name {
+            $($(#[$doc])* pub $field: $T,)*
+        }
+
+        $crate::spec::params! { for $Name { $($field = $param $(=> $read)?,)* } }
+    };
+    (for $Name:ident { $($field:ident = $param:expr $(=> $read:expr)?,)* }) => {
+        impl $crate::spec::Params for $Name {
+            const PARAMS: &'static [$crate::spec::Param] = &[$($param,)*];
+        }
+
+        impl $crate::spec::FromVal for $Name {
+            fn from_val(val: &$crate::spec::Val) -> Self {
+                Self { $($field: $crate::spec::params!(@read val, $param $(, $read)?),)* }
+            }
+        }
+    };
+    (@read $val:ident, $param:expr) => {{
+        const PARAM: &$crate::spec::Param = &$param;
+        $crate::spec::FromVal::from_val($val.field(PARAM.name))
+    }};
+    (@read $val:ident, $param:expr, $read:expr) => {{
+        const PARAM: &$crate::spec::Param = &$param;
+        let read: fn(&$crate::spec::Val) -> _ = $read;
+        read($val.field(PARAM.name))
+    }};
+}
+pub(crate) use params;
+
+/// The enum of a slot, each variant with its name and description. With `for` before its name the enum itself is declared
+/// elsewhere.
+macro_rules! choices {
+    ($(#[$meta:meta])* $vis:vis enum $Name:ident {
+        $($(#[$doc:meta])* $variant:ident = $name:literal: $text:literal,)*
+    }) => {
+        $(#[$meta])*
+        $vis enum $Name {
+            $($(#[$doc])* $variant,)*
+        }
+
+        $crate::spec::choices! { for $Name { $($variant = $name: $text,)* } }
+    };
+    (for $Name:ident { $($variant:ident = $name:literal: $text:literal,)* }) => {
+        impl $crate::spec::Choices for $Name {
+            const CHOICES: &'static [$crate::spec::Policy] = &[$($crate::spec::plain($name, $text),)*];
+        }
+
+        impl $crate::spec::FromVal for $Name {
+            fn from_val(val: &$crate::spec::Val) -> Self {
+                match val.tag() {
+                    $($name => Self::$variant,)*
+                    _ => val.is_no(stringify!($Name)),
+                }
+            }
+        }
+    };
+}
+pub(crate) use choices;
