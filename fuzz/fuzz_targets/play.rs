@@ -7,7 +7,7 @@
 use libfuzzer_sys::fuzz_target;
 use nandlab::drive::Drive;
 use nandlab::host::{Op, Oracle, Request};
-use nandlab::spec::load;
+use nandlab::drive::spec::load;
 use nandlab::base::units::Time;
 use std::path::Path;
 

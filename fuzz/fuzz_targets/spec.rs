@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nandlab::spec::load;
+use nandlab::drive::spec::load;
 use std::path::Path;
 
 fuzz_target!(|text: &str| {

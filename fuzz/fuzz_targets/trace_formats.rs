@@ -5,7 +5,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nandlab::spec::{DeviceChoice, TraceSpec};
+use nandlab::drive::spec::{DeviceChoice, TraceSpec};
 use nandlab::base::units::Time;
 use nandlab_trace::{formats, open_bytes};
 

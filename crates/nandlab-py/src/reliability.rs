@@ -5,10 +5,10 @@ use crate::spec::Spec;
 use crate::tables;
 use nandlab::base::geometry::{Geometry, PageKind};
 use nandlab::base::units::Span;
+use nandlab::drive::spec::{EccSpec, RberSpec, Retry};
 use nandlab::flash::{Condition, Ecc, Reliability};
 use nandlab::report::{Column, Table, Values};
 use nandlab::sched::Timing;
-use nandlab::spec::{EccSpec, RberSpec, Retry};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -99,7 +99,7 @@ impl Rows {
 }
 
 /// What each read level decodes and costs on an idle drive: at once, and from level 1 with either `ecc.retry`.
-fn levels(timing: &Timing, spec: &nandlab::spec::Spec, geometry: &Geometry) -> Table {
+fn levels(timing: &Timing, spec: &nandlab::drive::spec::Spec, geometry: &Geometry) -> Table {
     let of = |retry| Timing::new(&spec.timing, &EccSpec { retry, ..spec.ecc.clone() }, geometry);
     let (full, incremental) = (of(Retry::Full), of(Retry::Incremental));
     let count = Ecc::new(&spec.ecc).levels();

@@ -2,9 +2,9 @@
 
 use crate::errors::{RunError, spec_error, trace_error};
 use nandlab::base::geometry::Geometry;
+use nandlab::drive::spec::{self, Loaded, WorkloadSpec};
 use nandlab::host::Op;
 use nandlab::runner::memory::Memory;
-use nandlab::spec::{self, Loaded, WorkloadSpec};
 use nandlab_trace::TraceError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -150,7 +150,7 @@ pub(crate) fn workload_facts(py: Python<'_>, spec: &Spec) -> PyResult<(u64, u64,
 /// `drive.blocks_per_plane`, `drive.op` and spare bytes of the drive that so many bytes are `times` its spare bytes of.
 #[pyfunction]
 pub(crate) fn fit_to_writes(py: Python<'_>, spec: &Spec, bytes: u64, times: f64) -> Option<(u32, f64, u64)> {
-    let fitted = py.detach(|| nandlab::ftl::needs::fit_to_writes(&spec.loaded.spec, bytes, times))?;
+    let fitted = py.detach(|| nandlab::drive::spec::fit_to_writes(&spec.loaded.spec, bytes, times))?;
     Some((fitted.blocks_per_plane, fitted.op, fitted.spare_bytes))
 }
 

@@ -2,7 +2,7 @@
 
 use crate::errors::{TraceError, trace_error};
 use nandlab::base::units::{DAY, Span};
-use nandlab::spec::{Arrival, Beyond, DeviceChoice, ProfileSpec, Source, TraceSpec, WorkloadSpec};
+use nandlab::drive::spec::{Arrival, Beyond, DeviceChoice, ProfileSpec, Source, TraceSpec, WorkloadSpec};
 use nandlab_trace::ConvertOptions;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;

@@ -2,8 +2,8 @@
 //! are read.
 
 use nandlab::base::units::DAY;
-use nandlab::spec::{Arrival, Beyond, DeviceChoice};
-use nandlab::spec::{ProfileSpec, Source, TraceSpec, WorkloadSpec};
+use nandlab::drive::spec::{Arrival, Beyond, DeviceChoice};
+use nandlab::drive::spec::{ProfileSpec, Source, TraceSpec, WorkloadSpec};
 use nandlab_trace::{TraceError, open, profile, stat};
 
 fn main() -> Result<(), TraceError> {

@@ -5,8 +5,8 @@ use crate::format::Parsed;
 use crate::input::Content;
 use crate::trace::Records;
 use nandlab::base::units::MIB;
+use nandlab::drive::spec::{DeviceChoice, TraceSpec};
 use nandlab::host::Op;
-use nandlab::spec::{DeviceChoice, TraceSpec};
 use std::collections::BTreeMap;
 
 /// Names looked for to list them in an error.

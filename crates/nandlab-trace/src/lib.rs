@@ -25,8 +25,8 @@ pub use format::{FormatInfo, formats};
 pub use generate::{Published, profile, profiles};
 pub use stat::{TraceStat, stat};
 
+use nandlab::drive::spec::{self, TraceSpec, WorkloadSpec};
 use nandlab::host::Request;
-use nandlab::spec::{self, TraceSpec, WorkloadSpec};
 use std::fs::FileType;
 use std::os::unix::fs::FileTypeExt;
 use std::sync::Arc;

@@ -9,9 +9,9 @@ use crate::input::{Content, Input};
 use crate::order::{Item, SecondSpread, WINDOW, Window};
 use crate::parse::MEND;
 use nandlab::base::units::{Span, Time};
+use nandlab::drive::spec::{DeviceChoice, TraceSpec};
 use nandlab::host::{Op, Request};
 use nandlab::report::duration;
-use nandlab::spec::{DeviceChoice, TraceSpec};
 use std::collections::VecDeque;
 
 /// This many first requests with one and the same time are damage, in formats with fine-grained absolute times.

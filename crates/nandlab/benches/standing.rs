@@ -11,10 +11,10 @@ use nandlab::base::rng::Stream;
 use nandlab::base::units::Time;
 use nandlab::demand_map::{Cache, ENTRY_BYTES};
 use nandlab::drive::Drive;
+use nandlab::drive::spec::{self, Arrival, Beyond, Eviction};
 use nandlab::host::{Op, Request};
 use nandlab::runner::{Runner, Source};
 use nandlab::sched::Kind;
-use nandlab::spec::{self, Arrival, Beyond, Eviction};
 use std::path::Path;
 use std::time::Instant;
 

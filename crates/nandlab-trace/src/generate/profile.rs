@@ -45,8 +45,8 @@ use crate::error::{ErrorKind, TraceError, quoted};
 use model::Model;
 use nandlab::base::rng::Stream;
 use nandlab::base::units::Time;
+use nandlab::drive::spec::ProfileSpec;
 use nandlab::host::{Op, Request};
-use nandlab::spec::ProfileSpec;
 use written::Written;
 
 const PAGE: u64 = 4096;

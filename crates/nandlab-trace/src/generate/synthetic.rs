@@ -10,8 +10,8 @@ use crate::Source;
 use crate::error::{ErrorKind, TraceError};
 use nandlab::base::rng::Stream;
 use nandlab::base::units::{Time, US};
+use nandlab::drive::spec::{Address, SyntheticSpec};
 use nandlab::host::{Op, Request};
-use nandlab::spec::{Address, SyntheticSpec};
 
 enum Pick {
     Sequential { next: u64 },

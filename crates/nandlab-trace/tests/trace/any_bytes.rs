@@ -3,7 +3,7 @@
 use crate::common::*;
 use nandlab::base::rng::Stream;
 use nandlab::base::units::Time;
-use nandlab::spec::{DeviceChoice, TraceSpec};
+use nandlab::drive::spec::{DeviceChoice, TraceSpec};
 use nandlab_trace::{formats, open_bytes};
 use proptest::prelude::*;
 

@@ -2,8 +2,8 @@
 
 use crate::common::drain;
 use nandlab::base::units::{MS, Time};
+use nandlab::drive::spec::{Address, Arrival, Beyond, ProfileSpec, Source, SyntheticSpec, WorkloadSpec};
 use nandlab::host::Request;
-use nandlab::spec::{Address, Arrival, Beyond, ProfileSpec, Source, SyntheticSpec, WorkloadSpec};
 use nandlab_trace::generate::{ProfileSource, Settings};
 use nandlab_trace::{Published, TraceStat, open, profile, profiles, stat};
 

@@ -1,7 +1,7 @@
 //! The recorded traces, when their folder is there: counts and footprints are those of their index.
 
+use nandlab::drive::spec::{DeviceChoice, TraceSpec};
 use nandlab::host::Op;
-use nandlab::spec::{DeviceChoice, TraceSpec};
 use nandlab_trace::{Published, TraceStat, open_trace, profile, stat};
 use std::path::{Path, PathBuf};
 

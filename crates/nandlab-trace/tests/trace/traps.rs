@@ -1,9 +1,9 @@
 //! Where trace readers go wrong, one test a trap: each says the rule.
 
 use crate::common::*;
+use nandlab::drive::spec::{Arrival, Beyond, Source, WorkloadSpec};
+use nandlab::drive::spec::{DeviceChoice, TraceSpec};
 use nandlab::host::Op::{Flush, Read, Trim, Write};
-use nandlab::spec::{Arrival, Beyond, Source, WorkloadSpec};
-use nandlab::spec::{DeviceChoice, TraceSpec};
 use nandlab_trace::{ErrorKind, Position, open, open_bytes};
 
 const S: u64 = 1_000_000_000;

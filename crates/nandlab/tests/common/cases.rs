@@ -9,10 +9,10 @@ use crate::common::schemes::{Acts, Around, Schemes, first_with_room, link};
 use crate::common::{EVENTS_MAX, confirm, ns, read_everything, settle, with_oracle};
 use nandlab::base::rng::Stream;
 use nandlab::base::units::Time;
+use nandlab::drive::spec::Spec;
 use nandlab::drive::{Drive, FailReason, Failure};
 use nandlab::host::{Op, Oracle, Request};
 use nandlab::sched::{Cause, Kind};
-use nandlab::spec::Spec;
 
 /// Simulated time after which the requests of a case should have been completed, in seconds.
 const SECONDS_MAX: f64 = 3600.0;

@@ -12,11 +12,11 @@ use crate::common::{EVENTS_MAX, confirm, ns, request, rest};
 use nandlab::base::geometry::{DieId, Lpn, Ppn, RequestId};
 use nandlab::base::rng::Stream;
 use nandlab::base::units::Time;
+use nandlab::drive::spec::{Cell, DirtyBudget, Spec};
 use nandlab::drive::{Drive, FailReason};
 use nandlab::host::{Op, Oracle, Request};
 use nandlab::probe::Probe;
 use nandlab::sched::{Cause, Kind, Phase, Transaction, Watcher};
-use nandlab::spec::{Cell, DirtyBudget, Spec};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Simulated time after which a run should be over, in seconds.

@@ -5,10 +5,10 @@ pub mod schemes;
 
 use nandlab::base::geometry::Lpn;
 use nandlab::base::units::{Span, Time};
+use nandlab::drive::spec::{self, RefreshPolicySpec, Spec};
 use nandlab::drive::{Completion, Drive, FailReason, Failure};
 use nandlab::host::{Op, Oracle, Request};
 use nandlab::probe::Probe;
-use nandlab::spec::{self, RefreshPolicySpec, Spec};
 use std::path::Path;
 
 /// One microsecond, one millisecond and one second. Tests count in plain nanoseconds; [`at`] and [`ns`] hand them to the
@@ -112,7 +112,7 @@ pub fn one<P: Probe>(drive: &mut Drive<P>, op: Op, offset: u64, len: u64) -> u64
 pub fn with_oracle(spec: &Spec) -> Drive<Oracle> {
     let mut drive = Drive::with_probe(spec, Oracle::default());
     drive.precondition(&mut |_| true);
-    if matches!(spec.precondition, nandlab::spec::PreconditionSpec::Fill { .. }) {
+    if matches!(spec.precondition, nandlab::drive::spec::PreconditionSpec::Fill { .. }) {
         drive.expect_preconditioned(|oracle| oracle);
     }
     drive

@@ -5,9 +5,9 @@
 
 use nandlab::base::rng::Stream;
 use nandlab::drive::Drive;
+use nandlab::drive::spec::{self, Spec};
 use nandlab::probe::Probe;
 use nandlab::sched::{Cause, Kind};
-use nandlab::spec::{self, Spec};
 use std::path::Path;
 
 /// The schemes, in the order of [`Schemes::on`].

@@ -4,11 +4,11 @@ use crate::common::{TINY, spec};
 use nandlab::base::geometry::{Geometry, Lpn, PlaneId};
 use nandlab::base::units::Time;
 use nandlab::drive::Drive;
+use nandlab::drive::spec::{Allocation, Spec};
 use nandlab::ftl::allocation::Allocator;
 use nandlab::host::{Op, Request};
 use nandlab::sched::Timing;
 use nandlab::sched::{Device, Kind};
-use nandlab::spec::{Allocation, Spec};
 
 fn orders() -> Vec<String> {
     let mut all = Vec::new();

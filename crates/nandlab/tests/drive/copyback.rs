@@ -8,12 +8,12 @@ use nandlab::base::rng::Stream;
 use nandlab::base::units::Time;
 use nandlab::copyback::{self, CopybackLimit, View};
 use nandlab::drive::Drive;
+use nandlab::drive::spec::Spec;
 use nandlab::flash::{Array, BlockState, Condition, Ecc, Reliability};
 use nandlab::host::{Op, Oracle, Request};
 use nandlab::probe::Probe;
 use nandlab::report::{RunFacts, summary};
 use nandlab::sched::{Cause, Kind, Phase, Transaction, Watcher};
-use nandlab::spec::Spec;
 use std::collections::HashMap;
 
 const PAGE: u64 = 4096;
@@ -568,7 +568,7 @@ fn tightest(policy: &str, extra: &str) -> (f64, Spec) {
             .replace("op = 0.5", &format!("op = {op}"))
             .replace("blocks_per_plane = 16", "blocks_per_plane = 28");
         let text = format!("{text}[migration]\npolicy = {policy}\n{extra}");
-        nandlab::spec::load(&text, "test.toml", std::path::Path::new("."), &[])
+        nandlab::drive::spec::load(&text, "test.toml", std::path::Path::new("."), &[])
     };
     let (mut low, mut high) = (0.01, 6.0);
     while high - low > 1e-3 {
@@ -583,7 +583,8 @@ fn tightest(policy: &str, extra: &str) -> (f64, Spec) {
 #[test]
 fn a_drive_keeps_its_reserve_and_gets_along_with_it() {
     let text = TINY.to_owned() + "[migration]\npolicy.rcopyback-greedy.limit = 4\n";
-    let refused = nandlab::spec::load(&text, "test.toml", std::path::Path::new("."), &[]).err().unwrap();
+    let refused =
+        nandlab::drive::spec::load(&text, "test.toml", std::path::Path::new("."), &[]).err().unwrap();
     let refused = refused.to_string();
     assert!(
         refused.contains(
@@ -692,7 +693,7 @@ fn what_is_there_before_the_run_has_never_been_copied_back() {
 /// Policies are named in the spec's table, with their parameters, and in their own.
 #[test]
 fn the_spec_names_every_policy_as_it_names_itself() {
-    let rows = nandlab::spec::policies();
+    let rows = nandlab::drive::spec::policies();
     let in_spec: Vec<(&str, &str)> = rows
         .iter()
         .filter(|row| row.slot == "migration.policy")

@@ -9,6 +9,7 @@ use nandlab::base::geometry::{BlockId, DieId, Lpn, PlaneId, RequestId};
 use nandlab::base::rng::Stream;
 use nandlab::base::units::Time;
 use nandlab::demand_map::WriteBack;
+use nandlab::drive::spec::{Arrival, Beyond, Spec};
 use nandlab::drive::{Completion, Drive, SnapshotError};
 use nandlab::flash::{BlockState, DEAD_LPN, Stamp};
 use nandlab::ftl::WriteStream;
@@ -16,7 +17,6 @@ use nandlab::host::{Op, Oracle, Request};
 use nandlab::probe::Probe;
 use nandlab::runner::{Runner, Source, map_reads};
 use nandlab::sched::{Cause, Kind, Transaction, Watcher};
-use nandlab::spec::{Arrival, Beyond, Spec};
 use std::collections::BTreeMap;
 
 const PAGE: u64 = 512;

@@ -7,11 +7,11 @@ use crate::common::spec;
 use nandlab::base::geometry::{BlockId, DieId, Geometry, Lpn};
 use nandlab::base::rng::Stream;
 use nandlab::base::units::{Span, Time};
+use nandlab::drive::spec::{CommandTimes, Scheduler, Spec};
 use nandlab::sched::{
     Agenda, Cause, Class, Device, Ended, Kind, Owner, Phase, Slot, Start, Transaction, Transactions,
 };
 use nandlab::sched::{Timing, Watcher};
-use nandlab::spec::{CommandTimes, Scheduler, Spec};
 
 /// tR, one page of 4096 bytes at 2.5 ns, tPROG, tBERS.
 const R: u64 = 50_000;

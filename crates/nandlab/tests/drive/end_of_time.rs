@@ -2,10 +2,10 @@
 
 use crate::common::{MS, TINY, at, ns, spec};
 use nandlab::base::units::Time;
+use nandlab::drive::spec::Spec;
 use nandlab::drive::{Drive, Failure, IDLE_LIMIT};
 use nandlab::host::{Op, Request};
 use nandlab::runner::{Runner, Source, Stopped};
-use nandlab::spec::Spec;
 
 /// Writes of a page at these times.
 struct At(Vec<u64>, usize);

@@ -4,10 +4,10 @@ use crate::common::{TINY, at, ns, read_everything, settle, spec, submit_with_few
 use nandlab::base::geometry::PlaneId;
 use nandlab::base::rng::Stream;
 use nandlab::drive::Drive;
+use nandlab::drive::spec::{Arrival, Beyond};
 use nandlab::flash::BlockState;
 use nandlab::host::{Op, Oracle};
 use nandlab::runner::{Runner, Source};
-use nandlab::spec::{Arrival, Beyond};
 
 /// All four schemes on a drive on which a day passes in a second.
 const AGEING: &str = r#"

@@ -6,11 +6,11 @@
 use crate::common::{US, at, spec};
 use nandlab::base::rng::Stream;
 use nandlab::drive::Drive;
+use nandlab::drive::spec::{Arrival, Beyond};
 use nandlab::host::{Op, Request};
 use nandlab::probe::NoProbe;
 use nandlab::report::{RunFacts, smart, summary};
 use nandlab::runner::{Runner, Source};
-use nandlab::spec::{Arrival, Beyond};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::convert::Infallible;

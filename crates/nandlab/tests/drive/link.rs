@@ -4,11 +4,11 @@ use crate::common::{IDLE, MS, SECOND, TINY, US, at, ns, one, read_everything, se
 use nandlab::base::geometry::Lpn;
 use nandlab::base::rng::Stream;
 use nandlab::base::units::{Span, Time, transfer_ns};
+use nandlab::drive::spec::Spec;
 use nandlab::drive::{Completion, Drive, FailReason, Failure, LinkDirection, SaveError};
 use nandlab::host::{Op, Oracle, Request};
 use nandlab::probe::{NoProbe, Probe};
 use nandlab::report::{RunFacts, summary};
-use nandlab::spec::Spec;
 
 /// tR, a page on the channel, tPROG, decode of [`TINY`].
 const R: u64 = 50_000;

@@ -14,7 +14,6 @@ use nandlab::flash::{BlockState, Condition, Reliability};
 use nandlab::host::{Op, Oracle, Request};
 use nandlab::probe::Probe;
 use nandlab::sched::{Cause, Kind, Transaction, Watcher};
-use nandlab::spec::Spec;
 
 const PAGE: u64 = 4096;
 

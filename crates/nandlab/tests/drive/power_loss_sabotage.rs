@@ -2,8 +2,8 @@
 
 use crate::crash::{Honest, Plan, Sabotage, Watched, crash};
 use nandlab::base::geometry::{BlockId, Ppn};
+use nandlab::drive::spec::{Cell, DirtyBudget};
 use nandlab::flash::DEAD_LPN;
-use nandlab::spec::{Cell, DirtyBudget};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// What the harness says of the first run that it catches, of those that `plan` finds among the seeds, and how many got

@@ -2,10 +2,10 @@
 
 use crate::common::{MS, SECOND, at, ns, spec};
 use nandlab::drive::Drive;
+use nandlab::drive::spec::{Arrival, Beyond};
 use nandlab::host::{Op, Request};
 use nandlab::report::{RunFacts, Values, power, smart, summary};
 use nandlab::runner::{Runner, Source};
-use nandlab::spec::{Arrival, Beyond};
 use serde_json::Value;
 
 const PAGE: u64 = 4096;

@@ -173,7 +173,8 @@ fn blocks_of_extreme_sizes_work() {
             "[drive]\nchannels = 1\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\n\
              blocks_per_plane = {blocks}\npages_per_block = {pages}\npage_size = '512B'\ncell = 'slc'\nop = {op}\n"
         );
-        let Ok(loaded) = nandlab::spec::load(&text, "test.toml", std::path::Path::new("."), &[]) else {
+        let Ok(loaded) = nandlab::drive::spec::load(&text, "test.toml", std::path::Path::new("."), &[])
+        else {
             panic!("{blocks} blocks of {pages} pages are refused");
         };
         let mut drive = Drive::new(&loaded.spec);

@@ -6,12 +6,12 @@
 use crate::common::{TINY, US, at, mostly_hot, ns, one, read_everything, request, settle, spec, with_oracle};
 use nandlab::base::geometry::{DieId, Lpn};
 use nandlab::base::units::{Span, Time};
+use nandlab::drive::spec::Spec;
 use nandlab::drive::{Drive, FailReason};
 use nandlab::host::{Op, Oracle};
 use nandlab::probe::Probe;
 use nandlab::report::{RunFacts, smart, summary};
 use nandlab::sched::{Cause, Kind};
-use nandlab::spec::Spec;
 
 const PAGE: u64 = 4096;
 

@@ -3,8 +3,8 @@
 
 use nandlab::base::geometry::PageKind;
 use nandlab::base::units::Span;
+use nandlab::drive::spec::{RberSpec, ReliabilitySpec, VthSpec};
 use nandlab::flash::reliability::{Condition, PerKind, RberTable, Reliability, Vth};
-use nandlab::spec::{RberSpec, ReliabilitySpec, VthSpec};
 use proptest::prelude::*;
 
 const YEAR_S: u32 = 365 * 86_400;

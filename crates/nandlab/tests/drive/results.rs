@@ -4,9 +4,9 @@ use crate::common::{TINY, request, rest, spec, submit_with_few};
 use nandlab::base::rng::Stream;
 use nandlab::base::units::Time;
 use nandlab::drive::Drive;
+use nandlab::drive::spec::Spec;
 use nandlab::host::Op;
 use nandlab::report::{RunFacts, Values, smart, summary};
-use nandlab::spec::Spec;
 use serde_json::Value;
 
 fn finished(drive: &mut Drive) -> (Value, Value) {

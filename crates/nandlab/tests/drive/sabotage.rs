@@ -347,7 +347,7 @@ fn the_audit_notices_whatever_is_broken() {
         }),
         ("a block in use is in the free list", |_, array, ftl| {
             let block = full(array);
-            ftl.planes[0].free.push(nandlab::spec::WearLevelling::None, block.0 % 16, 0);
+            ftl.planes[0].free.push(nandlab::drive::spec::WearLevelling::None, block.0 % 16, 0);
         }),
         ("a free block is lost", |_, _, ftl| {
             ftl.planes[1].free.pop();

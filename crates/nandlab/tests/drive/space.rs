@@ -5,12 +5,12 @@ use crate::common::{IDLE, MS, at, request, spec};
 use nandlab::base::geometry::{Lpn, PlaneId};
 use nandlab::base::rng::Stream;
 use nandlab::base::units::Time;
+use nandlab::drive::spec::{Spec, block_needs};
 use nandlab::drive::{Drive, Failure};
 use nandlab::flash::{DEAD_LPN, Stamp};
 use nandlab::ftl::WriteStream;
 use nandlab::ftl::needs::BlockNeeds;
 use nandlab::host::{Op, Oracle, Request};
-use nandlab::spec::Spec;
 
 /// Pages of a block.
 const PAGES: u64 = 4;
@@ -22,8 +22,7 @@ fn drive(settings: &[&str], more: i64) -> (Spec, BlockNeeds) {
     let text = "[drive]\nchannels = 1\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\nblocks_per_plane = 64\npages_per_block = 4\n\
                 page_size = '4KiB'\nop = 4.0\nendurance = 1000000\n[gc]\nidle_after = '1h'\n";
     let mut spec = spec(text, settings);
-    let map_pages = BlockNeeds::of(&spec).mapping.valid_pages;
-    let needs = |spec: &Spec| BlockNeeds::of(spec);
+    let map_pages = block_needs(&spec).mapping.valid_pages;
     let logical = VALID - map_pages;
     // The needs depend on the logical pages alone, which are the same with any number of blocks.
     let mut set = |blocks: u64| {
@@ -31,11 +30,11 @@ fn drive(settings: &[&str], more: i64) -> (Spec, BlockNeeds) {
         spec.drive.op = (blocks * PAGES) as f64 / (logical as f64 + 0.5) - 1.0;
         spec.clone()
     };
-    let least = (VALID / PAGES) + needs(&set(64)).blocks();
+    let least = (VALID / PAGES) + block_needs(&set(64)).blocks();
     let exact = set(least);
-    assert!(needs(&exact).fit(least) && !needs(&exact).fit(least - 1));
+    assert!(block_needs(&exact).fit(least) && !block_needs(&exact).fit(least - 1));
     let spec = set(least.checked_add_signed(more).expect("there are blocks"));
-    let needs = BlockNeeds::of(&spec);
+    let needs = block_needs(&spec);
     assert_eq!((needs.host_pages, needs.valid_pages()), (logical, VALID));
     (spec, needs)
 }

@@ -9,10 +9,10 @@ use nandlab::base::geometry::Lpn;
 use nandlab::base::rng::Stream;
 use nandlab::base::units::Time;
 use nandlab::drive::Drive;
+use nandlab::drive::spec::Spec;
 use nandlab::host::{Op, Oracle, Request};
 use nandlab::probe::Probe;
 use nandlab::sched::{Cause, Kind};
-use nandlab::spec::Spec;
 
 const PAGE: u64 = 4096;
 const DRAM: u64 = 1_000;

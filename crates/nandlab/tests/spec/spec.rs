@@ -1,8 +1,8 @@
 //! What a spec file means: defaults, presets, examples, layering, `show`, the hash and the schema.
 
 use nandlab::base::units::{DAY, MS, SECOND, Span, Time, US};
-use nandlab::ftl::needs::BlockNeeds;
-use nandlab::spec::*;
+use nandlab::drive::spec::*;
+use nandlab::spec::SpecErrors;
 use std::path::{Path, PathBuf};
 
 fn load_with(text: &str, sets: &[&str]) -> Result<Loaded, SpecErrors> {
@@ -234,7 +234,7 @@ fn no_capacitor_and_no_power_loss_are_the_default() {
     assert_eq!(spec.capacitor, capacitor);
     assert_eq!(spec.power, PowerSpec { cut_after_requests: 0, cut_at_ns: None });
     assert!(!spec.models_power_loss());
-    assert_eq!(BlockNeeds::of(&spec).flush.free, 0);
+    assert_eq!(block_needs(&spec).flush.free, 0);
 }
 
 #[test]
@@ -279,13 +279,13 @@ fn one_cut_of_the_power_replaces_the_other() {
     assert_eq!(after.power, PowerSpec { cut_after_requests: 3, cut_at_ns: None });
     assert!(!spec_with("[power]\ncut_at = \"1ms\"\n", &["power.cut_after_requests=0"]).models_power_loss());
     // What is dirty needs no room where nothing can write it.
-    assert_eq!(BlockNeeds::of(&after).flush.free, 0);
+    assert_eq!(block_needs(&after).flush.free, 0);
 }
 
 /// 476,625 logical pages are 14,895 of each of 32 planes; their 466 translation pages are 15.
 #[test]
 fn what_a_plane_needs_is_the_sum_of_what_its_mechanisms_need() {
-    let alone = BlockNeeds::of(&spec("[ftl]\nwear_levelling = \"none\"\n"));
+    let alone = block_needs(&spec("[ftl]\nwear_levelling = \"none\"\n"));
     assert_eq!((alone.open(), alone.free(), alone.job(), alone.blocks()), (1, 1, 1, 3));
     let sets = [
         "drive.op=0.1",
@@ -296,7 +296,7 @@ fn what_a_plane_needs_is_the_sum_of_what_its_mechanisms_need() {
         "cache.size=16MiB",
         "capacitor.capacitance=75mF",
     ];
-    let needs = BlockNeeds::of(&spec_with("", &sets));
+    let needs = block_needs(&spec_with("", &sets));
     let blocks = needs.all().map(|need| (need.open, need.free));
     // GC, static wear levelling, translation pages, up to five copybacks in a row, combination pages, the flush.
     assert_eq!(blocks, [(1, 1), (1, 0), (1, 1), (5, 1), (1, 1), (0, 3)]);
@@ -312,23 +312,21 @@ fn what_a_plane_needs_is_the_sum_of_what_its_mechanisms_need() {
 fn the_flush_reserve_holds_the_write_cache() {
     // 32 planes of 256 KiB blocks.
     let blocks = |size: &str| {
-        BlockNeeds::of(&spec_with("", &["capacitor.capacitance=1mF", &format!("cache.size={size}")]))
-            .flush
-            .free
+        block_needs(&spec_with("", &["capacitor.capacitance=1mF", &format!("cache.size={size}")])).flush.free
     };
     assert_eq!(["0B", "2KiB", "4KiB", "8MiB", "8196KiB", "16MiB"].map(blocks), [1, 1, 2, 2, 3, 3]);
     // A cache holds no more pages than there are.
     let sets = ["capacitor.capacitance=1mF", "cache.size=1TiB", "drive.op=2"];
-    assert_eq!(BlockNeeds::of(&spec_with("", &sets)).flush.free, 87);
+    assert_eq!(block_needs(&spec_with("", &sets)).flush.free, 87);
     for preset in ["capacitor-2d-128g", "capacitor-3d-128g"] {
         let text = format!("drive.preset = \"{preset}\"\ncapacitor.capacitance = \"75mF\"\n");
-        assert_eq!(BlockNeeds::of(&spec(&text)).flush.free, 3);
+        assert_eq!(block_needs(&spec(&text)).flush.free, 3);
     }
 }
 
 #[test]
 fn a_migration_policy_has_a_limit() {
-    use nandlab::spec::CopybackLimitSpec::{Fixed, Measured, Table};
+    use nandlab::drive::spec::CopybackLimitSpec::{Fixed, Measured, Table};
     let migration = |value: &str| {
         let spec =
             spec(&format!("[migration]\npolicy{value}\n[drive]\nop = 0.5\n[ecc]\nlevels = \"laldpc\"\n"));

@@ -1,6 +1,7 @@
 //! What is said about a wrong spec, word for word: the key, the file's line and what would be right.
 
-use nandlab::spec::{Loaded, SpecErrors, load};
+use nandlab::drive::spec::{Loaded, load};
+use nandlab::spec::SpecErrors;
 use std::path::Path;
 
 fn load_with(text: &str, sets: &[&str]) -> Result<Loaded, SpecErrors> {

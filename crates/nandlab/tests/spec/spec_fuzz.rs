@@ -1,7 +1,7 @@
 //! Whatever is written into a spec: no panic; it loads, or there is an error that says where.
 
-use nandlab::ftl::needs::BlockNeeds;
-use nandlab::spec::{Loaded, SpecErrors, key_paths, load};
+use nandlab::drive::spec::{Loaded, block_needs, key_paths, load};
+use nandlab::spec::SpecErrors;
 use proptest::prelude::*;
 use std::path::Path;
 
@@ -307,7 +307,7 @@ proptest! {
         let second = load_with(&shown, &[]).unwrap_or_else(|e| panic!("{e}\n{shown}"));
         prop_assert_eq!(&first.spec, &second.spec);
         prop_assert_eq!(first.hash(), second.hash());
-        prop_assert!(first.spec.models_power_loss() && BlockNeeds::of(&first.spec).flush.free >= 1);
+        prop_assert!(first.spec.models_power_loss() && block_needs(&first.spec).flush.free >= 1);
     }
 }
 

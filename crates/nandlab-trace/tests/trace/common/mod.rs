@@ -2,8 +2,8 @@
 #![allow(dead_code, unreachable_pub)]
 
 use nandlab::base::units::{DAY, Time};
+use nandlab::drive::spec::{DeviceChoice, TraceSpec};
 use nandlab::host::{Op, Request};
-use nandlab::spec::{DeviceChoice, TraceSpec};
 use nandlab_trace::{Source, TraceError, open_bytes};
 
 /// A spec for content that is called `name`.

@@ -32,14 +32,16 @@ pub use crate::refresh::partial::Encoding;
 pub use crate::refresh::partial::spec::PartialSpec;
 pub use crate::refresh::spec::{EcCacheSpec, FcrSpec, RefreshPolicySpec, RefreshSpec};
 pub use crate::sched::{CommandTimes, ProgramTime, Scheduler, TimingSpec};
-pub use crate::spec::{PolicyRow, SpecErrors};
 pub use crate::write_cache::{CacheSpec, DirtyBudget};
 pub use energy::EnergySpec;
 pub use needs::{block_needs, demands, fit_to_writes, op_for_waf};
 pub use output::OutputSpec;
 pub use precondition::{FillOrder, PreconditionSpec};
 
-use crate::spec::{Key, Resolved, Rule, Section, Table, canonical_json, hash, int, key, section, to_toml};
+use crate::spec::{
+    Key, PolicyRow, Resolved, Rule, Section, SpecErrors, Table, canonical_json, hash, int, key, section,
+    to_toml,
+};
 use crate::{
     background, capacitor, copyback, demand_map, ftl, host, power_loss, read_levels, refresh, write_cache,
 };
