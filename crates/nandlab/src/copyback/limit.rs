@@ -1,25 +1,8 @@
 //! How many copybacks in a row a page may go through.
 
-use super::COPYBACKS_MAX;
+use super::{COPYBACKS_MAX, CopybackLimitSpec};
 use crate::base::units::SECOND;
-use crate::base::units::Span;
 use crate::flash::{Condition, Ecc, Reliability};
-
-/// `migration.policy.*.limit`.
-#[derive(Clone, Debug, PartialEq)]
-pub enum CopybackLimitSpec {
-    /// The same for every block.
-    Fixed(u8),
-    /// Up to so many P/E cycles of the destination, so many copybacks; beyond the last line none.
-    Table(Vec<(u32, u8)>),
-    /// As many as leave the page readable.
-    Measured {
-        /// For so long.
-        within_ns: Span,
-        /// At this read level or a lower one.
-        level: u8,
-    },
-}
 
 /// The limit of `migration.policy`'s `limit`.
 #[derive(Clone, Debug)]

@@ -9,8 +9,9 @@ mod policy;
 pub(crate) mod spec;
 mod stats;
 
-pub use limit::{CopybackLimit, CopybackLimitSpec};
+pub use limit::CopybackLimit;
 pub use policy::{COPYBACKS_MAX, MigrationPolicy, POLICIES, View, make};
+pub use spec::CopybackLimitSpec;
 pub use stats::MigrationStats;
 
 use crate::base::geometry::{BlockId, PlaneId, Ppn};

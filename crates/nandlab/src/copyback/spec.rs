@@ -1,7 +1,8 @@
 //! `[migration]`.
 
-use super::{COPYBACKS_MAX, CopybackLimit, CopybackLimitSpec, POLICIES};
+use super::{COPYBACKS_MAX, CopybackLimit, POLICIES};
 use crate::base::policy::PolicyInfo;
+use crate::base::units::Span;
 use crate::spec::{
     AGE, Check, FromVal, Key, Kind, Param, Policy, Resolved, Rule, Section, Val, int, key, param, plain, with,
 };
@@ -48,6 +49,22 @@ fn policies() -> &'static [Policy] {
         POLICIES.iter().map(|(info, _)| policy(info)).collect()
     });
     &ALL
+}
+
+/// `migration.policy.*.limit`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CopybackLimitSpec {
+    /// The same for every block.
+    Fixed(u8),
+    /// Up to so many P/E cycles of the destination, so many copybacks; beyond the last line none.
+    Table(Vec<(u32, u8)>),
+    /// As many as leave the page readable.
+    Measured {
+        /// For so long.
+        within_ns: Span,
+        /// At this read level or a lower one.
+        level: u8,
+    },
 }
 
 const LIMIT: &[Param] = &[param(

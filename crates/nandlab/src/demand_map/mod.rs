@@ -14,9 +14,9 @@ pub(crate) mod notes;
 pub(crate) mod spec;
 mod stats;
 
-pub use cache::{Cache, ENTRY_BYTES, Eviction};
+pub use cache::{Cache, ENTRY_BYTES};
 pub use demand::{DemandMap, TranslationPage, Tvpn, WriteBack};
-pub use spec::MapSpec;
+pub use spec::{Eviction, MapSpec};
 pub use stats::MapStats;
 
 use crate::base::geometry::{Geometry, Lpn, PlaneId};

@@ -1,6 +1,5 @@
 //! `ftl.map`.
 
-use super::Eviction;
 use crate::spec::{FromVal, Key, Kind, Policy, Val, int, key, param, plain, with};
 
 /// `ftl.map`: where the mapping is kept.
@@ -33,6 +32,18 @@ const MAPS: &[Policy] = &[
 
 /// From one entry to one for every page number there is.
 const CACHE: Kind = Kind::Size { min: 8, max: 8 << 32, step: 8 };
+
+/// `eviction` of the demand map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Eviction {
+    /// The least recently used entry.
+    Lru,
+    /// LaLDPC, Algorithm 1: the lowest read level, then the least recently used; the first `fixed` - 1 stay.
+    ReadLevel {
+        /// Len_fix there.
+        fixed: u32,
+    },
+}
 
 const EVICTIONS: &[Policy] = &[
     plain("lru", "the least recently used entry"),

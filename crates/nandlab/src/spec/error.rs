@@ -10,7 +10,7 @@ pub struct SpecError {
     pub origin: String,
     /// The line in that file; `None` for `--set`.
     pub line: Option<u32>,
-    /// The key, such as `gc.victim`; empty when the text is not even TOML.
+    /// The key, `section.name`; empty when the text is not even TOML.
     pub key: String,
     /// What is wrong.
     pub message: String,

@@ -252,7 +252,7 @@ impl Layers {
         let below: Vec<String> = path[key.path.len()..].split('.').skip(1).map(String::from).collect();
         let bare = || Node { line: 0, raw: Raw::Text(text.into()) };
         let node = match parse_value(text) {
-            // A shell eats quotes: `--set workload.device=0` means the text.
+            // A shell eats quotes: `--set section.name=0` means the text.
             Some(node) if matches!(key.kind, Kind::Text | Kind::Path) => match node.raw {
                 Raw::Text(_) => node,
                 _ => bare(),

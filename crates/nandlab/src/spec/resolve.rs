@@ -203,7 +203,7 @@ fn meaning(key: &Key, layers: &Layers) -> Meaning {
     }
 }
 
-/// `drive.cell = "3d-mlc" or "3d-tlc"`.
+/// `section.name = "one" or "another"`.
 pub(super) fn any_of(path: &str, values: &[&str]) -> String {
     let quoted: Vec<String> = values.iter().map(|v| format!("\"{v}\"")).collect();
     format!("{path} = {}", quoted.join(" or "))

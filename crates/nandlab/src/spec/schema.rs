@@ -135,7 +135,7 @@ fn of_params(params: &[Param]) -> Json {
 /// One choice of a policy slot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyRow {
-    /// The key, such as `gc.victim`, or the parameter below it, such as `ftl.map.demand.eviction`.
+    /// The key, or the parameter below it: `section.name.policy.parameter`.
     pub slot: String,
     /// What is written there.
     pub name: &'static str,

@@ -68,14 +68,16 @@ impl FromVal for Choice {
             Val::Int(i) => *i as f64,
             other => other.num(),
         };
-        let values = match val {
-            Val::Tag(_, Some(params)) => match params.as_ref() {
-                Val::Table(fields) => fields.iter().map(|(_, val)| number(val)).collect(),
+        match val {
+            Val::Tag(name, None) => Choice { name, values: Vec::new() },
+            Val::Tag(name, Some(params)) => match params.as_ref() {
+                Val::Table(fields) => {
+                    Choice { name, values: fields.iter().map(|(_, val)| number(val)).collect() }
+                }
                 other => panic!("{other:?} are not parameters"),
             },
-            _ => Vec::new(),
-        };
-        Choice { name: val.tag(), values }
+            _ => val.is_no("choice"),
+        }
     }
 }
 

@@ -7,23 +7,12 @@ mod entries;
 mod lru;
 mod read_level;
 
+use super::Eviction;
 use crate::base::geometry::Lpn;
 use crate::base::huge::Huge;
 use entries::{Entries, Entry};
 use lru::Lru;
 use read_level::ReadLevel;
-
-/// `eviction` of the demand map.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Eviction {
-    /// The least recently used entry.
-    Lru,
-    /// LaLDPC, Algorithm 1: the lowest read level, then the least recently used; the first `fixed` - 1 stay.
-    ReadLevel {
-        /// Len_fix there.
-        fixed: u32,
-    },
-}
 
 /// Bytes of RAM an entry takes: LPN, PPN and four level bits, aligned (LaLDPC, Section III-E).
 pub const ENTRY_BYTES: u64 = 8;

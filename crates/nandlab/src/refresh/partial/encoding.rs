@@ -1,15 +1,6 @@
 //! How many bytes the susceptible bits of a page take.
 
-/// `refresh.policy.partial.encoding`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Encoding {
-    /// As many bits as are susceptible, as the paper's evaluation counts.
-    Paper,
-    /// An offset and a value for each bit, and an entry for each codeword (Section 3.3).
-    Entries,
-    /// Positions and values at their entropy.
-    Enumerative,
-}
+use super::Encoding;
 
 /// The size of a page's susceptible data by the number of its susceptible bits.
 #[derive(Clone, Copy, Debug)]

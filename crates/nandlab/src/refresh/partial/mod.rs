@@ -19,9 +19,10 @@ mod links;
 pub(crate) mod spec;
 mod vsm;
 
-pub use encoding::{EncodedSize, Encoding};
+pub use encoding::EncodedSize;
 pub use entry::Entry;
 pub use links::{LINK_BITS, Links};
+pub use spec::Encoding;
 pub use vsm::Vsm;
 
 use super::{Refresh, RefreshStats};

@@ -1,7 +1,6 @@
 //! `refresh.policy.partial`.
 
 use super::super::spec::{HOT_READS, RefreshPolicySpec};
-use super::Encoding;
 use crate::spec::{
     Check, Choices, FromVal, Kind, Rule, SHARE, SHARE_ABOVE_0, Val, choices, int, param, params, plain,
 };
@@ -62,11 +61,18 @@ const SUSCEPTIBLE: Kind = Kind::Either(&[
     Kind::Slot(&[plain("vth", "by the distributions of reliability.rber.vth, page by page")]),
 ]);
 
-choices! { for Encoding {
-    Paper = "paper": "as many bits as are susceptible, as the paper's evaluation counts",
-    Entries = "entries": "an offset in the codeword and a value for each bit (Section 3.3 of the paper)",
-    Enumerative = "enumerative": "positions and values at their entropy",
-} }
+choices! {
+    /// `refresh.policy.partial.encoding`.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Encoding {
+        /// As many bits as are susceptible, as the paper's evaluation counts.
+        Paper = "paper": "as many bits as are susceptible, as the paper's evaluation counts",
+        /// An offset and a value for each bit, and an entry for each codeword (Section 3.3).
+        Entries = "entries": "an offset in the codeword and a value for each bit (Section 3.3 of the paper)",
+        /// Positions and values at their entropy.
+        Enumerative = "enumerative": "positions and values at their entropy",
+    }
+}
 
 pub(crate) const RULES: &[Rule] = &[susceptible_ratio];
 
