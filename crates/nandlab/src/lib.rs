@@ -1,6 +1,6 @@
 //! nandlab: a whole SSD, simulated from the host's request down to the flash page.
 //!
-//! Start at [`drive::Drive`]; [`spec`] says what it is built from.
+//! Start at [`drive::Drive`]; [`drive::spec`] says what it is built from.
 
 pub mod background;
 pub mod base;

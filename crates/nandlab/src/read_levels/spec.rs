@@ -1,7 +1,7 @@
 //! `[ecc]`.
 
 use crate::base::units::US;
-use crate::flash::{EccSpec, LevelSpec, Retry, StartLevel};
+use crate::flash::{EccSpec, LEVELS_MAX, LevelSpec, Retry, StartLevel};
 use crate::spec::{
     Check, Choices, FromVal, Kind, OPERATION, OVERHEAD, Param, Rule, Val, above_0, choices, key, param,
     plain, section, show_num, show_time,
@@ -23,7 +23,7 @@ const LEVELS: Kind = Kind::Either(&[
         plain("none", "[timing] alone, which decodes everything"),
         plain("laldpc", "LaLDPC, Tables I and II: seven levels"),
     ]),
-    Kind::List(LEVEL, 16),
+    Kind::List(LEVEL, LEVELS_MAX),
 ]);
 
 const LEVEL: &[Param] = &[

@@ -59,3 +59,74 @@ fn read_file(key: &'static str, file: &FileOf, values: &mut Resolved, layers: &m
         layers.error(&place, &format!("{key}.{choice}"), message, remedy);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::key::{Key, key};
+    use super::super::kind::Kind;
+    use super::super::section::{Choices, Section, choices, section};
+    use super::super::show::to_toml;
+    use super::super::{COUNT, Preset, SOME_TIME};
+    use super::*;
+    use crate::base::units::{Span, US};
+
+    section! {
+        /// A section of a table that is no drive's.
+        #[derive(Debug, PartialEq)]
+        struct Kettle {
+            litres: u64 = key("kettle.litres", COUNT, "2", "what fits in").note("assumption"),
+            after: Span = key("kettle.after", SOME_TIME, "\"5us\"", "when it is switched on"),
+            lid: Lid = key("kettle.lid", Kind::Slot(Lid::CHOICES), "\"open\"", "whether it is shut"),
+        }
+    }
+
+    choices! {
+        /// `kettle.lid`.
+        #[derive(Debug, PartialEq)]
+        enum Lid {
+            Open = "open": "steam goes out",
+            Shut = "shut": "steam stays in",
+        }
+    }
+
+    const SEED: Key = key("seed", COUNT, "1", "of what is drawn");
+
+    static TABLE: Table = Table {
+        keys: &[&[SEED], Kettle::KEYS, &[key("kettle.like", Kind::Text, "", "another kettle")]],
+        preset: "kettle.like",
+        presets: &[Preset { name: "large", about: "ten litres", text: "[kettle]\nlitres = 10\n" }],
+        exclusive: &[],
+        one_of: &[],
+        without_policies: &[],
+        example: "kettle.litres=3",
+        table_example: "kettle.lid={shut={}}",
+    };
+
+    fn no_empty_kettle(check: &mut Check<'_>) -> Option<()> {
+        if check.int("kettle.litres")? == 0 {
+            check.error(&["kettle.litres"], "there is nothing to boil", "fill it");
+        }
+        Some(())
+    }
+
+    fn read(text: &str, sets: &[&str]) -> Result<Resolved, String> {
+        let sets: Vec<String> = sets.iter().map(|set| set.to_string()).collect();
+        load(&TABLE, &[&[no_empty_kettle]], text, "k.toml", Path::new("."), &sets).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn any_table_is_read_with_its_defaults_presets_and_rules() {
+        let values = read("[kettle]\nlike = \"large\"\nlid = \"shut\"\n", &["seed=7"]).unwrap();
+        assert_eq!(Kettle::of(&values), Kettle { litres: 10, after: 5 * US, lid: Lid::Shut });
+        let shown = to_toml(&TABLE, &values);
+        assert!(shown.contains("\nseed = 7  # of what is drawn (--set)\n"), "{shown}");
+        assert!(shown.contains("\nlitres = 10  # what fits in (preset large:2)\n"), "{shown}");
+        let empty = read("[kettle]\nlitres = 0\n", &[]).unwrap_err();
+        assert_eq!(empty, "k.toml:2: kettle.litres: there is nothing to boil\n  remedy: fill it");
+        let unknown = read("", &["kettle.litre=1"]).unwrap_err();
+        assert!(
+            unknown.contains("did you mean kettle.litres? [kettle] has: litres, after, lid, like"),
+            "{unknown}"
+        );
+    }
+}

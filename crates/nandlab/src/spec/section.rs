@@ -96,12 +96,12 @@ impl FromVal for Choice {
 ///
 /// A value becomes what [`FromVal`] of the field's type makes of it, or what `=> |values, path| ...` behind the key does.
 macro_rules! section {
-    ($(#[$meta:meta])* pub struct $Name:ident {
-        $($(#[$doc:meta])* pub $field:ident: $T:ty = $key:expr $(=> $read:expr)?,)*
+    ($(#[$meta:meta])* $vis:vis struct $Name:ident {
+        $($(#[$doc:meta])* $field_vis:vis $field:ident: $T:ty = $key:expr $(=> $read:expr)?,)*
     }) => {
         $(#[$meta])*
-        pub struct $Name {
-            $($(#[$doc])* pub $field: $T,)*
+        $vis struct $Name {
+            $($(#[$doc])* $field_vis $field: $T,)*
         }
 
         $crate::spec::section! { for $Name { $($field = $key $(=> $read)?,)* } }
@@ -130,12 +130,12 @@ pub(crate) use section;
 /// The struct of a policy's parameters, or of a table, each field with its parameter; as [`section!`], but what is behind `=>`
 /// is given the parameter's value: `=> |val| ...`.
 macro_rules! params {
-    ($(#[$meta:meta])* pub struct $Name:ident {
-        $($(#[$doc:meta])* pub $field:ident: $T:ty = $param:expr $(=> $read:expr)?,)*
+    ($(#[$meta:meta])* $vis:vis struct $Name:ident {
+        $($(#[$doc:meta])* $field_vis:vis $field:ident: $T:ty = $param:expr $(=> $read:expr)?,)*
     }) => {
         $(#[$meta])*
-        pub struct $Name {
-            $($(#[$doc])* pub $field: $T,)*
+        $vis struct $Name {
+            $($(#[$doc])* $field_vis $field: $T,)*
         }
 
         $crate::spec::params! { for $Name { $($field = $param $(=> $read)?,)* } }
