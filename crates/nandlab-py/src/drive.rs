@@ -57,7 +57,7 @@ impl Drive {
         let (spec, hash) = (spec.loaded.spec.clone(), spec.loaded.hash());
         heard(py, |stop| {
             let mut kept = if verify {
-                Kept::Verified(Box::new(Simulated::with_probe(&spec, Oracle::of(&spec))))
+                Kept::Verified(Box::new(Simulated::with_probe(&spec, Oracle::of(&spec.drive))))
             } else {
                 Kept::Plain(Box::new(Simulated::new(&spec)))
             };

@@ -123,12 +123,15 @@ pub(crate) fn simulation(loaded: &Loaded, verify: bool) -> Box<dyn Simulation> {
     }
     match (verify, operations > 0) {
         (false, false) => with!(NoProbe, |_| None, |_| None, |_| None),
-        (true, false) => with!(Oracle::of(spec), |p| Some(p), |p| Some(p), |_| None),
+        (true, false) => with!(Oracle::of(&spec.drive), |p| Some(p), |p| Some(p), |_| None),
         (false, true) => with!(Timeline::new(operations), |_| None, |_| None, |p| Some(p)),
         (true, true) => {
-            with!((Oracle::of(spec), Timeline::new(operations)), |p| Some(&mut p.0), |p| Some(&p.0), |p| {
-                Some(&p.1)
-            })
+            with!(
+                (Oracle::of(&spec.drive), Timeline::new(operations)),
+                |p| Some(&mut p.0),
+                |p| Some(&p.0),
+                |p| { Some(&p.1) }
+            )
         }
     }
 }

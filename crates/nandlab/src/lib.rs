@@ -20,5 +20,4 @@ pub mod report;
 pub mod runner;
 pub mod sched;
 pub mod spec;
-pub mod stats;
 pub mod write_cache;

@@ -114,7 +114,7 @@ fn a_simulated_page_takes_at_most_16_bytes() {
     assert!((calls as u64) < operations / 1000, "the event loop allocates");
     let (after, most) = (per_page(LIVE.load(Relaxed)), per_page(MOST.load(Relaxed)));
     println!("after 200000 requests: {after:.2} bytes a page, {most:.2} at most");
-    assert!(drive.stats().counters.gc_victims > 100, "GC has been at work");
+    assert!(drive.stats().gc.victims > 100, "GC has been at work");
     assert!(after <= 16.0 && most <= 16.0, "{after} and {most} bytes a page");
     drop((drive, runner));
     // All of it is the drive's: nothing is left behind.

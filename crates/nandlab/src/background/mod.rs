@@ -8,19 +8,22 @@ pub mod gc;
 pub(crate) mod notes;
 mod pacing;
 pub(crate) mod spec;
+mod stats;
 mod wear;
+
+pub use stats::GcStats;
 
 use crate::base::geometry::{BlockId, Lpn, PlaneId, Ppn};
 use crate::core::{
     CopyBack, Core, Map, Maps, NextJob, Part, Program, Queued, Read, Refreshed, Space, To, Wake, Work,
 };
+use crate::ftl::WearLevelling;
 use crate::ftl::WriteStream;
 use crate::host::DataPath;
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, Owner, Start, Transaction};
-use crate::spec::{GcForeground, GcPacing, GcSpec, WearLevelling};
-use crate::stats::Counters;
 use pacing::Pacing;
+use spec::{GcForeground, GcPacing, GcSpec};
 
 /// Copies of a job under way at a time: enough to keep the die busy while pages cross the channel, few enough to
 /// need little buffer.
@@ -101,7 +104,7 @@ pub(crate) struct Background {
     /// Static wear levelling is on.
     levels_wear: bool,
     wear_gap: u32,
-    pub(crate) counters: Counters,
+    pub(crate) stats: GcStats,
 }
 
 impl Background {
@@ -112,7 +115,7 @@ impl Background {
             gc: gc.clone(),
             levels_wear: wear_levelling == WearLevelling::Static,
             wear_gap,
-            counters: Counters::default(),
+            stats: GcStats::default(),
         }
     }
 
@@ -237,8 +240,8 @@ impl Background {
         if f64::from(valid) > valid_max * f64::from(pages) {
             return false;
         }
-        self.counters.gc_victims += 1;
-        self.counters.gc_victim_valid_pages += u64::from(valid);
+        self.stats.victims += 1;
+        self.stats.victim_valid_pages += u64::from(valid);
         if let Some(pacing) = &mut self.pacing {
             pacing.on_victim(plane, valid);
         }
@@ -273,7 +276,7 @@ impl Background {
             return Some(named);
         }
         let fewest = core.fewest_valid(plane)?;
-        self.counters.gc_victims_forced += u64::from(fewest != named);
+        self.stats.victims_forced += u64::from(fewest != named);
         Some(fewest)
     }
 
@@ -298,7 +301,7 @@ impl Background {
         let _inside = core.inside.enter(Part::Background);
         let plane = core.geometry.plane_of(block);
         path.host.trims.make_durable();
-        self.counters.dead_blocks += 1;
+        self.stats.dead_blocks += 1;
         core.erase(block, Owner::DeadBlock(plane), Cause::Gc);
         if core.is_at_reserve(plane) {
             Self::hurry_erases(core, plane);

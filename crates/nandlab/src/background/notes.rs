@@ -1,8 +1,8 @@
 //! Notes on GC.
 
+use super::spec::GcSpec;
 use crate::base::note::Note;
 use crate::base::words::{count, listed, size};
-use crate::spec::GcSpec;
 
 /// Of so many victims GC took so many whatever the policy says.
 pub(crate) fn forced_victims(gc: &GcSpec, forced: u64, victims: u64) -> Option<Note> {

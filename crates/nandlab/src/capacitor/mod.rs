@@ -29,9 +29,6 @@ pub use budget::budget_share;
 pub use cost::FlushCost;
 pub use spec::{BudgetSteps, CapacitorSpec, FlushMethod, FlushOrder};
 pub use stats::Detection;
-// Temporary: they are `crate::power_loss`'s and `crate::stats`'.
-pub use crate::power_loss::{PowerLoss, Recovery};
-pub use crate::stats::PowerStats;
 
 use crate::base::geometry::{BlockId, CacheSlot, DieId, Geometry, Lpn, PlaneId};
 use crate::base::units::{Span, Time};
@@ -112,7 +109,8 @@ pub struct CapacitorState {
 #[derive(Debug)]
 pub(crate) struct Power {
     spec: CapacitorSpec,
-    pub(crate) stats: PowerStats,
+    /// The detections so far.
+    pub(crate) detections: Vec<Detection>,
     /// A detection sets the budget.
     is_measured: bool,
     /// Pages of the VSM, which the capacitor keeps too.
@@ -176,7 +174,7 @@ impl Power {
         let (scale, dies) = (clock_scale, geometry.dies);
         Self {
             spec: spec.clone(),
-            stats: PowerStats::default(),
+            detections: Vec::new(),
             is_measured,
             vsm_pages,
             capacitor,
@@ -627,7 +625,7 @@ impl Power {
                 self.due = core.now + self.simulated(self.spec.detect_every_ns);
             }
             let (budget, recharged) = (self.budget, core.now);
-            self.stats.detections.push(Detection { budget, recharged, ..detection });
+            self.detections.push(Detection { budget, recharged, ..detection });
         }
         self.restore_budget(core, kept);
         for plane in (0..core.geometry.planes).map(PlaneId) {

@@ -20,7 +20,7 @@ use crate::flash::{Condition, Moment};
 use crate::ftl::WriteStream;
 use crate::probe::Probe;
 use crate::sched::Cause;
-use crate::spec::MigrationSpec;
+use spec::MigrationSpec;
 
 /// Copybacks at work.
 #[derive(Debug)]

@@ -1,5 +1,7 @@
 //! What a drive is built from: each part gets what it needs of the spec.
 
+use super::spec::block_needs;
+use super::spec::{DirtyBudget, MapSpec, Spec};
 use crate::background::gc;
 use crate::base::geometry::Geometry;
 use crate::base::rng::Stream;
@@ -7,10 +9,8 @@ use crate::capacitor::Budget;
 use crate::core;
 use crate::demand_map::DemandMap;
 use crate::flash::{AgeClock, Array, Ecc, InitialAges, Reliability};
-use crate::ftl::needs::BlockNeeds;
 use crate::ftl::{self, Ftl};
 use crate::sched::Timing;
-use crate::spec::{DirtyBudget, MapSpec, Spec};
 
 /// The configuration of the core; the OOB `is_stamped` where a probe asks for it, or power can fail.
 pub(super) fn core(spec: &Spec, is_watched: bool) -> core::Config {
@@ -44,7 +44,7 @@ pub(super) fn ftl(spec: &Spec, geometry: &Geometry, array: &Array) -> Ftl {
         allocation: spec.ftl.allocation,
         levelling: spec.ftl.wear_levelling,
         victim: gc::make(&spec.gc.victim, context),
-        needs: BlockNeeds::of(spec),
+        needs: block_needs(spec),
         translation_pages: match spec.ftl.map {
             MapSpec::Page => 0,
             MapSpec::Demand { .. } => DemandMap::pages_of(geometry.logical_pages, geometry.page_bytes),

@@ -11,11 +11,11 @@
 //!   data of each age. A block that is due now because the interval has become shorter is somewhere in its interval.
 
 use super::Drive;
+use super::spec::{DirtyBudget, WearLevelling};
 use crate::base::geometry::{BlockId, PlaneId, Ppn};
 use crate::base::rng::Stream;
 use crate::flash::{Block, BlockState};
 use crate::probe::Probe;
-use crate::spec::{DirtyBudget, WearLevelling};
 
 /// Erases of its plane, in its blocks, after which a block that none of them was of is cold.
 const COLD_AFTER: u64 = 2;

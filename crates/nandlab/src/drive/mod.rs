@@ -7,14 +7,16 @@ mod build;
 mod events;
 mod failure;
 mod fast_forward;
+pub(crate) mod notes;
 mod power_loss;
 mod precondition;
 mod reads;
 mod recovery;
 mod requests;
+mod series;
 mod snapshot;
 pub mod spec;
-mod stats;
+pub mod stats;
 mod together;
 mod views;
 
@@ -24,6 +26,7 @@ pub use crate::refresh::{ErrorCacheState, PartialState};
 pub use failure::Failure;
 pub use fast_forward::Lived;
 pub use precondition::{PtsOutcome, Watch};
+pub use series::{DieSeries, Series, Window};
 pub use snapshot::{SaveError, SnapshotError};
 pub use stats::Stats;
 
@@ -38,14 +41,15 @@ use crate::demand_map::{DemandMap, Mapping};
 use crate::flash::{Array, Ecc, Stamp};
 use crate::ftl::Ftl;
 use crate::host::{Host, Op, Oracle, Request, Writes};
+use crate::power_loss::Losses;
 use crate::probe::{NoProbe, Probe};
 use crate::read_levels::Reads;
 use crate::refresh::Refreshing;
 use crate::refresh::partial::{Linked, Links};
 use crate::sched::{Device, NEVER};
-use crate::spec::Spec;
 use crate::write_cache::Caching;
 use fast_forward::Pace;
+use spec::Spec;
 use stats::Recorder;
 use together::Path;
 
@@ -90,6 +94,7 @@ pub struct Drive<P: Probe = NoProbe> {
     /// The write cache; `None` without one.
     caching: Option<Caching>,
     power: Power,
+    losses: Losses,
     refreshing: Refreshing,
     copyback: Migration,
     reads: Reads,
@@ -152,10 +157,16 @@ impl<P: Probe> Drive<P> {
             pace: Pace::default(),
             failure: None,
             path: Path {
-                host: Host::new(spec, geometry),
+                host: Host::new(
+                    spec.host.link.as_ref(),
+                    spec.power.cut_after_requests,
+                    spec.gc.idle_after_ns,
+                    geometry,
+                ),
                 map: Mapping::new(&ftl.map, geometry, P::STAMPED),
                 writes: Writes::new(core.ftl.allocator.is_static(), geometry),
             },
+            losses: Losses::default(),
             copyback,
             caching,
             spec: spec.clone(),

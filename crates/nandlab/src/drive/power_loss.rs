@@ -2,16 +2,15 @@
 //! cache, as `power_loss/` says.
 
 use super::Drive;
+use super::spec::FlushOrder;
 use crate::base::geometry::{CacheSlot, Lpn};
 use crate::base::units::Span;
-use crate::capacitor::PowerLoss;
 use crate::core::Core;
 use crate::ftl::FlushMethod;
 use crate::host::{Completion, FailReason, InWork};
-use crate::power_loss::{self, Dirty, Means};
+use crate::power_loss::{self, Dirty, Means, PowerLoss};
 use crate::probe::Probe;
 use crate::sched::{Kind, NEVER, Owner};
-use crate::spec::FlushOrder;
 
 impl<P: Probe> Drive<P> {
     /// Power fails at the next event.
@@ -28,7 +27,7 @@ impl<P: Probe> Drive<P> {
     pub fn cut_power(&mut self) -> &PowerLoss {
         self.lose_power();
         self.restore_power();
-        self.power.stats.losses.last().expect("power has just failed")
+        self.losses.list.last().expect("power has just failed")
     }
 
     /// Power fails now. All that is left of the drive is in flash; see [`Drive::restore_power`].
@@ -73,8 +72,8 @@ impl<P: Probe> Drive<P> {
         for page in dirty.iter().filter(|page| page.owed != 0 && !page.is_saved) {
             loss.lost.push((page.lpn, page.owed));
         }
-        self.power.stats.down_ns += self.core.now - loss.at;
-        self.power.stats.losses.push(loss);
+        self.losses.down_ns += self.core.now - loss.at;
+        self.losses.list.push(loss);
     }
 
     /// What a worn-out drive could not write back it has lost before; from now on nobody remembers that. Of what no read

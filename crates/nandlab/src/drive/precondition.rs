@@ -4,14 +4,14 @@
 //! done at once when it is needed.
 
 use super::Drive;
+use super::spec::{FillOrder, PreconditionSpec};
 use crate::base::geometry::{Lpn, PlaneId};
 use crate::base::rng::Stream;
 use crate::demand_map::Mapping;
 use crate::flash::DEAD_LPN;
 use crate::ftl::WriteStream;
+use crate::host::steady_state;
 use crate::probe::Probe;
-use crate::spec::{FillOrder, PreconditionSpec};
-use crate::stats::steady_state;
 
 /// Pages between two looks at the watch.
 const STRIDE: u32 = 1 << 16;

@@ -3,11 +3,11 @@
 use super::{Drive, build};
 use crate::base::geometry::{BlockId, Lpn, PlaneId, Tvpn};
 use crate::base::units::Span;
-use crate::capacitor::Recovery;
 use crate::core::{Core, ReadLevels, Wake};
 use crate::demand_map::Mapping;
 use crate::ftl::{Ftl, WriteStream};
 use crate::host::{Epochs, Merging};
+use crate::power_loss::Recovery;
 use crate::probe::Probe;
 
 impl<P: Probe> Drive<P> {
@@ -57,7 +57,7 @@ impl<P: Probe> Drive<P> {
         }
         recovery.ns = scan_ns + busy_ns.iter().copied().max().unwrap_or(Span::ZERO);
         self.core.now += recovery.ns;
-        self.power.stats.down_ns += recovery.ns;
+        self.losses.down_ns += recovery.ns;
         if self.power.capacitor.is_some() {
             let recharge_ns = self.spec.capacitor.recharge_ns;
             self.power.begin_recharge(&mut self.core, recharge_ns);
@@ -78,16 +78,16 @@ impl<P: Probe> Drive<P> {
             self.core.wake(Wake::Space(plane));
         }
         self.serve();
-        let loss = self.power.stats.losses.last_mut().expect("power has failed");
+        let loss = self.losses.list.last_mut().expect("power has failed");
         loss.recovery = Some(recovery);
     }
 
     /// Of the pages torn with their wordline those are lost that flash has nothing as new for.
     fn tell_what_is_lost(&mut self) {
-        let Self { path, core, power, .. } = self;
+        let Self { path, core, losses, .. } = self;
         let trims = &path.host.trims;
         let Core { ftl, array, probe, .. } = core;
-        let loss = power.stats.losses.last_mut().expect("power has failed");
+        let loss = losses.list.last_mut().expect("power has failed");
         loss.lost_with_wordline.retain(|&(lpn, sequence)| {
             let is_older = ftl.map.get(lpn).is_none_or(|ppn| array.stamp(ppn).sequence < sequence);
             is_older && !trims.covers(lpn, sequence)

@@ -1,25 +1,45 @@
 //! What has been counted of a drive, by whoever counts it, and the run over time.
 
+pub use crate::background::GcStats;
+pub use crate::capacitor::Detection;
+pub use crate::copyback::MigrationStats;
+pub use crate::demand_map::MapStats;
+pub use crate::host::{Counters, Latency};
+pub use crate::power_loss::{LossCounts, PowerLoss, Recovery};
+pub use crate::read_levels::{ByLevel, EccStats};
+pub use crate::refresh::RefreshStats;
+pub use crate::write_cache::CacheStats;
+
 use super::Drive;
+use super::series::{DieSeries, Series, Window};
+use super::spec::Arrival;
 use crate::base::counters::CounterSet;
 use crate::base::geometry::{DieId, PlaneId};
 use crate::base::numbers::{per, ratio};
-use crate::base::units::Time;
+use crate::base::units::{Span, Time};
 use crate::core::Operations;
 use crate::host::{FailReason, Op};
 use crate::probe::Probe;
-use crate::report::{DieSeries, Series, Window};
 use crate::sched::{Cause, Kind};
-use crate::spec::Arrival;
-use crate::stats::{
-    CacheStats, Counters, EccStats, Latency, MapStats, MigrationStats, PowerStats, RefreshStats,
-};
+
+/// What is recorded of power.
+#[derive(Clone, Copy, Debug)]
+pub struct PowerStats<'a> {
+    /// Power losses, in order.
+    pub losses: &'a [PowerLoss],
+    /// Detections of the dirty page budget, in order.
+    pub detections: &'a [Detection],
+    /// Time without power and until the drive was ready again, in nanoseconds.
+    pub down_ns: Span,
+}
 
 /// Everything counted in a run.
 #[derive(Debug)]
 pub struct Stats<'a> {
-    /// Event counters.
+    /// Pages of the host.
     pub counters: Counters,
+    /// GC.
+    pub gc: &'a GcStats,
     /// Read levels.
     pub ecc: &'a EccStats,
     /// The demand map.
@@ -31,7 +51,7 @@ pub struct Stats<'a> {
     /// Copybacks.
     pub migration: &'a MigrationStats,
     /// Power losses and the capacitor.
-    pub power: &'a PowerStats,
+    pub power: PowerStats<'a>,
     /// Requests that failed, by [`FailReason`]; they are in no latency and in no bytes of the host's.
     pub failed: [u64; FailReason::ALL.len()],
     /// Flash operations, by kind (read, program, erase, copyback) and cause.
@@ -122,12 +142,17 @@ impl<P: Probe> Drive<P> {
     pub fn stats(&self) -> Stats<'_> {
         Stats {
             counters: self.counters(),
+            gc: &self.background.stats,
             ecc: &self.reads.stats,
             map: self.path.map.as_ref().map_or_else(MapStats::default, |mapping| mapping.stats.clone()),
             cache: self.caching.as_ref().map_or_else(CacheStats::default, |caching| caching.stats.clone()),
             refresh: self.refreshing.stats(),
             migration: &self.copyback.stats,
-            power: &self.power.stats,
+            power: PowerStats {
+                losses: &self.losses.list,
+                detections: &self.power.detections,
+                down_ns: self.losses.down_ns,
+            },
             failed: self.path.host.record.failed,
             flash: self.core.operations.0,
             host: &self.path.host.record.latency,
@@ -140,13 +165,12 @@ impl<P: Probe> Drive<P> {
     fn counters(&self) -> Counters {
         let mut counters = self.path.host.record.counters.clone();
         counters.add(&self.path.writes.counters);
-        counters.add(&self.background.counters);
         counters
     }
 
     /// Time without power and until the drive was ready again, so far.
-    pub fn down_time(&self) -> crate::base::units::Span {
-        self.power.stats.down_ns
+    pub fn down_time(&self) -> Span {
+        self.losses.down_ns
     }
 
     /// `steady_state` of the summary.
@@ -197,8 +221,8 @@ impl<P: Probe> Drive<P> {
         let now = Told {
             operations: *operations,
             pages_written: path.host.record.counters.host_pages_written,
-            victims: background.counters.gc_victims,
-            victim_valid_pages: background.counters.gc_victim_valid_pages,
+            victims: background.stats.victims,
+            victim_valid_pages: background.stats.victim_valid_pages,
         };
         let programs =
             Cause::ALL.map(|cause| operations.programmed_for(cause) - told.operations.programmed_for(cause));

@@ -58,7 +58,7 @@ impl<P: Probe> Drive<P> {
 
     /// Whether it is to fail at this very moment: the last completion was the one that [`PowerSpec`] names.
     ///
-    /// [`PowerSpec`]: crate::spec::PowerSpec
+    /// [`PowerSpec`]: super::spec::PowerSpec
     pub fn is_power_failing(&self) -> bool {
         self.power.cut_at <= self.core.now
     }

@@ -9,7 +9,6 @@
 use crate::base::geometry::logical_pages;
 
 // ---- temporary: these ask a whole spec; to be removed when nothing names them here ----
-pub use crate::drive::spec::op_for_waf;
 // ---- end of temporary ----
 
 /// Bytes of an entry of a translation page: a physical page number.

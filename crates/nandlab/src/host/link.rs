@@ -8,13 +8,13 @@
 //! `latency` after the drive has done the request. The two directions do not hinder each other. What arrives at the same time
 //! arrives in the order in which it was sent.
 
+use super::spec::LinkSpec;
 use super::{Host, Op};
 use crate::base::geometry::RequestId;
 use crate::base::units::{Span, Time, transfer_ns};
 use crate::core::Core;
 use crate::probe::Probe;
 use crate::sched::NEVER;
-use crate::spec::LinkSpec;
 use std::collections::VecDeque;
 
 /// The latest arrival: beyond the end of simulated time, which ends a drive that gets there.

@@ -8,6 +8,7 @@ mod record;
 mod requests;
 pub(crate) mod spec;
 mod stats;
+mod steady;
 mod trims;
 mod writes;
 
@@ -19,7 +20,9 @@ pub use oracle::Oracle;
 pub(crate) use path::DataPath;
 pub(crate) use record::Record;
 pub(crate) use requests::{InWork, Requests};
-pub use stats::Latency;
+pub use stats::{Counters, Latency};
+pub(crate) use steady::{Count, Rounds};
+pub use steady::{SteadyState, steady_state};
 pub(crate) use trims::Trims;
 pub(crate) use writes::{WriteBacks, Writes};
 
@@ -27,7 +30,7 @@ use crate::base::geometry::{Geometry, RequestId};
 use crate::base::units::Span;
 use crate::core::{Core, Wake};
 use crate::probe::Probe;
-use crate::spec::Spec;
+use spec::LinkSpec;
 
 /// What the drive keeps for the host.
 #[derive(Debug)]
@@ -50,19 +53,24 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    pub(crate) fn new(spec: &Spec, geometry: &Geometry) -> Self {
-        let cut_after = spec.power.cut_after_requests;
+    /// Power fails after `cut_after` completed requests (0: never); the drive is idle `idle_after` its last request.
+    pub(crate) fn new(
+        link: Option<&LinkSpec>,
+        cut_after: u64,
+        idle_after: Span,
+        geometry: &Geometry,
+    ) -> Self {
         Self {
             requests: Requests::default(),
             record: Record::new(geometry),
-            link: spec.host.link.as_ref().map(|link| Box::new(Link::new(link))),
+            link: link.map(|link| Box::new(Link::new(link))),
             epochs: Epochs::default(),
             merging: Merging::default(),
             completions: Vec::new(),
             trims: Trims::default(),
             flushes: 0,
             cut_after: if cut_after == 0 { u64::MAX } else { cut_after },
-            idle_after_ns: spec.gc.idle_after_ns,
+            idle_after_ns: idle_after,
         }
     }
 

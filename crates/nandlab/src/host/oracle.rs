@@ -8,11 +8,10 @@
 //! may only be what was neither in flash nor covered by a flush that is done. Of pages lost with the MSB page of their
 //! wordline, which only an empty capacitor or none allows, anything may be left.
 
-use crate::base::geometry::{Geometry, Lpn, RequestId};
+use crate::base::geometry::{DriveSpec, Geometry, Lpn, RequestId};
 use crate::ftl::PageMap;
 use crate::probe::Probe;
 use crate::sched::Watcher;
-use crate::spec::Spec;
 use std::collections::{BTreeMap, VecDeque};
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -79,9 +78,9 @@ impl Oracle {
         }
     }
 
-    /// The oracle of a fresh drive of this spec.
-    pub fn of(spec: &Spec) -> Self {
-        Self::new(Geometry::new(&spec.drive).logical_pages)
+    /// The oracle of a fresh drive.
+    pub fn of(drive: &DriveSpec) -> Self {
+        Self::new(Geometry::new(drive).logical_pages)
     }
 
     fn page(&mut self, lpn: Lpn) -> &mut Page {

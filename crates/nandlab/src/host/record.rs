@@ -1,12 +1,10 @@
 //! What is counted of the host's requests.
 
-use super::{FailReason, Op, Request};
+use super::{Count, Counters, FailReason, Latency, Op, Request, Rounds};
 use crate::base::geometry::Geometry;
 use crate::base::units::{Span, Time};
 use crate::core::Operations;
-use crate::report::{Count, Rounds};
 use crate::sched::Kind;
-use crate::stats::{Counters, Latency};
 
 /// Requests completed since this was last asked, and those outstanding meanwhile.
 #[derive(Clone, Debug, Default)]

@@ -1,5 +1,6 @@
 //! What is measured of the host's requests.
 
+use crate::base::counters::counters;
 use crate::base::numbers::{number, ratio};
 use hdrhistogram::Histogram;
 use serde_json::{Value, json};
@@ -91,5 +92,29 @@ impl Latency {
             (format!("{name}_us_mean"), ratio((self.sum_ns - then.sum_ns) as f64 * 1e-3, count)),
             (format!("{name}_us_p99"), p99),
         ]
+    }
+}
+
+counters! {
+    /// Pages of the host.
+    pub struct Counters {
+        /// Pages of writes that the drive has done, a partly written page counted as one.
+        pub host_pages_written: u64, sum of pages, life "host_pages";
+        /// Pages the host wrote only partly.
+        pub partial_writes: u64, sum of pages, smart "UnalignedIO";
+        /// Pages read to complete a partly written one (read-modify-write).
+        pub merge_reads: u64, sum of pages;
+        /// Page reads of LPNs that hold nothing; answered without flash.
+        pub unmapped_reads: u64, sum of pages;
+        /// Page reads answered from the controller's buffer, their program being under way.
+        pub buffered_reads: u64, sum of pages;
+        /// Mapped pages deallocated by TRIM.
+        pub trimmed_pages: u64, sum of pages;
+        /// Page writes that had to wait for GC to make room.
+        pub stalled_writes: u64, sum of pages;
+        /// Page writes that failed because the drive had no room left at all.
+        pub failed_pages: u64, sum of pages, life "failed_pages";
+        /// Pages that host requests could not have because no read level decodes them.
+        pub media_errors: u64, sum of pages, life "media_errors";
     }
 }

@@ -1,13 +1,12 @@
 //! How writes find a place, and those that wait for one.
 
-use super::{FailReason, Host};
+use super::{Counters, FailReason, Host};
 use crate::base::geometry::{CacheSlot, Geometry, Lpn, PlaneId};
 use crate::core::{Core, Map, Maps, Program, Queue, To, Waiter, Wake, Wants};
 use crate::flash::{Moment, Stamp};
 use crate::ftl::{Place, WriteStream};
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, Owner};
-use crate::stats::Counters;
 
 /// Whose write-backs find a place as host writes do: the write cache.
 pub(crate) trait WriteBacks<P: Probe> {

@@ -6,10 +6,10 @@
 //! itself tears nothing. Of a page that is not wholly in the cache only the sectors that are there are written, with a
 //! mark in the OOB; recovery completes it.
 
+use super::PowerLoss;
 use super::{Outage, Schemes};
 use crate::base::geometry::{BlockId, Cell, DieId, Lpn, Ppn};
 use crate::base::units::{Span, Time};
-use crate::capacitor::PowerLoss;
 use crate::core::{Core, Maps, Program, To};
 use crate::flash::{DEAD_LPN, Moment, Stamp};
 use crate::ftl::{FlushMethod, FlushPages, Place};

@@ -12,6 +12,7 @@ pub(crate) use recovery::Return;
 pub use stats::{LossCounts, PowerLoss, Recovery};
 
 use crate::base::geometry::{BlockId, Lpn, Ppn};
+use crate::base::units::Span;
 use crate::core::Core;
 use crate::ftl::Place;
 use crate::probe::Probe;
@@ -45,6 +46,15 @@ pub(crate) trait Schemes<P: Probe> {
 
     /// A combination page will be at `to`.
     fn stage(&mut self, lpn: Lpn, to: Ppn);
+}
+
+/// The power losses of a drive.
+#[derive(Debug, Default)]
+pub(crate) struct Losses {
+    /// In order.
+    pub(crate) list: Vec<PowerLoss>,
+    /// Time without power and until the drive was ready again.
+    pub(crate) down_ns: Span,
 }
 
 /// Power fails, and what the dies have taken up is still there.

@@ -1,10 +1,10 @@
 //! Notes on power losses.
 
 use super::PowerLoss;
+use super::spec::PowerSpec;
 use crate::base::note::Note;
 use crate::base::units::Time;
 use crate::base::words::{count, duration, joules, several};
-use crate::spec::PowerSpec;
 
 /// Acknowledged writes are gone. `worn_out` says whether the capacitor is; `None`: there is none.
 pub(crate) fn lost_writes(losses: &[PowerLoss], worn_out: Option<bool>) -> Option<Note> {

@@ -9,11 +9,11 @@
 //! The time this takes: every die senses the pages it holds one after the other, and every channel carries their OOB; the
 //! slowest of them counts. Then come torn erases and completed pages, die by die.
 
+use super::Recovery;
 use super::Schemes;
 use crate::base::geometry::{BlockId, Cell, DieId, Lpn, PlaneId, Ppn};
 use crate::base::huge::Huge;
 use crate::base::units::{Span, transfer_ns};
-use crate::capacitor::Recovery;
 use crate::core::Core;
 use crate::flash::{BlockState, DEAD_LPN, Moment, Stamp};
 use crate::ftl::{Place, STREAMS, WriteStream};

@@ -50,10 +50,10 @@ impl FromVal for Vec<LevelSpec> {
 impl FromVal for LevelSpec {
     fn from_val(val: &Val) -> Self {
         Self {
-            rber_max: val.read("rber_max"),
-            sense_ns: val.read("sense"),
-            transfer_ns: val.read("transfer"),
-            decode_ns: val.read("decode"),
+            rber_max: val.field("rber_max").num(),
+            sense_ns: val.field("sense").span(),
+            transfer_ns: val.field("transfer").span(),
+            decode_ns: val.field("decode").span(),
         }
     }
 }

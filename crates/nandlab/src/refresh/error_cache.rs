@@ -8,13 +8,13 @@
 //! R.-S. Liu et al., "EC-Cache: exploiting error locality to optimize LDPC in NAND flash-based SSDs", DAC 2014.
 
 use super::RefreshStats;
+use super::spec::RefreshPolicySpec;
 use crate::base::geometry::{Geometry, Ppn};
 use crate::base::huge::Huge;
 use crate::base::list::{Link, Links, List};
 use crate::core::{Core, KnownErrors, Map};
 use crate::probe::Probe;
 use crate::sched::{Slot, Transaction};
-use crate::spec::RefreshPolicySpec;
 
 /// Of each entry, beside its positions: the page and how many errors it has, four bytes each.
 const HEADER_BYTES: u64 = 8;

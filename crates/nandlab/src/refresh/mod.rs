@@ -31,7 +31,7 @@ use crate::core::{Core, Map, Maps, NextJob, Part, Program, Refreshed, To, Wake};
 use crate::flash::{BlockState, Moment, Stamp};
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, NEVER, Owner, Slot, Start, Transaction};
-use crate::spec::{RefreshPolicySpec, RefreshSpec};
+use spec::{RefreshPolicySpec, RefreshSpec};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 

@@ -1,9 +1,10 @@
 //! Notes on refresh.
 
 use super::RefreshStats;
+use super::partial::spec::PartialSpec;
+use super::spec::RefreshSpec;
 use crate::base::note::Note;
 use crate::base::words::{count, duration, part};
-use crate::spec::{PartialSpec, RefreshSpec};
 
 /// Blocks come due `load` times faster than they are refreshed, and so many are overdue at the end.
 pub(crate) fn too_slow(stats: &RefreshStats, load: Option<f64>, overdue_blocks: u32) -> Option<Note> {

@@ -1,10 +1,12 @@
 //! What is counted, in all rooms.
 
 use crate::base::counters::{CounterSet, Declared};
-use crate::stats::{CacheStats, Counters, EccStats, LossCounts, MapStats, MigrationStats, RefreshStats};
+use crate::drive::stats::{
+    CacheStats, Counters, EccStats, GcStats, LossCounts, MapStats, MigrationStats, RefreshStats,
+};
 
 /// Every declared counter, by its section of the summary, in the order of that.
-pub fn counters() -> [(&'static str, &'static [Declared]); 7] {
+pub fn counters() -> [(&'static str, &'static [Declared]); 8] {
     [
         ("ecc", EccStats::DECLARED),
         ("map", MapStats::DECLARED),
@@ -13,5 +15,6 @@ pub fn counters() -> [(&'static str, &'static [Declared]); 7] {
         ("migration", MigrationStats::DECLARED),
         ("refresh", RefreshStats::DECLARED),
         ("counters", Counters::DECLARED),
+        ("counters", GcStats::DECLARED),
     ]
 }

@@ -6,17 +6,18 @@
 use super::RunFacts;
 use crate::base::note::Note;
 use crate::base::words::{count, duration, number, part, several};
+use crate::drive::notes::{
+    background, capacitor, copyback, demand_map, power_loss, read_levels, refresh, write_cache,
+};
+use crate::drive::spec::op_for_waf;
+use crate::drive::spec::{
+    Arrival, DirtyBudget, Eviction, MapSpec, RberSpec, RefreshPolicySpec, Source, Spec, StartLevel,
+};
 use crate::drive::{Drive, FailReason};
-use crate::ftl::needs::{BlockNeeds, op_for_waf, waf_uniform_fifo};
+use crate::ftl::needs::{BlockNeeds, waf_uniform_fifo};
 use crate::host::Op;
 use crate::probe::Probe;
 use crate::sched::{Cause, Kind};
-use crate::spec::{
-    Arrival, DirtyBudget, Eviction, MapSpec, RberSpec, RefreshPolicySpec, Source, Spec, StartLevel,
-};
-use crate::stats::notes::{
-    background, capacitor, copyback, demand_map, power_loss, read_levels, refresh, write_cache,
-};
 use serde_json::Value;
 
 /// Below this share of unmapped page reads there is nothing to say.
@@ -32,7 +33,7 @@ pub(crate) const WAF_REMEDY: f64 = 5.0;
 /// `steady_state`.
 pub(crate) fn notes<P: Probe>(drive: &Drive<P>, run: &RunFacts, steady: &Value) -> Vec<Note> {
     let (spec, stats, now) = (drive.spec(), drive.stats(), drive.now());
-    let (counters, power) = (&stats.counters, &stats.power);
+    let power = &stats.power;
     let failed = |reason: FailReason| stats.failed[reason as usize];
     let has_written = stats.host[Op::Write as usize].count > 0;
     let charge = drive.capacitor();
@@ -62,7 +63,7 @@ pub(crate) fn notes<P: Probe>(drive: &Drive<P>, run: &RunFacts, steady: &Value) 
     if has_written {
         add(little_spare(spec, &drive.ftl().needs));
     }
-    add(background::forced_victims(&spec.gc, counters.gc_victims_forced, counters.gc_victims));
+    add(background::forced_victims(&spec.gc, stats.gc.victims_forced, stats.gc.victims));
     add(refresh::too_slow(&stats.refresh, drive.refresh_load(), overdue));
     add(backlog(drive));
     if is_measured {
@@ -75,11 +76,11 @@ pub(crate) fn notes<P: Probe>(drive: &Drive<P>, run: &RunFacts, steady: &Value) 
     if let Some(map) = drive.demand_map() {
         add(demand_map::whole_map(map.cache.capacity(), drive.geometry().logical_pages));
     }
-    if has_written && counters.gc_victims == 0 {
+    if has_written && stats.gc.victims == 0 {
         add(no_gc(drive, steady));
     }
     let most = spec.migration.copybacks_max();
-    add(copyback::no_copybacks(&stats.migration, spec.migration.policy, most, counters.gc_victims));
+    add(copyback::no_copybacks(&stats.migration, spec.migration.policy, most, stats.gc.victims));
     if spec.refresh.policy != RefreshPolicySpec::None {
         let lived_s = now.seconds() * spec.reliability.clock_scale;
         add(refresh::nothing_due(&stats.refresh, &spec.refresh, overdue, lived_s));
@@ -91,7 +92,7 @@ pub(crate) fn notes<P: Probe>(drive: &Drive<P>, run: &RunFacts, steady: &Value) 
         let measured = power.detections.iter().map(|found| found.budget).reduce(f64::min);
         add(write_cache::budget_never_bound(&stats.cache, &spec.cache, pages, measured));
     }
-    if counters.gc_victims > 0 {
+    if stats.gc.victims > 0 {
         add(too_short(steady));
     }
     found.sort_by_key(|note: &Note| note.severity);
@@ -212,7 +213,7 @@ fn remedy<P: Probe>(drive: &Drive<P>, steady: &Value) -> String {
         return format!(
             "data that stays beside what is overwritten (precondition.used, precondition.valid), or a workload that \
              addresses more of the drive; {} became wholly invalid, and needed no GC",
-            several(drive.stats().counters.dead_blocks, "block")
+            several(drive.stats().gc.dead_blocks, "block")
         );
     }
     let mut text = match drive.spec().workload.as_ref().map(|workload| &workload.source) {

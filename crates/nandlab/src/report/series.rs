@@ -1,136 +1,28 @@
-//! The run over time, in a fixed number of rows: when they are used up, neighbours are merged and rows get twice
-//! as long. So a row holds sums, and memory does not grow with the run.
+//! `series.parquet` and `dies.parquet`.
 
 use super::table::{Column, Table, Values};
 use crate::base::geometry::Geometry;
 use crate::base::numbers::{per, ratio};
-use crate::base::units::{MS, Span, Time};
+use crate::base::units::{Span, Time};
+use crate::drive::{DieSeries, Series, Window};
 use crate::host::Op;
 use crate::sched::Cause;
 
 /// Intervals of `dies.parquet` at most.
 const DIE_INTERVALS: usize = 64;
 
-/// What happened in one interval.
-#[derive(Clone, Debug, Default)]
-pub struct Window {
-    /// Requests completed, by operation.
-    pub requests: [u64; 4],
-    /// Their bytes.
-    pub bytes: [u64; 4],
-    /// Their latencies' sum in nanoseconds.
-    pub latency_ns: [u128; 4],
-    /// The longest.
-    pub latency_ns_max: [Span; 4],
-    /// Pages of the writes among them that did not fail, whether to the cache or to flash.
-    pub pages_written: u64,
-    /// Pages programmed, by cause.
-    pub programs: [u64; Cause::ALL.len()],
-    /// Blocks erased.
-    pub erases: u64,
-    /// GC victims chosen.
-    pub victims: u64,
-    /// Valid pages in them.
-    pub victim_valid_pages: u64,
-    /// Outstanding requests, integrated over time.
-    pub outstanding_ns: u128,
-    /// Die busy time, summed over the dies.
-    pub die_busy_ns: Span,
-    /// Free share of the fullest plane at the end.
-    pub free_share_min: f64,
-    /// Mean free share of the planes, times the interval.
-    pub free_share_ns: f64,
-    /// Most dirty pages of the write cache.
-    pub dirty_pages_max: u32,
-    /// The highest dirty budget, in pages.
-    pub budget_pages_max: u32,
-    /// Pages that the full capacitor could save at the end.
-    pub capacitor_pages: f64,
-    /// The interval's end.
-    pub end: Time,
-}
-
-impl Window {
-    fn merge(&mut self, next: &Self) {
-        for op in 0..4 {
-            self.requests[op] += next.requests[op];
-            self.bytes[op] += next.bytes[op];
-            self.latency_ns[op] += next.latency_ns[op];
-            self.latency_ns_max[op] = self.latency_ns_max[op].max(next.latency_ns_max[op]);
-        }
-        self.pages_written += next.pages_written;
-        for (mine, theirs) in self.programs.iter_mut().zip(next.programs) {
-            *mine += theirs;
-        }
-        self.erases += next.erases;
-        self.victims += next.victims;
-        self.victim_valid_pages += next.victim_valid_pages;
-        self.outstanding_ns += next.outstanding_ns;
-        self.die_busy_ns += next.die_busy_ns;
-        self.free_share_min = self.free_share_min.min(next.free_share_min);
-        self.free_share_ns += next.free_share_ns;
-        self.dirty_pages_max = self.dirty_pages_max.max(next.dirty_pages_max);
-        self.budget_pages_max = self.budget_pages_max.max(next.budget_pages_max);
-        self.capacitor_pages = next.capacitor_pages;
-        self.end = next.end;
-    }
-}
-
-/// The rows of `series.parquet`.
-#[derive(Debug)]
-pub struct Series {
-    rows: Vec<Window>,
-    rows_max: usize,
-    interval_ns: Span,
-}
-
 impl Series {
-    pub(crate) fn new(rows_max: usize) -> Self {
-        let rows_max = rows_max.max(2).next_multiple_of(2);
-        Self { rows: Vec::with_capacity(rows_max), rows_max, interval_ns: MS }
-    }
-
-    pub(crate) fn interval_ns(&self) -> Span {
-        self.interval_ns
-    }
-
-    pub(crate) fn end_ns(&self) -> Time {
-        self.rows.last().map_or(Time::START, |row| row.end)
-    }
-
-    /// The rows so far.
-    pub fn rows(&self) -> &[Window] {
-        &self.rows
-    }
-
-    /// Adds a row; whether neighbours have been merged.
-    pub(crate) fn push(&mut self, end: Time, mut window: Window) -> bool {
-        window.end = end;
-        self.rows.push(window);
-        if self.rows.len() == self.rows_max {
-            let merged = self.rows.chunks(2).map(|pair| {
-                let mut row = pair[0].clone();
-                row.merge(&pair[1]);
-                row
-            });
-            self.rows = merged.collect();
-            self.interval_ns *= 2;
-            return true;
-        }
-        false
-    }
-
     /// `series.parquet` of a drive.
     pub fn table(&self, geometry: &Geometry) -> Table {
         let starts: Vec<Time> = std::iter::once(Time::START)
-            .chain(self.rows.iter().map(|row| row.end))
-            .take(self.rows.len())
+            .chain(self.rows().iter().map(|row| row.end))
+            .take(self.rows().len())
             .collect();
-        let seconds = |row: usize| (self.rows[row].end - starts[row]).seconds();
+        let seconds = |row: usize| (self.rows()[row].end - starts[row]).seconds();
         let float = |value: &dyn Fn(usize, &Window) -> f64| {
-            Values::F64(self.rows.iter().enumerate().map(|(index, row)| value(index, row)).collect())
+            Values::F64(self.rows().iter().enumerate().map(|(index, row)| value(index, row)).collect())
         };
-        let count = |value: &dyn Fn(&Window) -> u64| Values::U64(self.rows.iter().map(value).collect());
+        let count = |value: &dyn Fn(&Window) -> u64| Values::U64(self.rows().iter().map(value).collect());
         let mut columns = vec![
             Column::new("time_s", float(&|_, row| row.end.seconds())),
             Column::new("interval_s", float(&|index, _| seconds(index))),
@@ -190,57 +82,19 @@ impl Series {
     }
 }
 
-/// How busy each die was, one row for each row of the series.
-#[derive(Debug)]
-pub struct DieSeries {
-    /// Busy nanoseconds, one number a die and row.
-    busy_ns: Vec<Span>,
-    last_total: Vec<Span>,
-}
-
 impl DieSeries {
-    pub(crate) fn new(dies: usize) -> Self {
-        Self { busy_ns: Vec::new(), last_total: vec![Span::ZERO; dies] }
-    }
-
-    /// Takes each die's busy time so far as a new row; returns what was added since the last one, summed over the
-    /// dies.
-    pub(crate) fn push(&mut self, totals: impl Iterator<Item = Span>) -> Span {
-        let mut sum = Span::ZERO;
-        for (last, total) in self.last_total.iter_mut().zip(totals) {
-            let added = total.saturating_sub(*last);
-            *last = total;
-            sum += added;
-            self.busy_ns.push(added);
-        }
-        sum
-    }
-
-    /// Follows the series in merging neighbouring rows.
-    pub(crate) fn merge_pairs(&mut self) {
-        let dies = self.last_total.len();
-        let rows = self.busy_ns.len() / dies;
-        for row in 0..rows / 2 {
-            for die in 0..dies {
-                self.busy_ns[row * dies + die] =
-                    self.busy_ns[2 * row * dies + die] + self.busy_ns[(2 * row + 1) * dies + die];
-            }
-        }
-        self.busy_ns.truncate(rows / 2 * dies);
-    }
-
     /// `dies.parquet`: one row an interval and die, in at most 64 intervals of `series`.
     pub fn table(&self, series: &Series, dies_per_channel: u32) -> Table {
-        let dies = self.last_total.len();
+        let dies = self.dies();
         let (mut times, mut intervals, mut shares) = (Vec::new(), Vec::new(), Vec::new());
         let (mut die_ids, mut channels) = (Vec::new(), Vec::new());
-        let rows_per_interval = series.rows.len().div_ceil(DIE_INTERVALS).max(1);
+        let rows_per_interval = series.rows().len().div_ceil(DIE_INTERVALS).max(1);
         let mut start = Time::START;
-        for (index, rows) in series.rows.chunks(rows_per_interval).enumerate() {
+        for (index, rows) in series.rows().chunks(rows_per_interval).enumerate() {
             let end = rows.last().map_or(start, |row| row.end);
             let first = index * rows_per_interval;
             for die in 0..dies {
-                let busy: Span = (first..first + rows.len()).map(|row| self.busy_ns[row * dies + die]).sum();
+                let busy: Span = (first..first + rows.len()).map(|row| self.busy_ns(row, die)).sum();
                 times.push(end.seconds());
                 intervals.push((end - start).seconds());
                 die_ids.push(die as u64);

@@ -4,11 +4,11 @@ use crate::base::counters::CounterSet;
 use crate::base::geometry::DieId;
 use crate::base::numbers::{per, ratio};
 use crate::base::units::{Span, Time};
+use crate::drive::stats::{CacheStats, Counters, EccStats, MapStats, MigrationStats, RefreshStats};
 use crate::drive::{Drive, Lived};
 use crate::host::{Latency, Op};
 use crate::probe::Probe;
 use crate::sched::{Cause, Kind};
-use crate::stats::{CacheStats, Counters, EccStats, MapStats, MigrationStats, RefreshStats};
 
 const YEAR_S: f64 = 365.0 * 86_400.0;
 

@@ -1,16 +1,18 @@
 //! `summary.json`.
 
 use super::notes::{WAF_REMEDY, notes};
+use crate::base::counters::Section;
 use crate::base::note::Note;
 use crate::base::numbers::{number, ratio};
+use crate::drive::spec::op_for_waf;
+use crate::drive::spec::{RefreshPolicySpec, Spec};
+use crate::drive::stats::{EccStats, PowerLoss};
 use crate::drive::{Drive, FailReason, LinkDirection};
 use crate::flash::BlockState;
-use crate::ftl::needs::{BlockNeeds, GAIN_BLOCKS, op_for_waf, waf_uniform_fifo};
+use crate::ftl::needs::{BlockNeeds, GAIN_BLOCKS, waf_uniform_fifo};
 use crate::host::Op;
 use crate::probe::Probe;
 use crate::sched::{Cause, Kind};
-use crate::spec::{RefreshPolicySpec, Spec};
-use crate::stats::{EccStats, PowerLoss};
 use serde_json::{Map, Value, json};
 
 /// What the runner knows of a run and the drive does not.
@@ -100,7 +102,8 @@ pub fn summary<P: Probe>(drive: &Drive<P>, run: &RunFacts) -> Value {
     let blocks = &drive.array().blocks;
     let worn = |f: fn(u32, u32) -> u32| blocks.iter().map(|b| b.pe_cycles).reduce(f).unwrap_or(0);
     let mean = ratio(blocks.iter().map(|b| f64::from(b.pe_cycles)).sum(), blocks.len() as f64);
-    let counters = &stats.counters;
+    let mut counters = Section::of(&stats.counters);
+    counters.put_all(stats.gc);
     let ecc = if drive.ecc().has_levels() {
         stats.ecc.json(drive.ecc().levels())
     } else {
@@ -114,7 +117,7 @@ pub fn summary<P: Probe>(drive: &Drive<P>, run: &RunFacts) -> Value {
     let migration = if most == 0 { Value::Null } else { stats.migration.json(most, blocks_in_all, pages) };
     let steady = drive.steady_state();
     let notes = notes(drive, run, &steady).iter().map(Note::json).collect::<Value>();
-    let victim_pages = counters.gc_victims as f64 * f64::from(drive.geometry().pages_per_block);
+    let victim_pages = stats.gc.victims as f64 * f64::from(drive.geometry().pages_per_block);
     let mut summary = json!({
         "nandlab": env!("CARGO_PKG_VERSION"),
         "spec_hash": run.spec_hash,
@@ -164,10 +167,10 @@ pub fn summary<P: Probe>(drive: &Drive<P>, run: &RunFacts) -> Value {
         "space": space(drive.spec(), &drive.ftl().needs),
         "erases": { "mean": number(mean), "max": worn(u32::max), "min": worn(u32::min) },
         "gc": {
-            "victims": counters.gc_victims,
-            "victim_valid_mean": number(ratio(counters.gc_victim_valid_pages as f64, victim_pages)),
+            "victims": stats.gc.victims,
+            "victim_valid_mean": number(ratio(stats.gc.victim_valid_pages as f64, victim_pages)),
         },
-        "counters": counters.json(),
+        "counters": Value::from(counters),
         "mapped_pages": drive.ftl().host_pages_mapped(),
         "blocks_retired": blocks.iter().filter(|b| b.state == BlockState::Retired).count(),
         "energy_j": number(energy_j(drive)),

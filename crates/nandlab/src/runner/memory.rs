@@ -5,13 +5,13 @@
 
 use crate::base::geometry::Geometry;
 use crate::demand_map::{ENTRY_BYTES, TranslationPage};
-use crate::flash::{Block, Ecc};
-use crate::host::Oracle;
-use crate::sched::Device;
-use crate::spec::{
+use crate::drive::spec::{
     Address, EcCacheSpec, MapSpec, PreconditionSpec, RberSpec, RefreshPolicySpec, Source, Spec,
 };
-use crate::stats::Table;
+use crate::flash::{Block, Ecc};
+use crate::host::Oracle;
+use crate::report::Table;
+use crate::sched::Device;
 use crate::write_cache;
 
 /// What is written in one go by the kernel, where it can: a huge page.

@@ -9,10 +9,10 @@ mod prefill;
 pub use prefill::map_reads;
 
 use crate::base::units::{Span, Time};
+use crate::drive::spec::{Arrival, Beyond};
 use crate::drive::{Drive, Failure, Refused};
 use crate::host::{Op, Request};
 use crate::probe::Probe;
-use crate::spec::{Arrival, Beyond};
 use std::collections::VecDeque;
 
 /// Requests read ahead.

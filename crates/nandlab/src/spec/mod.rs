@@ -34,7 +34,3 @@ pub use schema::PolicyRow;
 pub(crate) use schema::{policies as policies_of, schema as schema_of};
 pub(crate) use section::{Choices, FromVal, Params, Section, choices, params, section};
 pub(crate) use show::{canonical_json, hash, to_toml};
-
-// ---- temporary: paths from before the table was in `drive::spec`; to be removed when nothing names them here ----
-pub use crate::drive::spec::*;
-// ---- end of temporary ----

@@ -6,10 +6,10 @@
 use crate::common::{SECOND, at, ns, one, read_everything, request, settle, spec, with_oracle};
 use nandlab::base::geometry::{DieId, Lpn, PlaneId};
 use nandlab::base::units::Time;
-use nandlab::capacitor::PowerLoss;
 use nandlab::drive::{Drive, FailReason};
 use nandlab::flash::{Moment, Stamp};
 use nandlab::host::{Op, Oracle, Request};
+use nandlab::power_loss::PowerLoss;
 
 const PAGE: u64 = 4096;
 const TRANSFER: u64 = 10_240;

@@ -5,9 +5,9 @@ use nandlab::base::counters::{Adds, CounterSet, UNITS};
 use nandlab::base::rng::Stream;
 use nandlab::base::units::Time;
 use nandlab::drive::Drive;
+use nandlab::drive::stats::PowerLoss;
 use nandlab::host::Op;
 use nandlab::report::{RunFacts, Stretch, counters, smart, summary};
-use nandlab::stats::PowerLoss;
 use serde_json::Value;
 use std::collections::BTreeSet;
 

@@ -193,8 +193,8 @@ fn a_wholly_trimmed_block_is_erased_at_once_and_without_gc() {
         "4200 die 0 erase gc c0.d0.p0.b1
          5200 die 0 program host lpn 10 c0.d0.p0.b5.pg0",
     );
-    let counters = &scenario.0.stats().counters;
-    assert_eq!((counters.dead_blocks, counters.gc_victims), (1, 0));
+    let gc = scenario.0.stats().gc;
+    assert_eq!((gc.dead_blocks, gc.victims), (1, 0));
 }
 
 /// All four pages of block 0 are overwritten. Their new copies are mapped at once, but the old ones are what is in flash until
@@ -209,8 +209,8 @@ fn a_dead_block_is_erased_behind_the_writes_that_have_killed_it() {
          1470 die 0 program host lpn 6 c0.d0.p0.b1.pg3
          1680 die 0 erase gc c0.d0.p0.b0",
     );
-    let counters = &scenario.0.stats().counters;
-    assert_eq!((counters.dead_blocks, counters.gc_victims), (1, 0));
+    let gc = scenario.0.stats().gc;
+    assert_eq!((gc.dead_blocks, gc.victims), (1, 0));
 }
 
 /// The host overwrites LPN 12 while GC's read of it waits: the write is mapped when it is admitted, so the copy that

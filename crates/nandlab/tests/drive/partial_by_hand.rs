@@ -10,6 +10,7 @@ use nandlab::base::geometry::{DieId, Geometry, Lpn, Ppn};
 use nandlab::base::rng::Stream;
 use nandlab::base::units::Time;
 use nandlab::drive::Drive;
+use nandlab::drive::spec::Spec;
 use nandlab::flash::{BlockState, Condition, Reliability};
 use nandlab::host::{Op, Oracle, Request};
 use nandlab::probe::Probe;
@@ -749,7 +750,7 @@ fn no_block_is_late_while_the_host_writes_all_the_time() {
             assert_eq!((hand.drive.overdue(), stats.late_blocks), (None, 0), "{policy}: {stats:?}");
         }
         let stats = &hand.drive.stats().refresh;
-        assert!(stats.blocks > 20 && hand.drive.stats().counters.gc_victims > 500, "{policy}: {stats:?}");
+        assert!(stats.blocks > 20 && hand.drive.stats().gc.victims > 500, "{policy}: {stats:?}");
         hand.end();
     }
 }
@@ -769,7 +770,7 @@ fn with_nothing_due_nothing_changes() {
         hand.drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
         hand.check();
         assert!(hand.drive.stats().refresh.blocks == 0);
-        (hand.drive.now(), hand.drive.stats().flash, hand.drive.stats().counters.gc_victims)
+        (hand.drive.now(), hand.drive.stats().flash, hand.drive.stats().gc.victims)
     };
     assert_eq!(run("'fcr'", 3000), run("'none'", 3000));
     assert!(run("'none'", 3000).2 > 20);

@@ -204,7 +204,7 @@ fn preconditioning_takes_no_simulated_time_and_counts_nothing() {
         for kind in [Kind::Read, Kind::Program, Kind::Erase, Kind::Copyback] {
             assert_eq!(drive.stats().flash_total(kind), 0);
         }
-        assert_eq!(drive.stats().counters, nandlab::stats::Counters::default());
+        assert_eq!(drive.stats().counters, nandlab::drive::stats::Counters::default());
         assert_eq!(
             (0..drive.geometry().dies)
                 .map(|d| drive.device().die_busy_ns(nandlab::base::geometry::DieId(d), Time::START))

@@ -60,7 +60,7 @@ fn refresh_and_gc_go_on_side_by_side() {
         }
         settle(&mut drive);
         let stats = drive.stats();
-        assert!(stats.refresh.blocks > 20 && stats.counters.gc_victims > 20, "{:?}", stats.refresh);
+        assert!(stats.refresh.blocks > 20 && stats.gc.victims > 20, "{:?}", stats.refresh);
         assert_eq!(stats.counters.media_errors, 0);
         read_everything(&mut drive);
     }
@@ -229,7 +229,7 @@ fn refresh_in_place_and_gc_go_on_side_by_side() {
         let stats = drive.stats();
         assert_eq!(stats.counters.media_errors, 0, "seed {seed}");
         in_place += stats.refresh.pages_in_place;
-        victims += stats.counters.gc_victims;
+        victims += stats.gc.victims;
     }
     assert!(in_place > 1000 && victims > 100, "{in_place} {victims}");
 }

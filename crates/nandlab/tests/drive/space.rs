@@ -150,14 +150,14 @@ fn a_dead_block_is_erased_beside_gc() {
     let (spec, needs) = drive(&[], 8);
     let mut drive = used_up(&spec, &needs);
     let erases = |drive: &Drive<Oracle>| drive.stats().flash.map(|by_cause| by_cause.iter().sum::<u64>())[2];
-    let (victims, before) = (drive.stats().counters.gc_victims, erases(&drive));
+    let (victims, before) = (drive.stats().gc.victims, erases(&drive));
     // The first block holds LPN 0 to 3.
     for lpn in 0..PAGES {
         write(&mut drive, lpn);
     }
-    assert_eq!(drive.stats().counters.dead_blocks, 1);
+    assert_eq!(drive.stats().gc.dead_blocks, 1);
     drive.advance(at(drive.now().ns() + 20 * MS));
-    assert_eq!((erases(&drive) - before, drive.stats().counters.gc_victims - victims), (1, 0));
+    assert_eq!((erases(&drive) - before, drive.stats().gc.victims - victims), (1, 0));
     drive.run_until_idle(IDLE).unwrap();
 }
 

@@ -139,7 +139,7 @@ fn drive_agrees_with_a_naive_twin_to_the_nanosecond() {
             ends[completion.id as usize].1 = Some(completion.completed.ns());
         }
         let context = || format!("case {case}: {set:?}\n{requests:?}");
-        assert_eq!(drive.stats().counters.gc_victims, 0, "{}", context());
+        assert_eq!(drive.stats().gc.victims, 0, "{}", context());
         assert_eq!(drive.probe().0, twin.work, "{}", context());
         assert_eq!(ends, twin.requests, "{}", context());
         twin.work.iter().for_each(|&(_, kind, ..)| done[kind] += 1);

@@ -9,7 +9,6 @@ use nandlab::base::geometry::{BlockId, Geometry, Lpn, PlaneId};
 use nandlab::base::rng::Stream;
 use nandlab::base::units::Time;
 use nandlab::flash::{Array, BlockState, Keeps};
-use nandlab::ftl::needs::BlockNeeds;
 use nandlab::ftl::{Config, Ftl, Place, WriteStream};
 
 struct Table {
@@ -40,7 +39,7 @@ impl Table {
             allocation: spec.ftl.allocation,
             levelling: spec.ftl.wear_levelling,
             victim: gc::make(&spec.gc.victim, context),
-            needs: BlockNeeds::of(&spec),
+            needs: nandlab::drive::spec::block_needs(&spec),
             translation_pages: 0,
             combination_pages: 0,
         };

@@ -58,11 +58,12 @@ impl FromVal for ProgramTime {
     fn from_val(val: &Val) -> Self {
         match val {
             Val::Table(fields) if fields[0].0 == "lsb" => {
-                Self::ByKind { lsb_ns: val.read("lsb"), msb_ns: val.read("msb") }
+                Self::ByKind { lsb_ns: val.field("lsb").span(), msb_ns: val.field("msb").span() }
             }
-            Val::Table(_) => {
-                Self::ByLayer { fastest_ns: val.read("fastest"), slowest_ns: val.read("slowest") }
-            }
+            Val::Table(_) => Self::ByLayer {
+                fastest_ns: val.field("fastest").span(),
+                slowest_ns: val.field("slowest").span(),
+            },
             time => Self::Uniform(time.span()),
         }
     }
@@ -93,10 +94,10 @@ impl FromVal for CommandTimes {
             time => Some(time.span()),
         };
         Self {
-            read_ns: val.read("read"),
-            program_ns: val.read("program"),
-            erase_ns: val.read("erase"),
-            copyback_ns: val.read("copyback"),
+            read_ns: val.field("read").span(),
+            program_ns: val.field("program").span(),
+            erase_ns: val.field("erase").span(),
+            copyback_ns: val.field("copyback").span(),
             multi_plane_read_ns: together("multi_plane_read"),
             multi_plane_program_ns: together("multi_plane_program"),
         }

@@ -269,7 +269,7 @@ impl FromVal for Address {
             Val::Tag("uniform", None) => Self::Uniform,
             Val::Tag("sequential", None) => Self::Sequential,
             Val::Tag("zipf", Some(exponent)) => Self::Zipf(exponent.num()),
-            Val::Table(_) => Self::Hot { hot: val.read("hot"), share: val.read("share") },
+            Val::Table(_) => Self::Hot { hot: val.field("hot").num(), share: val.field("share").num() },
             _ => val.is_no("address"),
         }
     }

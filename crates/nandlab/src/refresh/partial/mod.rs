@@ -25,6 +25,7 @@ pub use links::{LINK_BITS, Links};
 pub use spec::Encoding;
 pub use vsm::Vsm;
 
+use super::spec::RefreshPolicySpec;
 use super::{Refresh, RefreshStats};
 use crate::base::geometry::{BlockId, Lpn, PlaneId, Ppn};
 use crate::base::rng::Stream;
@@ -34,7 +35,7 @@ use crate::flash::binomial;
 use crate::ftl::{Place, WriteStream};
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, Owner, Phase, Slot, Transaction};
-use crate::spec::{PartialSpec, RefreshPolicySpec};
+use spec::PartialSpec;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 

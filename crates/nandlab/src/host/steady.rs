@@ -194,6 +194,7 @@ impl Rounds {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::geometry::{Cell, DriveSpec};
 
     #[test]
     fn both_criteria_count() {
@@ -210,10 +211,19 @@ mod tests {
 
     /// 1 plane of 100 blocks of 10 pages of 4 KiB, 800 of the 1000 pages logical: rounds of 200 pages.
     fn geometry() -> Geometry {
-        let text = "[drive]\nchannels = 1\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\n\
-                    blocks_per_plane = 100\npages_per_block = 10\npage_size = '4KiB'\nop = 0.25\n";
-        let spec = crate::spec::load(text, "test", std::path::Path::new("."), &[]).unwrap().spec;
-        Geometry::new(&spec.drive)
+        Geometry::new(&DriveSpec {
+            channels: 1,
+            chips_per_channel: 1,
+            dies_per_chip: 1,
+            planes_per_die: 1,
+            blocks_per_plane: 100,
+            pages_per_block: 10,
+            page_size_bytes: 4096,
+            cell: Cell::Mlc,
+            layers: 1,
+            op: 0.25,
+            endurance: 3000,
+        })
     }
 
     /// Plays a drive that programs `waf(t)` pages for the t-th of so many pages of the host, at a page a second, and erases a
