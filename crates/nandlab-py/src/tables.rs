@@ -11,7 +11,7 @@ pub(crate) fn of<P: Probe>(drive: &Drive<P>) -> Vec<Table> {
     let (geometry, stats) = (drive.geometry(), drive.stats());
     vec![
         stats.series.table(geometry),
-        stats.dies.table(&stats.series, geometry.dies_per_channel),
+        stats.dies.table(stats.series, geometry.dies_per_channel),
         Table::latency(stats.host),
         Table::blocks(geometry, drive.array()),
     ]

@@ -1,25 +1,13 @@
-//! Dirty page budget detection (DPBD) in the running drive (aging-capacitor paper, Section IV-A).
+//! What keeps the drive alive when power fails: the capacitor, its energy now, and the dirty budget that follows from it.
 //!
-//! | stage | what happens | until |
-//! |---|---|---|
-//! | charged | the budget holds | a detection is due and the drive idle, a day later at the latest, or it is commanded |
-//! | syncing | host writes go through to flash, dirty pages and the VSM are written back | flash has all that was acknowledged |
-//! | draining | on the capacitor: clean pages are written once more, as the emergency flush would write them | it is empty |
-//! | settling | operations under way end on the energy kept for them | no program can be torn that would take older data with it |
-//! | recharging | host writes still go through | the capacitor is full |
-//!
-//! What is drained is what counts, not the number of pages alone: a page on a slow wordline, and one that GC moves
-//! meanwhile, takes more of the capacitor than one on a fast wordline. So the time that the controller and the programs
-//! have taken is turned into pages of a flush into the free blocks that the drive always keeps for one. (Pages alone, as
-//! in the paper, promise too much under `csw`: the detection finds more fast pages than a power loss may.)
-//!
-//! While the capacitor is empty a power loss tears what is under way, and an MSB page takes its wordline's LSB page with
-//! it. So before that, every stream fills the wordline it is in and goes over to LSB pages alone. A GC job keeps the pages
-//! it has counted on: its stream goes over when it ends, and the capacitor counts as empty only then.
+//! C. Gao, L. Shi, Q. Li, K. Liu, C. J. Xue, J. Yang and Y. Zhang, "Aging capacitor supported cache management scheme for
+//! solid-state drives", IEEE TCAD 39(10), 2020. `detection.rs` measures the capacitor in the running drive; `power_loss/`
+//! flushes when power fails and starts again.
 
 mod ageing;
 mod budget;
 mod cost;
+mod detection;
 pub(crate) mod notes;
 pub(crate) mod spec;
 mod stats;
@@ -30,13 +18,12 @@ pub use cost::FlushCost;
 pub use spec::{BudgetSteps, CapacitorSpec, FlushMethod, FlushOrder};
 pub use stats::Detection;
 
-use crate::base::geometry::{BlockId, CacheSlot, DieId, Geometry, Lpn, PlaneId};
+use crate::base::geometry::{CacheSlot, Geometry, Lpn, PlaneId};
 use crate::base::units::{Span, Time};
-use crate::core::{Core, Maps, Part, Program, To, Wake};
-use crate::flash::Stamp;
-use crate::ftl::{FlushPages, Place, WriteStream};
+use crate::core::{Core, Part, Wake};
+use crate::ftl::FlushPages;
 use crate::probe::Probe;
-use crate::sched::{Cause, Class, NEVER, Owner, Transaction};
+use crate::sched::NEVER;
 
 /// What the capacitor keeps alive, as its detection sees it: the write cache, the VSM of partial refresh, programs in place.
 pub(crate) trait Kept<P: Probe> {
@@ -118,13 +105,7 @@ pub(crate) struct Power {
     pub(crate) capacitor: Option<Capacitor>,
     pub(crate) stage: Stage,
     pub(crate) cut_at: Time,
-    pub(crate) is_off: bool,
-    /// Blocks whose erase power loss has interrupted, until power is back.
-    pub(crate) torn_erases: Vec<BlockId>,
-    /// Seconds on the scaled clock in a nanosecond.
-    seconds_per_ns: f64,
-    /// Seconds on the scaled clock that were not simulated.
-    skipped_s: f64,
+    clock: Clock,
     /// What the pages of an emergency flush take.
     cost: FlushCost,
     /// When the next detection is due; [`NEVER`] when nothing asks for one.
@@ -140,21 +121,42 @@ pub(crate) struct Power {
     now: Detection,
     /// What it has found; the budget follows from it once the capacitor is full again.
     found: Option<Detection>,
-    pages: Option<FlushPages>,
     concurrency: u32,
-    /// Pages being written once more, by die.
+    drain: Drain,
+    guard: Guard,
+}
+
+/// The scaled clock, as the capacitor ages by it.
+#[derive(Clone, Copy, Debug)]
+struct Clock {
+    /// Seconds on it in a nanosecond.
+    seconds_per_ns: f64,
+    /// Seconds on it that were not simulated.
+    skipped_s: f64,
+}
+
+/// What is written while the capacitor is drained.
+#[derive(Debug, Default)]
+struct Drain {
+    pages: Option<FlushPages>,
+    /// Pages being written once more, by die, and in all.
     rewriting: Box<[u32]>,
     rewritten: u32,
-    next_slot: CacheSlot,
+    next_slot: u32,
     /// Program times while draining, and times that these pages took on their dies.
     program_ns: Span,
     pages_ns: Span,
+}
+
+/// Which programs could still take older data with them.
+#[derive(Debug, Default)]
+struct Guard {
     /// Programs before this one, in the order of all, may tear others' data with them.
-    guarded_from: u64,
+    from: u64,
     /// Planes whose job has to end before no program of theirs can take older data with it.
-    planes_to_guard: u32,
+    planes_left: u32,
     /// By plane, whether they have.
-    guarded: Box<[bool]>,
+    done: Box<[bool]>,
 }
 
 impl Power {
@@ -180,10 +182,7 @@ impl Power {
             capacitor,
             stage: Stage::Charged,
             cut_at: cut_at.unwrap_or(NEVER),
-            is_off: false,
-            torn_erases: Vec::new(),
-            seconds_per_ns: scale * 1e-9,
-            skipped_s: 0.0,
+            clock: Clock { seconds_per_ns: scale * 1e-9, skipped_s: 0.0 },
             cost: FlushCost::default(),
             due: if is_measured {
                 Time::from_ns((detect_every_ns.ns() as f64 / scale) as u64)
@@ -199,19 +198,12 @@ impl Power {
             recharged_at: Time::START,
             now: Detection::default(),
             found: None,
-            pages: None,
             concurrency: match flush {
                 FlushMethod::Plain if flush_concurrency > 0 => flush_concurrency,
                 _ => dies,
             },
-            rewriting: vec![0; dies as usize].into(),
-            rewritten: 0,
-            next_slot: CacheSlot(0),
-            program_ns: Span::ZERO,
-            pages_ns: Span::ZERO,
-            guarded_from: 0,
-            planes_to_guard: 0,
-            guarded: vec![false; geometry.planes as usize].into(),
+            drain: Drain { rewriting: vec![0; dies as usize].into(), ..Drain::default() },
+            guard: Guard { done: vec![false; geometry.planes as usize].into(), ..Guard::default() },
         }
     }
 
@@ -232,12 +224,12 @@ impl Power {
 
     /// Seconds on the scaled clock.
     pub(crate) fn age_s(&self, now: Time) -> f64 {
-        now.ns() as f64 * self.seconds_per_ns + self.skipped_s
+        now.ns() as f64 * self.clock.seconds_per_ns + self.clock.skipped_s
     }
 
     /// So much of the scaled clock, in simulated time.
     fn simulated(&self, span: Span) -> Span {
-        Span::from_ns((span.ns() as f64 * 1e-9 / self.seconds_per_ns) as u64)
+        Span::from_ns((span.ns() as f64 * 1e-9 / self.clock.seconds_per_ns) as u64)
     }
 
     /// What an emergency flush could use now, in joules.
@@ -255,8 +247,8 @@ impl Power {
     fn drained_j(&self, now: Time) -> f64 {
         let Some(capacitor) = &self.capacitor else { return 0.0 };
         let elapsed = (now - self.now.drained_from).ns() as f64;
-        let at_least = self.pages_ns.ns() as f64 / f64::from(self.concurrency);
-        capacitor.spent_j(elapsed.max(at_least), self.program_ns.ns() as f64)
+        let at_least = self.drain.pages_ns.ns() as f64 / f64::from(self.concurrency);
+        capacitor.spent_j(elapsed.max(at_least), self.drain.program_ns.ns() as f64)
     }
 
     /// Pages that it could save at this time when full; 0 without a capacitor.
@@ -282,12 +274,12 @@ impl Power {
 
     /// So many seconds of the scaled clock have passed without being simulated, with so many detections.
     pub(crate) fn skip(&mut self, seconds: f64, detections: u32) {
-        self.skipped_s += seconds;
+        self.clock.skipped_s += seconds;
         if let Some(capacitor) = &mut self.capacitor {
             capacitor.cycle(detections);
         }
         if self.due != NEVER {
-            self.due = self.due.earlier_by(Span::from_ns((seconds / self.seconds_per_ns) as u64));
+            self.due = self.due.earlier_by(Span::from_ns((seconds / self.clock.seconds_per_ns) as u64));
         }
     }
 
@@ -299,10 +291,10 @@ impl Power {
     /// Power has failed: what was being measured has to be measured again.
     pub(crate) fn forget_detection<P: Probe>(&mut self, core: &mut Core<P>) {
         self.go_to(core, Stage::Charged);
-        (self.now, self.found, self.pages) = (Detection::default(), None, None);
+        (self.now, self.found, self.drain.pages) = (Detection::default(), None, None);
         (self.is_overdue, self.wants_room) = (false, false);
-        self.rewriting.fill(0);
-        (self.rewritten, self.guarded_from, self.planes_to_guard) = (0, 0, 0);
+        self.drain.rewriting.fill(0);
+        (self.drain.rewritten, self.guard.from, self.guard.planes_left) = (0, 0, 0);
     }
 
     /// The capacitor is empty until it has been recharged.
@@ -373,266 +365,11 @@ impl Power {
         }
     }
 
-    pub(crate) fn begin_detection<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>) {
-        let due = if self.is_overdue { self.now.due } else { core.now.min(self.due) };
-        self.now = Detection { due, began: core.now, ..Detection::default() };
-        self.is_overdue = false;
-        self.wants_room = false;
-        self.go_to(core, Stage::Syncing);
-        self.set_budget(core, kept, 0);
-        kept.begin_sync(core);
-        core.wake(Wake::Detection);
-    }
-
-    /// Goes on to the next stage, if this one is over.
-    #[inline]
-    pub(crate) fn go_on<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>) {
-        let _inside = core.inside.enter(Part::Capacitor);
-        match self.stage {
-            Stage::Charged | Stage::Recharging => {}
-            Stage::Draining => self.rewrite_more(core, kept),
-            Stage::Syncing => {
-                if kept.is_synced() {
-                    self.begin_draining(core, kept);
-                }
-            }
-            Stage::Settling => self.settle(core, kept),
-        }
-    }
-
-    fn begin_draining<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>) {
-        let pages = kept.cache_pages();
-        self.go_to(core, Stage::Draining);
-        core.room.has_displaced |= core.ftl.allocator.is_static();
-        self.now.drained_from = core.now;
-        self.now.energy_j = self.capacitor.as_ref().map_or(0.0, |c| c.energy_j(self.age_s(core.now)));
-        (self.program_ns, self.pages_ns) = (Span::ZERO, Span::ZERO);
-        self.pages = Some(FlushPages::new(self.spec.flush, &core.geometry, &core.ftl, pages));
-        self.next_slot = CacheSlot(0);
-        self.rewrite_more(core, kept);
-        self.set_clock(core);
-    }
-
-    /// Keeps as many pages under way as the emergency flush would.
-    fn rewrite_more<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>) {
-        while self.is_draining() && self.rewritten < self.concurrency {
-            let Core { geometry, array, ftl, .. } = core;
-            let Some(pages) = &mut self.pages else { return };
-            let rewriting = &self.rewriting;
-            let place = pages.next(geometry, array, ftl, |die: DieId| rewriting[die.index()] > 0);
-            match place {
-                Some(place) => self.rewrite(core, kept, place),
-                // GC makes room for a plain one.
-                None if self.spec.flush == FlushMethod::Plain || self.rewritten > 0 => return,
-                None => {
-                    self.end_draining(core, kept);
-                    self.set_clock(core);
-                }
-            }
-        }
-    }
-
-    /// Writes a clean page of the cache once more, or nothing at all when there is none.
-    fn rewrite<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>, place: Place) {
-        let die = core.geometry.die_of(core.geometry.plane_of(core.geometry.block_of(place.ppn)));
-        let (to, cause, class) = (To::Place(place), Cause::Flush, Class::HostWrite);
-        let program = match kept.take_clean(core, self.next_slot) {
-            None => Program::nothing(to, Owner::Dummy, cause, class),
-            Some((slot, lpn, sequence)) => {
-                self.next_slot = CacheSlot(slot.0 + 1);
-                let stamp = Stamp { sequence, corrected: core.moment() };
-                Program { to, lpn, stamp, maps: Maps::Now, owner: Owner::Rewrite(slot), cause, class }
-            }
-        };
-        core.program(program).expect("it has its place");
-        if let Owner::Rewrite(_) = program.owner {
-            kept.on_rewrite_queued(core, program.lpn);
-        }
-        self.rewriting[die.index()] += 1;
-        self.rewritten += 1;
-    }
-
-    /// A program has ended while the capacitor is measured.
-    #[cold]
-    pub(crate) fn on_program_in_detection<P: Probe>(
-        &mut self,
-        core: &mut Core<P>,
-        kept: &mut impl Kept<P>,
-        done: &Transaction,
-    ) {
-        let _inside = core.inside.enter(Part::Capacitor);
-        if self.is_draining() {
-            let timing = core.device.timing();
-            let program_ns = timing.program_ns(u32::from(done.page));
-            self.program_ns += program_ns;
-            self.pages_ns += program_ns + timing.transfer_ns + timing.command.program_ns;
-            // A flush would not have begun what the energy did not cover to its end.
-            let is_covered = self.energy_j(core.now) > 0.0;
-            let is_host = matches!(done.cause, Cause::Host | Cause::Sync);
-            if is_covered && (is_host || done.cause == Cause::Flush) {
-                self.now.pages += 1;
-                self.now.host_pages += u32::from(is_host);
-            }
-            // More than twice the cache tells nothing more.
-            let measured = self.cost.pages(self.drained_j(core.now));
-            let is_plenty = measured >= 2.0 * f64::from(kept.cache_pages());
-            if is_plenty || !is_covered {
-                self.end_draining(core, kept);
-            }
-            self.set_clock(core);
-        }
-    }
-
-    /// A page of a detection has been programmed.
-    pub(crate) fn on_rewritten<P: Probe>(
-        &mut self,
-        core: &mut Core<P>,
-        kept: &mut impl Kept<P>,
-        done: &Transaction,
-    ) {
-        let rewritten = match done.owner {
-            Owner::Rewrite(slot) => Some(slot),
-            Owner::Dummy => None,
-            _ => return,
-        };
-        self.rewriting[done.die.index()] -= 1;
-        self.rewritten -= 1;
-        if let Some(slot) = rewritten {
-            if P::STAMPED {
-                core.probe.on_write_safe(done.lpn, core.array.stamp(done.ppn).sequence);
-            }
-            kept.end_rewrite(core, slot);
-        }
-    }
-
-    /// The capacitor is empty but for what is kept for the operations under way.
-    fn end_draining<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>) {
-        // The last program may have been begun with less than it takes.
-        let drained_j = self.drained_j(core.now).min(self.now.energy_j);
-        let measured_pages = self.cost.pages(drained_j);
-        let capacity = kept.cache_pages();
-        let detection = &mut self.now;
-        detection.empty = core.now;
-        detection.drained_j = drained_j;
-        detection.measured = measured_pages / f64::from(capacity.max(1));
-        self.found = Some(*detection);
-        self.go_to(core, Stage::Settling);
-        core.look_for_dead();
-        self.planes_to_guard = 0;
-        self.guarded_from = 0;
-        if core.geometry.cell == crate::base::geometry::Cell::Mlc {
-            for plane in (0..core.geometry.planes).map(PlaneId) {
-                self.guard(core, plane);
-            }
-        }
-        for plane in (0..core.geometry.planes).map(PlaneId) {
-            core.wake(Wake::Space(plane));
-        }
-        self.settle(core, kept);
-    }
-
-    /// From here on no program of a plane takes older data with it if it is torn: the host's stream uses LSB pages alone,
-    /// all others go on with a new wordline; those that its job may need, when that is over.
-    fn guard<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId) {
-        let has_job = core.has_job(plane);
-        self.planes_to_guard += u32::from(has_job);
-        self.guarded[plane.index()] = !has_job;
-        for stream in WriteStream::all() {
-            if !has_job || stream == WriteStream::Host {
-                self.pad(core, plane, stream);
-            }
-        }
-        core.ftl.set_lsb_only(&core.geometry, plane, WriteStream::Host, true);
-        self.guarded_from = core.pool.next_order();
-    }
-
-    /// Fills the wordline that a stream is in.
-    fn pad<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId, stream: WriteStream) {
-        if !core.ftl.is_amid_wordline(&core.geometry, plane, stream) {
-            return;
-        }
-        // As all of its stream, so that the block's pages stay in order.
-        let class = match stream {
-            WriteStream::Host | WriteStream::Mapping => Class::HostWrite,
-            WriteStream::Gc | WriteStream::Wear | WriteStream::Combination | WriteStream::Copyback(_) => {
-                Class::Background
-            }
-        };
-        let to = To::Stream(plane, stream);
-        let padding = Program::nothing(to, Owner::Padding, Cause::Flush, class);
-        core.program(padding).expect("its block has a page left");
-    }
-
-    /// A plane's job is over.
-    #[inline]
-    pub(crate) fn on_job_over<P: Probe>(
-        &mut self,
-        core: &mut Core<P>,
-        kept: &mut impl Kept<P>,
-        plane: PlaneId,
-    ) {
-        let _inside = core.inside.enter(Part::Capacitor);
-        if self.planes_to_guard > 0 && self.stage == Stage::Settling {
-            // Jobs that begin later begin with whole wordlines, and end with them.
-            if !self.guarded[plane.index()] {
-                self.planes_to_guard -= 1;
-                self.guard(core, plane);
-                self.settle(core, kept);
-            }
-        }
-        self.on_room(core, kept);
-    }
-
     /// A plane has got a free block: the budget may have waited for it.
     pub(crate) fn on_room<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>) {
         if self.wants_room {
             self.restore_budget(core, kept);
         }
-    }
-
-    /// Once nothing is left that could tear older data, the capacitor may be empty.
-    fn settle<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>) {
-        if self.rewritten > 0 || kept.is_reprogramming() {
-            return;
-        }
-        if let Some(pages) = self.pages.take()
-            && self.spec.flush == FlushMethod::Csw
-        {
-            for block in pages.unfilled(core.geometry.pages_per_block) {
-                core.close_early(block);
-            }
-        }
-        let is_guarded = !core.device.has_program_before(&core.pool, self.guarded_from);
-        if !is_guarded || self.planes_to_guard > 0 {
-            return;
-        }
-        let capacitor = self.capacitor.as_mut().expect("only a capacitor is measured");
-        capacitor.cycle(1);
-        let recharge_ns = self.spec.recharge_ns;
-        self.begin_recharge(core, recharge_ns);
-        self.set_clock(core);
-    }
-
-    /// The capacitor is full again.
-    fn end_recharge<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>) {
-        self.go_to(core, Stage::Charged);
-        for plane in (0..core.geometry.planes).map(PlaneId) {
-            core.ftl.set_lsb_only(&core.geometry, plane, WriteStream::Host, false);
-        }
-        if let Some(detection) = self.found.take() {
-            if self.is_measured {
-                self.set_measured_budget(core, kept, detection.measured);
-                self.due = core.now + self.simulated(self.spec.detect_every_ns);
-            }
-            let (budget, recharged) = (self.budget, core.now);
-            self.detections.push(Detection { budget, recharged, ..detection });
-        }
-        self.restore_budget(core, kept);
-        for plane in (0..core.geometry.planes).map(PlaneId) {
-            core.wake(Wake::Space(plane));
-        }
-        core.wake(Wake::CacheRoom);
-        self.set_clock(core);
     }
 
     /// The budget of a capacitor that has been seen to save such a share of the cache.

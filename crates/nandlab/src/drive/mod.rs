@@ -271,7 +271,7 @@ impl<P: Probe> Drive<P> {
     /// # Errors
     /// When the request has no bytes, ends beyond the drive, or arrives in the future.
     pub fn submit(&mut self, request: &Request) -> Result<u64, Refused> {
-        assert!(!self.power.is_off, "power is off");
+        assert!(!self.losses.is_off, "power is off");
         if request.arrival > self.core.now {
             return Err(Refused::Future);
         }

@@ -39,8 +39,8 @@ impl<P: Probe> Drive<P> {
             self.core.array.is_stamped(),
             "the drive keeps no sequence numbers: its spec models no power loss"
         );
-        assert!(!self.power.is_off, "power is off already");
-        self.power.is_off = true;
+        assert!(!self.losses.is_off, "power is off already");
+        self.losses.is_off = true;
         self.power.cut_at = NEVER;
         let mut loss = PowerLoss {
             at: self.core.now,
@@ -64,7 +64,7 @@ impl<P: Probe> Drive<P> {
         if finishes {
             self.flush_on_capacitor(&mut dirty, &mut loss);
         } else {
-            self.power.torn_erases = self.with_power_loss(|outage| outage.tear(&mut loss));
+            self.losses.torn_erases = self.with_power_loss(|outage| outage.tear(&mut loss));
         }
         self.core.device.stop(self.core.now);
         self.core.agenda.clear();

@@ -4,181 +4,34 @@
 //! calls it bare.
 
 pub mod allocation;
+mod audit;
 mod flush_pages;
 mod free_blocks;
 pub mod needs;
 mod page_map;
+mod plane;
+mod room;
 pub(crate) mod spec;
 mod victim;
 
 pub use flush_pages::{FlushMethod, FlushPages};
 pub use free_blocks::{FreeBlocks, WearLevelling};
 pub use page_map::PageMap;
+pub use plane::{COPYBACKS_MAX, Place, Plane, STREAMS, WriteStream};
 pub use victim::{Candidates, LeastValid, VictimPolicy};
 
 use crate::base::geometry::{BlockId, Cell, DieId, Geometry, Lpn, PlaneId, Ppn};
 use crate::base::huge::Huge;
 use crate::base::units::Time;
 use crate::flash::{Array, BlockState};
-use crate::sched::Device;
 use allocation::Allocator;
 use needs::BlockNeeds;
-
-/// Copybacks in a row at most, whatever the limit: blocks open for them in each plane.
-pub const COPYBACKS_MAX: u8 = 8;
-
-/// The streams of a plane: each fills a block of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WriteStream {
-    /// What the host writes.
-    Host,
-    /// What GC moves off-chip.
-    Gc,
-    /// What static wear levelling moves off-chip.
-    Wear,
-    /// Translation pages of the demand map.
-    Mapping,
-    /// Combination pages of partial refresh.
-    Combination,
-    /// What has been copied back so many times in a row, at least once.
-    Copyback(u8),
-}
-
-impl WriteStream {
-    /// All streams, in the order of their numbers.
-    pub fn all() -> impl Iterator<Item = WriteStream> {
-        let copybacks = (1..=COPYBACKS_MAX).map(WriteStream::Copyback);
-        [
-            WriteStream::Host,
-            WriteStream::Gc,
-            WriteStream::Wear,
-            WriteStream::Mapping,
-            WriteStream::Combination,
-        ]
-        .into_iter()
-        .chain(copybacks)
-    }
-
-    /// Its number.
-    #[inline(always)]
-    pub fn index(self) -> usize {
-        match self {
-            WriteStream::Host => 0,
-            WriteStream::Gc => 1,
-            WriteStream::Wear => 2,
-            WriteStream::Mapping => 3,
-            WriteStream::Combination => 4,
-            WriteStream::Copyback(copybacks) => 4 + usize::from(copybacks),
-        }
-    }
-
-    /// Whether only the background job of the plane writes to it. Combination pages are written by others too, but not
-    /// while a program may be torn.
-    pub fn is_of_jobs(self) -> bool {
-        !matches!(self, WriteStream::Host | WriteStream::Mapping)
-    }
-
-    /// Copybacks in a row that its pages have gone through.
-    #[inline(always)]
-    pub fn copybacks(self) -> u8 {
-        match self {
-            WriteStream::Copyback(copybacks) => copybacks,
-            _ => 0,
-        }
-    }
-}
-
-/// Streams of every plane.
-pub const STREAMS: usize = 5 + COPYBACKS_MAX as usize;
+use plane::OpenBlock;
 
 /// The planes of a die.
 fn planes_of(geometry: &Geometry, die: DieId) -> impl Iterator<Item = PlaneId> + use<> {
     let first = die.0 * geometry.planes_per_die;
     (first..first + geometry.planes_per_die).map(PlaneId)
-}
-
-/// The block a stream is filling: the next PPN and the end of the block; equal when it has none.
-#[derive(Clone, Copy, Debug, Default)]
-struct OpenBlock {
-    next: u32,
-    end: u32,
-    /// Only LSB pages are used: a program under way may not finish, and would take its wordline's LSB page with it.
-    lsb_only: bool,
-}
-
-impl OpenBlock {
-    /// Takes the next page.
-    #[inline(always)]
-    fn take(&mut self) -> Place {
-        let ppn = Ppn(self.next);
-        // The last wordline of a block with an odd number of pages has one.
-        let skips = u32::from(self.lsb_only && self.next + 1 < self.end);
-        self.next += 1 + skips;
-        Place { ppn, opened: false, skips: skips as u8 }
-    }
-
-    /// Pages it will still be given.
-    #[inline(always)]
-    fn room(&self) -> u32 {
-        let pages = self.end - self.next;
-        if self.lsb_only { pages.div_ceil(2) } else { pages }
-    }
-}
-
-/// A page that has been given to a program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// The page.
-    pub ppn: Ppn,
-    /// A block has been opened for it.
-    pub opened: bool,
-    /// Pages behind it that stay erased.
-    pub skips: u8,
-}
-
-/// A plane.
-#[derive(Debug)]
-pub struct Plane {
-    /// Erased blocks.
-    pub free: FreeBlocks,
-    open: [OpenBlock; STREAMS],
-    /// Free blocks that its job may yet take and gives nothing back for: nobody else takes them.
-    pub promised_blocks: u32,
-    /// Valid pages in all its blocks, and those of them that are combination pages.
-    pub valid: u32,
-    combinations: u32,
-    /// It has worn out: when it was last asked no block of it could be emptied with a gain.
-    pub is_worn_out: bool,
-    /// Blocks not retired.
-    pub usable_blocks: u32,
-    /// Erases since the wear leveller last looked.
-    pub erases_unchecked: u32,
-}
-
-impl Plane {
-    /// Whether so many valid pages leave less than half a block's worth of garbage, if so many blocks hold none that can be
-    /// collected.
-    fn leaves_little(&self, geometry: &Geometry, taken_blocks: u32, valid: u32) -> bool {
-        let blocks = self.usable_blocks.saturating_sub(taken_blocks);
-        valid + geometry.pages_per_block / 2 >= blocks * geometry.pages_per_block
-    }
-
-    #[inline]
-    fn has_room(&self, reserve_blocks: u32) -> bool {
-        let open = self.open[WriteStream::Host.index()];
-        open.next < open.end || self.free_blocks() > reserve_blocks
-    }
-
-    /// Erased blocks that are not promised to a job.
-    #[inline]
-    pub fn free_blocks(&self) -> u32 {
-        self.free.len().saturating_sub(self.promised_blocks)
-    }
-
-    /// For each stream the next PPN it will be given, plus 1; 0 when it has no block open.
-    pub fn open_blocks(&self) -> [u64; STREAMS] {
-        self.open.map(|open| if open.next < open.end { u64::from(open.next) + 1 } else { 0 })
-    }
 }
 
 /// What the FTL of a drive is built from.
@@ -323,11 +176,6 @@ impl Ftl {
         Some(Place { opened: true, ..open.take() })
     }
 
-    /// Free blocks of a plane that an emergency flush may take.
-    pub fn flush_blocks(&self, plane: PlaneId) -> u32 {
-        self.planes[plane.index()].free.len().saturating_sub(FLUSH_KEEPS_BLOCKS)
-    }
-
     /// Power fails: the pages given to programs that will never begin can be given again, in the streams that the flush writes.
     /// `programmed` says how far a block will be programmed.
     pub fn take_back_queued(&mut self, geometry: &Geometry, programmed: impl Fn(BlockId) -> u32) {
@@ -342,22 +190,6 @@ impl Ftl {
                 }
             }
         }
-    }
-
-    /// Blocks of every plane that an emergency flush can count on.
-    pub fn flush_room_blocks(&self) -> u32 {
-        self.flush_reserve_blocks.saturating_sub(FLUSH_KEEPS_BLOCKS)
-    }
-
-    /// Free blocks of every plane that are there for an emergency flush.
-    pub fn flush_reserve_blocks(&self) -> u32 {
-        self.flush_reserve_blocks
-    }
-
-    /// Whether a plane has the free blocks that it keeps for an emergency flush, whatever its job, which has taken so many
-    /// already, and its translation pages may still take.
-    pub fn has_flush_reserve(&self, plane: PlaneId, taken: u32) -> bool {
-        self.planes[plane.index()].free.len() + taken >= self.flush_reserve_blocks + self.job_blocks
     }
 
     /// A page for an emergency flush in the host's stream, in the plane of `die` that has most of them.
@@ -441,40 +273,6 @@ impl Ftl {
         self.planes[plane.index()].open[stream.index()].lsb_only = is_on && geometry.cell == Cell::Mlc;
     }
 
-    /// Whether a translation page can be written back to `plane`: without taking a free block that the job under
-    /// way may need, or one that is there for an emergency flush.
-    pub fn has_mapping_room(&self, plane: PlaneId) -> bool {
-        let state = &self.planes[plane.index()];
-        let open = state.open[WriteStream::Mapping.index()];
-        open.next < open.end || state.free_blocks() > self.job_blocks + self.flush_reserve_blocks
-    }
-
-    /// The same of a combination page; where there are translation pages it leaves them a block too. And the plane must not
-    /// be so full that GC could gain nothing any more.
-    pub fn has_combination_room(&self, geometry: &Geometry, plane: PlaneId) -> bool {
-        let state = &self.planes[plane.index()];
-        // The host may still map what it has not, and translation pages too.
-        let pages = self.needs.valid_pages() as u32 + state.combinations;
-        if self.is_overfull(geometry, plane) || state.leaves_little(geometry, self.taken_blocks, pages) {
-            return false;
-        }
-        let open = state.open[WriteStream::Combination.index()];
-        let keep = self.job_blocks + self.flush_reserve_blocks + self.needs.mapping.open as u32;
-        open.next < open.end || state.free_blocks() > keep
-    }
-
-    /// Free blocks of a plane that must be there when no job is under way: GC's, and those for an emergency flush.
-    pub fn kept_blocks(&self) -> u32 {
-        self.needs.gc.free as u32 + self.flush_reserve_blocks
-    }
-
-    /// Whether a plane has so many valid pages that GC may have nothing to gain: half a block's worth of garbage is left
-    /// of the one that it needs.
-    pub fn is_overfull(&self, geometry: &Geometry, plane: PlaneId) -> bool {
-        let state = &self.planes[plane.index()];
-        state.leaves_little(geometry, self.taken_blocks, state.valid)
-    }
-
     /// Whether an LPN is that of a combination page.
     #[inline(always)]
     pub fn is_combination(&self, lpn: Lpn) -> bool {
@@ -486,15 +284,6 @@ impl Ftl {
     #[inline(always)]
     pub fn is_translation(&self, lpn: Lpn) -> bool {
         (self.first_translation..self.first_combination).contains(&lpn.0)
-    }
-
-    /// Free blocks of the drive, and so many that will be soon, as a share of those that are not retired.
-    pub fn free_share(&self, soon_free: u32) -> f64 {
-        let (free, usable) = self
-            .planes
-            .iter()
-            .fold((0, 0), |(free, usable), plane| (free + plane.free.len(), usable + plane.usable_blocks));
-        f64::from(free + soon_free) / f64::from(usable.max(1))
     }
 
     /// The stream that internal copies of a page of `lpn` go to.
@@ -527,90 +316,6 @@ impl Ftl {
     pub fn host_pages_mapped(&self) -> u32 {
         let others = (self.first_translation..self.map.len()).filter(|&lpn| self.map.get(Lpn(lpn)).is_some());
         self.map.mapped() - others.count() as u32
-    }
-
-    /// The plane for a host write of `lpn`; `None` when dynamic allocation finds none with room.
-    #[inline]
-    pub fn choose_plane(&mut self, geometry: &Geometry, device: &Device, lpn: Lpn) -> Option<PlaneId> {
-        let Self { allocator, planes, reserve_blocks, taken_blocks, .. } = self;
-        let is_any_ample = !allocator.is_static()
-            && planes.iter().any(|state| {
-                !state.is_worn_out && !state.leaves_little(geometry, *taken_blocks, state.valid)
-            });
-        allocator.choose(lpn, geometry, device, |plane| {
-            let state = &planes[plane.index()];
-            // A plane that takes more than its share leaves GC nothing to gain.
-            let is_full = is_any_ample && state.leaves_little(geometry, *taken_blocks, state.valid);
-            let open = state.open[WriteStream::Host.index()];
-            let room = state.free_blocks() * geometry.pages_per_block + open.room();
-            (!is_full && state.has_room(*reserve_blocks)).then_some(room)
-        })
-    }
-
-    /// Whether the host's stream can be given a page of `plane` now.
-    #[inline]
-    pub fn has_room(&self, plane: PlaneId) -> bool {
-        self.planes[plane.index()].has_room(self.reserve_blocks)
-    }
-
-    /// The block that the next page of `stream` in `plane` will be in, as things are.
-    pub fn next_block(&self, geometry: &Geometry, plane: PlaneId, stream: WriteStream) -> Option<BlockId> {
-        let state = &self.planes[plane.index()];
-        let open = state.open[stream.index()];
-        if open.next < open.end {
-            return Some(geometry.block_of(Ppn(open.next)));
-        }
-        state.free.next().map(|within| BlockId(geometry.first_block(plane).0 + within))
-    }
-
-    /// Free blocks that `stream` of `plane` has to open for so many pages.
-    pub fn blocks_for(&self, geometry: &Geometry, plane: PlaneId, stream: WriteStream, pages: u32) -> u32 {
-        let open = self.planes[plane.index()].open[stream.index()];
-        let of_block = OpenBlock { next: 0, end: geometry.pages_per_block, ..open };
-        pages.saturating_sub(open.room()).div_ceil(of_block.room())
-    }
-
-    /// Pages that an internal `stream` of `plane` can still be given.
-    pub fn stream_room(&self, geometry: &Geometry, plane: PlaneId, stream: WriteStream) -> u32 {
-        let state = &self.planes[plane.index()];
-        let open = state.open[stream.index()];
-        let of_block = OpenBlock { next: 0, end: geometry.pages_per_block, ..open };
-        open.room() + state.free.len() * of_block.room()
-    }
-
-    /// Erased pages of a plane that no program has been given yet.
-    #[inline]
-    pub fn free_pages(&self, geometry: &Geometry, plane: PlaneId) -> u32 {
-        let state = &self.planes[plane.index()];
-        let open: u32 = state.open.iter().map(|open| open.end - open.next).sum();
-        state.free.len() * geometry.pages_per_block + open
-    }
-
-    /// Pages that the host's stream can be given of the block that it is filling.
-    pub fn host_pages_open(&self, plane: PlaneId) -> u32 {
-        let open = self.planes[plane.index()].open[WriteStream::Host.index()];
-        open.end - open.next
-    }
-
-    /// Pages that background jobs can be given of the blocks that they are filling.
-    pub fn job_pages_open(&self, plane: PlaneId) -> u32 {
-        let open = &self.planes[plane.index()].open;
-        let of_gc = open[WriteStream::Gc.index()].room() + open[WriteStream::Wear.index()].room();
-        let copybacks = &open[WriteStream::Copyback(1).index()..];
-        of_gc + copybacks.iter().map(OpenBlock::room).sum::<u32>()
-    }
-
-    /// Pages of a plane that can be free for the host at all: neither valid, nor kept from it, nor in a block that is open
-    /// for another stream.
-    pub fn host_spare_pages(&self, geometry: &Geometry, plane: PlaneId) -> u32 {
-        self.spare_pages(geometry, plane).saturating_sub(self.taken_blocks * geometry.pages_per_block)
-    }
-
-    /// Pages of a plane that can be free at all: those that hold nothing valid.
-    #[inline]
-    pub fn spare_pages(&self, geometry: &Geometry, plane: PlaneId) -> u32 {
-        let state = &self.planes[plane.index()];
-        (state.usable_blocks * geometry.pages_per_block).saturating_sub(state.valid)
     }
 
     #[inline(always)]
@@ -805,88 +510,5 @@ impl Ftl {
                 OpenBlock { next: next.0, end, lsb_only: false }
             })
         });
-    }
-
-    /// The drive-wide audit of the FTL: map and reverse map agree, no page is in two places, counts are what they
-    /// count, every block is in the state its place says.
-    ///
-    /// # Errors
-    /// The first thing that is wrong.
-    pub fn audit(&self, geometry: &Geometry, array: &Array) -> Result<(), String> {
-        let mut mapped = 0;
-        for lpn in (0..self.map.len()).map(Lpn) {
-            let Some(ppn) = self.map.get(lpn) else { continue };
-            mapped += 1;
-            if array.lpn(ppn) != lpn {
-                return Err(format!(
-                    "LPN {} maps to {}, whose OOB says {}",
-                    lpn.0,
-                    geometry.show(ppn),
-                    array.lpn(ppn).0
-                ));
-            }
-            if !self.is_valid(geometry, ppn) {
-                return Err(format!("LPN {} maps to {}, which is invalid", lpn.0, geometry.show(ppn)));
-            }
-        }
-        if mapped != self.map.mapped() {
-            return Err(format!("{mapped} LPNs are mapped, the map counts {}", self.map.mapped()));
-        }
-        let mut valid_in_drive = 0;
-        for (plane, state) in self.planes.iter().enumerate() {
-            let first = geometry.first_block(PlaneId(plane as u32)).index();
-            let blocks = &array.blocks[first..first + geometry.blocks_per_plane as usize];
-            let mut in_list = vec![false; blocks.len()];
-            for block in state.free.iter() {
-                if std::mem::replace(&mut in_list[block as usize], true) {
-                    return Err(format!("block {block} of plane {plane} is free twice"));
-                }
-            }
-            if !state.free.agrees(self.levelling, |within| blocks[within as usize].pe_cycles) {
-                return Err(format!("plane {plane}: free blocks are in the order of other P/E cycles"));
-            }
-            let mut valid = 0;
-            let mut fewest = vec![u16::MAX; blocks.len().div_ceil(64)];
-            for (within, block) in blocks.iter().enumerate() {
-                let words = &self.valid[(first + within) * self.words_per_block..][..self.words_per_block];
-                let bits: u32 = words.iter().map(|w| w.count_ones()).sum();
-                let name = format!("block {within} of plane {plane} ({:?})", block.state);
-                if bits != u32::from(block.valid) {
-                    return Err(format!("{name} has {bits} valid pages and counts {}", block.valid));
-                }
-                valid += bits;
-                if in_list[within] != (block.state == BlockState::Free) {
-                    return Err(format!("{name}: free list says {}", in_list[within]));
-                }
-                let pages = u32::from(block.programmed);
-                let fits = match block.state {
-                    BlockState::Free | BlockState::Retired => {
-                        pages == 0 && bits == 0 && block.holds == 0 && block.copybacks == 0
-                    }
-                    BlockState::Open => true,
-                    BlockState::Full | BlockState::Victim => pages == geometry.pages_per_block,
-                };
-                if !fits {
-                    return Err(format!(
-                        "{name}: {pages} programmed, {bits} valid, {} holds, {} copybacks",
-                        block.holds, block.copybacks
-                    ));
-                }
-                if block.state == BlockState::Full {
-                    fewest[within / 64] = fewest[within / 64].min(block.valid);
-                }
-            }
-            if valid != state.valid {
-                return Err(format!("plane {plane} has {valid} valid pages and counts {}", state.valid));
-            }
-            if !self.index.agrees(PlaneId(plane as u32), &fewest) {
-                return Err(format!("plane {plane}: the index of the least valid blocks is wrong"));
-            }
-            valid_in_drive += valid;
-        }
-        if valid_in_drive != mapped {
-            return Err(format!("{mapped} LPNs are mapped, {valid_in_drive} pages are valid"));
-        }
-        Ok(())
     }
 }

@@ -55,6 +55,10 @@ pub(crate) struct Losses {
     pub(crate) list: Vec<PowerLoss>,
     /// Time without power and until the drive was ready again.
     pub(crate) down_ns: Span,
+    /// Power is off now.
+    pub(crate) is_off: bool,
+    /// Blocks whose erase power loss has interrupted, until power is back.
+    pub(crate) torn_erases: Vec<BlockId>,
 }
 
 /// Power fails, and what the dies have taken up is still there.

@@ -45,9 +45,9 @@ pub(crate) fn notes<P: Probe>(drive: &Drive<P>, run: &RunFacts, steady: &Value) 
     // Those that matter as much stay in this order.
     let mut found = Vec::new();
     let mut add = |note: Option<Note>| found.extend(note);
-    add(power_loss::lost_writes(&power.losses, charge.map(|capacitor| capacitor.is_worn_out)));
+    add(power_loss::lost_writes(power.losses, charge.map(|capacitor| capacitor.is_worn_out)));
     if run.complete {
-        add(power_loss::never_cut(&power.losses, &spec.power, stats.requests(), now));
+        add(power_loss::never_cut(power.losses, &spec.power, stats.requests(), now));
     }
     if let Some(charge) = &charge {
         add(capacitor::worn_out(charge));
@@ -56,7 +56,7 @@ pub(crate) fn notes<P: Probe>(drive: &Drive<P>, run: &RunFacts, steady: &Value) 
         }
     }
     let has_lost_power = !power.losses.is_empty();
-    add(read_levels::uncorrectable(&stats.ecc, failed(FailReason::Uncorrectable), has_lost_power));
+    add(read_levels::uncorrectable(stats.ecc, failed(FailReason::Uncorrectable), has_lost_power));
     add(worn_out(failed(FailReason::WornOut), spec));
     add(power_loss::outstanding(failed(FailReason::PowerLost)));
     add(unmapped(drive));
@@ -67,11 +67,11 @@ pub(crate) fn notes<P: Probe>(drive: &Drive<P>, run: &RunFacts, steady: &Value) 
     add(refresh::too_slow(&stats.refresh, drive.refresh_load(), overdue));
     add(backlog(drive));
     if is_measured {
-        add(capacitor::never_measured(&power.detections, pages, now));
+        add(capacitor::never_measured(power.detections, pages, now));
     }
     if drive.ecc().has_levels() {
         let has_errors = spec.reliability.rber != RberSpec::None;
-        add(read_levels::first_level(&stats.ecc, &read_level_keys(spec), has_errors));
+        add(read_levels::first_level(stats.ecc, &read_level_keys(spec), has_errors));
     }
     if let Some(map) = drive.demand_map() {
         add(demand_map::whole_map(map.cache.capacity(), drive.geometry().logical_pages));
@@ -80,7 +80,7 @@ pub(crate) fn notes<P: Probe>(drive: &Drive<P>, run: &RunFacts, steady: &Value) 
         add(no_gc(drive, steady));
     }
     let most = spec.migration.copybacks_max();
-    add(copyback::no_copybacks(&stats.migration, spec.migration.policy, most, stats.gc.victims));
+    add(copyback::no_copybacks(stats.migration, spec.migration.policy, most, stats.gc.victims));
     if spec.refresh.policy != RefreshPolicySpec::None {
         let lived_s = now.seconds() * spec.reliability.clock_scale;
         add(refresh::nothing_due(&stats.refresh, &spec.refresh, overdue, lived_s));

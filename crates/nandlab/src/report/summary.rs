@@ -78,7 +78,7 @@ fn capacitor<P: Probe>(drive: &Drive<P>) -> Value {
     let Some(capacitor) = drive.capacitor() else { return Value::Null };
     let [cache_pages, budget_pages, _] = drive.cache_pages();
     let stats = drive.stats();
-    capacitor.json(drive.capability_pages(), [cache_pages, budget_pages], &stats.power.detections)
+    capacitor.json(drive.capability_pages(), [cache_pages, budget_pages], stats.power.detections)
 }
 
 /// `summary.json` of a drive whose statistics are finished.
@@ -153,7 +153,7 @@ pub fn summary<P: Probe>(drive: &Drive<P>, run: &RunFacts) -> Value {
         "map": drive.demand_map().map(|map| stats.map.json(map.cache.capacity(), map.cache.len())),
         "cache": stats.cache.json(drive.spec().cache.size_bytes, drive.cache_pages()),
         "capacitor": capacitor(drive),
-        "power": PowerLoss::json_of_all(&stats.power.losses, stats.power.down_ns),
+        "power": PowerLoss::json_of_all(stats.power.losses, stats.power.down_ns),
         "migration": migration,
         "refresh": match drive.spec().refresh.policy {
             RefreshPolicySpec::None => Value::Null,

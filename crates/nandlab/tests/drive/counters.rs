@@ -110,7 +110,7 @@ fn what_is_declared_is_in_the_results_and_adds_up() {
         adds_up(&stats.cache.clone());
         adds_up(&stats.migration.clone());
         adds_up(&stats.refresh.clone());
-        adds_up(&PowerLoss::total(&stats.power.losses));
+        adds_up(&PowerLoss::total(stats.power.losses));
     }
     assert_eq!(missing, BTreeSet::new(), "not in the summary");
 }

@@ -1,0 +1,289 @@
+//! The work of a job: a few copies are under way at a time. A copy is a read and, if the page is still valid then, a program in
+//! the same plane; the victim is erased when it holds nothing and no operation needs it any more.
+
+use super::spec::GcForeground;
+use super::{Around, Background, COPIES, Job, PREFETCH_PAGES};
+use crate::base::geometry::{BlockId, PlaneId};
+use crate::core::{CopyBack, Core, Map, Maps, NextJob, Part, Program, Read, Refreshed, To, Wake, Work};
+use crate::ftl::WriteStream;
+use crate::host::DataPath;
+use crate::probe::Probe;
+use crate::sched::{Cause, Class, Owner, Start, Transaction};
+
+impl Background {
+    #[inline(never)]
+    pub(super) fn start_job<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        path: &mut DataPath<impl Map<P>>,
+        around: &mut impl Around<P>,
+        plane: PlaneId,
+        job: NextJob,
+    ) {
+        let NextJob { block: victim, cause, stays, is_urgent: is_hurried } = job;
+        // GC, and whatever goes before it, is done by when the host needs room.
+        let is_refresh = cause == Cause::Refresh;
+        let is_paced = self.pacing.is_some() && core.is_short(plane) && !(is_refresh && is_hurried);
+        let is_urgent = is_hurried || is_paced;
+        if !stays {
+            core.ftl.begin_emptying(&core.geometry, &mut core.array, victim);
+        }
+        let start = if is_refresh { around.refresh_start() } else { Start::Policy };
+        self.jobs[plane.index()] =
+            Job { cause: Some(cause), is_urgent, is_paced, stays, start, ..Job::default() };
+        core.room.works[plane.index()] = Work { victim: Some(victim), blocks_taken: 0 };
+        // What a job whose block stays takes does not come back with an erase.
+        core.ftl.planes[plane.index()].promised_blocks =
+            if stays { core.blocks_to_empty(plane, victim, false) } else { 0 };
+        self.jobs[plane.index()].copyback =
+            around.copyback_stream(core, plane, victim, &NextJob { is_urgent, ..job });
+        if is_urgent {
+            core.device.promote(core.geometry.die_of(plane));
+        }
+        self.blocks_from_now(core, plane);
+        self.pace(core, plane);
+        for page in 0..PREFETCH_PAGES {
+            Self::prefetch_copy(core, &path.map, victim, page);
+        }
+        self.copy_more(core, path, around, plane);
+    }
+
+    /// Asks the host machine's cache for what copying a page of a victim will need.
+    #[inline]
+    pub(super) fn prefetch_copy<P: Probe>(core: &Core<P>, map: &impl Map<P>, victim: BlockId, page: u32) {
+        if page < core.geometry.pages_per_block {
+            let lpn = core.array.lpn(core.geometry.page(victim, page));
+            core.ftl.map.prefetch(lpn);
+            map.prefetch_move(lpn);
+        }
+    }
+
+    /// Keeps the job's copies going; erases the victim when there is nothing left to copy.
+    pub(super) fn copy_more<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        path: &mut DataPath<impl Map<P>>,
+        around: &mut impl Around<P>,
+        plane: PlaneId,
+    ) {
+        loop {
+            let Some(victim) = core.victim(plane) else { return };
+            let job = &mut self.jobs[plane.index()];
+            if job.copies == COPIES {
+                self.block(core, plane);
+                return;
+            }
+            let Some(page) = core.ftl.next_valid(&core.geometry, victim, job.next_page) else {
+                break;
+            };
+            job.next_page = page + 1;
+            job.copies += 1;
+            let (cause, copyback, start) = (job.cause(), job.copyback, job.start);
+            let ppn = core.geometry.page(victim, page);
+            let lpn = core.array.lpn(ppn);
+            Self::prefetch_copy(core, &path.map, victim, page + PREFETCH_PAGES);
+            if let Some(stream) = copyback
+                && let Some(queued) =
+                    around.copy_back(core, CopyBack { plane, stream, source: ppn, lpn, cause })
+            {
+                core.room.works[plane.index()].blocks_taken += u32::from(queued.opened);
+                continue;
+            }
+            let (owner, class) = (Owner::Job(plane), Class::Background);
+            let page_level = path.map.level(core, lpn);
+            core.read(Read { ppn, lpn, owner, cause, class, start, page_level });
+        }
+        if self.jobs[plane.index()].stays {
+            self.end_staying_job(core, path, around, plane);
+        } else {
+            self.erase_when_empty(core, path, plane);
+        }
+    }
+
+    /// All pages of a block that stays have been asked for: when they are done, so is the job.
+    #[inline(never)]
+    pub(super) fn end_staying_job<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        path: &mut DataPath<impl Map<P>>,
+        around: &mut impl Around<P>,
+        plane: PlaneId,
+    ) {
+        let job = &self.jobs[plane.index()];
+        let Some(block) = core.victim(plane).filter(|_| job.copies == 0) else { return };
+        core.end_wordlines(plane);
+        self.end_job(core, plane);
+        path.map.end_job(core, plane);
+        around.end_staying(core, plane, block);
+        core.wake(Wake::JobOver(plane));
+    }
+
+    /// The host waits for the whole cleaning from now on, if it is one and is to block. That of a block of translation pages
+    /// is not: it programs them in turn with those that are written back, and the host waits for them too.
+    pub(super) fn blocks_from_now<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId) {
+        let is_of_data = core
+            .victim(plane)
+            .is_some_and(|victim| core.emptying_stream(victim, false) != WriteStream::Mapping);
+        let job = &mut self.jobs[plane.index()];
+        if self.gc.foreground == GcForeground::Blocking
+            && job.cause == Some(Cause::Gc)
+            && job.is_urgent
+            && is_of_data
+        {
+            job.blocks_from = Some(core.pool.next_order());
+            self.block(core, plane);
+        }
+    }
+
+    /// Gives a cleaning its die while it has something to do there. While it only waits for others to be done with its
+    /// victim it has not: they may need the die.
+    pub(super) fn block<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId) {
+        let job = &mut self.jobs[plane.index()];
+        let Some(from) = job.blocks_from else { return };
+        let blocks = job.copies > 0 || job.is_erasing;
+        if blocks != std::mem::replace(&mut job.is_blocking, blocks) {
+            let die = core.geometry.die_of(plane);
+            if blocks {
+                core.device.begin_cleaning(die, from);
+            } else {
+                core.device.end_cleaning(die);
+            }
+        }
+    }
+
+    pub(crate) fn end_job<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId) {
+        let job = std::mem::take(&mut self.jobs[plane.index()]);
+        if job.is_blocking {
+            core.device.end_cleaning(core.geometry.die_of(plane));
+        }
+        core.room.works[plane.index()] = Work::default();
+        core.ftl.planes[plane.index()].promised_blocks = 0;
+        if job.is_urgent {
+            core.device.demote(core.geometry.die_of(plane));
+        }
+        if let Some(pacing) = &mut self.pacing {
+            pacing.end(core, plane);
+        }
+    }
+
+    /// The job of a plane begins or has got on, or the host's room there has changed.
+    #[inline(never)]
+    pub(super) fn pace<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId) {
+        let job = &self.jobs[plane.index()];
+        if let Some(pacing) = self.pacing.as_mut().filter(|_| job.is_paced) {
+            pacing.pace(core, plane);
+        }
+    }
+
+    /// A page of a victim has been read: programs it elsewhere, if it is still the host's newest.
+    pub(crate) fn on_background_read<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        path: &mut DataPath<impl Map<P>>,
+        around: &mut impl Around<P>,
+        plane: PlaneId,
+        read: &Transaction,
+    ) {
+        let _inside = core.inside.enter(Part::Background);
+        if core.ftl.map.get(read.lpn) != Some(read.ppn) {
+            self.page_done_of(core, path, around, plane);
+            return;
+        }
+        if self.jobs[plane.index()].stays {
+            match around.refresh_page(core, plane, read) {
+                Refreshed::Now => return self.page_done_of(core, path, around, plane),
+                Refreshed::Later => return,
+                Refreshed::Not => {}
+            }
+        }
+        self.move_page(core, path, around, plane, read);
+    }
+
+    /// Programs a page that has been read, and is still the newest, elsewhere in its plane.
+    pub(crate) fn move_page<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        path: &mut DataPath<impl Map<P>>,
+        around: &mut impl Around<P>,
+        plane: PlaneId,
+        read: &Transaction,
+    ) {
+        let (lpn, cause) = (read.lpn, read.cause);
+        let stream = core.ftl.copy_stream(lpn, cause == Cause::Wear);
+        let stamp = core.stamp_of_copy(read);
+        // Pages of a block are programmed in order, so what shares a stream shares a queue.
+        let class = if stream == WriteStream::Mapping { Class::HostWrite } else { Class::Background };
+        let (to, maps, owner) = (To::Stream(plane, stream), Maps::Now, Owner::Job(plane));
+        let queued = core.program(Program { to, lpn, stamp, maps, owner, cause, class });
+        let queued = queued.expect("a job starts only when its stream has room for all it moves");
+        core.room.works[plane.index()].blocks_taken += u32::from(queued.opened);
+        let state = &mut core.ftl.planes[plane.index()];
+        state.promised_blocks = state.promised_blocks.saturating_sub(u32::from(queued.opened));
+        if stream == WriteStream::Combination {
+            around.on_moved(core, lpn, queued.ppn);
+        }
+        path.map.on_moved(core, plane, lpn, !read.is_uncorrectable());
+    }
+
+    /// A page of the job of a plane is done: it has been copied, refreshed, or was not needed any more.
+    pub(crate) fn on_copied<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        path: &mut DataPath<impl Map<P>>,
+        around: &mut impl Around<P>,
+        plane: PlaneId,
+    ) {
+        let _inside = core.inside.enter(Part::Background);
+        self.page_done_of(core, path, around, plane);
+    }
+
+    pub(super) fn page_done_of<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        path: &mut DataPath<impl Map<P>>,
+        around: &mut impl Around<P>,
+        plane: PlaneId,
+    ) {
+        let job = &mut self.jobs[plane.index()];
+        job.copies -= 1;
+        // The share changes slowly.
+        if job.next_page.is_multiple_of(COPIES) {
+            self.pace(core, plane);
+        }
+        self.copy_more(core, path, around, plane);
+    }
+
+    /// Nothing needs the victim of a plane's job any more.
+    pub(crate) fn on_emptied<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        path: &mut DataPath<impl Map<P>>,
+        plane: PlaneId,
+    ) {
+        let _inside = core.inside.enter(Part::Background);
+        self.erase_when_empty(core, path, plane);
+    }
+
+    /// Queues the erase of the job's victim if nothing needs it any more.
+    pub(super) fn erase_when_empty<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        path: &mut DataPath<impl Map<P>>,
+        plane: PlaneId,
+    ) {
+        let Some(victim) = core.victim(plane) else { return };
+        let job = &mut self.jobs[plane.index()];
+        let block = core.array.block(victim);
+        if job.is_erasing || job.stays || job.copies > 0 || block.valid > 0 || block.holds > 0 {
+            self.block(core, plane);
+            return;
+        }
+        job.is_erasing = true;
+        let cause = job.cause();
+        self.block(core, plane);
+        core.end_wordlines(plane);
+        path.host.trims.make_durable();
+        path.map.end_job(core, plane);
+        core.erase(victim, Owner::Job(plane), cause);
+    }
+}

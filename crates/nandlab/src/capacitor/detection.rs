@@ -1,0 +1,284 @@
+//! Dirty page budget detection (DPBD) in the running drive (aging-capacitor paper, Section IV-A).
+//!
+//! | stage | what happens | until |
+//! |---|---|---|
+//! | charged | the budget holds | a detection is due and the drive idle, a day later at the latest, or it is commanded |
+//! | syncing | host writes go through to flash, dirty pages and the VSM are written back | flash has all that was acknowledged |
+//! | draining | on the capacitor: clean pages are written once more, as the emergency flush would write them | it is empty |
+//! | settling | operations under way end on the energy kept for them | no program can be torn that would take older data with it |
+//! | recharging | host writes still go through | the capacitor is full |
+//!
+//! What is drained is what counts, not the number of pages alone: a page on a slow wordline, and one that GC moves
+//! meanwhile, takes more of the capacitor than one on a fast wordline. So the time that the controller and the programs
+//! have taken is turned into pages of a flush into the free blocks that the drive always keeps for one. (Pages alone, as
+//! in the paper, promise too much under `csw`: the detection finds more fast pages than a power loss may.)
+//!
+//! While the capacitor is empty a power loss tears what is under way, and an MSB page takes its wordline's LSB page with
+//! it. So before that, every stream fills the wordline it is in and goes over to LSB pages alone. A GC job keeps the pages
+//! it has counted on: its stream goes over when it ends, and the capacitor counts as empty only then.
+
+use super::{Detection, FlushMethod, Kept, Power, Stage};
+use crate::base::geometry::{CacheSlot, DieId, PlaneId};
+use crate::base::units::Span;
+use crate::core::{Core, Maps, Part, Program, To, Wake};
+use crate::flash::Stamp;
+use crate::ftl::{FlushPages, Place, WriteStream};
+use crate::probe::Probe;
+use crate::sched::{Cause, Class, Owner, Transaction};
+
+impl Power {
+    pub(crate) fn begin_detection<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>) {
+        let due = if self.is_overdue { self.now.due } else { core.now.min(self.due) };
+        self.now = Detection { due, began: core.now, ..Detection::default() };
+        self.is_overdue = false;
+        self.wants_room = false;
+        self.go_to(core, Stage::Syncing);
+        self.set_budget(core, kept, 0);
+        kept.begin_sync(core);
+        core.wake(Wake::Detection);
+    }
+
+    /// Goes on to the next stage, if this one is over.
+    #[inline]
+    pub(crate) fn go_on<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>) {
+        let _inside = core.inside.enter(Part::Capacitor);
+        match self.stage {
+            Stage::Charged | Stage::Recharging => {}
+            Stage::Draining => self.rewrite_more(core, kept),
+            Stage::Syncing => {
+                if kept.is_synced() {
+                    self.begin_draining(core, kept);
+                }
+            }
+            Stage::Settling => self.settle(core, kept),
+        }
+    }
+
+    pub(super) fn begin_draining<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>) {
+        let pages = kept.cache_pages();
+        self.go_to(core, Stage::Draining);
+        core.room.has_displaced |= core.ftl.allocator.is_static();
+        self.now.drained_from = core.now;
+        self.now.energy_j = self.capacitor.as_ref().map_or(0.0, |c| c.energy_j(self.age_s(core.now)));
+        (self.drain.program_ns, self.drain.pages_ns) = (Span::ZERO, Span::ZERO);
+        self.drain.pages = Some(FlushPages::new(self.spec.flush, &core.geometry, &core.ftl, pages));
+        self.drain.next_slot = 0;
+        self.rewrite_more(core, kept);
+        self.set_clock(core);
+    }
+
+    /// Keeps as many pages under way as the emergency flush would.
+    pub(super) fn rewrite_more<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>) {
+        while self.is_draining() && self.drain.rewritten < self.concurrency {
+            let Core { geometry, array, ftl, .. } = core;
+            let Some(pages) = &mut self.drain.pages else { return };
+            let rewriting = &self.drain.rewriting;
+            let place = pages.next(geometry, array, ftl, |die: DieId| rewriting[die.index()] > 0);
+            match place {
+                Some(place) => self.rewrite(core, kept, place),
+                // GC makes room for a plain one.
+                None if self.spec.flush == FlushMethod::Plain || self.drain.rewritten > 0 => return,
+                None => {
+                    self.end_draining(core, kept);
+                    self.set_clock(core);
+                }
+            }
+        }
+    }
+
+    /// Writes a clean page of the cache once more, or nothing at all when there is none.
+    pub(super) fn rewrite<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>, place: Place) {
+        let die = core.geometry.die_of(core.geometry.plane_of(core.geometry.block_of(place.ppn)));
+        let (to, cause, class) = (To::Place(place), Cause::Flush, Class::HostWrite);
+        let program = match kept.take_clean(core, CacheSlot(self.drain.next_slot)) {
+            None => Program::nothing(to, Owner::Dummy, cause, class),
+            Some((slot, lpn, sequence)) => {
+                self.drain.next_slot = slot.0 + 1;
+                let stamp = Stamp { sequence, corrected: core.moment() };
+                Program { to, lpn, stamp, maps: Maps::Now, owner: Owner::Rewrite(slot), cause, class }
+            }
+        };
+        core.program(program).expect("it has its place");
+        if let Owner::Rewrite(_) = program.owner {
+            kept.on_rewrite_queued(core, program.lpn);
+        }
+        self.drain.rewriting[die.index()] += 1;
+        self.drain.rewritten += 1;
+    }
+
+    /// A program has ended while the capacitor is measured.
+    #[cold]
+    pub(crate) fn on_program_in_detection<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        kept: &mut impl Kept<P>,
+        done: &Transaction,
+    ) {
+        let _inside = core.inside.enter(Part::Capacitor);
+        if self.is_draining() {
+            let timing = core.device.timing();
+            let program_ns = timing.program_ns(u32::from(done.page));
+            self.drain.program_ns += program_ns;
+            self.drain.pages_ns += program_ns + timing.transfer_ns + timing.command.program_ns;
+            // A flush would not have begun what the energy did not cover to its end.
+            let is_covered = self.energy_j(core.now) > 0.0;
+            let is_host = matches!(done.cause, Cause::Host | Cause::Sync);
+            if is_covered && (is_host || done.cause == Cause::Flush) {
+                self.now.pages += 1;
+                self.now.host_pages += u32::from(is_host);
+            }
+            // More than twice the cache tells nothing more.
+            let measured = self.cost.pages(self.drained_j(core.now));
+            let is_plenty = measured >= 2.0 * f64::from(kept.cache_pages());
+            if is_plenty || !is_covered {
+                self.end_draining(core, kept);
+            }
+            self.set_clock(core);
+        }
+    }
+
+    /// A page of a detection has been programmed.
+    pub(crate) fn on_rewritten<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        kept: &mut impl Kept<P>,
+        done: &Transaction,
+    ) {
+        let rewritten = match done.owner {
+            Owner::Rewrite(slot) => Some(slot),
+            Owner::Dummy => None,
+            _ => return,
+        };
+        self.drain.rewriting[done.die.index()] -= 1;
+        self.drain.rewritten -= 1;
+        if let Some(slot) = rewritten {
+            if P::STAMPED {
+                core.probe.on_write_safe(done.lpn, core.array.stamp(done.ppn).sequence);
+            }
+            kept.end_rewrite(core, slot);
+        }
+    }
+
+    /// The capacitor is empty but for what is kept for the operations under way.
+    pub(super) fn end_draining<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>) {
+        // The last program may have been begun with less than it takes.
+        let drained_j = self.drained_j(core.now).min(self.now.energy_j);
+        let measured_pages = self.cost.pages(drained_j);
+        let capacity = kept.cache_pages();
+        let detection = &mut self.now;
+        detection.empty = core.now;
+        detection.drained_j = drained_j;
+        detection.measured = measured_pages / f64::from(capacity.max(1));
+        self.found = Some(*detection);
+        self.go_to(core, Stage::Settling);
+        core.look_for_dead();
+        self.guard.planes_left = 0;
+        self.guard.from = 0;
+        if core.geometry.cell == crate::base::geometry::Cell::Mlc {
+            for plane in (0..core.geometry.planes).map(PlaneId) {
+                self.guard(core, plane);
+            }
+        }
+        for plane in (0..core.geometry.planes).map(PlaneId) {
+            core.wake(Wake::Space(plane));
+        }
+        self.settle(core, kept);
+    }
+
+    /// From here on no program of a plane takes older data with it if it is torn: the host's stream uses LSB pages alone,
+    /// all others go on with a new wordline; those that its job may need, when that is over.
+    pub(super) fn guard<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId) {
+        let has_job = core.has_job(plane);
+        self.guard.planes_left += u32::from(has_job);
+        self.guard.done[plane.index()] = !has_job;
+        for stream in WriteStream::all() {
+            if !has_job || stream == WriteStream::Host {
+                self.pad(core, plane, stream);
+            }
+        }
+        core.ftl.set_lsb_only(&core.geometry, plane, WriteStream::Host, true);
+        self.guard.from = core.pool.next_order();
+    }
+
+    /// Fills the wordline that a stream is in.
+    pub(super) fn pad<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId, stream: WriteStream) {
+        if !core.ftl.is_amid_wordline(&core.geometry, plane, stream) {
+            return;
+        }
+        // As all of its stream, so that the block's pages stay in order.
+        let class = match stream {
+            WriteStream::Host | WriteStream::Mapping => Class::HostWrite,
+            WriteStream::Gc | WriteStream::Wear | WriteStream::Combination | WriteStream::Copyback(_) => {
+                Class::Background
+            }
+        };
+        let to = To::Stream(plane, stream);
+        let padding = Program::nothing(to, Owner::Padding, Cause::Flush, class);
+        core.program(padding).expect("its block has a page left");
+    }
+
+    /// A plane's job is over.
+    #[inline]
+    pub(crate) fn on_job_over<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        kept: &mut impl Kept<P>,
+        plane: PlaneId,
+    ) {
+        let _inside = core.inside.enter(Part::Capacitor);
+        if self.guard.planes_left > 0 && self.stage == Stage::Settling {
+            // Jobs that begin later begin with whole wordlines, and end with them.
+            if !self.guard.done[plane.index()] {
+                self.guard.planes_left -= 1;
+                self.guard(core, plane);
+                self.settle(core, kept);
+            }
+        }
+        self.on_room(core, kept);
+    }
+
+    /// Once nothing is left that could tear older data, the capacitor may be empty.
+    pub(super) fn settle<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>) {
+        if self.drain.rewritten > 0 || kept.is_reprogramming() {
+            return;
+        }
+        if let Some(pages) = self.drain.pages.take()
+            && self.spec.flush == FlushMethod::Csw
+        {
+            for block in pages.unfilled(core.geometry.pages_per_block) {
+                core.close_early(block);
+            }
+        }
+        let is_guarded = !core.device.has_program_before(&core.pool, self.guard.from);
+        if !is_guarded || self.guard.planes_left > 0 {
+            return;
+        }
+        let capacitor = self.capacitor.as_mut().expect("only a capacitor is measured");
+        capacitor.cycle(1);
+        let recharge_ns = self.spec.recharge_ns;
+        self.begin_recharge(core, recharge_ns);
+        self.set_clock(core);
+    }
+
+    /// The capacitor is full again.
+    pub(super) fn end_recharge<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>) {
+        self.go_to(core, Stage::Charged);
+        for plane in (0..core.geometry.planes).map(PlaneId) {
+            core.ftl.set_lsb_only(&core.geometry, plane, WriteStream::Host, false);
+        }
+        if let Some(detection) = self.found.take() {
+            if self.is_measured {
+                self.set_measured_budget(core, kept, detection.measured);
+                self.due = core.now + self.simulated(self.spec.detect_every_ns);
+            }
+            let (budget, recharged) = (self.budget, core.now);
+            self.detections.push(Detection { budget, recharged, ..detection });
+        }
+        self.restore_budget(core, kept);
+        for plane in (0..core.geometry.planes).map(PlaneId) {
+            core.wake(Wake::Space(plane));
+        }
+        core.wake(Wake::CacheRoom);
+        self.set_clock(core);
+    }
+}

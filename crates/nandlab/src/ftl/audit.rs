@@ -1,0 +1,90 @@
+//! What must be true of the FTL.
+
+use super::Ftl;
+use crate::base::geometry::{Geometry, Lpn, PlaneId};
+use crate::flash::{Array, BlockState};
+
+impl Ftl {
+    /// The drive-wide audit of the FTL: map and reverse map agree, no page is in two places, counts are what they
+    /// count, every block is in the state its place says.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn audit(&self, geometry: &Geometry, array: &Array) -> Result<(), String> {
+        let mut mapped = 0;
+        for lpn in (0..self.map.len()).map(Lpn) {
+            let Some(ppn) = self.map.get(lpn) else { continue };
+            mapped += 1;
+            if array.lpn(ppn) != lpn {
+                return Err(format!(
+                    "LPN {} maps to {}, whose OOB says {}",
+                    lpn.0,
+                    geometry.show(ppn),
+                    array.lpn(ppn).0
+                ));
+            }
+            if !self.is_valid(geometry, ppn) {
+                return Err(format!("LPN {} maps to {}, which is invalid", lpn.0, geometry.show(ppn)));
+            }
+        }
+        if mapped != self.map.mapped() {
+            return Err(format!("{mapped} LPNs are mapped, the map counts {}", self.map.mapped()));
+        }
+        let mut valid_in_drive = 0;
+        for (plane, state) in self.planes.iter().enumerate() {
+            let first = geometry.first_block(PlaneId(plane as u32)).index();
+            let blocks = &array.blocks[first..first + geometry.blocks_per_plane as usize];
+            let mut in_list = vec![false; blocks.len()];
+            for block in state.free.iter() {
+                if std::mem::replace(&mut in_list[block as usize], true) {
+                    return Err(format!("block {block} of plane {plane} is free twice"));
+                }
+            }
+            if !state.free.agrees(self.levelling, |within| blocks[within as usize].pe_cycles) {
+                return Err(format!("plane {plane}: free blocks are in the order of other P/E cycles"));
+            }
+            let mut valid = 0;
+            let mut fewest = vec![u16::MAX; blocks.len().div_ceil(64)];
+            for (within, block) in blocks.iter().enumerate() {
+                let words = &self.valid[(first + within) * self.words_per_block..][..self.words_per_block];
+                let bits: u32 = words.iter().map(|w| w.count_ones()).sum();
+                let name = format!("block {within} of plane {plane} ({:?})", block.state);
+                if bits != u32::from(block.valid) {
+                    return Err(format!("{name} has {bits} valid pages and counts {}", block.valid));
+                }
+                valid += bits;
+                if in_list[within] != (block.state == BlockState::Free) {
+                    return Err(format!("{name}: free list says {}", in_list[within]));
+                }
+                let pages = u32::from(block.programmed);
+                let fits = match block.state {
+                    BlockState::Free | BlockState::Retired => {
+                        pages == 0 && bits == 0 && block.holds == 0 && block.copybacks == 0
+                    }
+                    BlockState::Open => true,
+                    BlockState::Full | BlockState::Victim => pages == geometry.pages_per_block,
+                };
+                if !fits {
+                    return Err(format!(
+                        "{name}: {pages} programmed, {bits} valid, {} holds, {} copybacks",
+                        block.holds, block.copybacks
+                    ));
+                }
+                if block.state == BlockState::Full {
+                    fewest[within / 64] = fewest[within / 64].min(block.valid);
+                }
+            }
+            if valid != state.valid {
+                return Err(format!("plane {plane} has {valid} valid pages and counts {}", state.valid));
+            }
+            if !self.index.agrees(PlaneId(plane as u32), &fewest) {
+                return Err(format!("plane {plane}: the index of the least valid blocks is wrong"));
+            }
+            valid_in_drive += valid;
+        }
+        if valid_in_drive != mapped {
+            return Err(format!("{mapped} LPNs are mapped, {valid_in_drive} pages are valid"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,79 @@
+//! What must be true of links.
+
+use super::Partial;
+use crate::base::geometry::Ppn;
+use crate::core::Core;
+use crate::probe::Probe;
+use std::collections::BTreeMap;
+
+impl Partial {
+    /// With nothing under way: every link is of a page that holds what it names, every combination page has as many links
+    /// as it counts, and nothing is on its way but what waits in the VSM.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub(crate) fn audit<P: Probe>(&self, core: &Core<P>, is_at_rest: bool) -> Result<(), String> {
+        let links = &self.links;
+        let mut linked = vec![0; core.geometry.blocks as usize];
+        let mut live = BTreeMap::new();
+        for base in (0..core.geometry.pages).map(Ppn).filter(|&base| core.parts.is_marked(base)) {
+            let name = || format!("{}, partially refreshed,", core.geometry.show(base));
+            let Some((lpn, bytes)) = core.parts.of(base) else {
+                let waits = self.vsm.waiting().iter().any(|entry| entry.base == base);
+                if is_at_rest && !waits {
+                    return Err(format!("{} waits for a line that nobody programs", name()));
+                }
+                continue;
+            };
+            let block = core.geometry.block_of(base);
+            linked[block.index()] += 1;
+            *live.entry(lpn).or_insert(0) += 1;
+            let state = core.array.block(block);
+            let entries = links.entries(lpn);
+            let Some(entry) = entries.iter().find(|entry| entry.base == base) else {
+                return Err(format!("{} has the link of another page: {entries:?}", name()));
+            };
+            if entry.bytes != bytes || entry.pe_cycles != state.pe_cycles {
+                return Err(format!("{} has the link of another page: {entry:?}", name()));
+            }
+            if entry.sequence != core.array.stamp(base).sequence {
+                return Err(format!("{} has been written since it was linked: {entry:?}", name()));
+            }
+            // Until what replaces it is programmed a page that is invalid keeps its link, and its block is held.
+            let is_newest = core.ftl.map.get(entry.lpn) == Some(base);
+            if !is_newest && (is_at_rest || state.holds == 0) {
+                return Err(format!("{} is linked and not the data of LPN {}", name(), entry.lpn.0));
+            }
+            let apn =
+                core.ftl.map.get(lpn).ok_or_else(|| format!("{} has lost its combination page", name()))?;
+            if core.array.lpn(apn) != lpn || links.content(apn) != Some(&links.entries(lpn)) {
+                return Err(format!(
+                    "{} is linked to {}, which holds something else: {:?} instead of {:?}",
+                    name(),
+                    core.geometry.show(apn),
+                    links.content(apn),
+                    links.entries(lpn)
+                ));
+            }
+        }
+        for (block, (state, &count)) in core.array.blocks.iter().zip(&linked).enumerate() {
+            if u32::from(state.linked) != count {
+                return Err(format!("block {block} counts {} linked pages and has {count}", state.linked));
+            }
+        }
+        for lpn in links.combinations() {
+            let count = live.get(&lpn).copied().unwrap_or(0);
+            if links.live(lpn) != count || is_at_rest && count == 0 {
+                return Err(format!(
+                    "combination page {} counts {} links and has {count}",
+                    lpn.0,
+                    links.live(lpn)
+                ));
+            }
+        }
+        if is_at_rest && (self.vsm.lines() > 0 || !self.for_room.is_empty()) {
+            return Err("the VSM waits for a program that nobody does".to_owned());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,261 @@
+//! Bringing pages to flash and from there: the sectors that an entry lacks are fetched, dirty pages are written back.
+
+use super::{CacheSlot, Caching, WriteBack};
+use crate::core::{Core, Map, Part, Queue, Read, Waiter, Wake, Wants};
+use crate::host::{DataPath, FailReason, Host, WriteBacks};
+use crate::probe::Probe;
+use crate::sched::{Cause, Class, Owner, Start, Transaction};
+
+impl Caching {
+    /// Writes a dirty page back, unless that is under way.
+    pub(super) fn begin_write_back<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        path: &mut DataPath<impl Map<P>>,
+        slot: CacheSlot,
+    ) {
+        let cache = &mut self.cache;
+        if cache.entry(slot).write_back == WriteBack::None && cache.entry(slot).dirty != 0 {
+            cache.begin_write_back(slot);
+            self.on_load(core.now);
+            self.go_on_write_back(core, path, slot);
+        }
+    }
+
+    /// The next step of a write-back: the map entry, the sectors that are not there, a place.
+    pub(super) fn go_on_write_back<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        path: &mut DataPath<impl Map<P>>,
+        slot: CacheSlot,
+    ) {
+        let whole = self.whole;
+        let entry = self.cache.entry(slot);
+        let (lpn, lacks) = (entry.lpn, entry.valid & whole != whole);
+        if entry.is_fetched {
+            return;
+        }
+        if lacks {
+            self.fetch(core, path, slot);
+        } else if path.map.has_entry(core, lpn, Owner::CachePage(slot), Wants::Write) {
+            let DataPath { map, writes, .. } = path;
+            writes.program_page(core, map, Some(self), Owner::CachePage(slot), lpn);
+        }
+    }
+
+    /// Brings in the sectors of an entry that are not there.
+    pub(super) fn fetch<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        path: &mut DataPath<impl Map<P>>,
+        slot: CacheSlot,
+    ) {
+        let entry = self.cache.entry_mut(slot);
+        let lpn = entry.lpn;
+        if !std::mem::replace(&mut entry.is_fetched, true)
+            && path.map.has_entry(core, lpn, Owner::CachePage(slot), Wants::Read)
+        {
+            self.fetch_mapped(core, &path.map, slot);
+        }
+    }
+
+    /// The same, with the map entry at hand.
+    pub(crate) fn fetch_mapped<P: Probe>(&mut self, core: &mut Core<P>, map: &impl Map<P>, slot: CacheSlot) {
+        let lpn = self.cache.entry(slot).lpn;
+        if self.lost.contains_key(&lpn.0) {
+            core.wake(Wake::SectorsArrived { slot, sequence: Some(0), is_lost: true });
+            return;
+        }
+        match core.ftl.map.get(lpn) {
+            Some(ppn) if !core.is_in_flight(ppn) => {
+                let (owner, cause, class) = (Owner::CachePage(slot), Cause::Sync, Class::HostRead);
+                let page_level = map.level(core, lpn);
+                core.read(Read { ppn, lpn, owner, cause, class, start: Start::Policy, page_level });
+            }
+            Some(ppn) => {
+                let (sequence, is_lost) = (core.array.stamp(ppn).sequence, core.array.is_lost(ppn));
+                core.wake(Wake::SectorsArrived { slot, sequence: Some(sequence), is_lost });
+            }
+            None => core.wake(Wake::SectorsArrived { slot, sequence: None, is_lost: false }),
+        }
+    }
+
+    /// All of a page is there, or lost; `sequence` says which write flash had of it, if it had the page.
+    #[inline(never)]
+    pub(crate) fn on_fetched<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        path: &mut DataPath<impl Map<P>>,
+        slot: CacheSlot,
+        sequence: Option<u64>,
+        is_lost: bool,
+    ) {
+        let _inside = core.inside.enter(Part::WriteCache);
+        let whole = self.whole;
+        let entry = self.cache.entry_mut(slot);
+        entry.is_fetched = false;
+        if is_lost {
+            entry.lost |= whole & !entry.valid;
+        }
+        entry.valid = whole;
+        if let Some(sequence) = sequence {
+            entry.sequence = entry.sequence.max(sequence);
+            entry.is_blank = false;
+        }
+        // One that is begun for those that wait goes on by itself.
+        let goes_on = entry.write_back == WriteBack::Scheduled;
+        self.serve_entry(core, path, slot);
+        if goes_on {
+            self.go_on_write_back(core, path, slot);
+        }
+        self.end_of_use(core, slot);
+    }
+
+    /// Host pages that wait for an entry go on: reads are answered, then writes try again. They have their slot, so
+    /// they do not queue for one.
+    pub(super) fn serve_entry<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        path: &mut DataPath<impl Map<P>>,
+        slot: CacheSlot,
+    ) {
+        let mut waiting = std::mem::take(&mut self.cache.entry_mut(slot).waiting);
+        let mut writes = Queue::default();
+        while let Some(waiter) = waiting.pop(&mut core.waiters) {
+            if core.waiters[waiter].wants == Wants::Read {
+                let Waiter { owner, lpn, .. } = core.waiters.remove(waiter);
+                self.answer_cached(core, &mut path.host, owner.request(), lpn, slot);
+            } else {
+                writes.push(&mut core.waiters, waiter);
+            }
+        }
+        while let Some(waiter) = writes.pop(&mut core.waiters) {
+            let Waiter { owner, lpn, .. } = core.waiters.remove(waiter);
+            if !self.try_write(core, path, owner.request(), lpn, true) {
+                self.stall_cached(core, owner.request(), lpn);
+            }
+        }
+    }
+
+    /// A write-back's program is done.
+    #[inline(never)]
+    pub(crate) fn on_written_back<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        path: &mut DataPath<impl Map<P>>,
+        slot: CacheSlot,
+        done: &Transaction,
+    ) {
+        self.stats.write_backs += 1;
+        core.tell_durable(done);
+        self.end_write_back(core, path, slot);
+    }
+
+    /// Host pages that waited until flash had them are done.
+    pub(super) fn end_durable<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        host: &mut Host,
+        mut pages: Queue,
+        failed: Option<FailReason>,
+    ) {
+        while let Some(waiter) = pages.pop(&mut core.waiters) {
+            let request = core.waiters.remove(waiter).owner.request();
+            if let Some(reason) = failed {
+                host.requests.fail(request, reason);
+            }
+            host.page_done(core, request);
+        }
+    }
+
+    /// A write-back is over, also one that is not needed any more.
+    #[inline(never)]
+    pub(crate) fn end_write_back<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        path: &mut DataPath<impl Map<P>>,
+        slot: CacheSlot,
+    ) {
+        let _inside = core.inside.enter(Part::WriteCache);
+        let entry = self.cache.entry_mut(slot);
+        let was_placed = entry.write_back == WriteBack::Program;
+        let epoch = if was_placed { entry.placed_epoch } else { entry.epoch };
+        let landing = std::mem::take(&mut entry.landing);
+        // Of a page that is deallocated flash needs nothing.
+        let dropped = if entry.is_dropped { std::mem::take(&mut entry.durable) } else { Queue::default() };
+        let is_clean = self.cache.end_write_back(slot);
+        self.on_load(core.now);
+        path.host.epochs.leave(epoch);
+        self.end_durable(core, &mut path.host, landing, None);
+        self.end_durable(core, &mut path.host, dropped, None);
+        path.host.complete_flushes(core);
+        // Updated meanwhile; what is to leave, or has to be in flash, goes again.
+        let entry = self.cache.entry(slot);
+        if !is_clean && (entry.leaves || !entry.durable.is_empty()) {
+            self.begin_write_back(core, path, slot);
+        }
+        self.serve_entry(core, path, slot);
+        self.end_of_use(core, slot);
+        self.sync_pages(core, path);
+        core.wake(Wake::Detection);
+    }
+
+    /// Nothing may be under way for an entry any more: if it leaves, its slot is free, and those that wait may go on.
+    pub(super) fn end_of_use<P: Probe>(&mut self, core: &mut Core<P>, slot: CacheSlot) {
+        self.cache.free_if_over(slot);
+        core.wake(Wake::CacheRoom);
+    }
+
+    /// Writes dirty pages back that nobody waits for: for a flush, or because the drive is idle.
+    pub(crate) fn sync_more<P: Probe>(&mut self, core: &mut Core<P>, path: &mut DataPath<impl Map<P>>) {
+        let _inside = core.inside.enter(Part::WriteCache);
+        self.sync_pages(core, path);
+    }
+
+    #[inline(never)]
+    pub(super) fn sync_pages<P: Probe>(&mut self, core: &mut Core<P>, path: &mut DataPath<impl Map<P>>) {
+        let is_idle = core.state.is_idle;
+        loop {
+            let cache = &self.cache;
+            let at_once = cache.sync().syncs_at_once();
+            let wants = path.host.flushes > 0
+                || at_once
+                || (is_idle && cache.sync().syncs_when_idle(&cache.view()))
+                || core.state.is_syncing;
+            if !wants || !at_once && cache.writing() >= self.ahead_max {
+                return;
+            }
+            let Some(slot) = cache.oldest_dirty() else { return };
+            self.stats.syncs += 1;
+            self.begin_write_back(core, path, slot);
+        }
+    }
+}
+
+impl<P: Probe> WriteBacks<P> for Caching {
+    fn is_dropped(&self, slot: CacheSlot) -> bool {
+        self.cache.entry(slot).is_dropped
+    }
+
+    fn on_write_back_placed(&mut self, slot: CacheSlot) -> (u64, bool) {
+        self.cache.on_placed(slot);
+        let entry = self.cache.entry(slot);
+        let (lpn, sequence, is_lost) = (entry.lpn, entry.sequence, entry.lost != 0);
+        if is_lost {
+            self.lost.insert(lpn.0, 0);
+        } else {
+            self.lost.remove(&lpn.0);
+        }
+        (sequence, is_lost)
+    }
+
+    fn on_write_back_failed(&mut self, core: &mut Core<P>, host: &mut Host, slot: CacheSlot) {
+        let cache = &mut self.cache;
+        cache.on_placed(slot);
+        self.lost.insert(cache.entry(slot).lpn.0, cache.entry(slot).owed());
+        // Those that waited for it to be in flash are told.
+        let landing = std::mem::take(&mut cache.entry_mut(slot).landing);
+        self.end_durable(core, host, landing, Some(FailReason::WornOut));
+        core.wake(Wake::WriteBackEnded(slot));
+    }
+}
