@@ -72,10 +72,7 @@ pub struct ProfileSource {
     scatter: Scatter,
     read_zipf: Zipf,
     read_scatter: Scatter,
-    ops: Stream,
-    sizes: Stream,
-    addresses: Stream,
-    times: Stream,
+    draws: Draws,
     made: u64,
     hottest: u64,
     /// Periodic requests made.
@@ -84,14 +81,27 @@ pub struct ProfileSource {
     writes: Flow,
     cold_covered: u64,
     read_only_covered: u64,
-    recent: [Extent; RECENT],
-    recent_len: usize,
-    recent_next: usize,
+    recent: Recent,
     rest_next_ns: f64,
     burst_left: u64,
     last_ns: Time,
     /// Which pages were written, kept when the share of reads that find such is to be held.
     written: Option<Written>,
+}
+
+/// A random stream for each thing that is drawn.
+struct Draws {
+    ops: Stream,
+    sizes: Stream,
+    addresses: Stream,
+    times: Stream,
+}
+
+/// The extents written last.
+struct Recent {
+    extents: [Extent; RECENT],
+    len: usize,
+    next: usize,
 }
 
 /// What one kind of request has had so far, to hold its means.
@@ -143,10 +153,12 @@ impl ProfileSource {
             scatter,
             read_zipf: Zipf::new(model.pages, 0.9),
             read_scatter: Scatter::new(model.pages, &mut scattering),
-            ops: stream("op"),
-            sizes: stream("size"),
-            addresses: stream("address"),
-            times: stream("arrival"),
+            draws: Draws {
+                ops: stream("op"),
+                sizes: stream("size"),
+                addresses: stream("address"),
+                times: stream("arrival"),
+            },
             made: 0,
             hottest: 0,
             periodic: 0,
@@ -154,9 +166,7 @@ impl ProfileSource {
             writes: Flow::default(),
             cold_covered: 0,
             read_only_covered: 0,
-            recent: [(0, 0); RECENT],
-            recent_len: 0,
-            recent_next: 0,
+            recent: Recent { extents: [(0, 0); RECENT], len: 0, next: 0 },
             rest_next_ns: 0.0,
             burst_left: 0,
             last_ns: Time::START,
@@ -173,7 +183,7 @@ impl ProfileSource {
     /// The instant of the next request that is neither the hottest page's nor periodic.
     fn draw_rest_time(&mut self) {
         let m = &self.model;
-        let mut exponential = |mean: f64| -mean * libm::log(1.0 - self.times.unit());
+        let mut exponential = |mean: f64| -mean * libm::log(1.0 - self.draws.times.unit());
         if self.burst_left == 0 {
             self.rest_next_ns += exponential(m.burst_pause_ns);
             self.burst_left = 1 + (exponential(m.burst_requests - 1.0) + 0.5) as u64;
@@ -218,22 +228,23 @@ impl ProfileSource {
 
     fn write_extent(&mut self) -> Extent {
         let m = &self.model;
-        if self.recent_len > 0 && self.addresses.unit() < m.repeat_share {
-            return self.recent[self.addresses.below(self.recent_len as u64) as usize];
+        if self.recent.len > 0 && self.draws.addresses.unit() < m.repeat_share {
+            return self.recent.extents[self.draws.addresses.below(self.recent.len as u64) as usize];
         }
-        let n = Self::pages(&self.writes, m.pages_per_write, HELD_OVER, &mut self.sizes);
+        let n = Self::pages(&self.writes, m.pages_per_write, HELD_OVER, &mut self.draws.sizes);
         let (hot, cold) = (m.hot.clone(), m.cold.clone());
-        let is_hot = !hot.is_empty() && self.addresses.unit() < m.hot_share;
+        let is_hot = !hot.is_empty() && self.draws.addresses.unit() < m.hot_share;
         let start = if is_hot || cold.is_empty() {
             let region = if hot.is_empty() { 0..m.read_only.start.max(1) } else { hot.clone() };
-            region.start + self.addresses.below((region.end - region.start).saturating_sub(n - 1).max(1))
+            region.start
+                + self.draws.addresses.below((region.end - region.start).saturating_sub(n - 1).max(1))
         } else {
             let pace = (self.writes.requests + 1) as f64 / (0.97 * m.rest_writes as f64);
             let size = cold.end - cold.start;
             if self.cold_covered < size && (self.cold_covered as f64) < pace * size as f64 {
                 cold.start + self.cold_covered
             } else {
-                cold.start + self.addresses.below(size.saturating_sub(n - 1).max(1))
+                cold.start + self.draws.addresses.below(size.saturating_sub(n - 1).max(1))
             }
         };
         let end = if is_hot { hot.end } else { cold.end.max(start + 1) };
@@ -241,21 +252,21 @@ impl ProfileSource {
         if start == cold.start + self.cold_covered && !is_hot {
             self.cold_covered += extent.1;
         }
-        self.recent[self.recent_next] = extent;
-        self.recent_next = (self.recent_next + 1) % RECENT;
-        self.recent_len = RECENT.min(self.recent_len + 1);
+        self.recent.extents[self.recent.next] = extent;
+        self.recent.next = (self.recent.next + 1) % RECENT;
+        self.recent.len = RECENT.min(self.recent.len + 1);
         extent
     }
 
     fn read_extent(&mut self) -> Extent {
         let m = &self.model;
         let Some(mut written) = self.written.take() else {
-            let n = Self::pages(&self.reads, m.pages_per_read, HELD_OVER, &mut self.sizes);
+            let n = Self::pages(&self.reads, m.pages_per_read, HELD_OVER, &mut self.draws.sizes);
             return self.read_anywhere(n);
         };
         let left = (m.reads - self.reads.requests) as f64;
-        let n = Self::pages(&self.reads, m.pages_per_read, HELD_OVER.min(left / 2.0), &mut self.sizes);
-        let wants_old = written.is_empty() || self.ops.unit() < written.old_share_now();
+        let n = Self::pages(&self.reads, m.pages_per_read, HELD_OVER.min(left / 2.0), &mut self.draws.sizes);
+        let wants_old = written.is_empty() || self.draws.ops.unit() < written.old_share_now();
         // The longest of a few candidates: sizes hold although extents end where the other kind of pages begins.
         let mut best = (0, 0);
         for _ in 0..TRIES {
@@ -281,21 +292,21 @@ impl ProfileSource {
         let m = &self.model;
         let size = m.read_only.end - m.read_only.start;
         if size > 0 {
-            return (m.read_only.start + self.addresses.below(size), 1);
+            return (m.read_only.start + self.draws.addresses.below(size), 1);
         }
-        let from = self.addresses.below(m.pages);
+        let from = self.draws.addresses.below(m.pages);
         ((from..m.pages).chain(0..from).find(|&page| !written.has(page)).unwrap_or(from), 1)
     }
 
     /// `n` pages from one that was written.
     fn read_written(&mut self, written: &Written, n: u64) -> Extent {
         let m = &self.model;
-        let hot = self.addresses.unit() < 0.3;
-        let start = if hot && !m.hot.is_empty() { self.addresses.below(m.hot.end) } else { m.pages };
+        let hot = self.draws.addresses.unit() < 0.3;
+        let start = if hot && !m.hot.is_empty() { self.draws.addresses.below(m.hot.end) } else { m.pages };
         let start = if start < m.pages && written.has(start) {
             start
         } else {
-            let rank = Zipf::new(written.len(), 0.9).next(&mut self.addresses);
+            let rank = Zipf::new(written.len(), 0.9).next(&mut self.draws.addresses);
             written.nth(rank - 1)
         };
         self.within(start, n, self.model.pages)
@@ -310,10 +321,10 @@ impl ProfileSource {
             self.read_only_covered += extent.1;
             return extent;
         }
-        let start = if !m.hot.is_empty() && self.addresses.unit() < 0.3 {
-            self.addresses.below(m.hot.end)
+        let start = if !m.hot.is_empty() && self.draws.addresses.unit() < 0.3 {
+            self.draws.addresses.below(m.hot.end)
         } else {
-            self.read_scatter.at(self.read_zipf.next(&mut self.addresses) - 1)
+            self.read_scatter.at(self.read_zipf.next(&mut self.draws.addresses) - 1)
         };
         self.within(start, n, m.pages)
     }
@@ -326,12 +337,12 @@ impl ProfileSource {
         let fill = m.fill[usize::from(op != Op::Read)];
         flow.bytes_wanted += (n * PAGE) as f64 * fill;
         let wanted_sectors = (full as f64 * fill) + (flow.bytes_wanted - flow.bytes) / 512.0 / 16.0;
-        let dither = self.sizes.unit() * 2.0;
+        let dither = self.draws.sizes.unit() * 2.0;
         let (cut_max, edge_max) = if n == 1 { (7, 7) } else { (14, 7) };
         let cut = ((full as f64 - wanted_sectors).max(0.0) * dither).min(f64::from(cut_max)) as u64;
         let low = cut.saturating_sub(edge_max);
         let high = cut.min(edge_max);
-        let at_start = if cut == 0 { 0 } else { low + self.sizes.below(high - low + 1) };
+        let at_start = if cut == 0 { 0 } else { low + self.draws.sizes.below(high - low + 1) };
         let len = (full - cut) * 512;
         flow.bytes += len as f64;
         let chunk = start / m.chunk_pages;
@@ -364,7 +375,7 @@ impl Source for ProfileSource {
             ns = rest;
             let reads_left = self.model.reads - self.reads.requests;
             let writes_left = self.model.rest_writes - self.writes.requests;
-            let read = self.ops.below(reads_left + writes_left) < reads_left;
+            let read = self.draws.ops.below(reads_left + writes_left) < reads_left;
             let mean = if read { self.model.pages_per_read } else { self.model.pages_per_write };
             op = if read { Op::Read } else { Op::Write };
             extent = if read { self.read_extent() } else { self.write_extent() };

@@ -25,7 +25,6 @@ impl<P: Probe> Drive<P> {
             }
             self.core.let_go(self.core.geometry.block_of(read.ppn));
         }
-        self.core.pool.remove(slot);
         match read.owner {
             Owner::Request(_) | Owner::Merge(_) => self.on_host_read(&read),
             Owner::TranslationPage(page) => {

@@ -103,7 +103,8 @@ impl Reads {
         slot
     }
 
-    /// Decoding has ended: with the data, which is remembered and returned, or with another try one level higher.
+    /// Decoding has ended: with the data, whose read is over and returned, its level remembered, or with another try one level
+    /// higher.
     #[inline]
     pub(crate) fn on_decoded<P: Probe>(
         &mut self,
@@ -116,14 +117,16 @@ impl Reads {
         {
             return None;
         }
-        let read = core.pool[slot];
-        if core.physics.ecc.has_levels() {
-            if read.is_uncorrectable() && read.level < core.physics.ecc.levels() {
-                core.try_again(slot);
-                return None;
-            }
-            Self::remember(core, map, &read);
+        if !core.physics.ecc.has_levels() {
+            return Some(core.pool.remove(slot));
         }
+        let read = &core.pool[slot];
+        if read.is_uncorrectable() && read.level < core.physics.ecc.levels() {
+            core.try_again(slot);
+            return None;
+        }
+        let read = core.pool.remove(slot);
+        Self::remember(core, map, &read);
         Some(read)
     }
 
