@@ -53,7 +53,7 @@ test-programs:
 
 check: $(VENV)/.stamp-dev
 	cargo fmt --all --check
-	rustfmt --edition 2024 --check crates/nandlab/src/ftl/gc/*.rs crates/nandlab/src/cache/sync/*.rs crates/nandlab/src/ftl/migration/*.rs  # declared by a macro, which cargo fmt does not see
+	rustfmt --edition 2024 --check crates/nandlab/src/background/gc/*.rs crates/nandlab/src/write_cache/sync/*.rs crates/nandlab/src/copyback/policy/*.rs  # declared by a macro, which cargo fmt does not see
 	cargo clippy --workspace --all-targets -- -D warnings
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
