@@ -1,0 +1,88 @@
+"""Imports in the core flow down the rooms, and no mechanism names another one (ARCHITECTURE.md, "Rooms")."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[2] / "crates" / "nandlab" / "src"
+
+MECHANISMS = (
+    "background",
+    "capacitor",
+    "copyback",
+    "demand_map",
+    "power_loss",
+    "read_levels",
+    "refresh",
+    "write_cache",
+)
+
+# Bottom up; the rooms of one line do not know each other.
+STOREYS = (
+    ("base",),
+    ("spec",),
+    ("flash",),
+    ("sched",),
+    ("probe",),
+    ("ftl",),
+    ("core",),
+    ("host",),
+    MECHANISMS,
+    ("drive",),
+    ("report",),
+    ("runner",),
+)
+STOREY = {room: storey for storey, rooms in enumerate(STOREYS) for room in rooms}
+
+# Lines of a file, comments and tests included.
+LINES_MAX = 600
+
+
+def code(path: Path) -> str:
+    """The file without comments and unit tests."""
+    text = re.sub(r"(?s)#\[cfg\(test\)\]\s*mod \w+ \{.*", "", path.read_text())
+    return "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("//"))
+
+
+def imports(room: str) -> dict[str, str]:
+    """The rooms that a room names, each with a file that does."""
+    found = {}
+    for path in sorted((SOURCE / room).rglob("*.rs")):
+        if path.name in ("tests.rs", "testing.rs"):
+            continue
+        text = code(path)
+        names = re.findall(r"\bcrate::(\w+)", text)
+        for group in re.findall(r"\bcrate::\{([^;]*?)\};", text):
+            names += re.findall(r"(?:^|,)\s*(\w+)", re.sub(r"\{[^{}]*\}", "", group))
+        found.update({name: str(path.relative_to(SOURCE)) for name in names if name in STOREY and name != room})
+    return found
+
+
+def test_every_room_has_its_storey() -> None:
+    rooms = {path.name for path in SOURCE.iterdir() if path.is_dir()}
+    assert rooms == set(STOREY)
+    assert {path.name for path in SOURCE.iterdir() if path.is_file()} == {"lib.rs"}
+
+
+@pytest.mark.parametrize("room", STOREY)
+def test_imports_flow_down(room: str) -> None:
+    upwards = {name: path for name, path in imports(room).items() if STOREY[name] >= STOREY[room]}
+    assert not upwards, f"{room} names {upwards}"
+
+
+def test_a_mechanism_is_named_in_the_drive_and_the_runner_alone() -> None:
+    for room in STOREY:
+        if room in ("drive", "runner"):
+            continue
+        named = {name: path for name, path in imports(room).items() if name in MECHANISMS}
+        assert not named, f"{room} names {named}"
+
+
+def test_files_are_not_longer_than_can_be_read_at_once() -> None:
+    lengths = {
+        path.relative_to(SOURCE): len(path.read_text().splitlines())
+        for path in SOURCE.rglob("*.rs")
+        if path.name != "tests.rs"
+    }
+    assert {str(path): lines for path, lines in lengths.items() if lines > LINES_MAX} == {}
