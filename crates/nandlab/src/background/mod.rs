@@ -3,6 +3,9 @@
 //!
 //! A few copies are under way at a time. A copy is a read and, if the page is still valid then, a program in the
 //! same plane; the victim is erased when it holds nothing and no operation needs it any more.
+//!
+//! The papers are with the victim policies (`gc/`), wear levelling (`wear.rs`) and pacing (`pacing.rs`). What refresh and copybacks
+//! have to do with a job, `Around` asks.
 
 pub mod gc;
 mod job;

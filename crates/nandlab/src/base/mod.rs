@@ -1,5 +1,5 @@
-//! What every room uses and what knows none of them: time and other units, ids, geometry, lists and arrays, random streams, the
-//! table of policies, counters and notes.
+//! What every room uses and what knows none of them: time and other units, ids, geometry, requests, lists and arrays, random
+//! streams; what a policy, a counter and a note are.
 
 pub mod counters;
 pub mod geometry;

@@ -14,8 +14,8 @@
 //! in the paper, promise too much under `csw`: the detection finds more fast pages than a power loss may.)
 //!
 //! While the capacitor is empty a power loss tears what is under way, and an MSB page takes its wordline's LSB page with
-//! it. So before that, every stream fills the wordline it is in and goes over to LSB pages alone. A GC job keeps the pages
-//! it has counted on: its stream goes over when it ends, and the capacitor counts as empty only then.
+//! it. So before that, every stream fills the wordline it is in, and the host's goes over to LSB pages alone. The streams of
+//! a job fill theirs when it ends, since it has counted on their pages, and the capacitor counts as empty only then.
 
 use super::{Detection, FlushMethod, Kept, Power, Stage};
 use crate::base::geometry::{CacheSlot, DieId, PlaneId};

@@ -1,7 +1,10 @@
 //! Copybacks: a page is sensed and programmed elsewhere in its plane, errors and all, without leaving the die.
 //!
 //! The map changes when the copyback is done, because until then the page can only be read where it was. Translation pages
-//! are always moved off-chip.
+//! and combination pages are always moved off-chip, and so is what is refreshed.
+//!
+//! D. Hong, M. Kim, J. Park, M. Jung and J. Kim, "Revitalizing copybacks in modern SSDs: why and how", DAC 2018. `policy/` says when
+//! copybacks are wanted, `limit.rs` how many in a row a page may go through.
 
 mod limit;
 pub(crate) mod notes;

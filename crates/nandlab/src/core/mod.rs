@@ -1,8 +1,8 @@
 //! The core: what every mechanism of the controller works with, and no mechanism of its own.
 //!
 //! It holds the flash array, the FTL's state, the dies with their queues, the ages of the data, the sequence of writes, the
-//! clocks and the counters. A mechanism keeps its own state and takes the core by reference; it changes flash through the
-//! verbs of the core alone: `read`, `program`, `copy_back`, `erase`.
+//! clocks, the wakes, and what mechanisms let each other know. A mechanism keeps its own state and counters and takes the core
+//! by reference; it changes flash through the verbs of the core alone: `read`, `program`, `copy_back`, `erase`.
 
 mod at_once;
 mod inside;

@@ -2,7 +2,7 @@
 //! entries in use are cached.
 //!
 //! This is the controller's bookkeeping, without time: which entries are cached, which of them are dirty, and what
-//! each translation page lacks. The drive reads and programs translation pages around it (`mod.rs`).
+//! each translation page lacks. `mod.rs` reads and programs translation pages around it.
 //! A translation page is a page like any other, at an LPN behind the host's; its PPN (the global translation
 //! directory) is kept in RAM.
 //!

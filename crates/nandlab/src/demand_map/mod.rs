@@ -1,4 +1,6 @@
-//! The demand map at work: misses wait for their translation page, changed translation pages are written back.
+//! The demand map: the map lies in flash, the entries in use are cached. Misses wait for their translation page, changed translation
+//! pages are written back. A. Gupta, Y. Kim and B. Urgaonkar, "DFTL: a flash translation layer employing demand-based selective
+//! caching of page-level address mappings", ASPLOS 2009.
 //!
 //! A page request whose entry is not cached waits with its translation page; one read serves all that wait for it.
 //! An entry that leaves the cache dirty has its translation page written back, with all other changes of it that

@@ -1,4 +1,4 @@
-//! What a drive is built from: each part gets what it needs of the spec.
+//! What core, FTL and dirty budget of a drive are built from: each gets what it needs of the spec. A mechanism takes its section.
 
 use super::spec::block_needs;
 use super::spec::{DirtyBudget, MapSpec, Spec};

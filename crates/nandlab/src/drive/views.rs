@@ -1,4 +1,4 @@
-//! What can be asked of a drive from outside.
+//! What can be asked of a drive from outside; the clocks of power and of the link.
 
 use super::Drive;
 use crate::base::geometry::{BlockId, Ppn};

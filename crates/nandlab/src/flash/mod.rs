@@ -1,4 +1,5 @@
-//! The flash itself: what a page holds, what a block has been through, and what is legal.
+//! The flash itself: what a page holds, what a block has been through, and what is legal; how errors come with age, wear and reads,
+//! and which read level decodes them.
 
 mod age;
 mod array;

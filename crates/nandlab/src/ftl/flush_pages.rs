@@ -1,7 +1,7 @@
 //! Where an emergency flush writes, die by die.
 //!
 //! `plain` takes the next page of the host's stream, as any write does. `csw` (capacitance-saving writing, Section IV-C of
-//! the paper) takes the fast pages of free blocks. On planar MLC these are the LSB pages: Eq. 6 gives the pages that each
+//! the aging-capacitor paper) takes the fast pages of free blocks. On planar MLC these are the LSB pages: Eq. 6 gives the pages that each
 //! free block has to hold, and if that is more than half of them, Eq. 7 the wordlines of which only the LSB page is used;
 //! they come first. On stacked cells it takes the lowest layers, as many of them as the flush needs of every free block.
 //! Pages of one kind or layer are equally fast, so blocks are filled so far one after the other: the flush takes no longer,

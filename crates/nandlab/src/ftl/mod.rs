@@ -1,6 +1,7 @@
-//! The flash translation layer's state: the map, the planes' blocks, and what is valid in them.
+//! The flash translation layer's state: the map, the planes' blocks and what is valid in them, where writes go, what room a plane
+//! has and needs.
 //!
-//! Nothing here knows about time or transactions. The drive calls it with transactions around it; preconditioning
+//! Nothing here knows about time or transactions. The core calls it with transactions around it; preconditioning
 //! calls it bare.
 
 pub mod allocation;

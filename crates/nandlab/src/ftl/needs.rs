@@ -1,5 +1,5 @@
-//! What a plane needs beyond the pages of its LPNs. Each mechanism says what it needs; the one sum of that serves the
-//! FTL, the spec check, the emergency flush and `avail_spare`.
+//! What a plane needs beyond the pages of its LPNs, mechanism by mechanism. The one sum of that serves the FTL, the spec
+//! check, the emergency flush and `avail_spare`.
 //!
 //! A host write waits when the host's stream has no page left and only the blocks kept from it are free. All other blocks
 //! are then full, or open for an internal stream. An open block may hold garbage that nothing can collect before the
@@ -7,9 +7,6 @@
 //! each stream that may be open, and one block's worth of garbage.
 
 use crate::base::geometry::logical_pages;
-
-// ---- temporary: these ask a whole spec; to be removed when nothing names them here ----
-// ---- end of temporary ----
 
 /// Bytes of an entry of a translation page: a physical page number.
 pub const MAP_ENTRY_BYTES: u64 = 4;

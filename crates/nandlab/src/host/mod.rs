@@ -1,4 +1,5 @@
-//! The host's side of the drive: what a request is, how requests arrive, and what the host may expect to read.
+//! The host's side of the drive: requests from the link to their completion, flushes and deallocations, the writes that look for a
+//! place in flash, and what the host may expect to read.
 
 mod epochs;
 mod link;
@@ -32,7 +33,7 @@ use crate::core::{Core, Wake};
 use crate::probe::Probe;
 use spec::LinkSpec;
 
-/// What the drive keeps for the host.
+/// The host's requests in the drive, and what goes with them.
 #[derive(Debug)]
 pub(crate) struct Host {
     pub(crate) requests: Requests,

@@ -1,4 +1,4 @@
-//! What is counted of the host's requests.
+//! The host's requests as they are counted: counters and latencies, the window of the series, the rounds of the steady state.
 
 use super::{Count, Counters, FailReason, Latency, Op, Request, Rounds};
 use crate::base::geometry::Geometry;

@@ -1,5 +1,8 @@
 //! Power loss: what is under way ends or tears, the capacitor saves what it can, and when power is back the drive is rebuilt from
-//! flash.
+//! flash. `drive/power_loss.rs` and `drive/recovery.rs` say in which order.
+//!
+//! C. Gao et al., "Aging capacitor supported cache management scheme for solid-state drives", IEEE TCAD 39(10), 2020 (Section IV-C:
+//! the emergency flush).
 
 mod flush;
 pub(crate) mod notes;

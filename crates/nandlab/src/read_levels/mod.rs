@@ -1,4 +1,7 @@
-//! The way of a flash read: the level it starts at, the tries until it decodes, what is remembered of it.
+//! The way of a flash read once it has left its die: decoding, the tries until it decodes, the level that is remembered of it. The
+//! level that it needs and the one it starts at are worked out when it is queued (`core/read.rs`).
+//!
+//! Y. Du et al., "LaLDPC: Latency-aware LDPC for read performance improvement of solid state drives", MSST 2017.
 
 pub(crate) mod notes;
 pub(crate) mod spec;

@@ -9,7 +9,7 @@
 //! while the capacitor is measured or charged: torn, the program would take the only copy with it.
 //!
 //! Y. Cai et al., "Flash correct-and-refresh: retention-aware error management for increased flash memory lifetime", ICCD
-//! 2012 (FCR, the baseline of the partial refresh paper).
+//! 2012 (FCR, the baseline of the partial refresh paper). `partial/` and `error_cache.rs` name papers of their own.
 
 mod error_cache;
 pub(crate) mod notes;

@@ -1,4 +1,4 @@
-//! What is counted, in all rooms.
+//! The counters that the rooms declare, by section of the summary.
 
 use crate::base::counters::{CounterSet, Declared};
 use crate::drive::stats::{

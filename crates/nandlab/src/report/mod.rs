@@ -1,4 +1,5 @@
-//! What a run says: the summary, its tables, its notes.
+//! What a run says: `summary.json`, `smart.json`, `power.json`, tables, notes, stretches of a life, the timeline. A room makes its own
+//! section, counters and notes; here they are put together.
 
 mod counters;
 mod notes;

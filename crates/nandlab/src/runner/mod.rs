@@ -1,4 +1,5 @@
-//! The trace runner: plays a source of requests on a drive.
+//! The trace runner: plays a source of requests on a drive, in open or closed loop; what a workload reads and never wrote is there
+//! before it (`prefill.rs`). [`memory`] says what a run takes.
 //!
 //! When power fails the host stops too: the arrivals that follow are later by the time the drive was down, so that no
 //! latency is that of the outage. What was under way has ended, and counts as completed.

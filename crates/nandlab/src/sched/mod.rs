@@ -1,4 +1,5 @@
-//! The scheduler: transactions, the queues they wait in, and the resources they contend for.
+//! The scheduler: transactions, the queues they wait in, the dies and channels they contend for and for how long, the agenda of what
+//! happens next, and what can be watched of it. It knows no LPNs but as what a transaction carries.
 
 mod agenda;
 mod device;

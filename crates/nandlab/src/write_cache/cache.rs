@@ -4,7 +4,7 @@
 //! have, so a partial write needs no read until its page is written back. Reads allocate. A page that is being written
 //! back still counts as dirty.
 //!
-//! This is the cache's bookkeeping, without time: the drive moves the data (`mod.rs`). When dirty pages are
+//! This is the cache's bookkeeping, without time: `mod.rs` and `write_back.rs` move the data. When dirty pages are
 //! written back is the sync policy's to say ([`sync`]).
 
 use super::sync::{self, Coldness, SyncPolicy, View};

@@ -1,4 +1,5 @@
-//! The write cache at work: hits take DRAM time, misses find a slot, dirty pages go to flash.
+//! The write cache: hits take DRAM time, misses find a slot, dirty pages go to flash. Its sync policies bound what is dirty by what a
+//! capacitor saves: C. Gao et al., "Aging capacitor supported cache management scheme for solid-state drives", IEEE TCAD 39(10), 2020.
 //!
 //! A host page that is written needs a slot and room in the dirty budget; without either it waits, in order, and a page
 //! is chosen to leave or to be written back for each that waits. A write-back reads the sectors that are not in the cache

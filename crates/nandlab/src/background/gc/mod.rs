@@ -1,6 +1,6 @@
 //! Garbage collection: which block of a plane is emptied next.
 //!
-//! A victim policy looks at one plane's blocks and names one of them; the drive moves its valid pages and erases
+//! A victim policy looks at one plane's blocks and names one of them; the plane's job moves its valid pages and erases
 //! it. Policies are listed in [`POLICIES`], one line each; a policy is one file in this folder.
 
 pub use crate::ftl::{Candidates, VictimPolicy};

@@ -6,7 +6,7 @@
 //! destination. Copybacks are counted by block (the paper's EPM, Section 4.1): a page of a block with count c goes to an
 //! open block with count c + 1 of the same plane, and at the limit, or off-chip, to one with count 0.
 //!
-//! A policy is one file; it says for each victim whether copybacks are wanted. The drive asks the limit for every page.
+//! A policy is one file; it says for each victim whether copybacks are wanted. The limit is asked for every page.
 
 use crate::base::policy::PolicyInfo;
 

@@ -12,6 +12,8 @@
 //!
 //! A link ends when the program that replaces its page has ended, or with a TRIM. (Not before: if power fails meanwhile, the
 //! old page is the data that counts.)
+//!
+//! The paper is named in `entry.rs`.
 
 mod audit;
 mod encoding;

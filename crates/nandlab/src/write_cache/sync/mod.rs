@@ -1,6 +1,6 @@
 //! When dirty pages are written back before they are evicted.
 //!
-//! A policy looks at the cache as a whole and answers questions; the drive acts. Policies are listed in [`POLICIES`], one
+//! A policy looks at the cache as a whole and answers questions; the cache acts. Policies are listed in [`POLICIES`], one
 //! line each; a policy is one file in this folder.
 
 use crate::base::policy::{Choice, PolicyInfo};
