@@ -16,6 +16,8 @@ mod program;
 mod read;
 mod read_counts;
 mod space;
+#[cfg(test)]
+pub(crate) mod testing;
 mod waiters;
 mod wake;
 

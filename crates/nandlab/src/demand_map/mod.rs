@@ -15,6 +15,8 @@ mod demand;
 pub(crate) mod notes;
 pub(crate) mod spec;
 mod stats;
+#[cfg(test)]
+mod tests;
 
 pub use cache::{Cache, ENTRY_BYTES};
 pub use demand::{DemandMap, TranslationPage, Tvpn, WriteBack};

@@ -1,0 +1,356 @@
+//! For the tests of mechanisms: a core of one die with a few small blocks and no drive around it, its event loop, and a map
+//! in RAM.
+//!
+//! A page is sensed in 50 us, programmed in 200 us (on planar MLC: 100 us LSB, 300 us MSB) and transferred in 10 us; a block is
+//! erased in 1 ms. With read levels, level L senses in L x 50 us and decodes in L x 20 us.
+
+use super::{Config, Core, Map, Wake, Wants};
+use crate::base::geometry::{BlockId, Cell, DieId, DriveSpec, Geometry, Lpn, PlaneId, Ppn, Tvpn};
+use crate::base::units::{MS, Span, US};
+use crate::flash::{
+    AgeClock, Array, BlockState, Ecc, EccSpec, InitialAges, LevelSpec, RberSpec, Reliability,
+    ReliabilitySpec, Retry, StartLevel,
+};
+use crate::ftl::allocation::Allocation;
+use crate::ftl::needs::{BlockNeeds, Demands};
+use crate::ftl::{self, Candidates, Ftl, VictimPolicy, WearLevelling, WriteStream};
+use crate::probe::NoProbe;
+use crate::sched::{
+    CommandTimes, Ended, Kind, NEVER, Owner, ProgramTime, Scheduler, Slot, Timing, TimingSpec, Transaction,
+};
+use std::collections::BTreeMap;
+
+/// The only die's first plane.
+pub(crate) const PLANE: PlaneId = PlaneId(0);
+
+/// What a core is like.
+#[derive(Clone, Debug)]
+pub(crate) struct Setup {
+    /// Planes of the die, blocks of a plane, pages of a block.
+    pub(crate) planes: u32,
+    pub(crate) blocks: u32,
+    pub(crate) pages: u32,
+    pub(crate) page_bytes: u32,
+    pub(crate) logical_pages: u32,
+    pub(crate) cell: Cell,
+    /// Read levels; 0: everything decodes at once. A page needs the level that is the number of reads of its block.
+    pub(crate) levels: u8,
+    pub(crate) start: StartLevel,
+    pub(crate) pe_cycles: u32,
+    pub(crate) endurance: u32,
+    pub(crate) levelling: WearLevelling,
+    pub(crate) has_demand_map: bool,
+    pub(crate) copybacks_max: u64,
+    pub(crate) has_combinations: bool,
+    /// Pages of a write cache that a capacitor flushes.
+    pub(crate) flushed_pages: Option<u64>,
+    pub(crate) hot_reads: Option<u32>,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self {
+            planes: 1,
+            blocks: 8,
+            pages: 4,
+            page_bytes: 4096,
+            logical_pages: 16,
+            cell: Cell::Slc,
+            levels: 0,
+            start: StartLevel::First,
+            pe_cycles: 0,
+            endurance: 1000,
+            levelling: WearLevelling::Dynamic,
+            has_demand_map: false,
+            copybacks_max: 0,
+            has_combinations: false,
+            flushed_pages: None,
+            hot_reads: None,
+        }
+    }
+}
+
+/// RBER that a read adds to the pages of its block.
+const READ_DISTURB: f64 = 1e-3;
+
+impl Setup {
+    /// The core.
+    pub(crate) fn core(&self) -> Core<NoProbe> {
+        let mut geometry = Geometry::new(&DriveSpec {
+            channels: 1,
+            chips_per_channel: 1,
+            dies_per_chip: 1,
+            planes_per_die: self.planes,
+            blocks_per_plane: self.blocks,
+            pages_per_block: self.pages,
+            page_size_bytes: self.page_bytes,
+            cell: self.cell,
+            layers: 1,
+            op: 0.0,
+            endurance: self.endurance,
+        });
+        geometry.logical_pages = self.logical_pages;
+        let level = |level: u8| LevelSpec {
+            rber_max: READ_DISTURB * (f64::from(level) + 0.5),
+            sense_ns: u64::from(level) * 50 * US,
+            transfer_ns: 10 * US,
+            decode_ns: u64::from(level) * 20 * US,
+        };
+        let ecc =
+            EccSpec { levels: (1..=self.levels).map(level).collect(), start: self.start, retry: Retry::Full };
+        let reliability = ReliabilitySpec {
+            rber: RberSpec::None,
+            read_disturb: READ_DISTURB,
+            copyback_error: 0.0,
+            pe_cycles: self.pe_cycles,
+            retention: vec![(Span::ZERO, 1.0)],
+            clock_scale: 1.0,
+        };
+        let config = Config {
+            timing: Timing::new(&self.timing(), &ecc, &geometry),
+            scheduler: Scheduler::ReadFirst,
+            multi_plane: false,
+            ecc: Ecc::new(&ecc),
+            reliability: Reliability::new(&reliability),
+            age_clock: AgeClock::new(1.0),
+            initial_ages: InitialAges::new(&reliability.retention, 0),
+            pe_cycles: self.pe_cycles,
+            endurance: self.endurance,
+            is_stamped: true,
+            foreground_free: 0.0,
+            levels_in_entries: self.has_demand_map,
+            knows_errors: true,
+            has_parts: self.has_combinations,
+            reprogram_error: 0.0,
+            hot_reads: self.hot_reads,
+            geometry,
+        };
+        Core::new(config, |geometry, array| self.ftl(geometry, array), NoProbe)
+    }
+
+    /// Its FTL, with no page mapped.
+    pub(crate) fn ftl(&self, geometry: &Geometry, array: &Array) -> Ftl {
+        let entries = u64::from(self.page_bytes) / ftl::needs::MAP_ENTRY_BYTES;
+        let needs = BlockNeeds::new(&Demands {
+            planes: self.planes.into(),
+            pages_per_block: self.pages.into(),
+            page_bytes: self.page_bytes.into(),
+            logical_pages: self.logical_pages.into(),
+            levels_wear: self.levelling == WearLevelling::Static,
+            has_demand_map: self.has_demand_map,
+            copybacks_max: self.copybacks_max,
+            has_combinations: self.has_combinations,
+            flushed_pages: self.flushed_pages,
+        });
+        let translation_pages = self.logical_pages.div_ceil(entries as u32);
+        let config = ftl::Config {
+            allocation: Allocation::Static(*b"CWDP"),
+            levelling: self.levelling,
+            victim: Box::new(FewestValid),
+            needs,
+            translation_pages: if self.has_demand_map { translation_pages } else { 0 },
+            combination_pages: if self.has_combinations { geometry.pages / 4 } else { 0 },
+        };
+        Ftl::new(config, geometry, array)
+    }
+
+    fn timing(&self) -> TimingSpec {
+        let by_kind = ProgramTime::ByKind { lsb_ns: 100 * US, msb_ns: 300 * US };
+        TimingSpec {
+            read_ns: 50 * US,
+            program: if self.cell == Cell::Mlc { by_kind } else { ProgramTime::Uniform(200 * US) },
+            erase_ns: MS,
+            channel_ns_per_byte: 10_000.0 / f64::from(self.page_bytes),
+            command: CommandTimes::uniform(Span::ZERO),
+            decode_ns: Span::ZERO,
+            off_chip_bytes_per_s: None,
+            scheduler: Scheduler::ReadFirst,
+            multi_plane: false,
+        }
+    }
+}
+
+/// The block with the fewest valid pages is emptied next.
+#[derive(Debug)]
+struct FewestValid;
+
+impl VictimPolicy for FewestValid {
+    fn pick(&mut self, plane: &Candidates) -> Option<u32> {
+        plane.least_valid()
+    }
+}
+
+/// What there is to be heard next.
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// Something has to be looked at again.
+    Wake(Wake),
+    /// A page has left its die.
+    Page(Slot),
+    /// A program, copyback or erase has ended, and array, FTL and map know of it; but of a program in place nobody does.
+    Ended(Transaction),
+    /// A clock has struck that is no die's. It is unset.
+    Clock(u32),
+}
+
+/// The next event, in the order in which the drive serves them; `None` when nothing happens any more.
+pub(crate) fn next(core: &mut Core<NoProbe>) -> Option<Event> {
+    loop {
+        start(core);
+        if let Some(wake) = core.wakes.pop() {
+            return Some(Event::Wake(wake));
+        }
+        let (clock, ended) = strike(core)?;
+        match ended {
+            None => return Some(Event::Clock(clock)),
+            Some(Ended::Nothing) => {}
+            Some(Ended::Page(slot)) => return Some(Event::Page(slot)),
+            Some(Ended::Batch(slot)) => {
+                let done = core.pool.remove(slot);
+                end(core, &done);
+                return Some(Event::Ended(done));
+            }
+        }
+    }
+}
+
+/// Starts the die, if it is free and has work.
+pub(crate) fn start(core: &mut Core<NoProbe>) {
+    core.start_dies();
+    let Core { device, pool, agenda, probe, now, .. } = core;
+    device.start_next(pool, agenda, probe, *now, DieId(0));
+}
+
+/// Goes on to the next clock: which one it is, and what ended if it is the die's.
+pub(crate) fn strike(core: &mut Core<NoProbe>) -> Option<(u32, Option<Ended>)> {
+    let (time, clock) = core.agenda.next();
+    if time == NEVER {
+        return None;
+    }
+    core.now = time;
+    if clock > 0 {
+        core.agenda.set(clock, NEVER);
+        return Some((clock, None));
+    }
+    let Core { device, pool, agenda, probe, now, .. } = core;
+    Some((clock, Some(device.on_clock(pool, agenda, probe, *now, DieId(0)))))
+}
+
+fn end(core: &mut Core<NoProbe>, done: &Transaction) {
+    let block = core.geometry.block_of(done.ppn);
+    if done.kind == Kind::Erase {
+        core.end_erase(block, done.cause);
+        return;
+    }
+    core.operations.on_ended(done.kind, done.cause);
+    if done.is_in_place() {
+        return;
+    }
+    if let (Kind::Copyback, Some(source)) = (done.kind, done.replaces)
+        && core.ftl.map.get(done.lpn) == Some(source)
+    {
+        core.ftl.remap(&core.geometry, &mut core.array, done.lpn, done.ppn);
+    }
+    let page = core.array.program(block, done.page.into());
+    let page = if done.skips > 0 { core.array.skip(block, done.skips.into()) } else { page };
+    if page == core.geometry.pages_per_block {
+        core.ftl.close(&core.geometry, &mut core.array, block, core.now);
+        core.wake(Wake::Space(core.geometry.plane_of(block)));
+    }
+    if let Some(old) = done.replaces {
+        core.let_go(core.geometry.block_of(old));
+    }
+}
+
+/// A page that has left its die is taken as it is, at whatever level.
+pub(crate) fn decode(core: &mut Core<NoProbe>, slot: Slot) -> Transaction {
+    let read = core.pool.remove(slot);
+    let block = core.geometry.block_of(read.ppn);
+    core.array.read(block, read.page.into());
+    core.operations.on_ended(Kind::Read, read.cause);
+    core.let_go(block);
+    read
+}
+
+/// Programs pages at once, each with the next sequence number; returns the last one.
+pub(crate) fn fill(
+    core: &mut Core<NoProbe>,
+    stream: WriteStream,
+    lpns: impl IntoIterator<Item = u32>,
+) -> Ppn {
+    let mut last = None;
+    for lpn in lpns.into_iter().map(Lpn) {
+        core.sequence += 1;
+        core.program_now(PLANE, stream, lpn, core.sequence, |_| ());
+        last = core.ftl.map.get(lpn);
+    }
+    last.expect("some page is programmed")
+}
+
+/// Deallocates a page; returns where it was.
+pub(crate) fn unmap(core: &mut Core<NoProbe>, lpn: u32) -> Option<Ppn> {
+    core.ftl.unmap(&core.geometry, &mut core.array, Lpn(lpn))
+}
+
+/// Deallocates what a full block holds and erases it at once.
+pub(crate) fn clear(core: &mut Core<NoProbe>, block: BlockId) {
+    assert_eq!(core.array.block(block).state, BlockState::Full);
+    while let Some(page) = core.ftl.next_valid(&core.geometry, block, 0) {
+        let lpn = core.array.lpn(core.geometry.page(block, page));
+        unmap(core, lpn.0);
+    }
+    core.ftl.begin_emptying(&core.geometry, &mut core.array, block);
+    core.end_erase(block, crate::sched::Cause::Gc);
+}
+
+/// A map that has every entry at hand, and writes down what it is told.
+#[derive(Debug, Default)]
+pub(crate) struct MapInRam {
+    pub(crate) levels: BTreeMap<u32, u8>,
+    pub(crate) written: Vec<u32>,
+    /// LPNs that jobs have moved, and whether they are corrected.
+    pub(crate) moved: Vec<(u32, bool)>,
+    pub(crate) jobs_ended: u32,
+}
+
+impl Map<NoProbe> for MapInRam {
+    fn has_entry(&mut self, _: &mut Core<NoProbe>, _: Lpn, _: Owner, _: Wants) -> bool {
+        true
+    }
+
+    fn keep_entry(&mut self, _: &mut Core<NoProbe>, _: Lpn) {}
+
+    fn on_written(&mut self, _: &mut Core<NoProbe>, lpn: Lpn) {
+        self.written.push(lpn.0);
+    }
+
+    fn on_moved(&mut self, _: &mut Core<NoProbe>, _: PlaneId, lpn: Lpn, is_corrected: bool) {
+        self.moved.push((lpn.0, is_corrected));
+    }
+
+    fn on_unmapped(&mut self, _: &mut Core<NoProbe>, _: Lpn) -> Option<Tvpn> {
+        None
+    }
+
+    fn end_job(&mut self, _: &mut Core<NoProbe>, _: PlaneId) {
+        self.jobs_ended += 1;
+    }
+
+    fn level(&self, _: &Core<NoProbe>, lpn: Lpn) -> u8 {
+        self.levels.get(&lpn.0).copied().unwrap_or(0)
+    }
+
+    fn set_level(&mut self, _: &mut Core<NoProbe>, lpn: Lpn, level: u8) {
+        self.levels.insert(lpn.0, level);
+    }
+
+    fn is_waiting(&self) -> bool {
+        false
+    }
+
+    fn waits_in(&self, _: PlaneId) -> bool {
+        false
+    }
+
+    fn prefetch_move(&self, _: Lpn) {}
+}

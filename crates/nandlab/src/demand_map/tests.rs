@@ -1,0 +1,187 @@
+//! The demand map on a bare core: translation pages of four entries.
+
+use super::*;
+use crate::base::geometry::{BlockId, RequestId};
+use crate::core::testing::{Event, PLANE, Setup, clear, decode, fill, next};
+use crate::probe::NoProbe;
+use crate::sched::Kind;
+
+const ENTRIES: u32 = 4;
+
+fn setup() -> Setup {
+    Setup {
+        blocks: 16,
+        pages: 8,
+        page_bytes: 16,
+        logical_pages: 80,
+        has_demand_map: true,
+        ..Setup::default()
+    }
+}
+
+/// The map of a core, with room for so many entries.
+fn mapping(core: &Core<NoProbe>, entries: u64) -> Mapping {
+    let spec = MapSpec::Demand { cache_bytes: entries * ENTRY_BYTES, eviction: Eviction::Lru };
+    Mapping::new(&spec, &core.geometry, false).expect("a demand map")
+}
+
+/// Programs a translation page at once.
+fn put_in_flash(core: &mut Core<NoProbe>, mapping: &Mapping, page: u32) {
+    fill(core, WriteStream::Mapping, [mapping.demand.lpn_of(Tvpn(page)).0]);
+}
+
+fn asks(mapping: &mut Mapping, core: &mut Core<NoProbe>, lpn: u32) -> bool {
+    mapping.has_entry(core, Lpn(lpn), Owner::Request(RequestId(lpn)), Wants::Read)
+}
+
+/// Serves events until none is left; returns the LPNs that have waited for their entries, in the order in which they go on.
+fn run(mapping: &mut Mapping, core: &mut Core<NoProbe>) -> Vec<u32> {
+    let mut woken = Vec::new();
+    while let Some(event) = next(core) {
+        match event {
+            Event::Page(slot) => {
+                let read = decode(core, slot);
+                let Owner::TranslationPage(page) = read.owner else { unreachable!("{read:?}") };
+                mapping.on_translation_read(core, page, &read);
+            }
+            Event::Ended(Transaction { owner: Owner::TranslationPage(page), .. }) => {
+                mapping.end_write_back(core, page);
+            }
+            Event::Wake(Wake::Entry { waiter, is_lost: false }) => {
+                assert_eq!(waiter.owner, Owner::Request(RequestId(waiter.lpn.0)));
+                mapping.keep_entry(core, waiter.lpn);
+                woken.push(waiter.lpn.0);
+            }
+            Event::Wake(Wake::Space(_)) => {}
+            other => unreachable!("{other:?}"),
+        }
+    }
+    woken
+}
+
+fn mapping_operations(core: &Core<NoProbe>) -> [u64; 2] {
+    [Kind::Read, Kind::Program].map(|kind| core.operations.0[kind as usize][Cause::Mapping as usize])
+}
+
+#[test]
+fn a_miss_reads_its_translation_page_once_for_all_that_wait() {
+    let mut core = setup().core();
+    let mut mapping = mapping(&core, 8);
+    put_in_flash(&mut core, &mapping, 0);
+    for lpn in [2, 0, 1] {
+        assert!(!asks(&mut mapping, &mut core, lpn));
+    }
+    assert_eq!(core.pool.live(), 1);
+    // Of a page that has never been written nothing has to be read.
+    assert!(asks(&mut mapping, &mut core, ENTRIES));
+    assert_eq!(run(&mut mapping, &mut core), [2, 0, 1], "in the order in which they came");
+    assert_eq!(mapping_operations(&core), [1, 0]);
+    assert!(asks(&mut mapping, &mut core, 1), "it is cached now");
+    assert!(!asks(&mut mapping, &mut core, 3), "its neighbour is not");
+    assert_eq!((mapping.stats.read_misses, mapping.stats.read_hits), (5, 1));
+    run(&mut mapping, &mut core);
+    assert!(mapping.is_idle());
+}
+
+#[test]
+fn a_dirty_entry_that_leaves_has_its_translation_page_written_back() {
+    let mut core = setup().core();
+    let mut mapping = Some(mapping(&core, 1));
+    put_in_flash(&mut core, mapping.as_ref().unwrap(), 0);
+    let lpn_of_page = mapping.as_ref().unwrap().demand.lpn_of(Tvpn(0));
+    let before = core.ftl.map.get(lpn_of_page);
+    Map::keep_entry(&mut mapping, &mut core, Lpn(0));
+    Map::on_written(&mut mapping, &mut core, Lpn(0));
+    assert!(mapping.as_ref().unwrap().demand.has_changes(Tvpn(0)));
+    // The entry of page 1 takes the only place; the three others of page 0 have to be read first.
+    Map::keep_entry(&mut mapping, &mut core, Lpn(ENTRIES));
+    let mut mapping = mapping.unwrap();
+    run(&mut mapping, &mut core);
+    assert_eq!(mapping_operations(&core), [1, 1]);
+    assert!(!mapping.demand.has_changes(Tvpn(0)) && mapping.is_idle());
+    assert_ne!(core.ftl.map.get(lpn_of_page), before);
+    assert_eq!((mapping.stats.dirty_evictions, mapping.stats.write_backs), (1, 1));
+    // A clean one just leaves.
+    mapping.keep_entry(&mut core, Lpn(2 * ENTRIES));
+    run(&mut mapping, &mut core);
+    assert_eq!((mapping_operations(&core), mapping.stats.evictions), ([1, 1], 2));
+}
+
+#[test]
+fn without_room_a_write_back_waits_and_goes_on_when_there_is_room() {
+    let mut core = Setup { blocks: 4, ..setup() }.core();
+    let mut mapping = Some(mapping(&core, 1));
+    // One free block is left, and that is for the job of the plane.
+    fill(&mut core, WriteStream::Gc, 0..24);
+    mapping.as_mut().unwrap().write_back(&mut core, Tvpn(0));
+    assert!(Map::<NoProbe>::is_waiting(&mapping) && Map::<NoProbe>::waits_in(&mapping, PLANE));
+    assert!(matches!(next(&mut core), Some(Event::Wake(Wake::Space(PLANE)))), "GC is asked for");
+    let mut inner = mapping.take().unwrap();
+    inner.resume_write_backs(&mut core, PLANE);
+    assert!(core.pool.live() == 0 && inner.for_room_count == 1, "there is no more room than before");
+    clear(&mut core, BlockId(0));
+    inner.resume_write_backs(&mut core, PLANE);
+    run(&mut inner, &mut core);
+    assert_eq!((mapping_operations(&core), inner.for_room_count), ([0, 1], 0));
+    assert!(inner.is_idle());
+}
+
+#[test]
+fn beyond_64_write_backs_misses_wait_until_one_is_done() {
+    let mut core = Setup { logical_pages: 66 * ENTRIES, ..setup() }.core();
+    let mut mapping = mapping(&core, 8);
+    for page in (0..63).map(Tvpn) {
+        mapping.write_back(&mut core, page);
+    }
+    assert!(asks(&mut mapping, &mut core, 64 * ENTRIES), "63 are fewer than 64");
+    mapping.write_back(&mut core, Tvpn(63));
+    assert!(!asks(&mut mapping, &mut core, 65 * ENTRIES));
+    assert_eq!(mapping.stats.throttled, 1);
+    assert!(asks(&mut mapping, &mut core, 64 * ENTRIES), "a hit does not wait");
+    core.wakes.clear();
+    let Some(Event::Ended(Transaction { owner: Owner::TranslationPage(first), .. })) = next(&mut core) else {
+        panic!("the first translation page is programmed");
+    };
+    mapping.end_write_back(&mut core, first);
+    let wake = core.wakes.pop();
+    assert!(
+        matches!(wake, Some(Wake::Entry { waiter, is_lost: false }) if waiter.lpn == Lpn(65 * ENTRIES)),
+        "{wake:?}"
+    );
+}
+
+#[test]
+fn what_a_job_moves_is_written_back_once_when_the_job_ends() {
+    let mut core = setup().core();
+    let mut mapping = Some(mapping(&core, 1));
+    Map::keep_entry(&mut mapping, &mut core, Lpn(ENTRIES));
+    // Two pages of translation page 0, and one whose entry is cached.
+    for lpn in [0, 3, ENTRIES] {
+        Map::on_moved(&mut mapping, &mut core, PLANE, Lpn(lpn), true);
+    }
+    assert_eq!(core.pool.live(), 0, "not before");
+    Map::end_job(&mut mapping, &mut core, PLANE);
+    let mut mapping = mapping.unwrap();
+    run(&mut mapping, &mut core);
+    assert_eq!(mapping_operations(&core), [0, 1]);
+    assert!(!mapping.demand.has_changes(Tvpn(0)));
+    assert!(mapping.demand.has_changes(Tvpn(1)), "until its entry leaves");
+    mapping.audit_at_rest().unwrap();
+}
+
+#[test]
+fn what_changes_while_its_translation_page_is_programmed_goes_with_another_one() {
+    let mut core = setup().core();
+    let mut mapping = mapping(&core, 1);
+    mapping.write_back(&mut core, Tvpn(0));
+    for _ in 0..3 {
+        // Its entry is not cached.
+        let page = mapping.demand.on_changed(Lpn(1)).unwrap();
+        mapping.write_back(&mut core, page);
+    }
+    assert_eq!(core.pool.live(), 1);
+    run(&mut mapping, &mut core);
+    // For the second one the first is read.
+    assert_eq!((mapping_operations(&core), mapping.stats.write_backs), ([1, 2], 2));
+    assert!(!mapping.demand.has_changes(Tvpn(0)));
+}
