@@ -6,6 +6,8 @@
 pub(crate) mod notes;
 pub(crate) mod spec;
 mod stats;
+#[cfg(test)]
+mod tests;
 
 pub use stats::{ByLevel, EccStats};
 

@@ -1,0 +1,136 @@
+//! Reads on a bare core of three levels: level L senses in L x 50 us, transfers in 10 us, decodes in L x 20 us.
+
+use super::*;
+use crate::base::geometry::{BlockId, Lpn, Ppn};
+use crate::base::units::US;
+use crate::core::Read;
+use crate::core::testing::{Event, MapInRam, PLANE, Setup, fill, next};
+use crate::flash::StartLevel;
+use crate::ftl::WriteStream;
+use crate::probe::NoProbe;
+use crate::sched::{Class, Owner};
+
+const BLOCK: BlockId = BlockId(0);
+
+/// A core with LPNs 0 and 1 in the first block.
+fn core() -> Core<NoProbe> {
+    let mut core = Setup { levels: 3, start: StartLevel::BlockLevel, ..Setup::default() }.core();
+    fill(&mut core, WriteStream::Host, [0, 1]);
+    core
+}
+
+/// Queues a read of a page that needs level `needed`.
+fn read(core: &mut Core<NoProbe>, map: &MapInRam, lpn: u32, cause: Cause, needed: u32) -> Slot {
+    core.array.block_mut(BLOCK).reads = needed;
+    let (lpn, owner, class) = (Lpn(lpn), Owner::Job(PLANE), Class::HostRead);
+    let ppn = core.ftl.map.get(lpn).expect("it is mapped");
+    let page_level = map.level(core, lpn);
+    core.read(Read { ppn, lpn, owner, cause, class, start: Start::Policy, page_level })
+}
+
+/// Serves events until none is left; returns the reads that are over, and when.
+fn run(core: &mut Core<NoProbe>, reads: &mut Reads, map: &mut MapInRam) -> Vec<(Transaction, Time)> {
+    let mut over = Vec::new();
+    while let Some(event) = next(core) {
+        let decoded = match event {
+            Event::Page(slot) => reads.on_page_out(core, slot),
+            Event::Clock(clock) => Some(reads.on_clock(core, clock)),
+            other => unreachable!("{other:?}"),
+        };
+        if let Some(slot) = decoded
+            && let Some(read) = reads.on_decoded(core, map, slot)
+        {
+            core.pool.remove(slot);
+            over.push((read, core.now));
+        }
+    }
+    over
+}
+
+#[test]
+fn a_read_is_tried_one_level_higher_until_it_decodes_and_the_level_is_remembered() {
+    let (mut core, mut reads, mut map) = (core(), Reads::new(3), MapInRam::default());
+    read(&mut core, &map, 0, Cause::Host, 3);
+    let over = run(&mut core, &mut reads, &mut map);
+    let [(first, at)] = over[..] else { panic!("{over:?}") };
+    assert_eq!((first.level, first.tries, first.is_uncorrectable()), (3, 2, false));
+    // 70 us a level, and 10 us a try.
+    assert_eq!(at - Time::START, (70 * (1 + 2 + 3) + 30) * US);
+    assert_eq!(core.array.block(BLOCK).reads, 3 + 3, "each try senses the page");
+    assert_eq!(core.operations.total(Kind::Read), 1);
+    assert_eq!(map.levels, [(0, 3)].into());
+    // The next one begins there, and so does one of another page of the block.
+    for lpn in [0, 1] {
+        read(&mut core, &map, lpn, Cause::Host, 3);
+        let (next, _) = run(&mut core, &mut reads, &mut map)[0];
+        assert_eq!((next.level, next.tries), (3, 0), "LPN {lpn}");
+    }
+}
+
+#[test]
+fn beyond_the_last_level_a_page_is_uncorrectable() {
+    let (mut core, mut reads, mut map) = (core(), Reads::new(3), MapInRam::default());
+    read(&mut core, &map, 0, Cause::Host, 4);
+    let over = run(&mut core, &mut reads, &mut map);
+    let [(read, _)] = over[..] else { panic!("{over:?}") };
+    assert_eq!((read.level, read.tries, read.is_uncorrectable()), (3, 2, true));
+    assert_eq!(core.operations.total(Kind::Read), 1);
+}
+
+#[test]
+fn what_gc_reads_is_remembered_of_the_block_alone() {
+    let (mut core, mut reads, mut map) = (core(), Reads::new(3), MapInRam::default());
+    for (cause, of_page) in [(Cause::Gc, None), (Cause::Refresh, None), (Cause::Sync, Some(2))] {
+        core.levels.set_block(BLOCK, 0);
+        read(&mut core, &map, 0, cause, 2);
+        run(&mut core, &mut reads, &mut map);
+        assert_eq!((map.levels.get(&0).copied(), core.levels.block(BLOCK)), (of_page, 2), "{cause:?}");
+    }
+    // At full strength it says nothing of the block either.
+    let (lpn, owner, class) = (Lpn(1), Owner::Job(PLANE), Class::Background);
+    let (cause, start) = (Cause::Refresh, Start::Last);
+    core.read(Read { ppn: Ppn(1), lpn, owner, cause, class, start, page_level: 0 });
+    let (read, _) = run(&mut core, &mut reads, &mut map)[0];
+    assert_eq!((read.level, core.levels.block(BLOCK)), (3, 2));
+}
+
+#[test]
+fn the_level_of_a_page_that_has_been_written_since_is_not_remembered() {
+    let (mut core, mut reads, mut map) = (core(), Reads::new(3), MapInRam::default());
+    read(&mut core, &map, 0, Cause::Host, 2);
+    fill(&mut core, WriteStream::Host, [0]);
+    run(&mut core, &mut reads, &mut map);
+    assert!(map.levels.is_empty());
+}
+
+#[test]
+fn each_level_decodes_one_page_after_the_other_in_their_order() {
+    let (mut core, mut reads) = (core(), Reads::new(3));
+    let map = MapInRam { levels: [(1, 2)].into(), ..MapInRam::default() };
+    // They leave their dies 5 us apart.
+    let slots = [(0, 1), (1, 2), (0, 1)].map(|(lpn, needed)| read(&mut core, &map, lpn, Cause::Host, needed));
+    for slot in slots {
+        assert_eq!(reads.on_page_out(&mut core, slot), None);
+        core.now += 5 * US;
+    }
+    let (first, second) = (core.geometry.dies, core.geometry.dies + 1);
+    let at = |us: u64| Time::START + us * US;
+    assert_eq!([first, second].map(|clock| core.agenda.time(clock)), [at(20), at(45)]);
+    assert_eq!(reads.on_clock(&mut core, first), slots[0]);
+    assert_eq!(core.agenda.time(first), at(30), "the third one came 10 us after the first");
+    assert_eq!(reads.on_clock(&mut core, first), slots[2]);
+    assert_eq!(core.agenda.time(first), NEVER);
+    assert_eq!(reads.on_clock(&mut core, second), slots[1]);
+}
+
+#[test]
+fn without_levels_every_page_decodes_at_once_and_lets_its_block_go() {
+    let (mut core, mut reads, mut map) = (Setup::default().core(), Reads::new(1), MapInRam::default());
+    fill(&mut core, WriteStream::Host, [0]);
+    let slot = read(&mut core, &map, 0, Cause::Host, 9);
+    assert_eq!(core.array.block(BLOCK).holds, 1);
+    assert_eq!(reads.on_page_out(&mut core, slot), Some(slot));
+    assert_eq!(core.array.block(BLOCK).holds, 0);
+    assert!(!reads.on_decoded(&mut core, &mut map, slot).unwrap().is_uncorrectable());
+    assert!(map.levels.is_empty());
+}
