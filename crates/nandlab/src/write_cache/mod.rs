@@ -12,6 +12,8 @@ pub(crate) mod notes;
 pub(crate) mod spec;
 mod stats;
 pub mod sync;
+#[cfg(test)]
+mod tests;
 mod write_back;
 
 pub use cache::{CacheSlot, Entry, WriteBack, WriteCache};

@@ -1,0 +1,216 @@
+//! The write cache on a bare core: four pages, an access of 1 us, a program of 210 us with its transfer.
+
+use super::*;
+use crate::base::geometry::BlockId;
+use crate::base::policy::Choice;
+use crate::base::units::{MS, US};
+use crate::core::testing::{Event, MapInRam, PLANE, Setup, clear, decode, fill, next};
+use crate::ftl::WriteStream;
+use crate::host::{Op, Writes};
+use crate::probe::NoProbe;
+use crate::sched::Kind;
+
+struct Bench {
+    core: Core<NoProbe>,
+    path: DataPath<MapInRam>,
+    cache: Caching,
+}
+
+fn spec(dirty_budget: f64) -> CacheSpec {
+    let sync = Choice { name: "punctual", values: vec![] };
+    let dirty_budget = DirtyBudget::Share(dirty_budget);
+    CacheSpec { size_bytes: 4 * 4096, access_ns: US, sync, dirty_budget }
+}
+
+impl Bench {
+    fn new(setup: &Setup, dirty_budget: f64) -> Self {
+        let core = setup.core();
+        let path = DataPath {
+            host: Host::new(None, 0, MS, &core.geometry),
+            map: MapInRam::default(),
+            writes: Writes::new(true, &core.geometry),
+        };
+        let cache = Caching::new(&spec(dirty_budget), &core.geometry).expect("a write cache");
+        Self { core, path, cache }
+    }
+
+    /// The host writes so many bytes at the start of a page; returns the request's number.
+    fn write_bytes(&mut self, lpn: u32, len: u64) -> u64 {
+        let Self { core, path, cache } = self;
+        let request =
+            Request { arrival: core.now, op: Op::Write, fua: false, offset: u64::from(lpn) * 4096, len };
+        path.host.record.on_submitted(core.now);
+        let slot = path.host.requests.insert(&request);
+        let epoch = path.host.epochs.open();
+        path.host.epochs.join(epoch);
+        let entry = path.host.requests.get(slot);
+        (entry.epoch, entry.pages_left) = (epoch, entry.pages_left + 1);
+        let id = entry.id;
+        cache.write(core, path, slot, Lpn(lpn));
+        path.host.page_done(core, slot);
+        id
+    }
+
+    fn write(&mut self, lpn: u32) -> u64 {
+        self.write_bytes(lpn, 4096)
+    }
+
+    /// The host asks for a flush; returns the request's number.
+    fn flush(&mut self) -> u64 {
+        let Self { core, path, cache } = self;
+        let request = Request { arrival: core.now, op: Op::Flush, fua: false, offset: 0, len: 0 };
+        path.host.record.on_submitted(core.now);
+        let slot = path.host.requests.insert(&request);
+        let id = path.host.requests.get(slot).id;
+        path.host.epochs.end_with(slot);
+        path.host.flushes += 1;
+        cache.sync_more(core, path);
+        path.host.complete_flushes(core);
+        id
+    }
+
+    /// Serves events until none is left.
+    fn run(&mut self) {
+        let Self { core, path, cache } = self;
+        while let Some(event) = next(core) {
+            match event {
+                Event::Page(slot) => {
+                    let read = decode(core, slot);
+                    let Owner::CachePage(slot) = read.owner else { unreachable!("{read:?}") };
+                    cache.on_fetched(core, path, slot, Some(1), false);
+                }
+                Event::Ended(done) => {
+                    let Owner::CachePage(slot) = done.owner else { unreachable!("{done:?}") };
+                    cache.on_written_back(core, path, slot, &done);
+                }
+                Event::Clock(clock) if clock == core.dram_clock() => cache.on_dram(core, &mut path.host),
+                Event::Wake(Wake::CacheRoom) => cache.resume(core, path),
+                Event::Wake(Wake::WriteBackEnded(slot)) => cache.end_write_back(core, path, slot),
+                Event::Wake(Wake::SectorsArrived { slot, sequence, is_lost }) => {
+                    cache.on_fetched(core, path, slot, sequence, is_lost);
+                }
+                // The idle clock, GC, the capacitor.
+                Event::Clock(_) | Event::Wake(_) => {}
+            }
+            cache.cache.audit().unwrap();
+        }
+    }
+
+    /// When a request has been completed, in microseconds.
+    fn completed_us(&self, id: u64) -> Option<u64> {
+        let done = self.path.host.completions.iter().find(|done| done.id == id)?;
+        assert_eq!(done.failed, None);
+        Some((done.completed - Time::START) / US)
+    }
+
+    fn in_flash(&self) -> Vec<u32> {
+        (0..16).filter(|&lpn| self.core.ftl.map.get(Lpn(lpn)).is_some()).collect()
+    }
+}
+
+#[test]
+fn a_write_is_done_after_a_dram_access_and_its_page_is_dirty() {
+    let mut bench = Bench::new(&Setup::default(), 1.0);
+    let id = bench.write(3);
+    assert_eq!(bench.completed_us(id), None);
+    bench.run();
+    assert_eq!(bench.completed_us(id), Some(1));
+    assert_eq!((bench.cache.cache.dirty_pages(), bench.cache.cache.owed()), (1, 1));
+    assert_eq!((bench.core.operations.programmed(), bench.in_flash()), (0, vec![]));
+    // Once more: a hit, and no more is dirty.
+    bench.write(3);
+    bench.run();
+    assert_eq!((bench.cache.stats.write_misses, bench.cache.stats.write_hits), (1, 1));
+    assert_eq!(bench.cache.cache.dirty_pages(), 1);
+}
+
+#[test]
+fn at_the_budget_a_write_waits_until_the_oldest_dirty_page_is_written_back() {
+    let mut bench = Bench::new(&Setup::default(), 0.5);
+    let ids = [5, 6, 7].map(|lpn| bench.write(lpn));
+    bench.run();
+    // The third one goes on when LPN 5 is in flash.
+    assert_eq!(ids.map(|id| bench.completed_us(id)), [Some(1), Some(1), Some(210 + 1)]);
+    assert_eq!((bench.in_flash(), bench.cache.cache.dirty_pages()), (vec![5], 2));
+    assert_eq!((bench.cache.stats.stalled_writes, bench.cache.stats.write_backs), (1, 1));
+    assert_eq!(bench.cache.stats.dirty_pages_max, 2);
+}
+
+#[test]
+fn a_page_that_leaves_for_another_one_is_written_back_if_it_is_dirty() {
+    let mut bench = Bench::new(&Setup::default(), 1.0);
+    let ids = [0, 1, 2, 3, 4].map(|lpn| bench.write(lpn));
+    bench.run();
+    assert_eq!(bench.completed_us(ids[4]), Some(210 + 1));
+    assert_eq!((bench.in_flash(), bench.cache.stats.dirty_evictions), (vec![0], 1));
+    assert!(bench.cache.cache.find(Lpn(0)).is_none() && bench.cache.cache.find(Lpn(4)).is_some());
+}
+
+#[test]
+fn a_flush_waits_for_the_dirty_pages_of_its_epoch() {
+    let mut bench = Bench::new(&Setup::default(), 1.0);
+    bench.write(0);
+    bench.write(1);
+    let flush = bench.flush();
+    let after = bench.write(2);
+    bench.run();
+    assert_eq!((bench.completed_us(after), bench.completed_us(flush)), (Some(1), Some(2 * 210)));
+    // LPN 2 has gone with the others. Nothing is dirty any more: the next flush is done at once.
+    let now = (bench.core.now - Time::START) / US;
+    let next = bench.flush();
+    assert_eq!(bench.completed_us(next), Some(now));
+    assert_eq!(bench.in_flash(), [0, 1, 2]);
+}
+
+#[test]
+fn the_rest_of_a_partly_written_page_is_read_before_it_is_written_back() {
+    let mut bench = Bench::new(&Setup::default(), 1.0);
+    fill(&mut bench.core, WriteStream::Host, [0]);
+    // A sector of eight; of page 1 flash has nothing.
+    bench.write_bytes(0, 512);
+    bench.write_bytes(1, 512);
+    bench.run();
+    assert_eq!(bench.core.operations.total(Kind::Read), 0, "not before it is needed");
+    bench.flush();
+    bench.run();
+    assert_eq!(bench.core.operations.0[Kind::Read as usize][Cause::Sync as usize], 1);
+    assert_eq!(bench.core.operations.0[Kind::Program as usize][Cause::Sync as usize], 2);
+    assert_eq!(bench.cache.cache.entry(bench.cache.cache.find(Lpn(0)).unwrap()).valid, bench.cache.whole);
+}
+
+#[test]
+fn the_write_back_of_a_deallocated_page_ends_without_a_program() {
+    let mut bench = Bench::new(&Setup { blocks: 3, logical_pages: 12, ..Setup::default() }, 0.5);
+    // There is no room for the host in flash.
+    fill(&mut bench.core, WriteStream::Gc, 4..12);
+    let ids = [0, 1, 2].map(|lpn| bench.write(lpn));
+    bench.run();
+    assert_eq!((bench.completed_us(ids[2]), bench.path.writes.count), (None, 1));
+    assert!(bench.cache.trim(&mut bench.core, &mut bench.path.host, Lpn(0)), "flash lacks it");
+    clear(&mut bench.core, BlockId(0));
+    let Bench { core, path, cache } = &mut bench;
+    path.writes.resume(core, &mut path.map, Some(cache), PLANE);
+    bench.run();
+    assert_eq!((bench.core.operations.programmed(), bench.path.writes.count), (0, 0));
+    assert!(bench.completed_us(ids[2]).is_some(), "its place in the budget is free");
+    bench.cache.audit_at_rest().unwrap();
+    // No flush waits for it.
+    bench.flush();
+    bench.run();
+    assert!(bench.path.host.epochs.done().is_none() && bench.path.host.flushes == 0);
+    assert_eq!(bench.core.ftl.map.get(Lpn(0)), None);
+}
+
+#[test]
+fn power_loss_forgets_what_was_cached_and_keeps_what_was_counted() {
+    let mut bench = Bench::new(&Setup::default(), 0.5);
+    bench.write(0);
+    bench.write(1);
+    bench.run();
+    let Bench { core, cache, .. } = &mut bench;
+    cache.forget(&spec(0.5), &core.geometry, core.now);
+    assert!([0, 1].into_iter().all(|lpn| cache.cache.find(Lpn(lpn)).is_none()));
+    assert_eq!(cache.pages(), [4, 2, 0]);
+    assert_eq!((cache.cache.owed(), cache.stats.write_misses, cache.stats.dirty_pages_max), (0, 2, 2));
+    cache.audit_at_rest().unwrap();
+}
