@@ -11,6 +11,8 @@ pub(crate) mod notes;
 mod policy;
 pub(crate) mod spec;
 mod stats;
+#[cfg(test)]
+mod tests;
 
 pub use limit::CopybackLimit;
 pub use policy::{COPYBACKS_MAX, MigrationPolicy, POLICIES, View, make};

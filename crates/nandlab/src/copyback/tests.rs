@@ -1,0 +1,148 @@
+//! Copybacks on a bare core: blocks of four pages, at most two copybacks in a row.
+
+use super::*;
+use crate::base::geometry::Lpn;
+use crate::core::testing::{Event, PLANE, Setup, fill, next};
+use crate::probe::NoProbe;
+use crate::sched::{Kind, Owner};
+
+const COPYBACKS: u64 = 2;
+
+fn setup() -> Setup {
+    Setup { copybacks_max: COPYBACKS, ..Setup::default() }
+}
+
+fn migration(policy: &'static str, limit: CopybackLimitSpec) -> Migration {
+    Migration::new(&MigrationSpec { policy, limit })
+}
+
+fn greedy() -> Migration {
+    migration("rcopyback-greedy", CopybackLimitSpec::Fixed(COPYBACKS as u8))
+}
+
+/// The stream for a victim of GC.
+fn stream(migration: &mut Migration, core: &mut Core<NoProbe>, block: BlockId) -> Option<WriteStream> {
+    let job = NextJob { block, cause: Cause::Gc, stays: false, is_urgent: false };
+    migration.copyback_stream(core, PLANE, block, &job, |_| 0.0)
+}
+
+/// Copies one page back, and lets it end.
+fn copy(migration: &mut Migration, core: &mut Core<NoProbe>, lpn: u32, stream: WriteStream) -> Option<Ppn> {
+    let source = core.ftl.map.get(Lpn(lpn)).expect("it is mapped");
+    let copyback = CopyBack { plane: PLANE, stream, source, lpn: Lpn(lpn), cause: Cause::Gc };
+    let queued = migration.copy_back(core, copyback)?;
+    assert_eq!(core.ftl.map.get(Lpn(lpn)), Some(source), "until it is done the page is where it was");
+    assert!(core.array.block(core.geometry.block_of(source)).holds > 0);
+    loop {
+        match next(core).expect("a copyback is under way") {
+            Event::Ended(done) => {
+                assert_eq!((done.kind, done.owner), (Kind::Copyback, Owner::Job(PLANE)));
+                return Some(queued.ppn);
+            }
+            Event::Wake(_) => {}
+            other => unreachable!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn every_number_in_a_row_has_a_stream_of_its_own_up_to_the_limit() {
+    let (mut core, mut migration) = (setup().core(), greedy());
+    fill(&mut core, WriteStream::Host, 0..4);
+    let sequence = core.array.stamp(Ppn(0)).sequence;
+    let mut victim = BlockId(0);
+    for in_a_row in 1..=2 {
+        let found = stream(&mut migration, &mut core, victim);
+        assert_eq!(found, Some(WriteStream::Copyback(in_a_row)));
+        for lpn in 0..4 {
+            let to = copy(&mut migration, &mut core, lpn, WriteStream::Copyback(in_a_row)).unwrap();
+            assert_eq!(core.ftl.map.get(Lpn(lpn)), Some(to));
+            victim = core.geometry.block_of(to);
+        }
+        assert_eq!(core.array.block(victim).copybacks, in_a_row);
+    }
+    assert_eq!(stream(&mut migration, &mut core, victim), None, "a third one in a row is too many");
+    assert_eq!(migration.stats.victims_copied_back, 2);
+    let ppn = core.ftl.map.get(Lpn(0)).unwrap();
+    assert_eq!(core.array.stamp(ppn).sequence, sequence, "it is the same host write");
+    assert_eq!(
+        [Kind::Copyback, Kind::Program, Kind::Read].map(|kind| core.operations.total(kind)),
+        [8, 0, 0]
+    );
+}
+
+#[test]
+fn beyond_the_limit_of_its_destination_a_page_goes_off_chip_and_is_counted() {
+    let table = CopybackLimitSpec::Table(vec![(100, 2), (200, 1)]);
+    for (pe_cycles, allowed) in [(100, [true, true]), (101, [true, false]), (201, [false, false])] {
+        let mut core = Setup { pe_cycles, ..setup() }.core();
+        let mut migration = migration("rcopyback-greedy", table.clone());
+        fill(&mut core, WriteStream::Host, 0..4);
+        let found = [1, 2]
+            .map(|in_a_row| copy(&mut migration, &mut core, 0, WriteStream::Copyback(in_a_row)).is_some());
+        assert_eq!(found, allowed, "{pe_cycles} P/E cycles");
+        let refused = allowed.iter().filter(|&&is_allowed| !is_allowed).count() as u64;
+        assert_eq!(migration.stats.refused, refused, "{pe_cycles} P/E cycles");
+        assert_eq!(core.pool.live(), 0);
+    }
+}
+
+#[test]
+fn a_measured_limit_is_what_still_decodes_at_its_level() {
+    // With each read of its block a page needs one level more.
+    let within_ns = crate::base::units::SECOND;
+    for (level, reads, is_allowed) in [(2, 2, true), (2, 3, false), (3, 3, true)] {
+        let mut core = Setup { levels: 3, ..setup() }.core();
+        fill(&mut core, WriteStream::Host, 0..4);
+        core.array.block_mut(BlockId(0)).reads = reads;
+        let limit = CopybackLimitSpec::Measured { within_ns, level };
+        let mut migration = migration("rcopyback-greedy", limit);
+        let found = copy(&mut migration, &mut core, 0, WriteStream::Copyback(1));
+        assert_eq!(found.is_some(), is_allowed, "{reads} reads, level {level}");
+        assert_eq!(migration.stats.refused, u64::from(!is_allowed));
+    }
+}
+
+#[test]
+fn translation_pages_refreshed_data_and_pages_in_two_parts_are_never_copied_back() {
+    let mut core = Setup { has_demand_map: true, has_combinations: true, ..setup() }.core();
+    let mut migration = greedy();
+    fill(&mut core, WriteStream::Mapping, [16; 4]);
+    let mapping = core.geometry.block_of(core.ftl.map.get(Lpn(16)).unwrap());
+    assert_eq!(stream(&mut migration, &mut core, mapping), None);
+    let last = fill(&mut core, WriteStream::Host, 0..4);
+    let data = core.geometry.block_of(last);
+    let refresh = NextJob { block: data, cause: Cause::Refresh, stays: false, is_urgent: true };
+    assert_eq!(migration.copyback_stream(&mut core, PLANE, data, &refresh, |_| 1.0), None);
+    let found = stream(&mut migration, &mut core, data);
+    assert_eq!(found, Some(WriteStream::Copyback(1)));
+    core.parts.set_pending(core.geometry.page(data, 1));
+    let copied = [0, 1].map(|lpn| copy(&mut migration, &mut core, lpn, found.unwrap()).is_some());
+    assert_eq!(copied, [true, false]);
+    assert_eq!((migration.stats.victims_copied_back, migration.stats.refused), (1, 0));
+}
+
+#[test]
+fn a_victim_is_copied_back_only_if_there_are_free_blocks_for_both_ways() {
+    let mut core = Setup { blocks: 4, ..setup() }.core();
+    let mut migration = greedy();
+    fill(&mut core, WriteStream::Gc, 0..8);
+    assert!(stream(&mut migration, &mut core, BlockId(0)).is_some(), "two are free");
+    fill(&mut core, WriteStream::Gc, 8..12);
+    assert_eq!(stream(&mut migration, &mut core, BlockId(0)), None, "one is free");
+    assert_eq!((migration.stats.victims_copied_back, migration.stats.victims_without_room), (1, 1));
+}
+
+#[test]
+fn the_mode_selector_copies_back_while_the_buffer_is_busy_or_space_is_short() {
+    let mut core = setup().core();
+    fill(&mut core, WriteStream::Host, 0..4);
+    let mut migration = migration("rcopyback", CopybackLimitSpec::Fixed(2));
+    assert!(migration.watches_buffer());
+    let found = [(false, 0.5), (false, 0.51), (true, 0.0)].map(|(is_urgent, buffer)| {
+        let job = NextJob { block: BlockId(0), cause: Cause::Gc, stays: false, is_urgent };
+        migration.copyback_stream(&mut core, PLANE, BlockId(0), &job, |_| buffer).is_some()
+    });
+    assert_eq!(found, [false, true, true]);
+    assert_eq!((migration.stats.victims_off_chip, migration.stats.victims_copied_back), (1, 2));
+}
