@@ -13,6 +13,8 @@ pub(crate) mod notes;
 mod pacing;
 pub(crate) mod spec;
 mod stats;
+#[cfg(test)]
+mod tests;
 mod wear;
 
 pub use stats::GcStats;

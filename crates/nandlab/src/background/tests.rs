@@ -1,0 +1,287 @@
+//! Background jobs on a bare core: blocks of four pages; GC needs one free block, and one to write to.
+
+use super::*;
+use crate::base::geometry::RequestId;
+use crate::base::policy::Choice;
+use crate::base::units::MS;
+use crate::core::testing::{Event, MapInRam, PLANE, Setup, clear, decode, fill, next, unmap};
+use crate::host::{Host, Writes};
+use crate::probe::NoProbe;
+use crate::sched::Kind;
+use std::collections::VecDeque;
+
+/// No copybacks, and a refresh that the test plays.
+#[derive(Debug, Default)]
+struct Others {
+    due: Option<NextJob>,
+    /// What becomes of the pages that are to be refreshed where they are, one after the other.
+    refreshed: VecDeque<Refreshed>,
+    stayed: Vec<BlockId>,
+}
+
+impl Around<NoProbe> for Others {
+    fn next_due(&mut self, _: &mut Core<NoProbe>, _: PlaneId) -> Option<NextJob> {
+        self.due.take()
+    }
+
+    fn refresh_start(&self) -> Start {
+        Start::Last
+    }
+
+    fn refresh_page(&mut self, _: &mut Core<NoProbe>, _: PlaneId, read: &Transaction) -> Refreshed {
+        assert_eq!(read.start, Start::Last);
+        self.refreshed.pop_front().expect("the test says what becomes of each page")
+    }
+
+    fn end_staying(&mut self, _: &mut Core<NoProbe>, _: PlaneId, block: BlockId) {
+        self.stayed.push(block);
+    }
+
+    fn copyback_stream(
+        &mut self,
+        _: &mut Core<NoProbe>,
+        _: PlaneId,
+        _: BlockId,
+        _: &NextJob,
+    ) -> Option<WriteStream> {
+        None
+    }
+
+    fn copy_back(&mut self, _: &mut Core<NoProbe>, _: CopyBack) -> Option<Queued> {
+        unreachable!("no job copies back")
+    }
+
+    fn on_moved(&mut self, _: &mut Core<NoProbe>, _: Lpn, _: Ppn) {}
+}
+
+struct Bench {
+    core: Core<NoProbe>,
+    path: DataPath<MapInRam>,
+    others: Others,
+    jobs: Background,
+    /// What the die has done, in order.
+    log: Vec<(Kind, Cause)>,
+}
+
+impl Bench {
+    fn new(setup: &Setup, foreground: GcForeground) -> Self {
+        let gc = GcSpec {
+            victim: Choice { name: "greedy", values: vec![] },
+            pacing: GcPacing::None,
+            foreground,
+            background_free: 0.5,
+            foreground_free: 0.0,
+            idle_valid_max: 0.75,
+            idle_after_ns: MS,
+        };
+        let core = setup.core();
+        let path = DataPath {
+            host: Host::new(None, 0, MS, &core.geometry),
+            map: MapInRam::default(),
+            writes: Writes::new(true, &core.geometry),
+        };
+        let jobs = Background::new(&gc, setup.levelling, 2, setup.planes);
+        Self { core, path, others: Others::default(), jobs, log: Vec::new() }
+    }
+
+    fn check_space(&mut self) {
+        self.jobs.check_space(&mut self.core, &mut self.path, &mut self.others, PLANE);
+    }
+
+    fn go_on(&mut self) {
+        self.jobs.continue_background(&mut self.core, &mut self.path, &mut self.others, PLANE);
+    }
+
+    /// Serves events until none is left.
+    fn run(&mut self) {
+        let Self { core, path, others, jobs, log } = self;
+        while let Some(event) = next(core) {
+            match event {
+                Event::Page(slot) => {
+                    let read = decode(core, slot);
+                    log.push((read.kind, read.cause));
+                    if let Owner::Job(plane) = read.owner {
+                        jobs.on_background_read(core, path, others, plane, &read);
+                    }
+                }
+                Event::Ended(done) => {
+                    log.push((done.kind, done.cause));
+                    match (done.kind, done.owner) {
+                        (Kind::Erase, Owner::Job(plane)) => jobs.end_job(core, plane),
+                        (Kind::Erase, Owner::DeadBlock(plane)) => jobs.end_dead(core, plane, false),
+                        (_, Owner::Job(plane)) => jobs.on_copied(core, path, others, plane),
+                        other => unreachable!("{other:?}"),
+                    }
+                }
+                Event::Wake(Wake::Space(plane)) => jobs.check_space(core, path, others, plane),
+                Event::Wake(Wake::Emptied(plane)) => jobs.on_emptied(core, path, plane),
+                Event::Wake(Wake::Dead(block)) => jobs.erase_dead(core, path, block),
+                Event::Wake(Wake::PageDone(plane)) => jobs.on_copied(core, path, others, plane),
+                Event::Wake(Wake::JobOver(_)) => {}
+                other => unreachable!("{other:?}"),
+            }
+            core.ftl.audit(&core.geometry, &core.array).unwrap();
+        }
+    }
+
+    /// The block of a page, if it is mapped.
+    fn block_of(&self, lpn: u32) -> Option<BlockId> {
+        self.core.ftl.map.get(Lpn(lpn)).map(|ppn| self.core.geometry.block_of(ppn))
+    }
+
+    fn pe_cycles(&self, block: u32) -> u32 {
+        self.core.array.block(BlockId(block)).pe_cycles
+    }
+}
+
+/// Four blocks, of which the first one has LPN 3 alone, the second one three pages, the third four; the last one is free.
+fn short_of_space(foreground: GcForeground, endurance: u32) -> Bench {
+    let setup = Setup { blocks: 4, endurance, ..Setup::default() };
+    let mut bench = Bench::new(&setup, foreground);
+    fill(&mut bench.core, WriteStream::Host, (0..8).chain([0, 1, 2, 4]));
+    bench
+}
+
+#[test]
+fn gc_copies_what_is_valid_of_its_victim_erases_it_and_ends() {
+    let mut bench = short_of_space(GcForeground::Interleaved, 1000);
+    let sequence = bench.core.array.stamp(Ppn(3)).sequence;
+    bench.check_space();
+    assert_eq!(
+        (bench.core.victim(PLANE), bench.jobs.causes(&bench.core)),
+        (Some(BlockId(0)), vec![Cause::Gc])
+    );
+    bench.run();
+    assert_eq!(bench.log, [Kind::Read, Kind::Program, Kind::Erase].map(|kind| (kind, Cause::Gc)));
+    assert_eq!((bench.block_of(3), bench.pe_cycles(0)), (Some(BlockId(3)), 1));
+    assert_eq!(bench.core.array.stamp(bench.core.ftl.map.get(Lpn(3)).unwrap()).sequence, sequence);
+    assert_eq!((bench.path.map.moved, bench.path.map.jobs_ended), (vec![(3, true)], 1));
+    assert_eq!((bench.jobs.stats.victims, bench.jobs.stats.victim_valid_pages), (1, 1));
+    assert!(!bench.core.has_job(PLANE) && bench.core.ftl.planes[0].free.len() == 1);
+}
+
+#[test]
+fn a_page_that_nobody_needs_any_more_when_it_has_been_read_is_not_copied() {
+    let mut bench = short_of_space(GcForeground::Interleaved, 1000);
+    bench.check_space();
+    unmap(&mut bench.core, 3);
+    bench.run();
+    assert_eq!(bench.log, [Kind::Read, Kind::Erase].map(|kind| (kind, Cause::Gc)));
+    assert_eq!((bench.pe_cycles(0), bench.core.ftl.planes[0].free.len()), (1, 2));
+}
+
+#[test]
+fn a_job_does_not_begin_where_it_would_not_leave_what_must_be_kept() {
+    // Its erase would be the victim's last: it gives no block back for the one that the job takes.
+    let mut bench = short_of_space(GcForeground::Interleaved, 1);
+    bench.check_space();
+    assert!(!bench.core.has_job(PLANE));
+    // No block is free for what it moves.
+    let mut bench = short_of_space(GcForeground::Interleaved, 1000);
+    fill(&mut bench.core, WriteStream::Gc, 8..12);
+    bench.check_space();
+    assert!(!bench.core.has_job(PLANE));
+    clear(&mut bench.core, BlockId(3));
+    bench.check_space();
+    assert!(bench.core.has_job(PLANE), "now there is one");
+}
+
+#[test]
+fn an_idle_drive_leaves_victims_alone_that_are_mostly_valid() {
+    for (idle_valid_max, begins) in [(0.5, true), (0.49, false)] {
+        let setup = Setup { logical_pages: 24, ..Setup::default() };
+        let mut bench = Bench::new(&setup, GcForeground::Interleaved);
+        (bench.jobs.gc.background_free, bench.jobs.gc.idle_valid_max) = (0.95, idle_valid_max);
+        // Four blocks are valid to three quarters, the fifth one to a half; four of the six pages that can be free are.
+        fill(&mut bench.core, WriteStream::Host, (0..20).chain([0, 4, 8, 12]));
+        for lpn in [16, 17] {
+            unmap(&mut bench.core, lpn);
+        }
+        assert!(!bench.core.is_short(PLANE));
+        bench.jobs.start_background(&mut bench.core, &mut bench.path, &mut bench.others);
+        assert_eq!(bench.core.has_job(PLANE), begins, "at most {idle_valid_max}");
+        bench.run();
+        assert_eq!(bench.jobs.stats.victim_valid_pages, if begins { 2 } else { 0 });
+    }
+}
+
+#[test]
+fn static_wear_levelling_moves_the_laggard_to_the_most_worn_free_block() {
+    for (lag, is_moved) in [(2, false), (3, true)] {
+        let setup = Setup { levelling: WearLevelling::Static, ..Setup::default() };
+        let mut bench = Bench::new(&setup, GcForeground::Interleaved);
+        fill(&mut bench.core, WriteStream::Host, 0..4);
+        // The mean is 5; block 6 is the most worn one that is free.
+        let mut pe_cycles = [5, 5, 5, 5, 5, 5, 5 + lag, 5];
+        let laggard = bench.block_of(0).unwrap();
+        pe_cycles[laggard.index()] -= lag;
+        let Core { array, ftl, geometry, .. } = &mut bench.core;
+        for (block, cycles) in (0..).map(BlockId).zip(pe_cycles) {
+            array.block_mut(block).pe_cycles = cycles;
+        }
+        ftl.on_worn(geometry, array);
+        ftl.planes[0].erases_unchecked = 1;
+        bench.go_on();
+        assert_eq!(bench.core.has_job(PLANE), is_moved, "it lags by {lag}, and the gap is 2");
+        bench.run();
+        let at = if is_moved { BlockId(6) } else { laggard };
+        assert!((0..4).all(|lpn| bench.block_of(lpn) == Some(at)));
+        assert_eq!(bench.core.operations.programmed_for(Cause::Wear), if is_moved { 4 } else { 0 });
+    }
+}
+
+#[test]
+fn a_blocking_cleaning_has_the_die_until_its_victim_is_erased() {
+    let gc = [Kind::Read, Kind::Program, Kind::Erase].map(|kind| (kind, Cause::Gc));
+    let host = (Kind::Read, Cause::Host);
+    let blocking = [gc[0], gc[1], gc[2], host];
+    let interleaved = [gc[0], host, gc[1], gc[2]];
+    for (foreground, order) in [(GcForeground::Blocking, blocking), (GcForeground::Interleaved, interleaved)]
+    {
+        let mut bench = short_of_space(foreground, 1000);
+        bench.check_space();
+        // The read of the job is under way when the host asks.
+        crate::core::testing::start(&mut bench.core);
+        let (lpn, owner) = (Lpn(5), Owner::Request(RequestId(0)));
+        let (ppn, cause, class) = (bench.core.ftl.map.get(lpn).unwrap(), Cause::Host, Class::HostRead);
+        bench.core.read(Read { ppn, lpn, owner, cause, class, start: Start::Policy, page_level: 0 });
+        bench.run();
+        assert_eq!(bench.log, order, "{foreground:?}");
+    }
+}
+
+#[test]
+fn of_a_block_that_stays_only_those_pages_move_that_cannot_be_refreshed_where_they_are() {
+    let mut bench = Bench::new(&Setup::default(), GcForeground::Interleaved);
+    fill(&mut bench.core, WriteStream::Host, 0..4);
+    let block = bench.block_of(0).unwrap();
+    bench.others.due = Some(NextJob { block, cause: Cause::Refresh, stays: true, is_urgent: false });
+    bench.others.refreshed = [Refreshed::Now, Refreshed::Later, Refreshed::Not, Refreshed::Now].into();
+    bench.jobs.on_due(&mut bench.core, &mut bench.path, &mut bench.others, PLANE);
+    assert_eq!(bench.core.ftl.planes[0].promised_blocks, 1, "it gives none back");
+    bench.run();
+    assert!(bench.core.has_job(PLANE) && bench.others.stayed.is_empty(), "of one page nothing is told yet");
+    bench.core.wake(Wake::PageDone(PLANE));
+    bench.run();
+    assert!(!bench.core.has_job(PLANE) && bench.core.ftl.planes[0].promised_blocks == 0);
+    assert_eq!(bench.others.stayed, [block]);
+    let stays = [0, 1, 2, 3].map(|lpn| bench.block_of(lpn) == Some(block));
+    assert_eq!((stays, bench.path.map.moved), ([true, true, false, true], vec![(2, true)]));
+    assert_eq!([Kind::Program, Kind::Erase].map(|kind| bench.core.operations.total(kind)), [1, 0]);
+}
+
+#[test]
+fn a_block_that_holds_nothing_any_more_is_erased_without_a_job() {
+    let mut bench = Bench::new(&Setup::default(), GcForeground::Interleaved);
+    fill(&mut bench.core, WriteStream::Host, 0..4);
+    let block = bench.block_of(0).unwrap();
+    for lpn in 0..4 {
+        bench.core.look_if_dead(block);
+        assert!(bench.core.wakes.is_empty(), "LPN {lpn} is in it");
+        unmap(&mut bench.core, lpn);
+    }
+    bench.core.look_if_dead(block);
+    bench.run();
+    assert_eq!((bench.pe_cycles(block.0), bench.jobs.stats.dead_blocks, bench.jobs.stats.victims), (1, 1, 0));
+    assert_eq!(bench.core.room.spaces[0].dead, 0);
+}
