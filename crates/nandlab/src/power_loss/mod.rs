@@ -9,6 +9,8 @@ pub(crate) mod notes;
 mod recovery;
 pub(crate) mod spec;
 mod stats;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use flush::{Dirty, Means, under_way};
 pub(crate) use recovery::Return;

@@ -1,0 +1,257 @@
+//! Power loss and recovery on a bare core: blocks of four pages, a program of 210 us with its transfer.
+
+use super::*;
+use crate::base::geometry::{Cell, DieId};
+use crate::base::units::{MS, US};
+use crate::core::testing::{Event, PLANE, Setup, fill, next, start, strike};
+use crate::core::{Maps, Program, To};
+use crate::flash::{BlockState, Stamp};
+use crate::ftl::{FlushMethod, WriteStream};
+use crate::host::Trims;
+use crate::probe::NoProbe;
+use crate::sched::{Cause, Class, Kind, Owner, Phase};
+
+/// Writes down what the other mechanisms hear.
+#[derive(Debug, Default)]
+struct Others {
+    first_programs: Vec<BlockId>,
+    erased: Vec<BlockId>,
+    copied_back: Vec<(BlockId, BlockId)>,
+}
+
+impl Schemes<NoProbe> for Others {
+    fn on_first_program(&mut self, _: &mut Core<NoProbe>, block: BlockId) {
+        self.first_programs.push(block);
+    }
+
+    fn on_copied_back(&mut self, to: BlockId, from: BlockId) {
+        self.copied_back.push((to, from));
+    }
+
+    fn count_copyback(&mut self, _: u8) {}
+
+    fn on_erased(&mut self, _: &mut Core<NoProbe>, block: BlockId) {
+        self.erased.push(block);
+    }
+
+    fn on_page_gone(&mut self, _: &mut Core<NoProbe>, _: Ppn) {}
+
+    fn on_blank(&mut self, _: Ppn, _: Ppn) {}
+
+    fn lines(&mut self, _: &[Transaction]) -> Vec<Lpn> {
+        Vec::new()
+    }
+
+    fn place_line(&mut self, _: &mut Core<NoProbe>) -> Option<Place> {
+        None
+    }
+
+    fn stage(&mut self, _: Lpn, _: Ppn) {}
+}
+
+/// Queues a program for the host.
+fn program(core: &mut Core<NoProbe>, lpn: u32) -> Ppn {
+    let stamp = core.next_stamp();
+    let (to, maps, owner) = (To::Stream(PLANE, WriteStream::Host), Maps::Now, Owner::Dummy);
+    let (lpn, cause, class) = (Lpn(lpn), Cause::Host, Class::HostWrite);
+    core.program(Program { to, lpn, stamp, maps, owner, cause, class }).expect("there is room").ppn
+}
+
+/// Goes on until the array of the die is at work.
+fn reach_array(core: &mut Core<NoProbe>) {
+    start(core);
+    while core.device.phase(DieId(0)) != Phase::Array {
+        strike(core).expect("something is under way");
+    }
+}
+
+/// Power fails without energy; returns the blocks whose erase is torn.
+fn tear(core: &mut Core<NoProbe>, loss: &mut PowerLoss) -> Vec<BlockId> {
+    let torn = Outage { core, schemes: &mut Others::default() }.tear(loss);
+    core.device.drop_queues(&core.pool);
+    core.device.stop(core.now);
+    core.agenda.clear();
+    torn
+}
+
+/// Power is back: the drive reads what flash holds and goes on with it.
+fn recover(core: &mut Core<NoProbe>, setup: &Setup, trims: &Trims) -> Recovery {
+    for block in &mut *core.array.blocks {
+        (block.valid, block.holds) = (0, 0);
+    }
+    core.pool.clear();
+    let (mut busy_ns, mut recovery) = ([Span::ZERO], Recovery::default());
+    let ftl = setup.ftl(&core.geometry, &core.array);
+    let schemes = &mut Others::default();
+    let mut power =
+        Return { core, schemes, is_guarded: false, busy_ns: &mut busy_ns, recovery: &mut recovery };
+    let found = power.read_oobs(trims);
+    power.core.ftl = ftl;
+    power.rebuild_map(&found);
+    assert!(power.merge_partial_pages(&found).is_empty());
+    core.ftl.audit(&core.geometry, &core.array).unwrap();
+    recovery
+}
+
+#[test]
+fn a_torn_msb_page_takes_the_lsb_page_of_its_wordline_with_it() {
+    for (cell, lost) in [(Cell::Slc, vec![]), (Cell::Mlc, vec![(Lpn(7), 1)])] {
+        let setup = Setup { cell, ..Setup::default() };
+        let mut core = setup.core();
+        let lsb = fill(&mut core, WriteStream::Host, [7]);
+        let msb = program(&mut core, 8);
+        assert_eq!(msb.0, lsb.0 + 1);
+        reach_array(&mut core);
+        let mut loss = PowerLoss::default();
+        assert!(tear(&mut core, &mut loss).is_empty());
+        assert_eq!((loss.torn_programs, &loss.lost_with_wordline), (1, &lost), "{cell:?}");
+        assert_eq!([lsb, msb].map(|ppn| core.array.is_torn(ppn)), [!lost.is_empty(), true], "{cell:?}");
+        recover(&mut core, &setup, &Trims::default());
+        let found = [7, 8].map(|lpn| core.ftl.map.get(Lpn(lpn)));
+        assert_eq!(found, [if lost.is_empty() { Some(lsb) } else { None }, None], "{cell:?}");
+    }
+}
+
+#[test]
+fn what_is_still_transferred_tears_nothing() {
+    let mut core = Setup { cell: Cell::Mlc, ..Setup::default() }.core();
+    fill(&mut core, WriteStream::Host, [7]);
+    let ppn = program(&mut core, 8);
+    start(&mut core);
+    assert_eq!(core.device.phase(DieId(0)), Phase::TransferIn);
+    let mut loss = PowerLoss::default();
+    tear(&mut core, &mut loss);
+    assert_eq!((loss.torn_programs, core.array.is_torn(ppn)), (0, false));
+    assert_eq!(core.array.block(core.geometry.block_of(ppn)).programmed, 1);
+}
+
+#[test]
+fn a_flush_writes_as_many_pages_as_the_energy_covers() {
+    for (pages_of_energy, saved) in [(0.9, 0), (1.1, 1), (3.5, 3), (5.0, 5), (9.0, 5)] {
+        let mut core = Setup { flushed_pages: Some(5), ..Setup::default() }.core();
+        // A controller of 1 W, and programs that cost nothing.
+        let spent_j = |flush: Span, _: Span| flush.seconds();
+        let energy_j = pages_of_energy * (210 * US).seconds() + 1e-12;
+        let dirty = |lpn: u32| Dirty {
+            lpn: Lpn(lpn),
+            sequence: 10 + u64::from(lpn),
+            owed: 1,
+            is_partial: false,
+            is_lost: false,
+            is_saved: false,
+        };
+        let mut dirty = [5, 4, 3, 2, 1].map(dirty);
+        let mut loss = PowerLoss { energy_j, ..PowerLoss::default() };
+        let means = Means { method: FlushMethod::Plain, at_a_time: 1, spent_j: &spent_j };
+        let mut others = Others::default();
+        Outage { core: &mut core, schemes: &mut others }.flush(&means, &mut dirty, &mut loss);
+        let is_saved: Vec<bool> = dirty.iter().map(|page| page.is_saved).collect();
+        assert_eq!(is_saved, [0, 1, 2, 3, 4].map(|at| at < saved), "{pages_of_energy} pages of energy");
+        assert_eq!(loss.flushed_pages, saved);
+        assert_eq!(
+            (loss.flush_ns, loss.program_ns),
+            (u64::from(saved) * 210 * US, u64::from(saved) * 200 * US)
+        );
+        assert_eq!(others.first_programs.len() as u32, saved.div_ceil(4));
+    }
+}
+
+#[test]
+fn what_is_under_way_ends_and_what_was_queued_leaves_its_page_to_the_flush() {
+    let mut core = Setup { flushed_pages: Some(5), ..Setup::default() }.core();
+    let [first, second] = [0, 1].map(|lpn| program(&mut core, lpn));
+    reach_array(&mut core);
+    core.device.drop_queues(&core.pool);
+    let mut loss = PowerLoss { at: core.now, energy_j: 1.0, ..PowerLoss::default() };
+    let mut dirty =
+        [Dirty { lpn: Lpn(9), sequence: 9, owed: 9, is_partial: false, is_lost: false, is_saved: false }];
+    let means = Means { method: FlushMethod::Plain, at_a_time: 1, spent_j: &|_, _| 0.0 };
+    let mut others = Others::default();
+    let mut outage = Outage { core: &mut core, schemes: &mut others };
+    outage.take_back_queued();
+    outage.flush(&means, &mut dirty, &mut loss);
+    assert_eq!((loss.finish_ns, loss.flush_ns), (200 * US, (200 + 210) * US));
+    assert_eq!((core.array.lpn(first), core.array.lpn(second)), (Lpn(0), Lpn(9)));
+    assert!(dirty[0].is_saved && core.array.block(core.geometry.block_of(first)).programmed == 2);
+}
+
+#[test]
+fn of_several_pages_the_one_with_the_highest_sequence_number_counts() {
+    let setup = Setup::default();
+    let mut core = setup.core();
+    let mut ppns = Vec::new();
+    for (lpn, sequence) in [(0, 5), (0, 9), (1, 3), (0, 7), (0, 11), (2, 20), (1, 4)] {
+        core.program_now(PLANE, WriteStream::Host, Lpn(lpn), sequence, |_| ());
+        ppns.push(core.ftl.map.get(Lpn(lpn)).unwrap());
+    }
+    core.array.tear(ppns[4]);
+    let mut trims = Trims::default();
+    trims.add(Lpn(2), 21);
+    trims.make_durable();
+    trims.add(Lpn(1), 22);
+    let recovery = recover(&mut core, &setup, &trims);
+    // 11 is torn; the deallocation of LPN 1 was not durable yet.
+    let found = [0, 1, 2].map(|lpn| core.ftl.map.get(Lpn(lpn)));
+    assert_eq!(found, [Some(ppns[1]), Some(ppns[6]), None]);
+    assert_eq!(recovery.merged_pages, 0);
+    assert_eq!(core.array.block(BlockId(0)).state, BlockState::Full);
+    // The host's streams go on where the open block ends.
+    assert_eq!(core.allocate(PLANE, WriteStream::Gc).unwrap().ppn, Ppn(7));
+}
+
+#[test]
+fn a_page_of_the_flush_that_lacks_sectors_is_completed_from_the_one_before() {
+    let setup = Setup::default();
+    let mut core = setup.core();
+    let whole = fill(&mut core, WriteStream::Host, [3]);
+    let partial = core.allocate(PLANE, WriteStream::Host).unwrap().ppn;
+    core.stage(partial, Lpn(3), Stamp { sequence: 8, ..Stamp::default() });
+    core.array.mark_partial(partial);
+    let (block, page) = core.geometry.split(partial);
+    core.array.program(block, page);
+    let recovery = recover(&mut core, &setup, &Trims::default());
+    let now = core.ftl.map.get(Lpn(3)).unwrap();
+    assert!(now != whole && now != partial && !core.array.is_partial(now));
+    assert_eq!((recovery.merged_pages, core.array.stamp(now).sequence), (1, 8));
+}
+
+#[test]
+fn a_block_whose_erase_is_torn_is_erased_again() {
+    let setup = Setup::default();
+    let mut core = setup.core();
+    fill(&mut core, WriteStream::Host, [0, 1, 2, 3, 0, 1, 2, 3]);
+    core.ftl.begin_emptying(&core.geometry, &mut core.array, BlockId(0));
+    core.erase(BlockId(0), Owner::Job(PLANE), Cause::Gc);
+    reach_array(&mut core);
+    let mut loss = PowerLoss::default();
+    let torn = tear(&mut core, &mut loss);
+    assert_eq!((&torn, loss.torn_erases), (&vec![BlockId(0)], 1));
+    assert_eq!(core.array.block(BlockId(0)).pe_cycles, 0);
+    let (mut busy_ns, mut recovery, mut others) = ([Span::ZERO], Recovery::default(), Others::default());
+    let (busy, counts) = (&mut busy_ns, &mut recovery);
+    let schemes = &mut others;
+    Return { core: &mut core, schemes, is_guarded: false, busy_ns: busy, recovery: counts }.erase(torn[0]);
+    assert_eq!((others.erased, recovery.erased_blocks, busy_ns), (torn, 1, [MS]));
+    let block = core.array.block(BlockId(0));
+    assert_eq!((block.pe_cycles, block.programmed, block.state), (1, 0, BlockState::Free));
+    recover(&mut core, &setup, &Trims::default());
+    assert_eq!(core.ftl.map.get(Lpn(0)), Some(Ppn(4)));
+}
+
+#[test]
+fn a_copyback_under_way_takes_the_age_and_the_errors_of_its_source_along() {
+    let mut core = Setup { copybacks_max: 1, ..Setup::default() }.core();
+    let source = fill(&mut core, WriteStream::Host, [0]);
+    let from = core.geometry.block_of(source);
+    core.array.block_mut(from).reads = 6;
+    let (stream, lpn, cause) = (WriteStream::Copyback(1), Lpn(0), Cause::Gc);
+    let queued = core.copy_back(crate::core::CopyBack { plane: PLANE, stream, source, lpn, cause }).unwrap();
+    start(&mut core);
+    let mut loss = PowerLoss { energy_j: 1.0, ..PowerLoss::default() };
+    let means = Means { method: FlushMethod::Plain, at_a_time: 1, spent_j: &|_, _| 0.0 };
+    let mut others = Others::default();
+    Outage { core: &mut core, schemes: &mut others }.flush(&means, &mut [], &mut loss);
+    let to = core.geometry.block_of(queued.ppn);
+    assert_eq!((others.copied_back, core.array.block(to).reads), (vec![(to, from)], 6));
+    assert!(!matches!(next(&mut core), Some(Event::Ended(_))) && core.operations.total(Kind::Copyback) == 1);
+}
