@@ -16,6 +16,8 @@ pub(crate) mod notes;
 pub mod partial;
 pub(crate) mod spec;
 mod stats;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use error_cache::ErrorCache;
 pub use error_cache::ErrorCacheState;

@@ -21,6 +21,8 @@ mod entry;
 mod lines;
 mod links;
 pub(crate) mod spec;
+#[cfg(test)]
+mod tests;
 mod vsm;
 
 pub use encoding::EncodedSize;

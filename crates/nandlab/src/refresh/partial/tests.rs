@@ -1,0 +1,196 @@
+//! Partial refresh on a bare core: of each page of 4 KiB three tenths are susceptible, so three of them fill a line.
+
+use super::*;
+use crate::core::Read;
+use crate::core::testing::{Event, MapInRam, PLANE, Setup, decode, fill, next};
+use crate::probe::NoProbe;
+use crate::sched::Start;
+
+const BLOCK: BlockId = BlockId(0);
+
+fn setup() -> Setup {
+    Setup { has_combinations: true, hot_reads: Some(2), blocks: 16, ..Setup::default() }
+}
+
+fn partial(core: &Core<NoProbe>, vsm_pages: u32, max_share: f64) -> Partial {
+    let spec = PartialSpec {
+        susceptible_ratio: Some(0.3),
+        encoding: Encoding::Paper,
+        codeword_bits: 8192,
+        vsm_pages,
+        min_free_blocks: 0.0,
+        hot_reads: 2,
+        max_share,
+    };
+    Partial::new(&RefreshPolicySpec::Partial(spec), 1, core).expect("it is partial")
+}
+
+/// A core whose first block has LPNs 0 to 3.
+fn core() -> Core<NoProbe> {
+    let mut core = setup().core();
+    fill(&mut core, WriteStream::Host, 0..4);
+    core
+}
+
+/// The page of an LPN that the job of its block has read.
+fn read(core: &mut Core<NoProbe>, lpn: u32) -> Transaction {
+    let (lpn, owner, class) = (Lpn(lpn), Owner::Job(PLANE), Class::Background);
+    let ppn = core.ftl.map.get(lpn).expect("it is mapped");
+    let (cause, start) = (Cause::Refresh, Start::Last);
+    let slot = core.read(Read { ppn, lpn, owner, cause, class, start, page_level: 0 });
+    let read = core.pool[slot];
+    while !matches!(next(core), Some(Event::Page(page)) if page == slot) {}
+    decode(core, slot);
+    read
+}
+
+/// Takes what is susceptible of pages whose reads are over, one after the other.
+fn take<const N: usize>(
+    core: &mut Core<NoProbe>,
+    partial: &mut Partial,
+    reads: [Transaction; N],
+) -> [Refreshed; N] {
+    reads.map(|read| partial.refresh_page(core, PLANE, &read))
+}
+
+/// Serves events until none is left; returns the wakes.
+fn run(core: &mut Core<NoProbe>, partial: &mut Partial, map: &mut MapInRam) -> Vec<String> {
+    let mut wakes = Vec::new();
+    while let Some(event) = next(core) {
+        match event {
+            Event::Ended(done) => partial.on_programmed(core, map, &done),
+            Event::Wake(Wake::Space(_)) => {}
+            Event::Wake(wake) => wakes.push(format!("{wake:?}")),
+            other => unreachable!("{other:?}"),
+        }
+    }
+    wakes
+}
+
+/// What is said of the pages of LPNs 0 to 3: not marked, on its way, linked.
+fn marks(core: &Core<NoProbe>) -> String {
+    let mark = |page: u32| match core.geometry.page(BLOCK, page) {
+        ppn if core.parts.is_pending(ppn) => 'p',
+        ppn if core.parts.of(ppn).is_some() => 'l',
+        _ => '-',
+    };
+    (0..4).map(mark).collect()
+}
+
+#[test]
+fn a_line_is_programmed_when_it_is_full_and_its_pages_are_linked_when_it_is_in_flash() {
+    let mut core = core();
+    let (mut partial, mut map) = (partial(&core, 2, 1.0), MapInRam::default());
+    let reads = [0, 1, 2, 3].map(|lpn| read(&mut core, lpn));
+    assert_eq!(take(&mut core, &mut partial, [reads[0], reads[1], reads[2]]), [Refreshed::Now; 3]);
+    assert_eq!((core.pool.live(), marks(&core)), (0, "ppp-".into()), "three do not fill a page");
+    assert_eq!(take(&mut core, &mut partial, [reads[3]]), [Refreshed::Now]);
+    assert_eq!((core.pool.live(), marks(&core)), (1, "pppp".into()));
+    run(&mut core, &mut partial, &mut map);
+    assert_eq!((marks(&core), core.array.block(BLOCK).linked), ("lllp".into(), 3));
+    // The block is refreshed when the rest of it is in flash too.
+    partial.end_block(&mut core, BLOCK);
+    assert!(run(&mut core, &mut partial, &mut map).is_empty());
+    partial.empty_vsm(&mut core);
+    assert_eq!(run(&mut core, &mut partial, &mut map), ["Refreshed(BlockId(0))"]);
+    assert_eq!((marks(&core), partial.state(&core).linked_pages), ("llll".into(), 4));
+    assert_eq!((partial.stats.combination_pages, partial.stats.partial_pages), (2, 4));
+    assert_eq!(core.operations.programmed_for(Cause::Refresh), 2);
+    partial.audit(&core, true).unwrap();
+}
+
+#[test]
+fn links_end_with_their_pages_and_the_combination_page_with_the_last_of_them() {
+    let mut core = core();
+    let (mut partial, mut map) = (partial(&core, 2, 1.0), MapInRam::default());
+    let reads = [0, 1, 2].map(|lpn| read(&mut core, lpn));
+    take(&mut core, &mut partial, reads);
+    partial.empty_vsm(&mut core);
+    run(&mut core, &mut partial, &mut map);
+    let (combination, bytes) = core.parts.of(reads[0].ppn).expect("it is linked");
+    assert!(bytes.abs_diff(4096 * 3 / 10) < 60, "{bytes} bytes");
+    assert!(core.ftl.map.get(combination).is_some());
+    for (lpn, marks_then) in [(1, "l-l-"), (0, "--l-"), (2, "----")] {
+        assert!(core.ftl.map.get(combination).is_some(), "LPN {lpn} needs it");
+        fill(&mut core, WriteStream::Gc, [lpn]);
+        partial.unlink_marked(&mut core, reads[lpn as usize].ppn);
+        assert_eq!(marks(&core), marks_then);
+        partial.audit(&core, true).unwrap();
+    }
+    assert_eq!(core.ftl.map.get(combination), None);
+    assert_eq!((partial.state(&core).linked_pages, core.array.block(BLOCK).linked), (0, 0));
+}
+
+#[test]
+fn a_page_that_is_replaced_while_its_bits_are_on_their_way_is_not_linked() {
+    let mut core = core();
+    let (mut partial, mut map) = (partial(&core, 2, 1.0), MapInRam::default());
+    let reads = [0, 1, 2, 3].map(|lpn| read(&mut core, lpn));
+    take(&mut core, &mut partial, [reads[0], reads[1]]);
+    // One while it waits, one while its line is programmed.
+    fill(&mut core, WriteStream::Gc, [0]);
+    partial.unlink_marked(&mut core, reads[0].ppn);
+    take(&mut core, &mut partial, [reads[2], reads[3]]);
+    assert_eq!((core.pool.live(), marks(&core)), (0, "-ppp".into()));
+    partial.empty_vsm(&mut core);
+    fill(&mut core, WriteStream::Gc, [1]);
+    partial.unlink_marked(&mut core, reads[1].ppn);
+    run(&mut core, &mut partial, &mut map);
+    assert_eq!((marks(&core), core.array.block(BLOCK).linked), ("--ll".into(), 2));
+    partial.audit(&core, true).unwrap();
+}
+
+#[test]
+fn a_page_waits_for_room_in_the_vsm_while_a_line_is_programmed() {
+    let mut core = setup().core();
+    fill(&mut core, WriteStream::Host, 0..8);
+    // One line of room: the first three pages fill it.
+    let (mut partial, mut map) = (partial(&core, 1, 1.0), MapInRam::default());
+    let reads = [0, 1, 2, 3, 4].map(|lpn| read(&mut core, lpn));
+    let taken = take(&mut core, &mut partial, reads);
+    assert_eq!(taken[..3], [Refreshed::Now; 3]);
+    assert_eq!(taken[3..], [Refreshed::Later; 2]);
+    assert_eq!(run(&mut core, &mut partial, &mut map), ["PageDone(PlaneId(0))"; 2]);
+    assert_eq!(marks(&core), "lllp");
+    // While the capacitor is empty nothing more comes into it.
+    core.state.is_charged = false;
+    let last = read(&mut core, 5);
+    assert_eq!(take(&mut core, &mut partial, [last]), [Refreshed::Not]);
+}
+
+#[test]
+fn pages_read_often_too_susceptible_or_undecodable_are_written_elsewhere() {
+    let mut core = core();
+    let mut often = partial(&core, 2, 1.0);
+    let mut susceptible = partial(&core, 2, 0.25);
+    let first = read(&mut core, 0);
+    core.read_counts.count(first.ppn);
+    assert_eq!(take(&mut core, &mut susceptible, [first]), [Refreshed::Not], "three tenths are too many");
+    core.read_counts.count(first.ppn);
+    let undecoded = Transaction { needed: 2, level: 1, ..read(&mut core, 1) };
+    assert_eq!(take(&mut core, &mut often, [first, undecoded]), [Refreshed::Not; 2]);
+    assert_eq!((susceptible.stats.too_susceptible, often.stats.hot_pages), (1, 1));
+    let last = read(&mut core, 2);
+    assert_eq!(take(&mut core, &mut often, [last]), [Refreshed::Now]);
+    // Once more it is not: it is in two places then.
+    assert_eq!(take(&mut core, &mut often, [last]), [Refreshed::Not]);
+}
+
+#[test]
+fn a_block_is_taken_once_and_only_with_host_data() {
+    let mut core = core();
+    let mut partial = partial(&core, 2, 1.0);
+    assert!(partial.takes(&mut core, BLOCK, WriteStream::Gc));
+    assert!(!partial.takes(&mut core, BLOCK, WriteStream::Combination));
+    core.state.is_charged = false;
+    assert!(!partial.takes(&mut core, BLOCK, WriteStream::Gc), "the VSM would not be saved");
+    core.state.is_charged = true;
+    partial.end_block(&mut core, BLOCK);
+    assert!(!partial.takes(&mut core, BLOCK, WriteStream::Gc), "it has been refreshed partially already");
+    partial.spec.min_free_blocks = 15.0 / 16.0;
+    core.array.block_mut(BLOCK).is_partial = false;
+    assert!(partial.takes(&mut core, BLOCK, WriteStream::Gc), "15 of 16 are free");
+    partial.spec.min_free_blocks = 0.95;
+    assert!(!partial.takes(&mut core, BLOCK, WriteStream::Gc));
+    assert_eq!(partial.stats.blocks_while_off, 1);
+}
