@@ -11,6 +11,8 @@ mod detection;
 pub(crate) mod notes;
 pub(crate) mod spec;
 mod stats;
+#[cfg(test)]
+mod tests;
 
 pub use ageing::Capacitor;
 pub use budget::budget_share;

@@ -1,0 +1,299 @@
+//! The capacitor and its detection on a bare core, of a write cache of ten pages.
+//!
+//! The controller draws 1 W and a program 0.5 W: a page of a flush, 210 us with its transfer, 200 us of them programmed, takes
+//! 310 uJ. Any flush takes 1210 uJ more: an erase of 1 ms, a program and a transfer that it may have to wait for.
+
+use super::*;
+use crate::base::geometry::Cell;
+use crate::base::units::{SECOND, US};
+use crate::core::Work;
+use crate::core::testing::{Event, PLANE, Setup, clear, fill, next};
+use crate::probe::NoProbe;
+use crate::sched::Kind;
+
+const PAGE_UJ: f64 = 310.0;
+const FIXED_UJ: f64 = 1210.0;
+const CACHE_PAGES: u32 = 10;
+
+/// What the capacitor keeps, as the test says.
+#[derive(Debug, Default)]
+struct Cache {
+    /// The budgets it has been given.
+    budgets: Vec<u32>,
+    syncs: u32,
+    is_synced: bool,
+    /// Clean pages: LPNs from 0.
+    clean: u32,
+    rewritten: Vec<u32>,
+    is_reprogramming: bool,
+}
+
+impl Kept<NoProbe> for Cache {
+    fn cache_pages(&self) -> u32 {
+        CACHE_PAGES
+    }
+
+    fn budget_pages(&self, share: f64) -> Option<u32> {
+        Some((share * f64::from(CACHE_PAGES) + 1e-9) as u32)
+    }
+
+    fn set_budget(&mut self, _: &mut Core<NoProbe>, pages: u32) {
+        self.budgets.push(pages);
+    }
+
+    fn begin_sync(&mut self, _: &mut Core<NoProbe>) {
+        self.syncs += 1;
+    }
+
+    fn is_synced(&self) -> bool {
+        self.is_synced
+    }
+
+    fn take_clean(&mut self, _: &mut Core<NoProbe>, from: CacheSlot) -> Option<(CacheSlot, Lpn, u64)> {
+        let slot = from.0.checked_rem(self.clean)?;
+        Some((CacheSlot(slot), Lpn(slot), 1))
+    }
+
+    fn on_rewrite_queued(&mut self, _: &mut Core<NoProbe>, _: Lpn) {}
+
+    fn end_rewrite(&mut self, _: &mut Core<NoProbe>, slot: CacheSlot) {
+        self.rewritten.push(slot.0);
+    }
+
+    fn is_reprogramming(&self) -> bool {
+        self.is_reprogramming
+    }
+}
+
+struct Bench {
+    core: Core<NoProbe>,
+    power: Power,
+    cache: Cache,
+    /// When which stage has been reached, in microseconds.
+    stages: Vec<(Stage, u64)>,
+}
+
+fn setup() -> Setup {
+    let flushed_pages = Some(CACHE_PAGES.into());
+    Setup { blocks: 16, pages: 8, logical_pages: 64, flushed_pages, ..Setup::default() }
+}
+
+impl Bench {
+    /// With a capacitor that can save so many pages.
+    fn new(setup: &Setup, pages: f64) -> Self {
+        let spec = CapacitorSpec {
+            // Eq. 1, of 5 V and 3 V: 0.5 x C x (25 - 9) V^2.
+            capacitance_f: (FIXED_UJ + pages * PAGE_UJ) * 1e-6 / 8.0,
+            voltage_v: 5.0,
+            voltage_min_v: 3.0,
+            efficiency: 1.0,
+            temperature: vec![(Span::ZERO, 25.0)],
+            age_ns: Span::ZERO,
+            controller_w: 1.0,
+            program_w: 0.5,
+            detect_every_ns: 20 * SECOND,
+            detect_grace_ns: 5 * SECOND,
+            recharge_ns: 10 * SECOND,
+            margin: 0.1,
+            steps: BudgetSteps::Five,
+            flush: FlushMethod::Plain,
+            flush_concurrency: 0,
+            flush_order: FlushOrder::Oldest,
+            metadata_bytes: 0,
+        };
+        let core = setup.core();
+        let power = Power::new(&spec, Budget::Measured, None, 0, 1.0, &core.geometry);
+        let cache = Cache { clean: 4, ..Cache::default() };
+        Self { core, power, cache, stages: Vec::new() }
+    }
+
+    fn begin(&mut self) {
+        self.power.begin(&mut self.core, &mut self.cache);
+    }
+
+    fn detect(&mut self) {
+        self.power.begin_detection(&mut self.core, &mut self.cache);
+    }
+
+    fn energy_uj(&self) -> f64 {
+        self.power.energy_j(self.core.now) * 1e6
+    }
+
+    /// Serves events until a stage is reached, or nothing happens any more.
+    fn run_to(&mut self, stage: Stage) {
+        while self.power.stage != stage {
+            let Some(event) = next(&mut self.core) else { return };
+            self.serve(event);
+        }
+    }
+
+    fn serve(&mut self, event: Event) {
+        let Self { core, power, cache, stages } = self;
+        let before = power.stage;
+        match event {
+            Event::Clock(clock) => {
+                assert_eq!(clock, core.power_clock());
+                power.on_clock(core, cache);
+            }
+            Event::Ended(done) => {
+                let is_measured = power.is_draining();
+                power.on_rewritten(core, cache, &done);
+                if is_measured {
+                    power.on_program_in_detection(core, cache, &done);
+                }
+                core.wake(Wake::Detection);
+            }
+            Event::Wake(Wake::Detection) => power.go_on(core, cache),
+            Event::Wake(Wake::Space(_) | Wake::CacheRoom | Wake::Dead(_)) => {}
+            other => unreachable!("{other:?}"),
+        }
+        if power.stage != before {
+            stages.push((power.stage, (core.now - Time::START) / US));
+        }
+    }
+}
+
+#[test]
+fn a_detection_syncs_drains_settles_and_recharges() {
+    let mut bench = Bench::new(&setup(), 9.5);
+    bench.begin();
+    bench.detect();
+    assert_eq!((bench.power.stage, bench.cache.syncs), (Stage::Syncing, 1));
+    assert_eq!(bench.cache.budgets.last(), Some(&0), "host writes go through");
+    bench.run_to(Stage::Charged);
+    assert!(bench.stages.is_empty() && bench.core.state.is_syncing, "flash lacks something still");
+    bench.cache.is_synced = true;
+    bench.core.now = Time::START + SECOND;
+    bench.core.wake(Wake::Detection);
+    bench.run_to(Stage::Charged);
+    // 4155 uJ: 13 pages take 4030 in 2730 us, and 125 us at 1 W the rest. The 14th page ends on what is kept for that.
+    let s = 1_000_000;
+    assert_eq!(
+        bench.stages,
+        [
+            (Stage::Draining, s),
+            (Stage::Settling, s + 13 * 210 + 125),
+            (Stage::Recharging, s + 14 * 210),
+            (Stage::Charged, 11 * s + 14 * 210),
+        ]
+    );
+    assert_eq!(bench.core.operations.0[Kind::Program as usize][Cause::Flush as usize], 14);
+    assert_eq!(bench.cache.rewritten[..6], [0, 1, 2, 3, 0, 1], "clean pages in turn");
+    assert_eq!(bench.power.capacitor.as_ref().unwrap().cycles(), 1);
+}
+
+#[test]
+fn what_is_drained_is_measured_in_pages_of_a_flush() {
+    for clean in [4, 0] {
+        let mut bench = Bench::new(&setup(), 9.5);
+        bench.cache = Cache { clean, is_synced: true, ..Cache::default() };
+        bench.begin();
+        bench.detect();
+        bench.run_to(Stage::Charged);
+        let [detection] = bench.power.detections[..] else { panic!("there has been one") };
+        let Detection { energy_j, drained_j, measured, budget, pages, .. } = detection;
+        assert!((energy_j * 1e6 - 4155.0).abs() < 1e-3 && (drained_j / energy_j - 1.0).abs() < 1e-3);
+        assert!((measured - 0.95).abs() < 1e-3, "{measured}");
+        assert_eq!((pages, detection.host_pages), (13, 0));
+        // 95 % less 10 % is more than 80 %.
+        assert_eq!((budget, bench.cache.budgets.last()), (0.8, Some(&8)));
+        // With no clean page nothing is written, which takes as long.
+        assert_eq!(bench.cache.rewritten.len(), if clean > 0 { 14 } else { 0 });
+        assert_eq!(detection.empty - detection.drained_from, (13 * 210 + 125) * US);
+    }
+}
+
+#[test]
+fn the_first_budget_is_that_of_the_closed_form() {
+    for (pages, budget) in [(30.0, 10), (11.0, 10), (10.9, 9), (9.5, 8), (8.0, 7), (7.9, 0)] {
+        let mut bench = Bench::new(&setup(), pages);
+        bench.begin();
+        assert_eq!(bench.cache.budgets, [budget], "{pages} of {CACHE_PAGES} pages can be saved");
+        assert!((bench.power.capability_pages(Time::START) - pages).abs() < 1e-6);
+    }
+}
+
+#[test]
+fn while_draining_a_flush_could_use_what_is_left_and_while_recharging_nothing() {
+    let mut bench = Bench::new(&setup(), 9.5);
+    bench.cache.is_synced = true;
+    bench.begin();
+    assert!((bench.energy_uj() - 4155.0).abs() < 1e-3);
+    bench.detect();
+    bench.run_to(Stage::Draining);
+    for pages in 1..=3 {
+        while bench.cache.rewritten.len() < pages {
+            let event = next(&mut bench.core).unwrap();
+            bench.serve(event);
+        }
+        assert!((bench.energy_uj() - (4155.0 - pages as f64 * PAGE_UJ)).abs() < 1e-3);
+        assert!(bench.power.finishes());
+    }
+    bench.run_to(Stage::Settling);
+    assert_eq!((bench.energy_uj(), bench.power.finishes()), (0.0, true), "what is under way ends");
+    bench.run_to(Stage::Recharging);
+    assert_eq!((bench.energy_uj(), bench.power.finishes()), (0.0, false), "what is under way tears");
+    bench.run_to(Stage::Charged);
+    assert!((bench.energy_uj() - 4155.0 * (1.0 - 1e-5)).abs() < 1e-2, "a cycle takes 1e-5 of it");
+}
+
+#[test]
+fn a_due_detection_waits_for_an_idle_time_but_no_longer_than_its_grace() {
+    for (idle_at, begins) in [(None, 25), (Some(22), 22), (Some(3), 20)] {
+        let mut bench = Bench::new(&setup(), 9.5);
+        bench.begin();
+        bench.core.state.is_idle = idle_at.is_some_and(|at| at < 20);
+        let Bench { core, power, cache, .. } = &mut bench;
+        core.now = core.agenda.time(core.power_clock());
+        assert_eq!(core.now, Time::START + 20 * SECOND);
+        power.on_clock(core, cache);
+        if let Some(at) = idle_at.filter(|&at| at > 20) {
+            core.now = Time::START + at * SECOND;
+            power.detect_when_idle(core, cache);
+        } else if begins > 20 {
+            assert_eq!(power.stage, Stage::Charged);
+            core.now = core.agenda.time(core.power_clock());
+            power.on_clock(core, cache);
+        }
+        assert_eq!((power.stage, core.now), (Stage::Syncing, Time::START + begins * SECOND), "{idle_at:?}");
+        assert_eq!((power.now.due, power.now.began), (Time::START + 20 * SECOND, core.now));
+    }
+}
+
+#[test]
+fn it_counts_as_empty_when_no_program_can_take_older_data_with_it() {
+    let mut bench = Bench::new(&Setup { cell: Cell::Mlc, ..setup() }, 9.5);
+    (bench.cache.is_synced, bench.cache.is_reprogramming) = (true, true);
+    bench.begin();
+    // A job of the plane has written half a wordline, and a page is programmed in place.
+    fill(&mut bench.core, WriteStream::Gc, [20]);
+    bench.core.room.works[0] = Work { victim: Some(BlockId(9)), blocks_taken: 0 };
+    bench.detect();
+    bench.run_to(Stage::Recharging);
+    assert_eq!(bench.power.stage, Stage::Settling, "its stream keeps the pages that the job counts on");
+    let is_amid = |core: &Core<NoProbe>, stream| core.ftl.is_amid_wordline(&core.geometry, PLANE, stream);
+    assert!(is_amid(&bench.core, WriteStream::Gc) && !is_amid(&bench.core, WriteStream::Host));
+    bench.core.room.works[0] = Work::default();
+    bench.power.on_job_over(&mut bench.core, &mut bench.cache, PLANE);
+    bench.run_to(Stage::Recharging);
+    assert_eq!(bench.power.stage, Stage::Settling);
+    bench.cache.is_reprogramming = false;
+    bench.core.wake(Wake::Detection);
+    bench.run_to(Stage::Recharging);
+    assert!(bench.power.stage == Stage::Recharging && !is_amid(&bench.core, WriteStream::Gc));
+    assert!(bench.core.ftl.is_lsb_only(PLANE, WriteStream::Host));
+    bench.run_to(Stage::Charged);
+    assert!(!bench.core.ftl.is_lsb_only(PLANE, WriteStream::Host));
+}
+
+#[test]
+fn the_budget_waits_for_the_free_blocks_that_a_flush_needs() {
+    // Three for ten pages and what a job has taken of them, and one for the job.
+    let mut bench = Bench::new(&Setup { blocks: 8, ..setup() }, 9.5);
+    fill(&mut bench.core, WriteStream::Gc, 0..40);
+    bench.begin();
+    assert_eq!(bench.cache.budgets, [0], "three blocks are free");
+    clear(&mut bench.core, BlockId(0));
+    bench.power.on_room(&mut bench.core, &mut bench.cache);
+    assert_eq!(bench.cache.budgets, [0, 8]);
+}
