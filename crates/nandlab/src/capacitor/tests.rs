@@ -281,9 +281,9 @@ fn it_counts_as_empty_when_no_program_can_take_older_data_with_it() {
     bench.core.wake(Wake::Detection);
     bench.run_to(Stage::Recharging);
     assert!(bench.power.stage == Stage::Recharging && !is_amid(&bench.core, WriteStream::Gc));
-    assert!(bench.core.ftl.is_lsb_only(PLANE, WriteStream::Host));
+    assert!(bench.core.ftl.is_lsb_only(PLANE, WriteStream::Host) && bench.core.state.is_guarded);
     bench.run_to(Stage::Charged);
-    assert!(!bench.core.ftl.is_lsb_only(PLANE, WriteStream::Host));
+    assert!(!bench.core.ftl.is_lsb_only(PLANE, WriteStream::Host) && !bench.core.state.is_guarded);
 }
 
 #[test]
