@@ -6,7 +6,6 @@
 use super::*;
 use crate::base::geometry::Cell;
 use crate::base::units::{SECOND, US};
-use crate::core::Work;
 use crate::core::testing::{Event, PLANE, Setup, clear, fill, next};
 use crate::probe::NoProbe;
 use crate::sched::Kind;
@@ -226,8 +225,8 @@ fn while_draining_a_flush_could_use_what_is_left_and_while_recharging_nothing() 
             let event = next(&mut bench.core).unwrap();
             bench.serve(event);
         }
-        assert!((bench.energy_uj() - (4155.0 - pages as f64 * PAGE_UJ)).abs() < 1e-3);
-        assert!(bench.power.finishes());
+        let left = 4155.0 - pages as f64 * PAGE_UJ;
+        assert!((bench.energy_uj() - left).abs() < 1e-3 && bench.power.finishes());
     }
     bench.run_to(Stage::Settling);
     assert_eq!((bench.energy_uj(), bench.power.finishes()), (0.0, true), "what is under way ends");
@@ -263,17 +262,18 @@ fn a_due_detection_waits_for_an_idle_time_but_no_longer_than_its_grace() {
 #[test]
 fn it_counts_as_empty_when_no_program_can_take_older_data_with_it() {
     let mut bench = Bench::new(&Setup { cell: Cell::Mlc, ..setup() }, 9.5);
-    (bench.cache.is_synced, bench.cache.is_reprogramming) = (true, true);
+    bench.cache.is_synced = true;
     bench.begin();
-    // A job of the plane has written half a wordline, and a page is programmed in place.
+    // A job of the plane has written half a wordline.
     fill(&mut bench.core, WriteStream::Gc, [20]);
-    bench.core.room.works[0] = Work { victim: Some(BlockId(9)), blocks_taken: 0 };
+    bench.core.room.works[0].victim = Some(BlockId(9));
     bench.detect();
     bench.run_to(Stage::Recharging);
     assert_eq!(bench.power.stage, Stage::Settling, "its stream keeps the pages that the job counts on");
     let is_amid = |core: &Core<NoProbe>, stream| core.ftl.is_amid_wordline(&core.geometry, PLANE, stream);
     assert!(is_amid(&bench.core, WriteStream::Gc) && !is_amid(&bench.core, WriteStream::Host));
-    bench.core.room.works[0] = Work::default();
+    // It ends, and a page is programmed in place.
+    (bench.core.room.works[0].victim, bench.cache.is_reprogramming) = (None, true);
     bench.power.on_job_over(&mut bench.core, &mut bench.cache, PLANE);
     bench.run_to(Stage::Recharging);
     assert_eq!(bench.power.stage, Stage::Settling);
