@@ -5,6 +5,7 @@ import fcntl
 import json
 import os
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -152,9 +153,10 @@ def test_what_nohup_ignores_stays_ignored(spec_file, tmp_path):
 def test_a_signal_ends_what_reads_a_trace(tmp_path, arguments, number, status, name):
     os.mkfifo(tmp_path / "pipe")  # nobody writes: reading it takes for ever
     process = start(tmp_path, "trace", *arguments, "--format", "msr")
-    time.sleep(1.0)
+    writer = os.open(tmp_path / "pipe", os.O_WRONLY)  # waits until it is opened to be read
     process.send_signal(number)
     ended, out, err = finish(process)
+    os.close(writer)
     assert (ended, out, err) == (status, "", f"stopped by {name}: what was not finished is not kept\n")
     assert os.listdir(tmp_path) == ["pipe"]
 
@@ -163,7 +165,7 @@ def test_a_signal_ends_what_reads_a_trace(tmp_path, arguments, number, status, n
 def test_a_signal_ends_what_waits_for_its_reader(tmp_path):
     process = start(tmp_path, "spec", "schema")
     fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, 4096)
-    time.sleep(1.0)
+    assert select.select([process.stdout], [], [], 60)[0]  # it has begun to write
     process.send_signal(signal.SIGTERM)
     assert process.wait(10) == 143
     assert finish(process)[2] == "stopped by SIGTERM: what was not finished is not kept\n"

@@ -1,13 +1,16 @@
 //! Background jobs on a bare core: blocks of four pages; GC needs one free block, and one to write to.
 
+use super::spec::GcForeground;
 use super::*;
 use crate::base::geometry::RequestId;
 use crate::base::policy::Choice;
 use crate::base::units::MS;
 use crate::core::testing::{Event, MapInRam, PLANE, Setup, clear, decode, fill, next, unmap};
+use crate::core::{Read, Wake};
 use crate::host::{Host, Writes};
 use crate::probe::NoProbe;
 use crate::sched::Kind;
+use crate::sched::{Cause, Class, Owner};
 use std::collections::VecDeque;
 
 /// No copybacks, and a refresh that the test plays.

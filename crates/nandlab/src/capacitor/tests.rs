@@ -4,10 +4,13 @@
 //! 310 uJ. Any flush takes 1210 uJ more: an erase of 1 ms, a program and a transfer that it may have to wait for.
 
 use super::*;
+use crate::base::geometry::BlockId;
 use crate::base::geometry::Cell;
 use crate::base::units::{SECOND, US};
 use crate::core::testing::{Event, PLANE, Setup, clear, fill, next};
+use crate::ftl::WriteStream;
 use crate::probe::NoProbe;
+use crate::sched::Cause;
 use crate::sched::Kind;
 
 const PAGE_UJ: f64 = 310.0;

@@ -40,7 +40,6 @@ fn run(core: &mut Core<NoProbe>, reads: &mut Reads, map: &mut MapInRam) -> Vec<(
         if let Some(slot) = decoded
             && let Some(read) = reads.on_decoded(core, map, slot)
         {
-            core.pool.remove(slot);
             over.push((read, core.now));
         }
     }

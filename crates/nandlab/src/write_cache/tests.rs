@@ -9,6 +9,7 @@ use crate::ftl::WriteStream;
 use crate::host::{Op, Writes};
 use crate::probe::NoProbe;
 use crate::sched::Kind;
+use crate::sched::{Cause, Owner};
 
 struct Bench {
     core: Core<NoProbe>,

@@ -3,8 +3,10 @@
 use super::*;
 use crate::core::Read;
 use crate::core::testing::{Event, MapInRam, PLANE, Setup, decode, fill, next};
+use crate::ftl::WriteStream;
 use crate::probe::NoProbe;
 use crate::sched::Start;
+use crate::sched::{Cause, Class, Owner, Transaction};
 
 const BLOCK: BlockId = BlockId(0);
 
