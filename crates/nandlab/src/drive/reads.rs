@@ -16,7 +16,10 @@ impl<P: Probe> Drive<P> {
     /// Decoding has ended: with the data, or with another try one level higher.
     #[inline]
     pub(super) fn on_decoded(&mut self, slot: Slot) {
-        let Some(read) = self.reads.on_decoded(&mut self.core, &mut self.path.map, slot) else { return };
+        if !self.reads.on_decoded(&mut self.core, &mut self.path.map, slot) {
+            return;
+        }
+        let read = self.core.pool.remove(slot);
         if self.core.physics.ecc.has_levels() {
             if read.cause == Cause::Host
                 && let Some(cache) = &mut self.refreshing.error_cache

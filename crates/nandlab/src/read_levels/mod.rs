@@ -108,44 +108,42 @@ impl Reads {
         slot
     }
 
-    /// Decoding has ended: with the data, whose read is over and returned, its level remembered, or with another try one level
-    /// higher.
+    /// Decoding has ended: with the data, its level remembered, or with another try one level higher. Whether the read is over.
     #[inline]
     pub(crate) fn on_decoded<P: Probe>(
         &mut self,
         core: &mut Core<P>,
         map: &mut impl Map<P>,
         slot: Slot,
-    ) -> Option<Transaction> {
+    ) -> bool {
         if let Some(partner) = core.pool[slot].partner
             && core.try_again_or_part(slot, partner)
         {
-            return None;
+            return false;
         }
-        if !core.physics.ecc.has_levels() {
-            return Some(core.pool.remove(slot));
+        if core.physics.ecc.has_levels() {
+            let read = &core.pool[slot];
+            if read.is_uncorrectable() && read.level < core.physics.ecc.levels() {
+                core.try_again(slot);
+                return false;
+            }
+            Self::remember(core, map, slot);
         }
-        let read = &core.pool[slot];
-        if read.is_uncorrectable() && read.level < core.physics.ecc.levels() {
-            core.try_again(slot);
-            return None;
-        }
-        let read = core.pool.remove(slot);
-        Self::remember(core, map, &read);
-        Some(read)
+        true
     }
 
     /// Remembers the level at which a read has been decoded. What GC and wear levelling read is left out: it is not
     /// a use of the page, and moves it.
-    fn remember<P: Probe>(core: &mut Core<P>, map: &mut impl Map<P>, read: &Transaction) {
+    fn remember<P: Probe>(core: &mut Core<P>, map: &mut impl Map<P>, slot: Slot) {
+        let Transaction { ppn, lpn, cause, level, start, .. } = core.pool[slot];
         // A read at full strength says nothing of the level that its block needs.
-        if read.start != Start::Last {
-            core.levels.set_block(core.geometry.block_of(read.ppn), read.level);
+        if start != Start::Last {
+            core.levels.set_block(core.geometry.block_of(ppn), level);
         }
-        let is_use = matches!(read.cause, Cause::Host | Cause::Sync | Cause::Mapping);
+        let is_use = matches!(cause, Cause::Host | Cause::Sync | Cause::Mapping);
         // It may have been written since.
-        if is_use && core.ftl.map.get(read.lpn) == Some(read.ppn) {
-            map.set_level(core, read.lpn, read.level);
+        if is_use && core.ftl.map.get(lpn) == Some(ppn) {
+            map.set_level(core, lpn, level);
         }
     }
 }

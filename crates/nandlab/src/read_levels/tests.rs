@@ -38,8 +38,9 @@ fn run(core: &mut Core<NoProbe>, reads: &mut Reads, map: &mut MapInRam) -> Vec<(
             other => unreachable!("{other:?}"),
         };
         if let Some(slot) = decoded
-            && let Some(read) = reads.on_decoded(core, map, slot)
+            && reads.on_decoded(core, map, slot)
         {
+            let read = core.pool.remove(slot);
             over.push((read, core.now));
         }
     }
@@ -130,6 +131,6 @@ fn without_levels_every_page_decodes_at_once_and_lets_its_block_go() {
     assert_eq!(core.array.block(BLOCK).holds, 1);
     assert_eq!(reads.on_page_out(&mut core, slot), Some(slot));
     assert_eq!(core.array.block(BLOCK).holds, 0);
-    assert!(!reads.on_decoded(&mut core, &mut map, slot).unwrap().is_uncorrectable());
+    assert!(reads.on_decoded(&mut core, &mut map, slot) && !core.pool[slot].is_uncorrectable());
     assert!(map.levels.is_empty());
 }
