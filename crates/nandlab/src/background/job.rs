@@ -90,7 +90,7 @@ impl Background {
                 continue;
             }
             let (owner, class) = (Owner::Job(plane), Class::Background);
-            let page_level = path.map.level(core, lpn);
+            let page_level = core.page_level(&path.map, lpn);
             core.read(Read { ppn, lpn, owner, cause, class, start, page_level });
         }
         if self.jobs[plane.index()].stays {

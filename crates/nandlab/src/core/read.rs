@@ -1,6 +1,6 @@
 //! The verb that reads flash, and what the read levels of a page depend on.
 
-use super::Core;
+use super::{Core, Map};
 use crate::base::geometry::{BlockId, Lpn, Ppn};
 use crate::flash::{Condition, Hints, Moment, Stamp};
 use crate::probe::Probe;
@@ -42,6 +42,12 @@ impl<P: Probe> Core<P> {
         }
         self.enqueue(slot);
         slot
+    }
+
+    /// The level that the map entry of `lpn` remembers, for a read of it; 0 without read levels.
+    #[inline(always)]
+    pub(crate) fn page_level(&self, map: &impl Map<P>, lpn: Lpn) -> u8 {
+        if self.physics.ecc.has_levels() { map.level(self, lpn) } else { 0 }
     }
 
     /// Works out which level a read needs and at which it starts.

@@ -128,7 +128,7 @@ impl<P: Probe> Drive<P> {
     /// Queues a read for a host request.
     fn read_for_host(&mut self, ppn: Ppn, lpn: Lpn, owner: Owner) {
         let (cause, class) = (Cause::Host, Class::HostRead);
-        let page_level = self.path.map.level(&self.core, lpn);
+        let page_level = self.core.page_level(&self.path.map, lpn);
         let slot = self.core.read(Read { ppn, lpn, owner, cause, class, start: Start::Policy, page_level });
         self.reads.on_host_read(&self.core, slot);
         self.refreshing.on_host_read(&mut self.core, slot);

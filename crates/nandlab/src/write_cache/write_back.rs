@@ -69,7 +69,7 @@ impl Caching {
         match core.ftl.map.get(lpn) {
             Some(ppn) if !core.is_in_flight(ppn) => {
                 let (owner, cause, class) = (Owner::CachePage(slot), Cause::Sync, Class::HostRead);
-                let page_level = map.level(core, lpn);
+                let page_level = core.page_level(map, lpn);
                 core.read(Read { ppn, lpn, owner, cause, class, start: Start::Policy, page_level });
             }
             Some(ppn) => {
