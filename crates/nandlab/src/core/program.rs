@@ -91,7 +91,7 @@ impl<P: Probe> Core<P> {
         if let To::InPlace(_) = to {
             transaction.replaces = Some(ppn);
         } else {
-            self.stage(ppn, lpn, stamp);
+            self.array.stage(ppn, lpn, stamp);
         }
         if maps == Maps::Now {
             transaction.replaces = self.ftl.remap(&self.geometry, &mut self.array, lpn, ppn);
@@ -150,12 +150,6 @@ impl<P: Probe> Core<P> {
     #[inline(always)]
     pub(crate) fn allocate(&mut self, plane: PlaneId, stream: WriteStream) -> Option<Place> {
         self.ftl.allocate(&self.geometry, &mut self.array, plane, stream)
-    }
-
-    /// Fixes what a page that will be programmed holds, and says in its OOB.
-    #[inline(always)]
-    pub(crate) fn stage(&mut self, ppn: Ppn, lpn: Lpn, stamp: Stamp) {
-        self.array.stage(ppn, lpn, stamp);
     }
 
     /// Queues a transaction; what it replaces stays in flash until it has ended.

@@ -68,20 +68,17 @@ pub struct Stats<'a> {
 impl Stats<'_> {
     /// Flash operations of a kind, all causes.
     pub fn flash_total(&self, kind: Kind) -> u64 {
-        self.flash[kind as usize].iter().sum()
+        Operations(self.flash).total(kind)
     }
 
     /// Page operations: pages read (every try), programmed and moved by copyback.
     pub fn page_operations(&self) -> u64 {
-        self.flash_total(Kind::Read)
-            + self.ecc.retries
-            + self.flash_total(Kind::Program)
-            + self.flash_total(Kind::Copyback)
+        self.flash_total(Kind::Read) + self.ecc.retries + self.pages_programmed()
     }
 
     /// Pages programmed, by copyback or not.
     pub fn pages_programmed(&self) -> u64 {
-        self.flash_total(Kind::Program) + self.flash_total(Kind::Copyback)
+        Operations(self.flash).programmed()
     }
 
     /// Requests that have ended, whether done or failed.

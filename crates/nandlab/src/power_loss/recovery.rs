@@ -324,7 +324,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
 
     fn program_in_recovery(&mut self, place: Place, lpn: Lpn, stamp: Stamp) {
         let (block, page) = self.core.geometry.split(place.ppn);
-        self.core.stage(place.ppn, lpn, stamp);
+        self.core.array.stage(place.ppn, lpn, stamp);
         if self.core.ftl.is_combination(lpn) {
             self.schemes.stage(lpn, place.ppn);
         }

@@ -205,7 +205,7 @@ fn a_page_of_the_flush_that_lacks_sectors_is_completed_from_the_one_before() {
     let mut core = setup.core();
     let whole = fill(&mut core, WriteStream::Host, [3]);
     let partial = core.allocate(PLANE, WriteStream::Host).unwrap().ppn;
-    core.stage(partial, Lpn(3), Stamp { sequence: 8, ..Stamp::default() });
+    core.array.stage(partial, Lpn(3), Stamp { sequence: 8, ..Stamp::default() });
     core.array.mark_partial(partial);
     let (block, page) = core.geometry.split(partial);
     core.array.program(block, page);
