@@ -303,8 +303,9 @@ def _power_lines(summary: Mapping[str, Any]) -> list[str]:
     at = f" at {duration(lost['list'][0]['at_s'])}" if lost["losses"] == 1 else ""
     fast = f" ({part(lost['fast_pages'], lost['flushed_pages'])} fast)" if lost["flushed_pages"] else ""
     lines = [
-        f"[dim]power loss[/]  {_several(lost['losses'], 'loss', 'losses')}{at}; {count(lost['owed_pages'])} pages owed "
-        f"to flash, {count(lost['flushed_pages'])} flushed{fast}, "
+        f"[dim]power loss[/]  {_several(lost['losses'], 'loss', 'losses')}{at}; "
+        f"{count(lost['unflushed_pages'])} pages were unflushed, "
+        f"{count(lost['flushed_pages'])} flushed{fast}, "
         f"{_several(lost['lost_writes'], 'acknowledged write')} lost"
     ]
     if lost["flushed_pages"]:

@@ -372,7 +372,7 @@ def _summary(spec, share, columns):
         "gc": {"victims": gc // 40, "victim_valid_mean": 0.61 if gc else 0.0},
         "energy_j": {"read": 61.2, "program": 913.4, "erase": 40.1, "transfer": 83.0, "idle": 21.9, "total": 1119.6},
         "ecc": {"levels": {"1": reads + gc}, "retries": 0, "uncorrectable": 0},
-        "counters": {"host_pages_written": host, "merge_reads": 12, "gc_victims": gc // 40, "stalled_writes": 0},
+        "counters": {"host_pages_written": host, "merge_reads": 12, "gc_victims": gc // 40, "waiting_writes": 0},
         "steady_state": {
             "verdict": "steady",
             "rounds": 10,

@@ -79,7 +79,7 @@ def test_the_example_runs_and_saves_everything(tmp_path):
     assert power["losses"] == 1
     assert power["lost_pages"] == 0
     # What the flush did not write was under way already: at most a page on each of the 16 dies.
-    assert 5000 < power["flushed_pages"] <= power["owed_pages"] <= power["flushed_pages"] + 16
+    assert 5000 < power["flushed_pages"] <= power["unflushed_pages"] <= power["flushed_pages"] + 16
     assert capacitor["detections"]["count"] == len(result.power["detections"]) >= 5
     budgets = [found["budget_pages"] for found in result.power["detections"]]
     assert budgets == sorted(budgets, reverse=True), "it ages"

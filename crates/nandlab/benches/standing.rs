@@ -14,7 +14,7 @@ use nandlab::drive::Drive;
 use nandlab::drive::spec::{self, Arrival, Beyond, Eviction};
 use nandlab::host::{Op, Request};
 use nandlab::runner::{Runner, Source};
-use nandlab::sched::Kind;
+use nandlab::sched::FlashOp;
 use std::path::Path;
 use std::time::Instant;
 
@@ -313,7 +313,7 @@ fn main() {
             let stats = drive.stats();
             facts = format!(
                 "{operations} page operations, {} erases, WAF {:.3}",
-                stats.flash_total(Kind::Erase),
+                stats.flash_total(FlashOp::Erase),
                 stats.waf().unwrap_or(f64::NAN)
             );
             drive.audit().unwrap_or_else(|e| panic!("{e}"));

@@ -247,7 +247,7 @@ def mapping(summary: Mapping[str, Any]) -> str:
         ("evictions, of them dirty", f"{count(used['evictions'])}, {count(used['dirty_evictions'])}"),
         ("translation pages written back", count(used["write_backs"])),
         ("changed entries a write-back", "-" if carried is None else number(carried)),
-        ("misses that waited for write-backs", count(used["throttled"])),
+        ("misses that waited for write-backs", count(used["waiting_misses"])),
     ]
     return columns("two", left, f"<figure>{fact_table(facts)}</figure>")
 
@@ -277,7 +277,7 @@ def write_cache(summary: Mapping[str, Any]) -> str:
             f"{count(used['write_backs'])}, {count(used['syncs'])}",
         ),
         ("evictions of clean, of dirty pages", f"{count(used['evictions'])}, {count(used['dirty_evictions'])}"),
-        ("writes that waited for room", count(used["stalled_writes"])),
+        ("writes that waited for room", count(used["waiting_writes"])),
         ("updates that waited for their page's write-back", count(used["blocked_updates"])),
     ]
     return columns("two", left, f"<figure>{fact_table(facts)}</figure>")

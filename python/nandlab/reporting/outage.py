@@ -31,7 +31,7 @@ def power_loss(summary: Mapping[str, Any], power: Mapping[str, Any] | None) -> s
     if totals["losses"] > 1:
         listed, names = [totals, *listed], [f"all {count(totals['losses'])}", *names]
     rows: list[_Row] = [
-        ("dirty pages, of them owed to flash", lambda x: f"{count(x['dirty_pages'])}, {count(x['owed_pages'])}"),
+        ("dirty pages, of them acknowledged and unflushed", lambda x: f"{count(x['dirty_pages'])}, {count(x['unflushed_pages'])}"),
         ("pages flushed", lambda x: count(x["flushed_pages"])),
         ("of them to fast pages", lambda x: part(x["fast_pages"], x["flushed_pages"])),
         ("acknowledged writes lost", lambda x: _bad(x["lost_writes"])),
@@ -58,7 +58,7 @@ def power_loss(summary: Mapping[str, Any], power: Mapping[str, Any] | None) -> s
     more = f" {count(rest)} further losses are in power.json." if rest else ""
     left = figure(
         _scroll(lost),
-        "A page is owed when flash lacks a write of it that was acknowledged. Fast are LSB pages and the lower half of "
+        "A page is unflushed when flash lacks an acknowledged write of it. Fast are LSB pages and the lower half of "
         f"the layers.{more}",
     )
     right = figure(

@@ -274,7 +274,7 @@ impl Background {
         let Some(victim) = core.victim(plane) else { return };
         let job = &mut self.jobs[plane.index()];
         let block = core.array.block(victim);
-        if job.is_erasing || job.stays || job.copies > 0 || block.valid > 0 || block.holds > 0 {
+        if job.is_erasing || job.stays || job.copies > 0 || block.valid > 0 || block.pins > 0 {
             self.block(core, plane);
             return;
         }

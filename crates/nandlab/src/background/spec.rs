@@ -5,13 +5,13 @@ use crate::base::policy::Choice;
 use crate::base::units::Span;
 use crate::ftl::WearLevelling;
 use crate::spec::{
-    ANY_TIME, Check, Choices, Key, Kind, Policy, Rule, SHARE, SHARE_BELOW_1, choices, int, key, registered,
-    section, show_num,
+    ANY_TIME, Check, Choices, Key, Policy, Rule, SHARE, SHARE_BELOW_1, ValueKind, choices, int, key,
+    registered, section, show_num,
 };
 use std::sync::LazyLock;
 
 pub(crate) const WEAR_LEVELLING: Key =
-    key("ftl.wear_levelling", Kind::Slot(WearLevelling::CHOICES), "\"dynamic\"", "how wear is spread");
+    key("ftl.wear_levelling", ValueKind::Slot(WearLevelling::CHOICES), "\"dynamic\"", "how wear is spread");
 
 pub(crate) const WEAR_GAP: Key = key(
     "ftl.wear_gap",
@@ -33,18 +33,18 @@ section! {
     pub struct GcSpec {
         /// From [`crate::background::gc::POLICIES`].
         pub victim: Choice =
-            key("gc.victim", Kind::Registered(victims), "\"greedy\"", "which block is collected next"),
+            key("gc.victim", ValueKind::Registered(victims), "\"greedy\"", "which block is collected next"),
         /// How foreground GC shares its die with host writes.
         pub pacing: GcPacing = key(
             "gc.pacing",
-            Kind::Slot(GcPacing::CHOICES),
+            ValueKind::Slot(GcPacing::CHOICES),
             "\"proportional\"",
             "how foreground GC shares its die with host writes",
         ),
         /// Whether the die of a foreground GC serves others meanwhile.
         pub foreground: GcForeground = key(
             "gc.foreground",
-            Kind::Slot(GcForeground::CHOICES),
+            ValueKind::Slot(GcForeground::CHOICES),
             "\"interleaved\"",
             "whether the host waits for the whole cleaning of a victim",
         ),

@@ -9,7 +9,7 @@ use crate::core::testing::{Event, MapInRam, PLANE, Setup, clear, decode, fill, n
 use crate::core::{Read, Wake};
 use crate::host::{Host, Writes};
 use crate::probe::NoProbe;
-use crate::sched::Kind;
+use crate::sched::FlashOp;
 use crate::sched::{Cause, Class, Owner};
 use std::collections::VecDeque;
 
@@ -63,7 +63,7 @@ struct Bench {
     others: Others,
     jobs: Background,
     /// What the die has done, in order.
-    log: Vec<(Kind, Cause)>,
+    log: Vec<(FlashOp, Cause)>,
 }
 
 impl Bench {
@@ -110,8 +110,8 @@ impl Bench {
                 Event::Ended(done) => {
                     log.push((done.kind, done.cause));
                     match (done.kind, done.owner) {
-                        (Kind::Erase, Owner::Job(plane)) => jobs.end_job(core, plane),
-                        (Kind::Erase, Owner::DeadBlock(plane)) => jobs.end_dead(core, plane, false),
+                        (FlashOp::Erase, Owner::Job(plane)) => jobs.end_job(core, plane),
+                        (FlashOp::Erase, Owner::DeadBlock(plane)) => jobs.end_dead(core, plane, false),
                         (_, Owner::Job(plane)) => jobs.on_copied(core, path, others, plane),
                         other => unreachable!("{other:?}"),
                     }
@@ -155,7 +155,7 @@ fn gc_copies_what_is_valid_of_its_victim_erases_it_and_ends() {
         (Some(BlockId(0)), vec![Cause::Gc])
     );
     bench.run();
-    assert_eq!(bench.log, [Kind::Read, Kind::Program, Kind::Erase].map(|kind| (kind, Cause::Gc)));
+    assert_eq!(bench.log, [FlashOp::Read, FlashOp::Program, FlashOp::Erase].map(|kind| (kind, Cause::Gc)));
     assert_eq!((bench.block_of(3), bench.pe_cycles(0)), (Some(BlockId(3)), 1));
     assert_eq!(bench.core.array.stamp(bench.core.ftl.map.get(Lpn(3)).unwrap()).sequence, sequence);
     assert_eq!((bench.path.map.moved, bench.path.map.jobs_ended), (vec![(3, true)], 1));
@@ -169,7 +169,7 @@ fn a_page_that_nobody_needs_any_more_when_it_has_been_read_is_not_copied() {
     bench.check_space();
     unmap(&mut bench.core, 3);
     bench.run();
-    assert_eq!(bench.log, [Kind::Read, Kind::Erase].map(|kind| (kind, Cause::Gc)));
+    assert_eq!(bench.log, [FlashOp::Read, FlashOp::Erase].map(|kind| (kind, Cause::Gc)));
     assert_eq!((bench.pe_cycles(0), bench.core.ftl.planes[0].free.len()), (1, 2));
 }
 
@@ -235,8 +235,8 @@ fn static_wear_levelling_moves_the_laggard_to_the_most_worn_free_block() {
 
 #[test]
 fn a_blocking_cleaning_has_the_die_until_its_victim_is_erased() {
-    let gc = [Kind::Read, Kind::Program, Kind::Erase].map(|kind| (kind, Cause::Gc));
-    let host = (Kind::Read, Cause::Host);
+    let gc = [FlashOp::Read, FlashOp::Program, FlashOp::Erase].map(|kind| (kind, Cause::Gc));
+    let host = (FlashOp::Read, Cause::Host);
     let blocking = [gc[0], gc[1], gc[2], host];
     let interleaved = [gc[0], host, gc[1], gc[2]];
     for (foreground, order) in [(GcForeground::Blocking, blocking), (GcForeground::Interleaved, interleaved)]
@@ -270,7 +270,7 @@ fn of_a_block_that_stays_only_those_pages_move_that_cannot_be_refreshed_where_th
     assert_eq!(bench.others.stayed, [block]);
     let stays = [0, 1, 2, 3].map(|lpn| bench.block_of(lpn) == Some(block));
     assert_eq!((stays, bench.path.map.moved), ([true, true, false, true], vec![(2, true)]));
-    assert_eq!([Kind::Program, Kind::Erase].map(|kind| bench.core.operations.total(kind)), [1, 0]);
+    assert_eq!([FlashOp::Program, FlashOp::Erase].map(|kind| bench.core.operations.total(kind)), [1, 0]);
 }
 
 #[test]

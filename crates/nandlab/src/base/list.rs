@@ -24,7 +24,7 @@ impl Default for Link {
 }
 
 /// Where the links of a list are.
-pub(crate) trait Links {
+pub(crate) trait ListLinks {
     /// The link of a slot.
     fn link(&mut self, slot: u32) -> &mut Link;
 }
@@ -60,7 +60,7 @@ impl List {
     }
 
     #[inline]
-    pub(crate) fn push_first(&mut self, links: &mut impl Links, slot: u32) {
+    pub(crate) fn push_first(&mut self, links: &mut impl ListLinks, slot: u32) {
         *links.link(slot) = Link { before: NONE, after: self.first };
         match self.first {
             NONE => self.last = slot,
@@ -71,7 +71,7 @@ impl List {
     }
 
     #[inline]
-    pub(crate) fn remove(&mut self, links: &mut impl Links, slot: u32) {
+    pub(crate) fn remove(&mut self, links: &mut impl ListLinks, slot: u32) {
         let Link { before, after } = *links.link(slot);
         match before {
             NONE => self.first = after,

@@ -17,16 +17,16 @@
 //! it. So before that, every stream fills the wordline it is in, and the host's goes over to LSB pages alone. The streams of
 //! a job fill theirs when it ends, since it has counted on their pages, and the capacitor counts as empty only then.
 
-use super::{Detection, FlushMethod, Kept, Power, Stage};
+use super::{Detection, FlushMethod, Kept, PowerBackup, Stage};
 use crate::base::geometry::{CacheSlot, DieId, PlaneId};
 use crate::base::units::Span;
 use crate::core::{Core, Maps, Part, Program, To, Wake};
 use crate::flash::Stamp;
-use crate::ftl::{FlushPages, Place, WriteStream};
+use crate::ftl::{AllocatedPage, FlushPages, WriteStream};
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, Owner, Transaction};
 
-impl Power {
+impl PowerBackup {
     pub(crate) fn begin_detection<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>) {
         let due = if self.is_overdue { self.now.due } else { core.now.min(self.due) };
         self.now = Detection { due, began: core.now, ..Detection::default() };
@@ -87,9 +87,14 @@ impl Power {
     }
 
     /// Writes a clean page of the cache once more, or nothing at all when there is none.
-    pub(super) fn rewrite<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>, place: Place) {
+    pub(super) fn rewrite<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        kept: &mut impl Kept<P>,
+        place: AllocatedPage,
+    ) {
         let die = core.geometry.die_of(core.geometry.plane_of(core.geometry.block_of(place.ppn)));
-        let (to, cause, class) = (To::Place(place), Cause::Flush, Class::HostWrite);
+        let (to, cause, class) = (To::Allocated(place), Cause::Flush, Class::HostWrite);
         let program = match kept.take_clean(core, CacheSlot(self.drain.next_slot)) {
             None => Program::nothing(to, Owner::Dummy, cause, class),
             Some((slot, lpn, sequence)) => {
@@ -153,7 +158,7 @@ impl Power {
         self.drain.rewritten -= 1;
         if let Some(slot) = rewritten {
             if P::STAMPED {
-                core.probe.on_write_safe(done.lpn, core.array.stamp(done.ppn).sequence);
+                core.probe.on_write_durable(done.lpn, core.array.stamp(done.ppn).sequence);
             }
             kept.end_rewrite(core, slot);
         }

@@ -96,7 +96,7 @@ pub struct CapacitorState {
 
 /// The capacitor in the drive.
 #[derive(Debug)]
-pub(crate) struct Power {
+pub(crate) struct PowerBackup {
     spec: CapacitorSpec,
     /// The detections so far.
     pub(crate) detections: Vec<Detection>,
@@ -161,7 +161,7 @@ struct Guard {
     done: Box<[bool]>,
 }
 
-impl Power {
+impl PowerBackup {
     /// `cut_at` is when power fails, if it does; `vsm_pages` those of partial refresh; `clock_scale` how many times as fast
     /// as simulated time the scaled clock runs.
     pub(crate) fn new(
@@ -314,7 +314,7 @@ impl Power {
     }
 }
 
-impl Power {
+impl PowerBackup {
     /// The budget that the drive begins with, as though it had just been measured.
     pub(crate) fn begin<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>) {
         if let Some(capacitor) = &self.capacitor {

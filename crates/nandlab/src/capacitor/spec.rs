@@ -3,8 +3,8 @@
 use crate::base::units::Span;
 pub use crate::ftl::FlushMethod;
 use crate::spec::{
-    AGE, ANY_TIME, Check, Choices, Dimension, Kind, Rule, SHARE, SHARE_ABOVE_0, SOME_TIME, VOLTS, Val, WATTS,
-    choices, int, key, num, param, section, shorten, show_real, show_time,
+    AGE, ANY_TIME, Check, Choices, Dimension, Rule, SHARE, SHARE_ABOVE_0, SOME_TIME, VOLTS, Val, ValueKind,
+    WATTS, choices, int, key, num, param, section, shorten, show_real, show_time,
 };
 
 section! {
@@ -15,7 +15,7 @@ section! {
         /// Farad, of the new capacitor; 0: there is none.
         pub capacitance_f: f64 = key(
             "capacitor.capacitance",
-            Kind::Si(Dimension::Capacitance),
+            ValueKind::Si(Dimension::Capacitance),
             "\"0F\"",
             "what keeps the drive alive when power fails, when new; 0F: no capacitor",
         ),
@@ -102,7 +102,7 @@ section! {
         /// What the budget can be.
         pub steps: BudgetSteps = key(
             "capacitor.steps",
-            Kind::Slot(BudgetSteps::CHOICES),
+            ValueKind::Slot(BudgetSteps::CHOICES),
             "\"five\"",
             "what the measured budget can be",
         )
@@ -110,7 +110,7 @@ section! {
         /// How dirty pages are written at power loss and at budget detection.
         pub flush: FlushMethod = key(
             "capacitor.flush",
-            Kind::Slot(FlushMethod::CHOICES),
+            ValueKind::Slot(FlushMethod::CHOICES),
             "\"plain\"",
             "how dirty pages are written at power loss",
         ),
@@ -124,14 +124,14 @@ section! {
         /// Which dirty pages are written first.
         pub flush_order: FlushOrder = key(
             "capacitor.flush_order",
-            Kind::Slot(FlushOrder::CHOICES),
+            ValueKind::Slot(FlushOrder::CHOICES),
             "\"oldest\"",
             "which dirty pages are written first at power loss",
         ),
         /// So many bytes from address 0 hold metadata, for [`FlushOrder::Metadata`].
         pub metadata_bytes: u64 = key(
             "capacitor.metadata",
-            Kind::Size { min: 0, max: 1 << 52, step: 512 },
+            ValueKind::Size { min: 0, max: 1 << 52, step: 512 },
             "\"0B\"",
             "so many bytes from address 0 hold metadata, for flush_order = \"metadata\"",
         ),
@@ -139,12 +139,12 @@ section! {
 }
 
 /// Degrees Celsius, as wide as the parts of a drive are made for (assumption).
-const CELSIUS: Kind = num(-40.0, 125.0);
+const CELSIUS: ValueKind = num(-40.0, 125.0);
 
 /// So few that `show` has them in one line, of which the reader takes 64 points.
-const TEMPERATURE: Kind = Kind::Either(&[
+const TEMPERATURE: ValueKind = ValueKind::Either(&[
     CELSIUS,
-    Kind::List(
+    ValueKind::List(
         &[
             param(
                 "from",

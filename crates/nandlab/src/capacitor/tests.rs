@@ -11,7 +11,7 @@ use crate::core::testing::{Event, PLANE, Setup, clear, fill, next};
 use crate::ftl::WriteStream;
 use crate::probe::NoProbe;
 use crate::sched::Cause;
-use crate::sched::Kind;
+use crate::sched::FlashOp;
 
 const PAGE_UJ: f64 = 310.0;
 const FIXED_UJ: f64 = 1210.0;
@@ -69,7 +69,7 @@ impl Kept<NoProbe> for Cache {
 
 struct Bench {
     core: Core<NoProbe>,
-    power: Power,
+    power: PowerBackup,
     cache: Cache,
     /// When which stage has been reached, in microseconds.
     stages: Vec<(Stage, u64)>,
@@ -104,7 +104,7 @@ impl Bench {
             metadata_bytes: 0,
         };
         let core = setup.core();
-        let power = Power::new(&spec, Budget::Measured, None, 0, 1.0, &core.geometry);
+        let power = PowerBackup::new(&spec, Budget::Measured, None, 0, 1.0, &core.geometry);
         let cache = Cache { clean: 4, ..Cache::default() };
         Self { core, power, cache, stages: Vec::new() }
     }
@@ -179,7 +179,7 @@ fn a_detection_syncs_drains_settles_and_recharges() {
             (Stage::Charged, 11 * s + 14 * 210),
         ]
     );
-    assert_eq!(bench.core.operations.0[Kind::Program as usize][Cause::Flush as usize], 14);
+    assert_eq!(bench.core.operations.0[FlashOp::Program as usize][Cause::Flush as usize], 14);
     assert_eq!(bench.cache.rewritten[..6], [0, 1, 2, 3, 0, 1], "clean pages in turn");
     assert_eq!(bench.power.capacitor.as_ref().unwrap().cycles(), 1);
 }

@@ -15,13 +15,13 @@ mod stats;
 mod tests;
 
 pub use limit::CopybackLimit;
-pub use policy::{COPYBACKS_MAX, MigrationPolicy, POLICIES, View, make};
+pub use policy::{COPYBACKS_MAX, MigrationPolicy, POLICIES, VictimView, make};
 pub use spec::CopybackLimitSpec;
 pub use stats::MigrationStats;
 
 use crate::base::geometry::{BlockId, PlaneId, Ppn};
 use crate::core::{CopyBack, Core, NextJob, Part, Physics, Queued};
-use crate::flash::{Condition, Moment};
+use crate::flash::{AgeStamp, Condition};
 use crate::ftl::WriteStream;
 use crate::probe::Probe;
 use crate::sched::Cause;
@@ -55,7 +55,7 @@ impl Migration {
 
 impl Migration {
     /// The stream that the pages of a victim are copied back to, if the policy wants copybacks and there is room for them.
-    /// `buffer` says how busy the write buffer is ([`View::buffer`]).
+    /// `buffer` says how busy the write buffer is ([`VictimView::buffer`]).
     #[inline(never)]
     pub(crate) fn copyback_stream<P: Probe>(
         &mut self,
@@ -78,7 +78,7 @@ impl Migration {
         if matches!(off_chip, WriteStream::Mapping | WriteStream::Combination) {
             return None;
         }
-        let view = View { is_urgent: job.is_urgent, buffer: buffer(core) };
+        let view = VictimView { is_urgent: job.is_urgent, buffer: buffer(core) };
         if !self.policy.copies_back(&view) {
             self.stats.victims_off_chip += 1;
             return None;
@@ -132,7 +132,7 @@ impl Migration {
         copybacks: u8,
     ) -> bool {
         let corrected = core.array.stamp(source).corrected;
-        let knows_age = core.array.keeps_ages() && corrected != Moment::LOST;
+        let knows_age = core.array.keeps_ages() && corrected != AgeStamp::LOST;
         let condition = Condition {
             pe_cycles: core.array.block(block).pe_cycles,
             age_s: if knows_age { corrected.age_s(core.physics.age_clock.at(core.now)) } else { 0 },

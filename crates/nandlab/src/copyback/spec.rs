@@ -4,7 +4,8 @@ use super::{COPYBACKS_MAX, CopybackLimit, POLICIES};
 use crate::base::policy::PolicyInfo;
 use crate::base::units::Span;
 use crate::spec::{
-    AGE, Check, FromVal, Key, Kind, Param, Policy, Resolved, Rule, Section, Val, int, key, param, plain, with,
+    AGE, Check, FromVal, Key, Param, Policy, Resolved, Rule, Section, Val, ValueKind, int, key, param, plain,
+    with,
 };
 use std::sync::LazyLock;
 
@@ -27,7 +28,7 @@ impl MigrationSpec {
 impl Section for MigrationSpec {
     const KEYS: &'static [Key] = &[key(
         "migration.policy",
-        Kind::Registered(policies),
+        ValueKind::Registered(policies),
         "\"off-chip\"",
         "how pages are copied inside the drive",
     )];
@@ -69,20 +70,20 @@ pub enum CopybackLimitSpec {
 
 const LIMIT: &[Param] = &[param(
     "limit",
-    Kind::Either(&[
+    ValueKind::Either(&[
         COPYBACKS,
-        Kind::Slot(&[
+        ValueKind::Slot(&[
             plain("table", "by the P/E cycles of the destination (rcopyback paper, Table 1)"),
             with("measured", MEASURED, "as many as the RBER of the destination allows"),
         ]),
-        Kind::List(LINE, 32),
+        ValueKind::List(LINE, 32),
     ]),
     "\"table\"",
     "copybacks in a row at most: a number, by P/E cycles, or measured",
 )];
 
 /// So many blocks are open for copybacks in every plane.
-const COPYBACKS: Kind = int(0, COPYBACKS_MAX as u64);
+const COPYBACKS: ValueKind = int(0, COPYBACKS_MAX as u64);
 
 const MEASURED: &[Param] = &[
     param("within", AGE, "\"365d\"", "the page stays readable for so long"),

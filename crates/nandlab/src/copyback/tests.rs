@@ -4,7 +4,7 @@ use super::*;
 use crate::base::geometry::Lpn;
 use crate::core::testing::{Event, PLANE, Setup, fill, next};
 use crate::probe::NoProbe;
-use crate::sched::{Kind, Owner};
+use crate::sched::{FlashOp, Owner};
 
 const COPYBACKS: u64 = 2;
 
@@ -32,11 +32,11 @@ fn copy(migration: &mut Migration, core: &mut Core<NoProbe>, lpn: u32, stream: W
     let copyback = CopyBack { plane: PLANE, stream, source, lpn: Lpn(lpn), cause: Cause::Gc };
     let queued = migration.copy_back(core, copyback)?;
     assert_eq!(core.ftl.map.get(Lpn(lpn)), Some(source), "until it is done the page is where it was");
-    assert!(core.array.block(core.geometry.block_of(source)).holds > 0);
+    assert!(core.array.block(core.geometry.block_of(source)).pins > 0);
     loop {
         match next(core).expect("a copyback is under way") {
             Event::Ended(done) => {
-                assert_eq!((done.kind, done.owner), (Kind::Copyback, Owner::Job(PLANE)));
+                assert_eq!((done.kind, done.owner), (FlashOp::Copyback, Owner::Job(PLANE)));
                 return Some(queued.ppn);
             }
             Event::Wake(_) => {}
@@ -66,7 +66,7 @@ fn every_number_in_a_row_has_a_stream_of_its_own_up_to_the_limit() {
     let ppn = core.ftl.map.get(Lpn(0)).unwrap();
     assert_eq!(core.array.stamp(ppn).sequence, sequence, "it is the same host write");
     assert_eq!(
-        [Kind::Copyback, Kind::Program, Kind::Read].map(|kind| core.operations.total(kind)),
+        [FlashOp::Copyback, FlashOp::Program, FlashOp::Read].map(|kind| core.operations.total(kind)),
         [8, 0, 0]
     );
 }

@@ -3,7 +3,7 @@
 use super::Core;
 use crate::base::geometry::{Lpn, PlaneId};
 use crate::flash::{BlockState, DEAD_LPN, Stamp};
-use crate::ftl::{Place, WriteStream};
+use crate::ftl::{AllocatedPage, WriteStream};
 use crate::probe::Probe;
 
 impl<P: Probe> Core<P> {
@@ -17,7 +17,7 @@ impl<P: Probe> Core<P> {
         sequence: u64,
         mut on_mapped: impl FnMut(Lpn),
     ) -> bool {
-        let Place { ppn, opened, .. } = self.allocate(plane, stream).expect("the plane has room");
+        let AllocatedPage { ppn, opened, .. } = self.allocate(plane, stream).expect("the plane has room");
         let (block, page) = self.geometry.split(ppn);
         self.array.stage(ppn, lpn, Stamp { sequence, corrected: self.physics.initial_ages.of(block) });
         let is_closed = self.array.program(block, page) == self.geometry.pages_per_block;

@@ -9,7 +9,7 @@ use crate::sched::Owner;
 /// LPN; whoever uses it asks for its entry first.
 pub(crate) trait Map<P: Probe> {
     /// Whether the entry of `lpn` is at hand for a page of a host request, or of the write cache. If not, the page waits
-    /// for it, and goes on with [`Wake::Entry`](super::Wake::Entry).
+    /// for it, and goes on with [`Wake::MapEntry`](super::Wake::MapEntry).
     fn has_entry(&mut self, core: &mut Core<P>, lpn: Lpn, owner: Owner, wants: Wants) -> bool;
 
     /// Makes sure that the entry of `lpn` is at hand, for a page that has had it and may have waited since.

@@ -4,9 +4,9 @@ use super::{Core, Part, Wake};
 use crate::base::geometry::{BlockId, Cell, Lpn, PlaneId, Ppn};
 use crate::base::slab::Node;
 use crate::flash::{BlockState, DEAD_LPN, Stamp};
-use crate::ftl::{Place, WriteStream};
+use crate::ftl::{AllocatedPage, WriteStream};
 use crate::probe::Probe;
-use crate::sched::{Cause, Class, Kind, Owner, Slot, Transaction};
+use crate::sched::{Cause, Class, FlashOp, Owner, Slot, Transaction};
 
 /// Where a program goes.
 #[derive(Clone, Copy, Debug)]
@@ -14,7 +14,7 @@ pub(crate) enum To {
     /// The next page of a stream of a plane.
     Stream(PlaneId, WriteStream),
     /// A page that has been allocated for it.
-    Place(Place),
+    Allocated(AllocatedPage),
     /// The page itself, which is programmed already, with what it holds.
     InPlace(Ppn),
 }
@@ -81,12 +81,12 @@ impl<P: Probe> Core<P> {
     pub(crate) fn program(&mut self, program: Program) -> Result<Queued, NoRoom> {
         let _inside = self.inside.enter(Part::Program);
         let Program { to, lpn, stamp, maps, owner, cause, class } = program;
-        let Place { ppn, opened, skips } = match to {
+        let AllocatedPage { ppn, opened, skips } = match to {
             To::Stream(plane, stream) => self.allocate(plane, stream).ok_or(NoRoom)?,
-            To::Place(place) => place,
-            To::InPlace(ppn) => Place { ppn, opened: false, skips: 0 },
+            To::Allocated(place) => place,
+            To::InPlace(ppn) => AllocatedPage { ppn, opened: false, skips: 0 },
         };
-        let mut transaction = self.transaction(Kind::Program, ppn, lpn, owner, cause, class);
+        let mut transaction = self.transaction(FlashOp::Program, ppn, lpn, owner, cause, class);
         transaction.skips = skips;
         if let To::InPlace(_) = to {
             transaction.replaces = Some(ppn);
@@ -111,10 +111,10 @@ impl<P: Probe> Core<P> {
     /// Nothing has happened when the plane has no page left for the stream.
     pub(crate) fn copy_back(&mut self, copyback: CopyBack) -> Result<Queued, NoRoom> {
         let CopyBack { plane, stream, source, lpn, cause } = copyback;
-        let Place { ppn, opened, skips } = self.allocate(plane, stream).ok_or(NoRoom)?;
+        let AllocatedPage { ppn, opened, skips } = self.allocate(plane, stream).ok_or(NoRoom)?;
         self.array.stage(ppn, lpn, self.array.stamp(source));
         let owner = Owner::Job(plane);
-        let mut transaction = self.transaction(Kind::Copyback, ppn, lpn, owner, cause, Class::Background);
+        let mut transaction = self.transaction(FlashOp::Copyback, ppn, lpn, owner, cause, Class::Background);
         (transaction.skips, transaction.replaces) = (skips, Some(source));
         self.queue_keeping(transaction);
         Ok(Queued { ppn, opened })
@@ -123,7 +123,7 @@ impl<P: Probe> Core<P> {
     /// Erases a block that holds nothing any more.
     pub(crate) fn erase(&mut self, block: BlockId, owner: Owner, cause: Cause) {
         let ppn = self.geometry.page(block, 0);
-        let erase = self.transaction(Kind::Erase, ppn, Lpn(0), owner, cause, Class::Background);
+        let erase = self.transaction(FlashOp::Erase, ppn, Lpn(0), owner, cause, Class::Background);
         self.queue(erase);
     }
 
@@ -148,7 +148,7 @@ impl<P: Probe> Core<P> {
 
     /// The next page of `stream` in `plane`.
     #[inline(always)]
-    pub(crate) fn allocate(&mut self, plane: PlaneId, stream: WriteStream) -> Option<Place> {
+    pub(crate) fn allocate(&mut self, plane: PlaneId, stream: WriteStream) -> Option<AllocatedPage> {
         self.ftl.allocate(&self.geometry, &mut self.array, plane, stream)
     }
 
@@ -156,7 +156,7 @@ impl<P: Probe> Core<P> {
     #[inline(always)]
     fn queue_keeping(&mut self, transaction: Transaction) {
         if let Some(old) = transaction.replaces {
-            self.hold(old);
+            self.pin(old);
         }
         self.queue(transaction);
     }
@@ -183,17 +183,17 @@ impl<P: Probe> Core<P> {
 
     /// Keeps a page's block from being erased.
     #[inline(always)]
-    pub(crate) fn hold(&mut self, page: Ppn) {
+    pub(crate) fn pin(&mut self, page: Ppn) {
         let block = self.geometry.block_of(page);
-        self.array.block_mut(block).holds += 1;
+        self.array.block_mut(block).pins += 1;
     }
 
     /// Ends a hold on a block; the last one lets a pending erase go ahead.
     #[inline]
-    pub(crate) fn let_go(&mut self, block: BlockId) {
+    pub(crate) fn unpin(&mut self, block: BlockId) {
         let state = self.array.block_mut(block);
-        state.holds -= 1;
-        if state.holds == 0 {
+        state.pins -= 1;
+        if state.pins == 0 {
             if state.state == BlockState::Victim {
                 let plane = self.geometry.plane_of(block);
                 self.wake(Wake::Emptied(plane));
@@ -207,7 +207,7 @@ impl<P: Probe> Core<P> {
     #[inline(always)]
     pub(crate) fn transaction(
         &self,
-        kind: Kind,
+        kind: FlashOp,
         ppn: Ppn,
         lpn: Lpn,
         owner: Owner,
@@ -234,14 +234,14 @@ impl<P: Probe> Core<P> {
     pub(crate) fn tell_durable(&mut self, done: &Transaction) {
         if P::STAMPED {
             let sequence = self.array.stamp(done.ppn).sequence;
-            self.probe.on_write_safe(done.lpn, sequence);
             self.probe.on_write_durable(done.lpn, sequence);
+            self.probe.on_write_acknowledged(done.lpn, sequence);
         }
     }
 
     /// A block has been erased: it is free, or retired.
     pub(crate) fn end_erase(&mut self, block: BlockId, cause: Cause) {
-        self.operations.on_ended(Kind::Erase, cause);
+        self.operations.on_ended(FlashOp::Erase, cause);
         self.array.erase(&self.geometry, block);
         self.ftl.release(&self.geometry, &mut self.array, block, self.room.endurance);
     }

@@ -2,9 +2,9 @@
 
 use super::{Core, Map};
 use crate::base::geometry::{BlockId, Lpn, Ppn};
-use crate::flash::{Condition, Hints, Moment, Stamp};
+use crate::flash::{AgeStamp, Condition, Hints, Stamp};
 use crate::probe::Probe;
-use crate::sched::{Cause, Class, Kind, Owner, Slot, Start, Transaction};
+use crate::sched::{Cause, Class, FlashOp, Owner, Slot, Start, Transaction};
 
 /// A programmed page to be read.
 #[derive(Clone, Copy, Debug)]
@@ -27,14 +27,14 @@ impl<P: Probe> Core<P> {
     pub(crate) fn read(&mut self, read: Read) -> Slot {
         let Read { ppn, lpn, owner, cause, class, start, page_level } = read;
         let (block, _) = self.geometry.split(ppn);
-        self.array.block_mut(block).holds += 1;
-        let mut transaction = self.transaction(Kind::Read, ppn, lpn, owner, cause, class);
+        self.array.block_mut(block).pins += 1;
+        let mut transaction = self.transaction(FlashOp::Read, ppn, lpn, owner, cause, class);
         transaction.start = start;
         if cause == Cause::Host {
             self.read_counts.count(ppn);
         }
         if self.physics.ecc.has_levels() {
-            self.aim(&mut transaction, block, page_level);
+            self.choose_level(&mut transaction, block, page_level);
         }
         let slot = self.pool.insert(transaction);
         if self.array.block(block).linked > 0 {
@@ -52,7 +52,7 @@ impl<P: Probe> Core<P> {
 
     /// Works out which level a read needs and at which it starts.
     #[inline]
-    fn aim(&mut self, read: &mut Transaction, block: BlockId, page_level: u8) {
+    fn choose_level(&mut self, read: &mut Transaction, block: BlockId, page_level: u8) {
         read.needed = self.needed_level(read.ppn, block, u32::from(read.page));
         let hints = Hints { page: page_level, block: self.levels.block(block), needed: read.needed };
         read.level = match read.start {
@@ -72,15 +72,15 @@ impl<P: Probe> Core<P> {
         if self.is_in_flight(apn) {
             return;
         }
-        self.hold(apn);
-        let mut part = self.transaction(Kind::Read, apn, lpn, read.owner, read.cause, read.class);
+        self.pin(apn);
+        let mut part = self.transaction(FlashOp::Read, apn, lpn, read.owner, read.cause, read.class);
         part.part_bytes = bytes;
         part.partner = Some(slot);
         part.is_part = true;
         part.start = read.start;
         if self.physics.ecc.has_levels() {
             let block = self.geometry.block_of(apn);
-            self.aim(&mut part, block, 0);
+            self.choose_level(&mut part, block, 0);
         }
         let part = self.pool.insert(part);
         self.pool[slot].partner = Some(part);
@@ -107,7 +107,7 @@ impl<P: Probe> Core<P> {
 
     /// The RBER now of a page of `block` that was corrected then.
     #[inline]
-    fn rber_in(&mut self, block: BlockId, page: u32, corrected: Moment) -> f64 {
+    fn rber_in(&mut self, block: BlockId, page: u32, corrected: AgeStamp) -> f64 {
         let state = self.array.block(block);
         let condition = Condition {
             pe_cycles: state.pe_cycles,
@@ -125,7 +125,7 @@ impl<P: Probe> Core<P> {
             return 1;
         }
         let corrected = self.array.stamp(ppn).corrected;
-        if corrected == Moment::LOST {
+        if corrected == AgeStamp::LOST {
             return self.physics.ecc.levels() + 1;
         }
         let rber = self.rber_in(block, page, corrected);
@@ -134,8 +134,8 @@ impl<P: Probe> Core<P> {
 
     /// Now, for the stamp of a page that is written.
     #[inline(always)]
-    pub(crate) fn moment(&self) -> Moment {
-        if self.array.keeps_ages() { self.physics.age_clock.at(self.now) } else { Moment::default() }
+    pub(crate) fn moment(&self) -> AgeStamp {
+        if self.array.keeps_ages() { self.physics.age_clock.at(self.now) } else { AgeStamp::default() }
     }
 
     /// The stamp of new data of the controller's own: the next sequence number, and young.
@@ -147,7 +147,7 @@ impl<P: Probe> Core<P> {
     /// The stamp of a page that has been read and is written elsewhere: young again if it could be corrected, and
     /// still the same host write.
     pub(crate) fn stamp_of_copy(&self, read: &Transaction) -> Stamp {
-        let corrected = if read.is_uncorrectable() { Moment::LOST } else { self.moment() };
+        let corrected = if read.is_uncorrectable() { AgeStamp::LOST } else { self.moment() };
         Stamp { corrected, ..self.array.stamp(read.ppn) }
     }
 
@@ -177,7 +177,7 @@ impl<P: Probe> Core<P> {
         let part = self.pool.remove(partner);
         self.pool[slot].partner = None;
         if self.physics.ecc.has_levels() {
-            self.let_go(self.geometry.block_of(part.ppn));
+            self.unpin(self.geometry.block_of(part.ppn));
         }
         if part.is_uncorrectable() {
             // Without its susceptible bits the page is lost.

@@ -222,8 +222,7 @@ impl<P: Probe> Core<P> {
     #[inline]
     pub(crate) fn look_if_dead(&mut self, block: BlockId) {
         let state = self.array.block(block);
-        if state.valid == 0 && state.holds == 0 && state.state == BlockState::Full && !self.state.is_draining
-        {
+        if state.valid == 0 && state.pins == 0 && state.state == BlockState::Full && !self.state.is_draining {
             self.found_dead(block);
         }
     }

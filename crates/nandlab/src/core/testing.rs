@@ -16,7 +16,7 @@ use crate::ftl::needs::{BlockNeeds, Demands};
 use crate::ftl::{self, Candidates, Ftl, VictimPolicy, WearLevelling, WriteStream};
 use crate::probe::NoProbe;
 use crate::sched::{
-    CommandTimes, Ended, Kind, NEVER, Owner, ProgramTime, Scheduler, Slot, Timing, TimingSpec, Transaction,
+    CommandTimes, Ended, FlashOp, NEVER, Owner, ProgramTime, Scheduler, Slot, Timing, TimingSpec, Transaction,
 };
 use std::collections::BTreeMap;
 
@@ -238,7 +238,7 @@ pub(crate) fn strike(core: &mut Core<NoProbe>) -> Option<(u32, Option<Ended>)> {
 
 fn end(core: &mut Core<NoProbe>, done: &Transaction) {
     let block = core.geometry.block_of(done.ppn);
-    if done.kind == Kind::Erase {
+    if done.kind == FlashOp::Erase {
         core.end_erase(block, done.cause);
         return;
     }
@@ -246,7 +246,7 @@ fn end(core: &mut Core<NoProbe>, done: &Transaction) {
     if done.is_in_place() {
         return;
     }
-    if let (Kind::Copyback, Some(source)) = (done.kind, done.replaces)
+    if let (FlashOp::Copyback, Some(source)) = (done.kind, done.replaces)
         && core.ftl.map.get(done.lpn) == Some(source)
     {
         core.ftl.remap(&core.geometry, &mut core.array, done.lpn, done.ppn);
@@ -258,7 +258,7 @@ fn end(core: &mut Core<NoProbe>, done: &Transaction) {
         core.wake(Wake::Space(core.geometry.plane_of(block)));
     }
     if let Some(old) = done.replaces {
-        core.let_go(core.geometry.block_of(old));
+        core.unpin(core.geometry.block_of(old));
     }
 }
 
@@ -267,8 +267,8 @@ pub(crate) fn decode(core: &mut Core<NoProbe>, slot: Slot) -> Transaction {
     let read = core.pool.remove(slot);
     let block = core.geometry.block_of(read.ppn);
     core.array.read(block, read.page.into());
-    core.operations.on_ended(Kind::Read, read.cause);
-    core.let_go(block);
+    core.operations.on_ended(FlashOp::Read, read.cause);
+    core.unpin(block);
     read
 }
 

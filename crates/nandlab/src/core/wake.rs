@@ -30,7 +30,7 @@ pub(crate) enum Wake {
     /// The grace of a block that is due for refresh is running out.
     Hurry(BlockId),
     /// The map entry that a page has waited for is at hand, or lost with its translation page.
-    Entry { waiter: Waiter, is_lost: bool },
+    MapEntry { waiter: Waiter, is_lost: bool },
     /// All sectors of a page of the write cache are there, or lost; `sequence` says which write flash had of the page, if
     /// it had the page.
     SectorsArrived { slot: CacheSlot, sequence: Option<u64>, is_lost: bool },

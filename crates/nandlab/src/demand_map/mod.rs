@@ -39,12 +39,12 @@ pub(crate) struct Mapping {
     pub(crate) demand: DemandMap,
     pub(crate) stats: MapStats,
     /// Misses that wait because too much is being written back.
-    throttled: Queue,
+    waiting_misses: Queue,
     /// Translation pages being written back.
     write_backs: u32,
     /// Those of them that wait for a free page, by plane.
-    for_room: Box<[VecDeque<Tvpn>]>,
-    /// Those of them in [`Mapping::for_room`].
+    waiting_for_room: Box<[VecDeque<Tvpn>]>,
+    /// Those of them in [`Mapping::waiting_for_room`].
     for_room_count: u32,
     /// Translation pages that a plane's background job has changed.
     deferred: Box<[Vec<Tvpn>]>,
@@ -60,9 +60,9 @@ impl Mapping {
         Some(Self {
             demand: DemandMap::new(cache_bytes, eviction, logical_pages, page_bytes, verified),
             stats: MapStats::default(),
-            throttled: Queue::default(),
+            waiting_misses: Queue::default(),
             write_backs: 0,
-            for_room: vec![VecDeque::new(); planes].into(),
+            waiting_for_room: vec![VecDeque::new(); planes].into(),
             for_room_count: 0,
             deferred: vec![Vec::new(); planes].into(),
         })
@@ -70,13 +70,13 @@ impl Mapping {
 
     /// Nothing waits and nothing is being written back.
     pub(crate) fn is_idle(&self) -> bool {
-        self.throttled.is_empty() && self.write_backs == 0 && self.deferred.iter().all(Vec::is_empty)
+        self.waiting_misses.is_empty() && self.write_backs == 0 && self.deferred.iter().all(Vec::is_empty)
     }
 }
 
 impl Mapping {
     /// Whether the map entry of `lpn` is at hand for a page of a host request, or of the write cache. If not, the page waits
-    /// for it, and goes on with [`Wake::Entry`].
+    /// for it, and goes on with [`Wake::MapEntry`].
     #[inline]
     fn has_entry<P: Probe>(&mut self, core: &mut Core<P>, lpn: Lpn, owner: Owner, wants: Wants) -> bool {
         let is_hit = self.demand.cache.touch(lpn);
@@ -100,9 +100,9 @@ impl Mapping {
     fn miss<P: Probe>(&mut self, core: &mut Core<P>, waiter: Waiter) -> bool {
         let _inside = core.inside.enter(Part::DemandMap);
         if self.write_backs >= WRITE_BACKS_MAX {
-            self.stats.throttled += 1;
+            self.stats.waiting_misses += 1;
             let waiter = core.waiters.insert(waiter);
-            self.throttled.push(&mut core.waiters, waiter);
+            self.waiting_misses.push(&mut core.waiters, waiter);
             return false;
         }
         self.is_at_hand(core, waiter)
@@ -161,7 +161,7 @@ impl Mapping {
         let mut waiting = std::mem::take(&mut self.demand.pages[page.index()].waiting);
         while let Some(waiter) = waiting.pop(&mut core.waiters) {
             let waiter = core.waiters.remove(waiter);
-            core.wake(Wake::Entry { waiter, is_lost });
+            core.wake(Wake::MapEntry { waiter, is_lost });
         }
     }
 
@@ -249,7 +249,7 @@ impl Mapping {
         let lpn = self.demand.lpn_of(page);
         if !has_room {
             self.demand.pages[page.index()].write_back = WriteBack::Room;
-            self.for_room[plane.index()].push_back(page);
+            self.waiting_for_room[plane.index()].push_back(page);
             self.for_room_count += 1;
             core.wake(Wake::Space(plane));
             return;
@@ -281,12 +281,12 @@ impl Mapping {
     #[inline(never)]
     fn resume_throttled<P: Probe>(&mut self, core: &mut Core<P>) {
         while self.write_backs < WRITE_BACKS_MAX
-            && let Some(waiter) = self.throttled.pop(&mut core.waiters)
+            && let Some(waiter) = self.waiting_misses.pop(&mut core.waiters)
         {
             let waiter = core.waiters.remove(waiter);
             // Another miss may have brought it in.
             if self.demand.cache.touch(waiter.lpn) || self.is_at_hand(core, waiter) {
-                core.wake(Wake::Entry { waiter, is_lost: false });
+                core.wake(Wake::MapEntry { waiter, is_lost: false });
             }
         }
     }
@@ -294,12 +294,12 @@ impl Mapping {
     /// Gives translation pages that wait for room in `plane` what there is now.
     pub(crate) fn resume_write_backs<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId) {
         let _inside = core.inside.enter(Part::DemandMap);
-        let waiting = self.for_room.get(plane.index()).map_or(0, VecDeque::len);
+        let waiting = self.waiting_for_room.get(plane.index()).map_or(0, VecDeque::len);
         for _ in 0..waiting {
             if !core.has_mapping_room(plane) {
                 break;
             }
-            let page = self.for_room[plane.index()].pop_front().expect("it has been counted");
+            let page = self.waiting_for_room[plane.index()].pop_front().expect("it has been counted");
             self.for_room_count -= 1;
             self.program_translation_page(core, page);
         }
@@ -307,11 +307,11 @@ impl Mapping {
 
     /// No room will come any more, the drive has worn out: changes stay in RAM, and what waited for them goes on.
     pub(crate) fn give_up_write_backs<P: Probe>(&mut self, core: &mut Core<P>) {
-        for plane in 0..self.for_room.len() {
+        for plane in 0..self.waiting_for_room.len() {
             if !core.is_worn_out(PlaneId(plane as u32)) {
                 continue;
             }
-            for page in std::mem::take(&mut self.for_room[plane]) {
+            for page in std::mem::take(&mut self.waiting_for_room[plane]) {
                 self.for_room_count -= 1;
                 self.stats.given_up += 1;
                 self.end_write_back(core, page);
@@ -442,7 +442,7 @@ impl<P: Probe> Map<P> for Option<Mapping> {
     }
 
     fn waits_in(&self, plane: PlaneId) -> bool {
-        self.as_ref().is_some_and(|mapping| !mapping.for_room[plane.index()].is_empty())
+        self.as_ref().is_some_and(|mapping| !mapping.waiting_for_room[plane.index()].is_empty())
     }
 
     #[inline]

@@ -1,6 +1,6 @@
 //! `ftl.map`.
 
-use crate::spec::{FromVal, Key, Kind, Policy, Val, int, key, param, plain, with};
+use crate::spec::{FromVal, Key, Policy, Val, ValueKind, int, key, param, plain, with};
 
 /// `ftl.map`: where the mapping is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub enum MapSpec {
     },
 }
 
-pub(crate) const MAP: Key = key("ftl.map", Kind::Slot(MAPS), "\"page\"", "where the mapping is kept");
+pub(crate) const MAP: Key = key("ftl.map", ValueKind::Slot(MAPS), "\"page\"", "where the mapping is kept");
 
 const MAPS: &[Policy] = &[
     plain("page", "the whole map in RAM"),
@@ -24,14 +24,14 @@ const MAPS: &[Policy] = &[
         "demand",
         &[
             param("cache", CACHE, "\"64MiB\"", "mapping cache, 8 bytes an entry"),
-            param("eviction", Kind::Slot(EVICTIONS), "\"lru\"", "which entry leaves a full cache"),
+            param("eviction", ValueKind::Slot(EVICTIONS), "\"lru\"", "which entry leaves a full cache"),
         ],
         "DFTL: a cached map with translation pages in flash",
     ),
 ];
 
 /// From one entry to one for every page number there is.
-const CACHE: Kind = Kind::Size { min: 8, max: 8 << 32, step: 8 };
+const CACHE: ValueKind = ValueKind::Size { min: 8, max: 8 << 32, step: 8 };
 
 /// `eviction` of the demand map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -23,7 +23,7 @@ counters! {
         /// Dirty cached entries that became clean by that.
         pub written_entries: u64, sum of entries;
         /// Misses that had to wait because too much was being written back.
-        pub throttled: u64, sum of pages;
+        pub waiting_misses: u64, sum of pages;
         /// Write-backs given up because the drive has worn out.
         pub given_up: u64, sum of pages;
     }

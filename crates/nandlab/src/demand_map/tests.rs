@@ -4,7 +4,7 @@ use super::*;
 use crate::base::geometry::{BlockId, RequestId};
 use crate::core::testing::{Event, PLANE, Setup, clear, decode, fill, next};
 use crate::probe::NoProbe;
-use crate::sched::Kind;
+use crate::sched::FlashOp;
 
 const ENTRIES: u32 = 4;
 
@@ -47,7 +47,7 @@ fn run(mapping: &mut Mapping, core: &mut Core<NoProbe>) -> Vec<u32> {
             Event::Ended(Transaction { owner: Owner::TranslationPage(page), .. }) => {
                 mapping.end_write_back(core, page);
             }
-            Event::Wake(Wake::Entry { waiter, is_lost: false }) => {
+            Event::Wake(Wake::MapEntry { waiter, is_lost: false }) => {
                 assert_eq!(waiter.owner, Owner::Request(RequestId(waiter.lpn.0)));
                 mapping.keep_entry(core, waiter.lpn);
                 woken.push(waiter.lpn.0);
@@ -60,7 +60,7 @@ fn run(mapping: &mut Mapping, core: &mut Core<NoProbe>) -> Vec<u32> {
 }
 
 fn mapping_operations(core: &Core<NoProbe>) -> [u64; 2] {
-    [Kind::Read, Kind::Program].map(|kind| core.operations.0[kind as usize][Cause::Mapping as usize])
+    [FlashOp::Read, FlashOp::Program].map(|kind| core.operations.0[kind as usize][Cause::Mapping as usize])
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn beyond_64_write_backs_misses_wait_until_one_is_done() {
     assert!(asks(&mut mapping, &mut core, 64 * ENTRIES), "63 are fewer than 64");
     mapping.write_back(&mut core, Tvpn(63));
     assert!(!asks(&mut mapping, &mut core, 65 * ENTRIES));
-    assert_eq!(mapping.stats.throttled, 1);
+    assert_eq!(mapping.stats.waiting_misses, 1);
     assert!(asks(&mut mapping, &mut core, 64 * ENTRIES), "a hit does not wait");
     core.wakes.clear();
     let Some(Event::Ended(Transaction { owner: Owner::TranslationPage(first), .. })) = next(&mut core) else {
@@ -145,7 +145,7 @@ fn beyond_64_write_backs_misses_wait_until_one_is_done() {
     mapping.end_write_back(&mut core, first);
     let wake = core.wakes.pop();
     assert!(
-        matches!(wake, Some(Wake::Entry { waiter, is_lost: false }) if waiter.lpn == Lpn(65 * ENTRIES)),
+        matches!(wake, Some(Wake::MapEntry { waiter, is_lost: false }) if waiter.lpn == Lpn(65 * ENTRIES)),
         "{wake:?}"
     );
 }

@@ -13,7 +13,7 @@ use crate::capacitor::Stage;
 use crate::core::Wake;
 use crate::flash::BlockState;
 use crate::probe::Probe;
-use crate::sched::{Cause, Ended, Kind, NEVER, Owner, Transaction};
+use crate::sched::{Cause, Ended, FlashOp, NEVER, Owner, Transaction};
 use crate::write_cache::Caching;
 
 impl<P: Probe> Drive<P> {
@@ -175,7 +175,7 @@ impl<P: Probe> Drive<P> {
             Some(Wake::WriteElsewhere { plane, read }) => self.write_elsewhere(plane, &read),
             Some(Wake::Refreshed(block)) => self.refreshing.refresh.end_partial(&mut self.core, block),
             Some(Wake::JobOver(plane)) => self.after_job(plane),
-            Some(Wake::Entry { waiter, is_lost }) => self.on_entry(&waiter, is_lost),
+            Some(Wake::MapEntry { waiter, is_lost }) => self.on_map_entry(&waiter, is_lost),
             Some(Wake::SectorsArrived { slot, sequence, is_lost }) => {
                 self.with_cache(|cache, core, path| cache.on_fetched(core, path, slot, sequence, is_lost));
             }
@@ -252,9 +252,9 @@ impl<P: Probe> Drive<P> {
                     rest = self.core.pool[slot].next;
                     let done = self.core.pool.remove(slot);
                     match (done.kind, done.owner) {
-                        (Kind::Program | Kind::Copyback, _) => self.on_programmed(&done),
-                        (Kind::Erase, Owner::Job(plane)) => self.on_erased(plane, &done),
-                        (Kind::Erase, Owner::DeadBlock(plane)) => self.on_dead_erased(plane, &done),
+                        (FlashOp::Program | FlashOp::Copyback, _) => self.on_programmed(&done),
+                        (FlashOp::Erase, Owner::Job(plane)) => self.on_erased(plane, &done),
+                        (FlashOp::Erase, Owner::DeadBlock(plane)) => self.on_dead_erased(plane, &done),
                         _ => unreachable!("reads end page by page, and jobs erase"),
                     }
                 }
@@ -306,7 +306,7 @@ impl<P: Probe> Drive<P> {
     #[inline]
     fn on_page_programmed(&mut self, done: &Transaction) {
         let block = self.core.geometry.block_of(done.ppn);
-        if done.kind == Kind::Copyback {
+        if done.kind == FlashOp::Copyback {
             self.on_copied_back(done);
         }
         let mut programmed = self.core.array.program(block, u32::from(done.page));
@@ -323,7 +323,7 @@ impl<P: Probe> Drive<P> {
         }
         if let Some(old) = done.replaces {
             self.refreshing.on_page_gone(&mut self.core, old);
-            self.core.let_go(self.core.geometry.block_of(old));
+            self.core.unpin(self.core.geometry.block_of(old));
         }
         match done.owner {
             Owner::Request(id) | Owner::Merge(id) => self.on_host_programmed(id, done),
@@ -346,7 +346,7 @@ impl<P: Probe> Drive<P> {
             }
             self.core.wake(Wake::Space(self.core.geometry.plane_of(block)));
         }
-        if self.refreshing.refresh.is_on() && (done.page == 0 || done.kind == Kind::Copyback) {
+        if self.refreshing.refresh.is_on() && (done.page == 0 || done.kind == FlashOp::Copyback) {
             self.keep_age(block, done);
         }
     }
@@ -364,7 +364,7 @@ impl<P: Probe> Drive<P> {
         if done.page == 0 {
             self.refreshing.refresh.age_from_now(&mut self.core, block);
         }
-        if done.kind == Kind::Copyback
+        if done.kind == FlashOp::Copyback
             && let Some(source) = done.replaces
         {
             let source = self.core.geometry.block_of(source);

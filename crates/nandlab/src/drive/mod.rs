@@ -33,7 +33,7 @@ pub use stats::Stats;
 use crate::background::Background;
 use crate::base::geometry::{Geometry, Lpn, PlaneId};
 use crate::base::units::{SECOND, Span, Time};
-use crate::capacitor::Power;
+use crate::capacitor::PowerBackup;
 use crate::copyback::Migration;
 use crate::core::Core;
 use crate::core::Parts;
@@ -45,7 +45,7 @@ use crate::power_loss::Losses;
 use crate::probe::{NoProbe, Probe};
 use crate::read_levels::Reads;
 use crate::refresh::Refreshing;
-use crate::refresh::partial::{Linked, Links};
+use crate::refresh::partial::{CombinationLinks, Linked};
 use crate::sched::{Device, NEVER};
 use crate::write_cache::Caching;
 use fast_forward::Pace;
@@ -93,7 +93,7 @@ pub struct Drive<P: Probe = NoProbe> {
     path: Path,
     /// The write cache; `None` without one.
     caching: Option<Caching>,
-    power: Power,
+    power: PowerBackup,
     losses: Losses,
     refreshing: Refreshing,
     copyback: Migration,
@@ -116,7 +116,7 @@ pub struct Inner<'a> {
     pub ftl: &'a mut Ftl,
     pub parts: &'a mut Parts,
     pub demand: Option<&'a mut DemandMap>,
-    pub links: Option<&'a mut Links>,
+    pub links: Option<&'a mut CombinationLinks>,
 }
 
 impl Drive<NoProbe> {
@@ -150,7 +150,14 @@ impl<P: Probe> Drive<P> {
         let (ftl, gc) = (&spec.ftl, &spec.gc);
         let mut drive = Self {
             background: Background::new(gc, ftl.wear_levelling, ftl.wear_gap, geometry.planes),
-            power: Power::new(&spec.capacitor, build::budget(spec), cut_at, vsm_pages, clock_scale, geometry),
+            power: PowerBackup::new(
+                &spec.capacitor,
+                build::budget(spec),
+                cut_at,
+                vsm_pages,
+                clock_scale,
+                geometry,
+            ),
             refreshing: Refreshing::new(&spec.refresh, spec.seed, &core),
             reads: Reads::new(core.physics.ecc.levels()),
             recorder: Recorder::new(spec.output.series_rows as usize, geometry.dies as usize, core.end),
@@ -495,7 +502,7 @@ impl<P: Probe> Drive<P> {
             cache.audit(&self.core)?;
         }
         if is_at_rest {
-            if let Some(block) = self.core.array.blocks.iter().position(|b| b.holds > 0) {
+            if let Some(block) = self.core.array.blocks.iter().position(|b| b.pins > 0) {
                 return Err(format!("block {block} is held by an operation that is over"));
             }
             if self.path.writes.count > 0

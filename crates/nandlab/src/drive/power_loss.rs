@@ -10,7 +10,7 @@ use crate::ftl::FlushMethod;
 use crate::host::{Completion, FailReason, InWork};
 use crate::power_loss::{self, Dirty, Means, PowerLoss};
 use crate::probe::Probe;
-use crate::sched::{Kind, NEVER, Owner};
+use crate::sched::{FlashOp, NEVER, Owner};
 
 impl<P: Probe> Drive<P> {
     /// Power fails at the next event.
@@ -69,8 +69,8 @@ impl<P: Probe> Drive<P> {
         self.core.device.stop(self.core.now);
         self.core.agenda.clear();
         self.core.probe.on_power_off(loss.at, self.core.now);
-        for page in dirty.iter().filter(|page| page.owed != 0 && !page.is_saved) {
-            loss.lost.push((page.lpn, page.owed));
+        for page in dirty.iter().filter(|page| page.unflushed != 0 && !page.is_saved) {
+            loss.lost.push((page.lpn, page.unflushed));
         }
         self.losses.down_ns += self.core.now - loss.at;
         self.losses.list.push(loss);
@@ -115,11 +115,11 @@ impl<P: Probe> Drive<P> {
         let metadata = (capacitor.metadata_bytes / u64::from(self.core.geometry.page_bytes)) as u32;
         let is_first = |lpn: Lpn| capacitor.flush_order == FlushOrder::Metadata && lpn.0 < metadata;
         let order = cache.flush_order(capacitor.flush_order == FlushOrder::Newest, is_first);
-        (loss.dirty_pages, loss.owed_pages) = (order.len() as u32, cache.owed());
+        (loss.dirty_pages, loss.unflushed_pages) = (order.len() as u32, cache.unflushed());
         let mut landing = vec![false; cache.slots_used()];
         if finishes {
             for transaction in power_loss::under_way(&self.core) {
-                if let (Kind::Program, Owner::CachePage(slot)) = (transaction.kind, transaction.owner) {
+                if let (FlashOp::Program, Owner::CachePage(slot)) = (transaction.kind, transaction.owner) {
                     landing[slot.index()] = true;
                 }
             }
@@ -130,7 +130,7 @@ impl<P: Probe> Drive<P> {
             Dirty {
                 lpn: entry.lpn,
                 sequence: entry.sequence,
-                owed: if landing[slot.index()] { entry.acknowledged } else { entry.owed() },
+                unflushed: if landing[slot.index()] { entry.acknowledged } else { entry.unflushed() },
                 is_partial: entry.valid != caching.whole && self.core.ftl.map.get(entry.lpn).is_some(),
                 is_lost: entry.lost != 0,
                 is_saved: false,

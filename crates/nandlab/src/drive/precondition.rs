@@ -185,8 +185,8 @@ impl<P: Probe> Drive<P> {
         let opened =
             self.core.program_now(plane, WriteStream::Host, lpn, sequence, Self::tell(&mut self.path.map));
         self.core.probe.on_write_admitted(lpn, self.core.sequence);
-        self.core.probe.on_write_safe(lpn, self.core.sequence);
         self.core.probe.on_write_durable(lpn, self.core.sequence);
+        self.core.probe.on_write_acknowledged(lpn, self.core.sequence);
         while opened && self.core.is_short(plane) {
             let Some(more) = self.core.collect_now(plane, Self::tell(&mut self.path.map)) else { break };
             moved += more;

@@ -26,7 +26,7 @@ impl<P: Probe> Drive<P> {
             {
                 cache.on_decoded(&mut self.core, &mut self.path.map, &read);
             }
-            self.core.let_go(self.core.geometry.block_of(read.ppn));
+            self.core.unpin(self.core.geometry.block_of(read.ppn));
         }
         match read.owner {
             Owner::Request(_) | Owner::Merge(_) => self.on_host_read(&read),

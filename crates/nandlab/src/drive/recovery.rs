@@ -20,7 +20,7 @@ impl<P: Probe> Drive<P> {
         let mut recovery = Recovery::default();
         let torn_erases = std::mem::take(&mut self.losses.torn_erases);
         for block in &mut *self.core.array.blocks {
-            (block.valid, block.holds, block.linked) = (0, 0, 0);
+            (block.valid, block.pins, block.linked) = (0, 0, 0);
         }
         let mut busy_ns = vec![Span::ZERO; self.core.geometry.dies as usize];
         let channel_ns_per_byte = self.spec.timing.channel_ns_per_byte;

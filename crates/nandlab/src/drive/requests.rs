@@ -60,7 +60,7 @@ impl<P: Probe> Drive<P> {
     /// A page that has waited for its map entry goes on with it, or fails with its translation page. The write cache's own
     /// go on: a lost translation page is made anew from the OOB of the data pages.
     #[inline(never)]
-    pub(crate) fn on_entry(&mut self, waiter: &Waiter, is_lost: bool) {
+    pub(crate) fn on_map_entry(&mut self, waiter: &Waiter, is_lost: bool) {
         if is_lost && let Owner::Request(id) = waiter.owner {
             self.path.host.fail_page(id);
             if waiter.wants == Wants::Read {

@@ -20,7 +20,7 @@ use crate::base::units::{Span, Time};
 use crate::core::Operations;
 use crate::host::{FailReason, Op};
 use crate::probe::Probe;
-use crate::sched::{Cause, Kind};
+use crate::sched::{Cause, FlashOp};
 
 /// What is recorded of power.
 #[derive(Clone, Copy, Debug)]
@@ -67,13 +67,13 @@ pub struct Stats<'a> {
 
 impl Stats<'_> {
     /// Flash operations of a kind, all causes.
-    pub fn flash_total(&self, kind: Kind) -> u64 {
+    pub fn flash_total(&self, kind: FlashOp) -> u64 {
         Operations(self.flash).total(kind)
     }
 
     /// Page operations: pages read (every try), programmed and moved by copyback.
     pub fn page_operations(&self) -> u64 {
-        self.flash_total(Kind::Read) + self.ecc.retries + self.pages_programmed()
+        self.flash_total(FlashOp::Read) + self.ecc.retries + self.pages_programmed()
     }
 
     /// Pages programmed, by copyback or not.
@@ -230,7 +230,7 @@ impl<P: Probe> Drive<P> {
             latency_ns_max: host.latency_ns_max,
             pages_written: now.pages_written - told.pages_written,
             programs,
-            erases: operations.total(Kind::Erase) - told.operations.total(Kind::Erase),
+            erases: operations.total(FlashOp::Erase) - told.operations.total(FlashOp::Erase),
             victims: now.victims - told.victims,
             victim_valid_pages: now.victim_valid_pages - told.victim_valid_pages,
             outstanding_ns: host.outstanding_ns,

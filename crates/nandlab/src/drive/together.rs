@@ -5,11 +5,11 @@ use super::Drive;
 use crate::background::{Around, Background};
 use crate::base::geometry::{BlockId, CacheSlot, Lpn, PlaneId, Ppn};
 use crate::base::units::Span;
-use crate::capacitor::{Kept, Power};
+use crate::capacitor::{Kept, PowerBackup};
 use crate::copyback::Migration;
 use crate::core::{CopyBack, Core, Map, NextJob, Queued, Refreshed};
 use crate::demand_map::Mapping;
-use crate::ftl::{Place, WriteStream};
+use crate::ftl::{AllocatedPage, WriteStream};
 use crate::host::{DataPath, Trims};
 use crate::power_loss::{Outage, Recovery, Return, Schemes};
 use crate::probe::Probe;
@@ -103,7 +103,7 @@ impl<P: Probe> Kept<P> for Saved<'_> {
     }
 
     fn is_synced(&self) -> bool {
-        let is_synced = self.caching.as_ref().is_none_or(|caching| caching.cache.owed() == 0);
+        let is_synced = self.caching.as_ref().is_none_or(|caching| caching.cache.unflushed() == 0);
         is_synced && !self.refreshing.partial.as_ref().is_some_and(Partial::has_lines_under_way)
     }
 
@@ -176,7 +176,7 @@ impl<P: Probe> Schemes<P> for Off<'_> {
             .map_or_else(Vec::new, |partial| partial.lines_at_power_loss(under_way))
     }
 
-    fn place_line(&mut self, core: &mut Core<P>) -> Option<Place> {
+    fn place_line(&mut self, core: &mut Core<P>) -> Option<AllocatedPage> {
         Partial::place_line_at_power_loss(core)
     }
 
@@ -207,7 +207,7 @@ impl<P: Probe> Drive<P> {
     /// Lets the capacitor and its detection work.
     pub(super) fn with_power<R>(
         &mut self,
-        work: impl FnOnce(&mut Power, &mut Core<P>, &mut Saved) -> R,
+        work: impl FnOnce(&mut PowerBackup, &mut Core<P>, &mut Saved) -> R,
     ) -> R {
         let Self { power, core, caching, path, refreshing, .. } = self;
         work(power, core, &mut Saved { caching, path, refreshing })

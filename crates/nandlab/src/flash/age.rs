@@ -9,38 +9,38 @@ use crate::base::units::{SECOND, Span, Time};
 
 /// A moment on the age clock, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Moment(u32);
+pub struct AgeStamp(u32);
 
-impl Moment {
+impl AgeStamp {
     /// Data that could not be corrected when it was moved: it has no age, and no read decodes it.
-    pub const LOST: Moment = Moment(0);
+    pub const LOST: AgeStamp = AgeStamp(0);
     /// When the run starts. 68 years fit before it, as many after it.
-    pub const START: Moment = Moment(1 << 31);
+    pub const START: AgeStamp = AgeStamp(1 << 31);
 
     /// So long before the start.
     pub fn before_start(age_ns: Span) -> Self {
         let seconds = u32::try_from(age_ns / SECOND).unwrap_or(u32::MAX);
-        Moment(Self::START.0.saturating_sub(seconds).max(1))
+        AgeStamp(Self::START.0.saturating_sub(seconds).max(1))
     }
 
     /// So many seconds later; stops at the end of the clock.
     pub fn plus_s(self, seconds: u32) -> Self {
-        Moment(self.0.saturating_add(seconds))
+        AgeStamp(self.0.saturating_add(seconds))
     }
 
     /// So many seconds earlier; the earliest is that of the oldest data, which is not lost.
     pub fn minus_s(self, seconds: u32) -> Self {
-        Moment(self.0.saturating_sub(seconds).max(1))
+        AgeStamp(self.0.saturating_sub(seconds).max(1))
     }
 
     /// Seconds by which this moment is later than `before`; 0 if it is not.
-    pub fn later_s_than(self, before: Moment) -> u32 {
+    pub fn later_s_than(self, before: AgeStamp) -> u32 {
         self.0.saturating_sub(before.0)
     }
 
     /// Seconds from then until `now`.
     #[inline(always)]
-    pub fn age_s(self, now: Moment) -> u32 {
+    pub fn age_s(self, now: AgeStamp) -> u32 {
         now.0 - self.0
     }
 }
@@ -73,8 +73,8 @@ impl AgeClock {
 
     /// The first simulated time at which the clock shows `moment`: 0 if that was before the start, [`Time::NEVER`] if the
     /// clock ends before.
-    pub fn when(&self, moment: Moment) -> Time {
-        let seconds = f64::from(moment.0.saturating_sub(Moment::START.0));
+    pub fn when(&self, moment: AgeStamp) -> Time {
+        let seconds = f64::from(moment.0.saturating_sub(AgeStamp::START.0));
         let Some(mut time) = Time::from_ns_f64(libm::ceil(seconds / self.seconds_per_ns)) else {
             return Time::NEVER;
         };
@@ -90,8 +90,8 @@ impl AgeClock {
 
     /// The moment of a simulated time; stops 68 years after the start ([`AgeClock::end`]).
     #[inline(always)]
-    pub fn at(&self, now: Time) -> Moment {
-        Moment(Moment::START.0.saturating_add((now.ns() as f64 * self.seconds_per_ns) as u32))
+    pub fn at(&self, now: Time) -> AgeStamp {
+        AgeStamp(AgeStamp::START.0.saturating_add((now.ns() as f64 * self.seconds_per_ns) as u32))
     }
 }
 
@@ -99,7 +99,7 @@ impl AgeClock {
 #[derive(Clone, Debug)]
 pub struct InitialAges {
     /// Moments, and the share of all blocks up to and including each.
-    shares: Box<[(Moment, f64)]>,
+    shares: Box<[(AgeStamp, f64)]>,
     seed: u64,
 }
 
@@ -109,7 +109,7 @@ impl InitialAges {
         let mut sum = 0.0;
         let share = |&(age_ns, share): &(Span, f64)| {
             sum += share;
-            (Moment::before_start(age_ns), sum)
+            (AgeStamp::before_start(age_ns), sum)
         };
         Self {
             shares: retention.iter().map(share).collect(),
@@ -118,7 +118,7 @@ impl InitialAges {
     }
 
     /// When the data that `block` holds at the start was written.
-    pub fn of(&self, block: BlockId) -> Moment {
+    pub fn of(&self, block: BlockId) -> AgeStamp {
         let last = self.shares[self.shares.len() - 1].0;
         if self.shares.len() == 1 {
             return last;
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn ages_count_on_the_scaled_clock() {
         let clock = AgeClock::new(86_400.0);
-        let old = Moment::before_start(365 * DAY);
+        let old = AgeStamp::before_start(365 * DAY);
         assert_eq!(old.age_s(clock.at(Time::START)), 365 * 86_400);
         assert_eq!(old.age_s(clock.at(Time::START + 2 * SECOND)), 367 * 86_400);
         assert_eq!(clock.at(Time::START + 3 * SECOND).age_s(clock.at(Time::START + 5 * SECOND)), 2 * 86_400);
@@ -148,10 +148,10 @@ mod tests {
         for scale in [1e-3, 1.0, 3.0, 86_400.0, 1e9] {
             let clock = AgeClock::new(scale);
             let end = clock.end();
-            assert!(end <= Time::LIMIT && clock.at(end) <= Moment(u32::MAX), "{scale}");
+            assert!(end <= Time::LIMIT && clock.at(end) <= AgeStamp(u32::MAX), "{scale}");
             assert_eq!(end == Time::LIMIT, scale < 1.0, "{scale}");
-            assert_eq!(clock.when(Moment(u32::MAX)), Time::NEVER, "{scale}");
-            let late = Moment(u32::MAX - 1);
+            assert_eq!(clock.when(AgeStamp(u32::MAX)), Time::NEVER, "{scale}");
+            let late = AgeStamp(u32::MAX - 1);
             let when = clock.when(late);
             assert!(
                 if scale < 0.1 { when == Time::NEVER } else { clock.at(when) == late },
@@ -163,15 +163,15 @@ mod tests {
     #[test]
     fn the_clock_stops_at_its_end_and_nothing_is_as_old_as_lost_data() {
         let clock = AgeClock::new(1e9);
-        assert_eq!(clock.at(Time::NEVER), Moment(u32::MAX));
-        assert!(Moment::before_start(Span::MAX) > Moment::LOST);
+        assert_eq!(clock.at(Time::NEVER), AgeStamp(u32::MAX));
+        assert!(AgeStamp::before_start(Span::MAX) > AgeStamp::LOST);
     }
 
     #[test]
     fn blocks_get_their_ages_by_share() {
         let ages = InitialAges::new(&[(7 * DAY, 0.25), (365 * DAY, 0.75)], 1);
         let young =
-            (0..4000).filter(|&block| ages.of(BlockId(block)) == Moment::before_start(7 * DAY)).count();
+            (0..4000).filter(|&block| ages.of(BlockId(block)) == AgeStamp::before_start(7 * DAY)).count();
         assert!((900..1100).contains(&young), "{young} of 4000");
         assert_eq!(ages.of(BlockId(17)), ages.of(BlockId(17)));
     }

@@ -6,7 +6,7 @@
 use crate::base::geometry::{BlockId, Geometry, Lpn, Ppn};
 use crate::base::huge::Huge;
 use crate::base::units::Time;
-use crate::flash::Moment;
+use crate::flash::AgeStamp;
 use std::collections::BTreeSet;
 
 /// The OOB logical page number of a page that holds nothing of the host's.
@@ -40,7 +40,7 @@ pub struct Block {
     /// Page reads since the last erase; where pages were copied back to, those that they had been through before count too.
     pub reads: u32,
     /// Operations under way that need the block to stay as it is: it cannot be erased while this is not 0.
-    pub holds: u32,
+    pub pins: u32,
     /// Pages programmed since the last erase; also the next page that may be programmed.
     pub programmed: u16,
     /// Valid pages.
@@ -65,7 +65,7 @@ pub struct Stamp {
     pub sequence: u64,
     /// When the data was last corrected and written: its age counts from then. A copyback does not correct, so it
     /// keeps its source's.
-    pub corrected: Moment,
+    pub corrected: AgeStamp,
 }
 
 /// What of the OOB's stamps is kept, because something asks for it.
@@ -87,7 +87,7 @@ pub struct Array {
     /// OOB: the sequence number of each page; empty unless something asks for it.
     sequences: Huge<u64>,
     /// OOB: when the data of each page was last corrected; empty unless something asks for it.
-    corrected: Huge<Moment>,
+    corrected: Huge<AgeStamp>,
     /// Programmed pages that nobody can read, because power failed during their program or their wordline's. Seldom any.
     torn: BTreeSet<u32>,
     /// OOB: pages of which only the sectors are there that were dirty when power failed. Seldom any.
@@ -149,7 +149,7 @@ impl Array {
     /// Whether a page holds data that could not be corrected when it was moved.
     #[inline(always)]
     pub fn is_lost(&self, ppn: Ppn) -> bool {
-        self.corrected.get(ppn.index()).is_some_and(|&moment| moment == Moment::LOST)
+        self.corrected.get(ppn.index()).is_some_and(|&moment| moment == AgeStamp::LOST)
     }
 
     /// Whether power failed while a page or its wordline was programmed: nobody can read it.
@@ -235,7 +235,7 @@ impl Array {
     }
 
     /// A page of `block` has been programmed once more with what it holds, corrected.
-    pub fn reprogram(&mut self, block: BlockId, page: u32, ppn: Ppn, corrected: Moment) {
+    pub fn reprogram(&mut self, block: BlockId, page: u32, ppn: Ppn, corrected: AgeStamp) {
         let state = self.block_mut(block);
         assert!(
             page < u32::from(state.programmed),
@@ -263,9 +263,9 @@ impl Array {
     }
 
     /// The data of a page counts as corrected then, if it has not been later; what is lost stays lost.
-    pub fn correct_since(&mut self, ppn: Ppn, moment: Moment) {
+    pub fn correct_since(&mut self, ppn: Ppn, moment: AgeStamp) {
         if let Some(corrected) = self.corrected.get_mut(ppn.index())
-            && *corrected != Moment::LOST
+            && *corrected != AgeStamp::LOST
         {
             *corrected = moment.max(*corrected);
         }
@@ -291,7 +291,7 @@ impl Array {
     pub fn erase(&mut self, geometry: &Geometry, block: BlockId) {
         let state = self.block_mut(block);
         assert!(
-            state.valid == 0 && state.holds == 0 && state.linked == 0,
+            state.valid == 0 && state.pins == 0 && state.linked == 0,
             "erase of block {} in use",
             block.0
         );

@@ -6,7 +6,7 @@ mod array;
 mod ecc;
 pub mod reliability;
 
-pub use age::{AgeClock, InitialAges, Moment};
+pub use age::{AgeClock, AgeStamp, InitialAges};
 pub use array::{Array, Block, BlockState, DEAD_LPN, Keeps, Stamp};
 pub use ecc::{Ecc, EccSpec, Hints, LEVELS_MAX, LevelSpec, Retry, StartLevel};
 pub use reliability::{Condition, RberSpec, RberTable, Reliability, ReliabilitySpec, VthSpec, binomial};

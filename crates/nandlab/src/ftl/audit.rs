@@ -59,7 +59,7 @@ impl Ftl {
                 let pages = u32::from(block.programmed);
                 let fits = match block.state {
                     BlockState::Free | BlockState::Retired => {
-                        pages == 0 && bits == 0 && block.holds == 0 && block.copybacks == 0
+                        pages == 0 && bits == 0 && block.pins == 0 && block.copybacks == 0
                     }
                     BlockState::Open => true,
                     BlockState::Full | BlockState::Victim => pages == geometry.pages_per_block,
@@ -67,7 +67,7 @@ impl Ftl {
                 if !fits {
                     return Err(format!(
                         "{name}: {pages} programmed, {bits} valid, {} holds, {} copybacks",
-                        block.holds, block.copybacks
+                        block.pins, block.copybacks
                     ));
                 }
                 if block.state == BlockState::Full {

@@ -7,7 +7,7 @@
 //! Pages of one kind or layer are equally fast, so blocks are filled so far one after the other: the flush takes no longer,
 //! and leaves more blocks free.
 
-use super::{Ftl, Place};
+use super::{AllocatedPage, Ftl};
 use crate::base::geometry::{BlockId, Cell, DieId, Geometry, PlaneId};
 use crate::flash::Array;
 use crate::spec::choices;
@@ -89,7 +89,7 @@ impl FlushPages {
         array: &mut Array,
         ftl: &mut Ftl,
         busy: impl Fn(DieId) -> bool,
-    ) -> Option<Place> {
+    ) -> Option<AllocatedPage> {
         for step in 0..self.order.len() {
             let turn = (self.turn + step) % self.order.len();
             let die = self.order[turn];
@@ -114,7 +114,7 @@ impl FlushPages {
         geometry: &Geometry,
         array: &mut Array,
         ftl: &mut Ftl,
-    ) -> Option<Place> {
+    ) -> Option<AllocatedPage> {
         let end = geometry.pages_per_block;
         let on_die = &mut self.dies[die.index()];
         if !on_die.is_last_round {
@@ -136,7 +136,7 @@ impl FlushPages {
         let (block, page) = (on_die.blocks[on_die.at], on_die.page);
         let skips = u32::from(page % 2 == 0 && page / 2 < self.lsb_only && page + 1 < end);
         on_die.page = page + 1 + skips;
-        Some(Place { ppn: geometry.page(block, page), opened: page == 0, skips: skips as u8 })
+        Some(AllocatedPage { ppn: geometry.page(block, page), opened: page == 0, skips: skips as u8 })
     }
 
     /// The blocks taken that have pages left.

@@ -18,7 +18,7 @@ mod victim;
 pub use flush_pages::{FlushMethod, FlushPages};
 pub use free_blocks::{FreeBlocks, WearLevelling};
 pub use page_map::PageMap;
-pub use plane::{COPYBACKS_MAX, Place, Plane, STREAMS, WriteStream};
+pub use plane::{AllocatedPage, COPYBACKS_MAX, Plane, STREAMS, WriteStream};
 pub use victim::{Candidates, LeastValid, VictimPolicy};
 
 use crate::base::geometry::{BlockId, Cell, DieId, Geometry, Lpn, PlaneId, Ppn};
@@ -144,7 +144,7 @@ impl Ftl {
         array: &mut Array,
         plane: PlaneId,
         stream: WriteStream,
-    ) -> Option<Place> {
+    ) -> Option<AllocatedPage> {
         let promised = self.planes[plane.index()].promised_blocks;
         let keep = if stream == WriteStream::Host { self.reserve_blocks + promised } else { 0 };
         self.allocate_keeping(geometry, array, plane, stream, keep)
@@ -159,7 +159,7 @@ impl Ftl {
         plane: PlaneId,
         stream: WriteStream,
         keep: u32,
-    ) -> Option<Place> {
+    ) -> Option<AllocatedPage> {
         let state = &mut self.planes[plane.index()];
         let open = &mut state.open[stream.index()];
         if open.next < open.end {
@@ -174,7 +174,7 @@ impl Ftl {
         (state.state, state.copybacks) = (BlockState::Open, stream.copybacks());
         let first = geometry.page(block, 0);
         (open.next, open.end) = (first.0, first.0 + geometry.pages_per_block);
-        Some(Place { opened: true, ..open.take() })
+        Some(AllocatedPage { opened: true, ..open.take() })
     }
 
     /// Power fails: the pages given to programs that will never begin can be given again, in the streams that the flush writes.
@@ -199,7 +199,7 @@ impl Ftl {
         geometry: &Geometry,
         array: &mut Array,
         die: DieId,
-    ) -> Option<Place> {
+    ) -> Option<AllocatedPage> {
         let room = |plane: &PlaneId| {
             let open = self.planes[plane.index()].open[WriteStream::Host.index()];
             open.room() + self.flush_blocks(*plane) * geometry.pages_per_block

@@ -82,12 +82,12 @@ pub(super) struct OpenBlock {
 impl OpenBlock {
     /// Takes the next page.
     #[inline(always)]
-    pub(super) fn take(&mut self) -> Place {
+    pub(super) fn take(&mut self) -> AllocatedPage {
         let ppn = Ppn(self.next);
         // The last wordline of a block with an odd number of pages has one.
         let skips = u32::from(self.lsb_only && self.next + 1 < self.end);
         self.next += 1 + skips;
-        Place { ppn, opened: false, skips: skips as u8 }
+        AllocatedPage { ppn, opened: false, skips: skips as u8 }
     }
 
     /// Pages it will still be given.
@@ -100,7 +100,7 @@ impl OpenBlock {
 
 /// A page that has been given to a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct AllocatedPage {
     /// The page.
     pub ppn: Ppn,
     /// A block has been opened for it.

@@ -1,10 +1,10 @@
 //! `ftl.allocation`.
 
 use super::allocation::Allocation;
-use crate::spec::{FromVal, Key, Kind, Policy, Val, key, plain};
+use crate::spec::{FromVal, Key, Policy, Val, ValueKind, key, plain};
 
 pub(crate) const ALLOCATION: Key =
-    key("ftl.allocation", Kind::Slot(&ALLOCATIONS), "\"CWDP\"", "where the next page goes");
+    key("ftl.allocation", ValueKind::Slot(&ALLOCATIONS), "\"CWDP\"", "where the next page goes");
 
 const DYNAMIC: &str = "dynamic";
 

@@ -138,13 +138,13 @@ impl Probe for Oracle {
         }
     }
 
-    fn on_write_durable(&mut self, lpn: Lpn, sequence: u64) {
+    fn on_write_acknowledged(&mut self, lpn: Lpn, sequence: u64) {
         let page = self.page(lpn);
         page.acknowledged = page.acknowledged.max(sequence);
         self.list(lpn);
     }
 
-    fn on_write_safe(&mut self, lpn: Lpn, sequence: u64) {
+    fn on_write_durable(&mut self, lpn: Lpn, sequence: u64) {
         let page = self.page(lpn);
         page.safe = page.safe.max(sequence);
     }

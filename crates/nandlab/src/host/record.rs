@@ -4,7 +4,7 @@ use super::{Count, Counters, FailReason, Latency, Op, Request, Rounds};
 use crate::base::geometry::Geometry;
 use crate::base::units::{Span, Time};
 use crate::core::Operations;
-use crate::sched::Kind;
+use crate::sched::FlashOp;
 
 /// Requests completed since this was last asked, and those outstanding meanwhile.
 #[derive(Clone, Debug, Default)]
@@ -97,7 +97,7 @@ impl Record {
             time: now,
             host_pages: operations.host_pages(),
             pages: operations.programmed(),
-            erases: operations.total(Kind::Erase),
+            erases: operations.total(FlashOp::Erase),
             written,
             moved: read + written,
         }

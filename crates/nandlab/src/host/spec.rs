@@ -3,7 +3,7 @@
 pub(crate) mod workload;
 
 use crate::base::units::Span;
-use crate::spec::{FromVal, Kind, MB_PER_S, OVERHEAD, Params, Val, key, param, params, plain, section};
+use crate::spec::{FromVal, MB_PER_S, OVERHEAD, Params, Val, ValueKind, key, param, params, plain, section};
 
 section! {
     /// `[host]`: what is between the host and the drive.
@@ -28,9 +28,9 @@ params! {
     }
 }
 
-const LINK: Kind = Kind::Either(&[
-    Kind::Slot(&[plain("none", "takes no time, never a bottleneck")]),
-    Kind::Table(LinkSpec::PARAMS),
+const LINK: ValueKind = ValueKind::Either(&[
+    ValueKind::Slot(&[plain("none", "takes no time, never a bottleneck")]),
+    ValueKind::Table(LinkSpec::PARAMS),
 ]);
 
 impl FromVal for Option<LinkSpec> {

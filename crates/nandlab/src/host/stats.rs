@@ -111,7 +111,7 @@ counters! {
         /// Mapped pages deallocated by TRIM.
         pub trimmed_pages: u64, sum of pages;
         /// Page writes that had to wait for GC to make room.
-        pub stalled_writes: u64, sum of pages;
+        pub waiting_writes: u64, sum of pages;
         /// Page writes that failed because the drive had no room left at all.
         pub failed_pages: u64, sum of pages, life "failed_pages";
         /// Pages that host requests could not have because no read level decodes them.

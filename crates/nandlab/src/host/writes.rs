@@ -3,8 +3,8 @@
 use super::{Counters, FailReason, Host};
 use crate::base::geometry::{CacheSlot, Geometry, Lpn, PlaneId};
 use crate::core::{Core, Map, Maps, Program, Queue, To, Waiter, Wake, Wants};
-use crate::flash::{Moment, Stamp};
-use crate::ftl::{Place, WriteStream};
+use crate::flash::{AgeStamp, Stamp};
+use crate::ftl::{AllocatedPage, WriteStream};
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, Owner};
 
@@ -72,7 +72,7 @@ impl Writes {
         let waiter = core.waiters.insert(Waiter::new(owner, lpn, Wants::Write));
         self.lists[list].push(&mut core.waiters, waiter);
         self.count += 1;
-        self.counters.stalled_writes += 1;
+        self.counters.waiting_writes += 1;
         if core.ftl.allocator.is_static() {
             core.wake(Wake::Space(PlaneId(list as u32)));
         } else {
@@ -122,7 +122,7 @@ impl Writes {
         cache: Option<&mut impl WriteBacks<P>>,
         owner: Owner,
         lpn: Lpn,
-        place: Place,
+        place: AllocatedPage,
     ) {
         let (cause, sequence, is_lost) = if let Owner::CachePage(slot) = owner {
             let cache = cache.expect("the drive has a write cache");
@@ -132,10 +132,10 @@ impl Writes {
             core.sequence += 1;
             (Cause::Host, core.sequence, false)
         };
-        let corrected = if is_lost { Moment::LOST } else { core.moment() };
+        let corrected = if is_lost { AgeStamp::LOST } else { core.moment() };
         map.keep_entry(core, lpn);
         let stamp = Stamp { sequence, corrected };
-        let (to, maps, class) = (To::Place(place), Maps::Now, Class::HostWrite);
+        let (to, maps, class) = (To::Allocated(place), Maps::Now, Class::HostWrite);
         let queued = core.program(Program { to, lpn, stamp, maps, owner, cause, class });
         queued.expect("it has its place");
         self.erases_in_vain = 0;
@@ -200,8 +200,8 @@ impl Writes {
             if self.lists[list].is_empty() || !core.is_worn_out(PlaneId(list as u32)) {
                 continue;
             }
-            let mut stalled = std::mem::take(&mut self.lists[list]);
-            while let Some(waiter) = stalled.pop(&mut core.waiters) {
+            let mut waiting = std::mem::take(&mut self.lists[list]);
+            while let Some(waiter) = waiting.pop(&mut core.waiters) {
                 let Waiter { owner, .. } = core.waiters.remove(waiter);
                 self.count -= 1;
                 if self.ends_if_dropped(core, cache.as_deref(), owner) {

@@ -11,10 +11,10 @@ use super::{Outage, Schemes};
 use crate::base::geometry::{BlockId, Cell, DieId, Lpn, Ppn};
 use crate::base::units::{Span, Time};
 use crate::core::{Core, Maps, Program, To};
-use crate::flash::{DEAD_LPN, Moment, Stamp};
-use crate::ftl::{FlushMethod, FlushPages, Place};
+use crate::flash::{AgeStamp, DEAD_LPN, Stamp};
+use crate::ftl::{AllocatedPage, FlushMethod, FlushPages};
 use crate::probe::Probe;
-use crate::sched::{Cause, Class, Ended, Kind, NEVER, Owner, Phase, Transaction};
+use crate::sched::{Cause, Class, Ended, FlashOp, NEVER, Owner, Phase, Transaction};
 
 /// A dirty page at the moment of power loss.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub(crate) struct Dirty {
     pub(crate) lpn: Lpn,
     pub(crate) sequence: u64,
     /// The newest acknowledged write that flash lacks; 0: none.
-    pub(crate) owed: u64,
+    pub(crate) unflushed: u64,
     /// The write cache holds only some of its sectors, and flash has others.
     pub(crate) is_partial: bool,
     pub(crate) is_lost: bool,
@@ -69,7 +69,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
     pub(crate) fn take_back_queued(&mut self) {
         let mut ends = std::collections::BTreeMap::new();
         for transaction in under_way(self.core) {
-            if transaction.kind == Kind::Program {
+            if transaction.kind == FlashOp::Program {
                 let block = self.core.geometry.block_of(transaction.ppn);
                 ends.insert(block, u32::from(transaction.page) + 1 + u32::from(transaction.skips));
             }
@@ -88,12 +88,12 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
                 continue;
             }
             match transaction.kind {
-                Kind::Read => {}
-                Kind::Erase => {
+                FlashOp::Read => {}
+                FlashOp::Erase => {
                     loss.torn_erases += 1;
                     torn_erases.push(self.core.geometry.block_of(transaction.ppn));
                 }
-                Kind::Program | Kind::Copyback => {
+                FlashOp::Program | FlashOp::Copyback => {
                     loss.torn_programs += 1;
                     self.end_program(&transaction);
                     if transaction.is_in_place() {
@@ -141,7 +141,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         if page == 0 {
             self.schemes.on_first_program(self.core, block);
         }
-        if program.kind == Kind::Copyback
+        if program.kind == FlashOp::Copyback
             && let Some(source) = program.replaces
         {
             let source = self.core.geometry.block_of(source);
@@ -185,7 +185,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
                         let done = self.core.pool[slot];
                         rest = done.next;
                         self.core.operations.on_ended(done.kind, done.cause);
-                        if done.kind == Kind::Erase {
+                        if done.kind == FlashOp::Erase {
                             let block = self.core.geometry.block_of(done.ppn);
                             self.schemes.on_erased(self.core, block);
                             self.core.array.erase(&self.core.geometry, block);
@@ -199,7 +199,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
                         } else {
                             self.end_program(&done);
                         }
-                        if done.kind == Kind::Copyback {
+                        if done.kind == FlashOp::Copyback {
                             // Which of the two copies counts recovery decides.
                             let block = self.core.geometry.block_of(done.ppn);
                             self.schemes.count_copyback(self.core.array.block(block).copybacks);
@@ -245,7 +245,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
             self.core.room.has_displaced = self.core.ftl.allocator.is_static();
             loss.fast_pages += u32::from(self.is_fast(page));
             let item = &dirty[flush.next];
-            let corrected = if item.is_lost { Moment::LOST } else { self.core.moment() };
+            let corrected = if item.is_lost { AgeStamp::LOST } else { self.core.moment() };
             let stamp = Stamp { sequence: item.sequence, corrected };
             if item.is_partial {
                 self.core.array.mark_partial(place.ppn);
@@ -258,8 +258,8 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
     }
 
     /// Queues a program of the flush. The map follows when power is back.
-    fn program_in_flush(&mut self, place: Place, lpn: Lpn, stamp: Stamp, owner: Owner) {
-        let (to, maps, cause, class) = (To::Place(place), Maps::Nothing, Cause::Flush, Class::HostWrite);
+    fn program_in_flush(&mut self, place: AllocatedPage, lpn: Lpn, stamp: Stamp, owner: Owner) {
+        let (to, maps, cause, class) = (To::Allocated(place), Maps::Nothing, Cause::Flush, Class::HostWrite);
         let queued = self.core.program(Program { to, lpn, stamp, maps, owner, cause, class });
         queued.expect("it has its place");
         // A die gets one page at a time.

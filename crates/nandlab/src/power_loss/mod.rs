@@ -19,7 +19,7 @@ pub use stats::{LossCounts, PowerLoss, Recovery};
 use crate::base::geometry::{BlockId, Lpn, Ppn};
 use crate::base::units::Span;
 use crate::core::Core;
-use crate::ftl::Place;
+use crate::ftl::AllocatedPage;
 use crate::probe::Probe;
 use crate::sched::Transaction;
 
@@ -47,7 +47,7 @@ pub(crate) trait Schemes<P: Probe> {
     fn lines(&mut self, under_way: &[Transaction]) -> Vec<Lpn>;
 
     /// A place for one of them, on a die that is free.
-    fn place_line(&mut self, core: &mut Core<P>) -> Option<Place>;
+    fn place_line(&mut self, core: &mut Core<P>) -> Option<AllocatedPage>;
 
     /// A combination page will be at `to`.
     fn stage(&mut self, lpn: Lpn, to: Ppn);

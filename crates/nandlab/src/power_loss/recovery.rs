@@ -15,11 +15,11 @@ use crate::base::geometry::{BlockId, Cell, DieId, Lpn, PlaneId, Ppn};
 use crate::base::huge::Huge;
 use crate::base::units::{Span, transfer_ns};
 use crate::core::Core;
-use crate::flash::{BlockState, DEAD_LPN, Moment, Stamp};
-use crate::ftl::{Place, STREAMS, WriteStream};
+use crate::flash::{AgeStamp, BlockState, DEAD_LPN, Stamp};
+use crate::ftl::{AllocatedPage, STREAMS, WriteStream};
 use crate::host::Trims;
 use crate::probe::Probe;
-use crate::sched::{Cause, Kind};
+use crate::sched::{Cause, FlashOp};
 use std::collections::BTreeMap;
 
 /// Bytes of OOB that recovery reads of a page: LPN, sequence number, read count and marks.
@@ -48,7 +48,7 @@ pub(crate) struct Return<'a, P: Probe, S> {
 
 impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
     /// Which of two pages of an LPN is newer; of two copies of the same write a whole one, then the one corrected last.
-    fn rank(&self, ppn: Ppn) -> (u64, bool, Moment) {
+    fn rank(&self, ppn: Ppn) -> (u64, bool, AgeStamp) {
         let Stamp { sequence, corrected } = self.core.array.stamp(ppn);
         (sequence, !self.core.array.is_partial(ppn), corrected)
     }
@@ -177,7 +177,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         let state = self.core.array.block_mut(block);
         let is_worn_out = state.pe_cycles >= self.core.room.endurance;
         state.state = if is_worn_out { BlockState::Retired } else { BlockState::Free };
-        self.core.operations.on_ended(Kind::Erase, Cause::Gc);
+        self.core.operations.on_ended(FlashOp::Erase, Cause::Gc);
         let die = self.core.geometry.die_of(self.core.geometry.plane_of(block));
         self.busy_ns[die.index()] += self.core.device.timing().erase_ns;
         self.recovery.erased_blocks += 1;
@@ -318,11 +318,11 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
 
     /// The stamp of what is written anew of the page at `ppn`.
     fn stamp_in_recovery(&self, ppn: Ppn, is_lost: bool) -> Stamp {
-        let corrected = if is_lost { Moment::LOST } else { self.core.moment() };
+        let corrected = if is_lost { AgeStamp::LOST } else { self.core.moment() };
         Stamp { corrected, ..self.core.array.stamp(ppn) }
     }
 
-    fn program_in_recovery(&mut self, place: Place, lpn: Lpn, stamp: Stamp) {
+    fn program_in_recovery(&mut self, place: AllocatedPage, lpn: Lpn, stamp: Stamp) {
         let (block, page) = self.core.geometry.split(place.ppn);
         self.core.array.stage(place.ppn, lpn, stamp);
         if self.core.ftl.is_combination(lpn) {
@@ -339,14 +339,14 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         if programmed == self.core.geometry.pages_per_block {
             self.core.ftl.close(&self.core.geometry, &mut self.core.array, block, self.core.now);
         }
-        self.core.operations.on_ended(Kind::Program, Cause::Flush);
+        self.core.operations.on_ended(FlashOp::Program, Cause::Flush);
         let timing = self.core.device.timing();
         self.busy_ns[self.die_of_page(place.ppn).index()] +=
             timing.command.program_ns + timing.transfer_ns + timing.program_ns(page);
     }
 
     /// A place for a page, in the die of `ppn` or any other; what the flush has used up is collected for it if need be.
-    fn place_for_merge(&mut self, ppn: Ppn) -> Option<Place> {
+    fn place_for_merge(&mut self, ppn: Ppn) -> Option<AllocatedPage> {
         let home = self.die_of_page(ppn).0;
         loop {
             let Core { ftl, geometry, array, .. } = &mut *self.core;
@@ -390,7 +390,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         self.core.array.erase(&self.core.geometry, victim);
         self.core.ftl.release(&self.core.geometry, &mut self.core.array, victim, self.core.room.endurance);
         self.schemes.on_erased(self.core, victim);
-        self.core.operations.on_ended(Kind::Erase, Cause::Gc);
+        self.core.operations.on_ended(FlashOp::Erase, Cause::Gc);
         self.busy_ns[self.core.geometry.die_of(plane).index()] += self.core.device.timing().erase_ns;
         Some(())
     }

@@ -25,7 +25,7 @@ pub struct PowerLoss {
     /// Dirty pages in the write cache.
     pub dirty_pages: u32,
     /// Those of them with acknowledged writes that flash lacked.
-    pub owed_pages: u32,
+    pub unflushed_pages: u32,
     /// Pages that the emergency flush wrote.
     pub flushed_pages: u32,
     /// Lines of susceptible data in the VSM.
@@ -85,7 +85,7 @@ counters! {
         /// Dirty pages in the write cache.
         pub dirty_pages: u64, sum of pages;
         /// Of these the pages with acknowledged writes that flash lacked.
-        pub owed_pages: u64, sum of pages;
+        pub unflushed_pages: u64, sum of pages;
         /// Pages that the emergency flush wrote.
         pub flushed_pages: u64, sum of pages;
         /// Lines of susceptible data in the VSM.
@@ -138,7 +138,7 @@ impl PowerLoss {
         LossCounts {
             aborted_requests: self.aborted_requests.into(),
             dirty_pages: self.dirty_pages.into(),
-            owed_pages: self.owed_pages.into(),
+            unflushed_pages: self.unflushed_pages.into(),
             flushed_pages: self.flushed_pages.into(),
             vsm_lines: self.vsm_lines.into(),
             vsm_lines_saved: self.vsm_lines_saved.into(),

@@ -9,7 +9,7 @@ use crate::flash::{BlockState, Stamp};
 use crate::ftl::{FlushMethod, WriteStream};
 use crate::host::Trims;
 use crate::probe::NoProbe;
-use crate::sched::{Cause, Class, Kind, Owner, Phase};
+use crate::sched::{Cause, Class, FlashOp, Owner, Phase};
 
 /// Writes down what the other mechanisms hear.
 #[derive(Debug, Default)]
@@ -42,7 +42,7 @@ impl Schemes<NoProbe> for Others {
         Vec::new()
     }
 
-    fn place_line(&mut self, _: &mut Core<NoProbe>) -> Option<Place> {
+    fn place_line(&mut self, _: &mut Core<NoProbe>) -> Option<AllocatedPage> {
         None
     }
 
@@ -77,7 +77,7 @@ fn tear(core: &mut Core<NoProbe>, loss: &mut PowerLoss) -> Vec<BlockId> {
 /// Power is back: the drive reads what flash holds and goes on with it.
 fn recover(core: &mut Core<NoProbe>, setup: &Setup, trims: &Trims) -> Recovery {
     for block in &mut *core.array.blocks {
-        (block.valid, block.holds) = (0, 0);
+        (block.valid, block.pins) = (0, 0);
     }
     core.pool.clear();
     let (mut busy_ns, mut recovery) = ([Span::ZERO], Recovery::default());
@@ -135,7 +135,7 @@ fn a_flush_writes_as_many_pages_as_the_energy_covers() {
         let dirty = |lpn: u32| Dirty {
             lpn: Lpn(lpn),
             sequence: 10 + u64::from(lpn),
-            owed: 1,
+            unflushed: 1,
             is_partial: false,
             is_lost: false,
             is_saved: false,
@@ -163,8 +163,14 @@ fn what_is_under_way_ends_and_what_was_queued_leaves_its_page_to_the_flush() {
     reach_array(&mut core);
     core.device.drop_queues(&core.pool);
     let mut loss = PowerLoss { at: core.now, energy_j: 1.0, ..PowerLoss::default() };
-    let mut dirty =
-        [Dirty { lpn: Lpn(9), sequence: 9, owed: 9, is_partial: false, is_lost: false, is_saved: false }];
+    let mut dirty = [Dirty {
+        lpn: Lpn(9),
+        sequence: 9,
+        unflushed: 9,
+        is_partial: false,
+        is_lost: false,
+        is_saved: false,
+    }];
     let means = Means { method: FlushMethod::Plain, at_a_time: 1, spent_j: &|_, _| 0.0 };
     let mut others = Others::default();
     let mut outage = Outage { core: &mut core, schemes: &mut others };
@@ -253,5 +259,7 @@ fn a_copyback_under_way_takes_the_age_and_the_errors_of_its_source_along() {
     Outage { core: &mut core, schemes: &mut others }.flush(&means, &mut [], &mut loss);
     let to = core.geometry.block_of(queued.ppn);
     assert_eq!((others.copied_back, core.array.block(to).reads), (vec![(to, from)], 6));
-    assert!(!matches!(next(&mut core), Some(Event::Ended(_))) && core.operations.total(Kind::Copyback) == 1);
+    assert!(
+        !matches!(next(&mut core), Some(Event::Ended(_))) && core.operations.total(FlashOp::Copyback) == 1
+    );
 }

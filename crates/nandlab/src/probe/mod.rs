@@ -22,7 +22,7 @@ pub trait Probe: Watcher {
 
     /// Flash has the host write of `lpn`: power loss cannot take it any more.
     #[inline(always)]
-    fn on_write_safe(&mut self, _lpn: Lpn, _sequence: u64) {}
+    fn on_write_durable(&mut self, _lpn: Lpn, _sequence: u64) {}
 
     /// The host asks for a flush; `id` is the request's number.
     #[inline(always)]
@@ -44,7 +44,7 @@ pub trait Probe: Watcher {
 
     /// A host write of `lpn` is about to be acknowledged: it is in flash, or in the write cache.
     #[inline(always)]
-    fn on_write_durable(&mut self, _lpn: Lpn, _sequence: u64) {}
+    fn on_write_acknowledged(&mut self, _lpn: Lpn, _sequence: u64) {}
 
     /// `lpn` has been deallocated; `sequence` is the deallocation's place among the writes.
     #[inline(always)]
@@ -93,13 +93,13 @@ impl<A: Probe, B: Probe> Probe for (A, B) {
         self.0.on_write_admitted(lpn, sequence);
         self.1.on_write_admitted(lpn, sequence);
     }
+    fn on_write_acknowledged(&mut self, lpn: Lpn, sequence: u64) {
+        self.0.on_write_acknowledged(lpn, sequence);
+        self.1.on_write_acknowledged(lpn, sequence);
+    }
     fn on_write_durable(&mut self, lpn: Lpn, sequence: u64) {
         self.0.on_write_durable(lpn, sequence);
         self.1.on_write_durable(lpn, sequence);
-    }
-    fn on_write_safe(&mut self, lpn: Lpn, sequence: u64) {
-        self.0.on_write_safe(lpn, sequence);
-        self.1.on_write_safe(lpn, sequence);
     }
     fn on_flush_asked(&mut self, id: u64) {
         self.0.on_flush_asked(id);

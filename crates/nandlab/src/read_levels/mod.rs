@@ -14,7 +14,7 @@ pub use stats::{ByLevel, EccStats};
 use crate::base::units::{Span, Time};
 use crate::core::{Core, Map};
 use crate::probe::Probe;
-use crate::sched::{Cause, Kind, NEVER, Slot, Start, Transaction};
+use crate::sched::{Cause, FlashOp, NEVER, Slot, Start, Transaction};
 use std::collections::VecDeque;
 
 /// Reads that have left their dies.
@@ -55,7 +55,7 @@ impl Reads {
         let (partner, part_bytes) = (read.partner, read.part_bytes);
         core.array.read(block, page);
         if !read.is_uncorrectable() || level == core.physics.ecc.levels() {
-            core.operations.on_ended(Kind::Read, cause);
+            core.operations.on_ended(FlashOp::Read, cause);
             if core.physics.ecc.has_levels() {
                 self.stats.on_last_try(read);
             }
@@ -64,7 +64,7 @@ impl Reads {
         if !core.physics.ecc.has_levels() {
             // No other try can follow: the data in flash is not needed any more, unless the other half of a pread is to come.
             if partner.is_none() {
-                core.let_go(block);
+                core.unpin(block);
             }
         } else if cause == Cause::Host {
             self.stats.host_flash_ns +=
@@ -74,8 +74,8 @@ impl Reads {
             let first = core.join(slot, other)?;
             let (read, part) = (core.pool[first], core.pool[if first == slot { other } else { slot }]);
             if !core.physics.ecc.has_levels() {
-                core.let_go(core.geometry.block_of(read.ppn));
-                core.let_go(core.geometry.block_of(part.ppn));
+                core.unpin(core.geometry.block_of(read.ppn));
+                core.unpin(core.geometry.block_of(part.ppn));
             }
             let level = read.level.max(part.level);
             (first, level, core.device.timing().read(level, false).decode_ns)

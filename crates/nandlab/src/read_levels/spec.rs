@@ -3,7 +3,7 @@
 use crate::base::units::US;
 use crate::flash::{EccSpec, LEVELS_MAX, LevelSpec, Retry, StartLevel};
 use crate::spec::{
-    Check, Choices, FromVal, Kind, OPERATION, OVERHEAD, Param, Rule, Val, above_0, choices, key, param,
+    Check, Choices, FromVal, OPERATION, OVERHEAD, Param, Rule, Val, ValueKind, above_0, choices, key, param,
     plain, section, show_num, show_time,
 };
 
@@ -14,16 +14,16 @@ section! { for EccSpec {
         "\"none\"",
         "read levels: their RBER limits, and latencies in place of those of [timing]",
     ),
-    start = key("ecc.start", Kind::Slot(StartLevel::CHOICES), "\"first\"", "the level a read starts at"),
-    retry = key("ecc.retry", Kind::Slot(Retry::CHOICES), "\"full\"", "what a further try costs"),
+    start = key("ecc.start", ValueKind::Slot(StartLevel::CHOICES), "\"first\"", "the level a read starts at"),
+    retry = key("ecc.retry", ValueKind::Slot(Retry::CHOICES), "\"full\"", "what a further try costs"),
 } }
 
-const LEVELS: Kind = Kind::Either(&[
-    Kind::Slot(&[
+const LEVELS: ValueKind = ValueKind::Either(&[
+    ValueKind::Slot(&[
         plain("none", "[timing] alone, which decodes everything"),
         plain("laldpc", "LaLDPC, Tables I and II: seven levels"),
     ]),
-    Kind::List(LEVEL, LEVELS_MAX),
+    ValueKind::List(LEVEL, LEVELS_MAX),
 ]);
 
 const LEVEL: &[Param] = &[
@@ -34,7 +34,7 @@ const LEVEL: &[Param] = &[
 ];
 
 /// Beyond one half a bit says the opposite.
-const RBER_MAX: Kind = above_0(0.5);
+const RBER_MAX: ValueKind = above_0(0.5);
 
 impl FromVal for Vec<LevelSpec> {
     fn from_val(val: &Val) -> Self {

@@ -57,7 +57,7 @@ fn a_read_is_tried_one_level_higher_until_it_decodes_and_the_level_is_remembered
     // 70 us a level, and 10 us a try.
     assert_eq!(at - Time::START, (70 * (1 + 2 + 3) + 30) * US);
     assert_eq!(core.array.block(BLOCK).reads, 3 + 3, "each try senses the page");
-    assert_eq!(core.operations.total(Kind::Read), 1);
+    assert_eq!(core.operations.total(FlashOp::Read), 1);
     assert_eq!(map.levels, [(0, 3)].into());
     // The next one begins there, and so does one of another page of the block.
     for lpn in [0, 1] {
@@ -74,7 +74,7 @@ fn beyond_the_last_level_a_page_is_uncorrectable() {
     let over = run(&mut core, &mut reads, &mut map);
     let [(read, _)] = over[..] else { panic!("{over:?}") };
     assert_eq!((read.level, read.tries, read.is_uncorrectable()), (3, 2, true));
-    assert_eq!(core.operations.total(Kind::Read), 1);
+    assert_eq!(core.operations.total(FlashOp::Read), 1);
 }
 
 #[test]
@@ -128,9 +128,9 @@ fn without_levels_every_page_decodes_at_once_and_lets_its_block_go() {
     let (mut core, mut reads, mut map) = (Setup::default().core(), Reads::new(1), MapInRam::default());
     fill(&mut core, WriteStream::Host, [0]);
     let slot = read(&mut core, &map, 0, Cause::Host, 9);
-    assert_eq!(core.array.block(BLOCK).holds, 1);
+    assert_eq!(core.array.block(BLOCK).pins, 1);
     assert_eq!(reads.on_page_out(&mut core, slot), Some(slot));
-    assert_eq!(core.array.block(BLOCK).holds, 0);
+    assert_eq!(core.array.block(BLOCK).pins, 0);
     assert!(reads.on_decoded(&mut core, &mut map, slot) && !core.pool[slot].is_uncorrectable());
     assert!(map.levels.is_empty());
 }

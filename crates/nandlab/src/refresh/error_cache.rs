@@ -11,7 +11,7 @@ use super::RefreshStats;
 use super::spec::RefreshPolicySpec;
 use crate::base::geometry::{Geometry, Ppn};
 use crate::base::huge::Huge;
-use crate::base::list::{Link, Links, List};
+use crate::base::list::{Link, List, ListLinks};
 use crate::core::{Core, KnownErrors, Map};
 use crate::probe::Probe;
 use crate::sched::{Slot, Transaction};
@@ -21,13 +21,13 @@ const HEADER_BYTES: u64 = 8;
 
 /// A page's known errors.
 #[derive(Debug)]
-struct Entry {
+struct PageErrors {
     ppn: Ppn,
     bytes: u32,
     link: Link,
 }
 
-impl Links for Vec<Entry> {
+impl ListLinks for Vec<PageErrors> {
     fn link(&mut self, slot: u32) -> &mut Link {
         &mut self[slot as usize].link
     }
@@ -38,7 +38,7 @@ impl Links for Vec<Entry> {
 pub(crate) struct ErrorCache {
     size_bytes: u64,
     page_bits: u32,
-    entries: Vec<Entry>,
+    entries: Vec<PageErrors>,
     /// By page, its slot + 1; 0: none.
     slots: Huge<u32>,
     by_use: List,
@@ -111,7 +111,7 @@ impl ErrorCache {
             self.drop_page(known, self.entries[last as usize].ppn);
             evicted += 1;
         }
-        let entry = Entry { ppn, bytes: bytes as u32, link: Link::default() };
+        let entry = PageErrors { ppn, bytes: bytes as u32, link: Link::default() };
         let slot = match self.unused.last() {
             Some(slot) => {
                 self.unused.remove(&mut self.entries, slot);
@@ -206,7 +206,7 @@ impl ErrorCache {
         for (ppn, slot) in pages.filter_map(|ppn| Some((ppn, self.slot(ppn)?))) {
             let entry = &self.entries[slot as usize];
             // Until what replaces it is programmed the block of a page that is invalid is held.
-            let is_held = core.array.block(core.geometry.block_of(ppn)).holds > 0;
+            let is_held = core.array.block(core.geometry.block_of(ppn)).pins > 0;
             if entry.ppn != ppn || !is_held && !core.ftl.is_valid(&core.geometry, ppn) {
                 return Err(format!("errors are known of {}, which is invalid", core.geometry.show(ppn)));
             }

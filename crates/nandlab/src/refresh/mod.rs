@@ -30,7 +30,7 @@ use crate::base::geometry::{BlockId, Geometry, PlaneId, Ppn};
 use crate::base::huge::Huge;
 use crate::base::units::{SECOND, Span, Time};
 use crate::core::{Core, Map, Maps, NextJob, Part, Program, Refreshed, To, Wake};
-use crate::flash::{BlockState, Moment, Stamp};
+use crate::flash::{AgeStamp, BlockState, Stamp};
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, NEVER, Owner, Slot, Start, Transaction};
 use spec::{RefreshPolicySpec, RefreshSpec};
@@ -159,9 +159,9 @@ pub(crate) struct Refresh {
     /// Programs in place that are queued or under way.
     reprograms: u32,
     /// By block, since when its data has been ageing; empty without refresh.
-    since: Huge<Moment>,
+    since: Huge<AgeStamp>,
     /// Alarms to come: moment, block, what for, and the `since` it was set for, which tells whether it still holds.
-    alarms: BinaryHeap<Reverse<(Moment, u32, Alarm, Moment)>>,
+    alarms: BinaryHeap<Reverse<(AgeStamp, u32, Alarm, AgeStamp)>>,
     /// By plane, blocks that are due.
     due: Box<[VecDeque<BlockId>]>,
     /// When the job of a plane began.
@@ -216,12 +216,12 @@ impl Refresh {
     }
 
     /// Since when the data of a block has been ageing.
-    pub(crate) fn since(&self, block: BlockId) -> Moment {
+    pub(crate) fn since(&self, block: BlockId) -> AgeStamp {
         self.since[block.index()]
     }
 
     /// Sets that; its alarms do not follow.
-    pub(crate) fn set_since(&mut self, block: BlockId, since: Moment) {
+    pub(crate) fn set_since(&mut self, block: BlockId, since: AgeStamp) {
         self.since[block.index()] = since;
     }
 
@@ -231,7 +231,7 @@ impl Refresh {
     }
 
     /// Data of a block ages from then on, if not from before.
-    pub(crate) fn age_from(&mut self, block: BlockId, since: Moment) {
+    pub(crate) fn age_from(&mut self, block: BlockId, since: AgeStamp) {
         let known = &mut self.since[block.index()];
         *known = (*known).min(since);
     }
@@ -292,7 +292,7 @@ impl Refresh {
         }
     }
 
-    fn set_age<P: Probe>(&mut self, core: &mut Core<P>, block: BlockId, since: Moment) {
+    fn set_age<P: Probe>(&mut self, core: &mut Core<P>, block: BlockId, since: AgeStamp) {
         self.since[block.index()] = since;
         let due = since.plus_s(self.interval_s(core.array.block(block).pe_cycles));
         self.alarms.push(Reverse((due, block.0, Alarm::Due, since)));
@@ -315,8 +315,11 @@ impl Refresh {
                 if core.array.block(block).programmed > 0 {
                     let since = self.since[block.index()];
                     // What power loss has interrupted goes on counting.
-                    let since =
-                        if since == Moment::default() { core.physics.initial_ages.of(block) } else { since };
+                    let since = if since == AgeStamp::default() {
+                        core.physics.initial_ages.of(block)
+                    } else {
+                        since
+                    };
                     self.set_age(core, block, since);
                 }
             }
@@ -460,7 +463,7 @@ impl Refresh {
         if core.ftl.map.get(done.lpn) == Some(done.ppn) {
             map.on_corrected(core, done.lpn);
         }
-        core.let_go(block);
+        core.unpin(block);
     }
 
     /// All pages of a block have been refreshed in place, or written elsewhere.

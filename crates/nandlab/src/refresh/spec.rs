@@ -3,8 +3,8 @@
 use super::partial::spec::PartialSpec;
 use crate::base::units::Span;
 use crate::spec::{
-    Check, FromVal, Kind, Params, Policy, Rule, SHARE, SOME_TIME, Val, int, key, num, param, params, plain,
-    section, with,
+    Check, FromVal, Params, Policy, Rule, SHARE, SOME_TIME, Val, ValueKind, int, key, num, param, params,
+    plain, section, with,
 };
 
 section! {
@@ -13,7 +13,7 @@ section! {
     pub struct RefreshSpec {
         /// What is done with a block that is due.
         pub policy: RefreshPolicySpec =
-            key("refresh.policy", Kind::Slot(POLICIES), "\"none\"", "how ageing data is refreshed"),
+            key("refresh.policy", ValueKind::Slot(POLICIES), "\"none\"", "how ageing data is refreshed"),
         /// Up to so many P/E cycles a block is due so long after its first program or its last refresh; beyond the last
         /// line as in it.
         pub interval: Vec<(u32, Span)> = key(
@@ -33,7 +33,7 @@ section! {
     }
 }
 
-const INTERVAL: Kind = Kind::List(
+const INTERVAL: ValueKind = ValueKind::List(
     &[
         param("pe", int(1, 10_000_000), "", "up to this many P/E cycles"),
         param("every", SOME_TIME, "", "a block is due after this time"),
@@ -136,11 +136,11 @@ params! {
     pub struct FcrSpec {
         /// Its reads go straight to the highest level instead of trying all from the first.
         pub full_strength: bool =
-            param("full_strength", Kind::Bool, "false", "refresh reads go straight to the highest level"),
+            param("full_strength", ValueKind::Bool, "false", "refresh reads go straight to the highest level"),
         /// Pages are reprogrammed where they are, instead of being written elsewhere and their block erased.
         pub in_place: bool = param(
             "in_place",
-            Kind::Bool,
+            ValueKind::Bool,
             "false",
             "pages are reprogrammed where they are, nothing is erased",
         ),
@@ -162,7 +162,7 @@ params! {
         /// RAM for error positions, in bytes.
         pub size_bytes: u64 = param(
             "size",
-            Kind::Size { min: 512, max: 1 << 40, step: 512 },
+            ValueKind::Size { min: 512, max: 1 << 40, step: 512 },
             "\"1MiB\"",
             "RAM for error positions",
         ),
@@ -177,7 +177,7 @@ params! {
 }
 
 /// Counted in a byte a page.
-pub(super) const HOT_READS: Kind = int(1, 255);
+pub(super) const HOT_READS: ValueKind = int(1, 255);
 
 pub(crate) const RULES: &[Rule] = &[known_errors, in_place];
 

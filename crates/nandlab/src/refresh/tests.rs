@@ -7,7 +7,7 @@ use crate::core::Read;
 use crate::core::testing::{Event, MapInRam, PLANE, Setup, decode, fill, next};
 use crate::ftl::WriteStream;
 use crate::probe::NoProbe;
-use crate::sched::Kind;
+use crate::sched::FlashOp;
 
 const BLOCK: BlockId = BlockId(0);
 
@@ -122,7 +122,7 @@ fn in_place_a_page_stays_where_it_is_and_its_block_is_young_again() {
         assert_eq!(refresh_page(&mut core, &mut refreshing, page), Refreshed::Later);
         assert!(refreshing.refresh.is_reprogramming());
         let Some(Event::Ended(done)) = next(&mut core) else { panic!("page {page} is programmed") };
-        assert!(done.is_in_place() && core.array.block(BLOCK).holds == 1);
+        assert!(done.is_in_place() && core.array.block(BLOCK).pins == 1);
         refreshing.refresh.on_reprogrammed(&mut core, &mut map, &done);
         assert_eq!(core.array.stamp(done.ppn).corrected, core.moment());
     }
@@ -130,7 +130,7 @@ fn in_place_a_page_stays_where_it_is_and_its_block_is_young_again() {
     assert_eq!([0, 1, 2, 3].map(|lpn| core.ftl.map.get(Lpn(lpn))), places);
     assert_eq!(map.levels, [(0, 1)].into(), "it decodes at the first level again");
     let block = core.array.block(BLOCK);
-    assert_eq!((block.reprograms, block.holds, block.pe_cycles), (4, 0, 0));
+    assert_eq!((block.reprograms, block.pins, block.pe_cycles), (4, 0, 0));
     assert_eq!((refreshing.stats().blocks_in_place, refreshing.stats().pages_in_place), (1, 4));
     // Neither the alarm of before holds, nor is it due before another interval is over.
     assert!(strike(&mut core, &mut refreshing.refresh).is_empty());
@@ -155,7 +155,7 @@ fn in_place_nothing_is_programmed_that_could_not_be_read_or_could_be_torn() {
 fn without_in_place_every_page_is_written_elsewhere() {
     let (mut core, mut refreshing) = programmed_at_10_s(&Setup::default(), fcr(false), 4);
     assert_eq!(refresh_pages(&mut core, &mut refreshing), [Refreshed::Not; 4]);
-    assert_eq!(core.operations.total(Kind::Read), 4);
+    assert_eq!(core.operations.total(FlashOp::Read), 4);
 }
 
 #[test]

@@ -17,7 +17,7 @@ use crate::drive::{Drive, FailReason};
 use crate::ftl::needs::{BlockNeeds, waf_uniform_fifo};
 use crate::host::Op;
 use crate::probe::Probe;
-use crate::sched::{Cause, Kind};
+use crate::sched::{Cause, FlashOp};
 use serde_json::Value;
 
 /// Below this share of unmapped page reads there is nothing to say.
@@ -122,7 +122,7 @@ fn worn_out(requests: u64, spec: &Spec) -> Option<Note> {
 fn unmapped<P: Probe>(drive: &Drive<P>) -> Option<Note> {
     let stats = drive.stats();
     let counters = &stats.counters;
-    let host = stats.flash[Kind::Read as usize][Cause::Host as usize];
+    let host = stats.flash[FlashOp::Read as usize][Cause::Host as usize];
     // The host's flash reads include those that complete a partly written page.
     let pages =
         (host + counters.unmapped_reads + counters.buffered_reads).saturating_sub(counters.merge_reads);

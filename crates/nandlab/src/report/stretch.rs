@@ -8,7 +8,7 @@ use crate::drive::stats::{CacheStats, Counters, EccStats, MapStats, MigrationSta
 use crate::drive::{Drive, Lived};
 use crate::host::{Latency, Op};
 use crate::probe::Probe;
-use crate::sched::{Cause, Kind};
+use crate::sched::{Cause, FlashOp};
 
 const YEAR_S: f64 = 365.0 * 86_400.0;
 
@@ -118,12 +118,12 @@ impl Stretch {
                 row.put(name, value);
             }
         }
-        let since = |kind: Kind, cause: Cause| {
+        let since = |kind: FlashOp, cause: Cause| {
             (stats.flash[kind as usize][cause as usize] - self.flash[kind as usize][cause as usize]) as f64
         };
-        let all = |kind: Kind| Cause::ALL.into_iter().map(|cause| since(kind, cause)).sum::<f64>();
+        let all = |kind: FlashOp| Cause::ALL.into_iter().map(|cause| since(kind, cause)).sum::<f64>();
         row.place(["host_pages"]);
-        let programmed = (all(Kind::Program) + all(Kind::Copyback)) as u64;
+        let programmed = (all(FlashOp::Program) + all(FlashOp::Copyback)) as u64;
         let bytes = stats.host[Op::Write as usize].bytes - self.host[Op::Write as usize].bytes;
         let waf = per(programmed * u64::from(drive.geometry().page_bytes), bytes);
         row.put("waf", waf.unwrap_or(f64::NAN));
@@ -131,12 +131,12 @@ impl Stretch {
         for cause in Cause::ALL {
             row.put(
                 format!("program_{}", cause.name()),
-                since(Kind::Program, cause) + since(Kind::Copyback, cause),
+                since(FlashOp::Program, cause) + since(FlashOp::Copyback, cause),
             );
         }
-        row.put("copybacks", all(Kind::Copyback));
+        row.put("copybacks", all(FlashOp::Copyback));
         row.place(["refused_copybacks"]);
-        row.put("erases", all(Kind::Erase));
+        row.put("erases", all(FlashOp::Erase));
         row.put("outstanding", f64::from(drive.outstanding()));
         for (name, value) in ecc.life_means() {
             row.put(name, value);

@@ -12,7 +12,7 @@ use crate::flash::BlockState;
 use crate::ftl::needs::{BlockNeeds, GAIN_BLOCKS, waf_uniform_fifo};
 use crate::host::Op;
 use crate::probe::Probe;
-use crate::sched::{Cause, Kind};
+use crate::sched::{Cause, FlashOp};
 use serde_json::{Map, Value, json};
 
 /// What the runner knows of a run and the drive does not.
@@ -29,7 +29,7 @@ pub struct RunFacts {
 }
 
 /// Operations of these kinds, by cause; `flash` has them by kind and cause.
-fn by_cause(flash: &[[u64; Cause::ALL.len()]; 4], kinds: &[Kind]) -> Value {
+fn by_cause(flash: &[[u64; Cause::ALL.len()]; 4], kinds: &[FlashOp]) -> Value {
     let count = |cause: Cause| kinds.iter().map(|&kind| flash[kind as usize][cause as usize]).sum::<u64>();
     Value::Object(Cause::ALL.into_iter().map(|c| (c.name().to_owned(), json!(count(c)))).collect())
 }
@@ -38,7 +38,8 @@ fn by_cause(flash: &[[u64; Cause::ALL.len()]; 4], kinds: &[Kind]) -> Value {
 pub(crate) fn energy_j<P: Probe>(drive: &Drive<P>) -> f64 {
     let (stats, energy) = (drive.stats(), &drive.spec().energy);
     let [reads, programs, erases, copybacks] =
-        [Kind::Read, Kind::Program, Kind::Erase, Kind::Copyback].map(|kind| stats.flash_total(kind) as f64);
+        [FlashOp::Read, FlashOp::Program, FlashOp::Erase, FlashOp::Copyback]
+            .map(|kind| stats.flash_total(kind) as f64);
     let page_bytes = f64::from(drive.geometry().page_bytes);
     // Every try senses and transfers.
     let reads = reads + stats.ecc.retries as f64;
@@ -108,9 +109,9 @@ pub fn summary<P: Probe>(drive: &Drive<P>, run: &RunFacts) -> Value {
         stats.ecc.json(drive.ecc().levels())
     } else {
         let cost = drive.device().timing().read(1, false);
-        let host = stats.flash[Kind::Read as usize][Cause::Host as usize];
+        let host = stats.flash[FlashOp::Read as usize][Cause::Host as usize];
         let read_ns = cost.sense_ns + cost.transfer_ns + cost.decode_ns;
-        EccStats::without_levels(stats.flash_total(Kind::Read), host, read_ns).json(drive.ecc().levels())
+        EccStats::without_levels(stats.flash_total(FlashOp::Read), host, read_ns).json(drive.ecc().levels())
     };
     let most = drive.spec().migration.copybacks_max();
     let (blocks_in_all, pages) = (drive.geometry().blocks, drive.geometry().pages);
@@ -144,10 +145,10 @@ pub fn summary<P: Probe>(drive: &Drive<P>, run: &RunFacts) -> Value {
         "waf": stats.waf().map(number),
         "waf_pages": stats.waf_pages().map(number),
         "flash": {
-            "read": by_cause(&stats.flash, &[Kind::Read, Kind::Copyback]),
-            "program": by_cause(&stats.flash, &[Kind::Program, Kind::Copyback]),
-            "erase": by_cause(&stats.flash, &[Kind::Erase]),
-            "copyback": by_cause(&stats.flash, &[Kind::Copyback]),
+            "read": by_cause(&stats.flash, &[FlashOp::Read, FlashOp::Copyback]),
+            "program": by_cause(&stats.flash, &[FlashOp::Program, FlashOp::Copyback]),
+            "erase": by_cause(&stats.flash, &[FlashOp::Erase]),
+            "copyback": by_cause(&stats.flash, &[FlashOp::Copyback]),
         },
         "ecc": ecc,
         "map": drive.demand_map().map(|map| stats.map.json(map.cache.capacity(), map.cache.len())),

@@ -127,7 +127,7 @@ impl Memory {
                     + when(*refresh != RefreshPolicySpec::None, 4 + 24))
                 + when(spec.timing.multi_plane, Device::multi_plane_bytes(geometry)),
             caches: map_entries * MAP_ENTRY_BYTES
-                + cached_pages * size_of::<write_cache::Entry>() as u64
+                + cached_pages * size_of::<write_cache::CachedPage>() as u64
                 + known * KNOWN_ENTRY_BYTES,
             oracle: when(verify, oracle),
             records: spec.output.timeline_operations.min(touched.operations).saturating_mul(OPERATION_BYTES)

@@ -16,7 +16,7 @@ use super::agenda::{Agenda, NEVER};
 use super::partners::Partners;
 use super::pick::{Scheduler, Turns, Waiting, pick};
 use super::timing::Timing;
-use super::transaction::{Class, Kind, Slot, Transaction, Transactions};
+use super::transaction::{Class, FlashOp, Slot, Transaction, Transactions};
 use super::watcher::Watcher;
 use crate::base::geometry::{DieId, Geometry};
 use crate::base::slab::Fifo;
@@ -43,7 +43,7 @@ struct Die {
     queues: [Fifo<Transaction>; 3],
     /// The transactions under way: one, or with multi-plane one a plane.
     batch: Fifo<Transaction>,
-    kind: Kind,
+    kind: FlashOp,
     phase: Phase,
     channel: u16,
     /// Planes for which background work is urgent.
@@ -103,7 +103,7 @@ impl Device {
         let die = |index| Die {
             queues: [Fifo::default(); 3],
             batch: Fifo::default(),
-            kind: Kind::Read,
+            kind: FlashOp::Read,
             phase: Phase::Idle,
             channel: geometry.channel_of(DieId(index)) as u16,
             promoted: 0,
@@ -335,7 +335,7 @@ impl Device {
                 self.start_array(pool, agenda, watcher, now, id);
                 Ended::Nothing
             }
-            (Phase::Array, Kind::Read) => {
+            (Phase::Array, FlashOp::Read) => {
                 self.ask_channel(agenda, watcher, pool, now, id, Phase::TransferOut);
                 Ended::Nothing
             }
@@ -424,7 +424,7 @@ impl Device {
             }
         }
         match self.dies[id.index()].kind {
-            Kind::Program => self.ask_channel(agenda, watcher, pool, now, id, Phase::TransferIn),
+            FlashOp::Program => self.ask_channel(agenda, watcher, pool, now, id, Phase::TransferIn),
             _ if self.command_ns(pool, &self.dies[id.index()]) > Span::ZERO => {
                 self.ask_channel(agenda, watcher, pool, now, id, Phase::Command)
             }
@@ -458,10 +458,10 @@ impl Device {
         let die = &mut self.dies[id.index()];
         let first = first_of(&die.batch, pool);
         let ns = match die.kind {
-            Kind::Read => self.timing.read(first.level, first.tries > 0).sense_ns,
-            Kind::Program => self.timing.program_ns(u32::from(first.page)),
-            Kind::Erase => self.timing.erase_ns,
-            Kind::Copyback => self.timing.read_ns + self.timing.program_ns(u32::from(first.page)),
+            FlashOp::Read => self.timing.read(first.level, first.tries > 0).sense_ns,
+            FlashOp::Program => self.timing.program_ns(u32::from(first.page)),
+            FlashOp::Erase => self.timing.erase_ns,
+            FlashOp::Copyback => self.timing.read_ns + self.timing.program_ns(u32::from(first.page)),
         };
         die.phase = Phase::Array;
         agenda.set(id.0, now + ns);

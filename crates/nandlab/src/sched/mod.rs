@@ -13,5 +13,5 @@ pub use agenda::{Agenda, NEVER};
 pub use device::{Device, Ended, Phase};
 pub use pick::{SHARES, Scheduler, Waiting, pick};
 pub use timing::{CommandTimes, ProgramTime, ReadCost, Timing, TimingSpec};
-pub use transaction::{Cause, Class, Kind, Owner, Slot, Start, Transaction, Transactions};
+pub use transaction::{Cause, Class, FlashOp, Owner, Slot, Start, Transaction, Transactions};
 pub use watcher::Watcher;

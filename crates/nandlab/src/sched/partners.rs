@@ -8,16 +8,16 @@
 //! No queue is walked for that. What waits is also in a list of its class, plane, kind and page number, and a program in
 //! one of its block. These lists have the order of the queue, so only the first one of a list is ever looked at.
 
-use super::transaction::{Kind, Slot, Transaction, Transactions};
+use super::transaction::{FlashOp, Slot, Transaction, Transactions};
 use crate::base::geometry::{Divisor, Geometry};
 use crate::base::slab::Fifo;
 
-/// The first and the last one of a list that is threaded through [`Links`].
+/// The first and the last one of a list that is threaded through [`QueueLinks`].
 type Ends = Option<(Slot, Slot)>;
 
 /// Where a transaction is in its lists.
 #[derive(Clone, Copy, Debug, Default)]
-struct Links {
+struct QueueLinks {
     /// The one before it in the queue.
     before: Option<Slot>,
     /// The next one with its class, plane, kind and page number.
@@ -37,7 +37,7 @@ pub(super) struct Partners {
     /// By block: the programs that wait. One in place is not among them: its block has been programmed.
     in_block: Box<[Ends]>,
     /// By transaction.
-    links: Vec<Links>,
+    links: Vec<QueueLinks>,
 }
 
 impl Partners {
@@ -74,10 +74,10 @@ impl Partners {
     fn list(&self, of: &Transaction, plane: usize) -> Option<usize> {
         let pages = self.pages_per_block;
         let within = match of.kind {
-            Kind::Read => usize::from(of.page),
-            Kind::Program => pages + usize::from(of.page),
-            Kind::Erase => 2 * pages,
-            Kind::Copyback => return None,
+            FlashOp::Read => usize::from(of.page),
+            FlashOp::Program => pages + usize::from(of.page),
+            FlashOp::Erase => 2 * pages,
+            FlashOp::Copyback => return None,
         };
         let queue = 3 * of.die.index() + of.class as usize;
         Some((queue * self.planes_per_die + plane) * (2 * pages + 1) + within)
@@ -95,9 +95,9 @@ impl Partners {
         queue.push(pool, slot);
         let of = &pool[slot];
         if self.links.len() <= slot.index() {
-            self.links.resize(slot.index() + 1, Links::default());
+            self.links.resize(slot.index() + 1, QueueLinks::default());
         }
-        self.links[slot.index()] = Links { before, alike: None, in_block: None };
+        self.links[slot.index()] = QueueLinks { before, alike: None, in_block: None };
         if let Some(list) = self.list(of, of.plane_in_die.into()) {
             let ends = &mut self.alike[list];
             if let Some((_, last)) = *ends {
@@ -117,7 +117,7 @@ impl Partners {
     /// Queues a read before the others.
     pub(super) fn push_front(&mut self, pool: &mut Transactions, queue: &mut Fifo<Transaction>, slot: Slot) {
         let of = pool[slot];
-        assert!(of.kind == Kind::Read, "only a read is tried again");
+        assert!(of.kind == FlashOp::Read, "only a read is tried again");
         if let Some(next) = queue.first() {
             self.links[next.index()].before = Some(slot);
         }
@@ -125,7 +125,7 @@ impl Partners {
         let list = self.list(&of, of.plane_in_die.into()).expect("a read may have partners");
         let ends = &mut self.alike[list];
         let alike = ends.map(|(first, _)| first);
-        self.links[slot.index()] = Links { before: None, alike, in_block: None };
+        self.links[slot.index()] = QueueLinks { before: None, alike, in_block: None };
         *ends = Some((slot, ends.map_or(slot, |(_, last)| last)));
     }
 
@@ -161,7 +161,7 @@ impl Partners {
 
     /// Takes one out that is the first of its lists.
     fn remove(&mut self, pool: &mut Transactions, queue: &mut Fifo<Transaction>, slot: Slot) {
-        let Links { before, alike, in_block } = self.links[slot.index()];
+        let QueueLinks { before, alike, in_block } = self.links[slot.index()];
         if let Some(next) = pool[slot].next {
             self.links[next.index()].before = before;
         }

@@ -1,7 +1,7 @@
 //! How long each phase of a flash operation takes on the resource it needs.
 
 use super::Scheduler;
-use super::transaction::Kind;
+use super::transaction::FlashOp;
 use crate::base::geometry::{Geometry, PageKind};
 use crate::base::units::{Span, transfer_ns};
 use crate::flash::{EccSpec, LevelSpec, Retry};
@@ -161,9 +161,9 @@ impl Timing {
         let planes = u64::from(self.planes);
         let reads = self.reads.iter().map(|cost| cost.transfer_ns).max().unwrap_or_default();
         let programs = (1..=planes)
-            .map(|planes| self.command_of_planes_ns(Kind::Program, planes) + planes * self.transfer_ns);
-        let others = [Kind::Read, Kind::Erase, Kind::Copyback].map(|kind| {
-            let planes = if kind == Kind::Copyback { 1 } else { planes };
+            .map(|planes| self.command_of_planes_ns(FlashOp::Program, planes) + planes * self.transfer_ns);
+        let others = [FlashOp::Read, FlashOp::Erase, FlashOp::Copyback].map(|kind| {
+            let planes = if kind == FlashOp::Copyback { 1 } else { planes };
             self.command_ns(kind).max(self.command_of_planes_ns(kind, planes))
         });
         programs.chain(others).chain([reads]).max().unwrap_or_default()
@@ -171,16 +171,16 @@ impl Timing {
 
     /// The command cycles of an operation of one plane.
     #[inline(always)]
-    pub fn command_ns(&self, kind: Kind) -> Span {
+    pub fn command_ns(&self, kind: FlashOp) -> Span {
         self.commands[kind as usize]
     }
 
     /// The command cycles of an operation of so many planes.
-    pub fn command_of_planes_ns(&self, kind: Kind, planes: u64) -> Span {
+    pub fn command_of_planes_ns(&self, kind: FlashOp, planes: u64) -> Span {
         let together = match kind {
-            Kind::Read => self.command.multi_plane_read_ns,
-            Kind::Program => self.command.multi_plane_program_ns,
-            Kind::Erase | Kind::Copyback => None,
+            FlashOp::Read => self.command.multi_plane_read_ns,
+            FlashOp::Program => self.command.multi_plane_program_ns,
+            FlashOp::Erase | FlashOp::Copyback => None,
         };
         match together {
             Some(together) if planes > 1 => together,

@@ -6,7 +6,7 @@ use crate::base::slab::{Id, Node, Slab};
 /// A flash operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Kind {
+pub enum FlashOp {
     /// Sense a page, transfer it out, decode it.
     Read,
     /// Transfer a page in, program it.
@@ -17,11 +17,11 @@ pub enum Kind {
     Copyback,
 }
 
-impl Kind {
+impl FlashOp {
     /// Whether it programs a page.
     #[inline(always)]
     pub fn programs(self) -> bool {
-        matches!(self, Kind::Program | Kind::Copyback)
+        matches!(self, FlashOp::Program | FlashOp::Copyback)
     }
 }
 
@@ -156,7 +156,7 @@ pub struct Transaction {
     /// Bytes that leave the die, of a read of a part of a page; 0: all of it.
     pub part_bytes: u32,
     /// The operation.
-    pub kind: Kind,
+    pub kind: FlashOp,
     /// Why.
     pub cause: Cause,
     /// Which queue.
@@ -207,7 +207,7 @@ impl Node for Transaction {
         next: None,
         partner: None,
         part_bytes: 0,
-        kind: Kind::Read,
+        kind: FlashOp::Read,
         cause: Cause::Host,
         class: Class::HostRead,
         start: Start::Policy,

@@ -1,7 +1,7 @@
 //! Rules over several keys: what each value allows on its own can still be impossible.
 
 use super::kind::Val;
-use super::layers::{Layers, Place};
+use super::layers::{Layers, Location};
 use super::resolve::Resolved;
 
 /// A rule; it says nothing, `None`, where a key that it asks for could not be read.
@@ -38,7 +38,7 @@ impl<'a> Check<'a> {
 
     /// An error at the key of the highest layer that had a say; the first of these on a tie.
     pub(crate) fn error(&mut self, keys: &[&str], message: impl Into<String>, remedy: impl Into<String>) {
-        let mut worst: Option<(&str, &Place)> = None;
+        let mut worst: Option<(&str, &Location)> = None;
         for key in keys {
             if let Some(place) = self.values.items.get(key).and_then(|item| item.place.as_ref())
                 && worst.is_none_or(|(_, other)| place.rank > other.rank)
@@ -46,7 +46,7 @@ impl<'a> Check<'a> {
                 worst = Some((key, place));
             }
         }
-        let nowhere = Place { origin: "defaults".into(), line: None, rank: 0 };
+        let nowhere = Location { origin: "defaults".into(), line: None, rank: 0 };
         let (key, place) = worst.unwrap_or((keys[0], &nowhere));
         self.layers.error(place, key, message, remedy);
     }
@@ -63,6 +63,6 @@ impl<'a> Check<'a> {
         // Only what was written can be wrong.
         let Some(place) = self.values.items.get(key).and_then(|item| item.place.clone()) else { return };
         let line = place.line.map(|line| self.layers.line_of_item(key, index).unwrap_or(line));
-        self.layers.error(&Place { line, ..place }, &format!("{key}[{index}].{name}"), message, remedy);
+        self.layers.error(&Location { line, ..place }, &format!("{key}[{index}].{name}"), message, remedy);
     }
 }

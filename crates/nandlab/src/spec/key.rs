@@ -1,7 +1,7 @@
 //! What a key is, and the table of all keys. Parsing, defaults, ranges, `show`, the JSON Schema and "did you mean" all come
 //! from the table; which keys there are is said by the rooms that read them.
 
-use super::kind::Kind;
+use super::kind::ValueKind;
 #[cfg(test)]
 use super::node::parse_value;
 #[cfg(test)]
@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub(crate) struct Key {
     /// `section.name`, or a bare name above all sections.
     pub(crate) path: &'static str,
-    pub(crate) kind: Kind,
+    pub(crate) kind: ValueKind,
     /// As TOML; empty: not set, or it follows from other keys.
     pub(crate) default: &'static str,
     pub(crate) follows: Follows,
@@ -74,7 +74,12 @@ pub(crate) struct Unreadable {
 }
 
 /// A key.
-pub(crate) const fn key(path: &'static str, kind: Kind, default: &'static str, doc: &'static str) -> Key {
+pub(crate) const fn key(
+    path: &'static str,
+    kind: ValueKind,
+    default: &'static str,
+    doc: &'static str,
+) -> Key {
     Key { path, kind, default, follows: Follows::Nothing, when: When::Always, doc, note: "", file: None }
 }
 

@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 
 /// What a value must be.
 #[derive(Debug)]
-pub(crate) enum Kind {
+pub(crate) enum ValueKind {
     Bool,
     /// A whole number.
     Int {
@@ -43,7 +43,7 @@ pub(crate) enum Kind {
     /// One size, or a table of at most [`SIZES_MAX`] sizes and their weights.
     Sizes,
     /// The alternative that fits the value's shape.
-    Either(&'static [Kind]),
+    Either(&'static [ValueKind]),
 }
 
 /// Entries of a table of sizes at most.
@@ -89,25 +89,25 @@ pub(crate) enum Payload {
     /// Parameters: `victim.random = { k = 8 }`.
     Params(&'static [Param]),
     /// One value: `arrival.queue_depth = 32`.
-    Value(&'static Kind),
+    Value(&'static ValueKind),
 }
 
 /// One name of a table or parameter of a policy.
 #[derive(Debug)]
 pub(crate) struct Param {
     pub(crate) name: &'static str,
-    pub(crate) kind: Kind,
+    pub(crate) kind: ValueKind,
     /// TOML; empty: must be given.
     pub(crate) default: &'static str,
     pub(crate) doc: &'static str,
 }
 
-impl Kind {
+impl ValueKind {
     /// The choices, of a slot.
     pub(crate) fn policies(&self) -> Option<&'static [Policy]> {
         match self {
-            Kind::Slot(policies) => Some(policies),
-            Kind::Registered(policies) => Some(policies()),
+            ValueKind::Slot(policies) => Some(policies),
+            ValueKind::Registered(policies) => Some(policies()),
             _ => None,
         }
     }
@@ -115,58 +115,58 @@ impl Kind {
     /// The choices, also of a slot that is one of several alternatives.
     pub(crate) fn slot(&self) -> Option<&'static [Policy]> {
         match self {
-            Kind::Either(kinds) => kinds.iter().find_map(Kind::policies),
+            ValueKind::Either(kinds) => kinds.iter().find_map(ValueKind::policies),
             kind => kind.policies(),
         }
     }
 
     /// Whether it is a table that this name is one of.
     pub(crate) fn is_table_with(&self, name: &str) -> bool {
-        matches!(self, Kind::Table(params) if params.iter().any(|param| param.name == name))
+        matches!(self, ValueKind::Table(params) if params.iter().any(|param| param.name == name))
     }
 
     /// What is wanted, for a message.
     pub(crate) fn wants(&self) -> String {
         match self {
-            Kind::Bool => "true or false".into(),
-            Kind::Int { min, max } => format!("a whole number from {min} to {max}"),
-            Kind::Num(range) => format!("a number {}", range.text()),
-            Kind::Time { .. } => "a time such as \"50us\"".into(),
-            Kind::Size { .. } => "a size such as \"4KiB\"".into(),
-            Kind::Si(d) => format!("{} such as \"{}\"", d.name(), d.example()),
-            Kind::Text => "text in quotes".into(),
-            Kind::Path => "a file name in quotes".into(),
-            Kind::Slot(_) | Kind::Registered(_) => {
+            ValueKind::Bool => "true or false".into(),
+            ValueKind::Int { min, max } => format!("a whole number from {min} to {max}"),
+            ValueKind::Num(range) => format!("a number {}", range.text()),
+            ValueKind::Time { .. } => "a time such as \"50us\"".into(),
+            ValueKind::Size { .. } => "a size such as \"4KiB\"".into(),
+            ValueKind::Si(d) => format!("{} such as \"{}\"", d.name(), d.example()),
+            ValueKind::Text => "text in quotes".into(),
+            ValueKind::Path => "a file name in quotes".into(),
+            ValueKind::Slot(_) | ValueKind::Registered(_) => {
                 format!("one of {}", choices(self.policies().unwrap_or_default()))
             }
-            Kind::Table(params) => form(params),
-            Kind::List(params, _) => format!("a list of {}", form(params)),
-            Kind::Sizes => {
+            ValueKind::Table(params) => form(params),
+            ValueKind::List(params, _) => format!("a list of {}", form(params)),
+            ValueKind::Sizes => {
                 "a size such as \"4KiB\" or a table such as { \"4KiB\" = 0.5, \"16KiB\" = 0.5 }".into()
             }
-            Kind::Either(kinds) => kinds.iter().map(Kind::wants).collect::<Vec<_>>().join(" or "),
+            ValueKind::Either(kinds) => kinds.iter().map(ValueKind::wants).collect::<Vec<_>>().join(" or "),
         }
     }
 
     /// A value that would do, as TOML.
     pub(crate) fn example(&self) -> String {
         match self {
-            Kind::Bool => "true".into(),
-            Kind::Int { min, .. } => min.to_string(),
-            Kind::Num(range) if range.above => range.max.min(1.0).to_string(),
-            Kind::Num(range) => format!("{:?}", range.min),
-            Kind::Time { .. } => "\"50us\"".into(),
-            Kind::Size { .. } | Kind::Sizes => "\"4KiB\"".into(),
-            Kind::Si(d) => format!("\"{}\"", d.example()),
-            Kind::Text => "\"NAME\"".into(),
-            Kind::Path => "\"FILE\"".into(),
-            Kind::Slot(_) | Kind::Registered(_) => {
+            ValueKind::Bool => "true".into(),
+            ValueKind::Int { min, .. } => min.to_string(),
+            ValueKind::Num(range) if range.above => range.max.min(1.0).to_string(),
+            ValueKind::Num(range) => format!("{:?}", range.min),
+            ValueKind::Time { .. } => "\"50us\"".into(),
+            ValueKind::Size { .. } | ValueKind::Sizes => "\"4KiB\"".into(),
+            ValueKind::Si(d) => format!("\"{}\"", d.example()),
+            ValueKind::Text => "\"NAME\"".into(),
+            ValueKind::Path => "\"FILE\"".into(),
+            ValueKind::Slot(_) | ValueKind::Registered(_) => {
                 let first = self.policies().and_then(|all| all.first());
                 first.map_or(String::new(), |policy| format!("\"{}\"", policy.name))
             }
-            Kind::Table(params) => form(params),
-            Kind::List(params, _) => format!("[{}]", form(params)),
-            Kind::Either(kinds) => kinds[0].example(),
+            ValueKind::Table(params) => form(params),
+            ValueKind::List(params, _) => format!("[{}]", form(params)),
+            ValueKind::Either(kinds) => kinds[0].example(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Kinds of values that keys of several sections have, and how the choices of a slot are written.
 
-use super::kind::{Kind, Param, Payload, Policy, Range};
+use super::kind::{Param, Payload, Policy, Range, ValueKind};
 use super::quantity::Dimension;
 use crate::base::policy::{ParamInfo, PolicyInfo};
 use crate::base::units::Span;
@@ -16,12 +16,17 @@ pub(crate) const fn with(name: &'static str, params: &'static [Param], doc: &'st
 }
 
 /// A policy with one value.
-pub(crate) const fn value(name: &'static str, kind: &'static Kind, doc: &'static str) -> Policy {
+pub(crate) const fn value(name: &'static str, kind: &'static ValueKind, doc: &'static str) -> Policy {
     Policy { name, payload: Payload::Value(kind), doc }
 }
 
 /// A parameter.
-pub(crate) const fn param(name: &'static str, kind: Kind, default: &'static str, doc: &'static str) -> Param {
+pub(crate) const fn param(
+    name: &'static str,
+    kind: ValueKind,
+    default: &'static str,
+    doc: &'static str,
+) -> Param {
     Param { name, kind, default, doc }
 }
 
@@ -45,44 +50,45 @@ pub(crate) fn registered(info: &'static PolicyInfo) -> Policy {
 }
 
 /// A whole number in a range.
-pub(crate) const fn int(min: u64, max: u64) -> Kind {
-    Kind::Int { min, max }
+pub(crate) const fn int(min: u64, max: u64) -> ValueKind {
+    ValueKind::Int { min, max }
 }
 
 /// A number in a range, its ends included.
-pub(crate) const fn num(min: f64, max: f64) -> Kind {
-    Kind::Num(Range { min, max, above: false, below: false })
+pub(crate) const fn num(min: f64, max: f64) -> ValueKind {
+    ValueKind::Num(Range { min, max, above: false, below: false })
 }
 
 /// A number above 0, at most this.
-pub(crate) const fn above_0(max: f64) -> Kind {
-    Kind::Num(Range { min: 0.0, max, above: true, below: false })
+pub(crate) const fn above_0(max: f64) -> ValueKind {
+    ValueKind::Num(Range { min: 0.0, max, above: true, below: false })
 }
 
 /// A number from 0 to 1.
-pub(crate) const SHARE: Kind = num(0.0, 1.0);
+pub(crate) const SHARE: ValueKind = num(0.0, 1.0);
 /// A number from 0 to below 1.
-pub(crate) const SHARE_BELOW_1: Kind = Kind::Num(Range { min: 0.0, max: 1.0, above: false, below: true });
+pub(crate) const SHARE_BELOW_1: ValueKind =
+    ValueKind::Num(Range { min: 0.0, max: 1.0, above: false, below: true });
 /// A number above 0, at most 1.
-pub(crate) const SHARE_ABOVE_0: Kind = above_0(1.0);
+pub(crate) const SHARE_ABOVE_0: ValueKind = above_0(1.0);
 /// A factor above 0.
-pub(crate) const FACTOR: Kind = above_0(1e9);
+pub(crate) const FACTOR: ValueKind = above_0(1e9);
 /// A bandwidth in MB/s.
-pub(crate) const MB_PER_S: Kind = above_0(1e9);
+pub(crate) const MB_PER_S: ValueKind = above_0(1e9);
 /// A count that may be 0.
-pub(crate) const COUNT: Kind = int(0, i64::MAX as u64);
+pub(crate) const COUNT: ValueKind = int(0, i64::MAX as u64);
 /// The longest time that makes sense for one flash operation.
 pub(crate) const OPERATION_NS_MAX: u64 = 10_000_000_000;
 /// A flash operation: it takes time.
-pub(crate) const OPERATION: Kind = Kind::Time { min: 1, max: OPERATION_NS_MAX };
+pub(crate) const OPERATION: ValueKind = ValueKind::Time { min: 1, max: OPERATION_NS_MAX };
 /// A time that may be nothing.
-pub(crate) const OVERHEAD: Kind = Kind::Time { min: 0, max: OPERATION_NS_MAX };
+pub(crate) const OVERHEAD: ValueKind = ValueKind::Time { min: 0, max: OPERATION_NS_MAX };
 /// Any length of time that can be simulated.
-pub(crate) const ANY_TIME: Kind = Kind::Time { min: 0, max: Span::LIMIT.ns() };
+pub(crate) const ANY_TIME: ValueKind = ValueKind::Time { min: 0, max: Span::LIMIT.ns() };
 /// As [`ANY_TIME`], and something.
-pub(crate) const SOME_TIME: Kind = Kind::Time { min: 1, max: Span::LIMIT.ns() };
+pub(crate) const SOME_TIME: ValueKind = ValueKind::Time { min: 1, max: Span::LIMIT.ns() };
 /// At most 60 years: the drive keeps ages as seconds in 32 bits, which leaves as long again for the run.
-pub(crate) const AGE: Kind = Kind::Time { min: 0, max: 60 * 365 * 86_400_000_000_000 };
-pub(crate) const JOULES: Kind = Kind::Si(Dimension::Energy);
-pub(crate) const WATTS: Kind = Kind::Si(Dimension::Power);
-pub(crate) const VOLTS: Kind = Kind::Si(Dimension::Voltage);
+pub(crate) const AGE: ValueKind = ValueKind::Time { min: 0, max: 60 * 365 * 86_400_000_000_000 };
+pub(crate) const JOULES: ValueKind = ValueKind::Si(Dimension::Energy);
+pub(crate) const WATTS: ValueKind = ValueKind::Si(Dimension::Power);
+pub(crate) const VOLTS: ValueKind = ValueKind::Si(Dimension::Voltage);

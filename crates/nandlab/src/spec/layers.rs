@@ -2,7 +2,7 @@
 
 use super::error::{SpecError, nearest};
 use super::key::{Key, Table};
-use super::kind::{Kind, Val};
+use super::kind::{Val, ValueKind};
 use super::node::{Field, Node, Raw, parse_document, parse_value, shorten, shorten_to};
 use super::quantity::show_size;
 use super::read::Reader;
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 /// Where a value was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct Location {
     /// The file's name, `preset NAME` or `--set`.
     pub(super) origin: String,
     pub(super) line: Option<u32>,
@@ -20,8 +20,8 @@ pub(super) struct Place {
 
 /// What a layer says about a key.
 #[derive(Clone, Debug)]
-pub(super) struct Entry {
-    pub(super) place: Place,
+pub(super) struct KeyValue {
+    pub(super) place: Location,
     node: Node,
     /// `None`: it could not be read, and the error is noted.
     pub(super) val: Option<Val>,
@@ -31,7 +31,7 @@ pub(super) struct Entry {
 #[derive(Debug)]
 pub(super) struct Layers {
     pub(super) table: &'static Table,
-    pub(super) entries: BTreeMap<&'static str, Entry>,
+    pub(super) entries: BTreeMap<&'static str, KeyValue>,
     pub(super) errors: Vec<(usize, SpecError)>,
     /// The presets used, base first.
     pub(super) presets: Vec<&'static str>,
@@ -47,7 +47,7 @@ impl Layers {
     /// Notes an error.
     pub(super) fn error(
         &mut self,
-        place: &Place,
+        place: &Location,
         key: &str,
         message: impl Into<String>,
         remedy: impl Into<String>,
@@ -86,7 +86,7 @@ impl Layers {
     /// The file's fields; none when it cannot be read.
     fn document(&mut self, text: &str, name: &str) -> Vec<Field> {
         let mut refuse = |line, message: String, remedy: String| {
-            self.error(&Place { origin: name.into(), line, rank: 0 }, "", message, remedy);
+            self.error(&Location { origin: name.into(), line, rank: 0 }, "", message, remedy);
             Vec::new()
         };
         if text.len() > BYTES_MAX {
@@ -104,7 +104,7 @@ impl Layers {
     fn apply_preset_named(&mut self, fields: &[Field], name: &str, sets: &[Set]) {
         let in_file = self
             .named_preset(fields)
-            .map(|node| (node.clone(), Place { origin: name.into(), line: Some(node.line), rank: 0 }));
+            .map(|node| (node.clone(), Location { origin: name.into(), line: Some(node.line), rank: 0 }));
         let in_sets = sets.iter().rev().find(|set| set.key.path == self.table.preset);
         let named = in_sets.map(|set| (set.node.clone(), set_place(0))).or(in_file);
         let Some((node, place)) = named else { return };
@@ -131,7 +131,7 @@ impl Layers {
         format!("presets: {}", names.join(", "))
     }
 
-    fn apply_preset(&mut self, name: &str, place: &Place) {
+    fn apply_preset(&mut self, name: &str, place: &Location) {
         let Some(preset) = self.table.find_preset(name) else {
             let meant = nearest(name, self.table.presets.iter().map(|p| p.name));
             let meant = meant.map_or(String::new(), |name| format!("did you mean \"{name}\"? "));
@@ -151,7 +151,7 @@ impl Layers {
         // Presets are compiled in and a test loads each of them.
         let fields = parse_document(preset.text).unwrap_or_default();
         if let Some(Node { line, raw: Raw::Text(base) }) = self.named_preset(&fields) {
-            let place = Place { origin: origin.clone(), line: Some(*line), rank: 0 };
+            let place = Location { origin: origin.clone(), line: Some(*line), rank: 0 };
             self.apply_preset(base, &place);
         }
         self.rank += 1;
@@ -160,7 +160,7 @@ impl Layers {
 
     fn apply_document(&mut self, fields: &[Field], origin: &str) {
         let rank = self.rank;
-        let place = |line| Place { origin: origin.into(), line: Some(line), rank };
+        let place = |line| Location { origin: origin.into(), line: Some(line), rank };
         let table = self.table;
         let sections = table.sections();
         for field in fields {
@@ -193,7 +193,7 @@ impl Layers {
     }
 
     /// Sets a key, and drops what it replaces.
-    fn put(&mut self, key: &'static Key, node: Node, place: Place) {
+    fn put(&mut self, key: &'static Key, node: Node, place: Location) {
         if key.path == self.table.preset {
             return;
         }
@@ -208,12 +208,12 @@ impl Layers {
         let val = reader.read(&key.kind, &node, key.path);
         for issue in reader.issues {
             let line = place.line.map(|line| if issue.line > 0 { issue.line } else { line });
-            self.error(&Place { line, ..place.clone() }, &issue.path, issue.message, issue.remedy);
+            self.error(&Location { line, ..place.clone() }, &issue.path, issue.message, issue.remedy);
         }
-        self.entries.insert(key.path, Entry { place, node, val });
+        self.entries.insert(key.path, KeyValue { place, node, val });
     }
 
-    fn unknown(&mut self, place: &Place, path: &str) {
+    fn unknown(&mut self, place: &Location, path: &str) {
         let (message, remedy) = match self.errors.len() {
             0..MEANT_MAX => unknown_key(self.table, path),
             _ => ("unknown key", "take it out".into()),
@@ -253,7 +253,7 @@ impl Layers {
         let bare = || Node { line: 0, raw: Raw::Text(text.into()) };
         let node = match parse_value(text) {
             // A shell eats quotes: `--set section.name=0` means the text.
-            Some(node) if matches!(key.kind, Kind::Text | Kind::Path) => match node.raw {
+            Some(node) if matches!(key.kind, ValueKind::Text | ValueKind::Path) => match node.raw {
                 Raw::Text(_) => node,
                 _ => bare(),
             },
@@ -280,11 +280,11 @@ impl Layers {
         for (depth, name) in below.iter().enumerate().rev() {
             let mut fields = match (&key.kind, lower) {
                 // One parameter of a table leaves the others; a policy slot is replaced whole.
-                (Kind::Table(_), Some(Raw::Table(fields))) if depth == 0 => {
+                (ValueKind::Table(_), Some(Raw::Table(fields))) if depth == 0 => {
                     fields.iter().filter(|f| f.name != *name).cloned().collect()
                 }
                 // Of a table that is one of several alternatives, the others of the same one.
-                (Kind::Either(kinds), Some(Raw::Table(fields))) if depth == 0 => {
+                (ValueKind::Either(kinds), Some(Raw::Table(fields))) if depth == 0 => {
                     let table = kinds.iter().find(|kind| kind.is_table_with(name));
                     let is_beside = |f: &&Field| {
                         f.name != *name && table.is_some_and(|table| table.is_table_with(&f.name))
@@ -316,8 +316,8 @@ struct Set {
     node: Node,
 }
 
-fn set_place(rank: usize) -> Place {
-    Place { origin: "--set".into(), line: None, rank }
+fn set_place(rank: usize) -> Location {
+    Location { origin: "--set".into(), line: None, rank }
 }
 
 /// Message and remedy for a path that no key has.

@@ -63,7 +63,7 @@ fn read_file(key: &'static str, file: &FileOf, values: &mut Resolved, layers: &m
 #[cfg(test)]
 mod tests {
     use super::super::key::{Key, key};
-    use super::super::kind::Kind;
+    use super::super::kind::ValueKind;
     use super::super::section::{Choices, Section, choices, section};
     use super::super::show::to_toml;
     use super::super::{COUNT, Preset, SOME_TIME};
@@ -76,7 +76,7 @@ mod tests {
         struct Kettle {
             litres: u64 = key("kettle.litres", COUNT, "2", "what fits in").note("assumption"),
             after: Span = key("kettle.after", SOME_TIME, "\"5us\"", "when it is switched on"),
-            lid: Lid = key("kettle.lid", Kind::Slot(Lid::CHOICES), "\"open\"", "whether it is shut"),
+            lid: Lid = key("kettle.lid", ValueKind::Slot(Lid::CHOICES), "\"open\"", "whether it is shut"),
         }
     }
 
@@ -92,7 +92,7 @@ mod tests {
     const SEED: Key = key("seed", COUNT, "1", "of what is drawn");
 
     static TABLE: Table = Table {
-        keys: &[&[SEED], Kettle::KEYS, &[key("kettle.like", Kind::Text, "", "another kettle")]],
+        keys: &[&[SEED], Kettle::KEYS, &[key("kettle.like", ValueKind::Text, "", "another kettle")]],
         preset: "kettle.like",
         presets: &[Preset { name: "large", about: "ten litres", text: "[kettle]\nlitres = 10\n" }],
         exclusive: &[],

@@ -23,7 +23,7 @@ mod show;
 pub(crate) use check::{Check, Rule};
 pub use error::{SpecError, SpecErrors};
 pub(crate) use key::{Content, FileOf, Follows, Key, OneOf, Preset, Table, Unreadable, When, key};
-pub(crate) use kind::{Kind, Param, Policy, Val};
+pub(crate) use kind::{Param, Policy, Val, ValueKind};
 pub(crate) use kinds::*;
 pub(crate) use load::load as load_values;
 pub(crate) use node::shorten;

@@ -1,7 +1,7 @@
 //! From a TOML value to a checked value of its kind.
 
 use super::error::nearest;
-use super::kind::{Kind, Param, Payload, Policy, SIZES_MAX, Val, choices};
+use super::kind::{Param, Payload, Policy, SIZES_MAX, Val, ValueKind, choices};
 use super::layers::MEANT_MAX;
 use super::node::{Field, Node, Raw, parse_value, shorten};
 use super::quantity::{Dimension, Why, real, show_size, show_time, whole};
@@ -36,7 +36,7 @@ impl Reader {
         None
     }
 
-    fn wrong<T>(&mut self, kind: &Kind, node: &Node, path: &str) -> Option<T> {
+    fn wrong<T>(&mut self, kind: &ValueKind, node: &Node, path: &str) -> Option<T> {
         let message = format!("{} where {} is wanted", node.describe(), short_wants(kind));
         self.issue(path, node.line, message, format!("write {}", kind.wants()))
     }
@@ -47,22 +47,22 @@ impl Reader {
     }
 
     /// Reads `node` as `kind`; `None` when an issue was found.
-    pub(super) fn read(&mut self, kind: &'static Kind, node: &Node, path: &str) -> Option<Val> {
+    pub(super) fn read(&mut self, kind: &'static ValueKind, node: &Node, path: &str) -> Option<Val> {
         match (kind, &node.raw) {
-            (Kind::Bool, Raw::Bool(b)) => Some(Val::Bool(*b)),
-            (Kind::Int { min, max }, Raw::Int(i)) => match u64::try_from(*i) {
+            (ValueKind::Bool, Raw::Bool(b)) => Some(Val::Bool(*b)),
+            (ValueKind::Int { min, max }, Raw::Int(i)) => match u64::try_from(*i) {
                 Ok(v) if (*min..=*max).contains(&v) => Some(Val::Int(v)),
                 _ => self.out_of_range(node, path, format!("from {min} to {max}")),
             },
-            (Kind::Int { min, max }, Raw::Huge(_)) => {
+            (ValueKind::Int { min, max }, Raw::Huge(_)) => {
                 self.out_of_range(node, path, format!("from {min} to {max}"))
             }
-            (Kind::Num(range), Raw::Int(_) | Raw::Num(_)) => match node.raw {
+            (ValueKind::Num(range), Raw::Int(_) | Raw::Num(_)) => match node.raw {
                 Raw::Int(i) if range.holds(i as f64) => Some(Val::Num(i as f64)),
                 Raw::Num(x) if range.holds(x) => Some(Val::Num(x + 0.0)),
                 _ => self.out_of_range(node, path, range.text()),
             },
-            (Kind::Time { min, max }, _) => {
+            (ValueKind::Time { min, max }, _) => {
                 let ns = self.quantity(Dimension::Time, node, path)?;
                 match (*min..=*max).contains(&ns) {
                     true => Some(Val::Time(ns)),
@@ -73,29 +73,29 @@ impl Reader {
                     ),
                 }
             }
-            (Kind::Size { min, max, step }, _) => {
+            (ValueKind::Size { min, max, step }, _) => {
                 let bytes = self.size(node, path, *min, *max, *step)?;
                 Some(Val::Size(bytes))
             }
-            (Kind::Si(dimension), _) => self.si(*dimension, node, path),
-            (Kind::Text | Kind::Path, Raw::Text(text)) if text.is_empty() => self.issue(
+            (ValueKind::Si(dimension), _) => self.si(*dimension, node, path),
+            (ValueKind::Text | ValueKind::Path, Raw::Text(text)) if text.is_empty() => self.issue(
                 path,
                 node.line,
                 "empty text",
                 format!("write {}, or take the line out", kind.wants()),
             ),
-            (Kind::Path, Raw::Text(text)) if text.contains('\0') => {
+            (ValueKind::Path, Raw::Text(text)) if text.contains('\0') => {
                 let message = format!("{} has a zero byte, which no file name has", node.describe());
                 self.issue(path, node.line, message, format!("write {}", kind.wants()))
             }
-            (Kind::Text | Kind::Path, Raw::Text(text)) => Some(Val::Text(text.clone())),
-            (Kind::Slot(_) | Kind::Registered(_), Raw::Text(_) | Raw::Table(_)) => {
+            (ValueKind::Text | ValueKind::Path, Raw::Text(text)) => Some(Val::Text(text.clone())),
+            (ValueKind::Slot(_) | ValueKind::Registered(_), Raw::Text(_) | Raw::Table(_)) => {
                 self.slot(kind.policies().unwrap_or_default(), node, path)
             }
-            (Kind::Table(params), Raw::Table(fields)) => self.table(params, fields, node.line, path),
-            (Kind::List(params, most), Raw::List(items)) => self.list(params, *most, items, node, path),
-            (Kind::Sizes, _) => self.sizes(node, path),
-            (Kind::Either(kinds), _) => self.either(kind, kinds, node, path),
+            (ValueKind::Table(params), Raw::Table(fields)) => self.table(params, fields, node.line, path),
+            (ValueKind::List(params, most), Raw::List(items)) => self.list(params, *most, items, node, path),
+            (ValueKind::Sizes, _) => self.sizes(node, path),
+            (ValueKind::Either(kinds), _) => self.either(kind, kinds, node, path),
             _ => self.wrong(kind, node, path),
         }
     }
@@ -283,7 +283,7 @@ impl Reader {
         path: &str,
     ) -> Option<Val> {
         if items.is_empty() {
-            let remedy = format!("write at least one {}", Kind::Table(params).wants());
+            let remedy = format!("write at least one {}", ValueKind::Table(params).wants());
             return self.issue(path, node.line, "an empty list", remedy);
         }
         if items.len() > most {
@@ -296,7 +296,7 @@ impl Reader {
             match &item.raw {
                 Raw::Table(fields) => values.extend(self.table(params, fields, item.line, &below)),
                 _ => {
-                    let wants = Kind::Table(params).wants();
+                    let wants = ValueKind::Table(params).wants();
                     let message = format!("{} where a table is wanted", item.describe());
                     self.issue::<()>(&below, item.line, message, format!("write {wants}"));
                 }
@@ -311,7 +311,12 @@ impl Reader {
             return Some(Val::Sizes(vec![(self.size(node, path, 512, MAX, 512)?, 1.0)]));
         };
         if fields.is_empty() {
-            return self.issue(path, node.line, "an empty table", format!("write {}", Kind::Sizes.wants()));
+            return self.issue(
+                path,
+                node.line,
+                "an empty table",
+                format!("write {}", ValueKind::Sizes.wants()),
+            );
         }
         if fields.len() > SIZES_MAX {
             let message = format!("a table of {} sizes", fields.len());
@@ -343,23 +348,29 @@ impl Reader {
     }
 
     /// Reads `node` as the alternative that has its shape and, of several tables, most of its names.
-    fn either(&mut self, whole: &Kind, kinds: &'static [Kind], node: &Node, path: &str) -> Option<Val> {
+    fn either(
+        &mut self,
+        whole: &ValueKind,
+        kinds: &'static [ValueKind],
+        node: &Node,
+        path: &str,
+    ) -> Option<Val> {
         let shared = |names: Vec<&str>, fields: &[Field]| {
             fields.iter().filter(|f| names.contains(&f.name.as_str())).count()
         };
-        let takes_table = |kind: &&Kind| matches!(kind, Kind::Slot(_) | Kind::Table(_));
+        let takes_table = |kind: &&ValueKind| matches!(kind, ValueKind::Slot(_) | ValueKind::Table(_));
         let is_only_table = kinds.iter().filter(takes_table).count() == 1;
-        let fit = |kind: &Kind| match (kind, &node.raw) {
-            (Kind::Num(_) | Kind::Int { .. }, Raw::Int(_) | Raw::Num(_)) => 1,
-            (Kind::Time { .. }, Raw::Text(_) | Raw::Int(_) | Raw::Num(_)) => 1,
-            (Kind::Slot(p), Raw::Text(text)) => 1 + usize::from(p.iter().any(|p| p.name == text)),
-            (Kind::Table(_), Raw::Table(_)) if is_only_table => 1,
-            (Kind::Slot(p), Raw::Table(fields)) => shared(p.iter().map(|p| p.name).collect(), fields),
-            (Kind::Table(p), Raw::Table(fields)) => shared(p.iter().map(|p| p.name).collect(), fields),
-            (Kind::List(..), Raw::List(_)) => 1,
+        let fit = |kind: &ValueKind| match (kind, &node.raw) {
+            (ValueKind::Num(_) | ValueKind::Int { .. }, Raw::Int(_) | Raw::Num(_)) => 1,
+            (ValueKind::Time { .. }, Raw::Text(_) | Raw::Int(_) | Raw::Num(_)) => 1,
+            (ValueKind::Slot(p), Raw::Text(text)) => 1 + usize::from(p.iter().any(|p| p.name == text)),
+            (ValueKind::Table(_), Raw::Table(_)) if is_only_table => 1,
+            (ValueKind::Slot(p), Raw::Table(fields)) => shared(p.iter().map(|p| p.name).collect(), fields),
+            (ValueKind::Table(p), Raw::Table(fields)) => shared(p.iter().map(|p| p.name).collect(), fields),
+            (ValueKind::List(..), Raw::List(_)) => 1,
             _ => 0,
         };
-        let mut best: Option<(usize, &'static Kind)> = None;
+        let mut best: Option<(usize, &'static ValueKind)> = None;
         for kind in kinds {
             let fit = fit(kind);
             if fit > best.map_or(0, |(most, _)| most) {
@@ -374,12 +385,12 @@ impl Reader {
 }
 
 /// What is wanted, without the list of choices that the remedy gives.
-fn short_wants(kind: &Kind) -> String {
+fn short_wants(kind: &ValueKind) -> String {
     match kind {
-        Kind::Slot(_) | Kind::Registered(_) => "one of its choices".into(),
-        Kind::Table(_) => "a table".into(),
-        Kind::List(..) => "a list".into(),
-        Kind::Either(_) => "something else".into(),
+        ValueKind::Slot(_) | ValueKind::Registered(_) => "one of its choices".into(),
+        ValueKind::Table(_) => "a table".into(),
+        ValueKind::List(..) => "a list".into(),
+        ValueKind::Either(_) => "something else".into(),
         other => other.wants(),
     }
 }

@@ -3,7 +3,7 @@
 use super::error::SpecError;
 use super::key::{Content, Follows, Key, OneOf, When};
 use super::kind::Val;
-use super::layers::{Entry, Layers, Place};
+use super::layers::{KeyValue, Layers, Location};
 use super::node::parse_value;
 use super::read::Reader;
 use super::section::FromVal;
@@ -16,7 +16,7 @@ pub(super) struct Item {
     /// `None`: it could not be read.
     pub(super) val: Option<Val>,
     /// `None`: the default.
-    pub(super) place: Option<Place>,
+    pub(super) place: Option<Location>,
 }
 
 /// One value for every key that has one.
@@ -115,7 +115,7 @@ pub(super) fn resolve(layers: &mut Layers, dir: &Path) -> Resolved {
         let meaning = meaning(key, layers);
         let entry = layers.entries.get(key.path).cloned();
         match (meaning, entry) {
-            (Meaning::Yes, Some(Entry { val, place, .. })) => {
+            (Meaning::Yes, Some(KeyValue { val, place, .. })) => {
                 resolved.items.insert(key.path, Item { val, place: Some(place) });
             }
             (Meaning::Yes, None) => {
@@ -212,7 +212,7 @@ pub(super) fn any_of(path: &str, values: &[&str]) -> String {
 /// Of exclusive keys one layer may set one.
 fn one_of_each_group(layers: &mut Layers) {
     for group in layers.table.exclusive {
-        let mut present: Vec<(&'static str, Place)> =
+        let mut present: Vec<(&'static str, Location)> =
             group.iter().filter_map(|path| Some((*path, layers.entries.get(path)?.place.clone()))).collect();
         present.sort_by_key(|(_, place)| place.line);
         if let [(first, _), others @ ..] = present.as_slice() {

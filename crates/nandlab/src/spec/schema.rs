@@ -1,7 +1,7 @@
 //! The JSON Schema of the spec, for editors; made from the same table as the parser.
 
 use super::key::{Key, Table};
-use super::kind::{Kind, Param, Payload, Policy, SIZES_MAX};
+use super::kind::{Param, Payload, Policy, SIZES_MAX, ValueKind};
 use super::node::{Node, Raw, parse_value};
 use super::quantity::Dimension;
 use serde_json::{Map, Value as Json, json};
@@ -55,38 +55,38 @@ fn of_node(node: &Node) -> Json {
     }
 }
 
-fn of_kind(kind: &Kind) -> Json {
+fn of_kind(kind: &ValueKind) -> Json {
     match kind {
-        Kind::Bool => json!({ "type": "boolean" }),
-        Kind::Int { min, max } => json!({ "type": "integer", "minimum": min, "maximum": max }),
-        Kind::Num(range) => {
+        ValueKind::Bool => json!({ "type": "boolean" }),
+        ValueKind::Int { min, max } => json!({ "type": "integer", "minimum": min, "maximum": max }),
+        ValueKind::Num(range) => {
             let low = if range.above { "exclusiveMinimum" } else { "minimum" };
             let high = if range.below { "exclusiveMaximum" } else { "maximum" };
             json!({ "type": "number", low: range.min, high: range.max })
         }
-        Kind::Time { .. } => quantity(Dimension::Time),
-        Kind::Size { .. } => quantity(Dimension::Size),
-        Kind::Si(dimension) => {
+        ValueKind::Time { .. } => quantity(Dimension::Time),
+        ValueKind::Size { .. } => quantity(Dimension::Size),
+        ValueKind::Si(dimension) => {
             json!({ "anyOf": [quantity(*dimension), { "type": "number", "minimum": 0 }] })
         }
-        Kind::Text | Kind::Path => json!({ "type": "string", "minLength": 1 }),
-        Kind::Slot(_) | Kind::Registered(_) => {
+        ValueKind::Text | ValueKind::Path => json!({ "type": "string", "minLength": 1 }),
+        ValueKind::Slot(_) | ValueKind::Registered(_) => {
             let policies = kind.policies().unwrap_or_default();
             let choices: Vec<Json> = policies.iter().flat_map(of_policy).collect();
             json!({ "anyOf": choices })
         }
-        Kind::Table(params) => of_params(params),
-        Kind::List(params, most) => {
+        ValueKind::Table(params) => of_params(params),
+        ValueKind::List(params, most) => {
             json!({ "type": "array", "minItems": 1, "maxItems": most, "items": of_params(params) })
         }
-        Kind::Sizes => json!({ "anyOf": [quantity(Dimension::Size), {
+        ValueKind::Sizes => json!({ "anyOf": [quantity(Dimension::Size), {
             "type": "object",
             "minProperties": 1,
             "maxProperties": SIZES_MAX,
             "propertyNames": { "pattern": Dimension::Size.pattern() },
             "additionalProperties": { "type": "number", "exclusiveMinimum": 0 },
         }] }),
-        Kind::Either(kinds) => {
+        ValueKind::Either(kinds) => {
             json!({ "anyOf": kinds.iter().map(of_kind).collect::<Vec<_>>() })
         }
     }
@@ -152,7 +152,7 @@ pub(crate) fn policies(table: &Table) -> Vec<PolicyRow> {
     rows
 }
 
-fn slot_rows(rows: &mut Vec<PolicyRow>, slot: &str, kind: &Kind) {
+fn slot_rows(rows: &mut Vec<PolicyRow>, slot: &str, kind: &ValueKind) {
     let policies = kind.slot().unwrap_or_default();
     if policies.len() < 2 {
         return;

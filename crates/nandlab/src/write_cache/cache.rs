@@ -7,12 +7,12 @@
 //! This is the cache's bookkeeping, without time: `mod.rs` and `write_back.rs` move the data. When dirty pages are
 //! written back is the sync policy's to say ([`sync`]).
 
-use super::sync::{self, Coldness, SyncPolicy, View};
+use super::sync::{self, CacheView, Coldness, SyncPolicy};
 use super::{CacheSpec, DirtyBudget};
 use crate::base::geometry::Lpn;
 use crate::base::huge::Huge;
 pub use crate::base::ids::CacheSlot;
-use crate::base::list::{Link, Links, List};
+use crate::base::list::{Link, List, ListLinks};
 use crate::core::Queue;
 
 /// How far the writing back of a page is.
@@ -29,7 +29,7 @@ pub enum WriteBack {
 
 /// A cached page.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub struct CachedPage {
     /// Which page.
     pub lpn: Lpn,
     /// Sectors that are there, one bit each.
@@ -64,20 +64,20 @@ pub struct Entry {
     pub durable: Queue,
     /// Those of them that the program under way brings there.
     pub landing: Queue,
-    place: Place,
+    place: Recency,
     used: Link,
     dirty_used: Link,
 }
 
 /// Where an entry is in the order of use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum Recency {
     Out,
     Warm,
     Cold,
 }
 
-impl Entry {
+impl CachedPage {
     /// Whether flash lacks any of it.
     #[inline(always)]
     pub fn is_dirty(&self) -> bool {
@@ -86,7 +86,7 @@ impl Entry {
 
     /// The newest acknowledged write that flash lacks; 0: none. What power loss must not take.
     #[inline(always)]
-    pub fn owed(&self) -> u64 {
+    pub fn unflushed(&self) -> u64 {
         self.acknowledged.max(self.placed_acknowledged)
     }
 
@@ -98,9 +98,9 @@ impl Entry {
 }
 
 /// The links of the order of use.
-struct ByUse<'a>(&'a mut [Entry]);
+struct ByUse<'a>(&'a mut [CachedPage]);
 
-impl Links for ByUse<'_> {
+impl ListLinks for ByUse<'_> {
     #[inline(always)]
     fn link(&mut self, slot: u32) -> &mut Link {
         &mut self.0[slot as usize].used
@@ -108,9 +108,9 @@ impl Links for ByUse<'_> {
 }
 
 /// The links of the same order among the dirty ones.
-struct ByDirtyUse<'a>(&'a mut [Entry]);
+struct ByDirtyUse<'a>(&'a mut [CachedPage]);
 
-impl Links for ByDirtyUse<'_> {
+impl ListLinks for ByDirtyUse<'_> {
     #[inline(always)]
     fn link(&mut self, slot: u32) -> &mut Link {
         &mut self.0[slot as usize].dirty_used
@@ -122,7 +122,7 @@ impl Links for ByDirtyUse<'_> {
 pub struct WriteCache {
     /// For each LPN its slot + 1; 0: not cached.
     slots: Huge<u32>,
-    entries: Vec<Entry>,
+    entries: Vec<CachedPage>,
     free: Vec<CacheSlot>,
     capacity: u32,
     /// Pages in use order: those used last, then the cold ones.
@@ -134,7 +134,7 @@ pub struct WriteCache {
     /// Dirty pages, those being written back included.
     dirty_pages: u32,
     /// Pages with an acknowledged write that flash lacks.
-    owed: u32,
+    unflushed: u32,
     /// Pages being written back.
     writing: u32,
     /// Entries that leave when they can.
@@ -169,7 +169,7 @@ impl WriteCache {
             cold_max: share(sync.cold_share()),
             dirty: List::default(),
             dirty_pages: 0,
-            owed: 0,
+            unflushed: 0,
             writing: 0,
             leaving: 0,
             budget,
@@ -208,8 +208,8 @@ impl WriteCache {
     }
 
     /// Pages with an acknowledged write that flash lacks: what would be lost without a flush at power loss.
-    pub fn owed(&self) -> u32 {
-        self.owed
+    pub fn unflushed(&self) -> u32 {
+        self.unflushed
     }
 
     /// Pages being written back.
@@ -229,13 +229,13 @@ impl WriteCache {
 
     /// An entry.
     #[inline(always)]
-    pub fn entry(&self, slot: CacheSlot) -> &Entry {
+    pub fn entry(&self, slot: CacheSlot) -> &CachedPage {
         &self.entries[slot.index()]
     }
 
     /// An entry, to change.
     #[inline(always)]
-    pub fn entry_mut(&mut self, slot: CacheSlot) -> &mut Entry {
+    pub fn entry_mut(&mut self, slot: CacheSlot) -> &mut CachedPage {
         &mut self.entries[slot.index()]
     }
 
@@ -246,13 +246,13 @@ impl WriteCache {
     }
 
     /// What the sync policy may look at.
-    pub fn view(&self) -> View {
+    pub fn view(&self) -> CacheView {
         let oldest_dirty = match self.oldest_dirty() {
             None => Coldness::None,
-            Some(slot) if self.entry(slot).place == Place::Cold => Coldness::Cold,
+            Some(slot) if self.entry(slot).place == Recency::Cold => Coldness::Cold,
             Some(_) => Coldness::Warm,
         };
-        View {
+        CacheView {
             dirty: self.dirty_pages,
             writing: self.writing,
             budget: self.budget,
@@ -269,11 +269,11 @@ impl WriteCache {
     /// Takes a slot out of the order of use.
     fn unlink(&mut self, slot: CacheSlot) {
         match self.entry(slot).place {
-            Place::Out => {}
-            Place::Warm => self.warm.remove(&mut ByUse(&mut self.entries), slot.0),
-            Place::Cold => self.cold.remove(&mut ByUse(&mut self.entries), slot.0),
+            Recency::Out => {}
+            Recency::Warm => self.warm.remove(&mut ByUse(&mut self.entries), slot.0),
+            Recency::Cold => self.cold.remove(&mut ByUse(&mut self.entries), slot.0),
         }
-        self.entry_mut(slot).place = Place::Out;
+        self.entry_mut(slot).place = Recency::Out;
     }
 
     /// The page has been used: it is the most recently used one, and does not leave any more if it was about to.
@@ -283,14 +283,14 @@ impl WriteCache {
             self.leaving -= 1;
         }
         self.warm.push_first(&mut ByUse(&mut self.entries), slot.0);
-        self.entry_mut(slot).place = Place::Warm;
+        self.entry_mut(slot).place = Recency::Warm;
         // The cold ones are the last so many of all.
         let warm_max = self.capacity - self.cold_max;
         if self.warm.len() > warm_max {
             let last = self.warm.last().expect("it is longer than its limit");
             self.warm.remove(&mut ByUse(&mut self.entries), last);
             self.cold.push_first(&mut ByUse(&mut self.entries), last);
-            self.entry_mut(CacheSlot(last)).place = Place::Cold;
+            self.entry_mut(CacheSlot(last)).place = Recency::Cold;
         }
         if self.is_listed_dirty(slot) {
             self.dirty.remove(&mut ByDirtyUse(&mut self.entries), slot.0);
@@ -316,7 +316,7 @@ impl WriteCache {
             return Some((slot, false));
         }
         if (self.entries.len() as u32) < self.capacity {
-            self.entries.push(Entry {
+            self.entries.push(CachedPage {
                 lpn: Lpn(0),
                 valid: 0,
                 dirty: 0,
@@ -334,7 +334,7 @@ impl WriteCache {
                 waiting: Queue::default(),
                 durable: Queue::default(),
                 landing: Queue::default(),
-                place: Place::Out,
+                place: Recency::Out,
                 used: Link::default(),
                 dirty_used: Link::default(),
             });
@@ -385,7 +385,7 @@ impl WriteCache {
     pub fn write(&mut self, slot: CacheSlot, sectors: u64, whole: u64, sequence: u64, through: bool) {
         let was_dirty = self.entry(slot).is_dirty();
         let was_listed = self.is_listed_dirty(slot);
-        let was_owed = self.entry(slot).owed() != 0;
+        let was_unflushed = self.entry(slot).unflushed() != 0;
         let entry = self.entry_mut(slot);
         if !through {
             entry.acknowledged = sequence;
@@ -396,7 +396,7 @@ impl WriteCache {
         entry.sequence = sequence;
         entry.is_blank = false;
         self.dirty_pages += u32::from(!was_dirty);
-        self.owed += u32::from(!through && !was_owed);
+        self.unflushed += u32::from(!through && !was_unflushed);
         if !was_listed && self.is_listed_dirty(slot) {
             self.dirty.push_first(&mut ByDirtyUse(&mut self.entries), slot.0);
         }
@@ -437,9 +437,9 @@ impl WriteCache {
 
     /// The next page at or after slot `from` that is clean, whole and at rest: one that can be written once more.
     pub fn next_clean(&self, from: CacheSlot, whole: u64) -> Option<CacheSlot> {
-        let is_good = |entry: &Entry| {
+        let is_good = |entry: &CachedPage| {
             let is_there =
-                entry.valid == whole && entry.lost == 0 && !entry.is_blank && entry.place != Place::Out;
+                entry.valid == whole && entry.lost == 0 && !entry.is_blank && entry.place != Recency::Out;
             is_there && !entry.is_dirty() && entry.is_idle() && !entry.is_dropped
         };
         (from.0..self.entries.len() as u32).map(CacheSlot).find(|&slot| is_good(self.entry(slot)))
@@ -449,10 +449,10 @@ impl WriteCache {
     pub fn end_write_back(&mut self, slot: CacheSlot) -> bool {
         let entry = self.entry_mut(slot);
         entry.write_back = WriteBack::None;
-        let was_owed = entry.owed() != 0;
+        let was_unflushed = entry.unflushed() != 0;
         entry.placed_acknowledged = 0;
-        let is_owed = entry.owed() != 0;
-        self.owed -= u32::from(was_owed && !is_owed);
+        let is_unflushed = entry.unflushed() != 0;
+        self.unflushed -= u32::from(was_unflushed && !is_unflushed);
         self.writing -= 1;
         if self.is_listed_dirty(slot) {
             self.dirty.push_first(&mut ByDirtyUse(&mut self.entries), slot.0);
@@ -471,7 +471,7 @@ impl WriteCache {
         let lpn = self.entry(slot).lpn;
         self.slots[lpn.index()] = 0;
         self.unlink(slot);
-        self.owed -= u32::from(self.entry(slot).owed() != 0);
+        self.unflushed -= u32::from(self.entry(slot).unflushed() != 0);
         let entry = self.entry_mut(slot);
         (entry.acknowledged, entry.placed_acknowledged) = (0, 0);
         entry.dirty = 0;
@@ -511,12 +511,12 @@ impl WriteCache {
         }
         // Those that are leaving are in no list: nobody has used them for longest.
         let slots = (0..self.entries.len() as u32).map(CacheSlot);
-        by_use.extend(slots.filter(|&slot| self.entry(slot).place == Place::Out));
+        by_use.extend(slots.filter(|&slot| self.entry(slot).place == Recency::Out));
         by_use.retain(|&slot| self.entry(slot).is_dirty() && !self.entry(slot).is_dropped);
         if !newest_first {
             by_use.reverse();
         }
-        by_use.sort_by_key(|&slot| (self.entry(slot).owed() == 0, !is_first(self.entry(slot).lpn)));
+        by_use.sort_by_key(|&slot| (self.entry(slot).unflushed() == 0, !is_first(self.entry(slot).lpn)));
         by_use
     }
 
@@ -525,7 +525,7 @@ impl WriteCache {
     /// # Errors
     /// The first thing that is wrong.
     pub fn audit(&self) -> Result<(), String> {
-        let (mut dirty, mut owed, mut writing, mut leaving, mut listed, mut in_use) = (0, 0, 0, 0, 0, 0);
+        let (mut dirty, mut unflushed, mut writing, mut leaving, mut listed, mut in_use) = (0, 0, 0, 0, 0, 0);
         for (slot, entry) in (0..).map(CacheSlot).zip(&self.entries) {
             if self.free.contains(&slot) {
                 continue;
@@ -538,15 +538,15 @@ impl WriteCache {
                 return Err(format!("LPN {} has dirty sectors that are not there", entry.lpn.0));
             }
             dirty += u32::from(entry.is_dirty());
-            owed += u32::from(entry.owed() != 0);
+            unflushed += u32::from(entry.unflushed() != 0);
             writing += u32::from(entry.write_back != WriteBack::None);
             leaving += u32::from(entry.leaves);
             listed += u32::from(self.is_listed_dirty(slot));
-            in_use += u32::from(entry.place != Place::Out);
+            in_use += u32::from(entry.place != Recency::Out);
         }
         let counts = [
             ("dirty", dirty, self.dirty_pages),
-            ("with acknowledged writes that flash lacks", owed, self.owed),
+            ("with acknowledged writes that flash lacks", unflushed, self.unflushed),
             ("being written back", writing, self.writing),
             ("leaving", leaving, self.leaving),
             ("waiting to be written back", listed, self.dirty.len()),
@@ -558,8 +558,8 @@ impl WriteCache {
             }
         }
         // With a budget of nothing writes go through, and what was dirty before leaves.
-        if self.owed > self.budget && self.budget > 0 {
-            return Err(format!("{} dirty pages, the budget is {}", self.owed, self.budget));
+        if self.unflushed > self.budget && self.budget > 0 {
+            return Err(format!("{} dirty pages, the budget is {}", self.unflushed, self.budget));
         }
         Ok(())
     }

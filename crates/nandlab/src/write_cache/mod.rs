@@ -16,7 +16,7 @@ pub mod sync;
 mod tests;
 mod write_back;
 
-pub use cache::{CacheSlot, Entry, WriteBack, WriteCache};
+pub use cache::{CacheSlot, CachedPage, WriteBack, WriteCache};
 pub use spec::{CacheSpec, DirtyBudget};
 pub use stats::CacheStats;
 
@@ -247,7 +247,7 @@ impl Caching {
         self.waiting.push(&mut core.waiters, waiter);
         self.waiting_len += 1;
         self.waiting_slots += u32::from(needs_slot);
-        self.stats.stalled_writes += 1;
+        self.stats.waiting_writes += 1;
     }
 
     /// Writes a page into the cache, if it has a slot and the budget allows it; if it needs either, those that wait go
@@ -265,7 +265,7 @@ impl Caching {
         let (sectors, touched) = self.sectors(core, &asked, lpn);
         let found = self.cache.find(lpn);
         let is_dirty = found.is_some_and(|slot| self.cache.entry(slot).is_dirty());
-        let is_owed = found.is_some_and(|slot| self.cache.entry(slot).owed() != 0);
+        let is_unflushed = found.is_some_and(|slot| self.cache.entry(slot).unflushed() != 0);
         // A budget of nothing: every write goes through to flash.
         let through = asked.fua || self.cache.budget() == 0;
         if let Some(slot) = found {
@@ -285,7 +285,7 @@ impl Caching {
         let (dirty, budget) = (self.cache.dirty_pages(), self.cache.budget());
         // After a time without a budget more pages may be on their way to flash than may be dirty now; the writes that they
         // wait for are not acknowledged, and no other one may be on top of them.
-        let is_over = budget > 0 && (!is_dirty && dirty >= budget || !is_owed && dirty > budget);
+        let is_over = budget > 0 && (!is_dirty && dirty >= budget || !is_unflushed && dirty > budget);
         let needs_room = found.is_none() || !is_dirty;
         if needs_room && (self.waiting_len > 0 && !is_first) || is_over {
             return false;
@@ -328,7 +328,7 @@ impl Caching {
             self.cache.entry_mut(slot).durable.push(&mut core.waiters, waiter);
             self.begin_write_back(core, path, slot);
         } else {
-            core.probe.on_write_durable(lpn, sequence);
+            core.probe.on_write_acknowledged(lpn, sequence);
             self.after_dram(core, &mut path.host, request);
             if self.cache.sync().syncs_at_once() {
                 self.sync_pages(core, path);

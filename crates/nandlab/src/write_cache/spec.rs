@@ -4,7 +4,7 @@ use super::sync;
 use crate::base::policy::Choice;
 use crate::base::units::Span;
 use crate::spec::{
-    Check, FromVal, Kind, OVERHEAD, Policy, Rule, SHARE, Val, key, plain, registered, section, show_num,
+    Check, FromVal, OVERHEAD, Policy, Rule, SHARE, Val, ValueKind, key, plain, registered, section, show_num,
 };
 use std::sync::LazyLock;
 
@@ -15,7 +15,7 @@ section! {
         /// Below a page: none.
         pub size_bytes: u64 = key(
             "cache.size",
-            Kind::Size { min: 0, max: 1 << 40, step: 512 },
+            ValueKind::Size { min: 0, max: 1 << 40, step: 512 },
             "\"0MiB\"",
             "write cache; below a page: none",
         ),
@@ -25,7 +25,7 @@ section! {
         /// From [`crate::write_cache::sync::POLICIES`].
         pub sync: Choice = key(
             "cache.sync",
-            Kind::Registered(syncs),
+            ValueKind::Registered(syncs),
             "\"none\"",
             "when dirty pages are written ahead of eviction",
         ),
@@ -54,8 +54,10 @@ pub enum DirtyBudget {
     Measured,
 }
 
-const DIRTY_BUDGET: Kind =
-    Kind::Either(&[SHARE, Kind::Slot(&[plain("measured", "budget detection sets it by the capacitor")])]);
+const DIRTY_BUDGET: ValueKind = ValueKind::Either(&[
+    SHARE,
+    ValueKind::Slot(&[plain("measured", "budget detection sets it by the capacitor")]),
+]);
 
 impl FromVal for DirtyBudget {
     fn from_val(val: &Val) -> Self {

@@ -23,7 +23,7 @@ counters! {
         /// Pages written back, whatever the reason.
         pub write_backs: u64, sum of pages;
         /// Writes that waited for a slot or for the dirty budget.
-        pub stalled_writes: u64, sum of pages;
+        pub waiting_writes: u64, sum of pages;
         /// Writes that waited because their page was being written back (write protection).
         pub blocked_updates: u64, sum of pages;
         /// Most dirty pages at a time.

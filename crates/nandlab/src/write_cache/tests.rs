@@ -8,7 +8,7 @@ use crate::core::testing::{Event, MapInRam, PLANE, Setup, clear, decode, fill, n
 use crate::ftl::WriteStream;
 use crate::host::{Op, Writes};
 use crate::probe::NoProbe;
-use crate::sched::Kind;
+use crate::sched::FlashOp;
 use crate::sched::{Cause, Owner};
 
 struct Bench {
@@ -116,7 +116,7 @@ fn a_write_is_done_after_a_dram_access_and_its_page_is_dirty() {
     assert_eq!(bench.completed_us(id), None);
     bench.run();
     assert_eq!(bench.completed_us(id), Some(1));
-    assert_eq!((bench.cache.cache.dirty_pages(), bench.cache.cache.owed()), (1, 1));
+    assert_eq!((bench.cache.cache.dirty_pages(), bench.cache.cache.unflushed()), (1, 1));
     assert_eq!((bench.core.operations.programmed(), bench.in_flash()), (0, vec![]));
     // Once more: a hit, and no more is dirty.
     bench.write(3);
@@ -133,7 +133,7 @@ fn at_the_budget_a_write_waits_until_the_oldest_dirty_page_is_written_back() {
     // The third one goes on when LPN 5 is in flash.
     assert_eq!(ids.map(|id| bench.completed_us(id)), [Some(1), Some(1), Some(210 + 1)]);
     assert_eq!((bench.in_flash(), bench.cache.cache.dirty_pages()), (vec![5], 2));
-    assert_eq!((bench.cache.stats.stalled_writes, bench.cache.stats.write_backs), (1, 1));
+    assert_eq!((bench.cache.stats.waiting_writes, bench.cache.stats.write_backs), (1, 1));
     assert_eq!(bench.cache.stats.dirty_pages_max, 2);
 }
 
@@ -171,11 +171,11 @@ fn the_rest_of_a_partly_written_page_is_read_before_it_is_written_back() {
     bench.write_bytes(0, 512);
     bench.write_bytes(1, 512);
     bench.run();
-    assert_eq!(bench.core.operations.total(Kind::Read), 0, "not before it is needed");
+    assert_eq!(bench.core.operations.total(FlashOp::Read), 0, "not before it is needed");
     bench.flush();
     bench.run();
-    assert_eq!(bench.core.operations.0[Kind::Read as usize][Cause::Sync as usize], 1);
-    assert_eq!(bench.core.operations.0[Kind::Program as usize][Cause::Sync as usize], 2);
+    assert_eq!(bench.core.operations.0[FlashOp::Read as usize][Cause::Sync as usize], 1);
+    assert_eq!(bench.core.operations.0[FlashOp::Program as usize][Cause::Sync as usize], 2);
     assert_eq!(bench.cache.cache.entry(bench.cache.cache.find(Lpn(0)).unwrap()).valid, bench.cache.whole);
 }
 
@@ -212,6 +212,6 @@ fn power_loss_forgets_what_was_cached_and_keeps_what_was_counted() {
     cache.forget(&spec(0.5), &core.geometry, core.now);
     assert!([0, 1].into_iter().all(|lpn| cache.cache.find(Lpn(lpn)).is_none()));
     assert_eq!(cache.pages(), [4, 2, 0]);
-    assert_eq!((cache.cache.owed(), cache.stats.write_misses, cache.stats.dirty_pages_max), (0, 2, 2));
+    assert_eq!((cache.cache.unflushed(), cache.stats.write_misses, cache.stats.dirty_pages_max), (0, 2, 2));
     cache.audit_at_rest().unwrap();
 }

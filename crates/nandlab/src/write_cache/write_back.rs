@@ -252,7 +252,7 @@ impl<P: Probe> WriteBacks<P> for Caching {
     fn on_write_back_failed(&mut self, core: &mut Core<P>, host: &mut Host, slot: CacheSlot) {
         let cache = &mut self.cache;
         cache.on_placed(slot);
-        self.lost.insert(cache.entry(slot).lpn.0, cache.entry(slot).owed());
+        self.lost.insert(cache.entry(slot).lpn.0, cache.entry(slot).unflushed());
         // Those that waited for it to be in flash are told.
         let landing = std::mem::take(&mut cache.entry_mut(slot).landing);
         self.end_durable(core, host, landing, Some(FailReason::WornOut));

@@ -12,7 +12,7 @@ use nandlab::base::units::Time;
 use nandlab::drive::spec::Spec;
 use nandlab::drive::{Drive, FailReason, Failure};
 use nandlab::host::{Op, Oracle, Request};
-use nandlab::sched::{Cause, Kind};
+use nandlab::sched::{Cause, FlashOp};
 
 /// Simulated time after which the requests of a case should have been completed, in seconds.
 const SECONDS_MAX: f64 = 3600.0;
@@ -254,7 +254,7 @@ impl Case {
         let counters = &drive.stats().counters;
         assert_eq!(drive.stats().failed.iter().sum::<u64>() > 0, counters.media_errors > 0);
         let has_levels = drive.ecc().has_levels();
-        assert!(!has_levels || drive.stats().ecc.reads() == drive.stats().flash_total(Kind::Read));
+        assert!(!has_levels || drive.stats().ecc.reads() == drive.stats().flash_total(FlashOp::Read));
         self.check_amplification(&drive, before, most_valid);
         // Whatever is mapped at the end reads back.
         read_everything(&mut drive);
@@ -320,8 +320,8 @@ impl Case {
 /// them, those of GC and of translation pages included.
 fn amplification(drive: &Drive<Oracle>) -> [u64; 2] {
     let count = |cause: Cause| {
-        let of = |kind: Kind| drive.stats().flash[kind as usize][cause as usize];
-        of(Kind::Program) + of(Kind::Copyback)
+        let of = |kind: FlashOp| drive.stats().flash[kind as usize][cause as usize];
+        of(FlashOp::Program) + of(FlashOp::Copyback)
     };
     let refreshed = count(Cause::Refresh).saturating_sub(drive.stats().refresh.pages_in_place);
     let written = count(Cause::Host) + count(Cause::Sync) + refreshed;

@@ -16,7 +16,7 @@ use nandlab::drive::spec::{Cell, DirtyBudget, Spec};
 use nandlab::drive::{Drive, FailReason};
 use nandlab::host::{Op, Oracle, Request};
 use nandlab::probe::Probe;
-use nandlab::sched::{Cause, Kind, Phase, Transaction, Watcher};
+use nandlab::sched::{Cause, FlashOp, Phase, Transaction, Watcher};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Simulated time after which a run should be over, in seconds.
@@ -39,7 +39,7 @@ pub struct Witness {
 impl Watcher for Witness {
     fn on_phase(&mut self, _: Time, _: Time, die: DieId, _: u32, phase: Phase, transaction: &Transaction) {
         if phase == Phase::Array {
-            let is_program = transaction.kind == Kind::Program;
+            let is_program = transaction.kind == FlashOp::Program;
             self.begun.insert(die.0, is_program.then_some(transaction.ppn));
             if is_program && transaction.cause == Cause::Gc {
                 self.copies.insert(transaction.ppn.0);
@@ -104,7 +104,7 @@ counts! {
     aborted_on_the_way_to_the_drive,
     aborted_on_the_way_to_the_host,
     dirty_pages,
-    owed_pages,
+    unflushed_pages,
     flushed_pages,
     pages_lost_for_want_of_energy,
     pages_lost_without_a_capacitor,
@@ -385,7 +385,7 @@ impl<'a> Run<'a> {
             counts.aborted_on_the_way_to_the_host += u64::from(link.to_host.requests);
         }
         counts.dirty_pages += u64::from(loss.dirty_pages);
-        counts.owed_pages += u64::from(loss.owed_pages);
+        counts.unflushed_pages += u64::from(loss.unflushed_pages);
         counts.flushed_pages += u64::from(loss.flushed_pages);
         let lost = if plan.has_capacitor() {
             &mut counts.pages_lost_for_want_of_energy

@@ -7,7 +7,7 @@ use nandlab::base::rng::Stream;
 use nandlab::drive::Drive;
 use nandlab::drive::spec::{self, Spec};
 use nandlab::probe::Probe;
-use nandlab::sched::{Cause, Kind};
+use nandlab::sched::{Cause, FlashOp};
 use std::path::Path;
 
 /// The schemes, in the order of [`Schemes::on`].
@@ -265,11 +265,11 @@ impl Acts {
         acts.runs[on.iter().rev().fold(0, |number, &on| 2 * number + usize::from(on))] = 1;
         let [laldpc, .., capacitor_aware] = on;
         let above = stats.ecc.levels.iter().skip(2).sum();
-        let synced = stats.flash[Kind::Program as usize][Cause::Sync as usize];
+        let synced = stats.flash[FlashOp::Program as usize][Cause::Sync as usize];
         acts.acts = [
             if laldpc { above } else { 0 },
             stats.refresh.partial_pages,
-            stats.flash_total(Kind::Copyback),
+            stats.flash_total(FlashOp::Copyback),
             if capacitor_aware { synced } else { 0 },
         ];
         acts

@@ -8,7 +8,7 @@ use nandlab::drive::spec::{Allocation, Spec};
 use nandlab::ftl::allocation::Allocator;
 use nandlab::host::{Op, Request};
 use nandlab::sched::Timing;
-use nandlab::sched::{Device, Kind};
+use nandlab::sched::{Device, FlashOp};
 
 fn orders() -> Vec<String> {
     let mut all = Vec::new();
@@ -194,7 +194,7 @@ fn stride(allocation: &str) -> f64 {
         assert!(drive.advance_to_completion(Time::NEVER));
         drive.completions().for_each(drop);
     }
-    assert_eq!(drive.stats().flash_total(Kind::Program), 400, "no GC in the way");
+    assert_eq!(drive.stats().flash_total(FlashOp::Program), 400, "no GC in the way");
     drive.now().ns() as f64
 }
 

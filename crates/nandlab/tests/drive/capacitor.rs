@@ -7,7 +7,7 @@ use crate::common::{SECOND, at, ns, one, read_everything, request, settle, spec,
 use nandlab::base::geometry::{DieId, Lpn, PlaneId};
 use nandlab::base::units::Time;
 use nandlab::drive::{Drive, FailReason};
-use nandlab::flash::{Moment, Stamp};
+use nandlab::flash::{AgeStamp, Stamp};
 use nandlab::host::{Op, Oracle, Request};
 use nandlab::power_loss::PowerLoss;
 
@@ -82,7 +82,7 @@ fn flush(drive: &mut Drive<Oracle>, pages: u64) -> PowerLoss {
         assert_eq!(one(drive, Op::Write, lpn * PAGE, PAGE), 0);
     }
     let loss = drive.cut_power().clone();
-    assert_eq!((u64::from(loss.dirty_pages), u64::from(loss.owed_pages)), (pages, pages));
+    assert_eq!((u64::from(loss.dirty_pages), u64::from(loss.unflushed_pages)), (pages, pages));
     drive.completions();
     settle(drive);
     read_everything(drive);
@@ -557,8 +557,8 @@ fn power_can_fail_in_every_stage() {
             _ => 0.0,
         };
         is_near(loss.energy_j, left);
-        let owed = if ["charged", "syncing"].contains(&stage) { 4 } else { 0 };
-        assert_eq!((loss.owed_pages, loss.lost.len()), (owed, 0), "{stage}");
+        let unflushed = if ["charged", "syncing"].contains(&stage) { 4 } else { 0 };
+        assert_eq!((loss.unflushed_pages, loss.lost.len()), (unflushed, 0), "{stage}");
         // Of the four one is under way already when they are written back. One that is being written once more counts as
         // dirty.
         let flushed = [("charged", 4), ("syncing", 3), ("draining", 1)].iter().find(|(of, _)| *of == stage);
@@ -580,7 +580,7 @@ fn what_no_level_decodes_stays_lost_and_is_no_loss_of_power() {
     let mut drive = detecting(TEN_PAGES_MJ, &levels);
     drive.write_now(Lpn(0));
     let ppn = drive.ftl().map.get(Lpn(0)).unwrap();
-    let stamp = Stamp { corrected: Moment::LOST, ..drive.array().stamp(ppn) };
+    let stamp = Stamp { corrected: AgeStamp::LOST, ..drive.array().stamp(ppn) };
     drive.parts_mut().0.stage(ppn, Lpn(0), stamp);
     // A sector is written, and what it is completed from cannot be read.
     let sector = request(&drive, Op::Write, 512, 512);

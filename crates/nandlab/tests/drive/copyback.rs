@@ -6,14 +6,14 @@ use crate::common::{
 use nandlab::base::geometry::{BlockId, DieId, Geometry, Lpn, Ppn, RequestId};
 use nandlab::base::rng::Stream;
 use nandlab::base::units::Time;
-use nandlab::copyback::{self, CopybackLimit, View};
+use nandlab::copyback::{self, CopybackLimit, VictimView};
 use nandlab::drive::Drive;
 use nandlab::drive::spec::Spec;
 use nandlab::flash::{Array, BlockState, Condition, Ecc, Reliability};
 use nandlab::host::{Op, Oracle, Request};
 use nandlab::probe::Probe;
 use nandlab::report::{RunFacts, summary};
-use nandlab::sched::{Cause, Kind, Phase, Transaction, Watcher};
+use nandlab::sched::{Cause, FlashOp, Phase, Transaction, Watcher};
 use std::collections::HashMap;
 
 const PAGE: u64 = 4096;
@@ -40,15 +40,15 @@ struct Watch {
 
 impl Watcher for Watch {
     fn on_issue(&mut self, now: Time, _: DieId, t: &Transaction) {
-        let moves = matches!(t.cause, Cause::Gc | Cause::Wear) && t.kind != Kind::Erase;
+        let moves = matches!(t.cause, Cause::Gc | Cause::Wear) && t.kind != FlashOp::Erase;
         if moves && self.begun.is_none() {
             self.begun = Some(now.ns());
         }
         match t.kind {
-            Kind::Program => {
+            FlashOp::Program => {
                 self.in_a_row.insert(t.ppn, 0);
             }
-            Kind::Copyback => {
+            FlashOp::Copyback => {
                 let source = t.replaces.unwrap();
                 let count = self.in_a_row.get(&source).copied().unwrap_or(0) + 1;
                 self.in_a_row.insert(t.ppn, count);
@@ -62,13 +62,16 @@ impl Watcher for Watch {
                     assert_eq!(plane(source), plane(t.ppn), "a copyback stays in its plane");
                 }
             }
-            Kind::Read if t.cause == Cause::Host => self.host_reads.push(t.ppn),
+            FlashOp::Read if t.cause == Cause::Host => self.host_reads.push(t.ppn),
             _ => {}
         }
     }
 
     fn on_phase(&mut self, _: Time, end: Time, _: DieId, _: u32, phase: Phase, t: &Transaction) {
-        if matches!(t.kind, Kind::Program | Kind::Copyback) && t.cause == Cause::Gc && phase == Phase::Array {
+        if matches!(t.kind, FlashOp::Program | FlashOp::Copyback)
+            && t.cause == Cause::Gc
+            && phase == Phase::Array
+        {
             self.ended = end.ns();
         }
     }
@@ -80,8 +83,8 @@ impl Probe for Watch {
     fn on_write_admitted(&mut self, lpn: Lpn, sequence: u64) {
         self.oracle.on_write_admitted(lpn, sequence);
     }
-    fn on_write_durable(&mut self, lpn: Lpn, sequence: u64) {
-        self.oracle.on_write_durable(lpn, sequence);
+    fn on_write_acknowledged(&mut self, lpn: Lpn, sequence: u64) {
+        self.oracle.on_write_acknowledged(lpn, sequence);
     }
     fn on_trimmed(&mut self, lpn: Lpn, sequence: u64) {
         self.oracle.on_trimmed(lpn, sequence);
@@ -157,7 +160,7 @@ fn every_policy_keeps_what_the_host_wrote() {
             drive.submit(&request).unwrap();
         }
         settle(&mut drive);
-        let copybacks = drive.stats().flash_total(Kind::Copyback);
+        let copybacks = drive.stats().flash_total(FlashOp::Copyback);
         assert_eq!(copybacks > 0, (1..4).contains(&index), "{policy}: {copybacks}");
         assert_eq!(copybacks, drive.stats().migration.by_count.iter().sum::<u64>());
         read_everything(&mut drive);
@@ -247,8 +250,8 @@ fn a_migration_costs_its_phases_to_the_nanosecond() {
             hand.write(&[0, 1, 2, 3, 4, 5, 6]);
             rest(&mut hand.drive);
             let flash = hand.drive.stats().flash;
-            let gc = |kind: Kind| flash[kind as usize][Cause::Gc as usize];
-            let counts = [Kind::Read, Kind::Program, Kind::Copyback, Kind::Erase].map(gc);
+            let gc = |kind: FlashOp| flash[kind as usize][Cause::Gc as usize];
+            let counts = [FlashOp::Read, FlashOp::Program, FlashOp::Copyback, FlashOp::Erase].map(gc);
             (hand.drive.probe().ended - hand.drive.probe().begun.unwrap(), counts)
         };
         let off_chip = command + sense + transfer + decode + command + transfer + program;
@@ -282,7 +285,7 @@ fn of_any_n_and_one_moves_one_is_off_chip() {
             assert!(limit == 5 || victim != "fifo" || u64::from(watch.most) == limit, "limit {limit}");
             assert!(limit == 0 || victim == "fifo" || watch.for_wear > 0, "limit {limit}");
             let stats = drive.stats();
-            assert_eq!(watch.copybacks, stats.flash_total(Kind::Copyback));
+            assert_eq!(watch.copybacks, stats.flash_total(FlashOp::Copyback));
             assert_eq!(watch.copybacks, stats.migration.by_count.iter().sum::<u64>());
             // Every page is in a block that counts as many copybacks as the page has gone through.
             for lpn in (0..drive.geometry().logical_pages).map(Lpn) {
@@ -325,15 +328,19 @@ fn pages_go_to_the_open_block_of_the_next_count() {
     hand.write(&[24, 25, 26, 27, 34, 35]);
     rest(&mut hand.drive);
     assert_eq!(([36, 37].map(|lpn| hand.block(lpn)), by_count(&hand)[..2].to_vec()), ([b2; 2], vec![16, 8]));
-    let flash = |hand: &ByHand, kind: Kind| hand.drive.stats().flash[kind as usize][Cause::Gc as usize];
-    assert_eq!([flash(&hand, Kind::Read), flash(&hand, Kind::Program)], [0, 0], "nothing has left the plane");
+    let flash = |hand: &ByHand, kind: FlashOp| hand.drive.stats().flash[kind as usize][Cause::Gc as usize];
+    assert_eq!(
+        [flash(&hand, FlashOp::Read), flash(&hand, FlashOp::Program)],
+        [0, 0],
+        "nothing has left the plane"
+    );
     // vb(Mcpb): off-chip to b(0).
     hand.write(&[6, 7]);
     rest(&mut hand.drive);
     let b0 = hand.block(37);
     assert_eq!([14, 15, 16, 17, 36].map(|lpn| hand.block(lpn)), [b0; 5]);
     assert_eq!((hand.count(37), by_count(&hand)[..2].to_vec()), (0, vec![16, 8]));
-    assert_eq!([flash(&hand, Kind::Read), flash(&hand, Kind::Program)], [6, 6]);
+    assert_eq!([flash(&hand, FlashOp::Read), flash(&hand, FlashOp::Program)], [6, 6]);
     let migration = &hand.drive.stats().migration;
     assert_eq!((migration.refused, migration.victims_off_chip, migration.victims_without_room), (0, 0, 0));
     // Each of the blocks with count 0 or 1; that with count 2 could not be.
@@ -418,7 +425,7 @@ fn the_table_counts_by_the_wear_of_the_destination() {
         assert!(migration.refused > 0, "{pe_cycles} P/E cycles");
         if most == 0 {
             // Page by page, all of them.
-            let programs = drive.stats().flash[Kind::Program as usize][Cause::Gc as usize];
+            let programs = drive.stats().flash[FlashOp::Program as usize][Cause::Gc as usize];
             assert!(migration.refused >= programs && programs > 0);
         }
     }
@@ -507,8 +514,9 @@ fn the_measured_limit_asks_the_reliability_model() {
 
 #[test]
 fn the_selector_looks_at_the_buffer_and_at_urgency() {
-    let copies =
-        |policy: &str, is_urgent, buffer| copyback::make(policy).copies_back(&View { is_urgent, buffer });
+    let copies = |policy: &str, is_urgent, buffer| {
+        copyback::make(policy).copies_back(&VictimView { is_urgent, buffer })
+    };
     for is_urgent in [false, true] {
         for (buffer, busy) in [(0.0, false), (0.5, false), (0.500_001, true), (1.0, true)] {
             assert_eq!(copies("rcopyback", is_urgent, buffer), is_urgent || busy);
@@ -672,8 +680,8 @@ fn translation_pages_are_never_copied_back() {
     assert!(!drive.probe().lpns.is_empty());
     assert!(drive.probe().lpns.iter().all(|lpn| lpn.0 < pages));
     // GC has moved some of them all the same.
-    assert!(drive.stats().flash[Kind::Program as usize][Cause::Mapping as usize] > 0);
-    assert!(drive.stats().flash[Kind::Program as usize][Cause::Gc as usize] > 0);
+    assert!(drive.stats().flash[FlashOp::Program as usize][Cause::Mapping as usize] > 0);
+    assert!(drive.stats().flash[FlashOp::Program as usize][Cause::Gc as usize] > 0);
 }
 
 #[test]

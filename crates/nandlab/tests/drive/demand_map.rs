@@ -16,7 +16,7 @@ use nandlab::ftl::WriteStream;
 use nandlab::host::{Op, Oracle, Request};
 use nandlab::probe::Probe;
 use nandlab::runner::{Runner, Source, map_reads};
-use nandlab::sched::{Cause, Kind, Transaction, Watcher};
+use nandlab::sched::{Cause, FlashOp, Transaction, Watcher};
 use std::collections::BTreeMap;
 
 const PAGE: u64 = 512;
@@ -51,13 +51,13 @@ fn write<P: Probe>(drive: &mut Drive<P>, lpn: u64) -> u64 {
     latency
 }
 
-fn flash<P: Probe>(drive: &Drive<P>, kind: Kind, cause: Cause) -> u64 {
+fn flash<P: Probe>(drive: &Drive<P>, kind: FlashOp, cause: Cause) -> u64 {
     drive.stats().flash[kind as usize][cause as usize]
 }
 
 /// Translation pages read and programmed.
 fn mapping<P: Probe>(drive: &Drive<P>) -> (u64, u64) {
-    (flash(drive, Kind::Read, Cause::Mapping), flash(drive, Kind::Program, Cause::Mapping))
+    (flash(drive, FlashOp::Read, Cause::Mapping), flash(drive, FlashOp::Program, Cause::Mapping))
 }
 
 /// Puts data on the drive without its time, and the translation pages with it.
@@ -167,7 +167,7 @@ fn a_translation_page_under_its_program_serves_misses_from_ram() {
 
 /// What a die takes up, in order.
 #[derive(Default)]
-struct Issued(Oracle, Vec<(Kind, Cause, u32)>);
+struct Issued(Oracle, Vec<(FlashOp, Cause, u32)>);
 
 impl Watcher for Issued {
     fn on_issue(&mut self, _: Time, _: DieId, t: &Transaction) {
@@ -180,8 +180,8 @@ impl Probe for Issued {
     fn on_write_admitted(&mut self, lpn: Lpn, sequence: u64) {
         self.0.on_write_admitted(lpn, sequence);
     }
-    fn on_write_durable(&mut self, lpn: Lpn, sequence: u64) {
-        self.0.on_write_durable(lpn, sequence);
+    fn on_write_acknowledged(&mut self, lpn: Lpn, sequence: u64) {
+        self.0.on_write_acknowledged(lpn, sequence);
     }
     fn on_trimmed(&mut self, lpn: Lpn, sequence: u64) {
         self.0.on_trimmed(lpn, sequence);
@@ -218,7 +218,10 @@ fn gc_of_one_block(entries: u32, cached: &[u64]) -> Drive<Issued> {
     let reads = mapping(&drive).0;
     drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
     assert_eq!(drive.array().blocks.iter().map(|b| b.pe_cycles).sum::<u32>(), 1, "one block is emptied");
-    assert_eq!((flash(&drive, Kind::Read, Cause::Gc), flash(&drive, Kind::Program, Cause::Gc)), (14, 14));
+    assert_eq!(
+        (flash(&drive, FlashOp::Read, Cause::Gc), flash(&drive, FlashOp::Program, Cause::Gc)),
+        (14, 14)
+    );
     assert_eq!(mapping(&drive).0 - reads, mapping(&drive).1, "a write-back reads once and programs once");
     drive.audit().unwrap();
     drive.probe().0.verdict().unwrap();
@@ -233,7 +236,7 @@ fn gc_writes_each_translation_page_it_has_touched_back_once_when_its_victim_is_e
     // The entries of LPN 0 and 128 were cached and dirty: written with the rest.
     assert_eq!(drive.stats().map.written_entries, 2);
     let issued = &drive.probe().1;
-    let last_move = issued.iter().rposition(|i| (i.0, i.1) == (Kind::Program, Cause::Gc)).unwrap();
+    let last_move = issued.iter().rposition(|i| (i.0, i.1) == (FlashOp::Program, Cause::Gc)).unwrap();
     let first_write_back = issued.iter().position(|i| i.1 == Cause::Mapping).unwrap();
     assert!(last_move < first_write_back, "{issued:?}");
 }
@@ -288,7 +291,7 @@ fn misses_wait_while_64_translation_pages_are_being_written_back() {
         let pages = &drive.demand_map().unwrap().pages;
         pages.iter().filter(|page| page.write_back != WriteBack::None).count()
     };
-    assert_eq!((under_way(&drive), drive.stats().map.throttled), (64, pages - 65));
+    assert_eq!((under_way(&drive), drive.stats().map.waiting_misses), (64, pages - 65));
     // What changes nothing waits behind them, and goes on with them.
     for lpn in 0..200 {
         let read = request(&drive, Op::Read, lpn * PAGE, PAGE);
@@ -301,7 +304,7 @@ fn misses_wait_while_64_translation_pages_are_being_written_back() {
         }
     }
     settle(&mut drive);
-    assert_eq!((mapping(&drive).1, drive.stats().map.throttled), (pages, pages - 65 + 200));
+    assert_eq!((mapping(&drive).1, drive.stats().map.waiting_misses), (pages, pages - 65 + 200));
     nothing_is_stale(&drive);
     read_everything(&mut drive);
 }
@@ -340,14 +343,14 @@ fn a_translation_page_outlives_the_program_that_replaces_it() {
     let mut drive = prefilled(&one_plane(1, &[]), Oracle::default(), 0..200);
     let old = drive.geometry().block_of(drive.ftl().map.get(Lpn(320)).unwrap());
     write(&mut drive, 0);
-    assert_eq!(drive.array().block(old).holds, 0);
+    assert_eq!(drive.array().block(old).pins, 0);
     let read = request(&drive, Op::Read, PAGE, PAGE);
     drive.submit(&read).unwrap();
     while drive.demand_map().unwrap().pages[0].write_back != WriteBack::Program {
         drive.advance(drive.now() + ns(1000));
     }
     // LPN 1 lies elsewhere, so the hold is the program's.
-    assert_eq!(drive.array().block(old).holds, 1);
+    assert_eq!(drive.array().block(old).pins, 1);
     settle(&mut drive);
 }
 
@@ -426,15 +429,15 @@ fn translation_pages_and_data_never_share_a_block_and_every_operation_has_one_ca
         }
         // What the dies took up is what was counted, cause by cause.
         let issued = &drive.probe().1;
-        for kind in [Kind::Read, Kind::Program, Kind::Erase] {
+        for kind in [FlashOp::Read, FlashOp::Program, FlashOp::Erase] {
             for cause in Cause::ALL {
                 let count = issued.iter().filter(|i| (i.0, i.1) == (kind, cause)).count() as u64;
                 assert_eq!(flash(&drive, kind, cause), count, "{kind:?} {cause:?}");
             }
         }
-        assert_eq!(flash(&drive, Kind::Program, Cause::Mapping), drive.stats().map.write_backs);
+        assert_eq!(flash(&drive, FlashOp::Program, Cause::Mapping), drive.stats().map.write_backs);
         // GC and the wear leveller move translation pages too, at their own charge.
-        let moves = |cause| issued.iter().filter(move |i| i.0 == Kind::Program && i.1 == cause);
+        let moves = |cause| issued.iter().filter(move |i| i.0 == FlashOp::Program && i.1 == cause);
         assert!(moves(Cause::Gc).any(|i| i.2 >= geometry.logical_pages), "GC never moved a translation page");
         assert!(moves(Cause::Mapping).all(|i| i.2 >= geometry.logical_pages));
         assert!(moves(Cause::Host).all(|i| i.2 < geometry.logical_pages));

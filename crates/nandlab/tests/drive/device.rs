@@ -9,7 +9,7 @@ use nandlab::base::rng::Stream;
 use nandlab::base::units::{Span, Time};
 use nandlab::drive::spec::{CommandTimes, Scheduler, Spec};
 use nandlab::sched::{
-    Agenda, Cause, Class, Device, Ended, Kind, Owner, Phase, Slot, Start, Transaction, Transactions,
+    Agenda, Cause, Class, Device, Ended, FlashOp, Owner, Phase, Slot, Start, Transaction, Transactions,
 };
 use nandlab::sched::{Timing, Watcher};
 
@@ -27,7 +27,7 @@ const FOUR_DIES: &str = "[drive]\nchannels = 2\nchips_per_channel = 2\ndies_per_
 
 #[derive(Clone, Copy, Debug)]
 struct Op {
-    kind: Kind,
+    kind: FlashOp,
     class: Class,
     die: u32,
     plane: u32,
@@ -38,24 +38,24 @@ struct Op {
     needed: u8,
 }
 
-fn op(kind: Kind, die: u32) -> Op {
+fn op(kind: FlashOp, die: u32) -> Op {
     Op { kind, class: Class::Background, die, plane: 0, block: 0, page: 0, level: 1, needed: 1 }
 }
 
 fn read(die: u32) -> Op {
-    op(Kind::Read, die)
+    op(FlashOp::Read, die)
 }
 
 fn program(die: u32) -> Op {
-    op(Kind::Program, die)
+    op(FlashOp::Program, die)
 }
 
 fn erase(die: u32) -> Op {
-    op(Kind::Erase, die)
+    op(FlashOp::Erase, die)
 }
 
 fn copyback(die: u32) -> Op {
-    op(Kind::Copyback, die)
+    op(FlashOp::Copyback, die)
 }
 
 impl Op {
@@ -700,10 +700,10 @@ impl Naive<'_> {
         let batch = &self.dies[die].batch;
         let (pages, command) = (batch.len() as u64, &self.command);
         let (each, together) = match self.ops[batch[0]].1.kind {
-            Kind::Read => (command.read_ns, command.multi_plane_read_ns),
-            Kind::Program => (command.program_ns, command.multi_plane_program_ns),
-            Kind::Erase => (command.erase_ns, None),
-            Kind::Copyback => (command.copyback_ns, None),
+            FlashOp::Read => (command.read_ns, command.multi_plane_read_ns),
+            FlashOp::Program => (command.program_ns, command.multi_plane_program_ns),
+            FlashOp::Erase => (command.erase_ns, None),
+            FlashOp::Copyback => (command.copyback_ns, None),
         };
         if pages > 1 { together.map_or(pages * each.ns(), Span::ns) } else { each.ns() }
     }
@@ -750,10 +750,10 @@ impl Naive<'_> {
         let (level, is_retry) = self.level(self.dies[die].batch[0]);
         let first = self.ops[self.dies[die].batch[0]].1;
         let ns = match first.kind {
-            Kind::Read => self.timing.read(level, is_retry).sense_ns,
-            Kind::Program => self.timing.program_ns(first.page),
-            Kind::Erase => self.timing.erase_ns,
-            Kind::Copyback => self.timing.read_ns + self.timing.program_ns(first.page),
+            FlashOp::Read => self.timing.read(level, is_retry).sense_ns,
+            FlashOp::Program => self.timing.program_ns(first.page),
+            FlashOp::Erase => self.timing.erase_ns,
+            FlashOp::Copyback => self.timing.read_ns + self.timing.program_ns(first.page),
         };
         self.dies[die].phase = Some((Phase::Array, Some(now + ns.ns())));
     }
@@ -776,20 +776,21 @@ impl Naive<'_> {
         let first = heads.min_by_key(|&n| (rank(ops[n].1.class), n)).expect("one waits");
         let lead = ops[first].1;
         let mut batch = vec![first];
-        if self.multi_plane && lead.kind != Kind::Copyback {
+        if self.multi_plane && lead.kind != FlashOp::Copyback {
             let of_class: Vec<usize> =
                 self.dies[die].waiting.iter().copied().filter(|&n| ops[n].1.class == lead.class).collect();
             for plane in (0..self.planes).filter(|&plane| plane != lead.plane) {
                 let on_plane = of_class.iter().copied().filter(|&n| ops[n].1.plane == plane);
                 let alike = |n: &usize| {
-                    ops[*n].1.kind == lead.kind && (lead.kind == Kind::Erase || ops[*n].1.page == lead.page)
+                    ops[*n].1.kind == lead.kind
+                        && (lead.kind == FlashOp::Erase || ops[*n].1.page == lead.page)
                 };
                 let Some(partner) = on_plane.clone().find(alike) else { continue };
                 // The pages of a block are programmed in order.
-                let overtakes = lead.kind == Kind::Program
+                let overtakes = lead.kind == FlashOp::Program
                     && on_plane.take_while(|&n| n != partner).any(|n| {
-                        ops[n].1.kind != Kind::Read
-                            && ops[n].1.kind != Kind::Erase
+                        ops[n].1.kind != FlashOp::Read
+                            && ops[n].1.kind != FlashOp::Erase
                             && ops[n].1.block == ops[partner].1.block
                     });
                 if self.level(partner) == self.level(first) && !overtakes {
@@ -800,7 +801,7 @@ impl Naive<'_> {
         self.dies[die].waiting.retain(|n| !batch.contains(n));
         self.dies[die].batch = batch;
         match lead.kind {
-            Kind::Program => self.ask(now, die, Phase::TransferIn),
+            FlashOp::Program => self.ask(now, die, Phase::TransferIn),
             _ if self.commands_ns(die) > 0 => self.ask(now, die, Phase::Command),
             _ => self.array(now, die),
         }
@@ -811,7 +812,7 @@ impl Naive<'_> {
         let kind = self.ops[self.dies[die].batch[0]].1.kind;
         let channel = die / self.dies_per_channel;
         match phase {
-            Phase::Array if kind == Kind::Read => self.ask(now, die, Phase::TransferOut),
+            Phase::Array if kind == FlashOp::Read => self.ask(now, die, Phase::TransferOut),
             Phase::Array => {
                 for n in std::mem::take(&mut self.dies[die].batch) {
                     self.ends[n] = Some(now);
@@ -922,11 +923,11 @@ fn device_agrees_with_a_nanosecond_by_nanosecond_twin() {
         let mut rig = Rig::new(FOUR_DIES, &sets);
         let dies = dims[0] * dims[1];
         // Each case leaves some kinds and classes out.
-        let kinds: Vec<Kind> = [Kind::Read, Kind::Program, Kind::Erase, Kind::Copyback]
+        let kinds: Vec<FlashOp> = [FlashOp::Read, FlashOp::Program, FlashOp::Erase, FlashOp::Copyback]
             .into_iter()
             .filter(|_| below(4) > 0)
             .collect();
-        let kinds = if kinds.is_empty() { vec![Kind::Read] } else { kinds };
+        let kinds = if kinds.is_empty() { vec![FlashOp::Read] } else { kinds };
         let gap = 1 + below(30);
         let most = rig.spec.ecc.levels.len().max(1) as u64;
         for _ in 0..60 {

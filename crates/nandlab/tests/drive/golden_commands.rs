@@ -10,7 +10,7 @@ use nandlab::base::units::Time;
 use nandlab::drive::{Drive, Failure};
 use nandlab::host::{Op, Request};
 use nandlab::probe::Probe;
-use nandlab::sched::{Kind, Transaction, Watcher};
+use nandlab::sched::{FlashOp, Transaction, Watcher};
 
 /// Each plane has 7 blocks of 4 pages and 12 logical pages, that is 3 blocks: at least 4 blocks are spare. Under the
 /// default order CWDP, die 0 holds the even LPNs.
@@ -30,7 +30,7 @@ impl Watcher for Recorder {
         assert_eq!(now.ns() % US, 0);
         let at = self.geometry.show(t.ppn).to_string();
         let (kind, cause) = (format!("{:?}", t.kind).to_lowercase(), t.cause.name());
-        let what = if t.kind == Kind::Erase {
+        let what = if t.kind == FlashOp::Erase {
             at.trim_end_matches(".pg0").to_owned()
         } else {
             format!("lpn {} {at}", t.lpn.0)

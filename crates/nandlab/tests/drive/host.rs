@@ -7,7 +7,7 @@ use nandlab::drive::{Completion, Drive, Refused};
 use nandlab::host::{Op, Oracle, Request};
 use nandlab::probe::Probe;
 use nandlab::runner::{Runner, Source, Stopped};
-use nandlab::sched::{Cause, Kind};
+use nandlab::sched::{Cause, FlashOp};
 
 /// tR, a page on the channel, tPROG, decode of [`TINY`].
 const R: u64 = 50_000;
@@ -184,12 +184,12 @@ fn reads_of_unmapped_pages_are_answered_without_flash_and_counted() {
     let mut drive = Drive::new(&spec(TINY, &[]));
     assert_eq!(one(&mut drive, Op::Read, 512, 3 * PAGE), 0);
     assert_eq!(drive.stats().counters.unmapped_reads, 4);
-    assert_eq!(drive.stats().flash_total(Kind::Read), 0);
+    assert_eq!(drive.stats().flash_total(FlashOp::Read), 0);
     // Of a read of a mapped and an unmapped page the mapped one decides.
     one(&mut drive, Op::Write, 0, PAGE);
     assert_eq!(one(&mut drive, Op::Read, 0, 2 * PAGE), R + T + D);
     assert_eq!(drive.stats().counters.unmapped_reads, 5);
-    assert_eq!(drive.stats().flash[Kind::Read as usize][Cause::Host as usize], 1);
+    assert_eq!(drive.stats().flash[FlashOp::Read as usize][Cause::Host as usize], 1);
 }
 
 #[test]
@@ -265,8 +265,12 @@ fn two_partial_writes_of_one_page_at_once_both_survive() {
     let done = all(&mut drive);
     let (counters, flash) = (&drive.stats().counters, &drive.stats().flash);
     assert_eq!((counters.partial_writes, counters.merge_reads), (2, 1));
-    assert_eq!(flash[Kind::Read as usize][Cause::Host as usize], 1);
-    assert_eq!(flash[Kind::Program as usize][Cause::Host as usize], 3, "the write before, and both of these");
+    assert_eq!(flash[FlashOp::Read as usize][Cause::Host as usize], 1);
+    assert_eq!(
+        flash[FlashOp::Program as usize][Cause::Host as usize],
+        3,
+        "the write before, and both of these"
+    );
     let merged = start + R + T + D;
     assert_eq!((when(&done, first), when(&done, second)), (merged + T + P, merged + 2 * (T + P)));
     one(&mut drive, Op::Read, 0, PAGE);
@@ -313,11 +317,11 @@ fn unaligned_requests_are_split_into_pages() {
     assert_eq!((counters.host_pages_written, counters.partial_writes, counters.merge_reads), (4 + 3, 2, 2));
     submit(&mut drive, Op::Read, 2048, 2048 + PAGE + 512);
     all(&mut drive);
-    assert_eq!(drive.stats().flash[Kind::Read as usize][Cause::Host as usize], 2 + 3);
+    assert_eq!(drive.stats().flash[FlashOp::Read as usize][Cause::Host as usize], 2 + 3);
     // One byte on either side of a page border is two pages.
     submit(&mut drive, Op::Read, PAGE - 1, 2);
     all(&mut drive);
-    assert_eq!(drive.stats().flash[Kind::Read as usize][Cause::Host as usize], 2 + 3 + 2);
+    assert_eq!(drive.stats().flash[FlashOp::Read as usize][Cause::Host as usize], 2 + 3 + 2);
     assert_eq!(drive.stats().host[Op::Read as usize].bytes, 2048 + PAGE + 512 + 2);
 }
 

@@ -9,7 +9,7 @@ use nandlab::flash::{Block, BlockState};
 use nandlab::host::{Op, Oracle, Request};
 use nandlab::probe::{NoProbe, Probe};
 use nandlab::report::{RunFacts, smart, summary};
-use nandlab::sched::{Cause, Kind};
+use nandlab::sched::{Cause, FlashOp};
 
 /// Page writes at queue depth 8, to addresses from `draw`; returns how many requests failed.
 fn write_pages<P: Probe>(drive: &mut Drive<P>, count: u64, mut draw: impl FnMut() -> u64) -> u64 {
@@ -53,7 +53,7 @@ fn erases_are_what_wears() {
     drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
     let total: u64 = wear(&drive).into_iter().map(u64::from).sum();
     assert!(total > 500);
-    assert_eq!(total, drive.stats().flash_total(Kind::Erase));
+    assert_eq!(total, drive.stats().flash_total(FlashOp::Erase));
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn wear_at_the_start_counts() {
     assert!(write_pages(&mut drive, 20_000, || stream.below(pages)) > 0);
     // Five cycles each and no more.
     assert!(wear(&drive).iter().all(|&w| (70..=75).contains(&w)));
-    assert!(drive.stats().flash_total(Kind::Erase) <= 64 * 5);
+    assert!(drive.stats().flash_total(FlashOp::Erase) <= 64 * 5);
 }
 
 /// Writes until the drive is worn out, under every levelling and allocation.
@@ -128,7 +128,7 @@ fn blocks_retire_at_their_endurance_and_then_writes_fail_and_nothing_hangs() {
                     );
                 }
                 // At most every block's whole life was used; at least what the spare blocks had.
-                let erases = drive.stats().flash_total(Kind::Erase);
+                let erases = drive.stats().flash_total(FlashOp::Erase);
                 let retired = worn.iter().filter(|&&w| w == ENDURANCE).count() as u64;
                 assert!(erases <= u64::from(ENDURANCE) * worn.len() as u64);
                 assert!(erases >= u64::from(ENDURANCE) * retired, "{name}");
@@ -271,25 +271,25 @@ fn static_wear_levelling_narrows_the_spread_under_a_hot_and_cold_workload() {
     assert!(levelled.3 < dynamic.3 / 4.0);
     assert!(f64::from(levelled.2) < 1.5 * levelled.0, "{levelled:?}");
     let stats = fixed.stats();
-    let [reads, programs, erases] = [Kind::Read, Kind::Program, Kind::Erase].map(|kind| {
+    let [reads, programs, erases] = [FlashOp::Read, FlashOp::Program, FlashOp::Erase].map(|kind| {
         assert_eq!(
             stats.flash[kind as usize][Cause::Host as usize],
-            if kind == Kind::Program { 60_853 } else { 0 }
+            if kind == FlashOp::Program { 60_853 } else { 0 }
         );
         stats.flash[kind as usize][Cause::Wear as usize]
     });
     println!(
         "wear levelling: {reads} reads, {programs} programs, {erases} erases of {}",
-        stats.flash_total(Kind::Erase)
+        stats.flash_total(FlashOp::Erase)
     );
     // What it moves is charged to it: blocks of 16 valid pages, nearly all of them whole.
     // A page the host overwrites while it is being moved is read and not programmed.
     assert!(erases > 100 && reads <= 16 * erases && programs <= reads && programs * 10 > 16 * 9 * erases);
     let [gc_reads, gc_programs] =
-        [Kind::Read, Kind::Program].map(|kind| stats.flash[kind as usize][Cause::Gc as usize]);
+        [FlashOp::Read, FlashOp::Program].map(|kind| stats.flash[kind as usize][Cause::Gc as usize]);
     assert!(gc_programs <= gc_reads && gc_programs * 10 > gc_reads * 9, "GC is charged for its own copies");
     // And it costs little: at most one block of pages for eight erases.
-    let all = stats.flash_total(Kind::Erase);
+    let all = stats.flash_total(FlashOp::Erase);
     assert!(erases <= all / 8 + 1, "{erases} of {all}");
 }
 
@@ -297,7 +297,7 @@ fn static_wear_levelling_narrows_the_spread_under_a_hot_and_cold_workload() {
 fn only_static_wear_levelling_moves_cold_data() {
     for levelling in ["none", "dynamic"] {
         let drive = hot_cold(levelling, 8);
-        for kind in [Kind::Read, Kind::Program, Kind::Erase] {
+        for kind in [FlashOp::Read, FlashOp::Program, FlashOp::Erase] {
             assert_eq!(drive.stats().flash[kind as usize][Cause::Wear as usize], 0, "{levelling}");
         }
     }
@@ -309,7 +309,7 @@ fn a_larger_gap_moves_less_and_levels_less() {
         .into_iter()
         .map(|gap| {
             let drive = hot_cold("static", gap);
-            let moved = drive.stats().flash[Kind::Program as usize][Cause::Wear as usize];
+            let moved = drive.stats().flash[FlashOp::Program as usize][Cause::Wear as usize];
             let (mean, least, ..) = spread(&wear(&drive));
             println!("gap {gap}: mean {mean}, least {least}, {moved} pages moved");
             // No block is moved before it lags by the gap, so the least worn lags by about that.

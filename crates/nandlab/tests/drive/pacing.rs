@@ -5,7 +5,7 @@ use nandlab::base::rng::Stream;
 use nandlab::base::units::Time;
 use nandlab::drive::Drive;
 use nandlab::host::Op;
-use nandlab::sched::Kind;
+use nandlab::sched::FlashOp;
 
 /// Four channels of two dies of two planes, each of 40 blocks of 256 pages; a write cache of 128 pages that writes back at once,
 /// so that host writes queue in front of GC's.
@@ -34,7 +34,7 @@ fn play(sets: &[&str], requests: u32, reads_of_ten: u64) -> Seen {
     let from = drive.now();
     let total = |drive: &Drive| {
         let stats = drive.stats();
-        let programs = stats.flash_total(Kind::Program) + stats.flash_total(Kind::Copyback);
+        let programs = stats.flash_total(FlashOp::Program) + stats.flash_total(FlashOp::Copyback);
         [programs, stats.counters.host_pages_written]
     };
     let before = total(&drive);

@@ -14,7 +14,7 @@ use nandlab::drive::spec::Spec;
 use nandlab::flash::{BlockState, Condition, Reliability};
 use nandlab::host::{Op, Oracle, Request};
 use nandlab::probe::Probe;
-use nandlab::sched::{Cause, Kind, Transaction, Watcher};
+use nandlab::sched::{Cause, FlashOp, Transaction, Watcher};
 
 const PAGE: u64 = 4096;
 
@@ -138,13 +138,13 @@ impl Hand {
     }
 
     /// Operations of refresh since `from`, as (time, die, LPN).
-    fn refresh(&self, kind: Kind, from: u64) -> Vec<(u64, u32, u32)> {
+    fn refresh(&self, kind: FlashOp, from: u64) -> Vec<(u64, u32, u32)> {
         let of_refresh =
             |t: &&(u64, DieId, Transaction)| t.0 >= from && t.2.kind == kind && t.2.cause == Cause::Refresh;
         self.drive.probe().1.0.iter().filter(of_refresh).map(|(now, die, t)| (*now, die.0, t.lpn.0)).collect()
     }
 
-    fn flash(&self, kind: Kind, cause: Cause) -> u64 {
+    fn flash(&self, kind: FlashOp, cause: Cause) -> u64 {
         self.drive.stats().flash[kind as usize][cause as usize]
     }
 
@@ -180,21 +180,21 @@ fn a_block_goes_through_the_steps_of_the_papers_figure() {
     let bases: Vec<Ppn> = (0..16).map(|page| hand.at(2 * page)).collect();
     // (1) It is due.
     hand.drive.advance(at(DUE - 1));
-    assert_eq!((hand.drive.stats().refresh.blocks, hand.refresh(Kind::Read, 0)), (0, vec![]));
+    assert_eq!((hand.drive.stats().refresh.blocks, hand.refresh(FlashOp::Read, 0)), (0, vec![]));
     hand.drive.advance(at(DUE));
     assert_eq!((hand.drive.stats().refresh.blocks, hand.drive.stats().refresh.partial_blocks), (1, 1));
     // (2) Its valid pages are read, at the highest level, one after the other, while up to four are asked for.
     hand.drive.advance(at(DUE + READ_16 - 1));
     let reads: Vec<_> = (0..16).map(|page| (DUE + u64::from(page) * 214 * US, 0, 2 * page)).collect();
-    assert_eq!(hand.refresh(Kind::Read, 0), reads);
-    let levels = hand.drive.probe().1.0.iter().filter(|t| t.2.kind == Kind::Read).map(|t| t.2.level);
+    assert_eq!(hand.refresh(FlashOp::Read, 0), reads);
+    let levels = hand.drive.probe().1.0.iter().filter(|t| t.2.kind == FlashOp::Read).map(|t| t.2.level);
     assert_eq!(levels.collect::<Vec<_>>(), [7; 16]);
     // (3) Their susceptible bits are in the VSM: 256 bytes each.
     let stats = &hand.drive.stats().refresh;
     assert_eq!((stats.partial_pages, stats.susceptible_bytes, stats.combination_pages), (15, 15 * 256, 0));
     // (4) With the last one a page is full: it is programmed on the other die.
     hand.drive.advance(at(DUE + READ_16));
-    assert_eq!(hand.refresh(Kind::Program, 0), [(DUE + READ_16, 1, hand.first_number())]);
+    assert_eq!(hand.refresh(FlashOp::Program, 0), [(DUE + READ_16, 1, hand.first_number())]);
     assert_eq!(hand.drive.partial_refresh().unwrap().vsm_bytes, 4096);
     let linked_at = DUE + READ_16 + PROGRAM;
     hand.drive.advance(at(linked_at - 1));
@@ -227,15 +227,15 @@ fn a_block_goes_through_the_steps_of_the_papers_figure() {
     hand.drive.advance(at(again));
     assert_eq!((hand.drive.stats().refresh.blocks, hand.drive.stats().refresh.partial_blocks), (3, 1));
     hand.drive.advance(at(again + 100_000 * US));
-    let programs = hand.refresh(Kind::Program, again);
+    let programs = hand.refresh(FlashOp::Program, again);
     assert_eq!(programs.iter().filter(|program| program.1 == 0).count(), 16);
     assert_eq!(programs.iter().filter(|program| program.1 == 1).count(), 1, "the combination page");
     assert_eq!((hand.drive.stats().refresh.promoted_pages, hand.count()), (16, 0));
     // Each of the 16 was read together with its bits; the combination page was read to be moved, and is not needed now.
-    assert_eq!(hand.refresh(Kind::Read, again).len(), 16 + 16 + 1);
+    assert_eq!(hand.refresh(FlashOp::Read, again).len(), 16 + 16 + 1);
     assert_eq!(hand.drive.ftl().map.get(Lpn(hand.first_number())), None);
     assert_eq!((hand.links().combinations().count(), hand.block(bases[0]).state), (0, BlockState::Free));
-    assert_eq!(hand.flash(Kind::Erase, Cause::Refresh), 2);
+    assert_eq!(hand.flash(FlashOp::Erase, Cause::Refresh), 2);
     // The types alternate: the third time it is the susceptible bits again.
     hand.drive.advance(at(again + 10_200_000 * US));
     assert_eq!((hand.drive.stats().refresh.blocks, hand.drive.stats().refresh.partial_blocks), (4, 2));
@@ -255,7 +255,7 @@ fn what_does_not_fill_a_line_waits_for_half_of_the_grace() {
     assert_eq!((hand.drive.stats().refresh.partial_pages, hand.count()), (8, 0));
     assert!((0..8).all(|page| hand.is_on_its_way(2 * page)));
     hand.drive.advance(at(hurry));
-    assert_eq!(hand.refresh(Kind::Program, 0), [(hurry, 1, hand.first_number())]);
+    assert_eq!(hand.refresh(FlashOp::Program, 0), [(hurry, 1, hand.first_number())]);
     hand.drive.advance(at(hurry + PROGRAM));
     assert_eq!((hand.count(), hand.drive.stats().refresh.padding_bytes), (8, 2048));
     let overdue = (second(hurry + PROGRAM) - 864_078) as u32;
@@ -300,14 +300,14 @@ fn a_line_goes_to_an_idle_die() {
     hand.drive.advance(at(hurry - 1));
     hand.submit(Op::Write, 1);
     hand.drive.advance(at(hurry + PROGRAM));
-    assert_eq!(hand.refresh(Kind::Program, 0), [(hurry, 2, hand.first_number())]);
+    assert_eq!(hand.refresh(FlashOp::Program, 0), [(hurry, 2, hand.first_number())]);
     assert_eq!(hand.count(), 4);
     hand.end();
     // With one plane there is no other.
     let mut hand = Hand::new(SIXTEENTH, &["drive.channels=1", "drive.blocks_per_plane=60"]);
     hand.write(0..4);
     hand.drive.advance(at(hurry + PROGRAM));
-    assert_eq!(hand.refresh(Kind::Program, 0), [(hurry, 0, hand.first_number())]);
+    assert_eq!(hand.refresh(FlashOp::Program, 0), [(hurry, 0, hand.first_number())]);
     hand.end();
 }
 
@@ -448,7 +448,7 @@ fn gc_makes_linked_pages_whole() {
     hand.submit(Op::Trim, 30);
     hand.drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
     // Fourteen preads, the pages at one place again.
-    assert_eq!((hand.flash(Kind::Read, Cause::Gc), hand.flash(Kind::Program, Cause::Gc)), (28, 14));
+    assert_eq!((hand.flash(FlashOp::Read, Cause::Gc), hand.flash(FlashOp::Program, Cause::Gc)), (28, 14));
     assert_eq!((hand.drive.stats().refresh.promoted_pages, hand.count()), (14, 0));
     assert_eq!((hand.block(old).state, hand.links().combinations().count()), (BlockState::Free, 0));
     assert_eq!(hand.drive.ftl().map.get(Lpn(hand.first_number())), None);
@@ -499,7 +499,7 @@ fn pages_that_are_read_often_are_written_elsewhere() {
     let stats = &hand.drive.stats().refresh;
     assert_eq!((stats.hot_pages, stats.partial_pages, hand.count()), (1, 15, 15));
     assert!(hand.at(0) != old && !hand.is_linked(hand.at(0)) && hand.is_linked(hand.at(2)));
-    let programs = hand.refresh(Kind::Program, 0);
+    let programs = hand.refresh(FlashOp::Program, 0);
     assert_eq!(
         programs.iter().map(|program| (program.1, program.2)).collect::<Vec<_>>(),
         [(0, 0), (1, hand.first_number())]
@@ -515,7 +515,7 @@ fn pages_whose_bits_do_not_fit_are_written_elsewhere() {
     let stats = &hand.drive.stats().refresh;
     assert_eq!((stats.too_susceptible, stats.partial_pages, stats.combination_pages), (16, 0, 0));
     assert_eq!((stats.partial_blocks, stats.late_blocks, hand.count()), (1, 0, 0));
-    assert_eq!(hand.refresh(Kind::Program, 0).iter().filter(|program| program.1 == 0).count(), 16);
+    assert_eq!(hand.refresh(FlashOp::Program, 0).iter().filter(|program| program.1 == 0).count(), 16);
     hand.end();
 }
 
@@ -528,8 +528,8 @@ fn with_few_free_blocks_refresh_is_conventional() {
         hand.drive.advance(at(DUE + 100_000 * US));
         let stats = &hand.drive.stats().refresh;
         assert_eq!((stats.partial_blocks, stats.blocks_while_off), (partial, 1 - partial), "{share}");
-        assert_eq!(hand.refresh(Kind::Program, 0).len(), if partial == 1 { 1 } else { 16 });
-        assert_eq!(hand.flash(Kind::Erase, Cause::Refresh), 1 - partial);
+        assert_eq!(hand.refresh(FlashOp::Program, 0).len(), if partial == 1 { 1 } else { 16 });
+        assert_eq!(hand.flash(FlashOp::Erase, Cause::Refresh), 1 - partial);
         hand.end();
     }
 }
@@ -548,13 +548,13 @@ fn a_pread_takes_as_long_as_its_slower_half() {
         (&["drive.channels=1", "drive.planes_per_die=2"][..], 136_250),
     ] {
         let mut hand = Hand::linked(sets);
-        let reads = hand.flash(Kind::Read, Cause::Host);
+        let reads = hand.flash(FlashOp::Read, Cause::Host);
         assert_eq!(one(&mut hand.drive, Op::Read, 0, PAGE), ns, "{sets:?}");
         assert_eq!(
-            (hand.flash(Kind::Read, Cause::Host) - reads, hand.drive.stats().refresh.host_preads),
+            (hand.flash(FlashOp::Read, Cause::Host) - reads, hand.drive.stats().refresh.host_preads),
             (2, 1)
         );
-        let holds = [hand.at(0), hand.at(hand.first_number())].map(|page| hand.block(page).holds);
+        let holds = [hand.at(0), hand.at(hand.first_number())].map(|page| hand.block(page).pins);
         assert_eq!(holds, [0, 0]);
         // A page that is not linked.
         hand.write([32]);
@@ -575,7 +575,7 @@ fn a_pread_waits_for_the_busy_die_of_its_bits() {
         let begun = hand.drive.now();
         // Until both halves are there no block may be erased.
         hand.drive.advance(begun + ns(500 * US));
-        let holds = [hand.at(0), hand.at(hand.first_number())].map(|page| hand.block(page).holds);
+        let holds = [hand.at(0), hand.at(hand.first_number())].map(|page| hand.block(page).pins);
         assert_eq!(holds, [1, 1], "{sets:?}");
         hand.drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
         let done: Vec<_> = hand.drive.completions().collect();
@@ -632,13 +632,13 @@ fn each_half_of_a_pread_is_tried_again_for_itself() {
                     first.max(if level <= u64::from(bits) { part } else { 0 }) + 15_000
                 })
                 .sum();
-            let (reads, retries) = (hand.flash(Kind::Read, Cause::Host), hand.drive.stats().ecc.retries);
+            let (reads, retries) = (hand.flash(FlashOp::Read, Cause::Host), hand.drive.stats().ecc.retries);
             assert_eq!(
                 one(&mut hand.drive, Op::Read, 0, PAGE),
                 latency,
                 "{pe_cycles}, {days} d: {base}, {bits}"
             );
-            assert_eq!(hand.flash(Kind::Read, Cause::Host) - reads, 2);
+            assert_eq!(hand.flash(FlashOp::Read, Cause::Host) - reads, 2);
             assert_eq!(hand.drive.stats().ecc.retries - retries, u64::from(base + bits) - 2);
         }
     }

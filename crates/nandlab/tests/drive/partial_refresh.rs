@@ -4,7 +4,7 @@ use crate::common::{TINY, at, ns, read_everything, settle, spec, submit_with_few
 use nandlab::base::rng::Stream;
 use nandlab::drive::Drive;
 use nandlab::host::{Op, Oracle, Request};
-use nandlab::sched::{Cause, Kind};
+use nandlab::sched::{Cause, FlashOp};
 
 const AGEING: &str = "[ecc]\nlevels = 'laldpc'\n[reliability]\nrber = 'vth'\npe_cycles = 1500\n";
 
@@ -79,7 +79,7 @@ fn partial_refresh_and_gc_go_on_side_by_side() {
         partial += stats.partial_pages;
         preads += stats.host_preads;
         promoted += stats.promoted_pages;
-        copybacks += drive.stats().flash_total(Kind::Copyback);
+        copybacks += drive.stats().flash_total(FlashOp::Copyback);
         assert_eq!(drive.stats().counters.media_errors, 0, "seed {seed}");
     }
     assert!(partial > 1000 && preads > 200 && promoted > 200, "{partial} {preads} {promoted}");
@@ -105,7 +105,7 @@ fn a_page_whose_susceptible_data_is_too_large_a_share_is_written_elsewhere() {
         // A day passes in a second; blocks of 1501 cycles are due every 30 days.
         drive.advance(at(31_500_000_000));
         let refresh = &drive.stats().refresh;
-        let programs = drive.stats().flash[Kind::Program as usize][Cause::Refresh as usize];
+        let programs = drive.stats().flash[FlashOp::Program as usize][Cause::Refresh as usize];
         assert!(refresh.pages >= pages && refresh.without_room == 0, "{refresh:?}");
         if fits {
             assert_eq!((refresh.partial_pages, refresh.too_susceptible), (refresh.pages, 0));

@@ -85,7 +85,7 @@ fn every_lost_write_is_named() {
     drive.cut_power();
     let (summary, smart, power) = outputs(&mut drive);
     let (told, power) = (&summary["power"], power.unwrap());
-    assert_eq!([&told["losses"], &told["owed_pages"], &told["lost_pages"]], [1, 3, 3]);
+    assert_eq!([&told["losses"], &told["unflushed_pages"], &told["lost_pages"]], [1, 3, 3]);
     assert_eq!([&told["lost_writes"], &told["flushed_pages"]], [3, 0]);
     assert_eq!(told["list"].as_array().unwrap().len(), 1);
     let lost = power["losses"][0]["lost_from_cache"].as_array().unwrap();

@@ -6,7 +6,7 @@ use nandlab::base::units::{Span, Time};
 use nandlab::drive::{Drive, PtsOutcome};
 use nandlab::flash::BlockState;
 use nandlab::report::steady_state;
-use nandlab::sched::Kind;
+use nandlab::sched::FlashOp;
 
 /// 8 planes of 100 blocks of 16 pages.
 const HUNDRED: &str = "[drive]\nchannels = 2\nchips_per_channel = 2\ndies_per_chip = 1\nplanes_per_die = 2\n\
@@ -201,7 +201,7 @@ fn preconditioning_takes_no_simulated_time_and_counts_nothing() {
     for sets in [["precondition.used=0.9", "precondition.valid=0.8"], ["precondition.method=pts", "seed=2"]] {
         let (mut drive, _) = made(HUNDRED, &sets);
         assert_eq!(drive.now(), Time::START);
-        for kind in [Kind::Read, Kind::Program, Kind::Erase, Kind::Copyback] {
+        for kind in [FlashOp::Read, FlashOp::Program, FlashOp::Erase, FlashOp::Copyback] {
             assert_eq!(drive.stats().flash_total(kind), 0);
         }
         assert_eq!(drive.stats().counters, nandlab::drive::stats::Counters::default());

@@ -11,7 +11,7 @@ use nandlab::drive::{Drive, FailReason};
 use nandlab::host::{Op, Oracle};
 use nandlab::probe::Probe;
 use nandlab::report::{RunFacts, smart, summary};
-use nandlab::sched::{Cause, Kind};
+use nandlab::sched::{Cause, FlashOp};
 
 const PAGE: u64 = 4096;
 
@@ -86,7 +86,7 @@ fn every_try_takes_die_channel_and_decoder() {
     assert_eq!((ecc.retries, ecc.levels[3], ecc.host_needed[3], ecc.uncorrectable), (2, 1, 1, 0));
     assert_eq!(ecc.host_flash_ns, ns(327 * US));
     assert_eq!(
-        drive.stats().flash[Kind::Read as usize][Cause::Host as usize],
+        drive.stats().flash[FlashOp::Read as usize][Cause::Host as usize],
         1,
         "retries are counted apart"
     );
@@ -203,7 +203,7 @@ fn a_lost_translation_page_fails_what_needs_it_until_it_is_written_anew() {
     let mut drive = with_oracle(&old(&[HARD, "ftl.map.demand.cache=8B", "drive.op=0.8"]));
     assert_eq!(read(&mut drive, 0), 85, "its entry cannot be had: no read of the data");
     assert_eq!(drive.stats().counters.media_errors, 1);
-    assert_eq!(drive.stats().flash[Kind::Read as usize][Cause::Host as usize], 0);
+    assert_eq!(drive.stats().flash[FlashOp::Read as usize][Cause::Host as usize], 0);
     settle(&mut drive);
     reads_add_up(&mut drive);
 }

@@ -7,7 +7,7 @@ use nandlab::base::units::Time;
 use nandlab::drive::Drive;
 use nandlab::flash::{AgeClock, Condition, Reliability};
 use nandlab::host::{Op, Oracle, Request};
-use nandlab::sched::{Cause, Kind};
+use nandlab::sched::{Cause, FlashOp};
 
 const AGEING: &str = "[ecc]\nlevels = 'laldpc'\n[reliability]\nrber = 'vth'\npe_cycles = 1500\n";
 
@@ -30,7 +30,7 @@ fn data_that_nobody_writes_is_refreshed_every_interval() {
     let stats = drive.stats();
     // Every page once; those that went to a block begun before, by GC, once more with it.
     assert!((pages..pages + 4 * 8).contains(&stats.refresh.pages), "{:?}", stats.refresh);
-    assert_eq!(stats.flash[Kind::Program as usize][Cause::Refresh as usize], stats.refresh.pages);
+    assert_eq!(stats.flash[FlashOp::Program as usize][Cause::Refresh as usize], stats.refresh.pages);
     assert_eq!(stats.refresh.late_blocks, 0, "{:?}", stats.refresh);
     drive.advance(at(63_000_000_000));
     assert!((2 * pages..2 * pages + 8 * 8).contains(&drive.stats().refresh.pages));
@@ -120,7 +120,7 @@ fn read_ns(drive: &Drive<Oracle>, level: u8) -> (u64, u64) {
     (on_die, (1..=level).map(|level| cost(level).decode_ns.ns()).sum())
 }
 
-fn flash(drive: &Drive<Oracle>, kind: Kind) -> u64 {
+fn flash(drive: &Drive<Oracle>, kind: FlashOp) -> u64 {
     drive.stats().flash[kind as usize][Cause::Refresh as usize]
 }
 
@@ -139,7 +139,7 @@ fn a_page_is_refreshed_where_it_is() {
     let refresh = &drive.stats().refresh;
     assert_eq!(refresh.busy_ns, ns(on_die + decode + 10_240 + 900_000));
     assert_eq!((refresh.blocks, refresh.blocks_in_place, refresh.pages_in_place), (1, 1, 1));
-    assert_eq!((flash(&drive, Kind::Program), flash(&drive, Kind::Erase)), (1, 0));
+    assert_eq!((flash(&drive, FlashOp::Program), flash(&drive, FlashOp::Erase)), (1, 0));
     assert_eq!(drive.stats().waf(), Some(2.0));
     assert_eq!(drive.ftl().map.get(Lpn(0)), ppn);
     // Young again, but disturbed.
@@ -169,8 +169,8 @@ fn a_block_is_refreshed_where_it_is() {
     let level = drive.ecc().level_for(rber(&drive, 0));
     assert_eq!(level, 1);
     assert_eq!(refresh.busy_ns, ns(8 * (read_ns(&drive, 1).0 + 10_240 + 900_000)));
-    assert_eq!((flash(&drive, Kind::Read), flash(&drive, Kind::Program)), (8, 8));
-    assert_eq!(drive.stats().flash_total(Kind::Erase), 0);
+    assert_eq!((flash(&drive, FlashOp::Read), flash(&drive, FlashOp::Program)), (8, 8));
+    assert_eq!(drive.stats().flash_total(FlashOp::Erase), 0);
     // Each page has been disturbed by every program of the block.
     for lpn in 0..8 {
         let level = drive.ecc().level_for(rber(&drive, lpn) + 8.0 * 0.0005);
@@ -254,7 +254,7 @@ fn what_is_copied_back_is_due_as_it_was() {
             drive.completions();
         }
         assert_eq!(drive.stats().refresh.blocks, 0);
-        let moved = drive.stats().flash_total(Kind::Copyback);
+        let moved = drive.stats().flash_total(FlashOp::Copyback);
         assert_eq!(moved > 20, migration != "'off-chip'", "{moved} pages copied back");
         // A day later what was there at the start is 30 days old, wherever it is: at the latest then it is corrected.
         drive.advance(at(6_800_000_000));

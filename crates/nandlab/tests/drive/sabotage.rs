@@ -17,18 +17,18 @@ const B: Lpn = Lpn(8);
 #[derive(Clone, Copy, Debug)]
 enum Event {
     Admitted(Lpn, u64),
-    Durable(Lpn, u64),
+    Acknowledged(Lpn, u64),
     Trimmed(Lpn, u64),
     Asked(u32, Lpn),
     Answered(u32, Lpn, Option<u64>),
 }
-use Event::{Admitted, Answered, Asked, Durable, Trimmed};
+use Event::{Acknowledged, Admitted, Answered, Asked, Trimmed};
 
 fn tell(oracle: &mut Oracle, events: &[Event]) {
     for &event in events {
         match event {
             Admitted(lpn, sequence) => oracle.on_write_admitted(lpn, sequence),
-            Durable(lpn, sequence) => oracle.on_write_durable(lpn, sequence),
+            Acknowledged(lpn, sequence) => oracle.on_write_acknowledged(lpn, sequence),
             Trimmed(lpn, sequence) => oracle.on_trimmed(lpn, sequence),
             Asked(request, lpn) => oracle.on_read_asked(RequestId(request), lpn),
             Answered(request, lpn, sequence) => {
@@ -62,14 +62,20 @@ fn is_caught(verdict: Result<(), String>, says: &str) {
 
 #[test]
 fn a_stale_read_is_caught() {
-    let events =
-        [Admitted(A, 1), Durable(A, 1), Admitted(A, 2), Durable(A, 2), Asked(0, A), Answered(0, A, Some(1))];
+    let events = [
+        Admitted(A, 1),
+        Acknowledged(A, 1),
+        Admitted(A, 2),
+        Acknowledged(A, 2),
+        Asked(0, A),
+        Answered(0, A, Some(1)),
+    ];
     is_caught(verdict(&events), "LPN 7: read returned write 1, the host had write 2 acknowledged");
 }
 
 #[test]
 fn a_lost_write_is_caught() {
-    let events = [Admitted(A, 1), Durable(A, 1), Asked(0, A), Answered(0, A, None)];
+    let events = [Admitted(A, 1), Acknowledged(A, 1), Asked(0, A), Answered(0, A, None)];
     is_caught(verdict(&events), "read returned nothing");
     // Also when the page existed before the run.
     is_caught(preconditioned(&events), "read returned nothing");
@@ -78,7 +84,7 @@ fn a_lost_write_is_caught() {
 
 #[test]
 fn data_from_before_the_run_is_stale_once_overwritten() {
-    let events = [Admitted(A, 1), Durable(A, 1), Asked(0, A), Answered(0, A, Some(0))];
+    let events = [Admitted(A, 1), Acknowledged(A, 1), Asked(0, A), Answered(0, A, Some(0))];
     is_caught(preconditioned(&events), "read returned write 0");
 }
 
@@ -88,13 +94,13 @@ fn data_nobody_wrote_is_caught() {
     is_caught(verdict(&[Asked(0, A), Answered(0, A, Some(5))]), "read returned write 5");
     is_caught(preconditioned(&[Asked(0, B), Answered(0, B, Some(0))]), "read returned write 0");
     // Of a write that was never submitted, on a page that was written.
-    let events = [Admitted(A, 1), Durable(A, 1), Asked(0, A), Answered(0, A, Some(2))];
+    let events = [Admitted(A, 1), Acknowledged(A, 1), Asked(0, A), Answered(0, A, Some(2))];
     is_caught(verdict(&events), "read returned write 2");
 }
 
 #[test]
 fn trimmed_data_that_comes_back_is_caught() {
-    let events = [Admitted(A, 1), Durable(A, 1), Trimmed(A, 2), Asked(0, A), Answered(0, A, Some(1))];
+    let events = [Admitted(A, 1), Acknowledged(A, 1), Trimmed(A, 2), Asked(0, A), Answered(0, A, Some(1))];
     is_caught(verdict(&events), "read returned write 1, the host had write 2 acknowledged");
     let events = [Trimmed(A, 1), Asked(0, A), Answered(0, A, Some(0))];
     is_caught(preconditioned(&events), "read returned write 0");
@@ -102,7 +108,7 @@ fn trimmed_data_that_comes_back_is_caught() {
 
 #[test]
 fn a_write_after_a_trim_must_not_read_as_nothing() {
-    let events = [Trimmed(A, 1), Admitted(A, 2), Durable(A, 2), Asked(0, A), Answered(0, A, None)];
+    let events = [Trimmed(A, 1), Admitted(A, 2), Acknowledged(A, 2), Asked(0, A), Answered(0, A, None)];
     is_caught(verdict(&events), "read returned nothing");
 }
 
@@ -139,26 +145,61 @@ fn legal_interleavings_are_accepted() {
         // Never written.
         &[Asked(0, A), Answered(0, A, None)],
         // A read between admission and acknowledgement may see either, here the new one...
-        &[Admitted(A, 1), Durable(A, 1), Admitted(A, 2), Asked(0, A), Answered(0, A, Some(2)), Durable(A, 2)],
+        &[
+            Admitted(A, 1),
+            Acknowledged(A, 1),
+            Admitted(A, 2),
+            Asked(0, A),
+            Answered(0, A, Some(2)),
+            Acknowledged(A, 2),
+        ],
         // ... or the old one.
-        &[Admitted(A, 1), Durable(A, 1), Admitted(A, 2), Asked(0, A), Answered(0, A, Some(1)), Durable(A, 2)],
+        &[
+            Admitted(A, 1),
+            Acknowledged(A, 1),
+            Admitted(A, 2),
+            Asked(0, A),
+            Answered(0, A, Some(1)),
+            Acknowledged(A, 2),
+        ],
         // A write acknowledged while the read is under way need not be seen by it.
-        &[Admitted(A, 1), Durable(A, 1), Asked(0, A), Admitted(A, 2), Durable(A, 2), Answered(0, A, Some(1))],
+        &[
+            Admitted(A, 1),
+            Acknowledged(A, 1),
+            Asked(0, A),
+            Admitted(A, 2),
+            Acknowledged(A, 2),
+            Answered(0, A, Some(1)),
+        ],
         // But it may.
-        &[Admitted(A, 1), Durable(A, 1), Asked(0, A), Admitted(A, 2), Durable(A, 2), Answered(0, A, Some(2))],
+        &[
+            Admitted(A, 1),
+            Acknowledged(A, 1),
+            Asked(0, A),
+            Admitted(A, 2),
+            Acknowledged(A, 2),
+            Answered(0, A, Some(2)),
+        ],
         // Programs may end in another order than they were admitted in.
-        &[Admitted(A, 1), Admitted(A, 2), Durable(A, 2), Durable(A, 1), Asked(0, A), Answered(0, A, Some(2))],
+        &[
+            Admitted(A, 1),
+            Admitted(A, 2),
+            Acknowledged(A, 2),
+            Acknowledged(A, 1),
+            Asked(0, A),
+            Answered(0, A, Some(2)),
+        ],
         // A deallocation while the read is under way: the old data or none.
-        &[Admitted(A, 1), Durable(A, 1), Asked(0, A), Trimmed(A, 2), Answered(0, A, Some(1))],
-        &[Admitted(A, 1), Durable(A, 1), Asked(0, A), Trimmed(A, 2), Answered(0, A, None)],
+        &[Admitted(A, 1), Acknowledged(A, 1), Asked(0, A), Trimmed(A, 2), Answered(0, A, Some(1))],
+        &[Admitted(A, 1), Acknowledged(A, 1), Asked(0, A), Trimmed(A, 2), Answered(0, A, None)],
         // Deallocated: nothing.
-        &[Admitted(A, 1), Durable(A, 1), Trimmed(A, 2), Asked(0, A), Answered(0, A, None)],
+        &[Admitted(A, 1), Acknowledged(A, 1), Trimmed(A, 2), Asked(0, A), Answered(0, A, None)],
         // A write after a deallocation.
-        &[Trimmed(A, 1), Admitted(A, 2), Durable(A, 2), Asked(0, A), Answered(0, A, Some(2))],
+        &[Trimmed(A, 1), Admitted(A, 2), Acknowledged(A, 2), Asked(0, A), Answered(0, A, Some(2))],
         // One request reads many pages, and slots are used again.
         &[
             Admitted(A, 1),
-            Durable(A, 1),
+            Acknowledged(A, 1),
             Asked(0, A),
             Asked(0, B),
             Answered(0, B, None),
@@ -173,7 +214,7 @@ fn legal_interleavings_are_accepted() {
     let legal: [&[Event]; 4] = [
         &[Asked(0, A), Answered(0, A, Some(0))],
         &[Asked(0, B), Answered(0, B, None)],
-        &[Asked(0, A), Admitted(A, 1), Durable(A, 1), Answered(0, A, Some(0))],
+        &[Asked(0, A), Admitted(A, 1), Acknowledged(A, 1), Answered(0, A, Some(0))],
         &[Trimmed(A, 1), Asked(0, A), Answered(0, A, None)],
     ];
     for events in legal {
@@ -198,8 +239,8 @@ impl Probe for Faulty {
     fn on_write_admitted(&mut self, lpn: Lpn, sequence: u64) {
         self.oracle.on_write_admitted(lpn, sequence);
     }
-    fn on_write_durable(&mut self, lpn: Lpn, sequence: u64) {
-        self.oracle.on_write_durable(lpn, sequence);
+    fn on_write_acknowledged(&mut self, lpn: Lpn, sequence: u64) {
+        self.oracle.on_write_acknowledged(lpn, sequence);
     }
     fn on_trimmed(&mut self, lpn: Lpn, sequence: u64) {
         self.oracle.on_trimmed(lpn, sequence);
@@ -266,7 +307,7 @@ fn the_array_refuses_what_flash_refuses() {
     assert!(panics(&|array| array.read(BlockId(0), 1)), "read of an unprogrammed page");
     assert!(panics(&|array| array.read(BlockId(1), 0)), "read of an erased block");
     let hold = |array: &mut Array| {
-        array.block_mut(BlockId(0)).holds = 1;
+        array.block_mut(BlockId(0)).pins = 1;
         array.erase(&geometry, BlockId(0));
     };
     assert!(panics(&hold), "erase of a block an operation needs");
@@ -354,7 +395,7 @@ fn the_audit_notices_whatever_is_broken() {
         }),
         ("a hold is left over", |_, array, _| {
             let block = full(array);
-            array.block_mut(block).holds = 1;
+            array.block_mut(block).pins = 1;
         }),
     ];
     for (what, break_it) in breaks {

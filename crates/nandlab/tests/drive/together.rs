@@ -12,7 +12,7 @@ use nandlab::ftl::WriteStream;
 use nandlab::host::{Op, Oracle};
 use nandlab::probe::Probe;
 use nandlab::report::{RunFacts, summary};
-use nandlab::sched::{Cause, Kind, Transaction, Watcher};
+use nandlab::sched::{Cause, FlashOp, Transaction, Watcher};
 
 const PAGE: u64 = 4096;
 const DAY_S: u32 = 86_400;
@@ -135,7 +135,7 @@ impl Hand {
         self.drive.links().unwrap()
     }
 
-    fn flash(&self, kind: Kind, cause: Cause) -> u64 {
+    fn flash(&self, kind: FlashOp, cause: Cause) -> u64 {
         self.drive.stats().flash[kind as usize][cause as usize]
     }
 
@@ -176,7 +176,7 @@ fn a_copyback_keeps_age_errors_and_read_level_and_what_corrects_resets_them() {
         let (old, reads, age_s) = (hand.at(2), hand.block(2).reads, hand.age_s(2));
         hand.collect();
         assert_ne!(hand.at(2), old);
-        assert_eq!(hand.flash(Kind::Copyback, Cause::Gc), if copied_back { 14 } else { 0 });
+        assert_eq!(hand.flash(FlashOp::Copyback, Cause::Gc), if copied_back { 14 } else { 0 });
         if copied_back {
             assert!(hand.age_s(2) >= age_s, "it is as old as it was");
             assert!(hand.block(2).reads >= reads, "what reads have disturbed comes along");
@@ -207,7 +207,7 @@ fn the_limit_counts_the_errors_that_reads_have_left() {
         hand.drive.advance(at(100 * SECOND));
         // A measured limit allows up to eight copybacks: nine blocks may be open.
         hand.collect_with(160);
-        assert_eq!(hand.flash(Kind::Copyback, Cause::Gc), copybacks, "{disturb}");
+        assert_eq!(hand.flash(FlashOp::Copyback, Cause::Gc), copybacks, "{disturb}");
         hand.end();
     }
 }
@@ -305,7 +305,7 @@ fn a_partially_refreshed_page_is_merged_and_never_copied_back() {
     assert_eq!(hand.links().count(), 16);
     hand.collect();
     // Fourteen preads, and what they make whole goes to a block b(0).
-    let of_gc = [Kind::Copyback, Kind::Read, Kind::Program].map(|kind| hand.flash(kind, Cause::Gc));
+    let of_gc = [FlashOp::Copyback, FlashOp::Read, FlashOp::Program].map(|kind| hand.flash(kind, Cause::Gc));
     assert_eq!((of_gc, hand.links().count()), ([0, 28, 14], 0));
     assert_eq!(hand.drive.stats().refresh.promoted_pages, 14);
     for lpn in (1..15).map(|page| 2 * page) {
@@ -322,7 +322,7 @@ fn a_page_whose_bits_wait_in_the_vsm_is_not_copied_back() {
     hand.drive.advance(at(DUE + SECOND));
     assert!(hand.links().is_on_its_way(hand.at(2)));
     hand.collect();
-    assert_eq!((hand.flash(Kind::Copyback, Cause::Gc), hand.flash(Kind::Program, Cause::Gc)), (0, 14));
+    assert_eq!((hand.flash(FlashOp::Copyback, Cause::Gc), hand.flash(FlashOp::Program, Cause::Gc)), (0, 14));
     assert!(!hand.links().is_marked(hand.at(2)) && hand.age_s(2) <= DAY_S);
     hand.end();
 }
@@ -354,9 +354,9 @@ fn a_combination_page_moves_off_chip_with_its_links() {
     }
     assert!(moved > 0);
     let first = hand.drive.geometry().logical_pages;
-    let of_lines = |t: &&Transaction| t.lpn.0 >= first && t.cause == Cause::Gc && t.kind != Kind::Erase;
-    let kinds: Vec<Kind> = hand.drive.probe().1.0.iter().filter(of_lines).map(|t| t.kind).collect();
-    assert!(kinds.contains(&Kind::Program) && !kinds.contains(&Kind::Copyback), "{kinds:?}");
+    let of_lines = |t: &&Transaction| t.lpn.0 >= first && t.cause == Cause::Gc && t.kind != FlashOp::Erase;
+    let kinds: Vec<FlashOp> = hand.drive.probe().1.0.iter().filter(of_lines).map(|t| t.kind).collect();
+    assert!(kinds.contains(&FlashOp::Program) && !kinds.contains(&FlashOp::Copyback), "{kinds:?}");
     hand.end();
 }
 
@@ -366,13 +366,13 @@ fn refresh_in_place_ends_the_row_of_copybacks() {
     let once = "migration.policy={ rcopyback-greedy = { limit = 1 } }";
     let mut hand = Hand::with_pages(&[in_place, EVERY_300_DAYS, once], 16);
     hand.collect();
-    assert_eq!((hand.block(2).copybacks, hand.flash(Kind::Copyback, Cause::Gc)), (1, 14));
+    assert_eq!((hand.block(2).copybacks, hand.flash(FlashOp::Copyback, Cause::Gc)), (1, 14));
     // The block is closed, with two pages that it lacks, and so collected as soon as all of it has been corrected.
     hand.drive.advance(at(DUE - SECOND / 2));
     ballast(&mut hand.drive, BALLAST);
     hand.drive.advance(at(DUE + SECOND));
     assert_eq!(hand.drive.stats().refresh.pages_in_place, 14);
-    assert_eq!((hand.block(2).copybacks, hand.flash(Kind::Copyback, Cause::Gc)), (1, 2 * 14));
+    assert_eq!((hand.block(2).copybacks, hand.flash(FlashOp::Copyback, Cause::Gc)), (1, 2 * 14));
     assert!(hand.age_s(2) <= DAY_S);
     hand.end();
 }
@@ -437,7 +437,7 @@ fn partial_refresh_pauses_until_the_capacitor_is_charged_again() {
         hand.drive.advance(hand.drive.now() + ns(50 * US));
     }
     assert!(stages.contains("draining") && stages.contains("recharging"), "{stages:?}");
-    let programs = hand.flash(Kind::Program, Cause::Refresh);
+    let programs = hand.flash(FlashOp::Program, Cause::Refresh);
     let linked = hand.drive.partial_refresh().unwrap().linked_pages_max;
     assert_eq!((programs, linked), (1 + 11, 5), "a line of five, and eleven whole pages");
     hand.end();
@@ -501,7 +501,7 @@ fn an_emergency_flush_goes_to_blocks_without_copybacks() {
             (0..events).for_each(|_| {
                 hand.drive.advance_by_event(Time::NEVER);
             });
-            at_a_cut += u32::from(hand.flash(Kind::Copyback, Cause::Gc) > 0);
+            at_a_cut += u32::from(hand.flash(FlashOp::Copyback, Cause::Gc) > 0);
             // The second time blocks are free that had been opened for copybacks the first time.
             for first in [60, 70] {
                 hand.drive.completions();
@@ -600,7 +600,8 @@ fn a_scheme_that_is_off_counts_nothing_and_the_others_go_on() {
             hand.drive.completions();
         }
         hand.drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
-        let starts = hand.drive.probe().1.0.iter().filter(|t| t.kind == Kind::Read && t.cause == Cause::Host);
+        let starts =
+            hand.drive.probe().1.0.iter().filter(|t| t.kind == FlashOp::Read && t.cause == Cause::Host);
         above += starts.filter(|t| t.level > 1 && t.tries == 0).count() as u64;
         hand.drive.finish_stats();
         let told = summary(&hand.drive, &RunFacts::default());
@@ -608,7 +609,7 @@ fn a_scheme_that_is_off_counts_nothing_and_the_others_go_on() {
         let acts = [
             above,
             stats.refresh.partial_pages,
-            stats.flash_total(Kind::Copyback),
+            stats.flash_total(FlashOp::Copyback),
             stats.power.detections.len() as u64,
         ];
         for (scheme, act) in acts.into_iter().enumerate() {

@@ -37,7 +37,7 @@ struct Block {
     taken: usize,
     programmed: usize,
     valid: usize,
-    holds: usize,
+    pins: usize,
     is_dead: bool,
 }
 
@@ -90,7 +90,7 @@ impl Twin {
             let old = self.map.get(&lpn).copied();
             match (op, old) {
                 (Op::Read, Some((block, number))) if number < self.blocks[block].programmed => {
-                    self.blocks[block].holds += 1;
+                    self.blocks[block].pins += 1;
                     self.queue(Operation { kind: 0, block, number, request, replaces: None });
                 }
                 (Op::Trim, Some((block, _))) => {
@@ -119,7 +119,7 @@ impl Twin {
         self.map.insert(lpn, (block, number));
         if let Some(old) = replaces {
             self.blocks[old].valid -= 1;
-            self.blocks[old].holds += 1;
+            self.blocks[old].pins += 1;
         }
         self.queue(Operation { kind: 1, block, number, request, replaces });
     }
@@ -143,7 +143,7 @@ impl Twin {
     fn look(&mut self, at: usize) {
         let block = &mut self.blocks[at];
         let is_full = block.programmed == self.set.pages_per_block;
-        if is_full && block.valid == 0 && block.holds == 0 && !block.is_dead {
+        if is_full && block.valid == 0 && block.pins == 0 && !block.is_dead {
             block.is_dead = true;
             self.dead.push(at);
         }
@@ -260,7 +260,7 @@ impl Twin {
                     self.ask(die, Phase::Out);
                 }
                 let block = self.operations[n].block;
-                self.blocks[block].holds -= 1;
+                self.blocks[block].pins -= 1;
                 self.look(block);
                 self.decoding.push((self.now + self.set.decode, n));
             }
@@ -273,7 +273,7 @@ impl Twin {
         let Operation { block, request, replaces, .. } = self.operations[n];
         self.blocks[block].programmed += 1;
         if let Some(old) = replaces {
-            self.blocks[old].holds -= 1;
+            self.blocks[old].pins -= 1;
             self.look(old);
         }
         self.done(request);

@@ -8,7 +8,7 @@ use nandlab::base::units::Time;
 use nandlab::drive::{Drive, IDLE_LIMIT};
 use nandlab::host::{Op, Request};
 use nandlab::probe::Probe;
-use nandlab::sched::{Kind, Phase, Transaction, Watcher};
+use nandlab::sched::{FlashOp, Phase, Transaction, Watcher};
 
 /// Times in nanoseconds; `commands` of a read, a program and an erase, `together` of a read and a program of several planes.
 #[derive(Clone, Debug, Default)]
@@ -41,10 +41,10 @@ struct Watch(Vec<(usize, usize, u64, u64)>);
 impl Watcher for Watch {
     fn on_phase(&mut self, start: Time, end: Time, die: DieId, _: u32, phase: Phase, t: &Transaction) {
         let kind = match t.kind {
-            Kind::Read => 0,
-            Kind::Program => 1,
-            Kind::Erase => 2,
-            Kind::Copyback => panic!("nothing is copied back"),
+            FlashOp::Read => 0,
+            FlashOp::Program => 1,
+            FlashOp::Erase => 2,
+            FlashOp::Copyback => panic!("nothing is copied back"),
         };
         if phase == Phase::Array {
             self.0.push((die.index(), kind, start.ns(), end.ns()));

@@ -9,7 +9,7 @@ use nandlab::base::geometry::{BlockId, Geometry, Lpn, PlaneId};
 use nandlab::base::rng::Stream;
 use nandlab::base::units::Time;
 use nandlab::flash::{Array, BlockState, Keeps};
-use nandlab::ftl::{Config, Ftl, Place, WriteStream};
+use nandlab::ftl::{AllocatedPage, Config, Ftl, WriteStream};
 
 struct Table {
     geometry: Geometry,
@@ -76,7 +76,8 @@ impl Table {
     }
 
     fn program(&mut self, plane: PlaneId, stream: WriteStream, lpn: Lpn) -> bool {
-        let Some(Place { ppn, .. }) = self.ftl.allocate(&self.geometry, &mut self.array, plane, stream)
+        let Some(AllocatedPage { ppn, .. }) =
+            self.ftl.allocate(&self.geometry, &mut self.array, plane, stream)
         else {
             return false;
         };

@@ -12,7 +12,7 @@ use nandlab::drive::Drive;
 use nandlab::drive::spec::Spec;
 use nandlab::host::{Op, Oracle, Request};
 use nandlab::probe::Probe;
-use nandlab::sched::{Cause, Kind};
+use nandlab::sched::{Cause, FlashOp};
 
 const PAGE: u64 = 4096;
 const DRAM: u64 = 1_000;
@@ -76,14 +76,14 @@ fn ends<P: Probe>(drive: &mut Drive<P>, start: Time) -> Vec<u64> {
     done.into_iter().map(|(_, at)| at).collect()
 }
 
-fn flash<P: Probe>(drive: &Drive<P>, kind: Kind, cause: Cause) -> u64 {
+fn flash<P: Probe>(drive: &Drive<P>, kind: FlashOp, cause: Cause) -> u64 {
     drive.stats().flash[kind as usize][cause as usize]
 }
 
 /// Pages read and programmed for the cache.
 fn synced<P: Probe>(drive: &Drive<P>) -> (u64, u64) {
-    assert_eq!(flash(drive, Kind::Program, Cause::Host), 0, "with a cache all programs are its own");
-    (flash(drive, Kind::Read, Cause::Sync), flash(drive, Kind::Program, Cause::Sync))
+    assert_eq!(flash(drive, FlashOp::Program, Cause::Host), 0, "with a cache all programs are its own");
+    (flash(drive, FlashOp::Read, Cause::Sync), flash(drive, FlashOp::Program, Cause::Sync))
 }
 
 fn dirty<P: Probe>(drive: &Drive<P>) -> u32 {
@@ -137,7 +137,7 @@ fn a_clean_page_leaves_at_once_and_a_dirty_one_after_its_program() {
     assert_eq!((drive.stats().cache.evictions, drive.stats().cache.dirty_evictions), (1, 0));
     assert_eq!(write(&mut drive, 1), WRITE + DRAM);
     assert_eq!((drive.stats().cache.evictions, drive.stats().cache.dirty_evictions), (1, 1));
-    assert_eq!((synced(&drive), dirty(&drive), drive.stats().cache.stalled_writes), ((0, 1), 1, 1));
+    assert_eq!((synced(&drive), dirty(&drive), drive.stats().cache.waiting_writes), ((0, 1), 1, 1));
     // Those that wait go in the order in which they came, one program each.
     let start = drive.now();
     (2..5).for_each(|lpn| send(&mut drive, Op::Write, lpn * PAGE, PAGE));
@@ -367,7 +367,7 @@ fn at_the_budget_punctual_writes_one_page_back_for_each_write() {
     assert_eq!([read(&mut drive, 11), read(&mut drive, 12)], [DRAM; 2]);
     let cache = &drive.stats().cache;
     assert_eq!((cache.evictions, cache.dirty_evictions, cache.dirty_pages_max), (0, 0, 5));
-    assert_eq!(cache.stalled_writes, 2);
+    assert_eq!(cache.waiting_writes, 2);
     settle(&mut drive);
 }
 
@@ -483,7 +483,7 @@ fn write_amplification_is_counted_before_the_cache() {
     assert_eq!(one(&mut drive, Op::Write, 0, 3 * PAGE - 100), DRAM);
     flush(&mut drive);
     assert_eq!(
-        (drive.stats().counters.host_pages_written, drive.stats().flash_total(Kind::Program)),
+        (drive.stats().counters.host_pages_written, drive.stats().flash_total(FlashOp::Program)),
         (13, 3)
     );
     assert_eq!((drive.stats().cache.write_backs, synced(&drive)), (3, (0, 3)));
@@ -661,14 +661,14 @@ fn a_write_looks_its_map_entry_up_when_it_is_written_back() {
     assert_eq!([write(&mut drive, 0), write(&mut drive, 0), read(&mut drive, 0)], [DRAM; 3]);
     assert_eq!(drive.stats().map.write_misses + drive.stats().map.read_misses, 0);
     assert_eq!(flush(&mut drive), READ + WRITE);
-    assert_eq!(flash(&drive, Kind::Read, Cause::Mapping), 1);
+    assert_eq!(flash(&drive, FlashOp::Read, Cause::Mapping), 1);
     // A merge needs it once.
     one(&mut drive, Op::Write, 5 * PAGE, 512);
     drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
-    let before = flash(&drive, Kind::Read, Cause::Mapping);
+    let before = flash(&drive, FlashOp::Read, Cause::Mapping);
     send(&mut drive, Op::Flush, 0, 0);
     drive.advance_to_completion(Time::NEVER);
-    assert!(flash(&drive, Kind::Read, Cause::Mapping) <= before + 2, "the miss, and what leaves for it");
+    assert!(flash(&drive, FlashOp::Read, Cause::Mapping) <= before + 2, "the miss, and what leaves for it");
     settle(&mut drive);
     read_everything(&mut drive);
 }

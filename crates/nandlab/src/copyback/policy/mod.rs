@@ -14,7 +14,7 @@ pub use crate::ftl::COPYBACKS_MAX;
 
 /// What a policy may look at when a victim is going to be emptied.
 #[derive(Clone, Copy, Debug)]
-pub struct View {
+pub struct VictimView {
     /// Something waits for the room.
     pub is_urgent: bool,
     /// Share of the write buffer that waits for flash or is being programmed; mean over the last block write time.
@@ -24,9 +24,9 @@ pub struct View {
 /// Decides how the pages of a victim are moved.
 pub trait MigrationPolicy: std::fmt::Debug + Send + Sync {
     /// Whether the victim's pages are moved by copyback, where their limit allows it.
-    fn copies_back(&self, view: &View) -> bool;
+    fn copies_back(&self, view: &VictimView) -> bool;
 
-    /// Whether it looks at [`View::buffer`].
+    /// Whether it looks at [`VictimView::buffer`].
     fn watches_buffer(&self) -> bool {
         false
     }

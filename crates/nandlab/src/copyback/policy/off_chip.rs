@@ -1,6 +1,6 @@
 //! `migration.policy = "off-chip"`: every page is read out, corrected and written back (the rcopyback paper's baseline).
 
-use super::{MigrationPolicy, View};
+use super::{MigrationPolicy, VictimView};
 use crate::base::policy::PolicyInfo;
 
 pub(super) const INFO: PolicyInfo = PolicyInfo {
@@ -17,7 +17,7 @@ pub(super) fn make() -> Box<dyn MigrationPolicy> {
 }
 
 impl MigrationPolicy for OffChip {
-    fn copies_back(&self, _: &View) -> bool {
+    fn copies_back(&self, _: &VictimView) -> bool {
         false
     }
 }

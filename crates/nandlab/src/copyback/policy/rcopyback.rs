@@ -2,7 +2,7 @@
 //! mode selector DMMS, Section 4.2 of the rcopyback paper). Otherwise pages are moved off-chip, which makes them fit for
 //! copybacks later.
 
-use super::{MigrationPolicy, View};
+use super::{MigrationPolicy, VictimView};
 use crate::base::policy::PolicyInfo;
 
 pub(super) const INFO: PolicyInfo = PolicyInfo {
@@ -22,7 +22,7 @@ pub(super) fn make() -> Box<dyn MigrationPolicy> {
 }
 
 impl MigrationPolicy for Selector {
-    fn copies_back(&self, view: &View) -> bool {
+    fn copies_back(&self, view: &VictimView) -> bool {
         view.is_urgent || view.buffer > BUSY
     }
 

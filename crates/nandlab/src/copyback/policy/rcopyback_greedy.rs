@@ -1,6 +1,6 @@
 //! `migration.policy.rcopyback-greedy`: copyback wherever the limit allows it (rcFTL- of the rcopyback paper, Section 5.2).
 
-use super::{MigrationPolicy, View};
+use super::{MigrationPolicy, VictimView};
 use crate::base::policy::PolicyInfo;
 
 pub(super) const INFO: PolicyInfo = PolicyInfo {
@@ -17,7 +17,7 @@ pub(super) fn make() -> Box<dyn MigrationPolicy> {
 }
 
 impl MigrationPolicy for Greedy {
-    fn copies_back(&self, _: &View) -> bool {
+    fn copies_back(&self, _: &VictimView) -> bool {
         true
     }
 }

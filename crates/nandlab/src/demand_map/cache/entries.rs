@@ -2,11 +2,11 @@
 
 use crate::base::geometry::Lpn;
 use crate::base::huge::prefetch;
-use crate::base::list::{Link, Links};
+use crate::base::list::{Link, ListLinks};
 
 /// Where an eviction policy has an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Listing {
     /// In a list, of those that may not leave.
     Fixed,
     /// In a list, of those that may.
@@ -17,26 +17,26 @@ pub(super) enum Place {
 
 /// One cached map entry.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Entry {
+pub(super) struct MapEntry {
     pub(super) lpn: Lpn,
     link: Link,
     pub(super) level: u8,
-    pub(super) place: Place,
+    pub(super) place: Listing,
     /// When it was last used, in uses of the cache.
     pub(super) used: u64,
 }
 
-impl Entry {
+impl MapEntry {
     pub(super) fn new(lpn: Lpn, level: u8) -> Self {
-        Self { lpn, link: Link::default(), level, place: Place::Listed, used: 0 }
+        Self { lpn, link: Link::default(), level, place: Listing::Listed, used: 0 }
     }
 }
 
 /// The slots.
 #[derive(Debug)]
-pub(super) struct Entries(Vec<Entry>);
+pub(super) struct MapEntries(Vec<MapEntry>);
 
-impl Entries {
+impl MapEntries {
     pub(super) fn with_capacity(capacity: u32) -> Self {
         Self(Vec::with_capacity(capacity as usize))
     }
@@ -47,7 +47,7 @@ impl Entries {
 
     /// A new slot.
     pub(super) fn grow(&mut self) -> u32 {
-        self.0.push(Entry::new(Lpn(0), 0));
+        self.0.push(MapEntry::new(Lpn(0), 0));
         self.len() - 1
     }
 
@@ -56,27 +56,27 @@ impl Entries {
         prefetch(self.0.as_ptr().wrapping_add(slot as usize));
     }
 
-    pub(super) fn iter(&self) -> std::slice::Iter<'_, Entry> {
+    pub(super) fn iter(&self) -> std::slice::Iter<'_, MapEntry> {
         self.0.iter()
     }
 }
 
-impl std::ops::Index<u32> for Entries {
-    type Output = Entry;
+impl std::ops::Index<u32> for MapEntries {
+    type Output = MapEntry;
     #[inline(always)]
-    fn index(&self, slot: u32) -> &Entry {
+    fn index(&self, slot: u32) -> &MapEntry {
         &self.0[slot as usize]
     }
 }
 
-impl std::ops::IndexMut<u32> for Entries {
+impl std::ops::IndexMut<u32> for MapEntries {
     #[inline(always)]
-    fn index_mut(&mut self, slot: u32) -> &mut Entry {
+    fn index_mut(&mut self, slot: u32) -> &mut MapEntry {
         &mut self.0[slot as usize]
     }
 }
 
-impl Links for Entries {
+impl ListLinks for MapEntries {
     #[inline(always)]
     fn link(&mut self, slot: u32) -> &mut Link {
         &mut self.0[slot as usize].link

@@ -1,6 +1,6 @@
 //! Eviction `lru`: the least recently used entry leaves (DFTL; LaLDPC_LRU in the LaLDPC paper).
 
-use super::entries::Entries;
+use super::entries::MapEntries;
 use crate::base::list::List;
 
 /// All entries in the order of their use.
@@ -11,24 +11,24 @@ pub(super) struct Lru {
 
 impl Lru {
     #[inline]
-    pub(super) fn on_hit(&mut self, entries: &mut Entries, slot: u32) {
+    pub(super) fn on_hit(&mut self, entries: &mut MapEntries, slot: u32) {
         self.used.remove(entries, slot);
         self.used.push_first(entries, slot);
     }
 
     #[inline]
-    pub(super) fn on_inserted(&mut self, entries: &mut Entries, slot: u32) {
+    pub(super) fn on_inserted(&mut self, entries: &mut MapEntries, slot: u32) {
         self.used.push_first(entries, slot);
     }
 
     #[inline]
-    pub(super) fn on_level(&mut self, entries: &mut Entries, slot: u32, level: u8) {
+    pub(super) fn on_level(&mut self, entries: &mut MapEntries, slot: u32, level: u8) {
         entries[slot].level = level;
     }
 
     /// Takes out the entry that leaves.
     #[inline]
-    pub(super) fn evict(&mut self, entries: &mut Entries) -> u32 {
+    pub(super) fn evict(&mut self, entries: &mut MapEntries) -> u32 {
         let slot = self.used.last().expect("a full cache has entries");
         self.used.remove(entries, slot);
         slot

@@ -10,7 +10,7 @@ mod read_level;
 use super::Eviction;
 use crate::base::geometry::Lpn;
 use crate::base::huge::Huge;
-use entries::{Entries, Entry};
+use entries::{MapEntries, MapEntry};
 use lru::Lru;
 use read_level::ReadLevel;
 
@@ -42,7 +42,7 @@ pub struct Cache {
     levels: Huge<u8>,
     /// For each LPN its slot + 1, if it is cached.
     slots: Huge<u32>,
-    entries: Entries,
+    entries: MapEntries,
     capacity: u32,
     order: Order,
 }
@@ -58,18 +58,18 @@ impl Cache {
         Self {
             levels: Huge::zeroed(lpns as usize),
             slots: Huge::zeroed(lpns as usize),
-            entries: Entries::with_capacity(capacity),
+            entries: MapEntries::with_capacity(capacity),
             capacity,
             order,
         }
     }
 
-    /// Entries that fit.
+    /// MapEntries that fit.
     pub fn capacity(&self) -> u32 {
         self.capacity
     }
 
-    /// Entries there are.
+    /// MapEntries there are.
     pub fn len(&self) -> u32 {
         self.entries.len()
     }
@@ -151,7 +151,7 @@ impl Cache {
         } else {
             self.entries.grow()
         };
-        self.entries[slot] = Entry::new(lpn, level);
+        self.entries[slot] = MapEntry::new(lpn, level);
         self.levels[lpn.index()] = level;
         self.slots[lpn.index()] = slot + 1;
         ask!(&mut self.order, order => order.on_inserted(&mut self.entries, slot));

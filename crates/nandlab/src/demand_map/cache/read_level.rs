@@ -12,7 +12,7 @@
 //!
 //! Parameter: `fixed`, Len_fix, in entries (the paper: 500, 2000, 5000).
 
-use super::entries::{Entries, Place};
+use super::entries::{Listing, MapEntries};
 use crate::base::list::List;
 use crate::flash::LEVELS_MAX;
 use std::cmp::Reverse;
@@ -47,47 +47,47 @@ impl ReadLevel {
     }
 
     /// Makes `slot`, which is in no list, the most recently used.
-    fn put_first(&mut self, entries: &mut Entries, slot: u32) {
+    fn put_first(&mut self, entries: &mut MapEntries, slot: u32) {
         self.uses += 1;
         entries[slot].used = self.uses;
-        entries[slot].place = Place::Fixed;
+        entries[slot].place = Listing::Fixed;
         self.fixed.push_first(entries, slot);
         if self.fixed.len() > self.fixed_max {
             let last = self.fixed.last().expect("the list is longer than its limit");
             self.fixed.remove(entries, last);
-            entries[last].place = Place::Listed;
+            entries[last].place = Listing::Listed;
             self.levels[usize::from(entries[last].level)].listed.push_first(entries, last);
         }
     }
 
-    fn take(&mut self, entries: &mut Entries, slot: u32) {
+    fn take(&mut self, entries: &mut MapEntries, slot: u32) {
         let level = &mut self.levels[usize::from(entries[slot].level)];
         match entries[slot].place {
-            Place::Fixed => self.fixed.remove(entries, slot),
-            Place::Listed => level.listed.remove(entries, slot),
+            Listing::Fixed => self.fixed.remove(entries, slot),
+            Listing::Listed => level.listed.remove(entries, slot),
             // Its use and place tell that what the heap holds is out of date.
-            Place::Displaced => level.displaced_len -= 1,
+            Listing::Displaced => level.displaced_len -= 1,
         }
     }
 
-    pub(super) fn on_hit(&mut self, entries: &mut Entries, slot: u32) {
+    pub(super) fn on_hit(&mut self, entries: &mut MapEntries, slot: u32) {
         self.take(entries, slot);
         self.put_first(entries, slot);
     }
 
-    pub(super) fn on_inserted(&mut self, entries: &mut Entries, slot: u32) {
+    pub(super) fn on_inserted(&mut self, entries: &mut MapEntries, slot: u32) {
         self.put_first(entries, slot);
     }
 
-    pub(super) fn on_level(&mut self, entries: &mut Entries, slot: u32, level: u8) {
-        if entries[slot].place == Place::Fixed {
+    pub(super) fn on_level(&mut self, entries: &mut MapEntries, slot: u32, level: u8) {
+        if entries[slot].place == Listing::Fixed {
             entries[slot].level = level;
             return;
         }
         self.take(entries, slot);
         let entry = &mut entries[slot];
         entry.level = level;
-        entry.place = Place::Displaced;
+        entry.place = Listing::Displaced;
         let level = &mut self.levels[usize::from(entry.level)];
         level.displaced.push(Reverse((entry.used, slot)));
         level.displaced_len += 1;
@@ -97,7 +97,7 @@ impl ReadLevel {
     }
 
     /// Takes out the entry that leaves.
-    pub(super) fn evict(&mut self, entries: &mut Entries) -> u32 {
+    pub(super) fn evict(&mut self, entries: &mut MapEntries) -> u32 {
         for number in 0..=LEVELS_MAX {
             let level = &mut self.levels[number];
             if level.listed.len() + level.displaced_len == 0 {
@@ -122,12 +122,12 @@ impl ReadLevel {
 }
 
 impl Level {
-    fn is_current(entries: &Entries, level: u8, used: u64, slot: u32) -> bool {
+    fn is_current(entries: &MapEntries, level: u8, used: u64, slot: u32) -> bool {
         let entry = &entries[slot];
-        entry.place == Place::Displaced && entry.level == level && entry.used == used
+        entry.place == Listing::Displaced && entry.level == level && entry.used == used
     }
 
-    fn oldest_displaced(&mut self, entries: &Entries, level: u8) -> Option<(u64, u32)> {
+    fn oldest_displaced(&mut self, entries: &MapEntries, level: u8) -> Option<(u64, u32)> {
         while let Some(&Reverse((used, slot))) = self.displaced.peek() {
             if Self::is_current(entries, level, used, slot) {
                 return Some((used, slot));
@@ -139,7 +139,7 @@ impl Level {
 
     /// Drops what is out of date or there twice. Called when that is the larger part, so it costs little for each
     /// that was pushed.
-    fn clean(&mut self, entries: &Entries, level: u8) {
+    fn clean(&mut self, entries: &MapEntries, level: u8) {
         let mut displaced = std::mem::take(&mut self.displaced).into_vec();
         displaced.retain(|&Reverse((used, slot))| Self::is_current(entries, level, used, slot));
         displaced.sort_unstable();

@@ -1,11 +1,13 @@
 //! `[drive]`.
 
 use crate::base::geometry::{Cell, DriveSpec};
-use crate::spec::{Check, Choices, Key, Kind, Rule, Val, When, choices, int, key, num, section, show_size};
+use crate::spec::{
+    Check, Choices, Key, Rule, Val, ValueKind, When, choices, int, key, num, section, show_size,
+};
 
 /// Names a preset.
 pub(super) const PRESET: Key =
-    key("drive.preset", Kind::Text, "", "start from a published drive; keys beside it override it");
+    key("drive.preset", ValueKind::Text, "", "start from a published drive; keys beside it override it");
 
 section! { for DriveSpec {
     channels = key("drive.channels", int(1, 64), "4", "channels"),
@@ -16,11 +18,11 @@ section! { for DriveSpec {
     pages_per_block = key("drive.pages_per_block", int(1, 1 << 15), "64", "pages in a block"),
     page_size_bytes = key(
         "drive.page_size",
-        Kind::Size { min: 512, max: 1 << 20, step: 512 },
+        ValueKind::Size { min: 512, max: 1 << 20, step: 512 },
         "\"4KiB\"",
         "bytes in a page; a power of two",
     ),
-    cell = key("drive.cell", Kind::Slot(Cell::CHOICES), "\"mlc\"", "cell technology"),
+    cell = key("drive.cell", ValueKind::Slot(Cell::CHOICES), "\"mlc\"", "cell technology"),
     layers = key("drive.layers", int(1, 1024), "32", "layers of a 3D block; pages are spread evenly over them")
         .when(STACKED)
         => |values, path| values.get(path).map_or(1, |layers| layers.int() as u32),

@@ -1,6 +1,6 @@
 //! `[output]`.
 
-use crate::spec::{COUNT, Kind, int, key, section};
+use crate::spec::{COUNT, ValueKind, int, key, section};
 
 section! {
     /// `[output]`: what is written beside the summary.
@@ -11,7 +11,7 @@ section! {
             key("output.timeline_operations", COUNT, "0", "flash operations in timeline.json; 0: none"),
         /// `requests.parquet`, one row a request.
         pub requests: bool =
-            key("output.requests", Kind::Bool, "false", "write requests.parquet, one row a request"),
+            key("output.requests", ValueKind::Bool, "false", "write requests.parquet, one row a request"),
         /// Rows of `series.parquet` at most.
         pub series_rows: u32 =
             key("output.series_rows", int(1, 1_000_000), "1000", "rows of series.parquet at most"),

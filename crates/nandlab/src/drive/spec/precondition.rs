@@ -1,7 +1,7 @@
 //! `[precondition]`.
 
 use crate::spec::{
-    Choices, Follows, Key, Kind, Policy, Resolved, SHARE, Section, When, choices, int, key, plain,
+    Choices, Follows, Key, Policy, Resolved, SHARE, Section, ValueKind, When, choices, int, key, plain,
 };
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ pub(super) const EXCLUSIVE: &[&str] = &["precondition.method", "precondition.loa
 /// `precondition.map_reads`.
 pub(super) const MAP_READS: Key = key(
     "precondition.map_reads",
-    Kind::Bool,
+    ValueKind::Bool,
     "false",
     "pages that the workload reads before it writes them hold data at the start",
 );
@@ -40,7 +40,7 @@ impl Section for PreconditionSpec {
     const KEYS: &'static [Key] = &[
         key(
             "precondition.method",
-            Kind::Slot(METHODS),
+            ValueKind::Slot(METHODS),
             "",
             "how the drive is aged before the workload; fill when used or valid is given, else none",
         )
@@ -49,7 +49,7 @@ impl Section for PreconditionSpec {
         key("precondition.valid", SHARE, "0.80", "share of the filled pages that is still valid").when(FILL),
         key(
             "precondition.order",
-            Kind::Slot(FillOrder::CHOICES),
+            ValueKind::Slot(FillOrder::CHOICES),
             "\"random\"",
             "order of the LPNs in the filled pages",
         )
@@ -62,7 +62,7 @@ impl Section for PreconditionSpec {
         )
         .when(PTS)
         .note("assumption"),
-        key("precondition.load", Kind::Path, "", "a drive saved earlier"),
+        key("precondition.load", ValueKind::Path, "", "a drive saved earlier"),
     ];
 
     fn of(values: &Resolved) -> Self {

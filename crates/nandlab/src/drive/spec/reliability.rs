@@ -2,14 +2,14 @@
 
 use crate::flash::{RberSpec, RberTable, ReliabilitySpec, VthSpec};
 use crate::spec::{
-    AGE, Check, Content, FACTOR, FileOf, FromVal, Kind, Param, Params, Policy, Rule, SHARE_ABOVE_0,
-    Unreadable, Val, int, key, num, param, params, plain, section, value, with,
+    AGE, Check, Content, FACTOR, FileOf, FromVal, Param, Params, Policy, Rule, SHARE_ABOVE_0, Unreadable,
+    Val, ValueKind, int, key, num, param, params, plain, section, value, with,
 };
 use std::path::Path;
 use std::sync::Arc;
 
 section! { for ReliabilitySpec {
-    rber = key("reliability.rber", Kind::Slot(RBER), "\"none\"", "raw bit error rate")
+    rber = key("reliability.rber", ValueKind::Slot(RBER), "\"none\"", "raw bit error rate")
         .file(FileOf { choice: "table", read: table })
         => |values, path| match values.val(path) {
             Val::Tag("none", None) => RberSpec::None,
@@ -47,7 +47,7 @@ section! { for ReliabilitySpec {
 const RBER: &[Policy] = &[
     plain("none", "no bit errors"),
     with("vth", VthSpec::PARAMS, "threshold voltage distributions of MLC"),
-    value("table", &Kind::Path, "measured: a CSV of P/E cycles, retention, reads and RBER"),
+    value("table", &ValueKind::Path, "measured: a CSV of P/E cycles, retention, reads and RBER"),
 ];
 
 // The states lie 0.6 V apart and are read with seven references each: wider steps would overlap.
@@ -58,7 +58,7 @@ params! { for VthSpec {
     sensing_step =
         param("sensing_step", num(0.001, 0.1), "0.03", "distance of the references of soft sensing in V"),
     per_page_kind =
-        param("per_page_kind", Kind::Bool, "false", "LSB and MSB pages apart, not the mean of both"),
+        param("per_page_kind", ValueKind::Bool, "false", "LSB and MSB pages apart, not the mean of both"),
 } }
 
 /// What `table` names.
@@ -75,7 +75,7 @@ fn table(file: &Path) -> Result<Content, Unreadable> {
 }
 
 /// So few that `show` has them in one line, of which the reader takes 64 points.
-const RETENTION: Kind = Kind::Either(&[AGE, Kind::List(AGES, 32)]);
+const RETENTION: ValueKind = ValueKind::Either(&[AGE, ValueKind::List(AGES, 32)]);
 
 const AGES: &[Param] =
     &[param("age", AGE, "", "age of the data"), param("share", SHARE_ABOVE_0, "", "its share of the data")];

@@ -2,7 +2,7 @@
 
 use crate::sched::{CommandTimes, ProgramTime, Scheduler, TimingSpec};
 use crate::spec::{
-    Choices, FromVal, Kind, MB_PER_S, OPERATION, OVERHEAD, Val, choices, key, num, param, plain, section,
+    Choices, FromVal, MB_PER_S, OPERATION, OVERHEAD, Val, ValueKind, choices, key, num, param, plain, section,
 };
 
 section! { for TimingSpec {
@@ -35,20 +35,20 @@ section! { for TimingSpec {
     },
     scheduler = key(
         "timing.scheduler",
-        Kind::Slot(Scheduler::CHOICES),
+        ValueKind::Slot(Scheduler::CHOICES),
         "\"read-first\"",
         "order between a die's queues",
     ),
-    multi_plane = key("timing.multi_plane", Kind::Bool, "false", "the planes of a die work together"),
+    multi_plane = key("timing.multi_plane", ValueKind::Bool, "false", "the planes of a die work together"),
 } }
 
-const PROGRAM: Kind = Kind::Either(&[
+const PROGRAM: ValueKind = ValueKind::Either(&[
     OPERATION,
-    Kind::Table(&[
+    ValueKind::Table(&[
         param("lsb", OPERATION, "", "tPROG of an LSB page"),
         param("msb", OPERATION, "", "tPROG of an MSB page; a TLC middle page takes the mean"),
     ]),
-    Kind::Table(&[
+    ValueKind::Table(&[
         param("fastest", OPERATION, "", "tPROG of the bottom layer"),
         param("slowest", OPERATION, "", "tPROG of the top layer; linear in between"),
     ]),
@@ -69,9 +69,9 @@ impl FromVal for ProgramTime {
     }
 }
 
-const COMMAND: Kind = Kind::Either(&[
+const COMMAND: ValueKind = ValueKind::Either(&[
     OVERHEAD,
-    Kind::Table(&[
+    ValueKind::Table(&[
         param("read", OVERHEAD, "\"0us\"", "of a read of a page"),
         param("program", OVERHEAD, "\"0us\"", "of a program of a page"),
         param("erase", OVERHEAD, "\"0us\"", "of an erase of a block"),
@@ -81,8 +81,8 @@ const COMMAND: Kind = Kind::Either(&[
     ]),
 ]);
 
-const TOGETHER: Kind =
-    Kind::Either(&[OVERHEAD, Kind::Slot(&[plain("each", "every plane pays what one plane does")])]);
+const TOGETHER: ValueKind =
+    ValueKind::Either(&[OVERHEAD, ValueKind::Slot(&[plain("each", "every plane pays what one plane does")])]);
 
 impl FromVal for CommandTimes {
     fn from_val(val: &Val) -> Self {
@@ -104,7 +104,8 @@ impl FromVal for CommandTimes {
     }
 }
 
-const OFF_CHIP: Kind = Kind::Either(&[MB_PER_S, Kind::Slot(&[plain("unlimited", "never a bottleneck")])]);
+const OFF_CHIP: ValueKind =
+    ValueKind::Either(&[MB_PER_S, ValueKind::Slot(&[plain("unlimited", "never a bottleneck")])]);
 
 choices! { for Scheduler {
     ReadFirst = "read-first": "host reads, then host writes, then background work",

@@ -2,8 +2,8 @@
 
 use crate::base::units::{SECOND, Span, Time};
 use crate::spec::{
-    ANY_TIME, COUNT, Check, Choices, FACTOR, Follows, FromVal, Key, Kind, OneOf, Params, Policy, Resolved,
-    Rule, SHARE, SHARE_ABOVE_0, Section, Val, When, above_0, choices, int, key, param, params, plain,
+    ANY_TIME, COUNT, Check, Choices, FACTOR, Follows, FromVal, Key, OneOf, Params, Policy, Resolved, Rule,
+    SHARE, SHARE_ABOVE_0, Section, Val, ValueKind, When, above_0, choices, int, key, param, params, plain,
     show_num, value, with,
 };
 use std::path::PathBuf;
@@ -23,21 +23,22 @@ const ANY_SOURCE: When = When::Set(SOURCES.keys);
 
 impl Section for Option<WorkloadSpec> {
     const KEYS: &'static [Key] = &[
-        key("workload.trace", Kind::Path, "", "a trace file; .zst, .gz and .xz are read as they are"),
+        key("workload.trace", ValueKind::Path, "", "a trace file; .zst, .gz and .xz are read as they are"),
         key(
             "workload.profile",
-            Kind::Text,
+            ValueKind::Text,
             "",
             "a look-alike of a published or recorded trace, such as \"msr/hm_0\"",
         ),
-        key("workload.synthetic", Kind::Table(SyntheticSpec::PARAMS), "", "a synthetic workload"),
-        key("workload.format", Kind::Slot(FORMATS), "", "the trace's format; by content when not given")
+        key("workload.synthetic", ValueKind::Table(SyntheticSpec::PARAMS), "", "a synthetic workload"),
+        key("workload.format", ValueKind::Slot(FORMATS), "", "the trace's format; by content when not given")
             .when(TRACE),
-        key("workload.device", Kind::Text, "", "which device of the trace, or \"concatenate\"").when(TRACE),
-        key("workload.lenient", Kind::Bool, "false", "skip malformed lines and count them").when(TRACE),
+        key("workload.device", ValueKind::Text, "", "which device of the trace, or \"concatenate\"")
+            .when(TRACE),
+        key("workload.lenient", ValueKind::Bool, "false", "skip malformed lines and count them").when(TRACE),
         key(
             "workload.time_unit",
-            Kind::Slot(TimeUnit::CHOICES),
+            ValueKind::Slot(TimeUnit::CHOICES),
             "",
             "unit of time of a format that does not fix it (MQSim's Time_Unit)",
         )
@@ -46,7 +47,7 @@ impl Section for Option<WorkloadSpec> {
             .when(PROFILE),
         key(
             "workload.arrival",
-            Kind::Slot(ARRIVALS),
+            ValueKind::Slot(ARRIVALS),
             "",
             "how requests arrive; \"trace\", for a synthetic workload { queue_depth = 32 }",
         )
@@ -65,7 +66,7 @@ impl Section for Option<WorkloadSpec> {
             "the longest time from one record of the trace to the next that is not questioned",
         )
         .when(TRACE),
-        key("workload.beyond", Kind::Slot(Beyond::CHOICES), "\"refuse\"", "a request beyond the drive")
+        key("workload.beyond", ValueKind::Slot(Beyond::CHOICES), "\"refuse\"", "a request beyond the drive")
             .when(ANY_SOURCE),
         key("workload.requests_max", COUNT, "0", "stop after this many requests; 0: never").when(ANY_SOURCE),
         key("workload.repeat", int(1, 1_000_000), "1", "how many times the workload is played")
@@ -214,7 +215,7 @@ params! {
             param("trim_fraction", SHARE, "0.0", "share of TRIMs; the rest are writes"),
         /// Request sizes in bytes and their weights.
         pub sizes: Vec<(u64, f64)> =
-            param("size", Kind::Sizes, "\"4KiB\"", "request size, or sizes and their weights")
+            param("size", ValueKind::Sizes, "\"4KiB\"", "request size, or sizes and their weights")
                 => |val| match val {
                     Val::Sizes(sizes) => sizes.clone(),
                     _ => val.is_no("table of sizes"),
@@ -226,7 +227,7 @@ params! {
         /// Addresses are multiples of this many bytes.
         pub align_bytes: u64 = param(
             "align",
-            Kind::Size { min: 512, max: 1 << 30, step: 512 },
+            ValueKind::Size { min: 512, max: 1 << 30, step: 512 },
             "\"4KiB\"",
             "addresses are multiples of this",
         ),
@@ -234,7 +235,7 @@ params! {
 }
 
 /// As many as a workload can have.
-const REQUESTS: Kind = int(1, 1_000_000_000_000);
+const REQUESTS: ValueKind = int(1, 1_000_000_000_000);
 
 /// How a synthetic workload chooses addresses.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -251,13 +252,13 @@ pub enum Address {
     },
 }
 
-const ADDRESS: Kind = Kind::Either(&[
-    Kind::Slot(&[
+const ADDRESS: ValueKind = ValueKind::Either(&[
+    ValueKind::Slot(&[
         plain("uniform", "every place alike"),
         plain("sequential", "one after the other, wrapping at the end of the span"),
         value("zipf", &above_0(10.0), "Zipf with this exponent; ranks are scattered over the span"),
     ]),
-    Kind::Table(&[
+    ValueKind::Table(&[
         param("hot", SHARE_ABOVE_0, "", "hot share of the span"),
         param("share", SHARE, "", "share of the accesses that go there"),
     ]),
@@ -309,7 +310,7 @@ const ARRIVALS: &[Policy] = &[
             param("at_once", SHARE_ABOVE_0, "", "share of them that arrives at once, as its first"),
             param(
                 "idle",
-                Kind::Time { min: 1, max: IDLE_NS_MAX },
+                ValueKind::Time { min: 1, max: IDLE_NS_MAX },
                 "",
                 "time from one of the others to the next, and to the next round",
             ),

@@ -41,7 +41,7 @@ impl Partial {
             }
             // Until what replaces it is programmed a page that is invalid keeps its link, and its block is held.
             let is_newest = core.ftl.map.get(entry.lpn) == Some(base);
-            if !is_newest && (is_at_rest || state.holds == 0) {
+            if !is_newest && (is_at_rest || state.pins == 0) {
                 return Err(format!("{} is linked and not the data of LPN {}", name(), entry.lpn.0));
             }
             let apn =
@@ -71,7 +71,7 @@ impl Partial {
                 ));
             }
         }
-        if is_at_rest && (self.vsm.lines() > 0 || !self.for_room.is_empty()) {
+        if is_at_rest && (self.vsm.lines() > 0 || !self.waiting_for_room.is_empty()) {
             return Err("the VSM waits for a program that nobody does".to_owned());
         }
         Ok(())

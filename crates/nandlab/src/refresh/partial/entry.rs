@@ -8,7 +8,7 @@ use crate::base::geometry::{Lpn, Ppn};
 
 /// The susceptible bits of one page, as a combination page holds them.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Entry {
+pub struct SusceptibleBits {
     /// The page whose bits these are, its LPN and the sequence number in its OOB.
     pub base: Ppn,
     /// See `base`.

@@ -3,7 +3,7 @@
 use super::Partial;
 use crate::base::geometry::{BlockId, Lpn, PlaneId};
 use crate::core::{Core, Map, Maps, Part, Program, Refreshed, To, Wake};
-use crate::ftl::{Place, WriteStream};
+use crate::ftl::{AllocatedPage, WriteStream};
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, Owner, Phase, Transaction};
 use std::cmp::Reverse;
@@ -103,11 +103,11 @@ impl Partial {
 
     /// Gives those that wait the room there is now, in their order.
     pub(super) fn resume_for_room<P: Probe>(&mut self, core: &mut Core<P>) {
-        while let Some(&(plane, read, entry)) = self.for_room.front() {
+        while let Some(&(plane, read, entry)) = self.waiting_for_room.front() {
             if !self.vsm.has_room(entry.bytes) && self.vsm.lines() > 0 {
                 return;
             }
-            self.for_room.pop_front();
+            self.waiting_for_room.pop_front();
             if core.ftl.map.get(read.lpn) != Some(read.ppn) {
                 core.wake(Wake::PageDone(plane));
                 continue;
@@ -133,7 +133,7 @@ impl Partial {
     }
 
     /// A place for a line of the emergency flush, on a die that is free.
-    pub(crate) fn place_line_at_power_loss<P: Probe>(core: &mut Core<P>) -> Option<Place> {
+    pub(crate) fn place_line_at_power_loss<P: Probe>(core: &mut Core<P>) -> Option<AllocatedPage> {
         let planes = (0..core.geometry.planes).map(PlaneId);
         let plane = planes
             .filter(|&plane| core.ftl.has_combination_room(&core.geometry, plane))

@@ -4,7 +4,7 @@
 //! each is (the APN), so that moving one moves all its links, and GC knows it as a page like others. A link of a base page
 //! is the number of its combination page and its place in there.
 
-use super::Entry;
+use super::SusceptibleBits;
 use crate::base::geometry::{Lpn, Ppn};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,26 +15,26 @@ pub const LINK_BITS: u64 = 52;
 /// A combination page.
 #[derive(Debug, Default)]
 struct Combination {
-    entries: Arc<[Entry]>,
-    /// Links to it.
+    entries: Arc<[SusceptibleBits]>,
+    /// CombinationLinks to it.
     live: u32,
 }
 
 /// See the module.
 #[derive(Debug)]
-pub struct Links {
+pub struct CombinationLinks {
     first: u32,
     most: u32,
     combinations: Vec<Combination>,
     /// Numbers that can be given again.
     free: Vec<u32>,
     /// What flash holds: the entries in each combination page, and in those of before that are not erased yet.
-    contents: BTreeMap<u32, Arc<[Entry]>>,
+    contents: BTreeMap<u32, Arc<[SusceptibleBits]>>,
     count: u64,
     peak: u64,
 }
 
-impl Links {
+impl CombinationLinks {
     /// No links, on a drive where the numbers of combination pages begin at `first`; there can be `most` of them.
     pub fn new(first: u32, most: u32) -> Self {
         Self {
@@ -54,7 +54,7 @@ impl Links {
     }
 
     /// A number for a line; `None` when all are in use.
-    pub fn number(&mut self, entries: Box<[Entry]>) -> Option<Lpn> {
+    pub fn number(&mut self, entries: Box<[SusceptibleBits]>) -> Option<Lpn> {
         let combination = Combination { entries: entries.into(), live: 0 };
         let number = match self.free.pop() {
             Some(number) => {
@@ -71,17 +71,17 @@ impl Links {
     }
 
     /// The entries of a combination page.
-    pub fn entries(&self, lpn: Lpn) -> Arc<[Entry]> {
+    pub fn entries(&self, lpn: Lpn) -> Arc<[SusceptibleBits]> {
         self.combinations[(lpn.0 - self.first) as usize].entries.clone()
     }
 
     /// The coming program of `ppn` will hold these entries.
-    pub fn stage(&mut self, ppn: Ppn, entries: Arc<[Entry]>) {
+    pub fn stage(&mut self, ppn: Ppn, entries: Arc<[SusceptibleBits]>) {
         self.contents.insert(ppn.0, entries);
     }
 
     /// What a page in flash holds, if it is a combination page.
-    pub fn content(&self, ppn: Ppn) -> Option<&Arc<[Entry]>> {
+    pub fn content(&self, ppn: Ppn) -> Option<&Arc<[SusceptibleBits]>> {
         self.contents.get(&ppn.0)
     }
 
@@ -93,7 +93,7 @@ impl Links {
     }
 
     /// A combination page is in flash: links the page of one of its entries to it, which is returned.
-    pub fn link(&mut self, lpn: Lpn, index: usize) -> Entry {
+    pub fn link(&mut self, lpn: Lpn, index: usize) -> SusceptibleBits {
         let combination = &mut self.combinations[(lpn.0 - self.first) as usize];
         combination.live += 1;
         self.count += 1;
@@ -109,7 +109,7 @@ impl Links {
         combination.live == 0
     }
 
-    /// Links to a combination page.
+    /// CombinationLinks to a combination page.
     pub fn live(&self, lpn: Lpn) -> u32 {
         self.combinations[(lpn.0 - self.first) as usize].live
     }
@@ -142,8 +142,8 @@ impl Links {
 
     /// Blocks have got so many P/E cycles more: an entry names the same page as before.
     pub fn on_worn(&mut self, more: impl Fn(Ppn) -> u32) {
-        let worn = |entries: &Arc<[Entry]>| -> Arc<[Entry]> {
-            entries.iter().map(|e| Entry { pe_cycles: e.pe_cycles + more(e.base), ..*e }).collect()
+        let worn = |entries: &Arc<[SusceptibleBits]>| -> Arc<[SusceptibleBits]> {
+            entries.iter().map(|e| SusceptibleBits { pe_cycles: e.pe_cycles + more(e.base), ..*e }).collect()
         };
         // What flash and RAM have in common is one allocation, and stays one.
         let mut shared = BTreeMap::new();
@@ -158,7 +158,7 @@ impl Links {
         }
     }
 
-    /// Links that there are.
+    /// CombinationLinks that there are.
     pub fn count(&self) -> u64 {
         self.count
     }

@@ -26,8 +26,8 @@ mod tests;
 mod vsm;
 
 pub use encoding::EncodedSize;
-pub use entry::Entry;
-pub use links::{LINK_BITS, Links};
+pub use entry::SusceptibleBits;
+pub use links::{CombinationLinks, LINK_BITS};
 pub use spec::Encoding;
 pub use vsm::Vsm;
 
@@ -64,9 +64,9 @@ pub(crate) struct Partial {
     vsm: Vsm,
     pub(crate) stats: RefreshStats,
     /// Where the susceptible data of pages is; which pages, [`Parts`](crate::core::Parts) says.
-    pub(crate) links: Links,
+    pub(crate) links: CombinationLinks,
     /// Pages that have been read and wait for room in the VSM.
-    for_room: VecDeque<(PlaneId, Transaction, Entry)>,
+    waiting_for_room: VecDeque<(PlaneId, Transaction, SusceptibleBits)>,
     pending: BTreeMap<u32, Pending>,
     /// Whether there are enough free blocks, since when, and how long there were before.
     is_on: bool,
@@ -84,9 +84,9 @@ impl Partial {
             draws: Stream::new(seed, "refresh.policy.partial"),
             size: EncodedSize::new(partial.encoding, geometry.page_bytes, partial.codeword_bits),
             vsm: Vsm::new(partial.vsm_pages, geometry.page_bytes),
-            links: Links::new(first, most),
+            links: CombinationLinks::new(first, most),
             stats: RefreshStats::default(),
-            for_room: VecDeque::new(),
+            waiting_for_room: VecDeque::new(),
             pending: BTreeMap::new(),
             is_on: true,
             looked_at: Time::START,
@@ -98,13 +98,13 @@ impl Partial {
 /// Which pages are partially refreshed, and where their susceptible data is.
 #[derive(Clone, Copy, Debug)]
 pub struct Linked<'a> {
-    links: &'a Links,
+    links: &'a CombinationLinks,
     parts: &'a Parts,
 }
 
 impl Linked<'_> {
     /// The combination page of a page that is partially refreshed, and what it holds of it.
-    pub fn of(&self, base: Ppn) -> Option<(Lpn, Entry)> {
+    pub fn of(&self, base: Ppn) -> Option<(Lpn, SusceptibleBits)> {
         let (lpn, _) = self.parts.of(base)?;
         let entry = self.links.entries(lpn).iter().find(|entry| entry.base == base).copied();
         entry.map(|entry| (lpn, entry))
@@ -122,9 +122,9 @@ impl Linked<'_> {
 }
 
 impl std::ops::Deref for Linked<'_> {
-    type Target = Links;
+    type Target = CombinationLinks;
 
-    fn deref(&self) -> &Links {
+    fn deref(&self) -> &CombinationLinks {
         self.links
     }
 }
@@ -214,7 +214,7 @@ impl Partial {
             return Refreshed::Not;
         }
         let block = core.geometry.block_of(read.ppn);
-        let entry = Entry {
+        let entry = SusceptibleBits {
             base: read.ppn,
             lpn: read.lpn,
             sequence: core.array.stamp(read.ppn).sequence,
@@ -233,7 +233,7 @@ impl Partial {
         core: &mut Core<P>,
         plane: PlaneId,
         read: &Transaction,
-        entry: Entry,
+        entry: SusceptibleBits,
     ) -> Refreshed {
         if !core.state.is_charged {
             return Refreshed::Not;
@@ -245,7 +245,7 @@ impl Partial {
         }
         let fits = has_room(self);
         if !fits {
-            self.for_room.push_back((plane, *read, entry));
+            self.waiting_for_room.push_back((plane, *read, entry));
             return Refreshed::Later;
         }
         self.vsm.push(entry);
@@ -302,9 +302,9 @@ impl Partial {
 
     // ------------------------------------------------------------------------------------------------------- the links
 
-    /// Links the page of one of the entries of a combination page that is in flash: its errors of before are known.
+    /// CombinationLinks the page of one of the entries of a combination page that is in flash: its errors of before are known.
     fn link<P: Probe>(&mut self, core: &mut Core<P>, lpn: Lpn, index: usize) {
-        let Entry { base, bytes, rber, .. } = self.links.link(lpn, index);
+        let SusceptibleBits { base, bytes, rber, .. } = self.links.link(lpn, index);
         core.parts.set(base, lpn, bytes);
         core.physics.known.set(base, rber);
         core.array.block_mut(core.geometry.block_of(base)).linked += 1;
@@ -325,8 +325,9 @@ impl Partial {
         self.stats.host_preads += 1;
         let entries = self.links.entries(lpn);
         let sequence = core.array.stamp(read.ppn).sequence;
-        let is_its =
-            |entry: &Entry| entry.base == read.ppn && entry.lpn == read.lpn && entry.sequence == sequence;
+        let is_its = |entry: &SusceptibleBits| {
+            entry.base == read.ppn && entry.lpn == read.lpn && entry.sequence == sequence
+        };
         assert!(entries.iter().any(is_its), "the link of {} is another page's", core.geometry.show(read.ppn));
     }
 
@@ -389,8 +390,8 @@ impl Partial {
     /// Blocks have got so many P/E cycles more: what waits of their pages is still of these pages.
     pub(crate) fn on_worn(&mut self, more: impl Fn(Ppn) -> u32) {
         self.links.on_worn(&more);
-        let for_room = self.for_room.iter_mut().map(|(.., entry)| entry);
-        for entry in self.vsm.waiting_mut().iter_mut().chain(for_room) {
+        let waiting_for_room = self.waiting_for_room.iter_mut().map(|(.., entry)| entry);
+        for entry in self.vsm.waiting_mut().iter_mut().chain(waiting_for_room) {
             entry.pe_cycles += more(entry.base);
         }
     }
@@ -398,7 +399,7 @@ impl Partial {
     /// Power is gone, and with it the VSM and all that was under way.
     pub(crate) fn forget(&mut self) {
         self.vsm.clear();
-        self.for_room.clear();
+        self.waiting_for_room.clear();
         self.pending.clear();
     }
 

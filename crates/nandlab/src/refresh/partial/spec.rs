@@ -2,7 +2,7 @@
 
 use super::super::spec::{HOT_READS, RefreshPolicySpec};
 use crate::spec::{
-    Check, Choices, FromVal, Kind, Rule, SHARE, SHARE_ABOVE_0, Val, choices, int, param, params, plain,
+    Check, Choices, FromVal, Rule, SHARE, SHARE_ABOVE_0, Val, ValueKind, choices, int, param, params, plain,
 };
 
 params! {
@@ -23,7 +23,7 @@ params! {
         /// How they are written down.
         pub encoding: Encoding = param(
             "encoding",
-            Kind::Slot(Encoding::CHOICES),
+            ValueKind::Slot(Encoding::CHOICES),
             "\"paper\"",
             "how the susceptible bits are written down",
         ),
@@ -56,9 +56,9 @@ params! {
     }
 }
 
-const SUSCEPTIBLE: Kind = Kind::Either(&[
+const SUSCEPTIBLE: ValueKind = ValueKind::Either(&[
     SHARE,
-    Kind::Slot(&[plain("vth", "by the distributions of reliability.rber.vth, page by page")]),
+    ValueKind::Slot(&[plain("vth", "by the distributions of reliability.rber.vth, page by page")]),
 ]);
 
 choices! {

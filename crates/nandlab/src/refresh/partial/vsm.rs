@@ -1,6 +1,6 @@
 //! The virtual shadow memory (VSM): RAM in which susceptible data waits until it fills a page, and until that is programmed.
 
-use super::Entry;
+use super::SusceptibleBits;
 use crate::base::geometry::Ppn;
 
 /// See the module.
@@ -9,7 +9,7 @@ pub struct Vsm {
     capacity: u32,
     line_bytes: u32,
     /// What belongs to no line yet, oldest first, and its size.
-    waiting: Vec<Entry>,
+    waiting: Vec<SusceptibleBits>,
     waiting_bytes: u32,
     /// Lines that are being programmed take a whole page each.
     lines: u32,
@@ -40,7 +40,7 @@ impl Vsm {
     }
 
     /// Takes up what there is room for.
-    pub fn push(&mut self, entry: Entry) {
+    pub fn push(&mut self, entry: SusceptibleBits) {
         debug_assert!(self.has_room(entry.bytes));
         self.waiting_bytes += entry.bytes;
         self.waiting.push(entry);
@@ -48,12 +48,12 @@ impl Vsm {
     }
 
     /// What waits for a line.
-    pub fn waiting(&self) -> &[Entry] {
+    pub fn waiting(&self) -> &[SusceptibleBits] {
         &self.waiting
     }
 
     /// What waits for a line, to change.
-    pub fn waiting_mut(&mut self) -> &mut [Entry] {
+    pub fn waiting_mut(&mut self) -> &mut [SusceptibleBits] {
         &mut self.waiting
     }
 
@@ -69,14 +69,14 @@ impl Vsm {
 
     /// Makes a line of what waits, oldest first: what does not fit into the rest of it is left for the next one, and the
     /// first that fits taken instead (Section 3.3). No page's data is in two lines.
-    pub fn take_line(&mut self) -> Box<[Entry]> {
+    pub fn take_line(&mut self) -> Box<[SusceptibleBits]> {
         let mut line = Vec::new();
         let mut offset = 0;
         let line_bytes = self.line_bytes;
         self.waiting.retain(|entry| {
             let fits = offset + entry.bytes <= line_bytes;
             if fits {
-                line.push(Entry { offset, ..*entry });
+                line.push(SusceptibleBits { offset, ..*entry });
                 offset += entry.bytes;
             }
             !fits
@@ -110,8 +110,16 @@ mod tests {
     use super::*;
     use crate::base::geometry::Lpn;
 
-    fn entry(base: u32, bytes: u32) -> Entry {
-        Entry { base: Ppn(base), lpn: Lpn(base), sequence: 1, pe_cycles: 0, offset: 0, bytes, rber: 0.0 }
+    fn entry(base: u32, bytes: u32) -> SusceptibleBits {
+        SusceptibleBits {
+            base: Ppn(base),
+            lpn: Lpn(base),
+            sequence: 1,
+            pe_cycles: 0,
+            offset: 0,
+            bytes,
+            rber: 0.0,
+        }
     }
 
     #[test]

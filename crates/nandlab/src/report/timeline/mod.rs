@@ -38,11 +38,11 @@ use crate::base::units::Time;
 use crate::drive::{Completion, FailReason};
 use crate::host::Request;
 use crate::probe::Probe;
-use crate::sched::{Cause, Kind, Owner, Phase, Transaction, Watcher};
+use crate::sched::{Cause, FlashOp, Owner, Phase, Transaction, Watcher};
 
 /// Where something happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum Stage {
     Phase(Phase),
     Decoder,
 }
@@ -59,8 +59,8 @@ struct Slice {
     ppn: u32,
     lpn: u32,
     channel: u32,
-    place: Place,
-    kind: Kind,
+    place: Stage,
+    kind: FlashOp,
     level: u8,
     cause: Cause,
     pages: u8,
@@ -158,7 +158,7 @@ impl Timeline {
         [start, end]: [Time; 2],
         die: DieId,
         channel: u32,
-        place: Place,
+        place: Stage,
         pages: u8,
         t: &Transaction,
     ) {
@@ -222,7 +222,7 @@ impl Watcher for Timeline {
         let slice = self.slices.len();
         let arrows = work.arrows.drain(..);
         self.arrows.extend(arrows.map(|(request, operation)| Arrow { slice, request, operation }));
-        self.record([start, end], die, channel, Place::Phase(phase), pages, &named);
+        self.record([start, end], die, channel, Stage::Phase(phase), pages, &named);
     }
 }
 
@@ -243,7 +243,7 @@ impl Probe for Timeline {
     fn on_decode(&mut self, start: Time, end: Time, channel: u32, level: u8, t: &Transaction) {
         if t.order < self.operations {
             let read = Transaction { level, ..*t };
-            self.record([start, end], t.die, channel, Place::Decoder, 1, &read);
+            self.record([start, end], t.die, channel, Stage::Decoder, 1, &read);
         }
     }
 
@@ -254,7 +254,7 @@ impl Probe for Timeline {
             }
         }
         for slice in &mut self.slices {
-            let last = if slice.place == Place::Decoder { failed } else { off };
+            let last = if slice.place == Stage::Decoder { failed } else { off };
             if slice.end > last {
                 (slice.end, slice.is_cut) = (last, true);
             }

@@ -70,7 +70,7 @@ fn each_page_of_a_batch_and_each_first_try_has_its_arrow() {
     let again = Transaction { level: 2, tries: 1, ..other };
     timeline.on_issue(at(10), DIE, &again);
     timeline.on_phase(at(10), at(12), DIE, 0, Phase::Array, &again);
-    let gc = Transaction { cause: Cause::Gc, kind: Kind::Erase, ..read(2, Owner::Padding) };
+    let gc = Transaction { cause: Cause::Gc, kind: FlashOp::Erase, ..read(2, Owner::Padding) };
     timeline.on_issue(at(12), DIE, &gc);
     timeline.on_phase(at(12), at(20), DIE, 0, Phase::Array, &gc);
     assert_eq!(
@@ -98,7 +98,7 @@ fn power_loss_ends_what_is_under_way() {
     let mut timeline = Timeline::new(10);
     let write = asked(Op::Write, 0, 4096);
     timeline.on_submitted(RequestId(0), 0, &write, 0);
-    let program = Transaction { kind: Kind::Program, ..read(0, Owner::Request(RequestId(0))) };
+    let program = Transaction { kind: FlashOp::Program, ..read(0, Owner::Request(RequestId(0))) };
     timeline.on_issue(at(0), DIE, &program);
     timeline.on_phase(at(0), at(1), DIE, 0, Phase::TransferIn, &program);
     timeline.on_decode(at(0), at(4), 0, 1, &read(1, Owner::Padding));

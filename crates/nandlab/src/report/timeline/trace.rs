@@ -1,11 +1,11 @@
 //! The timeline as a Chrome / Perfetto trace: processes, tracks, events as JSON text.
 
 use super::lanes::Lanes;
-use super::{Asked, Place, Slice, Timeline};
+use super::{Asked, Slice, Stage, Timeline};
 use crate::base::units::Time;
 use crate::base::words::size;
 use crate::host::{Op, Request};
-use crate::sched::{Kind, Phase};
+use crate::sched::{FlashOp, Phase};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write};
 use std::ops::Range;
@@ -30,7 +30,7 @@ impl Timeline {
         let request_lanes: Vec<u32> =
             requests.iter().map(|asked| lanes.take(asked.request.arrival, end_of(asked))).collect();
         let mut levels: BTreeMap<u8, Lanes> = BTreeMap::new();
-        let decoded = self.slices.iter().filter(|slice| slice.place == Place::Decoder);
+        let decoded = self.slices.iter().filter(|slice| slice.place == Stage::Decoder);
         let decoder_lanes: Vec<u32> =
             decoded.map(|s| levels.entry(s.level).or_default().take(s.start, s.end)).collect();
 
@@ -60,9 +60,9 @@ impl Timeline {
         let mut arrows = self.arrows.iter().peekable();
         for (index, slice) in self.slices.iter().enumerate() {
             let (process, track) = match slice.place {
-                Place::Phase(Phase::Array) => (Process::Dies, slice.die),
-                Place::Phase(_) => (Process::Channels, slice.channel),
-                Place::Decoder => {
+                Stage::Phase(Phase::Array) => (Process::Dies, slice.die),
+                Stage::Phase(_) => (Process::Channels, slice.channel),
+                Stage::Decoder => {
                     let lane = decoder_lanes.next().expect("each decoding has a lane");
                     (Process::Decoder, levels[&slice.level].start + lane)
                 }
@@ -80,9 +80,9 @@ impl Timeline {
         let (mut dies, mut channels) = (BTreeSet::new(), BTreeSet::new());
         for slice in &self.slices {
             match slice.place {
-                Place::Phase(Phase::Array) => dies.insert(slice.die),
-                Place::Phase(_) => channels.insert(slice.channel),
-                Place::Decoder => continue,
+                Stage::Phase(Phase::Array) => dies.insert(slice.die),
+                Stage::Phase(_) => channels.insert(slice.channel),
+                Stage::Decoder => continue,
             };
         }
         let processes = [
@@ -170,15 +170,15 @@ impl Writer {
 
     fn slice(&mut self, slice: &Slice, process: Process, track: u32) {
         let name = match (slice.place, slice.kind) {
-            (Place::Decoder, _) => "decode",
-            (Place::Phase(Phase::Array), Kind::Read) => "sense",
-            (Place::Phase(Phase::Array), Kind::Program) => "program",
-            (Place::Phase(Phase::Array), Kind::Erase) => "erase",
-            (Place::Phase(Phase::Array), Kind::Copyback) => "copyback",
-            (Place::Phase(Phase::Command), _) => "command",
-            (Place::Phase(Phase::TransferIn), _) => "transfer in",
-            (Place::Phase(Phase::TransferOut), _) => "transfer out",
-            (Place::Phase(Phase::Idle), _) => unreachable!("an idle die has no phase to record"),
+            (Stage::Decoder, _) => "decode",
+            (Stage::Phase(Phase::Array), FlashOp::Read) => "sense",
+            (Stage::Phase(Phase::Array), FlashOp::Program) => "program",
+            (Stage::Phase(Phase::Array), FlashOp::Erase) => "erase",
+            (Stage::Phase(Phase::Array), FlashOp::Copyback) => "copyback",
+            (Stage::Phase(Phase::Command), _) => "command",
+            (Stage::Phase(Phase::TransferIn), _) => "transfer in",
+            (Stage::Phase(Phase::TransferOut), _) => "transfer out",
+            (Stage::Phase(Phase::Idle), _) => unreachable!("an idle die has no phase to record"),
         };
         self.event(format_args!(
             "\"ph\":\"X\",{},\"name\":\"{name}\",\"cat\":\"{}\",\"ts\":{},\"dur\":{},\
@@ -228,7 +228,7 @@ struct Details<'a>(&'a Slice);
 impl fmt::Display for Details<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let slice = self.0;
-        if slice.kind == Kind::Read {
+        if slice.kind == FlashOp::Read {
             write!(f, ",\"level\":{}", slice.level)?;
         }
         if slice.pages > 1 {

@@ -1,7 +1,7 @@
 //! `cache.sync = "greedy"`: all dirty pages out when the drive is idle, else as `punctual` (GS of the aging-capacitor
 //! paper, Section III-B).
 
-use super::{SyncPolicy, View};
+use super::{SyncPolicy, CacheView};
 use crate::base::policy::{Choice, PolicyInfo};
 
 pub(super) const INFO: PolicyInfo =
@@ -15,7 +15,7 @@ pub(super) fn make(_: &Choice) -> Box<dyn SyncPolicy> {
 }
 
 impl SyncPolicy for Greedy {
-    fn syncs_when_idle(&self, _: &View) -> bool {
+    fn syncs_when_idle(&self, _: &CacheView) -> bool {
         true
     }
 }

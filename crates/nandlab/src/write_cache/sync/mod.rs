@@ -7,7 +7,7 @@ use crate::base::policy::{Choice, PolicyInfo};
 
 /// What a sync policy may look at. All in pages.
 #[derive(Clone, Copy, Debug)]
-pub struct View {
+pub struct CacheView {
     /// Dirty pages, those being written back included.
     pub dirty: u32,
     /// Those of them that are being written back.
@@ -49,12 +49,12 @@ pub trait SyncPolicy: std::fmt::Debug + Send + Sync {
     }
 
     /// The drive is idle: whether the least recently used dirty page is written back now.
-    fn syncs_when_idle(&self, _cache: &View) -> bool {
+    fn syncs_when_idle(&self, _cache: &CacheView) -> bool {
         false
     }
 
     /// Room is needed: whether a dirty page leaves before pages used less recently that are clean.
-    fn evicts_dirty_first(&self, _cache: &View) -> bool {
+    fn evicts_dirty_first(&self, _cache: &CacheView) -> bool {
         false
     }
 

@@ -5,7 +5,7 @@
 //! last `cold_share` of the order of use. Busy: near the budget dirty pages are evicted before clean ones. A page that is
 //! being written back is protected: its updates wait.
 
-use super::{Coldness, SyncPolicy, View};
+use super::{Coldness, SyncPolicy, CacheView};
 use crate::base::policy::{Choice, ParamInfo, PolicyInfo};
 
 const fn share(name: &'static str, description: &'static str) -> ParamInfo {
@@ -43,13 +43,13 @@ impl SyncPolicy for Smart {
         self.cold_share
     }
 
-    fn syncs_when_idle(&self, cache: &View) -> bool {
+    fn syncs_when_idle(&self, cache: &CacheView) -> bool {
         // What is on its way out need not go twice.
         self.reaches_threshold(cache.dirty - cache.writing, cache.budget)
             || cache.oldest_dirty == Coldness::Cold
     }
 
-    fn evicts_dirty_first(&self, cache: &View) -> bool {
+    fn evicts_dirty_first(&self, cache: &CacheView) -> bool {
         self.reaches_threshold(cache.dirty, cache.budget)
     }
 
