@@ -31,7 +31,10 @@ def power_loss(summary: Mapping[str, Any], power: Mapping[str, Any] | None) -> s
     if totals["losses"] > 1:
         listed, names = [totals, *listed], [f"all {count(totals['losses'])}", *names]
     rows: list[_Row] = [
-        ("dirty pages, of them acknowledged and unflushed", lambda x: f"{count(x['dirty_pages'])}, {count(x['unflushed_pages'])}"),
+        (
+            "dirty pages, of them acknowledged and unflushed",
+            lambda x: f"{count(x['dirty_pages'])}, {count(x['unflushed_pages'])}",
+        ),
         ("pages flushed", lambda x: count(x["flushed_pages"])),
         ("of them to fast pages", lambda x: part(x["fast_pages"], x["flushed_pages"])),
         ("acknowledged writes lost", lambda x: _bad(x["lost_writes"])),
