@@ -229,7 +229,7 @@ def test_a_spec_that_is_no_toml(lab):
 @pytest.mark.parametrize(
     ("text", "names", "remedy"),
     [
-        (SPEC + "chips = 1\n" * 100_000, ["spec.toml:14", "duplicate key"], "mend the line, which reads: chips = 1"),
+        (SPEC + "chips = 1\n" * 100_000, ["spec.toml:14", "duplicate key"], "correct the line, which reads: chips = 1"),
         (SPEC + "".join(f"victm{i} = 1\n" for i in range(60_000)), ["workload.victm0", "more"], "[workload] has"),
         (
             SPEC.replace('trace = "trace.csv"', "synthetic.size = { ")
@@ -238,7 +238,7 @@ def test_a_spec_that_is_no_toml(lab):
             ["spec.toml:12", "a table of 39999 sizes"],
             "write at most 4096",
         ),
-        (SPEC + "[" * 100_000, ["spec.toml:13", "not TOML"], "mend the line"),
+        (SPEC + "[" * 100_000, ["spec.toml:13", "not TOML"], "correct the line"),
         (SPEC + "k" * 1_000_000 + " = 1\n", ["spec.toml:13", "unknown key"], "[workload] has"),
         (SPEC + "\n" * (1 << 20), ["spec.toml: more than the 1 MiB of a spec"], "the right file"),
         (SPEC + '[gc]\nvictim = "\\u202e\\u001b[31m"\n', ['"\\u{202e}\\u{1b}[31m"'], "choices"),

@@ -1,8 +1,9 @@
 //! nandlab: a whole SSD, simulated from the host's request down to the flash page.
 //!
-//! Start at [`drive::Drive`]; [`drive::spec`] says what it is built from, [`runner`] plays a workload on it, [`report`] says what came out.
-//! From the bottom up: [`base`], [`spec`], [`flash`], [`sched`], [`probe`], [`ftl`], [`core`](mod@core) and [`host`], which know no
-//! mechanism; the mechanisms, which do not know each other; [`drive`], which wires them.
+//! Start at [`drive::Drive`]. [`drive::spec`] describes its settings, [`runner`] plays a workload on it, and [`report`]
+//! writes the results. From the bottom up: [`base`], [`spec`], [`flash`], [`sched`], [`probe`], [`ftl`],
+//! [`core`](mod@core) and [`host`], which know no mechanism; the mechanisms, which do not know each other; [`drive`],
+//! which wires them.
 
 pub mod background;
 pub mod base;

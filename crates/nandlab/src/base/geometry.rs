@@ -1,19 +1,18 @@
-//! Where things are: the drive's geometry and the ids of its parts.
+//! The geometry of a drive and the ids of its parts.
 //!
-//! Numbering is dense and nested: channel, chip, die, plane, block, page, so that the id of a part and the id of
-//! what holds it are one multiplication apart. A PPN counts all physical pages of the drive, an LPN all logical
-//! ones.
+//! Numbering is dense and nested: channel, chip, die, plane, block, page, so that the id of a part follows from the id
+//! of the part around it by one multiplication. A PPN counts all physical pages of the drive, an LPN all logical pages.
 
 pub use crate::base::ids::{BlockId, CacheSlot, DieId, Lpn, PlaneId, Ppn, RequestId, Tvpn};
 
 use std::fmt;
 
-/// The logical pages of so many physical ones.
+/// The number of logical pages of a drive with `pages` physical pages.
 pub(crate) fn logical_pages(pages: u64, op: f64) -> u64 {
     (pages as f64 / (1.0 + op)) as u64
 }
 
-/// `[drive]`: the geometry.
+/// Section `[drive]` of the spec: the geometry.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub struct DriveSpec {
@@ -25,15 +24,15 @@ pub struct DriveSpec {
     pub pages_per_block: u32,
     pub page_size_bytes: u32,
     pub cell: Cell,
-    /// Layers of a 3D block; pages are spread evenly over them. 1 for 2D cells.
+    /// Layers of a 3D block, over which its pages are spread evenly; 1 for 2D cells.
     pub layers: u32,
-    /// (raw - logical) / logical.
+    /// Overprovisioning: (raw - logical) / logical.
     pub op: f64,
     /// P/E cycles after which a block is retired.
     pub endurance: u32,
 }
 
-/// `drive.cell`.
+/// `drive.cell`: the type of the flash cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Cell {
@@ -54,7 +53,7 @@ impl Divisor {
     /// Prepares the division by `by`, which must not be 0.
     pub fn new(by: u32) -> Self {
         assert!(by > 0, "division by zero");
-        // ceil(2^64 / by); by = 1 wraps to 0 and is treated apart.
+        // ceil(2^64 / by); for by = 1 the sum wraps to 0, and `divide` has a branch of its own.
         Self { magic: (u64::MAX / u64::from(by)).wrapping_add(1), by }
     }
 
@@ -72,7 +71,7 @@ impl Divisor {
     }
 }
 
-/// Which of a cell's pages a page is.
+/// The kind of a page: which bit of its cells it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum PageKind {
@@ -86,7 +85,7 @@ pub enum PageKind {
     Msb,
 }
 
-/// The drive's geometry with everything that follows from it.
+/// The geometry of a drive, with everything derived from it.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub struct Geometry {
@@ -103,7 +102,7 @@ pub struct Geometry {
     pub blocks: u32,
     pub pages: u32,
     pub pages_per_plane: u32,
-    /// Pages the host can address: raw / (1 + OP), rounded down.
+    /// Pages that the host can address: raw pages / (1 + OP), rounded down.
     pub logical_pages: u32,
     pub cell: Cell,
     pub layers: u32,
@@ -116,7 +115,7 @@ impl Geometry {
     /// The geometry of a validated `[drive]` section.
     ///
     /// # Panics
-    /// When the drive has 2^32 - 1 pages or more; the spec refuses such a drive.
+    /// If the drive has 2^32 - 1 pages or more; the spec check refuses such a drive.
     pub fn new(drive: &DriveSpec) -> Self {
         let dies_per_channel = drive.chips_per_channel * drive.dies_per_chip;
         let dies = drive.channels * dies_per_channel;
@@ -147,7 +146,7 @@ impl Geometry {
         }
     }
 
-    /// Bytes the host can address.
+    /// Bytes that the host can address.
     pub fn logical_bytes(&self) -> u64 {
         u64::from(self.logical_pages) * u64::from(self.page_bytes)
     }
@@ -188,13 +187,13 @@ impl Geometry {
         BlockId(plane.0 * self.blocks_per_plane)
     }
 
-    /// The numbers of a plane's blocks.
+    /// The ids of a plane's blocks as array indices.
     pub fn blocks_of(&self, plane: PlaneId) -> std::ops::Range<usize> {
         let first = self.first_block(plane).index();
         first..first + self.blocks_per_plane as usize
     }
 
-    /// The blocks of a plane, in the order of their numbers.
+    /// The ids of a plane's blocks, in ascending order.
     pub fn block_ids_of(&self, plane: PlaneId) -> impl Iterator<Item = BlockId> + Clone + use<> {
         let first = self.first_block(plane).0;
         (first..first + self.blocks_per_plane).map(BlockId)
@@ -212,7 +211,7 @@ impl Geometry {
         die.0 / self.dies_per_channel
     }
 
-    /// Pages of one wordline: the bits of a cell.
+    /// Pages of one wordline, one for each bit of a cell.
     pub fn pages_per_wordline(&self) -> u32 {
         match self.cell {
             Cell::Slc => 1,
@@ -221,7 +220,7 @@ impl Geometry {
         }
     }
 
-    /// Which bit of its cells page `page` of a block holds. Pages of a wordline follow one another.
+    /// The kind of page `page` of a block. The pages of a wordline have consecutive numbers.
     pub fn kind(&self, page: u32) -> PageKind {
         match (self.pages_per_wordline(), page % self.pages_per_wordline()) {
             (1, _) => PageKind::Slc,
@@ -231,12 +230,13 @@ impl Geometry {
         }
     }
 
-    /// The layer of page `page` of a block: 0 is the bottom; pages are spread evenly, bottom first.
+    /// The layer of page `page` of a block, from 0 at the bottom; pages fill the layers evenly from the bottom up.
     pub fn layer(&self, page: u32) -> u32 {
         (u64::from(page) * u64::from(self.layers) / u64::from(self.pages_per_block)) as u32
     }
 
-    /// A page as `c0.d3.p1.b120.pg7`: channel, die in the channel, plane in the die, block in the plane, page.
+    /// A page as `c0.d3.p1.b120.pg7`: channel, die in the channel, plane in the die, block in the plane, page in the
+    /// block.
     pub fn show(&self, ppn: Ppn) -> impl fmt::Display + use<> {
         let (block, page) = self.split(ppn);
         let plane = self.plane_of(block);

@@ -1,42 +1,42 @@
-//! Large arrays that are touched at random: zeroed lazily by the kernel, and backed by huge pages where it can.
+//! Large arrays with random access: zeroed lazily by the kernel, and backed by huge pages where the kernel grants them.
 
 use std::ops::{Deref, DerefMut};
 
-/// A fixed-size array of plain numbers, all zero at first.
+/// A fixed-size array of plain numbers.
 ///
-/// Pages never touched take no memory. Huge pages keep a random access at one cache miss instead of a miss and a
-/// page walk, which is what the maps of a large drive live by.
+/// A zeroed array takes no memory for pages never touched. With huge pages a random access, such as a look-up in the
+/// map of a large drive, takes one cache miss and no page walk.
 #[derive(Debug)]
 pub struct Huge<T>(Vec<T>);
 
 impl<T: Clone + Default> Huge<T> {
-    /// `len` zeroes.
+    /// `len` default values, which have to be zeroes.
     pub(crate) fn zeroed(len: usize) -> Self {
-        // The zeroed allocation comes straight from the kernel: nothing is written here.
+        // The zeroed allocation comes straight from the kernel: no element is written here.
         let vec = vec![T::default(); len];
         #[cfg(target_os = "linux")]
         advise(vec.as_ptr().addr(), size_of::<T>() * len);
         Self(vec)
     }
 
-    /// `len` times `value`, written at once: a run that has begun has this memory.
+    /// `len` copies of `value`, written at once, so that a run that has started does not run out of memory here later.
     pub(crate) fn filled(value: T, len: usize) -> Self {
         let mut vec: Vec<T> = Vec::with_capacity(len);
-        // Before the memory is touched, else it is made of small pages already.
+        // The advice comes before the memory is touched, since touched memory is made of small pages already.
         #[cfg(target_os = "linux")]
         advise(vec.as_ptr().addr(), size_of::<T>() * len);
         vec.resize(len, value);
         Self(vec)
     }
 
-    /// Asks the cache for the element at `index`, which will be needed soon; any index will do.
+    /// Prefetches the element at `index` into the CPU's cache; `index` may be out of range.
     #[inline(always)]
     pub(crate) fn prefetch(&self, index: usize) {
         prefetch(self.0.as_ptr().wrapping_add(index));
     }
 }
 
-/// Asks the cache for what is at `address`, which need not be readable.
+/// Prefetches the data at `address` into the CPU's cache; `address` need not be readable.
 #[inline(always)]
 pub(crate) fn prefetch<T>(address: *const T) {
     #[cfg(target_arch = "x86_64")]
@@ -54,8 +54,8 @@ fn advise(address: usize, bytes: usize) {
     let start = address.next_multiple_of(HUGE_PAGE);
     let end = (address + bytes) / HUGE_PAGE * HUGE_PAGE;
     if start < end {
-        // SAFETY: the range lies inside one live allocation, and the advice does not change its content.
-        // A kernel that refuses leaves things as they were.
+        // SAFETY: the range lies inside one live allocation, and the advice does not change its content. If the kernel
+        // refuses, the memory stays as it is.
         unsafe { libc::madvise(start as *mut libc::c_void, end - start, libc::MADV_HUGEPAGE) };
     }
 }

@@ -1,4 +1,4 @@
-//! The ids of what a drive consists of and works on.
+//! The ids of a drive's parts, pages and requests.
 
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
@@ -39,7 +39,7 @@ id!(
 );
 
 id!(
-    /// A host request in work: its place among those in work, which the next one may have when it is over.
+    /// Slot of a host request under way; the slot is reused once the request is over.
     RequestId
 );
 id!(

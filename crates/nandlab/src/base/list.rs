@@ -1,4 +1,4 @@
-//! Doubly linked lists through slots, in the order of use.
+//! Doubly linked lists of slots, in the order of use.
 
 /// No slot.
 const NONE: u32 = u32::MAX;
@@ -11,7 +11,7 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// The slot used next before this one.
+    /// The slot used most recently before this slot.
     pub(crate) fn after(self) -> Option<u32> {
         (self.after != NONE).then_some(self.after)
     }
@@ -23,7 +23,7 @@ impl Default for Link {
     }
 }
 
-/// Where the links of a list are.
+/// The array with the links of a list.
 pub(crate) trait ListLinks {
     /// The link of a slot.
     fn link(&mut self, slot: u32) -> &mut Link;
@@ -48,12 +48,12 @@ impl List {
         self.len
     }
 
-    /// The most recently used one.
+    /// The most recently used slot.
     pub(crate) fn first(&self) -> Option<u32> {
         (self.first != NONE).then_some(self.first)
     }
 
-    /// The least recently used one.
+    /// The least recently used slot.
     #[inline(always)]
     pub(crate) fn last(&self) -> Option<u32> {
         (self.last != NONE).then_some(self.last)

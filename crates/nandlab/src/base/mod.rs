@@ -1,5 +1,5 @@
-//! What every room uses and what knows none of them: time and other units, ids, geometry, requests, lists and arrays, random
-//! streams; what a policy, a counter and a note are.
+//! What every room uses, and what knows no room: time and other units, ids, geometry, requests, lists, slabs and large
+//! arrays, random streams; the descriptions of policies, counters and notes.
 
 pub mod counters;
 pub mod geometry;

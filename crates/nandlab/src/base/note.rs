@@ -1,8 +1,8 @@
-//! Notes: sentences that go with the numbers of a result.
+//! Notes: text that a result needs beside its numbers.
 
 use serde_json::{Value, json};
 
-/// How much a note matters.
+/// The severity of a note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// Data is lost, or requests have failed.
@@ -14,7 +14,7 @@ pub enum Severity {
 }
 
 impl Severity {
-    /// Its name in the summary.
+    /// The severity's name in the summary.
     pub fn name(self) -> &'static str {
         match self {
             Self::Error => "error",
@@ -24,14 +24,14 @@ impl Severity {
     }
 }
 
-/// What a reader of a result has to know.
+/// A statement that a reader of a result has to know.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Note {
-    /// How much it matters.
+    /// The severity of the note.
     pub severity: Severity,
-    /// What it is about, for programs.
+    /// The subject of the note, as an identifier for programs.
     pub code: &'static str,
-    /// A sentence or more: what, the keys that it is of, and the remedy.
+    /// The text: what has happened, the spec keys concerned, and the remedy.
     pub text: String,
 }
 
@@ -51,7 +51,7 @@ impl Note {
         Some(Self { severity: Severity::Info, code, text })
     }
 
-    /// The note as the summary has it.
+    /// The note in the form of the summary.
     pub fn json(&self) -> Value {
         json!({ "severity": self.severity.name(), "code": self.code, "text": self.text })
     }

@@ -1,7 +1,7 @@
-//! Numbers of results: rounded for files, and shares of nothing.
+//! Numbers in results: rounding for files, and quotients whose divisor may be 0.
 
-/// Numbers in files are rounded to 12 significant digits: enough for anything simulated, and free of the last
-/// digits' noise.
+/// A number for a file, rounded to 12 significant digits: more than any simulated quantity needs, and without the
+/// rounding noise of the last digits.
 pub(crate) fn number(value: f64) -> serde_json::Value {
     let text = format!("{value:.11e}");
     let rounded: f64 = text.parse().expect("a formatted number parses");

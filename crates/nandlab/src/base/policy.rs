@@ -1,11 +1,11 @@
-//! What a policy says of itself, so that the spec, the errors and the listings come from one table a slot.
+//! Descriptions of policies, from which the spec keys, the errors and the listings of a slot are made.
 
 /// A parameter of a policy.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ParamInfo {
-    /// Its key.
+    /// The parameter's key.
     pub name: &'static str,
-    /// Taken when the key is absent; `None`: the key is required.
+    /// The value when the key is absent; `None`: the key is required.
     pub default: Option<f64>,
     /// Smallest value allowed.
     pub min: f64,
@@ -13,32 +13,32 @@ pub struct ParamInfo {
     pub max: f64,
     /// Whether only whole numbers are allowed.
     pub whole: bool,
-    /// One line, with the unit.
+    /// One line of text, with the unit.
     pub description: &'static str,
 }
 
-/// A policy that fits a slot.
+/// A policy of a slot.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PolicyInfo {
-    /// Its name in the spec.
+    /// The policy's name in the spec.
     pub name: &'static str,
-    /// One line.
+    /// One line of text.
     pub description: &'static str,
-    /// Its parameters.
+    /// The policy's parameters.
     pub params: &'static [ParamInfo],
 }
 
-/// A policy chosen for a slot: a name from the slot's table and a value for each of its parameters.
+/// The policy chosen for a slot: a name from the slot's table and a value for each parameter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choice {
     /// The policy's name.
     pub name: &'static str,
-    /// The values, in the order of [`PolicyInfo::params`].
+    /// The parameters' values, in the order of [`PolicyInfo::params`].
     pub values: Vec<f64>,
 }
 
 impl Choice {
-    /// The policy `info` with its parameters' defaults.
+    /// The policy `info` with the defaults of its parameters; a required parameter has its smallest value.
     pub fn defaults(info: &PolicyInfo) -> Self {
         Self { name: info.name, values: info.params.iter().map(|p| p.default.unwrap_or(p.min)).collect() }
     }

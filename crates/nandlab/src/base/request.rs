@@ -1,8 +1,8 @@
-//! A request from the host, and what becomes of it.
+//! A request from the host, and its completion.
 
 use crate::base::units::Time;
 
-/// What the host asks for.
+/// The operation that the host asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Op {
@@ -12,7 +12,7 @@ pub enum Op {
     Write,
     /// Deallocate (discard, unmap) `len` bytes at `offset`.
     Trim,
-    /// Make every write acknowledged so far durable; has no address.
+    /// Make every write acknowledged so far durable; a flush has no address.
     Flush,
 }
 
@@ -20,7 +20,7 @@ impl Op {
     /// All operations, in the order of their numbers.
     pub const ALL: [Op; 4] = [Op::Read, Op::Write, Op::Trim, Op::Flush];
 
-    /// The lower-case name used in files and on screen.
+    /// The lower-case name in files and on screen.
     pub fn name(self) -> &'static str {
         match self {
             Op::Read => "read",
@@ -31,12 +31,12 @@ impl Op {
     }
 }
 
-/// A request as the host sends it.
+/// A request in the form in which the host sends it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Arrival, counted from the start of the workload.
+    /// Arrival time, from the start of the workload.
     pub arrival: Time,
-    /// What is asked.
+    /// The operation.
     pub op: Op,
     /// Force unit access: the write is durable when it is acknowledged.
     pub fua: bool,
@@ -50,11 +50,11 @@ pub struct Request {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum FailReason {
-    /// A page that it needs decodes at no read level, or was lost or torn earlier.
+    /// No read level decodes a page of the request, or its data was lost or torn earlier.
     Uncorrectable,
-    /// No plane that the page may go to has a block left whose erase would give one back.
+    /// No plane in which the page may be written has a block left whose erase would free a block.
     WornOut,
-    /// It was outstanding when power failed.
+    /// The request was outstanding when power failed.
     PowerLost,
 }
 
@@ -62,7 +62,7 @@ impl FailReason {
     /// All reasons, in the order of their numbers.
     pub const ALL: [FailReason; 3] = [FailReason::Uncorrectable, FailReason::WornOut, FailReason::PowerLost];
 
-    /// The name used in the output.
+    /// The reason's name in results.
     pub fn name(self) -> &'static str {
         match self {
             FailReason::Uncorrectable => "uncorrectable",
@@ -75,12 +75,12 @@ impl FailReason {
 /// A request that has been completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// What [`Drive::submit`](crate::drive::Drive::submit) returned.
+    /// The number that [`Drive::submit`](crate::drive::Drive::submit) returned.
     pub id: u64,
     /// The request.
     pub request: Request,
-    /// When it was completed.
+    /// The time at which the request was completed.
     pub completed: Time,
-    /// Why it has not been done, or not wholly; `None` of one that has.
+    /// Why the request has failed, wholly or in part; `None` for a successful request.
     pub failed: Option<FailReason>,
 }

@@ -1,7 +1,7 @@
 //! Seeded random streams, one per policy or generator.
 //!
-//! Every user of randomness owns a stream made from the run's seed and the user's name (its spec path),
-//! so that swapping one policy does not shift the draws of another.
+//! Every user of randomness owns a stream made from the run's seed and the user's name (its spec path), so that
+//! replacing one policy does not shift the draws of another.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
@@ -11,7 +11,7 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 pub struct Stream(ChaCha8Rng);
 
 impl Stream {
-    /// The stream of the user called `name` in a run with `seed`.
+    /// The stream of the user `name` in a run with `seed`.
     pub fn new(seed: u64, name: &str) -> Self {
         // FNV-1a, so that the key depends on the whole name.
         let hash = name

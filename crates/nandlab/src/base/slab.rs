@@ -1,20 +1,20 @@
-//! Slabs, and first-in first-out lists threaded through what they hold.
+//! Slabs, and first-in first-out lists threaded through the values of a slab.
 
 use std::fmt;
 use std::marker::PhantomData;
 use std::num::NonZeroU32;
 
-/// The place of a `T` in its [`Slab`]. An `Option` of it is no larger: four bytes.
+/// The slot of a `T` in its [`Slab`]. An `Option<Id<T>>` is no larger: four bytes.
 pub struct Id<T>(NonZeroU32, PhantomData<fn() -> T>);
 
 impl<T> Id<T> {
     #[inline(always)]
     fn new(index: usize) -> Self {
-        let number = NonZeroU32::new(index as u32 + 1).expect("a slab has fewer than 2^32 - 1 places");
+        let number = NonZeroU32::new(index as u32 + 1).expect("a slab has fewer than 2^32 - 1 slots");
         Self(number, PhantomData)
     }
 
-    /// As an array index.
+    /// The slot as an array index.
     #[inline(always)]
     pub fn index(self) -> usize {
         self.0.get() as usize - 1
@@ -45,63 +45,63 @@ impl<T> fmt::Debug for Id<T> {
     }
 }
 
-/// What a slab holds: it carries the link of the one list it is in.
+/// A value of a slab, with the link of the one list that the value may be in.
 pub trait Node: Sized {
-    /// What a place holds before anything has been put there; in no list.
+    /// The content of a slot before its first use; in no list.
     const EMPTY: Self;
 
-    /// The next one in whatever list this one is in.
+    /// The next value in the list that this value is in.
     fn next(&mut self) -> &mut Option<Id<Self>>;
 }
 
-/// Places that are reused: the free ones form a list.
+/// Values in slots that are reused: the free slots form a list.
 #[derive(Debug)]
 pub struct Slab<T> {
-    places: Vec<T>,
+    slots: Vec<T>,
     free: Option<Id<T>>,
     live: u32,
 }
 
 impl<T> Default for Slab<T> {
     fn default() -> Self {
-        Self { places: Vec::new(), free: None, live: 0 }
+        Self { slots: Vec::new(), free: None, live: 0 }
     }
 }
 
 impl<T: Node + Copy> Slab<T> {
-    /// Puts one in.
+    /// Puts a value into a free slot.
     #[inline(always)]
     pub fn insert(&mut self, value: T) -> Id<T> {
         self.live += 1;
-        // One way to the place, so that the value is built there instead of on the stack.
-        let place = self.free.unwrap_or_else(|| self.grow());
-        self.free = *self[place].next();
-        self[place] = value;
-        place
+        // Both cases assign to a slot at the end, so that the value is built there instead of on the stack.
+        let slot = self.free.unwrap_or_else(|| self.grow());
+        self.free = *self[slot].next();
+        self[slot] = value;
+        slot
     }
 
     #[cold]
     fn grow(&mut self) -> Id<T> {
-        self.places.push(T::EMPTY);
-        Id::new(self.places.len() - 1)
+        self.slots.push(T::EMPTY);
+        Id::new(self.slots.len() - 1)
     }
 
-    /// Takes one out.
+    /// Takes a value out and frees its slot.
     #[inline(always)]
-    pub fn remove(&mut self, place: Id<T>) -> T {
-        let value = self[place];
-        *self[place].next() = self.free;
-        self.free = Some(place);
+    pub fn remove(&mut self, slot: Id<T>) -> T {
+        let value = self[slot];
+        *self[slot].next() = self.free;
+        self.free = Some(slot);
         self.live -= 1;
         value
     }
 
-    /// How many there are.
+    /// The number of values.
     pub fn live(&self) -> u32 {
         self.live
     }
 
-    /// Drops all of them.
+    /// Drops all values.
     pub fn clear(&mut self) {
         *self = Self::default();
     }
@@ -110,21 +110,21 @@ impl<T: Node + Copy> Slab<T> {
 impl<T> std::ops::Index<Id<T>> for Slab<T> {
     type Output = T;
     #[inline(always)]
-    fn index(&self, place: Id<T>) -> &T {
-        &self.places[place.index()]
+    fn index(&self, slot: Id<T>) -> &T {
+        &self.slots[slot.index()]
     }
 }
 
 impl<T> std::ops::IndexMut<Id<T>> for Slab<T> {
     #[inline(always)]
-    fn index_mut(&mut self, place: Id<T>) -> &mut T {
-        &mut self.places[place.index()]
+    fn index_mut(&mut self, slot: Id<T>) -> &mut T {
+        &mut self.slots[slot.index()]
     }
 }
 
 /// A first-in first-out list, threaded through [`Node::next`].
 pub struct Fifo<T> {
-    /// The first and the last one.
+    /// The slots of the first and the last value.
     ends: Option<(Id<T>, Id<T>)>,
 }
 
@@ -155,13 +155,13 @@ impl<T> Fifo<T> {
         self.ends.is_none()
     }
 
-    /// The first one.
+    /// The slot of the first value.
     #[inline(always)]
     pub fn first(&self) -> Option<Id<T>> {
         self.ends.map(|(first, _)| first)
     }
 
-    /// The last one.
+    /// The slot of the last value.
     #[inline(always)]
     pub fn last(&self) -> Option<Id<T>> {
         self.ends.map(|(_, last)| last)
@@ -169,35 +169,35 @@ impl<T> Fifo<T> {
 }
 
 impl<T: Node + Copy> Fifo<T> {
-    /// A list of one, which is in no other.
+    /// A list of one value, which must be in no other list.
     #[inline(always)]
-    pub fn of(slab: &mut impl std::ops::IndexMut<Id<T>, Output = T>, place: Id<T>) -> Self {
-        *slab[place].next() = None;
-        Self { ends: Some((place, place)) }
+    pub fn of(slab: &mut impl std::ops::IndexMut<Id<T>, Output = T>, slot: Id<T>) -> Self {
+        *slab[slot].next() = None;
+        Self { ends: Some((slot, slot)) }
     }
 
-    /// Appends one.
+    /// Appends a value.
     #[inline(always)]
-    pub fn push(&mut self, slab: &mut impl std::ops::IndexMut<Id<T>, Output = T>, place: Id<T>) {
-        *slab[place].next() = None;
+    pub fn push(&mut self, slab: &mut impl std::ops::IndexMut<Id<T>, Output = T>, slot: Id<T>) {
+        *slab[slot].next() = None;
         let first = match self.ends {
-            None => place,
+            None => slot,
             Some((first, last)) => {
-                *slab[last].next() = Some(place);
+                *slab[last].next() = Some(slot);
                 first
             }
         };
-        self.ends = Some((first, place));
+        self.ends = Some((first, slot));
     }
 
-    /// Puts one first.
+    /// Puts a value at the front.
     #[inline]
-    pub fn push_front(&mut self, slab: &mut impl std::ops::IndexMut<Id<T>, Output = T>, place: Id<T>) {
-        *slab[place].next() = self.first();
-        self.ends = Some((place, self.ends.map_or(place, |(_, last)| last)));
+    pub fn push_front(&mut self, slab: &mut impl std::ops::IndexMut<Id<T>, Output = T>, slot: Id<T>) {
+        *slab[slot].next() = self.first();
+        self.ends = Some((slot, self.ends.map_or(slot, |(_, last)| last)));
     }
 
-    /// Takes the first one.
+    /// Takes out the first value.
     #[inline(always)]
     pub fn pop(&mut self, slab: &mut impl std::ops::IndexMut<Id<T>, Output = T>) -> Option<Id<T>> {
         let (first, last) = self.ends?;
@@ -205,20 +205,20 @@ impl<T: Node + Copy> Fifo<T> {
         Some(first)
     }
 
-    /// Takes `place`, which follows `before` (or is the first).
+    /// Takes out `slot`, which follows `before`, or is the first value if `before` is `None`.
     pub fn remove(
         &mut self,
         slab: &mut impl std::ops::IndexMut<Id<T>, Output = T>,
         before: Option<Id<T>>,
-        place: Id<T>,
+        slot: Id<T>,
     ) {
-        let next = *slab[place].next();
+        let next = *slab[slot].next();
         let Some((first, last)) = self.ends else { return };
         match before {
             None => self.ends = next.map(|next| (next, last)),
             Some(before) => {
                 *slab[before].next() = next;
-                self.ends = Some((first, if last == place { before } else { last }));
+                self.ends = Some((first, if last == slot { before } else { last }));
             }
         }
     }
@@ -245,14 +245,14 @@ mod tests {
     }
 
     #[test]
-    fn an_option_of_a_place_takes_four_bytes() {
+    fn an_option_of_a_slot_takes_four_bytes() {
         assert_eq!((size_of::<Id<Item>>(), size_of::<Option<Id<Item>>>()), (4, 4));
         assert_eq!(size_of::<Fifo<Item>>(), 8);
     }
 
-    /// The twins: queues of numbers.
+    /// The naive twins of the lists are queues of numbers.
     #[test]
-    fn lists_agree_with_queues_of_numbers_and_places_are_used_again() {
+    fn lists_agree_with_queues_of_numbers_and_slots_are_reused() {
         let (mut slab, mut lists) = (Slab::default(), [Fifo::default(); 3]);
         let mut twins: [VecDeque<u64>; 3] = Default::default();
         let mut stream = Stream::new(1, "slab");
@@ -262,41 +262,41 @@ mod tests {
             let (list, twin) = (&mut lists[at], &mut twins[at]);
             match stream.below(8) {
                 0..3 => {
-                    let place = slab.insert(Item { number, next: None });
-                    list.push(&mut slab, place);
+                    let slot = slab.insert(Item { number, next: None });
+                    list.push(&mut slab, slot);
                     twin.push_back(number);
                 }
                 3 => {
-                    let place = slab.insert(Item { number, next: None });
-                    list.push_front(&mut slab, place);
+                    let slot = slab.insert(Item { number, next: None });
+                    list.push_front(&mut slab, slot);
                     twin.push_front(number);
                 }
                 4 if !twin.is_empty() => {
-                    // Any of them, which has to be found from the first one on.
+                    // Any value of the list; its predecessor has to be found from the front.
                     let nth = stream.below(twin.len() as u64) as usize;
-                    let (mut before, mut place) = (None, list.first().unwrap());
+                    let (mut before, mut slot) = (None, list.first().unwrap());
                     for _ in 0..nth {
-                        (before, place) = (Some(place), slab[place].next.unwrap());
+                        (before, slot) = (Some(slot), slab[slot].next.unwrap());
                     }
-                    list.remove(&mut slab, before, place);
-                    assert_eq!(Some(slab.remove(place).number), twin.remove(nth));
+                    list.remove(&mut slab, before, slot);
+                    assert_eq!(Some(slab.remove(slot).number), twin.remove(nth));
                     removed_within += u64::from(nth > 0);
                 }
                 5 if twin.is_empty() => {
-                    let place = slab.insert(Item { number, next: None });
-                    *list = Fifo::of(&mut slab, place);
+                    let slot = slab.insert(Item { number, next: None });
+                    *list = Fifo::of(&mut slab, slot);
                     twin.push_back(number);
                 }
                 _ => {
-                    let taken = list.pop(&mut slab).map(|place| slab.remove(place).number);
+                    let taken = list.pop(&mut slab).map(|slot| slab.remove(slot).number);
                     assert_eq!(taken, twin.pop_front());
                 }
             }
             for (list, twin) in lists.iter().zip(&twins) {
                 let (mut rest, mut numbers) = (list.first(), twin.iter());
-                while let Some(place) = rest {
-                    assert_eq!(Some(&slab[place].number), numbers.next());
-                    rest = slab[place].next;
+                while let Some(slot) = rest {
+                    assert_eq!(Some(&slab[slot].number), numbers.next());
+                    rest = slab[slot].next;
                 }
                 assert_eq!((numbers.next(), list.is_empty()), (None, twin.is_empty()));
             }
@@ -304,7 +304,7 @@ mod tests {
             assert_eq!(slab.live() as usize, live);
             most = most.max(live);
         }
-        assert_eq!(slab.places.len(), most, "a free place is used before a new one");
+        assert_eq!(slab.slots.len(), most, "a free slot is used before a new one");
         assert!(removed_within > 500, "{removed_within}");
     }
 }

@@ -1,12 +1,12 @@
-//! Quantities whose unit matters: time as types of their own, in nanoseconds; sizes as bytes.
+//! Units: types for simulated time in nanoseconds, and constants for times and sizes.
 
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Div, Mul, MulAssign, Sub, SubAssign};
 
 /// Simulated time: nanoseconds since the drive was switched on.
 ///
-/// Simulation ends at [`Time::LIMIT`]. A time and a [`Span`] do not mix by mistake: times cannot be added, and their
-/// difference is a span.
+/// Simulation ends at [`Time::LIMIT`]. The types keep times and spans apart: two times cannot be added, and their
+/// difference is a [`Span`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub struct Time(u64);
@@ -17,14 +17,14 @@ pub struct Time(u64);
 pub struct Span(u64);
 
 impl Time {
-    /// When the drive was switched on.
+    /// The time at which the drive is switched on.
     pub const START: Time = Time(0);
     /// The last simulated time: 2^62 ns, 146 years. A time up to here and a span up to [`Span::LIMIT`] add without overflow.
     pub const LIMIT: Time = Time(1 << 62);
-    /// Later than everything that happens.
+    /// A time after every event.
     pub const NEVER: Time = Time(u64::MAX);
 
-    /// So many nanoseconds after the start.
+    /// The time `ns` nanoseconds after the start.
     #[inline(always)]
     pub const fn from_ns(ns: u64) -> Self {
         Time(ns)
@@ -42,25 +42,25 @@ impl Time {
         self.0 as f64 * 1e-9
     }
 
-    /// The time so many nanoseconds after the start, rounded down; `None` beyond [`Time::LIMIT`].
+    /// The time `ns` nanoseconds after the start, rounded down; `None` beyond [`Time::LIMIT`].
     #[inline(always)]
     pub fn from_ns_f64(ns: f64) -> Option<Self> {
         (ns <= Self::LIMIT.0 as f64).then_some(Time(ns as u64))
     }
 
-    /// So much later; stops at [`Time::NEVER`].
+    /// The time `span` after this time; stops at [`Time::NEVER`].
     #[inline(always)]
     pub const fn saturating_add(self, span: Span) -> Self {
         Time(self.0.saturating_add(span.0))
     }
 
-    /// How much later this is than `before`; zero if it is not.
+    /// The span from `before` to this time; zero if `before` is later.
     #[inline(always)]
     pub const fn saturating_sub(self, before: Time) -> Span {
         Span(self.0.saturating_sub(before.0))
     }
 
-    /// So much earlier; stops at [`Time::START`].
+    /// The time `span` before this time; stops at [`Time::START`].
     #[inline(always)]
     pub const fn earlier_by(self, span: Span) -> Self {
         Time(self.0.saturating_sub(span.0))
@@ -68,39 +68,39 @@ impl Time {
 }
 
 impl Span {
-    /// No time at all.
+    /// The span of 0 ns.
     pub const ZERO: Span = Span(0);
     /// The longest span that can be simulated.
     pub const LIMIT: Span = Span(Time::LIMIT.0);
-    /// The longest span there is.
+    /// The largest value of the type.
     pub const MAX: Span = Span(u64::MAX);
 
-    /// So many nanoseconds.
+    /// A span of `ns` nanoseconds.
     #[inline(always)]
     pub const fn from_ns(ns: u64) -> Self {
         Span(ns)
     }
 
-    /// In nanoseconds.
+    /// The span in nanoseconds.
     #[inline(always)]
     pub const fn ns(self) -> u64 {
         self.0
     }
 
-    /// How much longer this is than `other`; zero if it is not.
+    /// The difference between this span and `other`; zero if `other` is longer.
     #[inline(always)]
     pub const fn saturating_sub(self, other: Span) -> Self {
         Span(self.0.saturating_sub(other.0))
     }
 
-    /// In seconds.
+    /// The span in seconds.
     #[inline(always)]
     pub fn seconds(self) -> f64 {
         self.0 as f64 * 1e-9
     }
 }
 
-/// What the operators do to nanoseconds; they overflow as those of `u64` do.
+/// The operators by their effect on nanoseconds; they overflow as the operators of `u64` do.
 macro_rules! operators {
     ($($trait:ident::$method:ident($left:ident: $Left:ty, $right:ident: $Right:ty) -> $Out:ty = $value:expr;)*) => {
         $(impl $trait<$Right> for $Left {
@@ -179,7 +179,7 @@ pub const GIB: u64 = 1 << 30;
 /// The unit of block addresses in traces, in bytes.
 pub const SECTOR: u64 = 512;
 
-/// The time to move `bytes` at `ns_per_byte`, rounded up once per transfer.
+/// The time to transfer `bytes` at `ns_per_byte`, rounded up once per transfer.
 pub fn transfer_ns(bytes: u64, ns_per_byte: f64) -> Span {
     Span(libm::ceil(bytes as f64 * ns_per_byte) as u64)
 }

@@ -1,6 +1,6 @@
-//! Numbers as a reader wants them.
+//! Numbers as text for people.
 
-/// Three or four digits that matter: `1.07`, `12.3`, `912`, `48,100`.
+/// A number with three or four significant digits, and whole numbers from 100 up: `1.07`, `12.3`, `912`, `48,100`.
 pub(crate) fn number(value: f64) -> String {
     match value.abs() {
         size if size >= 1e15 => format!("{value:.1e}"),
@@ -24,17 +24,17 @@ fn thousands(value: i64) -> String {
     if value < 0 { format!("-{out}") } else { out }
 }
 
-/// A count with its thousands apart.
+/// A count with commas between its thousands.
 pub(crate) fn count(value: u64) -> String {
     thousands(i64::try_from(value).unwrap_or(i64::MAX))
 }
 
-/// A count and what is counted: `1 block`, `2 blocks`.
+/// A count with its noun: `1 block`, `2 blocks`.
 pub(crate) fn several(value: u64, what: &str) -> String {
     format!("{} {what}{}", count(value), if value == 1 { "" } else { "s" })
 }
 
-/// `a`, `a and b`, `a, b and c`.
+/// Names as a list: `a`, `a and b`, `a, b and c`.
 pub(crate) fn listed(names: &[&str]) -> String {
     match names {
         [] => String::new(),
@@ -43,7 +43,7 @@ pub(crate) fn listed(names: &[&str]) -> String {
     }
 }
 
-/// A share as per cent that is never rounded to none or all.
+/// A share as per cent that is rounded neither to 0 nor to 100.
 pub(crate) fn part(some: f64, of: f64) -> String {
     let percent = 100.0 * some / of;
     if some != 0.0 && percent < 0.05 {
@@ -55,7 +55,7 @@ pub(crate) fn part(some: f64, of: f64) -> String {
     }
 }
 
-/// So many digits that matter, without zeros at the end.
+/// A value >= 0 with `digits` significant digits, without zeros at the end.
 fn digits(value: f64, digits: usize) -> String {
     let whole = if value >= 1.0 { libm::log10(value) as usize + 1 } else { 1 };
     let text = format!("{value:.*}", digits.saturating_sub(whole));
@@ -74,7 +74,7 @@ pub(crate) fn size(bytes: u64) -> String {
     format!("{} {}", digits(amount, 3), UNITS[unit])
 }
 
-/// A time in the unit that suits it.
+/// A time in a unit that suits its size.
 pub fn duration(seconds: f64) -> String {
     match seconds {
         s if s <= 0.0 => "0 s".to_owned(),
@@ -91,7 +91,7 @@ pub fn duration(seconds: f64) -> String {
     }
 }
 
-/// An energy in the unit that suits it.
+/// An energy in a unit that suits its size.
 pub(crate) fn joules(energy: f64) -> String {
     match energy {
         0.0 => "0 J".to_owned(),

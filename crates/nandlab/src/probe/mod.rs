@@ -1,18 +1,20 @@
-//! What can be watched on a drive. A drive is generic over its probe: with [`NoProbe`] nothing of it is left.
+//! `Probe`: the trait by which an observer follows the events of a drive. A drive is generic over its probe: with
+//! [`NoProbe`] the calls compile to nothing.
 
 use crate::base::geometry::{Lpn, RequestId};
 use crate::base::request::{Completion, Request};
 use crate::base::units::Time;
 use crate::sched::{Transaction, Watcher};
 
-/// Sees each event of a drive once. Every method does nothing unless overridden. Over a link (`host.link`) the drive is asked
-/// when a request has reached it, and a request is completed when the host has the completion.
+/// Is told of each event of a drive once. Every method does nothing unless overridden. With a host link (`host.link`)
+/// `on_read_asked` and the like come when a request has reached the drive, and `on_completed` when the host has the
+/// completion.
 pub trait Probe: Watcher {
-    /// Stamps are kept in the OOB when the probe needs them.
+    /// Whether the probe needs sequence numbers in the OOB (`Keeps::sequences`).
     const STAMPED: bool = false;
 
-    /// A request has been taken: `slot` is its own until it is completed or power fails, `id` is its number, and so many
-    /// flash operations had been submitted before.
+    /// A request has been submitted: `slot` belongs to it until it is completed or power fails, `id` is its number, and
+    /// `operations` flash operations had been submitted before.
     #[inline(always)]
     fn on_submitted(&mut self, _slot: RequestId, _id: u64, _request: &Request, _operations: u64) {}
 
@@ -20,7 +22,7 @@ pub trait Probe: Watcher {
     #[inline(always)]
     fn on_write_admitted(&mut self, _lpn: Lpn, _sequence: u64) {}
 
-    /// Flash has the host write of `lpn`: power loss cannot take it any more.
+    /// The host write of `lpn` has been programmed: power loss cannot lose it any more.
     #[inline(always)]
     fn on_write_durable(&mut self, _lpn: Lpn, _sequence: u64) {}
 
@@ -28,17 +30,17 @@ pub trait Probe: Watcher {
     #[inline(always)]
     fn on_flush_asked(&mut self, _id: u64) {}
 
-    /// That flush is done.
+    /// The flush with this number is complete.
     #[inline(always)]
     fn on_flushed(&mut self, _id: u64) {}
 
-    /// Power has failed at `failed`: requests and decoding ended then. The last operation on a die ended, or was torn, at
-    /// `off`.
+    /// Power has failed at `failed`, at which time all requests and decoding ended. The last operation on a die ended,
+    /// or was torn, at `off`.
     #[inline(always)]
     fn on_power_off(&mut self, _failed: Time, _off: Time) {}
 
-    /// Power has failed, and the drive says which acknowledged writes are gone, by LPN and sequence number (0: not known): `lost`
-    /// were in RAM alone, `lost_with_wordline` on the wordline of a torn program.
+    /// Power has failed, and the drive says which acknowledged writes are lost, by LPN and sequence number (0: not
+    /// known): the writes of `lost` were in RAM only, those of `lost_with_wordline` on the wordline of a torn program.
     #[inline(always)]
     fn on_power_loss(&mut self, _lost: &[(Lpn, u64)], _lost_with_wordline: &[(Lpn, u64)]) {}
 
@@ -46,34 +48,35 @@ pub trait Probe: Watcher {
     #[inline(always)]
     fn on_write_acknowledged(&mut self, _lpn: Lpn, _sequence: u64) {}
 
-    /// `lpn` has been deallocated; `sequence` is the deallocation's place among the writes.
+    /// `lpn` has been deallocated; `sequence` is the sequence number of the deallocation, which deallocations share
+    /// with writes.
     #[inline(always)]
     fn on_trimmed(&mut self, _lpn: Lpn, _sequence: u64) {}
 
-    /// The host has asked for `lpn`; `request` names the request's slot.
+    /// The host has asked for `lpn`; `request` is the slot of the request.
     #[inline(always)]
     fn on_read_asked(&mut self, _request: RequestId, _lpn: Lpn) {}
 
-    /// The host gets, for `lpn`, the data of the write with this sequence number; `None`: never written or
-    /// deallocated.
+    /// The host gets, for `lpn`, the data of the write with this sequence number; `None`: `lpn` was never written or
+    /// has been deallocated.
     #[inline(always)]
     fn on_read_answered(&mut self, _request: RequestId, _lpn: Lpn, _sequence: Option<u64>) {}
 
-    /// The host is told that `lpn` cannot be read: no read level decodes it.
+    /// The host is told that `lpn` cannot be read, because no read level decodes its page.
     #[inline(always)]
     fn on_read_failed(&mut self, _request: RequestId, _lpn: Lpn) {}
 
-    /// A page that has been read is decoded from `start` to `end`, by the decoder of a read level.
+    /// The decoder of a read level decodes a page from `start` to `end`.
     #[inline(always)]
     fn on_decode(&mut self, _start: Time, _end: Time, _channel: u32, _level: u8, _transaction: &Transaction) {
     }
 
-    /// The request in `slot` has been completed. Those that power loss ends are not: see [`Probe::on_power_off`].
+    /// The request in `slot` has been completed. [`Probe::on_power_off`] ends all other requests.
     #[inline(always)]
     fn on_completed(&mut self, _slot: RequestId, _done: &Completion) {}
 }
 
-/// Watches nothing, costs nothing.
+/// A probe that watches nothing and costs nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoProbe;
 
@@ -145,7 +148,7 @@ impl<A: Probe, B: Probe> Probe for (A, B) {
 
 #[cfg(test)]
 mod tests {
-    /// A method that a pair did not pass on would do nothing there, and nothing else would tell.
+    /// A method that the pair of probes does not pass on would silently do nothing there.
     #[test]
     fn a_pair_of_probes_passes_on_every_method() {
         pair_passes_on(include_str!("mod.rs"), 10);
@@ -154,7 +157,8 @@ mod tests {
 
     fn pair_passes_on(source: &str, more_than: usize) {
         let source = source.split("#[cfg(test)]").next().expect("the tests come last");
-        let (of_trait, of_pair) = source.split_once("for (A, B)").expect("a pair is one too");
+        let (of_trait, of_pair) =
+            source.split_once("for (A, B)").expect("there is an implementation for pairs");
         let names = |text: &str| -> Vec<String> {
             let mut names: Vec<String> = text
                 .split("    fn ")

@@ -1,18 +1,18 @@
-//! What happens next: one clock for each part of the drive that waits for something.
+//! The coming events: one clock for each part of the drive that may wait for an event.
 //!
-//! Every die waits for at most one thing at a time, so the pending events are an array with one slot a part, and
-//! the earliest is kept by a tournament over them: setting a clock costs log2(parts) comparisons and no memory.
-//! Ties go to the lower slot, which makes the order of events independent of how they came about.
+//! Every die waits for at most one event at a time, so the pending events are an array with one clock a part. A
+//! tournament over the clocks keeps the earliest: setting a clock costs log2(parts) comparisons and no memory. Ties go
+//! to the lower clock, so the order of events does not depend on the order in which clocks were set.
 
 use crate::base::units::Time;
 
-/// A clock that is not set.
+/// The time of a clock that is not set.
 pub const NEVER: Time = Time::NEVER;
 
 /// The clocks and their tournament.
 #[derive(Debug)]
 pub struct Agenda {
-    /// A binary tree in an array: leaf `i` is node `leaves + i`, node 1 holds the winner.
+    /// A binary tree in an array: leaf `i` is node `leaves + i`, node 1 holds the earliest clock.
     nodes: Box<[(Time, u32)]>,
     leaves: usize,
 }
@@ -36,7 +36,7 @@ impl Agenda {
         while node > 1 {
             let (left, right) = (self.nodes[node & !1], self.nodes[node | 1]);
             node >>= 1;
-            // `<=`: the left one is the lower slot.
+            // `<=`: the left node has the lower clocks.
             self.nodes[node] = if left.0 <= right.0 { left } else { right };
         }
     }
@@ -46,12 +46,12 @@ impl Agenda {
         *self = Self::new(self.leaves);
     }
 
-    /// Whether no clock before this one is set.
+    /// Whether no clock below `clock` is set.
     pub fn is_unset_below(&self, clock: u32) -> bool {
         self.nodes[self.leaves..][..clock as usize].iter().all(|&(time, _)| time == NEVER)
     }
 
-    /// When a clock strikes.
+    /// The time at which a clock strikes.
     pub fn time(&self, clock: u32) -> Time {
         self.nodes[self.leaves + clock as usize].0
     }
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
     use crate::base::rng::Stream;
 
-    /// The twin: a linear search.
+    /// The naive twin of the tournament is a linear search.
     #[test]
     fn agrees_with_a_linear_search() {
         for clocks in [1, 2, 3, 16, 17, 100] {

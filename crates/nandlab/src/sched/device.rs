@@ -7,10 +7,10 @@
 //! | erase | command (channel), erase (die) |
 //! | copyback | command (channel), sense and program (die) |
 //!
-//! A die is taken from the first phase to the last: its page register holds the data until the transfer out is
-//! done. A channel carries one transfer at a time, in the order in which they were asked for. The off-chip path is
-//! shared by all channels: data passes through both at once, so a transfer ends when the slower of the two has
-//! carried it, and holds its channel until then.
+//! A die is taken from the first phase of an operation to the last: its page register holds the data until the transfer
+//! out has ended. A channel carries one transfer at a time, in the order in which dies asked for the channel. The
+//! off-chip path is shared by all channels: data passes through channel and off-chip path at once, so a transfer ends
+//! when the slower of the two has carried the data, and holds its channel until then.
 
 use super::agenda::{Agenda, NEVER};
 use super::partners::Partners;
@@ -22,17 +22,17 @@ use crate::base::geometry::{DieId, Geometry};
 use crate::base::slab::Fifo;
 use crate::base::units::{Span, Time};
 
-/// What a die is doing.
+/// The phase in which a die is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Phase {
-    /// Nothing.
+    /// No operation.
     Idle,
     /// Command and address cycles, on the channel.
     Command,
     /// Data from the controller into the page register, on the channel.
     TransferIn,
-    /// The array works.
+    /// The array senses, programs or erases.
     Array,
     /// Data from the page register to the controller, on the channel.
     TransferOut,
@@ -46,18 +46,18 @@ struct Die {
     kind: FlashOp,
     phase: Phase,
     channel: u16,
-    /// Planes for which background work is urgent.
+    /// Planes of the die for which background work is urgent.
     promoted: u16,
     turns: Turns,
-    /// Cleanings that have the die to themselves.
+    /// Cleanings that have the die for themselves (`gc.foreground = "blocking"`).
     cleanings: u16,
     /// The next die that waits for the same channel.
     next_waiting: Option<DieId>,
     /// Transactions queued or under way.
     load: u32,
-    /// It is in the list of dies to be started.
+    /// Whether the die is in the list of dies to be started.
     is_marked: bool,
-    /// Since when the die has been taken.
+    /// The time at which the die was last taken.
     since: Time,
     busy_ns: Span,
 }
@@ -65,12 +65,12 @@ struct Die {
 #[derive(Clone, Debug)]
 struct Channel {
     is_taken: bool,
-    /// The first and the last die that waits for it.
+    /// The first and the last die that waits for the channel.
     waiting: Option<(DieId, DieId)>,
     busy_ns: Span,
 }
 
-/// The dies, channels and off-chip path of a drive. Clock `i` of the agenda is die `i`'s.
+/// The dies, channels and off-chip path of a drive. Clock `i` of the agenda belongs to die `i`.
 #[derive(Debug)]
 pub struct Device {
     dies: Box<[Die]>,
@@ -78,27 +78,28 @@ pub struct Device {
     off_chip_free_at: Time,
     timing: Timing,
     scheduler: Scheduler,
-    /// By die, before which order the first of its cleanings found what waited.
-    cleaned_from: Box<[u64]>,
-    /// Dies that are to be started, in the order in which they got work.
+    /// By die, the submission number from which host transactions wait for the cleanings under way; set by the first of
+    /// these.
+    cleaning_order: Box<[u64]>,
+    /// Free dies with new work, to be started in this order.
     marked: Vec<DieId>,
-    /// What the planes of a die can do together; `None` if they work one at a time.
+    /// The partners of multi-plane operations; `None` if planes work one at a time.
     partners: Option<Partners>,
 }
 
-/// What ended on a die.
+/// What has ended on a die.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// Nothing yet: the operation went on to its next phase.
+    /// Nothing: the operation has gone on to its next phase.
     Nothing,
-    /// A page has left the die: it still has to be decoded.
+    /// A page has left the die and still has to be decoded.
     Page(Slot),
-    /// The array operation of every transaction in this list is done.
+    /// The array operation of every transaction in the list that starts at this slot.
     Batch(Slot),
 }
 
 impl Device {
-    /// An idle device.
+    /// A device with idle dies.
     pub fn new(geometry: &Geometry, timing: Timing, scheduler: Scheduler, multi_plane: bool) -> Self {
         let die = |index| Die {
             queues: [Fifo::default(); 3],
@@ -122,13 +123,13 @@ impl Device {
             off_chip_free_at: Time::START,
             timing,
             scheduler,
-            cleaned_from: vec![0; geometry.dies as usize].into(),
+            cleaning_order: vec![0; geometry.dies as usize].into(),
             marked: Vec::with_capacity(geometry.dies as usize),
             partners: (multi_plane && geometry.planes_per_die > 1).then(|| Partners::new(geometry)),
         }
     }
 
-    /// Bytes that planes which work together take.
+    /// Bytes that the lists for multi-plane operations take.
     pub fn multi_plane_bytes(geometry: &Geometry) -> u64 {
         Partners::bytes(geometry)
     }
@@ -138,7 +139,7 @@ impl Device {
         &self.timing
     }
 
-    /// What a die is doing.
+    /// The phase in which a die is.
     pub fn phase(&self, die: DieId) -> Phase {
         self.dies[die.index()].phase
     }
@@ -152,7 +153,7 @@ impl Device {
     /// How long a die has been taken so far, in nanoseconds.
     pub fn die_busy_ns(&self, die: DieId, now: Time) -> Span {
         let die = &self.dies[die.index()];
-        // What the statistics ask for may be some time back: then the operation had not begun.
+        // Statistics may ask for a time before the operation began.
         die.busy_ns + if die.phase == Phase::Idle { Span::ZERO } else { now.saturating_sub(die.since) }
     }
 
@@ -161,12 +162,12 @@ impl Device {
         self.channels[channel as usize].busy_ns
     }
 
-    /// The transactions a die has taken up; their first one, the others follow it.
+    /// The first transaction that a die has taken up; the others of the batch follow it in a list.
     pub fn under_way(&self, die: DieId) -> Option<Slot> {
         self.dies[die.index()].batch.first()
     }
 
-    /// Whether a program is queued or under way that came before `order`.
+    /// Whether a program with a submission number below `order` is queued or under way.
     pub fn has_program_before(&self, pool: &Transactions, order: u64) -> bool {
         self.dies.iter().any(|die| {
             die.queues.iter().chain([&die.batch]).any(|list| {
@@ -182,7 +183,7 @@ impl Device {
         })
     }
 
-    /// Power fails: what is queued is gone, and no plane is urgent. What is under way stays.
+    /// Power fails: drops all queued transactions and all urgency. Operations under way go on.
     pub fn drop_queues(&mut self, pool: &Transactions) {
         for die in &mut self.dies {
             die.queues = [Fifo::default(); 3];
@@ -194,7 +195,7 @@ impl Device {
         }
     }
 
-    /// Power is gone: all stops.
+    /// Power is off: ends all operations under way.
     pub fn stop(&mut self, now: Time) {
         for die in &mut self.dies {
             if die.phase != Phase::Idle {
@@ -208,40 +209,40 @@ impl Device {
         self.off_chip_free_at = self.off_chip_free_at.min(now);
     }
 
-    /// Makes one more plane of a die urgent.
+    /// Counts one more plane of a die as urgent.
     pub fn promote(&mut self, die: DieId) {
         self.dies[die.index()].promoted += 1;
     }
 
-    /// Takes one [`Device::promote`] back.
+    /// Takes back one [`Device::promote`].
     pub fn demote(&mut self, die: DieId) {
         self.dies[die.index()].promoted -= 1;
     }
 
-    /// Background work has a die to itself, until [`Device::end_cleaning`]: of other classes only what came before `order` goes
-    /// first.
+    /// Background work has a die to itself until [`Device::end_cleaning`]: of the host's transactions only those with a
+    /// submission number below `order` go first.
     pub fn begin_cleaning(&mut self, die: DieId, order: u64) {
         let cleanings = &mut self.dies[die.index()].cleanings;
         if *cleanings == 0 {
-            self.cleaned_from[die.index()] = order;
+            self.cleaning_order[die.index()] = order;
         }
         *cleanings += 1;
     }
 
-    /// Takes one [`Device::begin_cleaning`] back; the die is started by [`Device::start`].
+    /// Takes back one [`Device::begin_cleaning`]; [`Device::start`] then starts the die.
     pub fn end_cleaning(&mut self, die: DieId) {
         self.dies[die.index()].cleanings -= 1;
         self.mark(die);
     }
 
-    /// The share of a die's programs, in [`SHARES`](super::SHARES)ths, that background work has while host writes wait too and it is
-    /// urgent; `None`: whichever has waited longer goes next.
+    /// Sets the share of a die's programs, in [`SHARES`](super::SHARES)ths, that background work has while it is urgent
+    /// and host writes wait too; `None`: the side that has waited longer goes next.
     pub fn set_share(&mut self, die: DieId, share: Option<u16>) {
         self.dies[die.index()].turns.set(share);
     }
 
-    /// Queues a transaction on its die. A die that is free is started by [`Device::start`], once all that comes with the
-    /// transaction is queued too.
+    /// Queues a transaction on its die. [`Device::start`] starts a free die once all transactions of the same event are
+    /// queued.
     #[inline]
     pub fn submit(&mut self, pool: &mut Transactions, slot: Slot) {
         let (id, class) = (pool[slot].die, pool[slot].class);
@@ -255,7 +256,7 @@ impl Device {
         self.mark(id);
     }
 
-    /// Queues a further try of a read before what else waits in its queue: it has waited already.
+    /// Queues a further try of a read at the front of its queue, since the read has waited already.
     pub fn submit_again(&mut self, pool: &mut Transactions, slot: Slot) {
         let (id, class) = (pool[slot].die, pool[slot].class);
         let die = &mut self.dies[id.index()];
@@ -268,7 +269,7 @@ impl Device {
         self.mark(id);
     }
 
-    /// Puts a die that is free at the end of those that [`Device::start`] starts, if it is not among them.
+    /// Adds a free die to the end of the list of dies that [`Device::start`] starts, unless it is in the list.
     #[inline(always)]
     fn mark(&mut self, id: DieId) {
         let die = &mut self.dies[id.index()];
@@ -278,8 +279,8 @@ impl Device {
         }
     }
 
-    /// Starts the dies that are free and have got work, each with what the scheduler picks: to be called when all is queued
-    /// that an event, or a request, brings.
+    /// Starts the free dies that have got work, each with the transaction that the scheduler picks. To be called when
+    /// all transactions that an event or a request brings are queued.
     #[inline(always)]
     pub fn start<W: Watcher>(
         &mut self,
@@ -293,7 +294,7 @@ impl Device {
         }
     }
 
-    // Called from several places.
+    // Not inlined, since `start` is called from several places.
     #[inline(never)]
     fn start_marked<W: Watcher>(
         &mut self,
@@ -310,10 +311,11 @@ impl Device {
         self.marked.clear();
     }
 
-    /// The die's clock has struck: ends its phase and starts the next one.
+    /// Ends the phase of a die whose clock has struck, and starts the next one.
     ///
-    /// After [`Ended::Batch`] or [`Ended::Page`] the caller deals with what ended, then calls [`Device::start`]
-    /// and [`Device::start_next`]: until then the clock of a die that has come to rest is not unset, since most go on at once.
+    /// After [`Ended::Batch`] or [`Ended::Page`] the caller handles the end of the operation, then calls
+    /// [`Device::start`] and [`Device::start_next`]. Until then the clock of a die without work stays set, since most
+    /// dies go on at once.
     #[inline]
     pub fn on_clock<W: Watcher>(
         &mut self,
@@ -369,7 +371,7 @@ impl Device {
         die.busy_ns += now - die.since;
     }
 
-    /// Starts what the scheduler picks, if the die is free and anything waits; else it comes to rest.
+    /// Starts the transaction that the scheduler picks, if the die is free and one waits; else unsets the die's clock.
     #[inline]
     pub fn start_next<W: Watcher>(
         &mut self,
@@ -392,7 +394,7 @@ impl Device {
             promoted: die.promoted > 0,
         };
         if die.cleanings > 0 {
-            waiting.leave_to_cleaning(self.cleaned_from[id.index()]);
+            waiting.leave_to_cleaning(self.cleaning_order[id.index()]);
         }
         let Some(mut class) = pick(self.scheduler, &waiting) else {
             agenda.set(id.0, NEVER);
@@ -400,7 +402,7 @@ impl Device {
         };
         let takes_turns = die.turns.are_taken(&waiting, class);
         if takes_turns {
-            class = turn(die, pool);
+            class = whose_turn(die, pool);
         }
         let queue = &mut die.queues[class as usize];
         die.batch = if let Some(partners) = &mut self.partners {
@@ -432,13 +434,13 @@ impl Device {
         }
     }
 
-    /// How many planes an operation is of.
+    /// The number of planes of a die's operation.
     #[inline(always)]
     fn planes_at_work(&self, pool: &Transactions, die: &Die) -> u64 {
         if self.partners.is_some() { count(pool, die.batch.first()).into() } else { 1 }
     }
 
-    /// The command cycles of the operation of a die.
+    /// The command cycles of a die's operation.
     #[inline(always)]
     fn command_ns(&self, pool: &Transactions, die: &Die) -> Span {
         match self.planes_at_work(pool, die) {
@@ -468,7 +470,7 @@ impl Device {
         watcher.on_phase(now, now + ns, id, u32::from(die.channel), Phase::Array, first);
     }
 
-    /// Takes the die's channel for `phase`, or waits for it.
+    /// Takes the die's channel for `phase`, or waits for the channel.
     #[inline]
     fn ask_channel<W: Watcher>(
         &mut self,
@@ -511,7 +513,7 @@ impl Device {
         let first = first_of(&die.batch, pool);
         let (command_ns, transfer_ns, pages) = match die.phase {
             Phase::Command => (self.command_ns(pool, die), Span::ZERO, 0),
-            // What does not decode stays in the controller.
+            // A page that does not decode stays in the controller, off the off-chip path.
             Phase::TransferOut => {
                 let transfer_ns = self.timing.read(first.level, first.tries > 0).transfer_ns;
                 let transfer_ns = self.timing.of_part(transfer_ns, first.part_bytes);
@@ -570,14 +572,14 @@ fn count(pool: &Transactions, mut rest: Option<Slot>) -> u32 {
     count
 }
 
-/// Whose turn it is: that of host writes, or of background work.
+/// The class whose turn it is: host writes or background work.
 #[inline(never)]
-fn turn(die: &Die, pool: &Transactions) -> Class {
+fn whose_turn(die: &Die, pool: &Transactions) -> Class {
     let first = die.queues[Class::Background as usize].first();
     die.turns.next(first.is_some_and(|slot| pool[slot].kind.programs()))
 }
 
-/// The turn of a class is over with what the die has taken up.
+/// Counts the programs of the batch that the die has taken up for `class`, whose turn it was.
 #[inline(never)]
 fn end_turn(die: &mut Die, pool: &Transactions, class: Class) {
     if die.kind.programs() {

@@ -1,5 +1,6 @@
-//! The scheduler: transactions, the queues they wait in, the dies and channels they contend for and for how long, the agenda of what
-//! happens next, and what can be watched of it. It knows no LPNs but as what a transaction carries.
+//! The scheduler: transactions and their queues, the dies and channels with the times of each operation on them, the
+//! agenda of coming events, and the trait by which a watcher follows the dies. The scheduler knows an LPN only as a
+//! field that a transaction carries.
 
 mod agenda;
 mod device;

@@ -1,42 +1,43 @@
-//! What the planes of a die do together (`timing.multi_plane`): one operation on several planes.
+//! `timing.multi_plane`: one operation on several planes of a die.
 //!
-//! The first transaction of a queue takes along, of each other plane, the first one of its kind that waits in the same
-//! queue with the same page number; of erases the first one, whatever the block. That one stays behind if its read
-//! references are others, or if it is a program that would overtake another one of its block: the pages of a block are
-//! programmed in order.
+//! The first transaction of a queue takes along one partner from each other plane of the die: the first waiting
+//! transaction of the same queue with the same kind and page number, or for an erase the first waiting erase of any
+//! block. A read with other read references is no partner. Nor is a program with an earlier program of its block
+//! waiting: the pages of a block are programmed in order.
 //!
-//! No queue is walked for that. What waits is also in a list of its class, plane, kind and page number, and a program in
-//! one of its block. These lists have the order of the queue, so only the first one of a list is ever looked at.
+//! No queue is searched for a partner. A waiting transaction is also in a list of its class, plane, kind and page
+//! number, and a program in a list of its block. These lists have the order of the queue, so only the first transaction
+//! of a list is ever looked at.
 
 use super::transaction::{FlashOp, Slot, Transaction, Transactions};
 use crate::base::geometry::{Divisor, Geometry};
 use crate::base::slab::Fifo;
 
-/// The first and the last one of a list that is threaded through [`QueueLinks`].
+/// The first and the last transaction of a list that is threaded through [`QueueLinks`].
 type Ends = Option<(Slot, Slot)>;
 
-/// Where a transaction is in its lists.
+/// The neighbours of a waiting transaction in its lists.
 #[derive(Clone, Copy, Debug, Default)]
 struct QueueLinks {
-    /// The one before it in the queue.
+    /// The transaction before this one in the queue.
     before: Option<Slot>,
-    /// The next one with its class, plane, kind and page number.
+    /// The next transaction with the same class, plane, kind and page number.
     alike: Option<Slot>,
-    /// The next program of its block.
+    /// The next program of the same block.
     in_block: Option<Slot>,
 }
 
-/// See the module.
+/// The lists that find the partners of a multi-plane operation.
 #[derive(Debug)]
 pub(super) struct Partners {
     planes_per_die: usize,
     pages_per_block: usize,
     block_of: Divisor,
-    /// By die, class, plane, kind and page number.
+    /// Lists by die, class, plane, kind and page number.
     alike: Box<[Ends]>,
-    /// By block: the programs that wait. One in place is not among them: its block has been programmed.
+    /// Lists by block: the waiting programs, without programs in place, which may come in any order.
     in_block: Box<[Ends]>,
-    /// By transaction.
+    /// By slot of the transaction.
     links: Vec<QueueLinks>,
 }
 
@@ -53,7 +54,8 @@ impl Partners {
         }
     }
 
-    /// Of each class: reads and programs by page number, and erases.
+    /// The number of lists in [`Partners::alike`]: for each class and plane, reads and programs by page number, and
+    /// erases.
     const fn lists(planes: usize, pages_per_block: usize) -> usize {
         3 * planes * (2 * pages_per_block + 1)
     }
@@ -64,13 +66,14 @@ impl Partners {
         ((lists + geometry.blocks as usize) * size_of::<Ends>()) as u64
     }
 
-    /// Nothing waits any more.
+    /// Empties all lists.
     pub(super) fn clear(&mut self) {
         self.alike.fill(None);
         self.in_block.fill(None);
     }
 
-    /// The list of what is alike on a plane of the same die; a copyback goes alone.
+    /// The list in `alike` of transactions like `of` on a plane of its die; `None` for a copyback, which has no
+    /// partners.
     fn list(&self, of: &Transaction, plane: usize) -> Option<usize> {
         let pages = self.pages_per_block;
         let within = match of.kind {
@@ -83,13 +86,13 @@ impl Partners {
         Some((queue * self.planes_per_die + plane) * (2 * pages + 1) + within)
     }
 
-    /// The block in which a program has to keep its turn.
+    /// The block whose programs are in order with `of`; `None` for other operations.
     fn block(&self, of: &Transaction) -> Option<usize> {
         let is_in_order = of.kind.programs() && !of.is_in_place();
         is_in_order.then(|| self.block_of.divide(of.ppn.0) as usize)
     }
 
-    /// Queues a transaction behind the others.
+    /// Queues a transaction at the end.
     pub(super) fn push(&mut self, pool: &mut Transactions, queue: &mut Fifo<Transaction>, slot: Slot) {
         let before = queue.last();
         queue.push(pool, slot);
@@ -114,7 +117,7 @@ impl Partners {
         }
     }
 
-    /// Queues a read before the others.
+    /// Queues a read at the front.
     pub(super) fn push_front(&mut self, pool: &mut Transactions, queue: &mut Fifo<Transaction>, slot: Slot) {
         let of = pool[slot];
         assert!(of.kind == FlashOp::Read, "only a read is tried again");
@@ -129,7 +132,7 @@ impl Partners {
         *ends = Some((slot, ends.map_or(slot, |(_, last)| last)));
     }
 
-    /// Takes the first one out of a queue, and what goes along with it: by plane, after the first one.
+    /// Takes the first transaction out of a queue, with its partners behind it in the order of their planes.
     pub(super) fn take(
         &mut self,
         pool: &mut Transactions,
@@ -148,18 +151,18 @@ impl Partners {
         batch
     }
 
-    /// What goes along on another plane.
+    /// The partner of `lead` on another plane.
     fn partner(&self, pool: &Transactions, lead: &Transaction, plane: usize) -> Option<Slot> {
         let (slot, _) = self.alike[self.list(lead, plane)?]?;
         let other = &pool[slot];
-        // One command: the same references.
+        // One command serves all planes, so their reads have the same references.
         let matches = (other.level, other.tries > 0) == (lead.level, lead.tries > 0);
         let block = self.block(other);
         let is_next = block.is_none_or(|block| self.in_block[block].is_some_and(|(first, _)| first == slot));
         (matches && is_next).then_some(slot)
     }
 
-    /// Takes one out that is the first of its lists.
+    /// Takes a transaction that is the first of its lists out of the queue and the lists.
     fn remove(&mut self, pool: &mut Transactions, queue: &mut Fifo<Transaction>, slot: Slot) {
         let QueueLinks { before, alike, in_block } = self.links[slot.index()];
         if let Some(next) = pool[slot].next {
@@ -168,7 +171,7 @@ impl Partners {
         queue.remove(pool, before, slot);
         let of = &pool[slot];
         let take_first = |ends: &mut Ends, next: Option<Slot>| {
-            let (first, last) = ends.expect("what waits is in its lists");
+            let (first, last) = ends.expect("a waiting transaction is in its lists");
             assert!(first == slot, "a list has the order of its queue");
             *ends = next.map(|next| (next, last));
         };

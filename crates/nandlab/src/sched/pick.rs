@@ -1,33 +1,36 @@
-//! The order between a die's queues.
+//! `timing.scheduler`: the order between the queues of a die.
 
 use super::transaction::Class;
 
-/// `timing.scheduler`: the order between a die's queues.
+/// `timing.scheduler`: the order between the three queues of a die.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheduler {
     /// Strictly in order of arrival.
     Fcfs,
-    /// Host reads, then host writes, then background work; when space runs out, background work and host writes by age.
+    /// Host reads, then host writes, then background work; while background work is urgent, the older of background
+    /// work and host writes.
     ReadFirst,
 }
 
-/// The whole of what host writes and urgent background work share: what a share is counted in.
+/// The unit of shares: a share of `SHARES` is every program of a die.
 pub const SHARES: u16 = 1024;
 
-/// Pages that either side can be ahead: what one is owed while it has nothing waiting is not all made up for later.
+/// Pages by which one side can be ahead of its share: a side that had nothing waiting makes up for at most this many
+/// pages.
 const AHEAD_PAGES: i32 = 8;
 
-/// What a scheduler may look at when a die is free.
+/// What a scheduler knows when a die is free.
 #[derive(Clone, Copy, Debug)]
 pub struct Waiting {
     /// Submission order of the first transaction of each class; `None` where nothing waits.
     pub first: [Option<u64>; 3],
-    /// Space is running out on this die: background work is what makes room.
+    /// Whether background work is urgent on this die, because a plane of the die is short of free blocks.
     pub promoted: bool,
 }
 
 impl Waiting {
-    /// A cleaning that began at `order` has the die: the host has what came before, and then the rest is hidden.
+    /// A cleaning that began at `order` has the die: host transactions with a lower order go first, then background
+    /// work alone.
     pub(super) fn leave_to_cleaning(&mut self, order: u64) {
         let came_before = self.first.map(|first| first.filter(|&came| came < order));
         let [read, write, _] = came_before;
@@ -37,7 +40,7 @@ impl Waiting {
         };
     }
 
-    /// Host writes and urgent background work wait both.
+    /// Whether both host writes and urgent background work wait.
     #[inline(always)]
     fn is_contended(&self) -> bool {
         let [_, write, background] = self.first;
@@ -45,14 +48,14 @@ impl Waiting {
     }
 }
 
-/// How host writes and urgent background work take turns on a die: each has its share of the pages that are programmed while
-/// both wait. Reads and erases of background work do not wait for a turn: they are few, and make its programs, and room,
-/// possible.
+/// The turns that host writes and urgent background work take on a die: each side has its share of the pages that are
+/// programmed while both wait. Reads and erases of background work do not wait for a turn: they are few, and the
+/// programs of background work depend on them, as does free space.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Turns {
-    /// That of background work; `None`: no turns are taken.
+    /// The share of background work; `None`: no turns are taken.
     share: Option<u16>,
-    /// Pages that background work is behind, in [`SHARES`]ths.
+    /// Pages that background work is behind its share, in [`SHARES`]ths.
     behind: i32,
 }
 
@@ -64,27 +67,27 @@ impl Turns {
         self.share = share;
     }
 
-    /// Whether turns are taken now that the scheduler has picked `class`: not with host reads.
+    /// Whether turns decide instead of `class`, which the scheduler has picked: host reads go first in any case.
     #[inline(always)]
     pub(super) fn are_taken(&self, waiting: &Waiting, class: Class) -> bool {
         self.share.is_some() && class != Class::HostRead && waiting.is_contended()
     }
 
-    /// Whose turn it is; `is_program` says whether the next operation of background work is a program.
+    /// The class whose turn it is; `is_program` says whether the next operation of background work is a program.
     pub(super) fn next(&self, is_program: bool) -> Class {
         if self.behind >= 0 || !is_program { Class::Background } else { Class::HostWrite }
     }
 
-    /// Pages are programmed for `class`, whose turn it is.
+    /// `pages` pages are programmed for `class`, whose turn it is.
     pub(super) fn on_program(&mut self, class: Class, pages: u32) {
         let Some(share) = self.share else { return };
         let (pages, share, whole) = (pages as i32, i32::from(share), i32::from(SHARES));
-        let owed = if class == Class::Background { pages * (share - whole) } else { pages * share };
-        self.behind = (self.behind + owed).clamp(-AHEAD_PAGES * whole, AHEAD_PAGES * whole);
+        let credit = if class == Class::Background { pages * (share - whole) } else { pages * share };
+        self.behind = (self.behind + credit).clamp(-AHEAD_PAGES * whole, AHEAD_PAGES * whole);
     }
 }
 
-/// Chooses the class that is served next; `None` when nothing waits.
+/// The class that is served next; `None` when nothing waits.
 #[inline]
 pub fn pick(scheduler: Scheduler, waiting: &Waiting) -> Option<Class> {
     use Class::{Background, HostRead, HostWrite};
@@ -97,8 +100,8 @@ pub fn pick(scheduler: Scheduler, waiting: &Waiting) -> Option<Class> {
             .map(|(_, class)| class),
         Scheduler::ReadFirst => {
             let [read, write, background] = waiting.first;
-            // Host writes that have a place cost no more space, so promoted work need not go before all of them: it
-            // takes turns with them by age, which keeps it from starving and them from waiting for a whole victim.
+            // Admitted host writes have their pages already and take no more space, so urgent work need not go before
+            // all of them: by age neither side starves, and host writes do not wait for the copies of a whole victim.
             let is_older = background.is_some_and(|b| write.is_none_or(|w| b < w));
             if read.is_none() && waiting.promoted && is_older {
                 return Some(Background);
@@ -112,7 +115,7 @@ pub fn pick(scheduler: Scheduler, waiting: &Waiting) -> Option<Class> {
 mod tests {
     use super::*;
 
-    /// Who programs so many batches of `pages` while both wait: pages of background work and of the host.
+    /// Pages of background work and of the host after `batches` batches of `pages` pages while both sides wait.
     fn programs(turns: &mut Turns, batches: u32, pages: u32) -> [u32; 2] {
         let mut done = [0, 0];
         for _ in 0..batches {
@@ -129,8 +132,8 @@ mod tests {
             let mut turns = Turns::default();
             turns.set(Some(share));
             let [background, host] = programs(&mut turns, 10_240, pages);
-            let owed = (background + host) * u32::from(share) / 1024;
-            assert!(background.abs_diff(owed) <= pages, "{background} of {} at {share}", background + host);
+            let fair = (background + host) * u32::from(share) / 1024;
+            assert!(background.abs_diff(fair) <= pages, "{background} of {} at {share}", background + host);
         }
     }
 
@@ -138,7 +141,7 @@ mod tests {
     fn what_one_side_is_behind_is_bounded() {
         let mut turns = Turns::default();
         turns.set(Some(512));
-        // Background work has nothing to program for long, then makes up for eight pages of its half.
+        // Background work has nothing to program for a long time, then makes up for eight pages of its half.
         for _ in 0..1000 {
             turns.on_program(Class::HostWrite, 1);
         }

@@ -1,4 +1,4 @@
-//! How long each phase of a flash operation takes on the resource it needs.
+//! The duration of each phase of a flash operation on its resource.
 
 use super::Scheduler;
 use super::transaction::FlashOp;
@@ -6,7 +6,7 @@ use crate::base::geometry::{Geometry, PageKind};
 use crate::base::units::{Span, transfer_ns};
 use crate::flash::{EccSpec, LevelSpec, Retry};
 
-/// `[timing]`.
+/// Section `[timing]` of the spec.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub struct TimingSpec {
@@ -15,9 +15,9 @@ pub struct TimingSpec {
     pub erase_ns: Span,
     pub channel_ns_per_byte: f64,
     pub command: CommandTimes,
-    /// Controller time after a page has been transferred out.
+    /// Time of decoding in the controller, after a page has been transferred out.
     pub decode_ns: Span,
-    /// `None`: unlimited.
+    /// Rate of the off-chip path; `None`: unlimited.
     pub off_chip_bytes_per_s: Option<f64>,
     pub scheduler: Scheduler,
     pub multi_plane: bool,
@@ -31,9 +31,9 @@ pub struct CommandTimes {
     pub program_ns: Span,
     pub erase_ns: Span,
     pub copyback_ns: Span,
-    /// A read of several planes together; `None`: each plane pays `read_ns`.
+    /// A multi-plane read; `None`: each plane takes `read_ns`.
     pub multi_plane_read_ns: Option<Span>,
-    /// A program of several planes together; `None`: each plane pays `program_ns`.
+    /// A multi-plane program; `None`: each plane takes `program_ns`.
     pub multi_plane_program_ns: Option<Span>,
 }
 
@@ -52,12 +52,12 @@ impl CommandTimes {
     }
 }
 
-/// `timing.program`.
+/// `timing.program`: tPROG, and how it depends on the page.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ProgramTime {
-    /// The same for every page.
+    /// The same tPROG for every page.
     Uniform(Span),
-    /// By page kind (`{ lsb, msb }`; a TLC drive's middle page takes the mean of the two).
+    /// By page kind (`{ lsb, msb }`; the middle page of TLC takes the mean of the two).
     ByKind {
         /// LSB page.
         lsb_ns: Span,
@@ -73,35 +73,35 @@ pub enum ProgramTime {
     },
 }
 
-/// What one try of a read costs at its level.
+/// The cost of one try of a read at its level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadCost {
-    /// On the die.
+    /// Time of the sensing on the die.
     pub sense_ns: Span,
-    /// On the channel.
+    /// Time of the transfer on the channel.
     pub transfer_ns: Span,
-    /// In the controller.
+    /// Time of the decoding in the controller.
     pub decode_ns: Span,
 }
 
-/// Phase times of one drive, worked out once. All in nanoseconds.
+/// Phase times of a drive, computed once from the spec.
 #[derive(Clone, Debug)]
 pub struct Timing {
-    /// Sense a page into the page register (tR), at the first read level.
+    /// Sensing of a page into the page register (tR), at the first read level.
     pub read_ns: Span,
-    /// Erase a block (tBERS).
+    /// Erase of a block (tBERS).
     pub erase_ns: Span,
-    /// A page to be programmed over the channel.
+    /// Transfer of a page to be programmed over the channel.
     pub transfer_ns: Span,
-    /// One page over the off-chip path; 0 when it is unlimited.
+    /// Transfer of a page over the off-chip path; 0 for an unlimited path.
     pub off_chip_ns: Span,
-    /// Command and address cycles, channel time in front of every operation.
+    /// Command and address cycles: channel time before every operation.
     pub command: CommandTimes,
-    /// The same by operation, of one plane.
+    /// Command and address cycles of an operation of one plane, by [`FlashOp`].
     commands: [Span; 4],
-    /// Planes of a die that work together.
+    /// Planes of a die that work together; 1 without `timing.multi_plane`.
     planes: u32,
-    /// What a try at each read level costs: first tries, then those that follow a failed one.
+    /// By level, the costs of a first try; behind these, by level, the costs of a try that follows a failed one.
     reads: Box<[ReadCost]>,
     levels: usize,
     page_bytes: u64,
@@ -124,7 +124,7 @@ impl Timing {
         }
         let mut again = first.clone();
         if ecc.retry == Retry::Incremental {
-            // What the lower level has sensed is in the controller already.
+            // The controller keeps what it has sensed at the lower level.
             for level in 1..first.len() {
                 again[level].sense_ns -= first[level - 1].sense_ns;
                 again[level].transfer_ns -= first[level - 1].transfer_ns;
@@ -150,13 +150,13 @@ impl Timing {
         }
     }
 
-    /// How long writing a block of so many pages takes, page after page.
+    /// Time to write the first `pages_per_block` pages of a block, one page after another.
     pub fn block_write_ns(&self, pages_per_block: u32) -> Span {
         (0..pages_per_block).map(|page| self.transfer_ns + self.program_ns(page)).sum()
     }
 
-    /// The longest time for which an operation holds a channel: a page out, at any read level, or the pages of all planes that
-    /// work together in.
+    /// The longest time for which one operation holds a channel: the transfer of a page out at any read level, the
+    /// transfer in of the pages of all planes that work together, or command cycles.
     pub fn longest_transfer_ns(&self) -> Span {
         let planes = u64::from(self.planes);
         let reads = self.reads.iter().map(|cost| cost.transfer_ns).max().unwrap_or_default();
@@ -175,7 +175,7 @@ impl Timing {
         self.commands[kind as usize]
     }
 
-    /// The command cycles of an operation of so many planes.
+    /// The command cycles of an operation of `planes` planes.
     pub fn command_of_planes_ns(&self, kind: FlashOp, planes: u64) -> Span {
         let together = match kind {
             FlashOp::Read => self.command.multi_plane_read_ns,
@@ -188,14 +188,15 @@ impl Timing {
         }
     }
 
-    /// What a try at `level` costs; `is_retry` when it follows a failed one at the level below.
+    /// The cost of a try at `level`; `is_retry` for a try that follows a failed one at the level below.
     #[inline(always)]
     pub fn read(&self, level: u8, is_retry: bool) -> &ReadCost {
         let behind = if is_retry { self.levels } else { 0 };
         &self.reads[usize::from(level) - 1 + behind]
     }
 
-    /// What of a page's time on the channel, or on the off-chip path, a part of it takes; 0 bytes: all of it.
+    /// The share of `page_ns`, a page's time on the channel or the off-chip path, for `part_bytes` of the page; 0 bytes
+    /// stand for the whole page.
     #[inline(always)]
     pub fn of_part(&self, page_ns: Span, part_bytes: u32) -> Span {
         match part_bytes {
@@ -204,7 +205,7 @@ impl Timing {
         }
     }
 
-    /// Program page `page` of a block (tPROG).
+    /// Time of programming page `page` of a block (tPROG).
     #[inline(always)]
     pub fn program_ns(&self, page: u32) -> Span {
         self.program_ns[page as usize]

@@ -1,4 +1,4 @@
-//! Flash transactions: what the controller asks of a die, whoever asked for it.
+//! Flash transactions: the operations that the controller queues on the dies.
 
 use crate::base::geometry::{CacheSlot, DieId, Lpn, PlaneId, Ppn, RequestId, Tvpn};
 use crate::base::slab::{Id, Node, Slab};
@@ -18,7 +18,7 @@ pub enum FlashOp {
 }
 
 impl FlashOp {
-    /// Whether it programs a page.
+    /// Whether the operation programs a page.
     #[inline(always)]
     pub fn programs(self) -> bool {
         matches!(self, FlashOp::Program | FlashOp::Copyback)
@@ -29,7 +29,7 @@ impl FlashOp {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Cause {
-    /// A host request (a read-modify-write's read included).
+    /// A host request, including the read of a read-modify-write.
     Host,
     /// Garbage collection.
     Gc,
@@ -50,7 +50,7 @@ impl Cause {
     pub const ALL: [Cause; 7] =
         [Cause::Host, Cause::Gc, Cause::Wear, Cause::Refresh, Cause::Mapping, Cause::Sync, Cause::Flush];
 
-    /// The name used in the output.
+    /// The cause's name in results.
     pub fn name(self) -> &'static str {
         match self {
             Cause::Host => "host",
@@ -64,7 +64,7 @@ impl Cause {
     }
 }
 
-/// A die keeps these apart; the order between them is the scheduler's.
+/// The queue of a die in which a transaction waits; the scheduler decides the order between the three queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Class {
@@ -72,7 +72,7 @@ pub enum Class {
     HostRead,
     /// Writes the host waits for.
     HostWrite,
-    /// Everything else.
+    /// All other operations.
     Background,
 }
 
@@ -80,16 +80,16 @@ pub enum Class {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Start {
-    /// The one that `ecc.start` says.
+    /// The level of the `ecc.start` policy.
     #[default]
     Policy,
-    /// The first.
+    /// The first level.
     First,
-    /// The last: the page is read at full strength.
+    /// The last level: the page is read at full strength.
     Last,
 }
 
-/// Whose an operation is, and to whom its end is told.
+/// The part of the drive that asked for an operation and is told of its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
     /// A page of a host request.
@@ -102,27 +102,28 @@ pub enum Owner {
     TranslationPage(Tvpn),
     /// The background job of a plane.
     Job(PlaneId),
-    /// A block without valid pages that is erased beside the job of its plane.
+    /// A full block without valid pages or pins that is erased beside the job of its plane.
     DeadBlock(PlaneId),
-    /// A combination page that is written for the first time; one that is moved belongs to the job that moves it.
+    /// A combination page that is written for the first time; a combination page that is moved belongs to the job that
+    /// moves it.
     CombinationPage,
-    /// A clean page of the write cache that is written once more to measure the capacitor.
+    /// A clean page of the write cache that is written again in order to measure the capacitor.
     Rewrite(CacheSlot),
-    /// A page that holds nothing and is written to measure the capacitor.
+    /// A page without data that is written in order to measure the capacitor.
     Dummy,
-    /// A page that holds nothing and fills a wordline.
+    /// A page without data that fills a wordline.
     Padding,
-    /// A page of the emergency flush: its place in the order of the flush.
+    /// A page of the emergency flush, by its position in the order of the flush.
     FlushPage(u32),
 }
 
 const _: () = assert!(size_of::<Owner>() == 8);
 
 impl Owner {
-    /// The host request whose page this is.
+    /// The host request to which the page belongs.
     ///
     /// # Panics
-    /// When it is not one of a request.
+    /// If the owner is not a page of a request.
     #[inline]
     pub fn request(self) -> RequestId {
         match self {
@@ -132,50 +133,50 @@ impl Owner {
     }
 }
 
-/// A transaction's place in [`Transactions`].
+/// The slot of a transaction in [`Transactions`].
 pub type Slot = Id<Transaction>;
 
-/// One transaction.
+/// A flash transaction.
 #[derive(Clone, Copy, Debug)]
 pub struct Transaction {
-    /// The order of submission, over the whole drive.
+    /// Number in the order of submission, over the whole drive.
     pub order: u64,
-    /// What a read reads and a program writes; an erase names its block's first page.
+    /// The page to read or program, or the first page of the block to erase.
     pub ppn: Ppn,
-    /// The data's LPN.
+    /// The LPN of the data.
     pub lpn: Lpn,
-    /// Whose it is.
+    /// The owner of the operation.
     pub owner: Owner,
-    /// The page whose data this program replaces, or that a copyback copies: its block must outlive the operation. The
-    /// page itself when it is reprogrammed in place.
+    /// The page whose data this program replaces, or that a copyback copies: the block of that page must not be erased
+    /// before the operation ends. For a program in place the page itself.
     pub replaces: Option<Ppn>,
-    /// The next one in whatever list this one is in.
+    /// The next transaction in the list that this transaction is in.
     pub next: Option<Slot>,
-    /// The other sub-read of a pread; `None` of a read that is whole.
+    /// The other sub-read of a pread; `None` for a read of one page.
     pub partner: Option<Slot>,
-    /// Bytes that leave the die, of a read of a part of a page; 0: all of it.
+    /// Bytes transferred out by a read of part of a page; 0: the whole page.
     pub part_bytes: u32,
-    /// The operation.
+    /// The kind of operation.
     pub kind: FlashOp,
-    /// Why.
+    /// The cause to which the operation is charged.
     pub cause: Cause,
-    /// Which queue.
+    /// The queue in which the transaction waits.
     pub class: Class,
-    /// Where a read starts.
+    /// The level at which a read starts.
     pub start: Start,
-    /// A read's level in this try.
+    /// The read level of this try.
     pub level: u8,
-    /// The least level that decodes the page read.
+    /// The least level that decodes the page of a read.
     pub needed: u8,
-    /// Tries of a read that have failed.
+    /// Failed tries of a read so far.
     pub tries: u8,
-    /// Pages behind the one programmed that stay erased.
+    /// Pages after the programmed one that stay erased.
     pub skips: u8,
-    /// It is the sub-read of a combination page.
+    /// Whether this is the sub-read of a combination page.
     pub is_part: bool,
-    /// This sub-read has left its die.
+    /// Whether this sub-read has left its die.
     pub has_arrived: bool,
-    /// Page number in its block, of the page programmed or read.
+    /// Number of the read or programmed page within its block.
     pub page: u16,
     /// Plane within its die.
     pub plane_in_die: u8,
@@ -184,13 +185,13 @@ pub struct Transaction {
 }
 
 impl Transaction {
-    /// Whether this try of a read is in vain.
+    /// Whether this try of a read fails.
     #[inline(always)]
     pub fn is_uncorrectable(&self) -> bool {
         self.level < self.needed
     }
 
-    /// Whether this program is of a page that is programmed already, with what it holds.
+    /// Whether this is a program in place: of a programmed page, with the page's own data.
     #[inline(always)]
     pub fn is_in_place(&self) -> bool {
         self.replaces == Some(self.ppn)
@@ -236,7 +237,7 @@ pub struct Transactions {
 }
 
 impl Transactions {
-    /// Puts in a transaction and gives it its order.
+    /// Adds a transaction and gives it the next number of submission.
     #[inline(always)]
     pub fn insert(&mut self, mut transaction: Transaction) -> Slot {
         transaction.order = self.submitted;
@@ -244,23 +245,23 @@ impl Transactions {
         self.slab.insert(transaction)
     }
 
-    /// Takes a transaction out.
+    /// Removes a transaction.
     #[inline(always)]
     pub fn remove(&mut self, slot: Slot) -> Transaction {
         self.slab.remove(slot)
     }
 
-    /// How many there are.
+    /// The number of transactions, waiting or under way.
     pub fn live(&self) -> u32 {
         self.slab.live()
     }
 
-    /// The order the next one will get.
+    /// The submission number that the next transaction will get.
     pub fn next_order(&self) -> u64 {
         self.submitted
     }
 
-    /// Drops all of them; orders go on.
+    /// Removes all transactions; submission numbers go on.
     pub fn clear(&mut self) {
         self.slab.clear();
     }

@@ -1,21 +1,21 @@
-//! What can be watched on the dies.
+//! `Watcher`: the trait by which a probe follows the operations of the dies.
 
 use super::device::Phase;
 use super::transaction::Transaction;
 use crate::base::geometry::DieId;
 use crate::base::units::Time;
 
-/// Sees what dies take up, and when each phase runs. Every method does nothing unless overridden.
+/// Is told which transactions the dies take up, and when each phase runs. Every method does nothing unless overridden.
 pub trait Watcher {
     /// A die has taken up a transaction.
     #[inline(always)]
     fn on_issue(&mut self, _now: Time, _die: DieId, _transaction: &Transaction) {}
 
-    /// A transaction goes along with the `first` one that the die has just taken up: the same operation in another plane.
+    /// `transaction` goes along with `first`, which the die has just taken up: the same operation in another plane.
     #[inline(always)]
     fn on_joined(&mut self, _now: Time, _die: DieId, _first: &Transaction, _transaction: &Transaction) {}
 
-    /// A phase of a transaction runs on the die (`Phase::Array`) or on its channel from `start` to `end`.
+    /// A phase of a transaction runs from `start` to `end`: on the die for `Phase::Array`, else on the die's channel.
     #[inline(always)]
     fn on_phase(
         &mut self,

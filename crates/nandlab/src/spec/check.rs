@@ -1,13 +1,13 @@
-//! Rules over several keys: what each value allows on its own can still be impossible.
+//! Rules over several keys: values that are allowed each by itself may be impossible together.
 
 use super::kind::Val;
 use super::layers::{Layers, Location};
 use super::resolve::Resolved;
 
-/// A rule; it says nothing, `None`, where a key that it asks for could not be read.
+/// A rule. It returns `None` as soon as a key that it needs could not be read.
 pub(crate) type Rule = fn(&mut Check<'_>) -> Option<()>;
 
-/// What a rule looks at, and where it tells what is wrong.
+/// The values that a rule checks, and the list to which it adds errors.
 pub(crate) struct Check<'a> {
     pub(super) values: &'a Resolved,
     pub(super) layers: &'a mut Layers,
@@ -26,32 +26,33 @@ impl<'a> Check<'a> {
         self.get(path).map(Val::num)
     }
 
-    /// The name that was chosen; empty for what is no choice.
+    /// The name of the choice; empty for a key that is not a choice.
     pub(crate) fn tag(&self, path: &str) -> Option<&'static str> {
         self.get(path).map(Val::tag)
     }
 
-    /// Whether the key has this choice.
+    /// Whether the key has the choice `name`.
     pub(crate) fn is(&self, path: &str, name: &str) -> bool {
         self.tag(path) == Some(name)
     }
 
-    /// An error at the key of the highest layer that had a say; the first of these on a tie.
+    /// Reports an error at that one of `keys` whose value comes from the highest layer, the first of several in the
+    /// same layer.
     pub(crate) fn error(&mut self, keys: &[&str], message: impl Into<String>, remedy: impl Into<String>) {
         let mut worst: Option<(&str, &Location)> = None;
         for key in keys {
-            if let Some(place) = self.values.items.get(key).and_then(|item| item.place.as_ref())
-                && worst.is_none_or(|(_, other)| place.rank > other.rank)
+            if let Some(location) = self.values.items.get(key).and_then(|item| item.location.as_ref())
+                && worst.is_none_or(|(_, other)| location.rank > other.rank)
             {
-                worst = Some((key, place));
+                worst = Some((key, location));
             }
         }
         let nowhere = Location { origin: "defaults".into(), line: None, rank: 0 };
-        let (key, place) = worst.unwrap_or((keys[0], &nowhere));
-        self.layers.error(place, key, message, remedy);
+        let (key, location) = worst.unwrap_or((keys[0], &nowhere));
+        self.layers.error(location, key, message, remedy);
     }
 
-    /// An error in an item of a list, at the item's own line.
+    /// Reports an error in an item of a list, at the item's own line.
     pub(crate) fn error_in_list(
         &mut self,
         key: &str,
@@ -60,9 +61,11 @@ impl<'a> Check<'a> {
         message: impl Into<String>,
         remedy: impl Into<String>,
     ) {
-        // Only what was written can be wrong.
-        let Some(place) = self.values.items.get(key).and_then(|item| item.place.clone()) else { return };
-        let line = place.line.map(|line| self.layers.line_of_item(key, index).unwrap_or(line));
-        self.layers.error(&Location { line, ..place }, &format!("{key}[{index}].{name}"), message, remedy);
+        // A default has no location; defaults are valid.
+        let Some(location) = self.values.items.get(key).and_then(|item| item.location.clone()) else {
+            return;
+        };
+        let line = location.line.map(|line| self.layers.line_of_item(key, index).unwrap_or(line));
+        self.layers.error(&Location { line, ..location }, &format!("{key}[{index}].{name}"), message, remedy);
     }
 }

@@ -1,27 +1,27 @@
-//! What is wrong with a spec, where, and what would be right.
+//! Errors of a spec: the fault, its location and the remedy.
 
 use super::node::shorten_to;
 use std::fmt;
 
-/// One thing that is wrong.
+/// One error of a spec.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpecError {
     /// The file's name, `preset NAME` or `--set`.
     pub origin: String,
-    /// The line in that file; `None` for `--set`.
+    /// The line in the file or preset; `None` for `--set`.
     pub line: Option<u32>,
-    /// The key, `section.name`; empty when the text is not even TOML.
+    /// The key, `section.name`; empty when the file is not TOML.
     pub key: String,
-    /// What is wrong.
+    /// The fault.
     pub message: String,
-    /// What would be right.
+    /// What to write instead; may be empty.
     pub remedy: String,
 }
 
-/// Characters shown of a file's name.
+/// The largest number of characters shown of a file's name.
 const NAME_MAX: usize = 160;
 
-/// Between what is wrong and what would be right.
+/// The text between a fault and its remedy.
 const REMEDY: &str = "\n  remedy: ";
 
 impl fmt::Display for SpecError {
@@ -43,11 +43,11 @@ impl fmt::Display for SpecError {
 
 impl std::error::Error for SpecError {}
 
-/// Everything that is wrong with a spec; never empty.
+/// All errors of a spec; never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpecErrors(pub(crate) Vec<SpecError>);
 
-/// More lines than this do not fit on a screen; the errors beyond it are counted.
+/// The largest number of lines shown, which fits on a screen; further errors are only counted.
 const LINES_MAX: usize = 22;
 
 impl SpecErrors {
@@ -63,7 +63,7 @@ impl fmt::Display for SpecErrors {
         let mut remedy = "";
         for (i, error) in self.0.iter().enumerate() {
             let mut text = error.to_string();
-            // A remedy that the error before it has told already is not told again.
+            // A remedy that is the same as in the error before is not repeated.
             if !error.remedy.is_empty() && error.remedy == remedy {
                 text.truncate(text.len() - error.remedy.len() - REMEDY.len());
             }
@@ -81,9 +81,9 @@ impl fmt::Display for SpecErrors {
 
 impl std::error::Error for SpecErrors {}
 
-/// The candidate nearest to `word`, if it is near enough to be a slip of the pen.
+/// The candidate nearest to `word`, if near enough for `word` to be a typing error.
 pub(super) fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    // Long input is no slip, and the comparison is quadratic.
+    // A long word is no typing error, and the comparison is quadratic.
     if word.len() > 64 {
         return None;
     }
@@ -99,7 +99,7 @@ pub(super) fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>)
         .map(|(_, c)| c)
 }
 
-/// Insertions, deletions, substitutions and swaps of neighbours that turn `a` into `b`.
+/// The least number of insertions, deletions, substitutions and swaps of neighbours that turn `a` into `b`.
 fn edits(a: &[char], b: &[char]) -> usize {
     let mut before: Vec<usize> = Vec::new();
     let mut above: Vec<usize> = (0..=b.len()).collect();

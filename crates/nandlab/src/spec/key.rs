@@ -1,5 +1,5 @@
-//! What a key is, and the table of all keys. Parsing, defaults, ranges, `show`, the JSON Schema and "did you mean" all come
-//! from the table; which keys there are is said by the rooms that read them.
+//! Keys and the table of all keys. Parsing, defaults, ranges, `show`, the JSON Schema and "did you mean" all come from
+//! the table; the rooms that use the keys declare them.
 
 use super::kind::ValueKind;
 #[cfg(test)]
@@ -10,61 +10,61 @@ use std::any::Any;
 use std::path::Path;
 use std::sync::Arc;
 
-/// One key of the file.
+/// A key of the spec.
 #[derive(Debug)]
 pub(crate) struct Key {
-    /// `section.name`, or a bare name above all sections.
+    /// `section.name`, or a bare name outside all sections.
     pub(crate) path: &'static str,
     pub(crate) kind: ValueKind,
-    /// As TOML; empty: not set, or it follows from other keys.
+    /// The default as TOML; empty: the key has no default, or its default follows from other keys.
     pub(crate) default: &'static str,
     pub(crate) follows: Follows,
     pub(crate) when: When,
     pub(crate) doc: &'static str,
-    /// Where the default comes from, or what to know about it; may be empty.
+    /// The source of the default, or a remark on it; may be empty.
     pub(crate) note: &'static str,
-    /// The file that one of its choices names, if what the file holds is part of the spec.
+    /// The file that one of the key's choices names, if the content of the file is part of the spec.
     pub(crate) file: Option<FileOf>,
 }
 
-/// What a default follows from.
+/// The keys on which a default depends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Follows {
-    /// Nothing: it is [`Key::default`].
+    /// No other key: the default is [`Key::default`].
     Nothing,
-    /// Keys that belong to one of its choices: the one that the highest layer sets makes its choice, and counts as the place
-    /// where it was made. Without any of them it is `otherwise`.
+    /// Keys that each belong to one of the choices: setting such a key makes its choice, with the location of that key;
+    /// the highest layer decides. If no such key is set, the default is `otherwise`.
     Choice { of: &'static [(&'static str, &'static str)], otherwise: &'static str },
-    /// Whether another key is set, both as TOML.
+    /// Whether `key` is set: the default is `then` if it is, else `otherwise`, both as TOML.
     Beside { key: &'static str, then: &'static str, otherwise: &'static str },
 }
 
-/// When a key has a meaning.
+/// The condition under which a key has a meaning.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum When {
     Always,
-    /// One of these keys is set: some of those of a [`OneOf`].
+    /// One of these keys, which are among those of a [`OneOf`], is set.
     Set(&'static [&'static str]),
-    /// This key has one of these values.
+    /// The key of this path has one of these values.
     Is(&'static str, &'static [&'static str]),
 }
 
-/// The file that a choice of a key names.
+/// The file that a choice of a key names, and the function that reads such a file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FileOf {
     pub(crate) choice: &'static str,
     pub(crate) read: fn(&Path) -> Result<Content, Unreadable>,
 }
 
-/// What a file holds.
+/// The content of a file that is part of the spec.
 #[derive(Clone, Debug)]
 pub(crate) struct Content {
-    /// Tells contents apart.
+    /// A hash that differs between contents.
     pub(crate) hash: u64,
     pub(crate) value: Arc<dyn Any + Send + Sync>,
 }
 
-/// Why a file cannot be used.
+/// Why a file cannot be used: the fault, its location in the file, and the remedy.
 #[derive(Debug)]
 pub(crate) struct Unreadable {
     pub(crate) line: Option<u32>,
@@ -73,7 +73,7 @@ pub(crate) struct Unreadable {
     pub(crate) remedy: String,
 }
 
-/// A key.
+/// A key without conditions, notes or dependence on other keys.
 pub(crate) const fn key(
     path: &'static str,
     kind: ValueKind,
@@ -84,17 +84,17 @@ pub(crate) const fn key(
 }
 
 impl Key {
-    /// The part before the point.
+    /// The part of the path before the point; empty for a bare name.
     pub(super) fn section(&self) -> &'static str {
         self.path.split_once('.').map_or("", |(section, _)| section)
     }
 
-    /// The part after the point.
+    /// The part of the path after the point, or the bare name.
     pub(super) fn name(&self) -> &'static str {
         self.path.split_once('.').map_or(self.path, |(_, name)| name)
     }
 
-    /// Whether its default is one of its values.
+    /// Whether the key's default is one of its values.
     #[cfg(test)]
     pub(crate) fn has_default(&'static self) -> bool {
         let node = parse_value(self.default);
@@ -122,20 +122,20 @@ impl Key {
     }
 }
 
-/// Keys of which a section needs exactly one, if any of it is written.
+/// Keys of which a section needs exactly one as soon as any key of the section is set.
 #[derive(Debug)]
 pub(crate) struct OneOf {
     pub(crate) section: &'static str,
     pub(crate) keys: &'static [&'static str],
-    /// What the section describes: `the workload`.
+    /// What the section describes, for errors: `the workload`.
     pub(crate) what: &'static str,
-    /// How it is without any: `without a source`.
+    /// The state without any of the keys, for errors: `without a source`.
     pub(crate) without: &'static str,
-    /// The same as an error: `no source of requests`.
+    /// The error when none of the keys is set: `no source of requests`.
     pub(crate) missing: &'static str,
 }
 
-/// A spec that ships with the program: its name, one line about it, its TOML.
+/// A spec that ships with the program: its name, a line of text about it, its TOML.
 #[derive(Debug)]
 pub(crate) struct Preset {
     pub(crate) name: &'static str,
@@ -143,22 +143,23 @@ pub(crate) struct Preset {
     pub(crate) text: &'static str,
 }
 
-/// Everything that a spec can say.
+/// The table of all keys.
 #[derive(Debug)]
 pub(crate) struct Table {
-    /// All keys, in the order `show` prints them.
+    /// All keys, in the order in which `show` prints them.
     pub(crate) keys: &'static [&'static [Key]],
-    /// The key that names a preset; it is resolved before all others.
+    /// The path of the key that names a preset, which is resolved before all other keys.
     pub(crate) preset: &'static str,
     pub(crate) presets: &'static [Preset],
-    /// Keys of which a higher layer's replaces a lower layer's, and of which one layer may set only one.
+    /// Groups of keys that exclude each other: a key of a higher layer replaces the others, and one layer may set only
+    /// one.
     pub(crate) exclusive: &'static [&'static [&'static str]],
     pub(crate) one_of: &'static [OneOf],
-    /// Sections whose slots are no policies.
+    /// Sections whose choices are not listed as policies.
     pub(crate) without_policies: &'static [&'static str],
-    /// A key and a value, as an example of `--set`.
+    /// A key and a value as an example of `--set`.
     pub(crate) example: &'static str,
-    /// The same with a table.
+    /// A key and a table as an example of `--set`.
     pub(crate) table_example: &'static str,
 }
 
@@ -168,7 +169,7 @@ impl Table {
         self.keys.iter().copied().flatten()
     }
 
-    /// The key of this path.
+    /// The key with this path.
     pub(crate) fn find(&self, path: &str) -> Option<&'static Key> {
         self.keys().find(|key| key.path == path)
     }
@@ -178,7 +179,7 @@ impl Table {
         self.keys().map(|key| key.path).collect()
     }
 
-    /// The sections.
+    /// The names of all sections, in the order of the table.
     pub(super) fn sections(&self) -> Vec<&'static str> {
         let mut sections: Vec<&'static str> = Vec::new();
         for key in self.keys() {
@@ -194,7 +195,7 @@ impl Table {
         self.keys().filter(move |key| key.section() == section)
     }
 
-    /// The preset of this name.
+    /// The preset with this name.
     pub(super) fn find_preset(&self, name: &str) -> Option<&'static Preset> {
         self.presets.iter().find(|preset| preset.name == name)
     }

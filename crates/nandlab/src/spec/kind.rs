@@ -1,11 +1,11 @@
-//! What a key accepts, declared as data, and the values that come out.
+//! The kinds of values that keys accept, declared as data, and the values read.
 
 use super::quantity::{Dimension, show_real, show_size, show_time};
 use super::section::FromVal;
 use crate::base::units::Span;
 use serde_json::Value as Json;
 
-/// What a value must be.
+/// The kind of values that a key or parameter accepts.
 #[derive(Debug)]
 pub(crate) enum ValueKind {
     Bool,
@@ -27,26 +27,26 @@ pub(crate) enum ValueKind {
         max: u64,
         step: u64,
     },
-    /// Joules, watts, farads or volts, not negative: with a unit, or a bare number of the SI unit.
+    /// Joules, watts, farads or volts, at least 0: with a unit, or a bare number in the SI unit.
     Si(Dimension),
     Text,
-    /// A file; relative to the spec's folder.
+    /// A file name; a relative path starts at the spec's folder.
     Path,
-    /// One of these, by name, with or without parameters.
+    /// One of these choices, by name, with or without parameters.
     Slot(&'static [Policy]),
-    /// The same, from the table that the mechanism's own module keeps.
+    /// One of the choices in a table that the module of the mechanism keeps.
     Registered(fn() -> &'static [Policy]),
-    /// A table with these names.
+    /// A table with these fields.
     Table(&'static [Param]),
-    /// A list of such tables, at most so many.
+    /// A list of tables with these fields, with at most this number of items.
     List(&'static [Param], usize),
     /// One size, or a table of at most [`SIZES_MAX`] sizes and their weights.
     Sizes,
-    /// The alternative that fits the value's shape.
+    /// The alternative that fits the shape of the value.
     Either(&'static [ValueKind]),
 }
 
-/// Entries of a table of sizes at most.
+/// The largest number of entries of a table of sizes.
 pub(crate) const SIZES_MAX: usize = 4096;
 
 /// A range of numbers.
@@ -73,7 +73,7 @@ impl Range {
     }
 }
 
-/// One choice of a slot.
+/// A choice of a slot.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Policy {
     pub(crate) name: &'static str,
@@ -81,7 +81,7 @@ pub(crate) struct Policy {
     pub(crate) doc: &'static str,
 }
 
-/// What follows a policy's name.
+/// The form of what follows a policy's name.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Payload {
     /// Nothing: `victim = "greedy"`.
@@ -92,18 +92,18 @@ pub(crate) enum Payload {
     Value(&'static ValueKind),
 }
 
-/// One name of a table or parameter of a policy.
+/// A field of a table, or a parameter of a policy.
 #[derive(Debug)]
 pub(crate) struct Param {
     pub(crate) name: &'static str,
     pub(crate) kind: ValueKind,
-    /// TOML; empty: must be given.
+    /// The default as TOML; empty: the parameter is required.
     pub(crate) default: &'static str,
     pub(crate) doc: &'static str,
 }
 
 impl ValueKind {
-    /// The choices, of a slot.
+    /// The choices of a slot; `None` for other kinds.
     pub(crate) fn policies(&self) -> Option<&'static [Policy]> {
         match self {
             ValueKind::Slot(policies) => Some(policies),
@@ -112,7 +112,7 @@ impl ValueKind {
         }
     }
 
-    /// The choices, also of a slot that is one of several alternatives.
+    /// The choices of a slot, or of a slot that is one of several alternatives.
     pub(crate) fn slot(&self) -> Option<&'static [Policy]> {
         match self {
             ValueKind::Either(kinds) => kinds.iter().find_map(ValueKind::policies),
@@ -120,12 +120,12 @@ impl ValueKind {
         }
     }
 
-    /// Whether it is a table that this name is one of.
+    /// Whether the kind is a table with a field of this name.
     pub(crate) fn is_table_with(&self, name: &str) -> bool {
         matches!(self, ValueKind::Table(params) if params.iter().any(|param| param.name == name))
     }
 
-    /// What is wanted, for a message.
+    /// The expected value, for a message.
     pub(crate) fn wants(&self) -> String {
         match self {
             ValueKind::Bool => "true or false".into(),
@@ -148,7 +148,7 @@ impl ValueKind {
         }
     }
 
-    /// A value that would do, as TOML.
+    /// A valid value as TOML.
     pub(crate) fn example(&self) -> String {
         match self {
             ValueKind::Bool => "true".into(),
@@ -171,14 +171,14 @@ impl ValueKind {
     }
 }
 
-/// `{ lsb = "50us", msb = "50us" }`.
+/// A table with defaults and examples as TOML: `{ lsb = "50us", msb = "50us" }`.
 fn form(params: &[Param]) -> String {
     let example = |p: &Param| if p.default.is_empty() { p.kind.example() } else { p.default.to_string() };
     let fields: Vec<String> = params.iter().map(|p| format!("{} = {}", p.name, example(p))).collect();
     format!("{{ {} }}", fields.join(", "))
 }
 
-/// The choices, as they are written.
+/// The choices as TOML, separated by commas.
 pub(crate) fn choices(policies: &[Policy]) -> String {
     let text = |p: &Policy| match &p.payload {
         Payload::None => format!("\"{}\"", p.name),
@@ -200,7 +200,7 @@ pub(crate) enum Val {
     Size(u64),
     Si(f64, Dimension),
     Text(String),
-    /// A policy and what follows its name.
+    /// A policy's name and what follows it.
     Tag(&'static str, Option<Box<Val>>),
     Table(Vec<(&'static str, Val)>),
     List(Vec<Val>),
@@ -217,7 +217,7 @@ impl Val {
         }
     }
 
-    /// What a field of a table becomes.
+    /// A field of a table, converted.
     pub(crate) fn read<T: FromVal>(&self, name: &str) -> T {
         T::from_val(self.field(name))
     }
@@ -234,7 +234,7 @@ impl Val {
         matches!(self, Val::Bool(true))
     }
 
-    /// Any whole quantity: a count, nanoseconds, bytes.
+    /// A whole quantity: a count, a time in nanoseconds or a size in bytes.
     pub(crate) fn int(&self) -> u64 {
         match self {
             Val::Int(v) | Val::Time(v) | Val::Size(v) => *v,
@@ -260,7 +260,7 @@ impl Val {
         }
     }
 
-    /// The name of the chosen policy; empty for anything else.
+    /// The name of the chosen policy; empty for a value that is no choice.
     pub(crate) fn tag(&self) -> &'static str {
         match self {
             Val::Tag(name, _) => name,
@@ -268,15 +268,15 @@ impl Val {
         }
     }
 
-    /// For a name that the slot of `what` does not have.
+    /// Panics because the slot of `what` has no choice with this name.
     ///
     /// # Panics
-    /// Always: the reader only lets the slot's own names pass.
+    /// Always: the reader accepts only names of the slot.
     pub(crate) fn is_no(&self, what: &str) -> ! {
         panic!("{self:?} is no {what}")
     }
 
-    /// As TOML.
+    /// The value as TOML.
     pub(crate) fn toml(&self) -> String {
         match self {
             Val::Bool(b) => b.to_string(),
@@ -305,7 +305,7 @@ impl Val {
         }
     }
 
-    /// As JSON: quantities in base units, so that "1ms" and "1000us" are the same.
+    /// The value as JSON, with quantities in base units, so that "1ms" and "1000us" are equal.
     pub(crate) fn json(&self) -> Json {
         let object = |fields: Vec<(String, Json)>| Json::Object(fields.into_iter().collect());
         match self {
@@ -331,6 +331,6 @@ impl Val {
 
 /// A TOML basic string.
 pub(crate) fn quote(text: &str) -> String {
-    // JSON escapes are TOML escapes; TOML also wants DEL escaped.
+    // JSON escapes are TOML escapes; TOML also requires an escape for DEL.
     Json::from(text).to_string().replace('\u{7f}', "\\u007f")
 }

@@ -1,4 +1,4 @@
-//! Kinds of values that keys of several sections have, and how the choices of a slot are written.
+//! Kinds of values that keys of several sections have, and constructors for the choices of a slot.
 
 use super::kind::{Param, Payload, Policy, Range, ValueKind};
 use super::quantity::Dimension;
@@ -15,7 +15,7 @@ pub(crate) const fn with(name: &'static str, params: &'static [Param], doc: &'st
     Policy { name, payload: Payload::Params(params), doc }
 }
 
-/// A policy with one value.
+/// A policy with one value and no named parameters.
 pub(crate) const fn value(name: &'static str, kind: &'static ValueKind, doc: &'static str) -> Policy {
     Policy { name, payload: Payload::Value(kind), doc }
 }
@@ -30,7 +30,7 @@ pub(crate) const fn param(
     Param { name, kind, default, doc }
 }
 
-/// A policy as its own module describes it. It leaks what it is made of: to be made once for each.
+/// The policy that `info` describes. The result leaks memory, so the function is to be called once for each policy.
 pub(crate) fn registered(info: &'static PolicyInfo) -> Policy {
     let param = |p: &ParamInfo| Param {
         name: p.name,
@@ -59,7 +59,7 @@ pub(crate) const fn num(min: f64, max: f64) -> ValueKind {
     ValueKind::Num(Range { min, max, above: false, below: false })
 }
 
-/// A number above 0, at most this.
+/// A number above 0, at most `max`.
 pub(crate) const fn above_0(max: f64) -> ValueKind {
     ValueKind::Num(Range { min: 0.0, max, above: true, below: false })
 }
@@ -75,19 +75,19 @@ pub(crate) const SHARE_ABOVE_0: ValueKind = above_0(1.0);
 pub(crate) const FACTOR: ValueKind = above_0(1e9);
 /// A bandwidth in MB/s.
 pub(crate) const MB_PER_S: ValueKind = above_0(1e9);
-/// A count that may be 0.
+/// A count from 0.
 pub(crate) const COUNT: ValueKind = int(0, i64::MAX as u64);
-/// The longest time that makes sense for one flash operation.
+/// The longest time allowed for one flash operation: 10 s.
 pub(crate) const OPERATION_NS_MAX: u64 = 10_000_000_000;
-/// A flash operation: it takes time.
+/// Time of a flash operation, at least 1 ns.
 pub(crate) const OPERATION: ValueKind = ValueKind::Time { min: 1, max: OPERATION_NS_MAX };
-/// A time that may be nothing.
+/// Time of an overhead, which may be 0.
 pub(crate) const OVERHEAD: ValueKind = ValueKind::Time { min: 0, max: OPERATION_NS_MAX };
-/// Any length of time that can be simulated.
+/// A span of simulated time, which may be 0.
 pub(crate) const ANY_TIME: ValueKind = ValueKind::Time { min: 0, max: Span::LIMIT.ns() };
-/// As [`ANY_TIME`], and something.
+/// A span of simulated time, at least 1 ns.
 pub(crate) const SOME_TIME: ValueKind = ValueKind::Time { min: 1, max: Span::LIMIT.ns() };
-/// At most 60 years: the drive keeps ages as seconds in 32 bits, which leaves as long again for the run.
+/// An age of at most 60 years: the age clock has 32 bits of seconds, half of them, 68 years, for ages before the run.
 pub(crate) const AGE: ValueKind = ValueKind::Time { min: 0, max: 60 * 365 * 86_400_000_000_000 };
 pub(crate) const JOULES: ValueKind = ValueKind::Si(Dimension::Energy);
 pub(crate) const WATTS: ValueKind = ValueKind::Si(Dimension::Power);

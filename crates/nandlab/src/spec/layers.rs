@@ -1,4 +1,4 @@
-//! Layers of a spec: preset, file and `--set`, each over the one before.
+//! Layers of a spec: preset, file and `--set`, each of which overrides the layers before it.
 
 use super::error::{SpecError, nearest};
 use super::key::{Key, Table};
@@ -8,22 +8,22 @@ use super::quantity::show_size;
 use super::read::Reader;
 use std::collections::BTreeMap;
 
-/// Where a value was written.
+/// The location at which a value was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Location {
     /// The file's name, `preset NAME` or `--set`.
     pub(super) origin: String,
     pub(super) line: Option<u32>,
-    /// Higher ranks win.
+    /// The rank of the layer; higher ranks win.
     pub(super) rank: usize,
 }
 
-/// What a layer says about a key.
+/// The value that a layer gives to a key.
 #[derive(Clone, Debug)]
 pub(super) struct KeyValue {
-    pub(super) place: Location,
+    pub(super) location: Location,
     node: Node,
-    /// `None`: it could not be read, and the error is noted.
+    /// `None`: the value could not be read, and the error has been added.
     pub(super) val: Option<Val>,
 }
 
@@ -39,27 +39,27 @@ pub(super) struct Layers {
 }
 
 impl Layers {
-    /// None yet.
+    /// No layers.
     pub(super) fn new(table: &'static Table) -> Self {
         Self { table, entries: BTreeMap::new(), errors: Vec::new(), presets: Vec::new(), rank: 0 }
     }
 
-    /// Notes an error.
+    /// Adds an error.
     pub(super) fn error(
         &mut self,
-        place: &Location,
+        location: &Location,
         key: &str,
         message: impl Into<String>,
         remedy: impl Into<String>,
     ) {
         let error = SpecError {
-            origin: place.origin.clone(),
-            line: place.line,
+            origin: location.origin.clone(),
+            line: location.line,
             key: key.into(),
             message: message.into(),
             remedy: remedy.into(),
         };
-        self.errors.push((place.rank, error));
+        self.errors.push((location.rank, error));
     }
 
     /// The line of an item of a list.
@@ -70,7 +70,7 @@ impl Layers {
         }
     }
 
-    /// Applies everything in its order.
+    /// Applies all layers in their order.
     pub(super) fn apply(&mut self, text: &str, name: &str, sets: &[String]) {
         let fields = self.document(text, name);
         let sets: Vec<Set> = sets.iter().filter_map(|set| self.parse_set(set)).collect();
@@ -83,7 +83,7 @@ impl Layers {
         }
     }
 
-    /// The file's fields; none when it cannot be read.
+    /// The fields of the file; none when it cannot be parsed.
     fn document(&mut self, text: &str, name: &str) -> Vec<Field> {
         let mut refuse = |line, message: String, remedy: String| {
             self.error(&Location { origin: name.into(), line, rank: 0 }, "", message, remedy);
@@ -96,30 +96,30 @@ impl Layers {
         }
         parse_document(text).unwrap_or_else(|error| {
             let message = format!("not TOML: {}", error.message);
-            refuse(Some(error.line), message, format!("mend the line, which reads: {}", error.text))
+            refuse(Some(error.line), message, format!("correct the line, which reads: {}", error.text))
         })
     }
 
-    /// The preset that `--set` or else the file names, under everything else.
+    /// Applies the preset that the last `--set`, or else the file, names, as the lowest layer.
     fn apply_preset_named(&mut self, fields: &[Field], name: &str, sets: &[Set]) {
         let in_file = self
             .named_preset(fields)
             .map(|node| (node.clone(), Location { origin: name.into(), line: Some(node.line), rank: 0 }));
         let in_sets = sets.iter().rev().find(|set| set.key.path == self.table.preset);
-        let named = in_sets.map(|set| (set.node.clone(), set_place(0))).or(in_file);
-        let Some((node, place)) = named else { return };
+        let named = in_sets.map(|set| (set.node.clone(), set_location(0))).or(in_file);
+        let Some((node, location)) = named else { return };
         match &node.raw {
-            Raw::Text(preset) => self.apply_preset(preset, &place),
+            Raw::Text(preset) => self.apply_preset(preset, &location),
             _ => self.error(
-                &place,
+                &location,
                 self.table.preset,
-                format!("{} where a preset's name is wanted", node.describe()),
+                format!("expected a preset's name, found {}", node.describe()),
                 self.presets_text(),
             ),
         }
     }
 
-    /// What the key that names a preset is given.
+    /// The value of the key that names a preset.
     fn named_preset<'f>(&self, fields: &'f [Field]) -> Option<&'f Node> {
         let (section, name) = self.table.preset.split_once('.')?;
         let Raw::Table(inner) = &fields.iter().find(|f| f.name == section)?.node.raw else { return None };
@@ -131,16 +131,21 @@ impl Layers {
         format!("presets: {}", names.join(", "))
     }
 
-    fn apply_preset(&mut self, name: &str, place: &Location) {
+    fn apply_preset(&mut self, name: &str, location: &Location) {
         let Some(preset) = self.table.find_preset(name) else {
             let meant = nearest(name, self.table.presets.iter().map(|p| p.name));
             let meant = meant.map_or(String::new(), |name| format!("did you mean \"{name}\"? "));
             let message = format!("unknown preset \"{}\"", shorten(name));
-            return self.error(place, self.table.preset, message, format!("{meant}{}", self.presets_text()));
+            return self.error(
+                location,
+                self.table.preset,
+                message,
+                format!("{meant}{}", self.presets_text()),
+            );
         };
         if self.presets.contains(&preset.name) {
             return self.error(
-                place,
+                location,
                 self.table.preset,
                 format!("preset {name} is built on itself"),
                 "name another base",
@@ -148,11 +153,11 @@ impl Layers {
         }
         self.presets.insert(0, preset.name);
         let origin = format!("preset {}", preset.name);
-        // Presets are compiled in and a test loads each of them.
+        // Presets are compiled in, and a test loads each preset.
         let fields = parse_document(preset.text).unwrap_or_default();
         if let Some(Node { line, raw: Raw::Text(base) }) = self.named_preset(&fields) {
-            let place = Location { origin: origin.clone(), line: Some(*line), rank: 0 };
-            self.apply_preset(base, &place);
+            let location = Location { origin: origin.clone(), line: Some(*line), rank: 0 };
+            self.apply_preset(base, &location);
         }
         self.rank += 1;
         self.apply_document(&fields, &origin);
@@ -160,22 +165,22 @@ impl Layers {
 
     fn apply_document(&mut self, fields: &[Field], origin: &str) {
         let rank = self.rank;
-        let place = |line| Location { origin: origin.into(), line: Some(line), rank };
+        let location = |line| Location { origin: origin.into(), line: Some(line), rank };
         let table = self.table;
         let sections = table.sections();
         for field in fields {
             if let Some(key) = table.find(&field.name).filter(|key| key.section().is_empty()) {
-                self.put(key, field.node.clone(), place(field.line));
+                self.put(key, field.node.clone(), location(field.line));
                 continue;
             }
             let Some(section) = sections.iter().find(|s| !s.is_empty() && **s == field.name) else {
-                self.unknown(&place(field.line), &field.name);
+                self.unknown(&location(field.line), &field.name);
                 continue;
             };
             let Raw::Table(inner) = &field.node.raw else {
-                let message = format!("{} where a section is wanted", field.node.describe());
+                let message = format!("expected a section, found {}", field.node.describe());
                 self.error(
-                    &place(field.line),
+                    &location(field.line),
                     section,
                     message,
                     format!("write [{section}] and its keys below it"),
@@ -185,21 +190,21 @@ impl Layers {
             for field in inner {
                 let path = format!("{section}.{}", field.name);
                 match table.find(&path).filter(|key| key.name() == field.name) {
-                    Some(key) => self.put(key, field.node.clone(), place(field.line)),
-                    None => self.unknown(&place(field.line), &path),
+                    Some(key) => self.put(key, field.node.clone(), location(field.line)),
+                    None => self.unknown(&location(field.line), &path),
                 }
             }
         }
     }
 
-    /// Sets a key, and drops what it replaces.
-    fn put(&mut self, key: &'static Key, node: Node, place: Location) {
+    /// Sets a key, and removes the exclusive keys of lower layers that it replaces.
+    fn put(&mut self, key: &'static Key, node: Node, location: Location) {
         if key.path == self.table.preset {
             return;
         }
         for group in self.table.exclusive.iter().filter(|group| group.contains(&key.path)) {
             for other in group.iter().filter(|other| **other != key.path) {
-                if self.entries.get(other).is_some_and(|entry| entry.place.rank < place.rank) {
+                if self.entries.get(other).is_some_and(|entry| entry.location.rank < location.rank) {
                     self.entries.remove(other);
                 }
             }
@@ -207,26 +212,26 @@ impl Layers {
         let mut reader = Reader::default();
         let val = reader.read(&key.kind, &node, key.path);
         for issue in reader.issues {
-            let line = place.line.map(|line| if issue.line > 0 { issue.line } else { line });
-            self.error(&Location { line, ..place.clone() }, &issue.path, issue.message, issue.remedy);
+            let line = location.line.map(|line| if issue.line > 0 { issue.line } else { line });
+            self.error(&Location { line, ..location.clone() }, &issue.path, issue.message, issue.remedy);
         }
-        self.entries.insert(key.path, KeyValue { place, node, val });
+        self.entries.insert(key.path, KeyValue { location, node, val });
     }
 
-    fn unknown(&mut self, place: &Location, path: &str) {
+    fn unknown(&mut self, location: &Location, path: &str) {
         let (message, remedy) = match self.errors.len() {
-            0..MEANT_MAX => unknown_key(self.table, path),
+            0..SUGGESTIONS_MAX => unknown_key(self.table, path),
             _ => ("unknown key", "take it out".into()),
         };
-        self.error(place, &shorten_to(80, path), message, remedy);
+        self.error(location, &shorten_to(80, path), message, remedy);
     }
 
-    /// `path=value`; the path may go below a key.
+    /// Parses `path=value`; the path may name a parameter below a key.
     fn parse_set(&mut self, set: &str) -> Option<Set> {
-        let place = set_place(usize::MAX);
+        let location = set_location(usize::MAX);
         let Some((path, text)) = set.split_once('=') else {
             self.error(
-                &place,
+                &location,
                 &shorten(set),
                 "no value",
                 format!("write it as --set {}", self.table.example),
@@ -237,12 +242,12 @@ impl Layers {
         let Some(key) = self.table.keys().find(|key| {
             path.strip_prefix(key.path).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
         }) else {
-            self.unknown(&place, path);
+            self.unknown(&location, path);
             return None;
         };
         if path.len() > SET_PATH_MAX {
             self.error(
-                &place,
+                &location,
                 key.path,
                 "the path is too long",
                 format!("write the value as a table: --set '{}'", self.table.table_example),
@@ -252,7 +257,7 @@ impl Layers {
         let below: Vec<String> = path[key.path.len()..].split('.').skip(1).map(String::from).collect();
         let bare = || Node { line: 0, raw: Raw::Text(text.into()) };
         let node = match parse_value(text) {
-            // A shell eats quotes: `--set section.name=0` means the text.
+            // The shell removes quotes: for a key with a text, `--set section.name=0` means the text "0".
             Some(node) if matches!(key.kind, ValueKind::Text | ValueKind::Path) => match node.raw {
                 Raw::Text(_) => node,
                 _ => bare(),
@@ -261,10 +266,10 @@ impl Layers {
             None if text.is_empty() || text.starts_with(['"', '\'', '{', '[']) => {
                 let message = format!("not a TOML value: {}", shorten(text));
                 self.error(
-                    &place,
+                    &location,
                     key.path,
                     message,
-                    format!("quote the whole: --set '{}'", self.table.table_example),
+                    format!("quote the whole argument: --set '{}'", self.table.table_example),
                 );
                 return None;
             }
@@ -275,15 +280,15 @@ impl Layers {
 
     fn apply_set(&mut self, set: Set) {
         let Set { key, below, mut node } = set;
-        let place = set_place(self.rank);
+        let location = set_location(self.rank);
         let lower = self.entries.get(key.path).map(|entry| &entry.node.raw);
         for (depth, name) in below.iter().enumerate().rev() {
             let mut fields = match (&key.kind, lower) {
-                // One parameter of a table leaves the others; a policy slot is replaced whole.
+                // Setting one field of a table keeps the others; a policy slot is replaced as a whole.
                 (ValueKind::Table(_), Some(Raw::Table(fields))) if depth == 0 => {
                     fields.iter().filter(|f| f.name != *name).cloned().collect()
                 }
-                // Of a table that is one of several alternatives, the others of the same one.
+                // Of a table among several alternatives, the other fields of the same alternative are kept.
                 (ValueKind::Either(kinds), Some(Raw::Table(fields))) if depth == 0 => {
                     let table = kinds.iter().find(|kind| kind.is_table_with(name));
                     let is_beside = |f: &&Field| {
@@ -296,31 +301,32 @@ impl Layers {
             fields.push(Field { name: name.clone(), line: 0, node });
             node = Node { line: 0, raw: Raw::Table(fields) };
         }
-        self.put(key, node, place);
+        self.put(key, node, location);
     }
 }
 
-/// Bytes of a spec at most: many times what all keys take.
+/// The largest size of a spec in bytes: many times the size of a spec with all keys.
 const BYTES_MAX: usize = 1 << 20;
 
-/// Errors up to which it is asked what key was meant. Nobody reads so many, and asking takes longer than reading.
-pub(super) const MEANT_MAX: usize = 100;
+/// The largest number of errors with a suggested key. The search for suggestions takes longer than reading the spec.
+pub(super) const SUGGESTIONS_MAX: usize = 100;
 
-/// Bytes of a path in `--set` at most: far more than any key has, far less than nests a table too deeply.
+/// The largest length of a path in `--set`, in bytes: far longer than any key, far shorter than a path that nests
+/// tables too deeply.
 const SET_PATH_MAX: usize = 200;
 
-/// One `--set`.
+/// A parsed `--set`: the key, the names below the key, and the value.
 struct Set {
     key: &'static Key,
     below: Vec<String>,
     node: Node,
 }
 
-fn set_place(rank: usize) -> Location {
+fn set_location(rank: usize) -> Location {
     Location { origin: "--set".into(), line: None, rank }
 }
 
-/// Message and remedy for a path that no key has.
+/// Message and remedy for a path without a key.
 fn unknown_key(table: &Table, path: &str) -> (&'static str, String) {
     let names = |section: &str| table.of_section(section).map(Key::name).collect::<Vec<_>>().join(", ");
     let known = |section: &str| table.sections().into_iter().find(|s| !s.is_empty() && *s == section);

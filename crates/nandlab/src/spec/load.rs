@@ -9,8 +9,8 @@ use super::node::{shorten, shorten_to};
 use super::resolve::{Resolved, in_order, resolve};
 use std::path::Path;
 
-/// Reads a spec that may say what `table` holds and has to keep `rules`, which are asked in their order. `name` is the file's name
-/// for messages, `dir` what relative paths in it are resolved against, `sets` are `path=value` overrides, the last one winning.
+/// Reads a spec with the keys of `table` and checks `rules` in their order. `name` is the file's name for messages,
+/// relative paths in the spec start at `dir`, and `sets` are `path=value` overrides, of which the last one wins.
 pub(crate) fn load(
     table: &'static Table,
     rules: &[&[Rule]],
@@ -33,14 +33,14 @@ pub(crate) fn load(
     if layers.errors.is_empty() { Ok(values) } else { Err(SpecErrors(in_order(layers.errors))) }
 }
 
-/// Reads the file that a key's choice names: a spec whose file cannot be read is not valid. What is wrong with it is added to
+/// Reads the file that a key's choice names; a spec is not valid if this file cannot be read. The error is added to
 /// `layers`.
 fn read_file(key: &'static str, file: &FileOf, values: &mut Resolved, layers: &mut Layers) {
     let Some(Val::Tag(choice, Some(named))) = values.get(key) else { return };
     if *choice != file.choice {
         return;
     }
-    let (named, place) = (named.text(), values.items[key].place.clone());
+    let (named, location) = (named.text(), values.items[key].location.clone());
     let error = match (file.read)(&values.file(named)) {
         Ok(content) => {
             values.contents.insert(key, content);
@@ -53,10 +53,10 @@ fn read_file(key: &'static str, file: &FileOf, values: &mut Resolved, layers: &m
         (Some(line), None) => format!("line {line}: "),
         (None, _) => String::new(),
     };
-    if let Some(place) = place {
+    if let Some(location) = location {
         let (message, remedy) = (shorten_to(200, &error.message), shorten_to(200, &error.remedy));
         let message = format!("the {choice} \"{}\" cannot be used: {at}{message}", shorten(named));
-        layers.error(&place, &format!("{key}.{choice}"), message, remedy);
+        layers.error(&location, &format!("{key}.{choice}"), message, remedy);
     }
 }
 
@@ -71,7 +71,7 @@ mod tests {
     use crate::base::units::{Span, US};
 
     section! {
-        /// A section of a table that is no drive's.
+        /// A section of a table that belongs to no drive.
         #[derive(Debug, PartialEq)]
         struct Kettle {
             litres: u64 = key("kettle.litres", COUNT, "2", "what fits in").note("assumption"),

@@ -1,9 +1,9 @@
-//! Specs: from a TOML file to checked values, by a table of keys that is handed in.
+//! The engine of specs: from a TOML file to checked values, by a table of keys that the caller gives.
 //!
-//! Nothing here knows what a key is for. A room declares its keys, the structs they fill and the rules they keep in its
-//! own `spec.rs`; [`crate::drive::spec`] puts these together to the one table. The way of a spec: text -> `node` (a tree with
-//! lines) -> `layers` (preset, file, `--set`) -> `resolve` (defaults) -> `check` (rules over several keys) -> the rooms'
-//! structs (`section`).
+//! The engine does not know the meaning of any key. A room declares its keys, the structs that they fill and the rules
+//! between them in its own `spec.rs`; [`crate::drive::spec`] joins these into one table. A spec goes through these
+//! steps: text -> `node` (a tree with line numbers) -> `layers` (preset, file, `--set`) -> `resolve` (defaults) ->
+//! `check` (rules over several keys) -> the rooms' structs (`section`).
 
 mod check;
 mod error;

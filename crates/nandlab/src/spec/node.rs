@@ -1,8 +1,8 @@
-//! TOML text as a tree that remembers the line of everything.
+//! TOML text as a tree in which every name and value has its line.
 
 use toml::de::{DeTable, DeValue};
 
-/// A value and the line it starts on.
+/// A value and the line on which it starts.
 #[derive(Clone, Debug)]
 pub(super) struct Node {
     pub(super) line: u32,
@@ -14,7 +14,7 @@ pub(super) struct Node {
 pub(super) enum Raw {
     Bool(bool),
     Int(i64),
-    /// An integer beyond 64 bits, as written.
+    /// An integer beyond 64 bits, as it is written.
     Huge(String),
     Num(f64),
     Text(String),
@@ -23,7 +23,7 @@ pub(super) enum Raw {
     Table(Vec<Field>),
 }
 
-/// One `name = value` of a table.
+/// A field `name = value` of a table.
 #[derive(Clone, Debug)]
 pub(super) struct Field {
     pub(super) name: String,
@@ -32,17 +32,17 @@ pub(super) struct Field {
     pub(super) node: Node,
 }
 
-/// Text that is not TOML: the line and what the parser says.
+/// The error of a text that is not TOML: the line and the parser's message.
 #[derive(Debug)]
 pub(super) struct NotToml {
     pub(super) line: u32,
     pub(super) message: String,
-    /// The line itself, shortened.
+    /// The text of the line, shortened.
     pub(super) text: String,
 }
 
 impl Node {
-    /// What this is, for a message.
+    /// A description of the value for a message.
     pub(super) fn describe(&self) -> String {
         match &self.raw {
             Raw::Bool(b) => b.to_string(),
@@ -62,18 +62,18 @@ impl Node {
     }
 }
 
-/// The beginning of a text for a message: at most 40 characters, and what does not print is escaped.
+/// The beginning of a text for a message: at most 40 characters, with unprintable characters escaped.
 pub(crate) fn shorten(text: &str) -> String {
     shorten_to(40, text)
 }
 
-/// [`shorten`] with room for so many characters.
+/// [`shorten`] to at most `most` characters.
 pub(crate) fn shorten_to(most: usize, text: &str) -> String {
     let mut short = String::new();
     let mut room = most;
     for c in text.chars() {
         let escaped = c.escape_debug();
-        // These are escaped in code only.
+        // `escape_debug` also escapes these printable characters.
         let is_plain = escaped.len() == 1 || matches!(c, '"' | '\'' | '\\');
         let width = if is_plain { 1 } else { escaped.len() };
         if width > room {
@@ -86,11 +86,11 @@ pub(crate) fn shorten_to(most: usize, text: &str) -> String {
     short
 }
 
-/// Points in one line at most. A point in a key is a level of tables, and tables are built and dropped recursively:
-/// without a bound a long enough line overflows the stack.
+/// The largest number of single points in a line. A point in a key nests one more table, and tables are built and
+/// dropped recursively: without a limit a long line would overflow the stack.
 const POINTS_MAX: usize = 64;
 
-/// Whether some line could nest too deeply. Points beside points, as in a ruled comment, make no key.
+/// Whether a line could nest too many tables. Runs of points, as in a ruled comment, nest no tables.
 fn too_deep(line: &str) -> bool {
     let mut run = 0;
     let mut points = 0;
@@ -105,7 +105,7 @@ fn too_deep(line: &str) -> bool {
     points > POINTS_MAX
 }
 
-/// A whole document, or the first thing that is wrong with it: what a parser says after that mostly follows from it.
+/// The fields of a document, or its first error: further errors of the parser mostly follow from the first.
 pub(super) fn parse_document(text: &str) -> Result<Vec<Field>, NotToml> {
     if let Some((i, line)) = text.lines().enumerate().find(|(_, line)| too_deep(line)) {
         let message = format!("more than {POINTS_MAX} points in a line");
@@ -119,7 +119,7 @@ pub(super) fn parse_document(text: &str) -> Result<Vec<Field>, NotToml> {
     Err(NotToml { line, message: shorten_to(80, &error.message().replace('\n', ", ")), text })
 }
 
-/// One value, as after `key =`.
+/// A value, as it stands after `key =`.
 pub(super) fn parse_value(text: &str) -> Option<Node> {
     if text.lines().any(too_deep) {
         return None;
@@ -128,7 +128,7 @@ pub(super) fn parse_value(text: &str) -> Option<Node> {
     Some(Lines::of(text).node(value.span().start, value.get_ref()))
 }
 
-/// Where the lines of a text begin.
+/// The offsets at which the lines of a text begin.
 struct Lines(Vec<usize>);
 
 impl Lines {

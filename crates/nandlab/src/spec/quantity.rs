@@ -1,8 +1,8 @@
-//! Numbers with a unit: exact both ways, so that what `show` prints reads back as the same value.
+//! Numbers with a unit, exact in both directions: a number that `show` prints reads back as the same value.
 
 use crate::base::units::Span;
 
-/// A unit and its worth: an integer number of base units.
+/// Units with their worth, an integer number of base units.
 type Scale = &'static [(&'static str, u64)];
 
 /// Units of time, in nanoseconds.
@@ -30,10 +30,10 @@ const SIZE: Scale = &[
     ("TiB", 1 << 40),
 ];
 
-/// SI prefixes, as powers of ten. A dimension has the first so many.
+/// SI prefixes as powers of ten. A dimension uses the first entries of this list.
 const PREFIXES: &[(&str, i32)] = &[("", 0), ("m", -3), ("u", -6), ("n", -9), ("p", -12), ("f", -15)];
 
-/// What a unit measures.
+/// The dimension of a quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dimension {
     Time,
@@ -54,7 +54,7 @@ impl Dimension {
         Dimension::Voltage,
     ];
 
-    /// With its article, for a message.
+    /// The name with its article, for a message.
     pub(super) fn name(self) -> &'static str {
         match self {
             Dimension::Time => "a time",
@@ -66,7 +66,7 @@ impl Dimension {
         }
     }
 
-    /// An example of how it is written.
+    /// An example of a quantity.
     pub(super) fn example(self) -> &'static str {
         match self {
             Dimension::Time => "50us",
@@ -78,7 +78,7 @@ impl Dimension {
         }
     }
 
-    /// Its units, for a message.
+    /// The units, for a message.
     pub(super) fn units(self) -> &'static str {
         match self {
             Dimension::Time => "ns, us, ms, s, min, h, d",
@@ -90,7 +90,7 @@ impl Dimension {
         }
     }
 
-    /// A regular expression of what is accepted, for the JSON Schema.
+    /// A regular expression for the accepted texts, for the JSON Schema.
     pub(super) fn pattern(self) -> &'static str {
         match self {
             Dimension::Time => r"^[0-9]+(\.[0-9]+)? ?(ns|us|ms|s|min|h|d)$",
@@ -102,7 +102,7 @@ impl Dimension {
         }
     }
 
-    /// The unit without a prefix and the prefixes it takes, of what is no whole number of base units.
+    /// The unit without a prefix and its prefixes; `None` for a dimension that counts in whole base units.
     fn si(self) -> Option<(char, &'static [(&'static str, i32)])> {
         match self {
             Dimension::Time | Dimension::Size => None,
@@ -113,7 +113,7 @@ impl Dimension {
         }
     }
 
-    /// The dimension whose unit `text` carries.
+    /// The dimension of the quantity that `text` is.
     pub(super) fn of(text: &str) -> Option<Dimension> {
         Dimension::ALL.into_iter().find(|d| match d {
             Dimension::Time | Dimension::Size => !matches!(whole(text, *d), Err(Why::NoUnit | Why::NoNumber)),
@@ -125,13 +125,13 @@ impl Dimension {
 /// Why a text is not a quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Why {
-    /// It does not begin with a number.
+    /// The text does not begin with a number.
     NoNumber,
     /// The unit is missing or unknown.
     NoUnit,
-    /// Finer than a nanosecond or a byte.
+    /// The value is no whole number of nanoseconds or bytes.
     TooFine,
-    /// Beyond 64 bits.
+    /// The value does not fit in 63 bits.
     TooLarge,
 }
 
@@ -144,7 +144,7 @@ fn split(text: &str) -> Option<(&str, &str, &str)> {
     (digits(before) && digits(after)).then(|| (before, after, unit.strip_prefix(' ').unwrap_or(unit)))
 }
 
-/// Nanoseconds or bytes, exactly.
+/// The value in nanoseconds or bytes, exact.
 pub(super) fn whole(text: &str, dimension: Dimension) -> Result<u64, Why> {
     let (before, after, unit) = split(text).ok_or(Why::NoNumber)?;
     let scale = if dimension == Dimension::Time { TIME } else { SIZE };
@@ -162,7 +162,7 @@ pub(super) fn whole(text: &str, dimension: Dimension) -> Result<u64, Why> {
     u64::try_from(scaled / divisor).ok().filter(|v| *v <= i64::MAX as u64).ok_or(Why::TooLarge)
 }
 
-/// Joules, watts, farads or volts.
+/// The value in joules, watts, farads or volts.
 pub(super) fn real(text: &str, dimension: Dimension) -> Option<f64> {
     let (before, after, unit) = split(text)?;
     let (base, prefixes) = dimension.si()?;
@@ -171,19 +171,19 @@ pub(super) fn real(text: &str, dimension: Dimension) -> Option<f64> {
     format!("{before}.{after}e{power}").parse().ok().filter(|x: &f64| x.is_finite())
 }
 
-/// A number for a message.
+/// A number as text for a message.
 pub(crate) fn show_num(value: f64) -> String {
     let plain = value.to_string();
-    // One of hundreds of digits is very small or very large.
+    // Very small and very large numbers would have hundreds of digits.
     if plain.len() > 24 { format!("{value:e}") } else { plain }
 }
 
-/// Nanoseconds in the largest unit that needs no fraction.
+/// A time in the largest unit without a fraction.
 pub(crate) fn show_time(ns: u64) -> String {
     show(ns, TIME)
 }
 
-/// Bytes in the largest binary unit that needs no fraction.
+/// A size in the largest binary unit without a fraction.
 pub(crate) fn show_size(bytes: u64) -> String {
     show(bytes, &[SIZE[0], SIZE[6], SIZE[7], SIZE[8], SIZE[9]])
 }
@@ -194,7 +194,8 @@ fn show(value: u64, scale: &[(&str, u64)]) -> String {
     format!("{}{unit}", value / worth)
 }
 
-/// Joules, watts, farads or volts with a prefix; the shortest digits that read back as the same number.
+/// A quantity in joules, watts, farads or volts with a prefix, with the fewest digits that read back as the same
+/// number.
 pub(crate) fn show_real(value: f64, dimension: Dimension) -> String {
     let (unit, prefixes) = dimension.si().expect("a dimension of real numbers");
     let scientific = format!("{value:e}");
@@ -217,7 +218,7 @@ pub(crate) fn show_real(value: f64, dimension: Dimension) -> String {
     format!("{before}{digits}{point}{rest}{prefix}{unit}")
 }
 
-/// A length of time as a spec writes it, such as `"30d"`; `None` of anything else, and beyond [`Span::LIMIT`].
+/// A span in the notation of a spec, such as `"30d"`; `None` if `text` is not a time or is beyond [`Span::LIMIT`].
 pub fn span(text: &str) -> Option<Span> {
     let ns = whole(text, Dimension::Time).ok()?;
     Some(Span::from_ns(ns)).filter(|&span| span <= Span::LIMIT)

@@ -2,22 +2,22 @@
 
 use super::error::nearest;
 use super::kind::{Param, Payload, Policy, SIZES_MAX, Val, ValueKind, choices};
-use super::layers::MEANT_MAX;
+use super::layers::SUGGESTIONS_MAX;
 use super::node::{Field, Node, Raw, parse_value, shorten};
 use super::quantity::{Dimension, Why, real, show_size, show_time, whole};
 use std::collections::BTreeMap;
 
-/// Something wrong inside one key's value.
+/// An error inside the value of a key.
 #[derive(Debug)]
 pub(super) struct Issue {
-    /// The key, or the parameter below it.
+    /// The path of the key, or of the parameter below the key.
     pub(super) path: String,
     pub(super) line: u32,
     pub(super) message: String,
     pub(super) remedy: String,
 }
 
-/// Reads values and collects what is wrong with them.
+/// Reads values and collects the errors in them.
 #[derive(Debug, Default)]
 pub(super) struct Reader {
     pub(super) issues: Vec<Issue>,
@@ -46,7 +46,7 @@ impl Reader {
         self.issue(path, node.line, message, format!("a value {range}"))
     }
 
-    /// Reads `node` as `kind`; `None` when an issue was found.
+    /// Reads `node` as `kind`; `None` if the value has an error.
     pub(super) fn read(&mut self, kind: &'static ValueKind, node: &Node, path: &str) -> Option<Val> {
         match (kind, &node.raw) {
             (ValueKind::Bool, Raw::Bool(b)) => Some(Val::Bool(*b)),
@@ -100,7 +100,7 @@ impl Reader {
         }
     }
 
-    /// Nanoseconds or bytes.
+    /// A time in nanoseconds or a size in bytes.
     fn quantity(&mut self, dimension: Dimension, node: &Node, path: &str) -> Option<u64> {
         let (name, units) = (dimension.name(), dimension.units());
         let text = match &node.raw {
@@ -247,7 +247,7 @@ impl Reader {
         let before = self.issues.len();
         for field in fields {
             if !params.iter().any(|p| p.name == field.name) {
-                let is_asked = self.issues.len() < MEANT_MAX;
+                let is_asked = self.issues.len() < SUGGESTIONS_MAX;
                 let meant = is_asked.then(|| nearest(&field.name, params.iter().map(|p| p.name))).flatten();
                 let meant = meant.map_or(String::new(), |name| format!("did you mean {name}? "));
                 let names: Vec<&str> = params.iter().map(|p| p.name).collect();
@@ -347,7 +347,8 @@ impl Reader {
         Some(Val::Sizes(sizes))
     }
 
-    /// Reads `node` as the alternative that has its shape and, of several tables, most of its names.
+    /// Reads `node` as the alternative that has the same shape; among several tables, the one that shares the most
+    /// field names.
     fn either(
         &mut self,
         whole: &ValueKind,
@@ -384,7 +385,7 @@ impl Reader {
     }
 }
 
-/// What is wanted, without the list of choices that the remedy gives.
+/// The expected value, without the list of choices that the remedy gives.
 fn short_wants(kind: &ValueKind) -> String {
     match kind {
         ValueKind::Slot(_) | ValueKind::Registered(_) => "one of its choices".into(),

@@ -1,4 +1,4 @@
-//! From layers to one value for every key: defaults, keys that follow from others, keys without a meaning here.
+//! From layers to one value for every key: defaults, keys that depend on other keys, and keys without a meaning.
 
 use super::error::SpecError;
 use super::key::{Content, Follows, Key, OneOf, When};
@@ -10,24 +10,24 @@ use super::section::FromVal;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
-/// The value of a key and where it was written.
+/// The value of a key and the location where it was set.
 #[derive(Clone, Debug)]
 pub(super) struct Item {
-    /// `None`: it could not be read.
+    /// `None`: the value could not be read.
     pub(super) val: Option<Val>,
-    /// `None`: the default.
-    pub(super) place: Option<Location>,
+    /// `None`: the value is the default.
+    pub(super) location: Option<Location>,
 }
 
-/// One value for every key that has one.
+/// The values of all keys that have one.
 #[derive(Clone, Debug)]
 pub(crate) struct Resolved {
-    /// Keys that are set, by default or by a layer.
+    /// The keys that are set, by default or by a layer.
     pub(super) items: BTreeMap<&'static str, Item>,
     pub(super) presets: Vec<&'static str>,
-    /// What the files hold that belong to values of keys, by key.
+    /// By key, the contents of the files that belong to the values of keys.
     pub(super) contents: BTreeMap<&'static str, Content>,
-    /// What relative paths are resolved against.
+    /// The folder at which relative paths start.
     dir: PathBuf,
 }
 
@@ -37,26 +37,26 @@ impl Resolved {
         self.items.get(path)?.val.as_ref()
     }
 
-    /// The value of a key that always has one once there are no errors.
+    /// The value of a key that always has one in a spec without errors.
     pub(crate) fn val(&self, path: &str) -> &Val {
         self.get(path).unwrap_or_else(|| panic!("{path} has a default"))
     }
 
-    /// What that value becomes.
+    /// The value of a key that always has one, converted to `T`.
     pub(crate) fn read<T: FromVal>(&self, path: &str) -> T {
         T::from_val(self.val(path))
     }
 
-    /// A file as a value names it: below the spec's folder, without `.` parts. `..` stays: behind a link it does not cancel
-    /// the name before it.
+    /// The path of a file that a value names: below the spec's folder, without `.` parts. A `..` part stays: behind a
+    /// symbolic link it does not cancel the name before it.
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.dir.join(name).components().filter(|part| *part != Component::CurDir).collect()
     }
 
-    /// What the file holds that belongs to the value of a key.
+    /// The content of the file that belongs to the value of a key.
     ///
     /// # Panics
-    /// When it has none of this type.
+    /// If the key has no content of this type.
     pub(crate) fn content<T: Clone + 'static>(&self, path: &str) -> T {
         let content = self.contents.get(path).and_then(|content| content.value.downcast_ref::<T>());
         content.unwrap_or_else(|| panic!("the file of {path} has been read")).clone()
@@ -67,14 +67,14 @@ impl Resolved {
         &self.presets
     }
 
-    /// Where the value of a key was written, and on which line. `None`: the default.
+    /// The origin and the line of a key's value. `None`: the value is the default.
     pub(crate) fn origin(&self, key: &str) -> Option<(&str, Option<u32>)> {
-        let place = self.items.get(key)?.place.as_ref()?;
-        Some((&place.origin, place.line))
+        let location = self.items.get(key)?.location.as_ref()?;
+        Some((&location.origin, location.line))
     }
 }
 
-/// The default of a key, or what another key makes of it.
+/// The default of a key, which may depend on other keys.
 fn default_of(key: &'static Key, layers: &Layers) -> Item {
     let toml = match key.follows {
         Follows::Nothing => key.default,
@@ -83,20 +83,20 @@ fn default_of(key: &'static Key, layers: &Layers) -> Item {
         Follows::Choice { of, otherwise } => return choice(of, otherwise, layers),
     };
     let read = |node| Reader::default().read(&key.kind, &node, key.path);
-    Item { val: parse_value(toml).and_then(read), place: None }
+    Item { val: parse_value(toml).and_then(read), location: None }
 }
 
-/// Setting a key that belongs to a choice makes that choice.
+/// The default of a key that follows from keys that belong to its choices.
 fn choice(of: &[(&str, &'static str)], otherwise: &'static str, layers: &Layers) -> Item {
     let chosen = of
         .iter()
-        .filter_map(|(path, name)| Some((&layers.entries.get(path)?.place, *name)))
-        .max_by_key(|(place, _)| place.rank);
-    let (place, name) = match chosen {
-        Some((place, name)) => (Some(place.clone()), name),
+        .filter_map(|(path, name)| Some((&layers.entries.get(path)?.location, *name)))
+        .max_by_key(|(location, _)| location.rank);
+    let (location, name) = match chosen {
+        Some((location, name)) => (Some(location.clone()), name),
         None => (None, otherwise),
     };
-    Item { val: Some(Val::Tag(name, None)), place }
+    Item { val: Some(Val::Tag(name, None)), location }
 }
 
 /// Resolves all keys; errors are added to `layers`.
@@ -115,8 +115,8 @@ pub(super) fn resolve(layers: &mut Layers, dir: &Path) -> Resolved {
         let meaning = meaning(key, layers);
         let entry = layers.entries.get(key.path).cloned();
         match (meaning, entry) {
-            (Meaning::Yes, Some(KeyValue { val, place, .. })) => {
-                resolved.items.insert(key.path, Item { val, place: Some(place) });
+            (Meaning::Yes, Some(KeyValue { val, location, .. })) => {
+                resolved.items.insert(key.path, Item { val, location: Some(location) });
             }
             (Meaning::Yes, None) => {
                 let item = default_of(key, layers);
@@ -125,10 +125,10 @@ pub(super) fn resolve(layers: &mut Layers, dir: &Path) -> Resolved {
                 }
             }
             (Meaning::No { rank, message, remedy }, Some(entry)) => {
-                // A higher layer that made a lower layer's key meaningless has replaced it.
-                let silent = entry.place.rank < rank || without.contains(&key.section());
+                // A higher layer that made a lower layer's key meaningless has replaced it without an error.
+                let silent = entry.location.rank < rank || without.contains(&key.section());
                 if !silent {
-                    layers.error(&entry.place, key.path, message, remedy);
+                    layers.error(&entry.location, key.path, message, remedy);
                 }
             }
             (Meaning::No { .. }, None) => {}
@@ -139,7 +139,7 @@ pub(super) fn resolve(layers: &mut Layers, dir: &Path) -> Resolved {
 
 enum Meaning {
     Yes,
-    /// `rank`: of the layer that decided so.
+    /// `rank`: of the layer that made the key meaningless.
     No {
         rank: usize,
         message: String,
@@ -149,11 +149,11 @@ enum Meaning {
 
 fn meaning(key: &Key, layers: &Layers) -> Meaning {
     let table = layers.table;
-    // The default of the one would stand beside the other.
+    // Of exclusive keys only the one that is set has a meaning; without this rule the others would have defaults.
     let groups = table.exclusive.iter().filter(|group| group.contains(&key.path));
     let mut others = groups.copied().flatten().filter(|other| **other != key.path);
     if let Some(other) = others.find_map(|other| layers.entries.get(other)) {
-        return Meaning::No { rank: other.place.rank, message: String::new(), remedy: String::new() };
+        return Meaning::No { rank: other.location.rank, message: String::new(), remedy: String::new() };
     }
     match key.when {
         When::Always => Meaning::Yes,
@@ -165,7 +165,7 @@ fn meaning(key: &Key, layers: &Layers) -> Meaning {
                 return Meaning::Yes;
             };
             let present =
-                one_of.keys.iter().find_map(|path| Some((path, layers.entries.get(path)?.place.rank)));
+                one_of.keys.iter().find_map(|path| Some((path, layers.entries.get(path)?.location.rank)));
             let (which, rank) = present.map_or((one_of.without, 0), |(path, rank)| (*path, rank));
             Meaning::No {
                 rank,
@@ -184,12 +184,12 @@ fn meaning(key: &Key, layers: &Layers) -> Meaning {
                 };
             }
             let item = match layers.entries.get(controlling) {
-                Some(entry) => Item { val: entry.val.clone(), place: Some(entry.place.clone()) },
+                Some(entry) => Item { val: entry.val.clone(), location: Some(entry.location.clone()) },
                 None => default_of(control, layers),
             };
             match item.val {
                 Some(val) if !values.contains(&val.tag()) => Meaning::No {
-                    rank: item.place.map_or(0, |place| place.rank),
+                    rank: item.location.map_or(0, |location| location.rank),
                     message: format!(
                         "has a meaning only with {}; it is {}",
                         any_of(controlling, values),
@@ -203,29 +203,31 @@ fn meaning(key: &Key, layers: &Layers) -> Meaning {
     }
 }
 
-/// `section.name = "one" or "another"`.
+/// The condition `section.name = "one" or "another"` as text.
 pub(super) fn any_of(path: &str, values: &[&str]) -> String {
     let quoted: Vec<String> = values.iter().map(|v| format!("\"{v}\"")).collect();
     format!("{path} = {}", quoted.join(" or "))
 }
 
-/// Of exclusive keys one layer may set one.
+/// Reports an error for a layer that sets several keys of an exclusive group.
 fn one_of_each_group(layers: &mut Layers) {
     for group in layers.table.exclusive {
-        let mut present: Vec<(&'static str, Location)> =
-            group.iter().filter_map(|path| Some((*path, layers.entries.get(path)?.place.clone()))).collect();
-        present.sort_by_key(|(_, place)| place.line);
+        let mut present: Vec<(&'static str, Location)> = group
+            .iter()
+            .filter_map(|path| Some((*path, layers.entries.get(path)?.location.clone())))
+            .collect();
+        present.sort_by_key(|(_, location)| location.line);
         if let [(first, _), others @ ..] = present.as_slice() {
-            for (path, place) in others {
-                let message = format!("stands beside {first}");
-                layers.error(place, path, message, format!("keep exactly one of {}", group.join(", ")));
+            for (path, location) in others {
+                let message = format!("conflicts with {first}");
+                layers.error(location, path, message, format!("keep exactly one of {}", group.join(", ")));
                 layers.entries.remove(path);
             }
         }
     }
 }
 
-/// A section that says anything must have one of its keys of which it needs one.
+/// Whether one of the keys of `one_of` is set. If none is, but another key of the section is set, reports an error.
 fn has_one(one_of: &OneOf, layers: &mut Layers) -> bool {
     if one_of.keys.iter().any(|path| layers.entries.contains_key(path)) {
         return true;
@@ -233,17 +235,17 @@ fn has_one(one_of: &OneOf, layers: &mut Layers) -> bool {
     let is_of_section =
         |path: &str| path.split_once('.').is_some_and(|(section, _)| section == one_of.section);
     let without = layers.entries.iter().find(|(path, _)| is_of_section(path));
-    let place = without.map(|(_, entry)| entry.place.clone());
-    if let Some(place) = place {
+    let location = without.map(|(_, entry)| entry.location.clone());
+    if let Some(location) = location {
         let keys = one_of.keys.join(", ");
         let remedy = format!("give exactly one of {keys}, or take the section's keys out");
-        layers.error(&place, one_of.section, one_of.missing, remedy);
+        layers.error(&location, one_of.section, one_of.missing, remedy);
     }
     false
 }
 
-/// Errors by layer and line, as a reader of the file meets them. Two `--set` of one table read it twice: each error is told
-/// once.
+/// Errors in the order of layers and lines. Two `--set` of one table read the table twice, so equal errors without a
+/// line are shown once.
 pub(super) fn in_order(mut errors: Vec<(usize, SpecError)>) -> Vec<SpecError> {
     errors.sort_by_key(|(rank, error)| (*rank, error.line));
     let mut told = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! The JSON Schema of the spec, for editors; made from the same table as the parser.
+//! The JSON Schema of the spec, for editors, made from the table that the parser uses.
 
 use super::key::{Key, Table};
 use super::kind::{Param, Payload, Policy, SIZES_MAX, ValueKind};
@@ -96,7 +96,7 @@ fn quantity(dimension: Dimension) -> Json {
     json!({ "type": "string", "pattern": dimension.pattern() })
 }
 
-/// A policy's name alone, where that is enough, and the name with what follows it.
+/// The forms of a policy: its name alone, if all parameters have defaults, and its name with a payload.
 fn of_policy(policy: &Policy) -> Vec<Json> {
     let bare = json!({ "const": policy.name, "description": policy.doc });
     let tagged = |payload: Json| {
@@ -132,18 +132,18 @@ fn of_params(params: &[Param]) -> Json {
     json!({ "type": "object", "additionalProperties": false, "required": required, "properties": properties })
 }
 
-/// One choice of a policy slot.
+/// A choice of a policy slot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyRow {
-    /// The key, or the parameter below it: `section.name.policy.parameter`.
+    /// The key of the slot, or the path of a parameter below a key: `section.name.policy.parameter`.
     pub slot: String,
-    /// What is written there.
+    /// The choice's name.
     pub name: &'static str,
-    /// One line.
+    /// One line of text.
     pub description: &'static str,
 }
 
-/// What the policies can be, slot by slot; slots with a single choice are left out.
+/// The choices of all policy slots; slots with a single choice are left out.
 pub(crate) fn policies(table: &Table) -> Vec<PolicyRow> {
     let mut rows = Vec::new();
     for key in table.keys().filter(|key| !table.without_policies.contains(&key.section())) {

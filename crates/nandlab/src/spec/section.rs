@@ -1,4 +1,4 @@
-//! A key, its field and what its value becomes, in one declaration.
+//! Macros that declare a key, its field in a struct and the conversion of its value together.
 
 use super::key::Key;
 use super::kind::{Param, Policy, Val};
@@ -6,26 +6,26 @@ use super::resolve::Resolved;
 use crate::base::policy::Choice;
 use crate::base::units::Span;
 
-/// A part of the spec that has keys of its own.
+/// A struct of the typed spec that is filled from keys of its own.
 pub(crate) trait Section: Sized {
-    /// Its keys, in the order `show` prints them.
+    /// The section's keys, in the order in which `show` prints them.
     const KEYS: &'static [Key];
 
-    /// What their values make; all of them are there and checked.
+    /// The struct from the values of its keys, all of which are present and checked.
     fn of(values: &Resolved) -> Self;
 }
 
-/// What a value becomes in the typed spec.
+/// The conversion of a value to a type of the typed spec.
 pub(crate) trait FromVal {
     fn from_val(val: &Val) -> Self;
 }
 
-/// The parameters of a policy, or the names of a table.
+/// The parameters of a policy, or the fields of a table.
 pub(crate) trait Params {
     const PARAMS: &'static [Param];
 }
 
-/// A slot whose choices have no parameters.
+/// A slot with choices that have no parameters.
 pub(crate) trait Choices {
     const CHOICES: &'static [Policy];
 }
@@ -43,7 +43,7 @@ impl FromVal for u64 {
 }
 
 impl FromVal for u32 {
-    /// The ranges of counts end below 2^32.
+    /// Ranges of keys for counts end below 2^32.
     fn from_val(val: &Val) -> Self {
         u32::try_from(val.int()).unwrap_or(u32::MAX)
     }
@@ -81,7 +81,8 @@ impl FromVal for Choice {
     }
 }
 
-/// The struct of a section, each field with its key. With `for` before its name the struct itself is declared elsewhere.
+/// Declares the struct of a section, each field with its key. With `for` before its name the struct is declared
+/// elsewhere.
 ///
 /// ```ignore
 /// section! {
@@ -94,7 +95,7 @@ impl FromVal for Choice {
 /// }
 /// ```
 ///
-/// A value becomes what [`FromVal`] of the field's type makes of it, or what `=> |values, path| ...` behind the key does.
+/// A value is converted by [`FromVal`] of the field's type, or by the closure `=> |values, path| ...` behind the key.
 macro_rules! section {
     ($(#[$meta:meta])* $vis:vis struct $Name:ident {
         $($(#[$doc:meta])* $field_vis:vis $field:ident: $T:ty = $key:expr $(=> $read:expr)?,)*
@@ -127,8 +128,8 @@ macro_rules! section {
 }
 pub(crate) use section;
 
-/// The struct of a policy's parameters, or of a table, each field with its parameter; as [`section!`], but what is behind `=>`
-/// is given the parameter's value: `=> |val| ...`.
+/// Declares the struct of a policy's parameters, or of a table, each field with its parameter. Like [`section!`], but
+/// the closure behind `=>` takes the parameter's value: `=> |val| ...`.
 macro_rules! params {
     ($(#[$meta:meta])* $vis:vis struct $Name:ident {
         $($(#[$doc:meta])* $field_vis:vis $field:ident: $T:ty = $param:expr $(=> $read:expr)?,)*
@@ -163,8 +164,8 @@ macro_rules! params {
 }
 pub(crate) use params;
 
-/// The enum of a slot, each variant with its name and description. With `for` before its name the enum itself is declared
-/// elsewhere.
+/// Declares the enum of a slot, each variant with its name and description. With `for` before its name the enum is
+/// declared elsewhere.
 macro_rules! choices {
     ($(#[$meta:meta])* $vis:vis enum $Name:ident {
         $($(#[$doc:meta])* $variant:ident = $name:literal: $text:literal,)*

@@ -1,4 +1,4 @@
-//! A resolved spec as text: for reading (`to_toml`), and for its identity (`canonical_json`, `hash`).
+//! A resolved spec as text: for people (`to_toml`), and for its identity (`canonical_json`, `hash`).
 
 use super::key::{Key, Table, When};
 use super::kind::Val;
@@ -7,7 +7,7 @@ use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Every key with its value, what it is, and where the value came from.
+/// Every key with its value, its description, and the origin of the value.
 pub(crate) fn to_toml(table: &Table, r: &Resolved) -> String {
     let mut text = String::from(
         "# Resolved: every key, its value in base units, what it is (and where the value came from).\n",
@@ -39,18 +39,18 @@ fn line(text: &mut String, key: &Key, r: &Resolved) {
         let _ = writeln!(text, "# {} =  # {} ({why})", key.name(), key.doc);
         return;
     };
-    let from = match &item.place {
+    let from = match &item.location {
         None => format!("default{note}"),
-        Some(place) => match place.line {
-            Some(line) => format!("{}:{line}", place.origin),
-            None => place.origin.clone(),
+        Some(location) => match location.line {
+            Some(line) => format!("{}:{line}", location.origin),
+            None => location.origin.clone(),
         },
     };
     let from = from.replace(|c: char| c.is_control(), "?");
     let _ = writeln!(text, "{} = {}  # {} ({from})", key.name(), val.toml(), key.doc);
 }
 
-/// Every value in base units, sorted by key: the same for specs that mean the same.
+/// Every value in base units, sorted by key: equal texts for specs with the same meaning.
 pub(crate) fn canonical_json(table: &Table, r: &Resolved) -> String {
     let mut sorted: BTreeMap<&str, BTreeMap<&str, Json>> = BTreeMap::new();
     let mut all: BTreeMap<String, Json> = BTreeMap::new();
@@ -72,7 +72,7 @@ pub(crate) fn canonical_json(table: &Table, r: &Resolved) -> String {
     Json::Object(all.into_iter().collect()).to_string()
 }
 
-/// A value as JSON. A file that is part of the spec counts with what it holds.
+/// A value as JSON. The file of a choice that names one is represented by the hash of its content, too.
 fn with_content(r: &Resolved, key: &Key, val: &Val) -> Json {
     match (val, r.contents.get(key.path)) {
         (Val::Tag(name, Some(file)), Some(content)) => {
@@ -83,7 +83,7 @@ fn with_content(r: &Resolved, key: &Key, val: &Val) -> Json {
     }
 }
 
-/// 16 hex digits: FNV-1a over the text, with a finish that spreads the last bytes over all digits.
+/// A hash of 16 hex digits: FNV-1a over the text, then a finalizer that spreads the last bytes over all digits.
 pub(crate) fn hash(text: &str) -> String {
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
     for byte in text.bytes() {

@@ -49,7 +49,7 @@ fn unknown_keys_and_sections() {
     );
     golden(
         "gc = 3\n",
-        "run.toml:1: gc: the number 3 where a section is wanted\n  remedy: write [gc] and its keys below it",
+        "run.toml:1: gc: expected a section, found the number 3\n  remedy: write [gc] and its keys below it",
     );
 }
 
@@ -57,11 +57,11 @@ fn unknown_keys_and_sections() {
 fn text_that_is_not_toml() {
     golden(
         "seed = 1\n[drive\nop = 0.1\n",
-        "run.toml:2: not TOML: unclosed table, expected `]`\n  remedy: mend the line, which reads: [drive",
+        "run.toml:2: not TOML: unclosed table, expected `]`\n  remedy: correct the line, which reads: [drive",
     );
     golden(
         "seed = 1\nseed = 2\n",
-        "run.toml:2: not TOML: duplicate key\n  remedy: mend the line, which reads: seed = 2",
+        "run.toml:2: not TOML: duplicate key\n  remedy: correct the line, which reads: seed = 2",
     );
 }
 
@@ -467,7 +467,7 @@ fn power_cuts() {
     let text = "[power]\ncut_after_requests = 5\ncut_at = \"1s\"\n";
     golden(
         text,
-        "run.toml:3: power.cut_at: stands beside power.cut_after_requests\n  remedy: keep exactly one of \
+        "run.toml:3: power.cut_at: conflicts with power.cut_after_requests\n  remedy: keep exactly one of \
          power.cut_after_requests, power.cut_at",
     );
     golden(
@@ -1053,7 +1053,7 @@ fn impossible_preconditions() {
     );
     golden(
         "[precondition]\nload = \"a\"\nmethod = \"fill\"\n",
-        "run.toml:3: precondition.method: stands beside precondition.load\n  remedy: keep exactly one of \
+        "run.toml:3: precondition.method: conflicts with precondition.load\n  remedy: keep exactly one of \
          precondition.method, precondition.load",
     );
     golden(
@@ -1074,7 +1074,7 @@ fn workloads() {
     golden(
         "[workload]\nsynthetic = {}\ntrace = \"a\"\n",
         &format!(
-            "run.toml:3: workload.trace: stands beside workload.synthetic\n  remedy: keep exactly one of {sources}"
+            "run.toml:3: workload.trace: conflicts with workload.synthetic\n  remedy: keep exactly one of {sources}"
         ),
     );
     golden(
@@ -1228,7 +1228,7 @@ fn overrides() {
     is("gc.victim", "--set: gc.victim: no value\n  remedy: write it as --set gc.victim=fifo");
     is(
         "gc.victim.random={k=8",
-        "--set: gc.victim: not a TOML value: {k=8\n  remedy: quote the whole: --set 'gc.victim.random={k=8}'",
+        "--set: gc.victim: not a TOML value: {k=8\n  remedy: quote the whole argument: --set 'gc.victim.random={k=8}'",
     );
     is(
         "timing.read=50",
