@@ -270,7 +270,7 @@ impl Background {
         let is_whole = core.valid_pages(named) == core.geometry.pages_per_block;
         let may_lose =
             core.ftl.needs.mapping.open == 0 && is_urgent && !core.state.is_idle || path.is_stuck();
-        let whole = &mut core.room.spaces[plane.index()].whole;
+        let whole = &mut core.room.spaces[plane.index()].fully_valid_victims;
         *whole = if is_whole { *whole + 1 } else { 0 };
         let gets_on =
             is_whole && may_lose && !core.state.is_guarded && *whole <= core.geometry.blocks_per_plane;
@@ -290,7 +290,7 @@ impl Background {
         let is_down = core.ftl.planes[plane.index()].free.len() <= core.ftl.kept_blocks();
         let is_in_vain = path.writes.erases_in_vain > u64::from(core.geometry.blocks);
         let is_at_reserve = core.is_at_reserve(plane);
-        let presses = &mut core.room.spaces[plane.index()].presses;
+        let presses = &mut core.room.spaces[plane.index()].takes_fewest_valid;
         *presses = is_at_reserve && (*presses || is_down && path.map.waits_in(plane) || is_in_vain);
         *presses
     }
@@ -316,8 +316,8 @@ impl Background {
     fn hurry_erases<P: Probe>(core: &mut Core<P>, plane: PlaneId) {
         let die = core.geometry.die_of(plane);
         let space = &mut core.room.spaces[plane.index()];
-        while space.hurried < space.dead {
-            space.hurried += 1;
+        while space.urgent_erases < space.dead {
+            space.urgent_erases += 1;
             core.device.promote(die);
         }
     }
@@ -327,8 +327,8 @@ impl Background {
         let space = &mut core.room.spaces[plane.index()];
         space.dead -= 1;
         space.soon_free -= u32::from(!is_retired);
-        if space.hurried > space.dead {
-            space.hurried -= 1;
+        if space.urgent_erases > space.dead {
+            space.urgent_erases -= 1;
             core.device.demote(core.geometry.die_of(plane));
         }
     }

@@ -40,7 +40,7 @@ pub struct Request {
     pub op: Op,
     /// Force unit access: the write is durable when it is acknowledged.
     pub fua: bool,
-    /// First byte of the logical address space; 0 for a flush.
+    /// Address of the first byte in the logical address space; 0 for a flush.
     pub offset: u64,
     /// Length in bytes; 0 for a flush only.
     pub len: u64,

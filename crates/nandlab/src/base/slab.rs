@@ -73,7 +73,8 @@ impl<T: Node + Copy> Slab<T> {
     #[inline(always)]
     pub fn insert(&mut self, value: T) -> Id<T> {
         self.live += 1;
-        // Both cases assign to a slot at the end, so that the value is built there instead of on the stack.
+        // A reused and a new slot are assigned by the same statement, so that the value is built in the slot instead of
+        // on the stack.
         let slot = self.free.unwrap_or_else(|| self.grow());
         self.free = *self[slot].next();
         self[slot] = value;

@@ -99,7 +99,7 @@ impl PowerBackup {
             None => Program::nothing(to, Owner::Dummy, cause, class),
             Some((slot, lpn, sequence)) => {
                 self.drain.next_slot = slot.0 + 1;
-                let stamp = Stamp { sequence, corrected: core.moment() };
+                let stamp = Stamp { sequence, corrected: core.age_stamp_now() };
                 Program { to, lpn, stamp, maps: Maps::Now, owner: Owner::Rewrite(slot), cause, class }
             }
         };

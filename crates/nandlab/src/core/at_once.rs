@@ -1,4 +1,4 @@
-//! What happens outside simulated time: preconditioning programs pages and collects blocks at once.
+//! Programs and erases outside simulated time, for preconditioning.
 
 use super::Core;
 use crate::base::geometry::{Lpn, PlaneId};
@@ -7,7 +7,8 @@ use crate::ftl::{AllocatedPage, WriteStream};
 use crate::probe::Probe;
 
 impl<P: Probe> Core<P> {
-    /// Programs one page at once, and tells whoever keeps map entries; whether a block has been opened for it.
+    /// Programs a page at once and calls `on_mapped` if the page is mapped; returns whether a block has been opened for
+    /// the page.
     #[inline]
     pub(crate) fn program_now(
         &mut self,
@@ -31,7 +32,7 @@ impl<P: Probe> Core<P> {
         opened
     }
 
-    /// Empties and erases one victim at once; returns the pages moved, or `None` when nothing can be gained.
+    /// Empties and erases a victim at once; returns the number of pages moved, or `None` when no victim gains pages.
     pub(crate) fn collect_now(&mut self, plane: PlaneId, mut on_mapped: impl FnMut(Lpn)) -> Option<u64> {
         let victim = self.ftl.pick_victim(&self.geometry, &self.array, plane, self.now)?;
         let moved = self.valid_pages(victim);

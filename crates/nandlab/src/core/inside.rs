@@ -1,4 +1,4 @@
-//! Who is at work: in debug builds a mechanism that is entered while it is at work panics.
+//! Detection of re-entry: in debug builds a part that is entered while it is at work panics.
 
 #[cfg(debug_assertions)]
 use std::sync::{
@@ -6,7 +6,7 @@ use std::sync::{
     atomic::{AtomicU32, Ordering},
 };
 
-/// What must not be entered again while it is at work.
+/// The parts of the controller that must not be entered while they are at work.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Part {
     Program,
@@ -19,14 +19,14 @@ pub(crate) enum Part {
     Capacitor,
 }
 
-/// The parts at work, one bit each. Costs nothing in release builds.
+/// The parts at work, one bit each. Nothing is recorded in release builds.
 #[derive(Debug, Default)]
 pub(crate) struct Inside {
     #[cfg(debug_assertions)]
     parts: Arc<AtomicU32>,
 }
 
-/// A part is at work until this is dropped.
+/// Marks a part as at work until dropped.
 #[derive(Debug)]
 pub(crate) struct Entered {
     #[cfg(debug_assertions)]
@@ -37,7 +37,7 @@ impl Inside {
     /// Marks a part as at work.
     ///
     /// # Panics
-    /// In debug builds, when it is at work already.
+    /// In debug builds, if the part is at work already.
     #[inline(always)]
     pub(crate) fn enter(&self, _part: Part) -> Entered {
         Entered {
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_may_be_at_work_for_one_another_and_again_later() {
+    fn several_parts_may_be_at_work_and_again_later() {
         let inside = Inside::default();
         for _ in 0..2 {
             let _cache = inside.enter(Part::WriteCache);

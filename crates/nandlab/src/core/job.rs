@@ -1,4 +1,4 @@
-//! Background jobs of a plane, as those see them who give one, or take part in one.
+//! Background jobs of a plane, as the mechanisms see them that start a job or take part in one.
 
 use crate::base::geometry::BlockId;
 use crate::sched::Cause;
@@ -7,21 +7,21 @@ use crate::sched::Cause;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NextJob {
     pub(crate) block: BlockId,
-    /// Why.
+    /// The cause of the job.
     pub(crate) cause: Cause,
-    /// The block stays: its pages are refreshed where they are, as far as they can be. Else it is emptied and erased.
+    /// The block stays, and its pages are refreshed in it as far as possible; else the block is emptied and erased.
     pub(crate) stays: bool,
-    /// The die is to serve it as it does host writes.
+    /// The die serves the job with the priority of host writes.
     pub(crate) is_urgent: bool,
 }
 
-/// What has become of a page that is to be refreshed where it is.
+/// The result for a page that is to be refreshed in its block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refreshed {
-    /// Its part of the job is done.
+    /// The job is done with the page.
     Now,
-    /// That will be told.
+    /// The end of the page's refresh will be told later.
     Later,
-    /// It has to be written elsewhere.
+    /// The page has to be written to another block.
     Not,
 }

@@ -1,14 +1,14 @@
-//! Errors that are known from before: they are turned back before decoding, so a read has only the errors that came since.
+//! Known errors of pages: the controller corrects them before decoding, so a read has only the errors that came since.
 
 use crate::base::geometry::Ppn;
 use crate::base::huge::Huge;
 
-/// By page, the part of its RBER that is known, 0 to 1; empty where no mechanism knows any.
+/// By page, the part of its RBER that is known, 0 to 1; empty where no mechanism knows errors.
 #[derive(Debug)]
 pub(crate) struct KnownErrors(Huge<f64>);
 
 impl KnownErrors {
-    /// Nothing known of so many pages; of 0 pages nothing ever is.
+    /// No known errors, in `pages` pages; with 0 pages there will never be any.
     pub(crate) fn new(pages: u32) -> Self {
         Self(Huge::filled(0.0, pages as usize))
     }
@@ -19,12 +19,12 @@ impl KnownErrors {
         self.0.get(ppn.index()).copied().unwrap_or(0.0)
     }
 
-    /// Sets it; 0 forgets it.
+    /// Sets the known part of a page's RBER; 0: no errors are known.
     pub(crate) fn set(&mut self, ppn: Ppn, rber: f64) {
         self.0[ppn.index()] = rber;
     }
 
-    /// Power is gone, and all that was known with it.
+    /// Forgets all known errors at power loss.
     pub(crate) fn clear(&mut self) {
         self.0.fill(0.0);
     }

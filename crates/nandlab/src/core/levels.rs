@@ -1,11 +1,11 @@
-//! What the controller remembers of read levels outside the mapping cache.
+//! The read levels that the controller remembers outside the mapping cache.
 
 use crate::base::geometry::{BlockId, Geometry, Lpn};
 use crate::base::huge::Huge;
 use crate::flash::Ecc;
 
 /// Read levels by page, where the whole map is in RAM, and by block. Level 0: not known. Empty where the start policy
-/// asks for none.
+/// uses no such levels.
 #[derive(Debug)]
 pub struct ReadLevels {
     pages: Huge<u8>,
@@ -13,7 +13,8 @@ pub struct ReadLevels {
 }
 
 impl ReadLevels {
-    /// Nothing known. Pages have their place here unless `in_entries`: then the mapping cache's entries carry theirs.
+    /// No level is known. With `in_entries` the entries of the mapping cache carry the levels of pages, and the table
+    /// by page is empty.
     pub fn new(ecc: &Ecc, geometry: &Geometry, in_entries: bool) -> Self {
         let of_pages = ecc.keeps_page_levels() && !in_entries;
         let of_blocks = ecc.keeps_block_levels();

@@ -1,8 +1,10 @@
-//! The core: what every mechanism of the controller works with, and no mechanism of its own.
+//! The core: the state and the operations that every mechanism of the controller shares. The core is no mechanism
+//! itself.
 //!
-//! It holds the flash array, the FTL's state, the dies with their queues, the ages of the data, the sequence of writes, the
-//! clocks, the wakes, and what mechanisms let each other know. A mechanism keeps its own state and counters and takes the core
-//! by reference; it changes flash through the verbs of the core alone: `read`, `program`, `copy_back`, `erase`.
+//! The core holds the flash array, the FTL's state, the dies with their queues, the ages of the data, the sequence of
+//! writes, the clocks, the wakes, and the state that mechanisms share with each other. A mechanism keeps its own state
+//! and counters and takes the core by reference; a mechanism changes flash through the verbs of the core alone: `read`,
+//! `program`, `copy_back`, `erase`.
 
 mod at_once;
 mod inside;
@@ -42,7 +44,7 @@ use crate::ftl::Ftl;
 use crate::probe::Probe;
 use crate::sched::{Agenda, Device, Scheduler, Timing, Transactions};
 
-/// What the core of a drive is built from.
+/// The configuration of the core of a drive.
 #[derive(Debug)]
 pub(crate) struct Config {
     pub(crate) geometry: Geometry,
@@ -53,61 +55,61 @@ pub(crate) struct Config {
     pub(crate) reliability: Reliability,
     pub(crate) age_clock: AgeClock,
     pub(crate) initial_ages: InitialAges,
-    /// P/E cycles of every block at the start, and those at which a block retires.
+    /// P/E cycles of every block at the start of the run.
     pub(crate) pe_cycles: u32,
-    /// See `pe_cycles`.
+    /// P/E cycles at which a block retires.
     pub(crate) endurance: u32,
-    /// The OOB has sequence numbers.
-    pub(crate) is_stamped: bool,
-    /// Free share of a plane below which GC has to make room.
+    /// Whether the OOB has sequence numbers.
+    pub(crate) keeps_sequences: bool,
+    /// GC has to make room in a plane where less than this share of the pages that can be free for the host is free.
     pub(crate) foreground_free: f64,
-    /// Map entries carry the read levels of their pages.
+    /// Whether map entries carry the read levels of their pages.
     pub(crate) levels_in_entries: bool,
-    /// Some mechanism knows errors of pages from before.
+    /// Whether a mechanism keeps known errors of pages.
     pub(crate) knows_errors: bool,
-    /// Some mechanism puts parts of pages elsewhere.
+    /// Whether a mechanism puts parts of pages into other pages.
     pub(crate) has_parts: bool,
     /// RBER that every program in place adds to the pages of its block.
     pub(crate) reprogram_error: f64,
-    /// Host reads from which on a page is read often, where somebody asks for that.
+    /// Host reads from which on a page counts as often read; `None`: no mechanism needs the counts.
     pub(crate) hot_reads: Option<u32>,
 }
 
-/// How errors come, and what decodes them.
+/// The models of bit errors and of their correction.
 #[derive(Debug)]
 pub(crate) struct Physics {
     pub(crate) ecc: Ecc,
     pub(crate) reliability: Reliability,
     pub(crate) age_clock: AgeClock,
     pub(crate) initial_ages: InitialAges,
-    /// Errors that are known from before.
+    /// Errors of pages that are known from earlier reads.
     pub(crate) known: KnownErrors,
     /// RBER that every program in place adds to the pages of its block.
     pub(crate) reprogram_error: f64,
 }
 
-/// What every mechanism has to respect now.
+/// The state of the drive that every mechanism has to respect.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct State {
-    /// The capacitor would save what is in RAM: it is charged, or there is none.
+    /// The capacitor is charged and would save the data in RAM, or the drive has no capacitor.
     pub(crate) is_charged: bool,
-    /// The capacitor is being measured: as little else as can be.
+    /// The capacitor is being measured, so the drive does as little other work as possible.
     pub(crate) is_draining: bool,
-    /// A program under way may be torn, and its wordline with it: what a job has copied counts only once its wordlines are
-    /// whole.
+    /// Power loss may tear a program under way and its wordline, so pages that a job has copied count only once their
+    /// wordlines are complete.
     pub(crate) is_guarded: bool,
-    /// All that is dirty has to be written back, to measure the capacitor.
+    /// All dirty pages have to be written back, so that the capacitor can be measured.
     pub(crate) is_syncing: bool,
-    /// The host has asked for nothing for some time.
+    /// The host has sent no request for some time.
     pub(crate) is_idle: bool,
 }
 
-/// See the module.
+/// The state that the mechanisms share, and the verbs that change flash.
 #[derive(Debug)]
 pub(crate) struct Core<P: Probe> {
     pub(crate) geometry: Geometry,
     pub(crate) now: Time,
-    /// The last simulated time.
+    /// The last time that can be simulated.
     pub(crate) end: Time,
     pub(crate) array: Array,
     pub(crate) ftl: Ftl,
@@ -115,11 +117,11 @@ pub(crate) struct Core<P: Probe> {
     /// Flash transactions that are queued or under way.
     pub(crate) pool: Transactions,
     pub(crate) agenda: Agenda,
-    /// Pages of requests and of the write cache that cannot go on yet.
+    /// Pages of requests and of the write cache that wait.
     pub(crate) waiters: Waiters,
-    /// What has to be looked at again.
+    /// Notices of changes that a mechanism still has to react to.
     pub(crate) wakes: Wakes,
-    /// Who is at work.
+    /// The parts of the controller that are at work (debug builds).
     pub(crate) inside: Inside,
     pub(crate) state: State,
     pub(crate) room: Room,
@@ -139,7 +141,8 @@ impl<P: Probe> Core<P> {
     pub(crate) fn new(config: Config, ftl: impl FnOnce(&Geometry, &Array) -> Ftl, probe: P) -> Self {
         let Config { geometry, timing, scheduler, multi_plane, ecc, reliability, age_clock, .. } = config;
         let end = age_clock.end();
-        let keeps = Keeps { sequences: config.is_stamped, ages: ecc.has_levels() && !reliability.is_none() };
+        let keeps =
+            Keeps { sequences: config.keeps_sequences, ages: ecc.has_levels() && !reliability.is_none() };
         let array = Array::new(&geometry, config.pe_cycles, keeps);
         let ftl = ftl(&geometry, &array);
         let pages = |is_kept: bool| if is_kept { geometry.pages } else { 0 };
@@ -180,13 +183,14 @@ impl<P: Probe> Core<P> {
         }
     }
 
-    /// Leaves word of what has to be looked at again.
+    /// Leaves a wake, which the event loop serves before the next event.
     #[inline]
     pub(crate) fn wake(&mut self, wake: Wake) {
         self.wakes.push(wake);
     }
 
-    // Clocks: the dies, a decoder for each read level, idleness, the write cache's DRAM, the link, power, refresh.
+    // The clocks of the agenda: the dies, a decoder for each read level, idleness, the write cache's DRAM, the link,
+    // power, refresh.
     #[inline(always)]
     pub(crate) fn idle_clock(&self) -> u32 {
         self.geometry.dies + u32::from(self.physics.ecc.levels())

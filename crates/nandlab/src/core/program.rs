@@ -8,23 +8,23 @@ use crate::ftl::{AllocatedPage, WriteStream};
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, FlashOp, Owner, Slot, Transaction};
 
-/// Where a program goes.
+/// The page to which a program goes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum To {
     /// The next page of a stream of a plane.
     Stream(PlaneId, WriteStream),
-    /// A page that has been allocated for it.
+    /// A page that has been allocated already.
     Allocated(AllocatedPage),
-    /// The page itself, which is programmed already, with what it holds.
+    /// A programmed page, which is programmed again with its own data.
     InPlace(Ppn),
 }
 
-/// What a program does to the map.
+/// The effect of a program on the map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Maps {
     /// The page is the newest data of its LPN from now on.
     Now,
-    /// Nothing: the page holds nothing, stays where it is, or power is off.
+    /// None: the page has no data, stays in its place, or power is off.
     Nothing,
 }
 
@@ -33,7 +33,7 @@ pub(crate) enum Maps {
 pub(crate) struct Program {
     pub(crate) to: To,
     pub(crate) lpn: Lpn,
-    /// What its OOB says beside the LPN.
+    /// The OOB beside the LPN.
     pub(crate) stamp: Stamp,
     pub(crate) maps: Maps,
     pub(crate) owner: Owner,
@@ -42,7 +42,7 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// A page that holds nothing.
+    /// A page without data.
     pub(crate) fn nothing(to: To, owner: Owner, cause: Cause, class: Class) -> Self {
         Self { to, lpn: Lpn(DEAD_LPN), stamp: Stamp::default(), maps: Maps::Nothing, owner, cause, class }
     }
@@ -58,32 +58,32 @@ pub(crate) struct CopyBack {
     pub(crate) cause: Cause,
 }
 
-/// The plane has no page left for the stream.
+/// The error that the plane has no page left for the stream.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NoRoom;
 
-/// A page that has its place, and its program in the queue of its die.
+/// A page whose program is in the queue of its die.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Queued {
     pub(crate) ppn: Ppn,
-    /// A block has been opened for it.
+    /// Whether a block has been opened for the page.
     pub(crate) opened: bool,
 }
 
 impl<P: Probe> Core<P> {
-    /// Programs a page: gives it a place, fixes its OOB, maps it, keeps the block of what it replaces from being erased, and
-    /// queues it.
+    /// Programs a page: allocates it, sets its OOB, maps it, pins the block of the page that it replaces, and queues
+    /// the program.
     ///
     /// # Errors
-    /// Nothing has happened when the plane has no page left for the stream.
-    // Not passed through memory.
+    /// [`NoRoom`] when the plane has no page left for the stream; nothing has changed then.
+    // Inlined, so that `program` is not passed through memory.
     #[inline(always)]
     pub(crate) fn program(&mut self, program: Program) -> Result<Queued, NoRoom> {
         let _inside = self.inside.enter(Part::Program);
         let Program { to, lpn, stamp, maps, owner, cause, class } = program;
         let AllocatedPage { ppn, opened, skips } = match to {
             To::Stream(plane, stream) => self.allocate(plane, stream).ok_or(NoRoom)?,
-            To::Allocated(place) => place,
+            To::Allocated(page) => page,
             To::InPlace(ppn) => AllocatedPage { ppn, opened: false, skips: 0 },
         };
         let mut transaction = self.transaction(FlashOp::Program, ppn, lpn, owner, cause, class);
@@ -97,7 +97,7 @@ impl<P: Probe> Core<P> {
             transaction.replaces = self.ftl.remap(&self.geometry, &mut self.array, lpn, ppn);
         }
         self.queue_keeping(transaction);
-        // A job has counted on the blocks that it opens.
+        // A job begins only with room for the blocks that it opens.
         if opened && !matches!(owner, Owner::Job(_)) {
             let plane = self.geometry.plane_of(self.geometry.block_of(ppn));
             self.wake(Wake::Space(plane));
@@ -105,10 +105,10 @@ impl<P: Probe> Core<P> {
         Ok(Queued { ppn, opened })
     }
 
-    /// Copies a page back to another block of its plane; the map follows when that is done.
+    /// Copies a page back to another block of its plane; the map changes when the copyback has ended.
     ///
     /// # Errors
-    /// Nothing has happened when the plane has no page left for the stream.
+    /// [`NoRoom`] when the plane has no page left for the stream; nothing has changed then.
     pub(crate) fn copy_back(&mut self, copyback: CopyBack) -> Result<Queued, NoRoom> {
         let CopyBack { plane, stream, source, lpn, cause } = copyback;
         let AllocatedPage { ppn, opened, skips } = self.allocate(plane, stream).ok_or(NoRoom)?;
@@ -120,23 +120,23 @@ impl<P: Probe> Core<P> {
         Ok(Queued { ppn, opened })
     }
 
-    /// Erases a block that holds nothing any more.
+    /// Queues the erase of a block without valid pages.
     pub(crate) fn erase(&mut self, block: BlockId, owner: Owner, cause: Cause) {
         let ppn = self.geometry.page(block, 0);
         let erase = self.transaction(FlashOp::Erase, ppn, Lpn(0), owner, cause, Class::Background);
         self.queue(erase);
     }
 
-    /// The job of a plane has copied all it had to, and is going to erase what it copied from: while a program may be torn,
-    /// the next one of its streams must not share a wordline with a copy.
+    /// The job of a plane has copied all pages and is about to erase its victim: while a program may be torn, the next
+    /// page of a stream of the job must not share a wordline with a copy, so the rest of that wordline stays erased.
     pub(crate) fn end_wordlines(&mut self, plane: PlaneId) {
         if !self.state.is_guarded || self.geometry.cell != Cell::Mlc {
             return;
         }
         for stream in WriteStream::all().filter(|stream| stream.is_of_jobs()) {
             if self.ftl.is_amid_wordline(&self.geometry, plane, stream) {
-                let place = self.allocate(plane, stream).expect("it is amid a wordline");
-                let block = self.geometry.block_of(place.ppn);
+                let skipped = self.allocate(plane, stream).expect("a stream amid a wordline has a page left");
+                let block = self.geometry.block_of(skipped.ppn);
                 if self.array.skip(block, 1) == self.geometry.pages_per_block {
                     self.ftl.close(&self.geometry, &mut self.array, block, self.now);
                     self.wake(Wake::Space(plane));
@@ -152,7 +152,7 @@ impl<P: Probe> Core<P> {
         self.ftl.allocate(&self.geometry, &mut self.array, plane, stream)
     }
 
-    /// Queues a transaction; what it replaces stays in flash until it has ended.
+    /// Queues a transaction, and pins the block of the page that it replaces until the transaction has ended.
     #[inline(always)]
     fn queue_keeping(&mut self, transaction: Transaction) {
         if let Some(old) = transaction.replaces {
@@ -161,7 +161,7 @@ impl<P: Probe> Core<P> {
         self.queue(transaction);
     }
 
-    /// Puts a transaction on its die, which [`Core::start_dies`] starts.
+    /// Queues a transaction on its die, which [`Core::start_dies`] starts.
     #[inline(always)]
     pub(crate) fn queue(&mut self, transaction: Transaction) -> Slot {
         let slot = self.pool.insert(transaction);
@@ -169,26 +169,26 @@ impl<P: Probe> Core<P> {
         slot
     }
 
-    /// The same for one that has its slot.
+    /// Queues a transaction that has a slot on its die.
     #[inline(always)]
     pub(crate) fn enqueue(&mut self, slot: Slot) {
         self.device.submit(&mut self.pool, slot);
     }
 
-    /// Starts the dies that have got work.
+    /// Starts the free dies that have got work.
     #[inline(always)]
     pub(crate) fn start_dies(&mut self) {
         self.device.start(&mut self.pool, &mut self.agenda, &mut self.probe, self.now);
     }
 
-    /// Keeps a page's block from being erased.
+    /// Pins the block of `page`, which keeps the block from being erased.
     #[inline(always)]
     pub(crate) fn pin(&mut self, page: Ppn) {
         let block = self.geometry.block_of(page);
         self.array.block_mut(block).pins += 1;
     }
 
-    /// Ends a hold on a block; the last one lets a pending erase go ahead.
+    /// Removes a pin of a block; the last removal lets a waiting erase go ahead.
     #[inline]
     pub(crate) fn unpin(&mut self, block: BlockId) {
         let state = self.array.block_mut(block);
@@ -203,7 +203,7 @@ impl<P: Probe> Core<P> {
         }
     }
 
-    /// A transaction on the die that holds `ppn`.
+    /// A transaction on the die of `ppn`.
     #[inline(always)]
     pub(crate) fn transaction(
         &self,
@@ -222,14 +222,15 @@ impl<P: Probe> Core<P> {
         Transaction { ppn, lpn, owner, kind, cause, class, page, plane_in_die, die, ..Transaction::EMPTY }
     }
 
-    /// Whether a mapped page's program is not done yet.
+    /// Whether the program of a mapped page has not ended yet.
     #[inline(always)]
     pub(crate) fn is_in_flight(&self, ppn: Ppn) -> bool {
         let (block, page) = self.geometry.split(ppn);
         page >= u32::from(self.array.block(block).programmed)
     }
 
-    /// Tells the probe that flash has a page of the host's, which is about to be acknowledged if it was not before.
+    /// Tells the probe that a page of the host has been programmed, and is about to be acknowledged unless it was
+    /// before.
     #[inline]
     pub(crate) fn tell_durable(&mut self, done: &Transaction) {
         if P::STAMPED {
@@ -239,7 +240,7 @@ impl<P: Probe> Core<P> {
         }
     }
 
-    /// A block has been erased: it is free, or retired.
+    /// Ends the erase of a block, which becomes free or retires.
     pub(crate) fn end_erase(&mut self, block: BlockId, cause: Cause) {
         self.operations.on_ended(FlashOp::Erase, cause);
         self.array.erase(&self.geometry, block);

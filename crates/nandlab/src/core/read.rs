@@ -1,4 +1,4 @@
-//! The verb that reads flash, and what the read levels of a page depend on.
+//! The verb that reads flash, and the choice of read levels.
 
 use super::{Core, Map};
 use crate::base::geometry::{BlockId, Lpn, Ppn};
@@ -20,9 +20,9 @@ pub(crate) struct Read {
 }
 
 impl<P: Probe> Core<P> {
-    /// Queues a read, which keeps its block from being erased. A page that has its susceptible bits in another one is two
+    /// Queues a read, which pins its block. A page whose susceptible bits are in a combination page takes two
     /// sub-reads.
-    // Not passed through memory.
+    // Inlined, so that `read` is not passed through memory.
     #[inline(always)]
     pub(crate) fn read(&mut self, read: Read) -> Slot {
         let Read { ppn, lpn, owner, cause, class, start, page_level } = read;
@@ -44,13 +44,13 @@ impl<P: Probe> Core<P> {
         slot
     }
 
-    /// The level that the map entry of `lpn` remembers, for a read of it; 0 without read levels.
+    /// The level that the map entry of `lpn` remembers, for a read of `lpn`; 0 without read levels.
     #[inline(always)]
     pub(crate) fn page_level(&self, map: &impl Map<P>, lpn: Lpn) -> u8 {
         if self.physics.ecc.has_levels() { map.level(self, lpn) } else { 0 }
     }
 
-    /// Works out which level a read needs and at which it starts.
+    /// Determines the level that a read needs and the level at which it starts.
     #[inline]
     fn choose_level(&mut self, read: &mut Transaction, block: BlockId, page_level: u8) {
         read.needed = self.needed_level(read.ppn, block, u32::from(read.page));
@@ -62,8 +62,8 @@ impl<P: Probe> Core<P> {
         };
     }
 
-    /// Gives a read of a linked page its second sub-read, unless the combination page is being programmed and thus in the
-    /// controller.
+    /// Adds the second sub-read to a read of a linked page, unless the combination page is being programmed and its
+    /// data is still in the controller.
     #[cold]
     fn add_sub_read(&mut self, slot: Slot) {
         let read = self.pool[slot];
@@ -87,7 +87,7 @@ impl<P: Probe> Core<P> {
         self.enqueue(part);
     }
 
-    /// A read that did not decode is tried once more, one level higher, before what else waits for its die.
+    /// Queues a read that did not decode once more, one level higher, at the front of its queue.
     #[inline(never)]
     pub(crate) fn try_again(&mut self, slot: Slot) {
         let read = &mut self.pool[slot];
@@ -96,7 +96,7 @@ impl<P: Probe> Core<P> {
         self.device.submit_again(&mut self.pool, slot);
     }
 
-    /// The RBER of a page now, that of known errors included; it must not be lost.
+    /// The RBER of a page now, including known errors; the data of the page must not be lost.
     pub(crate) fn rber_of(&mut self, ppn: Ppn) -> f64 {
         if !self.array.keeps_ages() {
             return 0.0;
@@ -105,7 +105,7 @@ impl<P: Probe> Core<P> {
         self.rber_in(block, page, self.array.stamp(ppn).corrected)
     }
 
-    /// The RBER now of a page of `block` that was corrected then.
+    /// The RBER now of page `page` of `block` whose data was corrected at `corrected`.
     #[inline]
     fn rber_in(&mut self, block: BlockId, page: u32, corrected: AgeStamp) -> f64 {
         let state = self.array.block(block);
@@ -119,7 +119,7 @@ impl<P: Probe> Core<P> {
         self.physics.reliability.rber(&condition) + self.physics.reprogram_error * f64::from(state.reprograms)
     }
 
-    /// The least read level that decodes a page now; one more than there are when none does.
+    /// The least read level that decodes a page now; the number of levels + 1 when no level does.
     fn needed_level(&mut self, ppn: Ppn, block: BlockId, page: u32) -> u8 {
         if !self.array.keeps_ages() {
             return 1;
@@ -132,26 +132,27 @@ impl<P: Probe> Core<P> {
         self.physics.ecc.level_for((rber - self.physics.known.of(ppn)).max(0.0))
     }
 
-    /// Now, for the stamp of a page that is written.
+    /// The age stamp of data that is written now.
     #[inline(always)]
-    pub(crate) fn moment(&self) -> AgeStamp {
+    pub(crate) fn age_stamp_now(&self) -> AgeStamp {
         if self.array.keeps_ages() { self.physics.age_clock.at(self.now) } else { AgeStamp::default() }
     }
 
-    /// The stamp of new data of the controller's own: the next sequence number, and young.
+    /// The stamp of new data of the controller: the next sequence number and the current age stamp.
     pub(crate) fn next_stamp(&mut self) -> Stamp {
         self.sequence += 1;
-        Stamp { sequence: self.sequence, corrected: self.moment() }
+        Stamp { sequence: self.sequence, corrected: self.age_stamp_now() }
     }
 
-    /// The stamp of a page that has been read and is written elsewhere: young again if it could be corrected, and
-    /// still the same host write.
+    /// The stamp of a copy of the page read: the same sequence number, and the current age stamp if the data could be
+    /// corrected.
     pub(crate) fn stamp_of_copy(&self, read: &Transaction) -> Stamp {
-        let corrected = if read.is_uncorrectable() { AgeStamp::LOST } else { self.moment() };
+        let corrected = if read.is_uncorrectable() { AgeStamp::LOST } else { self.age_stamp_now() };
         Stamp { corrected, ..self.array.stamp(read.ppn) }
     }
 
-    /// A sub-read has left its die; the other one may have too. Returns the first sub-read's slot if so.
+    /// Marks a sub-read as arrived from its die. Returns the slot of the base page's read once both sub-reads have
+    /// arrived.
     #[inline(never)]
     pub(crate) fn join(&mut self, slot: Slot, other: Slot) -> Option<Slot> {
         self.pool[slot].has_arrived = true;
@@ -159,7 +160,8 @@ impl<P: Probe> Core<P> {
         self.pool[other].has_arrived.then_some(if is_part { other } else { slot })
     }
 
-    /// Both sub-reads have been decoded together. Whether one of them has to be tried again; else there is only the first.
+    /// Both sub-reads have been decoded. Returns whether one or both have to be tried again; if not, only the base
+    /// page's read remains.
     #[inline(never)]
     pub(crate) fn try_again_or_part(&mut self, slot: Slot, partner: Slot) -> bool {
         let last = self.physics.ecc.levels();
@@ -180,7 +182,7 @@ impl<P: Probe> Core<P> {
             self.unpin(self.geometry.block_of(part.ppn));
         }
         if part.is_uncorrectable() {
-            // Without its susceptible bits the page is lost.
+            // Without its susceptible bits the page cannot be decoded.
             let read = &mut self.pool[slot];
             (read.level, read.needed) = (last, last + 1);
         }

@@ -1,9 +1,9 @@
-//! How often the host has read each page since it was programmed: for policies that ask which pages are read often.
+//! Host reads of each page since it was programmed, for policies that treat often-read pages differently.
 
 use crate::base::geometry::{Geometry, Ppn};
 use crate::base::huge::Huge;
 
-/// Host reads of each page since it was programmed, up to 255; empty where nothing asks for them.
+/// Host reads of each page since it was programmed, up to 255; empty where no mechanism needs the counts.
 #[derive(Debug)]
 pub(crate) struct ReadCounts {
     reads: Huge<u8>,
@@ -11,13 +11,13 @@ pub(crate) struct ReadCounts {
 }
 
 impl ReadCounts {
-    /// `hot_reads` of a page are often; `None`: nobody asks for that.
+    /// `hot_reads`: reads from which on a page counts as often read; `None`: no mechanism needs the counts.
     pub(crate) fn new(hot_reads: Option<u32>, geometry: &Geometry) -> Self {
         let pages = hot_reads.map_or(0, |_| geometry.pages as usize);
         Self { reads: Huge::filled(0, pages), hot_reads: hot_reads.unwrap_or(u32::MAX) }
     }
 
-    /// The host reads a page.
+    /// Counts a host read of a page.
     #[inline]
     pub(crate) fn count(&mut self, ppn: Ppn) {
         if let Some(reads) = self.reads.get_mut(ppn.index()) {
@@ -30,7 +30,7 @@ impl ReadCounts {
         self.reads.get(ppn.index()).is_some_and(|&reads| u32::from(reads) >= self.hot_reads)
     }
 
-    /// A page has been programmed.
+    /// Starts the count of a page anew, which has been programmed.
     #[inline]
     pub(crate) fn reset(&mut self, ppn: Ppn) {
         if let Some(reads) = self.reads.get_mut(ppn.index()) {
@@ -38,7 +38,7 @@ impl ReadCounts {
         }
     }
 
-    /// Power is gone, and the counts with it.
+    /// Forgets all counts at power loss.
     pub(crate) fn forget(&mut self) {
         self.reads.fill(0);
     }

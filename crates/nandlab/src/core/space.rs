@@ -1,4 +1,5 @@
-//! What room a plane has, for whom.
+//! The room in a plane for the host, for jobs and for translation and combination pages, and the blocks that can be
+//! emptied.
 
 use super::{Core, Wake};
 use crate::base::geometry::{BlockId, Cell, PlaneId};
@@ -6,48 +7,50 @@ use crate::flash::BlockState;
 use crate::ftl::WriteStream;
 use crate::probe::Probe;
 
-/// What the background job of a plane has to do with its space.
+/// The block and the free blocks that a plane's background job has taken.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Work {
-    /// The block that it empties, or goes through; `None` without a job.
+    /// The block that the job empties, or refreshes in place; `None` without a job.
     pub(crate) victim: Option<BlockId>,
-    /// Free blocks that it has taken. It takes one at most, or two when it copies pages back and not all may be.
+    /// Free blocks that the job has taken: at most one, or two when it copies pages back and has to move some pages
+    /// off-chip.
     pub(crate) blocks_taken: u32,
 }
 
-/// What else there is to say of the space of a plane.
+/// Dead blocks of a plane, and the state of GC's choice of victims.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Space {
-    /// Blocks without valid pages whose erase is queued or under way, and those of them that will be free then.
+    /// Dead blocks whose erase is queued or under way.
     pub(crate) dead: u32,
+    /// Of these dead blocks, those that will be free after the erase, not retired.
     pub(crate) soon_free: u32,
-    /// So many of these erases are served as host writes are.
-    pub(crate) hurried: u32,
-    /// Blocks that the policy has named one after the other, and that were wholly valid.
-    pub(crate) whole: u32,
-    /// The plane has been down to what it must keep: until the host gets room, GC takes the block with the fewest valid
-    /// pages, whatever its policy says.
-    pub(crate) presses: bool,
+    /// Of these dead blocks, those whose erases have made the die's background work urgent.
+    pub(crate) urgent_erases: u32,
+    /// Consecutive victims of the policy without an invalid page.
+    pub(crate) fully_valid_victims: u32,
+    /// The plane was down to the blocks that it must keep: until the host's stream may open a block, GC takes the block
+    /// with the fewest valid pages, whatever its policy picks.
+    pub(crate) takes_fewest_valid: bool,
 }
 
 /// The space of all planes.
 #[derive(Debug)]
 pub(crate) struct Room {
-    /// By plane, what its background job has to do with its space.
+    /// By plane, the block and the free blocks that its background job has taken.
     pub(crate) works: Box<[Work]>,
-    /// By plane, what else there is to say of its space.
+    /// By plane, its dead blocks and the state of GC's choice of victims.
     pub(crate) spaces: Box<[Space]>,
-    /// Free share of a plane below which GC has to make room.
+    /// GC has to make room in a plane where less than this share of the pages that can be free for the host is free.
     foreground_free: f64,
     /// P/E cycles at which a block retires.
     pub(crate) endurance: u32,
-    /// A flush has written pages to planes that are not theirs.
+    /// Whether an emergency flush has written pages to planes other than those of their LPNs.
     pub(crate) has_displaced: bool,
 }
 
 impl Room {
-    /// `foreground_free` is the free share of a plane below which GC has to make room; a block retires at `endurance` P/E
-    /// cycles.
+    /// GC has to make room in a plane where less than `foreground_free` of the pages that can be free for the host are
+    /// free; a block retires at `endurance` P/E cycles.
     pub(crate) fn new(planes: u32, foreground_free: f64, endurance: u32) -> Self {
         Self {
             works: vec![Work::default(); planes as usize].into(),
@@ -59,11 +62,11 @@ impl Room {
     }
 }
 
-/// How many victims ahead GC looks to say how much it has to move.
+/// The largest number of future victims that count in [`Core::pages_to_next_block`].
 const VICTIMS_AHEAD: u32 = 16;
 
 impl<P: Probe> Core<P> {
-    /// The block that the background job of a plane empties, or goes through; `None` without a job.
+    /// The block that the background job of a plane empties, or refreshes in place; `None` without a job.
     #[inline]
     pub(crate) fn victim(&self, plane: PlaneId) -> Option<BlockId> {
         self.room.works[plane.index()].victim
@@ -81,12 +84,12 @@ impl<P: Probe> Core<P> {
         self.array.block(block).valid.into()
     }
 
-    /// Free blocks of a plane, those included that are being erased because they hold nothing.
+    /// Free blocks of a plane, with the dead blocks that will be free after their erase.
     fn free_soon(&self, plane: PlaneId) -> u32 {
         self.ftl.planes[plane.index()].free_blocks() + self.room.spaces[plane.index()].soon_free
     }
 
-    /// Blocks of the drive that are being erased because they hold nothing, and will be free then.
+    /// Dead blocks of the drive that will be free after their erase.
     pub(crate) fn soon_free(&self) -> u32 {
         self.room.spaces.iter().map(|space| space.soon_free).sum()
     }
@@ -96,7 +99,7 @@ impl<P: Probe> Core<P> {
         self.free_soon(plane) <= self.ftl.reserve_blocks || self.is_below(plane, self.room.foreground_free)
     }
 
-    /// Whether the host's stream can be given no further block of `plane` now.
+    /// Whether the host's stream may open no further block of `plane` now.
     pub(crate) fn is_at_reserve(&self, plane: PlaneId) -> bool {
         self.ftl.planes[plane.index()].free_blocks() <= self.ftl.reserve_blocks
     }
@@ -107,11 +110,12 @@ impl<P: Probe> Core<P> {
         blocks * self.geometry.pages_per_block + self.ftl.host_pages_open(plane)
     }
 
-    /// Pages that GC has to move in a plane until one more block is free for the host, if the victims that follow the one
-    /// that it is emptying hold `valid` pages. At most those of [`VICTIMS_AHEAD`] victims.
+    /// Pages that GC has to move in a plane until the host's stream can open one more block, if the victims after the
+    /// present one hold `valid` pages each. Counts at most [`VICTIMS_AHEAD`] victims.
     pub(crate) fn pages_to_next_block(&self, plane: PlaneId, valid: u32) -> u32 {
         let pages_per_block = self.geometry.pages_per_block;
-        // That a victim holds a little more than the one before must not make it open a block that nobody counted on.
+        // The victims may hold slightly more than expected, so a block counts as opened before the room is quite used
+        // up.
         let slack = pages_per_block / 16;
         let mut free = self.free_soon(plane);
         let enough = free.max(self.ftl.reserve_blocks) + 1;
@@ -134,30 +138,32 @@ impl<P: Probe> Core<P> {
         moved
     }
 
-    /// Whether less than `share` of the pages that can be free for the host in `plane` are free for it.
+    /// Whether less than `share` of the pages that can become free for the host in `plane` are free now.
     pub(crate) fn is_below(&self, plane: PlaneId, share: f64) -> bool {
         let free = self.host_room(plane);
         f64::from(free) < share * f64::from(self.ftl.host_spare_pages(&self.geometry, plane))
     }
 
-    /// Whether the next erase of a block is its last.
+    /// Whether the next erase of a block is its last one.
     pub(crate) fn retires(&self, block: BlockId) -> bool {
         self.array.block(block).pe_cycles + 1 >= self.room.endurance
     }
 
-    /// Whether a job may empty a block: there is room for what is valid of it, and GC keeps what it needs. The job takes no
-    /// more free blocks than its erase gives back, or leaves those that must be there.
+    /// Whether a job may empty a block: its valid pages find room, and GC keeps the free blocks that it needs. For this
+    /// the job takes no more free blocks than its erase frees, or leaves
+    /// [`Ftl::kept_blocks`](crate::ftl::Ftl::kept_blocks).
     pub(crate) fn may_empty(&self, plane: PlaneId, block: BlockId, is_wear: bool) -> bool {
         let given = u32::from(!self.retires(block));
         self.leaves_enough(plane, block, is_wear, given)
     }
 
-    /// The same of a job whose block stays, with those of its pages that need not be written elsewhere.
+    /// Whether a job whose block stays may write the block's valid pages to other blocks, by the rule of
+    /// [`Core::may_empty`]; such a job erases nothing.
     pub(crate) fn may_rewrite(&self, plane: PlaneId, block: BlockId) -> bool {
         self.leaves_enough(plane, block, false, 0)
     }
 
-    /// Free blocks that a job takes at most when it writes all valid pages of a block elsewhere.
+    /// The largest number of free blocks that a job takes to write all valid pages of a block to other blocks.
     pub(crate) fn blocks_to_empty(&self, plane: PlaneId, block: BlockId, is_wear: bool) -> u32 {
         let stream = self.emptying_stream(block, is_wear);
         self.ftl.blocks_for(&self.geometry, plane, stream, self.valid_pages(block))
@@ -169,13 +175,14 @@ impl<P: Probe> Core<P> {
         taken <= free && (taken <= given || free + given >= taken + self.ftl.kept_blocks())
     }
 
-    /// Whether emptying a block gains pages. While a program may be torn the job leaves the rest of a wordline unused.
+    /// Whether emptying a block gains pages. While a program may be torn the job may leave one page of a wordline
+    /// unused.
     pub(crate) fn gains(&self, block: BlockId) -> bool {
         let unused = u32::from(self.state.is_guarded && self.geometry.cell == Cell::Mlc);
         self.valid_pages(block) + unused < self.geometry.pages_per_block
     }
 
-    /// The block of a plane with the fewest valid pages that GC can gain from while space is short.
+    /// The block of a plane with the fewest valid pages among those from which GC can gain pages while space is short.
     #[cold]
     pub(crate) fn fewest_valid(&self, plane: PlaneId) -> Option<BlockId> {
         let blocks = self.geometry.block_ids_of(plane);
@@ -184,21 +191,21 @@ impl<P: Probe> Core<P> {
             .min_by_key(|&block| (self.array.block(block).valid, block.0))
     }
 
-    /// Whether no block of a plane can be emptied with a gain.
+    /// Whether no block of a plane is being emptied or can be emptied with a gain.
     fn is_spent(&self, plane: PlaneId) -> bool {
         let is_at_work = self.has_job(plane) || self.room.spaces[plane.index()].dead > 0;
         !is_at_work && self.fewest_valid(plane).is_none()
     }
 
-    /// Whether blocks of a plane have worn out, or will have with their next erase.
+    /// Whether blocks of a plane have retired, or will retire at their next erase.
     fn has_worn_blocks(&self, plane: PlaneId) -> bool {
         self.geometry
             .block_ids_of(plane)
             .any(|block| self.array.block(block).state == BlockState::Retired || self.retires(block))
     }
 
-    /// Whether what waits for room in a plane will get none because of wear: there is nothing to gain in the plane, nor in
-    /// any other one that the page may go to.
+    /// Whether a write that waits for room in a plane will get none because of wear: no block can be emptied with a
+    /// gain, in the plane nor in any other plane to which the page may go.
     pub(crate) fn is_worn_out(&self, plane: PlaneId) -> bool {
         let of_one = |plane: PlaneId| self.is_spent(plane) && self.has_worn_blocks(plane);
         if self.ftl.allocator.is_static() && of_one(plane) {
@@ -210,15 +217,15 @@ impl<P: Probe> Core<P> {
             && planes.any(|plane| self.has_worn_blocks(plane))
     }
 
-    /// Remembers which planes have worn out, so that dynamic allocation counts on others.
+    /// Marks the planes that have worn out; dynamic allocation does not count on the room of these planes.
     pub(crate) fn look_at_wear(&mut self) {
         for plane in (0..self.geometry.planes).map(PlaneId) {
             self.ftl.planes[plane.index()].is_worn_out = self.is_spent(plane) && self.has_worn_blocks(plane);
         }
     }
 
-    /// Looks whether a block has nothing left that anybody needs: it is erased then. While the capacitor is measured nothing
-    /// is erased that may wait, as with GC: the programs of the detection would wait for it.
+    /// Has a block erased if it is dead: full, without valid pages and pins. While the capacitor is measured, erases
+    /// wait as GC does, because the programs of the detection would wait for them.
     #[inline]
     pub(crate) fn look_if_dead(&mut self, block: BlockId) {
         let state = self.array.block(block);
@@ -227,7 +234,7 @@ impl<P: Probe> Core<P> {
         }
     }
 
-    /// The capacitor has been measured: looks at all blocks.
+    /// Checks all blocks after a measurement of the capacitor.
     #[cold]
     pub(crate) fn look_for_dead(&mut self) {
         for block in (0..self.geometry.blocks).map(BlockId) {
@@ -247,39 +254,42 @@ impl<P: Probe> Core<P> {
         self.wake(Wake::Dead(block));
     }
 
-    /// Pages that an internal `stream` of `plane` can still be given.
+    /// Pages that an internal `stream` of `plane` can still allocate.
     pub(crate) fn stream_room(&self, plane: PlaneId, stream: WriteStream) -> u32 {
         self.ftl.stream_room(&self.geometry, plane, stream)
     }
 
-    /// The stream that the pages of a block go to when they are moved off-chip.
+    /// The stream to which the pages of a block are written when they are moved off-chip.
     pub(crate) fn emptying_stream(&self, block: BlockId, is_wear: bool) -> WriteStream {
         self.ftl.emptying_stream(&self.geometry, &self.array, block, is_wear)
     }
 
-    /// Pages of `stream`, that of translation pages or of combination pages, that the job of `plane` has not moved yet.
+    /// Pages of `stream`, which is that of translation pages or of combination pages, that the job of `plane` still has
+    /// to move.
     fn pages_to_move(&self, plane: PlaneId, stream: WriteStream) -> u32 {
         let Some(victim) = self.victim(plane) else { return 0 };
         if self.emptying_stream(victim, false) == stream { self.valid_pages(victim) } else { 0 }
     }
 
-    /// Whether translation pages may take a page of `plane`: not what a job that moves translation pages still needs,
-    /// and not the last free block.
+    /// Whether a translation page may be written to `plane`: a job that moves translation pages keeps the pages that it
+    /// needs, and the last free block is left.
     pub(crate) fn has_mapping_room(&self, plane: PlaneId) -> bool {
         let stream = WriteStream::Mapping;
         self.stream_room(plane, stream) > self.pages_to_move(plane, stream)
             && self.ftl.has_mapping_room(plane)
     }
 
-    /// Whether a combination page may take a page of `plane`: not what a job that moves combination pages still needs.
+    /// Whether a combination page may be written to `plane`: a job that moves combination pages keeps the pages that it
+    /// needs.
     pub(crate) fn has_combination_room(&self, plane: PlaneId) -> bool {
         let stream = WriteStream::Combination;
         self.stream_room(plane, stream) > self.pages_to_move(plane, stream)
             && self.ftl.has_combination_room(&self.geometry, plane)
     }
 
-    /// An emergency flush writes where there is room, so a plane may hold pages of others, and so many that GC may have
-    /// nothing to gain. Then others have fewer.
+    /// The plane to write to in place of `plane`, which is returned itself unless it is overfull. An emergency flush
+    /// writes wherever there is room, so a plane may hold so many pages of other planes that GC gains nothing; the
+    /// other planes have fewer valid pages then.
     #[cold]
     pub(crate) fn plane_in_place_of(
         &self,
@@ -295,7 +305,8 @@ impl<P: Probe> Core<P> {
         others.max_by_key(|&other| (has_room(self, other), spare(other), other.0)).unwrap_or(plane)
     }
 
-    /// Leaves the rest of an open block erased: it is full.
+    /// Leaves the rest of an open block erased, so that the block is full; a block without programmed pages becomes
+    /// free.
     pub(crate) fn close_early(&mut self, block: BlockId) {
         let programmed = u32::from(self.array.block(block).programmed);
         let left = self.geometry.pages_per_block - programmed;

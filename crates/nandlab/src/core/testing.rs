@@ -1,8 +1,8 @@
-//! For the tests of mechanisms: a core of one die with a few small blocks and no drive around it, its event loop, and a map
-//! in RAM.
+//! Support for the tests of mechanisms: a core of one die with a few small blocks and no drive around it, its event
+//! loop, and a map in RAM.
 //!
-//! A page is sensed in 50 us, programmed in 200 us (on planar MLC: 100 us LSB, 300 us MSB) and transferred in 10 us; a block is
-//! erased in 1 ms. With read levels, level L senses in L x 50 us and decodes in L x 20 us.
+//! Times: 50 us to sense a page, 200 us to program a page (on planar MLC 100 us LSB, 300 us MSB), 10 us to transfer a
+//! page, 1 ms to erase a block. With read levels, level L senses in L x 50 us and decodes in L x 20 us.
 
 use super::{Config, Core, Map, Wake, Wants};
 use crate::base::geometry::{BlockId, Cell, DieId, DriveSpec, Geometry, Lpn, PlaneId, Ppn, Tvpn};
@@ -20,10 +20,10 @@ use crate::sched::{
 };
 use std::collections::BTreeMap;
 
-/// The only die's first plane.
+/// The first plane of the only die.
 pub(crate) const PLANE: PlaneId = PlaneId(0);
 
-/// What a core is like.
+/// The settings of a core.
 #[derive(Clone, Debug)]
 pub(crate) struct Setup {
     /// Planes of the die, blocks of a plane, pages of a block.
@@ -33,7 +33,7 @@ pub(crate) struct Setup {
     pub(crate) page_bytes: u32,
     pub(crate) logical_pages: u32,
     pub(crate) cell: Cell,
-    /// Read levels; 0: everything decodes at once. A page needs the level that is the number of reads of its block.
+    /// Read levels; 0: every read decodes at once. A page needs the level that is the number of reads of its block.
     pub(crate) levels: u8,
     pub(crate) start: StartLevel,
     pub(crate) pe_cycles: u32,
@@ -42,7 +42,7 @@ pub(crate) struct Setup {
     pub(crate) has_demand_map: bool,
     pub(crate) copybacks_max: u64,
     pub(crate) has_combinations: bool,
-    /// Pages of a write cache that a capacitor flushes.
+    /// Pages of a write cache that a capacitor flushes at power loss.
     pub(crate) flushed_pages: Option<u64>,
     pub(crate) hot_reads: Option<u32>,
 }
@@ -74,7 +74,7 @@ impl Default for Setup {
 const READ_DISTURB: f64 = 1e-3;
 
 impl Setup {
-    /// The core.
+    /// The core with these settings.
     pub(crate) fn core(&self) -> Core<NoProbe> {
         let mut geometry = Geometry::new(&DriveSpec {
             channels: 1,
@@ -116,7 +116,7 @@ impl Setup {
             initial_ages: InitialAges::new(&reliability.retention, 0),
             pe_cycles: self.pe_cycles,
             endurance: self.endurance,
-            is_stamped: true,
+            keeps_sequences: true,
             foreground_free: 0.0,
             levels_in_entries: self.has_demand_map,
             knows_errors: true,
@@ -128,7 +128,7 @@ impl Setup {
         Core::new(config, |geometry, array| self.ftl(geometry, array), NoProbe)
     }
 
-    /// Its FTL, with no page mapped.
+    /// The FTL with these settings, with no page mapped.
     pub(crate) fn ftl(&self, geometry: &Geometry, array: &Array) -> Ftl {
         let entries = u64::from(self.page_bytes) / ftl::needs::MAP_ENTRY_BYTES;
         let needs = BlockNeeds::new(&Demands {
@@ -170,7 +170,7 @@ impl Setup {
     }
 }
 
-/// The block with the fewest valid pages is emptied next.
+/// Picks the block with the fewest valid pages.
 #[derive(Debug)]
 struct FewestValid;
 
@@ -180,20 +180,21 @@ impl VictimPolicy for FewestValid {
     }
 }
 
-/// What there is to be heard next.
+/// An event that a test handles.
 #[derive(Debug)]
 pub(crate) enum Event {
-    /// Something has to be looked at again.
+    /// A wake.
     Wake(Wake),
     /// A page has left its die.
     Page(Slot),
-    /// A program, copyback or erase has ended, and array, FTL and map know of it; but of a program in place nobody does.
+    /// A program, copyback or erase has ended, and array, FTL and map are up to date; a program in place changes none
+    /// of these.
     Ended(Transaction),
-    /// A clock has struck that is no die's. It is unset.
+    /// A clock that is not a die's has struck; it is unset.
     Clock(u32),
 }
 
-/// The next event, in the order in which the drive serves them; `None` when nothing happens any more.
+/// The next event, in the order in which the drive serves events; `None` when there are no further events.
 pub(crate) fn next(core: &mut Core<NoProbe>) -> Option<Event> {
     loop {
         start(core);
@@ -221,7 +222,7 @@ pub(crate) fn start(core: &mut Core<NoProbe>) {
     device.start_next(pool, agenda, probe, *now, DieId(0));
 }
 
-/// Goes on to the next clock: which one it is, and what ended if it is the die's.
+/// Advances to the next clock: returns the clock, and what has ended if the clock is the die's.
 pub(crate) fn strike(core: &mut Core<NoProbe>) -> Option<(u32, Option<Ended>)> {
     let (time, clock) = core.agenda.next();
     if time == NEVER {
@@ -262,7 +263,7 @@ fn end(core: &mut Core<NoProbe>, done: &Transaction) {
     }
 }
 
-/// A page that has left its die is taken as it is, at whatever level.
+/// Takes a page that has left its die as decoded, whatever its read level.
 pub(crate) fn decode(core: &mut Core<NoProbe>, slot: Slot) -> Transaction {
     let read = core.pool.remove(slot);
     let block = core.geometry.block_of(read.ppn);
@@ -272,7 +273,7 @@ pub(crate) fn decode(core: &mut Core<NoProbe>, slot: Slot) -> Transaction {
     read
 }
 
-/// Programs pages at once, each with the next sequence number; returns the last one.
+/// Programs pages at once, each with the next sequence number; returns the last page.
 pub(crate) fn fill(
     core: &mut Core<NoProbe>,
     stream: WriteStream,
@@ -284,15 +285,15 @@ pub(crate) fn fill(
         core.program_now(PLANE, stream, lpn, core.sequence, |_| ());
         last = core.ftl.map.get(lpn);
     }
-    last.expect("some page is programmed")
+    last.expect("`lpns` is not empty")
 }
 
-/// Deallocates a page; returns where it was.
+/// Deallocates an LPN; returns the page to which it was mapped.
 pub(crate) fn unmap(core: &mut Core<NoProbe>, lpn: u32) -> Option<Ppn> {
     core.ftl.unmap(&core.geometry, &mut core.array, Lpn(lpn))
 }
 
-/// Deallocates what a full block holds and erases it at once.
+/// Deallocates all pages of a full block and erases the block at once.
 pub(crate) fn clear(core: &mut Core<NoProbe>, block: BlockId) {
     assert_eq!(core.array.block(block).state, BlockState::Full);
     while let Some(page) = core.ftl.next_valid(&core.geometry, block, 0) {
@@ -303,12 +304,12 @@ pub(crate) fn clear(core: &mut Core<NoProbe>, block: BlockId) {
     core.end_erase(block, crate::sched::Cause::Gc);
 }
 
-/// A map that has every entry at hand, and writes down what it is told.
+/// A map with every entry in RAM, which records its calls.
 #[derive(Debug, Default)]
 pub(crate) struct MapInRam {
     pub(crate) levels: BTreeMap<u32, u8>,
     pub(crate) written: Vec<u32>,
-    /// LPNs that jobs have moved, and whether they are corrected.
+    /// LPNs that jobs have moved, and whether the move has corrected them.
     pub(crate) moved: Vec<(u32, bool)>,
     pub(crate) jobs_ended: u32,
 }

@@ -1,10 +1,10 @@
-//! What waits in the controller: a page of a request, or of the write cache, that cannot go on yet.
+//! Waiters: pages of requests and of the write cache that cannot go on yet.
 
 use crate::base::geometry::Lpn;
 use crate::base::slab::{Fifo, Id, Node, Slab};
 use crate::sched::Owner;
 
-/// What a waiter will do when it goes on.
+/// The operation for which a waiter waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wants {
     /// Read the page.
@@ -13,27 +13,28 @@ pub enum Wants {
     Write,
     /// Write a part of the page, the rest of which has to be read first.
     PartialWrite,
-    /// Write the page into the write cache, which does not have it: it needs a slot.
+    /// Write the page into the write cache, which needs a free slot for the page.
     Slot,
 }
 
-/// One that waits: for a map entry, for room in flash, for a slot or the budget of the write cache, or until flash has it.
+/// A page that waits for a map entry, for room in flash, for a slot or the budget of the write cache, or for the
+/// program of its data.
 #[derive(Clone, Copy, Debug)]
 pub struct Waiter {
-    /// The page.
+    /// The LPN of the page.
     pub lpn: Lpn,
-    /// Whose it is.
+    /// The owner of the page.
     pub owner: Owner,
-    /// What it waits to do.
+    /// The operation for which the page waits.
     pub wants: Wants,
     next: Option<WaiterId>,
 }
 
-/// A waiter's place among all.
+/// The slot of a waiter in [`Waiters`].
 pub type WaiterId = Id<Waiter>;
 
 impl Waiter {
-    /// One that is in no list.
+    /// A waiter in no list.
     pub fn new(owner: Owner, lpn: Lpn, wants: Wants) -> Self {
         Self { lpn, owner, wants, next: None }
     }
@@ -51,5 +52,5 @@ impl Node for Waiter {
 /// All waiters of a drive.
 pub type Waiters = Slab<Waiter>;
 
-/// Waiters in their order.
+/// Waiters in the order in which they came.
 pub type Queue = Fifo<Waiter>;

@@ -1,54 +1,54 @@
-//! What has to be looked at again. Nothing calls back to who called it: it leaves a wake, and the event loop serves the
-//! wakes in their order before the next event, at the same simulated time.
+//! Wakes: notices to a mechanism that it has to react to a change. A mechanism does not call back its caller but leaves
+//! a wake, and the event loop serves the wakes in their order before the next event, at the same simulated time.
 
 use super::Waiter;
 use crate::base::geometry::{BlockId, CacheSlot, PlaneId};
 use crate::sched::Transaction;
 use std::collections::VecDeque;
 
-/// What happened, for whoever looks at it.
+/// The change to which a mechanism reacts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Wake {
     /// A block of the plane has been opened or closed, or a write has found no room: GC may have to begin.
     Space(PlaneId),
-    /// Writes wait for the plane that have waited for another one.
+    /// Writes that have waited for another plane wait for this one now.
     Resume(PlaneId),
-    /// Nothing needs the block any more that the job of the plane empties.
+    /// The victim of the plane's job has no pins any more.
     Emptied(PlaneId),
-    /// Nothing needs the block any more, and no job has emptied it.
+    /// A full block has neither valid pages nor pins any more.
     Dead(BlockId),
-    /// A page of the job of the plane is done: it has been refreshed where it is, or was not needed any more.
+    /// The job of the plane is done with a page: the page has been refreshed in its block, or is no longer valid.
     PageDone(PlaneId),
-    /// A page that the job of the plane has read has to be written elsewhere.
+    /// A page that the job of the plane has read has to be written to another block.
     WriteElsewhere { plane: PlaneId, read: Transaction },
-    /// All that was taken of a block that is refreshed partially is in flash.
+    /// All susceptible bits of a partially refreshed block are in flash.
     Refreshed(BlockId),
-    /// The job of the plane is over, and its block stays.
+    /// The job of the plane has ended, and its block stays.
     JobOver(PlaneId),
     /// A block of the plane is due for refresh.
     Due(PlaneId),
-    /// The grace of a block that is due for refresh is running out.
+    /// Half of the grace of a block that is due for refresh is over.
     Hurry(BlockId),
-    /// The map entry that a page has waited for is at hand, or lost with its translation page.
+    /// The map entry for which a page has waited is in RAM, or lost with its translation page.
     MapEntry { waiter: Waiter, is_lost: bool },
-    /// All sectors of a page of the write cache are there, or lost; `sequence` says which write flash had of the page, if
-    /// it had the page.
+    /// All sectors of a page of the write cache are in RAM, or lost. `sequence` is the sequence number of the page's
+    /// data in flash, if flash had the page.
     SectorsArrived { slot: CacheSlot, sequence: Option<u64>, is_lost: bool },
-    /// The write-back of a page of the write cache is over, or not needed any more.
+    /// The write-back of a page of the write cache has ended, or is not needed any more.
     WriteBackEnded(CacheSlot),
-    /// The write cache may have a slot, or room in its budget, for pages that wait.
+    /// The write cache may have a slot, or room in its budget, for waiting pages.
     CacheRoom,
     /// Power is to fail at the next event.
     CutPower,
-    /// The stage of a detection may be over.
+    /// The stage of a detection of the capacitor's budget may be over.
     Detection,
 }
 
-/// Wakes that have not been served, in their order. One that says no more than another one before it is left out.
+/// Wakes that have not been served, in their order. A wake that would repeat one in the queue is left out.
 #[derive(Debug)]
 pub(crate) struct Wakes {
     queue: VecDeque<Wake>,
-    /// By plane: a [`Wake::Space`] is in the queue.
+    /// By plane, whether a [`Wake::Space`] is in the queue.
     space: Box<[bool]>,
     cache_room: bool,
     detection: bool,
@@ -65,8 +65,8 @@ impl Wakes {
         self.queue.is_empty()
     }
 
-    /// Whether a wake that is told once is in the queue.
-    fn told(&mut self, wake: &Wake) -> Option<&mut bool> {
+    /// For a kind of wake that is in the queue at most once: the flag that says whether it is there.
+    fn queued_flag(&mut self, wake: &Wake) -> Option<&mut bool> {
         match *wake {
             Wake::Space(plane) => Some(&mut self.space[plane.index()]),
             Wake::CacheRoom => Some(&mut self.cache_room),
@@ -76,20 +76,20 @@ impl Wakes {
     }
 
     pub(crate) fn push(&mut self, wake: Wake) {
-        if !self.told(&wake).is_some_and(|told| std::mem::replace(told, true)) {
+        if !self.queued_flag(&wake).is_some_and(|is_queued| std::mem::replace(is_queued, true)) {
             self.queue.push_back(wake);
         }
     }
 
     pub(crate) fn pop(&mut self) -> Option<Wake> {
         let wake = self.queue.pop_front()?;
-        if let Some(told) = self.told(&wake) {
-            *told = false;
+        if let Some(is_queued) = self.queued_flag(&wake) {
+            *is_queued = false;
         }
         Some(wake)
     }
 
-    /// Power is gone, and all that would have been looked at.
+    /// Drops all wakes at power loss.
     pub(crate) fn clear(&mut self) {
         *self = Self::new(self.space.len() as u32);
     }
@@ -104,14 +104,14 @@ mod tests {
     }
 
     #[test]
-    fn wakes_are_served_in_their_order_and_one_that_says_no_more_is_left_out() {
+    fn wakes_are_served_in_order_and_repeated_ones_are_left_out() {
         let mut wakes = Wakes::new(2);
         let (a, b) = (PlaneId(0), PlaneId(1));
         for wake in [Wake::Space(a), Wake::CacheRoom, Wake::Space(b), Wake::Space(a), Wake::CacheRoom] {
             wakes.push(wake);
         }
         assert_eq!(all(&mut wakes), ["Space(PlaneId(0))", "CacheRoom", "Space(PlaneId(1))"]);
-        // Each page that is done counts.
+        // Each page that is done has a wake of its own.
         for _ in 0..2 {
             wakes.push(Wake::PageDone(a));
         }
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_been_served_can_be_told_again() {
+    fn a_wake_can_be_queued_again_once_served() {
         let mut wakes = Wakes::new(1);
         for _ in 0..3 {
             for wake in [Wake::Space(PlaneId(0)), Wake::Detection, Wake::CacheRoom] {
@@ -131,6 +131,6 @@ mod tests {
         wakes.clear();
         assert!(wakes.is_empty());
         wakes.push(Wake::Detection);
-        assert_eq!(all(&mut wakes), ["Detection"], "what was cleared can be told again too");
+        assert_eq!(all(&mut wakes), ["Detection"], "a cleared wake can be queued again");
     }
 }

@@ -12,7 +12,7 @@ use crate::flash::{AgeClock, Array, Ecc, InitialAges, Reliability};
 use crate::ftl::{self, Ftl};
 use crate::sched::Timing;
 
-/// The configuration of the core; the OOB `is_stamped` where a probe asks for it, or power can fail.
+/// The configuration of the core; it `keeps_sequences` in the OOB if a probe needs them or power can fail.
 pub(super) fn core(spec: &Spec, is_watched: bool) -> core::Config {
     let geometry = Geometry::new(&spec.drive);
     let policy = &spec.refresh.policy;
@@ -26,7 +26,7 @@ pub(super) fn core(spec: &Spec, is_watched: bool) -> core::Config {
         initial_ages: InitialAges::new(&spec.reliability.retention, spec.seed),
         pe_cycles: spec.reliability.pe_cycles,
         endurance: spec.drive.endurance,
-        is_stamped: is_watched || spec.models_power_loss(),
+        keeps_sequences: is_watched || spec.models_power_loss(),
         foreground_free: spec.gc.foreground_free,
         levels_in_entries: spec.ftl.map != MapSpec::Page,
         knows_errors: policy.knows_errors(),

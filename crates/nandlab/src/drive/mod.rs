@@ -483,7 +483,7 @@ impl<P: Probe> Drive<P> {
         if let Some(caching) = &self.caching {
             caching.cache.audit()?;
         }
-        if self.core.array.is_stamped() {
+        if self.core.array.keeps_sequences() {
             for lpn in (0..self.core.geometry.logical_pages).map(Lpn) {
                 let stamp =
                     self.core.ftl.map.get(lpn).map_or(Stamp::default(), |ppn| self.core.array.stamp(ppn));

@@ -36,7 +36,7 @@ impl<P: Probe> Drive<P> {
     /// As [`Drive::cut_power`], and when power is off already.
     pub fn lose_power(&mut self) {
         assert!(
-            self.core.array.is_stamped(),
+            self.core.array.keeps_sequences(),
             "the drive keeps no sequence numbers: its spec models no power loss"
         );
         assert!(!self.losses.is_off, "power is off already");

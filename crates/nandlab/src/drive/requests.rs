@@ -211,7 +211,7 @@ impl<P: Probe> Drive<P> {
                 self.core.sequence += 1;
                 self.path.host.record.counters.trimmed_pages += 1;
                 self.core.probe.on_trimmed(lpn, self.core.sequence);
-                if self.core.array.is_stamped() {
+                if self.core.array.keeps_sequences() {
                     self.path.host.trims.add(lpn, self.core.sequence);
                 }
                 let page = self.path.map.on_unmapped(&mut self.core, lpn);

@@ -1,44 +1,44 @@
-//! Ages: how long ago a page's data was last corrected, on a clock of its own.
+//! Ages: the time since a page's data was last corrected, on a clock of its own.
 //!
-//! The age clock runs `reliability.clock_scale` times as fast as simulated time. Four bytes a page hold its seconds;
-//! the physics asks for no more (Eq. 1 of LaLDPC takes ln(1 + t / 1 h)).
+//! The age clock runs `reliability.clock_scale` times as fast as simulated time. Each page has four bytes for seconds
+//! on the age clock; the physics needs no finer unit (Eq. 1 of LaLDPC takes ln(1 + t / 1 h)).
 
 use crate::base::geometry::BlockId;
 use crate::base::rng::Stream;
 use crate::base::units::{SECOND, Span, Time};
 
-/// A moment on the age clock, in seconds.
+/// A time on the age clock, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AgeStamp(u32);
 
 impl AgeStamp {
-    /// Data that could not be corrected when it was moved: it has no age, and no read decodes it.
+    /// Data that could not be corrected when it was moved: such data has no age, and no read decodes it.
     pub const LOST: AgeStamp = AgeStamp(0);
-    /// When the run starts. 68 years fit before it, as many after it.
+    /// The start of the run. The clock covers 68 years before the start and 68 years after it.
     pub const START: AgeStamp = AgeStamp(1 << 31);
 
-    /// So long before the start.
+    /// The age stamp of data that is `age_ns` old at the start of the run; 68 years at most.
     pub fn before_start(age_ns: Span) -> Self {
         let seconds = u32::try_from(age_ns / SECOND).unwrap_or(u32::MAX);
         AgeStamp(Self::START.0.saturating_sub(seconds).max(1))
     }
 
-    /// So many seconds later; stops at the end of the clock.
+    /// This age stamp plus `seconds`; stops at the end of the clock.
     pub fn plus_s(self, seconds: u32) -> Self {
         AgeStamp(self.0.saturating_add(seconds))
     }
 
-    /// So many seconds earlier; the earliest is that of the oldest data, which is not lost.
+    /// This age stamp minus `seconds`; stops at the age stamp of the oldest data that is not lost.
     pub fn minus_s(self, seconds: u32) -> Self {
         AgeStamp(self.0.saturating_sub(seconds).max(1))
     }
 
-    /// Seconds by which this moment is later than `before`; 0 if it is not.
+    /// Seconds from `before` to this age stamp; 0 if `before` is later.
     pub fn later_s_than(self, before: AgeStamp) -> u32 {
         self.0.saturating_sub(before.0)
     }
 
-    /// Seconds from then until `now`.
+    /// Seconds from this age stamp to `now`.
     #[inline(always)]
     pub fn age_s(self, now: AgeStamp) -> u32 {
         now.0 - self.0
@@ -48,7 +48,7 @@ impl AgeStamp {
 /// Seconds from the start to the end of the age clock.
 const AGE_SECONDS: u32 = u32::MAX - (1 << 31);
 
-/// Turns simulated time into moments.
+/// Turns simulated time into age stamps.
 #[derive(Clone, Copy, Debug)]
 pub struct AgeClock {
     scale: f64,
@@ -61,50 +61,50 @@ impl AgeClock {
         Self { scale, seconds_per_ns: scale / SECOND.ns() as f64 }
     }
 
-    /// How many times as fast as simulated time it runs.
+    /// Seconds of the age clock per second of simulated time.
     pub fn scale(&self) -> f64 {
         self.scale
     }
 
-    /// The last simulated time of which the clock knows the moment, at most [`Time::LIMIT`].
+    /// The last simulated time that has an age stamp of its own, at most [`Time::LIMIT`].
     pub fn end(&self) -> Time {
         Time::from_ns_f64(f64::from(AGE_SECONDS) / self.seconds_per_ns).unwrap_or(Time::LIMIT)
     }
 
-    /// The first simulated time at which the clock shows `moment`: 0 if that was before the start, [`Time::NEVER`] if the
-    /// clock ends before.
-    pub fn when(&self, moment: AgeStamp) -> Time {
-        let seconds = f64::from(moment.0.saturating_sub(AgeStamp::START.0));
+    /// The first simulated time at which the clock shows `stamp`: 0 for a stamp before the start of the run,
+    /// [`Time::NEVER`] for a stamp that the clock does not reach before its end.
+    pub fn time_of(&self, stamp: AgeStamp) -> Time {
+        let seconds = f64::from(stamp.0.saturating_sub(AgeStamp::START.0));
         let Some(mut time) = Time::from_ns_f64(libm::ceil(seconds / self.seconds_per_ns)) else {
             return Time::NEVER;
         };
-        if moment.0 == u32::MAX {
+        if stamp.0 == u32::MAX {
             return Time::NEVER;
         }
-        // The division rounds.
-        while self.at(time) < moment {
+        // The division rounds, so the time may be some nanoseconds early.
+        while self.at(time) < stamp {
             time += Span::from_ns(1);
         }
         time
     }
 
-    /// The moment of a simulated time; stops 68 years after the start ([`AgeClock::end`]).
+    /// The age stamp of a simulated time; stops 68 years after the start of the run ([`AgeClock::end`]).
     #[inline(always)]
     pub fn at(&self, now: Time) -> AgeStamp {
         AgeStamp(AgeStamp::START.0.saturating_add((now.ns() as f64 * self.seconds_per_ns) as u32))
     }
 }
 
-/// The ages of the data that is there at the start. A block's data is of one age.
+/// The ages of the data on the drive at the start of the run. All data of a block has the same age.
 #[derive(Clone, Debug)]
 pub struct InitialAges {
-    /// Moments, and the share of all blocks up to and including each.
+    /// Age stamps, each with the share of all blocks that have this age stamp or one listed before it.
     shares: Box<[(AgeStamp, f64)]>,
     seed: u64,
 }
 
 impl InitialAges {
-    /// From ages and their shares.
+    /// From ages and their shares, which add up to 1.
     pub fn new(retention: &[(Span, f64)], seed: u64) -> Self {
         let mut sum = 0.0;
         let share = |&(age_ns, share): &(Span, f64)| {
@@ -117,15 +117,16 @@ impl InitialAges {
         }
     }
 
-    /// When the data that `block` holds at the start was written.
+    /// The age stamp of the data that `block` holds at the start of the run.
     pub fn of(&self, block: BlockId) -> AgeStamp {
         let last = self.shares[self.shares.len() - 1].0;
         if self.shares.len() == 1 {
             return last;
         }
-        // A hash rather than draws: what a block gets does not depend on which blocks were asked for before.
+        // A hash of the block number rather than the next draw: the age of a block does not depend on which blocks were
+        // asked for before.
         let draw = Stream::new(self.seed ^ u64::from(block.0), "block").unit();
-        self.shares.iter().find(|&&(_, share)| draw < share).map_or(last, |&(moment, _)| moment)
+        self.shares.iter().find(|&&(_, share)| draw < share).map_or(last, |&(stamp, _)| stamp)
     }
 }
 
@@ -150,9 +151,9 @@ mod tests {
             let end = clock.end();
             assert!(end <= Time::LIMIT && clock.at(end) <= AgeStamp(u32::MAX), "{scale}");
             assert_eq!(end == Time::LIMIT, scale < 1.0, "{scale}");
-            assert_eq!(clock.when(AgeStamp(u32::MAX)), Time::NEVER, "{scale}");
+            assert_eq!(clock.time_of(AgeStamp(u32::MAX)), Time::NEVER, "{scale}");
             let late = AgeStamp(u32::MAX - 1);
-            let when = clock.when(late);
+            let when = clock.time_of(late);
             assert!(
                 if scale < 0.1 { when == Time::NEVER } else { clock.at(when) == late },
                 "{scale}: {when:?}"

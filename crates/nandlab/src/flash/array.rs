@@ -1,7 +1,8 @@
-//! The flash array: per block what it has been through, per page its OOB.
+//! The flash array: the state of each block and the OOB of each page.
 //!
-//! The array enforces what flash enforces: a page is programmed once after each erase and in order within its
-//! block, an unprogrammed page cannot be read. Breaking that is a bug in the controller and panics.
+//! The array enforces the rules of NAND flash: a page is programmed once after each erase and in order within its
+//! block, and an unprogrammed page cannot be read. An operation that breaks a rule is a bug in the controller and
+//! panics.
 
 use crate::base::geometry::{BlockId, Geometry, Lpn, Ppn};
 use crate::base::huge::Huge;
@@ -9,10 +10,11 @@ use crate::base::units::Time;
 use crate::flash::AgeStamp;
 use std::collections::BTreeSet;
 
-/// The OOB logical page number of a page that holds nothing of the host's.
+/// The LPN in the OOB of a page that holds no LPN's data: padding, garbage from preconditioning and, where sequence
+/// numbers are kept, an erased page.
 pub const DEAD_LPN: u32 = u32::MAX;
 
-/// What a block is being used for.
+/// The use of a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum BlockState {
@@ -23,52 +25,54 @@ pub enum BlockState {
     Open,
     /// Every page programmed; a candidate for GC.
     Full,
-    /// Being emptied by GC or the wear leveller.
+    /// Being emptied by GC, the wear leveller or refresh.
     Victim,
-    /// Worn out.
+    /// Worn out, no longer used.
     Retired,
 }
 
-/// One block. Sixteen of these bytes are the NAND's own (wear, reads, what is programmed), the rest is what the
-/// controller keeps about it; together they share a cache line with one neighbour.
+/// One block: the NAND's own state (P/E cycles, reads, programmed pages) and the controller's record of the block. Two
+/// blocks of 32 bytes share a cache line.
 #[derive(Clone, Debug, Default)]
 pub struct Block {
-    /// When its last page was programmed.
+    /// The time at which the block's last page was programmed.
     pub closed_at: Time,
     /// Program/erase cycles.
     pub pe_cycles: u32,
-    /// Page reads since the last erase; where pages were copied back to, those that they had been through before count too.
+    /// Page reads since the last erase. In a block with pages copied back at least the reads of each source block at
+    /// the time of the copyback.
     pub reads: u32,
-    /// Operations under way that need the block to stay as it is: it cannot be erased while this is not 0.
+    /// Operations under way that need the block to stay as it is: a block with pins cannot be erased.
     pub pins: u32,
-    /// Pages programmed since the last erase; also the next page that may be programmed.
+    /// Pages programmed since the last erase; also the number of the next page that may be programmed.
     pub programmed: u16,
     /// Valid pages.
     pub valid: u16,
-    /// What the block is being used for.
+    /// The use of the block.
     pub state: BlockState,
-    /// Consecutive copybacks that all its pages have gone through without correction.
+    /// Consecutive copybacks without correction that every page of the block has gone through.
     pub copybacks: u8,
-    /// It has been refreshed partially since the last erase.
+    /// Whether the block has been refreshed partially since the last erase.
     pub is_partial: bool,
-    /// Its pages that have their susceptible data elsewhere.
+    /// The block's pages whose susceptible bits are in a combination page.
     pub linked: u16,
-    /// Programs of pages that were programmed already, since the last erase; 65,535 stands for more, too. Of pages copied
-    /// back as of [`Block::reads`].
+    /// Programs of pages that were programmed already, since the last erase; stops at 65,535. In a block with pages
+    /// copied back at least the reprograms of each source block.
     pub reprograms: u16,
 }
 
-/// What a page's OOB says beside its LPN.
+/// The contents of a page's OOB beside its LPN.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamp {
-    /// Sequence number of the host write the page carries; a copy keeps its source's. 0: from before the run.
+    /// Sequence number of the host write that wrote the page's data; a copy keeps the number of its source. 0: from
+    /// before the run.
     pub sequence: u64,
-    /// When the data was last corrected and written: its age counts from then. A copyback does not correct, so it
-    /// keeps its source's.
+    /// The age stamp at which the data was last corrected and written; the age of the data counts from this time. A
+    /// copyback does not correct, so it keeps the age stamp of its source.
     pub corrected: AgeStamp,
 }
 
-/// What of the OOB's stamps is kept, because something asks for it.
+/// Which fields of the OOB's stamps the array keeps: those that some part of the drive reads.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Keeps {
     /// [`Stamp::sequence`]: 8 bytes a page.
@@ -80,28 +84,29 @@ pub struct Keeps {
 /// All blocks and the OOB of all pages.
 #[derive(Debug)]
 pub struct Array {
-    /// Per block.
+    /// The state of each block.
     pub blocks: Huge<Block>,
     /// OOB: the LPN of each page.
     lpn: Huge<u32>,
-    /// OOB: the sequence number of each page; empty unless something asks for it.
+    /// OOB: the sequence number of each page; empty unless [`Keeps::sequences`].
     sequences: Huge<u64>,
-    /// OOB: when the data of each page was last corrected; empty unless something asks for it.
+    /// OOB: the age stamp at which the data of each page was last corrected; empty unless [`Keeps::ages`].
     corrected: Huge<AgeStamp>,
-    /// Programmed pages that nobody can read, because power failed during their program or their wordline's. Seldom any.
+    /// Programmed pages that nobody can read, because power failed during the program of the page or of its wordline.
+    /// Usually empty.
     torn: BTreeSet<u32>,
-    /// OOB: pages of which only the sectors are there that were dirty when power failed. Seldom any.
+    /// OOB: pages that hold only the sectors that were dirty when power failed. Usually empty.
     partial: BTreeSet<u32>,
 }
 
 impl Array {
-    /// An erased array whose blocks have `pe_cycles` behind them.
+    /// An erased array whose blocks have gone through `pe_cycles` P/E cycles.
     pub fn new(geometry: &Geometry, pe_cycles: u32, keeps: Keeps) -> Self {
         let block = Block { pe_cycles, ..Block::default() };
         let pages = geometry.pages as usize;
         Self {
             blocks: Huge::filled(block, geometry.blocks as usize),
-            // What recovery may read has to say that it holds nothing.
+            // Recovery may read the OOB of any page, so an unprogrammed page must say that it holds nothing.
             lpn: if keeps.sequences { Huge::filled(DEAD_LPN, pages) } else { Huge::zeroed(pages) },
             sequences: Huge::zeroed(if keeps.sequences { pages } else { 0 }),
             corrected: Huge::zeroed(if keeps.ages { pages } else { 0 }),
@@ -110,19 +115,19 @@ impl Array {
         }
     }
 
-    /// The block.
+    /// The state of a block.
     #[inline(always)]
     pub fn block(&self, block: BlockId) -> &Block {
         &self.blocks[block.index()]
     }
 
-    /// The block, to change.
+    /// The state of a block, mutable.
     #[inline(always)]
     pub fn block_mut(&mut self, block: BlockId) -> &mut Block {
         &mut self.blocks[block.index()]
     }
 
-    /// Asks the cache for what reading a page needs.
+    /// Prefetches into the CPU's cache what a read of a page needs.
     #[inline(always)]
     pub fn prefetch(&self, block: BlockId, ppn: Ppn) {
         self.blocks.prefetch(block.index());
@@ -137,7 +142,7 @@ impl Array {
         Lpn(self.lpn[ppn.index()])
     }
 
-    /// The stamp in a page's OOB, as far as it is kept.
+    /// The stamp in a page's OOB; a field that is not kept has its default.
     #[inline(always)]
     pub fn stamp(&self, ppn: Ppn) -> Stamp {
         Stamp {
@@ -149,10 +154,10 @@ impl Array {
     /// Whether a page holds data that could not be corrected when it was moved.
     #[inline(always)]
     pub fn is_lost(&self, ppn: Ppn) -> bool {
-        self.corrected.get(ppn.index()).is_some_and(|&moment| moment == AgeStamp::LOST)
+        self.corrected.get(ppn.index()).is_some_and(|&stamp| stamp == AgeStamp::LOST)
     }
 
-    /// Whether power failed while a page or its wordline was programmed: nobody can read it.
+    /// Whether power failed while a page or another page of its wordline was programmed: nobody can read such a page.
     #[inline(always)]
     pub fn is_torn(&self, ppn: Ppn) -> bool {
         !self.torn.is_empty() && self.torn.contains(&ppn.0)
@@ -163,7 +168,7 @@ impl Array {
         self.torn.insert(ppn.0);
     }
 
-    /// Takes every torn page for a good one: for the test that shows that this is noticed.
+    /// Makes every torn page readable: for the test that shows that this error is noticed.
     #[doc(hidden)]
     pub fn forget_torn(&mut self) {
         self.torn.clear();
@@ -180,27 +185,27 @@ impl Array {
         self.partial.contains(&ppn.0)
     }
 
-    /// Marks a page that is going to be programmed as one that holds only some of its sectors.
+    /// Marks a page that is about to be programmed as one that holds only some of its sectors.
     pub fn mark_partial(&mut self, ppn: Ppn) {
         self.partial.insert(ppn.0);
     }
 
-    /// Pages marked so.
-    pub fn partial(&self) -> impl Iterator<Item = Ppn> + '_ {
+    /// The pages that hold only the sectors that were dirty when power failed.
+    pub fn partial_pages(&self) -> impl Iterator<Item = Ppn> + '_ {
         self.partial.iter().copied().map(Ppn)
     }
 
-    /// Whether sequence numbers are kept.
-    pub fn is_stamped(&self) -> bool {
+    /// Whether the OOB of each page has a sequence number.
+    pub fn keeps_sequences(&self) -> bool {
         !self.sequences.is_empty()
     }
 
-    /// Whether ages are kept.
+    /// Whether the OOB of each page has an age stamp.
     pub fn keeps_ages(&self) -> bool {
         !self.corrected.is_empty()
     }
 
-    /// Fixes what the coming program of `ppn` will leave in the OOB.
+    /// Sets the OOB that the coming program of `ppn` will leave.
     #[inline(always)]
     pub fn stage(&mut self, ppn: Ppn, lpn: Lpn, stamp: Stamp) {
         self.lpn[ppn.index()] = lpn.0;
@@ -212,7 +217,7 @@ impl Array {
         }
     }
 
-    /// A program of page `page` of `block` has ended; returns the pages programmed so far.
+    /// Counts the program of page `page` of `block`, which has ended; returns the number of pages programmed so far.
     #[inline(always)]
     pub fn program(&mut self, block: BlockId, page: u32) -> u32 {
         let state = self.block_mut(block);
@@ -227,14 +232,15 @@ impl Array {
         page + 1
     }
 
-    /// A page of `source` has been copied back to `block`: the errors that reads and reprograms have left in it come along.
+    /// A page of `source` has been copied back to `block`: the errors that reads and reprograms have left in the page
+    /// come along.
     pub fn copy_errors(&mut self, block: BlockId, source: BlockId) {
         let Block { reads, reprograms, .. } = *self.block(source);
         let state = self.block_mut(block);
         (state.reads, state.reprograms) = (state.reads.max(reads), state.reprograms.max(reprograms));
     }
 
-    /// A page of `block` has been programmed once more with what it holds, corrected.
+    /// Page `page` of `block`, at `ppn`, has been programmed in place with its own corrected data.
     pub fn reprogram(&mut self, block: BlockId, page: u32, ppn: Ppn, corrected: AgeStamp) {
         let state = self.block_mut(block);
         assert!(
@@ -243,18 +249,18 @@ impl Array {
             block.0
         );
         state.reprograms = state.reprograms.saturating_add(1);
-        if let Some(moment) = self.corrected.get_mut(ppn.index()) {
-            *moment = corrected;
+        if let Some(stamp) = self.corrected.get_mut(ppn.index()) {
+            *stamp = corrected;
         }
     }
 
-    /// Power is gone: what programs that never began would have left in a block's OOBs is not there.
+    /// After a power loss: clears the OOBs that were staged for programs of `block` that never began.
     pub fn blank_unprogrammed(&mut self, geometry: &Geometry, block: BlockId) {
         let first = geometry.page(block, 0).index();
         let programmed = usize::from(self.block(block).programmed);
         let pages = first + programmed..first + geometry.pages_per_block as usize;
         self.lpn[pages.clone()].fill(DEAD_LPN);
-        if self.is_stamped() {
+        if self.keeps_sequences() {
             self.sequences[pages.clone()].fill(0);
         }
         for page in pages {
@@ -262,16 +268,17 @@ impl Array {
         }
     }
 
-    /// The data of a page counts as corrected then, if it has not been later; what is lost stays lost.
-    pub fn correct_since(&mut self, ppn: Ppn, moment: AgeStamp) {
+    /// Moves the age stamp of a page's data up to `stamp`; a later age stamp and the mark of lost data stay.
+    pub fn correct_since(&mut self, ppn: Ppn, stamp: AgeStamp) {
         if let Some(corrected) = self.corrected.get_mut(ppn.index())
             && *corrected != AgeStamp::LOST
         {
-            *corrected = moment.max(*corrected);
+            *corrected = stamp.max(*corrected);
         }
     }
 
-    /// The next `pages` of an open block stay erased; they can no longer be programmed before the block is erased.
+    /// Leaves the next `pages` pages of an open block erased: they can no longer be programmed before the block is
+    /// erased. Returns the number of pages programmed or left.
     #[inline(always)]
     pub fn skip(&mut self, block: BlockId, pages: u32) -> u32 {
         let state = self.block_mut(block);
@@ -279,7 +286,7 @@ impl Array {
         u32::from(state.programmed)
     }
 
-    /// A page of `block` has been sensed.
+    /// Counts the sensing of a page of `block`.
     #[inline(always)]
     pub fn read(&mut self, block: BlockId, page: u32) {
         let state = self.block_mut(block);
@@ -287,7 +294,7 @@ impl Array {
         state.reads += 1;
     }
 
-    /// An erase of `block` has ended.
+    /// Counts the erase of `block`, which has ended, and clears the OOB of its pages.
     pub fn erase(&mut self, geometry: &Geometry, block: BlockId) {
         let state = self.block_mut(block);
         assert!(
@@ -301,8 +308,8 @@ impl Array {
         state.copybacks = 0;
         state.is_partial = false;
         state.reprograms = 0;
-        if self.is_stamped() {
-            // So that a read of what is gone shows, and that a page that stays erased holds nothing.
+        if self.keeps_sequences() {
+            // A read of an erased page is noticed, and recovery sees that a page that stays erased holds nothing.
             let first = geometry.page(block, 0).index();
             let pages = first..first + geometry.pages_per_block as usize;
             self.lpn[pages.clone()].fill(DEAD_LPN);

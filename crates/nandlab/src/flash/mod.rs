@@ -1,5 +1,5 @@
-//! The flash itself: what a page holds, what a block has been through, and what is legal; how errors come with age, wear and reads,
-//! and which read level decodes them.
+//! The flash itself: the contents of pages, the wear of blocks, and which operations are legal; how errors grow with
+//! age, wear and reads, and which read level decodes them.
 
 mod age;
 mod array;

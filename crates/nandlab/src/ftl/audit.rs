@@ -1,15 +1,15 @@
-//! What must be true of the FTL.
+//! The audit of the FTL's state.
 
 use super::Ftl;
 use crate::base::geometry::{Geometry, Lpn, PlaneId};
 use crate::flash::{Array, BlockState};
 
 impl Ftl {
-    /// The drive-wide audit of the FTL: map and reverse map agree, no page is in two places, counts are what they
-    /// count, every block is in the state its place says.
+    /// Audits the FTL of the whole drive: map and OOBs agree, every LPN has at most one valid page, counters agree with
+    /// what they count, and every block's state agrees with the free list and the block's pages.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first contradiction found.
     pub fn audit(&self, geometry: &Geometry, array: &Array) -> Result<(), String> {
         let mut mapped = 0;
         for lpn in (0..self.map.len()).map(Lpn) {
@@ -66,7 +66,7 @@ impl Ftl {
                 };
                 if !fits {
                     return Err(format!(
-                        "{name}: {pages} programmed, {bits} valid, {} holds, {} copybacks",
+                        "{name}: {pages} programmed, {bits} valid, {} pins, {} copybacks",
                         block.pins, block.copybacks
                     ));
                 }

@@ -1,11 +1,11 @@
-//! Where an emergency flush writes, die by die.
+//! The pages to which an emergency flush writes, die by die.
 //!
-//! `plain` takes the next page of the host's stream, as any write does. `csw` (capacitance-saving writing, Section IV-C of
-//! the aging-capacitor paper) takes the fast pages of free blocks. On planar MLC these are the LSB pages: Eq. 6 gives the pages that each
-//! free block has to hold, and if that is more than half of them, Eq. 7 the wordlines of which only the LSB page is used;
-//! they come first. On stacked cells it takes the lowest layers, as many of them as the flush needs of every free block.
-//! Pages of one kind or layer are equally fast, so blocks are filled so far one after the other: the flush takes no longer,
-//! and leaves more blocks free.
+//! `plain` takes the next page of the host's stream, as any host write does. `csw` (capacitance-saving writing, Section
+//! IV-C of the aging-capacitor paper) takes the fast pages of free blocks. On planar MLC these are the LSB pages: Eq. 6
+//! gives the pages required of each free block, and if these are more than half of its pages, Eq. 7 gives the wordlines
+//! of which only the LSB page is used; these wordlines come first. On stacked cells `csw` takes the lowest layers, as
+//! many as the flush needs of every free block. Pages of one kind or layer are equally fast, so the blocks are filled
+//! up to the same page one after the other: the flush takes no longer than in parallel, and leaves more blocks free.
 
 use super::{AllocatedPage, Ftl};
 use crate::base::geometry::{BlockId, Cell, DieId, Geometry, PlaneId};
@@ -27,29 +27,29 @@ choices! {
 #[derive(Clone, Debug, Default)]
 struct OnDie {
     blocks: Vec<BlockId>,
-    /// The block written now, and its next page.
+    /// The index of the block that is written now, and its next page.
     at: usize,
     page: u32,
-    /// No free block is left: what is left of those taken is used.
+    /// No free block is left: the pages beyond `depth` of the blocks taken are used.
     is_last_round: bool,
 }
 
-/// The pages that a flush writes to.
+/// The pages to which a flush writes, as an iterator with state.
 #[derive(Clone, Debug)]
 pub struct FlushPages {
     method: FlushMethod,
     dies: Box<[OnDie]>,
-    /// The dies in the order in which they are served, and whose turn it is.
+    /// The dies in the order in which they are served, and the index of the die whose turn it is.
     order: Box<[DieId]>,
     turn: usize,
     /// Wordlines at the start of each block of which only the LSB page is used.
     lsb_only: u32,
-    /// Pages of each block that are used before another one is.
+    /// Pages of each block that are used before a further block is taken.
     depth: u32,
 }
 
 impl FlushPages {
-    /// The pages for a flush of about `pages`, on the drive as it is now.
+    /// The pages for a flush of about `pages` pages, on the drive in its present state.
     pub fn new(method: FlushMethod, geometry: &Geometry, ftl: &Ftl, pages: u32) -> Self {
         let die = |index: u32| match method {
             FlushMethod::Plain => DieId(index),
@@ -64,7 +64,7 @@ impl FlushPages {
         let per_block = geometry.pages_per_block;
         let (lsb_only, depth) = match geometry.cell {
             Cell::Slc => (0, per_block),
-            // As SPEC has it: pages of a block less the pages required of it.
+            // Eq. 7: pages of a block less the pages required of the block.
             Cell::Mlc if required > per_block / 2 => (per_block.saturating_sub(required), per_block),
             Cell::Mlc => (per_block.div_ceil(2), per_block),
             Cell::Mlc3d | Cell::Tlc3d => {
@@ -82,7 +82,7 @@ impl FlushPages {
         }
     }
 
-    /// The next page, on the first die in turn that is not `busy` and has one.
+    /// The next page, on the first die in turn that is not `busy` and has a page left.
     pub fn next(
         &mut self,
         geometry: &Geometry,
@@ -96,13 +96,13 @@ impl FlushPages {
             if busy(die) {
                 continue;
             }
-            let place = match self.method {
+            let allocated = match self.method {
                 FlushMethod::Plain => ftl.allocate_for_flush(geometry, array, die),
                 FlushMethod::Csw => self.fast_page(die, geometry, array, ftl),
             };
-            if place.is_some() {
+            if allocated.is_some() {
                 self.turn = turn + 1;
-                return place;
+                return allocated;
             }
         }
         None
@@ -139,7 +139,7 @@ impl FlushPages {
         Some(AllocatedPage { ppn: geometry.page(block, page), opened: page == 0, skips: skips as u8 })
     }
 
-    /// The blocks taken that have pages left.
+    /// The taken blocks that have pages left.
     pub fn unfilled(&self, pages_per_block: u32) -> impl Iterator<Item = BlockId> + '_ {
         let depth = self.depth;
         self.dies.iter().flat_map(move |die| {
@@ -154,7 +154,7 @@ impl FlushPages {
     }
 }
 
-/// Eq. 6: pages required of each free block, when each die gives as many blocks as the one that has the fewest. Dies
+/// Eq. 6: pages required of each free block, when each die gives as many blocks as the die with the fewest. Dies
 /// without free blocks are left out.
 fn required_pages(geometry: &Geometry, ftl: &Ftl, pages: u32) -> u32 {
     let blocks = |die: u32| -> u32 {

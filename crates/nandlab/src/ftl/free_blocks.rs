@@ -1,66 +1,67 @@
-//! The erased blocks of a plane, and which of them is used next.
+//! The erased blocks of a plane, and the choice of the one that is opened next.
 //!
 //! Dynamic wear levelling uses the free block with the fewest P/E cycles.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// `ftl.wear_levelling`.
+/// `ftl.wear_levelling`: the use of wear in the choice of free blocks and victims.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WearLevelling {
-    /// Free blocks are used in the order they were freed.
+    /// Free blocks are used in the order in which they were freed.
     None,
     /// The free block with the fewest P/E cycles is used next.
     Dynamic,
-    /// Dynamic, and cold blocks are moved.
+    /// As `Dynamic`; also moves the data of cold blocks.
     Static,
 }
 
 /// A plane's erased blocks.
 #[derive(Debug, Default)]
 pub struct FreeBlocks {
-    /// `Reverse((P/E cycles, order of freeing, block in the plane))`; without wear levelling P/E counts as 0.
+    /// `Reverse((P/E cycles, order of freeing, block in the plane))`; without wear levelling the P/E cycles count as 0.
     heap: BinaryHeap<Reverse<(u32, u32, u32)>>,
     freed: u32,
 }
 
 impl FreeBlocks {
-    /// How many there are.
+    /// The number of free blocks.
     #[inline(always)]
     pub fn len(&self) -> u32 {
         self.heap.len() as u32
     }
 
-    /// Whether there are none.
+    /// Whether there is no free block.
     pub fn is_empty(&self) -> bool {
         self.heap.is_empty()
     }
 
-    /// Puts in an erased block.
+    /// Adds an erased block.
     pub fn push(&mut self, levelling: WearLevelling, block: u32, pe_cycles: u32) {
         let wear = if levelling == WearLevelling::None { 0 } else { pe_cycles };
         self.heap.push(Reverse((wear, self.freed, block)));
         self.freed = self.freed.wrapping_add(1);
     }
 
-    /// The one to use next.
+    /// The block that will be opened next.
     pub fn next(&self) -> Option<u32> {
         self.heap.peek().map(|&Reverse((.., block))| block)
     }
 
-    /// Takes the one to use next.
+    /// Takes the block that is to be opened next.
     pub fn pop(&mut self) -> Option<u32> {
         self.heap.pop().map(|Reverse((.., block))| block)
     }
 
-    /// Takes the most worn one: for data that is expected to stay.
+    /// Takes the most worn block: for data that is expected to stay.
     pub fn pop_most_worn(&mut self) -> Option<u32> {
         let &Reverse(worn) = self.heap.iter().min()?;
         self.heap.retain(|&Reverse(entry)| entry != worn);
         Some(worn.2)
     }
 
-    /// Blocks have got more P/E cycles: they have so many now.
+    /// Renews the order after the P/E cycles of free blocks have risen without an erase; `pe_cycles` has the new
+    /// counts.
     pub fn on_worn(&mut self, levelling: WearLevelling, pe_cycles: impl Fn(u32) -> u32) {
         if levelling != WearLevelling::None {
             let worn = |Reverse((_, freed, block))| Reverse((pe_cycles(block), freed, block));
@@ -68,13 +69,13 @@ impl FreeBlocks {
         }
     }
 
-    /// Whether they are in the order of these P/E cycles.
+    /// Whether the order agrees with `pe_cycles`.
     pub fn agrees(&self, levelling: WearLevelling, pe_cycles: impl Fn(u32) -> u32) -> bool {
         let is_right = |&Reverse((worn, _, block)): &_| worn == pe_cycles(block);
         levelling == WearLevelling::None || self.heap.iter().all(is_right)
     }
 
-    /// All of them, in no particular order.
+    /// All free blocks, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = u32> {
         self.heap.iter().map(|&Reverse((.., block))| block)
     }

@@ -1,8 +1,8 @@
-//! The flash translation layer's state: the map, the planes' blocks and what is valid in them, where writes go, what room a plane
-//! has and needs.
+//! The state of the flash translation layer: the map, the blocks of the planes and their valid pages, the allocation of
+//! pages to writes, and the room that a plane has and needs.
 //!
-//! Nothing here knows about time or transactions. The core calls it with transactions around it; preconditioning
-//! calls it bare.
+//! The FTL knows neither time nor transactions. The core uses it with transactions around each change; preconditioning
+//! uses it alone.
 
 pub mod allocation;
 mod audit;
@@ -35,36 +35,36 @@ fn planes_of(geometry: &Geometry, die: DieId) -> impl Iterator<Item = PlaneId> +
     (first..first + geometry.planes_per_die).map(PlaneId)
 }
 
-/// What the FTL of a drive is built from.
+/// The configuration of the FTL of a drive.
 #[derive(Debug)]
 pub struct Config {
-    /// Where host writes go.
+    /// The choice of the plane for a host write.
     pub allocation: allocation::Allocation,
-    /// Which free block is used next.
+    /// The choice of the free block that is opened next.
     pub levelling: WearLevelling,
-    /// Which block is emptied next.
+    /// The choice of the block that is emptied next.
     pub victim: Box<dyn VictimPolicy>,
-    /// What every plane needs beyond the pages of its LPNs.
+    /// The blocks that every plane needs beyond the pages of its LPNs.
     pub needs: BlockNeeds,
-    /// LPNs of translation pages, behind those of the host.
+    /// The number of LPNs of translation pages, which follow those of the host.
     pub translation_pages: u32,
-    /// LPNs of combination pages, behind those.
+    /// The number of LPNs of combination pages, which follow those of translation pages.
     pub combination_pages: u32,
 }
 
 /// The map, the planes and their policies.
 #[derive(Debug)]
 pub struct Ftl {
-    /// LPN to PPN: the newest mapping of every LPN, those of translation pages behind the host's, then those of combination
-    /// pages.
+    /// LPN to PPN: the newest mapping of every LPN. The LPNs of translation pages follow those of the host, and the
+    /// LPNs of combination pages follow those of translation pages.
     pub map: PageMap,
-    /// The LPNs of translation pages begin here, and end where those of combination pages begin, so many.
+    /// The first LPN of translation pages, the first LPN of combination pages, and the number of combination pages.
     first_translation: u32,
     first_combination: u32,
     combination_pages: u32,
     /// All planes.
     pub planes: Box<[Plane]>,
-    /// Where host writes go.
+    /// The choice of the plane for a host write.
     pub allocator: Allocator,
     victim: Box<dyn VictimPolicy>,
     index: LeastValid,
@@ -72,19 +72,19 @@ pub struct Ftl {
     valid: Huge<u64>,
     words_per_block: usize,
     levelling: WearLevelling,
-    /// What every plane needs beyond the pages of its LPNs.
+    /// The blocks that every plane needs beyond the pages of its LPNs.
     pub needs: BlockNeeds,
-    /// Erased blocks of a plane that only internal streams and the emergency flush may take.
+    /// Free blocks of a plane that only internal streams and the emergency flush may take.
     pub reserve_blocks: u32,
-    /// Those of them that are there for an emergency flush.
+    /// Of `reserve_blocks`, those kept for an emergency flush.
     flush_reserve_blocks: u32,
-    /// Those of them that the job under way may take.
+    /// Of `reserve_blocks`, those that the job under way may take.
     job_blocks: u32,
-    /// Blocks of a plane that hold no garbage that GC could collect while the host waits: kept free, or open.
+    /// Blocks of a plane without garbage that GC could collect while the host waits: kept free, or open.
     taken_blocks: u32,
 }
 
-/// Free blocks that an emergency flush leaves to the job that GC begins with when power is back.
+/// Free blocks that an emergency flush leaves for GC's first job after power returns.
 const FLUSH_KEEPS_BLOCKS: u32 = 1;
 
 impl Ftl {
@@ -130,13 +130,13 @@ impl Ftl {
         }
     }
 
-    /// The first LPN of combination pages, and how many there are.
+    /// The first LPN of combination pages, and the number of these LPNs.
     pub fn combination_lpns(&self) -> (u32, u32) {
         (self.first_combination, self.combination_pages)
     }
 
-    /// The next page of `stream` in `plane`; opens a block when the last one is full. The host's stream leaves the
-    /// plane its reserve.
+    /// Allocates the next page of `stream` in `plane`, in a newly opened block when the last one is full. The host's
+    /// stream leaves the plane its reserve.
     #[inline]
     pub fn allocate(
         &mut self,
@@ -150,7 +150,7 @@ impl Ftl {
         self.allocate_keeping(geometry, array, plane, stream, keep)
     }
 
-    /// The same, leaving the plane `keep` free blocks.
+    /// Allocates the next page of `stream` in `plane`, leaving the plane `keep` free blocks.
     #[inline]
     fn allocate_keeping(
         &mut self,
@@ -177,13 +177,13 @@ impl Ftl {
         Some(AllocatedPage { opened: true, ..open.take() })
     }
 
-    /// Power fails: the pages given to programs that will never begin can be given again, in the streams that the flush writes.
-    /// `programmed` says how far a block will be programmed.
+    /// Power fails: takes back the pages allocated to programs that will never begin, in the streams to which the flush
+    /// writes. `programmed` is the number of pages of a block that will have been programmed.
     pub fn take_back_queued(&mut self, geometry: &Geometry, programmed: impl Fn(BlockId) -> u32) {
         for plane in &mut self.planes {
             for stream in [WriteStream::Host, WriteStream::Combination] {
                 let open = &mut plane.open[stream.index()];
-                // A block that has been given away wholly may be another's by now.
+                // A block whose pages are all allocated may be open for another stream by now.
                 if open.next < open.end {
                     let first = open.end - geometry.pages_per_block;
                     let next = first + programmed(geometry.block_of(Ppn(first)));
@@ -193,7 +193,7 @@ impl Ftl {
         }
     }
 
-    /// A page for an emergency flush in the host's stream, in the plane of `die` that has most of them.
+    /// Allocates a page for an emergency flush in the host's stream, in the plane of `die` with the most room.
     pub fn allocate_for_flush(
         &mut self,
         geometry: &Geometry,
@@ -208,7 +208,7 @@ impl Ftl {
         self.allocate_keeping(geometry, array, plane, WriteStream::Host, FLUSH_KEEPS_BLOCKS)
     }
 
-    /// A free block for an emergency flush, from the plane of `die` that has most of them.
+    /// A free block for an emergency flush, from the plane of `die` that has the most free blocks.
     pub fn take_flush_block(
         &mut self,
         geometry: &Geometry,
@@ -226,8 +226,8 @@ impl Ftl {
         Some(block)
     }
 
-    /// Lets the stream that fills `block` go on elsewhere, if all pages it has given away are among the `programmed` ones;
-    /// whether nothing fills the block any more.
+    /// Lets the stream that fills `block` go on in another block, if all pages allocated in `block` are among the
+    /// `programmed` ones. Returns whether no stream fills the block any more.
     pub fn leave_open_block(
         &mut self,
         geometry: &Geometry,
@@ -243,12 +243,12 @@ impl Ftl {
                 open.next = open.end;
                 true
             }
-            // Given away and not programmed, or a block of an emergency flush.
+            // A page is allocated and not programmed, or the block belongs to an emergency flush.
             _ => false,
         }
     }
 
-    /// Takes back a block of [`Ftl::take_flush_block`] that nothing has been written to.
+    /// Returns a block of [`Ftl::take_flush_block`] without programmed pages to the free blocks.
     pub fn give_back(&mut self, geometry: &Geometry, array: &mut Array, block: BlockId) {
         let plane = geometry.plane_of(block);
         let state = array.block_mut(block);
@@ -262,22 +262,25 @@ impl Ftl {
         self.planes[plane.index()].open[stream.index()].lsb_only
     }
 
-    /// Whether a stream's next page is the MSB page of a wordline whose LSB page it has given away.
+    /// Whether a stream's next page is the MSB page of a wordline whose LSB page is allocated.
     pub fn is_amid_wordline(&self, geometry: &Geometry, plane: PlaneId, stream: WriteStream) -> bool {
         let open = self.planes[plane.index()].open[stream.index()];
         open.next < open.end && geometry.cell == Cell::Mlc && geometry.split(Ppn(open.next)).1 % 2 == 1
     }
 
-    /// Lets a stream use LSB pages alone, or all pages again. It must not be amid a wordline.
+    /// Makes a stream use LSB pages alone, or all pages again. The stream must not be amid a wordline.
     pub fn set_lsb_only(&mut self, geometry: &Geometry, plane: PlaneId, stream: WriteStream, is_on: bool) {
-        debug_assert!(!is_on || !self.is_amid_wordline(geometry, plane, stream), "the wordline is half used");
+        debug_assert!(
+            !is_on || !self.is_amid_wordline(geometry, plane, stream),
+            "the stream is amid a wordline"
+        );
         self.planes[plane.index()].open[stream.index()].lsb_only = is_on && geometry.cell == Cell::Mlc;
     }
 
     /// Whether an LPN is that of a combination page.
     #[inline(always)]
     pub fn is_combination(&self, lpn: Lpn) -> bool {
-        // What holds nothing has an LPN beyond all.
+        // `DEAD_LPN`, of a page without data, is beyond all LPNs.
         lpn.0.wrapping_sub(self.first_combination) < self.combination_pages
     }
 
@@ -287,7 +290,7 @@ impl Ftl {
         (self.first_translation..self.first_combination).contains(&lpn.0)
     }
 
-    /// The stream that internal copies of a page of `lpn` go to.
+    /// The stream to which internal copies of a page of `lpn` are written off-chip.
     #[inline]
     pub fn copy_stream(&self, lpn: Lpn, is_wear: bool) -> WriteStream {
         if lpn.0 >= self.first_translation {
@@ -300,7 +303,7 @@ impl Ftl {
         if is_wear { WriteStream::Wear } else { WriteStream::Gc }
     }
 
-    /// The stream that emptying `block` needs: translation pages and data never share a block.
+    /// The stream to which the pages of `block` are moved: translation pages and data never share a block.
     pub fn emptying_stream(
         &self,
         geometry: &Geometry,
@@ -313,7 +316,7 @@ impl Ftl {
         self.copy_stream(lpn, is_wear)
     }
 
-    /// Logical pages of the host that are mapped.
+    /// The number of mapped logical pages of the host.
     pub fn host_pages_mapped(&self) -> u32 {
         let others = (self.first_translation..self.map.len()).filter(|&lpn| self.map.get(Lpn(lpn)).is_some());
         self.map.mapped() - others.count() as u32
@@ -324,7 +327,7 @@ impl Ftl {
         (block.index() * self.words_per_block + page as usize / 64, 1 << (page % 64))
     }
 
-    /// Asks the cache for what invalidating or reading the page of `lpn` will need.
+    /// Prefetches into the CPU's cache what invalidating or reading the page of `lpn` needs.
     #[inline]
     pub fn prefetch_page(&self, geometry: &Geometry, array: &Array, lpn: Lpn) {
         if let Some(ppn) = self.map.get(lpn) {
@@ -358,7 +361,7 @@ impl Ftl {
         Some(word as u32 * 64 + bits.trailing_zeros())
     }
 
-    /// Maps `lpn` to `ppn`, which becomes valid; returns the page this made invalid.
+    /// Maps `lpn` to `ppn`, which becomes valid; returns the page that `lpn` had before and that is invalid now.
     #[inline]
     pub fn remap(&mut self, geometry: &Geometry, array: &mut Array, lpn: Lpn, ppn: Ppn) -> Option<Ppn> {
         let old = self.map.set(lpn, ppn);
@@ -376,7 +379,7 @@ impl Ftl {
         old
     }
 
-    /// A combination page is valid at one page and no longer at another.
+    /// Counts a combination page as valid at `now` and no longer at `before`.
     #[cold]
     fn count_combination(&mut self, geometry: &Geometry, now: Option<Ppn>, before: Option<Ppn>) {
         let plane = |ppn: Ppn| geometry.plane_of(geometry.block_of(ppn)).index();
@@ -388,7 +391,7 @@ impl Ftl {
         }
     }
 
-    /// Unmaps `lpn`; returns where it was.
+    /// Unmaps `lpn`; returns the page to which `lpn` was mapped.
     #[inline]
     pub fn unmap(&mut self, geometry: &Geometry, array: &mut Array, lpn: Lpn) -> Option<Ppn> {
         let old = self.map.clear(lpn)?;
@@ -415,7 +418,7 @@ impl Ftl {
         block
     }
 
-    /// The last page of `block` has been programmed: it is a candidate for GC from now on.
+    /// Marks `block`, whose last page has been programmed, as full: a candidate for GC.
     pub fn close(&mut self, geometry: &Geometry, array: &mut Array, block: BlockId, now: Time) {
         let plane = geometry.plane_of(block);
         let within = block.0 - geometry.first_block(plane).0;
@@ -426,13 +429,13 @@ impl Ftl {
         self.victim.on_closed(plane, within);
     }
 
-    /// Whether emptying blocks of `plane` can gain anything: some full block has an invalid page.
+    /// Whether GC can gain pages in `plane`: some full block has an invalid page.
     pub fn has_garbage(&self, geometry: &Geometry, plane: PlaneId) -> bool {
         u32::from(self.index.fewest(plane)) < geometry.pages_per_block
     }
 
-    /// What the victim policy would empty next. A policy may name a block without invalid pages (`fifo` does); it is
-    /// asked only while there are others.
+    /// The victim that the policy picks. A policy may pick a block without invalid pages (`fifo` does); the policy is
+    /// asked only while some full block has an invalid page.
     pub fn pick_victim(
         &mut self,
         geometry: &Geometry,
@@ -452,7 +455,7 @@ impl Ftl {
         Some(BlockId(first.0 + within))
     }
 
-    /// Takes `block` out of the candidates.
+    /// Takes `block` out of the candidates: it is a victim from now on.
     pub fn begin_emptying(&mut self, geometry: &Geometry, array: &mut Array, block: BlockId) {
         array.block_mut(block).state = BlockState::Victim;
         let plane = geometry.plane_of(block);
@@ -461,7 +464,7 @@ impl Ftl {
         self.index.leave(plane, block.0 - first.0, blocks);
     }
 
-    /// `block` has been erased: it is free, or retired when it has reached `endurance`.
+    /// Makes `block`, which has been erased, free, or retires it when it has reached `endurance` P/E cycles.
     pub fn release(&mut self, geometry: &Geometry, array: &mut Array, block: BlockId, endurance: u32) {
         let plane = geometry.plane_of(block);
         let within = block.0 - geometry.first_block(plane).0;
@@ -478,7 +481,7 @@ impl Ftl {
         }
     }
 
-    /// Blocks have got more P/E cycles without having been erased: free blocks are in another order now.
+    /// Renews the order of the free blocks after their P/E cycles have risen without an erase.
     pub fn on_worn(&mut self, geometry: &Geometry, array: &Array) {
         for (plane, state) in (0..geometry.planes).map(PlaneId).zip(&mut self.planes) {
             let blocks = &array.blocks[geometry.blocks_of(plane)];
@@ -486,7 +489,7 @@ impl Ftl {
         }
     }
 
-    /// Rebuilds a plane's free list and open blocks from its blocks' states, for a loaded drive.
+    /// Rebuilds a plane's free list and open blocks from the states of its blocks, for a loaded drive.
     pub fn restore_plane(
         &mut self,
         geometry: &Geometry,

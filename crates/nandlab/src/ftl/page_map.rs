@@ -3,7 +3,7 @@
 use crate::base::geometry::{Lpn, Ppn};
 use crate::base::huge::Huge;
 
-/// The whole map. An entry holds PPN + 1, so that an untouched one is unmapped and takes no memory.
+/// The map from LPNs to PPNs. An entry is PPN + 1, so that an untouched entry is unmapped and takes no memory.
 #[derive(Debug)]
 pub struct PageMap {
     entries: Huge<u32>,
@@ -16,19 +16,19 @@ impl PageMap {
         Self { entries: Huge::zeroed(logical_pages as usize), mapped: 0 }
     }
 
-    /// Where `lpn` is.
+    /// The page of `lpn`; `None` when `lpn` is unmapped.
     #[inline(always)]
     pub fn get(&self, lpn: Lpn) -> Option<Ppn> {
         self.entries[lpn.index()].checked_sub(1).map(Ppn)
     }
 
-    /// Asks the cache for the entry of `lpn`.
+    /// Prefetches the entry of `lpn` into the CPU's cache.
     #[inline(always)]
     pub fn prefetch(&self, lpn: Lpn) {
         self.entries.prefetch(lpn.index());
     }
 
-    /// Moves `lpn` to `ppn`; returns where it was.
+    /// Maps `lpn` to `ppn`; returns the page to which `lpn` was mapped.
     #[inline(always)]
     pub fn set(&mut self, lpn: Lpn, ppn: Ppn) -> Option<Ppn> {
         let entry = &mut self.entries[lpn.index()];
@@ -37,7 +37,7 @@ impl PageMap {
         old.checked_sub(1).map(Ppn)
     }
 
-    /// Unmaps `lpn`; returns where it was.
+    /// Unmaps `lpn`; returns the page to which `lpn` was mapped.
     #[inline(always)]
     pub fn clear(&mut self, lpn: Lpn) -> Option<Ppn> {
         let old = std::mem::replace(&mut self.entries[lpn.index()], 0);
@@ -45,17 +45,17 @@ impl PageMap {
         old.checked_sub(1).map(Ppn)
     }
 
-    /// How many logical pages are mapped.
+    /// The number of mapped logical pages.
     pub fn mapped(&self) -> u32 {
         self.mapped
     }
 
-    /// How many logical pages there are.
+    /// The number of logical pages.
     pub fn len(&self) -> u32 {
         self.entries.len() as u32
     }
 
-    /// Whether there are no logical pages.
+    /// Whether the map has no logical pages.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

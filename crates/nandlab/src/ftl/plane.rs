@@ -1,25 +1,25 @@
-//! A plane: its free blocks, and what is open of each stream.
+//! A plane: its free blocks, and the open block of each stream.
 
 use super::FreeBlocks;
 use crate::base::geometry::{Geometry, Ppn};
 
-/// Copybacks in a row at most, whatever the limit: blocks open for them in each plane.
+/// The largest number of consecutive copybacks that the limit can allow; each count has a stream in each plane.
 pub const COPYBACKS_MAX: u8 = 8;
 
-/// The streams of a plane: each fills a block of its own.
+/// The write streams of a plane: each stream fills a block of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteStream {
-    /// What the host writes.
+    /// Host writes.
     Host,
-    /// What GC moves off-chip.
+    /// Pages that GC moves off-chip.
     Gc,
-    /// What static wear levelling moves off-chip.
+    /// Pages that static wear levelling moves off-chip.
     Wear,
     /// Translation pages of the demand map.
     Mapping,
     /// Combination pages of partial refresh.
     Combination,
-    /// What has been copied back so many times in a row, at least once.
+    /// Pages that have been copied back this many times in a row, at least once.
     Copyback(u8),
 }
 
@@ -38,7 +38,7 @@ impl WriteStream {
         .chain(copybacks)
     }
 
-    /// Its number.
+    /// The number of the stream.
     #[inline(always)]
     pub fn index(self) -> usize {
         match self {
@@ -51,13 +51,13 @@ impl WriteStream {
         }
     }
 
-    /// Whether only the background job of the plane writes to it. Combination pages are written by others too, but not
-    /// while a program may be torn.
+    /// Whether only the background job of the plane writes to the stream. Combination pages are also written by partial
+    /// refresh beside a job, but not while a program may be torn.
     pub fn is_of_jobs(self) -> bool {
         !matches!(self, WriteStream::Host | WriteStream::Mapping)
     }
 
-    /// Copybacks in a row that its pages have gone through.
+    /// Consecutive copybacks that the pages of the stream have gone through.
     #[inline(always)]
     pub fn copybacks(self) -> u8 {
         match self {
@@ -67,30 +67,32 @@ impl WriteStream {
     }
 }
 
-/// Streams of every plane.
+/// The number of streams of a plane.
 pub const STREAMS: usize = 5 + COPYBACKS_MAX as usize;
 
-/// The block a stream is filling: the next PPN and the end of the block; equal when it has none.
+/// The open block of a stream: the next PPN and the end of the block; the two are equal when the stream has no open
+/// block.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct OpenBlock {
     pub(super) next: u32,
     pub(super) end: u32,
-    /// Only LSB pages are used: a program under way may not finish, and would take its wordline's LSB page with it.
+    /// Only LSB pages are used: power loss may tear a program of the MSB page, and with it the LSB page of the
+    /// wordline.
     pub(super) lsb_only: bool,
 }
 
 impl OpenBlock {
-    /// Takes the next page.
+    /// Allocates the next page.
     #[inline(always)]
     pub(super) fn take(&mut self) -> AllocatedPage {
         let ppn = Ppn(self.next);
-        // The last wordline of a block with an odd number of pages has one.
+        // The last wordline of a block with an odd number of pages has only one page.
         let skips = u32::from(self.lsb_only && self.next + 1 < self.end);
         self.next += 1 + skips;
         AllocatedPage { ppn, opened: false, skips: skips as u8 }
     }
 
-    /// Pages it will still be given.
+    /// Pages of the block that can still be allocated.
     #[inline(always)]
     pub(super) fn room(&self) -> u32 {
         let pages = self.end - self.next;
@@ -98,14 +100,14 @@ impl OpenBlock {
     }
 }
 
-/// A page that has been given to a program.
+/// A page allocated to a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AllocatedPage {
     /// The page.
     pub ppn: Ppn,
-    /// A block has been opened for it.
+    /// Whether a block has been opened for the page.
     pub opened: bool,
-    /// Pages behind it that stay erased.
+    /// Pages behind the page that stay erased.
     pub skips: u8,
 }
 
@@ -115,23 +117,25 @@ pub struct Plane {
     /// Erased blocks.
     pub free: FreeBlocks,
     pub(super) open: [OpenBlock; STREAMS],
-    /// Free blocks that its job may yet take and gives nothing back for: nobody else takes them.
+    /// Free blocks that the plane's job may still take without giving any back: no other stream takes these blocks.
     pub promised_blocks: u32,
-    /// Valid pages in all its blocks, and those of them that are combination pages.
+    /// Valid pages in all blocks of the plane.
     pub valid: u32,
+    /// Valid combination pages in all blocks of the plane.
     pub(super) combinations: u32,
-    /// It has worn out: when it was last asked no block of it could be emptied with a gain.
+    /// Whether the plane had worn out when last checked: no block could be emptied with a gain, and some block was at
+    /// its last erase.
     pub is_worn_out: bool,
-    /// Blocks not retired.
+    /// Blocks that are not retired.
     pub usable_blocks: u32,
-    /// Erases since the wear leveller last looked.
+    /// Erases since the wear leveller last checked the plane.
     pub erases_unchecked: u32,
 }
 
 impl Plane {
-    /// Whether so many valid pages leave less than half a block's worth of garbage, if so many blocks hold none that can be
-    /// collected.
-    pub(super) fn leaves_little(&self, geometry: &Geometry, taken_blocks: u32, valid: u32) -> bool {
+    /// Whether `valid` valid pages leave at most half a block's worth of garbage, when the garbage of `taken_blocks`
+    /// blocks cannot be collected.
+    pub(super) fn leaves_little_garbage(&self, geometry: &Geometry, taken_blocks: u32, valid: u32) -> bool {
         let blocks = self.usable_blocks.saturating_sub(taken_blocks);
         valid + geometry.pages_per_block / 2 >= blocks * geometry.pages_per_block
     }
@@ -148,7 +152,7 @@ impl Plane {
         self.free.len().saturating_sub(self.promised_blocks)
     }
 
-    /// For each stream the next PPN it will be given, plus 1; 0 when it has no block open.
+    /// For each stream the next PPN to allocate, plus 1; 0 for a stream without an open block.
     pub fn open_blocks(&self) -> [u64; STREAMS] {
         self.open.map(|open| if open.next < open.end { u64::from(open.next) + 1 } else { 0 })
     }

@@ -1,4 +1,4 @@
-//! What room a plane has for a stream, and what it must keep.
+//! The room that a plane has for each stream, and the free blocks that it must keep.
 
 use super::plane::OpenBlock;
 use super::{FLUSH_KEEPS_BLOCKS, Ftl, WriteStream};
@@ -11,37 +11,39 @@ impl Ftl {
         self.planes[plane.index()].free.len().saturating_sub(FLUSH_KEEPS_BLOCKS)
     }
 
-    /// Blocks of every plane that an emergency flush can count on.
+    /// Blocks of every plane on which an emergency flush can count.
     pub fn flush_room_blocks(&self) -> u32 {
         self.flush_reserve_blocks.saturating_sub(FLUSH_KEEPS_BLOCKS)
     }
 
-    /// Free blocks of every plane that are there for an emergency flush.
+    /// Free blocks that every plane keeps for an emergency flush.
     pub fn flush_reserve_blocks(&self) -> u32 {
         self.flush_reserve_blocks
     }
 
-    /// Whether a plane has the free blocks that it keeps for an emergency flush, whatever its job, which has taken so many
-    /// already, and its translation pages may still take.
+    /// Whether a plane will have the free blocks that it keeps for an emergency flush, even if its job, which has taken
+    /// `taken` free blocks, takes all that it may.
     pub fn has_flush_reserve(&self, plane: PlaneId, taken: u32) -> bool {
         self.planes[plane.index()].free.len() + taken >= self.flush_reserve_blocks + self.job_blocks
     }
 
-    /// Whether a translation page can be written back to `plane`: without taking a free block that the job under
-    /// way may need, or one that is there for an emergency flush.
+    /// Whether a translation page can be written back to `plane` without taking a free block that the job under way may
+    /// need, or one that is kept for an emergency flush.
     pub fn has_mapping_room(&self, plane: PlaneId) -> bool {
         let state = &self.planes[plane.index()];
         let open = state.open[WriteStream::Mapping.index()];
         open.next < open.end || state.free_blocks() > self.job_blocks + self.flush_reserve_blocks
     }
 
-    /// The same of a combination page; where there are translation pages it leaves them a block too. And the plane must not
-    /// be so full that GC could gain nothing any more.
+    /// Whether a combination page can be written to `plane` without taking a free block that the job under way,
+    /// translation pages or an emergency flush may need. The plane must also have enough garbage for GC to gain pages.
     pub fn has_combination_room(&self, geometry: &Geometry, plane: PlaneId) -> bool {
         let state = &self.planes[plane.index()];
-        // The host may still map what it has not, and translation pages too.
+        // Host pages and translation pages count at their maximum, since any LPN may still be mapped.
         let pages = self.needs.valid_pages() as u32 + state.combinations;
-        if self.is_overfull(geometry, plane) || state.leaves_little(geometry, self.taken_blocks, pages) {
+        if self.is_overfull(geometry, plane)
+            || state.leaves_little_garbage(geometry, self.taken_blocks, pages)
+        {
             return false;
         }
         let open = state.open[WriteStream::Combination.index()];
@@ -49,19 +51,19 @@ impl Ftl {
         open.next < open.end || state.free_blocks() > keep
     }
 
-    /// Free blocks of a plane that must be there when no job is under way: GC's, and those for an emergency flush.
+    /// Free blocks that a plane must have when no job is under way: one for GC, and those for an emergency flush.
     pub fn kept_blocks(&self) -> u32 {
         self.needs.gc.free as u32 + self.flush_reserve_blocks
     }
 
-    /// Whether a plane has so many valid pages that GC may have nothing to gain: half a block's worth of garbage is left
-    /// of the one that it needs.
+    /// Whether a plane has so many valid pages that GC may gain nothing: at most half of the one block's worth of
+    /// garbage that GC needs is left.
     pub fn is_overfull(&self, geometry: &Geometry, plane: PlaneId) -> bool {
         let state = &self.planes[plane.index()];
-        state.leaves_little(geometry, self.taken_blocks, state.valid)
+        state.leaves_little_garbage(geometry, self.taken_blocks, state.valid)
     }
 
-    /// Free blocks of the drive, and so many that will be soon, as a share of those that are not retired.
+    /// Free blocks of the drive and `soon_free` further ones, as a share of the blocks that are not retired.
     pub fn free_share(&self, soon_free: u32) -> f64 {
         let (free, usable) = self
             .planes
@@ -70,31 +72,31 @@ impl Ftl {
         f64::from(free + soon_free) / f64::from(usable.max(1))
     }
 
-    /// The plane for a host write of `lpn`; `None` when dynamic allocation finds none with room.
+    /// The plane for a host write of `lpn`; `None` when dynamic allocation finds no plane with room.
     #[inline]
     pub fn choose_plane(&mut self, geometry: &Geometry, device: &Device, lpn: Lpn) -> Option<PlaneId> {
         let Self { allocator, planes, reserve_blocks, taken_blocks, .. } = self;
         let is_any_ample = !allocator.is_static()
             && planes.iter().any(|state| {
-                !state.is_worn_out && !state.leaves_little(geometry, *taken_blocks, state.valid)
+                !state.is_worn_out && !state.leaves_little_garbage(geometry, *taken_blocks, state.valid)
             });
         allocator.choose(lpn, geometry, device, |plane| {
             let state = &planes[plane.index()];
-            // A plane that takes more than its share leaves GC nothing to gain.
-            let is_full = is_any_ample && state.leaves_little(geometry, *taken_blocks, state.valid);
+            // In a plane with more valid pages than its share GC gains nothing.
+            let is_full = is_any_ample && state.leaves_little_garbage(geometry, *taken_blocks, state.valid);
             let open = state.open[WriteStream::Host.index()];
             let room = state.free_blocks() * geometry.pages_per_block + open.room();
             (!is_full && state.has_room(*reserve_blocks)).then_some(room)
         })
     }
 
-    /// Whether the host's stream can be given a page of `plane` now.
+    /// Whether the host's stream has a page in `plane` now.
     #[inline]
     pub fn has_room(&self, plane: PlaneId) -> bool {
         self.planes[plane.index()].has_room(self.reserve_blocks)
     }
 
-    /// The block that the next page of `stream` in `plane` will be in, as things are.
+    /// The block of the next page of `stream` in `plane`, if that page were allocated now.
     pub fn next_block(&self, geometry: &Geometry, plane: PlaneId, stream: WriteStream) -> Option<BlockId> {
         let state = &self.planes[plane.index()];
         let open = state.open[stream.index()];
@@ -104,14 +106,14 @@ impl Ftl {
         state.free.next().map(|within| BlockId(geometry.first_block(plane).0 + within))
     }
 
-    /// Free blocks that `stream` of `plane` has to open for so many pages.
+    /// Free blocks that `stream` of `plane` has to open for `pages` pages.
     pub fn blocks_for(&self, geometry: &Geometry, plane: PlaneId, stream: WriteStream, pages: u32) -> u32 {
         let open = self.planes[plane.index()].open[stream.index()];
         let of_block = OpenBlock { next: 0, end: geometry.pages_per_block, ..open };
         pages.saturating_sub(open.room()).div_ceil(of_block.room())
     }
 
-    /// Pages that an internal `stream` of `plane` can still be given.
+    /// Pages that an internal `stream` of `plane` can still allocate.
     pub fn stream_room(&self, geometry: &Geometry, plane: PlaneId, stream: WriteStream) -> u32 {
         let state = &self.planes[plane.index()];
         let open = state.open[stream.index()];
@@ -119,7 +121,7 @@ impl Ftl {
         open.room() + state.free.len() * of_block.room()
     }
 
-    /// Erased pages of a plane that no program has been given yet.
+    /// Erased pages of a plane that are not allocated to a program.
     #[inline]
     pub fn free_pages(&self, geometry: &Geometry, plane: PlaneId) -> u32 {
         let state = &self.planes[plane.index()];
@@ -127,13 +129,13 @@ impl Ftl {
         state.free.len() * geometry.pages_per_block + open
     }
 
-    /// Pages that the host's stream can be given of the block that it is filling.
+    /// Pages that the host's stream can allocate in its open block.
     pub fn host_pages_open(&self, plane: PlaneId) -> u32 {
         let open = self.planes[plane.index()].open[WriteStream::Host.index()];
         open.end - open.next
     }
 
-    /// Pages that background jobs can be given of the blocks that they are filling.
+    /// Pages that background jobs can allocate in their open blocks.
     pub fn job_pages_open(&self, plane: PlaneId) -> u32 {
         let open = &self.planes[plane.index()].open;
         let of_gc = open[WriteStream::Gc.index()].room() + open[WriteStream::Wear.index()].room();
@@ -141,13 +143,13 @@ impl Ftl {
         of_gc + copybacks.iter().map(OpenBlock::room).sum::<u32>()
     }
 
-    /// Pages of a plane that can be free for the host at all: neither valid, nor kept from it, nor in a block that is open
-    /// for another stream.
+    /// Pages of a plane that can become free for the host: neither valid, nor kept from the host, nor in a block that
+    /// is open for another stream.
     pub fn host_spare_pages(&self, geometry: &Geometry, plane: PlaneId) -> u32 {
         self.spare_pages(geometry, plane).saturating_sub(self.taken_blocks * geometry.pages_per_block)
     }
 
-    /// Pages of a plane that can be free at all: those that hold nothing valid.
+    /// Pages of a plane that can become free: all that are not valid.
     #[inline]
     pub fn spare_pages(&self, geometry: &Geometry, plane: PlaneId) -> u32 {
         let state = &self.planes[plane.index()];

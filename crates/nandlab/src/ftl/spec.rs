@@ -1,4 +1,4 @@
-//! `ftl.allocation`.
+//! The spec key `ftl.allocation`.
 
 use super::allocation::Allocation;
 use crate::spec::{FromVal, Key, Policy, Val, ValueKind, key, plain};

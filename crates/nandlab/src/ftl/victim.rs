@@ -1,12 +1,13 @@
-//! Which block is emptied next: what a victim policy is and sees, and the index that finds the least valid block fast.
+//! The trait of victim policies, the view that a policy gets, and the index that finds the block with the fewest valid
+//! pages.
 
 use crate::base::geometry::PlaneId;
 use crate::base::units::Time;
 use crate::flash::{Block, BlockState};
 
-/// Chooses victims. One object serves all planes of a drive.
+/// A policy that picks victims. One object serves all planes of a drive.
 pub trait VictimPolicy: std::fmt::Debug + Send + Sync {
-    /// The block, counted within the plane, to empty next; `None` when no block is full. It must be in
+    /// The block, counted within the plane, to empty next; `None` when no block is full. The block must be in
     /// [`BlockState::Full`](crate::flash::BlockState::Full).
     fn pick(&mut self, plane: &Candidates) -> Option<u32>;
 
@@ -14,13 +15,14 @@ pub trait VictimPolicy: std::fmt::Debug + Send + Sync {
     fn on_closed(&mut self, _plane: PlaneId, _block: u32) {}
 }
 
-/// Blocks in a group of [`LeastValid`].
+/// Blocks of a group in [`LeastValid`].
 const GROUP: usize = 64;
 
 /// The fewest valid pages of any full block, for each group of 64 blocks of a plane.
 ///
-/// Kept exact: valid counts only fall while a block is full, so every change but a block's leaving is one `min`.
-/// Finding a plane's least valid block looks at n / 64 groups and then at one group's blocks.
+/// The index is always exact: the valid pages of a full block only become fewer, so a change takes one `min`; only a
+/// block that is no longer full takes a search of its group. Finding the block of a plane with the fewest valid pages
+/// takes a look at n / 64 groups and at the blocks of one group.
 #[derive(Debug)]
 pub struct LeastValid {
     groups: Box<[u16]>,
@@ -39,14 +41,14 @@ impl LeastValid {
         plane.index() * self.groups_per_plane + block as usize / GROUP
     }
 
-    /// `block` of `plane` is full and has `valid` valid pages.
+    /// Takes into account that `block` of `plane` is full and has `valid` valid pages.
     #[inline(always)]
     pub fn lower(&mut self, plane: PlaneId, block: u32, valid: u16) {
         let group = &mut self.groups[self.group(plane, block)];
         *group = (*group).min(valid);
     }
 
-    /// `block` of `plane` is no longer full; `blocks` are the plane's.
+    /// Takes out `block` of `plane`, which is no longer full; `blocks` are the plane's blocks.
     pub fn leave(&mut self, plane: PlaneId, block: u32, blocks: &[Block]) {
         let first = block as usize / GROUP * GROUP;
         let group = blocks[first..].iter().take(GROUP);
@@ -54,7 +56,7 @@ impl LeastValid {
         self.groups[self.group(plane, block)] = group.unwrap_or(u16::MAX);
     }
 
-    /// Whether the index says `fewest` for each group of `plane`.
+    /// Whether the index has the counts of `fewest`, one for each group of `plane`.
     pub fn agrees(&self, plane: PlaneId, fewest: &[u16]) -> bool {
         self.of(plane) == fewest
     }
@@ -69,16 +71,16 @@ impl LeastValid {
     }
 }
 
-/// A plane's blocks, as a victim policy sees them.
+/// The blocks of a plane, as a victim policy sees them.
 #[derive(Debug)]
 pub struct Candidates<'a> {
     /// The plane.
     pub plane: PlaneId,
-    /// Its blocks; those in [`BlockState::Full`] may be picked.
+    /// The plane's blocks; a block in [`BlockState::Full`] may be picked.
     pub blocks: &'a [Block],
     /// Pages of a block.
     pub pages_per_block: u32,
-    /// Now, in simulated nanoseconds.
+    /// The current simulated time.
     pub now: Time,
     pub(crate) index: &'a LeastValid,
 }
@@ -100,6 +102,6 @@ impl Candidates<'_> {
         let first = groups.iter().position(|&valid| valid == fewest)? * GROUP;
         let is_least = |b: &Block| b.state == BlockState::Full && b.valid == fewest;
         let within = self.blocks[first..].iter().take(GROUP).position(is_least);
-        Some((first + within.expect("the index names a block that is there")) as u32)
+        Some((first + within.expect("the index agrees with the blocks")) as u32)
     }
 }

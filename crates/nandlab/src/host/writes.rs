@@ -1,4 +1,4 @@
-//! How writes find a place, and those that wait for one.
+//! The allocation of flash pages to writes of the host and of the write cache, and the writes that wait for room.
 
 use super::{Counters, FailReason, Host};
 use crate::base::geometry::{CacheSlot, Geometry, Lpn, PlaneId};
@@ -8,25 +8,26 @@ use crate::ftl::{AllocatedPage, WriteStream};
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, Owner};
 
-/// Whose write-backs find a place as host writes do: the write cache.
+/// The interface to the write cache, whose write-backs are allocated pages as host writes are.
 pub(crate) trait WriteBacks<P: Probe> {
     /// Whether a page that is being written back has been deallocated since.
     fn is_dropped(&self, slot: CacheSlot) -> bool;
 
-    /// A write-back has a place: the sequence number of what is written, and whether some of it is lost.
+    /// A write-back has been allocated a page: returns the sequence number of its data, and whether some of the data is
+    /// lost.
     fn on_write_back_placed(&mut self, slot: CacheSlot) -> (u64, bool);
 
-    /// The drive has worn out, and a write-back found no place: what it held is lost when it leaves the cache.
+    /// The drive has worn out and has no page for a write-back: the data is lost when it leaves the cache.
     fn on_write_back_failed(&mut self, core: &mut Core<P>, host: &mut Host, slot: CacheSlot);
 }
 
-/// How writes find a place, and those that wait for one.
+/// The writes that wait for room.
 #[derive(Debug)]
 pub(crate) struct Writes {
-    /// One list a plane, or one for the drive under dynamic allocation.
+    /// The waiting writes: one list for each plane, or one for the drive under dynamic allocation.
     pub(crate) lists: Box<[Queue]>,
     pub(crate) count: u64,
-    /// Erases since a host page has got room, while something waits for it.
+    /// Erases since a write was last allocated a page, while a write waits.
     pub(crate) erases_in_vain: u64,
     pub(crate) counters: Counters,
 }
@@ -42,13 +43,14 @@ impl Writes {
         }
     }
 
-    /// Nobody waits any more.
+    /// Drops all waiting writes.
     pub(crate) fn clear(&mut self) {
         self.lists.fill(Queue::default());
         (self.count, self.erases_in_vain) = (0, 0);
     }
 
-    /// Finds a place for a page of a host request or of the write cache, or lets it wait for one.
+    /// Allocates a page to a write of a host request or of the write cache and queues its program, or lets the write
+    /// wait for room.
     pub(crate) fn program_page<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -61,12 +63,12 @@ impl Writes {
             return;
         }
         let plane = self.plane_for(core, lpn);
-        let list = self.stalled_list(core, plane);
+        let list = self.list_of(core, plane);
         if self.lists[list].is_empty()
             && let Some(plane) = plane
-            && let Some(place) = core.allocate(plane, WriteStream::Host)
+            && let Some(page) = core.allocate(plane, WriteStream::Host)
         {
-            self.place(core, map, cache, owner, lpn, place);
+            self.program_in(core, map, cache, owner, lpn, page);
             return;
         }
         let waiter = core.waiters.insert(Waiter::new(owner, lpn, Wants::Write));
@@ -82,7 +84,7 @@ impl Writes {
         }
     }
 
-    /// A page of the write cache that has been deallocated needs no place: its write-back ends. Whether it was one.
+    /// Ends the write-back of a page that has been deallocated since; returns whether `owner` is such a page.
     fn ends_if_dropped<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -98,7 +100,7 @@ impl Writes {
         }
     }
 
-    /// The plane for a write of `lpn`; `None` when dynamic allocation finds none with room.
+    /// The plane for a write of `lpn`; `None` when dynamic allocation finds no plane with room.
     #[inline]
     fn plane_for<P: Probe>(&mut self, core: &mut Core<P>, lpn: Lpn) -> Option<PlaneId> {
         let plane = core.ftl.choose_plane(&core.geometry, &core.device, lpn)?;
@@ -108,21 +110,22 @@ impl Writes {
         Some(plane)
     }
 
+    /// The list of the writes that wait for room in `plane`.
     #[inline]
-    fn stalled_list<P: Probe>(&self, core: &Core<P>, plane: Option<PlaneId>) -> usize {
+    fn list_of<P: Probe>(&self, core: &Core<P>, plane: Option<PlaneId>) -> usize {
         plane.filter(|_| core.ftl.allocator.is_static()).map_or(0, PlaneId::index)
     }
 
-    /// Maps a host page to the place it got and queues its program.
+    /// Maps the page allocated to a write and queues its program.
     #[inline]
-    fn place<P: Probe>(
+    fn program_in<P: Probe>(
         &mut self,
         core: &mut Core<P>,
         map: &mut impl Map<P>,
         cache: Option<&mut impl WriteBacks<P>>,
         owner: Owner,
         lpn: Lpn,
-        place: AllocatedPage,
+        page: AllocatedPage,
     ) {
         let (cause, sequence, is_lost) = if let Owner::CachePage(slot) = owner {
             let cache = cache.expect("the drive has a write cache");
@@ -132,12 +135,12 @@ impl Writes {
             core.sequence += 1;
             (Cause::Host, core.sequence, false)
         };
-        let corrected = if is_lost { AgeStamp::LOST } else { core.moment() };
+        let corrected = if is_lost { AgeStamp::LOST } else { core.age_stamp_now() };
         map.keep_entry(core, lpn);
         let stamp = Stamp { sequence, corrected };
-        let (to, maps, class) = (To::Allocated(place), Maps::Now, Class::HostWrite);
+        let (to, maps, class) = (To::Allocated(page), Maps::Now, Class::HostWrite);
         let queued = core.program(Program { to, lpn, stamp, maps, owner, cause, class });
-        queued.expect("it has its place");
+        queued.expect("the page is allocated");
         self.erases_in_vain = 0;
         map.on_written(core, lpn);
         if cause == Cause::Host {
@@ -145,7 +148,7 @@ impl Writes {
         }
     }
 
-    /// Gives the writes that wait for `plane` the room there is now.
+    /// Allocates the room that `plane` has now to the writes that wait for it.
     pub(crate) fn resume<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -153,43 +156,43 @@ impl Writes {
         mut cache: Option<&mut impl WriteBacks<P>>,
         plane: PlaneId,
     ) {
-        let list = self.stalled_list(core, Some(plane));
+        let list = self.list_of(core, Some(plane));
         while let Some(first) = self.lists[list].first() {
             let Waiter { lpn, owner, .. } = core.waiters[first];
             if self.ends_if_dropped(core, cache.as_deref(), owner) {
-                self.unstall(core, list);
+                self.remove_first(core, list);
                 continue;
             }
             let Some(plane) = self.plane_for(core, lpn) else { return };
-            let now_in = self.stalled_list(core, Some(plane));
+            let now_in = self.list_of(core, Some(plane));
             if now_in != list {
-                // The plane that it has waited for has been filled by others.
-                let waiter = self.lists[list].pop(&mut core.waiters).expect("somebody waits");
+                // Other writes have filled the plane for which the write has waited.
+                let waiter = self.lists[list].pop(&mut core.waiters).expect("a write waits");
                 self.lists[now_in].push(&mut core.waiters, waiter);
                 core.wake(Wake::Resume(plane));
                 continue;
             }
-            let Some(place) = core.allocate(plane, WriteStream::Host) else { return };
-            self.unstall(core, list);
-            self.place(core, map, cache.as_deref_mut(), owner, lpn, place);
+            let Some(page) = core.allocate(plane, WriteStream::Host) else { return };
+            self.remove_first(core, list);
+            self.program_in(core, map, cache.as_deref_mut(), owner, lpn, page);
         }
     }
 
-    /// Takes the first one off a list of writes that wait for room.
-    fn unstall<P: Probe>(&mut self, core: &mut Core<P>, list: usize) {
-        let first = self.lists[list].pop(&mut core.waiters).expect("somebody waits");
+    /// Removes the first write from a list of waiting writes.
+    fn remove_first<P: Probe>(&mut self, core: &mut Core<P>, list: usize) {
+        let first = self.lists[list].pop(&mut core.waiters).expect("a write waits");
         core.waiters.remove(first);
         self.count -= 1;
     }
 
-    /// Whether a write waits for room in a plane, or in any of them.
+    /// Whether a write waits for room in `plane`, or under dynamic allocation in any plane.
     pub(crate) fn wait_in(&self, plane: PlaneId) -> bool {
         let list = self.lists.get(plane.index()).or(self.lists.first());
         list.is_some_and(|list| !list.is_empty())
     }
 
-    /// Nothing happens any more, and writes still wait for room. Those fail that wait for a plane that has worn out, or for
-    /// any where all have.
+    /// No event is left, and writes still wait for room: fails the writes that wait for a plane that has worn out, or,
+    /// if a write may go to several planes, those for which all of these have worn out.
     pub(crate) fn fail_worn_out<P: Probe>(
         &mut self,
         core: &mut Core<P>,

@@ -135,7 +135,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
     fn end_program(&mut self, program: &Transaction) {
         let (block, page) = self.core.geometry.split(program.ppn);
         if program.is_in_place() {
-            self.core.array.reprogram(block, page, program.ppn, self.core.moment());
+            self.core.array.reprogram(block, page, program.ppn, self.core.age_stamp_now());
             return;
         }
         if page == 0 {
@@ -245,7 +245,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
             self.core.room.has_displaced = self.core.ftl.allocator.is_static();
             loss.fast_pages += u32::from(self.is_fast(page));
             let item = &dirty[flush.next];
-            let corrected = if item.is_lost { AgeStamp::LOST } else { self.core.moment() };
+            let corrected = if item.is_lost { AgeStamp::LOST } else { self.core.age_stamp_now() };
             let stamp = Stamp { sequence: item.sequence, corrected };
             if item.is_partial {
                 self.core.array.mark_partial(place.ppn);

@@ -56,7 +56,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
     pub(crate) fn read_oobs(&self, trims: &Trims) -> Found {
         let mut found = Found {
             pages: Huge::zeroed(self.core.ftl.map.len() as usize),
-            whole: self.core.array.partial().map(|ppn| (self.core.array.lpn(ppn).0, ppn)).collect(),
+            whole: self.core.array.partial_pages().map(|ppn| (self.core.array.lpn(ppn).0, ppn)).collect(),
             scanned: vec![0; self.core.geometry.dies as usize],
         };
         // Until a whole page is found the partial one stands for itself.
@@ -283,7 +283,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
     pub(crate) fn merge_partial_pages(&mut self, found: &Found) -> Vec<(Lpn, u64)> {
         // All of them are read before any is written: making room may erase what they are completed from.
         let mut whole = Vec::new();
-        for ppn in self.core.array.partial() {
+        for ppn in self.core.array.partial_pages() {
             let lpn = self.core.array.lpn(ppn);
             let old = found.whole.get(&lpn.0).copied().filter(|&old| !self.core.array.is_partial(old));
             let (true, Some(old)) = (self.core.ftl.map.get(lpn) == Some(ppn), old) else { continue };
@@ -318,7 +318,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
 
     /// The stamp of what is written anew of the page at `ppn`.
     fn stamp_in_recovery(&self, ppn: Ppn, is_lost: bool) -> Stamp {
-        let corrected = if is_lost { AgeStamp::LOST } else { self.core.moment() };
+        let corrected = if is_lost { AgeStamp::LOST } else { self.core.age_stamp_now() };
         Stamp { corrected, ..self.core.array.stamp(ppn) }
     }
 

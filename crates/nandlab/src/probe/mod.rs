@@ -48,8 +48,7 @@ pub trait Probe: Watcher {
     #[inline(always)]
     fn on_write_acknowledged(&mut self, _lpn: Lpn, _sequence: u64) {}
 
-    /// `lpn` has been deallocated; `sequence` is the sequence number of the deallocation, which deallocations share
-    /// with writes.
+    /// `lpn` has been deallocated with this sequence number; writes and deallocations are numbered together.
     #[inline(always)]
     fn on_trimmed(&mut self, _lpn: Lpn, _sequence: u64) {}
 

@@ -301,7 +301,7 @@ impl Refresh {
     fn set_clock<P: Probe>(&mut self, core: &mut Core<P>) {
         let next = match self.alarms.peek() {
             _ if !self.has_begun => core.now,
-            Some(&Reverse((moment, ..))) => core.physics.age_clock.when(moment).max(core.now),
+            Some(&Reverse((moment, ..))) => core.physics.age_clock.time_of(moment).max(core.now),
             None => NEVER,
         };
         core.set_clock(core.refresh_clock(), next);
@@ -459,7 +459,7 @@ impl Refresh {
     ) {
         self.reprograms -= 1;
         let block = core.geometry.block_of(done.ppn);
-        core.array.reprogram(block, u32::from(done.page), done.ppn, core.moment());
+        core.array.reprogram(block, u32::from(done.page), done.ppn, core.age_stamp_now());
         if core.ftl.map.get(done.lpn) == Some(done.ppn) {
             map.on_corrected(core, done.lpn);
         }

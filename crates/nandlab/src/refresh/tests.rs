@@ -124,7 +124,7 @@ fn in_place_a_page_stays_where_it_is_and_its_block_is_young_again() {
         let Some(Event::Ended(done)) = next(&mut core) else { panic!("page {page} is programmed") };
         assert!(done.is_in_place() && core.array.block(BLOCK).pins == 1);
         refreshing.refresh.on_reprogrammed(&mut core, &mut map, &done);
-        assert_eq!(core.array.stamp(done.ppn).corrected, core.moment());
+        assert_eq!(core.array.stamp(done.ppn).corrected, core.age_stamp_now());
     }
     refreshing.end_staying(&mut core, PLANE, BLOCK);
     assert_eq!([0, 1, 2, 3].map(|lpn| core.ftl.map.get(Lpn(lpn))), places);

@@ -411,7 +411,7 @@ impl Device {
             let slot = queue.pop(pool).expect("the scheduler picked a class that waits");
             Fifo::of(pool, slot)
         };
-        let slot = die.batch.first().expect("a die takes up something");
+        let slot = die.batch.first().expect("a batch has a transaction");
         die.kind = pool[slot].kind;
         die.since = now;
         if takes_turns {

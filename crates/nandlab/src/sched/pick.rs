@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_side_is_behind_is_bounded() {
+    fn the_lead_of_one_side_is_bounded() {
         let mut turns = Turns::default();
         turns.set(Some(512));
         // Background work has nothing to program for a long time, then makes up for eight pages of its half.

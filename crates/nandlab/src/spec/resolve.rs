@@ -39,7 +39,7 @@ impl Resolved {
 
     /// The value of a key that always has one in a spec without errors.
     pub(crate) fn val(&self, path: &str) -> &Val {
-        self.get(path).unwrap_or_else(|| panic!("{path} has a default"))
+        self.get(path).unwrap_or_else(|| panic!("{path} has no value"))
     }
 
     /// The value of a key that always has one, converted to `T`.
@@ -59,7 +59,7 @@ impl Resolved {
     /// If the key has no content of this type.
     pub(crate) fn content<T: Clone + 'static>(&self, path: &str) -> T {
         let content = self.contents.get(path).and_then(|content| content.value.downcast_ref::<T>());
-        content.unwrap_or_else(|| panic!("the file of {path} has been read")).clone()
+        content.unwrap_or_else(|| panic!("the file of {path} has not been read")).clone()
     }
 
     /// The presets used, base first.

@@ -74,7 +74,7 @@ impl FromVal for Choice {
                 Val::Table(fields) => {
                     Choice { name, values: fields.iter().map(|(_, val)| number(val)).collect() }
                 }
-                other => panic!("{other:?} are not parameters"),
+                other => panic!("expected parameters, found {other:?}"),
             },
             _ => val.is_no("choice"),
         }

@@ -1,8 +1,8 @@
 //! Error correction: which read level decodes a page, and at which level a read starts.
 //!
 //! Level L senses with L references between neighbouring states (LaLDPC, Section II-B), costs more than level L - 1 and
-//! decodes more errors. A read that does not decode is tried again one level higher; beyond the last level it is
-//! uncorrectable. What each try costs is in `sched::Timing`.
+//! decodes more errors. A read that does not decode is tried again one level higher; a page that the last level does
+//! not decode is uncorrectable. The cost of each try is in `sched::Timing`.
 
 mod start;
 
@@ -10,59 +10,61 @@ pub use start::Hints;
 
 use crate::base::units::Span;
 
-/// `[ecc]`.
+/// Section `[ecc]` of the spec: read levels, start policy and retries.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EccSpec {
-    /// By read level, from level 1; empty: `[timing]` alone, which decodes everything.
+    /// Read levels, from level 1; empty: a read costs what `[timing]` says and decodes any RBER.
     pub levels: Vec<LevelSpec>,
-    /// The level a read starts at.
+    /// The level at which a read starts.
     pub start: StartLevel,
-    /// What a further try costs.
+    /// The cost of a further try.
     pub retry: Retry,
 }
 
-/// A read level: what it decodes and what it costs.
+/// A read level: the errors that it decodes and the cost of a read.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub struct LevelSpec {
-    /// Decodes every RBER below this.
+    /// The level decodes every RBER below this limit.
     pub rber_max: f64,
-    /// On the die.
+    /// Time of the sensing on the die.
     pub sense_ns: Span,
-    /// On the channel, for a page.
+    /// Time of a page's transfer on the channel.
     pub transfer_ns: Span,
+    /// Time of decoding a page.
     pub decode_ns: Span,
 }
 
 /// `ecc.start`: the level a read starts at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StartLevel {
-    /// LDPC-in-SSD: always level 1.
+    /// LDPC-in-SSD: level 1.
     First,
-    /// The level that decodes, as if it were known.
+    /// The least level that decodes the page, as if the controller knew it.
     Ideal,
     /// LaLDPC: the level of the page's last read while its map entry is cached, else level 1.
     LastLevel,
-    /// As `LastLevel`, but without a cached entry the level that last decoded a page of the same block.
+    /// As `LastLevel`; for a page without a cached entry the level that last decoded a page of its block.
     BlockLevel,
 }
 
-/// `ecc.retry`: what a further try costs.
+/// `ecc.retry`: the cost of a further try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retry {
-    /// A whole read at its level.
+    /// A whole read at the higher level.
     Full,
-    /// Only what the level adds: the added sensing and its transfer; decoding is done again.
+    /// What the level adds to the one below: its additional sensing and transfer; decoding is done again in full.
     Incremental,
 }
 
-/// Levels there can be.
+/// The largest number of read levels.
 pub const LEVELS_MAX: usize = 16;
 
-/// The level table and the start policy of a drive.
+/// The read levels and the start policy of a drive.
 #[derive(Clone, Debug)]
 pub struct Ecc {
-    /// By level, from level 1: every RBER below this decodes. One infinite limit when there is no table.
+    /// By level, from level 1: the level decodes every RBER below this limit. A single infinite limit for a drive
+    /// without a level table.
     rber_max: Box<[f64]>,
     has_levels: bool,
     start: StartLevel,
@@ -77,19 +79,19 @@ impl Ecc {
         Self { rber_max: rber_max.into(), has_levels, start: spec.start }
     }
 
-    /// How many levels there are.
+    /// The number of levels.
     #[inline(always)]
     pub fn levels(&self) -> u8 {
         self.rber_max.len() as u8
     }
 
-    /// Whether reads can fail at all: without a level table everything decodes at once.
+    /// Whether there is a level table; without a level table every read decodes at its first try.
     #[inline(always)]
     pub fn has_levels(&self) -> bool {
         self.has_levels
     }
 
-    /// The least level that decodes `rber`; one more than there are when none does.
+    /// The least level that decodes `rber`; the number of levels + 1 when no level does.
     #[inline]
     pub fn level_for(&self, rber: f64) -> u8 {
         self.rber_max.iter().take_while(|&&limit| rber >= limit).count() as u8 + 1

@@ -2,18 +2,18 @@
 
 use super::StartLevel;
 
-/// What the controller may know when it starts a read. Level 0 means that it does not know.
+/// What the controller may know when it starts a read. Level 0: not known.
 #[derive(Clone, Copy, Debug)]
 pub struct Hints {
-    /// The level bits of the page's map entry, while that entry is at hand.
+    /// The level bits of the page's map entry, while the entry is cached.
     pub page: u8,
     /// The level that last decoded a page of the same block.
     pub block: u8,
-    /// What no controller knows: the least level that decodes the page.
+    /// The least level that decodes the page, which no real controller knows.
     pub needed: u8,
 }
 
-/// The level the policy would start at; 0 when it has no idea.
+/// The level at which the policy starts; 0 when the policy does not know one.
 #[inline]
 pub(super) fn level(policy: StartLevel, hints: &Hints) -> u8 {
     match policy {
@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_policy_uses_what_it_may_know() {
+    fn each_policy_uses_the_levels_it_may_know() {
         let hints = Hints { page: 0, block: 4, needed: 3 };
         let levels = |hints: &Hints| {
             use StartLevel::{BlockLevel, First, Ideal, LastLevel};

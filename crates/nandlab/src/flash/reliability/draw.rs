@@ -1,12 +1,12 @@
-//! How many of a page's bits are susceptible: a binomial draw.
+//! The number of susceptible bits of a page: a binomial draw.
 
 use crate::base::rng::Stream;
 
-/// Above this variance a normal draw, corrected for skewness (Cornish and Fisher), stands for the binomial one: mean and third
-/// moment agree, the variance to 0.6 %.
+/// Above this variance a normal draw, corrected for skewness (Cornish and Fisher), replaces the binomial one: the mean
+/// and the third moment agree, the variance to 0.6 %.
 const NORMAL_ABOVE: f64 = 10.0;
 
-/// How many of `n` bits are susceptible when each is with probability `p`.
+/// The number of susceptible bits among `n` when each bit is susceptible with probability `p`.
 pub fn binomial(stream: &mut Stream, n: u32, p: f64) -> u32 {
     if p > 0.5 {
         return n - binomial(stream, n, 1.0 - p);
@@ -14,7 +14,7 @@ pub fn binomial(stream: &mut Stream, n: u32, p: f64) -> u32 {
     let mean = f64::from(n) * p;
     let variance = mean * (1.0 - p);
     if variance > NORMAL_ABOVE {
-        // Box and Muller; 1 - u is not 0.
+        // Box-Muller transform; 1 - u is never 0.
         let radius = libm::sqrt(-2.0 * libm::log(1.0 - stream.unit()));
         let normal = radius * libm::cos(2.0 * std::f64::consts::PI * stream.unit());
         let skewness = (1.0 - 2.0 * p) / libm::sqrt(variance);
@@ -24,7 +24,7 @@ pub fn binomial(stream: &mut Stream, n: u32, p: f64) -> u32 {
     if p <= 0.0 {
         return 0;
     }
-    // From one susceptible bit to the next the distance is geometric.
+    // The distance from one susceptible bit to the next is geometric.
     let log_miss = libm::log1p(-p);
     let (mut count, mut bit) = (0, 0.0);
     loop {

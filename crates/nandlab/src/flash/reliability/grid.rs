@@ -1,16 +1,16 @@
-//! A function of P/E cycles and age as a table that fills itself where it is asked.
+//! A function of P/E cycles and age as a table whose nodes are computed when first needed.
 //!
 //! Both axes are cut like an HDR histogram: every octave of (P/E + 32) and of (age + 4096 s) into equal parts. The cell
-//! and the place in it are then the exponent and mantissa bits of a float, without a logarithm. A node is computed when
-//! a neighbour of it is first asked for, from its own coordinates only, so a value does not depend on what was asked
-//! before. Between nodes the fourth root is bilinear: RBERs grow by powers of age and cycles, and a fourth root
-//! straightens them enough that a few hundred rows do; undoing it takes two multiplications. Nodes increase where the
-//! function does, so the table is monotone where the function is.
+//! of a point and the position within the cell are then the exponent and mantissa bits of a float, without a logarithm.
+//! A node is computed when a point in a cell beside it is first asked for, from the node's coordinates only, so a value
+//! does not depend on earlier look-ups. Between nodes the fourth root is bilinear: RBERs grow by powers of age and
+//! cycles, and a fourth root straightens them enough for a few hundred rows to suffice; undoing the root takes two
+//! multiplications. The nodes are monotone where the function is, so the table is monotone there too.
 
-/// P/E cycles beyond this count as this.
+/// The largest P/E count in the table; higher counts are looked up as this count.
 const PE_MAX: u32 = (1 << 24) - 1;
 
-/// An axis cut into 2^bits parts an octave of (value + first).
+/// An axis whose octaves of (value + first) are cut into 2^bits parts each.
 #[derive(Debug)]
 pub(super) struct Axis {
     pub(super) bits: u32,
@@ -31,12 +31,12 @@ impl Axis {
         self.first.to_bits() >> self.shift()
     }
 
-    /// Nodes that values up to `max` need.
+    /// The number of nodes for values up to `max`.
     pub(super) const fn nodes(&self, max: u32) -> usize {
         (((max as f64 + self.first).to_bits() >> self.shift()) - self.base()) as usize + 2
     }
 
-    /// The node at or below a value, and how far the value is on the way to the next one (0 to 1).
+    /// The node at or below a value, and the position of the value between this node and the next (0 to 1).
     #[inline]
     pub(super) fn split(&self, value: u32) -> (usize, f64) {
         let bits = (f64::from(value) + self.first).to_bits();
@@ -47,7 +47,7 @@ impl Axis {
         )
     }
 
-    /// The value of a node.
+    /// The value at a node.
     pub(super) fn value(&self, node: usize) -> f64 {
         f64::from_bits((node as u64 + self.base()) << self.shift()) - self.first
     }
@@ -55,7 +55,8 @@ impl Axis {
 
 /// Tables of `N` functions of P/E cycles and age, each from 0 to 1.
 pub(super) struct Grid<const N: usize> {
-    /// Fourth roots of function, P/E, age; 0: not yet computed. Zeroed memory takes no room until it is used.
+    /// Fourth roots by function, P/E node and age node; 0: not yet computed. The zeroed allocation takes no memory
+    /// until it is touched.
     roots: Vec<f32>,
 }
 
@@ -64,7 +65,7 @@ impl<const N: usize> Grid<N> {
         Self { roots: vec![0.0; N * PE_NODES * AGE_NODES] }
     }
 
-    /// Function `which` at a point. `compute` gives all functions at (P/E cycles, age in seconds).
+    /// Function `which` at a point. `compute` returns all functions at (P/E cycles, age in seconds).
     #[inline]
     pub(super) fn at(
         &mut self,
@@ -77,7 +78,8 @@ impl<const N: usize> Grid<N> {
         let (column, right) = AGE.split(age_s);
         let corner = (which * PE_NODES + row) * AGE_NODES + column;
         let mut q = self.corners(corner);
-        // One branch, never taken once the place is known. Not `f32::min`, which would mind a NaN.
+        // One branch for all four nodes, not taken once the nodes are computed. Not `f32::min`, whose handling of NaN
+        // costs time.
         let less = |a: f32, b: f32| if a < b { a } else { b };
         if less(less(q[0], q[1]), less(q[2], q[3])) == 0.0 {
             self.fill(row, column, compute);
@@ -108,7 +110,8 @@ impl<const N: usize> Grid<N> {
             let values = compute(PE.value(row), AGE.value(column));
             for (which, value) in values.into_iter().enumerate() {
                 let root = libm::sqrt(libm::sqrt(value)) as f32;
-                // A zero is kept as next to nothing: its fourth power is 1e-152.
+                // A value of 0 is stored as the least positive number, since 0 means not computed: its fourth power is
+                // 1e-152.
                 self.roots[which * PE_NODES * AGE_NODES + node] = root.max(f32::MIN_POSITIVE);
             }
         }

@@ -1,8 +1,8 @@
-//! From what a page has been through to its raw bit error rate (RBER).
+//! The raw bit error rate (RBER) of a page, from its P/E cycles, age, reads and copybacks.
 //!
 //! RBER = model(P/E cycles, age, and reads for the `table` model) + `read_disturb` * reads + `copyback_error` *
-//! copybacks, at most 0.5. The models are one file each; `none` is the absence of one. Every read of a page asks, so
-//! [`Reliability::rber`] works from tables; [`Reliability::rber_exact`] is the same thing computed.
+//! copybacks, at most 0.5. Each model is a file; with `none` the first term is 0. Every read of a page needs its RBER,
+//! so [`Reliability::rber`] interpolates in tables; [`Reliability::rber_exact`] computes the model.
 
 mod draw;
 mod grid;
@@ -18,20 +18,20 @@ use crate::base::geometry::PageKind;
 use crate::base::units::Span;
 use grid::Grid;
 
-/// `[reliability]`.
+/// Section `[reliability]` of the spec.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub struct ReliabilitySpec {
     pub rber: RberSpec,
-    /// RBER that every read of a block adds to its pages.
+    /// RBER that each read of a block adds to the block's pages.
     pub read_disturb: f64,
-    /// RBER that every consecutive copyback adds.
+    /// RBER that each consecutive copyback adds to the page.
     pub copyback_error: f64,
-    /// P/E cycles of every block at the start.
+    /// P/E cycles of every block at the start of the run.
     pub pe_cycles: u32,
-    /// Ages of the data that is there at the start, and their shares of it (adding up to 1).
+    /// Ages of the data on the drive at the start of the run, each with its share of the data; the shares add up to 1.
     pub retention: Vec<(Span, f64)>,
-    /// How much faster than the workload ages run.
+    /// Speed of the age clock relative to simulated time.
     pub clock_scale: f64,
 }
 
@@ -55,11 +55,11 @@ pub struct VthSpec {
     pub cell_to_cell: f64,
     /// Distance of neighbouring references of soft sensing.
     pub sensing_step: f64,
-    /// LSB and MSB pages apart, instead of the mean of both.
+    /// Whether LSB and MSB pages have RBERs of their own; else both have the mean.
     pub per_page_kind: bool,
 }
 
-/// What a page has been through.
+/// The history of a page, on which its RBER depends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Condition {
     /// P/E cycles of its block.
@@ -68,13 +68,13 @@ pub struct Condition {
     pub age_s: u32,
     /// Reads of its block since the last erase.
     pub reads: u32,
-    /// Copybacks in a row without correction.
+    /// Consecutive copybacks without correction.
     pub copybacks: u8,
-    /// LSB, MSB and so on.
+    /// Page kind: LSB, MSB and so on.
     pub kind: PageKind,
 }
 
-/// No bit is worse than a coin.
+/// The largest RBER: a bit that is as often wrong as right.
 const RBER_MAX: f64 = 0.5;
 
 /// The RBER model of a drive.
@@ -92,11 +92,12 @@ enum Model {
     Table(RberTable),
 }
 
-/// The exact model, and its tables over P/E cycles and age, each for [`by_kind`]'s three.
+/// The exact model, and its tables over P/E cycles and age, each for the three values of [`by_kind`].
 #[derive(Debug)]
 struct VthModel {
     exact: Vth,
-    /// By page kind, which of the three it is: without a branch, since reads of kinds come in no order.
+    /// By page kind, the index into the three values of [`by_kind`]. A table avoids a branch, which would often be
+    /// mispredicted: page kinds of consecutive reads are random.
     which: [u8; 4],
     rber: Grid<3>,
     susceptible: Grid<3>,
@@ -104,7 +105,7 @@ struct VthModel {
 
 impl VthModel {
     fn new(spec: &VthSpec) -> Self {
-        // The model knows two-bit cells; to other kinds it gives the mean.
+        // The model knows two-bit cells only: pages of other kinds get the mean of LSB and MSB.
         let mut which = [2; 4];
         if spec.per_page_kind {
             which[PageKind::Lsb as usize] = 0;
@@ -118,13 +119,13 @@ impl VthModel {
     }
 }
 
-/// LSB pages, MSB pages, their mean.
+/// The values of LSB pages, of MSB pages, and their mean.
 fn by_kind(values: PerKind) -> [f64; 3] {
     [values.lsb, values.msb, values.mean()]
 }
 
 impl Reliability {
-    /// The model of a validated `[reliability]` section. Takes all memory it will ever need.
+    /// The model of a validated `[reliability]` section. Allocates all memory that the model will use.
     pub fn new(spec: &ReliabilitySpec) -> Self {
         let model = match &spec.rber {
             RberSpec::None => Model::None,
@@ -134,13 +135,13 @@ impl Reliability {
         Self { model, read_disturb: spec.read_disturb, copyback_error: spec.copyback_error }
     }
 
-    /// Nothing ever adds a bit error.
+    /// Whether no page ever has a bit error.
     pub fn is_none(&self) -> bool {
         matches!(self.model, Model::None) && self.read_disturb == 0.0 && self.copyback_error == 0.0
     }
 
     /// The RBER of a page, 0 to 0.5: [`Reliability::rber_exact`] to 1 % or 1e-12, whichever is more, up to 60,000 P/E
-    /// cycles and 50 years (0.1 % as tested). Of `vth`, P/E cycles beyond 2^24 - 1 count as so many.
+    /// cycles and 50 years (0.1 % as tested). The `vth` model counts more than 2^24 - 1 P/E cycles as 2^24 - 1.
     #[inline]
     pub fn rber(&mut self, page: &Condition) -> f64 {
         let aged = match &mut self.model {
@@ -156,7 +157,7 @@ impl Reliability {
         self.with_disturbance(aged, page)
     }
 
-    /// The RBER of a page, computed at each call: for plots and tests.
+    /// The RBER of a page, computed from the model at each call: for plots and tests.
     pub fn rber_exact(&self, page: &Condition) -> f64 {
         let (pe_cycles, age_s) = (f64::from(page.pe_cycles), f64::from(page.age_s));
         let aged = match &self.model {
@@ -168,8 +169,8 @@ impl Reliability {
     }
 
     /// The share of a page's bits that soft sensing finds between its outermost references, 0 to 1, exact to 1 % or
-    /// 1e-12: what a partial refresh moves. Without `per_page_kind` the mean of LSB and MSB pages. `None`: the model
-    /// has no voltages.
+    /// 1e-12. A partial refresh moves these bits. Without `per_page_kind` the mean of LSB and MSB pages. `None`: the
+    /// model has no threshold voltages.
     pub fn susceptible_ratio(&mut self, pe_cycles: u32, age_s: u32, kind: PageKind) -> Option<f64> {
         let Model::Vth(model) = &mut self.model else { return None };
         let which = model.which(kind);

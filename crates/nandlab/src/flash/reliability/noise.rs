@@ -7,13 +7,13 @@
 //! - tail S(z) = P(Z > z) = Q(y) + A - B,
 //! - integral of the tail J(z) = sigma (phi(y) - y Q(y)) + lambda (A + B).
 //!
-//! Found by convolution and by parts: A' = -k A + phi / 2, B' = k B - phi / 2 (by y). The exponentials overflow where
-//! the tails underflow, so A and B are computed as phi(y) / 2 times the Mills ratio Q / phi, which is always moderate.
-//! The distribution is symmetric, so only z >= 0 is computed.
+//! Found by convolution and integration by parts, with derivatives by y: A' = -k A + phi / 2, B' = k B - phi / 2. The
+//! exponentials overflow where the tails underflow, so A and B are computed as phi(y) / 2 times the Mills ratio Q /
+//! phi, which is always moderate. The distribution is symmetric, so only z >= 0 is computed.
 
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 
-/// Gaussian plus Laplace noise round 0, in volts. Either part may be 0.
+/// Gaussian plus Laplace noise round 0, in volts. Either width may be 0.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Noise {
     /// Standard deviation of the Gaussian, >= 0.
@@ -51,11 +51,11 @@ impl Noise {
         let y = z / self.sigma;
         let (a, b) = self.sides(y);
         let gaussian = gauss(y) - y * upper(y);
-        // Rounding may leave it below 0 far out, where it is nothing.
+        // Far out the Gaussian part is nearly 0, and rounding may make it negative.
         self.sigma * gaussian.max(0.0) + self.lambda * (a + b)
     }
 
-    /// Probability density at z, per volt. 0 without any noise.
+    /// Probability density at z, per volt; 0 everywhere if both widths are 0.
     pub(super) fn density(&self, z: f64) -> f64 {
         let z = z.abs();
         match (self.sigma, self.lambda) {
@@ -69,14 +69,14 @@ impl Noise {
         }
     }
 
-    /// A and B of the module's text, for y >= 0 and sigma > 0.
+    /// A and B of the module's documentation, for y >= 0 and sigma > 0.
     fn sides(&self, y: f64) -> (f64, f64) {
         if self.lambda == 0.0 {
             return (0.0, 0.0);
         }
         let k = self.sigma / self.lambda;
         let half = 0.5 * gauss(y);
-        // Beyond y = k the exponent is at most -k^2 / 2; before it the Mills ratio has a positive argument.
+        // For y > k the exponent is at most -k^2 / 2; for y <= k the Mills ratio has a positive argument.
         let a = if y > k { 0.5 * libm::exp(k * (0.5 * k - y)) * upper(k - y) } else { half * mills(k - y) };
         (a, half * mills(k + y))
     }
@@ -97,7 +97,7 @@ fn mills(u: f64) -> f64 {
     if u < 12.0 {
         return upper(u) / gauss(u);
     }
-    // Laplace's continued fraction 1/(u+ 1/(u+ 2/(u+ ...))): from 12 on ten terms are exact to 1e-15.
+    // Laplace's continued fraction 1/(u+ 1/(u+ 2/(u+ ...))): for u >= 12 ten terms are exact to 1e-15.
     let mut fraction = u;
     for term in (1..=10).rev() {
         fraction = u + f64::from(term) / fraction;
@@ -109,7 +109,7 @@ fn mills(u: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Midpoint rule.
+    /// The integral by the midpoint rule.
     fn integral(f: impl Fn(f64) -> f64, from: f64, to: f64) -> f64 {
         let n = 40_000;
         let h = (to - from) / f64::from(n);

@@ -14,22 +14,23 @@
 //!   if reads matter, `reads` (of the block since its erase). Retention is in seconds, or has a unit: s, min, h, d.
 //! - Every combination of the P/E cycles, retentions and reads that occur has one line. RBER is from 0 to 0.5.
 //! - Over P/E cycles and over ln(1 + t / 1 h), in which retention loss is about linear (LaLDPC, Eq. 1), the fourth root
-//!   of the RBER is interpolated linearly: it lies between the RBER itself, which overstates a curve that grows by
-//!   powers, and its logarithm, which knows no 0. Over reads the RBER itself is: disturb adds up read by read.
-//! - Outside its range the table keeps its edge's value.
+//!   of the RBER is interpolated linearly: the fourth root lies between the RBER itself, which overstates a curve that
+//!   grows by powers, and its logarithm, which is not defined at 0. Over reads the RBER itself is interpolated
+//!   linearly: disturb adds up read by read.
+//! - Beyond its edges the table has the RBER of the nearest edge.
 
 use super::grid::Axis;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The hour of ln(1 + t / 1 h), in seconds.
+/// The unit of time in ln(1 + t / 1 h), in seconds.
 const HOUR_S: f64 = 3600.0;
-/// More than any count or age that is asked for, and exact in every type.
+/// The largest count or age that a look-up can ask for; exact as an `f64`.
 const COUNT_MAX: f64 = u32::MAX as f64;
-/// Units of retention, in seconds; a name that ends like another comes first.
+/// Units of retention, in seconds.
 const UNITS: [(&str, f64); 4] = [("min", 60.0), ("s", 1.0), ("h", 3600.0), ("d", 86_400.0)];
-/// Where the search for a value's knots starts.
+/// Buckets of values, from which the search for a value's knots starts.
 const BUCKETS: Axis = Axis { bits: 3, first: 8.0 };
 
 /// Characterisation data: RBER over a full grid of P/E cycles, retention and reads. A copy shares the data.
@@ -39,7 +40,7 @@ pub struct RberTable(Arc<Content>);
 #[derive(PartialEq)]
 struct Content {
     pe_cycles: Knots,
-    /// In seconds, placed by ln(1 + t / 1 h).
+    /// Retention in seconds, interpolated on ln(1 + t / 1 h).
     age: Knots,
     reads: Knots,
     logarithm: Logarithm,
@@ -52,20 +53,20 @@ struct Content {
 struct Knots {
     /// Ascending, in the axis' unit.
     at: Vec<f64>,
-    /// Where they are on the scale that is interpolated on.
+    /// The knots on the scale on which values are interpolated.
     place: Vec<f64>,
-    /// 1 / (distance to the next place); 0 at the last.
+    /// 1 / (distance to the next place); 0 at the last knot.
     inverse: Vec<f64>,
-    /// The following value; infinity at the last.
+    /// The following knot; infinity at the last.
     next: Vec<f64>,
-    /// By [`BUCKETS`]: the last knot at or below the bucket's lowest value, else the first knot.
+    /// By bucket of [`BUCKETS`]: the last knot at or below the bucket's lowest value, else the first knot.
     starts: Vec<u32>,
 }
 
 impl Knots {
     fn new(at: Vec<f64>, place: impl Fn(f64) -> f64) -> Self {
         let place: Vec<f64> = at.iter().map(|value| place(*value)).collect();
-        // Places that rounding makes one are a step.
+        // Neighbouring places that are equal after rounding form a step.
         let inverse = |pair: &[f64]| if pair[1] > pair[0] { 1.0 / (pair[1] - pair[0]) } else { 0.0 };
         let inverse = place.windows(2).map(inverse).chain([0.0]).collect();
         let next = at[1..].iter().copied().chain([f64::INFINITY]).collect();
@@ -74,11 +75,11 @@ impl Knots {
         Self { at, place, inverse, next, starts }
     }
 
-    /// The knot at or below a value, the next one, and how far `place` is from the one to the other (0 to 1).
+    /// The knot at or below a value, the next knot, and the position of `place` between the two (0 to 1).
     #[inline(always)]
     fn locate(&self, value: u32, place: f64) -> (usize, usize, f64) {
         let mut low = self.starts[BUCKETS.split(value).0] as usize;
-        // A guessed branch is better here than a counted step: what follows need not wait for the comparison.
+        // A predicted branch is faster here than a computed step: the following loads need not wait for the comparison.
         while self.next[low] <= f64::from(value) {
             low += 1;
         }
@@ -99,7 +100,7 @@ impl RberTable {
             remedy: "name a CSV file; relative paths start at the spec's folder".into(),
         };
         let cannot = |error: std::io::Error| refused(format!("cannot be read: {error}"));
-        // A device would never end.
+        // Reading a device might never end.
         if !std::fs::metadata(path).map_err(cannot)?.is_file() {
             return Err(refused("is not a file".into()));
         }
@@ -112,8 +113,8 @@ impl RberTable {
         parse(text).map_err(|error| TableError { origin: name.into(), ..error })
     }
 
-    /// RBER, 0 to 0.5, after so many P/E cycles, seconds and reads of the block.
-    // Apart, so that its registers are no burden on the other models.
+    /// RBER, 0 to 0.5, after `pe_cycles` P/E cycles, `age_s` seconds and `reads` reads of the block.
+    // Not inlined, so that its registers do not burden the other models.
     #[inline(never)]
     pub fn rber(&self, pe_cycles: u32, age_s: u32, reads: u32) -> f64 {
         let table = &*self.0;
@@ -143,7 +144,8 @@ impl RberTable {
         few + deep * (at(next_column) - few)
     }
 
-    /// The same for tables that mean the same, whatever their order of lines, columns and units (FNV-1a, 64 bits).
+    /// A hash of the content (FNV-1a, 64 bits), equal for tables that differ only in the order of lines and columns and
+    /// in units.
     pub fn content_hash(&self) -> u64 {
         let Content { pe_cycles, age, reads, roots, .. } = &*self.0;
         let lengths = [pe_cycles, age, reads].map(|axis| axis.at.len() as f64);
@@ -162,8 +164,8 @@ impl fmt::Debug for RberTable {
     }
 }
 
-/// ln x for x >= 1 to 2e-8, in a few multiplications, since every read takes one: the exponent, a table of 32
-/// mantissas, and three terms of the series from there.
+/// ln x for x >= 1, exact to 2e-8, in a few multiplications, since every read takes a logarithm: the exponent, a table
+/// of 32 mantissas, and three terms of the series round the mantissa.
 #[derive(PartialEq)]
 struct Logarithm {
     /// For the middle m of each 32nd of an octave: 1 / m and ln m.
@@ -176,7 +178,7 @@ impl Logarithm {
         Self { mantissas: std::array::from_fn(|i| (1.0 / middle(i), libm::log(middle(i)))) }
     }
 
-    /// ln(1 + t / 1 h) of seconds.
+    /// ln(1 + t / 1 h) of an age in seconds.
     #[inline]
     fn of_hours(&self, age_s: f64) -> f64 {
         self.of(1.0 + age_s * (1.0 / HOUR_S))
@@ -205,7 +207,7 @@ pub struct TableError {
     pub column: Option<&'static str>,
     /// What is wrong.
     pub message: String,
-    /// What would be right.
+    /// How to correct the table.
     pub remedy: String,
 }
 
@@ -224,7 +226,7 @@ impl fmt::Display for TableError {
 
 impl std::error::Error for TableError {}
 
-/// The columns; all but `READS` must be there.
+/// The columns; only `reads` may be left out.
 const COLUMNS: [&str; 4] = ["pe_cycles", "retention", "reads", "rber"];
 const READS: usize = 2;
 const RBER: usize = 3;
@@ -238,7 +240,7 @@ fn error(
     TableError { origin: String::new(), line, column, message: message.into(), remedy: remedy.into() }
 }
 
-/// A line of the file: its number, and its values by column.
+/// A data line of the file: its number, and its values by column.
 struct Row {
     line: u32,
     values: [f64; 4],
@@ -268,7 +270,7 @@ fn parse(text: &str) -> Result<RberTable, TableError> {
     if let Some(pair) =
         rows.windows(2).filter(|pair| point(&pair[0]) == point(&pair[1])).min_by_key(|p| p[1].line)
     {
-        let message = format!("the point of line {} again: {}", pair[0].line, show(&point(&pair[1])));
+        let message = format!("repeats the point of line {}: {}", pair[0].line, show(&point(&pair[1])));
         return Err(error(Some(pair[1].line), None, message, "keep one of the two"));
     }
     let axis = |column: usize| {
@@ -279,7 +281,8 @@ fn parse(text: &str) -> Result<RberTable, TableError> {
     };
     let (pe_cycles, age_s, reads) = (axis(0), axis(1), axis(READS));
     let mut roots = Vec::with_capacity(rows.len());
-    // Rows are sorted and there are no two of a point, so the first that is not the grid's next shows what is missing.
+    // Rows are sorted and no point occurs twice, so the first row that is not the grid's next point shows the missing
+    // point.
     for &p in &pe_cycles {
         for &t in &age_s {
             for &r in &reads {
@@ -307,14 +310,14 @@ fn parse(text: &str) -> Result<RberTable, TableError> {
     })))
 }
 
-/// A point in words.
+/// A point as text.
 fn show([pe_cycles, age_s, reads]: &[f64; 3]) -> String {
     let whole = UNITS.iter().filter(|(_, worth)| worth <= age_s && age_s % worth == 0.0);
     let (unit, worth) = whole.max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or(&UNITS[1]);
     format!("pe_cycles {pe_cycles}, retention {}{unit}, reads {reads}", age_s / worth)
 }
 
-/// Which of [`COLUMNS`] each column of the file is.
+/// For each column of the file its index in [`COLUMNS`].
 fn columns(line: u32, header: &str) -> Result<Vec<usize>, TableError> {
     let mut found = Vec::new();
     for name in header.split(',').map(str::trim) {
@@ -324,7 +327,7 @@ fn columns(line: u32, header: &str) -> Result<Vec<usize>, TableError> {
             return Err(error(Some(line), None, message, remedy));
         };
         if found.contains(&column) {
-            return Err(error(Some(line), Some(COLUMNS[column]), "the column is there twice", "remove one"));
+            return Err(error(Some(line), Some(COLUMNS[column]), "the column appears twice", "remove one"));
         }
         found.push(column);
     }
@@ -340,7 +343,7 @@ fn columns(line: u32, header: &str) -> Result<Vec<usize>, TableError> {
 fn row(line: u32, text: &str, columns: &[usize]) -> Result<Row, TableError> {
     let fields = text.split(',').count();
     if fields != columns.len() {
-        let message = format!("{fields} values for {} columns", columns.len());
+        let message = format!("expected {} values, found {fields}", columns.len());
         return Err(error(Some(line), None, message, "give one value for each column of the header"));
     }
     let mut values = [0.0; 4];
@@ -352,7 +355,7 @@ fn row(line: u32, text: &str, columns: &[usize]) -> Result<Row, TableError> {
     Ok(Row { line, values })
 }
 
-/// A value of a column; else what is wrong and what would be right.
+/// A value of a column; else what is wrong and the remedy.
 fn value(text: &str, column: usize) -> Result<f64, (&'static str, &'static str)> {
     let (max, remedy) = match COLUMNS[column] {
         "rber" => (super::RBER_MAX, "give the share of wrong bits, from 0 to 0.5, such as 1.2e-3"),
@@ -364,7 +367,7 @@ fn value(text: &str, column: usize) -> Result<f64, (&'static str, &'static str)>
         Some((name, worth)) => (text[..text.len() - name.len()].trim_end(), *worth),
         None => (text, 1.0),
     };
-    // Words such as `inf` and `nan` parse, too.
+    // Words such as `inf` and `nan` would parse as numbers.
     let digits = number.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c));
     let parsed = number.parse::<f64>().ok().filter(|value| digits && value.is_finite());
     let value = parsed.ok_or(("is not a number", remedy))? * worth;
@@ -377,7 +380,7 @@ fn value(text: &str, column: usize) -> Result<f64, (&'static str, &'static str)>
     if COLUMNS[column] != "rber" && COLUMNS[column] != "retention" && libm::trunc(value) != value {
         return Err(("is not a whole number", remedy));
     }
-    // Without the sign of -0, which would give another hash.
+    // Adding 0 turns -0 into 0; -0 would give another hash.
     Ok(value + 0.0)
 }
 
@@ -403,16 +406,16 @@ pe_cycles, retention, reads, rber
     }
 
     #[test]
-    fn points_come_back_and_between_them_is_what_a_hand_counts() {
+    fn points_are_exact_and_values_between_are_interpolated() {
         let table = read(TABLE);
-        // ln(1 + t/1h) is ln 9 at 8 hours, and half of that, ln 3, at two.
+        // ln(1 + t/1h) is ln 9 at 8 hours and ln 3, half of ln 9, at 2 hours.
         let (half, whole) = (2 * 3600, 8 * 3600);
         let fourth = |q: f64| q * q * q * q;
         for (pe, age, reads, rber) in [
             (0, 0, 0, 0.0),
             (3000, whole, 0, 16e-4),
             (3000, whole, 1000, 2e-3),
-            // Roots 0.1 and 0.2: in the middle 0.15.
+            // Roots 0.1 and 0.2: 0.15 in the middle.
             (1500, whole, 0, fourth(0.15)),
             (3000, half, 0, fourth(0.15)),
             // Roots 0 and 0.1 at 0 s, 0.1 and 0.2 at 8 h.
@@ -421,12 +424,12 @@ pe_cycles, retention, reads, rber
             // Linear in reads.
             (0, 0, 500, 5e-5),
             (3000, 0, 250, 3.25e-4),
-            // Beyond the edges.
+            // Beyond the table's edges.
             (5000, 86_400, 9999, 2e-3),
             (u32::MAX, u32::MAX, u32::MAX, 2e-3),
         ] {
             let found = table.rber(pe, age, reads);
-            // Places are exact to 2e-8, roots four times that.
+            // Places are exact to 2e-8, roots to 8e-8.
             assert!((found - rber).abs() <= 1e-7 * rber, "{pe} {age} {reads}: {found} {rber}");
         }
     }
@@ -460,7 +463,7 @@ pe_cycles, retention, reads, rber
         let other_order = read(&lines.join("\r\n").replace("8h", "28800"));
         assert_eq!(table, other_order);
         assert_eq!(table.content_hash(), other_order.content_hash());
-        // Part of the identity of stored runs: it may not move.
+        // The hash is part of the identity of stored runs: it may not change.
         assert_eq!(format!("{:016x}", table.content_hash()), "7d29346e28249a2a");
         for changed in
             [TABLE.replace("2e-3", "2.1e-3"), TABLE.replace("8h", "9h"), TABLE.replace("3000", "3001")]
@@ -501,11 +504,11 @@ pe_cycles, retention, reads, rber
                  line"
                     .into(),
             ),
-            ("rber,rber\n", "t:1: rber: the column is there twice\n  remedy: remove one".into()),
+            ("rber,rber\n", "t:1: rber: the column appears twice\n  remedy: remove one".into()),
             ("0,0,0", "t:1: unknown column \"0\"\n".into()),
             (
                 "{head}1,2,3\n",
-                "t:2: 3 values for 4 columns\n  remedy: give one value for each column of the header".into(),
+                "t:2: expected 4 values, found 3\n  remedy: give one value for each column of the header".into(),
             ),
             ("{head}x,0,0,0\n", format!("t:2: pe_cycles: \"x\" is not a number\n  remedy: {counts}")),
             ("{head}0.5,0,0,0\n", format!("t:2: pe_cycles: \"0.5\" is not a whole number\n  remedy: {counts}")),
@@ -520,7 +523,7 @@ pe_cycles, retention, reads, rber
             ("{head}0,0,0,1d\n", format!("t:2: rber: \"1d\" is not a number\n  remedy: {shares}")),
             (
                 "{head}0,24h,0,0\n0,0,0,0\n0,1d,0,0.1\n",
-                "t:4: the point of line 2 again: pe_cycles 0, retention 1d, reads 0\n  remedy: keep one of the two"
+                "t:4: repeats the point of line 2: pe_cycles 0, retention 1d, reads 0\n  remedy: keep one of the two"
                     .into(),
             ),
             (

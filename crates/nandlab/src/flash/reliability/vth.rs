@@ -1,28 +1,27 @@
 //! `reliability.rber.vth`: threshold voltage distributions of an MLC cell, and the RBER between its states.
 //!
-//! Four states share the voltages. The erased one is N(1.4 V, 0.35 V); a programmed one is uniform over
-//! [Vp, Vp + dvpp] with Vp = 2.6, 3.2, 3.93 V, as incremental step pulse programming leaves it. On all four come
+//! The four states of a cell: the erased one is N(1.4 V, 0.35 V); a programmed one is uniform over [Vp, Vp + dvpp] with
+//! Vp = 2.6, 3.2, 3.93 V, as incremental step pulse programming leaves it. Two noises widen all four states:
 //! cell-to-cell interference, Gaussian with a sigma of `cell_to_cell`, and random telegraph noise, two-sided
 //! exponential with a width of 2.5e-4 N^0.5 V after N P/E cycles. Retention follows Eq. 1 of Y. Du et al., "LaLDPC:
 //! Latency-aware LDPC for read performance improvement of solid state drives", MSST 2017 (Section II-D), with t0 = 1
-//! hour and x the middle of the state as programmed: it moves a state down by
-//! mu = K0 K1 (x - x0) ln(1 + t/t0) N^0.5 and widens it by sigma^2 = K0 K2 (x - x0) ln(1 + t/t0) N^0.6. The erased
-//! state has x = x0 and stays.
+//! hour and x the middle of the state as programmed: retention moves a state down by mu = K0 K1 (x - x0) ln(1 + t/t0)
+//! N^0.5 and widens the state by sigma^2 = K0 K2 (x - x0) ln(1 + t/t0) N^0.6. The erased state has x = x0 and stays.
 //!
 //! Read references are at the optimum, where the densities of neighbouring states cross (states are equally frequent).
 //! The Gray code is 11, 01, 00, 10 from the erased state up, MSB first: the LSB page changes at the middle boundary
 //! only, the MSB page at the outer two (the partial refresh paper's Fig. 2, which stores the same code).
 //!
-//! Soft sensing puts seven references round each boundary, `sensing_step` apart; a cell between the outermost two is
-//! susceptible.
+//! Soft sensing puts seven references round each boundary, `sensing_step` apart; a cell between the outermost two
+//! references is susceptible.
 //!
-//! Valid for two-bit cells, and while retention leaves the states in order: mu < x - x0, which holds to 60,000 P/E
-//! cycles and 50 years with room. Where it does not hold nothing can be told apart and the RBER is 0.5.
+//! Valid for two-bit cells, and while retention leaves the states in order: mu < x - x0, which holds with a margin up
+//! to 60,000 P/E cycles and 50 years. Where the order is lost, states cannot be told apart and the RBER is 0.5.
 
 use super::VthSpec;
 use super::noise::Noise;
 
-/// Middle and sigma of the erased state, in volts; the former is x0 of Eq. 1.
+/// Middle and sigma of the erased state, in volts; the middle is x0 of Eq. 1.
 const ERASED: (f64, f64) = (1.4, 0.35);
 /// Lower edges of the programmed states, in volts.
 const PROGRAMMED: [f64; 3] = [2.6, 3.2, 3.93];
@@ -32,10 +31,10 @@ const RETENTION: (f64, f64, f64) = (0.333, 4e-4, 2e-6);
 const T0_S: f64 = 3600.0;
 /// Width of random telegraph noise after one P/E cycle, in volts.
 const TELEGRAPH: f64 = 2.5e-4;
-/// From a boundary to the outermost of its seven soft references, in sensing steps.
+/// Distance from a boundary to the outermost of its seven soft references, in sensing steps.
 const SENSING_STEPS: f64 = 3.0;
 
-/// One value for each page of a cell.
+/// A value for each page kind of a two-bit cell.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub struct PerKind {
@@ -44,22 +43,22 @@ pub struct PerKind {
 }
 
 impl PerKind {
-    /// Over both bits of a cell.
+    /// The mean of LSB and MSB.
     pub fn mean(&self) -> f64 {
         self.lsb.midpoint(self.msb)
     }
 }
 
-/// Shares of susceptible cells.
+/// Shares that are susceptible: cells, and bits of a page.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Susceptible {
-    /// Of all cells.
+    /// Share of all cells.
     pub cell: f64,
-    /// Of a page's bits: those near a boundary that the page is read with.
+    /// Share of a page's bits: those of cells near a boundary that a read of the page senses.
     pub page: PerKind,
 }
 
-/// The model, computed anew at each call: some 15 us.
+/// The model, computed anew at each call, which takes some 15 us.
 #[derive(Clone, Debug)]
 pub struct Vth {
     spec: VthSpec,
@@ -69,18 +68,18 @@ pub struct Vth {
 #[derive(Clone, Copy, Debug)]
 struct State {
     middle: f64,
-    /// 0 for the erased state.
+    /// Width of the uniform part; 0 for the erased state.
     width: f64,
     noise: Noise,
 }
 
 impl Vth {
-    /// A cell with these parameters.
+    /// The model with these parameters.
     pub fn new(spec: &VthSpec) -> Self {
         Self { spec: *spec }
     }
 
-    /// RBER of the pages of a cell after so many P/E cycles and seconds; 0 to 0.5.
+    /// RBER of the pages of a cell after `pe_cycles` P/E cycles and `age_s` seconds; 0 to 0.5.
     pub fn rber(&self, pe_cycles: f64, age_s: f64) -> PerKind {
         let Some(states) = self.states(pe_cycles, age_s) else { return PerKind { lsb: 0.5, msb: 0.5 } };
         let [er, p1, p2, p3] = &states;
@@ -93,7 +92,7 @@ impl Vth {
         PerKind { lsb: (lsb / 4.0).min(0.5), msb: (msb / 4.0).min(0.5) }
     }
 
-    /// Shares of susceptible cells after so many P/E cycles and seconds.
+    /// Shares of susceptible cells and bits after `pe_cycles` P/E cycles and `age_s` seconds.
     pub fn susceptible(&self, pe_cycles: f64, age_s: f64) -> Susceptible {
         let Some(states) = self.states(pe_cycles, age_s) else {
             return Susceptible { cell: 1.0, page: PerKind { lsb: 1.0, msb: 1.0 } };
@@ -103,7 +102,7 @@ impl Vth {
         let share = |windows: &[(f64, f64)]| {
             let mut sum = 0.0;
             let mut from = f64::NEG_INFINITY;
-            // Wide windows overlap; a cell counts once.
+            // Wide windows overlap; a cell in two windows counts once.
             for &(low, high) in windows {
                 let low = low.max(from);
                 sum += states.iter().map(|state| state.between(low, high)).sum::<f64>();
@@ -118,12 +117,14 @@ impl Vth {
         }
     }
 
-    /// The read references: erased | P1 | P2 | P3, in volts. `None`: the states are no longer in order.
+    /// The read references between the erased state, P1, P2 and P3, in volts. `None`: the states are no longer in
+    /// order.
     pub fn references(&self, pe_cycles: f64, age_s: f64) -> Option<[f64; 3]> {
         self.states(pe_cycles, age_s).map(|states| references(&states))
     }
 
-    /// Eq. 1 and the noises on all states; `None` once retention has moved the states onto the erased one.
+    /// Eq. 1 and both noises, applied to all states; `None` once retention has moved the programmed states onto the
+    /// erased one.
     fn states(&self, pe_cycles: f64, age_s: f64) -> Option<[State; 4]> {
         let VthSpec { dvpp, cell_to_cell, .. } = self.spec;
         let (k0, k1, k2) = RETENTION;
@@ -157,12 +158,13 @@ impl State {
         share.clamp(0.0, 1.0)
     }
 
-    /// Share of cells below a voltage: states are symmetric.
+    /// Share of cells below a voltage, by the symmetry of the state.
     fn below(&self, volts: f64) -> f64 {
         self.above(2.0 * self.middle - volts)
     }
 
-    /// Share of cells between two voltages; 0 if they are the wrong way round. Differences of small tails only.
+    /// Share of cells between two voltages; 0 if `low` is above `high`. Computed from small tails only, to keep its
+    /// precision.
     fn between(&self, low: f64, high: f64) -> f64 {
         let share = if low >= self.middle {
             self.above(low) - self.above(high)
@@ -174,7 +176,7 @@ impl State {
         share.max(0.0)
     }
 
-    /// Cells per volt at a voltage.
+    /// Probability density of the cells at a voltage, per volt.
     fn density(&self, volts: f64) -> f64 {
         let z = (volts - self.middle).abs();
         if self.width == 0.0 {
@@ -189,12 +191,15 @@ fn references(states: &[State; 4]) -> [f64; 3] {
     [0, 1, 2].map(|i| crossing(&states[i], &states[i + 1]))
 }
 
-/// Where the densities of two neighbours cross. Each is unimodal and symmetric (convolutions of log-concave ones are),
-/// so between the middles one falls, the other rises, and there is one crossing.
+/// The voltage at which the densities of two neighbouring states cross. Each density is unimodal and symmetric
+/// (convolutions of log-concave densities are), so between the middles one density falls, the other rises, and there is
+/// one crossing.
 fn crossing(lower: &State, upper: &State) -> f64 {
-    /// Far below what the RBER notices: there it has its minimum, so an error counts by its square.
+    /// Precision of the crossing. The RBER has its minimum at the crossing, so a deviation of this size does not change
+    /// it.
     const EXACT_V: f64 = 1e-10;
-    // On the logarithm, which is nearly linear there: false position with Illinois' halving takes about eight steps.
+    // The logarithm of the ratio is nearly linear between the middles: false position with Illinois' halving takes
+    // about eight steps.
     let ratio = |volts: f64| match (lower.density(volts), upper.density(volts)) {
         (l, u) if l <= 0.0 && u <= 0.0 => 0.0,
         (l, _) if l <= 0.0 => f64::NEG_INFINITY,
@@ -212,7 +217,7 @@ fn crossing(lower: &State, upper: &State) -> f64 {
     let mut side = 0i8;
     while high - low > EXACT_V {
         let straight = (low * at_high - high * at_low) / (at_high - at_low);
-        // Not a number with an infinite end.
+        // The straight line is not a number where an end is infinite.
         let volts = if straight > low && straight < high { straight } else { low.midpoint(high) };
         let at = ratio(volts);
         if at.abs() < EXACT_V {

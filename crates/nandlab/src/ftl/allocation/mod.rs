@@ -1,9 +1,9 @@
-//! Allocation: which plane a host write goes to.
+//! Allocation: the plane to which a host write goes.
 
 use crate::base::geometry::{DieId, Geometry, Lpn, PlaneId};
 use crate::sched::Device;
 
-/// `ftl.allocation`.
+/// `ftl.allocation`: the choice of the plane for a host write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Allocation {
     /// A static order: the four letters of `CWDP`, fastest-varying first.
@@ -12,17 +12,18 @@ pub enum Allocation {
     Dynamic,
 }
 
-/// Chooses planes.
+/// The allocator of a drive, with its state.
 #[derive(Debug)]
 pub enum Allocator {
     /// The plane follows from the LPN: `planes[lpn % planes.len()]`.
     Static {
         /// The planes in the order in which consecutive LPNs visit them.
         planes: Box<[PlaneId]>,
-        /// Its length, as a fast divisor.
+        /// The number of planes, as a fast divisor.
         count: crate::base::geometry::Divisor,
     },
-    /// The die with the fewest transactions queued or under way; the next one after the last chosen, of several.
+    /// The die with the fewest transactions queued or under way; of several such dies, the next after the die chosen
+    /// last.
     Dynamic {
         /// The die chosen last.
         last: u32,
@@ -41,12 +42,12 @@ impl Allocator {
         }
     }
 
-    /// Whether a page's plane follows from its LPN alone.
+    /// Whether the plane of a page follows from its LPN alone.
     pub fn is_static(&self) -> bool {
         matches!(self, Self::Static { .. })
     }
 
-    /// A number that tells static orders apart; 0 under dynamic allocation.
+    /// A hash that differs between static orders; 0 under dynamic allocation.
     pub fn order_hash(&self) -> u64 {
         match self {
             Self::Static { planes, .. } => planes
@@ -56,8 +57,8 @@ impl Allocator {
         }
     }
 
-    /// The plane of `lpn` under a static order; under dynamic allocation where preconditioning puts it, the same
-    /// round-robin over all planes.
+    /// The plane of `lpn` under a static order. Under dynamic allocation the plane to which preconditioning writes
+    /// `lpn`: round-robin over all planes.
     #[inline(always)]
     pub fn home(&self, lpn: Lpn, planes_count: u32) -> PlaneId {
         match self {
@@ -66,8 +67,8 @@ impl Allocator {
         }
     }
 
-    /// The plane for a write of `lpn`. Under dynamic allocation only dies with a plane that `has_room` are
-    /// considered, and of their planes the one with the most `room`; `None` when there is none.
+    /// The plane for a write of `lpn`. Dynamic allocation considers only planes for which `room` is not `None`, and
+    /// takes, on the least-loaded die with such a plane, the plane with the most room; `None` when no plane has room.
     #[inline]
     pub fn choose(
         &mut self,
@@ -102,9 +103,9 @@ impl Allocator {
     }
 }
 
-/// The planes in the order in which a static allocation visits them: of `C`hannel, `W`ay (chip), `D`ie and
-/// `P`lane the first letter varies fastest. Y. Hu et al., "Performance impact and interplay of SSD parallelism
-/// through advanced commands, allocation strategy and data granularity", ICS 2011.
+/// The planes in the order in which a static allocation visits them: of `C`hannel, `W`ay (chip), `D`ie and `P`lane the
+/// first letter varies fastest. Y. Hu et al., "Performance impact and interplay of SSD parallelism through advanced
+/// commands, allocation strategy and data granularity", ICS 2011.
 fn static_order(order: [u8; 4], geometry: &Geometry) -> Box<[PlaneId]> {
     let size = |letter: u8| match letter {
         b'C' => geometry.channels,
