@@ -1,30 +1,30 @@
-//! What a plane needs beyond the pages of its LPNs, mechanism by mechanism. The one sum of that serves the FTL, the spec
-//! check, the emergency flush and `avail_spare`.
+//! The blocks that a plane needs beyond the pages of its LPNs, by mechanism. The FTL, the spec check, the emergency
+//! flush and `avail_spare` all use this one sum.
 //!
-//! A host write waits when the host's stream has no page left and only the blocks kept from it are free. All other blocks
-//! are then full, or open for an internal stream. An open block may hold garbage that nothing can collect before the
-//! block is full. So GC can gain room if, beyond the valid pages, a plane has the blocks that are kept free, a block for
-//! each stream that may be open, and one block's worth of garbage.
+//! A host write waits when the host's stream has no page left and only the blocks kept from it are free. All other
+//! blocks are then full, or open for an internal stream. An open block may hold garbage, which cannot be collected
+//! before the block is full. So GC can gain room if, beyond the valid pages, a plane has the blocks that are kept free,
+//! a block for each stream that may have an open block, and one block's worth of garbage.
 
 use crate::base::geometry::logical_pages;
 
-/// Bytes of an entry of a translation page: a physical page number.
+/// Bytes of an entry of a translation page: one physical page number.
 pub const MAP_ENTRY_BYTES: u64 = 4;
 
-/// What one mechanism needs of every plane.
+/// The need of one mechanism in every plane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Need {
-    /// The mechanism, as errors name it.
+    /// The name of the mechanism in errors.
     pub what: &'static str,
-    /// Blocks that its streams may be filling while the host waits.
+    /// Blocks that the streams of the mechanism may have open while the host waits.
     pub open: u64,
-    /// Free blocks that the host's stream leaves to it.
+    /// Free blocks that the host's stream leaves to the mechanism.
     pub free: u64,
-    /// Valid pages that it adds to those of the host, at most.
+    /// The largest number of valid pages that the mechanism adds to those of the host.
     pub valid_pages: u64,
 }
 
-/// What of a spec decides it: the spec check tries other numbers of blocks and pages.
+/// The values of a spec from which the needs follow; the spec check also tries other numbers of blocks and pages.
 #[derive(Clone, Copy, Debug)]
 pub struct Demands {
     /// Planes of the drive.
@@ -35,61 +35,62 @@ pub struct Demands {
     pub page_bytes: u64,
     /// Logical pages of the drive.
     pub logical_pages: u64,
-    /// Static wear levelling is on.
+    /// Whether static wear levelling is on.
     pub levels_wear: bool,
-    /// The map is in flash.
+    /// Whether the map is in flash.
     pub has_demand_map: bool,
-    /// Most copybacks in a row.
+    /// The largest number of consecutive copybacks.
     pub copybacks_max: u64,
-    /// Partial refresh writes combination pages.
+    /// Whether partial refresh writes combination pages.
     pub has_combinations: bool,
-    /// Pages of the write cache, if a capacitor flushes them when power fails.
+    /// Pages of the write cache, if a capacitor provides the energy to flush them at power loss.
     pub flushed_pages: Option<u64>,
 }
 
 impl Demands {
-    /// Those of the same drive with so many blocks a plane and this over-provisioning.
+    /// The values of the same drive with `blocks_per_plane` blocks a plane and over-provisioning `op`.
     pub fn at(&self, blocks_per_plane: u64, op: f64) -> Self {
         let pages = self.planes * blocks_per_plane * self.pages_per_block;
         Self { logical_pages: logical_pages(pages, op), ..*self }
     }
 }
 
-/// The needs of every mechanism, by plane.
+/// The needs of every mechanism in a plane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockNeeds {
-    /// GC: open for what it moves; free for the job under way.
+    /// GC: an open block for the pages that it moves, and a free block for the job under way.
     pub gc: Need,
-    /// Static wear levelling: open for what it moves. Its job takes the block that GC's would.
+    /// Static wear levelling: an open block for the pages that it moves. Its job takes the free block of GC.
     pub wear: Need,
-    /// The demand map: open for translation pages, free so that write-backs go on while the host waits, and the
-    /// translation pages themselves.
+    /// The demand map: an open block for translation pages, a free block so that write-backs go on while the host
+    /// waits, and the translation pages themselves as valid pages.
     pub mapping: Need,
-    /// Copybacks: open for every number in a row, free so that a job may open one beside what it moves off-chip.
+    /// Copybacks: an open block for every count of consecutive copybacks, and a free block, so that a job may open a
+    /// block for copybacks beside the one for pages that it moves off-chip.
     pub copyback: Need,
-    /// Partial refresh: open and free for combination pages.
+    /// Partial refresh: an open and a free block for combination pages.
     pub combination: Need,
-    /// The emergency flush: free, room for the write cache spread over the planes, and what the job under way has taken of
-    /// it when power fails.
+    /// The emergency flush: free blocks for the write cache spread over the planes, and one for the block that the job
+    /// under way has taken when power fails.
     pub flush: Need,
-    /// Valid pages of the host's, at most.
+    /// The largest number of valid pages of the host.
     pub host_pages: u64,
     /// Pages of a block.
     pub pages_per_block: u64,
 }
 
-/// Blocks' worth of garbage that there is for GC to gain from, if all the rest is used up.
+/// Blocks' worth of garbage from which GC gains pages when everything else is in use.
 pub const GAIN_BLOCKS: u64 = 1;
 
 impl BlockNeeds {
-    /// The needs that follow.
+    /// The needs that follow from `d`.
     pub fn new(d: &Demands) -> Self {
         let need = |what, is_there: bool, open, free| {
             let on = u64::from(is_there);
             Need { what, open: on * open, free: on * free, valid_pages: 0 }
         };
         let map_pages = d.logical_pages.div_ceil(d.page_bytes / MAP_ENTRY_BYTES).div_ceil(d.planes);
-        // A cache holds no more than there is.
+        // A cache never holds more pages than the drive has.
         let flushed_pages = d.flushed_pages.map(|pages| pages.min(d.logical_pages));
         let row_pages = d.planes * d.pages_per_block;
         let flush_blocks = flushed_pages.map_or(0, |pages| pages.div_ceil(row_pages) + 1);
@@ -102,48 +103,48 @@ impl BlockNeeds {
             },
             copyback: need("copybacks", d.copybacks_max > 0, d.copybacks_max, 1),
             combination: need("combination pages of partial refresh", d.has_combinations, 1, 1),
-            flush: need("what is dirty at power loss", flush_blocks > 0, 0, flush_blocks),
+            flush: need("the emergency flush", flush_blocks > 0, 0, flush_blocks),
             host_pages: d.logical_pages.div_ceil(d.planes),
             pages_per_block: d.pages_per_block,
         }
     }
 
-    /// The names of the mechanisms in the output, in the order of [`BlockNeeds::all`].
+    /// The names of the mechanisms in results, in the order of [`BlockNeeds::all`].
     pub const NAMES: [&str; 6] = ["gc", "wear", "mapping", "copyback", "combination", "flush"];
 
-    /// Every mechanism's.
+    /// The needs of all mechanisms.
     pub fn all(&self) -> [Need; 6] {
         [self.gc, self.wear, self.mapping, self.copyback, self.combination, self.flush]
     }
 
-    /// Blocks that internal streams may be filling while the host waits.
+    /// Blocks that internal streams may have open while the host waits.
     pub fn open(&self) -> u64 {
         self.all().iter().map(|need| need.open).sum()
     }
 
-    /// Free blocks that the host's stream leaves to others.
+    /// Free blocks that the host's stream leaves to the mechanisms.
     pub fn free(&self) -> u64 {
         self.all().iter().map(|need| need.free).sum()
     }
 
-    /// Free blocks that the job under way may take: one for what it moves off-chip, one for what it copies back.
+    /// Free blocks that the job under way may take: one for pages moved off-chip, one for pages copied back.
     pub fn job(&self) -> u64 {
         self.gc.free + self.copyback.free
     }
 
-    /// Valid pages of a plane, at most: the host's and the translation pages.
+    /// The largest number of valid pages of a plane: those of the host and the translation pages.
     pub fn valid_pages(&self) -> u64 {
         self.host_pages + self.all().iter().map(|need| need.valid_pages).sum::<u64>()
     }
 
-    /// Pages of a plane that the streams of the host and of GC share, all needs met: what over-provisioning is left.
+    /// Pages of a plane that the streams of the host and of GC share once all other needs are met.
     pub fn usable_pages(&self, blocks_per_plane: u64) -> u64 {
         (blocks_per_plane * self.pages_per_block)
             .saturating_sub((self.open() + self.free()) * self.pages_per_block)
     }
 
-    /// Effective over-provisioning of a plane of so many blocks: usable pages beyond the valid ones, as a share of these.
-    /// Less than 0 where the needs leave too few.
+    /// Effective over-provisioning of a plane of `blocks_per_plane` blocks: usable pages beyond the valid pages, as a
+    /// share of the valid pages. Negative if the usable pages are fewer than the valid pages.
     pub fn spare_share(&self, blocks_per_plane: u64) -> f64 {
         let valid = self.valid_pages().max(1) as f64;
         (self.usable_pages(blocks_per_plane) as f64 - valid) / valid
@@ -154,24 +155,24 @@ impl BlockNeeds {
         self.open() + self.free() + GAIN_BLOCKS
     }
 
-    /// Whether a plane of so many blocks has all that.
+    /// Whether a plane of `blocks_per_plane` blocks has room for the valid pages and all needs.
     pub fn fit(&self, blocks_per_plane: u64) -> bool {
         blocks_per_plane * self.pages_per_block >= self.valid_pages() + self.blocks() * self.pages_per_block
     }
 }
 
-/// Write amplification of uniform random writes under FIFO cleaning, of so much effective over-provisioning: with
-/// a = 1 + `spare_share` it is a / (a + W(-a e^-a)), W being the Lambert function (L. Xiang and B. Kurkoski, ICNC 2012; see
-/// `gc.victim = "fifo"`). `None` without over-provisioning, where it has no bound.
+/// Write amplification of uniform random writes under FIFO cleaning with effective over-provisioning `spare_share`:
+/// with a = 1 + `spare_share` the WAF is a / (a + W(-a e^-a)), W being the Lambert function (L. Xiang and B. Kurkoski,
+/// ICNC 2012; see `gc.victim = "fifo"`). `None` without over-provisioning, where the WAF has no bound.
 ///
-/// It is 1 / y, y being the share of a victim that is garbage: 1 - y = e^(-a y).
+/// The WAF is 1 / y, y being the share of a victim that is garbage: 1 - y = e^(-a y).
 pub fn waf_uniform_fifo(spare_share: f64) -> Option<f64> {
     if spare_share <= 0.0 {
         return None;
     }
     let a = 1.0 + spare_share;
     let is_below = |y: f64| -f64::exp_m1(-a * y) > y;
-    // e^-x <= 1 - x + x^2 / 2 makes this end the lower one.
+    // The lower end is below the solution, because e^-x <= 1 - x + x^2 / 2.
     let (mut low, mut high) = (2.0 * spare_share / (a * a), 1.0);
     for _ in 0..64 {
         let middle = f64::midpoint(low, high);
@@ -184,28 +185,28 @@ pub fn waf_uniform_fifo(spare_share: f64) -> Option<f64> {
     Some(1.0 / high)
 }
 
-/// The least over-provisioning in steps of 0.001 at which [`waf_uniform_fifo`] of a drive with so many blocks a plane is at most
-/// `waf_max`; `None` where none up to 100 is.
+/// The least over-provisioning in steps of 0.001 at which [`waf_uniform_fifo`] of a drive with `blocks_per_plane`
+/// blocks a plane is at most `waf_max`; `None` if no over-provisioning up to 100 is enough.
 pub fn op_for(demands: &Demands, blocks_per_plane: u64, waf_max: f64) -> Option<f64> {
     least_op(demands, blocks_per_plane, |needs| {
         waf_uniform_fifo(needs.spare_share(blocks_per_plane)).is_some_and(|waf| waf <= waf_max)
     })
 }
 
-/// A drive that is scaled to a workload by [`fit`].
+/// A drive scaled to a workload by [`fit`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fitted {
     /// `drive.blocks_per_plane`.
     pub blocks_per_plane: u32,
     /// `drive.op`.
     pub op: f64,
-    /// Raw less logical bytes.
+    /// Raw bytes less logical bytes.
     pub spare_bytes: u64,
 }
 
-/// The largest drive of no more blocks a plane than this one, and with the same effective over-provisioning
-/// ([`BlockNeeds::spare_share`], at least), whose spare bytes so many bytes are `times` times as much as. `None` where there is
-/// no such drive: then too little is written.
+/// The largest drive with at most `blocks_per_plane` blocks a plane, and at least the effective over-provisioning of
+/// the given drive ([`BlockNeeds::spare_share`]), of whose spare bytes `bytes` is at least `times` times as much.
+/// `None` if there is no such drive, because `bytes` is too small.
 pub fn fit(demands: &Demands, blocks_per_plane: u32, op: f64, bytes: u64, times: f64) -> Option<Fitted> {
     let share = BlockNeeds::new(demands).spare_share(blocks_per_plane.into());
     let fitted = |blocks_per_plane: u32, op: f64| {
@@ -219,12 +220,12 @@ pub fn fit(demands: &Demands, blocks_per_plane: u32, op: f64, bytes: u64, times:
         let is_enough = |needs: &BlockNeeds| needs.fit(blocks) && needs.spare_share(blocks) >= share;
         fitted(blocks_per_plane, least_op(demands, blocks, is_enough)?)
     };
-    // The fewer blocks, the fewer spare bytes; and of too few no op makes a drive.
+    // Fewer blocks have fewer spare bytes; with too few blocks no over-provisioning meets the needs.
     fitted(blocks_per_plane, op).or_else(|| (1..blocks_per_plane).rev().find_map(smaller))
 }
 
-/// The least over-provisioning in steps of 0.001 at which a drive with so many blocks a plane has pages for the host and needs that
-/// are `enough`; `None` where none up to 100 is.
+/// The least over-provisioning in steps of 0.001 at which a drive with `blocks_per_plane` blocks a plane has host pages
+/// and its needs are `enough`; `None` if no over-provisioning up to 100 is enough.
 fn least_op(demands: &Demands, blocks_per_plane: u64, enough: impl Fn(&BlockNeeds) -> bool) -> Option<f64> {
     const STEPS_MAX: u64 = 100_000;
     let op = |step: u64| step as f64 / 1e3;
@@ -251,7 +252,7 @@ fn least_op(demands: &Demands, blocks_per_plane: u64, enough: impl Fn(&BlockNeed
 mod tests {
     use super::*;
 
-    /// Values of a / (a + W(-a e^-a)) with 40 digits, W by Newton's method.
+    /// Values of a / (a + W(-a e^-a)) with 40 digits; W by Newton's method.
     #[test]
     fn fifo_amplifies_as_the_closed_form_says() {
         let known = [

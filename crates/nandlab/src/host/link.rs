@@ -1,12 +1,13 @@
-//! The link between host and drive (`host.link`): in each direction a bandwidth, and a latency one way.
+//! The link between host and drive (`host.link`): a bandwidth in each direction, and a latency one way.
 //!
-//! To the drive the data of writes crosses one request after another, in the order of submission: it starts when the data
-//! before it has crossed, takes its bytes by the bandwidth, rounded up once a request, and the request arrives `latency` after
-//! its last byte. TRIMs and flushes have no data and are sent when the data before them has crossed, so that they overtake no
-//! write. Reads have no data to the drive and arrive `latency` after their submission. To the host the data of reads crosses
-//! likewise, in the order in which the drive has done them; completions without data, those of failed reads among them, arrive
-//! `latency` after the drive has done the request. The two directions do not hinder each other. What arrives at the same time
-//! arrives in the order in which it was sent.
+//! To the drive, the data of writes crosses one request after another, in the order of submission. The data of a write
+//! starts when the data before it has crossed, takes its bytes divided by the bandwidth, rounded up once a request, and
+//! the write arrives `latency` after its last byte. TRIMs and flushes have no data; they are sent when the data before
+//! them has crossed, so they overtake no write. Reads have no data to the drive and arrive `latency` after their
+//! submission. To the host, the data of reads crosses in the same way, in the order in which the drive has completed
+//! the reads. Completions without data, including those of failed reads, arrive `latency` after the drive has completed
+//! the request. The two directions are independent. Requests that arrive at the same time arrive in the order in which
+//! they were sent.
 
 use super::spec::LinkSpec;
 use super::{Host, Op};
@@ -17,19 +18,19 @@ use crate::probe::Probe;
 use crate::sched::NEVER;
 use std::collections::VecDeque;
 
-/// The latest arrival: beyond the end of simulated time, which ends a drive that gets there.
+/// The latest arrival: later than the end of simulated time, at which a drive stops.
 const LATEST: Time = Time::from_ns(NEVER.ns() - 1);
 
-/// One direction of the link now.
+/// The present state of one direction of the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkDirection {
-    /// Requests that have not arrived.
+    /// Requests that have been sent and have not arrived.
     pub requests: u32,
-    /// How long data has crossed so far.
+    /// Time for which data has crossed so far.
     pub busy: Span,
 }
 
-/// The link between host and drive now.
+/// The present state of the link between host and drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkState {
     /// Requests, and the data of writes.
@@ -45,48 +46,48 @@ pub(crate) enum To {
     Host,
 }
 
-/// How a request goes over the link.
+/// The way of a request over the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Goes {
-    /// So many bytes, after the data before them.
-    InLine(u64),
-    /// Without data, and past it.
-    Past,
+enum Route {
+    /// With this many bytes, after the data sent before.
+    InOrder(u64),
+    /// Without data, past the data sent before.
+    Bypass,
 }
 
-/// A request that has been sent.
+/// A request on the link.
 #[derive(Clone, Copy, Debug)]
 struct Crossing {
     arrives: Time,
-    /// What was sent before it.
+    /// The number of requests sent before this one, in both directions.
     number: u64,
     request: RequestId,
 }
 
-/// The data of one direction.
+/// The data that crosses in one direction.
 #[derive(Debug, Default)]
 struct Line {
-    /// When all data sent so far has crossed.
+    /// The time at which all data sent so far will have crossed.
     free: Time,
-    /// How long all data sent so far takes.
+    /// Time that all data sent so far takes.
     busy: Span,
 }
 
 impl Line {
-    /// How long data has crossed by now. From now until the line is free there is always some.
+    /// Time for which data has crossed by `now`. Data crosses without a break from `now` until the line is free.
     fn busy(&self, now: Time) -> Span {
         self.busy - self.free.saturating_sub(now)
     }
 }
 
-/// See the module.
+/// The link between host and drive.
 #[derive(Debug)]
 pub(crate) struct Link {
     ns_per_byte: f64,
     latency: Span,
     /// By direction.
     lines: [Line; 2],
-    /// By direction, what goes in line and what goes past; arrivals ascend.
+    /// By direction, the requests in order with the data and the requests past the data; arrival times ascend.
     crossing: [VecDeque<Crossing>; 4],
     sent: u64,
 }
@@ -102,7 +103,7 @@ impl Link {
         }
     }
 
-    /// Power fails: nothing on the link arrives.
+    /// Drops all requests on the link at power loss.
     pub(crate) fn clear(&mut self, now: Time) {
         for line in &mut self.lines {
             *line = Line { free: Time::START, busy: line.busy(now) };
@@ -119,16 +120,16 @@ impl Link {
         LinkState { to_drive: direction(To::Drive), to_host: direction(To::Host) }
     }
 
-    fn send<P: Probe>(&mut self, core: &mut Core<P>, to: To, goes: Goes, request: RequestId) {
+    fn send<P: Probe>(&mut self, core: &mut Core<P>, to: To, route: Route, request: RequestId) {
         let line = &mut self.lines[to as usize];
-        let (queue, leaves) = match goes {
-            Goes::InLine(bytes) => {
+        let (queue, leaves) = match route {
+            Route::InOrder(bytes) => {
                 let start = line.free.max(core.now);
                 line.free = start.saturating_add(transfer_ns(bytes, self.ns_per_byte)).min(LATEST);
                 line.busy += line.free - start;
                 (2 * to as usize, line.free)
             }
-            Goes::Past => (2 * to as usize + 1, core.now),
+            Route::Bypass => (2 * to as usize + 1, core.now),
         };
         let arrives = leaves.saturating_add(self.latency).min(LATEST);
         self.crossing[queue].push_back(Crossing { arrives, number: self.sent, request });
@@ -138,7 +139,7 @@ impl Link {
         }
     }
 
-    /// The queue that the next arrival is in, and when that is.
+    /// The queue of the next arrival, and the time of the arrival.
     fn next(&self) -> Option<(usize, Time)> {
         let first = |(queue, crossing): (usize, &VecDeque<Crossing>)| {
             crossing.front().map(|first| ((first.arrives, first.number), queue))
@@ -150,7 +151,8 @@ impl Link {
     /// Takes the next arrival off the link.
     pub(crate) fn receive<P: Probe>(&mut self, core: &mut Core<P>) -> (To, RequestId) {
         let (queue, _) = self.next().expect("the link's clock is set for an arrival");
-        let Crossing { request, .. } = self.crossing[queue].pop_front().expect("the queue has a first one");
+        let Crossing { request, .. } =
+            self.crossing[queue].pop_front().expect("the queue of an arrival is not empty");
         let next = self.next().map_or(NEVER, |(_, arrives)| arrives);
         core.set_clock(core.link_clock(), next);
         (if queue < 2 { To::Drive } else { To::Host }, request)
@@ -161,23 +163,23 @@ impl Host {
     /// Sends a request to the drive.
     pub(crate) fn send_to_drive<P: Probe>(&mut self, core: &mut Core<P>, id: RequestId) {
         let request = self.requests.request(id);
-        let goes = match request.op {
-            Op::Read => Goes::Past,
-            Op::Write => Goes::InLine(request.len),
-            Op::Trim | Op::Flush => Goes::InLine(0),
+        let route = match request.op {
+            Op::Read => Route::Bypass,
+            Op::Write => Route::InOrder(request.len),
+            Op::Trim | Op::Flush => Route::InOrder(0),
         };
-        self.link.as_mut().expect("there is a link").send(core, To::Drive, goes, id);
+        self.link.as_mut().expect("the drive has a link").send(core, To::Drive, route, id);
     }
 
     /// Sends a completion to the host, with the data of a read.
     pub(crate) fn send_to_host<P: Probe>(&mut self, core: &mut Core<P>, id: RequestId) {
         let work = self.requests.get(id);
-        // It is in work until the host has it.
+        // The request is under way until the host has its completion.
         work.pages_left = 1;
-        let goes = match (work.request.op, work.failed) {
-            (Op::Read, None) => Goes::InLine(work.request.len),
-            _ => Goes::Past,
+        let route = match (work.request.op, work.failed) {
+            (Op::Read, None) => Route::InOrder(work.request.len),
+            _ => Route::Bypass,
         };
-        self.link.as_mut().expect("there is a link").send(core, To::Host, goes, id);
+        self.link.as_mut().expect("the drive has a link").send(core, To::Host, route, id);
     }
 }

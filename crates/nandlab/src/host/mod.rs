@@ -1,5 +1,5 @@
-//! The host's side of the drive: requests from the link to their completion, flushes and deallocations, the writes that look for a
-//! place in flash, and what the host may expect to read.
+//! The host's side of the drive: requests from the link to their completion, flushes and deallocations, the allocation
+//! of flash pages to writes, and the check of what the host reads.
 
 mod epochs;
 mod link;
@@ -33,28 +33,29 @@ use crate::core::{Core, Wake};
 use crate::probe::Probe;
 use spec::LinkSpec;
 
-/// The host's requests in the drive, and what goes with them.
+/// The host's requests in the drive, with their flush epochs, deallocations and statistics.
 #[derive(Debug)]
 pub(crate) struct Host {
     pub(crate) requests: Requests,
     pub(crate) record: Record,
-    /// What is between the host and the drive; `None` without one.
+    /// The link between host and drive; `None` without a link.
     pub(crate) link: Option<Box<Link>>,
     pub(crate) epochs: Epochs,
     pub(crate) merging: Merging,
-    /// Requests that have been completed and not been fetched.
+    /// Completed requests that the caller has not fetched.
     pub(crate) completions: Vec<Completion>,
     pub(crate) trims: Trims,
-    /// Flushes that are not done.
+    /// Flushes that are not complete.
     pub(crate) flushes: u32,
-    /// Completed requests at which power fails.
+    /// The number of completed requests at which power fails.
     pub(crate) cut_after: u64,
-    /// How long after its last request the drive is idle.
+    /// Time after the last request until the drive counts as idle.
     pub(crate) idle_after_ns: Span,
 }
 
 impl Host {
-    /// Power fails after `cut_after` completed requests (0: never); the drive is idle `idle_after` its last request.
+    /// Power fails after `cut_after` completed requests (0: never); the drive is idle `idle_after` after its last
+    /// request.
     pub(crate) fn new(
         link: Option<&LinkSpec>,
         cut_after: u64,
@@ -76,19 +77,21 @@ impl Host {
     }
 
     #[inline]
+    /// The first and the last page of a request.
     pub(crate) fn pages<P: Probe>(core: &Core<P>, request: &Request) -> (u32, u32) {
         let bytes = u64::from(core.geometry.page_bytes);
         ((request.offset / bytes) as u32, ((request.offset + request.len - 1) / bytes) as u32)
     }
 
-    /// What a partial write would complete is lost: writing it would make a page that is partly lost look whole.
+    /// The old data that a partial write needs is lost. The write fails, because a page with new and lost sectors would
+    /// look intact.
     #[inline(never)]
     pub(crate) fn fail_merge<P: Probe>(&mut self, core: &mut Core<P>, request: RequestId) {
         self.fail_page(request);
         self.page_done(core, request);
     }
 
-    /// A page of a request is lost: the request will fail.
+    /// Counts a page of a request as lost: the request will fail.
     #[inline(never)]
     pub(crate) fn fail_page(&mut self, request: RequestId) {
         self.record.counters.media_errors += 1;
@@ -104,7 +107,7 @@ impl Host {
         }
     }
 
-    /// The drive has done a request.
+    /// Completes a request in the drive.
     fn complete<P: Probe>(&mut self, core: &mut Core<P>, id: RequestId) {
         let (is_write, epoch) = (self.requests.op(id) == Op::Write, self.requests.get(id).epoch);
         if self.link.is_some() {
@@ -118,7 +121,7 @@ impl Host {
         }
     }
 
-    /// The host hears that a request is completed.
+    /// Completes a request at the host.
     #[inline(always)]
     pub(crate) fn report<P: Probe>(&mut self, core: &mut Core<P>, id: RequestId) {
         let is_write = self.requests.op(id) == Op::Write;

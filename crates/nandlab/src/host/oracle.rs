@@ -1,12 +1,12 @@
-//! The oracle: a simple model of what the host may expect, against which every read is checked.
+//! The oracle: a simple model of the data that the host may read, against which every read is checked.
 //!
-//! It knows nothing of blocks or maps: for each LPN the newest write that has been admitted, the newest that has
-//! been acknowledged, and the deallocations among them. A read may return any write from the newest one
-//! acknowledged when it was asked for up to the newest admitted when it is answered.
+//! The oracle knows neither blocks nor maps. For each LPN it keeps the newest write admitted, the newest write
+//! acknowledged, and the newest deallocation. A read may return any write from the newest one acknowledged when the
+//! host asks to the newest one admitted when the read is answered.
 //!
-//! After a power loss everything acknowledged has to be there still, except for what the drive says it has lost; and that
-//! may only be what was neither in flash nor covered by a flush that is done. Of pages lost with the MSB page of their
-//! wordline, which only an empty capacitor or none allows, anything may be left.
+//! After a power loss everything acknowledged must still be there, except for what the drive reports as lost; the drive
+//! may lose only what was neither in flash nor covered by a completed flush. A page lost with the MSB page of its
+//! wordline, which can only happen with an empty capacitor or without one, may have any content.
 
 use crate::base::geometry::{DriveSpec, Geometry, Lpn, RequestId};
 use crate::ftl::PageMap;
@@ -16,39 +16,40 @@ use std::collections::{BTreeMap, VecDeque};
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Page {
-    /// Sequence number of the newest write admitted or deallocation; 0: none.
+    /// Sequence number of the newest admitted write or deallocation; 0: none.
     newest: u64,
-    /// Of the newest one that is acknowledged.
+    /// Sequence number of the newest acknowledged write or deallocation.
     acknowledged: u64,
-    /// Of the newest deallocation.
+    /// Sequence number of the newest deallocation.
     trimmed: u64,
-    /// Of the newest write or deallocation that power loss may not take.
+    /// Sequence number of the newest write or deallocation that must survive power loss.
     safe: u64,
-    /// The page is in the list of what was acknowledged since the last flush was asked for, if this is its number.
+    /// The number of the newest list of [`Oracle::recent`] that has the page.
     listed: u64,
 }
 
-/// Checks every read. Violations are kept, and end a run with an error.
+/// Checks every read. The first violations are kept; any violation ends a run with an error.
 #[derive(Debug)]
 pub struct Oracle {
-    /// By LPN; longer when a larger one comes.
+    /// By LPN; grows with the largest LPN.
     pages: Vec<Page>,
-    /// LPNs that held data before the oracle saw anything, one bit each.
+    /// LPNs with data from before the oracle watched the drive, one bit each.
     preconditioned: Vec<u64>,
-    /// What was acknowledged when a read was asked for, by request slot and LPN.
+    /// By request slot and LPN, the newest sequence number acknowledged when the host asked for the read.
     asked: BTreeMap<(RequestId, u32), u64>,
-    /// LPNs with a write or deallocation acknowledged since the last flush was asked for, each once, and the list's number.
+    /// LPNs with a write or deallocation acknowledged since the last flush was asked for, each once, and the number of
+    /// this list.
     recent: Vec<u32>,
     recent_number: u64,
-    /// The lists before it that no flush has made durable yet, with the newest write or deallocation then acknowledged, and
-    /// the number of the first.
+    /// The earlier lists that no flush has made durable yet, each LPN with its newest sequence number acknowledged when
+    /// the list was closed, and the number of the first of these lists.
     closed: VecDeque<Vec<(u32, u64)>>,
     first_closed: u64,
-    /// For each flush in work the number of the first list that it does not cover.
+    /// For each flush under way the number of the first list that it does not cover.
     flushes: BTreeMap<u64, u64>,
-    /// Reads checked.
+    /// The number of reads checked.
     pub checked: u64,
-    /// What went wrong, the first few of it.
+    /// The first 16 violations.
     pub violations: Vec<String>,
 }
 
@@ -59,10 +60,10 @@ impl Default for Oracle {
 }
 
 impl Oracle {
-    /// Bytes of its state by LPN, but for those of the list of what was acknowledged.
+    /// Bytes of the oracle's state by LPN, without the lists.
     pub(crate) const BYTES_PER_LPN: u64 = size_of::<Page>() as u64;
 
-    /// The oracle of a drive with so many logical pages that holds nothing.
+    /// The oracle of an empty drive with `logical_pages` logical pages.
     pub fn new(logical_pages: u32) -> Self {
         Self {
             pages: vec![Page::default(); logical_pages as usize],
@@ -90,7 +91,7 @@ impl Oracle {
         &mut self.pages[lpn.index()]
     }
 
-    /// What is acknowledged of a page is made durable by flushes that are asked for from now on.
+    /// Adds a page with an acknowledged write to the list that the next flush covers.
     fn list(&mut self, lpn: Lpn) {
         let number = self.recent_number;
         if std::mem::replace(&mut self.page(lpn).listed, number) != number {
@@ -98,15 +99,15 @@ impl Oracle {
         }
     }
 
-    /// The first violation.
+    /// The verdict on all reads so far.
     ///
     /// # Errors
-    /// When there is one.
+    /// The first violation, if there is one.
     pub fn verdict(&self) -> Result<(), String> {
         self.violations.first().map_or(Ok(()), |first| Err(first.clone()))
     }
 
-    /// Declares that the drive holds data from before the oracle saw anything, everywhere its map says.
+    /// Tells the oracle that every LPN mapped in `map` has data from before the oracle watched the drive.
     pub fn expect_preconditioned(&mut self, map: &PageMap) {
         self.preconditioned = vec![0; map.len().div_ceil(64) as usize];
         for lpn in (0..map.len()).filter(|&lpn| map.get(Lpn(lpn)).is_some()) {
@@ -159,7 +160,7 @@ impl Probe for Oracle {
 
     fn on_flushed(&mut self, id: u64) {
         let Some(until) = self.flushes.remove(&id) else {
-            self.violation(format!("flush {id} is done and was not asked for"));
+            self.violation(format!("flush {id} is complete and was not asked for"));
             return;
         };
         while self.first_closed < until
@@ -189,7 +190,7 @@ impl Probe for Oracle {
             page.acknowledged = page.safe;
         }
         for page in &mut self.pages {
-            // A deallocation that no flush has made durable.
+            // A deallocation that no completed flush covers.
             if page.trimmed == page.acknowledged && page.safe < page.trimmed {
                 page.acknowledged = page.safe;
             }
@@ -213,19 +214,20 @@ impl Probe for Oracle {
 
     fn on_read_failed(&mut self, request: RequestId, lpn: Lpn) {
         if self.asked.remove(&(request, lpn.0)).is_none() {
-            self.violation(format!("LPN {}: failed, and answered before or never asked for", lpn.0));
+            self.violation(format!("LPN {}: read failed after its answer, or was never asked for", lpn.0));
         }
     }
 
     fn on_read_answered(&mut self, request: RequestId, lpn: Lpn, sequence: Option<u64>) {
         self.checked += 1;
         let Some(least) = self.asked.remove(&(request, lpn.0)) else {
-            self.violation(format!("LPN {}: answered twice, or never asked for", lpn.0));
+            self.violation(format!("LPN {}: read answered twice, or never asked for", lpn.0));
             return;
         };
         let page = self.pages.get(lpn.index()).copied().unwrap_or_default();
         let is_right = match sequence {
-            // Nothing there: never written, or the newest the host knows of may be a deallocation.
+            // No data: the page was never written, or a deallocation is not older than the newest write that the host
+            // knows.
             None => (least == 0 && !self.is_preconditioned(lpn)) || page.trimmed >= least.max(1),
             // Data from before the run.
             Some(0) => least == 0 && self.is_preconditioned(lpn),

@@ -1,11 +1,12 @@
-//! What a page passes on its way between the host and flash, whether a request or the write cache sends it.
+//! The data path: the state that a page passes between the host and flash, on behalf of a request or of the write
+//! cache.
 
 use super::{Host, Writes};
 use crate::base::geometry::PlaneId;
 use crate::core::Map;
 use crate::probe::Probe;
 
-/// The host's requests, the map, and the writes that look for a place.
+/// The host's requests, the map, and the writes that need room in flash.
 #[derive(Debug)]
 pub(crate) struct DataPath<M> {
     pub(crate) host: Host,
@@ -14,7 +15,7 @@ pub(crate) struct DataPath<M> {
 }
 
 impl<M> DataPath<M> {
-    /// Whether something waits for room: with no event left none will come.
+    /// Whether a write or a translation page waits for room; if so and no event is left, it waits for ever.
     pub(crate) fn is_stuck<P: Probe>(&self) -> bool
     where
         M: Map<P>,
@@ -22,7 +23,7 @@ impl<M> DataPath<M> {
         self.writes.count > 0 || self.map.is_waiting()
     }
 
-    /// Whether something waits for room in a plane.
+    /// Whether a write or a translation page waits for room in a plane.
     pub(crate) fn waits_in<P: Probe>(&self, plane: PlaneId) -> bool
     where
         M: Map<P>,

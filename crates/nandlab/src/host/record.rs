@@ -1,4 +1,5 @@
-//! The host's requests as they are counted: counters and latencies, the window of the series, the rounds of the steady state.
+//! The statistics of the host's requests: counters and latencies, the window of the series, the rounds of the steady
+//! state.
 
 use super::{Count, Counters, FailReason, Latency, Op, Request, Rounds};
 use crate::base::geometry::Geometry;
@@ -6,30 +7,30 @@ use crate::base::units::{Span, Time};
 use crate::core::Operations;
 use crate::sched::FlashOp;
 
-/// Requests completed since this was last asked, and those outstanding meanwhile.
+/// Requests completed since the last window was taken, and the requests outstanding meanwhile.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Window {
-    /// By operation: requests, their bytes, their latencies' sum in nanoseconds and the longest.
+    /// Completed requests by operation.
     pub(crate) requests: [u64; 4],
-    /// See `requests`.
+    /// Bytes of completed requests by operation.
     pub(crate) bytes: [u64; 4],
-    /// See `requests`.
+    /// Sum of the latencies of completed requests by operation, in nanoseconds.
     pub(crate) latency_ns: [u128; 4],
-    /// See `requests`.
+    /// The longest latency of a completed request by operation.
     pub(crate) latency_ns_max: [Span; 4],
-    /// Outstanding requests, integrated over time.
+    /// Number of outstanding requests, integrated over time in nanoseconds.
     pub(crate) outstanding_ns: u128,
 }
 
-/// See the module.
+/// The statistics of the host's requests.
 #[derive(Debug)]
 pub(crate) struct Record {
     pub(crate) counters: Counters,
-    /// Requests that failed, by [`FailReason`]; they are in no latency and in no bytes of the host's.
+    /// Requests that failed, by [`FailReason`]; failed requests count neither in latencies nor in the host's bytes.
     pub(crate) failed: [u64; FailReason::ALL.len()],
-    /// Latency and bytes by operation.
+    /// Latencies and bytes by operation.
     pub(crate) latency: [Latency; 4],
-    /// For the steady-state verdict.
+    /// The rounds of the steady-state verdict.
     pub(crate) rounds: Rounds,
     window: Window,
     outstanding: u32,
@@ -81,7 +82,7 @@ impl Record {
         window.latency_ns_max[op] = window.latency_ns_max[op].max(ns);
     }
 
-    /// A write of so many pages has been done.
+    /// A write of `pages` pages has been completed.
     #[inline]
     pub(crate) fn on_written(&mut self, now: Time, pages: u32, operations: &Operations) {
         self.counters.host_pages_written += u64::from(pages);
@@ -90,7 +91,7 @@ impl Record {
         }
     }
 
-    /// What has been counted by now, for the steady-state verdict.
+    /// The counts at `now`, for the steady-state verdict.
     pub(crate) fn count(&self, now: Time, operations: &Operations) -> Count {
         let [read, written] = [Op::Read, Op::Write].map(|op| self.latency[op as usize].bytes);
         Count {
@@ -103,20 +104,20 @@ impl Record {
         }
     }
 
-    /// So many requests have ended with the power.
+    /// Power loss has ended `requests` requests.
     pub(crate) fn on_aborted(&mut self, now: Time, requests: u32) {
         self.count_outstanding(now);
         self.outstanding -= requests;
         self.failed[FailReason::PowerLost as usize] += u64::from(requests);
     }
 
-    /// What there has been until `end`, since this was last asked.
+    /// Takes the window from the last call to `end`.
     pub(crate) fn take_window(&mut self, end: Time) -> Window {
         self.count_outstanding(end.max(self.outstanding_since));
         std::mem::take(&mut self.window)
     }
 
-    /// The last moment that the window counts.
+    /// The time up to which the window has counted outstanding requests.
     pub(crate) fn counted_until(&self) -> Time {
         self.outstanding_since
     }

@@ -1,25 +1,26 @@
-//! The host requests the drive is working on.
+//! The host requests under way in the drive.
 
 use super::{FailReason, Op, Request};
 use crate::base::geometry::RequestId;
 
+/// A host request under way.
 #[derive(Clone, Debug)]
 pub(crate) struct InWork {
     pub(crate) request: Request,
     pub(crate) id: u64,
-    /// Pages not done yet; 1 of a request on the link.
+    /// Pages not done yet; 1 for a request on the link.
     pub(crate) pages_left: u32,
-    /// The flush epoch of a write, from when it has reached the drive.
+    /// The flush epoch of a write that has reached the drive.
     pub(crate) epoch: u64,
     pub(crate) failed: Option<FailReason>,
     next_free: u32,
 }
 
-/// A slab of requests.
+/// The host requests under way, in slots that are reused.
 #[derive(Debug, Default)]
 pub(crate) struct Requests {
     slots: Vec<InWork>,
-    /// Slot + 1 of the first free one; 0: none.
+    /// Slot + 1 of the first free slot; 0: no slot is free.
     free: u32,
     live: u32,
     accepted: u64,
@@ -30,13 +31,13 @@ impl Requests {
         self.live
     }
 
-    /// Requests that are over.
+    /// Requests that have ended.
     #[inline(always)]
     pub(crate) fn completed(&self) -> u64 {
         self.accepted - u64::from(self.live)
     }
 
-    /// Takes all requests out that are in work, in the order of their numbers.
+    /// Takes out all requests under way, in the order of their numbers.
     pub(crate) fn take_all(&mut self) -> Vec<InWork> {
         let mut all: Vec<InWork> =
             self.slots.iter().filter(|request| request.pages_left > 0).cloned().collect();
@@ -45,7 +46,7 @@ impl Requests {
         all
     }
 
-    /// Puts a request in, with one page left: the caller's own, until everything has been handed out.
+    /// Adds a request with one page left, which counts for the caller until it has started all pages of the request.
     #[inline]
     pub(crate) fn insert(&mut self, request: &Request) -> RequestId {
         let id = self.accepted;
@@ -63,7 +64,7 @@ impl Requests {
         }
     }
 
-    /// Takes a request out.
+    /// Takes a request out and frees its slot.
     #[inline]
     pub(crate) fn remove(&mut self, id: RequestId) -> InWork {
         let entry = &mut self.slots[id.index()];
@@ -73,7 +74,7 @@ impl Requests {
         entry.clone()
     }
 
-    /// A request will fail; the first reason counts.
+    /// Marks a request as failed; the first reason counts.
     pub(crate) fn fail(&mut self, id: RequestId, reason: FailReason) {
         self.get(id).failed.get_or_insert(reason);
     }
@@ -83,13 +84,13 @@ impl Requests {
         &mut self.slots[id.index()]
     }
 
-    /// What the host asked for.
+    /// The request as the host sent it.
     #[inline(always)]
     pub(crate) fn request(&self, id: RequestId) -> Request {
         self.slots[id.index()].request
     }
 
-    /// The op of a request.
+    /// The operation of a request.
     #[inline(always)]
     pub(crate) fn op(&self, id: RequestId) -> Op {
         self.slots[id.index()].request.op

@@ -1,4 +1,4 @@
-//! `[host]`, and `[workload]`: what comes over the link.
+//! The sections `[host]` and `[workload]` of the spec.
 
 pub(crate) mod workload;
 
@@ -6,10 +6,10 @@ use crate::base::units::Span;
 use crate::spec::{FromVal, MB_PER_S, OVERHEAD, Params, Val, ValueKind, key, param, params, plain, section};
 
 section! {
-    /// `[host]`: what is between the host and the drive.
+    /// `[host]`: the link between host and drive.
     #[derive(Clone, Debug, PartialEq)]
     pub struct HostSpec {
-        /// `None`: requests reach the drive, and completions the host, at once.
+        /// `None`: requests reach the drive, and completions the host, without delay.
         pub link: Option<LinkSpec> =
             key("host.link", LINK, "\"none\"", "the link between host and drive, shared in each direction"),
     }
@@ -22,7 +22,7 @@ params! {
         /// Bandwidth in each direction, above 0.
         pub bytes_per_s: f64 = param("mb_per_s", MB_PER_S, "", "bandwidth in each direction, in MB/s")
             => |val| val.num() * 1e6,
-        /// One way: from sending a command, the last byte of data or a completion to its arrival.
+        /// Time from sending a command, the last byte of data or a completion to its arrival.
         pub latency_ns: Span =
             param("latency", OVERHEAD, "\"0us\"", "time one way, of a command as of a completion"),
     }

@@ -1,10 +1,10 @@
-//! The SNIA steady-state test (Solid State Storage Performance Test Specification, Enterprise, "steady state"), on rounds that
-//! are long enough to mean something.
+//! The SNIA steady-state test (Solid State Storage Performance Test Specification, Enterprise, "steady state"), with
+//! rounds long enough to be meaningful.
 //!
-//! A drive forgets how it was filled only when its spare space has been written again and again. So a round ends when the host
-//! has had the spare bytes programmed, raw less logical, and all causes together a fifth of the raw bytes: the five rounds of
-//! the window then go through the drive once at least. In a long run rounds get longer, so that the window stays a quarter to
-//! a half of the run, and what changes slowly is seen.
+//! The initial fill of a drive affects its performance until the spare space has been written many times. So a round
+//! ends when the spare bytes, raw less logical, have been programmed for the host, and a fifth of the raw bytes for all
+//! causes together: the five rounds of the window then program the raw capacity at least once. In a long run rounds
+//! become longer, so that the window stays a quarter to a half of the run and slow changes are seen.
 
 use crate::base::geometry::Geometry;
 use crate::base::numbers::{number, per, ratio};
@@ -17,7 +17,8 @@ const ROUNDS: usize = 5;
 /// The verdict on the last five rounds of a quantity.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SteadyState {
-    /// Range at most 20 % of the mean, and the fitted line's rise over the window at most 10 % of it.
+    /// Whether the range is at most 20 % of the mean, and the rise of the fitted line over the window at most 10 % of
+    /// the mean.
     pub is_met: bool,
     /// Mean of the window.
     pub mean: f64,
@@ -41,34 +42,38 @@ pub fn steady_state(rounds: &[f64]) -> Option<SteadyState> {
     Some(SteadyState { is_met: mean > 0.0 && range <= 0.20 && slope <= 0.10, mean, range, slope })
 }
 
-/// What had been counted by a moment.
+/// The counts at a time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Count {
     pub(crate) time: Time,
-    /// Pages programmed for the host, and for all causes.
+    /// Pages programmed for the host.
     pub(crate) host_pages: u64,
+    /// Pages programmed for all causes.
     pub(crate) pages: u64,
     pub(crate) erases: u64,
-    /// Bytes of the host's writes, and of its reads and writes.
+    /// Bytes of the host's writes.
     pub(crate) written: u64,
+    /// Bytes of the host's reads and writes.
     pub(crate) moved: u64,
 }
 
-/// The most rounds that are kept: then two become one.
+/// The largest number of rounds kept: at this number every two rounds become one.
 const ROUNDS_MAX: usize = 20;
 
-/// The share of the programmed pages whose blocks have to be erased in the window: else the drive is still being filled.
+/// The least share of the programmed pages whose blocks must be erased in the window; with a smaller share the drive is
+/// still being filled.
 const ERASED_MIN: f64 = 0.9;
 
 /// The rounds of a run.
 #[derive(Debug)]
 pub(crate) struct Rounds {
-    /// Pages that are programmed for the host in a round, and for all causes, at least.
+    /// Pages that must be programmed for the host in a round.
     host_pages_min: u64,
+    /// Pages that must be programmed for all causes in a round.
     pages_min: u64,
-    /// What had been counted at the beginning, and at the end of each round.
+    /// The counts at the beginning, and at the end of each round.
     ends: Vec<Count>,
-    /// Where the round under way can end at the earliest, in pages programmed for the host.
+    /// The number of pages programmed for the host at which the round under way can end at the earliest.
     due: u64,
 }
 
@@ -81,19 +86,19 @@ impl Rounds {
         Self { host_pages_min, pages_min, ends, due: host_pages_min }
     }
 
-    /// Whether the round may be over, with so many pages programmed for the host.
+    /// Whether the round under way may end, with `host_pages` pages programmed for the host.
     #[inline(always)]
     pub(crate) fn may_end(&self, host_pages: u64) -> bool {
         host_pages >= self.due
     }
 
-    /// Ends the round, if enough has been programmed in it.
+    /// Ends the round under way, if enough has been programmed in it.
     #[cold]
     pub(crate) fn end(&mut self, now: Count) {
         let begin = self.ends[self.ends.len() - 1];
         let missing = (begin.pages + self.pages_min).saturating_sub(now.pages);
         if missing > 0 {
-            // No more often than it can matter.
+            // The next check comes after a 64th of the missing pages.
             self.due = now.host_pages + (missing / 64).max(1);
             return;
         }
@@ -109,8 +114,9 @@ impl Rounds {
         self.due = now.host_pages + self.host_pages_min;
     }
 
-    /// `steady_state` of the summary; null where the host has written nothing. Throughput counts where the load follows the
-    /// drive, in a closed loop. `requests` have ended, and the workload was played `repeat` times.
+    /// The key `steady_state` of the summary; null if the host has written nothing. Throughput counts in a closed loop,
+    /// where the load follows the drive. `run` has the numbers of requests that have ended and of times that the
+    /// workload was played.
     pub(crate) fn verdict(
         &self,
         geometry: &Geometry,
@@ -181,8 +187,8 @@ impl Rounds {
         Value::Object(out)
     }
 
-    /// How many times as long the run has to be for five rounds, as its programs have come so far and a tenth more; `None`
-    /// where nothing has been programmed for the host.
+    /// The factor by which the run must be longer to have five rounds, at its rate of programs so far and with a tenth
+    /// added; `None` if nothing has been programmed for the host.
     fn times_needed(&self, now: &Count) -> Option<f64> {
         let rounds = ROUNDS as f64;
         let by_host = rounds * self.host_pages_min as f64 / now.host_pages as f64;
@@ -202,7 +208,8 @@ mod tests {
         assert!(steady_state(&[9.0, 1.0, 1.0, 1.0, 1.0, 1.0]).unwrap().is_met, "only the last five count");
         let wide = steady_state(&[1.0, 1.25, 1.0, 1.25, 1.0]).unwrap();
         assert!(!wide.is_met && wide.range > 0.20 && wide.slope < 0.10);
-        // Rises by 0.03 a round: 0.12 over the window, 0.113 of the mean, within the range criterion.
+        // The values rise by 0.03 a round: by 0.12 over the window, which is 0.113 of the mean and within the range
+        // criterion.
         let rising = steady_state(&[1.0, 1.03, 1.06, 1.09, 1.12]).unwrap();
         assert!(!rising.is_met && rising.range < 0.20);
         assert!((rising.slope - 0.12 / 1.06).abs() < 1e-12);
@@ -226,8 +233,8 @@ mod tests {
         })
     }
 
-    /// Plays a drive that programs `waf(t)` pages for the t-th of so many pages of the host, at a page a second, and erases a
-    /// share of them.
+    /// A drive that programs `waf(t)` pages for the t-th of `pages` host pages, at one host page a second, and erases
+    /// the share `erased` of the programmed pages.
     fn played(pages: u64, waf: impl Fn(u64) -> u64, erased: f64) -> (Rounds, Count) {
         let mut rounds = Rounds::new(&geometry());
         let mut now = Count::default();
@@ -253,7 +260,11 @@ mod tests {
     fn a_round_is_the_spare_pages_and_a_fifth_of_the_raw_ones() {
         let (rounds, _) = played(999, |_| 2, 1.0);
         let ends: Vec<u64> = rounds.ends.iter().map(|end| end.host_pages).collect();
-        assert_eq!(ends, [0, 200, 400, 600, 800], "200 spare pages, and 400 of the 200 that all causes need");
+        assert_eq!(
+            ends,
+            [0, 200, 400, 600, 800],
+            "200 host pages a round, and 400 pages for all causes, where 200 are needed"
+        );
         let (mut rounds, mut now) = (Rounds::new(&geometry()), Count::default());
         rounds.pages_min = 500;
         while rounds.ends.len() == 1 {
@@ -262,7 +273,7 @@ mod tests {
                 rounds.end(now);
             }
         }
-        assert!((500..=508).contains(&now.host_pages), "{now:?}: what all causes need comes later here");
+        assert!((500..=508).contains(&now.host_pages), "{now:?}: the pages for all causes end this round");
     }
 
     #[test]
@@ -282,13 +293,13 @@ mod tests {
         assert_eq!((&even(1000)["verdict"], &even(999)["verdict"]), (&json!("steady"), &json!("too short")));
         assert_eq!(even(1000)["waf"]["mean"], 3.0);
         assert_eq!(even(1000)["bytes_per_s"]["mean"], 4096.0);
-        // What would do, and a tenth more: that is neither too short nor much too long.
+        // 1.1 times the least length: enough, and not much too long.
         assert_eq!((&even(500)["requests_needed"], &even(500)["repeat_needed"]), (&json!(1100), &json!(5)));
         assert_eq!(even(1100)["requests_needed"], Value::Null);
-        // Amplification that still rises, or swings.
+        // The WAF still rises, or swings.
         assert_eq!(verdict(1000, |page| 2 + u64::from(page > 700), 1.0)["verdict"], "not steady");
         assert_eq!(verdict(1000, |page| 2 + page / 200 % 2, 1.0)["verdict"], "not steady");
-        // Even, but free space is being used up.
+        // The WAF is even, but free space is being used up.
         let filling = verdict(1000, |_| 1, 0.5);
         assert_eq!((&filling["verdict"], &filling["waf"]["met"]), (&json!("not steady"), &json!(true)));
         assert!((filling["erased_share"].as_f64().unwrap() - 0.5).abs() < 0.02);

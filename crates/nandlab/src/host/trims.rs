@@ -1,7 +1,8 @@
-//! Deallocations that have to survive power loss: durable once a flush is done, also one that was asked for before them.
-//! (A flush waits no longer for dirty data that is deallocated, and older data must not come back in its place.)
+//! The record of deallocations, some of which survive power loss. A deallocation is durable once any flush is complete,
+//! even a flush that was asked for before the deallocation: a flush does not wait for dirty data that has been
+//! deallocated, so older data of the page must not come back.
 //!
-//! The record of them is the controller's own, in an area of its firmware outside the blocks modelled here; it costs no
+//! The controller keeps the record in an area of its firmware outside the blocks modelled here; the record costs no
 //! flash operations.
 
 use crate::base::geometry::Lpn;
@@ -10,8 +11,9 @@ use std::collections::BTreeMap;
 /// The record of deallocations.
 #[derive(Debug, Default)]
 pub(crate) struct Trims {
-    /// What was deallocated, and its place among the writes.
+    /// Deallocated LPNs, each with the sequence number of the deallocation, which are lost at power loss.
     pending: Vec<(Lpn, u64)>,
+    /// By LPN, the sequence number of its newest durable deallocation.
     durable: BTreeMap<u32, u64>,
 }
 
@@ -20,19 +22,19 @@ impl Trims {
         self.pending.push((lpn, sequence));
     }
 
-    /// A flush is done, or a block is going to be erased: it may hold the newest data of what was deallocated, and older
-    /// data elsewhere must not come back in its place.
+    /// Makes all deallocations durable: when a flush is complete, and before a block is erased. The block may hold the
+    /// newest data of a deallocated page, and older data in another block must not come back.
     #[inline]
     pub(crate) fn make_durable(&mut self) {
         self.durable.extend(self.pending.drain(..).map(|(lpn, sequence)| (lpn.0, sequence)));
     }
 
-    /// Power is gone, and what was not durable with it.
+    /// Drops the deallocations that are not durable, at power loss.
     pub(crate) fn forget_pending(&mut self) {
         self.pending.clear();
     }
 
-    /// Whether data of `lpn` with this sequence number has been deallocated for good.
+    /// Whether data of `lpn` with this sequence number has been deallocated durably.
     pub(crate) fn covers(&self, lpn: Lpn, sequence: u64) -> bool {
         self.durable.get(&lpn.0).is_some_and(|&at| at > sequence)
     }

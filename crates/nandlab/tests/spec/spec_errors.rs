@@ -490,7 +490,7 @@ fn a_flush_needs_room() {
     let fits = "[drive]\nop = 0.016\n[cache]\nsize = \"16MiB\"\n";
     load_with(fits, &[]).unwrap_or_else(|e| panic!("{e}"));
     let message = "a plane has 4.0 blocks beyond its logical pages and needs 6.0: 1 open and 1 free for GC, 3 free for \
-                   what is dirty at power loss, 1 of garbage for GC to gain from\n  remedy: drive.op = 0.024 or \
+                   the emergency flush, 1 of garbage for GC to gain from\n  remedy: drive.op = 0.024 or \
                    drive.blocks_per_plane = 381 would do";
     golden(
         &format!("{fits}[capacitor]\ncapacitance = \"75mF\"\n"),
@@ -509,7 +509,7 @@ fn a_flush_needs_room() {
     // Without a cache the detection still writes.
     let text = set_says("[drive]\nop = 0.012\n", "capacitor.capacitance=75mF");
     assert!(
-        text.contains(" and needs 4.0: ") && text.contains(", 1 free for what is dirty at power loss, "),
+        text.contains(" and needs 4.0: ") && text.contains(", 1 free for the emergency flush, "),
         "{text}"
     );
     // 32 MiB take four blocks of every plane and one, GC a free one, the host an open one: 249 of 256 are left.
@@ -1023,7 +1023,7 @@ fn every_mechanism_says_what_it_needs_of_a_plane() {
         all,
         "run.toml:2: drive.op: a plane has 5.0 blocks beyond its logical pages and needs 17.2: 1 open and 1 free for GC, 1 \
          open for static wear levelling, 1 open and 1 free for translation pages, 5 open and 1 free for copybacks, 1 open \
-         and 1 free for combination pages of partial refresh, 3 free for what is dirty at power loss, 1 of garbage for GC \
+         and 1 free for combination pages of partial refresh, 3 free for the emergency flush, 1 of garbage for GC \
          to gain from, 0.2 of translation pages\n  remedy: drive.op = 0.073 or drive.blocks_per_plane = 912 would do",
     );
     for set in ["drive.op=0.073", "drive.blocks_per_plane=912"] {
@@ -1108,7 +1108,7 @@ fn workloads() {
     );
     golden(
         &bursts("requests = 50, at_once = 0.7"),
-        "run.toml:3: workload.arrival.bursts.idle: missing\n  remedy: add idle = \"50us\" (time from one of the others to the next, and to the next round)",
+        "run.toml:3: workload.arrival.bursts.idle: missing\n  remedy: add idle = \"50us\" (time between single requests, and from the last one to the next round)",
     );
     golden(
         &bursts("requests = 50, at_once = 0.7, idel = \"20ms\""),

@@ -1,4 +1,4 @@
-//! `[workload]`: where requests come from, and how they arrive.
+//! The section `[workload]`: the source of the requests, and their arrival times.
 
 use crate::base::units::{SECOND, Span, Time};
 use crate::spec::{
@@ -8,7 +8,7 @@ use crate::spec::{
 };
 use std::path::PathBuf;
 
-/// Where requests come from.
+/// The keys that name the source of the requests.
 pub(crate) const SOURCES: OneOf = OneOf {
     section: "workload",
     keys: &["workload.trace", "workload.profile", "workload.synthetic"],
@@ -84,7 +84,7 @@ impl Section for Option<WorkloadSpec> {
     }
 }
 
-/// Where requests come from; `None` without a workload.
+/// The source of the requests; `None` without a workload.
 fn source(values: &Resolved) -> Option<Source> {
     if let Some(path) = values.get("workload.trace") {
         return Some(Source::Trace(TraceSpec {
@@ -106,20 +106,20 @@ fn source(values: &Resolved) -> Option<Source> {
     values.get("workload.synthetic").map(|synthetic| Source::Synthetic(SyntheticSpec::from_val(synthetic)))
 }
 
-/// `[workload]`.
+/// Section `[workload]` of the spec.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub struct WorkloadSpec {
     pub source: Source,
     pub arrival: Arrival,
     pub beyond: Beyond,
-    /// Stop after this many requests; 0: the whole workload.
+    /// The run stops after this many requests; 0: the whole workload.
     pub requests_max: u64,
-    /// How many times the source is played.
+    /// The number of times the source is played.
     pub repeat: u32,
 }
 
-/// Where requests come from.
+/// The source of the requests.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub enum Source {
@@ -131,21 +131,21 @@ pub enum Source {
 /// A trace file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraceSpec {
-    /// The file, relative paths resolved against the spec's folder.
+    /// The file; a relative path starts at the spec's folder.
     pub path: PathBuf,
-    /// `None`: by content.
+    /// The trace format; `None`: recognised by the content.
     pub format: Option<String>,
-    /// Which device (ASU, volume, disk) of a file that holds several; `None`: the only one.
+    /// The device (ASU, volume, disk) of a file with several; `None`: the only device.
     pub device: Option<DeviceChoice>,
-    /// Skip malformed lines and count them.
+    /// Whether malformed lines are skipped and counted.
     pub lenient: bool,
-    /// Time unit of a format that does not fix it (MQSim), in nanoseconds; `None`: the format's default.
+    /// Time unit in nanoseconds, of a format that does not fix the unit (MQSim); `None`: the format's default.
     pub time_unit_ns: Option<f64>,
-    /// The longest time from one record to the next that is not questioned.
+    /// The longest time from one record to the next that is accepted without question.
     pub max_gap_ns: Span,
 }
 
-/// The formats that traces are read in.
+/// The trace formats.
 const FORMATS: &[Policy] = &[
     plain("msr", "MSR Cambridge CSV"),
     plain("spc", "SPC-1 ASCII, as the UMass traces"),
@@ -161,7 +161,7 @@ const FORMATS: &[Policy] = &[
 ];
 
 choices! {
-    /// `workload.time_unit`.
+    /// `workload.time_unit`: the unit of time of a trace.
     #[derive(Clone, Copy, Debug)]
     enum TimeUnit {
         Ps = "ps": "picoseconds",
@@ -173,7 +173,7 @@ choices! {
 }
 
 impl TimeUnit {
-    /// In nanoseconds.
+    /// The unit in nanoseconds.
     fn ns(self) -> f64 {
         match self {
             Self::Ps => 1e-3,
@@ -185,26 +185,27 @@ impl TimeUnit {
     }
 }
 
-/// `workload.device`.
+/// `workload.device`: the device of a trace whose requests are played.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DeviceChoice {
-    /// Only this device, by the name the format gives it (`"0"`, `"7,0"`, `"hm_0"`).
+    /// Only the device with this name, as the format has it (`"0"`, `"7,0"`, `"hm_0"`).
     One(String),
-    /// All devices, laid one after another (each as large as its largest address, rounded up to 1 MiB).
+    /// All devices, each as large as its largest address, rounded up to 1 MiB, and one after another in the address
+    /// space.
     Concatenate,
 }
 
-/// A calibrated look-alike of a published or recorded trace.
+/// A synthetic workload calibrated to a published or recorded trace.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProfileSpec {
-    /// Such as `msr/hm_0`.
+    /// The profile's name, such as `msr/hm_0`.
     pub name: String,
-    /// Number of requests; `None`: as many as published.
+    /// Number of requests; `None`: as many as in the trace.
     pub requests: Option<u64>,
 }
 
 params! {
-    /// `workload.synthetic`.
+    /// `workload.synthetic`: requests drawn at random.
     #[derive(Clone, Debug, PartialEq)]
     #[allow(missing_docs)]
     pub struct SyntheticSpec {
@@ -234,18 +235,18 @@ params! {
     }
 }
 
-/// As many as a workload can have.
+/// The number of requests of a workload.
 const REQUESTS: ValueKind = int(1, 1_000_000_000_000);
 
-/// How a synthetic workload chooses addresses.
+/// The choice of addresses in a synthetic workload.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub enum Address {
     Sequential,
     Uniform,
-    /// Zipf with this exponent; ranks are scattered over the span.
+    /// Zipf distribution with this exponent; the ranks are scattered over the span.
     Zipf(f64),
-    /// A `hot` share of the span gets `share` of the accesses.
+    /// A share `hot` of the span gets `share` of the accesses.
     Hot {
         hot: f64,
         share: f64,
@@ -254,8 +255,8 @@ pub enum Address {
 
 const ADDRESS: ValueKind = ValueKind::Either(&[
     ValueKind::Slot(&[
-        plain("uniform", "every place alike"),
-        plain("sequential", "one after the other, wrapping at the end of the span"),
+        plain("uniform", "all addresses equally likely"),
+        plain("sequential", "in ascending order, wrapping at the end of the span"),
         value("zipf", &above_0(10.0), "Zipf with this exponent; ranks are scattered over the span"),
     ]),
     ValueKind::Table(&[
@@ -276,15 +277,15 @@ impl FromVal for Address {
     }
 }
 
-/// How requests arrive.
+/// `workload.arrival`: the arrival times of requests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Arrival {
-    /// At the workload's own times, multiplied by `time_scale`.
+    /// The workload's own times, multiplied by `time_scale`.
     Trace {
-        /// > 1 stretches.
+        /// A factor above 1 stretches the workload.
         time_scale: f64,
     },
-    /// Closed loop: this many requests are always outstanding.
+    /// Closed loop: always this many outstanding requests.
     QueueDepth(u32),
     /// Open loop at a constant rate of requests a second.
     Iops(f64),
@@ -292,9 +293,9 @@ pub enum Arrival {
     Bursts {
         /// Requests of a round.
         requests: u64,
-        /// How many of them arrive at once, as the first of their round; 1 at least.
+        /// Requests of the burst at the start of the round, at least 1.
         at_once: u64,
-        /// From one of the others to the next, and to the next round.
+        /// Time between single requests, and from the last one to the next round.
         idle_ns: Span,
     },
 }
@@ -307,23 +308,28 @@ const ARRIVALS: &[Policy] = &[
         "bursts",
         &[
             param("requests", REQUESTS, "", "requests of a round"),
-            param("at_once", SHARE_ABOVE_0, "", "share of them that arrives at once, as its first"),
+            param(
+                "at_once",
+                SHARE_ABOVE_0,
+                "",
+                "share of the round's requests that arrive at once, at its start",
+            ),
             param(
                 "idle",
                 ValueKind::Time { min: 1, max: IDLE_NS_MAX },
                 "",
-                "time from one of the others to the next, and to the next round",
+                "time between single requests, and from the last one to the next round",
             ),
         ],
         "open loop: rounds of a burst and of single requests with idle times between them",
     ),
 ];
 
-/// A day: longer ones make a run of nothing.
+/// The largest `idle`, one day: with longer times a run would be nearly all idle.
 const IDLE_NS_MAX: u64 = 86_400_000_000_000;
 
 impl Arrival {
-    /// `workload.arrival`; the scale is asked for only where the workload has times of its own.
+    /// The value of `workload.arrival`; `time_scale` is called only if the workload's own times are used.
     pub(crate) fn new(val: &Val, time_scale: impl FnOnce() -> f64) -> Self {
         match val {
             Val::Tag("trace", None) => Self::Trace { time_scale: time_scale() },
@@ -338,8 +344,8 @@ impl Arrival {
         }
     }
 
-    /// When request `number` (counted from 0) arrives, which the workload itself has at `own`; `None` beyond
-    /// [`Time::LIMIT`]. In a closed loop requests arrive when there is room for them: not later than the start.
+    /// The arrival time of request `number` (from 0), whose time in the workload is `own`; `None` beyond
+    /// [`Time::LIMIT`]. In a closed loop, where the completion of earlier requests decides, the start.
     #[inline]
     pub fn at(&self, number: u64, own: Time) -> Option<Time> {
         match *self {
@@ -349,7 +355,7 @@ impl Arrival {
             Arrival::Iops(rate) => Time::from_ns_f64(number as f64 * (SECOND.ns() as f64 / rate)),
             Arrival::Bursts { requests, at_once, idle_ns } => {
                 let singly = |n: u64| n.saturating_sub(at_once - 1);
-                // A round's burst, too, comes `idle` after the request before it.
+                // A round's burst also comes `idle_ns` after the request before it.
                 let pauses = number / requests * singly(requests) + singly(number % requests);
                 pauses.checked_mul(idle_ns.ns()).map(Time::from_ns).filter(|&at| at <= Time::LIMIT)
             }
@@ -363,7 +369,7 @@ pub(crate) fn burst_requests(bursts: &Val) -> u64 {
 }
 
 choices! {
-    /// What happens to a request beyond the drive.
+    /// `workload.beyond`: what happens to a request beyond the drive's logical capacity.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Beyond {
         /// The run is refused, naming the first such request.
