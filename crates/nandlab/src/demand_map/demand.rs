@@ -1,14 +1,14 @@
-//! `ftl.map.demand`: DFTL (Gupta, Kim, Urgaonkar, ASPLOS 2009). The map lies in flash, in translation pages; the
+//! `ftl.map.demand`: DFTL (Gupta, Kim, Urgaonkar, ASPLOS 2009). The map is stored in flash, in translation pages; the
 //! entries in use are cached.
 //!
-//! This is the controller's bookkeeping, without time: which entries are cached, which of them are dirty, and what
-//! each translation page lacks. `mod.rs` reads and programs translation pages around it.
-//! A translation page is a page like any other, at an LPN behind the host's; its PPN (the global translation
-//! directory) is kept in RAM.
+//! This file is the controller's bookkeeping, without time: which entries are cached, which cached entries are dirty,
+//! and which translation pages in flash are out of date. `mod.rs` reads and programs the translation pages. A
+//! translation page is a page like any other, with an LPN behind the LPNs of the host; its PPN (DFTL's global
+//! translation directory) is kept in RAM.
 //!
-//! [`PageMap`] holds the newest mapping of every LPN, wherever that is kept: so a lookup that has paid for its
-//! entry is an array access. What is in flash is told by the dirty bits; with the oracle on, an image of what the
-//! translation pages hold proves them right.
+//! [`PageMap`] has the newest mapping of every LPN, cached or not: so once the time of a miss has been simulated, a
+//! lookup is an array access. Dirty bits and stale marks tell which mappings in flash are out of date; with the oracle
+//! on, an image of the contents of the translation pages verifies these marks.
 
 use super::Cache;
 use super::Eviction;
@@ -21,36 +21,36 @@ use crate::ftl::PageMap;
 /// Bytes of a translation page that hold one PPN.
 const PPN_BYTES: u32 = 4;
 
-/// What the writing back of a translation page waits for.
+/// What the write-back of a translation page waits for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WriteBack {
-    /// It is not being written back.
+    /// The translation page is not being written back.
     #[default]
     None,
-    /// Its old content, of which only some entries change.
+    /// The read of the old page, which has the unchanged entries.
     Read,
     /// A free page.
     Room,
-    /// Its program.
+    /// The end of the program.
     Program,
 }
 
-/// A translation page.
+/// The state of a translation page.
 #[derive(Clone, Debug, Default)]
 pub struct TranslationPage {
-    /// Page requests that wait for an entry of it.
+    /// Page requests that wait for an entry of this page.
     pub waiting: Queue,
-    /// It is being read.
-    pub is_read: bool,
-    /// How far its writing back is.
+    /// The page is being read.
+    pub is_being_read: bool,
+    /// The stage of the page's write-back.
     pub write_back: WriteBack,
-    /// It has changed since that began.
-    pub again: bool,
-    /// RAM holds changes of it that no cached entry holds: its copy in flash is out of date.
+    /// The page was to be written back again after the program of its write-back had been queued.
+    pub write_back_again: bool,
+    /// RAM has changes of the page that are in no cached entry: the copy in flash is out of date.
     pub is_stale: bool,
-    /// A background job will have it written back when it ends.
+    /// The page is in the list of a background job, which writes the page back at its end.
     pub is_deferred: bool,
-    /// The level of its last read; 0: unknown.
+    /// The read level of the page's last read; 0: unknown.
     pub level: u8,
 }
 
@@ -59,23 +59,23 @@ pub struct TranslationPage {
 pub struct DemandMap {
     /// The cached entries.
     pub cache: Cache,
-    /// One bit for each LPN: its cached entry differs from its translation page.
+    /// One bit for each LPN: whether its cached entry differs from its translation page in flash.
     dirty: Huge<u64>,
     /// The translation pages.
     pub pages: Box<[TranslationPage]>,
     entries_per_page: u32,
     host_pages: u32,
-    /// What the translation pages in flash say, PPN + 1 as in the map; kept for the oracle only.
+    /// By LPN: PPN + 1 according to the translation pages in flash, 0 for unmapped; kept for the oracle only.
     image: Option<Huge<u32>>,
 }
 
 impl DemandMap {
-    /// Translation pages of a drive.
+    /// Number of translation pages of a drive.
     pub fn pages_of(logical_pages: u32, page_bytes: u32) -> u32 {
         logical_pages.div_ceil(page_bytes / PPN_BYTES)
     }
 
-    /// The map of a drive with `host_pages` logical pages, nothing cached.
+    /// The map of a drive with `host_pages` logical pages, with an empty cache.
     pub fn new(
         cache_bytes: u64,
         eviction: Eviction,
@@ -114,7 +114,7 @@ impl DemandMap {
     /// The translation page at this LPN; `None` for one of the host's.
     #[inline(always)]
     pub fn translation_page(&self, lpn: Lpn) -> Option<Tvpn> {
-        // Behind them there may be others.
+        // LPNs behind the translation pages are combination pages.
         lpn.0.checked_sub(self.host_pages).map(Tvpn).filter(|page| page.index() < self.pages.len())
     }
 
@@ -128,7 +128,7 @@ impl DemandMap {
         self.dirty[lpn.index() / 64] >> (lpn.0 % 64) & 1 == 1
     }
 
-    /// The level bits of a page: of its cached entry, or of a translation page. 0: not known.
+    /// The level bits of a page: of a host page from its cached entry, of a translation page from RAM. 0: not known.
     #[inline]
     pub fn level(&self, lpn: Lpn) -> u8 {
         match self.translation_page(lpn) {
@@ -137,7 +137,7 @@ impl DemandMap {
         }
     }
 
-    /// Sets the level bits of a page, if there is a place for them.
+    /// Sets the level bits of a page; ignored for a host page whose entry is not cached.
     #[inline]
     pub fn set_level(&mut self, lpn: Lpn, level: u8) {
         match self.translation_page(lpn) {
@@ -146,8 +146,8 @@ impl DemandMap {
         }
     }
 
-    /// Brings the entry of `lpn` into the cache, if it is not there; its level bits are `level`. Returns the
-    /// translation page that the entry which left for it has changed, if it was dirty.
+    /// Brings the entry of `lpn` into the cache with the level bits `level`, unless the entry is cached. Says whether
+    /// an entry was evicted and, if the evicted entry was dirty, which translation page has to be written back.
     #[inline]
     pub fn load(&mut self, lpn: Lpn, level: u8) -> Loaded {
         if self.cache.contains(lpn) {
@@ -164,8 +164,8 @@ impl DemandMap {
         loaded
     }
 
-    /// The mapping of `lpn` has changed. When its entry is not cached the change is kept for its translation page,
-    /// which is returned.
+    /// The mapping of `lpn` has changed. If its entry is cached, the entry becomes dirty; else its translation page
+    /// becomes stale and is returned.
     #[inline]
     pub fn on_changed(&mut self, lpn: Lpn) -> Option<Tvpn> {
         if self.cache.contains(lpn) {
@@ -177,22 +177,22 @@ impl DemandMap {
         Some(page)
     }
 
-    /// `lpn` has been mapped outside simulated time: its translation page is written when all is done.
+    /// `lpn` has been mapped outside simulated time: `Mapping::settle` writes its translation page.
     pub fn on_mapped_now(&mut self, lpn: Lpn) {
         if lpn.0 < self.host_pages {
             self.on_changed(lpn);
         }
     }
 
-    /// A translation page is going to be programmed with all that has changed: its cached entries are clean from now
-    /// on. Returns how many of them were dirty.
+    /// A translation page is going to be programmed with all its changes: its cached entries are clean from now on.
+    /// Returns the number of entries that were dirty.
     pub fn write(&mut self, page: Tvpn, map: &PageMap) -> u32 {
         let entries = self.entries(page);
         let mut count = 0;
         let mut lpn = entries.start;
         while lpn < entries.end {
             let word = &mut self.dirty[lpn as usize / 64];
-            // Up to the word's end or the last entry.
+            // The bits up to the end of the word or the last entry.
             let bits = (64 - lpn % 64).min(entries.end - lpn);
             let mask = (!0 >> (64 - bits)) << (lpn % 64);
             count += (*word & mask).count_ones();
@@ -208,7 +208,7 @@ impl DemandMap {
         count
     }
 
-    /// Takes what the flash holds as what the map says: for a drive that has been loaded.
+    /// Marks all translation pages as up to date with the map: for a drive loaded from a snapshot.
     pub fn trust_flash(&mut self, map: &PageMap) {
         for page in self.numbers() {
             self.write(page, map);
@@ -225,18 +225,18 @@ impl DemandMap {
         self.entries(page).any(|lpn| map.get(Lpn(lpn)).is_some())
     }
 
-    /// What the flash, and the changes that are known not to be there yet, say of `lpn`; `None` when a change that RAM
-    /// holds may concern it, or without an image.
+    /// The mapping of `lpn` according to the image of its translation page in flash; `None` without an image, or when
+    /// RAM may have a newer mapping.
     pub fn in_flash(&self, lpn: Lpn) -> Option<Option<Ppn>> {
         let image = self.image.as_ref()?;
         let is_known = !self.is_dirty(lpn) && !self.pages[self.page_of(lpn).index()].is_stale;
         is_known.then(|| image[lpn.index()].checked_sub(1).map(Ppn))
     }
 
-    /// Checks cache and dirty bits against each other, and with an image what the flash holds against the map.
+    /// Checks cache and dirty bits against each other and, with an image, the mappings in flash against the map.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first inconsistency found.
     pub fn audit(&self, map: &PageMap) -> Result<(), String> {
         self.cache.audit()?;
         for lpn in (0..self.host_pages).map(Lpn) {
@@ -248,7 +248,7 @@ impl DemandMap {
             {
                 let newest = map.get(lpn);
                 return Err(format!(
-                    "LPN {}: its translation page says {in_flash:?} and nothing else does, the newest mapping is {newest:?}",
+                    "LPN {}: its translation page maps it to {in_flash:?} and no change is marked, but the map has {newest:?}",
                     lpn.0
                 ));
             }
@@ -257,11 +257,11 @@ impl DemandMap {
     }
 }
 
-/// What bringing in an entry led to.
+/// The result of [`DemandMap::load`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Loaded {
-    /// Another entry had to leave.
+    /// Another entry was evicted.
     pub evicted: bool,
-    /// It was dirty: its translation page, which has to be written back.
+    /// The translation page of the evicted entry, if that entry was dirty: the page has to be written back.
     pub write_back: Option<Tvpn>,
 }

@@ -1,14 +1,15 @@
-//! The demand map: the map lies in flash, the entries in use are cached. Misses wait for their translation page, changed translation
-//! pages are written back. A. Gupta, Y. Kim and B. Urgaonkar, "DFTL: a flash translation layer employing demand-based selective
-//! caching of page-level address mappings", ASPLOS 2009.
+//! The demand map: the map is stored in flash, and the entries in use are cached. Misses wait for their translation
+//! page; changed translation pages are written back. A. Gupta, Y. Kim and B. Urgaonkar, "DFTL: a flash translation
+//! layer employing demand-based selective caching of page-level address mappings", ASPLOS 2009.
 //!
-//! A page request whose entry is not cached waits with its translation page; one read serves all that wait for it.
-//! An entry that leaves the cache dirty has its translation page written back, with all other changes of it that
-//! there are by then. GC changes the entries of what it moves: in the cache where they are, else in RAM until its
-//! victim is empty; then each translation page it has touched is written back once. TRIM does the same.
+//! A page request whose map entry is not cached waits in a queue of the entry's translation page; one read of the
+//! translation page serves the whole queue. When a dirty entry is evicted from the cache, its translation page is
+//! written back, with all entries of that page that have changed by then. GC changes the entries of the pages that it
+//! moves: cached entries in the cache, other entries in RAM until the victim is empty; then each changed translation
+//! page is written back once. TRIM does the same.
 //!
-//! Changes that wait for their translation page take RAM, so there is a limit to what the host may add: beyond it,
-//! misses wait.
+//! Changes that wait for the write-back of their translation page take RAM. To limit this RAM, misses of the host wait
+//! while `WRITE_BACKS_MAX` translation pages are being written back.
 
 mod cache;
 mod demand;
@@ -30,29 +31,29 @@ use crate::probe::Probe;
 use crate::sched::{Cause, Class, Owner, Start, Transaction};
 use std::collections::VecDeque;
 
-/// Translation pages being written back at which the host's misses begin to wait.
+/// While this many translation pages are being written back, misses of the host wait.
 const WRITE_BACKS_MAX: u32 = 64;
 
-/// The demand map at work.
+/// The demand map with its flash operations: reads and write-backs of translation pages.
 #[derive(Debug)]
 pub(crate) struct Mapping {
     pub(crate) demand: DemandMap,
     pub(crate) stats: MapStats,
-    /// Misses that wait because too much is being written back.
+    /// Misses that wait because [`WRITE_BACKS_MAX`] translation pages are being written back.
     waiting_misses: Queue,
-    /// Translation pages being written back.
+    /// Number of translation pages being written back.
     write_backs: u32,
-    /// Those of them that wait for a free page, by plane.
+    /// By plane: translation pages whose write-back waits for a free page.
     waiting_for_room: Box<[VecDeque<Tvpn>]>,
-    /// Those of them in [`Mapping::waiting_for_room`].
-    for_room_count: u32,
-    /// Translation pages that a plane's background job has changed.
+    /// Number of translation pages in [`Mapping::waiting_for_room`], all planes together.
+    waiting_for_room_count: u32,
+    /// By plane: translation pages changed by the plane's background job, to be written back at the end of the job.
     deferred: Box<[Vec<Tvpn>]>,
 }
 
 impl Mapping {
-    /// The map of a drive, nothing cached; `None` when the whole map is in RAM. With `verified` it keeps an image of what its
-    /// translation pages hold.
+    /// The demand map of a drive, with an empty cache; `None` when the whole map is in RAM. With `verified`, the demand
+    /// map keeps an image of the contents of its translation pages for the oracle.
     pub(crate) fn new(spec: &MapSpec, geometry: &Geometry, verified: bool) -> Option<Self> {
         let &MapSpec::Demand { cache_bytes, eviction } = spec else { return None };
         let (logical_pages, page_bytes, planes) =
@@ -63,20 +64,20 @@ impl Mapping {
             waiting_misses: Queue::default(),
             write_backs: 0,
             waiting_for_room: vec![VecDeque::new(); planes].into(),
-            for_room_count: 0,
+            waiting_for_room_count: 0,
             deferred: vec![Vec::new(); planes].into(),
         })
     }
 
-    /// Nothing waits and nothing is being written back.
+    /// Whether no miss waits, no translation page is being written back, and no job has changes to write back.
     pub(crate) fn is_idle(&self) -> bool {
         self.waiting_misses.is_empty() && self.write_backs == 0 && self.deferred.iter().all(Vec::is_empty)
     }
 }
 
 impl Mapping {
-    /// Whether the map entry of `lpn` is at hand for a page of a host request, or of the write cache. If not, the page waits
-    /// for it, and goes on with [`Wake::MapEntry`].
+    /// Whether the map entry of `lpn` is available for a page of a host request, or of the write cache. If not, the
+    /// page waits for the entry and continues with [`Wake::MapEntry`].
     #[inline]
     fn has_entry<P: Probe>(&mut self, core: &mut Core<P>, lpn: Lpn, owner: Owner, wants: Wants) -> bool {
         let is_hit = self.demand.cache.touch(lpn);
@@ -84,8 +85,8 @@ impl Mapping {
         is_hit || self.miss(core, Waiter::new(owner, lpn, wants))
     }
 
-    /// Asks the host machine's cache for what looking up `lpn` will need: first its slot, and some time later with `entries`
-    /// its entry.
+    /// Prefetches into the processor's cache what a lookup of `lpn` needs: the slot number, or with `entries` (in a
+    /// later call) the entry itself.
     #[inline]
     pub(crate) fn prefetch(&self, lpn: Lpn, entries: bool) {
         if entries {
@@ -95,7 +96,8 @@ impl Mapping {
         }
     }
 
-    /// Lets a page wait, unless the translation page with its entry is at hand; whether it is.
+    /// A lookup has missed: brings the entry into the cache without a read if possible (returns `true`), else lets the
+    /// page wait.
     #[inline(never)]
     fn miss<P: Probe>(&mut self, core: &mut Core<P>, waiter: Waiter) -> bool {
         let _inside = core.inside.enter(Part::DemandMap);
@@ -105,14 +107,14 @@ impl Mapping {
             self.waiting_misses.push(&mut core.waiters, waiter);
             return false;
         }
-        self.is_at_hand(core, waiter)
+        self.bring_in_or_wait(core, waiter)
     }
 
-    /// Brings the entry of a page into the cache if the translation page with it is at hand; if not, the page waits for its
-    /// translation page, which is read unless it is being read.
-    fn is_at_hand<P: Probe>(&mut self, core: &mut Core<P>, waiter: Waiter) -> bool {
+    /// Brings the entry of a page into the cache and returns `true` if the content of its translation page is in RAM.
+    /// If not, the page waits for the read of the translation page, which is queued unless it is already under way.
+    fn bring_in_or_wait<P: Probe>(&mut self, core: &mut Core<P>, waiter: Waiter) -> bool {
         let page = self.demand.page_of(waiter.lpn);
-        if !self.demand.pages[page.index()].is_read
+        if !self.demand.pages[page.index()].is_being_read
             && !self.read_translation_page(core, page, Class::HostRead)
         {
             self.bring_in(core, waiter.lpn);
@@ -123,7 +125,8 @@ impl Mapping {
         false
     }
 
-    /// Reads a translation page; `false` when its content is in RAM: never written, or about to be programmed.
+    /// Queues the read of a translation page; `false` when its content is in RAM because the page has never been
+    /// written or its program waits or is under way.
     fn read_translation_page<P: Probe>(&mut self, core: &mut Core<P>, page: Tvpn, class: Class) -> bool {
         let lpn = self.demand.lpn_of(page);
         let state = &self.demand.pages[page.index()];
@@ -132,7 +135,7 @@ impl Mapping {
         if is_merged || core.is_in_flight(ppn) {
             return false;
         }
-        self.demand.pages[page.index()].is_read = true;
+        self.demand.pages[page.index()].is_being_read = true;
         let (owner, cause) = (Owner::TranslationPage(page), Cause::Mapping);
         core.read(Read { ppn, lpn, owner, cause, class, start: Start::Policy, page_level });
         true
@@ -147,16 +150,16 @@ impl Mapping {
     ) {
         let _inside = core.inside.enter(Part::DemandMap);
         let state = &mut self.demand.pages[page.index()];
-        state.is_read = false;
+        state.is_being_read = false;
         let is_merged = state.write_back == WriteBack::Read;
         self.serve_waiting(core, page, read.is_uncorrectable());
-        // A lost one is made anew, as recovery would: from the OOB of the data pages.
+        // An uncorrectable translation page is rebuilt as recovery would do: from the OOB of the data pages.
         if is_merged {
             self.program_translation_page(core, page);
         }
     }
 
-    /// Those that wait for a translation page go on, or fail with it.
+    /// Page requests that wait for a translation page continue; with `is_lost` they fail.
     fn serve_waiting<P: Probe>(&mut self, core: &mut Core<P>, page: Tvpn, is_lost: bool) {
         let mut waiting = std::mem::take(&mut self.demand.pages[page.index()].waiting);
         while let Some(waiter) = waiting.pop(&mut core.waiters) {
@@ -165,7 +168,7 @@ impl Mapping {
         }
     }
 
-    /// Puts the entry of `lpn` into the cache; what leaves for it is written back if it was dirty.
+    /// Puts the entry of `lpn` into the cache; if the evicted entry was dirty, its translation page is written back.
     #[inline(never)]
     fn bring_in<P: Probe>(&mut self, core: &mut Core<P>, lpn: Lpn) {
         let level = match core.ftl.map.get(lpn) {
@@ -173,7 +176,11 @@ impl Mapping {
             None => 1,
         };
         if let Some(Some(in_flash)) = P::STAMPED.then(|| self.demand.in_flash(lpn)) {
-            assert!(in_flash == core.ftl.map.get(lpn), "LPN {}: its translation page is out of date", lpn.0);
+            assert!(
+                in_flash == core.ftl.map.get(lpn),
+                "LPN {}: the mapping in its translation page is out of date",
+                lpn.0
+            );
         }
         let loaded = self.demand.load(lpn, level);
         self.stats.evictions += u64::from(loaded.evicted);
@@ -183,8 +190,8 @@ impl Mapping {
         }
     }
 
-    /// Makes sure that the entry of `lpn` is cached, which may have left while a page waited for room. The page still
-    /// knows its mapping, so that costs no read.
+    /// Makes sure that the entry of `lpn` is cached: the entry may have been evicted while a page waited for room. The
+    /// waiting page still knows its mapping, so bringing the entry in costs no read.
     #[inline]
     fn keep_entry<P: Probe>(&mut self, core: &mut Core<P>, lpn: Lpn) {
         if !self.demand.cache.contains(lpn) {
@@ -204,34 +211,34 @@ impl Mapping {
         }
     }
 
-    /// A background job of `plane` has emptied its victim: what it has changed is written back.
+    /// A background job of `plane` has emptied its victim: the translation pages it has changed are written back.
     #[inline(never)]
     fn write_back_deferred<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId) {
         let mut pages = std::mem::take(&mut self.deferred[plane.index()]);
         for page in pages.drain(..) {
             let state = &mut self.demand.pages[page.index()];
             state.is_deferred = false;
-            // Unless it has been written back since.
+            // An eviction may have had the page written back in the meantime.
             if state.is_stale {
                 self.write_back(core, page);
             }
         }
-        // Keeps its memory.
+        // Keeps the capacity of the list.
         self.deferred[plane.index()] = pages;
     }
 
-    /// Writes a translation page back: reads what it does not change, programs it anew.
+    /// Writes a translation page back: reads the old page for its unchanged entries, then programs the new one.
     pub(crate) fn write_back<P: Probe>(&mut self, core: &mut Core<P>, page: Tvpn) {
         let state = &mut self.demand.pages[page.index()];
         if state.write_back != WriteBack::None {
-            // Before the program is queued, whatever changes goes with it.
-            state.again |= state.write_back == WriteBack::Program;
+            // Changes made before the program is queued are part of it; later ones need another write-back.
+            state.write_back_again |= state.write_back == WriteBack::Program;
             return;
         }
         self.write_backs += 1;
         state.write_back = WriteBack::Read;
-        // A read for those that wait serves this too.
-        if !state.is_read && !self.read_translation_page(core, page, Class::HostWrite) {
+        // A read that is under way for waiting page requests serves the write-back too.
+        if !state.is_being_read && !self.read_translation_page(core, page, Class::HostWrite) {
             self.program_translation_page(core, page);
         }
     }
@@ -240,7 +247,7 @@ impl Mapping {
     #[inline(never)]
     fn program_translation_page<P: Probe>(&mut self, core: &mut Core<P>, page: Tvpn) {
         let mut plane = core.ftl.allocator.home(Lpn(page.0), core.geometry.planes);
-        // Dynamic allocation, too, may have filled a plane.
+        // A plane may be full of displaced pages, or because dynamic allocation has filled it.
         let may_be_full = core.room.has_displaced || !core.ftl.allocator.is_static();
         if may_be_full && !core.has_mapping_room(plane) {
             plane = core.plane_in_place_of(plane, Core::has_mapping_room);
@@ -250,7 +257,7 @@ impl Mapping {
         if !has_room {
             self.demand.pages[page.index()].write_back = WriteBack::Room;
             self.waiting_for_room[plane.index()].push_back(page);
-            self.for_room_count += 1;
+            self.waiting_for_room_count += 1;
             core.wake(Wake::Space(plane));
             return;
         }
@@ -263,35 +270,37 @@ impl Mapping {
         let (to, owner) = (To::Stream(plane, WriteStream::Mapping), Owner::TranslationPage(page));
         let (maps, cause, class) = (Maps::Now, Cause::Mapping, Class::HostWrite);
         let queued = core.program(Program { to, lpn, stamp, maps, owner, cause, class });
-        queued.expect("the plane has room for translation pages");
+        queued.expect("has_mapping_room has found room in this plane");
     }
 
-    /// A translation page has been programmed, or will not be.
+    /// The write-back of a translation page is over: the page has been programmed, or the write-back has been given up.
     pub(crate) fn end_write_back<P: Probe>(&mut self, core: &mut Core<P>, page: Tvpn) {
         let _inside = core.inside.enter(Part::DemandMap);
         let state = &mut self.demand.pages[page.index()];
         state.write_back = WriteBack::None;
         self.write_backs -= 1;
-        if std::mem::take(&mut state.again) && state.is_stale {
+        if std::mem::take(&mut state.write_back_again) && state.is_stale {
             self.write_back(core, page);
         }
-        self.resume_throttled(core);
+        self.resume_misses(core);
     }
 
+    /// Lets misses continue that wait in `waiting_misses`, while fewer than [`WRITE_BACKS_MAX`] write-backs are under
+    /// way.
     #[inline(never)]
-    fn resume_throttled<P: Probe>(&mut self, core: &mut Core<P>) {
+    fn resume_misses<P: Probe>(&mut self, core: &mut Core<P>) {
         while self.write_backs < WRITE_BACKS_MAX
             && let Some(waiter) = self.waiting_misses.pop(&mut core.waiters)
         {
             let waiter = core.waiters.remove(waiter);
-            // Another miss may have brought it in.
-            if self.demand.cache.touch(waiter.lpn) || self.is_at_hand(core, waiter) {
+            // Another miss may have brought the entry in.
+            if self.demand.cache.touch(waiter.lpn) || self.bring_in_or_wait(core, waiter) {
                 core.wake(Wake::MapEntry { waiter, is_lost: false });
             }
         }
     }
 
-    /// Gives translation pages that wait for room in `plane` what there is now.
+    /// Programs translation pages that wait for room in `plane`, as many as it has room for now.
     pub(crate) fn resume_write_backs<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId) {
         let _inside = core.inside.enter(Part::DemandMap);
         let waiting = self.waiting_for_room.get(plane.index()).map_or(0, VecDeque::len);
@@ -299,30 +308,33 @@ impl Mapping {
             if !core.has_mapping_room(plane) {
                 break;
             }
-            let page = self.waiting_for_room[plane.index()].pop_front().expect("it has been counted");
-            self.for_room_count -= 1;
+            let page = self.waiting_for_room[plane.index()]
+                .pop_front()
+                .expect("the length of the queue bounds the loop");
+            self.waiting_for_room_count -= 1;
             self.program_translation_page(core, page);
         }
     }
 
-    /// No room will come any more, the drive has worn out: changes stay in RAM, and what waited for them goes on.
+    /// Gives up the write-backs that wait for room in worn-out planes, where no room will come any more: the changes
+    /// stay in RAM, and the pages that waited for these write-backs continue.
     pub(crate) fn give_up_write_backs<P: Probe>(&mut self, core: &mut Core<P>) {
         for plane in 0..self.waiting_for_room.len() {
             if !core.is_worn_out(PlaneId(plane as u32)) {
                 continue;
             }
             for page in std::mem::take(&mut self.waiting_for_room[plane]) {
-                self.for_room_count -= 1;
+                self.waiting_for_room_count -= 1;
                 self.stats.given_up += 1;
                 self.end_write_back(core, page);
             }
         }
     }
 
-    /// Writes every translation page that is out of date at once, without simulating time: after preconditioning.
+    /// Writes all translation pages that are out of date, without simulating time: after preconditioning.
     pub(crate) fn settle<P: Probe>(&mut self, core: &mut Core<P>) {
         let mut is_settled = false;
-        // Making room for one may change others.
+        // Collecting blocks to make room for one translation page may change others.
         while !std::mem::replace(&mut is_settled, true) {
             for page in self.demand.numbers() {
                 if !self.demand.has_changes(page) {
@@ -337,25 +349,27 @@ impl Mapping {
                 let plane = core.ftl.allocator.home(Lpn(page.0), core.geometry.planes);
                 while !core.has_mapping_room(plane) {
                     let moved = core.collect_now(plane, |lpn| self.demand.on_mapped_now(lpn));
-                    moved.expect("the drive has room left");
+                    moved.expect("preconditioning leaves room for translation pages");
                 }
                 self.demand.write(page, &core.ftl.map);
-                // Of two that are written here the later one counts.
+                // A translation page may be written twice here: the higher sequence number marks the newer one.
                 core.sequence += 1;
                 core.program_now(plane, WriteStream::Mapping, lpn, core.sequence, |_| ());
             }
         }
     }
 
-    /// With nothing under way every change that RAM holds is in a cached entry, unless the drive has worn out.
+    /// Checks that with nothing under way every change that only RAM holds is in a cached entry, unless write-backs
+    /// have been given up because the drive has worn out.
     ///
     /// # Errors
     /// The first translation page that is out of date.
     pub(crate) fn audit_at_rest(&self) -> Result<(), String> {
-        let is_forgotten = |page: &TranslationPage| page.is_stale || page.again || page.is_deferred;
+        let is_forgotten =
+            |page: &TranslationPage| page.is_stale || page.write_back_again || page.is_deferred;
         match self.demand.pages.iter().position(is_forgotten) {
             Some(page) if self.stats.given_up == 0 => {
-                Err(format!("translation page {page} has changed and nobody writes it back"))
+                Err(format!("translation page {page} has changed and no write-back of it is under way"))
             }
             _ => Ok(()),
         }
@@ -391,7 +405,7 @@ impl<P: Probe> Map<P> for Option<Mapping> {
         if is_corrected {
             self.on_corrected(core, lpn);
         }
-        // Not of the host's: a translation page, or a combination page.
+        // LPNs from `logical_pages` on are translation pages and combination pages: they have no map entry in flash.
         if let Some(mapping) = self
             && lpn.0 < core.geometry.logical_pages
         {
@@ -421,7 +435,7 @@ impl<P: Probe> Map<P> for Option<Mapping> {
     #[inline]
     fn level(&self, core: &Core<P>, lpn: Lpn) -> u8 {
         match self {
-            // Neither the host's nor the map's: a combination page.
+            // No level is kept for combination pages.
             Some(_) if core.ftl.is_combination(lpn) => 0,
             Some(mapping) => mapping.demand.level(lpn),
             None => core.levels.page(lpn),
@@ -438,7 +452,7 @@ impl<P: Probe> Map<P> for Option<Mapping> {
     }
 
     fn is_waiting(&self) -> bool {
-        self.as_ref().is_some_and(|mapping| mapping.for_room_count > 0)
+        self.as_ref().is_some_and(|mapping| mapping.waiting_for_room_count > 0)
     }
 
     fn waits_in(&self, plane: PlaneId) -> bool {

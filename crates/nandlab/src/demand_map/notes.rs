@@ -3,7 +3,7 @@
 use crate::base::note::Note;
 use crate::base::words::count;
 
-/// The mapping cache, with room for so many entries, has room for all of so many logical pages.
+/// The mapping cache has room for `entries` entries, which is enough for all `logical_pages`: nothing is ever evicted.
 pub(crate) fn whole_map(entries: u32, logical_pages: u32) -> Option<Note> {
     if logical_pages > entries {
         return None;

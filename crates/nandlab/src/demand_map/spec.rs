@@ -1,4 +1,4 @@
-//! `ftl.map`.
+//! The spec key `ftl.map`.
 
 use crate::spec::{FromVal, Key, Policy, Val, ValueKind, int, key, param, plain, with};
 
@@ -30,7 +30,7 @@ const MAPS: &[Policy] = &[
     ),
 ];
 
-/// From one entry to one for every page number there is.
+/// From one entry to 2^32 entries, one for every possible LPN.
 const CACHE: ValueKind = ValueKind::Size { min: 8, max: 8 << 32, step: 8 };
 
 /// `eviction` of the demand map.
@@ -38,9 +38,10 @@ const CACHE: ValueKind = ValueKind::Size { min: 8, max: 8 << 32, step: 8 };
 pub enum Eviction {
     /// The least recently used entry.
     Lru,
-    /// LaLDPC, Algorithm 1: the lowest read level, then the least recently used; the first `fixed` - 1 stay.
+    /// LaLDPC, Algorithm 1: among the entries with the lowest read level the least recently used one; the `fixed` - 1
+    /// most recently used entries stay.
     ReadLevel {
-        /// Len_fix there.
+        /// Len_fix of Algorithm 1, in entries.
         fixed: u32,
     },
 }
@@ -49,8 +50,13 @@ const EVICTIONS: &[Policy] = &[
     plain("lru", "the least recently used entry"),
     with(
         "read-level",
-        &[param("fixed", int(1, u32::MAX as u64), "2000", "Len_fix: the first of them, less one, stay")],
-        "LaLDPC, Algorithm 1: the lowest read level, of these the least recently used",
+        &[param(
+            "fixed",
+            int(1, u32::MAX as u64),
+            "2000",
+            "Len_fix: the Len_fix - 1 most recently used entries stay",
+        )],
+        "LaLDPC, Algorithm 1: the least recently used entry among those with the lowest read level",
     ),
 ];
 

@@ -19,22 +19,22 @@ fn setup() -> Setup {
     }
 }
 
-/// The map of a core, with room for so many entries.
+/// The demand map of a core, with a cache of `entries` entries.
 fn mapping(core: &Core<NoProbe>, entries: u64) -> Mapping {
     let spec = MapSpec::Demand { cache_bytes: entries * ENTRY_BYTES, eviction: Eviction::Lru };
     Mapping::new(&spec, &core.geometry, false).expect("a demand map")
 }
 
-/// Programs a translation page at once.
+/// Programs a translation page without simulating time.
 fn put_in_flash(core: &mut Core<NoProbe>, mapping: &Mapping, page: u32) {
     fill(core, WriteStream::Mapping, [mapping.demand.lpn_of(Tvpn(page)).0]);
 }
 
-fn asks(mapping: &mut Mapping, core: &mut Core<NoProbe>, lpn: u32) -> bool {
+fn has_entry(mapping: &mut Mapping, core: &mut Core<NoProbe>, lpn: u32) -> bool {
     mapping.has_entry(core, Lpn(lpn), Owner::Request(RequestId(lpn)), Wants::Read)
 }
 
-/// Serves events until none is left; returns the LPNs that have waited for their entries, in the order in which they go on.
+/// Serves events until none is left; returns the LPNs that have waited for their entries, in the order of their wakes.
 fn run(mapping: &mut Mapping, core: &mut Core<NoProbe>) -> Vec<u32> {
     let mut woken = Vec::new();
     while let Some(event) = next(core) {
@@ -69,15 +69,15 @@ fn a_miss_reads_its_translation_page_once_for_all_that_wait() {
     let mut mapping = mapping(&core, 8);
     put_in_flash(&mut core, &mapping, 0);
     for lpn in [2, 0, 1] {
-        assert!(!asks(&mut mapping, &mut core, lpn));
+        assert!(!has_entry(&mut mapping, &mut core, lpn));
     }
     assert_eq!(core.pool.live(), 1);
-    // Of a page that has never been written nothing has to be read.
-    assert!(asks(&mut mapping, &mut core, ENTRIES));
-    assert_eq!(run(&mut mapping, &mut core), [2, 0, 1], "in the order in which they came");
+    // A translation page that has never been written is not read.
+    assert!(has_entry(&mut mapping, &mut core, ENTRIES));
+    assert_eq!(run(&mut mapping, &mut core), [2, 0, 1], "in the order of the misses");
     assert_eq!(mapping_operations(&core), [1, 0]);
-    assert!(asks(&mut mapping, &mut core, 1), "it is cached now");
-    assert!(!asks(&mut mapping, &mut core, 3), "its neighbour is not");
+    assert!(has_entry(&mut mapping, &mut core, 1), "LPN 1 is cached now");
+    assert!(!has_entry(&mut mapping, &mut core, 3), "LPN 3 has not been asked for and is not cached");
     assert_eq!((mapping.stats.read_misses, mapping.stats.read_hits), (5, 1));
     run(&mut mapping, &mut core);
     assert!(mapping.is_idle());
@@ -93,7 +93,8 @@ fn a_dirty_entry_that_leaves_has_its_translation_page_written_back() {
     Map::keep_entry(&mut mapping, &mut core, Lpn(0));
     Map::on_written(&mut mapping, &mut core, Lpn(0));
     assert!(mapping.as_ref().unwrap().demand.has_changes(Tvpn(0)));
-    // The entry of page 1 takes the only place; the three others of page 0 have to be read first.
+    // The entry of page 1 takes the only place; the three other entries of page 0 have to be read before its
+    // write-back.
     Map::keep_entry(&mut mapping, &mut core, Lpn(ENTRIES));
     let mut mapping = mapping.unwrap();
     run(&mut mapping, &mut core);
@@ -101,43 +102,43 @@ fn a_dirty_entry_that_leaves_has_its_translation_page_written_back() {
     assert!(!mapping.demand.has_changes(Tvpn(0)) && mapping.is_idle());
     assert_ne!(core.ftl.map.get(lpn_of_page), before);
     assert_eq!((mapping.stats.dirty_evictions, mapping.stats.write_backs), (1, 1));
-    // A clean one just leaves.
+    // The eviction of a clean entry causes no write-back.
     mapping.keep_entry(&mut core, Lpn(2 * ENTRIES));
     run(&mut mapping, &mut core);
     assert_eq!((mapping_operations(&core), mapping.stats.evictions), ([1, 1], 2));
 }
 
 #[test]
-fn without_room_a_write_back_waits_and_goes_on_when_there_is_room() {
+fn without_room_a_write_back_waits_and_continues_when_there_is_room() {
     let mut core = Setup { blocks: 4, ..setup() }.core();
     let mut mapping = Some(mapping(&core, 1));
-    // One free block is left, and that is for the job of the plane.
+    // One free block is left, reserved for the background job of the plane.
     fill(&mut core, WriteStream::Gc, 0..24);
     mapping.as_mut().unwrap().write_back(&mut core, Tvpn(0));
     assert!(Map::<NoProbe>::is_waiting(&mapping) && Map::<NoProbe>::waits_in(&mapping, PLANE));
-    assert!(matches!(next(&mut core), Some(Event::Wake(Wake::Space(PLANE)))), "GC is asked for");
+    assert!(matches!(next(&mut core), Some(Event::Wake(Wake::Space(PLANE)))), "GC is woken");
     let mut inner = mapping.take().unwrap();
     inner.resume_write_backs(&mut core, PLANE);
-    assert!(core.pool.live() == 0 && inner.for_room_count == 1, "there is no more room than before");
+    assert!(core.pool.live() == 0 && inner.waiting_for_room_count == 1, "there is no more room than before");
     clear(&mut core, BlockId(0));
     inner.resume_write_backs(&mut core, PLANE);
     run(&mut inner, &mut core);
-    assert_eq!((mapping_operations(&core), inner.for_room_count), ([0, 1], 0));
+    assert_eq!((mapping_operations(&core), inner.waiting_for_room_count), ([0, 1], 0));
     assert!(inner.is_idle());
 }
 
 #[test]
-fn beyond_64_write_backs_misses_wait_until_one_is_done() {
+fn misses_wait_while_64_translation_pages_are_written_back() {
     let mut core = Setup { logical_pages: 66 * ENTRIES, ..setup() }.core();
     let mut mapping = mapping(&core, 8);
     for page in (0..63).map(Tvpn) {
         mapping.write_back(&mut core, page);
     }
-    assert!(asks(&mut mapping, &mut core, 64 * ENTRIES), "63 are fewer than 64");
+    assert!(has_entry(&mut mapping, &mut core, 64 * ENTRIES), "63 write-backs are below the limit");
     mapping.write_back(&mut core, Tvpn(63));
-    assert!(!asks(&mut mapping, &mut core, 65 * ENTRIES));
+    assert!(!has_entry(&mut mapping, &mut core, 65 * ENTRIES));
     assert_eq!(mapping.stats.waiting_misses, 1);
-    assert!(asks(&mut mapping, &mut core, 64 * ENTRIES), "a hit does not wait");
+    assert!(has_entry(&mut mapping, &mut core, 64 * ENTRIES), "a hit does not wait");
     core.wakes.clear();
     let Some(Event::Ended(Transaction { owner: Owner::TranslationPage(first), .. })) = next(&mut core) else {
         panic!("the first translation page is programmed");
@@ -151,37 +152,37 @@ fn beyond_64_write_backs_misses_wait_until_one_is_done() {
 }
 
 #[test]
-fn what_a_job_moves_is_written_back_once_when_the_job_ends() {
+fn map_changes_of_a_job_are_written_back_once_when_the_job_ends() {
     let mut core = setup().core();
     let mut mapping = Some(mapping(&core, 1));
     Map::keep_entry(&mut mapping, &mut core, Lpn(ENTRIES));
-    // Two pages of translation page 0, one of page 2, and one whose entry is cached.
+    // Two entries of translation page 0, one of page 2, and one of page 1 that is cached.
     for lpn in [0, 3, 2 * ENTRIES, ENTRIES] {
         Map::on_moved(&mut mapping, &mut core, PLANE, Lpn(lpn), true);
     }
-    assert_eq!(core.pool.live(), 0, "not before");
+    assert_eq!(core.pool.live(), 0, "no write-back before the end of the job");
     Map::end_job(&mut mapping, &mut core, PLANE);
     let mut mapping = mapping.unwrap();
     run(&mut mapping, &mut core);
     assert_eq!(mapping_operations(&core), [0, 2]);
     assert!([0, 2].into_iter().all(|page| !mapping.demand.has_changes(Tvpn(page))));
-    assert!(mapping.demand.has_changes(Tvpn(1)), "until its entry leaves");
+    assert!(mapping.demand.has_changes(Tvpn(1)), "the change stays in the cached entry until its eviction");
     mapping.audit_at_rest().unwrap();
 }
 
 #[test]
-fn what_changes_while_its_translation_page_is_programmed_goes_with_another_one() {
+fn a_change_made_while_its_translation_page_is_programmed_is_written_back_again() {
     let mut core = setup().core();
     let mut mapping = mapping(&core, 1);
     mapping.write_back(&mut core, Tvpn(0));
     for _ in 0..3 {
-        // Its entry is not cached.
+        // The entry of LPN 1 is not cached, so its translation page becomes stale.
         let page = mapping.demand.on_changed(Lpn(1)).unwrap();
         mapping.write_back(&mut core, page);
     }
     assert_eq!(core.pool.live(), 1);
     run(&mut mapping, &mut core);
-    // For the second one the first is read.
+    // The second write-back reads the page that the first one has programmed.
     assert_eq!((mapping_operations(&core), mapping.stats.write_backs), ([1, 2], 2));
     assert!(!mapping.demand.has_changes(Tvpn(0)));
 }

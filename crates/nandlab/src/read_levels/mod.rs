@@ -1,5 +1,5 @@
-//! The way of a flash read once it has left its die: decoding, the tries until it decodes, the level that is remembered of it. The
-//! level that it needs and the one it starts at are worked out when it is queued (`core/read.rs`).
+//! A flash read after its transfer from the die: decoding, further tries until a level decodes, and remembering that
+//! level. The level that a read needs, and its start level, are worked out when the read is queued (`core/read.rs`).
 //!
 //! Y. Du et al., "LaLDPC: Latency-aware LDPC for read performance improvement of solid state drives", MSST 2017.
 
@@ -17,26 +17,26 @@ use crate::probe::Probe;
 use crate::sched::{Cause, FlashOp, NEVER, Slot, Start, Transaction};
 use std::collections::VecDeque;
 
-/// Reads that have left their dies.
+/// Reads that have left their dies and are being decoded.
 #[derive(Debug)]
 pub(crate) struct Reads {
-    /// By read level, pages that are being decoded, in the order in which they will be done.
+    /// By read level: end of decoding and slot of the pages being decoded, earliest end first.
     decoding: Box<[VecDeque<(Time, Slot)>]>,
     pub(crate) stats: EccStats,
 }
 
 impl Reads {
-    /// `levels`: how many read levels there are.
+    /// `levels`: number of read levels.
     pub(crate) fn new(levels: u8) -> Self {
         Self { decoding: vec![VecDeque::new(); usize::from(levels)].into(), stats: EccStats::default() }
     }
 
-    /// Power is gone, and what was being decoded.
+    /// Drops all reads being decoded: power is lost.
     pub(crate) fn forget(&mut self) {
         self.decoding.iter_mut().for_each(VecDeque::clear);
     }
 
-    /// A read of the host's is queued.
+    /// A host read has been queued.
     #[inline]
     pub(crate) fn on_host_read<P: Probe>(&mut self, core: &Core<P>, slot: Slot) {
         if core.physics.ecc.has_levels() {
@@ -45,7 +45,9 @@ impl Reads {
         }
     }
 
-    /// A page has left its die. Returns the read whose decoding takes no time and is over; else it follows.
+    /// The page of a read has left its die. Returns the read if its decoding takes no time; else [`Reads::on_clock`]
+    /// returns it at the end of decoding. A sub-read of a pread is decoded with its partner, once both have left their
+    /// dies.
     #[inline]
     pub(crate) fn on_page_out<P: Probe>(&mut self, core: &mut Core<P>, slot: Slot) -> Option<Slot> {
         let read = &core.pool[slot];
@@ -62,7 +64,8 @@ impl Reads {
         }
         let cost = *core.device.timing().read(level, is_retry);
         if !core.physics.ecc.has_levels() {
-            // No other try can follow: the data in flash is not needed any more, unless the other half of a pread is to come.
+            // No further try can follow, so the flash page is not needed any more; the blocks of a pread stay pinned
+            // until both sub-reads have left their dies.
             if partner.is_none() {
                 core.unpin(block);
             }
@@ -98,7 +101,7 @@ impl Reads {
         None
     }
 
-    /// The clock of a decoder has struck; returns the read whose decoding is over.
+    /// The clock of a read level's decoder has expired; returns the read whose decoding has ended.
     #[inline]
     pub(crate) fn on_clock<P: Probe>(&mut self, core: &mut Core<P>, clock: u32) -> Slot {
         let line = &mut self.decoding[(clock - core.geometry.dies) as usize];
@@ -108,7 +111,8 @@ impl Reads {
         slot
     }
 
-    /// Decoding has ended: with the data, its level remembered, or with another try one level higher. Whether the read is over.
+    /// Decoding has ended. If it failed and a higher level is left, queues another try and returns `false`; else
+    /// remembers the level and returns `true`: the read is over.
     #[inline]
     pub(crate) fn on_decoded<P: Probe>(
         &mut self,
@@ -132,16 +136,16 @@ impl Reads {
         true
     }
 
-    /// Remembers the level at which a read has been decoded. What GC and wear levelling read is left out: it is not
-    /// a use of the page, and moves it.
+    /// Remembers the level of the last try, for the block and for the page. Reads of background jobs set no level of a
+    /// page: they are no use of the page.
     fn remember<P: Probe>(core: &mut Core<P>, map: &mut impl Map<P>, slot: Slot) {
         let Transaction { ppn, lpn, cause, level, start, .. } = core.pool[slot];
-        // A read at full strength says nothing of the level that its block needs.
+        // A read at full strength always ends at the last level, whatever level its block needs.
         if start != Start::Last {
             core.levels.set_block(core.geometry.block_of(ppn), level);
         }
         let is_use = matches!(cause, Cause::Host | Cause::Sync | Cause::Mapping);
-        // It may have been written since.
+        // The LPN may have been written since the read was queued.
         if is_use && core.ftl.map.get(lpn) == Some(ppn) {
             map.set_level(core, lpn, level);
         }

@@ -4,8 +4,8 @@ use super::EccStats;
 use crate::base::note::Note;
 use crate::base::words::{count, listed, part, several};
 
-/// Page reads were decoded by no read level, or so many requests have failed for that. `has_lost_power`: power loss may have
-/// taken their data.
+/// Page reads were decoded by no read level, or `requests` requests have failed as uncorrectable. `has_lost_power`: the
+/// drive has lost power, which may have lost their data.
 pub(crate) fn uncorrectable(ecc: &EccStats, requests: u64, has_lost_power: bool) -> Option<Note> {
     let lost = ecc.uncorrectable;
     if lost == 0 && requests == 0 {
@@ -13,14 +13,14 @@ pub(crate) fn uncorrectable(ecc: &EccStats, requests: u64, has_lost_power: bool)
     }
     let mut text = String::new();
     if requests > 0 {
-        let power = if has_lost_power { ", or power loss took it" } else { "" };
+        let power = if has_lost_power { ", or power loss has lost it" } else { "" };
         text = format!("{} failed: no read level decodes their data{power}. ", several(requests, "request"));
     }
     if lost > 0 {
         text += &format!(
             "{} of the page reads ({}) were decoded by no read level: the data is too old for the drive's wear. Lower \
              reliability.pe_cycles, reliability.retention or reliability.clock_scale, or set ecc.levels with a higher \
-             last rber_max; `nandlab reliability` shows which level decodes what.",
+             last rber_max; `nandlab reliability` shows the level that decodes each age and wear.",
             part(lost as f64, ecc.reads() as f64),
             count(lost)
         );
@@ -28,7 +28,7 @@ pub(crate) fn uncorrectable(ecc: &EccStats, requests: u64, has_lost_power: bool)
     Note::error("uncorrectable", text.trim_end().to_owned())
 }
 
-/// Every page of a drive with read levels was decoded at the first, so that these keys made no difference. `has_errors`: the
+/// Every page of a drive with read levels was decoded at level 1, so that `keys` made no difference. `has_errors`: the
 /// spec has bit errors.
 pub(crate) fn first_level(ecc: &EccStats, keys: &[&str], has_errors: bool) -> Option<Note> {
     if ecc.levels[1] == 0 || ecc.soft_reads() + ecc.uncorrectable > 0 {
@@ -40,7 +40,7 @@ pub(crate) fn first_level(ecc: &EccStats, keys: &[&str], has_errors: bool) -> Op
         if has_errors {
             format!(
                 "Every page was decoded at read level 1, so {keys} had no effect. reliability.pe_cycles and \
-                 reliability.retention age the drive; `nandlab reliability` shows what asks for which level."
+                 reliability.retention age the drive; `nandlab reliability` shows the level that each age and wear needs."
             )
         } else {
             format!(

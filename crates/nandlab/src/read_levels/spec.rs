@@ -1,4 +1,4 @@
-//! `[ecc]`.
+//! The section `[ecc]` of the spec.
 
 use crate::base::units::US;
 use crate::flash::{EccSpec, LEVELS_MAX, LevelSpec, Retry, StartLevel};
@@ -12,7 +12,7 @@ section! { for EccSpec {
         "ecc.levels",
         LEVELS,
         "\"none\"",
-        "read levels: their RBER limits, and latencies in place of those of [timing]",
+        "read levels: their RBER limits, and latencies that replace the read latencies of [timing]",
     ),
     start = key("ecc.start", ValueKind::Slot(StartLevel::CHOICES), "\"first\"", "the level a read starts at"),
     retry = key("ecc.retry", ValueKind::Slot(Retry::CHOICES), "\"full\"", "what a further try costs"),
@@ -20,7 +20,7 @@ section! { for EccSpec {
 
 const LEVELS: ValueKind = ValueKind::Either(&[
     ValueKind::Slot(&[
-        plain("none", "[timing] alone, which decodes everything"),
+        plain("none", "no read levels: latencies of [timing], every read decodes"),
         plain("laldpc", "LaLDPC, Tables I and II: seven levels"),
     ]),
     ValueKind::List(LEVEL, LEVELS_MAX),
@@ -28,12 +28,12 @@ const LEVELS: ValueKind = ValueKind::Either(&[
 
 const LEVEL: &[Param] = &[
     param("rber_max", RBER_MAX, "", "the level decodes every RBER below this"),
-    param("sense", OPERATION, "", "time on the die"),
-    param("transfer", OVERHEAD, "", "time on the channel for a page"),
-    param("decode", OVERHEAD, "", "time in the controller"),
+    param("sense", OPERATION, "", "sensing time on the die"),
+    param("transfer", OVERHEAD, "", "transfer time of a page on the channel"),
+    param("decode", OVERHEAD, "", "decoding time in the controller"),
 ];
 
-/// Beyond one half a bit says the opposite.
+/// At an RBER of one half a bit carries no information.
 const RBER_MAX: ValueKind = above_0(0.5);
 
 impl FromVal for Vec<LevelSpec> {
@@ -73,7 +73,7 @@ fn laldpc() -> Vec<LevelSpec> {
 
 choices! { for StartLevel {
     First = "first": "LDPC-in-SSD: always level 1",
-    Ideal = "ideal": "the level that decodes, as if it were known",
+    Ideal = "ideal": "the lowest level that decodes, as if the controller knew it",
     LastLevel = "last-level":
         "LaLDPC: the level of the page's last read while its map entry is cached, else level 1",
     BlockLevel = "block-level":
@@ -81,14 +81,15 @@ choices! { for StartLevel {
 } }
 
 choices! { for Retry {
-    Full = "full": "every try is a whole read",
+    Full = "full": "every try takes the whole sensing, transfer and decoding time of its level",
     Incremental = "incremental":
-        "a further try pays what its level adds in sensing and transfer, and decoding",
+        "a further try takes the sensing and transfer time that its level adds, and its decoding time",
 } }
 
 pub(crate) const RULES: &[Rule] = &[ascending];
 
-/// A further level corrects more and senses no less: what it adds is what an incremental retry pays.
+/// Each level has a higher RBER limit than the level before it and no shorter sensing or transfer: an incremental retry
+/// takes the difference.
 fn ascending(check: &mut Check<'_>) -> Option<()> {
     const KEY: &str = "ecc.levels";
     let Val::List(levels) = check.get(KEY)? else { return None };
@@ -97,16 +98,16 @@ fn ascending(check: &mut Check<'_>) -> Option<()> {
         let (low, high) = (before.field("rber_max").num(), level.field("rber_max").num());
         if high <= low {
             let (low, high) = (show_num(low), show_num(high));
-            let message = format!("{high} is not above the {low} of the level before it");
-            let remedy = "order the levels by rber_max, each above the last";
+            let message = format!("expected more than the {low} of the level before it, found {high}");
+            let remedy = "order the levels by rising rber_max";
             check.error_in_list(KEY, i, "rber_max", message, remedy);
         }
         for name in ["sense", "transfer"] {
             let (low, high) = (before.field(name).int(), level.field(name).int());
             if high < low {
                 let (low, high) = (show_time(low), show_time(high));
-                let message = format!("{high} is less than the {low} of the level before it");
-                let remedy = format!("a level adds to the one before it: write at least \"{low}\"");
+                let message = format!("expected at least the {low} of the level before it, found {high}");
+                let remedy = format!("write at least \"{low}\"");
                 check.error_in_list(KEY, i, name, message, remedy);
             }
         }

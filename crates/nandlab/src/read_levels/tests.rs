@@ -1,4 +1,4 @@
-//! Reads on a bare core of three levels: level L senses in L x 50 us, transfers in 10 us, decodes in L x 20 us.
+//! Reads on a bare core with three read levels: level L senses in L x 50 us, transfers in 10 us, decodes in L x 20 us.
 
 use super::*;
 use crate::base::geometry::{BlockId, Lpn, Ppn};
@@ -23,12 +23,12 @@ fn core() -> Core<NoProbe> {
 fn read(core: &mut Core<NoProbe>, map: &MapInRam, lpn: u32, cause: Cause, needed: u32) -> Slot {
     core.array.block_mut(BLOCK).reads = needed;
     let (lpn, owner, class) = (Lpn(lpn), Owner::Job(PLANE), Class::HostRead);
-    let ppn = core.ftl.map.get(lpn).expect("it is mapped");
+    let ppn = core.ftl.map.get(lpn).expect("the LPN is mapped");
     let page_level = map.level(core, lpn);
     core.read(Read { ppn, lpn, owner, cause, class, start: Start::Policy, page_level })
 }
 
-/// Serves events until none is left; returns the reads that are over, and when.
+/// Serves events until none is left; returns the reads that are over, each with its end.
 fn run(core: &mut Core<NoProbe>, reads: &mut Reads, map: &mut MapInRam) -> Vec<(Transaction, Time)> {
     let mut over = Vec::new();
     while let Some(event) = next(core) {
@@ -54,12 +54,12 @@ fn a_read_is_tried_one_level_higher_until_it_decodes_and_the_level_is_remembered
     let over = run(&mut core, &mut reads, &mut map);
     let [(first, at)] = over[..] else { panic!("{over:?}") };
     assert_eq!((first.level, first.tries, first.is_uncorrectable()), (3, 2, false));
-    // 70 us a level, and 10 us a try.
+    // The tries at levels 1 to 3: 70 us x level for sensing and decoding, and 10 us a try for the transfer.
     assert_eq!(at - Time::START, (70 * (1 + 2 + 3) + 30) * US);
     assert_eq!(core.array.block(BLOCK).reads, 3 + 3, "each try senses the page");
     assert_eq!(core.operations.total(FlashOp::Read), 1);
     assert_eq!(map.levels, [(0, 3)].into());
-    // The next one begins there, and so does one of another page of the block.
+    // The next read of the page starts at level 3, and so does a read of another page of the block.
     for lpn in [0, 1] {
         read(&mut core, &map, lpn, Cause::Host, 3);
         let (next, _) = run(&mut core, &mut reads, &mut map)[0];
@@ -78,7 +78,7 @@ fn beyond_the_last_level_a_page_is_uncorrectable() {
 }
 
 #[test]
-fn what_gc_reads_is_remembered_of_the_block_alone() {
+fn the_level_of_a_gc_read_is_remembered_for_the_block_alone() {
     let (mut core, mut reads, mut map) = (core(), Reads::new(3), MapInRam::default());
     for (cause, of_page) in [(Cause::Gc, None), (Cause::Refresh, None), (Cause::Sync, Some(2))] {
         core.levels.set_block(BLOCK, 0);
@@ -86,7 +86,7 @@ fn what_gc_reads_is_remembered_of_the_block_alone() {
         run(&mut core, &mut reads, &mut map);
         assert_eq!((map.levels.get(&0).copied(), core.levels.block(BLOCK)), (of_page, 2), "{cause:?}");
     }
-    // At full strength it says nothing of the block either.
+    // A read at full strength sets no level of the block either.
     let (lpn, owner, class) = (Lpn(1), Owner::Job(PLANE), Class::Background);
     let (cause, start) = (Cause::Refresh, Start::Last);
     core.read(Read { ppn: Ppn(1), lpn, owner, cause, class, start, page_level: 0 });
@@ -104,10 +104,10 @@ fn the_level_of_a_page_that_has_been_written_since_is_not_remembered() {
 }
 
 #[test]
-fn each_level_decodes_one_page_after_the_other_in_their_order() {
+fn each_level_ends_decoding_in_the_order_of_arrival() {
     let (mut core, mut reads) = (core(), Reads::new(3));
     let map = MapInRam { levels: [(1, 2)].into(), ..MapInRam::default() };
-    // They leave their dies 5 us apart.
+    // The pages leave their dies 5 us apart.
     let slots = [(0, 1), (1, 2), (0, 1)].map(|(lpn, needed)| read(&mut core, &map, lpn, Cause::Host, needed));
     for slot in slots {
         assert_eq!(reads.on_page_out(&mut core, slot), None);
@@ -117,14 +117,14 @@ fn each_level_decodes_one_page_after_the_other_in_their_order() {
     let at = |us: u64| Time::START + us * US;
     assert_eq!([first, second].map(|clock| core.agenda.time(clock)), [at(20), at(45)]);
     assert_eq!(reads.on_clock(&mut core, first), slots[0]);
-    assert_eq!(core.agenda.time(first), at(30), "the third one came 10 us after the first");
+    assert_eq!(core.agenda.time(first), at(30), "the third page arrived 10 us after the first");
     assert_eq!(reads.on_clock(&mut core, first), slots[2]);
     assert_eq!(core.agenda.time(first), NEVER);
     assert_eq!(reads.on_clock(&mut core, second), slots[1]);
 }
 
 #[test]
-fn without_levels_every_page_decodes_at_once_and_lets_its_block_go() {
+fn without_levels_every_page_decodes_at_once_and_its_block_is_unpinned() {
     let (mut core, mut reads, mut map) = (Setup::default().core(), Reads::new(1), MapInRam::default());
     fill(&mut core, WriteStream::Host, [0]);
     let slot = read(&mut core, &map, 0, Cause::Host, 9);

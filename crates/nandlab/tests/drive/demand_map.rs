@@ -72,7 +72,10 @@ fn prefilled<P: Probe>(spec: &Spec, probe: P, lpns: impl Iterator<Item = u32>) -
 fn nothing_is_stale<P: Probe>(drive: &Drive<P>) {
     let pages = &drive.demand_map().unwrap().pages;
     for (number, page) in pages.iter().enumerate() {
-        assert!(!page.is_stale && !page.is_deferred && !page.again, "translation page {number}: {page:?}");
+        assert!(
+            !page.is_stale && !page.is_deferred && !page.write_back_again,
+            "translation page {number}: {page:?}"
+        );
         assert!(page.waiting.is_empty() && page.write_back == WriteBack::None, "translation page {number}");
     }
 }
@@ -159,7 +162,7 @@ fn a_translation_page_under_its_program_serves_misses_from_ram() {
     drive.submit(&third).unwrap();
     // LPN 1's entry has left dirty again: the page is written once more, when it has been programmed.
     assert_eq!(drive.outstanding(), 1, "the read is answered at once");
-    assert!(drive.demand_map().unwrap().pages[0].again);
+    assert!(drive.demand_map().unwrap().pages[0].write_back_again);
     settle(&mut drive);
     assert_eq!(mapping(&drive), (1, 2));
     nothing_is_stale(&drive);

@@ -653,15 +653,15 @@ fn read_levels() {
     load_with(&list(&many[..16]), &[]).unwrap_or_else(|e| panic!("{e}"));
     golden(
         &list(&[first.clone(), level("0.006", "50us", "20us"), level("0.006", "60us", "20us")]),
-        "run.toml:5: ecc.levels[2].rber_max: 0.006 is not above the 0.006 of the level before it\n  remedy: order the \
-         levels by rber_max, each above the last",
+        "run.toml:5: ecc.levels[2].rber_max: expected more than the 0.006 of the level before it, found 0.006\n  remedy: \
+         order the levels by rising rber_max",
     );
     golden(
         &list(&[first.clone(), level("0.006", "40us", "15us")]),
-        "run.toml:4: ecc.levels[1].sense: 40us is less than the 50us of the level before it\n  remedy: a level adds to \
-         the one before it: write at least \"50us\"\n\
-         run.toml:4: ecc.levels[1].transfer: 15us is less than the 20us of the level before it\n  remedy: a level adds \
-         to the one before it: write at least \"20us\"",
+        "run.toml:4: ecc.levels[1].sense: expected at least the 50us of the level before it, found 40us\n  remedy: write \
+         at least \"50us\"\n\
+         run.toml:4: ecc.levels[1].transfer: expected at least the 20us of the level before it, found 15us\n  remedy: \
+         write at least \"20us\"",
     );
     golden(
         &list(&[first.clone(), level("0.6", "60us", "20us")]),
@@ -669,10 +669,10 @@ fn read_levels() {
     );
     golden(
         "[ecc]\nlevels = [{ rber_max = 0.005, sense = \"50us\", transfer = \"20us\" }]\n",
-        "run.toml:2: ecc.levels[0].decode: missing\n  remedy: add decode = \"50us\" (time in the controller)",
+        "run.toml:2: ecc.levels[0].decode: missing\n  remedy: add decode = \"50us\" (decoding time in the controller)",
     );
     let levels = format!("ecc.levels=[{}, {}]", first, level("0.006", "40us", "20us"));
-    assert!(set_says("", &levels).starts_with("--set: ecc.levels[1].sense: 40us"));
+    assert!(set_says("", &levels).starts_with("--set: ecc.levels[1].sense: expected at least the 50us"));
 }
 
 #[test]

@@ -1,17 +1,18 @@
-//! Cached entries in slots.
+//! The cached map entries and their slots.
 
 use crate::base::geometry::Lpn;
 use crate::base::huge::prefetch;
 use crate::base::list::{Link, ListLinks};
 
-/// Where an eviction policy has an entry.
+/// The list of the `read-level` policy that an entry is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Listing {
-    /// In a list, of those that may not leave.
+    /// The list of the fixed entries, which are not evicted.
     Fixed,
-    /// In a list, of those that may.
+    /// The list of the entry's level.
     Listed,
-    /// Beside the list of its level: it came there out of turn.
+    /// The heap of the entry's level: the level has changed since the entry was used, so its place is in the middle of
+    /// the list.
     Displaced,
 }
 
@@ -21,18 +22,18 @@ pub(super) struct MapEntry {
     pub(super) lpn: Lpn,
     link: Link,
     pub(super) level: u8,
-    pub(super) place: Listing,
-    /// When it was last used, in uses of the cache.
+    pub(super) listing: Listing,
+    /// Number of the entry's last use, counting all uses of the cache.
     pub(super) used: u64,
 }
 
 impl MapEntry {
     pub(super) fn new(lpn: Lpn, level: u8) -> Self {
-        Self { lpn, link: Link::default(), level, place: Listing::Listed, used: 0 }
+        Self { lpn, link: Link::default(), level, listing: Listing::Listed, used: 0 }
     }
 }
 
-/// The slots.
+/// The slots of the cache, each with an entry.
 #[derive(Debug)]
 pub(super) struct MapEntries(Vec<MapEntry>);
 
@@ -45,7 +46,7 @@ impl MapEntries {
         self.0.len() as u32
     }
 
-    /// A new slot.
+    /// Adds a slot and returns its number.
     pub(super) fn grow(&mut self) -> u32 {
         self.0.push(MapEntry::new(Lpn(0), 0));
         self.len() - 1

@@ -1,4 +1,4 @@
-//! Eviction `lru`: the least recently used entry leaves (DFTL; LaLDPC_LRU in the LaLDPC paper).
+//! Eviction `lru`: evicts the least recently used entry (DFTL; LaLDPC_LRU in the LaLDPC paper).
 
 use super::entries::MapEntries;
 use crate::base::list::List;
@@ -26,7 +26,7 @@ impl Lru {
         entries[slot].level = level;
     }
 
-    /// Takes out the entry that leaves.
+    /// Removes the entry to evict from the order and returns its slot.
     #[inline]
     pub(super) fn evict(&mut self, entries: &mut MapEntries) -> u32 {
         let slot = self.used.last().expect("a full cache has entries");

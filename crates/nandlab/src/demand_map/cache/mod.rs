@@ -1,7 +1,7 @@
-//! The mapping cache: which LPNs have their map entry in RAM, and the read level each entry carries.
+//! The mapping cache: which LPNs have their map entry in RAM, and the read level in each entry.
 //!
-//! The eviction policy keeps the entries in its own order; an entry is a slot, and slots are linked into lists by
-//! index. Every operation costs the same whatever the cache's size (`read-level`: at most its logarithm).
+//! Each eviction policy keeps the entries in an order of its own; an entry is a slot, and slots are linked into lists
+//! by index. An operation takes O(1) time (`read-level`: at most O(log n) of n entries).
 
 mod entries;
 mod lru;
@@ -17,14 +17,14 @@ use read_level::ReadLevel;
 /// Bytes of RAM an entry takes: LPN, PPN and four level bits, aligned (LaLDPC, Section III-E).
 pub const ENTRY_BYTES: u64 = 8;
 
-/// The eviction policies. Each keeps the entries in the order it needs.
+/// The state of the eviction policy: the entries in the order that the policy needs.
 #[derive(Debug)]
 enum Order {
     Lru(Lru),
     ReadLevel(ReadLevel),
 }
 
-/// One call to whichever policy it is.
+/// Calls a method of the eviction policy in use.
 macro_rules! ask {
     ($order:expr, $policy:ident => $call:expr) => {
         match $order {
@@ -37,10 +37,10 @@ macro_rules! ask {
 /// The cached entries.
 #[derive(Debug)]
 pub struct Cache {
-    /// For each LPN the level bits of its entry; 0: not cached. Beside the entries, because a byte of 64 neighbours is
-    /// sooner there than a slot and its entry.
+    /// For each LPN the level bits of its entry; 0: not cached. An array of its own because 64 neighbours share a cache
+    /// line of the processor, so a lookup is faster here than by slot and entry.
     levels: Huge<u8>,
-    /// For each LPN its slot + 1, if it is cached.
+    /// For each LPN the slot of its entry + 1; valid if the entry is cached.
     slots: Huge<u32>,
     entries: MapEntries,
     capacity: u32,
@@ -64,17 +64,17 @@ impl Cache {
         }
     }
 
-    /// MapEntries that fit.
+    /// Number of entries that fit.
     pub fn capacity(&self) -> u32 {
         self.capacity
     }
 
-    /// MapEntries there are.
+    /// Number of cached entries.
     pub fn len(&self) -> u32 {
         self.entries.len()
     }
 
-    /// Whether there are none.
+    /// Whether no entry is cached.
     pub fn is_empty(&self) -> bool {
         self.entries.len() == 0
     }
@@ -84,20 +84,20 @@ impl Cache {
         self.contains(lpn).then(|| self.slots[lpn.index()] - 1)
     }
 
-    /// Asks the host machine's cache for the level bits of `lpn`.
+    /// Prefetches the level bits of `lpn` into the processor's cache.
     #[inline(always)]
     pub fn prefetch_level(&self, lpn: Lpn) {
         self.levels.prefetch(lpn.index());
     }
 
-    /// Asks it for what looking up `lpn` needs.
+    /// Prefetches the level bits and the slot number of `lpn` into the processor's cache.
     #[inline(always)]
     pub fn prefetch(&self, lpn: Lpn) {
         self.levels.prefetch(lpn.index());
         self.slots.prefetch(lpn.index());
     }
 
-    /// Asks it for the entry of `lpn`, some time after [`Cache::prefetch`].
+    /// Prefetches the entry of `lpn` into the processor's cache, some time after [`Cache::prefetch`].
     #[inline(always)]
     pub fn prefetch_entry(&self, lpn: Lpn) {
         if let Some(slot) = self.slot(lpn) {
@@ -111,7 +111,8 @@ impl Cache {
         self.levels[lpn.index()] != 0
     }
 
-    /// A request needs the entry of `lpn`: whether it is cached; it then is the most recently used.
+    /// A request needs the entry of `lpn`. If the entry is cached it becomes the most recently used one; returns
+    /// whether it is.
     #[inline]
     pub fn touch(&mut self, lpn: Lpn) -> bool {
         let Some(slot) = self.slot(lpn) else { return false };
@@ -119,13 +120,13 @@ impl Cache {
         true
     }
 
-    /// The level bits of a cached entry.
+    /// The level bits of the entry of `lpn`; `None` if the entry is not cached.
     #[inline]
     pub fn level(&self, lpn: Lpn) -> Option<u8> {
         Some(self.levels[lpn.index()]).filter(|&level| level != 0)
     }
 
-    /// Sets the level bits of an entry, if it is cached. Its place in the order of use stays.
+    /// Sets the level bits of the entry of `lpn`, if the entry is cached. The order of use stays.
     #[inline]
     pub fn set_level(&mut self, lpn: Lpn, level: u8) {
         debug_assert!(level > 0, "levels count from 1");
@@ -137,10 +138,11 @@ impl Cache {
         }
     }
 
-    /// Adds the entry of `lpn`, which must not be cached; returns the LPN whose entry had to leave for it.
+    /// Adds the entry of `lpn`, which must not be cached; returns the LPN whose entry was evicted.
     #[inline]
     pub fn insert(&mut self, lpn: Lpn, level: u8) -> Option<Lpn> {
-        debug_assert!(!self.contains(lpn) && level > 0, "LPN {} is cached already", lpn.0);
+        debug_assert!(!self.contains(lpn), "LPN {} is cached already", lpn.0);
+        debug_assert!(level > 0, "levels count from 1");
         let mut evicted = None;
         let slot = if self.entries.len() == self.capacity {
             let slot = ask!(&mut self.order, order => order.evict(&mut self.entries));
@@ -158,20 +160,23 @@ impl Cache {
         evicted
     }
 
-    /// The cached LPNs, in no order.
+    /// The LPNs with a cached entry, in the order of their slots.
     pub fn lpns(&self) -> impl Iterator<Item = Lpn> + '_ {
         self.entries.iter().map(|entry| entry.lpn)
     }
 
-    /// Checks the cache against itself.
+    /// Checks the consistency of entries, index and eviction order.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first inconsistency found.
     pub fn audit(&self) -> Result<(), String> {
         for (slot, entry) in self.entries.iter().enumerate() {
             let is_found = self.slot(entry.lpn) == Some(slot as u32);
             if !is_found || self.levels[entry.lpn.index()] != entry.level {
-                return Err(format!("the cached entry of LPN {} is not where it is looked for", entry.lpn.0));
+                return Err(format!(
+                    "the slot of the cached entry of LPN {}, or its level, differs from the index",
+                    entry.lpn.0
+                ));
             }
         }
         let indexed = self.levels.iter().filter(|&&level| level != 0).count();

@@ -1,16 +1,17 @@
-//! Eviction `read-level`: of the entries that are not fixed, the one with the lowest read level leaves, the least
-//! recently used of these (LaLDPC, Algorithm 1; LaLDPC_new in that paper).
+//! Eviction `read-level`: among the entries that are not fixed, evicts the one with the lowest read level; among
+//! entries of equal level, the least recently used one (LaLDPC, Algorithm 1; LaLDPC_new in that paper).
 //!
-//! With the entries numbered from 1 in the order of their use, the fixed ones are those before `Len_fix`: the
-//! algorithm takes `j >= Len_fix` to the letter, and its `break` leaves both loops. Without a candidate the least
-//! recently used entry leaves.
+//! Number the entries from 1, the most recently used first. The entries before `Len_fix` are fixed: `j >= Len_fix` of
+//! Algorithm 1 is taken to the letter, and its `break` leaves both loops. If all entries are fixed, the least recently
+//! used one is evicted.
 //!
-//! The fixed entries are one list. The others are a list per level, each in the order of use, because what stops being
-//! fixed has been used later than everything that had stopped before. Only an entry whose level changes while it is not
-//! fixed (GC has moved its page, or its read took long) belongs into the middle of a list; it goes into a heap beside
-//! that list instead, ordered by use. So a hit costs O(1) and an eviction at most O(log n).
+//! The fixed entries are one list. The other entries are in one list per level, ordered by use: an entry that stops
+//! being fixed was used later than all entries that stopped before it, so it goes to the front of its list. Only an
+//! entry whose level changes while it is not fixed (GC has moved its page, or its read took long) belongs in the middle
+//! of a list; it goes into a heap of that level instead, ordered by use. So a hit takes O(1) and an eviction at most
+//! O(log n).
 //!
-//! Parameter: `fixed`, Len_fix, in entries (the paper: 500, 2000, 5000).
+//! Parameter: `fixed`, which is Len_fix, in entries (the paper: 500, 2000, 5000).
 
 use super::entries::{Listing, MapEntries};
 use crate::base::list::List;
@@ -22,8 +23,10 @@ use std::collections::BinaryHeap;
 #[derive(Debug, Default)]
 struct Level {
     listed: List,
-    /// Use and slot of those out of turn. What has left or changed since is dropped when it comes up.
+    /// Last use and slot of the displaced entries. Items of entries that have left or changed since are dropped when
+    /// they reach the top.
     displaced: BinaryHeap<Reverse<(u64, u32)>>,
+    /// Number of displaced entries, which is the number of up-to-date items in the heap.
     displaced_len: u32,
 }
 
@@ -50,22 +53,23 @@ impl ReadLevel {
     fn put_first(&mut self, entries: &mut MapEntries, slot: u32) {
         self.uses += 1;
         entries[slot].used = self.uses;
-        entries[slot].place = Listing::Fixed;
+        entries[slot].listing = Listing::Fixed;
         self.fixed.push_first(entries, slot);
         if self.fixed.len() > self.fixed_max {
             let last = self.fixed.last().expect("the list is longer than its limit");
             self.fixed.remove(entries, last);
-            entries[last].place = Listing::Listed;
+            entries[last].listing = Listing::Listed;
             self.levels[usize::from(entries[last].level)].listed.push_first(entries, last);
         }
     }
 
+    /// Removes `slot` from the list or heap it is in.
     fn take(&mut self, entries: &mut MapEntries, slot: u32) {
         let level = &mut self.levels[usize::from(entries[slot].level)];
-        match entries[slot].place {
+        match entries[slot].listing {
             Listing::Fixed => self.fixed.remove(entries, slot),
             Listing::Listed => level.listed.remove(entries, slot),
-            // Its use and place tell that what the heap holds is out of date.
+            // The item stays in the heap: the entry's changed use or listing shows that the item is out of date.
             Listing::Displaced => level.displaced_len -= 1,
         }
     }
@@ -80,14 +84,14 @@ impl ReadLevel {
     }
 
     pub(super) fn on_level(&mut self, entries: &mut MapEntries, slot: u32, level: u8) {
-        if entries[slot].place == Listing::Fixed {
+        if entries[slot].listing == Listing::Fixed {
             entries[slot].level = level;
             return;
         }
         self.take(entries, slot);
         let entry = &mut entries[slot];
         entry.level = level;
-        entry.place = Listing::Displaced;
+        entry.listing = Listing::Displaced;
         let level = &mut self.levels[usize::from(entry.level)];
         level.displaced.push(Reverse((entry.used, slot)));
         level.displaced_len += 1;
@@ -96,7 +100,7 @@ impl ReadLevel {
         }
     }
 
-    /// Takes out the entry that leaves.
+    /// Removes the entry to evict from the order and returns its slot.
     pub(super) fn evict(&mut self, entries: &mut MapEntries) -> u32 {
         for number in 0..=LEVELS_MAX {
             let level = &mut self.levels[number];
@@ -122,9 +126,10 @@ impl ReadLevel {
 }
 
 impl Level {
+    /// Whether an item of the heap is up to date.
     fn is_current(entries: &MapEntries, level: u8, used: u64, slot: u32) -> bool {
         let entry = &entries[slot];
-        entry.place == Listing::Displaced && entry.level == level && entry.used == used
+        entry.listing == Listing::Displaced && entry.level == level && entry.used == used
     }
 
     fn oldest_displaced(&mut self, entries: &MapEntries, level: u8) -> Option<(u64, u32)> {
@@ -137,8 +142,8 @@ impl Level {
         None
     }
 
-    /// Drops what is out of date or there twice. Called when that is the larger part, so it costs little for each
-    /// that was pushed.
+    /// Drops outdated and duplicate items of the heap. Called when these are the larger part, so the cost per pushed
+    /// item is small.
     fn clean(&mut self, entries: &MapEntries, level: u8) {
         let mut displaced = std::mem::take(&mut self.displaced).into_vec();
         displaced.retain(|&Reverse((used, slot))| Self::is_current(entries, level, used, slot));

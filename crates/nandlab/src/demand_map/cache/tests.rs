@@ -1,4 +1,4 @@
-//! The cache against literal transcriptions of its policies.
+//! The cache compared with literal transcriptions of its eviction policies.
 
 use super::*;
 use crate::base::rng::Stream;
@@ -48,7 +48,7 @@ impl Algorithm1 {
     }
 }
 
-/// Plays random requests and level changes; `changes` of 8 steps set a level instead.
+/// Compares cache and Algorithm 1 on random steps; `changes` of 8 steps set a level, the others are requests.
 fn compare(seed: u64, len_mc: u32, len_fix: u32, lpns: u32, changes: u64, steps: u32) {
     let mut stream = Stream::new(seed, "cache");
     let eviction = Eviction::ReadLevel { fixed: len_fix };
@@ -56,7 +56,7 @@ fn compare(seed: u64, len_mc: u32, len_fix: u32, lpns: u32, changes: u64, steps:
     let mut literal =
         Algorithm1 { init_mc: Vec::new(), len_mc: len_mc as usize, len_fix: len_fix as usize, l_max: 7 };
     for step in 0..steps {
-        // Squaring prefers low LPNs, so that there are hits.
+        // The square of the draw favours low LPNs, so that there are hits.
         let draw = stream.unit();
         let lpn = (draw * draw * f64::from(lpns)) as u32;
         let level = 1 + stream.below(7) as u8;
@@ -83,7 +83,7 @@ fn compare(seed: u64, len_mc: u32, len_fix: u32, lpns: u32, changes: u64, steps:
 }
 
 #[test]
-fn read_level_evicts_victim_by_victim_what_algorithm_1_does() {
+fn read_level_evicts_the_same_victims_as_algorithm_1() {
     for (seed, len_mc) in (0..).zip([1, 2, 3, 5, 8, 33, 100]) {
         for len_fix in [1, 2, 3, len_mc / 2 + 1, len_mc, len_mc + 1, 2 * len_mc + 7] {
             for changes in [0, 1, 4, 7] {
@@ -94,20 +94,20 @@ fn read_level_evicts_victim_by_victim_what_algorithm_1_does() {
 }
 
 #[test]
-fn many_level_changes_out_of_turn_stay_bounded() {
+fn many_level_changes_of_unfixed_entries_evict_as_algorithm_1_does() {
     compare(99, 200, 20, 300, 7, 40_000);
 }
 
 #[test]
 fn the_two_cases_of_figure_8() {
-    // Case 1: the lowest level among the unfixed is the lowest of all. Case 2: the lowest is fixed, so the last of the
-    // next one leaves. Positions from 1; Len_fix = 3.
-    for (levels, leaves) in [([1, 3, 2, 1, 3, 1, 2], 6), ([1, 1, 3, 2, 3, 2, 3], 6)] {
+    // Case 1: an unfixed entry has the lowest level of all. Case 2: only fixed entries have the lowest level, so the
+    // least recently used unfixed entry of the next level is evicted. Positions from 1; Len_fix = 3.
+    for (levels, victim) in [([1, 3, 2, 1, 3, 1, 2], 6), ([1, 1, 3, 2, 3, 2, 3], 6)] {
         let mut cache = Cache::new(7 * ENTRY_BYTES, 16, Eviction::ReadLevel { fixed: 3 });
         for position in (1..=7).rev() {
             assert_eq!(cache.insert(Lpn(position), levels[position as usize - 1]), None);
         }
-        assert_eq!(cache.insert(Lpn(9), 1), Some(Lpn(leaves)));
+        assert_eq!(cache.insert(Lpn(9), 1), Some(Lpn(victim)));
     }
 }
 
