@@ -1,11 +1,11 @@
 //! The write cache: a write-back DRAM cache in front of the map, in the order of use.
 //!
-//! Pages are cached whole or in part: an entry knows which of its sectors are there and which of these flash does not
-//! have, so a partial write needs no read until its page is written back. Reads allocate. A page that is being written
-//! back still counts as dirty.
+//! Pages are cached whole or in part: an entry records which of its sectors are in the cache and which of these are
+//! dirty, so a write of part of a page needs no read until the page is written back. Reads allocate. A page that is
+//! being written back still counts as dirty.
 //!
-//! This is the cache's bookkeeping, without time: `mod.rs` and `write_back.rs` move the data. When dirty pages are
-//! written back is the sync policy's to say ([`sync`]).
+//! This file is the cache's bookkeeping, without time: `mod.rs` and `write_back.rs` move the data. The sync policy
+//! ([`sync`]) decides when dirty pages are written back.
 
 use super::sync::{self, CacheView, Coldness, SyncPolicy};
 use super::{CacheSpec, DirtyBudget};
@@ -15,89 +15,93 @@ pub use crate::base::ids::CacheSlot;
 use crate::base::list::{Link, List, ListLinks};
 use crate::core::Queue;
 
-/// How far the writing back of a page is.
+/// The stage of a page's write-back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WriteBack {
-    /// It is not being written back.
+    /// The page is not being written back.
     #[default]
     None,
-    /// It waits for its map entry, for the sectors that are not there, or for a place.
+    /// The page waits for its map entry, for the sectors that are not in the cache, or for a free flash page.
     Scheduled,
-    /// Its program is queued or under way.
+    /// The program is queued or under way.
     Program,
 }
 
 /// A cached page.
 #[derive(Clone, Debug)]
 pub struct CachedPage {
-    /// Which page.
+    /// The page's LPN.
     pub lpn: Lpn,
-    /// Sectors that are there, one bit each.
+    /// Sectors that are in the cache, one bit each.
     pub valid: u64,
-    /// Sectors that flash does not have and no program under way brings, one bit each.
+    /// Sectors whose data is neither in flash nor in the program under way, one bit each.
     pub dirty: u64,
-    /// Sequence number of the newest write in it, or of what was read from flash.
+    /// Sequence number of the newest write in the page, or of the flash page it was read from.
     pub sequence: u64,
-    /// How far its writing back is.
+    /// The stage of the page's write-back.
     pub write_back: WriteBack,
-    /// Its other sectors are being read from flash.
-    pub is_fetched: bool,
-    /// It leaves when what is under way for it is over.
-    pub leaves: bool,
-    /// Sectors that are lost: flash had them and could not read them, and nobody has written them since.
+    /// The missing sectors are being read from flash.
+    pub is_being_fetched: bool,
+    /// The page has been evicted or deallocated: its slot is freed as soon as nothing is under way for the page.
+    pub is_leaving: bool,
+    /// Sectors that are lost, one bit each: they were uncorrectable in flash and have not been written since.
     pub lost: u64,
-    /// Neither flash nor the host has put anything in it yet: it reads as nothing.
+    /// Neither a read from flash nor a host write has put data into the page yet.
     pub is_blank: bool,
-    /// Deallocated: nobody finds it any more.
+    /// The page has been deallocated: a lookup does not find it any more.
     pub is_dropped: bool,
-    /// The newest acknowledged write among its dirty sectors; 0: none.
+    /// Sequence number of the newest acknowledged write among the dirty sectors; 0: none.
     pub acknowledged: u64,
-    /// The same of what the program under way brings to flash.
+    /// Sequence number of the newest acknowledged write in the program under way; 0: none.
     pub placed_acknowledged: u64,
-    /// The flush epoch that waits for its dirty sectors.
+    /// The flush epoch that waits for the dirty sectors.
     pub epoch: u64,
     /// The flush epoch that waits for the program under way.
     pub placed_epoch: u64,
-    /// Host pages that wait for it: reads for the fetch, writes for the end of the write-back.
+    /// Host pages that wait for this page: reads for the fetch, writes for the fetch or the end of the write-back.
     pub waiting: Queue,
-    /// Host pages written that are done only when flash has them.
-    pub durable: Queue,
-    /// Those of them that the program under way brings there.
-    pub landing: Queue,
-    place: Recency,
+    /// Host pages written through, in the dirty sectors: each is done when its data is in flash.
+    pub awaiting_flash: Queue,
+    /// Host pages written through, in the program under way: they are done when the program ends.
+    pub awaiting_program: Queue,
+    recency: Recency,
     used: Link,
     dirty_used: Link,
 }
 
-/// Where an entry is in the order of use.
+/// The list of the order of use that an entry is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Recency {
+    /// In no list: the page is leaving.
     Out,
+    /// Used more recently than the cold pages.
     Warm,
+    /// Among the least recently used pages, a share `cold_share` of the cache.
     Cold,
 }
 
 impl CachedPage {
-    /// Whether flash lacks any of it.
+    /// Whether any data of the page is not in flash yet.
     #[inline(always)]
     pub fn is_dirty(&self) -> bool {
         self.dirty != 0 || self.write_back != WriteBack::None
     }
 
-    /// The newest acknowledged write that flash lacks; 0: none. What power loss must not take.
+    /// Sequence number of the newest acknowledged write that is not in flash yet, and that power loss must not lose; 0:
+    /// none.
     #[inline(always)]
     pub fn unflushed(&self) -> u64 {
         self.acknowledged.max(self.placed_acknowledged)
     }
 
-    /// Whether nothing is under way for it.
+    /// Whether no fetch and no write-back of the page is under way.
     #[inline(always)]
     fn is_idle(&self) -> bool {
-        self.write_back == WriteBack::None && !self.is_fetched
+        self.write_back == WriteBack::None && !self.is_being_fetched
     }
 }
 
-/// The links of the order of use.
+/// The list links of the order of use.
 struct ByUse<'a>(&'a mut [CachedPage]);
 
 impl ListLinks for ByUse<'_> {
@@ -107,7 +111,7 @@ impl ListLinks for ByUse<'_> {
     }
 }
 
-/// The links of the same order among the dirty ones.
+/// The list links of the order of use among dirty pages.
 struct ByDirtyUse<'a>(&'a mut [CachedPage]);
 
 impl ListLinks for ByDirtyUse<'_> {
@@ -125,26 +129,29 @@ pub struct WriteCache {
     entries: Vec<CachedPage>,
     free: Vec<CacheSlot>,
     capacity: u32,
-    /// Pages in use order: those used last, then the cold ones.
+    /// Pages by use, the most recently used first; the order continues in `cold`.
     warm: List,
+    /// The least recently used pages.
     cold: List,
     cold_max: u32,
-    /// Dirty pages that are not being written back, in use order.
+    /// Dirty pages that are not being written back, the most recently used first.
     dirty: List,
     /// Dirty pages, those being written back included.
     dirty_pages: u32,
-    /// Pages with an acknowledged write that flash lacks.
+    /// Number of pages with an acknowledged write that is not in flash yet.
     unflushed: u32,
-    /// Pages being written back.
+    /// Number of pages being written back.
     writing: u32,
-    /// Entries that leave when they can.
+    /// Number of evicted or deallocated pages whose slot is not free yet.
     leaving: u32,
+    /// Dirty pages allowed.
     budget: u32,
     sync: Box<dyn SyncPolicy>,
 }
 
 impl WriteCache {
-    /// The cache of a validated `[cache]` section, for so many logical pages; `None` without one.
+    /// The cache of a validated `[cache]` section, for a drive of `logical_pages` pages; `None` if the spec has no
+    /// cache.
     pub fn new(spec: &CacheSpec, logical_pages: u32, page_bytes: u32) -> Option<Self> {
         let pages = spec.size_bytes / u64::from(page_bytes);
         if pages == 0 {
@@ -156,7 +163,7 @@ impl WriteCache {
         let budget = match spec.dirty_budget {
             _ if !sync.keeps_budget() => capacity,
             DirtyBudget::Share(part) => share(part),
-            // Nothing before it is measured.
+            // `PowerBackup::begin` sets the first measured budget.
             DirtyBudget::Measured => 0,
         };
         Some(Self {
@@ -177,12 +184,12 @@ impl WriteCache {
         })
     }
 
-    /// Slots that have been used so far; all slots in use are below.
+    /// Number of slots that have ever been used; all slots in use are below this number.
     pub fn slots_used(&self) -> usize {
         self.entries.len()
     }
 
-    /// Pages that fit.
+    /// Number of pages that fit.
     pub fn capacity(&self) -> u32 {
         self.capacity
     }
@@ -192,32 +199,33 @@ impl WriteCache {
         self.budget
     }
 
-    /// Allows so many dirty pages from now on; 0: every write goes through to flash.
+    /// Sets the number of dirty pages allowed; 0: every write is a write-through.
     pub fn set_budget(&mut self, pages: u32) {
         self.budget = pages;
     }
 
-    /// Pages that a share of the cache is.
+    /// A share of the cache in pages, rounded down.
     pub fn pages_of(&self, share: f64) -> u32 {
         libm::floor(share * f64::from(self.capacity) + 1e-9) as u32
     }
 
-    /// Dirty pages, those being written back included.
+    /// Number of dirty pages, those being written back included.
     pub fn dirty_pages(&self) -> u32 {
         self.dirty_pages
     }
 
-    /// Pages with an acknowledged write that flash lacks: what would be lost without a flush at power loss.
+    /// Number of pages with an acknowledged write that is not in flash yet, which power loss without a flush would
+    /// lose.
     pub fn unflushed(&self) -> u32 {
         self.unflushed
     }
 
-    /// Pages being written back.
+    /// Number of pages being written back.
     pub fn writing(&self) -> u32 {
         self.writing
     }
 
-    /// Entries that will make room.
+    /// Number of evicted or deallocated pages whose slot is not free yet.
     pub fn leaving(&self) -> u32 {
         self.leaving
     }
@@ -227,13 +235,13 @@ impl WriteCache {
         &*self.sync
     }
 
-    /// An entry.
+    /// The page in a slot.
     #[inline(always)]
     pub fn entry(&self, slot: CacheSlot) -> &CachedPage {
         &self.entries[slot.index()]
     }
 
-    /// An entry, to change.
+    /// The page in a slot, mutable.
     #[inline(always)]
     pub fn entry_mut(&mut self, slot: CacheSlot) -> &mut CachedPage {
         &mut self.entries[slot.index()]
@@ -249,7 +257,7 @@ impl WriteCache {
     pub fn view(&self) -> CacheView {
         let oldest_dirty = match self.oldest_dirty() {
             None => Coldness::None,
-            Some(slot) if self.entry(slot).place == Recency::Cold => Coldness::Cold,
+            Some(slot) if self.entry(slot).recency == Recency::Cold => Coldness::Cold,
             Some(_) => Coldness::Warm,
         };
         CacheView {
@@ -268,29 +276,29 @@ impl WriteCache {
 
     /// Takes a slot out of the order of use.
     fn unlink(&mut self, slot: CacheSlot) {
-        match self.entry(slot).place {
+        match self.entry(slot).recency {
             Recency::Out => {}
             Recency::Warm => self.warm.remove(&mut ByUse(&mut self.entries), slot.0),
             Recency::Cold => self.cold.remove(&mut ByUse(&mut self.entries), slot.0),
         }
-        self.entry_mut(slot).place = Recency::Out;
+        self.entry_mut(slot).recency = Recency::Out;
     }
 
-    /// The page has been used: it is the most recently used one, and does not leave any more if it was about to.
+    /// The page has been used: it becomes the most recently used one. An evicted page that has not left yet stays.
     pub fn touch(&mut self, slot: CacheSlot) {
         self.unlink(slot);
-        if std::mem::take(&mut self.entry_mut(slot).leaves) {
+        if std::mem::take(&mut self.entry_mut(slot).is_leaving) {
             self.leaving -= 1;
         }
         self.warm.push_first(&mut ByUse(&mut self.entries), slot.0);
-        self.entry_mut(slot).place = Recency::Warm;
-        // The cold ones are the last so many of all.
+        self.entry_mut(slot).recency = Recency::Warm;
+        // The pages beyond the `warm_max` most recently used ones are cold.
         let warm_max = self.capacity - self.cold_max;
         if self.warm.len() > warm_max {
-            let last = self.warm.last().expect("it is longer than its limit");
+            let last = self.warm.last().expect("the list is longer than its limit");
             self.warm.remove(&mut ByUse(&mut self.entries), last);
             self.cold.push_first(&mut ByUse(&mut self.entries), last);
-            self.entry_mut(CacheSlot(last)).place = Recency::Cold;
+            self.entry_mut(CacheSlot(last)).recency = Recency::Cold;
         }
         if self.is_listed_dirty(slot) {
             self.dirty.remove(&mut ByDirtyUse(&mut self.entries), slot.0);
@@ -298,19 +306,20 @@ impl WriteCache {
         }
     }
 
-    /// Whether an entry is in the list of dirty pages that can be written back.
+    /// Whether an entry is in the list of dirty pages whose write-back has not begun.
     fn is_listed_dirty(&self, slot: CacheSlot) -> bool {
         let entry = self.entry(slot);
         entry.dirty != 0 && entry.write_back == WriteBack::None && !entry.is_dropped
     }
 
-    /// Slots that no page has.
+    /// Number of free slots.
     pub fn free_slots(&self) -> u32 {
         self.capacity - self.entries.len() as u32 + self.free.len() as u32
     }
 
-    /// A slot for another page: a free one, or that of the least recently used page if nothing has to be done first and
-    /// no dirty page is to leave before it. With whether a page has left for it.
+    /// Takes a slot for another page: a free slot, or the slot of the least recently used page if that page is clean,
+    /// nothing is under way for it, and the policy does not evict a dirty page first. Also says whether a page was
+    /// evicted.
     pub fn take_slot(&mut self) -> Option<(CacheSlot, bool)> {
         if let Some(slot) = self.free.pop() {
             return Some((slot, false));
@@ -322,8 +331,8 @@ impl WriteCache {
                 dirty: 0,
                 sequence: 0,
                 write_back: WriteBack::None,
-                is_fetched: false,
-                leaves: false,
+                is_being_fetched: false,
+                is_leaving: false,
                 lost: 0,
                 is_blank: true,
                 is_dropped: false,
@@ -332,9 +341,9 @@ impl WriteCache {
                 epoch: 0,
                 placed_epoch: 0,
                 waiting: Queue::default(),
-                durable: Queue::default(),
-                landing: Queue::default(),
-                place: Recency::Out,
+                awaiting_flash: Queue::default(),
+                awaiting_program: Queue::default(),
+                recency: Recency::Out,
                 used: Link::default(),
                 dirty_used: Link::default(),
             });
@@ -351,7 +360,7 @@ impl WriteCache {
         Some((slot, true))
     }
 
-    /// The least recently used dirty page, if the policy says that it leaves before clean ones.
+    /// The least recently used dirty page, if the policy evicts dirty pages before clean ones now.
     fn dirty_victim(&self) -> Option<CacheSlot> {
         self.oldest_dirty().filter(|_| self.sync.evicts_dirty_first(&self.view()))
     }
@@ -360,7 +369,7 @@ impl WriteCache {
         self.cold.last().or(self.warm.last()).map(CacheSlot)
     }
 
-    /// Puts `lpn`, which is not cached, into a slot taken for it, with nothing of it there yet.
+    /// Puts `lpn`, which must not be cached, into a slot taken for it; none of its sectors is valid yet.
     pub fn insert(&mut self, slot: CacheSlot, lpn: Lpn) {
         debug_assert!(self.find(lpn).is_none(), "LPN {} is cached already", lpn.0);
         self.slots[lpn.index()] = slot.0 + 1;
@@ -370,18 +379,18 @@ impl WriteCache {
         self.touch(slot);
     }
 
-    /// Chooses a page that leaves: the least recently used one, or the least recently used dirty one if the policy
-    /// says so. It leaves as soon as flash has it; `None` when every page is about to leave.
+    /// Evicts a page: the least recently used one, or the least recently used dirty one if the policy says so. Its slot
+    /// becomes free as soon as its data is in flash. `None` when every page is already leaving.
     pub fn choose_victim(&mut self) -> Option<CacheSlot> {
         let slot = self.dirty_victim().or(self.least_recently_used())?;
         self.unlink(slot);
-        self.entry_mut(slot).leaves = true;
+        self.entry_mut(slot).is_leaving = true;
         self.leaving += 1;
         Some(slot)
     }
 
-    /// `sectors` of a page have been written, the `whole` ones of them from end to end. The write is acknowledged unless
-    /// it goes `through` to flash first.
+    /// `sectors` of a page have been written, of these the `whole` sectors completely. The write counts as acknowledged
+    /// unless it is a write-through (`through`).
     pub fn write(&mut self, slot: CacheSlot, sectors: u64, whole: u64, sequence: u64, through: bool) {
         let was_dirty = self.entry(slot).is_dirty();
         let was_listed = self.is_listed_dirty(slot);
@@ -411,17 +420,18 @@ impl WriteCache {
         self.writing += 1;
     }
 
-    /// What is dirty now goes to flash with the program that is being queued.
+    /// A flash page has been allocated for the write-back: all dirty sectors become part of the program that is being
+    /// queued.
     pub fn on_placed(&mut self, slot: CacheSlot) {
         let entry = self.entry_mut(slot);
         entry.dirty = 0;
         entry.write_back = WriteBack::Program;
         entry.placed_epoch = entry.epoch;
         entry.placed_acknowledged = std::mem::take(&mut entry.acknowledged);
-        entry.landing = std::mem::take(&mut entry.durable);
+        entry.awaiting_program = std::mem::take(&mut entry.awaiting_flash);
     }
 
-    /// A clean page is written once more, for a program of its own: it counts as dirty until that is done.
+    /// A clean page is programmed once more, by a budget detection; the page counts as dirty until the program ends.
     pub fn begin_rewrite(&mut self, slot: CacheSlot, epoch: u64) {
         let entry = self.entry_mut(slot);
         debug_assert!(
@@ -435,17 +445,18 @@ impl WriteCache {
         self.dirty_pages += 1;
     }
 
-    /// The next page at or after slot `from` that is clean, whole and at rest: one that can be written once more.
+    /// The next page at or after slot `from` that a budget detection can program once more: clean, with all sectors
+    /// valid, and with nothing under way.
     pub fn next_clean(&self, from: CacheSlot, whole: u64) -> Option<CacheSlot> {
-        let is_good = |entry: &CachedPage| {
-            let is_there =
-                entry.valid == whole && entry.lost == 0 && !entry.is_blank && entry.place != Recency::Out;
-            is_there && !entry.is_dirty() && entry.is_idle() && !entry.is_dropped
+        let can_be_rewritten = |entry: &CachedPage| {
+            let is_complete =
+                entry.valid == whole && entry.lost == 0 && !entry.is_blank && entry.recency != Recency::Out;
+            is_complete && !entry.is_dirty() && entry.is_idle() && !entry.is_dropped
         };
-        (from.0..self.entries.len() as u32).map(CacheSlot).find(|&slot| is_good(self.entry(slot)))
+        (from.0..self.entries.len() as u32).map(CacheSlot).find(|&slot| can_be_rewritten(self.entry(slot)))
     }
 
-    /// A write-back is over; whether the page is clean now.
+    /// A write-back is over; returns whether the page is clean now.
     pub fn end_write_back(&mut self, slot: CacheSlot) -> bool {
         let entry = self.entry_mut(slot);
         entry.write_back = WriteBack::None;
@@ -462,7 +473,8 @@ impl WriteCache {
         true
     }
 
-    /// Deallocates a page. It is gone for everyone at once, and its slot free when nothing is under way for it any more.
+    /// Deallocates a page: from now on lookups do not find it; its slot becomes free when nothing is under way for the
+    /// page.
     pub fn forget(&mut self, slot: CacheSlot) {
         if self.is_listed_dirty(slot) {
             self.dirty.remove(&mut ByDirtyUse(&mut self.entries), slot.0);
@@ -476,15 +488,15 @@ impl WriteCache {
         (entry.acknowledged, entry.placed_acknowledged) = (0, 0);
         entry.dirty = 0;
         entry.is_dropped = true;
-        if !std::mem::replace(&mut entry.leaves, true) {
+        if !std::mem::replace(&mut entry.is_leaving, true) {
             self.leaving += 1;
         }
     }
 
-    /// Frees the slot of a page that leaves, if nothing is under way for it; whether it did.
-    pub fn free_if_over(&mut self, slot: CacheSlot) -> bool {
+    /// Frees the slot of a leaving page if the page is clean and nothing is under way for it; returns whether it did.
+    pub fn free_if_idle(&mut self, slot: CacheSlot) -> bool {
         let entry = self.entry(slot);
-        if !entry.leaves || entry.dirty != 0 || !entry.is_idle() {
+        if !entry.is_leaving || entry.dirty != 0 || !entry.is_idle() {
             return false;
         }
         if !entry.is_dropped {
@@ -492,14 +504,15 @@ impl WriteCache {
             self.slots[lpn.index()] = 0;
         }
         let entry = self.entry_mut(slot);
-        (entry.leaves, entry.is_dropped) = (false, false);
+        (entry.is_leaving, entry.is_dropped) = (false, false);
         self.leaving -= 1;
         self.free.push(slot);
         true
     }
 
-    /// The dirty pages in the order in which an emergency flush writes them: first those with acknowledged writes, of
-    /// these first what `is_first` names, then by use.
+    /// The dirty pages in the order in which an emergency flush writes them: first pages with unflushed acknowledged
+    /// writes; within each group first the pages for which `is_first` holds; then by use, the most recently used first
+    /// if `newest_first`, else the least recently used.
     pub fn flush_order(&self, newest_first: bool, is_first: impl Fn(Lpn) -> bool) -> Vec<CacheSlot> {
         let mut by_use = Vec::new();
         for list in [&self.warm, &self.cold] {
@@ -509,9 +522,9 @@ impl WriteCache {
                 next = self.entry(CacheSlot(slot)).used.after();
             }
         }
-        // Those that are leaving are in no list: nobody has used them for longest.
+        // Leaving pages are in no list; they count as the least recently used.
         let slots = (0..self.entries.len() as u32).map(CacheSlot);
-        by_use.extend(slots.filter(|&slot| self.entry(slot).place == Recency::Out));
+        by_use.extend(slots.filter(|&slot| self.entry(slot).recency == Recency::Out));
         by_use.retain(|&slot| self.entry(slot).is_dirty() && !self.entry(slot).is_dropped);
         if !newest_first {
             by_use.reverse();
@@ -520,10 +533,10 @@ impl WriteCache {
         by_use
     }
 
-    /// Checks the cache against itself.
+    /// Checks the consistency of entries, lists and counts.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first inconsistency found.
     pub fn audit(&self) -> Result<(), String> {
         let (mut dirty, mut unflushed, mut writing, mut leaving, mut listed, mut in_use) = (0, 0, 0, 0, 0, 0);
         for (slot, entry) in (0..).map(CacheSlot).zip(&self.entries) {
@@ -532,21 +545,24 @@ impl WriteCache {
             }
             let found = self.find(entry.lpn) == Some(slot);
             if found == entry.is_dropped {
-                return Err(format!("the cached page of LPN {} is not where it is looked for", entry.lpn.0));
+                return Err(format!(
+                    "the slot of the cached page of LPN {} differs from the index",
+                    entry.lpn.0
+                ));
             }
             if entry.dirty & !entry.valid != 0 {
-                return Err(format!("LPN {} has dirty sectors that are not there", entry.lpn.0));
+                return Err(format!("LPN {} has dirty sectors that are not valid", entry.lpn.0));
             }
             dirty += u32::from(entry.is_dirty());
             unflushed += u32::from(entry.unflushed() != 0);
             writing += u32::from(entry.write_back != WriteBack::None);
-            leaving += u32::from(entry.leaves);
+            leaving += u32::from(entry.is_leaving);
             listed += u32::from(self.is_listed_dirty(slot));
-            in_use += u32::from(entry.place != Recency::Out);
+            in_use += u32::from(entry.recency != Recency::Out);
         }
         let counts = [
             ("dirty", dirty, self.dirty_pages),
-            ("with acknowledged writes that flash lacks", unflushed, self.unflushed),
+            ("with unflushed acknowledged writes", unflushed, self.unflushed),
             ("being written back", writing, self.writing),
             ("leaving", leaving, self.leaving),
             ("waiting to be written back", listed, self.dirty.len()),
@@ -554,12 +570,15 @@ impl WriteCache {
         ];
         for (what, found, counted) in counts {
             if found != counted {
-                return Err(format!("the write cache has {found} pages {what} and counts {counted}"));
+                return Err(format!("the write cache has {found} pages {what}, but its count is {counted}"));
             }
         }
-        // With a budget of nothing writes go through, and what was dirty before leaves.
+        // With a budget of 0 writes are write-through, and pages that were dirty before are still being written back.
         if self.unflushed > self.budget && self.budget > 0 {
-            return Err(format!("{} dirty pages, the budget is {}", self.unflushed, self.budget));
+            return Err(format!(
+                "{} pages with unflushed acknowledged writes exceed the budget of {}",
+                self.unflushed, self.budget
+            ));
         }
         Ok(())
     }

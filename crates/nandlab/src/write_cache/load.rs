@@ -1,26 +1,29 @@
-//! How busy the write buffer has been of late.
+//! The utilisation of the write buffer: a moving average.
 
 use crate::base::units::{Span, Time};
 
-/// Parts of the window that are told apart.
+/// Number of parts of the averaging window; the window moves by whole parts.
 const PARTS: usize = 16;
 
-/// A moving average over the last window of time of a count that changes in steps.
+/// A moving average over a window of time of a count that changes in steps.
 #[derive(Clone, Debug)]
 pub(super) struct BufferLoad {
     part_ns: Span,
-    /// The integral of the count over time at the end of each part, the newest at `newest`.
+    /// The integral of the count over time (in ns) at the end of each part; a ring with the newest part at `newest`.
     integrals: [u128; PARTS + 1],
     newest: usize,
-    /// When the newest part ended.
+    /// End of the newest part.
     part_end: Time,
+    /// The count now.
     count: u32,
+    /// The time up to which `integral` covers.
     since: Time,
+    /// The integral of the count over time from the start to `since`, in ns.
     integral: u128,
 }
 
 impl BufferLoad {
-    /// Over a window of so many nanoseconds, with a count of 0 before.
+    /// A moving average over `window_ns`, with a count of 0 so far.
     pub(super) fn new(window_ns: Span) -> Self {
         Self {
             part_ns: (window_ns / PARTS as u64).max(Span::from_ns(1)),
@@ -33,8 +36,9 @@ impl BufferLoad {
         }
     }
 
+    /// Ends all parts that are over at `now`.
     fn advance(&mut self, now: Time) {
-        // After a long time without change every part is alike.
+        // After a long time without change all parts are equal: the loop below runs over the last ones only.
         let skipped = (now - self.part_end) / self.part_ns;
         if skipped > 2 * PARTS as u64 {
             let to = self.part_end + (skipped - PARTS as u64 - 1) * self.part_ns;
@@ -51,7 +55,7 @@ impl BufferLoad {
         }
     }
 
-    /// The count is this from now on.
+    /// Sets the count from now on.
     pub(super) fn set(&mut self, now: Time, count: u32) {
         if count == self.count {
             return;
@@ -61,7 +65,7 @@ impl BufferLoad {
         (self.since, self.count) = (now, count);
     }
 
-    /// The mean count of the last window, up to the part that runs now.
+    /// The mean count over the last window and the part that has begun since.
     pub(super) fn mean(&mut self, now: Time) -> f64 {
         self.advance(now);
         let integral = self.integral + u128::from((now - self.since).ns()) * u128::from(self.count);
@@ -76,7 +80,7 @@ mod tests {
     use super::*;
     use crate::base::rng::Stream;
 
-    /// The twin: every nanosecond's count in a list.
+    /// The naive twin is a list with the count of every nanosecond.
     #[test]
     fn agrees_with_a_list_of_all_counts() {
         let mut stream = Stream::new(1, "buffer");
@@ -87,7 +91,7 @@ mod tests {
             counts.extend(std::iter::repeat_n(count, pause));
             let now = counts.len() as u64;
             if stream.below(3) == 0 {
-                // From the start of a part on.
+                // The window begins at the start of a part.
                 let from = (now / 10 * 10).saturating_sub(160) as usize;
                 let part: u64 = counts[from..].iter().sum();
                 let mean = if now == 0 { 0.0 } else { part as f64 / (now as usize - from) as f64 };

@@ -1,10 +1,12 @@
-//! The write cache: hits take DRAM time, misses find a slot, dirty pages go to flash. Its sync policies bound what is dirty by what a
-//! capacitor saves: C. Gao et al., "Aging capacitor supported cache management scheme for solid-state drives", IEEE TCAD 39(10), 2020.
+//! The write cache: hits take DRAM time, misses take a slot, dirty pages are written back to flash. Sync policies bound
+//! the dirty pages by the number of pages that a capacitor can save: C. Gao et al., "Aging capacitor supported cache
+//! management scheme for solid-state drives", IEEE TCAD 39(10), 2020.
 //!
-//! A host page that is written needs a slot and room in the dirty budget; without either it waits, in order, and a page
-//! is chosen to leave or to be written back for each that waits. A write-back reads the sectors that are not in the cache
-//! first, if flash has the page, then takes a place like a host write. What is updated meanwhile stays dirty; under a
-//! policy that protects, updates wait instead. A read that finds some of its sectors waits until the others are there.
+//! A page written by the host needs a slot and room in the dirty budget. Without either the page waits in FIFO order,
+//! and for each waiting page a cached page is evicted or written back. A write-back first reads the sectors that are
+//! not in the cache, if flash has the page; then it allocates a flash page like a host write. Sectors updated during
+//! the write-back stay dirty; under a policy with write protection such updates wait instead. A read that finds only
+//! some of its sectors in the cache waits until the others have been read from flash.
 
 mod cache;
 mod load;
@@ -30,30 +32,30 @@ use crate::sched::{Owner, Transaction};
 use load::BufferLoad;
 use std::collections::{BTreeMap, VecDeque};
 
-/// The write cache at work.
+/// The write cache with its queues, DRAM accesses and flash operations.
 #[derive(Debug)]
 pub(crate) struct Caching {
     pub(crate) cache: WriteCache,
     pub(crate) stats: CacheStats,
-    /// Most dirty pages, and most that might have been, since this was last asked.
+    /// The most dirty pages, and the highest budget, since the last [`Caching::take_window`].
     window: [u32; 2],
-    /// Pages on their way to flash, where somebody watches that.
+    /// Moving average of the pages being written back, if [`Caching::watch_load`] has asked for it.
     load: Option<BufferLoad>,
     /// Host pages that wait for a slot or for the budget.
     waiting: Queue,
     waiting_len: u32,
-    /// Those of them that were not cached when they came: they need a slot.
+    /// Number of pages in `waiting` that need a slot: they were not cached when they began to wait.
     waiting_slots: u32,
-    /// Requests with a page whose DRAM access ends then, in that order.
+    /// End of each DRAM access under way and its request, earliest end first.
     dram: VecDeque<(Time, RequestId)>,
     access_ns: Span,
     sector_bytes: u64,
-    /// All sectors of a page.
+    /// Bit mask of all sectors of a page.
     pub(crate) whole: u64,
-    /// Write-backs under way at most, of those nobody waits for.
-    ahead_max: u32,
-    /// LPNs whose newest data found no place, the drive being worn out, and the newest write of it that was acknowledged;
-    /// 0 of data that was not, or whose page in flash says itself that it is lost.
+    /// The cache begins no write-back ahead of eviction while this many pages are being written back.
+    syncs_max: u32,
+    /// LPNs whose newest data is lost, with the sequence number of their newest acknowledged write, which failed
+    /// because the drive is worn out; 0 if no acknowledged write failed, or the page in flash is marked as lost.
     pub(crate) lost: BTreeMap<u32, u64>,
 }
 
@@ -74,56 +76,58 @@ impl Caching {
             access_ns: spec.access_ns,
             sector_bytes,
             whole: !0 >> (64 - page_bytes / sector_bytes),
-            ahead_max: 2 * geometry.dies,
+            syncs_max: 2 * geometry.dies,
             lost: BTreeMap::new(),
         })
     }
 
-    /// Power is gone, and what was cached with it. What has been counted stays.
+    /// Power is lost: empties the cache. The counters stay.
     pub(crate) fn forget(&mut self, spec: &CacheSpec, geometry: &Geometry, now: Time) {
-        let fresh = Self::new(spec, geometry).expect("there is a cache");
+        let fresh = Self::new(spec, geometry).expect("the spec has a write cache");
         let before = std::mem::replace(self, fresh);
         (self.stats, self.window, self.load) = (before.stats, before.window, before.load);
-        self.on_load(now);
+        self.update_load(now);
     }
 
-    /// Watches from now on how many pages are on their way to flash, as a mean over such a time.
+    /// From now on keeps the moving average of the pages being written back, over a window of `window`.
     pub(crate) fn watch_load(&mut self, window: Span) {
         self.load = Some(BufferLoad::new(window));
     }
 
-    /// The mean share of the cache that has been on its way to flash, 0 to 1; 0 where nobody watches it.
+    /// The moving average of the share of the cache that is being written back, 0 to 1; 0 without
+    /// [`Caching::watch_load`].
     pub(crate) fn load(&mut self, now: Time) -> f64 {
         let capacity = f64::from(self.cache.capacity().max(1));
         self.load.as_mut().map_or(0.0, |load| load.mean(now) / capacity)
     }
 
+    /// Tells the moving average the number of pages being written back now.
     #[inline]
-    fn on_load(&mut self, now: Time) {
+    fn update_load(&mut self, now: Time) {
         if let Some(load) = &mut self.load {
             load.set(now, self.cache.writing());
         }
     }
 
-    /// Allows so many dirty pages from now on.
+    /// Sets the dirty budget, in pages.
     pub(crate) fn set_budget(&mut self, pages: u32) {
         self.cache.set_budget(pages);
         self.window[1] = self.window[1].max(pages);
     }
 
-    /// The most dirty pages, and the highest budget, since this was last asked.
+    /// The most dirty pages, and the highest budget, since the last call.
     pub(crate) fn take_window(&mut self) -> [u32; 2] {
         let now = [self.cache.dirty_pages(), self.cache.budget()];
         let most = std::mem::replace(&mut self.window, now);
         [most[0].max(now[0]), most[1].max(now[1])]
     }
 
-    /// Pages that fit, that may be dirty, that are.
+    /// Number of pages that fit, of dirty pages allowed, and of dirty pages.
     pub(crate) fn pages(&self) -> [u32; 3] {
         [self.cache.capacity(), self.cache.budget(), self.cache.dirty_pages()]
     }
 
-    /// The sectors of page `lpn` that a request covers wholly, and those that it touches.
+    /// Bit masks of the sectors of page `lpn` that a request covers wholly, and of the sectors that it touches.
     fn sectors<P: Probe>(&self, core: &Core<P>, request: &Request, lpn: Lpn) -> (u64, u64) {
         let page_bytes = u64::from(core.geometry.page_bytes);
         let start = u64::from(lpn.0) * page_bytes;
@@ -135,7 +139,7 @@ impl Caching {
         (mask(from.div_ceil(bytes), to / bytes), mask(from / bytes, to.div_ceil(bytes)))
     }
 
-    /// A page of a request is done after a DRAM access.
+    /// Completes a page of a request after a DRAM access.
     fn after_dram<P: Probe>(&mut self, core: &mut Core<P>, host: &mut Host, request: RequestId) {
         let now = core.now;
         if self.access_ns == Span::ZERO {
@@ -150,7 +154,7 @@ impl Caching {
         }
     }
 
-    /// The DRAM's clock has struck.
+    /// The DRAM clock has expired: an access has ended.
     pub(crate) fn on_dram<P: Probe>(&mut self, core: &mut Core<P>, host: &mut Host) {
         let clock = core.dram_clock();
         let (_, request) = self.dram.pop_front().expect("the DRAM's clock is set for a page");
@@ -159,7 +163,7 @@ impl Caching {
         host.page_done(core, request);
     }
 
-    /// Whether the cache answers a page of a read, now or later; if not, flash does.
+    /// Reads a page. Returns whether the cache answers, now or later; if not, flash has to be read.
     #[inline(never)]
     pub(crate) fn read<P: Probe>(
         &mut self,
@@ -180,7 +184,7 @@ impl Caching {
         };
         let (_, sectors) = self.sectors(core, &path.host.requests.request(request), lpn);
         path.host.requests.get(request).pages_left += 1;
-        if !self.cache.entry(slot).leaves {
+        if !self.cache.entry(slot).is_leaving {
             self.cache.touch(slot);
         }
         if sectors & !self.cache.entry(slot).valid == 0 {
@@ -194,7 +198,7 @@ impl Caching {
         true
     }
 
-    /// Answers a read whose sectors are all there, or says that some of them are lost.
+    /// Answers a read whose sectors are all in the cache; fails the request if some of these sectors are lost.
     fn answer_cached<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -215,14 +219,14 @@ impl Caching {
         self.after_dram(core, host, request);
     }
 
-    /// Lets a page of a request wait for what is under way for an entry.
+    /// Lets a page of a request wait for the fetch or write-back that is under way for an entry.
     fn wait_for<P: Probe>(&mut self, core: &mut Core<P>, slot: CacheSlot, request: RequestId, wants: Wants) {
         let entry = self.cache.entry_mut(slot);
         let waiter = core.waiters.insert(Waiter::new(Owner::Request(request), entry.lpn, wants));
         entry.waiting.push(&mut core.waiters, waiter);
     }
 
-    /// A page of a write.
+    /// Writes a page into the cache, or lets the page wait for room.
     #[inline(never)]
     pub(crate) fn write<P: Probe>(
         &mut self,
@@ -235,12 +239,12 @@ impl Caching {
         if self.try_write(core, path, request, lpn, false) {
             return;
         }
-        self.stall_cached(core, request, lpn);
+        self.wait_for_room(core, request, lpn);
         core.wake(Wake::CacheRoom);
     }
 
-    /// Lets a page of a write wait for a slot or for the budget.
-    fn stall_cached<P: Probe>(&mut self, core: &mut Core<P>, request: RequestId, lpn: Lpn) {
+    /// Lets a page of a write wait for a slot or for room in the budget.
+    fn wait_for_room<P: Probe>(&mut self, core: &mut Core<P>, request: RequestId, lpn: Lpn) {
         let needs_slot = self.cache.find(lpn).is_none();
         let wants = if needs_slot { Wants::Slot } else { Wants::Write };
         let waiter = core.waiters.insert(Waiter::new(Owner::Request(request), lpn, wants));
@@ -250,8 +254,9 @@ impl Caching {
         self.stats.waiting_writes += 1;
     }
 
-    /// Writes a page into the cache, if it has a slot and the budget allows it; if it needs either, those that wait go
-    /// first, unless it `is_first`. A page that is protected waits with its entry.
+    /// Writes a page into the cache; returns `false` if the page must wait for a slot or for the budget. A page that
+    /// needs either lets waiting pages go first, unless `is_first`. A page whose entry is write-protected, or lacks
+    /// sectors that the write covers in part, waits in the queue of its entry (returns `true`).
     #[inline(never)]
     fn try_write<P: Probe>(
         &mut self,
@@ -266,12 +271,12 @@ impl Caching {
         let found = self.cache.find(lpn);
         let is_dirty = found.is_some_and(|slot| self.cache.entry(slot).is_dirty());
         let is_unflushed = found.is_some_and(|slot| self.cache.entry(slot).unflushed() != 0);
-        // A budget of nothing: every write goes through to flash.
+        // With a budget of 0 every write is a write-through.
         let through = asked.fua || self.cache.budget() == 0;
         if let Some(slot) = found {
             let entry = self.cache.entry(slot);
             let is_protected = self.cache.sync().protects() && entry.write_back != WriteBack::None;
-            // Of a sector written in part the rest has to be there.
+            // A sector that is written in part must be in the cache.
             let lacks = touched & !sectors & !entry.valid != 0;
             if is_protected || lacks {
                 self.stats.blocked_updates += u64::from(is_protected);
@@ -283,11 +288,11 @@ impl Caching {
             }
         }
         let (dirty, budget) = (self.cache.dirty_pages(), self.cache.budget());
-        // After a time without a budget more pages may be on their way to flash than may be dirty now; the writes that they
-        // wait for are not acknowledged, and no other one may be on top of them.
-        let is_over = budget > 0 && (!is_dirty && dirty >= budget || !is_unflushed && dirty > budget);
+        // After a time with a budget of 0, more pages may be being written back than the budget now allows. Their
+        // writes are not acknowledged; no further page may become dirty, or acknowledged and unflushed, on top of them.
+        let is_over_budget = budget > 0 && (!is_dirty && dirty >= budget || !is_unflushed && dirty > budget);
         let needs_room = found.is_none() || !is_dirty;
-        if needs_room && (self.waiting_len > 0 && !is_first) || is_over {
+        if needs_room && (self.waiting_len > 0 && !is_first) || is_over_budget {
             return false;
         }
         let slot = match found {
@@ -297,7 +302,7 @@ impl Caching {
                 self.stats.evictions += u64::from(has_evicted);
                 self.cache.insert(slot, lpn);
                 if touched != sectors {
-                    // It comes back when the rest is there.
+                    // `serve_entry` tries the write again when the missing sectors have been fetched.
                     self.wait_for(core, slot, request, Wants::Write);
                     self.fetch(core, path, slot);
                     return true;
@@ -312,7 +317,7 @@ impl Caching {
         }
         core.sequence += 1;
         let sequence = core.sequence;
-        // What a program under way brings is of the epoch it was written in, what comes now of this one.
+        // Data in a program under way belongs to the epoch in which it was written, data written now to the open epoch.
         if self.cache.entry(slot).dirty == 0 {
             let epoch = path.host.epochs.open();
             path.host.epochs.join(epoch);
@@ -325,7 +330,7 @@ impl Caching {
         core.probe.on_write_admitted(lpn, sequence);
         if through {
             let waiter = core.waiters.insert(Waiter::new(Owner::Request(request), lpn, Wants::Write));
-            self.cache.entry_mut(slot).durable.push(&mut core.waiters, waiter);
+            self.cache.entry_mut(slot).awaiting_flash.push(&mut core.waiters, waiter);
             self.begin_write_back(core, path, slot);
         } else {
             core.probe.on_write_acknowledged(lpn, sequence);
@@ -337,8 +342,8 @@ impl Caching {
         true
     }
 
-    /// Chooses pages to leave for those that wait for a slot, and pages to be written back for those that wait for the
-    /// budget; whether a slot is free at once.
+    /// Chooses pages to evict for the pages that wait for a slot, and dirty pages to write back for the pages that wait
+    /// for the budget; returns whether a slot is free at once.
     fn make_room<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -347,25 +352,25 @@ impl Caching {
     ) -> bool {
         loop {
             let cache = &mut self.cache;
-            // The page of the first one may have left since it came.
+            // The first waiting page may have been evicted from the cache since it began to wait.
             let wanted = self.waiting_slots.max(u32::from(cache.find(first).is_none()));
             if cache.leaving() + cache.free_slots() < wanted
                 && let Some(slot) = cache.choose_victim()
             {
-                if cache.free_if_over(slot) {
+                if cache.free_if_idle(slot) {
                     self.stats.evictions += 1;
                     return true;
                 }
                 self.evict_dirty(core, path, slot);
                 continue;
             }
-            let is_over = cache.dirty_pages() >= cache.budget() && cache.writing() < self.waiting_len;
-            let Some(slot) = cache.oldest_dirty().filter(|_| is_over) else { return false };
+            let is_at_budget = cache.dirty_pages() >= cache.budget() && cache.writing() < self.waiting_len;
+            let Some(slot) = cache.oldest_dirty().filter(|_| is_at_budget) else { return false };
             self.begin_write_back(core, path, slot);
         }
     }
 
-    /// A page that leaves has to be written back first, unless it only waits for its fetch.
+    /// Writes an evicted page back if it is dirty. A clean page that is being fetched leaves at the end of the fetch.
     fn evict_dirty<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -377,14 +382,14 @@ impl Caching {
         self.begin_write_back(core, path, slot);
     }
 
-    /// Lets those that wait for room go on, as far as there is any.
+    /// Lets pages that wait for room continue, in order, as far as there is room.
     #[inline(never)]
     pub(crate) fn resume<P: Probe>(&mut self, core: &mut Core<P>, path: &mut DataPath<impl Map<P>>) {
         let _inside = core.inside.enter(Part::WriteCache);
         while let Some(first) = self.waiting.first() {
             let Waiter { lpn, owner, .. } = core.waiters[first];
             if self.try_write(core, path, owner.request(), lpn, true) {
-                let done = self.waiting.pop(&mut core.waiters).expect("it is the first one");
+                let done = self.waiting.pop(&mut core.waiters).expect("the queue has a first page");
                 self.waiting_len -= 1;
                 self.waiting_slots -= u32::from(core.waiters.remove(done).wants == Wants::Slot);
             } else if !self.make_room(core, path, lpn) {
@@ -393,7 +398,7 @@ impl Caching {
         }
     }
 
-    /// A page has been read from flash for the host: it is cached if there is a slot for it.
+    /// A page has been read from flash for the host: caches the page if there is a slot.
     #[inline(never)]
     pub(crate) fn keep_read<P: Probe>(
         &mut self,
@@ -407,7 +412,7 @@ impl Caching {
             return;
         }
         let Some((slot, has_evicted)) = self.cache.take_slot() else {
-            // The next one will find room.
+            // This page is not cached; the next one will find a slot.
             self.make_room_for_read(core, path);
             return;
         };
@@ -419,12 +424,13 @@ impl Caching {
         (entry.valid, entry.sequence, entry.is_blank) = (whole, sequence, false);
     }
 
+    /// Evicts a page for the reads to come, unless one is already leaving.
     fn make_room_for_read<P: Probe>(&mut self, core: &mut Core<P>, path: &mut DataPath<impl Map<P>>) {
         let cache = &mut self.cache;
         if cache.leaving() == 0
             && let Some(slot) = cache.choose_victim()
         {
-            if cache.free_if_over(slot) {
+            if cache.free_if_idle(slot) {
                 self.stats.evictions += 1;
             } else {
                 self.evict_dirty(core, path, slot);
@@ -432,7 +438,7 @@ impl Caching {
         }
     }
 
-    /// Deallocates a page in the cache; whether it held anything flash does not have.
+    /// Deallocates a page in the cache; returns whether the page was dirty.
     #[inline(never)]
     pub(crate) fn trim<P: Probe>(&mut self, core: &mut Core<P>, host: &mut Host, lpn: Lpn) -> bool {
         let _inside = core.inside.enter(Part::WriteCache);
@@ -440,30 +446,30 @@ impl Caching {
         let Some(slot) = self.cache.find(lpn) else { return false };
         let entry = self.cache.entry(slot);
         let is_dirty = entry.is_dirty();
-        // Before it has a place, the end of its write-back lets the epoch go.
-        let leaves = entry.dirty != 0 && entry.write_back != WriteBack::Scheduled;
+        // For a scheduled write-back that has no flash page yet, its end leaves the epoch.
+        let leaves_epoch = entry.dirty != 0 && entry.write_back != WriteBack::Scheduled;
         let epoch = entry.epoch;
         self.cache.forget(slot);
-        if leaves {
+        if leaves_epoch {
             host.epochs.leave(epoch);
         }
-        self.cache.free_if_over(slot);
+        self.cache.free_if_idle(slot);
         core.wake(Wake::Detection);
         is_dirty
     }
 
-    /// With nothing under way nothing waits in the cache.
+    /// Checks that with nothing under way no page waits, is accessed, is written back or is leaving.
     ///
     /// # Errors
-    /// What is left over.
+    /// The numbers of such pages.
     pub(crate) fn audit_at_rest(&self) -> Result<(), String> {
         let cache = &self.cache;
         let (waiting, dram) = (self.waiting_len, self.dram.len());
         let (writing, leaving) = (cache.writing(), cache.leaving());
         if waiting > 0 || dram > 0 || writing > 0 || leaving > 0 {
             return Err(format!(
-                "nothing is under way, and in the write cache {waiting} pages wait, {dram} are accessed, {writing} are \
-                 written back and {leaving} leave"
+                "nothing is under way, but in the write cache {waiting} pages wait, {dram} are being accessed, {writing} \
+                 are being written back and {leaving} are leaving"
             ));
         }
         Ok(())

@@ -4,8 +4,8 @@ use super::{CacheSpec, CacheStats, DirtyBudget};
 use crate::base::note::Note;
 use crate::base::words::count;
 
-/// There never were as many dirty pages as the budget allows, in a cache of so many pages of which so many may be dirty.
-/// `measured` is the least budget that a detection has found, as a share of the cache.
+/// The dirty pages never reached the budget. `pages` fit in the cache, `budget` of them may be dirty; `measured` is the
+/// lowest budget that a detection has set, as a share of the cache.
 pub(crate) fn budget_never_bound(
     stats: &CacheStats,
     cache: &CacheSpec,
@@ -14,11 +14,12 @@ pub(crate) fn budget_never_bound(
 ) -> Option<Note> {
     let most = stats.dirty_pages_max;
     let least = match (cache.dirty_budget, measured) {
-        // Each detection has set its own.
+        // Each detection sets a budget; the lowest one counts.
         (DirtyBudget::Measured, Some(least)) => (f64::from(pages) * least) as u32,
         _ => budget,
     };
-    // Without a budget of its own the cache's size bounds the dirty pages, which nobody has asked for.
+    // With the default budget of 1.0 the dirty pages are bounded by the cache size alone; only `punctual` acts at that
+    // bound.
     let is_asked = cache.dirty_budget != DirtyBudget::Share(1.0) || cache.sync.name == "punctual";
     if pages == 0 || !is_asked || most >= least {
         return None;
@@ -31,9 +32,9 @@ pub(crate) fn budget_never_bound(
     Note::info(
         "budget-never-bound",
         format!(
-            "The dirty budget never bound, so {keys} had no effect on writes: {} of the {} pages of the write cache were \
-             dirty at most, and {} may be. A smaller cache.size or cache.dirty_budget, or more writes at a time, would \
-             show it.",
+            "The dirty budget was never reached, so {keys} had no effect on writes: at most {} of the {} pages of the write \
+             cache were dirty, and {} may be. A smaller cache.size or cache.dirty_budget, or more writes at a time, \
+             would show its effect.",
             count(most.into()),
             count(pages.into()),
             count(least.into())

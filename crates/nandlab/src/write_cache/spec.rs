@@ -1,4 +1,4 @@
-//! `[cache]`.
+//! The section `[cache]` of the spec.
 
 use super::sync;
 use crate::base::policy::Choice;
@@ -12,29 +12,29 @@ section! {
     /// `[cache]`: the write cache.
     #[derive(Clone, Debug, PartialEq)]
     pub struct CacheSpec {
-        /// Below a page: none.
+        /// Size of the write cache in bytes; less than a page: no cache.
         pub size_bytes: u64 = key(
             "cache.size",
             ValueKind::Size { min: 0, max: 1 << 40, step: 512 },
             "\"0MiB\"",
-            "write cache; below a page: none",
+            "size of the write cache; less than a page: no cache",
         ),
-        /// A DRAM access, for each page of a hit.
-        pub access_ns: Span = key("cache.access", OVERHEAD, "\"1us\"", "DRAM time of a page of a hit")
+        /// Time of a DRAM access, for each page of a hit.
+        pub access_ns: Span = key("cache.access", OVERHEAD, "\"1us\"", "DRAM access time for each page of a hit")
             .note("assumption: 4 KiB at some GB/s"),
-        /// From [`crate::write_cache::sync::POLICIES`].
+        /// The sync policy, one of [`crate::write_cache::sync::POLICIES`].
         pub sync: Choice = key(
             "cache.sync",
             ValueKind::Registered(syncs),
             "\"none\"",
             "when dirty pages are written ahead of eviction",
         ),
-        /// How much of the cache may be dirty.
+        /// The limit to the dirty pages.
         pub dirty_budget: DirtyBudget = key(
             "cache.dirty_budget",
             DIRTY_BUDGET,
             "1.0",
-            "share of the cache that may be dirty; sync = \"none\" keeps none",
+            "share of the cache that may be dirty; sync = \"none\" keeps no budget",
         ),
     }
 }
@@ -45,18 +45,22 @@ fn syncs() -> &'static [Policy] {
     &ALL
 }
 
-/// `cache.dirty_budget`: how much of the cache may be dirty.
+/// `cache.dirty_budget`: the limit to the dirty pages.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum DirtyBudget {
     /// A share of the cache.
     Share(f64),
-    /// What budget detection finds that the capacitor can save; before the first one, what it would find at the start.
+    /// The budget that budget detection derives from the pages that the capacitor can save; before the first detection,
+    /// the budget derived from the capacitor's state at the start.
     Measured,
 }
 
 const DIRTY_BUDGET: ValueKind = ValueKind::Either(&[
     SHARE,
-    ValueKind::Slot(&[plain("measured", "budget detection sets it by the capacitor")]),
+    ValueKind::Slot(&[plain(
+        "measured",
+        "budget detection sets it from the pages that the capacitor can save",
+    )]),
 ]);
 
 impl FromVal for DirtyBudget {
@@ -71,7 +75,7 @@ impl FromVal for DirtyBudget {
 
 pub(crate) const RULES: &[Rule] = &[is_there, measured_budget];
 
-/// What bounds the dirty pages does nothing without pages.
+/// Sync policy and dirty budget have no effect without a write cache.
 fn is_there(check: &mut Check<'_>) -> Option<()> {
     let (size, page) = (check.int("cache.size")?, check.int("drive.page_size")?);
     if size >= page {
@@ -94,7 +98,7 @@ fn is_there(check: &mut Check<'_>) -> Option<()> {
     Some(())
 }
 
-/// A budget is measured with a capacitor, for a policy that keeps one.
+/// A measured budget needs a capacitor and, with a cache, a sync policy that keeps a budget.
 fn measured_budget(check: &mut Check<'_>) -> Option<()> {
     if check.tag("cache.dirty_budget")? != "measured" {
         return None;

@@ -1,4 +1,4 @@
-//! The write cache on a bare core: four pages, an access of 1 us, a program of 210 us with its transfer.
+//! The write cache on a bare core: four pages, a DRAM access of 1 us, a program of 210 us including its transfer.
 
 use super::*;
 use crate::base::geometry::BlockId;
@@ -35,7 +35,7 @@ impl Bench {
         Self { core, path, cache }
     }
 
-    /// The host writes so many bytes at the start of a page; returns the request's number.
+    /// The host writes `len` bytes at the start of a page; returns the request's id.
     fn write_bytes(&mut self, lpn: u32, len: u64) -> u64 {
         let Self { core, path, cache } = self;
         let request =
@@ -56,7 +56,7 @@ impl Bench {
         self.write_bytes(lpn, 4096)
     }
 
-    /// The host asks for a flush; returns the request's number.
+    /// The host sends a flush; returns the request's id.
     fn flush(&mut self) -> u64 {
         let Self { core, path, cache } = self;
         let request = Request { arrival: core.now, op: Op::Flush, fua: false, offset: 0, len: 0 };
@@ -90,14 +90,14 @@ impl Bench {
                 Event::Wake(Wake::SectorsArrived { slot, sequence, is_lost }) => {
                     cache.on_fetched(core, path, slot, sequence, is_lost);
                 }
-                // The idle clock, GC, the capacitor.
+                // The idle clock, and wakes of GC and the capacitor.
                 Event::Clock(_) | Event::Wake(_) => {}
             }
             cache.cache.audit().unwrap();
         }
     }
 
-    /// When a request has been completed, in microseconds.
+    /// Completion time of a request in microseconds; `None` if it has not completed.
     fn completed_us(&self, id: u64) -> Option<u64> {
         let done = self.path.host.completions.iter().find(|done| done.id == id)?;
         assert_eq!(done.failed, None);
@@ -118,7 +118,7 @@ fn a_write_is_done_after_a_dram_access_and_its_page_is_dirty() {
     assert_eq!(bench.completed_us(id), Some(1));
     assert_eq!((bench.cache.cache.dirty_pages(), bench.cache.cache.unflushed()), (1, 1));
     assert_eq!((bench.core.operations.programmed(), bench.in_flash()), (0, vec![]));
-    // Once more: a hit, and no more is dirty.
+    // A second write is a hit and makes no further page dirty.
     bench.write(3);
     bench.run();
     assert_eq!((bench.cache.stats.write_misses, bench.cache.stats.write_hits), (1, 1));
@@ -130,7 +130,7 @@ fn at_the_budget_a_write_waits_until_the_oldest_dirty_page_is_written_back() {
     let mut bench = Bench::new(&Setup::default(), 0.5);
     let ids = [5, 6, 7].map(|lpn| bench.write(lpn));
     bench.run();
-    // The third one goes on when LPN 5 is in flash.
+    // The third write continues when LPN 5 is in flash.
     assert_eq!(ids.map(|id| bench.completed_us(id)), [Some(1), Some(1), Some(210 + 1)]);
     assert_eq!((bench.in_flash(), bench.cache.cache.dirty_pages()), (vec![5], 2));
     assert_eq!((bench.cache.stats.waiting_writes, bench.cache.stats.write_backs), (1, 1));
@@ -138,7 +138,7 @@ fn at_the_budget_a_write_waits_until_the_oldest_dirty_page_is_written_back() {
 }
 
 #[test]
-fn a_page_that_leaves_for_another_one_is_written_back_if_it_is_dirty() {
+fn an_evicted_page_is_written_back_if_it_is_dirty() {
     let mut bench = Bench::new(&Setup::default(), 1.0);
     let ids = [0, 1, 2, 3, 4].map(|lpn| bench.write(lpn));
     bench.run();
@@ -156,7 +156,7 @@ fn a_flush_waits_for_the_dirty_pages_of_its_epoch() {
     let after = bench.write(2);
     bench.run();
     assert_eq!((bench.completed_us(after), bench.completed_us(flush)), (Some(1), Some(2 * 210)));
-    // LPN 2 has gone with the others. Nothing is dirty any more: the next flush is done at once.
+    // LPN 2 has been written back with the others. No page is dirty any more: the next flush completes at once.
     let now = (bench.core.now - Time::START) / US;
     let next = bench.flush();
     assert_eq!(bench.completed_us(next), Some(now));
@@ -164,14 +164,14 @@ fn a_flush_waits_for_the_dirty_pages_of_its_epoch() {
 }
 
 #[test]
-fn the_rest_of_a_partly_written_page_is_read_before_it_is_written_back() {
+fn missing_sectors_of_a_page_are_read_before_it_is_written_back() {
     let mut bench = Bench::new(&Setup::default(), 1.0);
     fill(&mut bench.core, WriteStream::Host, [0]);
-    // A sector of eight; of page 1 flash has nothing.
+    // One of eight sectors of two pages; LPN 1 is not mapped.
     bench.write_bytes(0, 512);
     bench.write_bytes(1, 512);
     bench.run();
-    assert_eq!(bench.core.operations.total(FlashOp::Read), 0, "not before it is needed");
+    assert_eq!(bench.core.operations.total(FlashOp::Read), 0, "no read before the write-back");
     bench.flush();
     bench.run();
     assert_eq!(bench.core.operations.0[FlashOp::Read as usize][Cause::Sync as usize], 1);
@@ -187,15 +187,15 @@ fn the_write_back_of_a_deallocated_page_ends_without_a_program() {
     let ids = [0, 1, 2].map(|lpn| bench.write(lpn));
     bench.run();
     assert_eq!((bench.completed_us(ids[2]), bench.path.writes.count), (None, 1));
-    assert!(bench.cache.trim(&mut bench.core, &mut bench.path.host, Lpn(0)), "flash lacks it");
+    assert!(bench.cache.trim(&mut bench.core, &mut bench.path.host, Lpn(0)), "the page was dirty");
     clear(&mut bench.core, BlockId(0));
     let Bench { core, path, cache } = &mut bench;
     path.writes.resume(core, &mut path.map, Some(cache), PLANE);
     bench.run();
     assert_eq!((bench.core.operations.programmed(), bench.path.writes.count), (0, 0));
-    assert!(bench.completed_us(ids[2]).is_some(), "its place in the budget is free");
+    assert!(bench.completed_us(ids[2]).is_some(), "the deallocated page has left room in the budget");
     bench.cache.audit_at_rest().unwrap();
-    // No flush waits for it.
+    // No flush waits for the deallocated page.
     bench.flush();
     bench.run();
     assert!(bench.path.host.epochs.done().is_none() && bench.path.host.flushes == 0);
@@ -203,7 +203,7 @@ fn the_write_back_of_a_deallocated_page_ends_without_a_program() {
 }
 
 #[test]
-fn power_loss_forgets_what_was_cached_and_keeps_what_was_counted() {
+fn power_loss_empties_the_cache_and_keeps_the_counters() {
     let mut bench = Bench::new(&Setup::default(), 0.5);
     bench.write(0);
     bench.write(1);

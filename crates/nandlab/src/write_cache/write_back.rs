@@ -1,4 +1,4 @@
-//! Bringing pages to flash and from there: the sectors that an entry lacks are fetched, dirty pages are written back.
+//! The flash operations of the write cache: fetches of the sectors that an entry lacks, and write-backs of dirty pages.
 
 use super::{CacheSlot, Caching, WriteBack};
 use crate::core::{Core, Map, Part, Queue, Read, Waiter, Wake, Wants};
@@ -7,7 +7,7 @@ use crate::probe::Probe;
 use crate::sched::{Cause, Class, Owner, Start, Transaction};
 
 impl Caching {
-    /// Writes a dirty page back, unless that is under way.
+    /// Begins the write-back of a page, if it is dirty and no write-back of it is under way.
     pub(super) fn begin_write_back<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -17,13 +17,14 @@ impl Caching {
         let cache = &mut self.cache;
         if cache.entry(slot).write_back == WriteBack::None && cache.entry(slot).dirty != 0 {
             cache.begin_write_back(slot);
-            self.on_load(core.now);
-            self.go_on_write_back(core, path, slot);
+            self.update_load(core.now);
+            self.continue_write_back(core, path, slot);
         }
     }
 
-    /// The next step of a write-back: the map entry, the sectors that are not there, a place.
-    pub(super) fn go_on_write_back<P: Probe>(
+    /// Takes the next step of a write-back: fetch the sectors that are not in the cache, get the map entry, allocate a
+    /// flash page and queue the program.
+    pub(super) fn continue_write_back<P: Probe>(
         &mut self,
         core: &mut Core<P>,
         path: &mut DataPath<impl Map<P>>,
@@ -32,7 +33,7 @@ impl Caching {
         let whole = self.whole;
         let entry = self.cache.entry(slot);
         let (lpn, lacks) = (entry.lpn, entry.valid & whole != whole);
-        if entry.is_fetched {
+        if entry.is_being_fetched {
             return;
         }
         if lacks {
@@ -43,7 +44,7 @@ impl Caching {
         }
     }
 
-    /// Brings in the sectors of an entry that are not there.
+    /// Fetches the sectors of an entry that are not in the cache, unless they are already being fetched.
     pub(super) fn fetch<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -52,14 +53,15 @@ impl Caching {
     ) {
         let entry = self.cache.entry_mut(slot);
         let lpn = entry.lpn;
-        if !std::mem::replace(&mut entry.is_fetched, true)
+        if !std::mem::replace(&mut entry.is_being_fetched, true)
             && path.map.has_entry(core, lpn, Owner::CachePage(slot), Wants::Read)
         {
             self.fetch_mapped(core, &path.map, slot);
         }
     }
 
-    /// The same, with the map entry at hand.
+    /// Continues [`Caching::fetch`] when the map entry is available: reads the flash page, unless its content is in
+    /// RAM, lost or unmapped.
     pub(crate) fn fetch_mapped<P: Probe>(&mut self, core: &mut Core<P>, map: &impl Map<P>, slot: CacheSlot) {
         let lpn = self.cache.entry(slot).lpn;
         if self.lost.contains_key(&lpn.0) {
@@ -80,7 +82,8 @@ impl Caching {
         }
     }
 
-    /// All of a page is there, or lost; `sequence` says which write flash had of it, if it had the page.
+    /// The fetch of a page is over: all sectors are valid, or lost. `sequence` is the sequence number of the flash
+    /// page, if the LPN was mapped.
     #[inline(never)]
     pub(crate) fn on_fetched<P: Probe>(
         &mut self,
@@ -93,7 +96,7 @@ impl Caching {
         let _inside = core.inside.enter(Part::WriteCache);
         let whole = self.whole;
         let entry = self.cache.entry_mut(slot);
-        entry.is_fetched = false;
+        entry.is_being_fetched = false;
         if is_lost {
             entry.lost |= whole & !entry.valid;
         }
@@ -102,17 +105,17 @@ impl Caching {
             entry.sequence = entry.sequence.max(sequence);
             entry.is_blank = false;
         }
-        // One that is begun for those that wait goes on by itself.
-        let goes_on = entry.write_back == WriteBack::Scheduled;
+        // A write-back that `serve_entry` begins continues without a call from here.
+        let is_scheduled = entry.write_back == WriteBack::Scheduled;
         self.serve_entry(core, path, slot);
-        if goes_on {
-            self.go_on_write_back(core, path, slot);
+        if is_scheduled {
+            self.continue_write_back(core, path, slot);
         }
         self.end_of_use(core, slot);
     }
 
-    /// Host pages that wait for an entry go on: reads are answered, then writes try again. They have their slot, so
-    /// they do not queue for one.
+    /// Host pages that wait for an entry continue: first reads are answered, then writes are tried again. These writes
+    /// have their slot, so they do not go behind the pages that wait for one.
     pub(super) fn serve_entry<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -132,12 +135,12 @@ impl Caching {
         while let Some(waiter) = writes.pop(&mut core.waiters) {
             let Waiter { owner, lpn, .. } = core.waiters.remove(waiter);
             if !self.try_write(core, path, owner.request(), lpn, true) {
-                self.stall_cached(core, owner.request(), lpn);
+                self.wait_for_room(core, owner.request(), lpn);
             }
         }
     }
 
-    /// A write-back's program is done.
+    /// The program of a write-back has ended.
     #[inline(never)]
     pub(crate) fn on_written_back<P: Probe>(
         &mut self,
@@ -151,8 +154,8 @@ impl Caching {
         self.end_write_back(core, path, slot);
     }
 
-    /// Host pages that waited until flash had them are done.
-    pub(super) fn end_durable<P: Probe>(
+    /// Completes host pages written through: their data is in flash, or their program has `failed`.
+    pub(super) fn end_write_throughs<P: Probe>(
         &mut self,
         core: &mut Core<P>,
         host: &mut Host,
@@ -168,7 +171,7 @@ impl Caching {
         }
     }
 
-    /// A write-back is over, also one that is not needed any more.
+    /// A write-back is over: its program has ended, or the page was deallocated before it got a flash page.
     #[inline(never)]
     pub(crate) fn end_write_back<P: Probe>(
         &mut self,
@@ -180,18 +183,19 @@ impl Caching {
         let entry = self.cache.entry_mut(slot);
         let was_placed = entry.write_back == WriteBack::Program;
         let epoch = if was_placed { entry.placed_epoch } else { entry.epoch };
-        let landing = std::mem::take(&mut entry.landing);
-        // Of a page that is deallocated flash needs nothing.
-        let dropped = if entry.is_dropped { std::mem::take(&mut entry.durable) } else { Queue::default() };
+        let programmed = std::mem::take(&mut entry.awaiting_program);
+        // The data of a deallocated page need not reach flash.
+        let dropped =
+            if entry.is_dropped { std::mem::take(&mut entry.awaiting_flash) } else { Queue::default() };
         let is_clean = self.cache.end_write_back(slot);
-        self.on_load(core.now);
+        self.update_load(core.now);
         path.host.epochs.leave(epoch);
-        self.end_durable(core, &mut path.host, landing, None);
-        self.end_durable(core, &mut path.host, dropped, None);
+        self.end_write_throughs(core, &mut path.host, programmed, None);
+        self.end_write_throughs(core, &mut path.host, dropped, None);
         path.host.complete_flushes(core);
-        // Updated meanwhile; what is to leave, or has to be in flash, goes again.
+        // The page was updated during the write-back: it is written back again if it is leaving or has write-throughs.
         let entry = self.cache.entry(slot);
-        if !is_clean && (entry.leaves || !entry.durable.is_empty()) {
+        if !is_clean && (entry.is_leaving || !entry.awaiting_flash.is_empty()) {
             self.begin_write_back(core, path, slot);
         }
         self.serve_entry(core, path, slot);
@@ -200,13 +204,14 @@ impl Caching {
         core.wake(Wake::Detection);
     }
 
-    /// Nothing may be under way for an entry any more: if it leaves, its slot is free, and those that wait may go on.
+    /// An operation of an entry has ended: frees the slot if the entry is leaving and idle, and wakes the pages that
+    /// wait for room.
     pub(super) fn end_of_use<P: Probe>(&mut self, core: &mut Core<P>, slot: CacheSlot) {
-        self.cache.free_if_over(slot);
+        self.cache.free_if_idle(slot);
         core.wake(Wake::CacheRoom);
     }
 
-    /// Writes dirty pages back that nobody waits for: for a flush, or because the drive is idle.
+    /// Begins write-backs ahead of eviction: for a flush, a budget detection, or as the sync policy says.
     pub(crate) fn sync_more<P: Probe>(&mut self, core: &mut Core<P>, path: &mut DataPath<impl Map<P>>) {
         let _inside = core.inside.enter(Part::WriteCache);
         self.sync_pages(core, path);
@@ -222,7 +227,7 @@ impl Caching {
                 || at_once
                 || (is_idle && cache.sync().syncs_when_idle(&cache.view()))
                 || core.state.is_syncing;
-            if !wants || !at_once && cache.writing() >= self.ahead_max {
+            if !wants || !at_once && cache.writing() >= self.syncs_max {
                 return;
             }
             let Some(slot) = cache.oldest_dirty() else { return };
@@ -253,9 +258,9 @@ impl<P: Probe> WriteBacks<P> for Caching {
         let cache = &mut self.cache;
         cache.on_placed(slot);
         self.lost.insert(cache.entry(slot).lpn.0, cache.entry(slot).unflushed());
-        // Those that waited for it to be in flash are told.
-        let landing = std::mem::take(&mut cache.entry_mut(slot).landing);
-        self.end_durable(core, host, landing, Some(FailReason::WornOut));
+        // The write-throughs of this page fail.
+        let failed = std::mem::take(&mut cache.entry_mut(slot).awaiting_program);
+        self.end_write_throughs(core, host, failed, Some(FailReason::WornOut));
         core.wake(Wake::WriteBackEnded(slot));
     }
 }

@@ -1,11 +1,14 @@
-//! `cache.sync = "eager"`: a write buffer. Every dirty page is on its way to flash at once (the 10 MB buffer of the
+//! `cache.sync = "eager"`: a write buffer. The write-back of every dirty page begins at once (the 10 MB buffer of the
 //! rcopyback paper, Section 5.1).
 
 use super::SyncPolicy;
 use crate::base::policy::{Choice, PolicyInfo};
 
-pub(super) const INFO: PolicyInfo =
-    PolicyInfo { name: "eager", description: "a write buffer: every dirty page out at once", params: &[] };
+pub(super) const INFO: PolicyInfo = PolicyInfo {
+    name: "eager",
+    description: "a write buffer: every dirty page is written back at once",
+    params: &[],
+};
 
 #[derive(Debug)]
 struct Eager;

@@ -1,11 +1,14 @@
-//! `cache.sync = "greedy"`: all dirty pages out when the drive is idle, else as `punctual` (GS of the aging-capacitor
-//! paper, Section III-B).
+//! `cache.sync = "greedy"`: writes all dirty pages back when the drive is idle; when busy, works as `punctual` (GS of
+//! the aging-capacitor paper, Section III-B).
 
-use super::{SyncPolicy, CacheView};
+use super::{CacheView, SyncPolicy};
 use crate::base::policy::{Choice, PolicyInfo};
 
-pub(super) const INFO: PolicyInfo =
-    PolicyInfo { name: "greedy", description: "all dirty pages out when idle", params: &[] };
+pub(super) const INFO: PolicyInfo = PolicyInfo {
+    name: "greedy",
+    description: "all dirty pages are written back when the drive is idle",
+    params: &[],
+};
 
 #[derive(Debug)]
 struct Greedy;

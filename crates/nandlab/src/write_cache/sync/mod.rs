@@ -1,59 +1,60 @@
-//! When dirty pages are written back before they are evicted.
+//! Sync policies: when dirty pages are written back ahead of their eviction.
 //!
-//! A policy looks at the cache as a whole and answers questions; the cache acts. Policies are listed in [`POLICIES`], one
-//! line each; a policy is one file in this folder.
+//! A policy sees the counts of [`CacheView`] and answers questions; the cache acts. Each policy is one file in this
+//! folder and one line of [`POLICIES`].
 
 use crate::base::policy::{Choice, PolicyInfo};
 
-/// What a sync policy may look at. All in pages.
+/// The state of the cache that a sync policy may look at; counts are in pages.
 #[derive(Clone, Copy, Debug)]
 pub struct CacheView {
     /// Dirty pages, those being written back included.
     pub dirty: u32,
-    /// Those of them that are being written back.
+    /// Dirty pages that are being written back.
     pub writing: u32,
     /// Dirty pages allowed.
     pub budget: u32,
     /// Pages that fit.
     pub capacity: u32,
-    /// Where the least recently used dirty page is.
+    /// Whether the least recently used dirty page is cold.
     pub oldest_dirty: Coldness,
 }
 
-/// Whether the least recently used dirty page is among the last of the order of use.
+/// Whether the least recently used dirty page is cold: among the least recently used [`SyncPolicy::cold_share`] of the
+/// cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Coldness {
-    /// There is no dirty page that is not being written back.
+    /// Every dirty page is being written back already.
     None,
-    /// It is not.
+    /// The page is not cold.
     Warm,
-    /// It is.
+    /// The page is cold.
     Cold,
 }
 
 /// Decides when dirty pages are written back.
 pub trait SyncPolicy: std::fmt::Debug + Send + Sync {
-    /// Whether dirty pages are bounded by the budget; else by the cache alone.
+    /// Whether the budget bounds the dirty pages; if not, only the cache size does.
     fn keeps_budget(&self) -> bool {
         true
     }
 
-    /// The share of the cache, from the end of the order of use, whose pages count as cold.
+    /// The share of the cache, least recently used, whose pages count as cold.
     fn cold_share(&self) -> f64 {
         0.0
     }
 
-    /// Whether every dirty page is written back as soon as it is dirty.
+    /// Whether every page is written back as soon as it is dirty.
     fn syncs_at_once(&self) -> bool {
         false
     }
 
-    /// The drive is idle: whether the least recently used dirty page is written back now.
+    /// Whether the least recently used dirty page is written back now that the drive is idle.
     fn syncs_when_idle(&self, _cache: &CacheView) -> bool {
         false
     }
 
-    /// Room is needed: whether a dirty page leaves before pages used less recently that are clean.
+    /// Whether an eviction takes the least recently used dirty page before clean pages used less recently.
     fn evicts_dirty_first(&self, _cache: &CacheView) -> bool {
         false
     }
@@ -66,12 +67,12 @@ pub trait SyncPolicy: std::fmt::Debug + Send + Sync {
 
 type Make = fn(&Choice) -> Box<dyn SyncPolicy>;
 
-/// Makes a module and a table entry of each line.
+/// Declares a module and a table entry for each line.
 macro_rules! policies {
     ($($file:ident,)*) => {
         $(mod $file;)*
 
-        /// Every sync policy: what it says of itself and how it is made.
+        /// Every sync policy: its description and its constructor.
         pub const POLICIES: &[(PolicyInfo, Make)] = &[$(($file::INFO, $file::make),)*];
     };
 }
@@ -87,9 +88,11 @@ policies! {
 /// The policy chosen by `cache.sync`.
 ///
 /// # Panics
-/// When the choice names no policy of the table; the spec only makes choices from it.
+/// When the choice names no policy of the table; the spec reader accepts only policies of the table.
 pub fn make(choice: &Choice) -> Box<dyn SyncPolicy> {
-    let (_, make) =
-        POLICIES.iter().find(|(info, _)| info.name == choice.name).expect("a policy of the table");
+    let (_, make) = POLICIES
+        .iter()
+        .find(|(info, _)| info.name == choice.name)
+        .expect("the spec reader accepts only policies of the table");
     make(choice)
 }

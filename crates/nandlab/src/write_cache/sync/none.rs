@@ -1,12 +1,16 @@
-//! `cache.sync = "none"`: dirty pages leave when they are evicted (the baseline of the aging-capacitor paper, Section V).
+//! `cache.sync = "none"`: dirty pages are written back when they are evicted (the baseline of the aging-capacitor
+//! paper, Section V).
 //!
-//! There is no budget: all of the cache may be dirty.
+//! There is no budget: all pages of the cache may be dirty.
 
 use super::SyncPolicy;
 use crate::base::policy::{Choice, PolicyInfo};
 
-pub(super) const INFO: PolicyInfo =
-    PolicyInfo { name: "none", description: "dirty pages leave when they are evicted", params: &[] };
+pub(super) const INFO: PolicyInfo = PolicyInfo {
+    name: "none",
+    description: "dirty pages are written back when they are evicted",
+    params: &[],
+};
 
 #[derive(Debug)]
 struct None;

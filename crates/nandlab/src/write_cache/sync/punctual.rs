@@ -1,11 +1,14 @@
-//! `cache.sync = "punctual"`: at the budget, one dirty page out for each write (PS of the aging-capacitor paper, Section
-//! III-B).
+//! `cache.sync = "punctual"`: when the dirty pages have reached the budget, each write has one dirty page written back
+//! (PS of the aging-capacitor paper, Section III-B).
 
 use super::SyncPolicy;
 use crate::base::policy::{Choice, PolicyInfo};
 
-pub(super) const INFO: PolicyInfo =
-    PolicyInfo { name: "punctual", description: "at the budget, one page out per write", params: &[] };
+pub(super) const INFO: PolicyInfo = PolicyInfo {
+    name: "punctual",
+    description: "at the budget, one page is written back per write",
+    params: &[],
+};
 
 #[derive(Debug)]
 struct Punctual;

@@ -1,11 +1,12 @@
 //! `cache.sync.smart = { budget_margin = 0.05, cold_share = 0.05 }`: budget and coldness thresholds (SSA of the
 //! aging-capacitor paper, Section IV-B and Fig. 2).
 //!
-//! Idle: a dirty page goes out when the dirty pages reach the budget less `budget_margin` of it, or when it is among the
-//! last `cold_share` of the order of use. Busy: near the budget dirty pages are evicted before clean ones. A page that is
-//! being written back is protected: its updates wait.
+//! When the drive is idle, the least recently used dirty page is written back if the dirty pages reach (1 -
+//! `budget_margin`) x budget, or if the page is cold: among the least recently used `cold_share` of the cache. When the
+//! dirty pages reach the same threshold, dirty pages are evicted before clean ones. A page that is being written back
+//! is protected: its updates wait.
 
-use super::{Coldness, SyncPolicy, CacheView};
+use super::{CacheView, Coldness, SyncPolicy};
 use crate::base::policy::{Choice, ParamInfo, PolicyInfo};
 
 const fn share(name: &'static str, description: &'static str) -> ParamInfo {
@@ -32,7 +33,7 @@ pub(super) fn make(choice: &Choice) -> Box<dyn SyncPolicy> {
 }
 
 impl Smart {
-    /// Whether so many dirty pages reach the budget less its margin.
+    /// Whether `dirty` pages reach the budget less its margin.
     fn reaches_threshold(&self, dirty: u32, budget: u32) -> bool {
         f64::from(dirty) + 1e-9 >= (1.0 - self.budget_margin) * f64::from(budget)
     }
@@ -44,7 +45,7 @@ impl SyncPolicy for Smart {
     }
 
     fn syncs_when_idle(&self, cache: &CacheView) -> bool {
-        // What is on its way out need not go twice.
+        // Pages that are being written back already do not count.
         self.reaches_threshold(cache.dirty - cache.writing, cache.budget)
             || cache.oldest_dirty == Coldness::Cold
     }
