@@ -1,44 +1,45 @@
-//! The capacitor: its energy and how it ages.
+//! The capacitor: its energy and its ageing. Sections and equations are those of the aging-capacitor paper.
 
 use super::CapacitorSpec;
 
-/// Share of the rated capacitance lost in [`RATED_S`] at [`RATED_C`] (the paper's Section II-B).
+/// Share of the rated capacitance lost in [`RATED_S`] seconds at [`RATED_C`] degrees Celsius (Section II-B).
 const RATED_LOSS: f64 = 0.30;
 const RATED_S: f64 = 5.0 * 365.0 * 86_400.0;
 const RATED_C: f64 = 60.0;
 
-/// Life halves for each of these degrees (the law of Arrhenius as the paper states it, Section II-B).
+/// Lifetime halves for each rise by this many degrees (the law of Arrhenius as the paper states it, Section II-B).
 const HALVING_C: f64 = 10.0;
 
-/// Share of the rated capacitance that a full discharge takes (Section IV-A).
+/// Share of the rated capacitance lost with each full discharge (Section IV-A).
 const LOSS_PER_CYCLE: f64 = 1e-5;
 
-/// Beyond this loss a capacitor is at its end (Section II-B): nothing may count on it.
+/// A capacitor that has lost more than this share is worn out (Section II-B): a measured budget is then 0.
 const LOSS_MAX: f64 = 0.30;
 
 /// A capacitor that ages. Time is seconds on the scaled clock since the start of the run.
 #[derive(Clone, Debug)]
 pub struct Capacitor {
-    /// Eq. 1 with the rated capacitance, in joules.
+    /// Energy by Eq. 1 with the rated capacitance, in joules.
     rated_j: f64,
+    /// Age at the start of the run, in seconds.
     age_s: f64,
-    /// From when which temperature holds, in seconds and degrees Celsius.
+    /// Temperature profile: start in seconds, and degrees Celsius from then on.
     temperature: Box<[(f64, f64)]>,
     /// Full discharges so far.
     cycles: u32,
-    /// Power that the controller draws, and a program, in watts.
+    /// Power that the controller draws, in watts.
     pub controller_w: f64,
-    /// See [`Capacitor::controller_w`].
+    /// Power that a program draws, in watts.
     pub program_w: f64,
 }
 
-/// Share lost per second at a temperature.
+/// Share of the rated capacitance lost per second at a temperature.
 fn loss_per_s(celsius: f64) -> f64 {
     RATED_LOSS / RATED_S * libm::exp2((celsius - RATED_C) / HALVING_C)
 }
 
 impl Capacitor {
-    /// The capacitor of a validated `[capacitor]` section; `None` without one.
+    /// The capacitor of a validated `[capacitor]` section; `None` if its capacitance is 0.
     pub fn new(spec: &CapacitorSpec) -> Option<Self> {
         if spec.capacitance_f <= 0.0 {
             return None;
@@ -64,22 +65,22 @@ impl Capacitor {
         (loss + f64::from(self.cycles) * LOSS_PER_CYCLE).min(1.0)
     }
 
-    /// Whether so much is lost that nothing may count on it.
+    /// Whether the capacitor has lost more than [`LOSS_MAX`] of its rated capacitance.
     pub fn is_worn_out(&self, at_s: f64) -> bool {
         self.loss(at_s) > LOSS_MAX
     }
 
-    /// What it holds when full, in joules (Eq. 1; proportional to the capacitance left).
+    /// Energy of the full capacitor at time `at_s`, in joules (Eq. 1; proportional to the capacitance left).
     pub fn energy_j(&self, at_s: f64) -> f64 {
         self.rated_j * (1.0 - self.loss(at_s))
     }
 
-    /// What it held when new and full, in joules.
+    /// Energy of the full capacitor when new, in joules.
     pub fn rated_j(&self) -> f64 {
         self.rated_j
     }
 
-    /// It has been emptied so many times more.
+    /// Counts `times` further full discharges.
     pub fn cycle(&mut self, times: u32) {
         self.cycles = self.cycles.saturating_add(times);
     }
@@ -89,7 +90,8 @@ impl Capacitor {
         self.cycles
     }
 
-    /// Energy of a controller busy for `controller_ns` and programs that add up to `program_ns`, in joules (Eq. 3 to 5).
+    /// Energy of a controller busy for `controller_ns` and programs that add up to `program_ns`, in joules (Eq. 3 to
+    /// 5).
     pub fn spent_j(&self, controller_ns: f64, program_ns: f64) -> f64 {
         (self.controller_w * controller_ns + self.program_w * program_ns) * 1e-9
     }
@@ -126,14 +128,14 @@ mod tests {
     }
 
     #[test]
-    fn energy_is_that_of_equation_1() {
+    fn energy_follows_equation_1() {
         let capacitor = Capacitor::new(&spec(vec![(Span::ZERO, 25.0)])).unwrap();
         // 0.5 x 1 F x (30.25 - 6.25) V^2 x 0.9
         assert!((capacitor.energy_j(0.0) - 10.8).abs() < 1e-12);
     }
 
     #[test]
-    fn thirty_percent_are_lost_in_five_years_at_60_degrees_and_half_as_fast_ten_below() {
+    fn thirty_percent_are_lost_in_five_years_at_60_degrees_and_half_as_much_at_50() {
         let at = |celsius| Capacitor::new(&spec(vec![(Span::ZERO, celsius)])).unwrap();
         assert!((at(60.0).loss(5.0 * YEAR_S) - 0.30).abs() < 1e-12);
         assert!((at(50.0).loss(5.0 * YEAR_S) - 0.15).abs() < 1e-12);

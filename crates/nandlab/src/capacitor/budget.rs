@@ -1,14 +1,14 @@
-//! From what the capacitor has been measured to save to what may be dirty.
+//! The dirty budget that follows from the measured capability of the capacitor.
 
 use super::BudgetSteps;
 
 /// The budgets of the paper (Section IV-A), as shares of the cache.
 const FIVE: [f64; 4] = [1.0, 0.9, 0.8, 0.7];
 
-/// The share of the cache that may be dirty, when `measured` of it could be saved: the highest step that stays `margin`
-/// below.
+/// The share of the cache that may be dirty if the capacitor can save `measured` (a share of the cache): the highest
+/// step at or below `measured - margin`.
 pub fn budget_share(steps: BudgetSteps, measured: f64, margin: f64) -> f64 {
-    // The small addition makes 1.1 - 0.1 reach 1.
+    // 1e-9 absorbs rounding, so that 1.1 - 0.1 reaches the step 1.
     let safe = measured - margin + 1e-9;
     match steps {
         BudgetSteps::Five => FIVE.into_iter().find(|&step| step <= safe).unwrap_or(0.0),
@@ -21,7 +21,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_papers_example_and_the_edges() {
+    fn the_budget_agrees_with_the_example_of_the_paper_and_at_the_steps() {
         let five = |measured| budget_share(BudgetSteps::Five, measured, 0.1);
         assert_eq!(five(1.05), 0.9, "Section IV-A: 105 % measured, a budget of 90 %");
         assert_eq!([five(3.0), five(1.1), five(1.0), five(0.9), five(0.8)], [1.0, 1.0, 0.9, 0.8, 0.7]);

@@ -1,29 +1,31 @@
-//! What an emergency flush of so many pages takes (Eq. 3 to 5), and how many pages some energy is enough for.
+//! The energy of an emergency flush (Eq. 3 to 5 of the aging-capacitor paper), and the number of pages that an energy
+//! can save.
 
 use super::Capacitor;
 use super::FlushMethod;
 use crate::base::geometry::Geometry;
 use crate::sched::Timing;
 
-/// Joules by pages, for a flush into the free blocks that the drive keeps for it and no others, at its worst. `plain` takes
-/// pages as they come, so it may begin where they are slow; `csw` takes the fastest pages of all these blocks first, then
-/// the next ones.
+/// Energy by number of pages, in the worst case of a flush that has only the free blocks reserved for it. `plain` uses
+/// pages in the order of their blocks, so it may begin at slow ones; `csw` uses the pages of all these blocks from the
+/// fastest to the slowest.
 #[derive(Clone, Debug, Default)]
 pub struct FlushCost {
-    /// What any flush takes, however few its pages: the operation under way on a die that it has to wait for, and a last
-    /// round that few dies take part in; and the lines of the VSM.
+    /// Energy of any flush, in joules, whatever its number of pages: waiting for an operation under way, a last round
+    /// of programs on few dies, and programming the VSM.
     fixed_j: f64,
-    /// So many pages at so many joules each, in the order in which they are used.
+    /// Numbers of pages and the joules of each of these pages, in the order of their use.
     kinds: Box<[(f64, f64)]>,
-    /// Joules of each page beyond these.
+    /// Joules of each page beyond those of `kinds`.
     beyond_j: f64,
 }
 
-/// Blocks of more pages than this are taken as evenly fast by `plain`.
+/// For blocks with more pages than this, `plain` counts every page at the mean program time.
 const WINDOW_MAX: usize = 2048;
 
 impl FlushCost {
-    /// For a flush that programs `at_a_time` pages at a time into `blocks` free blocks of each plane, and the VSM after them.
+    /// The cost of a flush that programs `at_a_time` pages at a time into `blocks` free blocks of each plane, and
+    /// `vsm_pages` pages of the VSM after them.
     pub fn new(
         method: FlushMethod,
         capacitor: &Capacitor,
@@ -39,14 +41,14 @@ impl FlushCost {
         let mean = times.iter().sum::<f64>() / times.len() as f64;
         let transfer_ns = (timing.transfer_ns + timing.command.program_ns).ns() as f64;
         let page_j = |program_ns: f64| {
-            // No faster than the channels carry the pages.
+            // The transfers on the channels bound the rate.
             let page_ns = ((program_ns + transfer_ns) / f64::from(at_a_time))
                 .max(transfer_ns / f64::from(geometry.channels));
             capacitor.spent_j(page_ns, program_ns)
         };
         let (count, beyond) = match method {
             FlushMethod::Plain => {
-                slow_stretches(&mut times, mean);
+                to_slowest_runs(&mut times, mean);
                 (geometry.planes, mean)
             }
             FlushMethod::Csw => {
@@ -65,7 +67,7 @@ impl FlushCost {
         }
     }
 
-    /// How many pages so many joules are enough for.
+    /// The number of pages that `energy_j` joules can save.
     pub fn pages(&self, energy_j: f64) -> f64 {
         let (mut pages, mut left_j) = (0.0, energy_j - self.fixed_j);
         if left_j <= 0.0 || self.beyond_j <= 0.0 {
@@ -82,9 +84,9 @@ impl FlushCost {
     }
 }
 
-/// Turns the program times of a block's pages into what each further page of the slowest stretch adds, wherever in a row of
-/// blocks it begins.
-fn slow_stretches(times: &mut [f64], mean: f64) {
+/// Replaces the program times of a block's pages: the n-th value becomes the time that the slowest run of n consecutive
+/// pages, starting anywhere in a sequence of blocks, takes beyond the slowest run of n - 1 pages.
+fn to_slowest_runs(times: &mut [f64], mean: f64) {
     let len = times.len();
     if len > WINDOW_MAX {
         times.fill(mean);
@@ -108,12 +110,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_slowest_stretch_of_lsb_and_msb_pages_begins_and_ends_with_an_msb_page() {
+    fn the_slowest_run_of_lsb_and_msb_pages_begins_and_ends_with_an_msb_page() {
         let mut times = [1.0, 2.0, 1.0, 2.0];
-        slow_stretches(&mut times, 1.5);
+        to_slowest_runs(&mut times, 1.5);
         assert_eq!(times, [2.0, 1.0, 2.0, 1.0]);
         let mut layers = [1.0, 2.0, 3.0];
-        slow_stretches(&mut layers, 2.0);
+        to_slowest_runs(&mut layers, 2.0);
         assert_eq!(layers, [3.0, 2.0, 1.0]);
     }
 }

@@ -2,20 +2,22 @@
 //!
 //! | stage | what happens | until |
 //! |---|---|---|
-//! | charged | the budget holds | a detection is due and the drive idle, a day later at the latest, or it is commanded |
-//! | syncing | host writes go through to flash, dirty pages and the VSM are written back | flash has all that was acknowledged |
-//! | draining | on the capacitor: clean pages are written once more, as the emergency flush would write them | it is empty |
-//! | settling | operations under way end on the energy kept for them | no program can be torn that would take older data with it |
-//! | recharging | host writes still go through | the capacitor is full |
+//! | charged | the budget applies | a detection is due and the drive idle, its grace (a day) is over, or a command asks |
+//! | syncing | host writes are write-through; dirty pages and the VSM are written back | all acknowledged data is in flash |
+//! | draining | running on the capacitor, clean pages are programmed as by the emergency flush | the capacitor is empty |
+//! | settling | operations under way end on energy reserved for them | no torn program could destroy older data |
+//! | recharging | host writes are still write-through | the capacitor is full |
 //!
-//! What is drained is what counts, not the number of pages alone: a page on a slow wordline, and one that GC moves
-//! meanwhile, takes more of the capacitor than one on a fast wordline. So the time that the controller and the programs
-//! have taken is turned into pages of a flush into the free blocks that the drive always keeps for one. (Pages alone, as
-//! in the paper, promise too much under `csw`: the detection finds more fast pages than a power loss may.)
+//! The result is computed from the drained energy, not from the number of programmed pages: a page on a slow wordline,
+//! or a page moved by GC meanwhile, takes more energy than a page on a fast wordline. So the energy of the controller
+//! and the programs is converted into the number of pages of a flush into the free blocks reserved for one. (The number
+//! of programmed pages, which the paper uses, promises too much under `csw`: a detection may find more fast pages than
+//! a power loss.)
 //!
-//! While the capacitor is empty a power loss tears what is under way, and an MSB page takes its wordline's LSB page with
-//! it. So before that, every stream fills the wordline it is in, and the host's goes over to LSB pages alone. The streams of
-//! a job fill theirs when it ends, since it has counted on their pages, and the capacitor counts as empty only then.
+//! While the capacitor is empty a power loss tears the programs under way, and a torn MSB page destroys the LSB page of
+//! its wordline. So before the capacitor counts as empty, every stream fills its open wordline, and the host stream
+//! uses only LSB pages from then on. The streams of a job fill their wordline at the end of the job, which needs their
+//! free pages.
 
 use super::{Detection, FlushMethod, Kept, PowerBackup, Stage};
 use crate::base::geometry::{CacheSlot, DieId, PlaneId};
@@ -32,15 +34,15 @@ impl PowerBackup {
         self.now = Detection { due, began: core.now, ..Detection::default() };
         self.is_overdue = false;
         self.wants_room = false;
-        self.go_to(core, Stage::Syncing);
+        self.enter_stage(core, Stage::Syncing);
         self.set_budget(core, kept, 0);
         kept.begin_sync(core);
         core.wake(Wake::Detection);
     }
 
-    /// Goes on to the next stage, if this one is over.
+    /// Begins the next stage if the present one is over; while draining, queues further programs.
     #[inline]
-    pub(crate) fn go_on<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>) {
+    pub(crate) fn advance<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>) {
         let _inside = core.inside.enter(Part::Capacitor);
         match self.stage {
             Stage::Charged | Stage::Recharging => {}
@@ -56,7 +58,7 @@ impl PowerBackup {
 
     pub(super) fn begin_draining<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>) {
         let pages = kept.cache_pages();
-        self.go_to(core, Stage::Draining);
+        self.enter_stage(core, Stage::Draining);
         core.room.has_displaced |= core.ftl.allocator.is_static();
         self.now.drained_from = core.now;
         self.now.energy_j = self.capacitor.as_ref().map_or(0.0, |c| c.energy_j(self.age_s(core.now)));
@@ -67,17 +69,17 @@ impl PowerBackup {
         self.set_clock(core);
     }
 
-    /// Keeps as many pages under way as the emergency flush would.
+    /// Keeps as many programs under way as the emergency flush would.
     pub(super) fn rewrite_more<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>) {
-        while self.is_draining() && self.drain.rewritten < self.concurrency {
+        while self.is_draining() && self.drain.under_way < self.concurrency {
             let Core { geometry, array, ftl, .. } = core;
             let Some(pages) = &mut self.drain.pages else { return };
-            let rewriting = &self.drain.rewriting;
-            let place = pages.next(geometry, array, ftl, |die: DieId| rewriting[die.index()] > 0);
+            let by_die = &self.drain.by_die;
+            let place = pages.next(geometry, array, ftl, |die: DieId| by_die[die.index()] > 0);
             match place {
                 Some(place) => self.rewrite(core, kept, place),
-                // GC makes room for a plain one.
-                None if self.spec.flush == FlushMethod::Plain || self.drain.rewritten > 0 => return,
+                // Under `plain` GC will free pages. While programs are under way, pages may be left on their dies.
+                None if self.spec.flush == FlushMethod::Plain || self.drain.under_way > 0 => return,
                 None => {
                     self.end_draining(core, kept);
                     self.set_clock(core);
@@ -86,7 +88,7 @@ impl PowerBackup {
         }
     }
 
-    /// Writes a clean page of the cache once more, or nothing at all when there is none.
+    /// Programs a clean page of the cache once more, or a dummy page if the cache has no clean page.
     pub(super) fn rewrite<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -103,15 +105,15 @@ impl PowerBackup {
                 Program { to, lpn, stamp, maps: Maps::Now, owner: Owner::Rewrite(slot), cause, class }
             }
         };
-        core.program(program).expect("it has its place");
+        core.program(program).expect("the program has its allocated page");
         if let Owner::Rewrite(_) = program.owner {
             kept.on_rewrite_queued(core, program.lpn);
         }
-        self.drain.rewriting[die.index()] += 1;
-        self.drain.rewritten += 1;
+        self.drain.by_die[die.index()] += 1;
+        self.drain.under_way += 1;
     }
 
-    /// A program has ended while the capacitor is measured.
+    /// A program has ended during a detection.
     #[cold]
     pub(crate) fn on_program_in_detection<P: Probe>(
         &mut self,
@@ -125,14 +127,14 @@ impl PowerBackup {
             let program_ns = timing.program_ns(u32::from(done.page));
             self.drain.program_ns += program_ns;
             self.drain.pages_ns += program_ns + timing.transfer_ns + timing.command.program_ns;
-            // A flush would not have begun what the energy did not cover to its end.
+            // A flush would not have begun a program that the energy does not cover to its end.
             let is_covered = self.energy_j(core.now) > 0.0;
             let is_host = matches!(done.cause, Cause::Host | Cause::Sync);
             if is_covered && (is_host || done.cause == Cause::Flush) {
                 self.now.pages += 1;
                 self.now.host_pages += u32::from(is_host);
             }
-            // More than twice the cache tells nothing more.
+            // Beyond twice the cache size the result makes no difference.
             let measured = self.cost.pages(self.drained_j(core.now));
             let is_plenty = measured >= 2.0 * f64::from(kept.cache_pages());
             if is_plenty || !is_covered {
@@ -142,7 +144,7 @@ impl PowerBackup {
         }
     }
 
-    /// A page of a detection has been programmed.
+    /// A program of a detection (a clean page or a dummy page) has ended.
     pub(crate) fn on_rewritten<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -154,8 +156,8 @@ impl PowerBackup {
             Owner::Dummy => None,
             _ => return,
         };
-        self.drain.rewriting[done.die.index()] -= 1;
-        self.drain.rewritten -= 1;
+        self.drain.by_die[done.die.index()] -= 1;
+        self.drain.under_way -= 1;
         if let Some(slot) = rewritten {
             if P::STAMPED {
                 core.probe.on_write_durable(done.lpn, core.array.stamp(done.ppn).sequence);
@@ -164,9 +166,9 @@ impl PowerBackup {
         }
     }
 
-    /// The capacitor is empty but for what is kept for the operations under way.
+    /// The capacitor is empty except for the energy reserved for operations under way: records the result.
     pub(super) fn end_draining<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>) {
-        // The last program may have been begun with less than it takes.
+        // The last program may have begun with less energy than it takes.
         let drained_j = self.drained_j(core.now).min(self.now.energy_j);
         let measured_pages = self.cost.pages(drained_j);
         let capacity = kept.cache_pages();
@@ -175,7 +177,7 @@ impl PowerBackup {
         detection.drained_j = drained_j;
         detection.measured = measured_pages / f64::from(capacity.max(1));
         self.found = Some(*detection);
-        self.go_to(core, Stage::Settling);
+        self.enter_stage(core, Stage::Settling);
         core.look_for_dead();
         self.guard.planes_left = 0;
         self.guard.from = 0;
@@ -190,8 +192,9 @@ impl PowerBackup {
         self.settle(core, kept);
     }
 
-    /// From here on no program of a plane takes older data with it if it is torn: the host's stream uses LSB pages alone,
-    /// all others go on with a new wordline; those that its job may need, when that is over.
+    /// Makes sure that no program of a plane queued from now on can destroy older data if torn: the host stream uses
+    /// only LSB pages, and all other streams begin a new wordline. If the plane has a job, its streams do so when the
+    /// job ends.
     pub(super) fn guard<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId) {
         let has_job = core.has_job(plane);
         self.guard.planes_left += u32::from(has_job);
@@ -205,12 +208,12 @@ impl PowerBackup {
         self.guard.from = core.pool.next_order();
     }
 
-    /// Fills the wordline that a stream is in.
+    /// Fills the open wordline of a stream with padding pages.
     pub(super) fn pad<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId, stream: WriteStream) {
         if !core.ftl.is_amid_wordline(&core.geometry, plane, stream) {
             return;
         }
-        // As all of its stream, so that the block's pages stay in order.
+        // The class of the stream's other programs, so that the pages of the block are programmed in order.
         let class = match stream {
             WriteStream::Host | WriteStream::Mapping => Class::HostWrite,
             WriteStream::Gc | WriteStream::Wear | WriteStream::Combination | WriteStream::Copyback(_) => {
@@ -219,7 +222,7 @@ impl PowerBackup {
         };
         let to = To::Stream(plane, stream);
         let padding = Program::nothing(to, Owner::Padding, Cause::Flush, class);
-        core.program(padding).expect("its block has a page left");
+        core.program(padding).expect("the open block has a page left in its wordline");
     }
 
     /// A plane's job is over.
@@ -232,7 +235,7 @@ impl PowerBackup {
     ) {
         let _inside = core.inside.enter(Part::Capacitor);
         if self.guard.planes_left > 0 && self.stage == Stage::Settling {
-            // Jobs that begin later begin with whole wordlines, and end with them.
+            // Jobs that begin later begin and end at wordline boundaries.
             if !self.guard.done[plane.index()] {
                 self.guard.planes_left -= 1;
                 self.guard(core, plane);
@@ -242,9 +245,9 @@ impl PowerBackup {
         self.on_room(core, kept);
     }
 
-    /// Once nothing is left that could tear older data, the capacitor may be empty.
+    /// Begins the recharge once no program under way could destroy older data if torn.
     pub(super) fn settle<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>) {
-        if self.drain.rewritten > 0 || kept.is_reprogramming() {
+        if self.drain.under_way > 0 || kept.is_reprogramming() {
             return;
         }
         if let Some(pages) = self.drain.pages.take()
@@ -258,7 +261,7 @@ impl PowerBackup {
         if !is_guarded || self.guard.planes_left > 0 {
             return;
         }
-        let capacitor = self.capacitor.as_mut().expect("only a capacitor is measured");
+        let capacitor = self.capacitor.as_mut().expect("a detection needs a capacitor");
         capacitor.cycle(1);
         let recharge_ns = self.spec.recharge_ns;
         self.begin_recharge(core, recharge_ns);
@@ -267,7 +270,7 @@ impl PowerBackup {
 
     /// The capacitor is full again.
     pub(super) fn end_recharge<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>) {
-        self.go_to(core, Stage::Charged);
+        self.enter_stage(core, Stage::Charged);
         for plane in (0..core.geometry.planes).map(PlaneId) {
             core.ftl.set_lsb_only(&core.geometry, plane, WriteStream::Host, false);
         }

@@ -1,8 +1,9 @@
-//! What keeps the drive alive when power fails: the capacitor, its energy now, and the dirty budget that follows from it.
+//! The backup capacitor that powers the drive when power fails: its state and energy, and the dirty budget derived from
+//! them.
 //!
-//! C. Gao, L. Shi, Q. Li, K. Liu, C. J. Xue, J. Yang and Y. Zhang, "Aging capacitor supported cache management scheme for
-//! solid-state drives", IEEE TCAD 39(10), 2020. `detection.rs` measures the capacitor in the running drive; `power_loss/`
-//! flushes when power fails and starts again.
+//! C. Gao, L. Shi, Q. Li, K. Liu, C. J. Xue, J. Yang and Y. Zhang, "Aging capacitor supported cache management scheme
+//! for solid-state drives", IEEE TCAD 39(10), 2020. `detection.rs` measures the capacitor in the running drive;
+//! `power_loss/` flushes when power fails and starts again.
 
 mod ageing;
 mod budget;
@@ -27,36 +28,39 @@ use crate::ftl::FlushPages;
 use crate::probe::Probe;
 use crate::sched::NEVER;
 
-/// What the capacitor keeps alive, as its detection sees it: the write cache, the VSM of partial refresh, programs in place.
+/// The parts that the capacitor backs up, as budget detection needs them: the write cache, the VSM of partial refresh,
+/// and programs in place.
 pub(crate) trait Kept<P: Probe> {
-    /// Pages of the write cache; 0 without one.
+    /// Number of pages of the write cache; 0 without a cache.
     fn cache_pages(&self) -> u32;
 
-    /// The dirty pages that a budget of such a share of the cache allows; `None` without one.
+    /// The dirty budget in pages that is `share` of the cache (the whole cache under a policy without a budget); `None`
+    /// without a cache.
     fn budget_pages(&self, share: f64) -> Option<u32>;
 
-    /// Allows so many dirty pages.
+    /// Sets the dirty budget, in pages.
     fn set_budget(&mut self, core: &mut Core<P>, pages: u32);
 
-    /// Begins to bring all to flash that only RAM has.
+    /// Begins to write back all dirty pages and the VSM.
     fn begin_sync(&mut self, core: &mut Core<P>);
 
     /// Whether flash has all that was acknowledged, and the VSM is empty.
     fn is_synced(&self) -> bool;
 
-    /// A clean page of the cache that is written once more, from this slot on: its slot, LPN and sequence number.
+    /// Takes the next clean page of the cache at or after slot `from`, to program it once more: its slot, LPN and
+    /// sequence number.
     fn take_clean(&mut self, core: &mut Core<P>, from: CacheSlot) -> Option<(CacheSlot, Lpn, u64)>;
 
-    /// Its program is queued, and ended.
+    /// The program of a page from [`Kept::take_clean`] has been queued.
     fn on_rewrite_queued(&mut self, core: &mut Core<P>, lpn: Lpn);
-    /// See above.
+    /// The program of a page from [`Kept::take_clean`] has ended.
     fn end_rewrite(&mut self, core: &mut Core<P>, slot: CacheSlot);
 
     /// Whether a page is being reprogrammed in place.
     fn is_reprogramming(&self) -> bool;
 }
 
-/// See the module.
+/// The stage of a detection or recharge; the table at the top of `detection.rs` says what happens in each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
     Charged,
@@ -66,104 +70,112 @@ pub(crate) enum Stage {
     Recharging,
 }
 
-/// Which share of the cache may be dirty.
+/// The share of the cache that may be dirty.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Budget {
-    /// So large a one, 0 to 1.
+    /// A fixed share, 0 to 1.
     Share(f64),
-    /// What a detection finds.
+    /// The share that follows from the last detection.
     Measured,
 }
 
-/// How the capacitor is.
+/// The state of the capacitor.
 #[derive(Clone, Copy, Debug)]
 pub struct CapacitorState {
-    /// `charged`, or where a detection or a recharge is: `syncing`, `draining`, `settling`, `recharging`.
+    /// `charged`, or the stage of a detection or a recharge: `syncing`, `draining`, `settling`, `recharging`.
     pub stage: &'static str,
-    /// What an emergency flush could use now, in joules.
+    /// Energy that an emergency flush could use now, in joules.
     pub energy_j: f64,
-    /// What it holds when full, in joules.
+    /// Energy of the full capacitor at its present age, in joules.
     pub energy_j_full: f64,
-    /// What it held when new, in joules.
+    /// Energy of the full capacitor when new, in joules.
     pub energy_j_rated: f64,
     /// Share of the rated capacitance that is lost, 0 to 1.
     pub loss_share: f64,
-    /// Whether so much is lost that nothing may count on it.
+    /// Whether the capacitor has lost more than 30 % of its rated capacitance; then a measured budget is 0.
     pub is_worn_out: bool,
     /// Full discharges so far.
     pub cycles: u32,
 }
 
-/// The capacitor in the drive.
+/// The capacitor in the drive, with its detections and its power clock.
 #[derive(Debug)]
 pub(crate) struct PowerBackup {
     spec: CapacitorSpec,
     /// The detections so far.
     pub(crate) detections: Vec<Detection>,
-    /// A detection sets the budget.
+    /// Whether detections set the budget.
     is_measured: bool,
-    /// Pages of the VSM, which the capacitor keeps too.
+    /// Number of pages of the VSM, which the capacitor backs up too.
     vsm_pages: u32,
     pub(crate) capacitor: Option<Capacitor>,
     pub(crate) stage: Stage,
+    /// Time of the injected power loss; [`NEVER`] without one.
     pub(crate) cut_at: Time,
     clock: Clock,
-    /// What the pages of an emergency flush take.
+    /// Energy of an emergency flush by number of pages.
     cost: FlushCost,
-    /// When the next detection is due; [`NEVER`] when nothing asks for one.
+    /// Time when the next detection is due, and after that the end of its grace; [`NEVER`] if the budget is not
+    /// measured.
     due: Time,
-    /// It is due and waits for an idle time.
+    /// Whether a detection is due and waits for an idle time.
     is_overdue: bool,
     /// Share of the cache that may be dirty while the capacitor is full.
     budget: f64,
-    /// The budget waits for free blocks that a flush could use.
+    /// Whether the budget is 0 because too few free blocks are left for a flush.
     wants_room: bool,
+    /// Time when the recharge ends.
     recharged_at: Time,
     /// The detection under way.
     now: Detection,
-    /// What it has found; the budget follows from it once the capacitor is full again.
+    /// The result of a detection, from which the budget is set at the end of the recharge.
     found: Option<Detection>,
+    /// Programs under way at a time in an emergency flush.
     concurrency: u32,
     drain: Drain,
     guard: Guard,
 }
 
-/// The scaled clock, as the capacitor ages by it.
+/// The scaled clock, by which the capacitor ages.
 #[derive(Clone, Copy, Debug)]
 struct Clock {
-    /// Seconds on it in a nanosecond.
+    /// Seconds of the scaled clock per simulated nanosecond.
     seconds_per_ns: f64,
-    /// Seconds on it that were not simulated.
+    /// Seconds of the scaled clock that fast-forward has skipped.
     skipped_s: f64,
 }
 
-/// What is written while the capacitor is drained.
+/// The programs that drain the capacitor.
 #[derive(Debug, Default)]
 struct Drain {
+    /// The flash pages that the emergency flush method would use, in order.
     pages: Option<FlushPages>,
-    /// Pages being written once more, by die, and in all.
-    rewriting: Box<[u32]>,
-    rewritten: u32,
+    /// By die: programs of the detection under way.
+    by_die: Box<[u32]>,
+    /// Programs of the detection under way, all dies together.
+    under_way: u32,
+    /// The cache slot from which on the next clean page is looked for.
     next_slot: u32,
-    /// Program times while draining, and times that these pages took on their dies.
+    /// Sum of the program times (tPROG) of all programs that ended while draining.
     program_ns: Span,
+    /// Sum of the program, transfer and command times of the same programs.
     pages_ns: Span,
 }
 
-/// Which programs could still take older data with them.
+/// The programs that could still tear older data if power were lost.
 #[derive(Debug, Default)]
 struct Guard {
-    /// Programs before this one, in the order of all, may tear others' data with them.
+    /// Programs queued before this number in the order of transactions may tear older data.
     from: u64,
-    /// Planes whose job has to end before no program of theirs can take older data with it.
+    /// Number of planes whose job has to end before none of their programs can tear older data.
     planes_left: u32,
-    /// By plane, whether they have.
+    /// By plane: whether no program queued from now on can tear older data.
     done: Box<[bool]>,
 }
 
 impl PowerBackup {
-    /// `cut_at` is when power fails, if it does; `vsm_pages` those of partial refresh; `clock_scale` how many times as fast
-    /// as simulated time the scaled clock runs.
+    /// `cut_at`: time of the injected power loss, if there is one; `vsm_pages`: pages of the VSM; `clock_scale`: speed
+    /// of the scaled clock as a multiple of simulated time.
     pub(crate) fn new(
         spec: &CapacitorSpec,
         budget: Budget,
@@ -204,7 +216,7 @@ impl PowerBackup {
                 FlushMethod::Plain if flush_concurrency > 0 => flush_concurrency,
                 _ => dies,
             },
-            drain: Drain { rewriting: vec![0; dies as usize].into(), ..Drain::default() },
+            drain: Drain { by_die: vec![0; dies as usize].into(), ..Drain::default() },
             guard: Guard { done: vec![false; geometry.planes as usize].into(), ..Guard::default() },
         }
     }
@@ -219,22 +231,22 @@ impl PowerBackup {
         self.concurrency
     }
 
-    /// Whether what is under way ends when power fails.
+    /// Whether operations under way are completed, not torn, when power fails.
     pub(crate) fn finishes(&self) -> bool {
         self.capacitor.is_some() && self.stage != Stage::Recharging
     }
 
-    /// Seconds on the scaled clock.
+    /// The scaled clock, in seconds.
     pub(crate) fn age_s(&self, now: Time) -> f64 {
         now.ns() as f64 * self.clock.seconds_per_ns + self.clock.skipped_s
     }
 
-    /// So much of the scaled clock, in simulated time.
+    /// Converts a span of the scaled clock to simulated time.
     fn simulated(&self, span: Span) -> Span {
         Span::from_ns((span.ns() as f64 * 1e-9 / self.clock.seconds_per_ns) as u64)
     }
 
-    /// What an emergency flush could use now, in joules.
+    /// Energy that an emergency flush could use now, in joules.
     pub(crate) fn energy_j(&self, now: Time) -> f64 {
         let Some(capacitor) = &self.capacitor else { return 0.0 };
         match self.stage {
@@ -244,8 +256,8 @@ impl PowerBackup {
         }
     }
 
-    /// What has been taken from the capacitor while draining. A flush would not write more pages at a time than its method
-    /// does, so the controller's time counts as though nothing had.
+    /// Energy taken from the capacitor while draining, in joules. The controller's time counts as at least the time
+    /// that a flush with its concurrency would need for the same programs, even where more programs ran at a time.
     fn drained_j(&self, now: Time) -> f64 {
         let Some(capacitor) = &self.capacitor else { return 0.0 };
         let elapsed = (now - self.now.drained_from).ns() as f64;
@@ -253,13 +265,13 @@ impl PowerBackup {
         capacitor.spent_j(elapsed.max(at_least), self.drain.program_ns.ns() as f64)
     }
 
-    /// Pages that it could save at this time when full; 0 without a capacitor.
+    /// Number of pages that the full capacitor could save at time `at`; 0 without a capacitor.
     pub(crate) fn capability_pages(&self, at: Time) -> f64 {
         self.capacitor.as_ref().map_or(0.0, |capacitor| self.cost.pages(capacitor.energy_j(self.age_s(at))))
     }
 
-    /// When something happens of itself.
-    fn next(&self, now: Time) -> Time {
+    /// Time of the next power event: power loss, due detection, empty capacitor, or end of the recharge.
+    fn next_event(&self, now: Time) -> Time {
         let next = match self.stage {
             Stage::Charged => self.due,
             Stage::Syncing | Stage::Settling => NEVER,
@@ -270,11 +282,11 @@ impl PowerBackup {
             }
             Stage::Recharging => self.recharged_at,
         };
-        // What was due while power was off is due now.
+        // An event that became due while power was off happens now.
         next.min(self.cut_at).max(now)
     }
 
-    /// So many seconds of the scaled clock have passed without being simulated, with so many detections.
+    /// Fast-forward: `seconds` of the scaled clock have been skipped, with `detections` detections.
     pub(crate) fn skip(&mut self, seconds: f64, detections: u32) {
         self.clock.skipped_s += seconds;
         if let Some(capacitor) = &mut self.capacitor {
@@ -285,27 +297,27 @@ impl PowerBackup {
         }
     }
 
-    /// Whether only a detection or a power loss to come is left on the power clock.
-    pub(crate) fn only_waits(&self) -> bool {
+    /// Whether neither a detection nor a recharge is under way and no power loss is to come.
+    pub(crate) fn is_idle(&self) -> bool {
         self.stage == Stage::Charged && self.cut_at == NEVER
     }
 
-    /// Power has failed: what was being measured has to be measured again.
+    /// Power has failed: the detection under way is dropped without a result.
     pub(crate) fn forget_detection<P: Probe>(&mut self, core: &mut Core<P>) {
-        self.go_to(core, Stage::Charged);
+        self.enter_stage(core, Stage::Charged);
         (self.now, self.found, self.drain.pages) = (Detection::default(), None, None);
         (self.is_overdue, self.wants_room) = (false, false);
-        self.drain.rewriting.fill(0);
-        (self.drain.rewritten, self.guard.from, self.guard.planes_left) = (0, 0, 0);
+        self.drain.by_die.fill(0);
+        (self.drain.under_way, self.guard.from, self.guard.planes_left) = (0, 0, 0);
     }
 
-    /// The capacitor is empty until it has been recharged.
+    /// The capacitor is empty: begins its recharge.
     pub(crate) fn begin_recharge<P: Probe>(&mut self, core: &mut Core<P>, recharge_ns: Span) {
-        self.go_to(core, Stage::Recharging);
+        self.enter_stage(core, Stage::Recharging);
         self.recharged_at = core.now + self.simulated(recharge_ns);
     }
 
-    fn go_to<P: Probe>(&mut self, core: &mut Core<P>, stage: Stage) {
+    fn enter_stage<P: Probe>(&mut self, core: &mut Core<P>, stage: Stage) {
         self.stage = stage;
         core.state.is_charged = stage == Stage::Charged;
         core.state.is_syncing = stage == Stage::Syncing;
@@ -315,7 +327,7 @@ impl PowerBackup {
 }
 
 impl PowerBackup {
-    /// The budget that the drive begins with, as though it had just been measured.
+    /// Sets the first budget: if the budget is measured, as a detection of the capacitor in its present state would.
     pub(crate) fn begin<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>) {
         if let Some(capacitor) = &self.capacitor {
             self.cost = FlushCost::new(
@@ -336,11 +348,11 @@ impl PowerBackup {
     }
 
     pub(crate) fn set_clock<P: Probe>(&mut self, core: &mut Core<P>) {
-        let next = self.next(core.now);
+        let next = self.next_event(core.now);
         core.set_clock(core.power_clock(), next);
     }
 
-    /// The power clock has struck.
+    /// The power clock has expired.
     pub(crate) fn on_clock<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>) {
         let _inside = core.inside.enter(Part::Capacitor);
         match self.stage {
@@ -358,7 +370,7 @@ impl PowerBackup {
         self.set_clock(core);
     }
 
-    /// The drive has become idle.
+    /// The drive has become idle: begins a detection that is due.
     pub(crate) fn detect_when_idle<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>) {
         let _inside = core.inside.enter(Part::Capacitor);
         if self.is_overdue && self.stage == Stage::Charged {
@@ -367,14 +379,14 @@ impl PowerBackup {
         }
     }
 
-    /// A plane has got a free block: the budget may have waited for it.
+    /// A plane has got a free block: restores a budget that waited for free blocks.
     pub(crate) fn on_room<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>) {
         if self.wants_room {
             self.restore_budget(core, kept);
         }
     }
 
-    /// The budget of a capacitor that has been seen to save such a share of the cache.
+    /// Sets the budget that follows from a detection: the capacitor can save `measured`, a share of the cache.
     fn set_measured_budget<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>, measured: f64) {
         let CapacitorSpec { steps, margin, .. } = self.spec;
         let at = self.age_s(core.now);
@@ -383,7 +395,8 @@ impl PowerBackup {
         self.restore_budget(core, kept);
     }
 
-    /// Lets the cache have its budget, once a flush would find the room for it.
+    /// Gives the cache its budget if every plane has the free blocks that a flush needs; else the budget is 0 until
+    /// then.
     pub(crate) fn restore_budget<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>) {
         let Some(pages) = kept.budget_pages(self.budget).filter(|_| self.stage == Stage::Charged) else {
             return;

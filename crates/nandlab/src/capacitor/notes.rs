@@ -1,11 +1,11 @@
-//! Notes on the capacitor and the dirty page budget that is measured with it.
+//! Notes on the capacitor and the measured dirty budget.
 
 use super::{CapacitorState, Detection};
 use crate::base::note::Note;
 use crate::base::units::Time;
 use crate::base::words::{count, duration, part};
 
-/// So much capacitance is lost that nothing may count on it.
+/// The capacitor is worn out: it has lost more than 30 % of its rated capacitance.
 pub(crate) fn worn_out(capacitor: &CapacitorState) -> Option<Note> {
     if !capacitor.is_worn_out {
         return None;
@@ -20,7 +20,8 @@ pub(crate) fn worn_out(capacitor: &CapacitorState) -> Option<Note> {
     )
 }
 
-/// What the capacitor can save is too little for a measured budget, of a cache of so many pages, of which so many may be dirty.
+/// The capacitor can save too few pages for a measured budget above 0. `pages` fit in the cache, `budget` of them may
+/// be dirty.
 pub(crate) fn no_budget(
     capacitor: &CapacitorState,
     capability_pages: f64,
@@ -41,7 +42,7 @@ pub(crate) fn no_budget(
     )
 }
 
-/// The budget is to be measured and never was.
+/// The budget is to be measured and was never measured. `pages` fit in the cache, `budget` of them may be dirty.
 pub(crate) fn never_measured(detections: &[Detection], [pages, budget]: [u32; 2], now: Time) -> Option<Note> {
     if !detections.is_empty() {
         return None;
@@ -50,8 +51,8 @@ pub(crate) fn never_measured(detections: &[Detection], [pages, budget]: [u32; 2]
         "never-measured",
         format!(
             "The capacitor was never measured in {} of simulated time, so that capacitor.detect_every and \
-             capacitor.detect_grace had no effect: the dirty budget was that of the start, {} of {} pages. Play longer, \
-             or raise reliability.clock_scale.",
+             capacitor.detect_grace had no effect: the dirty budget stayed at its value at the start, {} of {} pages. \
+             Run longer, or raise reliability.clock_scale.",
             duration(now.seconds()),
             count(budget.into()),
             count(pages.into())

@@ -1,4 +1,4 @@
-//! `[capacitor]`.
+//! The section `[capacitor]` of the spec.
 
 use crate::base::units::Span;
 pub use crate::ftl::FlushMethod;
@@ -8,23 +8,23 @@ use crate::spec::{
 };
 
 section! {
-    /// `[capacitor]`: what keeps the drive alive when power fails. Equations and the method are those of C. Gao et al.,
-    /// "Aging Capacitor Supported Cache Management Scheme for Solid-State Drives", IEEE TCAD 39(10), 2020.
+    /// `[capacitor]`: the capacitor that powers the drive when power fails. Equations and method: C. Gao et al., "Aging
+    /// Capacitor Supported Cache Management Scheme for Solid-State Drives", IEEE TCAD 39(10), 2020.
     #[derive(Clone, Debug, PartialEq)]
     pub struct CapacitorSpec {
-        /// Farad, of the new capacitor; 0: there is none.
+        /// Capacitance of the new capacitor, in farad; 0: no capacitor.
         pub capacitance_f: f64 = key(
             "capacitor.capacitance",
             ValueKind::Si(Dimension::Capacitance),
             "\"0F\"",
-            "what keeps the drive alive when power fails, when new; 0F: no capacitor",
+            "capacitance, when new, of the capacitor that powers the drive when power fails; 0F: no capacitor",
         ),
-        /// Volts it is charged to.
-        pub voltage_v: f64 = key("capacitor.voltage", VOLTS, "\"5.5V\"", "voltage it is charged to")
+        /// Voltage of the charged capacitor.
+        pub voltage_v: f64 = key("capacitor.voltage", VOLTS, "\"5.5V\"", "voltage of the charged capacitor")
             .note("assumption: rating of the coin supercapacitors in drives of that time"),
-        /// Volts: the least the circuits work at.
+        /// Lowest voltage at which the circuits work.
         pub voltage_min_v: f64 =
-            key("capacitor.voltage_min", VOLTS, "\"2.5V\"", "least voltage the circuits work at")
+            key("capacitor.voltage_min", VOLTS, "\"2.5V\"", "lowest voltage at which the circuits work")
                 .note("assumption"),
         /// Share of the energy that reaches the circuits, above 0: m of Eq. 1.
         pub efficiency: f64 = key(
@@ -34,12 +34,13 @@ section! {
             "share of the energy that reaches the circuits: m of Eq. 1",
         )
         .note("W. Choi et al., as the capacitor paper cites it"),
-        /// From so long after the start on the scaled clock, degrees Celsius (-40 to 125); the first from 0, rising in time.
+        /// Temperature profile: time since the start on the scaled clock (the first 0, then rising), and degrees
+        /// Celsius (-40 to 125) from that time on.
         pub temperature: Vec<(Span, f64)> = key(
             "capacitor.temperature",
             TEMPERATURE,
             "25",
-            "degrees Celsius, or a profile of them over the scaled clock, the first from 0",
+            "degrees Celsius, or a profile over the scaled clock that begins at 0",
         )
         .note("assumption")
             => |values, path| match values.val(path) {
@@ -48,10 +49,10 @@ section! {
                 }
                 celsius => vec![(Span::ZERO, celsius.num())],
             },
-        /// Age at the start, spent at the first temperature.
+        /// Age at the start, spent at the first temperature of the profile.
         pub age_ns: Span =
             key("capacitor.age", AGE, "\"0d\"", "age at the start, spent at the first temperature"),
-        /// Watts of the controller: U_nor x I_nor of Eq. 4.
+        /// Power of the controller in watts: U_nor x I_nor of Eq. 4.
         pub controller_w: f64 = key(
             "capacitor.controller_power",
             WATTS,
@@ -59,14 +60,14 @@ section! {
             "power of the controller: U_nor x I_nor of Eq. 4",
         )
         .note("assumption"),
-        /// Watts of a program operation: U_r x I_r of Eq. 5.
+        /// Power of a program operation in watts: U_r x I_r of Eq. 5.
         pub program_w: f64 = key(
             "capacitor.program_power",
             WATTS,
             "\"82.5mW\"",
             "power of a program operation: U_r x I_r of Eq. 5",
         )
-        .note("assumption: 3.3 V x 25 mA, as energy.program"),
+        .note("assumption: 3.3 V x 25 mA, the same as in energy.program"),
         /// Time between two budget detections, on the scaled clock.
         pub detect_every_ns: Span = key(
             "capacitor.detect_every",
@@ -75,36 +76,36 @@ section! {
             "time between budget detections, on the scaled clock",
         )
         .note("capacitor paper, Section IV-A"),
-        /// How long a due detection waits for an idle time, on the scaled clock.
+        /// Time that a due detection waits for an idle drive, on the scaled clock.
         pub detect_grace_ns: Span = key(
             "capacitor.detect_grace",
             ANY_TIME,
             "\"1d\"",
-            "how long a due detection waits for an idle time, on the scaled clock",
+            "time that a due detection waits for an idle drive, on the scaled clock",
         )
         .note("capacitor paper, Section IV-A"),
-        /// Time to charge it, on the scaled clock.
+        /// Time to recharge the capacitor, on the scaled clock.
         pub recharge_ns: Span = key(
             "capacitor.recharge",
             ANY_TIME,
             "\"10s\"",
-            "time to charge it again, on the scaled clock",
+            "time to recharge the capacitor, on the scaled clock",
         )
         .note("capacitor paper, Section IV-A"),
-        /// What the budget stays below the measured share of the cache, as a share of the cache.
+        /// The distance that the budget keeps below the measured capability, as a share of the cache.
         pub margin: f64 = key(
             "capacitor.margin",
             SHARE,
             "0.10",
-            "share of the cache that the budget stays below what was measured",
+            "distance of the budget below the measured capability, as a share of the cache",
         )
         .note("capacitor paper, Section IV-A"),
-        /// What the budget can be.
+        /// The values that a measured budget can have.
         pub steps: BudgetSteps = key(
             "capacitor.steps",
             ValueKind::Slot(BudgetSteps::CHOICES),
             "\"five\"",
-            "what the measured budget can be",
+            "values that the measured budget can have",
         )
         .note("capacitor paper, Section IV-A"),
         /// How dirty pages are written at power loss and at budget detection.
@@ -112,92 +113,90 @@ section! {
             "capacitor.flush",
             ValueKind::Slot(FlushMethod::CHOICES),
             "\"plain\"",
-            "how dirty pages are written at power loss",
+            "how dirty pages are written at power loss and at budget detection",
         ),
-        /// Programs under way at a time under [`FlushMethod::Plain`]; 0: every die.
+        /// Programs under way at a time under [`FlushMethod::Plain`]; 0: one per die.
         pub flush_concurrency: u32 = key(
             "capacitor.flush_concurrency",
             int(0, 1 << 17),
             "0",
-            "programs under way at a time with flush = \"plain\"; 0: as many as dies",
+            "programs under way at a time with flush = \"plain\"; 0: one per die",
         ),
-        /// Which dirty pages are written first.
+        /// The order in which an emergency flush writes dirty pages.
         pub flush_order: FlushOrder = key(
             "capacitor.flush_order",
             ValueKind::Slot(FlushOrder::CHOICES),
             "\"oldest\"",
-            "which dirty pages are written first at power loss",
+            "order in which dirty pages are written at power loss",
         ),
-        /// So many bytes from address 0 hold metadata, for [`FlushOrder::Metadata`].
+        /// Size of the metadata, which begins at address 0, for [`FlushOrder::Metadata`].
         pub metadata_bytes: u64 = key(
             "capacitor.metadata",
             ValueKind::Size { min: 0, max: 1 << 52, step: 512 },
             "\"0B\"",
-            "so many bytes from address 0 hold metadata, for flush_order = \"metadata\"",
+            "size of the metadata, which begins at address 0, for flush_order = \"metadata\"",
         ),
     }
 }
 
-/// Degrees Celsius, as wide as the parts of a drive are made for (assumption).
+/// Degrees Celsius; the range for which the components of a drive are made (assumption).
 const CELSIUS: ValueKind = num(-40.0, 125.0);
 
-/// So few that `show` has them in one line, of which the reader takes 64 points.
+/// A number or a profile of at most 32 points: `spec show` writes a profile in one line.
 const TEMPERATURE: ValueKind = ValueKind::Either(&[
     CELSIUS,
     ValueKind::List(
         &[
-            param(
-                "from",
-                ANY_TIME,
-                "",
-                "from so long after the start, on the scaled clock; the first from 0",
-            ),
-            param("celsius", CELSIUS, "", "degrees Celsius from then on"),
+            param("from", ANY_TIME, "", "time since the start, on the scaled clock; 0 for the first item"),
+            param("celsius", CELSIUS, "", "degrees Celsius from that time on"),
         ],
         32,
     ),
 ]);
 
 choices! {
-    /// `capacitor.steps`: what the dirty budget can be.
+    /// `capacitor.steps`: the values that the measured dirty budget can have.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum BudgetSteps {
         /// 100, 90, 80, 70 or 0 % of the cache.
         Five = "five": "100, 90, 80, 70 or 0 % of the cache",
-        /// Any share.
+        /// Any share of the cache.
         Continuous = "continuous": "any share of the cache",
     }
 }
 
 choices! {
-    /// `capacitor.flush_order`: which dirty pages are written first at power loss.
+    /// `capacitor.flush_order`: the order in which dirty pages are written at power loss.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum FlushOrder {
-        /// The least recently used.
+        /// The least recently used page first.
         Oldest = "oldest": "the least recently used page first",
-        /// The most recently used.
+        /// The most recently used page first.
         Newest = "newest": "the most recently used page first",
-        /// Metadata, then the least recently used.
+        /// Metadata first; within metadata and the rest the least recently used page first.
         Metadata = "metadata": "metadata first, then as \"oldest\"",
     }
 }
 
 pub(crate) const RULES: &[Rule] = &[energy, temperatures, detections, flush_concurrency, flush_order];
 
-/// Eq. 1 must leave some energy, and a flush must cost some: a detection goes on until there is none.
+/// Eq. 1 must give an energy above 0, and a flush must take energy: a detection ends only when the capacitor is empty.
 fn energy(check: &mut Check<'_>) -> Option<()> {
     let (full, least) = (check.num("capacitor.voltage")?, check.num("capacitor.voltage_min")?);
     if least >= full {
         let shown = |volts| shorten(&show_real(volts, Dimension::Voltage));
-        let message =
-            format!("the least voltage {} is not below the {} of charging", shown(least), shown(full));
+        let message = format!(
+            "expected a lowest voltage below the {} of charging, found {}",
+            shown(full),
+            shown(least)
+        );
         let remedy = "set capacitor.voltage_min below capacitor.voltage";
         check.error(&["capacitor.voltage_min", "capacitor.voltage"], message, remedy);
     }
     let keys = ["capacitor.controller_power", "capacitor.program_power"];
     if check.num("capacitor.capacitance")? > 0.0 && keys.iter().all(|key| check.num(key) == Some(0.0)) {
-        let message = "with no power in the controller and none in programs the capacitor never empties";
-        let remedy = "set one of them above 0, such as capacitor.controller_power = \"1W\"";
+        let message = "with controller and programs drawing no power the capacitor never empties";
+        let remedy = "set one of the two powers above 0, such as capacitor.controller_power = \"1W\"";
         check.error(&keys, message, remedy);
     }
     Some(())
@@ -208,15 +207,15 @@ fn temperatures(check: &mut Check<'_>) -> Option<()> {
     let Val::List(profile) = check.get(KEY)? else { return None };
     let first = profile.first()?.field("from").int();
     if first > 0 {
-        let message = format!("begins {} after the start", show_time(first));
-        check.error_in_list(KEY, 0, "from", message, "the first is from \"0d\"");
+        let message = format!("expected a profile that begins at \"0d\", found {}", show_time(first));
+        check.error_in_list(KEY, 0, "from", message, "set from = \"0d\" in the first item");
     }
     for (i, pair) in (1..).zip(profile.windows(2)) {
         let (before, from) = (pair[0].field("from").int(), pair[1].field("from").int());
         if from <= before {
             let (before, from) = (show_time(before), show_time(from));
-            let message = format!("{from} is not after the {before} before it");
-            let remedy = "order the temperatures by time, each after the last";
+            let message = format!("expected a time after the {before} of the item before it, found {from}");
+            let remedy = "order the items by rising time";
             check.error_in_list(KEY, i, "from", message, remedy);
         }
     }
@@ -229,7 +228,7 @@ fn detections(check: &mut Check<'_>) -> Option<()> {
     let (grace, recharge) = (check.int("capacitor.detect_grace")?, check.int("capacitor.recharge")?);
     if grace > every {
         let message = format!(
-            "a detection waits {} for an idle time and the next is due after {shown}",
+            "a detection waits {} for an idle drive, but the next one is due after {shown}",
             show_time(grace)
         );
         let remedy =
@@ -238,7 +237,7 @@ fn detections(check: &mut Check<'_>) -> Option<()> {
     }
     if recharge >= every {
         let message =
-            format!("charging takes {} and the next detection is due after {shown}", show_time(recharge));
+            format!("a recharge takes {}, but the next detection is due after {shown}", show_time(recharge));
         let remedy = format!("set capacitor.recharge below \"{shown}\", or capacitor.detect_every higher");
         check.error(&["capacitor.recharge", "capacitor.detect_every"], message, remedy);
     }
@@ -252,7 +251,7 @@ fn flush_concurrency(check: &mut Check<'_>) -> Option<()> {
     let dies = KEYS[1..].iter().try_fold(1, |dies, key| Some(dies * check.int(key)?))?;
     if programs > dies {
         let message = format!("{programs} programs at a time, but the drive has {dies} dies");
-        let remedy = format!("set capacitor.flush_concurrency to at most {dies}, or 0 for every die");
+        let remedy = format!("set capacitor.flush_concurrency to at most {dies}, or 0 for one per die");
         check.error(&KEYS, message, remedy);
     }
     Some(())

@@ -1,7 +1,7 @@
-//! The capacitor and its detection on a bare core, of a write cache of ten pages.
+//! The capacitor and its detection on a bare core, with a write cache of ten pages.
 //!
-//! The controller draws 1 W and a program 0.5 W: a page of a flush, 210 us with its transfer, 200 us of them programmed, takes
-//! 310 uJ. Any flush takes 1210 uJ more: an erase of 1 ms, a program and a transfer that it may have to wait for.
+//! The controller draws 1 W and a program 0.5 W. A page of a flush takes 210 us with its transfer, of which 200 us are
+//! tPROG: 310 uJ. Any flush takes 1210 uJ more: it may have to wait for an erase of 1 ms, a program and a transfer.
 
 use super::*;
 use crate::base::geometry::BlockId;
@@ -17,14 +17,14 @@ const PAGE_UJ: f64 = 310.0;
 const FIXED_UJ: f64 = 1210.0;
 const CACHE_PAGES: u32 = 10;
 
-/// What the capacitor keeps, as the test says.
+/// A stand-in for the parts that the capacitor backs up; the test sets its state.
 #[derive(Debug, Default)]
 struct Cache {
-    /// The budgets it has been given.
+    /// The budgets set so far.
     budgets: Vec<u32>,
     syncs: u32,
     is_synced: bool,
-    /// Clean pages: LPNs from 0.
+    /// Number of clean pages; their LPNs count from 0.
     clean: u32,
     rewritten: Vec<u32>,
     is_reprogramming: bool,
@@ -71,7 +71,7 @@ struct Bench {
     core: Core<NoProbe>,
     power: PowerBackup,
     cache: Cache,
-    /// When which stage has been reached, in microseconds.
+    /// The stages reached so far, each with its time in microseconds.
     stages: Vec<(Stage, u64)>,
 }
 
@@ -81,10 +81,10 @@ fn setup() -> Setup {
 }
 
 impl Bench {
-    /// With a capacitor that can save so many pages.
+    /// A bench with a capacitor that can save `pages` pages.
     fn new(setup: &Setup, pages: f64) -> Self {
         let spec = CapacitorSpec {
-            // Eq. 1, of 5 V and 3 V: 0.5 x C x (25 - 9) V^2.
+            // Eq. 1 with 5 V and 3 V: 0.5 x C x (25 - 9) V^2.
             capacitance_f: (FIXED_UJ + pages * PAGE_UJ) * 1e-6 / 8.0,
             voltage_v: 5.0,
             voltage_min_v: 3.0,
@@ -121,7 +121,7 @@ impl Bench {
         self.power.energy_j(self.core.now) * 1e6
     }
 
-    /// Serves events until a stage is reached, or nothing happens any more.
+    /// Serves events until a stage is reached, or no event is left.
     fn run_to(&mut self, stage: Stage) {
         while self.power.stage != stage {
             let Some(event) = next(&mut self.core) else { return };
@@ -145,7 +145,7 @@ impl Bench {
                 }
                 core.wake(Wake::Detection);
             }
-            Event::Wake(Wake::Detection) => power.go_on(core, cache),
+            Event::Wake(Wake::Detection) => power.advance(core, cache),
             Event::Wake(Wake::Space(_) | Wake::CacheRoom | Wake::Dead(_)) => {}
             other => unreachable!("{other:?}"),
         }
@@ -161,14 +161,15 @@ fn a_detection_syncs_drains_settles_and_recharges() {
     bench.begin();
     bench.detect();
     assert_eq!((bench.power.stage, bench.cache.syncs), (Stage::Syncing, 1));
-    assert_eq!(bench.cache.budgets.last(), Some(&0), "host writes go through");
+    assert_eq!(bench.cache.budgets.last(), Some(&0), "host writes are write-through");
     bench.run_to(Stage::Charged);
-    assert!(bench.stages.is_empty() && bench.core.state.is_syncing, "flash lacks something still");
+    assert!(bench.stages.is_empty() && bench.core.state.is_syncing, "a page is still unflushed");
     bench.cache.is_synced = true;
     bench.core.now = Time::START + SECOND;
     bench.core.wake(Wake::Detection);
     bench.run_to(Stage::Charged);
-    // 4155 uJ: 13 pages take 4030 in 2730 us, and 125 us at 1 W the rest. The 14th page ends on what is kept for that.
+    // Of 4155 uJ, 13 pages take 4030 uJ in 2730 us, and the controller takes the rest in 125 us. The 14th page ends on
+    // energy reserved for operations under way.
     let s = 1_000_000;
     assert_eq!(
         bench.stages,
@@ -185,28 +186,28 @@ fn a_detection_syncs_drains_settles_and_recharges() {
 }
 
 #[test]
-fn what_is_drained_is_measured_in_pages_of_a_flush() {
+fn drained_energy_is_measured_in_pages_of_a_flush() {
     for clean in [4, 0] {
         let mut bench = Bench::new(&setup(), 9.5);
         bench.cache = Cache { clean, is_synced: true, ..Cache::default() };
         bench.begin();
         bench.detect();
         bench.run_to(Stage::Charged);
-        let [detection] = bench.power.detections[..] else { panic!("there has been one") };
+        let [detection] = bench.power.detections[..] else { panic!("expected one detection") };
         let Detection { energy_j, drained_j, measured, budget, pages, .. } = detection;
         assert!((energy_j * 1e6 - 4155.0).abs() < 1e-3 && (drained_j / energy_j - 1.0).abs() < 1e-3);
         assert!((measured - 0.95).abs() < 1e-3, "{measured}");
         assert_eq!((pages, detection.host_pages), (13, 0));
-        // 95 % less 10 % is more than 80 %.
+        // 95 % less the margin of 10 % is 85 %: the step below is 80 %.
         assert_eq!((budget, bench.cache.budgets.last()), (0.8, Some(&8)));
-        // With no clean page nothing is written, which takes as long.
+        // Without clean pages dummy pages are programmed, which take as long.
         assert_eq!(bench.cache.rewritten.len(), if clean > 0 { 14 } else { 0 });
         assert_eq!(detection.empty - detection.drained_from, (13 * 210 + 125) * US);
     }
 }
 
 #[test]
-fn the_first_budget_is_that_of_the_closed_form() {
+fn the_first_budget_agrees_with_the_closed_form() {
     for (pages, budget) in [(30.0, 10), (11.0, 10), (10.9, 9), (9.5, 8), (8.0, 7), (7.9, 0)] {
         let mut bench = Bench::new(&setup(), pages);
         bench.begin();
@@ -216,7 +217,7 @@ fn the_first_budget_is_that_of_the_closed_form() {
 }
 
 #[test]
-fn while_draining_a_flush_could_use_what_is_left_and_while_recharging_nothing() {
+fn a_flush_can_use_the_energy_left_while_draining_and_none_while_recharging() {
     let mut bench = Bench::new(&setup(), 9.5);
     bench.cache.is_synced = true;
     bench.begin();
@@ -232,11 +233,14 @@ fn while_draining_a_flush_could_use_what_is_left_and_while_recharging_nothing() 
         assert!((bench.energy_uj() - left).abs() < 1e-3 && bench.power.finishes());
     }
     bench.run_to(Stage::Settling);
-    assert_eq!((bench.energy_uj(), bench.power.finishes()), (0.0, true), "what is under way ends");
+    assert_eq!((bench.energy_uj(), bench.power.finishes()), (0.0, true), "operations under way end");
     bench.run_to(Stage::Recharging);
-    assert_eq!((bench.energy_uj(), bench.power.finishes()), (0.0, false), "what is under way tears");
+    assert_eq!((bench.energy_uj(), bench.power.finishes()), (0.0, false), "operations under way tear");
     bench.run_to(Stage::Charged);
-    assert!((bench.energy_uj() - 4155.0 * (1.0 - 1e-5)).abs() < 1e-2, "a cycle takes 1e-5 of it");
+    assert!(
+        (bench.energy_uj() - 4155.0 * (1.0 - 1e-5)).abs() < 1e-2,
+        "a discharge costs 1e-5 of the capacitance"
+    );
 }
 
 #[test]
@@ -263,7 +267,7 @@ fn a_due_detection_waits_for_an_idle_time_but_no_longer_than_its_grace() {
 }
 
 #[test]
-fn it_counts_as_empty_when_no_program_can_take_older_data_with_it() {
+fn the_capacitor_counts_as_empty_when_no_torn_program_can_destroy_older_data() {
     let mut bench = Bench::new(&Setup { cell: Cell::Mlc, ..setup() }, 9.5);
     bench.cache.is_synced = true;
     bench.begin();
@@ -272,10 +276,10 @@ fn it_counts_as_empty_when_no_program_can_take_older_data_with_it() {
     bench.core.room.works[0].victim = Some(BlockId(9));
     bench.detect();
     bench.run_to(Stage::Recharging);
-    assert_eq!(bench.power.stage, Stage::Settling, "its stream keeps the pages that the job counts on");
+    assert_eq!(bench.power.stage, Stage::Settling, "the stream of the job is not padded before the job ends");
     let is_amid = |core: &Core<NoProbe>, stream| core.ftl.is_amid_wordline(&core.geometry, PLANE, stream);
     assert!(is_amid(&bench.core, WriteStream::Gc) && !is_amid(&bench.core, WriteStream::Host));
-    // It ends, and a page is programmed in place.
+    // The job ends while a page is being programmed in place.
     (bench.core.room.works[0].victim, bench.cache.is_reprogramming) = (None, true);
     bench.power.on_job_over(&mut bench.core, &mut bench.cache, PLANE);
     bench.run_to(Stage::Recharging);
@@ -291,7 +295,7 @@ fn it_counts_as_empty_when_no_program_can_take_older_data_with_it() {
 
 #[test]
 fn the_budget_waits_for_the_free_blocks_that_a_flush_needs() {
-    // Three for ten pages and what a job has taken of them, and one for the job.
+    // A flush of ten pages needs three blocks, and a job one.
     let mut bench = Bench::new(&Setup { blocks: 8, ..setup() }, 9.5);
     fill(&mut bench.core, WriteStream::Gc, 0..40);
     bench.begin();

@@ -184,7 +184,7 @@ impl<P: Probe> Drive<P> {
             }
             Some(Wake::CacheRoom) => self.with_cache(Caching::resume),
             Some(Wake::CutPower) => self.cut_power_soon(),
-            Some(Wake::Detection) => self.with_power(|power, core, kept| power.go_on(core, kept)),
+            Some(Wake::Detection) => self.with_power(|power, core, kept| power.advance(core, kept)),
         }
     }
 

@@ -456,7 +456,7 @@ impl<P: Probe> Drive<P> {
 
     #[cold]
     fn only_waits(&self) -> bool {
-        let power_waits = self.power.only_waits() || self.core.agenda.time(self.core.power_clock()) == NEVER;
+        let power_waits = self.power.is_idle() || self.core.agenda.time(self.core.power_clock()) == NEVER;
         power_waits && self.core.agenda.is_unset_below(self.core.power_clock())
     }
 

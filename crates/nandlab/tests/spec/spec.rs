@@ -683,9 +683,9 @@ fn show_names_every_key_with_its_origin() {
          (run.toml:32)",
         "# trace =  # a trace file; .zst, .gz and .xz are read as they are (not set)",
         "# format =  # the trace's format; by content when not given (only with workload.trace)",
-        "capacitance = \"0F\"  # what keeps the drive alive when power fails, when new; 0F: no capacitor (default)",
-        "temperature = 25.0  # degrees Celsius, or a profile of them over the scaled clock, the first from 0 (default; \
-         assumption)",
+        "capacitance = \"0F\"  # capacitance, when new, of the capacitor that powers the drive when power fails; 0F: no \
+         capacitor (default)",
+        "temperature = 25.0  # degrees Celsius, or a profile over the scaled clock that begins at 0 (default; assumption)",
         "# cut_at =  # power fails at this simulated time (not set)",
         "# rounds_max =  # overwrites of the logical capacity at most; 0: none (only with precondition.method = \"pts\")",
     ] {

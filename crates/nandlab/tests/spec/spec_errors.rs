@@ -355,13 +355,13 @@ fn capacitors() {
     let is = |lines: &str, expected: &str| golden(&format!("[capacitor]\n{lines}\n"), expected);
     is(
         "voltage_min = \"5500mV\"",
-        "run.toml:2: capacitor.voltage_min: the least voltage 5.5V is not below the 5.5V of charging\n  remedy: set \
-         capacitor.voltage_min below capacitor.voltage",
+        "run.toml:2: capacitor.voltage_min: expected a lowest voltage below the 5.5V of charging, found 5.5V\n  \
+         remedy: set capacitor.voltage_min below capacitor.voltage",
     );
     is(
         "voltage = 2",
-        "run.toml:2: capacitor.voltage: the least voltage 2.5V is not below the 2V of charging\n  remedy: set \
-         capacitor.voltage_min below capacitor.voltage",
+        "run.toml:2: capacitor.voltage: expected a lowest voltage below the 2V of charging, found 2.5V\n  \
+         remedy: set capacitor.voltage_min below capacitor.voltage",
     );
     for (value, said) in [("0", "0"), ("1.01", "1.01")] {
         is(
@@ -374,17 +374,17 @@ fn capacitors() {
     }
     is(
         "capacitance = \"1F\"\ncontroller_power = 0\nprogram_power = 0\n",
-        "run.toml:3: capacitor.controller_power: with no power in the controller and none in programs the capacitor \
-         never empties\n  remedy: set one of them above 0, such as capacitor.controller_power = \"1W\"",
+        "run.toml:3: capacitor.controller_power: with controller and programs drawing no power the capacitor \
+         never empties\n  remedy: set one of the two powers above 0, such as capacitor.controller_power = \"1W\"",
     );
     is(
         "detect_grace = \"21d\"",
-        "run.toml:2: capacitor.detect_grace: a detection waits 21d for an idle time and the next is due after 20d\n  \
-         remedy: set capacitor.detect_grace to at most \"20d\", or capacitor.detect_every higher",
+        "run.toml:2: capacitor.detect_grace: a detection waits 21d for an idle drive, but the next one is due after \
+         20d\n  remedy: set capacitor.detect_grace to at most \"20d\", or capacitor.detect_every higher",
     );
     is(
         "recharge = \"2d\"\ndetect_every = \"2d\"",
-        "run.toml:2: capacitor.recharge: charging takes 2d and the next detection is due after 2d\n  remedy: set \
+        "run.toml:2: capacitor.recharge: a recharge takes 2d, but the next detection is due after 2d\n  remedy: set \
          capacitor.recharge below \"2d\", or capacitor.detect_every higher",
     );
     is(
@@ -403,7 +403,7 @@ fn capacitors() {
     is(
         "flush_concurrency = 17",
         "run.toml:2: capacitor.flush_concurrency: 17 programs at a time, but the drive has 16 dies\n  remedy: set \
-         capacitor.flush_concurrency to at most 16, or 0 for every die",
+         capacitor.flush_concurrency to at most 16, or 0 for one per die",
     );
     let text = set_says("[capacitor]\nflush_concurrency = 16\n", "drive.channels=2");
     assert!(
@@ -456,9 +456,10 @@ fn temperatures_of_the_capacitor() {
     );
     golden(
         "[capacitor]\ntemperature = [\n  { from = \"1d\", celsius = 25 },\n  { from = \"24h\", celsius = 60 },\n]\n",
-        "run.toml:3: capacitor.temperature[0].from: begins 1d after the start\n  remedy: the first is from \"0d\"\n\
-         run.toml:4: capacitor.temperature[1].from: 1d is not after the 1d before it\n  remedy: order the temperatures by \
-         time, each after the last",
+        "run.toml:3: capacitor.temperature[0].from: expected a profile that begins at \"0d\", found 1d\n  remedy: set from = \
+         \"0d\" in the first item\n\
+         run.toml:4: capacitor.temperature[1].from: expected a time after the 1d of the item before it, found 1d\n  \
+         remedy: order the items by rising time",
     );
 }
 
