@@ -291,7 +291,8 @@ def test_little_spare_space_is_told_to_those_who_write(tmp_path):
     screen, page = told(result, tmp_path)
     space = result.summary["space"]
     assert f"drive.op = 0.07 leaves an effective over-provisioning of {100 * space['spare_share']:.1f} %" in screen
-    assert f"drive.op = {space['op_for_waf_5']} would make that 5." in screen and "uniform random writes" in page
+    assert f"drive.op = {space['op_for_waf_5']}, for an amplification of 5." in screen
+    assert "niform random writes" in page
     assert "over-provisioning of" not in told(nandlab.run(TIGHT % 1.0), tmp_path)[0]
     assert (
         "over-provisioning of"

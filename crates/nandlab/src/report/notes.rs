@@ -1,6 +1,6 @@
-//! `notes` of the summary: what makes its numbers other than they look, and what never happened though the spec asks for it.
+//! `notes` of the summary: warnings about numbers that mislead, and about settings of the spec that had no effect.
 //!
-//! A note on a mechanism is a function in `notes.rs` of its room; those on the host's requests, on space and on the run as a
+//! A note on a mechanism is a function in `notes.rs` of its room; notes on the host's requests, on space and on the run as a
 //! whole are here.
 
 use super::RunFacts;
@@ -20,17 +20,17 @@ use crate::probe::Probe;
 use crate::sched::{Cause, FlashOp};
 use serde_json::Value;
 
-/// Below this share of unmapped page reads there is nothing to say.
-const UNMAPPED: f64 = 0.03;
-/// More requests than a host has under way: its queues hold 128 or 256.
-const WAITING: f64 = 300.0;
-/// A drive that amplifies uniform random writes more than that has little spare space.
+/// Share of unmapped reads among all page reads above which `unmapped-reads` is noted.
+const UNMAPPED_SHARE: f64 = 0.03;
+/// Mean number of outstanding requests above which `backlog` is noted: more than a host has under way, whose queues have 128
+/// or 256 places.
+const BACKLOG_REQUESTS: f64 = 300.0;
+/// Write amplification of uniform random writes above which `op-tight` is noted.
 const WAF_HIGH: f64 = 10.0;
-/// Write amplification that a remedy keeps to.
+/// Write amplification of uniform random writes at the `drive.op` that a remedy proposes.
 pub(crate) const WAF_REMEDY: f64 = 5.0;
 
-/// The notes on a drive whose statistics are finished, those that matter most first. `steady` is the summary's
-/// `steady_state`.
+/// The notes on a drive whose statistics are finished, by falling severity. `steady` is the summary's `steady_state`.
 pub(crate) fn notes<P: Probe>(drive: &Drive<P>, run: &RunFacts, steady: &Value) -> Vec<Note> {
     let (spec, stats, now) = (drive.spec(), drive.stats(), drive.now());
     let power = &stats.power;
@@ -42,7 +42,7 @@ pub(crate) fn notes<P: Probe>(drive: &Drive<P>, run: &RunFacts, steady: &Value) 
     let is_measured = cache_pages > 0 && spec.cache.dirty_budget == DirtyBudget::Measured;
     let overdue = drive.overdue_blocks();
 
-    // Those that matter as much stay in this order.
+    // Notes of equal severity stay in this order: the sort below is stable.
     let mut found = Vec::new();
     let mut add = |note: Option<Note>| found.extend(note);
     add(power_loss::lost_writes(power.losses, charge.map(|capacitor| capacitor.is_worn_out)));
@@ -101,7 +101,7 @@ pub(crate) fn notes<P: Probe>(drive: &Drive<P>, run: &RunFacts, steady: &Value) 
 
 // ------------------------------------------------------------------------------------------------------------- requests
 
-/// So many requests have failed because the drive has worn out.
+/// Says that `requests` requests have failed because the drive has worn out.
 fn worn_out(requests: u64, spec: &Spec) -> Option<Note> {
     if requests == 0 {
         return None;
@@ -110,9 +110,8 @@ fn worn_out(requests: u64, spec: &Spec) -> Option<Note> {
         "worn-out",
         format!(
             "{} failed: the drive has worn out. A block retires at drive.endurance = {} P/E cycles, and a plane had no \
-             block left that an erase would have made free again. blocks_retired and the counters of the summary, and \
-             avail_spare and percent_used of SMART say how far the drive got. A higher drive.endurance or drive.op, or \
-             fewer writes, would let it last.",
+             block left that GC could have erased to gain space. See blocks_retired in the summary, and avail_spare and \
+             percent_used in the SMART log. Remedy: a higher drive.endurance or drive.op, or fewer writes.",
             several(requests, "request"),
             count(spec.drive.endurance.into())
         ),
@@ -123,23 +122,23 @@ fn unmapped<P: Probe>(drive: &Drive<P>) -> Option<Note> {
     let stats = drive.stats();
     let counters = &stats.counters;
     let host = stats.flash[FlashOp::Read as usize][Cause::Host as usize];
-    // The host's flash reads include those that complete a partly written page.
+    // The host's flash reads include the reads of read-modify-writes (`merge_reads`), which are no reads of the host.
     let pages =
         (host + counters.unmapped_reads + counters.buffered_reads).saturating_sub(counters.merge_reads);
     let unmapped = counters.unmapped_reads as f64;
-    if pages == 0 || unmapped <= UNMAPPED * pages as f64 {
+    if pages == 0 || unmapped <= UNMAPPED_SHARE * pages as f64 {
         return None;
     }
     let remedy = if drive.spec().map_reads {
         ""
     } else {
-        " With precondition.map_reads = true what the workload reads is there before it starts."
+        " Remedy: precondition.map_reads = true maps the pages that the workload reads before the workload begins."
     };
     Note::warning(
         "unmapped-reads",
         format!(
-            "{} of the page reads met pages that hold no data: they are answered without flash, in 0 us, and pull the \
-             read latency down.{remedy}",
+            "{} of the page reads were of unmapped pages: the drive answers them in 0 us without reading flash, which \
+             lowers the read latency.{remedy}",
             part(unmapped, pages as f64)
         ),
     )
@@ -152,19 +151,19 @@ fn backlog<P: Probe>(drive: &Drive<P>) -> Option<Note> {
     }
     let stats = drive.stats();
     let [read, write] = [Op::Read, Op::Write].map(|op| &stats.host[op as usize]);
-    // Little's law.
+    // Little's law: mean number of outstanding requests = sum of latencies / length of the run.
     let seconds = (read.sum_ns + write.sum_ns) as f64 * 1e-9;
-    let waiting = seconds / drive.now().seconds();
-    if waiting.is_nan() || waiting <= WAITING {
+    let outstanding = seconds / drive.now().seconds();
+    if outstanding.is_nan() || outstanding <= BACKLOG_REQUESTS {
         return None;
     }
     Note::warning(
         "backlog",
         format!(
-            "The drive did not keep up: {} requests were waiting on average, for {}, so the latencies are those of a \
-             queue that no host would let grow. Stretch the arrivals with workload.time_scale, give workload.arrival = \
-             {{ queue_depth = 32 }}, or take a faster drive.",
-            count(waiting.round() as u64),
+            "The drive did not keep up with the arrivals: {} requests were outstanding on average, with a mean latency of \
+             {}. A host limits its queue, so these latencies would not occur in practice. Remedy: stretch the arrivals with \
+             workload.time_scale, set workload.arrival = {{ queue_depth = 32 }}, or take a faster drive.",
+            count(outstanding.round() as u64),
             duration(seconds / (read.count + write.count) as f64)
         ),
     )
@@ -179,13 +178,14 @@ fn little_spare(spec: &Spec, needs: &BlockNeeds) -> Option<Note> {
         return None;
     }
     let amplified = waf.map_or("without bound".to_owned(), |waf| format!("{} times", number(waf)));
-    let remedy = op_for_waf(spec, WAF_REMEDY)
-        .map_or(".".to_owned(), |op| format!("; drive.op = {op} would make that {WAF_REMEDY}."));
+    let remedy = op_for_waf(spec, WAF_REMEDY).map_or(".".to_owned(), |op| {
+        format!(". Remedy: drive.op = {op}, for an amplification of {WAF_REMEDY}.")
+    });
     Note::warning(
         "op-tight",
         format!(
             "drive.op = {} leaves an effective over-provisioning of {}, because each plane keeps {} blocks open or free \
-             for GC and other mechanisms: uniform random writes would be amplified {amplified}{remedy}",
+             for GC and other mechanisms. Uniform random writes would be amplified {amplified}{remedy}",
             spec.drive.op,
             part(spare.max(0.0), 1.0),
             count(needs.open() + needs.free())
@@ -193,7 +193,7 @@ fn little_spare(spec: &Spec, needs: &BlockNeeds) -> Option<Note> {
     )
 }
 
-/// The keys of a spec that matter only above read level 1.
+/// The keys of the spec that have no effect while every read decodes at read level 1.
 fn read_level_keys(spec: &Spec) -> Vec<&'static str> {
     let mut keys = vec!["ecc.retry"];
     if spec.ecc.start != StartLevel::First {
@@ -207,12 +207,12 @@ fn read_level_keys(spec: &Spec) -> Vec<&'static str> {
 
 // -------------------------------------------------------------------------------------------------- the run and its length
 
-/// How the drive is made to wear in the run.
-fn remedy<P: Probe>(drive: &Drive<P>, steady: &Value) -> String {
+/// The remedy of `no-gc`: how the workload comes to need GC.
+fn no_gc_remedy<P: Probe>(drive: &Drive<P>, steady: &Value) -> String {
     if steady["verdict"] != "too short" {
         return format!(
-            "data that stays beside what is overwritten (precondition.used, precondition.valid), or a workload that \
-             addresses more of the drive; {} became wholly invalid, and needed no GC",
+            "data that stays valid beside the data that the workload overwrites (precondition.used, precondition.valid), \
+             or a workload that addresses more of the drive; {} became wholly invalid, which needs an erase but no GC",
             several(drive.stats().gc.dead_blocks, "block")
         );
     }
@@ -226,7 +226,7 @@ fn remedy<P: Probe>(drive: &Drive<P>, steady: &Value) -> String {
         (steady["requests_needed"].as_u64(), steady["repeat_needed"].as_u64())
     {
         text += &format!(
-            "; or about {} requests, for example with workload.repeat = {}, would write the spare space five times",
+            "; or about {} requests, for example with workload.repeat = {}, which write the spare space five times",
             count(requests),
             count(repeat)
         );
@@ -239,10 +239,10 @@ fn no_gc<P: Probe>(drive: &Drive<P>, steady: &Value) -> Option<Note> {
     let copies_back = drive.spec().migration.copybacks_max() > 0;
     let written = drive.stats().host[Op::Write as usize].bytes;
     let spare = geometry.raw_bytes() - geometry.logical_bytes();
-    background::no_gc(copies_back, written, spare, &remedy(drive, steady))
+    background::no_gc(copies_back, written, spare, &no_gc_remedy(drive, steady))
 }
 
-/// For a run in which GC was at work: where it was not that is the greater thing to say.
+/// Says that the run is too short for the steady state test. For runs with GC: without GC, `no-gc` is noted instead.
 fn too_short(steady: &Value) -> Option<Note> {
     if steady["verdict"] != "too short" {
         return None;
@@ -251,8 +251,8 @@ fn too_short(steady: &Value) -> Option<Note> {
     Note::info(
         "too-short",
         format!(
-            "The run is too short to say whether the drive is in a steady state: {} of the five rounds that it takes. \
-             About {} requests would do, for example with workload.repeat = {}.",
+            "The run is too short to say whether the drive is in a steady state: it has {} of the five rounds that the \
+             test needs. About {} requests would do, for example with workload.repeat = {}.",
             steady["rounds"],
             count(requests),
             count(repeat)

@@ -1,7 +1,8 @@
-//! How much memory the state of a drive takes, before any of it is there.
+//! Estimate of the memory of a run, made from the spec before the drive is built.
 //!
-//! The map and the OOB are zeroed lazily: what is never written takes no memory. So the estimate counts what preconditioning
-//! and the workload write of them, and all of it where a workload does not say how much that is.
+//! The operating system zeroes the arrays of the map and the OOB lazily: an entry that is never written takes no memory. So the
+//! estimate counts the entries that preconditioning and the workload write, and all entries for a workload whose number of
+//! requests is unknown.
 
 use crate::base::geometry::Geometry;
 use crate::demand_map::{ENTRY_BYTES, TranslationPage};
@@ -14,57 +15,57 @@ use crate::report::Table;
 use crate::sched::Device;
 use crate::write_cache;
 
-/// What is written in one go by the kernel, where it can: a huge page.
+/// Bytes of a huge page, the unit in which the kernel backs large arrays with memory where it can.
 const HUGE_PAGE: u64 = 2 << 20;
 
-/// Bytes of the program itself, its tables of the physics and its statistics: measured, a run of a small drive less an empty
-/// one.
+/// Bytes of the program, its tables of the reliability model and its statistics: measured as the memory of a run of a small drive
+/// less that of an empty process.
 const FIXED_BYTES: u64 = 6 << 20;
 
-/// Bytes by block that are not [`Block`]: its places in the free list, the victims' index and the policy's own lists.
+/// Bytes a block takes beside [`Block`]: its places in the free list, in the index of victims and in the policy's own lists.
 const BLOCK_EXTRA_BYTES: u64 = 16;
 
-/// Bytes of a slot of the mapping cache beside the arrays by LPN.
+/// Bytes of a slot of the mapping cache; the arrays by LPN are counted apart.
 const MAP_ENTRY_BYTES: u64 = 32;
 
-/// Bytes of an entry of the cache of known errors.
-const KNOWN_ENTRY_BYTES: u64 = 24;
+/// Bytes of an entry of the error cache.
+const ERROR_ENTRY_BYTES: u64 = 24;
 
-/// Bytes of a flash operation in the timeline with its request and arrow, their text in Rust and in Python: measured with a
-/// million of them, each the read of a page for a request of its own (with one half of them writes: 1,600).
+/// Bytes of a flash operation in the timeline with its request and arrow, and their JSON text in Rust and in Python: measured
+/// with a million operations, each a page read for a request of its own (1,600 where half of the operations are writes).
 const OPERATION_BYTES: u64 = 1760;
 
-/// Bytes of a request in `requests.parquet`, six columns in the core and what Python makes of them: measured with four
-/// million of them.
+/// Bytes of a request in `requests.parquet`: six columns in the core, and the arrays that Python builds from these columns.
+/// Measured with four million requests.
 const REQUEST_BYTES: u64 = 100;
 
-/// The memory that a run takes at most, in bytes, by what takes it.
+/// Upper bounds of the memory that a run takes, in bytes, by purpose.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
-    /// By physical page: the OOB and what the schemes keep.
+    /// Arrays by physical page: the OOB and the page states of the schemes.
     pub pages: u64,
-    /// By logical page: the map, and what the schemes keep.
+    /// Arrays by logical page: the map and the page states of the schemes.
     pub map: u64,
-    /// By block.
+    /// Arrays by block.
     pub blocks: u64,
-    /// By page of the caches: mapping cache, write cache, known errors.
+    /// Entries of the mapping cache, the write cache and the error cache.
     pub caches: u64,
-    /// The reference model of `--verify`.
+    /// The oracle, the reference model of `--verify`.
     pub oracle: u64,
-    /// What is recorded: timeline, requests.
+    /// The records of the timeline and of `requests.parquet`.
     pub records: u64,
-    /// The rest.
+    /// The program itself, and the largest temporary need: of preconditioning, of recovery or of writing results.
     pub fixed: u64,
 }
 
 impl Memory {
-    /// What a run of this spec takes, `verify`: with the oracle.
+    /// Memory that a run of this spec takes; with `verify` the oracle is included.
     pub fn of(spec: &Spec, verify: bool) -> Self {
         let geometry = Geometry::new(&spec.drive);
         Self::with(spec, verify, &geometry, &Touched::of(spec, &geometry))
     }
 
-    /// The address space that it takes, whether written or not.
+    /// Address space that a run of this spec takes: all arrays count whole, written or not.
     pub fn reserved(spec: &Spec, verify: bool) -> Self {
         let geometry = Geometry::new(&spec.drive);
         let (physical, logical) = (geometry.pages.into(), geometry.logical_pages.into());
@@ -82,9 +83,9 @@ impl Memory {
         let has_ages = ecc.has_levels() && has_errors;
         let when = |is: bool, bytes: u64| if is { bytes } else { 0 };
 
-        // By physical page; a bit says whether the page is valid.
-        let lazily = when(!is_stamped, 4) + when(is_stamped, 8);
-        let at_once = when(is_stamped, 4)
+        // Bytes by physical page, in arrays that are zeroed lazily or filled at once; one further bit is the page's valid bit.
+        let lazily_zeroed = when(!is_stamped, 4) + when(is_stamped, 8);
+        let filled_at_once = when(is_stamped, 4)
             + when(has_ages, 4)
             + when(refresh.hot_reads().is_some(), 1)
             + when(refresh.knows_errors(), 8)
@@ -92,7 +93,7 @@ impl Memory {
             + when(refresh.ec_cache().is_some(), 4);
         let valid_bits = blocks * u64::from(geometry.pages_per_block.div_ceil(64)) * 8;
 
-        // By logical page, and the pages behind those of the host.
+        // Bytes by logical page, and the number of translation pages, whose LPNs follow those of the host.
         let demand = match spec.ftl.map {
             MapSpec::Demand { cache_bytes, .. } => Some(cache_bytes),
             MapSpec::Page => None,
@@ -100,27 +101,27 @@ impl Memory {
         let has_cache = spec.cache.size_bytes >= u64::from(geometry.page_bytes);
         let entries_per_page = u64::from(geometry.page_bytes) / 4;
         let translation_pages = if demand.is_some() { host_pages.div_ceil(entries_per_page) } else { 0 };
-        let of_lpn = 4
+        let bytes_per_lpn = 4
             + when(demand.is_some(), 5)
             + when(demand.is_some() && verify, 4)
             + when(demand.is_none() && ecc.keeps_page_levels(), 1)
             + when(has_cache, 4);
-        // Recovery finds the newest page of each LPN, and makes the map anew beside the one before; the write cache is gone.
+        // Recovery keeps the newest page of each LPN and builds a second map; the write cache has been dropped by then.
         let recovery = when(is_cut, touched.logical * (8 + when(demand.is_some(), 5) - when(has_cache, 4)));
 
-        let capacity = |bytes: u64, each: u64| (bytes / each).min(touched.asked).min(host_pages);
-        let map_entries = demand.map_or(0, |bytes| capacity(bytes, ENTRY_BYTES));
-        let cached_pages = capacity(spec.cache.size_bytes, geometry.page_bytes.into());
+        let entries = |bytes: u64, entry_bytes: u64| (bytes / entry_bytes).min(touched.asked).min(host_pages);
+        let map_entries = demand.map_or(0, |bytes| entries(bytes, ENTRY_BYTES));
+        let cached_pages = entries(spec.cache.size_bytes, geometry.page_bytes.into());
         let hot_pages = |cache: &EcCacheSpec| (touched.asked / u64::from(cache.hot_reads.max(1))).min(pages);
-        let known = refresh
+        let error_entries = refresh
             .ec_cache()
-            .map_or(0, |cache| (cache.size_bytes / KNOWN_ENTRY_BYTES).min(hot_pages(cache)));
+            .map_or(0, |cache| (cache.size_bytes / ERROR_ENTRY_BYTES).min(hot_pages(cache)));
         let oracle = Oracle::BYTES_PER_LPN * host_pages + host_pages / 8 + 4 * touched.asked.min(host_pages);
-        // One after the other: preconditioning, recovery, results.
-        let for_a_time = touched.transient.max(recovery).max(blocks * Table::BYTES_PER_BLOCK);
+        // Preconditioning, recovery and the making of results never overlap in time.
+        let temporary = touched.precondition_bytes.max(recovery).max(blocks * Table::BYTES_PER_BLOCK);
         Self {
-            pages: touched.physical * lazily + pages * at_once + valid_bits,
-            map: touched.logical * of_lpn + translation_pages * size_of::<TranslationPage>() as u64,
+            pages: touched.physical * lazily_zeroed + pages * filled_at_once + valid_bits,
+            map: touched.logical * bytes_per_lpn + translation_pages * size_of::<TranslationPage>() as u64,
             blocks: blocks
                 * (size_of::<Block>() as u64
                     + BLOCK_EXTRA_BYTES
@@ -128,22 +129,22 @@ impl Memory {
                 + when(spec.timing.multi_plane, Device::multi_plane_bytes(geometry)),
             caches: map_entries * MAP_ENTRY_BYTES
                 + cached_pages * size_of::<write_cache::CachedPage>() as u64
-                + known * KNOWN_ENTRY_BYTES,
+                + error_entries * ERROR_ENTRY_BYTES,
             oracle: when(verify, oracle),
             records: spec.output.timeline_operations.min(touched.operations).saturating_mul(OPERATION_BYTES)
                 + when(spec.output.requests, touched.recorded.saturating_mul(REQUEST_BYTES)),
-            fixed: FIXED_BYTES + for_a_time,
+            fixed: FIXED_BYTES + temporary,
         }
     }
 
-    /// All of it, in bytes.
+    /// The sum of all fields, in bytes.
     pub fn total(&self) -> u64 {
         [self.pages, self.map, self.blocks, self.caches, self.oracle, self.records, self.fixed]
             .into_iter()
             .fold(0, u64::saturating_add)
     }
 
-    /// The key that makes most of it smaller, and how.
+    /// The remedy for a run that takes too much memory: the keys that make the largest part smaller.
     pub fn remedy(&self) -> &'static str {
         let parts = [
             (
@@ -158,19 +159,20 @@ impl Memory {
     }
 }
 
-/// What a run writes of a drive, at most.
+/// Upper bounds of the pages that a run writes, and of its requests and operations.
 struct Touched {
-    /// Physical and logical pages.
+    /// Physical pages written.
     physical: u64,
+    /// Logical pages written.
     logical: u64,
-    /// Requests that are known to come; 0 where the workload does not say how many.
+    /// Requests in `requests.parquet`; 0 where the number of requests of the workload is unknown.
     recorded: u64,
-    /// Pages that the host asks for.
+    /// Pages that the host's requests name, each as often as it is named.
     asked: u64,
     /// Flash operations.
     operations: u64,
-    /// Bytes that preconditioning takes for itself.
-    transient: u64,
+    /// Bytes that preconditioning takes beyond those that map and OOB take later in the run.
+    precondition_bytes: u64,
 }
 
 impl Touched {
@@ -189,37 +191,38 @@ impl Touched {
         let of_plane = |pages: u64| (pages * 4).div_ceil(planes).next_multiple_of(HUGE_PAGE) * planes / 4;
         let physical = filled.saturating_add(of_plane(physical.min(pages))).min(pages);
         let logical = mapped.max(logical).min(host_pages);
-        // The fill draws the LPNs of one plane at a time, before the workload writes what is left of map and OOB.
+        // The fill draws the LPNs of one plane at a time. Its array is freed before the workload writes the rest of map and OOB.
         let drawn =
             if matches!(spec.precondition, PreconditionSpec::Fill { .. }) { 4 * mapped / planes } else { 0 };
-        let transient = drawn.saturating_sub(4 * (physical - filled + logical - mapped));
+        let precondition_bytes = drawn.saturating_sub(4 * (physical - filled + logical - mapped));
         let operations = requests.saturating_mul(64).saturating_add(physical);
         let recorded = if requests == u64::MAX { 0 } else { requests };
-        Self { physical, logical, recorded, asked, operations, transient }
+        Self { physical, logical, recorded, asked, operations, precondition_bytes }
     }
 
-    /// Requests, the pages that they ask for, and the physical and logical pages that they touch; all there are where the
-    /// workload does not say.
+    /// Upper bounds of the workload's requests, of the pages that the requests name, and of the physical and the logical pages
+    /// that they write; `u64::MAX` where the workload gives no bound.
     fn by_workload(spec: &Spec, geometry: &Geometry) -> (u64, u64, u64, u64) {
         let Some(workload) = &spec.workload else { return (u64::MAX, u64::MAX, u64::MAX, u64::MAX) };
-        let most = if workload.requests_max > 0 { workload.requests_max } else { u64::MAX };
+        let requests_max = if workload.requests_max > 0 { workload.requests_max } else { u64::MAX };
         let Source::Synthetic(synthetic) = &workload.source else {
-            return (most, u64::MAX, u64::MAX, u64::MAX);
+            return (requests_max, u64::MAX, u64::MAX, u64::MAX);
         };
-        let requests = synthetic.requests.saturating_mul(workload.repeat.into()).min(most);
-        let page = u64::from(geometry.page_bytes);
+        let requests = synthetic.requests.saturating_mul(workload.repeat.into()).min(requests_max);
+        let page_bytes = u64::from(geometry.page_bytes);
         let weights: f64 = synthetic.sizes.iter().map(|&(_, weight)| weight).sum();
-        let of_size = |&(bytes, weight): &(u64, f64)| (bytes.div_ceil(page) + 1) as f64 * weight / weights;
-        let of_request: f64 = synthetic.sizes.iter().map(of_size).sum();
+        let weighted_pages =
+            |&(bytes, weight): &(u64, f64)| (bytes.div_ceil(page_bytes) + 1) as f64 * weight / weights;
+        let pages_per_request: f64 = synthetic.sizes.iter().map(weighted_pages).sum();
         let writes = requests as f64 * (1.0 - synthetic.read_fraction - synthetic.trim_fraction).max(0.0);
-        let written = writes * of_request;
+        let written = writes * pages_per_request;
         let span = synthetic.span * f64::from(geometry.logical_pages);
-        // Writes at random places touch a huge page each.
+        // A write at a random address touches a huge page of the map: 4 bytes an entry.
         let reach =
             if synthetic.address == Address::Sequential { written } else { writes * HUGE_PAGE as f64 / 4.0 };
-        // GC writes again as much as the host, and more: a drive that is full is written everywhere.
+        // On a preconditioned drive GC writes pages too: 8 pages programmed by host page are assumed.
         let is_full = spec.precondition != PreconditionSpec::None;
         let physical = if is_full { written * 8.0 } else { written };
-        (requests, (requests as f64 * of_request) as u64, physical as u64, span.min(reach) as u64)
+        (requests, (requests as f64 * pages_per_request) as u64, physical as u64, span.min(reach) as u64)
     }
 }

@@ -1,8 +1,8 @@
-//! The trace runner: plays a source of requests on a drive, in open or closed loop; what a workload reads and never wrote is there
-//! before it (`prefill.rs`). [`memory`] says what a run takes.
+//! The trace runner: plays a source of requests on a drive, in open or closed loop. [`map_reads`] maps the pages that a workload
+//! reads before it writes them; [`memory`] estimates the memory of a run.
 //!
-//! When power fails the host stops too: the arrivals that follow are later by the time the drive was down, so that no
-//! latency is that of the outage. What was under way has ended, and counts as completed.
+//! When power fails the host stops too: later requests arrive later by the time the drive was down, so no latency contains the
+//! outage. The power loss ends the requests under way; they count as completed.
 
 pub mod memory;
 mod prefill;
@@ -16,18 +16,18 @@ use crate::host::{Op, Request};
 use crate::probe::Probe;
 use std::collections::VecDeque;
 
-/// Requests read ahead.
+/// Requests read ahead of the one to be submitted.
 const AHEAD: usize = 8;
 
-/// Where requests come from, in order of arrival.
+/// A source of requests, in order of arrival.
 pub trait Source {
-    /// What can go wrong with it.
+    /// Error of a source that cannot give its next request.
     type Error;
-    /// The next request, `None` at the end.
+    /// The next request; `None` at the end.
     fn next_request(&mut self) -> Option<Result<Request, Self::Error>>;
 }
 
-/// How far a run is.
+/// Progress of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Progress {
     /// Whether the source has ended and everything submitted has been completed.
@@ -36,27 +36,27 @@ pub struct Progress {
     pub completed: u64,
 }
 
-/// Why a run stopped.
+/// Why a run stopped before its source had ended.
 #[derive(Debug)]
 pub enum Stopped<E> {
     /// The source failed.
     Source(E),
     /// The drive has failed.
     Failed(Failure),
-    /// Request `number` (counted from 1) arrives after `end`, the last simulated time of the drive.
+    /// A request arrives after the last time that the drive can simulate.
     TooLate {
-        /// Which request.
+        /// Number of the request in the workload, counted from 1.
         number: u64,
-        /// See above.
+        /// The last time that the drive can simulate.
         end: Time,
     },
-    /// Request `number` (counted from 1) does not fit the drive.
+    /// The drive refuses a request.
     Refused {
-        /// Which request.
+        /// Number of the request in the workload, counted from 1.
         number: u64,
         /// The request.
         request: Request,
-        /// Why.
+        /// Why the drive refuses the request.
         refused: Refused,
     },
 }
@@ -67,23 +67,24 @@ pub struct Runner<S: Source> {
     source: S,
     arrival: Arrival,
     beyond: Beyond,
-    /// The next requests: read ahead, so that the drive can prefetch for them.
+    /// The next requests, read ahead so that the drive can prefetch their map entries.
     ahead: VecDeque<Request>,
     has_ended: bool,
     fetched: u64,
-    /// An error of the source, or a request that arrives too late, kept until what came before has been played.
+    /// An error of the source, or a request that arrives too late; reported once all requests before it have been submitted.
     failed: Option<Stopped<S::Error>>,
     has_failed: bool,
     submitted: u64,
     completed: u64,
-    /// So much later do the requests to come arrive.
+    /// Delay of the arrivals to come, by the rests so far ([`Self::rest`]).
     delay_ns: Span,
     /// Requests whose addresses were taken modulo the capacity.
     pub wrapped: u64,
 }
 
 impl<S: Source> Runner<S> {
-    /// A runner of `source`: how its requests arrive, and what happens to those beyond the drive.
+    /// A runner of `source`; `arrival` sets the arrival times of its requests, `beyond` the handling of requests beyond the
+    /// drive's capacity.
     pub fn new(source: S, arrival: Arrival, beyond: Beyond) -> Self {
         Self {
             source,
@@ -111,7 +112,7 @@ impl<S: Source> Runner<S> {
         self.completed
     }
 
-    /// How far it is.
+    /// Progress of the run.
     pub fn progress<P: Probe>(&self, drive: &Drive<P>) -> Progress {
         Progress {
             is_done: self.has_ended && !self.has_failed && self.ahead.is_empty() && drive.outstanding() == 0,
@@ -119,10 +120,12 @@ impl<S: Source> Runner<S> {
         }
     }
 
-    /// Plays until about `requests` more have been completed; `on_completed` sees each.
+    /// Plays until at least `requests` more requests have been completed, or the run is done; calls `on_completed` with each
+    /// completion.
     ///
     /// # Errors
-    /// When the source fails or a request does not fit the drive. What was submitted stays submitted.
+    /// When the source or the drive fails, a request arrives too late, or the drive refuses a request. Requests submitted
+    /// before stay submitted.
     pub fn run<P: Probe>(
         &mut self,
         drive: &mut Drive<P>,
@@ -143,7 +146,7 @@ impl<S: Source> Runner<S> {
                     let on_host = request.arrival;
                     loop {
                         let down_ns = drive.down_time();
-                        // A time beyond the last one fails the drive.
+                        // An arrival after the last simulated time makes the drive fail.
                         request.arrival = on_host.saturating_add(self.delay_ns + down_ns);
                         drive.advance(request.arrival);
                         if let Some(failure) = drive.failure() {
@@ -156,8 +159,8 @@ impl<S: Source> Runner<S> {
                     self.submit(drive, request)?;
                 }
                 _ => {
-                    // The run ends with its last request; what the drive would do in the idle time after is not part
-                    // of it. A power loss that comes with it is.
+                    // The run ends with the completion of its last request: background work of the idle time after that is
+                    // no part of the run, but a power loss that is triggered by the last request is.
                     if drive.outstanding() == 0 && drive.is_power_failing() {
                         drive.advance(drive.now());
                     }
@@ -177,8 +180,8 @@ impl<S: Source> Runner<S> {
         }
     }
 
-    /// Lets what is under way end without submitting more, for `limit` of simulated time at most; the requests to come
-    /// arrive that much later. Whether the drive is at rest then.
+    /// Lets the operations under way end, without submitting requests, for `limit` of simulated time at most. The requests to
+    /// come arrive later by the time this takes. Returns whether the drive is at rest.
     pub fn rest<P: Probe>(
         &mut self,
         drive: &mut Drive<P>,
@@ -192,23 +195,23 @@ impl<S: Source> Runner<S> {
                 on_completed(&completion);
             }
         }
-        // An outage meanwhile delays them anyway.
+        // The down time of an outage during the rest is added to arrivals by `run`.
         self.delay_ns += drive.now() - began - (drive.down_time() - down_ns);
         drive.is_at_rest()
     }
 
-    /// Takes the next request out without playing it.
+    /// Takes the next request out of the source without submitting it.
     pub(crate) fn take<P: Probe>(&mut self, drive: &Drive<P>) -> Result<Option<Request>, Stopped<S::Error>> {
         Ok(if self.fetch(drive)? { self.ahead.pop_front() } else { None })
     }
 
-    /// Makes sure the next request is at hand; whether there is one.
+    /// Reads requests ahead; returns whether there is a next request.
     #[inline]
     fn fetch<P: Probe>(&mut self, drive: &Drive<P>) -> Result<bool, Stopped<S::Error>> {
         while self.ahead.len() < AHEAD && !self.has_ended {
             match self.source.next_request() {
                 None => self.has_ended = true,
-                // What came before the error is played first.
+                // The requests before the error are played first.
                 Some(Err(error)) => self.fail(Stopped::Source(error)),
                 Some(Ok(mut request)) => {
                     let arrival = self.arrival.at(self.fetched, request.arrival);
@@ -237,14 +240,15 @@ impl<S: Source> Runner<S> {
         Ok(!self.ahead.is_empty())
     }
 
-    /// Nothing comes after what has been read ahead.
+    /// Ends the source with `why`: only the requests read ahead are still played.
     #[cold]
     fn fail(&mut self, why: Stopped<S::Error>) {
         self.failed = Some(why);
         (self.has_failed, self.has_ended) = (true, true);
     }
 
-    /// Takes a request's address modulo the capacity; one that would run over the end is moved back.
+    /// Takes a request's address modulo the capacity. A request that would still end beyond the capacity is moved back to end
+    /// at it.
     fn wrap(&mut self, request: &mut Request, capacity: u64) {
         if request.offset.saturating_add(request.len) <= capacity {
             return;

@@ -1,7 +1,7 @@
-//! `precondition.map_reads`: the data that a workload reads and never wrote was there before it.
+//! `precondition.map_reads`: maps the pages that a workload reads before it writes them.
 //!
-//! A first pass through the workload finds the pages, and writes those that hold nothing. What SSDsim's users call
-//! preprocessing the trace.
+//! A first pass through the workload finds these pages and writes each that is not mapped, in no simulated time. SSDsim calls
+//! this step preprocessing the trace.
 
 use super::{Runner, Source, Stopped};
 use crate::base::geometry::Lpn;
@@ -9,8 +9,9 @@ use crate::drive::Drive;
 use crate::host::Op;
 use crate::probe::Probe;
 
-/// Plays `runner`'s source through without a drive's time, mapping what is read before it is written; `watch` is
-/// told now and then and may stop it. Returns the pages mapped, or `None` when stopped.
+/// Takes all requests of `runner`'s source without simulating time, and maps each unmapped page that is read before it is
+/// written. Every 16,384 requests `watch` is called; `false` stops the pass. Returns the number of pages mapped, or `None` when
+/// stopped.
 ///
 /// # Errors
 /// As [`Runner::run`].
@@ -33,7 +34,7 @@ pub fn map_reads<S: Source, P: Probe>(
             continue;
         }
         let last = (request.offset.saturating_add(request.len) - 1) / page_bytes;
-        // What lies beyond the drive is for the run to refuse.
+        // Pages beyond the capacity are left out here; the run refuses their request.
         for lpn in request.offset / page_bytes..=last.min(u64::from(pages) - 1) {
             let (word, bit) = (lpn as usize / 64, 1 << (lpn % 64));
             let is_known = written[word] & bit != 0;

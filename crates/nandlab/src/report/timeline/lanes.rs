@@ -1,10 +1,10 @@
-//! Lanes: tracks for what may overlap.
+//! Lanes: the tracks on which slices that overlap in time are laid out.
 
 use crate::base::units::{Span, Time};
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
-/// Lanes of a track: what begins takes the first one that is free.
+/// The lanes of one group of slices; a slice takes the free lane with the lowest number.
 #[derive(Debug, Default)]
 pub(super) struct Lanes {
     pub(super) count: u32,
@@ -13,8 +13,8 @@ pub(super) struct Lanes {
 }
 
 impl Lanes {
-    /// The lane of what begins at `start`, no earlier than the last one. What takes no time has its lane for a nanosecond:
-    /// else an arrow could begin at either of two slices.
+    /// The lane of a slice from `start` to `end`; calls come in the order of `start`. A slice of no length takes its lane for a
+    /// nanosecond: with two slices at one time in one lane, the slice at which an arrow begins would be undefined.
     pub(super) fn take(&mut self, start: Time, end: Time) -> u32 {
         while let Some(&Reverse((until, lane))) = self.taken.peek()
             && until <= start

@@ -1,6 +1,6 @@
-//! The timeline: every phase of the first operations and the requests meanwhile, as a Chrome / Perfetto trace.
+//! The timeline: every phase of the first flash operations and the requests submitted meanwhile, as a Chrome / Perfetto trace.
 //!
-//! Open it in ui.perfetto.dev or chrome://tracing. Times are in microseconds, to the nanosecond.
+//! The file opens in ui.perfetto.dev or chrome://tracing. Times are in microseconds with three decimals.
 //!
 //! | process | a track for each | its slices |
 //! |---|---|---|
@@ -9,24 +9,26 @@
 //! | channels | channel | commands and transfers |
 //! | decoder | read level, lane | decoding |
 //!
-//! The slices of a track never overlap. A die and a channel do one thing at a time; a request and a page to be decoded take
-//! the first lane that is free.
+//! The slices of a track never overlap. A die and a channel serve one operation at a time; a request and a page to be decoded
+//! take the free lane with the lowest number.
 //!
-//! **Operations.** Recorded are the operations submitted first, with their number (`operation`), die, PPN and LPN; a read with
-//! its `level`, one of a request with the number of that (`request`). Several pages of a multi-plane operation (`pages`) are
-//! one slice, in the name of the first; their transfers out and their decoding are slices of their own.
+//! **Operations.** The operations submitted first are recorded, each with its number (`operation`), die, PPN and LPN. A read also
+//! has its read level (`level`), and an operation of a host request the number of that request (`request`). The pages of a
+//! multi-plane operation (their number is `pages`) share one slice, which names the first recorded page; the transfer out and the
+//! decoding of each page are slices of their own.
 //!
-//! **Requests.** Recorded are those submitted before the last of these operations was: all that the operations belong to, and
-//! others that needed none, of these no more than operations. A request that has not been completed when the run ends ends
-//! with the run (`outstanding`); one that has failed says why (`failed`).
+//! **Requests.** A request is recorded when it was submitted before the last recorded operation. So every request with a recorded
+//! operation is there; of the requests without flash operations at most as many are kept as operations are recorded. A
+//! request still outstanding when the run ends is drawn to the end of the run (`outstanding`); a failed request has its reason
+//! (`failed`).
 //!
-//! **Arrows** (flow events) lead from a request to the first slice of each of its operations: reads, also for a partial
-//! write, and programs of its pages. The arrow's `id` is the operation's number. A read that is tried again is one operation,
-//! and each page of a multi-plane operation has its own arrow to their common slice. What the drive does by itself, from GC
-//! to the write-back of its cache, belongs to no request.
+//! **Arrows** (flow events) lead from a request to the first slice of each of its operations: the reads, those of a
+//! read-modify-write included, and the programs of its pages. The `id` of an arrow is the number of the operation. All tries of a
+//! read are one operation with one arrow; each page of a multi-plane operation has its own arrow to the shared slice. Background
+//! operations, from GC to the write-backs of the write cache, belong to no request and have no arrow.
 //!
-//! **Power loss** ends requests and decoding; what runs on a die or channel ends when the energy does, and has `power_lost`
-//! then.
+//! **Power loss** ends requests and decoding at the time of the failure. Slices of dies and channels end when the last operation
+//! has ended or was torn; a slice that is cut short has `power_lost`.
 
 mod lanes;
 #[cfg(test)]
@@ -40,47 +42,47 @@ use crate::host::Request;
 use crate::probe::Probe;
 use crate::sched::{Cause, FlashOp, Owner, Phase, Transaction, Watcher};
 
-/// Where something happens.
+/// The part of an operation that a slice shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Phase(Phase),
     Decoder,
 }
 
-/// A phase of an operation, or of several in different planes.
+/// One phase of an operation; of a multi-plane operation, the phase of all its pages.
 #[derive(Clone, Copy, Debug)]
 struct Slice {
     start: Time,
     end: Time,
     operation: u64,
-    /// The number of the request that it belongs to.
+    /// The number of the request that the operation belongs to.
     request: Option<u64>,
     die: u32,
     ppn: u32,
     lpn: u32,
     channel: u32,
-    place: Stage,
+    stage: Stage,
     kind: FlashOp,
     level: u8,
     cause: Cause,
     pages: u8,
-    /// Power failed before its end.
+    /// Whether power loss has cut the slice short.
     is_cut: bool,
 }
 
-/// A request that has been recorded.
+/// A recorded request.
 #[derive(Clone, Copy, Debug)]
-struct Asked {
+struct RecordedRequest {
     id: u64,
     request: Request,
-    /// `None`: it has not been completed.
+    /// Time of completion; `None` while the request is outstanding.
     end: Option<Time>,
     failed: Option<FailReason>,
-    /// It has a recorded operation.
+    /// Whether the request has a recorded operation.
     has_operation: bool,
 }
 
-/// From a request to a slice.
+/// An arrow from a request to the first slice of one of its operations.
 #[derive(Clone, Copy, Debug)]
 struct Arrow {
     slice: usize,
@@ -88,30 +90,31 @@ struct Arrow {
     operation: u64,
 }
 
-/// What a die has taken up.
+/// The transactions that a die has begun together: one, or those of a multi-plane operation.
 #[derive(Clone, Debug, Default)]
 struct UnderWay {
     pages: u8,
-    /// The first of its transactions that is recorded.
+    /// The first transaction that is recorded.
     first: Option<Transaction>,
-    /// Request and operation of the arrows that end in its first slice.
+    /// Request and operation of the arrows that end in the next slice.
     arrows: Vec<(u64, u64)>,
 }
 
-/// Records the phases of the operations submitted first, and the requests meanwhile.
+/// Records the phases of the operations submitted first, and the requests submitted meanwhile.
 #[derive(Debug)]
 pub struct Timeline {
+    /// The number of operations to record.
     operations: u64,
-    /// In the order of their start.
+    /// The slices, in the order in which they began.
     slices: Vec<Slice>,
-    /// In the order of their slices.
+    /// The arrows, in the order of their slices.
     arrows: Vec<Arrow>,
-    /// Requests that are over.
-    requests: Vec<Asked>,
-    /// How many of them have no operation.
+    /// The recorded requests that have been completed or have failed.
+    requests: Vec<RecordedRequest>,
+    /// How many requests without a flash operation have ended.
     idle_requests: u64,
-    /// By slot, the last request there that is recorded.
-    slots: Vec<Option<Asked>>,
+    /// By slot of the host's requests, the last request there; `None` when it is not recorded.
+    slots: Vec<Option<RecordedRequest>>,
     dies: Vec<UnderWay>,
 }
 
@@ -129,8 +132,8 @@ impl Timeline {
         }
     }
 
-    /// A die has taken up one more transaction.
-    fn take_up(&mut self, die: DieId, transaction: &Transaction) {
+    /// Adds a transaction that the die begins to those under way there.
+    fn begin(&mut self, die: DieId, transaction: &Transaction) {
         let work = &mut self.dies[die.index()];
         work.pages += 1;
         if transaction.order >= self.operations {
@@ -138,15 +141,18 @@ impl Timeline {
         }
         work.first.get_or_insert(*transaction);
         if transaction.tries == 0
-            && let Some(asked) = Self::asked(&mut self.slots, transaction)
+            && let Some(request) = Self::request_of(&mut self.slots, transaction)
         {
-            asked.has_operation = true;
-            work.arrows.push((asked.id, transaction.order));
+            request.has_operation = true;
+            work.arrows.push((request.id, transaction.order));
         }
     }
 
-    /// The request that an operation belongs to.
-    fn asked<'a>(slots: &'a mut [Option<Asked>], transaction: &Transaction) -> Option<&'a mut Asked> {
+    /// The recorded request that a transaction belongs to.
+    fn request_of<'a>(
+        slots: &'a mut [Option<RecordedRequest>],
+        transaction: &Transaction,
+    ) -> Option<&'a mut RecordedRequest> {
         match transaction.owner {
             Owner::Request(slot) | Owner::Merge(slot) => slots.get_mut(slot.index())?.as_mut(),
             _ => None,
@@ -158,11 +164,11 @@ impl Timeline {
         [start, end]: [Time; 2],
         die: DieId,
         channel: u32,
-        place: Stage,
+        stage: Stage,
         pages: u8,
         t: &Transaction,
     ) {
-        let request = Self::asked(&mut self.slots, t).map(|asked| asked.id);
+        let request = Self::request_of(&mut self.slots, t).map(|request| request.id);
         let (ppn, lpn) = (t.ppn.0, t.lpn.0);
         self.slices.push(Slice {
             start,
@@ -173,7 +179,7 @@ impl Timeline {
             ppn,
             lpn,
             channel,
-            place,
+            stage,
             kind: t.kind,
             level: t.level,
             cause: t.cause,
@@ -182,17 +188,17 @@ impl Timeline {
         });
     }
 
-    /// A request is over.
+    /// Records the end of the request in `slot`.
     fn end_request(&mut self, slot: usize, end: Time, failed: Option<FailReason>) {
-        let Some(asked) = self.slots.get_mut(slot).and_then(Option::as_mut) else { return };
-        (asked.end, asked.failed) = (Some(end), failed);
-        if !asked.has_operation {
+        let Some(request) = self.slots.get_mut(slot).and_then(Option::as_mut) else { return };
+        (request.end, request.failed) = (Some(end), failed);
+        if !request.has_operation {
             self.idle_requests += 1;
             if self.idle_requests > self.operations {
                 return;
             }
         }
-        self.requests.push(*asked);
+        self.requests.push(*request);
     }
 }
 
@@ -204,17 +210,17 @@ impl Watcher for Timeline {
         let work = &mut self.dies[die.index()];
         (work.pages, work.first) = (0, None);
         work.arrows.clear();
-        self.take_up(die, transaction);
+        self.begin(die, transaction);
     }
 
     fn on_joined(&mut self, _: Time, die: DieId, _: &Transaction, transaction: &Transaction) {
-        self.take_up(die, transaction);
+        self.begin(die, transaction);
     }
 
     fn on_phase(&mut self, start: Time, end: Time, die: DieId, channel: u32, phase: Phase, t: &Transaction) {
         let work = &mut self.dies[die.index()];
         let Some(first) = work.first else { return };
-        // Pages leave a die one by one; else the phase is that of all of them.
+        // Pages are transferred out one by one; every other phase is common to all pages of a multi-plane operation.
         let (named, pages) = if phase == Phase::TransferOut { (*t, 1) } else { (first, work.pages) };
         if named.order >= self.operations {
             return;
@@ -232,8 +238,9 @@ impl Probe for Timeline {
             self.slots.resize(slot.index() + 1, None);
         }
         let is_recorded = operations < self.operations;
-        let asked = Asked { id, request: *request, end: None, failed: None, has_operation: false };
-        self.slots[slot.index()] = is_recorded.then_some(asked);
+        let recorded =
+            RecordedRequest { id, request: *request, end: None, failed: None, has_operation: false };
+        self.slots[slot.index()] = is_recorded.then_some(recorded);
     }
 
     fn on_completed(&mut self, slot: RequestId, done: &Completion) {
@@ -249,12 +256,12 @@ impl Probe for Timeline {
 
     fn on_power_off(&mut self, failed: Time, off: Time) {
         for slot in 0..self.slots.len() {
-            if self.slots[slot].is_some_and(|asked| asked.end.is_none()) {
+            if self.slots[slot].is_some_and(|request| request.end.is_none()) {
                 self.end_request(slot, failed, Some(FailReason::PowerLost));
             }
         }
         for slice in &mut self.slices {
-            let last = if slice.place == Stage::Decoder { failed } else { off };
+            let last = if slice.stage == Stage::Decoder { failed } else { off };
             if slice.end > last {
                 (slice.end, slice.is_cut) = (last, true);
             }

@@ -10,7 +10,7 @@ fn at(us: u64) -> Time {
     Time::from_ns(us * 1000)
 }
 
-fn asked(op: Op, us: u64, len: u64) -> Request {
+fn request(op: Op, us: u64, len: u64) -> Request {
     Request { arrival: at(us), op, fua: false, offset: 8192, len }
 }
 
@@ -24,7 +24,8 @@ fn complete(timeline: &mut Timeline, slot: u32, id: u64, request: Request, us: u
     timeline.on_completed(RequestId(slot), &done);
 }
 
-/// The events without those that name tracks, each in short: what, where, when, and its number.
+/// All events but those that name tracks. Each is a short text: name, number of operation or request, process:track, start-end
+/// in us, flags.
 fn events(timeline: &Timeline, now: u64) -> Vec<String> {
     let trace: serde_json::Value = serde_json::from_str(&timeline.to_json(at(now))).expect("it is JSON");
     let events = trace["traceEvents"].as_array().expect("it has events");
@@ -47,12 +48,12 @@ fn events(timeline: &Timeline, now: u64) -> Vec<String> {
 #[test]
 fn each_page_of_a_batch_and_each_first_try_has_its_arrow() {
     let mut timeline = Timeline::new(3);
-    let (first, second) = (asked(Op::Read, 0, 4096), asked(Op::Read, 1, 8192));
+    let (first, second) = (request(Op::Read, 0, 4096), request(Op::Read, 1, 8192));
     timeline.on_submitted(RequestId(0), 5, &first, 0);
     timeline.on_submitted(RequestId(1), 6, &second, 1);
-    // Submitted after the last operation that is recorded.
+    // This request is submitted after the last recorded operation.
     timeline.on_submitted(RequestId(2), 7, &second, 3);
-    // One that is not recorded takes two along that are.
+    // A multi-plane read of three pages: the first is not recorded, the two others are.
     let (unseen, one) = (read(3, Owner::Request(RequestId(2))), read(0, Owner::Request(RequestId(0))));
     let other = read(1, Owner::Request(RequestId(1)));
     timeline.on_issue(at(2), DIE, &unseen);
@@ -65,7 +66,7 @@ fn each_page_of_a_batch_and_each_first_try_has_its_arrow() {
     timeline.on_phase(at(7), at(8), DIE, 0, Phase::TransferOut, &other);
     timeline.on_decode(at(8), at(10), 0, 2, &other);
     complete(&mut timeline, 0, 5, first, 9);
-    // The slot is used again; the read of the second request is tried again; GC has no arrow.
+    // Slot 0 is used again; the read of the second request has a second try, without an arrow; an erase of GC has no arrow.
     timeline.on_submitted(RequestId(0), 8, &first, 4);
     let again = Transaction { level: 2, tries: 1, ..other };
     timeline.on_issue(at(10), DIE, &again);
@@ -96,18 +97,18 @@ fn each_page_of_a_batch_and_each_first_try_has_its_arrow() {
 #[test]
 fn power_loss_ends_what_is_under_way() {
     let mut timeline = Timeline::new(10);
-    let write = asked(Op::Write, 0, 4096);
+    let write = request(Op::Write, 0, 4096);
     timeline.on_submitted(RequestId(0), 0, &write, 0);
     let program = Transaction { kind: FlashOp::Program, ..read(0, Owner::Request(RequestId(0))) };
     timeline.on_issue(at(0), DIE, &program);
     timeline.on_phase(at(0), at(1), DIE, 0, Phase::TransferIn, &program);
     timeline.on_decode(at(0), at(4), 0, 1, &read(1, Owner::Padding));
-    // The program begins after the loss, and is torn.
+    // The array phase of the program begins after the power loss, and is torn.
     timeline.on_phase(at(3), at(9), DIE, 0, Phase::Array, &program);
     timeline.on_power_off(at(2), at(7));
-    // The same slot after the loss.
-    timeline.on_submitted(RequestId(0), 1, &asked(Op::Flush, 8, 0), 2);
-    complete(&mut timeline, 0, 1, asked(Op::Flush, 8, 0), 8);
+    // A request takes the same slot after the power loss.
+    timeline.on_submitted(RequestId(0), 1, &request(Op::Flush, 8, 0), 2);
+    complete(&mut timeline, 0, 1, request(Op::Flush, 8, 0), 8);
     assert_eq!(
         events(&timeline, 8),
         [
@@ -126,7 +127,7 @@ fn power_loss_ends_what_is_under_way() {
 fn requests_without_operations_are_no_more_than_operations() {
     let mut timeline = Timeline::new(2);
     for id in 0..5 {
-        let trim = asked(Op::Trim, id, 4096);
+        let trim = request(Op::Trim, id, 4096);
         timeline.on_submitted(RequestId(0), id, &trim, 0);
         complete(&mut timeline, 0, id, trim, id);
     }
@@ -138,7 +139,7 @@ fn the_first_free_lane_is_taken() {
     let mut lanes = Lanes::default();
     let spans = [(0, 9), (1, 3), (1, 2), (2, 2), (2, 5), (3, 4), (9, 9), (9, 10)];
     let taken = spans.map(|(start, end)| lanes.take(at(start), at(end)));
-    // What takes no time has its lane for itself at that time.
+    // A slice of no length takes its lane for a nanosecond.
     assert_eq!(taken, [0, 1, 2, 2, 3, 1, 0, 1]);
     assert_eq!(lanes.count, 4);
 }

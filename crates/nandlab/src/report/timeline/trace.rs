@@ -1,7 +1,7 @@
-//! The timeline as a Chrome / Perfetto trace: processes, tracks, events as JSON text.
+//! The timeline in the Chrome / Perfetto trace format: JSON text of processes, tracks and events.
 
 use super::lanes::Lanes;
-use super::{Asked, Slice, Stage, Timeline};
+use super::{RecordedRequest, Slice, Stage, Timeline};
 use crate::base::units::Time;
 use crate::base::words::size;
 use crate::host::{Op, Request};
@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write};
 use std::ops::Range;
 
-/// The processes, by their number in the trace.
+/// The processes, with their `pid` in the trace.
 #[derive(Clone, Copy, Debug)]
 enum Process {
     Dies = 1,
@@ -20,21 +20,21 @@ enum Process {
 }
 
 impl Timeline {
-    /// The trace as JSON text, of a run that has come to `now`.
+    /// The trace as JSON text; outstanding requests are drawn to `now`, the end of the run.
     pub fn to_json(&self, now: Time) -> String {
         let mut requests = self.requests.clone();
-        requests.extend(self.slots.iter().flatten().filter(|asked| asked.end.is_none()));
-        requests.sort_unstable_by_key(|asked| (asked.request.arrival, asked.id));
+        requests.extend(self.slots.iter().flatten().filter(|recorded| recorded.end.is_none()));
+        requests.sort_unstable_by_key(|recorded| (recorded.request.arrival, recorded.id));
         let mut lanes = Lanes::default();
-        let end_of = |asked: &Asked| asked.end.unwrap_or(now.max(asked.request.arrival));
+        let end_of = |recorded: &RecordedRequest| recorded.end.unwrap_or(now.max(recorded.request.arrival));
         let request_lanes: Vec<u32> =
-            requests.iter().map(|asked| lanes.take(asked.request.arrival, end_of(asked))).collect();
+            requests.iter().map(|recorded| lanes.take(recorded.request.arrival, end_of(recorded))).collect();
         let mut levels: BTreeMap<u8, Lanes> = BTreeMap::new();
-        let decoded = self.slices.iter().filter(|slice| slice.place == Stage::Decoder);
+        let decoded = self.slices.iter().filter(|slice| slice.stage == Stage::Decoder);
         let decoder_lanes: Vec<u32> =
             decoded.map(|s| levels.entry(s.level).or_default().take(s.start, s.end)).collect();
 
-        // The lanes of a level follow one another.
+        // Track numbers of the decoder: the lanes of a read level are consecutive, and levels follow in rising order.
         let mut first_lane = 1;
         let levels: BTreeMap<u8, Range<u32>> = levels
             .into_iter()
@@ -49,17 +49,17 @@ impl Timeline {
         self.name_tracks(&mut out, lanes.count, &levels);
         let mut arrows: Vec<(u64, u64)> = self.arrows.iter().map(|a| (a.request, a.operation)).collect();
         arrows.sort_unstable();
-        for (asked, &lane) in requests.iter().zip(&request_lanes) {
-            out.request(asked, lane, end_of(asked));
-            let first = arrows.partition_point(|&(request, _)| request < asked.id);
-            for &(_, operation) in arrows[first..].iter().take_while(|arrow| arrow.0 == asked.id) {
-                out.arrow("\"ph\":\"s\"", Process::Requests, lane, operation, asked.request.arrival);
+        for (recorded, &lane) in requests.iter().zip(&request_lanes) {
+            out.request(recorded, lane, end_of(recorded));
+            let first = arrows.partition_point(|&(request, _)| request < recorded.id);
+            for &(_, operation) in arrows[first..].iter().take_while(|arrow| arrow.0 == recorded.id) {
+                out.arrow("\"ph\":\"s\"", Process::Requests, lane, operation, recorded.request.arrival);
             }
         }
         let mut decoder_lanes = decoder_lanes.into_iter();
         let mut arrows = self.arrows.iter().peekable();
         for (index, slice) in self.slices.iter().enumerate() {
-            let (process, track) = match slice.place {
+            let (process, track) = match slice.stage {
                 Stage::Phase(Phase::Array) => (Process::Dies, slice.die),
                 Stage::Phase(_) => (Process::Channels, slice.channel),
                 Stage::Decoder => {
@@ -75,11 +75,11 @@ impl Timeline {
         out.end()
     }
 
-    /// Names the processes and tracks, and says in which order they are shown.
+    /// Writes the names of processes and tracks and the order in which they are shown.
     fn name_tracks(&self, out: &mut Writer, request_lanes: u32, levels: &BTreeMap<u8, Range<u32>>) {
         let (mut dies, mut channels) = (BTreeSet::new(), BTreeSet::new());
         for slice in &self.slices {
-            match slice.place {
+            match slice.stage {
                 Stage::Phase(Phase::Array) => dies.insert(slice.die),
                 Stage::Phase(_) => channels.insert(slice.channel),
                 Stage::Decoder => continue,
@@ -91,8 +91,8 @@ impl Timeline {
             (Process::Channels, "channels"),
             (Process::Decoder, "decoder"),
         ];
-        for (place, (process, name)) in processes.into_iter().enumerate() {
-            out.name("process", Track(process, None), format_args!("{name}"), place as u32);
+        for (index, (process, name)) in processes.into_iter().enumerate() {
+            out.name("process", Track(process, None), format_args!("{name}"), index as u32);
         }
         let mut name = |process, track, name: fmt::Arguments| {
             out.name("thread", Track(process, Some(track)), name, track);
@@ -115,7 +115,7 @@ impl Timeline {
     }
 }
 
-/// Writes the events, one a line.
+/// Writes the events as JSON, one event a line.
 struct Writer {
     text: String,
 }
@@ -132,28 +132,28 @@ impl Writer {
     }
 
     fn event(&mut self, event: fmt::Arguments) {
-        write!(self.text, "\n{{{event}}},").expect("a string takes all");
+        write!(self.text, "\n{{{event}}},").expect("writing to a string never fails");
     }
 
-    /// The name of a process or track, and its place among the others.
-    fn name(&mut self, what: &str, track: Track, name: fmt::Arguments, place: u32) {
+    /// Writes the name of a process or track (`kind`), and its place in the order of display.
+    fn name(&mut self, kind: &str, track: Track, name: fmt::Arguments, sort_index: u32) {
         self.event(format_args!(
-            "\"ph\":\"M\",{track},\"name\":\"{what}_name\",\"args\":{{\"name\":\"{name}\"}}"
+            "\"ph\":\"M\",{track},\"name\":\"{kind}_name\",\"args\":{{\"name\":\"{name}\"}}"
         ));
         self.event(format_args!(
-            "\"ph\":\"M\",{track},\"name\":\"{what}_sort_index\",\"args\":{{\"sort_index\":{place}}}"
+            "\"ph\":\"M\",{track},\"name\":\"{kind}_sort_index\",\"args\":{{\"sort_index\":{sort_index}}}"
         ));
     }
 
-    fn request(&mut self, asked: &Asked, lane: u32, end: Time) {
-        let Asked { id, request, failed, .. } = asked;
+    fn request(&mut self, recorded: &RecordedRequest, lane: u32, end: Time) {
+        let RecordedRequest { id, request, failed, .. } = recorded;
         let Request { arrival, op, offset, len, fua } = *request;
         let name = match op {
             Op::Read | Op::Write => format!("{} {}", op.name(), size(len)),
             Op::Trim | Op::Flush => op.name().to_owned(),
         };
         let failed = failed.map_or(String::new(), |reason| format!(",\"failed\":\"{}\"", reason.name()));
-        let more = match (fua, asked.end) {
+        let more = match (fua, recorded.end) {
             (false, Some(_)) => "",
             (true, Some(_)) => ",\"fua\":true",
             (false, None) => ",\"outstanding\":true",
@@ -169,7 +169,7 @@ impl Writer {
     }
 
     fn slice(&mut self, slice: &Slice, process: Process, track: u32) {
-        let name = match (slice.place, slice.kind) {
+        let name = match (slice.stage, slice.kind) {
             (Stage::Decoder, _) => "decode",
             (Stage::Phase(Phase::Array), FlashOp::Read) => "sense",
             (Stage::Phase(Phase::Array), FlashOp::Program) => "program",
@@ -203,7 +203,7 @@ impl Writer {
     }
 }
 
-/// Nanoseconds, in microseconds.
+/// A time in nanoseconds, displayed in microseconds with three decimals.
 struct Micros(u64);
 
 impl fmt::Display for Micros {
@@ -212,7 +212,7 @@ impl fmt::Display for Micros {
     }
 }
 
-/// A process, or a track of it.
+/// A process, or one of its tracks: displayed as `pid` and `tid`.
 struct Track(Process, Option<u32>);
 
 impl fmt::Display for Track {
@@ -222,7 +222,7 @@ impl fmt::Display for Track {
     }
 }
 
-/// What only some slices have.
+/// The arguments that only some slices have.
 struct Details<'a>(&'a Slice);
 
 impl fmt::Display for Details<'_> {
