@@ -2,7 +2,7 @@
 # A study from Python: two victim policies, three sizes of over-provisioning, one table.
 # Runs as a script, or cell by cell in an editor that knows `# %%`.
 
-# %% Write the study; in real life it is a file beside its base spec, such as studies/garbage-collection/study.toml.
+# %% Write the study. A study is usually a file of its own, such as studies/garbage-collection/study.toml.
 import sys
 import tempfile
 from pathlib import Path
@@ -12,7 +12,7 @@ import nandlab
 STUDY = """
 [study]
 title = "Greedy or FIFO?"
-question = "What does looking for the emptiest block gain over taking the oldest?"
+question = "How much does the emptiest block gain over the oldest block as victim?"
 
 [base.drive]
 channels = 1
@@ -56,18 +56,18 @@ out = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(tempfile.mkdtemp(prefix="
 out.mkdir(parents=True, exist_ok=True)
 (out / "victims.toml").write_text(STUDY)
 
-# %% Load it: every run's spec is checked before anything runs.
+# %% Load the study. The specs of all runs are checked before the first run.
 study = nandlab.Study.load(out / "victims.toml")
 print(f"{len(study.runs)} runs; the first is {study.runs[0].row}")
 
-# %% Run it. Finished runs are kept: run this cell again, and nothing is simulated twice.
+# %% Run the study. Finished runs are kept: a second run of this cell simulates nothing.
 result = study.run(out / "victims", workers=2)
-print(f"{result.runs_done} runs done, {result.runs_kept} were there")
+print(f"{result.runs_done} runs done, {result.runs_kept} kept from before")
 
-# %% One tidy table: a row a run, a column a metric.
+# %% One tidy table: a row per run, a column per metric.
 print(study.results.select("variant", "drive.op", "steady.waf", "latency_us.write.p99", "erases.mean"))
 
-# %% The data of a figure, and what became of the claims.
+# %% The data of a figure, and the verdicts on the claims.
 print(result.figure("waf"))
 for claim in result.claims:
     print(f"{claim['what']}: reported {claim['reported']}, measured {claim['measured']:.3f}: {claim['verdict']}")

@@ -1,7 +1,7 @@
-//! Arbitrary bytes as a small drive and what a host asks of it: requests that are completed, or fail for a reason, never a
-//! panic, a drive that does not go on, or a read of anything but what was written.
+//! Arbitrary bytes as a small drive and the requests of its host: every request is completed or fails for a reason, without a
+//! panic, a drive that stops, or a read of wrong data.
 //!
-//! `cargo fuzz run play`. The first bytes choose the drive, each further three a request.
+//! `cargo fuzz run play`. The first seven bytes choose the settings of the drive, each three bytes after them a request.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -11,7 +11,7 @@ use nandlab::drive::spec::load;
 use nandlab::base::units::Time;
 use std::path::Path;
 
-/// Settings of which an input chooses one each.
+/// Settings of the drive: an input chooses one of each row.
 const CHOICES: [&[&str]; 6] = [
     &["map = 'page'", "map = { demand = { cache = '64B' } }"],
     &["victim = 'greedy'", "victim = 'fifo'", "victim = { random = { k = 1 } }", "victim = 'cost-benefit'"],
@@ -40,15 +40,15 @@ fuzz_target!(|data: &[u8]| {
         let len = if op == Op::Flush { 0 } else { (u64::from(request[2]) + 1).min(sectors - first) };
         let offset = if op == Op::Flush { 0 } else { first };
         let fua = request[0] & 0x80 != 0 && op == Op::Write;
-        let asked = Request { arrival: drive.now(), op, fua, offset: offset * 512, len: len * 512 };
-        drive.submit(&asked).expect("the request fits");
+        let request_of_host = Request { arrival: drive.now(), op, fua, offset: offset * 512, len: len * 512 };
+        drive.submit(&request_of_host).expect("the request fits");
         match request[0] >> 3 & 7 {
             0 => _ = drive.cut_power(),
             1 => drive.detect_budget(),
             _ => {}
         }
         while drive.outstanding() > 8 {
-            assert!(drive.advance_by_event(Time::NEVER), "nothing happens: {:?}", drive.failure());
+            assert!(drive.advance_by_event(Time::NEVER), "no event is pending: {:?}", drive.failure());
         }
     }
     drive.run_until_idle(nandlab::drive::IDLE_LIMIT).expect("the drive comes to rest");

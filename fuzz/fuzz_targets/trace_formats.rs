@@ -1,7 +1,7 @@
-//! Arbitrary bytes through every trace reader: requests or an error, never a panic.
+//! Arbitrary bytes through every trace reader: the result is requests or an error, never a panic.
 //!
-//! `cargo fuzz run trace_formats`. The first byte chooses leniency and device, the second the format (or detection),
-//! the rest is the file; it may turn out to be compressed.
+//! `cargo fuzz run trace_formats`. The first byte chooses leniency and device, the second the format (or detection); the
+//! rest is the content of the file, plain or compressed.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -12,7 +12,7 @@ use nandlab_trace::{formats, open_bytes};
 fuzz_target!(|data: &[u8]| {
     let [choice, format, content @ ..] = data else { return };
     let choice = *choice;
-    // One format an input: each reader runs a thread of its own, which is what an input costs.
+    // Each input goes through one reader only, because the cost of an input is the start of the reader's thread.
     let format = formats().get(usize::from(*format) % (formats().len() + 1)).map(|f| f.name.to_owned());
     let device = match choice >> 1 & 3 {
         0 | 1 => None,
@@ -23,7 +23,7 @@ fuzz_target!(|data: &[u8]| {
         TraceSpec { path: "fuzz".into(), format, device, lenient: choice & 1 == 1, time_unit_ns: None, max_gap_ns: nandlab::base::units::DAY };
     let Ok(mut source) = open_bytes(&spec, content) else { return };
     let mut last = Time::START;
-    // A few bytes may decompress to very many.
+    // A limit, because a short input may decompress to a very long trace.
     for _ in 0..100_000 {
         let Some(Ok(request)) = source.next_request() else { break };
         assert!(request.arrival >= last && request.offset.checked_add(request.len).is_some());

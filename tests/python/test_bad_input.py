@@ -337,16 +337,16 @@ def test_a_damaged_compressed_trace(lab):
 
 #: What is wrong with the line in the middle, the field that the message names, and what it says.
 MALFORMED = {
-    "a column is missing": (lambda line: line.replace("hm,0,", "hm,"), "Type", "neither Read nor Write"),
+    "a column is missing": (lambda line: line.replace("hm,0,", "hm,"), "Type", "expected Read or Write, found"),
     "the line is cut": (lambda line: line[:40], "", ""),
-    "no number": (column(5, "4k"), "Size", "is not a number of bytes"),
-    "negative address": (column(4, "-4096"), "Offset", "is negative"),
-    "negative time": (column(0, f"-{TICKS}"), "Timestamp", "is negative"),
-    "non-monotone time": (column(0, str(TICKS)), "time", "earlier than its predecessor"),
-    "zero-length request": (column(5, "0"), "length", "no length"),
-    "unknown op letter": (column(3, "X"), "Type", '"X" is neither Read nor Write'),
-    "too large an address": (column(4, "9" * 30), "Offset", "too large"),
-    "not a record at all": (lambda _: "lost+found", "Timestamp", "is not a time"),
+    "no number": (column(5, "4k"), "Size", 'expected a number of bytes, found "4k"'),
+    "negative address": (column(4, "-4096"), "Offset", 'expected a byte address, found the negative number "-4096"'),
+    "negative time": (column(0, f"-{TICKS}"), "Timestamp", "expected a time, found the negative number"),
+    "non-monotone time": (column(0, str(TICKS)), "time", "earlier than that of the request before"),
+    "zero-length request": (column(5, "0"), "length", "expected a length above 0, found 0"),
+    "unknown op letter": (column(3, "X"), "Type", 'expected Read or Write, found "X"'),
+    "too large an address": (column(4, "9" * 30), "Offset", "expected a byte address below 2^64, found"),
+    "not a record at all": (lambda _: "lost+found", "Timestamp", 'expected a time, found "lost+found"'),
 }
 
 
@@ -672,7 +672,7 @@ def test_a_damaged_first_time_is_skipped_and_a_gap_allowed(lab):
     moved = [line.replace(str(TICKS + 1000 * i), str(later + 1000 * i)) for i, line in enumerate(lines)]
     (lab / "trace.csv").write_text("\n".join([*lines[:BAD], *moved[BAD:]]) + "\n")
     lenient = ("--set", "workload.lenient=true")
-    names = [f"trace.csv:{BAD + 1}", "30 days later", "go on from there"]
+    names = [f"trace.csv:{BAD + 1}", "30 days later", "the next record is no earlier"]
     refused(lab, "run", "spec.toml", *lenient, names=names, remedy='workload.max_gap = "31d"')
     done = run(lab, "run", "spec.toml", "--out", "gap", "--set", "workload.max_gap=31d", "--json")
     assert json.loads(done.stdout)["requests"] == LINES

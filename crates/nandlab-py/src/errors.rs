@@ -1,4 +1,4 @@
-//! The errors Python sees. Each one's text is the whole message, remedy included.
+//! The exceptions of the Python package. The text of an exception is the whole message, remedy included.
 
 use nandlab::drive::{Failure, SaveError};
 use nandlab::spec::SpecErrors;
@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 create_exception!(nandlab, NandlabError, PyException, "Any error of nandlab.");
-create_exception!(nandlab, SpecError, NandlabError, "A spec that is refused; `errors` lists what is wrong.");
+create_exception!(nandlab, SpecError, NandlabError, "A spec that is refused; `errors` lists its problems.");
 create_exception!(nandlab, TraceError, NandlabError, "A trace that cannot be read.");
 create_exception!(nandlab, RunError, NandlabError, "A run that cannot go on.");
 
@@ -35,13 +35,13 @@ pub(crate) fn trace_error(error: &nandlab_trace::TraceError) -> PyErr {
     TraceError::new_err(error.to_string())
 }
 
-/// What a `RunError` says of a drive that has failed, or does not come to rest; `hash` is its spec's.
+/// The text of a `RunError` for a drive that has failed or does not come to rest; `hash` identifies its spec.
 pub(crate) fn failure_text(failure: &Failure, hash: &str) -> String {
     match failure {
         Failure::Shortage { .. } | Failure::InVain { .. } => format!(
             "the drive cannot go on, and is not worn out: {failure} (spec {hash})\n  remedy: this is a fault in nandlab: \
              report it with the resolved spec (`nandlab spec show`), the command and `nandlab --version`; a larger drive.op \
-             may avoid it"
+             may avoid the fault"
         ),
         Failure::TimeIsOver { .. } => format!(
             "{failure} (spec {hash})\n  remedy: a lower reliability.clock_scale, or fewer requests (workload.repeat, \
@@ -54,12 +54,12 @@ pub(crate) fn failure_text(failure: &Failure, hash: &str) -> String {
     }
 }
 
-/// What a `RunError` says of a drive that cannot be saved now; `None` of an error of the operating system.
+/// The text of a `RunError` for a drive that cannot be saved; `None` for an error of the operating system.
 pub(crate) fn unsaved_text(error: &SaveError) -> Option<String> {
     let remedy = match error {
         SaveError::Io(_) => return None,
-        SaveError::UnderWay { .. } => "run_until_idle() before save()",
-        SaveError::Dirty(_) => "flush() and run_until_idle() before save()",
+        SaveError::UnderWay { .. } => "call run_until_idle() before save()",
+        SaveError::Dirty(_) => "call flush() and run_until_idle() before save()",
     };
     Some(format!("{error}\n  remedy: {remedy}"))
 }

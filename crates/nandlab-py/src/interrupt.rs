@@ -1,4 +1,4 @@
-//! Work that takes more than a moment hears Ctrl-C, and every other signal that Python has a handler for.
+//! Long work runs so that Ctrl-C, and every other signal with a handler in Python, is served meanwhile.
 
 use pyo3::prelude::*;
 use std::io::{self, Read, Write};
@@ -6,41 +6,41 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Told to work that is to end.
+/// A request to the work to stop.
 #[derive(Default)]
 pub(crate) struct Stop(AtomicBool);
 
 impl Stop {
-    pub(crate) fn is_asked(&self) -> bool {
+    pub(crate) fn is_requested(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
-    fn error(&self) -> io::Result<()> {
-        if self.is_asked() { Err(io::Error::other("interrupted")) } else { Ok(()) }
+    fn check(&self) -> io::Result<()> {
+        if self.is_requested() { Err(io::Error::other("interrupted")) } else { Ok(()) }
     }
 }
 
-/// Does `work` on a thread of its own while this one hears signals. Where a handler raises, the work is told to stop and
-/// waited for, and the handler's exception is the result.
-pub(crate) fn heard<T: Send>(py: Python<'_>, work: impl FnOnce(&Stop) -> T + Send) -> PyResult<T> {
+/// Does `work` on a thread of its own while the calling thread serves signals. When a handler raises, the work is asked to
+/// stop and waited for, and the exception of the handler is the result.
+pub(crate) fn interruptible<T: Send>(py: Python<'_>, work: impl FnOnce(&Stop) -> T + Send) -> PyResult<T> {
     let stop = Stop::default();
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| work(&stop));
-        let mut heard = Ok(());
+        let mut signals = Ok(());
         while !thread.is_finished() {
             pause(py, || thread.is_finished());
-            if heard.is_ok() {
-                heard = py.check_signals();
-                stop.0.store(heard.is_err(), Ordering::Relaxed);
+            if signals.is_ok() {
+                signals = py.check_signals();
+                stop.0.store(signals.is_err(), Ordering::Relaxed);
             }
         }
         let done = thread.join();
-        heard?;
+        signals?;
         done.or_else(|panic| std::panic::resume_unwind(panic))
     })
 }
 
-/// Waits for a thread, or for a signal whose handler raises.
+/// Waits until a thread has finished; an error when the handler of a signal raises meanwhile.
 pub(crate) fn wait<T>(py: Python<'_>, thread: &JoinHandle<T>) -> PyResult<()> {
     while !thread.is_finished() {
         pause(py, || thread.is_finished());
@@ -49,7 +49,7 @@ pub(crate) fn wait<T>(py: Python<'_>, thread: &JoinHandle<T>) -> PyResult<()> {
     Ok(())
 }
 
-/// Waits until something is over, but not longer than it may take to hear a signal.
+/// Waits until `is_over`, but at most 26 ms, after which the caller checks for signals.
 fn pause(py: Python<'_>, is_over: impl Fn() -> bool + Send + Sync) {
     py.detach(|| {
         for wait in (0..8).map(|power| Duration::from_micros(100 << power)) {
@@ -61,19 +61,19 @@ fn pause(py: Python<'_>, is_over: impl Fn() -> bool + Send + Sync) {
     });
 }
 
-/// A file that ends when the work is to stop.
-pub(crate) struct Heard<'a, T>(pub(crate) T, pub(crate) &'a Stop);
+/// A file whose reads and writes fail once the work has been asked to stop.
+pub(crate) struct Interruptible<'a, T>(pub(crate) T, pub(crate) &'a Stop);
 
-impl<R: Read> Read for Heard<'_, R> {
+impl<R: Read> Read for Interruptible<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.1.error()?;
+        self.1.check()?;
         self.0.read(buffer)
     }
 }
 
-impl<W: Write> Write for Heard<'_, W> {
+impl<W: Write> Write for Interruptible<'_, W> {
     fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
-        self.1.error()?;
+        self.1.check()?;
         self.0.write(buffer)
     }
 

@@ -1,6 +1,6 @@
-//! The Python binding of nandlab: thin wrappers, no logic of their own but the choice of probes.
+//! The Python binding of nandlab: thin wrappers, whose only logic is the choice of probes.
 //!
-//! Every class and function is described in `python/nandlab/_core.pyi`.
+//! The types of all classes and functions are in `python/nandlab/_core.pyi`.
 #![allow(missing_docs, reason = "documented on the Python side")]
 
 mod drive;

@@ -1,4 +1,4 @@
-//! What the RBER model and the read levels of a spec say, without a run.
+//! The RBER and the read level for given conditions, and the cost of each read level, from a spec without a run.
 
 use crate::errors::RunError;
 use crate::spec::Spec;
@@ -12,7 +12,7 @@ use nandlab::sched::Timing;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-/// The tables `points` (kind slowest, P/E cycles fastest) and `levels`.
+/// The tables `points` and `levels`. The rows of `points` are nested loops over page kind (outermost), age and P/E cycles.
 #[pyfunction]
 #[pyo3(signature = (spec, pe_cycles, age_s, reads=0, copybacks=0))]
 pub(crate) fn reliability<'py>(
@@ -45,14 +45,14 @@ pub(crate) fn reliability<'py>(
     let tables = tables.ok_or_else(|| {
         RunError::new_err(
             "the spec has no bit errors: reliability.rber = \"none\"\n  remedy: set reliability.rber.vth = { dvpp = \
-             0.38, cell_to_cell = 0.05 }, or reliability.rber.table = \"FILE.csv\", or take a drive that has it, such \
-             as [drive] preset = \"laldpc-32g\"",
+             0.38, cell_to_cell = 0.05 }, or reliability.rber.table = \"FILE.csv\", or take a preset with bit errors, \
+             such as [drive] preset = \"laldpc-32g\"",
         )
     })?;
     tables::to_python(py, &tables)
 }
 
-/// The kinds of page that differ, by name; one when none do.
+/// The page kinds of the drive by name; a single kind `all` when the model does not distinguish them.
 fn kinds(geometry: &Geometry, is_by_kind: bool) -> Vec<(&'static str, PageKind)> {
     if !is_by_kind {
         return vec![("all", geometry.kind(0))];
@@ -98,12 +98,13 @@ impl Rows {
     }
 }
 
-/// What each read level decodes and costs on an idle drive: at once, and from level 1 with either `ecc.retry`.
+/// The RBER limit of each read level, and the latency of a read that decodes there on an idle drive: when started at the level,
+/// and when started at level 1 with each choice of `ecc.retry`.
 fn levels(timing: &Timing, spec: &nandlab::drive::spec::Spec, geometry: &Geometry) -> Table {
     let of = |retry| Timing::new(&spec.timing, &EccSpec { retry, ..spec.ecc.clone() }, geometry);
     let (full, incremental) = (of(Retry::Full), of(Retry::Incremental));
     let count = Ecc::new(&spec.ecc).levels();
-    // Every try is a read of its own; what decodes goes on to the host.
+    // Each try is a read of its own; only the data of the last try, which decodes, takes the off-chip path.
     let us = |timing: &Timing, from: u8, to: u8| {
         let tries = (from..=to).map(|level| {
             let cost = timing.read(level, level > from);

@@ -1,7 +1,7 @@
-//! A run: precondition, play the workload, leave results.
+//! A run: preconditions the drive, plays the workload, returns the results.
 
 use crate::errors::{RunError, trace_error};
-use crate::simulation::{Failure, Left, Requests, Simulation, simulation};
+use crate::simulation::{Failure, Outputs, Requests, Simulation, simulation};
 use crate::spec::Spec;
 use crate::tables;
 use nandlab::report::RunFacts;
@@ -27,23 +27,23 @@ impl From<Failure> for PyErr {
 
 type Prepared = (Box<dyn Simulation>, Result<bool, Failure>);
 
-/// Preconditioning on a thread of its own, so that it can be watched and stopped.
+/// Preconditioning on a thread of its own, so that the caller can show its progress and stop it.
 struct Preconditioning {
     thread: Option<JoinHandle<Prepared>>,
-    /// The share done, as the bits of an `f64`.
+    /// Progress, 0 to 1, as the bits of an `f64`.
     share: Arc<AtomicU64>,
     is_stopped: Arc<AtomicBool>,
 }
 
 impl Preconditioning {
-    /// `first_pass` is the workload once more, when what it reads is to be there.
+    /// Starts the thread. `first_pass` is a second source of the workload, for `precondition.map_reads`.
     fn start(mut simulation: Box<dyn Simulation>, first_pass: Option<Runner<Requests>>) -> Self {
         let (share, is_stopped) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
-        let (share_there, stopped_there) = (share.clone(), is_stopped.clone());
+        let (thread_share, thread_is_stopped) = (share.clone(), is_stopped.clone());
         let thread = std::thread::spawn(move || {
             let mut watch = |done: f64| {
-                share_there.store(done.to_bits(), Ordering::Relaxed);
-                !stopped_there.load(Ordering::Relaxed)
+                thread_share.store(done.to_bits(), Ordering::Relaxed);
+                !thread_is_stopped.load(Ordering::Relaxed)
             };
             let outcome = simulation.precondition(first_pass, &mut watch);
             (simulation, outcome)
@@ -63,15 +63,15 @@ impl Drop for Preconditioning {
 
 enum State {
     Preconditioning(Preconditioning),
-    /// The drive is about to be saved.
+    /// The drive has been preconditioned; the next step saves the drive.
     Saving(Box<dyn Simulation>),
     Playing {
         simulation: Box<dyn Simulation>,
         is_done: bool,
     },
-    /// Played, and about to be verified.
+    /// The workload has been played; the next step verifies the drive.
     Verifying(Box<dyn Simulation>),
-    /// Results taken, or failed.
+    /// The result has been taken, or the run has failed.
     Over,
 }
 
@@ -83,11 +83,14 @@ pub(crate) struct Run {
     save_drive: Option<PathBuf>,
     verify: bool,
     completed: u64,
-    /// Requests between two looks at the clock.
+    /// Requests played between two readings of the wall clock.
     chunk: u64,
 }
 
-/// Of these the clock's cost is not noticed.
+/// Text of the error when a run that is over is asked to go on.
+const OVER: &str = "the run is over: it has failed, or its result has been taken";
+
+/// Largest [`Run::chunk`]: for 512 requests the cost of reading the clock is negligible.
 const CHUNK_MAX: u64 = 512;
 
 #[pymethods]
@@ -103,16 +106,17 @@ impl Run {
     ) -> PyResult<Self> {
         let spec = spec.clone();
         let mut workload = spec.workload()?.clone();
-        // What is to be there is what one round reads.
+        // `precondition.map_reads` needs the pages that one round of the workload reads.
         let round = workload.clone();
         py.detach(move || {
-            let is_read_again = |what| nandlab_trace::read_again(&round.source, what).map_err(Failure::Trace);
+            let check_read_again =
+                |what| nandlab_trace::read_again(&round.source, what).map_err(Failure::Trace);
             if endless {
-                is_read_again("a life")?;
+                check_read_again("a life")?;
                 (workload.repeat, workload.requests_max) = (u32::MAX, 0);
             }
             if spec.loaded.spec.map_reads {
-                is_read_again("precondition.map_reads = true")?;
+                check_read_again("precondition.map_reads = true")?;
             }
             let geometry = nandlab::base::geometry::Geometry::new(&spec.loaded.spec.drive);
             let runner =
@@ -152,7 +156,7 @@ impl Run {
                 (phase, progress, simulation.now(), simulation.page_operations())
             }
             State::Verifying(simulation) => ("verify", 1.0, simulation.now(), simulation.page_operations()),
-            State::Over => return Err(RunError::new_err("the run is over: its result has been taken")),
+            State::Over => return Err(RunError::new_err(OVER)),
         };
         out.set_item("phase", phase)?;
         out.set_item("done", phase == "done")?;
@@ -190,14 +194,14 @@ impl Run {
         let state = std::mem::replace(&mut self.state, State::Over);
         let (mut simulation, is_done) = match state {
             State::Playing { simulation, is_done } => (simulation, is_done),
-            // Nobody knows whether it is right.
+            // The run was stopped before its verification: it counts as incomplete.
             State::Verifying(simulation) => (simulation, false),
             State::Preconditioning(_) | State::Saving(_) => {
                 return Err(RunError::new_err(
                     "the run was stopped before its workload began: there is no result",
                 ));
             }
-            State::Over => return Err(RunError::new_err("the run is over: its result has been taken")),
+            State::Over => return Err(RunError::new_err(OVER)),
         };
         let facts = RunFacts {
             complete: is_done,
@@ -205,8 +209,8 @@ impl Run {
             wrapped: self.runner.wrapped,
             skipped: self.runner.source().skipped(),
         };
-        let left = py.detach(|| simulation.finish(&facts));
-        Ok(Outcome { left, spec_toml: self.spec.loaded.to_toml(), spec_hash: facts.spec_hash })
+        let outputs = py.detach(|| simulation.finish(&facts));
+        Ok(Outcome { outputs, spec_toml: self.spec.loaded.to_toml(), spec_hash: facts.spec_hash })
     }
 }
 
@@ -214,15 +218,18 @@ impl Run {
     fn playing(&mut self) -> Result<(&mut Box<dyn Simulation>, &mut Runner<Requests>), Failure> {
         match &mut self.state {
             State::Playing { simulation, .. } => Ok((simulation, &mut self.runner)),
-            _ => Err(Failure::Run("the workload has not begun, or the run is over".to_owned())),
+            _ => Err(Failure::Run(
+                "the workload is not being played: it has not begun, or the run is over".to_owned(),
+            )),
         }
     }
 
     #[allow(
         clippy::disallowed_methods,
-        reason = "a step is so long on the wall clock; nothing simulated depends on it"
+        reason = "limits the wall time of a step; nothing simulated depends on the wall clock"
     )]
-    /// Ends with every phase, so that the next one is told before it begins.
+    /// Advances for `budget` of wall time, at most to the end of the phase, so that the caller can announce the next phase, and
+    /// at most until `until` requests have been completed.
     fn advance(&mut self, budget: Duration, until: u64) -> Result<(), Failure> {
         let start = Instant::now();
         if let State::Preconditioning(preconditioning) = &mut self.state {
@@ -248,7 +255,7 @@ impl Run {
         let before = std::mem::replace(&mut self.state, State::Over);
         self.state = match before {
             State::Saving(simulation) => {
-                simulation.save(self.save_drive.as_ref().expect("it is to be saved there"))?;
+                simulation.save(self.save_drive.as_ref().expect("the state is Saving only with a path"))?;
                 State::Playing { simulation, is_done: false }
             }
             State::Verifying(simulation) => {
@@ -268,7 +275,8 @@ impl Run {
                     }
                 }
                 if is_done {
-                    // A power loss that comes with the last request belongs to the run, whichever chunk that ended.
+                    // A power loss triggered by the last request belongs to the run. It has not happened yet where the last
+                    // chunk ended with that request.
                     simulation.play(&mut self.runner, 1)?;
                 }
                 self.completed = self.runner.completed();
@@ -286,7 +294,7 @@ impl Run {
 
 #[pyclass(frozen, name = "Result", module = "nandlab._core")]
 pub(crate) struct Outcome {
-    left: Left,
+    outputs: Outputs,
     #[pyo3(get)]
     spec_toml: String,
     #[pyo3(get)]
@@ -297,29 +305,29 @@ pub(crate) struct Outcome {
 impl Outcome {
     #[getter]
     fn summary(&self) -> &str {
-        &self.left.summary
+        &self.outputs.summary
     }
 
     #[getter]
     fn smart(&self) -> &str {
-        &self.left.smart
+        &self.outputs.smart
     }
 
     #[getter]
     fn power(&self) -> Option<&str> {
-        self.left.power.as_deref()
+        self.outputs.power.as_deref()
     }
 
     #[getter]
     fn sim(&self) -> &str {
-        &self.left.sim
+        &self.outputs.sim
     }
 
     fn tables<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        tables::to_python(py, &self.left.tables)
+        tables::to_python(py, &self.outputs.tables)
     }
 
     fn timeline(&self) -> Option<&str> {
-        self.left.timeline.as_deref()
+        self.outputs.timeline.as_deref()
     }
 }

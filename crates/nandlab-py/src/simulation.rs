@@ -1,7 +1,7 @@
-//! One simulation behind one type, whatever probes it has.
+//! A simulation as one trait object for all combinations of probes.
 
 use crate::errors::{failure_text, unsaved_text};
-use crate::interrupt::{Heard, Stop};
+use crate::interrupt::{Interruptible, Stop};
 use crate::tables;
 use nandlab::base::units::{SECOND, Span};
 use nandlab::drive::spec::{Loaded, PreconditionSpec};
@@ -16,10 +16,10 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Mutex;
 
-/// A trace or generator as the runner wants it.
+/// A trace or generator as a source of the runner.
 ///
-/// A Python object must be shareable between threads; a source that reads on a thread of its own is not, so it sits
-/// in a mutex that nobody ever waits for.
+/// A Python object must be shareable between threads; a source that reads on a thread of its own is not, so it is
+/// in a mutex. No thread ever waits for the mutex.
 pub(crate) struct Requests(pub(crate) Mutex<Box<dyn nandlab_trace::Source>>);
 
 impl Requests {
@@ -44,12 +44,12 @@ impl nandlab::runner::Source for Requests {
 pub(crate) enum Failure {
     Trace(TraceError),
     Run(String),
-    /// nandlab itself is wrong.
+    /// A fault in nandlab.
     Bug(String),
 }
 
-/// What a run leaves.
-pub(crate) struct Left {
+/// The results of a run.
+pub(crate) struct Outputs {
     pub(crate) summary: String,
     pub(crate) smart: String,
     pub(crate) power: Option<String>,
@@ -58,35 +58,35 @@ pub(crate) struct Left {
     pub(crate) timeline: Option<String>,
 }
 
-/// A drive with some probe, ready to be preconditioned, stepped and asked.
+/// A drive with some probe, which can be preconditioned, played and queried.
 pub(crate) trait Simulation: Send + Sync {
-    /// `Ok(false)`: stopped by the watch.
+    /// Preconditions the drive; `Ok(false)` when `watch` stopped it.
     fn precondition(
         &mut self,
         first_pass: Option<Runner<Requests>>,
         watch: &mut dyn FnMut(f64) -> bool,
     ) -> Result<bool, Failure>;
     fn save(&self, path: &Path) -> Result<(), Failure>;
-    /// About this many requests more; whether the run is done.
+    /// Plays about `requests` more requests; returns whether the run is done.
     fn play(&mut self, source: &mut Runner<Requests>, requests: u64) -> Result<bool, Failure>;
-    /// A stretch of the drive's life begins.
+    /// Begins a stretch of the drive's life.
     fn begin_stretch(&mut self);
-    /// What has happened since.
+    /// The statistics of the stretch so far, by column.
     fn stretch(&self) -> Vec<(String, f64)>;
-    /// The stretch is over: lets the drive come to rest.
+    /// Ends the stretch and lets the drive come to rest.
     fn rest(&mut self, source: &mut Runner<Requests>) -> Result<(), Failure>;
-    /// Lets the drive, which is at rest, live on `times` as long as in the stretch, or as long as no block reaches its
-    /// endurance; how many times it was.
+    /// Fast-forwards the drive, which is at rest, by `times` the wear and time of the stretch, or until a block reaches its
+    /// endurance; returns the factor.
     fn fast_forward(&mut self, times: f64) -> Result<f64, Failure>;
     fn verify(&self) -> Result<(), Failure>;
     fn now(&self) -> u64;
     fn page_operations(&self) -> u64;
-    fn finish(&mut self, facts: &RunFacts) -> Left;
+    fn finish(&mut self, facts: &RunFacts) -> Outputs;
 }
 
 struct Simulated<P: Probe> {
     drive: Drive<P>,
-    /// The resolved spec's.
+    /// Hash of the resolved spec.
     hash: String,
     oracle_mut: fn(&mut P) -> Option<&mut Oracle>,
     oracle: fn(&P) -> Option<&Oracle>,
@@ -94,14 +94,14 @@ struct Simulated<P: Probe> {
     pts: Option<nandlab::drive::PtsOutcome>,
     requests: Option<[Vec<u64>; 6]>,
     stretch: Option<Stretch>,
-    /// What the drive had lived through when the stretch was over and it came to rest.
+    /// The time and P/E cycles of the drive at the end of the stretch, before it came to rest.
     lived: Option<Lived>,
 }
 
-/// The longest that a drive has to come to rest, in simulated time.
+/// Limit for a drive to come to rest, in simulated time.
 const REST_MAX: Span = Span::from_ns(60 * SECOND.ns());
 
-/// The simulation of a spec: with the oracle and the audit when it is to `verify`.
+/// The simulation of a spec; with `verify`, the oracle checks its reads and the audit the drive.
 pub(crate) fn simulation(loaded: &Loaded, verify: bool) -> Box<dyn Simulation> {
     let spec = &loaded.spec;
     let operations = spec.output.timeline_operations;
@@ -140,22 +140,22 @@ fn file_error(what: &str, path: &Path, error: &std::io::Error) -> Failure {
     Failure::Run(format!("{}: cannot {what}: {error}", path.display()))
 }
 
-/// Saves a drive in a file; the caller renames it when it is whole.
+/// Saves a drive in a file; the caller renames the file after success.
 pub(crate) fn save_drive<P: Probe>(drive: &Drive<P>, path: &Path, stop: &Stop) -> Result<(), SaveError> {
-    // Nothing is written of a drive that cannot be saved.
+    // Checked first, so that no file is created for a drive that cannot be saved.
     drive.may_save()?;
     let file = File::create(path)?;
-    drive.save(Heard(&file, stop))?;
+    drive.save(Interruptible(&file, stop))?;
     Ok(file.sync_all()?)
 }
 
-fn stopped(stopped: Stopped<TraceError>, hash: &str) -> Failure {
+fn run_failure(stopped: Stopped<TraceError>, hash: &str) -> Failure {
     match stopped {
         Stopped::Source(error) => Failure::Trace(error),
         Stopped::Failed(failure) => Failure::Run(failure_text(&failure, hash)),
         Stopped::TooLate { number, end } => Failure::Run(format!(
-            "request {number} of the workload arrives too late: {}\n  remedy: requests that come sooner (workload.arrival, \
-             workload.time_scale), fewer of them (workload.repeat, workload.requests_max), or a lower \
+            "request {number} of the workload arrives too late: {}\n  remedy: earlier arrivals (workload.arrival, \
+             workload.time_scale), fewer requests (workload.repeat, workload.requests_max), or a lower \
              reliability.clock_scale",
             nandlab::drive::Failure::TimeIsOver { end }
         )),
@@ -180,7 +180,8 @@ impl<P: Probe + Send + Sync> Simulation for Simulated<P> {
             self.drive.load(file).map_err(|error| match error {
                 SnapshotError::Io(e) => file_error("read the saved drive", &path, &e),
                 other => Failure::Run(format!(
-                    "{}: {other}\n  remedy: save it anew from this spec with --save-drive, or mend precondition.load",
+                    "{}: {other}\n  remedy: save the drive anew from this spec with --save-drive, or correct \
+                     precondition.load",
                     path.display()
                 )),
             })?;
@@ -198,7 +199,7 @@ impl<P: Probe + Send + Sync> Simulation for Simulated<P> {
         }
         if let Some(mut workload) = first_pass {
             return Ok(map_reads(&mut workload, &mut self.drive, watch)
-                .map_err(|error| stopped(error, &self.hash))?
+                .map_err(|error| run_failure(error, &self.hash))?
                 .is_some());
         }
         Ok(true)
@@ -207,7 +208,9 @@ impl<P: Probe + Send + Sync> Simulation for Simulated<P> {
     fn save(&self, path: &Path) -> Result<(), Failure> {
         save_drive(&self.drive, path, &Stop::default()).map_err(|error| match error {
             SaveError::Io(e) => file_error("save the drive", path, &e),
-            other => Failure::Run(unsaved_text(&other).expect("it is no error of the operating system")),
+            other => {
+                Failure::Run(unsaved_text(&other).expect("errors of the operating system are handled above"))
+            }
         })
     }
 
@@ -225,7 +228,7 @@ impl<P: Probe + Send + Sync> Simulation for Simulated<P> {
         });
         match played {
             Ok(progress) => Ok(progress.is_done),
-            Err(error) => Err(stopped(error, &self.hash)),
+            Err(error) => Err(run_failure(error, &self.hash)),
         }
     }
 
@@ -246,9 +249,9 @@ impl<P: Probe + Send + Sync> Simulation for Simulated<P> {
             return Err(Failure::Run(failure_text(failure, &self.hash)));
         }
         Err(Failure::Run(
-            "the drive does not come to rest in a minute: its blocks are due for refresh faster than it can refresh them, or \
-             requests have come faster than it can serve them\n  remedy: a lower reliability.clock_scale or a longer \
-             refresh.interval; requests that come less often"
+            "the drive does not come to rest within 60 s of simulated time: its blocks come due for refresh faster than it can \
+             refresh them, or requests have arrived faster than it can serve them\n  remedy: a lower \
+             reliability.clock_scale, a longer refresh.interval, or a lower rate of requests"
                 .to_owned(),
         ))
     }
@@ -258,7 +261,10 @@ impl<P: Probe + Send + Sync> Simulation for Simulated<P> {
             (Some(stretch), Some(until)) if self.drive.is_at_rest() => {
                 Ok(self.drive.fast_forward(stretch.lived(), &until, times))
             }
-            _ => Err(Failure::Run("no stretch has begun, or the drive is not at rest".to_owned())),
+            _ => Err(Failure::Run(
+                "the drive cannot be fast-forwarded: no stretch has begun, or the drive is not at rest"
+                    .to_owned(),
+            )),
         }
     }
 
@@ -277,14 +283,14 @@ impl<P: Probe + Send + Sync> Simulation for Simulated<P> {
         self.drive.stats().page_operations()
     }
 
-    fn finish(&mut self, facts: &RunFacts) -> Left {
+    fn finish(&mut self, facts: &RunFacts) -> Outputs {
         self.drive.finish_stats();
         let (drive, stats) = (&self.drive, self.drive.stats());
         let mut summary = summary(drive, facts);
         if let Some(pts) = &self.pts {
             summary["precondition"] = serde_json::json!({
                 "waf_by_round": pts.waf,
-                // Without a round there is nothing to judge.
+                // Without a round the steady state is unknown: null.
                 "steady": (!pts.waf.is_empty()).then_some(pts.is_steady),
             });
         }
@@ -302,7 +308,7 @@ impl<P: Probe + Send + Sync> Simulation for Simulated<P> {
             serde_json::to_string_pretty(value).expect("a JSON value prints") + "\n"
         };
         let sim = serde_json::json!({ "page_operations": stats.page_operations(), "requests": summary["requests"] });
-        Left {
+        Outputs {
             summary: pretty(&summary),
             smart: pretty(&smart(drive)),
             power: power(drive).map(|power| pretty(&power)),

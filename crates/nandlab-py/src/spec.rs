@@ -1,4 +1,4 @@
-//! Specs.
+//! Specs, and what follows from a spec without a run: workload facts, fitted drives, memory.
 
 use crate::errors::{RunError, spec_error, trace_error};
 use nandlab::base::geometry::Geometry;
@@ -20,7 +20,7 @@ pub(crate) struct Spec {
     source: Source,
 }
 
-/// What a spec was loaded from, to load it again elsewhere or with more overrides.
+/// The arguments that a spec was loaded from: to load the spec again in another process or with more overrides.
 #[derive(Clone)]
 struct Source {
     text: String,
@@ -29,7 +29,7 @@ struct Source {
     sets: Vec<String>,
 }
 
-/// Those of [`Spec::load`].
+/// The arguments of [`Spec::load`], for pickling.
 type LoadArguments = (String, String, String, Vec<String>);
 
 #[pymethods]
@@ -43,7 +43,7 @@ impl Spec {
         Ok(Self { loaded, geometry, source })
     }
 
-    /// The same spec with further overrides, in any form that `nandlab.load` takes.
+    /// This spec with further overrides, in any form that `nandlab.load` takes.
     fn with_(&self, py: Python<'_>, sets: &Bound<'_, PyAny>) -> PyResult<Self> {
         let as_arguments = py.import("nandlab.spec")?.getattr("set_arguments")?;
         let more: Vec<String> = as_arguments.call1((sets,))?.extract()?;
@@ -59,7 +59,8 @@ impl Spec {
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
         other.cast::<Self>().is_ok_and(|other| {
             let other = &other.get().loaded;
-            // Relative paths count from the spec's directory, which the JSON does not have.
+            // Relative paths are relative to the spec's directory, which the canonical JSON does not contain; so `spec` is
+            // compared too, which has whole paths.
             self.loaded.spec == other.spec && self.loaded.canonical_json() == other.canonical_json()
         })
     }
@@ -104,32 +105,32 @@ impl Spec {
 }
 
 impl Spec {
-    /// Its workload; an error where it has none.
+    /// The workload; an error for a spec without one.
     pub(crate) fn workload(&self) -> PyResult<&WorkloadSpec> {
         self.loaded.spec.workload.as_ref().ok_or_else(|| {
             RunError::new_err(
-                "the spec has no [workload]\n  remedy: add one, such as [workload] synthetic = { requests = 100_000, \
+                "the spec has no [workload]\n  remedy: add one, for example [workload] synthetic = { requests = 100_000, \
                  read_fraction = 0.5, size = \"4KiB\", address = \"uniform\" }",
             )
         })
     }
 }
 
-/// What the workload of a spec asks for: its requests, the bytes that it writes, and where the last byte that it asks for ends.
+/// The number of requests in the workload of a spec, the bytes that it writes, and the highest address that it uses, in bytes.
 #[pyfunction]
 pub(crate) fn workload_facts(py: Python<'_>, spec: &Spec) -> PyResult<(u64, u64, u64)> {
-    /// Requests between two looks at whether to stop.
+    /// Requests between two checks for signals.
     const CHUNK: u32 = 1 << 16;
     let Spec { loaded, geometry, .. } = spec;
     let workload = spec.workload()?;
-    // The drive that is fitted plays it once more.
+    // A run of the fitted drive reads the workload again.
     nandlab_trace::read_again(&workload.source, "spec fit").map_err(|error| trace_error(&error))?;
     let open = || nandlab_trace::open(workload, geometry.logical_bytes(), loaded.spec.seed);
     let source = Mutex::new(py.detach(open).map_err(|error| trace_error(&error))?);
     let (mut requests, mut written, mut end) = (0, 0, 0);
     loop {
         let mut read_on = || {
-            let mut source = source.lock().expect("nobody else has it");
+            let mut source = source.lock().expect("only this thread locks the source");
             for _ in 0..CHUNK {
                 let Some(request) = source.next_request() else { return Ok(false) };
                 let request = request?;
@@ -147,7 +148,7 @@ pub(crate) fn workload_facts(py: Python<'_>, spec: &Spec) -> PyResult<(u64, u64,
     }
 }
 
-/// `drive.blocks_per_plane`, `drive.op` and spare bytes of the drive that so many bytes are `times` its spare bytes of.
+/// The drive whose spare bytes, `times` over, are `bytes`: its `drive.blocks_per_plane`, `drive.op` and spare bytes.
 #[pyfunction]
 pub(crate) fn fit_to_writes(py: Python<'_>, spec: &Spec, bytes: u64, times: f64) -> Option<(u32, f64, u64)> {
     let fitted = py.detach(|| nandlab::drive::spec::fit_to_writes(&spec.loaded.spec, bytes, times))?;
@@ -181,7 +182,7 @@ pub(crate) fn policies(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
     rows.collect()
 }
 
-/// Bytes of memory that a run takes, bytes of address space, and what makes it less.
+/// Bytes of memory and of address space that a run takes, and the keys that lower them.
 #[pyfunction]
 #[pyo3(signature = (spec, verify=false))]
 pub(crate) fn memory_needed(spec: &Spec, verify: bool) -> (u64, u64, &'static str) {

@@ -1,4 +1,4 @@
-//! Tables as raw column bytes, which numpy and polars take as they are.
+//! Tables for Python: each column as raw bytes, from which numpy and polars make arrays without conversion.
 
 use nandlab::drive::Drive;
 use nandlab::probe::Probe;

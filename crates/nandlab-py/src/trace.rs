@@ -1,4 +1,4 @@
-//! Traces: what is in them, and one format into another.
+//! Statistics of traces, and conversion between trace formats.
 
 use crate::errors::{TraceError, trace_error};
 use nandlab::base::units::{DAY, Span};
@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
-/// Logical capacity that profiles are laid out in when no drive is named: no footprint has to be compressed.
+/// Logical capacity for profiles when no drive is named, 4 TiB: above the footprint of every profile.
 const AMPLE_BYTES: u64 = 1 << 42;
 
 #[derive(Default)]
@@ -29,7 +29,7 @@ struct Options {
 }
 
 impl Options {
-    /// From a dict of them; `None` counts as absent.
+    /// The options of a dict; a value of `None` counts as absent.
     fn from_dict(dict: &Bound<'_, PyDict>) -> PyResult<Self> {
         let mut options = Self::default();
         for (key, value) in dict {
@@ -47,24 +47,24 @@ impl Options {
                 "logical_bytes" => options.logical_bytes = value.extract()?,
                 "seed" => options.seed = value.extract()?,
                 "drop" => options.drop = value.extract()?,
-                other => return Err(PyValueError::new_err(format!("there is no option {other:?}"))),
+                other => return Err(PyValueError::new_err(format!("unknown option {other:?}"))),
             }
         }
         Ok(options)
     }
 }
 
-/// A length of time, such as "30d".
+/// Parses a length of time, such as "30d".
 fn gap(text: &str) -> PyResult<Span> {
     nandlab::spec::span(text).ok_or_else(|| {
         TraceError::new_err(format!(
-            "max_gap {} is not a length of time\n  remedy: a number and its unit, such as 30d",
+            "max_gap: expected a length of time, found {}\n  remedy: give a number and its unit, such as 30d",
             quoted(text)
         ))
     })
 }
 
-/// A text for a message: its beginning.
+/// A text quoted for a message: at most its first 40 characters.
 fn quoted(text: &str) -> String {
     match text.char_indices().nth(40) {
         Some((end, _)) => format!("{:?}", format!("{}...", &text[..end])),
@@ -72,7 +72,7 @@ fn quoted(text: &str) -> String {
     }
 }
 
-/// A unit of time in nanoseconds.
+/// The length of a unit of time in nanoseconds.
 fn unit_ns(name: &str) -> PyResult<f64> {
     match name.trim_start_matches('1') {
         "ps" => Ok(1e-3),
@@ -81,7 +81,7 @@ fn unit_ns(name: &str) -> PyResult<f64> {
         "ms" => Ok(1e6),
         "s" => Ok(1e9),
         _ => Err(TraceError::new_err(format!(
-            "{} is not a unit of time\n  remedy: ps, ns, us, ms or s",
+            "time_unit: expected a unit of time, found {}\n  remedy: use ps, ns, us, ms or s",
             quoted(name)
         ))),
     }
@@ -123,7 +123,7 @@ pub(crate) fn trace_stat(py: Python<'_>, path: &str, options: &Bound<'_, PyDict>
     .map_err(|error| trace_error(&error))
 }
 
-/// Writes to `dst` as it goes; the caller renames it when it is whole.
+/// Converts the trace `src` to `format`, written to `dst`; the caller renames the file after success.
 #[pyfunction]
 pub(crate) fn trace_convert(
     py: Python<'_>,

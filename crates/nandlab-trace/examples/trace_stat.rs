@@ -1,5 +1,5 @@
-//! Statistics of trace files and profiles: `trace_stat FILE|PROFILE...`, as JSON; with `--speed`, only how fast they
-//! are read.
+//! `trace_stat [--speed] FILE|PROFILE...` prints the statistics of trace files and profiles as JSON; with `--speed`, the rate
+//! at which they are read instead.
 
 use nandlab::base::units::DAY;
 use nandlab::drive::spec::{Arrival, Beyond, DeviceChoice};

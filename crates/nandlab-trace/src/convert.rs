@@ -6,14 +6,15 @@ use crate::{Source, detect};
 use nandlab::host::{Op, Request};
 use std::io::Write;
 
-/// How to convert.
+/// Options of a conversion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConvertOptions {
-    /// Leave out (or round) what the target format cannot say, and count it, instead of refusing.
+    /// Leave out and count requests that the target format cannot represent, and round times to its resolution; without
+    /// `drop` such a request is an error.
     pub drop: bool,
 }
 
-/// What a conversion wrote, and what it had to leave out.
+/// Counts of a conversion: requests written, left out and changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Conversion {
     /// Requests written.
@@ -31,7 +32,7 @@ pub struct Conversion {
 }
 
 impl Conversion {
-    /// Whether the file says all that the source did.
+    /// Whether the file holds every request of the source unchanged.
     pub fn is_lossless(&self) -> bool {
         *self == Self { written: self.written, ..Self::default() }
     }
@@ -40,8 +41,8 @@ impl Conversion {
 /// Writes all of `source` to `out` in `format` (a name of [`formats`]).
 ///
 /// # Errors
-/// The first error of the source; a format that is not known; without `drop`, the first request that the format
-/// cannot say; an error of `out`.
+/// The first error of the source; an unknown format, or one that cannot be written; without `drop`, the first request that the
+/// format cannot represent; an error of `out`.
 pub fn convert(
     source: &mut dyn Source,
     out: &mut dyn Write,
@@ -64,20 +65,20 @@ pub fn convert(
     while let Some(request) = source.next_request() {
         let request = request?;
         number += 1;
-        match admit(&target, &request, &mut done) {
+        match count_losses(&target, &request, &mut done) {
             Ok(()) => {
                 done.written += 1;
                 (target.write)(&mut buffer, &request, done.written);
             }
             Err(_) if options.drop => {}
-            Err(what) => return Err(cannot(format, number, what)),
+            Err(what) => return Err(cannot_represent(format, number, what)),
         }
         if !options.drop {
             if done.fua_lost > 0 {
-                return Err(cannot(format, number, "force unit access"));
+                return Err(cannot_represent(format, number, "force unit access"));
             }
             if done.times_rounded > 0 {
-                return Err(cannot(format, number, "a time this fine"));
+                return Err(cannot_represent(format, number, "a time of this resolution"));
             }
         }
         if buffer.len() >= 1 << 16 {
@@ -89,8 +90,8 @@ pub fn convert(
     Ok(done)
 }
 
-/// Counts what is lost of `request`; an error if all of it is.
-fn admit(target: &Target, request: &Request, done: &mut Conversion) -> Result<(), &'static str> {
+/// Counts the losses when `request` is written to `target`; an error if the request has to be left out.
+fn count_losses(target: &Target, request: &Request, done: &mut Conversion) -> Result<(), &'static str> {
     if request.op == Op::Trim && !target.trim {
         done.trims_dropped += 1;
         return Err("TRIM");
@@ -104,18 +105,18 @@ fn admit(target: &Target, request: &Request, done: &mut Conversion) -> Result<()
         && request.len <= target.len_max;
     if !fits {
         done.misfits_dropped += 1;
-        return Err("an address or length that is no multiple of its unit, or beyond its range");
+        return Err("an address or length that is no multiple of the format's unit, or beyond its range");
     }
     done.fua_lost += u64::from(request.fua && !target.fua);
     done.times_rounded += u64::from(!request.arrival.ns().is_multiple_of(target.resolution_ns));
     Ok(())
 }
 
-fn cannot(format: &str, number: u64, what: &str) -> TraceError {
+fn cannot_represent(format: &str, number: u64, what: &str) -> TraceError {
     TraceError::new(
         ErrorKind::Unsupported,
-        format!("request {number}: {format} cannot say {what}"),
-        "choose another format (blkparse says most), or --drop to leave out (or round) and count what it cannot say",
+        format!("request {number}: {format} cannot represent {what}"),
+        "choose another format (blkparse represents most), or --drop to leave out and count such requests and to round times",
     )
 }
 

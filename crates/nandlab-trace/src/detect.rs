@@ -1,13 +1,14 @@
-//! Which format a file has, told by its content.
+//! Detection of a file's format from its content.
 //!
-//! Every format that the first bytes allow tries to read the first lines; the one that finds most requests in them
-//! (at least a fifth) is it, and its reader then reports what is damaged. None, or several that find as many: an error
-//! that lists the choices. `ssdsim` is never detected: its columns mean the same as `mqsim`'s.
+//! The reader of every format that the first bytes allow parses the first 64 lines. The format whose reader finds the most
+//! requests (at least a fifth of the lines) is the detected one; damaged lines are reported when the file is read. When
+//! no format or several formats find the most requests, detection fails with an error that lists the choices. `ssdsim` is never
+//! detected: its columns have the meaning of `mqsim`'s.
 
 use crate::error::{ErrorKind, Position, TraceError, quoted};
 use crate::format::{FormatInfo, Parsed, ReaderOptions, formats, head_lines};
 
-/// Lines that are tried.
+/// Lines that each reader parses.
 const LINES: usize = 64;
 
 /// The format of a file that starts with `head`.
@@ -18,22 +19,23 @@ pub(crate) fn detect(head: &[u8], options: &ReaderOptions) -> Result<&'static Fo
     match fitting[..] {
         [one] => Ok(one),
         [] => Err(unknown_content(head)),
-        ref several => Err(unclear("the content fits several formats".to_owned(), several.iter().copied())),
+        ref several => Err(not_found("the content fits several formats".to_owned(), several.iter().copied())),
     }
 }
 
-/// The error for content that is no format's: the line that shows it.
+/// The error for content that fits no format. It quotes the first line with a zero byte after the first line that is not empty,
+/// or else the first line that is not empty.
 fn unknown_content(head: &[u8]) -> TraceError {
     let mut lines = (1..).zip(head_lines(head)).filter(|(_, line)| !line.is_empty());
     let first = lines.next();
-    // A text has no zero byte.
+    // A zero byte shows that the line is no text.
     let (number, line) = lines.find(|(_, line)| line.contains(&0)).or(first).unwrap_or((1, head));
     let message = format!("{}: the content fits no known format", quoted(line));
-    unclear(message, formats().iter()).at(Position::Line(number))
+    not_found(message, formats().iter()).at(Position::Line(number))
 }
 
-/// The error for a format that has to be named, with the names.
-fn unclear(message: String, choices: impl Iterator<Item = &'static FormatInfo>) -> TraceError {
+/// The error for a format that the user has to name; `choices` are the formats to choose from.
+fn not_found(message: String, choices: impl Iterator<Item = &'static FormatInfo>) -> TraceError {
     let names: Vec<_> = choices.map(|f| f.name).collect();
     TraceError::new(
         ErrorKind::Format,
@@ -42,12 +44,15 @@ fn unclear(message: String, choices: impl Iterator<Item = &'static FormatInfo>) 
     )
 }
 
-/// The error for a name that is none.
+/// The error for an unknown format name.
 pub(crate) fn unknown(name: &str) -> TraceError {
-    unclear(format!("{} is no trace format", quoted(name.as_bytes())), formats().iter())
+    not_found(
+        format!("expected the name of a trace format, found {}", quoted(name.as_bytes())),
+        formats().iter(),
+    )
 }
 
-/// Requests that `format` finds in the first lines; 0 if it is out of the question.
+/// Number of requests that the reader of `format` finds in the first lines; 0 if `head` rules the format out.
 fn requests_in(format: &FormatInfo, head: &[u8], options: &ReaderOptions) -> usize {
     if !(format.sniff)(head) {
         return 0;
@@ -81,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn each_format_is_told_by_its_content() {
+    fn each_format_is_detected_by_its_content() {
         for (head, expected) in [
             ("128166372011600556,mds,0,Write,3201662976,20480,45361\n", "msr"),
             ("0,20941264,8192,W,0.551706,Alpha/NT\n", "spc"),

@@ -1,4 +1,5 @@
-//! Files that hold several devices: one is chosen, or all are laid one after another; never overlaid silently.
+//! Files that hold several devices: the user chooses one device, or all are laid out one after another in one address space.
+//! Without a choice such a file is refused, so that devices never share addresses unnoticed.
 
 use crate::error::{ErrorKind, TraceError, quoted};
 use crate::format::Parsed;
@@ -9,32 +10,32 @@ use nandlab::drive::spec::{DeviceChoice, TraceSpec};
 use nandlab::host::Op;
 use std::collections::BTreeMap;
 
-/// Names looked for to list them in an error.
+/// Device names collected for the list of an error message.
 const NAMES_MAX: usize = 32;
-/// Characters of one of them at most.
+/// Characters of one name in the list.
 const NAME_LENGTH_MAX: usize = 40;
-/// Characters of that list at most.
+/// Characters of the whole list.
 const NAMES_LENGTH_MAX: usize = 200;
-/// Records looked through for the names of an error.
+/// Records searched for the device names of an error message.
 const LOOK_AHEAD: usize = 1_000_000;
 
-/// Which records count, and where their addresses go.
+/// The devices whose records are read, and the base address of each.
 pub(crate) enum Selection {
-    /// The file's only device.
+    /// No device chosen: the file has to hold a single device, whose key is that of the first record.
     Only { key: Option<Vec<u8>> },
-    /// One of several.
+    /// The chosen device. `others` are devices seen before the chosen one was found.
     One { key: Vec<u8>, name: String, found: bool, others: BTreeMap<Vec<u8>, ()> },
-    /// All, each at its base address.
+    /// All devices, each at its base address; `last` is the device of the last record.
     All { bases: BTreeMap<Vec<u8>, u64>, last: (Vec<u8>, u64) },
 }
 
-/// What [`Selection::pick`] makes of a record's device.
+/// The answer of [`Selection::pick`] for the device of a record.
 pub(crate) enum Picked {
-    /// It counts; its addresses start here.
+    /// The record is read; its addresses start at this base.
     Base(u64),
-    /// Not the chosen one.
+    /// The record is left out: another device was chosen.
     Other,
-    /// A second device where only one is expected.
+    /// The record is of a second device, and no device was chosen.
     Several,
 }
 
@@ -88,7 +89,7 @@ impl Selection {
             }
             Self::All { bases, last } => {
                 if last.0 != device {
-                    // Devices that only flush have no extent, and no base of their own.
+                    // A device with flushes alone has no extent in the first pass, so it has no base.
                     *last = (device.to_vec(), bases.get(device).copied().unwrap_or(0));
                 }
                 Picked::Base(last.1)
@@ -96,7 +97,7 @@ impl Selection {
         }
     }
 
-    /// The error for a file with several devices, which reads on for their names.
+    /// The error for a file with several devices. Reads on in the file to list their names.
     #[cold]
     pub(crate) fn several(&self, records: &mut Records, second: &[u8]) -> TraceError {
         let mut keys = BTreeMap::from([(second.to_vec(), ())]);
@@ -117,21 +118,21 @@ impl Selection {
         let (names, one) = listed(keys.keys(), records);
         TraceError::new(
             ErrorKind::Device,
-            format!("a second device: the file holds {names}"),
+            format!("expected one device, found several: the file holds {names}"),
             format!(
-                "choose one with workload.device = \"{one}\", or lay them one after another with \
+                "choose one device with workload.device = \"{one}\", or lay all devices out one after another with \
                  workload.device = \"concatenate\""
             ),
         )
     }
 
-    /// The error for a chosen device that never came.
+    /// The error for a chosen device without records in the file; `None` when no device was seen.
     pub(crate) fn missing(&self, records: &Records) -> Option<TraceError> {
         match self {
             Self::One { name, found: false, others, .. } if others.keys().any(|key| key.is_empty()) => {
                 Some(TraceError::new(
                     ErrorKind::Device,
-                    format!("device {} is not in the file, which names none", quoted(name.as_bytes())),
+                    format!("device {} is not in the file, which names no device", quoted(name.as_bytes())),
                     "leave workload.device out",
                 ))
             }
@@ -140,14 +141,14 @@ impl Selection {
                 Some(TraceError::new(
                     ErrorKind::Device,
                     format!("device {} is not in the file, which holds {names}", quoted(name.as_bytes())),
-                    format!("choose one of these, such as workload.device = \"{one}\""),
+                    format!("choose one of these devices, such as workload.device = \"{one}\""),
                 ))
             }
             _ => None,
         }
     }
 
-    /// The names of the devices whose requests count.
+    /// The names of the selected devices.
     pub(crate) fn names(&self, records: &Records) -> Vec<String> {
         let name = |key: &Vec<u8>| records.reader.device_name(key);
         match self {
@@ -158,11 +159,11 @@ impl Selection {
     }
 }
 
-/// The names for a message, and the first of them.
+/// The sorted list of device names for a message, and the first name.
 fn listed<'a>(keys: impl Iterator<Item = &'a Vec<u8>>, records: &Records) -> (String, String) {
     let keys = sorted(keys);
     let mut names = keys.iter().map(|key| match records.reader.device_name(key) {
-        // Its characters are ASCII.
+        // Cutting at a byte is safe: device names are ASCII, with other bytes escaped.
         name if name.len() > NAME_LENGTH_MAX => format!("{}...", &name[..NAME_LENGTH_MAX]),
         name => name,
     });
@@ -179,7 +180,7 @@ fn listed<'a>(keys: impl Iterator<Item = &'a Vec<u8>>, records: &Records) -> (St
     (listed, first)
 }
 
-/// Numbers as numbers, then the rest by bytes.
+/// Sorts device keys: numbers first, by value, then other keys by their bytes.
 fn sorted<'a>(keys: impl Iterator<Item = &'a Vec<u8>>) -> Vec<&'a Vec<u8>> {
     let mut keys: Vec<_> = keys.collect();
     keys.sort_by_key(|key| {
@@ -189,7 +190,7 @@ fn sorted<'a>(keys: impl Iterator<Item = &'a Vec<u8>>) -> Vec<&'a Vec<u8>> {
     keys
 }
 
-/// A first pass over the file: where each device starts when they are laid one after another.
+/// The base address of each device, from a first pass over the file: devices follow one another, each at a multiple of 1 MiB.
 fn bases(spec: &TraceSpec, content: Option<&Content>) -> Result<BTreeMap<Vec<u8>, u64>, TraceError> {
     let mut records = Records::open(spec, content)?;
     let mut ends: BTreeMap<Vec<u8>, u64> = BTreeMap::new();
@@ -198,7 +199,7 @@ fn bases(spec: &TraceSpec, content: Option<&Content>) -> Result<BTreeMap<Vec<u8>
         match records.reader.parse(records.input.current(), number) {
             Ok(Parsed::End) => break,
             Ok(Parsed::Request(raw)) if raw.op != Op::Flush => {
-                // An end that overflows is reported by the reading pass.
+                // An address that overflows is reported by the second pass, which reads the requests.
                 let end = raw.offset.saturating_add(raw.len);
                 match ends.get_mut(raw.device) {
                     Some(last) => *last = end.max(*last),

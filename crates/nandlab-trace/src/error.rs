@@ -1,4 +1,4 @@
-//! What can be wrong with a workload source, as a text that fits on one screen and as fields.
+//! Errors of workload sources, as fields and as a short text.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -8,23 +8,23 @@ use std::path::{Path, PathBuf};
 pub enum ErrorKind {
     /// The file cannot be opened or read, or its compressed stream is damaged or cut short.
     Io,
-    /// A field of a record is missing or cannot be understood.
+    /// A field of a record is missing or has an impossible value.
     Malformed,
-    /// A record is earlier than its predecessor (by more than the format allows).
+    /// A record is earlier than its predecessor (by more than the format allows), or much later.
     Order,
-    /// The file holds several devices and none was chosen, or the chosen one is not in it.
+    /// The file holds several devices and none was chosen, or the chosen device is not in the file.
     Device,
-    /// The format is unknown, or the content fits none or several.
+    /// The format is unknown, or the content fits no format or several formats.
     Format,
     /// The source holds no request.
     Empty,
     /// A setting (profile name, size table, span) is impossible.
     Setting,
-    /// The target format cannot say what the source holds.
+    /// The target format cannot represent a request of the source.
     Unsupported,
 }
 
-/// Where in the file.
+/// A position in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Position {
     /// Line of a text format, from 1.
@@ -33,12 +33,12 @@ pub enum Position {
     Record {
         /// Number of the record, from 1.
         number: u64,
-        /// Its first byte in the decompressed stream.
+        /// Offset of the record in the decompressed stream, in bytes.
         offset: u64,
     },
 }
 
-/// An error that names the file, the place, the field, what is wrong and what to do.
+/// An error that names the file, the position, the field, the cause and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceError(Box<Inner>);
 
@@ -84,17 +84,17 @@ impl TraceError {
         self.0.kind
     }
 
-    /// The file it is about.
+    /// The file with the error.
     pub fn file(&self) -> Option<&Path> {
         self.0.file.as_deref()
     }
 
-    /// The place in the file.
+    /// The position in the file.
     pub fn position(&self) -> Option<Position> {
         self.0.position
     }
 
-    /// The line, from 1, of a text format.
+    /// The line with the error, from 1; `None` for binary formats and errors of no line.
     pub fn line(&self) -> Option<u64> {
         match self.0.position {
             Some(Position::Line(line)) => Some(line),
@@ -102,17 +102,17 @@ impl TraceError {
         }
     }
 
-    /// The column's name.
+    /// The name of the column with the error.
     pub fn field(&self) -> Option<&'static str> {
         self.0.field
     }
 
-    /// What is wrong.
+    /// The cause of the error.
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// What would mend it.
+    /// The remedy.
     pub fn remedy(&self) -> &str {
         &self.0.remedy
     }
@@ -139,9 +139,8 @@ impl fmt::Display for TraceError {
 
 impl std::error::Error for TraceError {}
 
-/// A value from the file, quoted for a message.
+/// A value from the file, quoted for a message: at most 40 characters, with unprintable bytes escaped.
 pub(crate) fn quoted(bytes: &[u8]) -> String {
-    // At most 40 characters, and what does not print is escaped.
     let mut short = String::new();
     for byte in bytes {
         let escaped = byte.escape_ascii();
@@ -154,7 +153,7 @@ pub(crate) fn quoted(bytes: &[u8]) -> String {
     format!("\"{short}\"")
 }
 
-/// A file's name: what does not print is escaped, and one that fills lines loses its middle.
+/// A file's name for a message: unprintable characters are escaped, and the middle of a name above 200 characters is left out.
 fn shown(file: &Path) -> String {
     const ENDS: usize = 80;
     let escape = |c: char| match c.escape_debug() {
@@ -175,14 +174,17 @@ mod tests {
 
     #[test]
     fn text_names_file_line_field_cause_and_remedy() {
-        let error =
-            TraceError::new(ErrorKind::Malformed, "\"abc\" is not a number of bytes", "mend the line")
-                .field_name("Size")
-                .at(Position::Line(17))
-                .in_file(Path::new("hm_0.csv"));
+        let error = TraceError::new(
+            ErrorKind::Malformed,
+            "expected a number of bytes, found \"abc\"",
+            "mend the line",
+        )
+        .field_name("Size")
+        .at(Position::Line(17))
+        .in_file(Path::new("hm_0.csv"));
         assert_eq!(
             error.to_string(),
-            "hm_0.csv:17: field Size: \"abc\" is not a number of bytes\n  remedy: mend the line"
+            "hm_0.csv:17: field Size: expected a number of bytes, found \"abc\"\n  remedy: mend the line"
         );
         assert_eq!(
             (error.line(), error.field(), error.kind()),

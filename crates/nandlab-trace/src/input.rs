@@ -1,7 +1,7 @@
-//! Opening a file, plain or compressed (by content), and walking its lines or fixed-size records.
+//! Opens a file, plain or compressed (recognized by content), and gives its lines or fixed-size records.
 //!
-//! A thread of its own reads and decompresses into a few chunks that go round between it and the parser, so that
-//! the two overlap and memory stays bounded whatever the file's size. Lines are handed out as slices of the chunk;
+//! A reader thread reads and decompresses the file into four chunks, which it exchanges with the parser's thread. So
+//! reading and parsing overlap, and memory stays bounded whatever the file's size. A line is given as a slice of the chunk;
 //! only a line that crosses a chunk boundary is copied.
 
 use crate::error::{ErrorKind, Position, TraceError};
@@ -15,9 +15,9 @@ use std::thread::JoinHandle;
 
 /// Bytes of one chunk of decompressed content.
 pub(crate) const CHUNK_BYTES: usize = 1 << 18;
-/// Chunks under way between the two threads.
+/// Chunks that the two threads exchange.
 const CHUNKS: usize = 4;
-/// A longer line means that the content is not a text trace.
+/// Bytes of the longest line: content with a longer one is no text trace.
 const LINE_BYTES_MAX: usize = 1 << 20;
 
 type Filled = Result<Vec<u8>, TraceError>;
@@ -28,7 +28,7 @@ pub(crate) struct Input {
     filled: Receiver<Filled>,
     spent: SyncSender<Vec<u8>>,
     chunk: Vec<u8>,
-    /// First byte of the chunk not handed out yet.
+    /// Index in the chunk of the first byte of the next line or record.
     at: usize,
     /// The start of a line or record that crosses chunks.
     carry: Vec<u8>,
@@ -39,11 +39,11 @@ pub(crate) struct Input {
     ended: bool,
     bytes_read: Arc<AtomicU64>,
     bytes_total: u64,
-    /// Last, so that the channels' ends are gone by then and the thread stops.
+    /// The last field: when it is dropped the channels are closed already, so the thread ends.
     _thread: Joined,
 }
 
-/// Waits for a thread when dropped, so that nothing of an input outlives it.
+/// Waits for the reader thread when dropped, so that the thread does not outlive its input.
 struct Joined(Option<JoinHandle<()>>);
 
 impl Drop for Joined {
@@ -54,10 +54,10 @@ impl Drop for Joined {
     }
 }
 
-/// A file's bytes that are in memory already.
+/// The bytes of a file that is in memory.
 pub(crate) type Content = Arc<[u8]>;
 
-/// Counts what is read from the file itself, before decompression.
+/// Counts the bytes read from the file, before decompression.
 struct Counted {
     file: Box<dyn Read + Send>,
     count: Arc<AtomicU64>,
@@ -99,7 +99,7 @@ impl Input {
         let (to_parser, filled) = sync_channel(CHUNKS);
         let (spent, to_reader) = sync_channel(CHUNKS);
         for _ in 0..CHUNKS {
-            spent.send(Vec::with_capacity(CHUNK_BYTES)).expect("the reader's end is still here");
+            spent.send(Vec::with_capacity(CHUNK_BYTES)).expect("the receiver is in this function");
         }
         let counted = Counted { file, count: Arc::clone(&bytes_read) };
         let name = path.to_path_buf();
@@ -124,14 +124,14 @@ impl Input {
             _thread: Joined(Some(thread)),
         };
         input.refill()?;
-        // A byte order mark is not part of the first field.
+        // Skips a byte order mark.
         if input.chunk.starts_with(b"\xef\xbb\xbf") {
             input.at = 3;
         }
         Ok(input)
     }
 
-    /// The first chunk, for telling the format; valid before the first advance.
+    /// The first chunk, for detecting the format; valid before the first line or record is taken.
     pub(crate) fn head(&self) -> &[u8] {
         &self.chunk[self.at..]
     }
@@ -139,7 +139,7 @@ impl Input {
     /// Share of the file consumed, 0 to 1.
     pub(crate) fn progress(&self) -> f64 {
         if self.bytes_total == 0 {
-            // Of a pipe nobody knows.
+            // The size of a pipe is unknown.
             return if self.ended { 1.0 } else { 0.0 };
         }
         (self.bytes_read.load(Ordering::Relaxed) as f64 / self.bytes_total as f64).min(1.0)
@@ -183,8 +183,8 @@ impl Input {
             if self.carry.len() > LINE_BYTES_MAX {
                 return Err(TraceError::new(
                     ErrorKind::Malformed,
-                    "line longer than 1 MiB: this is not a text trace",
-                    "name the format with workload.format if it is a binary one",
+                    "expected a line of a text trace, found one longer than 1 MiB",
+                    "if the trace is in a binary format, name the format with workload.format",
                 )
                 .at(Position::Line(self.number + 1))
                 .in_file(&self.path));
@@ -238,7 +238,7 @@ impl Input {
         }
     }
 
-    /// Puts the next chunk in place of the used-up one; `false` at the end.
+    /// Replaces the used-up chunk by the next chunk; `false` at the end.
     fn refill(&mut self) -> Result<bool, TraceError> {
         if self.ended {
             return Ok(false);
@@ -249,7 +249,7 @@ impl Input {
             Ok(Ok(chunk)) => {
                 let old = std::mem::replace(&mut self.chunk, chunk);
                 if old.capacity() > 0 {
-                    // The reader may have ended already; then nobody needs the chunk.
+                    // The reader thread may have ended; it needs no chunk then.
                     let _ = self.spent.try_send(old);
                 }
                 Ok(true)
@@ -268,7 +268,7 @@ impl Input {
     }
 }
 
-/// The reader thread: fills chunks until the end, the first error, or until nobody listens.
+/// The reader thread: fills chunks until the end of the file, the first error, or until the input is dropped.
 fn pump(mut counted: Counted, path: &Path, out: &SyncSender<Filled>, spent: &Receiver<Vec<u8>>) {
     let mut magic = Vec::with_capacity(6);
     let mut first = (&mut counted).take(6);

@@ -1,8 +1,8 @@
 //! Block traces and workload generators.
 //!
 //! [`open`] turns the `[workload]` section of a spec into a [`Source`] of requests in order of arrival: a trace file
-//! in one of [`formats`] (plain or compressed, told by content), a look-alike of a published trace ([`profiles`]), or
-//! a synthetic workload. [`stat`] says what is in a source, [`convert`] writes it in another format.
+//! in one of [`formats`] (plain or compressed, recognized by content), a look-alike of a published trace ([`profiles`]),
+//! or a synthetic workload. [`stat`] computes the statistics of a source; [`convert`] writes a source in a trace format.
 //!
 //! Reading order: this file, `trace`, `format/mod` and `format/msr`, `input`, `generate/profile`.
 
@@ -33,8 +33,8 @@ use std::sync::Arc;
 
 /// Requests in order of arrival.
 pub trait Source: Send {
-    /// The next request. Arrival is in nanoseconds since the first request of a trace (whatever the file counts
-    /// from), since the start of the workload for generators. After an error nothing more comes.
+    /// The next request; `None` at the end and after an error. Arrivals are times since the first request of a trace, whatever
+    /// the time origin of the file, or since the start of the workload for generators.
     fn next_request(&mut self) -> Option<Result<Request, TraceError>>;
 
     /// Malformed records skipped so far under `lenient`.
@@ -42,10 +42,10 @@ pub trait Source: Send {
         0
     }
 
-    /// Share of the input consumed, 0 to 1: bytes of the file (compressed), or requests made of those wanted.
+    /// Share of the input consumed, 0 to 1: of the bytes of the (compressed) file, or of the requests to generate.
     fn progress(&self) -> f64;
 
-    /// The devices whose requests are given, as far as seen; empty for generators.
+    /// The devices read so far whose requests are part of the source; empty for generators.
     fn devices(&self) -> Vec<String> {
         Vec::new()
     }
@@ -55,20 +55,20 @@ pub trait Source: Send {
         None
     }
 
-    /// The published statistics that a profile stands for.
+    /// The published statistics that a profile imitates; `None` for other sources.
     fn published(&self) -> Option<&'static Published> {
         None
     }
 }
 
-/// Opens what `[workload]` names, for a drive of `logical_bytes`, with the run's `seed`.
+/// Opens the source that `[workload]` names, for a drive of `logical_bytes`, with the run's `seed`.
 ///
-/// `repeat` plays the source again from its start, each time going on one mean inter-arrival time after the last
-/// request; `requests_max` ends it early.
+/// `repeat` plays the source again from its start; each round begins one mean inter-arrival time after the last request of
+/// the round before. `requests_max` ends the source early.
 ///
 /// # Errors
-/// A file that cannot be opened, a format or profile that is not known, an impossible setting. What is wrong further
-/// inside the file comes from [`Source::next_request`].
+/// A file that cannot be opened, an unknown format or profile, an impossible setting. Errors further inside a file come from
+/// [`Source::next_request`].
 pub fn open(workload: &WorkloadSpec, logical_bytes: u64, seed: u64) -> Result<Box<dyn Source>, TraceError> {
     if workload.repeat > 1 {
         read_again(&workload.source, &format!("workload.repeat = {}", workload.repeat))?;
@@ -82,27 +82,27 @@ pub fn open(workload: &WorkloadSpec, logical_bytes: u64, seed: u64) -> Result<Bo
     Ok(Box::new(repeat::Repeat::new(first, reopen, workload.repeat.max(1), workload.requests_max)))
 }
 
-/// Refuses a trace that can be read only once, such as a pipe, for `what` reads it again; other sources can be. The file is not opened: that
-/// could wait for ever.
+/// Refuses a trace that can be read only once, such as a pipe, because `what` reads it again. Sources other than traces can
+/// always be read again. The file is not opened, since opening a pipe waits for its writer.
 ///
 /// # Errors
-/// It is such a trace.
+/// The trace can be read only once.
 pub fn read_again(source: &spec::Source, what: &str) -> Result<(), TraceError> {
     let spec::Source::Trace(trace) = source else { return Ok(()) };
     trace_read_again(trace, what)
 }
 
-/// [`read_again`] of a trace.
+/// [`read_again`], for a source known to be a trace.
 pub(crate) fn trace_read_again(trace: &TraceSpec, what: &str) -> Result<(), TraceError> {
-    let is_lasting = |kind: FileType| kind.is_file() || kind.is_dir() || kind.is_block_device();
+    let is_rereadable = |kind: FileType| kind.is_file() || kind.is_dir() || kind.is_block_device();
     match std::fs::metadata(&trace.path) {
-        Ok(meta) if !is_lasting(meta.file_type()) => Err(TraceError::new(
+        Ok(meta) if !is_rereadable(meta.file_type()) => Err(TraceError::new(
             ErrorKind::Io,
             format!("can be read only once, like a pipe, and {what} reads it again"),
             "save it in a file first",
         )
         .in_file(&trace.path)),
-        // What else is wrong is told when it is opened.
+        // A file that does not exist is reported when it is opened.
         _ => Ok(()),
     }
 }
@@ -115,7 +115,8 @@ pub fn open_trace(trace: &TraceSpec) -> Result<Box<dyn Source>, TraceError> {
     Ok(Box::new(trace::TraceSource::open(trace, None)?))
 }
 
-/// Reads `content` (compressed or not) as [`open_trace`] reads a file; the spec's path only names it in messages.
+/// Reads `content` (compressed or not) as [`open_trace`] reads a file; the path of the spec only names the content in
+/// messages.
 ///
 /// # Errors
 /// As [`open`].

@@ -1,20 +1,20 @@
-//! Records into order of time, for formats that do not keep it.
+//! Sorting of records by time, for formats whose records are not in order.
 
 use crate::parse::SECOND;
 use nandlab::host::Op;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// Records that the sorting window holds.
+/// Capacity of the sorting window, in records.
 pub(crate) const WINDOW: usize = 1 << 16;
-/// Records of one second that are held to be spread over it.
+/// Records of one second that are buffered to be spread over the second.
 pub(crate) const SECOND_MAX: usize = 1 << 22;
 
 /// A record on its way to becoming a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Item {
     pub(crate) time_ns: u64,
-    /// Line or record; breaks ties.
+    /// Number of the line or record; orders records of equal time.
     pub(crate) number: u64,
     pub(crate) op: Op,
     pub(crate) fua: bool,
@@ -23,7 +23,7 @@ pub(crate) struct Item {
     pub(crate) len: u64,
 }
 
-/// A bounded sorter: gives the earliest of the records it holds once it is full.
+/// A bounded sorter: once full, it gives the earliest record that it holds.
 #[derive(Default)]
 pub(crate) struct Window(BinaryHeap<Reverse<Item>>);
 
@@ -41,12 +41,12 @@ impl Window {
     }
 }
 
-/// The records of one whole second, waiting to be spread over it.
+/// Spreads the records of each second evenly over the second.
 #[derive(Default)]
 pub(crate) struct SecondSpread {
-    /// Spread already.
+    /// Records whose times have been spread.
     ready: VecDeque<Item>,
-    /// Of the second being read.
+    /// Records of the second that is being read.
     gathering: Vec<Item>,
 }
 
@@ -55,7 +55,7 @@ impl SecondSpread {
         self.ready.pop_front()
     }
 
-    /// Takes a record; `false` if its second has more than [`SECOND_MAX`].
+    /// Takes a record; `false` if its second has more than [`SECOND_MAX`] records.
     pub(crate) fn push(&mut self, item: Item) -> bool {
         if self.gathering.last().is_some_and(|last| last.time_ns != item.time_ns) {
             self.spread();
@@ -64,7 +64,7 @@ impl SecondSpread {
         self.gathering.len() <= SECOND_MAX
     }
 
-    /// Nothing more comes.
+    /// Spreads the last second: the trace has ended.
     pub(crate) fn finish(&mut self) {
         self.spread();
     }

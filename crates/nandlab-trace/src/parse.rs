@@ -1,4 +1,4 @@
-//! Numbers and columns out of bytes, without allocation on the way that succeeds.
+//! Numbers and columns from bytes. Only errors allocate memory.
 
 use crate::error::{ErrorKind, TraceError, quoted};
 use nandlab::base::units::SECTOR;
@@ -6,24 +6,27 @@ use nandlab::base::units::SECTOR;
 /// The remedy of most malformed records.
 pub(crate) const MEND: &str = "mend the record, or skip such records with workload.lenient = true";
 
+/// The error for a field with a wrong value; `expected` is a noun phrase.
 #[cold]
-pub(crate) fn bad(field: &'static str, value: &[u8], what: &str) -> TraceError {
-    TraceError::new(ErrorKind::Malformed, format!("{} {what}", quoted(value)), MEND).field_name(field)
+pub(crate) fn bad(field: &'static str, value: &[u8], expected: &str) -> TraceError {
+    let message = format!("expected {expected}, found {}", quoted(value));
+    TraceError::new(ErrorKind::Malformed, message, MEND).field_name(field)
 }
 
 #[cold]
 fn missing(field: &'static str) -> TraceError {
-    TraceError::new(ErrorKind::Malformed, "is missing: too few fields", MEND).field_name(field)
+    TraceError::new(ErrorKind::Malformed, "expected a value, found the end of the line", MEND)
+        .field_name(field)
 }
 
-/// One microsecond: a file's times are plain nanoseconds since whatever it counts from.
+/// One microsecond in nanoseconds. Times of a file are plain nanoseconds since the time origin of its format.
 pub(crate) const US: u64 = nandlab::base::units::US.ns();
-/// One millisecond, as [`US`].
+/// One millisecond in nanoseconds.
 pub(crate) const MS: u64 = nandlab::base::units::MS.ns();
-/// One second, as [`US`].
+/// One second in nanoseconds.
 pub(crate) const SECOND: u64 = nandlab::base::units::SECOND.ns();
 
-/// The columns of a line that are separated by one byte; blanks round a value do not count.
+/// The columns of a line that are separated by one byte; blanks around a value are ignored.
 pub(crate) struct Columns<'a> {
     rest: Option<&'a [u8]>,
     separator: u8,
@@ -44,7 +47,7 @@ impl<'a> Columns<'a> {
         Some(trimmed(value))
     }
 
-    /// The next column, which has to be there.
+    /// The next column, which must be there.
     #[inline]
     pub(crate) fn next(&mut self, field: &'static str) -> Result<&'a [u8], TraceError> {
         self.optional().ok_or_else(|| missing(field))
@@ -54,7 +57,7 @@ impl<'a> Columns<'a> {
     pub(crate) fn end(&mut self) -> Result<(), TraceError> {
         match self.optional() {
             None => Ok(()),
-            Some(value) => Err(bad("(end of line)", value, "is one column too many")),
+            Some(value) => Err(bad("(end of line)", value, "no further column")),
         }
     }
 }
@@ -73,7 +76,7 @@ impl<'a> Words<'a> {
         Some(&rest[..n])
     }
 
-    /// The next word, which has to be there.
+    /// The next word, which must be there.
     #[inline]
     pub(crate) fn next(&mut self, field: &'static str) -> Result<&'a [u8], TraceError> {
         self.optional().ok_or_else(|| missing(field))
@@ -83,7 +86,7 @@ impl<'a> Words<'a> {
     pub(crate) fn end(&mut self) -> Result<(), TraceError> {
         match self.optional() {
             None => Ok(()),
-            Some(value) => Err(bad("(end of line)", value, "is one column too many")),
+            Some(value) => Err(bad("(end of line)", value, "no further column")),
         }
     }
 }
@@ -93,7 +96,7 @@ fn is_blank(b: u8) -> bool {
     b == b' ' || b == b'\t'
 }
 
-/// `value` without the blanks round it.
+/// `value` without the blanks around it.
 #[inline]
 pub(crate) fn trimmed(mut value: &[u8]) -> &[u8] {
     while let [first, rest @ ..] = value {
@@ -111,14 +114,14 @@ pub(crate) fn trimmed(mut value: &[u8]) -> &[u8] {
     value
 }
 
-/// Digits only; `None` for anything else and beyond 64 bits.
+/// The number that `value` spells in decimal digits; `None` for other text and for numbers beyond 64 bits.
 #[inline]
 fn digits(value: &[u8]) -> Option<u64> {
     if value.is_empty() {
         return None;
     }
     let mut n = 0u64;
-    // Up to 19 digits cannot overflow; the usual case needs no check.
+    // 19 digits cannot overflow 64 bits, so the usual case needs no checked arithmetic.
     if value.len() <= 19 {
         for &b in value {
             let d = b.wrapping_sub(b'0');
@@ -139,24 +142,34 @@ fn digits(value: &[u8]) -> Option<u64> {
     Some(n)
 }
 
-/// An unsigned integer; `what` completes "is not ...".
+/// An unsigned integer; `expected` is a noun phrase for messages.
 #[inline]
-pub(crate) fn integer(field: &'static str, value: &[u8], what: &str) -> Result<u64, TraceError> {
-    digits(value).ok_or_else(|| integer_error(field, value, what))
+pub(crate) fn integer(field: &'static str, value: &[u8], expected: &str) -> Result<u64, TraceError> {
+    digits(value).ok_or_else(|| integer_error(field, value, expected))
 }
 
 #[cold]
-fn integer_error(field: &'static str, value: &[u8], what: &str) -> TraceError {
+fn integer_error(field: &'static str, value: &[u8], expected: &str) -> TraceError {
     let all_digits = |v: &[u8]| !v.is_empty() && v.iter().all(u8::is_ascii_digit);
     if value.is_empty() {
-        return TraceError::new(ErrorKind::Malformed, format!("is empty, not {what}"), MEND)
-            .field_name(field);
+        return TraceError::new(
+            ErrorKind::Malformed,
+            format!("expected {expected}, found an empty field"),
+            MEND,
+        )
+        .field_name(field);
     }
     match value {
-        [b'-', rest @ ..] if all_digits(rest) => bad(field, value, "is negative"),
-        _ if all_digits(value) => bad(field, value, "is too large (above 2^64 - 1)"),
-        _ => bad(field, value, &format!("is not {what}")),
+        [b'-', rest @ ..] if all_digits(rest) => negative(field, value, expected),
+        _ if all_digits(value) => bad(field, value, &format!("{expected} below 2^64")),
+        _ => bad(field, value, expected),
     }
+}
+
+#[cold]
+fn negative(field: &'static str, value: &[u8], expected: &str) -> TraceError {
+    let message = format!("expected {expected}, found the negative number {}", quoted(value));
+    TraceError::new(ErrorKind::Malformed, message, MEND).field_name(field)
 }
 
 /// A time with or without decimals in units of `unit_ns`, rounded to the nearest nanosecond.
@@ -167,7 +180,7 @@ pub(crate) fn time(field: &'static str, value: &[u8], unit_ns: u64) -> Result<u6
     let whole = if dot == 0 && value.len() > 1 { 0 } else { digits(&value[..dot]).ok_or_else(error)? };
     let mut part = 0;
     if dot + 1 < value.len() {
-        // Beyond 18 decimals nothing reaches a nanosecond, but they have to be digits all the same.
+        // Decimals after the 18th are too small to matter, but must be digits.
         let decimals = &value[dot + 1..];
         let kept = &decimals[..decimals.len().min(18)];
         if decimals[kept.len()..].iter().any(|b| !b.is_ascii_digit()) {
@@ -196,27 +209,30 @@ const POWERS: [u64; 19] = {
 
 #[cold]
 fn too_late(field: &'static str, value: &[u8]) -> TraceError {
-    bad(field, value, "is beyond the range of 64-bit nanoseconds")
+    bad(field, value, "a time within 64-bit nanoseconds")
 }
 
 #[cold]
 fn time_error(field: &'static str, value: &[u8]) -> TraceError {
     if value.first() == Some(&b'-') {
-        return bad(field, value, "is negative");
+        return negative(field, value, "a time");
     }
     if value.iter().any(|b| matches!(b, b'e' | b'E')) && value.iter().all(|b| b"0123456789.eE+-".contains(b))
     {
         return TraceError::new(
             ErrorKind::Malformed,
-            format!("{} is in exponent form: a spreadsheet has rounded the times away", quoted(value)),
-            "fetch the original trace; this copy cannot be mended",
+            format!(
+                "expected a time, found {} in exponent form: a spreadsheet has rounded the times",
+                quoted(value)
+            ),
+            "fetch the original trace: this copy has lost the times",
         )
         .field_name(field);
     }
-    bad(field, value, "is not a time")
+    bad(field, value, "a time")
 }
 
-/// An integer count of `unit_ns`.
+/// A time given as an integer number of units of `unit_ns`.
 #[inline]
 pub(crate) fn ticks(field: &'static str, value: &[u8], unit_ns: u64) -> Result<u64, TraceError> {
     match digits(value) {
@@ -229,10 +245,11 @@ pub(crate) fn ticks(field: &'static str, value: &[u8], unit_ns: u64) -> Result<u
 #[inline]
 pub(crate) fn sectors(field: &'static str, value: &[u8]) -> Result<u64, TraceError> {
     let n = integer(field, value, "a number of sectors")?;
-    n.checked_mul(SECTOR).ok_or_else(|| bad(field, value, "sectors overflow 64-bit byte addresses"))
+    n.checked_mul(SECTOR)
+        .ok_or_else(|| bad(field, value, "a number of sectors whose byte address is below 2^64"))
 }
 
-/// Unsigned decimal text, without going through the formatting machinery.
+/// Appends `n` as decimal text; faster than `write!`.
 pub(crate) fn push_number(out: &mut Vec<u8>, mut n: u64) {
     let mut buffer = [0u8; 20];
     let mut at = buffer.len();
@@ -247,7 +264,7 @@ pub(crate) fn push_number(out: &mut Vec<u8>, mut n: u64) {
     out.extend_from_slice(&buffer[at..]);
 }
 
-/// `ns` in units of 10^`digits` ns, with all decimals.
+/// Appends `ns` in units of 10^`digits` ns, with `digits` decimals.
 pub(crate) fn push_decimal(out: &mut Vec<u8>, ns: u64, digits: usize) {
     let scale = POWERS[digits];
     push_number(out, ns / scale);
@@ -274,15 +291,15 @@ mod tests {
     }
 
     #[test]
-    fn times_say_what_is_wrong() {
+    fn errors_of_times_name_expected_and_found() {
         for (text, what) in [
             (&b"-1.5"[..], "negative"),
             (b"1.28166E+17", "spreadsheet"),
-            (b"abc", "not a time"),
-            (b"", "not a time"),
-            (b".", "not a time"),
-            (b"99999999999999999999", "not a time"),
-            (b"18446744073709551615", "range"),
+            (b"abc", "expected a time, found \"abc\""),
+            (b"", "expected a time, found \"\""),
+            (b".", "expected a time, found \".\""),
+            (b"99999999999999999999", "expected a time, found"),
+            (b"18446744073709551615", "expected a time within 64-bit nanoseconds, found"),
         ] {
             let error = time("t", text, 1_000_000_000).unwrap_err();
             assert!(error.message().contains(what), "{error}");
@@ -290,18 +307,19 @@ mod tests {
     }
 
     #[test]
-    fn integers_say_what_is_wrong() {
+    fn errors_of_integers_name_expected_and_found() {
         for (text, what) in [
-            (&b"-1"[..], "negative"),
-            (b"18446744073709551616", "too large"),
-            (b"1x", "not a number"),
-            (b"", "empty"),
+            (&b"-1"[..], "expected a number, found the negative number \"-1\""),
+            (b"18446744073709551616", "expected a number below 2^64, found"),
+            (b"1x", "expected a number, found \"1x\""),
+            (b"", "expected a number, found an empty field"),
         ] {
             let error = integer("n", text, "a number").unwrap_err();
             assert!(error.message().contains(what), "{error}");
         }
         assert_eq!(integer("n", b"18446744073709551615", "a number").unwrap(), u64::MAX);
-        assert!(sectors("n", b"18446744073709551615").unwrap_err().message().contains("overflow"));
+        let error = sectors("n", b"18446744073709551615").unwrap_err();
+        assert!(error.message().contains("whose byte address is below 2^64"), "{error}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! `workload.repeat` and `workload.requests_max`.
+//! `workload.repeat` and `workload.requests_max`: a source that plays another source several times, or a part of it.
 
 use crate::generate::Published;
 use crate::{Source, TraceError};
@@ -16,7 +16,7 @@ pub(crate) struct Repeat {
     requests_max: u64,
     requests: u64,
     requests_round: u64,
-    /// What the arrivals of this round count from.
+    /// The arrival times of this round count from here.
     base: Time,
     last: Time,
     skipped_before: u64,
@@ -65,7 +65,7 @@ impl Source for Repeat {
                         self.done = true;
                         return None;
                     }
-                    // A round without any time in it would be played over and over at one moment.
+                    // At least 1 us between rounds: rounds whose requests all arrive at one time would not advance.
                     let gap = ((self.last - self.base) / (self.requests_round - 1).max(1)).max(US);
                     self.base = self.last.saturating_add(gap);
                     self.round += 1;

@@ -1,8 +1,8 @@
-//! What is in a source: counts, sizes, footprint, rewrites, skew.
+//! Statistics of a source: counts, sizes, footprint, rewrites, skew.
 //!
-//! Pages are 4 KiB; a request touches every page that it overlaps, and each touch is a reference. A write reference
-//! to a page written before is a rewrite, and the time between the two its interval. Memory: 24 bytes for each page
-//! touched (and slack of the hash table); where there is not so much, an error.
+//! Pages are 4 KiB; each page that a request overlaps is one page reference. A write reference to a page written before is a
+//! rewrite; the time between the two writes is its interval. Memory: 24 bytes for each page referenced, and up to as much
+//! again for free slots of the hash table; a failed allocation is an error.
 
 use crate::generate::Published;
 use crate::{ErrorKind, Source, TraceError};
@@ -30,7 +30,7 @@ pub struct OpCount {
 pub struct TraceStat {
     /// The trace format; `None` for generators.
     pub format: Option<&'static str>,
-    /// The devices read.
+    /// The devices whose requests are counted.
     pub devices: Vec<String>,
     /// Malformed records skipped.
     pub skipped: u64,
@@ -52,11 +52,11 @@ pub struct TraceStat {
     pub page_writes: u64,
     /// Share of reads and writes whose start or length is not a multiple of 4 KiB.
     pub unaligned_share: f64,
-    /// Share of reads and writes that start where the one before them ended.
+    /// Share of reads and writes that start where the read or write before them ended.
     pub sequential_share: f64,
     /// Share of page writes that rewrite a page.
     pub rewrite_ratio: f64,
-    /// Share of page writes that go to the 1 % of written pages with the most.
+    /// Share of page writes that go to the most written 1 % of the written pages.
     pub top_1pct_written_share: f64,
     /// Median time between two writes of a page, in seconds; `None` without rewrites. Exact within 1 %.
     pub rewrite_interval_s_median: Option<f64>,
@@ -73,7 +73,7 @@ pub struct TraceStat {
 /// Reads `source` to its end.
 ///
 /// # Errors
-/// The first error of the source; more pages than there is memory for.
+/// The first error of the source; too little memory to count its pages.
 pub fn stat(source: &mut dyn Source) -> Result<TraceStat, TraceError> {
     let mut stat = TraceStat { sizes: size_bins(), ..TraceStat::default() };
     let mut pages = Pages::new();
@@ -183,12 +183,12 @@ impl TraceStat {
         self.duration_ns.ns() as f64 / 1e9
     }
 
-    /// Requests a second over the duration; 0 for an instant.
+    /// Requests per second over the duration; 0 for a duration of 0.
     pub fn iops_mean(&self) -> f64 {
         if self.duration_ns == Span::ZERO { 0.0 } else { self.requests() as f64 / self.duration_s() }
     }
 
-    /// All of it as JSON; keys end in their units. A profile's published numbers are under `published`.
+    /// The statistics as JSON; keys end in their units. A profile's published numbers are under `published`.
     pub fn to_json(&self) -> Value {
         let ops: serde_json::Map<_, _> = Op::ALL
             .iter()
@@ -237,7 +237,7 @@ impl TraceStat {
     }
 }
 
-/// One page; `key` is the page number plus one, 0 an empty slot.
+/// A slot of the page table; `key` is the page number plus one, or 0 in a free slot.
 #[derive(Clone, Copy, Default)]
 struct PageSlot {
     key: u64,
@@ -245,7 +245,7 @@ struct PageSlot {
     writes: u32,
 }
 
-/// An open-addressing table of pages: the standard map costs twice the memory and time here.
+/// A hash table of pages with open addressing; the standard map takes twice the memory and time here.
 struct Pages {
     slots: Vec<PageSlot>,
     len: usize,
@@ -274,7 +274,7 @@ impl Pages {
     #[inline]
     fn find(&self, key: u64) -> usize {
         let mask = self.slots.len() - 1;
-        // Fibonacci hashing of a mixed key: runs of pages and strided pages both spread.
+        // Fibonacci hashing of a mixed key spreads both consecutive and strided pages.
         let mixed = (key ^ (key >> 17)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mut at = (mixed >> self.shift) as usize;
         while self.slots[at].key != 0 && self.slots[at].key != key {
@@ -300,16 +300,13 @@ impl Pages {
     fn no_room(&self) -> TraceError {
         TraceError::new(
             ErrorKind::Setting,
-            format!(
-                "more than {} pages of 4 KiB are touched: there is no memory to count them all",
-                self.len
-            ),
-            "look at one device (workload.device), or at fewer requests (--requests)",
+            format!("not enough memory to count more than {} pages of 4 KiB", self.len),
+            "choose one device (workload.device), or fewer requests (--requests)",
         )
     }
 }
 
-/// Rewrite intervals in bins of microseconds, 128 to the octave: the median within 1 % in bounded memory.
+/// A histogram of rewrite intervals in microseconds with 128 bins per octave: gives the median within 1 %.
 struct Intervals {
     bins: Vec<u64>,
     count: u64,
@@ -405,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_table_keeps_every_page() {
+    fn page_table_keeps_every_page() {
         let mut pages = Pages::new();
         for i in 0..50_000u64 {
             pages.slot(i * 4096).unwrap().writes += 1;

@@ -1,4 +1,4 @@
-//! A trace file as a [`Source`]: format, device, order, and the checks that hold for every format.
+//! A trace file as a [`Source`]: format, device, order, and the checks common to all formats.
 
 use crate::Source;
 use crate::detect;
@@ -6,7 +6,7 @@ use crate::device::{Picked, Selection};
 use crate::error::{ErrorKind, Position, TraceError};
 use crate::format::{FormatInfo, Order, Parsed, Reader, ReaderOptions, find};
 use crate::input::{Content, Input};
-use crate::order::{Item, SecondSpread, WINDOW, Window};
+use crate::order::{Item, SECOND_MAX, SecondSpread, WINDOW, Window};
 use crate::parse::MEND;
 use nandlab::base::units::{Span, Time};
 use nandlab::drive::spec::{DeviceChoice, TraceSpec};
@@ -14,15 +14,15 @@ use nandlab::host::{Op, Request};
 use nandlab::report::duration;
 use std::collections::VecDeque;
 
-/// This many first requests with one and the same time are damage, in formats with fine-grained absolute times.
+/// An MSR trace whose first 1000 requests all have the same time is damaged.
 const EQUAL_TIMES: u64 = 1000;
-/// So are all of a shorter file's, from this many.
+/// A shorter MSR trace is damaged when it has at least 50 requests, all of the same time.
 const EQUAL_TIMES_WHOLE: u64 = 50;
 
-/// Bytes of a read or write at most: no device takes so many, and their pages would be gone through one by one.
+/// Bytes of the longest read or write, 4 GiB: no device takes a longer one, and the drive handles each of its pages.
 const LEN_MAX: u64 = 1 << 32;
 
-/// The open file and its reader, before any choice of device.
+/// The records of an open file, of all devices.
 pub(crate) struct Records {
     pub(crate) input: Input,
     pub(crate) reader: Box<dyn Reader>,
@@ -73,10 +73,10 @@ pub(crate) struct TraceSource {
     window: Window,
     spread: SecondSpread,
     ready: VecDeque<Request>,
-    /// Records read ahead under `lenient`, to tell a damaged time from a gap.
+    /// Records read ahead under `lenient`, to distinguish a damaged time from a gap.
     ahead: VecDeque<Item>,
     first_ns: Option<u64>,
-    /// Of the record before: its time and number.
+    /// Time and number of the last record.
     last: (u64, u64),
     requests: u64,
     all_equal: bool,
@@ -110,7 +110,7 @@ impl TraceSource {
         })
     }
 
-    /// The next record of the chosen device that is sound in itself.
+    /// The next record of the selected devices that parses and passes [`checked_offset`].
     fn read_one(&mut self) -> Result<Option<Item>, TraceError> {
         loop {
             if self.read_to_end || !self.records.advance()? {
@@ -132,7 +132,7 @@ impl TraceSource {
                         let second = raw.device.to_vec();
                         return Err(self.selection.several(&mut self.records, &second).at(at));
                     }
-                    Picked::Base(base) => match sound(&raw, base) {
+                    Picked::Base(base) => match checked_offset(&raw, base) {
                         Ok(offset) => {
                             return Ok(Some(Item {
                                 time_ns: raw.time_ns,
@@ -156,7 +156,7 @@ impl TraceSource {
         }
     }
 
-    /// The next record in the order that the format keeps or needs.
+    /// The next record in order of time: sorted or spread where the format needs that.
     #[inline]
     fn next_item(&mut self) -> Result<Option<Item>, TraceError> {
         match self.records.info.order {
@@ -182,7 +182,7 @@ impl TraceSource {
                         if !self.spread.push(item) {
                             return Err(TraceError::new(
                                 ErrorKind::Order,
-                                "more requests in one second than can be held to spread them",
+                                format!("expected at most {SECOND_MAX} requests in one second, found more"),
                                 "choose one volume with workload.device",
                             )
                             .at(self.records.position(item.number)));
@@ -249,23 +249,23 @@ impl TraceSource {
         }
     }
 
-    /// A record to come, without taking it.
-    fn peek(&mut self, number: usize) -> Result<Option<Item>, TraceError> {
-        while self.ahead.len() <= number {
+    /// The record `index` places ahead, without taking it.
+    fn peek(&mut self, index: usize) -> Result<Option<Item>, TraceError> {
+        while self.ahead.len() <= index {
             match self.next_item()? {
                 Some(item) => self.ahead.push_back(item),
                 None => return Ok(None),
             }
         }
-        Ok(Some(self.ahead[number]))
+        Ok(Some(self.ahead[index]))
     }
 
-    /// Whether two times are further apart than is not questioned.
+    /// Whether the times of two records are further apart than `workload.max_gap`.
     fn is_far(&self, a: &Item, b: &Item) -> bool {
         a.time_ns.abs_diff(b.time_ns) > self.spec.max_gap_ns.ns()
     }
 
-    /// Whether the first record's time is the damaged one: the next two agree with each other and not with it.
+    /// Whether the first record has a damaged time: the second is far from it, and the third close to the second.
     #[cold]
     fn is_first_damaged(&mut self, first: &Item) -> Result<bool, TraceError> {
         let Some(second) = self.peek(0)?.filter(|second| self.is_far(first, second)) else {
@@ -276,7 +276,7 @@ impl TraceSource {
             .is_some_and(|third| third.time_ns >= second.time_ns && !self.is_far(&second, &third)))
     }
 
-    /// Whether the time of a record after a gap is damaged: those that follow do not go on from it.
+    /// Whether the record after a gap has a damaged time: the next record is earlier, or there is none.
     #[cold]
     fn is_damaged(&mut self, item: &Item) -> Result<bool, TraceError> {
         Ok(self.peek(0)?.is_none_or(|next| next.time_ns < item.time_ns))
@@ -301,9 +301,9 @@ impl TraceSource {
         };
         let span = duration(Span::from_ns(gap_ns).seconds());
         let mut message = format!("is {span} later than that of {before}");
-        let mut remedy = "mend the record of the two that is damaged".to_owned();
+        let mut remedy = "mend the damaged one of these two records".to_owned();
         if self.spec.lenient {
-            message.push_str(", and the records after it go on from there");
+            message.push_str(", and the next record is no earlier");
         } else {
             remedy.push_str(", or skip such records with workload.lenient = true");
         }
@@ -321,38 +321,37 @@ impl TraceSource {
         let back_us = (self.last.0 - item.time_ns) as f64 / 1e3;
         let (message, remedy) = match self.records.info.order {
             Order::Window => (
-                format!("is {back_us} us earlier than a request more than {WINDOW} records before it"),
+                format!("is {back_us} us earlier than that of a request more than {WINDOW} records before"),
                 "sort the file by time, or skip such records with workload.lenient = true",
             ),
-            _ => (format!("is {back_us} us earlier than its predecessor's"), MEND),
+            _ => (format!("is {back_us} us earlier than that of the request before"), MEND),
         };
         TraceError::new(ErrorKind::Order, message, remedy).field_name("time")
     }
 }
 
-/// Nanoseconds of a day.
+/// One day in nanoseconds.
 const DAY_NS: u64 = nandlab::base::units::DAY.ns();
 
-/// The checks that a record has to pass on its own; gives its address on the laid-out devices.
+/// Checks length and address of a record; returns its address, `base` added.
 #[inline]
-fn sound(raw: &crate::format::Raw<'_>, base: u64) -> Result<u64, TraceError> {
+fn checked_offset(raw: &crate::format::Raw<'_>, base: u64) -> Result<u64, TraceError> {
     if raw.op == Op::Flush {
         return Ok(0);
     }
     if raw.len == 0 {
-        return Err(
-            TraceError::new(ErrorKind::Malformed, "the request has no length", MEND).field_name("length")
-        );
+        return Err(TraceError::new(ErrorKind::Malformed, "expected a length above 0, found 0", MEND)
+            .field_name("length"));
     }
     if raw.len > LEN_MAX && raw.op != Op::Trim {
-        let message = format!("{} bytes are more than the 4 GiB of a request", raw.len);
+        let message = format!("expected a length of at most 4 GiB, found {} bytes", raw.len);
         return Err(TraceError::new(ErrorKind::Malformed, message, MEND).field_name("length"));
     }
     match raw.offset.checked_add(base) {
         Some(offset) if offset.checked_add(raw.len).is_some() => Ok(offset),
         _ => Err(TraceError::new(
             ErrorKind::Malformed,
-            "the request's end overflows 64-bit byte addresses",
+            "expected a request that ends below 2^64 bytes, found one that ends beyond",
             MEND,
         )
         .field_name("offset")),
@@ -361,17 +360,17 @@ fn sound(raw: &crate::format::Raw<'_>, base: u64) -> Result<u64, TraceError> {
 
 fn empty(skipped: u64) -> TraceError {
     let message = match skipped {
-        0 => "holds no request".to_owned(),
-        n => format!("holds no sound request ({n} skipped)"),
+        0 => "expected requests, found none".to_owned(),
+        n => format!("expected requests, found malformed records only ({n} skipped)"),
     };
-    TraceError::new(ErrorKind::Empty, message, "check that this is the right file, and workload.format")
+    TraceError::new(ErrorKind::Empty, message, "check workload.trace and workload.format")
 }
 
 fn equal_times(n: u64) -> TraceError {
     TraceError::new(
         ErrorKind::Malformed,
-        format!("all {n} requests so far have the same time: a spreadsheet has rounded the times away"),
-        "fetch the original trace; this copy cannot be mended",
+        format!("all {n} requests so far have the same time: a spreadsheet has rounded the times"),
+        "fetch the original trace: this copy has lost the times",
     )
     .field_name("Timestamp")
 }

@@ -1,8 +1,8 @@
 //! Alibaba block traces 2020 (CSV).
 //!
 //! Columns: `device_id,opcode,offset,length,timestamp`: opcode `R` or `W`, offset and length in bytes, timestamp in
-//! microseconds of the Unix epoch. A thousand disks are mixed in one file, nearly in order of time: records are
-//! sorted within a bounded window.
+//! microseconds of the Unix epoch. A file mixes the records of a thousand disks, nearly in order of time; the reader sorts them
+//! within a window of 65,536 records.
 //!
 //! Source: the README of alibaba/block-traces.
 
@@ -11,7 +11,7 @@ use crate::error::TraceError;
 use crate::parse::{Columns, US, bad, integer, push_number, ticks};
 use nandlab::host::Op;
 
-/// Where written traces start: 2020-01-01 in the recording's own zone.
+/// Time of the first request of a written trace: 2020-01-01 in the time zone of the recording.
 const BASE_US: u64 = 1_577_808_000_000_000;
 
 pub(super) const INFO: FormatInfo = FormatInfo {
@@ -49,7 +49,7 @@ impl Reader for Alibaba {
         let read = match columns.next("opcode")? {
             b"R" => true,
             b"W" => false,
-            other => return Err(bad("opcode", other, "is neither R nor W")),
+            other => return Err(bad("opcode", other, "R or W")),
         };
         let offset = integer("offset", columns.next("offset")?, "a byte address")?;
         let len = integer("length", columns.next("length")?, "a number of bytes")?;
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn line_of_the_readme_is_understood() {
+    fn line_of_the_readme_is_parsed() {
         let raw = parse("alibaba", b"0,R,126703644672,4096,1577808000000626").unwrap().unwrap();
         assert_eq!((raw.op, raw.offset, raw.len), (Op::Read, 126_703_644_672, 4096));
         assert_eq!(raw.time_ns, 1_577_808_000_000_626_000);

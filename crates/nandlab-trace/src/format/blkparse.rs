@@ -1,14 +1,14 @@
 //! blkparse's default text output.
 //!
 //! Columns: `maj,min cpu seq seconds.nanoseconds pid action RWBS` and then, for requests, `sector + count [process]`
-//! in 512-byte sectors. One request passes through several actions (Q queued, D issued, C completed...), so ONE
-//! action is read: `D`, the device's view; without any D in the file's first 256 KiB, `Q`, the block layer's
-//! arrivals; without those `C`. Every other action is passed over.
+//! in 512-byte sectors. One request passes through several actions (Q queued, D issued, C completed...), so the reader
+//! takes ONE action: `D`, the request as the device gets it; without any D in the file's first 256 KiB, `Q`, the arrival in
+//! the block layer; without any D and Q there, `C`. Every other action is skipped.
 //!
-//! RWBS: a leading `F` asks for a flush first, then one of `R` `W` `D` (discard, `DE` secure) `N` (none), then
+//! RWBS: a leading `F` asks for a flush before the request, then one of `R` `W` `D` (discard, `DE` secure) `N` (none), then
 //! modifiers: `F` force unit access, `S` sync, `M` metadata, `A` read-ahead, `B` barrier. So `FN`, `F`, `FF` and `FS`
-//! are flushes, `FWS` is a flush and a write, `WFS` a FUA write, `FWFS` both. Packet commands (`N 0 (00 ..)`) and
-//! other events without data are passed over. Reading ends at the summary (`CPUn (dev):`, `Total (dev):`).
+//! are flushes, `FWS` is a flush and a write, `WFS` a FUA write, `FWFS` a flush and a FUA write. Packet commands
+//! (`N 0 (00 ..)`) and other events without data are skipped. Reading ends at the summary (`CPUn (dev):`, `Total (dev):`).
 //!
 //! Source: blkparse(1) of blktrace 1.2.0.
 
@@ -68,6 +68,7 @@ struct Blkparse {
     action: u8,
 }
 
+/// The action to read, by the actions in `head`.
 fn action_of(head: &[u8]) -> u8 {
     let (mut queued, mut completed) = (false, false);
     for line in head_lines(head) {
@@ -86,10 +87,10 @@ fn action_of(head: &[u8]) -> u8 {
     }
 }
 
-/// Flush first, the operation (`None`: no data), force unit access.
+/// The meaning of an RWBS field: whether a flush comes first, the operation (`None`: no data), and force unit access.
 #[inline]
 fn rwbs(value: &[u8]) -> Result<(bool, Option<Op>, bool), TraceError> {
-    let unknown = || bad("RWBS", value, "is not a combination of R W D N and F S M A B E");
+    let unknown = || bad("RWBS", value, "a combination of R W D N and F S M A B E");
     let (flush, rest) = match value {
         [b'F', rest @ ..] => (true, rest),
         rest => (false, rest),
@@ -123,7 +124,7 @@ impl Reader for Blkparse {
         }
         let comma = device.iter().position(|&b| b == b',').unwrap_or(0);
         if comma == 0 || device.iter().any(|b| !b.is_ascii_digit() && *b != b',') {
-            return Err(bad("device", device, "is not major,minor"));
+            return Err(bad("device", device, "major,minor"));
         }
         words.next("cpu")?;
         words.next("sequence")?;
@@ -133,7 +134,7 @@ impl Reader for Blkparse {
         if action != [self.action] {
             return match action {
                 [b'A'..=b'Z' | b'm'] => Ok(Parsed::Nothing),
-                _ => Err(bad("action", action, "is not an action letter")),
+                _ => Err(bad("action", action, "an action letter")),
             };
         }
         let time_ns = time("time", stamp, SECOND)?;
@@ -146,13 +147,13 @@ impl Reader for Blkparse {
         };
         let sector = words.next("sector")?;
         if flush_first && sector.starts_with(b"[") {
-            // An empty flush may carry the letter of a write, but no sector.
+            // A flush without data may have the letter W, but has no sector.
             return request(false, Op::Flush, false, 0, 0);
         }
         let offset = sectors("sector", sector)?;
         match words.next("+")? {
             b"+" => {}
-            other => return Err(bad("+", other, "stands where + belongs")),
+            other => return Err(bad("+", other, "+")),
         }
         let count = words.next("count")?;
         let len = sectors("count", count)?;
@@ -169,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn write_of_the_manual_is_understood() {
+    fn write_of_the_manual_is_parsed() {
         let line = b"  8,33  11       14     0.312455739  5026  D  WS 178688 + 512 [fio]";
         let raw = parse("blkparse", line).unwrap().unwrap();
         assert_eq!((raw.op, raw.offset, raw.len), (Op::Write, 178_688 * 512, 512 * 512));
@@ -177,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn packet_command_is_passed_over() {
+    fn packet_command_is_skipped() {
         let line = b"  8,33   4        1     0.000000000  3922  D   N 0 (00 ..) [kworker/u65:0]";
         assert_eq!(parse("blkparse", line).unwrap(), None);
     }

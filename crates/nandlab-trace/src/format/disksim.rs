@@ -2,8 +2,8 @@
 //!
 //! Columns: `time device block blocks flags`, separated by blanks. Time is a decimal number of MILLISECONDS,
 //! ascending; blocks are 512 B; flags is a HEXADECIMAL bit field whose bit 0 is set for a READ (so `3` and `9` are
-//! reads too). Detected by a decimal point in the time, or flags other than 0 and 1; an all-integer file is taken for
-//! `mqsim`.
+//! reads too). The format is detected by a decimal point in the time, or flags other than 0 and 1; a file with integer times and
+//! no other flags is detected as `mqsim`.
 //!
 //! Source: the DiskSim 4.0 reference manual, section 4.1.1.
 
@@ -35,7 +35,7 @@ pub(super) const INFO: FormatInfo = FormatInfo {
     }),
 };
 
-/// Whether something in the first lines can only be DiskSim's.
+/// Whether one of the first 100 lines has a decimal time, or flags that `mqsim` does not know.
 pub(super) fn is_likely(head: &[u8]) -> bool {
     head_lines(head).take(100).any(|line| {
         let mut words = Words(line);
@@ -63,12 +63,12 @@ impl Reader for Disksim {
         let time_ns = time("time", stamp, MS)?;
         let device = words.next("device")?;
         if device.iter().any(|b| !b.is_ascii_digit()) {
-            return Err(bad("device", device, "is not a device number"));
+            return Err(bad("device", device, "a device number"));
         }
         let offset = sectors("block", words.next("block")?)?;
         let len = sectors("blocks", words.next("blocks")?)?;
         let flags = words.next("flags")?;
-        let bits = hex(flags).ok_or_else(|| bad("flags", flags, "is not a hexadecimal bit field"))?;
+        let bits = hex(flags).ok_or_else(|| bad("flags", flags, "a hexadecimal bit field"))?;
         words.end()?;
         Ok(plain(time_ns, device, bits & 1 == 1, offset, len))
     }

@@ -4,10 +4,10 @@
 //! `time file action [offset length]`. Offset and length are bytes. `add`, `open` and `close` are no requests; `sync`
 //! and `datasync` are flushes, `trim` is a TRIM. The file is the device.
 //!
-//! Time: version 3's is microseconds since the start of the run. Version 2 has none but `wait` lines, whose
-//! number (in the place of the offset) is read as the manual words it: microseconds since the previous wait. So the
-//! requests between two waits all arrive at once, and without waits all arrive at 0. (fio's own player compares it
-//! with milliseconds since the start; the manual is followed here.)
+//! Time: version 3 gives microseconds since the start of the run. Version 2 has no times but `wait` lines, whose
+//! number (in the column of the offset) counts microseconds since the previous wait, as the manual says. So the
+//! requests between two waits all arrive at one time, and without waits all arrive at 0. (fio itself compares the number
+//! with milliseconds since the start when it replays a log; this reader follows the manual.)
 //!
 //! Source: fio(1) of fio 3.33.
 
@@ -22,7 +22,7 @@ pub(super) const INFO: FormatInfo = FormatInfo {
     units: "[v3: time (us)], file, action, offset (B), length (B)",
     order: Order::Ascending,
     sniff: |head| is_text(head) && head.starts_with(b"fio version "),
-    // A damaged first line does not tell; version 3 has times in the others.
+    // The version is found in the first line, or, where that line is damaged, by the times in the lines of version 3.
     reader: |head, _| Ok(Box::new(FioIolog { timed: has_times(head), now_ns: 0 })),
     writer: Some(Target {
         trim: true,
@@ -54,9 +54,9 @@ fn has_times(head: &[u8]) -> bool {
 }
 
 struct FioIolog {
-    /// Version 3.
+    /// Whether lines begin with a time: version 3.
     timed: bool,
-    /// Version 2: the sum of the waits.
+    /// The sum of the waits so far: the time of the next request in version 2.
     now_ns: u64,
 }
 
@@ -68,11 +68,7 @@ impl Reader for FioIolog {
                 b"fio version 3 iolog" => true,
                 b"fio version 2 iolog" => false,
                 _ => {
-                    return Err(bad(
-                        "version",
-                        line,
-                        "is neither fio version 2 iolog nor fio version 3 iolog",
-                    ));
+                    return Err(bad("version", line, "fio version 2 iolog or fio version 3 iolog"));
                 }
             };
             return Ok(Parsed::Nothing);
@@ -97,12 +93,13 @@ impl Reader for FioIolog {
             b"sync" | b"datasync" => Op::Flush,
             b"add" | b"open" | b"close" => return Ok(Parsed::Nothing),
             b"wait" if !self.timed => {
-                let wait_ns = ticks("offset", words.next("offset")?, US)?;
-                let late = || bad("offset", action, "goes beyond the range of 64-bit nanoseconds");
+                let wait = words.next("offset")?;
+                let wait_ns = ticks("offset", wait, US)?;
+                let late = || bad("offset", wait, "waits whose sum is within 64-bit nanoseconds");
                 self.now_ns = self.now_ns.checked_add(wait_ns).ok_or_else(late)?;
                 return Ok(Parsed::Nothing);
             }
-            other => return Err(bad("action", other, "is not an action of this version")),
+            other => return Err(bad("action", other, "an action of this version")),
         };
         let (mut offset, mut len) = (0, 0);
         if op != Op::Flush {

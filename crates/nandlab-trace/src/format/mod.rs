@@ -1,7 +1,8 @@
 //! The trace formats: one file each, and one table that names them all.
 //!
-//! To add a format: write its file with a [`Reader`] (and a [`Writer`] if it can be written), add its line to
-//! `FORMATS`, and its name to the choices of `workload.format` in nandlab's `host/spec/workload.rs`. Detection, errors, device choice, ordering, conversion, fuzzing and the round-trip tests follow.
+//! To add a format: write its file with a [`Reader`] (and a [`Writer`] if traces of the format can be written), add its line to
+//! `FORMATS`, and its name to the choices of `workload.format` in nandlab's `host/spec/workload.rs`. Detection, errors,
+//! device choice, ordering, conversion, fuzzing and the round-trip tests follow.
 
 mod alibaba;
 mod blkparse;
@@ -19,17 +20,17 @@ use crate::error::TraceError;
 use crate::input::CHUNK_BYTES;
 use nandlab::host::{Op, Request};
 
-/// What is known of a format.
+/// A trace format.
 #[derive(Clone, Copy, Debug)]
 pub struct FormatInfo {
     /// The name in `workload.format`.
     pub name: &'static str,
-    /// What it is, in a line.
+    /// A description of one line.
     pub description: &'static str,
-    /// Its columns and their units.
+    /// The columns and their units.
     pub units: &'static str,
     pub(crate) order: Order,
-    /// Whether the content can be this format at all; lines are tried afterwards.
+    /// Whether the first bytes allow this format; detection then parses the first lines.
     pub(crate) sniff: fn(head: &[u8]) -> bool,
     pub(crate) reader: MakeReader,
     pub(crate) writer: Option<Target>,
@@ -38,90 +39,91 @@ pub struct FormatInfo {
 /// Makes the reader of a file that starts with `head`.
 pub(crate) type MakeReader = fn(head: &[u8], options: &ReaderOptions) -> Result<Box<dyn Reader>, TraceError>;
 
-/// How a format's records follow each other in time.
+/// The order of a format's records in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// Never backwards.
+    /// Ascending in time.
     Ascending,
-    /// Sorted within a bounded window.
+    /// Nearly ascending: records are sorted within a bounded window.
     Window,
-    /// Whole seconds, ascending; the ties of a second are spread over it.
+    /// Ascending in whole seconds: the records of a second are spread evenly over the second.
     Seconds,
 }
 
-/// What of the spec a reader needs.
+/// The settings of the spec that readers use.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ReaderOptions {
     pub(crate) time_unit_ns: Option<f64>,
 }
 
-/// One request as a format's record says it.
+/// A request as its record gives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Raw<'a> {
-    /// Nanoseconds since whatever the format counts from.
+    /// Nanoseconds since the time origin of the format.
     pub(crate) time_ns: u64,
-    /// The device, as the record spells it.
+    /// The key of the device: its name as the record has it.
     pub(crate) device: &'a [u8],
     pub(crate) op: Op,
     pub(crate) fua: bool,
-    /// A flush goes before this request.
+    /// Whether the host flushes before this request.
     pub(crate) flush_first: bool,
     pub(crate) offset: u64,
     pub(crate) len: u64,
 }
 
-/// What a record turned out to be.
+/// A parsed record.
 #[derive(Debug)]
 pub(crate) enum Parsed<'a> {
     /// A request.
     Request(Raw<'a>),
-    /// A header, a comment, an event that is no request.
+    /// A record to skip: a header, a comment, an event that is no request.
     Nothing,
-    /// The start of a summary: nothing follows.
+    /// The start of a summary: no records follow.
     End,
 }
 
-/// Reads one line (or fixed-size record) at a time.
+/// Parses records: lines of a text format, or records of fixed size.
 pub(crate) trait Reader: Send {
-    /// Understands one record; `number` counts from 1.
+    /// Parses one record; `number` counts from 1.
     fn parse<'a>(&mut self, record: &'a [u8], number: u64) -> Result<Parsed<'a>, TraceError>;
 
-    /// Bytes of a record of a binary format.
+    /// Bytes of a record of a binary format; `None` for a text format.
     fn record_bytes(&self) -> Option<usize> {
         None
     }
 
-    /// How the record spells the device that the user calls `name`.
+    /// The key in the records ([`Raw::device`]) of the device with the user's `name`.
     fn device_key(&self, name: &str) -> Vec<u8> {
         name.as_bytes().to_vec()
     }
 
-    /// What the user calls the device that the record spells `key`.
+    /// The user's name of the device with this key in the records.
     fn device_name(&self, key: &[u8]) -> String {
         key.escape_ascii().to_string()
     }
 }
 
-/// What a format can say, and how it is written.
+/// A format to write: what its records can represent, and its writer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Target {
     pub(crate) trim: bool,
     pub(crate) flush: bool,
     pub(crate) fua: bool,
-    /// Times are multiples of this.
+    /// Unit of times in nanoseconds.
     pub(crate) resolution_ns: u64,
-    /// Addresses are multiples of this.
+    /// Unit of addresses in bytes.
     pub(crate) offset_unit: u64,
-    /// Lengths are multiples of this.
+    /// Unit of lengths in bytes.
     pub(crate) len_unit: u64,
     pub(crate) len_max: u64,
     pub(crate) header: &'static [u8],
     pub(crate) write: Writer,
 }
 
-/// Appends one request, which the target's limits allow.
+/// Appends one request, which is within the limits of the target; `number` counts the requests written, from 1.
 pub(crate) type Writer = fn(out: &mut Vec<u8>, request: &Request, number: u64);
 
+/// A text format with reads and writes alone, in bytes and nanoseconds: the base of the other targets.
 const TEXT: Target = Target {
     trim: false,
     flush: false,
@@ -134,7 +136,7 @@ const TEXT: Target = Target {
     write: |_, _, _| {},
 };
 
-/// Every format. Adding one is its file and its line here.
+/// All formats.
 static FORMATS: [FormatInfo; 11] = [
     msr::INFO,
     spc::INFO,
@@ -163,15 +165,15 @@ fn is_text(head: &[u8]) -> bool {
     !head.contains(&0)
 }
 
-/// The lines of the head, without a last one that the chunk's end may have cut.
+/// The lines of the head, without a last line that the end of the chunk may have cut.
 pub(crate) fn head_lines(head: &[u8]) -> impl Iterator<Item = &[u8]> {
-    // A byte order mark of three bytes may be missing from a full chunk.
+    // The head of a full chunk is three bytes shorter where a byte order mark has been skipped.
     let is_all = head.len() + 3 < CHUNK_BYTES;
     let whole = if is_all { head } else { memchr::memrchr(b'\n', head).map_or(head, |n| &head[..n]) };
     whole.split(|&b| b == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line))
 }
 
-/// A read or write of a format that knows no other.
+/// A read or write of a format without flushes, TRIMs and FUA.
 fn plain<'a>(time_ns: u64, device: &'a [u8], read: bool, offset: u64, len: u64) -> Parsed<'a> {
     let op = if read { Op::Read } else { Op::Write };
     Parsed::Request(Raw { time_ns, device, op, fua: false, flush_first: false, offset, len })
@@ -181,7 +183,7 @@ fn plain<'a>(time_ns: u64, device: &'a [u8], read: bool, offset: u64, len: u64) 
 pub(crate) mod testing {
     use super::*;
 
-    /// Parses one record of the format on its own.
+    /// Parses one record with a new reader of the format.
     pub(crate) fn parse<'a>(format: &str, record: &'a [u8]) -> Result<Option<Raw<'a>>, TraceError> {
         let mut reader = (find(format).unwrap().reader)(record, &ReaderOptions::default())?;
         match reader.parse(record, 2)? {
@@ -190,7 +192,7 @@ pub(crate) mod testing {
         }
     }
 
-    /// The field and message of the error that `record` gives.
+    /// The field and message of the error for `record`.
     pub(crate) fn error(format: &str, record: &[u8]) -> (&'static str, String) {
         let error = parse(format, record).unwrap_err();
         (error.field().unwrap_or(""), error.message().to_owned())

@@ -1,8 +1,8 @@
 //! MQSim ascii traces.
 //!
 //! Columns: `time device sector sectors op`, separated by blanks; sectors are 512 B, 1 is a READ, 0 a write. The
-//! unit of time is not in the file but in MQSim's workload XML (`Time_Unit`): nanoseconds here unless
-//! `workload.time_unit` says otherwise (the workload XML's `Time_Unit` does not travel with the trace).
+//! file does not give the unit of time, which is in MQSim's workload XML (`Time_Unit`); the reader takes nanoseconds unless
+//! `workload.time_unit` gives another unit.
 //!
 //! Source: MQSim's README.
 
@@ -25,7 +25,7 @@ struct Mqsim {
     unit: Unit,
 }
 
-/// Nanoseconds of a tick, as a fraction so that picoseconds stay exact.
+/// The unit of time: `ns / per` nanoseconds, a fraction so that a unit of picoseconds is exact.
 #[derive(Clone, Copy)]
 struct Unit {
     ns: u64,
@@ -45,7 +45,7 @@ impl Unit {
         Err(TraceError::new(
             ErrorKind::Setting,
             format!(
-                "workload.time_unit of {unit} ns is neither a whole number of ns nor a whole part of one"
+                "workload.time_unit: expected a whole number of ns, or 1 ns divided by a whole number, found {unit} ns"
             ),
             "use 0.001 (ps), 1 (ns) or 1000 (us)",
         ))
@@ -59,9 +59,9 @@ impl Reader for Mqsim {
         let n = ticks("time", c.time, 1)?;
         let time_ns = match self.unit {
             Unit { ns: 1, per: 1 } => n,
-            Unit { ns, per: 1 } => n
-                .checked_mul(ns)
-                .ok_or_else(|| bad("time", c.time, "is beyond the range of 64-bit nanoseconds"))?,
+            Unit { ns, per: 1 } => {
+                n.checked_mul(ns).ok_or_else(|| bad("time", c.time, "a time within 64-bit nanoseconds"))?
+            }
             Unit { per, .. } => n / per,
         };
         Ok(plain(time_ns, c.device, c.read, c.offset, c.len))

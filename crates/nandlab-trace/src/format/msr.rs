@@ -1,11 +1,11 @@
 //! MSR Cambridge block traces (CSV).
 //!
-//! Columns: `Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime`, no header (one is skipped if it is
-//! there). Timestamp is a Windows FILETIME: ticks of 100 ns since 1601-01-01 UTC; Type is `Read` or `Write`;
+//! Columns: `Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime`, without a header (a header line is skipped).
+//! Timestamp is a Windows FILETIME: ticks of 100 ns since 1601-01-01 UTC; Type is `Read` or `Write`;
 //! Offset and Size are bytes; ResponseTime (ticks) is not used.
 //!
-//! Traps: a spreadsheet turns the timestamps into `1.28166E+17`, or makes them all equal; both are refused.
-//! The device is `HOST_DISK`, as the published files are called.
+//! Traps: a spreadsheet turns the timestamps into `1.28166E+17`, or makes them all equal; the reader refuses both.
+//! A device is named `HOST_DISK`, like the published files.
 //!
 //! Source: the README that SNIA IOTTA ships with the traces.
 
@@ -16,7 +16,7 @@ use nandlab::host::Op;
 
 /// Nanoseconds of a FILETIME tick.
 const TICK_NS: u64 = 100;
-/// Where written traces start: a tick of the recording week.
+/// Time of the first request of a written trace, in ticks: a time in the week of the recording.
 const BASE_TICKS: u64 = 128_166_372_000_000_000;
 
 pub(super) const INFO: FormatInfo = FormatInfo {
@@ -61,13 +61,13 @@ impl Reader for Msr {
             b"Write" => false,
             other if other.eq_ignore_ascii_case(b"read") => true,
             other if other.eq_ignore_ascii_case(b"write") => false,
-            other => return Err(bad("Type", other, "is neither Read nor Write")),
+            other => return Err(bad("Type", other, "Read or Write")),
         };
         let offset = integer("Offset", columns.next("Offset")?, "a byte address")?;
         let len = integer("Size", columns.next("Size")?, "a number of bytes")?;
         columns.next("ResponseTime")?;
         columns.end()?;
-        // Host and disk lie side by side: the device's key is the slice that holds both.
+        // The device's key is the slice `HOST,DISK`: host and disk are neighboring columns.
         let start = host.as_ptr() as usize - line.as_ptr() as usize;
         let end = disk.as_ptr() as usize - line.as_ptr() as usize + disk.len();
         Ok(plain(time_ns, &line[start..end], read, offset, len))
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn published_line_is_understood() {
+    fn published_line_is_parsed() {
         let raw = parse("msr", b"128166372011600556,mds,0,Write,3201662976,20480,45361").unwrap().unwrap();
         assert_eq!((raw.op, raw.offset, raw.len), (Op::Write, 3_201_662_976, 20_480));
         assert_eq!(raw.time_ns, 12_816_637_201_160_055_600);
@@ -104,11 +104,11 @@ mod tests {
         for (line, field, what) in [
             ("1.28166E+17,hm,0,Write,7014912,4096,26", "Timestamp", "spreadsheet"),
             ("-5,hm,0,Write,7014912,4096,26", "Timestamp", "negative"),
-            ("5,hm,0,Wrote,7014912,4096,26", "Type", "neither"),
-            ("5,hm,0,Write,99999999999999999999,4096,26", "Offset", "too large"),
-            ("5,hm,0,Write,0,abc,26", "Size", "\"abc\" is not a number of bytes"),
-            ("5,hm,0,Write,0", "Size", "missing"),
-            ("5,hm,0,Write,0,4096,26,1", "(end of line)", "too many"),
+            ("5,hm,0,Wrote,7014912,4096,26", "Type", "expected Read or Write, found \"Wrote\""),
+            ("5,hm,0,Write,99999999999999999999,4096,26", "Offset", "expected a byte address below 2^64"),
+            ("5,hm,0,Write,0,abc,26", "Size", "expected a number of bytes, found \"abc\""),
+            ("5,hm,0,Write,0", "Size", "expected a value, found the end of the line"),
+            ("5,hm,0,Write,0,4096,26,1", "(end of line)", "expected no further column, found \"1\""),
         ] {
             let (at, message) = error("msr", line.as_bytes());
             assert_eq!(at, field);

@@ -1,9 +1,9 @@
-//! SPC trace format, as the UMass Financial and WebSearch traces use it (CSV).
+//! SPC trace format, the format of the UMass Financial and WebSearch traces (CSV).
 //!
 //! Columns: `ASU,LBA,Size,Opcode,Timestamp` and optional ones, which are ignored. LBA counts 512-byte blocks
-//! WITHIN the ASU: every ASU is an address space of its own, so a file with several needs `workload.device`.
-//! Size is bytes and need not be a multiple of 512; 0 is allowed by the format but no request. Opcode is `R` or
-//! `W` in either case. Timestamp is seconds since the start, non-decreasing. Blanks after commas are allowed.
+//! WITHIN the ASU: every ASU is an address space of its own, so a file with several ASUs needs `workload.device`.
+//! Size is bytes and need not be a multiple of 512; the format allows a size of 0, but the reader refuses it. Opcode is `R` or
+//! `W`, upper or lower case. Timestamp is seconds since the start, non-decreasing. Blanks after commas are allowed.
 //!
 //! Source: "SPC Trace File Format Specification", revision 1.0.1.
 
@@ -51,7 +51,7 @@ impl Reader for Spc {
         let read = match columns.next("Opcode")? {
             b"R" | b"r" => true,
             b"W" | b"w" => false,
-            other => return Err(bad("Opcode", other, "is neither R nor W")),
+            other => return Err(bad("Opcode", other, "R or W")),
         };
         let time_ns = time("Timestamp", columns.next("Timestamp")?, SECOND)?;
         Ok(plain(time_ns, asu, read, offset, len))
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn published_lines_are_understood() {
+    fn published_lines_are_parsed() {
         let raw = parse("spc", b"0,20941264,8192,W,0.551706,Alpha/NT").unwrap().unwrap();
         assert_eq!(
             (raw.op, raw.offset, raw.len, raw.time_ns),
@@ -79,11 +79,11 @@ mod tests {
     #[test]
     fn each_field_is_checked() {
         for (line, field, what) in [
-            ("0,1,2,x,0.5", "Opcode", "neither"),
-            ("0,1,2,R", "Timestamp", "missing"),
+            ("0,1,2,x,0.5", "Opcode", "expected R or W, found \"x\""),
+            ("0,1,2,R", "Timestamp", "expected a value, found the end of the line"),
             ("0,1,2,R,-0.5", "Timestamp", "negative"),
-            ("0,99999999999999999,2,R,0", "LBA", "overflow"),
-            ("a,1,2,R,0", "ASU", "not a number"),
+            ("0,99999999999999999,2,R,0", "LBA", "whose byte address is below 2^64"),
+            ("a,1,2,R,0", "ASU", "expected a number, found \"a\""),
         ] {
             let (at, message) = error("spc", line.as_bytes());
             assert_eq!(at, field);

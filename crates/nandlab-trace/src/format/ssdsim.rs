@@ -1,8 +1,8 @@
 //! SSDsim ascii traces.
 //!
 //! Columns: `time device sector sectors op`, separated by blanks. Time is integer nanoseconds, sectors are 512 B,
-//! and 1 is a READ, 0 a write. Not detected by content: with nanoseconds an MQSim trace has the same columns and the
-//! same meaning, so detection says `mqsim` for both.
+//! and 1 is a READ, 0 a write. The format is not detected by content: an MQSim trace in nanoseconds has the same columns with the
+//! same meaning, so detection returns `mqsim` for files of both formats.
 //!
 //! Source: SSDsim's README.
 
@@ -22,7 +22,7 @@ pub(super) const INFO: FormatInfo = FormatInfo {
     writer: Some(FIVE_COLUMNS),
 };
 
-/// The written form, which MQSim shares.
+/// The target of SSDsim and MQSim, whose written columns are equal.
 pub(super) const FIVE_COLUMNS: Target =
     Target { offset_unit: SECTOR, len_unit: SECTOR, write: write_line, ..TEXT };
 
@@ -35,27 +35,27 @@ fn write_line(out: &mut Vec<u8>, request: &Request, _: u64) {
     out.extend_from_slice(if request.op == Op::Read { b" 1\n" } else { b" 0\n" });
 }
 
-/// The five columns, with the time left as text: MQSim's unit is a setting.
+/// Parses the five columns but for the time, whose unit is a setting in MQSim; `None` for a blank line.
 #[inline]
 pub(super) fn five_columns<'a>(line: &'a [u8]) -> Result<Option<FiveColumns<'a>>, TraceError> {
     let mut words = Words(line);
     let Some(time) = words.optional() else { return Ok(None) };
     let device = words.next("device")?;
     if device.iter().any(|b| !b.is_ascii_digit()) {
-        return Err(bad("device", device, "is not a device number"));
+        return Err(bad("device", device, "a device number"));
     }
     let offset = sectors("sector", words.next("sector")?)?;
     let len = sectors("sectors", words.next("sectors")?)?;
     let read = match words.next("op")? {
         b"1" => true,
         b"0" => false,
-        other => return Err(bad("op", other, "is neither 1 (read) nor 0 (write)")),
+        other => return Err(bad("op", other, "1 (read) or 0 (write)")),
     };
     words.end()?;
     Ok(Some(FiveColumns { time, device, offset, len, read }))
 }
 
-/// A line of [`five_columns`].
+/// The columns of a line, parsed but for the time; see [`five_columns`].
 pub(super) struct FiveColumns<'a> {
     pub(super) time: &'a [u8],
     pub(super) device: &'a [u8],

@@ -3,8 +3,8 @@
 //! Columns: `Timestamp,Response,IOType,LUN,Offset,Size`, with a header line. Timestamp is seconds of the Unix epoch
 //! with nine decimals, Response seconds, IOType `R`, `W` or blank, Offset and Size bytes.
 //!
-//! Traps: about a fifth of the records are out of order, so they are sorted within a bounded window; a blank
-//! IOType (no response was seen) does not say what was asked, and is passed over as no request.
+//! Traps: about a fifth of the records are out of order, so the reader sorts records within a window of 65,536; a record with a
+//! blank IOType (no response was recorded) does not say whether it was a read or a write, and is skipped.
 //!
 //! Source: the README that SNIA IOTTA ships with the traces.
 
@@ -13,7 +13,7 @@ use crate::error::TraceError;
 use crate::parse::{Columns, SECOND, bad, integer, push_decimal, push_number, time};
 use nandlab::host::Op;
 
-/// Where written traces start: a second of the recording.
+/// Time of the first request of a written trace: a second of the recording.
 const BASE_NS: u64 = 1_456_095_145 * SECOND;
 
 pub(super) const INFO: FormatInfo = FormatInfo {
@@ -57,7 +57,7 @@ impl Reader for Systor {
             b"R" => Ok(plain(time_ns, lun, true, offset, len)),
             b"W" => Ok(plain(time_ns, lun, false, offset, len)),
             b"" => Ok(Parsed::Nothing),
-            other => Err(bad("IOType", other, "is neither R nor W nor blank")),
+            other => Err(bad("IOType", other, "R, W or blank")),
         }
     }
 }
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn published_line_is_understood_and_a_blank_type_is_no_request() {
+    fn published_line_is_parsed_and_a_blank_type_is_skipped() {
         let raw =
             parse("systor", b"1456095145.133076000,0.000806000,R,0,899056122368,131072").unwrap().unwrap();
         assert_eq!((raw.op, raw.offset, raw.len), (Op::Read, 899_056_122_368, 131_072));

@@ -1,9 +1,9 @@
 //! Tencent CBS block traces (CSV).
 //!
 //! Columns: `Timestamp,Offset,Size,IOType,VolumeID`: Timestamp in whole SECONDS of the Unix epoch, Offset and Size in
-//! 512-byte SECTORS, IOType 0 is a read and 1 a WRITE (the other way round from SSDsim and its kin). Thousands of
-//! volumes are mixed in one file. The requests of one second (of the volumes chosen) are spread evenly over it, in
-//! the file's order: without that a second's requests would arrive all at once.
+//! 512-byte SECTORS, IOType 0 is a read and 1 a WRITE (the opposite of SSDsim and MQSim). A file mixes the records of thousands
+//! of volumes. The reader spreads the requests of one second (of the chosen volumes) evenly over the second, in
+//! the order of the file, so that they do not all arrive at its beginning.
 //!
 //! Source: the README that SNIA IOTTA ships with the traces.
 
@@ -13,7 +13,7 @@ use crate::parse::{Columns, SECOND, bad, integer, push_number, sectors, ticks};
 use nandlab::base::units::SECTOR;
 use nandlab::host::Op;
 
-/// Where written traces start: the first second of the recording.
+/// Time of the first request of a written trace: the first second of the recording.
 const BASE_S: u64 = 1_538_323_200;
 
 pub(super) const INFO: FormatInfo = FormatInfo {
@@ -54,7 +54,7 @@ impl Reader for Tencent {
         let read = match columns.next("IOType")? {
             b"0" => true,
             b"1" => false,
-            other => return Err(bad("IOType", other, "is neither 0 (read) nor 1 (write)")),
+            other => return Err(bad("IOType", other, "0 (read) or 1 (write)")),
         };
         let volume = columns.next("VolumeID")?;
         integer("VolumeID", volume, "a volume number")?;

@@ -1,10 +1,10 @@
-//! VMware vSCSI traces, versions 1 and 2 (binary, little-endian), as the CloudPhysics traces use them.
+//! VMware vSCSI traces, versions 1 and 2 (binary, little-endian), the format of the CloudPhysics traces.
 //!
 //! Version 1, 32 bytes: u32 serial, len, nSG; u16 cmd, version; u64 lbn, ts. Version 2, 40 bytes: u16 cmd, version;
-//! u32 serial, len, nSG; u64 lbn, ts, rt. The high byte of the version field tells them apart. len is bytes, lbn
+//! u32 serial, len, nSG; u64 lbn, ts, rt. The high byte of the version field is the version. len is bytes, lbn
 //! 512-byte blocks, ts microseconds. cmd is the SCSI operation code: READ 08 28 88 A8, WRITE 0A 2A 8A AA, SYNCHRONIZE
-//! CACHE 35 91 (a flush). Others (UNMAP's ranges are not in the record) are refused. One file is one disk.
-//! The serial numbers do not follow the order of time; the time stamps do.
+//! CACHE 35 91 (a flush). Other codes are refused, UNMAP too, whose ranges are not in the record. One file is one disk.
+//! Records are in the order of their time stamps, not of their serial numbers.
 //!
 //! Source: libCacheSim's reader of the CloudPhysics traces.
 
@@ -23,7 +23,7 @@ pub(super) const INFO: FormatInfo = FormatInfo {
     reader: |head, _| match version_of(head) {
         Some((1, _)) => Ok(Box::new(V1)),
         Some(_) => Ok(Box::new(V2)),
-        None => Err(bad("version", head, "is not the start of a version 1 or 2 record")
+        None => Err(bad("version", head, "the start of a version 1 or 2 record")
             .at(Position::Record { number: 1, offset: 0 })),
     },
     writer: Some(Target {
@@ -50,16 +50,15 @@ pub(super) const INFO: FormatInfo = FormatInfo {
     }),
 };
 
-/// The version that most whole records of the head (at most 16) agree on, and whether all do.
+/// The version that more than half of the head's first 16 whole records have, and whether all of these records have it.
 fn version_of(head: &[u8]) -> Option<(u8, bool)> {
     let agreeing = |size: usize, at: usize, version: u8| {
         let records = || head.chunks_exact(size).take(16);
         let agree = records().filter(|r| r[at + 1] == version && r[at] == 0).count();
         (agree * 2 > records().count()).then_some((version, agree == records().count()))
     };
-    let found = [agreeing(32, 14, 1), agreeing(40, 2, 2)];
-    let found = found.into_iter().flatten();
-    found.clone().find(|(_, is_unanimous)| *is_unanimous).or_else(|| found.clone().next())
+    let versions = [agreeing(32, 14, 1), agreeing(40, 2, 2)].into_iter().flatten();
+    versions.clone().find(|(_, is_unanimous)| *is_unanimous).or_else(|| versions.clone().next())
 }
 
 struct V1;
@@ -90,7 +89,7 @@ fn request<'a>(
         TraceError::new(ErrorKind::Malformed, message, MEND).field_name(field)
     }
     if version >> 8 != expected {
-        return Err(wrong("version", format!("{version:#06x} is not version {expected}")));
+        return Err(wrong("version", format!("expected version {expected}, found {version:#06x}")));
     }
     let op = match cmd {
         0x08 | 0x28 | 0x88 | 0xa8 => Op::Read,
@@ -99,16 +98,17 @@ fn request<'a>(
         _ => {
             return Err(wrong(
                 "cmd",
-                format!("{cmd:#04x} is not a SCSI read, write or synchronize-cache code"),
+                format!("expected the SCSI code of a read, write or cache synchronization, found {cmd:#04x}"),
             ));
         }
     };
     let time_ns = ts
         .checked_mul(US)
-        .ok_or_else(|| wrong("ts", format!("{ts} us is beyond the range of 64-bit nanoseconds")))?;
+        .ok_or_else(|| wrong("ts", format!("expected a time within 64-bit nanoseconds, found {ts} us")))?;
     let (mut offset, mut bytes) = (0, 0);
     if op != Op::Flush {
-        let overflow = || wrong("lbn", format!("{lbn} blocks overflow 64-bit byte addresses"));
+        let overflow =
+            || wrong("lbn", format!("expected a block whose byte address is below 2^64, found block {lbn}"));
         offset = lbn.checked_mul(SECTOR).ok_or_else(overflow)?;
         bytes = len;
     }
@@ -118,7 +118,7 @@ fn request<'a>(
 impl Reader for V1 {
     fn parse<'a>(&mut self, r: &'a [u8], _: u64) -> Result<Parsed<'a>, TraceError> {
         if r.len() < 32 {
-            return Err(bad("record", r, "is shorter than 32 bytes"));
+            return Err(bad("record", r, "32 bytes"));
         }
         request(u16_at(r, 12), u16_at(r, 14), u32_at(r, 4), u64_at(r, 16), u64_at(r, 24), 1)
     }
@@ -131,7 +131,7 @@ impl Reader for V1 {
 impl Reader for V2 {
     fn parse<'a>(&mut self, r: &'a [u8], _: u64) -> Result<Parsed<'a>, TraceError> {
         if r.len() < 40 {
-            return Err(bad("record", r, "is shorter than 40 bytes"));
+            return Err(bad("record", r, "40 bytes"));
         }
         request(u16_at(r, 0), u16_at(r, 2), u32_at(r, 8), u64_at(r, 16), u64_at(r, 24), 2)
     }
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn published_record_is_understood() {
+    fn published_record_is_parsed() {
         let record = v1(42, 512, 42_932_745, 5_633_898_368_802);
         let raw = parse("vscsi", &record).unwrap().unwrap();
         assert_eq!((raw.op, raw.offset, raw.len), (Op::Write, 42_932_745 * 512, 512));

@@ -1,4 +1,4 @@
-//! Workloads made instead of read: synthetic ones, and look-alikes of published and recorded traces.
+//! Generated workloads: synthetic workloads, and look-alikes of published and recorded traces.
 
 mod profile;
 mod published;

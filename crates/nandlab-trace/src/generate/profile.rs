@@ -1,36 +1,37 @@
-//! Look-alikes of published and recorded traces: requests drawn so that their statistics are the published ones.
+//! Look-alikes of published and recorded traces: requests are drawn so that their statistics equal the published ones.
 //!
-//! A Zipf alone does not give what MSR's system volumes show: a median rewrite interval of about 60 s, from metadata
-//! written by the clock. So writes have four parts, in regions of their own:
+//! MSR's system volumes have a median rewrite interval of about 60 s, from metadata that is written periodically; a Zipf
+//! distribution alone does not give such an interval. So writes have four parts, each with its own region of pages:
 //!
-//! - the hottest page, written at an even pace as often as published;
-//! - periodic pages, each written once every published median interval;
-//! - the rest of the most written 1 % of the written pages, and
-//! - cold pages: all covered once by a cursor that keeps pace with the run, which makes the footprint exact, else
-//!   drawn at random.
+//! - the hottest page, written at an even rate as often as published;
+//! - periodic pages, each written once in every published median interval;
+//! - hot pages: the rest of the most written 1 % of the written pages;
+//! - cold pages: a cursor writes each of them once, evenly over the run, which makes the footprint exact; other writes to
+//!   cold pages are drawn uniformly.
 //!
-//! A share of the writes to the latter two repeats one of the last few extents. That share is solved for, so that
-//! half of all rewrites come sooner than the periodic ones' middle: the median then falls among these. Reads cover
-//! the pages that are only read by a cursor too, else go to the hot pages or, Zipf-distributed, anywhere.
+//! A share of the writes to hot and cold pages repeats one of the last eight extents. The share is solved for so that the median
+//! rewrite interval equals the period: rewrites with a shorter interval and half of the periodic rewrites are together half of
+//! all rewrites. Reads cover the pages that are only read with a cursor too; other reads go to the hot pages or,
+//! Zipf-distributed, to all pages.
 //!
-//! Sizes are geometric in pages around the mean of their operation, held to the published mean by feedback, with
-//! starts and ends off the page boundary where the published bytes fall short of the pages. The rest arrives in
-//! bursts with exponential gaps.
+//! Sizes in pages are geometrically distributed around the published mean of their operation; feedback corrects deviations
+//! from the mean. Where the published bytes are fewer than those of the pages, requests start or end off a page boundary.
+//! Writes to hot and cold pages and reads arrive in bursts with exponentially distributed gaps.
 //!
-//! Where it is published what share of the reads finds data not written since the start, that share is held too: each
-//! read is drawn for the one kind of pages or the other, by feedback. A read of old data goes on as above and is drawn
-//! again if it meets a written page; a read of new data goes to the hot pages or, Zipf-distributed, to the pages
-//! written, the earliest the most likely. An extent ends where the other kind begins.
+//! Where the share of reads of data not written since the start ("old" data) is published, each read is drawn to be of old or
+//! of new data, and feedback keeps the share. A read of old data is drawn as above, and again if it starts at a written page;
+//! a read of new data goes to the hot pages or, Zipf-distributed in the order of first writes, to the written pages. An
+//! extent ends where pages of the other kind begin.
 //!
-//! **Shortened** (`requests` below the published count), the rate, ratios (that of old data among the reads as well),
-//! period and mean sizes hold, while the
-//! footprint and the hottest page's writes shrink in proportion; longer than published, the footprint stays.
-//! **A smaller drive**: addresses are drawn in the space there is, and a footprint above 90 % of it shrinks to that.
-//! **What does not come out**: a database's pages have one size and are aligned to it, those drawn here are not. Two
-//! recordings do not fit the four parts: writes of `recorded/fileserver` are spread so evenly that half of the rewrites
-//! come sooner than recorded (median 11.5 s for 17.9), and the periodic pages of `recorded/ntrx`, one write each 15 ms,
-//! are written more often than the hottest page was (13,000 times for 3,012).
-//! **Prefixes**: where statistics cover a trace's first three million requests only, so does the profile.
+//! **Shortened profiles** (`requests` below the published count) keep the rate, the ratios (the share of old data too), the
+//! period and the mean sizes; the footprint and the writes of the hottest page shrink in proportion. A profile longer than
+//! published keeps the footprint.
+//! **On a smaller drive** addresses are drawn within the drive, and a footprint above 90 % of the drive shrinks to 90 %.
+//! **Deviations**: the pages of a database have one size and are aligned to it; requests drawn here do not keep that alignment.
+//! Two recordings do not fit the four parts. The writes of `recorded/fileserver` are spread so evenly that the median rewrite
+//! interval is shorter than recorded (11.5 s for 17.9 s); the periodic pages of `recorded/ntrx`, one write each 15 ms,
+//! are written more often than its hottest page was (13,000 times for 3,012).
+//! **Prefixes**: where the statistics cover only the first three million requests of a trace, so does the profile.
 
 mod model;
 mod settings;
@@ -53,12 +54,12 @@ const PAGE: u64 = 4096;
 const SECTORS_PER_PAGE: u64 = 8;
 /// Recent extents that a repeating write chooses from.
 const RECENT: usize = 8;
-/// Periodic requests that go out together.
-const TOGETHER: u64 = 8;
-/// Requests in which a deviation of their mean size is made up for.
-const HELD_OVER: f64 = 32.0;
-/// Candidates for a read that is to meet pages of one kind.
-const TRIES: usize = 6;
+/// Periodic requests that arrive at one time.
+const PERIODIC_BATCH: u64 = 8;
+/// Requests over which a deviation from the mean size is corrected.
+const CORRECTION_REQUESTS: f64 = 32.0;
+/// Extents drawn for a read of old or of new data, of which the longest is taken.
+const CANDIDATES: usize = 6;
 /// Pages of the largest request.
 const PAGES_MAX: f64 = 64.0;
 
@@ -75,7 +76,7 @@ pub struct ProfileSource {
     draws: Draws,
     made: u64,
     hottest: u64,
-    /// Periodic requests made.
+    /// Number of periodic requests so far.
     periodic: u64,
     reads: Flow,
     writes: Flow,
@@ -85,11 +86,11 @@ pub struct ProfileSource {
     rest_next_ns: f64,
     burst_left: u64,
     last_ns: Time,
-    /// Which pages were written, kept when the share of reads that find such is to be held.
+    /// The pages written so far; `None` where the share of reads of old data is not published.
     written: Option<Written>,
 }
 
-/// A random stream for each thing that is drawn.
+/// One random stream for each drawn quantity.
 struct Draws {
     ops: Stream,
     sizes: Stream,
@@ -104,26 +105,29 @@ struct Recent {
     next: usize,
 }
 
-/// What one kind of request has had so far, to hold its means.
+/// Totals of the reads or of the writes so far, and the totals that their means ask for.
 #[derive(Default)]
 struct Flow {
     requests: u64,
     pages: f64,
-    pages_wanted: f64,
+    pages_target: f64,
     bytes: f64,
-    bytes_wanted: f64,
+    bytes_target: f64,
 }
 
 impl ProfileSource {
     /// The profile that `spec` names, on a drive of `logical_bytes`, with the run's `seed`.
     ///
     /// # Errors
-    /// A name that is no profile; a drive below 1 MiB.
+    /// An unknown profile; a drive below 1 MiB.
     pub fn open(spec: &ProfileSpec, logical_bytes: u64, seed: u64) -> Result<Self, TraceError> {
         let Some(published) = profile(&spec.name) else {
             return Err(TraceError::new(
                 ErrorKind::Setting,
-                format!("workload.profile: {} is no profile", quoted(spec.name.as_bytes())),
+                format!(
+                    "workload.profile: expected the name of a profile, found {}",
+                    quoted(spec.name.as_bytes())
+                ),
                 format!("choose one of `nandlab trace profiles`, such as {}", profiles()[0].name),
             ));
         };
@@ -134,10 +138,10 @@ impl ProfileSource {
         Ok(source)
     }
 
-    /// `requests` requests after `settings`.
+    /// A source of `requests` requests with the statistics of `settings`.
     ///
     /// # Errors
-    /// A drive below 1 MiB, or settings that are no numbers.
+    /// A drive below 1 MiB, or settings out of range.
     pub fn with_settings(
         settings: &Settings,
         requests: u64,
@@ -171,8 +175,8 @@ impl ProfileSource {
             burst_left: 0,
             last_ns: Time::START,
             written: model.unwritten_read_ratio.map(|share| {
-                let held_over = (model.reads as f64 * model.pages_per_read / 16.0).clamp(1.0, 64.0);
-                Written::new(share, held_over, model.pages)
+                let correction_pages = (model.reads as f64 * model.pages_per_read / 16.0).clamp(1.0, 64.0);
+                Written::new(share, correction_pages, model.pages)
             }),
             model,
         };
@@ -180,7 +184,7 @@ impl ProfileSource {
         Ok(source)
     }
 
-    /// The instant of the next request that is neither the hottest page's nor periodic.
+    /// Draws the time of the next read, or write to hot or cold pages: of the next request in bursts.
     fn draw_rest_time(&mut self) {
         let m = &self.model;
         let mut exponential = |mean: f64| -mean * libm::log(1.0 - self.draws.times.unit());
@@ -206,21 +210,22 @@ impl ProfileSource {
             return f64::INFINITY;
         }
         let (round, group) = (self.periodic / m.periodic_groups, self.periodic % m.periodic_groups);
-        let phase = (group - group % TOGETHER) as f64 / m.periodic_groups as f64;
+        let phase = (group - group % PERIODIC_BATCH) as f64 / m.periodic_groups as f64;
         (round as f64 + phase) * m.period_ns
     }
 
-    /// Pages of the next request of `flow`, whose mean is `mean`; a deviation is made up for in `held_over` requests.
-    fn pages(flow: &Flow, mean: f64, held_over: f64, random: &mut Stream) -> u64 {
-        let held = (mean + (flow.pages_wanted - flow.pages) / held_over).clamp(1.0, PAGES_MAX);
-        if held <= 1.000_001 {
+    /// Draws the pages of the next request of `flow`; a deviation from the `mean` is corrected over `correction_requests`
+    /// requests.
+    fn pages(flow: &Flow, mean: f64, correction_requests: f64, random: &mut Stream) -> u64 {
+        let corrected = (mean + (flow.pages_target - flow.pages) / correction_requests).clamp(1.0, PAGES_MAX);
+        if corrected <= 1.000_001 {
             return 1;
         }
-        let tail = libm::log(1.0 - random.unit()) / libm::log(1.0 - 1.0 / held);
+        let tail = libm::log(1.0 - random.unit()) / libm::log(1.0 - 1.0 / corrected);
         1 + libm::floor(tail).min(PAGES_MAX * 2.0) as u64
     }
 
-    /// At most `n` pages from `start` within `end` and the chunk.
+    /// The extent of at most `n` pages from `start` that ends by `end` and within one chunk.
     fn within(&self, start: u64, n: u64, end: u64) -> Extent {
         let chunk_end = (start / self.model.chunk_pages + 1) * self.model.chunk_pages;
         (start, n.min(end - start).min(chunk_end - start).max(1))
@@ -231,7 +236,7 @@ impl ProfileSource {
         if self.recent.len > 0 && self.draws.addresses.unit() < m.repeat_share {
             return self.recent.extents[self.draws.addresses.below(self.recent.len as u64) as usize];
         }
-        let n = Self::pages(&self.writes, m.pages_per_write, HELD_OVER, &mut self.draws.sizes);
+        let n = Self::pages(&self.writes, m.pages_per_write, CORRECTION_REQUESTS, &mut self.draws.sizes);
         let (hot, cold) = (m.hot.clone(), m.cold.clone());
         let is_hot = !hot.is_empty() && self.draws.addresses.unit() < m.hot_share;
         let start = if is_hot || cold.is_empty() {
@@ -261,15 +266,20 @@ impl ProfileSource {
     fn read_extent(&mut self) -> Extent {
         let m = &self.model;
         let Some(mut written) = self.written.take() else {
-            let n = Self::pages(&self.reads, m.pages_per_read, HELD_OVER, &mut self.draws.sizes);
+            let n = Self::pages(&self.reads, m.pages_per_read, CORRECTION_REQUESTS, &mut self.draws.sizes);
             return self.read_anywhere(n);
         };
         let left = (m.reads - self.reads.requests) as f64;
-        let n = Self::pages(&self.reads, m.pages_per_read, HELD_OVER.min(left / 2.0), &mut self.draws.sizes);
+        let n = Self::pages(
+            &self.reads,
+            m.pages_per_read,
+            CORRECTION_REQUESTS.min(left / 2.0),
+            &mut self.draws.sizes,
+        );
         let wants_old = written.is_empty() || self.draws.ops.unit() < written.old_share_now();
-        // The longest of a few candidates: sizes hold although extents end where the other kind of pages begins.
+        // Takes the longest of several extents, because extents are cut short where pages of the other kind begin.
         let mut best = (0, 0);
-        for _ in 0..TRIES {
+        for _ in 0..CANDIDATES {
             let (start, n) = if wants_old { self.read_anywhere(n) } else { self.read_written(&written, n) };
             let same = written.same_kind(start, n);
             if written.has(start) != wants_old && same > best.1 {
@@ -282,12 +292,13 @@ impl ProfileSource {
         if best.1 == 0 {
             best = self.old_page(&written);
         }
-        written.count(best);
+        written.count_read(best);
         self.written = Some(written);
         best
     }
 
-    /// A page that was not written, for reads that met none by chance: one that is only read, else the next at hand.
+    /// A page not written, for a read whose candidates found no suitable page: one that is only read, or else the first such page
+    /// after a random one.
     fn old_page(&mut self, written: &Written) -> Extent {
         let m = &self.model;
         let size = m.read_only.end - m.read_only.start;
@@ -298,7 +309,7 @@ impl ProfileSource {
         ((from..m.pages).chain(0..from).find(|&page| !written.has(page)).unwrap_or(from), 1)
     }
 
-    /// `n` pages from one that was written.
+    /// An extent of at most `n` pages that starts at a written page.
     fn read_written(&mut self, written: &Written, n: u64) -> Extent {
         let m = &self.model;
         let hot = self.draws.addresses.unit() < 0.3;
@@ -312,6 +323,7 @@ impl ProfileSource {
         self.within(start, n, self.model.pages)
     }
 
+    /// An extent of at most `n` pages that the next read takes when written and other pages are not distinguished.
     fn read_anywhere(&mut self, n: u64) -> Extent {
         let m = &self.model;
         let size = m.read_only.end - m.read_only.start;
@@ -329,14 +341,14 @@ impl ProfileSource {
         self.within(start, n, m.pages)
     }
 
-    /// The bytes of an extent: the means' shortfall is cut off its two ends.
+    /// The request for an extent. Bytes are cut off its two ends, so that the mean bytes per page are kept.
     fn request(&mut self, arrival: Time, op: Op, (start, n): Extent) -> Request {
         let m = &self.model;
         let flow = if op == Op::Read { &mut self.reads } else { &mut self.writes };
         let full = n * SECTORS_PER_PAGE;
         let fill = m.fill[usize::from(op != Op::Read)];
-        flow.bytes_wanted += (n * PAGE) as f64 * fill;
-        let wanted_sectors = (full as f64 * fill) + (flow.bytes_wanted - flow.bytes) / 512.0 / 16.0;
+        flow.bytes_target += (n * PAGE) as f64 * fill;
+        let wanted_sectors = (full as f64 * fill) + (flow.bytes_target - flow.bytes) / 512.0 / 16.0;
         let dither = self.draws.sizes.unit() * 2.0;
         let (cut_max, edge_max) = if n == 1 { (7, 7) } else { (14, 7) };
         let cut = ((full as f64 - wanted_sectors).max(0.0) * dither).min(f64::from(cut_max)) as u64;
@@ -382,7 +394,7 @@ impl Source for ProfileSource {
             let flow = if read { &mut self.reads } else { &mut self.writes };
             flow.requests += 1;
             flow.pages += extent.1 as f64;
-            flow.pages_wanted += mean;
+            flow.pages_target += mean;
             self.draw_rest_time();
         }
         let arrival = Time::from_ns(ns as u64).max(self.last_ns);

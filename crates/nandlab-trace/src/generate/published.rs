@@ -1,32 +1,33 @@
-//! Statistics of block traces, published or of recordings, that the profiles imitate.
+//! Statistics of published and recorded block traces, which the profiles imitate.
 //!
-//! Numbers as published, one row a trace: the MSR Cambridge traces (per-volume 4 KiB statistics, request counts and
-//! working sets of the SNIA IOTTA release, gathered by cache and SSD studies; `ms/` and `misc/` are other traces of the
-//! same tables) and the UMass repository's Financial and WebSearch traces (request counts and distinct start
-//! addresses). A missing number was not published; the profile then assumes one, see `profile`.
+//! Each row has the numbers published of one trace: of the MSR Cambridge traces (per-volume 4 KiB statistics, request counts and
+//! working sets of the SNIA IOTTA release, collected by cache and SSD studies; `ms/` and `misc/` are other traces of these
+//! tables) and of the UMass repository's Financial and WebSearch traces (request counts and distinct start
+//! addresses). For a number that was not published the profile has an assumption, see [`Settings`](super::Settings).
 //!
-//! `laldpc/` are the fifteen workloads of the LaLDPC paper (MSST 2017), parts of MSR and UMass traces: Table III gives
+//! `laldpc/` are the fifteen workloads of the LaLDPC paper (MSST 2017), parts of MSR and UMass traces: its Table III gives
 //! sectors read and written, read ratio and days, Table IV the share of reads that find data not written since the
-//! start. They differ from the other rows (Financial1 has 77 % writes, F1 2 %), so they are profiles of their own. The
-//! read ratio is that of the sectors; of rsrch1 the paper prints 3 %, where its sectors give 0.3 %.
+//! start. These numbers differ from those of the whole traces (Financial1 has 77 % writes, F1 has 2 %), so the workloads are
+//! profiles of their own. The read ratio is by sectors; for rsrch1 the paper prints 3 %, while its sectors give 0.3 %.
 //!
-//! `recorded/` are block traces of programs, on ext4 and a busy loop device of 12 or 16 GiB, three to four minutes each;
-//! they are published here only. `oltp` and `ntrx` are MariaDB under sysbench (12 tables of a million rows, uniform,
+//! `recorded/` are block traces of programs on ext4 and a busy loop device of 12 or 16 GiB, three to four minutes each;
+//! their statistics are published only here. `oltp` and `ntrx` are MariaDB under sysbench (12 tables of a million rows, uniform,
 //! 8 threads): `oltp_read_write` at 80 transactions/s with a buffer pool of 128 MiB for 3.1 GiB of data, and
-//! `oltp_update_non_index` with one of 2600 MiB. `fileserver` and `varmail` are programs that do what filebench's
-//! personalities of these names do (30,000 files of 128 KiB in the mean, 50 threads; 50,000 of 16 KiB, 16 threads) with
-//! less memory than files. Requests are reads and writes: TRIMs and flushes are not imitated.
+//! `oltp_update_non_index` with a buffer pool of 2600 MiB. `fileserver` and `varmail` are programs with the operations of
+//! filebench's personalities of these names (30,000 files of 128 KiB on average, 50 threads; 50,000 files of 16 KiB,
+//! 16 threads), with less memory than the files take. Profiles have reads and writes only; TRIMs and flushes are not imitated.
 
 use serde_json::{Value, json};
 
-/// What was published of a trace.
+/// The published statistics of a trace; `None` in a field: not published.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Published {
     /// The profile's name.
     pub name: &'static str,
     /// Requests that the statistics cover.
     pub requests: u64,
-    /// They cover only the trace's first requests (`write_pct` and the working set still cover all of it).
+    /// Whether the statistics cover only the first requests of the trace; `write_pct` and the working set cover the whole trace
+    /// even then.
     pub prefix: bool,
     /// Writes among the requests, in percent.
     pub write_pct: Option<f64>,
@@ -42,7 +43,7 @@ pub struct Published {
     pub written_4k: Option<u64>,
     /// Highest address in GiB.
     pub address_max_gib: Option<f64>,
-    /// From the first request to the last, in seconds.
+    /// Time from the first request to the last, in seconds.
     pub duration_s: Option<f64>,
     /// Share of page writes that rewrite a page.
     pub rewrite_ratio: Option<f64>,
@@ -54,10 +55,10 @@ pub struct Published {
     pub page_writes_max: Option<u64>,
     /// Distinct start addresses.
     pub start_offsets: Option<u64>,
-    /// Working set in bytes, as its source counts it (distinct start addresses with their sizes).
+    /// Working set in bytes: the sum of the sizes of distinct start addresses.
     pub working_set_bytes: Option<u64>,
-    /// Sectors of 512 bytes read and written. With them and `like`, `requests` was not published: see
-    /// [`Settings::of`].
+    /// Sectors of 512 bytes read and written. Where both `sectors` and `like` are given, `requests` was not published but
+    /// computed: see [`Settings::of`].
     ///
     /// [`Settings::of`]: super::Settings::of
     pub sectors: Option<[u64; 2]>,
@@ -65,7 +66,7 @@ pub struct Published {
     pub read_sectors_pct: Option<f64>,
     /// Reads of data that was not written since the start, in percent: the soft reads of LaLDPC's Table IV.
     pub unwritten_reads_pct: Option<f64>,
-    /// The profile whose numbers stand in for what was not published.
+    /// The profile whose numbers replace those that were not published.
     pub like: Option<&'static str>,
 }
 
@@ -94,10 +95,10 @@ const NONE: Published = Published {
 };
 
 impl Published {
-    /// The numbers under the names that [`crate::TraceStat::to_json`] gives its own; what was not published is null.
+    /// The numbers as JSON, with the keys of [`crate::TraceStat::to_json`]; null for a number that was not published.
     pub fn to_json(&self) -> Value {
         let percent = |p: Option<f64>| p.map(|p| p / 100.0);
-        // A read ratio of the whole trace beside numbers of its first requests would compare unlike things.
+        // Where other numbers cover only the first requests, the read ratio of the whole trace is not comparable.
         let read_ratio = if self.prefix { None } else { percent(self.write_pct).map(|w| 1.0 - w) };
         json!({
             "name": self.name,
@@ -128,7 +129,7 @@ impl Published {
     }
 }
 
-/// Every profile, with what was published of its trace.
+/// All profiles, with the published statistics of their traces.
 pub fn profiles() -> &'static [Published] {
     &PROFILES
 }
@@ -163,8 +164,8 @@ const fn counted(name: &'static str, requests: u64) -> Published {
     Published { name, requests, ..NONE }
 }
 
-/// A workload of the LaLDPC paper: the requests that its sectors make at the sizes of `like`; sectors read and written;
-/// read ratio (percent), days, soft read ratio (percent).
+/// A workload of the LaLDPC paper: requests, computed from its sectors and the request sizes of `like`; sectors read and
+/// written; read ratio (percent), days, soft read ratio (percent).
 const fn laldpc(
     name: &'static str,
     like: &'static str,
@@ -191,7 +192,7 @@ impl Published {
         Self { write_pct: Some(percent), ..self }
     }
 
-    /// Sectors read and written, and the percentage of the page reads that find nothing written since the start.
+    /// Adds sectors read and written, and the percentage of page reads of data not written since the start.
     const fn recorded(self, sectors: [u64; 2], unwritten_reads_pct: f64) -> Self {
         Self { sectors: Some(sectors), unwritten_reads_pct: Some(unwritten_reads_pct), ..self }
     }
@@ -312,7 +313,7 @@ static PROFILES: [Published; 55] = [
     counted("umass/WebSearch1", 1_055_448).write_pct(0.02).starts(480_446),
     counted("umass/WebSearch2", 4_579_809).write_pct(0.022).starts(726_501),
     counted("umass/WebSearch3", 4_261_709).write_pct(0.03).starts(707_802),
-    // The volume's own row where there is one, else that of a volume of the same server.
+    // `like` is the profile of the same volume where there is one, else of a volume of the same server.
     laldpc("laldpc/wdev0", "msr/wdev_0", 1_005_955, [5_172_477, 13_153_463], [28.0, 6.0, 36.0]),
     laldpc("laldpc/rsrch2", "msr/rsrch_0", 85_462, [1_090_912, 605_720], [64.0, 6.6, 0.2]),
     laldpc("laldpc/proxy0", "msr/prxy_0", 693_922, [545_985, 4_604_603], [11.0, 0.5, 17.0]),

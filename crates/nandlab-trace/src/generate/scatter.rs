@@ -1,7 +1,7 @@
-//! A fixed bijection of `0..n`, so that neighbouring ranks lie apart and no two of them collide.
+//! A random permutation of `0..n`, which spreads neighbouring ranks over the address space.
 //!
-//! A four-round Feistel network over the smallest even number of bits that holds `n`, walked along its cycle until it
-//! lands within `0..n` (fewer than four steps on average).
+//! A four-round Feistel network permutes the numbers of the smallest even number of bits that holds `n`. It is applied again
+//! until the result is below `n` (cycle walking; fewer than four applications on average).
 
 use nandlab::base::rng::Stream;
 
@@ -20,7 +20,7 @@ impl Scatter {
         Self { n, half_bits: bits.div_ceil(2), keys: std::array::from_fn(|_| random.bits()) }
     }
 
-    /// Where `x` (below `n`) goes.
+    /// The image of `x`, which is below `n`.
     pub fn at(&self, mut x: u64) -> u64 {
         debug_assert!(x < self.n.max(1));
         if self.n < 2 {
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_value_is_hit_once() {
+    fn every_value_has_one_preimage() {
         for n in [1, 2, 3, 5, 64, 1000, 4097, 100_000] {
             let scatter = Scatter::new(n, &mut Stream::new(n, "scatter test"));
             let mut seen = vec![false; n as usize];

@@ -1,9 +1,10 @@
 //! Synthetic workloads: a mix of reads, writes and TRIMs with chosen sizes and addresses.
 //!
-//! Arrivals are 1 us apart: a synthetic workload has no times of its own, and the run's `arrival` (a queue depth or a
-//! rate) replaces them. Addresses are slots of `align_bytes`; a request that would reach beyond the span starts lower.
-//! Sequential addressing runs on through the span whatever the operation, and starts over at its end. Zipf ranks are
-//! slots, scattered over the span; with `hot`, the first share of the scattered slots is hot.
+//! Arrivals are 1 us apart: a synthetic workload has no arrival times, and the run's `arrival` (a queue depth or a
+//! rate) replaces these. Addresses are multiples of `align_bytes`, called slots; a request that would end beyond the span is
+//! moved down to end within it. Sequential addressing advances with every request, whatever its operation, and starts over at the
+//! end of the span. Zipf ranks are mapped to slots by a random permutation of the span; with `hot`, the first share of the
+//! permuted slots is hot.
 
 use super::{Scatter, Zipf};
 use crate::Source;
@@ -23,10 +24,10 @@ enum Pick {
 /// The source of `workload.synthetic`.
 pub struct SyntheticSource {
     made: u64,
-    wanted: u64,
+    requests: u64,
     trim_fraction: f64,
     read_fraction: f64,
-    /// Sizes and their cumulated weights.
+    /// Sizes in bytes and their cumulative weights.
     sizes: Vec<(u64, f64)>,
     align: u64,
     span_bytes: u64,
@@ -45,7 +46,7 @@ impl SyntheticSource {
     /// A workload on a drive of `logical_bytes`, with the run's `seed`.
     ///
     /// # Errors
-    /// A span that holds no request, or an impossible share, size or alignment.
+    /// A span smaller than the largest request, or an impossible share, size or alignment.
     pub fn open(spec: &SyntheticSpec, logical_bytes: u64, seed: u64) -> Result<Self, TraceError> {
         for (key, share) in [
             ("read_fraction", spec.read_fraction),
@@ -53,11 +54,15 @@ impl SyntheticSource {
             ("span", spec.span),
         ] {
             if !(0.0..=1.0).contains(&share) {
-                return Err(impossible(key, format!("{share} is no share"), "use a number from 0 to 1"));
+                return Err(impossible(
+                    key,
+                    format!("expected a share, found {share}"),
+                    "use a number from 0 to 1",
+                ));
             }
         }
         if spec.align_bytes == 0 {
-            return Err(impossible("align", "is 0".into(), "use 512 or 4096"));
+            return Err(impossible("align", "expected a size above 0, found 0".into(), "use 512 or 4096"));
         }
         let mut total = 0.0;
         let sizes: Vec<_> = spec
@@ -73,8 +78,8 @@ impl SyntheticSource {
         if !weights_sound {
             return Err(impossible(
                 "size",
-                "needs sizes above 0 and weights with a sum".into(),
-                "such as \"4KiB\"",
+                "expected sizes above 0 and weights of at least 0 with a sum above 0".into(),
+                "use for example \"4KiB\"",
             ));
         }
         let span_bytes =
@@ -83,8 +88,10 @@ impl SyntheticSource {
         if largest > span_bytes {
             return Err(impossible(
                 "span",
-                format!("its {span_bytes} bytes are smaller than a request of {largest} bytes"),
-                "raise the span, or lower the size",
+                format!(
+                    "expected a span of at least the largest request, {largest} bytes, found {span_bytes} bytes"
+                ),
+                "raise workload.synthetic.span, or lower workload.synthetic.size",
             ));
         }
         let slots = span_bytes / spec.align_bytes;
@@ -99,25 +106,25 @@ impl SyntheticSource {
             Address::Zipf(s) => {
                 return Err(impossible(
                     "address.zipf",
-                    format!("{s} is no exponent"),
-                    "use a number from 0 on",
+                    format!("expected an exponent of at least 0, found {s}"),
+                    "use for example 0.9",
                 ));
             }
             Address::Hot { hot, share } if (0.0..=1.0).contains(&hot) && (0.0..=1.0).contains(&share) => {
                 let hot_slots = (libm::round(slots as f64 * hot) as u64).clamp(1, slots);
                 Pick::Hot { slots: hot_slots, share, scatter: Scatter::new(slots, &mut scattering) }
             }
-            Address::Hot { .. } => {
+            Address::Hot { hot, share } => {
                 return Err(impossible(
                     "address",
-                    "hot and share are shares".into(),
-                    "use numbers from 0 to 1",
+                    format!("expected hot and share from 0 to 1, found {hot} and {share}"),
+                    "use for example hot = 0.2, share = 0.8",
                 ));
             }
         };
         Ok(Self {
             made: 0,
-            wanted: spec.requests,
+            requests: spec.requests,
             trim_fraction: spec.trim_fraction,
             read_fraction: spec.read_fraction,
             sizes,
@@ -168,12 +175,12 @@ impl SyntheticSource {
 
 impl Source for SyntheticSource {
     fn next_request(&mut self) -> Option<Result<Request, TraceError>> {
-        if self.made == self.wanted {
+        if self.made == self.requests {
             return None;
         }
         let arrival = Time::from_ns(self.made.saturating_mul(US.ns()));
         self.made += 1;
-        // Both draws always, so that one fraction does not shift the other's.
+        // Both numbers are drawn for every request, so that a change of trim_fraction does not shift the draws for reads.
         let (trim, read) = (self.ops.unit() < self.trim_fraction, self.ops.unit() < self.read_fraction);
         let op = match (trim, read) {
             (true, _) => Op::Trim,
@@ -186,7 +193,7 @@ impl Source for SyntheticSource {
     }
 
     fn progress(&self) -> f64 {
-        if self.wanted == 0 { 1.0 } else { self.made as f64 / self.wanted as f64 }
+        if self.requests == 0 { 1.0 } else { self.made as f64 / self.requests as f64 }
     }
 }
 
@@ -217,7 +224,7 @@ mod tests {
         [Address::Sequential, Address::Uniform, Address::Zipf(0.9), Address::Hot { hot: 0.2, share: 0.8 }];
 
     #[test]
-    fn mix_and_sizes_are_as_asked_and_within_the_span() {
+    fn mix_sizes_and_span_follow_the_spec() {
         for address in EVERY {
             let requests = all(&spec(address), 1);
             let share = |test: &dyn Fn(&Request) -> bool| {
@@ -239,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn sequential_goes_on_and_starts_over() {
+    fn sequential_advances_and_starts_over() {
         let requests = all(&SyntheticSpec { sizes: vec![(1 << 20, 1.0)], ..spec(Address::Sequential) }, 1);
         assert!(requests.windows(2).all(|w| w[1].offset == (w[0].offset + (1 << 20)) % (DRIVE / 2)));
     }
@@ -256,7 +263,7 @@ mod tests {
         let mut counts: Vec<_> = counts.into_values().collect();
         counts.sort_unstable_by(|a, b| b.cmp(a));
         let hot: u64 = counts[..131_072 / 5].iter().sum();
-        // Sorting by count moves a little more into the top than the hot slots themselves hold.
+        // The most written fifth of the slots has slightly more writes than the hot slots.
         assert!((hot as f64 / 400_000.0 - 0.8).abs() < 0.01, "{hot}");
     }
 

@@ -1,9 +1,10 @@
 //! Zipf-distributed ranks in constant memory.
 //!
 //! Rejection-inversion after Hörmann & Derflinger, "Rejection-inversion to generate variates from monotone discrete
-//! distributions", ACM TOMACS 6(3), 1996: the probability of rank k is proportional to k^-s. The integral of the hat
-//! x^-s is inverted; a rank is accepted at once when it lies within a constant distance of the inverse, else by
-//! one comparison. Fewer than 1.1 uniform numbers a rank on average. Any s >= 0; s = 1 needs no case of its own.
+//! distributions", ACM TOMACS 6(3), 1996: the probability of rank k is proportional to k^-s. A uniform number is mapped
+//! through the inverse of the integral of the hat function x^-s. The nearest rank is accepted when it lies within a constant
+//! distance of the result, or else by a comparison. A rank takes fewer than 1.1 uniform numbers on average. Any s >= 0
+//! is possible; s = 1 needs no special case.
 
 use nandlab::base::rng::Stream;
 
@@ -14,12 +15,12 @@ pub struct Zipf {
     s: f64,
     h_first: f64,
     h_last: f64,
-    /// Ranks closer than this to their inverse are accepted without a comparison.
+    /// A rank within this distance of the result of the inverse is accepted without a comparison.
     shortcut: f64,
 }
 
 impl Zipf {
-    /// `n` at least 1, `s` finite and not negative.
+    /// A distribution of `n` ranks (at least 1) with exponent `s` (finite, at least 0).
     pub fn new(n: u64, s: f64) -> Self {
         let n = n.max(1);
         let h_first = h_integral(1.5, s) - 1.0;
@@ -41,12 +42,12 @@ impl Zipf {
     }
 }
 
-/// The hat: x^-s.
+/// The hat function: x^-s.
 fn h(x: f64, s: f64) -> f64 {
     libm::exp(-s * libm::log(x))
 }
 
-/// Its integral from 1 to x: (x^(1-s) - 1) / (1 - s), which tends to log x at s = 1.
+/// The integral of [`h`] from 1 to x: (x^(1-s) - 1) / (1 - s), or log x at s = 1.
 fn h_integral(x: f64, s: f64) -> f64 {
     let log = libm::log(x);
     expm1_over((1.0 - s) * log) * log
@@ -54,7 +55,7 @@ fn h_integral(x: f64, s: f64) -> f64 {
 
 /// The inverse of [`h_integral`].
 fn h_inverse(u: f64, s: f64) -> f64 {
-    // At least -1, whatever rounding does, or the logarithm has no value.
+    // Rounding may give a value below -1, for which log(1 + t) is undefined.
     let t = (u * (1.0 - s)).max(-1.0);
     libm::exp(log1p_over(t) * u)
 }
@@ -104,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn head_of_a_large_space_has_its_mass() {
+    fn first_hundredth_of_a_large_space_has_its_share() {
         let (n, draws) = (1_000_000u64, 1_000_000u64);
         for s in [0.9, 1.0] {
             let zipf = Zipf::new(n, s);

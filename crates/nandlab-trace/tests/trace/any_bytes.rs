@@ -1,4 +1,4 @@
-//! Whatever the bytes, a reader gives requests or an error: it never panics, hangs or grows.
+//! For arbitrary bytes a reader gives requests or an error; it never panics or hangs.
 
 use crate::common::*;
 use nandlab::base::rng::Stream;
@@ -21,7 +21,8 @@ const SAMPLES: [&str; 11] = [
     "\0\0\0\0\0\u{2}\0\0\u{1}\0\0\0*\0\0\u{1}\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0",
 ];
 
-/// Reads `content` as every format, with every device choice, strictly and leniently.
+/// Reads `content` as every format and with detection; the length of `content` sets the device choice and `lenient`. Returns
+/// the number of requests.
 fn through_every_reader(content: &[u8]) -> u64 {
     let mut requests = 0;
     let named = formats().iter().map(|f| Some(f.name.to_owned()));
@@ -69,7 +70,7 @@ fn samples_are_read() {
     }
 }
 
-/// Stands in for the fuzzer where that is not installed.
+/// Replaces the fuzzer where cargo-fuzz is not installed.
 #[test]
 fn mutated_samples_never_panic() {
     let mut random = Stream::new(1, "mutations");

@@ -1,10 +1,10 @@
-//! Compressed files are told by their content and read as they are; a damaged one is an error, never a short trace.
+//! Compressed files are recognized by their content and read like plain files; a damaged file is an error, never a short trace.
 
 use crate::common::*;
 use nandlab_trace::{ErrorKind, open_bytes};
 use std::io::Write;
 
-/// More than one chunk, with lines that cross the chunks' ends.
+/// A trace of more than one chunk, with lines that cross the ends of chunks.
 fn content() -> Vec<u8> {
     let lines =
         (0..40_000u64).map(|i| format!("{},h,0,Write,{},4096,{}\n", 1_000 + i * 7, i % 977 * 4096, i * i));
@@ -44,7 +44,7 @@ fn every_compression_reads_as_plain() {
 }
 
 #[test]
-fn streams_one_after_another_are_read_to_the_end() {
+fn concatenated_streams_are_read_to_the_end() {
     let content = content();
     let (a, b) = content.split_at(content.len() / 2);
     for (name, encode) in ENCODERS {

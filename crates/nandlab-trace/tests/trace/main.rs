@@ -1,4 +1,4 @@
-//! Readers, writers and generators of traces, in one program; a new file of tests is a line here.
+//! Integration tests of the readers, writers and generators of traces; each file of tests is a module here.
 
 mod any_bytes;
 mod common;

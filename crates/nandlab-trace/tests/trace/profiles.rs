@@ -1,4 +1,4 @@
-//! Profiles have the statistics that were published of their traces.
+//! Profiles have the published statistics of their traces.
 
 use crate::common::drain;
 use nandlab::base::units::{MS, Time};
@@ -54,7 +54,7 @@ fn check(name: &str) {
     if let Some(share) = p.top_1pct_share {
         assert!((s.top_1pct_written_share - share).abs() <= 0.02, "{name}: {}", s.top_1pct_written_share);
     }
-    // What the model cannot give, as its description says.
+    // Known deviations, listed in the documentation of the profile generator.
     let misses_interval = name == "recorded/fileserver";
     let misses_hottest = ["recorded/fileserver", "recorded/ntrx"].contains(&name);
     if let (Some(interval), false) = (p.rewrite_interval_s, misses_interval) {
@@ -89,7 +89,8 @@ fn recorded_profiles_match_their_recordings() {
 
 #[test]
 fn full_length_profiles_match_what_was_published() {
-    // Periodic metadata, a slow disk with long intervals, small and hot, large requests, one without page statistics.
+    // In order: periodic metadata writes; long rewrite intervals; a small footprint with strong skew; large requests; no
+    // published page statistics.
     for name in ["msr/wdev_0", "msr/stg_0", "msr/prxy_0", "msr/usr_0", "msr/hm_1"] {
         check(name);
     }
@@ -126,17 +127,17 @@ fn laldpc_profiles_have_the_sectors_days_and_soft_reads_of_the_paper() {
         }
         let ratio = read as f64 / (read + written) as f64;
         assert!((s.read_ratio_bytes() - ratio).abs() <= 0.001, "{}: {}", p.name, s.read_ratio_bytes());
-        // The printed ratio is that of the sectors, but for rsrch1.
+        // The ratio that the paper prints is by sectors, except for rsrch1.
         let printed = p.read_sectors_pct.unwrap();
         assert!((printed / 100.0 - ratio).abs() < 0.01 || p.name == "laldpc/rsrch1", "{}: {ratio}", p.name);
         near(p.name, s.duration_s(), p.duration_s.unwrap(), 0.01);
         let soft = p.unwritten_reads_pct.unwrap() / 100.0;
         assert!((s.unwritten_read_ratio - soft).abs() <= 0.03, "{}: {}", p.name, s.unwritten_read_ratio);
-        assert_eq!(p.requests, Settings::of(p).requests, "{}: what its sectors make at its sizes", p.name);
+        assert_eq!(p.requests, Settings::of(p).requests, "{}: computed from its sectors", p.name);
     }
 }
 
-/// As a study cuts them, on the paper's drive.
+/// At the length that a study uses, on the drive of the paper.
 #[test]
 fn shortened_laldpc_profiles_keep_ratios_and_rate() {
     for p in laldpc() {
@@ -202,7 +203,7 @@ fn same_seed_same_requests() {
 }
 
 #[test]
-fn settings_change_what_they_say() {
+fn changed_settings_change_the_statistics() {
     let base = Settings::of(profile("msr/wdev_0").unwrap());
     let run = |settings: &Settings| {
         stat(&mut ProfileSource::with_settings(settings, settings.requests, LARGE, 1).unwrap()).unwrap()
@@ -231,13 +232,14 @@ fn settings_change_what_they_say() {
         let requests = drain(&mut source).unwrap();
         requests.windows(2).filter(|w| w[1].arrival - w[0].arrival < 10 * MS).count()
     };
-    assert!(spread(32.0) > 2 * spread(1.0), "bursts crowd the requests");
+    assert!(spread(32.0) > 2 * spread(1.0), "bursts shorten the gaps between requests");
 }
 
 #[test]
 fn unknown_profile_lists_the_choices() {
     let error = open(&workload("msr/nothing", None), LARGE, 1).err().unwrap();
-    assert!(error.to_string().contains("no profile") && error.remedy().contains("msr/hm_0"), "{error}");
+    assert!(error.to_string().contains("expected the name of a profile, found \"msr/nothing\""), "{error}");
+    assert!(error.remedy().contains("msr/hm_0"), "{error}");
 }
 
 #[test]
@@ -255,7 +257,7 @@ fn repeats_go_on_in_time_and_requests_max_ends_them() {
     assert_eq!(all[100].arrival, once[99].arrival + gap + (once[0].arrival - Time::START));
 }
 
-/// The numbers in the code are those of the published tables, field by field, where the tables are at hand.
+/// The numbers in the code equal those of the published tables, field by field; skipped where the tables are missing.
 #[test]
 fn published_numbers_are_those_of_the_tables() {
     let folder = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/traces"));
@@ -315,7 +317,7 @@ fn published_numbers_are_those_of_the_tables() {
     }
 }
 
-/// The generators' output is part of "seed + spec + version = the same bytes": a change here moves every result.
+/// Equal seed, spec and version give equal bytes: a change of these hashes changes every result with a generated workload.
 #[test]
 fn output_for_a_seed_is_fixed() {
     let hash = |requests: &[Request]| {

@@ -1,4 +1,4 @@
-//! The recorded traces, when their folder is there: counts and footprints are those of their index.
+//! Counts and footprints of the recorded traces equal those of their index; skipped where the traces are missing.
 
 use nandlab::drive::spec::{DeviceChoice, TraceSpec};
 use nandlab::host::Op;
@@ -29,8 +29,8 @@ fn read(name: &str, device: Option<DeviceChoice>) -> Option<TraceStat> {
     Some(stat)
 }
 
-/// Name; requests, R, W, discard, flush; footprint and written 4 KiB pages; R, W, discard in GiB; duration in s;
-/// share off 4 KiB in percent.
+/// Name; requests, then reads, writes, discards, flushes; footprint and written pages of 4 KiB; GiB read, written, discarded;
+/// duration in s; share of requests not aligned to 4 KiB, in percent.
 type Row = (&'static str, [u64; 5], [u64; 2], [f64; 3], f64, f64);
 
 const INDEX: [Row; 7] = [
@@ -76,13 +76,13 @@ fn recorded_traces_read_as_indexed() {
         );
         assert_eq!((stat.format, stat.skipped), (Some("blkparse"), 0));
         if let Some(p) = profile(&format!("recorded/{name}")) {
-            is_what_was_recorded(p, &stat);
+            matches_recording(p, &stat);
         }
     }
 }
 
-/// The numbers of a profile are those of its recording, to the digits written.
-fn is_what_was_recorded(p: &Published, stat: &TraceStat) {
+/// The numbers of a profile equal those of its recording, within 0.1 % for rounded numbers.
+fn matches_recording(p: &Published, stat: &TraceStat) {
     let (reads, writes) = (stat.reads(), stat.writes());
     assert_eq!(p.requests, reads.requests + writes.requests, "{}", p.name);
     assert_eq!(p.bytes, Some(reads.bytes + writes.bytes), "{}", p.name);
@@ -106,9 +106,9 @@ fn is_what_was_recorded(p: &Published, stat: &TraceStat) {
     }
 }
 
-/// fio wrote the log when it issued, the kernel traced when the device took over. The log's `sync` lines are the
-/// `FN` events; reads, writes and bytes agree to the last one, because nothing was merged or split. Only
-/// the times differ: the log counts from the start of the run, and both are made relative to the first request.
+/// fio logged each request when it issued the request, the kernel traced it when the device got it. The `sync` lines of the log
+/// are the `FN` events of the trace. Counts and bytes of reads and writes are equal, because no request was merged or split.
+/// Times differ slightly; both files' arrivals count from their first request.
 #[test]
 fn log_and_block_trace_of_one_run_agree() {
     let (Some(log), Some(trace)) = (read("fio_zipf.iolog.xz", None), read("fio_zipf.blkparse.xz", None))
@@ -122,7 +122,7 @@ fn log_and_block_trace_of_one_run_agree() {
 }
 
 #[test]
-fn files_with_several_devices_ask_which() {
+fn files_with_several_devices_need_a_device_choice() {
     for (name, devices, requests) in
         [("mqsim_tpcc-small.trace.zst", 16, 6_999), ("mqsim_wsrch-small.trace.zst", 6, 24_783)]
     {

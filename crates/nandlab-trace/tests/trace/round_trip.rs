@@ -25,7 +25,7 @@ fn written(requests: &[Request], format: &str, drop: bool) -> Result<(Vec<u8>, C
     Ok((out, done))
 }
 
-/// What each format can say: TRIM, flush, FUA; resolution of the time in ns; unit of the length.
+/// The limits of each format: whether it has TRIM, flush and FUA; the unit of times in ns; the unit of lengths in bytes.
 fn limits(format: &str) -> (bool, bool, bool, u64, u64) {
     match format {
         "msr" => (false, false, false, 100, 1),
@@ -36,7 +36,7 @@ fn limits(format: &str) -> (bool, bool, bool, u64, u64) {
         "alibaba" => (false, false, false, 1000, 1),
         "tencent" => (false, false, false, 1_000_000_000, 512),
         "vscsi" => (false, true, false, 1000, 512),
-        _ => panic!("{format} has no limits here: add them"),
+        _ => panic!("limits() does not know the format {format}: add its limits"),
     }
 }
 
@@ -54,8 +54,8 @@ prop_compose! {
     }
 }
 
-/// Requests that `format` can say in full, in order, the first at 0.
-fn sayable(drawn: &[(u64, Request)], format: &str) -> Vec<Request> {
+/// Requests made from those drawn that `format` can represent without loss, in order of arrival, the first at 0.
+fn representable(drawn: &[(u64, Request)], format: &str) -> Vec<Request> {
     let (trim, flush, fua, resolution, len_unit) = limits(format);
     let mut now = 0;
     let mut requests = Vec::new();
@@ -64,7 +64,7 @@ fn sayable(drawn: &[(u64, Request)], format: &str) -> Vec<Request> {
             continue;
         }
         now += if requests.is_empty() { 0 } else { gap.next_multiple_of(resolution) };
-        // A second's ties are spread over it when read: none here.
+        // One request per second: the reader would spread the requests of one second over the second.
         now = if format == "tencent" { requests.len() as u64 * resolution } else { now };
         r.arrival = Time::from_ns(now);
         r.fua &= fua;
@@ -82,7 +82,7 @@ proptest! {
     #[test]
     fn written_requests_read_back(drawn in prop::collection::vec(any_request(), 1..60)) {
         for info in formats() {
-            let requests = sayable(&drawn, info.name);
+            let requests = representable(&drawn, info.name);
             if requests.is_empty() {
                 continue;
             }
@@ -91,7 +91,7 @@ proptest! {
             prop_assert_eq!(done.written, requests.len() as u64);
             let back = read(&spec_of(info.name), &bytes);
             prop_assert_eq!(back.as_ref(), Ok(&requests), "{}", info.name);
-            // Told by content too, ssdsim as its twin.
+            // The format is detected by content too; an ssdsim trace is detected as mqsim, with equal requests.
             let detected = read(&spec("x"), &bytes);
             let equal_times = requests.len() >= 50 && requests.iter().all(|r| r.arrival == Time::START);
             prop_assert!(equal_times || detected.as_ref() == Ok(&requests), "{}: {:?}", info.name, detected.err());
@@ -99,7 +99,7 @@ proptest! {
     }
 
     #[test]
-    fn what_a_format_cannot_say_is_refused_or_dropped_and_counted(
+    fn requests_that_a_format_cannot_represent_are_refused_or_dropped_and_counted(
         drawn in prop::collection::vec(any_request(), 1..60)
     ) {
         let mut now = 0;
@@ -122,11 +122,11 @@ fn each_loss_is_named() {
     let mut fua = request(0, Op::Write, 0, 512);
     fua.fua = true;
     for (format, r, what) in [
-        ("msr", request(0, Op::Trim, 0, 512), "cannot say TRIM"),
-        ("spc", request(0, Op::Flush, 0, 0), "cannot say a flush"),
-        ("alibaba", fua, "cannot say force unit access"),
-        ("vscsi", request(1, Op::Read, 0, 512), "cannot say a time this fine"),
-        ("mqsim", request(0, Op::Read, 0, 100), "cannot say an address or length"),
+        ("msr", request(0, Op::Trim, 0, 512), "cannot represent TRIM"),
+        ("spc", request(0, Op::Flush, 0, 0), "cannot represent a flush"),
+        ("alibaba", fua, "cannot represent force unit access"),
+        ("vscsi", request(1, Op::Read, 0, 512), "cannot represent a time of this resolution"),
+        ("mqsim", request(0, Op::Read, 0, 100), "cannot represent an address or length"),
     ] {
         let error = written(&[r], format, false).unwrap_err().to_string();
         assert!(error.starts_with("request 1: ") && error.contains(what), "{error}");

@@ -1,4 +1,4 @@
-//! Where trace readers go wrong, one test a trap: each says the rule.
+//! Common errors of trace readers: one test for each, named after the rule.
 
 use crate::common::*;
 use nandlab::drive::spec::{Arrival, Beyond, Source, WorkloadSpec};
@@ -63,7 +63,7 @@ fn spreadsheet_damage_is_refused() {
         let e = error(&spec("hm_0.csv"), &equal.repeat(lines));
         assert!(e.message().contains("same time") && e.message().contains("spreadsheet"), "{e}");
     }
-    // A few requests of one instant are no damage.
+    // Ten requests of equal time are not damaged.
     assert_eq!(read(&spec("hm_0.csv"), equal.repeat(10).as_bytes()).unwrap().len(), 10);
 }
 
@@ -88,7 +88,7 @@ fn several_devices_are_never_overlaid() {
 }
 
 #[test]
-fn msr_devices_are_called_as_their_files_are() {
+fn msr_devices_have_the_names_of_their_files() {
     let content = "10,hm,0,Read,0,512,0\n11,hm,1,Read,512,512,0\n12,src1,0,Read,1024,512,0\n";
     assert!(error(&spec("x"), content).message().contains("hm_0, hm_1, src1_0"));
     assert_eq!(read(&device(spec("x"), "hm_1"), content.as_bytes()).unwrap()[0].offset, 512);
@@ -102,7 +102,7 @@ fn requests_without_length_are_refused() {
 }
 
 #[test]
-fn odd_sizes_large_and_unaligned_requests_are_fine() {
+fn odd_sizes_large_and_unaligned_requests_are_accepted() {
     let content = "1000,h,0,Read,3,1,0\n1001,h,0,Write,1048577,4194304,0\n";
     let requests = read(&spec("x"), content.as_bytes()).unwrap();
     assert_eq!(requests[0], request(0, Read, 3, 1));
@@ -113,7 +113,7 @@ fn odd_sizes_large_and_unaligned_requests_are_fine() {
 fn addresses_that_overflow_are_refused() {
     let e = error(&spec_of("msr"), "1000,h,0,Read,18446744073709551615,512,0\n");
     assert_eq!(e.field(), Some("offset"));
-    assert!(e.message().contains("overflow"), "{e}");
+    assert!(e.message().contains("expected a request that ends below 2^64 bytes"), "{e}");
     assert_eq!(error(&spec_of("mqsim"), "0 0 36028797018963968 8 1\n").field(), Some("sector"));
 }
 
@@ -127,33 +127,33 @@ fn time_does_not_go_backwards() {
     );
     assert_eq!(
         e.to_string(),
-        "x.spc:2: field time: is 100000 us earlier than its predecessor's\n  remedy: mend the record, or skip such \
-         records with workload.lenient = true"
+        "x.spc:2: field time: is 100000 us earlier than that of the request before\n  remedy: mend the record, or skip \
+         such records with workload.lenient = true"
     );
     let (requests, skipped) = read_all(&lenient(spec("x.spc")), content.as_bytes()).unwrap();
     assert_eq!((requests.len(), skipped), (2, 1));
 }
 
 #[test]
-fn time_does_not_jump_forward_unasked() {
+fn a_jump_of_time_beyond_max_gap_is_refused() {
     const DAY_S: u64 = 86_400;
     let of = |times: &[u64]| -> String { times.iter().map(|t| format!("0,{t},512,R,{t}.0\n")).collect() };
     let late = of(&[10, 11, 11 + DAY_S + 1, 12, 13]);
     let e = error(&spec("x.spc"), &late);
     assert_eq!(
         e.to_string(),
-        "x.spc:3: field time: is 1 day later than that of line 2\n  remedy: mend the record of the two that is damaged, or \
+        "x.spc:3: field time: is 1 day later than that of line 2\n  remedy: mend the damaged one of these two records, or \
          skip such records with workload.lenient = true, or allow the gap with workload.max_gap = \"2d\""
     );
     assert_eq!((e.kind(), e.position()), (ErrorKind::Order, Some(Position::Line(3))));
     assert_eq!(read(&spec("x.spc"), of(&[10, 11, 11 + DAY_S, 12 + DAY_S]).as_bytes()).unwrap().len(), 4);
 
-    // (times, the arrivals under lenient)
+    // Times of a trace, and the arrivals read with `lenient`, in seconds.
     let lenient_cases: [(&[u64], &[u64]); 7] = [
         (&[10, 11, 99 * DAY_S, 12, 13], &[0, 1, 2, 3]),
         (&[10, 11, 12, 99 * DAY_S], &[0, 1, 2]),
         (&[10, 99 * DAY_S, 12, 13], &[0, 2, 3]),
-        // The damaged one is the first.
+        // Traces whose first time is damaged.
         (&[0, 99 * DAY_S, 99 * DAY_S + 1, 99 * DAY_S + 1], &[0, 1, 1]),
         (&[99 * DAY_S, 0, 1, 2], &[0, 1, 2]),
         (&[10, 99 * DAY_S], &[0]),
@@ -165,13 +165,13 @@ fn time_does_not_jump_forward_unasked() {
         assert_eq!((&found[..], skipped as usize), (arrivals, times.len() - arrivals.len()), "{times:?}");
     }
 
-    // A gap after which the trace goes on is none that can be skipped.
+    // A gap before several records is no damaged record, so `lenient` does not skip it.
     let real = of(&[10, 11, 30 * DAY_S, 30 * DAY_S + 1, 30 * DAY_S + 2]);
     let e = read_all(&lenient(spec("x.spc")), real.as_bytes()).unwrap_err();
     assert_eq!(
         e.to_string(),
-        "x.spc:3: field time: is 30 days later than that of line 2, and the records after it go on from there\n  remedy: \
-         mend the record of the two that is damaged, or allow the gap with workload.max_gap = \"30d\""
+        "x.spc:3: field time: is 30 days later than that of line 2, and the next record is no earlier\n  remedy: mend the \
+         damaged one of these two records, or allow the gap with workload.max_gap = \"30d\""
     );
     let allowed = TraceSpec { max_gap_ns: 30 * nandlab::base::units::DAY, ..spec("x.spc") };
     assert_eq!(read(&allowed, real.as_bytes()).unwrap().len(), 5);
@@ -197,7 +197,7 @@ fn content_of_no_format_is_shown_with_its_line() {
 }
 
 #[test]
-fn systor_is_sorted_within_a_window_and_blank_types_pass() {
+fn systor_is_sorted_within_a_window_and_blank_types_are_skipped() {
     let content = "Timestamp,Response,IOType,LUN,Offset,Size\n\
                    100.3,0.1,R,0,3000,512\n100.1,0.1,W,0,1000,512\n100.2,,,0,9000,512\n100.2,0.1,R,0,2000,512\n";
     let requests = read(&spec("x"), content.as_bytes()).unwrap();
@@ -218,12 +218,12 @@ fn disorder_beyond_the_window_is_refused() {
 }
 
 #[test]
-fn tencent_ties_are_spread_over_their_second() {
+fn tencent_requests_are_spread_over_their_second() {
     let content = "10,0,1,0,7\n10,1,1,0,7\n10,2,1,1,7\n10,3,1,0,7\n11,4,1,0,7\n13,5,1,0,7\n";
     let times: Vec<_> =
         read(&spec("x"), content.as_bytes()).unwrap().iter().map(|r| r.arrival.ns()).collect();
     assert_eq!(times, [0, S / 4, S / 2, 3 * S / 4, S, 3 * S]);
-    // Only those of the chosen volume count.
+    // Only requests of the chosen volume are spread.
     let content = "10,0,1,0,7\n10,1,1,0,8\n10,2,1,1,7\n";
     let times: Vec<_> =
         read(&device(spec("x"), "7"), content.as_bytes()).unwrap().iter().map(|r| r.arrival.ns()).collect();
@@ -264,14 +264,14 @@ CPU0 (8,0):\n Reads Queued:           0,        0KiB\n\nTotal (8,0):\n Reads Que
 }
 
 #[test]
-fn an_error_names_file_line_field_and_remedy_and_lenient_counts_it() {
+fn an_error_names_file_line_field_and_remedy_and_lenient_counts_skipped_records() {
     let content = "5,hm,0,Read,0,512,0\n6,hm,0,Read,0,abc,0\n7,hm,0,Read,0,512\n8,hm,0,Rwrite,0,512,0\n\
                    -9,hm,0,Read,0,512,0\n9,hm,0,Read,0,512,0\n";
     let e = error(&spec("hm_0.csv"), content);
     assert_eq!(
         e.to_string(),
-        "hm_0.csv:2: field Size: \"abc\" is not a number of bytes\n  remedy: mend the record, or skip such records \
-         with workload.lenient = true"
+        "hm_0.csv:2: field Size: expected a number of bytes, found \"abc\"\n  remedy: mend the record, or skip such \
+         records with workload.lenient = true"
     );
     let (requests, skipped) = read_all(&lenient(spec("hm_0.csv")), content.as_bytes()).unwrap();
     assert_eq!((requests.len(), skipped), (2, 4));
@@ -310,7 +310,7 @@ fn line_ends_and_byte_order_marks_do_not_matter() {
 }
 
 #[test]
-fn a_line_without_end_is_an_error_and_no_memory() {
+fn a_line_above_1_mib_is_refused() {
     let e = read(&spec_of("msr"), &vec![b'1'; 3 << 20]).unwrap_err();
     assert!(e.message().contains("longer than 1 MiB"), "{e}");
 }
@@ -341,15 +341,15 @@ fn unknown_formats_and_content_list_the_choices() {
 }
 
 #[test]
-fn after_an_error_nothing_comes() {
+fn a_source_ends_after_an_error() {
     let mut source = open_bytes(&spec_of("spc"), *b"0,0,512,R,0\njunk\n0,0,512,R,0\n").unwrap();
     assert!(source.next_request().unwrap().is_ok());
     assert!(source.next_request().unwrap().is_err());
     assert!(source.next_request().is_none());
 }
 
-/// Three sound lines of every text format, after its header.
-const SOUND: [(&str, &str, &str); 11] = [
+/// Each text format with its header and a valid line.
+const VALID: [(&str, &str, &str); 11] = [
     ("msr", "", "1000,h,0,Read,512,512,0\n"),
     ("spc", "", "0,1,512,R,0.5\n"),
     ("blkparse", "", "8,0 0 1 0.5 1 D R 1 + 1 [x]\n"),
@@ -364,8 +364,8 @@ const SOUND: [(&str, &str, &str); 11] = [
 ];
 
 #[test]
-fn a_damaged_first_line_is_told_and_lenient_skips_it() {
-    for (format, header, line) in SOUND {
+fn a_damaged_first_line_is_reported_and_skipped_with_lenient() {
+    for (format, header, line) in VALID {
         for damaged in [&b"junk"[..], b"\0\0\0\0", b"12\0,4", b"\xff\xfe\x01", b",,,,,,,", b"-1"] {
             for mark in [&b""[..], b"\xef\xbb\xbf"] {
                 let rest = line.repeat(3);
@@ -377,15 +377,15 @@ fn a_damaged_first_line_is_told_and_lenient_skips_it() {
                 assert_eq!((requests.len(), skipped), (3, 1), "{format} {header:?} {damaged:?}");
             }
         }
-        let sound = format!("\u{feff}{header}{}", line.repeat(3));
-        assert_eq!(read_all(&spec_of(format), sound.as_bytes()).unwrap().1, 0, "{format}");
+        let valid = format!("\u{feff}{header}{}", line.repeat(3));
+        assert_eq!(read_all(&spec_of(format), valid.as_bytes()).unwrap().1, 0, "{format}");
     }
 }
 
 #[test]
-fn a_damaged_first_record_is_told_and_lenient_skips_it() {
-    for (size, sound) in [(32, [1u32, 512, 1, 0x0100_002a]), (40, [0x0200_002a, 1, 512, 1])] {
-        let mut record: Vec<u8> = sound.iter().flat_map(|word| word.to_le_bytes()).collect();
+fn a_damaged_first_record_is_reported_and_skipped_with_lenient() {
+    for (size, words) in [(32, [1u32, 512, 1, 0x0100_002a]), (40, [0x0200_002a, 1, 512, 1])] {
+        let mut record: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         record.resize(size, 0);
         let content = [vec![0xff; size], record.repeat(3)].concat();
         let e = read(&spec_of("vscsi"), &content).unwrap_err();
@@ -399,7 +399,7 @@ fn a_damaged_first_record_is_told_and_lenient_skips_it() {
 }
 
 #[test]
-fn long_input_is_told_in_short() {
+fn messages_about_long_input_are_short() {
     let long = "x".repeat(100_000);
     let named = TraceSpec { path: format!("{long}\u{1b}").into(), ..spec_of("msr") };
     let many: String = (0..100).map(|i| format!("fio{i}{long} read 0 512\n")).collect();
@@ -419,7 +419,7 @@ fn long_input_is_told_in_short() {
 }
 
 #[test]
-fn what_needs_a_second_pass_refuses_what_can_be_read_once() {
+fn settings_that_read_a_trace_twice_refuse_a_pipe() {
     let once = TraceSpec { format: Some("msr".into()), ..spec("/dev/null") };
     let played = |trace: TraceSpec, repeat| {
         let workload = WorkloadSpec {
@@ -432,22 +432,22 @@ fn what_needs_a_second_pass_refuses_what_can_be_read_once() {
         open(&workload, 1 << 30, 1).err().map(|e| e.to_string()).unwrap_or_default()
     };
     let all = TraceSpec { device: Some(DeviceChoice::Concatenate), ..once.clone() };
-    for (told, key) in [
+    for (message, key) in [
         (played(once.clone(), 2), "workload.repeat = 2"),
         (played(all, 1), "workload.device = \"concatenate\""),
     ] {
         assert_eq!(
-            told,
+            message,
             format!(
                 "/dev/null: can be read only once, like a pipe, and {key} reads it again\n  remedy: save it in a file first"
             )
         );
     }
-    assert_eq!(played(once, 1), "", "one pass is as ever");
+    assert_eq!(played(once, 1), "", "one pass is possible");
 }
 
 #[test]
-fn a_request_of_a_giant_size_is_damage() {
+fn a_read_or_write_above_4_gib_is_refused() {
     for (format, line, len) in [
         ("msr", "1000,h,0,Read,0,{},0\n", (1u64 << 32) + 1),
         ("mqsim", "5 0 0 {} 1\n", (1 << 23) + 1),
@@ -455,13 +455,13 @@ fn a_request_of_a_giant_size_is_damage() {
     ] {
         let e = error(&spec_of(format), &line.replace("{}", &len.to_string()));
         assert_eq!(e.field(), Some("length"), "{e}");
-        assert!(e.message().contains("more than the 4 GiB of a request"), "{e}");
+        assert!(e.message().contains("expected a length of at most 4 GiB, found"), "{e}");
     }
     assert_eq!(
         read(&spec_of("fio-iolog"), b"fio version 3 iolog\n5 f read 0 4294967296\n").unwrap().len(),
         1
     );
-    // A device is discarded at once.
+    // A TRIM may cover a whole device.
     assert_eq!(
         read(&spec_of("fio-iolog"), b"fio version 3 iolog\n5 f trim 0 1099511627776\n").unwrap().len(),
         1

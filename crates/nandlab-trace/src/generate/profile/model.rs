@@ -1,15 +1,15 @@
-//! From settings to the numbers that the generator runs on: regions, counts of each part, the share of repeats.
+//! The constants of the generator, computed from settings: regions, requests of each part, the share of repeats.
 
 use super::Settings;
 use crate::error::{ErrorKind, TraceError};
 use std::ops::Range;
 
 const PAGE: u64 = 4096;
-/// Pages that stay together when the virtual pages are scattered over the address space: 1 MiB.
+/// Pages of a chunk, 1 MiB: chunks of virtual pages are permuted over the address space, pages keep their place in the chunk.
 const CHUNK_PAGES: u64 = 256;
-/// At most this share of the address space is footprint.
+/// The largest share of the address space that the footprint takes.
 const SPACE_SHARE: f64 = 0.9;
-/// Shares of the rewrites that periodic writes may make up; the largest that fits the skew is taken.
+/// Candidate shares of periodic writes among the rewrites; the largest that fits the skew is taken.
 const PERIODIC_SHARES: [f64; 6] = [0.25, 0.2, 0.15, 0.1, 0.06, 0.03];
 
 /// The generator's constants. Regions are ranges of virtual pages; the hottest page is virtual page 0.
@@ -17,7 +17,7 @@ const PERIODIC_SHARES: [f64; 6] = [0.25, 0.2, 0.15, 0.1, 0.06, 0.03];
 pub(super) struct Model {
     pub(super) requests: u64,
     pub(super) reads: u64,
-    /// Writes that are neither the hottest page's nor periodic.
+    /// Writes to hot and cold pages.
     pub(super) rest_writes: u64,
     pub(super) hottest_writes: u64,
     pub(super) periodic_requests: u64,
@@ -30,13 +30,13 @@ pub(super) struct Model {
     pub(super) read_only: Range<u64>,
     /// All virtual pages.
     pub(super) pages: u64,
-    /// Of the rest's writes that do not repeat, those to the hot region.
+    /// Share of hot pages among the writes to hot and cold pages that repeat no extent.
     pub(super) hot_share: f64,
     pub(super) repeat_share: f64,
     pub(super) pages_per_read: f64,
-    /// Of the rest's writes.
+    /// Mean pages of a write to hot or cold pages.
     pub(super) pages_per_write: f64,
-    /// Bytes / bytes of the pages touched, by reads and by writes.
+    /// Bytes of requests divided by the bytes of the pages that they touch: of reads, of writes.
     pub(super) fill: [f64; 2],
     /// Share of the page reads that find data not written since the start.
     pub(super) unwritten_read_ratio: Option<f64>,
@@ -48,7 +48,7 @@ pub(super) struct Model {
     pub(super) burst_pause_ns: f64,
 }
 
-/// How the page writes divide into the parts.
+/// The division of the page writes into parts.
 #[derive(Clone, Copy, Debug, Default)]
 struct Split {
     hottest: f64,
@@ -67,7 +67,7 @@ impl Model {
             |message: String, remedy: &str| Err(TraceError::new(ErrorKind::Setting, message, remedy));
         if space < CHUNK_PAGES {
             return refuse(
-                format!("a profile needs 1 MiB at least, not {logical_bytes} bytes"),
+                format!("expected a drive of at least 1 MiB for a profile, found {logical_bytes} bytes"),
                 "enlarge the drive",
             );
         }
@@ -81,12 +81,12 @@ impl Model {
             s.burst_gap_us_mean,
         ];
         let shares = [s.read_ratio, s.top_1pct_written_share, s.unwritten_read_ratio.unwrap_or(0.0)];
-        let sound = numbers.iter().all(|n| n.is_finite() && *n > 0.0)
+        let is_valid = numbers.iter().all(|n| n.is_finite() && *n > 0.0)
             && shares.iter().all(|n| (0.0..=1.0).contains(n));
-        if !sound || s.requests == 0 {
+        if !is_valid || s.requests == 0 {
             return refuse(
-                "a profile's settings need sizes and times above 0, shares up to 1".into(),
-                "mend them",
+                "expected settings of a profile with sizes and times above 0 and shares from 0 to 1".into(),
+                "correct the settings",
             );
         }
         let scale = requests as f64 / s.requests as f64;
@@ -131,7 +131,7 @@ impl Model {
         let duration_ns = duration_s * 1e9;
         let burst_requests = s.burst_requests_mean.max(1.0);
         let bursts = (rest_requests / burst_requests).max(1.0);
-        // A burst takes at most half of the time there is for it.
+        // A burst takes at most half of the mean time between bursts.
         let gap_max = duration_ns / rest_requests / 2.0;
         let burst_gap_ns = (s.burst_gap_us_mean * 1e3).min(gap_max);
         let burst_pause_ns = (duration_ns - (rest_requests - bursts) * burst_gap_ns) / bursts;
@@ -174,7 +174,7 @@ impl Model {
     }
 }
 
-/// Divides the page writes so that skew and median interval come out.
+/// Divides the page writes so that the skew and the median rewrite interval equal those of the settings.
 fn divide(
     s: &Settings,
     page_writes: f64,
@@ -205,7 +205,7 @@ fn divide(
     if rounds >= 3.0 {
         for share in PERIODIC_SHARES {
             let pages = libm::round(share * rewrites / rounds);
-            // A shortened run has few pages in its top 1 %; its periodic ones may exceed them.
+            // A shortened run has few pages in its top 1 %, so its periodic pages may be more than these.
             let room = if shortened { (top_pages * 0.85).max(written * 0.1) } else { top_pages * 0.85 };
             let skew_allows = hottest + pages * rounds <= top_writes || shortened;
             if pages < 1.0 || pages + 1.0 > room || !skew_allows || cold_mean > rounds * 0.8 {
@@ -220,7 +220,7 @@ fn divide(
     solved(0.0).0
 }
 
-/// The most repeats that leave enough other writes to cover the cold pages.
+/// The largest share of repeats that leaves enough other writes to cover the cold pages.
 fn repeat_share_max(split: &Split, page_writes: f64, written: f64) -> f64 {
     let rest = (page_writes - split.hottest - split.periodic_pages * split.rounds).max(1.0);
     let cold_writes = (rest - split.hot_writes).max(1.0);
@@ -228,7 +228,8 @@ fn repeat_share_max(split: &Split, page_writes: f64, written: f64) -> f64 {
     (1.0 - 1.1 * cold_pages / cold_writes).clamp(0.0, 0.95)
 }
 
-/// Share of the rewrites that come sooner than the middle of the periodic ones, with a share `q` of repeats.
+/// Share of the rewrites with an interval shorter than the period, half of the periodic rewrites included, at a share `q` of
+/// repeats.
 fn early_share(
     split: &Split,
     q: f64,
@@ -243,7 +244,7 @@ fn early_share(
     let cold_pages = (written - split.hot_pages - split.periodic_pages - 1.0).max(1.0);
     let hot = split.hot_writes * (1.0 - q);
     let cold = (rest - split.hot_writes).max(0.0) * (1.0 - q);
-    // Random writes to a page come as a Poisson process.
+    // Random writes to a page are a Poisson process: their intervals are exponentially distributed.
     let sooner = |writes: f64, pages: f64| {
         1.0 - libm::exp(-s.rewrite_interval_s_median * writes / (pages.max(1.0) * duration_s))
     };

@@ -1,4 +1,4 @@
-//! Which virtual pages the workload has written, and what its reads met.
+//! The virtual pages that the workload has written, and the share of its page reads that are of other pages.
 
 use super::Extent;
 
@@ -7,18 +7,18 @@ use super::Extent;
 pub(super) struct Written {
     bits: Vec<u64>,
     order: Vec<u64>,
-    /// Share of the page reads that are to meet a page not written.
+    /// Target share of the page reads that are of pages not written ("old" pages).
     old_share: f64,
-    /// Page reads in which a deviation of the share is made up for.
-    held_over: f64,
+    /// Page reads over which a deviation from the target share is corrected.
+    correction_pages: f64,
     reads: f64,
     old_reads: f64,
 }
 
 impl Written {
-    pub(super) fn new(old_share: f64, held_over: f64, pages: u64) -> Self {
+    pub(super) fn new(old_share: f64, correction_pages: f64, pages: u64) -> Self {
         let bits = vec![0; pages.div_ceil(64) as usize];
-        Self { bits, order: Vec::new(), old_share, held_over, reads: 0.0, old_reads: 0.0 }
+        Self { bits, order: Vec::new(), old_share, correction_pages, reads: 0.0, old_reads: 0.0 }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -29,7 +29,7 @@ impl Written {
         self.order.len() as u64
     }
 
-    /// The page that was the `n`th to be written first.
+    /// Page number `n` in the order of first writes, from 0.
     pub(super) fn nth(&self, n: u64) -> u64 {
         self.order[n as usize]
     }
@@ -49,18 +49,19 @@ impl Written {
         }
     }
 
-    /// How many of `n` pages from `start` are of the kind of the first: written, or not.
+    /// The length of the extent from `start`, at most `n` pages, whose pages are all written or all not written.
     pub(super) fn same_kind(&self, start: u64, n: u64) -> u64 {
-        let kind = self.has(start);
-        (start..start + n).take_while(|&page| self.has(page) == kind).count() as u64
+        let is_written = self.has(start);
+        (start..start + n).take_while(|&page| self.has(page) == is_written).count() as u64
     }
 
-    /// The chance of a read of pages not written that leads back to the share wanted.
+    /// The probability with which the next read is to be of old pages, so that the target share is kept.
     pub(super) fn old_share_now(&self) -> f64 {
-        self.old_share + (self.old_share * self.reads - self.old_reads) / self.held_over
+        self.old_share + (self.old_share * self.reads - self.old_reads) / self.correction_pages
     }
 
-    pub(super) fn count(&mut self, (start, n): Extent) {
+    /// Counts a read of `n` pages from `start`, which are all written or all not written.
+    pub(super) fn count_read(&mut self, (start, n): Extent) {
         self.reads += n as f64;
         self.old_reads += if self.has(start) { 0.0 } else { n as f64 };
     }

@@ -1,4 +1,4 @@
-//! What the tests share.
+//! Specs and readers used by several tests.
 #![allow(dead_code, unreachable_pub)]
 
 use nandlab::base::units::{DAY, Time};
@@ -6,7 +6,7 @@ use nandlab::drive::spec::{DeviceChoice, TraceSpec};
 use nandlab::host::{Op, Request};
 use nandlab_trace::{Source, TraceError, open_bytes};
 
-/// A spec for content that is called `name`.
+/// A spec of a trace with path `name`.
 pub fn spec(name: &str) -> TraceSpec {
     TraceSpec {
         path: name.into(),
@@ -18,17 +18,17 @@ pub fn spec(name: &str) -> TraceSpec {
     }
 }
 
-/// A spec with the format named.
+/// A spec that names the format.
 pub fn spec_of(format: &str) -> TraceSpec {
     TraceSpec { format: Some(format.into()), ..spec("trace") }
 }
 
-/// With the device chosen.
+/// `spec` with a device chosen.
 pub fn device(spec: TraceSpec, name: &str) -> TraceSpec {
     TraceSpec { device: Some(DeviceChoice::One(name.into())), ..spec }
 }
 
-/// With malformed records skipped.
+/// `spec` with `lenient`: malformed records are skipped.
 pub fn lenient(spec: TraceSpec) -> TraceSpec {
     TraceSpec { lenient: true, ..spec }
 }
@@ -38,14 +38,14 @@ pub fn drain(source: &mut dyn Source) -> Result<Vec<Request>, TraceError> {
     std::iter::from_fn(|| source.next_request()).collect()
 }
 
-/// Reads content to its end; the requests and the number of records skipped.
+/// Reads content to its end; returns the requests and the number of records skipped.
 pub fn read_all(spec: &TraceSpec, content: &[u8]) -> Result<(Vec<Request>, u64), TraceError> {
     let mut source = open_bytes(spec, content)?;
     let requests = drain(&mut *source)?;
     Ok((requests, source.skipped()))
 }
 
-/// Reads content to its end.
+/// Reads content to its end; returns the requests.
 pub fn read(spec: &TraceSpec, content: &[u8]) -> Result<Vec<Request>, TraceError> {
     read_all(spec, content).map(|r| r.0)
 }
