@@ -1,5 +1,5 @@
-//! The work of a job: a few copies are under way at a time. A copy is a read and, if the page is still valid then, a program in
-//! the same plane; the victim is erased when it holds nothing and no operation needs it any more.
+//! The operations of a job: a few copies are under way at a time. A copy is a read and, if the page is still valid
+//! after the read, a program in the same plane. The victim is erased when it has neither valid pages nor pins.
 
 use super::spec::GcForeground;
 use super::{Around, Background, COPIES, Job, PREFETCH_PAGES};
@@ -11,6 +11,7 @@ use crate::probe::Probe;
 use crate::sched::{Cause, Class, Owner, Start, Transaction};
 
 impl Background {
+    /// Starts a job in a plane without a job.
     #[inline(never)]
     pub(super) fn start_job<P: Probe>(
         &mut self,
@@ -21,7 +22,8 @@ impl Background {
         job: NextJob,
     ) {
         let NextJob { block: victim, cause, stays, is_urgent: is_hurried } = job;
-        // GC, and whatever goes before it, is done by when the host needs room.
+        // While space is short every job is paced, so that a free block is ready when the host needs it; a refresh that
+        // is urgent because of its grace is not slowed down by pacing.
         let is_refresh = cause == Cause::Refresh;
         let is_paced = self.pacing.is_some() && core.is_short(plane) && !(is_refresh && is_hurried);
         let is_urgent = is_hurried || is_paced;
@@ -32,7 +34,7 @@ impl Background {
         self.jobs[plane.index()] =
             Job { cause: Some(cause), is_urgent, is_paced, stays, start, ..Job::default() };
         core.room.works[plane.index()] = Work { victim: Some(victim), blocks_taken: 0 };
-        // What a job whose block stays takes does not come back with an erase.
+        // A job whose block stays takes free blocks that no erase gives back, so they are reserved for the job.
         core.ftl.planes[plane.index()].promised_blocks =
             if stays { core.blocks_to_empty(plane, victim, false) } else { 0 };
         self.jobs[plane.index()].copyback =
@@ -40,7 +42,7 @@ impl Background {
         if is_urgent {
             core.device.promote(core.geometry.die_of(plane));
         }
-        self.blocks_from_now(core, plane);
+        self.begin_blocking(core, plane);
         self.pace(core, plane);
         for page in 0..PREFETCH_PAGES {
             Self::prefetch_copy(core, &path.map, victim, page);
@@ -48,7 +50,7 @@ impl Background {
         self.copy_more(core, path, around, plane);
     }
 
-    /// Asks the host machine's cache for what copying a page of a victim will need.
+    /// Prefetches into the processor's cache the map entries that copying a page of a victim needs.
     #[inline]
     pub(super) fn prefetch_copy<P: Probe>(core: &Core<P>, map: &impl Map<P>, victim: BlockId, page: u32) {
         if page < core.geometry.pages_per_block {
@@ -58,7 +60,7 @@ impl Background {
         }
     }
 
-    /// Keeps the job's copies going; erases the victim when there is nothing left to copy.
+    /// Keeps [`COPIES`] copies of the job under way; when no page is left to copy, erases the victim or ends the job.
     pub(super) fn copy_more<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -70,7 +72,7 @@ impl Background {
             let Some(victim) = core.victim(plane) else { return };
             let job = &mut self.jobs[plane.index()];
             if job.copies == COPIES {
-                self.block(core, plane);
+                self.update_blocking(core, plane);
                 return;
             }
             let Some(page) = core.ftl.next_valid(&core.geometry, victim, job.next_page) else {
@@ -100,7 +102,7 @@ impl Background {
         }
     }
 
-    /// All pages of a block that stays have been asked for: when they are done, so is the job.
+    /// Ends the job of a block that stays, if all its pages are done.
     #[inline(never)]
     pub(super) fn end_staying_job<P: Probe>(
         &mut self,
@@ -118,9 +120,10 @@ impl Background {
         core.wake(Wake::JobOver(plane));
     }
 
-    /// The host waits for the whole cleaning from now on, if it is one and is to block. That of a block of translation pages
-    /// is not: it programs them in turn with those that are written back, and the host waits for them too.
-    pub(super) fn blocks_from_now<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId) {
+    /// With `gc.foreground = "blocking"` gives the die to an urgent GC job, from now on and for the whole cleaning of
+    /// its victim. A victim of translation pages is exempt: its copies share a queue with translation pages being
+    /// written back, for which the host waits too.
+    pub(super) fn begin_blocking<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId) {
         let is_of_data = core
             .victim(plane)
             .is_some_and(|victim| core.emptying_stream(victim, false) != WriteStream::Mapping);
@@ -131,13 +134,13 @@ impl Background {
             && is_of_data
         {
             job.blocks_from = Some(core.pool.next_order());
-            self.block(core, plane);
+            self.update_blocking(core, plane);
         }
     }
 
-    /// Gives a cleaning its die while it has something to do there. While it only waits for others to be done with its
-    /// victim it has not: they may need the die.
-    pub(super) fn block<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId) {
+    /// Gives a blocking job its die while copies or the erase are under way. While the job only waits for pins of its
+    /// victim to end the die is free, because the operations with these pins may need it.
+    pub(super) fn update_blocking<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId) {
         let job = &mut self.jobs[plane.index()];
         let Some(from) = job.blocks_from else { return };
         let blocks = job.copies > 0 || job.is_erasing;
@@ -151,6 +154,7 @@ impl Background {
         }
     }
 
+    /// Ends the job of a plane.
     pub(crate) fn end_job<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId) {
         let job = std::mem::take(&mut self.jobs[plane.index()]);
         if job.is_blocking {
@@ -166,7 +170,8 @@ impl Background {
         }
     }
 
-    /// The job of a plane begins or has got on, or the host's room there has changed.
+    /// The job of a plane has begun or progressed, or the host's room in the plane has changed: sets the job's share of
+    /// the die.
     #[inline(never)]
     pub(super) fn pace<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId) {
         let job = &self.jobs[plane.index()];
@@ -175,7 +180,8 @@ impl Background {
         }
     }
 
-    /// A page of a victim has been read: programs it elsewhere, if it is still the host's newest.
+    /// A page of a victim has been read: programs the page elsewhere, or refreshes it where it is, if it is still
+    /// valid.
     pub(crate) fn on_background_read<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -186,12 +192,12 @@ impl Background {
     ) {
         let _inside = core.inside.enter(Part::Background);
         if core.ftl.map.get(read.lpn) != Some(read.ppn) {
-            self.page_done_of(core, path, around, plane);
+            self.on_page_done(core, path, around, plane);
             return;
         }
         if self.jobs[plane.index()].stays {
             match around.refresh_page(core, plane, read) {
-                Refreshed::Now => return self.page_done_of(core, path, around, plane),
+                Refreshed::Now => return self.on_page_done(core, path, around, plane),
                 Refreshed::Later => return,
                 Refreshed::Not => {}
             }
@@ -199,7 +205,7 @@ impl Background {
         self.move_page(core, path, around, plane, read);
     }
 
-    /// Programs a page that has been read, and is still the newest, elsewhere in its plane.
+    /// Programs a page that has been read, and is still valid, elsewhere in its plane.
     pub(crate) fn move_page<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -211,11 +217,11 @@ impl Background {
         let (lpn, cause) = (read.lpn, read.cause);
         let stream = core.ftl.copy_stream(lpn, cause == Cause::Wear);
         let stamp = core.stamp_of_copy(read);
-        // Pages of a block are programmed in order, so what shares a stream shares a queue.
+        // Pages of a block are programmed in order, so all programs of a stream need the same class.
         let class = if stream == WriteStream::Mapping { Class::HostWrite } else { Class::Background };
         let (to, maps, owner) = (To::Stream(plane, stream), Maps::Now, Owner::Job(plane));
         let queued = core.program(Program { to, lpn, stamp, maps, owner, cause, class });
-        let queued = queued.expect("a job starts only when its stream has room for all it moves");
+        let queued = queued.expect("a job starts only if its stream has room for all pages that it moves");
         core.room.works[plane.index()].blocks_taken += u32::from(queued.opened);
         let state = &mut core.ftl.planes[plane.index()];
         state.promised_blocks = state.promised_blocks.saturating_sub(u32::from(queued.opened));
@@ -225,7 +231,7 @@ impl Background {
         path.map.on_moved(core, plane, lpn, !read.is_uncorrectable());
     }
 
-    /// A page of the job of a plane is done: it has been copied, refreshed, or was not needed any more.
+    /// A page of the job of a plane is done: the page has been copied or refreshed, or is no longer valid.
     pub(crate) fn on_copied<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -234,10 +240,10 @@ impl Background {
         plane: PlaneId,
     ) {
         let _inside = core.inside.enter(Part::Background);
-        self.page_done_of(core, path, around, plane);
+        self.on_page_done(core, path, around, plane);
     }
 
-    pub(super) fn page_done_of<P: Probe>(
+    pub(super) fn on_page_done<P: Probe>(
         &mut self,
         core: &mut Core<P>,
         path: &mut DataPath<impl Map<P>>,
@@ -246,14 +252,14 @@ impl Background {
     ) {
         let job = &mut self.jobs[plane.index()];
         job.copies -= 1;
-        // The share changes slowly.
+        // The share changes slowly, so it is set once per `COPIES` pages.
         if job.next_page.is_multiple_of(COPIES) {
             self.pace(core, plane);
         }
         self.copy_more(core, path, around, plane);
     }
 
-    /// Nothing needs the victim of a plane's job any more.
+    /// The victim of a plane's job has no pins any more.
     pub(crate) fn on_emptied<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -264,7 +270,7 @@ impl Background {
         self.erase_when_empty(core, path, plane);
     }
 
-    /// Queues the erase of the job's victim if nothing needs it any more.
+    /// Queues the erase of the job's victim if the victim has neither valid pages nor pins and no copy is under way.
     pub(super) fn erase_when_empty<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -275,12 +281,12 @@ impl Background {
         let job = &mut self.jobs[plane.index()];
         let block = core.array.block(victim);
         if job.is_erasing || job.stays || job.copies > 0 || block.valid > 0 || block.pins > 0 {
-            self.block(core, plane);
+            self.update_blocking(core, plane);
             return;
         }
         job.is_erasing = true;
         let cause = job.cause();
-        self.block(core, plane);
+        self.update_blocking(core, plane);
         core.end_wordlines(plane);
         path.host.trims.make_durable();
         path.map.end_job(core, plane);

@@ -1,11 +1,11 @@
-//! Background jobs: a plane's GC, static wear levelling, and refresh. A job empties one block and erases it, or refreshes
-//! it and lets it stay.
+//! Background jobs of the planes: GC, static wear levelling, and refresh. A job moves the valid pages of one block and
+//! erases it, or refreshes the pages of a block that is not erased ("the block stays").
 //!
-//! A few copies are under way at a time. A copy is a read and, if the page is still valid then, a program in the
-//! same plane; the victim is erased when it holds nothing and no operation needs it any more.
+//! A few copies are under way at a time. A copy is a read and, if the page is still valid after the read, a program in
+//! the same plane. The victim is erased when it has neither valid pages nor pins.
 //!
-//! The papers are with the victim policies (`gc/`), wear levelling (`wear.rs`) and pacing (`pacing.rs`). What refresh and copybacks
-//! have to do with a job, `Around` asks.
+//! The papers are named in the files of the victim policies (`gc/`), wear levelling (`wear.rs`) and pacing
+//! (`pacing.rs`). Jobs ask refresh and copybacks through the trait `Around`.
 
 pub mod gc;
 mod job;
@@ -33,32 +33,35 @@ use spec::{GcPacing, GcSpec};
 /// need little buffer.
 const COPIES: u32 = 4;
 
-/// Erases of every block after which the drive has failed, if no host page has got room of them: GC would go on for ever.
+/// If this many erases per block of the drive free no room for a waiting host page, the drive has failed: GC would
+/// continue for ever.
 pub(crate) const IN_VAIN_MAX: u64 = 16;
 
-/// How far ahead of its copy a page's map entry is asked for.
+/// The map entry of a page is prefetched this many pages ahead of the copy.
 const PREFETCH_PAGES: u32 = 8;
 
-/// What a plane is doing in the background.
+/// The background job of a plane.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Job {
     cause: Option<Cause>,
-    /// Space is short, or the grace of a refresh is running out: the die serves the job as it does host writes.
+    /// Space is short, or the grace of a refresh is running out: the die serves the job like host writes.
     pub(crate) is_urgent: bool,
-    /// It is urgent because space is short.
+    /// The job is urgent because space is short, so pacing sets its share of the die.
     is_paced: bool,
-    /// The die is the job's while it works (`gc.foreground = "blocking"`), and that of what came before this order.
+    /// With `gc.foreground = "blocking"`: the die serves only the job and transactions queued before this number in the
+    /// order of transactions, while `is_blocking`.
     blocks_from: Option<u64>,
     is_blocking: bool,
     is_erasing: bool,
-    /// Where its pages are copied back to, if they are.
+    /// The stream to which pages are copied back; `None`: all pages are moved off-chip.
     copyback: Option<WriteStream>,
-    /// The block stays, with those of its pages that are not written elsewhere.
+    /// The block is not erased; its pages that cannot be refreshed in the block are written elsewhere.
     stays: bool,
-    /// The read level at which its reads start.
+    /// The read level at which the job's reads start.
     start: Start,
     /// The next page of the victim to look at.
     next_page: u32,
+    /// Copies under way.
     copies: u32,
 }
 
@@ -68,15 +71,16 @@ impl Job {
     }
 }
 
-/// What other mechanisms have to do with the jobs of planes.
+/// The parts of a job that refresh and copybacks decide or do.
 pub(crate) trait Around<P: Probe> {
-    /// The block of a plane without a job that is due for refresh next, if there is one and room for it.
+    /// The next refresh job of a plane without a job, if a block is due and the plane has room for the job.
     fn next_due(&mut self, core: &mut Core<P>, plane: PlaneId) -> Option<NextJob>;
 
     /// The level at which the reads of a refresh start.
     fn refresh_start(&self) -> Start;
 
-    /// A page of a block that stays has been read at that level, and is to be refreshed where it is.
+    /// A page of a block that stays has been read, starting at the level of [`Around::refresh_start`]: refreshes the
+    /// page without writing it elsewhere, if possible.
     fn refresh_page(&mut self, core: &mut Core<P>, plane: PlaneId, read: &Transaction) -> Refreshed;
 
     /// All pages of a block that stays are done.
@@ -91,10 +95,10 @@ pub(crate) trait Around<P: Probe> {
         job: &NextJob,
     ) -> Option<WriteStream>;
 
-    /// Copies a page back, if that may be; else it is moved off-chip.
+    /// Copies a page back; `None` if the page has to be moved off-chip.
     fn copy_back(&mut self, core: &mut Core<P>, copyback: CopyBack) -> Option<Queued>;
 
-    /// The program of a page that is moved has its place.
+    /// The program of a moved combination page has been queued, to page `to`.
     fn on_moved(&mut self, core: &mut Core<P>, lpn: Lpn, to: Ppn);
 }
 
@@ -102,10 +106,10 @@ pub(crate) trait Around<P: Probe> {
 #[derive(Debug)]
 pub(crate) struct Background {
     jobs: Box<[Job]>,
-    /// `None`: GC takes turns with host writes by age.
+    /// `None`: the die serves urgent GC and host writes by age.
     pacing: Option<Pacing>,
     gc: GcSpec,
-    /// Static wear levelling is on.
+    /// Whether static wear levelling is on.
     levels_wear: bool,
     wear_gap: u32,
     pub(crate) stats: GcStats,
@@ -123,7 +127,7 @@ impl Background {
         }
     }
 
-    /// Power is gone, and all jobs with it.
+    /// Power is lost: drops all jobs.
     pub(crate) fn forget<P: Probe>(&mut self, core: &mut Core<P>) {
         self.jobs.fill(Job::default());
         if let Some(pacing) = &mut self.pacing {
@@ -134,8 +138,8 @@ impl Background {
         core.room.spaces.fill(Space::default());
     }
 
-    /// The grace of a due block is running out: the job of its plane is promoted, if it works on this block or the block is
-    /// next; whether it was.
+    /// The grace of a due block is running out: promotes the job of its plane if `is_next` (the job works on this
+    /// block, or the block is next) and the job is not urgent yet. Returns whether it did.
     pub(crate) fn hurry<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId, is_next: bool) -> bool {
         let job = &mut self.jobs[plane.index()];
         let promotes = core.has_job(plane) && is_next && !job.is_urgent;
@@ -148,13 +152,14 @@ impl Background {
 }
 
 impl Background {
-    /// Why each plane that has a job has it.
+    /// The causes of the jobs of all planes that have a job.
     pub(crate) fn causes<P: Probe>(&self, core: &Core<P>) -> Vec<Cause> {
         let planes = (0..core.geometry.planes).map(PlaneId).filter(|&plane| core.has_job(plane));
         planes.map(|plane| self.jobs[plane.index()].cause()).collect()
     }
 
-    /// A block of `plane` has been opened or closed, or a write found no room: starts foreground GC if it is needed.
+    /// A block of `plane` has been opened or closed, or a write found no room: starts foreground GC if space is short,
+    /// or makes the job of the plane urgent.
     pub(crate) fn check_space<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -164,7 +169,7 @@ impl Background {
     ) {
         let _inside = core.inside.enter(Part::Background);
         if core.is_at_reserve(plane) {
-            Self::hurry_erases(core, plane);
+            Self::promote_erases(core, plane);
         }
         if !core.is_short(plane) {
             return;
@@ -176,13 +181,13 @@ impl Background {
             if !std::mem::replace(&mut job.is_urgent, true) {
                 job.is_paced = true;
                 core.device.promote(core.geometry.die_of(plane));
-                self.blocks_from_now(core, plane);
+                self.begin_blocking(core, plane);
             }
             self.pace(core, plane);
         }
     }
 
-    /// The drive is idle: starts background GC where it is worth it.
+    /// The drive is idle: starts a job in each plane that has none and needs one.
     pub(crate) fn start_background<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -197,6 +202,7 @@ impl Background {
         }
     }
 
+    /// Starts the next job of a plane without a job, if one is needed: wear levelling, refresh or GC.
     pub(crate) fn continue_background<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -205,12 +211,13 @@ impl Background {
         plane: PlaneId,
     ) {
         let is_short = core.is_short(plane);
-        // It is due seldom, and under a steady load space is always short: so it does not wait for room.
+        // Wear levelling comes first: it is rarely due, and under a steady load space is always short.
         if self.levels_wear && self.start_wear(core, path, around, plane, is_short) {
             return;
         }
-        // The host goes first: a drive that cannot refresh as fast as its data comes due lets it be overdue. GC that is paced
-        // is never done long before it has to be, so refresh has its turn while there is time for both.
+        // While space is short GC goes before refresh: a drive that cannot refresh as fast as its data comes due lets
+        // data be overdue. With pacing GC always ends just in time, so refresh goes first while the host has half a
+        // block's room.
         let has_time = self.pacing.is_some() && 2 * core.host_room(plane) >= core.geometry.pages_per_block;
         if has_time && self.start_refresh(core, path, around, plane)
             || is_short && self.start_gc(core, path, around, plane, true, 1.0)
@@ -223,8 +230,8 @@ impl Background {
         }
     }
 
-    /// Starts emptying the policy's victim, unless more than `valid_max` of it is valid or nothing can be gained; whether it
-    /// did.
+    /// Starts a GC job, unless there is no victim or more than the share `valid_max` of its pages is valid; returns
+    /// whether a job started.
     #[inline(never)]
     fn start_gc<P: Probe>(
         &mut self,
@@ -235,7 +242,7 @@ impl Background {
         is_urgent: bool,
         valid_max: f64,
     ) -> bool {
-        // The capacitor is being measured: as little else as can be.
+        // While the capacitor is drained for a detection, GC runs only if a write waits.
         if core.state.is_draining && !path.is_stuck() {
             return false;
         }
@@ -254,7 +261,7 @@ impl Background {
         true
     }
 
-    /// The victim that the policy names, if it can be emptied; else, and while the plane is down to what it must keep, the
+    /// The victim that the policy names, if it can be emptied with a gain; else, and whenever `forces_victim`, the
     /// block with the fewest valid pages.
     fn choose_victim<P: Probe>(
         &mut self,
@@ -264,19 +271,20 @@ impl Background {
         is_urgent: bool,
     ) -> Option<BlockId> {
         let named = core.ftl.pick_victim(&core.geometry, &core.array, plane, core.now)?;
-        let presses = Self::presses(core, path, plane);
-        // Moving a block that is wholly valid gains nothing, and with a demand map it loses room. It is worth it only for a
-        // policy to get on to others, and only while space is short and the host busy, or somebody waits; and once round the plane.
+        let is_forced = Self::forces_victim(core, path, plane);
+        // Moving a block whose pages are all valid gains nothing, and with a demand map loses room. It is allowed so
+        // that the policy can proceed to other blocks: only while space is short and the host busy, or a write waits,
+        // and for at most as many such victims in a row as the plane has blocks.
         let is_whole = core.valid_pages(named) == core.geometry.pages_per_block;
         let may_lose =
             core.ftl.needs.mapping.open == 0 && is_urgent && !core.state.is_idle || path.is_stuck();
         let whole = &mut core.room.spaces[plane.index()].fully_valid_victims;
         *whole = if is_whole { *whole + 1 } else { 0 };
-        let gets_on =
+        let lets_policy_proceed =
             is_whole && may_lose && !core.state.is_guarded && *whole <= core.geometry.blocks_per_plane;
-        let gains = core.gains(named) || gets_on;
-        let may_be = core.may_empty(plane, named, false) && !(is_urgent && core.retires(named));
-        if !presses && gains && may_be {
+        let gains = core.gains(named) || lets_policy_proceed;
+        let may_empty = core.may_empty(plane, named, false) && !(is_urgent && core.retires(named));
+        if !is_forced && gains && may_empty {
             return Some(named);
         }
         let fewest = core.fewest_valid(plane)?;
@@ -284,18 +292,21 @@ impl Background {
         Some(fewest)
     }
 
-    /// Whether a plane is down to what it must keep: a translation page waits for room in it and there is none but GC's, or
-    /// GC has gone round without room for a single page. It remains so until the host's stream may open a block.
-    fn presses<P: Probe>(core: &mut Core<P>, path: &DataPath<impl Map<P>>, plane: PlaneId) -> bool {
-        let is_down = core.ftl.planes[plane.index()].free.len() <= core.ftl.kept_blocks();
+    /// Whether GC must take the block with the fewest valid pages: a translation page waits for room in a plane whose
+    /// only free blocks are those kept for GC, or more erases than the drive has blocks have given no room to a waiting
+    /// host page. Holds until the host stream may open a block.
+    fn forces_victim<P: Probe>(core: &mut Core<P>, path: &DataPath<impl Map<P>>, plane: PlaneId) -> bool {
+        let has_kept_blocks_only = core.ftl.planes[plane.index()].free.len() <= core.ftl.kept_blocks();
         let is_in_vain = path.writes.erases_in_vain > u64::from(core.geometry.blocks);
         let is_at_reserve = core.is_at_reserve(plane);
-        let presses = &mut core.room.spaces[plane.index()].takes_fewest_valid;
-        *presses = is_at_reserve && (*presses || is_down && path.map.waits_in(plane) || is_in_vain);
-        *presses
+        let forced = &mut core.room.spaces[plane.index()].takes_fewest_valid;
+        *forced =
+            is_at_reserve && (*forced || has_kept_blocks_only && path.map.waits_in(plane) || is_in_vain);
+        *forced
     }
 
-    /// Erases a block that holds nothing: as soon as its die has nothing else to do, or at once where space is short.
+    /// Queues the erase of a dead block: in the background class, or promoted if the plane has no block for the host
+    /// left.
     pub(crate) fn erase_dead<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -308,12 +319,12 @@ impl Background {
         self.stats.dead_blocks += 1;
         core.erase(block, Owner::DeadBlock(plane), Cause::Gc);
         if core.is_at_reserve(plane) {
-            Self::hurry_erases(core, plane);
+            Self::promote_erases(core, plane);
         }
     }
 
-    /// Space is short: dead blocks are erased as host writes are served.
-    fn hurry_erases<P: Probe>(core: &mut Core<P>, plane: PlaneId) {
+    /// The plane has no block for the host left: the die serves the erases of dead blocks like host writes.
+    fn promote_erases<P: Probe>(core: &mut Core<P>, plane: PlaneId) {
         let die = core.geometry.die_of(plane);
         let space = &mut core.room.spaces[plane.index()];
         while space.urgent_erases < space.dead {
@@ -333,8 +344,8 @@ impl Background {
         }
     }
 
-    /// Starts moving the plane's coldest block, if it lags far enough behind. Takes a block of the reserve and gives
-    /// one back.
+    /// Starts a wear-levelling job if the plane's least worn full block lags the mean P/E cycles by more than the gap;
+    /// returns whether a job started. The job takes a free block of the reserve, and its erase gives one back.
     #[inline(never)]
     fn start_wear<P: Probe>(
         &mut self,
@@ -345,7 +356,7 @@ impl Background {
         is_urgent: bool,
     ) -> bool {
         let state = &mut core.ftl.planes[plane.index()];
-        // Often enough to keep up, seldom enough to cost nothing.
+        // The search runs once per `blocks_per_plane / 8` erases of the plane: often enough to keep up, at little cost.
         if state.erases_unchecked < core.geometry.blocks_per_plane.div_ceil(8)
             || state.free.len() < core.ftl.reserve_blocks
         {
@@ -364,7 +375,7 @@ impl Background {
         true
     }
 
-    /// Starts to refresh the first block of a plane that is due; whether there is one.
+    /// Starts the next refresh job of a plane; returns whether there was one.
     fn start_refresh<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -379,7 +390,7 @@ impl Background {
         true
     }
 
-    /// A block of a plane is due for refresh.
+    /// A block of a plane has become due for refresh: starts a job if the plane has none.
     pub(crate) fn on_due<P: Probe>(
         &mut self,
         core: &mut Core<P>,

@@ -4,9 +4,9 @@ use super::spec::GcSpec;
 use crate::base::note::Note;
 use crate::base::words::{count, listed, size};
 
-/// Of so many victims GC took so many whatever the policy says.
+/// GC took `forced` of `victims` victims against the choice of the policy.
 pub(crate) fn forced_victims(gc: &GcSpec, forced: u64, victims: u64) -> Option<Note> {
-    // To greedy they are the victims that it would have named.
+    // Under `greedy` a forced victim is the policy's choice too.
     if forced == 0 || gc.victim.name == "greedy" {
         return None;
     }
@@ -14,7 +14,7 @@ pub(crate) fn forced_victims(gc: &GcSpec, forced: u64, victims: u64) -> Option<N
         "forced-victims",
         format!(
             "GC took the block with the fewest valid pages in {} of {} victims, whatever gc.victim says, because a plane \
-             was down to the blocks it must keep: the policy's own victims gained too little. A higher drive.op or \
+             had only the free blocks that it must keep: the policy's own victims gained too little. A higher drive.op or \
              gc.foreground_free leaves the choice to the policy.",
             count(forced),
             count(victims)
@@ -22,8 +22,8 @@ pub(crate) fn forced_victims(gc: &GcSpec, forced: u64, victims: u64) -> Option<N
     )
 }
 
-/// GC never ran, with so many bytes written by the host and so many spare ones. `copies_back`: the migration policy would have
-/// worked with it. `remedy` is how the drive is made to wear.
+/// GC never ran: the host wrote `written` bytes to a drive with `spare` spare bytes. `copies_back`: the migration
+/// policy had no effect either, because it acts in GC. `remedy` names the keys by which GC would run.
 pub(crate) fn no_gc(copies_back: bool, written: u64, spare: u64, remedy: &str) -> Option<Note> {
     let mut keys =
         vec!["gc.victim", "gc.pacing", "gc.foreground", "gc.foreground_free", "gc.background_free"];

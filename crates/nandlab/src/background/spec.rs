@@ -1,4 +1,4 @@
-//! `[gc]`, `ftl.wear_levelling` and `ftl.wear_gap`.
+//! The section `[gc]` of the spec, and the keys `ftl.wear_levelling` and `ftl.wear_gap`.
 
 use super::gc;
 use crate::base::policy::Choice;
@@ -17,21 +17,21 @@ pub(crate) const WEAR_GAP: Key = key(
     "ftl.wear_gap",
     int(1, 1_000_000),
     "100",
-    "static: a block is moved once it lags the plane's mean P/E by this much",
+    "static wear levelling moves a block that lags the plane's mean P/E cycles by more than this",
 )
 .note("assumption");
 
 choices! { for WearLevelling {
     Dynamic = "dynamic": "the free block with the fewest P/E cycles is used next",
-    Static = "static": "dynamic, and cold blocks are moved",
+    Static = "static": "as dynamic; also moves the data of blocks with few P/E cycles",
     None = "none": "free blocks are used in the order they were freed",
 } }
 
 section! {
-    /// `[gc]`.
+    /// `[gc]`: garbage collection.
     #[derive(Clone, Debug, PartialEq)]
     pub struct GcSpec {
-        /// From [`crate::background::gc::POLICIES`].
+        /// The victim policy, one of [`crate::background::gc::POLICIES`].
         pub victim: Choice =
             key("gc.victim", ValueKind::Registered(victims), "\"greedy\"", "which block is collected next"),
         /// How foreground GC shares its die with host writes.
@@ -41,7 +41,7 @@ section! {
             "\"proportional\"",
             "how foreground GC shares its die with host writes",
         ),
-        /// Whether the die of a foreground GC serves others meanwhile.
+        /// Whether the die of a foreground GC job serves the host before the victim is erased.
         pub foreground: GcForeground = key(
             "gc.foreground",
             ValueKind::Slot(GcForeground::CHOICES),
@@ -62,12 +62,12 @@ section! {
             "0.05",
             "share of the pages that can be free at which foreground GC starts",
         ),
-        /// Idle-time GC leaves a plane alone while its best victim is more than this share valid.
+        /// Idle-time GC does not empty a victim of which more than this share is valid.
         pub idle_valid_max: f64 = key(
             "gc.idle_valid_max",
             SHARE,
             "0.75",
-            "idle-time GC stops when its best victim is more than this valid",
+            "idle-time GC stops when more than this share of its victim is valid",
         )
         .note("assumption: three pages moved to gain one"),
         /// Time without host requests after which the drive counts as idle.
@@ -91,19 +91,19 @@ choices! {
     /// `gc.pacing`: how foreground GC shares its die with host writes.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum GcPacing {
-        /// So that the next free block is there when the host needs it.
-        Proportional = "proportional": "so that the next free block is there when the host needs it",
-        /// By age: whichever has waited longer goes next.
-        None = "none": "by age: whichever has waited longer goes next",
+        /// GC gets the share with which the next block becomes free when the host needs it.
+        Proportional = "proportional": "so that the next block becomes free when the host needs it",
+        /// By age: of GC and host writes the one that has waited longer goes next.
+        None = "none": "by age: of GC and host writes the one that has waited longer goes next",
     }
 }
 
 choices! {
-    /// `gc.foreground`: whether the die of a foreground GC serves others meanwhile.
+    /// `gc.foreground`: whether the die of a foreground GC job serves the host before the victim is erased.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum GcForeground {
-        /// As the scheduler says.
-        Interleaved = "interleaved": "the die of a foreground GC serves the host between its operations",
+        /// The die serves the host between the operations of the job, as the scheduler decides.
+        Interleaved = "interleaved": "the die of a foreground GC job serves the host between the job's operations",
         /// The host waits for the whole cleaning of a victim; a block of translation pages is cleaned interleaved.
         Blocking = "blocking": "reads, programs and erase of a victim in one piece on its die, as in older models",
     }
@@ -115,9 +115,9 @@ fn thresholds(check: &mut Check<'_>) -> Option<()> {
     let (foreground, background) = (check.num("gc.foreground_free")?, check.num("gc.background_free")?);
     if foreground >= background {
         let message = format!(
-            "foreground GC at {} free is not below background GC at {}",
-            show_num(foreground),
-            show_num(background)
+            "expected a share below the {} of gc.background_free, found {}",
+            show_num(background),
+            show_num(foreground)
         );
         let remedy = "set gc.foreground_free below gc.background_free";
         check.error(&["gc.foreground_free", "gc.background_free"], message, remedy);
@@ -127,8 +127,7 @@ fn thresholds(check: &mut Check<'_>) -> Option<()> {
 
 fn blocking(check: &mut Check<'_>) -> Option<()> {
     if check.is("gc.foreground", "blocking") && check.is("gc.pacing", "proportional") {
-        let message =
-            "\"blocking\" gives a cleaning its whole die, and gc.pacing = \"proportional\" a share of it";
+        let message = "\"blocking\" gives GC the whole die, but gc.pacing = \"proportional\" gives it a share of the die";
         let remedy = "set gc.pacing = \"none\", or gc.foreground = \"interleaved\"";
         check.error(&["gc.foreground", "gc.pacing"], message, remedy);
     }

@@ -1,4 +1,4 @@
-//! Background jobs on a bare core: blocks of four pages; GC needs one free block, and one to write to.
+//! Background jobs on a bare core with blocks of four pages; GC needs one free block and one open block.
 
 use super::spec::GcForeground;
 use super::*;
@@ -13,11 +13,11 @@ use crate::sched::FlashOp;
 use crate::sched::{Cause, Class, Owner};
 use std::collections::VecDeque;
 
-/// No copybacks, and a refresh that the test plays.
+/// A stand-in for copybacks, which it never makes, and for refresh, which the test scripts.
 #[derive(Debug, Default)]
 struct Others {
     due: Option<NextJob>,
-    /// What becomes of the pages that are to be refreshed where they are, one after the other.
+    /// The results of refreshing pages where they are, one after the other.
     refreshed: VecDeque<Refreshed>,
     stayed: Vec<BlockId>,
 }
@@ -33,7 +33,7 @@ impl Around<NoProbe> for Others {
 
     fn refresh_page(&mut self, _: &mut Core<NoProbe>, _: PlaneId, read: &Transaction) -> Refreshed {
         assert_eq!(read.start, Start::Last);
-        self.refreshed.pop_front().expect("the test says what becomes of each page")
+        self.refreshed.pop_front().expect("the test gives a result for each page")
     }
 
     fn end_staying(&mut self, _: &mut Core<NoProbe>, _: PlaneId, block: BlockId) {
@@ -62,7 +62,7 @@ struct Bench {
     path: DataPath<MapInRam>,
     others: Others,
     jobs: Background,
-    /// What the die has done, in order.
+    /// The operations that the die has completed, in order.
     log: Vec<(FlashOp, Cause)>,
 }
 
@@ -91,7 +91,7 @@ impl Bench {
         self.jobs.check_space(&mut self.core, &mut self.path, &mut self.others, PLANE);
     }
 
-    fn go_on(&mut self) {
+    fn continue_background(&mut self) {
         self.jobs.continue_background(&mut self.core, &mut self.path, &mut self.others, PLANE);
     }
 
@@ -137,7 +137,7 @@ impl Bench {
     }
 }
 
-/// Four blocks, of which the first one has LPN 3 alone, the second one three pages, the third four; the last one is free.
+/// Four blocks: the first has one valid page (LPN 3), the second three, the third four; the last block is free.
 fn short_of_space(foreground: GcForeground, endurance: u32) -> Bench {
     let setup = Setup { blocks: 4, endurance, ..Setup::default() };
     let mut bench = Bench::new(&setup, foreground);
@@ -146,7 +146,7 @@ fn short_of_space(foreground: GcForeground, endurance: u32) -> Bench {
 }
 
 #[test]
-fn gc_copies_what_is_valid_of_its_victim_erases_it_and_ends() {
+fn a_gc_job_copies_the_valid_pages_of_its_victim_erases_it_and_ends() {
     let mut bench = short_of_space(GcForeground::Interleaved, 1000);
     let sequence = bench.core.array.stamp(Ppn(3)).sequence;
     bench.check_space();
@@ -164,7 +164,7 @@ fn gc_copies_what_is_valid_of_its_victim_erases_it_and_ends() {
 }
 
 #[test]
-fn a_page_that_nobody_needs_any_more_when_it_has_been_read_is_not_copied() {
+fn a_page_invalidated_during_its_read_is_not_copied() {
     let mut bench = short_of_space(GcForeground::Interleaved, 1000);
     bench.check_space();
     unmap(&mut bench.core, 3);
@@ -174,47 +174,48 @@ fn a_page_that_nobody_needs_any_more_when_it_has_been_read_is_not_copied() {
 }
 
 #[test]
-fn a_job_does_not_begin_where_it_would_not_leave_what_must_be_kept() {
-    // Its erase would be the victim's last: it gives no block back for the one that the job takes.
+fn a_job_does_not_begin_if_it_would_take_blocks_that_must_be_kept_free() {
+    // The victim retires with its next erase, which gives back no block for the one that the job takes.
     let mut bench = short_of_space(GcForeground::Interleaved, 1);
     bench.check_space();
     assert!(!bench.core.has_job(PLANE));
-    // No block is free for what it moves.
+    // No block is free for the moved pages.
     let mut bench = short_of_space(GcForeground::Interleaved, 1000);
     fill(&mut bench.core, WriteStream::Gc, 8..12);
     bench.check_space();
     assert!(!bench.core.has_job(PLANE));
     clear(&mut bench.core, BlockId(3));
     bench.check_space();
-    assert!(bench.core.has_job(PLANE), "now there is one");
+    assert!(bench.core.has_job(PLANE), "a block is free now");
 }
 
 #[test]
-fn an_idle_drive_leaves_victims_alone_that_are_mostly_valid() {
+fn idle_gc_does_not_empty_a_victim_above_its_valid_share() {
     for (idle_valid_max, begins) in [(0.5, true), (0.49, false)] {
         let setup = Setup { logical_pages: 24, ..Setup::default() };
         let mut bench = Bench::new(&setup, GcForeground::Interleaved);
         (bench.jobs.gc.background_free, bench.jobs.gc.idle_valid_max) = (0.95, idle_valid_max);
-        // Four blocks are valid to three quarters, the fifth one to a half; four of the six pages that can be free are.
+        // Four blocks have three valid pages of four, the fifth has two; four of the six pages that can be free are
+        // free.
         fill(&mut bench.core, WriteStream::Host, (0..20).chain([0, 4, 8, 12]));
         for lpn in [16, 17] {
             unmap(&mut bench.core, lpn);
         }
         assert!(!bench.core.is_short(PLANE));
         bench.jobs.start_background(&mut bench.core, &mut bench.path, &mut bench.others);
-        assert_eq!(bench.core.has_job(PLANE), begins, "at most {idle_valid_max}");
+        assert_eq!(bench.core.has_job(PLANE), begins, "idle_valid_max = {idle_valid_max}");
         bench.run();
         assert_eq!(bench.jobs.stats.victim_valid_pages, if begins { 2 } else { 0 });
     }
 }
 
 #[test]
-fn static_wear_levelling_moves_the_laggard_to_the_most_worn_free_block() {
+fn static_wear_levelling_moves_a_lagging_block_to_the_most_worn_free_block() {
     for (lag, is_moved) in [(2, false), (3, true)] {
         let setup = Setup { levelling: WearLevelling::Static, ..Setup::default() };
         let mut bench = Bench::new(&setup, GcForeground::Interleaved);
         fill(&mut bench.core, WriteStream::Host, 0..4);
-        // The mean is 5; block 6 is the most worn one that is free.
+        // The mean is 5 P/E cycles; block 6 is the most worn free block.
         let mut pe_cycles = [5, 5, 5, 5, 5, 5, 5 + lag, 5];
         let laggard = bench.block_of(0).unwrap();
         pe_cycles[laggard.index()] -= lag;
@@ -224,8 +225,8 @@ fn static_wear_levelling_moves_the_laggard_to_the_most_worn_free_block() {
         }
         ftl.on_worn(geometry, array);
         ftl.planes[0].erases_unchecked = 1;
-        bench.go_on();
-        assert_eq!(bench.core.has_job(PLANE), is_moved, "it lags by {lag}, and the gap is 2");
+        bench.continue_background();
+        assert_eq!(bench.core.has_job(PLANE), is_moved, "the block lags by {lag}, the gap is 2");
         bench.run();
         let at = if is_moved { BlockId(6) } else { laggard };
         assert!((0..4).all(|lpn| bench.block_of(lpn) == Some(at)));
@@ -234,7 +235,7 @@ fn static_wear_levelling_moves_the_laggard_to_the_most_worn_free_block() {
 }
 
 #[test]
-fn a_blocking_cleaning_has_the_die_until_its_victim_is_erased() {
+fn a_blocking_gc_job_has_the_die_until_its_victim_is_erased() {
     let gc = [FlashOp::Read, FlashOp::Program, FlashOp::Erase].map(|kind| (kind, Cause::Gc));
     let host = (FlashOp::Read, Cause::Host);
     let blocking = [gc[0], gc[1], gc[2], host];
@@ -243,7 +244,7 @@ fn a_blocking_cleaning_has_the_die_until_its_victim_is_erased() {
     {
         let mut bench = short_of_space(foreground, 1000);
         bench.check_space();
-        // The read of the job is under way when the host asks.
+        // The read of the job is under way when the host read arrives.
         crate::core::testing::start(&mut bench.core);
         let (lpn, owner) = (Lpn(5), Owner::Request(RequestId(0)));
         let (ppn, cause, class) = (bench.core.ftl.map.get(lpn).unwrap(), Cause::Host, Class::HostRead);
@@ -254,16 +255,19 @@ fn a_blocking_cleaning_has_the_die_until_its_victim_is_erased() {
 }
 
 #[test]
-fn of_a_block_that_stays_only_those_pages_move_that_cannot_be_refreshed_where_they_are() {
+fn a_job_whose_block_stays_moves_only_pages_that_cannot_be_refreshed_in_place() {
     let mut bench = Bench::new(&Setup::default(), GcForeground::Interleaved);
     fill(&mut bench.core, WriteStream::Host, 0..4);
     let block = bench.block_of(0).unwrap();
     bench.others.due = Some(NextJob { block, cause: Cause::Refresh, stays: true, is_urgent: false });
     bench.others.refreshed = [Refreshed::Now, Refreshed::Later, Refreshed::Not, Refreshed::Now].into();
     bench.jobs.on_due(&mut bench.core, &mut bench.path, &mut bench.others, PLANE);
-    assert_eq!(bench.core.ftl.planes[0].promised_blocks, 1, "it gives none back");
+    assert_eq!(bench.core.ftl.planes[0].promised_blocks, 1, "the job gives no block back");
     bench.run();
-    assert!(bench.core.has_job(PLANE) && bench.others.stayed.is_empty(), "of one page nothing is told yet");
+    assert!(
+        bench.core.has_job(PLANE) && bench.others.stayed.is_empty(),
+        "the page refreshed later is not done yet"
+    );
     bench.core.wake(Wake::PageDone(PLANE));
     bench.run();
     assert!(!bench.core.has_job(PLANE) && bench.core.ftl.planes[0].promised_blocks == 0);
@@ -274,13 +278,13 @@ fn of_a_block_that_stays_only_those_pages_move_that_cannot_be_refreshed_where_th
 }
 
 #[test]
-fn a_block_that_holds_nothing_any_more_is_erased_without_a_job() {
+fn a_dead_block_is_erased_without_a_job() {
     let mut bench = Bench::new(&Setup::default(), GcForeground::Interleaved);
     fill(&mut bench.core, WriteStream::Host, 0..4);
     let block = bench.block_of(0).unwrap();
     for lpn in 0..4 {
         bench.core.look_if_dead(block);
-        assert!(bench.core.wakes.is_empty(), "LPN {lpn} is in it");
+        assert!(bench.core.wakes.is_empty(), "the block still has LPN {lpn}");
         unmap(&mut bench.core, lpn);
     }
     bench.core.look_if_dead(block);

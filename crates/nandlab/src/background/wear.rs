@@ -1,8 +1,8 @@
-//! Static wear levelling: which cold block is moved.
+//! Static wear levelling: the choice of the cold block that is moved.
 //!
-//! It looks, at times, for a full block that has fallen behind the plane's mean by `ftl.wear_gap` cycles, and moves its
-//! (cold) data into the most worn free block, so that the young block takes part again. Y.-H. Chang, J.-W. Hsieh
-//! and T.-W. Kuo, "Endurance enhancement of flash-memory storage systems: an efficient static wear leveling
+//! At intervals it looks for a full block whose P/E cycles lag the plane's mean by more than `ftl.wear_gap`, and moves
+//! the (cold) data of this block into the most worn free block, so that the less worn block is used again. Y.-H. Chang,
+//! J.-W. Hsieh and T.-W. Kuo, "Endurance enhancement of flash-memory storage systems: an efficient static wear leveling
 //! design", DAC 2007.
 
 use crate::flash::{Block, BlockState};

@@ -1,16 +1,16 @@
 //! `gc.victim = "cost-benefit"`: the block with the largest age * (1 - u) / (2 u), where u is its valid share and
-//! its age the time since it was filled.
+//! "age" is the time since the block was filled.
 //!
-//! Leaves young blocks time to lose more pages, and takes cold blocks at a higher u than hot ones. A. Kawaguchi,
-//! S. Nishioka and H. Motoda, "A flash-memory based file system", USENIX 1995, after M. Rosenblum and
-//! J. Ousterhout's log-structured file system. Looks at every block of the plane.
+//! The policy leaves young blocks time to lose more valid pages, and takes cold blocks at a higher u than hot ones. A.
+//! Kawaguchi, S. Nishioka and H. Motoda, "A flash-memory based file system", USENIX 1995, after M. Rosenblum and J.
+//! Ousterhout's log-structured file system. A choice looks at every block of the plane.
 
 use super::{Candidates, Context, VictimPolicy};
 use crate::base::policy::{Choice, PolicyInfo};
 
 pub(super) const INFO: PolicyInfo = PolicyInfo {
     name: "cost-benefit",
-    description: "the block with the largest age * (1 - u) / (2 u), u its valid share",
+    description: "the block with the largest age * (1 - u) / (2 u), u being its valid share",
     params: &[],
 };
 
@@ -31,7 +31,7 @@ impl VictimPolicy for CostBenefit {
             }
             let candidate = &plane.blocks[block as usize];
             let used = f64::from(candidate.valid) / pages;
-            // One nanosecond more, so that blocks filled just now are still told apart by u.
+            // Plus one nanosecond, so that blocks filled at `now` still differ by u.
             let age = ((plane.now - candidate.closed_at).ns() + 1) as f64;
             let score = age * (1.0 - used) / (2.0 * used);
             if best.is_none_or(|(highest, _)| score > highest) {

@@ -1,9 +1,9 @@
-//! `gc.victim = "fifo"`: the block that was filled first, whatever it holds.
+//! `gc.victim = "fifo"`: the block that was filled first, whatever its valid pages.
 //!
 //! Also known as LRU or circular cleaning. Under uniform random writes its write amplification is
 //! a / (a + W(-a e^-a)) with a = 1 + effective over-provisioning and W the Lambert function: L. Xiang and
-//! B. Kurkoski, "An improved analytic expression for write amplification in NAND flash", ICNC 2012; the same in
-//! P. Desnoyers, ACM TOS 10 (2014).
+//! B. Kurkoski, "An improved analytic expression for write amplification in NAND flash", ICNC 2012; the same result in
+//! P. Desnoyers, "Analytic models of SSD write performance", ACM TOS 10 (2014).
 
 use super::{Candidates, Context, VictimPolicy};
 use crate::base::geometry::PlaneId;
@@ -26,17 +26,17 @@ pub(super) fn make(_choice: &Choice, context: Context) -> Box<dyn VictimPolicy> 
 impl VictimPolicy for Fifo {
     fn pick(&mut self, plane: &Candidates) -> Option<u32> {
         let filled = &mut self.filled[plane.plane.index()];
-        // A block the wear leveller took meanwhile is no longer full.
+        // A block that another job has emptied since is no longer full.
         while filled.front().is_some_and(|&block| !plane.is_full(block)) {
             filled.pop_front();
         }
-        // It stays in the list: the drive may only be asking.
+        // The block stays in the list, because the drive may reject the victim.
         filled.front().copied()
     }
 
     fn on_closed(&mut self, plane: PlaneId, block: u32) {
         let filled = &mut self.filled[plane.index()];
-        // Only reached again through an erase, so an older entry of the same block is dead.
+        // The block has been erased since an older entry of it was made, so that entry is out of date.
         filled.retain(|&other| other != block);
         filled.push_back(block);
     }

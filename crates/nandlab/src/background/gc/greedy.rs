@@ -1,9 +1,8 @@
 //! `gc.victim = "greedy"`: the block with the fewest valid pages.
 //!
-//! Moves the least data now. Optimal under uniform random writes, where its write amplification follows
-//! W. Bux and I. Iliadis, "Performance of greedy garbage collection in flash-based solid-state drives",
-//! Performance Evaluation 67 (2010), and P. Desnoyers, "Analytic models of SSD write performance", ACM TOS 10
-//! (2014).
+//! The policy moves the least data now. It is optimal under uniform random writes; its write amplification is derived
+//! in W. Bux and I. Iliadis, "Performance of greedy garbage collection in flash-based solid-state drives", Performance
+//! Evaluation 67 (2010), and P. Desnoyers, "Analytic models of SSD write performance", ACM TOS 10 (2014).
 
 use super::{Candidates, Context, VictimPolicy};
 use crate::base::policy::{Choice, PolicyInfo};

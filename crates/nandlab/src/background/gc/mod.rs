@@ -1,17 +1,17 @@
-//! Garbage collection: which block of a plane is emptied next.
+//! Garbage collection: the victim policies, which choose the block of a plane that is emptied next.
 //!
-//! A victim policy looks at one plane's blocks and names one of them; the plane's job moves its valid pages and erases
-//! it. Policies are listed in [`POLICIES`], one line each; a policy is one file in this folder.
+//! A policy looks at the blocks of one plane and names a victim; the plane's job moves the valid pages of the victim
+//! and erases it. Each policy is one file in this folder and one line of [`POLICIES`].
 
 pub use crate::ftl::{Candidates, VictimPolicy};
 
 use crate::base::policy::{Choice, PolicyInfo};
 use crate::base::rng::Stream;
 
-/// What a policy is made from.
+/// The arguments from which a policy is made.
 #[derive(Debug)]
 pub struct Context {
-    /// Planes of the drive.
+    /// Number of planes of the drive.
     pub planes: u32,
     /// The policy's own random stream.
     pub stream: Stream,
@@ -19,13 +19,13 @@ pub struct Context {
 
 type Make = fn(&Choice, Context) -> Box<dyn VictimPolicy>;
 
-/// Makes a module and a table entry of each line.
+/// Declares a module and a table entry for each line.
 macro_rules! policies {
     ($($file:ident,)*) => {
         $(mod $file;)*
 
-        /// Every victim policy: what it says of itself and how it is made. Names, spec keys, errors and listings come
-        /// from here.
+        /// Every victim policy: its description and its constructor. Names, spec keys, error texts and listings are
+        /// made from this table.
         pub const POLICIES: &[(PolicyInfo, Make)] = &[$(($file::INFO, $file::make),)*];
     };
 }
@@ -41,9 +41,11 @@ policies! {
 /// The policy chosen by `gc.victim`.
 ///
 /// # Panics
-/// When the choice names no policy of the table; the spec only makes choices from it.
+/// When the choice names no policy of the table; the spec reader accepts only policies of the table.
 pub fn make(choice: &Choice, context: Context) -> Box<dyn VictimPolicy> {
-    let (_, make) =
-        POLICIES.iter().find(|(info, _)| info.name == choice.name).expect("a policy of the table");
+    let (_, make) = POLICIES
+        .iter()
+        .find(|(info, _)| info.name == choice.name)
+        .expect("the spec reader accepts only policies of the table");
     make(choice, context)
 }

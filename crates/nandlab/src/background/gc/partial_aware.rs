@@ -1,8 +1,8 @@
-//! `gc.victim = "partial-aware"`: the block with the fewest valid pages; of several the one with the fewest partially
-//! refreshed pages, each of which costs a read of two pages.
+//! `gc.victim = "partial-aware"`: the block with the fewest valid pages; among equals the block with the fewest
+//! partially refreshed pages, since moving such a page costs two reads.
 //!
-//! PGC of J. Cui et al., "Leveraging partial-refresh for performance and lifetime improvement of 3D NAND flash memory in
-//! cyber-physical systems", Journal of Systems Architecture 2020. Looks at the blocks of a plane that have the fewest.
+//! PGC of J. Cui et al., "Leveraging partial-refresh for performance and lifetime improvement of 3D NAND flash memory
+//! in cyber-physical systems", Journal of Systems Architecture 2020.
 
 use super::{Candidates, Context, VictimPolicy};
 use crate::base::policy::{Choice, PolicyInfo};
