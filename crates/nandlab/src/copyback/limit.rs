@@ -1,21 +1,22 @@
-//! How many copybacks in a row a page may go through.
+//! The limit to the number of copybacks in a row that a page may go through.
 
 use super::{COPYBACKS_MAX, CopybackLimitSpec};
 use crate::base::units::SECOND;
 use crate::flash::{Condition, Ecc, Reliability};
 
-/// The limit of `migration.policy`'s `limit`.
+/// The limit set by the parameter `limit` of `migration.policy`.
 #[derive(Clone, Debug)]
 pub enum CopybackLimit {
-    /// The same for every block.
+    /// This number for every block.
     Fixed(u8),
-    /// By the P/E cycles of the destination: up to so many cycles, so many copybacks; beyond the last line none (Table 1).
+    /// By the P/E cycles of the destination block: each line is (highest P/E cycles, copybacks); beyond the last line
+    /// no copybacks (Table 1 of the rcopyback paper).
     Table(Box<[(u32, u8)]>),
-    /// As many as the destination, kept for so many seconds more, still decodes at this level.
+    /// As long as the copied page, after `within_s` more seconds of retention, still decodes at `level` or below.
     Measured {
-        /// Seconds that the data has to stay readable.
+        /// Seconds of retention for which the page has to stay readable.
         within_s: u32,
-        /// The highest read level it may need then.
+        /// The highest read level that the page may need at the end of that time.
         level: u8,
     },
 }
@@ -33,8 +34,8 @@ impl CopybackLimit {
         }
     }
 
-    /// The most copybacks in a row of any page (Mcpb): so many blocks are open for them in a plane.
-    pub fn most(&self) -> u8 {
+    /// The most copybacks in a row of any page (Mcpb), which is the number of blocks open for copybacks in a plane.
+    pub fn copybacks_max(&self) -> u8 {
         match self {
             Self::Fixed(n) => *n,
             Self::Table(lines) => lines.iter().map(|&(_, n)| n).max().unwrap_or(0),
@@ -42,7 +43,8 @@ impl CopybackLimit {
         }
     }
 
-    /// Whether a page may go through its copyback number `condition.copybacks` in a row and end up in that condition.
+    /// Whether a copyback is allowed after which the page has the condition `condition`; `condition.copybacks` is the
+    /// number of copybacks in a row, this one included.
     pub fn allows(&self, condition: &Condition, ecc: &Ecc, reliability: &mut Reliability) -> bool {
         let limit = match self {
             Self::Fixed(n) => *n,

@@ -1,10 +1,10 @@
-//! Copybacks: a page is sensed and programmed elsewhere in its plane, errors and all, without leaving the die.
+//! Copybacks: a page is sensed and programmed elsewhere in its plane, with its bit errors, without leaving the die.
 //!
-//! The map changes when the copyback is done, because until then the page can only be read where it was. Translation pages
-//! and combination pages are always moved off-chip, and so is what is refreshed.
+//! The map changes at the end of the copyback, because until then the page can be read only at its old place.
+//! Translation pages, combination pages and refreshed pages are always moved off-chip.
 //!
-//! D. Hong, M. Kim, J. Park, M. Jung and J. Kim, "Revitalizing copybacks in modern SSDs: why and how", DAC 2018. `policy/` says when
-//! copybacks are wanted, `limit.rs` how many in a row a page may go through.
+//! D. Hong, M. Kim, J. Park, M. Jung and J. Kim, "Revitalizing copybacks in modern SSDs: why and how", DAC 2018.
+//! `policy/` decides when copybacks are used, `limit.rs` how many copybacks in a row a page may go through.
 
 mod limit;
 pub(crate) mod notes;
@@ -27,13 +27,13 @@ use crate::probe::Probe;
 use crate::sched::Cause;
 use spec::MigrationSpec;
 
-/// Copybacks at work.
+/// The migration policy with its limit and counters.
 #[derive(Debug)]
 pub(crate) struct Migration {
     policy: Box<dyn MigrationPolicy>,
     limit: CopybackLimit,
-    /// Most copybacks in a row (Mcpb); 0: none at all.
-    most: u8,
+    /// Most copybacks in a row (Mcpb); 0: no copybacks.
+    copybacks_max: u8,
     pub(crate) stats: MigrationStats,
 }
 
@@ -42,20 +42,21 @@ impl Migration {
         Self {
             policy: make(spec.policy),
             limit: CopybackLimit::new(&spec.limit),
-            most: spec.copybacks_max(),
+            copybacks_max: spec.copybacks_max(),
             stats: MigrationStats::default(),
         }
     }
 
-    /// Whether the policy looks at how busy the write buffer is.
+    /// Whether the policy looks at the utilisation of the write buffer.
     pub(crate) fn watches_buffer(&self) -> bool {
         self.policy.watches_buffer()
     }
 }
 
 impl Migration {
-    /// The stream that the pages of a victim are copied back to, if the policy wants copybacks and there is room for them.
-    /// `buffer` says how busy the write buffer is ([`VictimView::buffer`]).
+    /// The stream to which the pages of a victim are copied back; `None`: the pages are moved off-chip, because the
+    /// policy says so or the plane has no room for copybacks. `buffer` returns the utilisation of the write buffer
+    /// ([`VictimView::buffer`]).
     #[inline(never)]
     pub(crate) fn copyback_stream<P: Probe>(
         &mut self,
@@ -66,12 +67,12 @@ impl Migration {
         buffer: impl FnOnce(&Core<P>) -> f64,
     ) -> Option<WriteStream> {
         let _inside = core.inside.enter(Part::Copyback);
-        // Refresh corrects, so it goes off-chip.
+        // A refresh corrects the data, so its pages go off-chip.
         if job.cause == Cause::Refresh {
             return None;
         }
         let copybacks = core.array.block(victim).copybacks + 1;
-        if copybacks > self.most {
+        if copybacks > self.copybacks_max {
             return None;
         }
         let off_chip = core.emptying_stream(victim, job.cause == Cause::Wear);
@@ -83,7 +84,7 @@ impl Migration {
             self.stats.victims_off_chip += 1;
             return None;
         }
-        // A page that may not be copied back after all goes off-chip, so both ways need room.
+        // A page refused by the limit goes off-chip, so both streams need room.
         let stream = WriteStream::Copyback(copybacks);
         let valid = core.valid_pages(victim);
         let free = core.ftl.planes[plane.index()].free.len();
@@ -96,12 +97,12 @@ impl Migration {
         Some(stream)
     }
 
-    /// Copies a page back, if its limit allows it.
+    /// Queues the copyback of a page; `None` if the limit does not allow it or the page is partially refreshed.
     #[inline(never)]
     pub(crate) fn copy_back<P: Probe>(&mut self, core: &mut Core<P>, copyback: CopyBack) -> Option<Queued> {
         let CopyBack { plane, stream, source, .. } = copyback;
         let _inside = core.inside.enter(Part::Copyback);
-        // A partially refreshed page has to be merged.
+        // A partially refreshed page has to be merged with its susceptible bits, off-chip.
         if core.parts.is_marked(source) {
             return None;
         }
@@ -111,9 +112,9 @@ impl Migration {
             return None;
         }
         let queued = core.copy_back(copyback);
-        let queued = queued.expect("a free block has been counted on");
+        let queued = queued.expect("copyback_stream has found room for all pages of the victim");
         let block = core.geometry.block_of(queued.ppn);
-        // In release builds too: nobody could read a page that has been copied back too often.
+        // Checked in release builds too: a page copied back too often may be uncorrectable.
         assert!(
             core.array.block(block).copybacks == stream.copybacks()
                 && self.may_copy_back(core, source, block, stream.copybacks()),
@@ -123,7 +124,8 @@ impl Migration {
         Some(queued)
     }
 
-    /// Whether the page at `source` may go to `block` by its copyback number `copybacks` in a row.
+    /// Whether the limit allows copying the page at `source` back to `block`, as its copyback number `copybacks` in a
+    /// row.
     fn may_copy_back<P: Probe>(
         &mut self,
         core: &mut Core<P>,

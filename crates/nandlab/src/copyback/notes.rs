@@ -4,7 +4,8 @@ use super::MigrationStats;
 use crate::base::note::Note;
 use crate::base::words::{count, several};
 
-/// Nothing was copied back of so many victims of GC, under a policy that may, and a limit of so many copybacks in a row.
+/// A policy with copybacks copied no page back, though GC took `victims` victims. `most`: the limit, in copybacks in a
+/// row.
 pub(crate) fn no_copybacks(stats: &MigrationStats, policy: &str, most: u8, victims: u64) -> Option<Note> {
     if policy == "off-chip" || victims == 0 || stats.by_count.iter().any(|&pages| pages > 0) {
         return None;
@@ -23,13 +24,13 @@ pub(crate) fn no_copybacks(stats: &MigrationStats, policy: &str, most: u8, victi
         format!("{} found no block to open. Raise drive.op.", several(stats.victims_without_room, "victim"))
     } else {
         format!(
-            "the mode selector moved all {} off-chip, since the write buffer was never loaded. More load, or \
+            "the mode selector moved all {} off-chip, since the write buffer was never busy. Raise the load, or set \
              migration.policy = rcopyback-greedy.",
             several(moved, "victim")
         )
     };
     Note::info(
         "no-copybacks",
-        format!("Nothing was copied back, so migration.policy had no effect: {reason}"),
+        format!("No page was copied back, so migration.policy had no effect: {reason}"),
     )
 }

@@ -1,4 +1,4 @@
-//! `[migration]`.
+//! The section `[migration]` of the spec.
 
 use super::{COPYBACKS_MAX, CopybackLimit, POLICIES};
 use crate::base::policy::PolicyInfo;
@@ -12,16 +12,16 @@ use std::sync::LazyLock;
 /// `[migration]`: how pages are copied inside the drive.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MigrationSpec {
-    /// A name from [`crate::copyback::POLICIES`].
+    /// The name of a policy of [`crate::copyback::POLICIES`].
     pub policy: &'static str,
-    /// How many copybacks in a row a page may go through.
+    /// The limit to the number of copybacks in a row.
     pub limit: CopybackLimitSpec,
 }
 
 impl MigrationSpec {
     /// The most copybacks in a row of any page (Mcpb).
     pub fn copybacks_max(&self) -> u8 {
-        CopybackLimit::new(&self.limit).most()
+        CopybackLimit::new(&self.limit).copybacks_max()
     }
 }
 
@@ -38,7 +38,7 @@ impl Section for MigrationSpec {
     }
 }
 
-/// The one policy that copies nothing back.
+/// The policy without copybacks.
 const OFF_CHIP: &str = "off-chip";
 
 fn policies() -> &'static [Policy] {
@@ -52,18 +52,19 @@ fn policies() -> &'static [Policy] {
     &ALL
 }
 
-/// `migration.policy.*.limit`.
+/// `migration.policy.*.limit`: the limit to the number of copybacks in a row.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CopybackLimitSpec {
-    /// The same for every block.
+    /// This number for every block.
     Fixed(u8),
-    /// Up to so many P/E cycles of the destination, so many copybacks; beyond the last line none.
+    /// By the P/E cycles of the destination block: each line is (highest P/E cycles, copybacks); beyond the last line
+    /// no copybacks.
     Table(Vec<(u32, u8)>),
     /// As many as leave the page readable.
     Measured {
-        /// For so long.
+        /// Retention for which the page has to stay readable.
         within_ns: Span,
-        /// At this read level or a lower one.
+        /// The highest read level at which the page has to be readable.
         level: u8,
     },
 }
@@ -74,29 +75,29 @@ const LIMIT: &[Param] = &[param(
         COPYBACKS,
         ValueKind::Slot(&[
             plain("table", "by the P/E cycles of the destination (rcopyback paper, Table 1)"),
-            with("measured", MEASURED, "as many as the RBER of the destination allows"),
+            with("measured", MEASURED, "as many as leave the page readable, by the RBER in the destination"),
         ]),
         ValueKind::List(LINE, 32),
     ]),
     "\"table\"",
-    "copybacks in a row at most: a number, by P/E cycles, or measured",
+    "most copybacks in a row: a number, a table by P/E cycles, or measured",
 )];
 
-/// So many blocks are open for copybacks in every plane.
+/// Most copybacks in a row, which is also the number of blocks open for copybacks in every plane.
 const COPYBACKS: ValueKind = int(0, COPYBACKS_MAX as u64);
 
 const MEASURED: &[Param] = &[
-    param("within", AGE, "\"365d\"", "the page stays readable for so long"),
-    param("level", int(1, 16), "7", "at this read level or a lower one"),
+    param("within", AGE, "\"365d\"", "retention for which the page has to stay readable"),
+    param("level", int(1, 16), "7", "highest read level at which the page has to be readable"),
 ];
 
 const LINE: &[Param] = &[
     param("pe", int(0, 10_000_000), "", "up to this many P/E cycles"),
-    param("copybacks", COPYBACKS, "", "copybacks in a row at most"),
+    param("copybacks", COPYBACKS, "", "most copybacks in a row"),
 ];
 
-/// D. Hong, M. Kim, J. Park, M. Jung and J. Kim, "Revitalizing copybacks in modern SSDs: why and how", DAC 2018: Table 1,
-/// for a year of retention; five at 0 P/E cycles by Fig. 3(b).
+/// The `table` limit. D. Hong, M. Kim, J. Park, M. Jung and J. Kim, "Revitalizing copybacks in modern SSDs: why and
+/// how", DAC 2018: Table 1, for a year of retention; five copybacks at 0 P/E cycles by Fig. 3(b).
 const THRESHOLDS: [(u32, u8); 4] = [(0, 5), (1000, 4), (2000, 3), (3000, 2)];
 
 impl FromVal for MigrationSpec {
@@ -135,15 +136,16 @@ fn limit(check: &mut Check<'_>) -> Option<()> {
     match MigrationSpec::from_val(check.get(KEY)?).limit {
         CopybackLimitSpec::Table(lines) => {
             if let Some(pair) = lines.windows(2).find(|pair| pair[1].0 <= pair[0].0) {
-                let message =
-                    format!("limit: pe = {} is not above the {} of the line before it", pair[1].0, pair[0].0);
-                check.error(&[KEY], message, "order the lines by pe, each above the last");
+                let message = format!(
+                    "limit: expected pe above the {} of the line before it, found {}",
+                    pair[0].0, pair[1].0
+                );
+                check.error(&[KEY], message, "order the lines by rising pe");
             }
         }
-        // Without levels any page counts as readable.
+        // Without read levels every page counts as readable.
         CopybackLimitSpec::Measured { .. } if check.tag("ecc.levels")? == "none" => {
-            let message =
-                "the limit \"measured\" asks for the read level of a page, and there are no read levels";
+            let message = "the limit \"measured\" needs read levels, but ecc.levels = \"none\"";
             let remedy = "set ecc.levels, such as \"laldpc\", or another limit";
             check.error(&[KEY, "ecc.levels"], message, remedy);
         }

@@ -20,18 +20,18 @@ fn greedy() -> Migration {
     migration("rcopyback-greedy", CopybackLimitSpec::Fixed(COPYBACKS as u8))
 }
 
-/// The stream for a victim of GC.
+/// The copyback stream for a GC victim.
 fn stream(migration: &mut Migration, core: &mut Core<NoProbe>, block: BlockId) -> Option<WriteStream> {
     let job = NextJob { block, cause: Cause::Gc, stays: false, is_urgent: false };
     migration.copyback_stream(core, PLANE, block, &job, |_| 0.0)
 }
 
-/// Copies one page back, and lets it end.
+/// Copies one page back and serves events until the copyback has ended.
 fn copy(migration: &mut Migration, core: &mut Core<NoProbe>, lpn: u32, stream: WriteStream) -> Option<Ppn> {
-    let source = core.ftl.map.get(Lpn(lpn)).expect("it is mapped");
+    let source = core.ftl.map.get(Lpn(lpn)).expect("the LPN is mapped");
     let copyback = CopyBack { plane: PLANE, stream, source, lpn: Lpn(lpn), cause: Cause::Gc };
     let queued = migration.copy_back(core, copyback)?;
-    assert_eq!(core.ftl.map.get(Lpn(lpn)), Some(source), "until it is done the page is where it was");
+    assert_eq!(core.ftl.map.get(Lpn(lpn)), Some(source), "the map changes at the end of the copyback");
     assert!(core.array.block(core.geometry.block_of(source)).pins > 0);
     loop {
         match next(core).expect("a copyback is under way") {
@@ -46,7 +46,7 @@ fn copy(migration: &mut Migration, core: &mut Core<NoProbe>, lpn: u32, stream: W
 }
 
 #[test]
-fn every_number_in_a_row_has_a_stream_of_its_own_up_to_the_limit() {
+fn every_count_in_a_row_has_a_stream_of_its_own_up_to_the_limit() {
     let (mut core, mut migration) = (setup().core(), greedy());
     fill(&mut core, WriteStream::Host, 0..4);
     let sequence = core.array.stamp(Ppn(0)).sequence;
@@ -61,10 +61,18 @@ fn every_number_in_a_row_has_a_stream_of_its_own_up_to_the_limit() {
         }
         assert_eq!(core.array.block(victim).copybacks, in_a_row);
     }
-    assert_eq!(stream(&mut migration, &mut core, victim), None, "a third one in a row is too many");
+    assert_eq!(
+        stream(&mut migration, &mut core, victim),
+        None,
+        "a third copyback in a row exceeds the limit"
+    );
     assert_eq!(migration.stats.victims_copied_back, 2);
     let ppn = core.ftl.map.get(Lpn(0)).unwrap();
-    assert_eq!(core.array.stamp(ppn).sequence, sequence, "it is the same host write");
+    assert_eq!(
+        core.array.stamp(ppn).sequence,
+        sequence,
+        "a copyback keeps the sequence number of the host write"
+    );
     assert_eq!(
         [FlashOp::Copyback, FlashOp::Program, FlashOp::Read].map(|kind| core.operations.total(kind)),
         [8, 0, 0]
@@ -72,7 +80,7 @@ fn every_number_in_a_row_has_a_stream_of_its_own_up_to_the_limit() {
 }
 
 #[test]
-fn beyond_the_limit_of_its_destination_a_page_goes_off_chip_and_is_counted() {
+fn a_copyback_beyond_the_limit_of_the_destination_is_refused_and_counted() {
     let table = CopybackLimitSpec::Table(vec![(100, 2), (200, 1)]);
     for (pe_cycles, allowed) in [(100, [true, true]), (101, [true, false]), (201, [false, false])] {
         let mut core = Setup { pe_cycles, ..setup() }.core();
@@ -88,8 +96,8 @@ fn beyond_the_limit_of_its_destination_a_page_goes_off_chip_and_is_counted() {
 }
 
 #[test]
-fn a_measured_limit_is_what_still_decodes_at_its_level() {
-    // With each read of its block a page needs one level more.
+fn a_measured_limit_allows_a_page_that_still_decodes_at_its_level() {
+    // With each read of its block a page needs a level one higher.
     let within_ns = crate::base::units::SECOND;
     for (level, reads, is_allowed) in [(2, 2, true), (2, 3, false), (3, 3, true)] {
         let mut core = Setup { levels: 3, ..setup() }.core();
@@ -104,7 +112,7 @@ fn a_measured_limit_is_what_still_decodes_at_its_level() {
 }
 
 #[test]
-fn translation_pages_refreshed_data_and_pages_in_two_parts_are_never_copied_back() {
+fn translation_pages_refreshed_data_and_partially_refreshed_pages_are_never_copied_back() {
     let mut core = Setup { has_demand_map: true, has_combinations: true, ..setup() }.core();
     let mut migration = greedy();
     fill(&mut core, WriteStream::Mapping, [16; 4]);
@@ -123,13 +131,13 @@ fn translation_pages_refreshed_data_and_pages_in_two_parts_are_never_copied_back
 }
 
 #[test]
-fn a_victim_is_copied_back_only_if_there_are_free_blocks_for_both_ways() {
+fn a_victim_is_copied_back_only_if_both_streams_have_free_blocks() {
     let mut core = Setup { blocks: 4, ..setup() }.core();
     let mut migration = greedy();
     fill(&mut core, WriteStream::Gc, 0..8);
-    assert!(stream(&mut migration, &mut core, BlockId(0)).is_some(), "two are free");
+    assert!(stream(&mut migration, &mut core, BlockId(0)).is_some(), "two blocks are free");
     fill(&mut core, WriteStream::Gc, 8..12);
-    assert_eq!(stream(&mut migration, &mut core, BlockId(0)), None, "one is free");
+    assert_eq!(stream(&mut migration, &mut core, BlockId(0)), None, "one block is free");
     assert_eq!((migration.stats.victims_copied_back, migration.stats.victims_without_room), (1, 1));
 }
 

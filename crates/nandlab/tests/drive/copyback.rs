@@ -404,7 +404,7 @@ fn the_table_counts_by_the_wear_of_the_destination() {
     };
     let spec = load(&[]);
     let limit = CopybackLimit::new(&spec.migration.limit);
-    assert_eq!(limit.most(), 5);
+    assert_eq!(limit.copybacks_max(), 5);
     let (ecc, mut reliability) = (Ecc::new(&spec.ecc), Reliability::new(&spec.reliability));
     let mut allowed = |pe_cycles| {
         let geometry = Geometry::new(&spec.drive);

@@ -273,14 +273,13 @@ fn copyback_limits() {
     let lines = "[{ pe = 3000, copybacks = 2 }, { pe = 1000, copybacks = 4 }]";
     golden(
         &limit(lines),
-        "run.toml:2: migration.policy: limit: pe = 1000 is not above the 3000 of the line before it\n  remedy: order \
-         the lines by pe, each above the last",
+        "run.toml:2: migration.policy: limit: expected pe above the 3000 of the line before it, found 1000\n  \
+         remedy: order the lines by rising pe",
     );
     assert!(says(&limit("[{ pe = 1, copybacks = 9 }]")).contains("copybacks"));
     golden(
         &limit("\"measured\""),
-        "run.toml:2: migration.policy: the limit \"measured\" asks for the read level of a page, and there are no read \
-         levels\n  remedy: set ecc.levels, such as \"laldpc\", or another limit",
+        "run.toml:2: migration.policy: the limit \"measured\" needs read levels, but ecc.levels = \"none\"\n  remedy: set ecc.levels, such as \"laldpc\", or another limit",
     );
     load_with(&limit("\"measured\""), &["ecc.levels=laldpc"]).unwrap_or_else(|e| panic!("{e}"));
 }
@@ -861,8 +860,8 @@ fn units() {
 fn blocking_and_paced() {
     golden(
         "[gc]\nforeground = \"blocking\"\n",
-        "run.toml:2: gc.foreground: \"blocking\" gives a cleaning its whole die, and gc.pacing = \"proportional\" a share of \
-         it\n  remedy: set gc.pacing = \"none\", or gc.foreground = \"interleaved\"",
+        "run.toml:2: gc.foreground: \"blocking\" gives GC the whole die, but gc.pacing = \"proportional\" gives it a \
+         share of the die\n  remedy: set gc.pacing = \"none\", or gc.foreground = \"interleaved\"",
     );
     assert!(load_with("[gc]\nforeground = \"blocking\"\npacing = \"none\"\n", &[]).is_ok());
 }
@@ -991,8 +990,8 @@ fn impossible_drives() {
     );
     golden(
         "[gc]\nbackground_free = 0.02\n",
-        "run.toml:2: gc.background_free: foreground GC at 0.05 free is not below background GC at 0.02\n  remedy: set \
-         gc.foreground_free below gc.background_free",
+        "run.toml:2: gc.background_free: expected a share below the 0.02 of gc.background_free, found 0.05\n  \
+         remedy: set gc.foreground_free below gc.background_free",
     );
 }
 

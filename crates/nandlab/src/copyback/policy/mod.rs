@@ -1,32 +1,34 @@
-//! How GC and wear levelling move a page: out to the controller and back, or inside its plane (copyback), and how often in
-//! a row the latter.
+//! Migration policies: whether GC and wear levelling move a page off-chip (to the controller and back) or inside its
+//! plane (by copyback).
 //!
-//! D. Hong, M. Kim, J. Park, M. Jung and J. Kim, "Revitalizing copybacks in modern SSDs: why and how", DAC 2018. A copyback
-//! moves a page with its errors, so it may happen only so many times in a row; the limit depends on the P/E cycles of the
-//! destination. Copybacks are counted by block (the paper's EPM, Section 4.1): a page of a block with count c goes to an
-//! open block with count c + 1 of the same plane, and at the limit, or off-chip, to one with count 0.
+//! D. Hong, M. Kim, J. Park, M. Jung and J. Kim, "Revitalizing copybacks in modern SSDs: why and how", DAC 2018. A
+//! copyback moves a page with its bit errors, so the number of copybacks in a row is limited; the limit depends on the
+//! P/E cycles of the destination. Copybacks are counted by block (EPM of the paper, Section 4.1): a page of a block
+//! with count c is copied back to an open block with count c + 1 of the same plane; at the limit, or off-chip, it goes
+//! to a block with count 0.
 //!
-//! A policy is one file; it says for each victim whether copybacks are wanted. The limit is asked for every page.
+//! A policy is one file in this folder; it decides for each victim whether copybacks are used. The limit is checked for
+//! every page.
 
 use crate::base::policy::PolicyInfo;
 
 pub use crate::ftl::COPYBACKS_MAX;
 
-/// What a policy may look at when a victim is going to be emptied.
+/// The state that a policy may look at when a victim is going to be emptied.
 #[derive(Clone, Copy, Debug)]
 pub struct VictimView {
-    /// Something waits for the room.
+    /// Whether the job is urgent: space is short.
     pub is_urgent: bool,
-    /// Share of the write buffer that waits for flash or is being programmed; mean over the last block write time.
+    /// Share of the write buffer's pages that are being written back (0 to 1), averaged over the last block write time.
     pub buffer: f64,
 }
 
 /// Decides how the pages of a victim are moved.
 pub trait MigrationPolicy: std::fmt::Debug + Send + Sync {
-    /// Whether the victim's pages are moved by copyback, where their limit allows it.
+    /// Whether the victim's pages are moved by copyback where the limit allows it.
     fn copies_back(&self, view: &VictimView) -> bool;
 
-    /// Whether it looks at [`VictimView::buffer`].
+    /// Whether the policy looks at [`VictimView::buffer`].
     fn watches_buffer(&self) -> bool {
         false
     }
@@ -34,12 +36,12 @@ pub trait MigrationPolicy: std::fmt::Debug + Send + Sync {
 
 type Make = fn() -> Box<dyn MigrationPolicy>;
 
-/// Makes a module and a table entry of each line.
+/// Declares a module and a table entry for each line.
 macro_rules! policies {
     ($($file:ident,)*) => {
         $(mod $file;)*
 
-        /// Every migration policy: what it says of itself and how it is made.
+        /// Every migration policy: its description and its constructor.
         pub const POLICIES: &[(PolicyInfo, Make)] = &[$(($file::INFO, $file::make),)*];
     };
 }
@@ -50,11 +52,14 @@ policies! {
     rcopyback_greedy,
 }
 
-/// The policy of this name.
+/// The policy called `name`.
 ///
 /// # Panics
-/// When there is none; the spec only knows those of the table.
+/// When no policy of the table has this name; the spec reader accepts only policies of the table.
 pub fn make(name: &str) -> Box<dyn MigrationPolicy> {
-    let (_, make) = POLICIES.iter().find(|(info, _)| info.name == name).expect("a policy of the table");
+    let (_, make) = POLICIES
+        .iter()
+        .find(|(info, _)| info.name == name)
+        .expect("the spec reader accepts only policies of the table");
     make()
 }

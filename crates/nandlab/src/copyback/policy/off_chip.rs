@@ -1,4 +1,5 @@
-//! `migration.policy = "off-chip"`: every page is read out, corrected and written back (the rcopyback paper's baseline).
+//! `migration.policy = "off-chip"`: every page is read out, corrected and written back (the rcopyback paper's
+//! baseline).
 
 use super::{MigrationPolicy, VictimView};
 use crate::base::policy::PolicyInfo;

@@ -1,17 +1,17 @@
-//! `migration.policy.rcopyback`: copyback while the write buffer is busy, or something waits for the room (rcFTL with its
-//! mode selector DMMS, Section 4.2 of the rcopyback paper). Otherwise pages are moved off-chip, which makes them fit for
-//! copybacks later.
+//! `migration.policy.rcopyback`: copyback while the write buffer is busy or space is short (rcFTL with its mode
+//! selector DMMS, Section 4.2 of the rcopyback paper). Otherwise pages are moved off-chip, which resets their count of
+//! copybacks in a row.
 
 use super::{MigrationPolicy, VictimView};
 use crate::base::policy::PolicyInfo;
 
 pub(super) const INFO: PolicyInfo = PolicyInfo {
     name: "rcopyback",
-    description: "inside the plane, at most n times in a row, when the write buffer is busy",
+    description: "by copyback, at most n times in a row, while the write buffer is busy or space is short",
     params: &[],
 };
 
-/// Utilisation of the write buffer above which pages are copied back.
+/// Utilisation of the write buffer above which it counts as busy.
 const BUSY: f64 = 0.5;
 
 #[derive(Debug)]

@@ -1,11 +1,12 @@
-//! `migration.policy.rcopyback-greedy`: copyback wherever the limit allows it (rcFTL- of the rcopyback paper, Section 5.2).
+//! `migration.policy.rcopyback-greedy`: copyback wherever the limit allows it (rcFTL- of the rcopyback paper, Section
+//! 5.2).
 
 use super::{MigrationPolicy, VictimView};
 use crate::base::policy::PolicyInfo;
 
 pub(super) const INFO: PolicyInfo = PolicyInfo {
     name: "rcopyback-greedy",
-    description: "inside the plane, at most n times in a row, whenever it may",
+    description: "by copyback, at most n times in a row, whenever the limit allows it",
     params: &[],
 };
 
