@@ -322,7 +322,7 @@ impl<P: Probe> Drive<P> {
             partial.on_programmed(&mut self.core, &mut self.path.map, done);
         }
         if let Some(old) = done.replaces {
-            self.refreshing.on_page_gone(&mut self.core, old);
+            self.refreshing.on_page_obsolete(&mut self.core, old);
             self.core.unpin(self.core.geometry.block_of(old));
         }
         match done.owner {

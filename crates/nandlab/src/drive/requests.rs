@@ -204,7 +204,7 @@ impl<P: Probe> Drive<P> {
             let was_cached = self.caching.as_mut().is_some_and(|cache| cache.trim(&mut self.core, host, lpn));
             let old = self.core.ftl.unmap(&self.core.geometry, &mut self.core.array, lpn);
             if let Some(old) = old {
-                self.refreshing.on_page_gone(&mut self.core, old);
+                self.refreshing.on_page_obsolete(&mut self.core, old);
                 self.core.look_if_dead(self.core.geometry.block_of(old));
             }
             if old.is_some() || was_cached {

@@ -159,8 +159,8 @@ impl<P: Probe> Schemes<P> for Off<'_> {
         self.refreshing.on_erased(core, block);
     }
 
-    fn on_page_gone(&mut self, core: &mut Core<P>, page: Ppn) {
-        self.refreshing.on_page_gone(core, page);
+    fn on_page_obsolete(&mut self, core: &mut Core<P>, page: Ppn) {
+        self.refreshing.on_page_obsolete(core, page);
     }
 
     fn on_blank(&mut self, first: Ppn, end: Ppn) {

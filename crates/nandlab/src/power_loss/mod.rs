@@ -38,7 +38,7 @@ pub(crate) trait Schemes<P: Probe> {
     fn on_erased(&mut self, core: &mut Core<P>, block: BlockId);
 
     /// The data of a page is elsewhere, or nowhere.
-    fn on_page_gone(&mut self, core: &mut Core<P>, page: Ppn);
+    fn on_page_obsolete(&mut self, core: &mut Core<P>, page: Ppn);
 
     /// Pages from `first` to before `end` have not been programmed after all.
     fn on_blank(&mut self, first: Ppn, end: Ppn);

@@ -334,7 +334,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         self.core.array.program(block, page);
         let programmed = self.core.array.skip(block, u32::from(place.skips));
         if let Some(old) = self.core.ftl.remap(&self.core.geometry, &mut self.core.array, lpn, place.ppn) {
-            self.schemes.on_page_gone(self.core, old);
+            self.schemes.on_page_obsolete(self.core, old);
         }
         if programmed == self.core.geometry.pages_per_block {
             self.core.ftl.close(&self.core.geometry, &mut self.core.array, block, self.core.now);

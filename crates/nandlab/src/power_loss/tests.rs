@@ -34,7 +34,7 @@ impl Schemes<NoProbe> for Others {
         self.erased.push(block);
     }
 
-    fn on_page_gone(&mut self, _: &mut Core<NoProbe>, _: Ppn) {}
+    fn on_page_obsolete(&mut self, _: &mut Core<NoProbe>, _: Ppn) {}
 
     fn on_blank(&mut self, _: Ppn, _: Ppn) {}
 

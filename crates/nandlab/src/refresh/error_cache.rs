@@ -1,9 +1,10 @@
-//! A cache of known error positions: pages that the host reads often decode at a lower read level, because errors that
-//! were found before are turned back before decoding.
+//! A cache of known error positions (EC-Cache): pages that the host reads often decode at a lower read level, because
+//! errors found by earlier reads are corrected before decoding.
 //!
-//! Each host read of a page that is read often leaves the positions of all its errors, those known before included. What
-//! is read later has only the errors that have come since. The least recently used entry leaves when there is no room. An
-//! entry ends with its page: when what replaces it has been programmed, or with a TRIM. A copyback takes it along.
+//! Each host read of a read-hot page stores the positions of all its errors, those known before included. A later read
+//! has only the errors that have come since. If there is no room the least recently stored entry is evicted. The entry
+//! of a page is dropped when the program that replaces the page has ended, or with a TRIM. A copyback moves the entry
+//! to the new page.
 //!
 //! R.-S. Liu et al., "EC-Cache: exploiting error locality to optimize LDPC in NAND flash-based SSDs", DAC 2014.
 
@@ -16,10 +17,10 @@ use crate::core::{Core, KnownErrors, Map};
 use crate::probe::Probe;
 use crate::sched::{Slot, Transaction};
 
-/// Of each entry, beside its positions: the page and how many errors it has, four bytes each.
+/// Bytes of an entry besides its positions: the page and the number of its errors, four bytes each.
 const HEADER_BYTES: u64 = 8;
 
-/// A page's known errors.
+/// The entry of a page: its known errors.
 #[derive(Debug)]
 struct PageErrors {
     ppn: Ppn,
@@ -33,13 +34,13 @@ impl ListLinks for Vec<PageErrors> {
     }
 }
 
-/// See the module.
+/// The cache of known error positions, with its order of use and its size.
 #[derive(Debug)]
 pub(crate) struct ErrorCache {
     size_bytes: u64,
     page_bits: u32,
     entries: Vec<PageErrors>,
-    /// By page, its slot + 1; 0: none.
+    /// By page: slot of its entry + 1; 0: no entry.
     slots: Huge<u32>,
     by_use: List,
     unused: List,
@@ -47,17 +48,17 @@ pub(crate) struct ErrorCache {
     pub(crate) stats: RefreshStats,
 }
 
-/// What the cache of known errors holds.
+/// The size of the cache of known errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ErrorCacheState {
-    /// Pages whose error positions are known.
+    /// Number of pages whose error positions are known.
     pub entries: u64,
-    /// What they take, in bytes; at most the cache's size.
+    /// Size of all entries in bytes; at most the cache's size.
     pub bytes: u64,
 }
 
 impl ErrorCache {
-    /// Takes all memory it will ever need.
+    /// An empty cache, with the memory for all entries it can ever have; `None` under a policy without one.
     pub(crate) fn new(spec: &RefreshPolicySpec, geometry: &Geometry) -> Option<Self> {
         let size_bytes = spec.ec_cache()?.size_bytes;
         Some(Self::with_size(size_bytes, geometry.page_bytes * 8, geometry.pages))
@@ -77,14 +78,15 @@ impl ErrorCache {
         }
     }
 
-    /// Bytes of the entry of a page with this RBER: a header, and a position for each error. 0: it has no errors.
+    /// Bytes of the entry of a page with this RBER: a header, and a position for each error; 0 for a page without
+    /// errors.
     fn entry_bytes(&self, rber: f64) -> u64 {
         let errors = libm::round(rber * f64::from(self.page_bits)) as u64;
         let position_bits = u64::from(u32::BITS - (self.page_bits - 1).leading_zeros());
         if errors == 0 { 0 } else { HEADER_BYTES + (errors * position_bits).div_ceil(8) }
     }
 
-    /// What it holds.
+    /// The number of entries and their size.
     pub(crate) fn state(&self) -> ErrorCacheState {
         ErrorCacheState { entries: self.by_use.len().into(), bytes: self.bytes }
     }
@@ -98,7 +100,8 @@ impl ErrorCache {
         self.slots[ppn.index()].checked_sub(1)
     }
 
-    /// All errors of a page have been found; returns how many other entries had to leave.
+    /// All errors of a page have been found: stores their positions. Returns the number of other entries that were
+    /// evicted.
     fn remember(&mut self, known: &mut KnownErrors, ppn: Ppn, rber: f64) -> u64 {
         self.drop_page(known, ppn);
         let bytes = self.entry_bytes(rber);
@@ -107,7 +110,7 @@ impl ErrorCache {
         }
         let mut evicted = 0;
         while self.bytes + bytes > self.size_bytes {
-            let last = self.by_use.last().expect("what takes bytes is in the list");
+            let last = self.by_use.last().expect("every entry is in the order of use");
             self.drop_page(known, self.entries[last as usize].ppn);
             evicted += 1;
         }
@@ -130,7 +133,7 @@ impl ErrorCache {
         evicted
     }
 
-    /// A page has been copied back, and its errors with it: they are known there too.
+    /// A page has been copied back with its errors: moves its entry to the new page.
     pub(crate) fn move_page(&mut self, known: &mut KnownErrors, from: Ppn, to: Ppn) {
         self.drop_page(known, to);
         let slot = std::mem::take(&mut self.slots[from.index()]);
@@ -142,7 +145,7 @@ impl ErrorCache {
         }
     }
 
-    /// The data of a page is elsewhere, or nowhere.
+    /// Drops the entry of a page, if there is one.
     pub(crate) fn drop_page(&mut self, known: &mut KnownErrors, ppn: Ppn) {
         let Some(slot) = self.slot(ppn) else { return };
         self.slots[ppn.index()] = 0;
@@ -152,7 +155,7 @@ impl ErrorCache {
         self.unused.push_first(&mut self.entries, slot);
     }
 
-    /// Power is gone, and all that was known with it.
+    /// Power is lost: drops all entries.
     pub(crate) fn clear(&mut self, known: &mut KnownErrors) {
         while let Some(slot) = self.by_use.last() {
             self.drop_page(known, self.entries[slot as usize].ppn);
@@ -161,7 +164,7 @@ impl ErrorCache {
 }
 
 impl ErrorCache {
-    /// A host read of a page goes to flash.
+    /// A host read of a flash page has been queued: counts reads of pages with known errors.
     #[inline(never)]
     pub(crate) fn on_host_read<P: Probe>(&mut self, core: &mut Core<P>, slot: Slot) {
         let read = core.pool[slot];
@@ -175,7 +178,7 @@ impl ErrorCache {
         stats.lower_level_reads += u64::from(read.level.max(read.needed) < without);
     }
 
-    /// A host read has been decoded, or has not: if it has, and the page is read often, its errors are known now.
+    /// A host read is over: if it was decoded, its page is still valid and read-hot, stores the page's errors.
     #[inline(never)]
     pub(crate) fn on_decoded<P: Probe>(
         &mut self,
@@ -190,24 +193,24 @@ impl ErrorCache {
         let rber = core.rber_of(read.ppn);
         let evicted = self.remember(&mut core.physics.known, read.ppn, rber);
         self.stats.known_errors_evicted += evicted;
-        // To the next read they are as good as corrected.
+        // For the next read known errors count as corrected.
         if self.slot(read.ppn).is_some() {
             map.on_corrected(core, read.lpn);
         }
     }
 
-    /// Everything the cache knows is of a page that is somebody's data, and its bytes are what its entries take.
+    /// Checks that every entry is of a valid page, or of a page in a pinned block, and that the sizes add up.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first inconsistency found.
     pub(crate) fn audit<P: Probe>(&self, core: &Core<P>) -> Result<(), String> {
         let pages = (0..core.geometry.pages).map(Ppn);
         let (mut entries, mut bytes) = (0, 0);
         for (ppn, slot) in pages.filter_map(|ppn| Some((ppn, self.slot(ppn)?))) {
             let entry = &self.entries[slot as usize];
-            // Until what replaces it is programmed the block of a page that is invalid is held.
-            let is_held = core.array.block(core.geometry.block_of(ppn)).pins > 0;
-            if entry.ppn != ppn || !is_held && !core.ftl.is_valid(&core.geometry, ppn) {
+            // An invalid page keeps its entry, and its block a pin, until the program that replaces the page has ended.
+            let is_pinned = core.array.block(core.geometry.block_of(ppn)).pins > 0;
+            if entry.ppn != ppn || !is_pinned && !core.ftl.is_valid(&core.geometry, ppn) {
                 return Err(format!("errors are known of {}, which is invalid", core.geometry.show(ppn)));
             }
             entries += 1;
@@ -215,7 +218,7 @@ impl ErrorCache {
         }
         if (entries, bytes) != (self.by_use.len(), self.bytes) || bytes > self.size_bytes {
             return Err(format!(
-                "{} entries of known errors count {} bytes and take {bytes}",
+                "{} entries of known errors are counted with {} bytes, but take {bytes}",
                 self.by_use.len(),
                 self.bytes
             ));
@@ -231,22 +234,22 @@ mod tests {
 
     #[test]
     fn an_entry_is_a_header_and_a_position_for_each_error() {
-        // 4 KiB: 32,768 bits, 15 to name one.
+        // A page of 4 KiB has 32,768 bits, so a position takes 15 bits.
         let cache = ErrorCache::with_size(1024, 32_768, 8);
         for (errors, bytes) in [(0, 0), (1, 8 + 2), (8, 8 + 15), (9, 8 + 17), (164, 8 + 308)] {
             assert_eq!(cache.entry_bytes(f64::from(errors) / 32_768.0), bytes, "{errors} errors");
         }
         assert_eq!(cache.entry_bytes(0.49 / 32_768.0), 0);
-        // One bit more than a power of two takes one more to name.
+        // One bit more than a power of two makes a position one bit longer.
         assert_eq!(ErrorCache::with_size(1024, 32_769, 8).entry_bytes(8.0 / 32_769.0), 8 + 16);
     }
 
     #[test]
-    fn it_keeps_what_was_used_last_as_a_naive_twin_does() {
+    fn the_cache_evicts_the_least_recently_used_entry_as_a_naive_twin_does() {
         let (pages, size) = (40, 2048);
         let mut cache = ErrorCache::with_size(size, 32_768, pages);
         let mut errors = KnownErrors::new(pages);
-        // Page, RBER, bytes: the most recently used last.
+        // Page, RBER and bytes of each entry, the most recently used last.
         let mut twin: Vec<(Ppn, f64, u64)> = Vec::new();
         let mut stream = Stream::new(3, "error cache");
         let (mut evictions, mut too_large) = (0, 0);
@@ -282,6 +285,10 @@ mod tests {
             assert!(cache.bytes <= size && cache.entries.len() <= cache.entries.capacity());
         }
         assert!(evictions > 1000 && too_large > 10, "{evictions} {too_large}");
-        assert_eq!(cache.entries.capacity(), pages as usize, "it has taken no more memory");
+        assert_eq!(
+            cache.entries.capacity(),
+            pages as usize,
+            "the entries have never grown beyond their first allocation"
+        );
     }
 }

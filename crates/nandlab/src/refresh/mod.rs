@@ -1,15 +1,18 @@
-//! Refresh: data that has aged for its block's interval is read, corrected and written anew.
+//! Refresh: data that has aged for the interval of its block is read, corrected and written anew.
 //!
-//! A block is due its interval after its first program or its last refresh, by its P/E cycles, on the scaled clock. It is
-//! then emptied as a background job of its plane, which yields to the host; when half of its grace is over the job is
-//! promoted, or begun if it could not be before. A block without valid pages has nothing to refresh.
+//! A block is due when its interval has passed since its first program or its last refresh; the interval depends on the
+//! P/E cycles of the block and runs on the scaled clock. A due block is emptied by a background job of its plane, which
+//! yields to the host; when half of the grace is over the job is promoted, or tried again if there was no room for it.
+//! A block without valid pages needs no refresh.
 //!
-//! In place, a page that has been read and corrected is programmed once more where it is: the block is not erased and is
-//! due again an interval later. A page that no read level decodes is written elsewhere, with its mark. So is each page
-//! while the capacitor is measured or charged: torn, the program would take the only copy with it.
+//! With `in_place` a page that has been read and corrected is reprogrammed where it is: the block is not erased, and is
+//! due again an interval later. A page that no read level decodes is written elsewhere, marked as lost. While the
+//! capacitor is being measured or recharged every page is written elsewhere, because a torn reprogram would destroy the
+//! only copy.
 //!
-//! Y. Cai et al., "Flash correct-and-refresh: retention-aware error management for increased flash memory lifetime", ICCD
-//! 2012 (FCR, the baseline of the partial refresh paper). `partial/` and `error_cache.rs` name papers of their own.
+//! Y. Cai et al., "Flash correct-and-refresh: retention-aware error management for increased flash memory lifetime",
+//! ICCD 2012 (FCR, the baseline of the partial refresh paper). `partial/` and `error_cache.rs` name papers of their
+//! own.
 
 mod error_cache;
 pub(crate) mod notes;
@@ -37,16 +40,16 @@ use spec::{RefreshPolicySpec, RefreshSpec};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// What a moment on the refresh clock is for.
+/// The kind of an alarm of the refresh clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Alarm {
     /// The block is due.
     Due,
-    /// Its grace is running out.
+    /// At least half of the block's grace is over.
     Hurry,
 }
 
-/// How data is refreshed.
+/// The parts of refresh: due blocks, partial refresh, and the cache of known errors.
 #[derive(Debug)]
 pub(crate) struct Refreshing {
     pub(crate) refresh: Refresh,
@@ -57,7 +60,7 @@ pub(crate) struct Refreshing {
 }
 
 impl Refreshing {
-    /// `seed` is that of the drive.
+    /// `seed`: the seed of the drive.
     pub(crate) fn new<P: Probe>(spec: &RefreshSpec, seed: u64, core: &Core<P>) -> Self {
         Self {
             refresh: Refresh::new(spec, &core.geometry),
@@ -66,7 +69,7 @@ impl Refreshing {
         }
     }
 
-    /// What has been counted.
+    /// The sum of the counters of all parts.
     pub(crate) fn stats(&self) -> RefreshStats {
         let mut all = self.refresh.stats.clone();
         let others = [self.partial.as_ref().map(|p| &p.stats), self.error_cache.as_ref().map(|c| &c.stats)];
@@ -76,12 +79,12 @@ impl Refreshing {
         all
     }
 
-    /// The block of a plane without a job that is refreshed next, if one is due and there is room.
+    /// The next refresh job of a plane without a job, if a block is due and the plane has room for the job.
     pub(crate) fn next_due<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId) -> Option<NextJob> {
         self.refresh.next_due(core, self.partial.as_mut(), plane)
     }
 
-    /// A page of a block that stays has been read, and is to be refreshed where it is: partially, or in place.
+    /// A page of a block that stays has been read: refreshes it partially or in place, if possible.
     #[inline(never)]
     pub(crate) fn refresh_page<P: Probe>(
         &mut self,
@@ -96,7 +99,7 @@ impl Refreshing {
         }
     }
 
-    /// All pages of a block that stays are done.
+    /// All pages of a block that stays have been read, and refreshed or written elsewhere.
     pub(crate) fn end_staying<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId, block: BlockId) {
         self.refresh.stats.busy_ns += self.refresh.job_ns(core.now, plane);
         if let Some(partial) = &mut self.partial {
@@ -106,9 +109,10 @@ impl Refreshing {
         }
     }
 
-    /// The data of a page is elsewhere, or nowhere.
+    /// The data of a page is no longer needed, because the program that replaces the page has ended or the LPN has been
+    /// deallocated: drops the page's known errors and its link.
     #[inline]
-    pub(crate) fn on_page_gone<P: Probe>(&mut self, core: &mut Core<P>, ppn: Ppn) {
+    pub(crate) fn on_page_obsolete<P: Probe>(&mut self, core: &mut Core<P>, ppn: Ppn) {
         if let Some(cache) = &mut self.error_cache {
             cache.drop_page(&mut core.physics.known, ppn);
         }
@@ -117,7 +121,7 @@ impl Refreshing {
         }
     }
 
-    /// A read of the host's is queued.
+    /// A host read has been queued.
     #[inline]
     pub(crate) fn on_host_read<P: Probe>(&mut self, core: &mut Core<P>, slot: Slot) {
         if let Some(partial) = &mut self.partial {
@@ -135,7 +139,7 @@ impl Refreshing {
         }
     }
 
-    /// Power is gone, and what RAM held.
+    /// Power is lost: drops all state kept in RAM.
     pub(crate) fn forget<P: Probe>(&mut self, core: &mut Core<P>) {
         if let Some(partial) = &mut self.partial {
             partial.forget();
@@ -148,25 +152,27 @@ impl Refreshing {
     }
 }
 
-/// When which blocks are due.
+/// The ages of blocks, the alarms of the refresh clock, and the due blocks.
 #[derive(Debug)]
 pub(crate) struct Refresh {
     policy: RefreshPolicySpec,
     stats: RefreshStats,
-    /// P/E cycles up to which an interval in seconds holds.
+    /// Highest P/E cycles of each line of the interval table, and the interval in seconds.
     intervals: Box<[(u32, u32)]>,
+    /// Share of its interval by which a block may be overdue.
     grace: f64,
-    /// Programs in place that are queued or under way.
+    /// Number of reprograms in place that are queued or under way.
     reprograms: u32,
-    /// By block, since when its data has been ageing; empty without refresh.
+    /// By block: age stamp from which the age of its data counts; empty without refresh.
     since: Huge<AgeStamp>,
-    /// Alarms to come: moment, block, what for, and the `since` it was set for, which tells whether it still holds.
+    /// Alarms to come: age stamp, block, kind, and the block's `since` when the alarm was set. An alarm is outdated if
+    /// `since` has changed.
     alarms: BinaryHeap<Reverse<(AgeStamp, u32, Alarm, AgeStamp)>>,
-    /// By plane, blocks that are due.
+    /// By plane: blocks that are due.
     due: Box<[VecDeque<BlockId>]>,
-    /// When the job of a plane began.
+    /// By plane: start of its last refresh job.
     began: Box<[Time]>,
-    /// The blocks that were there at the start have been looked at.
+    /// Whether the alarms of blocks programmed before the start, or before the last power loss, have been set.
     has_begun: bool,
 }
 
@@ -194,13 +200,13 @@ impl Refresh {
         self.policy != RefreshPolicySpec::None
     }
 
-    /// The interval of a block with so many P/E cycles, in seconds.
+    /// The refresh interval of a block with `pe_cycles` P/E cycles, in seconds.
     pub(crate) fn interval_s(&self, pe_cycles: u32) -> u32 {
         let line = self.intervals.iter().find(|&&(pe, _)| pe_cycles <= pe).or(self.intervals.last());
         line.map_or(u32::MAX, |&(_, every)| every)
     }
 
-    /// The level at which its reads start.
+    /// The read level at which refresh reads start.
     pub(crate) fn start(&self) -> Start {
         if self.policy.reads_full_strength() { Start::Last } else { Start::First }
     }
@@ -215,22 +221,22 @@ impl Refresh {
         self.due[plane.index()].front() == Some(&block)
     }
 
-    /// Since when the data of a block has been ageing.
+    /// The age stamp from which the age of a block's data counts.
     pub(crate) fn since(&self, block: BlockId) -> AgeStamp {
         self.since[block.index()]
     }
 
-    /// Sets that; its alarms do not follow.
+    /// Sets the age stamp from which the age of a block's data counts, without setting alarms.
     pub(crate) fn set_since(&mut self, block: BlockId, since: AgeStamp) {
         self.since[block.index()] = since;
     }
 
-    /// Whether the blocks that were there at the start have been looked at.
+    /// Whether the alarms of blocks programmed before the start, or before the last power loss, have been set.
     pub(crate) fn has_begun(&self) -> bool {
         self.has_begun
     }
 
-    /// Data of a block ages from then on, if not from before.
+    /// The age of a block's data counts from `since`, unless it already counts from an earlier time. Sets no alarms.
     pub(crate) fn age_from(&mut self, block: BlockId, since: AgeStamp) {
         let known = &mut self.since[block.index()];
         *known = (*known).min(since);
@@ -240,15 +246,16 @@ impl Refresh {
         (f64::from(self.interval_s(pe_cycles)) * self.grace) as u32
     }
 
-    /// How long after it was hurried a block that is still due is hurried again.
-    fn again_s(&self, pe_cycles: u32) -> u32 {
+    /// Time between two hurry alarms of a block that is still due, in seconds.
+    fn hurry_interval_s(&self, pe_cycles: u32) -> u32 {
         (self.grace_s(pe_cycles) / 8).max(1)
     }
 }
 
 impl Refresh {
-    /// The blocks that hold data are looked at when the first event is due: preconditioning comes before it. After a power loss
-    /// anew: when each was refreshed is the firmware's own record.
+    /// At the start and after a power loss: the first event of the refresh clock sets the alarms of all programmed
+    /// blocks (preconditioning comes before the first event). The ages of blocks survive a power loss, as a record of
+    /// the firmware.
     pub(crate) fn begin<P: Probe>(&mut self, core: &mut Core<P>) {
         if self.is_on() {
             self.alarms.clear();
@@ -259,7 +266,7 @@ impl Refresh {
         }
     }
 
-    /// The data of a block ages from now.
+    /// The age of a block's data counts from now.
     #[cold]
     #[inline(never)]
     pub(crate) fn age_from_now<P: Probe>(&mut self, core: &mut Core<P>, block: BlockId) {
@@ -267,7 +274,8 @@ impl Refresh {
         self.set_clock(core);
     }
 
-    /// Data of `source` has been copied back to a block, and goes on ageing as it did there.
+    /// Data of `source` has been copied back to `block`: the age of `block` counts from that of `source` if that is
+    /// older.
     #[cold]
     #[inline(never)]
     pub(crate) fn age_as<P: Probe>(&mut self, core: &mut Core<P>, block: BlockId, source: BlockId) {
@@ -278,20 +286,21 @@ impl Refresh {
         }
     }
 
-    /// The data of a block that is programmed first while power is off ages from now: [`Refresh::begin`] sets the alarms.
+    /// A block gets its first program while power fails: its age counts from now. [`Refresh::begin`] sets the alarms.
     pub(crate) fn age_from_power_loss<P: Probe>(&mut self, core: &mut Core<P>, block: BlockId) {
         if self.is_on() {
             self.since[block.index()] = core.physics.age_clock.at(core.now);
         }
     }
 
-    /// A copyback has ended while power is off.
+    /// A copyback has ended while power fails: as [`Refresh::age_as`], without alarms.
     pub(crate) fn age_as_from_power_loss(&mut self, block: BlockId, source: BlockId) {
         if self.is_on() {
             self.age_from(block, self.since[source.index()]);
         }
     }
 
+    /// Sets the age stamp from which the age of a block's data counts, and its due alarm.
     fn set_age<P: Probe>(&mut self, core: &mut Core<P>, block: BlockId, since: AgeStamp) {
         self.since[block.index()] = since;
         let due = since.plus_s(self.interval_s(core.array.block(block).pe_cycles));
@@ -301,20 +310,20 @@ impl Refresh {
     fn set_clock<P: Probe>(&mut self, core: &mut Core<P>) {
         let next = match self.alarms.peek() {
             _ if !self.has_begun => core.now,
-            Some(&Reverse((moment, ..))) => core.physics.age_clock.time_of(moment).max(core.now),
+            Some(&Reverse((at, ..))) => core.physics.age_clock.time_of(at).max(core.now),
             None => NEVER,
         };
         core.set_clock(core.refresh_clock(), next);
     }
 
-    /// The refresh clock has struck.
+    /// The refresh clock has expired.
     pub(crate) fn on_clock<P: Probe>(&mut self, core: &mut Core<P>) {
         let _inside = core.inside.enter(Part::Refresh);
         if !std::mem::replace(&mut self.has_begun, true) {
             for block in (0..core.geometry.blocks).map(BlockId) {
                 if core.array.block(block).programmed > 0 {
                     let since = self.since[block.index()];
-                    // What power loss has interrupted goes on counting.
+                    // After a power loss the age counts from the stamp before it.
                     let since = if since == AgeStamp::default() {
                         core.physics.initial_ages.of(block)
                     } else {
@@ -325,8 +334,8 @@ impl Refresh {
             }
         }
         let now = core.physics.age_clock.at(core.now);
-        while let Some(&Reverse((moment, block, alarm, since))) = self.alarms.peek()
-            && moment <= now
+        while let Some(&Reverse((at, block, alarm, since))) = self.alarms.peek()
+            && at <= now
         {
             self.alarms.pop();
             let block = BlockId(block);
@@ -337,17 +346,18 @@ impl Refresh {
             let plane = core.geometry.plane_of(block);
             match alarm {
                 Alarm::Due => {
-                    let hurry = moment.plus_s(self.grace_s(state.pe_cycles) / 2);
+                    let hurry = at.plus_s(self.grace_s(state.pe_cycles) / 2);
                     self.alarms.push(Reverse((hurry, block.0, Alarm::Hurry, since)));
                     self.due[plane.index()].push_back(block);
                     core.wake(Wake::Due(plane));
                 }
-                // What holds nothing has no hurry.
+                // A block without valid pages needs no refresh.
                 Alarm::Hurry if state.valid == 0 => {}
                 Alarm::Hurry => {
-                    // Until it is refreshed: there may be no room now, or programs under way in it.
-                    let again = now.plus_s(self.again_s(state.pe_cycles));
-                    // At its end the clock stops.
+                    // The alarm repeats until the block is refreshed: the plane may have no room now, or programs of
+                    // the block may be under way.
+                    let again = now.plus_s(self.hurry_interval_s(state.pe_cycles));
+                    // At the end of its range the age clock stops.
                     if again > now {
                         self.alarms.push(Reverse((again, block.0, Alarm::Hurry, since)));
                     }
@@ -358,7 +368,7 @@ impl Refresh {
         self.set_clock(core);
     }
 
-    /// The block of a plane without a job that is refreshed next, if one is due and there is room.
+    /// The next refresh job of a plane without a job, if a block is due and the plane has room for the job.
     #[inline(never)]
     pub(crate) fn next_due<P: Probe>(
         &mut self,
@@ -376,12 +386,13 @@ impl Refresh {
             let (pe_cycles, valid) = (state.pe_cycles, u32::from(state.valid));
             let since = self.since[block.index()];
             let due = since.plus_s(self.interval_s(pe_cycles));
-            // It may have been collected meanwhile.
+            // The block may have been emptied by GC since it became due.
             if due > now || !matches!(state.state, BlockState::Open | BlockState::Full) {
                 self.due[plane.index()].pop_front();
                 continue;
             }
-            // Also one that has lost its last valid page: what it might take yet would never be due.
+            // An open block is closed, even without valid pages: `since` has passed, so pages programmed later would
+            // never become due.
             if state.state == BlockState::Open && !self.close(core, plane, block) {
                 return None;
             }
@@ -390,7 +401,7 @@ impl Refresh {
                 continue;
             }
             let stream = core.emptying_stream(block, false);
-            // A block that stays gives nothing back.
+            // A block that stays gives back no free block.
             let is_partial = partial.is_some_and(|partial| partial.takes(core, block, stream));
             let is_in_place = self.may_reprogram(core) && core.may_rewrite(plane, block);
             let is_possible = if is_partial {
@@ -414,7 +425,7 @@ impl Refresh {
         None
     }
 
-    /// A block that is still being filled takes no more programs, unless some are under way.
+    /// Closes an open block early; returns `false` if that is not possible because programs in it are under way.
     fn close<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId, block: BlockId) -> bool {
         if !core.ftl.leave_open_block(&core.geometry, plane, block, core.array.block(block).programmed) {
             return false;
@@ -423,12 +434,13 @@ impl Refresh {
         true
     }
 
-    /// Whether pages are refreshed in place now.
+    /// Whether pages are reprogrammed in place: the policy does so, and the capacitor is charged.
     fn may_reprogram<P: Probe>(&self, core: &Core<P>) -> bool {
         self.policy.in_place().is_some() && core.state.is_charged
     }
 
-    /// A page of a block that is being refreshed in place has been read. `false`: it has to be written elsewhere.
+    /// A page of a block that is being refreshed in place has been read: queues its reprogram. `false`: the page has to
+    /// be written elsewhere.
     #[inline(never)]
     pub(crate) fn reprogram<P: Probe>(
         &mut self,
@@ -444,12 +456,12 @@ impl Refresh {
         let (to, owner, maps) = (To::InPlace(read.ppn), Owner::Job(plane), Maps::Nothing);
         let (lpn, stamp, cause, class) = (read.lpn, Stamp::default(), read.cause, Class::Background);
         let queued = core.program(Program { to, lpn, stamp, maps, owner, cause, class });
-        queued.expect("it has its place");
+        queued.expect("a program in place needs no free page");
         true
     }
 
-    /// A page has been programmed once more with what it holds. The host may have written it elsewhere meanwhile; then
-    /// this has been for nothing.
+    /// A reprogram in place has ended. If the host has written the LPN meanwhile the page is invalid, and its read
+    /// level is left as it is.
     #[cold]
     pub(crate) fn on_reprogrammed<P: Probe>(
         &mut self,
@@ -466,16 +478,16 @@ impl Refresh {
         core.unpin(block);
     }
 
-    /// All pages of a block have been refreshed in place, or written elsewhere.
+    /// All pages of a block have been reprogrammed in place, or written elsewhere.
     pub(crate) fn end_in_place<P: Probe>(&mut self, core: &mut Core<P>, block: BlockId) {
         core.levels.set_block(block, 0);
-        // All that is valid in it has been corrected.
+        // All valid pages of the block have been corrected.
         core.array.block_mut(block).copybacks = 0;
         self.on_block_refreshed(core, block, core.array.block(block).pe_cycles);
         self.age_from_now(core, block);
     }
 
-    /// All that was taken of a block that is refreshed partially is in flash.
+    /// All susceptible bits taken from a block that is refreshed partially are in flash.
     pub(crate) fn end_partial<P: Probe>(&mut self, core: &mut Core<P>, block: BlockId) {
         self.on_block_refreshed(core, block, core.array.block(block).pe_cycles);
         if core.array.block(block).programmed > 0 {
@@ -483,26 +495,27 @@ impl Refresh {
         }
     }
 
-    /// A block has been refreshed, and erased.
+    /// A block has been refreshed by moving its pages, and erased.
     #[inline(never)]
     pub(crate) fn on_erased<P: Probe>(&mut self, core: &mut Core<P>, block: BlockId) {
         self.stats.busy_ns += self.job_ns(core.now, core.geometry.plane_of(block));
-        // Its erase has just added a cycle.
+        // The erase has just added a P/E cycle.
         self.on_block_refreshed(core, block, core.array.block(block).pe_cycles.saturating_sub(1));
     }
 
-    /// How long the job of a plane has taken that has just ended.
+    /// Duration of the refresh job of a plane that has just ended.
     pub(crate) fn job_ns(&self, now: Time, plane: PlaneId) -> Span {
         now - self.began[plane.index()]
     }
 
-    /// A refresh has been put before the host's writes.
+    /// Counts a refresh job that has been promoted to the priority of host writes.
     pub(crate) fn on_promoted(&mut self) {
         self.stats.promoted += 1;
     }
 
-    /// How many times faster blocks come due than they have been refreshed so far: the mean time of a refreshed block, for all
-    /// blocks of a plane that hold data, by the interval. `None` before the first one.
+    /// The rate at which blocks come due, by the rate at which they have been refreshed so far: the mean duration of a
+    /// refresh job divided by the interval, summed over the blocks with valid data of a plane; the highest of all
+    /// planes. `None` before the first refresh.
     pub(crate) fn load<P: Probe>(&self, core: &Core<P>) -> Option<f64> {
         let stats = &self.stats;
         if stats.blocks == 0 || stats.busy_ns == Span::ZERO {
@@ -518,7 +531,7 @@ impl Refresh {
         (0..core.geometry.planes).map(PlaneId).map(rate).reduce(f64::max)
     }
 
-    /// Blocks with valid data that should have been refreshed more than their grace ago.
+    /// Blocks with valid data that are overdue: due for longer than their grace.
     pub(crate) fn overdue<P: Probe>(&self, core: &Core<P>) -> impl Iterator<Item = BlockId> {
         let now = core.physics.age_clock.at(core.now);
         (0..core.geometry.blocks).map(BlockId).filter(move |&block| {
@@ -528,7 +541,7 @@ impl Refresh {
         })
     }
 
-    /// The data of a block has been refreshed; it has, or had, so many P/E cycles.
+    /// Counts a block whose data has been refreshed; `pe_cycles` are those before an erase.
     pub(crate) fn on_block_refreshed<P: Probe>(
         &mut self,
         core: &mut Core<P>,

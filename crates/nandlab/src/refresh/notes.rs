@@ -6,7 +6,7 @@ use super::spec::RefreshSpec;
 use crate::base::note::Note;
 use crate::base::words::{count, duration, part};
 
-/// Blocks come due `load` times faster than they are refreshed, and so many are overdue at the end.
+/// Blocks come due `load` times faster than they are refreshed, and `overdue_blocks` blocks are overdue at the end.
 pub(crate) fn too_slow(stats: &RefreshStats, load: Option<f64>, overdue_blocks: u32) -> Option<Note> {
     let load = load.filter(|&load| load > 1.0)?;
     if stats.late_blocks + u64::from(overdue_blocks) == 0 {
@@ -25,7 +25,7 @@ pub(crate) fn too_slow(stats: &RefreshStats, load: Option<f64>, overdue_blocks: 
     )
 }
 
-/// No block came due in so many seconds of the drive's life.
+/// No block came due in the `lived_s` seconds of the scaled clock that the run lasted.
 pub(crate) fn nothing_due(
     stats: &RefreshStats,
     refresh: &RefreshSpec,
@@ -55,12 +55,13 @@ pub(crate) fn nothing_partial(stats: &RefreshStats, partial: &PartialSpec) -> Op
     }
     let reason = if stats.blocks_while_off > 0 {
         format!(
-            "free blocks were fewer than refresh.policy.partial.min_free_blocks = {}. Lower it, or raise drive.op.",
+            "the share of free blocks was below refresh.policy.partial.min_free_blocks = {}. Lower this key, or raise \
+             drive.op.",
             part(partial.min_free_blocks, 1.0)
         )
     } else if stats.too_susceptible > 0 {
-        "the susceptible bits of a page take more than refresh.policy.partial.max_share. Raise it, or set encoding = \
-         \"enumerative\"."
+        "the susceptible bits of a page take more than refresh.policy.partial.max_share. Raise this key, or set \
+         encoding = \"enumerative\"."
             .to_owned()
     } else {
         "the pages were read often, or had no room in the VSM. Raise refresh.policy.partial.hot_reads or vsm_pages."

@@ -1,4 +1,4 @@
-//! `[refresh]`.
+//! The section `[refresh]` of the spec.
 
 use super::partial::spec::PartialSpec;
 use crate::base::units::Span;
@@ -11,52 +11,52 @@ section! {
     /// `[refresh]`: how ageing data is kept readable.
     #[derive(Clone, Debug, PartialEq)]
     pub struct RefreshSpec {
-        /// What is done with a block that is due.
+        /// The refresh policy: how a due block is refreshed.
         pub policy: RefreshPolicySpec =
             key("refresh.policy", ValueKind::Slot(POLICIES), "\"none\"", "how ageing data is refreshed"),
-        /// Up to so many P/E cycles a block is due so long after its first program or its last refresh; beyond the last
-        /// line as in it.
+        /// Refresh intervals: each line is (highest P/E cycles, time from first program or last refresh until the block
+        /// is due); beyond the last line its interval holds.
         pub interval: Vec<(u32, Span)> = key(
             "refresh.interval",
             INTERVAL,
             "[{ pe = 1000, every = \"365d\" }, { pe = 2000, every = \"30d\" }, { pe = 4000, every = \"7d\" }]",
-            "when a block is due, by its P/E cycles",
+            "time after which a block is due, by its P/E cycles",
         )
         .note("Table 1 of the partial refresh paper")
             => |values, path| {
                 let lines = values.val(path).list().iter();
                 lines.map(|line| (line.read("pe"), line.read("every"))).collect()
             },
-        /// How much of its interval a block may be overdue.
+        /// Share of its interval by which a block may be overdue.
         pub grace: f64 =
-            key("refresh.grace", SHARE, "0.01", "share of its interval that a block may be overdue"),
+            key("refresh.grace", SHARE, "0.01", "share of its interval by which a block may be overdue"),
     }
 }
 
 const INTERVAL: ValueKind = ValueKind::List(
     &[
         param("pe", int(1, 10_000_000), "", "up to this many P/E cycles"),
-        param("every", SOME_TIME, "", "a block is due after this time"),
+        param("every", SOME_TIME, "", "time after which a block is due"),
     ],
     64,
 );
 
-/// `refresh.policy`.
+/// `refresh.policy`: how a due block is refreshed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RefreshPolicySpec {
-    /// Nothing.
+    /// No refresh.
     None,
     /// Every valid page is read, corrected and programmed anew (FCR).
     Fcr(FcrSpec),
-    /// As FCR, and the error positions of pages that are read often are kept (EC-Cache).
+    /// FCR with a cache of the error positions of read-hot pages (EC-Cache).
     EcCache(EcCacheSpec),
-    /// Only susceptible bits are written elsewhere (PR); reads as with `full_strength`.
+    /// Only susceptible bits are written elsewhere (PR); refresh reads go straight to the highest level.
     Partial(PartialSpec),
 }
 
 const POLICIES: &[Policy] = &[
     plain("none", "data is never refreshed"),
-    with("fcr", FcrSpec::PARAMS, "every valid page is remapped when its block is due"),
+    with("fcr", FcrSpec::PARAMS, "every valid page is corrected and rewritten when its block is due"),
     with(
         "ec-cache",
         EcCacheSpec::PARAMS,
@@ -65,7 +65,7 @@ const POLICIES: &[Policy] = &[
     with(
         "partial",
         PartialSpec::PARAMS,
-        "PR: only the susceptible bits of a page are moved, to pages that many share",
+        "PR: only the susceptible bits of a page are moved, to a combination page",
     ),
 ];
 
@@ -82,7 +82,7 @@ impl FromVal for RefreshPolicySpec {
 }
 
 impl RefreshPolicySpec {
-    /// How it refreshes partially, if it does.
+    /// The parameters of partial refresh; `None` under other policies.
     pub fn partial(&self) -> Option<&PartialSpec> {
         match self {
             RefreshPolicySpec::Partial(partial) => Some(partial),
@@ -90,7 +90,7 @@ impl RefreshPolicySpec {
         }
     }
 
-    /// Whether its reads go straight to the highest level.
+    /// Whether refresh reads go straight to the highest level.
     pub fn reads_full_strength(&self) -> bool {
         match self {
             RefreshPolicySpec::Fcr(fcr) => fcr.full_strength,
@@ -99,7 +99,7 @@ impl RefreshPolicySpec {
         }
     }
 
-    /// How it reprograms pages in place, if it does.
+    /// The parameters of `fcr` if it reprograms pages in place; else `None`.
     pub fn in_place(&self) -> Option<&FcrSpec> {
         match self {
             RefreshPolicySpec::Fcr(fcr) => Some(fcr).filter(|fcr| fcr.in_place),
@@ -107,7 +107,7 @@ impl RefreshPolicySpec {
         }
     }
 
-    /// The cache of known error positions, if it has one.
+    /// The parameters of the cache of known error positions; `None` under other policies.
     pub fn ec_cache(&self) -> Option<&EcCacheSpec> {
         match self {
             RefreshPolicySpec::EcCache(cache) => Some(cache),
@@ -115,12 +115,12 @@ impl RefreshPolicySpec {
         }
     }
 
-    /// Whether it comes to know errors of pages that stay where they are.
+    /// Whether the policy knows errors of pages that are not rewritten as a whole.
     pub fn knows_errors(&self) -> bool {
         matches!(self, RefreshPolicySpec::EcCache(_) | RefreshPolicySpec::Partial(_))
     }
 
-    /// From how many host reads since it was programmed a page is read often, if that counts here.
+    /// Number of host reads since its program from which on a page is read-hot; `None` if the policy does not use it.
     pub fn hot_reads(&self) -> Option<u32> {
         match self {
             RefreshPolicySpec::EcCache(cache) => Some(cache.hot_reads),
@@ -131,10 +131,10 @@ impl RefreshPolicySpec {
 }
 
 params! {
-    /// `refresh.policy.fcr`.
+    /// `refresh.policy.fcr`: every valid page of a due block is read, corrected and programmed anew.
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct FcrSpec {
-        /// Its reads go straight to the highest level instead of trying all from the first.
+        /// Refresh reads go straight to the highest level instead of trying all levels from the first.
         pub full_strength: bool =
             param("full_strength", ValueKind::Bool, "false", "refresh reads go straight to the highest level"),
         /// Pages are reprogrammed where they are, instead of being written elsewhere and their block erased.
@@ -142,21 +142,21 @@ params! {
             "in_place",
             ValueKind::Bool,
             "false",
-            "pages are reprogrammed where they are, nothing is erased",
+            "pages are reprogrammed where they are, and the block is not erased",
         ),
         /// RBER that every page reprogrammed in place adds to all pages of its block until the erase, 0 to 0.01.
         pub reprogram_error: f64 = param(
             "reprogram_error",
             num(0.0, 1e-2),
             "0.0",
-            "RBER that every page reprogrammed in place adds to all pages of its block until its erase: its \
-             neighbours are disturbed, those of 3D flash most",
+            "RBER that every page reprogrammed in place adds to all pages of its block until the erase: a program \
+             disturbs its neighbours, most in 3D flash",
         ),
     }
 }
 
 params! {
-    /// `refresh.policy.ec-cache`.
+    /// `refresh.policy.ec-cache`: `fcr` with a cache of known error positions.
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct EcCacheSpec {
         /// RAM for error positions, in bytes.
@@ -166,22 +166,22 @@ params! {
             "\"1MiB\"",
             "RAM for error positions",
         ),
-        /// Host reads of a page since it was programmed from which on its error positions are kept, 1 to 255.
+        /// Number of host reads since its program from which on the error positions of a page are kept, 1 to 255.
         pub hot_reads: u32 = param(
             "hot_reads",
             HOT_READS,
             "8",
-            "host reads of a page since it was programmed from which on its error positions are kept",
+            "host reads since its program from which on the error positions of a page are kept",
         ),
     }
 }
 
-/// Counted in a byte a page.
+/// Reads are counted in one byte per page.
 pub(super) const HOT_READS: ValueKind = int(1, 255);
 
 pub(crate) const RULES: &[Rule] = &[known_errors, in_place];
 
-/// Without errors there are no positions to keep.
+/// `ec-cache` needs bit errors.
 fn known_errors(check: &mut Check<'_>) -> Option<()> {
     const KEY: &str = "refresh.policy";
     RefreshPolicySpec::from_val(check.get(KEY)?).ec_cache()?;
@@ -193,7 +193,8 @@ fn known_errors(check: &mut Check<'_>) -> Option<()> {
     Some(())
 }
 
-/// A page that is reprogrammed in place is nowhere else: its program must not be torn.
+/// A page reprogrammed in place has no other copy, so its program must not be torn: `in_place` with power loss needs a
+/// capacitor.
 fn in_place(check: &mut Check<'_>) -> Option<()> {
     const KEY: &str = "refresh.policy";
     let RefreshPolicySpec::Fcr(fcr) = RefreshPolicySpec::from_val(check.get(KEY)?) else { return None };
@@ -210,7 +211,7 @@ fn in_place(check: &mut Check<'_>) -> Option<()> {
     let is_cut = check.int("power.cut_after_requests").is_some_and(|requests| requests > 0)
         || check.get("power.cut_at").is_some();
     if fcr.in_place && is_cut && check.num("capacitor.capacitance")? == 0.0 {
-        let message = "in_place = true loses data when power fails amid a program, and there is no capacitor";
+        let message = "in_place = true without a capacitor loses data when power fails during a program";
         let remedy = "set capacitor.capacitance, such as \"75mF\", or in_place = false";
         check.error(&[KEY, "capacitor.capacitance"], message, remedy);
     }

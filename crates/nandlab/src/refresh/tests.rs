@@ -1,4 +1,5 @@
-//! Refresh on a bare core: blocks of four pages, due after 100 s with a grace of 10 s; the scaled clock is that of the simulation.
+//! Refresh on a bare core with blocks of four pages, due after 100 s with a grace of 10 s; the scaled clock runs at the
+//! speed of simulated time.
 
 use super::spec::{EcCacheSpec, FcrSpec};
 use super::*;
@@ -24,7 +25,7 @@ fn fcr(in_place: bool) -> RefreshPolicySpec {
     RefreshPolicySpec::Fcr(FcrSpec { full_strength: false, in_place, reprogram_error: 0.0 })
 }
 
-/// A core whose first block is programmed at 10 s, as far as `lpns` go.
+/// A core with the first `lpns` LPNs programmed to the first block at 10 s.
 fn programmed_at_10_s(setup: &Setup, policy: RefreshPolicySpec, lpns: u32) -> (Core<NoProbe>, Refreshing) {
     let mut core = setup.core();
     let mut refreshing = refreshing(&core, policy);
@@ -36,8 +37,8 @@ fn programmed_at_10_s(setup: &Setup, policy: RefreshPolicySpec, lpns: u32) -> (C
     (core, refreshing)
 }
 
-/// Lets the refresh clock strike at its next time; returns the wakes that it leaves.
-fn strike(core: &mut Core<NoProbe>, refresh: &mut Refresh) -> Vec<String> {
+/// Advances to the next expiry of the refresh clock; returns the wakes that it leaves.
+fn expire(core: &mut Core<NoProbe>, refresh: &mut Refresh) -> Vec<String> {
     core.now = core.agenda.time(core.refresh_clock());
     refresh.on_clock(core);
     std::iter::from_fn(|| core.wakes.pop()).map(|wake| format!("{wake:?}")).collect()
@@ -50,51 +51,51 @@ fn a_block_is_due_its_interval_after_its_first_program_and_not_before() {
     refreshing.refresh.on_clock(&mut core);
     assert!(core.wakes.is_empty() && refreshing.next_due(&mut core, PLANE).is_none());
     assert_eq!(core.agenda.time(core.refresh_clock()), at(110));
-    assert_eq!(strike(&mut core, &mut refreshing.refresh), ["Due(PlaneId(0))"]);
-    let job = refreshing.next_due(&mut core, PLANE).expect("it is due");
+    assert_eq!(expire(&mut core, &mut refreshing.refresh), ["Due(PlaneId(0))"]);
+    let job = refreshing.next_due(&mut core, PLANE).expect("the block is due");
     assert_eq!((job.block, job.cause, job.stays, job.is_urgent), (BLOCK, Cause::Refresh, false, false));
-    // What it might take yet would be due later.
+    // The open block has been closed.
     assert_eq!(core.array.block(BLOCK).state, BlockState::Full);
-    assert!(refreshing.next_due(&mut core, PLANE).is_none(), "once");
+    assert!(refreshing.next_due(&mut core, PLANE).is_none(), "a due block is given out once");
     assert_eq!((refreshing.stats().blocks, refreshing.stats().pages), (1, 2));
 }
 
 #[test]
 fn a_due_block_is_hurried_when_half_of_its_grace_is_over_and_again_until_it_is_refreshed() {
     let (mut core, mut refreshing) = programmed_at_10_s(&Setup::default(), fcr(false), 4);
-    strike(&mut core, &mut refreshing.refresh);
+    expire(&mut core, &mut refreshing.refresh);
     for second in [115, 116, 117] {
-        assert_eq!(strike(&mut core, &mut refreshing.refresh), ["Hurry(BlockId(0))"]);
+        assert_eq!(expire(&mut core, &mut refreshing.refresh), ["Hurry(BlockId(0))"]);
         assert_eq!(core.now, at(second));
     }
     assert_eq!(refreshing.refresh.overdue(&core).count(), 0);
     core.now = at(121);
     assert_eq!(refreshing.refresh.overdue(&core).collect::<Vec<_>>(), [BLOCK]);
     assert!(refreshing.next_due(&mut core, PLANE).is_some_and(|job| job.is_urgent));
-    // Its data is in another block now.
+    // The data of the block is moved to another block.
     fill(&mut core, WriteStream::Gc, 0..4);
     core.ftl.begin_emptying(&core.geometry, &mut core.array, BLOCK);
     core.end_erase(BLOCK, Cause::Refresh);
     refreshing.refresh.on_erased(&mut core, BLOCK);
-    assert!(strike(&mut core, &mut refreshing.refresh).is_empty());
+    assert!(expire(&mut core, &mut refreshing.refresh).is_empty());
     assert_eq!((refreshing.stats().late_blocks, refreshing.stats().overdue_max_s), (1, 11));
 }
 
 #[test]
-fn data_that_is_copied_back_goes_on_ageing_as_it_did() {
+fn data_that_is_copied_back_keeps_its_age() {
     let (mut core, mut refreshing) = programmed_at_10_s(&Setup::default(), fcr(false), 4);
     core.now = at(50);
     let to = BlockId(1);
     fill(&mut core, WriteStream::Copyback(1), [0]);
     refreshing.refresh.age_from_now(&mut core, to);
     refreshing.refresh.age_as(&mut core, to, BLOCK);
-    // Both are due at 110 s.
-    assert_eq!(strike(&mut core, &mut refreshing.refresh), ["Due(PlaneId(0))"; 2]);
+    // Source and destination are due at 110 s.
+    assert_eq!(expire(&mut core, &mut refreshing.refresh), ["Due(PlaneId(0))"; 2]);
     let due = [0, 1].map(|_| refreshing.next_due(&mut core, PLANE).map(|job| job.block));
     assert_eq!((core.now, due), (at(110), [Some(BLOCK), Some(to)]));
 }
 
-/// Reads all pages of the block for its job, and asks what becomes of each.
+/// Reads all pages of the block for its job; returns the result of refreshing each.
 fn refresh_pages(core: &mut Core<NoProbe>, refreshing: &mut Refreshing) -> Vec<Refreshed> {
     (0..4).map(|page| refresh_page(core, refreshing, page)).collect()
 }
@@ -110,11 +111,11 @@ fn refresh_page(core: &mut Core<NoProbe>, refreshing: &mut Refreshing, page: u32
 }
 
 #[test]
-fn in_place_a_page_stays_where_it_is_and_its_block_is_young_again() {
+fn after_refresh_in_place_pages_have_not_moved_and_the_block_is_due_an_interval_later() {
     let setup = Setup { levels: 8, ..Setup::default() };
     let (mut core, mut refreshing) = programmed_at_10_s(&setup, fcr(true), 4);
-    strike(&mut core, &mut refreshing.refresh);
-    let job = refreshing.next_due(&mut core, PLANE).expect("it is due");
+    expire(&mut core, &mut refreshing.refresh);
+    let job = refreshing.next_due(&mut core, PLANE).expect("the block is due");
     assert!(job.stays);
     let places = [0, 1, 2, 3].map(|lpn| core.ftl.map.get(Lpn(lpn)));
     let mut map = MapInRam { levels: [(0, 5)].into(), ..MapInRam::default() };
@@ -128,22 +129,22 @@ fn in_place_a_page_stays_where_it_is_and_its_block_is_young_again() {
     }
     refreshing.end_staying(&mut core, PLANE, BLOCK);
     assert_eq!([0, 1, 2, 3].map(|lpn| core.ftl.map.get(Lpn(lpn))), places);
-    assert_eq!(map.levels, [(0, 1)].into(), "it decodes at the first level again");
+    assert_eq!(map.levels, [(0, 1)].into(), "the page decodes at level 1 again");
     let block = core.array.block(BLOCK);
     assert_eq!((block.reprograms, block.pins, block.pe_cycles), (4, 0, 0));
     assert_eq!((refreshing.stats().blocks_in_place, refreshing.stats().pages_in_place), (1, 4));
-    // Neither the alarm of before holds, nor is it due before another interval is over.
-    assert!(strike(&mut core, &mut refreshing.refresh).is_empty());
-    assert_eq!(strike(&mut core, &mut refreshing.refresh), ["Due(PlaneId(0))"]);
+    // The old alarm is outdated, and the block is due after another interval.
+    assert!(expire(&mut core, &mut refreshing.refresh).is_empty());
+    assert_eq!(expire(&mut core, &mut refreshing.refresh), ["Due(PlaneId(0))"]);
     assert_eq!(core.now, at(210));
 }
 
 #[test]
-fn in_place_nothing_is_programmed_that_could_not_be_read_or_could_be_torn() {
+fn in_place_a_page_is_not_reprogrammed_if_it_is_uncorrectable_or_its_program_could_be_torn() {
     let setup = Setup { levels: 2, ..Setup::default() };
     let (mut core, mut refreshing) = programmed_at_10_s(&setup, fcr(true), 4);
     core.array.block_mut(BLOCK).reads = 3;
-    assert_eq!(refresh_page(&mut core, &mut refreshing, 0), Refreshed::Not, "it decodes at no level");
+    assert_eq!(refresh_page(&mut core, &mut refreshing, 0), Refreshed::Not, "the page decodes at no level");
     core.array.block_mut(BLOCK).reads = 0;
     core.state.is_charged = false;
     assert_eq!(refresh_page(&mut core, &mut refreshing, 0), Refreshed::Not, "the capacitor is empty");
@@ -159,7 +160,7 @@ fn without_in_place_every_page_is_written_elsewhere() {
 }
 
 #[test]
-fn the_errors_of_a_page_read_often_are_known_until_its_data_is_elsewhere() {
+fn the_errors_of_a_read_hot_page_are_known_until_the_page_is_obsolete() {
     let setup = Setup { levels: 8, hot_reads: Some(2), ..Setup::default() };
     let mut core = setup.core();
     let policy = RefreshPolicySpec::EcCache(EcCacheSpec { size_bytes: 1 << 20, hot_reads: 2 });
@@ -168,7 +169,7 @@ fn the_errors_of_a_page_read_often_are_known_until_its_data_is_elsewhere() {
     let ppn = fill(&mut core, WriteStream::Host, [0]);
     let mut needed = Vec::new();
     for _ in 0..4 {
-        // What the block has been read before makes level 5 necessary.
+        // Five reads of the block make level 5 necessary.
         core.array.block_mut(BLOCK).reads = 5;
         let (lpn, owner, class) = (Lpn(0), Owner::Job(PLANE), Class::HostRead);
         let (cause, start) = (Cause::Host, Start::Last);
@@ -177,10 +178,10 @@ fn the_errors_of_a_page_read_often_are_known_until_its_data_is_elsewhere() {
         let read = core.pool.remove(slot);
         refreshing.error_cache.as_mut().unwrap().on_decoded(&mut core, &mut map, &read);
     }
-    assert_eq!(needed, [5, 5, 1, 1], "from the second read on its errors are known");
+    assert_eq!(needed, [5, 5, 1, 1], "after the second read the page's errors are known");
     assert_eq!(map.levels, [(0, 1)].into());
     assert!((core.physics.known.of(ppn) - 0.005).abs() < 1e-12);
-    refreshing.on_page_gone(&mut core, ppn);
+    refreshing.on_page_obsolete(&mut core, ppn);
     assert_eq!(core.physics.known.of(ppn), 0.0);
     assert!(!refreshing.error_cache.as_ref().unwrap().knows(ppn));
 }

@@ -115,8 +115,8 @@ impl Hand {
         self.links().of(page).is_some()
     }
 
-    fn is_on_its_way(&self, lpn: u32) -> bool {
-        self.links().is_on_its_way(self.at(lpn))
+    fn is_pending(&self, lpn: u32) -> bool {
+        self.links().is_pending(self.at(lpn))
     }
 
     fn links(&self) -> nandlab::refresh::partial::Linked<'_> {
@@ -198,7 +198,7 @@ fn a_block_goes_through_the_steps_of_the_papers_figure() {
     assert_eq!(hand.drive.partial_refresh().unwrap().vsm_bytes, 4096);
     let linked_at = DUE + READ_16 + PROGRAM;
     hand.drive.advance(at(linked_at - 1));
-    assert_eq!((hand.count(), bases.iter().all(|&base| hand.links().is_on_its_way(base))), (0, true));
+    assert_eq!((hand.count(), bases.iter().all(|&base| hand.links().is_pending(base))), (0, true));
     // When it is, the pages are linked, each to its place.
     hand.drive.advance(at(linked_at));
     let apn = hand.at(hand.first_number());
@@ -253,7 +253,7 @@ fn what_does_not_fill_a_line_waits_for_half_of_the_grace() {
     assert_eq!(hurry, 10_050_902_778);
     hand.drive.advance(at(hurry - 1));
     assert_eq!((hand.drive.stats().refresh.partial_pages, hand.count()), (8, 0));
-    assert!((0..8).all(|page| hand.is_on_its_way(2 * page)));
+    assert!((0..8).all(|page| hand.is_pending(2 * page)));
     hand.drive.advance(at(hurry));
     assert_eq!(hand.refresh(FlashOp::Program, 0), [(hurry, 1, hand.first_number())]);
     hand.drive.advance(at(hurry + PROGRAM));
@@ -273,14 +273,11 @@ fn a_full_vsm_makes_pages_wait_for_a_line_to_be_programmed() {
     let line = |n: u64| DUE + 229 * US + n * PROGRAM;
     hand.drive.advance(at(line(1) - 1));
     // The fifth was decoded after 5 * 214 + 15 = 1085 us.
-    assert_eq!(
-        [0, 2, 4, 6, 8, 10].map(|lpn| hand.is_on_its_way(lpn)),
-        [true, true, true, true, false, false]
-    );
+    assert_eq!([0, 2, 4, 6, 8, 10].map(|lpn| hand.is_pending(lpn)), [true, true, true, true, false, false]);
     hand.drive.advance(at(line(1)));
-    assert_eq!([0, 2, 8, 10].map(|lpn| hand.is_on_its_way(lpn)), [false, true, true, false]);
+    assert_eq!([0, 2, 8, 10].map(|lpn| hand.is_pending(lpn)), [false, true, true, false]);
     hand.drive.advance(at(line(2)));
-    assert_eq!([2, 4, 8, 10].map(|lpn| hand.is_on_its_way(lpn)), [false, true, true, true]);
+    assert_eq!([2, 4, 8, 10].map(|lpn| hand.is_pending(lpn)), [false, true, true, true]);
     hand.drive.advance(at(line(6) - 1));
     assert_eq!((hand.count(), hand.drive.stats().refresh.busy_ns), (5, ns(line(2) - DUE)));
     hand.drive.advance(at(line(6)));
@@ -394,7 +391,7 @@ fn what_waits_in_the_vsm_of_a_page_that_is_gone_is_forgotten() {
     assert!(!hand.links().is_marked(trimmed));
     let end = hand.drive.now().ns() + PROGRAM;
     hand.drive.advance(at(end - 1));
-    assert!(hand.links().is_on_its_way(old));
+    assert!(hand.links().is_pending(old));
     hand.drive.advance(at(end));
     assert!(!hand.links().is_marked(old));
     hand.check();
@@ -424,7 +421,7 @@ fn a_page_that_is_gone_when_its_line_is_programmed_is_not_linked() {
     let (trimmed, written) = (hand.at(2), hand.at(4));
     hand.submit(Op::Trim, 2);
     hand.submit(Op::Write, 4);
-    assert!(!hand.links().is_marked(trimmed) && hand.links().is_on_its_way(written));
+    assert!(!hand.links().is_marked(trimmed) && hand.links().is_pending(written));
     hand.check();
     hand.drive.advance(at(end));
     assert!(!hand.links().is_marked(written) && !hand.is_linked(first));

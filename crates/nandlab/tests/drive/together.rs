@@ -227,7 +227,7 @@ fn the_level_stays_while_susceptible_bits_wait_and_falls_with_the_link() {
         // Read at full strength, their bits wait for a line to be full: nothing is corrected yet.
         hand.drive.advance(at(DUE + SECOND));
         assert_eq!((hand.drive.stats().refresh.partial_pages, hand.links().count()), (16, 0));
-        assert!(hand.links().is_on_its_way(hand.at(2)));
+        assert!(hand.links().is_pending(hand.at(2)));
         assert_eq!(hand.read_us(2), us(kept, level), "{start}");
         hand.drive.advance(at(LINKED));
         assert_eq!(hand.links().count(), 16);
@@ -320,7 +320,7 @@ fn a_partially_refreshed_page_is_merged_and_never_copied_back() {
 fn a_page_whose_bits_wait_in_the_vsm_is_not_copied_back() {
     let mut hand = Hand::with_pages(&[WAITS, EVERY_300_DAYS, COPYBACKS], 16);
     hand.drive.advance(at(DUE + SECOND));
-    assert!(hand.links().is_on_its_way(hand.at(2)));
+    assert!(hand.links().is_pending(hand.at(2)));
     hand.collect();
     assert_eq!((hand.flash(FlashOp::Copyback, Cause::Gc), hand.flash(FlashOp::Program, Cause::Gc)), (0, 14));
     assert!(!hand.links().is_marked(hand.at(2)) && hand.age_s(2) <= DAY_S);

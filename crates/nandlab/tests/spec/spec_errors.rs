@@ -227,8 +227,8 @@ fn refresh_policies() {
     for cut in ["power.cut_at=1ms", "power.cut_after_requests=5"] {
         assert_eq!(
             set_says(&in_place, cut),
-            "run.toml:2: refresh.policy: in_place = true loses data when power fails amid a program, and there is no \
-             capacitor\n  remedy: set capacitor.capacitance, such as \"75mF\", or in_place = false",
+            "run.toml:2: refresh.policy: in_place = true without a capacitor loses data when power fails during a \
+             program\n  remedy: set capacitor.capacitance, such as \"75mF\", or in_place = false",
         );
     }
     load_with(&in_place, &["power.cut_at=1ms", "capacitor.capacitance=75mF", "cache.size=1MiB"])
@@ -279,7 +279,8 @@ fn copyback_limits() {
     assert!(says(&limit("[{ pe = 1, copybacks = 9 }]")).contains("copybacks"));
     golden(
         &limit("\"measured\""),
-        "run.toml:2: migration.policy: the limit \"measured\" needs read levels, but ecc.levels = \"none\"\n  remedy: set ecc.levels, such as \"laldpc\", or another limit",
+        "run.toml:2: migration.policy: the limit \"measured\" needs read levels, but ecc.levels = \"none\"\n  \
+         remedy: set ecc.levels, such as \"laldpc\", or another limit",
     );
     load_with(&limit("\"measured\""), &["ecc.levels=laldpc"]).unwrap_or_else(|e| panic!("{e}"));
 }

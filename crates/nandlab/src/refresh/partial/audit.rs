@@ -1,4 +1,4 @@
-//! What must be true of links.
+//! The audit of links and VSM.
 
 use super::Partial;
 use crate::base::geometry::Ppn;
@@ -7,11 +7,11 @@ use crate::probe::Probe;
 use std::collections::BTreeMap;
 
 impl Partial {
-    /// With nothing under way: every link is of a page that holds what it names, every combination page has as many links
-    /// as it counts, and nothing is on its way but what waits in the VSM.
+    /// Checks that every link leads to an entry of its base page, that link counts are right and, if `is_at_rest`
+    /// (nothing is under way), that all susceptible bits not yet in flash are in the VSM.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first inconsistency found.
     pub(crate) fn audit<P: Probe>(&self, core: &Core<P>, is_at_rest: bool) -> Result<(), String> {
         let links = &self.links;
         let mut linked = vec![0; core.geometry.blocks as usize];
@@ -21,7 +21,7 @@ impl Partial {
             let Some((lpn, bytes)) = core.parts.of(base) else {
                 let waits = self.vsm.waiting().iter().any(|entry| entry.base == base);
                 if is_at_rest && !waits {
-                    return Err(format!("{} waits for a line that nobody programs", name()));
+                    return Err(format!("{} has neither a link nor an entry in the VSM", name()));
                 }
                 continue;
             };
@@ -31,24 +31,34 @@ impl Partial {
             let state = core.array.block(block);
             let entries = links.entries(lpn);
             let Some(entry) = entries.iter().find(|entry| entry.base == base) else {
-                return Err(format!("{} has the link of another page: {entries:?}", name()));
+                return Err(format!(
+                    "{} is linked to a combination page without an entry of it: {entries:?}",
+                    name()
+                ));
             };
             if entry.bytes != bytes || entry.pe_cycles != state.pe_cycles {
-                return Err(format!("{} has the link of another page: {entry:?}", name()));
+                return Err(format!(
+                    "{} has another size or other P/E cycles than its entry: {entry:?}",
+                    name()
+                ));
             }
             if entry.sequence != core.array.stamp(base).sequence {
                 return Err(format!("{} has been written since it was linked: {entry:?}", name()));
             }
-            // Until what replaces it is programmed a page that is invalid keeps its link, and its block is held.
+            // An invalid page keeps its link, and its block a pin, until the program that replaces the page has ended.
             let is_newest = core.ftl.map.get(entry.lpn) == Some(base);
             if !is_newest && (is_at_rest || state.pins == 0) {
-                return Err(format!("{} is linked and not the data of LPN {}", name(), entry.lpn.0));
+                return Err(format!(
+                    "{} is linked, but is not the newest page of LPN {}",
+                    name(),
+                    entry.lpn.0
+                ));
             }
             let apn =
                 core.ftl.map.get(lpn).ok_or_else(|| format!("{} has lost its combination page", name()))?;
             if core.array.lpn(apn) != lpn || links.content(apn) != Some(&links.entries(lpn)) {
                 return Err(format!(
-                    "{} is linked to {}, which holds something else: {:?} instead of {:?}",
+                    "{} is linked to {}, whose entries are {:?}, expected {:?}",
                     name(),
                     core.geometry.show(apn),
                     links.content(apn),
@@ -58,21 +68,27 @@ impl Partial {
         }
         for (block, (state, &count)) in core.array.blocks.iter().zip(&linked).enumerate() {
             if u32::from(state.linked) != count {
-                return Err(format!("block {block} counts {} linked pages and has {count}", state.linked));
+                return Err(format!(
+                    "the count of linked pages of block {block} is {}, but it has {count}",
+                    state.linked
+                ));
             }
         }
         for lpn in links.combinations() {
             let count = live.get(&lpn).copied().unwrap_or(0);
             if links.live(lpn) != count || is_at_rest && count == 0 {
                 return Err(format!(
-                    "combination page {} counts {} links and has {count}",
+                    "the count of links of combination page {} is {}, but it has {count}",
                     lpn.0,
                     links.live(lpn)
                 ));
             }
         }
         if is_at_rest && (self.vsm.lines() > 0 || !self.waiting_for_room.is_empty()) {
-            return Err("the VSM waits for a program that nobody does".to_owned());
+            return Err(
+                "nothing is under way, but the VSM has lines being programmed or pages waiting for room"
+                    .to_owned(),
+            );
         }
         Ok(())
     }

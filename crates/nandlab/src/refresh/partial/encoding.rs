@@ -1,8 +1,8 @@
-//! How many bytes the susceptible bits of a page take.
+//! The size in bytes of the encoded susceptible bits of a page. Sections are those of the partial refresh paper.
 
 use super::Encoding;
 
-/// The size of a page's susceptible data by the number of its susceptible bits.
+/// The encoded size by the number of susceptible bits.
 #[derive(Clone, Copy, Debug)]
 pub struct EncodedSize {
     encoding: Encoding,
@@ -11,23 +11,24 @@ pub struct EncodedSize {
 }
 
 impl EncodedSize {
-    /// For pages of `page_bytes`, divided into codewords of `codeword_bits`.
+    /// The encoded size for pages of `page_bytes`, divided into codewords of `codeword_bits`.
     pub fn new(encoding: Encoding, page_bytes: u32, codeword_bits: u32) -> Self {
         Self { encoding, page_bits: page_bytes * 8, codeword_bits }
     }
 
-    /// Bytes for so many susceptible bits: more than a page has where that many cannot be held.
+    /// Encoded size of `susceptible` susceptible bits, in bytes; may be larger than a page.
     pub fn bytes(&self, susceptible: u32) -> u32 {
         let bits = match self.encoding {
-            // Section 4.1: the share of a page's bytes that is susceptible.
+            // Section 4.1: one bit per susceptible bit.
             Encoding::Paper => f64::from(susceptible),
-            // Section 3.3: an offset within the codeword and a value for each, and one entry more for each codeword.
+            // Section 3.3: an offset in the codeword and a value for each susceptible bit, and one more entry per
+            // codeword.
             Encoding::Entries => {
                 let codewords = self.page_bits.div_ceil(self.codeword_bits);
                 let offset_bits = u32::BITS - (self.codeword_bits - 1).leading_zeros();
                 f64::from(susceptible + codewords) * f64::from(offset_bits + 1)
             }
-            // The logarithm of the number of ways to choose the positions, and a value for each.
+            // log2 of the number of ways to choose the positions, and a value for each susceptible bit.
             Encoding::Enumerative => {
                 log2_choose(self.page_bits, susceptible.min(self.page_bits)) + f64::from(susceptible)
             }
@@ -36,10 +37,10 @@ impl EncodedSize {
     }
 }
 
-/// log2 of the number of ways to choose k of n.
+/// log2 of the number of ways to choose k of n positions.
 fn log2_choose(n: u32, k: u32) -> f64 {
     let log_factorial = |n: u32| libm::lgamma(f64::from(n) + 1.0);
-    // What rounding leaves of log2(1) is not a bit.
+    // 1e-6 absorbs rounding, so that log2(1) is not counted as a bit.
     let log2 = (log_factorial(n) - log_factorial(k) - log_factorial(n - k)) / std::f64::consts::LN_2;
     (log2 - 1e-6).max(0.0)
 }
@@ -56,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sizes_that_the_specification_names() {
+    fn the_sizes_agree_with_the_specification() {
         for (codeword_bits, expected) in [(2048, 0.95), (4096, 1.03), (8192, 1.10), (32768, 1.26)] {
             let pages = pages(Encoding::Entries, codeword_bits, 0.0788);
             assert!((pages - expected).abs() < 0.006, "{codeword_bits}: {pages}");
@@ -66,15 +67,16 @@ mod tests {
     }
 
     #[test]
-    fn the_papers_example_of_two_codewords_of_four_bits() {
-        // Fig. 5: an offset of two bits and a value; two susceptible bits, and the first bit of each codeword.
+    fn the_size_agrees_with_the_example_of_the_paper_of_two_codewords_of_four_bits() {
+        // Fig. 5: entries of an offset of two bits and a value, for two susceptible bits and the first bit of each
+        // codeword.
         let size = EncodedSize::new(Encoding::Entries, 1, 4);
         assert_eq!(size.bytes(2), (4u32 * 3).div_ceil(8));
     }
 
     #[test]
-    fn enumeration_is_the_entropy() {
-        // 28 ways to choose 2 of 8: 4.81 bits, and two values.
+    fn the_enumerative_size_is_the_entropy() {
+        // 28 ways to choose 2 of 8 take 4.81 bits; two values take 2 bits.
         assert_eq!(EncodedSize::new(Encoding::Enumerative, 1, 8).bytes(2), 1);
         assert_eq!(EncodedSize::new(Encoding::Enumerative, 1, 8).bytes(0), 0);
         let entropy = |p: f64| -p * p.log2() - (1.0 - p) * (1.0 - p).log2();

@@ -1,26 +1,27 @@
-//! Partial refresh: what of a page is moved, where it is put, and how it is found again.
+//! An entry of a combination page: the susceptible bits of one base page.
 //!
 //! J. Cui et al., "Leveraging partial-refresh for performance and lifetime improvement of 3D NAND flash memory in
-//! cyber-physical systems", Journal of Systems Architecture 2020. A page whose data has aged stays where it is; only its
-//! susceptible bits, corrected, are written anew, with those of other pages, to a combination page.
+//! cyber-physical systems", Journal of Systems Architecture 2020. A page whose data has aged stays where it is; only
+//! its susceptible bits, corrected, are written to a combination page, together with the susceptible bits of other
+//! pages.
 
 use crate::base::geometry::{Lpn, Ppn};
 
-/// The susceptible bits of one page, as a combination page holds them.
+/// The susceptible bits of one base page, as an entry of a combination page or of the VSM.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SusceptibleBits {
-    /// The page whose bits these are, its LPN and the sequence number in its OOB.
+    /// The base page.
     pub base: Ppn,
-    /// See `base`.
+    /// LPN in the OOB of the base page.
     pub lpn: Lpn,
-    /// See `base`.
+    /// Sequence number in the OOB of the base page.
     pub sequence: u64,
-    /// P/E cycles of its block: after an erase it is another page.
+    /// P/E cycles of the base page's block, which tell whether the block has been erased since.
     pub pe_cycles: u32,
-    /// Their place in the combination page, in bytes.
+    /// Offset of the encoded bits in the combination page, in bytes.
     pub offset: u32,
-    /// Their size, in bytes.
+    /// Size of the encoded bits, in bytes.
     pub bytes: u32,
-    /// The RBER of the page when its bits were corrected: those errors it has no longer.
+    /// The RBER of the base page when its bits were corrected: the errors that a pread corrects.
     pub rber: f64,
 }

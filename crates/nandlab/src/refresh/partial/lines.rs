@@ -1,4 +1,4 @@
-//! The VSM at work: lines of susceptible data that become combination pages.
+//! The programs of the VSM: lines of susceptible bits become combination pages.
 
 use super::Partial;
 use crate::base::geometry::{BlockId, Lpn, PlaneId};
@@ -11,8 +11,8 @@ use std::cmp::Reverse;
 impl Partial {
     // --------------------------------------------------------------------------------------------------------- the VSM
 
-    /// Programs what waits in the VSM, though it does not fill a page: the grace of a block runs out, or the capacitor that
-    /// keeps the VSM is going to be drained.
+    /// Programs all waiting entries of the VSM, even in lines that are not full: the grace of a block runs out, or the
+    /// capacitor that backs up the VSM is going to be drained.
     pub(crate) fn empty_vsm<P: Probe>(&mut self, core: &mut Core<P>) {
         let _inside = core.inside.enter(Part::PartialRefresh);
         while !self.vsm.waiting().is_empty() {
@@ -22,17 +22,19 @@ impl Partial {
         }
     }
 
-    /// Whether data of a block waits in the VSM, or is being programmed.
+    /// Whether a block is being refreshed partially, or susceptible bits of the block are in the VSM.
     pub(crate) fn has_data_in_vsm(&self, block: BlockId) -> bool {
         self.pending.contains_key(&block.0)
     }
 
+    /// Whether lines are being programmed.
     pub(crate) fn has_lines_under_way(&self) -> bool {
         self.vsm.lines() > 0
     }
 
-    /// Programs a line, if any plane has room for it; whether one has. From the moment at which the capacitor is drained until
-    /// it is charged again none does: a program may be torn then, and take a line with it that is in flash.
+    /// Queues the program of a line if a plane has room for it; returns whether it did. From the draining of the
+    /// capacitor until it is charged again no line is programmed: a torn program could destroy a line that is already
+    /// in flash.
     pub(super) fn program_line<P: Probe>(&mut self, core: &mut Core<P>) -> bool {
         if !core.state.is_charged && !core.state.is_syncing {
             return false;
@@ -45,19 +47,19 @@ impl Partial {
         let line = self.vsm.take_line();
         self.stats.padding_bytes += u64::from(core.geometry.page_bytes)
             - line.iter().map(|entry| u64::from(entry.bytes)).sum::<u64>();
-        let lpn = self.links.number(line).expect("there is one");
+        let lpn = self.links.number(line).expect("has_number has found a free number");
         debug_assert!(core.ftl.map.get(lpn).is_none(), "the number of a combination page is in use");
         let stamp = core.next_stamp();
         let (to, owner) = (To::Stream(plane, WriteStream::Combination), Owner::CombinationPage);
         let (maps, cause, class) = (Maps::Now, Cause::Refresh, Class::Background);
         let queued = core.program(Program { to, lpn, stamp, maps, owner, cause, class });
         self.stats.combination_pages += 1;
-        self.stage(lpn, queued.expect("the plane has room").ppn);
+        self.stage(lpn, queued.expect("plane_for_line has found room").ppn);
         true
     }
 
-    /// The plane for a line with data of `home`: on another die if there is one, idle if there is one, with room; of several
-    /// the one with the most, or the first plane of each die would take them all.
+    /// The plane with room that a line with data of plane `home` is programmed to: preferably another plane, on another
+    /// die, with the least loaded die, and the most free pages (so that not always the first plane of a die is chosen).
     pub(super) fn plane_for_line<P: Probe>(&self, core: &Core<P>, home: PlaneId) -> Option<PlaneId> {
         let g = &core.geometry;
         let planes = (1..=g.planes).map(|step| PlaneId((home.0 + step) % g.planes));
@@ -68,7 +70,7 @@ impl Partial {
         })
     }
 
-    /// A line has been programmed: its pages are linked, if they are still there.
+    /// A line has been programmed: links the base pages that are still the newest pages of their LPNs.
     pub(super) fn on_line_programmed<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -88,20 +90,21 @@ impl Partial {
                 self.link(core, done.lpn, index);
                 map.on_corrected(core, entry.lpn);
             }
-            self.on_entry_settled(core, block);
+            self.on_entry_done(core, block);
         }
-        self.free_if_dead(core, done.lpn);
+        self.free_if_unlinked(core, done.lpn);
         self.resume_for_room(core);
     }
 
-    pub(super) fn on_entry_settled<P: Probe>(&mut self, core: &mut Core<P>, block: BlockId) {
+    /// The susceptible bits of a page of a block are in flash, or no longer needed.
+    pub(super) fn on_entry_done<P: Probe>(&mut self, core: &mut Core<P>, block: BlockId) {
         if let Some(pending) = self.pending.get_mut(&block.0) {
             pending.pages -= 1;
-            self.settle(core, block);
+            self.complete_if_in_flash(core, block);
         }
     }
 
-    /// Gives those that wait the room there is now, in their order.
+    /// Lets pages that wait for room in the VSM continue, in order, as far as there is room.
     pub(super) fn resume_for_room<P: Probe>(&mut self, core: &mut Core<P>) {
         while let Some(&(plane, read, entry)) = self.waiting_for_room.front() {
             if !self.vsm.has_room(entry.bytes) && self.vsm.lines() > 0 {
@@ -120,7 +123,8 @@ impl Partial {
         }
     }
 
-    /// Power fails: the lines that are not in flash, those that wait for no more data included.
+    /// Power fails: makes lines of all waiting entries of the VSM; returns all lines whose program is neither done nor
+    /// under way.
     pub(crate) fn lines_at_power_loss(&mut self, under_way: &[Transaction]) -> Vec<Lpn> {
         let under_way: Vec<Lpn> =
             under_way.iter().filter(|t| t.owner == Owner::CombinationPage).map(|t| t.lpn).collect();
@@ -132,7 +136,7 @@ impl Partial {
         links.combinations().filter(is_in_ram).collect()
     }
 
-    /// A place for a line of the emergency flush, on a die that is free.
+    /// Allocates a page for a line of the emergency flush, on an idle die.
     pub(crate) fn place_line_at_power_loss<P: Probe>(core: &mut Core<P>) -> Option<AllocatedPage> {
         let planes = (0..core.geometry.planes).map(PlaneId);
         let plane = planes

@@ -1,45 +1,52 @@
-//! The secondary mapping table: where the susceptible data of a partially refreshed page is (Section 3.3).
+//! The secondary mapping table: the combination pages with the susceptible bits of partially refreshed pages (Section
+//! 3.3 of the partial refresh paper).
 //!
-//! Combination pages have page numbers of their own, behind those of the host and of translation pages: the map says where
-//! each is (the APN), so that moving one moves all its links, and GC knows it as a page like others. A link of a base page
-//! is the number of its combination page and its place in there.
+//! Combination pages have LPNs of their own, behind the LPNs of the host and of translation pages. The map has the PPN
+//! of each (the APN of the paper), so moving a combination page moves all its links, and GC needs no special case. The
+//! link of a base page consists of the LPN of its combination page and an offset there.
 
 use super::SusceptibleBits;
 use crate::base::geometry::{Lpn, Ppn};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Bits of a link in the controller's RAM: 32 of the APN, 20 of the offset (Section 3.6).
+/// Bits of a link in the controller's RAM: 32 for the APN, 20 for the offset (Section 3.6).
 pub const LINK_BITS: u64 = 52;
 
 /// A combination page.
 #[derive(Debug, Default)]
 struct Combination {
     entries: Arc<[SusceptibleBits]>,
-    /// CombinationLinks to it.
+    /// Number of links to the combination page.
     live: u32,
 }
 
-/// See the module.
+/// The entries of all combination pages, and the numbers of links to them.
 #[derive(Debug)]
 pub struct CombinationLinks {
+    /// LPN of the combination page with number 0.
     first: u32,
-    most: u32,
+    /// Most combination pages at a time.
+    pages_max: u32,
+    /// By number of the combination page.
     combinations: Vec<Combination>,
-    /// Numbers that can be given again.
+    /// Numbers that have been freed.
     free: Vec<u32>,
-    /// What flash holds: the entries in each combination page, and in those of before that are not erased yet.
+    /// By PPN: the entries of each combination page in flash, invalid ones that are not erased yet included.
     contents: BTreeMap<u32, Arc<[SusceptibleBits]>>,
+    /// Number of links.
     count: u64,
+    /// Highest number of links so far.
     peak: u64,
 }
 
 impl CombinationLinks {
-    /// No links, on a drive where the numbers of combination pages begin at `first`; there can be `most` of them.
-    pub fn new(first: u32, most: u32) -> Self {
+    /// A table without links. `first`: LPN of the first combination page; `pages_max`: most combination pages at a
+    /// time.
+    pub fn new(first: u32, pages_max: u32) -> Self {
         Self {
             first,
-            most,
+            pages_max,
             combinations: Vec::new(),
             free: Vec::new(),
             contents: BTreeMap::new(),
@@ -48,12 +55,13 @@ impl CombinationLinks {
         }
     }
 
-    /// Whether a line can have a number.
+    /// Whether a number is free for another combination page.
     pub fn has_number(&self) -> bool {
-        !self.free.is_empty() || (self.combinations.len() as u32) < self.most
+        !self.free.is_empty() || (self.combinations.len() as u32) < self.pages_max
     }
 
-    /// A number for a line; `None` when all are in use.
+    /// Allocates a number for a combination page with these entries and returns its LPN; `None` when all numbers are in
+    /// use.
     pub fn number(&mut self, entries: Box<[SusceptibleBits]>) -> Option<Lpn> {
         let combination = Combination { entries: entries.into(), live: 0 };
         let number = match self.free.pop() {
@@ -61,7 +69,7 @@ impl CombinationLinks {
                 self.combinations[number as usize] = combination;
                 number
             }
-            None if (self.combinations.len() as u32) < self.most => {
+            None if (self.combinations.len() as u32) < self.pages_max => {
                 self.combinations.push(combination);
                 self.combinations.len() as u32 - 1
             }
@@ -75,24 +83,24 @@ impl CombinationLinks {
         self.combinations[(lpn.0 - self.first) as usize].entries.clone()
     }
 
-    /// The coming program of `ppn` will hold these entries.
+    /// The program that is being queued to `ppn` contains these entries.
     pub fn stage(&mut self, ppn: Ppn, entries: Arc<[SusceptibleBits]>) {
         self.contents.insert(ppn.0, entries);
     }
 
-    /// What a page in flash holds, if it is a combination page.
+    /// The entries of a page in flash, if it is a combination page.
     pub fn content(&self, ppn: Ppn) -> Option<&Arc<[SusceptibleBits]>> {
         self.contents.get(&ppn.0)
     }
 
-    /// Pages from `first` to before `end` hold nothing any more.
+    /// The pages from `first` up to but excluding `end` have been erased.
     pub fn erase(&mut self, first: Ppn, end: Ppn) {
         while let Some((&ppn, _)) = self.contents.range(first.0..end.0).next() {
             self.contents.remove(&ppn);
         }
     }
 
-    /// A combination page is in flash: links the page of one of its entries to it, which is returned.
+    /// Counts a link from the base page of one entry to a combination page; returns the entry.
     pub fn link(&mut self, lpn: Lpn, index: usize) -> SusceptibleBits {
         let combination = &mut self.combinations[(lpn.0 - self.first) as usize];
         combination.live += 1;
@@ -101,7 +109,7 @@ impl CombinationLinks {
         combination.entries[index]
     }
 
-    /// Ends one of the links to a combination page; whether that was the last one.
+    /// Ends one of the links to a combination page; returns whether it was the last one.
     pub fn unlink(&mut self, lpn: Lpn) -> bool {
         let combination = &mut self.combinations[(lpn.0 - self.first) as usize];
         combination.live -= 1;
@@ -109,19 +117,20 @@ impl CombinationLinks {
         combination.live == 0
     }
 
-    /// CombinationLinks to a combination page.
+    /// Number of links to a combination page.
     pub fn live(&self, lpn: Lpn) -> u32 {
         self.combinations[(lpn.0 - self.first) as usize].live
     }
 
-    /// Nothing links to a combination page any more: its number can be given again.
+    /// Frees the number of a combination page without links.
     pub fn free(&mut self, lpn: Lpn) {
         let number = lpn.0 - self.first;
         self.combinations[number as usize] = Combination::default();
         self.free.push(number);
     }
 
-    /// Forgets all but what is in flash: power is gone. `found` are the combination pages of which flash has a copy.
+    /// Power loss: drops all links, and rebuilds the combination pages from flash. `found`: the combination pages in
+    /// flash, each with the PPN of its newest copy.
     pub fn restore(&mut self, found: impl Iterator<Item = (Lpn, Ppn)>) {
         self.count = 0;
         self.combinations.clear();
@@ -140,12 +149,13 @@ impl CombinationLinks {
         self.combinations[number as usize].entries.is_empty()
     }
 
-    /// Blocks have got so many P/E cycles more: an entry names the same page as before.
+    /// Fast-forward has added `more` P/E cycles to the block of each page: entries get the new P/E cycles of their base
+    /// pages.
     pub fn on_worn(&mut self, more: impl Fn(Ppn) -> u32) {
         let worn = |entries: &Arc<[SusceptibleBits]>| -> Arc<[SusceptibleBits]> {
             entries.iter().map(|e| SusceptibleBits { pe_cycles: e.pe_cycles + more(e.base), ..*e }).collect()
         };
-        // What flash and RAM have in common is one allocation, and stays one.
+        // Entries shared by `contents` and `combinations` are one allocation, and stay one.
         let mut shared = BTreeMap::new();
         for entries in self.contents.values_mut() {
             let new = worn(entries);
@@ -158,17 +168,17 @@ impl CombinationLinks {
         }
     }
 
-    /// CombinationLinks that there are.
+    /// Number of links.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The most links that there have been.
+    /// Highest number of links so far.
     pub fn peak(&self) -> u64 {
         self.peak
     }
 
-    /// All combination pages in use.
+    /// The LPNs of all combination pages in use.
     pub fn combinations(&self) -> impl Iterator<Item = Lpn> + '_ {
         (0..self.combinations.len() as u32).filter(|&n| !self.is_unused(n)).map(|n| Lpn(self.first + n))
     }

@@ -1,17 +1,17 @@
-//! Partial refresh: the susceptible bits of the pages of a due block, through the VSM to combination pages; reads of two
-//! pages in one (pread); and what becomes of links when pages are written anew.
+//! Partial refresh: the susceptible bits of the pages of a due block are written, by way of the VSM, to combination
+//! pages. A read then needs both pages (pread), and links from base pages to combination pages follow the data.
 //!
-//! | a page of the block | what happens to it |
+//! | page of the block | what happens |
 //! |---|---|
-//! | is read often, has too many susceptible bits, could not be decoded | it is written elsewhere, as by `fcr` |
-//! | else | its susceptible bits, corrected, go to the VSM; the page stays |
-//! | its bits have been programmed | it is linked: its errors of before are corrected at each read |
+//! | read-hot, with too many susceptible bits, or uncorrectable | the page is written elsewhere, as by `fcr` |
+//! | any other page | its susceptible bits, corrected, go to the VSM; the page stays |
+//! | a page whose bits have been programmed | the page is linked: each read corrects its errors from before the refresh |
 //!
-//! A block counts as refreshed when all that was taken of it is in flash. Until then, and for ever if power fails before, its
-//! pages are what they were: nothing is lost with the VSM but the work.
+//! A block counts as refreshed when all susceptible bits taken from it are in flash. Until then its pages keep their
+//! errors; a power loss in between loses the contents of the VSM, so the refresh has to be repeated, but no data.
 //!
-//! A link ends when the program that replaces its page has ended, or with a TRIM. (Not before: if power fails meanwhile, the
-//! old page is the data that counts.)
+//! A link ends when the program that replaces its base page has ended, or with a TRIM. It does not end earlier, because
+//! after a power loss before the end of that program the old page is the newest data.
 //!
 //! The paper is named in `entry.rs`.
 
@@ -45,37 +45,40 @@ use spec::PartialSpec;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 
-/// A block that is being refreshed partially, or has data in the VSM.
+/// A block that is being refreshed partially, or has susceptible bits in the VSM.
 #[derive(Debug, Default)]
 struct Pending {
-    /// Its pages whose susceptible data is on its way.
+    /// Number of pages whose susceptible bits are not in flash yet.
     pages: u32,
-    /// All its pages have been read.
+    /// Whether all pages of the block have been read.
     is_read: bool,
 }
 
-/// What partial refresh keeps.
+/// The state of partial refresh.
 #[derive(Debug)]
 pub(crate) struct Partial {
     spec: PartialSpec,
-    /// How many bits of each page are susceptible.
+    /// Random stream for the numbers of susceptible bits.
     draws: Stream,
     size: EncodedSize,
     vsm: Vsm,
     pub(crate) stats: RefreshStats,
-    /// Where the susceptible data of pages is; which pages, [`Parts`](crate::core::Parts) says.
+    /// The contents of combination pages; [`Parts`](crate::core::Parts) has the combination page of each base page.
     pub(crate) links: CombinationLinks,
     /// Pages that have been read and wait for room in the VSM.
     waiting_for_room: VecDeque<(PlaneId, Transaction, SusceptibleBits)>,
+    /// By block number.
     pending: BTreeMap<u32, Pending>,
-    /// Whether there are enough free blocks, since when, and how long there were before.
+    /// Whether there are enough free blocks for partial refresh.
     is_on: bool,
+    /// Time of the last look at the free blocks.
     looked_at: Time,
+    /// Time in which partial refresh was on, up to `looked_at`.
     on_ns: Span,
 }
 
 impl Partial {
-    /// `seed` is that of the drive.
+    /// `seed`: the seed of the drive. `None` under other policies.
     pub(crate) fn new<P: Probe>(spec: &RefreshPolicySpec, seed: u64, core: &Core<P>) -> Option<Self> {
         let (partial, geometry) = (*spec.partial()?, &core.geometry);
         let (first, most) = core.ftl.combination_lpns();
@@ -95,7 +98,7 @@ impl Partial {
     }
 }
 
-/// Which pages are partially refreshed, and where their susceptible data is.
+/// A view of the partially refreshed pages and their combination pages.
 #[derive(Clone, Copy, Debug)]
 pub struct Linked<'a> {
     links: &'a CombinationLinks,
@@ -103,20 +106,20 @@ pub struct Linked<'a> {
 }
 
 impl Linked<'_> {
-    /// The combination page of a page that is partially refreshed, and what it holds of it.
+    /// For a partially refreshed page: its combination page, and its susceptible bits there.
     pub fn of(&self, base: Ppn) -> Option<(Lpn, SusceptibleBits)> {
         let (lpn, _) = self.parts.of(base)?;
         let entry = self.links.entries(lpn).iter().find(|entry| entry.base == base).copied();
         entry.map(|entry| (lpn, entry))
     }
 
-    /// Whether a page is partially refreshed, or its susceptible data on its way.
+    /// Whether a page is partially refreshed, or its susceptible bits are in the VSM.
     pub fn is_marked(&self, base: Ppn) -> bool {
         self.parts.is_marked(base)
     }
 
-    /// Whether the susceptible data of a page is on its way to a combination page.
-    pub fn is_on_its_way(&self, base: Ppn) -> bool {
+    /// Whether the susceptible bits of a page are in the VSM and not yet in flash.
+    pub fn is_pending(&self, base: Ppn) -> bool {
         self.parts.is_pending(base)
     }
 }
@@ -129,28 +132,28 @@ impl std::ops::Deref for Linked<'_> {
     }
 }
 
-/// What partial refresh takes of the controller's RAM, and when it was on.
+/// The use of the controller's RAM by partial refresh, and the share of time in which it was on.
 #[derive(Clone, Copy, Debug)]
 pub struct PartialState {
-    /// Pages that are partially refreshed now, and the most there have been.
+    /// Number of pages that are partially refreshed now.
     pub linked_pages: u64,
-    /// See `linked_pages`.
+    /// Highest number of partially refreshed pages so far.
     pub linked_pages_max: u64,
     /// The secondary mapping table at its largest, in bytes: a bit for each page, and the links.
     pub mapping_bytes: u64,
-    /// The most that the VSM has held, in bytes.
+    /// Highest fill level of the VSM so far, in bytes.
     pub vsm_bytes: u64,
-    /// Share of the time in which there were enough free blocks for it, 0 to 1.
+    /// Share of the time in which there were enough free blocks for partial refresh, 0 to 1.
     pub on_share: f64,
 }
 
 impl Partial {
-    /// Which pages are linked.
+    /// A view of the partially refreshed pages.
     pub(crate) fn linked<'a, P: Probe>(&'a self, core: &'a Core<P>) -> Linked<'a> {
         Linked { links: &self.links, parts: &core.parts }
     }
 
-    /// How it is.
+    /// RAM in use, and share of time in which partial refresh was on.
     pub(crate) fn state<P: Probe>(&self, core: &Core<P>) -> PartialState {
         let links = &self.links;
         let on_ns = self.on_ns + if self.is_on { core.now - self.looked_at } else { Span::ZERO };
@@ -165,8 +168,9 @@ impl Partial {
 
     // ------------------------------------------------------------------------------------------------------- the block
 
-    /// Whether a block that is due is refreshed partially: unless it has been already, holds what is no host data, or free
-    /// blocks are few. In its plane too: it gives none back, and those of its pages that are written elsewhere take one.
+    /// Whether a due block is refreshed partially: if it has host data only, has not been refreshed partially since its
+    /// erase, the drive has enough free blocks, its plane is not short of space (the block gives back no free block,
+    /// and its pages written elsewhere may take one), and the capacitor is charged.
     pub(crate) fn takes<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -180,7 +184,7 @@ impl Partial {
         is_plain && is_on && core.state.is_charged
     }
 
-    /// A block has been opened, closed or erased: there may be enough free ones for partial refresh, or no longer.
+    /// A block has been opened, closed or erased: checks whether there are enough free blocks for partial refresh.
     #[inline]
     pub(crate) fn look_at_free_blocks<P: Probe>(&mut self, core: &mut Core<P>) {
         if self.is_on {
@@ -190,8 +194,9 @@ impl Partial {
         self.is_on = core.ftl.free_share(core.soon_free()) >= self.spec.min_free_blocks;
     }
 
-    /// A page of a block that is being refreshed partially has been read at full strength. A page that
-    /// cannot be is written elsewhere as a whole. So is each page while the capacitor, which keeps the VSM, is measured or charged.
+    /// A page of a block that is being refreshed partially has been read at full strength: puts its susceptible bits
+    /// into the VSM. `Refreshed::Not`: the page has to be written elsewhere as a whole, because it cannot be refreshed
+    /// partially or the capacitor, which backs up the VSM, is being measured or recharged.
     #[inline(never)]
     pub(crate) fn refresh_page<P: Probe>(
         &mut self,
@@ -226,8 +231,8 @@ impl Partial {
         self.enter_vsm(core, plane, read, entry)
     }
 
-    /// Puts the susceptible data of a page into the VSM, or lets it wait for a line that is being programmed; not if there
-    /// will be no room.
+    /// Puts the susceptible bits of a page into the VSM, or lets the page wait while a line is being programmed; fails
+    /// if the VSM is full and no line can be programmed.
     fn enter_vsm<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -259,7 +264,7 @@ impl Partial {
         Refreshed::Now
     }
 
-    /// How many bytes the susceptible bits of a page take.
+    /// Draws the number of susceptible bits of a page; returns their encoded size in bytes.
     fn susceptible_bytes<P: Probe>(&mut self, core: &mut Core<P>, ppn: Ppn) -> u32 {
         let Core { array, geometry, physics, now, .. } = core;
         let Physics { reliability, age_clock, .. } = physics;
@@ -273,17 +278,17 @@ impl Partial {
         self.size.bytes(binomial(&mut self.draws, geometry.page_bytes * 8, ratio)).max(1)
     }
 
-    /// All pages of a block have been read.
+    /// All pages of a block have been read by its refresh job.
     #[inline(never)]
     pub(crate) fn end_block<P: Probe>(&mut self, core: &mut Core<P>, block: BlockId) {
         let _inside = core.inside.enter(Part::PartialRefresh);
         core.array.block_mut(block).is_partial = true;
         self.pending.entry(block.0).or_default().is_read = true;
-        self.settle(core, block);
+        self.complete_if_in_flash(core, block);
     }
 
-    /// The block counts as refreshed when all that was taken of it is in flash.
-    fn settle<P: Probe>(&mut self, core: &mut Core<P>, block: BlockId) {
+    /// Completes the refresh of a block if all its pages have been read and their susceptible bits are in flash.
+    fn complete_if_in_flash<P: Probe>(&mut self, core: &mut Core<P>, block: BlockId) {
         if self.pending.get(&block.0).is_some_and(|pending| pending.is_read && pending.pages == 0) {
             self.pending.remove(&block.0);
             core.levels.set_block(block, 0);
@@ -291,7 +296,8 @@ impl Partial {
         }
     }
 
-    fn free_if_dead<P: Probe>(&mut self, core: &mut Core<P>, lpn: Lpn) {
+    /// Unmaps a combination page without links and frees its number.
+    fn free_if_unlinked<P: Probe>(&mut self, core: &mut Core<P>, lpn: Lpn) {
         if self.links.live(lpn) == 0 {
             self.links.free(lpn);
             if let Some(old) = core.ftl.unmap(&core.geometry, &mut core.array, lpn) {
@@ -302,7 +308,8 @@ impl Partial {
 
     // ------------------------------------------------------------------------------------------------------- the links
 
-    /// CombinationLinks the page of one of the entries of a combination page that is in flash: its errors of before are known.
+    /// Links the base page of one entry to a combination page that is in flash: the errors before the refresh are known
+    /// now.
     fn link<P: Probe>(&mut self, core: &mut Core<P>, lpn: Lpn, index: usize) {
         let SusceptibleBits { base, bytes, rber, .. } = self.links.link(lpn, index);
         core.parts.set(base, lpn, bytes);
@@ -310,28 +317,32 @@ impl Partial {
         core.array.block_mut(core.geometry.block_of(base)).linked += 1;
     }
 
-    /// A combination page will be at `to`, wherever it has been.
+    /// A program of a combination page to `to` has been queued.
     pub(crate) fn stage(&mut self, lpn: Lpn, to: Ppn) {
         self.links.stage(to, self.links.entries(lpn));
     }
 
-    /// The host reads a page.
+    /// A host read of a page has been queued: counts it if it is a pread.
     ///
     /// # Panics
-    /// When its link is that of another page: the read would get bits that are not its own.
+    /// If the page's link leads to no entry of this page: the read would get the bits of another page.
     pub(crate) fn on_host_read<P: Probe>(&mut self, core: &Core<P>, slot: Slot) {
         let read = &core.pool[slot];
         let Some((lpn, _)) = core.parts.of(read.ppn) else { return };
         self.stats.host_preads += 1;
         let entries = self.links.entries(lpn);
         let sequence = core.array.stamp(read.ppn).sequence;
-        let is_its = |entry: &SusceptibleBits| {
+        let is_of_page = |entry: &SusceptibleBits| {
             entry.base == read.ppn && entry.lpn == read.lpn && entry.sequence == sequence
         };
-        assert!(entries.iter().any(is_its), "the link of {} is another page's", core.geometry.show(read.ppn));
+        assert!(
+            entries.iter().any(is_of_page),
+            "the combination page linked from {} has no entry of it",
+            core.geometry.show(read.ppn)
+        );
     }
 
-    /// The data of a page is elsewhere, or nowhere: its link ends, and what is on its way of it is forgotten.
+    /// The data of a page is no longer needed: ends its link, or drops its susceptible bits from the VSM.
     #[inline]
     pub(crate) fn unlink_marked<P: Probe>(&mut self, core: &mut Core<P>, ppn: Ppn) {
         if core.parts.is_marked(ppn) {
@@ -347,17 +358,18 @@ impl Partial {
         core.parts.clear(ppn);
         let Some((combination, _)) = combination else {
             self.vsm.forget(ppn);
-            self.on_entry_settled(core, block);
+            self.on_entry_done(core, block);
             return;
         };
         core.array.block_mut(block).linked -= 1;
         core.physics.known.set(ppn, 0.0);
         if self.links.unlink(combination) {
-            self.free_if_dead(core, combination);
+            self.free_if_unlinked(core, combination);
         }
     }
 
-    /// A page has been programmed; what it replaces still has its link.
+    /// A page has been programmed: counts the copy of a partially refreshed page, whose link still exists, and links
+    /// the pages of a combination page.
     #[inline(never)]
     pub(crate) fn on_programmed<P: Probe>(
         &mut self,
@@ -380,14 +392,15 @@ impl Partial {
     /// A block has been erased.
     #[inline(never)]
     pub(crate) fn on_erased<P: Probe>(&mut self, core: &mut Core<P>, block: BlockId) {
-        // What was pending of it is void.
+        // Susceptible bits of the erased pages are no longer waited for.
         self.pending.remove(&block.0);
         let first = core.geometry.page(block, 0);
         self.links.erase(first, Ppn(first.0 + core.geometry.pages_per_block));
         self.look_at_free_blocks(core);
     }
 
-    /// Blocks have got so many P/E cycles more: what waits of their pages is still of these pages.
+    /// Fast-forward has added `more` P/E cycles to the block of each page: entries get the new P/E cycles of their base
+    /// pages, so that they stay valid.
     pub(crate) fn on_worn(&mut self, more: impl Fn(Ppn) -> u32) {
         self.links.on_worn(&more);
         let waiting_for_room = self.waiting_for_room.iter_mut().map(|(.., entry)| entry);
@@ -396,15 +409,15 @@ impl Partial {
         }
     }
 
-    /// Power is gone, and with it the VSM and all that was under way.
+    /// Power is lost: drops the VSM and the refreshes under way.
     pub(crate) fn forget(&mut self) {
         self.vsm.clear();
         self.waiting_for_room.clear();
         self.pending.clear();
     }
 
-    /// Rebuilds the links from the combination pages in flash, the newest first: those whose page is still the one that
-    /// they name.
+    /// Rebuilds the links from the combination pages in flash, the newest first. An entry becomes a link if its base
+    /// page still has the LPN, sequence number and P/E cycles of the entry.
     pub(crate) fn restore_links<P: Probe>(&mut self, core: &mut Core<P>, refresh: &mut Refresh) {
         let map = &core.ftl.map;
         let numbers = (core.geometry.logical_pages..map.len()).map(Lpn);
@@ -424,12 +437,13 @@ impl Partial {
                     self.link(core, lpn, index);
                 }
             }
-            self.free_if_dead(core, lpn);
+            self.free_if_unlinked(core, lpn);
         }
         Self::age_without_links(core, refresh);
     }
 
-    /// A combination page may have been torn with its wordline: what is not linked any more has been ageing all the time.
+    /// Corrects the ages of partially refreshed blocks after a power loss: a combination page may have been torn, and
+    /// the data of a page without a link ages from its own last correction.
     fn age_without_links<P: Probe>(core: &Core<P>, refresh: &mut Refresh) {
         if !core.array.keeps_ages() {
             return;

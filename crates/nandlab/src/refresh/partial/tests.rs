@@ -1,4 +1,5 @@
-//! Partial refresh on a bare core: of each page of 4 KiB three tenths are susceptible, so three of them fill a line.
+//! Partial refresh on a bare core: three tenths of the bits of each 4 KiB page are susceptible, so the bits of three
+//! pages fit into a line.
 
 use super::*;
 use crate::core::Read;
@@ -24,7 +25,7 @@ fn partial(core: &Core<NoProbe>, vsm_pages: u32, max_share: f64) -> Partial {
         hot_reads: 2,
         max_share,
     };
-    Partial::new(&RefreshPolicySpec::Partial(spec), 1, core).expect("it is partial")
+    Partial::new(&RefreshPolicySpec::Partial(spec), 1, core).expect("the policy is partial refresh")
 }
 
 /// A core whose first block has LPNs 0 to 3.
@@ -34,10 +35,10 @@ fn core() -> Core<NoProbe> {
     core
 }
 
-/// The page of an LPN that the job of its block has read.
+/// Reads the page of an LPN for the refresh job of its block.
 fn read(core: &mut Core<NoProbe>, lpn: u32) -> Transaction {
     let (lpn, owner, class) = (Lpn(lpn), Owner::Job(PLANE), Class::Background);
-    let ppn = core.ftl.map.get(lpn).expect("it is mapped");
+    let ppn = core.ftl.map.get(lpn).expect("the LPN is mapped");
     let (cause, start) = (Cause::Refresh, Start::Last);
     let slot = core.read(Read { ppn, lpn, owner, cause, class, start, page_level: 0 });
     let read = core.pool[slot];
@@ -46,7 +47,7 @@ fn read(core: &mut Core<NoProbe>, lpn: u32) -> Transaction {
     read
 }
 
-/// Takes what is susceptible of pages whose reads are over, one after the other.
+/// Refreshes pages whose reads are over, one after the other; returns the results.
 fn take<const N: usize>(
     core: &mut Core<NoProbe>,
     partial: &mut Partial,
@@ -69,7 +70,7 @@ fn run(core: &mut Core<NoProbe>, partial: &mut Partial, map: &mut MapInRam) -> V
     wakes
 }
 
-/// What is said of the pages of LPNs 0 to 3: not marked, on its way, linked.
+/// The marks of pages 0 to 3 of the block: `-` not marked, `p` pending, `l` linked.
 fn marks(core: &Core<NoProbe>) -> String {
     let mark = |page: u32| match core.geometry.page(BLOCK, page) {
         ppn if core.parts.is_pending(ppn) => 'p',
@@ -85,12 +86,12 @@ fn a_line_is_programmed_when_it_is_full_and_its_pages_are_linked_when_it_is_in_f
     let (mut partial, mut map) = (partial(&core, 2, 1.0), MapInRam::default());
     let reads = [0, 1, 2, 3].map(|lpn| read(&mut core, lpn));
     assert_eq!(take(&mut core, &mut partial, [reads[0], reads[1], reads[2]]), [Refreshed::Now; 3]);
-    assert_eq!((core.pool.live(), marks(&core)), (0, "ppp-".into()), "three do not fill a page");
+    assert_eq!((core.pool.live(), marks(&core)), (0, "ppp-".into()), "three pages do not fill a line");
     assert_eq!(take(&mut core, &mut partial, [reads[3]]), [Refreshed::Now]);
     assert_eq!((core.pool.live(), marks(&core)), (1, "pppp".into()));
     run(&mut core, &mut partial, &mut map);
     assert_eq!((marks(&core), core.array.block(BLOCK).linked), ("lllp".into(), 3));
-    // The block is refreshed when the rest of it is in flash too.
+    // The block counts as refreshed when the bits of its last page are in flash too.
     partial.end_block(&mut core, BLOCK);
     assert!(run(&mut core, &mut partial, &mut map).is_empty());
     partial.empty_vsm(&mut core);
@@ -102,18 +103,18 @@ fn a_line_is_programmed_when_it_is_full_and_its_pages_are_linked_when_it_is_in_f
 }
 
 #[test]
-fn links_end_with_their_pages_and_the_combination_page_with_the_last_of_them() {
+fn links_end_with_their_base_pages_and_the_combination_page_with_its_last_link() {
     let mut core = core();
     let (mut partial, mut map) = (partial(&core, 2, 1.0), MapInRam::default());
     let reads = [0, 1, 2].map(|lpn| read(&mut core, lpn));
     take(&mut core, &mut partial, reads);
     partial.empty_vsm(&mut core);
     run(&mut core, &mut partial, &mut map);
-    let (combination, bytes) = core.parts.of(reads[0].ppn).expect("it is linked");
+    let (combination, bytes) = core.parts.of(reads[0].ppn).expect("the page is linked");
     assert!(bytes.abs_diff(4096 * 3 / 10) < 60, "{bytes} bytes");
     assert!(core.ftl.map.get(combination).is_some());
     for (lpn, marks_then) in [(1, "l-l-"), (0, "--l-"), (2, "----")] {
-        assert!(core.ftl.map.get(combination).is_some(), "LPN {lpn} needs it");
+        assert!(core.ftl.map.get(combination).is_some(), "LPN {lpn} is still linked");
         fill(&mut core, WriteStream::Gc, [lpn]);
         partial.unlink_marked(&mut core, reads[lpn as usize].ppn);
         assert_eq!(marks(&core), marks_then);
@@ -124,12 +125,12 @@ fn links_end_with_their_pages_and_the_combination_page_with_the_last_of_them() {
 }
 
 #[test]
-fn a_page_that_is_replaced_while_its_bits_are_on_their_way_is_not_linked() {
+fn a_page_that_is_replaced_while_its_bits_are_in_the_vsm_is_not_linked() {
     let mut core = core();
     let (mut partial, mut map) = (partial(&core, 2, 1.0), MapInRam::default());
     let reads = [0, 1, 2, 3].map(|lpn| read(&mut core, lpn));
     take(&mut core, &mut partial, [reads[0], reads[1]]);
-    // One while it waits, one while its line is programmed.
+    // LPN 0 is replaced while its bits wait, LPN 1 while its line is programmed.
     fill(&mut core, WriteStream::Gc, [0]);
     partial.unlink_marked(&mut core, reads[0].ppn);
     take(&mut core, &mut partial, [reads[2], reads[3]]);
@@ -146,7 +147,7 @@ fn a_page_that_is_replaced_while_its_bits_are_on_their_way_is_not_linked() {
 fn a_page_waits_for_room_in_the_vsm_while_a_line_is_programmed() {
     let mut core = setup().core();
     fill(&mut core, WriteStream::Host, 0..8);
-    // One line of room: the first three pages fill it.
+    // The VSM has room for one line, which the first three pages fill.
     let (mut partial, mut map) = (partial(&core, 1, 1.0), MapInRam::default());
     let reads = [0, 1, 2, 3, 4].map(|lpn| read(&mut core, lpn));
     let taken = take(&mut core, &mut partial, reads);
@@ -154,7 +155,7 @@ fn a_page_waits_for_room_in_the_vsm_while_a_line_is_programmed() {
     assert_eq!(taken[3..], [Refreshed::Later; 2]);
     assert_eq!(run(&mut core, &mut partial, &mut map), ["PageDone(PlaneId(0))"; 2]);
     assert_eq!(marks(&core), "lllp");
-    // While the capacitor is empty nothing more comes into it.
+    // While the capacitor is empty the VSM takes no further entries.
     core.state.is_charged = false;
     let last = read(&mut core, 5);
     assert_eq!(take(&mut core, &mut partial, [last]), [Refreshed::Not]);
@@ -167,14 +168,14 @@ fn pages_read_often_too_susceptible_or_undecodable_are_written_elsewhere() {
     let mut susceptible = partial(&core, 2, 0.25);
     let first = read(&mut core, 0);
     core.read_counts.count(first.ppn);
-    assert_eq!(take(&mut core, &mut susceptible, [first]), [Refreshed::Not], "three tenths are too many");
+    assert_eq!(take(&mut core, &mut susceptible, [first]), [Refreshed::Not], "three tenths exceed max_share");
     core.read_counts.count(first.ppn);
     let undecoded = Transaction { needed: 2, level: 1, ..read(&mut core, 1) };
     assert_eq!(take(&mut core, &mut often, [first, undecoded]), [Refreshed::Not; 2]);
     assert_eq!((susceptible.stats.too_susceptible, often.stats.hot_pages), (1, 1));
     let last = read(&mut core, 2);
     assert_eq!(take(&mut core, &mut often, [last]), [Refreshed::Now]);
-    // Once more it is not: it is in two places then.
+    // A page that is already pending is not refreshed partially again.
     assert_eq!(take(&mut core, &mut often, [last]), [Refreshed::Not]);
 }
 
@@ -185,13 +186,16 @@ fn a_block_is_taken_once_and_only_with_host_data() {
     assert!(partial.takes(&mut core, BLOCK, WriteStream::Gc));
     assert!(!partial.takes(&mut core, BLOCK, WriteStream::Combination));
     core.state.is_charged = false;
-    assert!(!partial.takes(&mut core, BLOCK, WriteStream::Gc), "the VSM would not be saved");
+    assert!(!partial.takes(&mut core, BLOCK, WriteStream::Gc), "the capacitor does not back up the VSM now");
     core.state.is_charged = true;
     partial.end_block(&mut core, BLOCK);
-    assert!(!partial.takes(&mut core, BLOCK, WriteStream::Gc), "it has been refreshed partially already");
+    assert!(
+        !partial.takes(&mut core, BLOCK, WriteStream::Gc),
+        "the block has been refreshed partially already"
+    );
     partial.spec.min_free_blocks = 15.0 / 16.0;
     core.array.block_mut(BLOCK).is_partial = false;
-    assert!(partial.takes(&mut core, BLOCK, WriteStream::Gc), "15 of 16 are free");
+    assert!(partial.takes(&mut core, BLOCK, WriteStream::Gc), "15 of 16 blocks are free");
     partial.spec.min_free_blocks = 0.95;
     assert!(!partial.takes(&mut core, BLOCK, WriteStream::Gc));
     assert_eq!(partial.stats.blocks_while_off, 1);

@@ -1,24 +1,27 @@
-//! The virtual shadow memory (VSM): RAM in which susceptible data waits until it fills a page, and until that is programmed.
+//! The virtual shadow memory (VSM): RAM in which susceptible bits wait until they fill a page, and until that page is
+//! programmed.
 
 use super::SusceptibleBits;
 use crate::base::geometry::Ppn;
 
-/// See the module.
+/// The entries and lines in the VSM.
 #[derive(Debug)]
 pub struct Vsm {
+    /// Size in bytes.
     capacity: u32,
     line_bytes: u32,
-    /// What belongs to no line yet, oldest first, and its size.
+    /// Entries that belong to no line yet, oldest first.
     waiting: Vec<SusceptibleBits>,
+    /// Size of the waiting entries in bytes.
     waiting_bytes: u32,
-    /// Lines that are being programmed take a whole page each.
+    /// Number of lines being programmed; each takes a whole page.
     lines: u32,
-    /// The most bytes that it has held.
+    /// Highest fill level so far, in bytes.
     pub peak_bytes: u32,
 }
 
 impl Vsm {
-    /// An empty one of so many pages.
+    /// An empty VSM of `pages` pages.
     pub fn new(pages: u32, page_bytes: u32) -> Self {
         Self {
             capacity: pages * page_bytes,
@@ -34,12 +37,12 @@ impl Vsm {
         self.lines * self.line_bytes + self.waiting_bytes
     }
 
-    /// Whether so many bytes more fit.
+    /// Whether `bytes` more bytes fit.
     pub fn has_room(&self, bytes: u32) -> bool {
         self.used() + bytes <= self.capacity
     }
 
-    /// Takes up what there is room for.
+    /// Adds an entry, for which there must be room.
     pub fn push(&mut self, entry: SusceptibleBits) {
         debug_assert!(self.has_room(entry.bytes));
         self.waiting_bytes += entry.bytes;
@@ -47,28 +50,29 @@ impl Vsm {
         self.peak_bytes = self.peak_bytes.max(self.used());
     }
 
-    /// What waits for a line.
+    /// The entries that belong to no line yet, oldest first.
     pub fn waiting(&self) -> &[SusceptibleBits] {
         &self.waiting
     }
 
-    /// What waits for a line, to change.
+    /// The entries that belong to no line yet, mutable.
     pub fn waiting_mut(&mut self) -> &mut [SusceptibleBits] {
         &mut self.waiting
     }
 
-    /// Lines that are being programmed.
+    /// Number of lines being programmed.
     pub fn lines(&self) -> u32 {
         self.lines
     }
 
-    /// Whether what waits fills a page.
+    /// Whether the waiting entries fill a page.
     pub fn has_line(&self) -> bool {
         self.waiting_bytes >= self.line_bytes
     }
 
-    /// Makes a line of what waits, oldest first: what does not fit into the rest of it is left for the next one, and the
-    /// first that fits taken instead (Section 3.3). No page's data is in two lines.
+    /// Makes a line of waiting entries, oldest first; an entry that does not fit into the rest of the line is left for
+    /// a later line, and the next entry that fits is taken (Section 3.3 of the partial refresh paper). No entry is
+    /// split between lines.
     pub fn take_line(&mut self) -> Box<[SusceptibleBits]> {
         let mut line = Vec::new();
         let mut offset = 0;
@@ -91,14 +95,14 @@ impl Vsm {
         self.lines -= 1;
     }
 
-    /// Forgets what waits of a page; whether there was any.
+    /// Drops the waiting entry of a base page; returns whether there was one.
     pub fn forget(&mut self, base: Ppn) -> bool {
         let Some(at) = self.waiting.iter().position(|entry| entry.base == base) else { return false };
         self.waiting_bytes -= self.waiting.remove(at).bytes;
         true
     }
 
-    /// Empties it: power is gone.
+    /// Power is lost: drops all entries and lines.
     pub fn clear(&mut self) {
         self.waiting.clear();
         (self.waiting_bytes, self.lines) = (0, 0);
@@ -123,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_leaves_what_does_not_fit_and_takes_the_next_that_does() {
+    fn a_line_leaves_an_entry_that_does_not_fit_and_takes_the_next_that_does() {
         let mut vsm = Vsm::new(2, 100);
         for (base, bytes) in [(1, 60), (2, 50), (3, 30), (4, 20), (5, 10)] {
             assert!(vsm.has_room(bytes));
@@ -133,7 +137,7 @@ mod tests {
         let line = vsm.take_line();
         let places: Vec<_> = line.iter().map(|e| (e.base.0, e.offset, e.bytes)).collect();
         assert_eq!(places, [(1, 0, 60), (3, 60, 30), (5, 90, 10)]);
-        // The line takes its page until it is programmed.
+        // A line takes a whole page until its program has ended.
         assert!(!vsm.has_line() && vsm.has_room(30) && !vsm.has_room(31));
         vsm.release_line();
         assert!(vsm.forget(Ppn(2)) && !vsm.forget(Ppn(3)));
