@@ -173,7 +173,7 @@ impl Drive {
     }
 
     fn cut_power(&mut self, py: Python<'_>) -> PyResult<()> {
-        if !on!(self.drive(py)?, drive => drive.array().is_stamped()) {
+        if !on!(self.drive(py)?, drive => drive.array().keeps_sequences()) {
             return Err(RunError::new_err(
                 "the drive cannot recover from a power loss: its spec models no power loss, so it keeps no sequence \
                  numbers\n  remedy: set capacitor.capacitance, power.cut_at or power.cut_after_requests, or verify=True",

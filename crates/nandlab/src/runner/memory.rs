@@ -78,14 +78,14 @@ impl Memory {
         let host_pages = u64::from(geometry.logical_pages);
         let ecc = Ecc::new(&spec.ecc);
         let (refresh, has_errors) = (&spec.refresh.policy, spec.reliability.rber != RberSpec::None);
-        let is_stamped = verify || spec.models_power_loss();
+        let keeps_sequences = verify || spec.models_power_loss();
         let is_cut = spec.power.cut_after_requests > 0 || spec.power.cut_at_ns.is_some();
         let has_ages = ecc.has_levels() && has_errors;
         let when = |is: bool, bytes: u64| if is { bytes } else { 0 };
 
         // Bytes by physical page, in arrays that are zeroed lazily or filled at once; one further bit is the page's valid bit.
-        let lazily_zeroed = when(!is_stamped, 4) + when(is_stamped, 8);
-        let filled_at_once = when(is_stamped, 4)
+        let lazily_zeroed = when(!keeps_sequences, 4) + when(keeps_sequences, 8);
+        let filled_at_once = when(keeps_sequences, 4)
             + when(has_ages, 4)
             + when(refresh.hot_reads().is_some(), 1)
             + when(refresh.knows_errors(), 8)
