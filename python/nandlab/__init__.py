@@ -14,48 +14,12 @@
 Everything the command does, this package does. Units are the last word of a name (`time_s`, `latency_us_read_mean`).
 """
 
-from nandlab import trace
-from nandlab._core import NandlabError, RunError, SpecError, TraceError
-from nandlab.drive import CachePages, Capacitor, Completion, Drive
-from nandlab.errors import OutputError
-from nandlab.lifetime import Life, LifeStopped, life
-from nandlab.rber import Reliability, reliability
-from nandlab.reporting import report
-from nandlab.results import RunResult
-from nandlab.simulate import Progress, run
-from nandlab.spec import Spec, load, policies, presets, schema, version
-from nandlab.study import Study, StudyError, StudyResult
+import lazy_loader
 
-__version__ = version()
+from nandlab._core import version as _version
 
-__all__ = [
-    "CachePages",
-    "Capacitor",
-    "Completion",
-    "Drive",
-    "Life",
-    "LifeStopped",
-    "NandlabError",
-    "OutputError",
-    "Progress",
-    "Reliability",
-    "RunError",
-    "RunResult",
-    "Spec",
-    "SpecError",
-    "Study",
-    "StudyError",
-    "StudyResult",
-    "TraceError",
-    "__version__",
-    "life",
-    "load",
-    "policies",
-    "presets",
-    "reliability",
-    "report",
-    "run",
-    "schema",
-    "trace",
-    "version",
-]
+# The names are those of `__init__.pyi`.
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+
+__version__ = _version()
+__all__ += ["__version__"]

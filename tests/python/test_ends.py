@@ -219,14 +219,15 @@ def test_ctrl_c_in_python_is_heard_at_once(lab):
     program = """
 import os, signal, time
 import nandlab
+from nandlab import life, run, trace  # imported when first named, which takes time
 spec = nandlab.load("spec.toml", ["workload.repeat=1000000"])
 os.mkfifo("pipe")  # nobody writes: reading it takes for ever
 signal.signal(signal.SIGALRM, signal.default_int_handler)
 for call in (
-    lambda: nandlab.run(spec, "out", save_drive="drive.bin"),
-    lambda: nandlab.life(spec, "out", sets={"drive.endurance": 1000000}, full=True),
-    lambda: nandlab.trace.stat("pipe", format="msr"),
-    lambda: nandlab.trace.convert("pipe", "out.spc", to="spc", format="msr"),
+    lambda: run(spec, "out", save_drive="drive.bin"),
+    lambda: life(spec, "out", sets={"drive.endurance": 1000000}, full=True),
+    lambda: trace.stat("pipe", format="msr"),
+    lambda: trace.convert("pipe", "out.spc", to="spc", format="msr"),
 ):
     signal.setitimer(signal.ITIMER_REAL, 0.4)
     began = time.monotonic()
@@ -270,7 +271,9 @@ def test_what_a_living_run_writes_is_left_alone(spec_file, tmp_path):
     assert hidden(tmp_path) == []
 
 
-def test_dead_is_who_has_neither_pid_nor_lock(nandlab, tmp_path):
+def test_dead_is_who_has_neither_pid_nor_lock(tmp_path):
+    from nandlab import whole
+
     dead = dead_pid()
     swept, locked, reused = (tmp_path / f".r.partial-{rest}" for rest in (dead, f"{dead}-abcdef", os.getppid()))
     same = tmp_path / f".r.partial-{os.getpid()}-abcdef"  # as in a container, where it is always the same
@@ -278,10 +281,10 @@ def test_dead_is_who_has_neither_pid_nor_lock(nandlab, tmp_path):
         (directory / "new").mkdir(parents=True)
     lock = os.open(locked, os.O_RDONLY)
     fcntl.flock(lock, fcntl.LOCK_EX)
-    nandlab.whole.write_file(tmp_path / "x", b"1")
+    whole.write_file(tmp_path / "x", b"1")
     assert hidden(tmp_path) == sorted([locked.name, reused.name])
     os.close(lock)
-    nandlab.whole.write_file(tmp_path / "x", b"2")
+    whole.write_file(tmp_path / "x", b"2")
     assert hidden(tmp_path) == [reused.name]
     assert (tmp_path / "x").read_bytes() == b"2"
 
@@ -341,14 +344,16 @@ def test_ctrl_c_while_a_result_is_replaced_leaves_the_earlier_one(nandlab, spec_
     assert hidden(tmp_path) == []
 
 
-def test_whole_files_replace_files_only(nandlab, tmp_path):
+def test_whole_files_replace_files_only(tmp_path):
+    from nandlab import OutputError, whole
+
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(nandlab.OutputError, match="not replaced"):
-        nandlab.whole.write_file(tmp_path / "pipe", b"")
+    with pytest.raises(OutputError, match="not replaced"):
+        whole.write_file(tmp_path / "pipe", b"")
     for directory in (tmp_path, Path("/"), Path(""), Path(".."), tmp_path / "none" / ".."):
-        with pytest.raises(nandlab.OutputError, match="cannot write"):
-            nandlab.whole.write_file(directory, b"")
-    nandlab.whole.write_file(tmp_path / "old", b"1")
+        with pytest.raises(OutputError, match="cannot write"):
+            whole.write_file(directory, b"")
+    whole.write_file(tmp_path / "old", b"1")
     assert (tmp_path / "old").read_bytes() == b"1"
 
 

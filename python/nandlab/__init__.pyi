@@ -1,0 +1,47 @@
+"""What the package offers; each name is imported when it is first used."""
+
+from . import trace
+from ._core import NandlabError, RunError, SpecError, TraceError
+from .drive import CachePages, Capacitor, Completion, Drive
+from .errors import OutputError
+from .lifetime import Life, LifeStopped, life
+from .rber import Reliability, reliability
+from .reporting import report
+from .results import RunResult
+from .simulate import Progress, run
+from .spec import Spec, load, policies, presets, schema, version
+from .study import Study, StudyError, StudyResult
+
+__version__: str
+
+__all__ = [
+    "CachePages",
+    "Capacitor",
+    "Completion",
+    "Drive",
+    "Life",
+    "LifeStopped",
+    "NandlabError",
+    "OutputError",
+    "Progress",
+    "Reliability",
+    "RunError",
+    "RunResult",
+    "Spec",
+    "SpecError",
+    "Study",
+    "StudyError",
+    "StudyResult",
+    "TraceError",
+    "__version__",
+    "life",
+    "load",
+    "policies",
+    "presets",
+    "reliability",
+    "report",
+    "run",
+    "schema",
+    "trace",
+    "version",
+]

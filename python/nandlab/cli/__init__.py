@@ -1,0 +1,88 @@
+"""The command `nandlab`.
+
+Exit status:
+
+0    done
+1    a bug in nandlab
+2    something in the input, the arguments or the disk
+3    done, but what was to be printed could not be written
+130  stopped by Ctrl-C; 143 by SIGTERM, 129 by SIGHUP
+141  done, but whoever read the output has gone
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from typing import NoReturn
+
+from cyclopts import CycloptsError
+
+import nandlab
+
+# Each adds its commands to the app.
+from nandlab.cli import life, reliability, report, run, spec, study, trace  # noqa: F401
+from nandlab.cli.app import End, app, stop
+from nandlab.cli.output import fail
+from nandlab.ends import standard_streams
+from nandlab.errors import os_error_text
+
+_BUG = (
+    "This is a bug in nandlab, not in your input. Please report it where nandlab is developed (CONTRIBUTING.md,\n"
+    '"Reporting a bug"), with the text above, the command and the spec. No result was written.'
+)
+
+
+def main(arguments: list[str] | None = None) -> NoReturn:
+    """Run the command and leave with its exit status."""
+    with standard_streams() as out, stop:
+        end = _run(sys.argv[1:] if arguments is None else arguments)
+        status = end.status
+        if out.error is not None:
+            has_reader = not isinstance(out.error, BrokenPipeError)
+            if has_reader or end.kept:
+                fail(f"cannot write to stdout: {out.error.strerror}" + (f"; {end.kept}" if end.kept else ""))
+            status = status or (3 if has_reader else 141)
+        if stop:
+            # The core may still be at work on its thread, or a reader not read: wait for neither.
+            sys.stderr.flush()
+            os._exit(status)
+    sys.exit(status)
+
+
+def _run(arguments: list[str]) -> End:
+    try:
+        end = _do(arguments)
+        sys.stdout.flush()
+        return end
+    except KeyboardInterrupt:
+        fail(f"{stop}: what was not finished is not kept")
+        return End(stop.status)
+
+
+def _do(arguments: list[str]) -> End:
+    try:
+        end = app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
+        return end if isinstance(end, End) else End()
+    except CycloptsError as error:
+        command = " ".join(["nandlab", *(error.command_chain or ())])
+        fail(f"{error}\n  remedy: see `{command} --help`")
+        return End(2)
+    except nandlab.NandlabError as error:
+        fail(trace.as_options(str(error)) if arguments[:1] == ["trace"] else str(error))
+        return End(2)
+    except OSError as error:
+        fail(os_error_text("go on with" if error.filename else "go on", error.filename, error))
+        return End(2)
+    except UnicodeEncodeError as error:
+        # Only names of files and arguments have what is no text.
+        fail(f"{error.object!r}: not UTF-8 text\n  remedy: choose another name")
+        return End(2)
+    except (KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException:
+        # A panic in the core is no `Exception`.
+        traceback.print_exc()
+        fail("\n" + _BUG)
+        return End(1)

@@ -1,0 +1,54 @@
+"""The command line, to which every command adds itself, and what several commands share."""
+
+from __future__ import annotations
+
+from typing import Annotated, NamedTuple
+
+from cyclopts import App, Group, Parameter
+
+import nandlab
+from nandlab.ends import Stop
+
+
+def examples(*lines: str) -> str:
+    """The epilogue of a help text."""
+    return "\n".join(["Examples:" if len(lines) > 1 else "Example:", "", *(f"    {line}" for line in lines)])
+
+
+app = App(
+    name="nandlab",
+    help="A laboratory for SSD controllers: simulate a flash drive, change one policy, see what it does.",
+    help_epilogue=examples(
+        "nandlab run examples/demo.toml           simulate; results in out/demo",
+        "nandlab run examples/demo.toml --set gc.victim=fifo",
+        "nandlab report out/demo                  one HTML file: tables, plots",
+        "nandlab spec show examples/demo.toml     every setting with its default",
+    )
+    + "\n\nExit status: 0 done, 1 a bug, 2 refused, 3 done but not printed, 130 stopped by Ctrl-C, 143 by SIGTERM, "
+    "129 by SIGHUP, 141 done but the reader of the output has gone",
+    help_format="plaintext",
+    version=lambda: f"nandlab {nandlab.version()}",
+    version_flags=["--version"],
+    help_flags=["--help", "-h"],
+    default_parameter=Parameter(show_default=False, negative=()),
+    suppress_keyboard_interrupt=False,
+)
+app["--help"].group = app["--version"].group = Group("Options")
+
+Sets = Annotated[
+    list[str] | None,
+    Parameter(name="--set", help="Override one key, as KEY=VALUE; may be given many times."),
+]
+Json = Annotated[bool, Parameter(name="--json", help="Print JSON on stdout instead of tables.")]
+Force = Annotated[bool, Parameter(name="--force", help="Replace what is there, whatever it is.")]
+
+#: Ctrl-C, SIGTERM or SIGHUP, for every command.
+stop = Stop()
+
+
+class End(NamedTuple):
+    """How a command ended."""
+
+    status: int = 0
+    #: What there is, whether or not it could be printed.
+    kept: str = ""

@@ -1,0 +1,91 @@
+"""What commands print."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from nandlab import units
+from nandlab.errors import on_a_screen
+
+
+def make_console() -> Console:
+    """Stdout as a terminal or a plain stream."""
+    return Console(highlight=False, soft_wrap=False)
+
+
+def show_pairs(pairs: list[tuple[str, str]], as_json: bool) -> None:
+    """Names and their descriptions."""
+    if as_json:
+        print(json.dumps([{"name": name, "description": text} for name, text in pairs], indent=2))
+        return
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True, style="bold")
+    table.add_column()
+    for name, text in pairs:
+        table.add_row(escape(name), escape(text))
+    make_console().print(table)
+
+
+def show_rows(rows: list[dict[str, Any]], as_json: bool) -> None:
+    """Rows with the same keys, as a table."""
+    if as_json:
+        print(json.dumps(rows, indent=2))
+        return
+    plain = [{key: value for key, value in row.items() if not isinstance(value, (dict, list))} for row in rows]
+    keys = list(dict.fromkeys(key for row in plain for key in row))
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    for key in keys:
+        numeric = all(isinstance(row.get(key), (int, float)) or row.get(key) is None for row in plain)
+        table.add_column(key, justify="right" if numeric else "left", no_wrap=numeric or key in ("name", "slot"))
+    for row in plain:
+        table.add_row(*(escape(_text(row.get(key))) for key in keys))
+    make_console().print(table)
+
+
+#: Entries of a list that a table shows; `--json` has them all.
+_LISTED_MAX = 32
+
+
+def show_facts(name: str, facts: dict[str, Any]) -> None:
+    """A nested dictionary as an indented list of names and numbers; a list of rows as a table."""
+    console = make_console()
+    console.print(f"[bold]{escape(name)}[/]", soft_wrap=True)
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    table.add_column(style="dim")
+    table.add_column()
+    nested: list[tuple[str, list[dict[str, Any]]]] = []
+
+    def add(prefix: str, entries: dict[str, Any]) -> None:
+        for key, value in entries.items():
+            if isinstance(value, dict):
+                add(f"{prefix}{key}.", value)
+            elif isinstance(value, list) and value and all(isinstance(row, dict) for row in value):
+                nested.append((prefix + key, value))
+            elif isinstance(value, list):
+                few = [_text(entry) for entry in value[:_LISTED_MAX]] + ["..."] * (len(value) > _LISTED_MAX)
+                table.add_row(escape(prefix + key), escape(", ".join(few)) or "-")
+            else:
+                table.add_row(escape(prefix + key), escape(_text(value)))
+
+    add("", facts)
+    console.print(table)
+    for title, rows in nested:
+        console.print(f"[dim]{escape(title)}[/]")
+        show_rows(rows, False)
+
+
+def _text(value: object) -> str:
+    if isinstance(value, (int, float)) or value is None:
+        return units.number(value)
+    return str(value)
+
+
+def fail(text: str) -> None:
+    """Print an error."""
+    print(on_a_screen(text), file=sys.stderr, flush=True)

@@ -1,0 +1,42 @@
+"""`nandlab report`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+import nandlab
+from nandlab.cli.app import End, app, examples
+from nandlab.errors import OutputError
+
+
+@app.command(
+    help_epilogue=examples(
+        "nandlab report out/demo",
+    )
+)
+def report(*directories: Annotated[Path, Parameter(name="DIR")], out: Path | None = None) -> End:
+    """One HTML file of a result directory: tables and plots; it opens without a network.
+
+    Parameters
+    ----------
+    directories
+        A result directory, as `nandlab run` or `nandlab life` writes it.
+    out
+        The file to write; DIR/report.html when absent.
+    """
+    from nandlab.results import REPORT
+
+    if not directories:
+        raise OutputError("name a result directory, such as out/demo")
+    if len(directories) > 1:
+        raise OutputError(
+            f"a report is of one result, and {len(directories)} are named: call `nandlab report` for each\n"
+            "  to see results side by side, make them the variants of a study (`nandlab study --help`)"
+        )
+    (directory,) = directories
+    written = nandlab.report(directory, out if out is not None else directory / REPORT)
+    print(written)
+    return End(kept=f"{written} is written")

@@ -1,0 +1,79 @@
+"""`nandlab run`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+from rich.markup import escape
+
+from nandlab import units
+from nandlab.cli.app import End, Force, Json, Sets, app, examples, stop
+from nandlab.cli.output import fail, make_console
+from nandlab.spec import read_spec
+
+
+@app.command(
+    help_epilogue=examples(
+        "nandlab run examples/demo.toml",
+        "nandlab run examples/demo.toml --set drive.op=0.28 --out out/op28",
+        "nandlab run examples/demo.toml --json | jq .waf",
+    )
+)
+def run(
+    spec_file: Annotated[Path, Parameter(name="SPEC.toml")],
+    /,
+    *,
+    sets: Sets = None,
+    out: Path | None = None,
+    json_: Json = False,
+    verify: Annotated[bool, Parameter()] = False,
+    save_drive: Path | None = None,
+    force: Force = False,
+) -> End:
+    """Simulate a spec; summary on screen and in a result directory.
+
+    The result directory appears once it is whole.
+    Ctrl-C, SIGTERM or SIGHUP keeps what is finished: summary.json then says "complete": false. A second one gives up.
+    Exit status: 0 done, 2 refused, 3 done but not printed, 130 stopped by Ctrl-C, 143 by SIGTERM, 129 by SIGHUP.
+
+    Parameters
+    ----------
+    spec_file
+        The spec. A relative path in it counts from its directory.
+    out
+        The result directory; out/NAME when absent. One that holds an earlier result is replaced.
+    verify
+        Check every read against a reference model of the drive; slower.
+    save_drive
+        Also save the drive as it is after preconditioning, for [precondition] of other specs.
+    """
+    from nandlab import simulate
+    from nandlab.screen import RunProgress, show_summary
+
+    checked = read_spec(spec_file, sets or [])
+    name = spec_file.stem
+    directory = out if out is not None else Path("out") / name
+    try:
+        with RunProgress(name, stop, bar=not json_) as progress, stop.gently():
+            result = simulate.run(
+                checked, directory, progress, verify=verify, save_drive=save_drive, force=force, name=name
+            )
+    except simulate.Stopped:
+        fail(f"{stop} before the first request: nothing was written")
+        return End(stop.status)
+    stopped = bool(stop) and not result.complete
+    if json_:
+        print(result.summary_text.rstrip("\n"))
+    else:
+        console = make_console()
+        console.print(f"[bold]{escape(name)}[/]  {escape(str(directory))}", soft_wrap=True)
+        show_summary(result.summary, result.sim, console)
+    if not result.complete:
+        how = stop if stopped else "not complete"
+        fail(
+            f"{how} after {units.count(result.summary.get('requests'))} requests: {directory} holds what is finished "
+            '(summary.json: "complete": false)'
+        )
+    return End(stop.status if stopped else 0, f"{directory} holds the result")

@@ -1,0 +1,118 @@
+"""`nandlab study`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+from rich.markup import escape
+from rich.table import Table
+
+import nandlab
+from nandlab.cli.app import End, Json, app, examples, stop
+from nandlab.cli.output import fail, make_console
+from nandlab.errors import OutputError
+
+
+@app.command(
+    help_epilogue=examples(
+        "nandlab study garbage-collection            that of studies/",
+        "nandlab study garbage-collection --smoke    the same, small",
+        "nandlab study my/study.toml --workers 8",
+        "nandlab study my --dask tcp://host:8786     on a Dask cluster",
+    )
+)
+def study(
+    study_file: Annotated[str, Parameter(name="NAME|FILE")],
+    /,
+    *,
+    out: Path | None = None,
+    workers: int | None = None,
+    dask: str | None = None,
+    traces: str = "send",
+    smoke: Annotated[bool, Parameter()] = False,
+    resume: Annotated[bool, Parameter()] = False,
+    fresh: Annotated[bool, Parameter()] = False,
+    check: Annotated[bool, Parameter()] = False,
+    json_: Json = False,
+) -> End:
+    """Many runs of one question, their figures, and a verdict on every claim.
+
+    Finished runs are kept in the study's folder and never repeated; a study that was stopped or killed goes on.
+    Exit status: 0 done (whatever the verdicts), 2 refused, 3 done but not printed, 130 stopped by Ctrl-C, 143 by
+    SIGTERM, 129 by SIGHUP.
+
+    Parameters
+    ----------
+    study_file
+        A study file, a folder that holds a study.toml, or the name of a folder in studies/.
+    out
+        The study's folder; out/NAME when absent.
+    workers
+        Local processes; one a processor when absent.
+    dask
+        Address of a Dask scheduler, such as tcp://host:8786: the runs go to its workers, which need nandlab and no
+        shared disk.
+    traces
+        How Dask workers get trace files: send (once each), or path (they are there under the same path).
+    smoke
+        The small size that the study's [smoke] describes.
+    resume
+        Go on with the runs that are there; this is what happens anyway.
+    fresh
+        Do all runs again.
+    check
+        Only check the study file and every run's spec, and say how many runs there are.
+    """
+    if resume and fresh:
+        raise OutputError("--resume keeps the runs that are there, --fresh does them again: name one")
+    if traces not in ("send", "path"):
+        raise OutputError(f"--traces {traces}: write send or path")
+    if workers is not None and workers < 1:
+        raise OutputError(f"--workers {workers}: at least 1")
+    if workers is not None and dask is not None:
+        raise OutputError("--workers are local processes, --dask has workers of its own: name one")
+    from nandlab.study.progress import StudyProgress
+
+    loaded = nandlab.Study.load(study_file, smoke=smoke)
+    different = len({run.identity for run in loaded.runs})
+    if check:
+        print(f"{loaded.definition.path}: ok, {len(loaded.runs)} runs, {different} of them different")
+        return End()
+    try:
+        with StudyProgress(loaded.name, bar=not json_) as progress:
+            result = loaded.run(out, workers=workers, dask=dask, traces=traces, fresh=fresh, progress=progress)
+    except KeyboardInterrupt:
+        fail(f"{stop}: finished runs are kept, and the next start goes on from them")
+        return End(stop.status)
+    end = End(kept=f"{result.path} holds the study")
+    if json_:
+        print((result.path / "claims.json").read_text(encoding="utf-8").rstrip("\n"))
+        return end
+    console = make_console()
+    console.print(f"[bold]{escape(loaded.definition.title)}[/]  {escape(str(result.path))}", soft_wrap=True)
+    kept = f", {result.runs_kept} were there" if result.runs_kept else ""
+    lost = f", {result.runs_lost} lost and tried again" if result.runs_lost else ""
+    console.print(f"{result.runs_done} runs done{kept}{lost}")
+    if result.claims:
+        console.print(_claims_table(result.claims))
+    print(result.report)
+    return end
+
+
+_VERDICT_STYLES = {"reproduced": "green", "same direction": "yellow", "not reproduced": "red"}
+
+
+def _claims_table(claims: list[dict[str, Any]]) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("claim")
+    table.add_column("reported", justify="right")
+    table.add_column("measured", justify="right")
+    table.add_column("verdict", no_wrap=True)
+    for claim in claims:
+        style = _VERDICT_STYLES.get(claim["verdict"], "dim")
+        measured = "-" if claim["measured"] is None else f"{claim['measured']:.4g}"
+        reported = claim["direction"] if claim["reported"] is None else f"{claim['reported']:.4g}"
+        table.add_row(escape(claim["what"]), reported, measured, f"[{style}]{claim['verdict']}[/]")
+    return table
