@@ -105,7 +105,7 @@ def test_files_screen_and_report_name_what_is_lost(tmp_path):
     assert {name: log[name] for name in wanted} == wanted
     screen, page = told(result, tmp_path), nandlab.report(result, tmp_path / "r.html").read_text()
     for text in (screen, page):
-        assert f"Power loss took {power['lost_writes']} acknowledged writes" in text
+        assert f"Power loss destroyed {power['lost_writes']} acknowledged writes" in text
         assert "set capacitor.capacitance" in text
     assert "What was lost" in page
     assert f"{power['lost_writes'] - 20} more are in power.json" in page

@@ -1,10 +1,10 @@
-//! Power fails: what is under way ends or is torn, what is queued is gone, and the capacitor saves what it can of the
-//! write cache (aging-capacitor paper, Section IV-C).
+//! Power fails: operations under way end or are torn, queued operations are dropped, and an emergency flush on the
+//! capacitor's energy writes dirty pages to flash (aging-capacitor paper, Section IV-C).
 //!
-//! Operations under way end on energy kept for them; without a capacitor, or with an empty one, they tear. The flush
-//! begins at once on the dies that are free. A page is written only if the energy left covers it to its end, so the flush
-//! itself tears nothing. Of a page that is not wholly in the cache only the sectors that are there are written, with a
-//! mark in the OOB; recovery completes it.
+//! Operations under way end on energy reserved for them; without a capacitor, or with an empty one, they tear. The
+//! flush begins at once on the idle dies. A program begins only if the remaining energy covers it to its end, so the
+//! flush tears no page. Of a page that is only partly in the cache the valid sectors are written, with a mark in the
+//! OOB; recovery completes such a page.
 
 use super::PowerLoss;
 use super::{Outage, Schemes};
@@ -16,20 +16,20 @@ use crate::ftl::{AllocatedPage, FlushMethod, FlushPages};
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, Ended, FlashOp, NEVER, Owner, Phase, Transaction};
 
-/// A dirty page at the moment of power loss.
+/// A dirty page at the time of power loss.
 #[derive(Debug)]
 pub(crate) struct Dirty {
     pub(crate) lpn: Lpn,
     pub(crate) sequence: u64,
-    /// The newest acknowledged write that flash lacks; 0: none.
+    /// Sequence number of the newest acknowledged write that is not in flash; 0: none.
     pub(crate) unflushed: u64,
-    /// The write cache holds only some of its sectors, and flash has others.
+    /// The write cache has only some of the page's sectors, and flash has the others.
     pub(crate) is_partial: bool,
     pub(crate) is_lost: bool,
     pub(crate) is_saved: bool,
 }
 
-/// What the dies have taken up, die by die.
+/// The transactions that the dies have begun, die by die.
 pub(crate) fn under_way<P: Probe>(core: &Core<P>) -> Vec<Transaction> {
     let mut all = Vec::new();
     for die in (0..core.geometry.dies).map(DieId) {
@@ -42,30 +42,35 @@ pub(crate) fn under_way<P: Probe>(core: &Core<P>) -> Vec<Transaction> {
     all
 }
 
-/// What an emergency flush is done with.
+/// The method and the energy of an emergency flush.
 pub(crate) struct Means<'a> {
     pub(crate) method: FlushMethod,
     /// Programs under way at a time.
     pub(crate) at_a_time: u32,
-    /// What a flush takes that lasts so long, with so much program time, in joules (Eq. 3 to 5).
+    /// Energy in joules of a flush with this duration and this sum of program times (Eq. 3 to 5 of the aging-capacitor
+    /// paper).
     pub(crate) spent_j: &'a dyn Fn(Span, Span) -> f64,
 }
 
 /// An emergency flush under way.
 struct Flush {
     pages: FlushPages,
+    /// Index of the next dirty page.
     next: usize,
-    /// Lines of the VSM, after the dirty pages, and how many of them have begun.
+    /// Lines of the VSM, which are written after the dirty pages.
     lines: Vec<Lpn>,
+    /// Number of lines whose program has begun.
     lines_begun: usize,
-    /// Its programs under way, and when the last of those begun may end.
+    /// Number of the flush's programs under way.
     under_way: u32,
+    /// Latest time at which the programs begun so far may end.
     may_end: Time,
+    /// Whether the energy does not cover another program.
     is_over: bool,
 }
 
 impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
-    /// The pages of programs that were queued are erased still.
+    /// Takes back the pages allocated to programs that are queued and not begun: these pages are still erased.
     pub(crate) fn take_back_queued(&mut self) {
         let mut ends = std::collections::BTreeMap::new();
         for transaction in under_way(self.core) {
@@ -80,7 +85,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         });
     }
 
-    /// There is no energy: what is under way in an array is torn. Returns the blocks whose erase was.
+    /// There is no energy: tears the array operations under way. Returns the blocks whose erase was torn.
     pub(crate) fn tear(&mut self, loss: &mut PowerLoss) -> Vec<BlockId> {
         let mut torn_erases = Vec::new();
         for transaction in under_way(self.core) {
@@ -97,7 +102,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
                     loss.torn_programs += 1;
                     self.end_program(&transaction);
                     if transaction.is_in_place() {
-                        self.tell_torn(transaction.ppn, loss);
+                        self.record_torn(transaction.ppn, loss);
                     }
                     self.tear_page(transaction.ppn, loss);
                 }
@@ -106,32 +111,33 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         torn_erases
     }
 
-    /// A page that was being programmed, and the LSB page of its wordline if it is the MSB page. Whether that held the
-    /// newest data of its LPN recovery will see.
+    /// Tears a page that was being programmed and, if it is the MSB page of its wordline, the LSB page too. Recovery
+    /// finds out whether the LSB page had the newest data of its LPN.
     fn tear_page(&mut self, ppn: Ppn, loss: &mut PowerLoss) {
         self.core.array.tear(ppn);
         let (_, page) = self.core.geometry.split(ppn);
         if self.core.geometry.cell == Cell::Mlc && page % 2 == 1 {
             let partner = Ppn(ppn.0 - 1);
-            self.tell_torn(partner, loss);
+            self.record_torn(partner, loss);
             self.core.array.tear(partner);
         }
     }
 
-    /// A page is going to be torn that was programmed before.
-    fn tell_torn(&self, ppn: Ppn, loss: &mut PowerLoss) {
+    /// Records in `loss` a page that is about to be torn after it had been programmed.
+    fn record_torn(&self, ppn: Ppn, loss: &mut PowerLoss) {
         let (lpn, sequence) = (self.core.array.lpn(ppn), self.core.array.stamp(ppn).sequence);
-        // A translation page is made anew, from the OOB of the data pages.
+        // A torn translation page is rebuilt from the OOB of the data pages.
         let is_translation = self.core.ftl.is_translation(lpn);
-        // Nobody needs a combination page whose entries are all dead.
+        // An unmapped combination page has no links, so it is not needed.
         let ftl = &self.core.ftl;
-        let is_dead = ftl.is_combination(lpn) && ftl.map.get(lpn).is_none();
-        if !self.core.array.is_torn(ppn) && lpn.0 != DEAD_LPN && !is_translation && !is_dead {
+        let is_unlinked = ftl.is_combination(lpn) && ftl.map.get(lpn).is_none();
+        if !self.core.array.is_torn(ppn) && lpn.0 != DEAD_LPN && !is_translation && !is_unlinked {
             loss.lost_with_wordline.push((lpn, sequence));
         }
     }
 
-    /// The page is not erased any more; one that was programmed before is young again.
+    /// A program has ended, or is torn: the page is no longer erased. A page reprogrammed in place gets a new age
+    /// stamp.
     fn end_program(&mut self, program: &Transaction) {
         let (block, page) = self.core.geometry.split(program.ppn);
         if program.is_in_place() {
@@ -155,7 +161,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         }
     }
 
-    /// Lets what is under way end, and writes dirty pages as far as the energy goes.
+    /// Lets operations under way end, and programs dirty pages, then lines of the VSM, as far as the energy goes.
     pub(crate) fn flush(&mut self, means: &Means, dirty: &mut [Dirty], loss: &mut PowerLoss) {
         let pages = FlushPages::new(means.method, &self.core.geometry, &self.core.ftl, dirty.len() as u32);
         let under_way = under_way(self.core);
@@ -200,7 +206,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
                             self.end_program(&done);
                         }
                         if done.kind == FlashOp::Copyback {
-                            // Which of the two copies counts recovery decides.
+                            // The map is not changed here: recovery decides which of the two copies counts.
                             let block = self.core.geometry.block_of(done.ppn);
                             self.schemes.count_copyback(self.core.array.block(block).copybacks);
                         }
@@ -223,7 +229,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         }
     }
 
-    /// Gives dirty pages to the dies that are free.
+    /// Begins programs of dirty pages on idle dies.
     fn begin_flush_programs(
         &mut self,
         means: &Means,
@@ -238,7 +244,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
                 return;
             };
             let (_, page) = self.core.geometry.split(place.ppn);
-            if !self.has_energy_for(means, flush, loss, page) {
+            if !self.take_energy_for(means, flush, loss, page) {
                 flush.is_over = true;
                 return;
             }
@@ -257,17 +263,17 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         }
     }
 
-    /// Queues a program of the flush. The map follows when power is back.
+    /// Begins a program of the flush. Recovery updates the map.
     fn program_in_flush(&mut self, place: AllocatedPage, lpn: Lpn, stamp: Stamp, owner: Owner) {
         let (to, maps, cause, class) = (To::Allocated(place), Maps::Nothing, Cause::Flush, Class::HostWrite);
         let queued = self.core.program(Program { to, lpn, stamp, maps, owner, cause, class });
-        queued.expect("it has its place");
-        // A die gets one page at a time.
+        queued.expect("the program has its allocated page");
+        // A die gets one page at a time, so the program begins at once.
         self.core.start_dies();
     }
 
-    /// Whether what is left is enough to program one page more, to its end; if so it is taken.
-    fn has_energy_for(&self, means: &Means, flush: &mut Flush, loss: &mut PowerLoss, page: u32) -> bool {
+    /// Whether the remaining energy covers the program of one more page to its end; if so, reserves the energy.
+    fn take_energy_for(&self, means: &Means, flush: &mut Flush, loss: &mut PowerLoss, page: u32) -> bool {
         let timing = self.core.device.timing();
         let program_ns = timing.program_ns(page);
         // At worst every other die of the channel transfers first, a page at the last read level.
@@ -284,14 +290,15 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         true
     }
 
-    /// Gives lines of the VSM to the dies that are free. Without them the pages they are of are what they were.
+    /// Begins programs of lines of the VSM on idle dies. Without its line a page keeps the errors that it had before
+    /// its refresh.
     fn begin_line_programs(&mut self, means: &Means, flush: &mut Flush, loss: &mut PowerLoss) {
         while !flush.is_over && flush.lines_begun < flush.lines.len() {
             let lpn = flush.lines[flush.lines_begun];
             let Some(place) = self.schemes.place_line(self.core) else { return };
             let stamp = self.core.next_stamp();
             let (_, page) = self.core.geometry.split(place.ppn);
-            if !self.has_energy_for(means, flush, loss, page) {
+            if !self.take_energy_for(means, flush, loss, page) {
                 flush.is_over = true;
                 return;
             }
@@ -302,6 +309,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         }
     }
 
+    /// Whether a page counts as fast: an LSB page, or on 3D flash a page of the faster half of the layers.
     fn is_fast(&self, page: u32) -> bool {
         match self.core.geometry.cell {
             Cell::Slc => true,

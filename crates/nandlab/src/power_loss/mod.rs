@@ -1,8 +1,9 @@
-//! Power loss: what is under way ends or tears, the capacitor saves what it can, and when power is back the drive is rebuilt from
-//! flash. `drive/power_loss.rs` and `drive/recovery.rs` say in which order.
+//! Power loss: operations under way end or tear, an emergency flush on the capacitor's energy saves dirty pages, and
+//! when power is back the drive is rebuilt from flash. `drive/power_loss.rs` and `drive/recovery.rs` have the order of
+//! these steps.
 //!
-//! C. Gao et al., "Aging capacitor supported cache management scheme for solid-state drives", IEEE TCAD 39(10), 2020 (Section IV-C:
-//! the emergency flush).
+//! C. Gao et al., "Aging capacitor supported cache management scheme for solid-state drives", IEEE TCAD 39(10), 2020
+//! (Section IV-C: the emergency flush).
 
 mod flush;
 pub(crate) mod notes;
@@ -23,50 +24,51 @@ use crate::ftl::AllocatedPage;
 use crate::probe::Probe;
 use crate::sched::Transaction;
 
-/// What other mechanisms have to know of what happens while power is off, and to save.
+/// What other mechanisms have to hear of operations that end while power fails and during recovery, and the lines of
+/// the VSM that they have to save.
 pub(crate) trait Schemes<P: Probe> {
     /// The first page of a block is programmed.
     fn on_first_program(&mut self, core: &mut Core<P>, block: BlockId);
 
-    /// A copyback from a block has ended.
+    /// A copyback from block `from` to block `to` has ended.
     fn on_copied_back(&mut self, to: BlockId, from: BlockId);
 
-    /// A copyback has ended, that many in a row.
+    /// Counts a copyback that has ended; `in_a_row`: number of copybacks in a row of its page.
     fn count_copyback(&mut self, in_a_row: u8);
 
     /// A block has been erased.
     fn on_erased(&mut self, core: &mut Core<P>, block: BlockId);
 
-    /// The data of a page is elsewhere, or nowhere.
+    /// The data of a page is no longer needed.
     fn on_page_obsolete(&mut self, core: &mut Core<P>, page: Ppn);
 
-    /// Pages from `first` to before `end` have not been programmed after all.
+    /// The pages from `first` up to but excluding `end` have not been programmed.
     fn on_blank(&mut self, first: Ppn, end: Ppn);
 
-    /// The combination pages that are in RAM alone, `under_way` being what the dies have taken up.
+    /// The combination pages that are only in RAM; `under_way`: the transactions that the dies have begun.
     fn lines(&mut self, under_way: &[Transaction]) -> Vec<Lpn>;
 
-    /// A place for one of them, on a die that is free.
+    /// Allocates a page for a combination page, on an idle die.
     fn place_line(&mut self, core: &mut Core<P>) -> Option<AllocatedPage>;
 
-    /// A combination page will be at `to`.
+    /// A program of a combination page to `to` has been queued.
     fn stage(&mut self, lpn: Lpn, to: Ppn);
 }
 
 /// The power losses of a drive.
 #[derive(Debug, Default)]
 pub(crate) struct Losses {
-    /// In order.
+    /// In the order of time.
     pub(crate) list: Vec<PowerLoss>,
-    /// Time without power and until the drive was ready again.
+    /// Total time from power losses until the drive was ready again.
     pub(crate) down_ns: Span,
-    /// Power is off now.
+    /// Whether power is off now.
     pub(crate) is_off: bool,
-    /// Blocks whose erase power loss has interrupted, until power is back.
+    /// Blocks whose erase has been torn, until power is back.
     pub(crate) torn_erases: Vec<BlockId>,
 }
 
-/// Power fails, and what the dies have taken up is still there.
+/// The drive at the moment when power fails: the dies still have the operations under way.
 pub(crate) struct Outage<'a, P: Probe, S> {
     pub(crate) core: &'a mut Core<P>,
     pub(crate) schemes: &'a mut S,

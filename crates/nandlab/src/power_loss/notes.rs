@@ -6,7 +6,7 @@ use crate::base::note::Note;
 use crate::base::units::Time;
 use crate::base::words::{count, duration, joules, several};
 
-/// Acknowledged writes are gone. `worn_out` says whether the capacitor is; `None`: there is none.
+/// Acknowledged writes are lost. `worn_out`: whether the capacitor is worn out; `None`: the drive has no capacitor.
 pub(crate) fn lost_writes(losses: &[PowerLoss], worn_out: Option<bool>) -> Option<Note> {
     let total = PowerLoss::total(losses);
     if total.lost_writes == 0 {
@@ -14,7 +14,7 @@ pub(crate) fn lost_writes(losses: &[PowerLoss], worn_out: Option<bool>) -> Optio
     }
     let mut places = Vec::new();
     if total.lost_pages > 0 {
-        places.push(format!("{} in the write cache alone", count(total.lost_pages)));
+        places.push(format!("{} only in the write cache", count(total.lost_pages)));
     }
     if total.lost_with_wordline > 0 {
         places
@@ -23,29 +23,30 @@ pub(crate) fn lost_writes(losses: &[PowerLoss], worn_out: Option<bool>) -> Optio
     let reason = match worn_out {
         None => "The drive has no capacitor: set capacitor.capacitance.".to_owned(),
         Some(true) => {
-            "The capacitor has lost more than 30 %: set cache.dirty_budget = \"measured\", or renew it."
+            "The capacitor is worn out: it has lost more than 30 % of its capacitance. Set cache.dirty_budget = \
+             \"measured\", or lower capacitor.age."
                 .to_owned()
         }
-        Some(false) if total.spent_j < 0.5 * total.energy_j => "There was energy left.".to_owned(),
+        Some(false) if total.spent_j < 0.5 * total.energy_j => "The capacitor had energy left.".to_owned(),
         Some(false) => format!(
-            "The capacitor held {}, and {} went into {} pages: raise capacitor.capacitance or capacitor.margin, or \
+            "The capacitor had {}, of which {} pages took {}: raise capacitor.capacitance or capacitor.margin, or \
              lower cache.dirty_budget.",
             joules(total.energy_j),
-            joules(total.spent_j),
-            count(total.flushed_pages)
+            count(total.flushed_pages),
+            joules(total.spent_j)
         ),
     };
     Note::error(
         "data-lost",
         format!(
-            "Power loss took {} ({}); power.json names them. {reason}",
+            "Power loss destroyed {} ({}); power.json lists them. {reason}",
             several(total.lost_writes, "acknowledged write"),
             places.join(", ")
         ),
     )
 }
 
-/// So many requests have failed because they were outstanding when power failed.
+/// `requests` requests have failed because they were outstanding when power failed.
 pub(crate) fn outstanding(requests: u64) -> Option<Note> {
     if requests == 0 {
         return None;
@@ -57,7 +58,7 @@ pub(crate) fn outstanding(requests: u64) -> Option<Note> {
     )
 }
 
-/// The run was over, after so many requests, before power was to fail.
+/// The run was over, after `requests` requests, before the injected power loss.
 pub(crate) fn never_cut(losses: &[PowerLoss], power: &PowerSpec, requests: u64, now: Time) -> Option<Note> {
     if !losses.is_empty() {
         return None;

@@ -1,13 +1,15 @@
-//! Power is back: everything the drive knows it learns from flash.
+//! Power is back: the state of the drive is rebuilt from flash.
 //!
-//! The OOB of every programmed page is read. Of several pages of an LPN the one with the highest sequence number counts;
-//! copies carry the number of the host write they hold, so none wins over a newer write. Torn pages hold nothing. Pages of
-//! the emergency flush that lack sectors are completed from the page they replace. Blocks whose erase was torn are erased
-//! again. Of the blocks partly programmed each stream goes on with one; the others take no more programs. The P/E cycles
-//! and read counts of blocks, and the record of deallocations, are the firmware's own and survive.
+//! The OOB of every programmed page is read. If an LPN has several pages, the page with the highest sequence number
+//! counts; a copy has the sequence number of its host write, so a copy never wins over a newer write. Torn pages are
+//! ignored. Partial pages of the emergency flush are completed from the pages that they replace. Blocks whose erase was
+//! torn are erased again. Each stream continues in one partly programmed block; all other partly programmed blocks are
+//! closed. The P/E cycles and read counts of blocks, and the record of deallocations, are kept by the firmware and
+//! survive.
 //!
-//! The time this takes: every die senses the pages it holds one after the other, and every channel carries their OOB; the
-//! slowest of them counts. Then come torn erases and completed pages, die by die.
+//! Recovery takes the time of the slowest die or channel: every die senses its programmed pages one after the other,
+//! and every channel transfers their OOB. To this is added the time of the die with the most erases and completed
+//! pages.
 
 use super::Recovery;
 use super::Schemes;
@@ -22,44 +24,45 @@ use crate::probe::Probe;
 use crate::sched::{Cause, FlashOp};
 use std::collections::BTreeMap;
 
-/// Bytes of OOB that recovery reads of a page: LPN, sequence number, read count and marks.
+/// Bytes of OOB that recovery reads per page: LPN, sequence number, read count and marks.
 const OOB_BYTES: u64 = 16;
 
-/// What the OOBs say.
+/// The result of reading the OOB of all pages.
 pub(crate) struct Found {
-    /// For each LPN its page + 1; 0: none.
+    /// For each LPN the PPN of its newest page + 1; 0: none.
     pub(crate) pages: Huge<u32>,
-    /// The newest whole page of an LPN whose newest page is partial.
+    /// For each LPN with a partial page its newest whole page; the partial page itself if there is no whole one.
     whole: BTreeMap<u32, Ppn>,
-    /// Pages read on each die.
+    /// By die: number of pages whose OOB was read.
     pub(crate) scanned: Vec<u64>,
 }
 
-/// Power is back, and the drive learns from flash what it holds.
+/// The drive while it is rebuilt from flash.
 pub(crate) struct Return<'a, P: Probe, S> {
     pub(crate) core: &'a mut Core<P>,
     pub(crate) schemes: &'a mut S,
-    /// There is a capacitor, which is empty: a program may be torn.
+    /// The drive has a capacitor, which is empty: programs could be torn by the next power loss.
     pub(crate) is_guarded: bool,
-    /// How long each die has worked.
+    /// By die: time taken by operations of the recovery.
     pub(crate) busy_ns: &'a mut [Span],
     pub(crate) recovery: &'a mut Recovery,
 }
 
 impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
-    /// Which of two pages of an LPN is newer; of two copies of the same write a whole one, then the one corrected last.
+    /// The rank by which the newest page of an LPN is chosen: sequence number; for copies of the same write a whole
+    /// page before a partial one, then the page corrected last.
     fn rank(&self, ppn: Ppn) -> (u64, bool, AgeStamp) {
         let Stamp { sequence, corrected } = self.core.array.stamp(ppn);
         (sequence, !self.core.array.is_partial(ppn), corrected)
     }
 
+    /// Reads the OOB of all programmed pages.
     pub(crate) fn read_oobs(&self, trims: &Trims) -> Found {
         let mut found = Found {
             pages: Huge::zeroed(self.core.ftl.map.len() as usize),
             whole: self.core.array.partial_pages().map(|ppn| (self.core.array.lpn(ppn).0, ppn)).collect(),
             scanned: vec![0; self.core.geometry.dies as usize],
         };
-        // Until a whole page is found the partial one stands for itself.
         for block in (0..self.core.geometry.blocks).map(BlockId) {
             let programmed = u32::from(self.core.array.block(block).programmed);
             let die = self.core.geometry.die_of(self.core.geometry.plane_of(block));
@@ -89,7 +92,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         found
     }
 
-    /// How long reading the OOB of so many pages on each die takes.
+    /// Time to read the OOB of `scanned` pages on each die.
     pub(crate) fn scan_ns(&self, scanned: &[u64], channel_ns_per_byte: f64) -> Span {
         let timing = self.core.device.timing();
         let oob_ns = transfer_ns(OOB_BYTES, channel_ns_per_byte);
@@ -103,9 +106,9 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         on_die.unwrap_or_default().max(on_channel.into_iter().max().unwrap_or_default())
     }
 
-    /// A job that power loss has interrupted may have taken the last free block, and what is torn in that block is missing
-    /// for the rest of its victim. So where fewer blocks are free than GC needs, blocks are erased that hold nothing but
-    /// copies whose source is still there: the source counts again.
+    /// A job interrupted by power loss may have taken the last free block, and torn pages in that block leave too
+    /// little room for the rest of its victim. So in a plane with fewer free blocks than GC needs, erases blocks whose
+    /// valid pages are all copies with an intact source; the source becomes the newest page again.
     pub(crate) fn take_back_copies(&mut self, found: &mut Found) {
         let pages_per_block = self.core.geometry.pages_per_block;
         let kept = self.core.ftl.kept_blocks() as usize;
@@ -118,7 +121,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
             if free >= kept {
                 continue;
             }
-            // The last page of the job's block may be torn too: such a block is full.
+            // The torn page may be the last page of the job's block, so full blocks are looked at too, after open ones.
             let (full, partly): (Vec<BlockId>, Vec<BlockId>) = blocks
                 .clone()
                 .filter(|&block| programmed(block) > 0)
@@ -138,7 +141,8 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         }
     }
 
-    /// For each page of a block that counts, the one that it was copied from; `None` if there is one without.
+    /// For each newest page in block `copies` its source; `None` if a page has no source, or the block must not be
+    /// erased.
     fn sources_of(
         &self,
         copies: BlockId,
@@ -149,13 +153,13 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         let pages = |block: BlockId| {
             (0..u32::from(array.block(block).programmed)).map(move |page| geometry.page(block, page))
         };
-        let counts =
+        let is_newest =
             |ppn: &Ppn| array.lpn(*ppn).0 != DEAD_LPN && found.pages[array.lpn(*ppn).index()] == ppn.0 + 1;
         let mut sources: BTreeMap<(u32, u64), Option<Ppn>> = pages(copies)
-            .filter(counts)
+            .filter(is_newest)
             .map(|ppn| ((array.lpn(ppn).0, array.stamp(ppn).sequence), None))
             .collect();
-        // What a page of the flush is completed from must stay.
+        // A page from which a partial page is completed must stay.
         let is_needed = found.whole.values().any(|&whole| geometry.block_of(whole) == copies);
         if is_needed || self.core.retires(copies) {
             return None;
@@ -170,7 +174,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         sources.into_iter().map(|((lpn, _), source)| Some((Lpn(lpn), source?))).collect()
     }
 
-    /// Erases a block while power comes back.
+    /// Erases a block during recovery.
     pub(crate) fn erase(&mut self, block: BlockId) {
         self.core.array.erase(&self.core.geometry, block);
         self.schemes.on_erased(self.core, block);
@@ -183,7 +187,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         self.recovery.erased_blocks += 1;
     }
 
-    /// Blocks, then the map.
+    /// Rebuilds the states of blocks, the map, and the open blocks of the streams.
     pub(crate) fn rebuild_map(&mut self, found: &Found) {
         let pages_per_block = self.core.geometry.pages_per_block;
         let mut full = Vec::new();
@@ -196,7 +200,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
             state.state = match u32::from(state.programmed) {
                 0 if state.state == BlockState::Retired => BlockState::Retired,
                 0 => {
-                    // It may have been opened for copybacks that never began.
+                    // The block may have been opened for copybacks that never began.
                     state.copybacks = 0;
                     BlockState::Free
                 }
@@ -223,17 +227,17 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         }
     }
 
-    /// The pages at which the streams of a plane go on.
+    /// The pages at which the streams of a plane continue; closes the other partly programmed blocks.
     fn resume_streams(&mut self, plane: PlaneId, full: &mut Vec<BlockId>) -> [Option<Ppn>; STREAMS] {
         let pages_per_block = self.core.geometry.pages_per_block;
         let blocks = self.core.geometry.block_ids_of(plane);
         let mut partly: Vec<BlockId> =
             blocks.filter(|&b| self.core.array.block(b).state == BlockState::Open).collect();
-        // The emptiest first.
+        // The blocks with the most free pages first.
         partly.sort_by_key(|&block| (self.core.array.block(block).programmed, block.0));
         let mut open = [None; STREAMS];
         for block in partly {
-            // A wordline that is half used takes no program that could be torn.
+            // While programs could be torn, the rest of a half programmed wordline is skipped.
             let programmed = u32::from(self.core.array.block(block).programmed);
             let is_amid = self.core.geometry.cell == Cell::Mlc && programmed % 2 == 1;
             let next = programmed + u32::from(is_amid && self.is_guarded);
@@ -249,7 +253,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
             } else if self.core.ftl.needs.wear.open > 0 {
                 &[WriteStream::Gc, WriteStream::Host, WriteStream::Wear]
             } else {
-                // What no stream goes on with must not stay open: nothing could collect it.
+                // A block in which no stream continues is closed, because GC cannot collect an open block.
                 &[WriteStream::Gc, WriteStream::Host]
             };
             let stream = wanted.iter().find(|&&stream| open[stream.index()].is_none());
@@ -271,17 +275,18 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         open
     }
 
-    /// The first translation or combination page of a block that has any.
+    /// The LPN of the first translation or combination page in a block, if it has one.
     fn first_internal_page(&self, block: BlockId) -> Option<Lpn> {
         let programmed = u32::from(self.core.array.block(block).programmed);
         let mut lpns = (0..programmed).map(|page| self.core.array.lpn(self.core.geometry.page(block, page)));
         lpns.find(|lpn| lpn.0 != DEAD_LPN && lpn.0 >= self.core.geometry.logical_pages)
     }
 
-    /// Completes the pages of the emergency flush that lack sectors. Returns those that find no place, the drive having worn out,
-    /// and the write that each holds.
+    /// Completes the partial pages of the emergency flush. Returns LPN and sequence number of those pages for which a
+    /// worn-out drive has no free page.
     pub(crate) fn merge_partial_pages(&mut self, found: &Found) -> Vec<(Lpn, u64)> {
-        // All of them are read before any is written: making room may erase what they are completed from.
+        // All pages are read before any is written, because making room may erase the pages that they are completed
+        // from.
         let mut whole = Vec::new();
         for ppn in self.core.array.partial_pages() {
             let lpn = self.core.array.lpn(ppn);
@@ -299,7 +304,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
                     self.program_in_recovery(place, lpn, stamp);
                     self.recovery.merged_pages += 1;
                 }
-                // Worn out: nothing may take what is there for the whole page.
+                // The drive is worn out: the partial page must not be taken for a whole one, so its data is lost.
                 None => lost.push((lpn, stamp.sequence)),
             }
         }
@@ -316,12 +321,13 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         timing.command.read_ns + read.sense_ns + read.transfer_ns + read.decode_ns
     }
 
-    /// The stamp of what is written anew of the page at `ppn`.
+    /// The stamp of a new copy of the page at `ppn`, corrected now.
     fn stamp_in_recovery(&self, ppn: Ppn, is_lost: bool) -> Stamp {
         let corrected = if is_lost { AgeStamp::LOST } else { self.core.age_stamp_now() };
         Stamp { corrected, ..self.core.array.stamp(ppn) }
     }
 
+    /// Programs a page and maps its LPN to it, without simulating queues.
     fn program_in_recovery(&mut self, place: AllocatedPage, lpn: Lpn, stamp: Stamp) {
         let (block, page) = self.core.geometry.split(place.ppn);
         self.core.array.stage(place.ppn, lpn, stamp);
@@ -345,7 +351,8 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
             timing.command.program_ns + timing.transfer_ns + timing.program_ns(page);
     }
 
-    /// A place for a page, in the die of `ppn` or any other; what the flush has used up is collected for it if need be.
+    /// Allocates a page, preferably on the die of `ppn`; if no die has a free page, collects blocks. `None`: no page
+    /// can be freed.
     fn place_for_merge(&mut self, ppn: Ppn) -> Option<AllocatedPage> {
         let home = self.die_of_page(ppn).0;
         loop {
@@ -364,7 +371,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         }
     }
 
-    /// Empties and erases a block of `plane`; `None` when nothing comes of it.
+    /// Empties and erases a block of `plane`; `None` if no block can be emptied with a gain.
     fn collect_in_recovery(&mut self, plane: PlaneId) -> Option<()> {
         let victim =
             self.core.ftl.pick_victim(&self.core.geometry, &self.core.array, plane, self.core.now)?;

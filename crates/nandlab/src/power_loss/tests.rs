@@ -1,4 +1,4 @@
-//! Power loss and recovery on a bare core: blocks of four pages, a program of 210 us with its transfer.
+//! Power loss and recovery on a bare core with blocks of four pages; a program takes 210 us including its transfer.
 
 use super::*;
 use crate::base::geometry::{Cell, DieId};
@@ -11,7 +11,7 @@ use crate::host::Trims;
 use crate::probe::NoProbe;
 use crate::sched::{Cause, Class, FlashOp, Owner, Phase};
 
-/// Writes down what the other mechanisms hear.
+/// A stand-in for the other mechanisms, which records the calls.
 #[derive(Debug, Default)]
 struct Others {
     first_programs: Vec<BlockId>,
@@ -54,18 +54,18 @@ fn program(core: &mut Core<NoProbe>, lpn: u32) -> Ppn {
     let stamp = core.next_stamp();
     let (to, maps, owner) = (To::Stream(PLANE, WriteStream::Host), Maps::Now, Owner::Dummy);
     let (lpn, cause, class) = (Lpn(lpn), Cause::Host, Class::HostWrite);
-    core.program(Program { to, lpn, stamp, maps, owner, cause, class }).expect("there is room").ppn
+    core.program(Program { to, lpn, stamp, maps, owner, cause, class }).expect("the stream has room").ppn
 }
 
-/// Goes on until the array of the die is at work.
+/// Serves events until the array operation of the die begins.
 fn reach_array(core: &mut Core<NoProbe>) {
     start(core);
     while core.device.phase(DieId(0)) != Phase::Array {
-        strike(core).expect("something is under way");
+        strike(core).expect("an operation is under way");
     }
 }
 
-/// Power fails without energy; returns the blocks whose erase is torn.
+/// Power fails without energy; returns the blocks whose erase was torn.
 fn tear(core: &mut Core<NoProbe>, loss: &mut PowerLoss) -> Vec<BlockId> {
     let torn = Outage { core, schemes: &mut Others::default() }.tear(loss);
     core.device.drop_queues(&core.pool);
@@ -74,7 +74,7 @@ fn tear(core: &mut Core<NoProbe>, loss: &mut PowerLoss) -> Vec<BlockId> {
     torn
 }
 
-/// Power is back: the drive reads what flash holds and goes on with it.
+/// Power is back: rebuilds the state of the drive from flash.
 fn recover(core: &mut Core<NoProbe>, setup: &Setup, trims: &Trims) -> Recovery {
     for block in &mut *core.array.blocks {
         (block.valid, block.pins) = (0, 0);
@@ -94,7 +94,7 @@ fn recover(core: &mut Core<NoProbe>, setup: &Setup, trims: &Trims) -> Recovery {
 }
 
 #[test]
-fn a_torn_msb_page_takes_the_lsb_page_of_its_wordline_with_it() {
+fn a_torn_msb_page_destroys_the_lsb_page_of_its_wordline() {
     for (cell, lost) in [(Cell::Slc, vec![]), (Cell::Mlc, vec![(Lpn(7), 1)])] {
         let setup = Setup { cell, ..Setup::default() };
         let mut core = setup.core();
@@ -113,7 +113,7 @@ fn a_torn_msb_page_takes_the_lsb_page_of_its_wordline_with_it() {
 }
 
 #[test]
-fn what_is_still_transferred_tears_nothing() {
+fn a_program_still_in_its_transfer_tears_no_page() {
     let mut core = Setup { cell: Cell::Mlc, ..Setup::default() }.core();
     fill(&mut core, WriteStream::Host, [7]);
     let ppn = program(&mut core, 8);
@@ -129,7 +129,7 @@ fn what_is_still_transferred_tears_nothing() {
 fn a_flush_writes_as_many_pages_as_the_energy_covers() {
     for (pages_of_energy, saved) in [(0.9, 0), (1.1, 1), (3.5, 3), (5.0, 5), (9.0, 5)] {
         let mut core = Setup { flushed_pages: Some(5), ..Setup::default() }.core();
-        // A controller of 1 W, and programs that cost nothing.
+        // A controller of 1 W, and programs that take no energy.
         let spent_j = |flush: Span, _: Span| flush.seconds();
         let energy_j = pages_of_energy * (210 * US).seconds() + 1e-12;
         let dirty = |lpn: u32| Dirty {
@@ -157,7 +157,7 @@ fn a_flush_writes_as_many_pages_as_the_energy_covers() {
 }
 
 #[test]
-fn what_is_under_way_ends_and_what_was_queued_leaves_its_page_to_the_flush() {
+fn a_program_under_way_ends_and_a_queued_one_leaves_its_page_to_the_flush() {
     let mut core = Setup { flushed_pages: Some(5), ..Setup::default() }.core();
     let [first, second] = [0, 1].map(|lpn| program(&mut core, lpn));
     reach_array(&mut core);
@@ -182,7 +182,7 @@ fn what_is_under_way_ends_and_what_was_queued_leaves_its_page_to_the_flush() {
 }
 
 #[test]
-fn of_several_pages_the_one_with_the_highest_sequence_number_counts() {
+fn the_page_with_the_highest_sequence_number_counts() {
     let setup = Setup::default();
     let mut core = setup.core();
     let mut ppns = Vec::new();
@@ -196,17 +196,17 @@ fn of_several_pages_the_one_with_the_highest_sequence_number_counts() {
     trims.make_durable();
     trims.add(Lpn(1), 22);
     let recovery = recover(&mut core, &setup, &trims);
-    // 11 is torn; the deallocation of LPN 1 was not durable yet.
+    // The page with sequence number 11 is torn; the deallocation of LPN 1 was not durable yet.
     let found = [0, 1, 2].map(|lpn| core.ftl.map.get(Lpn(lpn)));
     assert_eq!(found, [Some(ppns[1]), Some(ppns[6]), None]);
     assert_eq!(recovery.merged_pages, 0);
     assert_eq!(core.array.block(BlockId(0)).state, BlockState::Full);
-    // The host's streams go on where the open block ends.
+    // A stream continues at the first unprogrammed page of the open block.
     assert_eq!(core.allocate(PLANE, WriteStream::Gc).unwrap().ppn, Ppn(7));
 }
 
 #[test]
-fn a_page_of_the_flush_that_lacks_sectors_is_completed_from_the_one_before() {
+fn a_partial_page_of_the_flush_is_completed_from_the_page_before() {
     let setup = Setup::default();
     let mut core = setup.core();
     let whole = fill(&mut core, WriteStream::Host, [3]);
@@ -245,7 +245,7 @@ fn a_block_whose_erase_is_torn_is_erased_again() {
 }
 
 #[test]
-fn a_copyback_under_way_takes_the_age_and_the_errors_of_its_source_along() {
+fn a_copyback_that_ends_while_power_fails_keeps_age_and_errors_of_its_source() {
     let mut core = Setup { copybacks_max: 1, ..Setup::default() }.core();
     let source = fill(&mut core, WriteStream::Host, [0]);
     let from = core.geometry.block_of(source);

@@ -666,7 +666,7 @@ fn the_audit_notices_a_forgotten_dirty_bit() {
     }
     ftl.remap(&geometry, array, lpn, ppn);
     let error = drive.audit().unwrap_err();
-    assert!(error.contains("its translation page says"), "{error}");
+    assert!(error.contains("its translation page maps it to"), "{error}");
 }
 
 #[test]
@@ -683,7 +683,7 @@ fn the_audit_notices_a_change_that_no_one_writes_back() {
     drive.audit().unwrap();
     drive.inner_mut().demand.unwrap().pages[0].is_stale = false;
     let error = drive.audit().unwrap_err();
-    assert!(error.contains("its translation page says"), "{error}");
+    assert!(error.contains("its translation page maps it to"), "{error}");
 }
 
 #[test]

@@ -789,45 +789,49 @@ fn the_audit_notices_whatever_is_wrong_with_links() {
         ("a linked page has been written since", "has been written since", |_, inner, _| {
             inner.array.set_sequence(base(inner.ftl), 1);
         }),
-        ("its block has been erased since", "has the link of another page", |geometry, inner, _| {
+        ("its block has been erased since", "other P/E cycles than its entry", |geometry, inner, _| {
             inner.array.block_mut(geometry.block_of(base(inner.ftl))).pe_cycles += 1;
         }),
-        ("a page is linked twice", "counts 17 links and has 16", |_, inner, number| {
+        ("a page is linked twice", "its count of links is 17, found 16", |_, inner, number| {
             inner.links.unwrap().link(number, 2);
         }),
         ("the combination page is lost", "has lost its combination page", |geometry, inner, number| {
             inner.ftl.unmap(geometry, inner.array, number);
         }),
-        ("the combination page holds something else", "holds something else", |_, inner, number| {
+        ("the combination page holds something else", "whose entries are", |_, inner, number| {
             let apn = inner.ftl.map.get(number).unwrap();
             inner.links.unwrap().stage(apn, [].into());
         }),
-        ("a link has outlived its page", "not the data of LPN 4", |geometry, inner, _| {
+        ("a link has outlived its page", "is not the newest page of LPN 4", |geometry, inner, _| {
             inner.ftl.unmap(geometry, inner.array, Lpn(4));
         }),
-        ("a link is forgotten", "counts 16 linked pages and has 15", |_, inner, number| {
+        ("a link is forgotten", "is 16, but it has 15", |_, inner, number| {
             inner.links.unwrap().unlink(number);
             inner.parts.clear(base(inner.ftl));
         }),
-        ("a block counts a link too many", "counts 17 linked pages and has 16", |geometry, inner, _| {
+        ("a block counts a link too many", "is 17, but it has 16", |geometry, inner, _| {
             inner.array.block_mut(geometry.block_of(base(inner.ftl))).linked += 1;
         }),
-        ("a page waits for no line", "nobody programs", |geometry, inner, number| {
+        ("a page waits for no line", "neither a link nor an entry in the VSM", |geometry, inner, number| {
             let page = base(inner.ftl);
             inner.links.unwrap().unlink(number);
             inner.parts.clear(page);
             inner.parts.set_pending(page);
             inner.array.block_mut(geometry.block_of(page)).linked -= 1;
         }),
-        ("a combination page outlives its links", "counts 0 links and has 0", |geometry, inner, number| {
-            let pages: Vec<Ppn> = (0..16).map(|page| inner.ftl.map.get(Lpn(2 * page)).unwrap()).collect();
-            let links = inner.links.unwrap();
-            for page in pages {
-                links.unlink(number);
-                inner.parts.clear(page);
-                inner.array.block_mut(geometry.block_of(page)).linked -= 1;
-            }
-        }),
+        (
+            "a combination page outlives its links",
+            "its count of links is 0, found 0",
+            |geometry, inner, number| {
+                let pages: Vec<Ppn> = (0..16).map(|page| inner.ftl.map.get(Lpn(2 * page)).unwrap()).collect();
+                let links = inner.links.unwrap();
+                for page in pages {
+                    links.unlink(number);
+                    inner.parts.clear(page);
+                    inner.array.block_mut(geometry.block_of(page)).linked -= 1;
+                }
+            },
+        ),
     ];
     for (what, says, break_it) in breaks {
         let mut hand = Hand::linked(&[]);

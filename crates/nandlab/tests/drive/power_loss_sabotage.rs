@@ -179,5 +179,5 @@ fn a_stale_link_that_is_restored_is_caught() {
         let plan = Plan::new(seed);
         plan.spec.refresh.policy.partial().is_some().then_some(plan)
     };
-    is_caught(plan, &mut StaleLink, &["has been written since", "is another page's"]);
+    is_caught(plan, &mut StaleLink, &["has been written since", "has no entry of it"]);
 }

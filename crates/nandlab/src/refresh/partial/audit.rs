@@ -78,7 +78,7 @@ impl Partial {
             let count = live.get(&lpn).copied().unwrap_or(0);
             if links.live(lpn) != count || is_at_rest && count == 0 {
                 return Err(format!(
-                    "the count of links of combination page {} is {}, but it has {count}",
+                    "combination page {}: its count of links is {}, found {count}, expected at least one",
                     lpn.0,
                     links.live(lpn)
                 ));
