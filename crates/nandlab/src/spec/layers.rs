@@ -3,7 +3,7 @@
 use super::error::{SpecError, nearest};
 use super::key::{Key, Table};
 use super::kind::{Val, ValueKind};
-use super::node::{Field, Node, Raw, parse_document, parse_value, shorten, shorten_to};
+use super::node::{Field, Node, Raw, expected, parse_document, parse_value, shorten, shorten_to};
 use super::quantity::show_size;
 use super::read::Reader;
 use std::collections::BTreeMap;
@@ -85,18 +85,16 @@ impl Layers {
 
     /// The fields of the file; none when it cannot be parsed.
     fn document(&mut self, text: &str, name: &str) -> Vec<Field> {
-        let mut refuse = |line, message: String, remedy: String| {
-            self.error(&Location { origin: name.into(), line, rank: 0 }, "", message, remedy);
-            Vec::new()
-        };
         if text.len() > BYTES_MAX {
             let message =
                 format!("{} bytes, more than the {} of a spec", text.len(), show_size(BYTES_MAX as u64));
-            return refuse(None, message, "check that this is the right file".into());
+            let location = Location { origin: name.into(), line: None, rank: 0 };
+            self.error(&location, "", message, "check that this is the right file");
+            return Vec::new();
         }
         parse_document(text).unwrap_or_else(|error| {
-            let message = format!("not TOML: {}", error.message);
-            refuse(Some(error.line), message, format!("correct the line, which reads: {}", error.text))
+            self.errors.push((0, error.told(name)));
+            Vec::new()
         })
     }
 
@@ -113,7 +111,7 @@ impl Layers {
             _ => self.error(
                 &location,
                 self.table.preset,
-                format!("expected a preset's name, found {}", node.describe()),
+                expected("a preset's name", &node),
                 self.presets_text(),
             ),
         }
@@ -178,7 +176,7 @@ impl Layers {
                 continue;
             };
             let Raw::Table(inner) = &field.node.raw else {
-                let message = format!("expected a section, found {}", field.node.describe());
+                let message = expected("a section", &field.node);
                 self.error(
                     &location(field.line),
                     section,

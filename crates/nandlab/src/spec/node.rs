@@ -1,5 +1,6 @@
 //! TOML text as a tree in which every name and value has its line.
 
+use super::error::SpecError;
 use toml::de::{DeTable, DeValue};
 
 /// A value and the line on which it starts.
@@ -41,6 +42,19 @@ pub(super) struct NotToml {
     pub(super) text: String,
 }
 
+impl NotToml {
+    /// The error in the file `name`.
+    pub(super) fn told(self, name: &str) -> SpecError {
+        SpecError {
+            origin: name.into(),
+            line: Some(self.line),
+            key: String::new(),
+            message: format!("not TOML: {}", self.message),
+            remedy: format!("correct the line, which reads: {}", self.text),
+        }
+    }
+}
+
 impl Node {
     /// A description of the value for a message.
     pub(super) fn describe(&self) -> String {
@@ -60,6 +74,11 @@ impl Node {
             }
         }
     }
+}
+
+/// The message for a value of the wrong type.
+pub(super) fn expected(wanted: &str, found: &Node) -> String {
+    format!("expected {wanted}, found {}", found.describe())
 }
 
 /// The beginning of a text for a message: at most 40 characters, with unprintable characters escaped.

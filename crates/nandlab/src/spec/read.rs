@@ -3,7 +3,7 @@
 use super::error::nearest;
 use super::kind::{Param, Payload, Policy, SIZES_MAX, Val, ValueKind, choices};
 use super::layers::SUGGESTIONS_MAX;
-use super::node::{Field, Node, Raw, parse_value, shorten};
+use super::node::{Field, Node, Raw, expected, parse_value, shorten};
 use super::quantity::{Dimension, Why, real, show_size, show_time, whole};
 use std::collections::BTreeMap;
 
@@ -37,7 +37,7 @@ impl Reader {
     }
 
     fn wrong<T>(&mut self, kind: &ValueKind, node: &Node, path: &str) -> Option<T> {
-        let message = format!("{} where {} is wanted", node.describe(), short_wants(kind));
+        let message = expected(&short_wants(kind), node);
         self.issue(path, node.line, message, format!("write {}", kind.wants()))
     }
 
@@ -106,12 +106,12 @@ impl Reader {
         let text = match &node.raw {
             Raw::Text(text) => text,
             Raw::Int(_) | Raw::Num(_) | Raw::Huge(_) => {
-                let message = format!("{} has no unit where {name} is wanted", node.describe());
+                let message = format!("{} without a unit", expected(name, node));
                 let remedy = format!("write it as \"{}\" (units: {units})", dimension.example());
                 return self.issue(path, node.line, message, remedy);
             }
             _ => {
-                let message = format!("{} where {name} is wanted", node.describe());
+                let message = expected(name, node);
                 let remedy = format!("write {name} such as \"{}\" (units: {units})", dimension.example());
                 return self.issue(path, node.line, message, remedy);
             }
@@ -126,7 +126,7 @@ impl Reader {
                 format!("{said} is finer than one {}", if name == "a time" { "nanosecond" } else { "byte" })
             }
             (Why::TooLarge, _) => format!("{said} is too large"),
-            (_, Some(other)) => format!("{said} is {} where {name} is wanted", other.name()),
+            (_, Some(other)) => format!("expected {name}, found {}: {said}", other.name()),
             (Why::NoUnit, None) => format!("{said} has no unit of {}", &name[2..]),
             (Why::NoNumber, None) => format!("{said} is not {name}"),
         };
@@ -167,11 +167,11 @@ impl Reader {
                 let message = match &node.raw {
                     Raw::Text(text) => match Dimension::of(text) {
                         Some(other) => {
-                            format!("{} is {} where {name} is wanted", node.describe(), other.name())
+                            format!("expected {name}, found {}: {}", other.name(), node.describe())
                         }
                         None => format!("{} is not {name}", node.describe()),
                     },
-                    _ => format!("{} where {name} is wanted", node.describe()),
+                    _ => expected(name, node),
                 };
                 let remedy =
                     format!("write it as \"{}\" (units: {})", dimension.example(), dimension.units());
@@ -187,7 +187,7 @@ impl Reader {
             Raw::Table(fields) => match fields.as_slice() {
                 [field] => (&field.name, field.line, Some(&field.node)),
                 _ => {
-                    let message = format!("{} where one choice is wanted", node.describe());
+                    let message = expected("one choice", node);
                     return self.issue(
                         path,
                         node.line,
@@ -224,7 +224,7 @@ impl Reader {
                 Some(Val::Tag(policy.name, Some(Box::new(table))))
             }
             (Payload::Params(_), Some(other)) => {
-                let message = format!("{} where a table of parameters is wanted", other.describe());
+                let message = expected("a table of parameters", other);
                 self.issue(
                     &below,
                     other.line,
@@ -297,7 +297,7 @@ impl Reader {
                 Raw::Table(fields) => values.extend(self.table(params, fields, item.line, &below)),
                 _ => {
                     let wants = ValueKind::Table(params).wants();
-                    let message = format!("{} where a table is wanted", item.describe());
+                    let message = expected("a table", item);
                     self.issue::<()>(&below, item.line, message, format!("write {wants}"));
                 }
             }
@@ -391,7 +391,14 @@ fn short_wants(kind: &ValueKind) -> String {
         ValueKind::Slot(_) | ValueKind::Registered(_) => "one of its choices".into(),
         ValueKind::Table(_) => "a table".into(),
         ValueKind::List(..) => "a list".into(),
-        ValueKind::Either(_) => "something else".into(),
+        ValueKind::Time { .. } => Dimension::Time.name().into(),
+        ValueKind::Size { .. } => Dimension::Size.name().into(),
+        ValueKind::Si(dimension) => dimension.name().into(),
+        ValueKind::Either(kinds) => {
+            let mut wants: Vec<String> = kinds.iter().map(short_wants).collect();
+            wants.dedup();
+            wants.join(" or ")
+        }
         other => other.wants(),
     }
 }

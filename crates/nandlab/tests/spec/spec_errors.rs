@@ -171,13 +171,13 @@ fn policies() {
     golden(
         "[gc]\nvictim = { greedy = {}, fifo = {} }\n",
         &format!(
-            "run.toml:2: gc.victim: a table of fifo, greedy where one choice is wanted\n  remedy: write one of {choices}"
+            "run.toml:2: gc.victim: expected one choice, found a table of fifo, greedy\n  remedy: write one of {choices}"
         ),
     );
     golden(
         "[gc]\nvictim = 3\n",
         &format!(
-            "run.toml:2: gc.victim: the number 3 where one of its choices is wanted\n  remedy: write one of {choices}"
+            "run.toml:2: gc.victim: expected one of its choices, found the number 3\n  remedy: write one of {choices}"
         ),
     );
     golden(
@@ -307,7 +307,7 @@ fn write_caches() {
         assert!(text.starts_with("run.toml:3: cache.") && text.contains("\n  remedy: "), "{text}");
     }
     let text = says("[cache]\nsize = 1000\n");
-    assert!(text.contains("has no unit where a size is wanted"), "{text}");
+    assert!(text.contains("without a unit"), "{text}");
     let text = says("[cache]\naccess = \"-1us\"\n");
     assert!(text.starts_with("run.toml:2: cache.access: "), "{text}");
 }
@@ -340,7 +340,7 @@ fn measured_budgets() {
     );
     golden(
         "[cache]\ndirty_budget = true\n",
-        "run.toml:2: cache.dirty_budget: true where something else is wanted\n  remedy: write a number from 0 and at \
+        "run.toml:2: cache.dirty_budget: expected a number from 0 and at most 1 or one of its choices, found true\n  remedy: write a number from 0 and at \
          most 1 or one of \"measured\"",
     );
     assert_eq!(
@@ -440,7 +440,7 @@ fn temperatures_of_the_capacitor() {
     golden(
         "[capacitor]\ntemperature = \"25C\"\n",
         &format!(
-            "run.toml:2: capacitor.temperature: \"25C\" where something else is wanted\n  remedy: write a number from \
+            "run.toml:2: capacitor.temperature: expected a number from -40 and at most 125 or a list, found \"25C\"\n  remedy: write a number from \
              -40 and at most 125 or a list of {form}"
         ),
     );
@@ -473,7 +473,7 @@ fn power_cuts() {
     );
     golden(
         "[power]\ncut_at = 12\n",
-        "run.toml:2: power.cut_at: the number 12 has no unit where a time is wanted\n  remedy: write it as \"50us\" \
+        "run.toml:2: power.cut_at: expected a time, found the number 12 without a unit\n  remedy: write it as \"50us\" \
          (units: ns, us, ms, s, min, h, d)",
     );
     let text = says("[power]\ncut_after_requests = -1\n");
@@ -542,7 +542,7 @@ fn demand_maps() {
     );
     golden(
         "[ftl]\nmap.demand = { cache = 64 }\n",
-        "run.toml:2: ftl.map.demand.cache: the number 64 has no unit where a size is wanted\n  remedy: write it as \
+        "run.toml:2: ftl.map.demand.cache: expected a size, found the number 64 without a unit\n  remedy: write it as \
          \"4KiB\" (units: B, KiB, MiB, GiB, TiB, or decimal kB, MB, GB, TB)",
     );
     golden(
@@ -564,7 +564,7 @@ fn demand_maps() {
     golden(
         "[ftl]\nmap.demand = { eviction = 3 }\n",
         &format!(
-            "run.toml:2: ftl.map.demand.eviction: the number 3 where one of its choices is wanted\n  remedy: write one \
+            "run.toml:2: ftl.map.demand.eviction: expected one of its choices, found the number 3\n  remedy: write one \
              of {choices}"
         ),
     );
@@ -575,7 +575,7 @@ fn demand_maps() {
     );
     assert_eq!(
         set_says("", "ftl.map.demand.cache=1"),
-        "--set: ftl.map.demand.cache: the number 1 has no unit where a size is wanted\n  remedy: write it as \"4KiB\" \
+        "--set: ftl.map.demand.cache: expected a size, found the number 1 without a unit\n  remedy: write it as \"4KiB\" \
          (units: B, KiB, MiB, GiB, TiB, or decimal kB, MB, GB, TB)",
     );
 }
@@ -640,7 +640,7 @@ fn read_levels() {
     golden(
         "[ecc]\nlevels = 7\n",
         &format!(
-            "run.toml:2: ecc.levels: the number 7 where something else is wanted\n  remedy: write one of \"none\", \
+            "run.toml:2: ecc.levels: expected one of its choices or a list, found the number 7\n  remedy: write one of \"none\", \
              \"laldpc\" or a list of {form}"
         ),
     );
@@ -718,7 +718,7 @@ fn error_rates() {
          most 0.5\n\
          run.toml:2: reliability.rber.vth.sensing_step: the number 0.2 is out of range\n  remedy: a value from 0.001 \
          and at most 0.1\n\
-         run.toml:2: reliability.rber.vth.per_page_kind: the number 1 where true or false is wanted\n  remedy: write \
+         run.toml:2: reliability.rber.vth.per_page_kind: expected true or false, found the number 1\n  remedy: write \
          true or false",
     );
     golden(
@@ -790,7 +790,7 @@ fn ages() {
     );
     golden(
         "[reliability]\nretention = { age = \"7d\", share = 1 }\n",
-        "run.toml:2: reliability.retention: a table of age, share where something else is wanted\n  remedy: write a time \
+        "run.toml:2: reliability.retention: expected a time or a list, found a table of age, share\n  remedy: write a time \
          such as \"50us\" or a list of { age = \"50us\", share = 1 }",
     );
 }
@@ -806,35 +806,35 @@ fn units() {
             &format!("run.toml:2: {key}: {message}\n  remedy: {remedy}"),
         );
     };
-    is("timing.read", "50", "the number 50 has no unit where a time is wanted", time);
-    is("timing.read", "\"4KiB\"", "\"4KiB\" is a size where a time is wanted", time);
+    is("timing.read", "50", "expected a time, found the number 50 without a unit", time);
+    is("timing.read", "\"4KiB\"", "expected a time, found a size: \"4KiB\"", time);
     is("timing.read", "\"50\"", "\"50\" has no unit of time", time);
     is("timing.read", "\"fast\"", "\"fast\" is not a time", time);
     is("timing.read", "\"0.1ns\"", "\"0.1ns\" is finer than one nanosecond", time);
     is(
         "timing.read",
         "true",
-        "true where a time is wanted",
+        "expected a time, found true",
         &time.replace("write it as", "write a time such as"),
     );
     is("timing.read", "\"0us\"", "\"0us\" is out of range", "a value from 1ns to 10s");
-    is("drive.page_size", "4096", "the number 4096 has no unit where a size is wanted", size);
-    is("drive.page_size", "\"5us\"", "\"5us\" is a time where a size is wanted", size);
+    is("drive.page_size", "4096", "expected a size, found the number 4096 without a unit", size);
+    is("drive.page_size", "\"5us\"", "expected a size, found a time: \"5us\"", size);
     is("drive.page_size", "\"1000B\"", "\"1000B\" is not a multiple of 512B", "the nearest is \"512B\"");
     is("drive.page_size", "\"1536B\"", "1536 bytes are not a power of two", "the next is \"2KiB\"");
     let energy = "write it as \"50uJ\" (units: J, mJ, uJ, nJ, pJ, fJ)";
-    is("energy.read", "\"5W\"", "\"5W\" is a power where an energy is wanted", energy);
+    is("energy.read", "\"5W\"", "expected an energy, found a power: \"5W\"", energy);
     let farad = "write it as \"75mF\" (units: F, mF, uF)";
-    is("capacitor.capacitance", "\"5V\"", "\"5V\" is a voltage where a capacitance is wanted", farad);
+    is("capacitor.capacitance", "\"5V\"", "expected a capacitance, found a voltage: \"5V\"", farad);
     is("capacitor.capacitance", "\"1nF\"", "\"1nF\" is not a capacitance", farad);
     let volt = "write it as \"5.5V\" (units: V, mV)";
-    is("capacitor.voltage", "\"75mF\"", "\"75mF\" is a capacitance where a voltage is wanted", volt);
-    is("capacitor.voltage", "true", "true where a voltage is wanted", volt);
+    is("capacitor.voltage", "\"75mF\"", "expected a voltage, found a capacitance: \"75mF\"", volt);
+    is("capacitor.voltage", "true", "expected a voltage, found true", volt);
     is("energy.read", "-1", "the number -1 is out of range", "a value from 0 to 1e6");
     is(
         "drive.channels",
         "4.0",
-        "the number 4.0 where a whole number from 1 to 64 is wanted",
+        "expected a whole number from 1 to 64, found the number 4.0",
         "write a whole number from 1 to 64",
     );
     is("drive.channels", "0", "the number 0 is out of range", "a value from 1 to 64");
@@ -854,7 +854,7 @@ fn units() {
     );
     is("timing.off_chip_mb_per_s", "\"fast\"", "unknown value \"fast\"", "choices: \"unlimited\"");
     is("timing.command", "\"11s\"", "\"11s\" is out of range", "a value from 0ns to 10s");
-    is("timing.multi_plane", "\"yes\"", "\"yes\" where true or false is wanted", "write true or false");
+    is("timing.multi_plane", "\"yes\"", "expected true or false, found \"yes\"", "write true or false");
 }
 
 #[test]
@@ -879,7 +879,7 @@ fn command_times() {
     );
     golden(
         "[timing]\ncommand = { read = 5 }\n",
-        "run.toml:2: timing.command.read: the number 5 has no unit where a time is wanted\n  remedy: write it as \"50us\" (units: ns, us, ms, s, min, h, d)",
+        "run.toml:2: timing.command.read: expected a time, found the number 5 without a unit\n  remedy: write it as \"50us\" (units: ns, us, ms, s, min, h, d)",
     );
 }
 
@@ -890,8 +890,8 @@ fn links() {
         golden(&text, &format!("run.toml:2: host.link{what}\n  remedy: {remedy}"));
     };
     let form = "write one of \"none\" or { mb_per_s = 1, latency = \"0us\" }";
-    is("1000", ": the number 1000 where something else is wanted", form);
-    is("{ gb_per_s = 1 }", ": a table of gb_per_s where something else is wanted", form);
+    is("1000", ": expected one of its choices or a table, found the number 1000", form);
+    is("{ gb_per_s = 1 }", ": expected one of its choices or a table, found a table of gb_per_s", form);
     is("\"off\"", ": unknown value \"off\"", "choices: \"none\"");
     let missing = "add mb_per_s = 1 (bandwidth in each direction, in MB/s)";
     is("{ latency = \"1us\" }", ".mb_per_s: missing", missing);
@@ -901,7 +901,7 @@ fn links() {
     is("{ mb_per_s = 1e10 }", ".mb_per_s: the number 10000000000.0 is out of range", range);
     let link = |latency: &str| format!("{{ mb_per_s = 1000, latency = {latency} }}");
     let time = "write it as \"50us\" (units: ns, us, ms, s, min, h, d)";
-    is(&link("5"), ".latency: the number 5 has no unit where a time is wanted", time);
+    is(&link("5"), ".latency: expected a time, found the number 5 without a unit", time);
     is(&link("\"11s\""), ".latency: \"11s\" is out of range", "a value from 0ns to 10s");
     is(
         "{ mb_per_s = 1, latncy = \"1us\" }",
@@ -928,7 +928,7 @@ fn program_times() {
     );
     golden(
         "[timing]\nprogram = { even = \"1ms\" }\n",
-        "run.toml:2: timing.program: a table of even where something else is wanted\n  remedy: write a time such as \
+        "run.toml:2: timing.program: expected a time or a table, found a table of even\n  remedy: write a time such as \
          \"50us\" or { lsb = \"50us\", msb = \"50us\" } or { fastest = \"50us\", slowest = \"50us\" }",
     );
     golden(
@@ -1233,7 +1233,7 @@ fn overrides() {
     );
     is(
         "timing.read=50",
-        "--set: timing.read: the number 50 has no unit where a time is wanted\n  remedy: write it as \"50us\" (units: \
+        "--set: timing.read: expected a time, found the number 50 without a unit\n  remedy: write it as \"50us\" (units: \
          ns, us, ms, s, min, h, d)",
     );
     is(
