@@ -1,13 +1,13 @@
-"""Shows that two builds of nandlab write the same results, byte for byte.
+"""Checks that two builds of nandlab write equal results, byte for byte.
 
     python tests/same_results.py make OUT [--nandlab COMMAND] [--root REPOSITORY] [--traces FOLDER]
     python tests/same_results.py compare OUT_A OUT_B
 
-`make` runs the examples, the studies at smoke size, and one small drive under every policy of its schemes, with each
-read checked and with every request and flash operation written out. `compare` leaves out what is measured of the
-simulator itself (`sim.json`), what a study keeps about its runs (`run.json`), the names of their folders, and the
-version and identity of the program; all else must be the same. Exit status: 0 all the same, 1 files differ, 2 runs
-are missing, or something cannot be run or read.
+`make` runs the examples, the studies at smoke size, and small drives under every policy of the schemes, with every read
+checked and with all requests and the first flash operations written out. `compare` compares all files but these: the speed
+of the simulator (`sim.json`), a study's records of its runs (`run.json`), the folder names of runs, and the version and
+identity of the program. Exit status: 0 all files are equal, 1 files differ, 2 runs are missing, or a file or program
+cannot be read or run.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-#: Written last by `make`, so that what was stopped halfway is not taken for whole.
+#: Written last by `make`: results without this file are incomplete.
 MADE = "made.json"
-#: What a command writes, in the folder of its job.
+#: The output of a command, in the folder of its job.
 RESULT = "result"
-#: A study's table with its runs named by their labels; the one in the result names them by identity.
+#: A study's table with runs named by label; the table in the result names runs by identity.
 BY_LABEL = "results-by-label.parquet"
-#: Not compared: measured of the simulator itself, and what a study keeps about a run.
+#: Files that are not compared: the speed of the simulator, and a study's record of a run.
 LEFT_OUT = frozenset({"sim.json", "run.json"})
 
 
 class Refused(Exception):
-    """Something cannot be run or read; the text says what."""
+    """A file or program cannot be read or run; the text is the message for the user."""
 
 
 # --------------------------------------------------------------------------------------------------------------- jobs
@@ -47,26 +47,26 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Job:
-    """Commands that are run one after another in a folder of their own."""
+    """Commands that are run one after another, in a folder of their own."""
 
     label: str
     commands: Sequence[Sequence[str]]
-    #: Files that are put into the folder first: their content by their name.
+    #: Content of the files that are written to the folder first, by name.
     inputs: Mapping[str, bytes] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Tools:
-    """The build that is looked at, and the repository whose specs it runs."""
+    """The build under test, and the repository whose specs it runs."""
 
     nandlab: Path
     python: Path
     root: Path
-    #: The folder of recorded traces that the studies' `real.toml` read.
+    #: The folder of recorded traces, which the studies' `real.toml` read.
     traces: Path | None
 
     def example(self, name: str) -> bytes:
-        """The text of an example's spec."""
+        """The content of an example's spec."""
         path = self.root / "examples" / f"{name}.toml"
         try:
             return path.read_bytes()
@@ -74,26 +74,26 @@ class Tools:
             raise Refused(f"cannot read {path}: {error.strerror}") from None
 
     def run(self, spec: str, *sets: str, options: Sequence[str] = (), out: str = RESULT) -> list[str]:
-        """The command that runs a spec of the job's folder."""
+        """The command that runs a spec in the job's folder."""
         settings = [word for one in sets for word in ("--set", one)]
         return [str(self.nandlab), "run", f"{spec}.toml", "--out", out, "--json", *options, *settings]
 
     def helper(self, *arguments: str) -> list[str]:
-        """The command that runs a part of this script with the package of the build."""
+        """The command that runs a subcommand of this script with the package of the build."""
         return [str(self.python), str(Path(__file__).absolute()), *arguments]
 
 
-#: Every read is checked, every request and the first flash operations are written out.
+#: Writes out all requests and the first flash operations.
 CHECKED = ("output.requests=true", "output.timeline_operations=4000")
-#: The capacitor is measured again and again.
+#: Many detections of the dirty budget.
 DETECTIONS = ('capacitor.detect_every="2h"', 'capacitor.detect_grace="10min"')
-#: The four schemes late in the life of the drive of examples/life.toml; its blocks are due for refresh at once.
+#: The four schemes on the drive of examples/life.toml late in its life, whose blocks are due for refresh at the start.
 LATE = (*CHECKED, "reliability.pe_cycles=2500", "workload.synthetic.requests=60000")
 NO_CACHE = ("cache.size=0B", "cache.sync=none", "cache.dirty_budget=1.0", "capacitor.capacitance=0F")
-#: A drive that has none of the schemes, short of space.
+#: A drive without the schemes, with little spare space.
 PLAIN = (*CHECKED, "workload.synthetic.requests=80000")
 
-#: What is changed of a spec, by the name of the job: one job each.
+#: By group of jobs: the example, its common overrides, and by name of a job the overrides of the job.
 VARIANTS: Mapping[str, tuple[str, tuple[str, ...], Mapping[str, tuple[str, ...]]]] = {
     "schemes": (
         "life",
@@ -205,7 +205,7 @@ VARIANTS: Mapping[str, tuple[str, tuple[str, ...], Mapping[str, tuple[str, ...]]
 
 
 def jobs(tools: Tools) -> Iterator[Job]:
-    """Everything that `make` runs, what takes long first."""
+    """All jobs of `make`, the longest first."""
     yield from study_jobs(tools)
     yield from example_jobs(tools)
     yield from trace_jobs(tools)
@@ -221,10 +221,10 @@ def jobs(tools: Tools) -> Iterator[Job]:
 
 
 def study_jobs(tools: Tools) -> Iterator[Job]:
-    """Every study at smoke size; those that read recorded traces only where these are."""
+    """Every study at smoke size; studies of recorded traces only with a folder of traces."""
     found = sorted((tools.root / "studies").glob("*/study.toml"))
     if not found:
-        raise Refused(f"no studies in {tools.root}: name a repository of nandlab with --root")
+        raise Refused(f"expected studies in {tools.root}, found none: name a repository of nandlab with --root")
     if tools.traces is not None:
         found += sorted((tools.root / "studies").glob("*/real.toml"))
     for path in found:
@@ -234,7 +234,7 @@ def study_jobs(tools: Tools) -> Iterator[Job]:
 
 
 def example_jobs(tools: Tools) -> Iterator[Job]:
-    """Every example as it is; `life` is lived, and `trace` reads a trace of ours."""
+    """Every example unchanged: `life` by `nandlab life`, `trace` with a trace made here; and two lives with other settings."""
     for path in sorted((tools.root / "examples").glob("*.toml")):
         inputs = {path.name: path.read_bytes()}
         command = tools.run(path.stem)
@@ -252,7 +252,7 @@ def example_jobs(tools: Tools) -> Iterator[Job]:
 
 
 def trace_jobs(tools: Tools) -> Iterator[Job]:
-    """A trace with TRIM, flush and FUA, on drives with a write cache and without; power fails in one of them."""
+    """A trace with TRIM, flush and FUA, on drives with and without a write cache, with and without power loss."""
     sets = (*CHECKED, "workload.trace=mixed.blkparse", "workload.arrival=trace", "reliability.pe_cycles=2500")
     inputs = {"life.toml": tools.example("life"), "mixed.blkparse": mixed_trace()}
     variants: dict[str, tuple[str, ...]] = {
@@ -270,7 +270,7 @@ def trace_jobs(tools: Tools) -> Iterator[Job]:
 
 
 def saved_drive_jobs(tools: Tools) -> Iterator[Job]:
-    """Drives that are saved after preconditioning, and a run that goes on from the saved one."""
+    """Drives that are saved after preconditioning, and runs of the saved drives."""
     for spec, requests in (("small", 40_000), ("steady", 40_000), ("life", 20_000)):
         sets = (*CHECKED, f"workload.synthetic.requests={requests}")
         save = tools.run(spec, *sets, options=["--save-drive", "saved.drive"])
@@ -312,9 +312,9 @@ def make(out: Path, tools: Tools, only: str | None) -> None:
     """Run all jobs into `out`, two at a time."""
     for program in (tools.nandlab, tools.python):
         if not program.is_file():
-            raise Refused(f"no {program}: build it with `make build`, or name a command with --nandlab")
+            raise Refused(f"cannot find {program}: build it with `make build`, or name a command with --nandlab")
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise Refused(f"{out} is there: name an empty folder, or a new one")
+        raise Refused(f"expected an empty or a new folder, found {out}")
     wanted = [job for job in jobs(tools) if only is None or re.search(only, job.label)]
     out.mkdir(parents=True, exist_ok=True)
     begin_s = time.monotonic()
@@ -335,7 +335,7 @@ def make(out: Path, tools: Tools, only: str | None) -> None:
 
 
 def run_job(folder: Path, job: Job, tools: Tools) -> float:
-    """Run a job's commands; how long it took, in seconds."""
+    """Run a job's commands; return the time it took, in seconds."""
     begin_s = time.monotonic()
     folder.mkdir(parents=True)
     for name, content in job.inputs.items():
@@ -348,23 +348,23 @@ def run_job(folder: Path, job: Job, tools: Tools) -> float:
             command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
         )
         if done.returncode != 0:
-            told = "\n".join(done.stderr.strip().splitlines()[-12:])
-            raise Refused(f"{job.label}: exit status {done.returncode} of\n  {shlex.join(command)}\n{told}")
+            errors = "\n".join(done.stderr.strip().splitlines()[-12:])
+            raise Refused(f"{job.label}: exit status {done.returncode} of\n  {shlex.join(command)}\n{errors}")
     return time.monotonic() - begin_s
 
 
-# ----------------------------------------------------------------------- what is run with the package of the build
+# ------------------------------------------------------------------- subcommands run with the package of the build
 
 
 def step(spec: Path, out: Path, sets: Sequence[str]) -> None:
-    """Drive a drive from Python, request by request, and write down all that it says."""
+    """Drive a drive from Python, request by request, and write all its answers."""
     import nandlab
     from nandlab.tables import to_parquet
 
     drive = nandlab.Drive(nandlab.load(spec, sets), verify=True)
     out.mkdir()
     dice = random.Random(3)
-    said: list[Any] = []
+    answers: list[Any] = []
     for turn in range(64):
         for _ in range(150):
             drawn = dice.random()
@@ -379,13 +379,13 @@ def step(spec: Path, out: Path, sets: Sequence[str]) -> None:
                 drive.flush()
             drive.advance(drive.now_ns + int(dice.random() * 400_000))
         if turn % 8 == 2:
-            said.append({"detecting": drive.detect_budget()})
+            answers.append({"detecting": drive.detect_budget()})
         if turn % 8 == 5:
-            said.append({"loss": drive.cut_power()})
+            answers.append({"loss": drive.cut_power()})
         if turn % 8 == 7:
             drive.run_until_idle()
             drive.advance(drive.now_ns + 2_000_000_000)
-        said.append(
+        answers.append(
             {
                 "now_ns": drive.now_ns,
                 "outstanding": drive.outstanding,
@@ -397,16 +397,16 @@ def step(spec: Path, out: Path, sets: Sequence[str]) -> None:
     drive.flush()
     drive.run_until_idle()
     drive.audit()
-    said.append({"now_ns": drive.now_ns, "completions": drive.completions()})
-    told = {"steps": said, "power": drive.power(), "summary": drive.summary(), "smart": drive.smart()}
-    for name, content in told.items():
+    answers.append({"now_ns": drive.now_ns, "completions": drive.completions()})
+    files = {"steps": answers, "power": drive.power(), "summary": drive.summary(), "smart": drive.smart()}
+    for name, content in files.items():
         (out / f"{name}.json").write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     for table in ("series", "dies", "latency", "blocks"):
         (out / f"{table}.parquet").write_bytes(to_parquet(drive.table(table)))
 
 
 def by_label(study: Path, out: Path) -> None:
-    """Write a study's table with the labels of its runs in place of their identities."""
+    """Write a study's table with the labels of runs instead of their identities."""
     import polars as pl
     from nandlab.tables import to_parquet
 
@@ -421,7 +421,7 @@ def by_label(study: Path, out: Path) -> None:
 
 @dataclass
 class Unit:
-    """The files of one run, by their names in it."""
+    """The files of one run, by name within the run."""
 
     files: dict[str, Path] = field(default_factory=dict)
     #: Labels of a study's runs, by their identities.
@@ -429,7 +429,7 @@ class Unit:
 
 
 def run_labels(runs: Path) -> dict[str, str]:
-    """What a study calls its runs, by their identities; empty where there is no such folder."""
+    """The labels of a study's runs, by identity; empty without a folder of runs."""
     labels: dict[str, str] = {}
     for kept in sorted(runs.glob("*/run.json")):
         try:
@@ -439,16 +439,16 @@ def run_labels(runs: Path) -> dict[str, str]:
             raise Refused(f"cannot read the label of a run from {kept}: {error}") from None
     twice = sorted({label for label in labels.values() if list(labels.values()).count(label) > 1})
     if twice:
-        raise Refused(f"{runs}: several runs are called {', '.join(twice)}")
+        raise Refused(f"{runs}: several runs have the label {', '.join(twice)}")
     return labels
 
 
 def read_made(out: Path) -> dict[str, Unit]:
-    """The files of all runs that `make` has written, by the labels of the runs."""
+    """The files of all runs that `make` has written, by label of the run."""
     try:
         made: list[str] = json.loads((out / MADE).read_text(encoding="utf-8"))["jobs"]
     except (OSError, ValueError, KeyError):
-        raise Refused(f"{out} holds no finished results: write them with `make`") from None
+        raise Refused(f"expected finished results in {out}, found no {MADE}: write results with `make`") from None
     units: dict[str, Unit] = {}
     for job in made:
         folder = out / job
@@ -466,7 +466,7 @@ def read_made(out: Path) -> dict[str, Unit]:
     return units
 
 
-#: Where a file names the program: what is before and after its version, which is left out.
+#: By name of a file: the text before and after the version of the program, which is not compared.
 VERSION = {
     "summary.json": re.compile(rb'^(\s*"nandlab": ")[^"]*(")', re.MULTILINE),
     "life.json": re.compile(rb'^(\s*"nandlab": ")[^"]*(")', re.MULTILINE),
@@ -477,7 +477,7 @@ IDENTITY = re.compile(rb"<code>([0-9a-f]{12})</code>")
 
 
 def content(path: Path, labels: Mapping[str, str]) -> bytes:
-    """A file without the version of the program; the page of a study with labels for its runs' identities."""
+    """A file without the version of the program; a study's report with labels instead of the identities of runs."""
     data = path.read_bytes()
     if path.name in VERSION:
         data = VERSION[path.name].sub(rb"\1-\2", data, count=1)
@@ -488,7 +488,7 @@ def content(path: Path, labels: Mapping[str, str]) -> bytes:
 
 
 def compare(out_a: Path, out_b: Path) -> int:
-    """Compare two results of `make`, and say what differs; the exit status."""
+    """Compare two results of `make` and print the differences; return the exit status."""
     ours, theirs = read_made(out_a), read_made(out_b)
     files = differ = 0
     alone = sorted(ours.keys() ^ theirs.keys())
@@ -496,15 +496,15 @@ def compare(out_a: Path, out_b: Path) -> int:
         print(f"{label}: only in {out_a if label in ours else out_b}")
     for label in sorted(ours.keys() & theirs.keys()):
         a, b = ours[label], theirs[label]
-        told = {}
+        found = {}
         for name in sorted(a.files.keys() | b.files.keys()):
             files += 1
-            told[name] = difference(name, a, b, out_a, out_b)
+            found[name] = difference(name, a, b, out_a, out_b)
         table = f"{RESULT}/results.parquet"
-        if told.get(table) is not None and told.get(BY_LABEL, "absent") is None:
-            print(f"{label}  {table}: differs in the identities of the runs alone, which do not count")
-            told[table] = None
-        for name, what in told.items():
+        if found.get(table) is not None and found.get(BY_LABEL, "absent") is None:
+            print(f"{label}  {table}: differs only in the identities of runs, which are not compared")
+            found[table] = None
+        for name, what in found.items():
             if what is not None:
                 differ += 1
                 print(f"{label}  {name}: {what}")
@@ -518,7 +518,7 @@ def compare(out_a: Path, out_b: Path) -> int:
 
 
 def difference(name: str, a: Unit, b: Unit, out_a: Path, out_b: Path) -> str | None:
-    """How a file differs between two runs; `None` when it does not."""
+    """A description of the difference of a file between two runs; `None` for equal files."""
     if name not in a.files or name not in b.files:
         return f"only in {out_a if name in a.files else out_b}"
     one, other = content(a.files[name], a.labels), content(b.files[name], b.labels)
@@ -526,12 +526,12 @@ def difference(name: str, a: Unit, b: Unit, out_a: Path, out_b: Path) -> str | N
         return None
     if name.endswith(".json"):
         try:
-            return first_difference(json.loads(one), json.loads(other), "") or "the same values, written otherwise"
+            return first_difference(json.loads(one), json.loads(other), "") or "equal values in different text"
         except ValueError:
             pass
     pairs = enumerate(zip(one, other, strict=False))
     at = next((place for place, (x, y) in pairs if x != y), min(len(one), len(other)))
-    return f"differs from byte {at} on, of {len(one)} and {len(other)}"
+    return f"differs from byte {at} on; the files have {len(one)} and {len(other)} bytes"
 
 
 def first_difference(a: Any, b: Any, key: str) -> str | None:
@@ -540,7 +540,9 @@ def first_difference(a: Any, b: Any, key: str) -> str | None:
         if list(a) != list(b):
             missing = [name for name in [*a, *b] if name not in a or name not in b]
             return (
-                f"{key or 'the whole'} has other keys, or in another order: {', '.join(missing[:4]) or 'the same ones'}"
+                f"{key or 'the file'} has other keys: {', '.join(missing[:4])}"
+                if missing
+                else f"{key or 'the file'} has its keys in another order"
             )
         for name in a:
             found = first_difference(a[name], b[name], f"{key}.{name}" if key else name)
@@ -562,7 +564,7 @@ def first_difference(a: Any, b: Any, key: str) -> str | None:
 
 
 def tools_of(arguments: argparse.Namespace) -> Tools:
-    """The programs and folders that the arguments name."""
+    """The programs and folders given by the arguments."""
     here = Path(__file__).absolute().parents[1]
     command: Path | None = arguments.nandlab
     if command is not None and len(command.parts) == 1:
@@ -571,33 +573,33 @@ def tools_of(arguments: argparse.Namespace) -> Tools:
     nandlab = (command or here / ".venv/bin/nandlab").absolute()
     root = arguments.root
     if root is None:
-        # A command in .venv/bin is that of the repository around it.
+        # A command in .venv/bin belongs to the repository that contains the folder.
         around = nandlab.parents[2] if len(nandlab.parents) > 2 else here
         root = around if (around / "examples").is_dir() else here
     traces = arguments.traces
     if traces is not None and not traces.is_dir():
-        raise Refused(f"no folder of traces {traces}")
+        raise Refused(f"expected a folder of traces, found no folder {traces}")
     return Tools(nandlab, nandlab.with_name("python"), root.absolute(), None if traces is None else traces.absolute())
 
 
 def main() -> int:
-    """The command; its exit status."""
+    """Run the command; return its exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     verbs = parser.add_subparsers(dest="verb", required=True)
-    making = verbs.add_parser("make", help="run everything into OUT")
+    making = verbs.add_parser("make", help="run all jobs and write their results to OUT")
     making.add_argument("out", type=Path, metavar="OUT")
-    making.add_argument("--nandlab", type=Path, help="the command; .venv/bin/nandlab of the repository when absent")
-    making.add_argument("--root", type=Path, help="whose examples and studies; the command's repository when absent")
-    making.add_argument("--traces", type=Path, help="recorded traces: run the studies' real.toml as well")
-    making.add_argument("--only", metavar="PATTERN", help="only the jobs whose label this regular expression finds")
-    comparing = verbs.add_parser("compare", help="compare every file of two results of make")
+    making.add_argument("--nandlab", type=Path, help="the command to test; default: .venv/bin/nandlab of this repository")
+    making.add_argument("--root", type=Path, help="repository of the examples and studies; default: that of the command")
+    making.add_argument("--traces", type=Path, help="folder of recorded traces: run the studies' real.toml too")
+    making.add_argument("--only", metavar="PATTERN", help="run only jobs whose label matches this regular expression")
+    comparing = verbs.add_parser("compare", help="compare all files of two results of make")
     comparing.add_argument("out_a", type=Path, metavar="OUT_A")
     comparing.add_argument("out_b", type=Path, metavar="OUT_B")
-    stepping = verbs.add_parser("step", help="a part of make, run with the package of the build")
+    stepping = verbs.add_parser("step", help="used by make: drive a drive from Python")
     stepping.add_argument("spec", type=Path)
     stepping.add_argument("out", type=Path)
     stepping.add_argument("sets", nargs="*")
-    naming = verbs.add_parser("by-label", help="a part of make, run with the package of the build")
+    naming = verbs.add_parser("by-label", help="used by make: write a study's table with labels")
     naming.add_argument("study", type=Path)
     naming.add_argument("out", type=Path)
     arguments = parser.parse_args()

@@ -90,7 +90,7 @@ fn text(set: &Setting) -> String {
          blocks_per_plane = 240\npages_per_block = {}\npage_size = '{BYTES}B'\ncell = 'mlc'\nop = 1.0\n[timing]\n\
          read = '{}ns'\nprogram = {{ lsb = '{}ns', msb = '{}ns' }}\nerase = '{}ns'\nchannel_ns_per_byte = {}\n\
          off_chip_mb_per_s = {path}\ndecode = '{}ns'\nscheduler = '{}'\nmulti_plane = {}\n\
-         command = {{ read = '{read}ns', program = '{program}ns', erase = '{erase}ns'{together} }}\n\
+         command = {{ read = '{read}ns', program = '{program}ns', erase = '{erase}ns'{multi_plane} }}\n\
          [ftl]\nallocation = '{}'\n[gc]\nbackground_free = 0.001\nforeground_free = 0.0\n",
         set.pages_per_block,
         set.read,
