@@ -3,11 +3,11 @@
     python tests/same_results.py make OUT [--nandlab COMMAND] [--root REPOSITORY] [--traces FOLDER]
     python tests/same_results.py compare OUT_A OUT_B
 
-`make` runs the examples, the studies at smoke size, and small drives under every policy of the schemes, with every read
-checked and with all requests and the first flash operations written out. `compare` compares all files but these: the speed
-of the simulator (`sim.json`), a study's records of its runs (`run.json`), the folder names of runs, and the version and
-identity of the program. Exit status: 0 all files are equal, 1 files differ, 2 runs are missing, or a file or program
-cannot be read or run.
+`make` runs the examples, the studies at smoke size, and small drives under every policy of the schemes, with every
+read checked and with all requests and the first flash operations written out. `compare` leaves out the speed of the
+simulator (`sim.json`), a study's records of its runs (`run.json`), the folder names of runs, and the version and
+identity of the program; all else must be equal. Exit status: 0 all files are equal, 1 files differ, 2 runs are missing,
+or a file or program cannot be read or run.
 """
 
 from __future__ import annotations
@@ -234,7 +234,7 @@ def study_jobs(tools: Tools) -> Iterator[Job]:
 
 
 def example_jobs(tools: Tools) -> Iterator[Job]:
-    """Every example unchanged: `life` by `nandlab life`, `trace` with a trace made here; and two lives with other settings."""
+    """Every example, `life` by `nandlab life` and `trace` with a trace made here; and two lives with other settings."""
     for path in sorted((tools.root / "examples").glob("*.toml")):
         inputs = {path.name: path.read_bytes()}
         command = tools.run(path.stem)
@@ -588,8 +588,8 @@ def main() -> int:
     verbs = parser.add_subparsers(dest="verb", required=True)
     making = verbs.add_parser("make", help="run all jobs and write their results to OUT")
     making.add_argument("out", type=Path, metavar="OUT")
-    making.add_argument("--nandlab", type=Path, help="the command to test; default: .venv/bin/nandlab of this repository")
-    making.add_argument("--root", type=Path, help="repository of the examples and studies; default: that of the command")
+    making.add_argument("--nandlab", type=Path, help="the command; default: .venv/bin/nandlab of this repository")
+    making.add_argument("--root", type=Path, help="repository of examples and studies; default: that of the command")
     making.add_argument("--traces", type=Path, help="folder of recorded traces: run the studies' real.toml too")
     making.add_argument("--only", metavar="PATTERN", help="run only jobs whose label matches this regular expression")
     comparing = verbs.add_parser("compare", help="compare all files of two results of make")
