@@ -1,4 +1,5 @@
-//! What core, FTL and dirty budget of a drive are built from: each gets what it needs of the spec. A mechanism takes its section.
+//! The configurations of core, FTL and dirty budget, made from the spec. A mechanism is made from its own section of
+//! the spec.
 
 use super::spec::block_needs;
 use super::spec::{DirtyBudget, MapSpec, Spec};
@@ -12,7 +13,8 @@ use crate::flash::{AgeClock, Array, Ecc, InitialAges, Reliability};
 use crate::ftl::{self, Ftl};
 use crate::sched::Timing;
 
-/// The configuration of the core; it `keeps_sequences` in the OOB if a probe needs them or power can fail.
+/// The configuration of the core. The OOB has sequence numbers (`keeps_sequences`) if the drive `is_watched` by an oracle or
+/// its spec models power loss.
 pub(super) fn core(spec: &Spec, is_watched: bool) -> core::Config {
     let geometry = Geometry::new(&spec.drive);
     let policy = &spec.refresh.policy;
@@ -37,7 +39,7 @@ pub(super) fn core(spec: &Spec, is_watched: bool) -> core::Config {
     }
 }
 
-/// The FTL of a drive whose blocks are `array`.
+/// The FTL of a drive with the flash array `array`.
 pub(super) fn ftl(spec: &Spec, geometry: &Geometry, array: &Array) -> Ftl {
     let context = gc::Context { planes: geometry.planes, stream: Stream::new(spec.seed, "gc.victim") };
     let config = ftl::Config {
@@ -49,7 +51,7 @@ pub(super) fn ftl(spec: &Spec, geometry: &Geometry, array: &Array) -> Ftl {
             MapSpec::Page => 0,
             MapSpec::Demand { .. } => DemandMap::pages_of(geometry.logical_pages, geometry.page_bytes),
         },
-        // Each takes a page that holds no host data; a quarter of all is more than a drive can spare.
+        // The upper limit of combination pages: a drive cannot spare more than a quarter of its pages from host data.
         combination_pages: if spec.refresh.policy.partial().is_some() { geometry.pages / 4 } else { 0 },
     };
     Ftl::new(config, geometry, array)

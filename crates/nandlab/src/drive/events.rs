@@ -1,8 +1,8 @@
-//! The event loop's body: what an event is, who hears what of it, and who serves what has to be looked at again.
+//! The body of the event loop: which mechanisms hear of an event, and which serve the wakes.
 //!
-//! An event is one clock of the agenda: a die, a decoder, idleness, the write cache's DRAM, the link, power, refresh. Whoever hears
-//! of it does its own part with the core and leaves a [`Wake`] for the others; the wakes are served in their order before
-//! the next event. Nothing below calls back into here.
+//! An event is the expiry of one clock of the agenda: a die, a decoder, idleness, the write cache's DRAM, the link,
+//! power, or refresh. A mechanism that hears of an event does its part with the core and leaves a [`Wake`] for other
+//! mechanisms; wakes are served in order before the next event. No mechanism calls back into this file.
 
 use super::together::Path;
 use super::{Drive, Failure};
@@ -17,9 +17,9 @@ use crate::sched::{Cause, Ended, FlashOp, NEVER, Owner, Transaction};
 use crate::write_cache::Caching;
 
 impl<P: Probe> Drive<P> {
-    /// Nothing happens any more and something waits for room: a plane that could not gain any when it was last asked
-    /// may be able to by now. Else what waits for a plane that has worn out fails, or does without. `false`: all that did
-    /// not help, and the drive has failed.
+    /// No event is left and a page waits for room. Tries again to make room in every plane; if that does not help,
+    /// fails the writes that wait for worn-out planes and gives up write-backs of translation pages. `false`: neither
+    /// helped, and the drive has failed.
     pub(super) fn give_up(&mut self) -> bool {
         if self.failure.is_some() {
             return false;
@@ -28,7 +28,7 @@ impl<P: Probe> Drive<P> {
         for plane in (0..self.core.geometry.planes).map(PlaneId) {
             self.check_space(plane);
             self.resume_write_backs(plane);
-            self.resume_stalled(plane);
+            self.resume_writes(plane);
         }
         self.serve();
         let (time, clock) = self.core.agenda.next();
@@ -41,7 +41,7 @@ impl<P: Probe> Drive<P> {
         }
         self.path.writes.fail_worn_out(&mut self.core, &mut self.path.host, self.caching.as_mut());
         self.serve();
-        // Where a write has failed the next one may wait by now, such as one that has waited for its place in the cache.
+        // After a failed write another page may wait for room now, such as one that has waited for the write cache.
         let has_failed_some = self.given_up() > before;
         let (time, clock) = self.core.agenda.next();
         if !has_failed_some && self.is_stuck_at(time, clock) {
@@ -50,13 +50,13 @@ impl<P: Probe> Drive<P> {
         self.failure.is_none()
     }
 
-    /// Pages that have failed, and translation pages that have been given up.
+    /// Number of failed pages, and of translation pages whose write-back has been given up.
     fn given_up(&self) -> u64 {
         let of_map = self.path.map.as_ref().map_or(0, |mapping| mapping.stats.given_up);
         self.path.writes.counters.failed_pages + of_map
     }
 
-    /// Gives the translation pages that wait for `plane` the room there is now.
+    /// Lets translation pages that wait for room in `plane` continue, as far as there is room.
     fn resume_write_backs(&mut self, plane: PlaneId) {
         if let Some(mapping) = &mut self.path.map {
             mapping.resume_write_backs(&mut self.core, plane);
@@ -72,16 +72,16 @@ impl<P: Probe> Drive<P> {
         self.with_background(|jobs, core, path, around| jobs.on_copied(core, path, around, plane));
     }
 
-    /// The job of a plane is over, and its block stays: the next one may begin.
+    /// The job of a plane has ended without an erase: the next job may begin.
     pub(super) fn after_job(&mut self, plane: PlaneId) {
         self.with_power(|power, core, kept| power.on_job_over(core, kept, plane));
-        // What it was promised and has not taken is there for others.
+        // Free blocks that were reserved for the job and not used are available again.
         self.resume_write_backs(plane);
-        self.resume_stalled(plane);
+        self.resume_writes(plane);
         self.next_job(plane);
     }
 
-    /// Starts the next job of a plane, if there is one and the plane has none.
+    /// Starts the next job of a plane, if the plane has no job and needs one.
     fn next_job(&mut self, plane: PlaneId) {
         if !self.core.has_job(plane) {
             self.with_background(|jobs, core, path, around| {
@@ -90,7 +90,7 @@ impl<P: Probe> Drive<P> {
         }
     }
 
-    /// A job has erased its block: it is over, and there is room for those that wait for it.
+    /// A job has erased its block: the job ends, and pages that wait for room continue.
     #[inline(never)]
     fn on_erased(&mut self, plane: PlaneId, done: &Transaction) {
         let block = self.core.geometry.block_of(done.ppn);
@@ -104,7 +104,7 @@ impl<P: Probe> Drive<P> {
         self.after_erase(plane);
     }
 
-    /// A block that nobody needed has been erased.
+    /// A dead block has been erased.
     #[inline(never)]
     fn on_dead_erased(&mut self, plane: PlaneId, done: &Transaction) {
         let block = self.core.geometry.block_of(done.ppn);
@@ -116,17 +116,17 @@ impl<P: Probe> Drive<P> {
         self.after_erase(plane);
     }
 
-    /// Nothing of what was known of a block is true after its erase.
+    /// Drops the links and the read level of an erased block.
     fn forget_block(&mut self, block: BlockId) {
         self.refreshing.on_erased(&mut self.core, block);
         self.core.levels.set_block(block, 0);
     }
 
-    /// A block of a plane has been erased.
+    /// A block of a plane has been erased: pages that wait for room continue, and the next job may begin.
     fn after_erase(&mut self, plane: PlaneId) {
         self.path.writes.erases_in_vain += u64::from(self.is_stuck());
         self.resume_write_backs(plane);
-        self.resume_stalled(plane);
+        self.resume_writes(plane);
         let erases = self.path.writes.erases_in_vain;
         if erases > IN_VAIN_MAX * u64::from(self.core.geometry.blocks) {
             self.failure.get_or_insert_with(|| Box::new(Failure::InVain { erases }));
@@ -134,16 +134,16 @@ impl<P: Probe> Drive<P> {
         self.next_job(plane);
     }
 
-    /// Gives the writes that wait for `plane` the room there is now.
-    pub(super) fn resume_stalled(&mut self, plane: PlaneId) {
+    /// Lets writes that wait for room in `plane` continue, as far as there is room.
+    pub(super) fn resume_writes(&mut self, plane: PlaneId) {
         let Path { map, writes, .. } = &mut self.path;
         writes.resume(&mut self.core, map, self.caching.as_mut(), plane);
-        // Before what GC does next.
+        // The writes start before the next operations of GC.
         self.core.start_dies();
     }
 
-    /// All that an event, or a request, brings has been queued: the dies start. Then what has to be looked at again is
-    /// served, until nothing has.
+    /// Starts the dies, now that all operations of an event or a request are queued; then serves wakes until none is
+    /// left.
     #[inline(always)]
     pub(super) fn serve(&mut self) {
         self.core.start_dies();
@@ -153,14 +153,13 @@ impl<P: Probe> Drive<P> {
         }
     }
 
-    // Called seldom, from several places.
     #[inline(never)]
     fn serve_next(&mut self) {
         match self.core.wakes.pop() {
             None => {}
             Some(Wake::Space(plane)) => self.check_space(plane),
             Some(Wake::Resume(plane)) => {
-                self.resume_stalled(plane);
+                self.resume_writes(plane);
                 self.check_space(plane);
             }
             Some(Wake::Emptied(plane)) => self.background.on_emptied(&mut self.core, &mut self.path, plane),
@@ -188,12 +187,13 @@ impl<P: Probe> Drive<P> {
         }
     }
 
-    /// One event.
+    /// Simulates one event.
     #[inline]
     pub(super) fn step(&mut self, time: Time, clock: u32) {
         debug_assert!(time >= self.core.now, "time runs backwards");
         if time >= self.recorder.sample_at() {
-            // A row is due at the end of simulated time at the latest: to look for it here costs nothing.
+            // A row of the series is due at the end of simulated time at the latest, so checking for the end here costs
+            // nothing.
             if time > self.core.end {
                 self.end_time();
                 return;
@@ -213,7 +213,7 @@ impl<P: Probe> Drive<P> {
         self.serve();
     }
 
-    // What happens seldom is kept out of the code that runs for every operation: that has to fit the instruction cache.
+    // Rare events are kept out of the code that runs for every operation, which has to fit the instruction cache.
     #[cold]
     #[inline(never)]
     fn on_rare_clock(&mut self, clock: u32) {
@@ -260,7 +260,7 @@ impl<P: Probe> Drive<P> {
                 }
             }
         }
-        // What ended may have work for this die.
+        // The wakes may queue operations for this die, so the die starts its next operation after them.
         self.serve();
         self.core.device.start_next(
             &mut self.core.pool,
@@ -273,7 +273,7 @@ impl<P: Probe> Drive<P> {
 
     #[inline]
     fn on_programmed(&mut self, done: &Transaction) {
-        // One that ends the writing back of dirty pages is not measured yet.
+        // The program that ends the stage `syncing` is not part of the measurement.
         let is_measured = self.power.is_draining();
         self.core.operations.on_ended(done.kind, done.cause);
         match done.owner {
@@ -285,7 +285,7 @@ impl<P: Probe> Drive<P> {
         }
     }
 
-    /// A page has been programmed once more with what it holds.
+    /// A reprogram in place has ended.
     #[cold]
     #[inline(never)]
     fn on_reprogrammed(&mut self, plane: PlaneId, done: &Transaction) {
@@ -293,7 +293,7 @@ impl<P: Probe> Drive<P> {
         self.on_copied(plane);
     }
 
-    /// A page has been programmed while the capacitor is measured or charged.
+    /// A program has ended while the capacitor is being measured or recharged.
     #[cold]
     #[inline(never)]
     fn on_programmed_uncharged(&mut self, done: &Transaction, is_measured: bool) {
@@ -336,7 +336,8 @@ impl<P: Probe> Drive<P> {
             }
             Owner::Job(plane) => self.on_copied(plane),
             Owner::Rewrite(_) | Owner::Dummy => self.on_rewritten(done),
-            // A line of the VSM has been dealt with, padding needs nothing, and power is on.
+            // `partial.on_programmed` has served combination pages, padding has no owner to tell, flush pages are
+            // programmed only while power fails, and dead blocks are erased, not programmed.
             Owner::CombinationPage | Owner::Padding | Owner::FlushPage(_) | Owner::DeadBlock(_) => {}
         }
         if is_closed {
@@ -351,14 +352,14 @@ impl<P: Probe> Drive<P> {
         }
     }
 
-    /// A page of a detection has been programmed.
+    /// A program of a detection has ended.
     #[cold]
     #[inline(never)]
     fn on_rewritten(&mut self, done: &Transaction) {
         self.with_power(|power, core, kept| power.on_rewritten(core, kept, done));
     }
 
-    /// The data of a block ages from its first program, or from before, as that which has been copied back to it.
+    /// Sets the age of a block's data for refresh: from its first program, or from the age of data copied back to it.
     #[inline(never)]
     fn keep_age(&mut self, block: BlockId, done: &Transaction) {
         if done.page == 0 {

@@ -1,4 +1,4 @@
-//! What must not happen: a drive that neither goes on nor is worn out, or never comes to rest.
+//! Failures of the drive itself: no progress though the drive is not worn out, the end of simulated time, or no rest.
 
 use super::Drive;
 use crate::base::geometry::PlaneId;
@@ -7,25 +7,25 @@ use crate::base::words::duration;
 use crate::probe::Probe;
 use crate::sched::Cause;
 
-/// Why a drive does not go on.
+/// Why a drive simulates no further.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Failure {
-    /// Pages wait for room in a plane that has none, and nothing can be gained there.
+    /// Pages wait for room in a plane without room, and GC can gain none there.
     Shortage {
         /// The plane.
         plane: PlaneId,
-        /// Its free blocks, and those that it keeps from the host.
+        /// Free blocks of the plane.
         free: u32,
-        /// See `free`.
+        /// Free blocks that the plane keeps from the host.
         reserve: u32,
-        /// Its valid pages, and the most that leave it what it needs.
+        /// Valid pages of the plane.
         valid: u32,
-        /// See `valid`.
+        /// Highest number of valid pages that leaves the plane the room that its mechanisms need.
         valid_max: u64,
     },
-    /// GC goes on and no host page gets room.
+    /// GC erases blocks, and no waiting host page gets room.
     InVain {
-        /// Blocks erased since the last one did.
+        /// Blocks erased since a host page last got room.
         erases: u64,
     },
     /// Simulated time is over.
@@ -33,11 +33,11 @@ pub enum Failure {
         /// The last simulated time.
         end: Time,
     },
-    /// Something still goes on though the host asks for nothing.
+    /// The drive does not come to rest though no request arrives.
     Restless {
-        /// How long that was waited for.
+        /// The simulated time after which the drive was still not at rest.
         limit: Span,
-        /// What it is.
+        /// The work that is still under way.
         what: String,
     },
 }
@@ -47,15 +47,12 @@ impl std::fmt::Display for Failure {
         match self {
             Self::Shortage { plane, free, reserve, valid, valid_max } => write!(
                 f,
-                "a write waits for plane {}, which has {free} of the {reserve} free blocks that it keeps and nothing to \
-                 gain: {valid} of its pages are valid, and {valid_max} may be",
+                "a write waits for plane {}, where GC can gain no page: expected more than {reserve} free blocks, found \
+                 {free}; expected at most {valid_max} valid pages, found {valid}",
                 plane.0
             ),
             Self::InVain { erases } => {
-                write!(
-                    f,
-                    "garbage collection has erased {erases} blocks, and no host page has got room of them"
-                )
+                write!(f, "GC has erased {erases} blocks, but no waiting host page has got room")
             }
             Self::TimeIsOver { end: Time::LIMIT } => {
                 write!(f, "simulated time ends 2^62 ns (146 years) after the start")
@@ -76,13 +73,13 @@ impl std::fmt::Display for Failure {
 impl std::error::Error for Failure {}
 
 impl<P: Probe> Drive<P> {
-    /// Simulated time is over: nothing happens any more.
+    /// Simulated time is over: the drive fails.
     #[cold]
     pub(super) fn end_time(&mut self) {
         self.failure.get_or_insert_with(|| Box::new(Failure::TimeIsOver { end: self.core.end }));
     }
 
-    /// The shortage of the first plane that something waits for.
+    /// The shortage of the first plane in which a page waits for room.
     pub(super) fn shortage(&self) -> Failure {
         let mut planes = (0..self.core.geometry.planes).map(PlaneId);
         let plane = planes.find(|&plane| self.path.waits_in::<P>(plane)).unwrap_or(PlaneId(0));
@@ -98,7 +95,7 @@ impl<P: Probe> Drive<P> {
         }
     }
 
-    /// What goes on after so long.
+    /// The failure of a drive that is not at rest after `limit`, with the work still under way.
     pub(super) fn restless(&self, limit: Span) -> Failure {
         let jobs = self.background.causes(&self.core);
         let count = |cause: Cause| jobs.iter().filter(|&&job| job == cause).count();

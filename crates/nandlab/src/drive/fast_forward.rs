@@ -1,14 +1,16 @@
-//! Fast-forward: a drive lives on as it has lived lately, without that being simulated.
+//! Fast-forward: extrapolates the wear and ageing of a simulated window, without simulating the time that is skipped.
 //!
-//! Between two moments a drive has worn, and time has passed. To go on `times` as long means:
+//! The window lies between two points in simulated time. To fast-forward by `times` windows means:
 //!
-//! - all planes together get `times` the P/E cycles that they have got, each its share of all that was simulated so far,
-//!   spread evenly over the blocks that take part: all of them under static wear levelling, else those that are not cold,
-//!   which is what has not been erased while its plane had twice as many erases as it has blocks;
-//! - the capacitor gets older by `times` the time, and is as often emptied as it would have been measured; a detection
-//!   that would have been due is due now;
-//! - all data keeps its age, and each block its place in its refresh interval: in a steady state there is always as much
-//!   data of each age. A block that is due now because the interval has become shorter is somewhere in its interval.
+//! - All planes together get `times` the P/E cycles that they got in the window. Each plane gets the share that it has
+//!   of all erases simulated so far, spread evenly over its active blocks: under static wear levelling all blocks, else
+//!   all blocks that are not cold. A block counts as cold if it was not erased while its plane performed twice as many
+//!   erases as it has blocks.
+//! - The capacitor ages by `times` the duration of the window and gets one discharge for each detection that would have
+//!   taken place; a detection that would have been due is due now.
+//! - All data keeps its age, and each block the elapsed part of its refresh interval: in a steady state the
+//!   distribution of ages does not change. A block that would be due now because its interval has become shorter gets a
+//!   random age in the interval.
 
 use super::Drive;
 use super::spec::{DirtyBudget, WearLevelling};
@@ -17,50 +19,52 @@ use crate::base::rng::Stream;
 use crate::flash::{Block, BlockState};
 use crate::probe::Probe;
 
-/// Erases of its plane, in its blocks, after which a block that none of them was of is cold.
+/// A block not erased while its plane performed this many erases per block counts as cold.
 const COLD_AFTER: u64 = 2;
 
-/// Windows of which each block has to be capable after a fast-forward.
-const LEFT: f64 = 1.5;
+/// Number of further windows that every block must be able to wear through after a fast-forward.
+const WINDOWS_LEFT: f64 = 1.5;
 
-/// What a drive has lived through, at a moment.
+/// The age and the wear of a drive at a point in time.
 #[derive(Clone, Debug)]
 pub struct Lived {
-    /// Seconds on the scaled clock.
+    /// The scaled clock, in seconds.
     seconds: f64,
-    /// P/E cycles of each plane's blocks, added up.
+    /// By plane: sum of the P/E cycles of its blocks.
     cycles: Box<[u64]>,
 }
 
-/// How the wear has been spread, in what was simulated.
+/// The distribution of the simulated erases over planes and blocks.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
-    /// By block, its P/E cycles after the last fast-forward, and the erases of its plane since its own last one.
+    /// By block: its P/E cycles after the last fast-forward, and the number of erases of its plane since the block's
+    /// last erase.
     blocks: Box<[(u32, u64)]>,
-    /// By plane, all erases.
+    /// By plane: number of simulated erases.
     planes: Box<[u64]>,
 }
 
 impl Lived {
-    /// Seconds on the scaled clock.
+    /// The scaled clock, in seconds.
     pub fn seconds(&self) -> f64 {
         self.seconds
     }
 }
 
 impl<P: Probe> Drive<P> {
-    /// Seconds on the scaled clock that the drive has lived through, the skipped ones included.
+    /// Age of the drive on the scaled clock, in seconds, skipped time included.
     pub fn lived_s(&self) -> f64 {
         self.power.age_s(self.core.now)
     }
 
-    /// What the drive has lived through until now.
+    /// The age and the wear of the drive now.
     pub fn lived(&self) -> Lived {
         let planes = (0..self.core.geometry.planes).map(PlaneId);
         let cycles = planes.map(|plane| self.cycles_of(plane)).collect();
         Lived { seconds: self.lived_s(), cycles }
     }
 
+    /// Sum of the P/E cycles of a plane's blocks.
     fn cycles_of(&self, plane: PlaneId) -> u64 {
         self.core.array.blocks[self.core.geometry.blocks_of(plane)]
             .iter()
@@ -68,35 +72,36 @@ impl<P: Probe> Drive<P> {
             .sum()
     }
 
-    /// Whether nothing is under way. Idle-time work may still be to come.
+    /// Whether no request, operation or waiting page is left. Idle-time work may still begin.
     pub fn is_at_rest(&self) -> bool {
         self.outstanding() == 0 && self.core.pool.live() == 0 && self.core.waiters.live() == 0
     }
 
-    /// How many times the drive can get the P/E cycles that its planes have `gained`, so that no block reaches its endurance
-    /// when it gets as many once more, and a half of it.
+    /// The highest number of windows to fast-forward such that every block can then wear through [`WINDOWS_LEFT`] more
+    /// windows before its endurance. `gained`: by plane, P/E cycles per window.
     fn fast_forward_max(&self, gained: &[f64]) -> f64 {
         let endurance = self.spec.drive.endurance;
         let of_plane = |plane: PlaneId| {
-            let blocks = self.taking_part(plane);
+            let blocks = self.active_blocks(plane);
             let worst =
                 blocks.iter().map(|&block| self.core.array.blocks[block].pe_cycles).max().unwrap_or(0);
-            // One less for the rounding.
+            // One cycle less allows for rounding.
             let left = f64::from(endurance.saturating_sub(worst).saturating_sub(1)) * blocks.len() as f64;
             let gained = gained[plane.index()];
-            if gained == 0.0 { f64::INFINITY } else { left / gained - LEFT }
+            if gained == 0.0 { f64::INFINITY } else { left / gained - WINDOWS_LEFT }
         };
         (0..self.core.geometry.planes).map(PlaneId).map(of_plane).fold(f64::INFINITY, f64::min)
     }
 
-    /// Lives on `times` as long as from `then` to `until`, as the module says, or until blocks are about to reach their
-    /// endurance; returns how many times it was.
+    /// Fast-forwards the drive by `times` windows, the window being the time from `then` to `until`; by fewer if blocks
+    /// would get too close to their endurance. Returns the number of windows. The comment at the top of this file says
+    /// what happens.
     ///
     /// # Panics
-    /// When something is under way ([`Drive::is_at_rest`]).
+    /// If the drive is not at rest ([`Drive::is_at_rest`]).
     pub fn fast_forward(&mut self, then: &Lived, until: &Lived, times: f64) -> f64 {
         assert!(self.is_at_rest(), "a drive can be fast-forwarded only while nothing is under way");
-        self.keep_pace();
+        self.update_pace();
         let all: u64 = until.cycles.iter().zip(&then.cycles).map(|(until, then)| until - then).sum();
         let simulated: u64 = self.pace.planes.iter().sum();
         let share = |&plane: &u64| all as f64 * plane as f64 / simulated.max(1) as f64;
@@ -130,8 +135,8 @@ impl<P: Probe> Drive<P> {
         times
     }
 
-    /// Which blocks have been erased since the last fast-forward.
-    fn keep_pace(&mut self) {
+    /// Updates [`Pace`] by the erases since the last fast-forward.
+    fn update_pace(&mut self) {
         if self.pace.blocks.is_empty() {
             let first = self.spec.reliability.pe_cycles;
             self.pace.blocks = vec![(first, 0); self.core.geometry.blocks as usize].into();
@@ -140,7 +145,7 @@ impl<P: Probe> Drive<P> {
         for plane in (0..self.core.geometry.planes).map(PlaneId) {
             let range = self.core.geometry.blocks_of(plane);
             let (blocks, pace) = (&self.core.array.blocks[range.clone()], &mut self.pace.blocks[range]);
-            // A drive that was loaded may have begun with more.
+            // The blocks of a loaded drive may have begun with other P/E cycles.
             let more = |block: &Block, pace: &(u32, u64)| u64::from(block.pe_cycles.saturating_sub(pace.0));
             let erases = blocks.iter().zip(&*pace).map(|(block, pace)| more(block, pace)).sum::<u64>();
             for (pace, block) in pace.iter_mut().zip(blocks) {
@@ -150,20 +155,22 @@ impl<P: Probe> Drive<P> {
         }
     }
 
-    /// The blocks of a plane among which its wear is spread.
-    fn taking_part(&self, plane: PlaneId) -> Vec<usize> {
-        let spares_none = self.spec.ftl.wear_levelling == WearLevelling::Static;
-        let takes_part = |&block: &usize| {
-            let is_active =
+    /// The active blocks of a plane, over which its wear is spread: all blocks under static wear levelling, else those
+    /// that are not cold; without retired blocks.
+    fn active_blocks(&self, plane: PlaneId) -> Vec<usize> {
+        let is_static = self.spec.ftl.wear_levelling == WearLevelling::Static;
+        let is_active = |&block: &usize| {
+            let is_warm =
                 || self.pace.blocks[block].1 < COLD_AFTER * u64::from(self.core.geometry.blocks_per_plane);
-            self.core.array.blocks[block].state != BlockState::Retired && (spares_none || is_active())
+            self.core.array.blocks[block].state != BlockState::Retired && (is_static || is_warm())
         };
-        self.core.geometry.blocks_of(plane).filter(takes_part).collect()
+        self.core.geometry.blocks_of(plane).filter(is_active).collect()
     }
 
-    /// Gives a plane's blocks so many P/E cycles, the least worn first.
+    /// Spreads `cycles` P/E cycles evenly over the active blocks of a plane; the remainder goes to the least worn
+    /// blocks.
     fn share_cycles(&self, plane: PlaneId, cycles: u64, gained: &mut [u32]) {
-        let mut blocks = self.taking_part(plane);
+        let mut blocks = self.active_blocks(plane);
         blocks.sort_by_key(|&block| (self.core.array.blocks[block].pe_cycles, block));
         let count = blocks.len().max(1) as u64;
         for (at, &block) in blocks.iter().enumerate() {
@@ -171,7 +178,8 @@ impl<P: Probe> Drive<P> {
         }
     }
 
-    /// Blocks whose interval has become so short that they would all be due at once are spread over it.
+    /// Gives each block whose interval has become so short that it would be due now a random age in its interval, so
+    /// that not all are due at once.
     fn spread_overdue(&mut self) {
         if !self.refreshing.refresh.has_begun() {
             return;

@@ -1,7 +1,7 @@
-//! The drive: wires the parts together. The only module that knows them all.
+//! The drive: core and mechanisms wired together. The only room that imports all mechanisms.
 //!
 //! A drive is a library object: [`Drive::submit`] requests, [`Drive::advance`] simulated time, take
-//! [`Drive::completions`]. The trace runner ([`crate::runner::Runner`]) is one user of that.
+//! [`Drive::completions`]. The trace runner ([`crate::runner::Runner`]) is one user of this interface.
 
 mod build;
 mod events;
@@ -53,19 +53,19 @@ use spec::Spec;
 use stats::Recorder;
 use together::Path;
 
-/// A request the drive does not take.
+/// Why the drive refuses a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// It ends beyond the logical capacity.
+    /// The request ends beyond the logical capacity.
     Beyond {
-        /// The first byte that is not there.
+        /// Offset of the first byte after the request.
         end: u64,
         /// The logical capacity in bytes.
         capacity: u64,
     },
     /// A read, write or TRIM of no bytes.
     Empty,
-    /// It arrives after the drive's present time.
+    /// The request arrives after the drive's present time.
     Future,
 }
 
@@ -73,17 +73,19 @@ impl std::fmt::Display for Refused {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Beyond { end, capacity } => {
-                write!(f, "the request ends at byte {end}, the drive has {capacity} bytes")
+                write!(f, "the request ends at byte {end}, but the drive has {capacity} bytes")
             }
             Self::Empty => write!(f, "the request has no bytes"),
-            Self::Future => write!(f, "the request arrives after the drive's present time: advance first"),
+            Self::Future => {
+                write!(f, "the request arrives after the drive's present time: advance the drive first")
+            }
         }
     }
 }
 
 impl std::error::Error for Refused {}
 
-/// How long [`Drive::run_until_idle`] waits for the drive to come to rest if nothing else is said: 60 s.
+/// Default limit of [`Drive::run_until_idle`] to the simulated time until the drive is at rest: 60 s.
 pub const IDLE_LIMIT: Span = Span::from_ns(60 * SECOND.ns());
 
 /// A simulated drive.
@@ -100,14 +102,14 @@ pub struct Drive<P: Probe = NoProbe> {
     reads: Reads,
     recorder: Recorder,
     pace: Pace,
-    /// What has gone wrong with the drive itself: nothing happens any more.
+    /// The failure of the drive itself, after which no event is simulated any more.
     failure: Option<Box<Failure>>,
     /// The background job of each plane.
     background: Background,
     spec: Spec,
 }
 
-/// What the tests break, to see that the audit notices.
+/// The state that tests corrupt to see that the audit notices it.
 #[doc(hidden)]
 #[allow(missing_docs)]
 #[derive(Debug)]
@@ -120,19 +122,19 @@ pub struct Inner<'a> {
 }
 
 impl Drive<NoProbe> {
-    /// A fresh drive that nobody watches. See [`Drive::with_probe`].
+    /// A fresh drive without a probe, from a validated spec, not yet preconditioned.
     pub fn new(spec: &Spec) -> Self {
         Self::with_probe(spec, NoProbe)
     }
 }
 
 impl<P: Probe> Drive<P> {
-    /// Tells the oracle that `of` finds in the probe what the drive holds, from before it saw anything.
+    /// Tells the oracle in the probe (returned by `of`) which LPNs preconditioning has mapped.
     pub fn expect_preconditioned(&mut self, of: impl FnOnce(&mut P) -> &mut Oracle) {
         of(&mut self.core.probe).expect_preconditioned(&self.core.ftl.map);
     }
 
-    /// A fresh drive from a validated spec, not yet preconditioned.
+    /// A fresh drive with a probe, from a validated spec, not yet preconditioned.
     pub fn with_probe(spec: &Spec, probe: P) -> Self {
         let core = Core::new(
             build::core(spec, P::STAMPED),
@@ -200,7 +202,8 @@ impl<P: Probe> Drive<P> {
         self.core.now
     }
 
-    /// The last simulated time: [`Time::LIMIT`], or where the age clock ends 2^31 s after the start.
+    /// The last simulated time: [`Time::LIMIT`], or the end of the age clock (2^31 s after the start), whichever is
+    /// earlier.
     pub fn end(&self) -> Time {
         self.core.end
     }
@@ -225,7 +228,7 @@ impl<P: Probe> Drive<P> {
         &self.core.physics.ecc
     }
 
-    /// The array and the FTL, to break them: for the tests that show that the audit notices.
+    /// Array and FTL, mutable: for tests that corrupt them to see that the audit notices it.
     #[doc(hidden)]
     pub fn parts_mut(&mut self) -> (&mut Array, &mut Ftl) {
         (&mut self.core.array, &mut self.core.ftl)
@@ -236,7 +239,7 @@ impl<P: Probe> Drive<P> {
         self.path.map.as_ref().map(|mapping| &mapping.demand)
     }
 
-    /// The same and the state of the mechanisms that flash does not show.
+    /// Array, FTL and the state of mechanisms that is not in flash, mutable: for tests that corrupt them.
     #[doc(hidden)]
     pub fn inner_mut(&mut self) -> Inner<'_> {
         let Core { array, ftl, parts, .. } = &mut self.core;
@@ -245,7 +248,7 @@ impl<P: Probe> Drive<P> {
         Inner { array, ftl, parts, demand, links }
     }
 
-    /// Where partially refreshed pages have their susceptible data, and which pages these are; `None` without partial
+    /// The partially refreshed pages and the combination pages with their susceptible bits; `None` without partial
     /// refresh.
     pub fn links(&self) -> Option<Linked<'_>> {
         self.refreshing.partial.as_ref().map(|partial| partial.linked(&self.core))
@@ -256,24 +259,24 @@ impl<P: Probe> Drive<P> {
         &self.core.probe
     }
 
-    /// The probe, to change.
+    /// The probe, mutable.
     pub fn probe_mut(&mut self) -> &mut P {
         &mut self.core.probe
     }
 
-    /// Requests submitted and not completed.
+    /// Number of requests submitted and not completed.
     pub fn outstanding(&self) -> u32 {
         self.path.host.requests.live()
     }
 
-    /// The requests completed since this was last called, in order of completion.
+    /// The requests completed since the last call, in order of completion.
     pub fn completions(&mut self) -> std::vec::Drain<'_, Completion> {
         self.path.host.completions.drain(..)
     }
 
-    /// Hands the drive a request that arrives now or arrived earlier (its latency counts from its arrival). With a link
-    /// (`host.link`) the host sends it now, and it is completed when the host has the completion.
-    /// Returns the request's id: the number of requests submitted before it.
+    /// Submits a request that arrives now or arrived earlier; its latency counts from its arrival. With a link
+    /// (`host.link`) the host sends the request now, and the request is completed when the host has received the
+    /// completion. Returns the request's id, which is the number of requests submitted before.
     ///
     /// # Errors
     /// When the request has no bytes, ends beyond the drive, or arrives in the future.
@@ -301,14 +304,14 @@ impl<P: Probe> Drive<P> {
         Ok(id)
     }
 
-    /// Tells the drive of a request that will be submitted soon, so that the host machine's cache has what it needs by
-    /// then: first its map entries, and with `pages` (some time later) what they point to. Changes nothing simulated.
+    /// Prefetches into the processor's cache what a request to be submitted soon needs: first its map entries and, with
+    /// `pages` in a later call, the state of its pages. Has no effect on the simulation.
     #[inline]
     pub fn prefetch(&self, request: &Request, pages: bool) {
         if matches!(request.op, Op::Read | Op::Write) {
             let page_bytes = u64::from(self.core.geometry.page_bytes);
             let first = request.offset / page_bytes;
-            // Longer requests fetch for themselves: their pages follow one another.
+            // Eight pages are enough: the processor prefetches the following pages of longer requests by itself.
             let last = request.offset.saturating_add(request.len).div_ceil(page_bytes).min(first + 8);
             for lpn in first..last.min(u64::from(self.core.geometry.logical_pages)) {
                 let (core, lpn) = (&self.core, Lpn(lpn as u32));
@@ -324,13 +327,13 @@ impl<P: Probe> Drive<P> {
         }
     }
 
-    /// Simulates until `to`: everything that happens up to and including then has happened afterwards. A drive that has
-    /// failed stays where it is, and one that is to go on beyond [`Drive::end`] fails; see [`Drive::failure`].
+    /// Simulates all events up to and including time `to`. A failed drive simulates nothing, and a drive fails that is
+    /// to advance beyond [`Drive::end`]; see [`Drive::failure`].
     pub fn advance(&mut self, to: Time) {
         self.advance_some(to, u64::MAX);
     }
 
-    /// As [`Drive::advance`], with so many events at most; whether nothing is left to be simulated up to `to`.
+    /// As [`Drive::advance`], but simulates at most `events` events; returns whether no event up to `to` is left.
     pub fn advance_some(&mut self, to: Time, events: u64) -> bool {
         let mut events_left = events;
         loop {
@@ -361,8 +364,8 @@ impl<P: Probe> Drive<P> {
         true
     }
 
-    /// Simulates until at least one request has been completed, or nothing happens any more, or `limit` is reached.
-    /// Whether something has been completed.
+    /// Simulates until at least one request has been completed, no event is left, or time `limit` is reached. Returns
+    /// whether a request has been completed.
     pub fn advance_to_completion(&mut self, limit: Time) -> bool {
         while self.path.host.completions.is_empty() {
             let (time, clock) = self.core.agenda.next();
@@ -380,9 +383,9 @@ impl<P: Probe> Drive<P> {
         true
     }
 
-    /// Simulates the next event, if it is not later than `limit`; whether there was one. The present time does not go on to
-    /// `limit`. Without a limit ([`Time::NEVER`]) the next detection of the budget is not waited for, as in
-    /// [`Drive::run_until_idle`].
+    /// Simulates the next event if it is not later than `limit`; returns whether there was one. The present time
+    /// becomes that of the event, not `limit`. With the limit [`Time::NEVER`], budget detections and refreshes to come
+    /// do not count, as in [`Drive::run_until_idle`].
     pub fn advance_by_event(&mut self, limit: Time) -> bool {
         loop {
             let (time, clock) = self.core.agenda.next();
@@ -400,19 +403,20 @@ impl<P: Probe> Drive<P> {
         }
     }
 
-    /// Simulates until nothing is left to do: every request completed, background work done.
+    /// Simulates until the drive is at rest: every request completed, background work done.
     ///
     /// # Errors
-    /// When something still goes on after `limit` of simulated time ([`IDLE_LIMIT`] will do for most), such as the refresh
-    /// of a drive whose blocks are due again before all are refreshed; and when the drive has failed.
+    /// When the drive is not at rest after `limit` of simulated time ([`IDLE_LIMIT`] is enough for most drives), for
+    /// example because blocks are due for refresh again before all are refreshed; and when the drive has failed.
     pub fn run_until_idle(&mut self, limit: Span) -> Result<(), Failure> {
         self.run_some_until_idle(self.core.now, limit, u64::MAX).map(|_| ())
     }
 
-    /// As [`Drive::run_until_idle`] called at `began`, with so many events at most; whether the drive has come to rest.
+    /// As [`Drive::run_until_idle`] called at time `began`, but simulates at most `events` events; returns whether the
+    /// drive is at rest.
     ///
     /// # Errors
-    /// See [`Drive::run_until_idle`].
+    /// When the drive is not at rest at `began` plus `limit`, and when the drive has failed.
     pub fn run_some_until_idle(&mut self, began: Time, limit: Span, events: u64) -> Result<bool, Failure> {
         let until = began.saturating_add(limit);
         let mut events_left = events;
@@ -425,10 +429,10 @@ impl<P: Probe> Drive<P> {
                     return Ok(true);
                 }
                 if !self.give_up() {
-                    return Err(self.failure().expect("it has given up").clone());
+                    return Err(self.failure().expect("give_up has set the failure").clone());
                 }
             } else if time > until && clock == self.core.idle_clock() {
-                // Nothing is under way: it only waits for the time from which it is idle.
+                // Nothing is under way; only the time at which the drive counts as idle is still to come.
                 return Ok(true);
             } else if time > until {
                 return Err(self.restless(limit));
@@ -441,40 +445,42 @@ impl<P: Probe> Drive<P> {
         }
     }
 
-    /// What has gone wrong with the drive itself, if something has: no write can go on, though the drive is not worn out.
-    /// Nothing happens any more.
+    /// The failure of the drive itself, after which no event is simulated any more: for example no waiting write can
+    /// get room though the drive is not worn out. `None`: the drive works.
     pub fn failure(&self) -> Option<&Failure> {
         self.failure.as_deref()
     }
 
-    /// Whether nothing is left to happen, the next event being this one. The next detection of the budget and the next
-    /// refresh do not count: there is always one to come.
+    /// Whether the drive is at rest if `time` and `clock` are those of its next event. The next budget detection and
+    /// the next refresh do not count, because there is always one to come.
     #[inline]
     fn is_rest(&self, time: Time, clock: u32) -> bool {
-        time == NEVER || clock >= self.core.power_clock() && self.only_waits() || self.failure.is_some()
+        time == NEVER
+            || clock >= self.core.power_clock() && self.has_only_recurring_events()
+            || self.failure.is_some()
     }
 
     #[cold]
-    fn only_waits(&self) -> bool {
+    fn has_only_recurring_events(&self) -> bool {
         let power_waits = self.power.is_idle() || self.core.agenda.time(self.core.power_clock()) == NEVER;
         power_waits && self.core.agenda.is_unset_below(self.core.power_clock())
     }
 
-    /// Whether something waits for room that will not come.
+    /// Whether a page waits for room and no event to come can make room.
     #[inline]
     fn is_stuck_at(&self, time: Time, clock: u32) -> bool {
         self.is_rest(time, clock) && self.is_stuck()
     }
 
-    /// Whether something waits for room: with no event left none will come.
+    /// Whether a page waits for room; if no event is left, no room will come.
     fn is_stuck(&self) -> bool {
         self.path.is_stuck::<P>()
     }
 
-    /// The drive-wide audit. With nothing under way it also checks that nothing is left over.
+    /// Audits the whole drive. If nothing is under way, also checks that no pins, waiting pages or jobs are left.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first inconsistency found.
     pub fn audit(&self) -> Result<(), String> {
         self.core.ftl.audit(&self.core.geometry, &self.core.array)?;
         if let Some(mapping) = &self.path.map {
@@ -490,7 +496,10 @@ impl<P: Probe> Drive<P> {
                 if stamp.sequence > self.core.sequence
                     || stamp.corrected > self.core.physics.age_clock.at(self.core.now)
                 {
-                    return Err(format!("LPN {} has a stamp from the future: {stamp:?}", lpn.0));
+                    return Err(format!(
+                        "LPN {} has a sequence number or an age stamp from the future: {stamp:?}",
+                        lpn.0
+                    ));
                 }
             }
         }
@@ -503,13 +512,13 @@ impl<P: Probe> Drive<P> {
         }
         if is_at_rest {
             if let Some(block) = self.core.array.blocks.iter().position(|b| b.pins > 0) {
-                return Err(format!("block {block} is held by an operation that is over"));
+                return Err(format!("block {block} is pinned though no operation is under way"));
             }
             if self.path.writes.count > 0
                 || !self.path.host.merging.is_empty()
                 || !self.path.map.as_ref().is_none_or(Mapping::is_idle)
             {
-                return Err("a write still waits though no request is outstanding".to_owned());
+                return Err("a write or map entry still waits though no request is outstanding".to_owned());
             }
             if let Some(mapping) = &self.path.map {
                 mapping.audit_at_rest()?;
@@ -518,14 +527,17 @@ impl<P: Probe> Drive<P> {
                 caching.audit_at_rest()?;
             }
             if self.path.host.flushes > 0 {
-                return Err(format!("nothing is under way, and {} flushes wait", self.path.host.flushes));
+                return Err(format!("nothing is under way, but {} flushes wait", self.path.host.flushes));
             }
             if self.link().is_some_and(|link| link.to_drive.requests + link.to_host.requests > 0) {
                 return Err("a request is on the link though none is outstanding".to_owned());
             }
             for plane in (0..self.core.geometry.planes).map(PlaneId) {
                 if self.core.has_job(plane) {
-                    return Err(format!("plane {} has a background job that does nothing", plane.0));
+                    return Err(format!(
+                        "plane {} has a background job without an operation under way",
+                        plane.0
+                    ));
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! The notes of each mechanism, by its room: what `report/` gathers.
+//! The notes of each mechanism, which `report/` gathers.
 
 pub(crate) use crate::background::notes as background;
 pub(crate) use crate::capacitor::notes as capacitor;

@@ -1,5 +1,5 @@
-//! Power fails: who loses what. The operations of the drive end or tear, and the capacitor saves what it can of the write
-//! cache, as `power_loss/` says.
+//! Power fails: the steps in their order. Operations under way end or tear, and an emergency flush saves dirty pages,
+//! both in `power_loss/`; requests are aborted.
 
 use super::Drive;
 use super::spec::FlushOrder;
@@ -20,20 +20,20 @@ impl<P: Probe> Drive<P> {
         self.power.set_clock(&mut self.core);
     }
 
-    /// Power fails now and is back as soon as the drive has stopped; returns what happened.
+    /// Power fails now and is back as soon as the drive has stopped; returns the record of the power loss.
     ///
     /// # Panics
-    /// On a drive whose spec models no power loss and that no oracle watches: it has no sequence numbers to recover from.
+    /// If the drive keeps no sequence numbers to recover from: its spec models no power loss, and it has no oracle.
     pub fn cut_power(&mut self) -> &PowerLoss {
         self.lose_power();
         self.restore_power();
         self.losses.list.last().expect("power has just failed")
     }
 
-    /// Power fails now. All that is left of the drive is in flash; see [`Drive::restore_power`].
+    /// Power fails now: all state in RAM is lost. [`Drive::restore_power`] rebuilds the drive from flash.
     ///
     /// # Panics
-    /// As [`Drive::cut_power`], and when power is off already.
+    /// If the drive keeps no sequence numbers (see [`Drive::cut_power`]), or power is off already.
     pub fn lose_power(&mut self) {
         assert!(
             self.core.array.keeps_sequences(),
@@ -55,7 +55,7 @@ impl<P: Probe> Drive<P> {
             .map_or(0.0, |capacitor| capacitor.loss(self.power.age_s(self.core.now)));
         let finishes = self.power.finishes();
         let mut dirty = self.dirty_at_power_loss(finishes, &mut loss);
-        self.tell_what_was_lost_before(&mut loss);
+        self.record_earlier_losses(&mut loss);
         self.abort_requests();
         self.core.device.drop_queues(&self.core.pool);
         for clock in self.core.geometry.dies..=self.core.refresh_clock() {
@@ -76,9 +76,9 @@ impl<P: Probe> Drive<P> {
         self.losses.list.push(loss);
     }
 
-    /// What a worn-out drive could not write back it has lost before; from now on nobody remembers that. Of what no read
-    /// level decoded the OOB does.
-    fn tell_what_was_lost_before(&mut self, loss: &mut PowerLoss) {
+    /// Records in `loss` the acknowledged writes that a worn-out drive has lost before because their write-back failed:
+    /// the list of them is in RAM. Pages marked as lost in the OOB are left out: flash keeps their mark.
+    fn record_earlier_losses(&mut self, loss: &mut PowerLoss) {
         let Self { caching, core, .. } = self;
         let Core { ftl, array, .. } = core;
         let lost = caching.as_mut().map(|caching| std::mem::take(&mut caching.lost));
@@ -87,9 +87,9 @@ impl<P: Probe> Drive<P> {
         loss.lost.extend(lost.filter(|&(lpn, acknowledged)| acknowledged != 0 && !is_marked(lpn)));
     }
 
-    /// Lets what is under way end, and writes dirty pages as far as the energy goes.
+    /// Lets operations under way end, and programs dirty pages as far as the energy goes.
     fn flush_on_capacitor(&mut self, dirty: &mut [Dirty], loss: &mut PowerLoss) {
-        let capacitor = self.power.capacitor.clone().expect("only a capacitor flushes");
+        let capacitor = self.power.capacitor.clone().expect("a flush needs a capacitor");
         let method = self.spec.capacitor.flush;
         let at_a_time = match method {
             FlushMethod::Plain => self.power.concurrency(),
@@ -104,10 +104,11 @@ impl<P: Probe> Drive<P> {
             outage.flush(&means, dirty, loss);
         });
         loss.spent_j = spent_j(loss.flush_ns, loss.program_ns);
-        self.power.capacitor.as_mut().expect("it has flushed").cycle(1);
+        self.power.capacitor.as_mut().expect("a flush needs a capacitor").cycle(1);
     }
 
-    /// The dirty pages in the order in which they are flushed, without those that an operation under way brings to flash.
+    /// The dirty pages in the order of the flush, without pages whose dirty sectors are all in a program under way that
+    /// ends.
     fn dirty_at_power_loss(&self, finishes: bool, loss: &mut PowerLoss) -> Vec<Dirty> {
         let Some(caching) = &self.caching else { return Vec::new() };
         let cache = &caching.cache;
@@ -116,21 +117,21 @@ impl<P: Probe> Drive<P> {
         let is_first = |lpn: Lpn| capacitor.flush_order == FlushOrder::Metadata && lpn.0 < metadata;
         let order = cache.flush_order(capacitor.flush_order == FlushOrder::Newest, is_first);
         (loss.dirty_pages, loss.unflushed_pages) = (order.len() as u32, cache.unflushed());
-        let mut landing = vec![false; cache.slots_used()];
+        let mut is_programming = vec![false; cache.slots_used()];
         if finishes {
             for transaction in power_loss::under_way(&self.core) {
                 if let (FlashOp::Program, Owner::CachePage(slot)) = (transaction.kind, transaction.owner) {
-                    landing[slot.index()] = true;
+                    is_programming[slot.index()] = true;
                 }
             }
         }
-        let needs_flush = |&slot: &CacheSlot| cache.entry(slot).dirty != 0 || !landing[slot.index()];
+        let needs_flush = |&slot: &CacheSlot| cache.entry(slot).dirty != 0 || !is_programming[slot.index()];
         let dirty = |slot: CacheSlot| {
             let entry = cache.entry(slot);
             Dirty {
                 lpn: entry.lpn,
                 sequence: entry.sequence,
-                unflushed: if landing[slot.index()] { entry.acknowledged } else { entry.unflushed() },
+                unflushed: if is_programming[slot.index()] { entry.acknowledged } else { entry.unflushed() },
                 is_partial: entry.valid != caching.whole && self.core.ftl.map.get(entry.lpn).is_some(),
                 is_lost: entry.lost != 0,
                 is_saved: false,
@@ -139,7 +140,7 @@ impl<P: Probe> Drive<P> {
         order.into_iter().filter(needs_flush).map(dirty).collect()
     }
 
-    /// The host's requests end with the power.
+    /// Ends all outstanding requests with [`FailReason::PowerLost`].
     fn abort_requests(&mut self) {
         let aborted = self.path.host.requests.take_all();
         if let Some(link) = &mut self.path.host.link {

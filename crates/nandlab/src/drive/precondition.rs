@@ -1,7 +1,7 @@
-//! Preconditioning: the drive's state before the workload, made without simulating time.
+//! Preconditioning: brings the drive into its state before the workload, without simulating time.
 //!
-//! Uses the same FTL as the simulation: allocation, victim policy and wear levelling behave alike, only that GC is
-//! done at once when it is needed.
+//! Preconditioning uses the FTL of the simulation, so allocation, victim policy and wear levelling behave alike; but GC
+//! is done at once when it is needed.
 
 use super::Drive;
 use super::spec::{FillOrder, PreconditionSpec};
@@ -13,13 +13,13 @@ use crate::ftl::WriteStream;
 use crate::host::steady_state;
 use crate::probe::Probe;
 
-/// Pages between two looks at the watch.
+/// Number of pages between two calls of the watch.
 const STRIDE: u32 = 1 << 16;
 
-/// Told the share done, from time to time; `false` stops.
+/// Called from time to time with the share done (0 to 1); returns `false` to stop.
 pub type Watch<'a> = &'a mut dyn FnMut(f64) -> bool;
 
-/// How the random overwrite of the SNIA method ended.
+/// The result of the random overwrite of the SNIA method.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PtsOutcome {
     /// WAF of each round.
@@ -29,8 +29,8 @@ pub struct PtsOutcome {
 }
 
 impl<P: Probe> Drive<P> {
-    /// Preconditions a fresh drive as its spec says, a saved one excepted ([`Drive::load`]). Returns whether it got
-    /// to the end, and how the SNIA method went.
+    /// Preconditions a fresh drive as its spec says, except for a saved drive, which [`Drive::load`] loads. Returns
+    /// whether the preconditioning was completed, and the result of the SNIA method if the spec chooses it.
     ///
     /// # Panics
     /// On a drive that has been written.
@@ -51,8 +51,8 @@ impl<P: Probe> Drive<P> {
         outcome
     }
 
-    /// Who hears of pages that are mapped outside simulated time.
-    fn tell(map: &mut Option<Mapping>) -> impl FnMut(Lpn) {
+    /// Tells the demand map of pages mapped outside simulated time.
+    fn on_mapped(map: &mut Option<Mapping>) -> impl FnMut(Lpn) {
         move |lpn| {
             if let Some(mapping) = map {
                 mapping.demand.on_mapped_now(lpn);
@@ -60,23 +60,24 @@ impl<P: Probe> Drive<P> {
         }
     }
 
-    /// Writes every translation page that is out of date at once, without simulating time: after preconditioning.
+    /// Writes all translation pages that are out of date, without simulating time: after preconditioning.
     pub fn settle_map(&mut self) {
         if let Some(mapping) = &mut self.path.map {
             mapping.settle(&mut self.core);
         }
     }
 
-    /// Fills whole blocks of every plane up to a share `used` of its pages, a share `valid` of them valid, wherever they are.
-    /// The data is that of the lowest LPNs, so that a workload that starts at address 0 finds it.
+    /// Fills whole blocks of every plane, a share `used` of its pages; a share `valid` of the filled pages, at random
+    /// places, is valid. The valid pages have the lowest LPNs, so that a workload that starts at address 0 finds data.
     fn fill(&mut self, used: f64, valid: f64, order: FillOrder, watch: Watch) -> bool {
         let mut stream = Stream::new(self.spec.seed, "precondition");
         let (planes, pages) = (self.core.geometry.planes, self.core.geometry.pages_per_block);
-        // The small addition makes 0.29 of 100 blocks 29.
+        // 1e-9 absorbs rounding, so that 0.29 of 100 blocks are 29.
         let filled_blocks = (used * f64::from(self.core.geometry.blocks_per_plane) + 1e-9) as u32;
         let filled = u64::from(filled_blocks * pages) * u64::from(planes);
         let mapped = ((filled as f64 * valid) as u32).min(self.core.geometry.logical_pages);
-        // Consecutive LPNs visit all planes in turn, so a plane's LPNs are one residue apart.
+        // Consecutive LPNs go to all planes in turn, so the LPNs of a plane have the same residue modulo the number of
+        // planes.
         let mut residues = vec![0; planes as usize];
         for residue in 0..planes {
             residues[self.core.ftl.allocator.home(Lpn(residue), planes).index()] = residue;
@@ -88,7 +89,7 @@ impl<P: Probe> Drive<P> {
             }
             lpns.clear();
             lpns.extend((residues[plane.index()]..mapped).step_by(planes as usize));
-            // They are taken from the end.
+            // LPNs are taken from the end of the list.
             match order {
                 FillOrder::Sequential => lpns.reverse(),
                 FillOrder::Random => {
@@ -97,7 +98,8 @@ impl<P: Probe> Drive<P> {
                     }
                 }
             }
-            // Selection sampling (Knuth, algorithm S): exactly the wanted pages, each set of them equally likely.
+            // Selection sampling (Knuth, algorithm S): exactly `wanted` pages become valid, and each set of pages is
+            // equally likely.
             let mut wanted = lpns.len() as u64;
             let of_plane = u64::from(filled_blocks * pages);
             for pages_left in (1..=of_plane).rev() {
@@ -110,7 +112,7 @@ impl<P: Probe> Drive<P> {
                 let is_valid = stream.below(pages_left) < wanted;
                 let lpn = if is_valid {
                     wanted -= 1;
-                    // The map is visited at random: ask for the entries some time ahead.
+                    // The map is accessed at random, so its entries are prefetched.
                     if let Some(ahead) = wanted.checked_sub(16) {
                         self.core.ftl.map.prefetch(Lpn(lpns[ahead as usize]));
                     }
@@ -118,14 +120,14 @@ impl<P: Probe> Drive<P> {
                 } else {
                     Lpn(DEAD_LPN)
                 };
-                self.core.program_now(plane, WriteStream::Host, lpn, 0, Self::tell(&mut self.path.map));
+                self.core.program_now(plane, WriteStream::Host, lpn, 0, Self::on_mapped(&mut self.path.map));
             }
         }
         true
     }
 
-    /// SNIA PTS: writes the whole logical space once in order, then overwrites it in rounds of uniformly random
-    /// pages, one logical capacity each, until the WAF of the last five rounds is steady. `None`: stopped.
+    /// SNIA PTS: writes the whole logical space once in order, then overwrites uniformly random pages in rounds of one
+    /// logical capacity each, until the WAF of the last five rounds is steady. `None`: the watch has stopped it.
     fn pts(&mut self, rounds_max: u32, watch: Watch) -> Option<PtsOutcome> {
         let mut stream = Stream::new(self.spec.seed, "precondition");
         let pages = self.core.geometry.logical_pages;
@@ -153,21 +155,21 @@ impl<P: Probe> Drive<P> {
         Some(PtsOutcome { waf, is_steady })
     }
 
-    /// Writes a page without simulating time; returns the pages programmed for it, GC included. For
-    /// preconditioning, and for experiments on write amplification alone.
+    /// Writes a page without simulating time; returns the number of pages programmed for this write, GC included. For
+    /// preconditioning, and for experiments on write amplification without time.
     ///
     /// # Panics
     /// When transactions are under way, or the drive has worn out.
     #[inline]
     pub fn write_now(&mut self, lpn: Lpn) -> u64 {
-        debug_assert!(self.core.pool.live() == 0, "time stands still only for an idle drive");
+        debug_assert!(self.core.pool.live() == 0, "write_now needs a drive without operations under way");
         let mut moved = 0;
         let plane = loop {
             let plane = self.core.ftl.choose_plane(&self.core.geometry, &self.core.device, lpn);
             if let Some(plane) = plane.filter(|&plane| self.core.ftl.has_room(plane)) {
                 break plane;
             }
-            // Under dynamic allocation any plane will do; the one with the most to gain does best.
+            // Dynamic allocation may take any plane: the plane with the most garbage is collected.
             let garbage = |plane: &PlaneId| {
                 let ftl = &self.core.ftl;
                 let pages = ftl.spare_pages(&self.core.geometry, *plane)
@@ -177,18 +179,23 @@ impl<P: Probe> Drive<P> {
             let plane = plane.or_else(|| (0..self.core.geometry.planes).map(PlaneId).max_by_key(garbage));
             moved += self
                 .core
-                .collect_now(plane.expect("a drive has planes"), Self::tell(&mut self.path.map))
-                .expect("the drive has room left");
+                .collect_now(plane.expect("a drive has planes"), Self::on_mapped(&mut self.path.map))
+                .expect("a drive that is not worn out has garbage to collect");
         };
         self.core.sequence += 1;
         let sequence = self.core.sequence;
-        let opened =
-            self.core.program_now(plane, WriteStream::Host, lpn, sequence, Self::tell(&mut self.path.map));
+        let opened = self.core.program_now(
+            plane,
+            WriteStream::Host,
+            lpn,
+            sequence,
+            Self::on_mapped(&mut self.path.map),
+        );
         self.core.probe.on_write_admitted(lpn, self.core.sequence);
         self.core.probe.on_write_durable(lpn, self.core.sequence);
         self.core.probe.on_write_acknowledged(lpn, self.core.sequence);
         while opened && self.core.is_short(plane) {
-            let Some(more) = self.core.collect_now(plane, Self::tell(&mut self.path.map)) else { break };
+            let Some(more) = self.core.collect_now(plane, Self::on_mapped(&mut self.path.map)) else { break };
             moved += more;
         }
         moved + 1

@@ -1,11 +1,11 @@
-//! Who hears of a flash read.
+//! The events of flash reads, and the mechanisms that hear of them.
 
 use super::Drive;
 use crate::probe::Probe;
 use crate::sched::{Cause, Owner, Slot};
 
 impl<P: Probe> Drive<P> {
-    /// A page has left its die; decoding follows.
+    /// The page of a read has left its die: begins decoding.
     #[inline]
     pub(super) fn on_page_out(&mut self, slot: Slot) {
         if let Some(slot) = self.reads.on_page_out(&mut self.core, slot) {
@@ -13,7 +13,7 @@ impl<P: Probe> Drive<P> {
         }
     }
 
-    /// Decoding has ended: with the data, or with another try one level higher.
+    /// Decoding has ended. If the read is over, tells its owner; else another try has been queued.
     #[inline]
     pub(super) fn on_decoded(&mut self, slot: Slot) {
         if !self.reads.on_decoded(&mut self.core, &mut self.path.map, slot) {
@@ -43,7 +43,7 @@ impl<P: Probe> Drive<P> {
             Owner::Job(plane) => self.with_background(|jobs, core, path, around| {
                 jobs.on_background_read(core, path, around, plane, &read);
             }),
-            other => unreachable!("{other:?} reads nothing"),
+            other => unreachable!("{other:?} queues no reads"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Power is back: who learns what from flash, and in which order.
+//! Power is back: the steps of recovery in their order.
 
 use super::{Drive, build};
 use crate::base::geometry::{BlockId, Lpn, PlaneId, Tvpn};
@@ -11,7 +11,7 @@ use crate::power_loss::Recovery;
 use crate::probe::Probe;
 
 impl<P: Probe> Drive<P> {
-    /// Power comes back: recovers, and goes on with an empty capacitor that is being charged.
+    /// Power comes back: rebuilds the drive from flash; the empty capacitor is recharged while the drive works.
     ///
     /// # Panics
     /// When power is not off.
@@ -43,9 +43,9 @@ impl<P: Probe> Drive<P> {
         }
         let stale = self.find_stale_translation_pages(&before);
         drop(before);
-        self.tell_what_is_lost();
+        self.record_lost_pages();
         if self.power.capacitor.is_some() {
-            self.use_lsb_pages_alone();
+            self.use_lsb_pages_only();
         }
         let lost = self
             .with_return(&mut busy_ns, &mut recovery, |on_return, _| on_return.merge_partial_pages(&found));
@@ -82,8 +82,9 @@ impl<P: Probe> Drive<P> {
         loss.recovery = Some(recovery);
     }
 
-    /// Of the pages torn with their wordline those are lost that flash has nothing as new for.
-    fn tell_what_is_lost(&mut self) {
+    /// Removes from the list of pages torn with their wordline those of which flash has the same or a newer write, and
+    /// those deallocated since; the others are lost. Tells the probe.
+    fn record_lost_pages(&mut self) {
         let Self { path, core, losses, .. } = self;
         let trims = &path.host.trims;
         let Core { ftl, array, probe, .. } = core;
@@ -95,8 +96,8 @@ impl<P: Probe> Drive<P> {
         probe.on_power_loss(&loss.lost, &loss.lost_with_wordline);
     }
 
-    /// All that was in RAM is gone. Returns the map that was there, from which it can be told what the translation pages
-    /// in flash say.
+    /// Replaces all state in RAM by fresh state. Returns the old FTL and demand map, from which
+    /// [`Drive::find_stale_translation_pages`] derives the contents of the translation pages in flash.
     fn start_afresh(&mut self) -> (Ftl, Option<Mapping>) {
         let Self { core, path, caching, refreshing, spec, .. } = self;
         let fresh = build::ftl(spec, &core.geometry, &core.array);
@@ -127,7 +128,8 @@ impl<P: Probe> Drive<P> {
         before
     }
 
-    /// A translation page in flash is out of date where RAM held changes of it, or where the map is another one now.
+    /// Marks and returns the translation pages that are out of date in flash: RAM had changes of them, or recovery has
+    /// mapped one of their LPNs differently.
     fn find_stale_translation_pages(&mut self, before: &(Ftl, Option<Mapping>)) -> Vec<Tvpn> {
         let (before, old) = before;
         let (Some(mapping), Some(old)) = (&mut self.path.map, old) else { return Vec::new() };
@@ -148,8 +150,8 @@ impl<P: Probe> Drive<P> {
         demand.numbers().filter(|page| demand.pages[page.index()].is_stale).collect()
     }
 
-    /// While the capacitor is empty a program may be torn.
-    fn use_lsb_pages_alone(&mut self) {
+    /// Restricts the host stream to LSB pages: while the capacitor is empty programs may be torn.
+    fn use_lsb_pages_only(&mut self) {
         for plane in (0..self.core.geometry.planes).map(PlaneId) {
             self.core.ftl.set_lsb_only(&self.core.geometry, plane, WriteStream::Host, true);
         }

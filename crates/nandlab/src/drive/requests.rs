@@ -1,8 +1,9 @@
-//! The host's path: requests are split into pages, pages become transactions, the last page completes the request.
+//! The path of host requests: requests are split into pages, pages become transactions, the last page completes the
+//! request.
 //!
-//! A write is mapped when it is admitted, not when it is programmed: from then on it is the page's newest data, and
-//! a read of it is answered from the controller's buffer until the program is done. The block that holds what it
-//! replaces cannot be erased before that, so what has been acknowledged is always in flash.
+//! A write is mapped when it is admitted, not when it is programmed: from its admission on it is the newest data of its
+//! LPN, and reads are answered from the controller's buffer until the program has ended. The block with the page that
+//! the write replaces stays pinned until then, so acknowledged data is always in flash.
 
 use super::Drive;
 use super::together::Path;
@@ -16,6 +17,7 @@ use crate::write_cache::Caching;
 use std::collections::VecDeque;
 
 impl<P: Probe> Drive<P> {
+    /// Takes a submitted request: sends it over the link, or begins it at once. Returns its id.
     pub(crate) fn accept(&mut self, request: &Request) -> u64 {
         let host = &mut self.path.host;
         let slot = host.requests.insert(request);
@@ -30,7 +32,7 @@ impl<P: Probe> Drive<P> {
         id
     }
 
-    /// A request has reached the drive.
+    /// Begins a request that has reached the drive.
     #[inline(always)]
     pub(crate) fn begin(&mut self, slot: RequestId, request: &Request) {
         let epoch = self.path.host.epochs.open();
@@ -57,8 +59,9 @@ impl<P: Probe> Drive<P> {
         }
     }
 
-    /// A page that has waited for its map entry goes on with it, or fails with its translation page. The write cache's own
-    /// go on: a lost translation page is made anew from the OOB of the data pages.
+    /// A page that has waited for its map entry continues. If the translation page `is_lost`, a page of a host request
+    /// fails; a page of the write cache continues, because the translation page is rebuilt from the OOB of the data
+    /// pages.
     #[inline(never)]
     pub(crate) fn on_map_entry(&mut self, waiter: &Waiter, is_lost: bool) {
         if is_lost && let Owner::Request(id) = waiter.owner {
@@ -103,7 +106,7 @@ impl<P: Probe> Drive<P> {
         }
     }
 
-    /// Reads a page whose map entry is at hand.
+    /// Reads a page whose map entry is available.
     #[inline]
     pub(crate) fn read_mapped(&mut self, id: RequestId, lpn: Lpn) {
         let Some(ppn) = self.core.ftl.map.get(lpn) else {
@@ -159,7 +162,7 @@ impl<P: Probe> Drive<P> {
         }
     }
 
-    /// Writes a page whose map entry is at hand.
+    /// Writes a page whose map entry is available.
     #[inline]
     pub(crate) fn write_mapped(&mut self, request: RequestId, lpn: Lpn, is_partial: bool) {
         if !self.path.host.merging.is_empty()
@@ -197,7 +200,8 @@ impl<P: Probe> Drive<P> {
         // Only whole pages are deallocated.
         let first = request.offset.div_ceil(bytes) as u32;
         let end = ((request.offset + request.len) / bytes) as u32;
-        // The translation page that the last LPNs have changed: one after the other, each is written back once.
+        // The translation page of the last deallocated LPN. LPNs ascend, so each changed translation page is written
+        // back once.
         let mut changed = None;
         for lpn in (first..end).map(Lpn) {
             let host = &mut self.path.host;
@@ -226,14 +230,15 @@ impl<P: Probe> Drive<P> {
         if let Some(page) = changed {
             self.write_back(page);
         }
-        // What has gone from the write cache makes room in it, and no flush waits for it.
+        // Deallocated pages leave room in the write cache, and flushes need not wait for them.
         if self.caching.is_some() {
             self.path.host.complete_flushes(&mut self.core);
             self.core.wake(Wake::CacheRoom);
         }
     }
 
-    /// A page has been read for a partial write, which is done with it, or for those that waited for it.
+    /// The old page has been read for a partial write: programs the merged page; then the writes that waited for the
+    /// LPN continue.
     #[inline(never)]
     fn on_merge_read(&mut self, request: RequestId, read: &Transaction) {
         self.path.host.record.counters.merge_reads += 1;
@@ -249,7 +254,7 @@ impl<P: Probe> Drive<P> {
                 read.lpn,
             );
         }
-        // The first of those that waited may lock the LPN again; the rest then waits behind it.
+        // The first waiting write may lock the LPN again; the others then wait for that lock.
         for (request, is_partial) in waiting {
             self.write_mapped(request, read.lpn, is_partial);
         }
@@ -266,7 +271,7 @@ impl<P: Probe> Drive<P> {
             self.path.host.fail_page(id);
             self.core.probe.on_read_failed(id, read.lpn);
         } else if P::STAMPED {
-            // The OOB says what was read; a page that is gone says so.
+            // The OOB tells which write was read; an erased or torn page must never be read.
             let core = &mut self.core;
             let lpn = core.array.lpn(read.ppn);
             let sequence = (lpn == read.lpn).then(|| core.array.stamp(read.ppn).sequence);

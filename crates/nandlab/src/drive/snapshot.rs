@@ -1,8 +1,9 @@
 //! Saving a preconditioned drive, and loading it.
 //!
-//! A snapshot holds what preconditioning made: the OOB and validity of every page, the blocks' wear and state, the
-//! planes' free lists and open blocks. It is little-endian, opens with a magic, the geometry and the settings it
-//! depends on, and ends with a checksum; a drive with another geometry refuses it.
+//! A snapshot contains the state that preconditioning makes: LPN and validity of every page, wear and state of every
+//! block, and the open blocks of every plane. The file is little-endian; it begins with a magic number, the geometry
+//! and the settings on which the state depends, and ends with a checksum. A drive with another geometry refuses to load
+//! the snapshot.
 
 use super::Drive;
 use crate::base::geometry::{BlockId, Lpn, PlaneId, Ppn};
@@ -18,9 +19,10 @@ const MAGIC: [u8; 8] = *b"nandlab4";
 pub enum SnapshotError {
     /// Reading failed.
     Io(io::Error),
-    /// It is not a snapshot, or a damaged one.
+    /// The file is not a snapshot, or is damaged.
     Damaged(&'static str),
-    /// It is of another drive: what differs, the snapshot's value, this drive's.
+    /// The snapshot is of another drive: the property that differs, its value in the snapshot, and its value in this
+    /// drive.
     Mismatch(&'static str, u64, u64),
 }
 
@@ -28,9 +30,9 @@ impl std::fmt::Display for SnapshotError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Io(error) => write!(f, "{error}"),
-            Self::Damaged(what) => write!(f, "not a complete saved drive ({what})"),
+            Self::Damaged(what) => write!(f, "the file is not a complete saved drive: {what}"),
             Self::Mismatch(what, theirs, mine) => {
-                write!(f, "it was saved from a drive with {what} = {theirs}, this one has {mine}")
+                write!(f, "the file was saved from a drive with {what} = {theirs}, but this drive has {mine}")
             }
         }
     }
@@ -55,10 +57,10 @@ pub enum SaveError {
     Io(io::Error),
     /// Requests are outstanding, or operations are under way.
     UnderWay {
-        /// Requests that are outstanding.
+        /// Number of outstanding requests.
         requests: u32,
     },
-    /// So many pages of the write cache are dirty.
+    /// The write cache has this many dirty pages.
     Dirty(u32),
 }
 
@@ -69,8 +71,8 @@ impl std::fmt::Display for SaveError {
             Self::UnderWay { requests: 0 } => write!(f, "operations are under way"),
             Self::UnderWay { requests: 1 } => write!(f, "1 request is outstanding"),
             Self::UnderWay { requests } => write!(f, "{requests} requests are outstanding"),
-            Self::Dirty(1) => write!(f, "the write cache holds 1 page that flash does not have"),
-            Self::Dirty(pages) => write!(f, "the write cache holds {pages} pages that flash does not have"),
+            Self::Dirty(1) => write!(f, "the write cache has 1 dirty page"),
+            Self::Dirty(pages) => write!(f, "the write cache has {pages} dirty pages"),
         }
     }
 }
@@ -83,7 +85,7 @@ impl From<io::Error> for SaveError {
     }
 }
 
-/// Numbers in and out, with a running checksum (FNV-1a over words).
+/// Reads or writes numbers with a running checksum (FNV-1a over words).
 struct Numbers<T> {
     inner: T,
     sum: u64,
@@ -130,7 +132,7 @@ impl<R: Read> Numbers<R> {
 }
 
 impl<P: Probe> Drive<P> {
-    /// What a saved drive must share with the one that loads it.
+    /// The properties in which a saved drive and the drive that loads it must agree.
     fn fingerprint(&self) -> [(&'static str, u64); 11] {
         let g = &self.core.geometry;
         [
@@ -148,7 +150,7 @@ impl<P: Probe> Drive<P> {
         ]
     }
 
-    /// Whether the drive's state is all in what [`Drive::save`] writes.
+    /// Whether the snapshot that [`Drive::save`] would write is complete.
     ///
     /// # Errors
     /// While operations are under way, and while the write cache is dirty.
@@ -175,7 +177,7 @@ impl<P: Probe> Drive<P> {
             out.put(value)?;
         }
         out.put(self.core.sequence)?;
-        // Blocks in the order in which they closed, so that policies that care see the same order.
+        // Blocks in the order in which they were closed, so that policies that depend on this order see the same one.
         let mut order: Vec<u32> = (0..self.core.geometry.blocks).collect();
         order.sort_by_key(|&block| (self.core.array.blocks[block as usize].closed_at, block));
         for id in order {
@@ -185,7 +187,7 @@ impl<P: Probe> Drive<P> {
             out.put_u32(u32::from(block.programmed) << 8 | block.state as u32)?;
             for page in 0..u32::from(block.programmed) {
                 let ppn = self.core.geometry.page(BlockId(id), page);
-                // Links are not saved, so that what they lead to is of no use.
+                // Links are not saved, so combination pages are saved as invalid.
                 let is_valid = self.core.ftl.is_valid(&self.core.geometry, ppn)
                     && !self.core.ftl.is_combination(self.core.array.lpn(ppn));
                 out.put_u32(if is_valid { self.core.array.lpn(ppn).0 } else { DEAD_LPN })?;
@@ -201,10 +203,10 @@ impl<P: Probe> Drive<P> {
         Ok(out.inner.flush()?)
     }
 
-    /// Puts a saved state into a fresh drive.
+    /// Loads a saved state into a fresh drive.
     ///
     /// # Errors
-    /// When reading fails, the file is damaged, or it is of another drive. The drive must not be used then.
+    /// When reading fails, or the file is damaged or of another drive. After an error the drive must not be used.
     ///
     /// # Panics
     /// On a drive that has been written.
@@ -217,7 +219,7 @@ impl<P: Probe> Drive<P> {
         let mut magic = [0; 8];
         input.inner.read_exact(&mut magic)?;
         if magic != MAGIC {
-            return Err(SnapshotError::Damaged("it does not begin like one"));
+            return Err(SnapshotError::Damaged("it does not begin with the magic number"));
         }
         for (what, mine) in self.fingerprint() {
             let theirs = input.get()?;
@@ -253,7 +255,7 @@ impl<P: Probe> Drive<P> {
                     continue;
                 }
                 if lpn.0 >= self.core.ftl.map.len() || self.core.ftl.map.get(lpn).is_some() {
-                    return Err(SnapshotError::Damaged("an LPN is out of range or in two places"));
+                    return Err(SnapshotError::Damaged("an LPN is out of range or mapped twice"));
                 }
                 self.core.ftl.remap(&self.core.geometry, &mut self.core.array, lpn, ppn);
             }
@@ -288,7 +290,7 @@ impl<P: Probe> Drive<P> {
         if let Some(mapping) = &mut self.path.map {
             mapping.demand.trust_flash(&self.core.ftl.map);
         }
-        // What the checksum cannot tell: a file that was made up.
+        // A file that was not written by `save` may have a correct checksum.
         self.audit().map_err(|_| SnapshotError::Damaged("it does not pass the audit"))
     }
 }

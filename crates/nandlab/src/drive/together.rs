@@ -1,5 +1,6 @@
-//! Where two schemes meet: each row of the table "Together" of ARCHITECTURE.md that is a call from one to another is a function
-//! here. No mechanism knows another one; what it asks of others it says in a trait, which is answered here.
+//! Interactions between mechanisms: each row of the table "Together" of ARCHITECTURE.md that is a call from one
+//! mechanism to another is a function in this file. No mechanism imports another one; a mechanism declares its
+//! questions to others as a trait, which is implemented here.
 
 use super::Drive;
 use crate::background::{Around, Background};
@@ -17,10 +18,10 @@ use crate::refresh::{Partial, Refreshing};
 use crate::sched::{Start, Transaction};
 use crate::write_cache::Caching;
 
-/// The way of a page between host and flash, in this drive.
+/// The path of a page between host and flash, with the demand map of this drive.
 pub(super) type Path = DataPath<Option<Mapping>>;
 
-/// What the background jobs of planes meet.
+/// The mechanisms that background jobs ask.
 pub(super) struct Jobs<'a> {
     copyback: &'a mut Migration,
     refreshing: &'a mut Refreshing,
@@ -44,7 +45,7 @@ impl<P: Probe> Around<P> for Jobs<'_> {
         self.refreshing.end_staying(core, plane, block);
     }
 
-    /// rcopyback looks at how busy the write cache is.
+    /// The policy `rcopyback` looks at the utilisation of the write cache.
     fn copyback_stream(
         &mut self,
         core: &mut Core<P>,
@@ -61,7 +62,7 @@ impl<P: Probe> Around<P> for Jobs<'_> {
         self.copyback.copy_back(core, copyback)
     }
 
-    /// GC moves combination pages.
+    /// A moved combination page takes its entries along.
     fn on_moved(&mut self, _core: &mut Core<P>, lpn: Lpn, to: Ppn) {
         if let Some(partial) = &mut self.refreshing.partial {
             partial.stage(lpn, to);
@@ -69,7 +70,7 @@ impl<P: Probe> Around<P> for Jobs<'_> {
     }
 }
 
-/// What the capacitor keeps.
+/// The mechanisms that the capacitor backs up.
 pub(super) struct Saved<'a> {
     caching: &'a mut Option<Caching>,
     path: &'a mut Path,
@@ -92,7 +93,7 @@ impl<P: Probe> Kept<P> for Saved<'_> {
         }
     }
 
-    /// The capacitor keeps the VSM too, so it is emptied before the capacitor is.
+    /// The capacitor backs up the VSM too, so the VSM is emptied before the capacitor is drained.
     fn begin_sync(&mut self, core: &mut Core<P>) {
         if let Some(partial) = &mut self.refreshing.partial {
             partial.empty_vsm(core);
@@ -108,7 +109,7 @@ impl<P: Probe> Kept<P> for Saved<'_> {
     }
 
     fn take_clean(&mut self, core: &mut Core<P>, from: CacheSlot) -> Option<(CacheSlot, Lpn, u64)> {
-        let caching = self.caching.as_mut().expect("only a drive with a write cache is measured");
+        let caching = self.caching.as_mut().expect("a detection needs a write cache");
         let (cache, whole) = (&mut caching.cache, caching.whole);
         let slot = cache.next_clean(from, whole).or_else(|| cache.next_clean(CacheSlot(0), whole))?;
         let epoch = self.path.host.epochs.open();
@@ -129,13 +130,13 @@ impl<P: Probe> Kept<P> for Saved<'_> {
         }
     }
 
-    /// A program in place must not be torn.
+    /// A reprogram in place must not be torn.
     fn is_reprogramming(&self) -> bool {
         self.refreshing.refresh.is_reprogramming()
     }
 }
 
-/// What power loss means to others.
+/// The mechanisms that hear of power loss.
 pub(super) struct Off<'a> {
     copyback: &'a mut Migration,
     refreshing: &'a mut Refreshing,
@@ -146,7 +147,7 @@ impl<P: Probe> Schemes<P> for Off<'_> {
         self.refreshing.refresh.age_from_power_loss(core, block);
     }
 
-    /// What has been copied back goes on ageing as it did.
+    /// Data that has been copied back keeps its age.
     fn on_copied_back(&mut self, to: BlockId, from: BlockId) {
         self.refreshing.refresh.age_as_from_power_loss(to, from);
     }
@@ -188,14 +189,14 @@ impl<P: Probe> Schemes<P> for Off<'_> {
 }
 
 impl<P: Probe> Drive<P> {
-    /// Lets the write cache work, if there is one.
+    /// Calls `work` with the write cache, if there is one.
     pub(super) fn with_cache(&mut self, work: impl FnOnce(&mut Caching, &mut Core<P>, &mut Path)) {
         if let Some(cache) = &mut self.caching {
             work(cache, &mut self.core, &mut self.path);
         }
     }
 
-    /// Lets the background jobs work.
+    /// Calls `work` with the background jobs.
     pub(super) fn with_background<R>(
         &mut self,
         work: impl FnOnce(&mut Background, &mut Core<P>, &mut Path, &mut Jobs) -> R,
@@ -204,7 +205,7 @@ impl<P: Probe> Drive<P> {
         work(background, core, path, &mut Jobs { copyback, refreshing, caching: caching.as_mut() })
     }
 
-    /// Lets the capacitor and its detection work.
+    /// Calls `work` with the capacitor and its detection.
     pub(super) fn with_power<R>(
         &mut self,
         work: impl FnOnce(&mut PowerBackup, &mut Core<P>, &mut Saved) -> R,
@@ -213,13 +214,13 @@ impl<P: Probe> Drive<P> {
         work(power, core, &mut Saved { caching, path, refreshing })
     }
 
-    /// Lets what is under way end, or tear, after power has failed.
+    /// Calls `work` with the drive at the moment when power fails.
     pub(super) fn with_power_loss<R>(&mut self, work: impl FnOnce(&mut Outage<'_, P, Off<'_>>) -> R) -> R {
         let Self { core, copyback, refreshing, .. } = self;
         work(&mut Outage { core, schemes: &mut Off { copyback, refreshing } })
     }
 
-    /// Lets the drive learn from flash what it holds.
+    /// Calls `work` with the drive while it is rebuilt from flash.
     pub(super) fn with_return<R>(
         &mut self,
         busy_ns: &mut [Span],
@@ -232,7 +233,7 @@ impl<P: Probe> Drive<P> {
         work(&mut Return { core, schemes, is_guarded, busy_ns, recovery }, &path.host.trims)
     }
 
-    /// A copyback has been programmed: the map follows, and what is known of the page goes with it.
+    /// A copyback has ended: changes the map, and moves the known errors to the new page.
     #[inline(never)]
     pub(super) fn on_copied_back(&mut self, done: &Transaction) {
         let Self { core, path, copyback, refreshing, .. } = self;
@@ -242,7 +243,7 @@ impl<P: Probe> Drive<P> {
         copyback.stats.on_copyback(core.array.block(to).copybacks);
         core.array.read(from, page);
         core.array.copy_errors(to, from);
-        // Unless the host has written the page meanwhile.
+        // If the host has written the LPN meanwhile, the copy is invalid.
         if core.ftl.map.get(done.lpn) == Some(source) {
             core.ftl.remap(&core.geometry, &mut core.array, done.lpn, done.ppn);
             let plane = core.geometry.plane_of(from);
@@ -253,12 +254,13 @@ impl<P: Probe> Drive<P> {
         }
     }
 
-    /// A page of a block that is refreshed where it is has to be written elsewhere.
+    /// A page of a block that stays has to be written elsewhere.
     pub(super) fn write_elsewhere(&mut self, plane: PlaneId, read: &Transaction) {
         self.with_background(|jobs, core, path, around| jobs.move_page(core, path, around, plane, read));
     }
 
-    /// The grace of a due block is running out: what the VSM has of it is written, or its job is promoted.
+    /// At least half of the grace of a due block is over: programs its susceptible bits in the VSM, and promotes its
+    /// job; a plane without a job tries to start one.
     pub(super) fn hurry(&mut self, block: BlockId) {
         let Self { core, background, refreshing, .. } = self;
         let plane = core.geometry.plane_of(block);

@@ -1,4 +1,4 @@
-//! What can be asked of a drive from outside; the clocks of power and of the link.
+//! Queries of a drive's state from outside, and the clocks of power and of the link.
 
 use super::Drive;
 use crate::base::geometry::{BlockId, Ppn};
@@ -10,14 +10,14 @@ use crate::refresh::{ErrorCacheState, PartialState};
 use crate::write_cache::Caching;
 
 impl<P: Probe> Drive<P> {
-    /// Pages of the write cache: that fit, that may be dirty, that are.
+    /// Numbers of pages of the write cache: that fit, that may be dirty, and that are dirty.
     pub fn cache_pages(&self) -> [u32; 3] {
         self.caching.as_ref().map_or([0; 3], Caching::pages)
     }
 }
 
 impl<P: Probe> Drive<P> {
-    /// The power clock has struck.
+    /// The power clock has expired.
     pub(super) fn on_power(&mut self) {
         if self.core.now >= self.power.cut_at {
             self.cut_power();
@@ -26,8 +26,8 @@ impl<P: Probe> Drive<P> {
         }
     }
 
-    /// Measures the capacitor now, whatever the host does: the host's command. Nothing without capacitor and cache, or
-    /// while it is empty or being measured.
+    /// Begins a budget detection now, on the host's command, whether the drive is idle or not. Does nothing without
+    /// capacitor or write cache, or while the capacitor is being measured or recharged.
     pub fn detect_budget(&mut self) {
         if self.power.capacitor.is_some() && self.caching.is_some() && self.power.stage == Stage::Charged {
             self.with_power(|power, core, kept| {
@@ -39,13 +39,13 @@ impl<P: Probe> Drive<P> {
         }
     }
 
-    /// Whether the capacitor is empty and being charged.
+    /// Whether the capacitor is empty and being recharged.
     pub fn is_recharging(&self) -> bool {
         self.power.stage == Stage::Recharging
     }
 
-    /// How far the detection of the budget is: `charged`, `syncing`, `draining`, `settling` or `recharging`. Without a
-    /// capacitor always the first.
+    /// The stage of the budget detection: `charged`, `syncing`, `draining`, `settling` or `recharging`. Without a
+    /// capacitor always `charged`.
     pub fn power_stage(&self) -> &'static str {
         match self.power.stage {
             Stage::Charged => "charged",
@@ -56,14 +56,14 @@ impl<P: Probe> Drive<P> {
         }
     }
 
-    /// Whether it is to fail at this very moment: the last completion was the one that [`PowerSpec`] names.
+    /// Whether power fails at the present time: the last completion was the one after which [`PowerSpec`] cuts power.
     ///
     /// [`PowerSpec`]: super::spec::PowerSpec
     pub fn is_power_failing(&self) -> bool {
         self.power.cut_at <= self.core.now
     }
 
-    /// The capacitor now; `None` without one.
+    /// The state of the capacitor; `None` without a capacitor.
     pub fn capacitor(&self) -> Option<CapacitorState> {
         let capacitor = self.power.capacitor.as_ref()?;
         let at = self.power.age_s(self.core.now);
@@ -78,30 +78,31 @@ impl<P: Probe> Drive<P> {
         })
     }
 
-    /// Pages that the capacitor could save now if it were full, by Eq. 1 to 5: the flush method's pages, as many at a time
-    /// as it writes. 0 without a capacitor.
+    /// Number of pages that the capacitor could save now if it were full, by Eq. 1 to 5 of the aging-capacitor paper,
+    /// with the pages and the concurrency of the flush method. 0 without a capacitor.
     pub fn capability_pages(&self) -> f64 {
         self.power.capability_pages(self.core.now)
     }
 }
 
 impl<P: Probe> Drive<P> {
-    /// How many times faster blocks come due than the drive has refreshed them so far: the mean time of a refreshed block,
-    /// for all blocks of a plane that hold data, by the interval. `None` before the first one.
+    /// The rate at which blocks come due, by the rate at which they have been refreshed so far: the mean duration of a
+    /// refresh job divided by the interval, summed over the blocks with valid data of a plane; the highest of all
+    /// planes. `None` before the first refresh.
     pub fn refresh_load(&self) -> Option<f64> {
         self.refreshing.refresh.load(&self.core)
     }
 
-    /// A block with valid data that should have been refreshed more than its grace ago, for tests.
+    /// A block with valid data that is overdue (due for longer than its grace), for tests.
     #[doc(hidden)]
     pub fn overdue(&self) -> Option<BlockId> {
         self.refreshing.refresh.overdue(&self.core).next()
     }
 
-    /// Blocks with valid data that should have been refreshed more than their grace ago.
+    /// Number of blocks with valid data that are overdue: due for longer than their grace.
     pub fn overdue_blocks(&self) -> u32 {
         let refresh = &self.refreshing.refresh;
-        // Before the first event nobody knows the ages.
+        // Before the first event of the refresh clock the ages of blocks are not set.
         if refresh.is_on() && refresh.has_begun() {
             self.refreshing.refresh.overdue(&self.core).count() as u32
         } else {
@@ -111,13 +112,13 @@ impl<P: Probe> Drive<P> {
 }
 
 impl<P: Probe> Drive<P> {
-    /// What the cache of known errors holds; `None` without it.
+    /// The size of the cache of known errors; `None` without this cache.
     pub fn error_cache(&self) -> Option<ErrorCacheState> {
         let cache = self.refreshing.error_cache.as_ref()?;
         Some(cache.state())
     }
 
-    /// The errors of a page that are known from before, as a part of its RBER; `None`: the cache does not have it.
+    /// The known part of a page's RBER; `None` if the cache of known errors has no entry of the page.
     pub fn cached_rber(&self, ppn: Ppn) -> Option<f64> {
         let cache = self.refreshing.error_cache.as_ref()?;
         cache.knows(ppn).then(|| self.core.physics.known.of(ppn))
@@ -125,22 +126,22 @@ impl<P: Probe> Drive<P> {
 }
 
 impl<P: Probe> Drive<P> {
-    /// How partial refresh is; `None` without it.
+    /// The state of partial refresh; `None` under other policies.
     pub fn partial_refresh(&self) -> Option<PartialState> {
         Some(self.refreshing.partial.as_ref()?.state(&self.core))
     }
 }
 
 impl<P: Probe> Drive<P> {
-    /// The link between host and drive now; `None` without one.
+    /// The state of the link between host and drive; `None` without a link.
     pub fn link(&self) -> Option<LinkState> {
         self.path.host.link.as_ref().map(|link| link.state(self.core.now))
     }
 
-    /// The link's clock has struck.
+    /// The link's clock has expired: a request has reached the drive, or a completion the host.
     pub(crate) fn on_link(&mut self) {
         let host = &mut self.path.host;
-        match host.link.as_mut().expect("there is a link").receive(&mut self.core) {
+        match host.link.as_mut().expect("only a link sets its clock").receive(&mut self.core) {
             (LinkEnd::Drive, id) => {
                 let request = host.requests.request(id);
                 self.begin(id, &request);

@@ -8,8 +8,8 @@
 //! survive.
 //!
 //! Recovery takes the time of the slowest die or channel: every die senses its programmed pages one after the other,
-//! and every channel transfers their OOB. To this is added the time of the die with the most erases and completed
-//! pages.
+//! and every channel transfers their OOB. The longest time that any die takes for erases
+//! and completed pages is added.
 
 use super::Recovery;
 use super::Schemes;

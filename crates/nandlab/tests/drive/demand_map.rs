@@ -610,8 +610,8 @@ fn a_saved_drive_comes_back_with_its_translation_pages() {
 fn a_saved_drive_of_another_map_is_refused() {
     let (demand, page) = (two_planes(4, &FILL), two_planes(4, &[&FILL[..], &["ftl.map='page'"]].concat()));
     for (from, to, says) in [
-        (&demand, &page, "translation pages (ftl.map) = 5, this one has 0"),
-        (&page, &demand, "translation pages (ftl.map) = 0, this one has 5"),
+        (&demand, &page, "translation pages (ftl.map) = 5, but this drive has 0"),
+        (&page, &demand, "translation pages (ftl.map) = 0, but this drive has 5"),
     ] {
         let bytes = saved(&with_oracle(from));
         let error = Drive::new(to).load(bytes.as_slice()).unwrap_err();

@@ -247,10 +247,13 @@ fn every_refusal_says_why() {
     let text = |refused: Refused| refused.to_string();
     assert_eq!(
         text(Refused::Beyond { end: 8192, capacity: 4096 }),
-        "the request ends at byte 8192, the drive has 4096 bytes"
+        "the request ends at byte 8192, but the drive has 4096 bytes"
     );
     assert_eq!(text(Refused::Empty), "the request has no bytes");
-    assert_eq!(text(Refused::Future), "the request arrives after the drive's present time: advance first");
+    assert_eq!(
+        text(Refused::Future),
+        "the request arrives after the drive's present time: advance the drive first"
+    );
 }
 
 /// Both halves must be in the final page, so the second write has to be merged with the first one's result: it waits

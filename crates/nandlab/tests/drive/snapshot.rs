@@ -323,12 +323,12 @@ fn nonsense_with_a_right_checksum_is_an_error_or_a_sound_drive() {
 fn a_snapshot_of_another_drive_is_refused_and_the_difference_named() {
     let bytes = saved(&preconditioned(FILL, &[]));
     for (set, says) in [
-        ("drive.channels=1", "planes = 4, this one has 2"),
-        ("drive.planes_per_die=4", "drive.planes_per_die = 2, this one has 4"),
-        ("drive.blocks_per_plane=17", "drive.blocks_per_plane = 16, this one has 17"),
-        ("drive.pages_per_block=9", "drive.pages_per_block = 8, this one has 9"),
-        ("drive.page_size=8KiB", "drive.page_size (bytes) = 4096, this one has 8192"),
-        ("drive.op=0.6", "logical pages = 341, this one has 320"),
+        ("drive.channels=1", "planes = 4, but this drive has 2"),
+        ("drive.planes_per_die=4", "drive.planes_per_die = 2, but this drive has 4"),
+        ("drive.blocks_per_plane=17", "drive.blocks_per_plane = 16, but this drive has 17"),
+        ("drive.pages_per_block=9", "drive.pages_per_block = 8, but this drive has 9"),
+        ("drive.page_size=8KiB", "drive.page_size (bytes) = 4096, but this drive has 8192"),
+        ("drive.op=0.6", "logical pages = 341, but this drive has 320"),
         ("ftl.allocation=PDWC", "static allocation order"),
         ("ftl.allocation=dynamic", "static allocation order"),
     ] {
@@ -360,8 +360,8 @@ fn what_is_not_a_snapshot_says_so() {
         (&b""[..], "it ends too early"),
         (b"nandlab", "it ends too early"),
         (b"nandlab4", "it ends too early"),
-        (b"nandlab2 and more", "it does not begin like one"),
-        (b"PK\x03\x04 a zip file", "it does not begin like one"),
+        (b"nandlab2 and more", "it does not begin with the magic number"),
+        (b"PK\x03\x04 a zip file", "it does not begin with the magic number"),
     ] {
         let error = load(bytes, &[]).expect_err("it is no snapshot");
         assert!(error.to_string().contains(says), "{error}");
