@@ -1,9 +1,9 @@
 //! The standing benchmark: `cargo bench -p nandlab`.
 //!
 //! A 16 GiB drive of 4 x 4 dies, preconditioned so that GC runs; a million requests, 70 % writes, 4 to 16 KiB, zipf
-//! 0.9 over 8 GiB, queue depth 64. Prints page operations a second on one core, and the same work done by a bare
-//! loop over arrays of the same size as the limit to compare with; then the same drive larger, up to 1 TiB. Ends
-//! with a hash of the simulated outcome, so that a change of speed that changes the outcome shows.
+//! 0.9 over 8 GiB, queue depth 64. Prints page operations per second on one core, and, as an upper limit, those of a bare
+//! loop that does the same work on arrays of the same size; then the speed of larger drives, up to 1 TiB. A hash of the
+//! simulated outcome shows whether a change of speed has changed the outcome.
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
 use nandlab::base::geometry::Lpn;
@@ -23,7 +23,8 @@ const SPAN: u64 = 8 << 30;
 const PAGE: u64 = 4096;
 const QUEUE_DEPTH: u32 = 64;
 
-/// Zipf 0.9 ranks by inversion of the continuous distribution, scattered over the span by a multiplier prime to it.
+/// Requests with Zipf 0.9 ranks, by inversion of the continuous distribution; a multiplier that is prime to the span maps ranks
+/// to pages.
 fn requests(span: u64) -> Vec<Request> {
     let mut stream = Stream::new(1, "bench");
     let pages = span / PAGE;
@@ -63,7 +64,7 @@ impl Source for Replay<'_> {
     }
 }
 
-/// LaLDPC and what it stands on, one after the other, on the first drive.
+/// The first drive plain, with read levels, with a demand map, and with LaLDPC, which needs both.
 const SCHEMES: [(&str, &[&str]); 4] = [
     ("plain", &[]),
     ("read levels", &OLD),
@@ -81,7 +82,7 @@ const SCHEMES: [(&str, &[&str]); 4] = [
     ),
 ];
 
-/// Data of a year at 10,000 P/E cycles: level 3.
+/// Data of a year at 10,000 P/E cycles, which decodes at read level 3.
 const OLD: [&str; 4] = [
     "ecc.levels=laldpc",
     "reliability.rber.vth={ dvpp = 0.38, cell_to_cell = 0.05 }",
@@ -89,7 +90,7 @@ const OLD: [&str; 4] = [
     "reliability.retention=365d",
 ];
 
-/// How much of its speed the simulator keeps with each scheme. Runs take turns, so that a busy machine hits them alike.
+/// Prints the speed of the simulator with each of [`SCHEMES`]. The runs alternate, so that load on the machine affects all alike.
 fn schemes(requests: &[Request], only: Option<&str>) {
     let mut best = [f64::INFINITY; SCHEMES.len()];
     let mut facts = [const { String::new() }; SCHEMES.len()];
@@ -125,7 +126,7 @@ fn schemes(requests: &[Request], only: Option<&str>) {
     }
 }
 
-/// What a lookup in the mapping cache costs, whatever the cache's size: half of them miss, and each sets a read level.
+/// Prints the time of a lookup in mapping caches of several sizes; half of the lookups miss, and each sets a read level.
 fn mapping_cache() {
     const LOOKUPS: u32 = 2_000_000;
     for (name, eviction) in [("lru", Eviction::Lru), ("read-level", Eviction::ReadLevel { fixed: 2000 })] {
@@ -140,7 +141,7 @@ fn mapping_cache() {
                 if !cache.touch(lpn) {
                     cache.insert(lpn, 1);
                 }
-                // Often of an entry that has been used long ago, as GC does.
+                // As in GC, the entry is often one that has not been used lately.
                 cache.set_level(Lpn((draw >> 32) as u32 % lpns), 1 + (draw >> 61) as u8 % 7);
             };
             (0..2 * lpns).for_each(|_| lookup(&mut cache));
@@ -163,8 +164,8 @@ fn play(drive: &mut Drive, requests: &[Request]) -> (u64, f64) {
     (drive.stats().page_operations(), start.elapsed().as_secs_f64())
 }
 
-/// The same work as bare loops: reads look the map up; writes map, validate and invalidate; blocks are collected
-/// greedily, page by page. No time, no queues, no statistics.
+/// The work of the drive as bare loops: a read looks the map up; a write maps, validates and invalidates pages; greedy GC copies
+/// page by page. There is no time, no queue and no statistic.
 struct Bare {
     map: Vec<u32>,
     lpn: Vec<u32>,
@@ -219,7 +220,7 @@ impl Bare {
             next
         } else {
             if end > 0 {
-                // Full now: a candidate, with the count it has kept so far.
+                // The block is full: clearing the top bit makes it a candidate with its count of valid pages.
                 self.valid[(end / BARE_PAGES - 1) as usize] &= 0x7fff;
             }
             let block = self.free[plane].pop().expect("a free block");
@@ -275,7 +276,7 @@ impl Bare {
     }
 }
 
-/// Memory of this process in bytes, where the system tells.
+/// Resident memory of this process in bytes; `None` where the system has no `/proc/self/statm`.
 fn resident_bytes() -> Option<u64> {
     let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
     let pages: u64 = statm.split_whitespace().nth(1)?.parse().ok()?;

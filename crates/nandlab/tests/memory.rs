@@ -1,7 +1,7 @@
-//! Bytes of memory per simulated physical page, and allocations on the way, counted by an allocator.
+//! Bytes of memory per simulated physical page, and allocations per operation, counted by an allocator.
 //!
-//! One test in one binary: nothing else allocates while it counts. A zeroed allocation counts in full, though what is
-//! never touched of it takes no memory.
+//! The binary has one test, so that nothing else allocates meanwhile. A zeroed allocation counts in full, although its pages take
+//! memory only when they are written.
 
 mod common;
 
@@ -27,30 +27,30 @@ fn added(bytes: usize) {
     MOST.fetch_max(LIVE.fetch_add(bytes, Relaxed) + bytes, Relaxed);
 }
 
-// SAFETY: every call is handed to the system's allocator unchanged; counting touches no memory of the caller's.
+// SAFETY: every call goes to the system's allocator unchanged; counting touches no memory of the caller.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         added(layout.size());
-        // SAFETY: the caller keeps the contract of this very method.
+        // SAFETY: the caller keeps the contract of this method.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         added(layout.size());
-        // SAFETY: as above.
+        // SAFETY: the caller keeps the contract of this method.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         LIVE.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: as above.
+        // SAFETY: the caller keeps the contract of this method.
         unsafe { System.dealloc(pointer, layout) }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         added(size);
         LIVE.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: as above.
+        // SAFETY: the caller keeps the contract of this method.
         unsafe { System.realloc(pointer, layout, size) }
     }
 }
@@ -110,13 +110,13 @@ fn a_simulated_page_takes_at_most_16_bytes() {
     play(100_000);
     let (calls, operations) = play(u64::MAX);
     println!("{calls} allocations in {operations} page operations");
-    // What is left is the series, which grows by a row now and then.
+    // The few allocations left are those of the series, which grows by rows.
     assert!((calls as u64) < operations / 1000, "the event loop allocates");
     let (after, most) = (per_page(LIVE.load(Relaxed)), per_page(MOST.load(Relaxed)));
     println!("after 200000 requests: {after:.2} bytes a page, {most:.2} at most");
     assert!(drive.stats().gc.victims > 100, "GC has been at work");
     assert!(after <= 16.0 && most <= 16.0, "{after} and {most} bytes a page");
     drop((drive, runner));
-    // All of it is the drive's: nothing is left behind.
+    // The drive and the runner have freed all their memory.
     assert!(per_page(LIVE.load(Relaxed)) < 0.1);
 }

@@ -1,11 +1,11 @@
-//! Small random drives under random load: every read is checked by the oracle, the audit holds, no request is lost, none
-//! fails without a reason that the array confirms, and no drive writes more than its over-provisioning explains.
+//! Small random drives under random load. The oracle checks every read, the audit holds, every request is completed, a request
+//! fails only for a reason that the array confirms, and the write amplification is at most that of a closed form.
 //!
-//! A seed is a whole case. Of half of the cases the op is the one that the spec check proposes, of a quarter twice that.
+//! A case follows from its seed. Half of the cases have the least op that the spec check accepts, a quarter twice that op.
 
 #![allow(dead_code, unreachable_pub)]
 
-use crate::common::schemes::{Acts, Around, Schemes, first_with_room, link};
+use crate::common::schemes::{Acts, DriveFacts, Schemes, first_accepted, link};
 use crate::common::{EVENTS_MAX, confirm, ns, read_everything, settle, with_oracle};
 use nandlab::base::rng::Stream;
 use nandlab::base::units::Time;
@@ -14,7 +14,7 @@ use nandlab::drive::{Drive, FailReason, Failure};
 use nandlab::host::{Op, Oracle, Request};
 use nandlab::sched::{Cause, FlashOp};
 
-/// Simulated time after which the requests of a case should have been completed, in seconds.
+/// Limit of the simulated time of a case, in seconds.
 const SECONDS_MAX: f64 = 3600.0;
 
 const ORDERS: [&str; 6] = ["CWDP", "PDWC", "WCPD", "DPCW", "dynamic", "PCWD"];
@@ -32,7 +32,7 @@ const VICTIMS: [&str; 6] = [
 pub struct Case {
     pub seed: u64,
     pub geometry: [u32; 6],
-    /// How much more than the op that the check proposes; see [`first_with_room`].
+    /// Share by which the op is above the one that the spec check proposes; see [`first_accepted`].
     pub slack: f64,
     pub order: usize,
     pub victim: usize,
@@ -46,19 +46,19 @@ pub struct Case {
     pub depth: u32,
     pub weights: [u64; 4],
     pub span: f64,
-    /// The schemes that are on, and the seed of all that is drawn for them.
+    /// The schemes that are on, and the seed of their settings.
     pub schemes: ([bool; 4], u64),
     pub fua: bool,
-    /// Requests that end inside sectors.
+    /// Whether some requests begin or end inside a sector.
     pub odd: bool,
-    /// Whole pages, each written as often as any other.
+    /// Whether all requests are writes of whole pages, uniform over the drive.
     pub is_uniform: bool,
-    /// The section `[host]`.
+    /// The text of the section `[host]`.
     pub link: String,
 }
 
 impl Case {
-    /// The case of a seed: everything follows from it.
+    /// The case of a seed.
     pub fn draw(seed: u64) -> Self {
         let mut stream = Stream::new(seed, "random case");
         let mut pick = |low: u64, end: u64| low + stream.below(end - low);
@@ -94,24 +94,24 @@ impl Case {
     }
 }
 
-/// A quarter of the cases has the second.
+/// A quarter of the cases has no pacing.
 const PACINGS: [&str; 2] = ["proportional", "none"];
 
-/// Half of those that have no pacing, too.
+/// An eighth of the cases, half of those without pacing, has blocking GC.
 const FOREGROUNDS: [&str; 2] = ["interleaved", "blocking"];
 
 const SLOWEST_US: u64 = 1100;
 
 fn schemes(case: &Case) -> Schemes {
     let dies = case.geometry[..3].iter().map(|&count| u64::from(count)).product();
-    let around = Around { cell: "mlc", dies, slowest_us: SLOWEST_US, detect_ms: 1000.0 };
-    Schemes::draw(case.schemes.1, case.schemes.0, &around)
+    let facts = DriveFacts { cell: "mlc", dies, slowest_us: SLOWEST_US, detect_ms: 1000.0 };
+    Schemes::draw(case.schemes.1, case.schemes.0, &facts)
 }
 
-/// The spec, with more blocks than the case has.
-fn text(case: &Case, schemes: &Schemes, room: u64, op: f64) -> String {
+/// The text of the spec, with `attempt / 2` blocks per plane more than the case has.
+fn text(case: &Case, schemes: &Schemes, attempt: u64, op: f64) -> String {
     let [channels, chips, dies, planes, blocks, pages] = case.geometry;
-    let blocks = blocks + room as u32 / 2;
+    let blocks = blocks + attempt as u32 / 2;
     let valid = (1.7 / (1.0 + op)).min(0.45);
     let precondition = [
         String::new(),
@@ -144,10 +144,10 @@ fn text(case: &Case, schemes: &Schemes, room: u64, op: f64) -> String {
 }
 
 impl Case {
-    /// Its spec, and the text of that.
+    /// The spec of the case, as text and loaded.
     pub fn spec(&self) -> (String, Spec) {
         let schemes = schemes(self);
-        first_with_room(self.slack, |room, op| text(self, &schemes, room, op))
+        first_accepted(self.slack, |attempt, op| text(self, &schemes, attempt, op))
     }
 
     fn request(&self, stream: &mut Stream, capacity: u64) -> Request {
@@ -174,17 +174,17 @@ impl Case {
         Request { arrival: Time::START, op, fua, offset: offset + odd / 2, len: len - odd }
     }
 
-    /// Whether the amplification is to be that of the closed form.
+    /// Whether the case has uniform writes and twice the least op: its amplification is compared with the closed form alone.
     fn is_ample(&self) -> bool {
         self.is_uniform && self.slack == 1.0
     }
 
-    /// Plays at least so many requests; what the schemes have done.
+    /// Plays at least `requests` requests; returns the activity of the schemes.
     pub fn play(&self, requests: u32) -> Acts {
         let (_, spec) = self.spec();
         let mut drive = with_oracle(&spec);
-        // A closed form is of the steady state: FIFO swings for rounds of its blocks after they have been filled, for more
-        // of them the fewer spare blocks there are. The second half counts.
+        // The closed form holds in the steady state. Under FIFO the amplification oscillates after the fill, for more rounds over
+        // the blocks the fewer spare blocks there are. So only the second half of the writes is measured.
         let (closed_form, _, _) = self.closed_form(&drive, 0);
         let drive_writes = if closed_form > drive.geometry().pages_per_block.into() {
             5
@@ -200,7 +200,7 @@ impl Case {
         let capacity = drive.geometry().logical_bytes();
         let (mut submitted, mut completed, mut events) = (0, 0, 0u64);
         while submitted < requests || u64::from(submitted) < pages && amplification(&drive)[0] < pages {
-            // The data of a case may age so fast that its clock ends.
+            // A fast age clock may reach the last simulated time.
             if matches!(drive.failure(), Some(Failure::TimeIsOver { .. })) || is_late(&drive) {
                 drive.audit().unwrap_or_else(|e| panic!("audit at the end of time: {e}"));
                 drive.probe().verdict().unwrap_or_else(|e| panic!("oracle: {e}"));
@@ -231,66 +231,65 @@ impl Case {
                     let failure = drive.failure();
                     assert!(
                         matches!(failure, Some(Failure::TimeIsOver { .. })),
-                        "nothing happens: {failure:?}"
+                        "no event is pending: {failure:?}"
                     );
                     continue;
                 }
                 events += 1;
-                let times = submitted.div_ceil(requests);
-                assert!(events < EVENTS_MAX * u64::from(times), "{completed} requests in {events} events");
+                let rounds = submitted.div_ceil(requests);
+                assert!(events < EVENTS_MAX * u64::from(rounds), "{completed} requests in {events} events");
                 let seconds = drive.now().seconds();
-                let most = SECONDS_MAX * f64::from(times);
-                assert!(seconds < most, "{completed} requests in {seconds} simulated seconds");
+                let seconds_max = SECONDS_MAX * f64::from(rounds);
+                assert!(seconds < seconds_max, "{completed} requests in {seconds} simulated seconds");
             }
             completed += take_completions(&mut drive);
             if submitted % 500 == 0 && drive.outstanding() < self.depth {
-                drive.audit().unwrap_or_else(|e| panic!("audit on the way: {e}"));
+                drive.audit().unwrap_or_else(|e| panic!("audit during the run: {e}"));
             }
         }
         settle(&mut drive);
         completed += take_completions(&mut drive);
         assert_eq!(completed, submitted, "every request is completed once");
-        // Only what no read level decodes fails.
+        // A request fails only when no read level decodes a page.
         let counters = &drive.stats().counters;
         assert_eq!(drive.stats().failed.iter().sum::<u64>() > 0, counters.media_errors > 0);
         let has_levels = drive.ecc().has_levels();
         assert!(!has_levels || drive.stats().ecc.reads() == drive.stats().flash_total(FlashOp::Read));
         self.check_amplification(&drive, before, most_valid);
-        // Whatever is mapped at the end reads back.
         read_everything(&mut drive);
         Acts::of(self.schemes.0, &drive)
     }
 
-    /// Write amplification in the steady state, at most; usable and valid pages of a plane of which so many have been valid
-    /// at most.
+    /// Upper bound of the write amplification in the steady state, and the usable and the valid pages of a plane from which the
+    /// bound is computed. `most_valid` is the highest number of valid pages seen in a plane.
     fn closed_form(&self, drive: &Drive<Oracle>, most_valid: u32) -> (f64, f64, f64) {
         let needs = &drive.ftl().needs;
         let usable = needs.usable_pages(drive.geometry().blocks_per_plane.into()) as f64;
-        // The closed forms know no blocks. Half of the host's open block is neither valid nor garbage, in the mean, and at
-        // the least op that is half of the spare pages (FIFO, uniform, 220 usable pages of blocks of 10, 210 valid: 11.2 with
-        // it, 21.7 without, 12.8 measured).
+        // The closed forms ignore blocks. On average half of the host's open block is free pages, and at the least op these are half
+        // of the spare pages. (For FIFO, uniform writes, 220 usable pages in blocks of 10 pages, 210 valid: the closed form gives
+        // 11.2 with all spare pages and 21.7 without the half block; 12.8 is measured.)
         let open = f64::from(drive.geometry().pages_per_block) / 2.0;
         let usable = if self.is_ample() { usable } else { usable - open };
         // Combination pages of partial refresh take spare pages too.
         let valid = needs.valid_pages().max(most_valid.into()) as f64;
-        // A random victim has the mean's share of garbage, and under FIFO a page of garbage waits for a round of the blocks
-        // at most: both whatever the traffic (Little's law). Under uniform writes it waits for half of one.
-        let is_any = match VICTIMS[self.victim] {
+        // A random victim has the mean share of garbage, and under FIFO a page of garbage waits for at most one round over the
+        // blocks: these bounds hold for any workload (Little's law). Under uniform writes garbage waits for half a round.
+        let is_any_workload = match VICTIMS[self.victim] {
             "'fifo'" => !self.is_uniform,
             name => name.contains("k = 1"),
         };
-        // Where combination pages have taken all room for a time, none is known.
+        // There is no bound where combination pages have taken all spare pages for a time.
         let closed_form = match usable / valid {
-            room if room <= 1.0 => f64::INFINITY,
-            room if is_any => room / (room - 1.0),
-            room => fifo(room),
+            ratio if ratio <= 1.0 => f64::INFINITY,
+            ratio if is_any_workload => ratio / (ratio - 1.0),
+            ratio => fifo(ratio),
         };
         (closed_form, usable, valid)
     }
 
-    /// At the least op GC gains a page of each victim at worst, or what the closed form of the victim policy says, if that
-    /// is more; at twice that op, under uniform writes, that closed form and a fifth more. With a demand map each page
-    /// moved may cost a translation page.
+    /// Checks the write amplification. At the least op the bound is the pages of a block (GC gains one page of each victim), or
+    /// the closed form of the victim policy if that is more. At twice the least op and under uniform writes it is 1.2 times the
+    /// closed form. With a demand map each page moved may need the write of a translation page.
     fn check_amplification(&self, drive: &Drive<Oracle>, before: [u64; 2], most_valid: u32) {
         let [host, all] = amplification(drive);
         let (host, all) = (host - before[0], all - before[1]);
@@ -298,8 +297,7 @@ impl Case {
             return;
         }
         let (closed_form, usable, valid) = self.closed_form(drive, most_valid);
-        // A detection writes pages that nobody asked for, and the host's stream uses half of its pages while the capacitor
-        // is charged again.
+        // A detection writes clean pages, and while the capacitor recharges the host's stream uses LSB pages only.
         let is_measured = !drive.stats().power.detections.is_empty();
         let bound = if self.is_ample() && !is_measured {
             1.2 * closed_form
@@ -316,8 +314,8 @@ impl Case {
     }
 }
 
-/// Pages written to flash for the host and by refresh, which need room alike (not those reprogrammed in place); programs for
-/// them, those of GC and of translation pages included.
+/// Pages programmed for the host and by refresh (without those reprogrammed in place, which take no free page), and the sum of
+/// these, of the pages that GC programs and of translation pages.
 fn amplification(drive: &Drive<Oracle>) -> [u64; 2] {
     let count = |cause: Cause| {
         let of = |kind: FlashOp| drive.stats().flash[kind as usize][cause as usize];
@@ -328,9 +326,9 @@ fn amplification(drive: &Drive<Oracle>) -> [u64; 2] {
     [written, written + count(Cause::Gc) + count(Cause::Mapping)]
 }
 
-/// FIFO cleaning under uniform random writes: the a / (a + W(-a e^-a)) of Xiang and Kurkoski 2012, as a fixed point. Of a
-/// victim the share e^(-a / A) is valid, A being the write amplification 1 / (1 - e^(-a / A)), where a is physical by
-/// logical pages.
+/// Write amplification A of FIFO cleaning under uniform random writes: a / (a + W(-a e^-a)) of Xiang and Kurkoski 2012, solved
+/// as the fixed point of A = 1 / (1 - e^(-a / A)), where a is physical pages / logical pages and e^(-a / A) the valid share of
+/// a victim.
 fn fifo(a: f64) -> f64 {
     let (mut low, mut high) = (1.0, 1e9);
     for _ in 0..200 {
@@ -349,7 +347,7 @@ fn take_completions(drive: &mut Drive<Oracle>) -> u32 {
     completions.len() as u32
 }
 
-/// Whether a drive has too little simulated time left to come to rest and be read.
+/// Whether nine tenths of the simulated time of the drive are over: the rest is needed to come to rest and to be read.
 fn is_late(drive: &Drive<Oracle>) -> bool {
     drive.now().ns() > drive.end().ns() / 10 * 9
 }

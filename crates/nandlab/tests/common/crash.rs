@@ -1,13 +1,13 @@
-//! Small random drives whose power is cut at chosen events, and what must hold afterwards.
+//! Small random drives whose power is cut at chosen events, and the checks after recovery.
 //!
-//! A seed is a whole run: the drive, what the host does, and at which events power fails. So a failure is repeated by its
-//! seed alone. There are two kinds of runs. A *replay* runs the same stretch again and again from the start and cuts it
-//! after event n, 2n, 3n and so on, so that every n-th event is really hit. A *life* goes on after each cut, so that
-//! drives are cut that have been cut before.
+//! A run follows from its seed: the drive, the requests, and the events at which power fails. So the seed reproduces a failure.
+//! There are two kinds of runs. A *replay* repeats one sequence of events from the start and cuts power after n, 2n, 3n ...
+//! further events, so that every n-th event of the sequence has a cut. A *life* continues after each cut, so that drives are
+//! cut that have been cut before.
 
 #![allow(dead_code, unreachable_pub)]
 
-use crate::common::schemes::{Acts, Around, Schemes, combination, first_with_room, link, slack};
+use crate::common::schemes::{Acts, DriveFacts, Schemes, combination, first_accepted, link, slack};
 use crate::common::{EVENTS_MAX, confirm, ns, request, rest};
 use nandlab::base::geometry::{DieId, Lpn, Ppn, RequestId};
 use nandlab::base::rng::Stream;
@@ -19,20 +19,20 @@ use nandlab::probe::Probe;
 use nandlab::sched::{Cause, FlashOp, Phase, Transaction, Watcher};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Simulated time after which a run should be over, in seconds.
+/// Limit of the simulated time of a run, in seconds.
 const SECONDS_MAX: f64 = 3600.0;
 
-/// What a drive of these runs is watched by.
+/// A drive with the probes of these runs.
 pub type Watched = Drive<(Oracle, Witness)>;
 
-/// Sees, apart from the drive's own records, what is being programmed.
+/// A probe that records programs independently of the drive's own records.
 #[derive(Debug, Default)]
 pub struct Witness {
-    /// What each die's array began last: the page, if it is a program.
+    /// By die, the page of the program whose array phase began last; `None` where the last array phase is no program.
     begun: BTreeMap<u32, Option<Ppn>>,
-    /// Pages that GC has copied to, until their block is used again.
+    /// Pages whose last program was a copy by GC.
     pub copies: BTreeSet<u32>,
-    /// Host pages that could not be read.
+    /// Host pages that no read level decoded.
     failed: Vec<Lpn>,
 }
 
@@ -56,18 +56,18 @@ impl Probe for Witness {
     }
 }
 
-/// The stages in which power can fail, as the counts are printed.
+/// The stages of the capacitor in which power can fail, by their names in the printed counts.
 pub const STAGES: [&str; 6] =
     ["without a capacitor", "charged", "syncing", "draining", "settling", "recharging"];
 
 macro_rules! counts {
     ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// What a campaign has done.
+        /// Counts over the runs of a campaign.
         #[derive(Clone, Debug, Default)]
         pub struct Counts {
-            /// Cuts by stage, as in [`STAGES`].
+            /// Cuts by stage, in the order of [`STAGES`].
             pub stages: [u64; 6],
-            /// What the schemes have done.
+            /// Activity of the schemes.
             pub acts: Acts,
             $($(#[$doc])* pub $name: u64,)*
         }
@@ -97,36 +97,34 @@ macro_rules! counts {
 counts! {
     runs,
     cuts,
-    /// Of replays: each at its own event of the same stretch.
     cuts_of_replays,
     requests_aborted,
-    /// Of these, by their direction.
-    aborted_on_the_way_to_the_drive,
-    aborted_on_the_way_to_the_host,
+    /// Aborted requests that were on the link, by direction.
+    aborted_on_link_to_drive,
+    aborted_on_link_to_host,
     dirty_pages,
     unflushed_pages,
     flushed_pages,
-    pages_lost_for_want_of_energy,
+    pages_lost_for_lack_of_energy,
     pages_lost_without_a_capacitor,
     pages_lost_with_their_wordline,
     torn_programs,
     torn_erases,
     partial_pages_merged,
     pages_reprogrammed_in_place,
-    /// Of partial refresh: pages, and lines that were in the VSM when power failed.
     pages_refreshed_partially,
+    /// Lines in the VSM at power loss.
     vsm_lines,
     vsm_lines_saved,
     links_at_a_cut,
     stale_translation_pages,
     detections,
     reads_checked,
-    reads_failed_as_they_should,
-    /// Simulated before and after the cuts.
+    reads_failed_as_expected,
     events,
 }
 
-/// A run: everything follows from the seed.
+/// A run, drawn from its seed.
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub seed: u64,
@@ -135,10 +133,10 @@ pub struct Plan {
     weights: [u64; 4],
     depth: u32,
     is_full: bool,
-    /// Power fails after every so many events.
+    /// Events between power losses.
     every: u64,
     is_replay: bool,
-    /// The capacitor covers the budget: nothing acknowledged may be lost.
+    /// Whether the capacitor covers the dirty budget, so that no acknowledged write may be lost.
     pub covers: bool,
     on: [bool; 4],
 }
@@ -160,11 +158,11 @@ impl Plan {
         let pages = [4, 6, 7, 8, 12, 16][pick(6) as usize];
         let layers = if cell.starts_with("3d") { "layers = 3\n" } else { "" };
         let slowest_us = 600;
-        // A quarter of the drives goes by age. The schemes go by the lowest bits of the seed.
+        // A quarter of the drives has no pacing. Bits 0 to 3 of the seed choose the schemes, so higher bits are used here.
         let pacing = if seed / 16 % 4 == 3 { "none" } else { "proportional" };
         let foreground = if seed / 16 % 8 == 7 { "blocking" } else { "interleaved" };
-        let around = Around { cell, dies: channels * chips * dies, slowest_us, detect_ms: 50.0 };
-        let schemes = Schemes::draw(seed, on, &around);
+        let facts = DriveFacts { cell, dies: channels * chips * dies, slowest_us, detect_ms: 50.0 };
+        let schemes = Schemes::draw(seed, on, &facts);
         let program = match cell {
             "mlc" => format!("{{ lsb = '300us', msb = '{slowest_us}us' }}"),
             "slc" => "'300us'".into(),
@@ -185,10 +183,10 @@ impl Plan {
         if schemes.has_levels {
             tail += "[precondition]\nused = 0.3\nvalid = 0.8\n";
         }
-        // As few blocks as the drive can do with: it shall collect garbage soon.
+        // The least number of blocks that the spec check accepts, so that GC begins soon.
         let slack = slack(&mut Stream::new(seed, "crash slack"));
-        let (text, spec) = first_with_room(slack, |room, op| {
-            let blocks = 10 + 2 * room;
+        let (text, spec) = first_accepted(slack, |attempt, op| {
+            let blocks = 10 + 2 * attempt;
             format!(
                 "seed = {seed}\n[drive]\nchannels = {channels}\nchips_per_channel = {chips}\ndies_per_chip = {dies}\n\
                  planes_per_die = {planes}\nblocks_per_plane = {blocks}\npages_per_block = {pages}\n\
@@ -212,7 +210,7 @@ impl Plan {
         }
     }
 
-    /// The same run, and whether the capacitor is said to cover the budget.
+    /// This run with another claim about whether the capacitor covers the budget.
     pub fn claiming(self, covers: bool) -> Self {
         Self { covers, ..self }
     }
@@ -222,15 +220,15 @@ impl Plan {
     }
 }
 
-/// What is done to a drive while its power is off: for the tests that show that the harness notices.
+/// Damage done to a drive around recovery, for tests that show that the checks detect it.
 pub trait Sabotage {
-    /// Power has failed.
+    /// Called after power loss, before recovery.
     fn before_recovery(&mut self, _drive: &mut Watched) {}
-    /// It is back.
+    /// Called after recovery.
     fn after_recovery(&mut self, _drive: &mut Watched) {}
 }
 
-/// Nothing is.
+/// No sabotage.
 pub struct Honest;
 
 impl Sabotage for Honest {}
@@ -240,7 +238,7 @@ struct Run<'a> {
     plan: &'a Plan,
     drive: Watched,
     host: Stream,
-    /// The host does nothing before.
+    /// The host submits no request before this time.
     quiet_until: Time,
     counts: Counts,
 }
@@ -270,7 +268,7 @@ impl<'a> Run<'a> {
             hit
         });
         let op = op.unwrap_or(Op::Write);
-        // A part of the drive is busier than the rest.
+        // A third of the requests goes to the first sixth of the drive.
         let span = if stream.below(3) == 0 { (sectors / 6).max(8) } else { sectors };
         let first = stream.below(span);
         let len = (stream.below(40) + 1).min(sectors - first);
@@ -282,7 +280,7 @@ impl<'a> Run<'a> {
         drive.submit(&Request { arrival: drive.now(), op, fua, offset, len }).unwrap();
     }
 
-    /// Completed requests. None fails but of what no read level decodes.
+    /// Takes the completed requests; they fail only when no read level decodes a page.
     fn take_completions(&mut self) {
         let completions: Vec<_> = self.drive.completions().collect();
         for done in &completions {
@@ -291,12 +289,16 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The host goes on until one event has happened.
+    /// Lets the host submit requests until one event has been simulated.
     fn event(&mut self) {
         self.counts.events += 1;
         loop {
             self.take_completions();
-            assert!(self.drive.failure().is_none(), "{}", self.drive.failure().expect("it is there"));
+            assert!(
+                self.drive.failure().is_none(),
+                "{}",
+                self.drive.failure().expect("the drive has failed")
+            );
             assert!(self.counts.events < EVENTS_MAX, "{} events", self.counts.events);
             let seconds = self.drive.now().seconds();
             assert!(seconds < SECONDS_MAX, "{} events in {seconds} simulated seconds", self.counts.events);
@@ -315,14 +317,14 @@ impl<'a> Run<'a> {
                     _ => {}
                 }
             } else {
-                let happens = self.drive.advance_by_event(Time::NEVER);
-                assert!(happens, "requests are outstanding and nothing happens: {:?}", self.drive.failure());
+                let has_event = self.drive.advance_by_event(Time::NEVER);
+                assert!(has_event, "requests are outstanding without an event: {:?}", self.drive.failure());
                 return;
             }
         }
     }
 
-    /// The pages whose program would be torn if power failed now, as far as the witness has seen.
+    /// The pages that a power loss would tear now, by the records of the witness.
     fn torn_now(&self) -> Vec<Ppn> {
         if self.plan.has_capacitor() && !self.drive.is_recharging() {
             return Vec::new();
@@ -342,7 +344,7 @@ impl<'a> Run<'a> {
         torn
     }
 
-    /// Power fails, and is back.
+    /// Cuts power, recovers, and checks the drive.
     fn cut(&mut self, sabotage: &mut dyn Sabotage) {
         let plan = self.plan;
         self.take_completions();
@@ -355,20 +357,27 @@ impl<'a> Run<'a> {
         sabotage.after_recovery(&mut self.drive);
         let aborted =
             self.drive.completions().filter(|done| done.failed == Some(FailReason::PowerLost)).count();
-        assert_eq!(aborted, outstanding as usize, "every request in work ends with the power");
+        assert_eq!(aborted, outstanding as usize, "every outstanding request fails at power loss");
         let loss = self.drive.stats().power.losses.last().expect("power has failed").clone();
         let geometry = self.drive.geometry();
-        assert!(loss.spent_j <= loss.energy_j * (1.0 + 1e-9), "the flush took more than there was: {loss:?}");
+        assert!(
+            loss.spent_j <= loss.energy_j * (1.0 + 1e-9),
+            "the flush spent more energy than the capacitor had: {loss:?}"
+        );
         assert!(loss.torn_programs as usize >= torn.iter().filter(|_| geometry.cell != Cell::Mlc).count());
         let is_in_place = plan.spec.refresh.policy.in_place().is_some();
         if geometry.cell != Cell::Mlc && !is_in_place || plan.has_capacitor() {
-            assert!(loss.lost_with_wordline.is_empty(), "older data went with a wordline: {loss:?}");
+            assert!(loss.lost_with_wordline.is_empty(), "older data was lost with its wordline: {loss:?}");
         }
         if plan.has_capacitor() && stage != "recharging" {
-            assert_eq!((loss.torn_programs, loss.torn_erases), (0, 0), "the capacitor had energy for them");
+            assert_eq!(
+                (loss.torn_programs, loss.torn_erases),
+                (0, 0),
+                "the capacitor had energy to end the operations under way"
+            );
         }
-        let ages = plan.spec.cache.dirty_budget != DirtyBudget::Measured && loss.capacitor_loss > 0.3;
-        if plan.has_capacitor() && plan.covers && !ages {
+        let is_worn_out = plan.spec.cache.dirty_budget != DirtyBudget::Measured && loss.capacitor_loss > 0.3;
+        if plan.has_capacitor() && plan.covers && !is_worn_out {
             assert!(loss.lost.is_empty(), "lost within the budget: {loss:?}");
         }
         for &ppn in &torn {
@@ -378,17 +387,17 @@ impl<'a> Run<'a> {
         }
         let counts = &mut self.counts;
         counts.cuts += 1;
-        counts.stages[STAGES.iter().position(|&s| s == stage).expect("a stage")] += 1;
+        counts.stages[STAGES.iter().position(|&s| s == stage).expect("the stage is in STAGES")] += 1;
         counts.requests_aborted += u64::from(loss.aborted_requests);
         if let Some(link) = link {
-            counts.aborted_on_the_way_to_the_drive += u64::from(link.to_drive.requests);
-            counts.aborted_on_the_way_to_the_host += u64::from(link.to_host.requests);
+            counts.aborted_on_link_to_drive += u64::from(link.to_drive.requests);
+            counts.aborted_on_link_to_host += u64::from(link.to_host.requests);
         }
         counts.dirty_pages += u64::from(loss.dirty_pages);
         counts.unflushed_pages += u64::from(loss.unflushed_pages);
         counts.flushed_pages += u64::from(loss.flushed_pages);
         let lost = if plan.has_capacitor() {
-            &mut counts.pages_lost_for_want_of_energy
+            &mut counts.pages_lost_for_lack_of_energy
         } else {
             &mut counts.pages_lost_without_a_capacitor
         };
@@ -411,7 +420,7 @@ impl<'a> Run<'a> {
         self.drive.probe().0.verdict().unwrap_or_else(|e| panic!("oracle: {e}"));
     }
 
-    /// Reads every page. With `settles` everything else comes to rest too, so that the capacitor is charged again.
+    /// Reads every page. With `settles` the drive comes to rest afterwards, so that the capacitor is charged.
     fn read_everything(&mut self, settles: bool, just_recovered: bool) {
         self.drive.probe_mut().1.failed.clear();
         let uncorrectable = self.drive.stats().ecc.uncorrectable;
@@ -422,7 +431,11 @@ impl<'a> Run<'a> {
         }
         let mut events = 0;
         while self.drive.outstanding() > 0 {
-            assert!(self.drive.advance_by_event(Time::NEVER), "nothing happens: {:?}", self.drive.failure());
+            assert!(
+                self.drive.advance_by_event(Time::NEVER),
+                "no event is pending: {:?}",
+                self.drive.failure()
+            );
             events += 1;
             assert!(
                 events < EVENTS_MAX,
@@ -437,25 +450,28 @@ impl<'a> Run<'a> {
         self.check();
         let (array, map) = (self.drive.array(), &self.drive.ftl().map);
         let failed = &self.drive.probe().1.failed;
-        self.counts.reads_failed_as_they_should += failed.len() as u64;
+        self.counts.reads_failed_as_expected += failed.len() as u64;
         let is_lost = |lpn: Lpn| map.get(lpn).is_some_and(|ppn| array.is_lost(ppn));
-        // With nothing in the cache each failure is a page marked as lost, or one that no read level decodes. (A
-        // translation page that none decodes takes all its pages along.)
+        // With an empty write cache each failed page is marked as lost, or no read level decodes the page. (When no read level
+        // decodes a translation page, the reads of all its pages fail.)
         let unexplained = failed.iter().filter(|&&lpn| !is_lost(lpn)).count() as u64;
         if just_recovered || !self.drive.ecc().has_levels() {
             let seen = self.drive.stats().ecc.uncorrectable - uncorrectable;
             let is_explained = unexplained <= seen || self.drive.demand_map().is_some() && seen > 0;
-            assert!(is_explained, "{unexplained} pages cannot be read, the levels failed for {seen}");
+            assert!(
+                is_explained,
+                "{unexplained} pages cannot be read, but only {seen} reads were uncorrectable"
+            );
         }
     }
 
-    /// More requests, then everything at rest is read again.
+    /// Simulates `events` more events, lets the drive come to rest, and reads every page.
     fn live_on(&mut self, events: u64) {
         for _ in 0..events {
             self.event();
         }
         rest(&mut self.drive);
-        assert_eq!(self.drive.outstanding(), 0, "a request is lost");
+        assert_eq!(self.drive.outstanding(), 0, "a request is still outstanding at rest");
         self.take_completions();
         self.check();
         self.read_everything(true, false);
@@ -471,12 +487,12 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Runs a plan; at most about `cuts` cuts.
+/// Runs a plan with `cuts` power losses.
 pub fn crash(plan: &Plan, cuts: u64, sabotage: &mut dyn Sabotage) -> Counts {
     let mut counts = Counts { runs: 1, ..Counts::default() };
     let mut stream = Stream::new(plan.seed, "crash cuts");
     if plan.is_replay {
-        // Far enough in, something of everything is under way.
+        // The first cut comes after up to 1500 events, when operations of every kind may be under way.
         let from = stream.below(1500);
         for cut in 0..cuts {
             let mut run = Run::new(plan);
@@ -498,7 +514,7 @@ pub fn crash(plan: &Plan, cuts: u64, sabotage: &mut dyn Sabotage) -> Counts {
             }
             run.cut(sabotage);
             match stream.below(6) {
-                // Cut again before anything has been read, or while it is being charged.
+                // The next cut may come before any page has been read, or while the capacitor recharges.
                 0 => {}
                 1..=3 => run.read_everything(false, true),
                 _ => {

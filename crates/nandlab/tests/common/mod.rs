@@ -1,4 +1,4 @@
-//! What the tests share: specs from text, and drives driven by hand.
+//! Helpers of the tests: specs from text, and drives driven request by request.
 #![allow(dead_code, unreachable_pub)]
 
 pub mod schemes;
@@ -11,20 +11,19 @@ use nandlab::host::{Op, Oracle, Request};
 use nandlab::probe::Probe;
 use std::path::Path;
 
-/// One microsecond, one millisecond and one second. Tests count in plain nanoseconds; [`at`] and [`ns`] hand them to the
-/// drive.
+/// One microsecond in nanoseconds. Tests count in plain nanoseconds; [`at`] and [`ns`] convert them for the drive.
 pub const US: u64 = nandlab::base::units::US.ns();
-/// See [`US`].
+/// One millisecond in nanoseconds.
 pub const MS: u64 = nandlab::base::units::MS.ns();
-/// See [`US`].
+/// One second in nanoseconds.
 pub const SECOND: u64 = nandlab::base::units::SECOND.ns();
 
-/// The time so many nanoseconds after the start.
+/// The time `ns` nanoseconds after the start.
 pub const fn at(ns: u64) -> Time {
     Time::from_ns(ns)
 }
 
-/// A span of so many nanoseconds.
+/// A span of `ns` nanoseconds.
 pub const fn ns(ns: u64) -> Span {
     Span::from_ns(ns)
 }
@@ -51,7 +50,7 @@ command = "0us"
 decode = "15us"
 "#;
 
-/// The spec in `text` with `--set` settings.
+/// The spec in `text` with the overrides `sets`.
 pub fn spec(text: &str, sets: &[&str]) -> Spec {
     let sets: Vec<String> = sets.iter().map(|s| (*s).to_owned()).collect();
     match spec::load(text, "test.toml", Path::new("."), &sets) {
@@ -65,11 +64,12 @@ pub fn request<P: Probe>(drive: &Drive<P>, op: Op, offset: u64, len: u64) -> Req
     Request { arrival: drive.now(), op, fua: false, offset, len }
 }
 
-/// Idle GC begins only with more garbage than the blocks hold that internal streams may open, and none of them is open on a
-/// drive that a test has just begun to fill. This adds so many blocks to every plane, each with one invalid page: full ones
-/// that hold the last LPNs, whose first pages are written again. What is to be collected must have fewer valid pages,
-/// and `gc.idle_valid_max` must leave these alone. `blocks` is a multiple of the pages of a block, so that no block stays
-/// open, and allocation is static and goes through the planes first. Takes no time; returns the LPNs.
+/// Adds `blocks` full blocks with one invalid page each to every plane, in no simulated time; returns their LPNs.
+///
+/// Idle GC begins only when the garbage of a plane exceeds the blocks that internal streams may open, and on a drive that has just
+/// begun to fill no such block is open. The blocks hold the last LPNs, the first page of each is written again. Blocks that the
+/// test wants collected must have fewer valid pages, and `gc.idle_valid_max` must exclude the blocks added here. `blocks` is a
+/// multiple of the pages of a block, so that no block stays open; allocation is static, planes first.
 pub fn ballast<P: Probe>(drive: &mut Drive<P>, blocks: u32) -> std::ops::Range<u64> {
     let geometry = drive.geometry();
     assert!(blocks.is_multiple_of(geometry.pages_per_block));
@@ -81,14 +81,14 @@ pub fn ballast<P: Probe>(drive: &mut Drive<P>, blocks: u32) -> std::ops::Range<u
     lpns.start.into()..lpns.end.into()
 }
 
-/// The LPN of write number `n` of those that leave something valid in every block, so that only GC can free it: of 32 writes
-/// four go to the LPNs from 8 to `end`, one after the other, and all others to the first eight.
+/// The LPN of write number `n` of a workload that leaves a valid page in every block, so that only GC can free the block: four
+/// of 32 writes go to the LPNs from 8 to `end`, sequentially, all others to the first eight LPNs.
 pub fn mostly_hot(n: u64, end: u64) -> u64 {
     let (round, place) = (n / 8, n % 8);
     if round % 4 == 3 && place >= 4 { 8 + (4 * (round / 4) + place - 4) % (end - 8) } else { place }
 }
 
-/// Submits a request as soon as no more than four are outstanding.
+/// Submits a request once at most four requests are outstanding.
 pub fn submit_with_few<P: Probe>(drive: &mut Drive<P>, op: Op, offset: u64, len: u64) {
     while drive.outstanding() > 4 {
         drive.completions();
@@ -108,7 +108,7 @@ pub fn one<P: Probe>(drive: &mut Drive<P>, op: Op, offset: u64, len: u64) -> u64
     (completions[0].completed - completions[0].request.arrival).ns()
 }
 
-/// A preconditioned drive under the oracle, which has been told what is there.
+/// A preconditioned drive with the oracle, which knows the mapped pages.
 pub fn with_oracle(spec: &Spec) -> Drive<Oracle> {
     let mut drive = Drive::with_probe(spec, Oracle::default());
     drive.precondition(&mut |_| true);
@@ -118,20 +118,20 @@ pub fn with_oracle(spec: &Spec) -> Drive<Oracle> {
     drive
 }
 
-/// Events after which what is outstanding should have been completed.
+/// Limit of the events within which all outstanding requests must be completed.
 pub const EVENTS_MAX: u64 = 20_000_000;
 
-/// How long a drive may take to come to rest.
+/// Limit of the simulated time in which a drive must come to rest.
 pub const IDLE: Span = nandlab::drive::IDLE_LIMIT;
 
-/// A drive that refreshes as fast as it can is not waited for any longer: it never comes to rest.
+/// Limit of the wait for rest in [`rest`]: a drive whose refresh falls behind never comes to rest.
 pub const REST: Span = Span::from_ns(10 * SECOND);
 
-/// Lets the drive come to rest, as far as it can.
+/// Completes all requests, then lets the drive come to rest; a drive with refresh may stay busy.
 pub fn rest<P: Probe>(drive: &mut Drive<P>) {
     let mut events = 0;
     while drive.outstanding() > 0 {
-        assert!(drive.advance_by_event(Time::NEVER), "nothing happens: {:?}", drive.failure());
+        assert!(drive.advance_by_event(Time::NEVER), "no event is pending: {:?}", drive.failure());
         events += 1;
         assert!(
             events < EVENTS_MAX,
@@ -146,35 +146,36 @@ pub fn rest<P: Probe>(drive: &mut Drive<P>) {
     }
 }
 
-/// Checks why a request has failed. (Not in which of its pages: others may have written them since.)
+/// Checks that the drive's records confirm the reason of a failed request. (The page is not checked: it may have been
+/// written since.)
 pub fn confirm<P: Probe>(drive: &Drive<P>, done: &Completion) {
     let array = drive.array();
     match done.failed {
         None => {}
         Some(FailReason::Uncorrectable) => {
-            assert!(drive.stats().ecc.uncorrectable > 0, "{done:?}, and every read was decoded");
+            assert!(drive.stats().ecc.uncorrectable > 0, "{done:?}, but every read was decoded");
         }
         Some(FailReason::WornOut) => {
             let endurance = drive.spec().drive.endurance;
             assert!(
                 array.blocks.iter().any(|block| block.pe_cycles + 1 >= endurance),
-                "{done:?}, and no block is near its endurance"
+                "{done:?}, but no block is near its endurance"
             );
         }
         Some(FailReason::PowerLost) => {
-            assert!(!drive.stats().power.losses.is_empty(), "{done:?}, and power has not failed");
+            assert!(!drive.stats().power.losses.is_empty(), "{done:?}, but power has not failed");
         }
     }
 }
 
-/// Ends a run: everything completes, the audit holds, the oracle has no complaint.
+/// Ends a run: completes all requests, checks the audit and the verdict of the oracle.
 pub fn settle(drive: &mut Drive<Oracle>) {
     rest(drive);
     drive.audit().unwrap_or_else(|e| panic!("audit: {e}"));
     drive.probe().verdict().unwrap_or_else(|e| panic!("oracle: {e}"));
 }
 
-/// Reads every logical page under the oracle: whatever is mapped at the end reads back.
+/// Reads every logical page under the oracle, which checks the data, and ends the run.
 pub fn read_everything(drive: &mut Drive<Oracle>) {
     let page = u64::from(drive.geometry().page_bytes);
     for lpn in 0..u64::from(drive.geometry().logical_pages) {

@@ -1,5 +1,4 @@
-//! The four schemes as the random tests draw them: each on or off, in all combinations and with any settings. Off is what
-//! its paper compares with.
+//! Random settings of the four schemes, in all combinations of on and off. A scheme that is off is the baseline of its paper.
 
 #![allow(dead_code, unreachable_pub)]
 
@@ -13,29 +12,29 @@ use std::path::Path;
 /// The schemes, in the order of [`Schemes::on`].
 pub const SCHEMES: [&str; 4] = ["LaLDPC", "partial refresh", "rcopyback", "capacitor-aware cache"];
 
-/// All of these at 0 to 15: bit n is scheme n.
+/// The schemes that are on in combination `number`, 0 to 15: bit n is scheme n.
 pub fn combination(number: u64) -> [bool; 4] {
     [0, 1, 2, 3].map(|scheme| number >> scheme & 1 == 1)
 }
 
-/// What the settings depend on.
+/// Properties of the drive on which the settings depend.
 #[derive(Clone, Copy, Debug)]
-pub struct Around {
-    /// LaLDPC needs one of two bits: the model of errors knows no other.
+pub struct DriveFacts {
+    /// LaLDPC needs a cell of two bits: the voltage model of errors has no other cells.
     pub cell: &'static str,
     pub dies: u64,
     pub slowest_us: u64,
-    /// A detection of the budget is due every so many milliseconds.
+    /// Interval of the detections of the budget in milliseconds.
     pub detect_ms: f64,
 }
 
-/// The settings of a drive that the schemes have to do with.
+/// The settings of a drive with some schemes.
 #[derive(Clone, Debug)]
 pub struct Schemes {
     pub on: [bool; 4],
-    /// Of `[ftl]`.
+    /// The value of `ftl.map`.
     pub map: String,
-    /// Sections.
+    /// The text of whole sections.
     pub ecc: String,
     pub migration: String,
     pub cache: String,
@@ -43,11 +42,11 @@ pub struct Schemes {
     pub has_levels: bool,
     pub has_cache: bool,
     pub has_capacitor: bool,
-    /// The capacitor is enough for the dirty pages that there may be.
+    /// Whether the capacitor can save all dirty pages of the budget.
     pub covers: bool,
     scale: f64,
-    /// Blocks are due every so many milliseconds for each page that a die has.
-    ms_a_page: f64,
+    /// Refresh interval in milliseconds, divided by the pages of a die.
+    refresh_ms_per_page: f64,
 }
 
 const PARTIAL: [&str; 6] = [
@@ -64,25 +63,25 @@ const WHOLE: [&str; 7] = [
     "'fcr'",
     "{ fcr = { full_strength = true } }",
     "{ fcr = { in_place = true } }",
-    // With read levels.
+    // The last two need read levels.
     "{ ec-cache = { size = '16KiB', hot_reads = 2 } }",
     "{ fcr = { in_place = true, reprogram_error = 1e-6 } }",
 ];
 
 impl Schemes {
     /// Settings with which the schemes in `on` are on; everything else follows from the seed.
-    pub fn draw(seed: u64, on: [bool; 4], around: &Around) -> Self {
+    pub fn draw(seed: u64, on: [bool; 4], facts: &DriveFacts) -> Self {
         let [laldpc, partial, rcopyback, capacitor_aware] = on;
         let mut stream = Stream::new(seed, "schemes");
         let mut pick = |n: u64| stream.below(n);
-        let has_levels = laldpc || around.cell.ends_with("mlc") && pick(2) == 0;
+        let has_levels = laldpc || facts.cell.ends_with("mlc") && pick(2) == 0;
         let refresh = match (partial, has_levels) {
             (true, true) => PARTIAL[pick(6) as usize],
             (true, false) => PARTIAL[pick(5) as usize],
             (false, true) => WHOLE[pick(7) as usize],
             (false, false) => WHOLE[pick(5) as usize],
         };
-        // Days that pass in a second.
+        // The age clock runs up to 400 days per second of simulated time.
         let is_fast = has_levels || !refresh.is_empty() || pick(3) == 0;
         let scale = if is_fast { 86_400.0 * (1 + pick(400)) as f64 } else { 1.0 };
         let start =
@@ -92,7 +91,7 @@ impl Schemes {
             start[pick(3) as usize],
             ["full", "full", "incremental"][pick(3) as usize]
         );
-        // Up to where the last level ends, so that there are lost pages too.
+        // Ages up to 3000 days, at which the last read level fails, so that pages are lost too.
         let ages = format!(
             "rber = 'vth'\npe_cycles = 12000\nread_disturb = 1e-6\ncopyback_error = 3e-4\n\
              retention = [{{ age = '7d', share = 0.5 }}, {{ age = '{}d', share = 0.5 }}]\n",
@@ -100,7 +99,7 @@ impl Schemes {
         );
         let (levels, ages) = if has_levels { (levels, ages) } else { Default::default() };
         let ecc = format!("[ecc]\n{levels}[reliability]\n{ages}clock_scale = {scale}\n");
-        // With fewer entries a map that is refreshed too has little time for anything else.
+        // At least 15 entries with refresh: with fewer, the refresh of translation pages leaves little time for requests.
         let entries =
             [1 + pick(6), 8 + pick(200)][pick(2) as usize] + if refresh.is_empty() { 0 } else { 15 };
         let eviction = match laldpc && pick(2) == 0 {
@@ -131,15 +130,16 @@ impl Schemes {
             has_capacitor: pick(if capacitor_aware { 5 } else { 3 }) > 0,
             covers: true,
             scale,
-            // As often as the drive can do it, and less often: a partial refresh moves a page twice in the end.
-            ms_a_page: around.slowest_us as f64 / 600.0
+            // From the shortest interval that the drive can keep up with. Partial refresh needs longer intervals, because its
+            // pages are moved later too.
+            refresh_ms_per_page: facts.slowest_us as f64 / 600.0
                 * (if partial { 2.4 } else { 1.0 } + pick(7) as f64 / 3.0),
         };
-        schemes.draw_cache(&mut stream, capacitor_aware, around);
+        schemes.draw_cache(&mut stream, capacitor_aware, facts);
         schemes
     }
 
-    fn draw_cache(&mut self, stream: &mut Stream, capacitor_aware: bool, around: &Around) {
+    fn draw_cache(&mut self, stream: &mut Stream, capacitor_aware: bool, facts: &DriveFacts) {
         let mut pick = |n: u64| stream.below(n);
         let (has_cache, has_capacitor) = (self.has_cache, self.has_capacitor);
         let pages = 4 + pick(44);
@@ -155,7 +155,7 @@ impl Schemes {
             _ => "0.5",
         };
         let is_measured = budget == "'measured'";
-        // What has been measured holds for every flush.
+        // A measured budget is always covered.
         self.covers = !has_cache || !has_capacitor || is_measured || pick(4) > 0;
         if has_cache {
             self.cache = format!(
@@ -165,7 +165,7 @@ impl Schemes {
             );
         }
         if has_capacitor {
-            let page_j = (0.08 * around.slowest_us as f64 + 0.02 * (around.slowest_us + 100) as f64) * 1e-6;
+            let page_j = (0.08 * facts.slowest_us as f64 + 0.02 * (facts.slowest_us + 100) as f64) * 1e-6;
             let share = match (is_measured, self.covers) {
                 (true, _) => 0.5 + pick(150) as f64 / 100.0,
                 (false, true) => 3.0,
@@ -173,7 +173,7 @@ impl Schemes {
             };
             let capacitance = share * pages as f64 * page_j / (0.5 * 24.0 * 0.9);
             let flush = ["plain", "csw"][pick(2) as usize];
-            let concurrency = if flush == "plain" { pick(around.dies + 1) } else { 0 };
+            let concurrency = if flush == "plain" { pick(facts.dies + 1) } else { 0 };
             let recharge_ms = [1.0, 10.0, 40.0][pick(3) as usize];
             let ns = |ms: f64| (ms * 1e6 * self.scale) as u64;
             self.cache += &format!(
@@ -184,8 +184,8 @@ impl Schemes {
                 capacitance * 1e6,
                 ["oldest", "newest", "metadata"][pick(3) as usize],
                 ns(recharge_ms),
-                ns(around.detect_ms),
-                ns(around.detect_ms / 2.5),
+                ns(facts.detect_ms),
+                ns(facts.detect_ms / 2.5),
                 ["five", "continuous"][pick(2) as usize],
                 [0.1, 0.2][pick(2) as usize],
                 [25, 60][pick(2) as usize],
@@ -193,9 +193,9 @@ impl Schemes {
         }
     }
 
-    /// All sections, for dies of so many pages.
+    /// The text of all sections, for dies of `pages_per_die` pages.
     pub fn text(&self, pages_per_die: u64) -> String {
-        let every_ns = pages_per_die as f64 * self.ms_a_page * 1e6 * self.scale;
+        let every_ns = pages_per_die as f64 * self.refresh_ms_per_page * 1e6 * self.scale;
         let refresh = match self.refresh {
             "" => String::new(),
             policy => format!(
@@ -207,7 +207,7 @@ impl Schemes {
     }
 }
 
-/// The op that the spec check proposes in place of none at all; `None` where more blocks are needed too.
+/// The op that the spec check proposes for `drive.op = 0`; `None` where the check asks for more blocks too.
 fn proposed_op(text: &str) -> Option<f64> {
     let errors = spec::load(text, "random.toml", Path::new("."), &["drive.op=0.0".to_owned()]).err()?;
     let text = errors.to_string();
@@ -215,27 +215,27 @@ fn proposed_op(text: &str) -> Option<f64> {
     from.split_whitespace().next()?.parse().ok()
 }
 
-/// The first of texts 0, 1, 2 and so on, each with more blocks than the one before, that is a spec with the op that the
-/// check proposes, or up to twice that: `slack` times as much more.
-pub fn first_with_room(slack: f64, text: impl Fn(u64, f64) -> String) -> (String, Spec) {
+/// The first spec that the check accepts, as text and loaded. `text` gives the text of attempts 0, 1, 2, ..., each with more
+/// blocks than the attempt before, for an op of 1 + `slack` times the op that the check proposes.
+pub fn first_accepted(slack: f64, text: impl Fn(u64, f64) -> String) -> (String, Spec) {
     let mut errors = String::new();
-    for room in 0..80 {
-        let Some(op) = proposed_op(&text(room, 0.0)) else { continue };
-        let text = text(room, op * (1.0 + slack));
+    for attempt in 0..80 {
+        let Some(op) = proposed_op(&text(attempt, 0.0)) else { continue };
+        let text = text(attempt, op * (1.0 + slack));
         match spec::load(&text, "random.toml", Path::new("."), &[]) {
             Ok(loaded) => return (text, loaded.spec),
             Err(found) => errors = format!("{found}\n{text}"),
         }
     }
-    panic!("no number of blocks will do: {errors}")
+    panic!("no number of blocks is accepted: {errors}")
 }
 
-/// What [`first_with_room`] takes: nothing in half of the cases.
+/// A random slack for [`first_accepted`]: 0 in half of the cases, else up to 1.
 pub fn slack(stream: &mut Stream) -> f64 {
     if stream.below(2) == 0 { 0.0 } else { stream.below(1001) as f64 / 1000.0 }
 }
 
-/// The section `[host]`: of a third of the seeds a link, by a stream of its own.
+/// The text of the section `[host]`: a third of the seeds has a link. Drawn from a stream of its own.
 pub fn link(seed: u64) -> String {
     let mut stream = Stream::new(seed, "link");
     let mut one_of = |choices: [&'static str; 3]| choices[stream.below(3) as usize];
@@ -247,18 +247,18 @@ pub fn link(seed: u64) -> String {
     }
 }
 
-/// What the schemes have done in some runs.
+/// Activity of the schemes over runs.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Acts {
     /// Runs of each combination.
     pub runs: [u64; 16],
-    /// Pages read at a level above the first by LaLDPC's start, pages refreshed partially, copybacks, pages written back.
+    /// By scheme: pages read at a level above 1 with LaLDPC, pages refreshed partially, copybacks, pages written back.
     pub acts: [u64; 4],
     pub detections: u64,
 }
 
 impl Acts {
-    /// What a drive has done.
+    /// The activity of one drive.
     pub fn of<P: Probe>(on: [bool; 4], drive: &Drive<P>) -> Self {
         let stats = drive.stats();
         let mut acts = Self { detections: stats.power.detections.len() as u64, ..Self::default() };
@@ -281,11 +281,11 @@ impl Acts {
         self.detections += other.detections;
     }
 
-    /// Runs in which a combination is missing, or in which a scheme has done nothing, show nothing about it.
+    /// Checks that the runs have tested something: every combination occurs, and every scheme has been active.
     pub fn check(&self) {
-        assert!(self.runs.iter().all(|&runs| runs > 0), "a combination is missing: {self:?}");
+        assert!(self.runs.iter().all(|&runs| runs > 0), "a combination has no run: {self:?}");
         for (scheme, act) in SCHEMES.iter().zip(self.acts) {
-            assert!(act > 0, "{scheme} has done nothing: {self:?}");
+            assert!(act > 0, "{scheme} was never active: {self:?}");
         }
         assert!(self.detections > 0, "the budget was never measured: {self:?}");
     }

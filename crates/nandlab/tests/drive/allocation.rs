@@ -28,12 +28,12 @@ fn orders() -> Vec<String> {
     all
 }
 
-/// 2 channels of 3 chips of 4 dies of 5 planes: no two alike, so that no two letters can be confused.
+/// 2 channels of 3 chips of 4 dies of 5 planes: all sizes differ, so that an exchange of two letters changes the result.
 const ALL_DIFFERENT: &str = "[drive]\nchannels = 2\nchips_per_channel = 3\ndies_per_chip = 4\nplanes_per_die = 5\n\
      blocks_per_plane = 8\npages_per_block = 4\npage_size = '4KiB'\ncell = 'mlc'\nop = 1.1\n";
 
-/// The places in the order in which `order` visits them: its first letter counts up fastest, like the last digit of
-/// a number.
+/// Channel, chip, die and plane of consecutive LPNs under `order`: its first letter counts up fastest, like the last digit of a
+/// number.
 fn visits(order: &str, sizes: [(char, u32); 4]) -> Vec<(u32, u32, u32, u32)> {
     let size = |letter: char| sizes.iter().find(|s| s.0 == letter).expect("a letter of the four").1;
     let letters: Vec<char> = order.chars().collect();
@@ -63,7 +63,7 @@ fn every_static_order_visits_channel_chip_die_and_plane_as_named() {
         assert_eq!(visits.len(), 120);
         for lpn in 0..drive.geometry().logical_pages {
             let (channel, chip, die, plane) = visits[lpn as usize % 120];
-            // Of 24 dies a channel has 12, of which a chip has 4; a die has 5 planes.
+            // A channel has 12 dies, a chip 4 dies, a die 5 planes.
             let expected = PlaneId(channel * 60 + chip * 20 + die * 5 + plane);
             let home = drive.ftl().allocator.home(Lpn(lpn), 120);
             assert_eq!(home, expected, "LPN {lpn} under {order}");
@@ -74,7 +74,7 @@ fn every_static_order_visits_channel_chip_die_and_plane_as_named() {
 }
 
 #[test]
-fn writes_go_where_the_order_says() {
+fn writes_go_to_the_planes_of_the_order() {
     for order in orders() {
         let text = ALL_DIFFERENT.replace("planes_per_die = 5", "planes_per_die = 2");
         let spec = spec(&text, &[&format!("ftl.allocation={order}")]);
@@ -125,7 +125,7 @@ fn dynamic_visits_idle_dies_in_turn_and_takes_the_roomiest_plane() {
     let spec = spec(ALL_DIFFERENT, &["ftl.allocation=dynamic"]);
     let (geometry, device) = device(&spec);
     let mut allocator = Allocator::new(Allocation::Dynamic, &geometry);
-    // Planes 3 of each die have most room; dies 5 and 6 have none.
+    // Plane 3 of each die has the most room; dies 5 and 6 have no room.
     let room = |plane: PlaneId| {
         let (die, plane) = (plane.0 / 5, plane.0 % 5);
         (die != 5 && die != 6).then_some(if plane == 3 { 9 } else { plane })
@@ -137,7 +137,7 @@ fn dynamic_visits_idle_dies_in_turn_and_takes_the_roomiest_plane() {
         assert_eq!(chosen, Some(PlaneId(die * 5 + 3)), "choice {round}");
     }
     assert_eq!(allocator.choose(Lpn(0), &geometry, &device, |_| None), None);
-    // The next one after the last chosen, even if choices failed in between.
+    // The search goes on after the last chosen die, even after a failed choice.
     assert_eq!(allocator.choose(Lpn(0), &geometry, &device, room), Some(PlaneId(3)));
 }
 
@@ -162,8 +162,8 @@ fn dynamic_keeps_away_from_loaded_dies() {
     };
     let dies: Vec<u32> = (0..4).map(|lpn| die(&drive, lpn).0).collect();
     assert_eq!(dies, [0, 1, 2, 3]);
-    // Five reads of LPN 2 load its die: the next twelve writes go to the other three, four each, and only the
-    // thirteenth sees five waiting everywhere... the dies then have loads 4, 4, 5, 4.
+    // Five reads of LPN 2 load its die. The next twelve writes go to the other three dies, four each: the loads are then
+    // 4, 4, 5, 4.
     for _ in 0..5 {
         let request = Request { arrival: drive.now(), op: Op::Read, fua: false, offset: 2 * 4096, len: 4096 };
         drive.submit(&request).unwrap();
@@ -194,12 +194,13 @@ fn stride(allocation: &str) -> f64 {
         assert!(drive.advance_to_completion(Time::NEVER));
         drive.completions().for_each(drop);
     }
-    assert_eq!(drive.stats().flash_total(FlashOp::Program), 400, "no GC in the way");
+    assert_eq!(drive.stats().flash_total(FlashOp::Program), 400, "GC has programmed no page");
     drive.now().ns() as f64
 }
 
-/// Every eighth LPN has the same home under any static order of 8 planes: one die works, and that is a closed form.
-/// Dynamic allocation uses all four: a quarter of the time, but for the transfers of two dies of a channel at start.
+/// Under any static order of 8 planes every eighth LPN goes to the same plane, so one die does all the work, in a time known in
+/// closed form. Dynamic allocation uses all four dies and needs a quarter of that time, plus the first transfers on the shared
+/// channels.
 #[test]
 fn dynamic_beats_static_orders_on_a_stride_by_the_number_of_dies() {
     let (transfer, program) = (10_240.0, 900_000.0);

@@ -1,7 +1,8 @@
-//! Power loss, recovery and the detection of the budget, counted by hand on tiny drives.
+//! Power loss, recovery and the detection of the budget on tiny drives, compared with calculations by hand.
 //!
-//! A page of 4 KiB takes 10.24 us to its die, an LSB page 300 us to program and an MSB page 600 us. The controller draws
-//! 1 W, a program 100 mW. The capacitor is given by its energy: `efficiency` scales the 12 mJ of 1 mF between 5.5 and 2.5 V.
+//! The transfer of a page of 4 KiB takes 10.24 us, the program of an LSB page 300 us and of an MSB page 600 us. The controller
+//! draws 1 W, a program 100 mW. Tests set the energy of the capacitor: `efficiency` scales the 12 mJ of 1 mF between 5.5 and
+//! 2.5 V.
 
 use crate::common::{SECOND, at, ns, one, read_everything, request, settle, spec, with_oracle};
 use nandlab::base::geometry::{DieId, Lpn, PlaneId};
@@ -17,7 +18,7 @@ const LSB: u64 = 300_000 + TRANSFER;
 const MSB: u64 = 600_000 + TRANSFER;
 const ERASE: u64 = 1_000_000;
 
-/// One die with one plane of 24 blocks of 8 pages, and a write cache of 10 pages that takes no time.
+/// One die with one plane of 24 blocks of 8 pages, and a write cache of 10 pages without access time.
 const BASE: &str = r#"
 [drive]
 channels = 1
@@ -60,7 +61,7 @@ fn drive(sets: &[&str]) -> Drive<Oracle> {
     with_oracle(&spec(BASE, sets))
 }
 
-/// So much energy, in millijoules.
+/// The override that gives the capacitor an energy of `mj` millijoules.
 fn energy(mj: f64) -> String {
     format!("capacitor.efficiency={}", mj / 12.0)
 }
@@ -76,7 +77,7 @@ fn write_through(drive: &mut Drive<Oracle>, lpn: u64) {
     drive.completions();
 }
 
-/// Writes LPNs 0, 1, 2 and so on, which all stay in the cache, and cuts the power at once.
+/// Writes LPNs 0 to `pages` - 1, which all stay in the cache, and cuts the power at the same time.
 fn flush(drive: &mut Drive<Oracle>, pages: u64) -> PowerLoss {
     for lpn in 0..pages {
         assert_eq!(one(drive, Op::Write, lpn * PAGE, PAGE), 0);
@@ -91,27 +92,31 @@ fn flush(drive: &mut Drive<Oracle>, pages: u64) -> PowerLoss {
 
 #[track_caller]
 fn is_near(found: f64, expected: f64) {
-    assert!((found - expected).abs() < 1e-5 * expected.abs().max(1e-9), "{found} is not {expected}");
+    assert!((found - expected).abs() < 1e-5 * expected.abs().max(1e-9), "expected {expected}, found {found}");
 }
 
-/// The page numbers within their blocks of LPNs 0, 1, 2 and so on.
+/// The page numbers, within their blocks, of LPNs 0 to `lpns` - 1.
 fn pages_in_block(drive: &Drive<Oracle>, lpns: u32) -> Vec<u32> {
-    let page = |lpn| drive.geometry().split(drive.ftl().map.get(Lpn(lpn)).expect("it is mapped")).1;
+    let page = |lpn| drive.geometry().split(drive.ftl().map.get(Lpn(lpn)).expect("the LPN is mapped")).1;
     (0..lpns).map(page).collect()
 }
 
-/// Simulates until the power is in a stage.
+/// Simulates until the capacitor is in `stage`.
 fn until(drive: &mut Drive<Oracle>, stage: &str) {
     while drive.power_stage() != stage {
-        assert!(drive.advance_by_event(at(600 * SECOND)), "{} and not {stage}", drive.power_stage());
+        assert!(
+            drive.advance_by_event(at(600 * SECOND)),
+            "the capacitor is {}, not {stage}",
+            drive.power_stage()
+        );
     }
 }
 
 #[test]
-fn a_plain_flush_takes_what_equations_3_to_5_say() {
+fn a_plain_flush_takes_time_and_energy_of_equations_3_to_5() {
     let two_dies = ["drive.channels=2", "capacitor.flush_concurrency=1"];
     let loss = flush(&mut drive(&two_dies), 4);
-    // One at a time: the dies in turn, each an LSB and an MSB page.
+    // One program at a time, on alternating dies: an LSB and an MSB page on each.
     assert_eq!(
         (loss.flush_ns.ns(), loss.program_ns.ns(), loss.fast_pages),
         (2 * LSB + 2 * MSB, 1_800_000, 2)
@@ -124,13 +129,13 @@ fn a_plain_flush_takes_what_equations_3_to_5_say() {
     assert_eq!((loss.flush_ns.ns(), loss.program_ns.ns()), (LSB + MSB, 1_800_000));
     is_near(loss.spent_j, 0.920_48e-3 + 0.18e-3);
 
-    // Two dies on a channel: the second transfer waits for the first.
+    // With both dies on one channel the second transfer waits for the first.
     let loss = flush(&mut drive(&["drive.chips_per_channel=2"]), 4);
     assert_eq!((loss.flush_ns.ns(), loss.program_ns.ns()), (LSB + MSB + TRANSFER, 1_800_000));
 }
 
 #[test]
-fn csw_takes_lsb_pages_alone_while_they_suffice() {
+fn csw_takes_lsb_pages_only_while_they_suffice() {
     let mut drive = drive(&["capacitor.flush=csw"]);
     let loss = flush(&mut drive, 8);
     assert_eq!((loss.flush_ns.ns(), loss.program_ns.ns(), loss.fast_pages), (8 * LSB, 2_400_000, 8));
@@ -138,17 +143,17 @@ fn csw_takes_lsb_pages_alone_while_they_suffice() {
 }
 
 #[test]
-fn csw_takes_as_many_msb_pages_as_equations_6_and_7_say() {
+fn csw_takes_msb_pages_by_equations_6_and_7() {
     let sets = ["capacitor.flush=csw", "cache.size=160KiB", "capacitor.capacitance=2mF", "drive.op=1.7"];
     let mut drive = drive(&sets);
     let pages = drive.geometry().logical_pages;
     for lpn in 0..3 * pages {
         drive.write_now(Lpn(lpn % pages));
     }
-    // Of 40 pages on 7 free blocks each has to hold 6 of 8: two wordlines can do with their LSB pages.
+    // 40 pages on 7 free blocks: a block holds 6 of its 8 pages, so two of its wordlines hold an LSB page only.
     assert_eq!(drive.ftl().flush_blocks(PlaneId(0)), 7);
     let loss = flush(&mut drive, 40);
-    // Six blocks of 4 LSB and 2 MSB pages, then 3 and 1.
+    // Six blocks take 4 LSB and 2 MSB pages each, the seventh 3 LSB pages and 1 MSB page.
     assert_eq!((loss.flushed_pages, loss.fast_pages), (40, 6 * 4 + 3));
     assert_eq!(loss.program_ns.ns(), 27 * 300_000 + 13 * 600_000);
     assert_eq!(loss.flush_ns.ns(), 27 * LSB + 13 * MSB);
@@ -162,7 +167,7 @@ fn csw_takes_the_lowest_layers_of_stacked_cells() {
         one(&mut drive, Op::Write, lpn * PAGE, PAGE);
     }
     let loss = drive.cut_power().clone();
-    // Two pages a layer: the lowest layer of four blocks.
+    // A layer has two pages: eight pages are the lowest layers of four blocks.
     assert_eq!(pages_in_block(&drive, 8), [0, 1, 0, 1, 0, 1, 0, 1]);
     assert_eq!((loss.flush_ns.ns(), loss.program_ns.ns(), loss.fast_pages), (8 * LSB, 2_400_000, 8));
     drive.completions();
@@ -171,8 +176,8 @@ fn csw_takes_the_lowest_layers_of_stacked_cells() {
 }
 
 #[test]
-fn the_energy_suffices_for_exactly_so_many_pages() {
-    // LSB, MSB, LSB: 1.23072 ms and 1.2 ms of programs.
+fn the_energy_limits_the_pages_flushed() {
+    // Three pages (LSB, MSB, LSB) take 1.23072 ms in all, 1.2 ms of these for programs.
     let three_mj = 1.230_72 + 0.12;
     let lost = |mj: f64, sets: &[&str]| {
         let energy = energy(mj);
@@ -187,13 +192,13 @@ fn the_energy_suffices_for_exactly_so_many_pages() {
     assert_eq!(lost(three_mj - 0.001, &[]), [(2, 3), (3, 4), (4, 5)]);
     assert_eq!(lost(0.340_24 - 0.001, &[]), [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5)]);
     assert_eq!(lost(three_mj + 0.001, &["capacitor.flush_order=newest"]), [(1, 2), (0, 1)]);
-    // The first two pages are metadata: they go first, then the others by use.
+    // LPNs 0 and 1 are metadata and are flushed first, then the others in the order of use.
     let metadata = ["capacitor.flush_order=metadata", "capacitor.metadata=8KiB"];
     assert_eq!(lost(three_mj + 0.001, &metadata), [(3, 4), (4, 5)]);
 }
 
 #[test]
-fn metadata_goes_first_whatever_was_used_before() {
+fn metadata_is_flushed_before_pages_used_earlier() {
     let energy = energy(1.352);
     let sets = [energy.as_str(), "capacitor.flush_order=metadata", "capacitor.metadata=8KiB"];
     let mut drive = drive(&sets);
@@ -205,13 +210,13 @@ fn metadata_goes_first_whatever_was_used_before() {
 }
 
 #[test]
-fn what_is_under_way_ends_with_a_capacitor() {
+fn with_a_capacitor_operations_under_way_end() {
     let mut drive = drive(&[NO_CACHE]);
     submit(&mut drive, Op::Write, 0);
     drive.advance(at(100_000));
     let loss = drive.cut_power().clone();
     assert_eq!((loss.torn_programs, loss.finish_ns.ns()), (0, LSB - 100_000));
-    // Energy is kept for that; the flush had nothing to write.
+    // The end of the program is paid from reserved energy; the flush had no page to write.
     assert_eq!((loss.spent_j, loss.flush_ns.ns(), loss.aborted_requests), (0.0, 0, 1));
     assert!(drive.ftl().map.get(Lpn(0)).is_some());
     assert!(drive.completions().all(|done| done.failed == Some(FailReason::PowerLost)));
@@ -220,7 +225,7 @@ fn what_is_under_way_ends_with_a_capacitor() {
 }
 
 #[test]
-fn without_a_capacitor_it_tears() {
+fn without_a_capacitor_a_program_under_way_tears() {
     for (sets, with_wordline) in [(&[][..], true), (&SLC[..], false)] {
         let mut all = vec![NO_CACHE, NO_CAPACITOR];
         all.extend(sets);
@@ -244,7 +249,7 @@ fn without_a_capacitor_it_tears() {
 }
 
 #[test]
-fn what_is_still_on_the_channel_tears_nothing() {
+fn a_program_still_in_transfer_tears_nothing() {
     let mut drive = drive(&[NO_CACHE, NO_CAPACITOR]);
     submit(&mut drive, Op::Write, 0);
     drive.advance(at(TRANSFER - 1));
@@ -278,7 +283,7 @@ fn a_block_whose_erase_was_torn_is_erased_again() {
         drive.restore_power();
         let recovery = drive.stats().power.losses[0].recovery.unwrap();
         assert_eq!((loss.torn_erases, recovery.erased_blocks), (1, 1));
-        // 16 bytes of OOB a page, then the erase.
+        // Each page's read transfers 16 bytes of OOB; the erase follows.
         assert_eq!(recovery.ns.ns(), recovery.scanned_pages * (50_000 + 40) + 1_000_000);
         drive.completions();
         settle(&mut drive);
@@ -294,41 +299,40 @@ fn recovery_reads_the_oob_of_every_page() {
         let mut all = vec![NO_CACHE, "drive.chips_per_channel=2"];
         all.extend(sets);
         let mut drive = drive(&all);
-        // The dies in turn: three pages and two.
+        // The dies alternate: one gets three pages, the other two.
         (0..5).for_each(|lpn| submit(&mut drive, Op::Write, lpn));
         drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
         let recovery = drive.cut_power().recovery.unwrap();
         assert_eq!(recovery.scanned_pages, 5);
         recovery.ns.ns()
     };
-    // The die with more of them, or the channel that both are on.
+    // The time is that of the die with three pages, or, with long commands, that of the shared channel.
     assert_eq!(recovery_ns(&[]), 3 * (50_000 + 40));
     assert_eq!(recovery_ns(&["timing.command='100us'"]), 5 * (100_000 + 40));
 }
 
 #[test]
-fn a_page_flushed_in_part_is_completed_in_recovery() {
+fn a_partially_flushed_page_is_merged_in_recovery() {
     let mut drive = drive_with_one_sector(true);
     let loss = drive.cut_power().clone();
     drive.completions();
     let recovery = loss.recovery.unwrap();
     assert_eq!((loss.flushed_pages, recovery.merged_pages, recovery.scanned_pages), (1, 1, 2));
-    // Two OOBs; both pages are read, and the whole one goes to the next LSB page: the wordline
-    // of the second one is full.
+    // Two OOBs and two pages are read. The merged page goes to an LSB page: the wordline of the flushed page is full.
     let read = 50_000 + TRANSFER;
     assert_eq!(recovery.ns.ns(), 2 * (50_000 + 40) + 2 * read + LSB);
     let ppn = drive.ftl().map.get(Lpn(0)).unwrap();
     assert_eq!((drive.array().stamp(ppn).sequence, drive.array().is_partial(ppn)), (2, false));
     settle(&mut drive);
     read_everything(&mut drive);
-    // A page that flash does not have is whole as it is.
+    // A sector of an unmapped page needs no merge.
     let mut drive = drive_with_one_sector(false);
     assert_eq!(drive.cut_power().recovery.unwrap().merged_pages, 0);
     drive.completions();
     read_everything(&mut drive);
 }
 
-/// A drive with a sector of LPN 0 in the cache, and the page in flash or not.
+/// A drive with a dirty sector of LPN 0 in the cache, and with the page in flash if `is_in_flash`.
 fn drive_with_one_sector(is_in_flash: bool) -> Drive<Oracle> {
     let mut drive = drive(&[]);
     if is_in_flash {
@@ -340,7 +344,7 @@ fn drive_with_one_sector(is_in_flash: bool) -> Drive<Oracle> {
 }
 
 #[test]
-fn a_deallocation_lasts_once_a_flush_is_done() {
+fn a_deallocation_survives_power_loss_after_a_flush() {
     for flushes in [false, true] {
         let mut drive = drive(&[]);
         write_through(&mut drive, 0);
@@ -350,7 +354,7 @@ fn a_deallocation_lasts_once_a_flush_is_done() {
         if flushes {
             submit(&mut drive, Op::Flush, 0);
         }
-        // Written again: it counts as newer than the deallocation in both cases.
+        // LPN 1 is written again: the write is newer than the deallocation with and without the flush.
         submit(&mut drive, Op::Write, 1);
         drive.advance(drive.now() + ns(1000));
         drive.cut_power();
@@ -362,8 +366,8 @@ fn a_deallocation_lasts_once_a_flush_is_done() {
     }
 }
 
-/// A day passes in a second, and the energy is that of ten pages: five LSB and five MSB pages take 4.6024 ms and 4.5 ms
-/// of programs, one LSB page more 5.39264 mJ in all.
+/// A day of the scaled clock is a second. [`TEN_PAGES_MJ`] is the energy of ten pages: five LSB and five MSB pages take 4.6024 ms
+/// in all, 4.5 ms of these for programs; with one more LSB page they take 5.39264 mJ.
 const DETECTION: [&str; 4] = [
     "reliability.clock_scale=86400",
     "cache.sync=punctual",
@@ -381,7 +385,7 @@ fn detecting(mj: f64, sets: &[&str]) -> Drive<Oracle> {
     drive(&all)
 }
 
-/// Keeps the drive from being idle until then.
+/// Keeps the drive busy with reads until `to`.
 fn keep_busy(drive: &mut Drive<Oracle>, to: u64) {
     while drive.now().ns() + 2 * SECOND < to {
         drive.advance(drive.now() + ns(2 * SECOND));
@@ -400,14 +404,14 @@ fn a_detection_is_due_after_twenty_days_and_waits_a_day_for_an_idle_time() {
 
     let mut drive = detecting(TEN_PAGES_MJ, &[]);
     keep_busy(&mut drive, 21 * SECOND - 1);
-    assert_eq!(drive.power_stage(), "charged", "it waits for an idle time");
+    assert_eq!(drive.power_stage(), "charged", "the detection waits for an idle time");
     drive.advance(at(21 * SECOND));
-    assert_eq!(drive.power_stage(), "draining", "a day later it waits no longer");
+    assert_eq!(drive.power_stage(), "draining", "after a day the detection begins on a busy drive");
     drive.advance(at(22 * SECOND));
     let detection = drive.stats().power.detections[0];
     assert_eq!((detection.due.ns(), detection.began.ns()), (20 * SECOND, 21 * SECOND));
 
-    // Idle in between: three seconds after the last request.
+    // The drive becomes idle within the day: the detection begins three seconds after the last request.
     let mut drive = detecting(TEN_PAGES_MJ, &[]);
     drive.advance(at(17 * SECOND + SECOND / 2));
     submit(&mut drive, Op::Read, 50);
@@ -415,7 +419,7 @@ fn a_detection_is_due_after_twenty_days_and_waits_a_day_for_an_idle_time() {
     let detection = drive.stats().power.detections[0];
     assert_eq!((detection.due.ns(), detection.began.ns()), (20 * SECOND, 20 * SECOND + SECOND / 2));
 
-    // Commanded it begins at once, whatever the host does.
+    // On command the detection begins at once, on a busy drive too.
     let mut drive = detecting(TEN_PAGES_MJ, &[]);
     keep_busy(&mut drive, 5 * SECOND);
     drive.detect_budget();
@@ -423,7 +427,7 @@ fn a_detection_is_due_after_twenty_days_and_waits_a_day_for_an_idle_time() {
     drive.advance(at(6 * SECOND));
     let detection = drive.stats().power.detections[0];
     assert_eq!((detection.due.ns(), detection.began.ns()), (5 * SECOND, 5 * SECOND));
-    // The next one is due twenty days after it.
+    // The next detection is due twenty days after its end.
     let next = detection.empty.ns() / SECOND * SECOND + 20 * SECOND;
     drive.advance(at(next + SECOND));
     assert_eq!(drive.stats().power.detections.len(), 2);
@@ -434,13 +438,13 @@ fn the_stages_of_a_detection_take_their_time() {
     let mut drive = detecting(TEN_PAGES_MJ, &[]);
     let from = 20 * SECOND;
     drive.advance(at(from));
-    // After ten pages 5.2 mJ less 0.45 mJ of programs are left for the controller alone: 4.75 ms.
-    // (In twenty days it has lost a little.)
+    // Ten programs take 0.45 mJ of the 5.2 mJ; the rest lasts for 4.75 ms of the controller's 1 W. (The capacitor has lost a
+    // little in twenty days.)
     drive.advance(at(from + 4_750_000 - 100));
     assert_eq!(drive.power_stage(), "draining");
     drive.advance(at(from + 4_750_000 + 10));
     assert_eq!(drive.power_stage(), "settling");
-    // The eleventh page, an LSB page, ends; its wordline is filled.
+    // The program of the eleventh page, an LSB page, ends, and the MSB page fills its wordline.
     let empty = from + 5 * (LSB + MSB) + LSB + MSB;
     drive.advance(at(empty - 1));
     assert_eq!(drive.power_stage(), "settling");
@@ -449,14 +453,14 @@ fn the_stages_of_a_detection_take_their_time() {
     // Ten seconds of the scaled clock.
     drive.advance(at(empty + RECHARGE - 1));
     assert_eq!(drive.power_stage(), "recharging");
-    assert!(drive.stats().power.detections.is_empty(), "the budget holds from then on");
+    assert!(drive.stats().power.detections.is_empty(), "the detection ends with the recharge");
     drive.advance(at(empty + RECHARGE + 1));
     assert_eq!(drive.power_stage(), "charged");
     let detection = drive.stats().power.detections[0];
     assert_eq!((detection.drained_from.ns(), detection.pages, detection.host_pages), (from, 10, 0));
     is_near(detection.energy_j, 5.2e-3);
-    // Pages of a flush at its worst: 1.61024 mJ for the erase that it may have to wait for and the last round, then MSB and
-    // LSB pages of 0.67024 and 0.34024 mJ by turns. Six of them, and 0.55832 mJ.
+    // Pages of a flush in the worst case: 1.61024 mJ for an erase that the flush waits for and for its last round, then MSB and
+    // LSB pages of 0.67024 and 0.34024 mJ in turn. 5.2 mJ suffice for six pages, and 0.55832 mJ are left.
     is_near(detection.drained_j, 5.2e-3);
     is_near(detection.measured, (6.0 + 0.55832 / 0.67024) / 10.0);
     is_near(detection.budget, 0.0);
@@ -466,8 +470,8 @@ fn the_stages_of_a_detection_take_their_time() {
 
 #[test]
 fn the_budget_is_the_step_below_what_was_measured() {
-    // Enough for 7, 8, 9, 10 and 11 pages at their worst, and a little; a cycle takes 0.001 % of it. The pages written are
-    // more: the detection begins with an LSB page and waits for nothing.
+    // Energies slightly above that of 7, 8, 9, 10 and 11 pages in the worst case; a cycle costs 0.001 % of the capacitance. The
+    // detection writes more pages than that, because it begins with an LSB page and waits for no erase.
     let measured = [(5.35, 10, 0), (5.7, 11, 7), (6.35, 12, 8), (6.7, 13, 9), (7.4, 14, 10)];
     for (mj, pages, budget) in measured {
         let mut drive = detecting(mj, &[]);
@@ -487,22 +491,22 @@ fn dirty_pages_are_written_back_first_and_then_writes_go_through() {
     assert_eq!(drive.power_stage(), "syncing");
     drive.advance(at(LSB + MSB + LSB));
     assert_eq!((drive.power_stage(), drive.cache_pages()[2]), ("draining", 1));
-    // The host's page queues behind the one that is being written, and is acknowledged when flash has it.
+    // The host's page waits for the program under way, and is acknowledged when flash has the page.
     assert_eq!(one(&mut drive, Op::Write, 7 * PAGE, PAGE), MSB + LSB);
     until(&mut drive, "recharging");
-    // The detection has written the four pages of the cache round and round: of the first block nothing is valid, and its
-    // erase has waited for the end of the measurement.
+    // The detection has written the four pages of the cache again and again. The first block has no valid page left; its erase
+    // has waited for the end of the measurement.
     assert_eq!(one(&mut drive, Op::Write, 8 * PAGE, PAGE), ERASE + LSB);
     until(&mut drive, "charged");
     assert_eq!(one(&mut drive, Op::Write, 9 * PAGE, PAGE), 0);
     let detection = drive.stats().power.detections[0];
-    assert_eq!(detection.host_pages, 1, "what the host writes meanwhile counts");
+    assert_eq!(detection.host_pages, 1, "host writes during the detection are counted");
     settle(&mut drive);
     read_everything(&mut drive);
 }
 
 #[test]
-fn pages_of_the_host_count_like_those_written_once_more() {
+fn pages_of_the_host_count_as_pages_of_the_detection() {
     let mut drive = detecting(TEN_PAGES_MJ, &[]);
     drive.advance(at(20 * SECOND));
     for lpn in 0..3 {
@@ -514,7 +518,7 @@ fn pages_of_the_host_count_like_those_written_once_more() {
 }
 
 #[test]
-fn while_it_recharges_no_program_can_take_older_data_along() {
+fn while_the_capacitor_recharges_no_program_can_tear_older_data() {
     // An hour of the scaled clock is 42 ms.
     let mut drive = detecting(TEN_PAGES_MJ, &["capacitor.recharge='1h'"]);
     drive.advance(at(20 * SECOND));
@@ -522,12 +526,12 @@ fn while_it_recharges_no_program_can_take_older_data_along() {
     for lpn in 0..6 {
         submit(&mut drive, Op::Write, lpn);
     }
-    // First the erase of the block that the detection has filled with nothing.
+    // The erase of a block without valid pages, which the detection has filled, comes first.
     drive.advance(drive.now() + ns(ERASE + 6 * LSB));
     assert!(drive.is_recharging());
-    assert_eq!(drive.completions().count(), 6, "LSB pages alone: each takes 300 us");
+    assert_eq!(drive.completions().count(), 6, "only LSB pages are used: each takes 300 us");
     assert!(pages_in_block(&drive, 6).iter().all(|page| page % 2 == 0));
-    // Torn, and nothing goes with it.
+    // The program is torn, and no older page with it.
     submit(&mut drive, Op::Write, 6);
     drive.advance(drive.now() + ns(LSB / 2));
     let loss = drive.cut_power().clone();
@@ -559,14 +563,13 @@ fn power_can_fail_in_every_stage() {
         is_near(loss.energy_j, left);
         let unflushed = if ["charged", "syncing"].contains(&stage) { 4 } else { 0 };
         assert_eq!((loss.unflushed_pages, loss.lost.len()), (unflushed, 0), "{stage}");
-        // Of the four one is under way already when they are written back. One that is being written once more counts as
-        // dirty.
+        // While syncing one of the four pages is under way already. A page that the detection is writing counts as dirty.
         let flushed = [("charged", 4), ("syncing", 3), ("draining", 1)].iter().find(|(of, _)| *of == stage);
         assert_eq!(loss.flushed_pages, flushed.map_or(0, |&(_, pages)| pages), "{stage}");
         assert_eq!(drive.power_stage(), "recharging", "{stage}");
         drive.advance(drive.now() + ns(RECHARGE) + ns(1));
         assert_eq!(drive.power_stage(), "charged", "{stage}");
-        assert!(drive.stats().power.detections.is_empty(), "it has to be measured again");
+        assert!(drive.stats().power.detections.is_empty(), "the interrupted detection has no result");
         drive.completions();
         settle(&mut drive);
         read_everything(&mut drive);
@@ -575,14 +578,14 @@ fn power_can_fail_in_every_stage() {
 }
 
 #[test]
-fn what_no_level_decodes_stays_lost_and_is_no_loss_of_power() {
+fn an_uncorrectable_page_stays_lost_and_is_not_counted_as_lost_with_the_power() {
     let levels = ["ecc.levels=laldpc", "reliability.rber=vth", "timing.decode='15us'"];
     let mut drive = detecting(TEN_PAGES_MJ, &levels);
     drive.write_now(Lpn(0));
     let ppn = drive.ftl().map.get(Lpn(0)).unwrap();
     let stamp = Stamp { corrected: AgeStamp::LOST, ..drive.array().stamp(ppn) };
     drive.parts_mut().0.stage(ppn, Lpn(0), stamp);
-    // A sector is written, and what it is completed from cannot be read.
+    // A sector is written, and the page to merge it with cannot be read.
     let sector = request(&drive, Op::Write, 512, 512);
     drive.submit(&Request { fua: true, ..sector }).unwrap();
     drive.advance(at(SECOND));
@@ -591,9 +594,9 @@ fn what_no_level_decodes_stays_lost_and_is_no_loss_of_power() {
     let before = drive.ftl().map.get(Lpn(0));
     drive.detect_budget();
     drive.advance(at(2 * SECOND));
-    assert_eq!(drive.ftl().map.get(Lpn(0)), before, "only good pages are written once more");
+    assert_eq!(drive.ftl().map.get(Lpn(0)), before, "the detection writes correct pages only");
     assert!(is_lost(&drive));
-    assert!(drive.cut_power().lost.is_empty(), "the OOB says so: power loss takes nothing");
+    assert!(drive.cut_power().lost.is_empty(), "the page was lost before the power loss");
     drive.completions();
     submit(&mut drive, Op::Read, 0);
     drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();

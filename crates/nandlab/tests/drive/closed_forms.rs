@@ -1,4 +1,4 @@
-//! What can be worked out on paper: latencies of an idle drive, bandwidth bounds, write amplification.
+//! Closed forms: latencies of an idle drive, bandwidth bounds, write amplification.
 
 use crate::common::{TINY, one, spec};
 use nandlab::base::geometry::Lpn;
@@ -7,7 +7,7 @@ use nandlab::base::units::Time;
 use nandlab::drive::{Drive, IDLE_LIMIT};
 use nandlab::host::{Op, Request};
 
-/// 4096 bytes at 2.5 ns.
+/// Transfer of 4096 bytes at 2.5 ns per byte, in nanoseconds.
 const TRANSFER: u64 = 10_240;
 
 #[test]
@@ -44,7 +44,7 @@ fn queue_depth_1_write_costs_command_transfer_program() {
 #[test]
 fn partial_write_of_a_mapped_page_reads_it_first() {
     let mut drive = Drive::new(&spec(TINY, &[]));
-    assert_eq!(one(&mut drive, Op::Write, 512, 512), TRANSFER + 900_000, "nothing to merge with yet");
+    assert_eq!(one(&mut drive, Op::Write, 512, 512), TRANSFER + 900_000, "an unmapped page needs no read");
     assert_eq!(
         one(&mut drive, Op::Write, 1024, 512),
         50_000 + TRANSFER + 15_000 + TRANSFER + 900_000,
@@ -53,9 +53,9 @@ fn partial_write_of_a_mapped_page_reads_it_first() {
     assert_eq!(drive.stats().counters.merge_reads, 1);
 }
 
-/// 128 KiB on an idle, fresh drive of 4 channels x 2 chips x 2 planes: 16 planes with two pages each of 4 KiB, 8192 ns.
-/// The two chips of a channel take turns on it: the first is on it again when its first program is done, the second
-/// follows. A command of two planes is one of its own, or each plane has its own.
+/// A write of 128 KiB on an idle, fresh drive of 4 channels x 2 chips x 2 planes: each of the 16 planes gets two pages of 4 KiB,
+/// whose transfer takes 8192 ns each. The two chips of a channel alternate on the channel: the first transfers again after its first
+/// program, the second after that. The command of a multi-plane program has a time of its own, or else costs a command per plane.
 #[test]
 fn large_write_pairs_the_planes_from_its_first_page_on() {
     let of_two = "timing.command={ read = '361ns', program = '361ns', multi_plane_program = '1177ns' }";
@@ -66,14 +66,14 @@ fn large_write_pairs_the_planes_from_its_first_page_on() {
         assert_eq!(transfer + 500_000 + 2 * transfer + 500_000, expected);
         let spec = spec(PAIRS, &["timing.multi_plane=true", command]);
         assert_eq!(one(&mut Drive::new(&spec), Op::Write, 0, 128 << 10), expected);
-        // One page, on one plane.
+        // A write of one page uses one plane.
         assert_eq!(one(&mut Drive::new(&spec), Op::Write, 0, 4 << 10), 361 + 8_192 + 500_000);
     }
 }
 
-/// The pages of 10,000 writes wait at once. Each die has paired its planes to the end.
+/// The pages of 10,000 writes wait at one time. Each die pairs its planes for all of them.
 #[test]
-fn many_large_writes_at_once_are_paired_and_cost_no_walks() {
+fn all_pages_of_many_large_writes_are_paired() {
     let spec = spec(PAIRS, &["timing.multi_plane=true", "drive.blocks_per_plane=400"]);
     let mut drive = Drive::new(&spec);
     let len = 128 << 10;
@@ -83,7 +83,7 @@ fn many_large_writes_at_once_are_paired_and_cost_no_walks() {
             .unwrap();
     }
     drive.run_until_idle(IDLE_LIMIT).unwrap();
-    // Of 40,000 pages of a die two at a time; the second chip of a channel is one pair of transfers behind.
+    // A die programs 40,000 pages in pairs; the second chip of a channel begins after one pair of transfers of the first.
     let (pairs, transfers) = (20_000, 2 * 8_192);
     assert_eq!(drive.stats().host[Op::Write as usize].max_ns, (pairs + 1) * transfers + pairs * 500_000);
 }
@@ -134,11 +134,10 @@ fn sequential_writes_reach_the_bound_of_the_channels() {
     assert!((measured / channel - 1.0).abs() < 0.01, "{measured} of {channel} bytes/ns");
 }
 
-/// WAF of uniform random page writes over the whole logical space in steady state, on one plane, and the mean
-/// number of erased pages at hand (the free reserve).
+/// WAF of uniform random page writes over the whole logical space in steady state, on one plane.
 fn waf(victim: &str, pages_per_block: u32, effective_op: f64, logical_blocks: u32) -> f64 {
-    // One block is free for GC, one is the host's, one GC's. The last two are half full on average; what the
-    // reserve holds is not spare space, so the drive gets it on top.
+    // One block is kept free for GC, one is open for the host and one for GC. The open blocks are half full on average. The erased
+    // pages of these blocks are no spare space, so the drive has them beyond the effective op.
     let logical = logical_blocks * pages_per_block;
     let spare = (f64::from(logical) * effective_op).round() as u32;
     let reserve = RESERVE_BLOCKS * pages_per_block;
@@ -180,7 +179,7 @@ fn waf(victim: &str, pages_per_block: u32, effective_op: f64, logical_blocks: u3
     waf
 }
 
-/// Blocks that are erased, or the erased half of the two open blocks, on average.
+/// Erased pages on average, in blocks: the block kept free and half of each of the two open blocks.
 const RESERVE_BLOCKS: u32 = 2;
 
 #[test]
@@ -191,7 +190,7 @@ fn greedy_waf_agrees_with_independent_simulations() {
     }
 }
 
-/// Lambert's W, the branch through 0, by Newton.
+/// Lambert's W, principal branch, by Newton's method.
 fn lambert_w(x: f64) -> f64 {
     let mut w: f64 = if x < -0.25 { -0.5 } else { 0.0 };
     for _ in 0..100 {

@@ -1,4 +1,4 @@
-//! Migration by copyback: its time, its limits, what it keeps.
+//! Migration by copyback: time, limits, age and errors of the copied pages.
 
 use crate::common::{
     TINY, US, at, ballast, mostly_hot, ns, one, read_everything, request, settle, spec, with_oracle,
@@ -18,21 +18,21 @@ use std::collections::HashMap;
 
 const PAGE: u64 = 4096;
 
-/// The oracle, and a twin that counts every page's copybacks in a row by itself.
+/// The oracle, and an independent count of the copybacks in a row of every page.
 #[derive(Default)]
 struct Watch {
     oracle: Oracle,
     geometry: Option<Geometry>,
-    /// Copybacks in a row of what is at each page.
+    /// By page, the copybacks in a row of its data.
     in_a_row: HashMap<Ppn, u8>,
     most: u8,
     copybacks: u64,
     for_wear: u64,
     /// The copyback under way.
     under_way: Option<(Lpn, Ppn, Ppn)>,
-    /// Pages the host reads from.
+    /// Pages read for the host.
     host_reads: Vec<Ppn>,
-    /// When the moving of pages began, and when its last array operation ended.
+    /// Time of the first operation that moves a page, and end of the last array phase of such an operation, in nanoseconds.
     begun: Option<u64>,
     ended: u64,
     lpns: Vec<Lpn>,
@@ -112,7 +112,7 @@ fn rest(drive: &mut Drive<Watch>) {
     drive.probe().oracle.verdict().unwrap();
 }
 
-/// Writes `count` random pages of the first `pages`, a few at a time; most go to a quarter of them.
+/// Writes `count` random pages of the first `pages`, a few at a time; three of four go to the first quarter.
 fn overwrite<P: Probe>(drive: &mut Drive<P>, stream: &mut Stream, pages: u64, count: u32) {
     for _ in 0..count {
         while drive.outstanding() > 8 {
@@ -133,7 +133,7 @@ fn fill<P: Probe>(drive: &mut Drive<P>) {
     }
 }
 
-/// Writes so that GC has to move pages, under every policy and limit.
+/// Writes that make GC move pages, under every policy and limit.
 #[test]
 fn every_policy_keeps_what_the_host_wrote() {
     let policies = [
@@ -167,20 +167,21 @@ fn every_policy_keeps_what_the_host_wrote() {
     }
 }
 
-/// A plane of blocks of eight pages that a test fills by hand. Idle GC empties whatever has two invalid pages.
+/// A plane of blocks of eight pages, which a test fills page by page. Idle GC empties blocks with two invalid pages.
 const BY_HAND: &str = "[drive]\nchannels = 1\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\n\
      blocks_per_plane = 160\npages_per_block = 8\npage_size = '4KiB'\ncell = 'mlc'\nop = 1.0\nendurance = 1000000\n\
      [timing]\nread = '50us'\nprogram = '900us'\nerase = '3.5ms'\nchannel_ns_per_byte = 2.5\ncommand = '0us'\n\
      decode = '15us'\n[gc]\nbackground_free = 0.9999\nidle_valid_max = 0.8\nidle_after = '20ms'\n[ftl]\nwear_levelling = 'none'\n";
 
-/// More garbage than in the blocks that GC may open for three streams, 24 pages.
+/// Blocks of [`ballast`]: their garbage exceeds the 24 pages of the blocks that three internal streams may open.
 const BALLAST: u32 = 32;
 
-/// `BY_HAND` under this migration policy, and the host's pages written so far.
+/// A drive of [`BY_HAND`].
 struct ByHand {
     drive: Drive<Watch>,
+    /// Pages that the host has written.
     written: u64,
-    /// The next LPN to fill blocks up with.
+    /// The next LPN for the rest of a block.
     filler: u64,
 }
 
@@ -192,7 +193,7 @@ impl ByHand {
         Self { drive, written: 0, filler: 60 }
     }
 
-    /// Writes pages, and whatever fills their block.
+    /// Writes pages, then other pages that fill their block.
     fn write(&mut self, lpns: &[u64]) {
         for &lpn in lpns {
             one(&mut self.drive, Op::Write, lpn * PAGE, PAGE);
@@ -205,7 +206,7 @@ impl ByHand {
         }
     }
 
-    /// Leaves a block with four valid pages of eight, the last four.
+    /// Leaves a block whose last four pages of eight are valid.
     fn half_full(&mut self, first: u64) {
         let lpns: [u64; 8] = std::array::from_fn(|page| first + page as u64);
         self.write(&lpns);
@@ -216,7 +217,7 @@ impl ByHand {
         self.drive.geometry().block_of(self.drive.ftl().map.get(Lpn(lpn)).unwrap())
     }
 
-    /// The block's copybacks in a row, of a page.
+    /// The copyback count of the block that holds `lpn`.
     fn count(&self, lpn: u32) -> u8 {
         self.drive.array().block(self.block(lpn)).copybacks
     }
@@ -233,7 +234,7 @@ impl ByHand {
 
 #[test]
 fn a_migration_costs_its_phases_to_the_nanosecond() {
-    // Transfer: 4096 bytes at 2.5 ns on the channel; the off-chip path of 100 MB/s is the slower one.
+    // The transfer of 4096 bytes takes 2.5 ns per byte on the channel, and longer on an off-chip path of 100 MB/s.
     const CHANNEL: u64 = 10_240;
     const PATH: u64 = 40_960;
     let (sense, program, decode) = (50 * US, 900 * US, 15 * US);
@@ -263,10 +264,10 @@ fn a_migration_costs_its_phases_to_the_nanosecond() {
 }
 
 #[test]
-fn of_any_n_and_one_moves_one_is_off_chip() {
+fn a_page_is_copied_back_at_most_limit_times_in_a_row() {
     let limits = ["0", "1", "2", "3", "4", "'table'"];
     for (limit, text) in (0..).zip(limits) {
-        // `fifo` moves everything round and round; under `greedy` the wear leveller has to move what lies still.
+        // Under `fifo` GC moves every page again and again; under `greedy` static wear levelling moves the cold pages.
         for (levelling, victim) in [("none", "fifo"), ("static", "greedy"), ("static", "fifo")] {
             let text = format!(
                 "{}[migration]\npolicy.rcopyback-greedy = {{ limit = {text} }}\n[gc]\nvictim = '{victim}'\n\
@@ -281,13 +282,13 @@ fn of_any_n_and_one_moves_one_is_off_chip() {
             rest(&mut drive);
             let watch = drive.probe();
             assert!(u64::from(watch.most) <= limit, "{} moves in a row under limit {limit}", watch.most);
-            // Of the table only blocks never erased allow 5: that is rare.
+            // In the table only blocks that were never erased allow 5 copybacks, which is rare.
             assert!(limit == 5 || victim != "fifo" || u64::from(watch.most) == limit, "limit {limit}");
             assert!(limit == 0 || victim == "fifo" || watch.for_wear > 0, "limit {limit}");
             let stats = drive.stats();
             assert_eq!(watch.copybacks, stats.flash_total(FlashOp::Copyback));
             assert_eq!(watch.copybacks, stats.migration.by_count.iter().sum::<u64>());
-            // Every page is in a block that counts as many copybacks as the page has gone through.
+            // The count of every page's block equals the copybacks of the page.
             for lpn in (0..drive.geometry().logical_pages).map(Lpn) {
                 let ppn = drive.ftl().map.get(lpn).unwrap();
                 let counted = drive.array().block(drive.geometry().block_of(ppn)).copybacks;
@@ -297,12 +298,12 @@ fn of_any_n_and_one_moves_one_is_off_chip() {
     }
 }
 
-/// Fig. 5 of the rcopyback paper: vb(1) goes to b(2), vb(Mcpb) to b(0), here with Mcpb = 2.
+/// Fig. 5 of the rcopyback paper: pages of a victim vb(1) go to b(2), those of vb(Mcpb) to b(0), here with Mcpb = 2.
 #[test]
 fn pages_go_to_the_open_block_of_the_next_count() {
     let mut hand = ByHand::new("{ rcopyback-greedy = { limit = 2 } }", &[]);
     let by_count = |hand: &ByHand| hand.drive.stats().migration.by_count;
-    // vb(0) with four valid pages, twice: they fill a block b(1).
+    // Two victims vb(0) with four valid pages each fill a block b(1).
     hand.half_full(0);
     rest(&mut hand.drive);
     assert_eq!([4, 5, 6, 7].map(|lpn| hand.count(lpn)), [1; 4]);
@@ -313,13 +314,13 @@ fn pages_go_to_the_open_block_of_the_next_count() {
     assert_eq!([14, 15, 16, 17].map(|lpn| hand.block(lpn)), [b1; 4]);
     assert_eq!(hand.drive.array().block(b1).state, BlockState::Full);
     assert_eq!(by_count(&hand)[..2], [8, 0]);
-    // vb(1): its six valid pages go to b(2).
+    // The six valid pages of a victim vb(1) go to b(2).
     hand.write(&[4, 5]);
     rest(&mut hand.drive);
     let b2 = hand.block(6);
     assert_eq!([7, 14, 15, 16, 17].map(|lpn| hand.block(lpn)), [b2; 5]);
     assert_eq!((hand.count(6), by_count(&hand)[..2].to_vec()), (2, vec![8, 6]));
-    // Another vb(1), of which two pages are left, fills b(2).
+    // Another victim vb(1) with two valid pages fills b(2).
     for first in [20, 30] {
         hand.half_full(first);
         rest(&mut hand.drive);
@@ -332,9 +333,9 @@ fn pages_go_to_the_open_block_of_the_next_count() {
     assert_eq!(
         [flash(&hand, FlashOp::Read), flash(&hand, FlashOp::Program)],
         [0, 0],
-        "nothing has left the plane"
+        "no page was moved off-chip"
     );
-    // vb(Mcpb): off-chip to b(0).
+    // The pages of vb(Mcpb) go off-chip to b(0).
     hand.write(&[6, 7]);
     rest(&mut hand.drive);
     let b0 = hand.block(37);
@@ -343,19 +344,18 @@ fn pages_go_to_the_open_block_of_the_next_count() {
     assert_eq!([flash(&hand, FlashOp::Read), flash(&hand, FlashOp::Program)], [6, 6]);
     let migration = &hand.drive.stats().migration;
     assert_eq!((migration.refused, migration.victims_off_chip, migration.victims_without_room), (0, 0, 0));
-    // Each of the blocks with count 0 or 1; that with count 2 could not be.
+    // All six victims with count 0 or 1 were copied back; the victim with count 2 was not.
     assert_eq!(migration.victims_copied_back, 6);
-    // From b(0) it begins anew.
     let facts = summary(&hand.drive, &RunFacts::default());
     assert_eq!(facts["migration"]["copybacks"], 24);
     assert_eq!(facts["migration"]["by_count"], serde_json::json!({ "1": 16, "2": 8 }));
-    // Counters of 0 to 2 take two bits: 160 blocks, 1280 pages.
+    // A counter of 0 to 2 takes two bits; there are 160 blocks and 1280 pages.
     assert_eq!(facts["migration"]["counter_bytes_by_block"], 40);
     assert_eq!(facts["migration"]["counter_bytes_by_page"], 320);
 }
 
 #[test]
-fn the_host_comes_first_while_a_page_is_copied_back() {
+fn host_requests_during_a_copyback_use_the_source_page() {
     for what in ["write", "trim", "read"] {
         let mut hand = ByHand::new("{ rcopyback-greedy = { limit = 2 } }", &[]);
         hand.half_full(0);
@@ -363,7 +363,7 @@ fn the_host_comes_first_while_a_page_is_copied_back() {
         assert_eq!(
             (lpn, hand.drive.ftl().map.get(lpn)),
             (Lpn(4), Some(source)),
-            "the map waits for the copy"
+            "the map changes at the end of the copyback"
         );
         hand.drive.probe_mut().host_reads.clear();
         let op = match what {
@@ -379,10 +379,14 @@ fn the_host_comes_first_while_a_page_is_copied_back() {
             "trim" => assert_eq!(found, None),
             _ => {
                 assert_eq!(found, Some(copy));
-                assert_eq!(hand.drive.probe().host_reads, [source], "until then it is where it was");
+                assert_eq!(
+                    hand.drive.probe().host_reads,
+                    [source],
+                    "the host reads the source page until the copyback ends"
+                );
             }
         }
-        // The copy takes part like any page of its block, valid or not.
+        // The copy is programmed in either case; it is valid only if the host has not replaced the page.
         assert_eq!(hand.drive.stats().migration.by_count[0], 4);
         assert_eq!(hand.drive.ftl().is_valid(hand.drive.geometry(), copy), what == "read");
         for lpn in 4..8 {
@@ -393,7 +397,7 @@ fn the_host_comes_first_while_a_page_is_copied_back() {
 }
 
 #[test]
-fn the_table_counts_by_the_wear_of_the_destination() {
+fn the_table_limits_by_the_wear_of_the_destination() {
     let load = |sets: &[&str]| {
         let text =
             TINY.replace("op = 0.5", "op = 1").replace("blocks_per_plane = 16", "blocks_per_plane = 24");
@@ -413,7 +417,7 @@ fn the_table_counts_by_the_wear_of_the_destination() {
     };
     let found = [0, 1, 1000, 1001, 2000, 2001, 3000, 3001, 1_000_000].map(&mut allowed);
     assert_eq!(found, [5, 4, 4, 3, 3, 2, 2, 0, 0]);
-    // In a run, on both sides of every step and across it.
+    // In a run: P/E cycles below, above and across the steps of the table.
     for (pe_cycles, most) in [(100, 4), (995, 4), (1500, 3), (2500, 2), (2990, 2), (3001, 0)] {
         let mut drive = watched(&load(&[&format!("reliability.pe_cycles={pe_cycles}")]));
         fill(&mut drive);
@@ -424,7 +428,7 @@ fn the_table_counts_by_the_wear_of_the_destination() {
         let migration = &drive.stats().migration;
         assert!(migration.refused > 0, "{pe_cycles} P/E cycles");
         if most == 0 {
-            // Page by page, all of them.
+            // Every page was refused.
             let programs = drive.stats().flash[FlashOp::Program as usize][Cause::Gc as usize];
             assert!(migration.refused >= programs && programs > 0);
         }
@@ -451,11 +455,11 @@ fn a_copyback_keeps_age_and_errors_until_the_page_is_corrected() {
         while drive.ftl().map.get(Lpn(last as u32)) == Some(home) {
             one(&mut drive, Op::Write, mostly_hot(writes, last) * PAGE, PAGE);
             writes += 1;
-            assert!(writes < 20_000, "GC never moves the page");
+            assert!(writes < 20_000, "GC has not moved the page");
         }
         drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
     }
-    // Level L costs 85 + 24 (L - 1) us. Off-chip the page is corrected, so it is young, with no errors to pass on.
+    // A read at level L takes 85 + 24 (L - 1) us. The off-chip move corrects the page: its age begins anew, without errors.
     assert_eq!(levels, [(0, 109), (1, 133), (2, 157), (0, 85), (1, 85)]);
     settle(&mut drive);
     read_everything(&mut drive);
@@ -482,7 +486,7 @@ fn the_measured_limit_asks_the_reliability_model() {
                 let now = Condition { pe_cycles, age_s: days * 86_400, reads: 0, copybacks, kind };
                 let later = Condition { age_s: (days + 365) * 86_400, ..now };
                 let exact = reliability.rber_exact(&later);
-                // 0.013 ends level 7; not so near that the tables could tell it otherwise.
+                // Level 7 ends at an RBER of 0.013. Values within 1 % of it are left out, where the limit's tables may differ.
                 if (exact / 0.013 - 1.0).abs() < 0.01 {
                     continue;
                 }
@@ -493,7 +497,8 @@ fn the_measured_limit_asks_the_reliability_model() {
         }
     }
     assert!(verdicts.iter().all(|&count| count > 20), "{verdicts:?}");
-    // In a run: a page of 30 days may go so often that a year later it can still be read. The twin says how often.
+    // In a run: a page of 30 days may be copied back as often as leaves it readable a year later. `most` is that number by the
+    // model itself.
     let kept = |age_s, copybacks| Condition { pe_cycles: 10_000, age_s, reads: 0, copybacks, kind };
     let most = (1..=8).filter(|&n| reliability.rber_exact(&kept(365 * 86_400, n)) < 0.013).count() as u8;
     let mut lost = Vec::new();
@@ -502,7 +507,7 @@ fn the_measured_limit_asks_the_reliability_model() {
         let mut drive = watched(&spec);
         drive.precondition(&mut |_| true);
         drive.expect_preconditioned(|watch| &mut watch.oracle);
-        // The last of the 288 pages that are there stay as they are, and GC moves them again and again.
+        // The last of the 288 mapped pages are not rewritten, and GC moves them again and again.
         overwrite(&mut drive, &mut Stream::new(2, "measured"), 200, 12_000);
         rest(&mut drive);
         let is_measured = limit == measured;
@@ -525,8 +530,8 @@ fn the_selector_looks_at_the_buffer_and_at_urgency() {
         }
     }
     assert!(copyback::make("rcopyback").watches_buffer());
-    // On a drive: 32 pages go to a buffer of 32 and leave it at 0.9 ms each. 10 ms later, when idle GC begins, the mean of
-    // the last block write time (8 pages) is well above half; 100 ms later the buffer is empty.
+    // On a drive: 32 pages fill the buffer of 32 and leave it at 0.9 ms each. When idle GC begins after 10 ms, the mean
+    // utilization over the last block write time (8 pages) is well above half; after 100 ms the buffer is empty.
     for (idle_after, expected) in [("10ms", (1, 0)), ("100ms", (0, 1))] {
         let spec = spec(
             &format!(
@@ -544,7 +549,7 @@ fn the_selector_looks_at_the_buffer_and_at_urgency() {
         };
         burst(&mut drive, &mut (0..32));
         drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
-        // Every other page again, and as many others: the first four blocks are half valid.
+        // Every other page is written again, and 16 other pages: the first four blocks are half valid then.
         burst(&mut drive, &mut (0..16).map(|n| 2 * n).chain(32..48));
         let migration = |drive: &Drive<Watch>| {
             let migration = &drive.stats().migration;
@@ -552,12 +557,12 @@ fn the_selector_looks_at_the_buffer_and_at_urgency() {
         };
         while migration(&drive) == (0, 0) {
             drive.advance(drive.now() + ns(100 * US));
-            assert!(drive.now() < at(10_000_000 * US), "GC never begins");
+            assert!(drive.now() < at(10_000_000 * US), "GC has not begun");
         }
         assert_eq!(migration(&drive), expected, "idle after {idle_after}");
         rest(&mut drive);
     }
-    // Foreground GC copies back whatever the buffer does: without one its utilisation is 0.
+    // Foreground GC is urgent and copies back without a buffer too, whose utilisation counts as 0.
     let text = TINY.replace("op = 0.5", "op = 2");
     let spec = spec(&format!("{text}[migration]\npolicy.rcopyback.limit = 2\n"), &["gc.idle_after=10s"]);
     let mut drive = watched(&spec);
@@ -569,7 +574,7 @@ fn the_selector_looks_at_the_buffer_and_at_urgency() {
     assert_eq!(migration.victims_off_chip, 0);
 }
 
-/// Specs that are as tight as the reserve lets them be.
+/// The least op that the spec check accepts, within 0.001, and its spec.
 fn tightest(policy: &str, extra: &str) -> (f64, Spec) {
     let load = |op: f64| {
         let text = TINY
@@ -589,7 +594,7 @@ fn tightest(policy: &str, extra: &str) -> (f64, Spec) {
 }
 
 #[test]
-fn a_drive_keeps_its_reserve_and_gets_along_with_it() {
+fn a_drive_at_the_least_op_keeps_working() {
     let text = TINY.to_owned() + "[migration]\npolicy.rcopyback-greedy.limit = 4\n";
     let refused =
         nandlab::drive::spec::load(&text, "test.toml", std::path::Path::new("."), &[]).err().unwrap();
@@ -600,7 +605,7 @@ fn a_drive_keeps_its_reserve_and_gets_along_with_it() {
         ),
         "{refused}"
     );
-    // Lines of a table of one's own that a run crosses, so that victims are refused page by page.
+    // A table whose limits change at P/E cycles that the run reaches, so that pages of one victim are refused.
     let uneven = "{ rcopyback-greedy = { limit = [{ pe = 10, copybacks = 2 }, { pe = 12, copybacks = 0 }, \
                   { pe = 40, copybacks = 3 }, { pe = 60, copybacks = 1 }] } }";
     let mut ops = Vec::new();
@@ -627,12 +632,12 @@ fn a_drive_keeps_its_reserve_and_gets_along_with_it() {
             }
         }
     }
-    assert!(ops.is_sorted(), "more copybacks need more room: {ops:?}");
+    assert!(ops.is_sorted(), "more copybacks in a row need a higher op: {ops:?}");
 }
 
-/// The test of the tests: what is wrong with a block's counter is noticed, by the drive itself or by the twin.
+/// A test of the tests: the drive or the independent count detects a wrong copyback counter of a block.
 #[test]
-fn a_broken_counter_does_not_go_unnoticed() {
+fn a_wrong_counter_is_detected() {
     let broken = |break_it: &dyn Fn(&mut Array)| {
         let text = TINY.replace("op = 0.5", "op = 2") + "[migration]\npolicy.rcopyback-greedy.limit = 2\n";
         let mut drive = watched(&spec(&text, &["gc.victim=fifo"]));
@@ -649,7 +654,7 @@ fn a_broken_counter_does_not_go_unnoticed() {
         std::panic::catch_unwind(run).map_err(|panic| *panic.downcast::<String>().expect("a message"))
     };
     assert_eq!(broken(&|_| {}), Ok(2));
-    // The block copied to does not have the count that the pages get.
+    // The destination block has another count than its pages get.
     let opened = |array: &mut Array| {
         for block in array.blocks.iter_mut().filter(|b| b.state == BlockState::Open && b.copybacks > 0) {
             block.copybacks = 7;
@@ -657,13 +662,13 @@ fn a_broken_counter_does_not_go_unnoticed() {
     };
     let said = broken(&opened).expect_err("the drive copies back into a block with another count");
     assert!(said.contains("is copied back beyond its limit"), "{said}");
-    // Counters that forget: nothing in the drive knows better, but pages do.
+    // Counters of full blocks are reset: the drive cannot detect that, but the independent count by page can.
     let forgets = |array: &mut Array| {
         for block in array.blocks.iter_mut().filter(|b| b.state == BlockState::Full) {
             block.copybacks = 0;
         }
     };
-    assert!(broken(&forgets).is_ok_and(|most| most > 2), "the twin sees pages go on beyond the limit");
+    assert!(broken(&forgets).is_ok_and(|most| most > 2), "the independent count exceeds the limit");
 }
 
 #[test]
@@ -679,13 +684,13 @@ fn translation_pages_are_never_copied_back() {
     rest(&mut drive);
     assert!(!drive.probe().lpns.is_empty());
     assert!(drive.probe().lpns.iter().all(|lpn| lpn.0 < pages));
-    // GC has moved some of them all the same.
+    // GC has moved pages off-chip, and translation pages have been written.
     assert!(drive.stats().flash[FlashOp::Program as usize][Cause::Mapping as usize] > 0);
     assert!(drive.stats().flash[FlashOp::Program as usize][Cause::Gc as usize] > 0);
 }
 
 #[test]
-fn what_is_there_before_the_run_has_never_been_copied_back() {
+fn preconditioned_blocks_have_a_copyback_count_of_0() {
     let text = format!(
         "{}[migration]\npolicy.rcopyback-greedy.limit = 2\n[precondition]\nused = 0.6\nvalid = 0.5\n",
         TINY.replace("op = 0.5", "op = 2")
@@ -698,9 +703,9 @@ fn what_is_there_before_the_run_has_never_been_copied_back() {
     assert!(summary(&without, &RunFacts::default())["migration"].is_null());
 }
 
-/// Policies are named in the spec's table, with their parameters, and in their own.
+/// The spec's table of policies and the table of migration policies have equal names and descriptions.
 #[test]
-fn the_spec_names_every_policy_as_it_names_itself() {
+fn the_spec_lists_every_migration_policy() {
     let rows = nandlab::drive::spec::policies();
     let in_spec: Vec<(&str, &str)> = rows
         .iter()

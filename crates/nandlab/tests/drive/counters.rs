@@ -1,4 +1,4 @@
-//! Counters are declared once: what is declared is in the results, and adds up.
+//! Each declared counter is in the results, and sums of counters are correct.
 
 use crate::common::{TINY, request, rest, spec};
 use nandlab::base::counters::{Adds, CounterSet, UNITS};
@@ -11,7 +11,7 @@ use nandlab::report::{RunFacts, Stretch, counters, smart, summary};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// A drive with every mechanism, refreshed by one policy, that has been at work until power failed and after that.
+/// A drive with all mechanisms and the given refresh policy after random requests with a power loss, and the stretch over them.
 fn run(refresh: &str) -> (Drive, Stretch) {
     let mut drive = Drive::new(&spec(
         TINY,
@@ -73,14 +73,14 @@ fn adds_up<C: CounterSet + Clone + Default + PartialEq + std::fmt::Debug>(counts
 }
 
 #[test]
-fn what_is_declared_is_in_the_results_and_adds_up() {
+fn declared_counters_are_in_the_results_and_add_up() {
     let mut missing: BTreeSet<String> = BTreeSet::new();
     for (section, declared) in counters() {
         missing.extend(declared.iter().map(|declared| format!("{section}.{}", declared.summary)));
         assert_eq!(
             declared.iter().map(|declared| declared.summary).collect::<BTreeSet<_>>().len(),
             declared.len(),
-            "{section}: each has a name of its own"
+            "{section}: a name is declared twice"
         );
         for declared in declared {
             assert!(UNITS.contains(&declared.unit), "{section}: {declared:?}");

@@ -1,7 +1,7 @@
-//! The demand map by hand count: what a miss, an eviction, a GC job and a TRIM cost; and what must hold whatever they
-//! cost (Gupta, Kim, Urgaonkar, ASPLOS 2009).
+//! The demand map (DFTL: Gupta, Kim, Urgaonkar, ASPLOS 2009): the cost of misses, evictions, GC jobs and TRIMs, compared with
+//! calculations by hand, and the consistency of the map.
 //!
-//! A page has 512 bytes, so a translation page holds 128 entries. tR 50 us, 1.28 us a page on the channel, decoding
+//! A page has 512 bytes, so a translation page holds 128 entries. tR is 50 us, the transfer of a page 1.28 us, decoding
 //! 15 us, tPROG 900 us: a read takes 66.28 us, a write 901.28 us.
 
 use crate::common::{ns, one, read_everything, request, settle, spec, with_oracle};
@@ -35,7 +35,7 @@ fn one_plane(entries: u32, sets: &[&str]) -> Spec {
     spec(ONE_PLANE, &[&[cache.as_str()], sets].concat())
 }
 
-/// Two planes on two channels: even LPNs, and the even translation pages, lie on the first.
+/// Two planes on two channels: the first has the even LPNs and the even translation pages.
 fn two_planes(entries: u32, sets: &[&str]) -> Spec {
     one_plane(entries, &[&["drive.channels=2"], sets].concat())
 }
@@ -44,7 +44,7 @@ fn read<P: Probe>(drive: &mut Drive<P>, lpn: u64) -> u64 {
     one(drive, Op::Read, lpn * PAGE, PAGE)
 }
 
-/// Writes a page and lets all it led to end.
+/// Writes a page and lets the drive come to rest; returns the latency of the write.
 fn write<P: Probe>(drive: &mut Drive<P>, lpn: u64) -> u64 {
     let latency = one(drive, Op::Write, lpn * PAGE, PAGE);
     drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
@@ -60,7 +60,7 @@ fn mapping<P: Probe>(drive: &Drive<P>) -> (u64, u64) {
     (flash(drive, FlashOp::Read, Cause::Mapping), flash(drive, FlashOp::Program, Cause::Mapping))
 }
 
-/// Puts data on the drive without its time, and the translation pages with it.
+/// A drive on which `lpns` and their translation pages are written, in no simulated time.
 fn prefilled<P: Probe>(spec: &Spec, probe: P, lpns: impl Iterator<Item = u32>) -> Drive<P> {
     let mut drive = Drive::with_probe(spec, probe);
     lpns.for_each(|lpn| _ = drive.write_now(Lpn(lpn)));
@@ -68,7 +68,7 @@ fn prefilled<P: Probe>(spec: &Spec, probe: P, lpns: impl Iterator<Item = u32>) -
     drive
 }
 
-/// At rest every change is in a cached entry or in flash.
+/// Checks that at rest no translation page is stale, waiting or being written back.
 fn nothing_is_stale<P: Probe>(drive: &Drive<P>) {
     let pages = &drive.demand_map().unwrap().pages;
     for (number, page) in pages.iter().enumerate() {
@@ -85,14 +85,14 @@ fn a_miss_costs_one_translation_read_and_a_hit_none() {
     let mut drive = prefilled(&one_plane(4, &[]), Oracle::default(), 0..200);
     assert_eq!([read(&mut drive, 0), read(&mut drive, 0)], [2 * READ, READ]);
     assert_eq!(mapping(&drive), (1, 0));
-    // Another entry of the same page is another miss; so is one of another page.
+    // Another entry of that translation page is another miss, and so is an entry of another translation page.
     assert_eq!([read(&mut drive, 1), read(&mut drive, 130)], [2 * READ, 2 * READ]);
     assert_eq!(mapping(&drive), (3, 0));
     assert_eq!((drive.stats().map.read_hits, drive.stats().map.read_misses), (1, 3));
-    // A write that misses pays for the translation read, one that hits does not.
+    // A write that misses waits for a translation read, a write that hits does not.
     assert_eq!([write(&mut drive, 2), write(&mut drive, 2)], [READ + WRITE, WRITE]);
     assert_eq!(mapping(&drive), (4, 0));
-    // A partial write pays for its entry once: translation page, old data, program.
+    // A partial write looks its entry up once: it reads the translation page and the old data, then programs.
     assert_eq!(one(&mut drive, Op::Write, 150 * PAGE, PAGE - 1), 2 * READ + WRITE);
     settle(&mut drive);
 }
@@ -107,7 +107,7 @@ fn misses_of_one_translation_page_share_its_read() {
     drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
     let ends: Vec<u64> = drive.completions().map(|done| done.completed.ns()).collect();
     assert_eq!((ends, mapping(&drive)), (vec![2 * READ, 2 * READ], (1, 0)));
-    // Of two translation pages there are two reads, side by side on their dies.
+    // Misses of two translation pages need two reads, which run in parallel on two dies.
     let start = drive.now();
     for lpn in [3, 128] {
         let read = request(&drive, Op::Read, lpn * PAGE, PAGE);
@@ -129,21 +129,21 @@ fn a_translation_page_never_written_costs_no_read() {
 }
 
 #[test]
-fn a_dirty_eviction_writes_its_page_back_with_all_that_is_dirty_of_it() {
+fn a_dirty_eviction_writes_back_all_dirty_entries_of_its_translation_page() {
     let mut drive = with_oracle(&one_plane(3, &[]));
     (0..3).for_each(|lpn| _ = write(&mut drive, lpn));
     assert_eq!(mapping(&drive), (0, 0), "three dirty entries fit");
-    // The entry of LPN 0 leaves for that of LPN 3; those of LPN 1 and 2 become clean with it.
+    // The entry of LPN 3 evicts that of LPN 0; the write-back makes the entries of LPN 1 and 2 clean too.
     write(&mut drive, 3);
     assert_eq!((mapping(&drive), drive.stats().map.written_entries), ((0, 1), 2));
     nothing_is_stale(&drive);
-    // Clean ones leave for nothing but the misses' reads.
+    // The eviction of clean entries costs nothing; the misses cost a read each.
     write(&mut drive, 4);
     write(&mut drive, 5);
     assert_eq!(mapping(&drive), (2, 1));
     assert_eq!((drive.stats().map.evictions, drive.stats().map.dirty_evictions), (3, 1));
-    // LPN 3 is dirty since: a read for the miss, then one read and one program to write it back. LPN 6 is mapped before
-    // that program, so it goes with LPN 4 and 5.
+    // The evicted entry of LPN 3 is dirty: a read for the miss, then a read and a program for the write-back. LPN 6 is mapped
+    // before that program, so its entry is written with those of LPN 4 and 5.
     write(&mut drive, 6);
     assert_eq!((mapping(&drive), drive.stats().map.written_entries), ((4, 2), 5));
     assert_eq!((drive.stats().map.dirty_evictions, drive.stats().map.write_backs), (2, 2));
@@ -154,13 +154,13 @@ fn a_dirty_eviction_writes_its_page_back_with_all_that_is_dirty_of_it() {
 fn a_translation_page_under_its_program_serves_misses_from_ram() {
     let mut drive = with_oracle(&one_plane(1, &[]));
     write(&mut drive, 0);
-    // The entry of LPN 0 leaves: its page is being programmed from now on.
+    // The entry of LPN 0 is evicted: its translation page is being programmed from now on.
     let second = request(&drive, Op::Write, PAGE, PAGE);
     drive.submit(&second).unwrap();
     assert_eq!(drive.demand_map().unwrap().pages[0].write_back, WriteBack::Program);
     let third = request(&drive, Op::Read, 9 * PAGE, PAGE);
     drive.submit(&third).unwrap();
-    // LPN 1's entry has left dirty again: the page is written once more, when it has been programmed.
+    // The dirty entry of LPN 1 has been evicted too: the translation page is written again after the program under way.
     assert_eq!(drive.outstanding(), 1, "the read is answered at once");
     assert!(drive.demand_map().unwrap().pages[0].write_back_again);
     settle(&mut drive);
@@ -168,7 +168,7 @@ fn a_translation_page_under_its_program_serves_misses_from_ram() {
     nothing_is_stale(&drive);
 }
 
-/// What a die takes up, in order.
+/// The oracle, and the operations issued, in order: kind, cause, LPN.
 #[derive(Default)]
 struct Issued(Oracle, Vec<(FlashOp, Cause, u32)>);
 
@@ -197,12 +197,12 @@ impl Probe for Issued {
     }
 }
 
-/// One full block: LPN 0 twice, 5 more pages of the first translation page, 6 of the second, 3 of the third.
+/// The LPNs of one full block: LPN 0 twice, 5 more of the first translation page, 6 of the second, 3 of the third.
 const VICTIM: [u32; 16] = [0, 0, 1, 2, 3, 4, 5, 128, 129, 130, 131, 132, 133, 256, 257, 258];
 
-/// Reads the LPNs in `cached`, writes LPN 0, and lets idle GC move the other 14 pages of its block. That it begins at all
-/// takes more garbage than in the blocks that may be open for GC and translation pages, 32 pages: 48 blocks of other
-/// translation pages have 15 valid pages of 16, which is more than GC may take.
+/// Reads the LPNs in `cached`, writes LPN 0, and lets idle GC move the other 14 pages of its block. Idle GC begins only when the
+/// garbage exceeds the 32 pages of the blocks that may be open for GC and translation pages: so 48 blocks of other translation
+/// pages have an invalid page each, too few to be victims.
 fn gc_of_one_block(entries: u32, cached: &[u64]) -> Drive<Issued> {
     let sets = [
         "drive.blocks_per_plane=160",
@@ -233,10 +233,10 @@ fn gc_of_one_block(entries: u32, cached: &[u64]) -> Drive<Issued> {
 }
 
 #[test]
-fn gc_writes_each_translation_page_it_has_touched_back_once_when_its_victim_is_empty() {
+fn gc_writes_each_translation_page_back_once_after_its_moves() {
     let drive = gc_of_one_block(2, &[128]);
     assert_eq!(mapping(&drive).1, 3);
-    // The entries of LPN 0 and 128 were cached and dirty: written with the rest.
+    // The cached dirty entries of LPN 0 and 128 are written with the others.
     assert_eq!(drive.stats().map.written_entries, 2);
     let issued = &drive.probe().1;
     let last_move = issued.iter().rposition(|i| (i.0, i.1) == (FlashOp::Program, Cause::Gc)).unwrap();
@@ -246,12 +246,15 @@ fn gc_writes_each_translation_page_it_has_touched_back_once_when_its_victim_is_e
 
 #[test]
 fn gc_only_dirties_entries_that_are_cached() {
-    // All of the third page that is moved is cached: only the other two are written back.
+    // All entries moved of the third translation page are cached: only the other two pages are written back.
     let drive = gc_of_one_block(8, &[256, 257, 258]);
     assert_eq!((mapping(&drive).1, drive.stats().map.written_entries), (2, 1));
     let demand = drive.demand_map().unwrap();
-    assert!((256..259).all(|lpn| demand.in_flash(Lpn(lpn)).is_none()), "they are dirty");
-    assert!([1, 5, 128, 133].iter().all(|&lpn| demand.in_flash(Lpn(lpn)).is_some()), "these are not");
+    assert!((256..259).all(|lpn| demand.in_flash(Lpn(lpn)).is_none()), "the cached entries are dirty");
+    assert!(
+        [1, 5, 128, 133].iter().all(|&lpn| demand.in_flash(Lpn(lpn)).is_some()),
+        "the others are in flash"
+    );
     // Everything cached: nothing is written back.
     let all: Vec<u64> = VICTIM[1..].iter().map(|&lpn| lpn.into()).collect();
     assert_eq!(mapping(&gc_of_one_block(16, &all)).1, 0);
@@ -260,18 +263,18 @@ fn gc_only_dirties_entries_that_are_cached() {
 #[test]
 fn trim_writes_each_translation_page_back_once() {
     let mut drive = prefilled(&one_plane(2, &[]), Oracle::default(), 0..320);
-    // LPN 300 is cached: only its dirty bit changes, the rest of its page is written.
+    // LPN 300 is cached: its entry only becomes dirty, and is written with its translation page.
     read(&mut drive, 300);
     one(&mut drive, Op::Trim, 10 * PAGE, 300 * PAGE);
     drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
     assert_eq!((mapping(&drive), drive.stats().map.written_entries), ((1 + 3, 3), 1));
     assert_eq!(drive.stats().counters.trimmed_pages, 300);
     nothing_is_stale(&drive);
-    // What was deallocated before changes nothing.
+    // A TRIM of unmapped pages writes nothing.
     one(&mut drive, Op::Trim, 10 * PAGE, 290 * PAGE);
     drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
     assert_eq!(mapping(&drive).1, 3);
-    // Of a cached entry alone: no write-back.
+    // A TRIM of a page whose entry is cached needs no write-back.
     read(&mut drive, 310);
     one(&mut drive, Op::Trim, 310 * PAGE, PAGE);
     drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
@@ -285,7 +288,7 @@ fn misses_wait_while_64_translation_pages_are_being_written_back() {
     let mut drive = with_oracle(&one_plane(1, &sets));
     let pages = u64::from(drive.geometry().logical_pages) / ENTRIES;
     assert_eq!(pages, 128);
-    // Each write takes the only entry from the one before, which was dirty.
+    // Each write evicts the dirty entry of the write before.
     for page in 0..pages {
         let write = request(&drive, Op::Write, page * ENTRIES * PAGE, PAGE);
         drive.submit(&write).unwrap();
@@ -295,7 +298,7 @@ fn misses_wait_while_64_translation_pages_are_being_written_back() {
         pages.iter().filter(|page| page.write_back != WriteBack::None).count()
     };
     assert_eq!((under_way(&drive), drive.stats().map.waiting_misses), (64, pages - 65));
-    // What changes nothing waits behind them, and goes on with them.
+    // Reads that miss wait behind the writes and go on with them.
     for lpn in 0..200 {
         let read = request(&drive, Op::Read, lpn * PAGE, PAGE);
         drive.submit(&read).unwrap();
@@ -315,7 +318,7 @@ fn misses_wait_while_64_translation_pages_are_being_written_back() {
 #[test]
 fn a_write_back_cleans_the_entries_of_its_page_and_no_others() {
     let mut drive = with_oracle(&one_plane(4, &[]));
-    // The last entries of the first page, the first ones of the second.
+    // Entries at the end of the first translation page and at the beginning of the second.
     [0, 126, 127, 128].iter().for_each(|&lpn| _ = write(&mut drive, lpn));
     write(&mut drive, 300);
     assert_eq!((mapping(&drive), drive.stats().map.written_entries), ((0, 1), 2));
@@ -330,7 +333,7 @@ fn a_write_back_uses_the_read_that_misses_wait_for() {
     let mut drive = prefilled(&two_planes(1, &[]), Oracle::default(), 0..200);
     write(&mut drive, 0);
     let before = mapping(&drive);
-    // LPN 0's dirty entry leaves for LPN 130's, while LPN 2 waits for the same page.
+    // The entry of LPN 130 evicts the dirty entry of LPN 0, while LPN 2 waits for that entry's translation page.
     for lpn in [130, 2] {
         let read = request(&drive, Op::Read, lpn * PAGE, PAGE);
         drive.submit(&read).unwrap();
@@ -342,7 +345,7 @@ fn a_write_back_uses_the_read_that_misses_wait_for() {
 }
 
 #[test]
-fn a_translation_page_outlives_the_program_that_replaces_it() {
+fn a_translation_page_is_pinned_until_its_replacement_is_programmed() {
     let mut drive = prefilled(&one_plane(1, &[]), Oracle::default(), 0..200);
     let old = drive.geometry().block_of(drive.ftl().map.get(Lpn(320)).unwrap());
     write(&mut drive, 0);
@@ -352,7 +355,7 @@ fn a_translation_page_outlives_the_program_that_replaces_it() {
     while drive.demand_map().unwrap().pages[0].write_back != WriteBack::Program {
         drive.advance(drive.now() + ns(1000));
     }
-    // LPN 1 lies elsewhere, so the hold is the program's.
+    // LPN 1 is in another block, so the pin is that of the program.
     assert_eq!(drive.array().block(old).pins, 1);
     settle(&mut drive);
 }
@@ -364,12 +367,13 @@ fn a_translation_page_written_back_is_young_and_keeps_its_level_until_then() {
     let mut drive = prefilled(&spec(&format!("{ONE_PLANE}{old}"), &[]), Oracle::default(), 0..200);
     let level = |drive: &Drive<Oracle>| drive.demand_map().unwrap().pages[0].level;
     assert_eq!(level(&drive), 0, "never read");
-    // 327 us from level 1 on, 133 us at level 3: the translation page, then the data.
+    // A read takes 327 us from level 1 on and 133 us at level 3; each miss reads the translation page, then the data.
     assert_eq!(
         [read(&mut drive, 0), level(&drive).into(), read(&mut drive, 1)],
         [654_000, 3, 133_000 + 327_000]
     );
-    // Four entries fit: the fifth sends LPN 0 out, which makes the page new. One that is deallocated is of the first level.
+    // The cache has four entries: the fifth evicts the dirty entry of LPN 0, and the write-back makes the translation page young.
+    // A deallocated page has level 1.
     write(&mut drive, 0);
     (2..6).for_each(|lpn| _ = read(&mut drive, lpn));
     drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
@@ -381,7 +385,7 @@ fn a_translation_page_written_back_is_young_and_keeps_its_level_until_then() {
 }
 
 #[test]
-fn an_entry_brought_in_knows_the_level_of_its_block() {
+fn a_loaded_entry_starts_at_the_level_of_its_block() {
     let old = "[ecc]\nlevels = 'laldpc'\nstart = 'block-level'\n[reliability]\npe_cycles = 10000\n\
          retention = '365d'\nrber.vth = { dvpp = 0.38, cell_to_cell = 0.05 }\n";
     let mut drive = prefilled(&spec(&format!("{ONE_PLANE}{old}"), &[]), Oracle::default(), 0..200);
@@ -430,7 +434,7 @@ fn translation_pages_and_data_never_share_a_block_and_every_operation_has_one_ca
                 lpns.filter(|&lpn| lpn != DEAD_LPN).map(|lpn| lpn >= geometry.logical_pages).collect();
             assert!(of_map.windows(2).all(|pair| pair[0] == pair[1]), "block {}: {of_map:?}", block.0);
         }
-        // What the dies took up is what was counted, cause by cause.
+        // The operations issued equal the counters, by kind and cause.
         let issued = &drive.probe().1;
         for kind in [FlashOp::Read, FlashOp::Program, FlashOp::Erase] {
             for cause in Cause::ALL {
@@ -439,7 +443,7 @@ fn translation_pages_and_data_never_share_a_block_and_every_operation_has_one_ca
             }
         }
         assert_eq!(flash(&drive, FlashOp::Program, Cause::Mapping), drive.stats().map.write_backs);
-        // GC and the wear leveller move translation pages too, at their own charge.
+        // GC moves translation pages too, under its own cause.
         let moves = |cause| issued.iter().filter(move |i| i.0 == FlashOp::Program && i.1 == cause);
         assert!(moves(Cause::Gc).any(|i| i.2 >= geometry.logical_pages), "GC never moved a translation page");
         assert!(moves(Cause::Mapping).all(|i| i.2 >= geometry.logical_pages));
@@ -462,7 +466,7 @@ fn a_cache_of_one_entry_works() {
     }
 }
 
-/// What the host sees, each write named by its place among those of its LPN, each request's pages in order.
+/// The answers of the host's reads, by version: the number of the write among those of its LPN. The pages of a request are sorted.
 #[derive(Default)]
 struct Answers {
     writes: BTreeMap<u64, u32>,
@@ -490,7 +494,7 @@ impl Probe for Answers {
 }
 
 #[test]
-fn the_host_reads_the_same_whatever_the_map() {
+fn the_host_reads_equal_data_with_every_map() {
     let answers = |map: &str| {
         let mut drive = Drive::with_probe(&two_planes(1, &[&format!("ftl.map={map}")]), Answers::default());
         load(&mut drive, 3, 6000, 1);
@@ -521,7 +525,7 @@ fn a_worn_out_drive_fails_writes_and_still_answers_reads() {
         read_everything(&mut drive);
         assert!(drive.completions().all(|done| done.failed.is_none()), "{entries} entries, {levelling}");
         assert!(drive.array().blocks.iter().any(|b| b.state == BlockState::Retired));
-        // TRIM and flush need no room of the host's.
+        // TRIM and flush need no free page of the host's stream.
         one(&mut drive, Op::Trim, 0, 50 * PAGE);
         one(&mut drive, Op::Flush, 0, 0);
         settle(&mut drive);
@@ -554,7 +558,7 @@ fn preconditioning_leaves_every_translation_page_in_flash() {
             for lpn in (0..geometry.logical_pages).map(Lpn) {
                 assert_eq!(demand.in_flash(lpn), Some(ftl.map.get(lpn)), "{sets:?}: LPN {}", lpn.0);
             }
-            // GC keeps its block.
+            // A block is kept free for GC in each plane.
             assert!(ftl.planes.iter().all(|plane| !plane.free.is_empty()));
             load(&mut drive, 4, 2000, 12);
             settle(&mut drive);
@@ -597,7 +601,7 @@ fn a_saved_drive_comes_back_with_its_translation_pages() {
         loaded.expect_preconditioned(|oracle| oracle);
         let all = loaded.ftl().map.len();
         assert!((0..all).map(Lpn).all(|lpn| loaded.ftl().map.get(lpn) == drive.ftl().map.get(lpn)));
-        // A miss costs what it costs on the drive that was saved.
+        // A miss costs a translation read, as on the saved drive.
         let lpn = (0..all).find(|&lpn| drive.ftl().map.get(Lpn(lpn)).is_some()).unwrap();
         assert_eq!(read(&mut loaded, lpn.into()), 2 * READ);
         load(&mut loaded, 5, 2000, 12);
@@ -617,20 +621,20 @@ fn a_saved_drive_of_another_map_is_refused() {
         let error = Drive::new(to).load(bytes.as_slice()).unwrap_err();
         assert!(matches!(error, SnapshotError::Mismatch(..)) && error.to_string().contains(says), "{error}");
     }
-    // The cache's size and policy are not state of the flash.
+    // The size and the policy of the mapping cache are not saved: they may differ.
     let bytes = saved(&with_oracle(&demand));
     Drive::new(&two_planes(9, &[])).load(bytes.as_slice()).unwrap();
 }
 
-/// Dirty entries are not in the file; the map is rebuilt from the data pages' OOB, so nothing is lost.
+/// Dirty entries are not saved; loading rebuilds the map from the OOB of the data pages, so no mapping is lost.
 #[test]
 fn a_drive_saved_with_dirty_entries_comes_back_right() {
     let spec = two_planes(50, &[]);
     let mut drive = with_oracle(&spec);
     load(&mut drive, 6, 3000, 12);
-    // The second write finds its entry.
+    // The second write of LPN 3 hits.
     [3, 3].iter().for_each(|&lpn| _ = write(&mut drive, lpn));
-    assert!(drive.demand_map().unwrap().in_flash(Lpn(3)).is_none(), "it is dirty");
+    assert!(drive.demand_map().unwrap().in_flash(Lpn(3)).is_none(), "the entry of LPN 3 is dirty");
     let mut loaded = Drive::with_probe(&spec, Oracle::default());
     loaded.load(saved(&drive).as_slice()).unwrap();
     loaded.expect_preconditioned(|oracle| oracle);
@@ -642,19 +646,19 @@ fn a_drive_saved_with_dirty_entries_comes_back_right() {
     read_everything(&mut loaded);
 }
 
-/// A drive at rest, all of its map in flash but the cached entries.
+/// A drive at rest: its map is in flash, except for cached dirty entries.
 fn rested() -> Drive<Oracle> {
     let mut drive = with_oracle(&two_planes(20, &[]));
     load(&mut drive, 8, 3000, 12);
-    drive.audit().expect("nothing is wrong yet");
+    drive.audit().expect("the audit holds before the sabotage");
     drive
 }
 
 #[test]
-fn the_audit_notices_a_forgotten_dirty_bit() {
+fn the_audit_detects_a_missing_dirty_bit() {
     let mut drive = rested();
     let geometry = drive.geometry().clone();
-    // Moves a page as GC does, and tells the demand map nothing of it.
+    // Moves a page like GC, without telling the demand map.
     let is_settled = |lpn: &Lpn| drive.demand_map().unwrap().in_flash(*lpn).flatten().is_some();
     let lpn = (0..geometry.logical_pages).map(Lpn).find(is_settled).unwrap();
     let (array, ftl) = drive.parts_mut();
@@ -670,9 +674,9 @@ fn the_audit_notices_a_forgotten_dirty_bit() {
 }
 
 #[test]
-fn the_audit_notices_a_change_that_no_one_writes_back() {
+fn the_audit_detects_a_change_that_is_not_written_back() {
     let mut drive = prefilled(&one_plane(1, &[]), Oracle::default(), 0..320);
-    // Entries of LPN 0 to 2 leave one after the other, the last two while the page is being programmed.
+    // The entries of LPN 0 to 2 are evicted one by one, the last two while the translation page is being programmed.
     for lpn in 0..4 {
         let write = request(&drive, Op::Write, lpn * PAGE, PAGE);
         drive.submit(&write).unwrap();
@@ -687,7 +691,7 @@ fn the_audit_notices_a_change_that_no_one_writes_back() {
 }
 
 #[test]
-fn the_audit_notices_a_dirty_entry_that_has_left() {
+fn the_audit_detects_an_evicted_dirty_entry() {
     let mut drive = with_oracle(&one_plane(1, &[]));
     write(&mut drive, 0);
     drive.audit().unwrap();

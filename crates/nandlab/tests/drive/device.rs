@@ -1,7 +1,7 @@
-//! The device to the nanosecond: dies, channels and the off-chip path, driven without a drive around them.
+//! The times of the device to the nanosecond: dies, channels and the off-chip path, without a drive.
 //!
-//! In the style of probe / issue / assert_earliest_ready_at: operations are issued at chosen times, and a question
-//! "when would this one be done, if it came now" is answered by replaying what was issued on a fresh device.
+//! A test issues operations at chosen times. [`Rig::probe`] gives the end of one more operation issued now, by replaying all issued
+//! operations on a fresh device.
 
 use crate::common::spec;
 use nandlab::base::geometry::{BlockId, DieId, Geometry, Lpn};
@@ -13,10 +13,13 @@ use nandlab::sched::{
 };
 use nandlab::sched::{Timing, Watcher};
 
-/// tR, one page of 4096 bytes at 2.5 ns, tPROG, tBERS.
+/// tR in nanoseconds.
 const R: u64 = 50_000;
+/// Transfer of a page of 4096 bytes at 2.5 ns per byte.
 const T: u64 = 10_240;
+/// tPROG.
 const P: u64 = 900_000;
+/// tBERS.
 const E: u64 = 3_500_000;
 
 /// Two channels of two dies of two planes: dies 0 and 1 share channel 0, dies 2 and 3 channel 1.
@@ -33,8 +36,9 @@ struct Op {
     plane: u32,
     block: u32,
     page: u32,
-    /// Of a read: the level of its first try, and the one that decodes.
+    /// Read level of the first try.
     level: u8,
+    /// Read level that decodes.
     needed: u8,
 }
 
@@ -80,15 +84,15 @@ impl Op {
     }
 }
 
-/// The place of an operation in the order of issue.
+/// The number of an operation in the order of issue.
 fn number_of(transaction: &Transaction) -> usize {
     match transaction.owner {
         Owner::FlushPage(number) => number as usize,
-        other => panic!("{other:?} has issued nothing"),
+        other => panic!("the rig issues no operations of {other:?}"),
     }
 }
 
-/// Every phase as (operation, phase, start, end); an operation is named by its place in the order of issue.
+/// Every phase as (number of the operation in the order of issue, phase, start, end).
 #[derive(Default)]
 struct Phases(Vec<(usize, Phase, u64, u64)>);
 
@@ -105,7 +109,7 @@ struct Rig {
     now: u64,
 }
 
-/// What a replay saw.
+/// The result of a replay.
 struct Run {
     device: Device,
     ends: Vec<Option<u64>>,
@@ -131,7 +135,7 @@ impl Rig {
         Self { spec: spec(text, sets), issued: Vec::new(), promoted: Vec::new(), now: 0 }
     }
 
-    /// From here on operations are issued at `time`.
+    /// Sets the time of the operations issued next.
     fn at(&mut self, time: u64) -> &mut Self {
         assert!(time >= self.now);
         self.now = time;
@@ -188,7 +192,7 @@ impl Rig {
                     die: DieId(op.die),
                 });
                 device.submit(&mut pool, slot);
-                // What is issued at the same time is one request.
+                // Operations issued at one time belong to one request: dies start after the last of them.
                 if pending.peek().is_none_or(|&(_, &(after, _))| after > at) {
                     device.start(&mut pool, &mut agenda, &mut phases, Time::from_ns(at));
                 }
@@ -204,7 +208,8 @@ impl Rig {
             };
             match device.on_clock(&mut pool, &mut agenda, &mut phases, next, DieId(clock)) {
                 Ended::Nothing => continue,
-                // Decoding takes no time here: a try that fails is back on its die at once, before the die goes on.
+                // Decoding takes no time here: after a failed try the read returns to its die before the die starts its next
+                // operation.
                 Ended::Page(slot) if pool[slot].level < pool[slot].needed => {
                     pool[slot].level += 1;
                     pool[slot].tries += 1;
@@ -234,10 +239,10 @@ impl Rig {
     }
 
     fn ends(&self) -> Vec<u64> {
-        self.run().ends.into_iter().map(|end| end.expect("everything ends")).collect()
+        self.run().ends.into_iter().map(|end| end.expect("every operation ends")).collect()
     }
 
-    /// When `op` would be done if it were issued now.
+    /// The end of `op` if it is issued now.
     fn probe(&self, op: Op) -> u64 {
         let mut issued = self.issued.clone();
         issued.push((self.now, op));
@@ -280,14 +285,15 @@ fn each_operation_has_its_command_time() {
         .assert_earliest_ready_at(program(1), 2_000 + T + P)
         .assert_earliest_ready_at(erase(1), 4_000 + E)
         .assert_earliest_ready_at(copyback(1), 8_000 + R + P);
-    // What is not named costs nothing.
+    // An operation that is not named has no command time.
     let rig = Rig::new(FOUR_DIES, &["timing.command={ erase = '4us' }"]);
     rig.assert_earliest_ready_at(read(1), R + T).assert_earliest_ready_at(erase(1), 4_000 + E);
 }
 
-/// Of two planes, and of three: in all, or each what one plane pays. An erase has no command of its own for several.
+/// The command of a multi-plane operation on two and on three planes: a time of its own, or the time of one command per plane. A
+/// multi-plane erase has no time of its own.
 #[test]
-fn command_of_several_planes_is_in_all_or_each() {
+fn multi_plane_command_has_its_own_time_or_that_of_a_command_per_plane() {
     let of_each = "timing.command={ read = '1us', program = '2us', erase = '4us' }";
     let in_all = "timing.command={ read = '1us', program = '2us', erase = '4us', multi_plane_read = '3us', \
                   multi_plane_program = '7us' }";
@@ -319,7 +325,7 @@ fn phases_follow_one_another_on_their_resources() {
     let read = [(Command, 0, 1_000), (Array, 1_000, 1_000 + R), (TransferOut, 1_000 + R, 1_000 + R + T)];
     assert_eq!(run.phases_of(0), read);
     assert_eq!(run.phases_of(1), [(TransferIn, 0, 1_000 + T), (Array, 1_000 + T, 1_000 + T + P)]);
-    // Dies 3 and 1 ask for the channels that dies 2 and 0 hold.
+    // Dies 3 and 1 wait for the channels, which dies 2 and 0 use.
     let after = 1_000 + T;
     assert_eq!(
         run.phases_of(2),
@@ -336,7 +342,7 @@ fn program_time_follows_the_page_kind() {
         rig.assert_earliest_ready_at(program(0).page(page), T + program_ns)
             .assert_earliest_ready_at(copyback(0).page(page), R + program_ns);
     }
-    // Of a TLC cell's three pages the middle one takes the mean.
+    // The middle page of a TLC cell's three takes the mean time.
     let sets = ["timing.program={ lsb = '1ms', msb = '3ms' }", "drive.cell='3d-tlc'", "drive.layers=2"];
     let rig = Rig::new(FOUR_DIES, &sets);
     for (page, ms) in [(0, 1), (1, 2), (2, 3), (3, 1), (4, 2), (5, 3)] {
@@ -346,7 +352,7 @@ fn program_time_follows_the_page_kind() {
 
 #[test]
 fn program_time_rises_by_layer_from_fastest_to_slowest() {
-    // Eight pages on four layers: two pages a layer; 1000, 1200, 1400, 1600 us.
+    // Eight pages on four layers, two pages per layer: 1000, 1200, 1400, 1600 us by layer.
     let sets = [
         "drive.cell='3d-mlc'",
         "drive.layers=4",
@@ -362,28 +368,28 @@ fn program_time_rises_by_layer_from_fastest_to_slowest() {
 fn a_die_does_one_operation_at_a_time() {
     let mut rig = Rig::new(FOUR_DIES, &[]);
     rig.issue(erase(0));
-    // Not even on the other plane, and not a transfer in ahead of its program.
+    // Operations on the other plane wait too, and so does the transfer of a program.
     rig.assert_earliest_ready_at(program(0).plane(1), E + T + P)
         .assert_earliest_ready_at(read(0).plane(1), E + R + T)
         .assert_earliest_ready_at(copyback(0), E + R + P);
 }
 
 #[test]
-fn programs_of_two_dies_of_a_channel_overlap_but_for_their_transfers() {
+fn programs_of_two_dies_of_a_channel_overlap_except_for_their_transfers() {
     let mut rig = Rig::new(FOUR_DIES, &[]);
     rig.issue(program(0)).assert_earliest_ready_at(program(1), T + T + P);
-    // Once the transfer is over the channel is free though the die is not.
+    // The channel is free after the transfer, while the die still programs.
     rig.at(T).assert_earliest_ready_at(program(1), T + T + P);
     rig.at(T + 1).assert_earliest_ready_at(program(1), T + 1 + T + P);
 }
 
 #[test]
-fn the_page_register_is_held_until_its_transfer_out_is_done() {
+fn a_die_is_busy_until_its_transfer_out_ends() {
     let mut rig = Rig::new(FOUR_DIES, &[]);
     rig.issue(read(0)).issue(read(1));
     assert_eq!(rig.ends(), [R + T, R + 2 * T], "sensed together, transferred one after the other");
-    // Die 1 has sensed at R and waits for the channel until R + T: its register is taken until R + 2 T, and the
-    // next sense starts only then. Die 0 is free at R + T.
+    // Die 1 has sensed at R and waits for the channel until R + T. Its page register is in use until R + 2 T, when its next
+    // sense can start. Die 0 is free at R + T.
     rig.at(R + 1)
         .assert_earliest_ready_at(erase(1), R + 2 * T + E)
         .assert_earliest_ready_at(erase(0), R + T + E)
@@ -391,17 +397,17 @@ fn the_page_register_is_held_until_its_transfer_out_is_done() {
 }
 
 #[test]
-fn a_channel_serves_in_the_order_in_which_it_is_asked() {
+fn a_channel_serves_dies_in_the_order_of_their_requests() {
     let three = FOUR_DIES.replace("chips_per_channel = 2", "chips_per_channel = 3");
     let mut rig = Rig::new(&three, &[]);
-    // Die 0 transfers in from 45 to 55.24 us. Die 2 asks at 46 us, die 1 at 50 us when it has sensed.
+    // Die 0 transfers in from 45 to 55.24 us. Die 2 requests the channel at 46 us, die 1 at 50 us after its sense.
     rig.issue(read(1)).at(45_000).issue(program(0)).at(46_000).issue(program(2));
     let first = 45_000 + T;
     assert_eq!(rig.ends(), [first + 2 * T, first + P, first + T + P]);
 }
 
 #[test]
-fn asking_at_the_same_time_goes_by_die_number() {
+fn dies_that_request_a_channel_at_one_time_are_served_by_number() {
     let mut rig = Rig::new(FOUR_DIES, &[]);
     rig.issue(read(1)).issue(read(0));
     assert_eq!(rig.ends(), [R + 2 * T, R + T]);
@@ -419,7 +425,7 @@ fn channels_are_independent() {
 
 /// A page takes 20480 ns over an off-chip path of 200 MB/s, twice its time on a channel.
 #[test]
-fn a_slow_off_chip_path_is_shared_by_the_channels_and_holds_them() {
+fn a_slow_off_chip_path_is_shared_by_the_channels_and_keeps_them_busy() {
     let mut rig = Rig::new(FOUR_DIES, &["timing.off_chip_mb_per_s=200"]);
     let off_chip = 20_480;
     rig.assert_earliest_ready_at(read(0), R + off_chip)
@@ -428,15 +434,15 @@ fn a_slow_off_chip_path_is_shared_by_the_channels_and_holds_them() {
         .assert_earliest_ready_at(copyback(0), R + P);
     rig.issue(read(0)).issue(read(2));
     assert_eq!(rig.ends(), [R + off_chip, R + 2 * off_chip]);
-    // Channel 1 carries die 2's page from R on, and is held until the path has carried it too.
+    // Channel 1 transfers die 2's page from R on, and is busy until the path has transferred the page too.
     rig.at(R + 1).assert_earliest_ready_at(program(3), R + 2 * off_chip + off_chip + P);
     let run = rig.run();
     assert_eq!((run.channel_busy_ns(0), run.channel_busy_ns(1)), (off_chip, 2 * off_chip));
-    // Idle time of the path is not saved up.
+    // Idle time of the path does not speed up later transfers.
     rig.at(1_000_000).assert_earliest_ready_at(read(2), 1_000_000 + R + off_chip);
 }
 
-/// 8192 ns over the path, 10240 ns on a channel: alone the channel decides, together the path.
+/// A page takes 8192 ns over the path and 10240 ns on a channel: the channel limits one transfer, the path limits two at a time.
 #[test]
 fn a_transfer_ends_at_the_slower_of_channel_and_off_chip_path() {
     let mut rig = Rig::new(FOUR_DIES, &["timing.off_chip_mb_per_s=500"]);
@@ -449,19 +455,19 @@ fn a_transfer_ends_at_the_slower_of_channel_and_off_chip_path() {
 fn copyback_uses_the_channel_for_its_command_only() {
     let mut rig = Rig::new(FOUR_DIES, &["timing.off_chip_mb_per_s=200"]);
     rig.issue(program(1)).issue(copyback(0));
-    assert_eq!(rig.ends()[1], R + P, "the other die's transfer does not matter");
-    assert_eq!(rig.run().channel_busy_ns(0), 20_480, "the program's");
+    assert_eq!(rig.ends()[1], R + P, "the copyback does not wait for the other die's transfer");
+    assert_eq!(rig.run().channel_busy_ns(0), 20_480, "only the program uses the channel");
     let mut rig = Rig::new(FOUR_DIES, &["timing.command=1us"]);
     rig.issue(copyback(0));
     assert_eq!(rig.run().channel_busy_ns(0), 1_000);
     rig.issue(read(1));
-    assert_eq!(rig.ends()[1], 1_000 + 1_000 + R + T, "its command waits for the copyback's");
+    assert_eq!(rig.ends()[1], 1_000 + 1_000 + R + T, "the read's command waits for the copyback's command");
 }
 
 fn multi_plane(planes: u32, sets: &[&str]) -> Rig {
     let text = FOUR_DIES.replace("planes_per_die = 2", &format!("planes_per_die = {planes}"));
     let mut rig = Rig::new(&text, &[&["timing.multi_plane=true"], sets].concat());
-    // Keeps the die busy, so that what follows waits together.
+    // The erase keeps the die busy, so that the operations issued next wait together.
     rig.issue(erase(0)).at(1);
     rig
 }
@@ -474,7 +480,7 @@ fn multi_plane_read_senses_once_and_transfers_page_by_page() {
     }
     let sensed = E + R;
     assert_eq!(rig.ends()[1..], [sensed + T, sensed + 2 * T, sensed + 3 * T, sensed + 4 * T]);
-    // The die is taken until the last page is out.
+    // The die is busy until the last page has been transferred.
     rig.assert_earliest_ready_at(erase(0), sensed + 4 * T + E);
 }
 
@@ -493,7 +499,7 @@ fn multi_plane_erase_takes_one_erase_time_whatever_the_pages() {
 }
 
 #[test]
-fn multi_plane_needs_the_same_operation_at_the_same_page_number() {
+fn multi_plane_needs_equal_operations_at_equal_page_numbers() {
     let mut rig = multi_plane(2, &[]);
     rig.issue(program(0).plane(0).page(2)).issue(program(0).plane(1).page(3));
     assert_eq!(rig.ends()[1..], [E + T + P, E + 2 * (T + P)], "pages 2 and 3");
@@ -502,25 +508,25 @@ fn multi_plane_needs_the_same_operation_at_the_same_page_number() {
     assert_eq!(rig.ends()[1..], [E + T + P, E + T + P + R + T], "a program and a read");
     let mut rig = multi_plane(2, &[]);
     rig.issue(copyback(0).plane(0).page(2)).issue(copyback(0).plane(1).page(2));
-    assert_eq!(rig.ends()[1..], [E + R + P, E + 2 * (R + P)], "copybacks go one by one");
+    assert_eq!(rig.ends()[1..], [E + R + P, E + 2 * (R + P)], "copybacks are never multi-plane");
     let mut rig = multi_plane(2, &[]);
     rig.issue(program(0).plane(1).page(2)).issue(program(0).plane(1).page(2));
-    assert_eq!(rig.ends()[1..], [E + T + P, E + 2 * (T + P)], "one plane does one at a time");
+    assert_eq!(rig.ends()[1..], [E + T + P, E + 2 * (T + P)], "both programs are on one plane");
 }
 
 #[test]
 fn multi_plane_keeps_the_order_within_a_plane() {
     let mut rig = multi_plane(2, &[]);
-    // The third would match the first, but the second is ahead of it on its plane.
+    // The third program would match the first, but the second is ahead of the third on its plane.
     rig.issue(program(0).plane(0).page(1));
     rig.issue(program(0).plane(1).page(0));
     rig.issue(program(0).plane(1).page(1));
     assert_eq!(rig.ends()[1..], [E + T + P, E + 2 * (T + P), E + 3 * (T + P)]);
 }
 
-/// A read at the head of the other plane's part of the queue, and a program of another block, keep nothing back.
+/// A partner is found behind a read and behind a program of another block of its plane.
 #[test]
-fn multi_plane_takes_the_first_with_an_equal_page_number() {
+fn multi_plane_takes_the_first_program_with_an_equal_page_number() {
     let mut rig = multi_plane(2, &[]);
     rig.issue(program(0).plane(0).page(1));
     rig.issue(read(0).plane(1)).issue(program(0).plane(1).page(0));
@@ -530,7 +536,7 @@ fn multi_plane_takes_the_first_with_an_equal_page_number() {
 }
 
 #[test]
-fn what_is_issued_together_is_queued_before_a_die_starts() {
+fn operations_issued_at_one_time_are_queued_before_a_die_starts() {
     let mut rig = Rig::new(FOUR_DIES, &["timing.multi_plane=true"]);
     rig.issue(program(0).plane(0)).issue(program(0).plane(1));
     assert_eq!(rig.ends(), [2 * T + P; 2]);
@@ -551,19 +557,20 @@ fn another_die_gets_the_channel_between_the_pages_of_a_multi_plane_read() {
     let mut rig = multi_plane(2, &[]);
     rig.issue(read(0).plane(0)).issue(read(0).plane(1));
     rig.at(E + 1).issue(read(1));
-    // Die 1 asks 1 ns after die 0's first page has begun, so before its second.
+    // Die 1 requests the channel 1 ns after die 0 for its first page, so before die 0 for its second.
     let sensed = E + R;
     assert_eq!(rig.ends()[1..], [sensed + T, sensed + 3 * T, sensed + 2 * T]);
 }
 
 #[test]
-fn without_multi_plane_planes_take_turns() {
+fn without_multi_plane_planes_program_one_after_the_other() {
     let mut rig = Rig::new(FOUR_DIES, &[]);
     rig.issue(erase(0)).at(1).issue(program(0).plane(0)).issue(program(0).plane(1));
     assert_eq!(rig.ends()[1..], [E + T + P, E + 2 * (T + P)]);
 }
 
-/// Behind a running program wait, in this order: a background erase, a host write, a host read.
+/// Ends of a background erase, a host write and a host read, which wait in this order behind a running program, counted from
+/// the end of that program.
 fn queued(scheduler: &str, promoted: bool) -> Vec<u64> {
     let mut rig = Rig::new(FOUR_DIES, &[&format!("timing.scheduler={scheduler}")]);
     if promoted {
@@ -580,7 +587,7 @@ fn queued(scheduler: &str, promoted: bool) -> Vec<u64> {
 fn fcfs_serves_in_order_of_submission() {
     let expected = [E, E + T + P, E + T + P + R + T];
     assert_eq!(queued("fcfs", false), expected);
-    assert_eq!(queued("fcfs", true), expected, "whatever is urgent");
+    assert_eq!(queued("fcfs", true), expected, "promotion has no effect");
 }
 
 #[test]
@@ -591,7 +598,7 @@ fn read_first_serves_host_reads_then_host_writes_then_the_rest() {
 #[test]
 fn background_work_passes_younger_host_writes_but_not_host_reads_when_space_runs_out() {
     assert_eq!(queued("read-first", true), [R + T + E, R + T + E + T + P, R + T]);
-    // An older host write keeps its place: it costs no more space, it has its page.
+    // An older host write keeps its place: its page is already allocated, so it takes no more space.
     let mut rig = Rig::new(FOUR_DIES, &["timing.scheduler=read-first"]);
     rig.promoted.push(0);
     rig.issue(program(0)).at(10).issue(program(0).page(1).class(Class::HostWrite)).issue(erase(0));
@@ -608,7 +615,7 @@ fn promotions_are_counted() {
     device.promote(DieId(0));
     device.demote(DieId(0));
     device.demote(DieId(0));
-    // Promoting another die changes nothing here.
+    // The promotion of die 1 has no effect on die 0.
     rig.promoted.push(1);
     rig.issue(program(0)).at(10).issue(erase(0)).issue(program(0).class(Class::HostWrite));
     assert_eq!(rig.ends()[1..], [2 * (T + P) + E, 2 * (T + P)]);
@@ -638,10 +645,10 @@ fn a_die_is_busy_from_its_first_phase_to_its_last() {
     let run = rig.run();
     let end = 1_000_000 + E;
     assert_eq!(run.die_busy_ns(0, end), R + T + E);
-    assert_eq!(run.die_busy_ns(1, end), R + 2 * T, "waiting for the channel counts");
+    assert_eq!(run.die_busy_ns(1, end), R + 2 * T, "the wait for the channel counts");
     assert_eq!(run.die_busy_ns(2, end), 0);
     assert_eq!(run.channel_busy_ns(0), 2 * T);
-    // In the middle of an operation the part so far counts.
+    // During an operation its time so far counts.
     let half = rig.replay(&rig.issued, R / 2);
     assert_eq!(half.die_busy_ns(1, R / 2), R / 2);
     let idle = rig.replay(&rig.issued[..2], 500_000);
@@ -649,7 +656,7 @@ fn a_die_is_busy_from_its_first_phase_to_its_last() {
 }
 
 #[test]
-fn load_counts_what_waits_and_what_runs() {
+fn load_counts_waiting_and_running_operations() {
     let mut rig = Rig::new(FOUR_DIES, &[]);
     rig.issue(read(0)).issue(read(0)).issue(erase(0)).issue(program(3));
     let load = |until: u64| {
@@ -663,11 +670,11 @@ fn load_counts_what_waits_and_what_runs() {
     assert_eq!(load(2 * (R + T) + E), [0; 4]);
 }
 
-// The twin: the same rules, stepped nanosecond by nanosecond.
+// The twin: an independent implementation of the rules of the device, stepped nanosecond by nanosecond.
 
 #[derive(Clone, Default)]
 struct NaiveDie {
-    /// In the order in which they are served within their class: what comes back goes first.
+    /// Waiting operations, in the order of service within a class; a read after a failed try is first.
     waiting: Vec<usize>,
     batch: Vec<usize>,
     phase: Option<(Phase, Option<u64>)>,
@@ -691,7 +698,7 @@ struct Naive<'a> {
 }
 
 impl Naive<'_> {
-    /// The level an operation is read at now, and whether a try at the level below has failed.
+    /// The read level of the operation's next try, and whether a try at the level below has failed.
     fn level(&self, n: usize) -> (u8, bool) {
         (self.ops[n].1.level + self.tries[n], self.tries[n] > 0)
     }
@@ -718,12 +725,12 @@ impl Naive<'_> {
         let pages = self.dies[die].batch.len() as u64;
         let out = self.dies[die].batch[0];
         let (level, is_retry) = self.level(out);
-        // Only what decodes leaves the controller.
+        // Only the data of a try that decodes takes the off-chip path.
         let decodes = u64::from(level >= self.ops[out].1.needed);
         let transfer_in_ns = self.timing.transfer_ns.ns();
         let commands = self.commands_ns(die);
         let transfer_out_ns = self.timing.read(level, is_retry).transfer_ns.ns();
-        let (phase, end) = self.dies[die].phase.as_mut().expect("a die asks in a phase");
+        let (phase, end) = self.dies[die].phase.as_mut().expect("the die waits for the channel in a phase");
         let (mut until, mut path) = match phase {
             Phase::Command => (now + commands, 0),
             Phase::TransferIn => (now + commands + pages * transfer_in_ns, pages),
@@ -768,12 +775,12 @@ impl Naive<'_> {
             (_, Class::Background, promoted) => 2 - u32::from(promoted),
         };
         let ops = self.ops;
-        // Of each class the first in line; of these the scheduler's choice, the older where it has none.
+        // The first waiting operation of each class; of these the one of the best rank, and of equal ranks the oldest.
         let waiting = &self.dies[die].waiting;
         let heads = [Class::HostRead, Class::HostWrite, Class::Background]
             .into_iter()
             .filter_map(|class| waiting.iter().copied().find(|&n| ops[n].1.class == class));
-        let first = heads.min_by_key(|&n| (rank(ops[n].1.class), n)).expect("one waits");
+        let first = heads.min_by_key(|&n| (rank(ops[n].1.class), n)).expect("an operation waits");
         let lead = ops[first].1;
         let mut batch = vec![first];
         if self.multi_plane && lead.kind != FlashOp::Copyback {
@@ -807,8 +814,8 @@ impl Naive<'_> {
         }
     }
 
-    fn strike(&mut self, now: u64, die: usize) {
-        let (phase, _) = self.dies[die].phase.expect("its phase ends");
+    fn end_phase(&mut self, now: u64, die: usize) {
+        let (phase, _) = self.dies[die].phase.expect("the die is in a phase");
         let kind = self.ops[self.dies[die].batch[0]].1.kind;
         let channel = die / self.dies_per_channel;
         match phase {
@@ -846,20 +853,20 @@ impl Naive<'_> {
     fn run(&mut self) {
         let mut next = 0;
         for now in 0.. {
-            // Phases last at least 1 ns, so one look at each die finds all that ends now.
+            // A phase lasts at least 1 ns, so each die ends at most one phase now.
             for die in 0..self.dies.len() {
                 if self.dies[die].phase.is_some_and(|(_, end)| end == Some(now)) {
-                    self.strike(now, die);
+                    self.end_phase(now, die);
                 }
             }
-            let came = self.ops[next..].iter().take_while(|op| op.0 == now).count();
-            for n in next..next + came {
+            let issued = self.ops[next..].iter().take_while(|op| op.0 == now).count();
+            for n in next..next + issued {
                 self.dies[self.ops[n].1.die as usize].waiting.push(n);
             }
-            for n in next..next + came {
+            for n in next..next + issued {
                 self.start(now, self.ops[n].1.die as usize);
             }
-            next += came;
+            next += issued;
             if self.ends.iter().all(Option::is_some) {
                 return;
             }
@@ -873,7 +880,7 @@ fn device_agrees_with_a_nanosecond_by_nanosecond_twin() {
     for case in 0..400 {
         let mut stream = Stream::new(case, "device twin");
         let mut below = |n: u64| stream.below(n);
-        // Four read levels, each dearer than the one below; half of the cases have none.
+        // Half of the cases have four read levels, each slower than the one below; the others have one.
         let levels = |below: &mut dyn FnMut(u64) -> u64| {
             if below(2) == 0 {
                 return ["ecc.levels='none'".to_owned(), "ecc.retry='full'".to_owned()];
@@ -911,7 +918,7 @@ fn device_agrees_with_a_nanosecond_by_nanosecond_twin() {
             format!("timing.read={}ns", 1 + below(20)),
             format!("timing.program={{ lsb = '{}ns', msb = '{}ns' }}", 1 + below(40), 1 + below(60)),
             format!("timing.erase={}ns", 1 + below(100)),
-            // 1 to 10 ns a page on the channel, and on the off-chip path.
+            // A page takes 1 to 10 ns on the channel, and up to some ns on the off-chip path.
             format!("timing.channel_ns_per_byte={}", (1 + below(10)) as f64 / 512.0),
             format!("timing.off_chip_mb_per_s={}", pick(&["'unlimited'", "100000", "512000"], below(3))),
             command,
@@ -922,7 +929,7 @@ fn device_agrees_with_a_nanosecond_by_nanosecond_twin() {
         let sets: Vec<&str> = sets.iter().chain(&levels).map(String::as_str).collect();
         let mut rig = Rig::new(FOUR_DIES, &sets);
         let dies = dims[0] * dims[1];
-        // Each case leaves some kinds and classes out.
+        // Each case leaves out some kinds of operations.
         let kinds: Vec<FlashOp> = [FlashOp::Read, FlashOp::Program, FlashOp::Erase, FlashOp::Copyback]
             .into_iter()
             .filter(|_| below(4) > 0)
@@ -934,7 +941,7 @@ fn device_agrees_with_a_nanosecond_by_nanosecond_twin() {
             let class = [Class::HostRead, Class::HostWrite, Class::Background][below(3) as usize];
             let op = op(kinds[below(kinds.len() as u64) as usize], below(dies) as u32)
                 .plane(below(dims[2]) as u32)
-                // The programs of a block are of one class.
+                // Each block is programmed by one class only.
                 .block(3 * class as u32 + below(3) as u32)
                 .page(below(3) as u32)
                 .class(class)

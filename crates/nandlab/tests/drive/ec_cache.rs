@@ -1,4 +1,4 @@
-//! EC-Cache: known error positions of pages that are read often let them decode at a lower read level.
+//! EC-Cache: pages that are read often decode at a lower read level, because their error positions are known.
 
 use crate::common::{TINY, at, ns, one, read_everything, settle, spec, submit_with_few, with_oracle};
 use nandlab::base::geometry::{Lpn, Ppn};
@@ -10,7 +10,7 @@ use nandlab::host::{Op, Oracle};
 const PE_CYCLES: u32 = 12_000;
 const DAY_S: u32 = 86_400;
 
-/// A drive on which a day passes in a second, and which never refreshes.
+/// A drive without due blocks, on which a day of ageing is a second.
 fn drive(cache: &str, sets: &[&str]) -> Drive<Oracle> {
     let text = format!(
         "{TINY}[ecc]\nlevels = 'laldpc'\nstart = 'first'\n[reliability]\nrber = 'vth'\npe_cycles = {PE_CYCLES}\n\
@@ -20,7 +20,7 @@ fn drive(cache: &str, sets: &[&str]) -> Drive<Oracle> {
 }
 
 fn ppn(drive: &Drive<Oracle>, lpn: u32) -> Ppn {
-    drive.ftl().map.get(Lpn(lpn)).expect("it has been written")
+    drive.ftl().map.get(Lpn(lpn)).expect("the LPN has been written")
 }
 
 fn read(drive: &mut Drive<Oracle>, lpn: u32, times: u32) -> u64 {
@@ -31,7 +31,7 @@ fn write(drive: &mut Drive<Oracle>, lpn: u32) {
     one(drive, Op::Write, u64::from(lpn) * 4096, 4096);
 }
 
-/// The RBER of a page now, from what it has been through.
+/// The RBER of a page now, by the reliability model from wear and age.
 fn rber(drive: &Drive<Oracle>, lpn: u32) -> f64 {
     let (block, page) = drive.geometry().split(ppn(drive, lpn));
     let now = nandlab::flash::AgeClock::new(f64::from(DAY_S)).at(drive.now());
@@ -45,7 +45,7 @@ fn rber(drive: &Drive<Oracle>, lpn: u32) -> f64 {
     Reliability::new(&drive.spec().reliability).rber(&condition)
 }
 
-/// How long a read takes that decodes at `level`, having tried all levels below.
+/// Latency of a read that decodes at `level` after tries at all lower levels, in nanoseconds.
 fn read_ns(drive: &Drive<Oracle>, level: u8) -> u64 {
     let cost = |level| drive.device().timing().read(level, level > 1);
     let of = |level| cost(level).sense_ns + cost(level).transfer_ns + cost(level).decode_ns;
@@ -64,15 +64,15 @@ fn a_page_that_is_read_often_decodes_at_a_lower_level() {
         assert_eq!(read(&mut drive, 0, 1), read_ns(&drive, level));
         assert_eq!(drive.cached_rber(ppn(&drive, 0)), None);
     }
-    assert_eq!(read(&mut drive, 0, 1), read_ns(&drive, level), "the eighth makes it one that is read often");
-    let known = drive.cached_rber(ppn(&drive, 0)).expect("its errors are known");
+    assert_eq!(read(&mut drive, 0, 1), read_ns(&drive, level), "the eighth read makes the page hot");
+    let known = drive.cached_rber(ppn(&drive, 0)).expect("the error cache has the page");
     assert!((known - rber(&drive, 0)).abs() < 1e-15);
-    assert_eq!(read(&mut drive, 0, 1), read_ns(&drive, 1), "no error is left");
-    // 4 KiB: 15 bits name one of its bits.
+    assert_eq!(read(&mut drive, 0, 1), read_ns(&drive, 1), "all errors are known");
+    // The position of an error among the 32,768 bits of 4 KiB takes 15 bits.
     let errors = (rber(&drive, 0) * 32_768.0).round() as u64;
     let state = drive.error_cache().unwrap();
     assert_eq!((state.entries, state.bytes), (1, 8 + (errors * 15).div_ceil(8)));
-    // Those that have come since are there, and known after they have been found.
+    // Errors that have come since are unknown at the next read, and known after it.
     drive.advance(at(1_000_000_000_000));
     let before = drive.cached_rber(ppn(&drive, 0)).unwrap();
     let (all, new) = (rber(&drive, 0), rber(&drive, 0) - before);
@@ -86,7 +86,7 @@ fn a_page_that_is_read_often_decodes_at_a_lower_level() {
 }
 
 #[test]
-fn what_was_read_last_stays_and_the_size_holds() {
+fn the_least_recently_read_entry_is_evicted() {
     let mut drive = drive("{ size = '1536B', hot_reads = 2 }", &[]);
     (0..4).for_each(|lpn| write(&mut drive, lpn));
     drive.advance(at(100_000_000_000));
@@ -101,7 +101,7 @@ fn what_was_read_last_stays_and_the_size_holds() {
     assert_eq!(known(&drive), [0, 1, 2]);
     read(&mut drive, 0, 1);
     read(&mut drive, 3, 2);
-    assert_eq!(known(&drive), [0, 2, 3], "the second is the one not read for longest");
+    assert_eq!(known(&drive), [0, 2, 3], "page 1 was read least recently");
     assert_eq!(drive.stats().refresh.known_errors_evicted, 1);
     assert!(drive.error_cache().unwrap().bytes <= 1536);
     settle(&mut drive);
@@ -132,7 +132,7 @@ fn an_entry_ends_with_its_page() {
     one(&mut drive, Op::Trim, 5 * 4096, 4096);
     gone(&mut drive, old);
 
-    // GC moves it: the copy has no errors yet.
+    // GC moves the page: the copy is young and has no known errors.
     let (mut drive, old) = cached();
     let mut stream = Stream::new(1, "gc");
     let others = u64::from(drive.geometry().logical_pages) - 8;
@@ -143,7 +143,7 @@ fn an_entry_ends_with_its_page() {
     gone(&mut drive, old);
     assert_eq!(drive.cached_rber(ppn(&drive, 5)), None);
 
-    // What is in RAM is gone with the power.
+    // Power loss empties the error cache, which is in RAM.
     let (mut drive, old) = cached();
     drive.cut_power();
     gone(&mut drive, old);

@@ -1,4 +1,4 @@
-//! Simulated time ends: at 2^62 ns, or before, where the age clock does.
+//! The end of simulated time: at 2^62 ns, or earlier at the end of the age clock.
 
 use crate::common::{MS, TINY, at, ns, spec};
 use nandlab::base::units::Time;
@@ -7,7 +7,7 @@ use nandlab::drive::{Drive, Failure, IDLE_LIMIT};
 use nandlab::host::{Op, Request};
 use nandlab::runner::{Runner, Source, Stopped};
 
-/// Writes of a page at these times.
+/// A source of page writes at the given times in nanoseconds.
 struct At(Vec<u64>, usize);
 
 impl Source for At {
@@ -26,11 +26,11 @@ fn traced(time_scale: f64, more: &str) -> Spec {
 
 fn play(spec: &Spec, times: &[u64]) -> (Drive, u64, Result<bool, Stopped<()>>) {
     let mut drive = Drive::new(spec);
-    let workload = spec.workload.clone().expect("there is one");
+    let workload = spec.workload.clone().expect("the spec has a workload");
     let mut runner = Runner::new(At(times.to_vec(), 0), workload.arrival, workload.beyond);
     let mut completed = 0;
     let ended = runner.run(&mut drive, 1000, |_| completed += 1).map(|progress| progress.is_done);
-    // What was submitted stays submitted.
+    // Requests submitted before the run stopped are completed.
     while drive.advance_to_completion(Time::NEVER) {
         completed += drive.completions().count() as u64;
     }
@@ -38,16 +38,16 @@ fn play(spec: &Spec, times: &[u64]) -> (Drive, u64, Result<bool, Stopped<()>>) {
 }
 
 #[test]
-fn requests_after_the_end_are_refused_once_what_came_before_is_done() {
+fn requests_after_the_end_are_refused_and_those_before_are_played() {
     const LAST: u64 = 1 << 62;
-    // (times, their scale, the clock's scale, the first request that is too late)
+    // Times, scale of the times, scale of the age clock, number of the first request that is too late.
     let cases: [(&[u64], f64, f64, u64); 6] = [
         (&[0, MS, LAST + 1], 1.0, 1.0, 3),
         (&[0, u64::MAX], 1.0, 1.0, 2),
-        // Doubles have steps of 512 ns here.
+        // At this time an `f64` has steps of 512 ns.
         (&[0, MS, LAST / 2 + 512], 2.0, 1.0, 3),
         (&[0, 5_000_000_000], 1e9, 1.0, 2),
-        // 2^31 s at a million times the speed are 2,147.483 s.
+        // The age clock ends at 2^31 s: at a million times the speed, after 2,147.483 s.
         (&[0, 2_147_000 * MS, 2_148_000 * MS], 1.0, 1e6, 3),
         (&[0, 2_148_000 * MS], 1.0, 1e6, 2),
     ];
@@ -65,20 +65,24 @@ fn requests_after_the_end_are_refused_once_what_came_before_is_done() {
 }
 
 #[test]
-fn a_drive_that_goes_on_beyond_the_end_fails_there_and_says_so() {
+fn a_drive_with_work_beyond_the_end_fails_there() {
     let ageing = "[reliability]\nclock_scale = 1e9\n[refresh]\npolicy = 'fcr'\ninterval = [{ pe = 3000, every = '7d' }]\n";
     let mut drive = Drive::new(&spec(&(TINY.to_owned() + ageing), &[]));
     let end = Time::from_ns(2_147_483_647);
     assert_eq!(drive.end(), end);
     drive.submit(&Request { arrival: Time::START, op: Op::Write, fua: false, offset: 0, len: 4096 }).unwrap();
-    // The block is due every 605 us, and its page is written anew in 975 us: it never rests.
+    // The block is due every 605 us, and the refresh of its page takes 975 us: the drive never comes to rest.
     let failure = drive.run_until_idle(IDLE_LIMIT).unwrap_err();
     assert_eq!(failure, Failure::TimeIsOver { end });
     assert!(failure.to_string().contains("68 years") && failure.to_string().contains("2.15 s"), "{failure}");
     let now = drive.now();
     assert!(now <= end && now > end - ns(2 * MS), "{now:?}");
     drive.advance(end);
-    assert_eq!((drive.now(), drive.failure()), (now, Some(&failure)), "nothing happens any more");
+    assert_eq!(
+        (drive.now(), drive.failure()),
+        (now, Some(&failure)),
+        "a failed drive simulates no more events"
+    );
     drive.audit().unwrap();
     drive.finish_stats();
     assert_eq!(drive.stats().series.rows().last().unwrap().end, now);
@@ -86,7 +90,7 @@ fn a_drive_that_goes_on_beyond_the_end_fails_there_and_says_so() {
 
 #[test]
 fn an_idle_drive_can_be_advanced_to_the_end_and_not_beyond() {
-    // Doubles have steps of 256 ns here.
+    // At this time an `f64` has steps of 256 ns.
     for (scale, end) in [(1e-9, 1 << 62), (1.0, 2_147_483_647_000_000_000 - 256)] {
         let mut drive = Drive::new(&traced(1.0, &format!("[reliability]\nclock_scale = {scale:?}\n")));
         drive.advance(at(end));

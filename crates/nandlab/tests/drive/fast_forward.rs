@@ -1,4 +1,4 @@
-//! Fast-forward: what a drive has become after a stretch of its life that was not simulated.
+//! Fast-forward: the state of a drive after a stretch of its life that was not simulated.
 
 use crate::common::{TINY, at, ns, read_everything, settle, spec, submit_with_few, with_oracle};
 use nandlab::base::geometry::PlaneId;
@@ -9,7 +9,7 @@ use nandlab::flash::BlockState;
 use nandlab::host::{Op, Oracle};
 use nandlab::runner::{Runner, Source};
 
-/// All four schemes on a drive on which a day passes in a second.
+/// All four schemes on a drive on which a day of ageing is a second.
 const AGEING: &str = r#"
 [ecc]
 levels = 'laldpc'
@@ -63,7 +63,7 @@ fn sum(wear: &[u32]) -> u64 {
 }
 
 #[test]
-fn each_plane_goes_on_wearing_at_its_pace_and_time_and_capacitor_with_it() {
+fn planes_wear_at_their_rates_and_the_capacitor_ages() {
     let mut drive = drive(&["ftl.wear_levelling='static'"]);
     let (then, lived_then, worn_then) =
         (drive.lived(), drive.lived_s(), (0..4).map(|p| sum(&wear(&drive, p))).collect::<Vec<_>>());
@@ -86,7 +86,7 @@ fn each_plane_goes_on_wearing_at_its_pace_and_time_and_capacitor_with_it() {
     }
     let skipped_s = 10.0 * (seconds - lived_then);
     assert!((drive.lived_s() - seconds - skipped_s).abs() < 1e-6);
-    // 30 % in five years at 60 degrees, and a thousandth of a percent for each of the detections.
+    // The capacitor loses 30 % in five years at 60 degrees, and 0.001 % per detection.
     let detections = (skipped_s / (20.0 * 86_400.0)).floor();
     let state = drive.capacitor().unwrap();
     assert_eq!(f64::from(state.cycles - cycles), detections);
@@ -98,7 +98,7 @@ fn each_plane_goes_on_wearing_at_its_pace_and_time_and_capacitor_with_it() {
 fn without_static_levelling_cold_blocks_do_not_wear() {
     let mut drive = drive(&["ftl.wear_levelling='dynamic'", "refresh.policy='none'"]);
     let pages = u64::from(drive.geometry().logical_pages);
-    // The first blocks of each plane are filled once, with what nobody writes again.
+    // Fills the drive once; only the first eighth of the pages is written again.
     for lpn in 0..pages {
         submit_with_few(&mut drive, Op::Write, lpn * 4096, 4096);
     }
@@ -127,7 +127,7 @@ fn without_static_levelling_cold_blocks_do_not_wear() {
 }
 
 #[test]
-fn no_block_is_worn_out_by_what_is_skipped() {
+fn fast_forward_retires_no_block() {
     let mut drive = drive(&["reliability.pe_cycles=2900"]);
     let then = drive.lived();
     work(&mut drive, 4, 4000);
@@ -136,7 +136,7 @@ fn no_block_is_worn_out_by_what_is_skipped() {
     let times = drive.fast_forward(&then, &until, 1e6);
     assert!(times > 1.0 && times < 1e6, "{times}");
     let most = drive.array().blocks.iter().map(|block| block.pe_cycles).max().unwrap();
-    // What was lived fits once more, and half of it, but not four times.
+    // The P/E cycles left allow the stretch once more, but not four times.
     assert!(most + lived < 3000 && most + 4 * lived > 3000, "{most} {lived}");
     assert!(drive.array().blocks.iter().all(|block| block.state != BlockState::Retired));
     work(&mut drive, 5, 500);
@@ -144,7 +144,7 @@ fn no_block_is_worn_out_by_what_is_skipped() {
 }
 
 #[test]
-fn a_drive_goes_on_where_it_was() {
+fn a_drive_keeps_its_data_through_fast_forwards() {
     let mut partial = 0;
     for (seed, levelling) in ["'static'", "'dynamic'", "'none'"].into_iter().enumerate() {
         let sets = [&format!("ftl.wear_levelling={levelling}"), "reliability.pe_cycles=1700"];
@@ -163,12 +163,12 @@ fn a_drive_goes_on_where_it_was() {
         partial += drive.stats().refresh.partial_pages;
         assert_eq!(drive.stats().counters.media_errors, 0);
     }
-    assert!(partial > 100, "links have gone through it: {partial}");
+    assert!(partial > 100, "too few pages were refreshed partially: {partial}");
 }
 
 #[test]
-fn when_wear_shortens_the_interval_blocks_come_due_one_after_the_other() {
-    // Up to 1000 cycles a year, then 30 days.
+fn blocks_come_due_evenly_after_wear_has_shortened_the_interval() {
+    // The interval is a year up to 1000 P/E cycles, then 30 days.
     let mut drive = drive(&["reliability.pe_cycles=970", "ftl.wear_levelling='static'", "gc.victim='fifo'"]);
     let pages = u64::from(drive.geometry().logical_pages);
     for lpn in 0..pages {
@@ -195,7 +195,7 @@ fn when_wear_shortens_the_interval_blocks_come_due_one_after_the_other() {
         by_day.push(drive.stats().refresh.blocks - refreshed);
     }
     let all = *by_day.last().unwrap();
-    // All that hold data, in 30 days and the grace of the last one; hardly more in some days than in others.
+    // All blocks with data are refreshed within 30 days and the grace, about equally many each day.
     assert!(all > 40, "{by_day:?}");
     assert!((all / 6..all * 4 / 5).contains(&by_day[14]), "{by_day:?}");
     assert!(by_day[0] < all / 6, "{by_day:?}");
@@ -222,7 +222,7 @@ impl Source for Steady {
 }
 
 #[test]
-fn a_host_that_rests_sends_what_follows_later() {
+fn arrivals_after_a_rest_are_delayed_by_it() {
     let mut drive = Drive::with_probe(&spec(TINY, &[]), Oracle::default());
     let mut runner = Runner::new(Steady(0), Arrival::Trace { time_scale: 1.0 }, Beyond::Refuse);
     runner.run(&mut drive, 50, |_| ()).unwrap();
@@ -237,5 +237,9 @@ fn a_host_that_rests_sends_what_follows_later() {
     let mut arrivals = Vec::new();
     runner.run(&mut drive, 20, |done| arrivals.push(done.request.arrival)).unwrap();
     let (first, submitted) = (arrivals.iter().min().unwrap(), completed + outstanding);
-    assert_eq!(*first, at((submitted + 1) * 100_000) + rested, "none of them has waited for the rest");
+    assert_eq!(
+        *first,
+        at((submitted + 1) * 100_000) + rested,
+        "arrivals are delayed by the length of the rest"
+    );
 }

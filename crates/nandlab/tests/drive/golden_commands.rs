@@ -1,8 +1,8 @@
-//! Golden command lists: every flash command of a small scenario, in order and with its time, worked out by hand.
+//! Golden command lists: every flash operation of a small scenario, in order and with its start time, computed by hand.
 //!
-//! The drive has two dies, each the only one of its channel, of one plane (two where a scenario says so). Times are
-//! microseconds: tR 50, tPROG 200, tBERS 1000, a page takes 10 on the channel, command and decode nothing. So on an
-//! idle die a write takes 210 and a read 60. A line is when and where a die takes up which operation, and why.
+//! The drive has two dies on two channels, of one plane each (two where a scenario says so). Times are
+//! microseconds: tR 50, tPROG 200, tBERS 1000, transfer of a page 10, command and decode 0. So on an
+//! idle die a write takes 210 and a read 60. A line is the start time, the die, the operation, its cause and its address.
 
 use crate::common::{US, at, ns, spec};
 use nandlab::base::geometry::{DieId, Geometry};
@@ -19,7 +19,7 @@ const DRIVE: &str = "[drive]\nchannels = 2\nchips_per_channel = 1\ndies_per_chip
      [timing]\nread = '50us'\nprogram = '200us'\nerase = '1ms'\nchannel_ns_per_byte = 2.44140625\ncommand = '0us'\n\
      decode = '0us'\n[gc]\nvictim = 'greedy'\nbackground_free = 0.001\nforeground_free = 0.0\nidle_after = '10ms'\n";
 
-/// Writes down what each die takes up.
+/// Records the operations that the dies start.
 struct Recorder {
     geometry: Geometry,
     lines: Vec<String>,
@@ -72,7 +72,7 @@ impl Scenario {
         self
     }
 
-    /// Writes LPNs one after another, each when the one before is done.
+    /// Writes LPNs one after another, each after the completion of the write before.
     fn write_each(&mut self, lpns: &[u64]) -> &mut Self {
         for &lpn in lpns {
             self.write(lpn).wait();
@@ -86,7 +86,7 @@ impl Scenario {
         self
     }
 
-    /// Lets everything end, and compares.
+    /// Lets the drive come to rest, and compares the recorded operations with `expected`.
     #[track_caller]
     fn commands(&mut self, expected: &str) {
         self.0.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
@@ -97,7 +97,7 @@ impl Scenario {
 }
 
 /// Channel first, then plane: LPNs 0, 1 go to plane 0 of dies 0, 1; LPNs 2, 3 to their plane 1; then the next page.
-/// Both dies work side by side, each on one page at a time.
+/// Both dies work in parallel, each on one page at a time.
 #[test]
 fn sequential_write_goes_round_channels_then_planes_then_pages() {
     let mut scenario = Scenario::new(&["drive.planes_per_die=2"]);
@@ -113,8 +113,8 @@ fn sequential_write_goes_round_channels_then_planes_then_pages() {
     );
 }
 
-/// Planes first, then channels. With multi-plane on, what waits on the two planes at one page number is one operation,
-/// and two transfers: 220. All pages of the request are queued before a die starts, so none goes alone.
+/// Planes first, then channels. A multi-plane program writes the pages that wait on both planes at one page number; with two
+/// transfers it takes 220. All pages of the request are queued before a die starts, so every program is multi-plane.
 #[test]
 fn multi_plane_write_starts_with_one_command_for_both_planes() {
     let mut scenario =
@@ -129,13 +129,13 @@ fn multi_plane_write_starts_with_one_command_for_both_planes() {
     );
 }
 
-/// Fills die 0's blocks 0 to 2 with the even LPNs 0 to 22, then overwrites in blocks 3 and 4: 20 writes, until 4200.
-/// Valid afterwards:
+/// Fills die 0's blocks 0 to 2 with the even LPNs 0 to 22, then overwrites some LPNs, in blocks 3 and 4: 20 writes, until 4200.
+/// Valid LPNs afterwards:
 ///   block 0: 2 4 6 (pages 1 2 3)     block 1: 12 14 (pages 2 3)     block 2: 20 22 (pages 2 3)
 ///   block 3: 0 8 (pages 0 1)         block 4: 16 18 10 (pages 1 2 3)
-/// Blocks 5 and 6 are free. A write of LPN 10 then opens block 5, which leaves one free block, GC's reserve: that is
-/// when foreground GC starts. It also takes block 4 down to two valid pages.
-fn on_the_brink(scenario: &mut Scenario) -> &mut Scenario {
+/// Blocks 5 and 6 are free. A write of LPN 10 then opens block 5, which leaves one free block, the reserve of GC, so foreground GC
+/// starts. The write also leaves two valid pages in block 4.
+fn one_write_before_gc(scenario: &mut Scenario) -> &mut Scenario {
     scenario.write_each(&[0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22]);
     scenario.write_each(&[0, 8, 10, 16]).write_each(&[10, 16, 18, 10]);
     assert_eq!(scenario.0.now(), at(4_200 * US));
@@ -143,14 +143,14 @@ fn on_the_brink(scenario: &mut Scenario) -> &mut Scenario {
 }
 
 /// Greedy takes the lowest-numbered block with the fewest valid pages: block 1 with LPNs 12 and 14 (block 0 has three
-/// valid pages, blocks 2 to 4 have two as well). Its two reads wait for the write; the first program waits for the
-/// second read, which has been queued longer. The copies open block 6. The erase comes when both are programmed, and
-/// gives a block back, but block 6 took one: still one free block, so GC goes on with block 2 (20 and 22), whose
-/// copies fill block 6. With blocks 1 and 2 free it stops.
+/// valid pages, blocks 2 to 4 have two as well). The two reads wait for the write; the first program waits for the
+/// second read, which has been queued longer. The copies open block 6. The erase after both programs frees block 1, but block 6
+/// was taken: one block is free again, so GC goes on with block 2 (LPNs 20 and 22), whose
+/// copies fill block 6. With blocks 1 and 2 free GC stops.
 #[test]
 fn overwrite_that_takes_the_last_free_block_triggers_foreground_gc() {
     let mut scenario = Scenario::new(&[]);
-    on_the_brink(&mut scenario).write(10).commands(
+    one_write_before_gc(&mut scenario).write(10).commands(
         "4200 die 0 program host lpn 10 c0.d0.p0.b5.pg0
          4410 die 0 read gc lpn 12 c0.d0.p0.b1.pg2
          4470 die 0 read gc lpn 14 c0.d0.p0.b1.pg3
@@ -165,12 +165,12 @@ fn overwrite_that_takes_the_last_free_block_triggers_foreground_gc() {
     );
 }
 
-/// TRIM of LPN 12 leaves block 1 with LPN 14 alone: that is all GC copies from it. Block 6 then has room for the two
-/// pages of block 2, and one over.
+/// After a TRIM of LPN 12 GC copies only LPN 14 from block 1. Block 6 then has room for the two pages of block 2, and one page is
+/// left.
 #[test]
-fn gc_does_not_copy_what_was_trimmed() {
+fn gc_does_not_copy_trimmed_pages() {
     let mut scenario = Scenario::new(&[]);
-    on_the_brink(&mut scenario).submit(Op::Trim, 12 * 4096, 4096).wait().write(10).commands(
+    one_write_before_gc(&mut scenario).submit(Op::Trim, 12 * 4096, 4096).wait().write(10).commands(
         "4200 die 0 program host lpn 10 c0.d0.p0.b5.pg0
          4410 die 0 read gc lpn 14 c0.d0.p0.b1.pg3
          4470 die 0 program gc lpn 14 c0.d0.p0.b6.pg0
@@ -183,13 +183,13 @@ fn gc_does_not_copy_what_was_trimmed() {
     );
 }
 
-/// With LPNs 12 and 14 trimmed (12 to 14 is one TRIM of three pages, of which die 1's LPN 13 was never written)
-/// block 1 holds nothing: it is dead, and erased at once, since the die has nothing else to do. The write that comes with it
-/// waits for that. It opens block 5, which leaves blocks 6 and 1: one more than the reserve, and no GC.
+/// With LPNs 12 and 14 trimmed (one TRIM of three pages, of which LPN 13 on die 1 was never written) block 1 has no valid page: it
+/// is dead, and is erased at once on the idle die. The write submitted after the TRIM waits for the erase, and opens block 5.
+/// Blocks 6 and 1 stay free: one more than the reserve, so GC does not start.
 #[test]
 fn a_wholly_trimmed_block_is_erased_at_once_and_without_gc() {
     let mut scenario = Scenario::new(&[]);
-    on_the_brink(&mut scenario).submit(Op::Trim, 12 * 4096, 3 * 4096).wait().write(10).commands(
+    one_write_before_gc(&mut scenario).submit(Op::Trim, 12 * 4096, 3 * 4096).wait().write(10).commands(
         "4200 die 0 erase gc c0.d0.p0.b1
          5200 die 0 program host lpn 10 c0.d0.p0.b5.pg0",
     );
@@ -197,10 +197,10 @@ fn a_wholly_trimmed_block_is_erased_at_once_and_without_gc() {
     assert_eq!((gc.dead_blocks, gc.victims), (1, 0));
 }
 
-/// All four pages of block 0 are overwritten. Their new copies are mapped at once, but the old ones are what is in flash until
-/// the programs end: block 0 is dead when the last of them does.
+/// All four pages of block 0 are overwritten. The new pages are mapped at once, but the programs under way pin block 0: it is dead
+/// when the last program ends.
 #[test]
-fn a_dead_block_is_erased_behind_the_writes_that_have_killed_it() {
+fn a_dead_block_is_erased_after_the_writes_that_invalidated_it() {
     let mut scenario = Scenario::new(&[]);
     scenario.write_each(&[0, 2, 4, 6]).forget().write(0).write(2).write(4).write(6).commands(
         "840 die 0 program host lpn 0 c0.d0.p0.b1.pg0
@@ -213,13 +213,13 @@ fn a_dead_block_is_erased_behind_the_writes_that_have_killed_it() {
     assert_eq!((gc.dead_blocks, gc.victims), (1, 0));
 }
 
-/// The host overwrites LPN 12 while GC's read of it waits: the write is mapped when it is admitted, so the copy that
-/// GC has read is stale and is dropped. (GC is urgent and takes turns with host writes by age: its reads are older than
+/// The host overwrites LPN 12 while GC's read of that page waits: the write is mapped at admission, so the data that
+/// GC reads is stale and is dropped. (Urgent GC and host writes are served by age: GC's reads are older than
 /// the host's program of LPN 12, which is older than the copy of LPN 14.)
 #[test]
 fn gc_drops_a_copy_the_host_has_overwritten() {
     let mut scenario = Scenario::new(&["gc.pacing='none'"]);
-    on_the_brink(&mut scenario).write(10).write(12).commands(
+    one_write_before_gc(&mut scenario).write(10).write(12).commands(
         "4200 die 0 program host lpn 10 c0.d0.p0.b5.pg0
          4410 die 0 read gc lpn 12 c0.d0.p0.b1.pg2
          4470 die 0 read gc lpn 14 c0.d0.p0.b1.pg3
@@ -234,7 +234,7 @@ fn gc_drops_a_copy_the_host_has_overwritten() {
     );
 }
 
-/// 512 bytes into a page that is in flash: read, merge, program. LPN 1's page was never written: program only.
+/// A write of 512 bytes of a page in flash reads, merges and programs. The same write of LPN 1, which is unmapped, only programs.
 #[test]
 fn partial_write_reads_merges_and_programs() {
     let mut scenario = Scenario::new(&[]);
@@ -247,8 +247,8 @@ fn partial_write_reads_merges_and_programs() {
 }
 
 /// Six sectors from the middle of LPN 0 over the whole of LPNs 1 and 2 into LPN 3 is one request of four pages: the
-/// first and last are merged, the middle ones only programmed. On each die the read goes first, then the program of the
-/// page that needs none, then that of the merged page.
+/// first and last are merged, the middle ones only programmed. On each die the read comes first, then the program of the
+/// whole page, then the program of the merged page.
 #[test]
 fn unaligned_write_merges_its_first_and_last_page_only() {
     let mut scenario = Scenario::new(&[]);
@@ -263,15 +263,15 @@ fn unaligned_write_merges_its_first_and_last_page_only() {
     );
 }
 
-/// Fills blocks 0 to 2 with the even LPNs 0 to 22 and overwrites eight of them in blocks 3 and 4: 20 writes, until 4200.
-/// Valid afterwards:
+/// Fills blocks 0 to 2 with the even LPNs 0 to 22 and overwrites eight LPNs, in blocks 3 and 4: 20 writes, until 4200.
+/// Valid LPNs afterwards:
 ///   block 0: 6 (page 3)   block 1: 12 14 (pages 2 3)   block 2: 22 (page 3)   block 3: 0 2 4 8   block 4: 10 16 18 20
-/// Of the 28 pages 12 are valid, and GC's reserve and the block that it may open take 8: 8 can be free for the host. With
-/// blocks 5 and 6 free, one of them the reserve, 4 are.
+/// Of the 28 pages 12 are valid, and GC's reserve and open block take 8, so at most 8 pages can be free for the host. With
+/// blocks 5 and 6 free, one of which is the reserve, 4 pages are free for the host.
 const HALF_FREE: [u64; 20] = [0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 0, 2, 4, 8, 10, 16, 18, 20];
 
-/// Half is less than the 80 % wanted. 10 ms after the last completion the drive counts as idle and empties block 0. That opens
-/// block 5 and gains block 0: still 4 pages. So it empties block 2, too. With blocks 6, 0 and 2 all 8 are free.
+/// 4 of 8 pages is less than the threshold of 80 %. 10 ms after the last completion the drive counts as idle and GC empties block 0,
+/// which opens block 5 and frees block 0: still 4 pages. So GC empties block 2, too. With blocks 6, 0 and 2 free, all 8 pages are.
 #[test]
 fn background_gc_starts_when_the_drive_is_idle_and_stops_at_its_threshold() {
     let mut scenario = Scenario::new(&["gc.background_free=0.8"]);
@@ -287,7 +287,7 @@ fn background_gc_starts_when_the_drive_is_idle_and_stops_at_its_threshold() {
     );
 }
 
-/// Half is not less than half.
+/// 4 of 8 pages is not less than the threshold of 50 %.
 #[test]
 fn background_gc_does_not_start_at_its_threshold() {
     let mut scenario = Scenario::new(&["gc.background_free=0.5"]);
@@ -295,15 +295,15 @@ fn background_gc_does_not_start_at_its_threshold() {
     scenario.commands("");
 }
 
-/// The best victim may be at most 20 % valid, and one page in four is more.
+/// A victim may be at most 20 % valid; the best one is 25 % valid.
 #[test]
-fn background_gc_leaves_victims_that_are_too_full_alone() {
+fn background_gc_does_not_take_victims_above_idle_valid_max() {
     let mut scenario = Scenario::new(&["gc.background_free=0.8", "gc.idle_valid_max=0.2"]);
     scenario.write_each(&HALF_FREE).forget();
     scenario.commands("");
 }
 
-/// A request within the 10 ms starts them anew: its completion is at 4200 + 5000 + 60.
+/// A request within the 10 ms starts the idle time again, at its completion at 4200 + 5000 + 60.
 #[test]
 fn idle_time_counts_from_the_last_completion() {
     let mut scenario = Scenario::new(&["gc.background_free=0.8"]);
@@ -320,7 +320,7 @@ fn idle_time_counts_from_the_last_completion() {
     );
 }
 
-/// Behind the program of LPN 2 wait a program of LPN 4, then a read of LPN 0.
+/// A program of LPN 4 and then a read of LPN 0 wait behind the program of LPN 2.
 fn overtaking(scheduler: &str) -> Scenario {
     let mut scenario = Scenario::new(&[&format!("timing.scheduler={scheduler}")]);
     scenario.write_each(&[0]).forget().write(2).write(4).read(0);
@@ -345,13 +345,13 @@ fn fcfs_keeps_a_host_read_in_its_place() {
     );
 }
 
-/// As in the foreground GC scenario, but with the write come a second one, of LPN 4, and a read of LPN 2. The read
-/// goes ahead of all. The write of LPN 4 is younger than GC's two reads and older than the programs that follow them, so
-/// it is served between. The second victim is block 0 now, since that write, once admitted, left LPNs 2 and 6 there.
+/// As in the foreground GC scenario, but a write of LPN 4 and a read of LPN 2 are submitted with the write. The host read is
+/// served before GC. The write of LPN 4 is younger than GC's two reads and older than the programs of their copies, so
+/// it is served between them. The second victim is block 0, in which the admitted write of LPN 4 has left LPNs 2 and 6.
 #[test]
 fn urgent_gc_goes_behind_host_reads_and_takes_turns_with_host_writes_by_age() {
     let mut scenario = Scenario::new(&["gc.pacing='none'"]);
-    on_the_brink(&mut scenario).write(10).write(4).read(2).commands(
+    one_write_before_gc(&mut scenario).write(10).write(4).read(2).commands(
         "4200 die 0 program host lpn 10 c0.d0.p0.b5.pg0
          4410 die 0 read host lpn 2 c0.d0.p0.b0.pg1
          4470 die 0 read gc lpn 12 c0.d0.p0.b1.pg2
@@ -368,13 +368,13 @@ fn urgent_gc_goes_behind_host_reads_and_takes_turns_with_host_writes_by_age() {
     );
 }
 
-/// The same burst with `gc.foreground = "blocking"`. The write of LPN 10 was there before the cleaning; the read and the
-/// write that came after it wait for the whole of it. Its erase runs at 4950, where it was 5220, and the read ends at 6010,
-/// where it was 4470. What waits has its turn before the next cleaning.
+/// The requests of the scenario above with `gc.foreground = "blocking"`. The write of LPN 10 was queued before the cleaning began;
+/// the read and the write queued after that wait for the whole cleaning. The erase starts at 4950 instead of 5220, and the read
+/// ends at 6010 instead of 4470. Waiting host operations are served before the next cleaning.
 #[test]
 fn blocking_gc_cleans_its_victim_in_one_piece() {
     let mut scenario = Scenario::new(&["gc.pacing='none'", "gc.foreground='blocking'"]);
-    on_the_brink(&mut scenario).write(10).write(4).read(2).commands(
+    one_write_before_gc(&mut scenario).write(10).write(4).read(2).commands(
         "4200 die 0 program host lpn 10 c0.d0.p0.b5.pg0
          4410 die 0 read gc lpn 12 c0.d0.p0.b1.pg2
          4470 die 0 read gc lpn 14 c0.d0.p0.b1.pg3
@@ -391,12 +391,12 @@ fn blocking_gc_cleans_its_victim_in_one_piece() {
     );
 }
 
-/// LPN 12 is written while its copy is under way. The victim, which holds what that write replaces, cannot be erased before
-/// the write is in flash: so the write goes first, and the read of LPN 0, which has come before it, too.
+/// LPN 12 is written while its copy is under way. The program of that write pins the victim, whose erase has to wait for it: so the
+/// program is served during the cleaning, and the read of LPN 0, which was queued before the program, too.
 #[test]
-fn blocking_gc_lets_by_what_its_erase_has_to_wait_for() {
+fn blocking_gc_serves_operations_that_its_erase_waits_for() {
     let mut scenario = Scenario::new(&["gc.pacing='none'", "gc.foreground='blocking'"]);
-    on_the_brink(&mut scenario).write(10).read(0).write(12).commands(
+    one_write_before_gc(&mut scenario).write(10).read(0).write(12).commands(
         "4200 die 0 program host lpn 10 c0.d0.p0.b5.pg0
          4410 die 0 read gc lpn 12 c0.d0.p0.b1.pg2
          4470 die 0 read gc lpn 14 c0.d0.p0.b1.pg3
@@ -412,9 +412,9 @@ fn blocking_gc_lets_by_what_its_erase_has_to_wait_for() {
     );
 }
 
-/// A drive that is not at rest when the time is up says what it still does, and goes on when it is let.
+/// A drive that is not at rest within the limit reports its outstanding work, and can go on afterwards.
 #[test]
-fn what_is_not_at_rest_in_time_says_so() {
+fn a_drive_not_at_rest_in_time_reports_its_outstanding_requests() {
     let mut scenario = Scenario::new(&[]);
     scenario.write(0).write(2);
     let failure = scenario.0.run_until_idle(ns(250 * US)).unwrap_err();
@@ -423,7 +423,7 @@ fn what_is_not_at_rest_in_time_says_so() {
         failure.to_string(),
         "after 0.00025 s of simulated time the drive is not at rest: 1 requests are outstanding"
     );
-    assert_eq!(scenario.0.failure(), None, "nothing is wrong with it");
+    assert_eq!(scenario.0.failure(), None, "the drive has not failed");
     scenario.0.run_until_idle(ns(300 * US)).unwrap();
     assert_eq!((scenario.0.outstanding(), scenario.0.completions().count()), (0, 2));
 }

@@ -1,4 +1,4 @@
-//! The host's interface: what is accepted, what completes when, and what the runner does with a source.
+//! The host interface: accepted and refused requests, times of completions, and the runner.
 
 use crate::common::{MS, TINY, US, at, ns, one, spec};
 use nandlab::base::rng::Stream;
@@ -9,10 +9,13 @@ use nandlab::probe::Probe;
 use nandlab::runner::{Runner, Source, Stopped};
 use nandlab::sched::{Cause, FlashOp};
 
-/// tR, a page on the channel, tPROG, decode of [`TINY`].
+/// tR of [`TINY`] in nanoseconds.
 const R: u64 = 50_000;
+/// Transfer of a page.
 const T: u64 = 10_240;
+/// tPROG.
 const P: u64 = 900_000;
+/// Decoding.
 const D: u64 = 15_000;
 const PAGE: u64 = 4096;
 
@@ -20,7 +23,7 @@ fn submit<P: Probe>(drive: &mut Drive<P>, op: Op, offset: u64, len: u64) -> u64 
     drive.submit(&Request { arrival: drive.now(), op, fua: false, offset, len }).unwrap()
 }
 
-/// Runs until nothing is left; (id, completed) in order of completion.
+/// Lets the drive come to rest; returns (id, time of completion) in order of completion.
 fn all<P: Probe>(drive: &mut Drive<P>) -> Vec<(u64, u64)> {
     drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
     drive.audit().unwrap();
@@ -34,12 +37,12 @@ fn when(completions: &[(u64, u64)], id: u64) -> u64 {
 #[test]
 fn flush_completes_with_the_last_write_before_it_and_not_later() {
     let mut drive = Drive::new(&spec(TINY, &[]));
-    // LPNs 0 and 4 share a die (and plane): the second write ends at 2 (T + P); LPN 1 is on the other die.
+    // LPNs 0 and 4 are on one die and plane, so the second write ends at 2 (T + P); LPN 1 is on the other die.
     let first = submit(&mut drive, Op::Write, 0, PAGE);
     let second = submit(&mut drive, Op::Write, 4 * PAGE, PAGE);
     submit(&mut drive, Op::Write, PAGE, PAGE);
     let flush = submit(&mut drive, Op::Flush, 0, 0);
-    // Writes after the flush do not hold it up.
+    // A write after the flush does not delay the flush.
     let after = submit(&mut drive, Op::Write, 8 * PAGE, PAGE);
     let done = all(&mut drive);
     assert_eq!(when(&done, first), T + P);
@@ -73,7 +76,7 @@ fn flush_does_not_wait_for_reads() {
 #[test]
 fn flushes_complete_in_order_and_each_waits_for_its_own_writes() {
     let mut drive = Drive::new(&spec(TINY, &[]));
-    // The second epoch's write, on the other die, is done long before the first epoch's third.
+    // The write of the second epoch, on the other die, is done long before the third write of the first epoch.
     for lpn in [0, 4, 8] {
         submit(&mut drive, Op::Write, lpn * PAGE, PAGE);
     }
@@ -95,8 +98,7 @@ fn flushes_complete_in_order_and_each_waits_for_its_own_writes() {
     assert_eq!(flushes, [first, second, third, fourth]);
 }
 
-/// The reference: at a flush's completion every write submitted before it is completed; and it is completed at the
-/// latest of them, or when it was submitted.
+/// The rule: a flush is completed when the last write submitted before it is completed, or at its submission if that is later.
 #[test]
 fn flush_rule_holds_in_random_runs() {
     for seed in 0..40 {
@@ -118,7 +120,7 @@ fn flush_rule_holds_in_random_runs() {
         }
         done.extend(all(&mut drive));
         assert_eq!(done.len(), sent.len());
-        assert!(done.is_sorted_by_key(|c| c.1), "completions are handed out in order of completion");
+        assert!(done.is_sorted_by_key(|c| c.1), "completions are returned in order of completion");
         done.sort_unstable();
         for (id, &(op, at)) in sent.iter().enumerate() {
             if op == Op::Flush {
@@ -139,7 +141,7 @@ fn fua_is_accepted_and_completes_when_the_page_is_in_flash() {
     assert_eq!(drive.array().blocks.iter().map(|b| u32::from(b.programmed)).sum::<u32>(), 1);
 }
 
-/// LPNs 0 to 3 are written; what a TRIM of each range leaves mapped.
+/// LPNs 0 to 3 are written; each case is the range of a TRIM and the LPNs left mapped.
 #[test]
 fn trim_deallocates_whole_pages_only() {
     let cases: [(u64, u64, [bool; 4]); 8] = [
@@ -172,7 +174,7 @@ fn trim_deallocates_whole_pages_only() {
 }
 
 #[test]
-fn trim_of_what_was_never_written_counts_nothing() {
+fn trim_of_unmapped_pages_is_not_counted() {
     let mut drive = Drive::new(&spec(TINY, &[]));
     assert_eq!(one(&mut drive, Op::Trim, 0, 8 * PAGE), 0);
     assert_eq!(drive.stats().counters.trimmed_pages, 0);
@@ -185,7 +187,7 @@ fn reads_of_unmapped_pages_are_answered_without_flash_and_counted() {
     assert_eq!(one(&mut drive, Op::Read, 512, 3 * PAGE), 0);
     assert_eq!(drive.stats().counters.unmapped_reads, 4);
     assert_eq!(drive.stats().flash_total(FlashOp::Read), 0);
-    // Of a read of a mapped and an unmapped page the mapped one decides.
+    // A read of a mapped and an unmapped page takes the time of the mapped page.
     one(&mut drive, Op::Write, 0, PAGE);
     assert_eq!(one(&mut drive, Op::Read, 0, 2 * PAGE), R + T + D);
     assert_eq!(drive.stats().counters.unmapped_reads, 5);
@@ -201,9 +203,13 @@ fn reads_of_pages_being_programmed_are_answered_from_the_buffer() {
     assert_eq!(drive.completions().count(), 0);
     let reads = [submit(&mut drive, Op::Read, 0, PAGE), submit(&mut drive, Op::Read, 4 * PAGE, PAGE)];
     let now: Vec<(u64, u64)> = drive.completions().map(|c| (c.id, c.completed.ns())).collect();
-    assert_eq!(now, [(reads[0], T + P - 1), (reads[1], T + P - 1)], "under way and still queued alike");
+    assert_eq!(
+        now,
+        [(reads[0], T + P - 1), (reads[1], T + P - 1)],
+        "pages being programmed and pages queued are both in the buffer"
+    );
     assert_eq!(drive.stats().counters.buffered_reads, 2);
-    // When the program is done the page is read from flash, behind the next program, which has begun.
+    // After its program the page is read from flash, after the next program, which has begun.
     drive.advance(at(T + P));
     let read = submit(&mut drive, Op::Read, 0, PAGE);
     let done = all(&mut drive);
@@ -215,7 +221,7 @@ fn reads_of_pages_being_programmed_are_answered_from_the_buffer() {
 }
 
 #[test]
-fn requests_that_do_not_fit_are_refused_and_leave_no_trace() {
+fn requests_that_do_not_fit_are_refused_without_effect() {
     let mut drive = Drive::new(&spec(TINY, &[]));
     drive.advance(at(MS));
     let capacity = drive.geometry().logical_bytes();
@@ -237,13 +243,13 @@ fn requests_that_do_not_fit_are_refused_and_leave_no_trace() {
     assert_eq!(
         drive.submit(&request(Op::Read, Time::START, 0, 1)),
         Ok(1),
-        "one that came earlier, of one byte"
+        "a request of one byte with an earlier arrival"
     );
     assert_eq!(all(&mut drive).len(), 2);
 }
 
 #[test]
-fn every_refusal_says_why() {
+fn every_refusal_has_a_reason() {
     let text = |refused: Refused| refused.to_string();
     assert_eq!(
         text(Refused::Beyond { end: 8192, capacity: 4096 }),
@@ -256,8 +262,8 @@ fn every_refusal_says_why() {
     );
 }
 
-/// Both halves must be in the final page, so the second write has to be merged with the first one's result: it waits
-/// for the first one's read; then the first one's data is in the controller and the page need not be read again.
+/// The final page must have both halves, so the second write is merged with the result of the first. It waits
+/// for the read of the first write, whose merged data is then in the controller: the page is not read again.
 #[test]
 fn two_partial_writes_of_one_page_at_once_both_survive() {
     let mut drive = Drive::with_probe(&spec(TINY, &[]), Oracle::default());
@@ -272,7 +278,7 @@ fn two_partial_writes_of_one_page_at_once_both_survive() {
     assert_eq!(
         flash[FlashOp::Program as usize][Cause::Host as usize],
         3,
-        "the write before, and both of these"
+        "the first write and both partial writes"
     );
     let merged = start + R + T + D;
     assert_eq!((when(&done, first), when(&done, second)), (merged + T + P, merged + 2 * (T + P)));
@@ -280,7 +286,7 @@ fn two_partial_writes_of_one_page_at_once_both_survive() {
     drive.probe().verdict().unwrap();
 }
 
-/// One after the other each reads the page once.
+/// Each partial write after another reads the page once.
 #[test]
 fn partial_writes_one_after_another_read_the_page_each() {
     let mut drive = Drive::new(&spec(TINY, &[]));
@@ -291,7 +297,7 @@ fn partial_writes_one_after_another_read_the_page_each() {
     assert_eq!(drive.stats().counters.merge_reads, 4);
 }
 
-/// A full write that comes while a partial one's read is under way is the newer: it must win.
+/// A full write submitted during the read of a partial write is newer, and must be the final data.
 #[test]
 fn a_full_write_during_a_merge_is_not_overtaken_by_it() {
     let mut drive = Drive::with_probe(&spec(TINY, &[]), Oracle::default());
@@ -321,7 +327,7 @@ fn unaligned_requests_are_split_into_pages() {
     submit(&mut drive, Op::Read, 2048, 2048 + PAGE + 512);
     all(&mut drive);
     assert_eq!(drive.stats().flash[FlashOp::Read as usize][Cause::Host as usize], 2 + 3);
-    // One byte on either side of a page border is two pages.
+    // A read of one byte on either side of a page boundary touches two pages.
     submit(&mut drive, Op::Read, PAGE - 1, 2);
     all(&mut drive);
     assert_eq!(drive.stats().flash[FlashOp::Read as usize][Cause::Host as usize], 2 + 3 + 2);
@@ -334,11 +340,11 @@ fn latency_counts_from_arrival() {
     one(&mut drive, Op::Write, 0, PAGE);
     let start = drive.now().ns();
     drive.advance(at(start + 7 * MS));
-    // It arrived 5 ms ago.
+    // The request arrived 5 ms before its submission.
     let request = Request { arrival: at(start + 2 * MS), op: Op::Read, fua: false, offset: 0, len: PAGE };
     drive.submit(&request).unwrap();
     let done = all(&mut drive);
-    assert_eq!(done[0].1, start + 7 * MS + R + T + D, "it is served from now on");
+    assert_eq!(done[0].1, start + 7 * MS + R + T + D, "service begins at submission");
     assert_eq!(drive.stats().host[Op::Read as usize].max_ns, 5 * MS + R + T + D);
 }
 
@@ -385,9 +391,9 @@ impl Source for List {
     }
 }
 
-/// A drive and a runner with these workload keys.
+/// A drive, and a runner that plays `requests` with the workload key `arrival`.
 fn runner(arrival: &str, requests: Vec<Request>) -> (Drive, Runner<List>) {
-    // The source's own settings do not matter: the runner plays the list. A profile may have arrival = "trace".
+    // The spec needs a source that allows arrival = "trace", such as a profile; the runner plays the list instead.
     let text = format!("{TINY}\n[workload]\nprofile = 'msr/hm_0'\n{arrival}\n");
     let spec = spec(&text, &[]);
     let workload = spec.workload.as_ref().expect("there is a workload");
@@ -401,7 +407,7 @@ fn writes(count: u64, gap: u64) -> Vec<Request> {
     (0..count).map(request).collect()
 }
 
-/// Plays everything; the completions in order of completion.
+/// Plays all requests; returns the completions in order of completion.
 fn play(drive: &mut Drive, runner: &mut Runner<List>) -> Vec<Completion> {
     let mut done = Vec::new();
     let progress = runner.run(drive, u64::MAX / 2, |c| done.push(*c)).unwrap_or_else(|e| panic!("{e:?}"));
@@ -419,19 +425,19 @@ fn open_loop_submits_at_the_traces_times() {
         done.sort_by_key(|c| c.id);
         for (i, completion) in done.iter().enumerate() {
             assert_eq!(completion.request.arrival.ns(), ((i as u64 * 3 * MS) as f64 * scale) as u64);
-            // At 3 ms nothing overlaps; at 0.3 ms writes come faster than two dies take them.
+            // At gaps of 3 ms or more writes do not overlap; at 0.3 ms they arrive faster than two dies program.
             let latency = (completion.completed - completion.request.arrival).ns();
             assert!(latency == T + P || scale < 1.0);
         }
     }
 }
 
-/// 100 requests at once: open loop they are all outstanding together, and latency includes the wait.
+/// 100 requests arrive at one time: in open loop all are outstanding together, and latencies include the wait.
 #[test]
 fn open_loop_does_not_wait_for_completions() {
     let (mut drive, mut runner) = runner("arrival = 'trace'", writes(100, 0));
     let done = play(&mut drive, &mut runner);
-    // 50 on each die.
+    // Each die programs 50 pages.
     assert_eq!(done.last().unwrap().completed.ns(), 50 * (T + P));
     assert!(done.iter().all(|c| c.request.arrival == Time::START));
 }
@@ -447,15 +453,15 @@ fn constant_rate_spaces_requests_evenly() {
     }
 }
 
-/// Rounds of a burst and of single requests, counted by hand.
+/// Arrival times of bursts and of the single requests after them, computed by hand.
 #[test]
-fn bursts_come_at_once_and_the_others_after_idle_times() {
+fn bursts_arrive_at_one_time_and_other_requests_after_idle_times() {
     for (bursts, ms) in [
         ("{ requests = 5, at_once = 0.4, idle = '10ms' }", [0, 0, 10, 20, 30, 40, 40, 50, 60, 70, 80, 80]),
         ("{ requests = 3, at_once = 1.0, idle = '10ms' }", [0, 0, 0, 10, 10, 10, 20, 20, 20, 30, 30, 30]),
-        // A burst of one request: they come one after the other.
+        // A burst of one request: all requests arrive singly.
         ("{ requests = 4, at_once = 0.25, idle = '2ms' }", [0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22]),
-        // 0.5 of three are two, to the nearest.
+        // 0.5 of three requests is rounded to two.
         ("{ requests = 3, at_once = 0.5, idle = '1ms' }", [0, 0, 1, 2, 2, 3, 4, 4, 5, 6, 6, 7]),
     ] {
         let (mut drive, mut runner) =
@@ -475,7 +481,7 @@ fn closed_loop_keeps_exactly_the_queue_depth() {
             runner(&format!("arrival = {{ queue_depth = {depth} }}"), writes(200, 5 * MS));
         let done = play(&mut drive, &mut runner);
         assert_eq!(done.len(), 200);
-        // The trace's times are not used: request n arrives when request n - depth (by completion) is completed.
+        // The times of the source are not used: request n arrives at the (n - depth)th completion.
         let mut arrivals: Vec<u64> = done.iter().map(|c| c.request.arrival.ns()).collect();
         arrivals.sort_unstable();
         let completed: Vec<u64> = done.iter().map(|c| c.completed.ns()).collect();
@@ -487,7 +493,7 @@ fn closed_loop_keeps_exactly_the_queue_depth() {
 }
 
 #[test]
-fn a_run_in_slices_is_the_same_run() {
+fn a_run_in_slices_equals_a_whole_run() {
     let whole = {
         let (mut drive, mut runner) = runner("arrival = { queue_depth = 5 }", writes(300, 0));
         play(&mut drive, &mut runner)
@@ -510,10 +516,10 @@ fn wrap_takes_addresses_modulo_the_capacity_and_counts() {
         (request(Op::Write, capacity - PAGE, PAGE), (capacity - PAGE, PAGE), 0),
         (request(Op::Write, capacity, PAGE), (0, PAGE), 1),
         (request(Op::Write, 3 * capacity + 5 * PAGE, PAGE), (5 * PAGE, PAGE), 1),
-        // One that would run over the end is moved back.
+        // A request that would end beyond the capacity is moved back.
         (request(Op::Write, capacity - 512, PAGE), (capacity - PAGE, PAGE), 1),
         (request(Op::Read, 2 * capacity - 512, PAGE), (capacity - PAGE, PAGE), 1),
-        // One that is larger than the drive is cut to it.
+        // A request larger than the capacity is cut to the capacity.
         (request(Op::Read, 512, 2 * capacity), (0, capacity), 1),
         (request(Op::Trim, capacity + 512, 512), (512, 512), 1),
         (request(Op::Flush, 0, 0), (0, 0), 0),
@@ -542,7 +548,7 @@ fn a_request_beyond_the_drive_stops_the_run_and_is_named() {
     drive.audit().unwrap();
 }
 
-/// A source whose times are not in order: the request is submitted late, and its latency counts from its own arrival.
+/// A request earlier than the one before is submitted with that one, and its latency counts from its own arrival.
 #[test]
 fn arrivals_that_run_backwards_are_served_late_from_their_own_arrival() {
     let mut list = writes(3, MS);
@@ -551,11 +557,11 @@ fn arrivals_that_run_backwards_are_served_late_from_their_own_arrival() {
     let mut done = play(&mut drive, &mut runner);
     done.sort_by_key(|c| c.id);
     assert_eq!(done[2].request.arrival, at(US));
-    assert_eq!(done[2].completed, at(MS + T + P), "submitted when the one before it was");
+    assert_eq!(done[2].completed, at(MS + T + P), "submitted at the time of the request before");
 }
 
 #[test]
-fn an_error_of_the_source_stops_the_run_after_what_came_before_it() {
+fn an_error_of_the_source_stops_the_run_after_the_requests_before_it() {
     for arrival in ["arrival = 'trace'", "arrival = { queue_depth = 2 }"] {
         for good in [0, 5, 30] {
             let (mut drive, _) = runner(arrival, Vec::new());
@@ -573,7 +579,7 @@ fn an_error_of_the_source_stops_the_run_after_what_came_before_it() {
     }
 }
 
-/// Found by asking for the largest addresses there are: their end does not fit 64 bits.
+/// Regression: a request at the largest address, whose end does not fit 64 bits, must not overflow.
 #[test]
 fn a_request_whose_end_overflows_is_refused_or_wrapped_and_never_a_panic() {
     let request =

@@ -1,4 +1,4 @@
-//! The drive's life: wear, wear levelling, and what happens when blocks retire.
+//! The life of a drive: wear, wear levelling, retired blocks.
 
 use crate::common::{TINY, request, settle, spec};
 use nandlab::base::geometry::Lpn;
@@ -11,7 +11,7 @@ use nandlab::probe::{NoProbe, Probe};
 use nandlab::report::{RunFacts, smart, summary};
 use nandlab::sched::{Cause, FlashOp};
 
-/// Page writes at queue depth 8, to addresses from `draw`; returns how many requests failed.
+/// Writes `count` pages at queue depth 8, to LPNs from `draw`; returns the number of failed requests.
 fn write_pages<P: Probe>(drive: &mut Drive<P>, count: u64, mut draw: impl FnMut() -> u64) -> u64 {
     let (mut sent, mut failed) = (0, 0);
     while sent < count || drive.outstanding() > 0 {
@@ -22,7 +22,11 @@ fn write_pages<P: Probe>(drive: &mut Drive<P>, count: u64, mut draw: impl FnMut(
                 .unwrap();
             sent += 1;
         }
-        assert!(drive.advance_to_completion(Time::NEVER), "{} requests hang", drive.outstanding());
+        assert!(
+            drive.advance_to_completion(Time::NEVER),
+            "{} requests are outstanding without an event",
+            drive.outstanding()
+        );
         failed += drive.completions().filter(|c| c.failed == Some(FailReason::WornOut)).count() as u64;
     }
     failed
@@ -31,7 +35,7 @@ fn write_pages<P: Probe>(drive: &mut Drive<P>, count: u64, mut draw: impl FnMut(
 fn fill<P: Probe>(drive: &mut Drive<P>) {
     let pages = u64::from(drive.geometry().logical_pages);
     let mut next = 0..pages;
-    assert_eq!(write_pages(drive, pages, || next.next().expect("as many as there are pages")), 0);
+    assert_eq!(write_pages(drive, pages, || next.next().expect("fill draws each LPN once")), 0);
 }
 
 fn wear<P: Probe>(drive: &Drive<P>) -> Vec<u32> {
@@ -45,7 +49,7 @@ fn spread(wear: &[u32]) -> (f64, u32, u32, f64) {
 }
 
 #[test]
-fn erases_are_what_wears() {
+fn pe_cycles_equal_the_erases() {
     let mut drive = Drive::new(&spec(TINY, &[]));
     let pages = u64::from(drive.geometry().logical_pages);
     let mut stream = Stream::new(1, "wear");
@@ -57,21 +61,21 @@ fn erases_are_what_wears() {
 }
 
 #[test]
-fn wear_at_the_start_counts() {
+fn initial_pe_cycles_count_towards_the_endurance() {
     let sets = ["reliability.pe_cycles=70", "drive.endurance=75"];
     let mut drive = Drive::new(&spec(TINY, &sets));
     assert_eq!(wear(&drive), vec![70; 64]);
     let pages = u64::from(drive.geometry().logical_pages);
     let mut stream = Stream::new(1, "wear");
     assert!(write_pages(&mut drive, 20_000, || stream.below(pages)) > 0);
-    // Five cycles each and no more.
+    // Each block has five P/E cycles left.
     assert!(wear(&drive).iter().all(|&w| (70..=75).contains(&w)));
     assert!(drive.stats().flash_total(FlashOp::Erase) <= 64 * 5);
 }
 
 /// Writes until the drive is worn out, under every levelling and allocation.
 #[test]
-fn blocks_retire_at_their_endurance_and_then_writes_fail_and_nothing_hangs() {
+fn blocks_retire_at_their_endurance_and_then_writes_fail() {
     const ENDURANCE: u32 = 12;
     for levelling in ["none", "dynamic", "static"] {
         for allocation in ["CWDP", "dynamic"] {
@@ -96,10 +100,10 @@ fn blocks_retire_at_their_endurance_and_then_writes_fail_and_nothing_hangs() {
                     failed += write_pages(&mut drive, 20, || stream.below(pages));
                     drive.audit().unwrap_or_else(|e| panic!("{name}: {e}"));
                     rounds += 1;
-                    assert!(rounds < 2000, "{name}: it never wears out");
+                    assert!(rounds < 2000, "{name}: the drive does not wear out");
                 }
-                // Not before a plane, or all under dynamic allocation, has nothing left that GC could gain from: every full
-                // block is valid as a whole, or its next erase is its last.
+                // Writes fail only when a plane (under dynamic allocation every plane) has no block left from which GC gains: each
+                // full block is wholly valid, or retires with its next erase.
                 let per_plane = drive.geometry().blocks_per_plane as usize;
                 let is_worn_out = |blocks: &[Block]| {
                     let full = blocks.iter().filter(|b| b.state == BlockState::Full);
@@ -113,7 +117,7 @@ fn blocks_retire_at_their_endurance_and_then_writes_fail_and_nothing_hangs() {
                     "{name}: {worn_out}"
                 );
                 assert_eq!(smart(&drive)["nvme_smart_log"]["avail_spare"], 0, "{name}");
-                // On the dead drive requests are still answered.
+                // The worn-out drive still answers requests.
                 for _ in 0..3 {
                     failed += write_pages(&mut drive, 100, || stream.below(pages));
                 }
@@ -127,12 +131,12 @@ fn blocks_retire_at_their_endurance_and_then_writes_fail_and_nothing_hangs() {
                         "{name}: a block retires at its endurance, not before"
                     );
                 }
-                // At most every block's whole life was used; at least what the spare blocks had.
+                // The erases are at most the endurance of all blocks, and at least that of the retired blocks.
                 let erases = drive.stats().flash_total(FlashOp::Erase);
                 let retired = worn.iter().filter(|&&w| w == ENDURANCE).count() as u64;
                 assert!(erases <= u64::from(ENDURANCE) * worn.len() as u64);
                 assert!(erases >= u64::from(ENDURANCE) * retired, "{name}");
-                // It is told.
+                // Statistics, SMART log and summary report the failures.
                 let counters = drive.stats().counters.clone();
                 assert_eq!(drive.stats().failed[FailReason::WornOut as usize], failed, "{name}");
                 assert_eq!(counters.failed_pages, failed, "{name}: one page a request");
@@ -144,7 +148,7 @@ fn blocks_retire_at_their_endurance_and_then_writes_fail_and_nothing_hangs() {
                 let reasons = serde_json::json!({ "uncorrectable": 0, "worn_out": failed, "power_lost": 0 });
                 assert_eq!(out["requests_failed"], reasons);
                 assert_eq!(out["blocks_retired"], retired);
-                // Everything acknowledged is still there.
+                // Every acknowledged write reads back.
                 for lpn in 0..pages {
                     let request = Request {
                         arrival: drive.now(),
@@ -157,13 +161,13 @@ fn blocks_retire_at_their_endurance_and_then_writes_fail_and_nothing_hangs() {
                 }
                 settle(&mut drive);
                 assert!(drive.probe().checked >= pages);
-                // What is deallocated needs no room: its blocks are erased once more, and most of them retire.
+                // After a TRIM of all pages the blocks are dead: they are erased once more, and most of them retire.
                 drive.submit(&request(&drive, Op::Trim, 0, pages * 4096)).unwrap();
                 settle(&mut drive);
                 let worn = wear(&drive);
                 for (block, &w) in drive.array().blocks.iter().zip(&worn) {
                     assert_eq!(block.state == BlockState::Retired, w == ENDURANCE, "{name}");
-                    assert!(block.state != BlockState::Full, "{name}: nothing is valid");
+                    assert!(block.state != BlockState::Full, "{name}: a block is full after the TRIM");
                 }
                 assert!(
                     worn.iter().filter(|&&w| w == ENDURANCE).count() > worn.len() / 4,
@@ -174,13 +178,13 @@ fn blocks_retire_at_their_endurance_and_then_writes_fail_and_nothing_hangs() {
     }
 }
 
-/// A request of many pages of which some fail has failed; those after the drive's death that need no flash work.
+/// On a worn-out drive a write fails when one of its pages fails; reads, TRIMs and flushes succeed.
 #[test]
-fn reads_trims_and_flushes_outlive_the_last_write() {
+fn reads_trims_and_flushes_succeed_on_a_worn_out_drive() {
     let mut drive = Drive::new(&spec(TINY, &["drive.endurance=3"]));
     let pages = u64::from(drive.geometry().logical_pages);
     let mut stream = Stream::new(2, "life");
-    // Until no plane has room for any.
+    // Writes until every plane is worn out.
     while write_pages(&mut drive, 500, || stream.below(pages)) < 500 {}
     for (op, offset, len) in [
         (Op::Write, 0, 32 * 4096),
@@ -214,8 +218,8 @@ fn avail_spare_is_the_share_of_spare_blocks_left() {
         let failed = write_pages(&mut drive, 100, || stream.below(pages));
         let log = smart(&drive);
         let spare = log["nvme_smart_log"]["avail_spare"].as_u64().unwrap();
-        // A plane has 24 blocks, of which 192 / 2.25 = 86 pages, 11 blocks, are logical; one is open for GC and one is kept
-        // free: 11 are spare. Those do not count any more that the next erase retires, and those that are retired.
+        // A plane has 24 blocks. 192 / 2.25 = 86 pages, 11 blocks, are logical; one block is open for GC and one is kept free: 11
+        // are spare. Blocks that are retired, or that the next erase retires, no longer count.
         let lost = |plane: usize| {
             let blocks = &drive.array().blocks[plane * 24..][..24];
             blocks.iter().filter(|b| b.pe_cycles >= 7).count() as u64
@@ -233,7 +237,7 @@ fn avail_spare_is_the_share_of_spare_blocks_left() {
     }
 }
 
-/// 64 blocks a plane on one plane, filled once; then only the first 20 % of the addresses are written.
+/// A drive of one plane of 64 blocks, filled once; after that only the first 20 % of the addresses are written.
 fn hot_cold(levelling: &str, gap: u32) -> Drive<NoProbe> {
     let text = format!(
         "[drive]\nchannels = 1\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\nblocks_per_plane = 64\n\
@@ -251,9 +255,9 @@ fn hot_cold(levelling: &str, gap: u32) -> Drive<NoProbe> {
     drive
 }
 
-/// Cold blocks, four fifths of the data and fully valid, are no victims: without static wear levelling they keep the
-/// wear they have, which is none, and the others share all erases. Static wear levelling moves a block once it lags
-/// the mean by more than the gap, and looks at every eighth erase-per-block, so none lags much more.
+/// Cold blocks, with four fifths of the data, are fully valid and never victims: without static wear levelling they have no
+/// erase, and the other blocks share all erases. Static wear levelling moves a block that lags the mean by more than the gap; it
+/// checks after every eighth erase, so no block lags much more than the gap.
 #[test]
 fn static_wear_levelling_narrows_the_spread_under_a_hot_and_cold_workload() {
     const GAP: u32 = 8;
@@ -262,11 +266,11 @@ fn static_wear_levelling_narrows_the_spread_under_a_hot_and_cold_workload() {
     let levelled = spread(&wear(&fixed));
     println!("(mean, least, most, deviation): dynamic {dynamic:?}, static {levelled:?}");
     assert_eq!(dynamic.1, 0, "some blocks are never erased");
-    // 853 logical pages, of which 682 are cold: 42 blocks of 64 stay where they are, 22 take all the wear, so that
-    // the most worn has at least 64 / 22 of the mean.
+    // Of 853 logical pages 682 are cold: 42 of the 64 blocks are never erased, 22 have all erases, so the most
+    // worn block has at least 64 / 22 of the mean.
     assert!(f64::from(dynamic.2) > 2.5 * dynamic.0);
-    // One block is moved per 8 erases; until its turn comes a block may fall behind by the gap and the time it takes
-    // to move the 42 cold ones once, 42 x 8 erases, which are 5.25 cycles of 64 blocks; round it up.
+    // One block is moved per 8 erases. A block may lag by the gap and by the erases in which all 42 cold blocks are
+    // moved once: 42 x 8 erases are 5.25 P/E cycles of 64 blocks, rounded up to 7.
     assert!(f64::from(levelled.1) >= levelled.0 - f64::from(GAP) - 7.0, "{levelled:?}");
     assert!(levelled.3 < dynamic.3 / 4.0);
     assert!(f64::from(levelled.2) < 1.5 * levelled.0, "{levelled:?}");
@@ -282,13 +286,13 @@ fn static_wear_levelling_narrows_the_spread_under_a_hot_and_cold_workload() {
         "wear levelling: {reads} reads, {programs} programs, {erases} erases of {}",
         stats.flash_total(FlashOp::Erase)
     );
-    // What it moves is charged to it: blocks of 16 valid pages, nearly all of them whole.
-    // A page the host overwrites while it is being moved is read and not programmed.
+    // The operations of wear levelling have its cause: it moves blocks of 16 pages, nearly all wholly valid.
+    // A page that the host overwrites during its move is read but not programmed.
     assert!(erases > 100 && reads <= 16 * erases && programs <= reads && programs * 10 > 16 * 9 * erases);
     let [gc_reads, gc_programs] =
         [FlashOp::Read, FlashOp::Program].map(|kind| stats.flash[kind as usize][Cause::Gc as usize]);
-    assert!(gc_programs <= gc_reads && gc_programs * 10 > gc_reads * 9, "GC is charged for its own copies");
-    // And it costs little: at most one block of pages for eight erases.
+    assert!(gc_programs <= gc_reads && gc_programs * 10 > gc_reads * 9, "the copies of GC have the cause GC");
+    // Wear levelling erases at most one of eight blocks.
     let all = stats.flash_total(FlashOp::Erase);
     assert!(erases <= all / 8 + 1, "{erases} of {all}");
 }
@@ -312,7 +316,7 @@ fn a_larger_gap_moves_less_and_levels_less() {
             let moved = drive.stats().flash[FlashOp::Program as usize][Cause::Wear as usize];
             let (mean, least, ..) = spread(&wear(&drive));
             println!("gap {gap}: mean {mean}, least {least}, {moved} pages moved");
-            // No block is moved before it lags by the gap, so the least worn lags by about that.
+            // A block is moved only when it lags by the gap, so the least worn block lags by about the gap.
             assert!(mean - f64::from(least) >= f64::from(gap) * 0.5);
             assert!(mean - f64::from(least) <= f64::from(gap) + 7.0);
             (moved, mean - f64::from(least))
@@ -321,8 +325,8 @@ fn a_larger_gap_moves_less_and_levels_less() {
     assert!(runs.is_sorted_by(|a, b| a.0 > b.0 && a.1 < b.1), "{runs:?}");
 }
 
-/// Under uniform writes every block comes round. Without levelling the free list is a queue, and a block's share of
-/// erases is left to chance; dynamic levelling always takes the least worn, so that blocks stay close together.
+/// Under uniform writes every block is erased. Without levelling the free list is a queue, and a block's share of
+/// erases is random; dynamic levelling takes the least worn free block, so the P/E cycles of blocks stay close.
 #[test]
 fn dynamic_wear_levelling_narrows_the_spread_against_none() {
     let run = |levelling: &str| {
@@ -333,7 +337,7 @@ fn dynamic_wear_levelling_narrows_the_spread_against_none() {
         fill(&mut drive);
         let pages = u64::from(drive.geometry().logical_pages);
         let mut stream = Stream::new(6, "uniform");
-        // Without time, so that GC keeps the free list at its threshold: among few blocks there is little to choose.
+        // Without simulated time GC keeps the free list at its threshold, so that several free blocks are there to choose from.
         for _ in 0..60_000 {
             drive.write_now(Lpn(stream.below(pages) as u32));
         }

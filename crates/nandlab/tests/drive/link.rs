@@ -1,4 +1,4 @@
-//! The link between host and drive: when data crosses it, counted by hand and by a twin, and what power loss leaves of it.
+//! The link between host and drive: transfer times, compared with calculations by hand and with a twin, and power loss.
 
 use crate::common::{IDLE, MS, SECOND, TINY, US, at, ns, one, read_everything, settle, spec};
 use nandlab::base::geometry::Lpn;
@@ -10,13 +10,13 @@ use nandlab::host::{Op, Oracle, Request};
 use nandlab::probe::{NoProbe, Probe};
 use nandlab::report::{RunFacts, summary};
 
-/// tR, a page on the channel, tPROG, decode of [`TINY`].
+/// tR, transfer of a page, tPROG and decoding of [`TINY`], in nanoseconds.
 const R: u64 = 50_000;
 const T: u64 = 10_240;
 const P: u64 = 900_000;
 const D: u64 = 15_000;
 const PAGE: u64 = 4096;
-/// Of [`LINK`]: a page, one way.
+/// The transfer of a page over [`LINK`], and its latency in one direction.
 const DATA: u64 = 4096;
 const L: u64 = 3_000;
 const LINK: &str = "host.link={ mb_per_s = 1000, latency = '3us' }";
@@ -25,7 +25,7 @@ fn linked() -> Drive {
     filled(&spec(TINY, &[LINK]), NoProbe)
 }
 
-/// The first 64 LPNs hold data.
+/// Maps the first 64 LPNs.
 fn filled<W: Probe>(spec: &Spec, probe: W) -> Drive<W> {
     let mut drive = Drive::with_probe(spec, probe);
     (0..64).for_each(|lpn| _ = drive.write_now(Lpn(lpn)));
@@ -36,7 +36,7 @@ fn submit<W: Probe>(drive: &mut Drive<W>, op: Op, offset: u64, len: u64) -> u64 
     drive.submit(&Request { arrival: drive.now(), op, fua: false, offset, len }).unwrap()
 }
 
-/// Runs until nothing is left; (id, completed) in order of completion.
+/// Lets the drive come to rest; returns (id, time of completion) in order of completion.
 fn all<W: Probe>(drive: &mut Drive<W>) -> Vec<(u64, u64)> {
     drive.run_until_idle(IDLE).unwrap();
     drive.audit().unwrap();
@@ -52,7 +52,11 @@ fn busy<W: Probe>(drive: &Drive<W>) -> [u64; 2] {
 fn a_read_costs_the_latency_twice_and_its_data_once() {
     let mut drive = linked();
     assert_eq!(one(&mut drive, Op::Read, 0, PAGE), L + R + T + D + DATA + L);
-    assert_eq!(one(&mut drive, Op::Read, PAGE, 512), L + R + T + D + 512 + L, "the bytes asked for cross");
+    assert_eq!(
+        one(&mut drive, Op::Read, PAGE, 512),
+        L + R + T + D + 512 + L,
+        "only the requested bytes cross the link"
+    );
     assert_eq!(
         one(&mut drive, Op::Read, 100 * PAGE, PAGE),
         L + DATA + L,
@@ -72,7 +76,7 @@ fn a_write_costs_its_data_and_the_latency_twice() {
 }
 
 #[test]
-fn bytes_become_time_once_a_request_rounded_up() {
+fn transfer_times_are_rounded_up_once_per_request() {
     // 4096 bytes at 1500 MB/s are 2730.7 ns.
     let mut drive = filled(&spec(TINY, &["host.link={ mb_per_s = 1500 }"]), NoProbe);
     assert_eq!(one(&mut drive, Op::Read, 0, PAGE), R + T + D + 2731);
@@ -92,7 +96,7 @@ fn the_data_of_writes_crosses_in_the_order_of_submission() {
     assert_eq!(drive.link().unwrap().to_drive, LinkDirection { requests: 3, busy: ns(DATA) });
     let rest = L + T + P + L;
     assert_eq!(all(&mut drive), [(first, DATA + rest), (second, 2 * DATA + rest), (third, 3 * DATA + rest)]);
-    // The link has been free for some time: nothing is left to wait for.
+    // The link has been idle for some time, so the next transfer does not wait.
     let now = drive.now().ns();
     let fourth = submit(&mut drive, Op::Write, 0, PAGE);
     assert_eq!(all(&mut drive), [(fourth, now + DATA + rest)]);
@@ -105,20 +109,20 @@ fn a_read_does_not_wait_for_the_data_of_a_write_before_it() {
     let read = submit(&mut drive, Op::Read, 0, PAGE);
     let done = all(&mut drive);
     assert_eq!(done[0], (read, L + R + T + D + DATA + L));
-    // Four pages a plane, one after the other; the two planes of a die do not work together.
+    // Each plane reads four pages one after the other; the two planes of a die do not read in parallel.
     assert_eq!(done[1].0, write);
     assert!(done[1].1 > 16 * DATA + L + 8 * P);
 }
 
 #[test]
-fn reads_done_at_the_same_time_share_the_way_back() {
+fn reads_done_at_one_time_share_the_link_to_the_host() {
     let mut drive = linked();
     let (first, second) = (submit(&mut drive, Op::Read, PAGE, PAGE), submit(&mut drive, Op::Read, 0, PAGE));
     drive.advance(at(L + R + T + D));
     let to_host = drive.link().unwrap().to_host;
     assert_eq!(to_host, LinkDirection { requests: 2, busy: Span::ZERO });
     assert_eq!(drive.outstanding(), 2);
-    // Both decoded at the same time, in the order in which they were transferred: die 0 is LPN 0's.
+    // Both are decoded at one time and sent in the order of their transfers: LPN 0 on die 0 is first.
     let done = L + R + T + D + DATA + L;
     let mut completions = all(&mut drive);
     assert_eq!(completions.iter().map(|c| c.1).collect::<Vec<_>>(), [done, done + DATA]);
@@ -127,9 +131,9 @@ fn reads_done_at_the_same_time_share_the_way_back() {
 }
 
 #[test]
-fn the_directions_do_not_hinder_each_other_and_a_completion_waits_for_no_data() {
+fn the_directions_are_independent_and_a_completion_waits_for_no_data() {
     let mut drive = linked();
-    // 16 pages to the drive and 16 to the host at the same time; each is alone on its channel's dies.
+    // 16 pages cross to the drive and 16 to the host at one time; the two requests use different channels.
     let alone = |op: Op, offset: u64| one(&mut linked(), op, offset, PAGE);
     let (read, write) = (submit(&mut drive, Op::Read, 0, PAGE), submit(&mut drive, Op::Write, PAGE, PAGE));
     assert_eq!(all(&mut drive), [(read, alone(Op::Read, 0)), (write, alone(Op::Write, PAGE))]);
@@ -149,7 +153,7 @@ fn flushes_and_trims_keep_their_place_among_writes() {
     let later = submit(&mut drive, Op::Write, PAGE, PAGE);
     let (done, after) = (DATA + L + T + P + L, 2 * DATA + L + T + P + L);
     assert_eq!(all(&mut drive), [(write, done), (flush, done), (later, after)]);
-    // It is sent when the data before it has crossed, and has nothing to wait for.
+    // The flush crosses after the data before it, and has no write to wait for.
     let began = drive.now().ns();
     let write = submit(&mut drive, Op::Write, 0, 8 * PAGE);
     let trim = submit(&mut drive, Op::Trim, 0, PAGE);
@@ -157,7 +161,7 @@ fn flushes_and_trims_keep_their_place_among_writes() {
     let done = all(&mut drive);
     assert_eq!(done[0], (trim, began + 8 * DATA + L + L));
     assert_eq!([done[1].0, done[2].0], [write, again]);
-    assert_eq!(drive.ftl().map.get(Lpn(0)), None, "the write came first");
+    assert_eq!(drive.ftl().map.get(Lpn(0)), None, "the write reached the drive before the TRIM");
     assert!(drive.ftl().map.get(Lpn(1)).is_some());
 }
 
@@ -196,7 +200,7 @@ fn a_request_on_the_link_is_outstanding() {
     }
     assert!(drive.advance_to_completion(Time::NEVER));
     assert_eq!((drive.now(), drive.outstanding(), drive.is_at_rest()), (at(2 * L), 0, true));
-    // With a request on the link alone there is something to do, and the drive is idle from its completion on.
+    // A request on the link keeps the drive from being idle; the idle time counts from its completion.
     submit(&mut drive, Op::Flush, 0, 0);
     assert!(drive.run_until_idle(ns(1)).is_err());
     drive.run_until_idle(IDLE).unwrap();
@@ -222,7 +226,7 @@ fn sequential_reads_of_a_fast_drive_reach_the_bandwidth_of_the_link() {
             assert!(drive.advance_to_completion(Time::NEVER));
             drive.completions();
         }
-        // From the first page on data crosses without a pause.
+        // From the first page on the link transfers data without a pause.
         let first = 1000 + 5000 + 2048 + 1000;
         assert_eq!(drive.now(), at(first + pages * data + 1000), "{mb_per_s} MB/s");
         assert_eq!(busy(&drive), [0, pages * data]);
@@ -235,7 +239,7 @@ fn sequential_reads_of_a_fast_drive_reach_the_bandwidth_of_the_link() {
 }
 
 #[test]
-fn without_a_link_nothing_changes_and_nothing_is_told() {
+fn without_a_link_results_are_unchanged_and_have_no_link_section() {
     let played = |sets: &[&str]| {
         let mut drive = filled(&spec(TINY, sets), NoProbe);
         let mut stream = Stream::new(5, "link");
@@ -263,7 +267,7 @@ fn without_a_link_nothing_changes_and_nothing_is_told() {
     assert!(has_link && with.get("link").is_some());
 }
 
-/// A direction of the link, the simple way: when all that is sent arrives. `sent`: when, and the bytes of what goes in line.
+/// One direction of the link in a simple implementation: the arrival times of transfers, given as times and bytes in `sent`.
 fn crossing(sent: &[(u64, Option<u64>)], ns_per_byte: f64, latency: u64) -> Vec<u64> {
     let mut free = 0;
     let arrives = |&(now, bytes): &(u64, Option<u64>)| match bytes {
@@ -276,7 +280,7 @@ fn crossing(sent: &[(u64, Option<u64>)], ns_per_byte: f64, latency: u64) -> Vec<
     sent.iter().map(arrives).collect()
 }
 
-/// The twin: the same drive without a link is given each request when it arrives there, and its completions cross afterwards.
+/// The twin: a drive without a link gets each request at its arrival over the link, and its completions cross the link afterwards.
 #[test]
 fn a_linked_drive_is_the_drive_between_two_queues() {
     let caches = [
@@ -288,7 +292,7 @@ fn a_linked_drive_is_the_drive_between_two_queues() {
     for seed in 0..60 {
         let mut stream = Stream::new(seed, "link twin");
         let text = TINY.to_owned() + caches[seed as usize % 3];
-        // Idle-time work begins earlier without a link.
+        // Idle-time work would begin earlier without a link.
         let sets = [
             "gc.idle_after='1d'",
             ["timing.multi_plane=true", "timing.multi_plane=false"][stream.below(2) as usize],
@@ -350,13 +354,14 @@ fn a_linked_drive_is_the_drive_between_two_queues() {
         settle(&mut twin);
         assert_eq!(drive.stats().flash, twin.stats().flash);
     }
-    assert!(reordered > 500, "reads overtook writes {reordered} times");
+    assert!(reordered > 500, "reads overtook writes only {reordered} times");
 }
 
 #[test]
-fn power_loss_ends_what_is_on_the_link() {
+fn power_loss_ends_requests_on_the_link() {
     let mut drive = filled(&spec(TINY, &[LINK]), Oracle::default());
-    // A write that has not reached the drive, one that is acknowledged and under way back, a read whose data crosses.
+    // Three requests: a write on the way to the drive, a write whose completion is on the way to the host, a read whose data
+    // crosses.
     let acknowledged = submit(&mut drive, Op::Write, 0, PAGE);
     drive.advance(at(DATA + L + T + P));
     let sequence = |drive: &Drive<Oracle>, lpn: u32| {
@@ -379,8 +384,8 @@ fn power_loss_ends_what_is_on_the_link() {
     assert_eq!((sequence(&drive, 0), sequence(&drive, 5)), (kept, before));
     let link = drive.link().unwrap();
     assert_eq!((link.to_drive.requests, link.to_host.requests), (0, 0));
-    assert_eq!(link.to_drive.busy.ns(), DATA + L - 1, "no more data crosses");
-    // The link is free.
+    assert_eq!(link.to_drive.busy.ns(), DATA + L - 1, "the transfer ended with the power");
+    // The link is free after the power loss.
     assert_eq!(one(&mut drive, Op::Write, 0, PAGE), DATA + L + T + P + L);
     assert_eq!(one(&mut drive, Op::Read, 0, PAGE), L + R + T + D + DATA + L);
     settle(&mut drive);
@@ -429,7 +434,7 @@ fn power_may_fail_at_every_event_of_the_link() {
 }
 
 #[test]
-fn power_fails_after_requests_that_the_host_has_seen_completed() {
+fn power_fails_after_requests_completed_at_the_host() {
     let mut drive = filled(&spec(TINY, &[LINK, "power.cut_after_requests=2"]), NoProbe);
     for lpn in 0..3 {
         submit(&mut drive, Op::Read, lpn * PAGE, PAGE);
@@ -443,7 +448,7 @@ fn power_fails_after_requests_that_the_host_has_seen_completed() {
 
 #[test]
 fn data_that_crosses_beyond_the_end_of_time_ends_the_drive() {
-    // A page in ten seconds; the age clock ends after 21.5 s.
+    // The transfer of a page takes ten seconds; the age clock ends after 21.5 s.
     let sets = ["host.link={ mb_per_s = 4.096e-4, latency = '10s' }", "reliability.clock_scale=1e8"];
     let mut drive = filled(&spec(TINY, &sets), NoProbe);
     assert_eq!(one(&mut drive, Op::Read, 80 * PAGE, 512), 21_250_000_000);
@@ -452,7 +457,7 @@ fn data_that_crosses_beyond_the_end_of_time_ends_the_drive() {
     submit(&mut drive, Op::Write, 0, 64 * PAGE);
     let failure = drive.run_until_idle(1000 * nandlab::base::units::DAY).unwrap_err();
     assert_eq!(failure, Failure::TimeIsOver { end });
-    // What waits for the slowest link takes more nanoseconds than a time holds.
+    // The transfers that wait for the slowest link take more nanoseconds than a time can represent.
     let sets = [
         "drive.blocks_per_plane=1024",
         "drive.pages_per_block=1024",

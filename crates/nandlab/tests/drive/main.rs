@@ -1,5 +1,5 @@
-//! Whole drives and their parts. One program, since each builds the drive anew for its probes; a new file of tests is a
-//! line here.
+//! Integration tests of drives and their parts, in one program, because every program compiles the drive anew for its probes.
+//! Each file of tests is a module here.
 
 #[path = "../common/cases.rs"]
 mod cases;

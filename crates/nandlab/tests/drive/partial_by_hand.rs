@@ -1,9 +1,9 @@
-//! Partial refresh by hand count: every step of the paper's Fig. 4, every state of the mapping, what a pread costs, what
-//! power loss leaves, and that the audit notices what is broken.
+//! Partial refresh, compared with calculations by hand: every step of the paper's Fig. 4, every state of the links, times of
+//! preads, power loss, and the audit.
 //!
-//! A page is programmed in 910.24 us: 4096 bytes at 2.5 ns, and 900 us. Read level L costs 50 + 14 (L - 1) us of sensing,
-//! 20 + 10 (L - 1) of transfer, and 15 of decoding: 85 us at level 1; at level 7 the die is taken for 134 + 80 = 214 us.
-//! A day passes in a second, and blocks are due after ten.
+//! A program takes 910.24 us: 4096 bytes at 2.5 ns, and 900 us. A read at level L takes 50 + 14 (L - 1) us of sensing,
+//! 20 + 10 (L - 1) of transfer and 15 of decoding: 85 us at level 1; at level 7 the die is busy for 134 + 80 = 214 us.
+//! A day of ageing is a second, and blocks are due after ten days.
 
 use crate::common::{US, at, ballast, ns, one, request, spec};
 use nandlab::base::geometry::{DieId, Geometry, Lpn, Ppn};
@@ -18,7 +18,7 @@ use nandlab::sched::{Cause, FlashOp, Transaction, Watcher};
 
 const PAGE: u64 = 4096;
 
-/// Two dies of one plane, each on its channel: even LPNs are on die 0, odd ones on die 1.
+/// Two dies of one plane, each on its own channel: even LPNs are on die 0, odd LPNs on die 1.
 const BY_HAND: &str = "[drive]\nchannels = 2\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\n\
      blocks_per_plane = 40\npages_per_block = 16\npage_size = '4KiB'\ncell = 'mlc'\nop = 1.0\nendurance = 1000000\n\
      [timing]\nread = '50us'\nprogram = '900us'\nerase = '3.5ms'\nchannel_ns_per_byte = 2.5\ncommand = '0us'\n\
@@ -27,12 +27,12 @@ const BY_HAND: &str = "[drive]\nchannels = 2\nchips_per_channel = 1\ndies_per_ch
      pe_cycles = 1500\nclock_scale = 86400.0\n\
      [refresh]\ninterval = [{ pe = 1000000, every = '10d' }]\n";
 
-/// 256 codewords of 128 bits, each with the entry of its first bit alone, of 7 + 1 bits: 256 bytes a page, 16 pages a line.
+/// 256 codewords of 128 bits, each with an entry of 7 + 1 bits for its first bit only: 256 bytes per page, 16 pages per line.
 const SIXTEENTH: &str = "susceptible_ratio = 0.0, encoding = 'entries', codeword_bits = 128";
-/// All bits: every page fills a line.
+/// All bits are susceptible: every page fills a line.
 const WHOLE: &str = "susceptible_ratio = 1.0";
 
-/// What the dies have taken up.
+/// The operations issued: time in nanoseconds, die, transaction.
 #[derive(Default)]
 struct Log(Vec<(u64, DieId, Transaction)>);
 
@@ -48,21 +48,22 @@ struct Hand {
     drive: Drive<(Oracle, Log)>,
 }
 
-/// A time on the scaled clock, in seconds, and the first time at which it shows so many.
+/// The second of the age clock at simulated time `time`, in nanoseconds.
 fn second(time: u64) -> u64 {
     time * 864 / 10_000_000
 }
 
+/// The first simulated time, in nanoseconds, at which the age clock is at `second`.
 fn when(second: u64) -> u64 {
     (second * 10_000_000).div_ceil(864)
 }
 
 const INTERVAL_S: u64 = 864_000;
-/// The grace is 1 % of the interval; half of it.
+/// Half of the grace, which is 1 % of the interval, in seconds of the age clock.
 const HALF_GRACE_S: u64 = 4_320;
-/// The first page is programmed after 910.24 us, in second 78: its block is due in second 864,078.
+/// The due time of the first block: its first page is programmed after 910.24 us, in second 78, so it is due in second 864,078.
 const DUE: u64 = 10_000_902_778;
-/// Sixteen reads at level 7 keep the die busy, the last one has to be decoded.
+/// Time of sixteen reads at level 7 on one die, and of decoding the last.
 const READ_16: u64 = (16 * 214 + 15) * US;
 const PROGRAM: u64 = 910_240;
 
@@ -79,7 +80,7 @@ impl Hand {
         Self { drive: Drive::with_probe(spec, <(Oracle, Log)>::default()) }
     }
 
-    /// The first block of die 0 with so many pages: LPN 0, 2, 4, ...
+    /// A drive whose first block of die 0 has `pages` pages: LPN 0, 2, 4, ...
     fn with_pages(policy: &str, sets: &[&str], pages: u64) -> Self {
         let mut hand = Self::new(policy, sets);
         hand.write((0..pages).map(|page| 2 * page));
@@ -87,7 +88,7 @@ impl Hand {
         hand
     }
 
-    /// Sixteen pages linked to one combination page, of die 1, just now.
+    /// A drive with sixteen pages of a block, at the time when they have been linked to a combination page on die 1.
     fn linked(sets: &[&str]) -> Self {
         let mut hand = Self::with_pages(SIXTEENTH, sets, 16);
         hand.drive.advance(at(DUE + READ_16 + PROGRAM));
@@ -127,7 +128,7 @@ impl Hand {
         self.links().count()
     }
 
-    /// Where the combination page is that a page is linked to, and its number.
+    /// The number and the PPN of the combination page that a page is linked to.
     fn combination(&self, page: Ppn) -> (Lpn, Ppn) {
         let (lpn, _) = self.links().of(page).expect("the page is linked");
         (lpn, self.drive.ftl().map.get(lpn).unwrap())
@@ -159,7 +160,7 @@ impl Hand {
         self.drive.probe().0.verdict().unwrap_or_else(|e| panic!("oracle: {e}"));
     }
 
-    /// All ends and reads back.
+    /// Lets the drive come to rest and reads every page.
     fn end(mut self) {
         self.drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
         self.check();
@@ -178,35 +179,35 @@ impl Hand {
 fn a_block_goes_through_the_steps_of_the_papers_figure() {
     let mut hand = Hand::with_pages(SIXTEENTH, &[], 16);
     let bases: Vec<Ppn> = (0..16).map(|page| hand.at(2 * page)).collect();
-    // (1) It is due.
+    // Step 1: the block is due.
     hand.drive.advance(at(DUE - 1));
     assert_eq!((hand.drive.stats().refresh.blocks, hand.refresh(FlashOp::Read, 0)), (0, vec![]));
     hand.drive.advance(at(DUE));
     assert_eq!((hand.drive.stats().refresh.blocks, hand.drive.stats().refresh.partial_blocks), (1, 1));
-    // (2) Its valid pages are read, at the highest level, one after the other, while up to four are asked for.
+    // Step 2: the valid pages are read at the highest level, one after the other; up to four reads are queued.
     hand.drive.advance(at(DUE + READ_16 - 1));
     let reads: Vec<_> = (0..16).map(|page| (DUE + u64::from(page) * 214 * US, 0, 2 * page)).collect();
     assert_eq!(hand.refresh(FlashOp::Read, 0), reads);
     let levels = hand.drive.probe().1.0.iter().filter(|t| t.2.kind == FlashOp::Read).map(|t| t.2.level);
     assert_eq!(levels.collect::<Vec<_>>(), [7; 16]);
-    // (3) Their susceptible bits are in the VSM: 256 bytes each.
+    // Step 3: the susceptible bits of the pages are in the VSM, 256 bytes each.
     let stats = &hand.drive.stats().refresh;
     assert_eq!((stats.partial_pages, stats.susceptible_bytes, stats.combination_pages), (15, 15 * 256, 0));
-    // (4) With the last one a page is full: it is programmed on the other die.
+    // Step 4: the last page fills a line, which is programmed on the other die.
     hand.drive.advance(at(DUE + READ_16));
     assert_eq!(hand.refresh(FlashOp::Program, 0), [(DUE + READ_16, 1, hand.first_number())]);
     assert_eq!(hand.drive.partial_refresh().unwrap().vsm_bytes, 4096);
     let linked_at = DUE + READ_16 + PROGRAM;
     hand.drive.advance(at(linked_at - 1));
     assert_eq!((hand.count(), bases.iter().all(|&base| hand.links().is_pending(base))), (0, true));
-    // When it is, the pages are linked, each to its place.
+    // At the end of the program the pages are linked, each to its bytes of the combination page.
     hand.drive.advance(at(linked_at));
     let apn = hand.at(hand.first_number());
     for (index, &base) in (0..).zip(&bases) {
         let (lpn, entry) = hand.links().of(base).unwrap();
         assert_eq!((lpn, entry.base, entry.lpn), (Lpn(hand.first_number()), base, Lpn(2 * index)));
         assert_eq!((entry.offset, entry.bytes), (256 * index, 256));
-        // The n-th write was the n-th page.
+        // Page n was written by write n, counted from 1.
         assert_eq!((entry.sequence, entry.pe_cycles), (u64::from(index) + 1, 1500));
     }
     assert_eq!((hand.count(), hand.block(bases[0]).linked, hand.block(bases[0]).valid), (16, 16, 16));
@@ -214,12 +215,12 @@ fn a_block_goes_through_the_steps_of_the_papers_figure() {
     let stats = &hand.drive.stats().refresh;
     assert_eq!((stats.partial_pages, stats.combination_pages, stats.padding_bytes), (16, 1, 0));
     assert_eq!((stats.late_blocks, stats.overdue_max_s), (0, second(linked_at) as u32 - 864_078));
-    // The job was over when the last page was in the VSM.
+    // The job ended when the last page was in the VSM.
     assert_eq!(stats.busy_ns, ns(READ_16));
     hand.check();
 
-    // The block counts as refreshed from then on, not from the last read, and so does the combination block, whose first
-    // page it was. Both are due next in the same second; this time their data is written as a whole.
+    // The next interval of the block counts from the program of the combination page, not from the last read, and so does that of
+    // the combination block, whose first page that is. Both are due in one second, and are refreshed conventionally.
     let again = when(second(linked_at) + INTERVAL_S);
     assert!(again > when(second(linked_at - PROGRAM) + INTERVAL_S));
     hand.drive.advance(at(again - 1));
@@ -231,12 +232,12 @@ fn a_block_goes_through_the_steps_of_the_papers_figure() {
     assert_eq!(programs.iter().filter(|program| program.1 == 0).count(), 16);
     assert_eq!(programs.iter().filter(|program| program.1 == 1).count(), 1, "the combination page");
     assert_eq!((hand.drive.stats().refresh.promoted_pages, hand.count()), (16, 0));
-    // Each of the 16 was read together with its bits; the combination page was read to be moved, and is not needed now.
+    // Each of the 16 pages was read by pread. The combination page was read to be moved, and is invalid by now.
     assert_eq!(hand.refresh(FlashOp::Read, again).len(), 16 + 16 + 1);
     assert_eq!(hand.drive.ftl().map.get(Lpn(hand.first_number())), None);
     assert_eq!((hand.links().combinations().count(), hand.block(bases[0]).state), (0, BlockState::Free));
     assert_eq!(hand.flash(FlashOp::Erase, Cause::Refresh), 2);
-    // The types alternate: the third time it is the susceptible bits again.
+    // The kinds of refresh alternate: the third refresh is partial again.
     hand.drive.advance(at(again + 10_200_000 * US));
     assert_eq!((hand.drive.stats().refresh.blocks, hand.drive.stats().refresh.partial_blocks), (4, 2));
     assert_eq!((hand.count(), hand.drive.stats().refresh.late_blocks), (16, 0));
@@ -244,8 +245,8 @@ fn a_block_goes_through_the_steps_of_the_papers_figure() {
 }
 
 #[test]
-fn what_does_not_fill_a_line_waits_for_half_of_the_grace() {
-    // Eight pages of a block that is still open: it takes no more.
+fn a_line_that_is_not_full_waits_for_half_of_the_grace() {
+    // The block has eight pages and is open when it is due: it is closed.
     let mut hand = Hand::with_pages(SIXTEENTH, &[], 8);
     hand.drive.advance(at(DUE));
     assert_eq!((hand.block(hand.at(0)).state, hand.block(hand.at(0)).programmed), (BlockState::Full, 16));
@@ -268,11 +269,11 @@ fn what_does_not_fill_a_line_waits_for_half_of_the_grace() {
 
 #[test]
 fn a_full_vsm_makes_pages_wait_for_a_line_to_be_programmed() {
-    // Each page fills a line. Four fit; line n is in flash 229 us and n programs after the block was due.
+    // Each page fills a line, and the VSM has four lines. Line n is in flash 229 us and n programs after the block was due.
     let mut hand = Hand::with_pages(WHOLE, &[], 6);
     let line = |n: u64| DUE + 229 * US + n * PROGRAM;
     hand.drive.advance(at(line(1) - 1));
-    // The fifth was decoded after 5 * 214 + 15 = 1085 us.
+    // The fifth page is decoded after 5 * 214 + 15 = 1085 us.
     assert_eq!([0, 2, 4, 6, 8, 10].map(|lpn| hand.is_pending(lpn)), [true, true, true, true, false, false]);
     hand.drive.advance(at(line(1)));
     assert_eq!([0, 2, 8, 10].map(|lpn| hand.is_pending(lpn)), [false, true, true, false]);
@@ -290,7 +291,7 @@ fn a_full_vsm_makes_pages_wait_for_a_line_to_be_programmed() {
 
 #[test]
 fn a_line_goes_to_an_idle_die() {
-    // LPN n is on die n mod 4. The die after the block's is busy when its line is made.
+    // LPN n is on die n mod 4. Die 1, the next after that of the block, is busy when the line is made.
     let mut hand = Hand::new(SIXTEENTH, &["drive.channels=4"]);
     hand.write((0..4).map(|page| 4 * page));
     let hurry = when(864_078 + HALF_GRACE_S);
@@ -300,7 +301,7 @@ fn a_line_goes_to_an_idle_die() {
     assert_eq!(hand.refresh(FlashOp::Program, 0), [(hurry, 2, hand.first_number())]);
     assert_eq!(hand.count(), 4);
     hand.end();
-    // With one plane there is no other.
+    // With one plane the line is programmed on that plane.
     let mut hand = Hand::new(SIXTEENTH, &["drive.channels=1", "drive.blocks_per_plane=60"]);
     hand.write(0..4);
     hand.drive.advance(at(hurry + PROGRAM));
@@ -310,7 +311,7 @@ fn a_line_goes_to_an_idle_die() {
 
 #[test]
 fn a_combination_block_that_is_due_is_moved_and_its_links_follow() {
-    // Sixteen lines: the combination block is due by the first of them, the block of their pages by the last.
+    // Sixteen lines: the combination block is due an interval after the first, the block of the base pages after the last.
     let mut hand = Hand::with_pages(WHOLE, &[], 16);
     let line = |n: u64| DUE + 229 * US + n * PROGRAM;
     hand.drive.advance(at(line(16)));
@@ -320,7 +321,7 @@ fn a_combination_block_that_is_due_is_moved_and_its_links_follow() {
     let due = when(second(line(1)) + INTERVAL_S);
     hand.drive.advance(at(due - 1));
     assert_eq!(hand.drive.stats().refresh.blocks, 1);
-    // Eight of them have been moved before the other block is due, 15 programs later.
+    // At least eight combination pages are moved before the other block is due, 15 programs later.
     let base_due = when(second(line(16)) + INTERVAL_S);
     assert!(base_due > due + 13_000 * US);
     hand.drive.advance(at(base_due - 1));
@@ -340,7 +341,7 @@ fn a_combination_block_that_is_due_is_moved_and_its_links_follow() {
 // -------------------------------------------------------------------------------------------------------- the mapping
 
 #[test]
-fn the_link_of_a_page_ends_when_what_replaces_it_is_in_flash() {
+fn a_link_ends_when_the_page_that_replaces_its_page_is_in_flash() {
     let mut hand = Hand::linked(&[]);
     let (old, trimmed) = (hand.at(0), hand.at(2));
     hand.submit(Op::Write, 0);
@@ -356,7 +357,7 @@ fn the_link_of_a_page_ends_when_what_replaces_it_is_in_flash() {
     );
     hand.submit(Op::Trim, 2);
     assert_eq!((hand.is_linked(trimmed), hand.count()), (false, 14));
-    // With its last link a combination page is invalid, and its number free.
+    // With the end of its last link a combination page becomes invalid, and its number free.
     let number = Lpn(hand.first_number());
     let apn = hand.at(number.0);
     for page in 2..16 {
@@ -369,7 +370,7 @@ fn the_link_of_a_page_ends_when_what_replaces_it_is_in_flash() {
 }
 
 #[test]
-fn a_freed_number_is_given_again() {
+fn a_freed_number_is_used_again() {
     let mut hand = Hand::linked(&[]);
     for page in 0..16 {
         hand.submit(Op::Trim, 2 * page);
@@ -382,7 +383,7 @@ fn a_freed_number_is_given_again() {
 }
 
 #[test]
-fn what_waits_in_the_vsm_of_a_page_that_is_gone_is_forgotten() {
+fn the_vsm_drops_the_entry_of_a_replaced_page() {
     let mut hand = Hand::with_pages(SIXTEENTH, &[], 8);
     hand.drive.advance(at(DUE + 8 * 214 * US + 15 * US));
     let (old, trimmed) = (hand.at(0), hand.at(2));
@@ -395,7 +396,7 @@ fn what_waits_in_the_vsm_of_a_page_that_is_gone_is_forgotten() {
     hand.drive.advance(at(end));
     assert!(!hand.links().is_marked(old));
     hand.check();
-    // Six are left for the line.
+    // Six pages are left in the line.
     hand.drive.advance(at(when(864_078 + HALF_GRACE_S) + PROGRAM));
     assert_eq!((hand.count(), hand.drive.stats().refresh.padding_bytes), (6, 4096 - 6 * 256));
     assert_eq!(hand.drive.stats().refresh.partial_pages, 8);
@@ -403,20 +404,24 @@ fn what_waits_in_the_vsm_of_a_page_that_is_gone_is_forgotten() {
 }
 
 #[test]
-fn a_page_that_is_gone_when_its_line_is_programmed_is_not_linked() {
+fn a_page_replaced_before_its_line_is_programmed_is_not_linked() {
     let mut hand = Hand::with_pages(SIXTEENTH, &[], 16);
-    // The program that replaces the first page ends before the line does: it waits for one read.
+    // The program that replaces the first page waits for one read, and ends before the line is full.
     hand.drive.advance(at(DUE + 3_000 * US));
     hand.submit(Op::Write, 0);
     let first = hand.at(0);
-    // The reads are later by that program, and the line by as much.
+    // That program delays the later reads, and so the line.
     let linked_at = DUE + READ_16 + PROGRAM + PROGRAM;
     hand.drive.advance(at(linked_at - PROGRAM));
-    assert_eq!(hand.drive.stats().refresh.combination_pages, 0, "the page is gone, and the line not full");
+    assert_eq!(
+        hand.drive.stats().refresh.combination_pages,
+        0,
+        "the entry was dropped, so the line is not full"
+    );
     hand.drive.advance(at(when(864_078 + HALF_GRACE_S)));
     let end = hand.drive.now().ns() + PROGRAM;
     assert_eq!(hand.drive.stats().refresh.combination_pages, 1);
-    // The line is being programmed: a TRIM, a write that ends later.
+    // During the program of the line: a TRIM, and a write whose program ends later.
     hand.drive.advance(at(end - 100 * US));
     let (trimmed, written) = (hand.at(2), hand.at(4));
     hand.submit(Op::Trim, 2);
@@ -430,21 +435,21 @@ fn a_page_that_is_gone_when_its_line_is_programmed_is_not_linked() {
     hand.end();
 }
 
-/// Blocks with two invalid pages are collected when the drive is idle and there is more garbage than in the blocks that may be
-/// open for GC and combination pages, 32 pages.
+/// Overrides with which idle GC empties blocks with two invalid pages, if the garbage exceeds the 32 pages of the blocks that may be
+/// open for GC and combination pages.
 const EAGER_GC: [&str; 3] =
     ["gc.background_free=0.9999", "gc.idle_valid_max=0.9", "drive.blocks_per_plane=120"];
 const BALLAST: u32 = 48;
 
 #[test]
-fn gc_makes_linked_pages_whole() {
+fn gc_merges_linked_pages() {
     let mut hand = Hand::linked(&EAGER_GC);
     let old = hand.at(2);
     ballast(&mut hand.drive, BALLAST);
     hand.submit(Op::Trim, 0);
     hand.submit(Op::Trim, 30);
     hand.drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
-    // Fourteen preads, the pages at one place again.
+    // GC reads fourteen pages by pread, and programs them merged.
     assert_eq!((hand.flash(FlashOp::Read, Cause::Gc), hand.flash(FlashOp::Program, Cause::Gc)), (28, 14));
     assert_eq!((hand.drive.stats().refresh.promoted_pages, hand.count()), (14, 0));
     assert_eq!((hand.block(old).state, hand.links().combinations().count()), (BlockState::Free, 0));
@@ -463,7 +468,7 @@ fn gc_moves_combination_pages_and_their_links_follow() {
     let idle = hand.drive.now();
     hand.submit(Op::Trim, 0);
     hand.submit(Op::Trim, 30);
-    // Twenty milliseconds later both blocks are collected side by side.
+    // Twenty milliseconds later GC empties both blocks at one time, on two dies.
     let mut moved = 0;
     for step in 0..80 {
         hand.drive.advance(idle + ns(20_000 * US) + ns(step * 500 * US));
@@ -483,7 +488,7 @@ fn gc_moves_combination_pages_and_their_links_follow() {
 }
 
 #[test]
-fn pages_that_are_read_often_are_written_elsewhere() {
+fn hot_pages_are_written_elsewhere() {
     let mut hand = Hand::with_pages(SIXTEENTH, &[], 16);
     let old = hand.at(0);
     for _ in 0..8 {
@@ -506,7 +511,7 @@ fn pages_that_are_read_often_are_written_elsewhere() {
 
 #[test]
 fn pages_whose_bits_do_not_fit_are_written_elsewhere() {
-    // 32,768 bits and 4 codewords, 14 bits each, are 57,351 bytes.
+    // Entries of 14 bits for 32,768 bits and 4 codewords take 57,351 bytes.
     let mut hand = Hand::with_pages("susceptible_ratio = 1.0, encoding = 'entries'", &[], 16);
     hand.drive.advance(at(DUE + 100_000 * US));
     let stats = &hand.drive.stats().refresh;
@@ -518,7 +523,7 @@ fn pages_whose_bits_do_not_fit_are_written_elsewhere() {
 
 #[test]
 fn with_few_free_blocks_refresh_is_conventional() {
-    // One of 80 blocks is used: 98.75 % are free.
+    // One of 80 blocks is in use: 98.75 % are free.
     for (share, partial) in [("0.9875", 1), ("0.988", 0)] {
         let policy = format!("{SIXTEENTH}, min_free_blocks = {share}");
         let mut hand = Hand::with_pages(&policy, &[], 16);
@@ -535,13 +540,13 @@ fn with_few_free_blocks_refresh_is_conventional() {
 
 #[test]
 fn a_pread_takes_as_long_as_its_slower_half() {
-    // Of the other page 256 bytes cross the channel: 20 us * 256 / 4096 = 1.25 us.
+    // 256 bytes of the combination page are transferred: 20 us * 256 / 4096 = 1.25 us.
     for (sets, ns) in [
-        // Each on its channel: 50 + 20 + 15 us, the bits are there after 51.25 us.
+        // On two channels: 50 + 20 + 15 us; the susceptible bits arrive after 51.25 us.
         (&[][..], 85_000),
-        // The channel carries one after the other: 50 + 1.25 + 20 + 15 us.
+        // On one channel the transfers follow one another: 50 + 1.25 + 20 + 15 us.
         (&["drive.channels=1", "drive.dies_per_chip=2"][..], 86_250),
-        // The die reads one after the other: 51.25 + 70 + 15 us.
+        // On one die the reads follow one another: 51.25 + 70 + 15 us.
         (&["drive.channels=1", "drive.planes_per_die=2"][..], 136_250),
     ] {
         let mut hand = Hand::linked(sets);
@@ -551,9 +556,9 @@ fn a_pread_takes_as_long_as_its_slower_half() {
             (hand.flash(FlashOp::Read, Cause::Host) - reads, hand.drive.stats().refresh.host_preads),
             (2, 1)
         );
-        let holds = [hand.at(0), hand.at(hand.first_number())].map(|page| hand.block(page).pins);
-        assert_eq!(holds, [0, 0]);
-        // A page that is not linked.
+        let pins = [hand.at(0), hand.at(hand.first_number())].map(|page| hand.block(page).pins);
+        assert_eq!(pins, [0, 0]);
+        // A page without a link takes one read.
         hand.write([32]);
         assert_eq!(one(&mut hand.drive, Op::Read, 32 * PAGE, PAGE), 85_000);
         hand.end();
@@ -562,7 +567,7 @@ fn a_pread_takes_as_long_as_its_slower_half() {
 
 #[test]
 fn a_pread_waits_for_the_busy_die_of_its_bits() {
-    // 51.25 and 15 us; without read levels 50 us, of 10.24 us of transfer 640 ns, and 15 us.
+    // With read levels 51.25 + 15 us; without them 50 us, a sixteenth of 10.24 us of transfer (640 ns) and 15 us.
     for (sets, longer) in [(&[][..], 66_250), (&["ecc.levels='none'", "reliability.rber='none'"][..], 65_640)]
     {
         let mut hand = Hand::linked(sets);
@@ -570,10 +575,10 @@ fn a_pread_waits_for_the_busy_die_of_its_bits() {
         hand.submit(Op::Write, 1);
         hand.submit(Op::Read, 0);
         let begun = hand.drive.now();
-        // Until both halves are there no block may be erased.
+        // The sub-reads pin both blocks.
         hand.drive.advance(begun + ns(500 * US));
-        let holds = [hand.at(0), hand.at(hand.first_number())].map(|page| hand.block(page).pins);
-        assert_eq!(holds, [1, 1], "{sets:?}");
+        let pins = [hand.at(0), hand.at(hand.first_number())].map(|page| hand.block(page).pins);
+        assert_eq!(pins, [1, 1], "{sets:?}");
         hand.drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
         let done: Vec<_> = hand.drive.completions().collect();
         let read = done.iter().find(|done| done.request.op == Op::Read).unwrap();
@@ -590,7 +595,7 @@ fn rber(spec: &Spec, geometry: &Geometry, pe_cycles: u32, age_s: u64) -> f64 {
 }
 
 #[test]
-fn each_half_of_a_pread_is_tried_again_for_itself() {
+fn each_sub_read_of_a_pread_is_tried_again_alone() {
     let mut seen = std::collections::BTreeSet::new();
     for pe_cycles in [12_000, 14_000, 16_000, 18_000] {
         let spec = spec(
@@ -603,14 +608,15 @@ fn each_half_of_a_pread_is_tried_again_for_itself() {
         let linked_at = DUE + READ_16 + PROGRAM;
         hand.drive.advance(at(linked_at));
         assert_eq!(hand.count(), 16);
-        // The first page's errors were corrected when it had been read; those of its bits are as old as their program began.
+        // The errors of the first page were corrected when it was read; the age of its susceptible bits counts from the start of
+        // the program of the combination page.
         let corrected = second(DUE + 229 * US);
         let programmed = second(linked_at - PROGRAM);
         for days in [11, 15, 19] {
             hand.drive.advance(at(days * 1_000_000_000));
             let now = second(hand.drive.now().ns());
             let geometry = hand.drive.geometry();
-            // A page is as old as its program began, in second 0.
+            // The age of a page counts from the start of its program, here in second 0.
             let of = |age_s| rber(&spec, geometry, pe_cycles, age_s);
             assert!(written > 0);
             let base = hand.drive.ecc().level_for(of(now) - of(corrected));
@@ -618,7 +624,7 @@ fn each_half_of_a_pread_is_tried_again_for_itself() {
             let whole = hand.drive.ecc().level_for(of(now));
             assert!(base <= whole && base <= 7 && bits <= 7);
             seen.insert((base, bits, whole));
-            // Each round reads what is not decoded yet, one level higher, and decodes both.
+            // Each round reads the sub-reads not decoded yet one level higher, and decodes the page again.
             let sense = |level: u64| 50_000 + 14_000 * (level - 1);
             let transfer = |level: u64| 20_000 + 10_000 * (level - 1);
             let rounds = u64::from(base.max(bits));
@@ -647,9 +653,9 @@ fn each_half_of_a_pread_is_tried_again_for_itself() {
 // ------------------------------------------------------------------------------------------------------------ overdue
 
 #[test]
-fn what_is_read_after_half_of_the_grace_is_not_left_in_the_vsm() {
-    // Reads take 20 ms. Two blocks with four pages each are due almost together; the second's turn comes when half of its
-    // grace of 100 ms is over.
+fn pages_read_after_half_of_the_grace_do_not_wait_in_the_vsm() {
+    // Reads take 20 ms. Two blocks with four pages each come due at almost one time; the refresh of the second begins when half of
+    // its grace of 100 ms is over.
     let sets = [
         "timing.read=20ms",
         "reliability.clock_scale=1000.0",
@@ -669,7 +675,7 @@ fn what_is_read_after_half_of_the_grace_is_not_left_in_the_vsm() {
 
 #[test]
 fn a_block_that_is_being_filled_when_it_is_due_is_refreshed_in_time() {
-    // A program of it is under way when it is due, and the drive is never idle afterwards.
+    // A program in the block is under way when the block comes due, and the drive is never idle afterwards.
     let mut hand = Hand::with_pages(SIXTEENTH, &[], 8);
     hand.drive.advance(at(DUE - 10 * US));
     hand.submit(Op::Write, 16);
@@ -688,7 +694,7 @@ fn an_open_block_whose_pages_were_all_invalid_when_it_was_due_is_refreshed_later
     let mut hand = Hand::with_pages(SIXTEENTH, &[], 1);
     hand.submit(Op::Trim, 0);
     hand.drive.advance(at(DUE + 1_000_000 * US));
-    // What is written now is due in ten days at the latest.
+    // A page written now is due within ten days.
     hand.write([2]);
     hand.drive.advance(hand.drive.now() + ns(10_200_000 * US));
     assert_eq!((hand.drive.stats().refresh.blocks, hand.drive.overdue()), (1, None));
@@ -713,7 +719,7 @@ fn no_block_is_late_under_a_load_that_leaves_room() {
             let request =
                 Request { arrival: hand.drive.now(), op, fua: false, offset: lpn * PAGE, len: PAGE };
             hand.drive.submit(&request).unwrap();
-            // On average 10 ms: 40 days or four intervals in all.
+            // 10 ms on average: 40 days, or four intervals, in all.
             hand.drive.advance(hand.drive.now() + ns(stream.below(20_000) * US));
             hand.drive.completions();
             assert_eq!(hand.drive.overdue(), None, "{policy}: {:?}", hand.drive.stats().refresh);
@@ -726,13 +732,13 @@ fn no_block_is_late_under_a_load_that_leaves_room() {
 
 #[test]
 fn no_block_is_late_while_the_host_writes_all_the_time() {
-    // A part of the drive is written again and again; the rest lies still and has to be refreshed between GC's victims.
+    // Three quarters of the drive are rewritten all the time; the blocks of the last quarter are refreshed between victims of GC.
     for (seed, policy) in (0..).zip(["fcr = {}", "partial = {}"]) {
         let text = format!("seed = {seed}\n{BY_HAND}policy.{policy}\n");
         let mut hand = Hand::of(&spec(&text, &["drive.blocks_per_plane=24"]));
         let mut stream = Stream::new(seed, "busy");
         let pages = u64::from(hand.drive.geometry().logical_pages);
-        // A block is due every 80 ms and takes some 30 ms.
+        // A block comes due every 80 ms, and its refresh takes some 30 ms.
         for lpn in 0..pages {
             hand.write([lpn]);
             hand.drive.advance(hand.drive.now() + ns(5_000 * US));
@@ -753,7 +759,7 @@ fn no_block_is_late_while_the_host_writes_all_the_time() {
 }
 
 #[test]
-fn with_nothing_due_nothing_changes() {
+fn without_due_blocks_refresh_changes_nothing() {
     let run = |policy: &str, requests: u32| {
         let mut hand =
             Hand::of(&spec(&format!("{BY_HAND}policy = {policy}\n"), &["reliability.clock_scale=1.0"]));
@@ -771,14 +777,14 @@ fn with_nothing_due_nothing_changes() {
     };
     assert_eq!(run("'fcr'", 3000), run("'none'", 3000));
     assert!(run("'none'", 3000).2 > 20);
-    // It keeps a block for combination pages free, so GC begins earlier; until then all is the same.
+    // Partial refresh keeps a block free for combination pages, so GC begins earlier; before that the runs are equal.
     assert_eq!(run("'partial'", 1000), run("'none'", 1000));
 }
 
-// --------------------------------------------------------------------------------------------------- the test's test
+// ----------------------------------------------------------------------------------------------------------- the audit
 
 #[test]
-fn the_audit_notices_whatever_is_wrong_with_links() {
+fn the_audit_detects_wrong_links() {
     use nandlab::drive::Inner;
     use nandlab::ftl::Ftl;
     type Break = fn(&Geometry, Inner, Lpn);
@@ -854,7 +860,7 @@ const CAPACITOR: [&str; 5] = [
 ];
 
 #[test]
-fn a_line_half_full_is_saved_with_a_capacitor_and_forgotten_without() {
+fn a_half_full_line_is_saved_with_a_capacitor_and_dropped_without() {
     for sets in [&CAPACITOR[..], &[][..]] {
         let is_saved = !sets.is_empty();
         let mut hand = Hand::new(SIXTEENTH, sets);
@@ -862,7 +868,7 @@ fn a_line_half_full_is_saved_with_a_capacitor_and_forgotten_without() {
         hand.submit(Op::Flush, 0);
         hand.drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
         hand.drive.completions();
-        // The write cache's pages are programmed some time later.
+        // With a write cache the pages are programmed, and come due, somewhat later.
         hand.drive.advance(at(DUE + 40_000 * US));
         assert_eq!((hand.drive.stats().refresh.partial_pages, hand.count()), (8, 0));
         let bases: Vec<Ppn> = (0..8).map(|page| hand.at(2 * page)).collect();
@@ -877,7 +883,7 @@ fn a_line_half_full_is_saved_with_a_capacitor_and_forgotten_without() {
         assert!(bases.iter().all(|&base| hand.is_linked(base) == is_saved));
         assert!((0..8).all(|page| hand.at(2 * page) == bases[page as usize]));
         hand.check();
-        // The block was not refreshed: it is due still, and as part of it may be linked it is now refreshed as a whole.
+        // The refresh was not completed, so the block is still due. It may have links, so it is now refreshed conventionally.
         hand.drive.advance(hand.drive.now() + ns(100_000 * US));
         let stats = &hand.drive.stats().refresh;
         assert_eq!((stats.blocks, stats.partial_blocks, hand.drive.overdue()), (2, 1, None));
@@ -899,7 +905,7 @@ fn a_line_under_way_ends_with_a_capacitor_and_is_torn_without() {
             hand.drive.advance(hand.drive.now() + ns(100 * US));
         }
         let loss = hand.drive.cut_power().clone();
-        // What is under way is no line that has to be saved.
+        // A line that is being programmed is not among the lines to save.
         assert_eq!((loss.vsm_lines, loss.vsm_lines_saved, loss.torn_programs), (0, 0, u32::from(!ends)));
         assert_eq!((hand.count(), loss.lost.len()), (if ends { 16 } else { 0 }, 0));
         hand.check();
@@ -916,14 +922,14 @@ fn links_survive_power_loss_and_stale_ones_do_not() {
     hand.write([0]);
     hand.submit(Op::Trim, 2);
     hand.submit(Op::Flush, 0);
-    // Without a flush a TRIM may be undone; then what was linked is linked again.
+    // Power loss undoes a TRIM without a flush, and its page is linked again.
     hand.submit(Op::Trim, 4);
     assert_eq!(hand.count(), 13);
     hand.drive.cut_power();
     assert_eq!((hand.count(), hand.is_linked(bases[0]), hand.is_linked(bases[1])), (14, false, false));
     assert!(bases[2..].iter().all(|&base| hand.is_linked(base)));
     hand.check();
-    // A link names the sequence number and the cycles of its page: with others it is another page's.
+    // A link names the sequence number of its page and the P/E cycles of its block; with other values the link is stale.
     hand.drive.lose_power();
     let geometry = hand.drive.geometry().clone();
     let (array, _) = hand.drive.parts_mut();
@@ -940,8 +946,8 @@ fn links_survive_power_loss_and_stale_ones_do_not() {
 }
 
 #[test]
-fn of_two_combination_pages_with_one_number_the_newer_counts() {
-    // Two blocks, the second half a second, or half a day, younger.
+fn of_two_combination_pages_with_one_number_the_newer_is_restored() {
+    // Two blocks; the second is younger by half a second, which is half a day of ageing.
     const LATER: u64 = 500_000_000;
     let mut hand = Hand::with_pages(SIXTEENTH, &[], 16);
     hand.drive.advance(at(LATER));
@@ -949,8 +955,8 @@ fn of_two_combination_pages_with_one_number_the_newer_counts() {
     hand.drive.advance(at(DUE + READ_16 + PROGRAM));
     assert_eq!(hand.count(), 16);
     let old = hand.at(hand.first_number());
-    // Nothing needs the first combination page any more, and its number is free for that of the second block. Its block is
-    // open: both are in it.
+    // The first combination page becomes invalid, and its number is free for that of the second block. Both combination pages are in
+    // one open block.
     for page in 0..16 {
         hand.submit(Op::Trim, 2 * page);
     }
@@ -958,11 +964,11 @@ fn of_two_combination_pages_with_one_number_the_newer_counts() {
     hand.drive.advance(at(when(second(LATER + PROGRAM) + INTERVAL_S) + READ_16 + PROGRAM));
     let (number, new) = hand.combination(hand.at(32));
     assert_eq!((number.0, hand.count()), (hand.first_number(), 16));
-    assert!(new != old && hand.links().content(old).is_some(), "the old one is still in flash");
+    assert!(new != old && hand.links().content(old).is_some(), "the old combination page is still in flash");
     hand.drive.cut_power();
     assert_eq!((hand.combination(hand.at(32)), hand.count()), ((number, new), 16));
     hand.check();
-    // Power fails during the program of the newer one: the older one names pages that are there no more.
+    // The newer combination page is torn: the older one is found, whose links name pages that are no longer mapped.
     hand.drive.lose_power();
     hand.drive.parts_mut().0.tear(new);
     hand.drive.restore_power();

@@ -1,4 +1,4 @@
-//! Partial refresh: random runs under oracle and audit.
+//! Partial refresh: random runs with oracle and audit.
 
 use crate::common::{TINY, at, ns, read_everything, settle, spec, submit_with_few, with_oracle};
 use nandlab::base::rng::Stream;
@@ -8,13 +8,13 @@ use nandlab::sched::{Cause, FlashOp};
 
 const AGEING: &str = "[ecc]\nlevels = 'laldpc'\n[reliability]\nrber = 'vth'\npe_cycles = 1500\n";
 
-/// A drive on which a month passes every 30 seconds.
+/// A drive on which a day of ageing is a second.
 fn ageing(seed: u64, policy: &str, sets: &[&str]) -> Drive<Oracle> {
     let text = format!("seed = {seed}\n{TINY}{AGEING}clock_scale = 86400.0\n[refresh]\npolicy = {policy}\n");
     with_oracle(&spec(&text, sets))
 }
 
-/// Random writes, reads and TRIMs for so many requests, with pauses in which blocks come due.
+/// Plays `requests` random writes, reads and TRIMs to the first `share` percent of the LPNs, with pauses in which blocks come due.
 fn work(drive: &mut Drive<Oracle>, stream: &mut Stream, requests: u32, share: u64) {
     let page = u64::from(drive.geometry().page_bytes);
     let pages = u64::from(drive.geometry().logical_pages) * share / 100;
@@ -30,7 +30,7 @@ fn work(drive: &mut Drive<Oracle>, stream: &mut Stream, requests: u32, share: u6
             drive.advance(drive.now() + ns(stream.below(4_000_000_000)));
             drive.completions();
         }
-        // At rest a write-back may wait for the next idle time.
+        // The audit is skipped at rest, where a write-back may wait for the next idle time.
         if drive.outstanding() > 0 && stream.below(50) == 0 {
             drive.audit().unwrap_or_else(|e| panic!("audit: {e}"));
         }
@@ -38,7 +38,7 @@ fn work(drive: &mut Drive<Oracle>, stream: &mut Stream, requests: u32, share: u6
 }
 
 #[test]
-fn partial_refresh_and_gc_go_on_side_by_side() {
+fn partial_refresh_and_gc_work_on_one_drive() {
     let policies = [
         "'partial'",
         "{ partial = { encoding = 'entries', susceptible_ratio = 0.03 } }",
@@ -46,10 +46,10 @@ fn partial_refresh_and_gc_go_on_side_by_side() {
         "{ partial = { susceptible_ratio = 'vth', hot_reads = 1 } }",
         "{ partial = { min_free_blocks = 0.0, susceptible_ratio = 0.3 } }",
     ];
-    // `NANDLAB_PARTIAL_SEEDS` asks for more runs.
+    // The environment variable `NANDLAB_PARTIAL_SEEDS` gives the number of runs.
     let seeds = std::env::var("NANDLAB_PARTIAL_SEEDS").map_or(60, |n| n.parse().expect("a number of seeds"));
     let (mut partial, mut preads, mut promoted, mut copybacks) = (0, 0, 0, 0);
-    // In run 1568 blocks that were refreshed partially took a plane's last free blocks.
+    // Regression: in run 1568 partial refresh took the last free blocks of a plane.
     for seed in (0..seeds).chain([1568]) {
         let policy = policies[seed as usize % policies.len()];
         let mut stream = Stream::new(seed, "partial");
@@ -67,7 +67,7 @@ fn partial_refresh_and_gc_go_on_side_by_side() {
         let victim =
             ["gc.victim='greedy'", "gc.victim='partial-aware'", "gc.victim='fifo'"][stream.below(3) as usize];
         let cache = ["cache.size=0B", "cache.size=32KiB", "cache.size=128KiB"][stream.below(3) as usize];
-        // Refresh and the erase of dead blocks leave little to do to a GC that waits until space is short.
+        // GC begins early, because otherwise refresh and the erase of dead blocks would leave GC little to do.
         let eager = ["drive.blocks_per_plane=38", "gc.background_free=0.9"];
         let sets = [&[op, scheduler, multi, wear, map, migration, victim, cache], &eager[..]].concat();
         let mut drive = ageing(seed, policy, &sets);
@@ -83,12 +83,12 @@ fn partial_refresh_and_gc_go_on_side_by_side() {
         assert_eq!(drive.stats().counters.media_errors, 0, "seed {seed}");
     }
     assert!(partial > 1000 && preads > 200 && promoted > 200, "{partial} {preads} {promoted}");
-    // Few: most of what GC moves has been refreshed partially, and is merged.
+    // Copybacks are few, because most pages that GC moves have links and are merged.
     assert!(copybacks > 30, "{copybacks}");
 }
 
 #[test]
-fn a_page_whose_susceptible_data_is_too_large_a_share_is_written_elsewhere() {
+fn a_page_whose_susceptible_data_exceeds_max_share_is_written_elsewhere() {
     // Half of 32,768 bits are susceptible, give or take 500: 0.48 to 0.52 of a page.
     for (max_share, fits) in [(0.52, true), (0.48, false)] {
         let policy = format!(
@@ -102,14 +102,14 @@ fn a_page_whose_susceptible_data_is_too_large_a_share_is_written_elsewhere() {
             drive.submit(&request).unwrap();
         }
         drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
-        // A day passes in a second; blocks of 1501 cycles are due every 30 days.
+        // A day of ageing is a second; blocks of 1501 P/E cycles are due every 30 days.
         drive.advance(at(31_500_000_000));
         let refresh = &drive.stats().refresh;
         let programs = drive.stats().flash[FlashOp::Program as usize][Cause::Refresh as usize];
         assert!(refresh.pages >= pages && refresh.without_room == 0, "{refresh:?}");
         if fits {
             assert_eq!((refresh.partial_pages, refresh.too_susceptible), (refresh.pages, 0));
-            // At most two pages fit into one.
+            // A combination page has the bits of at most two pages.
             assert!(refresh.combination_pages >= refresh.pages / 2);
             assert_eq!(programs, refresh.combination_pages);
         } else {

@@ -1,7 +1,7 @@
-//! Power cuts at every n-th event of random runs: whatever the drive owes is there afterwards, and it keeps working.
+//! Power cuts at every n-th event of random runs: acknowledged writes covered by the budget survive, and the drive keeps working.
 //!
-//! `make crash` runs a million cuts. Of the environment, `NANDLAB_CRASH_CUTS` says how many there are at least, and
-//! `NANDLAB_CRASH_SEED` from which seed on; with the seed alone that one run is repeated.
+//! `make crash` runs a million cuts. The environment variable `NANDLAB_CRASH_CUTS` gives the least number of cuts,
+//! `NANDLAB_CRASH_SEED` the first seed; with the seed alone, only its run is repeated.
 
 use crate::crash::{Counts, Honest, Plan, crash};
 use std::sync::Mutex;
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 /// Cuts of one run.
 const CUTS: u64 = 12;
-/// Cuts between two lines of progress: some seconds.
+/// Cuts between two lines of progress, which come every few seconds.
 const SHOWN: u64 = 5000;
 
 fn from_environment(name: &str) -> Option<u64> {
@@ -17,7 +17,7 @@ fn from_environment(name: &str) -> Option<u64> {
 }
 
 #[test]
-fn nothing_owed_is_lost() {
+fn no_acknowledged_write_is_lost() {
     let seed = from_environment("NANDLAB_CRASH_SEED");
     let asked = from_environment("NANDLAB_CRASH_CUTS");
     let cuts = asked.or(seed.map(|_| 1)).unwrap_or(4000);
@@ -32,7 +32,7 @@ fn nothing_owed_is_lost() {
                 eprintln!("{}", Plan::new(seed).text);
                 panic!(
                     "seed {seed}; to repeat it: NANDLAB_CRASH_SEED={seed} cargo test --release -p nandlab --test \
-                     drive power_loss::nothing_owed_is_lost"
+                     drive power_loss::no_acknowledged_write_is_lost"
                 );
             };
             let counts = &mut *total.lock().expect("no run has failed");
@@ -51,17 +51,17 @@ fn nothing_owed_is_lost() {
     });
     let counts = total.into_inner().expect("no run has failed");
     println!("{counts}");
-    // A campaign that misses a stage shows nothing about it.
+    // A campaign without cuts in a stage would show nothing about the stage.
     if cuts >= 4000 {
         counts.acts.check();
-        assert!(counts.stages.iter().all(|&cuts| cuts > 0), "a stage in which power never failed");
+        assert!(counts.stages.iter().all(|&cuts| cuts > 0), "power never failed in some stage:\n{counts}");
         for count in [
-            counts.aborted_on_the_way_to_the_drive,
-            counts.aborted_on_the_way_to_the_host,
+            counts.aborted_on_link_to_drive,
+            counts.aborted_on_link_to_host,
             counts.torn_programs,
             counts.torn_erases,
             counts.partial_pages_merged,
-            counts.pages_lost_for_want_of_energy,
+            counts.pages_lost_for_lack_of_energy,
             counts.pages_lost_with_their_wordline,
             counts.detections,
             counts.pages_refreshed_partially,
@@ -69,7 +69,7 @@ fn nothing_owed_is_lost() {
             counts.vsm_lines,
             counts.vsm_lines_saved,
         ] {
-            assert!(count > 0, "something never happened:\n{counts}");
+            assert!(count > 0, "a count is 0:\n{counts}");
         }
     }
 }

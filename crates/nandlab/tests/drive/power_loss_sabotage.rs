@@ -1,4 +1,4 @@
-//! The test of the crash test: a drive that breaks one of the rules does not get through it.
+//! Tests of the crash test: it detects drives that break a rule.
 
 use crate::crash::{Honest, Plan, Sabotage, Watched, crash};
 use nandlab::base::geometry::{BlockId, Ppn};
@@ -6,30 +6,30 @@ use nandlab::drive::spec::{Cell, DirtyBudget};
 use nandlab::flash::DEAD_LPN;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// What the harness says of the first run that it catches, of those that `plan` finds among the seeds, and how many got
-/// through before; `None` when all did.
+/// Runs the plans that `plan` gives for the seeds under `sabotage`. Returns the message of the first run whose checks fail, and
+/// the number of runs before it; `None` when no check fails.
 fn caught(mut plan: impl FnMut(u64) -> Option<Plan>, sabotage: &mut dyn Sabotage) -> Option<(String, u32)> {
-    let mut through = 0;
+    let mut passed = 0;
     for plan in (0..400).filter_map(&mut plan).take(60) {
         let Err(panic) = catch_unwind(AssertUnwindSafe(|| crash(&plan, 6, sabotage))) else {
-            through += 1;
+            passed += 1;
             continue;
         };
         let text = panic.downcast_ref::<String>().cloned();
         let text = text.or_else(|| panic.downcast_ref::<&str>().map(|&text| text.to_owned()));
-        return Some((text.unwrap_or_default(), through));
+        return Some((text.unwrap_or_default(), passed));
     }
     None
 }
 
 #[track_caller]
 fn is_caught(plan: impl Fn(u64) -> Option<Plan>, sabotage: &mut dyn Sabotage, says: &[&str]) {
-    let (text, through) = caught(&plan, sabotage).expect("the harness noticed nothing");
-    println!("caught after {through} runs: {text}");
-    assert!(says.iter().any(|says| text.contains(says)), "{text:?} says none of {says:?}");
-    // The same runs are in order when nobody interferes.
+    let (text, passed) = caught(&plan, sabotage).expect("the checks detected nothing");
+    println!("caught after {passed} runs: {text}");
+    assert!(says.iter().any(|says| text.contains(says)), "{text:?} contains none of {says:?}");
+    // Without sabotage these runs pass.
     let caught = caught(|seed| plan(seed).filter(|_| seed < 40), &mut Honest);
-    assert_eq!(caught, None, "an honest drive is caught too");
+    assert_eq!(caught, None, "a run without sabotage fails too");
 }
 
 fn pages(drive: &Watched) -> Vec<Ppn> {
@@ -42,36 +42,37 @@ fn pages(drive: &Watched) -> Vec<Ppn> {
     pages.filter(|&ppn| drive.array().lpn(ppn).0 != DEAD_LPN).collect()
 }
 
-/// Recovery sees other sequence numbers than those in the OOB. They are put back afterwards, so that only what it chose
-/// by them is wrong.
+/// Changes the sequence numbers in the OOB during recovery, and restores them afterwards, so that only recovery's choice of pages
+/// is wrong.
 #[derive(Default)]
 struct Renumbered {
-    /// The number that recovery is shown for a page, by its own one, the newest one of the drive and whether it is a copy.
-    shown: Option<fn(u64, u64, bool) -> u64>,
-    true_ones: Vec<(Ppn, u64)>,
+    /// The changed number of a page, from its number, the newest number of the drive and whether the page is a copy.
+    changed: Option<fn(u64, u64, bool) -> u64>,
+    original: Vec<(Ppn, u64)>,
 }
 
 impl Sabotage for Renumbered {
     fn before_recovery(&mut self, drive: &mut Watched) {
         let pages = pages(drive);
-        self.true_ones = pages.iter().map(|&ppn| (ppn, drive.array().stamp(ppn).sequence)).collect();
-        let newest = self.true_ones.iter().map(|&(_, sequence)| sequence).max().unwrap_or(0);
+        self.original = pages.iter().map(|&ppn| (ppn, drive.array().stamp(ppn).sequence)).collect();
+        let newest = self.original.iter().map(|&(_, sequence)| sequence).max().unwrap_or(0);
         let copies = drive.probe().1.copies.clone();
-        let shown = self.shown.expect("a way to number");
-        for &(ppn, sequence) in &self.true_ones {
+        let changed = self.changed.expect("the test gives a function");
+        for &(ppn, sequence) in &self.original {
             let is_copy = copies.contains(&ppn.0);
-            drive.parts_mut().0.set_sequence(ppn, shown(sequence, newest, is_copy));
+            drive.parts_mut().0.set_sequence(ppn, changed(sequence, newest, is_copy));
         }
     }
 
     fn after_recovery(&mut self, drive: &mut Watched) {
-        for &(ppn, sequence) in &self.true_ones {
+        for &(ppn, sequence) in &self.original {
             drive.parts_mut().0.set_sequence(ppn, sequence);
         }
     }
 }
 
-/// Without partial pages recovery writes nothing, and what is put back is what was there.
+/// A plan without a write cache: there are no partial pages to merge, so recovery writes nothing, and the sequence numbers can be
+/// restored afterwards.
 fn without_a_cache(seed: u64) -> Option<Plan> {
     let plan = Plan::new(seed);
     (plan.spec.cache.size_bytes == 0 && !plan.text.contains("demand")).then_some(plan)
@@ -79,30 +80,30 @@ fn without_a_cache(seed: u64) -> Option<Plan> {
 
 #[test]
 fn recovery_without_sequence_numbers_is_caught() {
-    let mut blind = Renumbered { shown: Some(|_, _, _| 1), ..Renumbered::default() };
+    let mut blind = Renumbered { changed: Some(|_, _, _| 1), ..Renumbered::default() };
     is_caught(without_a_cache, &mut blind, &["read returned write", "read returned nothing"]);
 }
 
 #[test]
-fn recovery_that_takes_the_oldest_is_caught() {
+fn recovery_that_takes_the_oldest_page_is_caught() {
     let mut backwards =
-        Renumbered { shown: Some(|sequence, newest, _| newest - sequence), ..Renumbered::default() };
+        Renumbered { changed: Some(|sequence, newest, _| newest - sequence), ..Renumbered::default() };
     is_caught(without_a_cache, &mut backwards, &["read returned write", "read returned nothing"]);
 }
 
 #[test]
 fn a_copy_that_wins_over_a_newer_write_is_caught() {
     let mut copies = Renumbered {
-        shown: Some(|sequence, newest, is_copy| if is_copy { newest } else { sequence }),
+        changed: Some(|sequence, newest, is_copy| if is_copy { newest } else { sequence }),
         ..Renumbered::default()
     };
     is_caught(without_a_cache, &mut copies, &["read returned write"]);
 }
 
-/// Takes torn pages for good ones.
-struct Gullible;
+/// Makes recovery accept torn pages.
+struct AcceptTorn;
 
-impl Sabotage for Gullible {
+impl Sabotage for AcceptTorn {
     fn before_recovery(&mut self, drive: &mut Watched) {
         drive.parts_mut().0.forget_torn();
     }
@@ -117,29 +118,29 @@ fn a_torn_page_that_is_accepted_is_caught() {
         }
     };
     for cell in [Cell::Slc, Cell::Mlc, Cell::Tlc3d] {
-        is_caught(torn(cell), &mut Gullible, &["which was torn"]);
+        is_caught(torn(cell), &mut AcceptTorn, &["which was torn"]);
     }
 }
 
 #[test]
 fn a_flush_over_the_budget_is_caught() {
-    // The same drives whose capacitor covers too little, and the claim that it covers all.
+    // Drives whose capacitor does not cover the budget, with the claim that it does.
     let plan = |seed: u64| {
         let plan = Plan::new(seed);
         let is_small = !plan.covers && matches!(plan.spec.cache.dirty_budget, DirtyBudget::Share(_));
         is_small.then(|| plan.claiming(true))
     };
-    let (text, _) = caught(plan, &mut Honest).expect("the harness noticed nothing");
+    let (text, _) = caught(plan, &mut Honest).expect("the checks detected nothing");
     assert!(text.contains("lost within the budget"), "{text}");
-    // Those that confess are in order.
+    // Without the claim the runs pass.
     let honest = |seed| plan(seed).filter(|_| seed < 100).map(|plan| plan.claiming(false));
     assert_eq!(caught(honest, &mut Honest), None);
 }
 
-/// Loses the newest page, as though the flush had not written it.
-struct Blank;
+/// Tears the newest page, as if the flush had not written it.
+struct LoseNewest;
 
-impl Sabotage for Blank {
+impl Sabotage for LoseNewest {
     fn before_recovery(&mut self, drive: &mut Watched) {
         let newest = pages(drive).into_iter().max_by_key(|&ppn| drive.array().stamp(ppn).sequence);
         if let Some(ppn) = newest {
@@ -149,15 +150,15 @@ impl Sabotage for Blank {
 }
 
 #[test]
-fn a_page_of_the_flush_that_is_not_there_is_caught() {
+fn a_missing_page_of_the_flush_is_caught() {
     let plan = |seed: u64| {
         let plan = Plan::new(seed);
         (plan.covers && plan.spec.capacitor.capacitance_f > 0.0).then_some(plan)
     };
-    is_caught(plan, &mut Blank, &["read returned", "was safe"]);
+    is_caught(plan, &mut LoseNewest, &["read returned", "was safe"]);
 }
 
-/// Takes the link of a page that has been written since.
+/// Makes the link of a page stale, as if the page had been written since.
 struct StaleLink;
 
 impl Sabotage for StaleLink {

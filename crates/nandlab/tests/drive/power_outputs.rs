@@ -1,4 +1,4 @@
-//! What the outputs say of power losses and of the capacitor, and what the runner does when power fails.
+//! Power losses and the capacitor in the results, and the runner at power loss.
 
 use crate::common::{MS, SECOND, at, ns, spec};
 use nandlab::drive::Drive;
@@ -10,14 +10,14 @@ use serde_json::Value;
 
 const PAGE: u64 = 4096;
 
-/// 2 dies; 64 pages of write cache; a program takes 300 us, an LSB page as long as an MSB page unless told otherwise.
+/// 2 dies; a write cache of 64 pages; LSB and MSB pages are programmed in 300 us.
 const DRIVE: &str = "[drive]\nchannels = 2\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\n\
     blocks_per_plane = 64\npages_per_block = 16\npage_size = '4KiB'\ncell = 'mlc'\nop = 0.5\n\
     [timing]\nread = '50us'\nprogram = '300us'\nerase = '1ms'\ndecode = '5us'\n\
     [cache]\nsize = '256KiB'\nsync = 'smart'\ndirty_budget = 0.5\n\
     [capacitor]\ncontroller_power = '20mW'\nprogram_power = '80mW'\nrecharge = '10ms'\n";
 
-/// No write cache, and a drive that is filled.
+/// Overrides for a filled drive without a write cache.
 const FILLED: [&str; 5] = [
     "cache.size='0MiB'",
     "cache.sync='none'",
@@ -26,7 +26,7 @@ const FILLED: [&str; 5] = [
     "precondition.valid=1.0",
 ];
 
-/// Requests given as (arrival, op, page).
+/// A source of the given requests: (arrival, op, page).
 struct Given(std::vec::IntoIter<(u64, Op, u64)>);
 
 impl Source for Given {
@@ -100,7 +100,7 @@ fn every_lost_write_is_named() {
 }
 
 #[test]
-fn a_flush_is_told_with_its_energy_and_its_two_times() {
+fn a_flush_is_reported_with_its_energy_and_its_two_times() {
     // 64 pages take at most 64 x 300 us x 80 mW + 10 ms x 20 mW = 1.7 mJ.
     let mut drive = Drive::new(&spec(DRIVE, &["capacitor.capacitance='1mF'"]));
     for page in 0..20 {
@@ -113,7 +113,7 @@ fn a_flush_is_told_with_its_energy_and_its_two_times() {
     let number = |key: &str| told[key].as_f64().unwrap();
     assert_eq!(told["lost_writes"], 0);
     assert!(number("flushed_pages") > 10.0);
-    // T_program is the sum, T_total the elapsed time: two dies write at a time.
+    // `program_s` is the sum of program times (T_program), `flush_s` the elapsed time (T_total), shorter on two dies.
     assert!((number("program_s") - number("flushed_pages") * 300e-6).abs() < 1e-12);
     assert!(number("flush_s") < 0.7 * number("program_s"));
     let spent = 0.02 * number("flush_s") + 0.08 * number("program_s");
@@ -167,7 +167,7 @@ fn a_worn_out_capacitor_is_a_critical_warning() {
 }
 
 #[test]
-fn a_detection_is_told_and_the_series_shows_it() {
+fn a_detection_is_reported_and_in_the_series() {
     let sets = ["capacitor.capacitance='1mF'", "cache.dirty_budget='measured'"];
     let mut drive = Drive::new(&spec(DRIVE, &sets));
     for page in 0..40 {
@@ -185,7 +185,7 @@ fn a_detection_is_told_and_the_series_shows_it() {
     let number = |key: &str| last[key].as_f64().unwrap();
     assert_eq!(number("waited_s"), 0.0, "it was commanded");
     assert!(number("sync_s") > 0.0 && number("drain_s") > 0.0 && number("recharge_s") >= 0.01);
-    // Twice the cache is enough to know.
+    // The detection ends once it has written twice the pages of the cache.
     assert!(number("drained_j") < number("energy_j"));
     assert!((2.0..2.1).contains(&number("measured_share")));
     assert_eq!(number("budget_share"), 1.0);
@@ -216,7 +216,7 @@ fn a_level_lasts_over_intervals_without_events() {
     assert!(column(&drive, "cache_dirty_pages").iter().all(|&pages| pages == 10.0));
 }
 
-/// Plays requests open loop; (arrival, completed, failed) of each, in order of completion.
+/// Plays requests in open loop; returns (arrival, time of completion, failed) in order of completion.
 fn play(drive: &mut Drive, requests: Vec<(u64, Op, u64)>) -> Vec<(u64, u64, bool)> {
     let mut runner =
         Runner::new(Given(requests.into_iter()), Arrival::Trace { time_scale: 1.0 }, Beyond::Refuse);
@@ -230,7 +230,7 @@ fn play(drive: &mut Drive, requests: Vec<(u64, Op, u64)>) -> Vec<(u64, u64, bool
 }
 
 #[test]
-fn an_outage_is_nobodys_latency() {
+fn no_latency_contains_an_outage() {
     let requests: Vec<_> = (0..200).map(|i| (i * MS, Op::Read, i % 50)).collect();
     let undisturbed = {
         let mut drive = Drive::new(&spec(DRIVE, &FILLED));
@@ -252,7 +252,7 @@ fn an_outage_is_nobodys_latency() {
 
 #[test]
 fn requests_under_way_end_with_the_power_and_are_counted() {
-    // Request 3 is under way when power fails: its read takes 50 us and more.
+    // Request 3 is under way when power fails, because its read takes more than 50 us.
     let requests = vec![(0, Op::Read, 0), (MS, Op::Read, 1), (2 * MS, Op::Read, 2), (3 * MS, Op::Read, 3)];
     let sets = [&FILLED[..], &["power.cut_at='2.02ms'"]].concat();
     let mut drive = Drive::new(&spec(DRIVE, &sets));
@@ -269,7 +269,7 @@ fn requests_under_way_end_with_the_power_and_are_counted() {
 }
 
 #[test]
-fn power_fails_with_the_last_request_too() {
+fn a_power_loss_triggered_by_the_last_request_happens() {
     for depth in [None, Some(4)] {
         let requests: Vec<_> = (0..10).map(|i| (i * MS, Op::Write, i)).collect();
         let mut drive = Drive::new(&spec(DRIVE, &["power.cut_after_requests=10"]));

@@ -1,4 +1,4 @@
-//! Preconditioning: the drive before the workload has exactly what was asked for, at time 0.
+//! Preconditioning: used and valid pages of the drive before the workload, in no simulated time.
 
 use crate::common::{TINY, spec};
 use nandlab::base::geometry::{Lpn, PlaneId};
@@ -25,7 +25,7 @@ fn map(drive: &Drive) -> Vec<Option<u32>> {
 }
 
 #[test]
-fn fill_gives_the_used_and_valid_shares_asked_for_in_every_plane() {
+fn fill_gives_the_used_and_valid_shares_of_the_spec_in_every_plane() {
     for (used, valid) in
         [(0.95, 0.80), (0.5, 1.0), (0.9, 0.0), (0.29, 0.57), (0.07, 0.123), (0.0, 0.5), (0.93, 0.97)]
     {
@@ -38,7 +38,7 @@ fn fill_gives_the_used_and_valid_shares_asked_for_in_every_plane() {
             let sets: Vec<&str> = sets.iter().map(String::as_str).collect();
             let (drive, _) = made(HUNDRED, &sets);
             let geometry = drive.geometry();
-            // Whole blocks: of 100 the share is a whole number.
+            // Whole blocks are filled: each share of 100 blocks is a whole number.
             let blocks = (used * 100.0_f64).round() as u32;
             let mapped = drive.ftl().map.mapped();
             let expected = f64::from(blocks * 16 * 8) * valid;
@@ -77,8 +77,8 @@ fn fill_maps_the_lowest_lpns_on_their_home_planes() {
     }
 }
 
-/// Each page is valid with the same probability wherever it is: the valid pages of a block of 16 are hypergeometric,
-/// mean 16 x 0.75 = 12, variance 16 x 0.75 x 0.25 (1 - 15 / 1439) = 2.97.
+/// Each page is valid with equal probability, so the number of valid pages of a block of 16 is hypergeometrically distributed, with
+/// mean 16 x 0.75 = 12 and variance 16 x 0.75 x 0.25 (1 - 15 / 1439) = 2.97.
 #[test]
 fn fill_scatters_valid_pages_evenly_over_the_blocks() {
     let (drive, _) = made(HUNDRED, &["precondition.used=0.9", "precondition.valid=0.75"]);
@@ -89,7 +89,7 @@ fn fill_scatters_valid_pages_evenly_over_the_blocks() {
     let variance = valid.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / 720.0;
     // Three standard errors of a variance of 720 samples are 16 %.
     assert!((mean - 12.0).abs() < 0.01 && (variance / 2.97 - 1.0).abs() < 0.16, "{mean}, {variance}");
-    // And LPNs are in no order: neighbours (8 apart, in one plane) are in the same block with probability 1 in 90.
+    // LPNs are in no order: neighbouring LPNs of a plane (8 apart) are in one block with probability 1 in 90.
     let map = map(&drive);
     let mapped = drive.ftl().map.mapped() as usize;
     let block = |lpn: usize| map[lpn].unwrap() / 16;
@@ -101,7 +101,7 @@ fn fill_scatters_valid_pages_evenly_over_the_blocks() {
     );
 }
 
-/// LPNs in the order of their addresses, plane by plane; the valid pages still anywhere among the filled ones.
+/// A sequential fill writes LPNs in the order of their addresses, plane by plane; the valid pages are random among the filled pages.
 #[test]
 fn a_sequential_fill_keeps_the_order_of_the_addresses() {
     let sets = ["precondition.used=0.9", "precondition.valid=0.75", "precondition.order=sequential"];
@@ -115,10 +115,10 @@ fn a_sequential_fill_keeps_the_order_of_the_addresses() {
     );
 }
 
-/// Uniform random writes on the same drive: after a sequential fill, after a random one, and after the sequential fill of PTS
-/// without a random round. Long after both fills amplify alike, at first they do not.
+/// WAF after a sequential fill, after a random fill, and after the sequential fill of PTS without a random round. After long random
+/// writes the fills have equal WAF, at first they have not.
 #[test]
-fn the_order_of_the_fill_decides_amplification_at_first() {
+fn the_order_of_the_fill_changes_amplification_at_first_only() {
     let waf = |sets: &[&str], rounds: [f64; 2]| {
         let (mut drive, _) = made(HUNDRED, sets);
         let pages = drive.geometry().logical_pages;
@@ -131,7 +131,7 @@ fn the_order_of_the_fill_decides_amplification_at_first() {
             let programs: u64 = (0..count).map(|at| drive.write_now(Lpn(next(at, &mut stream)))).sum();
             programs as f64 / f64::from(count.max(1))
         };
-        // The same stretch of addresses again: whole blocks become garbage if the fill was in order.
+        // Sequential writes make whole blocks invalid if the fill was sequential.
         written(&mut drive, rounds[0], false);
         written(&mut drive, rounds[1], true)
     };
@@ -160,34 +160,34 @@ fn pts_overwrites_until_the_waf_is_steady_and_reports_every_round() {
         assert!(outcome.is_steady, "{victim}: {:?}", outcome.waf);
         let last = &outcome.waf[outcome.waf.len() - 5..];
         let mean = last.iter().sum::<f64>() / 5.0;
-        // The criterion, independently: range within 20 %, rise of the fitted line over the window within 10 %.
+        // The steady state criterion, computed independently: range within 20 %, rise of the fitted line over the window within 10 %.
         let (most, least) = last.iter().fold((0.0_f64, f64::MAX), |(a, b), &w| (a.max(w), b.min(w)));
         assert!(most - least <= 0.2 * mean);
         let slope = (-2.0 * last[0] - last[1] + last[3] + 2.0 * last[4]) / 10.0;
         assert!((4.0 * slope).abs() <= 0.1 * mean);
-        // It stops at the first such window.
+        // PTS stops at the first window that meets the criterion.
         for rounds in 5..outcome.waf.len() {
             assert!(!steady_state(&outcome.waf[..rounds]).unwrap().is_met);
         }
-        // Of the 10 % over-provisioning two to three blocks in a hundred are the reserve; fifo, the worst of them, has a
-        // WAF of 7.82 at 7 % (Desnoyers 2014).
+        // Two to three of a hundred blocks are the reserve, so 10 % over-provisioning leave at least 7 %, at which FIFO, the policy
+        // with the highest WAF, has 7.82 (Desnoyers 2014).
         assert!(mean > 2.5 && mean < 7.9, "{victim}: {mean}");
         println!("{victim}: WAF {:?}", outcome.waf);
-        assert_eq!(drive.ftl().map.mapped(), drive.geometry().logical_pages, "all of it is written");
+        assert_eq!(drive.ftl().map.mapped(), drive.geometry().logical_pages, "every LPN is mapped");
     }
 }
 
 #[test]
-fn pts_that_does_not_get_steady_says_so() {
+fn pts_without_a_steady_state_reports_it() {
     let (_, outcome) = made(HUNDRED, &["precondition.method=pts", "precondition.rounds_max=3"]);
     let outcome = outcome.unwrap();
     assert_eq!((outcome.waf.len(), outcome.is_steady), (3, false));
 }
 
-/// What the rounds say is what the blocks went through: pages programmed are WAF x rounds x logical pages, plus the
-/// sequential fill; each erase made room for a block of them.
+/// The reported WAF agrees with the P/E cycles: pages programmed are WAF x rounds x logical pages, plus the
+/// sequential fill, and each erase frees a block for them.
 #[test]
-fn pts_waf_agrees_with_the_wear_it_left() {
+fn pts_waf_agrees_with_the_pe_cycles() {
     let (drive, outcome) = made(HUNDRED, &["precondition.method=pts"]);
     let logical = f64::from(drive.geometry().logical_pages);
     let programs = logical * (1.0 + outcome.unwrap().waf.iter().sum::<f64>());
@@ -234,7 +234,7 @@ fn one_seed_gives_one_drive_and_another_seed_another() {
 }
 
 #[test]
-fn the_watch_sees_progress_and_can_stop_it() {
+fn the_watch_gets_progress_and_can_stop_preconditioning() {
     for (text, sets) in [
         (HUNDRED, vec!["precondition.used=0.9", "precondition.valid=0.8"]),
         (HUNDRED, vec!["precondition.method=pts"]),

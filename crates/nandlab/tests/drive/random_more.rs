@@ -1,5 +1,5 @@
-//! More random runs: what `random_runs` leaves out. Open loop, drives that wear out, a save and a load in the middle,
-//! 1 to 3 bits a cell on 1 to 5 layers, transfers that take no time, and blocks of odd and extreme sizes.
+//! Random runs of settings that `random_runs` leaves out: open loop, drives that wear out, a save and a load during the run,
+//! 1 to 3 bits per cell on 1 to 5 layers, transfers that take no time, and blocks of odd and extreme sizes.
 
 use crate::common::{at, read_everything, settle, spec};
 use nandlab::base::geometry::Lpn;
@@ -123,16 +123,16 @@ fn run(case: &Case, requests: u32) {
         let offset = stream.below(capacity);
         let len = (1 + stream.below(8_000)).min(capacity - offset);
         let (offset, len) = if op == Op::Flush { (0, 0) } else { (offset, len) };
-        // Open loop: requests come when they come, now and then with a pause that lets background work run.
+        // Open loop: random arrivals, one in a hundred after a pause in which background work runs.
         arrival += stream.below(1 + 1000 * case.gap_us);
         if stream.below(100) == 0 {
             arrival += 30_000_000;
         }
         drive.advance(at(arrival));
-        assert!(drive.failure().is_none(), "{}", drive.failure().expect("it is there"));
+        assert!(drive.failure().is_none(), "{}", drive.failure().expect("the drive has failed"));
         drive.submit(&Request { arrival: at(arrival), op, fua: stream.below(8) == 0, offset, len }).unwrap();
         if request % 300 == 0 {
-            drive.audit().unwrap_or_else(|e| panic!("audit on the way: {e}"));
+            drive.audit().unwrap_or_else(|e| panic!("audit during the run: {e}"));
         }
         for completion in drive.completions() {
             completed += 1;
@@ -140,11 +140,11 @@ fn run(case: &Case, requests: u32) {
             assert!(
                 completion.failed.is_none()
                     || completion.failed == Some(FailReason::WornOut) && completion.request.op == Op::Write,
-                "only writes need room"
+                "only writes fail on a worn-out drive"
             );
         }
         if request == case.save_after {
-            // What was outstanding at the save was completed by the drive that was saved.
+            // Requests outstanding at the save were completed by the saved drive.
             completed = request + 1 - drive.outstanding();
         }
     }
@@ -152,7 +152,7 @@ fn run(case: &Case, requests: u32) {
     completed += drive.completions().count() as u32;
     assert_eq!(completed, requests, "every request is completed once");
     let worn = drive.array().blocks.iter().any(|b| b.pe_cycles > case.endurance);
-    assert!(!worn, "a block outlives its endurance");
+    assert!(!worn, "a block has more P/E cycles than its endurance");
     read_everything(&mut drive);
 }
 
@@ -160,12 +160,12 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_host_reads_what_it_wrote_on_any_drive_for_as_long_as_it_lives(case in case()) {
+    fn the_host_reads_what_it_wrote_until_the_drive_is_worn_out_and_after(case in case()) {
         run(&case, 2000);
     }
 }
 
-/// The spec allows blocks of up to 32768 pages: their counts must not overflow.
+/// The spec allows blocks of up to 32768 pages: the counters of a block must not overflow.
 #[test]
 fn blocks_of_extreme_sizes_work() {
     for (blocks, pages, op) in [(6, 32_767, 4.0), (6, 32_768, 4.0), (4_000, 1, 0.1)] {

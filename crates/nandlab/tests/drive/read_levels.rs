@@ -1,4 +1,4 @@
-//! LaLDPC by hand count: what each try costs and where, what is remembered, what is lost (LaLDPC, Tables I and II).
+//! Read levels of LaLDPC (Tables I and II): cost of each try, remembered levels and lost pages, compared with calculations by hand.
 //!
 //! With the level table `laldpc` level L costs 85 + 24 (L - 1) us: sensing 50 + 14 (L - 1), transfer 20 + 10 (L - 1),
 //! decoding 15. Data of one year at 10,000 P/E cycles needs level 3: 133 us, or 85 + 109 + 133 = 327 us from level 1 on.
@@ -26,7 +26,7 @@ fn read<P: Probe>(drive: &mut Drive<P>, lpn: u64) -> u64 {
     one(drive, Op::Read, lpn * PAGE, PAGE) / US
 }
 
-/// The sum of the levels and the uncorrectable reads is the pages read, in the summary as a reader finds it.
+/// Checks that in the summary the reads by level and the uncorrectable reads add up to the pages read.
 fn reads_add_up<P: Probe>(drive: &mut Drive<P>) {
     drive.finish_stats();
     let summary = summary(drive, &RunFacts::default());
@@ -41,27 +41,27 @@ fn reads_add_up<P: Probe>(drive: &mut Drive<P>) {
 }
 
 #[test]
-fn a_read_costs_what_its_tries_cost() {
-    // First read, second read of the same page, and of another page of the same block.
+fn a_read_takes_the_sum_of_its_tries() {
+    // Latencies in us: the first and the second read of a page, and a read of another page of its block.
     for (start, retry, expected) in [
         ("first", "full", [327, 327, 327]),
         ("ideal", "full", [133, 133, 133]),
         ("last-level", "full", [327, 133, 327]),
         ("block-level", "full", [327, 133, 133]),
-        // Only the added sensing and its transfer, and decoding: 85 + 39 + 39.
+        // An incremental retry costs only the added sensing and transfer, and decoding: 85 + 39 + 39.
         ("first", "incremental", [163, 163, 163]),
         ("last-level", "incremental", [163, 133, 163]),
     ] {
         let spec = old(&[&format!("ecc.start={start}"), &format!("ecc.retry={retry}")]);
         let mut drive = with_oracle(&spec);
-        // Which pages share a block is chance: find two.
+        // The fill is random: searches for another page in the block of LPN 0.
         let block = |drive: &Drive<Oracle>, lpn: u64| {
             drive.ftl().map.get(Lpn(lpn as u32)).map(|ppn| drive.geometry().block_of(ppn))
         };
         let other = (1..64).find(|&lpn| block(&drive, lpn) == block(&drive, 0)).unwrap();
         let found = [read(&mut drive, 0), read(&mut drive, 0), read(&mut drive, other)];
         assert_eq!(found, expected, "{start}, {retry}");
-        // Written again it is young.
+        // After a write the page is young.
         one(&mut drive, Op::Write, 0, PAGE);
         assert_eq!([read(&mut drive, 0), read(&mut drive, 0)], [85, 85], "{start}, {retry}");
         reads_add_up(&mut drive);
@@ -77,11 +77,11 @@ fn every_try_takes_die_channel_and_decoder() {
     let ppn = drive.ftl().map.get(Lpn(0)).unwrap();
     let die = geometry.die_of(geometry.plane_of(geometry.block_of(ppn)));
     let now = drive.now();
-    // The die is taken while it senses and while its register is read out: 50 + 64 + 78 and 20 + 30 + 40.
+    // The die is busy for sensing and for transfers out: 50 + 64 + 78 and 20 + 30 + 40.
     assert_eq!(drive.device().die_busy_ns(die, now), ns((192 + 90) * US));
     assert_eq!(drive.device().die_busy_ns(DieId(1 - die.0), now), Span::ZERO);
     assert_eq!(drive.device().channel_busy_ns(geometry.channel_of(die)), ns(90 * US));
-    // What is left of the 327 us is the decoder's: three times 15 us.
+    // The rest of the 327 us is decoding, three times 15 us.
     let ecc = &drive.stats().ecc;
     assert_eq!((ecc.retries, ecc.levels[3], ecc.host_needed[3], ecc.uncorrectable), (2, 1, 1, 0));
     assert_eq!(ecc.host_flash_ns, ns(327 * US));
@@ -90,14 +90,14 @@ fn every_try_takes_die_channel_and_decoder() {
         1,
         "retries are counted apart"
     );
-    // Every try disturbs the block.
+    // Every try counts as a read of the block.
     assert_eq!(drive.array().block(drive.geometry().block_of(ppn)).reads, 3);
 }
 
 #[test]
 fn two_reads_of_a_die_overlap_only_in_the_decoder() {
-    // The second read waits for the die. When the first is being decoded the die is free and takes the second; the next
-    // try of the first then waits for it, and goes before what else is queued.
+    // The second read waits for the die, and starts while the first is being decoded. The next try of the first read waits for
+    // the second, and is served before other queued operations.
     let mut drive = with_oracle(&old(&[]));
     let die = |drive: &Drive<Oracle>, lpn: u32| {
         let geometry = drive.geometry();
@@ -110,7 +110,7 @@ fn two_reads_of_a_die_overlap_only_in_the_decoder() {
     }
     drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
     let ends: Vec<u64> = drive.completions().map(|done| done.completed.ns() / US).collect();
-    // Die: A1 0-70, B1 70-140, A2 140-234 (decoded B1 at 155 waits), B2 234-328, A3 328-446, B3 446-564; then decode.
+    // The die in us: A1 0-70, B1 70-140, A2 140-234 (B2 waits from 155 on), B2 234-328, A3 328-446, B3 446-564; then decoding.
     assert_eq!(ends, [446 + 15, 564 + 15]);
 }
 
@@ -118,13 +118,13 @@ fn two_reads_of_a_die_overlap_only_in_the_decoder() {
 fn a_demand_map_keeps_levels_with_its_entries() {
     let spec = old(&["ftl.map.demand.cache=80B", "ecc.start=last-level", "drive.op=0.8"]);
     let mut drive = with_oracle(&spec);
-    // The translation page is as old as the data: 327 us each; its own level is kept beside its PPN.
+    // The translation page is as old as the data: 327 us for each read. Its level is kept beside its PPN.
     assert_eq!([read(&mut drive, 0), read(&mut drive, 0)], [654, 133]);
-    // Ten entries; ten others drive the first out: its translation page now starts at level 3.
+    // The cache has ten entries: ten others evict the first. Reads of the translation page now start at level 3.
     for lpn in 1..11 {
         assert_eq!(read(&mut drive, lpn), 133 + 327);
     }
-    assert_eq!(read(&mut drive, 0), 133 + 327, "the entry's level has left with it");
+    assert_eq!(read(&mut drive, 0), 133 + 327, "the level was evicted with the entry");
     let map = &drive.stats().map;
     assert_eq!((map.read_hits, map.read_misses, map.evictions, map.write_backs), (1, 12, 2, 0));
     reads_add_up(&mut drive);
@@ -132,8 +132,8 @@ fn a_demand_map_keeps_levels_with_its_entries() {
 }
 
 #[test]
-fn what_gc_moves_is_young_and_its_reads_change_no_level() {
-    // GC runs while the host overwrites a few pages; level bits of what it only reads stay.
+fn pages_moved_by_gc_are_young_and_reads_by_gc_change_no_level() {
+    // GC runs while the host overwrites a few pages.
     let spec = old(&["ecc.start=last-level", "gc.victim=fifo"]);
     let mut drive = with_oracle(&spec);
     let last = u64::from(drive.ftl().map.mapped()) - 1;
@@ -153,18 +153,18 @@ fn what_gc_moves_is_young_and_its_reads_change_no_level() {
     settle(&mut drive);
 }
 
-/// One level that decodes nothing old.
+/// A single read level, at which old data does not decode.
 const HARD: &str = "ecc.levels=[{ rber_max = 0.003, sense = '50us', transfer = '20us', decode = '15us' }]";
 
 #[test]
-fn what_no_level_decodes_is_a_media_error() {
+fn a_read_that_no_level_decodes_is_a_media_error() {
     let mut drive = with_oracle(&old(&[HARD]));
     let read_request = request(&drive, Op::Read, 0, 2 * PAGE);
     drive.submit(&read_request).unwrap();
     drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
     let failed: Vec<bool> = drive.completions().map(|done| done.failed.is_some()).collect();
     assert_eq!(failed, [true], "one request of two lost pages");
-    // A part of a lost page cannot be written: the rest of it would look whole.
+    // A partial write of a lost page fails: the rest of the page would count as valid data.
     let partial = request(&drive, Op::Write, 0, 512);
     drive.submit(&partial).unwrap();
     drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
@@ -174,14 +174,14 @@ fn what_no_level_decodes_is_a_media_error() {
     assert_eq!(smart["nvme_smart_log"]["media_errors"], 3);
     assert_eq!(drive.stats().ecc.uncorrectable, 3);
     assert_eq!(drive.stats().failed.iter().sum::<u64>(), 2);
-    // Written whole it is well again.
+    // After a write of the whole page reads succeed.
     one(&mut drive, Op::Write, 0, PAGE);
     assert_eq!(read(&mut drive, 0), 85);
     settle(&mut drive);
 }
 
 #[test]
-fn what_is_lost_stays_lost_when_gc_moves_it() {
+fn a_lost_page_stays_lost_when_gc_moves_it() {
     let mut drive = with_oracle(&old(&[HARD, "gc.victim=fifo"]));
     let last = u64::from(drive.ftl().map.mapped()) - 1;
     let home = drive.ftl().map.get(Lpn(last as u32));
@@ -199,9 +199,9 @@ fn what_is_lost_stays_lost_when_gc_moves_it() {
 }
 
 #[test]
-fn a_lost_translation_page_fails_what_needs_it_until_it_is_written_anew() {
+fn a_lost_translation_page_fails_its_misses_until_it_is_written_again() {
     let mut drive = with_oracle(&old(&[HARD, "ftl.map.demand.cache=8B", "drive.op=0.8"]));
-    assert_eq!(read(&mut drive, 0), 85, "its entry cannot be had: no read of the data");
+    assert_eq!(read(&mut drive, 0), 85, "the map entry cannot be read, so the data is not read");
     assert_eq!(drive.stats().counters.media_errors, 1);
     assert_eq!(drive.stats().flash[FlashOp::Read as usize][Cause::Host as usize], 0);
     settle(&mut drive);
@@ -210,18 +210,18 @@ fn a_lost_translation_page_fails_what_needs_it_until_it_is_written_anew() {
 
 #[test]
 fn ages_and_wear_decide_the_level() {
-    // SPEC section 2: a year at 8, 10 and 12 thousand P/E cycles is levels 2, 3 and 5.
+    // Data of a year at 8000, 10,000 and 12,000 P/E cycles decodes at levels 2, 3 and 5.
     for (pe_cycles, latency) in [(8_000, 85 + 109), (10_000, 327), (12_000, 327 + 157 + 181)] {
         let mut drive = with_oracle(&old(&[&format!("reliability.pe_cycles={pe_cycles}")]));
         assert_eq!(read(&mut drive, 0), latency, "{pe_cycles} P/E cycles");
     }
-    // Time passes for what the run writes too, on the scaled clock.
+    // Data written in the run ages too, by the scaled clock.
     let mut drive = with_oracle(&old(&["reliability.clock_scale=1e6"]));
     one(&mut drive, Op::Write, 0, PAGE);
     assert_eq!(read(&mut drive, 0), 85);
     drive.advance(at(365 * 86_400 * 1_000_000_000 / 1_000_000));
     assert_eq!(read(&mut drive, 0), 327);
-    // Two ages at once, a block each.
+    // Two ages on one drive: each block has one of them.
     let ages = "reliability.retention=[{ age = '1h', share = 0.5 }, { age = '365d', share = 0.5 }]";
     let mut drive = with_oracle(&old(&[ages]));
     let mapped = u64::from(drive.ftl().map.mapped());
@@ -233,21 +233,21 @@ fn ages_and_wear_decide_the_level() {
 
 #[test]
 fn reads_disturb_the_block_they_read() {
-    // 1e-4 a read: level 3 ends at 0.008, some reads above a year's 0.0076.
+    // A read adds 1e-4 to the RBER. Level 3 ends at 0.008, a few reads above the 0.0076 of a year.
     let mut drive = with_oracle(&old(&["reliability.read_disturb=1e-4", "ecc.start=ideal"]));
     let latencies: Vec<u64> = (0..60).map(|_| read(&mut drive, 0)).collect();
     let mut expected = latencies.clone();
     expected.sort_unstable();
     assert_eq!(latencies, expected, "it only gets worse");
     assert_eq!(latencies[0], 133);
-    // 0.013 is the end of level 7; (0.013 - 0.0076) / 1e-4 reads later no level is left.
+    // Level 7 ends at 0.013: after (0.013 - 0.0076) / 1e-4 reads no level decodes.
     let lost = drive.stats().ecc.uncorrectable;
     assert!((4..=8).contains(&lost), "{lost} of 60 reads lost");
     reads_add_up(&mut drive);
 }
 
 #[test]
-fn a_worn_drive_under_load_answers_everything() {
+fn a_worn_drive_under_load_completes_all_requests() {
     let sets = ["ecc.start=last-level", "precondition.used=0.8", "precondition.valid=0.8"];
     let mut drive = with_oracle(&old(&sets));
     let pages = u64::from(drive.geometry().logical_pages);
@@ -267,7 +267,7 @@ fn a_worn_drive_under_load_answers_everything() {
 }
 
 #[test]
-fn an_incremental_retry_is_charged_what_it_adds() {
+fn an_incremental_retry_counts_its_added_time() {
     let mut drive = with_oracle(&old(&["ecc.retry=incremental"]));
     assert_eq!(read(&mut drive, 0), 163);
     assert_eq!(drive.stats().ecc.host_flash_ns, ns(163 * US));
@@ -275,7 +275,7 @@ fn an_incremental_retry_is_charged_what_it_adds() {
 }
 
 #[test]
-fn a_read_that_a_write_overtakes_leaves_no_level() {
+fn a_read_overtaken_by_a_write_sets_no_level() {
     let mut drive = with_oracle(&old(&["ecc.start=last-level"]));
     let old_data = request(&drive, Op::Read, 0, PAGE);
     drive.submit(&old_data).unwrap();

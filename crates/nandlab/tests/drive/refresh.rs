@@ -1,4 +1,4 @@
-//! Refresh: when blocks are due, what it costs, what it does to the data.
+//! Refresh: due times of blocks, time and operations of a refresh, and the age of refreshed data.
 
 use crate::common::{TINY, at, ns, one, read_everything, settle, spec, submit_with_few, with_oracle};
 use nandlab::base::geometry::Lpn;
@@ -12,7 +12,7 @@ use nandlab::sched::{Cause, FlashOp};
 const AGEING: &str = "[ecc]\nlevels = 'laldpc'\n[reliability]\nrber = 'vth'\npe_cycles = 1500\n";
 
 #[test]
-fn data_that_nobody_writes_is_refreshed_every_interval() {
+fn data_that_is_not_rewritten_is_refreshed_every_interval() {
     let text = TINY.to_owned() + AGEING + "clock_scale = 86400.0\n[refresh]\npolicy = 'fcr'\n";
     let mut drive = with_oracle(&spec(&text, &[]));
     let pages = u64::from(drive.geometry().logical_pages);
@@ -23,12 +23,12 @@ fn data_that_nobody_writes_is_refreshed_every_interval() {
     }
     drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
     assert_eq!(drive.stats().refresh.blocks, 0);
-    // A day passes in a second; blocks of 1501 cycles are due every 30 days.
+    // A day of ageing is a second; blocks of 1501 P/E cycles are due every 30 days.
     drive.advance(at(29_000_000_000));
     assert_eq!(drive.stats().refresh.blocks, 0);
     drive.advance(at(31_500_000_000));
     let stats = drive.stats();
-    // Every page once; those that went to a block begun before, by GC, once more with it.
+    // Every page is refreshed once. Pages refreshed into a block that GC had opened earlier are refreshed again with that block.
     assert!((pages..pages + 4 * 8).contains(&stats.refresh.pages), "{:?}", stats.refresh);
     assert_eq!(stats.flash[FlashOp::Program as usize][Cause::Refresh as usize], stats.refresh.pages);
     assert_eq!(stats.refresh.late_blocks, 0, "{:?}", stats.refresh);
@@ -39,7 +39,7 @@ fn data_that_nobody_writes_is_refreshed_every_interval() {
 }
 
 #[test]
-fn refresh_and_gc_go_on_side_by_side() {
+fn refresh_and_gc_work_on_one_drive() {
     for (seed, policy) in ["'fcr'", "{ fcr = { full_strength = true } }"].into_iter().enumerate() {
         let text = TINY.to_owned() + AGEING + "clock_scale = 2592000.0\n[refresh]\npolicy = " + policy + "\n";
         let mut drive = with_oracle(&spec(&text, &["drive.op=1"]));
@@ -88,7 +88,7 @@ fn nothing_due_costs_nothing() {
     assert_eq!(run("'none'"), run("'fcr'"));
 }
 
-/// One plane, a day a second, nothing but refresh in place.
+/// A drive of one plane with refresh in place, on which a day of ageing is a second.
 fn in_place(settings: &str, sets: &[&str]) -> Drive<Oracle> {
     let text = TINY.to_owned()
         + AGEING
@@ -98,9 +98,9 @@ fn in_place(settings: &str, sets: &[&str]) -> Drive<Oracle> {
     with_oracle(&spec(&text, &[&["drive.channels=1", "drive.planes_per_die=1"], sets].concat()))
 }
 
-/// The RBER of an LPN now, from what it has been through.
+/// The RBER of an LPN now, by the reliability model from wear and age.
 fn rber(drive: &Drive<Oracle>, lpn: u32) -> f64 {
-    let ppn = drive.ftl().map.get(Lpn(lpn)).expect("it has been written");
+    let ppn = drive.ftl().map.get(Lpn(lpn)).expect("the LPN has been written");
     let (block, page) = drive.geometry().split(ppn);
     let now = AgeClock::new(86_400.0).at(drive.now());
     let condition = Condition {
@@ -113,7 +113,7 @@ fn rber(drive: &Drive<Oracle>, lpn: u32) -> f64 {
     Reliability::new(&drive.spec().reliability).rber(&condition)
 }
 
-/// How long a read takes that decodes at `level`, having tried all levels below: on the die and channel, and decoding.
+/// Times of a read that decodes at `level` after tries at all lower levels: on die and channel, and decoding.
 fn read_ns(drive: &Drive<Oracle>, level: u8) -> (u64, u64) {
     let cost = |level| drive.device().timing().read(level, level > 1);
     let on_die = (1..=level).map(|level| (cost(level).sense_ns + cost(level).transfer_ns).ns()).sum();
@@ -125,7 +125,7 @@ fn flash(drive: &Drive<Oracle>, kind: FlashOp) -> u64 {
 }
 
 #[test]
-fn a_page_is_refreshed_where_it_is() {
+fn a_page_is_refreshed_in_place() {
     let mut drive = in_place(", reprogram_error = 0.002", &[]);
     one(&mut drive, Op::Write, 0, 4096);
     let ppn = drive.ftl().map.get(Lpn(0));
@@ -134,7 +134,7 @@ fn a_page_is_refreshed_where_it_is() {
     assert_eq!(drive.stats().refresh.blocks, 0);
     let level = drive.ecc().level_for(rber(&drive, 0));
     drive.advance(written + ns(31_000_000_000));
-    // Read, decode, transfer in, program.
+    // The refresh reads, decodes, transfers in and programs.
     let (on_die, decode) = read_ns(&drive, level);
     let refresh = &drive.stats().refresh;
     assert_eq!(refresh.busy_ns, ns(on_die + decode + 10_240 + 900_000));
@@ -142,10 +142,10 @@ fn a_page_is_refreshed_where_it_is() {
     assert_eq!((flash(&drive, FlashOp::Program), flash(&drive, FlashOp::Erase)), (1, 0));
     assert_eq!(drive.stats().waf(), Some(2.0));
     assert_eq!(drive.ftl().map.get(Lpn(0)), ppn);
-    // Young again, but disturbed.
+    // The page is young again, but has the errors of the reprogram.
     let corrected = drive.array().stamp(ppn.unwrap()).corrected;
     assert!(corrected.age_s(AgeClock::new(86_400.0).at(drive.now())) <= 86_400);
-    // Every interval once more; the third is on its way to the next.
+    // The block is refreshed again in every interval: three times in 100 days.
     drive.advance(written + ns(100_000_000_000));
     let refresh = &drive.stats().refresh;
     assert_eq!((refresh.blocks, refresh.pages_in_place, refresh.late_blocks), (3, 3, 0));
@@ -157,7 +157,7 @@ fn a_page_is_refreshed_where_it_is() {
 }
 
 #[test]
-fn a_block_is_refreshed_where_it_is() {
+fn a_block_is_refreshed_in_place() {
     let mut drive = in_place(", reprogram_error = 0.0005", &[]);
     (0..8).for_each(|lpn| {
         one(&mut drive, Op::Write, lpn * 4096, 4096);
@@ -165,13 +165,13 @@ fn a_block_is_refreshed_where_it_is() {
     drive.advance(at(31_000_000_000));
     let refresh = &drive.stats().refresh;
     assert_eq!((refresh.blocks, refresh.pages_in_place), (1, 8));
-    // Four pages at a time keep the die busy from the first read to the last program: nobody waits for decoding.
+    // With four pages at a time the die is busy from the first read to the last program, without waits for decoding.
     let level = drive.ecc().level_for(rber(&drive, 0));
     assert_eq!(level, 1);
     assert_eq!(refresh.busy_ns, ns(8 * (read_ns(&drive, 1).0 + 10_240 + 900_000)));
     assert_eq!((flash(&drive, FlashOp::Read), flash(&drive, FlashOp::Program)), (8, 8));
     assert_eq!(drive.stats().flash_total(FlashOp::Erase), 0);
-    // Each page has been disturbed by every program of the block.
+    // Every reprogram in the block has added errors to every page.
     for lpn in 0..8 {
         let level = drive.ecc().level_for(rber(&drive, lpn) + 8.0 * 0.0005);
         let (on_die, decode) = read_ns(&drive, level);
@@ -183,7 +183,7 @@ fn a_block_is_refreshed_where_it_is() {
 }
 
 #[test]
-fn what_the_host_writes_meanwhile_counts() {
+fn host_writes_during_a_refresh_in_place_are_kept() {
     let mut drive = in_place("", &[]);
     (0..8).for_each(|lpn| {
         one(&mut drive, Op::Write, lpn * 4096, 4096);
@@ -200,7 +200,7 @@ fn what_the_host_writes_meanwhile_counts() {
 }
 
 #[test]
-fn refresh_in_place_and_gc_go_on_side_by_side() {
+fn refresh_in_place_and_gc_work_on_one_drive() {
     let (mut in_place, mut victims) = (0, 0);
     for seed in 0..20 {
         let mut stream = Stream::new(seed, "in place");
@@ -234,9 +234,9 @@ fn refresh_in_place_and_gc_go_on_side_by_side() {
     assert!(in_place > 1000 && victims > 100, "{in_place} {victims}");
 }
 
-/// SPEC 7: a copybacked page keeps its age, so its refresh due time too.
+/// A page that is copied back keeps its age, and so its due time.
 #[test]
-fn what_is_copied_back_is_due_as_it_was() {
+fn a_copied_back_page_keeps_its_due_time() {
     for migration in ["'off-chip'", "{ rcopyback-greedy = { limit = 3 } }"] {
         let text = format!(
             "{TINY}{AGEING}clock_scale = 86400.0\nretention = '24d'\n[refresh]\npolicy = 'fcr'\n\
@@ -245,7 +245,7 @@ fn what_is_copied_back_is_due_as_it_was() {
         let mut drive = with_oracle(&spec(&text, &["drive.blocks_per_plane=32", "drive.op=1.2"]));
         let pages = u64::from(drive.geometry().logical_pages);
         let mut stream = Stream::new(11, "copied back");
-        // Five days: GC moves some of the old data, and none of it is due yet.
+        // For five days GC moves some of the old data, before any of it is due.
         while drive.now() < at(5_000_000_000) {
             let offset = stream.below(pages / 3) * 4096;
             let request = Request { arrival: drive.now(), op: Op::Write, fua: false, offset, len: 4096 };
@@ -256,7 +256,7 @@ fn what_is_copied_back_is_due_as_it_was() {
         assert_eq!(drive.stats().refresh.blocks, 0);
         let moved = drive.stats().flash_total(FlashOp::Copyback);
         assert_eq!(moved > 20, migration != "'off-chip'", "{moved} pages copied back");
-        // A day later what was there at the start is 30 days old, wherever it is: at the latest then it is corrected.
+        // A day later the data from before the run is 30 days old, in whichever block: by then it has been corrected.
         drive.advance(at(6_800_000_000));
         let now = nandlab::flash::AgeClock::new(86_400.0).at(drive.now());
         let (map, array) = (&drive.ftl().map, drive.array());

@@ -1,5 +1,5 @@
-//! The `vth` model against a brute-force integration of its densities, the paper's levels, and the fast tables against
-//! the models they stand for.
+//! The `vth` model, compared with a brute-force integration of its densities and with the levels of the paper; the fast tables,
+//! compared with the exact models.
 
 use nandlab::base::geometry::PageKind;
 use nandlab::base::units::Span;
@@ -31,8 +31,8 @@ fn page(pe_cycles: u32, age_s: u32, kind: PageKind) -> Condition {
     Condition { pe_cycles, age_s, reads: 0, copybacks: 0, kind }
 }
 
-/// The model again, from its definition: densities as histograms, noises as one numerical convolution after the other,
-/// references by trying every voltage. Shares with the model only its constants, and these are typed anew.
+/// An independent implementation of the model from its definition: densities as histograms, noises as numerical convolutions,
+/// reference voltages by trying every voltage. Only the constants are equal, and these are written again.
 struct BruteForce {
     /// Share of cells below each voltage of the grid, by state.
     below: [Vec<f64>; 4],
@@ -49,7 +49,7 @@ impl BruteForce {
         Self::FROM_V + i as f64 * Self::STEP_V
     }
 
-    /// Share of each bin around 0, by many points a bin.
+    /// The share of each bin around 0, integrated with 64 points per bin.
     fn kernel(density: impl Fn(f64) -> f64, reach: f64) -> Vec<f64> {
         let half = (reach / Self::STEP_V).ceil() as i32;
         let at = |bin: i32| {
@@ -102,7 +102,7 @@ impl BruteForce {
             let loss = if sigma > 0.0 { gauss(sigma) } else { vec![1.0] };
             Self::convolve(&Self::convolve(&Self::convolve(&bins, &loss), &cell_to_cell), &telegraph)
         };
-        // Below the upper edge of each bin.
+        // Cumulative shares: of the cells below the upper edge of each bin.
         let below = [None, Some(2.6), Some(3.2), Some(3.93)].map(|vp| {
             let mut below = state(vp);
             (1..below.len()).for_each(|i| below[i] += below[i - 1]);
@@ -115,9 +115,9 @@ impl BruteForce {
         Self { below, best }
     }
 
-    /// By comparing what is stored with what is read, bit by bit.
+    /// The RBER, by comparing stored bits with read bits for each state.
     fn rber(&self) -> PerKind {
-        // Erased state first; MSB, LSB.
+        // The (MSB, LSB) of each state, the erased state first.
         let gray = [(1, 1), (0, 1), (0, 0), (1, 0)];
         let (mut lsb, mut msb) = (0.0, 0.0);
         for (stored, below) in self.below.iter().enumerate() {
@@ -131,7 +131,7 @@ impl BruteForce {
         PerKind { lsb, msb }
     }
 
-    /// Share of cells within `reach` of a reference, which is given in volts.
+    /// Share of cells within `reach` of the voltage `reference`, both in volts.
     fn near(&self, reference: f64, reach: f64) -> f64 {
         let share = |v: f64| {
             let place = (v - Self::FROM_V) / Self::STEP_V - 0.5;
@@ -174,7 +174,8 @@ fn vth_agrees_with_brute_force_integration() {
     }
 }
 
-/// LaLDPC, Section II-D: after a year levels 2, 3 and 5 by Table II, at 10K P/E cycles "around 3 and 4".
+/// After a year the model gives levels 2, 3 and 5 of Table II; the LaLDPC paper, Section II-D, states "around 3 and 4" at 10K P/E
+/// cycles.
 #[test]
 fn a_year_takes_the_papers_drive_to_levels_2_3_5() {
     let limits = [0.005, 0.006, 0.008, 0.009, 0.010, 0.012, 0.013];
@@ -225,7 +226,7 @@ fn rber_grows_with_age_and_cycles() {
                 let now = [lsb[0], lsb[1], msb[0], msb[1]];
                 for way in 0..4 {
                     let least = younger[way].max(before[i][way]);
-                    // Tables round to 24 bits.
+                    // The tables are rounded to 24 bits.
                     assert!(now[way] >= least * (1.0 - 1e-6), "{spec:?} {pe} {age}: {now:?} {least}");
                     assert!(now[way] <= 0.5);
                 }
@@ -235,7 +236,7 @@ fn rber_grows_with_age_and_cycles() {
     }
 }
 
-/// Middles of the tables' cells, where interpolation is at its worst, and 0.
+/// The middles of the cells of a table, where the error of interpolation is largest, and 0.
 fn middles(first: u32, parts: u32, max: u32, every: usize) -> Vec<u32> {
     let mut places = vec![0];
     let mut low = first;
@@ -281,7 +282,7 @@ fn fast_tables_are_exact_to_1_percent() {
     println!("worst: dvpp 0.38 {:.5}, others {:.5}, susceptible {:.5}", worst[0], worst[1], worst[2]);
 }
 
-/// A lab's table, and the same interpolation written down plainly: the knots of each axis by trying all.
+/// A measured table, compared with an independent interpolation that searches the knots of each axis linearly.
 #[test]
 fn measured_table_agrees_with_plain_interpolation() {
     let pes = [0.0, 100.0, 1000.0, 3000.0, 10_000.0];
@@ -347,7 +348,7 @@ fn reads_and_copybacks_add_linearly_up_to_a_half() {
 }
 
 #[test]
-fn states_beyond_the_model_give_a_half_and_every_question_an_answer() {
+fn conditions_beyond_the_model_give_an_rber_of_a_half() {
     for (dvpp, cell_to_cell) in [(0.38, 0.05), (0.38, 0.0), (1e-3, 0.0), (0.73, 0.5), (2.0, 2.0)] {
         let mut model = vth(VthSpec { dvpp, cell_to_cell, ..PAPER });
         for pe in [0, 1, 1_000, 1_000_000, 10_000_000, u32::MAX] {
@@ -379,7 +380,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn value_does_not_depend_on_what_was_asked_before(
+    fn value_does_not_depend_on_earlier_calls(
         mut asked in prop::collection::vec((0..20_000u32, 0..5 * YEAR_S, any::<bool>()), 1..40),
         seed in any::<u64>(),
     ) {

@@ -1,4 +1,4 @@
-//! What a result says: write amplification in bytes, the steady state, and what never happened.
+//! Results: write amplification in bytes, the steady state, and notes.
 
 use crate::common::{TINY, request, rest, spec, submit_with_few};
 use nandlab::base::rng::Stream;
@@ -14,7 +14,7 @@ fn finished(drive: &mut Drive) -> (Value, Value) {
     (summary(drive, &RunFacts { complete: true, ..RunFacts::default() }), smart(drive))
 }
 
-/// Plays so many uniform random writes of `len` bytes, eight at a time.
+/// Plays `writes` uniform random writes of `len` bytes, eight at a time.
 fn write_at_random(drive: &mut Drive, writes: u32, len: u64) {
     let mut stream = Stream::new(7, "results");
     let places = drive.geometry().logical_bytes() / len;
@@ -29,7 +29,7 @@ fn write_at_random(drive: &mut Drive, writes: u32, len: u64) {
     rest(drive);
 }
 
-/// 1 KiB writes to 4 KiB pages: a page is programmed for each, which is four bytes for every one, and then there is GC.
+/// Writes of 1 KiB to pages of 4 KiB: each programs a page, four bytes for one byte of the host, beside the pages of GC.
 #[test]
 fn write_amplification_is_bytes_and_agrees_with_smart() {
     let mut drive = Drive::new(&spec(TINY, &["precondition.method='pts'"]));
@@ -44,7 +44,7 @@ fn write_amplification_is_bytes_and_agrees_with_smart() {
     let waf = number(&summary["waf"]);
     assert!((waf / (media / host) - 1.0).abs() < 1e-10, "{waf}, and {media} of {host} bytes");
     assert!(waf > 4.0 && (waf / number(&summary["waf_pages"]) - 4.0).abs() < 1e-9);
-    // The series adds up to the same, whatever its intervals.
+    // The sum over the series equals the summary.
     let table = drive.stats().series.table(drive.geometry());
     let sum = |name: &str| match &table.columns.iter().find(|column| column.name == name).unwrap().values {
         Values::U64(values) => values.iter().sum::<u64>() as f64,
@@ -69,7 +69,7 @@ fn without_host_writes_there_is_no_amplification() {
     );
 }
 
-/// Plays the writes of a spec's workload until so many requests have been done; `steady_state` and the summary.
+/// Plays `requests` random writes; returns `steady_state` of the summary.
 fn judged(spec: &Spec, requests: u32) -> Value {
     let mut drive = Drive::new(spec);
     drive.precondition(&mut |_| true);
@@ -77,10 +77,10 @@ fn judged(spec: &Spec, requests: u32) -> Value {
     finished(&mut drive).0
 }
 
-/// Of 64 blocks of 32 pages, 1638 pages logical; a fresh drive, one that was filled at random, and one that is steady already.
-/// The run that is asked for is long enough, and one that is called steady is so over twice the length.
+/// A fresh drive, a randomly filled drive and a steady drive, of 64 blocks of 32 pages, 1638 of them logical. A run of the proposed
+/// length is long enough, and a steady run is steady at twice the length too.
 #[test]
-fn a_steady_drive_stays_so_and_what_is_too_short_says_what_would_do() {
+fn steady_state_holds_in_longer_runs_and_the_proposed_length_suffices() {
     const DRIVE: &str = "[drive]\nchannels = 2\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\n\
         blocks_per_plane = 64\npages_per_block = 32\npage_size = '4KiB'\nop = 0.25\n\
         [workload]\nsynthetic = { requests = 1000, read_fraction = 0.0, size = '4KiB', address = 'uniform' }\n\
@@ -111,7 +111,7 @@ fn a_steady_drive_stays_so_and_what_is_too_short_says_what_would_do() {
     }
 }
 
-/// Sequential writes are amplified by nothing, from the first on. But a fresh drive is not steady before it erases as much as
+/// Sequential writes have a WAF of 1 from the first write on. But a fresh drive is not steady before it erases as many pages as
 /// it programs.
 #[test]
 fn a_drive_that_is_being_filled_is_not_steady() {

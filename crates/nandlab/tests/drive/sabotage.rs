@@ -1,6 +1,6 @@
-//! The test of the tests: the oracle must object to what a broken drive would do, and to nothing else.
+//! Tests of the tests: the oracle and the audit detect every violation by a broken drive, and no legal behaviour.
 //!
-//! It is fed by hand what a drive would tell it. A violation that stays unseen here would stay unseen in every run.
+//! The tests pass the oracle events as a drive would. A violation that the oracle misses here would be missed in every run.
 
 use crate::common::{self, TINY, ns, one, spec};
 use nandlab::base::geometry::{BlockId, Lpn, RequestId};
@@ -13,7 +13,7 @@ use nandlab::sched::Watcher;
 const A: Lpn = Lpn(7);
 const B: Lpn = Lpn(8);
 
-/// What happens at the host's interface, in order.
+/// An event at the host interface.
 #[derive(Clone, Copy, Debug)]
 enum Event {
     Admitted(Lpn, u64),
@@ -44,7 +44,7 @@ fn verdict(events: &[Event]) -> Result<(), String> {
     oracle.verdict()
 }
 
-/// An oracle that was told that LPN `A` held data before it saw anything, and `B` did not.
+/// The verdict of an oracle that knows that LPN `A` was mapped before the first event, and `B` was not.
 fn preconditioned(events: &[Event]) -> Result<(), String> {
     let mut map = nandlab::ftl::PageMap::new(16);
     map.set(A, nandlab::base::geometry::Ppn(3));
@@ -56,8 +56,8 @@ fn preconditioned(events: &[Event]) -> Result<(), String> {
 
 #[track_caller]
 fn is_caught(verdict: Result<(), String>, says: &str) {
-    let text = verdict.expect_err("the oracle saw nothing wrong");
-    assert!(text.contains(says), "{text:?} does not say {says:?}");
+    let text = verdict.expect_err("the oracle detected no violation");
+    assert!(text.contains(says), "{text:?} does not contain {says:?}");
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn a_stale_read_is_caught() {
 fn a_lost_write_is_caught() {
     let events = [Admitted(A, 1), Acknowledged(A, 1), Asked(0, A), Answered(0, A, None)];
     is_caught(verdict(&events), "read returned nothing");
-    // Also when the page existed before the run.
+    // The write is lost also if the page was mapped before the run.
     is_caught(preconditioned(&events), "read returned nothing");
     is_caught(preconditioned(&[Asked(0, A), Answered(0, A, None)]), "read returned nothing");
 }
@@ -89,11 +89,11 @@ fn data_from_before_the_run_is_stale_once_overwritten() {
 }
 
 #[test]
-fn data_nobody_wrote_is_caught() {
+fn data_that_was_never_written_is_caught() {
     is_caught(verdict(&[Asked(0, A), Answered(0, A, Some(0))]), "read returned write 0");
     is_caught(verdict(&[Asked(0, A), Answered(0, A, Some(5))]), "read returned write 5");
     is_caught(preconditioned(&[Asked(0, B), Answered(0, B, Some(0))]), "read returned write 0");
-    // Of a write that was never submitted, on a page that was written.
+    // The data of a write that was never submitted, on a written page.
     let events = [Admitted(A, 1), Acknowledged(A, 1), Asked(0, A), Answered(0, A, Some(2))];
     is_caught(verdict(&events), "read returned write 2");
 }
@@ -113,7 +113,7 @@ fn a_write_after_a_trim_must_not_read_as_nothing() {
 }
 
 #[test]
-fn an_answer_never_asked_for_is_caught() {
+fn an_answer_without_a_read_is_caught() {
     is_caught(verdict(&[Answered(0, A, None)]), "answered twice, or never asked for");
     let twice = [Asked(0, A), Answered(0, A, None), Answered(0, A, None)];
     is_caught(verdict(&twice), "answered twice");
@@ -142,9 +142,9 @@ fn the_first_violation_is_kept_and_the_rest_is_bounded() {
 #[test]
 fn legal_interleavings_are_accepted() {
     let legal: [&[Event]; 11] = [
-        // Never written.
+        // A read of a page never written.
         &[Asked(0, A), Answered(0, A, None)],
-        // A read between admission and acknowledgement may see either, here the new one...
+        // A read between admission and acknowledgement may get the new data ...
         &[
             Admitted(A, 1),
             Acknowledged(A, 1),
@@ -153,7 +153,7 @@ fn legal_interleavings_are_accepted() {
             Answered(0, A, Some(2)),
             Acknowledged(A, 2),
         ],
-        // ... or the old one.
+        // ... or the old data.
         &[
             Admitted(A, 1),
             Acknowledged(A, 1),
@@ -162,7 +162,7 @@ fn legal_interleavings_are_accepted() {
             Answered(0, A, Some(1)),
             Acknowledged(A, 2),
         ],
-        // A write acknowledged while the read is under way need not be seen by it.
+        // A read may get the data from before a write that is acknowledged during the read ...
         &[
             Admitted(A, 1),
             Acknowledged(A, 1),
@@ -171,7 +171,7 @@ fn legal_interleavings_are_accepted() {
             Acknowledged(A, 2),
             Answered(0, A, Some(1)),
         ],
-        // But it may.
+        // ... or the data of that write.
         &[
             Admitted(A, 1),
             Acknowledged(A, 1),
@@ -180,7 +180,7 @@ fn legal_interleavings_are_accepted() {
             Acknowledged(A, 2),
             Answered(0, A, Some(2)),
         ],
-        // Programs may end in another order than they were admitted in.
+        // Writes may be acknowledged in another order than that of their admission.
         &[
             Admitted(A, 1),
             Admitted(A, 2),
@@ -189,14 +189,14 @@ fn legal_interleavings_are_accepted() {
             Asked(0, A),
             Answered(0, A, Some(2)),
         ],
-        // A deallocation while the read is under way: the old data or none.
+        // A read during which the page is deallocated may get the old data or none.
         &[Admitted(A, 1), Acknowledged(A, 1), Asked(0, A), Trimmed(A, 2), Answered(0, A, Some(1))],
         &[Admitted(A, 1), Acknowledged(A, 1), Asked(0, A), Trimmed(A, 2), Answered(0, A, None)],
-        // Deallocated: nothing.
+        // A read of a deallocated page gets no data.
         &[Admitted(A, 1), Acknowledged(A, 1), Trimmed(A, 2), Asked(0, A), Answered(0, A, None)],
-        // A write after a deallocation.
+        // A read after a deallocation and a write.
         &[Trimmed(A, 1), Admitted(A, 2), Acknowledged(A, 2), Asked(0, A), Answered(0, A, Some(2))],
-        // One request reads many pages, and slots are used again.
+        // A request reads several pages, and a slot is used by several requests.
         &[
             Admitted(A, 1),
             Acknowledged(A, 1),
@@ -222,10 +222,10 @@ fn legal_interleavings_are_accepted() {
     }
 }
 
-/// A drive with a fault between it and its oracle.
+/// An oracle that gets one wrong answer.
 struct Faulty {
     oracle: Oracle,
-    /// Changes the n-th answer of data.
+    /// Number of the answer with data that is changed, from 1.
     spoil: u64,
     answers: u64,
     how: fn(u64) -> Option<u64>,
@@ -284,9 +284,9 @@ fn one_wrong_answer_in_a_whole_run_is_caught() {
     }
 }
 
-/// A program that ends without a start, as a drive would do that forgets what it has submitted: flash refuses it.
+/// The array panics on operations that flash does not allow.
 #[test]
-fn the_array_refuses_what_flash_refuses() {
+fn the_array_refuses_illegal_operations() {
     use nandlab::base::geometry::{BlockId, Geometry};
     use nandlab::flash::{Array, BlockState, Keeps};
     let spec = spec(TINY, &[]);
@@ -301,16 +301,19 @@ fn the_array_refuses_what_flash_refuses() {
     assert!(!panics(&|array| assert!(array.program(BlockId(0), 1) > 0)));
     assert!(!panics(&|array| array.read(BlockId(0), 0)));
     assert!(!panics(&|array| array.erase(&geometry, BlockId(0))));
-    assert!(panics(&|array| assert!(array.program(BlockId(0), 0) > 0)), "twice without an erase");
-    assert!(panics(&|array| assert!(array.program(BlockId(0), 2) > 0)), "out of order");
-    assert!(panics(&|array| assert!(array.program(BlockId(1), 0) > 0)), "of a block that is not open");
+    assert!(panics(&|array| assert!(array.program(BlockId(0), 0) > 0)), "program of a programmed page");
+    assert!(panics(&|array| assert!(array.program(BlockId(0), 2) > 0)), "program out of order");
+    assert!(
+        panics(&|array| assert!(array.program(BlockId(1), 0) > 0)),
+        "program in a block that is not open"
+    );
     assert!(panics(&|array| array.read(BlockId(0), 1)), "read of an unprogrammed page");
     assert!(panics(&|array| array.read(BlockId(1), 0)), "read of an erased block");
-    let hold = |array: &mut Array| {
+    let pinned = |array: &mut Array| {
         array.block_mut(BlockId(0)).pins = 1;
         array.erase(&geometry, BlockId(0));
     };
-    assert!(panics(&hold), "erase of a block an operation needs");
+    assert!(panics(&pinned), "erase of a pinned block");
     let valid = |array: &mut Array| {
         array.block_mut(BlockId(0)).valid = 1;
         array.erase(&geometry, BlockId(0));
@@ -319,7 +322,7 @@ fn the_array_refuses_what_flash_refuses() {
 }
 
 #[test]
-fn the_audit_finds_nothing_wrong_at_any_time_of_a_busy_run() {
+fn the_audit_holds_throughout_a_busy_run() {
     let mut drive = Drive::new(&spec(TINY, &[]));
     let capacity = drive.geometry().logical_bytes();
     let mut stream = Stream::new(11, "audit");
@@ -336,7 +339,7 @@ fn the_audit_finds_nothing_wrong_at_any_time_of_a_busy_run() {
     drive.audit().unwrap();
 }
 
-/// A busy drive at rest, to be broken.
+/// A drive at rest after many writes.
 fn rested() -> Drive<NoProbe> {
     let mut drive = Drive::new(&spec(TINY, &["gc.idle_after=1ms"]));
     let mut stream = Stream::new(3, "rested");
@@ -347,12 +350,12 @@ fn rested() -> Drive<NoProbe> {
         drive.advance(drive.now() + ns(200_000));
     }
     drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
-    drive.audit().expect("nothing is wrong yet");
+    drive.audit().expect("the audit holds before the sabotage");
     drive
 }
 
 #[test]
-fn the_audit_notices_whatever_is_broken() {
+fn the_audit_detects_inconsistent_state() {
     use nandlab::base::geometry::{Geometry, Ppn};
     use nandlab::flash::{Array, BlockState};
     use nandlab::ftl::Ftl;
@@ -393,7 +396,7 @@ fn the_audit_notices_whatever_is_broken() {
         ("a free block is lost", |_, _, ftl| {
             ftl.planes[1].free.pop();
         }),
-        ("a hold is left over", |_, array, _| {
+        ("a pin is left over", |_, array, _| {
             let block = full(array);
             array.block_mut(block).pins = 1;
         }),
@@ -403,6 +406,6 @@ fn the_audit_notices_whatever_is_broken() {
         let geometry = drive.geometry().clone();
         let (array, ftl) = drive.parts_mut();
         break_it(&geometry, array, ftl);
-        assert!(drive.audit().is_err(), "the audit does not notice that {what}");
+        assert!(drive.audit().is_err(), "the audit does not detect that {what}");
     }
 }

@@ -1,4 +1,4 @@
-//! Saving a drive and loading it: what comes back is what was saved, and nothing else is ever accepted.
+//! Saved drives: a loaded drive equals the saved one, and damaged or foreign files are refused.
 
 use crate::common::{TINY, request, settle, spec, with_oracle};
 use nandlab::base::geometry::Lpn;
@@ -119,7 +119,7 @@ fn retired_blocks_stay_retired() {
             .submit(&Request { arrival: drive.now(), op: Op::Write, fua: false, offset, len: 4096 })
             .unwrap();
         drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
-        // GC leaves a block alone whose next erase is its last. One that is deallocated is erased once more, and retires.
+        // GC does not take a block whose next erase is its last. A wholly deallocated block is erased once more, and retires.
         if drive.completions().any(|done| done.failed.is_some()) {
             drive.submit(&request(&drive, Op::Trim, 0, pages * 4096)).unwrap();
             drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
@@ -132,7 +132,7 @@ fn retired_blocks_stay_retired() {
     assert_eq!(usable as usize, blocks(&drive).iter().filter(|b| b.3 != BlockState::Retired).count());
 }
 
-/// After a fill, which writes blocks in order and frees none, a loaded drive goes on exactly like the one saved.
+/// After a fill, which writes blocks in order and frees none, a loaded drive behaves exactly like the saved drive.
 #[test]
 fn a_loaded_fill_goes_on_like_the_drive_that_was_saved() {
     for sets in [
@@ -148,11 +148,11 @@ fn a_loaded_fill_goes_on_like_the_drive_that_was_saved() {
     }
 }
 
-/// After PTS three things are not in the file, none of which is state of the flash: the order in which blocks of
-/// equal wear were freed, the order in which blocks were closed (all at time 0; `fifo` goes by it), and how far the
-/// random streams were drawn. Two loads of one file are the same drive, though.
+/// After PTS a loaded drive may differ from the saved one, because the file lacks three orders that are no state of the flash: that
+/// in which blocks of equal wear were freed, that in which blocks were closed (all at time 0; `fifo` uses it), and the position
+/// of the random streams. But two loads of one file are equal drives.
 #[test]
-fn two_loads_of_one_file_go_on_alike() {
+fn two_loads_of_one_file_behave_alike() {
     for sets in [
         vec![],
         vec!["gc.victim=fifo"],
@@ -181,7 +181,7 @@ fn every_read_of_a_loaded_drive_is_right() {
 }
 
 #[test]
-fn a_snapshot_under_the_oracle_holds_the_same_as_one_without() {
+fn a_snapshot_is_equal_with_and_without_the_oracle() {
     let watched = with_oracle(&spec(&text(FILL), &[]));
     assert_eq!(saved(&watched), saved(&preconditioned(FILL, &[])));
 }
@@ -191,7 +191,7 @@ fn every_truncation_is_an_error() {
     for precondition in [FILL, ""] {
         let bytes = saved(&preconditioned(precondition, &[]));
         for len in 0..bytes.len() {
-            // Every length near the ends, every 7th between.
+            // Every length near both ends, every 7th length between.
             if len > 200 && len < bytes.len() - 200 && len % 7 != 0 {
                 continue;
             }
@@ -209,7 +209,7 @@ fn every_flipped_bit_is_an_error() {
         let mut stream = Stream::new(8, "flip");
         let head = 8 * 120;
         for flip in 0..head + 1500 {
-            // All of the head, then anywhere; the last bytes are the checksum's.
+            // Flips every bit of the head, then random bits, among them bits of the checksum at the end.
             let bit = if flip < head { flip } else { stream.below(bytes.len() as u64 * 8) };
             let (byte, mask) = ((bit / 8) as usize, 1 << (bit % 8));
             bytes[byte] ^= mask;
@@ -227,7 +227,7 @@ fn garbage_and_shuffled_snapshots_are_errors() {
     for _ in 0..1500 {
         let mut damaged = bytes.clone();
         match stream.below(4) {
-            // Words exchanged, a stretch overwritten, a stretch repeated, noise from somewhere on.
+            // Exchanges words, overwrites a range, repeats a range, or writes random bytes to the end.
             0 => {
                 let words = damaged.len() as u64 / 4;
                 let (a, b) = (stream.below(words) as usize * 4, stream.below(words) as usize * 4);
@@ -256,10 +256,10 @@ fn garbage_and_shuffled_snapshots_are_errors() {
     }
 }
 
-/// The checksum is no secret: a file made up with a right one may still hold nonsense. Whatever is changed in it, the
-/// drive that comes out passes the audit, or none comes out.
+/// A file with a correct checksum may still have wrong content. With any change, loading is an error or gives a drive that passes
+/// the audit.
 #[test]
-fn nonsense_with_a_right_checksum_is_an_error_or_a_sound_drive() {
+fn wrong_content_with_a_correct_checksum_is_an_error_or_passes_the_audit() {
     let sum_of = |words: &mut dyn Iterator<Item = u64>| {
         words.fold(0xcbf2_9ce4_8422_2325_u64, |sum, word| {
             (sum ^ word).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(17)
@@ -336,13 +336,13 @@ fn a_snapshot_of_another_drive_is_refused_and_the_difference_named() {
         assert!(matches!(error, SnapshotError::Mismatch(..)), "{set}: {error:?}");
         assert!(error.to_string().contains(says), "{set}: {error}");
     }
-    // Settings the state does not depend on may differ.
+    // Settings that the saved state does not depend on may differ.
     for set in ["timing.read=70us", "gc.victim=fifo", "drive.endurance=5000", "seed=9", "drive.cell=slc"] {
         load(&bytes, &[set]).unwrap_or_else(|e| panic!("{set}: {e}"));
     }
 }
 
-/// Two dies of two planes and four dies of one plane have as many planes, and the same order of them under CWDP.
+/// Two dies of two planes and four dies of one plane have equal numbers of planes, in equal order under CWDP.
 #[test]
 fn a_snapshot_of_a_drive_with_other_dies_is_refused() {
     let bytes = saved(&preconditioned(FILL, &[]));
@@ -355,7 +355,7 @@ fn a_snapshot_of_a_drive_with_other_dies_is_refused() {
 }
 
 #[test]
-fn what_is_not_a_snapshot_says_so() {
+fn other_files_are_refused_with_a_reason() {
     for (bytes, says) in [
         (&b""[..], "it ends too early"),
         (b"nandlab", "it ends too early"),
@@ -369,7 +369,7 @@ fn what_is_not_a_snapshot_says_so() {
 }
 
 #[test]
-fn failures_to_read_and_write_are_handed_on() {
+fn io_errors_are_returned() {
     struct Broken;
     impl std::io::Write for Broken {
         fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {

@@ -1,5 +1,5 @@
-//! What a plane needs: with exactly the blocks that `BlockNeeds` asks for writes go on for ever, with one fewer there is a
-//! state in which none can. Each mechanism alone, and all together.
+//! The blocks that a plane needs: with exactly the blocks of `BlockNeeds` writes always go on; with one block fewer there is a
+//! state in which no write can. Tested for each mechanism alone, and for all together.
 
 use crate::common::{IDLE, MS, at, request, spec};
 use nandlab::base::geometry::{Lpn, PlaneId};
@@ -14,17 +14,17 @@ use nandlab::host::{Op, Oracle, Request};
 
 /// Pages of a block.
 const PAGES: u64 = 4;
-/// Valid pages of the host and of the map: whole blocks.
+/// Valid pages of the host and of the map, a whole number of blocks.
 const VALID: u64 = 32;
 
-/// One plane with the settings, with so many blocks more than `BlockNeeds` asks for, or fewer.
+/// The spec of one plane with `settings`, with `more` blocks beyond those of `BlockNeeds` (fewer if negative), and its needs.
 fn drive(settings: &[&str], more: i64) -> (Spec, BlockNeeds) {
     let text = "[drive]\nchannels = 1\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\nblocks_per_plane = 64\npages_per_block = 4\n\
                 page_size = '4KiB'\nop = 4.0\nendurance = 1000000\n[gc]\nidle_after = '1h'\n";
     let mut spec = spec(text, settings);
     let map_pages = block_needs(&spec).mapping.valid_pages;
     let logical = VALID - map_pages;
-    // The needs depend on the logical pages alone, which are the same with any number of blocks.
+    // The needs depend on the logical pages only, whose number is equal for any number of blocks.
     let mut set = |blocks: u64| {
         spec.drive.blocks_per_plane = blocks as u32;
         spec.drive.op = (blocks * PAGES) as f64 / (logical as f64 + 0.5) - 1.0;
@@ -33,15 +33,15 @@ fn drive(settings: &[&str], more: i64) -> (Spec, BlockNeeds) {
     let least = (VALID / PAGES) + block_needs(&set(64)).blocks();
     let exact = set(least);
     assert!(block_needs(&exact).fit(least) && !block_needs(&exact).fit(least - 1));
-    let spec = set(least.checked_add_signed(more).expect("there are blocks"));
+    let spec = set(least.checked_add_signed(more).expect("the number of blocks is positive"));
     let needs = block_needs(&spec);
     assert_eq!((needs.host_pages, needs.valid_pages()), (logical, VALID));
     (spec, needs)
 }
 
-/// Every stream that may be open is, with a page that holds nothing and room for more; all other blocks are full of valid
-/// pages, as far as the host's stream may take blocks.
-fn used_up(spec: &Spec, needs: &BlockNeeds) -> Drive<Oracle> {
+/// A drive without spare pages for the host: every internal stream has an open block with one dead page, and all blocks that the
+/// host's stream may take are full of valid pages.
+fn without_spare_pages(spec: &Spec, needs: &BlockNeeds) -> Drive<Oracle> {
     let mut drive = Drive::with_probe(spec, Oracle::default());
     let geometry = drive.geometry().clone();
     let (array, ftl) = drive.parts_mut();
@@ -82,7 +82,7 @@ fn write(drive: &mut Drive<Oracle>, lpn: u64) {
     while drive.outstanding() > 0 && drive.advance_by_event(Time::NEVER) {}
 }
 
-/// What each mechanism adds to the needs of a drive that has none of them: blocks open, blocks kept free.
+/// Each mechanism with its settings, and what it adds to the needs of a drive without mechanisms: open blocks, blocks kept free.
 const MECHANISMS: [(&str, &[&str], u64, u64); 6] = [
     ("GC alone", &[], 0, 0),
     ("static wear levelling", &["ftl.wear_levelling='static'"], 1, 0),
@@ -97,7 +97,7 @@ const MECHANISMS: [(&str, &[&str], u64, u64); 6] = [
         1,
         1,
     ),
-    // Two pages of the cache take one block of the plane, and GC may have taken another when power fails.
+    // The two pages of the cache take one block of the plane at power loss, when GC may have taken another.
     ("a capacitor", &["cache.size='8KiB'", "capacitor.capacitance='60mF'"], 0, 2),
 ];
 
@@ -107,17 +107,17 @@ fn with(settings: &[&str]) -> Vec<String> {
 
 fn check(name: &str, settings: &[&str]) {
     let (spec, needs) = drive(settings, 0);
-    let mut exact = used_up(&spec, &needs);
+    let mut exact = without_spare_pages(&spec, &needs);
     let mut stream = Stream::new(7, "space");
     for _ in 0..600 {
         write(&mut exact, stream.below(needs.host_pages));
-        assert!(exact.failure().is_none(), "{name}: {}", exact.failure().expect("it is there"));
+        assert!(exact.failure().is_none(), "{name}: {}", exact.failure().expect("the drive has failed"));
     }
     assert_eq!(exact.stats().failed, [0; 3], "{name}");
     exact.audit().unwrap_or_else(|e| panic!("{name}: {e}"));
     exact.probe().verdict().unwrap_or_else(|e| panic!("{name}: {e}"));
     let (spec, needs) = drive(settings, -1);
-    let mut short = used_up(&spec, &needs);
+    let mut short = without_spare_pages(&spec, &needs);
     assert_eq!(u64::from(short.ftl().planes[0].free.len()), needs.free(), "{name}");
     write(&mut short, 0);
     let failure = short.failure().unwrap_or_else(|| panic!("{name}: a write goes on with one block fewer"));
@@ -125,9 +125,9 @@ fn check(name: &str, settings: &[&str]) {
 }
 
 #[test]
-fn each_mechanism_needs_what_it_says_and_not_a_block_less() {
+fn each_mechanism_needs_exactly_its_blocks() {
     let (_, base) = drive(&[], 0);
-    assert_eq!((base.open(), base.free()), (1, 1), "open for GC, and free for it");
+    assert_eq!((base.open(), base.free()), (1, 1), "GC has an open block and one kept free");
     for (name, settings, open, free) in MECHANISMS {
         let (_, needs) = drive(settings, 0);
         assert_eq!((needs.open() - base.open(), needs.free() - base.free()), (open, free), "{name}");
@@ -144,14 +144,14 @@ fn all_together_need_the_sum() {
     check("all", &all);
 }
 
-/// A block that holds nothing is erased at once, with no job; it counts as free for GC's trigger meanwhile.
+/// A block without valid pages is erased at once, without a job; until then it counts as free for GC's trigger.
 #[test]
 fn a_dead_block_is_erased_beside_gc() {
     let (spec, needs) = drive(&[], 8);
-    let mut drive = used_up(&spec, &needs);
+    let mut drive = without_spare_pages(&spec, &needs);
     let erases = |drive: &Drive<Oracle>| drive.stats().flash.map(|by_cause| by_cause.iter().sum::<u64>())[2];
     let (victims, before) = (drive.stats().gc.victims, erases(&drive));
-    // The first block holds LPN 0 to 3.
+    // The first block has LPN 0 to 3.
     for lpn in 0..PAGES {
         write(&mut drive, lpn);
     }
@@ -161,11 +161,10 @@ fn a_dead_block_is_erased_beside_gc() {
     drive.run_until_idle(IDLE).unwrap();
 }
 
-/// A refresh whose block stays takes a free block for the pages that it must write elsewhere, and gives none
-/// back. The host had taken that block while such a job was at work, the job GC's, and a drive with garbage enough stood
-/// still.
+/// Regression: a partial refresh, whose block stays, takes a free block for pages that it writes elsewhere, and frees none. The host
+/// took that block during the job, the job took the block of GC, and a drive with enough garbage stopped.
 #[test]
-fn a_block_promised_to_a_job_is_taken_by_nobody_else() {
+fn a_block_promised_to_a_job_is_not_allocated_to_others() {
     let (spec, _) = drive(&["ftl.map.demand={ cache = '64B' }"], 8);
     let mut drive: Drive = Drive::new(&spec);
     let geometry = drive.geometry().clone();
@@ -189,5 +188,8 @@ fn a_block_promised_to_a_job_is_taken_by_nobody_else() {
     while ftl.planes[0].free.len() > 1 {
         ftl.allocate(&geometry, array, plane, WriteStream::Gc).unwrap();
     }
-    assert!(ftl.allocate(&geometry, array, plane, WriteStream::Gc).is_some(), "it is there for the job");
+    assert!(
+        ftl.allocate(&geometry, array, plane, WriteStream::Gc).is_some(),
+        "the job gets the promised block"
+    );
 }

@@ -1,7 +1,7 @@
-//! The four schemes on one drive (SPEC section 7): what one of them does to what another one keeps, by hand.
+//! Interactions of the four schemes on one drive, on small drives whose state is known.
 //!
-//! With the level table `laldpc` level L costs 85 + 24 (L - 1) us: sensing 50 + 14 (L - 1), transfer 20 + 10 (L - 1),
-//! decoding 15. A day passes in a second.
+//! With the level table `laldpc` a read at level L takes 85 + 24 (L - 1) us: sensing 50 + 14 (L - 1), transfer 20 + 10 (L - 1),
+//! decoding 15. A day of ageing is a second.
 
 use crate::common::{SECOND, US, at, ballast, ns, one, request, spec, submit_with_few};
 use nandlab::base::geometry::{DieId, Lpn, PlaneId, Ppn};
@@ -17,8 +17,8 @@ use nandlab::sched::{Cause, FlashOp, Transaction, Watcher};
 const PAGE: u64 = 4096;
 const DAY_S: u32 = 86_400;
 
-/// Two dies of one plane, each on its channel: even LPNs are on die 0, odd ones on die 1. Twenty milliseconds after the last
-/// request whatever has two invalid pages is collected, once there is more garbage than internal streams' open blocks hold.
+/// Two dies of one plane, each on its own channel: even LPNs are on die 0, odd LPNs on die 1. Twenty milliseconds after the last
+/// request GC empties blocks with two invalid pages, if there is more garbage than the pages of the internal streams' open blocks.
 const BASE: &str = "[drive]\nchannels = 2\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\n\
      blocks_per_plane = 200\npages_per_block = 16\npage_size = '4KiB'\ncell = 'mlc'\nop = 1.0\nendurance = 1000000\n\
      [timing]\nread = '50us'\nprogram = '900us'\nerase = '3.5ms'\nchannel_ns_per_byte = 2.5\ncommand = '0us'\n\
@@ -27,20 +27,22 @@ const BASE: &str = "[drive]\nchannels = 2\nchips_per_channel = 1\ndies_per_chip 
      rber = 'vth'\npe_cycles = 12000\nclock_scale = 86400.0\n";
 
 const COPYBACKS: &str = "migration.policy={ rcopyback-greedy = { limit = 2 } }";
-/// 256 bytes of each page are susceptible: 16 pages fill one.
+/// 256 bytes of each page are susceptible: those of 16 pages fill a combination page.
 const PARTIAL: &str =
     "refresh.policy={ partial = { susceptible_ratio = 0.0, encoding = 'entries', codeword_bits = 128 } }";
-/// Some 120 bytes of each page: a block of 16 does not fill one, so they wait for half of the grace.
+/// Some 120 bytes of each page are susceptible: those of a block of 16 pages do not fill a line, which waits for half of the grace.
 const WAITS: &str = "refresh.policy={ partial = { susceptible_ratio = 0.03 } }";
-/// All bits: each page fills one.
+/// All bits are susceptible: each page fills a combination page.
 const WHOLE: &str = "refresh.policy={ partial = { susceptible_ratio = 1.0 } }";
-/// More garbage than in the blocks that may be open for GC, two numbers of copybacks and combination pages: 64 pages.
+/// Blocks of [`ballast`], whose garbage exceeds the 64 pages of the blocks that may be open for GC, copybacks of two counts and
+/// combination pages.
 const BALLAST: u32 = 80;
-/// Nothing is collected.
+/// Overrides with which GC does not begin.
 const LAZY: [&str; 2] = ["gc.foreground_free=0.0", "gc.background_free=0.001"];
 const EVERY_300_DAYS: &str = "refresh.interval=[{ pe = 1000000, every = '300d' }]";
 const DUE: u64 = 300 * SECOND;
-/// After sixteen reads at full strength, half of the grace of 1 % if need be, and a program.
+/// A time after the links of a block due at [`DUE`] have been made: sixteen reads at full strength, half of the grace of 1 %, and a
+/// program.
 const LINKED: u64 = DUE + 8 * SECOND / 5;
 
 #[derive(Default)]
@@ -63,11 +65,11 @@ impl Hand {
         Self { drive: Drive::with_probe(&spec(BASE, sets), <(Oracle, Log)>::default()) }
     }
 
-    /// So many pages in a block of die 0: LPN 0, 2, 4, ...
+    /// A drive with `pages` pages in a block of die 0: LPN 0, 2, 4, ...
     fn with_pages(sets: &[&str], pages: u64) -> Self {
         let mut hand = Self::new(sets);
         (0..pages).for_each(|page| hand.write(2 * page));
-        // Where there is a write cache.
+        // With a write cache the pages reach flash by the flush.
         hand.submit(Op::Flush, 0);
         hand.drive.advance(hand.drive.now() + ns(20_000 * US));
         hand.drive.completions();
@@ -87,8 +89,8 @@ impl Hand {
         self.drive.submit(&request).unwrap();
     }
 
-    /// Lets GC move what is in the first block of die 0, of which two pages are deallocated, with so many blocks of ballast
-    /// as long as it takes. (These are dead then, and erased.)
+    /// Deallocates two pages of the first block of die 0 and lets GC move the others, with `blocks` blocks of ballast meanwhile.
+    /// (The ballast is deallocated afterwards, and its blocks are erased.)
     fn collect_with(&mut self, blocks: u32) {
         let ballast = ballast(&mut self.drive, blocks);
         self.submit(Op::Trim, 0);
@@ -117,7 +119,7 @@ impl Hand {
         self.drive.array().stamp(self.at(lpn)).corrected.age_s(now)
     }
 
-    /// The level that decodes a page now, from what it has been through.
+    /// The level that decodes a page now, by the reliability model from wear, age, reads and copybacks.
     fn level(&self, lpn: u32) -> u64 {
         let (block, drive) = (self.block(lpn), &self.drive);
         let condition = Condition {
@@ -145,7 +147,7 @@ impl Hand {
         self.drive.probe().0.verdict().unwrap_or_else(|e| panic!("oracle: {e}"));
     }
 
-    /// All ends and reads back.
+    /// Lets the drive come to rest and reads every page.
     fn end(mut self) {
         self.drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
         for lpn in 0..u64::from(self.drive.geometry().logical_pages) {
@@ -157,7 +159,7 @@ impl Hand {
     }
 }
 
-/// How long a read takes that starts at one level and is decoded at another one.
+/// Latency in us of a read that starts at level `from` and decodes at level `to`.
 fn us(from: u64, to: u64) -> u64 {
     (from..=to).map(|level| 85 + 24 * (level - 1)).sum()
 }
@@ -165,7 +167,7 @@ fn us(from: u64, to: u64) -> u64 {
 // ----------------------------------------------------------------------------------------------- copyback and read levels
 
 #[test]
-fn a_copyback_keeps_age_errors_and_read_level_and_what_corrects_resets_them() {
+fn a_copyback_keeps_age_errors_and_read_level_and_a_correction_resets_them() {
     let errors = ["reliability.copyback_error=1e-3", "reliability.read_disturb=1e-5"];
     for (migration, copied_back) in [(COPYBACKS, true), ("migration.policy=off-chip", false)] {
         let mut hand = Hand::with_pages(&[&[migration], &errors[..]].concat(), 16);
@@ -181,11 +183,11 @@ fn a_copyback_keeps_age_errors_and_read_level_and_what_corrects_resets_them() {
             assert!(hand.age_s(2) >= age_s, "it is as old as it was");
             assert!(hand.block(2).reads >= reads, "what reads have disturbed comes along");
             assert_eq!(hand.block(2).copybacks, 1);
-            // It starts where the last read of it ended, and has more errors now.
+            // A read starts at the level of the last read, but the copy has more errors.
             let now = hand.level(2);
             assert!(now > level, "{now} {level}");
             assert_eq!([hand.read_us(2), hand.read_us(2)], [us(level, now), us(now, now)]);
-            // A host write is young, and its level the first.
+            // A page written by the host is young and starts at level 1.
             hand.write(2);
         }
         assert!(hand.age_s(2) <= DAY_S);
@@ -195,8 +197,8 @@ fn a_copyback_keeps_age_errors_and_read_level_and_what_corrects_resets_them() {
 }
 
 #[test]
-fn the_limit_counts_the_errors_that_reads_have_left() {
-    // Level 5 ends at 0.010. A year later the page would do with it; with 300 reads of its block it would not.
+fn the_limit_counts_errors_of_read_disturb() {
+    // Level 5 ends at an RBER of 0.010. Without read disturb it decodes the page 30 days later, with 300 reads of the block not.
     for (disturb, copybacks) in [("1e-9", 14), ("1e-5", 0)] {
         let limit = "migration.policy={ rcopyback-greedy = { limit = { measured = { within = '30d', level = 5 } } } }";
         let disturb = format!("reliability.read_disturb={disturb}");
@@ -215,7 +217,7 @@ fn the_limit_counts_the_errors_that_reads_have_left() {
 // -------------------------------------------------------------------------------------------------- refresh and read levels
 
 #[test]
-fn the_level_stays_while_susceptible_bits_wait_and_falls_with_the_link() {
+fn the_level_falls_with_the_link_not_with_the_read_for_the_vsm() {
     for start in ["last-level", "block-level", "first"] {
         let set = format!("ecc.start={start}");
         let mut hand = Hand::with_pages(&[WAITS, EVERY_300_DAYS, &set], 16);
@@ -224,7 +226,7 @@ fn the_level_stays_while_susceptible_bits_wait_and_falls_with_the_link() {
         assert!(level > 1);
         let kept = if start == "first" { 1 } else { level };
         assert_eq!([hand.read_us(2), hand.read_us(2)], [us(1, level), us(kept, level)]);
-        // Read at full strength, their bits wait for a line to be full: nothing is corrected yet.
+        // The pages were read at full strength and their bits wait for a full line: no page is corrected yet.
         hand.drive.advance(at(DUE + SECOND));
         assert_eq!((hand.drive.stats().refresh.partial_pages, hand.links().count()), (16, 0));
         assert!(hand.links().is_pending(hand.at(2)));
@@ -237,9 +239,9 @@ fn the_level_stays_while_susceptible_bits_wait_and_falls_with_the_link() {
 }
 
 #[test]
-fn full_strength_says_nothing_of_the_level_that_a_block_needs() {
+fn a_read_at_full_strength_sets_no_level() {
     let mut hand = Hand::new(&[WAITS, EVERY_300_DAYS, "ecc.start=block-level"]);
-    // From before the run: the level of none of them is known.
+    // Pages from before the run, without a remembered level.
     for page in 0..16 {
         hand.drive.write_now(Lpn(2 * page));
     }
@@ -267,7 +269,7 @@ fn a_conventional_refresh_resets_the_level() {
 }
 
 #[test]
-fn known_errors_are_as_good_as_corrected_to_the_next_read() {
+fn known_errors_count_as_corrected_at_the_next_read() {
     let ec_cache = "refresh.policy={ ec-cache = { hot_reads = 2 } }";
     let mut hand = Hand::with_pages(&[ec_cache, "refresh.interval=[{ pe = 1000000, every = '36500d' }]"], 16);
     hand.drive.advance(at(300 * SECOND));
@@ -279,7 +281,7 @@ fn known_errors_are_as_good_as_corrected_to_the_next_read() {
 // ----------------------------------------------------------------------------------------------------- refresh and copyback
 
 #[test]
-fn known_errors_go_with_a_copyback_and_end_with_a_correction() {
+fn known_errors_move_with_a_copyback_and_end_with_a_correction() {
     let ec_cache = "refresh.policy={ ec-cache = { hot_reads = 1 } }";
     let never = "refresh.interval=[{ pe = 1000000, every = '36500d' }]";
     for (migration, copied_back) in [(COPYBACKS, true), ("migration.policy=off-chip", false)] {
@@ -304,7 +306,7 @@ fn a_partially_refreshed_page_is_merged_and_never_copied_back() {
     hand.drive.advance(at(LINKED));
     assert_eq!(hand.links().count(), 16);
     hand.collect();
-    // Fourteen preads, and what they make whole goes to a block b(0).
+    // GC reads fourteen pages by pread, and programs the merged pages into a block b(0).
     let of_gc = [FlashOp::Copyback, FlashOp::Read, FlashOp::Program].map(|kind| hand.flash(kind, Cause::Gc));
     assert_eq!((of_gc, hand.links().count()), ([0, 28, 14], 0));
     assert_eq!(hand.drive.stats().refresh.promoted_pages, 14);
@@ -332,7 +334,7 @@ fn a_combination_page_moves_off_chip_with_its_links() {
     let mut hand = Hand::with_pages(&[WHOLE, EVERY_300_DAYS, COPYBACKS], 16);
     hand.drive.advance(at(LINKED));
     assert_eq!((hand.links().count(), hand.links().combinations().count()), (16, 16));
-    // Each page, the number of its combination page and where that is.
+    // Each page with the number and the PPN of its combination page.
     let linked = |page: u32| {
         let number = hand.links().of(hand.at(2 * page)).unwrap().0;
         (hand.at(2 * page), number, hand.at(number.0))
@@ -361,13 +363,13 @@ fn a_combination_page_moves_off_chip_with_its_links() {
 }
 
 #[test]
-fn refresh_in_place_ends_the_row_of_copybacks() {
+fn refresh_in_place_resets_the_copyback_count() {
     let in_place = "refresh.policy={ fcr = { in_place = true } }";
     let once = "migration.policy={ rcopyback-greedy = { limit = 1 } }";
     let mut hand = Hand::with_pages(&[in_place, EVERY_300_DAYS, once], 16);
     hand.collect();
     assert_eq!((hand.block(2).copybacks, hand.flash(FlashOp::Copyback, Cause::Gc)), (1, 14));
-    // The block is closed, with two pages that it lacks, and so collected as soon as all of it has been corrected.
+    // The refresh closes the block with two pages unused, so GC empties it after all its pages have been corrected.
     hand.drive.advance(at(DUE - SECOND / 2));
     ballast(&mut hand.drive, BALLAST);
     hand.drive.advance(at(DUE + SECOND));
@@ -389,7 +391,7 @@ const CAPACITOR: [&str; 5] = [
 
 #[test]
 fn the_vsm_takes_the_energy_of_its_pages_from_the_budget() {
-    // All pages take as long: four of them are four pages of the cache less.
+    // All pages take equal time, so the four lines of the VSM take the energy of four pages of the cache.
     for flush in ["capacitor.flush=plain", "capacitor.flush=csw"] {
         let capability = |policy: &str| {
             let sets =
@@ -419,9 +421,9 @@ fn a_detection_programs_the_vsm_before_it_drains_the_capacitor() {
 #[test]
 fn partial_refresh_pauses_until_the_capacitor_is_charged_again() {
     let sets = [&[PARTIAL, EVERY_300_DAYS, "capacitor.recharge=10h"], &CAPACITOR[..]].concat();
-    // In the middle of a block: some of its pages have gone to the VSM.
+    // The capacitor is measured during the refresh of a block, when the VSM has some of its pages.
     let mut hand = Hand::with_pages(&sets, 16);
-    // What the write cache has is written once more in a detection: others' pages.
+    // A detection writes the pages of the write cache: here pages of the other die.
     hand.drive.advance(at(DUE - SECOND));
     (0..16).for_each(|page| hand.write(2 * page + 1));
     hand.submit(Op::Flush, 0);
@@ -444,7 +446,7 @@ fn partial_refresh_pauses_until_the_capacitor_is_charged_again() {
 }
 
 #[test]
-fn power_loss_saves_the_dirty_pages_first_and_the_vsm_with_what_is_left() {
+fn power_loss_saves_the_dirty_pages_before_the_vsm() {
     let mut seen = Vec::new();
     for step in 0..200 {
         let energy = format!("capacitor.efficiency={}", 0.01 + 0.002 * f64::from(step));
@@ -452,7 +454,7 @@ fn power_loss_saves_the_dirty_pages_first_and_the_vsm_with_what_is_left() {
         let mut hand = Hand::with_pages(&sets, 16);
         hand.drive.advance(at(DUE + SECOND));
         assert_eq!(hand.drive.stats().refresh.partial_pages, 16);
-        // Three pages that no die has begun to write.
+        // Three dirty pages whose programs have not begun.
         (0..3).for_each(|page| hand.write(33 + 2 * page));
         let loss = hand.drive.cut_power().clone();
         assert_eq!((loss.dirty_pages, loss.vsm_lines), (3, 1), "{loss:?}");
@@ -468,7 +470,7 @@ fn power_loss_saves_the_dirty_pages_first_and_the_vsm_with_what_is_left() {
 }
 
 #[test]
-fn a_block_whose_links_power_loss_has_torn_is_due_as_it_was() {
+fn a_block_whose_links_are_torn_by_power_loss_is_due_again() {
     let mut hand = Hand::with_pages(&[&[PARTIAL, EVERY_300_DAYS], &LAZY[..]].concat(), 16);
     hand.drive.advance(at(LINKED));
     let number = hand.links().of(hand.at(2)).unwrap().0;
@@ -478,7 +480,7 @@ fn a_block_whose_links_power_loss_has_torn_is_due_as_it_was() {
     hand.drive.parts_mut().0.tear(apn);
     hand.drive.restore_power();
     assert_eq!(hand.links().count(), 0);
-    // What their susceptible bits had been corrected of is there again, and 300 days old.
+    // Without the links the pages have the errors of 300 days again, and are refreshed.
     hand.drive.advance(hand.drive.now() + ns(SECOND));
     assert_eq!(hand.drive.stats().refresh.blocks, 2);
     assert!(hand.age_s(2) <= 2 * DAY_S);
@@ -502,7 +504,7 @@ fn an_emergency_flush_goes_to_blocks_without_copybacks() {
                 hand.drive.advance_by_event(Time::NEVER);
             });
             at_a_cut += u32::from(hand.flash(FlashOp::Copyback, Cause::Gc) > 0);
-            // The second time blocks are free that had been opened for copybacks the first time.
+            // At the second power loss blocks are free that had been open for copybacks.
             for first in [60, 70] {
                 hand.drive.completions();
                 (0..8).for_each(|page| hand.submit(Op::Write, first + page));
@@ -513,7 +515,7 @@ fn an_emergency_flush_goes_to_blocks_without_copybacks() {
                     assert_eq!(hand.block(lpn as u32).copybacks, 0, "{flush} after {events} events");
                 }
                 hand.check();
-                // Charged again.
+                // The capacitor recharges.
                 hand.drive.advance(hand.drive.now() + ns(1_000 * US));
             }
         }
@@ -522,7 +524,7 @@ fn an_emergency_flush_goes_to_blocks_without_copybacks() {
 }
 
 #[test]
-fn power_loss_empties_the_buffer_that_the_selector_watches() {
+fn power_loss_empties_the_buffer_of_the_mode_selector() {
     let selector = "migration.policy={ rcopyback = { limit = 2 } }";
     let eager = ["cache.size=128KiB", "cache.sync=eager", "power.cut_at=1000s"];
     let mut hand = Hand::with_pages(&[&[selector], &eager[..]].concat(), 16);
@@ -543,7 +545,7 @@ fn power_loss_empties_the_buffer_that_the_selector_watches() {
 }
 
 #[test]
-fn a_stream_of_lsb_pages_alone_takes_more_blocks() {
+fn a_stream_of_lsb_pages_only_takes_more_blocks() {
     let mut hand = Hand::new(&[COPYBACKS]);
     let geometry = hand.drive.geometry().clone();
     let (_, ftl) = hand.drive.parts_mut();
@@ -558,7 +560,7 @@ fn a_stream_of_lsb_pages_alone_takes_more_blocks() {
 // ------------------------------------------------------------------------------------------------------------- on and off
 
 #[test]
-fn a_scheme_that_is_off_counts_nothing_and_the_others_go_on() {
+fn a_scheme_that_is_off_is_inactive_and_the_others_are_active() {
     let all = [
         &[COPYBACKS, "refresh.policy={ partial = { min_free_blocks = 0.0 } }"][..],
         &["refresh.interval=[{ pe = 1000000, every = '302d' }]", "drive.blocks_per_plane=30", "drive.op=2"],

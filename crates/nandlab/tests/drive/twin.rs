@@ -1,6 +1,6 @@
-//! A naive twin of the whole drive: plain lists that are searched, the next event found by looking at everything, nothing
-//! shared with the crate. It knows a page map, static allocation, host requests of whole pages, erases of blocks that
-//! hold nothing, dies, planes, channels and the off-chip path; it has no GC, and its drives need none.
+//! A naive twin of the whole drive: it searches plain lists, finds the next event by comparing all, and shares no code with the
+//! crate. The twin has a page map, static allocation, host requests of whole pages, erases of dead blocks, dies, planes, channels
+//! and the off-chip path. It has no GC, so its drives have enough blocks to need none.
 
 use crate::twin_agrees::Setting;
 use nandlab::host::Op;
@@ -8,13 +8,14 @@ use std::collections::BTreeMap;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Phase {
-    /// Commands, and the pages of a program.
+    /// Command cycles, and the transfer of a program's pages.
     In,
     Array,
     Out,
 }
 
-/// Of `kind` 0, 1 or 2: read, program, erase; also the order of their classes. `replaces` is a block.
+/// An operation of kind 0 (read), 1 (program) or 2 (erase), which is also the rank of its class. `replaces` is the block of the page
+/// that a program replaces.
 #[derive(Clone, Copy, Debug)]
 struct Operation {
     kind: usize,
@@ -50,18 +51,18 @@ pub(crate) struct Twin {
     map: BTreeMap<u64, (usize, usize)>,
     operations: Vec<Operation>,
     dies: Vec<Die>,
-    /// By channel: who has it, and who waits.
+    /// By channel, the die that uses the channel, and the dies that wait for it.
     channels: Vec<(Option<usize>, Vec<usize>)>,
     path_free_at: u64,
     decoding: Vec<(u64, usize)>,
-    /// Pages of each request that are not done, and its end.
+    /// By request, the number of pages not done, and the time of completion.
     pub(crate) requests: Vec<(usize, Option<u64>)>,
     to_start: Vec<usize>,
     dead: Vec<usize>,
-    /// When which die has worked: die, kind, start, end.
+    /// Array operations: die, kind, start, end.
     pub(crate) work: Vec<(usize, usize, u64, u64)>,
-    /// Operations of several planes.
-    pub(crate) together: usize,
+    /// Number of multi-plane operations.
+    pub(crate) multi_plane: usize,
 }
 
 impl Twin {
@@ -81,7 +82,7 @@ impl Twin {
         (0..4).fold(0, |sum, place| sum * self.set.sizes[place] + at[place])
     }
 
-    /// A read, write or TRIM of whole pages.
+    /// Takes a read, write or TRIM of whole pages at time `now`.
     pub(crate) fn arrive(&mut self, now: u64, op: Op, pages: std::ops::Range<u64>) {
         self.now = now;
         let request = self.requests.len();
@@ -149,7 +150,7 @@ impl Twin {
         }
     }
 
-    /// All is queued that an event brings: the dies start, then what is dead is erased.
+    /// Called when all operations of an event are queued: starts the dies, then erases dead blocks.
     fn settle(&mut self) {
         loop {
             for die in std::mem::take(&mut self.to_start) {
@@ -185,7 +186,7 @@ impl Twin {
                 batch.push(partner);
             }
         }
-        self.together += usize::from(batch.len() > 1);
+        self.multi_plane += usize::from(batch.len() > 1);
         self.dies[die].waiting.retain(|n| !batch.contains(n));
         self.dies[die].batch = batch;
         let has_command = lead.kind == 1 || self.command(die) > 0;
@@ -194,11 +195,11 @@ impl Twin {
 
     fn command(&self, die: usize) -> u64 {
         let (planes, kind) = (self.dies[die].batch.len(), self.operations[self.dies[die].batch[0]].kind);
-        let together = self.set.together.get(kind).copied().flatten().filter(|_| planes > 1);
-        together.unwrap_or(planes as u64 * self.set.commands[kind])
+        let multi_plane = self.set.multi_plane_commands.get(kind).copied().flatten().filter(|_| planes > 1);
+        multi_plane.unwrap_or(planes as u64 * self.set.commands[kind])
     }
 
-    /// A die asks for its channel, and gets it or waits.
+    /// Gives a die its channel for `phase`, or queues the die for the channel.
     fn ask(&mut self, die: usize, phase: Phase) {
         self.dies[die].phase = Some((phase, None));
         let channel = die / (self.set.sizes[1] * self.set.sizes[2]);
@@ -280,7 +281,7 @@ impl Twin {
         self.look(block);
     }
 
-    /// Goes on until `to`, dies in their order before the decoder.
+    /// Simulates until `to`; at equal times dies come in their order, then the decoder.
     pub(crate) fn advance(&mut self, to: u64) {
         loop {
             let of_die = |(die, state): (usize, &Die)| state.phase.and_then(|(_, end)| Some((end?, die)));

@@ -10,31 +10,33 @@ use nandlab::host::{Op, Request};
 use nandlab::probe::Probe;
 use nandlab::sched::{FlashOp, Phase, Transaction, Watcher};
 
-/// Times in nanoseconds; `commands` of a read, a program and an erase, `together` of a read and a program of several planes.
+/// The settings of drive and twin; times in nanoseconds.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Setting {
-    /// Channels, chips a channel, dies a chip, planes a die.
+    /// Channels, chips per channel, dies per chip, planes per die.
     pub(crate) sizes: [usize; 4],
     pub(crate) pages_per_block: usize,
     pub(crate) order: &'static str,
     pub(crate) is_fcfs: bool,
     pub(crate) is_multi_plane: bool,
     pub(crate) read: u64,
-    /// Of LSB and MSB pages.
+    /// tPROG of LSB and of MSB pages.
     pub(crate) program: [u64; 2],
     pub(crate) erase: u64,
     pub(crate) transfer: u64,
-    /// Of a page over the off-chip path.
+    /// Transfer of a page over the off-chip path.
     pub(crate) path: u64,
     pub(crate) decode: u64,
+    /// Commands of a read, a program and an erase.
     pub(crate) commands: [u64; 3],
-    pub(crate) together: [Option<u64>; 2],
+    /// Commands of a multi-plane read and program.
+    pub(crate) multi_plane_commands: [Option<u64>; 2],
 }
 
-/// Of a page, the smallest.
+/// Bytes of a page: the smallest size.
 const BYTES: u64 = 512;
 
-/// When which die has worked: die, read, program or erase, start, end.
+/// Array operations: die, kind (0 read, 1 program, 2 erase), start, end.
 #[derive(Default)]
 struct Watch(Vec<(usize, usize, u64, u64)>);
 
@@ -44,7 +46,7 @@ impl Watcher for Watch {
             FlashOp::Read => 0,
             FlashOp::Program => 1,
             FlashOp::Erase => 2,
-            FlashOp::Copyback => panic!("nothing is copied back"),
+            FlashOp::Copyback => panic!("the spec has no copybacks"),
         };
         if phase == Phase::Array {
             self.0.push((die.index(), kind, start.ns(), end.ns()));
@@ -57,7 +59,7 @@ impl Probe for Watch {}
 fn draw(stream: &mut Stream) -> Setting {
     let mut from = |low: u64, high: u64| low + stream.below(high - low + 1);
     let sizes = [(1, 3), (1, 2), (1, 2), (1, 4)].map(|(low, high)| from(low, high) as usize);
-    let together = [(); 2].map(|()| (from(0, 1) == 0).then(|| from(0, 5)));
+    let multi_plane_commands = [(); 2].map(|()| (from(0, 1) == 0).then(|| from(0, 5)));
     Setting {
         sizes,
         pages_per_block: [2, 4, 6][from(0, 2) as usize],
@@ -71,20 +73,20 @@ fn draw(stream: &mut Stream) -> Setting {
         path: [0, 0, 1, 2, 4, 8][from(0, 5) as usize],
         decode: from(1, 10),
         commands: [from(0, 3), from(0, 3), from(0, 3)],
-        together,
+        multi_plane_commands,
     }
 }
 
 fn text(set: &Setting) -> String {
     let [channels, chips, dies, planes] = set.sizes;
     let [read, program, erase] = set.commands;
-    let together: String = ["multi_plane_read", "multi_plane_program"]
+    let multi_plane: String = ["multi_plane_read", "multi_plane_program"]
         .iter()
-        .zip(set.together)
+        .zip(set.multi_plane_commands)
         .filter_map(|(name, time)| Some(format!(", {name} = '{}ns'", time?)))
         .collect();
     let path = (BYTES * 1000).checked_div(set.path).map_or("'unlimited'".into(), |rate| rate.to_string());
-    // So many blocks that nothing has to be collected.
+    // 240 blocks, so that GC is never needed.
     format!(
         "[drive]\nchannels = {channels}\nchips_per_channel = {chips}\ndies_per_chip = {dies}\nplanes_per_die = {planes}\n\
          blocks_per_plane = 240\npages_per_block = {}\npage_size = '{BYTES}B'\ncell = 'mlc'\nop = 1.0\n[timing]\n\
@@ -107,7 +109,7 @@ fn text(set: &Setting) -> String {
 
 #[test]
 fn drive_agrees_with_a_naive_twin_to_the_nanosecond() {
-    let (cases, mut done, mut together) = (10_000, [0; 3], 0);
+    let (cases, mut done, mut multi_plane) = (10_000, [0; 3], 0);
     for case in 0..cases {
         let mut stream = Stream::new(case, "drive twin");
         let set = draw(&mut stream);
@@ -143,12 +145,12 @@ fn drive_agrees_with_a_naive_twin_to_the_nanosecond() {
         assert_eq!(drive.probe().0, twin.work, "{}", context());
         assert_eq!(ends, twin.requests, "{}", context());
         twin.work.iter().for_each(|&(_, kind, ..)| done[kind] += 1);
-        together += twin.together;
+        multi_plane += twin.multi_plane;
     }
-    println!("{cases} cases: {done:?} reads, programs and erases, {together} of several planes");
+    println!("{cases} cases: {done:?} reads, programs and erases, {multi_plane} of them multi-plane");
     let enough = [40_000, 300_000, 30_000];
     assert!(
-        done.iter().zip(enough).all(|(&done, enough)| done > enough) && together > 60_000,
-        "{done:?} {together}"
+        done.iter().zip(enough).all(|(&done, enough)| done > enough) && multi_plane > 60_000,
+        "{done:?} {multi_plane}"
     );
 }

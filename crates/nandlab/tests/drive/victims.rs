@@ -1,7 +1,7 @@
-//! Each victim policy against a naive twin, on block tables made by random writes, TRIMs, GC and wear levelling.
+//! Each victim policy, compared with a naive twin on block tables made by random writes, TRIMs, GC and wear levelling.
 //!
-//! The tables are an [`Ftl`] of one or two planes driven by hand, without a drive: what the policy names after every
-//! operation is compared with what a search over all blocks finds.
+//! A table is an [`Ftl`] of one or two planes without a drive. After every operation the victim of the policy is compared
+//! with the result of a search over all blocks.
 
 use crate::common::{ns, spec};
 use nandlab::background::gc;
@@ -16,9 +16,9 @@ struct Table {
     array: Array,
     ftl: Ftl,
     now: Time,
-    /// The twin's own memory: for each plane its blocks in the order in which they were filled.
+    /// State of the twin: for each plane its blocks in the order in which they were filled.
     filled: Vec<Vec<u32>>,
-    /// Programs that have been given a place and have not ended yet.
+    /// Pages that have been allocated and are not programmed yet.
     pending: std::collections::VecDeque<nandlab::base::geometry::Ppn>,
     stream: Stream,
 }
@@ -64,7 +64,7 @@ impl Table {
         &self.array.blocks[first..first + self.geometry.blocks_per_plane as usize]
     }
 
-    /// The oldest program under way ends.
+    /// Ends the oldest program under way.
     fn end_program(&mut self) {
         let Some(ppn) = self.pending.pop_front() else { return };
         let (block, page) = self.geometry.split(ppn);
@@ -102,14 +102,14 @@ impl Table {
         self.ftl.release(&self.geometry, &mut self.array, block, u32::MAX);
     }
 
-    /// Something happens to the table.
+    /// Does a random operation.
     fn step(&mut self) {
         self.now += ns(self.stream.below(1000));
         let lpn = Lpn(self.stream.below(u64::from(self.geometry.logical_pages)) as u32);
         let plane = self.ftl.allocator.home(lpn, self.geometry.planes);
         match self.stream.below(16) {
             0 => drop(self.ftl.unmap(&self.geometry, &mut self.array, lpn)),
-            // As the wear leveller does: a full block, whatever it holds.
+            // Like static wear levelling: empties a random full block.
             1 => {
                 let full: Vec<u32> = (0..self.geometry.blocks_per_plane)
                     .filter(|&b| self.blocks(plane)[b as usize].state == BlockState::Full)
@@ -149,7 +149,7 @@ impl Table {
     }
 }
 
-/// Runs random tables under `victim` and lets `check` look at every plane after every step.
+/// Runs random tables under `victim`, and calls `check` for every plane after every step.
 fn for_tables(victim: &str, mut check: impl FnMut(&mut Table, PlaneId, Option<u32>)) {
     let mut picks = 0;
     for (seed, (planes, blocks, pages)) in
@@ -162,7 +162,11 @@ fn for_tables(victim: &str, mut check: impl FnMut(&mut Table, PlaneId, Option<u3
             table.step();
             for plane in table.planes() {
                 let picked = table.pick(plane);
-                assert_eq!(picked.is_some(), table.has_garbage(plane), "asked only while there is garbage");
+                assert_eq!(
+                    picked.is_some(),
+                    table.has_garbage(plane),
+                    "a victim is picked if and only if there is garbage"
+                );
                 if let Some(block) = picked {
                     assert_eq!(table.blocks(plane)[block as usize].state, BlockState::Full);
                     picks += 1;
@@ -200,7 +204,7 @@ fn fifo_picks_the_block_filled_first() {
     });
 }
 
-/// The twin compares fractions exactly, in integers.
+/// The twin compares the ratios exactly, as integer fractions.
 #[test]
 fn cost_benefit_picks_the_best_ratio_of_benefit_to_cost() {
     for_tables("'cost-benefit'", |table, plane, picked| {
@@ -216,7 +220,7 @@ fn cost_benefit_picks_the_best_ratio_of_benefit_to_cost() {
         for (other, _) in table.full(plane) {
             let (other_best, other_cost) = score(other);
             let (mine, theirs) = (best * other_cost, other_best * cost);
-            // Nothing valid is free to collect; of several such blocks the lowest-numbered.
+            // A block without valid pages has no cost; of several such blocks the lowest-numbered is picked.
             if cost == 0 {
                 assert!(other_cost != 0 || other >= picked);
             } else {
@@ -260,7 +264,7 @@ fn random_draws_follow_the_law_of_d_choices() {
         let n = full.len() as f64;
         let mut seen = 0.0;
         for (rank, group) in full.chunk_by(|a, b| a.1 == b.1).enumerate() {
-            // All blocks of one valid count together.
+            // Blocks of equal valid counts form one rank.
             let below = n - seen;
             seen += group.len() as f64;
             let expected = ((below / n).powi(k) - ((n - seen) / n).powi(k)) * f64::from(draws);
@@ -278,7 +282,7 @@ fn partial_aware_picks_by_hand() {
     let plane = PlaneId(0);
     for (block, valid) in (0..).zip([3, 2, 2, 4, 2]) {
         for page in 0..4 {
-            // What is written twice to a block is valid once.
+            // An LPN written again to the block leaves an invalid page.
             let lpn = Lpn(4 * block + if page < valid { page } else { 0 });
             assert!(table.program(plane, WriteStream::Host, lpn));
             table.end_program();
@@ -298,7 +302,7 @@ fn partial_aware_picks_by_hand() {
     );
     assert_eq!(pick([0, 2, 1, 0, 0]), Some(4));
     assert_eq!(pick([0, 0, 1, 0, 1]), Some(1));
-    // However many are linked, the valid pages count first.
+    // The number of valid pages is compared first, for any number of linked pages.
     assert_eq!(pick([0, 2, 2, 0, 2]), Some(1));
 }
 
@@ -306,7 +310,7 @@ fn partial_aware_picks_by_hand() {
 fn partial_aware_picks_the_fewest_valid_then_the_fewest_partially_refreshed() {
     let (mut stream, mut by_links, mut compared) = (Stream::new(4, "links"), 0, 0);
     for_tables("'partial-aware'", |table, plane, picked| {
-        // Nothing is linked yet, or not any more: then it is greedy.
+        // Without linked pages the policy is greedy.
         let full = table.full(plane);
         let greedy = full.iter().map(|&(block, valid)| (valid, block)).min();
         assert!(picked.is_none() || picked == greedy.map(|(_, block)| block));

@@ -1,7 +1,7 @@
-//! The write cache by hand count: what a hit, a miss, an eviction, a flush and a TRIM cost, what each sync policy writes
-//! when, and what must hold whatever it costs.
+//! The write cache: times of hits, misses, evictions, flushes and TRIMs and the write-backs of each sync policy, compared with
+//! calculations by hand.
 //!
-//! tR 50 us, 10.24 us a page on the channel, decoding 15 us, tPROG 900 us: a read takes 75.24 us, a program 910.24 us, an
+//! tR is 50 us, the transfer of a page 10.24 us, decoding 15 us, tPROG 900 us: a read takes 75.24 us, a program 910.24 us, an
 //! access of the cache 1 us.
 
 use crate::common::{ns, one, read_everything, request, settle, spec, with_oracle};
@@ -35,7 +35,7 @@ fn cached(pages: u64, sync: &str, sets: &[&str]) -> Spec {
     spec(ONE_PLANE, &[&[size.as_str(), sync.as_str()], sets].concat())
 }
 
-/// A drive whose first pages have data in flash that nobody has used yet.
+/// A drive whose first `pages` pages are in flash and not in the cache.
 fn filled(spec: &Spec, pages: u32) -> Drive<Oracle> {
     let mut drive = Drive::with_probe(spec, Oracle::default());
     (0..pages).for_each(|lpn| _ = drive.write_now(Lpn(lpn)));
@@ -55,7 +55,7 @@ fn flush<P: Probe>(drive: &mut Drive<P>) -> u64 {
     one(drive, Op::Flush, 0, 0)
 }
 
-/// Hands a request in and returns at once.
+/// Submits a request without simulating time.
 fn send<P: Probe>(drive: &mut Drive<P>, op: Op, offset: u64, len: u64) {
     let request = request(drive, op, offset, len);
     drive.submit(&request).unwrap();
@@ -65,7 +65,7 @@ fn pause<P: Probe>(drive: &mut Drive<P>, pause: u64) {
     drive.advance(drive.now() + ns(pause));
 }
 
-/// When the requests sent since `start` have ended, in the order in which they were sent.
+/// Completes all requests; returns their times of completion since `start`, in the order of submission.
 fn ends<P: Probe>(drive: &mut Drive<P>, start: Time) -> Vec<u64> {
     while drive.outstanding() > 0 {
         let now = drive.now();
@@ -80,9 +80,9 @@ fn flash<P: Probe>(drive: &Drive<P>, kind: FlashOp, cause: Cause) -> u64 {
     drive.stats().flash[kind as usize][cause as usize]
 }
 
-/// Pages read and programmed for the cache.
+/// Pages read and programmed for write-backs.
 fn synced<P: Probe>(drive: &Drive<P>) -> (u64, u64) {
-    assert_eq!(flash(drive, FlashOp::Program, Cause::Host), 0, "with a cache all programs are its own");
+    assert_eq!(flash(drive, FlashOp::Program, Cause::Host), 0, "with a cache all programs are write-backs");
     (flash(drive, FlashOp::Read, Cause::Sync), flash(drive, FlashOp::Program, Cause::Sync))
 }
 
@@ -91,12 +91,12 @@ fn dirty<P: Probe>(drive: &Drive<P>) -> u32 {
 }
 
 #[test]
-fn what_finds_room_costs_one_access() {
+fn a_write_with_a_free_slot_takes_one_access() {
     let mut drive = filled(&cached(4, "none", &[]), 8);
     assert_eq!([write(&mut drive, 0), write(&mut drive, 0), read(&mut drive, 0)], [DRAM; 3]);
-    // A read allocates.
+    // A read allocates a slot.
     assert_eq!([read(&mut drive, 1), read(&mut drive, 1)], [READ, DRAM]);
-    // The pages of a request are accessed at once.
+    // All pages of a request are accessed in one access time.
     assert_eq!(one(&mut drive, Op::Write, 2 * PAGE, 2 * PAGE), DRAM);
     let cache = &drive.stats().cache;
     assert_eq!([cache.write_hits, cache.write_misses, cache.read_hits, cache.read_misses], [1, 3, 2, 1]);
@@ -106,12 +106,12 @@ fn what_finds_room_costs_one_access() {
 }
 
 #[test]
-fn the_page_used_least_recently_leaves() {
+fn the_least_recently_used_page_is_evicted() {
     let mut drive = filled(&cached(3, "none", &[]), 8);
     for lpn in [0, 1, 2] {
         assert_eq!(read(&mut drive, lpn), READ);
     }
-    // A read and a write are uses: page 2 is the oldest now.
+    // A read and a write count as uses: page 2 is the least recently used now.
     assert_eq!([read(&mut drive, 0), write(&mut drive, 1)], [DRAM; 2]);
     assert_eq!(read(&mut drive, 3), READ);
     assert_eq!([read(&mut drive, 0), read(&mut drive, 1), read(&mut drive, 3)], [DRAM; 3]);
@@ -121,7 +121,7 @@ fn the_page_used_least_recently_leaves() {
 }
 
 #[test]
-fn the_oldest_of_the_cold_pages_leaves_first() {
+fn the_least_recently_used_cold_page_is_evicted_first() {
     let sync = "{ smart = { budget_margin = 0.0, cold_share = 0.5 } }";
     let mut drive = filled(&cached(4, sync, &[]), 8);
     (0..5).for_each(|lpn| assert_eq!(read(&mut drive, lpn), READ));
@@ -131,14 +131,14 @@ fn the_oldest_of_the_cold_pages_leaves_first() {
 }
 
 #[test]
-fn a_clean_page_leaves_at_once_and_a_dirty_one_after_its_program() {
+fn a_clean_page_is_evicted_at_once_and_a_dirty_page_after_its_program() {
     let mut drive = filled(&cached(1, "none", &[]), 8);
     assert_eq!([read(&mut drive, 5), write(&mut drive, 0)], [READ, DRAM]);
     assert_eq!((drive.stats().cache.evictions, drive.stats().cache.dirty_evictions), (1, 0));
     assert_eq!(write(&mut drive, 1), WRITE + DRAM);
     assert_eq!((drive.stats().cache.evictions, drive.stats().cache.dirty_evictions), (1, 1));
     assert_eq!((synced(&drive), dirty(&drive), drive.stats().cache.waiting_writes), ((0, 1), 1, 1));
-    // Those that wait go in the order in which they came, one program each.
+    // Waiting writes get a slot in the order of submission, one after each program.
     let start = drive.now();
     (2..5).for_each(|lpn| send(&mut drive, Op::Write, lpn * PAGE, PAGE));
     assert_eq!(ends(&mut drive, start), [1, 2, 3].map(|n| n * WRITE + DRAM));
@@ -152,15 +152,15 @@ fn a_partial_write_is_merged_when_it_is_written_back() {
     assert_eq!(one(&mut drive, Op::Write, 512, 1024), DRAM);
     assert_eq!(one(&mut drive, Op::Write, 3072, 512), DRAM);
     assert_eq!((synced(&drive), flush(&mut drive), synced(&drive)), ((0, 0), READ + WRITE, (1, 1)));
-    // It is whole now.
+    // All sectors of the page are cached now.
     assert_eq!(
         [one(&mut drive, Op::Write, 0, 512), flush(&mut drive), read(&mut drive, 0)],
         [DRAM, WRITE, DRAM]
     );
-    // All sectors written meanwhile: nothing to read.
+    // When all sectors have been written, the write-back reads nothing.
     (0..8).for_each(|sector| assert_eq!(one(&mut drive, Op::Write, PAGE + sector * 512, 512), DRAM));
     assert_eq!((flush(&mut drive), synced(&drive)), (WRITE, (1, 3)));
-    // Flash has never had the page.
+    // The write-back of an unmapped page reads nothing.
     assert_eq!(one(&mut drive, Op::Write, 9 * PAGE, 512), DRAM);
     assert_eq!((flush(&mut drive), synced(&drive)), (WRITE, (1, 4)));
     settle(&mut drive);
@@ -168,7 +168,7 @@ fn a_partial_write_is_merged_when_it_is_written_back() {
 }
 
 #[test]
-fn reads_of_sectors_that_are_there_hit_and_others_share_one_fetch() {
+fn reads_of_cached_sectors_hit_and_others_share_one_fetch() {
     let mut drive = filled(&cached(4, "none", &[]), 2);
     one(&mut drive, Op::Write, 1024, 1024);
     assert_eq!(one(&mut drive, Op::Read, 1024, 1024), DRAM);
@@ -178,19 +178,19 @@ fn reads_of_sectors_that_are_there_hit_and_others_share_one_fetch() {
     send(&mut drive, Op::Read, 1536, 512);
     assert_eq!(ends(&mut drive, start), [READ + DRAM, READ + DRAM, DRAM]);
     assert_eq!((synced(&drive), drive.stats().cache.read_misses), ((1, 0), 2));
-    // The page is whole: its write-back reads nothing.
+    // All sectors of the page are cached: its write-back reads nothing.
     assert_eq!((flush(&mut drive), synced(&drive)), (WRITE, (1, 1)));
     settle(&mut drive);
 }
 
 #[test]
-fn a_sector_written_in_part_needs_the_rest_of_it_first() {
+fn a_partially_written_sector_is_fetched_first() {
     let mut drive = filled(&cached(4, "none", &[]), 2);
     assert_eq!(one(&mut drive, Op::Write, 100, 1000), READ + DRAM);
     assert_eq!((synced(&drive), dirty(&drive)), ((1, 0), 1));
-    // The rest is there, or there is none.
+    // No fetch is needed for a cached sector and for an unmapped page.
     assert_eq!([one(&mut drive, Op::Write, 5, 1), one(&mut drive, Op::Write, 7 * PAGE + 5, 1)], [DRAM; 2]);
-    // The sector in the middle is not enough of a request that ends inside others.
+    // A cached sector is not enough for a request that begins or ends inside other sectors.
     assert_eq!(one(&mut drive, Op::Write, PAGE + 512, 512), DRAM);
     assert_eq!(one(&mut drive, Op::Write, PAGE + 600, 100), DRAM);
     assert_eq!(one(&mut drive, Op::Write, PAGE + 500, 600), READ + DRAM);
@@ -201,7 +201,7 @@ fn a_sector_written_in_part_needs_the_rest_of_it_first() {
 }
 
 #[test]
-fn writes_in_part_that_wait_for_one_slot_do_not_take_it_from_each_other() {
+fn partial_writes_that_wait_for_one_slot_are_all_completed() {
     for mapped in [8, 0] {
         for sync in ALL {
             let mut drive = filled(&cached(1, sync, &[]), mapped);
@@ -217,8 +217,8 @@ fn writes_in_part_that_wait_for_one_slot_do_not_take_it_from_each_other() {
 }
 
 #[test]
-fn a_page_that_flash_never_had_reads_as_nothing_before_its_first_write() {
-    // The part of a sector waits for the budget; its slot holds nothing yet.
+fn an_unmapped_page_reads_as_no_data_before_its_first_write() {
+    // The write of a part of a sector waits for the budget; its slot has no data yet.
     let mut drive = with_oracle(&cached(2, "punctual", &["cache.dirty_budget=0.5"]));
     write(&mut drive, 0);
     send(&mut drive, Op::Write, PAGE + 10, 100);
@@ -227,7 +227,7 @@ fn a_page_that_flash_never_had_reads_as_nothing_before_its_first_write() {
 }
 
 #[test]
-fn fua_is_done_when_flash_has_it() {
+fn a_fua_write_is_completed_when_its_page_is_in_flash() {
     for sync in ALL {
         let mut drive = with_oracle(&cached(4, sync, &[]));
         let start = drive.now();
@@ -235,7 +235,7 @@ fn fua_is_done_when_flash_has_it() {
         drive.submit(&fua(&drive)).unwrap();
         assert_eq!(ends(&mut drive, start), [WRITE], "{sync}");
         assert_eq!((synced(&drive), dirty(&drive), read(&mut drive, 0)), ((0, 1), 0, DRAM));
-        // One that comes while its page is being written back needs another program, and does not hold up the first.
+        // A FUA write during the write-back of its page needs another program, and does not delay the first FUA write.
         let start = drive.now();
         drive.submit(&fua(&drive)).unwrap();
         drive.submit(&fua(&drive)).unwrap();
@@ -249,14 +249,14 @@ fn fua_is_done_when_flash_has_it() {
 }
 
 #[test]
-fn a_flush_waits_for_what_was_dirty_when_it_came_and_for_nothing_later() {
+fn a_flush_waits_for_pages_dirty_at_its_submission_only() {
     for sync in &ALL[..3] {
         let mut drive = with_oracle(&cached(8, sync, &[]));
         assert_eq!(flush(&mut drive), 0);
         (0..3).for_each(|lpn| _ = write(&mut drive, lpn));
         assert_eq!((flush(&mut drive), synced(&drive), dirty(&drive)), (3 * WRITE, (0, 3), 0), "{sync}");
         assert_eq!(flush(&mut drive), 0);
-        // What is written to the same page under its program is later than the flush.
+        // A write to the page during its program is later than the flush.
         write(&mut drive, 0);
         let start = drive.now();
         send(&mut drive, Op::Flush, 0, 0);
@@ -265,7 +265,7 @@ fn a_flush_waits_for_what_was_dirty_when_it_came_and_for_nothing_later() {
         let at = ends(&mut drive, start);
         assert_eq!(at, [WRITE, 500_000 + DRAM], "{sync}");
         assert_eq!((synced(&drive), dirty(&drive)), ((0, 4), 1), "{sync}");
-        // A flush that comes under the program waits for the update too.
+        // A flush submitted after that write waits for its program too.
         let start = drive.now();
         send(&mut drive, Op::Flush, 0, 0);
         pause(&mut drive, 500_000);
@@ -278,19 +278,19 @@ fn a_flush_waits_for_what_was_dirty_when_it_came_and_for_nothing_later() {
 }
 
 #[test]
-fn nothing_is_programmed_for_what_is_trimmed() {
+fn trimmed_pages_are_not_programmed() {
     let mut drive = filled(&cached(4, "none", &[]), 2);
     write(&mut drive, 0);
     one(&mut drive, Op::Trim, 0, PAGE);
     assert_eq!((dirty(&drive), flush(&mut drive), synced(&drive)), (0, 0, (0, 0)));
-    // Under the fetch of a write-back: the flush waits for the fetch alone.
+    // A TRIM during the fetch of a write-back: the flush waits for the fetch only.
     one(&mut drive, Op::Write, PAGE, 512);
     let start = drive.now();
     send(&mut drive, Op::Flush, 0, 0);
     pause(&mut drive, 10_000);
     send(&mut drive, Op::Trim, PAGE, PAGE);
     assert_eq!((ends(&mut drive, start), synced(&drive), dirty(&drive)), (vec![READ, 10_000], (1, 0), 0));
-    // Under its program, with an update: the program ends, the update goes.
+    // A TRIM during the program, after an update of the page: the program ends, the update is dropped.
     write(&mut drive, 1);
     send(&mut drive, Op::Flush, 0, 0);
     pause(&mut drive, 10_000);
@@ -304,7 +304,7 @@ fn nothing_is_programmed_for_what_is_trimmed() {
 }
 
 #[test]
-fn a_read_does_not_cache_what_is_trimmed_or_written_meanwhile() {
+fn a_read_does_not_cache_a_page_trimmed_or_written_meanwhile() {
     let mut drive = filled(&cached(4, "none", &[]), 8);
     for (lpn, op) in [(0, Op::Trim), (1, Op::Write)] {
         send(&mut drive, Op::Read, lpn * PAGE, PAGE);
@@ -313,13 +313,13 @@ fn a_read_does_not_cache_what_is_trimmed_or_written_meanwhile() {
         settle(&mut drive);
         drive.completions().for_each(drop);
     }
-    // Oracle and audit see what is read now.
+    // The oracle and the audit check the next reads.
     assert_eq!([read(&mut drive, 0), read(&mut drive, 1)], [0, DRAM]);
     settle(&mut drive);
 }
 
 #[test]
-fn room_that_a_trim_makes_is_given_at_once() {
+fn a_slot_freed_by_a_trim_is_allocated_at_once() {
     let mut drive = filled(&cached(2, "punctual", &["cache.dirty_budget=1.0"]), 8);
     write(&mut drive, 0);
     write(&mut drive, 1);
@@ -346,7 +346,7 @@ fn an_update_of_a_page_that_is_being_written_back_keeps_it_dirty_or_waits() {
         assert_eq!(ends(&mut drive, start), [WRITE, at], "{sync}");
         assert_eq!(drive.stats().cache.blocked_updates, u64::from(protects), "{sync}");
         assert_eq!((dirty(&drive), synced(&drive).1), (1, 1), "{sync}");
-        // Reads are not held up.
+        // A read does not wait for the write-back.
         assert_eq!((flush(&mut drive), synced(&drive).1), (WRITE, 2), "{sync}");
         settle(&mut drive);
     }
@@ -358,11 +358,11 @@ fn at_the_budget_punctual_writes_one_page_back_for_each_write() {
     (10..13).for_each(|lpn| _ = read(&mut drive, lpn));
     (0..5).for_each(|lpn| assert_eq!(write(&mut drive, lpn), DRAM));
     pause(&mut drive, 2 * IDLE);
-    assert_eq!((synced(&drive), dirty(&drive)), ((0, 0), 5), "below the budget nothing goes");
-    // A dirty page may be written again; another one has to wait for the program of the oldest.
+    assert_eq!((synced(&drive), dirty(&drive)), ((0, 0), 5), "at the budget nothing is written back");
+    // A write to a dirty page is accepted; a write to another page waits for the write-back of the oldest page.
     assert_eq!([write(&mut drive, 0), write(&mut drive, 5)], [DRAM, WRITE + DRAM]);
     assert_eq!((synced(&drive), dirty(&drive)), ((0, 1), 5));
-    // A clean page that is written too; and nothing has left the cache for it.
+    // A write to a clean page waits too; no page is evicted for it.
     assert_eq!([write(&mut drive, 10), read(&mut drive, 1), read(&mut drive, 2)], [WRITE + DRAM, DRAM, DRAM]);
     assert_eq!([read(&mut drive, 11), read(&mut drive, 12)], [DRAM; 2]);
     let cache = &drive.stats().cache;
@@ -372,7 +372,7 @@ fn at_the_budget_punctual_writes_one_page_back_for_each_write() {
 }
 
 #[test]
-fn no_budget_holds_without_a_sync_policy() {
+fn without_a_sync_policy_there_is_no_budget() {
     let mut drive = with_oracle(&cached(10, "none", &[]));
     (0..10).for_each(|lpn| assert_eq!(write(&mut drive, lpn), DRAM));
     pause(&mut drive, 2 * IDLE);
@@ -388,7 +388,7 @@ fn greedy_writes_all_back_when_idle_and_nothing_before() {
     assert_eq!(synced(&drive), (0, 0));
     pause(&mut drive, 1 + 8 * WRITE);
     assert_eq!((synced(&drive), dirty(&drive), drive.stats().cache.syncs), ((0, 8), 0, 8));
-    // They stay, clean. Busy, it is as punctual.
+    // The pages stay in the cache, clean. On a busy drive `greedy` works like `punctual`.
     (0..8).for_each(|lpn| assert_eq!(read(&mut drive, lpn), DRAM));
     (0..8).for_each(|lpn| assert_eq!(write(&mut drive, lpn), DRAM));
     assert_eq!(write(&mut drive, 8), WRITE + DRAM);
@@ -397,16 +397,16 @@ fn greedy_writes_all_back_when_idle_and_nothing_before() {
 }
 
 #[test]
-fn smart_goes_down_to_its_margin_when_idle() {
+fn smart_writes_back_to_its_margin_when_idle() {
     let sync = "{ smart = { budget_margin = 0.2, cold_share = 0.0 } }";
-    // Two dies, so that four write-backs may be under way: none of them too many.
+    // With two dies up to four write-backs may be under way, but no more pages than needed are written back.
     let mut drive = with_oracle(&cached(25, sync, &["cache.dirty_budget=0.8", "drive.channels=2"]));
     (0..15).for_each(|lpn| assert_eq!(write(&mut drive, lpn), DRAM));
     pause(&mut drive, 2 * IDLE);
     assert_eq!((synced(&drive), dirty(&drive)), ((0, 0), 15));
     (15..20).for_each(|lpn| assert_eq!(write(&mut drive, lpn), DRAM));
     pause(&mut drive, 2 * IDLE);
-    // 16 of a budget of 20 is the threshold.
+    // The threshold is 16 pages of a budget of 20.
     assert_eq!((synced(&drive), dirty(&drive)), ((0, 5), 15));
     settle(&mut drive);
 }
@@ -417,7 +417,7 @@ fn smart_writes_cold_pages_back_when_idle() {
         let sync = format!("{{ smart = {{ budget_margin = 0.05, cold_share = {share} }} }}");
         let mut drive = filled(&cached(20, &sync, &[]), 40);
         (0..10).for_each(|lpn| assert_eq!(write(&mut drive, lpn), DRAM));
-        // Without what makes the cache full nothing is at its end.
+        // Before the cache is full, no page is in the cold share at the end of the LRU list.
         (20..29).for_each(|lpn| _ = read(&mut drive, lpn));
         pause(&mut drive, 2 * IDLE);
         assert_eq!(synced(&drive).1, u64::from(cold == 2), "{share}");
@@ -429,7 +429,7 @@ fn smart_writes_cold_pages_back_when_idle() {
 }
 
 #[test]
-fn near_the_budget_smart_lets_dirty_pages_leave_before_clean_ones() {
+fn near_the_budget_smart_evicts_dirty_pages_before_clean_ones() {
     let smart = "{ smart = { budget_margin = 0.0, cold_share = 0.0 } }";
     for (sync, is_smart) in [(smart, true), ("punctual", false)] {
         let mut drive = filled(&cached(4, sync, &["cache.dirty_budget=0.5"]), 20);
@@ -442,7 +442,7 @@ fn near_the_budget_smart_lets_dirty_pages_leave_before_clean_ones() {
         assert_eq!(drive.stats().cache.dirty_pages_max, 2);
         settle(&mut drive);
     }
-    // Also where the budget itself would allow one more.
+    // The margin counts, even where the budget would allow another dirty page.
     let margin = smart.replace("margin = 0.0", "margin = 0.5");
     let mut drive = filled(&cached(4, &margin, &[]), 20);
     (10..12).for_each(|lpn| _ = read(&mut drive, lpn));
@@ -452,7 +452,7 @@ fn near_the_budget_smart_lets_dirty_pages_leave_before_clean_ones() {
     );
     assert_eq!([read(&mut drive, 10), read(&mut drive, 11), read(&mut drive, 0)], [DRAM, DRAM, READ]);
     settle(&mut drive);
-    // Far from it the oldest page leaves, whatever it is.
+    // Far from the budget the least recently used page is evicted, clean or dirty.
     let mut drive = filled(&cached(4, smart, &[]), 20);
     (10..13).for_each(|lpn| _ = read(&mut drive, lpn));
     assert_eq!([write(&mut drive, 0), write(&mut drive, 1)], [DRAM; 2]);
@@ -463,7 +463,7 @@ fn near_the_budget_smart_lets_dirty_pages_leave_before_clean_ones() {
 #[test]
 fn a_budget_of_nothing_writes_through() {
     for sync in &ALL[1..] {
-        // Less than a page of budget is none.
+        // A budget of less than a page counts as 0.
         for budget in ["cache.dirty_budget=0.0", "cache.dirty_budget=0.2"] {
             let mut drive = with_oracle(&cached(4, sync, &[budget]));
             for lpn in 0..6 {
@@ -492,7 +492,7 @@ fn write_amplification_is_counted_before_the_cache() {
 
 /// The series has an interval of 1 ms.
 #[test]
-fn write_amplification_over_time_is_too() {
+fn write_amplification_in_the_series_is_counted_before_the_cache() {
     let mut drive = with_oracle(&cached(4, "none", &[]));
     (0..10).for_each(|_| _ = write(&mut drive, 0));
     pause(&mut drive, 3_000_000);
@@ -505,7 +505,7 @@ fn write_amplification_over_time_is_too() {
     settle(&mut drive);
 }
 
-/// LaLDPC's levels, and data too old for the last of them.
+/// LaLDPC's read levels, and data too old for the last level.
 const LOST: [&str; 5] = [
     "ecc.levels='laldpc'",
     "reliability.rber='vth'",
@@ -515,7 +515,7 @@ const LOST: [&str; 5] = [
 ];
 
 #[test]
-fn what_is_merged_with_lost_data_is_lost() {
+fn sectors_merged_from_a_lost_page_are_lost() {
     let mut drive = filled(&cached(1, "none", &LOST), 8);
     one(&mut drive, Op::Write, 512, 512);
     let failed = |drive: &mut Drive<Oracle>, offset: u64, len: u64| {
@@ -526,21 +526,21 @@ fn what_is_merged_with_lost_data_is_lost() {
         let done: Vec<bool> = drive.completions().map(|done| done.failed.is_some()).collect();
         done == [true]
     };
-    // What has been written can be read, the rest never, also when it is in the cache.
+    // The written sector can be read, the others cannot, even when they are in the cache.
     assert!(!failed(&mut drive, 512, 512));
     assert!(failed(&mut drive, 0, PAGE));
-    assert!(failed(&mut drive, 0, 512), "it is lost a second time too");
+    assert!(failed(&mut drive, 0, 512), "the second read fails too");
     assert!(!failed(&mut drive, 512, 512));
-    // Part of a lost sector does not bring the rest back, all of it does.
+    // A write of a part of a lost sector leaves it lost; a write of the whole sector makes it readable.
     one(&mut drive, Op::Write, 2048 + 7, 100);
     one(&mut drive, Op::Write, 2560, 512);
     assert!(failed(&mut drive, 2048, 512));
     assert!(!failed(&mut drive, 2560, 512));
-    // Flash knows that it is lost.
+    // The page is marked as lost in flash.
     flush(&mut drive);
     write(&mut drive, 300);
-    assert!(failed(&mut drive, 0, 512), "the page has left the cache");
-    // A page that is written whole is whole again.
+    assert!(failed(&mut drive, 0, 512), "the page has been evicted");
+    // A page that is written whole is readable again.
     assert_eq!(one(&mut drive, Op::Write, PAGE, 512), WRITE + DRAM);
     assert!(failed(&mut drive, PAGE, PAGE));
     write(&mut drive, 1);
@@ -551,7 +551,7 @@ fn what_is_merged_with_lost_data_is_lost() {
 }
 
 #[test]
-fn the_end_of_life_ends_the_writes_too() {
+fn write_backs_fail_on_a_worn_out_drive() {
     for sync in ALL {
         let sets = ["drive.endurance=20", "drive.op=0.6", "gc.idle_after='1ms'"];
         let mut drive = with_oracle(&cached(16, sync, &sets));
@@ -577,13 +577,13 @@ fn the_end_of_life_ends_the_writes_too() {
         done += drive.completions().count();
         assert_eq!((done, drive.outstanding()), (sent, 0), "{sync}");
         assert!(drive.stats().counters.failed_pages > 0, "{sync}: the drive has not worn out");
-        // What was acknowledged and found no place any more is a media error, never older data.
+        // An acknowledged page that could not be written back is a media error, never older data.
         read_everything(&mut drive);
         assert!(drive.stats().counters.media_errors > 0, "{sync}");
     }
 }
 
-/// Requests of all kinds and lengths, at bytes and at sectors.
+/// A drive after `requests` random requests of all kinds and lengths, some of them not aligned to sectors.
 fn anything(spec: &Spec, requests: u32) -> Drive<Oracle> {
     let mut drive = with_oracle(spec);
     let page = u64::from(drive.geometry().page_bytes);
@@ -626,7 +626,7 @@ fn pages_of_any_size_are_cached() {
             );
         }
     }
-    // 64 parts of a page are told apart: sectors up to 32 KiB, 2 KiB of 128 KiB.
+    // The cache distinguishes 64 parts of a page: sectors in pages up to 32 KiB, 2 KiB in pages of 128 KiB.
     let mut drive = filled(&cached(0, "none", &["drive.page_size='32KiB'", "cache.size='1MiB'"]), 4);
     assert_eq!(
         [one(&mut drive, Op::Write, 31 * 1024 + 512, 512), one(&mut drive, Op::Read, 31 * 1024 + 512, 512)],
@@ -662,13 +662,16 @@ fn a_write_looks_its_map_entry_up_when_it_is_written_back() {
     assert_eq!(drive.stats().map.write_misses + drive.stats().map.read_misses, 0);
     assert_eq!(flush(&mut drive), READ + WRITE);
     assert_eq!(flash(&drive, FlashOp::Read, Cause::Mapping), 1);
-    // A merge needs it once.
+    // A merge looks the map entry up once.
     one(&mut drive, Op::Write, 5 * PAGE, 512);
     drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
     let before = flash(&drive, FlashOp::Read, Cause::Mapping);
     send(&mut drive, Op::Flush, 0, 0);
     drive.advance_to_completion(Time::NEVER);
-    assert!(flash(&drive, FlashOp::Read, Cause::Mapping) <= before + 2, "the miss, and what leaves for it");
+    assert!(
+        flash(&drive, FlashOp::Read, Cause::Mapping) <= before + 2,
+        "a read for the miss and one for the eviction"
+    );
     settle(&mut drive);
     read_everything(&mut drive);
 }

@@ -1,4 +1,4 @@
-//! The spec, without a drive.
+//! Tests of the spec, without drives.
 
 mod spec;
 mod spec_errors;

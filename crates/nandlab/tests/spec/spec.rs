@@ -1,4 +1,4 @@
-//! What a spec file means: defaults, presets, examples, layering, `show`, the hash and the schema.
+//! Loading of specs: defaults, presets, examples, layering, `show`, the hash and the schema.
 
 use nandlab::base::units::{DAY, MS, SECOND, Span, Time, US};
 use nandlab::drive::spec::*;
@@ -33,7 +33,7 @@ fn toml_files(name: &str) -> Vec<(String, String)> {
     .collect()
 }
 
-/// A spec that sets something in every section, and what each key of it means.
+/// A spec with a key in every section.
 const RICH: &str = r#"
 seed = 7
 [drive]
@@ -68,7 +68,7 @@ requests = true
 link = { mb_per_s = 3.5e3, latency = "1.5 us" }
 "#;
 
-/// Every setting of LaLDPC away from its default.
+/// All settings of LaLDPC, each with another value than its default.
 const LALDPC: &str = r#"
 [ftl]
 map.demand = { cache = "1.5MiB", eviction.read-level = { fixed = 500 } }
@@ -86,7 +86,7 @@ copyback_error = 0.0001
 retention = [{ age = "7d", share = 0.3 }, { age = "1h", share = 0.7 }]
 "#;
 
-/// Every setting of the capacitor, and what goes with it, away from its default.
+/// All settings of the capacitor, the write cache and power loss, each with another value than its default.
 const CAPACITOR: &str = r#"
 [cache]
 size = "8MiB"
@@ -278,13 +278,13 @@ fn one_cut_of_the_power_replaces_the_other() {
     let after = spec_with("[power]\ncut_at = \"1ms\"\n", &["power.cut_after_requests=3"]);
     assert_eq!(after.power, PowerSpec { cut_after_requests: 3, cut_at_ns: None });
     assert!(!spec_with("[power]\ncut_at = \"1ms\"\n", &["power.cut_after_requests=0"]).models_power_loss());
-    // What is dirty needs no room where nothing can write it.
+    // Without a capacitor there is no emergency flush, so no blocks are kept free for one.
     assert_eq!(block_needs(&after).flush.free, 0);
 }
 
-/// 476,625 logical pages are 14,895 of each of 32 planes; their 466 translation pages are 15.
+/// 476,625 logical pages are 14,895 pages on each of 32 planes; their 466 translation pages are 15 per plane.
 #[test]
-fn what_a_plane_needs_is_the_sum_of_what_its_mechanisms_need() {
+fn the_needs_of_a_plane_are_the_sum_over_its_mechanisms() {
     let alone = block_needs(&spec("[ftl]\nwear_levelling = \"none\"\n"));
     assert_eq!((alone.open(), alone.free(), alone.job(), alone.blocks()), (1, 1, 1, 3));
     let sets = [
@@ -298,9 +298,9 @@ fn what_a_plane_needs_is_the_sum_of_what_its_mechanisms_need() {
     ];
     let needs = block_needs(&spec_with("", &sets));
     let blocks = needs.all().map(|need| (need.open, need.free));
-    // GC, static wear levelling, translation pages, up to five copybacks in a row, combination pages, the flush.
+    // In order: GC, static wear levelling, translation pages, up to five copybacks in a row, combination pages, the flush.
     assert_eq!(blocks, [(1, 1), (1, 0), (1, 1), (5, 1), (1, 1), (0, 3)]);
-    // A job may take a block for what goes off-chip and one for copybacks; and one block's worth is garbage.
+    // A job may open a block for off-chip moves and one for copybacks; a block's worth of pages is garbage.
     assert_eq!((needs.open(), needs.free(), needs.job(), needs.blocks()), (9, 7, 2, 17));
     assert_eq!((needs.host_pages, needs.valid_pages()), (14_895, 14_910));
     assert_eq!(needs.usable_pages(256), (256 - 16) * 64);
@@ -310,12 +310,12 @@ fn what_a_plane_needs_is_the_sum_of_what_its_mechanisms_need() {
 
 #[test]
 fn the_flush_reserve_holds_the_write_cache() {
-    // 32 planes of 256 KiB blocks.
+    // The drive has 32 planes with blocks of 256 KiB.
     let blocks = |size: &str| {
         block_needs(&spec_with("", &["capacitor.capacitance=1mF", &format!("cache.size={size}")])).flush.free
     };
     assert_eq!(["0B", "2KiB", "4KiB", "8MiB", "8196KiB", "16MiB"].map(blocks), [1, 1, 2, 2, 3, 3]);
-    // A cache holds no more pages than there are.
+    // A cache larger than the drive counts with the pages of the drive.
     let sets = ["capacitor.capacitance=1mF", "cache.size=1TiB", "drive.op=2"];
     assert_eq!(block_needs(&spec_with("", &sets)).flush.free, 87);
     for preset in ["capacitor-2d-128g", "capacitor-3d-128g"] {
@@ -390,7 +390,7 @@ fn a_demand_map_has_a_cache_and_an_eviction() {
     assert_eq!(map(nested), demand(1 << 20, level(1)));
     let dotted = ".demand = { cache = \"1MiB\", eviction.read-level = { fixed = 1 } }";
     assert_eq!(map(dotted), demand(1 << 20, level(1)));
-    // One value names all of a slot: what it does not name is its default again.
+    // A value of a slot replaces the whole slot: parameters that it does not name have their defaults.
     let file = "[ftl]\nmap.demand = { cache = \"2MiB\", eviction = { read-level = { fixed = 9 } } }\n";
     let set = |set: &str| spec_with(file, &[set]).ftl.map;
     assert_eq!(set("ftl.map.demand.cache=1MiB"), demand(1 << 20, Eviction::Lru));
@@ -409,7 +409,7 @@ fn laldpc_levels_are_those_of_its_tables() {
     assert_eq!((ecc.levels[0], ecc.levels[6]), (first, last));
     let table: Vec<(f64, u64)> =
         ecc.levels.iter().map(|l| (l.rber_max, (l.sense_ns + l.transfer_ns + l.decode_ns) / US)).collect();
-    // Table II.
+    // The latencies of the paper's Table II.
     let published =
         [(0.005, 85), (0.006, 109), (0.008, 133), (0.009, 157), (0.01, 181), (0.012, 205), (0.013, 229)];
     assert_eq!(table, published);
@@ -446,7 +446,7 @@ fn error_rates_and_ages() {
     assert_eq!(of(text).rber, RberSpec::Vth(other));
     let reliability = of("rber = \"vth\"\nread_disturb = 1e-9\ncopyback_error = 1e-4");
     assert_eq!((reliability.read_disturb, reliability.copyback_error), (1e-9, 1e-4));
-    // Levels without errors decode everything at the first.
+    // Without errors every read decodes at level 1.
     assert_eq!(of("rber = \"none\"").rber, RberSpec::None);
     assert_eq!(of("retention = \"365d\"").retention, [(365 * DAY, 1.0)]);
     assert_eq!(of("retention = \"21900d\"").retention, [(21_900 * DAY, 1.0)]);
@@ -456,7 +456,7 @@ fn error_rates_and_ages() {
     assert_eq!(of(&format!("retention = [{}]", tenths.join(", "))).retention.len(), 10);
 }
 
-/// A table of error rates in a folder of its own.
+/// Writes a table of error rates to `rber.csv` in a folder; returns the folder.
 fn table_file(folder: &str, content: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(folder);
     std::fs::create_dir_all(&folder).unwrap();
@@ -567,11 +567,11 @@ fn layers_override_each_other_in_order() {
     assert_eq!(loaded.origin("drive.channels"), Some(("--set", None)));
     assert_eq!(loaded.origin("drive.blocks_per_plane").unwrap().0, "preset bench-16g");
     assert_eq!(loaded.origin("timing.erase"), None);
-    // A whole policy slot is replaced.
+    // `--set` replaces a whole policy slot.
     assert_eq!(spec_with(file, &["gc.victim=fifo"]).gc.victim.name, "fifo");
     assert_eq!(spec_with(file, &["gc.victim.random={}"]).gc.victim.values, [8.0]);
     assert_eq!(spec_with(file, &["gc.victim.random.k=2"]).gc.victim.values, [2.0]);
-    // `--set` chooses the preset, too; the file's own keys stay above it.
+    // `--set` of the preset keeps the keys of the file, which override the preset.
     let drive = spec_with(file, &["drive.preset=laldpc-32g"]).drive;
     assert_eq!((drive.channels, drive.op), (8, 0.2));
 }
@@ -583,7 +583,7 @@ fn set_replaces_the_source_of_the_workload_and_what_belongs_to_it() {
     let Source::Synthetic(synthetic) = workload.source else { panic!() };
     assert_eq!((synthetic.requests, workload.beyond), (5, Beyond::Wrap));
     assert_eq!(workload.arrival, Arrival::QueueDepth(32));
-    // One parameter of a synthetic workload leaves the others as they are.
+    // `--set` of a parameter of a synthetic workload keeps the other parameters.
     let file = "[workload]\nsynthetic = { requests = 9, read_fraction = 0.9 }\n";
     let sets = ["workload.synthetic.read_fraction=0", "workload.arrival.queue_depth=1"];
     let workload = spec_with(file, &sets).workload.unwrap();
@@ -642,8 +642,8 @@ fn every_preset_loads_and_has_the_capacity_of_its_name() {
 #[test]
 fn every_value_of_a_preset_states_its_source() {
     for (name, text) in toml_files("presets") {
-        assert!(text.starts_with("# "), "{name} opens with what it is");
-        // Of the drives of papers and makers each line says where it comes from; the made-up ones say so once.
+        assert!(text.starts_with("# "), "{name} begins with a description");
+        // In presets of papers and products each value states its source; other presets state once that they model no product.
         if !text.contains("No product") && !text.contains("no product") {
             for line in
                 text.lines().filter(|l| l.contains(" = ") && !l.starts_with('#') && !l.contains("preset"))
@@ -655,7 +655,7 @@ fn every_value_of_a_preset_states_its_source() {
 }
 
 #[test]
-fn what_show_prints_loads_as_the_same_spec() {
+fn the_output_of_show_loads_as_an_equal_spec() {
     let mut texts = vec![String::new(), RICH.to_string(), LALDPC.to_string(), CAPACITOR.to_string()];
     texts.extend(toml_files("examples").into_iter().map(|(_, text)| text));
     texts.extend(presets().iter().map(|(name, _)| format!("[drive]\npreset = \"{name}\"\n")));
@@ -707,7 +707,7 @@ fn the_hash_depends_on_the_meaning_alone() {
     assert_eq!(hash(one).len(), 16);
     assert_ne!(hash(one), hash(&one.replace("0.1", "0.2")));
     assert_ne!(hash(one), hash(&one.replace("k = 8", "k = 9")));
-    // Known for good: results are found again by it.
+    // The canonical JSON must not change between versions, since stored results are found by its hash.
     let json = load_with("", &[]).unwrap().canonical_json();
     assert!(
         json.starts_with(
@@ -734,7 +734,7 @@ fn the_schema_has_every_key_with_its_description() {
     assert!(text.contains("\"const\":\"cost-benefit\""));
 }
 
-/// The keywords that the schema uses, but for patterns.
+/// Whether `schema` accepts `value`, by the keywords that the schema uses, except for patterns.
 fn accepts(schema: &serde_json::Value, value: &serde_json::Value) -> bool {
     let number = |name: &str| schema[name].as_f64();
     let is_type = match schema["type"].as_str() {
@@ -805,7 +805,7 @@ fn the_schema_accepts_what_the_parser_accepts() {
     };
     let dir = table_file("schema-table", TABLE);
     let loads = |path: &str, value: &serde_json::Value| {
-        // What makes the key mean something, first: the key itself may replace it.
+        // Keys without which the tested key has no effect come first; the tested key may replace them.
         let mut sets = vec!["ecc.levels=laldpc".to_string(), format!("{path}={}", toml_of(value))];
         if path.starts_with("reliability.") {
             sets.insert(1, "reliability.rber=vth".into());

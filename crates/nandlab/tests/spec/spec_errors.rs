@@ -1,4 +1,4 @@
-//! What is said about a wrong spec, word for word: the key, the file's line and what would be right.
+//! The texts of errors in specs: each names the key, the line of the file and the remedy.
 
 use nandlab::drive::spec::{Loaded, load};
 use nandlab::spec::SpecErrors;
@@ -66,7 +66,7 @@ fn text_that_is_not_toml() {
 }
 
 #[test]
-fn long_input_is_told_in_short() {
+fn messages_about_long_input_are_short() {
     golden(
         &format!("[gc]\nvictim = \"\u{202e}{}\"\n", "x".repeat(1000)),
         &says(&format!("[gc]\nvictim = \"\u{202e}{}\"\n", "x".repeat(32))).replace("xx\"", "xx...\""),
@@ -127,7 +127,7 @@ fn too_much_is_refused() {
 }
 
 #[test]
-fn many_mistakes_are_counted_without_a_search_for_what_was_meant() {
+fn many_unknown_keys_are_counted_without_suggestions() {
     for head in ["", "[gc]\n", "[gc.victim.random]\n"] {
         let keys: String = (0..60_000).map(|i| format!("victm{i} = 1\n")).collect();
         let errors = load_with(&format!("{head}{keys}"), &[]).unwrap_err();
@@ -248,7 +248,7 @@ fn refresh_policies() {
     }
 }
 #[test]
-fn the_baselines_of_what_is_not_built_yet_are_accepted() {
+fn the_baselines_of_all_schemes_are_accepted() {
     let text = "ftl.map = \"page\"\n\
         ecc = { levels = \"none\", start = \"first\", retry = \"full\" }\n\
         reliability.rber = \"none\"\n\
@@ -483,11 +483,11 @@ fn power_cuts() {
     );
 }
 
-/// What is dirty at power loss needs free blocks to go to.
+/// The emergency flush needs free blocks for the dirty pages.
 #[test]
 fn a_flush_needs_room() {
-    // 32 planes of 256 KiB blocks: 16 MiB take two of every plane, GC may have taken another. 16,126 logical pages leave a
-    // plane 258 of its 16,384, and with GC's own six blocks are 384: 16,000 logical pages, 512,000 in all, are left.
+    // 32 planes with blocks of 256 KiB: 16 MiB take two blocks of every plane, and GC may have taken another. With 16,126 logical
+    // pages a plane has 258 of its 16,384 pages left, but needs six blocks, 384 pages: 16,000 logical pages, 512,000 in all, fit.
     let fits = "[drive]\nop = 0.016\n[cache]\nsize = \"16MiB\"\n";
     load_with(fits, &[]).unwrap_or_else(|e| panic!("{e}"));
     let message = "a plane has 4.0 blocks beyond its logical pages and needs 6.0: 1 open and 1 free for GC, 3 free for \
@@ -507,13 +507,13 @@ fn a_flush_needs_room() {
     for set in ["drive.op=0.023", "drive.blocks_per_plane=380"] {
         assert!(load_with(fits, &["capacitor.capacitance=75mF", set]).is_err());
     }
-    // Without a cache the detection still writes.
+    // A detection writes pages without a cache too.
     let text = set_says("[drive]\nop = 0.012\n", "capacitor.capacitance=75mF");
     assert!(
         text.contains(" and needs 4.0: ") && text.contains(", 1 free for the emergency flush, "),
         "{text}"
     );
-    // 32 MiB take four blocks of every plane and one, GC a free one, the host an open one: 249 of 256 are left.
+    // 32 MiB take five blocks of every plane, GC a free block, the host an open block: 249 of 256 blocks are left.
     let text = "[precondition]\nused = 0.98\nvalid = 0.5\n[cache]\nsize = \"32MiB\"\n";
     load_with(text, &[]).unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(
@@ -521,7 +521,7 @@ fn a_flush_needs_room() {
         "--set: capacitor.capacitance: 0.98 used leaves a plane less than the 7 blocks that it needs at the start\n  \
          remedy: used = 0.972 is the most",
     );
-    // 479 translation pages are 15 of a plane: a block of them, one open and one free.
+    // 479 translation pages are 15 per plane: they take a block, an open block and a free block.
     let text = load_with(text, &["capacitor.capacitance=75mF", "ftl.map=demand"]).unwrap_err().to_string();
     assert!(
         text.contains("less than the 10 blocks that it needs at the start, translation pages included\n"),
@@ -582,8 +582,8 @@ fn demand_maps() {
 
 #[test]
 fn translation_pages_need_room() {
-    // 514,007 logical pages need 502 translation pages of 1024 entries, 16 a plane: a quarter of a block. 16,063 logical pages
-    // leave a plane 321, of the 5 * 64 + 16 = 336 that it needs. op = 0.021 leaves it 337.
+    // 514,007 logical pages need 502 translation pages of 1024 entries, 16 per plane: a quarter of a block. With 16,063 logical pages
+    // a plane has 321 pages left, but needs 5 * 64 + 16 = 336. With op = 0.021 it has 337.
     let fits = "[drive]\nop = 0.02\n";
     load_with(fits, &[]).unwrap_or_else(|e| panic!("{e}"));
     let message = "a plane has 5.0 blocks beyond its logical pages and needs 5.2: 1 open and 1 free for GC, 1 open and 1 \
@@ -595,7 +595,7 @@ fn translation_pages_need_room() {
         load_with(fits, &["ftl.map=demand", set]).unwrap_or_else(|e| panic!("{e}"));
     }
     assert!(load_with(fits, &["ftl.map=demand", "drive.blocks_per_plane=268"]).is_err());
-    // A page of 512 bytes has 128 entries: 1014 translation pages a plane, 15.8 blocks.
+    // A page of 512 bytes has 128 entries: 1014 translation pages per plane, 15.8 blocks.
     let small = "drive = { page_size = \"512B\", blocks_per_plane = 2048, op = 0.01 }\n";
     load_with(small, &[]).unwrap_or_else(|e| panic!("{e}"));
     assert!(
@@ -603,7 +603,7 @@ fn translation_pages_need_room() {
         "{}",
         set_says(small, "ftl.map=demand")
     );
-    // An open block and a free one each for GC and for translation pages, and one that holds these: 251 of 256 are left.
+    // GC and translation pages each take an open and a free block, and the translation pages one more: 251 of 256 blocks are left.
     let text = "[precondition]\nused = 0.985\nvalid = 0.5\n";
     load_with(text, &[]).unwrap_or_else(|e| panic!("{e}"));
     let message = "0.985 used leaves a plane less than the 5 blocks that it needs at the start, translation pages \
@@ -613,8 +613,8 @@ fn translation_pages_need_room() {
     load_with(text, &["ftl.map=demand", "precondition.used=0.98"]).unwrap_or_else(|e| panic!("{e}"));
 }
 
-/// Translation pages have numbers like other pages: the reserve leaves room for them among the physical pages, of
-/// which there are no more than numbers.
+/// LPNs of translation pages fit 32 bits: the reserve includes translation pages, so all LPNs are fewer than the physical pages,
+/// whose number fits 32 bits.
 #[test]
 fn translation_pages_have_numbers() {
     let drive = "drive = { channels = 1, chips_per_channel = 1, planes_per_die = 1, blocks_per_plane = 131071, \
@@ -693,7 +693,7 @@ fn read_levels_without_levels() {
         "run.toml:2: reliability.rber: nothing looks at bit errors with ecc.levels = \"none\"\n  remedy: set ecc.levels, \
          such as \"laldpc\", or reliability.rber = \"none\"",
     );
-    // The layer that had the last word is told.
+    // The error names the layer that set the value.
     let text = set_says("[drive]\npreset = \"laldpc-32g\"\n", "ecc.levels=none");
     assert!(text.starts_with("--set: ecc.levels: nothing looks at bit errors"), "{text}");
     load_with("[drive]\npreset = \"laldpc-32g\"\n", &["ecc.levels=none", "reliability.rber=none"])
@@ -911,7 +911,7 @@ fn links() {
 }
 
 #[test]
-fn two_sets_of_one_table_tell_an_error_once() {
+fn two_sets_of_one_table_report_an_error_once() {
     let sets = ["host.link.mb_per_s=0", "host.link.latency=1us"];
     let errors = load_with("", &sets).unwrap_err().to_string();
     assert_eq!(
@@ -959,7 +959,7 @@ fn impossible_drives() {
         "run.toml:2: drive.op: a plane has 2.5 blocks beyond its logical pages and needs 3.0: 1 open and 1 free for GC, 1 \
          of garbage for GC to gain from\n  remedy: drive.op = 0.012 or drive.blocks_per_plane = 303 would do",
     );
-    // With op = 2.999 one of four blocks is left for logical pages, 8192 / 3.999 = 2048.5; of three blocks none would be.
+    // With op = 2.999 one of four blocks is left for logical pages: 8192 / 3.999 = 2048.5. Of three blocks none would be left.
     let message = "a plane has 0.2 blocks beyond its logical pages and needs 3.0: 1 open and 1 free for GC, 1 of garbage \
                    for GC to gain from";
     golden(
@@ -997,13 +997,13 @@ fn impossible_drives() {
 }
 
 #[test]
-fn what_a_reserve_error_proposes_does() {
+fn the_op_and_blocks_proposed_by_a_reserve_error_are_accepted() {
     for key in ["drive.op=0.012", "drive.blocks_per_plane=303"] {
         load_with("[drive]\nop = 0.01\n", &[key]).unwrap_or_else(|e| panic!("{e}"));
     }
     assert!(load_with("[drive]\nop = 0.01\n", &["drive.op=0.011"]).is_err());
     assert!(load_with("[drive]\nop = 0.01\n", &["drive.blocks_per_plane=302"]).is_err());
-    // One of four blocks for logical pages.
+    // One of four blocks is left for logical pages.
     for key in ["drive.op=2.999", "drive.blocks_per_plane=46"] {
         load_with("[drive]\nblocks_per_plane = 4\n", &[key]).unwrap_or_else(|e| panic!("{e}"));
     }
@@ -1011,12 +1011,12 @@ fn what_a_reserve_error_proposes_does() {
     assert!(load_with("[drive]\nblocks_per_plane = 45\n", &[]).is_err());
 }
 
-/// Each mechanism is named with what it needs: 2 + 1 + 2 + 6 + 2 + 3 blocks and one of garbage, and 16 translation pages. Of
-/// 16,384 pages a plane has 321 beyond the 16,063 logical ones of op = 0.02, and needs 17 * 64 + 16 = 1,104. With op = 0.073
-/// it has 1,114 (488,618 logical pages, 15,270 a plane) and needs 1,103, since there are 15 translation pages a plane then.
+/// The error names the needs of each mechanism: 2 + 1 + 2 + 6 + 2 + 3 blocks, a block of garbage and 16 translation pages. With
+/// op = 0.02 a plane has 321 of its 16,384 pages beyond the 16,063 logical ones, and needs 17 * 64 + 16 = 1,104. With op = 0.073
+/// it has 1,114 (488,618 logical pages, 15,270 per plane) and needs 1,103, with 15 translation pages per plane.
 /// With 912 blocks it has 1,144 and needs 17 * 64 + 56.
 #[test]
-fn every_mechanism_says_what_it_needs_of_a_plane() {
+fn the_error_names_the_needs_of_every_mechanism() {
     let all = "[drive]\nop = 0.02\n[ftl]\nmap = \"demand\"\nwear_levelling = \"static\"\n[migration]\npolicy = \
                \"rcopyback\"\n[refresh]\npolicy = \"partial\"\n[cache]\nsize = \"16MiB\"\n[capacitor]\n\
                capacitance = \"75mF\"\n";
@@ -1151,7 +1151,7 @@ fn workloads() {
     );
 }
 
-/// Times that are impossible only together, each of which was an endless loop or a result of nonsense before.
+/// Regression: times that are impossible only in combination, which led to endless loops or wrong results.
 #[test]
 fn times_that_end_after_simulated_time() {
     let workload = |keys: &str| format!("[workload]\nsynthetic = {{ requests = 200 }}\n{keys}\n");
@@ -1218,7 +1218,7 @@ fn presets() {
     assert!(text.starts_with(
         "--set: drive.preset: unknown preset \"laldpc-32\"\n  remedy: did you mean \"laldpc-32g\"?"
     ));
-    // What a preset brings can be impossible together with what stands beside it.
+    // A value of a preset can be impossible together with a key of the file.
     let text = says("[drive]\npreset = \"capacitor-3d-128g\"\ncell = \"mlc\"\n");
     assert!(text.starts_with("run.toml:3: drive.cell: program times by layer"), "{text}");
 }

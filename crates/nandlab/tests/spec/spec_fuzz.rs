@@ -1,4 +1,4 @@
-//! Whatever is written into a spec: no panic; it loads, or there is an error that says where.
+//! Random specs: a spec loads, or its errors name a line; the parser never panics.
 
 use nandlab::drive::spec::{Loaded, block_needs, key_paths, load};
 use nandlab::spec::SpecErrors;
@@ -9,7 +9,7 @@ fn load_with(text: &str, sets: &[String]) -> Result<Loaded, SpecErrors> {
     load(text, "run.toml", Path::new(""), sets)
 }
 
-/// Values of every type and unit, in range and far out of it.
+/// Values of every type and unit, in and far out of range.
 fn value() -> impl Strategy<Value = String> {
     let quoted = |s: String| serde_json::Value::from(s).to_string();
     prop_oneof![
@@ -79,8 +79,8 @@ fn setting() -> impl Strategy<Value = (String, String)> {
     (prop::sample::select(key_paths()), value()).prop_map(|(path, value)| (path.to_string(), value))
 }
 
-/// It loads and what `show` prints loads again as the same, or every error names a line.
-fn loads_or_says_where(text: &str) {
+/// Checks that the text loads, and the output of `show` loads as an equal spec, or that every error names a line.
+fn loads_or_names_lines(text: &str) {
     match load_with(text, &[]) {
         Ok(first) => {
             let shown = first.to_toml();
@@ -106,12 +106,12 @@ proptest! {
 
     #[test]
     fn any_bytes_are_read_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
-        loads_or_says_where(&String::from_utf8_lossy(&bytes));
+        loads_or_names_lines(&String::from_utf8_lossy(&bytes));
     }
 
     #[test]
     fn any_text_of_toml_letters_is_read_without_panic(text in "([a-z_]{1,8}|[.=\\[\\]{}\"'#,0-9\n ]|drive|gc|op){0,60}") {
-        loads_or_says_where(&text);
+        loads_or_names_lines(&text);
     }
 
     #[test]
@@ -124,18 +124,18 @@ proptest! {
                 seen.push(path);
             }
         }
-        loads_or_says_where(&text);
+        loads_or_names_lines(&text);
     }
 
     #[test]
-    fn any_mutation_of_a_valid_spec_loads_or_says_where(at in any::<prop::sample::Index>(), to in any::<char>()) {
+    fn any_mutation_of_a_valid_spec_loads_or_names_lines(at in any::<prop::sample::Index>(), to in any::<char>()) {
         let valid = include_str!("../../../../examples/trace.toml");
         let chars: Vec<char> = valid.chars().collect();
         let at = at.index(chars.len());
         let mut text: String = chars[..at].iter().collect();
         text.push(to);
         text.extend(&chars[at + 1..]);
-        loads_or_says_where(&text);
+        loads_or_names_lines(&text);
     }
 
     #[test]
@@ -150,7 +150,7 @@ proptest! {
     }
 }
 
-/// Specs of LaLDPC in which everything is possible.
+/// Valid specs of LaLDPC.
 fn laldpc() -> impl Strategy<Value = String> {
     let eviction = prop_oneof![
         Just("\"lru\"".to_string()),
@@ -162,7 +162,7 @@ fn laldpc() -> impl Strategy<Value = String> {
             format!("{{ demand = {{ cache = \"{}B\", eviction = {eviction} }} }}", entries * 8)
         }),
     ];
-    // Steps from level to level, so that the levels are in order.
+    // Levels are drawn as steps from the level before, so that they rise.
     let step = (1e-6..0.02f64, 0..1_000_000u64, 0..1_000_000u64, 0..1_000_000u64);
     let levels = prop_oneof![
         Just("\"laldpc\"".to_string()),
@@ -220,7 +220,7 @@ proptest! {
     }
 }
 
-/// Write caches in which everything is possible.
+/// Valid specs of write caches.
 fn write_cache() -> impl Strategy<Value = String> {
     let share = || 0.0..=1.0f64;
     let sync = prop_oneof![
@@ -247,7 +247,7 @@ proptest! {
     }
 }
 
-/// Capacitors in which everything is possible, with a measured budget.
+/// Valid specs of capacitors with a measured budget.
 fn capacitor() -> impl Strategy<Value = String> {
     let profile = prop_oneof![
         (-40.0..=125.0f64).prop_map(|celsius| format!("{celsius:?}")),
