@@ -2,6 +2,8 @@
 
 use super::error::SpecError;
 use toml::de::{DeTable, DeValue};
+use toml_parser::Source;
+use toml_parser::lexer::TokenKind;
 
 /// A value and the line on which it starts.
 #[derive(Clone, Debug)]
@@ -105,42 +107,45 @@ pub(crate) fn shorten_to(most: usize, text: &str) -> String {
     short
 }
 
-/// The largest number of single points in a line. A point in a key nests one more table, and tables are built and
-/// dropped recursively: without a limit a long line would overflow the stack.
+/// The largest number of points in one key. A point in a key nests one more table, and tables are built and dropped recursively: without
+/// a limit a long key would overflow the stack.
 const POINTS_MAX: usize = 64;
 
-/// Whether a line could nest too many tables. Runs of points, as in a ruled comment, nest no tables.
-fn too_deep(line: &str) -> bool {
-    let mut run = 0;
+/// The offset at which a key has more than [`POINTS_MAX`] points.
+fn too_deep(text: &str) -> Option<usize> {
     let mut points = 0;
-    for byte in line.bytes().chain([b' ']) {
-        if byte == b'.' {
-            run += 1;
-        } else {
-            points += usize::from(run == 1);
-            run = 0;
+    for token in Source::new(text).lex() {
+        match token.kind() {
+            TokenKind::Dot => points += 1,
+            TokenKind::Atom | TokenKind::Whitespace | TokenKind::LiteralString | TokenKind::BasicString => {}
+            _ => points = 0,
+        }
+        if points > POINTS_MAX {
+            return Some(token.span().start());
         }
     }
-    points > POINTS_MAX
+    None
 }
 
 /// The fields of a document, or its first error: further errors of the parser mostly follow from the first.
 pub(super) fn parse_document(text: &str) -> Result<Vec<Field>, NotToml> {
-    if let Some((i, line)) = text.lines().enumerate().find(|(_, line)| too_deep(line)) {
-        let message = format!("more than {POINTS_MAX} points in a line");
-        return Err(NotToml { line: i as u32 + 1, message, text: shorten(line.trim()) });
-    }
     let lines = Lines::of(text);
+    let refuse = |offset, message| {
+        let line = lines.line(offset);
+        let text = shorten(text.lines().nth(line as usize - 1).unwrap_or("").trim());
+        Err(NotToml { line, message, text })
+    };
+    if let Some(offset) = too_deep(text) {
+        return refuse(offset, format!("more than {POINTS_MAX} points in a key"));
+    }
     let (table, errors) = DeTable::parse_recoverable(text);
     let Some(error) = errors.first() else { return Ok(lines.fields(table.get_ref())) };
-    let line = lines.line(error.span().map_or(0, |span| span.start));
-    let text = shorten(text.lines().nth(line as usize - 1).unwrap_or("").trim());
-    Err(NotToml { line, message: shorten_to(80, &error.message().replace('\n', ", ")), text })
+    refuse(error.span().map_or(0, |span| span.start), shorten_to(80, &error.message().replace('\n', ", ")))
 }
 
 /// A value, as it stands after `key =`.
 pub(super) fn parse_value(text: &str) -> Option<Node> {
-    if text.lines().any(too_deep) {
+    if too_deep(text).is_some() {
         return None;
     }
     let value = DeValue::parse(text).ok()?;
@@ -205,6 +210,20 @@ mod tests {
         assert!(matches!(parse_value("99999999999999999999").unwrap().raw, Raw::Huge(_)));
         assert!(matches!(parse_value("1_0.5").unwrap().raw, Raw::Num(x) if x == 10.5));
         assert!(matches!(parse_value("nan").unwrap().raw, Raw::Num(x) if x.is_nan()));
+    }
+
+    #[test]
+    fn points_count_in_keys_alone() {
+        let points = ".a".repeat(65);
+        for deep in
+            [format!("a{points} = 1"), format!("\n[a{points}]"), format!("b = {{ \"a\"{points} = 1 }}")]
+        {
+            let error = parse_document(&deep).unwrap_err();
+            assert_eq!(error.message, "more than 64 points in a key");
+            assert_eq!(error.line as usize, deep.lines().count());
+        }
+        assert!(parse_document(&format!("a = \"a{points}\" # a{points} ........")).is_ok());
+        assert!(parse_document(&format!("a = [{}]", "0.5, ".repeat(100))).is_ok());
     }
 
     #[test]
