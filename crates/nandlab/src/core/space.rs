@@ -10,7 +10,7 @@ use crate::probe::Probe;
 /// The block and the free blocks that a plane's background job has taken.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Work {
-    /// The block that the job empties, or refreshes in place; `None` without a job.
+    /// The block that the job empties, or whose pages it refreshes in the block; `None` without a job.
     pub(crate) victim: Option<BlockId>,
     /// Free blocks that the job has taken: at most one, or two when it copies pages back and has to move some pages
     /// off-chip.
@@ -66,7 +66,8 @@ impl Room {
 const VICTIMS_AHEAD: u32 = 16;
 
 impl<P: Probe> Core<P> {
-    /// The block that the background job of a plane empties, or refreshes in place; `None` without a job.
+    /// The block that the background job of a plane empties, or whose pages it refreshes in the block; `None` without a
+    /// job.
     #[inline]
     pub(crate) fn victim(&self, plane: PlaneId) -> Option<BlockId> {
         self.room.works[plane.index()].victim

@@ -1114,8 +1114,8 @@ fn workloads() {
     golden(
         &bursts("requests = 50, at_once = 0.7, idel = \"20ms\""),
         "run.toml:3: workload.arrival.bursts.idel: unknown parameter\n  remedy: did you mean idle? there are: requests, \
-         at_once, idle\nrun.toml:3: workload.arrival.bursts.idle: missing\n  remedy: add idle = \"50us\" (time from one of \
-         the others to the next, and to the next round)",
+         at_once, idle\nrun.toml:3: workload.arrival.bursts.idle: missing\n  remedy: add idle = \"50us\" (time between \
+         single requests, and from the last one to the next round)",
     );
     golden(
         "[workload]\nprofile = \"msr/hm_0\"\narrival = { iops = 10 }\ntime_scale = 2.0\n",

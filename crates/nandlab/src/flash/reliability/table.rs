@@ -54,8 +54,8 @@ struct Knots {
     /// Ascending, in the axis' unit.
     at: Vec<f64>,
     /// The knots on the scale on which values are interpolated.
-    place: Vec<f64>,
-    /// 1 / (distance to the next place); 0 at the last knot.
+    scaled: Vec<f64>,
+    /// 1 / (distance to the next knot on the scale); 0 at the last knot.
     inverse: Vec<f64>,
     /// The following knot; infinity at the last.
     next: Vec<f64>,
@@ -64,26 +64,26 @@ struct Knots {
 }
 
 impl Knots {
-    fn new(at: Vec<f64>, place: impl Fn(f64) -> f64) -> Self {
-        let place: Vec<f64> = at.iter().map(|value| place(*value)).collect();
-        // Neighbouring places that are equal after rounding form a step.
+    fn new(at: Vec<f64>, scaled: impl Fn(f64) -> f64) -> Self {
+        let scaled: Vec<f64> = at.iter().map(|value| scaled(*value)).collect();
+        // Neighbouring knots that are equal on the scale after rounding form a step.
         let inverse = |pair: &[f64]| if pair[1] > pair[0] { 1.0 / (pair[1] - pair[0]) } else { 0.0 };
-        let inverse = place.windows(2).map(inverse).chain([0.0]).collect();
+        let inverse = scaled.windows(2).map(inverse).chain([0.0]).collect();
         let next = at[1..].iter().copied().chain([f64::INFINITY]).collect();
         let start = |bucket| at[1..].partition_point(|knot| *knot <= BUCKETS.value(bucket)) as u32;
         let starts = (0..BUCKETS.nodes(u32::MAX)).map(start).collect();
-        Self { at, place, inverse, next, starts }
+        Self { at, scaled, inverse, next, starts }
     }
 
-    /// The knot at or below a value, the next knot, and the position of `place` between the two (0 to 1).
+    /// The knot at or below a value, the next knot, and the position of `scaled` between the two (0 to 1).
     #[inline(always)]
-    fn locate(&self, value: u32, place: f64) -> (usize, usize, f64) {
+    fn locate(&self, value: u32, scaled: f64) -> (usize, usize, f64) {
         let mut low = self.starts[BUCKETS.split(value).0] as usize;
         // A predicted branch is faster here than a computed step: the following loads need not wait for the comparison.
         while self.next[low] <= f64::from(value) {
             low += 1;
         }
-        let part = ((place - self.place[low]) * self.inverse[low]).clamp(0.0, 1.0);
+        let part = ((scaled - self.scaled[low]) * self.inverse[low]).clamp(0.0, 1.0);
         (low, (low + 1).min(self.at.len() - 1), part)
     }
 }
@@ -429,7 +429,7 @@ pe_cycles, retention, reads, rber
             (u32::MAX, u32::MAX, u32::MAX, 2e-3),
         ] {
             let found = table.rber(pe, age, reads);
-            // Places are exact to 2e-8, roots to 8e-8.
+            // Positions on the scale are exact to 2e-8, roots to 8e-8.
             assert!((found - rber).abs() <= 1e-7 * rber, "{pe} {age} {reads}: {found} {rber}");
         }
     }
@@ -443,7 +443,7 @@ pe_cycles, retention, reads, rber
     }
 
     #[test]
-    fn neighbouring_points_that_round_to_one_place_are_a_step() {
+    fn neighbouring_points_that_round_to_one_position_are_a_step() {
         let table =
             read("pe_cycles,retention,rber\n0,0,0.1\n0,1e-30,0.2\n0,4294967294,0.3\n0,4294967295,0.4\n");
         for (age, rber) in [(0, 0.1), (1, 0.2), (u32::MAX - 1, 0.3), (u32::MAX, 0.4)] {
