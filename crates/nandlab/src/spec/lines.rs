@@ -111,6 +111,6 @@ z = 4
     fn what_is_not_toml_is_told_as_of_a_spec() {
         let text = key_lines("a = 1\nb = [ } ]\n", "t.toml").unwrap_err().to_string();
         assert!(text.starts_with("t.toml:2: not TOML: "), "{text}");
-        assert!(text.ends_with("remedy: mend the line, which reads: b = [ } ]"), "{text}");
+        assert!(text.ends_with("remedy: correct the line, which reads: b = [ } ]"), "{text}");
     }
 }
