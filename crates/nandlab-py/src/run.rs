@@ -172,7 +172,7 @@ impl Run {
         Ok(())
     }
 
-    fn stretch(&mut self) -> PyResult<Vec<(String, f64)>> {
+    fn stretch(&mut self) -> PyResult<Vec<(&'static str, f64)>> {
         Ok(self.playing()?.0.stretch())
     }
 

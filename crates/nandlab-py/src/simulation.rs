@@ -8,8 +8,10 @@ use nandlab::drive::spec::{Loaded, PreconditionSpec};
 use nandlab::drive::{Drive, Lived, SaveError, SnapshotError};
 use nandlab::host::{Oracle, Request};
 use nandlab::probe::{NoProbe, Probe};
-use nandlab::report::Timeline;
-use nandlab::report::{Column, RunFacts, Stretch, Table, Values, power, smart, summary};
+use nandlab::report::{
+    Column, PreconditionSummary, RunFacts, Stretch, Summary, Table, Timeline, Values, VerifiedSummary, power,
+    smart,
+};
 use nandlab::runner::{Runner, Stopped, map_reads};
 use nandlab_trace::TraceError;
 use std::fs::File;
@@ -72,7 +74,7 @@ pub(crate) trait Simulation: Send + Sync {
     /// Begins a stretch of the drive's life.
     fn begin_stretch(&mut self);
     /// The statistics of the stretch so far, by column.
-    fn stretch(&self) -> Vec<(String, f64)>;
+    fn stretch(&self) -> Vec<(&'static str, f64)>;
     /// Ends the stretch and lets the drive come to rest.
     fn rest(&mut self, source: &mut Runner<Requests>) -> Result<(), Failure>;
     /// Fast-forwards the drive, which is at rest, by `times` the wear and time of the stretch, or until a block reaches its
@@ -236,7 +238,7 @@ impl<P: Probe + Send + Sync> Simulation for Simulated<P> {
         (self.stretch, self.lived) = (Some(Stretch::begin(&self.drive)), None);
     }
 
-    fn stretch(&self) -> Vec<(String, f64)> {
+    fn stretch(&self) -> Vec<(&'static str, f64)> {
         self.stretch.as_ref().map_or(Vec::new(), |stretch| stretch.row(&self.drive))
     }
 
@@ -286,17 +288,16 @@ impl<P: Probe + Send + Sync> Simulation for Simulated<P> {
     fn finish(&mut self, facts: &RunFacts) -> Outputs {
         self.drive.finish_stats();
         let (drive, stats) = (&self.drive, self.drive.stats());
-        let mut summary = summary(drive, facts);
-        if let Some(pts) = &self.pts {
-            summary["precondition"] = serde_json::json!({
-                "waf_by_round": pts.waf,
+        let summary = Summary {
+            precondition: self.pts.as_ref().map(|pts| PreconditionSummary {
+                waf_by_round: pts.waf.clone(),
                 // Without a round the steady state is unknown: null.
-                "steady": (!pts.waf.is_empty()).then_some(pts.is_steady),
-            });
-        }
-        if let Some(oracle) = (self.oracle)(drive.probe()) {
-            summary["verified"] = serde_json::json!({ "page_reads_checked": oracle.checked });
-        }
+                steady: (!pts.waf.is_empty()).then_some(pts.is_steady),
+            }),
+            verified: (self.oracle)(drive.probe())
+                .map(|oracle| VerifiedSummary { page_reads_checked: oracle.checked }),
+            ..Summary::of(drive, facts)
+        };
         let mut tables = tables::of(drive);
         if let Some(columns) = &self.requests {
             let names = ["arrival_ns", "completed_ns", "op", "offset", "length", "failed"];
@@ -304,10 +305,8 @@ impl<P: Probe + Send + Sync> Simulation for Simulated<P> {
             let columns = names.into_iter().zip(columns).map(column).collect();
             tables.push(Table { name: "requests", columns });
         }
-        let pretty = |value: &serde_json::Value| {
-            serde_json::to_string_pretty(value).expect("a JSON value prints") + "\n"
-        };
-        let sim = serde_json::json!({ "page_operations": stats.page_operations(), "requests": summary["requests"] });
+        let sim =
+            serde_json::json!({ "page_operations": stats.page_operations(), "requests": summary.requests });
         Outputs {
             summary: pretty(&summary),
             smart: pretty(&smart(drive)),
@@ -317,4 +316,9 @@ impl<P: Probe + Send + Sync> Simulation for Simulated<P> {
             timeline: (self.timeline)(drive.probe()).map(|timeline| timeline.to_json(drive.now())),
         }
     }
+}
+
+/// JSON as the files have it.
+fn pretty(value: &impl serde::Serialize) -> String {
+    serde_json::to_string_pretty(value).expect("a result is JSON") + "\n"
 }

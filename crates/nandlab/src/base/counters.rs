@@ -17,20 +17,21 @@
 //! ```
 //!
 //! The declaration gives the struct, what has been counted since an earlier moment ([`CounterSet::since`]), sums
-//! ([`CounterSet::add`]), the counters of a section of `summary.json` (`Section`), those of `life.parquet` and `smart.json`, and
-//! a list of what there is ([`CounterSet::DECLARED`]). After the type come:
+//! ([`CounterSet::add`]), the counters of a section of `summary.json` and their schema (it serializes as that section; what the
+//! section has beside its counters is joined to them by [`super::section::Section`]), those of `life.parquet` and `smart.json`,
+//! and a list of what there is ([`CounterSet::DECLARED`]). After the type come:
 //!
 //! | what | means |
 //! |---|---|
 //! | `sum of UNIT`, `max of UNIT`, `last of UNIT` | how it adds up ([`Adds`]), and its unit in the results: one of [`UNITS`] |
 //! | `summary "NAME"` | its name in the summary's section, where that is not the field's; `"a.b"` is b in the section's a |
-//! | `mean "NAME"` | the summary has its mean under that name, which the room works out |
+//! | `reshaped "NAME"` | the summary has it in another form under that name (its mean, its counts by number), which is declared beside the counters |
 //! | `life "NAME"` | its column in `life.parquet` |
 //! | `smart "NAME"` | its attribute in the OCP log of `smart.json` |
 
 use super::numbers::number;
 use super::units::Span;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// The units that counters have.
 pub const UNITS: [&str; 12] =
@@ -60,8 +61,8 @@ pub struct Declared {
     pub adds: Adds,
     /// Its name in the section of the summary; a point leads into a section of that.
     pub summary: &'static str,
-    /// The summary has its mean under that name.
-    pub is_mean: bool,
+    /// The room puts it into the summary, in another form.
+    pub is_reshaped: bool,
     /// Its column in `life.parquet`.
     pub life: Option<&'static str>,
     /// Its attribute in `smart.json`.
@@ -72,7 +73,7 @@ impl Declared {
     /// A counter that the summary has under its field's name.
     pub const fn new(name: &'static str, doc: &'static str, adds: Adds, unit: &'static str) -> Self {
         let doc = doc.trim_ascii();
-        Self { name, unit, doc, adds, summary: name, is_mean: false, life: None, smart: None }
+        Self { name, unit, doc, adds, summary: name, is_reshaped: false, life: None, smart: None }
     }
 
     /// The same with another name in the summary.
@@ -80,9 +81,9 @@ impl Declared {
         Self { summary, ..self }
     }
 
-    /// The same with its mean in the summary.
-    pub const fn mean(self, summary: &'static str) -> Self {
-        Self { summary, is_mean: true, ..self }
+    /// The same, in another form in the summary.
+    pub const fn reshaped(self, summary: &'static str) -> Self {
+        Self { summary, is_reshaped: true, ..self }
     }
 
     /// The same with a column in `life.parquet`.
@@ -113,11 +114,14 @@ pub trait Count {
 
     /// Its value as a number, an array's as its sum.
     fn number(&self) -> f64;
+
+    /// What its value in JSON is, in the words of JSON Schema.
+    fn schema_type(&self) -> &'static str;
 }
 
 /// Counts that the operators work with.
 macro_rules! counts {
-    ($($type:ty: |$value:ident| $json:expr, $number:expr;)*) => {$(
+    ($($type:ty: $schema:literal, |$value:ident| $json:expr, $number:expr;)*) => {$(
         impl Count for $type {
             fn since(&self, then: &Self, adds: Adds) -> Self {
                 match adds {
@@ -143,15 +147,19 @@ macro_rules! counts {
                 let $value = *self;
                 $number
             }
+
+            fn schema_type(&self) -> &'static str {
+                $schema
+            }
         }
     )*};
 }
 
 counts! {
-    u32: |count| count.into(), count.into();
-    u64: |count| count.into(), count as f64;
-    f64: |value| number(value), value;
-    Span: |span| number(span.seconds()), span.seconds();
+    u32: "integer", |count| count.into(), count.into();
+    u64: "integer", |count| count.into(), count as f64;
+    f64: "number", |value| number(value).into(), value;
+    Span: "number", |span| number(span.seconds()).into(), span.seconds();
 }
 
 impl<C: Count, const N: usize> Count for [C; N] {
@@ -172,10 +180,14 @@ impl<C: Count, const N: usize> Count for [C; N] {
     fn number(&self) -> f64 {
         self.iter().map(Count::number).sum()
     }
+
+    fn schema_type(&self) -> &'static str {
+        "array"
+    }
 }
 
 /// The counters of a room, as `counters!` declares them.
-pub trait CounterSet {
+pub trait CounterSet: Default {
     /// What is declared of each, in the order of the summary.
     const DECLARED: &'static [Declared];
 
@@ -192,6 +204,57 @@ pub trait CounterSet {
     /// Each counter with what is declared of it.
     fn declared(&self) -> impl Iterator<Item = (&'static Declared, &dyn Count)> {
         Self::DECLARED.iter().zip(self.counts())
+    }
+
+    /// The counters as the summary has them; `a.b` is b in the section's own section a.
+    fn section(&self) -> Map<String, Value> {
+        let mut section = Map::new();
+        for (declared, count) in self.in_summary() {
+            let (mut object, mut path) = (&mut section, declared.summary);
+            while let Some((group, rest)) = path.split_once('.') {
+                let group = object.entry(group).or_insert_with(|| Map::new().into());
+                (object, path) = (group.as_object_mut().expect("it is a group"), rest);
+            }
+            object.insert(path.to_owned(), count.json());
+        }
+        section
+    }
+
+    /// The JSON Schema of that.
+    fn schema() -> Map<String, Value> {
+        fn declare(schema: &mut Map<String, Value>, path: &str, leaf: Value) {
+            if schema.is_empty() {
+                let Value::Object(empty) = json!({ "type": "object", "properties": {}, "required": [] })
+                else {
+                    unreachable!()
+                };
+                *schema = empty;
+            }
+            let (name, inner) =
+                path.split_once('.').map_or((path, None), |(name, inner)| (name, Some(inner)));
+            let properties = schema["properties"].as_object_mut().expect("it has properties");
+            let is_new = !properties.contains_key(name);
+            let entry = properties.entry(name).or_insert_with(|| Map::new().into());
+            match inner {
+                Some(inner) => declare(entry.as_object_mut().expect("it is a group"), inner, leaf),
+                None => *entry = leaf,
+            }
+            if is_new {
+                schema["required"].as_array_mut().expect("it is a list").push(name.into());
+            }
+        }
+        let mut schema = Map::new();
+        for (declared, count) in Self::default().in_summary() {
+            let leaf =
+                json!({ "description": declared.doc, "type": count.schema_type(), "unit": declared.unit });
+            declare(&mut schema, declared.summary, leaf);
+        }
+        schema
+    }
+
+    /// The counters that the summary has as they are.
+    fn in_summary(&self) -> impl Iterator<Item = (&'static Declared, &dyn Count)> {
+        self.declared().filter(|(declared, _)| !declared.is_reshaped)
     }
 
     /// The columns in `life.parquet`.
@@ -220,6 +283,22 @@ macro_rules! counters {
             $(#[doc = $doc])+
             pub $field: $type,
         )+}
+
+        impl ::serde::Serialize for $name {
+            fn serialize<S: ::serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                ::serde::Serialize::serialize(&$crate::base::counters::CounterSet::section(self), serializer)
+            }
+        }
+
+        impl ::schemars::JsonSchema for $name {
+            fn schema_name() -> ::std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(_: &mut ::schemars::SchemaGenerator) -> ::schemars::Schema {
+                <Self as $crate::base::counters::CounterSet>::schema().into()
+            }
+        }
 
         impl $crate::base::counters::CounterSet for $name {
             const DECLARED: &'static [$crate::base::counters::Declared] = &[$(
@@ -255,64 +334,6 @@ macro_rules! counters {
 
 pub(crate) use counters;
 
-/// A section of a result, in the order in which it is put together.
-///
-/// Where a name has points, `a.b` is b in the section's own section a.
-#[derive(Debug, Default)]
-pub(crate) struct Section(Map<String, Value>);
-
-impl Section {
-    /// The counters of a room; those that the summary has the mean of are left to the room.
-    pub(crate) fn of(counters: &impl CounterSet) -> Self {
-        let mut section = Self::default();
-        section.put_all(counters);
-        section
-    }
-
-    /// Puts the counters of a room behind what there is.
-    pub(crate) fn put_all(&mut self, counters: &impl CounterSet) {
-        for (declared, count) in counters.declared().filter(|(declared, _)| !declared.is_mean) {
-            self.put(declared.summary, count.json());
-        }
-    }
-
-    /// Puts a value behind what there is; in the place of the value of that name, if there is one.
-    pub(crate) fn put(&mut self, name: &str, value: impl Into<Value>) {
-        let (object, name) = self.object(name);
-        object.insert(name.to_owned(), value.into());
-    }
-
-    /// Puts a value before one that is there, in the same section as that.
-    pub(crate) fn put_before(&mut self, other: &str, name: &str, value: impl Into<Value>) {
-        let (object, other) = self.object(other);
-        let at = object.keys().position(|key| key == other).expect("the other value is there");
-        object.shift_insert(at, name.to_owned(), value.into());
-    }
-
-    /// The object that a name is in, and its last part.
-    fn object<'a>(&mut self, path: &'a str) -> (&mut Map<String, Value>, &'a str) {
-        let (mut object, mut path) = (&mut self.0, path);
-        while let Some((section, rest)) = path.split_once('.') {
-            let inner = object.entry(section).or_insert_with(|| Map::new().into());
-            (object, path) = (inner.as_object_mut().expect("it is a section"), rest);
-        }
-        (object, path)
-    }
-}
-
-impl From<Section> for Value {
-    fn from(section: Section) -> Self {
-        section.0.into()
-    }
-}
-
-/// Counts by number: the first is that of 1.
-pub(crate) fn by_number(counts: &[u64]) -> Value {
-    Value::Object(
-        (1..).zip(counts).map(|(number, &count): (u32, _)| (number.to_string(), count.into())).collect(),
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -330,7 +351,7 @@ mod tests {
             /// Requests that wait now.
             pub waiting: u32, last of requests;
             /// How long reads took.
-            pub read_ns: Span, sum of us, mean "read_us";
+            pub read_ns: Span, sum of us, reshaped "read_us";
             /// How long writes took.
             pub write_ns: Span, sum of s, summary "write_s";
             /// What they took.
@@ -366,23 +387,21 @@ mod tests {
 
     #[test]
     fn the_results_have_a_counter_where_it_is_declared() {
-        let mut section = Section::of(&some(2));
-        section.put("read.least", 1);
-        section.put_before("read.most", "state", "idle");
-        section.put_before("waiting", "sum", 8);
-        section.put("levels", by_number(&some(2).levels));
         let expected = json!({
-            "read": { "pages": 20, "state": "idle", "most": 2, "least": 1 },
-            "sum": 8,
+            "read": { "pages": 20, "most": 2 },
             "waiting": 5,
             "write_s": 0.002,
             "energy_j": 1.0,
-            "levels": { "1": 2, "2": 0, "3": 4 },
+            "levels": [2, 0, 4],
         });
-        assert_eq!(Value::from(section).to_string(), expected.to_string(), "in this order");
+        assert_eq!(Value::from(some(2).section()).to_string(), expected.to_string(), "in this order");
+        let schema = Value::from(Reads::schema());
+        let most =
+            json!({ "description": "The most of them at a time.", "type": "integer", "unit": "pages" });
+        assert_eq!(schema["properties"]["read"]["properties"]["most"], most);
+        assert_eq!(schema["required"], json!(["read", "waiting", "write_s", "energy_j", "levels"]));
         assert_eq!(some(2).life(), [("pages_read", 20.0)]);
         assert_eq!(some(2).smart(), [("Reads", json!(20))]);
         assert_eq!((Reads::DECLARED[0].doc, Reads::DECLARED[0].unit), ("Pages that were read.", "pages"));
-        assert_eq!(some(1).counts()[6].json(), json!([1, 0, 2]));
     }
 }

@@ -11,6 +11,7 @@ pub(crate) mod numbers;
 pub mod policy;
 pub mod request;
 pub mod rng;
+pub mod section;
 pub mod slab;
 pub mod units;
 pub(crate) mod words;

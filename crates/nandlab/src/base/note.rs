@@ -1,9 +1,11 @@
 //! Notes: text that a result needs beside its numbers.
 
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// The severity of a note.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// Data is lost, or requests have failed.
     Error,
@@ -13,19 +15,8 @@ pub enum Severity {
     Info,
 }
 
-impl Severity {
-    /// The severity's name in the summary.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Error => "error",
-            Self::Warning => "warning",
-            Self::Info => "info",
-        }
-    }
-}
-
 /// A statement that a reader of a result has to know.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Note {
     /// The severity of the note.
     pub severity: Severity,
@@ -49,10 +40,5 @@ impl Note {
     /// Something that the spec asks for never happened, or made no difference.
     pub(crate) fn info(code: &'static str, text: String) -> Option<Self> {
         Some(Self { severity: Severity::Info, code, text })
-    }
-
-    /// The note in the form of the summary.
-    pub fn json(&self) -> Value {
-        json!({ "severity": self.severity.name(), "code": self.code, "text": self.text })
     }
 }

@@ -2,10 +2,13 @@
 
 /// A number for a file, rounded to 12 significant digits: more than any simulated quantity needs, and without the
 /// rounding noise of the last digits.
-pub(crate) fn number(value: f64) -> serde_json::Value {
-    let text = format!("{value:.11e}");
-    let rounded: f64 = text.parse().expect("a formatted number parses");
-    rounded.into()
+pub(crate) fn number(value: f64) -> f64 {
+    format!("{value:.11e}").parse().expect("a formatted number parses")
+}
+
+/// The value rounded as [`number`] does; `None` when it is not finite.
+pub(crate) fn finite(value: f64) -> Option<f64> {
+    value.is_finite().then(|| number(value))
 }
 
 /// `a / b`; `None` when b is 0.

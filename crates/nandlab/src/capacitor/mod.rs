@@ -19,7 +19,7 @@ pub use ageing::Capacitor;
 pub use budget::budget_share;
 pub use cost::FlushCost;
 pub use spec::{BudgetSteps, CapacitorSpec, FlushMethod, FlushOrder};
-pub use stats::Detection;
+pub use stats::{CapacitorSummary, Detection, DetectionSummary};
 
 use crate::base::geometry::{CacheSlot, Geometry, Lpn, PlaneId};
 use crate::base::units::{Span, Time};

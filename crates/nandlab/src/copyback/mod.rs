@@ -17,7 +17,7 @@ mod tests;
 pub use limit::CopybackLimit;
 pub use policy::{COPYBACKS_MAX, MigrationPolicy, POLICIES, VictimView, make};
 pub use spec::CopybackLimitSpec;
-pub use stats::MigrationStats;
+pub use stats::{MigrationStats, MigrationSummary};
 
 use crate::base::geometry::{BlockId, PlaneId, Ppn};
 use crate::core::{CopyBack, Core, NextJob, Part, Physics, Queued};

@@ -22,7 +22,7 @@ mod tests;
 pub use cache::{Cache, ENTRY_BYTES};
 pub use demand::{DemandMap, TranslationPage, Tvpn, WriteBack};
 pub use spec::{Eviction, MapSpec};
-pub use stats::MapStats;
+pub use stats::{MapStats, MapSummary};
 
 use crate::base::geometry::{Geometry, Lpn, PlaneId};
 use crate::core::{Core, Map, Maps, Part, Program, Queue, Read, To, Waiter, Wake, Wants};

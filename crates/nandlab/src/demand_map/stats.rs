@@ -1,7 +1,9 @@
 //! What is counted of the demand map.
 
-use crate::base::counters::{Section, counters};
-use serde_json::Value;
+use crate::base::counters::counters;
+use crate::base::section::{Before, Beside, Section};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 counters! {
     /// Lookups, evictions and write-backs of a demand map.
@@ -42,11 +44,26 @@ impl MapStats {
     }
 
     /// `map` of the summary, for a cache that has room for `capacity` entries and holds `cached`.
-    pub(crate) fn json(&self, capacity: u32, cached: u32) -> Value {
-        let mut section = Section::default();
-        section.put("entries", capacity);
-        section.put("cached", cached);
-        section.put_all(self);
-        section.into()
+    pub(crate) fn summary(&self, capacity: u32, cached: u32) -> MapSummary {
+        Section { counters: self.clone(), values: MapValues { entries: capacity, cached } }
     }
 }
+
+/// The cache of a demand map.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "MapSummary")]
+pub struct MapValues {
+    /// Entries that the cache has room for.
+    #[schemars(extend("unit" = "entries"))]
+    pub entries: u32,
+    /// Entries in the cache at the end.
+    #[schemars(extend("unit" = "entries"))]
+    pub cached: u32,
+}
+
+impl Beside for MapValues {
+    const BEFORE: Before = &[("read", &["entries", "cached"])];
+}
+
+/// `map` of the summary.
+pub type MapSummary = Section<MapStats, MapValues>;

@@ -1,14 +1,14 @@
 //! What has been counted of a drive, by whoever counts it, and the run over time.
 
 pub use crate::background::GcStats;
-pub use crate::capacitor::Detection;
-pub use crate::copyback::MigrationStats;
-pub use crate::demand_map::MapStats;
-pub use crate::host::{Counters, Latency};
-pub use crate::power_loss::{LossCounts, PowerLoss, Recovery};
-pub use crate::read_levels::{ByLevel, EccStats};
-pub use crate::refresh::RefreshStats;
-pub use crate::write_cache::CacheStats;
+pub use crate::capacitor::{CapacitorSummary, Detection, DetectionSummary};
+pub use crate::copyback::{MigrationStats, MigrationSummary};
+pub use crate::demand_map::{MapStats, MapSummary};
+pub use crate::host::{Counters, Latency, LatencyUs, SteadySummary};
+pub use crate::power_loss::{LossCounts, LossRecord, PowerLoss, PowerSummary, Recovery};
+pub use crate::read_levels::{ByLevel, EccStats, EccSummary};
+pub use crate::refresh::{RefreshStats, RefreshSummary};
+pub use crate::write_cache::{CacheStats, CacheSummary};
 
 use super::Drive;
 use super::series::{DieSeries, Series, Window};
@@ -171,7 +171,7 @@ impl<P: Probe> Drive<P> {
     }
 
     /// `steady_state` of the summary.
-    pub(crate) fn steady_state(&self) -> serde_json::Value {
+    pub(crate) fn steady_state(&self) -> Option<SteadySummary> {
         let (record, workload) = (&self.path.host.record, self.spec.workload.as_ref());
         let is_closed = workload.is_some_and(|workload| matches!(workload.arrival, Arrival::QueueDepth(_)));
         let requests = record.latency.iter().map(|host| host.count).sum();

@@ -21,9 +21,9 @@ pub use oracle::Oracle;
 pub(crate) use path::DataPath;
 pub(crate) use record::Record;
 pub(crate) use requests::{InWork, Requests};
-pub use stats::{Counters, Latency};
+pub use stats::{Counters, Latency, LatencyUs};
 pub(crate) use steady::{Count, Rounds};
-pub use steady::{SteadyState, steady_state};
+pub use steady::{SteadyState, SteadySummary, Verdict, steady_state};
 pub(crate) use trims::Trims;
 pub(crate) use writes::{WriteBacks, Writes};
 

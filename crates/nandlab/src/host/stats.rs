@@ -3,11 +3,35 @@
 use crate::base::counters::counters;
 use crate::base::numbers::{number, ratio};
 use hdrhistogram::Histogram;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// The longest latency told apart, in nanoseconds: 3 hours; longer ones count as this one in percentiles (the
 /// maximum and the mean stay exact).
 const LATENCY_NS_MAX: u64 = 3 * 3600 * 1_000_000_000;
+
+/// Latencies of an operation.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct LatencyUs {
+    /// Mean.
+    #[schemars(extend("unit" = "us"))]
+    pub mean: f64,
+    /// Median.
+    #[schemars(extend("unit" = "us"))]
+    pub p50: f64,
+    /// 95th percentile.
+    #[schemars(extend("unit" = "us"))]
+    pub p95: f64,
+    /// 99th percentile.
+    #[schemars(extend("unit" = "us"))]
+    pub p99: f64,
+    /// 99.9th percentile.
+    #[schemars(extend("unit" = "us"))]
+    pub p999: f64,
+    /// Maximum.
+    #[schemars(extend("unit" = "us"))]
+    pub max: f64,
+}
 
 /// Latencies of one operation.
 #[derive(Clone, Debug)]
@@ -68,30 +92,26 @@ impl Latency {
     }
 
     /// An operation of `latency_us` of the summary.
-    pub(crate) fn json(&self) -> Value {
+    pub(crate) fn summary(&self) -> LatencyUs {
         let us = |ns: f64| number(ns * 1e-3);
-        json!({
-            "mean": us(self.mean_ns()),
-            "p50": us(self.quantile_ns(0.50) as f64),
-            "p95": us(self.quantile_ns(0.95) as f64),
-            "p99": us(self.quantile_ns(0.99) as f64),
-            "p999": us(self.quantile_ns(0.999) as f64),
-            "max": us(self.max_ns as f64),
-        })
+        LatencyUs {
+            mean: us(self.mean_ns()),
+            p50: us(self.quantile_ns(0.50) as f64),
+            p95: us(self.quantile_ns(0.95) as f64),
+            p99: us(self.quantile_ns(0.99) as f64),
+            p999: us(self.quantile_ns(0.999) as f64),
+            max: us(self.max_ns as f64),
+        }
     }
 
-    /// What was recorded between `then` and now, as columns of `life.parquet` of the operation of that name.
-    pub(crate) fn life_since(&self, then: &Self, name: &str) -> [(String, f64); 4] {
+    /// What was recorded between `then` and now, for `life.parquet`: requests, bytes, mean and 99th percentile.
+    pub(crate) fn life_since(&self, then: &Self) -> [f64; 4] {
         let mut histogram = self.histogram.clone();
         histogram.subtract(&then.histogram).expect("what was counted stays counted");
         let count = (self.count - then.count) as f64;
         let p99 = if count > 0.0 { histogram.value_at_quantile(0.99) as f64 * 1e-3 } else { 0.0 };
-        [
-            (format!("{name}s"), count),
-            (format!("{name}_bytes"), (self.bytes - then.bytes) as f64),
-            (format!("{name}_us_mean"), ratio((self.sum_ns - then.sum_ns) as f64 * 1e-3, count)),
-            (format!("{name}_us_p99"), p99),
-        ]
+        let mean = ratio((self.sum_ns - then.sum_ns) as f64 * 1e-3, count);
+        [count, (self.bytes - then.bytes) as f64, mean, p99]
     }
 }
 

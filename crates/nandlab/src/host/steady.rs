@@ -7,9 +7,10 @@
 //! become longer, so that the window stays a quarter to a half of the run and slow changes are seen.
 
 use crate::base::geometry::Geometry;
-use crate::base::numbers::{number, per, ratio};
+use crate::base::numbers::{finite, number, per, ratio};
 use crate::base::units::Time;
-use serde_json::{Map, Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// Rounds of the measurement window.
 const ROUNDS: usize = 5;
@@ -26,6 +27,72 @@ pub struct SteadyState {
     pub range: f64,
     /// |rise of the least-squares line over the window| / mean.
     pub slope: f64,
+}
+
+/// What the rounds say of the drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// The run has fewer than five rounds.
+    #[serde(rename = "too short")]
+    TooShort,
+    /// The drive is in a steady state.
+    Steady,
+    /// The drive is not.
+    #[serde(rename = "not steady")]
+    NotSteady,
+}
+
+/// A quantity by round, and the verdict on the last five of them; null while there are fewer.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct SteadyQuantity {
+    /// Whether range and slope are within their limits.
+    pub met: Option<bool>,
+    /// Mean of the window.
+    pub mean: Option<f64>,
+    /// Largest less smallest round of the window, by the mean.
+    #[schemars(extend("unit" = "share"))]
+    pub range: Option<f64>,
+    /// Rise of the fitted line over the window, by the mean.
+    #[schemars(extend("unit" = "share"))]
+    pub slope: Option<f64>,
+    /// The quantity in each round; null where the round has none.
+    pub rounds: Vec<Option<f64>>,
+}
+
+/// The SNIA steady-state test.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct SteadySummary {
+    /// What the rounds say of the drive.
+    pub verdict: Verdict,
+    /// Rounds of the run.
+    #[schemars(extend("unit" = "rounds"))]
+    pub rounds: usize,
+    /// Bytes that are programmed for the host in a round, at least.
+    #[schemars(extend("unit" = "bytes"))]
+    pub round_host_bytes_min: u64,
+    /// Bytes that are programmed for all causes in a round, at least.
+    #[schemars(extend("unit" = "bytes"))]
+    pub round_bytes_min: u64,
+    /// Beginning of the window; null while there are fewer than five rounds.
+    #[schemars(extend("unit" = "s"))]
+    pub window_begin_s: Option<f64>,
+    /// End of the window.
+    #[schemars(extend("unit" = "s"))]
+    pub window_end_s: Option<f64>,
+    /// Pages erased in the window by pages programmed in it.
+    #[schemars(extend("unit" = "share"))]
+    pub erased_share: Option<f64>,
+    /// Write amplification.
+    pub waf: SteadyQuantity,
+    /// Throughput; null in an open loop, where the load does not follow the drive.
+    #[schemars(extend("unit" = "bytes/s"))]
+    pub bytes_per_s: Option<SteadyQuantity>,
+    /// Requests that five rounds take, and a tenth more; null where there are five rounds.
+    #[schemars(extend("unit" = "requests"))]
+    pub requests_needed: Option<u64>,
+    /// `workload.repeat` that five rounds take, and a tenth more; null where there are five rounds.
+    pub repeat_needed: Option<u64>,
 }
 
 /// Tests the last five of `rounds`; `None` when there are fewer.
@@ -123,9 +190,9 @@ impl Rounds {
         now: &Count,
         closed_loop: bool,
         run: [u64; 2],
-    ) -> Value {
+    ) -> Option<SteadySummary> {
         if now.written == 0 {
-            return Value::Null;
+            return None;
         }
         let page_bytes = u64::from(geometry.page_bytes);
         let of_rounds = |value: &dyn Fn(&Count, &Count) -> f64| -> Vec<f64> {
@@ -138,8 +205,6 @@ impl Rounds {
         let bytes_per_s = of_rounds(&|begin, end| {
             ratio((end.moved - begin.moved) as f64, (end.time - begin.time).seconds())
         });
-        let mut out = Map::new();
-        let mut put = |name: &str, value: Value| out.insert(name.to_owned(), value);
         let rounds = self.ends.len() - 1;
         let is_over = rounds >= ROUNDS;
         let window = &self.ends[rounds.saturating_sub(ROUNDS)..];
@@ -154,37 +219,38 @@ impl Rounds {
             && (!closed_loop || judged(&bytes_per_s).is_met)
             && erased >= ERASED_MIN;
         let verdict = if !is_over {
-            "too short"
+            Verdict::TooShort
         } else if is_steady {
-            "steady"
+            Verdict::Steady
         } else {
-            "not steady"
+            Verdict::NotSteady
         };
-        put("verdict", verdict.into());
-        put("rounds", rounds.into());
-        put("round_host_bytes_min", (self.host_pages_min * page_bytes).into());
-        put("round_bytes_min", (self.pages_min * page_bytes).into());
-        put("window_begin_s", if is_over { number(begin.time.seconds()) } else { Value::Null });
-        put("window_end_s", if is_over { number(end.time.seconds()) } else { Value::Null });
-        put("erased_share", if is_over { number(erased) } else { Value::Null });
         let shown = |values: &[f64]| {
             let state = is_over.then(|| judged(values));
-            let of = |value: fn(&SteadyState) -> f64| state.as_ref().map(|state| number(value(state)));
-            json!({
-                "met": state.as_ref().map(|state| state.is_met),
-                "mean": of(|state| state.mean),
-                "range": of(|state| state.range),
-                "slope": of(|state| state.slope),
-                "rounds": values.iter().copied().map(number).collect::<Vec<_>>(),
-            })
+            let of = |value: fn(&SteadyState) -> f64| state.as_ref().and_then(|state| finite(value(state)));
+            SteadyQuantity {
+                met: state.as_ref().map(|state| state.is_met),
+                mean: of(|state| state.mean),
+                range: of(|state| state.range),
+                slope: of(|state| state.slope),
+                rounds: values.iter().copied().map(finite).collect(),
+            }
         };
-        put("waf", shown(&waf));
-        put("bytes_per_s", if closed_loop { shown(&bytes_per_s) } else { Value::Null });
         let times = self.times_needed(now).filter(|_| !is_over);
-        let needed = |of: u64| times.map(|times| json!((of as f64 * times).ceil() as u64));
-        put("requests_needed", needed(run[0]).into());
-        put("repeat_needed", needed(run[1]).into());
-        Value::Object(out)
+        let needed = |of: u64| times.map(|times| (of as f64 * times).ceil() as u64);
+        Some(SteadySummary {
+            verdict,
+            rounds,
+            round_host_bytes_min: self.host_pages_min * page_bytes,
+            round_bytes_min: self.pages_min * page_bytes,
+            window_begin_s: is_over.then(|| number(begin.time.seconds())),
+            window_end_s: is_over.then(|| number(end.time.seconds())),
+            erased_share: is_over.then(|| number(erased)),
+            waf: shown(&waf),
+            bytes_per_s: closed_loop.then(|| shown(&bytes_per_s)),
+            requests_needed: needed(run[0]),
+            repeat_needed: needed(run[1]),
+        })
     }
 
     /// The factor by which the run must be longer to have five rounds, at its rate of programs so far and with a tenth
@@ -251,7 +317,7 @@ mod tests {
         (rounds, now)
     }
 
-    fn verdict(pages: u64, waf: impl Fn(u64) -> u64, erased: f64) -> Value {
+    fn verdict(pages: u64, waf: impl Fn(u64) -> u64, erased: f64) -> Option<SteadySummary> {
         let (rounds, now) = played(pages, waf, erased);
         rounds.verdict(&geometry(), &now, true, [pages, 2])
     }
@@ -289,33 +355,30 @@ mod tests {
 
     #[test]
     fn steady_not_steady_and_too_short() {
-        let even = |pages| verdict(pages, |_| 3, 1.0);
-        assert_eq!((&even(1000)["verdict"], &even(999)["verdict"]), (&json!("steady"), &json!("too short")));
-        assert_eq!(even(1000)["waf"]["mean"], 3.0);
-        assert_eq!(even(1000)["bytes_per_s"]["mean"], 4096.0);
+        let even = |pages| verdict(pages, |_| 3, 1.0).unwrap();
+        assert_eq!((even(1000).verdict, even(999).verdict), (Verdict::Steady, Verdict::TooShort));
+        assert_eq!(even(1000).waf.mean, Some(3.0));
+        assert_eq!(even(1000).bytes_per_s.unwrap().mean, Some(4096.0));
         // 1.1 times the least length: enough, and not much too long.
-        assert_eq!((&even(500)["requests_needed"], &even(500)["repeat_needed"]), (&json!(1100), &json!(5)));
-        assert_eq!(even(1100)["requests_needed"], Value::Null);
+        assert_eq!((even(500).requests_needed, even(500).repeat_needed), (Some(1100), Some(5)));
+        assert_eq!(even(1100).requests_needed, None);
         // The WAF still rises, or swings.
-        assert_eq!(verdict(1000, |page| 2 + u64::from(page > 700), 1.0)["verdict"], "not steady");
-        assert_eq!(verdict(1000, |page| 2 + page / 200 % 2, 1.0)["verdict"], "not steady");
+        assert_eq!(verdict(1000, |page| 2 + u64::from(page > 700), 1.0).unwrap().verdict, Verdict::NotSteady);
+        assert_eq!(verdict(1000, |page| 2 + page / 200 % 2, 1.0).unwrap().verdict, Verdict::NotSteady);
         // The WAF is even, but free space is being used up.
-        let filling = verdict(1000, |_| 1, 0.5);
-        assert_eq!((&filling["verdict"], &filling["waf"]["met"]), (&json!("not steady"), &json!(true)));
-        assert!((filling["erased_share"].as_f64().unwrap() - 0.5).abs() < 0.02);
-        assert_eq!(verdict(0, |_| 1, 1.0), Value::Null, "without writes there is nothing to judge");
+        let filling = verdict(1000, |_| 1, 0.5).unwrap();
+        assert_eq!((filling.verdict, filling.waf.met), (Verdict::NotSteady, Some(true)));
+        assert!((filling.erased_share.unwrap() - 0.5).abs() < 0.02);
+        assert_eq!(verdict(0, |_| 1, 1.0), None, "without writes there is nothing to judge");
     }
 
     #[test]
     fn throughput_counts_in_a_closed_loop_alone() {
         let (mut rounds, now) = played(1000, |_| 2, 1.0);
         rounds.ends.iter_mut().zip(0..).for_each(|(end, at)| end.moved *= 1 + at);
-        let open = rounds.verdict(&geometry(), &now, false, [1000, 1]);
-        let closed = rounds.verdict(&geometry(), &now, true, [1000, 1]);
-        assert_eq!((&open["verdict"], &open["bytes_per_s"]), (&json!("steady"), &Value::Null));
-        assert_eq!(
-            (&closed["verdict"], &closed["bytes_per_s"]["met"]),
-            (&json!("not steady"), &json!(false))
-        );
+        let open = rounds.verdict(&geometry(), &now, false, [1000, 1]).unwrap();
+        let closed = rounds.verdict(&geometry(), &now, true, [1000, 1]).unwrap();
+        assert_eq!((open.verdict, open.bytes_per_s), (Verdict::Steady, None));
+        assert_eq!((closed.verdict, closed.bytes_per_s.unwrap().met), (Verdict::NotSteady, Some(false)));
     }
 }

@@ -15,7 +15,7 @@ mod tests;
 
 pub(crate) use flush::{Dirty, Means, under_way};
 pub(crate) use recovery::Return;
-pub use stats::{LossCounts, PowerLoss, Recovery};
+pub use stats::{LossCounts, LossRecord, LossSummary, PowerLoss, PowerSummary, Recovery};
 
 use crate::base::geometry::{BlockId, Lpn, Ppn};
 use crate::base::units::Span;

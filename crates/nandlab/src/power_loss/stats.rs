@@ -1,10 +1,12 @@
 //! What is recorded of power losses, and what the results say of them.
 
-use crate::base::counters::{CounterSet, Section, counters};
+use crate::base::counters::{CounterSet, counters};
 use crate::base::geometry::Lpn;
 use crate::base::numbers::number;
+use crate::base::section::{Before, Beside, Section};
 use crate::base::units::{Span, Time};
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// Losses that the summary lists; `power.json` has all.
 const LISTED: usize = 100;
@@ -162,25 +164,29 @@ impl PowerLoss {
         }
     }
 
-    /// A loss without its lists of lost writes.
-    fn section(&self) -> Section {
-        let mut section = Section::default();
-        section.put("at_s", number(self.at.seconds()));
-        section.put("capacitor_loss_share", number(self.capacitor_loss));
-        section.put_all(&self.counts());
-        section
+    /// A loss in the results, without its lists of lost writes.
+    fn summary(&self) -> LossSummary {
+        let values =
+            LossValues { at_s: number(self.at.seconds()), capacitor_loss_share: number(self.capacitor_loss) };
+        Section { counters: self.counts(), values }
     }
 
     /// A loss of `power.json`: with the acknowledged writes that it took, of a drive with so large pages.
-    pub(crate) fn json(&self, page_bytes: u64) -> Value {
-        let writes = |lost: &[(Lpn, u64)]| -> Value {
-            let one = |&(lpn, sequence): &(Lpn, u64)| json!({ "lpn": lpn.0, "offset": u64::from(lpn.0) * page_bytes, "sequence": sequence });
-            lost.iter().map(one).collect()
+    pub(crate) fn record(&self, page_bytes: u64) -> LossRecord {
+        let writes = |lost: &[(Lpn, u64)]| -> Vec<LostWrite> {
+            lost.iter()
+                .map(|&(lpn, sequence)| LostWrite {
+                    lpn: lpn.0,
+                    offset: u64::from(lpn.0) * page_bytes,
+                    sequence,
+                })
+                .collect()
         };
-        let mut section = self.section();
-        section.put("lost_from_cache", writes(&self.lost));
-        section.put("lost_from_flash", writes(&self.lost_with_wordline));
-        section.into()
+        LossRecord {
+            loss: self.summary(),
+            lost_from_cache: writes(&self.lost),
+            lost_from_flash: writes(&self.lost_with_wordline),
+        }
     }
 
     /// The numbers of several losses.
@@ -192,16 +198,77 @@ impl PowerLoss {
         total
     }
 
-    /// `power` of the summary: totals over the losses, and the first hundred of them; null when power never failed.
-    pub(crate) fn json_of_all(losses: &[Self], down_ns: Span) -> Value {
-        if losses.is_empty() {
-            return Value::Null;
-        }
-        let mut section = Section::default();
-        section.put("losses", losses.len());
-        section.put("down_s", number(down_ns.seconds()));
-        section.put_all(&Self::total(losses));
-        section.put("list", losses.iter().take(LISTED).map(Self::section).collect::<Value>());
-        section.into()
+    /// `power` of the summary; `None` when power never failed.
+    pub(crate) fn summary_of_all(losses: &[Self], down_ns: Span) -> Option<PowerSummary> {
+        let values = PowerValues {
+            losses: losses.len(),
+            down_s: number(down_ns.seconds()),
+            list: losses.iter().take(LISTED).map(Self::summary).collect(),
+        };
+        (!losses.is_empty()).then(|| Section { counters: Self::total(losses), values })
     }
+}
+
+/// A power loss.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "LossSummary")]
+pub struct LossValues {
+    /// When power failed.
+    #[schemars(extend("unit" = "s"))]
+    pub at_s: f64,
+    /// Share of the rated capacitance that was lost by then.
+    #[schemars(extend("unit" = "share"))]
+    pub capacitor_loss_share: f64,
+}
+
+impl Beside for LossValues {
+    const BEFORE: Before = &[("aborted_requests", &["at_s", "capacitor_loss_share"])];
+}
+
+/// A power loss of the summary.
+pub type LossSummary = Section<LossCounts, LossValues>;
+
+/// Power losses: their numbers added up, and the first hundred of them.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "PowerSummary")]
+pub struct PowerValues {
+    /// Power losses.
+    #[schemars(extend("unit" = "losses"))]
+    pub losses: usize,
+    /// Time without power and until the drive was ready again.
+    #[schemars(extend("unit" = "s"))]
+    pub down_s: f64,
+    /// The first hundred losses, in order.
+    pub list: Vec<LossSummary>,
+}
+
+impl Beside for PowerValues {
+    const BEFORE: Before = &[("aborted_requests", &["losses", "down_s"])];
+}
+
+/// `power` of the summary.
+pub type PowerSummary = Section<LossCounts, PowerValues>;
+
+/// The newest acknowledged write of a page that a power loss took.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct LostWrite {
+    /// The page.
+    pub lpn: u32,
+    /// First byte of the page.
+    #[schemars(extend("unit" = "bytes"))]
+    pub offset: u64,
+    /// Sequence number of the write, by which page writes of the host are counted from 1; 0 where it is not known.
+    pub sequence: u64,
+}
+
+/// A power loss with the acknowledged writes that it took.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct LossRecord {
+    /// Its numbers.
+    #[serde(flatten)]
+    pub loss: LossSummary,
+    /// Lost writes that were in the write cache alone.
+    pub lost_from_cache: Vec<LostWrite>,
+    /// Lost writes that were on the wordline of a torn program.
+    pub lost_from_flash: Vec<LostWrite>,
 }

@@ -9,7 +9,7 @@ mod stats;
 #[cfg(test)]
 mod tests;
 
-pub use stats::{ByLevel, EccStats};
+pub use stats::{ByLevel, EccStats, EccSummary};
 
 use crate::base::units::{Span, Time};
 use crate::core::{Core, Map};

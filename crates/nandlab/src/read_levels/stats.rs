@@ -1,11 +1,13 @@
 //! What is counted of read levels.
 
-use crate::base::counters::{Section, by_number, counters};
+use crate::base::counters::counters;
 use crate::base::numbers::{number, ratio};
+use crate::base::section::{Before, Beside, ByNumber, Section};
 use crate::base::units::Span;
 use crate::flash::LEVELS_MAX;
 use crate::sched::{Cause, Transaction};
-use serde_json::Value;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// Page reads by level: index 1 is level 1.
 pub type ByLevel = [u64; LEVELS_MAX + 2];
@@ -14,15 +16,15 @@ counters! {
     /// Read levels and tries of a drive with a level table.
     pub struct EccStats {
         /// All page reads that were decoded, by the level that did it.
-        pub levels: ByLevel, sum of pages;
+        pub levels: ByLevel, sum of pages, reshaped "levels";
         /// Tries beyond the first, of all page reads.
         pub retries: u64, sum of tries;
         /// Page reads that no level decoded.
         pub uncorrectable: u64, sum of pages, life "uncorrectable", smart "Uncorrectable read error count";
         /// Page reads of the host's that were decoded, by the level that did it.
-        pub host_levels: ByLevel, sum of pages, summary "host.levels";
+        pub host_levels: ByLevel, sum of pages, reshaped "host.levels";
         /// Host page reads by the least level that decodes them, whatever level did it; behind the last: none does.
-        pub host_needed: ByLevel, sum of pages, summary "host.needed";
+        pub host_needed: ByLevel, sum of pages, reshaped "host.needed";
         /// Tries beyond the first, of the host's page reads.
         pub host_retries: u64, sum of tries, summary "host.retries";
         /// Page reads of the host's that no level decoded.
@@ -30,7 +32,7 @@ counters! {
         /// Host page reads whose first try was above level 1.
         pub host_soft_starts: u64, sum of pages, summary "host.soft_starts";
         /// Sensing, transfer and decoding of the host's page reads, all tries; waiting not counted.
-        pub host_flash_ns: Span, sum of us, mean "host.flash_read_us";
+        pub host_flash_ns: Span, sum of us, reshaped "host.flash_read_us";
     }
 }
 
@@ -81,15 +83,15 @@ impl EccStats {
     }
 
     /// `ecc` of the summary, for a drive with so many levels.
-    pub(crate) fn json(&self, levels: u8) -> Value {
-        let by_level = |counts: &ByLevel| by_number(&counts[1..=usize::from(levels)]);
+    pub(crate) fn summary(&self, levels: u8) -> EccSummary {
+        let by_level = |counts: &ByLevel| ByNumber::new(&counts[1..=usize::from(levels)]);
         let per_read = ratio(self.host_flash_ns.ns() as f64 * 1e-3, self.host_reads() as f64);
-        let mut section = Section::of(self);
-        section.put("levels", by_level(&self.levels));
-        section.put("host.levels", by_level(&self.host_levels));
-        section.put("host.needed", by_level(&self.host_needed));
-        section.put("host.flash_read_us", number(per_read));
-        section.into()
+        let host = HostEccValues {
+            levels: by_level(&self.host_levels),
+            needed: by_level(&self.host_needed),
+            flash_read_us: number(per_read),
+        };
+        Section { counters: self.clone(), values: EccValues { levels: by_level(&self.levels), host } }
     }
 
     /// What the columns of `life.parquet` tell of the host's reads beyond the counters: mean levels, tries for a read.
@@ -102,6 +104,39 @@ impl EccStats {
         ]
     }
 }
+
+/// Read levels and tries of all page reads.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "EccSummary")]
+pub struct EccValues {
+    /// Page reads by the level that decoded them.
+    #[schemars(extend("unit" = "pages"))]
+    pub levels: ByNumber,
+    /// The host's page reads.
+    pub host: HostEccValues,
+}
+
+/// Read levels and tries of the host's page reads.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "HostEccSummary")]
+pub struct HostEccValues {
+    /// Page reads of the host by the level that decoded them.
+    #[schemars(extend("unit" = "pages"))]
+    pub levels: ByNumber,
+    /// Page reads of the host by the least level that decodes them.
+    #[schemars(extend("unit" = "pages"))]
+    pub needed: ByNumber,
+    /// Mean of sensing, transfer and decoding of a page read, all tries; waiting is not counted.
+    #[schemars(extend("unit" = "us"))]
+    pub flash_read_us: f64,
+}
+
+impl Beside for EccValues {
+    const BEFORE: Before = &[("retries", &["levels"]), ("host.retries", &["levels", "needed"])];
+}
+
+/// `ecc` of the summary.
+pub type EccSummary = Section<EccStats, EccValues>;
 
 /// The mean of levels, each weighted by how often it was.
 fn mean_level(counts: &ByLevel) -> f64 {

@@ -16,6 +16,8 @@ use crate::base::list::{Link, List, ListLinks};
 use crate::core::{Core, KnownErrors, Map};
 use crate::probe::Probe;
 use crate::sched::{Slot, Transaction};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// Bytes of an entry besides its positions: the page and the number of its errors, four bytes each.
 const HEADER_BYTES: u64 = 8;
@@ -49,11 +51,13 @@ pub(crate) struct ErrorCache {
 }
 
 /// The size of the cache of known errors.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ErrorCacheState {
     /// Number of pages whose error positions are known.
+    #[schemars(extend("unit" = "pages"))]
     pub entries: u64,
     /// Size of all entries in bytes; at most the cache's size.
+    #[schemars(extend("unit" = "bytes"))]
     pub bytes: u64,
 }
 

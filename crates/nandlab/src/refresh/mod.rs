@@ -26,7 +26,7 @@ pub(crate) use error_cache::ErrorCache;
 pub use error_cache::ErrorCacheState;
 pub(crate) use partial::Partial;
 pub use partial::PartialState;
-pub use stats::RefreshStats;
+pub use stats::{RefreshStats, RefreshSummary};
 
 use crate::base::counters::CounterSet;
 use crate::base::geometry::{BlockId, Geometry, PlaneId, Ppn};

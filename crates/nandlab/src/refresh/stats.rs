@@ -1,10 +1,12 @@
 //! What is counted of refresh.
 
 use super::{ErrorCacheState, PartialState};
-use crate::base::counters::{Section, counters};
+use crate::base::counters::counters;
 use crate::base::numbers::{number, ratio};
+use crate::base::section::{Before, Beside, Section};
 use crate::base::units::Span;
-use serde_json::Value;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 counters! {
     /// Blocks refreshed, and how well that kept to its times.
@@ -18,7 +20,7 @@ counters! {
         /// The longest that one was overdue, on the scaled clock.
         pub overdue_max_s: u32, max of s;
         /// From the beginning of each block's refresh to its end, added up.
-        pub busy_ns: Span, sum of s, summary "busy_s";
+        pub busy_ns: Span, sum of s, reshaped "busy_s";
         /// Refreshes that were put before the host's writes because their grace was running out.
         pub promoted: u64, sum of blocks;
         /// Blocks refreshed in place.
@@ -58,37 +60,57 @@ counters! {
 
 impl RefreshStats {
     /// `refresh` of the summary.
-    pub(crate) fn json(
+    pub(crate) fn summary(
         &self,
         load: Option<f64>,
         overdue_blocks: u32,
-        error_cache: Option<ErrorCacheState>,
+        ec_cache: Option<ErrorCacheState>,
         partial: Option<PartialState>,
-    ) -> Value {
+    ) -> RefreshSummary {
         let busy_s = self.busy_ns.seconds();
-        let mut section = Section::of(self);
-        section.put_before("late_blocks", "load", load.map(number));
-        section.put_before("overdue_max_s", "overdue_blocks", overdue_blocks);
-        // With all its digits.
-        section.put("busy_s", busy_s);
-        section.put_before("promoted", "block_mean_s", ratio(busy_s, self.blocks as f64));
-        match error_cache {
-            None => section.put("ec_cache", Value::Null),
-            Some(state) => {
-                section.put_before("ec_cache.hits", "entries", state.entries);
-                section.put_before("ec_cache.hits", "bytes", state.bytes);
-            }
-        }
-        match partial {
-            None => section.put("partial", Value::Null),
-            Some(state) => {
-                section.put("partial.linked_pages", state.linked_pages);
-                section.put("partial.linked_pages_max", state.linked_pages_max);
-                section.put("partial.mapping_bytes", state.mapping_bytes);
-                section.put("partial.vsm_bytes", state.vsm_bytes);
-                section.put("partial.on_share", state.on_share);
-            }
-        }
-        section.into()
+        let values = RefreshValues {
+            load: load.map(number),
+            overdue_blocks,
+            // With all its digits.
+            busy_s,
+            block_mean_s: ratio(busy_s, self.blocks as f64),
+            ec_cache,
+            partial,
+        };
+        Section { counters: self.clone(), values }
     }
 }
+
+/// Blocks refreshed, and how well that kept to its times.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "RefreshSummary")]
+pub struct RefreshValues {
+    /// Blocks that came due, by blocks refreshed in that time; null where that is not known.
+    #[schemars(extend("unit" = "share"))]
+    pub load: Option<f64>,
+    /// Blocks overdue by more than the grace at the end.
+    #[schemars(extend("unit" = "blocks"))]
+    pub overdue_blocks: u32,
+    /// From the beginning of each block's refresh to its end, added up.
+    #[schemars(extend("unit" = "s"))]
+    pub busy_s: f64,
+    /// From the beginning of a block's refresh to its end, on average.
+    #[schemars(extend("unit" = "s"))]
+    pub block_mean_s: f64,
+    /// The cache of known errors; null without one.
+    pub ec_cache: Option<ErrorCacheState>,
+    /// Partial refresh; null without it.
+    pub partial: Option<PartialState>,
+}
+
+impl Beside for RefreshValues {
+    const BEFORE: Before = &[
+        ("late_blocks", &["load"]),
+        ("overdue_max_s", &["overdue_blocks"]),
+        ("promoted", &["busy_s", "block_mean_s"]),
+        ("ec_cache.hits", &["entries", "bytes"]),
+    ];
+}
+
+/// `refresh` of the summary.
+pub type RefreshSummary = Section<RefreshStats, RefreshValues>;

@@ -15,10 +15,9 @@ use crate::drive::spec::{
 };
 use crate::drive::{Drive, FailReason};
 use crate::ftl::needs::{BlockNeeds, waf_uniform_fifo};
-use crate::host::Op;
+use crate::host::{Op, SteadySummary, Verdict};
 use crate::probe::Probe;
 use crate::sched::{Cause, FlashOp};
-use serde_json::Value;
 
 /// Share of unmapped reads among all page reads above which `unmapped-reads` is noted.
 const UNMAPPED_SHARE: f64 = 0.03;
@@ -31,7 +30,7 @@ const WAF_HIGH: f64 = 10.0;
 pub(crate) const WAF_REMEDY: f64 = 5.0;
 
 /// The notes on a drive whose statistics are finished, by falling severity. `steady` is the summary's `steady_state`.
-pub(crate) fn notes<P: Probe>(drive: &Drive<P>, run: &RunFacts, steady: &Value) -> Vec<Note> {
+pub(crate) fn notes<P: Probe>(drive: &Drive<P>, run: &RunFacts, steady: Option<&SteadySummary>) -> Vec<Note> {
     let (spec, stats, now) = (drive.spec(), drive.stats(), drive.now());
     let power = &stats.power;
     let failed = |reason: FailReason| stats.failed[reason as usize];
@@ -208,8 +207,8 @@ fn read_level_keys(spec: &Spec) -> Vec<&'static str> {
 // -------------------------------------------------------------------------------------------------- the run and its length
 
 /// The remedy of `no-gc`: how the workload comes to need GC.
-fn no_gc_remedy<P: Probe>(drive: &Drive<P>, steady: &Value) -> String {
-    if steady["verdict"] != "too short" {
+fn no_gc_remedy<P: Probe>(drive: &Drive<P>, steady: Option<&SteadySummary>) -> String {
+    if steady.is_none_or(|steady| steady.verdict != Verdict::TooShort) {
         return format!(
             "data that stays valid beside the data that the workload overwrites (precondition.used, precondition.valid), \
              or a workload that addresses more of the drive; {} became wholly invalid, which needs an erase but no GC",
@@ -223,7 +222,7 @@ fn no_gc_remedy<P: Probe>(drive: &Drive<P>, steady: &Value) -> String {
         _ => "a smaller drive.blocks_per_plane (`nandlab spec fit` proposes one)".to_owned(),
     };
     if let (Some(requests), Some(repeat)) =
-        (steady["requests_needed"].as_u64(), steady["repeat_needed"].as_u64())
+        steady.map_or((None, None), |steady| (steady.requests_needed, steady.repeat_needed))
     {
         text += &format!(
             "; or about {} requests, for example with workload.repeat = {}, which write the spare space five times",
@@ -234,7 +233,7 @@ fn no_gc_remedy<P: Probe>(drive: &Drive<P>, steady: &Value) -> String {
     text
 }
 
-fn no_gc<P: Probe>(drive: &Drive<P>, steady: &Value) -> Option<Note> {
+fn no_gc<P: Probe>(drive: &Drive<P>, steady: Option<&SteadySummary>) -> Option<Note> {
     let geometry = drive.geometry();
     let copies_back = drive.spec().migration.copybacks_max() > 0;
     let written = drive.stats().host[Op::Write as usize].bytes;
@@ -242,18 +241,16 @@ fn no_gc<P: Probe>(drive: &Drive<P>, steady: &Value) -> Option<Note> {
     background::no_gc(copies_back, written, spare, &no_gc_remedy(drive, steady))
 }
 
-/// Says that the run is too short for the steady state test. For runs with GC: without GC, `no-gc` is noted instead.
-fn too_short(steady: &Value) -> Option<Note> {
-    if steady["verdict"] != "too short" {
-        return None;
-    }
-    let (requests, repeat) = (steady["requests_needed"].as_u64()?, steady["repeat_needed"].as_u64()?);
+/// For a run in which GC was at work: where it was not that is the greater thing to say.
+fn too_short(steady: Option<&SteadySummary>) -> Option<Note> {
+    let steady = steady.filter(|steady| steady.verdict == Verdict::TooShort)?;
+    let (requests, repeat) = (steady.requests_needed?, steady.repeat_needed?);
     Note::info(
         "too-short",
         format!(
             "The run is too short to say whether the drive is in a steady state: it has {} of the five rounds that the \
              test needs. About {} requests would do, for example with workload.repeat = {}.",
-            steady["rounds"],
+            steady.rounds,
             count(requests),
             count(repeat)
         ),

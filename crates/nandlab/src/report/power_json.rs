@@ -1,14 +1,25 @@
 //! `power.json`.
 
 use crate::drive::Drive;
+use crate::drive::stats::{DetectionSummary, LossRecord};
 use crate::probe::Probe;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
 
-/// `power.json`: every loss with the acknowledged writes it took, and every detection; `None` when there was neither.
-///
-/// `lost_from_cache` were in the write cache alone, `lost_from_flash` on the wordline of a torn program. Each is the
-/// newest acknowledged write of a page: LPN, first byte of the page, and the write's sequence number, by which page writes
-/// of the host are counted from 1 (0: not known).
+/// `power.json`: every power loss with the acknowledged writes it took, and every detection of the dirty page budget.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct PowerRecord {
+    /// Bytes of a page.
+    #[schemars(extend("unit" = "bytes"))]
+    pub page_bytes: u64,
+    /// Power losses, in order.
+    pub losses: Vec<LossRecord>,
+    /// Detections, in order.
+    pub detections: Vec<DetectionSummary>,
+}
+
+/// `power.json`; `None` when there was neither a power loss nor a detection.
 pub fn power<P: Probe>(drive: &Drive<P>) -> Option<Value> {
     let stats = drive.stats();
     let (losses, detections) = (&stats.power.losses, &stats.power.detections);
@@ -17,9 +28,10 @@ pub fn power<P: Probe>(drive: &Drive<P>) -> Option<Value> {
     }
     let page_bytes = u64::from(drive.geometry().page_bytes);
     let [cache_pages, ..] = drive.cache_pages();
-    Some(json!({
-        "page_bytes": page_bytes,
-        "losses": losses.iter().map(|loss| loss.json(page_bytes)).collect::<Value>(),
-        "detections": detections.iter().map(|detection| detection.json(cache_pages)).collect::<Value>(),
-    }))
+    let record = PowerRecord {
+        page_bytes,
+        losses: losses.iter().map(|loss| loss.record(page_bytes)).collect(),
+        detections: detections.iter().map(|detection| detection.summary(cache_pages)).collect(),
+    };
+    Some(serde_json::to_value(record).expect("a record is JSON"))
 }

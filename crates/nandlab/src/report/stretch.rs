@@ -9,6 +9,9 @@ use crate::drive::{Drive, Lived};
 use crate::host::{Latency, Op};
 use crate::probe::Probe;
 use crate::sched::{Cause, FlashOp};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde_json::{Map, json};
+use std::borrow::Cow;
 
 const YEAR_S: f64 = 365.0 * 86_400.0;
 
@@ -33,33 +36,137 @@ fn die_busy_ns<P: Probe>(drive: &Drive<P>) -> Span {
     (0..drive.geometry().dies).map(|die| drive.device().die_busy_ns(DieId(die), drive.now())).sum()
 }
 
-/// A row of `life.parquet` that is being made.
-struct Row {
-    columns: Vec<(String, f64)>,
-    /// Columns that counters declare, until they have their place.
-    declared: Vec<(&'static str, f64)>,
+/// A column of `life.parquet`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Column {
+    name: &'static str,
+    unit: &'static str,
+    doc: &'static str,
+    /// Whether every drive has it.
+    is_always_there: bool,
 }
 
-impl Row {
-    fn put(&mut self, name: impl Into<String>, value: f64) {
-        self.columns.push((name.into(), value));
-    }
+const fn always(name: &'static str, unit: &'static str, doc: &'static str) -> Column {
+    Column { name, unit, doc, is_always_there: true }
+}
 
-    /// Here is the place of columns that counters declare.
-    fn place<const N: usize>(&mut self, names: [&str; N]) {
-        for name in names {
-            let at = self.declared.iter().position(|column| column.0 == name);
-            let (name, value) = self.declared.remove(at.expect("a counter declares it"));
-            self.put(name, value);
+const fn sometimes(name: &'static str, unit: &'static str, doc: &'static str) -> Column {
+    Column { name, unit, doc, is_always_there: false }
+}
+
+/// The place of a column that a counter declares.
+const fn counted(name: &'static str) -> Column {
+    always(name, "", "")
+}
+
+/// The columns in their order; those that counters declare and that have no place here come last.
+const COLUMNS: &[Column] = &[
+    always("years", "years", "Age of the drive at the end, on the scaled clock."),
+    always("pe_mean", "P/E cycles", "Mean of the blocks at the end."),
+    always("pe_min", "P/E cycles", "Of the block with the fewest at the end."),
+    always("pe_max", "P/E cycles", "Of the block with the most at the end."),
+    always("simulated_s", "s", "Simulated time."),
+    always("lived_s", "s", "Time lived, on the scaled clock."),
+    always("reads", "requests", "Reads done."),
+    always("read_bytes", "bytes", "Bytes of these."),
+    always("read_us_mean", "us", "Mean latency of reads."),
+    always("read_us_p99", "us", "99th percentile of the latency of reads."),
+    always("writes", "requests", "Writes done."),
+    always("write_bytes", "bytes", "Bytes of these."),
+    always("write_us_mean", "us", "Mean latency of writes."),
+    always("write_us_p99", "us", "99th percentile of the latency of writes."),
+    counted("host_pages"),
+    always(
+        "waf",
+        "",
+        "Write amplification: bytes programmed by bytes of writes; not a number without writes.",
+    ),
+    always("waf_pages", "", "Write amplification in pages; not a number without writes."),
+    always("program_host", "pages", "Pages programmed for the host."),
+    always("program_gc", "pages", "Pages programmed by garbage collection."),
+    always("program_wear", "pages", "Pages programmed by static wear levelling."),
+    always("program_refresh", "pages", "Pages programmed by refresh."),
+    always("program_mapping", "pages", "Pages programmed for the demand map."),
+    always("program_sync", "pages", "Pages programmed by write-backs of the write cache."),
+    always("program_flush", "pages", "Pages programmed by the emergency flush."),
+    always("copybacks", "pages", "Pages moved by copyback."),
+    counted("refused_copybacks"),
+    always("erases", "blocks", "Blocks erased."),
+    always("outstanding", "requests", "Requests under way at the end."),
+    always("read_level_mean", "level", "Level that decoded the host's page reads, on average."),
+    always("read_level_needed_mean", "level", "Least level that decodes the host's page reads, on average."),
+    always("tries_per_read", "tries", "Tries of a page read of the host's, on average."),
+    counted("uncorrectable"),
+    counted("media_errors"),
+    counted("failed_pages"),
+    counted("refreshed_blocks"),
+    counted("refreshed_pages"),
+    counted("partial_pages"),
+    counted("late_blocks"),
+    always("energy_j", "j", "Energy."),
+    always("die_busy_share", "share", "Share of the time in which a die was busy, on average."),
+    sometimes(
+        "capacitor_loss_share",
+        "share",
+        "Share of the rated capacitance lost at the end; absent without a capacitor.",
+    ),
+    sometimes(
+        "capability_pages",
+        "pages",
+        "Pages of the write cache that the full capacitor could save at the end; absent without one.",
+    ),
+    sometimes("cache_pages", "pages", "Pages of the write cache; absent without one."),
+    sometimes(
+        "budget_pages",
+        "pages",
+        "Pages of the write cache that may be dirty at the end; absent without one.",
+    ),
+    sometimes("dirty_pages", "pages", "Dirty pages of the write cache at the end; absent without one."),
+];
+
+/// All columns of `life.parquet`.
+fn columns() -> Vec<Column> {
+    let mut columns = COLUMNS.to_vec();
+    for (_, declared) in super::counters() {
+        for declared in declared {
+            let Some(name) = declared.life else { continue };
+            let column = always(name, declared.unit, declared.doc);
+            match columns.iter_mut().find(|column| column.name == name) {
+                Some(place) => *place = column,
+                None => columns.push(column),
+            }
         }
     }
+    columns
+}
 
-    /// All columns; those that counters declare and that have no other place come last.
-    fn finish(mut self) -> Vec<(String, f64)> {
-        for (name, value) in std::mem::take(&mut self.declared) {
-            self.put(name, value);
+/// A row of `life.parquet`, as JSON Schema describes an object.
+#[derive(Debug)]
+pub struct LifeRow;
+
+impl JsonSchema for LifeRow {
+    fn schema_name() -> Cow<'static, str> {
+        "LifeRow".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let (mut properties, mut required) = (Map::new(), Vec::new());
+        for column in columns() {
+            let mut schema = json!({ "description": column.doc, "type": "number" });
+            if !column.unit.is_empty() {
+                schema["unit"] = column.unit.into();
+            }
+            properties.insert(column.name.to_owned(), schema);
+            if column.is_always_there {
+                required.push(column.name);
+            }
         }
-        self.columns
+        json_schema!({
+            "description": "A stretch of a drive's life: a row of `life.parquet`.",
+            "type": "object",
+            "properties": properties,
+            "required": required,
+        })
     }
 }
 
@@ -88,12 +195,12 @@ impl Stretch {
         &self.lived
     }
 
-    /// The stretch until now, as names with units and numbers: a row of `life.parquet`. A NaN stands for no value.
-    pub fn row<P: Probe>(&self, drive: &Drive<P>) -> Vec<(String, f64)> {
-        let stats = drive.stats();
+    /// The stretch until now: a row of `life.parquet`, its columns in their order. A NaN stands for no value.
+    pub fn row<P: Probe>(&self, drive: &Drive<P>) -> Vec<(&'static str, f64)> {
+        let (stats, columns) = (drive.stats(), columns());
         let counters = stats.counters.since(&self.counters);
         let ecc = stats.ecc.since(&self.ecc);
-        let declared = [
+        let mut row: Vec<(&'static str, f64)> = [
             counters.life(),
             ecc.life(),
             stats.map.since(&self.map).life(),
@@ -102,60 +209,67 @@ impl Stretch {
             stats.migration.since(&self.migration).life(),
         ]
         .concat();
-        let mut row = Row { columns: Vec::new(), declared };
+        let mut put = |name: &'static str, value: f64| row.push((name, value));
 
         let seconds = (drive.now() - self.at).seconds();
         let blocks = &drive.array().blocks;
         let cycles = || blocks.iter().map(|block| block.pe_cycles);
-        row.put("years", drive.lived_s() / YEAR_S);
-        row.put("pe_mean", ratio(cycles().map(f64::from).sum(), blocks.len() as f64));
-        row.put("pe_min", f64::from(cycles().min().unwrap_or(0)));
-        row.put("pe_max", f64::from(cycles().max().unwrap_or(0)));
-        row.put("simulated_s", seconds);
-        row.put("lived_s", drive.lived_s() - self.lived.seconds());
-        for op in [Op::Read, Op::Write] {
-            for (name, value) in stats.host[op as usize].life_since(&self.host[op as usize], op.name()) {
-                row.put(name, value);
-            }
+        put("years", drive.lived_s() / YEAR_S);
+        put("pe_mean", ratio(cycles().map(f64::from).sum(), blocks.len() as f64));
+        put("pe_min", f64::from(cycles().min().unwrap_or(0)));
+        put("pe_max", f64::from(cycles().max().unwrap_or(0)));
+        put("simulated_s", seconds);
+        put("lived_s", drive.lived_s() - self.lived.seconds());
+        for (op, names) in [
+            (Op::Read, ["reads", "read_bytes", "read_us_mean", "read_us_p99"]),
+            (Op::Write, ["writes", "write_bytes", "write_us_mean", "write_us_p99"]),
+        ] {
+            let values = stats.host[op as usize].life_since(&self.host[op as usize]);
+            names.into_iter().zip(values).for_each(|(name, value)| put(name, value));
         }
         let since = |kind: FlashOp, cause: Cause| {
             (stats.flash[kind as usize][cause as usize] - self.flash[kind as usize][cause as usize]) as f64
         };
         let all = |kind: FlashOp| Cause::ALL.into_iter().map(|cause| since(kind, cause)).sum::<f64>();
-        row.place(["host_pages"]);
         let programmed = (all(FlashOp::Program) + all(FlashOp::Copyback)) as u64;
         let bytes = stats.host[Op::Write as usize].bytes - self.host[Op::Write as usize].bytes;
         let waf = per(programmed * u64::from(drive.geometry().page_bytes), bytes);
-        row.put("waf", waf.unwrap_or(f64::NAN));
-        row.put("waf_pages", per(programmed, counters.host_pages_written).unwrap_or(f64::NAN));
-        for cause in Cause::ALL {
-            row.put(
-                format!("program_{}", cause.name()),
-                since(FlashOp::Program, cause) + since(FlashOp::Copyback, cause),
-            );
+        put("waf", waf.unwrap_or(f64::NAN));
+        put("waf_pages", per(programmed, counters.host_pages_written).unwrap_or(f64::NAN));
+        let programs = [
+            "program_host",
+            "program_gc",
+            "program_wear",
+            "program_refresh",
+            "program_mapping",
+            "program_sync",
+            "program_flush",
+        ];
+        for (cause, name) in Cause::ALL.into_iter().zip(programs) {
+            put(name, since(FlashOp::Program, cause) + since(FlashOp::Copyback, cause));
         }
-        row.put("copybacks", all(FlashOp::Copyback));
-        row.place(["refused_copybacks"]);
-        row.put("erases", all(FlashOp::Erase));
-        row.put("outstanding", f64::from(drive.outstanding()));
+        put("copybacks", all(FlashOp::Copyback));
+        put("erases", all(FlashOp::Erase));
+        put("outstanding", f64::from(drive.outstanding()));
         for (name, value) in ecc.life_means() {
-            row.put(name, value);
+            put(name, value);
         }
-        row.place(["uncorrectable", "media_errors", "failed_pages"]);
-        row.place(["refreshed_blocks", "refreshed_pages", "partial_pages", "late_blocks"]);
-        row.put("energy_j", super::summary::energy_j(drive) - self.energy_j);
+        put("energy_j", super::summary::energy_j(drive) - self.energy_j);
         let busy = (die_busy_ns(drive) - self.die_busy_ns).seconds();
-        row.put("die_busy_share", ratio(busy, seconds * f64::from(drive.geometry().dies)));
+        put("die_busy_share", ratio(busy, seconds * f64::from(drive.geometry().dies)));
         if let Some(capacitor) = drive.capacitor() {
-            row.put("capacitor_loss_share", capacitor.loss_share);
-            row.put("capability_pages", drive.capability_pages());
+            put("capacitor_loss_share", capacitor.loss_share);
+            put("capability_pages", drive.capability_pages());
         }
         let [cache_pages, budget_pages, dirty_pages] = drive.cache_pages();
         if cache_pages > 0 {
-            row.put("cache_pages", f64::from(cache_pages));
-            row.put("budget_pages", f64::from(budget_pages));
-            row.put("dirty_pages", f64::from(dirty_pages));
+            put("cache_pages", f64::from(cache_pages));
+            put("budget_pages", f64::from(budget_pages));
+            put("dirty_pages", f64::from(dirty_pages));
         }
-        row.finish()
+        let place =
+            |name: &str| columns.iter().position(|column| column.name == name).expect("it is declared");
+        row.sort_by_key(|(name, _)| place(name));
+        row
     }
 }

@@ -20,7 +20,7 @@ mod write_back;
 
 pub use cache::{CacheSlot, CachedPage, WriteBack, WriteCache};
 pub use spec::{CacheSpec, DirtyBudget};
-pub use stats::CacheStats;
+pub use stats::{CacheStats, CacheSummary};
 
 use crate::base::geometry::{Geometry, Lpn, RequestId};
 use crate::base::units::{Span, Time};

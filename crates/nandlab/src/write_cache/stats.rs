@@ -1,7 +1,9 @@
 //! What is counted of the write cache.
 
-use crate::base::counters::{Section, counters};
-use serde_json::Value;
+use crate::base::counters::counters;
+use crate::base::section::{Before, Beside, Section};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 counters! {
     /// Hits, evictions and write-backs of a write cache.
@@ -33,13 +35,40 @@ counters! {
 
 impl CacheStats {
     /// `cache` of the summary, for so many pages, dirty ones allowed, and dirty ones at the end.
-    pub(crate) fn json(&self, size_bytes: u64, [pages, budget, dirty]: [u32; 3]) -> Value {
-        let mut section = Section::default();
-        section.put("size_bytes", size_bytes);
-        section.put("pages", pages);
-        section.put("budget_pages", budget);
-        section.put_all(self);
-        section.put_before("dirty_pages_max", "dirty_pages", dirty);
-        section.into()
+    pub(crate) fn summary(
+        &self,
+        size_bytes: u64,
+        [pages, budget_pages, dirty_pages]: [u32; 3],
+    ) -> CacheSummary {
+        Section {
+            counters: self.clone(),
+            values: CacheValues { size_bytes, pages, budget_pages, dirty_pages },
+        }
     }
 }
+
+/// The write cache.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "CacheSummary")]
+pub struct CacheValues {
+    /// Size of the cache; 0 without one.
+    #[schemars(extend("unit" = "bytes"))]
+    pub size_bytes: u64,
+    /// Pages that fit.
+    #[schemars(extend("unit" = "pages"))]
+    pub pages: u32,
+    /// Pages that may be dirty.
+    #[schemars(extend("unit" = "pages"))]
+    pub budget_pages: u32,
+    /// Dirty pages at the end.
+    #[schemars(extend("unit" = "pages"))]
+    pub dirty_pages: u32,
+}
+
+impl Beside for CacheValues {
+    const BEFORE: Before =
+        &[("read_hits", &["size_bytes", "pages", "budget_pages"]), ("dirty_pages_max", &["dirty_pages"])];
+}
+
+/// `cache` of the summary.
+pub type CacheSummary = Section<CacheStats, CacheValues>;

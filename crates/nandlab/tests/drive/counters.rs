@@ -97,7 +97,7 @@ fn declared_counters_are_in_the_results_and_add_up() {
         let (row, smart) = (began.row(&drive), smart(&drive));
         for declared in counters().into_iter().flat_map(|(_, declared)| declared) {
             if let Some(column) = declared.life {
-                assert_eq!(row.iter().filter(|(name, _)| name == column).count(), 1, "{declared:?}");
+                assert_eq!(row.iter().filter(|(name, _)| *name == column).count(), 1, "{declared:?}");
             }
             if let Some(attribute) = declared.smart {
                 assert!(smart["ocp_smart_log"][attribute].is_number(), "{declared:?}");

@@ -41,6 +41,8 @@ use crate::flash::binomial;
 use crate::ftl::WriteStream;
 use crate::probe::Probe;
 use crate::sched::{Cause, Owner, Slot, Transaction};
+use schemars::JsonSchema;
+use serde::Serialize;
 use spec::PartialSpec;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
@@ -133,17 +135,22 @@ impl std::ops::Deref for Linked<'_> {
 }
 
 /// The use of the controller's RAM by partial refresh, and the share of time in which it was on.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct PartialState {
     /// Number of pages that are partially refreshed now.
+    #[schemars(extend("unit" = "pages"))]
     pub linked_pages: u64,
     /// Highest number of partially refreshed pages so far.
+    #[schemars(extend("unit" = "pages"))]
     pub linked_pages_max: u64,
     /// The secondary mapping table at its largest, in bytes: a bit for each page, and the links.
+    #[schemars(extend("unit" = "bytes"))]
     pub mapping_bytes: u64,
     /// Highest fill level of the VSM so far, in bytes.
+    #[schemars(extend("unit" = "bytes"))]
     pub vsm_bytes: u64,
     /// Share of the time in which there were enough free blocks for partial refresh, 0 to 1.
+    #[schemars(extend("unit" = "share"))]
     pub on_share: f64,
 }
 

@@ -1,0 +1,204 @@
+//! A section of a result: the counters of a room, and the values that the section has beside them.
+//!
+//! What serde writes and what schemars describes are joined by the same function, so that the schema says what is written.
+
+use super::counters::CounterSet;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Serialize, Serializer, ser::Error};
+use serde_json::{Map, Value};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+/// The values that a section has beside its counters.
+///
+/// A field with the name of a group of counters is a struct that is joined to the group; where it is null, so is the group.
+pub trait Beside: Serialize + JsonSchema {
+    /// The values that do not come last.
+    const BEFORE: Before;
+}
+
+/// Where values stand: the path of a counter, and the values before it.
+pub type Before = &'static [(&'static str, &'static [&'static str])];
+
+/// A section of a result, in the order in which it is written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Section<C, V> {
+    /// The counters of a room.
+    pub counters: C,
+    /// What the section has beside them.
+    pub values: V,
+}
+
+impl<C: CounterSet, V: Beside> Serialize for Section<C, V> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let values = serde_json::to_value(&self.values).map_err(S::Error::custom)?;
+        let mut section = Value::Object(self.counters.section());
+        join_values(&mut section, values, V::BEFORE, "");
+        section.serialize(serializer)
+    }
+}
+
+impl<C: CounterSet, V: Beside> JsonSchema for Section<C, V> {
+    fn schema_name() -> Cow<'static, str> {
+        V::schema_name()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let mut schema = V::json_schema(generator);
+        join_schemas(generator, schema.ensure_object(), C::schema(), V::BEFORE, "");
+        schema
+    }
+}
+
+/// Puts what is beside the entries of a section among them; `meet` has what is under the same name.
+fn join(
+    entries: &mut Map<String, Value>,
+    beside: Map<String, Value>,
+    before: Before,
+    path: &str,
+    meet: &mut dyn FnMut(&mut Value, Value, &str),
+) {
+    for (name, value) in beside {
+        if let Some(entry) = entries.get_mut(&name) {
+            meet(entry, value, &format!("{path}{name}."));
+            continue;
+        }
+        let is_after = |key: &String| {
+            let key = format!("{path}{key}");
+            before.iter().any(|(counter, values)| *counter == key && values.contains(&name.as_str()))
+        };
+        let at = entries.keys().position(is_after).unwrap_or(entries.len());
+        entries.shift_insert(at, name, value);
+    }
+}
+
+fn join_values(section: &mut Value, values: Value, before: Before, path: &str) {
+    match (section, values) {
+        (Value::Object(section), Value::Object(values)) => {
+            join(section, values, before, path, &mut |group, values, path| {
+                join_values(group, values, before, path);
+            });
+        }
+        (section, values) => *section = values,
+    }
+}
+
+/// `schema` is that of the values, and becomes that of the section.
+fn join_schemas(
+    generator: &mut SchemaGenerator,
+    schema: &mut Map<String, Value>,
+    mut counters: Map<String, Value>,
+    before: Before,
+    path: &str,
+) {
+    let Some(Value::Object(mut properties)) = counters.remove("properties") else { return };
+    let Some(Value::Object(values)) = schema.remove("properties") else { return };
+    join(&mut properties, values, before, path, &mut |group, value, path| {
+        let name = definition(&value).expect("a struct is joined to a group of counters").to_owned();
+        let mut joined = generator.definitions_mut().remove(&name).expect("the struct has been described");
+        let (joined_object, Value::Object(group_object)) =
+            (joined.as_object_mut().expect("it is a struct"), std::mem::replace(group, value))
+        else {
+            unreachable!("a group is a struct")
+        };
+        join_schemas(generator, joined_object, group_object, before, path);
+        generator.definitions_mut().insert(name, joined);
+    });
+    let required = properties.keys().cloned().map(Value::String).collect();
+    schema.insert("properties".to_owned(), properties.into());
+    schema.insert("required".to_owned(), Value::Array(required));
+}
+
+/// The name of the definition that a schema refers to, if need be beside null.
+fn definition(schema: &Value) -> Option<&str> {
+    let either = schema.get("anyOf").and_then(Value::as_array);
+    let reference = either.map_or(Some(schema), |either| either.first())?.get("$ref")?;
+    reference.as_str()?.rsplit('/').next()
+}
+
+/// Counts by number: the first is that of 1.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct ByNumber(BTreeMap<u32, u64>);
+
+impl ByNumber {
+    pub(crate) fn new(counts: &[u64]) -> Self {
+        Self((1..).zip(counts.iter().copied()).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::counters::counters;
+    use serde_json::json;
+
+    counters! {
+        /// Pages.
+        struct Pages {
+            /// Pages read.
+            pub reads: u64, sum of pages, summary "read.pages";
+            /// The most of them at a time.
+            pub reads_max: u32, max of pages, summary "read.most";
+            /// Pages that wait.
+            pub waiting: u32, last of pages;
+            /// Pages, by level.
+            pub levels: [u64; 2], sum of pages, reshaped "levels";
+        }
+    }
+
+    /// Reads.
+    #[derive(Serialize, JsonSchema)]
+    struct Reads {
+        /// What goes on.
+        state: &'static str,
+        /// The least.
+        least: u32,
+    }
+
+    /// A section.
+    #[derive(Serialize, JsonSchema)]
+    struct Values {
+        /// Pages, by level.
+        levels: ByNumber,
+        /// Reads.
+        read: Option<Reads>,
+        /// All pages.
+        sum: u32,
+    }
+
+    impl Beside for Values {
+        const BEFORE: Before = &[("read.most", &["state"]), ("waiting", &["sum"])];
+    }
+
+    fn section(read: Option<Reads>) -> Value {
+        let counters = Pages { reads: 20, reads_max: 2, waiting: 5, levels: [1, 4] };
+        let values = Values { levels: ByNumber::new(&counters.levels), read, sum: 8 };
+        serde_json::to_value(Section { counters, values }).unwrap()
+    }
+
+    #[test]
+    fn values_stand_among_the_counters() {
+        let expected = json!({
+            "read": { "pages": 20, "state": "idle", "most": 2, "least": 1 },
+            "sum": 8,
+            "waiting": 5,
+            "levels": { "1": 1, "2": 4 },
+        });
+        let read = Some(Reads { state: "idle", least: 1 });
+        assert_eq!(section(read).to_string(), expected.to_string(), "in this order");
+        assert_eq!(section(None)["read"], Value::Null);
+    }
+
+    #[test]
+    fn the_schema_has_the_same_keys_in_the_same_order() {
+        let schema = schemars::schema_for!(Section<Pages, Values>).to_value();
+        let keys = |schema: &Value| -> Vec<String> {
+            schema["properties"].as_object().unwrap().keys().cloned().collect()
+        };
+        assert_eq!(keys(&schema), ["read", "sum", "waiting", "levels"]);
+        assert_eq!(schema["required"], json!(["read", "sum", "waiting", "levels"]));
+        assert_eq!(keys(&schema["$defs"]["Reads"]), ["pages", "state", "most", "least"]);
+        let waiting = json!({ "description": "Pages that wait.", "type": "integer", "unit": "pages" });
+        assert_eq!(schema["properties"]["waiting"], waiting);
+    }
+}

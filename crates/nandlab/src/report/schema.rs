@@ -1,0 +1,18 @@
+//! The JSON Schema of the results.
+
+use super::power_json::PowerRecord;
+use super::stretch::LifeRow;
+use super::summary::Summary;
+use schemars::generate::SchemaSettings;
+use serde_json::Value;
+
+/// The JSON Schema of `summary.json`, with those of `power.json` (`PowerRecord`) and of a row of `life.parquet` (`LifeRow`)
+/// among its definitions.
+///
+/// Keys are in the order of the files; `unit` is a key's unit.
+pub fn schema() -> Value {
+    let mut generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
+    generator.subschema_for::<PowerRecord>();
+    generator.subschema_for::<LifeRow>();
+    generator.into_root_schema_for::<Summary>().to_value()
+}
