@@ -21,12 +21,13 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
 RUST := $(shell find crates presets -type f 2>/dev/null) Cargo.toml $(wildcard Cargo.lock)
 
-.PHONY: help demo build test test-programs check bench crash soak inputs fuzz-smoke
+.PHONY: help demo build result-types test test-programs check bench crash soak inputs fuzz-smoke
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo        build, run examples/demo.toml, write its report ($(OUT)/demo/report.html)"
 	@echo "make build       the command nandlab, in $(BIN)/nandlab"
+	@echo "make result-types  python/nandlab/result_types.py, from what the core declares"
 	@echo "make test        all tests, Rust and Python"
 	@echo "make check       formatting, lints, types, licences and known vulnerabilities"
 	@echo "make bench       the standing workloads: requests/s, page operations/s, bytes per page"
@@ -41,6 +42,9 @@ demo: build
 	@echo "the report: $$($(BIN)/nandlab report $(OUT)/demo)"
 
 build: $(VENV)/.stamp-built
+
+result-types: $(VENV)/.stamp-built
+	$(BIN)/python tools/result_types.py
 
 # The extension module and the tests' programs are compiled side by side: each has long stretches on one core.
 test: $(VENV)/.stamp-dev

@@ -3,7 +3,7 @@
     import nandlab
 
     result = nandlab.run("examples/demo.toml", sets={"gc.victim": "fifo"})
-    result.summary["waf"]                 # what summary.json holds
+    result.summary.waf                    # what summary.json holds, typed: nandlab.result_types.Summary
     result.series                         # the run over time, a polars data frame
     result.save("out/fifo")               # the same files the command writes
     nandlab.report("out/fifo")            # out/fifo/report.html

@@ -9,13 +9,15 @@ for completion in drive.completions():
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from nandlab import _core, memory
 from nandlab.errors import OutputError, os_error_text
+from nandlab.record import parse
+from nandlab.result_types import LossRecord, PowerRecord, Summary
+from nandlab.results import Smart
 from nandlab.tables import Columns, decode, to_frame
 from nandlab.whole import whole_file
 
@@ -81,6 +83,7 @@ class Drive:
         """`verify` checks every read against a reference model of the drive (slower)."""
         memory.check(spec, verify)
         self._core = _core.Drive(spec, verify)
+        self._page_bytes = spec.page_bytes
 
     @property
     def now_ns(self) -> int:
@@ -139,15 +142,14 @@ class Drive:
         """The write cache now, in pages; all 0 without one."""
         return CachePages(*self._core.cache_pages)
 
-    def cut_power(self) -> dict[str, Any]:
+    def cut_power(self) -> LossRecord:
         """Power fails now; the drive saves what it can, recovers, and goes on. Returns the loss as `power.json` has it.
 
         Requests under way end as failed completions. A drive whose spec has neither capacitor nor power cut keeps no
         sequence numbers to recover from: `RunError`, unless it was made with `verify`.
         """
         self._core.cut_power()
-        loss: dict[str, Any] = self.power()["losses"][-1]
-        return loss
+        return self.power().losses[-1]
 
     def detect_budget(self) -> bool:
         """Measure the capacitor now, whatever the host does; it is done some simulated time later, see `power`.
@@ -156,20 +158,20 @@ class Drive:
         """
         return self._core.detect_budget()
 
-    def power(self) -> dict[str, Any]:
+    def power(self) -> PowerRecord:
         """What `power.json` would hold now: `losses` with the acknowledged writes they took, and `detections`."""
         text = self._core.power()
-        return {"losses": [], "detections": []} if text is None else json.loads(text)
+        if text is None:
+            return PowerRecord(page_bytes=self._page_bytes, losses=(), detections=())
+        return parse(text, PowerRecord, "power.json")
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> Summary:
         """What `summary.json` would hold now."""
-        parsed: dict[str, Any] = json.loads(self._core.summary())
-        return parsed
+        return parse(self._core.summary(), Summary, "summary.json")
 
-    def smart(self) -> dict[str, Any]:
+    def smart(self) -> Smart:
         """What `smart.json` would hold now: NVMe health log and OCP C0h log."""
-        parsed: dict[str, Any] = json.loads(self._core.smart())
-        return parsed
+        return parse(self._core.smart(), Smart, "smart.json")
 
     def numpy(self, name: str) -> Columns:
         """The table `name` (`"series"`, `"blocks"` ...) as one numpy array per column."""

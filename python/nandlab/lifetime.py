@@ -16,16 +16,20 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from nandlab import _core, memory
 from nandlab.aside import aside
 from nandlab.errors import OutputError, os_error_text
+from nandlab.record import Record, parse
+from nandlab.result_types import LifeRow
 from nandlab.results import MARKER, OutputDirectory
 from nandlab.simulate import Progress
 from nandlab.spec import Sets, Spec, load
@@ -50,8 +54,74 @@ _WORN = "the first block reached its endurance"
 #: How a life ends of itself.
 _ENDS = (_WORN, "the mean reached the endurance", "writes found no room")
 
-Row = dict[str, float]
 Watch = Callable[[Progress], bool | None]
+
+
+class Window(LifeRow, frozen=True, kw_only=True):
+    """A window of a life: a row of `life.parquet`, but for what follows from its other columns."""
+
+    pe_begin: float
+    """Mean of the blocks' P/E cycles at the beginning."""
+    steady: float
+    """1 where the halves of the window agree, else 0."""
+    host_tb_written: float
+    """What the host has written until the end, in terabytes."""
+
+
+class Difference(Record, frozen=True):
+    """A number of a fast-forwarded life, and that of the same life simulated in full."""
+
+    fast: float
+    """The number with the fast-forward."""
+    full: float
+    """The number in full."""
+    relative: float
+    """Their difference, by the number in full."""
+    mean_apart: float | None = None
+    """Of a number of windows: the mean of the absolute differences, by the mean in full."""
+
+
+class LifeFacts(Record, frozen=True):
+    """A life as a whole: `life.json`."""
+
+    nandlab: str
+    """Version of nandlab."""
+    spec_hash: str
+    """Hash of the resolved spec."""
+    complete: bool
+    """Whether the life was lived to its end."""
+    end: str
+    """How the life ended."""
+    problem: str | None
+    """Why it went no further, where that was an error."""
+    years: float
+    """How long the drive lived, on the scaled clock."""
+    host_tb_written: float
+    """What the host wrote, in terabytes."""
+    drive_writes: float
+    """How many times the host wrote the logical capacity."""
+    drive_writes_per_day: float
+    """The same a day."""
+    pe_mean: float
+    """Mean of the blocks' P/E cycles at the end."""
+    pe_spread: float
+    """Most less fewest P/E cycles of a block at the end."""
+    first_media_error_years: float | None
+    """When the first page was lost; null where none was."""
+    windows: int
+    """Windows measured."""
+    windows_unsteady: int
+    """Windows whose halves do not agree."""
+    windows_overloaded: int
+    """Windows in which requests came faster than the drive served them."""
+    requests_a_window: int
+    """Requests measured in a window."""
+    requests: int
+    """Requests simulated."""
+    simulated_share: float
+    """Share of the wear that was simulated."""
+    error: dict[str, Difference] | None = None
+    """How far the life is from the same one simulated in full, where that was asked for."""
 
 
 class LifeStopped(Exception):
@@ -62,8 +132,8 @@ class LifeStopped(Exception):
 class Life:
     """What a life gave: one row a window, and the life as a whole."""
 
-    #: `life.json`: how the life ended and after how long, what was written, how much of it was simulated.
-    facts: dict[str, Any]
+    #: How the life ended and after how long, what was written, how much of it was simulated.
+    facts: LifeFacts
     #: One row a window, in the order of time; names end in their units. `years`, `pe_mean`, `pe_max` and
     #: `host_tb_written` are those at its end, everything else is of the window alone.
     columns: Columns
@@ -82,10 +152,16 @@ class Life:
             self._frame = to_frame(self.columns)
         return self._frame
 
+    def _repr_html_(self) -> str:
+        from nandlab.presentation import of_life
+        from nandlab.reporting.pieces import glance
+
+        return glance(of_life(self))
+
     @property
     def complete(self) -> bool:
         """Whether the life was lived to its end."""
-        return bool(self.facts["complete"])
+        return self.facts.complete
 
     def save(self, out: str | os.PathLike[str], *, force: bool = False) -> Path:
         """Write the directory `out`: `life.json`, `life.parquet`, `spec.toml`; all of it or nothing."""
@@ -95,7 +171,7 @@ class Life:
         return output.path
 
     def _write_to(self, output: OutputDirectory) -> None:
-        output.write("life.json", (json.dumps(self.facts, indent=2) + "\n").encode())
+        output.write("life.json", (json.dumps(msgspec.to_builtins(self.facts), indent=2) + "\n").encode())
         output.write("life.parquet", to_parquet(self.table))
         if self.full is not None:
             output.write("full.parquet", to_parquet(self.full.table))
@@ -126,9 +202,7 @@ class Life:
         try:
             marker = json.loads(reading.read_text(encoding="utf-8"))
             reading = path / "life.json"
-            facts = json.loads(reading.read_text(encoding="utf-8"))
-            if not isinstance(facts, dict):
-                raise TypeError
+            facts = parse(reading.read_text(encoding="utf-8"), LifeFacts, reading)
             tables = {}
             for name in ("life", "full"):
                 reading = path / f"{name}.parquet"
@@ -137,12 +211,22 @@ class Life:
             reading = path / "spec.toml"
             toml = reading.read_text(encoding="utf-8")
             made = (toml, marker["spec_hash"], marker["spec_name"])
-            full = Life({"complete": True}, tables["full"], *made) if "full" in tables else None
+            full = Life(_in_full(facts, tables["full"]), tables["full"], *made) if "full" in tables else None
             return Life(facts, tables["life"], *made, full=full, path=path)
         except OSError as error:
             raise OutputError(os_error_text("read", reading, error)) from None
         except (ValueError, KeyError, TypeError, pl.exceptions.PolarsError):
             raise OutputError(f"{reading} is damaged: let the life be lived again") from None
+
+
+def _in_full(facts: LifeFacts, columns: Columns) -> LifeFacts:
+    """The facts of a life in full that was read: what `error` compares is kept of them, the rest is the life's."""
+    kept = {
+        key: of.full
+        for key, of in (facts.error or {}).items()
+        if key in ("years", "host_tb_written", "pe_mean", "pe_spread")
+    }
+    return msgspec.structs.replace(facts, error=None, simulated_share=1.0, windows=len(columns["years"]), **kept)
 
 
 def life(
@@ -182,7 +266,7 @@ def life(
                 # A part of it is nothing to compare with.
                 if known.complete:
                     lived.full = known
-                    lived.facts["error"] = compare(lived, known)
+                    lived.facts = msgspec.structs.replace(lived.facts, error=compare(lived, known))
         return lived
 
     if out is None:
@@ -194,31 +278,32 @@ def life(
     return lived
 
 
-def compare(fast: Life, full: Life) -> dict[str, dict[str, float]]:
+def compare(fast: Life, full: Life) -> dict[str, Difference]:
     """How far a fast-forwarded life is from the same one simulated in full: both values and the relative difference.
 
     Of the numbers of windows the values are means over the life, at equal mean P/E cycles; `mean_apart` is the mean of
     the absolute differences, relative to the mean in full: in it noise counts that cancels out in the means.
     """
-    found: dict[str, dict[str, float]] = {}
-    for key in ("years", "host_tb_written", "pe_mean", "pe_spread"):
-        ours, theirs = float(fast.facts[key]), float(full.facts[key])
-        found[key] = {"fast": ours, "full": theirs, "relative": _relative(ours, theirs)}
+    found: dict[str, Difference] = {}
+    ours, theirs = fast.facts, full.facts
+    for key, mine, known in (
+        ("years", ours.years, theirs.years),
+        ("host_tb_written", ours.host_tb_written, theirs.host_tb_written),
+        ("pe_mean", ours.pe_mean, theirs.pe_mean),
+        ("pe_spread", ours.pe_spread, theirs.pe_spread),
+    ):
+        found[key] = Difference(mine, known, _relative(mine, known))
     low = max(fast.columns["pe_mean"][0], full.columns["pe_mean"][0])
     high = min(fast.columns["pe_mean"][-1], full.columns["pe_mean"][-1])
     grid = np.linspace(low, high, 200)
     for key in _COMPARED:
         if key not in fast.columns or not np.any(np.nan_to_num(full.columns[key])):
             continue
-        skipping = np.interp(grid, fast.columns["pe_mean"], fast.columns[key])
-        known = np.interp(grid, full.columns["pe_mean"], full.columns[key])
-        ours, theirs = float(np.nanmean(skipping)), float(np.nanmean(known))
-        found[key] = {
-            "fast": ours,
-            "full": theirs,
-            "relative": _relative(ours, theirs),
-            "mean_apart": _ratio(float(np.nanmean(np.abs(skipping - known))), theirs),
-        }
+        fast_values = np.interp(grid, fast.columns["pe_mean"], fast.columns[key])
+        full_values = np.interp(grid, full.columns["pe_mean"], full.columns[key])
+        mine, known = float(np.nanmean(fast_values)), float(np.nanmean(full_values))
+        apart = _ratio(float(np.nanmean(np.abs(fast_values - full_values))), known)
+        found[key] = Difference(mine, known, _relative(mine, known), apart)
     return found
 
 
@@ -266,9 +351,9 @@ class _Living:
         self._sim_time_s = 0.0
         self._page_operations = 0
         self._is_stopped = False
-        self._rows: list[Row] = []
+        self._rows: list[Window] = []
         #: What the drive has come to.
-        self._now: Row = {}
+        self._now: LifeRow | None = None
         self._first_media_error_years: float | None = None
         #: Why it went no further.
         self._problem: str | None = None
@@ -304,7 +389,7 @@ class _Living:
         if not self._is_stopped:
             # A drive that was loaded has its own wear.
             self._run.begin_stretch()
-            self._first = self._pe = dict(self._run.stretch())["pe_mean"]
+            self._first = self._pe = self._stretch().pe_mean
 
     def _goals(self) -> list[float]:
         """P/E cycles up to which the drive lives between windows."""
@@ -312,12 +397,15 @@ class _Living:
         steps = [first + (last - first) * k / self._windows for k in range(1, self._windows + 1)]
         return sorted({*steps, *(pe for pe in self._changes if first < pe < last)})
 
-    def _play(self, requests: int) -> Row:
+    def _stretch(self) -> LifeRow:
+        return LifeRow(**dict(self._run.stretch()))
+
+    def _play(self, requests: int) -> LifeRow:
         """Plays so many requests of a new stretch; what happened in it."""
         self._run.begin_stretch()
         return self._play_on(requests)
 
-    def _play_on(self, requests: int) -> Row:
+    def _play_on(self, requests: int) -> LifeRow:
         until = self._completed + requests
         while not self._is_stopped and self._completed < until:
             report = self._run.step(_STEP_MS, until)
@@ -326,60 +414,60 @@ class _Living:
             self._watch("run")
             if report["done"]:
                 raise _core.RunError("the workload has ended: a life needs one that has requests")
-        row = dict(self._run.stretch())
-        self._pe = row["pe_mean"]
+        row = self._stretch()
+        self._pe = row.pe_mean
         return row
 
-    def _count(self, row: Row, written: float) -> None:
+    def _count(self, row: LifeRow, written: float) -> None:
         """The drive has come so far, so many bytes of the host's later."""
         self._bytes += written
-        self._now = {**row, "host_tb_written": self._bytes * 1e-12}
-        self._simulated_pe += row["pe_mean"] - self._counted_pe
-        self._counted_pe = row["pe_mean"]
-        if row["media_errors"] > 0 and self._first_media_error_years is None:
-            self._first_media_error_years = row["years"]
+        self._now = row
+        self._simulated_pe += row.pe_mean - self._counted_pe
+        self._counted_pe = row.pe_mean
+        if row.media_errors > 0 and self._first_media_error_years is None:
+            self._first_media_error_years = row.years
 
-    def _settle(self, requests: int) -> Row:
+    def _settle(self, requests: int) -> LifeRow:
         self._counted_pe = self._pe
         row = self._play(requests)
-        self._count(row, row["write_bytes"])
+        self._count(row, row.write_bytes)
         return row
 
-    def _measure(self) -> Row:
+    def _measure(self) -> Window:
         """A window."""
         for attempt in range(_TRIES):
             before = self._counted_pe = self._pe
             half = self._play(self._requests // 2)
             row = self._play_on(self._requests - self._requests // 2)
-            self._count(row, row["write_bytes"])
+            self._count(row, row.write_bytes)
             is_steady = _apart(half, row) <= _STEADY
-            if self._is_stopped or (is_steady and row["erases"] >= _ERASES_MIN) or _is_over(row, self._endurance):
+            if self._is_stopped or (is_steady and row.erases >= _ERASES_MIN) or _is_over(row, self._endurance):
                 break
-            if attempt == _TRIES - 1 and row["erases"] == 0 and row["outstanding"] > _BACKLOG * self._requests:
+            if attempt == _TRIES - 1 and row.erases == 0 and row.outstanding > _BACKLOG * self._requests:
                 raise OutputError(
                     "requests come so much faster than the drive serves them that it has not yet erased a block\n"
                     "  remedy: fewer requests a second (workload.arrival, time_scale)"
                 )
-            if attempt == _TRIES - 1 and row["erases"] == 0:
+            if attempt == _TRIES - 1 and row.erases == 0:
                 raise OutputError(
                     f"no block was erased in a window of {self._requests} requests: the drive does not wear\n"
                     "  remedy: longer windows (--requests), a smaller drive, or a workload that writes"
                 )
-        row["pe_begin"], row["steady"] = before, float(is_steady)
-        row["host_tb_written"] = self._bytes * 1e-12
-        return row
+        written = self._bytes * 1e-12
+        counted = msgspec.structs.asdict(row)
+        return Window(**counted, pe_begin=before, steady=float(is_steady), host_tb_written=written)
 
-    def _skip(self, window: Row, goal: float) -> bool:
+    def _skip(self, window: Window, goal: float) -> bool:
         """Lives on as in the window up to so many P/E cycles; whether blocks would have been worn out before."""
         self._run.rest()
-        row = dict(self._run.stretch())
-        self._count(row, row["write_bytes"] - window["write_bytes"])
-        times = max((goal - row["pe_mean"]) / (window["pe_mean"] - window["pe_begin"]), 0.0)
+        row = self._stretch()
+        self._count(row, row.write_bytes - window.write_bytes)
+        times = max((goal - row.pe_mean) / (window.pe_mean - window.pe_begin), 0.0)
         done = self._run.fast_forward(times)
         self._run.begin_stretch()
-        row = dict(self._run.stretch())
-        self._pe = self._counted_pe = row["pe_mean"]
-        self._count(row, done * window["write_bytes"])
+        row = self._stretch()
+        self._pe = self._counted_pe = row.pe_mean
+        self._count(row, done * window.write_bytes)
         return done < times
 
     def _go_on(self) -> str:
@@ -404,7 +492,7 @@ class _Living:
                 return _WORN if end is None else end
         return "the mean reached the endurance"
 
-    def _end(self, row: Row) -> str | None:
+    def _end(self, row: LifeRow) -> str | None:
         """Whether the life is over, and how."""
         if self._is_stopped:
             return "it was stopped"
@@ -415,65 +503,78 @@ class _Living:
                 f"the drive is worn out before the end of its first window of {self._requests} requests\n"
                 "  remedy: shorter windows (--requests), a larger drive.endurance, or less wear at the start"
             )
-        return _WORN if row["pe_max"] >= self._endurance else "writes found no room"
+        return _WORN if row.pe_max >= self._endurance else "writes found no room"
 
     # ---------------------------------------------------------------------------------------------------- the result
 
     def _result(self, end: str) -> Life:
         last = self._now
+        if last is None:
+            raise AssertionError("a life with a window has come somewhere")
+        written = self._bytes * 1e-12
         capacity = self._spec.logical_bytes
-        days = last["years"] * 365
-        columns = {key: np.array([row[key] for row in self._rows]) for key in self._rows[0]}
+        days = last.years * 365
+        rows = [dict(row) for row in self._rows]
+        columns = {key: np.array([row[key] for row in rows]) for key, value in rows[0].items() if value is not None}
         _derive(columns)
         first_loss = self._first_media_error_years
-        facts = {
-            "nandlab": _core.version(),
-            "spec_hash": self._spec.hash,
-            "complete": end in _ENDS,
-            "end": end,
-            "problem": self._problem,
-            "years": _rounded(last["years"]),
-            "host_tb_written": _rounded(last["host_tb_written"]),
-            "drive_writes": _rounded(last["host_tb_written"] * 1e12 / capacity),
-            "drive_writes_per_day": _rounded(_ratio(last["host_tb_written"] * 1e12 / capacity, days)),
-            "pe_mean": _rounded(last["pe_mean"]),
-            "pe_spread": _rounded(last["pe_max"] - last["pe_min"]),
-            "first_media_error_years": None if first_loss is None else _rounded(first_loss),
-            "windows": len(self._rows),
-            "windows_unsteady": int(np.sum(columns["steady"] == 0)),
-            "windows_overloaded": int(np.sum(columns["outstanding"] > _BACKLOG * self._requests)),
-            "requests_a_window": self._requests,
-            "requests": self._completed,
-            "simulated_share": _rounded(_ratio(self._simulated_pe, last["pe_mean"] - self._first)),
-        }
+        facts = LifeFacts(
+            nandlab=_core.version(),
+            spec_hash=self._spec.hash,
+            complete=end in _ENDS,
+            end=end,
+            problem=self._problem,
+            years=_rounded(last.years),
+            host_tb_written=_rounded(written),
+            drive_writes=_rounded(written * 1e12 / capacity),
+            drive_writes_per_day=_rounded(_ratio(written * 1e12 / capacity, days)),
+            pe_mean=_rounded(last.pe_mean),
+            pe_spread=_rounded(last.pe_max - last.pe_min),
+            first_media_error_years=None if first_loss is None else _rounded(first_loss),
+            windows=len(self._rows),
+            windows_unsteady=int(np.sum(columns["steady"] == 0)),
+            windows_overloaded=int(np.sum(columns["outstanding"] > _BACKLOG * self._requests)),
+            requests_a_window=self._requests,
+            requests=self._completed,
+            simulated_share=_rounded(_ratio(self._simulated_pe, last.pe_mean - self._first)),
+        )
         return Life(facts, columns, self._spec.to_toml(), self._spec.hash, self._name)
 
 
-def _apart(half: Mapping[str, float], whole: Mapping[str, float]) -> float:
+def _apart(half: LifeRow, whole: LifeRow) -> float:
     """How far the second half of a stretch is from its first one, relative to both."""
-
-    def second(key: str) -> float:
-        return whole[key] - half[key]
-
-    if whole["write_bytes"] == 0:
-        waited = whole["read_us_mean"] * whole["reads"] - half["read_us_mean"] * half["reads"]
-        first, later = half["read_us_mean"], _ratio(waited, second("reads"))
+    if whole.write_bytes == 0:
+        waited = whole.read_us_mean * whole.reads - half.read_us_mean * half.reads
+        first, later = half.read_us_mean, _ratio(waited, whole.reads - half.reads)
     else:
-        programs = [key for key in whole if key.startswith("program_")]
-        first = _ratio(sum(half[key] for key in programs), half["write_bytes"])
-        later = _ratio(sum(second(key) for key in programs), second("write_bytes"))
+        first = _ratio(_programs(half), half.write_bytes)
+        later = _ratio(_programs(whole) - _programs(half), whole.write_bytes - half.write_bytes)
     return _ratio(abs(later - first), (later + first) / 2)
 
 
-def _is_over(row: Mapping[str, float], endurance: float) -> bool:
-    return row["pe_max"] >= endurance or row["failed_pages"] > 0
+def _programs(row: LifeRow) -> float:
+    """Pages programmed for all causes."""
+    return (
+        row.program_host
+        + row.program_gc
+        + row.program_wear
+        + row.program_refresh
+        + row.program_mapping
+        + row.program_sync
+        + row.program_flush
+    )
+
+
+def _is_over(row: LifeRow, endurance: float) -> bool:
+    return row.pe_max >= endurance or row.failed_pages > 0
 
 
 def _derive(columns: Columns) -> None:
     """What the plots and the comparison need, from what was counted."""
 
-    def over(a: Any, b: Any) -> Any:
-        return np.divide(a, b, out=np.zeros(len(a)), where=np.asarray(b) != 0)
+    def over(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
+        ratios: NDArray[np.float64] = np.divide(a, b, out=np.zeros(len(a)), where=b != 0)
+        return ratios
 
     pages = columns["host_pages"]
     moved = columns["program_gc"] + columns["program_wear"]

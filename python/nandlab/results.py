@@ -9,15 +9,20 @@ All but `sim.json` are the same bytes for the same spec and version.
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from nandlab import _core
 from nandlab.errors import OutputError, os_error_text
+from nandlab.record import Record, parse
+from nandlab.result_types import PowerRecord, Summary
 from nandlab.tables import TABLES, Columns, decode, from_frame, to_frame, to_parquet
 from nandlab.whole import NEW, OLD, beside, write_synced
 
@@ -28,17 +33,39 @@ MARKER = "nandlab-result.json"
 REPORT = "report.html"
 _FORMAT = 1
 
+#: The logs of `smart.json`, their attributes by name.
+Smart = dict[str, dict[str, int]]
+
+
+class Measured(Record, frozen=True):
+    """What is measured of the simulator itself: `sim.json`."""
+
+    page_operations: int
+    """Flash operations on pages."""
+    requests: int
+    """Requests that have ended."""
+    wall_s: float
+    """Wall time of the whole run."""
+    precondition_wall_s: float
+    """Wall time before the first request."""
+    requests_per_s: float
+    """Requests in a second of wall time, from the first request on."""
+    page_ops_per_s: float
+    """Flash operations on pages in a second of wall time, from the first request on."""
+    peak_rss_mb: float
+    """The largest memory that the process has had, in megabytes."""
+
 
 @dataclass
 class RunResult:
     """What one run gave. Units are in the names of the keys and columns."""
 
-    #: The text of `summary.json`; `summary` is the same, parsed.
+    #: The text of `summary.json`; `summary` has it typed.
     summary_text: str
     #: The text of `smart.json`: NVMe health log and OCP C0h log.
     smart_text: str
-    #: What is measured of the simulator itself (`wall_s`, `requests_per_s`, `page_ops_per_s`, `peak_rss_mb` ...).
-    sim: dict[str, Any]
+    #: What is measured of the simulator itself.
+    sim: Measured
     #: The resolved spec, every default written out.
     spec_toml: str
     spec_hash: str
@@ -52,31 +79,38 @@ class RunResult:
     power_text: str | None = None
     _columns: dict[str, Columns] = field(default_factory=dict, repr=False)
     _frames: dict[str, pl.DataFrame] = field(default_factory=dict, repr=False)
-    _summary: dict[str, Any] | None = field(default=None, repr=False)
 
-    @property
-    def summary(self) -> dict[str, Any]:
-        """`summary.json`: `requests`, `duration_s`, `latency_us`, `waf`, `flash`, `erases` ..."""
-        if self._summary is None:
-            self._summary = json.loads(self.summary_text)
-        return self._summary
+    @functools.cached_property
+    def summary(self) -> Summary:
+        """`summary.json`, typed: `result.summary.cache.write_hits`."""
+        return parse(self.summary_text, Summary, self._name_of("summary.json"))
 
-    @property
-    def smart(self) -> dict[str, Any]:
+    @functools.cached_property
+    def smart(self) -> Smart:
         """`smart.json`: the names nvme-cli prints for the NVMe health log and the OCP C0h log."""
-        parsed: dict[str, Any] = json.loads(self.smart_text)
-        return parsed
+        return parse(self.smart_text, Smart, self._name_of("smart.json"))
 
-    @property
-    def power(self) -> dict[str, Any] | None:
-        """`power.json`: `losses`, each with the acknowledged writes it took (`lost_from_cache`, `lost_from_flash`:
-        `lpn`, `offset` in bytes, `sequence` number), and `detections`; `None` when there was neither."""
-        return None if self.power_text is None else json.loads(self.power_text)
+    @functools.cached_property
+    def power(self) -> PowerRecord | None:
+        """`power.json`: each power loss with the acknowledged writes it took, and each detection of the dirty page
+        budget; `None` when there was neither."""
+        if self.power_text is None:
+            return None
+        return parse(self.power_text, PowerRecord, self._name_of("power.json"))
+
+    def _name_of(self, file: str) -> str:
+        return file if self.path is None else str(self.path / file)
+
+    def _repr_html_(self) -> str:
+        from nandlab.presentation import of_run
+        from nandlab.reporting.pieces import glance
+
+        return glance(of_run(self))
 
     @property
     def complete(self) -> bool:
         """Whether the whole workload was run; `False` when the run was stopped."""
-        return bool(self.summary.get("complete", False))
+        return self.summary.complete
 
     @property
     def tables(self) -> list[str]:
@@ -144,7 +178,7 @@ class RunResult:
         """Write all files into an open output directory."""
         output.write("summary.json", _line(self.summary_text))
         output.write("smart.json", _line(self.smart_text))
-        output.write("sim.json", _line(json.dumps(self.sim, indent=2)))
+        output.write("sim.json", _line(json.dumps(msgspec.to_builtins(self.sim), indent=2)))
         output.write("spec.toml", _line(self.spec_toml))
         for name in self.tables:
             output.write(f"{name}.parquet", to_parquet(self.table(name)))
@@ -163,12 +197,12 @@ class RunResult:
         output.write(MARKER, _line(json.dumps(marker, indent=2)))
 
     @staticmethod
-    def from_core(result: _core.Result, name: str, measured: dict[str, Any]) -> RunResult:
-        """Take everything out of the core's result; `measured` is added to what the core says of the simulator."""
+    def from_core(result: _core.Result, name: str, sim: Measured) -> RunResult:
+        """Take everything out of the core's result."""
         return RunResult(
             summary_text=result.summary,
             smart_text=result.smart,
-            sim={**json.loads(result.sim), **measured},
+            sim=sim,
             spec_toml=result.spec_toml,
             spec_hash=result.spec_hash,
             name=name,
@@ -200,8 +234,6 @@ class RunResult:
             for name in ("summary.json", "smart.json", "sim.json", "spec.toml"):
                 reading = path / name
                 texts[name] = reading.read_text(encoding="utf-8")
-                if reading.suffix == ".json":
-                    json.loads(texts[name])
             frames = {}
             for name in (table for table in TABLES if f"{table}.parquet" in marker["files"]):
                 reading = path / f"{name}.parquet"
@@ -210,12 +242,10 @@ class RunResult:
             timeline = reading.read_text(encoding="utf-8") if "timeline.json" in marker["files"] else None
             reading = path / "power.json"
             power = reading.read_text(encoding="utf-8") if "power.json" in marker["files"] else None
-            if power is not None:
-                json.loads(power)
-            return RunResult(
+            result = RunResult(
                 summary_text=texts["summary.json"],
                 smart_text=texts["smart.json"],
-                sim=json.loads(texts["sim.json"]),
+                sim=parse(texts["sim.json"], Measured, path / "sim.json"),
                 spec_toml=texts["spec.toml"],
                 spec_hash=marker["spec_hash"],
                 name=marker["spec_name"],
@@ -224,6 +254,9 @@ class RunResult:
                 power_text=power,
                 _frames=frames,
             )
+            # Whether this version of nandlab can read them.
+            _ = result.summary, result.smart, result.power
+            return result
         except OSError as error:
             raise OutputError(os_error_text("read", reading, error)) from None
         except (ValueError, KeyError, TypeError, pl.exceptions.PolarsError):

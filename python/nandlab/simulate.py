@@ -12,12 +12,14 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+import msgspec
 
 from nandlab import _core, memory
 from nandlab._types import StepReport
 from nandlab.errors import OutputError, os_error_text, with_remedy
-from nandlab.results import OutputDirectory, RunResult
+from nandlab.results import Measured, OutputDirectory, RunResult
 from nandlab.spec import Sets, Spec, load
 from nandlab.whole import NEW, beside
 
@@ -103,8 +105,8 @@ def run(
 
 
 def _at_the_end(result: RunResult) -> Progress:
-    wall_s, summary = result.sim["wall_s"], result.summary
-    return Progress("write", 1.0, summary["requests"], summary["duration_s"], result.sim["page_operations"], wall_s)
+    sim, summary = result.sim, result.summary
+    return Progress("write", 1.0, summary.requests, summary.duration_s, sim.page_operations, sim.wall_s)
 
 
 class _Saving(NamedTuple):
@@ -188,15 +190,21 @@ class _Worker(threading.Thread):
         end = time.perf_counter()
         running = max(end - (run_begin if run_begin is not None else begin), 1e-9)
         operations = self.report["page_operations"] - operations_before
-        measured: dict[str, Any] = {
-            "wall_s": round(end - begin, 6),
-            "precondition_wall_s": round(end - begin - running, 6),
-            "requests_per_s": round(self.report["requests"] / running, 3),
-            "page_ops_per_s": round(operations / running, 3),
-        }
         self.report = {**self.report, "phase": "write"}
-        result = RunResult.from_core(core.result(), self._run_name, measured)
-        result.sim["peak_rss_mb"] = round(_peak_rss_bytes() / 1e6, 3)
+        left = core.result()
+        counted = json.loads(left.sim)
+        measured = Measured(
+            page_operations=counted["page_operations"],
+            requests=counted["requests"],
+            wall_s=round(end - begin, 6),
+            precondition_wall_s=round(end - begin - running, 6),
+            requests_per_s=round(self.report["requests"] / running, 3),
+            page_ops_per_s=round(operations / running, 3),
+            peak_rss_mb=0.0,
+        )
+        result = RunResult.from_core(left, self._run_name, measured)
+        # With all that the result takes.
+        result.sim = msgspec.structs.replace(measured, peak_rss_mb=round(_peak_rss_bytes() / 1e6, 3))
         return result
 
 

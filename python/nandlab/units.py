@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 
-def number(value: Any) -> str:
+def number(value: float | None) -> str:
     """Three or four digits that matter: `1.07`, `12.3`, `912`, `48,100`."""
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return "-"
@@ -24,17 +23,17 @@ def number(value: Any) -> str:
     return "0" if value == 0 else f"{value:.2g}"
 
 
-def count(value: Any) -> str:
+def count(value: float | None) -> str:
     """A count with its thousands apart."""
     return "-" if value is None else f"{round(value):,}"
 
 
-def share(value: Any) -> str:
+def share(value: float | None) -> str:
     """A share as per cent."""
     return "-" if value is None else f"{100 * value:.1f} %"
 
 
-def size(value: Any) -> str:
+def size(value: float | None) -> str:
     """Bytes in binary units."""
     if value is None:
         return "-"
@@ -46,7 +45,7 @@ def size(value: Any) -> str:
     raise AssertionError
 
 
-def duration(seconds: Any) -> str:
+def duration(seconds: float | None) -> str:
     """A time in the unit that suits it."""
     if seconds is None:
         return "-"
@@ -64,6 +63,13 @@ def duration(seconds: Any) -> str:
     if amount < 86400:
         return f"{int(amount // 3600)} h {int(amount % 3600 // 60):02} min"
     return f"{amount / 86400:.3g} days"
+
+
+def joules(energy: float) -> str:
+    """An energy in the unit that suits it."""
+    if energy == 0 or energy >= 1:
+        return f"{number(energy)} J"
+    return f"{energy * 1e3:.3g} mJ" if energy >= 1e-3 else f"{energy * 1e6:.3g} uJ"
 
 
 def age(seconds: int) -> str:

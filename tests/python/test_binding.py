@@ -18,6 +18,7 @@ WRAPPED = {
     "version": "version",
     "Spec": "Spec",
     "schema": "schema",
+    "result_schema": "RunResult.summary",
     "memory_needed": "memory.check",
     "workload_facts": "spec.fit",
     "fit_to_writes": "spec.fit",

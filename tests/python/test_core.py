@@ -71,17 +71,17 @@ def test_tables_have_the_columns_that_are_documented(ran):
 
 def test_tables_and_summary_agree(ran):
     summary, series = ran.summary, ran.series
-    assert summary["complete"] is True
-    assert summary["requests"] == 30_000
+    assert summary.complete is True
+    assert summary.requests == 30_000
     assert ran.requests.height == 30_000
     for op in ("read", "write"):
-        moved = summary["host"][op]
+        moved = summary.host[op]
         assert series[f"requests_{op}"].sum() == moved["count"]
         assert series[f"bytes_{op}"].sum() == moved["bytes"]
         assert ran.latency.filter(ran.latency["op"] == op)["count"].sum() == moved["count"]
-    assert series["pages_written"].sum() == summary["counters"]["host_pages_written"]
-    assert series["program_host"].sum() == summary["flash"]["program"]["host"]
-    assert series["erases"].sum() == sum(summary["flash"]["erase"].values())
+    assert series["pages_written"].sum() == summary.counters.host_pages_written
+    assert series["program_host"].sum() == summary.flash.program.host
+    assert series["erases"].sum() == sum(dict(summary.flash.erase).values())
     assert 0 <= ran.dies["busy_share"].min() <= ran.dies["busy_share"].max() <= 1.000001
     assert ran.blocks.height == 2 * 2 * 64
 
@@ -111,7 +111,7 @@ def test_the_report_of_a_real_run(ran, tmp_path):
 
 def test_a_run_over_a_link(ran, tmp_path):
     import nandlab
-    from nandlab.screen import show_summary
+    from nandlab.screen import show_run
     from rich.console import Console
 
     sets = {"host.link": {"mb_per_s": 20, "latency": "10us"}, "workload.synthetic.read_fraction": 1.0}
@@ -119,12 +119,13 @@ def test_a_run_over_a_link(ran, tmp_path):
     assert spec.with_({"host.link.latency": "20us"}) == nandlab.load(SPEC, sets={**sets, "host.link.latency": "20us"})
     result = nandlab.run(spec, verify=True)
     # Eight reads at a time are more than 20 MB/s: 4 KiB in 204.8 us, of which each waits for seven others.
-    assert result.summary["mb_per_s"] == pytest.approx(20, rel=1e-3)
-    assert result.summary["latency_us"]["read"]["p50"] == pytest.approx(8 * 204.8, rel=1e-3)
-    assert result.summary["link"] == {"to_drive": 0, "to_host": pytest.approx(1, abs=1e-3)}
-    assert "link" not in ran.summary
+    assert result.summary.mb_per_s == pytest.approx(20, rel=1e-3)
+    assert result.summary.latency_us.read.p50 == pytest.approx(8 * 204.8, rel=1e-3)
+    link = result.summary.link
+    assert (link.to_drive, link.to_host) == (0, pytest.approx(1, abs=1e-3))
+    assert ran.summary.link is None
     console = Console(record=True, width=1000, file=(tmp_path / "screen").open("w"))
-    show_summary(result.summary, result.sim, console)
+    show_run(result, console)
     assert "busy to the drive 0.0 % of the time, to the host >99.9 %" in console.export_text()
     result.save(tmp_path / "out")
     report = nandlab.report(tmp_path / "out").read_text()
@@ -137,8 +138,8 @@ def test_a_stopped_run_says_so():
     long = {"workload.synthetic.requests": 50_000_000}
     result = nandlab.run(SPEC, sets=long, progress=lambda report: report.requests < 1000)
     assert not result.complete
-    assert result.summary["complete"] is False
-    assert 0 < result.summary["requests"] < 50_000_000
+    assert result.summary.complete is False
+    assert 0 < result.summary.requests < 50_000_000
 
 
 def test_a_phase_is_told_before_it_begins(tmp_path):
@@ -251,7 +252,7 @@ def test_sets_apply_to_a_loaded_spec():
 
     spec = nandlab.load(SPEC)
     few = nandlab.run(spec, sets={"workload.synthetic.requests": 17})
-    assert few.summary["requests"] == 17 != nandlab.run(spec).summary["requests"]
+    assert few.summary.requests == 17 != nandlab.run(spec).summary.requests
     assert few.spec_hash == spec.with_({"workload.synthetic.requests": 17}).hash
 
 
@@ -260,16 +261,14 @@ def test_a_drive_is_fitted_to_its_workload(tmp_path):
     import nandlab
 
     large = nandlab.load(SPEC).with_({"drive.blocks_per_plane": 2048, "workload.synthetic.requests": 20_000})
-    assert any(note["code"] == "no-gc" for note in nandlab.run(large).summary["notes"])
+    assert any(note.code == "no-gc" for note in nandlab.run(large).summary.notes)
     found = nandlab.spec.fit(large)
     assert found.requests == 20_000 and found.written_bytes >= 5 * found.spare_bytes
     assert found.sets["drive.blocks_per_plane"] < 200 and found.sets["drive.op"] > 0.25
     small = large.with_(found.sets)
     assert small.raw_bytes - small.logical_bytes == found.spare_bytes
     run = nandlab.run(small).summary
-    assert (
-        run["gc"]["victims"] > 0 and run["space"]["spare_share"] >= nandlab.run(large).summary["space"]["spare_share"]
-    )
+    assert run.gc.victims > 0 and run.space.spare_share >= nandlab.run(large).summary.space.spare_share
     assert nandlab.spec.fit(small).sets == {}
     few = large.with_({"workload.synthetic.requests": 100, "precondition.used": 0.3, "precondition.valid": 0.5})
     with pytest.raises(nandlab.NandlabError, match=r"too little .*\n  remedy: --set workload\.repeat=(\d+)") as caught:

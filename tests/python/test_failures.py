@@ -80,11 +80,11 @@ arrival = { queue_depth = 2 }
 def told(result, tmp_path):
     """The screen's text, in lines of any length, and the report."""
     import nandlab
-    from nandlab.screen import show_summary
+    from nandlab.screen import show_run
     from rich.console import Console
 
     console = Console(record=True, width=1000, file=(tmp_path / "screen").open("w"))
-    show_summary(result.summary, result.sim, console)
+    show_run(result, console)
     return console.export_text(), nandlab.report(result, tmp_path / "r.html").read_text()
 
 
@@ -95,15 +95,15 @@ def test_a_worn_out_drive_says_so(victim, tmp_path):
 
     result = nandlab.run(WORN, sets={"gc.victim": victim})
     summary, smart = result.summary, result.smart["nvme_smart_log"]
-    failed = summary["requests_failed"]
-    assert failed == {"uncorrectable": 0, "worn_out": failed["worn_out"], "power_lost": 0}
-    assert 0 < failed["worn_out"] < 30_000 == summary["requests"] and summary["complete"]
+    failed = summary.requests_failed
+    assert dict(failed) == {"uncorrectable": 0, "worn_out": failed.worn_out, "power_lost": 0}
+    assert 0 < failed.worn_out < 30_000 == summary.requests and summary.complete
     assert Counter(result.requests["failed"].to_list()) == {
-        0: summary["host"]["write"]["count"],
-        2: failed["worn_out"],
+        0: summary.host.write.count,
+        2: failed.worn_out,
     }
     assert smart["avail_spare"] == 0 and smart["critical_warning"] & 1
-    assert smart["num_err_log_entries"] == failed["worn_out"]
+    assert smart["num_err_log_entries"] == failed.worn_out
     screen, page = told(result, tmp_path)
     text = f"{failed['worn_out']:,} requests failed: the drive has worn out"
     assert text in screen and text in page
@@ -152,9 +152,9 @@ arrival = { queue_depth = 4 }
 requests = true
 """
     result = nandlab.run(spec)
-    failed = result.summary["requests_failed"]
-    assert failed == {"uncorrectable": failed["uncorrectable"], "worn_out": 0, "power_lost": 0}
-    assert result.requests["failed"].to_list().count(1) == failed["uncorrectable"] > 0
+    failed = result.summary.requests_failed
+    assert dict(failed) == {"uncorrectable": failed.uncorrectable, "worn_out": 0, "power_lost": 0}
+    assert result.requests["failed"].to_list().count(1) == failed.uncorrectable > 0
     screen, page = told(result, tmp_path)
     for text in (
         f"{failed['uncorrectable']} requests failed: no read level decodes their data.",
@@ -190,13 +190,13 @@ def test_refresh_that_cannot_keep_up_is_told(tmp_path):
     import nandlab
 
     result = nandlab.run(RESTLESS)
-    refresh = result.summary["refresh"]
-    assert refresh["load"] > 10 and refresh["late_blocks"] > 0 and refresh["overdue_blocks"] > 0
+    refresh = result.summary.refresh
+    assert refresh.load > 10 and refresh.late_blocks > 0 and refresh.overdue_blocks > 0
     screen, page = told(result, tmp_path)
     assert f"Refresh cannot keep up: {refresh['load']:,.0f} x" in screen and "Refresh cannot keep up" in page
     assert "blocks overdue by more than their grace at the end" in page
-    calm = nandlab.run(RESTLESS, sets={"reliability.clock_scale": 1.0}).summary["refresh"]
-    assert calm["load"] is None and calm["overdue_blocks"] == 0
+    calm = nandlab.run(RESTLESS, sets={"reliability.clock_scale": 1.0}).summary.refresh
+    assert calm.load is None and calm.overdue_blocks == 0
 
 
 def test_ctrl_c_ends_a_long_simulation():
@@ -247,7 +247,7 @@ def test_a_dirty_write_cache_is_not_saved(tmp_path):
     drive.save(path)
     assert [entry.name for entry in tmp_path.iterdir()] == ["a.drive"]
     again = nandlab.Drive(nandlab.load(CACHED, sets={"precondition.load": str(path)}))
-    assert again.summary()["mapped_pages"] == drive.summary()["mapped_pages"] == 3
+    assert again.summary().mapped_pages == drive.summary().mapped_pages == 3
 
 
 def test_a_drive_is_not_saved_while_it_works(tmp_path):
@@ -268,20 +268,20 @@ def test_the_summary_says_what_space_is_for(tmp_path):
     import nandlab
 
     summary = nandlab.run(TIGHT % 0.0).summary
-    space, needs = summary["space"], summary["space"]["needs"]
-    assert needs["by"].keys() == {"gc", "wear", "mapping", "copyback", "combination", "flush"}
-    assert needs["open_blocks"] == sum(need["open"] for need in needs["by"].values())
-    assert needs["free_blocks"] == sum(need["free"] for need in needs["by"].values())
+    space, needs = summary.space, summary.space.needs
+    assert set(needs.by.keys()) == {"gc", "wear", "mapping", "copyback", "combination", "flush"}
+    assert needs.open_blocks == sum(need.open for need in dict(needs.by).values())
+    assert needs.free_blocks == sum(need.free for need in dict(needs.by).values())
     valid = int(48 * 16 / 1.07)
-    usable = (48 - needs["open_blocks"] - needs["free_blocks"]) * 16
-    assert space["spare_share"] == pytest.approx(usable / valid - 1)
+    usable = (48 - needs.open_blocks - needs.free_blocks) * 16
+    assert space.spare_share == pytest.approx(usable / valid - 1)
     # 1 - y = e^(-a y) of the share y of a victim that is garbage.
-    waf, a = space["waf_uniform_fifo"], 1 + space["spare_share"]
+    waf, a = space.waf_uniform_fifo, 1 + space.spare_share
     assert 1 - 1 / waf == pytest.approx(2.718281828459045 ** (-a / waf), rel=1e-9)
     # It is the least in its steps.
-    for op, is_enough in ((space["op_for_waf_5"], True), (round(space["op_for_waf_5"] - 0.001, 3), False)):
+    for op, is_enough in ((space.op_for_waf_5, True), (round(space.op_for_waf_5 - 0.001, 3), False)):
         found = nandlab.Drive(nandlab.load(TIGHT % 0.0, sets={"drive.op": op, "precondition.used": 0.5})).summary()
-        assert (found["space"]["waf_uniform_fifo"] <= 5) == is_enough
+        assert (found.space.waf_uniform_fifo <= 5) == is_enough
 
 
 def test_little_spare_space_is_told_to_those_who_write(tmp_path):
@@ -289,7 +289,7 @@ def test_little_spare_space_is_told_to_those_who_write(tmp_path):
 
     result = nandlab.run(TIGHT % 0.0)
     screen, page = told(result, tmp_path)
-    space = result.summary["space"]
+    space = result.summary.space
     assert f"drive.op = 0.07 leaves an effective over-provisioning of {100 * space['spare_share']:.1f} %" in screen
     assert f"drive.op = {space['op_for_waf_5']}, for an amplification of 5." in screen
     assert "niform random writes" in page
@@ -302,20 +302,19 @@ def test_little_spare_space_is_told_to_those_who_write(tmp_path):
 
 def test_victims_that_the_policy_did_not_choose_are_told():
     import nandlab
-    from nandlab.notes import notes
 
     spec = TIGHT.replace("op = 0.07", 'op = 0.17\n[ftl]\nmap.demand.cache = "512B"\n[gc]\nvictim = "fifo"') % 0.1
     result = nandlab.run(spec, sets={"precondition.used": 0.8, "workload.synthetic.requests": 20_000})
-    assert 0 < result.summary["counters"]["gc_victims_forced"] < result.summary["gc"]["victims"]
-    counters = result.summary["counters"]
-    (note,) = [note for note in notes(result.summary) if note.code == "forced-victims"]
+    assert 0 < result.summary.counters.gc_victims_forced < result.summary.gc.victims
+    counters = result.summary.counters
+    (note,) = [note for note in result.summary.notes if note.code == "forced-victims"]
     assert note.severity == "warning"
     assert note.text.startswith(
         f"GC took the block with the fewest valid pages in {counters['gc_victims_forced']:,} of "
         f"{counters['gc_victims']:,} victims, whatever gc.victim"
     )
     greedy = nandlab.run(spec, sets={"precondition.used": 0.8, "gc.victim": "greedy"})
-    assert all(note.code != "forced-victims" for note in notes(greedy.summary))
+    assert all(note.code != "forced-victims" for note in greedy.summary.notes)
 
 
 def test_what_takes_long_hears_a_signal(tmp_path):

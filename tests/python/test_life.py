@@ -61,15 +61,15 @@ def test_skipping_agrees_with_simulating_everything(spec, tmp_path):
     life = nandlab.life(spec, windows=12, requests=5000, against_full=True, progress=lambda now: seen.append(now.share))
     facts, full = life.facts, life.full
     assert life.complete and full.complete
-    assert facts["end"] == "the first block reached its endurance" == full.facts["end"]
+    assert facts.end == "the first block reached its endurance" == full.facts.end
     # Both end at the same wear, one of them with a part of the work.
-    assert 2960 < facts["pe_mean"] < 3000 and 2960 < full.facts["pe_mean"] < 3000
-    assert full.facts["simulated_share"] > 0.999 > 0.6 > facts["simulated_share"]
-    assert facts["requests"] < 0.6 * full.facts["requests"]
-    error = facts["error"]
+    assert 2960 < facts.pe_mean < 3000 and 2960 < full.facts.pe_mean < 3000
+    assert full.facts.simulated_share > 0.999 > 0.6 > facts.simulated_share
+    assert facts.requests < 0.6 * full.facts.requests
+    error = facts.error
     # Measured: up to 2.5 %.
     for key in ("years", "host_tb_written", "waf", "read_us_mean", "read_level_mean"):
-        assert abs(error[key]["relative"]) < 0.05, (key, error[key])
+        assert abs(error[key].relative) < 0.05, (key, error[key])
     # 30 % of the capacitance in five years at 60 degrees, whether simulated or not.
     for lived in (life, full):
         lost, years = lived.columns["capacitor_loss_share"], lived.columns["years"]
@@ -81,7 +81,7 @@ def test_skipping_agrees_with_simulating_everything(spec, tmp_path):
         assert life.columns[key][-1] * (1 - 1e-11) <= facts[key] < 1.1 * life.columns[key][-1]
     # Nothing was measured of a drive that had no room left.
     for lived in (life, full):
-        assert lived.columns["failed_pages"].sum() == 0 and lived.facts["first_media_error_years"] is None
+        assert lived.columns["failed_pages"].sum() == 0 and lived.facts.first_media_error_years is None
     assert life.columns["refreshed_per_host_page"][-3:].mean() > life.columns["refreshed_per_host_page"][:3].mean()
     assert seen and max(seen) > 0.9
 
@@ -94,7 +94,7 @@ def test_a_life_is_the_same_each_time_and_is_read_back(spec, tmp_path):
     for file in ("life.json", "life.parquet", "spec.toml"):
         assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes()
     again = nandlab.Life.read(tmp_path / "a")
-    assert again.facts["windows"] == len(again.table) >= 5
+    assert again.facts.windows == len(again.table) >= 5
     page = nandlab.report(tmp_path / "a").read_text()
     assert "<h2>Latency over the years</h2>" in page and "<h2>Refresh</h2>" in page
 
@@ -125,7 +125,7 @@ def test_impossible_lives_are_refused(spec, tmp_path):
     hopeless = {"reliability.clock_scale": 1e7, "refresh.interval": '[{ pe = 1000, every = "1d" }]'}
     life = nandlab.life(spec, sets=[f"{key}={value}" for key, value in hopeless.items()], requests=1000)
     # What was done before is kept.
-    assert "does not come to rest" in life.facts["problem"] and not life.complete and len(life.table) == 1
+    assert "does not come to rest" in life.facts.problem and not life.complete and len(life.table) == 1
     with pytest.raises(nandlab.OutputError, match="cannot read"):
         nandlab.Life.read(tmp_path / "nothing")
 

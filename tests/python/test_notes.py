@@ -1,5 +1,7 @@
 """What the screen and the report say of numbers that are not what they look like."""
 
+import json
+
 import pytest
 
 pytestmark = pytest.mark.core
@@ -19,9 +21,8 @@ arrival = %s
 
 def told(read_fraction, arrival, more="", sets=()):
     import nandlab
-    from nandlab.notes import notes
 
-    return notes(nandlab.run(SPEC % (read_fraction, arrival) + more, sets=sets).summary)
+    return list(nandlab.run(SPEC % (read_fraction, arrival) + more, sets=sets).summary.notes)
 
 
 CLOSED = "{ queue_depth = 8 }"
@@ -149,31 +150,34 @@ def test_what_never_happened_is_told_with_keys_and_remedy(code):
 
 
 def test_the_report_and_the_screen_say_it(tmp_path):
-    import json
-
     import nandlab
-    from nandlab.screen import show_summary
+    from nandlab.screen import show_run
     from rich.console import Console
 
     result = nandlab.run(SPEC % (0.0, "{ iops = 1000000 }"), tmp_path / "out")
     page = nandlab.report(result, tmp_path / "r.html").read_text()
     console = Console(record=True, width=80, file=(tmp_path / "screen").open("w"))
-    show_summary(result.summary, result.sim, console)
+    show_run(result, console)
     for text in (page, console.export_text()):
         assert "did not keep up" in text
     first = json.loads((tmp_path / "out/summary.json").read_text())["notes"][0]
     assert set(first) == {"severity", "code", "text"}
-    assert nandlab.Drive(nandlab.load(SPEC % (0.0, CLOSED))).summary()["notes"] == []
+    assert nandlab.Drive(nandlab.load(SPEC % (0.0, CLOSED))).summary().notes == ()
 
 
 def test_long_latencies_are_shown_whole(tmp_path):
-    from nandlab.screen import show_summary
+    import nandlab
+    from nandlab.screen import show_run
     from rich.console import Console
 
-    values = dict.fromkeys(("mean", "p50", "p95", "p99", "p999"), 71_028_512.4) | {"max": 568_906_623.1}
-    summary = {"latency_us": {"write": values, "all": values}, "host": {"write": {"count": 1, "bytes": 1}}}
+    result = nandlab.run(SPEC % (0.0, CLOSED))
+    summary = json.loads(result.summary_text)
+    summary["latency_us"]["write"] = dict.fromkeys(summary["latency_us"]["write"], 71_028_512.4) | {
+        "max": 568_906_623.1
+    }
+    result.summary_text = json.dumps(summary)
     console = Console(record=True, width=80, file=(tmp_path / "screen").open("w"))
-    show_summary(summary, {}, console)
+    show_run(result, console)
     text = console.export_text()
     assert "\u2026" not in text
     assert "569 s" in text

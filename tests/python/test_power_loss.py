@@ -49,11 +49,11 @@ CHARGED = {"capacitor.capacitance": "1mF"}
 
 def told(result, tmp_path):
     """The screen's text, in lines of any length."""
-    from nandlab.screen import show_summary
+    from nandlab.screen import show_run
     from rich.console import Console
 
     console = Console(record=True, width=1000, file=(tmp_path / "screen").open("w"))
-    show_summary(result.summary, result.sim, console)
+    show_run(result, console)
     return console.export_text()
 
 
@@ -75,13 +75,13 @@ def test_the_example_runs_and_saves_everything(tmp_path):
     ):
         assert text in page, text
     result = nandlab.RunResult.read(tmp_path / "r")
-    power, capacitor = result.summary["power"], result.summary["capacitor"]
-    assert power["losses"] == 1
-    assert power["lost_pages"] == 0
+    power, capacitor = result.summary.power, result.summary.capacitor
+    assert power.losses == 1
+    assert power.lost_pages == 0
     # What the flush did not write was under way already: at most a page on each of the 16 dies.
-    assert 5000 < power["flushed_pages"] <= power["unflushed_pages"] <= power["flushed_pages"] + 16
-    assert capacitor["detections"]["count"] == len(result.power["detections"]) >= 5
-    budgets = [found["budget_pages"] for found in result.power["detections"]]
+    assert 5000 < power.flushed_pages <= power.unflushed_pages <= power.flushed_pages + 16
+    assert capacitor.detections.count == len(result.power.detections) >= 5
+    budgets = [found.budget_pages for found in result.power.detections]
     assert budgets == sorted(budgets, reverse=True), "it ages"
     series = result.series
     assert (series["cache_dirty_pages"] <= series["capacitor_pages"]).all(), "never more than it can save"
@@ -92,14 +92,14 @@ def test_files_screen_and_report_name_what_is_lost(tmp_path):
     import nandlab
 
     result = nandlab.run(SPEC, tmp_path / "r", verify=True)
-    power, (loss,) = result.summary["power"], result.power["losses"]
-    assert power["lost_writes"] == power["lost_pages"] + power["lost_with_wordline"] > 0
-    assert len(loss["lost_from_cache"]) == power["lost_pages"]
-    assert len(loss["lost_from_flash"]) == power["lost_with_wordline"]
-    assert all(write["offset"] == write["lpn"] * 4096 for write in loss["lost_from_cache"])
-    assert json.loads((tmp_path / "r/power.json").read_text()) == result.power
+    power, (loss,) = result.summary.power, result.power.losses
+    assert power.lost_writes == power.lost_pages + power.lost_with_wordline > 0
+    assert len(loss.lost_from_cache) == power.lost_pages
+    assert len(loss.lost_from_flash) == power.lost_with_wordline
+    assert all(write.offset == write.lpn * 4096 for write in loss.lost_from_cache)
+    assert json.loads((tmp_path / "r/power.json").read_text()) == json.loads(result.power_text)
     assert nandlab.RunResult.read(tmp_path / "r").power == result.power
-    assert result.summary["capacitor"] is None
+    assert result.summary.capacitor is None
     log = result.smart["nvme_smart_log"] | result.smart["ocp_smart_log"]
     wanted = {"unsafe_shutdowns": 1, "power_cycles": 2, "IncompleteShutdownCount": 1, "PLPStartCount": 0}
     assert {name: log[name] for name in wanted} == wanted
@@ -116,14 +116,14 @@ def test_requests_that_the_power_loss_ended_are_told_apart():
 
     result = nandlab.run(SPEC, sets={"workload.arrival.iops": 200_000, "cache.sync": "none", "cache.dirty_budget": 1.0})
     summary, rows = result.summary, result.requests
-    aborted = summary["requests_failed"]["power_lost"]
-    assert aborted == summary["power"]["aborted_requests"] > 0
-    assert summary["requests"] == 800 == rows.height
-    assert sum(moved["count"] for moved in summary["host"].values()) == 800 - aborted
+    aborted = summary.requests_failed.power_lost
+    assert aborted == summary.power.aborted_requests > 0
+    assert summary.requests == 800 == rows.height
+    assert sum(moved.count for moved in dict(summary.host).values()) == 800 - aborted
     assert rows["failed"].to_list().count(3) == aborted == (rows["failed"] != 0).sum()
-    assert summary["requests_failed"] == {"uncorrectable": 0, "worn_out": 0, "power_lost": aborted}
+    assert dict(summary.requests_failed) == {"uncorrectable": 0, "worn_out": 0, "power_lost": aborted}
     latency_ns = rows["completed_ns"] - rows["arrival_ns"]
-    assert latency_ns.max() < summary["power"]["down_s"] * 1e9, "nobody waits for the outage"
+    assert latency_ns.max() < summary.power.down_s * 1e9, "nobody waits for the outage"
 
 
 def test_without_a_loss_there_is_no_power_file(tmp_path):
@@ -131,7 +131,7 @@ def test_without_a_loss_there_is_no_power_file(tmp_path):
 
     result = nandlab.run(SPEC, tmp_path / "r", sets={"power.cut_after_requests": 0})
     assert result.power is None
-    assert result.summary["power"] is None
+    assert result.summary.power is None
     assert not (tmp_path / "r/power.json").exists()
     assert "<h2>Power loss</h2>" not in nandlab.report(result, tmp_path / "r.html").read_text()
 
@@ -166,15 +166,15 @@ def test_a_drive_loses_power_step_by_step():
     loss = drive.cut_power()
     assert drive.capacitor.stage == "recharging"
     assert drive.capacitor.energy_j == 0
-    assert loss["lost_from_cache"] == []
-    assert loss["flushed_pages"] + loss["aborted_requests"] > 0
-    assert loss["spent_j"] == pytest.approx(0.02 * loss["flush_s"] + 0.08 * loss["program_s"])
-    assert drive.power()["losses"] == [loss]
+    assert loss.lost_from_cache == ()
+    assert loss.flushed_pages + loss.aborted_requests > 0
+    assert loss.spent_j == pytest.approx(0.02 * loss.flush_s + 0.08 * loss.program_s)
+    assert drive.power().losses == (loss,)
     drive.run_until_idle()
     drive.read(0, 10 * 4096)
     drive.run_until_idle()
     drive.audit()
-    assert drive.summary()["power"]["losses"] == 1
+    assert drive.summary().power.losses == 1
 
 
 def test_a_budget_is_detected_on_command():
@@ -184,11 +184,11 @@ def test_a_budget_is_detected_on_command():
     assert drive.detect_budget()
     assert not drive.detect_budget(), "it is being measured"
     drive.run_until_idle()
-    (found,) = drive.power()["detections"]
-    assert found["budget_pages"] == drive.cache_pages.budget
+    (found,) = drive.power().detections
+    assert found.budget_pages == drive.cache_pages.budget
     # Twice the cache is enough to know.
-    assert 2 <= found["measured_share"] < 2.1
-    assert found["drained_j"] < found["energy_j"]
+    assert 2 <= found.measured_share < 2.1
+    assert found.drained_j < found.energy_j
 
 
 def test_a_drive_that_cannot_lose_power_says_why():
@@ -201,4 +201,4 @@ def test_a_drive_that_cannot_lose_power_says_why():
     with pytest.raises(nandlab.RunError, match=r"remedy: set capacitor\.capacitance and cache\.size"):
         drive.detect_budget()
     assert drive.capacitor is None
-    assert nandlab.Drive(spec, verify=True).cut_power()["at_s"] == 0
+    assert nandlab.Drive(spec, verify=True).cut_power().at_s == 0

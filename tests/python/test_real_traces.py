@@ -130,7 +130,7 @@ def test_the_start_of_a_trace_twice_verified_and_the_same_bytes(name, tmp_path):
         assert (tmp_path / "first" / file).read_bytes() == (tmp_path / "again" / file).read_bytes(), file
     import nandlab as package
 
-    verified = dict(package.run(spec, verify=True).summary)
+    verified = json.loads(package.run(spec, verify=True).summary_text)
     checked = verified.pop("verified")
     assert verified == first, "looking on must not change what happens"
     assert checked["page_reads_checked"] > 0 or first["host"]["read"]["count"] == 0

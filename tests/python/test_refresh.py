@@ -11,45 +11,45 @@ EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "partial-refresh.to
 
 def shown(policy, tmp_path):
     import nandlab
-    from nandlab.screen import show_summary
+    from nandlab.screen import show_run
     from rich.console import Console
 
     result = nandlab.run(
         EXAMPLE, sets={"refresh.policy": policy, "workload.synthetic.requests": 60_000, "gc.victim": "greedy"}
     )
     console = Console(record=True, width=200, file=(tmp_path / "screen").open("w"))
-    show_summary(result.summary, result.sim, console)
+    show_run(result, console)
     return result, console.export_text(), nandlab.report(result, tmp_path / "r.html").read_text()
 
 
 def test_what_a_partial_refresh_did(tmp_path):
     result, screen, page = shown({"partial": {"min_free_blocks": 0.1}}, tmp_path)
-    refresh = result.summary["refresh"]
-    partial = refresh["partial"]
-    assert refresh["late_blocks"] == 0
+    refresh = result.summary.refresh
+    partial = refresh.partial
+    assert refresh.late_blocks == 0
     fates = ("pages", "hot_pages", "too_susceptible_pages", "pages_without_room")
-    assert 0 < partial["pages"] <= sum(partial[fate] for fate in fates) <= refresh["pages"]
+    assert 0 < partial.pages <= sum(partial[fate] for fate in fates) <= refresh.pages
     # A combination page holds susceptible data and nothing else.
     page_bytes = 16 * 1024
-    held = partial["combination_pages"] * page_bytes - partial["padding_bytes"]
-    waiting = partial["susceptible_bytes"] - held
+    held = partial.combination_pages * page_bytes - partial.padding_bytes
+    waiting = partial.susceptible_bytes - held
     assert 0 <= waiting <= 4 * page_bytes
     # Refresh programs combination pages, and whole pages of the rest.
-    whole = result.summary["flash"]["program"]["refresh"] - partial["combination_pages"]
-    assert 0 < whole <= refresh["pages"] - partial["pages"]
-    assert partial["linked_pages"] <= partial["linked_pages_max"] <= partial["pages"]
-    assert partial["mapping_bytes"] * 8 >= 52 * partial["linked_pages_max"]
-    assert 0 < partial["vsm_bytes"] <= 4 * page_bytes
+    whole = result.summary.flash.program.refresh - partial.combination_pages
+    assert 0 < whole <= refresh.pages - partial.pages
+    assert partial.linked_pages <= partial.linked_pages_max <= partial.pages
+    assert partial.mapping_bytes * 8 >= 52 * partial.linked_pages_max
+    assert 0 < partial.vsm_bytes <= 4 * page_bytes
     assert f"{refresh['blocks']:,} blocks" in screen and "combination pages" in screen
     assert "<h2>Refresh</h2>" in page and "susceptible bits moved, page stays" in page
 
 
 def test_other_policies(tmp_path):
     result, screen, page = shown("fcr", tmp_path)
-    refresh = result.summary["refresh"]
-    assert refresh["partial"] is None and refresh["blocks"] > 0
-    assert result.summary["flash"]["program"]["refresh"] <= refresh["pages"]
+    refresh = result.summary.refresh
+    assert refresh.partial is None and refresh.blocks > 0
+    assert result.summary.flash.program.refresh <= refresh.pages
     assert f"refresh  {refresh['blocks']:,} blocks" in screen and "<h2>Refresh</h2>" in page
     result, screen, page = shown("none", tmp_path)
-    assert result.summary["refresh"] is None
+    assert result.summary.refresh is None
     assert "refresh  " not in screen and "<h2>Refresh</h2>" not in page

@@ -87,7 +87,7 @@ def test_a_single_read_takes_the_latency_that_is_listed(retry):
     )  # fmt: skip
     levels = nandlab.reliability(spec, [10_000], ["365d"])
     assert levels.level[0, 0, 0] == 3
-    assert nandlab.run(spec).summary["latency_us"]["read"]["max"] == pytest.approx(levels.levels[f"{retry}_us"][2])
+    assert nandlab.run(spec).summary.latency_us.read.max == pytest.approx(levels.levels[f"{retry}_us"][2])
 
 
 def test_defaults_reach_from_a_new_drive_to_its_endurance():
@@ -231,11 +231,11 @@ def test_wrong_values_and_specs_without_errors_raise():
 
 def shown(result, tmp_path):
     import nandlab
-    from nandlab.screen import show_summary
+    from nandlab.screen import show_run
     from rich.console import Console
 
     console = Console(record=True, width=80, file=(tmp_path / "screen").open("w"))
-    show_summary(result.summary, result.sim, console)
+    show_run(result, console)
     return console.export_text(), nandlab.report(result, tmp_path / "r.html").read_text()
 
 
@@ -259,7 +259,7 @@ def test_screen_and_report_show_the_write_cache(tmp_path):
     screen, page = shown(cached, tmp_path)
     assert "write cache  64 pages" in screen
     assert "<h2>Write cache</h2>" in page
-    assert cached.summary["cache"]["write_backs"] > 0
+    assert cached.summary.cache.write_backs > 0
     screen, page = shown(nandlab.run(RUN % ("8KiB", 10_000, "365d")), tmp_path)
     assert "write cache  " not in screen and "<h2>Write cache</h2>" not in page
 
@@ -284,25 +284,24 @@ read_fraction = 0.0
 size = "4KiB"
 """
     result = nandlab.run(spec)
-    migration = result.summary["migration"]
-    assert sum(migration["by_count"].values()) == migration["copybacks"] > 0
-    assert list(migration["by_count"]) == ["1", "2"]
+    migration = result.summary.migration
+    assert sum(migration.by_count.values()) == migration.copybacks > 0
+    assert list(migration.by_count) == [1, 2]
     screen, page = shown(result, tmp_path)
     assert f"copybacks  {migration['copybacks']:,} pages" in screen
     assert "2 in a row at most" in screen
     assert "<h2>Migration</h2>" in page
     assert "counters, one a block" in page
     result = nandlab.run(spec, sets={"migration.policy": "off-chip"})
-    assert result.summary["migration"] is None
+    assert result.summary.migration is None
     screen, page = shown(result, tmp_path)
     assert "copybacks  " not in screen and "<h2>Migration</h2>" not in page
 
 
 def test_an_unaged_drive_and_a_cache_for_the_whole_map_are_told(tmp_path):
     import nandlab
-    from nandlab.notes import notes
 
-    told = {note.code: note for note in notes(nandlab.run(RUN % ("64MiB", 0, "0d")).summary)}
+    told = {note.code: note for note in nandlab.run(RUN % ("64MiB", 0, "0d")).summary.notes}
     assert "reliability.pe_cycles" in told["first-level-only"].text
     assert "ftl.map.demand.cache" in told["whole-map-cached"].text
 

@@ -41,13 +41,13 @@ def test_a_steady_drive_is_so_over_twice_the_length(spec, repeat):
     import nandlab
 
     once = nandlab.run(spec, sets={"workload.repeat": repeat}).summary
-    assert once["steady_state"]["verdict"] == "steady"
+    assert once.steady_state.verdict == "steady"
     if spec == REFRESHED:
-        assert once["flash"]["program"]["refresh"] > 0.5 * once["flash"]["program"]["host"]
+        assert once.flash.program.refresh > 0.5 * once.flash.program.host
     else:
-        assert nandlab.run(spec, sets={"workload.repeat": 1}).summary["steady_state"]["verdict"] == "too short"
+        assert nandlab.run(spec, sets={"workload.repeat": 1}).summary.steady_state.verdict == "too short"
     twice = nandlab.run(spec, sets={"workload.repeat": 2 * repeat}).summary
-    assert twice["steady_state"]["verdict"] == "steady"
-    assert twice["waf"] == pytest.approx(once["waf"], rel=0.05)
+    assert twice.steady_state.verdict == "steady"
+    assert twice.waf == pytest.approx(once.waf, rel=0.05)
     window = [run["steady_state"]["waf"]["mean"] for run in (once, twice)]
     assert window[1] == pytest.approx(window[0], rel=0.05)

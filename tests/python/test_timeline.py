@@ -91,7 +91,7 @@ def play(tmp_path_factory):
 def flash(summary, cause=None):
     """Flash operations of a cause that have been done, or of all."""
     kinds = ("read", "program", "erase", "copyback")
-    return sum(sum(of.values()) if cause is None else of[cause] for of in (summary["flash"][kind] for kind in kinds))
+    return sum(sum(dict(of).values()) if cause is None else of[cause] for of in (summary.flash[kind] for kind in kinds))
 
 
 def pages_of(one):
@@ -111,16 +111,16 @@ def test_every_request_and_operation_of_a_run_is_there(play):
     result, timeline = play()
     summary = result.summary
     assert timeline.problems == []
-    counters = summary["counters"]
-    assert min(counters["partial_writes"], counters["merge_reads"], counters["gc_victims"]) > 50
-    assert min(summary["ecc"]["retries"], summary["host"]["flush"]["count"], counters["trimmed_pages"]) > 40
+    counters = summary.counters
+    assert min(counters.partial_writes, counters.merge_reads, counters.gc_victims) > 50
+    assert min(summary.ecc.retries, summary.host.flush.count, counters.trimmed_pages) > 40
 
     # Each request, with the times of the table of requests.
     columns = ("arrival_ns", "completed_ns", "offset", "length")
     table = Counter(result.requests.select(columns).iter_rows())
     asked = timeline.of(REQUESTS)
     assert Counter((one.start, one.end, one.args["offset"], one.args["len"]) for one in asked) == table
-    assert {one.args["request"] for one in asked} == set(range(summary["requests"]))
+    assert {one.args["request"] for one in asked} == set(range(summary.requests))
     assert {one.name for one in asked} >= {"read 512 B", "write 16 KiB", "write 128 KiB", "trim", "flush"}
     assert len({one.track for one in asked}) > 3, "requests that overlap are in lanes"
     assert {one.track for one in timeline.of(DECODER)} >= {"level 1", "level 1, lane 1"}
@@ -137,13 +137,13 @@ def test_every_request_and_operation_of_a_run_is_there(play):
     programs = Counter()
     for one in arrays:
         programs[one.name, one.cause] += one.args.get("pages", 1)
-    assert programs["program", "host"] == summary["flash"]["program"]["host"]
+    assert programs["program", "host"] == summary.flash.program.host
     # What the drive does by itself may go on when the run ends; each die does one thing then.
-    done = summary["flash"]["program"]["gc"], summary["flash"]["erase"]["gc"]
+    done = summary.flash.program.gc, summary.flash.erase.gc
     begun = programs["program", "gc"], programs["erase", "gc"]
     assert all(0 <= more - less <= 8 for more, less in zip(begun, done, strict=True))
     assert {one.args.get("pages", 1) for one in arrays} == {1, 2}
-    tries = sum(summary["flash"]["read"].values()) + summary["ecc"]["retries"]
+    tries = sum(dict(summary.flash.read).values()) + summary.ecc.retries
     assert 0 <= len(timeline.of(DECODER)) - tries <= 8 * 7
     transfers = sum(one.name == "transfer out" for one in timeline.of(CHANNELS))
     assert 0 <= transfers - len(timeline.of(DECODER)) <= 2
@@ -159,8 +159,8 @@ def test_every_request_and_operation_of_a_run_is_there(play):
             merges += count - pages_of(one)
         else:
             assert count <= (pages_of(one) if op == "read" else 0)
-    assert merges == counters["merge_reads"]
-    unread = counters["unmapped_reads"] + counters["buffered_reads"]
+    assert merges == counters.merge_reads
+    unread = counters.unmapped_reads + counters.buffered_reads
     reads = [one for one in asked if one.name.startswith("read")]
     assert sum(pages_of(one) - arrows[one.args["request"]] for one in reads) == unread
 
@@ -200,12 +200,12 @@ def test_each_operation_of_a_request_has_its_arrow(play, sets):
     result, timeline = play(**sets)
     assert timeline.problems == []
     assert len(timeline.arrows) == flash(result.summary, "host")
-    assert len(timeline.of(REQUESTS)) == result.summary["requests"]
+    assert len(timeline.of(REQUESTS)) == result.summary.requests
     causes = {one.cause for one in timeline.slices if one.process != REQUESTS}
-    flashed = result.summary["flash"].values()
+    flashed = dict(result.summary.flash).values()
     assert causes >= {cause for of in flashed for cause, count in of.items() if count > 0}
     failed = Counter(one.args["failed"] for one in timeline.of(REQUESTS) if "failed" in one.args)
-    assert failed == Counter(result.summary["requests_failed"])
+    assert failed == Counter(dict(result.summary.requests_failed))
 
 
 def test_the_first_operations_and_the_requests_meanwhile(play):
@@ -244,8 +244,8 @@ def test_power_loss_ends_requests_and_operations(play, capacitance):
     result, timeline = play(**sets)
     assert timeline.problems == []
     lost = [one for one in timeline.of(REQUESTS) if one.args.get("failed") == "power_lost"]
-    (loss,) = result.power["losses"]
-    assert len(lost) == result.summary["requests_failed"]["power_lost"] == loss["aborted_requests"] > 0
+    (loss,) = result.power.losses
+    assert len(lost) == result.summary.requests_failed.power_lost == loss.aborted_requests > 0
     ends = {one.end for one in lost}
     assert len(ends) == 1
     cut = [one for one in timeline.slices if "power_lost" in one.args]
@@ -253,7 +253,7 @@ def test_power_loss_ends_requests_and_operations(play, capacitance):
     if capacitance == "0F":
         assert {one.end for one in cut} == ends
         torn = [one for one in cut if one.name in ("program", "copyback")]
-        assert sum(one.args.get("pages", 1) for one in torn) == loss["torn_programs"]
+        assert sum(one.args.get("pages", 1) for one in torn) == loss.torn_programs
     else:
         assert {one.process for one in cut} <= {DECODER}, "what was under way on a die ended"
         assert any(one.cause == "flush" for one in timeline.of(DIES))

@@ -28,6 +28,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<drive::Drive>()?;
     module.add_function(wrap_pyfunction!(spec::version, module)?)?;
     module.add_function(wrap_pyfunction!(spec::schema, module)?)?;
+    module.add_function(wrap_pyfunction!(run::result_schema, module)?)?;
     module.add_function(wrap_pyfunction!(spec::workload_facts, module)?)?;
     module.add_function(wrap_pyfunction!(spec::fit_to_writes, module)?)?;
     module.add_function(wrap_pyfunction!(spec::memory_needed, module)?)?;

@@ -331,3 +331,9 @@ impl Outcome {
         self.outputs.timeline.as_deref()
     }
 }
+
+/// The JSON Schema of the results.
+#[pyfunction]
+pub(crate) fn result_schema() -> String {
+    nandlab::report::schema().to_string()
+}

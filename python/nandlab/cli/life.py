@@ -91,8 +91,8 @@ def life(
         console.print(f"[bold]{escape(name)}[/]  {escape(str(directory))}", soft_wrap=True)
         show_life(lived, console)
         print(written)
-    if lived.facts["problem"] is not None:
-        fail(f"{lived.facts['problem']}\n  {directory} holds the windows that were done before")
+    if lived.facts.problem is not None:
+        fail(f"{lived.facts.problem}\n  {directory} holds the windows that were done before")
         return End(2)
     if stop and (not lived.complete or (against_full and lived.full is None)):
         what = "life in windows" if lived.complete else "windows that are done"

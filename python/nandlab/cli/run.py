@@ -50,7 +50,7 @@ def run(
         Also save the drive as it is after preconditioning, for [precondition] of other specs.
     """
     from nandlab import simulate
-    from nandlab.screen import RunProgress, show_summary
+    from nandlab.screen import RunProgress, show_run
 
     checked = read_spec(spec_file, sets or [])
     name = spec_file.stem
@@ -69,11 +69,11 @@ def run(
     else:
         console = make_console()
         console.print(f"[bold]{escape(name)}[/]  {escape(str(directory))}", soft_wrap=True)
-        show_summary(result.summary, result.sim, console)
+        show_run(result, console)
     if not result.complete:
         how = stop if stopped else "not complete"
         fail(
-            f"{how} after {units.count(result.summary.get('requests'))} requests: {directory} holds what is finished "
+            f"{how} after {units.count(result.summary.requests)} requests: {directory} holds what is finished "
             '(summary.json: "complete": false)'
         )
     return End(stop.status if stopped else 0, f"{directory} holds the result")

@@ -44,7 +44,7 @@ def spec_check(
     """
     if not files:
         raise OutputError("name a spec to check")
-    rows = []
+    rows, lines = [], []
     problems = []
     for file in files:
         try:
@@ -61,12 +61,13 @@ def spec_check(
                 "page_bytes": checked.page_bytes,
             }
         )
+        capacity, raw = units.size(checked.logical_bytes), units.size(checked.raw_bytes)
+        lines.append(f"{file}: ok, {capacity} drive ({raw} raw), hash {checked.hash}")
     if json_:
         print(json.dumps(rows, indent=2))
     else:
-        for row in rows:
-            capacity, raw = units.size(row["logical_bytes"]), units.size(row["raw_bytes"])
-            print(f"{row['spec']}: ok, {capacity} drive ({raw} raw), hash {row['hash']}")
+        for line in lines:
+            print(line)
     for i, problem in enumerate(problems):
         fail(f"\n{problem}" if i else problem)
     return End(2 if problems else 0)

@@ -8,24 +8,22 @@ from collections.abc import Sequence
 import numpy as np
 
 from nandlab.lifetime import Life
+from nandlab.presentation import CAUSES, of_life
 from nandlab.reporting import svg
-from nandlab.reporting.facts import what
-from nandlab.reporting.pieces import CAUSES, columns, details, document, escape, figure, number_table, section
+from nandlab.reporting.pieces import body, columns, details, document, figure, header, section
+from nandlab.reporting.settings import what
 from nandlab.reporting.svg import Line
-from nandlab.screen import OVERLOADED
-from nandlab.units import count, number, share
 
+_AGAINST = "Against the full simulation"
 #: Name of a column, its name in the plot, its colour.
 _Series = tuple[str, str, str]
 
 
 def life_page(life: Life) -> str:
     """The whole HTML file."""
-    spec = tomllib.loads(life.spec_toml)
+    shown, spec = of_life(life), tomllib.loads(life.spec_toml)
     sections = [
-        _head(life),
-        _tiles(life),
-        *(f'<p class="note">{escape(note)}</p>' for note in _notes(life)),
+        header(shown),
         section("What lived", what(spec), details("The whole spec, every default written out", life.spec_toml)),
         section("Latency over the years", columns("two", _latency(life, "read"), _latency(life, "write"))),
         section("Read levels", _levels(life)),
@@ -34,58 +32,9 @@ def life_page(life: Life) -> str:
         section("Migration", _migration(life)),
         section("Capacitor", _capacitor(life)),
         section("Wear and energy", _wear(life)),
-        section("Against the full simulation", _error(life)),
+        section(_AGAINST, body(shown.section(_AGAINST))),
     ]
-    return document(life.name, sections, f"spec {life.spec_hash}", life.facts.get("nandlab", ""))
-
-
-def _head(life: Life) -> str:
-    facts = life.facts
-    badge = "" if life.complete else '<span class="badge bad">not complete: the life was stopped</span>'
-    if facts["first_media_error_years"] is not None:
-        badge += f'<span class="badge bad">media errors from year {number(facts["first_media_error_years"])}</span>'
-    lead = (
-        f"{number(facts['years'])} years until {facts['end']}."
-        if life.complete
-        else f"{number(facts['years'])} years, then {facts['end']}."
-    )
-    return f'<header><h1>{escape(life.name)}</h1>{badge}</header><p class="lead">{escape(lead)}</p>'
-
-
-def _tiles(life: Life) -> str:
-    facts = life.facts
-    tiles = [
-        ("lifetime", number(facts["years"]), "years"),
-        ("written by the host", number(facts["host_tb_written"]), "TB"),
-        ("drive writes", count(facts["drive_writes"]), ""),
-        ("drive writes a day", number(facts["drive_writes_per_day"]), ""),
-        ("mean P/E cycles at the end", count(facts["pe_mean"]), ""),
-        ("of the wear was simulated", share(facts["simulated_share"]), ""),
-    ]
-    cells = "".join(
-        f'<div class="tile"><b>{escape(value)}<small>{escape(unit)}</small></b><span>{escape(name)}</span></div>'
-        for name, value, unit in tiles
-    )
-    return f'<div class="tiles">{cells}</div>\n'
-
-
-def _notes(life: Life) -> list[str]:
-    facts = life.facts
-    notes = [
-        f"Each point is a window of {count(facts['requests_a_window'])} requests, simulated after as many to settle. "
-        "Between the windows the drive lives on as in the last one: blocks wear, time passes, the capacitor ages. The "
-        "data keeps its ages."
-        if facts["simulated_share"] < 0.999
-        else "The whole life was simulated; each point is a window of it."
-    ]
-    if facts["windows_unsteady"]:
-        notes.append(
-            f"In {count(facts['windows_unsteady'])} of {count(facts['windows'])} windows write amplification was still "
-            "changing by more than a tenth."
-        )
-    if facts["windows_overloaded"]:
-        notes.append(OVERLOADED.format(count(facts["windows_overloaded"])))
-    return notes
+    return document(life.name, sections, f"spec {life.spec_hash}", life.facts.nandlab)
 
 
 def _plot(life: Life, shown: Sequence[_Series], y_title: str, caption: str, title: str, scale: float = 1.0) -> str:
@@ -202,22 +151,3 @@ def _wear(life: Life) -> str:
         _plot(life, cycles, "P/E cycles", "P/E cycles of the blocks at the end of each window.", "Wear"),
         _plot(life, energy, "J a GB of the host's", "Energy for each gigabyte that the host read or wrote.", "Energy"),
     )
-
-
-def _error(life: Life) -> str:
-    error = life.facts.get("error")
-    if not error:
-        return ""
-    rows = [
-        [
-            escape(name),
-            number(row["fast"]),
-            number(row["full"]),
-            f"{100 * row['relative']:+.1f} %",
-            f"{100 * row['mean_apart']:.1f} %" if "mean_apart" in row else "",
-        ]
-        for name, row in error.items()
-    ]
-    heads = ["", "skipping", "in full", "difference", "mean distance"]
-    caption = "The life once more with everything simulated. Windows are compared at equal mean P/E cycles."
-    return f"<figure>{number_table(heads, rows)}<figcaption>{escape(caption)}</figcaption></figure>"

@@ -6,13 +6,15 @@ import contextlib
 import io
 import os
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from nandlab.study.judge import Drawn, Panel, cdf_title
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.typing import RcKeyType
 
 _COLOURS = ["#2f6fde", "#e58a1f", "#1b98a8", "#c93d78", "#8457c9", "#3a9d5d", "#94714a", "#d1443c", "#7c8a99"]
 _SHAPES = "osD^vP*X<"
@@ -31,7 +33,7 @@ def style(name: str) -> Iterator[None]:
     os.environ.setdefault("MPLBACKEND", "Agg")
     import matplotlib
 
-    fixed: Any = {
+    fixed: dict[RcKeyType, object] = {
         "svg.hashsalt": name,
         "svg.fonttype": "path",
         "pdf.fonttype": 42,
@@ -53,7 +55,7 @@ def style(name: str) -> Iterator[None]:
 
 
 #: No dates, and no versions of libraries: the same data give the same bytes.
-_METADATA: dict[str, dict[str, Any]] = {
+_METADATA: dict[str, dict[str, str | None]] = {
     "svg": {"Date": None, "Creator": "nandlab"},
     "pdf": {"CreationDate": None, "Creator": "nandlab", "Producer": None},
     "png": {"Software": "nandlab"},
@@ -104,7 +106,7 @@ def _sheet(drawn: Drawn) -> Figure:
             axes.set_xticks([], minor=True)
         if drawn.figure.log_y:
             axes.set_yscale("log")
-    handles: dict[str, Any] = {}
+    handles: dict[str, Artist] = {}
     for axes in grid.flat:
         for handle, name in zip(*axes.get_legend_handles_labels(), strict=True):
             handles.setdefault(name, handle)

@@ -6,16 +6,9 @@ import html
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-#: Why a page is programmed, read or a block erased; the same colour everywhere.
-CAUSES = {
-    "host": "the host",
-    "gc": "garbage collection",
-    "wear": "wear levelling",
-    "refresh": "refresh",
-    "mapping": "mapping table",
-    "sync": "cache sync",
-    "flush": "emergency flush",
-}
+from nandlab.presentation import Figure, Part, Presentation, Row, Section, Table
+from nandlab.result_types import Note
+from nandlab.units import share
 
 
 def escape(text: object) -> str:
@@ -92,6 +85,86 @@ def fact_table(rows: Iterable[tuple[str, str]]) -> str:
     return f"<table><tbody>{body}</tbody></table>" if body else ""
 
 
-def words(key: str) -> str:
-    """A key as words."""
-    return key.replace("_", " ")
+def header(shown: Presentation) -> str:
+    """The result's name, what went wrong, and its headline."""
+    badges = "".join(
+        f'<span class="badge {"bad" if note.severity == "error" else "warn"}">{escape(note.text)}</span>'
+        for note in shown.trouble
+    )
+    lead = f'<p class="lead">{escape(shown.lead)}</p>' if shown.lead else ""
+    tiles = "".join(
+        f'<div class="tile"><b>{escape(figure.value)}<small>{escape(figure.unit)}</small></b>'
+        f"<span>{escape(figure.label)}</span></div>"
+        for figure in shown.headline
+    )
+    notes = "".join(map(_note, shown.notes))
+    head = f"<header><h1>{escape(shown.name)}</h1>{badges}</header>"
+    return f'{head}{lead}<div class="tiles">{tiles}</div>\n{notes}'
+
+
+def _note(note: Note) -> str:
+    return f'<p class="note {escape(note.severity)}">{escape(note.text)}</p>'
+
+
+#: Columns that fit beside something else.
+_WIDE = 6
+#: Figures in one column.
+_MANY = 9
+
+
+def body(shown: Section | None, *plots: str) -> str:
+    """What a section says, and its plots."""
+    drawn = [plot for plot in plots if plot]
+    if shown is None:
+        return _beside(drawn)
+    says = "".join(f"<p>{escape(sentence)}</p>" for sentence in shown.says)
+    tables = [table(of) for of in shown.tables]
+    if not drawn and not tables and len(shown.figures) > _MANY:
+        half = -(-len(shown.figures) // 2)
+        return says + _beside([_figures(shown.figures[:half]), _figures(shown.figures[half:])])
+    facts = [_figures(shown.figures)] if shown.figures else []
+    if any(len(of.heads) > _WIDE for of in shown.tables):
+        return says + _beside([*drawn, *facts]) + "".join(tables)
+    return says + _beside([*drawn, *tables, *facts])
+
+
+def _beside(parts: Sequence[str]) -> str:
+    return columns("two", *parts) if len(parts) > 1 else "".join(parts)
+
+
+def table(shown: Table) -> str:
+    """A table with its caption."""
+    cells = number_table(shown.heads, ([_label(row), *(_cell(cell, row) for cell in row.cells)] for row in shown.rows))
+    if len(shown.heads) > _WIDE:
+        cells = f'<div class="scroll">{cells}</div>'
+    if shown.caption:
+        return figure(cells, shown.caption, shown.title)
+    head = f"<h3>{escape(shown.title)}</h3>" if shown.title else ""
+    return f"<figure>{head}{cells}</figure>"
+
+
+def _label(row: Row) -> str:
+    return (f'<i class="sw c-{escape(row.colour)}"></i>' if row.colour else "") + escape(row.label)
+
+
+def _cell(cell: str | Part, row: Row) -> str:
+    if isinstance(cell, str):
+        return escape(cell)
+    meter = f'<span class="meter c-{escape(row.colour)}" style="width:{100 * cell.share:.1f}%"></span>'
+    return f"{escape(cell.text)} <small>({share(cell.share)})</small>{meter}"
+
+
+def _figures(shown: Sequence[Figure]) -> str:
+    return f"<figure>{fact_table((of.label, of.text) for of in shown)}</figure>"
+
+
+def glance(shown: Presentation) -> str:
+    """The whole result in short, for a notebook."""
+    lines = [
+        (of.label, of.text) for section in shown.sections if isinstance(section.glance, tuple) for of in section.glance
+    ]
+    tables = [table(section.glance) for section in shown.sections if isinstance(section.glance, Table)]
+    notes = "".join(f"<p>{escape(note.text)}</p>" for note in (*shown.trouble, *shown.notes))
+    lead = f"<p>{escape(shown.lead)}</p>" if shown.lead else ""
+    head = f"<p><b>{escape(shown.name)}</b></p>{lead}"
+    return head + _figures(shown.headline) + "".join(tables) + fact_table(lines) + notes

@@ -1,23 +1,26 @@
-"""The sections that draw: latency, the run over time, steady state, garbage collection, dies, wear."""
+"""The plots: latency, read levels, the run over time, steady state, garbage collection, capacitor, dies, wear."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from functools import partial
 
 import numpy as np
 
+from nandlab.presentation import CAUSES, clock_scale, levels
 from nandlab.reporting import svg
-from nandlab.reporting.pieces import CAUSES, columns, escape, figure, nothing, number_table
+from nandlab.reporting.pieces import columns, figure, nothing
 from nandlab.reporting.series import begin_s
 from nandlab.reporting.svg import Floats, Line, Scale
+from nandlab.result_types import SteadyQuantity, Summary
 from nandlab.results import RunResult
 from nandlab.tables import Columns
-from nandlab.units import count, duration, number, share, size
+from nandlab.units import count, number, share
 
 _LATENCY = "latency, \u00b5s"
 _OPS = ("read", "write", "trim", "flush")
+_DAY_S = 86_400.0
+_YEAR_S = 365 * _DAY_S
 _OP_COLOUR = {"read": "c-read", "write": "c-write", "trim": "c-trim", "flush": "c-flush-op"}
 
 
@@ -25,10 +28,10 @@ def _has(series: Columns, *names: str) -> bool:
     return all(name in series and bool(np.isfinite(series[name]).any()) for name in names)
 
 
-def latency(result: RunResult) -> str:
-    """The distribution of latency, its body and its tail, and the percentiles."""
+def latency(result: RunResult) -> list[str]:
+    """The distribution of latency, its body and its tail."""
     if "latency" not in result.tables:
-        return nothing("This run kept no latency histogram.")
+        return [nothing("This run kept no latency histogram.")]
     table = result.numpy("latency")
     seen: list[tuple[str, Floats, Floats]] = []
     edges: list[Floats] = []
@@ -39,11 +42,10 @@ def latency(result: RunResult) -> str:
             order = np.argsort(table["high_us"][mask], kind="stable")
             edges += [table["low_us"][mask].astype(float), table["high_us"][mask].astype(float)]
             seen.append((op, table["high_us"][mask][order].astype(float), counts[order]))
-    ops = [op for op, _, _ in seen] + (["all"] if len(seen) > 1 else [])
     # A TRIM or flush that takes no time has no place on a logarithmic axis.
     drawn = [(op, high, counts) for op, high, counts in seen if high[-1] > 0]
     if not drawn:
-        return nothing("No request completed, so there is no latency to show.")
+        return [nothing("No request completed, so there is no latency to show.")]
     every = np.unique(np.concatenate(edges))
     every = every[every > 0]
     low = max(float(every[0]) * 0.9, 1e-3)
@@ -60,42 +62,39 @@ def latency(result: RunResult) -> str:
         body.append(Line(op, 100 * below, _OP_COLOUR[op]))
         tail.append(Line(op, slower, _OP_COLOUR[op]))
     least = min(1 / counts.sum() for _, _, counts in drawn)
-    common: dict[str, Any] = {
-        "x_title": _LATENCY,
-        "log_x": True,
-        "x_range": (low, top),
-        "x_unit": "\u00b5s",
-        "height": 290,
-    }
+    draw = partial(svg.lines, xs, x_title=_LATENCY, log_x=True, x_range=(low, top), x_unit="\u00b5s", height=290)
     left = figure(
-        svg.lines(xs, body, y_title="requests at most this slow, %", y_range=(0, 100), unit=" %", **common),
+        draw(body, y_title="requests at most this slow, %", y_range=(0, 100), unit=" %"),
         "Read at a height: half of the requests are at most as slow as where the curve crosses 50 %.",
         "All requests",
     )
     right = figure(
-        svg.lines(
-            xs,
-            tail,
-            y_title="share of requests slower than this",
-            log_y=True,
-            y_range=(max(least, 1e-9), 1.0),
-            **common,
-        ),
+        draw(tail, y_title="share of requests slower than this", log_y=True, y_range=(max(least, 1e-9), 1.0)),
         "The slow end, enlarged: at a height of 0.001 is the 99.9th percentile; a curve further left is better.",
         "The slowest requests",
     )
-    return columns("two", left, right) + _percentiles(result.summary.get("latency_us") or {}, ops)
+    return [left, right]
 
 
-def _percentiles(latency: Mapping[str, Any], ops: Sequence[str]) -> str:
-    keys = [("mean", "mean"), ("p50", "50 %"), ("p95", "95 %"), ("p99", "99 %"), ("p999", "99.9 %"), ("max", "slowest")]
-    rows = []
-    for op in (*_OPS, "all"):
-        values = latency.get(op) or {}
-        if op in ops and values.get("max") is not None:
-            colour = _OP_COLOUR.get(op, "c-all")
-            rows.append([f'<i class="sw {colour}"></i>{op}', *(escape(number(values.get(key))) for key, _ in keys)])
-    return f"<figure>{number_table([_LATENCY, *(name for _, name in keys)], rows)}</figure>" if rows else ""
+def read_levels(summary: Summary) -> str:
+    """Page reads by the read level that decoded them."""
+    rows = levels(summary.ecc)
+    if not rows:
+        return ""
+    lost = any(of.uncorrectable for of in rows)
+    names = [*(f"level {level}" for level in range(1, len(rows[0].counts) + 1)), *(["lost"] if lost else [])]
+    drawn = []
+    for of, colour in zip(rows, ("c-host", "c-read"), strict=False):
+        counts = [*of.counts, *([of.uncorrectable] if lost else [])]
+        drawn.append(Line(of.name, 100 * np.array(counts, dtype=float) / of.total, colour))
+    says = "Page reads by the read level that decoded them"
+    host = summary.ecc.host
+    if host.needed != host.levels and (total := sum(host.needed.values()) + rows[-1].uncorrectable):
+        counts = [*host.needed.values(), *([rows[-1].uncorrectable] if lost else [])]
+        drawn.append(Line("the level they need", 100 * np.array(counts, dtype=float) / total, "c-gc"))
+        says += ", and by the least level that would have decoded those of the host"
+    plot = svg.grouped_bars(names, drawn, y_title="share of page reads, %")
+    return figure(plot, f"{says}. Each colour adds up to 100 %.")
 
 
 def evenness(series: Columns) -> str:
@@ -106,18 +105,10 @@ def evenness(series: Columns) -> str:
     shown = [Line("mean", series["iops"], "c-all")]
     if bool(np.any(series["iops_min"] < 0.999 * series["iops"])):
         shown.append(Line("least", series["iops_min"], "c-all", faint=True))
-    common: dict[str, Any] = {"x_title": "simulated time, s", "width": 750, "x_range": (0.0, float(xs[-1]))}
-    above = svg.lines(xs, shown, y_title="requests/s", height=200, **common)
-    below = svg.lines(
-        xs,
-        [Line("slowest", series["latency_us_max"], "c-all")],
-        y_title=_LATENCY,
-        log_y=True,
-        unit=" \u00b5s",
-        height=200,
-        show_legend=False,
-        **common,
-    )
+    draw = partial(svg.lines, xs, x_title="simulated time, s", width=750, height=200, x_range=(0.0, float(xs[-1])))
+    above = draw(shown, y_title="requests/s")
+    slowest = [Line("slowest", series["latency_us_max"], "c-all")]
+    below = draw(slowest, y_title=_LATENCY, log_y=True, unit=" \u00b5s", show_legend=False)
     caption = (
         "Above: requests completed a second; pale, where intervals are drawn together, the least of them. Below: the "
         "slowest request of each interval. A drive that stands still shows as a notch above and a peak below."
@@ -169,13 +160,13 @@ def _middle(series: Columns) -> Floats:
     return middle
 
 
-def waf(series: Columns, summary: Mapping[str, Any]) -> str:
+def waf(series: Columns, summary: Summary) -> str:
     """Programs by cause and write amplification over time."""
     causes = [name for name in series if name.startswith("program_") and series[name].sum() > 0]
     if not causes:
         return nothing("No page was programmed, so nothing was amplified.")
     if len(series["time_s"]) < 2:
-        return nothing(f"Over the whole run {number(summary.get('waf'))}; the run is too short to show it over time.")
+        return nothing(f"Over the whole run {number(summary.waf)}; the run is too short to show it over time.")
     xs = _middle(series)
     order = [f"program_{cause}" for cause in CAUSES]
     causes.sort(key=lambda name: order.index(name) if name in order else len(order))
@@ -190,83 +181,35 @@ def waf(series: Columns, summary: Mapping[str, Any]) -> str:
     if not _has(series, "waf"):
         return columns("two", left, nothing("The host wrote nothing, so there is no write amplification.", "WAF"))
     top = max(float(np.nanmax(series["waf"])) * 1.08, 1.2)
-    waf_pages = summary.get("waf_pages")
-    in_pages = f", in pages {number(waf_pages)}" if number(waf_pages) != number(summary.get("waf")) else ""
+    waf_pages = summary.waf_pages
+    in_pages = f", in pages {number(waf_pages)}" if number(waf_pages) != number(summary.waf) else ""
     right = figure(
         svg.lines(
             xs, [Line("WAF", series["waf"], "c-main")], x_title="simulated time, s", y_title="WAF", y_range=(0, top)
         ),
         f"Bytes programmed for each byte that the host wrote (to the cache, where there is one), per interval; over "
-        f"the whole run {number(summary.get('waf'))}{in_pages}. Flat at the end means that the drive has settled.",
+        f"the whole run {number(summary.waf)}{in_pages}. Flat at the end means that the drive has settled.",
         "WAF",
     )
     return columns("two", left, right)
 
 
-_STEADY = {"waf": "write amplification", "bytes_per_s": "throughput"}
+def steady(summary: Summary) -> list[str]:
+    """What the SNIA criterion judges, by round."""
+    found = summary.steady_state
+    if found is None:
+        return []
+    plots = [_quantity(found.waf, "write amplification", 1.0, "")]
+    if found.bytes_per_s is not None:
+        plots.append(_quantity(found.bytes_per_s, "throughput", 1e-6, " MB/s"))
+    return plots
 
 
-def steady(summary: Mapping[str, Any]) -> str:
-    """Whether the run settled, by the SNIA criterion."""
-    steady = summary.get("steady_state")
-    if not steady:
-        return nothing("The host wrote nothing, so there is no steady state to judge.")
-    rows, plots = [], []
-    for key, name in _STEADY.items():
-        judged = steady.get(key)
-        if judged is None:
-            continue
-        mean, scale, unit = judged["mean"], 1.0, ""
-        if key == "bytes_per_s":
-            scale, unit = 1e-6, " MB/s"
-        if mean is not None:
-            mark = '<span class="good">met</span>' if judged["met"] else '<span class="warn">not met</span>'
-            shown = number(mean * scale) + unit
-            rows.append([escape(name), escape(shown), share(judged["range"]), share(judged["slope"]), mark])
-        rounds = np.array([math.nan if value is None else value for value in judged["rounds"]], dtype=float) * scale
-        if len(rounds) > 1:
-            plots.append(_rounds(rounds, None if mean is None else mean * scale, name, unit))
-    table = f"<figure>{number_table(['in the window', 'mean', 'range', 'slope', ''], rows)}</figure>" if rows else ""
-    text = "".join(f"<p>{escape(part)}</p>" for part in (_verdict(steady), _RULE.format(**_round(steady))))
-    return text + (columns("two", table, *plots) if plots else table)
-
-
-_RULE = (
-    "The rule is that of the SNIA PTS: over the last five rounds the range is at most 20 % of the mean, and the fitted "
-    "line rises by at most 10 % of it. A round has at least {host} programmed for the host and {all} in all, so that "
-    "five go through the drive once; in a long run rounds are longer."
-)
-
-
-def _round(steady: Mapping[str, Any]) -> dict[str, str]:
-    return {"host": size(steady["round_host_bytes_min"]), "all": size(steady["round_bytes_min"])}
-
-
-def _verdict(steady: Mapping[str, Any]) -> str:
-    if steady["verdict"] == "too short":
-        text = f"Too short: {steady['rounds']} of the five rounds that it takes at least."
-        if steady["requests_needed"] is None:
-            return f"{text} Nothing was programmed for the host yet."
-        times = f", for example with workload.repeat = {count(steady['repeat_needed'])}"
-        return f"{text} About {count(steady['requests_needed'])} requests would do{times}."
-    begin, end = duration(steady["window_begin_s"]), duration(steady["window_end_s"])
-    span = f"in the window, from {begin} to {end}"
-    if steady["verdict"] == "steady":
-        return f"Steady {span}."
-    reasons = [
-        f"{name} still changes"
-        for key, name in _STEADY.items()
-        if steady.get(key) is not None and not steady[key]["met"]
-    ]
-    if steady["erased_share"] < 0.9:
-        reasons.append(
-            f"blocks with {share(steady['erased_share'])} of the programmed pages were erased, so that the drive is "
-            "still being filled"
-        )
-    return (
-        f"Not steady {span}: {' and '.join(reasons)}. The numbers on this page include the way there. "
-        "A longer run, or more preconditioning, would settle it."
-    )
+def _quantity(judged: SteadyQuantity, name: str, scale: float, unit: str) -> str:
+    rounds = np.array([math.nan if value is None else value for value in judged.rounds], dtype=float) * scale
+    if len(rounds) < 2:
+        return ""
+    return _rounds(rounds, None if judged.mean is None else judged.mean * scale, name, unit)
 
 
 def _rounds(values: Floats, mean: float | None, name: str, unit: str) -> str:
@@ -287,11 +230,11 @@ def _rounds(values: Floats, mean: float | None, name: str, unit: str) -> str:
     return figure(plot, f"Each round of the run{band}.")
 
 
-def gc(series: Columns, summary: Mapping[str, Any]) -> str:
+def gc(series: Columns, summary: Summary) -> str:
     """Erases, victims and free space over time."""
-    gc = summary.get("gc") or {}
+    gc = summary.gc
     erases = float(series["erases"].sum()) if "erases" in series else 0.0
-    victims = gc.get("victims")
+    victims = gc.victims
     if erases == 0 and not victims:
         return nothing("Garbage collection never ran: free space did not fall to the level at which it starts.")
     if not series or len(series["time_s"]) < 2:
@@ -310,8 +253,7 @@ def gc(series: Columns, summary: Mapping[str, Any]) -> str:
             xs, [line], x_title="simulated time, s", y_title="valid pages, %", y_range=(0, 100),
             width=366, height=230, unit=" %",
         )  # fmt: skip
-        mean = gc.get("victim_valid_mean")
-        overall = f"; over the run {share(mean)}" if mean is not None else ""
+        overall = f"; over the run {share(gc.victim_valid_mean)}"
         parts.append(
             figure(plot, f"Share of a victim block that had to be moved{overall}. Less is cheaper.", "Victims")
         )
@@ -325,6 +267,39 @@ def gc(series: Columns, summary: Mapping[str, Any]) -> str:
         plot = svg.lines(xs, free, x_title="simulated time, s", y_title="free, %", width=366, height=230, unit=" %")
         parts.append(figure(plot, "Free share of a plane's pages; GC starts when it runs low.", "Free space"))
     return columns("three", *parts)
+
+
+def capacitor(series: Columns, spec_toml: str) -> str:
+    """True capability, detected budget and dirty pages over time."""
+    title = "Capability, budget and dirty pages"
+    if "capacitor_pages" not in series or len(series["time_s"]) < 2:
+        return nothing("The run is too short to show the capacitor over time.", title)
+    scale = clock_scale(spec_toml)
+    times = _middle(series)
+    name, unit, per = "simulated time, s", "s", 1.0
+    if scale > 1:
+        whole_s = float(series["time_s"][-1]) * scale
+        name, unit, per = (
+            ("scaled clock, years", "years", scale / _YEAR_S)
+            if whole_s > 2 * _YEAR_S
+            else ("scaled clock, days", "days", scale / _DAY_S)
+            if whole_s > 2 * _DAY_S
+            else ("scaled clock, s", "s", scale)
+        )
+    shown = [
+        Line("the capacitor can save", series["capacitor_pages"], "c-gc"),
+        Line("budget", series["cache_budget_pages"], "c-main"),
+        Line("dirty, at most", series["cache_dirty_pages"], "c-write", faint=True),
+    ]
+    plot = svg.lines(
+        times * per, shown, x_title=name, y_title="pages", width=750, height=290, x_unit=unit, unit=" pages"
+    )
+    return figure(
+        plot,
+        "Pages that the full capacitor could save by Eq. 1 to 5, pages that may be dirty, and the most that were in "
+        "each interval. A budget above what can be saved is data at risk.",
+        title,
+    )
 
 
 def dies(result: RunResult) -> str:

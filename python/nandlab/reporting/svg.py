@@ -10,7 +10,7 @@ import struct
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,12 +62,17 @@ class Scale:
             self.ticks, self.minor = [i * step for i in range(first, last + 1)], []
         self.low, self.high = low, high
 
-    def __call__(self, value: Any) -> Any:
+    @overload
+    def __call__(self, value: float) -> float: ...
+    @overload
+    def __call__(self, value: Floats) -> Floats: ...
+    def __call__(self, value: float | Floats) -> float | Floats:
         if self.log:
             part = (np.log10(np.maximum(value, 1e-300)) - math.log10(self.low)) / math.log10(self.high / self.low)
         else:
             part = (np.asarray(value, dtype=float) - self.low) / (self.high - self.low)
-        return self.begin + np.clip(part, 0, 1) * (self.end - self.begin)
+        place: Floats = self.begin + np.clip(part, 0, 1) * (self.end - self.begin)
+        return place
 
 
 def whole_ticks(last: int) -> list[float]:
@@ -195,7 +200,7 @@ def legend(entries: Sequence[tuple[str, str]]) -> str:
     return f'<div class="legend">{keys}</div>'
 
 
-def _hover(kind: str, x: Scale, y: Scale, data: dict[str, Any]) -> str:
+def _hover(kind: str, x: Scale, y: Scale, data: Mapping[str, object]) -> str:
     box = {"kind": kind, "x0": x.begin, "x1": x.end, "y0": y.end, "y1": y.begin, **data}
     text = json.dumps(box, separators=(",", ":")).replace("<", "\\u003c")
     return f'<script type="application/json">{text}</script>'

@@ -1,0 +1,251 @@
+"""What a run says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from nandlab.presentation.mechanisms import mapping, migration, read_levels, refresh, write_cache
+from nandlab.presentation.model import CAUSES, Figure, Part, Presentation, Row, Section, Table, several
+from nandlab.presentation.outage import capacitor, clock_scale, power_loss
+from nandlab.result_types import ByCause, LatencyUs, Note, SteadySummary, Summary
+from nandlab.units import count, duration, number, part, share, size
+
+if TYPE_CHECKING:
+    from nandlab.results import Measured, RunResult, Smart
+
+#: From this latency on, microseconds are too long to read.
+_LONG_US = 1e7
+#: Operations whose colour has another name.
+_COLOURS = {"flush": "flush-op"}
+
+
+def of_run(result: RunResult) -> Presentation:
+    """What a run says."""
+    summary = result.summary
+    sections = (
+        _latency(summary),
+        read_levels(summary.ecc),
+        _link(summary),
+        mapping(summary.map),
+        write_cache(summary.cache),
+        migration(summary.migration),
+        refresh(summary.refresh),
+        capacitor(summary.capacitor, result.power, clock_scale(result.spec_toml)),
+        power_loss(summary.power, result.power),
+        _steady_state(summary.steady_state),
+        _operations(summary),
+        _energy(summary),
+        _smart(result.smart),
+        _counters(summary),
+        _simulator(result.sim),
+    )
+    return Presentation(
+        name=result.name,
+        lead="",
+        headline=tuple(_headline(summary)),
+        trouble=tuple(_trouble(summary)),
+        notes=summary.notes,
+        sections=tuple(section for section in sections if section is not None),
+    )
+
+
+def _headline(summary: Summary) -> Iterable[Figure]:
+    yield Figure("requests", count(summary.requests))
+    yield Figure("simulated", duration(summary.duration_s))
+    yield Figure("IOPS", number(summary.iops))
+    yield Figure("throughput", number(summary.mb_per_s), "MB/s")
+    yield Figure("read", size(summary.host.read.bytes))
+    yield Figure("written", size(summary.host.write.bytes))
+    yield Figure("WAF", number(summary.waf))
+    yield Figure("P/E cycles a block", number(summary.erases.mean))
+    yield Figure("energy", number(summary.energy_j), "J")
+    yield Figure("steady state", summary.steady_state.verdict if summary.steady_state is not None else "-")
+
+
+def _trouble(summary: Summary) -> Iterable[Note]:
+    failed, power = summary.requests_failed, summary.power
+    if not summary.complete:
+        yield Note("warning", "stopped", "not complete: the run was stopped")
+    if failed.uncorrectable:
+        yield Note("error", "uncorrectable", f"{several(failed.uncorrectable, 'request')} failed: uncorrectable")
+    if failed.worn_out:
+        yield Note("error", "worn-out", f"{several(failed.worn_out, 'request')} failed: drive worn out")
+    if summary.ecc.uncorrectable:
+        yield Note("error", "not-decoded", f"{several(summary.ecc.uncorrectable, 'page read')} not decoded")
+    if power is not None and power.lost_writes:
+        yield Note("error", "lost-writes", f"{several(power.lost_writes, 'acknowledged write')} lost")
+    for found, what, happening in (
+        (summary.requests_unfinished, "request", "had not completed when the run ended"),
+        (summary.requests_wrapped, "request", "beyond the drive wrapped into it"),
+        (summary.records_skipped, "malformed trace record", "skipped"),
+        (summary.blocks_retired, "block", "retired"),
+    ):
+        if found:
+            yield Note("warning", what, f"{several(found, what)} {happening}")
+
+
+def _latency(summary: Summary) -> Section | None:
+    host, latency = summary.host, summary.latency_us
+    asked = (
+        ("read", host.read.count, latency.read),
+        ("write", host.write.count, latency.write),
+        ("trim", host.trim.count, latency.trim),
+        ("flush", host.flush.count, latency.flush),
+    )
+    shown: list[tuple[str, LatencyUs]] = [(op, values) for op, requests, values in asked if requests]
+    if not shown:
+        return None
+    if len(shown) > 1:
+        shown.append(("all", latency.all))
+    is_long = any(values.max >= _LONG_US for _, values in shown)
+    heads = ("latency" if is_long else "latency, us", "mean", "p50", "p95", "p99", "p99.9", "max")
+    rows = tuple(
+        Row(op, tuple(_time(us, is_long) for us in (v.mean, v.p50, v.p95, v.p99, v.p999, v.max)), _COLOURS.get(op, op))
+        for op, v in shown
+    )
+    table = Table(heads, rows)
+    return Section("Latency", table, (table,))
+
+
+def _time(us: float, is_long: bool) -> str:
+    if not is_long:
+        return number(us)
+    return f"{number(us * 1e-6)} s" if us >= 1e6 else duration(us * 1e-6)
+
+
+def _link(summary: Summary) -> Section | None:
+    link = summary.link
+    if link is None:
+        return None
+    busy = (part(link.to_drive, 1), part(link.to_host, 1))
+    text = f"busy to the drive {busy[0]} of the time, to the host {busy[1]}"
+    figures = (Figure("busy to the drive", busy[0]), Figure("busy to the host", busy[1]))
+    return Section("Link", (Figure("link", text),), figures=figures)
+
+
+_RULE = (
+    "The rule is that of the SNIA PTS: over the last five rounds the range is at most 20 % of the mean, and the fitted "
+    "line rises by at most 10 % of it. A round has at least {host} programmed for the host and {all} in all, so that "
+    "five go through the drive once; in a long run rounds are longer."
+)
+
+
+def _steady_state(found: SteadySummary | None) -> Section:
+    title = "Steady state"
+    if found is None:
+        return Section(title, says=("The host wrote nothing, so there is no steady state to judge.",))
+    rows = []
+    for name, judged, scale, unit in (
+        ("write amplification", found.waf, 1.0, ""),
+        ("throughput", found.bytes_per_s, 1e-6, " MB/s"),
+    ):
+        if judged is not None and judged.mean is not None:
+            met = "met" if judged.met else "not met"
+            rows.append(Row(name, (number(judged.mean * scale) + unit, share(judged.range), share(judged.slope), met)))
+    rule = _RULE.format(host=size(found.round_host_bytes_min), all=size(found.round_bytes_min))
+    tables = (Table(("in the window", "mean", "range", "slope", ""), tuple(rows)),) if rows else ()
+    return Section(title, tables=tables, says=(_verdict(found), rule))
+
+
+def _verdict(found: SteadySummary) -> str:
+    if found.verdict == "too short":
+        text = f"Too short: {found.rounds} of the five rounds that it takes at least."
+        if found.requests_needed is None:
+            return f"{text} Nothing was programmed for the host yet."
+        times = f", for example with workload.repeat = {count(found.repeat_needed)}"
+        return f"{text} About {count(found.requests_needed)} requests would do{times}."
+    span = f"in the window, from {duration(found.window_begin_s)} to {duration(found.window_end_s)}"
+    if found.verdict == "steady":
+        return f"Steady {span}."
+    judged = (("write amplification", found.waf), ("throughput", found.bytes_per_s))
+    reasons = [f"{name} still changes" for name, of in judged if of is not None and not of.met]
+    if found.erased_share is not None and found.erased_share < 0.9:
+        reasons.append(
+            f"blocks with {share(found.erased_share)} of the programmed pages were erased, so that the drive is still "
+            "being filled"
+        )
+    return (
+        f"Not steady {span}: {' and '.join(reasons)}. The numbers of this run include the way there. A longer run, or "
+        "more preconditioning, would settle it."
+    )
+
+
+def _by_cause(of: ByCause) -> dict[str, int]:
+    return {cause: pages for cause, pages in of.items() if isinstance(pages, int)}
+
+
+def _operations(summary: Summary) -> Section:
+    flash = summary.flash
+    kinds = [
+        ("pages read", _by_cause(flash.read)),
+        ("pages programmed", _by_cause(flash.program)),
+        ("blocks erased", _by_cause(flash.erase)),
+    ]
+    if any(_by_cause(flash.copyback).values()):
+        kinds.append(("of those, by copyback", _by_cause(flash.copyback)))
+    totals = [sum(counts.values()) for _, counts in kinds]
+    rows = []
+    for cause, name in CAUSES.items():
+        counts = [of[cause] for _, of in kinds]
+        if any(counts):
+            cells = [
+                Part(count(found), found / total) if found else "-" for found, total in zip(counts, totals, strict=True)
+            ]
+            rows.append(Row(name, tuple(cells), cause))
+    title = "Flash operations by cause"
+    if not rows:
+        return Section(title, says=("No flash operation was done.",))
+    rows.append(Row("all", tuple(map(count, totals))))
+    idle = [name for cause, name in CAUSES.items() if not any(of[cause] for _, of in kinds)]
+    caption = "Every flash operation is charged to one cause."
+    caption += f" Nothing was done for: {', '.join(idle)}." if idle else ""
+    return Section(title, tables=(Table(("", *(name for name, _ in kinds)), tuple(rows), caption),))
+
+
+def _energy(summary: Summary) -> Section:
+    energy_j, moved = summary.energy_j, summary.host.read.bytes + summary.host.write.bytes
+    text = f"{number(energy_j)} J"
+    if summary.duration_s:
+        text += f", {number(energy_j / summary.duration_s)} W on average"
+    if moved:
+        text += f", {number(energy_j / (moved / 1e9))} J for each GB that the host read or wrote"
+    return Section("Energy", says=(f"{text}.",))
+
+
+def _smart(smart: Smart) -> Section:
+    titles = {"nvme_smart_log": "NVMe health log", "ocp_smart_log": "OCP C0h log"}
+    tables = tuple(
+        Table((), tuple(Row(name, (number(value),)) for name, value in log.items()), title=titles.get(key, words(key)))
+        for key, log in smart.items()
+    )
+    return Section("SMART", tables=tables)
+
+
+def words(key: str) -> str:
+    """A key as words."""
+    return key.replace("_", " ")
+
+
+def _counters(summary: Summary) -> Section:
+    counters = ((words(key), value) for key, value in summary.counters.items() if isinstance(value, int))
+    return Section("Counters", figures=tuple(Figure(name, count(value)) for name, value in counters))
+
+
+def _simulator(sim: Measured) -> Section:
+    text = duration(sim.wall_s)
+    text += f", {count(sim.requests_per_s)} requests/s" if sim.requests_per_s else ""
+    figures = (
+        Figure("flash operations on pages", count(sim.page_operations)),
+        Figure("requests", count(sim.requests)),
+        Figure("wall time", duration(sim.wall_s)),
+        Figure("of it before the first request", duration(sim.precondition_wall_s)),
+        Figure("requests/s", _rate(sim.requests_per_s)),
+        Figure("flash operations on pages/s", _rate(sim.page_ops_per_s)),
+        Figure("memory at most", number(sim.peak_rss_mb), "MB"),
+    )
+    return Section("The simulator itself", (Figure("simulated in", text),), figures=figures)
+
+
+def _rate(value: float) -> str:
+    return count(value) if abs(value) >= 100 else number(value)

@@ -1,0 +1,50 @@
+"""What the typed sections of a result have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeVar
+
+import msgspec
+
+from nandlab.errors import OutputError
+
+T = TypeVar("T")
+
+
+class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A section of a result. Its values are attributes; `record["cache.pages"]` finds one by its path.
+
+    `dict(record)` has the values by name.
+    """
+
+    def __getitem__(self, path: str) -> object:
+        name, _, rest = path.partition(".")
+        if name not in self.__struct_fields__:
+            raise KeyError(path)
+        value: object = getattr(self, name)
+        if not rest:
+            return value
+        if isinstance(value, Record):
+            return value[rest]
+        if isinstance(value, dict) and rest.isdecimal():
+            return value[int(rest)]
+        raise KeyError(path)
+
+    def keys(self) -> tuple[str, ...]:
+        """The names of the values."""
+        return self.__struct_fields__
+
+    def items(self) -> Iterator[tuple[str, object]]:
+        """Names and values."""
+        return ((name, getattr(self, name)) for name in self.__struct_fields__)
+
+
+def parse(text: str, kind: type[T], where: object) -> T:
+    """What a JSON text holds, which is of a type; `where` names the text in an error."""
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except msgspec.ValidationError as error:
+        raise OutputError(f"{where} was made by another version of nandlab ({error}): run it again") from None
+    except msgspec.DecodeError:
+        raise OutputError(f"{where} is damaged: run it again") from None

@@ -1,0 +1,119 @@
+"""What was run: the settings that a reader asks for first."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+
+from nandlab.reporting.pieces import columns, fact_table
+from nandlab.units import size
+
+#: What says nothing, and so has no row.
+_OFF = {
+    "host.link": "none",
+    "ecc.start": "first",
+    "ecc.retry": "full",
+    "reliability.read_disturb": 0.0,
+    "reliability.copyback_error": 0.0,
+    "reliability.retention": "0ns",
+    "reliability.clock_scale": 1.0,
+    "cache.dirty_budget": 1.0,
+    "capacitor.capacitance": "0F",
+    "power.cut_after_requests": 0,
+}
+
+
+def what(spec: Mapping[str, object]) -> str:
+    """The settings that a reader asks for first, from the resolved spec."""
+
+    def at(path: str) -> object:
+        value: object = spec
+        for key in path.split("."):
+            value = value.get(key) if isinstance(value, Mapping) else None
+        return value
+
+    rows: list[tuple[str, str]] = []
+    names = ("channels", "chips_per_channel", "dies_per_chip", "planes_per_die", "blocks_per_plane", "pages_per_block")
+    counts = [number for name in names if isinstance(number := at(f"drive.{name}"), int)]
+    if len(counts) == len(names):
+        words = ("channels", "chips", "dies", "planes", "blocks", "pages")
+        parts = [f"{number} {word if number != 1 else word[:-1]}" for number, word in zip(counts, words, strict=True)]
+        page_bytes = _bytes(at("drive.page_size"))
+        if page_bytes:
+            parts.append(size(page_bytes))
+            raw = page_bytes * math.prod(counts)
+            op = at("drive.op")
+            capacity = f"{size(raw)} raw" + (
+                f", {size(raw / (1 + op))} for the host" if isinstance(op, (int, float)) else ""
+            )
+            rows.append(("capacity", capacity))
+        rows.insert(0, ("geometry", " \u00d7 ".join(parts)))
+    wanted = [
+        ("preset", "drive.preset"),
+        ("cell", "drive.cell"),
+        ("over-provisioning", "drive.op"),
+        ("endurance, P/E cycles", "drive.endurance"),
+        ("link to the host", "host.link"),
+        ("read / program / erase", "timing.read timing.program timing.erase"),
+        ("scheduler", "timing.scheduler"),
+        ("mapping", "ftl.map"),
+        ("allocation", "ftl.allocation"),
+        ("wear levelling", "ftl.wear_levelling"),
+        ("GC victim", "gc.victim"),
+        ("GC starts (background / foreground)", "gc.background_free gc.foreground_free"),
+        ("read levels", "ecc.levels"),
+        ("a read starts at / retries", "ecc.start ecc.retry"),
+        ("bit errors", "reliability.rber"),
+        ("RBER that a read of the block adds", "reliability.read_disturb"),
+        ("RBER that a copyback adds", "reliability.copyback_error"),
+        ("wear at the start, P/E cycles", "reliability.pe_cycles"),
+        ("age of the data at the start", "reliability.retention"),
+        ("ages run faster by", "reliability.clock_scale"),
+        ("refresh", "refresh.policy"),
+        ("migration", "migration.policy"),
+        ("write cache", "cache.size"),
+        ("cache sync", "cache.sync"),
+        ("share of the cache that may be dirty", "cache.dirty_budget"),
+        ("capacitor", "capacitor.capacitance"),
+        ("its temperature, degrees Celsius / age", "capacitor.temperature capacitor.age"),
+        ("emergency flush", "capacitor.flush"),
+        ("power fails after requests", "power.cut_after_requests"),
+        ("power fails at", "power.cut_at"),
+        ("preconditioning", "precondition"),
+        ("workload", "workload"),
+        ("seed", "seed"),
+    ]
+    if at("capacitor.capacitance") in (None, "0F"):
+        wanted = [entry for entry in wanted if not entry[1].startswith("capacitor.")]
+    for name, paths in wanted:
+        if all(path in _OFF and at(path) == _OFF[path] for path in paths.split()):
+            continue
+        values = [_inline(value) for path in paths.split() if (value := at(path)) is not None]
+        if values:
+            rows.append((name, " / ".join(values)))
+    half = -(-len(rows) // 2)
+    return columns("two", f"<div>{fact_table(rows[:half])}</div>", f"<div>{fact_table(rows[half:])}</div>")
+
+
+def _inline(value: object) -> str:
+    """A TOML value in one line; a table without its braces."""
+    if isinstance(value, Mapping):
+        return ", ".join(
+            f"{key} ({_inline(entry)})" if isinstance(entry, Mapping) and entry else f"{key} {_inline(entry)}".strip()
+            for key, entry in value.items()
+        )
+    if isinstance(value, list):
+        return "; ".join(_inline(entry) for entry in value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int) or (isinstance(value, float) and value.is_integer() and abs(value) >= 1000):
+        return f"{value:,.0f}"
+    return str(value)
+
+
+def _bytes(value: object) -> int | None:
+    if isinstance(value, int):
+        return value
+    match = re.fullmatch(r"(\d+)\s*(B|KiB|MiB)", str(value))
+    return int(match[1]) * {"B": 1, "KiB": 1024, "MiB": 1 << 20}[match[2]] if match else None

@@ -1,0 +1,139 @@
+"""The types of results are what the core declares, and what it writes."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+import result_types as tool
+
+pytestmark = pytest.mark.core
+
+ROOT = Path(__file__).resolve().parents[2]
+SMALL = """
+seed = 3
+[drive]
+channels = 2
+dies_per_chip = 2
+blocks_per_plane = 32
+pages_per_block = 16
+page_size = "4KiB"
+op = 0.4
+[output]
+series_rows = 64
+[precondition]
+used = 0.8
+[workload]
+synthetic = { requests = 4000, read_fraction = 0.3, size = "4KiB" }
+"""
+REFRESHED = {
+    "ecc.levels": "laldpc",
+    "reliability.rber": "vth",
+    "drive.endurance": 10_000,
+    "reliability.pe_cycles": 8000,
+    "reliability.retention": "30d",
+    "reliability.clock_scale": 864_000.0,
+}
+#: Runs that have every section between them.
+RUNS = {
+    "plain": {},
+    "levels, map, copybacks, known errors": {
+        **REFRESHED,
+        "ftl.map.demand": {"cache": "4KiB", "eviction": "lru"},
+        "migration.policy.rcopyback-greedy.limit": 2,
+        "refresh.policy.ec-cache": {"size": "16KiB", "hot_reads": 2},
+    },
+    "partial refresh": {**REFRESHED, "refresh.policy.partial.min_free_blocks": 0.0},
+    "power loss": {
+        "cache.size": "256KiB",
+        "capacitor.capacitance": "1mF",
+        "power.cut_after_requests": 2000,
+    },
+    "link": {"host.link": {"mb_per_s": 20, "latency": "10us"}},
+}
+
+
+def test_the_module_is_what_the_core_declares():
+    from nandlab import _core
+
+    written = tool.TARGET.read_text()
+    assert written == tool.generate(_core.result_schema()), "run `make result-types`"
+    ruff = Path(sys.executable).with_name("ruff")
+    if ruff.exists():
+        subprocess.run([ruff, "format", "--check", "--quiet", tool.TARGET], check=True, cwd=ROOT)
+
+
+@pytest.mark.parametrize("verify", [False, True])
+@pytest.mark.parametrize("name", RUNS)
+def test_what_is_written_is_declared_and_the_other_way_round(name, verify):
+    import nandlab
+
+    result = nandlab.run(SMALL, sets=RUNS[name], verify=verify)
+    for text, record in ((result.summary_text, result.summary), (result.power_text, result.power)):
+        if text is not None:
+            assert json.dumps(json.loads(msgspec.json.encode(record))) == json.dumps(json.loads(text))
+    seen = {key for key, value in result.summary.items() if value is not None}
+    assert (
+        seen
+        >= {
+            "plain": {"waf", "space"},
+            "levels, map, copybacks, known errors": {"map", "migration", "refresh"},
+            "partial refresh": {"refresh"},
+            "power loss": {"power", "capacitor"},
+            "link": {"link"},
+        }[name]
+    )
+
+
+def test_each_example_has_every_key(tmp_path):
+    import nandlab
+
+    for example in ("combined", "power-loss"):
+        result = nandlab.run(ROOT / "examples" / f"{example}.toml", sets={"workload.synthetic.requests": 20_000})
+        assert result.summary.requests == 20_000
+
+
+def test_a_value_is_found_by_its_path():
+    import nandlab
+
+    summary = nandlab.run(SMALL, sets=RUNS["levels, map, copybacks, known errors"]).summary
+    assert summary["cache"] is summary.cache
+    assert summary["map.read.hits"] == summary.map.read.hits > 0
+    assert summary["ecc.levels.1"] == summary.ecc.levels[1]
+    assert dict(summary.erases) == {"mean": summary.erases.mean, "max": summary.erases.max, "min": summary.erases.min}
+    for path in ("nothing", "cache.nothing", "waf.nothing", "requests.1"):
+        with pytest.raises(KeyError, match=re.escape(path)):
+            _ = summary[path]
+    with pytest.raises(AttributeError):
+        summary.waf = 1.0
+
+
+@pytest.mark.parametrize("change", ["a key less", "a key more", "another type"])
+def test_a_result_of_another_version_is_told(tmp_path, change):
+    import nandlab
+
+    nandlab.run(SMALL, tmp_path / "r")
+    path = tmp_path / "r" / "summary.json"
+    summary = json.loads(path.read_text())
+    if change == "a key less":
+        del summary["cache"]["write_hits"]
+    elif change == "a key more":
+        summary["colour"] = "blue"
+    else:
+        summary["requests"] = "many"
+    path.write_text(json.dumps(summary))
+    told = r"summary\.json was made by another version of nandlab .*: run it again"
+    with pytest.raises(nandlab.OutputError, match=told):
+        nandlab.RunResult.read(tmp_path / "r")
+
+
+def test_a_notebook_shows_what_the_screen_says():
+    import nandlab
+
+    result = nandlab.run(SMALL, sets=RUNS["power loss"])
+    shown = result._repr_html_()
+    for text in ("IOPS", "write cache", "power loss", "latency, us"):
+        assert text in shown, text

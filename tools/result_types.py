@@ -1,0 +1,145 @@
+"""The classes of what is in a result, written from the schema that the core gives.
+
+python tools/result_types.py          writes python/nandlab/result_types.py anew
+python tools/result_types.py check    fails where that file is not what would be written
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TypedDict, cast
+
+from nandlab import _core
+
+TARGET = Path(__file__).parents[1] / "python" / "nandlab" / "result_types.py"
+
+_HEAD = '''"""What is in `summary.json`, `power.json` and a row of `life.parquet`, typed.
+
+Written by tools/result_types.py from what the core declares; `make result-types` writes this file anew.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from nandlab.record import Record
+'''
+
+_WIDTH = 120
+_PLAIN = {"integer": "int", "number": "float", "string": "str", "boolean": "bool"}
+_UNITS = {"s": "seconds", "us": "microseconds", "j": "joules"}
+
+
+class Schema(TypedDict, total=False):
+    """What of JSON Schema the core uses."""
+
+    type: str | list[str]
+    description: str
+    unit: str
+    properties: dict[str, Schema]
+    patternProperties: dict[str, Schema]
+    required: list[str]
+    items: Schema
+    anyOf: list[Schema]
+    oneOf: list[Schema]
+    const: str
+    enum: list[str]
+
+
+def generate(schema_text: str) -> str:
+    """The whole module."""
+    whole = json.loads(schema_text)
+    definitions: dict[str, Schema] = whole.pop("$defs")
+    return _HEAD + "".join(_Writer(definitions).classes({whole["title"]: cast(Schema, whole)}))
+
+
+class _Writer:
+    def __init__(self, definitions: dict[str, Schema]) -> None:
+        self._definitions = definitions
+
+    def classes(self, first: dict[str, Schema]) -> Iterator[str]:
+        """The root's class, then every other one in the order in which they are named."""
+        waiting = first | {name: schema for name, schema in self._definitions.items() if "properties" in schema}
+        while waiting:
+            name = next(iter(waiting))
+            yield self._class(name, waiting.pop(name), waiting)
+
+    def _class(self, name: str, schema: Schema, waiting: dict[str, Schema]) -> str:
+        lines = ["", "", f"class {name}(Record, frozen=True):", *_docstring(schema["description"]), ""]
+        fields = schema["properties"]
+        required = set(schema.get("required", ()))
+        for key in sorted(fields, key=lambda key: key not in required):
+            field = fields[key]
+            if "properties" in field:
+                # A group of counters: a class of its own.
+                kind = name.removesuffix("Summary") + key.capitalize()
+                field = {"description": f"The counters under `{key}`.", **field}
+                waiting[kind] = field
+            else:
+                kind = self._type(field)
+            if key not in required:
+                kind = kind if kind.endswith("None") else f"{kind} | None"
+                kind += " = None"
+            lines += [f"    {key}: {kind}", *_docstring(_told(field))]
+        return "\n".join(lines) + "\n"
+
+    def _type(self, schema: Schema) -> str:
+        if reference := cast(dict[str, str], schema).get("$ref"):
+            name = reference.rsplit("/", 1)[-1]
+            target = self._definitions[name]
+            return name if "properties" in target else self._type(target)
+        if choices := schema.get("anyOf"):
+            return " | ".join(self._type(choice) for choice in choices)
+        if choices := schema.get("oneOf"):
+            return f"Literal[{', '.join(json.dumps(choice['const']) for choice in choices)}]"
+        if names := schema.get("enum"):
+            return f"Literal[{', '.join(map(json.dumps, names))}]"
+        kinds = schema["type"]
+        if isinstance(kinds, list):
+            return " | ".join("None" if kind == "null" else self._type({**schema, "type": kind}) for kind in kinds)
+        if kinds == "null":
+            return "None"
+        if kinds == "array":
+            return f"tuple[{self._type(schema['items'])}, ...]"
+        if kinds == "object":
+            (values,) = schema["patternProperties"].values()
+            return f"dict[int, {self._type(values)}]"
+        return _PLAIN[kinds]
+
+
+def _told(schema: Schema) -> str:
+    """The description, with its unit where that does not say it."""
+    text, unit = re.sub(r"\bnull\b", "None", schema["description"]), schema.get("unit", "")
+    unit = _UNITS.get(unit, unit)
+    if not unit or unit.lower() in text.lower():
+        return text
+    return f"{text} A share." if unit == "share" else f"{text} In {unit}."
+
+
+def _docstring(text: str) -> list[str]:
+    first, *rest = text.split("\n\n")
+    if not rest and len(first) <= _WIDTH - 10 and "\n" not in first:
+        return [f'    """{first}"""']
+    lines = textwrap.wrap(f'"""{first}', _WIDTH - 4)
+    for paragraph in rest:
+        lines += ["", *textwrap.wrap(paragraph, _WIDTH - 4)]
+    return [f"    {line}" if line else "" for line in (*lines, '"""')]
+
+
+def main() -> None:
+    """Writes the module, or checks it."""
+    text = generate(_core.result_schema())
+    if sys.argv[1:] == ["check"]:
+        if TARGET.read_text(encoding="utf-8") != text:
+            sys.exit(f"{TARGET} is not what the core declares: run `make result-types`")
+        return
+    TARGET.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
