@@ -15,6 +15,7 @@ WRAPPED = {
     "SpecError": "SpecError",
     "TraceError": "TraceError",
     "RunError": "RunError",
+    "toml_lines": "study.source.parse",
     "version": "version",
     "Spec": "Spec",
     "schema": "schema",

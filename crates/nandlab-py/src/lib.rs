@@ -26,6 +26,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<run::Run>()?;
     module.add_class::<run::Outcome>()?;
     module.add_class::<drive::Drive>()?;
+    module.add_function(wrap_pyfunction!(spec::toml_lines, module)?)?;
     module.add_function(wrap_pyfunction!(spec::version, module)?)?;
     module.add_function(wrap_pyfunction!(spec::schema, module)?)?;
     module.add_function(wrap_pyfunction!(run::result_schema, module)?)?;

@@ -5,9 +5,11 @@ use nandlab::base::geometry::Geometry;
 use nandlab::drive::spec::{self, Loaded, WorkloadSpec};
 use nandlab::host::Op;
 use nandlab::runner::memory::Memory;
+use nandlab::spec::{Step, key_lines};
 use nandlab_trace::TraceError;
+use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyTuple};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 use std::sync::Mutex;
@@ -153,6 +155,25 @@ pub(crate) fn workload_facts(py: Python<'_>, spec: &Spec) -> PyResult<(u64, u64,
 pub(crate) fn fit_to_writes(py: Python<'_>, spec: &Spec, bytes: u64, times: f64) -> Option<(u32, f64, u64)> {
     let fitted = py.detach(|| nandlab::drive::spec::fit_to_writes(&spec.loaded.spec, bytes, times))?;
     Some((fitted.blocks_per_plane, fitted.op, fitted.spare_bytes))
+}
+
+/// The path of every key and every item of a list in a TOML text, and the line on which it is first written.
+#[pyfunction]
+pub(crate) fn toml_lines<'py>(
+    py: Python<'py>,
+    text: &str,
+    name: &str,
+) -> PyResult<Vec<(Bound<'py, PyTuple>, u32)>> {
+    let lines = key_lines(text, name).map_err(|errors| spec_error(py, &errors))?;
+    let step = |step: &Step| match step {
+        Step::Name(name) => name.into_bound_py_any(py),
+        Step::Index(index) => index.into_bound_py_any(py),
+    };
+    let row = |(path, line): &(Vec<Step>, u32)| {
+        let steps = path.iter().map(step).collect::<PyResult<Vec<_>>>()?;
+        Ok((PyTuple::new(py, steps)?, *line))
+    };
+    lines.iter().map(row).collect()
 }
 
 #[pyfunction]

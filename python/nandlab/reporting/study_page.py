@@ -11,7 +11,6 @@ import numpy as np
 from nandlab.reporting import svg
 from nandlab.reporting.pieces import columns, details, document, escape, fact_table, nothing, number_table, section
 from nandlab.reporting.svg import Line
-from nandlab.study.definition import Choice, Definition, Override
 from nandlab.study.effects import combination
 from nandlab.study.judge import (
     EFFECT,
@@ -28,6 +27,7 @@ from nandlab.study.judge import (
     cdf_title,
 )
 from nandlab.study.metrics import flat
+from nandlab.study.model import Choice, Definition, Override
 from nandlab.study.plan import PlannedRun
 from nandlab.units import count, size
 

@@ -32,17 +32,18 @@ A study file is TOML:
                                      # direction, deviation; no value and tolerance where a source gives a direction
                                      # without a number
 
-Limits: a file of 256 KiB, 32 tables and lists within one another, 1,000 entries of a table or list, names of 100 signs
-and texts of 10,000, expressions of 1,000 signs and 50 operations within one another, 10,000 runs; finite numbers of 64
-bits. The name of the study and the ids of figures become file names: letters, digits, -, _ and points.
+Limits: a file of 256 KiB, 32 tables and lists within one another, 1,000 entries of a table or list, names of 100
+characters and strings of 10,000, expressions of 1,000 characters and 50 operations within one another, 10,000 runs;
+finite numbers of 64 bits. The name of the study and the ids of figures become file names: letters, digits, -, _ and
+points.
 
 Relative paths count from the file that names them; $NAME in a path is taken from the environment. A claim is
 `reproduced` when it is within its tolerance, in the `same direction` when it is at least on the reported side of its
 baseline, else `not reproduced`; one without a value is `reproduced` on the reported side.
 
-The way of a study: `definition` (the file) -> `plan` (the runs, resolved and checked) -> `execute` (over `local` or
-`cluster` workers, each doing `work`) -> `store` (what is kept) -> `metrics` -> `effects`, `judge` (figures,
-verdicts) -> report.
+The way of a study: `source` (the text) -> `file` (its tables) -> `definition`, with `axes` and `figures` (whether what
+is named is there) -> `model`; `plan` (the runs, resolved and checked) -> `execute` (over `local` or `cluster` workers,
+each doing `work`) -> `store` (what is kept) -> `metrics` -> `effects`, `judge` (figures, verdicts) -> report.
 """
 
 from nandlab.study.problems import StudyError

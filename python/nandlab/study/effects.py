@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from nandlab.study.definition import NO_FACTOR
+from nandlab.study.model import NO_FACTOR
 
 #: The factors that are on.
 On = frozenset[str]

@@ -17,7 +17,7 @@ from typing import Any
 
 from nandlab.study.problems import shown
 
-#: Of an expression: its signs, and its operations within one another (a sum of n terms is n - 1 deep).
+#: Of an expression: its characters, and its operations within one another (a sum of n terms is n - 1 deep).
 MAX_LENGTH = 1000
 MAX_DEPTH = 50
 
@@ -89,7 +89,7 @@ class Expression:
         """Raises `ExpressionError`."""
         text = text.strip()
         if len(text) > MAX_LENGTH:
-            raise ExpressionError(f"an expression of {len(text):,} signs; the limit is {MAX_LENGTH:,}", _SPLIT)
+            raise ExpressionError(f"an expression of {len(text):,} characters; the limit is {MAX_LENGTH:,}", _SPLIT)
         too_deep = ExpressionError(f"operations or brackets more than {MAX_DEPTH} deep", _SPLIT)
         if max(itertools.accumulate((char in "([") - (char in ")]") for char in text), default=0) > MAX_DEPTH:
             raise too_deep

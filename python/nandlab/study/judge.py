@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from nandlab.study.definition import Claim, Definition, Figure, Measure, Where
 from nandlab.study.effects import Effect, effects
 from nandlab.study.expression import Expression
 from nandlab.study.metrics import Results, elsewhere, read_table
+from nandlab.study.model import Claim, Definition, Figure, Measure, Where
 
 REPRODUCED = "reproduced"
 SAME_DIRECTION = "same direction"

@@ -16,8 +16,8 @@ from nandlab import _core
 from nandlab._core import Spec, SpecError
 from nandlab._types import Problem
 from nandlab.spec import set_arguments
-from nandlab.study.definition import PATH_KEYS, Choice, Definition, Measure, Override, Part, Where
 from nandlab.study.effects import combination, missing, varied
+from nandlab.study.model import PATH_KEYS, Choice, Definition, Measure, Override, Part, Where
 from nandlab.study.problems import MAX_PROBLEMS, StudyError, near, problem, shown
 from nandlab.trace import is_read_once
 
@@ -249,7 +249,7 @@ def _resolve(
 ) -> tuple[Spec, Task]:
     sets = [override.argument for override in overrides]
     if sum(map(len, sets)) > MAX_SETS:
-        message = f"the run {shown(label)} sets keys of the spec in more than {MAX_SETS:,} signs"
+        message = f"the run {shown(label)} sets keys of the spec in more than {MAX_SETS:,} characters"
         raise StudyError([problem(study.path, None, "", message, "set less, or write it into the base")])
     sets += set_arguments({key: file.name for key, file in files.items()})
     spec = Spec.load(study.base_text, study.base_name, str(study.base_dir), sets)

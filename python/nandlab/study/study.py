@@ -14,11 +14,11 @@ from nandlab._types import Problem
 from nandlab.errors import OutputError, os_error_text
 from nandlab.results import REPORT
 from nandlab.spec import _near as near_specs
-from nandlab.study import definition
 from nandlab.study.execute import State, Workers, execute
 from nandlab.study.judge import Drawn, Verdict, draw, judge
 from nandlab.study.local import LocalWorkers
 from nandlab.study.metrics import Results, names_before
+from nandlab.study.model import Definition, Measure
 from nandlab.study.plan import PlannedRun, Task, plan
 from nandlab.study.problems import MAX_PROBLEMS, StudyError, near, problem, shown
 from nandlab.study.store import Store
@@ -88,7 +88,7 @@ class Study:
     result.results                        # one tidy polars data frame
     """
 
-    def __init__(self, read: definition.Definition, runs: Sequence[PlannedRun]) -> None:
+    def __init__(self, read: Definition, runs: Sequence[PlannedRun]) -> None:
         self.definition = read
         #: Every run, in the order of the file.
         self.runs = list(runs)
@@ -102,6 +102,8 @@ class Study:
         Raises `StudyError`, whose text names every mistake with its line, those in the runs' specs included. `smoke`
         takes the small size that the file's [smoke] describes.
         """
+        from nandlab.study import definition
+
         read = definition.read(find(source), smoke=smoke)
         return Study(read, plan(read))
 
@@ -191,7 +193,7 @@ class Study:
                 check(reference.expression.names, figure.line, f"figures.{figure.id}.reference")
         for claim in study.claims:
             for what, measure in (("measure", claim.measure), ("baseline", claim.baseline)):
-                if isinstance(measure, definition.Measure):
+                if isinstance(measure, Measure):
                     check(measure.metric.names, claim.line, f"claims.{claim.id}.{what}.metric")
         if found:
             raise StudyError(found)
