@@ -65,7 +65,7 @@ impl Capacitor {
         (loss + f64::from(self.cycles) * LOSS_PER_CYCLE).min(1.0)
     }
 
-    /// Whether the capacitor has lost more than [`LOSS_MAX`] of its rated capacitance.
+    /// Whether the capacitor has lost more than 30 % of its rated capacitance.
     pub fn is_worn_out(&self, at_s: f64) -> bool {
         self.loss(at_s) > LOSS_MAX
     }
