@@ -50,7 +50,7 @@ result-types: $(VENV)/.stamp-built
 test: $(VENV)/.stamp-dev
 	@$(MAKE) --no-print-directory -j2 $(VENV)/.stamp-built test-programs
 	cargo test --workspace
-	NANDLAB_NEEDS_CORE=1 $(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2
 
 test-programs:
 	@cargo test --workspace --no-run
@@ -74,7 +74,7 @@ soak:
 	NANDLAB_SOAK_MINUTES=$(SOAK) cargo test --profile crash -p nandlab --test drive random_runs::the_host_reads -- --nocapture
 
 inputs: $(VENV)/.stamp-dev $(VENV)/.stamp-built
-	NANDLAB_INPUTS=$(INPUTS) NANDLAB_NEEDS_CORE=1 $(BIN)/python -m pytest -s tests/python/test_generated_input.py
+	NANDLAB_INPUTS=$(INPUTS) $(BIN)/python -m pytest -s tests/python/test_generated_input.py
 
 fuzz-smoke: $(VENV)/.stamp-venv
 	@if [ -d fuzz/fuzz_targets ] && cargo +nightly fuzz --version >/dev/null 2>&1; then \

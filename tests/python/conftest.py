@@ -1,68 +1,38 @@
-"""Fixtures: the package over a stand-in core, the command as a process, and a mark for what needs the real core."""
+"""Fixtures: a small spec, and the command as a process."""
 
-import importlib
-import importlib.util
 import os
 import subprocess
 import sys
 from pathlib import Path
 
-import fake_core
 import pytest
-
-HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
-if importlib.util.find_spec("nandlab") is None:
-    sys.path.insert(0, str(ROOT / "python"))
 
 SPEC = """\
 seed = 1
 [drive]
-channels = 4
-[fake]
-requests = 100000
-intervals = 40
-blocks = 16
+channels = 1
+chips_per_channel = 1
+planes_per_die = 1
+blocks_per_plane = 32
+pages_per_block = 16
+page_size = "4KiB"
+op = 0.25
+[workload.synthetic]
+requests = 3000
+read_fraction = 0.5
+size = "4KiB"
+address = "uniform"
 """
 
-
-def has_core():
-    try:
-        return importlib.util.find_spec("nandlab._core") is not None
-    except ImportError:
-        return False
+NANDLAB = [sys.executable, "-m", "nandlab"]
 
 
-HAS_CORE = has_core()
-if os.environ.get("NANDLAB_NEEDS_CORE") and not HAS_CORE:
-    pytest.exit("nandlab._core is not built, or does not load: run `make build`", returncode=2)
-
-
-def pytest_collection_modifyitems(items):
-    for item in items:
-        if item.get_closest_marker("core") and not HAS_CORE:
-            item.add_marker(pytest.mark.skip(reason="nandlab._core is not built"))
-
-
-@pytest.fixture
-def nandlab():
-    """A fresh import of the package over the stand-in core; the real one is put back afterwards."""
-
-    def drop():
-        mine = {name: module for name, module in sys.modules.items() if name.split(".")[0] == "nandlab"}
-        for name in mine:
-            del sys.modules[name]
-        return mine
-
-    before = drop()
-    sys.modules["nandlab._core"] = fake_core
-    try:
-        package = importlib.import_module("nandlab")
-        package._core = fake_core
-        yield package
-    finally:
-        drop()
-        sys.modules.update(before)
+def over(core_run):
+    """The command over a core whose runs are of the class `Run` that this text declares."""
+    program = (
+        f"import time\nfrom nandlab import _core\n{core_run}\n_core.Run = Run\nfrom nandlab.cli import main\nmain()\n"
+    )
+    return [sys.executable, "-c", program]
 
 
 @pytest.fixture
@@ -74,11 +44,11 @@ def spec_file(tmp_path):
 
 @pytest.fixture
 def command(tmp_path):
-    """Runs the command over the stand-in core, in a process, in an empty directory."""
+    """Runs the command in a process, in an empty directory."""
 
-    def run(*arguments, **options):
+    def run(*arguments, program=NANDLAB, **options):
         return subprocess.run(
-            [sys.executable, str(HERE / "fake_nandlab.py"), *map(str, arguments)],
+            [*program, *map(str, arguments)],
             capture_output=True,
             text=True,
             cwd=options.pop("cwd", tmp_path),

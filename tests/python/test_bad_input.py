@@ -18,8 +18,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.core
-
 #: A message must fit on a screen.
 SCREEN_LINES = 25
 

@@ -5,7 +5,9 @@ import json
 import pkgutil
 from pathlib import Path
 
+import nandlab
 import pytest
+from nandlab import _core
 
 STUB = Path(__file__).parents[2] / "python" / "nandlab" / "_core.pyi"
 
@@ -55,7 +57,7 @@ def reach(path):
     return pkgutil.resolve_name(f"nandlab.{path}")
 
 
-def test_the_stub_is_wrapped_whole(nandlab):
+def test_the_stub_is_wrapped_whole():
     assert stub_names().keys() == WRAPPED.keys()
     for path in WRAPPED.values():
         assert reach(path) is not None
@@ -63,10 +65,7 @@ def test_the_stub_is_wrapped_whole(nandlab):
         assert reach(name) is not None
 
 
-@pytest.mark.core
 def test_the_core_and_its_stub_name_the_same_things():
-    from nandlab import _core
-
     stub = stub_names()
     assert public(_core) == stub.keys()
     for name, members in stub.items():
@@ -79,10 +78,7 @@ def test_the_core_and_its_stub_name_the_same_things():
         assert reach(path) is not None
 
 
-@pytest.mark.core
 def test_the_errors_are_one_family():
-    from nandlab import _core
-
     for name in ("SpecError", "TraceError", "RunError"):
         assert issubclass(getattr(_core, name), _core.NandlabError)
     with pytest.raises(_core.SpecError) as caught:
@@ -91,10 +87,7 @@ def test_the_errors_are_one_family():
     assert {"origin", "line", "key", "message", "remedy"} <= caught.value.errors[0].keys()
 
 
-@pytest.mark.core
 def test_what_the_core_lists_is_what_the_stub_promises():
-    from nandlab import _core
-
     json.loads(_core.schema())
     assert all(isinstance(name, str) and isinstance(text, str) for name, text in _core.presets())
     assert all({"slot", "name", "description"} <= row.keys() for row in _core.policies())

@@ -12,8 +12,10 @@ import sys
 import time
 from pathlib import Path
 
+import nandlab
 import pytest
-from conftest import HERE, hidden
+from conftest import NANDLAB, hidden, over
+from nandlab import whole
 
 
 @pytest.fixture(autouse=True)
@@ -24,11 +26,9 @@ def hangups_are_heard():
     signal.signal(signal.SIGHUP, before)
 
 
-FAKE = [sys.executable, str(HERE / "fake_nandlab.py")]
-REAL = [sys.executable, "-m", "nandlab"]
 STOPS = [(signal.SIGINT, 130, "Ctrl-C"), (signal.SIGTERM, 143, "SIGTERM"), (signal.SIGHUP, 129, "SIGHUP")]
-SLOW = ("--set", "fake.steps=1000", "--set", "fake.step_s=0.05")
-core = pytest.mark.core
+#: Goes on for minutes.
+SLOW = ("--set", "workload.repeat=100000")
 
 DRIVE = """\
 seed = 1
@@ -61,7 +61,7 @@ def lab(tmp_path):
     return tmp_path
 
 
-def start(where, *arguments, command=REAL, **options):
+def start(where, *arguments, command=NANDLAB, **options):
     return subprocess.Popen(
         [*command, *map(str, arguments)],
         cwd=where,
@@ -103,16 +103,35 @@ def started(where, *arguments, **options):
 
 @pytest.mark.parametrize(("number", "status", "name"), STOPS)
 def test_a_signal_keeps_what_is_finished_of_a_run(spec_file, tmp_path, number, status, name):
-    process = started(tmp_path, spec_file, *SLOW, command=FAKE)
+    process = started(tmp_path, spec_file, *SLOW)
     process.send_signal(number)
+    begin = time.monotonic()
     ended, out, err = finish(process)
+    assert time.monotonic() - begin < 5
     assert ended == status and f"stopped by {name} after" in err and "IOPS" in out
-    assert json.loads((tmp_path / "r/summary.json").read_text())["complete"] is False
+    assert '"complete": false' in err
+    summary = json.loads((tmp_path / "r/summary.json").read_text())
+    assert summary["complete"] is False and 0 < summary["requests"] < 300_000_000
+    assert json.loads((tmp_path / "r/nandlab-result.json").read_text())["complete"] is False
     assert hidden(tmp_path) == []
 
 
+#: Preconditions for longer than anyone waits.
+PRECONDITIONING = "class Run:\n    def __init__(self, *_): time.sleep(20)\n"
+#: Hangs in its second step.
+STUCK = """
+class Run:
+    steps = 0
+    def __init__(self, *_): pass
+    def step(self, ms):
+        time.sleep(20 * self.steps)
+        self.steps += 1
+        return dict(phase="run", done=False, progress=0.1, requests=1, sim_time_s=0.1, page_operations=1)
+"""
+
+
 def test_sigterm_while_preconditioning(spec_file, tmp_path):
-    process = started(tmp_path, spec_file, "--set", "fake.precondition_s=20", command=FAKE)
+    process = started(tmp_path, spec_file, command=over(PRECONDITIONING))
     process.send_signal(signal.SIGTERM)
     status, _, err = finish(process)
     assert status == 143 and "stopped by SIGTERM before the first request: nothing was written" in err
@@ -121,7 +140,7 @@ def test_sigterm_while_preconditioning(spec_file, tmp_path):
 
 def test_signals_that_come_together_are_one(spec_file, tmp_path):
     """`timeout` and terminals send theirs twice."""
-    process = started(tmp_path, spec_file, *SLOW, command=FAKE)
+    process = started(tmp_path, spec_file, *SLOW)
     process.send_signal(signal.SIGTERM)
     time.sleep(0.05)
     process.send_signal(signal.SIGHUP)
@@ -130,7 +149,7 @@ def test_signals_that_come_together_are_one(spec_file, tmp_path):
 
 
 def test_a_second_signal_gives_up_at_once(spec_file, tmp_path):
-    process = started(tmp_path, spec_file, "--set", "fake.steps=3", "--set", "fake.step_s=20", command=FAKE)
+    process = started(tmp_path, spec_file, command=over(STUCK))
     process.send_signal(signal.SIGTERM)
     time.sleep(0.7)
     process.send_signal(signal.SIGTERM)
@@ -141,13 +160,12 @@ def test_a_second_signal_gives_up_at_once(spec_file, tmp_path):
 
 def test_what_nohup_ignores_stays_ignored(spec_file, tmp_path):
     nohup = {"preexec_fn": lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)}
-    process = started(tmp_path, spec_file, "--set", "fake.steps=20", "--set", "fake.step_s=0.05", command=FAKE, **nohup)
+    process = started(tmp_path, spec_file, "--set", "workload.repeat=100", **nohup)
     process.send_signal(signal.SIGHUP)
     assert finish(process)[0] == 0
     assert json.loads((tmp_path / "r/summary.json").read_text())["complete"] is True
 
 
-@core
 @pytest.mark.parametrize("arguments", [("stat", "pipe"), ("convert", "pipe", "--to", "spc", "--out", "out.spc")])
 @pytest.mark.parametrize(("number", "status", "name"), STOPS)
 def test_a_signal_ends_what_reads_a_trace(tmp_path, arguments, number, status, name):
@@ -161,7 +179,6 @@ def test_a_signal_ends_what_reads_a_trace(tmp_path, arguments, number, status, n
     assert os.listdir(tmp_path) == ["pipe"]
 
 
-@core
 def test_a_signal_ends_what_waits_for_its_reader(tmp_path):
     process = start(tmp_path, "spec", "schema")
     fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, 4096)
@@ -171,11 +188,11 @@ def test_a_signal_ends_what_waits_for_its_reader(tmp_path):
     assert finish(process)[2] == "stopped by SIGTERM: what was not finished is not kept\n"
 
 
-@core
 def test_sigterm_keeps_the_windows_of_a_life(lab):
     long = ("--full", "--windows", 2000, "--requests", 500, "--set", "drive.endurance=100000")
     process = start(lab, "life", "spec.toml", *long, "--out", "o")
-    time.sleep(2.5)
+    wait_for(process, lambda: list(lab.glob(".o.partial-*")))
+    time.sleep(1)
     process.send_signal(signal.SIGTERM)
     status, _, err = finish(process)
     assert status == 143 and "stopped by SIGTERM: o holds the windows that are done" in err
@@ -200,7 +217,6 @@ metric = "waf"
 """
 
 
-@core
 @pytest.mark.parametrize(("number", "status", "name"), STOPS[1:])
 def test_a_signal_keeps_the_finished_runs_of_a_study(lab, number, status, name):
     (lab / "s.toml").write_text(STUDY)
@@ -214,7 +230,6 @@ def test_a_signal_keeps_the_finished_runs_of_a_study(lab, number, status, name):
     assert not list(lab.glob("nandlab-study-*")), "a worker has left its temporary directory"
 
 
-@core
 def test_ctrl_c_in_python_is_heard_at_once(lab):
     program = """
 import os, signal, time
@@ -252,19 +267,19 @@ def dead_pid():
 
 
 def test_what_a_killed_run_has_left_is_swept_by_the_next(spec_file, tmp_path):
-    process = started(tmp_path, spec_file, *SLOW, command=FAKE)
+    process = started(tmp_path, spec_file, *SLOW)
     process.kill()
     process.communicate()
     assert len(os.listdir(tmp_path)) == 2
-    assert run(tmp_path, "run", spec_file, "--out", "r", command=FAKE)[0] == 0
+    assert run(tmp_path, "run", spec_file, "--out", "r")[0] == 0
     assert hidden(tmp_path) == []
 
 
 def test_what_a_living_run_writes_is_left_alone(spec_file, tmp_path):
-    process = started(tmp_path, spec_file, *SLOW, command=FAKE)
+    process = started(tmp_path, spec_file, *SLOW)
     (there,) = hidden(tmp_path)
-    assert run(tmp_path, "run", spec_file, "--out", "other", command=FAKE)[0] == 0
-    assert run(tmp_path, "run", spec_file, "--out", "r", "--set", "fake.requests=7", command=FAKE)[0] == 0
+    assert run(tmp_path, "run", spec_file, "--out", "other")[0] == 0
+    assert run(tmp_path, "run", spec_file, "--out", "r", "--set", "workload.synthetic.requests=7")[0] == 0
     assert hidden(tmp_path) == [there]
     process.send_signal(signal.SIGTERM)
     assert finish(process)[0] == 143
@@ -272,8 +287,6 @@ def test_what_a_living_run_writes_is_left_alone(spec_file, tmp_path):
 
 
 def test_dead_is_who_has_neither_pid_nor_lock(tmp_path):
-    from nandlab import whole
-
     dead = dead_pid()
     swept, locked, reused = (tmp_path / f".r.partial-{rest}" for rest in (dead, f"{dead}-abcdef", os.getppid()))
     same = tmp_path / f".r.partial-{os.getpid()}-abcdef"  # as in a container, where it is always the same
@@ -289,7 +302,7 @@ def test_dead_is_who_has_neither_pid_nor_lock(tmp_path):
     assert (tmp_path / "x").read_bytes() == b"2"
 
 
-def test_a_file_system_without_locks(nandlab, spec_file, tmp_path, monkeypatch):
+def test_a_file_system_without_locks(spec_file, tmp_path, monkeypatch):
     def flock(*_):
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
@@ -303,33 +316,35 @@ def test_a_file_system_without_locks(nandlab, spec_file, tmp_path, monkeypatch):
 
 
 CRASH = """
-import os, runpy, sys
+import os
+from nandlab.cli import main
 rename = os.rename
 def crash(source, target):
     rename(source, target)
     if str(target).endswith("old"):
         os._exit(9)
 os.rename = crash
-sys.argv[:] = sys.argv[1:]
-runpy.run_path(sys.argv[0], run_name="__main__")
+main()
 """
 
 
 def test_a_result_that_was_being_replaced_comes_back(spec_file, tmp_path):
     """The process dies after the old result has lost its name, and before the new one has it."""
-    assert run(tmp_path, "run", spec_file, "--out", "r", command=FAKE)[0] == 0
+    assert run(tmp_path, "run", spec_file, "--out", "r")[0] == 0
     before = (tmp_path / "r/summary.json").read_bytes()
-    crash = [sys.executable, "-c", CRASH, FAKE[1]]
-    assert run(tmp_path, "run", spec_file, "--out", "r", "--set", "fake.requests=7", command=crash)[0] == 9
+    crash = [sys.executable, "-c", CRASH]
+    assert (
+        run(tmp_path, "run", spec_file, "--out", "r", "--set", "workload.synthetic.requests=7", command=crash)[0] == 9
+    )
     assert not (tmp_path / "r").exists()
-    failing = ("--set", "fake.fail=true")
-    assert run(tmp_path, "run", spec_file, "--out", "r", *failing, command=FAKE)[0] == 2
+    failing = over("class Run:\n    def __init__(self, *_): raise _core.RunError('it fails')\n")
+    assert run(tmp_path, "run", spec_file, "--out", "r", command=failing)[0] == 2
     assert (tmp_path / "r/summary.json").read_bytes() == before
     assert hidden(tmp_path) == []
 
 
-def test_ctrl_c_while_a_result_is_replaced_leaves_the_earlier_one(nandlab, spec_file, tmp_path, monkeypatch):
-    nandlab.run(spec_file, tmp_path / "r", sets={"fake.requests": 5})
+def test_ctrl_c_while_a_result_is_replaced_leaves_the_earlier_one(spec_file, tmp_path, monkeypatch):
+    nandlab.run(spec_file, tmp_path / "r", sets={"workload.synthetic.requests": 5})
     rename = os.rename
 
     def interrupted(source, target):
@@ -345,13 +360,11 @@ def test_ctrl_c_while_a_result_is_replaced_leaves_the_earlier_one(nandlab, spec_
 
 
 def test_whole_files_replace_files_only(tmp_path):
-    from nandlab import OutputError, whole
-
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(OutputError, match="not replaced"):
+    with pytest.raises(nandlab.OutputError, match="not replaced"):
         whole.write_file(tmp_path / "pipe", b"")
     for directory in (tmp_path, Path("/"), Path(""), Path(".."), tmp_path / "none" / ".."):
-        with pytest.raises(OutputError, match="cannot write"):
+        with pytest.raises(nandlab.OutputError, match="cannot write"):
             whole.write_file(directory, b"")
     whole.write_file(tmp_path / "old", b"1")
     assert (tmp_path / "old").read_bytes() == b"1"
@@ -360,7 +373,7 @@ def test_whole_files_replace_files_only(tmp_path):
 def test_nothing_is_written_under_its_own_name():
     """Every file goes through `whole.py`, or into a directory that is renamed."""
     writing = re.compile(r"open\([^)]*\"[rwxab+]*[wxa+]|\.write_text\(|\.write_bytes\(|savefig\((?!out)")
-    package = HERE.parents[1] / "python" / "nandlab"
+    package = Path(nandlab.__file__).parent
     found = {
         f"{file.relative_to(package)}: {line.strip()}"
         for file in package.rglob("*.py")
@@ -377,7 +390,6 @@ def test_nothing_is_written_under_its_own_name():
 # ------------------------------------------------------------------------------- places and streams that cannot be used
 
 
-@core
 @pytest.mark.parametrize("out", ["/", "", ".", "..", "none/.."])
 @pytest.mark.parametrize("name", ["run", "life"])
 def test_a_name_that_cannot_be_replaced(lab, name, out):
@@ -414,7 +426,6 @@ PRINTING = {
 }
 
 
-@core
 @pytest.mark.parametrize("arguments", PRINTING)
 def test_output_that_cannot_be_written(lab, arguments):
     kept = PRINTING[arguments]
@@ -430,7 +441,7 @@ def test_output_that_cannot_be_written(lab, arguments):
             ({"stdout": full}, 3, f"cannot write to stdout: No space left on device{end}"),
             ({"stdout": gone}, 141, f"cannot write to stdout: Broken pipe{end}" if kept else ""),
         ):
-            command = [*REAL, *arguments.split()]
+            command = [*NANDLAB, *arguments.split()]
             done = subprocess.run(command, cwd=lab, stderr=subprocess.PIPE, text=True, timeout=60, **options)
             assert done.returncode == status, done.stderr
             told = done.stderr.splitlines(keepends=True)
@@ -440,14 +451,15 @@ def test_output_that_cannot_be_written(lab, arguments):
         assert (lab / "o").is_dir()
 
 
-@core
 def test_stderr_that_cannot_be_written(lab):
     with open("/dev/full", "w") as full:
         for options in ({"stderr": full}, {"preexec_fn": lambda: os.close(2)}):
             for arguments, status in ((("run", "spec.toml", "--out", "o"), 0), (("run", "none.toml"), 2)):
-                done = subprocess.run([*REAL, *arguments], cwd=lab, stdout=subprocess.PIPE, timeout=60, **options)
+                done = subprocess.run([*NANDLAB, *arguments], cwd=lab, stdout=subprocess.PIPE, timeout=60, **options)
                 assert done.returncode == status
                 assert (b"WAF" in done.stdout) == (status == 0)
         closed = {"preexec_fn": lambda: os.closerange(0, 3)}
-        assert subprocess.run([*REAL, "run", "spec.toml", "--out", "o"], cwd=lab, timeout=60, **closed).returncode == 3
+        assert (
+            subprocess.run([*NANDLAB, "run", "spec.toml", "--out", "o"], cwd=lab, timeout=60, **closed).returncode == 3
+        )
     assert json.loads((lab / "o/summary.json").read_text())["complete"] is True

@@ -6,8 +6,6 @@ from collections import Counter
 
 import pytest
 
-pytestmark = pytest.mark.core
-
 DRIVE = """\
 seed = 1
 [drive]

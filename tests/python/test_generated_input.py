@@ -18,8 +18,6 @@ import time
 
 import pytest
 
-pytestmark = pytest.mark.core
-
 SPECS, TRACES = map(int, os.environ.get("NANDLAB_INPUTS", "200,60").split(","))
 
 #: What a refusal may take of a screen.

@@ -8,8 +8,6 @@ import time
 
 import pytest
 
-pytestmark = pytest.mark.core
-
 #: Wears out in a second: 64 blocks, 200 cycles; a day passes in a simulated second, a day's writes fill the drive once.
 SPEC = """\
 seed = 1

@@ -8,8 +8,6 @@ import nandlab
 import pytest
 from nandlab import _core, memory
 
-pytestmark = pytest.mark.core
-
 MIB = 1 << 20
 
 #: The memory of a process that has what a run has loaded, and of one that has run this; what the run was said to need.

@@ -4,8 +4,6 @@ import json
 
 import pytest
 
-pytestmark = pytest.mark.core
-
 SPEC = """\
 [drive]
 channels = 2

@@ -14,10 +14,7 @@ import timeline_check
 
 TRACES = Path(__file__).resolve().parents[2].parent / "shared" / "traces"
 
-pytestmark = [
-    pytest.mark.core,
-    pytest.mark.skipif(not TRACES.is_dir(), reason="the folder of real traces is not there"),
-]
+pytestmark = pytest.mark.skipif(not TRACES.is_dir(), reason="the folder of real traces is not there")
 
 #: 16 GiB raw of 8 KiB pages, wide and fast enough to keep up with most of the traces.
 DRIVE = """\

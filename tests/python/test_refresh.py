@@ -2,10 +2,6 @@
 
 from pathlib import Path
 
-import pytest
-
-pytestmark = pytest.mark.core
-
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "partial-refresh.toml"
 
 

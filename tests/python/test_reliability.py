@@ -10,8 +10,6 @@ import sys
 import numpy as np
 import pytest
 
-pytestmark = pytest.mark.core
-
 DRIVE = '[drive]\npreset = "laldpc-32g"\n'
 
 RUN = """\

@@ -4,8 +4,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.core
-
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 #: A look-alike of hm_0 on a drive that refreshes more pages than the host writes.

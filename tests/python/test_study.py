@@ -16,8 +16,6 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-pytestmark = pytest.mark.core
-
 ROOT = Path(__file__).parents[2]
 
 BASE = """\

@@ -12,8 +12,6 @@ import pytest
 import timeline_check
 from timeline_check import CHANNELS, DECODER, DIES, REQUESTS
 
-pytestmark = pytest.mark.core
-
 PAGE = 16384
 ALL = 10**6
 SOME = 2000
