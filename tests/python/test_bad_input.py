@@ -183,7 +183,7 @@ def test_a_link_that_is_none(lab, link, what, remedy):
     [
         ("channels = 2", "channels = 0", ["spec.toml:3", "drive.channels", "out of range"], "from 1 to 64"),
         ('"4KiB"', '"3000B"', ["spec.toml:8", "drive.page_size"], "the nearest is"),
-        ("op = 0.25", "op = 0.001", ["spec.toml:10", "drive.op", "a plane has"], "would do"),
+        ("op = 0.25", "op = 0.001", ["spec.toml:10", "drive.op", "a plane has"], "set drive.op ="),
         ("op = 0.25", "op = -0.1", ["spec.toml:10", "drive.op", "out of range"], "a value"),
         ("blocks_per_plane = 64", "blocks_per_plane = 2", ["spec.toml:6", "a plane has"], "drive.blocks_per_plane ="),
         ("blocks_per_plane = 64", "blocks_per_plane = 64000000000", ["spec.toml:6", "out of range"], "a value from"),
@@ -198,8 +198,8 @@ def test_impossible_geometry(lab, old, new, names, remedy):
 @pytest.mark.parametrize(
     ("line", "names", "remedy"),
     [
-        ("foreground_free = 0.2", ["gc.foreground_free", "not below background GC at 0.1"], "set gc.foreground_free"),
-        ("background_free = 0.01", ["gc.background_free", "foreground GC at 0.05"], "set gc.foreground_free below"),
+        ("foreground_free = 0.2", ["gc.foreground_free", "found 0.2 and 0.1"], "set gc.foreground_free"),
+        ("background_free = 0.01", ["gc.background_free", "found 0.05 and 0.01"], "set gc.foreground_free below"),
         ("foreground_free = 1.2", ["gc.foreground_free", "out of range"], "a value from 0"),
         ("background_free = -1", ["gc.background_free", "out of range"], "a value from 0"),
     ],
@@ -211,7 +211,7 @@ def test_gc_thresholds_that_cannot_work(lab, line, names, remedy):
 
 def test_a_preconditioning_that_does_not_fit(lab):
     with_spec(lab, "[workload]", "[precondition]\nused = 0.99\nvalid = 0.9\n[workload]")
-    refused(lab, "run", "spec.toml", names=["spec.toml:", "precondition."], remedy="is the most")
+    refused(lab, "run", "spec.toml", names=["spec.toml:", "precondition."], remedy="at most")
 
 
 def test_many_mistakes_still_fit_on_a_screen(lab):

@@ -115,9 +115,9 @@ fn thresholds(check: &mut Check<'_>) -> Option<()> {
     let (foreground, background) = (check.num("gc.foreground_free")?, check.num("gc.background_free")?);
     if foreground >= background {
         let message = format!(
-            "expected a share below the {} of gc.background_free, found {}",
-            show_num(background),
-            show_num(foreground)
+            "expected gc.foreground_free below gc.background_free, found {} and {}",
+            show_num(foreground),
+            show_num(background)
         );
         let remedy = "set gc.foreground_free below gc.background_free";
         check.error(&["gc.foreground_free", "gc.background_free"], message, remedy);

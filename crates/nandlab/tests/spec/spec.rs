@@ -675,7 +675,7 @@ fn show_names_every_key_with_its_origin() {
     for line in [
         "# Built on preset capacitor-2d-128g, then capacitor-3d-128g.",
         "seed = 7  # seed of every random stream (run.toml:2)",
-        "channels = 4  # channels (preset capacitor-2d-128g:4)",
+        "channels = 4  # number of channels (preset capacitor-2d-128g:4)",
         "victim = { random = { k = 3 } }  # which block is collected next (run.toml:12)",
         "foreground_free = 0.01  # share of the pages that can be free at which foreground GC starts (--set)",
         "idle_after = \"1500us\"  # without host requests for this long the drive is idle (run.toml:13)",
@@ -687,7 +687,8 @@ fn show_names_every_key_with_its_origin() {
          capacitor (default)",
         "temperature = 25.0  # degrees Celsius, or a profile over the scaled clock that begins at 0 (default; assumption)",
         "# cut_at =  # power fails at this simulated time (not set)",
-        "# rounds_max =  # overwrites of the logical capacity at most; 0: none (only with precondition.method = \"pts\")",
+        "# rounds_max =  # most overwrites of the logical capacity; 0: the sequential fill alone (only with \
+         precondition.method = \"pts\")",
     ] {
         assert!(shown.lines().any(|l| l == line), "{line}\nis not in\n{shown}");
     }

@@ -491,8 +491,8 @@ fn a_flush_needs_room() {
     let fits = "[drive]\nop = 0.016\n[cache]\nsize = \"16MiB\"\n";
     load_with(fits, &[]).unwrap_or_else(|e| panic!("{e}"));
     let message = "a plane has 4.0 blocks beyond its logical pages and needs 6.0: 1 open and 1 free for GC, 3 free for \
-                   the emergency flush, 1 of garbage for GC to gain from\n  remedy: drive.op = 0.024 or \
-                   drive.blocks_per_plane = 381 would do";
+                   the emergency flush, 1 of garbage for GC to gain from\n  remedy: set \
+                   drive.op = 0.024 or drive.blocks_per_plane = 381";
     golden(
         &format!("{fits}[capacitor]\ncapacitance = \"75mF\"\n"),
         &format!("run.toml:2: drive.op: {message}"),
@@ -518,13 +518,13 @@ fn a_flush_needs_room() {
     load_with(text, &[]).unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(
         set_says(text, "capacitor.capacitance=75mF"),
-        "--set: capacitor.capacitance: 0.98 used leaves a plane less than the 7 blocks that it needs at the start\n  \
-         remedy: used = 0.972 is the most",
+        "--set: capacitor.capacitance: used = 0.98 leaves a plane fewer than the 7 blocks that it needs at the start\n  \
+         remedy: set used to at most 0.972",
     );
     // 479 translation pages are 15 per plane: they take a block, an open block and a free block.
     let text = load_with(text, &["capacitor.capacitance=75mF", "ftl.map=demand"]).unwrap_err().to_string();
     assert!(
-        text.contains("less than the 10 blocks that it needs at the start, translation pages included\n"),
+        text.contains("fewer than the 10 blocks that it needs at the start, translation pages included\n"),
         "{text}"
     );
 }
@@ -588,7 +588,7 @@ fn translation_pages_need_room() {
     load_with(fits, &[]).unwrap_or_else(|e| panic!("{e}"));
     let message = "a plane has 5.0 blocks beyond its logical pages and needs 5.2: 1 open and 1 free for GC, 1 open and 1 \
                    free for translation pages, 1 of garbage for GC to gain from, 0.2 of translation pages\n  \
-                   remedy: drive.op = 0.021 or drive.blocks_per_plane = 269 would do";
+                   remedy: set drive.op = 0.021 or drive.blocks_per_plane = 269";
     golden(&format!("{fits}[ftl]\nmap = \"demand\"\n"), &format!("run.toml:2: drive.op: {message}"));
     assert_eq!(set_says(fits, "ftl.map=demand"), format!("--set: ftl.map: {message}"));
     for set in ["drive.op=0.021", "drive.blocks_per_plane=269"] {
@@ -606,8 +606,8 @@ fn translation_pages_need_room() {
     // GC and translation pages each take an open and a free block, and the translation pages one more: 251 of 256 blocks are left.
     let text = "[precondition]\nused = 0.985\nvalid = 0.5\n";
     load_with(text, &[]).unwrap_or_else(|e| panic!("{e}"));
-    let message = "0.985 used leaves a plane less than the 5 blocks that it needs at the start, translation pages \
-                   included\n  remedy: used = 0.98 is the most";
+    let message = "used = 0.985 leaves a plane fewer than the 5 blocks that it needs at the start, translation pages \
+                   included\n  remedy: set used to at most 0.98";
     golden(&format!("{text}[ftl]\nmap = \"demand\"\n"), &format!("run.toml:2: precondition.used: {message}"));
     assert_eq!(set_says(text, "ftl.map=demand"), format!("--set: ftl.map: {message}"));
     load_with(text, &["ftl.map=demand", "precondition.used=0.98"]).unwrap_or_else(|e| panic!("{e}"));
@@ -690,12 +690,12 @@ fn read_levels_without_levels() {
     }
     golden(
         "[reliability]\nrber = \"vth\"\n",
-        "run.toml:2: reliability.rber: nothing looks at bit errors with ecc.levels = \"none\"\n  remedy: set ecc.levels, \
+        "run.toml:2: reliability.rber: bit errors have no effect with ecc.levels = \"none\"\n  remedy: set ecc.levels, \
          such as \"laldpc\", or reliability.rber = \"none\"",
     );
     // The error names the layer that set the value.
     let text = set_says("[drive]\npreset = \"laldpc-32g\"\n", "ecc.levels=none");
-    assert!(text.starts_with("--set: ecc.levels: nothing looks at bit errors"), "{text}");
+    assert!(text.starts_with("--set: ecc.levels: bit errors have no effect"), "{text}");
     load_with("[drive]\npreset = \"laldpc-32g\"\n", &["ecc.levels=none", "reliability.rber=none"])
         .unwrap_or_else(|e| panic!("{e}"));
 }
@@ -723,7 +723,7 @@ fn error_rates() {
     );
     golden(
         "[drive]\ncell = \"slc\"\n[ecc]\nlevels = \"laldpc\"\n[reliability]\nrber = \"vth\"\n",
-        "run.toml:6: reliability.rber: \"vth\" describes cells of two bits, and drive.cell is \"slc\"\n  remedy: set \
+        "run.toml:6: reliability.rber: \"vth\" describes cells of two bits, but drive.cell = \"slc\"\n  remedy: set \
          drive.cell = \"mlc\" or \"3d-mlc\", or reliability.rber to a table or \"none\"",
     );
     let text = set_says("[drive]\npreset = \"laldpc-32g\"\n", "drive.cell=3d-tlc");
@@ -777,11 +777,13 @@ fn ages() {
     );
     golden(
         "[reliability]\nretention = [{ age = \"7d\", share = 0.5 }, { age = \"8d\", share = 0.4 }]\n",
-        "run.toml:2: reliability.retention: the shares add up to 0.9\n  remedy: shares that add up to 1",
+        "run.toml:2: reliability.retention: expected shares that add up to 1, found 0.9\n  remedy: \
+         set shares that add up to 1",
     );
     golden(
         "[reliability]\nretention = [{ age = \"7d\", share = 0.5 }, { age = \"8d\", share = 0.50000001 }]\n",
-        "run.toml:2: reliability.retention: the shares add up to 1.00000001\n  remedy: shares that add up to 1",
+        "run.toml:2: reliability.retention: expected shares that add up to 1, found 1.00000001\n  \
+         remedy: set shares that add up to 1",
     );
     golden(
         "[reliability]\nretention = [\n  { age = \"7d\", share = 1 },\n  { age = \"70000d\", share = 0 },\n]\n",
@@ -821,7 +823,12 @@ fn units() {
     is("drive.page_size", "4096", "expected a size, found the number 4096 without a unit", size);
     is("drive.page_size", "\"5us\"", "expected a size, found a time: \"5us\"", size);
     is("drive.page_size", "\"1000B\"", "\"1000B\" is not a multiple of 512B", "the nearest is \"512B\"");
-    is("drive.page_size", "\"1536B\"", "1536 bytes are not a power of two", "the next is \"2KiB\"");
+    is(
+        "drive.page_size",
+        "\"1536B\"",
+        "expected a power of two, found 1536 bytes",
+        "write \"2KiB\", or another power of two",
+    );
     let energy = "write it as \"50uJ\" (units: J, mJ, uJ, nJ, pJ, fJ)";
     is("energy.read", "\"5W\"", "expected an energy, found a power: \"5W\"", energy);
     let farad = "write it as \"75mF\" (units: F, mF, uF)";
@@ -924,7 +931,8 @@ fn two_sets_of_one_table_report_an_error_once() {
 fn program_times() {
     golden(
         "[timing]\nprogram = { lsb = \"1ms\" }\n",
-        "run.toml:2: timing.program.msb: missing\n  remedy: add msb = \"50us\" (tPROG of an MSB page; a TLC middle page takes the mean)",
+        "run.toml:2: timing.program.msb: missing\n  remedy: add msb = \"50us\" (tPROG of an MSB page; for a TLC middle \
+         page the mean of the two)",
     );
     golden(
         "[timing]\nprogram = { even = \"1ms\" }\n",
@@ -933,17 +941,17 @@ fn program_times() {
     );
     golden(
         "[drive]\ncell = \"slc\"\n[timing]\nprogram = { lsb = \"1ms\", msb = \"2ms\" }\n",
-        "run.toml:4: timing.program: a cell of \"slc\" has no MSB page\n  remedy: write one time, or set drive.cell = \
+        "run.toml:4: timing.program: a cell of \"slc\" has no MSB pages\n  remedy: write one time, or set drive.cell = \
          \"mlc\", \"3d-mlc\" or \"3d-tlc\"",
     );
     golden(
         "[timing]\nprogram = { fastest = \"1ms\", slowest = \"2ms\" }\n",
-        "run.toml:2: timing.program: program times by layer, and a cell of \"mlc\" has no layers\n  remedy: write one \
+        "run.toml:2: timing.program: program times by layer need layers, but a cell of \"mlc\" has none\n  remedy: write one \
          time or { lsb, msb }, or set drive.cell = \"3d-mlc\" or \"3d-tlc\"",
     );
     golden(
         "[drive]\ncell = \"3d-tlc\"\n[timing]\nprogram = { fastest = \"2ms\", slowest = \"1ms\" }\n",
-        "run.toml:4: timing.program: the fastest layer is slower than the slowest\n  remedy: exchange the two",
+        "run.toml:4: timing.program: the fastest layer is slower than the slowest\n  remedy: exchange fastest and slowest",
     );
 }
 
@@ -951,13 +959,13 @@ fn program_times() {
 fn impossible_drives() {
     golden(
         "[drive]\nchannels = 64\nchips_per_channel = 64\nblocks_per_plane = 65_536\n",
-        "run.toml:4: drive.blocks_per_plane: 34359738368 pages in all, more than the 4294967294 a 32-bit page number \
-         holds\n  remedy: fewer or larger pages",
+        "run.toml:4: drive.blocks_per_plane: expected at most 4294967294 pages (PPNs have 32 bits), found \
+         34359738368\n  remedy: set fewer or larger pages",
     );
     golden(
         "[drive]\nop = 0.01\n",
         "run.toml:2: drive.op: a plane has 2.5 blocks beyond its logical pages and needs 3.0: 1 open and 1 free for GC, 1 \
-         of garbage for GC to gain from\n  remedy: drive.op = 0.012 or drive.blocks_per_plane = 303 would do",
+         of garbage for GC to gain from\n  remedy: set drive.op = 0.012 or drive.blocks_per_plane = 303",
     );
     // With op = 2.999 one of four blocks is left for logical pages: 8192 / 3.999 = 2048.5. Of three blocks none would be left.
     let message = "a plane has 0.2 blocks beyond its logical pages and needs 3.0: 1 open and 1 free for GC, 1 of garbage \
@@ -965,14 +973,12 @@ fn impossible_drives() {
     golden(
         "[drive]\nblocks_per_plane = 4\n",
         &format!(
-            "run.toml:2: drive.blocks_per_plane: {message}\n  remedy: drive.op = 2.999 or drive.blocks_per_plane = 46 would do"
+            "run.toml:2: drive.blocks_per_plane: {message}\n  remedy: set drive.op = 2.999 or drive.blocks_per_plane = 46"
         ),
     );
     golden(
         "[drive]\nblocks_per_plane = 3\n",
-        &format!(
-            "run.toml:2: drive.blocks_per_plane: {message}\n  remedy: drive.blocks_per_plane = 46 would do"
-        ),
+        &format!("run.toml:2: drive.blocks_per_plane: {message}\n  remedy: set drive.blocks_per_plane = 46"),
     );
     golden(
         "[drive]\ncell = \"3d-mlc\"\nlayers = 128\n",
@@ -991,7 +997,7 @@ fn impossible_drives() {
     );
     golden(
         "[gc]\nbackground_free = 0.02\n",
-        "run.toml:2: gc.background_free: expected a share below the 0.02 of gc.background_free, found 0.05\n  \
+        "run.toml:2: gc.background_free: expected gc.foreground_free below gc.background_free, found 0.05 and 0.02\n  \
          remedy: set gc.foreground_free below gc.background_free",
     );
 }
@@ -1025,7 +1031,7 @@ fn the_error_names_the_needs_of_every_mechanism() {
         "run.toml:2: drive.op: a plane has 5.0 blocks beyond its logical pages and needs 17.2: 1 open and 1 free for GC, 1 \
          open for static wear levelling, 1 open and 1 free for translation pages, 5 open and 1 free for copybacks, 1 open \
          and 1 free for combination pages of partial refresh, 3 free for the emergency flush, 1 of garbage for GC \
-         to gain from, 0.2 of translation pages\n  remedy: drive.op = 0.073 or drive.blocks_per_plane = 912 would do",
+         to gain from, 0.2 of translation pages\n  remedy: set drive.op = 0.073 or drive.blocks_per_plane = 912",
     );
     for set in ["drive.op=0.073", "drive.blocks_per_plane=912"] {
         load_with(all, &[set]).unwrap_or_else(|e| panic!("{e}"));
@@ -1039,13 +1045,13 @@ fn the_error_names_the_needs_of_every_mechanism() {
 fn impossible_preconditions() {
     golden(
         "[precondition]\nused = 0.95\nvalid = 1.0\n",
-        "run.toml:2: precondition.used: 0.95 used of which 1 is valid are 0.9500 of the physical pages, more than the \
-         logical 0.9346\n  remedy: with used = 0.95, valid = 0.983 is the most",
+        "run.toml:2: precondition.used: expected valid pages of at most 0.9346 of the physical \
+         pages (the logical pages), found used x valid = 0.9500\n  remedy: with used = 0.95, set valid to at most 0.983",
     );
     golden(
         "[precondition]\nused = 0.995\nvalid = 0.5\n",
-        "run.toml:2: precondition.used: 0.995 used leaves a plane less than the 2 blocks that it needs at the start\n  \
-         remedy: used = 0.992 is the most",
+        "run.toml:2: precondition.used: used = 0.995 leaves a plane fewer than the 2 blocks that it needs at the start\n  \
+         remedy: set used to at most 0.992",
     );
     golden(
         "[precondition]\nmethod = \"pts\"\nused = 0.9\n",
@@ -1138,7 +1144,7 @@ fn workloads() {
     golden(
         "[workload]\nsynthetic = { size = \"1GiB\", span = 0.1 }\n",
         "run.toml:2: workload.synthetic: requests of up to 1073741824 bytes do not fit into a span of 200699084 \
-         bytes\n  remedy: smaller requests, or a larger span",
+         bytes\n  remedy: set smaller requests, or a larger span",
     );
     golden(
         "[workload]\nsynthetic = { adress = \"uniform\" }\n",
@@ -1158,52 +1164,55 @@ fn times_that_end_after_simulated_time() {
     golden(
         &workload("arrival = { iops = 1e-9 }"),
         "run.toml:3: workload.arrival: of 200 requests only 3 arrive before the end: with reliability.clock_scale = 1 simulated \
-         time ends after 68.1 years, where ages reach 68 years (2^31 s)\n  remedy: at least iops = 9.32e-8, or fewer requests",
+         time ends after 68.1 years, where ages reach 68 years (2^31 s)\n  remedy: set at least iops = 9.32e-8, \
+         or fewer requests",
     );
     assert!(load_with(&workload("arrival = { iops = 9.32e-8 }"), &[]).is_ok());
     let bursts = "arrival = { bursts = { requests = 1, at_once = 1.0, idle = \"1d\" } }\nrepeat = 1500";
     golden(
         &workload(bursts),
         "run.toml:3: workload.arrival: of 300000 requests only 24856 arrive before the end: with reliability.clock_scale = 1 \
-         simulated time ends after 68.1 years, where ages reach 68 years (2^31 s)\n  remedy: a shorter idle, or fewer requests",
+         simulated time ends after 68.1 years, where ages reach 68 years (2^31 s)\n  remedy: set a shorter idle, \
+         or fewer requests",
     );
     assert!(load_with(&workload(&bursts.replace("1500", "124")), &[]).is_ok());
     golden(
         &workload("arrival = { iops = 10 }\n[reliability]\nclock_scale = 1e9"),
         "run.toml:3: workload.arrival: of 200 requests only 22 arrive before the end: with reliability.clock_scale = 1000000000 \
-         simulated time ends after 2.15 s, where ages reach 68 years (2^31 s)\n  remedy: at least iops = 9.32e1, or fewer requests",
+         simulated time ends after 2.15 s, where ages reach 68 years (2^31 s)\n  remedy: set at least iops = 9.32e1, \
+         or fewer requests",
     );
     golden(
         "[refresh]\npolicy = \"fcr\"\n[reliability]\nclock_scale = 1e-3\n",
         "run.toml:4: reliability.clock_scale: 365d at reliability.clock_scale = 0.001 is 1,000 years of simulated time, \
-         which ends after 146 years (2^62 ns)\n  remedy: a shorter time, or a higher reliability.clock_scale",
+         which ends after 146 years (2^62 ns)\n  remedy: set a shorter time, or a higher reliability.clock_scale",
     );
     golden(
         "[refresh]\npolicy = \"fcr\"\ninterval = [{ pe = 3000, every = \"5ns\" }]\n[reliability]\nclock_scale = 6.0\n",
         "run.toml:3: refresh.interval: 5ns at reliability.clock_scale = 6 is less than a nanosecond of simulated time\n  \
-         remedy: a longer time, or a lower reliability.clock_scale",
+         remedy: set a longer time, or a lower reliability.clock_scale",
     );
     golden(
         "[timing]\noff_chip_mb_per_s = 1e-300\n",
-        "run.toml:2: timing.off_chip_mb_per_s: takes 1.3e290 years for a page of 4096 bytes, and at most 10 s are \
-         simulated\n  remedy: at least 4.1e-4",
+        "run.toml:2: timing.off_chip_mb_per_s: expected at most 10 s for a page of 4096 bytes, found 1.3e290 \
+         years\n  remedy: set at least 4.1e-4",
     );
     assert!(load_with("[timing]\noff_chip_mb_per_s = 4.1e-4\n", &[]).is_ok());
     golden(
         "[drive]\npage_size = \"8KiB\"\n[host]\nlink = { mb_per_s = 1e-300 }\n",
-        "run.toml:4: host.link: mb_per_s = 1e-300 takes 2.6e290 years for a page of 8192 bytes, and at most 10 s are \
-         simulated\n  remedy: at least 8.2e-4",
+        "run.toml:4: host.link: mb_per_s = 1e-300: expected at most 10 s for a page of 8192 bytes, found 2.6e290 \
+         years\n  remedy: set at least 8.2e-4",
     );
     assert!(load_with("[drive]\npage_size = \"8KiB\"\n[host]\nlink = { mb_per_s = 8.2e-4 }\n", &[]).is_ok());
     golden(
         "[timing]\nchannel_ns_per_byte = 1e6\n[drive]\npage_size = \"64KiB\"\n",
-        "run.toml:2: timing.channel_ns_per_byte: takes 1 min 05 s for a page of 65536 bytes, and at most 10 s are \
-         simulated\n  remedy: at most 152587",
+        "run.toml:2: timing.channel_ns_per_byte: expected at most 10 s for a page of 65536 bytes, found \
+         1 min 05 s\n  remedy: set at most 152587",
     );
     golden(
         "[power]\ncut_at = \"3s\"\n[reliability]\nclock_scale = 1e9\n",
         "run.toml:2: power.cut_at: 3s is after the end: with reliability.clock_scale = 1000000000 simulated time ends after \
-         2.15 s, where ages reach 68 years (2^31 s)\n  remedy: an earlier time",
+         2.15 s, where ages reach 68 years (2^31 s)\n  remedy: set an earlier time",
     );
 }
 

@@ -1,4 +1,5 @@
-//! Whether the drive has room for its logical pages, for what the mechanisms need, and for what is written at the start.
+//! Rules on capacity: the drive must have room for its logical pages, the needs of its mechanisms, and its
+//! preconditioning.
 
 use super::least;
 use crate::base::geometry::logical_pages;
@@ -6,7 +7,7 @@ use crate::copyback::spec::MigrationSpec;
 use crate::ftl::needs::{BlockNeeds, Demands, GAIN_BLOCKS, Need};
 use crate::spec::{Check, FromVal, Rule, Val};
 
-/// PPNs are 32 bits wide; one value is the niche and one is spare.
+/// PPNs are 32 bits wide; two values are reserved.
 const PAGES_MAX: u64 = (1 << 32) - 2;
 
 pub(super) const RULES: &[Rule] = &[capacity];
@@ -28,18 +29,18 @@ struct Capacity {
     logical_pages: u64,
     page_bytes: u64,
     op: f64,
-    /// What the mechanisms need of each plane follows from these.
+    /// The properties of the spec on which the needs of the mechanisms depend.
     demands: Demands,
 }
 
 impl Capacity {
-    /// What a plane needs, of a drive with so many blocks a plane and this op.
+    /// The needs of a plane, if the drive had `blocks_per_plane` blocks per plane and this op.
     fn needs(&self, blocks_per_plane: u64, op: f64) -> BlockNeeds {
         BlockNeeds::new(&self.demands.at(blocks_per_plane, op))
     }
 }
 
-/// `None` also when the pages do not fit: what follows would only repeat it.
+/// Checks that every page has a PPN. `None` also if not: later rules would only repeat the error.
 fn pages_fit(check: &mut Check<'_>) -> Option<Capacity> {
     const COUNTS: [&str; 6] = [
         "drive.blocks_per_plane",
@@ -58,8 +59,8 @@ fn pages_fit(check: &mut Check<'_>) -> Option<Capacity> {
     // The ranges of the six keys keep this product below 2^61.
     let pages: u64 = counts.iter().product();
     if pages > PAGES_MAX {
-        let message = format!("{pages} pages in all, more than the {PAGES_MAX} a 32-bit page number holds");
-        check.error(&COUNTS, message, "fewer or larger pages");
+        let message = format!("expected at most {PAGES_MAX} pages (PPNs have 32 bits), found {pages}");
+        check.error(&COUNTS, message, "set fewer or larger pages");
         return None;
     }
     let planes: u64 = outer.iter().product();
@@ -91,12 +92,13 @@ fn copybacks_max(check: &Check<'_>) -> u64 {
     migration.map_or(0, |migration| migration.copybacks_max().into())
 }
 
-/// Pages that a flush by the capacitor can have to write.
+/// Most pages that an emergency flush may have to write; `None` without a capacitor.
 fn flushed_pages(check: &Check<'_>, page_bytes: u64) -> Option<u64> {
     check.num("capacitor.capacitance").filter(|farad| *farad > 0.0)?;
     Some(check.int("cache.size")? / page_bytes)
 }
 
+/// Checks that each plane has the blocks that its mechanisms need beyond its logical pages.
 fn reserve(check: &mut Check<'_>, c: &Capacity) {
     let needs = c.needs(c.blocks_per_plane, c.op);
     if needs.fit(c.blocks_per_plane) && c.logical_pages > 0 {
@@ -115,65 +117,67 @@ fn reserve(check: &mut Check<'_>, c: &Capacity) {
         needs.blocks() as f64 + map_blocks,
         parts.join(", ")
     );
-    // With room for them, logical and translation pages are no more than the physical ones, of which every one has
-    // its 32-bit number.
+    // If logical and translation pages have room, they are no more than the physical pages, which all have a 32-bit
+    // PPN.
     let enough_blocks = least(c.blocks_per_plane, 1 << 20, |blocks| c.needs(blocks, c.op).fit(blocks));
-    // In steps of 0.001, which is how people write it.
+    // Ops are proposed in steps of 0.001.
     let of = |op: u64| c.needs(c.blocks_per_plane, op as f64 / 1e3);
     let enough_op = least(0, 100_000, |op| of(op).fit(c.blocks_per_plane))
         .filter(|&op| of(op).host_pages > 0 && of(op).blocks() < c.blocks_per_plane);
     let remedy = match (enough_op, enough_blocks) {
         (Some(op), Some(blocks)) => {
-            format!("drive.op = {} or drive.blocks_per_plane = {blocks} would do", op as f64 / 1e3)
+            format!("set drive.op = {} or drive.blocks_per_plane = {blocks}", op as f64 / 1e3)
         }
-        (None, Some(blocks)) => format!("drive.blocks_per_plane = {blocks} would do"),
-        (Some(op), None) => format!("drive.op = {} would do", op as f64 / 1e3),
-        (None, None) => "more blocks a plane and a larger op".into(),
+        (None, Some(blocks)) => format!("set drive.blocks_per_plane = {blocks}"),
+        (Some(op), None) => format!("set drive.op = {}", op as f64 / 1e3),
+        (None, None) => "set more blocks per plane and a larger op".into(),
     };
     let mut keys = vec!["drive.op", "drive.blocks_per_plane", "drive.pages_per_block"];
     if enough_op.is_none() {
         keys.swap(0, 1);
     }
-    let asks = |need: &Need| need.open + need.free > 0;
-    if asks(&needs.mapping) {
+    let needs_blocks = |need: &Need| need.open + need.free > 0;
+    if needs_blocks(&needs.mapping) {
         keys.push("ftl.map");
     }
-    if asks(&needs.flush) {
+    if needs_blocks(&needs.flush) {
         keys.extend(["capacitor.capacitance", "cache.size"]);
     }
-    if asks(&needs.copyback) {
+    if needs_blocks(&needs.copyback) {
         keys.push("migration.policy");
     }
-    if asks(&needs.combination) {
+    if needs_blocks(&needs.combination) {
         keys.push("refresh.policy");
     }
     check.error(&keys, message, remedy);
 }
 
+/// Checks that the valid pages of a fill fit into the logical pages, and that the fill leaves each plane the blocks
+/// that it needs.
 fn precondition(check: &mut Check<'_>, c: &Capacity) -> Option<()> {
     let (used, valid) = (check.num("precondition.used")?, check.num("precondition.valid")?);
     let keys = ["precondition.used", "precondition.valid", "precondition.method", "drive.op"];
     let valid_pages = used * valid * c.pages as f64;
     if valid_pages > c.logical_pages as f64 {
         let message = format!(
-            "{used} used of which {valid} is valid are {:.4} of the physical pages, more than the logical {:.4}",
-            used * valid,
-            c.logical_pages as f64 / c.pages as f64
+            "expected valid pages of at most {:.4} of the physical pages (the logical pages), found used x valid = {:.4}",
+            c.logical_pages as f64 / c.pages as f64,
+            used * valid
         );
         let most = (c.logical_pages as f64 / c.pages as f64 / used * 1e3).floor() / 1e3;
-        check.error(&keys, message, format!("with used = {used}, valid = {most} is the most"));
+        check.error(&keys, message, format!("with used = {used}, set valid to at most {most}"));
     }
     let needs = c.needs(c.blocks_per_plane, c.op);
-    // The host opens one block more, and translation pages are written after the fill.
+    // The host opens one more block, and translation pages are written after the fill.
     let map_blocks = needs.mapping.open + needs.mapping.valid_pages.div_ceil(c.pages_per_block);
     let reserve = needs.free() + 1 + map_blocks;
     let most = c.blocks_per_plane.saturating_sub(reserve) as f64 / c.blocks_per_plane as f64;
     if used > most {
         let message = format!(
-            "{used} used leaves a plane less than the {reserve} blocks that it needs at the start{}",
+            "used = {used} leaves a plane fewer than the {reserve} blocks that it needs at the start{}",
             if needs.mapping.valid_pages > 0 { ", translation pages included" } else { "" }
         );
-        let remedy = format!("used = {} is the most", (most * 1e3).floor() / 1e3);
+        let remedy = format!("set used to at most {}", (most * 1e3).floor() / 1e3);
         let mut keys = vec!["precondition.used", "precondition.method", "drive.blocks_per_plane", "ftl.map"];
         if needs.flush.free > 0 {
             keys.extend(["capacitor.capacitance", "cache.size"]);
@@ -183,7 +187,7 @@ fn precondition(check: &mut Check<'_>, c: &Capacity) -> Option<()> {
     Some(())
 }
 
-/// A synthetic request must fit into the span it is aimed at.
+/// Checks that the largest synthetic request fits into the span of its addresses.
 fn requests_fit(check: &mut Check<'_>, c: &Capacity) -> Option<()> {
     let synthetic = check.get("workload.synthetic")?;
     let Val::Sizes(sizes) = synthetic.field("size") else { return None };
@@ -191,12 +195,12 @@ fn requests_fit(check: &mut Check<'_>, c: &Capacity) -> Option<()> {
     let span = (synthetic.field("span").num() * (c.logical_pages * c.page_bytes) as f64) as u64;
     if largest.max(synthetic.field("align").int()) > span {
         let message = format!("requests of up to {largest} bytes do not fit into a span of {span} bytes");
-        check.error(&["workload.synthetic"], message, "smaller requests, or a larger span");
+        check.error(&["workload.synthetic"], message, "set smaller requests, or a larger span");
     }
     Some(())
 }
 
-/// What a mechanism needs, as the error says it; `None` of one that needs nothing.
+/// The needs of a mechanism as text for the error; `None` if it needs no blocks.
 fn need_text(need: &Need) -> Option<String> {
     let blocks = [(need.open, "open"), (need.free, "free")];
     let blocks: Vec<String> = blocks

@@ -1,9 +1,8 @@
-//! `[energy]`.
+//! The section `[energy]` of the spec.
 
 use crate::spec::{JOULES, WATTS, key, section};
 
-const NOTE: &str =
-    "assumption: 3.3 V x 25 mA (typical array current in ONFI MLC datasheets) x the default time";
+const NOTE: &str = "assumption: 3.3 V x 25 mA (typical array current in ONFI MLC datasheets) x the default time of the operation";
 
 section! {
     /// `[energy]`: joules per operation and idle watts.

@@ -1,16 +1,16 @@
-//! `[drive]`.
+//! The section `[drive]` of the spec.
 
 use crate::base::geometry::{Cell, DriveSpec};
 use crate::spec::{
     Check, Choices, Key, Rule, Val, ValueKind, When, choices, int, key, num, section, show_size,
 };
 
-/// Names a preset.
+/// `drive.preset`: the preset on which the spec is based.
 pub(super) const PRESET: Key =
-    key("drive.preset", ValueKind::Text, "", "start from a published drive; keys beside it override it");
+    key("drive.preset", ValueKind::Text, "", "a preset to start from; other keys of the spec override it");
 
 section! { for DriveSpec {
-    channels = key("drive.channels", int(1, 64), "4", "channels"),
+    channels = key("drive.channels", int(1, 64), "4", "number of channels"),
     chips_per_channel = key("drive.chips_per_channel", int(1, 64), "4", "chips on a channel"),
     dies_per_chip = key("drive.dies_per_chip", int(1, 32), "1", "dies in a chip"),
     planes_per_die = key("drive.planes_per_die", int(1, 32), "2", "planes in a die"),
@@ -45,8 +45,8 @@ pub(super) const PAGE_SIZE: Rule = page_size;
 fn page_size(check: &mut Check<'_>) -> Option<()> {
     let bytes = check.int("drive.page_size").filter(|bytes| !bytes.is_power_of_two())?;
     let nearest = show_size(bytes.next_power_of_two());
-    let message = format!("{bytes} bytes are not a power of two");
-    check.error(&["drive.page_size"], message, format!("the next is \"{nearest}\""));
+    let message = format!("expected a power of two, found {bytes} bytes");
+    check.error(&["drive.page_size"], message, format!("write \"{nearest}\", or another power of two"));
     Some(())
 }
 
@@ -63,7 +63,7 @@ fn endurance(check: &mut Check<'_>) -> Option<()> {
     Some(())
 }
 
-/// Program times by page kind or by layer, and the cell has none.
+/// Program times by page kind or by layer need a cell type with page kinds or layers.
 fn program(check: &mut Check<'_>) -> Option<()> {
     let Val::Table(fields) = check.get("timing.program")? else { return None };
     let cell = check.tag("drive.cell")?;
@@ -71,19 +71,19 @@ fn program(check: &mut Check<'_>) -> Option<()> {
     if fields[0].0 == "lsb" {
         if cell == "slc" {
             let remedy = "write one time, or set drive.cell = \"mlc\", \"3d-mlc\" or \"3d-tlc\"";
-            check.error(&keys, "a cell of \"slc\" has no MSB page", remedy);
+            check.error(&keys, "a cell of \"slc\" has no MSB pages", remedy);
         }
         return Some(());
     }
     if !cell.starts_with("3d-") {
-        let message = format!("program times by layer, and a cell of \"{cell}\" has no layers");
+        let message = format!("program times by layer need layers, but a cell of \"{cell}\" has none");
         let remedy = "write one time or { lsb, msb }, or set drive.cell = \"3d-mlc\" or \"3d-tlc\"";
         check.error(&keys, message, remedy);
     }
     let (fastest, slowest) = (fields[0].1.int(), fields[1].1.int());
     if fastest > slowest {
         let message = "the fastest layer is slower than the slowest";
-        check.error(&["timing.program"], message, "exchange the two");
+        check.error(&["timing.program"], message, "exchange fastest and slowest");
     }
     Some(())
 }

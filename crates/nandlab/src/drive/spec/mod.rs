@@ -1,7 +1,7 @@
-//! The whole spec: the one table of all rooms' keys, and the typed [`Spec`] that a drive is built from.
+//! The whole spec: the table of the keys of all rooms, and the typed [`Spec`] from which a drive is built.
 //!
-//! Each room declares its keys in its own `spec.rs`; here are those of what belongs to no mechanism, and the rules that
-//! concern several rooms. [`crate::spec`] reads, checks and shows what the table says.
+//! Each room declares its keys in its own `spec.rs`; the files of this folder declare the keys that belong to no
+//! mechanism, and the rules that concern several rooms. [`crate::spec`] reads, checks and shows specs by this table.
 
 mod capacity;
 mod energy;
@@ -48,7 +48,7 @@ use crate::{
 use std::path::Path;
 use std::sync::LazyLock;
 
-/// A whole validated spec. One section of the file is one field.
+/// A whole validated spec; each section of the file is a field.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub struct Spec {
@@ -67,15 +67,15 @@ pub struct Spec {
     pub power: PowerSpec,
     pub energy: EnergySpec,
     pub precondition: PreconditionSpec,
-    /// `precondition.map_reads`: pages that the workload reads before it writes them hold data at the start.
+    /// `precondition.map_reads`: pages that the workload reads before it writes them are mapped at the start.
     pub map_reads: bool,
-    /// `None`: no workload section; fine for the stepping interface, refused by `run`.
+    /// `None`: the spec has no workload; the stepping interface accepts this, `run` refuses it.
     pub workload: Option<WorkloadSpec>,
     pub output: OutputSpec,
 }
 
 impl Spec {
-    /// Whether power can fail here, or has something to keep the drive alive when it does.
+    /// Whether the spec has a power loss or a capacitor.
     pub fn models_power_loss(&self) -> bool {
         let power = &self.power;
         self.capacitor.capacitance_f > 0.0 || power.cut_after_requests > 0 || power.cut_at_ns.is_some()
@@ -83,21 +83,21 @@ impl Spec {
 }
 
 section! {
-    /// `[ftl]`.
+    /// `[ftl]`: map, allocation and wear levelling.
     #[derive(Clone, Debug, PartialEq)]
     #[allow(missing_docs)]
     pub struct FtlSpec {
         pub map: MapSpec = demand_map::spec::MAP,
         pub allocation: Allocation = ftl::spec::ALLOCATION,
         pub wear_levelling: WearLevelling = background::spec::WEAR_LEVELLING,
-        /// Static wear levelling: move the coldest block once it lags the plane's mean P/E by this many cycles.
+        /// Static wear levelling moves a block that lags the plane's mean P/E cycles by more than this.
         pub wear_gap: u32 = background::spec::WEAR_GAP,
     }
 }
 
 const SEED: Key = key("seed", int(0, i64::MAX as u64), "1", "seed of every random stream");
 
-/// All keys, in the order `show` prints them.
+/// All keys, in the order in which `spec show` writes them.
 static TABLE: Table = Table {
     keys: &[
         &[SEED],
@@ -124,7 +124,7 @@ static TABLE: Table = Table {
     presets: presets::PRESETS,
     exclusive: &[host::spec::workload::SOURCES.keys, precondition::EXCLUSIVE, power_loss::spec::EXCLUSIVE],
     one_of: &[host::spec::workload::SOURCES],
-    // The drive's cell, the preconditioning and the workload are none.
+    // The slots of these sections (cell type, preconditioning, workload) are not policies.
     without_policies: &["drive", "precondition", "workload"],
     example: "gc.victim=fifo",
     table_example: "gc.victim.random={k=8}",
@@ -155,7 +155,7 @@ impl Spec {
     }
 }
 
-/// All rules, in the order in which errors of one line are told.
+/// All rules, in the order in which errors of the same line are reported.
 const RULES: &[&[Rule]] = &[
     &[geometry::PAGE_SIZE],
     background::spec::RULES,
@@ -172,7 +172,7 @@ const RULES: &[&[Rule]] = &[
     capacity::RULES,
 ];
 
-/// A spec that was read and found possible, and where each of its values came from.
+/// A spec that has been read and checked, with the origin of each value.
 #[derive(Clone, Debug)]
 pub struct Loaded {
     /// The typed spec.
@@ -180,44 +180,44 @@ pub struct Loaded {
     values: Resolved,
 }
 
-/// Reads a spec. `name` is the file's name for messages, `dir` what relative paths in it are resolved against, `sets`
-/// are `path=value` overrides, the last one winning. A table of error rates that the spec names is read, too.
+/// Reads a spec. `name`: the file's name in messages; `dir`: the folder for relative paths in the spec; `sets`:
+/// overrides `path=value`, of which the last one counts. A table of error rates that the spec names is read, too.
 pub fn load(text: &str, name: &str, dir: &Path, sets: &[String]) -> Result<Loaded, SpecErrors> {
     let values = crate::spec::load_values(&TABLE, RULES, text, name, dir, sets)?;
     Ok(Loaded { spec: Spec::of(&values), values })
 }
 
 impl Loaded {
-    /// The resolved spec as TOML: every key with its value, its description and where the value came from. Loading
-    /// that gives the same spec.
+    /// The resolved spec as TOML: every key with its value, its description and the origin of the value. Loading this
+    /// text gives the same spec.
     pub fn to_toml(&self) -> String {
         to_toml(&TABLE, &self.values)
     }
 
-    /// Every value in base units, sorted: the same text for specs that mean the same. Paths are as written; a table of
-    /// error rates is there with a hash of what it holds.
+    /// Every value in base units, sorted by key: equivalent specs give the same text. Paths are as written; a table of
+    /// error rates is represented by a hash of its contents.
     pub fn canonical_json(&self) -> String {
         canonical_json(&TABLE, &self.values)
     }
 
-    /// 16 hex digits of [`Loaded::canonical_json`].
+    /// Hash of [`Loaded::canonical_json`], as 16 hex digits.
     pub fn hash(&self) -> String {
         hash(&self.canonical_json())
     }
 
-    /// Where the value of a key was written: its origin (a file's name, `preset NAME`, `--set`) and line. `None`: the
+    /// The origin of a key's value (a file's name, `preset NAME`, or `--set`) and its line. `None`: the value is the
     /// default.
     pub fn origin(&self, key: &str) -> Option<(&str, Option<u32>)> {
         self.values.origin(key)
     }
 
-    /// The presets the drive is built on, base first.
+    /// The presets on which the spec is based, the base first.
     pub fn presets(&self) -> &[&'static str] {
         self.values.presets()
     }
 }
 
-/// The drives that ship with the program: name and one line about each.
+/// The presets that ship with the program: name and one-line description of each.
 pub fn presets() -> &'static [(&'static str, &'static str)] {
     static ALL: LazyLock<Vec<(&str, &str)>> =
         LazyLock::new(|| presets::PRESETS.iter().map(|preset| (preset.name, preset.about)).collect());
@@ -229,8 +229,7 @@ pub fn schema() -> serde_json::Value {
     crate::spec::schema_of(&TABLE)
 }
 
-/// What the policies of the controller and the models of its flash can be, slot by slot; what is not built yet, and
-/// slots with a single choice, are left out.
+/// The policies of the controller and the models of its flash, slot by slot; slots with a single choice are left out.
 pub fn policies() -> Vec<PolicyRow> {
     crate::spec::policies_of(&TABLE)
 }
@@ -240,7 +239,7 @@ pub fn key_paths() -> Vec<&'static str> {
     TABLE.paths()
 }
 
-/// The least number in a range from which on `enough` holds.
+/// The least number in `low..=high` from which on `enough` holds; `None` if it does not hold for `high`.
 fn least(low: u64, high: u64, enough: impl Fn(u64) -> bool) -> Option<u64> {
     if !enough(high) {
         return None;
@@ -269,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn no_key_is_there_twice_and_conditions_name_keys() {
+    fn no_key_is_declared_twice_and_conditions_name_keys() {
         let keys: Vec<&Key> = TABLE.keys().collect();
         for (i, key) in keys.iter().enumerate() {
             assert!(!keys[..i].iter().any(|other| other.path == key.path), "{}", key.path);
@@ -288,7 +287,7 @@ mod tests {
         assert!(groups.chain([&TABLE.preset]).all(|path| TABLE.find(path).is_some()));
     }
 
-    /// The keys of these two are read by hand.
+    /// The keys of `[precondition]` and `[workload]` are read by hand-written code.
     #[test]
     fn every_key_reaches_the_spec() {
         let precondition = include_str!("precondition.rs");

@@ -1,4 +1,4 @@
-//! What the mechanisms of a spec need of its planes.
+//! The blocks that the mechanisms of a spec need in each plane.
 
 use super::Spec;
 use crate::base::geometry::logical_pages;
@@ -6,7 +6,7 @@ use crate::demand_map::MapSpec;
 use crate::ftl::WearLevelling;
 use crate::ftl::needs::{BlockNeeds, Demands, Fitted, fit, op_for};
 
-/// What of a spec decides it.
+/// The properties of a spec on which the needs depend.
 pub fn demands(spec: &Spec) -> Demands {
     let d = &spec.drive;
     let planes = [d.channels, d.chips_per_channel, d.dies_per_chip, d.planes_per_die];
@@ -28,18 +28,18 @@ pub fn demands(spec: &Spec) -> Demands {
     }
 }
 
-/// The needs of every mechanism of a spec, by plane.
+/// The needs of every mechanism of a spec, per plane.
 pub fn block_needs(spec: &Spec) -> BlockNeeds {
     BlockNeeds::new(&demands(spec))
 }
 
-/// The least `drive.op` in steps of 0.001 at which uniform random writes to a spec's drive amplify no more than this under FIFO
-/// cleaning; `None` where none up to 100 is.
+/// The least `drive.op`, in steps of 0.001, at which uniform random writes to a spec's drive have a write amplification
+/// of at most `waf_max` under FIFO cleaning; `None` if no op up to 100 is enough.
 pub fn op_for_waf(spec: &Spec, waf_max: f64) -> Option<f64> {
     op_for(&demands(spec), spec.drive.blocks_per_plane.into(), waf_max)
 }
 
-/// A spec's drive scaled so that so many bytes are `times` times its spare bytes, as [`fit`] does.
+/// A spec's drive scaled by [`fit`] so that `bytes` are `times` times its spare bytes.
 pub fn fit_to_writes(spec: &Spec, bytes: u64, times: f64) -> Option<Fitted> {
     fit(&demands(spec), spec.drive.blocks_per_plane, spec.drive.op, bytes, times)
 }
@@ -48,9 +48,9 @@ pub fn fit_to_writes(spec: &Spec, bytes: u64, times: f64) -> Option<Fitted> {
 mod tests {
     use super::*;
 
-    /// By hand: planes of 4 MiB and 128 blocks of 32 KiB, GC alone, which needs three.
+    /// Calculated by hand: planes of 4 MiB with 128 blocks of 32 KiB; GC alone needs three blocks.
     #[test]
-    fn a_drive_is_fitted_to_what_is_written() {
+    fn a_drive_is_fitted_to_the_bytes_written() {
         let text = "[drive]\nchannels = 1\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 2\n\
                     blocks_per_plane = 128\npages_per_block = 8\npage_size = '4KiB'\nop = 0.25\n";
         let spec = super::super::load(text, "test", std::path::Path::new("."), &[]).unwrap().spec;
@@ -63,7 +63,7 @@ mod tests {
             let pages = 2 * u64::from(blocks) * 8;
             (pages - (pages as f64 / (1.0 + op)) as u64) * 4096
         };
-        // 409 or 410 of 2048 pages are spare: 1.6 MiB.
+        // 409 or 410 of 2048 pages are spare, which is 1.6 MiB.
         let whole = Fitted { blocks_per_plane: 128, op: 0.25, spare_bytes: spare(128, 0.25) };
         assert_eq!(fit_to_writes(&spec, 5 * whole.spare_bytes, 5.0), Some(whole));
         for bytes in [5 * whole.spare_bytes - 1, 4 << 20, 2 << 20] {
@@ -76,7 +76,7 @@ mod tests {
                 "{fitted:?}"
             );
         }
-        // Not even the smallest drive has so little to spare: three blocks a plane.
+        // Even the smallest drive has three spare blocks per plane, which is more than asked for.
         assert_eq!(fit_to_writes(&spec, 5 * 2 * 3 * 32768 - 1, 5.0), None);
     }
 }

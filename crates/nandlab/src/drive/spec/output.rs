@@ -1,19 +1,20 @@
-//! `[output]`.
+//! The section `[output]` of the spec.
 
 use crate::spec::{COUNT, ValueKind, int, key, section};
 
 section! {
-    /// `[output]`: what is written beside the summary.
+    /// `[output]`: files written besides the summary.
     #[derive(Clone, Debug, PartialEq)]
     pub struct OutputSpec {
-        /// `timeline.json` (Chrome / Perfetto) of the first this many flash operations and the requests meanwhile; 0: none.
+        /// Number of flash operations in `timeline.json` (Chrome / Perfetto format), from the start, with the requests
+        /// in that time; 0: no timeline.
         pub timeline_operations: u64 =
-            key("output.timeline_operations", COUNT, "0", "flash operations in timeline.json; 0: none"),
-        /// `requests.parquet`, one row a request.
+            key("output.timeline_operations", COUNT, "0", "flash operations in timeline.json; 0: no timeline"),
+        /// Whether to write `requests.parquet`, one row per request.
         pub requests: bool =
-            key("output.requests", ValueKind::Bool, "false", "write requests.parquet, one row a request"),
-        /// Rows of `series.parquet` at most.
+            key("output.requests", ValueKind::Bool, "false", "write requests.parquet, one row per request"),
+        /// Highest number of rows of `series.parquet`.
         pub series_rows: u32 =
-            key("output.series_rows", int(1, 1_000_000), "1000", "rows of series.parquet at most"),
+            key("output.series_rows", int(1, 1_000_000), "1000", "most rows of series.parquet"),
     }
 }

@@ -1,4 +1,4 @@
-//! `[precondition]`.
+//! The section `[precondition]` of the spec.
 
 use crate::spec::{
     Choices, Follows, Key, Policy, Resolved, SHARE, Section, ValueKind, When, choices, int, key, plain,
@@ -8,15 +8,15 @@ use std::path::PathBuf;
 const FILL: When = When::Is("precondition.method", &["fill"]);
 const PTS: When = When::Is("precondition.method", &["pts"]);
 
-/// Either a method or a drive that is there.
+/// At most one of these keys may be set.
 pub(super) const EXCLUSIVE: &[&str] = &["precondition.method", "precondition.load"];
 
-/// `precondition.map_reads`.
+/// `precondition.map_reads`: whether pages that the workload reads before it writes them are mapped at the start.
 pub(super) const MAP_READS: Key = key(
     "precondition.map_reads",
     ValueKind::Bool,
     "false",
-    "pages that the workload reads before it writes them hold data at the start",
+    "pages that the workload reads before it writes them have data at the start",
 );
 
 const METHODS: &[Policy] = &[
@@ -25,7 +25,7 @@ const METHODS: &[Policy] = &[
     plain("pts", "SNIA PTS: sequential fill, then random overwrite until the WAF is steady"),
 ];
 
-/// Naming a parameter of a method chooses it.
+/// Setting a parameter of a method chooses the method.
 const METHOD_OF: Follows = Follows::Choice {
     of: &[
         ("precondition.used", "fill"),
@@ -46,7 +46,7 @@ impl Section for PreconditionSpec {
         )
         .follows(METHOD_OF),
         key("precondition.used", SHARE, "0.95", "filled share of the physical pages").when(FILL),
-        key("precondition.valid", SHARE, "0.80", "share of the filled pages that is still valid").when(FILL),
+        key("precondition.valid", SHARE, "0.80", "valid share of the filled pages").when(FILL),
         key(
             "precondition.order",
             ValueKind::Slot(FillOrder::CHOICES),
@@ -58,7 +58,7 @@ impl Section for PreconditionSpec {
             "precondition.rounds_max",
             int(0, 1000),
             "10",
-            "overwrites of the logical capacity at most; 0: none",
+            "most overwrites of the logical capacity; 0: the sequential fill alone",
         )
         .when(PTS)
         .note("assumption"),
@@ -83,23 +83,23 @@ impl Section for PreconditionSpec {
     }
 }
 
-/// `[precondition]`.
+/// `[precondition]`: how the drive is aged before the workload.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PreconditionSpec {
     /// A fresh drive.
     None,
-    /// Filled to a share of the physical pages, of which a share is valid.
+    /// A share of the physical pages is filled, and a share of the filled pages is valid.
     Fill {
         /// Filled share of the physical pages.
         used: f64,
         /// Valid share of the filled pages.
         valid: f64,
-        /// Order of the LPNs in them.
+        /// Order of the LPNs in the filled pages.
         order: FillOrder,
     },
     /// SNIA PTS: sequential fill, then uniform random overwrite until the WAF is steady.
     Pts {
-        /// At most this many times the logical capacity is overwritten; 0: the sequential fill alone.
+        /// Most overwrites of the logical capacity; 0: the sequential fill alone.
         rounds_max: u32,
     },
     /// A drive saved earlier.
@@ -107,14 +107,14 @@ pub enum PreconditionSpec {
 }
 
 choices! {
-    /// `precondition.order`: the order of the LPNs in the pages of a fill. It decides write amplification until the workload
-    /// has written the drive several times over: what is invalidated together lies together after the one, and not after
-    /// the other.
+    /// `precondition.order`: the order of the LPNs in the filled pages. The order affects write amplification until the
+    /// workload has written the drive several times over: pages that are invalidated together are in the same blocks
+    /// after a sequential fill, and spread over many blocks after a random fill.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum FillOrder {
-        /// None.
-        Random = "random": "cold and hot data side by side, as after years of random writes",
-        /// That of the addresses.
-        Sequential = "sequential": "as after one sequential write of the drive",
+        /// Random order.
+        Random = "random": "LPNs in random order: cold and hot data side by side, as after years of random writes",
+        /// Ascending order.
+        Sequential = "sequential": "LPNs in ascending order, as after one sequential write of the drive",
     }
 }

@@ -14,7 +14,7 @@ macro_rules! preset {
 
 /// All presets, by name.
 pub(super) static PRESETS: &[Preset] = &[
-    preset!("bench-16g", "16 GiB for the benchmarks: many small pages, the defaults' timing"),
+    preset!("bench-16g", "a 16 GiB drive for the benchmarks: many small pages, default timing"),
     preset!("capacitor-2d-128g", "the planar 128 GB drive of the capacitor-aware cache paper"),
     preset!("capacitor-3d-128g", "the stacked 128 GB drive of the capacitor-aware cache paper"),
     preset!("demo-128g", "a 128 GB MLC drive of the kind the MSR traces are replayed on"),

@@ -1,4 +1,4 @@
-//! `[reliability]`.
+//! The section `[reliability]` of the spec.
 
 use crate::flash::{RberSpec, RberTable, ReliabilitySpec, VthSpec};
 use crate::spec::{
@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 section! { for ReliabilitySpec {
-    rber = key("reliability.rber", ValueKind::Slot(RBER), "\"none\"", "raw bit error rate")
+    rber = key("reliability.rber", ValueKind::Slot(RBER), "\"none\"", "model of the raw bit error rate (RBER)")
         .file(FileOf { choice: "table", read: table })
         => |values, path| match values.val(path) {
             Val::Tag("none", None) => RberSpec::None,
@@ -27,7 +27,7 @@ section! { for ReliabilitySpec {
         "reliability.copyback_error",
         num(0.0, 1e-2),
         "0.0",
-        "RBER that every copyback in a row without correction adds",
+        "RBER that each copyback in a row adds",
     ),
     pe_cycles =
         key("reliability.pe_cycles", int(0, 10_000_000), "0", "P/E cycles of every block at the start"),
@@ -35,33 +35,33 @@ section! { for ReliabilitySpec {
         "reliability.retention",
         RETENTION,
         "\"0d\"",
-        "age of the data that is there at the start, or ages and their shares of it",
+        "age of the data present at the start, or a list of ages with their shares of the data",
     ) => |values, path| match values.val(path) {
         Val::List(ages) => ages.iter().map(|item| (item.read("age"), item.read("share"))).collect(),
         age => vec![(age.span(), 1.0)],
     },
     clock_scale =
-        key("reliability.clock_scale", FACTOR, "1.0", "ages run this much faster than the workload"),
+        key("reliability.clock_scale", FACTOR, "1.0", "factor by which the scaled clock (ages) runs faster than simulated time"),
 } }
 
 const RBER: &[Policy] = &[
     plain("none", "no bit errors"),
     with("vth", VthSpec::PARAMS, "threshold voltage distributions of MLC"),
-    value("table", &ValueKind::Path, "measured: a CSV of P/E cycles, retention, reads and RBER"),
+    value("table", &ValueKind::Path, "measured RBER: a CSV of P/E cycles, retention, reads and RBER"),
 ];
 
-// The states lie 0.6 V apart and are read with seven references each: wider steps would overlap.
+// The states lie 0.6 V apart, and soft sensing has seven references per boundary: wider steps would overlap.
 params! { for VthSpec {
     dvpp = param("dvpp", num(0.01, 0.6), "0.38", "programming step in V, the width of a programmed state"),
     cell_to_cell =
         param("cell_to_cell", num(0.0, 0.5), "0.05", "sigma of the cell-to-cell interference in V"),
     sensing_step =
-        param("sensing_step", num(0.001, 0.1), "0.03", "distance of the references of soft sensing in V"),
+        param("sensing_step", num(0.001, 0.1), "0.03", "distance between references of soft sensing in V"),
     per_page_kind =
-        param("per_page_kind", ValueKind::Bool, "false", "LSB and MSB pages apart, not the mean of both"),
+        param("per_page_kind", ValueKind::Bool, "false", "RBER of LSB and MSB pages apart, not their mean"),
 } }
 
-/// What `table` names.
+/// Reads the file of `reliability.rber.table`.
 fn table(file: &Path) -> Result<Content, Unreadable> {
     match RberTable::read(file) {
         Ok(table) => Ok(Content { hash: table.content_hash(), value: Arc::new(table) }),
@@ -74,16 +74,16 @@ fn table(file: &Path) -> Result<Content, Unreadable> {
     }
 }
 
-/// So few that `show` has them in one line, of which the reader takes 64 points.
+/// An age or a list of at most 32 ages: `spec show` writes the list in one line.
 const RETENTION: ValueKind = ValueKind::Either(&[AGE, ValueKind::List(AGES, 32)]);
 
 const AGES: &[Param] =
     &[param("age", AGE, "", "age of the data"), param("share", SHARE_ABOVE_0, "", "its share of the data")];
 
-pub(super) const RULES: &[Rule] = &[errors_are_looked_at, vth, retention];
+pub(super) const RULES: &[Rule] = &[errors_have_effect, vth, retention];
 
-/// What has no effect is refused: read levels without levels, bit errors that nobody looks at.
-fn errors_are_looked_at(check: &mut Check<'_>) -> Option<()> {
+/// Refuses keys without effect: options of read levels without read levels, and bit errors without read levels.
+fn errors_have_effect(check: &mut Check<'_>) -> Option<()> {
     let errors = check.tag("reliability.rber")?;
     for key in ["reliability.read_disturb", "reliability.copyback_error"] {
         if errors == "none" && check.num(key).is_some_and(|rber| rber > 0.0) {
@@ -102,7 +102,7 @@ fn errors_are_looked_at(check: &mut Check<'_>) -> Option<()> {
         check.error(&[key, "ecc.levels"], message, remedy);
     }
     if errors != "none" {
-        let message = "nothing looks at bit errors with ecc.levels = \"none\"";
+        let message = "bit errors have no effect with ecc.levels = \"none\"";
         let remedy = "set ecc.levels, such as \"laldpc\", or reliability.rber = \"none\"";
         check.error(&["reliability.rber", "ecc.levels"], message, remedy);
     }
@@ -112,7 +112,7 @@ fn errors_are_looked_at(check: &mut Check<'_>) -> Option<()> {
 fn vth(check: &mut Check<'_>) -> Option<()> {
     let (errors, cell) = (check.tag("reliability.rber")?, check.tag("drive.cell")?);
     if errors == "vth" && !["mlc", "3d-mlc"].contains(&cell) {
-        let message = format!("\"vth\" describes cells of two bits, and drive.cell is \"{cell}\"");
+        let message = format!("\"vth\" describes cells of two bits, but drive.cell = \"{cell}\"");
         let remedy = "set drive.cell = \"mlc\" or \"3d-mlc\", or reliability.rber to a table or \"none\"";
         check.error(&["reliability.rber", "drive.cell"], message, remedy);
     }
@@ -123,8 +123,8 @@ fn retention(check: &mut Check<'_>) -> Option<()> {
     let Val::List(ages) = check.get("reliability.retention")? else { return None };
     let sum: f64 = ages.iter().map(|age| age.field("share").num()).sum();
     if (sum - 1.0).abs() > 1e-9 {
-        let message = format!("the shares add up to {}", (sum * 1e12).round() / 1e12);
-        check.error(&["reliability.retention"], message, "shares that add up to 1");
+        let message = format!("expected shares that add up to 1, found {}", (sum * 1e12).round() / 1e12);
+        check.error(&["reliability.retention"], message, "set shares that add up to 1");
     }
     Some(())
 }

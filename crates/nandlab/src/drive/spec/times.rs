@@ -1,4 +1,4 @@
-//! Times that several keys make together: all that is simulated ends, and ages are counted in 32 bits of seconds.
+//! Rules on times that follow from several keys: simulated time is limited to 2^62 ns, and ages to 2^31 s.
 
 use super::least;
 use crate::base::units::{Span, Time};
@@ -9,7 +9,7 @@ use crate::spec::{Check, OPERATION_NS_MAX, Rule, Val, show_num, show_time};
 
 pub(super) const RULES: &[Rule] = &[arrivals_end, scaled_times, transfers, power_cut];
 
-/// The last simulated time, and what ends there.
+/// The last simulated time, and a text that says why it is the last.
 fn end(check: &Check<'_>) -> Option<(Time, String)> {
     let scale = check.num("reliability.clock_scale")?;
     let end = AgeClock::new(scale).end();
@@ -24,7 +24,7 @@ fn end(check: &Check<'_>) -> Option<(Time, String)> {
     Some((end, what))
 }
 
-/// Requests that are known to come after the end of simulated time.
+/// Refuses arrivals that are known to be after the end of simulated time.
 fn arrivals_end(check: &mut Check<'_>) -> Option<()> {
     const KEY: &str = "workload.arrival";
     let synthetic = check.get("workload.synthetic").map(|val| val.field("requests").int());
@@ -48,15 +48,15 @@ fn arrivals_end(check: &mut Check<'_>) -> Option<()> {
     let message = format!("of {requests} requests only {in_time} arrive before the end: {what}");
     let remedy = match arrival {
         Arrival::Iops(_) => {
-            format!("at least iops = {}, or fewer requests", ceil(requests as f64 / end.seconds()))
+            format!("set at least iops = {}, or fewer requests", ceil(requests as f64 / end.seconds()))
         }
-        _ => "a shorter idle, or fewer requests".to_owned(),
+        _ => "set a shorter idle, or fewer requests".to_owned(),
     };
     check.error(&[KEY, "workload.synthetic", "workload.repeat", "reliability.clock_scale"], message, remedy);
     Some(())
 }
 
-/// Spans of the scaled clock, in simulated time: not nothing, and not more than there is.
+/// Spans of the scaled clock must be at least 1 ns and at most 2^62 ns of simulated time.
 fn scaled_times(check: &mut Check<'_>) -> Option<()> {
     const SCALE: &str = "reliability.clock_scale";
     let scale = check.num(SCALE)?;
@@ -88,57 +88,57 @@ fn scaled_times(check: &mut Check<'_>) -> Option<()> {
             continue;
         };
         let remedy =
-            if simulated < 1.0 { "a longer time, or a lower" } else { "a shorter time, or a higher" };
+            if simulated < 1.0 { "set a longer time, or a lower" } else { "set a shorter time, or a higher" };
         check.error(&[key, SCALE], message, format!("{remedy} {SCALE}"));
         break;
     }
     Some(())
 }
 
-/// A page takes no longer over a path than an operation may.
+/// The transfer of a page over link, off-chip path or channel must not take longer than the longest operation.
 fn transfers(check: &mut Check<'_>) -> Option<()> {
     let bytes = check.int("drive.page_size")?;
     let longest = Span::from_ns(OPERATION_NS_MAX).seconds();
-    let told = |seconds: f64| {
+    let too_long = |seconds: f64| {
         let (seconds, longest) = (duration(seconds), duration(longest));
-        format!("takes {seconds} for a page of {bytes} bytes, and at most {longest} are simulated")
+        format!("expected at most {longest} for a page of {bytes} bytes, found {seconds}")
     };
     let seconds_at = |mb_per_s: f64| bytes as f64 / (mb_per_s * 1e6);
-    let faster = || format!("at least {}", ceil(bytes as f64 / longest / 1e6));
+    let faster = || format!("set at least {}", ceil(bytes as f64 / longest / 1e6));
     if let Some(link @ Val::Table(_)) = check.get("host.link") {
         let mb_per_s = link.field("mb_per_s").num();
         if seconds_at(mb_per_s) > longest {
-            let message = format!("mb_per_s = {} {}", show_num(mb_per_s), told(seconds_at(mb_per_s)));
+            let message = format!("mb_per_s = {}: {}", show_num(mb_per_s), too_long(seconds_at(mb_per_s)));
             check.error(&["host.link", "drive.page_size"], message, faster());
         }
     }
     if let Some(Val::Num(mb_per_s)) = check.get("timing.off_chip_mb_per_s") {
         let seconds = seconds_at(*mb_per_s);
         if seconds > longest {
-            check.error(&["timing.off_chip_mb_per_s", "drive.page_size"], told(seconds), faster());
+            check.error(&["timing.off_chip_mb_per_s", "drive.page_size"], too_long(seconds), faster());
         }
     }
     let ns_per_byte = check.num("timing.channel_ns_per_byte")?;
     let seconds = bytes as f64 * ns_per_byte * 1e-9;
     if seconds > longest {
-        let remedy = format!("at most {}", (OPERATION_NS_MAX / bytes).max(1));
-        check.error(&["timing.channel_ns_per_byte", "drive.page_size"], told(seconds), remedy);
+        let remedy = format!("set at most {}", (OPERATION_NS_MAX / bytes).max(1));
+        check.error(&["timing.channel_ns_per_byte", "drive.page_size"], too_long(seconds), remedy);
     }
     Some(())
 }
 
-/// Power fails while there is time.
+/// The injected power loss must not be after the end of simulated time.
 fn power_cut(check: &mut Check<'_>) -> Option<()> {
     let at = check.int("power.cut_at")?;
     let (end, what) = end(check)?;
     if Time::from_ns(at) > end {
         let message = format!("{} is after the end: {what}", show_time(at));
-        check.error(&["power.cut_at", "reliability.clock_scale"], message, "an earlier time");
+        check.error(&["power.cut_at", "reliability.clock_scale"], message, "set an earlier time");
     }
     Some(())
 }
 
-/// The number, or the next larger one of three digits.
+/// The number rounded up to three significant digits.
 fn ceil(value: f64) -> String {
     let unit = libm::pow(10.0, libm::floor(libm::log10(value)) - 2.0);
     format!("{:e}", libm::ceil(value / unit) * unit)

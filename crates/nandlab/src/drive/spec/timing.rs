@@ -1,4 +1,4 @@
-//! `[timing]`.
+//! The section `[timing]` of the spec.
 
 use crate::sched::{CommandTimes, ProgramTime, Scheduler, TimingSpec};
 use crate::spec::{
@@ -6,7 +6,7 @@ use crate::spec::{
 };
 
 section! { for TimingSpec {
-    read_ns = key("timing.read", OPERATION, "\"50us\"", "tR: sensing a page at the first level"),
+    read_ns = key("timing.read", OPERATION, "\"50us\"", "tR: sensing a page"),
     program =
         key("timing.program", PROGRAM, "\"900us\"", "tPROG: for every page, by page kind, or by layer"),
     erase_ns = key("timing.erase", OPERATION, "\"3.5ms\"", "tBERS: erasing a block"),
@@ -20,7 +20,7 @@ section! { for TimingSpec {
         "timing.command",
         COMMAND,
         "\"0us\"",
-        "channel time of a command, of every operation or of each",
+        "channel time of a command: one time, or a time for each kind of operation",
     ),
     decode_ns = key("timing.decode", OVERHEAD, "\"15us\"", "controller time to decode a page"),
     off_chip_bytes_per_s = key(
@@ -37,16 +37,16 @@ section! { for TimingSpec {
         "timing.scheduler",
         ValueKind::Slot(Scheduler::CHOICES),
         "\"read-first\"",
-        "order between a die's queues",
+        "order in which a die serves its queues",
     ),
-    multi_plane = key("timing.multi_plane", ValueKind::Bool, "false", "the planes of a die work together"),
+    multi_plane = key("timing.multi_plane", ValueKind::Bool, "false", "the planes of a die operate together"),
 } }
 
 const PROGRAM: ValueKind = ValueKind::Either(&[
     OPERATION,
     ValueKind::Table(&[
         param("lsb", OPERATION, "", "tPROG of an LSB page"),
-        param("msb", OPERATION, "", "tPROG of an MSB page; a TLC middle page takes the mean"),
+        param("msb", OPERATION, "", "tPROG of an MSB page; for a TLC middle page the mean of the two"),
     ]),
     ValueKind::Table(&[
         param("fastest", OPERATION, "", "tPROG of the bottom layer"),
@@ -72,17 +72,29 @@ impl FromVal for ProgramTime {
 const COMMAND: ValueKind = ValueKind::Either(&[
     OVERHEAD,
     ValueKind::Table(&[
-        param("read", OVERHEAD, "\"0us\"", "of a read of a page"),
-        param("program", OVERHEAD, "\"0us\"", "of a program of a page"),
-        param("erase", OVERHEAD, "\"0us\"", "of an erase of a block"),
-        param("copyback", OVERHEAD, "\"0us\"", "of a copyback of a page"),
-        param("multi_plane_read", TOGETHER, "\"each\"", "of a read of several planes, in all"),
-        param("multi_plane_program", TOGETHER, "\"each\"", "of a program of several planes, in all"),
+        param("read", OVERHEAD, "\"0us\"", "command time of a page read"),
+        param("program", OVERHEAD, "\"0us\"", "command time of a page program"),
+        param("erase", OVERHEAD, "\"0us\"", "command time of a block erase"),
+        param("copyback", OVERHEAD, "\"0us\"", "command time of a page copyback"),
+        param(
+            "multi_plane_read",
+            TOGETHER,
+            "\"each\"",
+            "command time of a multi-plane read, all planes together",
+        ),
+        param(
+            "multi_plane_program",
+            TOGETHER,
+            "\"each\"",
+            "command time of a multi-plane program, all planes together",
+        ),
     ]),
 ]);
 
-const TOGETHER: ValueKind =
-    ValueKind::Either(&[OVERHEAD, ValueKind::Slot(&[plain("each", "every plane pays what one plane does")])]);
+const TOGETHER: ValueKind = ValueKind::Either(&[
+    OVERHEAD,
+    ValueKind::Slot(&[plain("each", "the command time of one plane, for every plane")]),
+]);
 
 impl FromVal for CommandTimes {
     fn from_val(val: &Val) -> Self {
@@ -104,8 +116,10 @@ impl FromVal for CommandTimes {
     }
 }
 
-const OFF_CHIP: ValueKind =
-    ValueKind::Either(&[MB_PER_S, ValueKind::Slot(&[plain("unlimited", "never a bottleneck")])]);
+const OFF_CHIP: ValueKind = ValueKind::Either(&[
+    MB_PER_S,
+    ValueKind::Slot(&[plain("unlimited", "transfers take no time on the off-chip path")]),
+]);
 
 choices! { for Scheduler {
     ReadFirst = "read-first": "host reads, then host writes, then background work",
