@@ -1,7 +1,8 @@
-//! Arbitrary bytes as a small drive and the requests of its host: every request is completed or fails for a reason, without a
-//! panic, a drive that stops, or a read of wrong data.
+//! Arbitrary bytes as a small drive and the requests of its host: every request is completed or fails for a reason,
+//! without a panic, a drive that stops, or a read of wrong data.
 //!
-//! `cargo fuzz run play`. The first seven bytes choose the settings of the drive, each three bytes after them a request.
+//! `cargo fuzz run play`. The first seven bytes choose the settings of the drive, each three bytes after them a
+//! request.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

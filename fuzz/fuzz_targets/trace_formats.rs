@@ -1,7 +1,7 @@
 //! Arbitrary bytes through every trace reader: the result is requests or an error, never a panic.
 //!
-//! `cargo fuzz run trace_formats`. The first byte chooses leniency and device, the second the format (or detection); the
-//! rest is the content of the file, plain or compressed.
+//! `cargo fuzz run trace_formats`. The first byte chooses leniency and device, the second the format (or detection);
+//! the rest is the content of the file, plain or compressed.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

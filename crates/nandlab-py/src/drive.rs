@@ -256,8 +256,8 @@ impl Drive {
         Ok(self.drive.as_mut().expect("no thread has the drive"))
     }
 
-    /// Does work that cannot be interrupted on a thread of its own. When the handler of a signal raises meanwhile, this call
-    /// returns the exception and the work goes on; the next call that needs the drive waits for the thread.
+    /// Does work that cannot be interrupted on a thread of its own. When the handler of a signal raises meanwhile, this
+    /// call returns the exception and the work goes on; the next call that needs the drive waits for the thread.
     fn run_on_thread(
         &mut self,
         py: Python<'_>,

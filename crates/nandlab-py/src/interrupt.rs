@@ -20,8 +20,8 @@ impl Stop {
     }
 }
 
-/// Does `work` on a thread of its own while the calling thread serves signals. When a handler raises, the work is asked to
-/// stop and waited for, and the exception of the handler is the result.
+/// Does `work` on a thread of its own while the calling thread serves signals. When a handler raises, the work is asked
+/// to stop and waited for, and the exception of the handler is the result.
 pub(crate) fn interruptible<T: Send>(py: Python<'_>, work: impl FnOnce(&Stop) -> T + Send) -> PyResult<T> {
     let stop = Stop::default();
     std::thread::scope(|scope| {

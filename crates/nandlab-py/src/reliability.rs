@@ -12,7 +12,8 @@ use nandlab::sched::Timing;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-/// The tables `points` and `levels`. The rows of `points` are nested loops over page kind (outermost), age and P/E cycles.
+/// The tables `points` and `levels`. The rows of `points` are nested loops over page kind (outermost), age and P/E
+/// cycles.
 #[pyfunction]
 #[pyo3(signature = (spec, pe_cycles, age_s, reads=0, copybacks=0))]
 pub(crate) fn reliability<'py>(
@@ -98,8 +99,8 @@ impl Rows {
     }
 }
 
-/// The RBER limit of each read level, and the latency of a read that decodes there on an idle drive: when started at the level,
-/// and when started at level 1 with each choice of `ecc.retry`.
+/// The RBER limit of each read level, and the latency of a read that decodes there on an idle drive: when started at
+/// the level, and when started at level 1 with each choice of `ecc.retry`.
 fn levels(timing: &Timing, spec: &nandlab::drive::spec::Spec, geometry: &Geometry) -> Table {
     let of = |retry| Timing::new(&spec.timing, &EccSpec { retry, ..spec.ecc.clone() }, geometry);
     let (full, incremental) = (of(Retry::Full), of(Retry::Incremental));

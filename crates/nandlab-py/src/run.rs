@@ -228,8 +228,8 @@ impl Run {
         clippy::disallowed_methods,
         reason = "limits the wall time of a step; nothing simulated depends on the wall clock"
     )]
-    /// Advances for `budget` of wall time, at most to the end of the phase, so that the caller can announce the next phase, and
-    /// at most until `until` requests have been completed.
+    /// Advances for `budget` of wall time, at most to the end of the phase, so that the caller can announce the next
+    /// phase, and at most until `until` requests have been completed.
     fn advance(&mut self, budget: Duration, until: u64) -> Result<(), Failure> {
         let start = Instant::now();
         if let State::Preconditioning(preconditioning) = &mut self.state {
@@ -275,8 +275,8 @@ impl Run {
                     }
                 }
                 if is_done {
-                    // A power loss triggered by the last request belongs to the run. It has not happened yet where the last
-                    // chunk ended with that request.
+                    // A power loss triggered by the last request belongs to the run. It has not happened yet where the
+                    // last chunk ended with that request.
                     simulation.play(&mut self.runner, 1)?;
                 }
                 self.completed = self.runner.completed();

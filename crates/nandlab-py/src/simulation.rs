@@ -77,8 +77,8 @@ pub(crate) trait Simulation: Send + Sync {
     fn stretch(&self) -> Vec<(&'static str, f64)>;
     /// Ends the stretch and lets the drive come to rest.
     fn rest(&mut self, source: &mut Runner<Requests>) -> Result<(), Failure>;
-    /// Fast-forwards the drive, which is at rest, by `times` the wear and time of the stretch, or until a block reaches its
-    /// endurance; returns the factor.
+    /// Fast-forwards the drive, which is at rest, by `times` the wear and time of the stretch, or until a block reaches
+    /// its endurance; returns the factor.
     fn fast_forward(&mut self, times: f64) -> Result<f64, Failure>;
     fn verify(&self) -> Result<(), Failure>;
     fn now(&self) -> u64;

@@ -61,8 +61,8 @@ impl Spec {
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
         other.cast::<Self>().is_ok_and(|other| {
             let other = &other.get().loaded;
-            // Relative paths are relative to the spec's directory, which the canonical JSON does not contain; so `spec` is
-            // compared too, which has whole paths.
+            // Relative paths are relative to the spec's directory, which the canonical JSON does not contain; so `spec`
+            // is compared too, which has whole paths.
             self.loaded.spec == other.spec && self.loaded.canonical_json() == other.canonical_json()
         })
     }
@@ -118,7 +118,8 @@ impl Spec {
     }
 }
 
-/// The number of requests in the workload of a spec, the bytes that it writes, and the highest address that it uses, in bytes.
+/// The number of requests in the workload of a spec, the bytes that it writes, and the highest address that it uses, in
+/// bytes.
 #[pyfunction]
 pub(crate) fn workload_facts(py: Python<'_>, spec: &Spec) -> PyResult<(u64, u64, u64)> {
     /// Requests between two checks for signals.

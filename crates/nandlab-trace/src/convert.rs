@@ -41,8 +41,8 @@ impl Conversion {
 /// Writes all of `source` to `out` in `format` (a name of [`formats`]).
 ///
 /// # Errors
-/// The first error of the source; an unknown format, or one that cannot be written; without `drop`, the first request that the
-/// format cannot represent; an error of `out`.
+/// The first error of the source; an unknown format, or one that cannot be written; without `drop`, the first request
+/// that the format cannot represent; an error of `out`.
 pub fn convert(
     source: &mut dyn Source,
     out: &mut dyn Write,

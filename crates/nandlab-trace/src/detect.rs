@@ -1,9 +1,9 @@
 //! Detection of a file's format from its content.
 //!
-//! The reader of every format that the first bytes allow parses the first 64 lines. The format whose reader finds the most
-//! requests (at least a fifth of the lines) is the detected one; damaged lines are reported when the file is read. When
-//! no format or several formats find the most requests, detection fails with an error that lists the choices. `ssdsim` is never
-//! detected: its columns have the meaning of `mqsim`'s.
+//! The reader of every format that the first bytes allow parses the first 64 lines. The format whose reader finds the
+//! most requests (at least a fifth of the lines) is the detected one; damaged lines are reported when the file is read.
+//! When no format or several formats find the most requests, detection fails with an error that lists the choices.
+//! `ssdsim` is never detected: its columns have the meaning of `mqsim`'s.
 
 use crate::error::{ErrorKind, Position, TraceError, quoted};
 use crate::format::{FormatInfo, Parsed, ReaderOptions, formats, head_lines};
@@ -23,8 +23,8 @@ pub(crate) fn detect(head: &[u8], options: &ReaderOptions) -> Result<&'static Fo
     }
 }
 
-/// The error for content that fits no format. It quotes the first line with a zero byte after the first line that is not empty,
-/// or else the first line that is not empty.
+/// The error for content that fits no format. It quotes the first line with a zero byte after the first line that is
+/// not empty, or else the first line that is not empty.
 fn unknown_content(head: &[u8]) -> TraceError {
     let mut lines = (1..).zip(head_lines(head)).filter(|(_, line)| !line.is_empty());
     let first = lines.next();

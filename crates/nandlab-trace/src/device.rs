@@ -1,5 +1,5 @@
-//! Files that hold several devices: the user chooses one device, or all are laid out one after another in one address space.
-//! Without a choice such a file is refused, so that devices never share addresses unnoticed.
+//! Files that hold several devices: the user chooses one device, or all are laid out one after another in one address
+//! space. Without a choice such a file is refused, so that devices never share addresses unnoticed.
 
 use crate::error::{ErrorKind, TraceError, quoted};
 use crate::format::Parsed;
@@ -190,7 +190,8 @@ fn sorted<'a>(keys: impl Iterator<Item = &'a Vec<u8>>) -> Vec<&'a Vec<u8>> {
     keys
 }
 
-/// The base address of each device, from a first pass over the file: devices follow one another, each at a multiple of 1 MiB.
+/// The base address of each device, from a first pass over the file: devices follow one another, each at a multiple of
+/// 1 MiB.
 fn bases(spec: &TraceSpec, content: Option<&Content>) -> Result<BTreeMap<Vec<u8>, u64>, TraceError> {
     let mut records = Records::open(spec, content)?;
     let mut ends: BTreeMap<Vec<u8>, u64> = BTreeMap::new();

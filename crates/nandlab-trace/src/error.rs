@@ -153,7 +153,8 @@ pub(crate) fn quoted(bytes: &[u8]) -> String {
     format!("\"{short}\"")
 }
 
-/// A file's name for a message: unprintable characters are escaped, and the middle of a name above 200 characters is left out.
+/// A file's name for a message: unprintable characters are escaped, and the middle of a name above 200 characters is
+/// left out.
 fn shown(file: &Path) -> String {
     const ENDS: usize = 80;
     let escape = |c: char| match c.escape_debug() {

@@ -1,8 +1,8 @@
 //! Opens a file, plain or compressed (recognized by content), and gives its lines or fixed-size records.
 //!
 //! A reader thread reads and decompresses the file into four chunks, which it exchanges with the parser's thread. So
-//! reading and parsing overlap, and memory stays bounded whatever the file's size. A line is given as a slice of the chunk;
-//! only a line that crosses a chunk boundary is copied.
+//! reading and parsing overlap, and memory stays bounded whatever the file's size. A line is given as a slice of the
+//! chunk; only a line that crosses a chunk boundary is copied.
 
 use crate::error::{ErrorKind, Position, TraceError};
 use std::fs::File;

@@ -1,8 +1,9 @@
 //! Block traces and workload generators.
 //!
-//! [`open`] turns the `[workload]` section of a spec into a [`Source`] of requests in order of arrival: a trace file
-//! in one of [`formats`] (plain or compressed, recognized by content), a look-alike of a published trace ([`profiles`]),
-//! or a synthetic workload. [`stat`] computes the statistics of a source; [`convert`] writes a source in a trace format.
+//! [`open`] turns the `[workload]` section of a spec into a [`Source`] of requests in order of arrival: a trace file in
+//! one of [`formats`] (plain or compressed, recognized by content), a look-alike of a published trace ([`profiles`]),
+//! or a synthetic workload. [`stat`] computes the statistics of a source; [`convert`] writes a source in a trace
+//! format.
 //!
 //! Reading order: this file, `trace`, `format/mod` and `format/msr`, `input`, `generate/profile`.
 
@@ -33,8 +34,8 @@ use std::sync::Arc;
 
 /// Requests in order of arrival.
 pub trait Source: Send {
-    /// The next request; `None` at the end and after an error. Arrivals are times since the first request of a trace, whatever
-    /// the time origin of the file, or since the start of the workload for generators.
+    /// The next request; `None` at the end and after an error. Arrivals are times since the first request of a trace,
+    /// whatever the time origin of the file, or since the start of the workload for generators.
     fn next_request(&mut self) -> Option<Result<Request, TraceError>>;
 
     /// Malformed records skipped so far under `lenient`.
@@ -63,12 +64,12 @@ pub trait Source: Send {
 
 /// Opens the source that `[workload]` names, for a drive of `logical_bytes`, with the run's `seed`.
 ///
-/// `repeat` plays the source again from its start; each round begins one mean inter-arrival time after the last request of
-/// the round before. `requests_max` ends the source early.
+/// `repeat` plays the source again from its start; each round begins one mean inter-arrival time after the last request
+/// of the round before. `requests_max` ends the source early.
 ///
 /// # Errors
-/// A file that cannot be opened, an unknown format or profile, an impossible setting. Errors further inside a file come from
-/// [`Source::next_request`].
+/// A file that cannot be opened, an unknown format or profile, an impossible setting. Errors further inside a file come
+/// from [`Source::next_request`].
 pub fn open(workload: &WorkloadSpec, logical_bytes: u64, seed: u64) -> Result<Box<dyn Source>, TraceError> {
     if workload.repeat > 1 {
         read_again(&workload.source, &format!("workload.repeat = {}", workload.repeat))?;
@@ -82,8 +83,8 @@ pub fn open(workload: &WorkloadSpec, logical_bytes: u64, seed: u64) -> Result<Bo
     Ok(Box::new(repeat::Repeat::new(first, reopen, workload.repeat.max(1), workload.requests_max)))
 }
 
-/// Refuses a trace that can be read only once, such as a pipe, because `what` reads it again. Sources other than traces can
-/// always be read again. The file is not opened, since opening a pipe waits for its writer.
+/// Refuses a trace that can be read only once, such as a pipe, because `what` reads it again. Sources other than traces
+/// can always be read again. The file is not opened, since opening a pipe waits for its writer.
 ///
 /// # Errors
 /// The trace can be read only once.

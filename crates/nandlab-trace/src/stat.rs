@@ -1,8 +1,8 @@
 //! Statistics of a source: counts, sizes, footprint, rewrites, skew.
 //!
-//! Pages are 4 KiB; each page that a request overlaps is one page reference. A write reference to a page written before is a
-//! rewrite; the time between the two writes is its interval. Memory: 24 bytes for each page referenced, and up to as much
-//! again for free slots of the hash table; a failed allocation is an error.
+//! Pages are 4 KiB; each page that a request overlaps is one page reference. A write reference to a page written before
+//! is a rewrite; the time between the two writes is its interval. Memory: 24 bytes for each page referenced, and up to
+//! as much again for free slots of the hash table; a failed allocation is an error.
 
 use crate::generate::Published;
 use crate::{ErrorKind, Source, TraceError};

@@ -1,7 +1,7 @@
 //! The standing benchmark: `cargo bench -p nandlab`.
 //!
-//! A 16 GiB drive of 4 x 4 dies, preconditioned so that GC runs; a million requests, 70 % writes, 4 to 16 KiB, zipf
-//! 0.9 over 8 GiB, queue depth 64. Prints page operations per second on one core, and, as an upper limit, those of a bare
+//! A 16 GiB drive of 4 x 4 dies, preconditioned so that GC runs; a million requests, 70 % writes, 4 to 16 KiB, zipf 0.9
+//! over 8 GiB, queue depth 64. Prints page operations per second on one core, and, as an upper limit, those of a bare
 //! loop that does the same work on arrays of the same size; then the speed of larger drives, up to 1 TiB. A hash of the
 //! simulated outcome shows whether a change of speed has changed the outcome.
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
@@ -23,8 +23,8 @@ const SPAN: u64 = 8 << 30;
 const PAGE: u64 = 4096;
 const QUEUE_DEPTH: u32 = 64;
 
-/// Requests with Zipf 0.9 ranks, by inversion of the continuous distribution; a multiplier that is prime to the span maps ranks
-/// to pages.
+/// Requests with Zipf 0.9 ranks, by inversion of the continuous distribution; a multiplier that is prime to the span
+/// maps ranks to pages.
 fn requests(span: u64) -> Vec<Request> {
     let mut stream = Stream::new(1, "bench");
     let pages = span / PAGE;
@@ -90,7 +90,8 @@ const OLD: [&str; 4] = [
     "reliability.retention=365d",
 ];
 
-/// Prints the speed of the simulator with each of [`SCHEMES`]. The runs alternate, so that load on the machine affects all alike.
+/// Prints the speed of the simulator with each of [`SCHEMES`]. The runs alternate, so that load on the machine affects
+/// all alike.
 fn schemes(requests: &[Request], only: Option<&str>) {
     let mut best = [f64::INFINITY; SCHEMES.len()];
     let mut facts = [const { String::new() }; SCHEMES.len()];
@@ -126,7 +127,8 @@ fn schemes(requests: &[Request], only: Option<&str>) {
     }
 }
 
-/// Prints the time of a lookup in mapping caches of several sizes; half of the lookups miss, and each sets a read level.
+/// Prints the time of a lookup in mapping caches of several sizes; half of the lookups miss, and each sets a read
+/// level.
 fn mapping_cache() {
     const LOOKUPS: u32 = 2_000_000;
     for (name, eviction) in [("lru", Eviction::Lru), ("read-level", Eviction::ReadLevel { fixed: 2000 })] {
@@ -164,8 +166,8 @@ fn play(drive: &mut Drive, requests: &[Request]) -> (u64, f64) {
     (drive.stats().page_operations(), start.elapsed().as_secs_f64())
 }
 
-/// The work of the drive as bare loops: a read looks the map up; a write maps, validates and invalidates pages; greedy GC copies
-/// page by page. There is no time, no queue and no statistic.
+/// The work of the drive as bare loops: a read looks the map up; a write maps, validates and invalidates pages; greedy
+/// GC copies page by page. There is no time, no queue and no statistic.
 struct Bare {
     map: Vec<u32>,
     lpn: Vec<u32>,

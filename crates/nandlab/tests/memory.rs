@@ -1,7 +1,7 @@
 //! Bytes of memory per simulated physical page, and allocations per operation, counted by an allocator.
 //!
-//! The binary has one test, so that nothing else allocates meanwhile. A zeroed allocation counts in full, although its pages take
-//! memory only when they are written.
+//! The binary has one test, so that nothing else allocates meanwhile. A zeroed allocation counts in full, although its
+//! pages take memory only when they are written.
 
 mod common;
 

@@ -1,8 +1,8 @@
 //! Alibaba block traces 2020 (CSV).
 //!
 //! Columns: `device_id,opcode,offset,length,timestamp`: opcode `R` or `W`, offset and length in bytes, timestamp in
-//! microseconds of the Unix epoch. A file mixes the records of a thousand disks, nearly in order of time; the reader sorts them
-//! within a window of 65,536 records.
+//! microseconds of the Unix epoch. A file mixes the records of a thousand disks, nearly in order of time; the reader
+//! sorts them within a window of 65,536 records.
 //!
 //! Source: the README of alibaba/block-traces.
 

@@ -1,14 +1,15 @@
 //! blkparse's default text output.
 //!
-//! Columns: `maj,min cpu seq seconds.nanoseconds pid action RWBS` and then, for requests, `sector + count [process]`
-//! in 512-byte sectors. One request passes through several actions (Q queued, D issued, C completed...), so the reader
-//! takes ONE action: `D`, the request as the device gets it; without any D in the file's first 256 KiB, `Q`, the arrival in
-//! the block layer; without any D and Q there, `C`. Every other action is skipped.
+//! Columns: `maj,min cpu seq seconds.nanoseconds pid action RWBS` and then, for requests, `sector + count [process]` in
+//! 512-byte sectors. One request passes through several actions (Q queued, D issued, C completed...), so the reader
+//! takes ONE action: `D`, the request as the device gets it; without any D in the file's first 256 KiB, `Q`, the
+//! arrival in the block layer; without any D and Q there, `C`. Every other action is skipped.
 //!
-//! RWBS: a leading `F` asks for a flush before the request, then one of `R` `W` `D` (discard, `DE` secure) `N` (none), then
-//! modifiers: `F` force unit access, `S` sync, `M` metadata, `A` read-ahead, `B` barrier. So `FN`, `F`, `FF` and `FS`
-//! are flushes, `FWS` is a flush and a write, `WFS` a FUA write, `FWFS` a flush and a FUA write. Packet commands
-//! (`N 0 (00 ..)`) and other events without data are skipped. Reading ends at the summary (`CPUn (dev):`, `Total (dev):`).
+//! RWBS: a leading `F` asks for a flush before the request, then one of `R` `W` `D` (discard, `DE` secure) `N` (none),
+//! then modifiers: `F` force unit access, `S` sync, `M` metadata, `A` read-ahead, `B` barrier. So `FN`, `F`, `FF` and
+//! `FS` are flushes, `FWS` is a flush and a write, `WFS` a FUA write, `FWFS` a flush and a FUA write. Packet commands
+//! (`N 0 (00 ..)`) and other events without data are skipped. Reading ends at the summary (`CPUn (dev):`, `Total
+//! (dev):`).
 //!
 //! Source: blkparse(1) of blktrace 1.2.0.
 

@@ -4,10 +4,10 @@
 //! `time file action [offset length]`. Offset and length are bytes. `add`, `open` and `close` are no requests; `sync`
 //! and `datasync` are flushes, `trim` is a TRIM. The file is the device.
 //!
-//! Time: version 3 gives microseconds since the start of the run. Version 2 has no times but `wait` lines, whose
-//! number (in the column of the offset) counts microseconds since the previous wait, as the manual says. So the
-//! requests between two waits all arrive at one time, and without waits all arrive at 0. (fio itself compares the number
-//! with milliseconds since the start when it replays a log; this reader follows the manual.)
+//! Time: version 3 gives microseconds since the start of the run. Version 2 has no times but `wait` lines, whose number
+//! (in the column of the offset) counts microseconds since the previous wait, as the manual says. So the requests
+//! between two waits all arrive at one time, and without waits all arrive at 0. (fio itself compares the number with
+//! milliseconds since the start when it replays a log; this reader follows the manual.)
 //!
 //! Source: fio(1) of fio 3.33.
 

@@ -1,8 +1,8 @@
 //! The trace formats: one file each, and one table that names them all.
 //!
-//! To add a format: write its file with a [`Reader`] (and a [`Writer`] if traces of the format can be written), add its line to
-//! `FORMATS`, and its name to the choices of `workload.format` in nandlab's `host/spec/workload.rs`. Detection, errors,
-//! device choice, ordering, conversion, fuzzing and the round-trip tests follow.
+//! To add a format: write its file with a [`Reader`] (and a [`Writer`] if traces of the format can be written), add its
+//! line to `FORMATS`, and its name to the choices of `workload.format` in nandlab's `host/spec/workload.rs`. Detection,
+//! errors, device choice, ordering, conversion, fuzzing and the round-trip tests follow.
 
 mod alibaba;
 mod blkparse;

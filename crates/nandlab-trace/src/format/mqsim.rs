@@ -1,7 +1,7 @@
 //! MQSim ascii traces.
 //!
-//! Columns: `time device sector sectors op`, separated by blanks; sectors are 512 B, 1 is a READ, 0 a write. The
-//! file does not give the unit of time, which is in MQSim's workload XML (`Time_Unit`); the reader takes nanoseconds unless
+//! Columns: `time device sector sectors op`, separated by blanks; sectors are 512 B, 1 is a READ, 0 a write. The file
+//! does not give the unit of time, which is in MQSim's workload XML (`Time_Unit`); the reader takes nanoseconds unless
 //! `workload.time_unit` gives another unit.
 //!
 //! Source: MQSim's README.

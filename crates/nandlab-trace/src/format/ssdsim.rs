@@ -1,8 +1,8 @@
 //! SSDsim ascii traces.
 //!
-//! Columns: `time device sector sectors op`, separated by blanks. Time is integer nanoseconds, sectors are 512 B,
-//! and 1 is a READ, 0 a write. The format is not detected by content: an MQSim trace in nanoseconds has the same columns with the
-//! same meaning, so detection returns `mqsim` for files of both formats.
+//! Columns: `time device sector sectors op`, separated by blanks. Time is integer nanoseconds, sectors are 512 B, and 1
+//! is a READ, 0 a write. The format is not detected by content: an MQSim trace in nanoseconds has the same columns with
+//! the same meaning, so detection returns `mqsim` for files of both formats.
 //!
 //! Source: SSDsim's README.
 

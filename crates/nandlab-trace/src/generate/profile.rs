@@ -1,37 +1,38 @@
 //! Look-alikes of published and recorded traces: requests are drawn so that their statistics equal the published ones.
 //!
-//! MSR's system volumes have a median rewrite interval of about 60 s, from metadata that is written periodically; a Zipf
-//! distribution alone does not give such an interval. So writes have four parts, each with its own region of pages:
+//! MSR's system volumes have a median rewrite interval of about 60 s, from metadata that is written periodically; a
+//! Zipf distribution alone does not give such an interval. So writes have four parts, each with its own region of
+//! pages:
 //!
 //! - the hottest page, written at an even rate as often as published;
 //! - periodic pages, each written once in every published median interval;
 //! - hot pages: the rest of the most written 1 % of the written pages;
-//! - cold pages: a cursor writes each of them once, evenly over the run, which makes the footprint exact; other writes to
-//!   cold pages are drawn uniformly.
+//! - cold pages: a cursor writes each of them once, evenly over the run, which makes the footprint exact; other writes
+//!   to cold pages are drawn uniformly.
 //!
-//! A share of the writes to hot and cold pages repeats one of the last eight extents. The share is solved for so that the median
-//! rewrite interval equals the period: rewrites with a shorter interval and half of the periodic rewrites are together half of
-//! all rewrites. Reads cover the pages that are only read with a cursor too; other reads go to the hot pages or,
-//! Zipf-distributed, to all pages.
+//! A share of the writes to hot and cold pages repeats one of the last eight extents. The share is solved for so that
+//! the median rewrite interval equals the period: rewrites with a shorter interval and half of the periodic rewrites
+//! are together half of all rewrites. Reads cover the pages that are only read with a cursor too; other reads go to the
+//! hot pages or, Zipf-distributed, to all pages.
 //!
-//! Sizes in pages are geometrically distributed around the published mean of their operation; feedback corrects deviations
-//! from the mean. Where the published bytes are fewer than those of the pages, requests start or end off a page boundary.
-//! Writes to hot and cold pages and reads arrive in bursts with exponentially distributed gaps.
+//! Sizes in pages are geometrically distributed around the published mean of their operation; feedback corrects
+//! deviations from the mean. Where the published bytes are fewer than those of the pages, requests start or end off a
+//! page boundary. Writes to hot and cold pages and reads arrive in bursts with exponentially distributed gaps.
 //!
-//! Where the share of reads of data not written since the start ("old" data) is published, each read is drawn to be of old or
-//! of new data, and feedback keeps the share. A read of old data is drawn as above, and again if it starts at a written page;
-//! a read of new data goes to the hot pages or, Zipf-distributed in the order of first writes, to the written pages. An
-//! extent ends where pages of the other kind begin.
+//! Where the share of reads of data not written since the start ("old" data) is published, each read is drawn to be of
+//! old or of new data, and feedback keeps the share. A read of old data is drawn as above, and again if it starts at a
+//! written page; a read of new data goes to the hot pages or, Zipf-distributed in the order of first writes, to the
+//! written pages. An extent ends where pages of the other kind begin.
 //!
-//! **Shortened profiles** (`requests` below the published count) keep the rate, the ratios (the share of old data too), the
-//! period and the mean sizes; the footprint and the writes of the hottest page shrink in proportion. A profile longer than
-//! published keeps the footprint.
-//! **On a smaller drive** addresses are drawn within the drive, and a footprint above 90 % of the drive shrinks to 90 %.
-//! **Deviations**: the pages of a database have one size and are aligned to it; requests drawn here do not keep that alignment.
-//! Two recordings do not fit the four parts. The writes of `recorded/fileserver` are spread so evenly that the median rewrite
-//! interval is shorter than recorded (11.5 s for 17.9 s); the periodic pages of `recorded/ntrx`, one write each 15 ms,
-//! are written more often than its hottest page was (13,000 times for 3,012).
-//! **Prefixes**: where the statistics cover only the first three million requests of a trace, so does the profile.
+//! **Shortened profiles** (`requests` below the published count) keep the rate, the ratios (the share of old data too),
+//! the period and the mean sizes; the footprint and the writes of the hottest page shrink in proportion. A profile
+//! longer than published keeps the footprint. **On a smaller drive** addresses are drawn within the drive, and a
+//! footprint above 90 % of the drive shrinks to 90 %. **Deviations**: the pages of a database have one size and are
+//! aligned to it; requests drawn here do not keep that alignment. Two recordings do not fit the four parts. The writes
+//! of `recorded/fileserver` are spread so evenly that the median rewrite interval is shorter than recorded (11.5 s for
+//! 17.9 s); the periodic pages of `recorded/ntrx`, one write each 15 ms, are written more often than its hottest page
+//! was (13,000 times for 3,012). **Prefixes**: where the statistics cover only the first three million requests of a
+//! trace, so does the profile.
 
 mod model;
 mod settings;
@@ -214,8 +215,8 @@ impl ProfileSource {
         (round as f64 + phase) * m.period_ns
     }
 
-    /// Draws the pages of the next request of `flow`; a deviation from the `mean` is corrected over `correction_requests`
-    /// requests.
+    /// Draws the pages of the next request of `flow`; a deviation from the `mean` is corrected over
+    /// `correction_requests` requests.
     fn pages(flow: &Flow, mean: f64, correction_requests: f64, random: &mut Stream) -> u64 {
         let corrected = (mean + (flow.pages_target - flow.pages) / correction_requests).clamp(1.0, PAGES_MAX);
         if corrected <= 1.000_001 {
@@ -297,8 +298,8 @@ impl ProfileSource {
         best
     }
 
-    /// A page not written, for a read whose candidates found no suitable page: one that is only read, or else the first such page
-    /// after a random one.
+    /// A page not written, for a read whose candidates found no suitable page: one that is only read, or else the first
+    /// such page after a random one.
     fn old_page(&mut self, written: &Written) -> Extent {
         let m = &self.model;
         let size = m.read_only.end - m.read_only.start;

@@ -1,21 +1,24 @@
 //! Statistics of published and recorded block traces, which the profiles imitate.
 //!
-//! Each row has the numbers published of one trace: of the MSR Cambridge traces (per-volume 4 KiB statistics, request counts and
-//! working sets of the SNIA IOTTA release, collected by cache and SSD studies; `ms/` and `misc/` are other traces of these
-//! tables) and of the UMass repository's Financial and WebSearch traces (request counts and distinct start
-//! addresses). For a number that was not published the profile has an assumption, see [`Settings`](super::Settings).
+//! Each row has the numbers published of one trace: of the MSR Cambridge traces (per-volume 4 KiB statistics, request
+//! counts and working sets of the SNIA IOTTA release, collected by cache and SSD studies; `ms/` and `misc/` are other
+//! traces of these tables) and of the UMass repository's Financial and WebSearch traces (request counts and distinct
+//! start addresses). For a number that was not published the profile has an assumption, see
+//! [`Settings`](super::Settings).
 //!
-//! `laldpc/` are the fifteen workloads of the LaLDPC paper (MSST 2017), parts of MSR and UMass traces: its Table III gives
-//! sectors read and written, read ratio and days, Table IV the share of reads that find data not written since the
-//! start. These numbers differ from those of the whole traces (Financial1 has 77 % writes, F1 has 2 %), so the workloads are
-//! profiles of their own. The read ratio is by sectors; for rsrch1 the paper prints 3 %, while its sectors give 0.3 %.
+//! `laldpc/` are the fifteen workloads of the LaLDPC paper (MSST 2017), parts of MSR and UMass traces: its Table III
+//! gives sectors read and written, read ratio and days, Table IV the share of reads that find data not written since
+//! the start. These numbers differ from those of the whole traces (Financial1 has 77 % writes, F1 has 2 %), so the
+//! workloads are profiles of their own. The read ratio is by sectors; for rsrch1 the paper prints 3 %, while its
+//! sectors give 0.3 %.
 //!
 //! `recorded/` are block traces of programs on ext4 and a busy loop device of 12 or 16 GiB, three to four minutes each;
-//! their statistics are published only here. `oltp` and `ntrx` are MariaDB under sysbench (12 tables of a million rows, uniform,
-//! 8 threads): `oltp_read_write` at 80 transactions/s with a buffer pool of 128 MiB for 3.1 GiB of data, and
-//! `oltp_update_non_index` with a buffer pool of 2600 MiB. `fileserver` and `varmail` are programs with the operations of
-//! filebench's personalities of these names (30,000 files of 128 KiB on average, 50 threads; 50,000 files of 16 KiB,
-//! 16 threads), with less memory than the files take. Profiles have reads and writes only; TRIMs and flushes are not imitated.
+//! their statistics are published only here. `oltp` and `ntrx` are MariaDB under sysbench (12 tables of a million rows,
+//! uniform, 8 threads): `oltp_read_write` at 80 transactions/s with a buffer pool of 128 MiB for 3.1 GiB of data, and
+//! `oltp_update_non_index` with a buffer pool of 2600 MiB. `fileserver` and `varmail` are programs with the operations
+//! of filebench's personalities of these names (30,000 files of 128 KiB on average, 50 threads; 50,000 files of 16 KiB,
+//! 16 threads), with less memory than the files take. Profiles have reads and writes only; TRIMs and flushes are not
+//! imitated.
 
 use serde_json::{Value, json};
 
@@ -26,8 +29,8 @@ pub struct Published {
     pub name: &'static str,
     /// Requests that the statistics cover.
     pub requests: u64,
-    /// Whether the statistics cover only the first requests of the trace; `write_pct` and the working set cover the whole trace
-    /// even then.
+    /// Whether the statistics cover only the first requests of the trace; `write_pct` and the working set cover the
+    /// whole trace even then.
     pub prefix: bool,
     /// Writes among the requests, in percent.
     pub write_pct: Option<f64>,
@@ -57,8 +60,8 @@ pub struct Published {
     pub start_offsets: Option<u64>,
     /// Working set in bytes: the sum of the sizes of distinct start addresses.
     pub working_set_bytes: Option<u64>,
-    /// Sectors of 512 bytes read and written. Where both `sectors` and `like` are given, `requests` was not published but
-    /// computed: see [`Settings::of`].
+    /// Sectors of 512 bytes read and written. Where both `sectors` and `like` are given, `requests` was not published
+    /// but computed: see [`Settings::of`].
     ///
     /// [`Settings::of`]: super::Settings::of
     pub sectors: Option<[u64; 2]>,
@@ -164,8 +167,8 @@ const fn counted(name: &'static str, requests: u64) -> Published {
     Published { name, requests, ..NONE }
 }
 
-/// A workload of the LaLDPC paper: requests, computed from its sectors and the request sizes of `like`; sectors read and
-/// written; read ratio (percent), days, soft read ratio (percent).
+/// A workload of the LaLDPC paper: requests, computed from its sectors and the request sizes of `like`; sectors read
+/// and written; read ratio (percent), days, soft read ratio (percent).
 const fn laldpc(
     name: &'static str,
     like: &'static str,

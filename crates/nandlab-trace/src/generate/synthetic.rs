@@ -1,10 +1,10 @@
 //! Synthetic workloads: a mix of reads, writes and TRIMs with chosen sizes and addresses.
 //!
 //! Arrivals are 1 us apart: a synthetic workload has no arrival times, and the run's `arrival` (a queue depth or a
-//! rate) replaces these. Addresses are multiples of `align_bytes`, called slots; a request that would end beyond the span is
-//! moved down to end within it. Sequential addressing advances with every request, whatever its operation, and starts over at the
-//! end of the span. Zipf ranks are mapped to slots by a random permutation of the span; with `hot`, the first share of the
-//! permuted slots is hot.
+//! rate) replaces these. Addresses are multiples of `align_bytes`, called slots; a request that would end beyond the
+//! span is moved down to end within it. Sequential addressing advances with every request, whatever its operation, and
+//! starts over at the end of the span. Zipf ranks are mapped to slots by a random permutation of the span; with `hot`,
+//! the first share of the permuted slots is hot.
 
 use super::{Scatter, Zipf};
 use crate::Source;
@@ -180,7 +180,8 @@ impl Source for SyntheticSource {
         }
         let arrival = Time::from_ns(self.made.saturating_mul(US.ns()));
         self.made += 1;
-        // Both numbers are drawn for every request, so that a change of trim_fraction does not shift the draws for reads.
+        // Both numbers are drawn for every request, so that a change of trim_fraction does not shift the draws for
+        // reads.
         let (trim, read) = (self.ops.unit() < self.trim_fraction, self.ops.unit() < self.read_fraction);
         let op = match (trim, read) {
             (true, _) => Op::Trim,

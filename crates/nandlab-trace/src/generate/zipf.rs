@@ -2,9 +2,9 @@
 //!
 //! Rejection-inversion after Hörmann & Derflinger, "Rejection-inversion to generate variates from monotone discrete
 //! distributions", ACM TOMACS 6(3), 1996: the probability of rank k is proportional to k^-s. A uniform number is mapped
-//! through the inverse of the integral of the hat function x^-s. The nearest rank is accepted when it lies within a constant
-//! distance of the result, or else by a comparison. A rank takes fewer than 1.1 uniform numbers on average. Any s >= 0
-//! is possible; s = 1 needs no special case.
+//! through the inverse of the integral of the hat function x^-s. The nearest rank is accepted when it lies within a
+//! constant distance of the result, or else by a comparison. A rank takes fewer than 1.1 uniform numbers on average.
+//! Any s >= 0 is possible; s = 1 needs no special case.
 
 use nandlab::base::rng::Stream;
 

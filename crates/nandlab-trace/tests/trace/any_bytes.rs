@@ -21,8 +21,8 @@ const SAMPLES: [&str; 11] = [
     "\0\0\0\0\0\u{2}\0\0\u{1}\0\0\0*\0\0\u{1}\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0",
 ];
 
-/// Reads `content` as every format and with detection; the length of `content` sets the device choice and `lenient`. Returns
-/// the number of requests.
+/// Reads `content` as every format and with detection; the length of `content` sets the device choice and `lenient`.
+/// Returns the number of requests.
 fn through_every_reader(content: &[u8]) -> u64 {
     let mut requests = 0;
     let named = formats().iter().map(|f| Some(f.name.to_owned()));

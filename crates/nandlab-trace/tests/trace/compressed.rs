@@ -1,4 +1,5 @@
-//! Compressed files are recognized by their content and read like plain files; a damaged file is an error, never a short trace.
+//! Compressed files are recognized by their content and read like plain files; a damaged file is an error, never a
+//! short trace.
 
 use crate::common::*;
 use nandlab_trace::{ErrorKind, open_bytes};

@@ -89,8 +89,8 @@ fn recorded_profiles_match_their_recordings() {
 
 #[test]
 fn full_length_profiles_match_what_was_published() {
-    // In order: periodic metadata writes; long rewrite intervals; a small footprint with strong skew; large requests; no
-    // published page statistics.
+    // In order: periodic metadata writes; long rewrite intervals; a small footprint with strong skew; large requests;
+    // no published page statistics.
     for name in ["msr/wdev_0", "msr/stg_0", "msr/prxy_0", "msr/usr_0", "msr/hm_1"] {
         check(name);
     }
@@ -317,7 +317,8 @@ fn published_numbers_are_those_of_the_tables() {
     }
 }
 
-/// Equal seed, spec and version give equal bytes: a change of these hashes changes every result with a generated workload.
+/// Equal seed, spec and version give equal bytes: a change of these hashes changes every result with a generated
+/// workload.
 #[test]
 fn output_for_a_seed_is_fixed() {
     let hash = |requests: &[Request]| {

@@ -29,8 +29,8 @@ fn read(name: &str, device: Option<DeviceChoice>) -> Option<TraceStat> {
     Some(stat)
 }
 
-/// Name; requests, then reads, writes, discards, flushes; footprint and written pages of 4 KiB; GiB read, written, discarded;
-/// duration in s; share of requests not aligned to 4 KiB, in percent.
+/// Name; requests, then reads, writes, discards, flushes; footprint and written pages of 4 KiB; GiB read, written,
+/// discarded; duration in s; share of requests not aligned to 4 KiB, in percent.
 type Row = (&'static str, [u64; 5], [u64; 2], [f64; 3], f64, f64);
 
 const INDEX: [Row; 7] = [
@@ -106,9 +106,9 @@ fn matches_recording(p: &Published, stat: &TraceStat) {
     }
 }
 
-/// fio logged each request when it issued the request, the kernel traced it when the device got it. The `sync` lines of the log
-/// are the `FN` events of the trace. Counts and bytes of reads and writes are equal, because no request was merged or split.
-/// Times differ slightly; both files' arrivals count from their first request.
+/// fio logged each request when it issued the request, the kernel traced it when the device got it. The `sync` lines of
+/// the log are the `FN` events of the trace. Counts and bytes of reads and writes are equal, because no request was
+/// merged or split. Times differ slightly; both files' arrivals count from their first request.
 #[test]
 fn log_and_block_trace_of_one_run_agree() {
     let (Some(log), Some(trace)) = (read("fio_zipf.iolog.xz", None), read("fio_zipf.blkparse.xz", None))

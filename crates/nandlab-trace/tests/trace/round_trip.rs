@@ -25,7 +25,8 @@ fn written(requests: &[Request], format: &str, drop: bool) -> Result<(Vec<u8>, C
     Ok((out, done))
 }
 
-/// The limits of each format: whether it has TRIM, flush and FUA; the unit of times in ns; the unit of lengths in bytes.
+/// The limits of each format: whether it has TRIM, flush and FUA; the unit of times in ns; the unit of lengths in
+/// bytes.
 fn limits(format: &str) -> (bool, bool, bool, u64, u64) {
     match format {
         "msr" => (false, false, false, 100, 1),

@@ -1,7 +1,7 @@
 //! `notes` of the summary: warnings about numbers that mislead, and about settings of the spec that had no effect.
 //!
-//! A note on a mechanism is a function in `notes.rs` of its room; notes on the host's requests, on space and on the run as a
-//! whole are here.
+//! A note on a mechanism is a function in `notes.rs` of its room; notes on the host's requests, on space and on the run
+//! as a whole are here.
 
 use super::RunFacts;
 use crate::base::note::Note;
@@ -21,8 +21,8 @@ use crate::sched::{Cause, FlashOp};
 
 /// Share of unmapped reads among all page reads above which `unmapped-reads` is noted.
 const UNMAPPED_SHARE: f64 = 0.03;
-/// Mean number of outstanding requests above which `backlog` is noted: more than a host has under way, whose queues have 128
-/// or 256 places.
+/// Mean number of outstanding requests above which `backlog` is noted: more than a host has under way, whose queues
+/// have 128 or 256 places.
 const BACKLOG_REQUESTS: f64 = 300.0;
 /// Write amplification of uniform random writes above which `op-tight` is noted.
 const WAF_HIGH: f64 = 10.0;

@@ -1,8 +1,8 @@
 //! Estimate of the memory of a run, made from the spec before the drive is built.
 //!
-//! The operating system zeroes the arrays of the map and the OOB lazily: an entry that is never written takes no memory. So the
-//! estimate counts the entries that preconditioning and the workload write, and all entries for a workload whose number of
-//! requests is unknown.
+//! The operating system zeroes the arrays of the map and the OOB lazily: an entry that is never written takes no
+//! memory. So the estimate counts the entries that preconditioning and the workload write, and all entries for a
+//! workload whose number of requests is unknown.
 
 use crate::base::geometry::Geometry;
 use crate::demand_map::{ENTRY_BYTES, TranslationPage};
@@ -18,11 +18,12 @@ use crate::write_cache;
 /// Bytes of a huge page, the unit in which the kernel backs large arrays with memory where it can.
 const HUGE_PAGE: u64 = 2 << 20;
 
-/// Bytes of the program, its tables of the reliability model and its statistics: measured as the memory of a run of a small drive
-/// less that of an empty process.
+/// Bytes of the program, its tables of the reliability model and its statistics: measured as the memory of a run of a
+/// small drive less that of an empty process.
 const FIXED_BYTES: u64 = 6 << 20;
 
-/// Bytes a block takes beside [`Block`]: its places in the free list, in the index of victims and in the policy's own lists.
+/// Bytes a block takes beside [`Block`]: its places in the free list, in the index of victims and in the policy's own
+/// lists.
 const BLOCK_EXTRA_BYTES: u64 = 16;
 
 /// Bytes of a slot of the mapping cache; the arrays by LPN are counted apart.
@@ -31,12 +32,13 @@ const MAP_ENTRY_BYTES: u64 = 32;
 /// Bytes of an entry of the error cache.
 const ERROR_ENTRY_BYTES: u64 = 24;
 
-/// Bytes of a flash operation in the timeline with its request and arrow, and their JSON text in Rust and in Python: measured
-/// with a million operations, each a page read for a request of its own (1,600 where half of the operations are writes).
+/// Bytes of a flash operation in the timeline with its request and arrow, and their JSON text in Rust and in Python:
+/// measured with a million operations, each a page read for a request of its own (1,600 where half of the operations
+/// are writes).
 const OPERATION_BYTES: u64 = 1760;
 
-/// Bytes of a request in `requests.parquet`: six columns in the core, and the arrays that Python builds from these columns.
-/// Measured with four million requests.
+/// Bytes of a request in `requests.parquet`: six columns in the core, and the arrays that Python builds from these
+/// columns. Measured with four million requests.
 const REQUEST_BYTES: u64 = 100;
 
 /// Upper bounds of the memory that a run takes, in bytes, by purpose.
@@ -83,7 +85,8 @@ impl Memory {
         let has_ages = ecc.has_levels() && has_errors;
         let when = |is: bool, bytes: u64| if is { bytes } else { 0 };
 
-        // Bytes by physical page, in arrays that are zeroed lazily or filled at once; one further bit is the page's valid bit.
+        // Bytes by physical page, in arrays that are zeroed lazily or filled at once; one further bit is the page's
+        // valid bit.
         let lazily_zeroed = when(!keeps_sequences, 4) + when(keeps_sequences, 8);
         let filled_at_once = when(keeps_sequences, 4)
             + when(has_ages, 4)
@@ -191,7 +194,8 @@ impl Touched {
         let of_plane = |pages: u64| (pages * 4).div_ceil(planes).next_multiple_of(HUGE_PAGE) * planes / 4;
         let physical = filled.saturating_add(of_plane(physical.min(pages))).min(pages);
         let logical = mapped.max(logical).min(host_pages);
-        // The fill draws the LPNs of one plane at a time. Its array is freed before the workload writes the rest of map and OOB.
+        // The fill draws the LPNs of one plane at a time. Its array is freed before the workload writes the rest of map
+        // and OOB.
         let drawn =
             if matches!(spec.precondition, PreconditionSpec::Fill { .. }) { 4 * mapped / planes } else { 0 };
         let precondition_bytes = drawn.saturating_sub(4 * (physical - filled + logical - mapped));
@@ -200,8 +204,8 @@ impl Touched {
         Self { physical, logical, recorded, asked, operations, precondition_bytes }
     }
 
-    /// Upper bounds of the workload's requests, of the pages that the requests name, and of the physical and the logical pages
-    /// that they write; `u64::MAX` where the workload gives no bound.
+    /// Upper bounds of the workload's requests, of the pages that the requests name, and of the physical and the
+    /// logical pages that they write; `u64::MAX` where the workload gives no bound.
     fn by_workload(spec: &Spec, geometry: &Geometry) -> (u64, u64, u64, u64) {
         let Some(workload) = &spec.workload else { return (u64::MAX, u64::MAX, u64::MAX, u64::MAX) };
         let requests_max = if workload.requests_max > 0 { workload.requests_max } else { u64::MAX };

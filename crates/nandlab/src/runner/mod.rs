@@ -1,8 +1,8 @@
-//! The trace runner: plays a source of requests on a drive, in open or closed loop. [`map_reads`] maps the pages that a workload
-//! reads before it writes them; [`memory`] estimates the memory of a run.
+//! The trace runner: plays a source of requests on a drive, in open or closed loop. [`map_reads`] maps the pages that a
+//! workload reads before it writes them; [`memory`] estimates the memory of a run.
 //!
-//! When power fails the host stops too: later requests arrive later by the time the drive was down, so no latency contains the
-//! outage. The power loss ends the requests under way; they count as completed.
+//! When power fails the host stops too: later requests arrive later by the time the drive was down, so no latency
+//! contains the outage. The power loss ends the requests under way; they count as completed.
 
 pub mod memory;
 mod prefill;
@@ -71,7 +71,8 @@ pub struct Runner<S: Source> {
     ahead: VecDeque<Request>,
     has_ended: bool,
     fetched: u64,
-    /// An error of the source, or a request that arrives too late; reported once all requests before it have been submitted.
+    /// An error of the source, or a request that arrives too late; reported once all requests before it have been
+    /// submitted.
     failed: Option<Stopped<S::Error>>,
     has_failed: bool,
     submitted: u64,
@@ -83,8 +84,8 @@ pub struct Runner<S: Source> {
 }
 
 impl<S: Source> Runner<S> {
-    /// A runner of `source`; `arrival` sets the arrival times of its requests, `beyond` the handling of requests beyond the
-    /// drive's capacity.
+    /// A runner of `source`; `arrival` sets the arrival times of its requests, `beyond` the handling of requests beyond
+    /// the drive's capacity.
     pub fn new(source: S, arrival: Arrival, beyond: Beyond) -> Self {
         Self {
             source,
@@ -120,12 +121,12 @@ impl<S: Source> Runner<S> {
         }
     }
 
-    /// Plays until at least `requests` more requests have been completed, or the run is done; calls `on_completed` with each
-    /// completion.
+    /// Plays until at least `requests` more requests have been completed, or the run is done; calls `on_completed` with
+    /// each completion.
     ///
     /// # Errors
-    /// When the source or the drive fails, a request arrives too late, or the drive refuses a request. Requests submitted
-    /// before stay submitted.
+    /// When the source or the drive fails, a request arrives too late, or the drive refuses a request. Requests
+    /// submitted before stay submitted.
     pub fn run<P: Probe>(
         &mut self,
         drive: &mut Drive<P>,
@@ -159,8 +160,8 @@ impl<S: Source> Runner<S> {
                     self.submit(drive, request)?;
                 }
                 _ => {
-                    // The run ends with the completion of its last request: background work of the idle time after that is
-                    // no part of the run, but a power loss that is triggered by the last request is.
+                    // The run ends with the completion of its last request: background work of the idle time after that
+                    // is no part of the run, but a power loss that is triggered by the last request is.
                     if drive.outstanding() == 0 && drive.is_power_failing() {
                         drive.advance(drive.now());
                     }
@@ -180,8 +181,8 @@ impl<S: Source> Runner<S> {
         }
     }
 
-    /// Lets the operations under way end, without submitting requests, for `limit` of simulated time at most. The requests to
-    /// come arrive later by the time this takes. Returns whether the drive is at rest.
+    /// Lets the operations under way end, without submitting requests, for `limit` of simulated time at most. The
+    /// requests to come arrive later by the time this takes. Returns whether the drive is at rest.
     pub fn rest<P: Probe>(
         &mut self,
         drive: &mut Drive<P>,
@@ -247,8 +248,8 @@ impl<S: Source> Runner<S> {
         (self.has_failed, self.has_ended) = (true, true);
     }
 
-    /// Takes a request's address modulo the capacity. A request that would still end beyond the capacity is moved back to end
-    /// at it.
+    /// Takes a request's address modulo the capacity. A request that would still end beyond the capacity is moved back
+    /// to end at it.
     fn wrap(&mut self, request: &mut Request, capacity: u64) {
         if request.offset.saturating_add(request.len) <= capacity {
             return;

@@ -1,7 +1,7 @@
 //! `precondition.map_reads`: maps the pages that a workload reads before it writes them.
 //!
-//! A first pass through the workload finds these pages and writes each that is not mapped, in no simulated time. SSDsim calls
-//! this step preprocessing the trace.
+//! A first pass through the workload finds these pages and writes each that is not mapped, in no simulated time. SSDsim
+//! calls this step preprocessing the trace.
 
 use super::{Runner, Source, Stopped};
 use crate::base::geometry::Lpn;
@@ -9,9 +9,9 @@ use crate::drive::Drive;
 use crate::host::Op;
 use crate::probe::Probe;
 
-/// Takes all requests of `runner`'s source without simulating time, and maps each unmapped page that is read before it is
-/// written. Every 16,384 requests `watch` is called; `false` stops the pass. Returns the number of pages mapped, or `None` when
-/// stopped.
+/// Takes all requests of `runner`'s source without simulating time, and maps each unmapped page that is read before it
+/// is written. Every 16,384 requests `watch` is called; `false` stops the pass. Returns the number of pages mapped, or
+/// `None` when stopped.
 ///
 /// # Errors
 /// As [`Runner::run`].

@@ -1,7 +1,9 @@
-//! Small random drives under random load. The oracle checks every read, the audit holds, every request is completed, a request
-//! fails only for a reason that the array confirms, and the write amplification is at most that of a closed form.
+//! Small random drives under random load. The oracle checks every read, the audit holds, every request is completed, a
+//! request fails only for a reason that the array confirms, and the write amplification is at most that of a closed
+//! form.
 //!
-//! A case follows from its seed. Half of the cases have the least op that the spec check accepts, a quarter twice that op.
+//! A case follows from its seed. Half of the cases have the least op that the spec check accepts, a quarter twice that
+//! op.
 
 #![allow(dead_code, unreachable_pub)]
 
@@ -174,7 +176,8 @@ impl Case {
         Request { arrival: Time::START, op, fua, offset: offset + odd / 2, len: len - odd }
     }
 
-    /// Whether the case has uniform writes and twice the least op: its amplification is compared with the closed form alone.
+    /// Whether the case has uniform writes and twice the least op: its amplification is compared with the closed form
+    /// alone.
     fn is_ample(&self) -> bool {
         self.is_uniform && self.slack == 1.0
     }
@@ -183,8 +186,8 @@ impl Case {
     pub fn play(&self, requests: u32) -> Acts {
         let (_, spec) = self.spec();
         let mut drive = with_oracle(&spec);
-        // The closed form holds in the steady state. Under FIFO the amplification oscillates after the fill, for more rounds over
-        // the blocks the fewer spare blocks there are. So only the second half of the writes is measured.
+        // The closed form holds in the steady state. Under FIFO the amplification oscillates after the fill, for more
+        // rounds over the blocks the fewer spare blocks there are. So only the second half of the writes is measured.
         let (closed_form, _, _) = self.closed_form(&drive, 0);
         let drive_writes = if closed_form > drive.geometry().pages_per_block.into() {
             5
@@ -260,20 +263,21 @@ impl Case {
         Acts::of(self.schemes.0, &drive)
     }
 
-    /// Upper bound of the write amplification in the steady state, and the usable and the valid pages of a plane from which the
-    /// bound is computed. `most_valid` is the highest number of valid pages seen in a plane.
+    /// Upper bound of the write amplification in the steady state, and the usable and the valid pages of a plane from
+    /// which the bound is computed. `most_valid` is the highest number of valid pages seen in a plane.
     fn closed_form(&self, drive: &Drive<Oracle>, most_valid: u32) -> (f64, f64, f64) {
         let needs = &drive.ftl().needs;
         let usable = needs.usable_pages(drive.geometry().blocks_per_plane.into()) as f64;
-        // The closed forms ignore blocks. On average half of the host's open block is free pages, and at the least op these are half
-        // of the spare pages. (For FIFO, uniform writes, 220 usable pages in blocks of 10 pages, 210 valid: the closed form gives
-        // 11.2 with all spare pages and 21.7 without the half block; 12.8 is measured.)
+        // The closed forms ignore blocks. On average half of the host's open block is free pages, and at the least op
+        // these are half of the spare pages. (For FIFO, uniform writes, 220 usable pages in blocks of 10 pages, 210
+        // valid: the closed form gives 11.2 with all spare pages and 21.7 without the half block; 12.8 is measured.)
         let open = f64::from(drive.geometry().pages_per_block) / 2.0;
         let usable = if self.is_ample() { usable } else { usable - open };
         // Combination pages of partial refresh take spare pages too.
         let valid = needs.valid_pages().max(most_valid.into()) as f64;
-        // A random victim has the mean share of garbage, and under FIFO a page of garbage waits for at most one round over the
-        // blocks: these bounds hold for any workload (Little's law). Under uniform writes garbage waits for half a round.
+        // A random victim has the mean share of garbage, and under FIFO a page of garbage waits for at most one round
+        // over the blocks: these bounds hold for any workload (Little's law). Under uniform writes garbage waits for
+        // half a round.
         let is_any_workload = match VICTIMS[self.victim] {
             "'fifo'" => !self.is_uniform,
             name => name.contains("k = 1"),
@@ -287,9 +291,9 @@ impl Case {
         (closed_form, usable, valid)
     }
 
-    /// Checks the write amplification. At the least op the bound is the pages of a block (GC gains one page of each victim), or
-    /// the closed form of the victim policy if that is more. At twice the least op and under uniform writes it is 1.2 times the
-    /// closed form. With a demand map each page moved may need the write of a translation page.
+    /// Checks the write amplification. At the least op the bound is the pages of a block (GC gains one page of each
+    /// victim), or the closed form of the victim policy if that is more. At twice the least op and under uniform writes
+    /// it is 1.2 times the closed form. With a demand map each page moved may need the write of a translation page.
     fn check_amplification(&self, drive: &Drive<Oracle>, before: [u64; 2], most_valid: u32) {
         let [host, all] = amplification(drive);
         let (host, all) = (host - before[0], all - before[1]);
@@ -314,8 +318,8 @@ impl Case {
     }
 }
 
-/// Pages programmed for the host and by refresh (without those reprogrammed in place, which take no free page), and the sum of
-/// these, of the pages that GC programs and of translation pages.
+/// Pages programmed for the host and by refresh (without those reprogrammed in place, which take no free page), and the
+/// sum of these, of the pages that GC programs and of translation pages.
 fn amplification(drive: &Drive<Oracle>) -> [u64; 2] {
     let count = |cause: Cause| {
         let of = |kind: FlashOp| drive.stats().flash[kind as usize][cause as usize];
@@ -326,9 +330,9 @@ fn amplification(drive: &Drive<Oracle>) -> [u64; 2] {
     [written, written + count(Cause::Gc) + count(Cause::Mapping)]
 }
 
-/// Write amplification A of FIFO cleaning under uniform random writes: a / (a + W(-a e^-a)) of Xiang and Kurkoski 2012, solved
-/// as the fixed point of A = 1 / (1 - e^(-a / A)), where a is physical pages / logical pages and e^(-a / A) the valid share of
-/// a victim.
+/// Write amplification A of FIFO cleaning under uniform random writes: a / (a + W(-a e^-a)) of Xiang and Kurkoski 2012,
+/// solved as the fixed point of A = 1 / (1 - e^(-a / A)), where a is physical pages / logical pages and e^(-a / A) the
+/// valid share of a victim.
 fn fifo(a: f64) -> f64 {
     let (mut low, mut high) = (1.0, 1e9);
     for _ in 0..200 {

@@ -1,9 +1,9 @@
 //! Small random drives whose power is cut at chosen events, and the checks after recovery.
 //!
-//! A run follows from its seed: the drive, the requests, and the events at which power fails. So the seed reproduces a failure.
-//! There are two kinds of runs. A *replay* repeats one sequence of events from the start and cuts power after n, 2n, 3n ...
-//! further events, so that every n-th event of the sequence has a cut. A *life* continues after each cut, so that drives are
-//! cut that have been cut before.
+//! A run follows from its seed: the drive, the requests, and the events at which power fails. So the seed reproduces a
+//! failure. There are two kinds of runs. A *replay* repeats one sequence of events from the start and cuts power after
+//! n, 2n, 3n ... further events, so that every n-th event of the sequence has a cut. A *life* continues after each cut,
+//! so that drives are cut that have been cut before.
 
 #![allow(dead_code, unreachable_pub)]
 
@@ -158,7 +158,8 @@ impl Plan {
         let pages = [4, 6, 7, 8, 12, 16][pick(6) as usize];
         let layers = if cell.starts_with("3d") { "layers = 3\n" } else { "" };
         let slowest_us = 600;
-        // A quarter of the drives has no pacing. Bits 0 to 3 of the seed choose the schemes, so higher bits are used here.
+        // A quarter of the drives has no pacing. Bits 0 to 3 of the seed choose the schemes, so higher bits are used
+        // here.
         let pacing = if seed / 16 % 4 == 3 { "none" } else { "proportional" };
         let foreground = if seed / 16 % 8 == 7 { "blocking" } else { "interleaved" };
         let facts = DriveFacts { cell, dies: channels * chips * dies, slowest_us, detect_ms: 50.0 };
@@ -452,8 +453,8 @@ impl<'a> Run<'a> {
         let failed = &self.drive.probe().1.failed;
         self.counts.reads_failed_as_expected += failed.len() as u64;
         let is_lost = |lpn: Lpn| map.get(lpn).is_some_and(|ppn| array.is_lost(ppn));
-        // With an empty write cache each failed page is marked as lost, or no read level decodes the page. (When no read level
-        // decodes a translation page, the reads of all its pages fail.)
+        // With an empty write cache each failed page is marked as lost, or no read level decodes the page. (When no
+        // read level decodes a translation page, the reads of all its pages fail.)
         let unexplained = failed.iter().filter(|&&lpn| !is_lost(lpn)).count() as u64;
         if just_recovered || !self.drive.ecc().has_levels() {
             let seen = self.drive.stats().ecc.uncorrectable - uncorrectable;

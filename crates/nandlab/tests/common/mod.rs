@@ -66,10 +66,11 @@ pub fn request<P: Probe>(drive: &Drive<P>, op: Op, offset: u64, len: u64) -> Req
 
 /// Adds `blocks` full blocks with one invalid page each to every plane, in no simulated time; returns their LPNs.
 ///
-/// Idle GC begins only when the garbage of a plane exceeds the blocks that internal streams may open, and on a drive that has just
-/// begun to fill no such block is open. The blocks hold the last LPNs, the first page of each is written again. Blocks that the
-/// test wants collected must have fewer valid pages, and `gc.idle_valid_max` must exclude the blocks added here. `blocks` is a
-/// multiple of the pages of a block, so that no block stays open; allocation is static, planes first.
+/// Idle GC begins only when the garbage of a plane exceeds the blocks that internal streams may open, and on a drive
+/// that has just begun to fill no such block is open. The blocks hold the last LPNs, the first page of each is written
+/// again. Blocks that the test wants collected must have fewer valid pages, and `gc.idle_valid_max` must exclude the
+/// blocks added here. `blocks` is a multiple of the pages of a block, so that no block stays open; allocation is
+/// static, planes first.
 pub fn ballast<P: Probe>(drive: &mut Drive<P>, blocks: u32) -> std::ops::Range<u64> {
     let geometry = drive.geometry();
     assert!(blocks.is_multiple_of(geometry.pages_per_block));
@@ -81,8 +82,8 @@ pub fn ballast<P: Probe>(drive: &mut Drive<P>, blocks: u32) -> std::ops::Range<u
     lpns.start.into()..lpns.end.into()
 }
 
-/// The LPN of write number `n` of a workload that leaves a valid page in every block, so that only GC can free the block: four
-/// of 32 writes go to the LPNs from 8 to `end`, sequentially, all others to the first eight LPNs.
+/// The LPN of write number `n` of a workload that leaves a valid page in every block, so that only GC can free the
+/// block: four of 32 writes go to the LPNs from 8 to `end`, sequentially, all others to the first eight LPNs.
 pub fn mostly_hot(n: u64, end: u64) -> u64 {
     let (round, place) = (n / 8, n % 8);
     if round % 4 == 3 && place >= 4 { 8 + (4 * (round / 4) + place - 4) % (end - 8) } else { place }

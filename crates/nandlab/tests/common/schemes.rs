@@ -1,4 +1,5 @@
-//! Random settings of the four schemes, in all combinations of on and off. A scheme that is off is the baseline of its paper.
+//! Random settings of the four schemes, in all combinations of on and off. A scheme that is off is the baseline of its
+//! paper.
 
 #![allow(dead_code, unreachable_pub)]
 
@@ -99,7 +100,8 @@ impl Schemes {
         );
         let (levels, ages) = if has_levels { (levels, ages) } else { Default::default() };
         let ecc = format!("[ecc]\n{levels}[reliability]\n{ages}clock_scale = {scale}\n");
-        // At least 15 entries with refresh: with fewer, the refresh of translation pages leaves little time for requests.
+        // At least 15 entries with refresh: with fewer, the refresh of translation pages leaves little time for
+        // requests.
         let entries =
             [1 + pick(6), 8 + pick(200)][pick(2) as usize] + if refresh.is_empty() { 0 } else { 15 };
         let eviction = match laldpc && pick(2) == 0 {
@@ -130,8 +132,8 @@ impl Schemes {
             has_capacitor: pick(if capacitor_aware { 5 } else { 3 }) > 0,
             covers: true,
             scale,
-            // From the shortest interval that the drive can keep up with. Partial refresh needs longer intervals, because its
-            // pages are moved later too.
+            // From the shortest interval that the drive can keep up with. Partial refresh needs longer intervals,
+            // because its pages are moved later too.
             refresh_ms_per_page: facts.slowest_us as f64 / 600.0
                 * (if partial { 2.4 } else { 1.0 } + pick(7) as f64 / 3.0),
         };
@@ -215,8 +217,8 @@ fn proposed_op(text: &str) -> Option<f64> {
     from.split_whitespace().next()?.parse().ok()
 }
 
-/// The first spec that the check accepts, as text and loaded. `text` gives the text of attempts 0, 1, 2, ..., each with more
-/// blocks than the attempt before, for an op of 1 + `slack` times the op that the check proposes.
+/// The first spec that the check accepts, as text and loaded. `text` gives the text of attempts 0, 1, 2, ..., each with
+/// more blocks than the attempt before, for an op of 1 + `slack` times the op that the check proposes.
 pub fn first_accepted(slack: f64, text: impl Fn(u64, f64) -> String) -> (String, Spec) {
     let mut errors = String::new();
     for attempt in 0..80 {

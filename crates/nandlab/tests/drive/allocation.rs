@@ -28,12 +28,13 @@ fn orders() -> Vec<String> {
     all
 }
 
-/// 2 channels of 3 chips of 4 dies of 5 planes: all sizes differ, so that an exchange of two letters changes the result.
+/// 2 channels of 3 chips of 4 dies of 5 planes: all sizes differ, so that an exchange of two letters changes the
+/// result.
 const ALL_DIFFERENT: &str = "[drive]\nchannels = 2\nchips_per_channel = 3\ndies_per_chip = 4\nplanes_per_die = 5\n\
      blocks_per_plane = 8\npages_per_block = 4\npage_size = '4KiB'\ncell = 'mlc'\nop = 1.1\n";
 
-/// Channel, chip, die and plane of consecutive LPNs under `order`: its first letter counts up fastest, like the last digit of a
-/// number.
+/// Channel, chip, die and plane of consecutive LPNs under `order`: its first letter counts up fastest, like the last
+/// digit of a number.
 fn visits(order: &str, sizes: [(char, u32); 4]) -> Vec<(u32, u32, u32, u32)> {
     let size = |letter: char| sizes.iter().find(|s| s.0 == letter).expect("a letter of the four").1;
     let letters: Vec<char> = order.chars().collect();
@@ -162,8 +163,8 @@ fn dynamic_keeps_away_from_loaded_dies() {
     };
     let dies: Vec<u32> = (0..4).map(|lpn| die(&drive, lpn).0).collect();
     assert_eq!(dies, [0, 1, 2, 3]);
-    // Five reads of LPN 2 load its die. The next twelve writes go to the other three dies, four each: the loads are then
-    // 4, 4, 5, 4.
+    // Five reads of LPN 2 load its die. The next twelve writes go to the other three dies, four each: the loads are
+    // then 4, 4, 5, 4.
     for _ in 0..5 {
         let request = Request { arrival: drive.now(), op: Op::Read, fua: false, offset: 2 * 4096, len: 4096 };
         drive.submit(&request).unwrap();
@@ -198,9 +199,9 @@ fn stride(allocation: &str) -> f64 {
     drive.now().ns() as f64
 }
 
-/// Under any static order of 8 planes every eighth LPN goes to the same plane, so one die does all the work, in a time known in
-/// closed form. Dynamic allocation uses all four dies and needs a quarter of that time, plus the first transfers on the shared
-/// channels.
+/// Under any static order of 8 planes every eighth LPN goes to the same plane, so one die does all the work, in a time
+/// known in closed form. Dynamic allocation uses all four dies and needs a quarter of that time, plus the first
+/// transfers on the shared channels.
 #[test]
 fn dynamic_beats_static_orders_on_a_stride_by_the_number_of_dies() {
     let (transfer, program) = (10_240.0, 900_000.0);

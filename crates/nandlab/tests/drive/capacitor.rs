@@ -1,8 +1,8 @@
 //! Power loss, recovery and the detection of the budget on tiny drives, compared with calculations by hand.
 //!
-//! The transfer of a page of 4 KiB takes 10.24 us, the program of an LSB page 300 us and of an MSB page 600 us. The controller
-//! draws 1 W, a program 100 mW. Tests set the energy of the capacitor: `efficiency` scales the 12 mJ of 1 mF between 5.5 and
-//! 2.5 V.
+//! The transfer of a page of 4 KiB takes 10.24 us, the program of an LSB page 300 us and of an MSB page 600 us. The
+//! controller draws 1 W, a program 100 mW. Tests set the energy of the capacitor: `efficiency` scales the 12 mJ of 1 mF
+//! between 5.5 and 2.5 V.
 
 use crate::common::{SECOND, at, ns, one, read_everything, request, settle, spec, with_oracle};
 use nandlab::base::geometry::{DieId, Lpn, PlaneId};
@@ -366,8 +366,8 @@ fn a_deallocation_survives_power_loss_after_a_flush() {
     }
 }
 
-/// A day of the scaled clock is a second. [`TEN_PAGES_MJ`] is the energy of ten pages: five LSB and five MSB pages take 4.6024 ms
-/// in all, 4.5 ms of these for programs; with one more LSB page they take 5.39264 mJ.
+/// A day of the scaled clock is a second. [`TEN_PAGES_MJ`] is the energy of ten pages: five LSB and five MSB pages take
+/// 4.6024 ms in all, 4.5 ms of these for programs; with one more LSB page they take 5.39264 mJ.
 const DETECTION: [&str; 4] = [
     "reliability.clock_scale=86400",
     "cache.sync=punctual",
@@ -438,8 +438,8 @@ fn the_stages_of_a_detection_take_their_time() {
     let mut drive = detecting(TEN_PAGES_MJ, &[]);
     let from = 20 * SECOND;
     drive.advance(at(from));
-    // Ten programs take 0.45 mJ of the 5.2 mJ; the rest lasts for 4.75 ms of the controller's 1 W. (The capacitor has lost a
-    // little in twenty days.)
+    // Ten programs take 0.45 mJ of the 5.2 mJ; the rest lasts for 4.75 ms of the controller's 1 W. (The capacitor has
+    // lost a little in twenty days.)
     drive.advance(at(from + 4_750_000 - 100));
     assert_eq!(drive.power_stage(), "draining");
     drive.advance(at(from + 4_750_000 + 10));
@@ -459,8 +459,8 @@ fn the_stages_of_a_detection_take_their_time() {
     let detection = drive.stats().power.detections[0];
     assert_eq!((detection.drained_from.ns(), detection.pages, detection.host_pages), (from, 10, 0));
     is_near(detection.energy_j, 5.2e-3);
-    // Pages of a flush in the worst case: 1.61024 mJ for an erase that the flush waits for and for its last round, then MSB and
-    // LSB pages of 0.67024 and 0.34024 mJ in turn. 5.2 mJ suffice for six pages, and 0.55832 mJ are left.
+    // Pages of a flush in the worst case: 1.61024 mJ for an erase that the flush waits for and for its last round, then
+    // MSB and LSB pages of 0.67024 and 0.34024 mJ in turn. 5.2 mJ suffice for six pages, and 0.55832 mJ are left.
     is_near(detection.drained_j, 5.2e-3);
     is_near(detection.measured, (6.0 + 0.55832 / 0.67024) / 10.0);
     is_near(detection.budget, 0.0);
@@ -470,8 +470,9 @@ fn the_stages_of_a_detection_take_their_time() {
 
 #[test]
 fn the_budget_is_the_step_below_what_was_measured() {
-    // Energies slightly above that of 7, 8, 9, 10 and 11 pages in the worst case; a cycle costs 0.001 % of the capacitance. The
-    // detection writes more pages than that, because it begins with an LSB page and waits for no erase.
+    // Energies slightly above that of 7, 8, 9, 10 and 11 pages in the worst case; a cycle costs 0.001 % of the
+    // capacitance. The detection writes more pages than that, because it begins with an LSB page and waits for no
+    // erase.
     let measured = [(5.35, 10, 0), (5.7, 11, 7), (6.35, 12, 8), (6.7, 13, 9), (7.4, 14, 10)];
     for (mj, pages, budget) in measured {
         let mut drive = detecting(mj, &[]);
@@ -494,8 +495,8 @@ fn dirty_pages_are_written_back_first_and_then_writes_go_through() {
     // The host's page waits for the program under way, and is acknowledged when flash has the page.
     assert_eq!(one(&mut drive, Op::Write, 7 * PAGE, PAGE), MSB + LSB);
     until(&mut drive, "recharging");
-    // The detection has written the four pages of the cache again and again. The first block has no valid page left; its erase
-    // has waited for the end of the measurement.
+    // The detection has written the four pages of the cache again and again. The first block has no valid page left;
+    // its erase has waited for the end of the measurement.
     assert_eq!(one(&mut drive, Op::Write, 8 * PAGE, PAGE), ERASE + LSB);
     until(&mut drive, "charged");
     assert_eq!(one(&mut drive, Op::Write, 9 * PAGE, PAGE), 0);
@@ -563,7 +564,8 @@ fn power_can_fail_in_every_stage() {
         is_near(loss.energy_j, left);
         let unflushed = if ["charged", "syncing"].contains(&stage) { 4 } else { 0 };
         assert_eq!((loss.unflushed_pages, loss.lost.len()), (unflushed, 0), "{stage}");
-        // While syncing one of the four pages is under way already. A page that the detection is writing counts as dirty.
+        // While syncing one of the four pages is under way already. A page that the detection is writing counts as
+        // dirty.
         let flushed = [("charged", 4), ("syncing", 3), ("draining", 1)].iter().find(|(of, _)| *of == stage);
         assert_eq!(loss.flushed_pages, flushed.map_or(0, |&(_, pages)| pages), "{stage}");
         assert_eq!(drive.power_stage(), "recharging", "{stage}");

@@ -53,9 +53,10 @@ fn partial_write_of_a_mapped_page_reads_it_first() {
     assert_eq!(drive.stats().counters.merge_reads, 1);
 }
 
-/// A write of 128 KiB on an idle, fresh drive of 4 channels x 2 chips x 2 planes: each of the 16 planes gets two pages of 4 KiB,
-/// whose transfer takes 8192 ns each. The two chips of a channel alternate on the channel: the first transfers again after its first
-/// program, the second after that. The command of a multi-plane program has a time of its own, or else costs a command per plane.
+/// A write of 128 KiB on an idle, fresh drive of 4 channels x 2 chips x 2 planes: each of the 16 planes gets two pages
+/// of 4 KiB, whose transfer takes 8192 ns each. The two chips of a channel alternate on the channel: the first
+/// transfers again after its first program, the second after that. The command of a multi-plane program has a time of
+/// its own, or else costs a command per plane.
 #[test]
 fn large_write_pairs_the_planes_from_its_first_page_on() {
     let of_two = "timing.command={ read = '361ns', program = '361ns', multi_plane_program = '1177ns' }";
@@ -83,7 +84,8 @@ fn all_pages_of_many_large_writes_are_paired() {
             .unwrap();
     }
     drive.run_until_idle(IDLE_LIMIT).unwrap();
-    // A die programs 40,000 pages in pairs; the second chip of a channel begins after one pair of transfers of the first.
+    // A die programs 40,000 pages in pairs; the second chip of a channel begins after one pair of transfers of the
+    // first.
     let (pairs, transfers) = (20_000, 2 * 8_192);
     assert_eq!(drive.stats().host[Op::Write as usize].max_ns, (pairs + 1) * transfers + pairs * 500_000);
 }
@@ -136,8 +138,8 @@ fn sequential_writes_reach_the_bound_of_the_channels() {
 
 /// WAF of uniform random page writes over the whole logical space in steady state, on one plane.
 fn waf(victim: &str, pages_per_block: u32, effective_op: f64, logical_blocks: u32) -> f64 {
-    // One block is kept free for GC, one is open for the host and one for GC. The open blocks are half full on average. The erased
-    // pages of these blocks are no spare space, so the drive has them beyond the effective op.
+    // One block is kept free for GC, one is open for the host and one for GC. The open blocks are half full on average.
+    // The erased pages of these blocks are no spare space, so the drive has them beyond the effective op.
     let logical = logical_blocks * pages_per_block;
     let spare = (f64::from(logical) * effective_op).round() as u32;
     let reserve = RESERVE_BLOCKS * pages_per_block;

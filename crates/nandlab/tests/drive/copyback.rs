@@ -32,7 +32,8 @@ struct Watch {
     under_way: Option<(Lpn, Ppn, Ppn)>,
     /// Pages read for the host.
     host_reads: Vec<Ppn>,
-    /// Time of the first operation that moves a page, and end of the last array phase of such an operation, in nanoseconds.
+    /// Time of the first operation that moves a page, and end of the last array phase of such an operation, in
+    /// nanoseconds.
     begun: Option<u64>,
     ended: u64,
     lpns: Vec<Lpn>,
@@ -459,7 +460,8 @@ fn a_copyback_keeps_age_and_errors_until_the_page_is_corrected() {
         }
         drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
     }
-    // A read at level L takes 85 + 24 (L - 1) us. The off-chip move corrects the page: its age begins anew, without errors.
+    // A read at level L takes 85 + 24 (L - 1) us. The off-chip move corrects the page: its age begins anew, without
+    // errors.
     assert_eq!(levels, [(0, 109), (1, 133), (2, 157), (0, 85), (1, 85)]);
     settle(&mut drive);
     read_everything(&mut drive);
@@ -486,7 +488,8 @@ fn the_measured_limit_asks_the_reliability_model() {
                 let now = Condition { pe_cycles, age_s: days * 86_400, reads: 0, copybacks, kind };
                 let later = Condition { age_s: (days + 365) * 86_400, ..now };
                 let exact = reliability.rber_exact(&later);
-                // Level 7 ends at an RBER of 0.013. Values within 1 % of it are left out, where the limit's tables may differ.
+                // Level 7 ends at an RBER of 0.013. Values within 1 % of it are left out, where the limit's tables may
+                // differ.
                 if (exact / 0.013 - 1.0).abs() < 0.01 {
                     continue;
                 }
@@ -497,8 +500,8 @@ fn the_measured_limit_asks_the_reliability_model() {
         }
     }
     assert!(verdicts.iter().all(|&count| count > 20), "{verdicts:?}");
-    // In a run: a page of 30 days may be copied back as often as leaves it readable a year later. `most` is that number by the
-    // model itself.
+    // In a run: a page of 30 days may be copied back as often as leaves it readable a year later. `most` is that number
+    // by the model itself.
     let kept = |age_s, copybacks| Condition { pe_cycles: 10_000, age_s, reads: 0, copybacks, kind };
     let most = (1..=8).filter(|&n| reliability.rber_exact(&kept(365 * 86_400, n)) < 0.013).count() as u8;
     let mut lost = Vec::new();

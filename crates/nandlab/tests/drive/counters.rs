@@ -11,7 +11,8 @@ use nandlab::report::{RunFacts, Stretch, counters, smart, summary};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// A drive with all mechanisms and the given refresh policy after random requests with a power loss, and the stretch over them.
+/// A drive with all mechanisms and the given refresh policy after random requests with a power loss, and the stretch
+/// over them.
 fn run(refresh: &str) -> (Drive, Stretch) {
     let mut drive = Drive::new(&spec(
         TINY,

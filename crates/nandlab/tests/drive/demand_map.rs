@@ -1,5 +1,5 @@
-//! The demand map (DFTL: Gupta, Kim, Urgaonkar, ASPLOS 2009): the cost of misses, evictions, GC jobs and TRIMs, compared with
-//! calculations by hand, and the consistency of the map.
+//! The demand map (DFTL: Gupta, Kim, Urgaonkar, ASPLOS 2009): the cost of misses, evictions, GC jobs and TRIMs,
+//! compared with calculations by hand, and the consistency of the map.
 //!
 //! A page has 512 bytes, so a translation page holds 128 entries. tR is 50 us, the transfer of a page 1.28 us, decoding
 //! 15 us, tPROG 900 us: a read takes 66.28 us, a write 901.28 us.
@@ -142,8 +142,8 @@ fn a_dirty_eviction_writes_back_all_dirty_entries_of_its_translation_page() {
     write(&mut drive, 5);
     assert_eq!(mapping(&drive), (2, 1));
     assert_eq!((drive.stats().map.evictions, drive.stats().map.dirty_evictions), (3, 1));
-    // The evicted entry of LPN 3 is dirty: a read for the miss, then a read and a program for the write-back. LPN 6 is mapped
-    // before that program, so its entry is written with those of LPN 4 and 5.
+    // The evicted entry of LPN 3 is dirty: a read for the miss, then a read and a program for the write-back. LPN 6 is
+    // mapped before that program, so its entry is written with those of LPN 4 and 5.
     write(&mut drive, 6);
     assert_eq!((mapping(&drive), drive.stats().map.written_entries), ((4, 2), 5));
     assert_eq!((drive.stats().map.dirty_evictions, drive.stats().map.write_backs), (2, 2));
@@ -200,9 +200,9 @@ impl Probe for Issued {
 /// The LPNs of one full block: LPN 0 twice, 5 more of the first translation page, 6 of the second, 3 of the third.
 const VICTIM: [u32; 16] = [0, 0, 1, 2, 3, 4, 5, 128, 129, 130, 131, 132, 133, 256, 257, 258];
 
-/// Reads the LPNs in `cached`, writes LPN 0, and lets idle GC move the other 14 pages of its block. Idle GC begins only when the
-/// garbage exceeds the 32 pages of the blocks that may be open for GC and translation pages: so 48 blocks of other translation
-/// pages have an invalid page each, too few to be victims.
+/// Reads the LPNs in `cached`, writes LPN 0, and lets idle GC move the other 14 pages of its block. Idle GC begins only
+/// when the garbage exceeds the 32 pages of the blocks that may be open for GC and translation pages: so 48 blocks of
+/// other translation pages have an invalid page each, too few to be victims.
 fn gc_of_one_block(entries: u32, cached: &[u64]) -> Drive<Issued> {
     let sets = [
         "drive.blocks_per_plane=160",
@@ -372,8 +372,8 @@ fn a_translation_page_written_back_is_young_and_keeps_its_level_until_then() {
         [read(&mut drive, 0), level(&drive).into(), read(&mut drive, 1)],
         [654_000, 3, 133_000 + 327_000]
     );
-    // The cache has four entries: the fifth evicts the dirty entry of LPN 0, and the write-back makes the translation page young.
-    // A deallocated page has level 1.
+    // The cache has four entries: the fifth evicts the dirty entry of LPN 0, and the write-back makes the translation
+    // page young. A deallocated page has level 1.
     write(&mut drive, 0);
     (2..6).for_each(|lpn| _ = read(&mut drive, lpn));
     drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
@@ -466,7 +466,8 @@ fn a_cache_of_one_entry_works() {
     }
 }
 
-/// The answers of the host's reads, by version: the number of the write among those of its LPN. The pages of a request are sorted.
+/// The answers of the host's reads, by version: the number of the write among those of its LPN. The pages of a request
+/// are sorted.
 #[derive(Default)]
 struct Answers {
     writes: BTreeMap<u64, u32>,

@@ -1,7 +1,7 @@
 //! The times of the device to the nanosecond: dies, channels and the off-chip path, without a drive.
 //!
-//! A test issues operations at chosen times. [`Rig::probe`] gives the end of one more operation issued now, by replaying all issued
-//! operations on a fresh device.
+//! A test issues operations at chosen times. [`Rig::probe`] gives the end of one more operation issued now, by
+//! replaying all issued operations on a fresh device.
 
 use crate::common::spec;
 use nandlab::base::geometry::{BlockId, DieId, Geometry, Lpn};
@@ -208,8 +208,8 @@ impl Rig {
             };
             match device.on_clock(&mut pool, &mut agenda, &mut phases, next, DieId(clock)) {
                 Ended::Nothing => continue,
-                // Decoding takes no time here: after a failed try the read returns to its die before the die starts its next
-                // operation.
+                // Decoding takes no time here: after a failed try the read returns to its die before the die starts its
+                // next operation.
                 Ended::Page(slot) if pool[slot].level < pool[slot].needed => {
                     pool[slot].level += 1;
                     pool[slot].tries += 1;
@@ -290,8 +290,8 @@ fn each_operation_has_its_command_time() {
     rig.assert_earliest_ready_at(read(1), R + T).assert_earliest_ready_at(erase(1), 4_000 + E);
 }
 
-/// The command of a multi-plane operation on two and on three planes: a time of its own, or the time of one command per plane. A
-/// multi-plane erase has no time of its own.
+/// The command of a multi-plane operation on two and on three planes: a time of its own, or the time of one command per
+/// plane. A multi-plane erase has no time of its own.
 #[test]
 fn multi_plane_command_has_its_own_time_or_that_of_a_command_per_plane() {
     let of_each = "timing.command={ read = '1us', program = '2us', erase = '4us' }";
@@ -388,8 +388,8 @@ fn a_die_is_busy_until_its_transfer_out_ends() {
     let mut rig = Rig::new(FOUR_DIES, &[]);
     rig.issue(read(0)).issue(read(1));
     assert_eq!(rig.ends(), [R + T, R + 2 * T], "sensed together, transferred one after the other");
-    // Die 1 has sensed at R and waits for the channel until R + T. Its page register is in use until R + 2 T, when its next
-    // sense can start. Die 0 is free at R + T.
+    // Die 1 has sensed at R and waits for the channel until R + T. Its page register is in use until R + 2 T, when its
+    // next sense can start. Die 0 is free at R + T.
     rig.at(R + 1)
         .assert_earliest_ready_at(erase(1), R + 2 * T + E)
         .assert_earliest_ready_at(erase(0), R + T + E)
@@ -442,7 +442,8 @@ fn a_slow_off_chip_path_is_shared_by_the_channels_and_keeps_them_busy() {
     rig.at(1_000_000).assert_earliest_ready_at(read(2), 1_000_000 + R + off_chip);
 }
 
-/// A page takes 8192 ns over the path and 10240 ns on a channel: the channel limits one transfer, the path limits two at a time.
+/// A page takes 8192 ns over the path and 10240 ns on a channel: the channel limits one transfer, the path limits two
+/// at a time.
 #[test]
 fn a_transfer_ends_at_the_slower_of_channel_and_off_chip_path() {
     let mut rig = Rig::new(FOUR_DIES, &["timing.off_chip_mb_per_s=500"]);
@@ -569,8 +570,8 @@ fn without_multi_plane_planes_program_one_after_the_other() {
     assert_eq!(rig.ends()[1..], [E + T + P, E + 2 * (T + P)]);
 }
 
-/// Ends of a background erase, a host write and a host read, which wait in this order behind a running program, counted from
-/// the end of that program.
+/// Ends of a background erase, a host write and a host read, which wait in this order behind a running program, counted
+/// from the end of that program.
 fn queued(scheduler: &str, promoted: bool) -> Vec<u64> {
     let mut rig = Rig::new(FOUR_DIES, &[&format!("timing.scheduler={scheduler}")]);
     if promoted {

@@ -1,8 +1,8 @@
 //! Golden command lists: every flash operation of a small scenario, in order and with its start time, computed by hand.
 //!
-//! The drive has two dies on two channels, of one plane each (two where a scenario says so). Times are
-//! microseconds: tR 50, tPROG 200, tBERS 1000, transfer of a page 10, command and decode 0. So on an
-//! idle die a write takes 210 and a read 60. A line is the start time, the die, the operation, its cause and its address.
+//! The drive has two dies on two channels, of one plane each (two where a scenario says so). Times are microseconds: tR
+//! 50, tPROG 200, tBERS 1000, transfer of a page 10, command and decode 0. So on an idle die a write takes 210 and a
+//! read 60. A line is the start time, the die, the operation, its cause and its address.
 
 use crate::common::{US, at, ns, spec};
 use nandlab::base::geometry::{DieId, Geometry};
@@ -113,8 +113,9 @@ fn sequential_write_goes_round_channels_then_planes_then_pages() {
     );
 }
 
-/// Planes first, then channels. A multi-plane program writes the pages that wait on both planes at one page number; with two
-/// transfers it takes 220. All pages of the request are queued before a die starts, so every program is multi-plane.
+/// Planes first, then channels. A multi-plane program writes the pages that wait on both planes at one page number;
+/// with two transfers it takes 220. All pages of the request are queued before a die starts, so every program is
+/// multi-plane.
 #[test]
 fn multi_plane_write_starts_with_one_command_for_both_planes() {
     let mut scenario =
@@ -129,12 +130,12 @@ fn multi_plane_write_starts_with_one_command_for_both_planes() {
     );
 }
 
-/// Fills die 0's blocks 0 to 2 with the even LPNs 0 to 22, then overwrites some LPNs, in blocks 3 and 4: 20 writes, until 4200.
-/// Valid LPNs afterwards:
+/// Fills die 0's blocks 0 to 2 with the even LPNs 0 to 22, then overwrites some LPNs, in blocks 3 and 4: 20 writes,
+/// until 4200. Valid LPNs afterwards:
 ///   block 0: 2 4 6 (pages 1 2 3)     block 1: 12 14 (pages 2 3)     block 2: 20 22 (pages 2 3)
 ///   block 3: 0 8 (pages 0 1)         block 4: 16 18 10 (pages 1 2 3)
-/// Blocks 5 and 6 are free. A write of LPN 10 then opens block 5, which leaves one free block, the reserve of GC, so foreground GC
-/// starts. The write also leaves two valid pages in block 4.
+/// Blocks 5 and 6 are free. A write of LPN 10 then opens block 5, which leaves one free block, the reserve of GC, so
+/// foreground GC starts. The write also leaves two valid pages in block 4.
 fn one_write_before_gc(scenario: &mut Scenario) -> &mut Scenario {
     scenario.write_each(&[0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22]);
     scenario.write_each(&[0, 8, 10, 16]).write_each(&[10, 16, 18, 10]);
@@ -144,9 +145,9 @@ fn one_write_before_gc(scenario: &mut Scenario) -> &mut Scenario {
 
 /// Greedy takes the lowest-numbered block with the fewest valid pages: block 1 with LPNs 12 and 14 (block 0 has three
 /// valid pages, blocks 2 to 4 have two as well). The two reads wait for the write; the first program waits for the
-/// second read, which has been queued longer. The copies open block 6. The erase after both programs frees block 1, but block 6
-/// was taken: one block is free again, so GC goes on with block 2 (LPNs 20 and 22), whose
-/// copies fill block 6. With blocks 1 and 2 free GC stops.
+/// second read, which has been queued longer. The copies open block 6. The erase after both programs frees block 1, but
+/// block 6 was taken: one block is free again, so GC goes on with block 2 (LPNs 20 and 22), whose copies fill block 6.
+/// With blocks 1 and 2 free GC stops.
 #[test]
 fn overwrite_that_takes_the_last_free_block_triggers_foreground_gc() {
     let mut scenario = Scenario::new(&[]);
@@ -165,8 +166,8 @@ fn overwrite_that_takes_the_last_free_block_triggers_foreground_gc() {
     );
 }
 
-/// After a TRIM of LPN 12 GC copies only LPN 14 from block 1. Block 6 then has room for the two pages of block 2, and one page is
-/// left.
+/// After a TRIM of LPN 12 GC copies only LPN 14 from block 1. Block 6 then has room for the two pages of block 2, and
+/// one page is left.
 #[test]
 fn gc_does_not_copy_trimmed_pages() {
     let mut scenario = Scenario::new(&[]);
@@ -183,9 +184,9 @@ fn gc_does_not_copy_trimmed_pages() {
     );
 }
 
-/// With LPNs 12 and 14 trimmed (one TRIM of three pages, of which LPN 13 on die 1 was never written) block 1 has no valid page: it
-/// is dead, and is erased at once on the idle die. The write submitted after the TRIM waits for the erase, and opens block 5.
-/// Blocks 6 and 1 stay free: one more than the reserve, so GC does not start.
+/// With LPNs 12 and 14 trimmed (one TRIM of three pages, of which LPN 13 on die 1 was never written) block 1 has no
+/// valid page: it is dead, and is erased at once on the idle die. The write submitted after the TRIM waits for the
+/// erase, and opens block 5. Blocks 6 and 1 stay free: one more than the reserve, so GC does not start.
 #[test]
 fn a_wholly_trimmed_block_is_erased_at_once_and_without_gc() {
     let mut scenario = Scenario::new(&[]);
@@ -197,8 +198,8 @@ fn a_wholly_trimmed_block_is_erased_at_once_and_without_gc() {
     assert_eq!((gc.dead_blocks, gc.victims), (1, 0));
 }
 
-/// All four pages of block 0 are overwritten. The new pages are mapped at once, but the programs under way pin block 0: it is dead
-/// when the last program ends.
+/// All four pages of block 0 are overwritten. The new pages are mapped at once, but the programs under way pin block 0:
+/// it is dead when the last program ends.
 #[test]
 fn a_dead_block_is_erased_after_the_writes_that_invalidated_it() {
     let mut scenario = Scenario::new(&[]);
@@ -234,7 +235,8 @@ fn gc_drops_a_copy_the_host_has_overwritten() {
     );
 }
 
-/// A write of 512 bytes of a page in flash reads, merges and programs. The same write of LPN 1, which is unmapped, only programs.
+/// A write of 512 bytes of a page in flash reads, merges and programs. The same write of LPN 1, which is unmapped, only
+/// programs.
 #[test]
 fn partial_write_reads_merges_and_programs() {
     let mut scenario = Scenario::new(&[]);
@@ -247,8 +249,8 @@ fn partial_write_reads_merges_and_programs() {
 }
 
 /// Six sectors from the middle of LPN 0 over the whole of LPNs 1 and 2 into LPN 3 is one request of four pages: the
-/// first and last are merged, the middle ones only programmed. On each die the read comes first, then the program of the
-/// whole page, then the program of the merged page.
+/// first and last are merged, the middle ones only programmed. On each die the read comes first, then the program of
+/// the whole page, then the program of the merged page.
 #[test]
 fn unaligned_write_merges_its_first_and_last_page_only() {
     let mut scenario = Scenario::new(&[]);
@@ -266,12 +268,13 @@ fn unaligned_write_merges_its_first_and_last_page_only() {
 /// Fills blocks 0 to 2 with the even LPNs 0 to 22 and overwrites eight LPNs, in blocks 3 and 4: 20 writes, until 4200.
 /// Valid LPNs afterwards:
 ///   block 0: 6 (page 3)   block 1: 12 14 (pages 2 3)   block 2: 22 (page 3)   block 3: 0 2 4 8   block 4: 10 16 18 20
-/// Of the 28 pages 12 are valid, and GC's reserve and open block take 8, so at most 8 pages can be free for the host. With
-/// blocks 5 and 6 free, one of which is the reserve, 4 pages are free for the host.
+/// Of the 28 pages 12 are valid, and GC's reserve and open block take 8, so at most 8 pages can be free for the host.
+/// With blocks 5 and 6 free, one of which is the reserve, 4 pages are free for the host.
 const HALF_FREE: [u64; 20] = [0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 0, 2, 4, 8, 10, 16, 18, 20];
 
-/// 4 of 8 pages is less than the threshold of 80 %. 10 ms after the last completion the drive counts as idle and GC empties block 0,
-/// which opens block 5 and frees block 0: still 4 pages. So GC empties block 2, too. With blocks 6, 0 and 2 free, all 8 pages are.
+/// 4 of 8 pages is less than the threshold of 80 %. 10 ms after the last completion the drive counts as idle and GC
+/// empties block 0, which opens block 5 and frees block 0: still 4 pages. So GC empties block 2, too. With blocks 6, 0
+/// and 2 free, all 8 pages are.
 #[test]
 fn background_gc_starts_when_the_drive_is_idle_and_stops_at_its_threshold() {
     let mut scenario = Scenario::new(&["gc.background_free=0.8"]);
@@ -345,9 +348,10 @@ fn fcfs_keeps_a_host_read_in_its_place() {
     );
 }
 
-/// As in the foreground GC scenario, but a write of LPN 4 and a read of LPN 2 are submitted with the write. The host read is
-/// served before GC. The write of LPN 4 is younger than GC's two reads and older than the programs of their copies, so
-/// it is served between them. The second victim is block 0, in which the admitted write of LPN 4 has left LPNs 2 and 6.
+/// As in the foreground GC scenario, but a write of LPN 4 and a read of LPN 2 are submitted with the write. The host
+/// read is served before GC. The write of LPN 4 is younger than GC's two reads and older than the programs of their
+/// copies, so it is served between them. The second victim is block 0, in which the admitted write of LPN 4 has left
+/// LPNs 2 and 6.
 #[test]
 fn urgent_gc_goes_behind_host_reads_and_takes_turns_with_host_writes_by_age() {
     let mut scenario = Scenario::new(&["gc.pacing='none'"]);
@@ -368,9 +372,10 @@ fn urgent_gc_goes_behind_host_reads_and_takes_turns_with_host_writes_by_age() {
     );
 }
 
-/// The requests of the scenario above with `gc.foreground = "blocking"`. The write of LPN 10 was queued before the cleaning began;
-/// the read and the write queued after that wait for the whole cleaning. The erase starts at 4950 instead of 5220, and the read
-/// ends at 6010 instead of 4470. Waiting host operations are served before the next cleaning.
+/// The requests of the scenario above with `gc.foreground = "blocking"`. The write of LPN 10 was queued before the
+/// cleaning began; the read and the write queued after that wait for the whole cleaning. The erase starts at 4950
+/// instead of 5220, and the read ends at 6010 instead of 4470. Waiting host operations are served before the next
+/// cleaning.
 #[test]
 fn blocking_gc_cleans_its_victim_in_one_piece() {
     let mut scenario = Scenario::new(&["gc.pacing='none'", "gc.foreground='blocking'"]);
@@ -391,8 +396,9 @@ fn blocking_gc_cleans_its_victim_in_one_piece() {
     );
 }
 
-/// LPN 12 is written while its copy is under way. The program of that write pins the victim, whose erase has to wait for it: so the
-/// program is served during the cleaning, and the read of LPN 0, which was queued before the program, too.
+/// LPN 12 is written while its copy is under way. The program of that write pins the victim, whose erase has to wait
+/// for it: so the program is served during the cleaning, and the read of LPN 0, which was queued before the program,
+/// too.
 #[test]
 fn blocking_gc_serves_operations_that_its_erase_waits_for() {
     let mut scenario = Scenario::new(&["gc.pacing='none'", "gc.foreground='blocking'"]);

@@ -1,7 +1,7 @@
 //! Golden runs: the summaries of small whole runs are compared key by key with `golden/*.json`.
 //!
-//! A change of a number here is a change of results for users. `NANDLAB_BLESS=1 cargo test -p nandlab --test drive golden_runs::`
-//! writes the files anew; CHANGELOG.md states the reason.
+//! A change of a number here is a change of results for users. `NANDLAB_BLESS=1 cargo test -p nandlab --test drive
+//! golden_runs::` writes the files anew; CHANGELOG.md states the reason.
 
 use crate::common::{US, at, spec};
 use nandlab::base::rng::Stream;
@@ -20,8 +20,9 @@ use std::path::PathBuf;
 const SMALL: &str = "seed = 7\n[drive]\nchannels = 2\nchips_per_channel = 2\ndies_per_chip = 1\nplanes_per_die = 2\n\
      blocks_per_plane = 24\npages_per_block = 16\npage_size = '4KiB'\ncell = 'mlc'\nop = 0.3\nendurance = 100000\n";
 
-/// A fixed stream of requests: weights of the operations, sizes up to `sectors_max`, addresses from the first `span_sectors` of the
-/// drive, in order, uniform, or skewed (the least of three uniform addresses, so that low addresses are more frequent).
+/// A fixed stream of requests: weights of the operations, sizes up to `sectors_max`, addresses from the first
+/// `span_sectors` of the drive, in order, uniform, or skewed (the least of three uniform addresses, so that low
+/// addresses are more frequent).
 struct Synthetic {
     stream: Stream,
     left: u64,

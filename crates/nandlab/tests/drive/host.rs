@@ -98,7 +98,8 @@ fn flushes_complete_in_order_and_each_waits_for_its_own_writes() {
     assert_eq!(flushes, [first, second, third, fourth]);
 }
 
-/// The rule: a flush is completed when the last write submitted before it is completed, or at its submission if that is later.
+/// The rule: a flush is completed when the last write submitted before it is completed, or at its submission if that is
+/// later.
 #[test]
 fn flush_rule_holds_in_random_runs() {
     for seed in 0..40 {

@@ -102,8 +102,8 @@ fn blocks_retire_at_their_endurance_and_then_writes_fail() {
                     rounds += 1;
                     assert!(rounds < 2000, "{name}: the drive does not wear out");
                 }
-                // Writes fail only when a plane (under dynamic allocation every plane) has no block left from which GC gains: each
-                // full block is wholly valid, or retires with its next erase.
+                // Writes fail only when a plane (under dynamic allocation every plane) has no block left from which GC
+                // gains: each full block is wholly valid, or retires with its next erase.
                 let per_plane = drive.geometry().blocks_per_plane as usize;
                 let is_worn_out = |blocks: &[Block]| {
                     let full = blocks.iter().filter(|b| b.state == BlockState::Full);
@@ -218,8 +218,8 @@ fn avail_spare_is_the_share_of_spare_blocks_left() {
         let failed = write_pages(&mut drive, 100, || stream.below(pages));
         let log = smart(&drive);
         let spare = log["nvme_smart_log"]["avail_spare"].as_u64().unwrap();
-        // A plane has 24 blocks. 192 / 2.25 = 86 pages, 11 blocks, are logical; one block is open for GC and one is kept free: 11
-        // are spare. Blocks that are retired, or that the next erase retires, no longer count.
+        // A plane has 24 blocks. 192 / 2.25 = 86 pages, 11 blocks, are logical; one block is open for GC and one is
+        // kept free: 11 are spare. Blocks that are retired, or that the next erase retires, no longer count.
         let lost = |plane: usize| {
             let blocks = &drive.array().blocks[plane * 24..][..24];
             blocks.iter().filter(|b| b.pe_cycles >= 7).count() as u64
@@ -255,9 +255,9 @@ fn hot_cold(levelling: &str, gap: u32) -> Drive<NoProbe> {
     drive
 }
 
-/// Cold blocks, with four fifths of the data, are fully valid and never victims: without static wear levelling they have no
-/// erase, and the other blocks share all erases. Static wear levelling moves a block that lags the mean by more than the gap; it
-/// checks after every eighth erase, so no block lags much more than the gap.
+/// Cold blocks, with four fifths of the data, are fully valid and never victims: without static wear levelling they
+/// have no erase, and the other blocks share all erases. Static wear levelling moves a block that lags the mean by more
+/// than the gap; it checks after every eighth erase, so no block lags much more than the gap.
 #[test]
 fn static_wear_levelling_narrows_the_spread_under_a_hot_and_cold_workload() {
     const GAP: u32 = 8;
@@ -337,7 +337,8 @@ fn dynamic_wear_levelling_narrows_the_spread_against_none() {
         fill(&mut drive);
         let pages = u64::from(drive.geometry().logical_pages);
         let mut stream = Stream::new(6, "uniform");
-        // Without simulated time GC keeps the free list at its threshold, so that several free blocks are there to choose from.
+        // Without simulated time GC keeps the free list at its threshold, so that several free blocks are there to
+        // choose from.
         for _ in 0..60_000 {
             drive.write_now(Lpn(stream.below(pages) as u32));
         }

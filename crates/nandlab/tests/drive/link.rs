@@ -267,7 +267,8 @@ fn without_a_link_results_are_unchanged_and_have_no_link_section() {
     assert!(has_link && with.get("link").is_some());
 }
 
-/// One direction of the link in a simple implementation: the arrival times of transfers, given as times and bytes in `sent`.
+/// One direction of the link in a simple implementation: the arrival times of transfers, given as times and bytes in
+/// `sent`.
 fn crossing(sent: &[(u64, Option<u64>)], ns_per_byte: f64, latency: u64) -> Vec<u64> {
     let mut free = 0;
     let arrives = |&(now, bytes): &(u64, Option<u64>)| match bytes {
@@ -280,7 +281,8 @@ fn crossing(sent: &[(u64, Option<u64>)], ns_per_byte: f64, latency: u64) -> Vec<
     sent.iter().map(arrives).collect()
 }
 
-/// The twin: a drive without a link gets each request at its arrival over the link, and its completions cross the link afterwards.
+/// The twin: a drive without a link gets each request at its arrival over the link, and its completions cross the link
+/// afterwards.
 #[test]
 fn a_linked_drive_is_the_drive_between_two_queues() {
     let caches = [
@@ -360,8 +362,8 @@ fn a_linked_drive_is_the_drive_between_two_queues() {
 #[test]
 fn power_loss_ends_requests_on_the_link() {
     let mut drive = filled(&spec(TINY, &[LINK]), Oracle::default());
-    // Three requests: a write on the way to the drive, a write whose completion is on the way to the host, a read whose data
-    // crosses.
+    // Three requests: a write on the way to the drive, a write whose completion is on the way to the host, a read whose
+    // data crosses.
     let acknowledged = submit(&mut drive, Op::Write, 0, PAGE);
     drive.advance(at(DATA + L + T + P));
     let sequence = |drive: &Drive<Oracle>, lpn: u32| {

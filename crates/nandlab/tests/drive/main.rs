@@ -1,5 +1,5 @@
-//! Integration tests of drives and their parts, in one program, because every program compiles the drive anew for its probes.
-//! Each file of tests is a module here.
+//! Integration tests of drives and their parts, in one program, because every program compiles the drive anew for its
+//! probes. Each file of tests is a module here.
 
 #[path = "../common/cases.rs"]
 mod cases;

@@ -75,7 +75,8 @@ impl Seen {
     }
 }
 
-/// With pacing the longest latency is at most a fifth. Even throughput costs up to a tenth of the throughput and 5 % of the WAF.
+/// With pacing the longest latency is at most a fifth. Even throughput costs up to a tenth of the throughput and 5 % of
+/// the WAF.
 #[test]
 fn pacing_evens_out_throughput() {
     for reads_of_ten in [0, 7] {

@@ -1,5 +1,5 @@
-//! Partial refresh, compared with calculations by hand: every step of the paper's Fig. 4, every state of the links, times of
-//! preads, power loss, and the audit.
+//! Partial refresh, compared with calculations by hand: every step of the paper's Fig. 4, every state of the links,
+//! times of preads, power loss, and the audit.
 //!
 //! A program takes 910.24 us: 4096 bytes at 2.5 ns, and 900 us. A read at level L takes 50 + 14 (L - 1) us of sensing,
 //! 20 + 10 (L - 1) of transfer and 15 of decoding: 85 us at level 1; at level 7 the die is busy for 134 + 80 = 214 us.
@@ -27,7 +27,8 @@ const BY_HAND: &str = "[drive]\nchannels = 2\nchips_per_channel = 1\ndies_per_ch
      pe_cycles = 1500\nclock_scale = 86400.0\n\
      [refresh]\ninterval = [{ pe = 1000000, every = '10d' }]\n";
 
-/// 256 codewords of 128 bits, each with an entry of 7 + 1 bits for its first bit only: 256 bytes per page, 16 pages per line.
+/// 256 codewords of 128 bits, each with an entry of 7 + 1 bits for its first bit only: 256 bytes per page, 16 pages per
+/// line.
 const SIXTEENTH: &str = "susceptible_ratio = 0.0, encoding = 'entries', codeword_bits = 128";
 /// All bits are susceptible: every page fills a line.
 const WHOLE: &str = "susceptible_ratio = 1.0";
@@ -61,7 +62,8 @@ fn when(second: u64) -> u64 {
 const INTERVAL_S: u64 = 864_000;
 /// Half of the grace, which is 1 % of the interval, in seconds of the age clock.
 const HALF_GRACE_S: u64 = 4_320;
-/// The due time of the first block: its first page is programmed after 910.24 us, in second 78, so it is due in second 864,078.
+/// The due time of the first block: its first page is programmed after 910.24 us, in second 78, so it is due in second
+/// 864,078.
 const DUE: u64 = 10_000_902_778;
 /// Time of sixteen reads at level 7 on one die, and of decoding the last.
 const READ_16: u64 = (16 * 214 + 15) * US;
@@ -219,8 +221,9 @@ fn a_block_goes_through_the_steps_of_the_papers_figure() {
     assert_eq!(stats.busy_ns, ns(READ_16));
     hand.check();
 
-    // The next interval of the block counts from the program of the combination page, not from the last read, and so does that of
-    // the combination block, whose first page that is. Both are due in one second, and are refreshed conventionally.
+    // The next interval of the block counts from the program of the combination page, not from the last read, and so
+    // does that of the combination block, whose first page that is. Both are due in one second, and are refreshed
+    // conventionally.
     let again = when(second(linked_at) + INTERVAL_S);
     assert!(again > when(second(linked_at - PROGRAM) + INTERVAL_S));
     hand.drive.advance(at(again - 1));
@@ -269,7 +272,8 @@ fn a_line_that_is_not_full_waits_for_half_of_the_grace() {
 
 #[test]
 fn a_full_vsm_makes_pages_wait_for_a_line_to_be_programmed() {
-    // Each page fills a line, and the VSM has four lines. Line n is in flash 229 us and n programs after the block was due.
+    // Each page fills a line, and the VSM has four lines. Line n is in flash 229 us and n programs after the block was
+    // due.
     let mut hand = Hand::with_pages(WHOLE, &[], 6);
     let line = |n: u64| DUE + 229 * US + n * PROGRAM;
     hand.drive.advance(at(line(1) - 1));
@@ -311,7 +315,8 @@ fn a_line_goes_to_an_idle_die() {
 
 #[test]
 fn a_combination_block_that_is_due_is_moved_and_its_links_follow() {
-    // Sixteen lines: the combination block is due an interval after the first, the block of the base pages after the last.
+    // Sixteen lines: the combination block is due an interval after the first, the block of the base pages after the
+    // last.
     let mut hand = Hand::with_pages(WHOLE, &[], 16);
     let line = |n: u64| DUE + 229 * US + n * PROGRAM;
     hand.drive.advance(at(line(16)));
@@ -435,8 +440,8 @@ fn a_page_replaced_before_its_line_is_programmed_is_not_linked() {
     hand.end();
 }
 
-/// Overrides with which idle GC empties blocks with two invalid pages, if the garbage exceeds the 32 pages of the blocks that may be
-/// open for GC and combination pages.
+/// Overrides with which idle GC empties blocks with two invalid pages, if the garbage exceeds the 32 pages of the
+/// blocks that may be open for GC and combination pages.
 const EAGER_GC: [&str; 3] =
     ["gc.background_free=0.9999", "gc.idle_valid_max=0.9", "drive.blocks_per_plane=120"];
 const BALLAST: u32 = 48;
@@ -608,8 +613,8 @@ fn each_sub_read_of_a_pread_is_tried_again_alone() {
         let linked_at = DUE + READ_16 + PROGRAM;
         hand.drive.advance(at(linked_at));
         assert_eq!(hand.count(), 16);
-        // The errors of the first page were corrected when it was read; the age of its susceptible bits counts from the start of
-        // the program of the combination page.
+        // The errors of the first page were corrected when it was read; the age of its susceptible bits counts from the
+        // start of the program of the combination page.
         let corrected = second(DUE + 229 * US);
         let programmed = second(linked_at - PROGRAM);
         for days in [11, 15, 19] {
@@ -654,8 +659,8 @@ fn each_sub_read_of_a_pread_is_tried_again_alone() {
 
 #[test]
 fn pages_read_after_half_of_the_grace_do_not_wait_in_the_vsm() {
-    // Reads take 20 ms. Two blocks with four pages each come due at almost one time; the refresh of the second begins when half of
-    // its grace of 100 ms is over.
+    // Reads take 20 ms. Two blocks with four pages each come due at almost one time; the refresh of the second begins
+    // when half of its grace of 100 ms is over.
     let sets = [
         "timing.read=20ms",
         "reliability.clock_scale=1000.0",
@@ -732,7 +737,8 @@ fn no_block_is_late_under_a_load_that_leaves_room() {
 
 #[test]
 fn no_block_is_late_while_the_host_writes_all_the_time() {
-    // Three quarters of the drive are rewritten all the time; the blocks of the last quarter are refreshed between victims of GC.
+    // Three quarters of the drive are rewritten all the time; the blocks of the last quarter are refreshed between
+    // victims of GC.
     for (seed, policy) in (0..).zip(["fcr = {}", "partial = {}"]) {
         let text = format!("seed = {seed}\n{BY_HAND}policy.{policy}\n");
         let mut hand = Hand::of(&spec(&text, &["drive.blocks_per_plane=24"]));
@@ -883,7 +889,8 @@ fn a_half_full_line_is_saved_with_a_capacitor_and_dropped_without() {
         assert!(bases.iter().all(|&base| hand.is_linked(base) == is_saved));
         assert!((0..8).all(|page| hand.at(2 * page) == bases[page as usize]));
         hand.check();
-        // The refresh was not completed, so the block is still due. It may have links, so it is now refreshed conventionally.
+        // The refresh was not completed, so the block is still due. It may have links, so it is now refreshed
+        // conventionally.
         hand.drive.advance(hand.drive.now() + ns(100_000 * US));
         let stats = &hand.drive.stats().refresh;
         assert_eq!((stats.blocks, stats.partial_blocks, hand.drive.overdue()), (2, 1, None));
@@ -929,7 +936,8 @@ fn links_survive_power_loss_and_stale_ones_do_not() {
     assert_eq!((hand.count(), hand.is_linked(bases[0]), hand.is_linked(bases[1])), (14, false, false));
     assert!(bases[2..].iter().all(|&base| hand.is_linked(base)));
     hand.check();
-    // A link names the sequence number of its page and the P/E cycles of its block; with other values the link is stale.
+    // A link names the sequence number of its page and the P/E cycles of its block; with other values the link is
+    // stale.
     hand.drive.lose_power();
     let geometry = hand.drive.geometry().clone();
     let (array, _) = hand.drive.parts_mut();
@@ -955,8 +963,8 @@ fn of_two_combination_pages_with_one_number_the_newer_is_restored() {
     hand.drive.advance(at(DUE + READ_16 + PROGRAM));
     assert_eq!(hand.count(), 16);
     let old = hand.at(hand.first_number());
-    // The first combination page becomes invalid, and its number is free for that of the second block. Both combination pages are in
-    // one open block.
+    // The first combination page becomes invalid, and its number is free for that of the second block. Both combination
+    // pages are in one open block.
     for page in 0..16 {
         hand.submit(Op::Trim, 2 * page);
     }

@@ -14,7 +14,8 @@ fn ageing(seed: u64, policy: &str, sets: &[&str]) -> Drive<Oracle> {
     with_oracle(&spec(&text, sets))
 }
 
-/// Plays `requests` random writes, reads and TRIMs to the first `share` percent of the LPNs, with pauses in which blocks come due.
+/// Plays `requests` random writes, reads and TRIMs to the first `share` percent of the LPNs, with pauses in which
+/// blocks come due.
 fn work(drive: &mut Drive<Oracle>, stream: &mut Stream, requests: u32, share: u64) {
     let page = u64::from(drive.geometry().page_bytes);
     let pages = u64::from(drive.geometry().logical_pages) * share / 100;

@@ -1,4 +1,5 @@
-//! Power cuts at every n-th event of random runs: acknowledged writes covered by the budget survive, and the drive keeps working.
+//! Power cuts at every n-th event of random runs: acknowledged writes covered by the budget survive, and the drive
+//! keeps working.
 //!
 //! `make crash` runs a million cuts. The environment variable `NANDLAB_CRASH_CUTS` gives the least number of cuts,
 //! `NANDLAB_CRASH_SEED` the first seed; with the seed alone, only its run is repeated.

@@ -6,8 +6,8 @@ use nandlab::drive::spec::{Cell, DirtyBudget};
 use nandlab::flash::DEAD_LPN;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Runs the plans that `plan` gives for the seeds under `sabotage`. Returns the message of the first run whose checks fail, and
-/// the number of runs before it; `None` when no check fails.
+/// Runs the plans that `plan` gives for the seeds under `sabotage`. Returns the message of the first run whose checks
+/// fail, and the number of runs before it; `None` when no check fails.
 fn caught(mut plan: impl FnMut(u64) -> Option<Plan>, sabotage: &mut dyn Sabotage) -> Option<(String, u32)> {
     let mut passed = 0;
     for plan in (0..400).filter_map(&mut plan).take(60) {
@@ -42,8 +42,8 @@ fn pages(drive: &Watched) -> Vec<Ppn> {
     pages.filter(|&ppn| drive.array().lpn(ppn).0 != DEAD_LPN).collect()
 }
 
-/// Changes the sequence numbers in the OOB during recovery, and restores them afterwards, so that only recovery's choice of pages
-/// is wrong.
+/// Changes the sequence numbers in the OOB during recovery, and restores them afterwards, so that only recovery's
+/// choice of pages is wrong.
 #[derive(Default)]
 struct Renumbered {
     /// The changed number of a page, from its number, the newest number of the drive and whether the page is a copy.
@@ -71,8 +71,8 @@ impl Sabotage for Renumbered {
     }
 }
 
-/// A plan without a write cache: there are no partial pages to merge, so recovery writes nothing, and the sequence numbers can be
-/// restored afterwards.
+/// A plan without a write cache: there are no partial pages to merge, so recovery writes nothing, and the sequence
+/// numbers can be restored afterwards.
 fn without_a_cache(seed: u64) -> Option<Plan> {
     let plan = Plan::new(seed);
     (plan.spec.cache.size_bytes == 0 && !plan.text.contains("demand")).then_some(plan)

@@ -77,8 +77,8 @@ fn fill_maps_the_lowest_lpns_on_their_home_planes() {
     }
 }
 
-/// Each page is valid with equal probability, so the number of valid pages of a block of 16 is hypergeometrically distributed, with
-/// mean 16 x 0.75 = 12 and variance 16 x 0.75 x 0.25 (1 - 15 / 1439) = 2.97.
+/// Each page is valid with equal probability, so the number of valid pages of a block of 16 is hypergeometrically
+/// distributed, with mean 16 x 0.75 = 12 and variance 16 x 0.75 x 0.25 (1 - 15 / 1439) = 2.97.
 #[test]
 fn fill_scatters_valid_pages_evenly_over_the_blocks() {
     let (drive, _) = made(HUNDRED, &["precondition.used=0.9", "precondition.valid=0.75"]);
@@ -101,7 +101,8 @@ fn fill_scatters_valid_pages_evenly_over_the_blocks() {
     );
 }
 
-/// A sequential fill writes LPNs in the order of their addresses, plane by plane; the valid pages are random among the filled pages.
+/// A sequential fill writes LPNs in the order of their addresses, plane by plane; the valid pages are random among the
+/// filled pages.
 #[test]
 fn a_sequential_fill_keeps_the_order_of_the_addresses() {
     let sets = ["precondition.used=0.9", "precondition.valid=0.75", "precondition.order=sequential"];
@@ -115,8 +116,8 @@ fn a_sequential_fill_keeps_the_order_of_the_addresses() {
     );
 }
 
-/// WAF after a sequential fill, after a random fill, and after the sequential fill of PTS without a random round. After long random
-/// writes the fills have equal WAF, at first they have not.
+/// WAF after a sequential fill, after a random fill, and after the sequential fill of PTS without a random round. After
+/// long random writes the fills have equal WAF, at first they have not.
 #[test]
 fn the_order_of_the_fill_changes_amplification_at_first_only() {
     let waf = |sets: &[&str], rounds: [f64; 2]| {
@@ -160,7 +161,8 @@ fn pts_overwrites_until_the_waf_is_steady_and_reports_every_round() {
         assert!(outcome.is_steady, "{victim}: {:?}", outcome.waf);
         let last = &outcome.waf[outcome.waf.len() - 5..];
         let mean = last.iter().sum::<f64>() / 5.0;
-        // The steady state criterion, computed independently: range within 20 %, rise of the fitted line over the window within 10 %.
+        // The steady state criterion, computed independently: range within 20 %, rise of the fitted line over the
+        // window within 10 %.
         let (most, least) = last.iter().fold((0.0_f64, f64::MAX), |(a, b), &w| (a.max(w), b.min(w)));
         assert!(most - least <= 0.2 * mean);
         let slope = (-2.0 * last[0] - last[1] + last[3] + 2.0 * last[4]) / 10.0;
@@ -169,8 +171,8 @@ fn pts_overwrites_until_the_waf_is_steady_and_reports_every_round() {
         for rounds in 5..outcome.waf.len() {
             assert!(!steady_state(&outcome.waf[..rounds]).unwrap().is_met);
         }
-        // Two to three of a hundred blocks are the reserve, so 10 % over-provisioning leave at least 7 %, at which FIFO, the policy
-        // with the highest WAF, has 7.82 (Desnoyers 2014).
+        // Two to three of a hundred blocks are the reserve, so 10 % over-provisioning leave at least 7 %, at which
+        // FIFO, the policy with the highest WAF, has 7.82 (Desnoyers 2014).
         assert!(mean > 2.5 && mean < 7.9, "{victim}: {mean}");
         println!("{victim}: WAF {:?}", outcome.waf);
         assert_eq!(drive.ftl().map.mapped(), drive.geometry().logical_pages, "every LPN is mapped");

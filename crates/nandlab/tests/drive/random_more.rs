@@ -1,5 +1,5 @@
-//! Random runs of settings that `random_runs` leaves out: open loop, drives that wear out, a save and a load during the run,
-//! 1 to 3 bits per cell on 1 to 5 layers, transfers that take no time, and blocks of odd and extreme sizes.
+//! Random runs of settings that `random_runs` leaves out: open loop, drives that wear out, a save and a load during the
+//! run, 1 to 3 bits per cell on 1 to 5 layers, transfers that take no time, and blocks of odd and extreme sizes.
 
 use crate::common::{at, read_everything, settle, spec};
 use nandlab::base::geometry::Lpn;

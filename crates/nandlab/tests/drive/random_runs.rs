@@ -92,8 +92,8 @@ fn plain(seed: u64, schemes: ([bool; 4], u64)) -> Case {
     }
 }
 
-/// Regression: combination pages took all spare pages of a plane, so GC could gain nothing, and writes failed on a drive that was
-/// not worn out.
+/// Regression: combination pages took all spare pages of a plane, so GC could gain nothing, and writes failed on a
+/// drive that was not worn out.
 #[test]
 fn combination_pages_leave_gc_its_spare_pages() {
     for seed in 40..60u64 {
@@ -103,8 +103,8 @@ fn combination_pages_leave_gc_its_spare_pages() {
     }
 }
 
-/// Regression: while the budget was 0, more pages were written through than the next budget allowed, and later writes to these pages
-/// were acknowledged from the cache.
+/// Regression: while the budget was 0, more pages were written through than the next budget allowed, and later writes
+/// to these pages were acknowledged from the cache.
 #[test]
 fn a_write_to_a_page_being_written_through_keeps_the_budget() {
     let drawn = plain(4_526_415_026_348_011_539, ([false, true, false, true], 7_529_363_511_072_660_356));

@@ -1,4 +1,5 @@
-//! Read levels of LaLDPC (Tables I and II): cost of each try, remembered levels and lost pages, compared with calculations by hand.
+//! Read levels of LaLDPC (Tables I and II): cost of each try, remembered levels and lost pages, compared with
+//! calculations by hand.
 //!
 //! With the level table `laldpc` level L costs 85 + 24 (L - 1) us: sensing 50 + 14 (L - 1), transfer 20 + 10 (L - 1),
 //! decoding 15. Data of one year at 10,000 P/E cycles needs level 3: 133 us, or 85 + 109 + 133 = 327 us from level 1 on.
@@ -96,8 +97,8 @@ fn every_try_takes_die_channel_and_decoder() {
 
 #[test]
 fn two_reads_of_a_die_overlap_only_in_the_decoder() {
-    // The second read waits for the die, and starts while the first is being decoded. The next try of the first read waits for
-    // the second, and is served before other queued operations.
+    // The second read waits for the die, and starts while the first is being decoded. The next try of the first read
+    // waits for the second, and is served before other queued operations.
     let mut drive = with_oracle(&old(&[]));
     let die = |drive: &Drive<Oracle>, lpn: u32| {
         let geometry = drive.geometry();
@@ -110,7 +111,8 @@ fn two_reads_of_a_die_overlap_only_in_the_decoder() {
     }
     drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
     let ends: Vec<u64> = drive.completions().map(|done| done.completed.ns() / US).collect();
-    // The die in us: A1 0-70, B1 70-140, A2 140-234 (B2 waits from 155 on), B2 234-328, A3 328-446, B3 446-564; then decoding.
+    // The die in us: A1 0-70, B1 70-140, A2 140-234 (B2 waits from 155 on), B2 234-328, A3 328-446, B3 446-564; then
+    // decoding.
     assert_eq!(ends, [446 + 15, 564 + 15]);
 }
 

@@ -28,7 +28,8 @@ fn data_that_is_not_rewritten_is_refreshed_every_interval() {
     assert_eq!(drive.stats().refresh.blocks, 0);
     drive.advance(at(31_500_000_000));
     let stats = drive.stats();
-    // Every page is refreshed once. Pages refreshed into a block that GC had opened earlier are refreshed again with that block.
+    // Every page is refreshed once. Pages refreshed into a block that GC had opened earlier are refreshed again with
+    // that block.
     assert!((pages..pages + 4 * 8).contains(&stats.refresh.pages), "{:?}", stats.refresh);
     assert_eq!(stats.flash[FlashOp::Program as usize][Cause::Refresh as usize], stats.refresh.pages);
     assert_eq!(stats.refresh.late_blocks, 0, "{:?}", stats.refresh);

@@ -1,5 +1,5 @@
-//! The `vth` model, compared with a brute-force integration of its densities and with the levels of the paper; the fast tables,
-//! compared with the exact models.
+//! The `vth` model, compared with a brute-force integration of its densities and with the levels of the paper; the fast
+//! tables, compared with the exact models.
 
 use nandlab::base::geometry::PageKind;
 use nandlab::base::units::Span;
@@ -31,8 +31,8 @@ fn page(pe_cycles: u32, age_s: u32, kind: PageKind) -> Condition {
     Condition { pe_cycles, age_s, reads: 0, copybacks: 0, kind }
 }
 
-/// An independent implementation of the model from its definition: densities as histograms, noises as numerical convolutions,
-/// reference voltages by trying every voltage. Only the constants are equal, and these are written again.
+/// An independent implementation of the model from its definition: densities as histograms, noises as numerical
+/// convolutions, reference voltages by trying every voltage. Only the constants are equal, and these are written again.
 struct BruteForce {
     /// Share of cells below each voltage of the grid, by state.
     below: [Vec<f64>; 4],
@@ -174,8 +174,8 @@ fn vth_agrees_with_brute_force_integration() {
     }
 }
 
-/// After a year the model gives levels 2, 3 and 5 of Table II; the LaLDPC paper, Section II-D, states "around 3 and 4" at 10K P/E
-/// cycles.
+/// After a year the model gives levels 2, 3 and 5 of Table II; the LaLDPC paper, Section II-D, states "around 3 and 4"
+/// at 10K P/E cycles.
 #[test]
 fn a_year_takes_the_papers_drive_to_levels_2_3_5() {
     let limits = [0.005, 0.006, 0.008, 0.009, 0.010, 0.012, 0.013];

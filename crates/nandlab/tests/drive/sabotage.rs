@@ -1,6 +1,7 @@
 //! Tests of the tests: the oracle and the audit detect every violation by a broken drive, and no legal behaviour.
 //!
-//! The tests pass the oracle events as a drive would. A violation that the oracle misses here would be missed in every run.
+//! The tests pass the oracle events as a drive would. A violation that the oracle misses here would be missed in every
+//! run.
 
 use crate::common::{self, TINY, ns, one, spec};
 use nandlab::base::geometry::{BlockId, Lpn, RequestId};

@@ -119,7 +119,8 @@ fn retired_blocks_stay_retired() {
             .submit(&Request { arrival: drive.now(), op: Op::Write, fua: false, offset, len: 4096 })
             .unwrap();
         drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
-        // GC does not take a block whose next erase is its last. A wholly deallocated block is erased once more, and retires.
+        // GC does not take a block whose next erase is its last. A wholly deallocated block is erased once more, and
+        // retires.
         if drive.completions().any(|done| done.failed.is_some()) {
             drive.submit(&request(&drive, Op::Trim, 0, pages * 4096)).unwrap();
             drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
@@ -148,9 +149,9 @@ fn a_loaded_fill_goes_on_like_the_drive_that_was_saved() {
     }
 }
 
-/// After PTS a loaded drive may differ from the saved one, because the file lacks three orders that are no state of the flash: that
-/// in which blocks of equal wear were freed, that in which blocks were closed (all at time 0; `fifo` uses it), and the position
-/// of the random streams. But two loads of one file are equal drives.
+/// After PTS a loaded drive may differ from the saved one, because the file lacks three orders that are no state of the
+/// flash: that in which blocks of equal wear were freed, that in which blocks were closed (all at time 0; `fifo` uses
+/// it), and the position of the random streams. But two loads of one file are equal drives.
 #[test]
 fn two_loads_of_one_file_behave_alike() {
     for sets in [
@@ -256,8 +257,8 @@ fn garbage_and_shuffled_snapshots_are_errors() {
     }
 }
 
-/// A file with a correct checksum may still have wrong content. With any change, loading is an error or gives a drive that passes
-/// the audit.
+/// A file with a correct checksum may still have wrong content. With any change, loading is an error or gives a drive
+/// that passes the audit.
 #[test]
 fn wrong_content_with_a_correct_checksum_is_an_error_or_passes_the_audit() {
     let sum_of = |words: &mut dyn Iterator<Item = u64>| {

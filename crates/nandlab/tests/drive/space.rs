@@ -1,5 +1,5 @@
-//! The blocks that a plane needs: with exactly the blocks of `BlockNeeds` writes always go on; with one block fewer there is a
-//! state in which no write can. Tested for each mechanism alone, and for all together.
+//! The blocks that a plane needs: with exactly the blocks of `BlockNeeds` writes always go on; with one block fewer
+//! there is a state in which no write can. Tested for each mechanism alone, and for all together.
 
 use crate::common::{IDLE, MS, at, request, spec};
 use nandlab::base::geometry::{Lpn, PlaneId};
@@ -17,7 +17,8 @@ const PAGES: u64 = 4;
 /// Valid pages of the host and of the map, a whole number of blocks.
 const VALID: u64 = 32;
 
-/// The spec of one plane with `settings`, with `more` blocks beyond those of `BlockNeeds` (fewer if negative), and its needs.
+/// The spec of one plane with `settings`, with `more` blocks beyond those of `BlockNeeds` (fewer if negative), and its
+/// needs.
 fn drive(settings: &[&str], more: i64) -> (Spec, BlockNeeds) {
     let text = "[drive]\nchannels = 1\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\nblocks_per_plane = 64\npages_per_block = 4\n\
                 page_size = '4KiB'\nop = 4.0\nendurance = 1000000\n[gc]\nidle_after = '1h'\n";
@@ -39,8 +40,8 @@ fn drive(settings: &[&str], more: i64) -> (Spec, BlockNeeds) {
     (spec, needs)
 }
 
-/// A drive without spare pages for the host: every internal stream has an open block with one dead page, and all blocks that the
-/// host's stream may take are full of valid pages.
+/// A drive without spare pages for the host: every internal stream has an open block with one dead page, and all blocks
+/// that the host's stream may take are full of valid pages.
 fn without_spare_pages(spec: &Spec, needs: &BlockNeeds) -> Drive<Oracle> {
     let mut drive = Drive::with_probe(spec, Oracle::default());
     let geometry = drive.geometry().clone();
@@ -82,7 +83,8 @@ fn write(drive: &mut Drive<Oracle>, lpn: u64) {
     while drive.outstanding() > 0 && drive.advance_by_event(Time::NEVER) {}
 }
 
-/// Each mechanism with its settings, and what it adds to the needs of a drive without mechanisms: open blocks, blocks kept free.
+/// Each mechanism with its settings, and what it adds to the needs of a drive without mechanisms: open blocks, blocks
+/// kept free.
 const MECHANISMS: [(&str, &[&str], u64, u64); 6] = [
     ("GC alone", &[], 0, 0),
     ("static wear levelling", &["ftl.wear_levelling='static'"], 1, 0),
@@ -161,8 +163,9 @@ fn a_dead_block_is_erased_beside_gc() {
     drive.run_until_idle(IDLE).unwrap();
 }
 
-/// Regression: a partial refresh, whose block stays, takes a free block for pages that it writes elsewhere, and frees none. The host
-/// took that block during the job, the job took the block of GC, and a drive with enough garbage stopped.
+/// Regression: a partial refresh, whose block stays, takes a free block for pages that it writes elsewhere, and frees
+/// none. The host took that block during the job, the job took the block of GC, and a drive with enough garbage
+/// stopped.
 #[test]
 fn a_block_promised_to_a_job_is_not_allocated_to_others() {
     let (spec, _) = drive(&["ftl.map.demand={ cache = '64B' }"], 8);

@@ -1,7 +1,7 @@
 //! Interactions of the four schemes on one drive, on small drives whose state is known.
 //!
-//! With the level table `laldpc` a read at level L takes 85 + 24 (L - 1) us: sensing 50 + 14 (L - 1), transfer 20 + 10 (L - 1),
-//! decoding 15. A day of ageing is a second.
+//! With the level table `laldpc` a read at level L takes 85 + 24 (L - 1) us: sensing 50 + 14 (L - 1), transfer 20 + 10
+//! (L - 1), decoding 15. A day of ageing is a second.
 
 use crate::common::{SECOND, US, at, ballast, ns, one, request, spec, submit_with_few};
 use nandlab::base::geometry::{DieId, Lpn, PlaneId, Ppn};
@@ -17,8 +17,9 @@ use nandlab::sched::{Cause, FlashOp, Transaction, Watcher};
 const PAGE: u64 = 4096;
 const DAY_S: u32 = 86_400;
 
-/// Two dies of one plane, each on its own channel: even LPNs are on die 0, odd LPNs on die 1. Twenty milliseconds after the last
-/// request GC empties blocks with two invalid pages, if there is more garbage than the pages of the internal streams' open blocks.
+/// Two dies of one plane, each on its own channel: even LPNs are on die 0, odd LPNs on die 1. Twenty milliseconds after
+/// the last request GC empties blocks with two invalid pages, if there is more garbage than the pages of the internal
+/// streams' open blocks.
 const BASE: &str = "[drive]\nchannels = 2\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\n\
      blocks_per_plane = 200\npages_per_block = 16\npage_size = '4KiB'\ncell = 'mlc'\nop = 1.0\nendurance = 1000000\n\
      [timing]\nread = '50us'\nprogram = '900us'\nerase = '3.5ms'\nchannel_ns_per_byte = 2.5\ncommand = '0us'\n\
@@ -30,19 +31,20 @@ const COPYBACKS: &str = "migration.policy={ rcopyback-greedy = { limit = 2 } }";
 /// 256 bytes of each page are susceptible: those of 16 pages fill a combination page.
 const PARTIAL: &str =
     "refresh.policy={ partial = { susceptible_ratio = 0.0, encoding = 'entries', codeword_bits = 128 } }";
-/// Some 120 bytes of each page are susceptible: those of a block of 16 pages do not fill a line, which waits for half of the grace.
+/// Some 120 bytes of each page are susceptible: those of a block of 16 pages do not fill a line, which waits for half
+/// of the grace.
 const WAITS: &str = "refresh.policy={ partial = { susceptible_ratio = 0.03 } }";
 /// All bits are susceptible: each page fills a combination page.
 const WHOLE: &str = "refresh.policy={ partial = { susceptible_ratio = 1.0 } }";
-/// Blocks of [`ballast`], whose garbage exceeds the 64 pages of the blocks that may be open for GC, copybacks of two counts and
-/// combination pages.
+/// Blocks of [`ballast`], whose garbage exceeds the 64 pages of the blocks that may be open for GC, copybacks of two
+/// counts and combination pages.
 const BALLAST: u32 = 80;
 /// Overrides with which GC does not begin.
 const LAZY: [&str; 2] = ["gc.foreground_free=0.0", "gc.background_free=0.001"];
 const EVERY_300_DAYS: &str = "refresh.interval=[{ pe = 1000000, every = '300d' }]";
 const DUE: u64 = 300 * SECOND;
-/// A time after the links of a block due at [`DUE`] have been made: sixteen reads at full strength, half of the grace of 1 %, and a
-/// program.
+/// A time after the links of a block due at [`DUE`] have been made: sixteen reads at full strength, half of the grace
+/// of 1 %, and a program.
 const LINKED: u64 = DUE + 8 * SECOND / 5;
 
 #[derive(Default)]
@@ -89,8 +91,8 @@ impl Hand {
         self.drive.submit(&request).unwrap();
     }
 
-    /// Deallocates two pages of the first block of die 0 and lets GC move the others, with `blocks` blocks of ballast meanwhile.
-    /// (The ballast is deallocated afterwards, and its blocks are erased.)
+    /// Deallocates two pages of the first block of die 0 and lets GC move the others, with `blocks` blocks of ballast
+    /// meanwhile. (The ballast is deallocated afterwards, and its blocks are erased.)
     fn collect_with(&mut self, blocks: u32) {
         let ballast = ballast(&mut self.drive, blocks);
         self.submit(Op::Trim, 0);
@@ -198,7 +200,8 @@ fn a_copyback_keeps_age_errors_and_read_level_and_a_correction_resets_them() {
 
 #[test]
 fn the_limit_counts_errors_of_read_disturb() {
-    // Level 5 ends at an RBER of 0.010. Without read disturb it decodes the page 30 days later, with 300 reads of the block not.
+    // Level 5 ends at an RBER of 0.010. Without read disturb it decodes the page 30 days later, with 300 reads of the
+    // block not.
     for (disturb, copybacks) in [("1e-9", 14), ("1e-5", 0)] {
         let limit = "migration.policy={ rcopyback-greedy = { limit = { measured = { within = '30d', level = 5 } } } }";
         let disturb = format!("reliability.read_disturb={disturb}");

@@ -1,6 +1,6 @@
-//! A naive twin of the whole drive: it searches plain lists, finds the next event by comparing all, and shares no code with the
-//! crate. The twin has a page map, static allocation, host requests of whole pages, erases of dead blocks, dies, planes, channels
-//! and the off-chip path. It has no GC, so its drives have enough blocks to need none.
+//! A naive twin of the whole drive: it searches plain lists, finds the next event by comparing all, and shares no code
+//! with the crate. The twin has a page map, static allocation, host requests of whole pages, erases of dead blocks,
+//! dies, planes, channels and the off-chip path. It has no GC, so its drives have enough blocks to need none.
 
 use crate::twin_agrees::Setting;
 use nandlab::host::Op;
@@ -14,8 +14,8 @@ enum Phase {
     Out,
 }
 
-/// An operation of kind 0 (read), 1 (program) or 2 (erase), which is also the rank of its class. `replaces` is the block of the page
-/// that a program replaces.
+/// An operation of kind 0 (read), 1 (program) or 2 (erase), which is also the rank of its class. `replaces` is the
+/// block of the page that a program replaces.
 #[derive(Clone, Copy, Debug)]
 struct Operation {
     kind: usize,

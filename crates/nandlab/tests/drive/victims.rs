@@ -1,7 +1,7 @@
 //! Each victim policy, compared with a naive twin on block tables made by random writes, TRIMs, GC and wear levelling.
 //!
-//! A table is an [`Ftl`] of one or two planes without a drive. After every operation the victim of the policy is compared
-//! with the result of a search over all blocks.
+//! A table is an [`Ftl`] of one or two planes without a drive. After every operation the victim of the policy is
+//! compared with the result of a search over all blocks.
 
 use crate::common::{ns, spec};
 use nandlab::background::gc;

@@ -1,8 +1,8 @@
-//! The write cache: times of hits, misses, evictions, flushes and TRIMs and the write-backs of each sync policy, compared with
-//! calculations by hand.
+//! The write cache: times of hits, misses, evictions, flushes and TRIMs and the write-backs of each sync policy,
+//! compared with calculations by hand.
 //!
-//! tR is 50 us, the transfer of a page 10.24 us, decoding 15 us, tPROG 900 us: a read takes 75.24 us, a program 910.24 us, an
-//! access of the cache 1 us.
+//! tR is 50 us, the transfer of a page 10.24 us, decoding 15 us, tPROG 900 us: a read takes 75.24 us, a program 910.24
+//! us, an access of the cache 1 us.
 
 use crate::common::{ns, one, read_everything, request, settle, spec, with_oracle};
 use nandlab::base::geometry::Lpn;

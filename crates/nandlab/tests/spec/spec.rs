@@ -298,7 +298,8 @@ fn the_needs_of_a_plane_are_the_sum_over_its_mechanisms() {
     ];
     let needs = block_needs(&spec_with("", &sets));
     let blocks = needs.all().map(|need| (need.open, need.free));
-    // In order: GC, static wear levelling, translation pages, up to five copybacks in a row, combination pages, the flush.
+    // In order: GC, static wear levelling, translation pages, up to five copybacks in a row, combination pages, the
+    // flush.
     assert_eq!(blocks, [(1, 1), (1, 0), (1, 1), (5, 1), (1, 1), (0, 3)]);
     // A job may open a block for off-chip moves and one for copybacks; a block's worth of pages is garbage.
     assert_eq!((needs.open(), needs.free(), needs.job(), needs.blocks()), (9, 7, 2, 17));
@@ -643,7 +644,8 @@ fn every_preset_loads_and_has_the_capacity_of_its_name() {
 fn every_value_of_a_preset_states_its_source() {
     for (name, text) in toml_files("presets") {
         assert!(text.starts_with("# "), "{name} begins with a description");
-        // In presets of papers and products each value states its source; other presets state once that they model no product.
+        // In presets of papers and products each value states its source; other presets state once that they model no
+        // product.
         if !text.contains("No product") && !text.contains("no product") {
             for line in
                 text.lines().filter(|l| l.contains(" = ") && !l.starts_with('#') && !l.contains("preset"))

@@ -486,8 +486,9 @@ fn power_cuts() {
 /// The emergency flush needs free blocks for the dirty pages.
 #[test]
 fn a_flush_needs_room() {
-    // 32 planes with blocks of 256 KiB: 16 MiB take two blocks of every plane, and GC may have taken another. With 16,126 logical
-    // pages a plane has 258 of its 16,384 pages left, but needs six blocks, 384 pages: 16,000 logical pages, 512,000 in all, fit.
+    // 32 planes with blocks of 256 KiB: 16 MiB take two blocks of every plane, and GC may have taken another. With
+    // 16,126 logical pages a plane has 258 of its 16,384 pages left, but needs six blocks, 384 pages: 16,000 logical
+    // pages, 512,000 in all, fit.
     let fits = "[drive]\nop = 0.016\n[cache]\nsize = \"16MiB\"\n";
     load_with(fits, &[]).unwrap_or_else(|e| panic!("{e}"));
     let message = "a plane has 4.0 blocks beyond its logical pages and needs 6.0: 1 open and 1 free for GC, 3 free for \
@@ -582,8 +583,8 @@ fn demand_maps() {
 
 #[test]
 fn translation_pages_need_room() {
-    // 514,007 logical pages need 502 translation pages of 1024 entries, 16 per plane: a quarter of a block. With 16,063 logical pages
-    // a plane has 321 pages left, but needs 5 * 64 + 16 = 336. With op = 0.021 it has 337.
+    // 514,007 logical pages need 502 translation pages of 1024 entries, 16 per plane: a quarter of a block. With 16,063
+    // logical pages a plane has 321 pages left, but needs 5 * 64 + 16 = 336. With op = 0.021 it has 337.
     let fits = "[drive]\nop = 0.02\n";
     load_with(fits, &[]).unwrap_or_else(|e| panic!("{e}"));
     let message = "a plane has 5.0 blocks beyond its logical pages and needs 5.2: 1 open and 1 free for GC, 1 open and 1 \
@@ -603,7 +604,8 @@ fn translation_pages_need_room() {
         "{}",
         set_says(small, "ftl.map=demand")
     );
-    // GC and translation pages each take an open and a free block, and the translation pages one more: 251 of 256 blocks are left.
+    // GC and translation pages each take an open and a free block, and the translation pages one more: 251 of 256
+    // blocks are left.
     let text = "[precondition]\nused = 0.985\nvalid = 0.5\n";
     load_with(text, &[]).unwrap_or_else(|e| panic!("{e}"));
     let message = "used = 0.985 leaves a plane fewer than the 5 blocks that it needs at the start, translation pages \
@@ -613,8 +615,8 @@ fn translation_pages_need_room() {
     load_with(text, &["ftl.map=demand", "precondition.used=0.98"]).unwrap_or_else(|e| panic!("{e}"));
 }
 
-/// LPNs of translation pages fit 32 bits: the reserve includes translation pages, so all LPNs are fewer than the physical pages,
-/// whose number fits 32 bits.
+/// LPNs of translation pages fit 32 bits: the reserve includes translation pages, so all LPNs are fewer than the
+/// physical pages, whose number fits 32 bits.
 #[test]
 fn translation_pages_have_numbers() {
     let drive = "drive = { channels = 1, chips_per_channel = 1, planes_per_die = 1, blocks_per_plane = 131071, \
@@ -967,7 +969,8 @@ fn impossible_drives() {
         "run.toml:2: drive.op: a plane has 2.5 blocks beyond its logical pages and needs 3.0: 1 open and 1 free for GC, 1 \
          of garbage for GC to gain from\n  remedy: set drive.op = 0.012 or drive.blocks_per_plane = 303",
     );
-    // With op = 2.999 one of four blocks is left for logical pages: 8192 / 3.999 = 2048.5. Of three blocks none would be left.
+    // With op = 2.999 one of four blocks is left for logical pages: 8192 / 3.999 = 2048.5. Of three blocks none would
+    // be left.
     let message = "a plane has 0.2 blocks beyond its logical pages and needs 3.0: 1 open and 1 free for GC, 1 of garbage \
                    for GC to gain from";
     golden(
@@ -1017,10 +1020,10 @@ fn the_op_and_blocks_proposed_by_a_reserve_error_are_accepted() {
     assert!(load_with("[drive]\nblocks_per_plane = 45\n", &[]).is_err());
 }
 
-/// The error names the needs of each mechanism: 2 + 1 + 2 + 6 + 2 + 3 blocks, a block of garbage and 16 translation pages. With
-/// op = 0.02 a plane has 321 of its 16,384 pages beyond the 16,063 logical ones, and needs 17 * 64 + 16 = 1,104. With op = 0.073
-/// it has 1,114 (488,618 logical pages, 15,270 per plane) and needs 1,103, with 15 translation pages per plane.
-/// With 912 blocks it has 1,144 and needs 17 * 64 + 56.
+/// The error names the needs of each mechanism: 2 + 1 + 2 + 6 + 2 + 3 blocks, a block of garbage and 16 translation
+/// pages. With op = 0.02 a plane has 321 of its 16,384 pages beyond the 16,063 logical ones, and needs 17 * 64 + 16 =
+/// 1,104. With op = 0.073 it has 1,114 (488,618 logical pages, 15,270 per plane) and needs 1,103, with 15 translation
+/// pages per plane. With 912 blocks it has 1,144 and needs 17 * 64 + 56.
 #[test]
 fn the_error_names_the_needs_of_every_mechanism() {
     let all = "[drive]\nop = 0.02\n[ftl]\nmap = \"demand\"\nwear_levelling = \"static\"\n[migration]\npolicy = \

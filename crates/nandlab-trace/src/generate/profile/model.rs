@@ -5,7 +5,8 @@ use crate::error::{ErrorKind, TraceError};
 use std::ops::Range;
 
 const PAGE: u64 = 4096;
-/// Pages of a chunk, 1 MiB: chunks of virtual pages are permuted over the address space, pages keep their place in the chunk.
+/// Pages of a chunk, 1 MiB: chunks of virtual pages are permuted over the address space, pages keep their place in the
+/// chunk.
 const CHUNK_PAGES: u64 = 256;
 /// The largest share of the address space that the footprint takes.
 const SPACE_SHARE: f64 = 0.9;
@@ -228,8 +229,8 @@ fn repeat_share_max(split: &Split, page_writes: f64, written: f64) -> f64 {
     (1.0 - 1.1 * cold_pages / cold_writes).clamp(0.0, 0.95)
 }
 
-/// Share of the rewrites with an interval shorter than the period, half of the periodic rewrites included, at a share `q` of
-/// repeats.
+/// Share of the rewrites with an interval shorter than the period, half of the periodic rewrites included, at a share
+/// `q` of repeats.
 fn early_share(
     split: &Split,
     q: f64,

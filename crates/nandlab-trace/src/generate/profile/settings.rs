@@ -2,16 +2,17 @@
 
 use crate::generate::{Published, profile};
 
-/// The numbers that a profile is drawn from. [`Settings::of`] takes them from published statistics; each may be changed.
+/// The numbers that a profile is drawn from. [`Settings::of`] takes them from published statistics; each may be
+/// changed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
     /// Requests that the other numbers cover.
     pub requests: u64,
     /// Share of reads among the requests. Not published: the share of reads among the page references, else 0.5.
     pub read_ratio: f64,
-    /// Mean bytes of a request. Not published: the bytes of the working set divided by its distinct start addresses and by 1.7
-    /// (the geometric mean, over the five traces with both numbers, of the ratio of that quotient to the mean request; it varies
-    /// from 0.7 to 3.8); else 4 KiB for Financial, 15 KiB for WebSearch, 8 KiB for others.
+    /// Mean bytes of a request. Not published: the bytes of the working set divided by its distinct start addresses and
+    /// by 1.7 (the geometric mean, over the five traces with both numbers, of the ratio of that quotient to the mean
+    /// request; it varies from 0.7 to 3.8); else 4 KiB for Financial, 15 KiB for WebSearch, 8 KiB for others.
     pub bytes_mean: f64,
     /// Mean 4 KiB pages that a read touches. Not published: from `bytes_mean`.
     pub pages_per_read: f64,
@@ -24,11 +25,13 @@ pub struct Settings {
     pub written_pages: u64,
     /// The space that addresses are spread over, in bytes. Not published: 1.25 times the footprint.
     pub address_max_bytes: u64,
-    /// Length in seconds. Not published: a week for MSR; for others from the rate, 400 requests/s for WebSearch and else 100.
+    /// Length in seconds. Not published: a week for MSR; for others from the rate, 400 requests/s for WebSearch and
+    /// else 100.
     pub duration_s: f64,
     /// Share of page writes that go to the most written 1 % of the written pages. Not published: 0.5.
     pub top_1pct_written_share: f64,
-    /// Period of the periodic writes, and so the median rewrite interval, in seconds. Not published: 60 for MSR, else 30.
+    /// Period of the periodic writes, and so the median rewrite interval, in seconds. Not published: 60 for MSR, else
+    /// 30.
     pub rewrite_interval_s_median: f64,
     /// Writes of the hottest page. Not published: 2 % of the page writes, at most one each 5 s.
     pub page_writes_max: u64,
@@ -46,10 +49,10 @@ pub struct Settings {
 impl Settings {
     /// The settings that imitate `published`.
     ///
-    /// Where only sectors are published, sizes, skew, rewrite interval and the ratio of written pages to page writes are those
-    /// of the profile named by `like`; the number of requests follows from sectors and sizes. The ratio of pages only read to
-    /// page reads of old data is the ratio of pages only read to page reads in that profile; these pages are at least 256, and
-    /// at most 0.9 of the page reads of old data.
+    /// Where only sectors are published, sizes, skew, rewrite interval and the ratio of written pages to page writes
+    /// are those of the profile named by `like`; the number of requests follows from sectors and sizes. The ratio of
+    /// pages only read to page reads of old data is the ratio of pages only read to page reads in that profile; these
+    /// pages are at least 256, and at most 0.9 of the page reads of old data.
     pub fn of(published: &Published) -> Self {
         let p = published;
         if let (Some(sectors), Some(like)) = (p.sectors, p.like.and_then(profile)) {

@@ -13,8 +13,9 @@ pub(super) struct Lanes {
 }
 
 impl Lanes {
-    /// The lane of a slice from `start` to `end`; calls come in the order of `start`. A slice of no length takes its lane for a
-    /// nanosecond: with two slices at one time in one lane, the slice at which an arrow begins would be undefined.
+    /// The lane of a slice from `start` to `end`; calls come in the order of `start`. A slice of no length takes its
+    /// lane for a nanosecond: with two slices at one time in one lane, the slice at which an arrow begins would be
+    /// undefined.
     pub(super) fn take(&mut self, start: Time, end: Time) -> u32 {
         while let Some(&Reverse((until, lane))) = self.taken.peek()
             && until <= start

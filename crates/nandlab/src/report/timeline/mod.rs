@@ -1,4 +1,5 @@
-//! The timeline: every phase of the first flash operations and the requests submitted meanwhile, as a Chrome / Perfetto trace.
+//! The timeline: every phase of the first flash operations and the requests submitted meanwhile, as a Chrome / Perfetto
+//! trace.
 //!
 //! The file opens in ui.perfetto.dev or chrome://tracing. Times are in microseconds with three decimals.
 //!
@@ -9,26 +10,27 @@
 //! | channels | channel | commands and transfers |
 //! | decoder | read level, lane | decoding |
 //!
-//! The slices of a track never overlap. A die and a channel serve one operation at a time; a request and a page to be decoded
-//! take the free lane with the lowest number.
+//! The slices of a track never overlap. A die and a channel serve one operation at a time; a request and a page to be
+//! decoded take the free lane with the lowest number.
 //!
-//! **Operations.** The operations submitted first are recorded, each with its number (`operation`), die, PPN and LPN. A read also
-//! has its read level (`level`), and an operation of a host request the number of that request (`request`). The pages of a
-//! multi-plane operation (their number is `pages`) share one slice, which names the first recorded page; the transfer out and the
-//! decoding of each page are slices of their own.
+//! **Operations.** The operations submitted first are recorded, each with its number (`operation`), die, PPN and LPN. A
+//! read also has its read level (`level`), and an operation of a host request the number of that request (`request`).
+//! The pages of a multi-plane operation (their number is `pages`) share one slice, which names the first recorded page;
+//! the transfer out and the decoding of each page are slices of their own.
 //!
-//! **Requests.** A request is recorded when it was submitted before the last recorded operation. So every request with a recorded
-//! operation is there; of the requests without flash operations at most as many are kept as operations are recorded. A
-//! request still outstanding when the run ends is drawn to the end of the run (`outstanding`); a failed request has its reason
-//! (`failed`).
+//! **Requests.** A request is recorded when it was submitted before the last recorded operation. So every request with
+//! a recorded operation is there; of the requests without flash operations at most as many are kept as operations are
+//! recorded. A request still outstanding when the run ends is drawn to the end of the run (`outstanding`); a failed
+//! request has its reason (`failed`).
 //!
 //! **Arrows** (flow events) lead from a request to the first slice of each of its operations: the reads, those of a
-//! read-modify-write included, and the programs of its pages. The `id` of an arrow is the number of the operation. All tries of a
-//! read are one operation with one arrow; each page of a multi-plane operation has its own arrow to the shared slice. Background
-//! operations, from GC to the write-backs of the write cache, belong to no request and have no arrow.
+//! read-modify-write included, and the programs of its pages. The `id` of an arrow is the number of the operation. All
+//! tries of a read are one operation with one arrow; each page of a multi-plane operation has its own arrow to the
+//! shared slice. Background operations, from GC to the write-backs of the write cache, belong to no request and have no
+//! arrow.
 //!
-//! **Power loss** ends requests and decoding at the time of the failure. Slices of dies and channels end when the last operation
-//! has ended or was torn; a slice that is cut short has `power_lost`.
+//! **Power loss** ends requests and decoding at the time of the failure. Slices of dies and channels end when the last
+//! operation has ended or was torn; a slice that is cut short has `power_lost`.
 
 mod lanes;
 #[cfg(test)]

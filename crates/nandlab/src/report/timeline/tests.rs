@@ -24,8 +24,8 @@ fn complete(timeline: &mut Timeline, slot: u32, id: u64, request: Request, us: u
     timeline.on_completed(RequestId(slot), &done);
 }
 
-/// All events but those that name tracks. Each is a short text: name, number of operation or request, process:track, start-end
-/// in us, flags.
+/// All events but those that name tracks. Each is a short text: name, number of operation or request, process:track,
+/// start-end in us, flags.
 fn events(timeline: &Timeline, now: u64) -> Vec<String> {
     let trace: serde_json::Value = serde_json::from_str(&timeline.to_json(at(now))).expect("it is JSON");
     let events = trace["traceEvents"].as_array().expect("it has events");
@@ -66,7 +66,8 @@ fn each_page_of_a_batch_and_each_first_try_has_its_arrow() {
     timeline.on_phase(at(7), at(8), DIE, 0, Phase::TransferOut, &other);
     timeline.on_decode(at(8), at(10), 0, 2, &other);
     complete(&mut timeline, 0, 5, first, 9);
-    // Slot 0 is used again; the read of the second request has a second try, without an arrow; an erase of GC has no arrow.
+    // Slot 0 is used again; the read of the second request has a second try, without an arrow; an erase of GC has no
+    // arrow.
     timeline.on_submitted(RequestId(0), 8, &first, 4);
     let again = Transaction { level: 2, tries: 1, ..other };
     timeline.on_issue(at(10), DIE, &again);
