@@ -26,13 +26,17 @@
 //!
 //! **Shortened profiles** (`requests` below the published count) keep the rate, the ratios (the share of old data too),
 //! the period and the mean sizes; the footprint and the writes of the hottest page shrink in proportion. A profile
-//! longer than published keeps the footprint. **On a smaller drive** addresses are drawn within the drive, and a
-//! footprint above 90 % of the drive shrinks to 90 %. **Deviations**: the pages of a database have one size and are
-//! aligned to it; requests drawn here do not keep that alignment. Two recordings do not fit the four parts. The writes
-//! of `recorded/fileserver` are spread so evenly that the median rewrite interval is shorter than recorded (11.5 s for
-//! 17.9 s); the periodic pages of `recorded/ntrx`, one write each 15 ms, are written more often than its hottest page
-//! was (13,000 times for 3,012). **Prefixes**: where the statistics cover only the first three million requests of a
-//! trace, so does the profile.
+//! longer than published keeps the footprint.
+//!
+//! **On a smaller drive** addresses are drawn within the drive, and a footprint above 90 % of the drive shrinks to
+//! 90 %.
+//!
+//! **Deviations**: the pages of a database have one size and are aligned to it; requests drawn here do not keep that
+//! alignment. Two recordings do not fit the four parts. The writes of `recorded/fileserver` are spread so evenly that
+//! the median rewrite interval is shorter than recorded (11.5 s for 17.9 s); the periodic pages of `recorded/ntrx`, one
+//! write each 15 ms, are written more often than its hottest page was (13,000 times for 3,012).
+//!
+//! **Prefixes**: where the statistics cover only the first three million requests of a trace, so does the profile.
 
 mod model;
 mod settings;

@@ -51,12 +51,12 @@ fn run(refresh: &str) -> (Drive, Stretch) {
     (drive, began)
 }
 
-/// The value at a path with points.
+/// The value at a dotted path.
 fn at<'a>(section: &'a Value, path: &str) -> &'a Value {
     path.split('.').fold(section, |section, name| &section[name])
 }
 
-/// The difference to oneself is nothing, and nothing changes by what is added to it.
+/// Checks the difference of counters to themselves and to empty counters, and the sum with empty counters.
 fn adds_up<C: CounterSet + Clone + Default + PartialEq + std::fmt::Debug>(counts: &C) {
     for (declared, count) in counts.since(counts).declared() {
         let now = counts.declared().find(|(other, _)| *other == declared).unwrap().1.number();

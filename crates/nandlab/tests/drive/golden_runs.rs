@@ -233,13 +233,13 @@ fn play(run: &Run) -> String {
     let mut out = summary(&drive, &facts);
     let object = out.as_object_mut().expect("a summary is an object");
     object.insert("smart".into(), smart(&drive));
-    // A release alone moves no number.
+    // The version alone must not change the golden files.
     object.shift_remove("nandlab");
     let text = serde_json::to_string_pretty(&out).expect("JSON");
     format!("{text}\n")
 }
 
-/// Every leaf with its path.
+/// Every scalar value of the JSON with its path.
 fn leaves(value: &Value, path: &str, out: &mut BTreeMap<String, String>) {
     match value {
         Value::Object(map) => map.iter().for_each(|(key, value)| {
@@ -279,7 +279,7 @@ fn path(name: &str) -> PathBuf {
 fn compare(index: usize) {
     let run = &runs()[index];
     let now = play(run);
-    assert_eq!(play(run), now, "{}: two runs give the same bytes", run.name);
+    assert_eq!(play(run), now, "{}: two runs must give the same bytes", run.name);
     let file = path(run.name);
     if std::env::var_os("NANDLAB_BLESS").is_some() {
         std::fs::create_dir_all(file.parent().expect("the file is in a folder")).unwrap();
@@ -336,7 +336,7 @@ fn rcopyback() {
 #[test]
 fn every_run_has_its_file_and_every_file_its_run() {
     if std::env::var_os("NANDLAB_BLESS").is_some() {
-        // They are being written.
+        // The golden files are being written in this run.
         return;
     }
     let names: Vec<&str> = runs().iter().map(|run| run.name).collect();
