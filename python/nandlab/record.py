@@ -19,17 +19,15 @@ class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     """
 
     def __getitem__(self, path: str) -> object:
-        name, _, rest = path.partition(".")
-        if name not in self.__struct_fields__:
-            raise KeyError(path)
-        value: object = getattr(self, name)
-        if not rest:
-            return value
-        if isinstance(value, Record):
-            return value[rest]
-        if isinstance(value, dict) and rest.isdecimal():
-            return value[int(rest)]
-        raise KeyError(path)
+        value: object = self
+        for name in path.split("."):
+            if isinstance(value, Record) and name in value.__struct_fields__:
+                value = getattr(value, name)
+            elif isinstance(value, dict) and name.isdecimal() and int(name) in value:
+                value = value[int(name)]
+            else:
+                raise KeyError(path)
+        return value
 
     def keys(self) -> tuple[str, ...]:
         """The names of the values."""

@@ -44,25 +44,25 @@ class Summary(Record, frozen=True):
     mb_per_s: float
     """Bytes read and written in a second. In MB/s."""
     waf: float | None
-    """Write amplification: bytes programmed by bytes of writes; null before the first write."""
+    """Write amplification: bytes programmed by bytes of writes; None before the first write."""
     waf_pages: float | None
-    """Write amplification in pages, a partly written page counted as one; null before the first write."""
+    """Write amplification in pages, a partly written page counted as one; None before the first write."""
     flash: FlashOperations
     """Flash operations."""
     ecc: EccSummary
     """Read levels and tries of all page reads."""
     map: MapSummary | None
-    """The cache of the demand map; null with the page map."""
+    """The cache of the demand map; None with the page map."""
     cache: CacheSummary
     """The write cache."""
     capacitor: CapacitorSummary | None
-    """The capacitor at the end; null without one."""
+    """The capacitor at the end; None without one."""
     power: PowerSummary | None
-    """Power losses; null when power never failed."""
+    """Power losses; None when power never failed."""
     migration: MigrationSummary | None
-    """Copybacks; null where the policy makes none."""
+    """Copybacks; None where the policy makes none."""
     refresh: RefreshSummary | None
-    """Refresh; null without it."""
+    """Refresh; None without it."""
     space: SpaceSummary
     """What the mechanisms need of every plane, and what over-provisioning they leave."""
     erases: EraseSummary
@@ -78,7 +78,7 @@ class Summary(Record, frozen=True):
     energy_j: float
     """Energy of all operations and transfers, and idle power over the whole time. In joules."""
     steady_state: SteadySummary | None
-    """The SNIA steady-state test; null where the host has written nothing."""
+    """The SNIA steady-state test; None where the host has written nothing."""
     notes: tuple[Note, ...]
     """What a reader of the numbers has to know, those notes first that matter most."""
     link: LinkSummary | None = None
@@ -516,7 +516,7 @@ class Detections(Record, frozen=True):
     count: int
     """Detections."""
     last: DetectionSummary | None
-    """The last detection; null before the first."""
+    """The last detection; None before the first."""
 
 
 class PowerSummary(Record, frozen=True):
@@ -660,7 +660,7 @@ class RefreshSummary(Record, frozen=True):
     pages: int
     """Valid pages in them when their refresh began."""
     load: float | None
-    """Blocks that came due, by blocks refreshed in that time; null where that is not known. A share."""
+    """Blocks that came due, by blocks refreshed in that time; None where that is not known. A share."""
     late_blocks: int
     """Blocks that were refreshed more than the grace after they were due."""
     overdue_blocks: int
@@ -678,18 +678,18 @@ class RefreshSummary(Record, frozen=True):
     pages_in_place: int
     """Pages of these that were reprogrammed; the others were written elsewhere."""
     ec_cache: ErrorCacheState | None
-    """The cache of known errors; null without one."""
+    """The cache of known errors; None without one."""
     partial: PartialState | None
-    """Partial refresh; null without it."""
+    """Partial refresh; None without it."""
 
 
 class ErrorCacheState(Record, frozen=True):
-    """What the cache of known errors holds."""
+    """The size of the cache of known errors."""
 
     entries: int
-    """Pages whose error positions are known."""
+    """Number of pages whose error positions are known."""
     bytes: int
-    """What they take, in bytes; at most the cache's size."""
+    """Size of all entries in bytes; at most the cache's size."""
     hits: int
     """Host reads of pages with known errors."""
     lower_level_reads: int
@@ -699,7 +699,7 @@ class ErrorCacheState(Record, frozen=True):
 
 
 class PartialState(Record, frozen=True):
-    """What partial refresh takes of the controller's RAM, and when it was on."""
+    """The use of the controller's RAM by partial refresh, and the share of time in which it was on."""
 
     blocks: int
     """Blocks refreshed partially."""
@@ -725,15 +725,15 @@ class PartialState(Record, frozen=True):
     promoted_pages: int
     """Partially refreshed pages that GC, wear levelling or refresh made whole."""
     linked_pages: int
-    """Pages that are partially refreshed now."""
+    """Number of pages that are partially refreshed now."""
     linked_pages_max: int
-    """The most pages that have been partially refreshed at a time."""
+    """Highest number of partially refreshed pages so far."""
     mapping_bytes: int
     """The secondary mapping table at its largest, in bytes: a bit for each page, and the links."""
     vsm_bytes: int
-    """The most that the VSM has held, in bytes."""
+    """Highest fill level of the VSM so far, in bytes."""
     on_share: float
-    """Share of the time in which there were enough free blocks for it, 0 to 1."""
+    """Share of the time in which there were enough free blocks for partial refresh, 0 to 1."""
 
 
 class SpaceSummary(Record, frozen=True):
@@ -744,9 +744,9 @@ class SpaceSummary(Record, frozen=True):
     spare_share: float
     """Effective over-provisioning: what the needs leave of a plane beyond its valid pages. A share."""
     waf_uniform_fifo: float | None
-    """Write amplification of uniform random writes with FIFO victims at that; null without spare space."""
+    """Write amplification of uniform random writes with FIFO victims at that; None without spare space."""
     op_for_waf_5: float | None
-    """`drive.op` at which it would be 5; null where none would do. A share."""
+    """`drive.op` at which it would be 5; None where none would do. A share."""
 
 
 class SpaceNeeds(Record, frozen=True):
@@ -853,7 +853,7 @@ class SteadySummary(Record, frozen=True):
     round_bytes_min: int
     """Bytes that are programmed for all causes in a round, at least."""
     window_begin_s: float | None
-    """Beginning of the window; null while there are fewer than five rounds. In seconds."""
+    """Beginning of the window; None while there are fewer than five rounds. In seconds."""
     window_end_s: float | None
     """End of the window. In seconds."""
     erased_share: float | None
@@ -861,11 +861,11 @@ class SteadySummary(Record, frozen=True):
     waf: SteadyQuantity
     """Write amplification."""
     bytes_per_s: SteadyQuantity | None
-    """Throughput; null in an open loop, where the load does not follow the drive. In bytes/s."""
+    """Throughput; None in an open loop, where the load does not follow the drive. In bytes/s."""
     requests_needed: int | None
-    """Requests that five rounds take, and a tenth more; null where there are five rounds."""
+    """Requests that five rounds take, and a tenth more; None where there are five rounds."""
     repeat_needed: int | None
-    """`workload.repeat` that five rounds take, and a tenth more; null where there are five rounds."""
+    """`workload.repeat` that five rounds take, and a tenth more; None where there are five rounds."""
 
 
 class SteadyQuantity(Record, frozen=True):
@@ -880,18 +880,18 @@ class SteadyQuantity(Record, frozen=True):
     slope: float | None
     """Rise of the fitted line over the window, by the mean. A share."""
     rounds: tuple[float | None, ...]
-    """The quantity in each round; null where the round has none."""
+    """The quantity in each round; None where the round has none."""
 
 
 class Note(Record, frozen=True):
-    """What a reader of a result has to know."""
+    """A statement that a reader of a result has to know."""
 
     severity: Literal["error", "warning", "info"]
-    """How much it matters."""
+    """The severity of the note."""
     code: str
-    """What it is about, for programs."""
+    """The subject of the note, as an identifier for programs."""
     text: str
-    """A sentence or more: what, the keys that it is of, and the remedy."""
+    """The text: what has happened, the spec keys concerned, and the remedy."""
 
 
 class LinkSummary(Record, frozen=True):
@@ -909,7 +909,7 @@ class PreconditionSummary(Record, frozen=True):
     waf_by_round: tuple[float, ...]
     """Write amplification of each round."""
     steady: bool | None
-    """Whether the last five rounds are steady; null without a round."""
+    """Whether the last five rounds are steady; None without a round."""
 
 
 class VerifiedSummary(Record, frozen=True):
