@@ -19,8 +19,8 @@ pub struct Span(u64);
 impl Time {
     /// The time at which the drive is switched on.
     pub const START: Time = Time(0);
-    /// The last simulated time: 2^62 ns, 146 years. A time up to this limit and a span up to [`Span::LIMIT`] add without
-    /// overflow.
+    /// The last simulated time: 2^62 ns, 146 years. A time up to this limit and a span up to [`Span::LIMIT`] add
+    /// without overflow.
     pub const LIMIT: Time = Time(1 << 62);
     /// A time after every event.
     pub const NEVER: Time = Time(u64::MAX);

@@ -32,8 +32,8 @@ impl<P: Probe> Core<P> {
         opened
     }
 
-    /// Empties and erases a victim at once; returns the number of pages moved, or `None` when there is no victim or no room
-    /// for its pages.
+    /// Empties and erases a victim at once; returns the number of pages moved, or `None` when there is no victim or no
+    /// room for its pages.
     pub(crate) fn collect_now(&mut self, plane: PlaneId, mut on_mapped: impl FnMut(Lpn)) -> Option<u64> {
         let victim = self.ftl.pick_victim(&self.geometry, &self.array, plane, self.now)?;
         let moved = self.valid_pages(victim);

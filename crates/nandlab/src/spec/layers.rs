@@ -93,7 +93,7 @@ impl Layers {
             return Vec::new();
         }
         parse_document(text).unwrap_or_else(|error| {
-            self.errors.push((0, error.told(name)));
+            self.errors.push((0, error.spec_error(name)));
             Vec::new()
         })
     }

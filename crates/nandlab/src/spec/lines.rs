@@ -1,4 +1,4 @@
-//! Where the keys of a TOML text stand, for readers of TOML that know no lines.
+//! The line of every key of a TOML text, for parsers that report no lines.
 
 use super::error::SpecErrors;
 use super::node::{Field, Node, Raw, parse_document};
@@ -12,32 +12,32 @@ pub enum Step {
     Index(usize),
 }
 
-/// The path of every key and every item of a list, and the line, from 1, on which it is first written. `name` is the text's
-/// name for messages.
+/// The path of every key and of every item of a list, with the line, from 1, on which the key or item is first written.
+/// `name` is the text's name in messages.
 pub fn key_lines(text: &str, name: &str) -> Result<Vec<(Vec<Step>, u32)>, SpecErrors> {
-    let fields = parse_document(text).map_err(|error| SpecErrors(vec![error.told(name)]))?;
+    let fields = parse_document(text).map_err(|error| SpecErrors(vec![error.spec_error(name)]))?;
     let mut lines = Vec::new();
-    collect(&mut lines, &mut Vec::new(), &fields);
+    collect_fields(&mut lines, &mut Vec::new(), &fields);
     Ok(lines)
 }
 
-fn collect(lines: &mut Vec<(Vec<Step>, u32)>, path: &mut Vec<Step>, fields: &[Field]) {
+fn collect_fields(lines: &mut Vec<(Vec<Step>, u32)>, path: &mut Vec<Step>, fields: &[Field]) {
     for field in fields {
         path.push(Step::Name(field.name.clone()));
         lines.push((path.clone(), field.line));
-        below(lines, path, &field.node);
+        collect_value(lines, path, &field.node);
         path.pop();
     }
 }
 
-fn below(lines: &mut Vec<(Vec<Step>, u32)>, path: &mut Vec<Step>, node: &Node) {
+fn collect_value(lines: &mut Vec<(Vec<Step>, u32)>, path: &mut Vec<Step>, node: &Node) {
     match &node.raw {
-        Raw::Table(fields) => collect(lines, path, fields),
+        Raw::Table(fields) => collect_fields(lines, path, fields),
         Raw::List(items) => {
             for (i, item) in items.iter().enumerate() {
                 path.push(Step::Index(i));
                 lines.push((path.clone(), item.line));
-                below(lines, path, item);
+                collect_value(lines, path, item);
                 path.pop();
             }
         }
@@ -108,7 +108,7 @@ z = 4
     }
 
     #[test]
-    fn what_is_not_toml_is_told_as_of_a_spec() {
+    fn a_text_that_is_not_toml_has_the_error_of_a_spec() {
         let text = key_lines("a = 1\nb = [ } ]\n", "t.toml").unwrap_err().to_string();
         assert!(text.starts_with("t.toml:2: not TOML: "), "{text}");
         assert!(text.ends_with("remedy: correct the line, which reads: b = [ } ]"), "{text}");

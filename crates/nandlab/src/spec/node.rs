@@ -46,7 +46,7 @@ pub(super) struct NotToml {
 
 impl NotToml {
     /// The error in the file `name`.
-    pub(super) fn told(self, name: &str) -> SpecError {
+    pub(super) fn spec_error(self, name: &str) -> SpecError {
         SpecError {
             origin: name.into(),
             line: Some(self.line),
@@ -107,8 +107,8 @@ pub(crate) fn shorten_to(most: usize, text: &str) -> String {
     short
 }
 
-/// The largest number of points in one key. A point in a key nests one more table, and tables are built and dropped recursively: without
-/// a limit a long key would overflow the stack.
+/// The largest number of points in one key. A point in a key nests one more table, and tables are built and dropped
+/// recursively: without a limit a long key would overflow the stack.
 const POINTS_MAX: usize = 64;
 
 /// The offset at which a key has more than [`POINTS_MAX`] points.
