@@ -145,8 +145,8 @@ def test_unknown_policy(lab):
 @pytest.mark.parametrize(
     ("line", "what", "remedy"),
     [
-        ('[timing]\nread = "50KiB"', "is a size", '"50us"'),
-        ("[timing]\nread = 50", "no unit", '"50us"'),
+        ('[timing]\nread = "50KiB"', "found a size", '"50us"'),
+        ("[timing]\nread = 50", "without a unit", '"50us"'),
         ('[timing]\nread = "50usec"', "50usec", "units: ns, us"),
         ('[timing]\noff_chip_mb_per_s = "1GB/s"', "1GB/s", "unlimited"),
     ],
@@ -165,10 +165,18 @@ def test_wrong_unit_of_a_size(lab):
     ("link", "what", "remedy"),
     [
         ('"on"', 'host.link: unknown value "on"', 'choices: "none"'),
-        ("3500", "host.link: the number 3500", '{ mb_per_s = 1, latency = "0us" }'),
+        (
+            "3500",
+            "host.link: expected one of its choices or a table, found the number 3500",
+            '{ mb_per_s = 1, latency = "0us" }',
+        ),
         ("{ mb_per_s = 0 }", "host.link.mb_per_s: the number 0 is out of range", "above 0 and at most 1000000000"),
-        ('{ mb_per_s = "3.5GB/s" }', 'host.link.mb_per_s: "3.5GB/s"', "a number above 0"),
-        ("{ mb_per_s = 3500, latency = 4 }", "host.link.latency: the number 4 has no unit", '"50us"'),
+        ('{ mb_per_s = "3.5GB/s" }', 'found "3.5GB/s"', "a number above 0"),
+        (
+            "{ mb_per_s = 3500, latency = 4 }",
+            "host.link.latency: expected a time, found the number 4",
+            '"50us"',
+        ),
         ('{ mb_per_s = 3500, latency = "1min" }', 'host.link.latency: "1min" is out of range', "from 0ns to 10s"),
         ('{ latency = "4us" }', "host.link.mb_per_s: missing", "add mb_per_s = 1"),
     ],
