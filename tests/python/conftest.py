@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from study_lab import BASE, STUDY
 
 SPEC = """\
 seed = 1
@@ -58,6 +59,14 @@ def command(tmp_path):
         )
 
     return run
+
+
+@pytest.fixture
+def here(tmp_path):
+    """A folder with a small study in it."""
+    (tmp_path / "base.toml").write_text(BASE)
+    (tmp_path / "s.toml").write_text(STUDY)
+    return tmp_path
 
 
 def hidden(directory):

@@ -1,0 +1,165 @@
+"""A small study, and the command that runs it."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+BASE = """\
+seed = 3
+[drive]
+channels = 1
+chips_per_channel = 1
+planes_per_die = 1
+blocks_per_plane = 64
+pages_per_block = 16
+op = 0.25
+endurance = 1000000
+[precondition]
+used = 0.7
+valid = 0.9
+[workload]
+synthetic = { requests = 4000, read_fraction = 0.3, size = "4KiB", address = "uniform" }
+arrival = { queue_depth = 2 }
+"""
+
+
+STUDY = """\
+[study]
+title = "Small"
+question = "Which victim?"
+base = "base.toml"
+
+[variants.greedy]
+set = { "gc.victim" = "greedy" }
+[variants.fifo]
+title = "First in, first out"
+set = { "gc.victim" = "fifo" }
+
+[workloads.uniform]
+set = { "workload.synthetic.address" = "uniform" }
+[workloads.skewed]
+set = { "workload.synthetic.address" = { zipf = 0.9 } }
+
+[grid]
+"drive.op" = [0.25, 0.5]
+
+[metrics]
+gc_share = "flash.program.gc / (flash.program.gc + flash.program.host)"
+
+[[figures]]
+id = "waf"
+title = "Write amplification"
+metric = "steady.waf"
+over = "drive.op"
+panels = "workload"
+
+[[figures]]
+id = "relative"
+title = "Relative to greedy"
+metric = "waf"
+over = "workload"
+normalised_to = "greedy"
+kind = "bar"
+
+[[figures]]
+id = "reads"
+title = "Reads"
+metric = "latency_us.read"
+kind = "cdf"
+where = { workload = "uniform", "drive.op" = 0.25 }
+
+[[claims]]
+id = "low"
+figure = "waf"
+what = "FIFO amplifies little with much spare space"
+value = 1.1
+tolerance = { absolute = 5.0 }
+source = "section 1"
+measure = { where = { variant = "fifo", workload = "uniform", "drive.op" = 0.5 } }
+
+[[claims]]
+id = "mean"
+figure = "waf"
+what = "It amplifies"
+value = 1000.0
+tolerance = { relative = 0.01 }
+baseline = 1.0
+source = "section 2"
+measure = { reduce = "mean" }
+deviation = "a drive of a few blocks"
+"""
+
+
+#: What readers see; the same bytes however the study was run.
+OUTCOME = ["results.parquet", "claims.json", "report.html"] + [
+    f"figures/{name}.{kind}" for name in ("waf", "relative", "reads") for kind in ("svg", "pdf")
+]
+
+
+def command(*arguments, cwd, **options):
+    return subprocess.run(
+        [sys.executable, "-m", "nandlab", *map(str, arguments)],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"COLUMNS": "120", "NO_COLOR": "1"},
+        timeout=240,
+        **options,
+    )
+
+
+def start(*arguments, cwd, **options):
+    return subprocess.Popen(
+        [sys.executable, "-m", "nandlab", *map(str, arguments)],
+        cwd=cwd,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
+    )
+
+
+def outcome(directory):
+    return {name: (directory / name).read_bytes() for name in OUTCOME}
+
+
+def finished(directory):
+    return sorted(path.parent.name for path in Path(directory).glob("runs/[!.]*/run.json"))
+
+
+def wait_for(what, seconds=60.0):
+    until = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < until, "waited in vain"
+        time.sleep(0.01)
+
+
+def wait_for_runs(directory, count):
+    wait_for(lambda: len(finished(directory)) >= count)
+
+
+SLOW = 'set = { "gc.victim" = "fifo", "workload.synthetic.requests" = 60000 }'
+
+
+TRACED = """\
+[study]
+title = "A trace"
+question = "Q"
+base = "base.toml"
+[workloads.traced]
+trace = "t.csv"
+"""
+
+
+def traced(directory):
+    (directory / "base.toml").write_text(BASE.split("[workload]")[0] + '[workload]\nbeyond = "wrap"\n')
+    (directory / "s.toml").write_text(TRACED)
+    rows = [
+        f"{128166372003061629 + 10_000 * i},hm,0,{'Read' if i % 3 else 'Write'},{4096 * i},4096,100" for i in range(300)
+    ]
+    (directory / "t.csv").write_text("\n".join(rows) + "\n")

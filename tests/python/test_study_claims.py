@@ -1,0 +1,415 @@
+"""Metrics, effects, figures and verdicts of a study."""
+
+import json
+
+import polars as pl
+import pytest
+from study_lab import BASE, STUDY
+
+
+def test_a_wrong_claim_turns_red(here):
+    import nandlab
+
+    (here / "s.toml").write_text(
+        STUDY.replace("value = 1.1", "value = 99.0").replace("absolute = 5.0", "absolute = 1.0")
+    )
+    result = nandlab.Study.load(here / "s.toml").run(here / "o")
+    claims = {claim["id"]: claim for claim in result.claims}
+    assert claims["low"]["verdict"] == "not reproduced"
+    page = result.report.read_text()
+    row = page.split('id="claim-low"')[0].rsplit("<tr ", 1)[1]
+    assert 'class="v-bad"' in row
+    assert "tr.v-bad td.verdict { color: var(--bad); }" in page
+    assert "1 not reproduced" in page
+
+
+VERDICTS = [
+    (2.0, "{ relative = 0.1 }", "", "reproduced"),
+    (2.1, "{ absolute = 0.1 }", "", "reproduced"),
+    (2.3, "{ relative = 0.1 }", "", "not reproduced"),
+    (3.0, "{ relative = 0.1 }", "baseline = 1.0", "same direction"),
+    (3.0, "{ relative = 0.1 }", "baseline = 2.5", "not reproduced"),
+    (3.0, "{ relative = 0.1 }", 'baseline = 2.5\ndirection = "below"', "same direction"),
+    (
+        9.0,
+        "{ relative = 0.1 }",
+        'direction = "above"\nbaseline = { where = { variant = "greedy" } }',
+        "not reproduced",
+    ),
+]
+
+
+def test_verdicts(tmp_path):
+    """The metric `2 + 0 * waf` is 2 in every run."""
+    import nandlab
+
+    (tmp_path / "base.toml").write_text(BASE)
+    claims = (
+        f'[[claims]]\nid = "c{number}"\nfigure = "f"\nwhat = "W"\nvalue = {value}\ntolerance = {tolerance}\n'
+        f'source = "S"\n{more}\nmeasure = {{ where = {{ variant = "fifo" }} }}\n'
+        for number, (value, tolerance, more, _) in enumerate(VERDICTS)
+    )
+    (tmp_path / "s.toml").write_text(
+        '[study]\ntitle = "T"\nquestion = "Q"\nbase = "base.toml"\n'
+        '[variants.greedy]\nset = { "gc.victim" = "greedy" }\n[variants.fifo]\nset = { "gc.victim" = "fifo" }\n'
+        '[[figures]]\nid = "f"\ntitle = "F"\nmetric = "2 + 0 * waf"\nover = "variant"\nkind = "bar"\n' + "".join(claims)
+    )
+    result = nandlab.Study.load(tmp_path / "s.toml").run(tmp_path / "o", workers=1)
+    assert [claim["verdict"] for claim in result.claims] == [verdict for *_, verdict in VERDICTS]
+
+
+def test_a_direction_without_a_number_is_a_claim(tmp_path):
+    import nandlab
+
+    (tmp_path / "base.toml").write_text(BASE)
+    head = (
+        '[study]\ntitle = "T"\nquestion = "Q"\nbase = "base.toml"\n'
+        '[variants.greedy]\nset = { "gc.victim" = "greedy" }\n'
+        '[[figures]]\nid = "f"\ntitle = "F"\nmetric = "2 + 0 * waf"\nover = "variant"\nkind = "bar"\n'
+    )
+    claim = '[[claims]]\nid = "{0}"\nfigure = "f"\nwhat = "W"\nsource = "S"\nbaseline = 1.0\ndirection = "{0}"\n'
+    (tmp_path / "s.toml").write_text(head + claim.format("above") + claim.format("below"))
+    result = nandlab.Study.load(tmp_path / "s.toml").run(tmp_path / "o", workers=1)
+    assert [claim["verdict"] for claim in result.claims] == ["reproduced", "not reproduced"]
+    assert [claim["reported"] for claim in result.claims] == [None, None]
+    assert "above 1" in result.report.read_text()
+    (tmp_path / "s.toml").write_text(head + claim.format("above").replace('direction = "above"', ""))
+    with pytest.raises(nandlab.NandlabError, match=r"claims\.0\.value: missing"):
+        nandlab.Study.load(tmp_path / "s.toml")
+
+
+VALUES = """\
+[study]
+title = "T"
+question = "Q"
+base = "base.toml"
+[values]
+k = 2
+alpha = 0.9
+[variants.random]
+set = { "gc.victim" = { random = { k = "{k}" } } }
+[variants.greedy]
+set = { "gc.victim" = "greedy" }
+[workloads.zipf]
+set = { "workload.synthetic.address" = { zipf = "{alpha}" } }
+facts = { half = 0.5 }
+[workloads.uniform]
+set = { "workload.synthetic.address" = "uniform" }
+facts = { half = 0.25 }
+[parts.default]
+[parts.ks]
+grid = { k = [4, 8] }
+[metrics]
+gain = "waf['random'] - waf"
+twice = "2 * gain['greedy']"
+blocks = "total(by_number)"
+[[figures]]
+id = "f"
+title = "F"
+metric = "gain"
+over = "workload"
+kind = "bar"
+where = { part = "default" }
+mean = true
+[[figures.reference]]
+name = "half"
+expression = "half"
+where = { variant = "greedy" }
+[[claims]]
+figure = "f"
+what = "W"
+value = 0.0
+tolerance = { absolute = 1e-9 }
+source = "S"
+measure = { where = { variant = "random" }, reduce = "mean" }
+"""
+
+
+def test_values_facts_means_and_other_variants(tmp_path):
+    import nandlab
+
+    (tmp_path / "base.toml").write_text(BASE)
+    (tmp_path / "s.toml").write_text(VALUES.replace('blocks = "total(by_number)"\n', ""))
+    study = nandlab.Study.load(tmp_path / "s.toml")
+    found = {
+        (run.part, run.point.get("k")): json.loads(run.spec.canonical_json())["gc"]["victim"]["random"]["k"]
+        for run in study.runs
+        if run.variant == "random"
+    }
+    assert found == {("default", None): 2, ("ks", 4): 4, ("ks", 8): 8}
+    result = study.run(tmp_path / "o", workers=2)
+    rows = {(r["part"], r["variant"], r["workload"], r["k"]): r for r in result.results.to_dicts()}
+    for (part, variant, workload, k), row in rows.items():
+        other = rows[(part, "random", workload, k)]
+        assert row["gain"] == other["waf"] - row["waf"]
+        assert row["twice"] == 2 * rows[(part, "greedy", workload, k)]["gain"]
+        assert variant != "random" or row["gain"] == 0
+    bars = {(r["series"], r["x"]): r["y"] for r in result.figure("f").to_dicts()}
+    assert bars[("greedy", "mean")] == pytest.approx((bars[("greedy", "zipf")] + bars[("greedy", "uniform")]) / 2)
+    assert (bars[("half", "zipf")], bars[("half", "uniform")], bars[("half", "mean")]) == (0.5, 0.25, 0.375)
+    assert result.claims[0]["verdict"] == "reproduced"
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "told"),
+    [
+        ('"{k}"', '"{kk}"', "gc.victim: nothing is called {kk}"),
+        ("waf['random']", "waf['rnadom']", 'there is no variant "rnadom"'),
+        ("total(by_number)", "total(1)", "write at(ecc.levels, 1) or total(ecc.levels)"),
+        ("half = 0.5", 'half = "x"', "workloads.zipf.facts.half: expected a number, found a string"),
+        ("total(by_number)", "total(waf)", 'no metric "waf.*"'),
+    ],
+)
+def test_mistakes_with_values_and_variants(tmp_path, right, wrong, told):
+    import nandlab
+
+    assert right in VALUES
+    (tmp_path / "base.toml").write_text(BASE)
+    (tmp_path / "s.toml").write_text(VALUES.replace(right, wrong, 1))
+    with pytest.raises(nandlab.NandlabError) as refused:
+        nandlab.Study.load(tmp_path / "s.toml").run(tmp_path / "o", workers=1)
+    assert told in str(refused.value)
+
+
+def test_metrics_kept_by_number():
+    from nandlab.study.expression import Expression
+
+    values = {"ecc.levels.1": 6, "ecc.levels.3": 2, "ecc.retries": 5}
+    assert Expression.parse("at(ecc.levels, 3) / total(ecc.levels)").value(values) == 0.25
+    assert Expression.parse("at(ecc.levels, 2)").value(values) == 0
+    assert Expression.parse("at(ecc.levels, 2)").names == ("ecc.levels.*",)
+    assert Expression.parse("total(ecc.tries)").value(values) is None
+    nth = Expression.parse("at(ecc.levels, nth + 1)")
+    assert nth.names == ("ecc.levels.*", "nth")
+    assert [nth.value(values | {"nth": n}) for n in (0, 1, 2, 0.5)] == [6, 0, 2, None]
+    assert nth.value(values) is None
+
+
+SOME_HAVE = """\
+[study]
+title = "T"
+question = "Q"
+base = "base.toml"
+[variants.off-chip]
+set = { "migration.policy" = "off-chip" }
+[variants.copyback]
+set = { "migration.policy" = { rcopyback-greedy = { limit = 2 } } }
+[workloads.plain]
+set = { "workload.synthetic.address" = "uniform" }
+[workloads.reported]
+set = { "gc.victim" = { random = { k = 3 } } }
+facts = { theirs = 1.5 }
+[parts.first]
+[parts.second]
+variants = ["copyback"]
+grid = { "drive.op" = [0.3, 0.4] }
+[metrics]
+above = "waf - theirs"
+spare = "drive.op"
+second = "at(migration.by_count, 2)"
+tried = "spec.gc.victim.random.k"
+[[figures]]
+id = "f"
+title = "F"
+metric = "above + 0 * spare"
+over = "workload"
+kind = "bar"
+[[figures.reference]]
+name = "theirs"
+expression = "theirs"
+"""
+
+
+def test_a_run_without_a_name_that_others_have_is_no_point(tmp_path):
+    import nandlab
+
+    (tmp_path / "base.toml").write_text(BASE)
+    (tmp_path / "s.toml").write_text(SOME_HAVE)
+    result = nandlab.Study.load(tmp_path / "s.toml").run(tmp_path / "o", workers=2)
+    for row in result.results.to_dicts():
+        assert (row["above"] is None) == (row["workload"] == "plain")
+        assert row["spare"] == row["drive.op"] and (row["spare"] is None) == (row["part"] == "first")
+        assert row["tried"] == (3 if row["workload"] == "reported" else None)
+        assert (row["second"] is None) == (row["variant"] == "off-chip")
+    assert set(result.figure("f")["x"]) == {"reported"}
+    # Nor are the names of what the small size leaves out mistakes.
+    (tmp_path / "s.toml").write_text(SOME_HAVE + '[smoke]\nparts = ["first"]\nvariants = ["off-chip"]\n')
+    small = nandlab.Study.load(tmp_path / "s.toml", smoke=True).run(tmp_path / "small", workers=1)
+    assert small.results["spare"].null_count() == small.results.height == 2
+    # What no run has is refused, though the run that ends first cannot tell.
+    (tmp_path / "s.toml").write_text(SOME_HAVE.replace("by_count", "by_cuont"))
+    with pytest.raises(nandlab.NandlabError, match=r's\.toml:21: metrics\.second: no metric "migration\.by_cuont\.\*"'):
+        nandlab.Study.load(tmp_path / "s.toml").run(tmp_path / "o", workers=1)
+    # A metric is made of those above it.
+    (tmp_path / "s.toml").write_text(SOME_HAVE.replace('"drive.op"\nsecond', '"second"\nsecond'))
+    with pytest.raises(nandlab.NandlabError, match=r'metrics\.spare: no metric "second"'):
+        nandlab.Study.load(tmp_path / "s.toml").run(tmp_path / "o", workers=1)
+
+
+def test_steady_waf_counts_what_the_host_wrote_to_the_cache():
+    from nandlab.study.metrics import steady
+
+    programs = {"program_host": [0, 0], "program_sync": [7, 4], "program_gc": [0, 2]}
+    written = {"pages_written": [5, 10], "bytes_write": [10240, 20480], "bytes_programmed": [28672, 24576]}
+    series = pl.DataFrame({"time_s": [1.0, 2.0], "interval_s": [1.0, 1.0], **written, **programs})
+    assert steady(series)["steady.waf_pages"] == 0.6
+    assert steady(series)["steady.waf"] == 1.2
+
+
+FACTORS = """\
+[study]
+title = "T"
+question = "Q"
+base = "base.toml"
+[factors.A]
+title = "skew"
+off = { "gc.victim" = "greedy" }
+on = { "gc.victim" = "fifo" }
+[factors.B]
+on = { "drive.op" = 0.5 }
+[variants.other]
+set = { "gc.victim" = "fifo", "drive.op" = 0.4 }
+[grid]
+seed = [1, 2]
+[[figures]]
+id = "f"
+title = "F"
+kind = "effects"
+metric = "waf"
+[[claims]]
+id = "a"
+figure = "f"
+what = "W"
+direction = "above"
+source = "S"
+measure = { effect = "A" }
+[[claims]]
+id = "ab"
+figure = "f"
+what = "W"
+direction = "below"
+baseline = { effect = "B", reduce = "max" }
+source = "S"
+measure = { effect = "B:A" }
+"""
+
+
+def rows_of(values, **columns):
+    return [({"variant": name, **columns}, value) for name, value in values.items()]
+
+
+def test_effects_by_hand():
+    from nandlab.study.effects import effects
+
+    # A alone doubles, with B on it triples; B alone makes 4 of it.
+    values = {"none": 1.0, "A": 2.0, "B": 4.0, "AB": 12.0}
+    found = {effect.key: effect for effect in effects("AB", rows_of(values), "ratio")}
+    assert found["A"].reduced() == pytest.approx(6**0.5 - 1)
+    assert found["B"].reduced() == pytest.approx(24**0.5 - 1)
+    assert found["A:B"].reduced() == pytest.approx(3 / 2 - 1)
+    # The same from the other side.
+    turned = {effect.key: effect for effect in effects("BA", rows_of({**values, "BA": 12.0}), "ratio")}
+    assert turned["B:A"].reduced() == pytest.approx(found["A:B"].reduced())
+    # On the scale of differences; 0 is a value there.
+    values = {"none": 0.0, "A": 1.0, "B": 4.0, "AB": 8.0}
+    found = {effect.key: effect.reduced() for effect in effects("AB", rows_of(values), "difference")}
+    assert found == pytest.approx({"A": (1 + 4) / 2, "B": (4 + 7) / 2, "A:B": 4 - 1})
+
+
+def test_effects_over_replicates():
+    from nandlab.study.effects import effects
+
+    rows = rows_of({"none": 1.0, "A": 2.0}, seed=1) + rows_of({"none": 1.0, "A": 8.0}, seed=2)
+    rows += rows_of({"none": 0.0, "A": 8.0}, seed=3)  # no ratio to 0
+    rows += rows_of({"none": 1.0, "A": None}, seed=4)
+    (effect,) = effects("AB", rows, "ratio")
+    assert (effect.names, effect.replicates) == (("A",), pytest.approx((1.0, 7.0)))
+    assert [effect.reduced(how) for how in ("mean", "median", "min", "max")] == pytest.approx([3.0, 4.0, 1.0, 7.0])
+    (effect,) = effects("AB", rows, "difference")
+    assert effect.reduced() == pytest.approx((1 + 7 + 8) / 3)
+    # What every run has on is no effect; what is not of the factors is passed over.
+    rows = rows_of({"C": 1.0, "AC": 2.0, "BC": 3.0, "ABC": 6.0, "other": 5.0, "CA": 5.0})
+    assert [effect.key for effect in effects("ABC", rows, "ratio")] == ["A", "B", "A:B"]
+    assert effects("ABC", rows_of({"none": 1.0, "A": 2.0, "B": 3.0}), "ratio") == []
+
+
+def test_factors_make_variants_and_effects(tmp_path):
+    import nandlab
+
+    (tmp_path / "base.toml").write_text(BASE)
+    (tmp_path / "s.toml").write_text(FACTORS)
+    study = nandlab.Study.load(tmp_path / "s.toml")
+    assert list(dict.fromkeys(run.variant for run in study.runs)) == ["other", "none", "A", "B", "AB"]
+    spec = json.loads(next(run for run in study.runs if run.variant == "AB").spec.canonical_json())
+    assert (spec["gc"]["victim"], spec["drive"]["op"]) == ("fifo", 0.5)
+    result = study.run(tmp_path / "o", workers=2)
+    waf = {(r["variant"], r["seed"]): r["waf"] for r in result.results.to_dicts()}
+    ratio = [(waf["A", s] / waf["none", s] * waf["AB", s] / waf["B", s]) ** 0.5 for s in (1, 2)]
+    shown = {(r["series"], r["x"]): r["y"] for r in result.figure("f").to_dicts()}
+    assert shown["effect", "A"] == pytest.approx((ratio[0] * ratio[1]) ** 0.5 - 1)
+    assert shown["smallest replicate", "A"] == pytest.approx(min(ratio) - 1)
+    assert shown["largest replicate", "A"] == pytest.approx(max(ratio) - 1)
+    claims = {claim["id"]: claim for claim in result.claims}
+    assert claims["a"]["measured"] == pytest.approx(shown["effect", "A"])
+    assert claims["a"]["baseline"] == 0.0
+    assert claims["a"]["verdict"] == ("reproduced" if shown["effect", "A"] > 0 else "not reproduced")
+    assert claims["ab"]["measured"] == pytest.approx(shown["effect", "A:B"])
+    assert claims["ab"]["baseline"] == pytest.approx(shown["largest replicate", "B"])
+    page = result.report.read_text()
+    for text in ("<b>A</b> skew", "skew \u00d7 B", "Pale:", "effect of B:A on waf (ratio)"):
+        assert text in page
+    for kind in ("svg", "pdf"):
+        assert (tmp_path / "o" / "figures" / f"f.{kind}").stat().st_size > 1000
+    # Fewer of the factors at the small size: what is left is shown, and claims of the rest are not measured.
+    (tmp_path / "s.toml").write_text(FACTORS + '[smoke]\nvariants = ["none", "A"]\n')
+    small = nandlab.Study.load(tmp_path / "s.toml", smoke=True).run(tmp_path / "small", workers=1)
+    assert set(small.figure("f")["x"]) == {"A"}
+    assert [claim["verdict"] == "not measured" for claim in small.claims] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "told"),
+    [
+        ("[factors.A]", "[factors.skew]", 's.toml:5: factors.skew: "skew" is no letter'),
+        ('on = { "gc.victim" = "fifo" }', "", "s.toml:5: factors.A.on: missing"),
+        (
+            '"gc.victim" = "fifo" }\n[factors.B]',
+            '"gc.victm" = "fifo" }\n[factors.B]',
+            "s.toml:8: gc.victm: unknown key",
+        ),
+        ('on = { "drive.op" = 0.5 }', 'on = { "gc.victim" = "fifo" }', "gc.victim: set here and in line 7"),
+        ("[variants.other]", "[variants.AB]", "variants.AB: the factors make a variant of this name"),
+        ('effect = "A" }', "}", "claims.0.measure.effect: missing\n  remedy: say which"),
+        ('effect = "A" }', 'effect = "C" }', 'claims.0.measure.effect: there is no factor "C"'),
+        ('effect = "A" }', 'effect = "A:A" }', 'claims.0.measure.effect: "A:A" is neither a factor nor a pair'),
+        ('effect = "A" }', 'effect = "A", reduce = "sum" }', 'claims.0.measure.reduce: unknown value "sum"'),
+        ('effect = "A" }', 'effect = "A", normalised_to = "none" }', "an effect is relative already"),
+        ('effect = "A" }', 'effect = "A", where = { variant = ["none", "B"] } }', "its runs do not vary A"),
+        ('metric = "waf"', 'metric = "waf"\nover = "seed"', "figures.0.over: a figure of effects has none"),
+        ('metric = "waf"', 'metric = "waf"\nscale = "log"', 'figures.0.scale: unknown value "log"'),
+        (
+            'kind = "effects"',
+            'kind = "bar"\nover = "seed"',
+            "claims.0.measure.effect: the figure of this claim shows no",
+        ),
+        ('metric = "waf"', 'metric = "waf"\nwhere = { variant = ["none", "A", "B"] }', "not all there: no AB"),
+        (FACTORS[FACTORS.index("[factors.A]") : FACTORS.index("[variants")], "", "the study has no factors"),
+    ],
+)
+def test_mistakes_with_factors(tmp_path, right, wrong, told):
+    import nandlab
+
+    assert right in FACTORS
+    (tmp_path / "base.toml").write_text(BASE)
+    (tmp_path / "s.toml").write_text(FACTORS.replace(right, wrong, 1))
+    with pytest.raises(nandlab.NandlabError) as refused:
+        nandlab.Study.load(tmp_path / "s.toml")
+    assert told in str(refused.value)
+
+
+def test_exposure_is_what_the_capacitor_cannot_save():
+    from nandlab.study.metrics import exposure
+
+    series = pl.DataFrame({"interval_s": [1.0, 3.0], "cache_dirty_pages": [100, 60], "capacitor_pages": [80.0, 80.0]})
+    assert exposure(series) == {"exposure.pages": 5.0, "exposure.pages_max": 20.0, "exposure.time_share": 0.25}
+    assert exposure(series.select("interval_s")) == {}

@@ -1,0 +1,152 @@
+"""Studies on a Dask cluster."""
+
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from study_lab import SLOW, STUDY, command, finished, outcome, start, traced, wait_for, wait_for_runs
+
+
+@pytest.fixture
+def scheduler(tmp_path):
+    """A scheduler on loopback and how to start a worker, processes of their own, in directories of their own."""
+    pytest.importorskip("distributed")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    address = f"tcp://127.0.0.1:{port}"
+    processes = []
+
+    def begin(*arguments, **environment):
+        directory = tmp_path / f"dask{len(processes)}"
+        directory.mkdir()
+        with open(directory / "log", "w") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "distributed.cli." + arguments[0], *arguments[1:]],
+                cwd=directory,
+                stdout=log,
+                stderr=log,
+                env=os.environ | environment,
+            )
+        processes.append(process)
+        return process
+
+    begin("dask_scheduler", "--host", "127.0.0.1", "--port", str(port), "--no-dashboard", "--no-show")
+
+    def listening():
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", port)) == 0
+
+    wait_for(listening)
+
+    def worker(**environment):
+        return begin("dask_worker", address, "--nthreads", "1", "--no-nanny", "--no-dashboard", **environment)
+
+    try:
+        yield address, worker
+    finally:
+        for process in reversed(processes):
+            process.kill()
+            process.wait()
+
+
+@pytest.fixture
+def cluster(scheduler):
+    """A scheduler and two workers."""
+    address, worker = scheduler
+    return address, [worker(), worker()]
+
+
+@pytest.fixture
+def other_build(tmp_path):
+    """A folder with the same version of nandlab, but for one byte of its core."""
+    import nandlab
+
+    shutil.copytree(Path(nandlab.__file__).parent, tmp_path / "other" / "nandlab")
+    with open(tmp_path / "other" / "nandlab" / Path(nandlab._core.__file__).name, "ab") as core:
+        core.write(b"\0")
+    return tmp_path / "other"
+
+
+def test_a_dask_worker_of_another_build_is_refused_by_name(here, scheduler, other_build):
+    from nandlab.study.plan import build_identity
+
+    address, worker = scheduler
+    (here / "s.toml").write_text(STUDY)
+    worker(PYTHONPATH=str(other_build))
+    done = command("study", "s.toml", "--out", "o", "--dask", address, cwd=here)
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+    told = re.fullmatch(
+        r"worker (tcp://127\.0\.0\.1:\d+) has nandlab (\S+), not (\S+)\n  remedy: install the build .*\n", done.stderr
+    )
+    assert told and told[3] == build_identity() != told[2]
+    assert told[2].split("+")[0] == told[3].split("+")[0], "the version alone does not tell them apart"
+    assert not finished(here / "o")
+
+
+def test_a_dask_worker_without_nandlab_is_refused_by_name(here, scheduler):
+    address, worker = scheduler
+    (here / "none" / "nandlab").mkdir(parents=True)
+    (here / "none" / "nandlab" / "__init__.py").write_text('raise ImportError("not here")')
+    worker(PYTHONPATH=str(here / "none"))
+    done = command("study", "s.toml", "--out", "o", "--dask", address, cwd=here)
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+    assert re.match(r"worker tcp://127\.0\.0\.1:\d+ does not load nandlab: ", done.stderr), done.stderr
+
+
+def test_a_dask_worker_of_another_build_that_comes_later(scheduler, other_build):
+    import nandlab
+    from nandlab.study.cluster import DaskWorkers
+
+    address, worker = scheduler
+    worker()
+    workers = DaskWorkers(address, "send")
+    try:
+        worker(PYTHONPATH=str(other_build))
+        with pytest.raises(nandlab.OutputError, match=r"(?s)worker tcp://\S+ has nandlab .*finished runs are kept"):
+            wait_for(lambda: workers.poll(0.1))
+    finally:
+        workers.close()
+
+
+def test_a_dask_worker_killed_in_the_middle_of_a_run(here, cluster):
+    address, workers = cluster
+    (here / "s.toml").write_text(STUDY.replace('set = { "gc.victim" = "fifo" }', SLOW.replace("60000", "400000")))
+    assert command("study", "s.toml", "--out", "whole", cwd=here).returncode == 0
+    process = start("study", "s.toml", "--out", "dask", "--dask", address, cwd=here)
+    wait_for_runs(here / "dask", 1)
+    before = len(finished(here / "dask"))
+    workers[0].send_signal(signal.SIGKILL)
+    out, err = process.communicate(timeout=180)
+    assert process.returncode == 0, err
+    assert 1 <= before < 8, "the worker was killed before the study was over"
+    assert "8 runs done" in out
+    assert outcome(here / "dask") == outcome(here / "whole")
+
+
+@pytest.mark.parametrize("how", ["send", "path"])
+def test_dask_workers_get_traces(tmp_path, cluster, how):
+    address, _ = cluster
+    traced(tmp_path)
+    assert command("study", "s.toml", "--out", "local", cwd=tmp_path).returncode == 0
+    done = command("study", "s.toml", "--out", "dask", "--dask", address, "--traces", how, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    for name in ("results.parquet", "report.html", "claims.json"):
+        assert (tmp_path / "dask" / name).read_bytes() == (tmp_path / "local" / name).read_bytes()
+    one = next((tmp_path / "local" / "runs").iterdir())
+    for name in ("summary.json", "spec.toml", "series.parquet"):
+        assert (tmp_path / "dask" / "runs" / one.name / name).read_bytes() == (one / name).read_bytes()
+
+
+def test_no_scheduler_is_told(here):
+    pytest.importorskip("distributed")
+    done = command("study", "s.toml", "--dask", "tcp://127.0.0.1:9", cwd=here)
+    assert done.returncode == 2
+    assert "no Dask scheduler at tcp://127.0.0.1:9" in done.stderr
+    assert "Traceback" not in done.stderr

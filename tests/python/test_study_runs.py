@@ -1,0 +1,301 @@
+"""Runs of a study: done once, kept, known by their content; killed, resumed and spread over processes."""
+
+import json
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from study_lab import BASE, SLOW, STUDY, TRACED, command, finished, outcome, start, traced, wait_for_runs
+
+
+def test_a_study_from_end_to_end(here):
+    done = command("study", "s.toml", "--workers", "2", cwd=here)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert "8 runs done" in done.stdout
+    assert "out/s/report.html" in done.stdout
+    out = here / "out" / "s"
+    assert all(data for data in outcome(out).values())
+    assert len(finished(out)) == 8
+    claims = {claim["id"]: claim for claim in json.loads((out / "claims.json").read_text())["claims"]}
+    assert claims["low"]["verdict"] == "reproduced"
+    assert claims["mean"]["verdict"] == "same direction"
+    page = (out / "report.html").read_text()
+    for text in ("Which victim?", "First in, first out", "a drive of a few blocks", "section 2", "drive.op", "<svg"):
+        assert text in page
+    assert "http://" not in page.replace("http://www.w3.org", "")
+    assert str(here) not in page
+    again = command("study", "s.toml", cwd=here)
+    assert "0 runs done, 8 were there" in again.stdout
+    # A kept run is a result like any other.
+    assert command("report", out / "runs" / finished(out)[0], "--out", "r.html", cwd=here).returncode == 0
+
+
+def test_results_are_one_tidy_table(here):
+    import nandlab
+
+    study = nandlab.Study.load(here / "s.toml")
+    assert len(study.runs) == 8
+    result = study.run(here / "o", workers=2)
+    table = study.results
+    assert table.height == 8
+    assert set(table["variant"]) == {"greedy", "fifo"}
+    assert set(table["drive.op"]) == {0.25, 0.5}
+    assert table["run"].n_unique() == 8
+    share = table["flash.program.gc"] / (table["flash.program.gc"] + table["flash.program.host"])
+    assert (table["gc_share"] - share).abs().max() < 1e-12
+    figure = result.figure("relative")
+    assert (figure.filter(figure["series"] == "greedy")["y"] == 1.0).all()
+    pandas = pytest.importorskip("pandas")
+    assert isinstance(study.to_pandas(), pandas.DataFrame)
+    assert list(study.to_pandas().columns) == table.columns
+
+
+def test_a_run_in_a_study_is_the_run_alone(here):
+    import nandlab
+
+    study = nandlab.Study.load(here / "s.toml")
+    study.run(here / "o", workers=1)
+    for run in study.runs[:2]:
+        alone = nandlab.run(run.spec, name="alone")
+        assert (here / "o" / "runs" / run.identity / "summary.json").read_text() == alone.summary_text
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    """The outcome of the slow study when nothing happens to it."""
+    here = tmp_path_factory.mktemp("undisturbed")
+    (here / "base.toml").write_text(BASE)
+    (here / "s.toml").write_text(STUDY.replace('set = { "gc.victim" = "fifo" }', SLOW))
+    assert command("study", "s.toml", "--out", "whole", cwd=here).returncode == 0
+    return outcome(here / "whole")
+
+
+def test_killed_and_resumed_is_the_same_as_undisturbed(here, undisturbed):
+    (here / "s.toml").write_text(STUDY.replace('set = { "gc.victim" = "fifo" }', SLOW))
+    for wanted in (1, 3):
+        process = start("study", "s.toml", "--out", "killed", "--workers", "2", cwd=here)
+        wait_for_runs(here / "killed", wanted)
+        process.send_signal(signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL
+        process.communicate()
+        assert len(finished(here / "killed")) >= wanted
+        assert not (here / "killed" / "report.html").exists()
+    before = {name: (here / "killed/runs" / name / "run.json").stat().st_mtime_ns for name in finished(here / "killed")}
+    done = command("study", "s.toml", "--out", "killed", cwd=here)
+    assert done.returncode == 0, done.stderr
+    # The workers see that their study is gone, and keep nothing.
+    assert f"{8 - len(before)} runs done, {len(before)} were there" in done.stdout
+    for name, changed in before.items():
+        assert (here / "killed/runs" / name / "run.json").stat().st_mtime_ns == changed
+    assert outcome(here / "killed") == undisturbed
+    assert [path.name for path in (here / "killed").rglob(".*")] == [".lock"]
+
+
+def children(pid):
+    found = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True).stdout
+    return [int(line) for line in found.split()]
+
+
+@pytest.mark.skipif(shutil.which("ps") is None, reason="needs ps")
+def test_a_worker_that_is_killed_costs_its_run_only(here, undisturbed):
+    (here / "s.toml").write_text(STUDY.replace('set = { "gc.victim" = "fifo" }', SLOW))
+    process = start("study", "s.toml", "--out", "hurt", "--workers", "2", cwd=here)
+    wait_for_runs(here / "hurt", 1)
+    os.kill(children(process.pid)[0], signal.SIGKILL)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    assert "lost and tried again" in out
+    assert outcome(here / "hurt") == undisturbed
+
+
+def test_ctrl_c_keeps_finished_runs_and_leaves_no_process(here):
+    long = SLOW.replace("60000", "30000000")
+    (here / "s.toml").write_text(STUDY.replace('set = { "gc.victim" = "fifo" }', long))
+    process = start("study", "s.toml", "--out", "o", "--workers", "2", cwd=here)
+    wait_for_runs(here / "o", 1)
+    workers = children(process.pid) if shutil.which("ps") else []
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "finished runs are kept" in err
+    assert "Traceback" not in err
+    assert finished(here / "o")
+    for worker in workers:
+        assert not Path(f"/proc/{worker}").exists()
+
+
+def test_two_studies_do_not_share_a_folder(here):
+    import nandlab
+    from nandlab.study.store import Store
+
+    store = Store(here / "o")
+    store.open("other")
+    try:
+        with pytest.raises(nandlab.OutputError, match="another study is writing"):
+            nandlab.Study.load(here / "s.toml").run(here / "o")
+    finally:
+        store.close()
+    (here / "mine").mkdir()
+    (here / "mine" / "thesis.tex").write_text("years of work")
+    with pytest.raises(nandlab.OutputError, match="not of a study"):
+        nandlab.Study.load(here / "s.toml").run(here / "mine")
+
+
+def test_a_run_that_fails_keeps_the_others_and_writes_no_report(here):
+    (here / "t.csv").write_text("128166372003061629,hm,0,Write,0,4096,100\nmalformed\n")
+    text = STUDY.replace(
+        '[workloads.skewed]\nset = { "workload.synthetic.address" = { zipf = 0.9 } }',
+        '[workloads.skewed]\ntrace = "t.csv"\narrival = "trace"',
+    )
+    base = BASE.replace(
+        'synthetic = { requests = 4000, read_fraction = 0.3, size = "4KiB", address = "uniform" }\n', ""
+    )
+    text = text.replace('"workload.synthetic.address" = "uniform"', '"workload.synthetic" = { requests = 4000 }')
+    (here / "s.toml").write_text(text)
+    (here / "base.toml").write_text(base)
+    done = command("study", "s.toml", "--workers", "2", cwd=here)
+    assert done.returncode == 2, done
+    assert ":2" in done.stderr
+    assert "4 of 8 runs could not be done" in done.stderr
+    assert len(finished(here / "out/s")) == 4
+    assert not (here / "out/s/report.html").exists()
+
+
+def test_identity_is_that_of_the_content(tmp_path):
+    """Moving or touching a trace changes nothing; another byte in it, or another setting, does."""
+    import nandlab
+
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        traced(tmp_path / name)
+
+    def identity(name):
+        return nandlab.Study.load(tmp_path / name / "s.toml").runs[0].identity
+
+    first = identity("a")
+    assert identity("b") == first
+    trace = tmp_path / "b" / "t.csv"
+    trace.write_text(trace.read_text().replace("Write,0,", "Write,8192,"))
+    assert identity("b") != first
+    (tmp_path / "a" / "t.csv").rename(tmp_path / "a" / "u.csv")
+    (tmp_path / "a" / "s.toml").write_text(TRACED.replace("t.csv", "./u.csv"))
+    assert identity("a") == first
+    (tmp_path / "a" / "base.toml").write_text(
+        (tmp_path / "a" / "base.toml").read_text().replace("seed = 3", "seed = 4")
+    )
+    assert identity("a") != first
+
+
+def test_a_saved_drive_counts_by_its_content(tmp_path):
+    import nandlab
+
+    alone = BASE.replace("requests = 4000", "requests = 400")
+    nandlab.run(alone, save_drive=tmp_path / "a.drive")
+    base = alone.split("[precondition]")[0] + "[workload]" + alone.split("[workload]")[1]
+    (tmp_path / "base.toml").write_text(base)
+    study = '[study]\ntitle = "T"\nquestion = "Q"\nbase = "base.toml"\n'
+    (tmp_path / "s.toml").write_text(study + '[variants.aged]\nset = { "precondition.load" = "a.drive" }\n')
+    first = nandlab.Study.load(tmp_path / "s.toml")
+    assert first.run(tmp_path / "o", workers=1).results["requests"].to_list() == [400]
+    nandlab.run(alone.replace("seed = 3", "seed = 4"), save_drive=tmp_path / "a.drive")
+    assert nandlab.Study.load(tmp_path / "s.toml").runs[0].identity != first.runs[0].identity
+
+
+def test_a_damaged_run_is_done_again(here):
+    import nandlab
+
+    study = nandlab.Study.load(here / "s.toml")
+    study.run(here / "o", workers=2)
+    before = outcome(here / "o")
+    runs = finished(here / "o")
+    (here / "o/runs" / runs[0] / "series.parquet").write_bytes(b"PAR1")
+    (here / "o/runs" / runs[1] / "run.json").unlink()
+    result = study.run(here / "o", workers=2)
+    assert (result.runs_done, result.runs_kept) == (2, 6)
+    assert outcome(here / "o") == before
+    assert study.run(here / "o", workers=2, fresh=True).runs_done == 8
+    assert outcome(here / "o") == before
+
+
+ONE_RUN = '[study]\ntitle = "T"\nquestion = "Q"\nbase = "base.toml"\n'
+
+
+@pytest.fixture
+def kept(here):
+    """A study of one run, done; and the folder of that run."""
+    import nandlab
+
+    (here / "one.toml").write_text(ONE_RUN)
+    study = nandlab.Study.load(here / "one.toml")
+    assert study.run(here / "o", workers=1).runs_done == 1
+    return study, here / "o" / "runs" / study.runs[0].identity
+
+
+def test_a_kept_run_that_was_changed_at_the_same_size_is_done_again(kept):
+    study, folder = kept
+    before = (folder / "summary.json").read_text()
+    changed = before.replace("1", "2", 1)
+    assert len(changed) == len(before) and changed != before
+    (folder / "summary.json").write_text(changed)
+    result = study.run(folder.parents[1], workers=1)
+    assert (result.runs_done, result.runs_kept) == (1, 0)
+    assert (folder / "summary.json").read_text() == before
+    result = study.run(folder.parents[1], workers=1)
+    assert (result.runs_done, result.runs_kept) == (0, 1)
+
+
+@pytest.mark.parametrize("without", ["sha256", "identity"])
+def test_a_kept_run_that_is_not_known_to_be_whole_is_done_again(kept, without):
+    study, folder = kept
+    facts = json.loads((folder / "run.json").read_text())
+    assert set(facts["sha256"]) == {path.name for path in folder.iterdir()} - {"run.json"}
+    del facts[without]
+    (folder / "run.json").write_text(json.dumps(facts))
+    assert study.run(folder.parents[1], workers=1).runs_done == 1
+
+
+def test_equal_runs_are_done_once(here):
+    import nandlab
+
+    (here / "s.toml").write_text(STUDY.replace('set = { "gc.victim" = "fifo" }', 'set = { "gc.victim" = "greedy" }'))
+    result = nandlab.Study.load(here / "s.toml").run(here / "o", workers=2)
+    assert result.runs_done == 4
+    assert result.results.height == 8
+
+
+def test_a_hundred_short_runs(here, capsys):
+    """Prints how busy the processors are and what a run costs beyond itself; a slow machine fails nothing."""
+    import nandlab
+
+    seeds = ", ".join(str(seed) for seed in range(100))
+    (here / "s.toml").write_text(
+        '[study]\ntitle = "T"\nquestion = "Q"\nbase = "base.toml"\n'
+        f'[variants.one]\nset = {{ "workload.synthetic.requests" = 50000 }}\n[grid]\nseed = [{seeds}]\n'
+    )
+    study = nandlab.Study.load(here / "s.toml")
+    cores = len(os.sched_getaffinity(0))
+    alone = []
+    for number, run in enumerate(study.runs[:10]):
+        begin = time.perf_counter()
+        nandlab.run(run.spec, here / f"alone{number}")
+        alone.append(time.perf_counter() - begin)
+    before = resource.getrusage(resource.RUSAGE_CHILDREN), resource.getrusage(resource.RUSAGE_SELF)
+    begin = time.perf_counter()
+    result = study.run(here / "o", workers=2)
+    wall_s = time.perf_counter() - begin
+    after = resource.getrusage(resource.RUSAGE_CHILDREN), resource.getrusage(resource.RUSAGE_SELF)
+    cpu_s = sum(b.ru_utime + b.ru_stime - a.ru_utime - a.ru_stime for a, b in zip(before, after, strict=True))
+    run_s = sorted(alone)[len(alone) // 2]
+    runs_s = json.loads((here / "o" / "sim.json").read_text())["runs_wall_s"] / 100
+    assert (result.runs_done, result.results.height, len(finished(here / "o"))) == (100, 100, 100)
+    with capsys.disabled():
+        print(f"\n100 runs on 2 workers ({cores} cores): {wall_s:.1f} s, {cpu_s:.1f} s CPU, {cpu_s / wall_s:.2f} busy")
+        print(
+            f"a run alone {1e3 * run_s:.0f} ms, in a worker {1e3 * runs_s:.0f} ms, all told {20 * wall_s:.0f} ms of one"
+        )

@@ -1,0 +1,97 @@
+"""The studies and the example that are shipped."""
+
+import json
+import subprocess
+import sys
+import tomllib
+
+import polars as pl
+import pytest
+from study_lab import ROOT, command
+
+
+def test_the_shipped_study_at_smoke_size(tmp_path):
+    done = command("study", "garbage-collection", "--smoke", "--workers", "2", "--out", tmp_path / "gc", cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    claims = {c["id"]: c["verdict"] for c in json.loads((tmp_path / "gc" / "claims.json").read_text())["claims"]}
+    assert claims["fifo-0.28"] == claims["random-0.28"] == "reproduced"
+    assert set(claims.values()) <= {"reproduced", "same direction", "not measured"}
+    assert "smoke size" in (tmp_path / "gc" / "report.html").read_text()
+
+
+def test_the_laldpc_study_at_smoke_size(tmp_path):
+    done = command("study", "laldpc", "--smoke", "--workers", "2", "--out", tmp_path / "laldpc", cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    claims = {c["id"]: c for c in json.loads((tmp_path / "laldpc" / "claims.json").read_text())["claims"]}
+    measured = {name for name, claim in claims.items() if claim["verdict"] != "not measured"}
+    assert measured == {
+        "redundant", "read-response", "system-response", "soft-starts", "hit-ratio", "new-against-lru", "soft-workloads"
+    }  # fmt: skip
+    assert {claims[name]["verdict"] for name in measured} <= {"reproduced", "same direction", "not reproduced"}
+    assert claims["soft-workloads"]["verdict"] == "reproduced"
+    # Entries are evicted, or the two evictions could not be told apart.
+    assert claims["new-against-lru"]["measured"] < claims["new-against-lru"]["baseline"]
+
+    # What is measured comes from the runs.
+    runs = pl.read_parquet(tmp_path / "laldpc" / "results.parquet").filter(pl.col("part") == "basic")
+    mean = {
+        variant: dict(
+            runs.filter(pl.col("variant") == variant).select("workload", "ecc.host.flash_read_us").iter_rows()
+        )
+        for variant in ("ldpc-in-ssd", "ideal", "laldpc-new")
+    }
+    first, ideal, new = mean.values()
+    shares = [(first[name] - new[name]) / (first[name] - ideal[name]) for name in first]
+    assert claims["redundant"]["measured"] == pytest.approx(sum(shares) / len(shares))
+
+
+def test_the_study_of_all_schemes_at_smoke_size(tmp_path):
+    done = command("study", "together", "--smoke", "--workers", "2", "--out", tmp_path / "t", cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    runs = pl.read_parquet(tmp_path / "t" / "results.parquet")
+    runs = runs.filter(pl.col("part") == "all")
+    assert runs["variant"].n_unique() == runs.height == 16
+    claims = {c["id"]: c for c in json.loads((tmp_path / "t" / "claims.json").read_text())["claims"]}
+    # Each pair of runs that differ in LaLDPC only.
+    read = dict(runs.select("variant", "latency_us.read.mean").iter_rows())
+    pairs = [(name, "L" + name.replace("none", "")) for name in read if "L" not in name]
+    ratios = [read[on] / read[off] for off, on in pairs]
+    assert len(ratios) == 8 and max(ratios) < 1
+    mean = 1.0
+    for ratio in ratios:
+        mean *= ratio ** (1 / 8)
+    assert claims["laldpc-reads"]["measured"] == pytest.approx(mean - 1)
+    assert claims["laldpc-rcopyback"]["verdict"] != "not measured"
+
+
+def test_claims_of_the_shipped_studies_hold_no_results():
+    for path in sorted((ROOT / "studies").glob("*/study.toml")):
+        for claim in tomllib.loads(path.read_text())["claims"]:
+            assert "measure" in claim and not {"measured", "verdict"} & set(claim)
+
+
+def test_a_study_of_traces_names_its_folder_by_the_environment(monkeypatch):
+    from nandlab.study import definition
+
+    monkeypatch.setenv("NANDLAB_TRACES", "/traces")
+    found = definition.read(ROOT / "studies" / "laldpc" / "real.toml")
+    paths = [override.value for choice in found.parts[0].workloads for override in choice.sets]
+    assert any(str(path).endswith("traces/oltp.blkparse.xz") for path in paths)
+
+
+def test_the_shipped_studies_are_right_at_full_size():
+    for path in sorted((ROOT / "studies").glob("*/study.toml")):
+        done = command("study", path, "--check", cwd=ROOT)
+        assert done.returncode == 0, done.stderr
+
+
+def test_the_example_script(tmp_path):
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "examples" / "study.py"), str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "6 runs done" in done.stdout
+    assert "reproduced" in done.stdout
