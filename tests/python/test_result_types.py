@@ -10,8 +10,6 @@ import msgspec
 import pytest
 import result_types as tool
 
-pytestmark = pytest.mark.core
-
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = """
 seed = 3
