@@ -159,6 +159,11 @@ class Life:
         return glance(of_life(self))
 
     @property
+    def facts_text(self) -> str:
+        """The text of `life.json`."""
+        return json.dumps(msgspec.to_builtins(self.facts), indent=2) + "\n"
+
+    @property
     def complete(self) -> bool:
         """Whether the life was lived to its end."""
         return self.facts.complete
@@ -171,7 +176,7 @@ class Life:
         return output.path
 
     def _write_to(self, output: OutputDirectory) -> None:
-        output.write("life.json", (json.dumps(msgspec.to_builtins(self.facts), indent=2) + "\n").encode())
+        output.write("life.json", self.facts_text.encode())
         output.write("life.parquet", to_parquet(self.table))
         if self.full is not None:
             output.write("full.parquet", to_parquet(self.full.table))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -85,7 +84,7 @@ def life(
         fail(f"{stop} before the first window was done: nothing was written")
         return End(stop.status)
     if json_:
-        print(json.dumps(lived.facts, indent=2))
+        print(lived.facts_text.rstrip("\n"))
     else:
         console = make_console()
         console.print(f"[bold]{escape(name)}[/]  {escape(str(directory))}", soft_wrap=True)
