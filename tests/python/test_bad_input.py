@@ -3,6 +3,7 @@
 The list is that of the bad inputs nandlab promises to refuse; each has its test here, through the real command.
 """
 
+import contextlib
 import gzip
 import json
 import lzma
@@ -748,6 +749,19 @@ def test_ctrl_c_before_the_first_request_leaves_nothing(lab):
     assert listing(lab) == before
 
 
+def wait_until_open(process, name):
+    """Wait until the process reads the file; without /proc for two seconds."""
+    descriptors = Path(f"/proc/{process.pid}/fd")
+    if not descriptors.exists():
+        time.sleep(2.0)
+        return
+    while process.poll() is None:
+        with contextlib.suppress(FileNotFoundError):
+            if any(os.readlink(entry).endswith(name) for entry in descriptors.iterdir()):
+                return
+        time.sleep(0.02)
+
+
 def test_ctrl_c_while_reading_a_trace(lab):
     """Statistics of half a trace would look like those of the whole."""
     (lab / "long.csv").write_text("\n".join(msr_lines(1_000_000)) + "\n")
@@ -759,9 +773,7 @@ def test_ctrl_c_while_reading_a_trace(lab):
         stderr=subprocess.PIPE,
         text=True,
     )
-    time.sleep(2.0)
-    if process.poll() is not None:
-        pytest.skip("too fast to stop")
+    wait_until_open(process, "long.csv")
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130, err

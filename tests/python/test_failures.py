@@ -230,7 +230,9 @@ def test_a_dirty_write_cache_is_not_saved(tmp_path):
     drive = nandlab.Drive(nandlab.load(CACHED))
     for page in range(3):
         drive.write(page * 4096, 4096)
-    with pytest.raises(nandlab.RunError, match=r"^3 requests are outstanding\n  remedy: call run_until_idle\(\) before"):
+    with pytest.raises(
+        nandlab.RunError, match=r"^3 requests are outstanding\n  remedy: call run_until_idle\(\) before"
+    ):
         drive.save(path)
     drive.run_until_idle()
     assert drive.cache_pages.dirty == 3
@@ -255,7 +257,9 @@ def test_a_drive_is_not_saved_while_it_works(tmp_path):
     drive.write(0, 4096)
     with pytest.raises(nandlab.RunError):
         drive.run_until_idle(limit_s=0.5)
-    with pytest.raises(nandlab.RunError, match=r"^operations are under way\n  remedy: call run_until_idle\(\) before save"):
+    with pytest.raises(
+        nandlab.RunError, match=r"^operations are under way\n  remedy: call run_until_idle\(\) before save"
+    ):
         drive.save(tmp_path / "a.drive")
     assert not list(tmp_path.iterdir())
     with pytest.raises(nandlab.OutputError, match="make the directory first"):
