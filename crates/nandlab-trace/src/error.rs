@@ -178,14 +178,14 @@ mod tests {
         let error = TraceError::new(
             ErrorKind::Malformed,
             "expected a number of bytes, found \"abc\"",
-            "mend the line",
+            "correct the line",
         )
         .field_name("Size")
         .at(Position::Line(17))
         .in_file(Path::new("hm_0.csv"));
         assert_eq!(
             error.to_string(),
-            "hm_0.csv:17: field Size: expected a number of bytes, found \"abc\"\n  remedy: mend the line"
+            "hm_0.csv:17: field Size: expected a number of bytes, found \"abc\"\n  remedy: correct the line"
         );
         assert_eq!(
             (error.line(), error.field(), error.kind()),
