@@ -400,7 +400,7 @@ def step(spec: Path, out: Path, sets: Sequence[str]) -> None:
     answers.append({"now_ns": drive.now_ns, "completions": drive.completions()})
     files = {"steps": answers, "power": drive.power(), "summary": drive.summary(), "smart": drive.smart()}
     for name, content in files.items():
-        (out / f"{name}.json").write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+        (out / f"{name}.json").write_text(json.dumps(content, indent=1, default=dict) + "\n", encoding="utf-8")
     for table in ("series", "dies", "latency", "blocks"):
         (out / f"{table}.parquet").write_bytes(to_parquet(drive.table(table)))
 
