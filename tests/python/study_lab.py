@@ -132,9 +132,11 @@ def finished(directory):
     return sorted(path.parent.name for path in Path(directory).glob("runs/[!.]*/run.json"))
 
 
-def wait_for(what, seconds=60.0):
+def wait_for(what, seconds=60.0, process=None):
+    """Wait until `what()` is true; with a process, only while that process runs."""
     until = time.monotonic() + seconds
     while not what():
+        assert process is None or process.poll() is None, process.communicate()
         assert time.monotonic() < until, "waited in vain"
         time.sleep(0.01)
 

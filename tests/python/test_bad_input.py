@@ -18,6 +18,7 @@ import time
 from pathlib import Path
 
 import pytest
+from study_lab import wait_for
 
 #: A message must fit on a screen.
 SCREEN_LINES = 25
@@ -698,10 +699,7 @@ def interrupted(lab, *arguments, after):
     process = subprocess.Popen(
         command_line(*arguments), cwd=lab, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-    until = time.monotonic() + 60
-    while not list(lab.rglob(".result.partial-*")):
-        assert process.poll() is None and time.monotonic() < until, process.stderr.read()
-        time.sleep(0.02)
+    wait_for(lambda: list(lab.rglob(".result.partial-*")), process=process)
     time.sleep(after)
     process.send_signal(signal.SIGINT)
     begin = time.monotonic()
@@ -749,17 +747,15 @@ def test_ctrl_c_before_the_first_request_leaves_nothing(lab):
     assert listing(lab) == before
 
 
-def wait_until_open(process, name):
-    """Wait until the process reads the file; without /proc for two seconds."""
+def reads(process, name):
+    """Whether the process has the file open; without /proc after two seconds."""
     descriptors = Path(f"/proc/{process.pid}/fd")
     if not descriptors.exists():
         time.sleep(2.0)
-        return
-    while process.poll() is None:
-        with contextlib.suppress(FileNotFoundError):
-            if any(os.readlink(entry).endswith(name) for entry in descriptors.iterdir()):
-                return
-        time.sleep(0.02)
+        return True
+    with contextlib.suppress(FileNotFoundError):
+        return any(os.readlink(entry).endswith(name) for entry in descriptors.iterdir())
+    return False
 
 
 def test_ctrl_c_while_reading_a_trace(lab):
@@ -773,7 +769,7 @@ def test_ctrl_c_while_reading_a_trace(lab):
         stderr=subprocess.PIPE,
         text=True,
     )
-    wait_until_open(process, "long.csv")
+    wait_for(lambda: reads(process, "long.csv"), process=process)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130, err

@@ -16,6 +16,7 @@ import nandlab
 import pytest
 from conftest import NANDLAB, hidden, over
 from nandlab import whole
+from study_lab import wait_for
 
 
 @pytest.fixture(autouse=True)
@@ -83,17 +84,10 @@ def run(where, *arguments, **options):
     return finish(start(where, *arguments, **options))
 
 
-def wait_for(process, *is_there):
-    until = time.monotonic() + 20
-    while not any(look() for look in is_there):
-        assert process.poll() is None and time.monotonic() < until, process.communicate()
-        time.sleep(0.02)
-
-
 def started(where, *arguments, **options):
     """A run that has begun to simulate."""
     process = start(where, "run", *arguments, "--out", "r", **options)
-    wait_for(process, lambda: list(where.glob(".r.partial-*")))
+    wait_for(lambda: list(where.glob(".r.partial-*")), 20, process)
     time.sleep(0.3)
     return process
 
@@ -191,7 +185,7 @@ def test_a_signal_ends_what_waits_for_its_reader(tmp_path):
 def test_sigterm_keeps_the_windows_of_a_life(lab):
     long = ("--full", "--windows", 2000, "--requests", 500, "--set", "drive.endurance=100000")
     process = start(lab, "life", "spec.toml", *long, "--out", "o")
-    wait_for(process, lambda: list(lab.glob(".o.partial-*")))
+    wait_for(lambda: list(lab.glob(".o.partial-*")), 20, process)
     time.sleep(1)
     process.send_signal(signal.SIGTERM)
     status, _, err = finish(process)
@@ -221,7 +215,7 @@ metric = "waf"
 def test_a_signal_keeps_the_finished_runs_of_a_study(lab, number, status, name):
     (lab / "s.toml").write_text(STUDY)
     process = start(lab, "study", "s.toml", "--out", "o", "--workers", 2)
-    wait_for(process, lambda: list(lab.glob("o/runs/*/run.json")))
+    wait_for(lambda: list(lab.glob("o/runs/*/run.json")), 20, process)
     process.send_signal(number)
     ended, _, err = finish(process)
     assert ended == status and f"stopped by {name}: finished runs are kept" in err
