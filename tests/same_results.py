@@ -1,13 +1,15 @@
-"""Checks that two builds of nandlab write equal results, byte for byte.
+"""Checks that two builds of nandlab write equal results, byte for byte or number by number.
 
     python tests/same_results.py make OUT [--nandlab COMMAND] [--root REPOSITORY] [--traces FOLDER]
     python tests/same_results.py compare OUT_A OUT_B
+    python tests/same_results.py compare --numbers [--renamed OLD=NEW ...] OUT_A OUT_B
 
 `make` runs the examples, the studies at smoke size, and small drives under every policy of the schemes, with every
 read checked and with all requests and the first flash operations written out. `compare` leaves out the speed of the
 simulator (`sim.json`), a study's records of its runs (`run.json`), the folder names of runs, and the version and
-identity of the program; all else must be equal. Exit status: 0 all files are equal, 1 files differ, 2 runs are missing,
-or a file or program cannot be read or run.
+identity of the program; all else must be equal. `compare --numbers` is for a change of texts and names: it compares
+every number and truth value of the JSON files and tables, by key after the renames, and no text. Exit status: 0 all
+are equal, 1 some differ, 2 runs are missing, or a file or program cannot be read or run.
 """
 
 from __future__ import annotations
@@ -560,6 +562,95 @@ def first_difference(a: Any, b: Any, key: str) -> str | None:
     return f"{key}: {json.dumps(a)[:60]} and {json.dumps(b)[:60]}"
 
 
+# -------------------------------------------------------------------------------------------------- compare --numbers
+
+
+def compare_numbers(out_a: Path, out_b: Path, renamed: Mapping[str, str]) -> int:
+    """Compare the numbers of two results of `make` and print the differences; return the exit status."""
+    ours, theirs = read_made(out_a), read_made(out_b)
+    alone = sorted(ours.keys() ^ theirs.keys())
+    for label in alone:
+        print(f"{label}: only in {out_a if label in ours else out_b}")
+    total = files = differ = 0
+    for label in sorted(ours.keys() & theirs.keys()):
+        a, b = ours[label], theirs[label]
+        for name in sorted(a.files.keys() | b.files.keys()):
+            if not name.endswith((".json", ".parquet")):
+                continue
+            files += 1
+            if name not in a.files or name not in b.files:
+                what: str | None = f"only in {out_a if name in a.files else out_b}"
+            elif name.endswith(".json"):
+                one, other = (
+                    dict(json_numbers(json.loads(path.read_bytes()), "")) for path in (a.files[name], b.files[name])
+                )
+                one = {renamed_key(key, renamed): value for key, value in one.items()}
+                total += len(other)
+                what = first_other_number(one, other)
+            else:
+                count, what = compare_tables(a.files[name], b.files[name], renamed)
+                total += count
+            if what is not None:
+                differ += 1
+                print(f"{label}  {name}: {what}")
+    verdict = f"{differ} files differ" if differ else "all the same"
+    print(f"{total} numbers of {files} files of {len(ours.keys() & theirs.keys())} runs: {verdict}")
+    return 2 if alone else 1 if differ else 0
+
+
+def json_numbers(value: Any, key: str) -> Iterator[tuple[str, Any]]:
+    """All numbers and truth values of a JSON value by dotted key, and the length of each list."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from json_numbers(inner, f"{key}.{name}" if key else name)
+    elif isinstance(value, list):
+        yield f"{key}[]", len(value)
+        for place, inner in enumerate(value):
+            yield from json_numbers(inner, f"{key}[{place}]")
+    elif isinstance(value, (bool, int, float)):
+        yield key, value
+
+
+def renamed_key(key: str, renamed: Mapping[str, str]) -> str:
+    """The key after the renames, each of which applies to the whole key or to its last parts."""
+    for old, new in renamed.items():
+        if key == old or key.endswith(f".{old}"):
+            return key[: len(key) - len(old)] + new
+    return key
+
+
+def first_other_number(one: Mapping[str, Any], other: Mapping[str, Any]) -> str | None:
+    """The first key at which two tables of numbers differ."""
+    for key in (*one, *other):
+        if key not in one or key not in other:
+            return f"{key} is only in the {'first' if key in one else 'second'}"
+        if type(one[key]) is not type(other[key]) or one[key] != other[key]:
+            return f"{key}: {one[key]} and {other[key]}"
+    return None
+
+
+def compare_tables(a: Path, b: Path, renamed: Mapping[str, str]) -> tuple[int, str | None]:
+    """The count of the numbers compared, and the first difference of the columns of two tables that hold no text."""
+    import polars as pl
+
+    one, other = pl.read_parquet(a), pl.read_parquet(b)
+    one = one.rename({name: renamed_key(name, renamed) for name in one.columns})
+    if sorted(one.columns) != sorted(other.columns):
+        return 0, f"other columns: {', '.join(sorted({*one.columns} ^ {*other.columns}))}"
+    if one.height != other.height:
+        return 0, f"{one.height} and {other.height} rows"
+    count = 0
+    for name in other.columns:
+        if one[name].dtype != other[name].dtype:
+            return count, f"column {name}: {one[name].dtype} and {other[name].dtype}"
+        if other[name].dtype in (pl.String, pl.Categorical) or isinstance(other[name].dtype, pl.Enum):
+            continue
+        count += other.height
+        if not one[name].equals(other[name]):
+            return count, f"column {name} differs"
+    return count, None
+
+
 # ------------------------------------------------------------------------------------------------------------ command
 
 
@@ -582,6 +673,17 @@ def tools_of(arguments: argparse.Namespace) -> Tools:
     return Tools(nandlab, nandlab.with_name("python"), root.absolute(), None if traces is None else traces.absolute())
 
 
+def renames_of(words: Sequence[str]) -> dict[str, str]:
+    """Keys and their new names, from words of the form OLD=NEW."""
+    renames: dict[str, str] = {}
+    for word in words:
+        old, equals, new = word.partition("=")
+        if not (old and equals and new):
+            raise Refused(f"--renamed: expected OLD=NEW, found {word}")
+        renames[old] = new
+    return renames
+
+
 def main() -> int:
     """Run the command; return its exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -595,6 +697,10 @@ def main() -> int:
     comparing = verbs.add_parser("compare", help="compare all files of two results of make")
     comparing.add_argument("out_a", type=Path, metavar="OUT_A")
     comparing.add_argument("out_b", type=Path, metavar="OUT_B")
+    comparing.add_argument("--numbers", action="store_true", help="compare numbers alone: texts may differ")
+    comparing.add_argument(
+        "--renamed", action="append", default=[], metavar="OLD=NEW", help="with --numbers: a key and its name in OUT_B"
+    )
     stepping = verbs.add_parser("step", help="used by make: drive a drive from Python")
     stepping.add_argument("spec", type=Path)
     stepping.add_argument("out", type=Path)
@@ -607,6 +713,10 @@ def main() -> int:
         match arguments.verb:
             case "make":
                 make(arguments.out, tools_of(arguments), arguments.only)
+            case "compare" if arguments.numbers:
+                return compare_numbers(arguments.out_a, arguments.out_b, renames_of(arguments.renamed))
+            case "compare" if arguments.renamed:
+                raise Refused("--renamed needs --numbers")
             case "compare":
                 return compare(arguments.out_a, arguments.out_b)
             case "step":

@@ -4,18 +4,19 @@ use crate::error::{ErrorKind, TraceError, quoted};
 use nandlab::base::units::SECTOR;
 
 /// The remedy of most malformed records.
-pub(crate) const MEND: &str = "mend the record, or skip such records with workload.lenient = true";
+pub(crate) const CORRECT_RECORD: &str =
+    "correct the record, or skip such records with workload.lenient = true";
 
 /// The error for a field with a wrong value; `expected` is a noun phrase.
 #[cold]
 pub(crate) fn bad(field: &'static str, value: &[u8], expected: &str) -> TraceError {
     let message = format!("expected {expected}, found {}", quoted(value));
-    TraceError::new(ErrorKind::Malformed, message, MEND).field_name(field)
+    TraceError::new(ErrorKind::Malformed, message, CORRECT_RECORD).field_name(field)
 }
 
 #[cold]
 fn missing(field: &'static str) -> TraceError {
-    TraceError::new(ErrorKind::Malformed, "expected a value, found the end of the line", MEND)
+    TraceError::new(ErrorKind::Malformed, "expected a value, found the end of the line", CORRECT_RECORD)
         .field_name(field)
 }
 
@@ -155,7 +156,7 @@ fn integer_error(field: &'static str, value: &[u8], expected: &str) -> TraceErro
         return TraceError::new(
             ErrorKind::Malformed,
             format!("expected {expected}, found an empty field"),
-            MEND,
+            CORRECT_RECORD,
         )
         .field_name(field);
     }
@@ -169,7 +170,7 @@ fn integer_error(field: &'static str, value: &[u8], expected: &str) -> TraceErro
 #[cold]
 fn negative(field: &'static str, value: &[u8], expected: &str) -> TraceError {
     let message = format!("expected {expected}, found the negative number {}", quoted(value));
-    TraceError::new(ErrorKind::Malformed, message, MEND).field_name(field)
+    TraceError::new(ErrorKind::Malformed, message, CORRECT_RECORD).field_name(field)
 }
 
 /// A time with or without decimals in units of `unit_ns`, rounded to the nearest nanosecond.

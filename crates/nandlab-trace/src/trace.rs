@@ -7,7 +7,7 @@ use crate::error::{ErrorKind, Position, TraceError};
 use crate::format::{FormatInfo, Order, Parsed, Reader, ReaderOptions, find};
 use crate::input::{Content, Input};
 use crate::order::{Item, SECOND_MAX, SecondSpread, WINDOW, Window};
-use crate::parse::MEND;
+use crate::parse::CORRECT_RECORD;
 use nandlab::base::units::{Span, Time};
 use nandlab::drive::spec::{DeviceChoice, TraceSpec};
 use nandlab::host::{Op, Request};
@@ -301,7 +301,7 @@ impl TraceSource {
         };
         let span = duration(Span::from_ns(gap_ns).seconds());
         let mut message = format!("is {span} later than that of {before}");
-        let mut remedy = "mend the damaged one of these two records".to_owned();
+        let mut remedy = "correct the damaged one of these two records".to_owned();
         if self.spec.lenient {
             message.push_str(", and the next record is no earlier");
         } else {
@@ -324,7 +324,7 @@ impl TraceSource {
                 format!("is {back_us} us earlier than that of a request more than {WINDOW} records before"),
                 "sort the file by time, or skip such records with workload.lenient = true",
             ),
-            _ => (format!("is {back_us} us earlier than that of the request before"), MEND),
+            _ => (format!("is {back_us} us earlier than that of the request before"), CORRECT_RECORD),
         };
         TraceError::new(ErrorKind::Order, message, remedy).field_name("time")
     }
@@ -340,19 +340,23 @@ fn checked_offset(raw: &crate::format::Raw<'_>, base: u64) -> Result<u64, TraceE
         return Ok(0);
     }
     if raw.len == 0 {
-        return Err(TraceError::new(ErrorKind::Malformed, "expected a length above 0, found 0", MEND)
-            .field_name("length"));
+        return Err(TraceError::new(
+            ErrorKind::Malformed,
+            "expected a length above 0, found 0",
+            CORRECT_RECORD,
+        )
+        .field_name("length"));
     }
     if raw.len > LEN_MAX && raw.op != Op::Trim {
         let message = format!("expected a length of at most 4 GiB, found {} bytes", raw.len);
-        return Err(TraceError::new(ErrorKind::Malformed, message, MEND).field_name("length"));
+        return Err(TraceError::new(ErrorKind::Malformed, message, CORRECT_RECORD).field_name("length"));
     }
     match raw.offset.checked_add(base) {
         Some(offset) if offset.checked_add(raw.len).is_some() => Ok(offset),
         _ => Err(TraceError::new(
             ErrorKind::Malformed,
             "expected a request that ends below 2^64 bytes, found one that ends beyond",
-            MEND,
+            CORRECT_RECORD,
         )
         .field_name("offset")),
     }

@@ -10,7 +10,7 @@
 
 use super::{FormatInfo, Order, Parsed, Raw, Reader, TEXT, Target};
 use crate::error::{ErrorKind, Position, TraceError};
-use crate::parse::{MEND, US, bad};
+use crate::parse::{CORRECT_RECORD, US, bad};
 use nandlab::base::units::SECTOR;
 use nandlab::host::Op;
 
@@ -86,7 +86,7 @@ fn request<'a>(
 ) -> Result<Parsed<'a>, TraceError> {
     #[cold]
     fn wrong(field: &'static str, message: String) -> TraceError {
-        TraceError::new(ErrorKind::Malformed, message, MEND).field_name(field)
+        TraceError::new(ErrorKind::Malformed, message, CORRECT_RECORD).field_name(field)
     }
     if version >> 8 != expected {
         return Err(wrong("version", format!("expected version {expected}, found {version:#06x}")));

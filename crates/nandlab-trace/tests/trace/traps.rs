@@ -127,7 +127,7 @@ fn time_does_not_go_backwards() {
     );
     assert_eq!(
         e.to_string(),
-        "x.spc:2: field time: is 100000 us earlier than that of the request before\n  remedy: mend the record, or skip \
+        "x.spc:2: field time: is 100000 us earlier than that of the request before\n  remedy: correct the record, or skip \
          such records with workload.lenient = true"
     );
     let (requests, skipped) = read_all(&lenient(spec("x.spc")), content.as_bytes()).unwrap();
@@ -142,7 +142,7 @@ fn a_jump_of_time_beyond_max_gap_is_refused() {
     let e = error(&spec("x.spc"), &late);
     assert_eq!(
         e.to_string(),
-        "x.spc:3: field time: is 1 day later than that of line 2\n  remedy: mend the damaged one of these two records, or \
+        "x.spc:3: field time: is 1 day later than that of line 2\n  remedy: correct the damaged one of these two records, or \
          skip such records with workload.lenient = true, or allow the gap with workload.max_gap = \"2d\""
     );
     assert_eq!((e.kind(), e.position()), (ErrorKind::Order, Some(Position::Line(3))));
@@ -170,7 +170,7 @@ fn a_jump_of_time_beyond_max_gap_is_refused() {
     let e = read_all(&lenient(spec("x.spc")), real.as_bytes()).unwrap_err();
     assert_eq!(
         e.to_string(),
-        "x.spc:3: field time: is 30 days later than that of line 2, and the next record is no earlier\n  remedy: mend the \
+        "x.spc:3: field time: is 30 days later than that of line 2, and the next record is no earlier\n  remedy: correct the \
          damaged one of these two records, or allow the gap with workload.max_gap = \"30d\""
     );
     let allowed = TraceSpec { max_gap_ns: 30 * nandlab::base::units::DAY, ..spec("x.spc") };
@@ -270,7 +270,7 @@ fn an_error_names_file_line_field_and_remedy_and_lenient_counts_skipped_records(
     let e = error(&spec("hm_0.csv"), content);
     assert_eq!(
         e.to_string(),
-        "hm_0.csv:2: field Size: expected a number of bytes, found \"abc\"\n  remedy: mend the record, or skip such \
+        "hm_0.csv:2: field Size: expected a number of bytes, found \"abc\"\n  remedy: correct the record, or skip such \
          records with workload.lenient = true"
     );
     let (requests, skipped) = read_all(&lenient(spec("hm_0.csv")), content.as_bytes()).unwrap();

@@ -67,9 +67,13 @@ impl Range {
     }
 
     pub(crate) fn text(&self) -> String {
-        let low = if self.above { "above" } else { "from" };
-        let high = if self.below { "below" } else { "at most" };
-        format!("{low} {} and {high} {}", self.min, self.max)
+        let Self { min, max, above, below } = self;
+        match (above, below) {
+            (false, false) => format!("from {min} to {max}"),
+            (true, false) => format!("above {min} and at most {max}"),
+            (false, true) => format!("from {min} and below {max}"),
+            (true, true) => format!("above {min} and below {max}"),
+        }
     }
 }
 

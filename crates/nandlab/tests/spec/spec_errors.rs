@@ -340,8 +340,8 @@ fn measured_budgets() {
     );
     golden(
         "[cache]\ndirty_budget = true\n",
-        "run.toml:2: cache.dirty_budget: expected a number from 0 and at most 1 or one of its choices, found true\n  remedy: write a number from 0 and at \
-         most 1 or one of \"measured\"",
+        "run.toml:2: cache.dirty_budget: expected a number from 0 to 1 or one of its choices, found true\n  remedy: write a number from 0 to \
+         1 or one of \"measured\"",
     );
     assert_eq!(
         set_says(&format!("{measured}{farad}"), "cache.sync=none"),
@@ -398,7 +398,7 @@ fn capacitors() {
     );
     is(
         "margin = 1.5",
-        "run.toml:2: capacitor.margin: the number 1.5 is out of range\n  remedy: a value from 0 and at most 1",
+        "run.toml:2: capacitor.margin: the number 1.5 is out of range\n  remedy: a value from 0 to 1",
     );
     is(
         "flush_concurrency = 17",
@@ -435,13 +435,13 @@ fn temperatures_of_the_capacitor() {
     let form = "{ from = \"50us\", celsius = -40.0 }";
     golden(
         "[capacitor]\ntemperature = 126\n",
-        "run.toml:2: capacitor.temperature: the number 126 is out of range\n  remedy: a value from -40 and at most 125",
+        "run.toml:2: capacitor.temperature: the number 126 is out of range\n  remedy: a value from -40 to 125",
     );
     golden(
         "[capacitor]\ntemperature = \"25C\"\n",
         &format!(
-            "run.toml:2: capacitor.temperature: expected a number from -40 and at most 125 or a list, found \"25C\"\n  remedy: write a number from \
-             -40 and at most 125 or a list of {form}"
+            "run.toml:2: capacitor.temperature: expected a number from -40 to 125 or a list, found \"25C\"\n  remedy: write a number from \
+             -40 to 125 or a list of {form}"
         ),
     );
     golden(
@@ -451,8 +451,8 @@ fn temperatures_of_the_capacitor() {
     golden(
         "[capacitor]\ntemperature = [\n  { from = \"1d\", celsius = 25 },\n  { from = \"1d\", celsius = 60 },\n  \
          { from = \"2d\", celsius = -41 },\n]\n",
-        "run.toml:5: capacitor.temperature[2].celsius: the number -41 is out of range\n  remedy: a value from -40 and at \
-         most 125",
+        "run.toml:5: capacitor.temperature[2].celsius: the number -41 is out of range\n  remedy: a value from -40 to \
+         125",
     );
     golden(
         "[capacitor]\ntemperature = [\n  { from = \"1d\", celsius = 25 },\n  { from = \"24h\", celsius = 60 },\n]\n",
@@ -715,11 +715,11 @@ fn error_rates() {
     );
     golden(
         "[reliability]\nrber.vth = { dvpp = 0, cell_to_cell = 2, sensing_step = 0.2, per_page_kind = 1 }\n",
-        "run.toml:2: reliability.rber.vth.dvpp: the number 0 is out of range\n  remedy: a value from 0.01 and at most 0.6\n\
-         run.toml:2: reliability.rber.vth.cell_to_cell: the number 2 is out of range\n  remedy: a value from 0 and at \
-         most 0.5\n\
+        "run.toml:2: reliability.rber.vth.dvpp: the number 0 is out of range\n  remedy: a value from 0.01 to 0.6\n\
+         run.toml:2: reliability.rber.vth.cell_to_cell: the number 2 is out of range\n  remedy: a value from 0 to \
+         0.5\n\
          run.toml:2: reliability.rber.vth.sensing_step: the number 0.2 is out of range\n  remedy: a value from 0.001 \
-         and at most 0.1\n\
+         to 0.1\n\
          run.toml:2: reliability.rber.vth.per_page_kind: expected true or false, found the number 1\n  remedy: write \
          true or false",
     );
@@ -733,7 +733,7 @@ fn error_rates() {
     load_with("[drive]\npreset = \"laldpc-32g\"\n", &["drive.cell=3d-mlc"]).unwrap_or_else(|e| panic!("{e}"));
     golden(
         "[reliability]\nread_disturb = 0.01\n",
-        "run.toml:2: reliability.read_disturb: the number 0.01 is out of range\n  remedy: a value from 0 and at most 0.001",
+        "run.toml:2: reliability.read_disturb: the number 0.01 is out of range\n  remedy: a value from 0 to 0.001",
     );
     golden(
         "[reliability]\nread_disturb = 1e-9\ncopyback_error = 1e-4\n",
@@ -854,7 +854,7 @@ fn units() {
         "a value from 1 to 64",
     );
     is("gc.background_free", "1.0", "the number 1.0 is out of range", "a value from 0 and below 1");
-    is("drive.op", "nan", "the number NaN is out of range", "a value from 0 and at most 100");
+    is("drive.op", "nan", "the number NaN is out of range", "a value from 0 to 100");
     is(
         "timing.off_chip_mb_per_s",
         "0",
