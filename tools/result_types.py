@@ -41,6 +41,8 @@ class Schema(TypedDict, total=False):
     type: str | list[str]
     description: str
     unit: str
+    #: The cause of a flash operation in words.
+    words: str
     properties: dict[str, Schema]
     patternProperties: dict[str, Schema]
     required: list[str]
@@ -55,7 +57,14 @@ def generate(schema_text: str) -> str:
     """The whole module."""
     whole = json.loads(schema_text)
     definitions: dict[str, Schema] = whole.pop("$defs")
-    return _HEAD + "".join(_Writer(definitions).classes({whole["title"]: cast(Schema, whole)}))
+    classes = _Writer(definitions).classes({whole["title"]: cast(Schema, whole)})
+    return _HEAD + "".join([_causes(definitions["ByCause"]), *classes])
+
+
+def _causes(by_cause: Schema) -> str:
+    lines = [f'    "{name}": "{cause["words"]}",' for name, cause in by_cause["properties"].items()]
+    head = "#: What a flash operation is done for, by the name of its cause."
+    return "\n".join(["", head, "CAUSES = {", *lines, "}", ""])
 
 
 class _Writer:

@@ -9,6 +9,17 @@ from typing import Literal
 
 from nandlab.record import Record
 
+#: What a flash operation is done for, by the name of its cause.
+CAUSES = {
+    "host": "the host",
+    "gc": "garbage collection",
+    "wear": "wear levelling",
+    "refresh": "refresh",
+    "mapping": "the mapping table",
+    "sync": "cache sync",
+    "flush": "the emergency flush",
+}
+
 
 class Summary(Record, frozen=True):
     """`summary.json`.
@@ -243,17 +254,17 @@ class LifeRow(Record, frozen=True):
     program_host: float
     """Pages programmed for the host."""
     program_gc: float
-    """Pages programmed by garbage collection."""
+    """Pages programmed for garbage collection."""
     program_wear: float
-    """Pages programmed by static wear levelling."""
+    """Pages programmed for wear levelling."""
     program_refresh: float
-    """Pages programmed by refresh."""
+    """Pages programmed for refresh."""
     program_mapping: float
-    """Pages programmed for the demand map."""
+    """Pages programmed for the mapping table."""
     program_sync: float
-    """Pages programmed by write-backs of the write cache."""
+    """Pages programmed for cache sync."""
     program_flush: float
-    """Pages programmed by the emergency flush."""
+    """Pages programmed for the emergency flush."""
     copybacks: float
     """Pages moved by copyback."""
     refused_copybacks: float
@@ -380,19 +391,19 @@ class ByCause(Record, frozen=True):
     """Flash operations by cause."""
 
     host: int
-    """The host."""
+    """For the host."""
     gc: int
-    """Garbage collection."""
+    """For garbage collection."""
     wear: int
-    """Static wear levelling."""
+    """For wear levelling."""
     refresh: int
-    """Refresh."""
+    """For refresh."""
     mapping: int
-    """The demand map."""
+    """For the mapping table."""
     sync: int
-    """Write-backs of the write cache."""
+    """For cache sync."""
     flush: int
-    """The emergency flush."""
+    """For the emergency flush."""
 
 
 class EccSummary(Record, frozen=True):

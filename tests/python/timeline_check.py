@@ -12,6 +12,8 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from nandlab.result_types import CAUSES
+
 REQUESTS, DIES, CHANNELS, DECODER = "host requests", "dies", "channels", "decoder"
 #: The slices of each process, a request's without its size.
 NAMES = {
@@ -20,7 +22,6 @@ NAMES = {
     CHANNELS: {"command", "transfer in", "transfer out"},
     DECODER: {"decode"},
 }
-CAUSES = {"host", "gc", "wear", "refresh", "mapping", "sync", "flush"}
 FAILURES = {"uncorrectable", "worn_out", "power_lost"}
 FLOW = {"ph", "pid", "tid", "name", "cat", "id", "ts"}
 #: The fields of an event by its phase: those that it must have, those that it may have.

@@ -7,17 +7,6 @@ from dataclasses import dataclass
 from nandlab.result_types import Note
 from nandlab.units import count
 
-#: Why a page is programmed, read or a block erased.
-CAUSES = {
-    "host": "the host",
-    "gc": "garbage collection",
-    "wear": "wear levelling",
-    "refresh": "refresh",
-    "mapping": "mapping table",
-    "sync": "cache sync",
-    "flush": "emergency flush",
-}
-
 
 @dataclass(frozen=True)
 class Figure:

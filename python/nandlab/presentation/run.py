@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from nandlab.presentation.mechanisms import mapping, migration, read_levels, refresh, write_cache
-from nandlab.presentation.model import CAUSES, Figure, Part, Presentation, Row, Section, Table, several
+from nandlab.presentation.model import Figure, Part, Presentation, Row, Section, Table, several
 from nandlab.presentation.outage import capacitor, clock_scale, power_loss
-from nandlab.result_types import ByCause, LatencyUs, Note, SteadySummary, Summary
+from nandlab.record import Record
+from nandlab.result_types import CAUSES, ByCause, LatencyUs, Note, SteadySummary, Summary
 from nandlab.units import count, duration, number, part, share, size
 
 if TYPE_CHECKING:
@@ -16,6 +17,30 @@ if TYPE_CHECKING:
 
 #: From this latency on, microseconds are too long to read.
 _LONG_US = 1e7
+#: Sections of the summary of which a section, the headline or the trouble says more than their values.
+_SHOWN = frozenset(
+    {
+        "requests_failed",
+        "host",
+        "latency_us",
+        "flash",
+        "ecc",
+        "map",
+        "cache",
+        "capacitor",
+        "power",
+        "migration",
+        "refresh",
+        "space",
+        "erases",
+        "gc",
+        "counters",
+        "steady_state",
+        "link",
+        "precondition",
+        "verified",
+    }
+)
 #: Operations whose colour has another name.
 _COLOURS = {"flush": "flush-op"}
 
@@ -31,6 +56,7 @@ def of_run(result: RunResult) -> Presentation:
         write_cache(summary.cache),
         migration(summary.migration),
         refresh(summary.refresh),
+        *_others(summary),
         capacitor(summary.capacitor, result.power, clock_scale(result.spec_toml)),
         power_loss(summary.power, result.power),
         _steady_state(summary.steady_state),
@@ -220,6 +246,17 @@ def _smart(smart: Smart) -> Section:
         for key, log in smart.items()
     )
     return Section("SMART", tables=tables)
+
+
+def _others(summary: Summary) -> Iterable[Section]:
+    """The other sections of the summary, each with its values by name."""
+    for name, section in summary.items():
+        if name in _SHOWN or not isinstance(section, Record):
+            continue
+        values = [(key, value) for key, value in section.items() if isinstance(value, int | float)]
+        figures = tuple(Figure(words(key), number(value)) for key, value in values)
+        glance = Figure(words(name), ", ".join(f"{figure.value} {figure.label}" for figure in figures))
+        yield Section(words(name).capitalize(), (glance,), figures=figures)
 
 
 def words(key: str) -> str:

@@ -8,7 +8,7 @@ use crate::core::{CopyBack, Core, Map, Maps, NextJob, Part, Program, Read, Refre
 use crate::ftl::WriteStream;
 use crate::host::DataPath;
 use crate::probe::Probe;
-use crate::sched::{Cause, Class, Owner, Start, Transaction};
+use crate::sched::{Cause, Class, Owner, Transaction};
 
 impl Background {
     /// Starts a job in a plane without a job.
@@ -21,16 +21,14 @@ impl Background {
         plane: PlaneId,
         job: NextJob,
     ) {
-        let NextJob { block: victim, cause, stays, is_urgent: is_hurried } = job;
-        // While space is short every job is paced, so that a free block is ready when the host needs it; a refresh that
-        // is urgent because of its grace is not slowed down by pacing.
-        let is_refresh = cause == Cause::Refresh;
-        let is_paced = self.pacing.is_some() && core.is_short(plane) && !(is_refresh && is_hurried);
+        let NextJob { block: victim, cause, stays, is_urgent: is_hurried, corrects, start } = job;
+        // While space is short every job is paced, so that a free block is ready when the host needs it; a job that is
+        // urgent because of its data is not slowed down by pacing.
+        let is_paced = self.pacing.is_some() && core.is_short(plane) && !(corrects && is_hurried);
         let is_urgent = is_hurried || is_paced;
         if !stays {
             core.ftl.begin_emptying(&core.geometry, &mut core.array, victim);
         }
-        let start = if is_refresh { around.refresh_start() } else { Start::Policy };
         self.jobs[plane.index()] =
             Job { cause: Some(cause), is_urgent, is_paced, stays, start, ..Job::default() };
         core.room.works[plane.index()] = Work { victim: Some(victim), blocks_taken: 0 };

@@ -73,14 +73,10 @@ impl Job {
 
 /// The parts of a job that refresh and copybacks decide or do.
 pub(crate) trait Around<P: Probe> {
-    /// The next refresh job of a plane without a job, if a block is due and the plane has room for the job.
-    fn next_due(&mut self, core: &mut Core<P>, plane: PlaneId) -> Option<NextJob>;
+    /// The next job of a plane without a job, if a block has to be rewritten and the plane has room for the job.
+    fn next_job(&mut self, core: &mut Core<P>, plane: PlaneId) -> Option<NextJob>;
 
-    /// The level at which the reads of a refresh start.
-    fn refresh_start(&self) -> Start;
-
-    /// A page of a block that stays has been read, starting at the level of [`Around::refresh_start`]: refreshes the
-    /// page without writing it elsewhere, if possible.
+    /// A page of a block that stays has been read: refreshes the page without writing it elsewhere, if possible.
     fn refresh_page(&mut self, core: &mut Core<P>, plane: PlaneId, read: &Transaction) -> Refreshed;
 
     /// All pages of a block that stays are done.
@@ -256,7 +252,7 @@ impl Background {
         if let Some(pacing) = &mut self.pacing {
             pacing.on_victim(plane, valid);
         }
-        let job = NextJob { block: victim, cause: Cause::Gc, stays: false, is_urgent };
+        let job = NextJob::emptying(victim, Cause::Gc, is_urgent);
         self.start_job(core, path, around, plane, job);
         true
     }
@@ -370,7 +366,7 @@ impl Background {
         if !core.may_empty(plane, victim, true) {
             return false;
         }
-        let job = NextJob { block: victim, cause: Cause::Wear, stays: false, is_urgent };
+        let job = NextJob::emptying(victim, Cause::Wear, is_urgent);
         self.start_job(core, path, around, plane, job);
         true
     }
@@ -383,7 +379,7 @@ impl Background {
         around: &mut impl Around<P>,
         plane: PlaneId,
     ) -> bool {
-        let Some(due) = around.next_due(core, plane) else {
+        let Some(due) = around.next_job(core, plane) else {
             return false;
         };
         self.start_job(core, path, around, plane, due);

@@ -23,12 +23,8 @@ struct Others {
 }
 
 impl Around<NoProbe> for Others {
-    fn next_due(&mut self, _: &mut Core<NoProbe>, _: PlaneId) -> Option<NextJob> {
+    fn next_job(&mut self, _: &mut Core<NoProbe>, _: PlaneId) -> Option<NextJob> {
         self.due.take()
-    }
-
-    fn refresh_start(&self) -> Start {
-        Start::Last
     }
 
     fn refresh_page(&mut self, _: &mut Core<NoProbe>, _: PlaneId, read: &Transaction) -> Refreshed {
@@ -259,7 +255,8 @@ fn a_job_whose_block_stays_moves_only_pages_that_cannot_be_refreshed_in_place() 
     let mut bench = Bench::new(&Setup::default(), GcForeground::Interleaved);
     fill(&mut bench.core, WriteStream::Host, 0..4);
     let block = bench.block_of(0).unwrap();
-    bench.others.due = Some(NextJob { block, cause: Cause::Refresh, stays: true, is_urgent: false });
+    bench.others.due =
+        Some(NextJob { stays: true, corrects: true, ..NextJob::emptying(block, Cause::Refresh, false) });
     bench.others.refreshed = [Refreshed::Now, Refreshed::Later, Refreshed::Not, Refreshed::Now].into();
     bench.jobs.on_due(&mut bench.core, &mut bench.path, &mut bench.others, PLANE);
     assert_eq!(bench.core.ftl.planes[0].promised_blocks, 1, "the job gives no block back");

@@ -67,8 +67,8 @@ impl Migration {
         buffer: impl FnOnce(&Core<P>) -> f64,
     ) -> Option<WriteStream> {
         let _inside = core.inside.enter(Part::Copyback);
-        // A refresh corrects the data, so its pages go off-chip.
-        if job.cause == Cause::Refresh {
+        // Data is corrected off-chip.
+        if job.corrects {
             return None;
         }
         let copybacks = core.array.block(victim).copybacks + 1;

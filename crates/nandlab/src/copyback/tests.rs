@@ -22,7 +22,7 @@ fn greedy() -> Migration {
 
 /// The copyback stream for a GC victim.
 fn stream(migration: &mut Migration, core: &mut Core<NoProbe>, block: BlockId) -> Option<WriteStream> {
-    let job = NextJob { block, cause: Cause::Gc, stays: false, is_urgent: false };
+    let job = NextJob::emptying(block, Cause::Gc, false);
     migration.copyback_stream(core, PLANE, block, &job, |_| 0.0)
 }
 
@@ -120,7 +120,7 @@ fn translation_pages_refreshed_data_and_partially_refreshed_pages_are_never_copi
     assert_eq!(stream(&mut migration, &mut core, mapping), None);
     let last = fill(&mut core, WriteStream::Host, 0..4);
     let data = core.geometry.block_of(last);
-    let refresh = NextJob { block: data, cause: Cause::Refresh, stays: false, is_urgent: true };
+    let refresh = NextJob { corrects: true, ..NextJob::emptying(data, Cause::Refresh, true) };
     assert_eq!(migration.copyback_stream(&mut core, PLANE, data, &refresh, |_| 1.0), None);
     let found = stream(&mut migration, &mut core, data);
     assert_eq!(found, Some(WriteStream::Copyback(1)));
@@ -148,7 +148,7 @@ fn the_mode_selector_copies_back_while_the_buffer_is_busy_or_space_is_short() {
     let mut migration = migration("rcopyback", CopybackLimitSpec::Fixed(2));
     assert!(migration.watches_buffer());
     let found = [(false, 0.5), (false, 0.51), (true, 0.0)].map(|(is_urgent, buffer)| {
-        let job = NextJob { block: BlockId(0), cause: Cause::Gc, stays: false, is_urgent };
+        let job = NextJob::emptying(BlockId(0), Cause::Gc, is_urgent);
         migration.copyback_stream(&mut core, PLANE, BlockId(0), &job, |_| buffer).is_some()
     });
     assert_eq!(found, [false, true, true]);

@@ -306,6 +306,16 @@ impl<P: Probe> Core<P> {
         others.max_by_key(|&other| (has_room(self, other), spare(other), other.0)).unwrap_or(plane)
     }
 
+    /// Closes an open block early; returns `false` if that is not possible because programs in it are under way.
+    pub(crate) fn close_open(&mut self, plane: PlaneId, block: BlockId) -> bool {
+        let programmed = self.array.block(block).programmed;
+        let is_left = self.ftl.leave_open_block(&self.geometry, plane, block, programmed);
+        if is_left {
+            self.close_early(block);
+        }
+        is_left
+    }
+
     /// Leaves the rest of an open block erased, so that the block is full; a block without programmed pages becomes
     /// free.
     pub(crate) fn close_early(&mut self, block: BlockId) {

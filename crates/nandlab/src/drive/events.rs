@@ -98,7 +98,7 @@ impl<P: Probe> Drive<P> {
         self.background.end_job(&mut self.core, plane);
         self.forget_block(block);
         if done.cause == Cause::Refresh {
-            self.refreshing.refresh.on_erased(&mut self.core, block);
+            self.schemes.refreshing.refresh.on_erased(&mut self.core, block);
         }
         self.with_power(|power, core, kept| power.on_job_over(core, kept, plane));
         self.after_erase(plane);
@@ -118,7 +118,7 @@ impl<P: Probe> Drive<P> {
 
     /// Drops the links and the read level of an erased block.
     fn forget_block(&mut self, block: BlockId) {
-        self.refreshing.on_erased(&mut self.core, block);
+        self.schemes.refreshing.on_erased(&mut self.core, block);
         self.core.levels.set_block(block, 0);
     }
 
@@ -172,7 +172,9 @@ impl<P: Probe> Drive<P> {
             }
             Some(Wake::Hurry(block)) => self.hurry(block),
             Some(Wake::WriteElsewhere { plane, read }) => self.write_elsewhere(plane, &read),
-            Some(Wake::Refreshed(block)) => self.refreshing.refresh.end_partial(&mut self.core, block),
+            Some(Wake::Refreshed(block)) => {
+                self.schemes.refreshing.refresh.end_partial(&mut self.core, block)
+            }
             Some(Wake::JobOver(plane)) => self.after_job(plane),
             Some(Wake::MapEntry { waiter, is_lost }) => self.on_map_entry(&waiter, is_lost),
             Some(Wake::SectorsArrived { slot, sequence, is_lost }) => {
@@ -230,7 +232,7 @@ impl<P: Probe> Drive<P> {
         } else if clock == self.core.power_clock() {
             self.on_power();
         } else {
-            self.refreshing.refresh.on_clock(&mut self.core);
+            self.schemes.refreshing.refresh.on_clock(&mut self.core);
         }
     }
 
@@ -289,7 +291,7 @@ impl<P: Probe> Drive<P> {
     #[cold]
     #[inline(never)]
     fn on_reprogrammed(&mut self, plane: PlaneId, done: &Transaction) {
-        self.refreshing.refresh.on_reprogrammed(&mut self.core, &mut self.path.map, done);
+        self.schemes.refreshing.refresh.on_reprogrammed(&mut self.core, &mut self.path.map, done);
         self.on_copied(plane);
     }
 
@@ -318,11 +320,11 @@ impl<P: Probe> Drive<P> {
             self.core.ftl.close(&self.core.geometry, &mut self.core.array, block, self.core.now);
         }
         self.core.read_counts.reset(done.ppn);
-        if let Some(partial) = &mut self.refreshing.partial {
+        if let Some(partial) = &mut self.schemes.refreshing.partial {
             partial.on_programmed(&mut self.core, &mut self.path.map, done);
         }
         if let Some(old) = done.replaces {
-            self.refreshing.on_page_obsolete(&mut self.core, old);
+            self.schemes.refreshing.on_page_obsolete(&mut self.core, old);
             self.core.unpin(self.core.geometry.block_of(old));
         }
         match done.owner {
@@ -342,12 +344,12 @@ impl<P: Probe> Drive<P> {
         }
         if is_closed {
             self.core.look_if_dead(block);
-            if let Some(partial) = &mut self.refreshing.partial {
+            if let Some(partial) = &mut self.schemes.refreshing.partial {
                 partial.look_at_free_blocks(&mut self.core);
             }
             self.core.wake(Wake::Space(self.core.geometry.plane_of(block)));
         }
-        if self.refreshing.refresh.is_on() && (done.page == 0 || done.kind == FlashOp::Copyback) {
+        if self.schemes.refreshing.refresh.is_on() && (done.page == 0 || done.kind == FlashOp::Copyback) {
             self.keep_age(block, done);
         }
     }
@@ -363,13 +365,13 @@ impl<P: Probe> Drive<P> {
     #[inline(never)]
     fn keep_age(&mut self, block: BlockId, done: &Transaction) {
         if done.page == 0 {
-            self.refreshing.refresh.age_from_now(&mut self.core, block);
+            self.schemes.refreshing.refresh.age_from_now(&mut self.core, block);
         }
         if done.kind == FlashOp::Copyback
             && let Some(source) = done.replaces
         {
             let source = self.core.geometry.block_of(source);
-            self.refreshing.refresh.age_as(&mut self.core, block, source);
+            self.schemes.refreshing.refresh.age_as(&mut self.core, block, source);
         }
     }
 }

@@ -103,11 +103,9 @@ impl<P: Probe> Drive<P> {
         if self.outstanding() > 0 {
             what.push(format!("{} requests are outstanding", self.outstanding()));
         }
-        for (cause, name) in
-            [(Cause::Refresh, "refreshed"), (Cause::Gc, "collected"), (Cause::Wear, "levelled")]
-        {
-            if count(cause) > 0 {
-                what.push(format!("{} planes are being {name}", count(cause)));
+        for cause in Cause::ALL {
+            if let Some(verb) = cause.job_verb().filter(|_| count(cause) > 0) {
+                what.push(format!("{} planes are being {verb}", count(cause)));
             }
         }
         if let Some(load) = self.refresh_load().filter(|&load| load > 1.0) {

@@ -121,7 +121,7 @@ impl<P: Probe> Drive<P> {
         self.core.ftl.on_worn(&self.core.geometry, &self.core.array);
         let pages = self.core.geometry.pages_per_block;
         let worn = |base: Ppn| gained[(base.0 / pages) as usize];
-        if let Some(partial) = &mut self.refreshing.partial {
+        if let Some(partial) = &mut self.schemes.refreshing.partial {
             partial.on_worn(worn);
         }
         let skipped_s = (until.seconds - then.seconds) * times;
@@ -131,7 +131,7 @@ impl<P: Probe> Drive<P> {
         self.power.skip(skipped_s, detections);
         self.power.set_clock(&mut self.core);
         self.spread_overdue();
-        self.refreshing.refresh.begin(&mut self.core);
+        self.schemes.refreshing.refresh.begin(&mut self.core);
         times
     }
 
@@ -181,20 +181,22 @@ impl<P: Probe> Drive<P> {
     /// Gives each block whose interval has become so short that it would be due now a random age in its interval, so
     /// that not all are due at once.
     fn spread_overdue(&mut self) {
-        if !self.refreshing.refresh.has_begun() {
+        if !self.schemes.refreshing.refresh.has_begun() {
             return;
         }
         let now = self.core.physics.age_clock.at(self.core.now);
         for block in (0..self.core.geometry.blocks).map(BlockId) {
             let state = self.core.array.block(block);
-            let interval_s = self.refreshing.refresh.interval_s(state.pe_cycles);
-            if state.programmed == 0 || now.later_s_than(self.refreshing.refresh.since(block)) < interval_s {
+            let interval_s = self.schemes.refreshing.refresh.interval_s(state.pe_cycles);
+            if state.programmed == 0
+                || now.later_s_than(self.schemes.refreshing.refresh.since(block)) < interval_s
+            {
                 continue;
             }
             let seed = self.spec.seed ^ u64::from(block.0) << 32 ^ u64::from(state.pe_cycles);
             let age_s = (Stream::new(seed, "fast-forward").unit() * f64::from(interval_s)) as u32;
             let since = now.minus_s(age_s);
-            self.refreshing.refresh.set_since(block, since);
+            self.schemes.refreshing.refresh.set_since(block, since);
             let programmed = u32::from(state.programmed);
             for page in 0..programmed {
                 self.core.array.correct_since(self.core.geometry.page(block, page), since);

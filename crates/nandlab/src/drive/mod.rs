@@ -13,6 +13,7 @@ mod precondition;
 mod reads;
 mod recovery;
 mod requests;
+mod schemes;
 mod series;
 mod snapshot;
 pub mod spec;
@@ -34,7 +35,6 @@ use crate::background::Background;
 use crate::base::geometry::{Geometry, Lpn, PlaneId};
 use crate::base::units::{SECOND, Span, Time};
 use crate::capacitor::PowerBackup;
-use crate::copyback::Migration;
 use crate::core::Core;
 use crate::core::Parts;
 use crate::demand_map::{DemandMap, Mapping};
@@ -44,11 +44,11 @@ use crate::host::{Host, Op, Oracle, Request, Writes};
 use crate::power_loss::Losses;
 use crate::probe::{NoProbe, Probe};
 use crate::read_levels::Reads;
-use crate::refresh::Refreshing;
 use crate::refresh::partial::{CombinationLinks, Linked};
 use crate::sched::{Device, NEVER};
 use crate::write_cache::Caching;
 use fast_forward::Pace;
+use schemes::Schemes;
 use spec::Spec;
 use stats::Recorder;
 use together::Path;
@@ -97,8 +97,7 @@ pub struct Drive<P: Probe = NoProbe> {
     caching: Option<Caching>,
     power: PowerBackup,
     losses: Losses,
-    refreshing: Refreshing,
-    copyback: Migration,
+    schemes: Schemes,
     reads: Reads,
     recorder: Recorder,
     pace: Pace,
@@ -142,9 +141,9 @@ impl<P: Probe> Drive<P> {
             probe,
         );
         let geometry = &core.geometry;
-        let copyback = Migration::new(&spec.migration);
+        let schemes = Schemes::new(spec, &core);
         let mut caching = Caching::new(&spec.cache, geometry);
-        if let Some(caching) = caching.as_mut().filter(|_| copyback.watches_buffer()) {
+        if let Some(caching) = caching.as_mut().filter(|_| schemes.copyback.watches_buffer()) {
             caching.watch_load(core.device.timing().block_write_ns(geometry.pages_per_block));
         }
         let vsm_pages = spec.refresh.policy.partial().map_or(0, |partial| partial.vsm_pages);
@@ -160,7 +159,6 @@ impl<P: Probe> Drive<P> {
                 clock_scale,
                 geometry,
             ),
-            refreshing: Refreshing::new(&spec.refresh, spec.seed, &core),
             reads: Reads::new(core.physics.ecc.levels()),
             recorder: Recorder::new(spec.output.series_rows as usize, geometry.dies as usize, core.end),
             pace: Pace::default(),
@@ -176,13 +174,13 @@ impl<P: Probe> Drive<P> {
                 writes: Writes::new(core.ftl.allocator.is_static(), geometry),
             },
             losses: Losses::default(),
-            copyback,
+            schemes,
             caching,
             spec: spec.clone(),
             core,
         };
         drive.with_power(|power, core, kept| power.begin(core, kept));
-        drive.refreshing.refresh.begin(&mut drive.core);
+        drive.schemes.refreshing.refresh.begin(&mut drive.core);
         drive.serve();
         drive
     }
@@ -244,14 +242,14 @@ impl<P: Probe> Drive<P> {
     pub fn inner_mut(&mut self) -> Inner<'_> {
         let Core { array, ftl, parts, .. } = &mut self.core;
         let demand = self.path.map.as_mut().map(|mapping| &mut mapping.demand);
-        let links = self.refreshing.partial.as_mut().map(|partial| &mut partial.links);
+        let links = self.schemes.refreshing.partial.as_mut().map(|partial| &mut partial.links);
         Inner { array, ftl, parts, demand, links }
     }
 
     /// The partially refreshed pages and the combination pages with their susceptible bits; `None` without partial
     /// refresh.
     pub fn links(&self) -> Option<Linked<'_>> {
-        self.refreshing.partial.as_ref().map(|partial| partial.linked(&self.core))
+        self.schemes.refreshing.partial.as_ref().map(|partial| partial.linked(&self.core))
     }
 
     /// The probe.
@@ -504,10 +502,10 @@ impl<P: Probe> Drive<P> {
             }
         }
         let is_at_rest = self.is_at_rest();
-        if let Some(partial) = &self.refreshing.partial {
+        if let Some(partial) = &self.schemes.refreshing.partial {
             partial.audit(&self.core, is_at_rest)?;
         }
-        if let Some(cache) = &self.refreshing.error_cache {
+        if let Some(cache) = &self.schemes.refreshing.error_cache {
             cache.audit(&self.core)?;
         }
         if is_at_rest {

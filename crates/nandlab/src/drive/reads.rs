@@ -2,13 +2,16 @@
 
 use super::Drive;
 use crate::probe::Probe;
-use crate::sched::{Cause, Owner, Slot};
+use crate::sched::{Cause, Owner, Slot, Transaction};
 
 impl<P: Probe> Drive<P> {
     /// The page of a read has left its die: begins decoding.
     #[inline]
     pub(super) fn on_page_out(&mut self, slot: Slot) {
-        if let Some(slot) = self.reads.on_page_out(&mut self.core, slot) {
+        let Transaction { ppn, level, .. } = self.core.pool[slot];
+        let decoded = self.reads.on_page_out(&mut self.core, slot);
+        self.schemes.on_read(&mut self.core, ppn, level);
+        if let Some(slot) = decoded {
             self.on_decoded(slot);
         }
     }
@@ -22,7 +25,7 @@ impl<P: Probe> Drive<P> {
         let read = self.core.pool.remove(slot);
         if self.core.physics.ecc.has_levels() {
             if read.cause == Cause::Host
-                && let Some(cache) = &mut self.refreshing.error_cache
+                && let Some(cache) = &mut self.schemes.refreshing.error_cache
             {
                 cache.on_decoded(&mut self.core, &mut self.path.map, &read);
             }

@@ -38,8 +38,8 @@ impl<P: Probe> Drive<P> {
             on_return.take_back_copies(&mut found);
             on_return.rebuild_map(&found);
         });
-        if let Some(partial) = &mut self.refreshing.partial {
-            partial.restore_links(&mut self.core, &mut self.refreshing.refresh);
+        if let Some(partial) = &mut self.schemes.refreshing.partial {
+            partial.restore_links(&mut self.core, &mut self.schemes.refreshing.refresh);
         }
         let stale = self.find_stale_translation_pages(&before);
         drop(before);
@@ -69,7 +69,7 @@ impl<P: Probe> Drive<P> {
         }
         self.core.set_clock(self.core.idle_clock(), self.core.now + self.spec.gc.idle_after_ns);
         self.power.set_clock(&mut self.core);
-        self.refreshing.refresh.begin(&mut self.core);
+        self.schemes.refreshing.refresh.begin(&mut self.core);
         recovery.stale_translation_pages = stale.len() as u32;
         for page in stale {
             self.write_back(page);
@@ -99,10 +99,10 @@ impl<P: Probe> Drive<P> {
     /// Replaces all state in RAM by fresh state. Returns the old FTL and demand map, from which
     /// [`Drive::find_stale_translation_pages`] derives the contents of the translation pages in flash.
     fn start_afresh(&mut self) -> (Ftl, Option<Mapping>) {
-        let Self { core, path, caching, refreshing, spec, .. } = self;
+        let Self { core, path, caching, schemes, spec, .. } = self;
         let fresh = build::ftl(spec, &core.geometry, &core.array);
         let ftl = std::mem::replace(&mut core.ftl, fresh);
-        refreshing.forget(core);
+        schemes.forget(core);
         core.pool.clear();
         core.waiters.clear();
         core.wakes.clear();

@@ -134,7 +134,7 @@ impl<P: Probe> Drive<P> {
         let page_level = self.core.page_level(&self.path.map, lpn);
         let slot = self.core.read(Read { ppn, lpn, owner, cause, class, start: Start::Policy, page_level });
         self.reads.on_host_read(&self.core, slot);
-        self.refreshing.on_host_read(&mut self.core, slot);
+        self.schemes.refreshing.on_host_read(&mut self.core, slot);
     }
 
     /// Writes back a translation page that a deallocation has changed.
@@ -208,7 +208,7 @@ impl<P: Probe> Drive<P> {
             let was_cached = self.caching.as_mut().is_some_and(|cache| cache.trim(&mut self.core, host, lpn));
             let old = self.core.ftl.unmap(&self.core.geometry, &mut self.core.array, lpn);
             if let Some(old) = old {
-                self.refreshing.on_page_obsolete(&mut self.core, old);
+                self.schemes.refreshing.on_page_obsolete(&mut self.core, old);
                 self.core.look_if_dead(self.core.geometry.block_of(old));
             }
             if old.is_some() || was_cached {

@@ -13,7 +13,7 @@ pub use crate::write_cache::{CacheStats, CacheSummary};
 use super::Drive;
 use super::series::{DieSeries, Series, Window};
 use super::spec::Arrival;
-use crate::base::counters::CounterSet;
+use crate::base::counters::{CounterSet, Declared};
 use crate::base::geometry::{DieId, PlaneId};
 use crate::base::numbers::{per, ratio};
 use crate::base::units::{Span, Time};
@@ -21,6 +21,8 @@ use crate::core::Operations;
 use crate::host::{FailReason, Op};
 use crate::probe::Probe;
 use crate::sched::{Cause, FlashOp};
+use serde_json::Value;
+use std::ops::Deref;
 
 /// What is recorded of power.
 #[derive(Clone, Copy, Debug)]
@@ -33,23 +35,64 @@ pub struct PowerStats<'a> {
     pub down_ns: Span,
 }
 
+macro_rules! counted {
+    ($($(#[doc = $doc:literal])+ $field:ident: $Counters:ty, in $section:literal = |$drive:ident| $stats:expr;)+) => {
+        /// The counters of all rooms.
+        #[derive(Clone, Debug, Default)]
+        pub struct Counted {$(
+            $(#[doc = $doc])+
+            pub $field: $Counters,
+        )+}
+
+        impl Counted {
+            /// What is declared of the counters, by section of the summary.
+            pub const DECLARED: &[(&str, &[Declared])] = &[$(($section, <$Counters>::DECLARED)),+];
+
+            fn of<P: Probe>(drive: &Drive<P>) -> Self {
+                Self {$($field: { let $drive = drive; $stats },)+}
+            }
+
+            /// What was counted between `then` and now.
+            #[must_use]
+            pub fn since(&self, then: &Self) -> Self {
+                Self {$($field: self.$field.since(&then.$field),)+}
+            }
+
+            /// The columns in `life.parquet`.
+            pub fn life(&self) -> Vec<(&'static str, f64)> {
+                [$(self.$field.life()),+].concat()
+            }
+
+            /// The attributes in `smart.json`.
+            pub fn smart(&self) -> Vec<(&'static str, Value)> {
+                [$(self.$field.smart()),+].concat()
+            }
+        }
+    };
+}
+
+counted! {
+    /// Pages of the host.
+    counters: Counters, in "counters" = |drive| drive.counters();
+    /// Read levels.
+    ecc: EccStats, in "ecc" = |drive| drive.reads.stats.clone();
+    /// The demand map.
+    map: MapStats, in "map" = |drive| drive.path.map.as_ref().map_or_else(MapStats::default, |map| map.stats.clone());
+    /// The write cache.
+    cache: CacheStats, in "cache" = |drive| drive.caching.as_ref().map_or_else(CacheStats::default, |c| c.stats.clone());
+    /// Refresh.
+    refresh: RefreshStats, in "refresh" = |drive| drive.schemes.refreshing.stats();
+    /// Copybacks.
+    migration: MigrationStats, in "migration" = |drive| drive.schemes.copyback.stats.clone();
+    /// GC.
+    gc: GcStats, in "counters" = |drive| drive.background.stats.clone();
+}
+
 /// Everything counted in a run.
 #[derive(Debug)]
 pub struct Stats<'a> {
-    /// Pages of the host.
-    pub counters: Counters,
-    /// GC.
-    pub gc: &'a GcStats,
-    /// Read levels.
-    pub ecc: &'a EccStats,
-    /// The demand map.
-    pub map: MapStats,
-    /// The write cache.
-    pub cache: CacheStats,
-    /// Refresh.
-    pub refresh: RefreshStats,
-    /// Copybacks.
-    pub migration: &'a MigrationStats,
+    /// The counters of all rooms.
+    pub counted: Counted,
     /// Power losses and the capacitor.
     pub power: PowerStats<'a>,
     /// Requests that failed, by [`FailReason`]; they are in no latency and in no bytes of the host's.
@@ -63,6 +106,14 @@ pub struct Stats<'a> {
     /// Die utilisation over time.
     pub dies: &'a DieSeries,
     page_bytes: u32,
+}
+
+impl Deref for Stats<'_> {
+    type Target = Counted;
+
+    fn deref(&self) -> &Counted {
+        &self.counted
+    }
 }
 
 impl Stats<'_> {
@@ -138,13 +189,7 @@ impl<P: Probe> Drive<P> {
     /// What has been counted so far.
     pub fn stats(&self) -> Stats<'_> {
         Stats {
-            counters: self.counters(),
-            gc: &self.background.stats,
-            ecc: &self.reads.stats,
-            map: self.path.map.as_ref().map_or_else(MapStats::default, |mapping| mapping.stats.clone()),
-            cache: self.caching.as_ref().map_or_else(CacheStats::default, |caching| caching.stats.clone()),
-            refresh: self.refreshing.stats(),
-            migration: &self.copyback.stats,
+            counted: Counted::of(self),
             power: PowerStats {
                 losses: &self.losses.list,
                 detections: &self.power.detections,

@@ -3,19 +3,19 @@
 //! questions to others as a trait, which is implemented here.
 
 use super::Drive;
+use super::schemes::Schemes;
 use crate::background::{Around, Background};
 use crate::base::geometry::{BlockId, CacheSlot, Lpn, PlaneId, Ppn};
 use crate::base::units::Span;
 use crate::capacitor::{Kept, PowerBackup};
-use crate::copyback::Migration;
 use crate::core::{CopyBack, Core, Map, NextJob, Queued, Refreshed};
 use crate::demand_map::Mapping;
 use crate::ftl::{AllocatedPage, WriteStream};
 use crate::host::{DataPath, Trims};
-use crate::power_loss::{Outage, Recovery, Return, Schemes};
+use crate::power_loss::{self, Outage, Recovery, Return};
 use crate::probe::Probe;
 use crate::refresh::{Partial, Refreshing};
-use crate::sched::{Start, Transaction};
+use crate::sched::Transaction;
 use crate::write_cache::Caching;
 
 /// The path of a page between host and flash, with the demand map of this drive.
@@ -23,26 +23,21 @@ pub(super) type Path = DataPath<Option<Mapping>>;
 
 /// The mechanisms that background jobs ask.
 pub(super) struct Jobs<'a> {
-    copyback: &'a mut Migration,
-    refreshing: &'a mut Refreshing,
+    schemes: &'a mut Schemes,
     caching: Option<&'a mut Caching>,
 }
 
 impl<P: Probe> Around<P> for Jobs<'_> {
-    fn next_due(&mut self, core: &mut Core<P>, plane: PlaneId) -> Option<NextJob> {
-        self.refreshing.next_due(core, plane)
-    }
-
-    fn refresh_start(&self) -> Start {
-        self.refreshing.refresh.start()
+    fn next_job(&mut self, core: &mut Core<P>, plane: PlaneId) -> Option<NextJob> {
+        self.schemes.refreshing.next_due(core, plane)
     }
 
     fn refresh_page(&mut self, core: &mut Core<P>, plane: PlaneId, read: &Transaction) -> Refreshed {
-        self.refreshing.refresh_page(core, plane, read)
+        self.schemes.refreshing.refresh_page(core, plane, read)
     }
 
     fn end_staying(&mut self, core: &mut Core<P>, plane: PlaneId, block: BlockId) {
-        self.refreshing.end_staying(core, plane, block);
+        self.schemes.refreshing.end_staying(core, plane, block);
     }
 
     /// The policy `rcopyback` looks at the utilisation of the write cache.
@@ -53,18 +48,18 @@ impl<P: Probe> Around<P> for Jobs<'_> {
         victim: BlockId,
         job: &NextJob,
     ) -> Option<WriteStream> {
-        let Self { copyback, caching, .. } = self;
+        let Self { schemes, caching } = self;
         let buffer = |core: &Core<P>| caching.as_mut().map_or(0.0, |caching| caching.load(core.now));
-        copyback.copyback_stream(core, plane, victim, job, buffer)
+        schemes.copyback.copyback_stream(core, plane, victim, job, buffer)
     }
 
     fn copy_back(&mut self, core: &mut Core<P>, copyback: CopyBack) -> Option<Queued> {
-        self.copyback.copy_back(core, copyback)
+        self.schemes.copyback.copy_back(core, copyback)
     }
 
     /// A moved combination page takes its entries along.
     fn on_moved(&mut self, _core: &mut Core<P>, lpn: Lpn, to: Ppn) {
-        if let Some(partial) = &mut self.refreshing.partial {
+        if let Some(partial) = &mut self.schemes.refreshing.partial {
             partial.stage(lpn, to);
         }
     }
@@ -138,40 +133,40 @@ impl<P: Probe> Kept<P> for Saved<'_> {
 
 /// The mechanisms that hear of power loss.
 pub(super) struct Off<'a> {
-    copyback: &'a mut Migration,
-    refreshing: &'a mut Refreshing,
+    schemes: &'a mut Schemes,
 }
 
-impl<P: Probe> Schemes<P> for Off<'_> {
+impl<P: Probe> power_loss::Schemes<P> for Off<'_> {
     fn on_first_program(&mut self, core: &mut Core<P>, block: BlockId) {
-        self.refreshing.refresh.age_from_power_loss(core, block);
+        self.schemes.refreshing.refresh.age_from_power_loss(core, block);
     }
 
     /// Data that has been copied back keeps its age.
     fn on_copied_back(&mut self, to: BlockId, from: BlockId) {
-        self.refreshing.refresh.age_as_from_power_loss(to, from);
+        self.schemes.refreshing.refresh.age_as_from_power_loss(to, from);
     }
 
     fn count_copyback(&mut self, in_a_row: u8) {
-        self.copyback.stats.on_copyback(in_a_row);
+        self.schemes.copyback.stats.on_copyback(in_a_row);
     }
 
     fn on_erased(&mut self, core: &mut Core<P>, block: BlockId) {
-        self.refreshing.on_erased(core, block);
+        self.schemes.refreshing.on_erased(core, block);
     }
 
     fn on_page_obsolete(&mut self, core: &mut Core<P>, page: Ppn) {
-        self.refreshing.on_page_obsolete(core, page);
+        self.schemes.refreshing.on_page_obsolete(core, page);
     }
 
     fn on_blank(&mut self, first: Ppn, end: Ppn) {
-        if let Some(partial) = &mut self.refreshing.partial {
+        if let Some(partial) = &mut self.schemes.refreshing.partial {
             partial.links.erase(first, end);
         }
     }
 
     fn lines(&mut self, under_way: &[Transaction]) -> Vec<Lpn> {
-        self.refreshing
+        self.schemes
+            .refreshing
             .partial
             .as_mut()
             .map_or_else(Vec::new, |partial| partial.lines_at_power_loss(under_way))
@@ -182,7 +177,7 @@ impl<P: Probe> Schemes<P> for Off<'_> {
     }
 
     fn stage(&mut self, lpn: Lpn, to: Ppn) {
-        if let Some(partial) = &mut self.refreshing.partial {
+        if let Some(partial) = &mut self.schemes.refreshing.partial {
             partial.stage(lpn, to);
         }
     }
@@ -201,8 +196,8 @@ impl<P: Probe> Drive<P> {
         &mut self,
         work: impl FnOnce(&mut Background, &mut Core<P>, &mut Path, &mut Jobs) -> R,
     ) -> R {
-        let Self { background, core, path, copyback, refreshing, caching, .. } = self;
-        work(background, core, path, &mut Jobs { copyback, refreshing, caching: caching.as_mut() })
+        let Self { background, core, path, schemes, caching, .. } = self;
+        work(background, core, path, &mut Jobs { schemes, caching: caching.as_mut() })
     }
 
     /// Calls `work` with the capacitor and its detection.
@@ -210,14 +205,14 @@ impl<P: Probe> Drive<P> {
         &mut self,
         work: impl FnOnce(&mut PowerBackup, &mut Core<P>, &mut Saved) -> R,
     ) -> R {
-        let Self { power, core, caching, path, refreshing, .. } = self;
-        work(power, core, &mut Saved { caching, path, refreshing })
+        let Self { power, core, caching, path, schemes, .. } = self;
+        work(power, core, &mut Saved { caching, path, refreshing: &mut schemes.refreshing })
     }
 
     /// Calls `work` with the drive at the moment when power fails.
     pub(super) fn with_power_loss<R>(&mut self, work: impl FnOnce(&mut Outage<'_, P, Off<'_>>) -> R) -> R {
-        let Self { core, copyback, refreshing, .. } = self;
-        work(&mut Outage { core, schemes: &mut Off { copyback, refreshing } })
+        let Self { core, schemes, .. } = self;
+        work(&mut Outage { core, schemes: &mut Off { schemes } })
     }
 
     /// Calls `work` with the drive while it is rebuilt from flash.
@@ -227,20 +222,20 @@ impl<P: Probe> Drive<P> {
         recovery: &mut Recovery,
         work: impl FnOnce(&mut Return<'_, P, Off<'_>>, &Trims) -> R,
     ) -> R {
-        let Self { core, copyback, refreshing, path, power, .. } = self;
+        let Self { core, schemes, path, power, .. } = self;
         let is_guarded = power.capacitor.is_some();
-        let schemes = &mut Off { copyback, refreshing };
+        let schemes = &mut Off { schemes };
         work(&mut Return { core, schemes, is_guarded, busy_ns, recovery }, &path.host.trims)
     }
 
     /// A copyback has ended: changes the map, and moves the known errors to the new page.
     #[inline(never)]
     pub(super) fn on_copied_back(&mut self, done: &Transaction) {
-        let Self { core, path, copyback, refreshing, .. } = self;
+        let Self { core, path, schemes, .. } = self;
         let source = done.replaces.expect("a copyback has a source");
         let (from, page) = core.geometry.split(source);
         let to = core.geometry.block_of(done.ppn);
-        copyback.stats.on_copyback(core.array.block(to).copybacks);
+        schemes.copyback.stats.on_copyback(core.array.block(to).copybacks);
         core.array.read(from, page);
         core.array.copy_errors(to, from);
         // If the host has written the LPN meanwhile, the copy is invalid.
@@ -248,7 +243,7 @@ impl<P: Probe> Drive<P> {
             core.ftl.remap(&core.geometry, &mut core.array, done.lpn, done.ppn);
             let plane = core.geometry.plane_of(from);
             path.map.on_moved(core, plane, done.lpn, false);
-            if let Some(cache) = &mut refreshing.error_cache {
+            if let Some(cache) = &mut schemes.refreshing.error_cache {
                 cache.move_page(&mut core.physics.known, source, done.ppn);
             }
         }
@@ -262,7 +257,8 @@ impl<P: Probe> Drive<P> {
     /// At least half of the grace of a due block is over: programs its susceptible bits in the VSM, and promotes its
     /// job; a plane without a job tries to start one.
     pub(super) fn hurry(&mut self, block: BlockId) {
-        let Self { core, background, refreshing, .. } = self;
+        let Self { core, background, schemes, .. } = self;
+        let refreshing = &mut schemes.refreshing;
         let plane = core.geometry.plane_of(block);
         if let Some(partial) = &mut refreshing.partial
             && partial.has_data_in_vsm(block)

@@ -90,21 +90,21 @@ impl<P: Probe> Drive<P> {
     /// refresh job divided by the interval, summed over the blocks with valid data of a plane; the highest of all
     /// planes. `None` before the first refresh.
     pub fn refresh_load(&self) -> Option<f64> {
-        self.refreshing.refresh.load(&self.core)
+        self.schemes.refreshing.refresh.load(&self.core)
     }
 
     /// A block with valid data that is overdue (due for longer than its grace), for tests.
     #[doc(hidden)]
     pub fn overdue(&self) -> Option<BlockId> {
-        self.refreshing.refresh.overdue(&self.core).next()
+        self.schemes.refreshing.refresh.overdue(&self.core).next()
     }
 
     /// Number of blocks with valid data that are overdue: due for longer than their grace.
     pub fn overdue_blocks(&self) -> u32 {
-        let refresh = &self.refreshing.refresh;
+        let refresh = &self.schemes.refreshing.refresh;
         // Before the first event of the refresh clock the ages of blocks are not set.
         if refresh.is_on() && refresh.has_begun() {
-            self.refreshing.refresh.overdue(&self.core).count() as u32
+            self.schemes.refreshing.refresh.overdue(&self.core).count() as u32
         } else {
             0
         }
@@ -114,13 +114,13 @@ impl<P: Probe> Drive<P> {
 impl<P: Probe> Drive<P> {
     /// The size of the cache of known errors; `None` without this cache.
     pub fn error_cache(&self) -> Option<ErrorCacheState> {
-        let cache = self.refreshing.error_cache.as_ref()?;
+        let cache = self.schemes.refreshing.error_cache.as_ref()?;
         Some(cache.state())
     }
 
     /// The known part of a page's RBER; `None` if the cache of known errors has no entry of the page.
     pub fn cached_rber(&self, ppn: Ppn) -> Option<f64> {
-        let cache = self.refreshing.error_cache.as_ref()?;
+        let cache = self.schemes.refreshing.error_cache.as_ref()?;
         cache.knows(ppn).then(|| self.core.physics.known.of(ppn))
     }
 }
@@ -128,7 +128,7 @@ impl<P: Probe> Drive<P> {
 impl<P: Probe> Drive<P> {
     /// The state of partial refresh; `None` under other policies.
     pub fn partial_refresh(&self) -> Option<PartialState> {
-        Some(self.refreshing.partial.as_ref()?.state(&self.core))
+        Some(self.schemes.refreshing.partial.as_ref()?.state(&self.core))
     }
 }
 

@@ -207,7 +207,7 @@ impl Refresh {
     }
 
     /// The read level at which refresh reads start.
-    pub(crate) fn start(&self) -> Start {
+    fn start(&self) -> Start {
         if self.policy.reads_full_strength() { Start::Last } else { Start::First }
     }
 
@@ -393,7 +393,7 @@ impl Refresh {
             }
             // An open block is closed, even without valid pages: `since` has passed, so pages programmed later would
             // never become due.
-            if state.state == BlockState::Open && !self.close(core, plane, block) {
+            if state.state == BlockState::Open && !core.close_open(plane, block) {
                 return None;
             }
             if valid == 0 {
@@ -420,18 +420,10 @@ impl Refresh {
             self.stats.partial_blocks += u64::from(is_partial);
             self.stats.blocks_in_place += u64::from(is_in_place);
             let stays = is_partial || is_in_place;
-            return Some(NextJob { block, cause: Cause::Refresh, stays, is_urgent });
+            let start = self.start();
+            return Some(NextJob { block, cause: Cause::Refresh, stays, is_urgent, corrects: true, start });
         }
         None
-    }
-
-    /// Closes an open block early; returns `false` if that is not possible because programs in it are under way.
-    fn close<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId, block: BlockId) -> bool {
-        if !core.ftl.leave_open_block(&core.geometry, plane, block, core.array.block(block).programmed) {
-            return false;
-        }
-        core.close_early(block);
-        true
     }
 
     /// Whether pages are reprogrammed in place: the policy does so, and the capacitor is charged.

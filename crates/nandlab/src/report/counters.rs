@@ -1,20 +1,9 @@
 //! The counters that the rooms declare, by section of the summary.
 
 use crate::base::counters::{CounterSet, Declared};
-use crate::drive::stats::{
-    CacheStats, Counters, EccStats, GcStats, LossCounts, MapStats, MigrationStats, RefreshStats,
-};
+use crate::drive::stats::{Counted, LossCounts};
 
-/// Every declared counter, by its section of the summary, in the order of that.
-pub fn counters() -> [(&'static str, &'static [Declared]); 8] {
-    [
-        ("ecc", EccStats::DECLARED),
-        ("map", MapStats::DECLARED),
-        ("cache", CacheStats::DECLARED),
-        ("power", LossCounts::DECLARED),
-        ("migration", MigrationStats::DECLARED),
-        ("refresh", RefreshStats::DECLARED),
-        ("counters", Counters::DECLARED),
-        ("counters", GcStats::DECLARED),
-    ]
+/// Every declared counter, by its section of the summary.
+pub fn counters() -> impl Iterator<Item = (&'static str, &'static [Declared])> {
+    Counted::DECLARED.iter().copied().chain([("power", LossCounts::DECLARED)])
 }

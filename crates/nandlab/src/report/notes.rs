@@ -55,7 +55,7 @@ pub(crate) fn notes<P: Probe>(drive: &Drive<P>, run: &RunFacts, steady: Option<&
         }
     }
     let has_lost_power = !power.losses.is_empty();
-    add(read_levels::uncorrectable(stats.ecc, failed(FailReason::Uncorrectable), has_lost_power));
+    add(read_levels::uncorrectable(&stats.ecc, failed(FailReason::Uncorrectable), has_lost_power));
     add(worn_out(failed(FailReason::WornOut), spec));
     add(power_loss::outstanding(failed(FailReason::PowerLost)));
     add(unmapped(drive));
@@ -70,7 +70,7 @@ pub(crate) fn notes<P: Probe>(drive: &Drive<P>, run: &RunFacts, steady: Option<&
     }
     if drive.ecc().has_levels() {
         let has_errors = spec.reliability.rber != RberSpec::None;
-        add(read_levels::first_level(stats.ecc, &read_level_keys(spec), has_errors));
+        add(read_levels::first_level(&stats.ecc, &read_level_keys(spec), has_errors));
     }
     if let Some(map) = drive.demand_map() {
         add(demand_map::whole_map(map.cache.capacity(), drive.geometry().logical_pages));
@@ -79,7 +79,7 @@ pub(crate) fn notes<P: Probe>(drive: &Drive<P>, run: &RunFacts, steady: Option<&
         add(no_gc(drive, steady));
     }
     let most = spec.migration.copybacks_max();
-    add(copyback::no_copybacks(stats.migration, spec.migration.policy, most, stats.gc.victims));
+    add(copyback::no_copybacks(&stats.migration, spec.migration.policy, most, stats.gc.victims));
     if spec.refresh.policy != RefreshPolicySpec::None {
         let lived_s = now.seconds() * spec.reliability.clock_scale;
         add(refresh::nothing_due(&stats.refresh, &spec.refresh, overdue, lived_s));

@@ -1,6 +1,5 @@
 //! `smart.json`.
 
-use crate::base::counters::CounterSet;
 use crate::base::geometry::PlaneId;
 use crate::base::numbers::ratio;
 use crate::drive::Drive;
@@ -45,17 +44,8 @@ pub fn smart<P: Probe>(drive: &Drive<P>) -> Value {
     let capacitor = drive.capacitor();
     let has_no_backup = capacitor.is_some_and(|capacitor| capacitor.is_worn_out);
     let is_failing = stats.counters.failed_pages + stats.counters.media_errors > 0;
-    let declared = [
-        stats.counters.smart(),
-        stats.ecc.smart(),
-        stats.map.smart(),
-        stats.cache.smart(),
-        stats.refresh.smart(),
-        stats.migration.smart(),
-    ]
-    .concat();
     let attributes: Map<String, Value> =
-        declared.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        stats.smart().into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
     let mut log = json!({
         "nvme_smart_log": {
             "critical_warning": u8::from(spare < SPARE_THRESHOLD) | u8::from(is_failing) << 3 | u8::from(has_no_backup) << 4,

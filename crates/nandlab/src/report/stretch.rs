@@ -1,10 +1,9 @@
 //! A stretch of a drive's life: what has happened since a moment.
 
-use crate::base::counters::CounterSet;
 use crate::base::geometry::DieId;
 use crate::base::numbers::{per, ratio};
 use crate::base::units::{Span, Time};
-use crate::drive::stats::{CacheStats, Counters, EccStats, MapStats, MigrationStats, RefreshStats};
+use crate::drive::stats::Counted;
 use crate::drive::{Drive, Lived};
 use crate::host::{Latency, Op};
 use crate::probe::Probe;
@@ -22,12 +21,7 @@ pub struct Stretch {
     lived: Lived,
     die_busy_ns: Span,
     energy_j: f64,
-    counters: Counters,
-    ecc: EccStats,
-    map: MapStats,
-    cache: CacheStats,
-    refresh: RefreshStats,
-    migration: MigrationStats,
+    counted: Counted,
     flash: [[u64; Cause::ALL.len()]; 4],
     host: [Latency; 4],
 }
@@ -82,13 +76,6 @@ const COLUMNS: &[Column] = &[
         "Write amplification: bytes programmed by bytes of writes; not a number without writes.",
     ),
     always("waf_pages", "", "Write amplification in pages; not a number without writes."),
-    always("program_host", "pages", "Pages programmed for the host."),
-    always("program_gc", "pages", "Pages programmed by garbage collection."),
-    always("program_wear", "pages", "Pages programmed by static wear levelling."),
-    always("program_refresh", "pages", "Pages programmed by refresh."),
-    always("program_mapping", "pages", "Pages programmed for the demand map."),
-    always("program_sync", "pages", "Pages programmed by write-backs of the write cache."),
-    always("program_flush", "pages", "Pages programmed by the emergency flush."),
     always("copybacks", "pages", "Pages moved by copyback."),
     counted("refused_copybacks"),
     always("erases", "blocks", "Blocks erased."),
@@ -127,14 +114,15 @@ const COLUMNS: &[Column] = &[
 /// All columns of `life.parquet`.
 fn columns() -> Vec<Column> {
     let mut columns = COLUMNS.to_vec();
-    for (_, declared) in super::counters() {
-        for declared in declared {
-            let Some(name) = declared.life else { continue };
-            let column = always(name, declared.unit, declared.doc);
-            match columns.iter_mut().find(|column| column.name == name) {
-                Some(place) => *place = column,
-                None => columns.push(column),
-            }
+    let at = columns.iter().position(|column| column.name == "copybacks").expect("it is declared");
+    let of_causes = Cause::ALL.map(Cause::programs).map(|[name, doc]| always(name, "pages", doc));
+    columns.splice(at..at, of_causes);
+    for declared in super::counters().flat_map(|(_, declared)| declared) {
+        let Some(name) = declared.life else { continue };
+        let column = always(name, declared.unit, declared.doc);
+        match columns.iter_mut().find(|column| column.name == name) {
+            Some(place) => *place = column,
+            None => columns.push(column),
         }
     }
     columns
@@ -179,12 +167,7 @@ impl Stretch {
             lived: drive.lived(),
             die_busy_ns: die_busy_ns(drive),
             energy_j: super::summary::energy_j(drive),
-            counters: stats.counters.clone(),
-            ecc: stats.ecc.clone(),
-            map: stats.map.clone(),
-            cache: stats.cache.clone(),
-            refresh: stats.refresh.clone(),
-            migration: stats.migration.clone(),
+            counted: stats.counted.clone(),
             flash: stats.flash.to_owned(),
             host: stats.host.clone(),
         }
@@ -198,17 +181,8 @@ impl Stretch {
     /// The stretch until now: a row of `life.parquet`, its columns in their order. A NaN stands for no value.
     pub fn row<P: Probe>(&self, drive: &Drive<P>) -> Vec<(&'static str, f64)> {
         let (stats, columns) = (drive.stats(), columns());
-        let counters = stats.counters.since(&self.counters);
-        let ecc = stats.ecc.since(&self.ecc);
-        let mut row: Vec<(&'static str, f64)> = [
-            counters.life(),
-            ecc.life(),
-            stats.map.since(&self.map).life(),
-            stats.cache.since(&self.cache).life(),
-            stats.refresh.since(&self.refresh).life(),
-            stats.migration.since(&self.migration).life(),
-        ]
-        .concat();
+        let counted = stats.counted.since(&self.counted);
+        let mut row = counted.life();
         let mut put = |name: &'static str, value: f64| row.push((name, value));
 
         let seconds = (drive.now() - self.at).seconds();
@@ -235,23 +209,14 @@ impl Stretch {
         let bytes = stats.host[Op::Write as usize].bytes - self.host[Op::Write as usize].bytes;
         let waf = per(programmed * u64::from(drive.geometry().page_bytes), bytes);
         put("waf", waf.unwrap_or(f64::NAN));
-        put("waf_pages", per(programmed, counters.host_pages_written).unwrap_or(f64::NAN));
-        let programs = [
-            "program_host",
-            "program_gc",
-            "program_wear",
-            "program_refresh",
-            "program_mapping",
-            "program_sync",
-            "program_flush",
-        ];
-        for (cause, name) in Cause::ALL.into_iter().zip(programs) {
-            put(name, since(FlashOp::Program, cause) + since(FlashOp::Copyback, cause));
+        put("waf_pages", per(programmed, counted.counters.host_pages_written).unwrap_or(f64::NAN));
+        for cause in Cause::ALL {
+            put(cause.programs()[0], since(FlashOp::Program, cause) + since(FlashOp::Copyback, cause));
         }
         put("copybacks", all(FlashOp::Copyback));
         put("erases", all(FlashOp::Erase));
         put("outstanding", f64::from(drive.outstanding()));
-        for (name, value) in ecc.life_means() {
+        for (name, value) in counted.ecc.life_means() {
             put(name, value);
         }
         put("energy_j", super::summary::energy_j(drive) - self.energy_j);

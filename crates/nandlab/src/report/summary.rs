@@ -15,9 +15,10 @@ use crate::ftl::needs::{BlockNeeds, GAIN_BLOCKS, Need, waf_uniform_fifo};
 use crate::host::Op;
 use crate::probe::Probe;
 use crate::sched::{Cause, FlashOp};
-use schemars::JsonSchema;
-use serde::Serialize;
-use serde_json::Value;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Serialize, Serializer};
+use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 
 /// What the runner knows of a run and the drive does not.
 #[derive(Clone, Debug, Default)]
@@ -85,23 +86,36 @@ pub struct FailedRequests {
     pub power_lost: u64,
 }
 
-/// Flash operations by cause.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct ByCause {
-    /// The host.
-    pub host: u64,
-    /// Garbage collection.
-    pub gc: u64,
-    /// Static wear levelling.
-    pub wear: u64,
-    /// Refresh.
-    pub refresh: u64,
-    /// The demand map.
-    pub mapping: u64,
-    /// Write-backs of the write cache.
-    pub sync: u64,
-    /// The emergency flush.
-    pub flush: u64,
+/// Flash operations by cause, in the order of [`Cause::ALL`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct ByCause([u64; Cause::ALL.len()]);
+
+impl Serialize for ByCause {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(Cause::ALL.into_iter().map(Cause::name).zip(self.0))
+    }
+}
+
+impl JsonSchema for ByCause {
+    fn schema_name() -> Cow<'static, str> {
+        "ByCause".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let property = |cause: Cause| {
+            let doc = format!("For {}.", cause.words());
+            (
+                cause.name().to_owned(),
+                json!({ "description": doc, "type": "integer", "words": cause.words() }),
+            )
+        };
+        json_schema!({
+            "description": "Flash operations by cause.",
+            "type": "object",
+            "properties": Cause::ALL.into_iter().map(property).collect::<Map<_, _>>(),
+            "required": Cause::ALL.map(Cause::name),
+        })
+    }
 }
 
 /// Flash operations by kind and cause.
@@ -357,8 +371,7 @@ pub(crate) fn energy_j<P: Probe>(drive: &Drive<P>) -> f64 {
 /// Operations of these kinds, by cause; `flash` has them by kind and cause.
 fn by_cause(flash: &[[u64; Cause::ALL.len()]; 4], kinds: &[FlashOp]) -> ByCause {
     let count = |cause: Cause| kinds.iter().map(|&kind| flash[kind as usize][cause as usize]).sum::<u64>();
-    let [host, gc, wear, refresh, mapping, sync, flush] = Cause::ALL.map(count);
-    ByCause { host, gc, wear, refresh, mapping, sync, flush }
+    ByCause(Cause::ALL.map(count))
 }
 
 /// `space` of the summary.

@@ -25,43 +25,59 @@ impl FlashOp {
     }
 }
 
-/// Why a flash operation happens. Every page programmed is charged to exactly one cause.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Cause {
-    /// A host request, including the read of a read-modify-write.
-    Host,
-    /// Garbage collection.
-    Gc,
-    /// Static wear levelling.
-    Wear,
-    /// Refresh of ageing data.
-    Refresh,
-    /// Translation pages of the demand map.
-    Mapping,
-    /// Write-back of the cache's dirty pages.
-    Sync,
-    /// Emergency flush at power loss.
-    Flush,
+macro_rules! causes {
+    ($($(#[doc = $doc:literal])+ $cause:ident $name:literal, $words:literal $(, jobs $verb:literal)?;)+) => {
+        /// Why a flash operation happens. Every page programmed is charged to exactly one cause.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(u8)]
+        pub enum Cause {$(
+            $(#[doc = $doc])+
+            $cause,
+        )+}
+
+        impl Cause {
+            /// All causes, in the order of their numbers.
+            pub const ALL: [Cause; [$($name),+].len()] = [$(Cause::$cause),+];
+
+            /// The cause's name in results.
+            pub fn name(self) -> &'static str {
+                match self { $(Cause::$cause => $name,)+ }
+            }
+
+            /// The cause in words: what the operation is done for.
+            pub fn words(self) -> &'static str {
+                match self { $(Cause::$cause => $words,)+ }
+            }
+
+            /// The column of `life.parquet` with the pages programmed for the cause, and its description.
+            pub fn programs(self) -> [&'static str; 2] {
+                let doc = match self { $(Cause::$cause => concat!("Pages programmed for ", $words, "."),)+ };
+                [match self { $(Cause::$cause => concat!("program_", $name),)+ }, doc]
+            }
+
+            /// What background jobs of the cause do to a plane: "the plane is being ..."; `None` without such jobs.
+            pub fn job_verb(self) -> Option<&'static str> {
+                match self { $($(Cause::$cause => Some($verb),)?)+ _ => None }
+            }
+        }
+    };
 }
 
-impl Cause {
-    /// All causes, in the order of their numbers.
-    pub const ALL: [Cause; 7] =
-        [Cause::Host, Cause::Gc, Cause::Wear, Cause::Refresh, Cause::Mapping, Cause::Sync, Cause::Flush];
-
-    /// The cause's name in results.
-    pub fn name(self) -> &'static str {
-        match self {
-            Cause::Host => "host",
-            Cause::Gc => "gc",
-            Cause::Wear => "wear",
-            Cause::Refresh => "refresh",
-            Cause::Mapping => "mapping",
-            Cause::Sync => "sync",
-            Cause::Flush => "flush",
-        }
-    }
+causes! {
+    /// A host request, including the read of a read-modify-write.
+    Host "host", "the host";
+    /// Garbage collection.
+    Gc "gc", "garbage collection", jobs "collected";
+    /// Static wear levelling.
+    Wear "wear", "wear levelling", jobs "levelled";
+    /// Refresh of ageing data.
+    Refresh "refresh", "refresh", jobs "refreshed";
+    /// Translation pages of the demand map.
+    Mapping "mapping", "the mapping table";
+    /// Write-back of the cache's dirty pages.
+    Sync "sync", "cache sync";
+    /// Emergency flush at power loss.
+    Flush "flush", "the emergency flush";
 }
 
 /// The queue of a die in which a transaction waits; the scheduler decides the order between the three queues.

@@ -96,7 +96,7 @@ fn declared_counters_are_in_the_results_and_add_up() {
         let summary = summary(&drive, &RunFacts::default());
         missing.retain(|path| at(&summary, path).is_null());
         let (row, smart) = (began.row(&drive), smart(&drive));
-        for declared in counters().into_iter().flat_map(|(_, declared)| declared) {
+        for declared in counters().flat_map(|(_, declared)| declared) {
             if let Some(column) = declared.life {
                 assert_eq!(row.iter().filter(|(name, _)| *name == column).count(), 1, "{declared:?}");
             }

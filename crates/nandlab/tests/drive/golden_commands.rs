@@ -194,7 +194,7 @@ fn a_wholly_trimmed_block_is_erased_at_once_and_without_gc() {
         "4200 die 0 erase gc c0.d0.p0.b1
          5200 die 0 program host lpn 10 c0.d0.p0.b5.pg0",
     );
-    let gc = scenario.0.stats().gc;
+    let gc = scenario.0.stats().counted.gc;
     assert_eq!((gc.dead_blocks, gc.victims), (1, 0));
 }
 
@@ -210,7 +210,7 @@ fn a_dead_block_is_erased_after_the_writes_that_invalidated_it() {
          1470 die 0 program host lpn 6 c0.d0.p0.b1.pg3
          1680 die 0 erase gc c0.d0.p0.b0",
     );
-    let gc = scenario.0.stats().gc;
+    let gc = scenario.0.stats().counted.gc;
     assert_eq!((gc.dead_blocks, gc.victims), (1, 0));
 }
 

@@ -11,7 +11,8 @@ const PTS: When = When::Is("precondition.method", &["pts"]);
 /// At most one of these keys may be set.
 pub(super) const EXCLUSIVE: &[&str] = &["precondition.method", "precondition.load"];
 
-/// `precondition.map_reads`: whether pages that the workload reads before it writes them are mapped at the start.
+/// `precondition.map_reads`: whether pages that the workload reads before it writes them are mapped at the start. The
+/// runner maps them, so the key is a field of the spec of its own.
 pub(super) const MAP_READS: Key = key(
     "precondition.map_reads",
     ValueKind::Bool,
@@ -63,6 +64,7 @@ impl Section for PreconditionSpec {
         .when(PTS)
         .note("assumption"),
         key("precondition.load", ValueKind::Path, "", "a drive saved earlier"),
+        MAP_READS,
     ];
 
     fn of(values: &Resolved) -> Self {

@@ -97,6 +97,11 @@ impl Ecc {
         self.rber_max.iter().take_while(|&&limit| rber >= limit).count() as u8 + 1
     }
 
+    /// The least RBER that no level decodes; infinite without a level table.
+    pub fn limit(&self) -> f64 {
+        self.rber_max[self.rber_max.len() - 1]
+    }
+
     /// Whether the drive has to remember the level of a page's last read.
     pub fn keeps_page_levels(&self) -> bool {
         matches!(self.start, StartLevel::LastLevel | StartLevel::BlockLevel)
