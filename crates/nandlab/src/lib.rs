@@ -1,9 +1,9 @@
-//! nandlab: a whole SSD, simulated from the host's request down to the flash page.
+//! nandlab: a simulator of a whole SSD, from the host's request down to the flash page.
 //!
-//! Start at [`drive::Drive`]. [`drive::spec`] describes its settings, [`runner`] plays a workload on it, and [`report`]
-//! writes the results. From the bottom up: [`base`], [`spec`], [`flash`], [`sched`], [`probe`], [`ftl`],
-//! [`core`](mod@core) and [`host`], which know no mechanism; the mechanisms, which do not know each other; [`drive`],
-//! which wires them.
+//! Start at [`drive::Drive`]. [`drive::spec`] has the drive's settings, [`runner`] plays a workload on the drive, and
+//! [`report`] writes the results. The rooms from the bottom up: [`base`], [`spec`], [`flash`], [`sched`], [`probe`],
+//! [`ftl`], [`core`](mod@core) and [`host`], which do not depend on any mechanism; the mechanisms, which do not depend
+//! on each other; [`drive`], which connects them.
 
 pub mod background;
 pub mod base;

@@ -1,4 +1,5 @@
-//! Counters, each declared once: type, unit, meaning, how it adds up, and where the results have it.
+//! Counters. A single declaration gives a counter's type, unit and meaning, how it adds up over time, and its places in
+//! the results.
 //!
 //! A room declares its counters with `counters!`:
 //!
@@ -8,118 +9,119 @@
 //!     pub struct RefreshStats {
 //!         /// Blocks that were due and held valid data.
 //!         pub blocks: u64, sum of blocks, life "refreshed_blocks", smart "RefreshCount";
-//!         /// The longest that one was overdue, on the scaled clock.
+//!         /// Longest time for which a block was overdue, on the scaled clock.
 //!         pub overdue_max_s: u32, max of s;
-//!         /// From the beginning of each block's refresh to its end, added up.
+//!         /// Sum of the durations of all refreshes of blocks.
 //!         pub busy_ns: Span, sum of s, summary "busy_s";
 //!     }
 //! }
 //! ```
 //!
-//! The declaration gives the struct, what has been counted since an earlier moment ([`CounterSet::since`]), sums
-//! ([`CounterSet::add`]), the counters of a section of `summary.json` and their schema (it serializes as that section; what the
-//! section has beside its counters is joined to them by [`super::section::Section`]), those of `life.parquet` and `smart.json`,
-//! and a list of what there is ([`CounterSet::DECLARED`]). After the type come:
+//! The macro declares the struct and implements [`CounterSet`] for it: the list of the declarations
+//! ([`CounterSet::DECLARED`]), the difference from an earlier time ([`CounterSet::since`]), sums ([`CounterSet::add`]),
+//! and the counters as a section of `summary.json`, as columns of `life.parquet` and as attributes of `smart.json`. The
+//! struct serializes as its section of `summary.json` and has the section's JSON Schema. [`super::section::Section`] adds
+//! the values of the section that are not counters. After a counter's type come:
 //!
-//! | what | means |
+//! | declaration | meaning |
 //! |---|---|
-//! | `sum of UNIT`, `max of UNIT`, `last of UNIT` | how it adds up ([`Adds`]), and its unit in the results: one of [`UNITS`] |
-//! | `summary "NAME"` | its name in the summary's section, where that is not the field's; `"a.b"` is b in the section's a |
-//! | `reshaped "NAME"` | the summary has it in another form under that name (its mean, its counts by number), which is declared beside the counters |
-//! | `life "NAME"` | its column in `life.parquet` |
-//! | `smart "NAME"` | its attribute in the OCP log of `smart.json` |
+//! | `sum of UNIT`, `max of UNIT`, `last of UNIT` | how the counter adds up ([`Adds`]), and its unit in the results: one of [`UNITS`] |
+//! | `summary "NAME"` | the counter's name in the section of the summary, if not the field's name; `"a.b"` is b in the group a |
+//! | `reshaped "NAME"` | the section has the counter as NAME in another form (its mean, its counts by number), a value that the room declares in the section |
+//! | `life "NAME"` | the counter's column in `life.parquet` |
+//! | `smart "NAME"` | the counter's attribute in the OCP log of `smart.json` |
 
 use super::numbers::number;
 use super::units::Span;
 use serde_json::{Map, Value, json};
 
-/// The units that counters have.
+/// The units of counters in the results.
 pub const UNITS: [&str; 12] =
     ["pages", "requests", "blocks", "writes", "entries", "lines", "tries", "erases", "bytes", "s", "us", "j"];
 
 /// How a counter adds up over stretches of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Adds {
-    /// It counts on: a stretch has the difference of end and beginning.
+    /// A running count. Its value in a stretch is the difference between the end and the beginning of the stretch.
     Sum,
-    /// It is the largest value so far: a stretch has that of the run until its end.
+    /// The largest value so far. Its value in a stretch is the largest value of the run until the end of the stretch.
     Max,
-    /// It is what holds now: a stretch has what holds at its end.
+    /// The current value. Its value in a stretch is the value at the end of the stretch.
     Last,
 }
 
-/// What is declared of a counter.
+/// The declaration of a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Declared {
-    /// Its field.
+    /// Name of the counter's field.
     pub name: &'static str,
-    /// Its unit in the results.
+    /// Unit of the counter in the results.
     pub unit: &'static str,
-    /// What it counts.
+    /// What the counter counts.
     pub doc: &'static str,
-    /// How it adds up.
+    /// How the counter adds up.
     pub adds: Adds,
-    /// Its name in the section of the summary; a point leads into a section of that.
+    /// Name of the counter in the section of the summary; `a.b` is b in the group a.
     pub summary: &'static str,
-    /// The room puts it into the summary, in another form.
+    /// The room writes the counter into the summary in another form.
     pub is_reshaped: bool,
-    /// Its column in `life.parquet`.
+    /// Column of the counter in `life.parquet`.
     pub life: Option<&'static str>,
-    /// Its attribute in `smart.json`.
+    /// Attribute of the counter in `smart.json`.
     pub smart: Option<&'static str>,
 }
 
 impl Declared {
-    /// A counter that the summary has under its field's name.
+    /// Declares a counter whose name in the summary is the name of its field.
     pub const fn new(name: &'static str, doc: &'static str, adds: Adds, unit: &'static str) -> Self {
         let doc = doc.trim_ascii();
         Self { name, unit, doc, adds, summary: name, is_reshaped: false, life: None, smart: None }
     }
 
-    /// The same with another name in the summary.
+    /// Gives the counter another name in the summary.
     pub const fn summary(self, summary: &'static str) -> Self {
         Self { summary, ..self }
     }
 
-    /// The same, in another form in the summary.
+    /// States that the summary has the counter in another form, under the name `summary`.
     pub const fn reshaped(self, summary: &'static str) -> Self {
         Self { summary, is_reshaped: true, ..self }
     }
 
-    /// The same with a column in `life.parquet`.
+    /// Gives the counter a column in `life.parquet`.
     pub const fn life(self, column: &'static str) -> Self {
         Self { life: Some(column), ..self }
     }
 
-    /// The same with an attribute in `smart.json`.
+    /// Gives the counter an attribute in `smart.json`.
     pub const fn smart(self, attribute: &'static str) -> Self {
         Self { smart: Some(attribute), ..self }
     }
 }
 
-/// What a counter can be: a number, a time, or an array of them.
+/// The type of a counter: a number, a span of time, or an array of either.
 pub trait Count {
-    /// What was counted between `then` and now.
+    /// The counts of the stretch from `then` until now.
     fn since(&self, then: &Self, adds: Adds) -> Self
     where
         Self: Sized;
 
-    /// Adds what was counted later.
+    /// Adds the counts of the stretch that follows.
     fn add(&mut self, later: &Self, adds: Adds)
     where
         Self: Sized;
 
-    /// Its value in JSON: times in seconds, energies and times rounded.
+    /// The value in JSON. Spans of time are in seconds; they and energies are rounded.
     fn json(&self) -> Value;
 
-    /// Its value as a number, an array's as its sum.
+    /// The value as a number: for a span of time its seconds, for an array the sum.
     fn number(&self) -> f64;
 
-    /// What its value in JSON is, in the words of JSON Schema.
+    /// The type of [`Count::json`] in JSON Schema.
     fn schema_type(&self) -> &'static str;
 }
 
-/// Counts that the operators work with.
+/// Implements [`Count`] for types with `+`, `-` and comparison.
 macro_rules! counts {
     ($($type:ty: $schema:literal, |$value:ident| $json:expr, $number:expr;)*) => {$(
         impl Count for $type {
@@ -188,25 +190,25 @@ impl<C: Count, const N: usize> Count for [C; N] {
 
 /// The counters of a room, as `counters!` declares them.
 pub trait CounterSet: Default {
-    /// What is declared of each, in the order of the summary.
+    /// The declarations of all counters, in the order of the summary.
     const DECLARED: &'static [Declared];
 
-    /// The counters in that order.
+    /// The values of all counters, in the order of the declarations.
     fn counts(&self) -> Vec<&dyn Count>;
 
-    /// What was counted between `then` and now.
+    /// The counts of the stretch from `then` until now.
     #[must_use]
     fn since(&self, then: &Self) -> Self;
 
-    /// Adds what was counted later.
+    /// Adds the counts of the stretch that follows.
     fn add(&mut self, later: &Self);
 
-    /// Each counter with what is declared of it.
+    /// Each counter's declaration and value.
     fn declared(&self) -> impl Iterator<Item = (&'static Declared, &dyn Count)> {
         Self::DECLARED.iter().zip(self.counts())
     }
 
-    /// The counters as the summary has them; `a.b` is b in the section's own section a.
+    /// The counters in the form of their section of the summary; a counter `a.b` is b in the group a.
     fn section(&self) -> Map<String, Value> {
         let mut section = Map::new();
         for (declared, count) in self.in_summary() {
@@ -220,7 +222,7 @@ pub trait CounterSet: Default {
         section
     }
 
-    /// The JSON Schema of that.
+    /// The JSON Schema of [`CounterSet::section`].
     fn schema() -> Map<String, Value> {
         fn declare(schema: &mut Map<String, Value>, path: &str, leaf: Value) {
             if schema.is_empty() {
@@ -252,17 +254,17 @@ pub trait CounterSet: Default {
         schema
     }
 
-    /// The counters that the summary has as they are.
+    /// The counters that the summary has unchanged, not in another form.
     fn in_summary(&self) -> impl Iterator<Item = (&'static Declared, &dyn Count)> {
         self.declared().filter(|(declared, _)| !declared.is_reshaped)
     }
 
-    /// The columns in `life.parquet`.
+    /// The counters' columns in `life.parquet`, with their values.
     fn life(&self) -> Vec<(&'static str, f64)> {
         self.declared().filter_map(|(declared, count)| Some((declared.life?, count.number()))).collect()
     }
 
-    /// The attributes in `smart.json`.
+    /// The counters' attributes in `smart.json`, with their values.
     fn smart(&self) -> Vec<(&'static str, Value)> {
         self.declared().filter_map(|(declared, count)| Some((declared.smart?, count.json()))).collect()
     }
@@ -341,20 +343,20 @@ mod tests {
     use serde_json::json;
 
     counters! {
-        /// Of each kind one.
+        /// One counter of each kind.
         struct Reads {
             /// Pages that were
             /// read.
             pub reads: u64, sum of pages, summary "read.pages", life "pages_read", smart "Reads";
-            /// The most of them at a time.
+            /// Most pages read at a time.
             pub reads_max: u32, max of pages, summary "read.most";
             /// Requests that wait now.
             pub waiting: u32, last of requests;
-            /// How long reads took.
+            /// Duration of all reads.
             pub read_ns: Span, sum of us, reshaped "read_us";
-            /// How long writes took.
+            /// Duration of all writes.
             pub write_ns: Span, sum of s, summary "write_s";
-            /// What they took.
+            /// Energy of all reads and writes.
             pub energy_j: f64, sum of j;
             /// Blocks, by level.
             pub levels: [u64; 3], sum of blocks;
@@ -375,18 +377,22 @@ mod tests {
     }
 
     #[test]
-    fn a_stretch_is_what_has_been_counted_in_it() {
+    fn since_and_add_treat_sums_maxima_and_last_values_differently() {
         let since = some(3).since(&some(2));
         assert_eq!(since, Reads { reads_max: 3, waiting: 4, ..some(1) });
         let mut sum = some(2);
         sum.add(&since);
         assert_eq!(sum, some(3));
         sum.add(&Reads { reads_max: 1, ..Reads::default() });
-        assert_eq!((sum.reads_max, sum.waiting), (3, 0), "the largest stays, the last does not");
+        assert_eq!(
+            (sum.reads_max, sum.waiting),
+            (3, 0),
+            "a maximum keeps the larger value, a last value takes the later"
+        );
     }
 
     #[test]
-    fn the_results_have_a_counter_where_it_is_declared() {
+    fn a_counter_is_in_the_results_at_its_declared_places() {
         let expected = json!({
             "read": { "pages": 20, "most": 2 },
             "waiting": 5,
@@ -394,10 +400,9 @@ mod tests {
             "energy_j": 1.0,
             "levels": [2, 0, 4],
         });
-        assert_eq!(Value::from(some(2).section()).to_string(), expected.to_string(), "in this order");
+        assert_eq!(Value::from(some(2).section()).to_string(), expected.to_string(), "values or their order");
         let schema = Value::from(Reads::schema());
-        let most =
-            json!({ "description": "The most of them at a time.", "type": "integer", "unit": "pages" });
+        let most = json!({ "description": "Most pages read at a time.", "type": "integer", "unit": "pages" });
         assert_eq!(schema["properties"]["read"]["properties"]["most"], most);
         assert_eq!(schema["required"], json!(["read", "waiting", "write_s", "energy_j", "levels"]));
         assert_eq!(some(2).life(), [("pages_read", 20.0)]);

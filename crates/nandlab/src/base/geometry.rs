@@ -1,7 +1,7 @@
 //! The geometry of a drive and the ids of its parts.
 //!
-//! Numbering is dense and nested: channel, chip, die, plane, block, page, so that the id of a part follows from the id
-//! of the part around it by one multiplication. A PPN counts all physical pages of the drive, an LPN all logical pages.
+//! Numbering is dense and nested: channel, chip, die, plane, block, page. For example, the id of a die's first plane is
+//! the die's id times the planes per die. A PPN counts all physical pages of the drive, an LPN all logical pages.
 
 pub use crate::base::ids::{BlockId, CacheSlot, DieId, Lpn, PlaneId, Ppn, RequestId, Tvpn};
 
@@ -24,7 +24,7 @@ pub struct DriveSpec {
     pub pages_per_block: u32,
     pub page_size_bytes: u32,
     pub cell: Cell,
-    /// Layers of a 3D block, over which its pages are spread evenly; 1 for 2D cells.
+    /// Layers of a 3D block; its pages are spread evenly over them. 1 for 2D cells.
     pub layers: u32,
     /// Overprovisioning: (raw - logical) / logical.
     pub op: f64,
@@ -42,7 +42,7 @@ pub enum Cell {
     Tlc3d,
 }
 
-/// Division by a fixed 32-bit number with a multiplication, exact for every 32-bit dividend.
+/// Divides by a fixed 32-bit number with a multiplication. Exact for every 32-bit dividend.
 #[derive(Clone, Copy, Debug)]
 pub struct Divisor {
     magic: u64,
@@ -53,7 +53,7 @@ impl Divisor {
     /// Prepares the division by `by`, which must not be 0.
     pub fn new(by: u32) -> Self {
         assert!(by > 0, "division by zero");
-        // ceil(2^64 / by); for by = 1 the sum wraps to 0, and `divide` has a branch of its own.
+        // ceil(2^64 / by). For by = 1 the sum wraps to 0, so `divide` handles 1 separately.
         Self { magic: (u64::MAX / u64::from(by)).wrapping_add(1), by }
     }
 
@@ -71,7 +71,7 @@ impl Divisor {
     }
 }
 
-/// The kind of a page: which bit of its cells it is.
+/// The kind of a page: which bit of its cells it holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum PageKind {
@@ -85,7 +85,7 @@ pub enum PageKind {
     Msb,
 }
 
-/// The geometry of a drive, with everything derived from it.
+/// The geometry of a drive: the spec's values, and the numbers that follow from them.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub struct Geometry {
@@ -115,7 +115,7 @@ impl Geometry {
     /// The geometry of a validated `[drive]` section.
     ///
     /// # Panics
-    /// If the drive has 2^32 - 1 pages or more; the spec check refuses such a drive.
+    /// If the drive has 2^32 - 1 pages or more; the spec check rejects such a drive.
     pub fn new(drive: &DriveSpec) -> Self {
         let dies_per_channel = drive.chips_per_channel * drive.dies_per_chip;
         let dies = drive.channels * dies_per_channel;
@@ -230,13 +230,14 @@ impl Geometry {
         }
     }
 
-    /// The layer of page `page` of a block, from 0 at the bottom; pages fill the layers evenly from the bottom up.
+    /// The layer of page `page` of a block, from 0 at the bottom. The pages are spread evenly over the layers, in
+    /// ascending order.
     pub fn layer(&self, page: u32) -> u32 {
         (u64::from(page) * u64::from(self.layers) / u64::from(self.pages_per_block)) as u32
     }
 
-    /// A page as `c0.d3.p1.b120.pg7`: channel, die in the channel, plane in the die, block in the plane, page in the
-    /// block.
+    /// Shows a page as `c0.d3.p1.b120.pg7`: channel, die in the channel, plane in the die, block in the plane, page in
+    /// the block.
     pub fn show(&self, ppn: Ppn) -> impl fmt::Display + use<> {
         let (block, page) = self.split(ppn);
         let plane = self.plane_of(block);

@@ -1,28 +1,29 @@
-//! Large arrays with random access: zeroed lazily by the kernel, and backed by huge pages where the kernel grants them.
+//! Large arrays with random access: the kernel zeroes them lazily, and backs them with huge pages where it can.
 
 use std::ops::{Deref, DerefMut};
 
 /// A fixed-size array of plain numbers.
 ///
-/// A zeroed array takes no memory for pages never touched. With huge pages a random access, such as a look-up in the
-/// map of a large drive, takes one cache miss and no page walk.
+/// The parts of a zeroed array that are never accessed take no memory. With huge pages a random access, such as a
+/// look-up in the map of a large drive, takes one cache miss and no page walk.
 #[derive(Debug)]
 pub struct Huge<T>(Vec<T>);
 
 impl<T: Clone + Default> Huge<T> {
-    /// `len` default values, which have to be zeroes.
+    /// `len` default values; the default of `T` must be zero.
     pub(crate) fn zeroed(len: usize) -> Self {
-        // The zeroed allocation comes straight from the kernel: no element is written here.
+        // The kernel provides zeroed memory: no element is written here.
         let vec = vec![T::default(); len];
         #[cfg(target_os = "linux")]
         advise(vec.as_ptr().addr(), size_of::<T>() * len);
         Self(vec)
     }
 
-    /// `len` copies of `value`, written at once, so that a run that has started does not run out of memory here later.
+    /// `len` copies of `value`. All are written here, so that memory that is too small fails the run at its start, not
+    /// later.
     pub(crate) fn filled(value: T, len: usize) -> Self {
         let mut vec: Vec<T> = Vec::with_capacity(len);
-        // The advice comes before the memory is touched, since touched memory is made of small pages already.
+        // The advice comes before the first access, because accessed memory already consists of small pages.
         #[cfg(target_os = "linux")]
         advise(vec.as_ptr().addr(), size_of::<T>() * len);
         vec.resize(len, value);
@@ -40,7 +41,7 @@ impl<T: Clone + Default> Huge<T> {
 #[inline(always)]
 pub(crate) fn prefetch<T>(address: *const T) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch is a hint; it reads nothing the program can see and never faults.
+    // SAFETY: a prefetch is a hint. It has no effect on the program's data and never faults.
     unsafe {
         std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(address.cast());
     }
@@ -55,7 +56,7 @@ fn advise(address: usize, bytes: usize) {
     let end = (address + bytes) / HUGE_PAGE * HUGE_PAGE;
     if start < end {
         // SAFETY: the range lies inside one live allocation, and the advice does not change its content. If the kernel
-        // refuses, the memory stays as it is.
+        // rejects the advice, the memory remains as it is.
         unsafe { libc::madvise(start as *mut libc::c_void, end - start, libc::MADV_HUGEPAGE) };
     }
 }

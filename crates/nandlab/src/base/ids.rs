@@ -26,20 +26,20 @@ id!(
     Ppn
 );
 id!(
-    /// Block, counted over the whole drive.
+    /// Number of a block, counted over the whole drive.
     BlockId
 );
 id!(
-    /// Plane, counted over the whole drive.
+    /// Number of a plane, counted over the whole drive.
     PlaneId
 );
 id!(
-    /// Die, counted over the whole drive.
+    /// Number of a die, counted over the whole drive.
     DieId
 );
 
 id!(
-    /// Slot of a host request under way; the slot is reused once the request is over.
+    /// Slot of an outstanding host request; reused after the request's completion.
     RequestId
 );
 id!(
@@ -47,6 +47,6 @@ id!(
     CacheSlot
 );
 id!(
-    /// Translation page of the demand map.
+    /// Number of a translation page of the demand map.
     Tvpn
 );

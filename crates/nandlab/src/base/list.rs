@@ -1,6 +1,6 @@
 //! Doubly linked lists of slots, in the order of use.
 
-/// No slot.
+/// The number that stands for "no slot".
 const NONE: u32 = u32::MAX;
 
 /// A slot's neighbours in one list.
@@ -11,7 +11,7 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// The slot used most recently before this slot.
+    /// The next slot in the list, which was used less recently.
     pub(crate) fn after(self) -> Option<u32> {
         (self.after != NONE).then_some(self.after)
     }
@@ -23,7 +23,7 @@ impl Default for Link {
     }
 }
 
-/// The array with the links of a list.
+/// An array with the links of a list's slots.
 pub(crate) trait ListLinks {
     /// The link of a slot.
     fn link(&mut self, slot: u32) -> &mut Link;

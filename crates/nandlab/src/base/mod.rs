@@ -1,5 +1,5 @@
-//! What every room uses, and what knows no room: time and other units, ids, geometry, requests, lists, slabs and large
-//! arrays, random streams; the descriptions of policies, counters and notes.
+//! Types that every room uses and that depend on no room: time and other units, ids, geometry, requests, lists, slabs,
+//! large arrays, random streams, and the descriptions of policies, counters and notes.
 
 pub mod counters;
 pub mod geometry;

@@ -1,4 +1,4 @@
-//! Notes: text that a result needs beside its numbers.
+//! Notes: findings about a result, as text.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -11,18 +11,18 @@ pub enum Severity {
     Error,
     /// A headline number misleads.
     Warning,
-    /// Something that the spec asks for never happened, or made no difference.
+    /// Something that the spec configures never happened, or made no difference.
     Info,
 }
 
-/// A statement that a reader of a result has to know.
+/// A finding about a result.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Note {
     /// The severity of the note.
     pub severity: Severity,
     /// The subject of the note, as an identifier for programs.
     pub code: &'static str,
-    /// The text: what has happened, the spec keys concerned, and the remedy.
+    /// The finding in words: what has happened, the spec keys concerned, and the remedy.
     pub text: String,
 }
 
@@ -37,7 +37,7 @@ impl Note {
         Some(Self { severity: Severity::Warning, code, text })
     }
 
-    /// Something that the spec asks for never happened, or made no difference.
+    /// Something that the spec configures never happened, or made no difference.
     pub(crate) fn info(code: &'static str, text: String) -> Option<Self> {
         Some(Self { severity: Severity::Info, code, text })
     }

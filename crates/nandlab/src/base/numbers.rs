@@ -1,7 +1,7 @@
 //! Numbers in results: rounding for files, and quotients whose divisor may be 0.
 
-/// A number for a file, rounded to 12 significant digits: more than any simulated quantity needs, and without the
-/// rounding noise of the last digits.
+/// Rounds a number for a file to 12 significant digits: more than any simulated quantity needs, and few enough to hide
+/// the rounding errors of the last digits.
 pub(crate) fn number(value: f64) -> f64 {
     format!("{value:.11e}").parse().expect("a formatted number parses")
 }
@@ -16,7 +16,7 @@ pub(crate) fn per(a: u64, b: u64) -> Option<f64> {
     (b > 0).then(|| a as f64 / b as f64)
 }
 
-/// `a / b`, 0 when b is 0.
+/// `a / b`; 0 when b is 0.
 pub(crate) fn ratio(a: f64, b: f64) -> f64 {
     if b == 0.0 { 0.0 } else { a / b }
 }

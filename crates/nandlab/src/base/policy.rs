@@ -1,11 +1,11 @@
-//! Descriptions of policies, from which the spec keys, the errors and the listings of a slot are made.
+//! Descriptions of policies. The spec key of a slot, its errors and its listings are generated from them.
 
 /// A parameter of a policy.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ParamInfo {
     /// The parameter's key.
     pub name: &'static str,
-    /// The value when the key is absent; `None`: the key is required.
+    /// The value when the key is absent; `None` if the key is required.
     pub default: Option<f64>,
     /// Smallest value allowed.
     pub min: f64,
@@ -13,7 +13,7 @@ pub struct ParamInfo {
     pub max: f64,
     /// Whether only whole numbers are allowed.
     pub whole: bool,
-    /// One line of text, with the unit.
+    /// A description in one line, with the unit.
     pub description: &'static str,
 }
 
@@ -22,7 +22,7 @@ pub struct ParamInfo {
 pub struct PolicyInfo {
     /// The policy's name in the spec.
     pub name: &'static str,
-    /// One line of text.
+    /// A description in one line.
     pub description: &'static str,
     /// The policy's parameters.
     pub params: &'static [ParamInfo],

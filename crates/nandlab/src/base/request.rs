@@ -2,7 +2,7 @@
 
 use crate::base::units::Time;
 
-/// The operation that the host asks for.
+/// The operation that the host requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Op {
@@ -20,7 +20,7 @@ impl Op {
     /// All operations, in the order of their numbers.
     pub const ALL: [Op; 4] = [Op::Read, Op::Write, Op::Trim, Op::Flush];
 
-    /// The lower-case name in files and on screen.
+    /// The name of the operation in files and on screen.
     pub fn name(self) -> &'static str {
         match self {
             Op::Read => "read",
@@ -31,10 +31,10 @@ impl Op {
     }
 }
 
-/// A request in the form in which the host sends it.
+/// A request of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Arrival time, from the start of the workload.
+    /// Arrival time, counted from the start of the workload.
     pub arrival: Time,
     /// The operation.
     pub op: Op,
@@ -52,7 +52,7 @@ pub struct Request {
 pub enum FailReason {
     /// No read level decodes a page of the request, or its data was lost or torn earlier.
     Uncorrectable,
-    /// No plane in which the page may be written has a block left whose erase would free a block.
+    /// The request's page may be written only in planes that are worn out.
     WornOut,
     /// The request was outstanding when power failed.
     PowerLost,
@@ -81,6 +81,6 @@ pub struct Completion {
     pub request: Request,
     /// The time at which the request was completed.
     pub completed: Time,
-    /// Why the request has failed, wholly or in part; `None` for a successful request.
+    /// Why the request, or a part of it, has failed; `None` for a successful request.
     pub failed: Option<FailReason>,
 }

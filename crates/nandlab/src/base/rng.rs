@@ -1,7 +1,7 @@
 //! Seeded random streams, one per policy or generator.
 //!
-//! Every user of randomness owns a stream made from the run's seed and the user's name (its spec path), so that
-//! replacing one policy does not shift the draws of another.
+//! Every user of randomness owns a stream, which follows from the run's seed and the user's name, such as its spec
+//! key. So replacing one policy does not change the draws of another.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
@@ -20,19 +20,19 @@ impl Stream {
         Self(ChaCha8Rng::seed_from_u64(seed ^ hash))
     }
 
-    /// Sixty-four uniform bits.
+    /// Draws 64 uniform bits.
     #[inline]
     pub fn bits(&mut self) -> u64 {
         self.0.next_u64()
     }
 
-    /// A uniform number in `0..n` (Lemire's method, without the rejection step: the bias is below n / 2^64).
+    /// Draws a uniform number in `0..n` (Lemire's method, without the rejection step: the bias is below n / 2^64).
     #[inline]
     pub fn below(&mut self, n: u64) -> u64 {
         ((u128::from(self.bits()) * u128::from(n)) >> 64) as u64
     }
 
-    /// A uniform number in `[0, 1)`.
+    /// Draws a uniform number in `[0, 1)`.
     #[inline]
     pub fn unit(&mut self) -> f64 {
         (self.bits() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)

@@ -1,6 +1,7 @@
-//! A section of a result: the counters of a room, and the values that the section has beside them.
+//! A section of a result: the counters of a room, and other values.
 //!
-//! What serde writes and what schemars describes are joined by the same function, so that the schema says what is written.
+//! One function joins counters and values, both in the data that serde writes and in the schema that schemars
+//! generates. So the schema describes exactly the data that are written.
 
 use super::counters::CounterSet;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -9,23 +10,24 @@ use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// The values that a section has beside its counters.
+/// The values of a section that are not counters.
 ///
-/// A field with the name of a group of counters is a struct that is joined to the group; where it is null, so is the group.
+/// A field with the name of a group of counters is a struct, whose fields are added to the group. If the field is null,
+/// the whole group is null.
 pub trait Beside: Serialize + JsonSchema {
-    /// The values that do not come last.
+    /// The places of the values that are not at the end of the section or group.
     const BEFORE: Before;
 }
 
-/// Where values stand: the path of a counter, and the values before it.
+/// Places of values: the path of a counter, and the names of the values that precede the counter.
 pub type Before = &'static [(&'static str, &'static [&'static str])];
 
-/// A section of a result, in the order in which it is written.
+/// A section of a result, which is written as one object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Section<C, V> {
     /// The counters of a room.
     pub counters: C,
-    /// What the section has beside them.
+    /// The values that are not counters.
     pub values: V,
 }
 
@@ -50,7 +52,8 @@ impl<C: CounterSet, V: Beside> JsonSchema for Section<C, V> {
     }
 }
 
-/// Puts what is beside the entries of a section among them; `meet` has what is under the same name.
+/// Inserts the values `beside` into `entries`, at the places that `before` gives. If an entry with a value's name
+/// exists already, calls `meet` with the entry, the value and the path of the entry.
 fn join(
     entries: &mut Map<String, Value>,
     beside: Map<String, Value>,
@@ -83,7 +86,7 @@ fn join_values(section: &mut Value, values: Value, before: Before, path: &str) {
     }
 }
 
-/// `schema` is that of the values, and becomes that of the section.
+/// Turns `schema`, the schema of the values, into the schema of the section by inserting the counters.
 fn join_schemas(
     generator: &mut SchemaGenerator,
     schema: &mut Map<String, Value>,
@@ -109,14 +112,14 @@ fn join_schemas(
     schema.insert("required".to_owned(), Value::Array(required));
 }
 
-/// The name of the definition that a schema refers to, if need be beside null.
+/// The name of the definition to which a schema refers. The schema may allow null as an alternative.
 fn definition(schema: &Value) -> Option<&str> {
     let either = schema.get("anyOf").and_then(Value::as_array);
     let reference = either.map_or(Some(schema), |either| either.first())?.get("$ref")?;
     reference.as_str()?.rsplit('/').next()
 }
 
-/// Counts by number: the first is that of 1.
+/// Counts by number: the keys are the numbers 1, 2, 3, ...
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ByNumber(BTreeMap<u32, u64>);
 
@@ -137,7 +140,7 @@ mod tests {
         struct Pages {
             /// Pages read.
             pub reads: u64, sum of pages, summary "read.pages";
-            /// The most of them at a time.
+            /// Most pages read at a time.
             pub reads_max: u32, max of pages, summary "read.most";
             /// Pages that wait.
             pub waiting: u32, last of pages;
@@ -149,9 +152,9 @@ mod tests {
     /// Reads.
     #[derive(Serialize, JsonSchema)]
     struct Reads {
-        /// What goes on.
+        /// What the drive is doing.
         state: &'static str,
-        /// The least.
+        /// Fewest pages read at a time.
         least: u32,
     }
 
@@ -177,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn values_stand_among_the_counters() {
+    fn values_precede_the_counters_that_before_names() {
         let expected = json!({
             "read": { "pages": 20, "state": "idle", "most": 2, "least": 1 },
             "sum": 8,
@@ -185,7 +188,7 @@ mod tests {
             "levels": { "1": 1, "2": 4 },
         });
         let read = Some(Reads { state: "idle", least: 1 });
-        assert_eq!(section(read).to_string(), expected.to_string(), "in this order");
+        assert_eq!(section(read).to_string(), expected.to_string(), "values or their order");
         assert_eq!(section(None)["read"], Value::Null);
     }
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::num::NonZeroU32;
 
-/// The slot of a `T` in its [`Slab`]. An `Option<Id<T>>` is no larger: four bytes.
+/// The slot of a `T` in its [`Slab`]. Takes four bytes, as does an `Option<Id<T>>`.
 pub struct Id<T>(NonZeroU32, PhantomData<fn() -> T>);
 
 impl<T> Id<T> {
@@ -47,7 +47,7 @@ impl<T> fmt::Debug for Id<T> {
 
 /// A value of a slab, with the link of the one list that the value may be in.
 pub trait Node: Sized {
-    /// The content of a slot before its first use; in no list.
+    /// The content of a slot before its first use: a value that is in no list.
     const EMPTY: Self;
 
     /// The next value in the list that this value is in.
@@ -170,7 +170,7 @@ impl<T> Fifo<T> {
 }
 
 impl<T: Node + Copy> Fifo<T> {
-    /// A list of one value, which must be in no other list.
+    /// A list of one value. The value must be in no other list.
     #[inline(always)]
     pub fn of(slab: &mut impl std::ops::IndexMut<Id<T>, Output = T>, slot: Id<T>) -> Self {
         *slab[slot].next() = None;
@@ -206,7 +206,7 @@ impl<T: Node + Copy> Fifo<T> {
         Some(first)
     }
 
-    /// Takes out `slot`, which follows `before`, or is the first value if `before` is `None`.
+    /// Takes out the value in `slot`. `before` is the slot of the preceding value, `None` for the first value.
     pub fn remove(
         &mut self,
         slab: &mut impl std::ops::IndexMut<Id<T>, Output = T>,
@@ -251,7 +251,7 @@ mod tests {
         assert_eq!(size_of::<Fifo<Item>>(), 8);
     }
 
-    /// The naive twins of the lists are queues of numbers.
+    /// The naive twin of each list is a queue of numbers.
     #[test]
     fn lists_agree_with_queues_of_numbers_and_slots_are_reused() {
         let (mut slab, mut lists) = (Slab::default(), [Fifo::default(); 3]);
@@ -273,7 +273,7 @@ mod tests {
                     twin.push_front(number);
                 }
                 4 if !twin.is_empty() => {
-                    // Any value of the list; its predecessor has to be found from the front.
+                    // A random value of the list. A search from the front finds its predecessor.
                     let nth = stream.below(twin.len() as u64) as usize;
                     let (mut before, mut slot) = (None, list.first().unwrap());
                     for _ in 0..nth {
@@ -305,7 +305,7 @@ mod tests {
             assert_eq!(slab.live() as usize, live);
             most = most.max(live);
         }
-        assert_eq!(slab.slots.len(), most, "a free slot is used before a new one");
-        assert!(removed_within > 500, "{removed_within}");
+        assert_eq!(slab.slots.len(), most, "the slab has grown although it had a free slot");
+        assert!(removed_within > 500, "only {removed_within} values behind the first have been removed");
     }
 }

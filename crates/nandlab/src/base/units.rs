@@ -5,7 +5,7 @@ use std::ops::{Add, AddAssign, Div, Mul, MulAssign, Sub, SubAssign};
 
 /// Simulated time: nanoseconds since the drive was switched on.
 ///
-/// Simulation ends at [`Time::LIMIT`]. The types keep times and spans apart: two times cannot be added, and their
+/// Simulation ends at [`Time::LIMIT`]. Times and spans have different types: two times cannot be added, and their
 /// difference is a [`Span`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
@@ -19,8 +19,8 @@ pub struct Span(u64);
 impl Time {
     /// The time at which the drive is switched on.
     pub const START: Time = Time(0);
-    /// The last simulated time: 2^62 ns, 146 years. A time up to this limit and a span up to [`Span::LIMIT`] add
-    /// without overflow.
+    /// The last simulated time: 2^62 ns, 146 years. The sum of a time up to this limit and a span up to
+    /// [`Span::LIMIT`] does not overflow.
     pub const LIMIT: Time = Time(1 << 62);
     /// A time after every event.
     pub const NEVER: Time = Time(u64::MAX);
@@ -49,7 +49,7 @@ impl Time {
         (ns <= Self::LIMIT.0 as f64).then_some(Time(ns as u64))
     }
 
-    /// The time `span` after this time; stops at [`Time::NEVER`].
+    /// The time `span` after this time, at most [`Time::NEVER`].
     #[inline(always)]
     pub const fn saturating_add(self, span: Span) -> Self {
         Time(self.0.saturating_add(span.0))
@@ -61,7 +61,7 @@ impl Time {
         Span(self.0.saturating_sub(before.0))
     }
 
-    /// The time `span` before this time; stops at [`Time::START`].
+    /// The time `span` before this time, at least [`Time::START`].
     #[inline(always)]
     pub const fn earlier_by(self, span: Span) -> Self {
         Time(self.0.saturating_sub(span.0))
@@ -101,7 +101,7 @@ impl Span {
     }
 }
 
-/// The operators by their effect on nanoseconds; they overflow as the operators of `u64` do.
+/// Implements operators by their effect on nanoseconds. They overflow as the operators of `u64` do.
 macro_rules! operators {
     ($($trait:ident::$method:ident($left:ident: $Left:ty, $right:ident: $Right:ty) -> $Out:ty = $value:expr;)*) => {
         $(impl $trait<$Right> for $Left {
@@ -177,10 +177,10 @@ pub const KIB: u64 = 1 << 10;
 pub const MIB: u64 = 1 << 20;
 /// One GiB in bytes.
 pub const GIB: u64 = 1 << 30;
-/// The unit of block addresses in traces, in bytes.
+/// The unit of block addresses in traces: 512 bytes.
 pub const SECTOR: u64 = 512;
 
-/// The time to transfer `bytes` at `ns_per_byte`, rounded up once per transfer.
+/// The time to transfer `bytes` at `ns_per_byte`, rounded up to whole nanoseconds once per transfer.
 pub fn transfer_ns(bytes: u64, ns_per_byte: f64) -> Span {
     Span(libm::ceil(bytes as f64 * ns_per_byte) as u64)
 }
@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_and_spans_count_as_their_nanoseconds_do() {
+    fn operators_act_on_the_nanoseconds_of_times_and_spans() {
         assert_eq!(size_of::<Option<(Time, Span)>>(), size_of::<Option<(u64, u64)>>());
         let mut time = Time::START + 3 * MS + 2 * US * 5;
         assert_eq!(time.ns(), 3_010_000);
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn saturating_operations_stop_at_the_ends() {
+    fn saturating_operations_stop_at_the_ends_of_the_range() {
         assert_eq!(Time::NEVER.saturating_add(US), Time::NEVER);
         assert_eq!(Time::START.saturating_sub(Time::NEVER), Span::ZERO);
         assert_eq!((Time::START + US).earlier_by(MS), Time::START);
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     #[should_panic = "overflow"]
-    fn times_that_would_run_backwards_are_noticed() {
+    fn a_negative_difference_of_times_panics() {
         let _ = Time::START - (Time::START + US);
     }
 }

@@ -1,6 +1,7 @@
 //! Numbers as text for people.
 
-/// A number with three or four significant digits, and whole numbers from 100 up: `1.07`, `12.3`, `912`, `48,100`.
+/// A number as text: whole from 100 up (`912`, `48,100`), with one decimal from 10 up (`12.3`), with two from 0.01 up
+/// (`1.07`), and in scientific notation below 0.01 and from 1e15 up (`1.2e-4`).
 pub(crate) fn number(value: f64) -> String {
     match value.abs() {
         size if size >= 1e15 => format!("{value:.1e}"),
@@ -43,7 +44,7 @@ pub(crate) fn listed(names: &[&str]) -> String {
     }
 }
 
-/// A share as per cent that is rounded neither to 0 nor to 100.
+/// `some / of` in per cent. A share other than 0 and 1 is never rounded to 0 or 100 per cent.
 pub(crate) fn part(some: f64, of: f64) -> String {
     let percent = 100.0 * some / of;
     if some != 0.0 && percent < 0.05 {
@@ -55,7 +56,7 @@ pub(crate) fn part(some: f64, of: f64) -> String {
     }
 }
 
-/// A value >= 0 with `digits` significant digits, without zeros at the end.
+/// A value >= 0 with `digits` digits, a zero before the point counted, and without trailing zeros after the point.
 fn digits(value: f64, digits: usize) -> String {
     let whole = if value >= 1.0 { libm::log10(value) as usize + 1 } else { 1 };
     let text = format!("{value:.*}", digits.saturating_sub(whole));
@@ -74,7 +75,7 @@ pub(crate) fn size(bytes: u64) -> String {
     format!("{} {}", digits(amount, 3), UNITS[unit])
 }
 
-/// A time in a unit that suits its size.
+/// A time as text, in a unit that suits its size.
 pub fn duration(seconds: f64) -> String {
     match seconds {
         s if s <= 0.0 => "0 s".to_owned(),
@@ -91,7 +92,7 @@ pub fn duration(seconds: f64) -> String {
     }
 }
 
-/// An energy in a unit that suits its size.
+/// An energy as text, in a unit that suits its size.
 pub(crate) fn joules(energy: f64) -> String {
     match energy {
         0.0 => "0 J".to_owned(),
@@ -106,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_read_as_in_the_reports() {
+    fn numbers_are_formatted_as_in_the_reports() {
         let numbers = [0.0, 1.066, 12.34, 912.4, 48_100.2, 0.000_12].map(number);
         assert_eq!(numbers, ["0", "1.07", "12.3", "912", "48,100", "1.2e-4"]);
         assert_eq!([0, 999, 1000, 1_234_567].map(count), ["0", "999", "1,000", "1,234,567"]);
