@@ -20,8 +20,8 @@
 //! The macro declares the struct and implements [`CounterSet`] for it: the list of the declarations
 //! ([`CounterSet::DECLARED`]), the difference from an earlier time ([`CounterSet::since`]), sums ([`CounterSet::add`]),
 //! and the counters as a section of `summary.json`, as columns of `life.parquet` and as attributes of `smart.json`. The
-//! struct serializes as its section of `summary.json` and has the section's JSON Schema. [`super::section::Section`] adds
-//! the values of the section that are not counters. After a counter's type come:
+//! struct serializes as its section of `summary.json` and has the section's JSON Schema. [`super::section::Section`]
+//! adds the values of the section that are not counters. After a counter's type come:
 //!
 //! | declaration | meaning |
 //! |---|---|

@@ -1,10 +1,10 @@
-//! Rules over several keys: values that are allowed each by itself may be impossible together.
+//! Rules over several keys: values may be impossible together although each of them is allowed.
 
 use super::kind::Val;
 use super::layers::{Layers, Location};
 use super::resolve::Resolved;
 
-/// A rule. It returns `None` as soon as a key that it needs could not be read.
+/// A rule. Returns `None` as soon as it needs a key whose value could not be read.
 pub(crate) type Rule = fn(&mut Check<'_>) -> Option<()>;
 
 /// The values that a rule checks, and the list to which it adds errors.
@@ -36,8 +36,8 @@ impl<'a> Check<'a> {
         self.tag(path) == Some(name)
     }
 
-    /// Reports an error at that one of `keys` whose value comes from the highest layer, the first of several in the
-    /// same layer.
+    /// Reports an error at one of `keys`: the one whose value comes from the highest layer. If this layer sets several
+    /// of them, the error is at the first in `keys`.
     pub(crate) fn error(&mut self, keys: &[&str], message: impl Into<String>, remedy: impl Into<String>) {
         let mut worst: Option<(&str, &Location)> = None;
         for key in keys {
@@ -61,7 +61,7 @@ impl<'a> Check<'a> {
         message: impl Into<String>,
         remedy: impl Into<String>,
     ) {
-        // A default has no location; defaults are valid.
+        // A default has no location, and needs no error because all defaults are valid.
         let Some(location) = self.values.items.get(key).and_then(|item| item.location.clone()) else {
             return;
         };

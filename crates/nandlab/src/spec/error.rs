@@ -6,15 +6,15 @@ use std::fmt;
 /// One error of a spec.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpecError {
-    /// The file's name, `preset NAME` or `--set`.
+    /// The file's name, `preset NAME`, `--set` or `defaults`.
     pub origin: String,
-    /// The line in the file or preset; `None` for `--set`.
+    /// The line in the file or preset; `None` for `--set`, for defaults and for an error of the whole file.
     pub line: Option<u32>,
-    /// The key, `section.name`; empty when the file is not TOML.
+    /// The key, `section.name`; empty for an error that belongs to no key, such as text that is not TOML.
     pub key: String,
     /// The fault.
     pub message: String,
-    /// What to write instead; may be empty.
+    /// How to correct the spec; may be empty.
     pub remedy: String,
 }
 
@@ -47,11 +47,11 @@ impl std::error::Error for SpecError {}
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpecErrors(pub(crate) Vec<SpecError>);
 
-/// The largest number of lines shown, which fits on a screen; further errors are only counted.
+/// The largest number of lines shown, so that the text fits on a screen. Further errors are only counted.
 const LINES_MAX: usize = 22;
 
 impl SpecErrors {
-    /// All errors, in the order of the file's lines.
+    /// All errors, in the order of layers and of the lines in each layer.
     pub fn all(&self) -> &[SpecError] {
         &self.0
     }
@@ -63,7 +63,7 @@ impl fmt::Display for SpecErrors {
         let mut remedy = "";
         for (i, error) in self.0.iter().enumerate() {
             let mut text = error.to_string();
-            // A remedy that is the same as in the error before is not repeated.
+            // A remedy is left out if the error before has the same remedy.
             if !error.remedy.is_empty() && error.remedy == remedy {
                 text.truncate(text.len() - error.remedy.len() - REMEDY.len());
             }
@@ -81,9 +81,9 @@ impl fmt::Display for SpecErrors {
 
 impl std::error::Error for SpecErrors {}
 
-/// The candidate nearest to `word`, if near enough for `word` to be a typing error.
+/// The candidate that is most similar to `word`, if `word` may be a typing error for it.
 pub(super) fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    // A long word is no typing error, and the comparison is quadratic.
+    // A word of this length is not a typing error, and the time of a comparison grows with the square of the length.
     if word.len() > 64 {
         return None;
     }
@@ -99,7 +99,8 @@ pub(super) fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>)
         .map(|(_, c)| c)
 }
 
-/// The least number of insertions, deletions, substitutions and swaps of neighbours that turn `a` into `b`.
+/// The least number of edits that turn `a` into `b`: insertions, deletions, substitutions and swaps of neighbouring
+/// characters.
 fn edits(a: &[char], b: &[char]) -> usize {
     let mut before: Vec<usize> = Vec::new();
     let mut above: Vec<usize> = (0..=b.len()).collect();
@@ -138,11 +139,15 @@ mod tests {
         assert_eq!(each.lines().count(), LINES_MAX + 1);
         assert!(each.ends_with("  remedy: 10\nand 89 more"), "{each}");
         let few = SpecErrors(vec![error(1, "x"), error(2, ""), error(3, "x")]).to_string();
-        assert_eq!(few.matches("remedy").count(), 2, "not after one that has another");
+        assert_eq!(
+            few.matches("remedy").count(),
+            2,
+            "a remedy is left out although the error before has another"
+        );
     }
 
     #[test]
-    fn a_slip_of_the_pen_is_recognised_and_another_word_is_not() {
+    fn a_typing_error_has_a_suggestion_and_another_word_has_none() {
         let names = ["greedy", "cost-benefit", "fifo"];
         assert_eq!(nearest("gredy", names.into_iter()), Some("greedy"));
         assert_eq!(nearest("greeyd", names.into_iter()), Some("greedy"));

@@ -1,5 +1,5 @@
-//! Keys and the table of all keys. Parsing, defaults, ranges, `show`, the JSON Schema and "did you mean" all come from
-//! the table; the rooms that use the keys declare them.
+//! Keys and the table of all keys. Parsing, defaults, ranges, `show`, the JSON Schema and the suggestions "did you
+//! mean" all use the table. Each key is declared in the room that uses it.
 
 use super::kind::ValueKind;
 #[cfg(test)]
@@ -16,14 +16,14 @@ pub(crate) struct Key {
     /// `section.name`, or a bare name outside all sections.
     pub(crate) path: &'static str,
     pub(crate) kind: ValueKind,
-    /// The default as TOML; empty: the key has no default, or its default follows from other keys.
+    /// The default as TOML; empty if the key has no default, or a default that follows from other keys.
     pub(crate) default: &'static str,
     pub(crate) follows: Follows,
     pub(crate) when: When,
     pub(crate) doc: &'static str,
     /// The source of the default, or a remark on it; may be empty.
     pub(crate) note: &'static str,
-    /// The file that one of the key's choices names, if the content of the file is part of the spec.
+    /// For a key with a choice that names a file: how to read the file, whose content is part of the spec.
     pub(crate) file: Option<FileOf>,
 }
 
@@ -32,10 +32,11 @@ pub(crate) struct Key {
 pub(crate) enum Follows {
     /// No other key: the default is [`Key::default`].
     Nothing,
-    /// Keys that each belong to one of the choices: setting such a key makes its choice, with the location of that key;
-    /// the highest layer decides. If no such key is set, the default is `otherwise`.
+    /// Pairs of a key and the choice that it implies: if the key is set, the default is this choice, with the location
+    /// of the key. If several of the keys are set, the key of the highest layer decides. If none is set, the default is
+    /// `otherwise`.
     Choice { of: &'static [(&'static str, &'static str)], otherwise: &'static str },
-    /// Whether `key` is set: the default is `then` if it is, else `otherwise`, both as TOML.
+    /// One key: the default is `then` if `key` is set, and `otherwise` if not, both as TOML.
     Beside { key: &'static str, then: &'static str, otherwise: &'static str },
 }
 
@@ -43,9 +44,9 @@ pub(crate) enum Follows {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum When {
     Always,
-    /// One of these keys, which are among those of a [`OneOf`], is set.
+    /// One of these keys is set. They belong to a [`OneOf`].
     Set(&'static [&'static str]),
-    /// The key of this path has one of these values.
+    /// The key with this path has one of these values.
     Is(&'static str, &'static [&'static str]),
 }
 
@@ -59,7 +60,7 @@ pub(crate) struct FileOf {
 /// The content of a file that is part of the spec.
 #[derive(Clone, Debug)]
 pub(crate) struct Content {
-    /// A hash that differs between contents.
+    /// A hash of the content.
     pub(crate) hash: u64,
     pub(crate) value: Arc<dyn Any + Send + Sync>,
 }
@@ -73,7 +74,7 @@ pub(crate) struct Unreadable {
     pub(crate) remedy: String,
 }
 
-/// A key without conditions, notes or dependence on other keys.
+/// Declares a key without conditions, notes or dependence on other keys.
 pub(crate) const fn key(
     path: &'static str,
     kind: ValueKind,
@@ -94,7 +95,7 @@ impl Key {
         self.path.split_once('.').map_or(self.path, |(_, name)| name)
     }
 
-    /// Whether the key's default is one of its values.
+    /// Whether the default is a valid value of the key.
     #[cfg(test)]
     pub(crate) fn has_default(&'static self) -> bool {
         let node = parse_value(self.default);
@@ -122,7 +123,7 @@ impl Key {
     }
 }
 
-/// Keys of which a section needs exactly one as soon as any key of the section is set.
+/// Keys of a section. If any key of the section is set, exactly one of these keys must be set.
 #[derive(Debug)]
 pub(crate) struct OneOf {
     pub(crate) section: &'static str,
@@ -135,7 +136,7 @@ pub(crate) struct OneOf {
     pub(crate) missing: &'static str,
 }
 
-/// A spec that ships with the program: its name, a line of text about it, its TOML.
+/// A spec that is part of the program: its name, a description in one line, and its TOML.
 #[derive(Debug)]
 pub(crate) struct Preset {
     pub(crate) name: &'static str,
@@ -151,8 +152,8 @@ pub(crate) struct Table {
     /// The path of the key that names a preset, which is resolved before all other keys.
     pub(crate) preset: &'static str,
     pub(crate) presets: &'static [Preset],
-    /// Groups of keys that exclude each other: a key of a higher layer replaces the others, and one layer may set only
-    /// one.
+    /// Groups of keys that exclude each other. A layer may set only one key of a group; this key replaces the group's
+    /// keys of lower layers.
     pub(crate) exclusive: &'static [&'static [&'static str]],
     pub(crate) one_of: &'static [OneOf],
     /// Sections whose choices are not listed as policies.

@@ -1,4 +1,4 @@
-//! The kinds of values that keys accept, declared as data, and the values read.
+//! The kinds of values that keys accept, declared as data, and the values that have been read.
 
 use super::quantity::{Dimension, show_real, show_size, show_time};
 use super::section::FromVal;
@@ -27,22 +27,22 @@ pub(crate) enum ValueKind {
         max: u64,
         step: u64,
     },
-    /// Joules, watts, farads or volts, at least 0: with a unit, or a bare number in the SI unit.
+    /// Joules, watts, farads or volts, at least 0, written with a unit or as a bare number in the SI unit.
     Si(Dimension),
     Text,
     /// A file name; a relative path starts at the spec's folder.
     Path,
     /// One of these choices, by name, with or without parameters.
     Slot(&'static [Policy]),
-    /// One of the choices in a table that the module of the mechanism keeps.
+    /// One of the choices in a table of the mechanism's module.
     Registered(fn() -> &'static [Policy]),
     /// A table with these fields.
     Table(&'static [Param]),
-    /// A list of tables with these fields, with at most this number of items.
+    /// A list of tables with these fields. The number is the largest length of the list.
     List(&'static [Param], usize),
     /// One size, or a table of at most [`SIZES_MAX`] sizes and their weights.
     Sizes,
-    /// The alternative that fits the shape of the value.
+    /// One of several kinds: the one that fits the shape of the value.
     Either(&'static [ValueKind]),
 }
 
@@ -54,9 +54,9 @@ pub(crate) const SIZES_MAX: usize = 4096;
 pub(crate) struct Range {
     pub(crate) min: f64,
     pub(crate) max: f64,
-    /// `min` itself is excluded.
+    /// Whether `min` itself is excluded.
     pub(crate) above: bool,
-    /// `max` itself is excluded.
+    /// Whether `max` itself is excluded.
     pub(crate) below: bool,
 }
 
@@ -85,7 +85,7 @@ pub(crate) struct Policy {
     pub(crate) doc: &'static str,
 }
 
-/// The form of what follows a policy's name.
+/// The value or parameters of a policy, which follow its name.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Payload {
     /// Nothing: `victim = "greedy"`.
@@ -101,7 +101,7 @@ pub(crate) enum Payload {
 pub(crate) struct Param {
     pub(crate) name: &'static str,
     pub(crate) kind: ValueKind,
-    /// The default as TOML; empty: the parameter is required.
+    /// The default as TOML; empty if the parameter is required.
     pub(crate) default: &'static str,
     pub(crate) doc: &'static str,
 }
@@ -204,7 +204,7 @@ pub(crate) enum Val {
     Size(u64),
     Si(f64, Dimension),
     Text(String),
-    /// A policy's name and what follows it.
+    /// A policy's name and its payload.
     Tag(&'static str, Option<Box<Val>>),
     Table(Vec<(&'static str, Val)>),
     List(Vec<Val>),
@@ -221,7 +221,7 @@ impl Val {
         }
     }
 
-    /// A field of a table, converted.
+    /// A field of a table, converted to `T`.
     pub(crate) fn read<T: FromVal>(&self, name: &str) -> T {
         T::from_val(self.field(name))
     }
@@ -264,7 +264,7 @@ impl Val {
         }
     }
 
-    /// The name of the chosen policy; empty for a value that is no choice.
+    /// The name of the chosen policy; empty for a value that is not a choice.
     pub(crate) fn tag(&self) -> &'static str {
         match self {
             Val::Tag(name, _) => name,
@@ -272,10 +272,10 @@ impl Val {
         }
     }
 
-    /// Panics because the slot of `what` has no choice with this name.
+    /// Panics because this value is not a valid `what`.
     ///
     /// # Panics
-    /// Always: the reader accepts only names of the slot.
+    /// Always. The reader accepts only valid values, so a call means a bug.
     pub(crate) fn is_no(&self, what: &str) -> ! {
         panic!("{self:?} is no {what}")
     }

@@ -1,4 +1,4 @@
-//! Kinds of values that keys of several sections have, and constructors for the choices of a slot.
+//! Kinds of values that several sections use, and constructors for the choices of a slot.
 
 use super::kind::{Param, Payload, Policy, Range, ValueKind};
 use super::quantity::Dimension;
@@ -30,7 +30,7 @@ pub(crate) const fn param(
     Param { name, kind, default, doc }
 }
 
-/// The policy that `info` describes. The result leaks memory, so the function is to be called once for each policy.
+/// The policy that `info` describes. Each call leaks memory, so call the function only once for each policy.
 pub(crate) fn registered(info: &'static PolicyInfo) -> Policy {
     let param = |p: &ParamInfo| Param {
         name: p.name,
@@ -54,7 +54,7 @@ pub(crate) const fn int(min: u64, max: u64) -> ValueKind {
     ValueKind::Int { min, max }
 }
 
-/// A number in a range, its ends included.
+/// A number in a range that includes its ends.
 pub(crate) const fn num(min: f64, max: f64) -> ValueKind {
     ValueKind::Num(Range { min, max, above: false, below: false })
 }
@@ -66,7 +66,7 @@ pub(crate) const fn above_0(max: f64) -> ValueKind {
 
 /// A number from 0 to 1.
 pub(crate) const SHARE: ValueKind = num(0.0, 1.0);
-/// A number from 0 to below 1.
+/// A number from 0, below 1.
 pub(crate) const SHARE_BELOW_1: ValueKind =
     ValueKind::Num(Range { min: 0.0, max: 1.0, above: false, below: true });
 /// A number above 0, at most 1.
@@ -87,7 +87,7 @@ pub(crate) const OVERHEAD: ValueKind = ValueKind::Time { min: 0, max: OPERATION_
 pub(crate) const ANY_TIME: ValueKind = ValueKind::Time { min: 0, max: Span::LIMIT.ns() };
 /// A span of simulated time, at least 1 ns.
 pub(crate) const SOME_TIME: ValueKind = ValueKind::Time { min: 1, max: Span::LIMIT.ns() };
-/// An age of at most 60 years: the age clock has 32 bits of seconds, half of them, 68 years, for ages before the run.
+/// An age of at most 60 years. The age clock has 32 bits of seconds; half of its range, 68 years, is before the run.
 pub(crate) const AGE: ValueKind = ValueKind::Time { min: 0, max: 60 * 365 * 86_400_000_000_000 };
 pub(crate) const JOULES: ValueKind = ValueKind::Si(Dimension::Energy);
 pub(crate) const WATTS: ValueKind = ValueKind::Si(Dimension::Power);

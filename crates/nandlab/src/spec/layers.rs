@@ -1,4 +1,4 @@
-//! Layers of a spec: preset, file and `--set`, each of which overrides the layers before it.
+//! Layers of a spec: preset, file and `--set`. Each layer overrides the layers before it.
 
 use super::error::{SpecError, nearest};
 use super::key::{Key, Table};
@@ -39,7 +39,7 @@ pub(super) struct Layers {
 }
 
 impl Layers {
-    /// No layers.
+    /// Starts without any layer.
     pub(super) fn new(table: &'static Table) -> Self {
         Self { table, entries: BTreeMap::new(), errors: Vec::new(), presets: Vec::new(), rank: 0 }
     }
@@ -62,7 +62,7 @@ impl Layers {
         self.errors.push((location.rank, error));
     }
 
-    /// The line of an item of a list.
+    /// The line of item `index` of the list that `key` has as its value.
     pub(super) fn line_of_item(&self, key: &str, index: usize) -> Option<u32> {
         match &self.entries.get(key)?.node.raw {
             Raw::List(items) => items.get(index).map(|item| item.line),
@@ -70,7 +70,7 @@ impl Layers {
         }
     }
 
-    /// Applies all layers in their order.
+    /// Applies all layers, the lowest first.
     pub(super) fn apply(&mut self, text: &str, name: &str, sets: &[String]) {
         let fields = self.document(text, name);
         let sets: Vec<Set> = sets.iter().filter_map(|set| self.parse_set(set)).collect();
@@ -83,7 +83,7 @@ impl Layers {
         }
     }
 
-    /// The fields of the file; none when it cannot be parsed.
+    /// The fields of the file; none if the file cannot be parsed, which is added as an error.
     fn document(&mut self, text: &str, name: &str) -> Vec<Field> {
         if text.len() > BYTES_MAX {
             let message =
@@ -98,7 +98,7 @@ impl Layers {
         })
     }
 
-    /// Applies the preset that the last `--set`, or else the file, names, as the lowest layer.
+    /// Applies, as the lowest layer, the preset that the last `--set` of the preset key names, or else the file.
     fn apply_preset_named(&mut self, fields: &[Field], name: &str, sets: &[Set]) {
         let in_file = self
             .named_preset(fields)
@@ -151,7 +151,7 @@ impl Layers {
         }
         self.presets.insert(0, preset.name);
         let origin = format!("preset {}", preset.name);
-        // Presets are compiled in, and a test loads each preset.
+        // Presets are part of the program, and a test loads each of them: parsing does not fail.
         let fields = parse_document(preset.text).unwrap_or_default();
         if let Some(Node { line, raw: Raw::Text(base) }) = self.named_preset(&fields) {
             let location = Location { origin: origin.clone(), line: Some(*line), rank: 0 };
@@ -255,7 +255,7 @@ impl Layers {
         let below: Vec<String> = path[key.path.len()..].split('.').skip(1).map(String::from).collect();
         let bare = || Node { line: 0, raw: Raw::Text(text.into()) };
         let node = match parse_value(text) {
-            // The shell removes quotes: for a key with a text, `--set section.name=0` means the text "0".
+            // The shell removes quotes: for a key whose value is text, `--set section.name=0` means the text "0".
             Some(node) if matches!(key.kind, ValueKind::Text | ValueKind::Path) => match node.raw {
                 Raw::Text(_) => node,
                 _ => bare(),
@@ -286,7 +286,7 @@ impl Layers {
                 (ValueKind::Table(_), Some(Raw::Table(fields))) if depth == 0 => {
                     fields.iter().filter(|f| f.name != *name).cloned().collect()
                 }
-                // Of a table among several alternatives, the other fields of the same alternative are kept.
+                // If the table is one of several alternatives, the other fields of the same alternative are kept.
                 (ValueKind::Either(kinds), Some(Raw::Table(fields))) if depth == 0 => {
                     let table = kinds.iter().find(|kind| kind.is_table_with(name));
                     let is_beside = |f: &&Field| {
@@ -303,14 +303,14 @@ impl Layers {
     }
 }
 
-/// The largest size of a spec in bytes: many times the size of a spec with all keys.
+/// The largest size of a spec in bytes: many times the size of a spec that sets all keys.
 const BYTES_MAX: usize = 1 << 20;
 
-/// The largest number of errors with a suggested key. The search for suggestions takes longer than reading the spec.
+/// The largest number of errors with a suggested key. Finding a suggestion takes longer than reading the spec.
 pub(super) const SUGGESTIONS_MAX: usize = 100;
 
-/// The largest length of a path in `--set`, in bytes: far longer than any key, far shorter than a path that nests
-/// tables too deeply.
+/// The largest length of a path in `--set`, in bytes: far longer than any key, and far too short for tables nested so
+/// deeply that they overflow the stack.
 const SET_PATH_MAX: usize = 200;
 
 /// A parsed `--set`: the key, the names below the key, and the value.
@@ -324,7 +324,7 @@ fn set_location(rank: usize) -> Location {
     Location { origin: "--set".into(), line: None, rank }
 }
 
-/// Message and remedy for a path without a key.
+/// Message and remedy for a path that is not the path of a key.
 fn unknown_key(table: &Table, path: &str) -> (&'static str, String) {
     let names = |section: &str| table.of_section(section).map(Key::name).collect::<Vec<_>>().join(", ");
     let known = |section: &str| table.sections().into_iter().find(|s| !s.is_empty() && *s == section);
@@ -345,5 +345,6 @@ fn unknown_key(table: &Table, path: &str) -> (&'static str, String) {
             .map(|s| if sections.contains(&s) { format!("[{s}]") } else { s.to_string() }),
     };
     let meant = meant.map_or(String::new(), |name| format!("did you mean {name}? "));
-    ("unknown section or key", format!("{meant}sections: {}; above them: {}", sections.join(", "), names("")))
+    let sections = sections.join(", ");
+    ("unknown section or key", format!("{meant}sections: {sections}; keys above the sections: {}", names("")))
 }

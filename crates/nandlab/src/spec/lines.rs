@@ -12,8 +12,8 @@ pub enum Step {
     Index(usize),
 }
 
-/// The path of every key and of every item of a list, with the line, from 1, on which the key or item is first written.
-/// `name` is the text's name in messages.
+/// The path of every key and of every list item, with the line on which the key or item is first written. The first
+/// line of the text is 1. `name` is the text's name in messages.
 pub fn key_lines(text: &str, name: &str) -> Result<Vec<(Vec<Step>, u32)>, SpecErrors> {
     let fields = parse_document(text).map_err(|error| SpecErrors(vec![error.spec_error(name)]))?;
     let mut lines = Vec::new();
@@ -108,7 +108,7 @@ z = 4
     }
 
     #[test]
-    fn a_text_that_is_not_toml_has_the_error_of_a_spec() {
+    fn text_that_is_not_toml_gives_the_same_error_as_in_a_spec() {
         let text = key_lines("a = 1\nb = [ } ]\n", "t.toml").unwrap_err().to_string();
         assert!(text.starts_with("t.toml:2: not TOML: "), "{text}");
         assert!(text.ends_with("remedy: correct the line, which reads: b = [ } ]"), "{text}");

@@ -1,4 +1,4 @@
-//! From the text of a spec to a value for every key of a table.
+//! Loads a spec: turns its text into a value for every key of a table.
 
 use super::check::{Check, Rule};
 use super::error::SpecErrors;
@@ -9,8 +9,8 @@ use super::node::{shorten, shorten_to};
 use super::resolve::{Resolved, in_order, resolve};
 use std::path::Path;
 
-/// Reads a spec with the keys of `table` and checks `rules` in their order. `name` is the file's name for messages,
-/// relative paths in the spec start at `dir`, and `sets` are `path=value` overrides, of which the last one wins.
+/// Reads a spec with the keys of `table`, then checks `rules` in their order. `name` is the file's name in messages.
+/// Relative paths in the spec start at `dir`. `sets` are overrides `path=value`; a later one wins over an earlier one.
 pub(crate) fn load(
     table: &'static Table,
     rules: &[&[Rule]],
@@ -33,7 +33,7 @@ pub(crate) fn load(
     if layers.errors.is_empty() { Ok(values) } else { Err(SpecErrors(in_order(layers.errors))) }
 }
 
-/// Reads the file that a key's choice names; a spec is not valid if this file cannot be read. The error is added to
+/// Reads the file that a key's choice names. If the file cannot be read, the spec is invalid, and an error is added to
 /// `layers`.
 fn read_file(key: &'static str, file: &FileOf, values: &mut Resolved, layers: &mut Layers) {
     let Some(Val::Tag(choice, Some(named))) = values.get(key) else { return };
@@ -74,9 +74,9 @@ mod tests {
         /// A section of a table that belongs to no drive.
         #[derive(Debug, PartialEq)]
         struct Kettle {
-            litres: u64 = key("kettle.litres", COUNT, "2", "what fits in").note("assumption"),
-            after: Span = key("kettle.after", SOME_TIME, "\"5us\"", "when it is switched on"),
-            lid: Lid = key("kettle.lid", ValueKind::Slot(Lid::CHOICES), "\"open\"", "whether it is shut"),
+            litres: u64 = key("kettle.litres", COUNT, "2", "capacity").note("assumption"),
+            after: Span = key("kettle.after", SOME_TIME, "\"5us\"", "time until the heating starts"),
+            lid: Lid = key("kettle.lid", ValueKind::Slot(Lid::CHOICES), "\"open\"", "position of the lid"),
         }
     }
 
@@ -89,7 +89,7 @@ mod tests {
         }
     }
 
-    const SEED: Key = key("seed", COUNT, "1", "of what is drawn");
+    const SEED: Key = key("seed", COUNT, "1", "seed of all random draws");
 
     static TABLE: Table = Table {
         keys: &[&[SEED], Kettle::KEYS, &[key("kettle.like", ValueKind::Text, "", "another kettle")]],
@@ -119,8 +119,8 @@ mod tests {
         let values = read("[kettle]\nlike = \"large\"\nlid = \"shut\"\n", &["seed=7"]).unwrap();
         assert_eq!(Kettle::of(&values), Kettle { litres: 10, after: 5 * US, lid: Lid::Shut });
         let shown = to_toml(&TABLE, &values);
-        assert!(shown.contains("\nseed = 7  # of what is drawn (--set)\n"), "{shown}");
-        assert!(shown.contains("\nlitres = 10  # what fits in (preset large:2)\n"), "{shown}");
+        assert!(shown.contains("\nseed = 7  # seed of all random draws (--set)\n"), "{shown}");
+        assert!(shown.contains("\nlitres = 10  # capacity (preset large:2)\n"), "{shown}");
         let empty = read("[kettle]\nlitres = 0\n", &[]).unwrap_err();
         assert_eq!(empty, "k.toml:2: kettle.litres: there is nothing to boil\n  remedy: fill it");
         let unknown = read("", &["kettle.litre=1"]).unwrap_err();

@@ -1,9 +1,9 @@
-//! The engine of specs: from a TOML file to checked values, by a table of keys that the caller gives.
+//! The engine of specs: turns a TOML file into checked values, with a table of keys that the caller provides.
 //!
-//! The engine does not know the meaning of any key. A room declares its keys, the structs that they fill and the rules
-//! between them in its own `spec.rs`; [`crate::drive::spec`] joins these into one table. A spec goes through these
-//! steps: text -> `node` (a tree with line numbers) -> `layers` (preset, file, `--set`) -> `resolve` (defaults) ->
-//! `check` (rules over several keys) -> the rooms' structs (`section`).
+//! The engine does not depend on the meaning of any key. A room declares its keys, the structs with their values, and
+//! the rules between the keys in the room's `spec.rs`; [`crate::drive::spec`] joins the keys of all rooms into one
+//! table. A spec goes through these steps: text -> `node` (a tree with line numbers) -> `layers` (preset, file,
+//! `--set`) -> `resolve` (defaults) -> `check` (rules over several keys) -> the rooms' structs (`section`).
 
 mod check;
 mod error;

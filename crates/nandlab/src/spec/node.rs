@@ -17,7 +17,7 @@ pub(super) struct Node {
 pub(super) enum Raw {
     Bool(bool),
     Int(i64),
-    /// An integer beyond 64 bits, as it is written.
+    /// An integer beyond 64 bits, as text.
     Huge(String),
     Num(f64),
     Text(String),
@@ -35,7 +35,7 @@ pub(super) struct Field {
     pub(super) node: Node,
 }
 
-/// The error of a text that is not TOML: the line and the parser's message.
+/// The error in a text that is not TOML.
 #[derive(Debug)]
 pub(super) struct NotToml {
     pub(super) line: u32,
@@ -45,7 +45,7 @@ pub(super) struct NotToml {
 }
 
 impl NotToml {
-    /// The error in the file `name`.
+    /// The error of the spec in the file `name`.
     pub(super) fn spec_error(self, name: &str) -> SpecError {
         SpecError {
             origin: name.into(),
@@ -83,12 +83,13 @@ pub(super) fn expected(wanted: &str, found: &Node) -> String {
     format!("expected {wanted}, found {}", found.describe())
 }
 
-/// The beginning of a text for a message: at most 40 characters, with unprintable characters escaped.
+/// The beginning of a text for a message: at most 40 characters, followed by `...` if the text is longer. Unprintable
+/// characters are escaped.
 pub(crate) fn shorten(text: &str) -> String {
     shorten_to(40, text)
 }
 
-/// [`shorten`] to at most `most` characters.
+/// As [`shorten`], with at most `most` characters.
 pub(crate) fn shorten_to(most: usize, text: &str) -> String {
     let mut short = String::new();
     let mut room = most;
@@ -107,11 +108,11 @@ pub(crate) fn shorten_to(most: usize, text: &str) -> String {
     short
 }
 
-/// The largest number of points in one key. A point in a key nests one more table, and tables are built and dropped
-/// recursively: without a limit a long key would overflow the stack.
+/// The largest number of points in one key. Each point nests one more table, and tables are built and dropped
+/// recursively, so a key with very many points would overflow the stack.
 const POINTS_MAX: usize = 64;
 
-/// The offset at which a key has more than [`POINTS_MAX`] points.
+/// The offset at which a key exceeds [`POINTS_MAX`] points; `None` if no key does.
 fn too_deep(text: &str) -> Option<usize> {
     let mut points = 0;
     for token in Source::new(text).lex() {
@@ -127,7 +128,7 @@ fn too_deep(text: &str) -> Option<usize> {
     None
 }
 
-/// The fields of a document, or its first error: further errors of the parser mostly follow from the first.
+/// The fields of a document, or its first error. The parser's further errors mostly follow from the first.
 pub(super) fn parse_document(text: &str) -> Result<Vec<Field>, NotToml> {
     let lines = Lines::of(text);
     let refuse = |offset, message| {
@@ -143,7 +144,7 @@ pub(super) fn parse_document(text: &str) -> Result<Vec<Field>, NotToml> {
     refuse(error.span().map_or(0, |span| span.start), shorten_to(80, &error.message().replace('\n', ", ")))
 }
 
-/// A value, as it stands after `key =`.
+/// Parses a value, the text after `key =`.
 pub(super) fn parse_value(text: &str) -> Option<Node> {
     if too_deep(text).is_some() {
         return None;
@@ -199,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_read_as_toml_writes_them() {
+    fn numbers_are_read_in_all_notations_of_toml() {
         let int = |text| match parse_value(text).unwrap().raw {
             Raw::Int(i) => i,
             other => panic!("{other:?}"),
@@ -213,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn points_count_in_keys_alone() {
+    fn only_points_in_keys_count() {
         let points = ".a".repeat(65);
         for deep in
             [format!("a{points} = 1"), format!("\n[a{points}]"), format!("b = {{ \"a\"{points} = 1 }}")]
@@ -227,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn every_key_knows_its_line() {
+    fn a_key_has_the_line_on_which_it_is_written() {
         let fields = parse_document("# one\n[gc]\nvictim.random = { k = 8 }\n").unwrap();
         let Raw::Table(gc) = &fields[0].node.raw else { panic!() };
         assert_eq!((gc[0].name.as_str(), gc[0].line), ("victim", 3));

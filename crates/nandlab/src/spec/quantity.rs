@@ -1,8 +1,8 @@
-//! Numbers with a unit, exact in both directions: a number that `show` prints reads back as the same value.
+//! Numbers with a unit, converted exactly in both directions: text that `show` prints is read as the same value.
 
 use crate::base::units::Span;
 
-/// Units with their worth, an integer number of base units.
+/// Units, each with its size as a whole number of base units.
 type Scale = &'static [(&'static str, u64)];
 
 /// Units of time, in nanoseconds.
@@ -113,7 +113,7 @@ impl Dimension {
         }
     }
 
-    /// The dimension of the quantity that `text` is.
+    /// The dimension of the quantity `text`; `None` if `text` is not a quantity.
     pub(super) fn of(text: &str) -> Option<Dimension> {
         Dimension::ALL.into_iter().find(|d| match d {
             Dimension::Time | Dimension::Size => !matches!(whole(text, *d), Err(Why::NoUnit | Why::NoNumber)),
@@ -129,13 +129,14 @@ pub(super) enum Why {
     NoNumber,
     /// The unit is missing or unknown.
     NoUnit,
-    /// The value is no whole number of nanoseconds or bytes.
+    /// The value is not a whole number of nanoseconds or bytes, or has more than 15 decimals.
     TooFine,
     /// The value does not fit in 63 bits.
     TooLarge,
 }
 
-/// The number's digits before and after the point, and the unit.
+/// The digits before the point, the digits after the point, and the unit; `None` if `text` does not begin with a
+/// number.
 fn split(text: &str) -> Option<(&str, &str, &str)> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(end);
@@ -178,12 +179,12 @@ pub(crate) fn show_num(value: f64) -> String {
     if plain.len() > 24 { format!("{value:e}") } else { plain }
 }
 
-/// A time in the largest unit without a fraction.
+/// A time in the largest unit that gives a whole number.
 pub(crate) fn show_time(ns: u64) -> String {
     show(ns, TIME)
 }
 
-/// A size in the largest binary unit without a fraction.
+/// A size in the largest binary unit that gives a whole number.
 pub(crate) fn show_size(bytes: u64) -> String {
     show(bytes, &[SIZE[0], SIZE[6], SIZE[7], SIZE[8], SIZE[9]])
 }
@@ -194,8 +195,8 @@ fn show(value: u64, scale: &[(&str, u64)]) -> String {
     format!("{}{unit}", value / worth)
 }
 
-/// A quantity in joules, watts, farads or volts with a prefix, with the fewest digits that read back as the same
-/// number.
+/// A quantity in joules, watts, farads or volts as text: with a prefix, and with the fewest digits that are read as the
+/// same number.
 pub(crate) fn show_real(value: f64, dimension: Dimension) -> String {
     let (unit, prefixes) = dimension.si().expect("a dimension of real numbers");
     let scientific = format!("{value:e}");
@@ -254,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn quantities_are_shown_in_the_largest_whole_unit() {
+    fn quantities_are_shown_in_the_largest_suitable_unit() {
         assert_eq!([show_num(0.05), show_num(1.0), show_num(5e-324)], ["0.05", "1", "5e-324"]);
         assert_eq!(show_time(3_500_000), "3500us");
         assert_eq!(show_time(0), "0ns");
@@ -275,7 +276,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn shown_quantities_read_back_the_same(v in 0..=i64::MAX as u64, x in 0.0..1e6f64, e in -20..3i32) {
+        fn shown_quantities_are_read_as_the_same_value(v in 0..=i64::MAX as u64, x in 0.0..1e6f64, e in -20..3i32) {
             prop_assert_eq!(whole(&show_time(v), Dimension::Time), Ok(v));
             prop_assert_eq!(whole(&show_size(v), Dimension::Size), Ok(v));
             let x = x * 10f64.powi(e);
@@ -285,7 +286,7 @@ mod tests {
         }
 
         #[test]
-        fn no_text_makes_a_quantity_panic(text in ".*") {
+        fn no_text_makes_the_reader_of_quantities_panic(text in ".*") {
             let _ = Dimension::of(&text);
         }
     }

@@ -1,4 +1,4 @@
-//! From a TOML value to a checked value of its kind.
+//! Reads a TOML value as a checked value of a kind.
 
 use super::error::nearest;
 use super::kind::{Param, Payload, Policy, SIZES_MAX, Val, ValueKind, choices};
@@ -100,7 +100,7 @@ impl Reader {
         }
     }
 
-    /// A time in nanoseconds or a size in bytes.
+    /// Reads a time in nanoseconds or a size in bytes.
     fn quantity(&mut self, dimension: Dimension, node: &Node, path: &str) -> Option<u64> {
         let (name, units) = (dimension.name(), dimension.units());
         let text = match &node.raw {
@@ -180,7 +180,7 @@ impl Reader {
         }
     }
 
-    /// A policy: `"name"`, or `{ name = parameters }`.
+    /// Reads a policy: `"name"`, or `{ name = parameters }`.
     fn slot(&mut self, policies: &'static [Policy], node: &Node, path: &str) -> Option<Val> {
         let (name, line, given) = match &node.raw {
             Raw::Text(name) => (name, node.line, None),
@@ -287,7 +287,7 @@ impl Reader {
             return self.issue(path, node.line, "an empty list", remedy);
         }
         if items.len() > most {
-            let message = format!("a list of {}", items.len());
+            let message = format!("a list of {} items", items.len());
             return self.issue(path, node.line, message, format!("write at most {most}"));
         }
         let mut values = Vec::new();
@@ -347,8 +347,8 @@ impl Reader {
         Some(Val::Sizes(sizes))
     }
 
-    /// Reads `node` as the alternative that has the same shape; among several tables, the one that shares the most
-    /// field names.
+    /// Reads `node` as the alternative of the same shape. If several alternatives are tables, the one that has the most
+    /// field names in common with `node` is used.
     fn either(
         &mut self,
         whole: &ValueKind,
@@ -385,7 +385,7 @@ impl Reader {
     }
 }
 
-/// The expected value, without the list of choices that the remedy gives.
+/// The expected value for a message, without the list of choices, which the remedy has.
 fn short_wants(kind: &ValueKind) -> String {
     match kind {
         ValueKind::Slot(_) | ValueKind::Registered(_) => "one of its choices".into(),

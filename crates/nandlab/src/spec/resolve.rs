@@ -1,4 +1,5 @@
-//! From layers to one value for every key: defaults, keys that depend on other keys, and keys without a meaning.
+//! Resolves layers to one value for every key. Fills in defaults, which may depend on other keys, and finds keys that
+//! have no meaning beside other keys.
 
 use super::error::SpecError;
 use super::key::{Content, Follows, Key, OneOf, When};
@@ -19,20 +20,20 @@ pub(super) struct Item {
     pub(super) location: Option<Location>,
 }
 
-/// The values of all keys that have one.
+/// The values of all keys that have a value.
 #[derive(Clone, Debug)]
 pub(crate) struct Resolved {
     /// The keys that are set, by default or by a layer.
     pub(super) items: BTreeMap<&'static str, Item>,
     pub(super) presets: Vec<&'static str>,
-    /// By key, the contents of the files that belong to the values of keys.
+    /// The contents of files that are part of the spec, by the key whose value names the file.
     pub(super) contents: BTreeMap<&'static str, Content>,
     /// The folder at which relative paths start.
     dir: PathBuf,
 }
 
 impl Resolved {
-    /// The value of a key, when it is set and could be read.
+    /// The value of a key; `None` if the key has no value or a value that could not be read.
     pub(crate) fn get(&self, path: &str) -> Option<&Val> {
         self.items.get(path)?.val.as_ref()
     }
@@ -47,16 +48,16 @@ impl Resolved {
         T::from_val(self.val(path))
     }
 
-    /// The path of a file that a value names: below the spec's folder, without `.` parts. A `..` part stays: behind a
-    /// symbolic link it does not cancel the name before it.
+    /// The path of a file that a value names. A relative path starts at the spec's folder. Parts `.` are removed. Parts
+    /// `..` remain, because `link/..` is not the current folder if `link` is a symbolic link.
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.dir.join(name).components().filter(|part| *part != Component::CurDir).collect()
     }
 
-    /// The content of the file that belongs to the value of a key.
+    /// The content of the file that the value of a key names.
     ///
     /// # Panics
-    /// If the key has no content of this type.
+    /// If the key has no content of type `T`.
     pub(crate) fn content<T: Clone + 'static>(&self, path: &str) -> T {
         let content = self.contents.get(path).and_then(|content| content.value.downcast_ref::<T>());
         content.unwrap_or_else(|| panic!("the file of {path} has not been read")).clone()
@@ -86,7 +87,7 @@ fn default_of(key: &'static Key, layers: &Layers) -> Item {
     Item { val: parse_value(toml).and_then(read), location: None }
 }
 
-/// The default of a key that follows from keys that belong to its choices.
+/// The default of a key with [`Follows::Choice`].
 fn choice(of: &[(&str, &'static str)], otherwise: &'static str, layers: &Layers) -> Item {
     let chosen = of
         .iter()
@@ -125,7 +126,7 @@ pub(super) fn resolve(layers: &mut Layers, dir: &Path) -> Resolved {
                 }
             }
             (Meaning::No { rank, message, remedy }, Some(entry)) => {
-                // A higher layer that made a lower layer's key meaningless has replaced it without an error.
+                // If a higher layer makes a key of a lower layer meaningless, the key is dropped without an error.
                 let silent = entry.location.rank < rank || without.contains(&key.section());
                 if !silent {
                     layers.error(&entry.location, key.path, message, remedy);
@@ -139,7 +140,7 @@ pub(super) fn resolve(layers: &mut Layers, dir: &Path) -> Resolved {
 
 enum Meaning {
     Yes,
-    /// `rank`: of the layer that made the key meaningless.
+    /// `rank` is the rank of the layer that made the key meaningless.
     No {
         rank: usize,
         message: String,
@@ -149,7 +150,8 @@ enum Meaning {
 
 fn meaning(key: &Key, layers: &Layers) -> Meaning {
     let table = layers.table;
-    // Of exclusive keys only the one that is set has a meaning; without this rule the others would have defaults.
+    // Of a group of exclusive keys only the key that is set has a meaning. Without this rule the other keys would have
+    // their defaults.
     let groups = table.exclusive.iter().filter(|group| group.contains(&key.path));
     let mut others = groups.copied().flatten().filter(|other| **other != key.path);
     if let Some(other) = others.find_map(|other| layers.entries.get(other)) {
@@ -244,11 +246,11 @@ fn has_one(one_of: &OneOf, layers: &mut Layers) -> bool {
     false
 }
 
-/// Errors in the order of layers and lines. Two `--set` of one table read the table twice, so equal errors without a
-/// line are shown once.
+/// Errors in the order of layers and lines. Two `--set` of the same table read the table twice, so of equal errors
+/// without a line only the first is kept.
 pub(super) fn in_order(mut errors: Vec<(usize, SpecError)>) -> Vec<SpecError> {
     errors.sort_by_key(|(rank, error)| (*rank, error.line));
-    let mut told = BTreeSet::new();
-    let mut is_new = |error: &SpecError| told.insert((error.line, error.key.clone(), error.message.clone()));
+    let mut seen = BTreeSet::new();
+    let mut is_new = |error: &SpecError| seen.insert((error.line, error.key.clone(), error.message.clone()));
     errors.into_iter().map(|(_, error)| error).filter(|error| error.line.is_some() || is_new(error)).collect()
 }

@@ -1,4 +1,4 @@
-//! The JSON Schema of the spec, for editors, made from the table that the parser uses.
+//! The JSON Schema of the spec, for editors, generated from the table of keys that the parser uses.
 
 use super::key::{Key, Table};
 use super::kind::{Param, Payload, Policy, SIZES_MAX, ValueKind};
@@ -96,7 +96,7 @@ fn quantity(dimension: Dimension) -> Json {
     json!({ "type": "string", "pattern": dimension.pattern() })
 }
 
-/// The forms of a policy: its name alone, if all parameters have defaults, and its name with a payload.
+/// The forms of a policy: the name alone, if no value is required, and the name with its payload, if it has one.
 fn of_policy(policy: &Policy) -> Vec<Json> {
     let bare = json!({ "const": policy.name, "description": policy.doc });
     let tagged = |payload: Json| {
@@ -135,15 +135,15 @@ fn of_params(params: &[Param]) -> Json {
 /// A choice of a policy slot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyRow {
-    /// The key of the slot, or the path of a parameter below a key: `section.name.policy.parameter`.
+    /// The key of the slot; for a slot that is a parameter of a policy, `section.name.policy.parameter`.
     pub slot: String,
     /// The choice's name.
     pub name: &'static str,
-    /// One line of text.
+    /// A description in one line.
     pub description: &'static str,
 }
 
-/// The choices of all policy slots; slots with a single choice are left out.
+/// The choices of all policy slots, without slots that have a single choice.
 pub(crate) fn policies(table: &Table) -> Vec<PolicyRow> {
     let mut rows = Vec::new();
     for key in table.keys().filter(|key| !table.without_policies.contains(&key.section())) {

@@ -6,12 +6,12 @@ use super::resolve::Resolved;
 use crate::base::policy::Choice;
 use crate::base::units::Span;
 
-/// A struct of the typed spec that is filled from keys of its own.
+/// A struct of the typed spec whose fields have the values of keys.
 pub(crate) trait Section: Sized {
     /// The section's keys, in the order in which `show` prints them.
     const KEYS: &'static [Key];
 
-    /// The struct from the values of its keys, all of which are present and checked.
+    /// Creates the struct from the values of its keys. All values must be present and checked.
     fn of(values: &Resolved) -> Self;
 }
 
@@ -25,7 +25,7 @@ pub(crate) trait Params {
     const PARAMS: &'static [Param];
 }
 
-/// A slot with choices that have no parameters.
+/// The enum of a slot whose choices have no parameters.
 pub(crate) trait Choices {
     const CHOICES: &'static [Policy];
 }
@@ -43,7 +43,7 @@ impl FromVal for u64 {
 }
 
 impl FromVal for u32 {
-    /// Ranges of keys for counts end below 2^32.
+    /// The ranges of keys of this type end below 2^32.
     fn from_val(val: &Val) -> Self {
         u32::try_from(val.int()).unwrap_or(u32::MAX)
     }
@@ -61,7 +61,7 @@ impl FromVal for Span {
     }
 }
 
-/// A policy whose parameters are numbers.
+/// Converts a policy whose parameters are numbers.
 impl FromVal for Choice {
     fn from_val(val: &Val) -> Self {
         let number = |val: &Val| match val {
@@ -81,8 +81,8 @@ impl FromVal for Choice {
     }
 }
 
-/// Declares the struct of a section, each field with its key. With `for` before its name the struct is declared
-/// elsewhere.
+/// Declares the struct of a section, each field with its key. With `for` before the struct's name, the struct is
+/// declared elsewhere.
 ///
 /// ```ignore
 /// section! {
@@ -95,7 +95,7 @@ impl FromVal for Choice {
 /// }
 /// ```
 ///
-/// A value is converted by [`FromVal`] of the field's type, or by the closure `=> |values, path| ...` behind the key.
+/// [`FromVal`] of the field's type converts the value, or the closure `=> |values, path| ...` after the key.
 macro_rules! section {
     ($(#[$meta:meta])* $vis:vis struct $Name:ident {
         $($(#[$doc:meta])* $field_vis:vis $field:ident: $T:ty = $key:expr $(=> $read:expr)?,)*
@@ -128,8 +128,8 @@ macro_rules! section {
 }
 pub(crate) use section;
 
-/// Declares the struct of a policy's parameters, or of a table, each field with its parameter. Like [`section!`], but
-/// the closure behind `=>` takes the parameter's value: `=> |val| ...`.
+/// Declares the struct of a policy's parameters, or of a table, each field with its parameter. The form is that of
+/// [`section!`], except that the closure after `=>` takes the parameter's value: `=> |val| ...`.
 macro_rules! params {
     ($(#[$meta:meta])* $vis:vis struct $Name:ident {
         $($(#[$doc:meta])* $field_vis:vis $field:ident: $T:ty = $param:expr $(=> $read:expr)?,)*
@@ -164,8 +164,8 @@ macro_rules! params {
 }
 pub(crate) use params;
 
-/// Declares the enum of a slot, each variant with its name and description. With `for` before its name the enum is
-/// declared elsewhere.
+/// Declares the enum of a slot, each variant with its name and description. With `for` before the enum's name, the
+/// enum is declared elsewhere.
 macro_rules! choices {
     ($(#[$meta:meta])* $vis:vis enum $Name:ident {
         $($(#[$doc:meta])* $variant:ident = $name:literal: $text:literal,)*

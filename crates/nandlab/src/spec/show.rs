@@ -7,10 +7,10 @@ use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Every key with its value, its description, and the origin of the value.
+/// The spec as TOML: every key with its value, its description and the origin of the value.
 pub(crate) fn to_toml(table: &Table, r: &Resolved) -> String {
     let mut text = String::from(
-        "# Resolved: every key, its value in base units, what it is (and where the value came from).\n",
+        "# The resolved spec: every key with its value, its description and, in parentheses, the origin of the value.\n",
     );
     if !r.presets.is_empty() {
         let _ = writeln!(text, "# Built on preset {}.", r.presets.join(", then "));
@@ -50,7 +50,7 @@ fn line(text: &mut String, key: &Key, r: &Resolved) {
     let _ = writeln!(text, "{} = {}  # {} ({from})", key.name(), val.toml(), key.doc);
 }
 
-/// Every value in base units, sorted by key: equal texts for specs with the same meaning.
+/// Every value in base units, sorted by key. Specs with the same meaning have the same text.
 pub(crate) fn canonical_json(table: &Table, r: &Resolved) -> String {
     let mut sorted: BTreeMap<&str, BTreeMap<&str, Json>> = BTreeMap::new();
     let mut all: BTreeMap<String, Json> = BTreeMap::new();
@@ -72,7 +72,7 @@ pub(crate) fn canonical_json(table: &Table, r: &Resolved) -> String {
     Json::Object(all.into_iter().collect()).to_string()
 }
 
-/// A value as JSON. The file of a choice that names one is represented by the hash of its content, too.
+/// A value as JSON. For a choice that names a file the JSON has the file's name and a hash of the file's content.
 fn with_content(r: &Resolved, key: &Key, val: &Val) -> Json {
     match (val, r.contents.get(key.path)) {
         (Val::Tag(name, Some(file)), Some(content)) => {

@@ -39,13 +39,13 @@ fn unknown_keys_and_sections() {
         "[timings]\nread = \"1us\"\n",
         "run.toml:1: timings: unknown section or key\n  remedy: did you mean [timing]? sections: drive, host, timing, \
          ftl, gc, ecc, reliability, refresh, migration, cache, capacitor, power, energy, precondition, workload, output; \
-         above them: seed",
+         keys above the sections: seed",
     );
     golden(
         "op = 0.1\n",
         "run.toml:1: op: unknown section or key\n  remedy: did you mean drive.op? sections: drive, host, timing, \
-         ftl, gc, ecc, reliability, refresh, migration, cache, capacitor, power, energy, precondition, workload, output; above \
-         them: seed",
+         ftl, gc, ecc, reliability, refresh, migration, cache, capacitor, power, energy, precondition, workload, output; keys \
+         above the sections: seed",
     );
     golden(
         "gc = 3\n",
@@ -652,7 +652,7 @@ fn read_levels() {
     );
     let many: Vec<String> =
         (1..=17).map(|i| level(&format!("{}", f64::from(i) / 100.0), "50us", "20us")).collect();
-    golden(&list(&many), "run.toml:2: ecc.levels: a list of 17\n  remedy: write at most 16");
+    golden(&list(&many), "run.toml:2: ecc.levels: a list of 17 items\n  remedy: write at most 16");
     load_with(&list(&many[..16]), &[]).unwrap_or_else(|e| panic!("{e}"));
     golden(
         &list(&[first.clone(), level("0.006", "50us", "20us"), level("0.006", "60us", "20us")]),
