@@ -1,7 +1,7 @@
-//! Ages: the time since a page's data was last corrected, on a clock of its own.
+//! Ages: the time since a page's data was last corrected, measured on the age clock.
 //!
 //! The age clock runs `reliability.clock_scale` times as fast as simulated time. Each page has four bytes for seconds
-//! on the age clock; the physics needs no finer unit (Eq. 1 of LaLDPC takes ln(1 + t / 1 h)).
+//! on the age clock. The error models need no finer unit: Eq. 1 of LaLDPC has the term ln(1 + t / 1 h).
 
 use crate::base::geometry::BlockId;
 use crate::base::rng::Stream;
@@ -12,7 +12,7 @@ use crate::base::units::{SECOND, Span, Time};
 pub struct AgeStamp(u32);
 
 impl AgeStamp {
-    /// Data that could not be corrected when it was moved: such data has no age, and no read decodes it.
+    /// The mark of data that could not be corrected when it was moved. Such data has no age, and no read decodes it.
     pub const LOST: AgeStamp = AgeStamp(0);
     /// The start of the run. The clock covers 68 years before the start and 68 years after it.
     pub const START: AgeStamp = AgeStamp(1 << 31);
@@ -23,12 +23,12 @@ impl AgeStamp {
         AgeStamp(Self::START.0.saturating_sub(seconds).max(1))
     }
 
-    /// This age stamp plus `seconds`; stops at the end of the clock.
+    /// This age stamp plus `seconds`, at most the end of the clock.
     pub fn plus_s(self, seconds: u32) -> Self {
         AgeStamp(self.0.saturating_add(seconds))
     }
 
-    /// This age stamp minus `seconds`; stops at the age stamp of the oldest data that is not lost.
+    /// This age stamp minus `seconds`, at least the age stamp of the oldest data that is not lost.
     pub fn minus_s(self, seconds: u32) -> Self {
         AgeStamp(self.0.saturating_sub(seconds).max(1))
     }
@@ -48,7 +48,7 @@ impl AgeStamp {
 /// Seconds from the start to the end of the age clock.
 const AGE_SECONDS: u32 = u32::MAX - (1 << 31);
 
-/// Turns simulated time into age stamps.
+/// The age clock: converts simulated times to age stamps.
 #[derive(Clone, Copy, Debug)]
 pub struct AgeClock {
     scale: f64,
@@ -66,12 +66,12 @@ impl AgeClock {
         self.scale
     }
 
-    /// The last simulated time that has an age stamp of its own, at most [`Time::LIMIT`].
+    /// The last simulated time that the clock covers, at most [`Time::LIMIT`].
     pub fn end(&self) -> Time {
         Time::from_ns_f64(f64::from(AGE_SECONDS) / self.seconds_per_ns).unwrap_or(Time::LIMIT)
     }
 
-    /// The first simulated time at which the clock shows `stamp`: 0 for a stamp before the start of the run,
+    /// The first simulated time whose age stamp is `stamp`. It is 0 for a stamp before the start of the run, and
     /// [`Time::NEVER`] for a stamp that the clock does not reach before its end.
     pub fn time_of(&self, stamp: AgeStamp) -> Time {
         let seconds = f64::from(stamp.0.saturating_sub(AgeStamp::START.0));
@@ -88,7 +88,8 @@ impl AgeClock {
         time
     }
 
-    /// The age stamp of a simulated time; stops 68 years after the start of the run ([`AgeClock::end`]).
+    /// The age stamp of a simulated time. From the end of the clock, 68 years on the age clock after the start, it no
+    /// longer grows.
     #[inline(always)]
     pub fn at(&self, now: Time) -> AgeStamp {
         AgeStamp(AgeStamp::START.0.saturating_add((now.ns() as f64 * self.seconds_per_ns) as u32))
@@ -98,13 +99,14 @@ impl AgeClock {
 /// The ages of the data on the drive at the start of the run. All data of a block has the same age.
 #[derive(Clone, Debug)]
 pub struct InitialAges {
-    /// Age stamps, each with the share of all blocks that have this age stamp or one listed before it.
+    /// Age stamps with cumulative shares: the share of all blocks that have this age stamp or the age stamp of an
+    /// earlier entry.
     shares: Box<[(AgeStamp, f64)]>,
     seed: u64,
 }
 
 impl InitialAges {
-    /// From ages and their shares, which add up to 1.
+    /// `retention` has ages, each with its share of the blocks; the shares add up to 1.
     pub fn new(retention: &[(Span, f64)], seed: u64) -> Self {
         let mut sum = 0.0;
         let share = |&(age_ns, share): &(Span, f64)| {
@@ -123,8 +125,7 @@ impl InitialAges {
         if self.shares.len() == 1 {
             return last;
         }
-        // A hash of the block number rather than the next draw: the age of a block does not depend on which blocks were
-        // asked for before.
+        // The draw is a hash of the block number. So the age of a block does not depend on the blocks queried before.
         let draw = Stream::new(self.seed ^ u64::from(block.0), "block").unit();
         self.shares.iter().find(|&&(_, share)| draw < share).map_or(last, |&(stamp, _)| stamp)
     }
@@ -136,7 +137,7 @@ mod tests {
     use crate::base::units::DAY;
 
     #[test]
-    fn ages_count_on_the_scaled_clock() {
+    fn ages_are_measured_on_the_age_clock() {
         let clock = AgeClock::new(86_400.0);
         let old = AgeStamp::before_start(365 * DAY);
         assert_eq!(old.age_s(clock.at(Time::START)), 365 * 86_400);
@@ -145,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn the_clock_knows_its_end() {
+    fn the_clock_ends_at_the_time_limit_or_at_its_last_second() {
         for scale in [1e-3, 1.0, 3.0, 86_400.0, 1e9] {
             let clock = AgeClock::new(scale);
             let end = clock.end();
@@ -162,14 +163,14 @@ mod tests {
     }
 
     #[test]
-    fn the_clock_stops_at_its_end_and_nothing_is_as_old_as_lost_data() {
+    fn the_clock_stops_at_its_end_and_no_data_has_the_stamp_of_lost_data() {
         let clock = AgeClock::new(1e9);
         assert_eq!(clock.at(Time::NEVER), AgeStamp(u32::MAX));
         assert!(AgeStamp::before_start(Span::MAX) > AgeStamp::LOST);
     }
 
     #[test]
-    fn blocks_get_their_ages_by_share() {
+    fn the_share_of_blocks_of_an_age_is_as_in_the_spec() {
         let ages = InitialAges::new(&[(7 * DAY, 0.25), (365 * DAY, 0.75)], 1);
         let young =
             (0..4000).filter(|&block| ages.of(BlockId(block)) == AgeStamp::before_start(7 * DAY)).count();

@@ -1,8 +1,8 @@
 //! The flash array: the state of each block and the OOB of each page.
 //!
-//! The array enforces the rules of NAND flash: a page is programmed once after each erase and in order within its
-//! block, and an unprogrammed page cannot be read. An operation that breaks a rule is a bug in the controller and
-//! panics.
+//! The array enforces the rules of NAND flash. After an erase the pages of a block are programmed in order, each once.
+//! Only a programmed page may be programmed again, in place and with its own data. Only programmed pages are read. An
+//! operation that breaks a rule is a bug in the controller and panics.
 
 use crate::base::geometry::{BlockId, Geometry, Lpn, Ppn};
 use crate::base::huge::Huge;
@@ -10,8 +10,8 @@ use crate::base::units::Time;
 use crate::flash::AgeStamp;
 use std::collections::BTreeSet;
 
-/// The LPN in the OOB of a page that holds no LPN's data: padding, garbage from preconditioning and, where sequence
-/// numbers are kept, an erased page.
+/// The LPN in the OOB of a page that holds no LPN's data: padding, garbage from preconditioning and, if the array keeps
+/// sequence numbers, an erased page.
 pub const DEAD_LPN: u32 = u32::MAX;
 
 /// The use of a block.
@@ -21,9 +21,9 @@ pub enum BlockState {
     /// Erased, in its plane's free list.
     #[default]
     Free,
-    /// Taking programs.
+    /// Filled by a stream.
     Open,
-    /// Every page programmed; a candidate for GC.
+    /// Closed: all pages are programmed, or remain erased until the next erase. A candidate for GC.
     Full,
     /// Being emptied by GC, the wear leveller or refresh.
     Victim,
@@ -35,16 +35,16 @@ pub enum BlockState {
 /// blocks of 32 bytes share a cache line.
 #[derive(Clone, Debug, Default)]
 pub struct Block {
-    /// The time at which the block's last page was programmed.
+    /// The time at which the block was closed.
     pub closed_at: Time,
     /// Program/erase cycles.
     pub pe_cycles: u32,
-    /// Page reads since the last erase. In a block with pages copied back at least the reads of each source block at
-    /// the time of the copyback.
+    /// Page reads since the last erase. If pages have been copied back to the block, at least the reads that each
+    /// source block had at the copyback.
     pub reads: u32,
-    /// Operations under way that need the block to stay as it is: a block with pins cannot be erased.
+    /// Operations under way or queued that need the block not to be erased. A block with pins cannot be erased.
     pub pins: u32,
-    /// Pages programmed since the last erase; also the number of the next page that may be programmed.
+    /// Pages programmed or skipped since the last erase; also the number of the next page that may be programmed.
     pub programmed: u16,
     /// Valid pages.
     pub valid: u16,
@@ -56,28 +56,28 @@ pub struct Block {
     pub is_partial: bool,
     /// The block's pages whose susceptible bits are in a combination page.
     pub linked: u16,
-    /// Programs of pages that were programmed already, since the last erase; stops at 65,535. In a block with pages
-    /// copied back at least the reprograms of each source block.
+    /// Programs in place since the last erase, at most 65,535. If pages have been copied back to the block, at least
+    /// the programs in place that each source block had at the copyback.
     pub reprograms: u16,
 }
 
-/// The contents of a page's OOB beside its LPN.
+/// The contents of a page's OOB other than the LPN.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamp {
-    /// Sequence number of the host write that wrote the page's data; a copy keeps the number of its source. 0: from
-    /// before the run.
+    /// Sequence number of the host write that wrote the page's data; a copy keeps the number of its source. 0 for data
+    /// from before the run.
     pub sequence: u64,
-    /// The age stamp at which the data was last corrected and written; the age of the data counts from this time. A
-    /// copyback does not correct, so it keeps the age stamp of its source.
+    /// The age stamp at which the data was last corrected and written. The age of the data counts from this stamp. A
+    /// copyback does not correct, so the copy keeps the age stamp of the source.
     pub corrected: AgeStamp,
 }
 
-/// Which fields of the OOB's stamps the array keeps: those that some part of the drive reads.
+/// The fields of [`Stamp`] that the array keeps. A field that no part of the drive reads is not kept.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Keeps {
-    /// [`Stamp::sequence`]: 8 bytes a page.
+    /// [`Stamp::sequence`]: 8 bytes per page.
     pub sequences: bool,
-    /// [`Stamp::corrected`]: 4 bytes a page.
+    /// [`Stamp::corrected`]: 4 bytes per page.
     pub ages: bool,
 }
 
@@ -92,8 +92,7 @@ pub struct Array {
     sequences: Huge<u64>,
     /// OOB: the age stamp at which the data of each page was last corrected; empty unless [`Keeps::ages`].
     corrected: Huge<AgeStamp>,
-    /// Programmed pages that nobody can read, because power failed during the program of the page or of its wordline.
-    /// Usually empty.
+    /// Unreadable pages: power failed during the program of the page or of another page of its wordline. Usually empty.
     torn: BTreeSet<u32>,
     /// OOB: pages that hold only the sectors that were dirty when power failed. Usually empty.
     partial: BTreeSet<u32>,
@@ -106,7 +105,8 @@ impl Array {
         let pages = geometry.pages as usize;
         Self {
             blocks: Huge::filled(block, geometry.blocks as usize),
-            // Recovery may read the OOB of any page, so an unprogrammed page must say that it holds nothing.
+            // Recovery may read the OOB of any page, so the OOB of an unprogrammed page must state that the page is
+            // empty.
             lpn: if keeps.sequences { Huge::filled(DEAD_LPN, pages) } else { Huge::zeroed(pages) },
             sequences: Huge::zeroed(if keeps.sequences { pages } else { 0 }),
             corrected: Huge::zeroed(if keeps.ages { pages } else { 0 }),
@@ -127,7 +127,7 @@ impl Array {
         &mut self.blocks[block.index()]
     }
 
-    /// Prefetches into the CPU's cache what a read of a page needs.
+    /// Prefetches the state that a read of a page needs into the CPU's cache.
     #[inline(always)]
     pub fn prefetch(&self, block: BlockId, ppn: Ppn) {
         self.blocks.prefetch(block.index());
@@ -157,7 +157,7 @@ impl Array {
         self.corrected.get(ppn.index()).is_some_and(|&stamp| stamp == AgeStamp::LOST)
     }
 
-    /// Whether power failed while a page or another page of its wordline was programmed: nobody can read such a page.
+    /// Whether a page is unreadable because power failed while it, or another page of its wordline, was programmed.
     #[inline(always)]
     pub fn is_torn(&self, ppn: Ppn) -> bool {
         !self.torn.is_empty() && self.torn.contains(&ppn.0)
@@ -168,13 +168,13 @@ impl Array {
         self.torn.insert(ppn.0);
     }
 
-    /// Makes every torn page readable: for the test that shows that this error is noticed.
+    /// Makes every torn page readable. Only for the test that proves that such a bug is detected.
     #[doc(hidden)]
     pub fn forget_torn(&mut self) {
         self.torn.clear();
     }
 
-    /// Replaces the sequence number in a page's OOB: for the tests that show that recovery needs it.
+    /// Replaces the sequence number in a page's OOB. Only for the tests that prove that recovery needs this number.
     #[doc(hidden)]
     pub fn set_sequence(&mut self, ppn: Ppn, sequence: u64) {
         self.sequences[ppn.index()] = sequence;
@@ -185,7 +185,7 @@ impl Array {
         self.partial.contains(&ppn.0)
     }
 
-    /// Marks a page that is about to be programmed as one that holds only some of its sectors.
+    /// Marks a page, before its program, as a page that holds only its dirty sectors.
     pub fn mark_partial(&mut self, ppn: Ppn) {
         self.partial.insert(ppn.0);
     }
@@ -205,7 +205,7 @@ impl Array {
         !self.corrected.is_empty()
     }
 
-    /// Sets the OOB that the coming program of `ppn` will leave.
+    /// Writes the OOB of `ppn` before the program of this page.
     #[inline(always)]
     pub fn stage(&mut self, ppn: Ppn, lpn: Lpn, stamp: Stamp) {
         self.lpn[ppn.index()] = lpn.0;
@@ -217,7 +217,8 @@ impl Array {
         }
     }
 
-    /// Counts the program of page `page` of `block`, which has ended; returns the number of pages programmed so far.
+    /// Counts the program of page `page` of `block`, which has ended. Returns the number of pages programmed or skipped
+    /// so far.
     #[inline(always)]
     pub fn program(&mut self, block: BlockId, page: u32) -> u32 {
         let state = self.block_mut(block);
@@ -232,15 +233,15 @@ impl Array {
         page + 1
     }
 
-    /// A page of `source` has been copied back to `block`: the errors that reads and reprograms have left in the page
-    /// come along.
+    /// Records that a page of `source` has been copied back to `block`. The copy keeps the errors that reads and
+    /// programs in place have caused, so each of these counts of `block` becomes at least that of `source`.
     pub fn copy_errors(&mut self, block: BlockId, source: BlockId) {
         let Block { reads, reprograms, .. } = *self.block(source);
         let state = self.block_mut(block);
         (state.reads, state.reprograms) = (state.reads.max(reads), state.reprograms.max(reprograms));
     }
 
-    /// Page `page` of `block`, at `ppn`, has been programmed in place with its own corrected data.
+    /// Records that page `page` of `block`, at `ppn`, has been programmed in place with its own corrected data.
     pub fn reprogram(&mut self, block: BlockId, page: u32, ppn: Ppn, corrected: AgeStamp) {
         let state = self.block_mut(block);
         assert!(
@@ -254,7 +255,7 @@ impl Array {
         }
     }
 
-    /// After a power loss: clears the OOBs that were staged for programs of `block` that never began.
+    /// Clears the OOBs of the unprogrammed pages of `block`, which were staged for programs that power loss prevented.
     pub fn blank_unprogrammed(&mut self, geometry: &Geometry, block: BlockId) {
         let first = geometry.page(block, 0).index();
         let programmed = usize::from(self.block(block).programmed);
@@ -268,7 +269,7 @@ impl Array {
         }
     }
 
-    /// Moves the age stamp of a page's data up to `stamp`; a later age stamp and the mark of lost data stay.
+    /// Advances the age stamp of a page's data to `stamp`. A later age stamp and the mark of lost data remain.
     pub fn correct_since(&mut self, ppn: Ppn, stamp: AgeStamp) {
         if let Some(corrected) = self.corrected.get_mut(ppn.index())
             && *corrected != AgeStamp::LOST
@@ -277,8 +278,8 @@ impl Array {
         }
     }
 
-    /// Leaves the next `pages` pages of an open block erased: they can no longer be programmed before the block is
-    /// erased. Returns the number of pages programmed or left.
+    /// Skips the next `pages` pages of an open block: they remain erased and cannot be programmed before the next erase
+    /// of the block. Returns the number of pages programmed or skipped so far.
     #[inline(always)]
     pub fn skip(&mut self, block: BlockId, pages: u32) -> u32 {
         let state = self.block_mut(block);
@@ -309,7 +310,7 @@ impl Array {
         state.is_partial = false;
         state.reprograms = 0;
         if self.keeps_sequences() {
-            // A read of an erased page is noticed, and recovery sees that a page that stays erased holds nothing.
+            // So a read of an erased page is detected, and recovery finds no data in pages that remain erased.
             let first = geometry.page(block, 0).index();
             let pages = first..first + geometry.pages_per_block as usize;
             self.lpn[pages.clone()].fill(DEAD_LPN);

@@ -1,5 +1,5 @@
-//! The flash itself: the contents of pages, the wear of blocks, and which operations are legal; how errors grow with
-//! age, wear and reads, and which read level decodes them.
+//! The flash: the contents of pages, the wear of blocks and the rules for operations; the growth of bit errors with
+//! age, wear and reads; the read levels that decode them.
 
 mod age;
 mod array;

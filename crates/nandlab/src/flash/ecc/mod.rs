@@ -13,7 +13,7 @@ use crate::base::units::Span;
 /// Section `[ecc]` of the spec: read levels, start policy and retries.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EccSpec {
-    /// Read levels, from level 1; empty: a read costs what `[timing]` says and decodes any RBER.
+    /// Read levels, from level 1. If empty, a read has the times of `[timing]` and decodes any RBER.
     pub levels: Vec<LevelSpec>,
     /// The level at which a read starts.
     pub start: StartLevel,
@@ -21,7 +21,7 @@ pub struct EccSpec {
     pub retry: Retry,
 }
 
-/// A read level: the errors that it decodes and the cost of a read.
+/// A read level: the RBER that it decodes, and the cost of a read at this level.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub struct LevelSpec {
@@ -35,16 +35,16 @@ pub struct LevelSpec {
     pub decode_ns: Span,
 }
 
-/// `ecc.start`: the level a read starts at.
+/// `ecc.start`: the level at which a read starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StartLevel {
     /// LDPC-in-SSD: level 1.
     First,
-    /// The least level that decodes the page, as if the controller knew it.
+    /// The needed level of the page, which a real controller cannot know.
     Ideal,
-    /// LaLDPC: the level of the page's last read while its map entry is cached, else level 1.
+    /// LaLDPC: the level of the page's last read if its map entry is cached, else level 1.
     LastLevel,
-    /// As `LastLevel`; for a page without a cached entry the level that last decoded a page of its block.
+    /// As `LastLevel`, but for a page without a cached map entry the level that last decoded a page of its block.
     BlockLevel,
 }
 
@@ -53,7 +53,7 @@ pub enum StartLevel {
 pub enum Retry {
     /// A whole read at the higher level.
     Full,
-    /// What the level adds to the one below: its additional sensing and transfer; decoding is done again in full.
+    /// The sensing and transfer that the higher level adds to the level below, and a whole decoding.
     Incremental,
 }
 
@@ -63,15 +63,15 @@ pub const LEVELS_MAX: usize = 16;
 /// The read levels and the start policy of a drive.
 #[derive(Clone, Debug)]
 pub struct Ecc {
-    /// By level, from level 1: the level decodes every RBER below this limit. A single infinite limit for a drive
-    /// without a level table.
+    /// The limit of each level, from level 1: the level decodes every RBER below its limit. A drive without a level
+    /// table has a single infinite limit.
     rber_max: Box<[f64]>,
     has_levels: bool,
     start: StartLevel,
 }
 
 impl Ecc {
-    /// From a validated `[ecc]` section.
+    /// The read levels and start policy of a validated `[ecc]` section.
     pub fn new(spec: &EccSpec) -> Self {
         let limits: Vec<f64> = spec.levels.iter().map(|level| level.rber_max).collect();
         let has_levels = !limits.is_empty();
@@ -85,13 +85,13 @@ impl Ecc {
         self.rber_max.len() as u8
     }
 
-    /// Whether there is a level table; without a level table every read decodes at its first try.
+    /// Whether the drive has a level table. Without a level table every read decodes at its first try.
     #[inline(always)]
     pub fn has_levels(&self) -> bool {
         self.has_levels
     }
 
-    /// The least level that decodes `rber`; the number of levels + 1 when no level does.
+    /// The least level that decodes `rber`; the number of levels + 1 if no level does.
     #[inline]
     pub fn level_for(&self, rber: f64) -> u8 {
         self.rber_max.iter().take_while(|&&limit| rber >= limit).count() as u8 + 1
@@ -102,12 +102,12 @@ impl Ecc {
         self.rber_max[self.rber_max.len() - 1]
     }
 
-    /// Whether the drive has to remember the level of a page's last read.
+    /// Whether the start policy needs the level of each page's last read.
     pub fn keeps_page_levels(&self) -> bool {
         matches!(self.start, StartLevel::LastLevel | StartLevel::BlockLevel)
     }
 
-    /// Whether the drive has to remember the level that last decoded a page of each block.
+    /// Whether the start policy needs, for each block, the level that last decoded a page of the block.
     pub fn keeps_block_levels(&self) -> bool {
         self.start == StartLevel::BlockLevel
     }
@@ -125,11 +125,11 @@ mod tests {
     use crate::base::units::US;
 
     #[test]
-    fn a_level_decodes_what_is_below_its_limit() {
+    fn a_level_decodes_every_rber_below_its_limit() {
         let level = |rber_max| LevelSpec { rber_max, sense_ns: US, transfer_ns: US, decode_ns: US };
         let levels = [0.005, 0.006, 0.008, 0.009, 0.01, 0.012, 0.013].map(level).to_vec();
         let ecc = Ecc::new(&EccSpec { levels, start: StartLevel::First, retry: Retry::Full });
-        // LaLDPC, Table II: the limits belong to the next level.
+        // LaLDPC, Table II: an RBER at the limit of a level needs the next level.
         for (rber, level) in
             [(0.0, 1), (0.00499, 1), (0.005, 2), (0.006, 3), (0.00761, 3), (0.0129, 7), (0.013, 8)]
         {

@@ -2,18 +2,18 @@
 
 use super::StartLevel;
 
-/// What the controller may know when it starts a read. Level 0: not known.
+/// The levels from which a policy may choose the start level of a read. Level 0 means unknown.
 #[derive(Clone, Copy, Debug)]
 pub struct Hints {
-    /// The level bits of the page's map entry, while the entry is cached.
+    /// The level in the page's map entry; 0 if the entry is not cached.
     pub page: u8,
     /// The level that last decoded a page of the same block.
     pub block: u8,
-    /// The least level that decodes the page, which no real controller knows.
+    /// The needed level of the page, which a real controller cannot know.
     pub needed: u8,
 }
 
-/// The level at which the policy starts; 0 when the policy does not know one.
+/// The level at which the policy starts the read; 0 if the policy has no hint.
 #[inline]
 pub(super) fn level(policy: StartLevel, hints: &Hints) -> u8 {
     match policy {
@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_policy_uses_the_levels_it_may_know() {
+    fn each_policy_uses_its_own_hint() {
         let hints = Hints { page: 0, block: 4, needed: 3 };
         let levels = |hints: &Hints| {
             use StartLevel::{BlockLevel, First, Ideal, LastLevel};

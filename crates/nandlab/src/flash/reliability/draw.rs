@@ -2,11 +2,11 @@
 
 use crate::base::rng::Stream;
 
-/// Above this variance a normal draw, corrected for skewness (Cornish and Fisher), replaces the binomial one: the mean
-/// and the third moment agree, the variance to 0.6 %.
+/// Above this variance a normal draw, corrected for skewness (Cornish and Fisher), replaces the binomial draw. Before
+/// it is rounded to a whole number, it has the exact mean, and variance and third central moment to 0.6 %.
 const NORMAL_ABOVE: f64 = 10.0;
 
-/// The number of susceptible bits among `n` when each bit is susceptible with probability `p`.
+/// Draws the number of susceptible bits among `n` bits, each of which is susceptible with probability `p`.
 pub fn binomial(stream: &mut Stream, n: u32, p: f64) -> u32 {
     if p > 0.5 {
         return n - binomial(stream, n, 1.0 - p);
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mean_and_variance_are_those_of_the_binomial() {
+    fn mean_variance_and_skewness_are_those_of_the_binomial() {
         for (n, p) in [(131_072, 0.0788), (131_072, 1e-4), (4096, 0.3), (100, 0.9), (50, 0.5), (4096, 3e-3)] {
             let mut stream = Stream::new(1, "binomial");
             let draws: Vec<f64> = (0..20_000).map(|_| f64::from(binomial(&mut stream, n, p))).collect();
@@ -49,10 +49,16 @@ mod tests {
             let variance = draws.iter().map(|d| (d - mean).powi(2)).sum::<f64>() / 2e4;
             let skewness = draws.iter().map(|d| (d - mean).powi(3)).sum::<f64>() / 2e4 / variance.powf(1.5);
             let (of_n, of_variance) = (f64::from(n) * p, f64::from(n) * p * (1.0 - p));
-            assert!((mean - of_n).abs() < 5.0 * (of_variance / 2e4).sqrt(), "{n} {p}: {mean}");
+            assert!((mean - of_n).abs() < 5.0 * (of_variance / 2e4).sqrt(), "n {n}, p {p}: mean {mean}");
             let of_skewness = (1.0 - 2.0 * p) / of_variance.sqrt();
-            assert!((skewness - of_skewness).abs() < 0.1, "{n} {p}: {skewness}, not {of_skewness}");
-            assert!((variance / of_variance - 1.0).abs() < 0.06, "{n} {p}: {variance}, not {of_variance}");
+            assert!(
+                (skewness - of_skewness).abs() < 0.1,
+                "n {n}, p {p}: skewness {skewness}, not {of_skewness}"
+            );
+            assert!(
+                (variance / of_variance - 1.0).abs() < 0.06,
+                "n {n}, p {p}: variance {variance}, not {of_variance}"
+            );
         }
         assert_eq!(binomial(&mut Stream::new(1, "x"), 10, 0.0), 0);
         assert_eq!(binomial(&mut Stream::new(1, "x"), 10, 1.0), 10);

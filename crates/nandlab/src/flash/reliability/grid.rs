@@ -1,11 +1,11 @@
-//! A function of P/E cycles and age as a table whose nodes are computed when first needed.
+//! Tables of functions of P/E cycles and age. The nodes of a table are computed when first needed.
 //!
-//! Both axes are cut like an HDR histogram: every octave of (P/E + 32) and of (age + 4096 s) into equal parts. The cell
-//! of a point and the position within the cell are then the exponent and mantissa bits of a float, without a logarithm.
-//! A node is computed when a point in a cell beside it is first asked for, from the node's coordinates only, so a value
-//! does not depend on earlier look-ups. Between nodes the fourth root is bilinear: RBERs grow by powers of age and
-//! cycles, and a fourth root straightens them enough for a few hundred rows to suffice; undoing the root takes two
-//! multiplications. The nodes are monotone where the function is, so the table is monotone there too.
+//! The axes are divided as in an HDR histogram (high dynamic range): every octave of (P/E + 32) and of (age + 4096 s)
+//! has the same number of equal parts. So the exponent and mantissa bits of a float give the cell of a point and the
+//! position within the cell, without a logarithm. A node is computed at the first look-up in a cell beside the node,
+//! from the node's coordinates only, so a value does not depend on earlier look-ups. Between nodes the fourth root of
+//! the function is bilinear. RBERs grow by powers of age and cycles; their fourth root is nearly linear, so a few
+//! hundred rows suffice, and two multiplications undo the root. Where the function is monotone, so is the table.
 
 /// The largest P/E count in the table; higher counts are looked up as this count.
 const PE_MAX: u32 = (1 << 24) - 1;
@@ -55,8 +55,8 @@ impl Axis {
 
 /// Tables of `N` functions of P/E cycles and age, each from 0 to 1.
 pub(super) struct Grid<const N: usize> {
-    /// Fourth roots by function, P/E node and age node; 0: not yet computed. The zeroed allocation takes no memory
-    /// until it is touched.
+    /// Fourth roots by function, P/E node and age node; 0 for a node that is not yet computed. Parts of the zeroed
+    /// allocation that are never accessed take no memory.
     roots: Vec<f32>,
 }
 
@@ -65,7 +65,8 @@ impl<const N: usize> Grid<N> {
         Self { roots: vec![0.0; N * PE_NODES * AGE_NODES] }
     }
 
-    /// Function `which` at a point. `compute` returns all functions at (P/E cycles, age in seconds).
+    /// The value of function `which` at a point. `compute` returns the values of all functions at (P/E cycles, age in
+    /// seconds).
     #[inline]
     pub(super) fn at(
         &mut self,
@@ -78,8 +79,8 @@ impl<const N: usize> Grid<N> {
         let (column, right) = AGE.split(age_s);
         let corner = (which * PE_NODES + row) * AGE_NODES + column;
         let mut q = self.corners(corner);
-        // One branch for all four nodes, not taken once the nodes are computed. Not `f32::min`, whose handling of NaN
-        // costs time.
+        // One branch for all four nodes, which is not taken once the nodes are computed. `f32::min` would be slower,
+        // because it handles NaN.
         let less = |a: f32, b: f32| if a < b { a } else { b };
         if less(less(q[0], q[1]), less(q[2], q[3])) == 0.0 {
             self.fill(row, column, compute);
@@ -110,8 +111,8 @@ impl<const N: usize> Grid<N> {
             let values = compute(PE.value(row), AGE.value(column));
             for (which, value) in values.into_iter().enumerate() {
                 let root = libm::sqrt(libm::sqrt(value)) as f32;
-                // A value of 0 is stored as the least positive number, since 0 means not computed: its fourth power is
-                // 1e-152.
+                // 0 means not computed, so a value of 0 is stored as the least positive number, whose fourth power is
+                // 2e-152.
                 self.roots[which * PE_NODES * AGE_NODES + node] = root.max(f32::MIN_POSITIVE);
             }
         }
@@ -130,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn axes_reach_their_ends_and_small_counts_are_nodes() {
+    fn axes_cover_all_values_and_small_pe_counts_are_nodes() {
         for (axis, max, nodes) in [(PE, PE_MAX, PE_NODES), (AGE, u32::MAX, AGE_NODES)] {
             assert_eq!(axis.split(0), (0, 0.0));
             assert_eq!(axis.value(0), 0.0);
@@ -147,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn zero_one_and_every_corner_can_be_asked() {
+    fn the_table_holds_values_of_0_and_1_and_reaches_its_corners() {
         let mut grid = Grid::<2>::new();
         let compute = |_: f64, _: f64| [0.0, 1.0];
         for (pe, age) in [(0, 0), (u32::MAX, 0), (0, u32::MAX), (u32::MAX, u32::MAX), (5000, 3600)] {

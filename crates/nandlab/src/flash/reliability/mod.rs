@@ -1,8 +1,8 @@
 //! The raw bit error rate (RBER) of a page, from its P/E cycles, age, reads and copybacks.
 //!
-//! RBER = model(P/E cycles, age, and reads for the `table` model) + `read_disturb` * reads + `copyback_error` *
-//! copybacks, at most 0.5. Each model is a file; with `none` the first term is 0. Every read of a page needs its RBER,
-//! so [`Reliability::rber`] interpolates in tables; [`Reliability::rber_exact`] computes the model.
+//! RBER = model + `read_disturb` * reads + `copyback_error` * copybacks, at most 0.5. The model is a function of P/E
+//! cycles and age, the `table` model also of reads; with `none` it is 0. Every read of a page needs the page's RBER, so
+//! [`Reliability::rber`] interpolates in tables, whereas [`Reliability::rber_exact`] computes the model.
 
 mod draw;
 mod grid;
@@ -42,7 +42,7 @@ pub enum RberSpec {
     None,
     /// Threshold voltage distributions of MLC.
     Vth(VthSpec),
-    /// A lab's own characterisation data.
+    /// Characterisation data, measured by a lab.
     Table(RberTable),
 }
 
@@ -55,26 +55,26 @@ pub struct VthSpec {
     pub cell_to_cell: f64,
     /// Distance of neighbouring references of soft sensing.
     pub sensing_step: f64,
-    /// Whether LSB and MSB pages have RBERs of their own; else both have the mean.
+    /// Whether LSB and MSB pages have different RBERs. If not, both have the mean.
     pub per_page_kind: bool,
 }
 
 /// The history of a page, on which its RBER depends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Condition {
-    /// P/E cycles of its block.
+    /// P/E cycles of the page's block.
     pub pe_cycles: u32,
-    /// Age of its data on the scaled clock, in seconds.
+    /// Age of the page's data on the age clock, in seconds.
     pub age_s: u32,
-    /// Reads of its block since the last erase.
+    /// Reads of the page's block since the last erase.
     pub reads: u32,
-    /// Consecutive copybacks without correction.
+    /// Consecutive copybacks of the page's data without correction.
     pub copybacks: u8,
-    /// Page kind: LSB, MSB and so on.
+    /// Page kind, such as LSB.
     pub kind: PageKind,
 }
 
-/// The largest RBER: a bit that is as often wrong as right.
+/// The largest RBER, at which a bit is as often wrong as right.
 const RBER_MAX: f64 = 0.5;
 
 /// The RBER model of a drive.
@@ -96,8 +96,8 @@ enum Model {
 #[derive(Debug)]
 struct VthModel {
     exact: Vth,
-    /// By page kind, the index into the three values of [`by_kind`]. A table avoids a branch, which would often be
-    /// mispredicted: page kinds of consecutive reads are random.
+    /// For each page kind the index into the three values of [`by_kind`]. The page kinds of consecutive reads are
+    /// random, so a branch instead of this table would often be mispredicted.
     which: [u8; 4],
     rber: Grid<3>,
     susceptible: Grid<3>,
@@ -105,7 +105,7 @@ struct VthModel {
 
 impl VthModel {
     fn new(spec: &VthSpec) -> Self {
-        // The model knows two-bit cells only: pages of other kinds get the mean of LSB and MSB.
+        // The model covers two-bit cells only. Pages of other kinds have the mean of LSB and MSB.
         let mut which = [2; 4];
         if spec.per_page_kind {
             which[PageKind::Lsb as usize] = 0;
@@ -119,13 +119,13 @@ impl VthModel {
     }
 }
 
-/// The values of LSB pages, of MSB pages, and their mean.
+/// The value of LSB pages, the value of MSB pages, and the mean of the two.
 fn by_kind(values: PerKind) -> [f64; 3] {
     [values.lsb, values.msb, values.mean()]
 }
 
 impl Reliability {
-    /// The model of a validated `[reliability]` section. Allocates all memory that the model will use.
+    /// Creates the model of a validated `[reliability]` section. Allocates all memory that the model will use.
     pub fn new(spec: &ReliabilitySpec) -> Self {
         let model = match &spec.rber {
             RberSpec::None => Model::None,
@@ -140,8 +140,8 @@ impl Reliability {
         matches!(self.model, Model::None) && self.read_disturb == 0.0 && self.copyback_error == 0.0
     }
 
-    /// The RBER of a page, 0 to 0.5: [`Reliability::rber_exact`] to 1 % or 1e-12, whichever is more, up to 60,000 P/E
-    /// cycles and 50 years (0.1 % as tested). The `vth` model counts more than 2^24 - 1 P/E cycles as 2^24 - 1.
+    /// The RBER of a page, 0 to 0.5. Up to 60,000 P/E cycles and 50 years it differs from [`Reliability::rber_exact`]
+    /// by at most 1 % or 1e-12, whichever is more. The `vth` model takes more than 2^24 - 1 P/E cycles as 2^24 - 1.
     #[inline]
     pub fn rber(&mut self, page: &Condition) -> f64 {
         let aged = match &mut self.model {
@@ -157,7 +157,7 @@ impl Reliability {
         self.with_disturbance(aged, page)
     }
 
-    /// The RBER of a page, computed from the model at each call: for plots and tests.
+    /// The RBER of a page, computed from the model without interpolation. For plots and tests.
     pub fn rber_exact(&self, page: &Condition) -> f64 {
         let (pe_cycles, age_s) = (f64::from(page.pe_cycles), f64::from(page.age_s));
         let aged = match &self.model {
@@ -168,9 +168,9 @@ impl Reliability {
         self.with_disturbance(aged, page)
     }
 
-    /// The share of a page's bits that soft sensing finds between its outermost references, 0 to 1, exact to 1 % or
-    /// 1e-12. A partial refresh moves these bits. Without `per_page_kind` the mean of LSB and MSB pages. `None`: the
-    /// model has no threshold voltages.
+    /// The share of a page's bits that are susceptible, 0 to 1, exact to 1 % or 1e-12: soft sensing finds the cells of
+    /// these bits between the outermost references of a boundary. A partial refresh moves these bits. Without
+    /// `per_page_kind` it is the mean of LSB and MSB pages. `None` if the model has no threshold voltages.
     pub fn susceptible_ratio(&mut self, pe_cycles: u32, age_s: u32, kind: PageKind) -> Option<f64> {
         let Model::Vth(model) = &mut self.model else { return None };
         let which = model.which(kind);

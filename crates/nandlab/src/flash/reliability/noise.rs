@@ -7,13 +7,14 @@
 //! - tail S(z) = P(Z > z) = Q(y) + A - B,
 //! - integral of the tail J(z) = sigma (phi(y) - y Q(y)) + lambda (A + B).
 //!
-//! Found by convolution and integration by parts, with derivatives by y: A' = -k A + phi / 2, B' = k B - phi / 2. The
-//! exponentials overflow where the tails underflow, so A and B are computed as phi(y) / 2 times the Mills ratio Q /
-//! phi, which is always moderate. The distribution is symmetric, so only z >= 0 is computed.
+//! These forms follow from convolution and integration by parts, with the derivatives with respect to y: A' = -k A +
+//! phi / 2, B' = k B - phi / 2. The exponential in B, and in A for y <= k, may overflow where Q underflows. These terms
+//! are therefore computed as phi(y) / 2 times the Mills ratio Q / phi, which is between 0 and 1.26. The distribution is
+//! symmetric, so only z >= 0 is computed.
 
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 
-/// Gaussian plus Laplace noise round 0, in volts. Either width may be 0.
+/// Gaussian plus Laplace noise with mean 0, in volts. Either width may be 0.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Noise {
     /// Standard deviation of the Gaussian, >= 0.
@@ -51,7 +52,7 @@ impl Noise {
         let y = z / self.sigma;
         let (a, b) = self.sides(y);
         let gaussian = gauss(y) - y * upper(y);
-        // Far out the Gaussian part is nearly 0, and rounding may make it negative.
+        // For large y the Gaussian part is nearly 0, and rounding may make it negative.
         self.sigma * gaussian.max(0.0) + self.lambda * (a + b)
     }
 
@@ -69,7 +70,7 @@ impl Noise {
         }
     }
 
-    /// A and B of the module's documentation, for y >= 0 and sigma > 0.
+    /// A and B as defined at the top of this file, for y >= 0 and sigma > 0.
     fn sides(&self, y: f64) -> (f64, f64) {
         if self.lambda == 0.0 {
             return (0.0, 0.0);
@@ -109,7 +110,7 @@ fn mills(u: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// The integral by the midpoint rule.
+    /// The integral of `f`, computed by the midpoint rule.
     fn integral(f: impl Fn(f64) -> f64, from: f64, to: f64) -> f64 {
         let n = 40_000;
         let h = (to - from) / f64::from(n);
@@ -136,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn one_noise_alone_is_the_limit_of_both() {
+    fn a_width_of_0_is_the_limit_of_a_small_width() {
         let close = |a: f64, b: f64| (a - b).abs() <= 1e-5 * b.abs() + 1e-300;
         for (alone, both) in [
             (Noise { sigma: 0.05, lambda: 0.0 }, Noise { sigma: 0.05, lambda: 1e-5 }),
@@ -151,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn far_tails_and_lopsided_widths_stay_finite() {
+    fn far_tails_and_very_different_widths_give_finite_values() {
         for sigma in [0.0, 1e-12, 1e-3, 0.05, 1.0, 1e3] {
             for lambda in [0.0, 1e-12, 1e-3, 0.05, 1.0, 1e3] {
                 let noise = Noise { sigma, lambda };

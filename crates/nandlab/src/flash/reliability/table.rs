@@ -1,5 +1,5 @@
-//! `reliability.rber.table`: a CSV of (P/E cycles, retention, reads) and RBER, interpolated: a lab's own
-//! characterisation data.
+//! `reliability.rber.table`: measured characterisation data, interpolated. A CSV file has the RBER by P/E cycles,
+//! retention and reads.
 //!
 //! ```csv
 //! # 3D TLC, 55 C, median of 128 blocks
@@ -12,12 +12,13 @@
 //!
 //! - The first line that is not a comment (`#`) names the columns, in any order: `pe_cycles`, `retention`, `rber` and,
 //!   if reads matter, `reads` (of the block since its erase). Retention is in seconds, or has a unit: s, min, h, d.
-//! - Every combination of the P/E cycles, retentions and reads that occur has one line. RBER is from 0 to 0.5.
-//! - Over P/E cycles and over ln(1 + t / 1 h), in which retention loss is about linear (LaLDPC, Eq. 1), the fourth root
-//!   of the RBER is interpolated linearly: the fourth root lies between the RBER itself, which overstates a curve that
-//!   grows by powers, and its logarithm, which is not defined at 0. Over reads the RBER itself is interpolated
-//!   linearly: disturb adds up read by read.
-//! - Beyond its edges the table has the RBER of the nearest edge.
+//! - The points form a grid: every combination of the P/E cycles, retentions and reads in the file has exactly one
+//!   line. RBER is from 0 to 0.5.
+//! - Over P/E cycles and over ln(1 + t / 1 h) the fourth root of the RBER is interpolated linearly. Retention loss is
+//!   about linear in this logarithm (LaLDPC, Eq. 1). The fourth root is a compromise: interpolating the RBER itself
+//!   overstates a curve that grows by powers, and the logarithm of the RBER is not defined at 0.
+//! - Over reads the RBER itself is interpolated linearly, because each read adds the same disturbance.
+//! - Outside the grid the RBER is that of the nearest edge.
 
 use super::grid::Axis;
 use std::fmt;
@@ -26,11 +27,11 @@ use std::sync::Arc;
 
 /// The unit of time in ln(1 + t / 1 h), in seconds.
 const HOUR_S: f64 = 3600.0;
-/// The largest count or age that a look-up can ask for; exact as an `f64`.
+/// The largest count or age in a look-up, exact as an `f64`.
 const COUNT_MAX: f64 = u32::MAX as f64;
 /// Units of retention, in seconds.
 const UNITS: [(&str, f64); 4] = [("min", 60.0), ("s", 1.0), ("h", 3600.0), ("d", 86_400.0)];
-/// Buckets of values, from which the search for a value's knots starts.
+/// Buckets of values. The search for the knots around a value starts at a knot that depends on the value's bucket.
 const BUCKETS: Axis = Axis { bits: 3, first: 8.0 };
 
 /// Characterisation data: RBER over a full grid of P/E cycles, retention and reads. A copy shares the data.
@@ -51,22 +52,23 @@ struct Content {
 /// The points of the table along an axis.
 #[derive(PartialEq)]
 struct Knots {
-    /// Ascending, in the axis' unit.
+    /// The knots in ascending order, in the unit of the axis.
     at: Vec<f64>,
     /// The knots on the scale on which values are interpolated.
     scaled: Vec<f64>,
-    /// 1 / (distance to the next knot on the scale); 0 at the last knot.
+    /// For each knot 1 / (distance to the next knot on the scale); 0 for the last knot.
     inverse: Vec<f64>,
-    /// The following knot; infinity at the last.
+    /// For each knot the next knot; infinity for the last knot.
     next: Vec<f64>,
-    /// By bucket of [`BUCKETS`]: the last knot at or below the bucket's lowest value, else the first knot.
+    /// For each bucket of [`BUCKETS`] the last knot at or below the bucket's lowest value; the first knot if there is
+    /// none.
     starts: Vec<u32>,
 }
 
 impl Knots {
     fn new(at: Vec<f64>, scaled: impl Fn(f64) -> f64) -> Self {
         let scaled: Vec<f64> = at.iter().map(|value| scaled(*value)).collect();
-        // Neighbouring knots that are equal on the scale after rounding form a step.
+        // Neighbouring knots may be equal on the scale after rounding; the function then has a step.
         let inverse = |pair: &[f64]| if pair[1] > pair[0] { 1.0 / (pair[1] - pair[0]) } else { 0.0 };
         let inverse = scaled.windows(2).map(inverse).chain([0.0]).collect();
         let next = at[1..].iter().copied().chain([f64::INFINITY]).collect();
@@ -79,7 +81,8 @@ impl Knots {
     #[inline(always)]
     fn locate(&self, value: u32, scaled: f64) -> (usize, usize, f64) {
         let mut low = self.starts[BUCKETS.split(value).0] as usize;
-        // A predicted branch is faster here than a computed step: the following loads need not wait for the comparison.
+        // A branch is faster here than branch-free code: if it is predicted, the following loads need not wait for the
+        // comparison.
         while self.next[low] <= f64::from(value) {
             low += 1;
         }
@@ -108,13 +111,13 @@ impl RberTable {
         Self::from_text(&text, &name)
     }
 
-    /// Reads a table from CSV text; `name` is its name in messages.
+    /// Reads a table from CSV text; `name` is the file's name in messages.
     pub fn from_text(text: &str, name: &str) -> Result<Self, TableError> {
         parse(text).map_err(|error| TableError { origin: name.into(), ..error })
     }
 
     /// RBER, 0 to 0.5, after `pe_cycles` P/E cycles, `age_s` seconds and `reads` reads of the block.
-    // Not inlined, so that its registers do not burden the other models.
+    // Not inlined, so that the code of the other models does not have to save the registers of this function.
     #[inline(never)]
     pub fn rber(&self, pe_cycles: u32, age_s: u32, reads: u32) -> f64 {
         let table = &*self.0;
@@ -144,8 +147,8 @@ impl RberTable {
         few + deep * (at(next_column) - few)
     }
 
-    /// A hash of the content (FNV-1a, 64 bits), equal for tables that differ only in the order of lines and columns and
-    /// in units.
+    /// A hash of the content (FNV-1a, 64 bits). Tables that differ only in the order of lines and columns and in units
+    /// have the same hash.
     pub fn content_hash(&self) -> u64 {
         let Content { pe_cycles, age, reads, roots, .. } = &*self.0;
         let lengths = [pe_cycles, age, reads].map(|axis| axis.at.len() as f64);
@@ -164,8 +167,9 @@ impl fmt::Debug for RberTable {
     }
 }
 
-/// ln x for x >= 1, exact to 2e-8, in a few multiplications, since every read takes a logarithm: the exponent, a table
-/// of 32 mantissas, and three terms of the series round the mantissa.
+/// ln x for x >= 1, exact to 2e-8, in a few multiplications, because every read needs a logarithm. The result is the
+/// sum of the logarithm of the exponent, an entry of a table of 32 mantissas, and three terms of the series around the
+/// mantissa of the entry.
 #[derive(PartialEq)]
 struct Logarithm {
     /// For the middle m of each 32nd of an octave: 1 / m and ln m.
@@ -240,7 +244,7 @@ fn error(
     TableError { origin: String::new(), line, column, message: message.into(), remedy: remedy.into() }
 }
 
-/// A data line of the file: its number, and its values by column.
+/// A data line of the file: the number of the line, and the values by column.
 struct Row {
     line: u32,
     values: [f64; 4],
@@ -281,8 +285,8 @@ fn parse(text: &str) -> Result<RberTable, TableError> {
     };
     let (pe_cycles, age_s, reads) = (axis(0), axis(1), axis(READS));
     let mut roots = Vec::with_capacity(rows.len());
-    // Rows are sorted and no point occurs twice, so the first row that is not the grid's next point shows the missing
-    // point.
+    // Rows are sorted and no point occurs twice, so the first row that differs from the grid's next point reveals a
+    // missing point.
     for &p in &pe_cycles {
         for &t in &age_s {
             for &r in &reads {
@@ -355,7 +359,7 @@ fn row(line: u32, text: &str, columns: &[usize]) -> Result<Row, TableError> {
     Ok(Row { line, values })
 }
 
-/// A value of a column; else what is wrong and the remedy.
+/// Parses a value of a column. The error is what is wrong, and the remedy.
 fn value(text: &str, column: usize) -> Result<f64, (&'static str, &'static str)> {
     let (max, remedy) = match COLUMNS[column] {
         "rber" => (super::RBER_MAX, "give the share of wrong bits, from 0 to 0.5, such as 1.2e-3"),
@@ -380,7 +384,7 @@ fn value(text: &str, column: usize) -> Result<f64, (&'static str, &'static str)>
     if COLUMNS[column] != "rber" && COLUMNS[column] != "retention" && libm::trunc(value) != value {
         return Err(("is not a whole number", remedy));
     }
-    // Adding 0 turns -0 into 0; -0 would give another hash.
+    // Adding 0 turns -0 into 0: -0 would have another hash.
     Ok(value + 0.0)
 }
 
@@ -408,20 +412,21 @@ pe_cycles, retention, reads, rber
     #[test]
     fn points_are_exact_and_values_between_are_interpolated() {
         let table = read(TABLE);
-        // ln(1 + t/1h) is ln 9 at 8 hours and ln 3, half of ln 9, at 2 hours.
+        // ln(1 + t / 1 h) is ln 9 at 8 hours and ln 3, half of ln 9, at 2 hours: 2 hours are the middle of the scale.
         let (half, whole) = (2 * 3600, 8 * 3600);
         let fourth = |q: f64| q * q * q * q;
         for (pe, age, reads, rber) in [
             (0, 0, 0, 0.0),
             (3000, whole, 0, 16e-4),
             (3000, whole, 1000, 2e-3),
-            // Roots 0.1 and 0.2: 0.15 in the middle.
+            // Between the fourth roots 0.1 and 0.2 the root is 0.15 in the middle.
             (1500, whole, 0, fourth(0.15)),
             (3000, half, 0, fourth(0.15)),
-            // Roots 0 and 0.1 at 0 s, 0.1 and 0.2 at 8 h.
+            // Roots at 0 and 3000 P/E cycles: 0 and 0.1 at 0 s, 0.1 and 0.2 at 8 h. Half the way along both axes the
+            // root is (0.05 + 0.15) / 2; with a quarter of the way in P/E cycles it is (0.025 + 0.125) / 2.
             (1500, half, 0, fourth(0.1)),
             (750, half, 0, fourth(0.075)),
-            // Linear in reads.
+            // Reads: linear in the RBER itself.
             (0, 0, 500, 5e-5),
             (3000, 0, 250, 3.25e-4),
             // Beyond the table's edges.
@@ -443,7 +448,7 @@ pe_cycles, retention, reads, rber
     }
 
     #[test]
-    fn neighbouring_points_that_round_to_one_position_are_a_step() {
+    fn neighbouring_points_that_round_to_the_same_position_form_a_step() {
         let table =
             read("pe_cycles,retention,rber\n0,0,0.1\n0,1e-30,0.2\n0,4294967294,0.3\n0,4294967295,0.4\n");
         for (age, rber) in [(0, 0.1), (1, 0.2), (u32::MAX - 1, 0.3), (u32::MAX, 0.4)] {
@@ -456,14 +461,14 @@ pe_cycles, retention, reads, rber
     }
 
     #[test]
-    fn same_content_has_the_same_hash_and_other_content_another() {
+    fn tables_have_equal_hashes_exactly_if_their_contents_are_equal() {
         let table = read(TABLE);
         let mut lines: Vec<&str> = TABLE.lines().skip(1).collect();
         lines[1..].reverse();
         let other_order = read(&lines.join("\r\n").replace("8h", "28800"));
         assert_eq!(table, other_order);
         assert_eq!(table.content_hash(), other_order.content_hash());
-        // The hash is part of the identity of stored runs: it may not change.
+        // The hash is part of the identity of stored runs, so it must not change.
         assert_eq!(format!("{:016x}", table.content_hash()), "7d29346e28249a2a");
         for changed in
             [TABLE.replace("2e-3", "2.1e-3"), TABLE.replace("8h", "9h"), TABLE.replace("3000", "3001")]

@@ -1,22 +1,25 @@
 //! `reliability.rber.vth`: threshold voltage distributions of an MLC cell, and the RBER between its states.
 //!
-//! The four states of a cell: the erased one is N(1.4 V, 0.35 V); a programmed one is uniform over [Vp, Vp + dvpp] with
-//! Vp = 2.6, 3.2, 3.93 V, as incremental step pulse programming leaves it. Two noises widen all four states:
-//! cell-to-cell interference, Gaussian with a sigma of `cell_to_cell`, and random telegraph noise, two-sided
-//! exponential with a width of 2.5e-4 N^0.5 V after N P/E cycles. Retention follows Eq. 1 of Y. Du et al., "LaLDPC:
-//! Latency-aware LDPC for read performance improvement of solid state drives", MSST 2017 (Section II-D), with t0 = 1
-//! hour and x the middle of the state as programmed: retention moves a state down by mu = K0 K1 (x - x0) ln(1 + t/t0)
-//! N^0.5 and widens the state by sigma^2 = K0 K2 (x - x0) ln(1 + t/t0) N^0.6. The erased state has x = x0 and stays.
+//! A cell has four states. The erased state is normal with mean 1.4 V and sigma 0.35 V. Each programmed state is
+//! uniform over [Vp, Vp + dvpp] with Vp = 2.6, 3.2, 3.93 V, the result of incremental step pulse programming. Two
+//! noises widen all four states: cell-to-cell interference, Gaussian with a sigma of `cell_to_cell`, and random
+//! telegraph noise, two-sided exponential with a width of 2.5e-4 N^0.5 V after N P/E cycles. Retention follows Eq. 1 of
+//! Y. Du et al., "LaLDPC: Latency-aware LDPC for read performance improvement of solid state drives", MSST 2017
+//! (Section II-D), with t0 = 1 hour and x the middle of the state as programmed. Retention moves a state down by mu =
+//! K0 K1 (x - x0) ln(1 + t/t0) N^0.5 and adds sigma^2 = K0 K2 (x - x0) ln(1 + t/t0) N^0.6 to the variance of the state.
+//! The erased state has x = x0, so retention does not change it.
 //!
-//! Read references are at the optimum, where the densities of neighbouring states cross (states are equally frequent).
-//! The Gray code is 11, 01, 00, 10 from the erased state up, MSB first: the LSB page changes at the middle boundary
-//! only, the MSB page at the outer two (the partial refresh paper's Fig. 2, which stores the same code).
+//! Read references are optimal: they are at the voltages where the densities of neighbouring states cross, since all
+//! states are equally frequent. The Gray code is 11, 01, 00, 10 from the erased state up, MSB first, as in Fig. 2 of
+//! the partial refresh paper: the bit of the LSB page changes only at the middle boundary, the bit of the MSB page at
+//! the outer two boundaries.
 //!
-//! Soft sensing puts seven references round each boundary, `sensing_step` apart; a cell between the outermost two
-//! references is susceptible.
+//! Soft sensing uses seven references around each boundary, `sensing_step` apart. A cell between the outermost two of
+//! them is susceptible.
 //!
-//! Valid for two-bit cells, and while retention leaves the states in order: mu < x - x0, which holds with a margin up
-//! to 60,000 P/E cycles and 50 years. Where the order is lost, states cannot be told apart and the RBER is 0.5.
+//! The model is valid for two-bit cells, and while retention leaves the states in order: mu < x - x0. This holds with a
+//! margin up to 60,000 P/E cycles and 50 years. Once the order is lost, the states cannot be distinguished, and the
+//! RBER is 0.5.
 
 use super::VthSpec;
 use super::noise::Noise;
@@ -31,7 +34,7 @@ const RETENTION: (f64, f64, f64) = (0.333, 4e-4, 2e-6);
 const T0_S: f64 = 3600.0;
 /// Width of random telegraph noise after one P/E cycle, in volts.
 const TELEGRAPH: f64 = 2.5e-4;
-/// Distance from a boundary to the outermost of its seven soft references, in sensing steps.
+/// Distance from a boundary to the outermost of its seven references of soft sensing, in sensing steps.
 const SENSING_STEPS: f64 = 3.0;
 
 /// A value for each page kind of a two-bit cell.
@@ -49,16 +52,16 @@ impl PerKind {
     }
 }
 
-/// Shares that are susceptible: cells, and bits of a page.
+/// The susceptible shares of all cells and of a page's bits.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Susceptible {
-    /// Share of all cells.
+    /// Susceptible share of all cells.
     pub cell: f64,
-    /// Share of a page's bits: those of cells near a boundary that a read of the page senses.
+    /// Susceptible share of a page's bits: bits whose cells are near a boundary that a read of the page senses.
     pub page: PerKind,
 }
 
-/// The model, computed anew at each call, which takes some 15 us.
+/// The exact model. Each call computes its result anew, in about 15 us.
 #[derive(Clone, Debug)]
 pub struct Vth {
     spec: VthSpec,
@@ -102,7 +105,7 @@ impl Vth {
         let share = |windows: &[(f64, f64)]| {
             let mut sum = 0.0;
             let mut from = f64::NEG_INFINITY;
-            // Wide windows overlap; a cell in two windows counts once.
+            // Wide windows overlap. A cell in two windows counts once.
             for &(low, high) in windows {
                 let low = low.max(from);
                 sum += states.iter().map(|state| state.between(low, high)).sum::<f64>();
@@ -117,7 +120,7 @@ impl Vth {
         }
     }
 
-    /// The read references between the erased state, P1, P2 and P3, in volts. `None`: the states are no longer in
+    /// The read references between the erased state, P1, P2 and P3, in volts. `None` if the states are no longer in
     /// order.
     pub fn references(&self, pe_cycles: f64, age_s: f64) -> Option<[f64; 3]> {
         self.states(pe_cycles, age_s).map(|states| references(&states))
@@ -195,11 +198,11 @@ fn references(states: &[State; 4]) -> [f64; 3] {
 /// (convolutions of log-concave densities are), so between the middles one density falls, the other rises, and there is
 /// one crossing.
 fn crossing(lower: &State, upper: &State) -> f64 {
-    /// Precision of the crossing. The RBER has its minimum at the crossing, so a deviation of this size does not change
-    /// it.
+    /// Precision of the crossing. The RBER has its minimum at the crossing, so a deviation of this size hardly changes
+    /// the RBER.
     const EXACT_V: f64 = 1e-10;
-    // The logarithm of the ratio is nearly linear between the middles: false position with Illinois' halving takes
-    // about eight steps.
+    // The logarithm of the ratio is nearly linear between the middles, so the Illinois method (false position with
+    // halving) takes about eight steps.
     let ratio = |volts: f64| match (lower.density(volts), upper.density(volts)) {
         (l, u) if l <= 0.0 && u <= 0.0 => 0.0,
         (l, _) if l <= 0.0 => f64::NEG_INFINITY,
@@ -217,7 +220,7 @@ fn crossing(lower: &State, upper: &State) -> f64 {
     let mut side = 0i8;
     while high - low > EXACT_V {
         let straight = (low * at_high - high * at_low) / (at_high - at_low);
-        // The straight line is not a number where an end is infinite.
+        // `straight` may be NaN if the logarithm is infinite at an end.
         let volts = if straight > low && straight < high { straight } else { low.midpoint(high) };
         let at = ratio(volts);
         if at.abs() < EXACT_V {
