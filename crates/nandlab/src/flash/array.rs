@@ -64,8 +64,8 @@ pub struct Block {
 /// The contents of a page's OOB other than the LPN.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamp {
-    /// Sequence number of the host write that wrote the page's data; a copy keeps the number of its source. 0 for data
-    /// from before the run.
+    /// Sequence number of the write, by the host or by the controller, that produced the page's data. A copy keeps the
+    /// number of its source. 0 for data from before the run.
     pub sequence: u64,
     /// The age stamp at which the data was last corrected and written. The age of the data counts from this stamp. A
     /// copyback does not correct, so the copy keeps the age stamp of the source.

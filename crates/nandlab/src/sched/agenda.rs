@@ -1,8 +1,9 @@
-//! The coming events: one clock for each part of the drive that may wait for an event.
+//! The pending events: one clock for each part of the drive that may wait for an event.
 //!
-//! Every die waits for at most one event at a time, so the pending events are an array with one clock a part. A
-//! tournament over the clocks keeps the earliest: setting a clock costs log2(parts) comparisons and no memory. Ties go
-//! to the lower clock, so the order of events does not depend on the order in which clocks were set.
+//! Every part waits for at most one event at a time, so the pending events are an array with one clock per part. A
+//! tournament over the clocks finds the earliest: setting a clock takes log2(parts) comparisons and no memory. Of
+//! several clocks with the same time the lowest comes first, so the order of events does not depend on the order in
+//! which the clocks were set.
 
 use crate::base::units::Time;
 
@@ -12,7 +13,7 @@ pub const NEVER: Time = Time::NEVER;
 /// The clocks and their tournament.
 #[derive(Debug)]
 pub struct Agenda {
-    /// A binary tree in an array: leaf `i` is node `leaves + i`, node 1 holds the earliest clock.
+    /// A binary tree in an array: node `leaves + i` is clock `i`, and node 1 has the earliest clock.
     nodes: Box<[(Time, u32)]>,
     leaves: usize,
 }
@@ -36,7 +37,7 @@ impl Agenda {
         while node > 1 {
             let (left, right) = (self.nodes[node & !1], self.nodes[node | 1]);
             node >>= 1;
-            // `<=`: the left node has the lower clocks.
+            // `<=`, because the left node has the lower clocks.
             self.nodes[node] = if left.0 <= right.0 { left } else { right };
         }
     }
@@ -51,12 +52,12 @@ impl Agenda {
         self.nodes[self.leaves..][..clock as usize].iter().all(|&(time, _)| time == NEVER)
     }
 
-    /// The time at which a clock strikes.
+    /// The time to which a clock is set; [`NEVER`] for a clock that is not set.
     pub fn time(&self, clock: u32) -> Time {
         self.nodes[self.leaves + clock as usize].0
     }
 
-    /// The earliest time and its clock; [`NEVER`] when no clock is set.
+    /// The earliest time and its clock. The time is [`NEVER`] if no clock is set.
     #[inline(always)]
     pub fn next(&self) -> (Time, u32) {
         self.nodes[1]
@@ -70,7 +71,7 @@ mod tests {
 
     /// The naive twin of the tournament is a linear search.
     #[test]
-    fn agrees_with_a_linear_search() {
+    fn the_tournament_agrees_with_a_linear_search() {
         for clocks in [1, 2, 3, 16, 17, 100] {
             let mut agenda = Agenda::new(clocks);
             let mut times = vec![NEVER; clocks];

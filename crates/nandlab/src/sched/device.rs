@@ -2,15 +2,15 @@
 //!
 //! | operation | phases |
 //! |---|---|
-//! | read | command (channel), sense (die), transfer out (channel and off-chip path); decode follows, off the device; a try that does not decode comes back one level higher |
+//! | read | command (channel), sense (die), transfer out (channel and off-chip path); the controller then decodes the page; if a try does not decode, the next try is one level higher |
 //! | program | command and transfer in (channel and off-chip path), program (die) |
 //! | erase | command (channel), erase (die) |
 //! | copyback | command (channel), sense and program (die) |
 //!
-//! A die is taken from the first phase of an operation to the last: its page register holds the data until the transfer
-//! out has ended. A channel carries one transfer at a time, in the order in which dies asked for the channel. The
-//! off-chip path is shared by all channels: data passes through channel and off-chip path at once, so a transfer ends
-//! when the slower of the two has carried the data, and holds its channel until then.
+//! An operation occupies its die from the first phase to the last, because the page register holds the data until the
+//! transfer out has ended. A channel carries one transfer at a time, in the order in which the dies requested the
+//! channel. All channels share the off-chip path. Data passes through channel and off-chip path at the same time, so a
+//! transfer ends when the slower of the two has carried the data, and occupies its channel until then.
 
 use super::agenda::{Agenda, NEVER};
 use super::partners::Partners;
@@ -22,7 +22,7 @@ use crate::base::geometry::{DieId, Geometry};
 use crate::base::slab::Fifo;
 use crate::base::units::{Span, Time};
 
-/// The phase in which a die is.
+/// The phase of a die.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Phase {
@@ -41,7 +41,7 @@ pub enum Phase {
 #[derive(Clone, Debug)]
 struct Die {
     queues: [Fifo<Transaction>; 3],
-    /// The transactions under way: one, or with multi-plane one a plane.
+    /// The transactions under way: one, or in a multi-plane operation one per plane.
     batch: Fifo<Transaction>,
     kind: FlashOp,
     phase: Phase,
@@ -49,15 +49,15 @@ struct Die {
     /// Planes of the die for which background work is urgent.
     promoted: u16,
     turns: Turns,
-    /// Cleanings that have the die for themselves (`gc.foreground = "blocking"`).
+    /// Cleanings that have the die to themselves (`gc.foreground = "blocking"`).
     cleanings: u16,
     /// The next die that waits for the same channel.
     next_waiting: Option<DieId>,
     /// Transactions queued or under way.
     load: u32,
-    /// Whether the die is in the list of dies to be started.
+    /// Whether the die is in [`Device::marked`].
     is_marked: bool,
-    /// The time at which the die was last taken.
+    /// The time at which the die last started an operation.
     since: Time,
     busy_ns: Span,
 }
@@ -78,21 +78,21 @@ pub struct Device {
     off_chip_free_at: Time,
     timing: Timing,
     scheduler: Scheduler,
-    /// By die, the submission number from which host transactions wait for the cleanings under way; set by the first of
-    /// these.
+    /// For each die the submission number at which the first of the cleanings under way began. Host transactions with
+    /// this or a higher number wait for the cleanings.
     cleaning_order: Box<[u64]>,
     /// Free dies with new work, to be started in this order.
     marked: Vec<DieId>,
-    /// The partners of multi-plane operations; `None` if planes work one at a time.
+    /// The partners of multi-plane operations; `None` if each operation is on one plane.
     partners: Option<Partners>,
 }
 
-/// What has ended on a die.
+/// The part of an operation that has ended on a die.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// Nothing: the operation has gone on to its next phase.
+    /// Only a phase: the operation continues with its next phase.
     Nothing,
-    /// A page has left the die and still has to be decoded.
+    /// The transfer out of a page, which has yet to be decoded.
     Page(Slot),
     /// The array operation of every transaction in the list that starts at this slot.
     Batch(Slot),
@@ -129,7 +129,7 @@ impl Device {
         }
     }
 
-    /// Bytes that the lists for multi-plane operations take.
+    /// Bytes of memory for the lists of multi-plane operations.
     pub fn multi_plane_bytes(geometry: &Geometry) -> u64 {
         Partners::bytes(geometry)
     }
@@ -139,30 +139,31 @@ impl Device {
         &self.timing
     }
 
-    /// The phase in which a die is.
+    /// The phase of a die.
     pub fn phase(&self, die: DieId) -> Phase {
         self.dies[die.index()].phase
     }
 
-    /// Transactions queued on a die or under way.
+    /// The number of transactions queued on a die or under way.
     #[inline(always)]
     pub fn load(&self, die: DieId) -> u32 {
         self.dies[die.index()].load
     }
 
-    /// How long a die has been taken so far, in nanoseconds.
+    /// The total time for which a die has been occupied until `now`.
     pub fn die_busy_ns(&self, die: DieId, now: Time) -> Span {
         let die = &self.dies[die.index()];
-        // Statistics may ask for a time before the operation began.
+        // For statistics `now` may be before the start of the operation.
         die.busy_ns + if die.phase == Phase::Idle { Span::ZERO } else { now.saturating_sub(die.since) }
     }
 
-    /// How long a channel has carried transfers so far, in nanoseconds; a transfer counts when it starts.
+    /// The total time for which a channel has been occupied by commands and transfers. Each counts in full from its
+    /// start.
     pub fn channel_busy_ns(&self, channel: u32) -> Span {
         self.channels[channel as usize].busy_ns
     }
 
-    /// The first transaction that a die has taken up; the others of the batch follow it in a list.
+    /// The first transaction under way on a die; its partners follow in the transactions' list.
     pub fn under_way(&self, die: DieId) -> Option<Slot> {
         self.dies[die.index()].batch.first()
     }
@@ -183,7 +184,7 @@ impl Device {
         })
     }
 
-    /// Power fails: drops all queued transactions and all urgency. Operations under way go on.
+    /// At power failure, drops all queued transactions and all urgency. Operations under way continue.
     pub fn drop_queues(&mut self, pool: &Transactions) {
         for die in &mut self.dies {
             die.queues = [Fifo::default(); 3];
@@ -195,7 +196,7 @@ impl Device {
         }
     }
 
-    /// Power is off: ends all operations under way.
+    /// At power-off, ends all operations under way.
     pub fn stop(&mut self, now: Time) {
         for die in &mut self.dies {
             if die.phase != Phase::Idle {
@@ -209,18 +210,18 @@ impl Device {
         self.off_chip_free_at = self.off_chip_free_at.min(now);
     }
 
-    /// Counts one more plane of a die as urgent.
+    /// Adds a plane of a die to those whose background work is urgent.
     pub fn promote(&mut self, die: DieId) {
         self.dies[die.index()].promoted += 1;
     }
 
-    /// Takes back one [`Device::promote`].
+    /// Undoes one [`Device::promote`].
     pub fn demote(&mut self, die: DieId) {
         self.dies[die.index()].promoted -= 1;
     }
 
-    /// Background work has a die to itself until [`Device::end_cleaning`]: of the host's transactions only those with a
-    /// submission number below `order` go first.
+    /// Gives a die to background work alone until [`Device::end_cleaning`]. Only host transactions with a submission
+    /// number below `order` are served before.
     pub fn begin_cleaning(&mut self, die: DieId, order: u64) {
         let cleanings = &mut self.dies[die.index()].cleanings;
         if *cleanings == 0 {
@@ -229,14 +230,14 @@ impl Device {
         *cleanings += 1;
     }
 
-    /// Takes back one [`Device::begin_cleaning`]; [`Device::start`] then starts the die.
+    /// Undoes one [`Device::begin_cleaning`]. [`Device::start`] then starts the die if it is free.
     pub fn end_cleaning(&mut self, die: DieId) {
         self.dies[die.index()].cleanings -= 1;
         self.mark(die);
     }
 
-    /// Sets the share of a die's programs, in [`SHARES`](super::SHARES)ths, that background work has while it is urgent
-    /// and host writes wait too; `None`: the side that has waited longer goes next.
+    /// Sets the share of a die's programs, in [`SHARES`](super::SHARES)ths, that urgent background work has while host
+    /// writes wait. With `None` the side that has waited longer goes next.
     pub fn set_share(&mut self, die: DieId, share: Option<u16>) {
         self.dies[die.index()].turns.set(share);
     }
@@ -256,7 +257,7 @@ impl Device {
         self.mark(id);
     }
 
-    /// Queues a further try of a read at the front of its queue, since the read has waited already.
+    /// Queues a further try of a read at the front of its queue, because the read has waited there already.
     pub fn submit_again(&mut self, pool: &mut Transactions, slot: Slot) {
         let (id, class) = (pool[slot].die, pool[slot].class);
         let die = &mut self.dies[id.index()];
@@ -269,7 +270,8 @@ impl Device {
         self.mark(id);
     }
 
-    /// Adds a free die to the end of the list of dies that [`Device::start`] starts, unless it is in the list.
+    /// Adds a die, if it is free, to the end of the list of dies that [`Device::start`] starts, unless it is in the
+    /// list.
     #[inline(always)]
     fn mark(&mut self, id: DieId) {
         let die = &mut self.dies[id.index()];
@@ -279,8 +281,8 @@ impl Device {
         }
     }
 
-    /// Starts the free dies that have got work, each with the transaction that the scheduler picks. To be called when
-    /// all transactions that an event or a request brings are queued.
+    /// Starts the free dies that have new work, each with the transaction that the scheduler picks. To be called after
+    /// all transactions of an event or a request have been queued.
     #[inline(always)]
     pub fn start<W: Watcher>(
         &mut self,
@@ -311,11 +313,11 @@ impl Device {
         self.marked.clear();
     }
 
-    /// Ends the phase of a die whose clock has struck, and starts the next one.
+    /// Ends the phase of a die at the time of the die's clock, and starts the next phase.
     ///
     /// After [`Ended::Batch`] or [`Ended::Page`] the caller handles the end of the operation, then calls
-    /// [`Device::start`] and [`Device::start_next`]. Until then the clock of a die without work stays set, since most
-    /// dies go on at once.
+    /// [`Device::start`] and [`Device::start_next`]. Until then the clock of a die that has become idle remains set,
+    /// because most dies start their next operation at once.
     #[inline]
     pub fn on_clock<W: Watcher>(
         &mut self,
@@ -361,7 +363,7 @@ impl Device {
                 }
                 Ended::Page(slot)
             }
-            (Phase::Idle, _) => unreachable!("the clock of an idle die struck"),
+            (Phase::Idle, _) => unreachable!("an event for an idle die"),
         }
     }
 
@@ -371,7 +373,8 @@ impl Device {
         die.busy_ns += now - die.since;
     }
 
-    /// Starts the transaction that the scheduler picks, if the die is free and one waits; else unsets the die's clock.
+    /// If the die is free, starts the transaction that the scheduler picks. If the scheduler picks none, unsets the
+    /// die's clock.
     #[inline]
     pub fn start_next<W: Watcher>(
         &mut self,
@@ -434,13 +437,13 @@ impl Device {
         }
     }
 
-    /// The number of planes of a die's operation.
+    /// The number of planes in a die's operation.
     #[inline(always)]
     fn planes_at_work(&self, pool: &Transactions, die: &Die) -> u64 {
         if self.partners.is_some() { count(pool, die.batch.first()).into() } else { 1 }
     }
 
-    /// The command cycles of a die's operation.
+    /// Channel time of the command cycles of a die's operation.
     #[inline(always)]
     fn command_ns(&self, pool: &Transactions, die: &Die) -> Span {
         match self.planes_at_work(pool, die) {
@@ -513,7 +516,7 @@ impl Device {
         let first = first_of(&die.batch, pool);
         let (command_ns, transfer_ns, pages) = match die.phase {
             Phase::Command => (self.command_ns(pool, die), Span::ZERO, 0),
-            // A page that does not decode stays in the controller, off the off-chip path.
+            // A page that does not decode is not sent over the off-chip path.
             Phase::TransferOut => {
                 let transfer_ns = self.timing.read(first.level, first.tries > 0).transfer_ns;
                 let transfer_ns = self.timing.of_part(transfer_ns, first.part_bytes);
@@ -523,7 +526,7 @@ impl Device {
                 let pages = self.planes_at_work(pool, die);
                 (self.command_ns(pool, die), pages * self.timing.transfer_ns, pages)
             }
-            Phase::Idle | Phase::Array => unreachable!("a die asks for its channel to use it"),
+            Phase::Idle | Phase::Array => unreachable!("this phase needs no channel"),
         };
         let data_from = now + command_ns;
         let mut end = data_from + transfer_ns;
@@ -557,10 +560,10 @@ impl Device {
     }
 }
 
-/// The first transaction of a batch that is not empty.
+/// The first transaction of a batch. The batch must not be empty.
 #[inline(always)]
 fn first_of<'a>(batch: &Fifo<Transaction>, pool: &'a Transactions) -> &'a Transaction {
-    &pool[batch.first().expect("a die at work has a transaction")]
+    &pool[batch.first().expect("an operation under way has a transaction")]
 }
 
 fn count(pool: &Transactions, mut rest: Option<Slot>) -> u32 {
@@ -579,7 +582,7 @@ fn whose_turn(die: &Die, pool: &Transactions) -> Class {
     die.turns.next(first.is_some_and(|slot| pool[slot].kind.programs()))
 }
 
-/// Counts the programs of the batch that the die has taken up for `class`, whose turn it was.
+/// Counts the programs of the batch that the die has started in the turn of `class`.
 #[inline(never)]
 fn end_turn(die: &mut Die, pool: &Transactions, class: Class) {
     if die.kind.programs() {

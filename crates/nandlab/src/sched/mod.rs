@@ -1,6 +1,6 @@
 //! The scheduler: transactions and their queues, the dies and channels with the times of each operation on them, the
-//! agenda of coming events, and the trait by which a watcher follows the dies. The scheduler knows an LPN only as a
-//! field that a transaction carries.
+//! agenda of pending events, and the trait by which a watcher observes the dies. A transaction carries an LPN, which
+//! the scheduler does not use.
 
 mod agenda;
 mod device;

@@ -1,13 +1,14 @@
 //! `timing.multi_plane`: one operation on several planes of a die.
 //!
-//! The first transaction of a queue takes along one partner from each other plane of the die: the first waiting
-//! transaction of the same queue with the same kind and page number, or for an erase the first waiting erase of any
-//! block. A read with other read references is no partner. Nor is a program with an earlier program of its block
-//! waiting: the pages of a block are programmed in order.
+//! The die executes the first transaction of a queue together with at most one partner from each other plane of the
+//! die. The partner is the plane's first waiting transaction in the same queue with the same kind and page number; the
+//! partner of an erase is an erase of any block. A read with other read references cannot be a partner. A program
+//! cannot be a partner while an earlier program of its block waits, because the pages of a block are programmed in
+//! order.
 //!
-//! No queue is searched for a partner. A waiting transaction is also in a list of its class, plane, kind and page
-//! number, and a program in a list of its block. These lists have the order of the queue, so only the first transaction
-//! of a list is ever looked at.
+//! No queue is searched for a partner. Each waiting transaction is in a second list, that of its class, plane, kind and
+//! page number; a program is in a third list, that of its block. These lists have the order of the queue, so only the
+//! first transaction of a list is examined.
 
 use super::transaction::{FlashOp, Slot, Transaction, Transactions};
 use crate::base::geometry::{Divisor, Geometry};
@@ -33,11 +34,12 @@ pub(super) struct Partners {
     planes_per_die: usize,
     pages_per_block: usize,
     block_of: Divisor,
-    /// Lists by die, class, plane, kind and page number.
+    /// The lists by die, class, plane, kind and page number.
     alike: Box<[Ends]>,
-    /// Lists by block: the waiting programs, without programs in place, which may come in any order.
+    /// For each block the list of its waiting programs and copybacks. Programs in place are in no such list, because
+    /// they need no order.
     in_block: Box<[Ends]>,
-    /// By slot of the transaction.
+    /// The neighbours of each waiting transaction, by its slot.
     links: Vec<QueueLinks>,
 }
 
@@ -60,7 +62,7 @@ impl Partners {
         3 * planes * (2 * pages_per_block + 1)
     }
 
-    /// Bytes of the lists' ends.
+    /// Bytes of memory for the ends of all lists.
     pub(super) fn bytes(geometry: &Geometry) -> u64 {
         let lists = Self::lists(geometry.planes as usize, geometry.pages_per_block as usize);
         ((lists + geometry.blocks as usize) * size_of::<Ends>()) as u64
@@ -72,8 +74,8 @@ impl Partners {
         self.in_block.fill(None);
     }
 
-    /// The list in `alike` of transactions like `of` on a plane of its die; `None` for a copyback, which has no
-    /// partners.
+    /// The index in `alike` of the list of transactions that are like `of`, but on plane `plane` of the die. `None` for
+    /// a copyback, which has no partners.
     fn list(&self, of: &Transaction, plane: usize) -> Option<usize> {
         let pages = self.pages_per_block;
         let within = match of.kind {
@@ -86,7 +88,7 @@ impl Partners {
         Some((queue * self.planes_per_die + plane) * (2 * pages + 1) + within)
     }
 
-    /// The block whose programs are in order with `of`; `None` for other operations.
+    /// The block in which `of` must be programmed in order; `None` for reads, erases and programs in place.
     fn block(&self, of: &Transaction) -> Option<usize> {
         let is_in_order = of.kind.programs() && !of.is_in_place();
         is_in_order.then(|| self.block_of.divide(of.ppn.0) as usize)
@@ -120,7 +122,7 @@ impl Partners {
     /// Queues a read at the front.
     pub(super) fn push_front(&mut self, pool: &mut Transactions, queue: &mut Fifo<Transaction>, slot: Slot) {
         let of = pool[slot];
-        assert!(of.kind == FlashOp::Read, "only a read is tried again");
+        assert!(of.kind == FlashOp::Read, "only a read can be tried again, not {:?}", of.kind);
         if let Some(next) = queue.first() {
             self.links[next.index()].before = Some(slot);
         }
@@ -132,7 +134,8 @@ impl Partners {
         *ends = Some((slot, ends.map_or(slot, |(_, last)| last)));
     }
 
-    /// Takes the first transaction out of a queue, with its partners behind it in the order of their planes.
+    /// Takes the first transaction out of a queue, and its partners. Returns them as a list: the first transaction,
+    /// then the partners in the order of their planes.
     pub(super) fn take(
         &mut self,
         pool: &mut Transactions,
@@ -155,14 +158,14 @@ impl Partners {
     fn partner(&self, pool: &Transactions, lead: &Transaction, plane: usize) -> Option<Slot> {
         let (slot, _) = self.alike[self.list(lead, plane)?]?;
         let other = &pool[slot];
-        // One command serves all planes, so their reads have the same references.
+        // One command serves all planes, so the reads in them must have the same references.
         let matches = (other.level, other.tries > 0) == (lead.level, lead.tries > 0);
         let block = self.block(other);
         let is_next = block.is_none_or(|block| self.in_block[block].is_some_and(|(first, _)| first == slot));
         (matches && is_next).then_some(slot)
     }
 
-    /// Takes a transaction that is the first of its lists out of the queue and the lists.
+    /// Takes a transaction out of the queue and the other lists. It must be the first in the other lists.
     fn remove(&mut self, pool: &mut Transactions, queue: &mut Fifo<Transaction>, slot: Slot) {
         let QueueLinks { before, alike, in_block } = self.links[slot.index()];
         if let Some(next) = pool[slot].next {
@@ -172,7 +175,7 @@ impl Partners {
         let of = &pool[slot];
         let take_first = |ends: &mut Ends, next: Option<Slot>| {
             let (first, last) = ends.expect("a waiting transaction is in its lists");
-            assert!(first == slot, "a list has the order of its queue");
+            assert!(first == slot, "a list is not in the order of its queue");
             *ends = next.map(|next| (next, last));
         };
         if let Some(list) = self.list(of, of.plane_in_die.into()) {

@@ -1,38 +1,38 @@
-//! `timing.scheduler`: the order between the queues of a die.
+//! `timing.scheduler`: the queue from which a die takes its next transaction.
 
 use super::transaction::Class;
 
-/// `timing.scheduler`: the order between the three queues of a die.
+/// `timing.scheduler`: the queue, of three, from which a die takes its next transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheduler {
-    /// Strictly in order of arrival.
+    /// The transaction that was submitted first.
     Fcfs,
-    /// Host reads, then host writes, then background work; while background work is urgent, the older of background
-    /// work and host writes.
+    /// Host reads, then host writes, then background work. While background work is urgent, host reads, then the older
+    /// of host writes and background work.
     ReadFirst,
 }
 
-/// The unit of shares: a share of `SHARES` is every program of a die.
+/// The denominator of shares: a share of `SHARES` is all programs of a die.
 pub const SHARES: u16 = 1024;
 
-/// Pages by which one side can be ahead of its share: a side that had nothing waiting makes up for at most this many
-/// pages.
+/// The largest number of pages by which one side can be ahead of its share. So a side that had nothing to program for a
+/// while later catches up by at most this number of pages.
 const AHEAD_PAGES: i32 = 8;
 
-/// What a scheduler knows when a die is free.
+/// The state of a free die's queues, from which a scheduler picks.
 #[derive(Clone, Copy, Debug)]
 pub struct Waiting {
-    /// Submission order of the first transaction of each class; `None` where nothing waits.
+    /// Submission number of the first transaction of each class; `None` for a class without waiting transactions.
     pub first: [Option<u64>; 3],
-    /// Whether background work is urgent on this die, because a plane of the die is short of free blocks.
+    /// Whether background work is urgent in at least one plane of this die.
     pub promoted: bool,
 }
 
 impl Waiting {
-    /// A cleaning that began at `order` has the die: host transactions with a lower order go first, then background
-    /// work alone.
+    /// Leaves the die to a cleaning that began at submission number `order`: as long as host transactions with a lower
+    /// number wait, only transactions with a lower number are picked, then only background work.
     pub(super) fn leave_to_cleaning(&mut self, order: u64) {
-        let came_before = self.first.map(|first| first.filter(|&came| came < order));
+        let came_before = self.first.map(|first| first.filter(|&number| number < order));
         let [read, write, _] = came_before;
         self.first = match (read, write) {
             (None, None) => [None, None, self.first[Class::Background as usize]],
@@ -48,14 +48,14 @@ impl Waiting {
     }
 }
 
-/// The turns that host writes and urgent background work take on a die: each side has its share of the pages that are
-/// programmed while both wait. Reads and erases of background work do not wait for a turn: they are few, and the
-/// programs of background work depend on them, as does free space.
+/// Divides the programs of a die between host writes and urgent background work, in turns. Each side has its share of
+/// the pages that are programmed while both wait. Reads and erases of background work do not wait for a turn: they are
+/// few, and the programs of background work and the free space depend on them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Turns {
-    /// The share of background work; `None`: no turns are taken.
+    /// The share of background work; `None` if the programs are not divided.
     share: Option<u16>,
-    /// Pages that background work is behind its share, in [`SHARES`]ths.
+    /// Pages by which background work is behind its share, in [`SHARES`]ths of a page; negative if it is ahead.
     behind: i32,
 }
 
@@ -67,18 +67,18 @@ impl Turns {
         self.share = share;
     }
 
-    /// Whether turns decide instead of `class`, which the scheduler has picked: host reads go first in any case.
+    /// Whether [`Turns::next`] replaces `class`, which the scheduler has picked. Host reads always go first.
     #[inline(always)]
     pub(super) fn are_taken(&self, waiting: &Waiting, class: Class) -> bool {
         self.share.is_some() && class != Class::HostRead && waiting.is_contended()
     }
 
-    /// The class whose turn it is; `is_program` says whether the next operation of background work is a program.
+    /// The class whose turn it is; `is_program` states whether the next operation of background work is a program.
     pub(super) fn next(&self, is_program: bool) -> Class {
         if self.behind >= 0 || !is_program { Class::Background } else { Class::HostWrite }
     }
 
-    /// `pages` pages are programmed for `class`, whose turn it is.
+    /// Counts `pages` pages that are programmed in the turn of `class`.
     pub(super) fn on_program(&mut self, class: Class, pages: u32) {
         let Some(share) = self.share else { return };
         let (pages, share, whole) = (pages as i32, i32::from(share), i32::from(SHARES));
@@ -87,7 +87,7 @@ impl Turns {
     }
 }
 
-/// The class that is served next; `None` when nothing waits.
+/// The class from which the next transaction is taken; `None` if no transaction waits.
 #[inline]
 pub fn pick(scheduler: Scheduler, waiting: &Waiting) -> Option<Class> {
     use Class::{Background, HostRead, HostWrite};
@@ -100,8 +100,9 @@ pub fn pick(scheduler: Scheduler, waiting: &Waiting) -> Option<Class> {
             .map(|(_, class)| class),
         Scheduler::ReadFirst => {
             let [read, write, background] = waiting.first;
-            // Admitted host writes have their pages already and take no more space, so urgent work need not go before
-            // all of them: by age neither side starves, and host writes do not wait for the copies of a whole victim.
+            // Waiting host writes have their pages already and take no more space, so urgent work need not precede all
+            // of them. In the order of age neither side starves, and host writes do not wait for the copies of a whole
+            // victim.
             let is_older = background.is_some_and(|b| write.is_none_or(|w| b < w));
             if read.is_none() && waiting.promoted && is_older {
                 return Some(Background);
@@ -115,15 +116,16 @@ pub fn pick(scheduler: Scheduler, waiting: &Waiting) -> Option<Class> {
 mod tests {
     use super::*;
 
-    /// Pages of background work and of the host after `batches` batches of `pages` pages while both sides wait.
+    /// Pages programmed by background work and by the host in `batches` batches of `pages` pages, while both sides
+    /// wait.
     fn programs(turns: &mut Turns, batches: u32, pages: u32) -> [u32; 2] {
-        let mut done = [0, 0];
+        let mut programmed = [0, 0];
         for _ in 0..batches {
             let class = turns.next(true);
             turns.on_program(class, pages);
-            done[usize::from(class == Class::HostWrite)] += pages;
+            programmed[usize::from(class == Class::HostWrite)] += pages;
         }
-        done
+        programmed
     }
 
     #[test]
@@ -133,15 +135,20 @@ mod tests {
             turns.set(Some(share));
             let [background, host] = programs(&mut turns, 10_240, pages);
             let fair = (background + host) * u32::from(share) / 1024;
-            assert!(background.abs_diff(fair) <= pages, "{background} of {} at {share}", background + host);
+            assert!(
+                background.abs_diff(fair) <= pages,
+                "{background} of {} pages at a share of {share}",
+                background + host
+            );
         }
     }
 
     #[test]
-    fn the_lead_of_one_side_is_bounded() {
+    fn one_side_catches_up_by_a_bounded_number_of_pages() {
         let mut turns = Turns::default();
         turns.set(Some(512));
-        // Background work has nothing to program for a long time, then makes up for eight pages of its half.
+        // Background work has nothing to program for a long time; then it is 8 pages behind, the most allowed. At a
+        // share of a half each of its programs makes up for half a page, so 16 programs follow each other.
         for _ in 0..1000 {
             turns.on_program(Class::HostWrite, 1);
         }
@@ -150,12 +157,12 @@ mod tests {
     }
 
     #[test]
-    fn turns_are_taken_only_by_urgent_programs_and_host_writes() {
+    fn turns_apply_only_while_host_writes_and_urgent_programs_wait() {
         let mut turns = Turns::default();
         let both = [None, Some(1), Some(2)];
         let are_taken =
             |turns: &Turns, first, promoted, class| turns.are_taken(&Waiting { first, promoted }, class);
-        assert!(!are_taken(&turns, both, true, Class::HostWrite), "there are no shares");
+        assert!(!are_taken(&turns, both, true, Class::HostWrite), "turns apply although no share is set");
         turns.set(Some(512));
         assert!(are_taken(&turns, both, true, Class::HostWrite));
         assert!(are_taken(&turns, both, true, Class::Background));

@@ -1,4 +1,4 @@
-//! The duration of each phase of a flash operation on its resource.
+//! The duration of each phase of a flash operation.
 
 use super::Scheduler;
 use super::transaction::FlashOp;
@@ -17,13 +17,13 @@ pub struct TimingSpec {
     pub command: CommandTimes,
     /// Time of decoding in the controller, after a page has been transferred out.
     pub decode_ns: Span,
-    /// Rate of the off-chip path; `None`: unlimited.
+    /// Rate of the off-chip path; `None` if it is unlimited.
     pub off_chip_bytes_per_s: Option<f64>,
     pub scheduler: Scheduler,
     pub multi_plane: bool,
 }
 
-/// `timing.command`: channel time of the command and address cycles in front of every flash operation.
+/// `timing.command`: channel time of the command and address cycles that precede every flash operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct CommandTimes {
@@ -31,14 +31,14 @@ pub struct CommandTimes {
     pub program_ns: Span,
     pub erase_ns: Span,
     pub copyback_ns: Span,
-    /// A multi-plane read; `None`: each plane takes `read_ns`.
+    /// Time for a multi-plane read; `None` if it is `read_ns` for each plane.
     pub multi_plane_read_ns: Option<Span>,
-    /// A multi-plane program; `None`: each plane takes `program_ns`.
+    /// Time for a multi-plane program; `None` if it is `program_ns` for each plane.
     pub multi_plane_program_ns: Option<Span>,
 }
 
 impl CommandTimes {
-    /// The same time for every operation of a plane.
+    /// The same time for every operation on one plane.
     pub fn uniform(ns: Span) -> Self {
         let together = None;
         Self {
@@ -57,14 +57,14 @@ impl CommandTimes {
 pub enum ProgramTime {
     /// The same tPROG for every page.
     Uniform(Span),
-    /// By page kind (`{ lsb, msb }`; the middle page of TLC takes the mean of the two).
+    /// By page kind (`{ lsb, msb }`); the CSB page of TLC has the mean of the two times.
     ByKind {
         /// LSB page.
         lsb_ns: Span,
         /// MSB page.
         msb_ns: Span,
     },
-    /// By layer (`{ fastest, slowest }`), linear from the bottom layer (fastest) to the top.
+    /// By layer (`{ fastest, slowest }`), linear from the bottom layer (fastest) to the top layer (slowest).
     ByLayer {
         /// Bottom layer.
         fastest_ns: Span,
@@ -87,21 +87,21 @@ pub struct ReadCost {
 /// Phase times of a drive, computed once from the spec.
 #[derive(Clone, Debug)]
 pub struct Timing {
-    /// Sensing of a page into the page register (tR), at the first read level.
+    /// Time of sensing a page into the page register (tR), at the first read level.
     pub read_ns: Span,
-    /// Erase of a block (tBERS).
+    /// Time of erasing a block (tBERS).
     pub erase_ns: Span,
-    /// Transfer of a page to be programmed over the channel.
+    /// Time of the transfer of a page into the page register, over the channel.
     pub transfer_ns: Span,
-    /// Transfer of a page over the off-chip path; 0 for an unlimited path.
+    /// Time of the transfer of a page over the off-chip path; 0 for an unlimited path.
     pub off_chip_ns: Span,
-    /// Command and address cycles: channel time before every operation.
+    /// Channel time of the command and address cycles that precede every operation.
     pub command: CommandTimes,
-    /// Command and address cycles of an operation of one plane, by [`FlashOp`].
+    /// Channel time of the command and address cycles of an operation on one plane, by [`FlashOp`].
     commands: [Span; 4],
-    /// Planes of a die that work together; 1 without `timing.multi_plane`.
+    /// The largest number of planes in one operation; 1 without `timing.multi_plane`.
     planes: u32,
-    /// By level, the costs of a first try; behind these, by level, the costs of a try that follows a failed one.
+    /// The costs of a first try, by level; then the costs of a try that follows a failed try, by level.
     reads: Box<[ReadCost]>,
     levels: usize,
     page_bytes: u64,
@@ -124,7 +124,7 @@ impl Timing {
         }
         let mut again = first.clone();
         if ecc.retry == Retry::Incremental {
-            // The controller keeps what it has sensed at the lower level.
+            // The controller keeps the result of the sensing at the lower level.
             for level in 1..first.len() {
                 again[level].sense_ns -= first[level - 1].sense_ns;
                 again[level].transfer_ns -= first[level - 1].transfer_ns;
@@ -155,8 +155,8 @@ impl Timing {
         (0..pages_per_block).map(|page| self.transfer_ns + self.program_ns(page)).sum()
     }
 
-    /// The longest time for which one operation holds a channel: the transfer of a page out at any read level, the
-    /// transfer in of the pages of all planes that work together, or command cycles.
+    /// The longest time for which one operation occupies a channel: for the transfer out of a page at any read level,
+    /// for the transfer in of the pages of a multi-plane program, or for command cycles.
     pub fn longest_transfer_ns(&self) -> Span {
         let planes = u64::from(self.planes);
         let reads = self.reads.iter().map(|cost| cost.transfer_ns).max().unwrap_or_default();
@@ -169,13 +169,13 @@ impl Timing {
         programs.chain(others).chain([reads]).max().unwrap_or_default()
     }
 
-    /// The command cycles of an operation of one plane.
+    /// Channel time of the command cycles of an operation on one plane.
     #[inline(always)]
     pub fn command_ns(&self, kind: FlashOp) -> Span {
         self.commands[kind as usize]
     }
 
-    /// The command cycles of an operation of `planes` planes.
+    /// Channel time of the command cycles of an operation on `planes` planes.
     pub fn command_of_planes_ns(&self, kind: FlashOp, planes: u64) -> Span {
         let together = match kind {
             FlashOp::Read => self.command.multi_plane_read_ns,
@@ -188,15 +188,15 @@ impl Timing {
         }
     }
 
-    /// The cost of a try at `level`; `is_retry` for a try that follows a failed one at the level below.
+    /// The cost of a try at `level`. `is_retry` states that the try follows a failed try at the level below.
     #[inline(always)]
     pub fn read(&self, level: u8, is_retry: bool) -> &ReadCost {
         let behind = if is_retry { self.levels } else { 0 };
         &self.reads[usize::from(level) - 1 + behind]
     }
 
-    /// The share of `page_ns`, a page's time on the channel or the off-chip path, for `part_bytes` of the page; 0 bytes
-    /// stand for the whole page.
+    /// The time on the channel or the off-chip path for `part_bytes` of a page, if the whole page takes `page_ns`. 0
+    /// bytes stand for the whole page.
     #[inline(always)]
     pub fn of_part(&self, page_ns: Span, part_bytes: u32) -> Span {
         match part_bytes {

@@ -7,13 +7,13 @@ use crate::base::slab::{Id, Node, Slab};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum FlashOp {
-    /// Sense a page, transfer it out, decode it.
+    /// Senses a page, transfers it out and decodes it.
     Read,
-    /// Transfer a page in, program it.
+    /// Transfers a page in and programs it.
     Program,
-    /// Erase a block.
+    /// Erases a block.
     Erase,
-    /// Sense a page and program it elsewhere in the plane, without a transfer.
+    /// Senses a page and programs it elsewhere in the plane, without a transfer.
     Copyback,
 }
 
@@ -27,7 +27,7 @@ impl FlashOp {
 
 macro_rules! causes {
     ($($(#[doc = $doc:literal])+ $cause:ident $name:literal, $words:literal $(, jobs $verb:literal)?;)+) => {
-        /// Why a flash operation happens. Every page programmed is charged to exactly one cause.
+        /// The reason of a flash operation. Every programmed page is counted under exactly one cause.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(u8)]
         pub enum Cause {$(
@@ -84,9 +84,9 @@ causes! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Class {
-    /// Reads the host waits for.
+    /// Reads for which the host waits.
     HostRead,
-    /// Writes the host waits for.
+    /// Writes for which the host waits.
     HostWrite,
     /// All other operations.
     Background,
@@ -96,7 +96,7 @@ pub enum Class {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Start {
-    /// The level of the `ecc.start` policy.
+    /// The level that the `ecc.start` policy chooses.
     #[default]
     Policy,
     /// The first level.
@@ -105,7 +105,7 @@ pub enum Start {
     Last,
 }
 
-/// The part of the drive that asked for an operation and is told of its end.
+/// The part of the drive that requested an operation and is notified of its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
     /// A page of a host request.
@@ -118,10 +118,10 @@ pub enum Owner {
     TranslationPage(Tvpn),
     /// The background job of a plane.
     Job(PlaneId),
-    /// A full block without valid pages or pins that is erased beside the job of its plane.
+    /// A dead block of a plane: a full block without valid pages and pins, which is erased without a job.
     DeadBlock(PlaneId),
-    /// A combination page that is written for the first time; a combination page that is moved belongs to the job that
-    /// moves it.
+    /// A combination page that is written for the first time. The owner of a combination page that is moved is the job
+    /// that moves it.
     CombinationPage,
     /// A clean page of the write cache that is written again in order to measure the capacitor.
     Rewrite(CacheSlot),
@@ -144,7 +144,7 @@ impl Owner {
     pub fn request(self) -> RequestId {
         match self {
             Owner::Request(id) | Owner::Merge(id) => id,
-            other => panic!("{other:?} is no page of a request"),
+            other => panic!("{other:?} is not a page of a request"),
         }
     }
 }
@@ -163,18 +163,18 @@ pub struct Transaction {
     pub lpn: Lpn,
     /// The owner of the operation.
     pub owner: Owner,
-    /// The page whose data this program replaces, or that a copyback copies: the block of that page must not be erased
-    /// before the operation ends. For a program in place the page itself.
+    /// The page whose data a program replaces, or which a copyback copies. The block of this page must not be erased
+    /// before the operation ends. For a program in place it is the programmed page itself.
     pub replaces: Option<Ppn>,
     /// The next transaction in the list that this transaction is in.
     pub next: Option<Slot>,
     /// The other sub-read of a pread; `None` for a read of one page.
     pub partner: Option<Slot>,
-    /// Bytes transferred out by a read of part of a page; 0: the whole page.
+    /// Bytes that a read of a part of a page transfers out; 0 for the whole page.
     pub part_bytes: u32,
     /// The kind of operation.
     pub kind: FlashOp,
-    /// The cause to which the operation is charged.
+    /// The cause under which the operation is counted.
     pub cause: Cause,
     /// The queue in which the transaction waits.
     pub class: Class,
@@ -186,11 +186,11 @@ pub struct Transaction {
     pub needed: u8,
     /// Failed tries of a read so far.
     pub tries: u8,
-    /// Pages after the programmed one that stay erased.
+    /// Pages after the programmed page that remain erased.
     pub skips: u8,
     /// Whether this is the sub-read of a combination page.
     pub is_part: bool,
-    /// Whether this sub-read has left its die.
+    /// Whether the page of this sub-read has been transferred out.
     pub has_arrived: bool,
     /// Number of the read or programmed page within its block.
     pub page: u16,
@@ -201,13 +201,13 @@ pub struct Transaction {
 }
 
 impl Transaction {
-    /// Whether this try of a read fails.
+    /// Whether the level of this try of a read is below the needed level, so that the try fails.
     #[inline(always)]
     pub fn is_uncorrectable(&self) -> bool {
         self.level < self.needed
     }
 
-    /// Whether this is a program in place: of a programmed page, with the page's own data.
+    /// Whether this is a program in place: a program of a page that is programmed already, with its own data.
     #[inline(always)]
     pub fn is_in_place(&self) -> bool {
         self.replaces == Some(self.ppn)
@@ -253,7 +253,7 @@ pub struct Transactions {
 }
 
 impl Transactions {
-    /// Adds a transaction and gives it the next number of submission.
+    /// Adds a transaction and gives it the next submission number.
     #[inline(always)]
     pub fn insert(&mut self, mut transaction: Transaction) -> Slot {
         transaction.order = self.submitted;
@@ -267,7 +267,7 @@ impl Transactions {
         self.slab.remove(slot)
     }
 
-    /// The number of transactions, waiting or under way.
+    /// The number of transactions that wait or are under way.
     pub fn live(&self) -> u32 {
         self.slab.live()
     }
@@ -277,7 +277,7 @@ impl Transactions {
         self.submitted
     }
 
-    /// Removes all transactions; submission numbers go on.
+    /// Removes all transactions. The submission numbers do not start again.
     pub fn clear(&mut self) {
         self.slab.clear();
     }

@@ -1,21 +1,22 @@
-//! `Watcher`: the trait by which a probe follows the operations of the dies.
+//! `Watcher`: the trait by which a probe observes the operations of the dies.
 
 use super::device::Phase;
 use super::transaction::Transaction;
 use crate::base::geometry::DieId;
 use crate::base::units::Time;
 
-/// Is told which transactions the dies take up, and when each phase runs. Every method does nothing unless overridden.
+/// Observes which transactions the dies start, and when each phase runs. A method that is not overridden does nothing.
 pub trait Watcher {
-    /// A die has taken up a transaction.
+    /// A die has started a transaction.
     #[inline(always)]
     fn on_issue(&mut self, _now: Time, _die: DieId, _transaction: &Transaction) {}
 
-    /// `transaction` goes along with `first`, which the die has just taken up: the same operation in another plane.
+    /// `transaction` is a partner of `first`, which the die has just started: the same operation in another plane.
     #[inline(always)]
     fn on_joined(&mut self, _now: Time, _die: DieId, _first: &Transaction, _transaction: &Transaction) {}
 
-    /// A phase of a transaction runs from `start` to `end`: on the die for `Phase::Array`, else on the die's channel.
+    /// A phase runs from `start` to `end`: on the die for `Phase::Array`, else on the die's channel. `transaction` is
+    /// the page that a transfer out carries; in every other phase it is the first transaction of the operation.
     #[inline(always)]
     fn on_phase(
         &mut self,
@@ -29,7 +30,7 @@ pub trait Watcher {
     }
 }
 
-/// Two watchers at once.
+/// Two watchers that observe the same operations.
 impl<A: Watcher, B: Watcher> Watcher for (A, B) {
     fn on_issue(&mut self, now: Time, die: DieId, transaction: &Transaction) {
         self.0.on_issue(now, die, transaction);
