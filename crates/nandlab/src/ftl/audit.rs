@@ -5,8 +5,8 @@ use crate::base::geometry::{Geometry, Lpn, PlaneId};
 use crate::flash::{Array, BlockState};
 
 impl Ftl {
-    /// Audits the FTL of the whole drive: map and OOBs agree, every LPN has at most one valid page, counters agree with
-    /// what they count, and every block's state agrees with the free list and the block's pages.
+    /// Audits the FTL of the whole drive: map and OOBs agree, every LPN has at most one valid page, counters have the
+    /// counted values, and every block's state agrees with the free list and the block's pages.
     ///
     /// # Errors
     /// The first contradiction found.
@@ -17,7 +17,7 @@ impl Ftl {
             mapped += 1;
             if array.lpn(ppn) != lpn {
                 return Err(format!(
-                    "LPN {} maps to {}, whose OOB says {}",
+                    "LPN {} maps to {}, whose OOB has LPN {}",
                     lpn.0,
                     geometry.show(ppn),
                     array.lpn(ppn).0
@@ -28,7 +28,7 @@ impl Ftl {
             }
         }
         if mapped != self.map.mapped() {
-            return Err(format!("{mapped} LPNs are mapped, the map counts {}", self.map.mapped()));
+            return Err(format!("{mapped} LPNs are mapped, but the map's counter is {}", self.map.mapped()));
         }
         let mut valid_in_drive = 0;
         for (plane, state) in self.planes.iter().enumerate() {
@@ -37,11 +37,13 @@ impl Ftl {
             let mut in_list = vec![false; blocks.len()];
             for block in state.free.iter() {
                 if std::mem::replace(&mut in_list[block as usize], true) {
-                    return Err(format!("block {block} of plane {plane} is free twice"));
+                    return Err(format!("block {block} of plane {plane} is in the free list twice"));
                 }
             }
             if !state.free.agrees(self.levelling, |within| blocks[within as usize].pe_cycles) {
-                return Err(format!("plane {plane}: free blocks are in the order of other P/E cycles"));
+                return Err(format!(
+                    "plane {plane}: the order of the free blocks does not follow from their P/E cycles"
+                ));
             }
             let mut valid = 0;
             let mut fewest = vec![u16::MAX; blocks.len().div_ceil(64)];
@@ -50,11 +52,12 @@ impl Ftl {
                 let bits: u32 = words.iter().map(|w| w.count_ones()).sum();
                 let name = format!("block {within} of plane {plane} ({:?})", block.state);
                 if bits != u32::from(block.valid) {
-                    return Err(format!("{name} has {bits} valid pages and counts {}", block.valid));
+                    return Err(format!("{name} has {bits} valid pages, but its counter is {}", block.valid));
                 }
                 valid += bits;
                 if in_list[within] != (block.state == BlockState::Free) {
-                    return Err(format!("{name}: free list says {}", in_list[within]));
+                    let place = if in_list[within] { "in" } else { "missing from" };
+                    return Err(format!("{name} is {place} the free list"));
                 }
                 let pages = u32::from(block.programmed);
                 let fits = match block.state {
@@ -66,7 +69,7 @@ impl Ftl {
                 };
                 if !fits {
                     return Err(format!(
-                        "{name}: {pages} programmed, {bits} valid, {} pins, {} copybacks",
+                        "{name} contradicts its state: {pages} pages programmed, {bits} valid, {} pins, {} copybacks",
                         block.pins, block.copybacks
                     ));
                 }
@@ -75,15 +78,20 @@ impl Ftl {
                 }
             }
             if valid != state.valid {
-                return Err(format!("plane {plane} has {valid} valid pages and counts {}", state.valid));
+                return Err(format!(
+                    "plane {plane} has {valid} valid pages, but its counter is {}",
+                    state.valid
+                ));
             }
             if !self.index.agrees(PlaneId(plane as u32), &fewest) {
-                return Err(format!("plane {plane}: the index of the least valid blocks is wrong"));
+                return Err(format!(
+                    "plane {plane}: the index of the blocks with the fewest valid pages is wrong"
+                ));
             }
             valid_in_drive += valid;
         }
         if valid_in_drive != mapped {
-            return Err(format!("{mapped} LPNs are mapped, {valid_in_drive} pages are valid"));
+            return Err(format!("{mapped} LPNs are mapped, but {valid_in_drive} pages are valid"));
         }
         Ok(())
     }

@@ -1,11 +1,16 @@
 //! The pages to which an emergency flush writes, die by die.
 //!
-//! `plain` takes the next page of the host's stream, as any host write does. `csw` (capacitance-saving writing, Section
-//! IV-C of the aging-capacitor paper) takes the fast pages of free blocks. On planar MLC these are the LSB pages: Eq. 6
-//! gives the pages required of each free block, and if these are more than half of its pages, Eq. 7 gives the wordlines
-//! of which only the LSB page is used; these wordlines come first. On stacked cells `csw` takes the lowest layers, as
-//! many as the flush needs of every free block. Pages of one kind or layer are equally fast, so the blocks are filled
-//! up to the same page one after the other: the flush takes no longer than in parallel, and leaves more blocks free.
+//! `plain` takes the next page of the host's stream, as a host write does. `csw` (capacitance-saving writing, Section
+//! IV-C of the aging-capacitor paper) takes the fast pages of free blocks.
+//!
+//! On planar MLC the fast pages are the LSB pages. Eq. 6 gives the number of pages that the flush requires of each free
+//! block. If this is at most half of a block, only LSB pages are used. If it is more, Eq. 7 gives the number of
+//! wordlines at the start of the block of which only the LSB page is used. On 3D cells the fast pages are in the lowest
+//! layers;
+//! `csw` uses as many layers as the flush requires of each free block.
+//!
+//! Pages of one kind or layer are equally fast. So the blocks of a die are filled one after the other, each up to the
+//! same page: the flush takes no longer than with all blocks in parallel, and may leave blocks free.
 
 use super::{AllocatedPage, Ftl};
 use crate::base::geometry::{BlockId, Cell, DieId, Geometry, PlaneId};
@@ -27,14 +32,14 @@ choices! {
 #[derive(Clone, Debug, Default)]
 struct OnDie {
     blocks: Vec<BlockId>,
-    /// The index of the block that is written now, and its next page.
+    /// The index in `blocks` of the block that is written now, and the block's next page.
     at: usize,
     page: u32,
-    /// No free block is left: the pages beyond `depth` of the blocks taken are used.
+    /// Whether no free block is left, so that the pages beyond `depth` of the blocks taken are used.
     is_last_round: bool,
 }
 
-/// The pages to which a flush writes, as an iterator with state.
+/// The pages to which a flush writes, one after another.
 #[derive(Clone, Debug)]
 pub struct FlushPages {
     method: FlushMethod,
@@ -42,18 +47,18 @@ pub struct FlushPages {
     /// The dies in the order in which they are served, and the index of the die whose turn it is.
     order: Box<[DieId]>,
     turn: usize,
-    /// Wordlines at the start of each block of which only the LSB page is used.
+    /// The number of wordlines at the start of each block of which only the LSB page is used.
     lsb_only: u32,
-    /// Pages of each block that are used before a further block is taken.
+    /// The number of pages of each block that are used before a further block is taken.
     depth: u32,
 }
 
 impl FlushPages {
-    /// The pages for a flush of about `pages` pages, on the drive in its present state.
+    /// Prepares a flush of about `pages` pages on the drive in its present state.
     pub fn new(method: FlushMethod, geometry: &Geometry, ftl: &Ftl, pages: u32) -> Self {
         let die = |index: u32| match method {
             FlushMethod::Plain => DieId(index),
-            // Channel first, then die, then chip.
+            // The channel varies fastest, then the die, then the chip.
             FlushMethod::Csw => {
                 let (rest, channel) = (index / geometry.channels, index % geometry.channels);
                 let (chip, die) = (rest / geometry.dies_per_chip, rest % geometry.dies_per_chip);
@@ -82,7 +87,8 @@ impl FlushPages {
         }
     }
 
-    /// The next page, on the first die in turn that is not `busy` and has a page left.
+    /// The next page: on the first die, in turn, that is not `busy` and has a page left. `None` if there is no such
+    /// die.
     pub fn next(
         &mut self,
         geometry: &Geometry,
@@ -139,7 +145,7 @@ impl FlushPages {
         Some(AllocatedPage { ppn: geometry.page(block, page), opened: page == 0, skips: skips as u8 })
     }
 
-    /// The taken blocks that have pages left.
+    /// The blocks taken by the flush that have unused pages.
     pub fn unfilled(&self, pages_per_block: u32) -> impl Iterator<Item = BlockId> + '_ {
         let depth = self.depth;
         self.dies.iter().flat_map(move |die| {
@@ -154,8 +160,8 @@ impl FlushPages {
     }
 }
 
-/// Eq. 6: pages required of each free block, when each die gives as many blocks as the die with the fewest. Dies
-/// without free blocks are left out.
+/// Eq. 6: the number of pages required of each free block, if each die provides as many blocks as the die with the
+/// fewest free blocks. Dies without free blocks are left out.
 fn required_pages(geometry: &Geometry, ftl: &Ftl, pages: u32) -> u32 {
     let blocks = |die: u32| -> u32 {
         let first = die * geometry.planes_per_die;

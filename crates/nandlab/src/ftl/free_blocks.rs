@@ -1,25 +1,25 @@
-//! The erased blocks of a plane, and the choice of the one that is opened next.
+//! The erased blocks of a plane, and the choice of the block that is opened next.
 //!
 //! Dynamic wear levelling uses the free block with the fewest P/E cycles.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// `ftl.wear_levelling`: the use of wear in the choice of free blocks and victims.
+/// `ftl.wear_levelling`: how the choice of free blocks and victims depends on wear.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WearLevelling {
     /// Free blocks are used in the order in which they were freed.
     None,
     /// The free block with the fewest P/E cycles is used next.
     Dynamic,
-    /// As `Dynamic`; also moves the data of cold blocks.
+    /// As `Dynamic`. In addition the data of cold blocks is moved.
     Static,
 }
 
 /// A plane's erased blocks.
 #[derive(Debug, Default)]
 pub struct FreeBlocks {
-    /// `Reverse((P/E cycles, order of freeing, block in the plane))`; without wear levelling the P/E cycles count as 0.
+    /// `Reverse((P/E cycles, order of freeing, block in the plane))`. Without wear levelling the P/E cycles are 0 here.
     heap: BinaryHeap<Reverse<(u32, u32, u32)>>,
     freed: u32,
 }
@@ -48,20 +48,20 @@ impl FreeBlocks {
         self.heap.peek().map(|&Reverse((.., block))| block)
     }
 
-    /// Takes the block that is to be opened next.
+    /// Takes the block that will be opened next.
     pub fn pop(&mut self) -> Option<u32> {
         self.heap.pop().map(|Reverse((.., block))| block)
     }
 
-    /// Takes the most worn block: for data that is expected to stay.
+    /// Takes the most worn block, which suits data that is expected to stay unchanged.
     pub fn pop_most_worn(&mut self) -> Option<u32> {
         let &Reverse(worn) = self.heap.iter().min()?;
         self.heap.retain(|&Reverse(entry)| entry != worn);
         Some(worn.2)
     }
 
-    /// Renews the order after the P/E cycles of free blocks have risen without an erase; `pe_cycles` has the new
-    /// counts.
+    /// Updates the order after the P/E cycles of free blocks have risen without an erase. `pe_cycles` returns the new
+    /// P/E cycles of a block.
     pub fn on_worn(&mut self, levelling: WearLevelling, pe_cycles: impl Fn(u32) -> u32) {
         if levelling != WearLevelling::None {
             let worn = |Reverse((_, freed, block))| Reverse((pe_cycles(block), freed, block));
@@ -69,7 +69,7 @@ impl FreeBlocks {
         }
     }
 
-    /// Whether the order agrees with `pe_cycles`.
+    /// Whether the order is based on the P/E cycles that `pe_cycles` returns. Always true without wear levelling.
     pub fn agrees(&self, levelling: WearLevelling, pe_cycles: impl Fn(u32) -> u32) -> bool {
         let is_right = |&Reverse((worn, _, block)): &_| worn == pe_cycles(block);
         levelling == WearLevelling::None || self.heap.iter().all(is_right)

@@ -1,8 +1,8 @@
 //! The state of the flash translation layer: the map, the blocks of the planes and their valid pages, the allocation of
 //! pages to writes, and the room that a plane has and needs.
 //!
-//! The FTL knows neither time nor transactions. The core uses it with transactions around each change; preconditioning
-//! uses it alone.
+//! The FTL executes no flash operations and has no clock. The core adds the transactions that belong to a change of the
+//! FTL. Preconditioning changes the FTL without transactions.
 
 pub mod allocation;
 mod audit;
@@ -76,11 +76,12 @@ pub struct Ftl {
     pub needs: BlockNeeds,
     /// Free blocks of a plane that only internal streams and the emergency flush may take.
     pub reserve_blocks: u32,
-    /// Of `reserve_blocks`, those kept for an emergency flush.
+    /// The part of `reserve_blocks` that is kept for an emergency flush.
     flush_reserve_blocks: u32,
-    /// Of `reserve_blocks`, those that the job under way may take.
+    /// The part of `reserve_blocks` that the job under way may take.
     job_blocks: u32,
-    /// Blocks of a plane without garbage that GC could collect while the host waits: kept free, or open.
+    /// Blocks of a plane that GC cannot collect while the host waits: those kept free, and those open for internal
+    /// streams.
     taken_blocks: u32,
 }
 
@@ -88,7 +89,7 @@ pub struct Ftl {
 const FLUSH_KEEPS_BLOCKS: u32 = 1;
 
 impl Ftl {
-    /// The FTL of an erased drive.
+    /// Creates the FTL of an erased drive.
     pub fn new(config: Config, geometry: &Geometry, array: &Array) -> Self {
         let words_per_block = (geometry.pages_per_block as usize).div_ceil(64);
         let Config { allocation, levelling, victim, needs, translation_pages, combination_pages } = config;
@@ -135,8 +136,8 @@ impl Ftl {
         (self.first_combination, self.combination_pages)
     }
 
-    /// Allocates the next page of `stream` in `plane`, in a newly opened block when the last one is full. The host's
-    /// stream leaves the plane its reserve.
+    /// Allocates the next page of `stream` in `plane`, if necessary in a newly opened block. The host's stream leaves
+    /// the plane its reserve. `None` if the stream has no page left and may not take a free block.
     #[inline]
     pub fn allocate(
         &mut self,
@@ -150,7 +151,7 @@ impl Ftl {
         self.allocate_keeping(geometry, array, plane, stream, keep)
     }
 
-    /// Allocates the next page of `stream` in `plane`, leaving the plane `keep` free blocks.
+    /// Allocates the next page of `stream` in `plane`, and leaves the plane at least `keep` free blocks.
     #[inline]
     fn allocate_keeping(
         &mut self,
@@ -177,13 +178,13 @@ impl Ftl {
         Some(AllocatedPage { opened: true, ..open.take() })
     }
 
-    /// Power fails: takes back the pages allocated to programs that will never begin, in the streams to which the flush
-    /// writes. `programmed` is the number of pages of a block that will have been programmed.
+    /// At power failure, takes back the pages allocated to programs that will never begin, in the streams to which the
+    /// flush writes. `programmed` returns the number of pages of a block that will have been programmed.
     pub fn take_back_queued(&mut self, geometry: &Geometry, programmed: impl Fn(BlockId) -> u32) {
         for plane in &mut self.planes {
             for stream in [WriteStream::Host, WriteStream::Combination] {
                 let open = &mut plane.open[stream.index()];
-                // A block whose pages are all allocated may be open for another stream by now.
+                // A block whose pages are all allocated may have been erased and opened for another stream by now.
                 if open.next < open.end {
                     let first = open.end - geometry.pages_per_block;
                     let next = first + programmed(geometry.block_of(Ppn(first)));
@@ -193,7 +194,7 @@ impl Ftl {
         }
     }
 
-    /// Allocates a page for an emergency flush in the host's stream, in the plane of `die` with the most room.
+    /// Allocates a page for an emergency flush from the host's stream, in the plane of `die` with the most room.
     pub fn allocate_for_flush(
         &mut self,
         geometry: &Geometry,
@@ -208,7 +209,7 @@ impl Ftl {
         self.allocate_keeping(geometry, array, plane, WriteStream::Host, FLUSH_KEEPS_BLOCKS)
     }
 
-    /// A free block for an emergency flush, from the plane of `die` that has the most free blocks.
+    /// Takes a free block for an emergency flush, from the plane of `die` that has the most free blocks.
     pub fn take_flush_block(
         &mut self,
         geometry: &Geometry,
@@ -226,8 +227,8 @@ impl Ftl {
         Some(block)
     }
 
-    /// Lets the stream that fills `block` go on in another block, if all pages allocated in `block` are among the
-    /// `programmed` ones. Returns whether no stream fills the block any more.
+    /// Makes the stream that fills `block` continue in another block, unless a page of `block` is allocated and not
+    /// among its first `programmed` pages. Returns whether the stream has left the block.
     pub fn leave_open_block(
         &mut self,
         geometry: &Geometry,
@@ -243,12 +244,12 @@ impl Ftl {
                 open.next = open.end;
                 true
             }
-            // A page is allocated and not programmed, or the block belongs to an emergency flush.
+            // A page is allocated but not programmed, or the block belongs to an emergency flush.
             _ => false,
         }
     }
 
-    /// Returns a block of [`Ftl::take_flush_block`] without programmed pages to the free blocks.
+    /// Returns a block from [`Ftl::take_flush_block`] to the free blocks. No page of the block may be programmed.
     pub fn give_back(&mut self, geometry: &Geometry, array: &mut Array, block: BlockId) {
         let plane = geometry.plane_of(block);
         let state = array.block_mut(block);
@@ -257,7 +258,7 @@ impl Ftl {
         self.planes[plane.index()].free.push(self.levelling, within, state.pe_cycles);
     }
 
-    /// Whether a stream uses LSB pages alone.
+    /// Whether a stream uses only LSB pages.
     pub fn is_lsb_only(&self, plane: PlaneId, stream: WriteStream) -> bool {
         self.planes[plane.index()].open[stream.index()].lsb_only
     }
@@ -268,7 +269,8 @@ impl Ftl {
         open.next < open.end && geometry.cell == Cell::Mlc && geometry.split(Ppn(open.next)).1 % 2 == 1
     }
 
-    /// Makes a stream use LSB pages alone, or all pages again. The stream must not be amid a wordline.
+    /// Makes a stream use only LSB pages, or all pages again. To use only LSB pages, the stream must not be amid a
+    /// wordline ([`Ftl::is_amid_wordline`]).
     pub fn set_lsb_only(&mut self, geometry: &Geometry, plane: PlaneId, stream: WriteStream, is_on: bool) {
         debug_assert!(
             !is_on || !self.is_amid_wordline(geometry, plane, stream),
@@ -277,20 +279,20 @@ impl Ftl {
         self.planes[plane.index()].open[stream.index()].lsb_only = is_on && geometry.cell == Cell::Mlc;
     }
 
-    /// Whether an LPN is that of a combination page.
+    /// Whether an LPN is the LPN of a combination page.
     #[inline(always)]
     pub fn is_combination(&self, lpn: Lpn) -> bool {
-        // `DEAD_LPN`, of a page without data, is beyond all LPNs.
+        // `DEAD_LPN`, which a page without data has, is beyond all LPNs.
         lpn.0.wrapping_sub(self.first_combination) < self.combination_pages
     }
 
-    /// Whether an LPN is that of a translation page.
+    /// Whether an LPN is the LPN of a translation page.
     #[inline(always)]
     pub fn is_translation(&self, lpn: Lpn) -> bool {
         (self.first_translation..self.first_combination).contains(&lpn.0)
     }
 
-    /// The stream to which internal copies of a page of `lpn` are written off-chip.
+    /// The stream to which a job moves a page of `lpn` off-chip.
     #[inline]
     pub fn copy_stream(&self, lpn: Lpn, is_wear: bool) -> WriteStream {
         if lpn.0 >= self.first_translation {
@@ -303,7 +305,8 @@ impl Ftl {
         if is_wear { WriteStream::Wear } else { WriteStream::Gc }
     }
 
-    /// The stream to which the pages of `block` are moved: translation pages and data never share a block.
+    /// The stream to which a job moves the pages of `block` off-chip. It follows from one page, because translation
+    /// pages and data never share a block.
     pub fn emptying_stream(
         &self,
         geometry: &Geometry,
@@ -327,7 +330,7 @@ impl Ftl {
         (block.index() * self.words_per_block + page as usize / 64, 1 << (page % 64))
     }
 
-    /// Prefetches into the CPU's cache what invalidating or reading the page of `lpn` needs.
+    /// Prefetches into the CPU's cache the state that is needed to invalidate or read the page of `lpn`.
     #[inline]
     pub fn prefetch_page(&self, geometry: &Geometry, array: &Array, lpn: Lpn) {
         if let Some(ppn) = self.map.get(lpn) {
@@ -361,7 +364,8 @@ impl Ftl {
         Some(word as u32 * 64 + bits.trailing_zeros())
     }
 
-    /// Maps `lpn` to `ppn`, which becomes valid; returns the page that `lpn` had before and that is invalid now.
+    /// Maps `lpn` to `ppn`, which becomes valid. Returns the page to which `lpn` was mapped before; this page is now
+    /// invalid.
     #[inline]
     pub fn remap(&mut self, geometry: &Geometry, array: &mut Array, lpn: Lpn, ppn: Ppn) -> Option<Ppn> {
         let old = self.map.set(lpn, ppn);
@@ -379,7 +383,7 @@ impl Ftl {
         old
     }
 
-    /// Counts a combination page as valid at `now` and no longer at `before`.
+    /// Counts a combination page as valid at `now`, and no longer as valid at `before`.
     #[cold]
     fn count_combination(&mut self, geometry: &Geometry, now: Option<Ppn>, before: Option<Ppn>) {
         let plane = |ppn: Ppn| geometry.plane_of(geometry.block_of(ppn)).index();
@@ -391,7 +395,7 @@ impl Ftl {
         }
     }
 
-    /// Unmaps `lpn`; returns the page to which `lpn` was mapped.
+    /// Unmaps `lpn`. Returns the page to which `lpn` was mapped; this page is now invalid.
     #[inline]
     pub fn unmap(&mut self, geometry: &Geometry, array: &mut Array, lpn: Lpn) -> Option<Ppn> {
         let old = self.map.clear(lpn)?;
@@ -406,7 +410,11 @@ impl Ftl {
     fn invalidate(&mut self, geometry: &Geometry, array: &mut Array, ppn: Ppn) -> BlockId {
         let (block, page) = geometry.split(ppn);
         let (word, bit) = self.bit(block, page);
-        debug_assert!(self.valid[word] & bit != 0, "page {} is invalid already", geometry.show(ppn));
+        debug_assert!(
+            self.valid[word] & bit != 0,
+            "page {} to be invalidated is invalid already",
+            geometry.show(ppn)
+        );
         self.valid[word] &= !bit;
         let plane = geometry.plane_of(block);
         self.planes[plane.index()].valid -= 1;
@@ -418,7 +426,7 @@ impl Ftl {
         block
     }
 
-    /// Marks `block`, whose last page has been programmed, as full: a candidate for GC.
+    /// Closes `block`: the block becomes full, a candidate for GC.
     pub fn close(&mut self, geometry: &Geometry, array: &mut Array, block: BlockId, now: Time) {
         let plane = geometry.plane_of(block);
         let within = block.0 - geometry.first_block(plane).0;
@@ -429,13 +437,13 @@ impl Ftl {
         self.victim.on_closed(plane, within);
     }
 
-    /// Whether GC can gain pages in `plane`: some full block has an invalid page.
+    /// Whether GC can gain pages in `plane`, because a full block has an invalid page.
     pub fn has_garbage(&self, geometry: &Geometry, plane: PlaneId) -> bool {
         u32::from(self.index.fewest(plane)) < geometry.pages_per_block
     }
 
-    /// The victim that the policy picks. A policy may pick a block without invalid pages (`fifo` does); the policy is
-    /// asked only while some full block has an invalid page.
+    /// The victim that the policy picks; `None` if no full block has an invalid page. The policy may pick a full block
+    /// without invalid pages, as `fifo` does.
     pub fn pick_victim(
         &mut self,
         geometry: &Geometry,
@@ -455,7 +463,7 @@ impl Ftl {
         Some(BlockId(first.0 + within))
     }
 
-    /// Takes `block` out of the candidates: it is a victim from now on.
+    /// Makes `block` a victim: it is no longer a candidate.
     pub fn begin_emptying(&mut self, geometry: &Geometry, array: &mut Array, block: BlockId) {
         array.block_mut(block).state = BlockState::Victim;
         let plane = geometry.plane_of(block);
@@ -464,7 +472,7 @@ impl Ftl {
         self.index.leave(plane, block.0 - first.0, blocks);
     }
 
-    /// Makes `block`, which has been erased, free, or retires it when it has reached `endurance` P/E cycles.
+    /// Makes `block`, which has been erased, free. Retires it instead if it has reached `endurance` P/E cycles.
     pub fn release(&mut self, geometry: &Geometry, array: &mut Array, block: BlockId, endurance: u32) {
         let plane = geometry.plane_of(block);
         let within = block.0 - geometry.first_block(plane).0;
@@ -481,7 +489,7 @@ impl Ftl {
         }
     }
 
-    /// Renews the order of the free blocks after their P/E cycles have risen without an erase.
+    /// Updates the order of the free blocks after their P/E cycles have risen without an erase.
     pub fn on_worn(&mut self, geometry: &Geometry, array: &Array) {
         for (plane, state) in (0..geometry.planes).map(PlaneId).zip(&mut self.planes) {
             let blocks = &array.blocks[geometry.blocks_of(plane)];
@@ -489,7 +497,8 @@ impl Ftl {
         }
     }
 
-    /// Rebuilds a plane's free list and open blocks from the states of its blocks, for a loaded drive.
+    /// Rebuilds a plane's free list from the states of its blocks, for a loaded drive, and sets its open blocks. `open`
+    /// has the next page of each stream.
     pub fn restore_plane(
         &mut self,
         geometry: &Geometry,

@@ -1,10 +1,10 @@
 //! The blocks that a plane needs beyond the pages of its LPNs, by mechanism. The FTL, the spec check, the emergency
-//! flush and `avail_spare` all use this one sum.
+//! flush and `avail_spare` all use the same needs.
 //!
-//! A host write waits when the host's stream has no page left and only the blocks kept from it are free. All other
-//! blocks are then full, or open for an internal stream. An open block may hold garbage, which cannot be collected
-//! before the block is full. So GC can gain room if, beyond the valid pages, a plane has the blocks that are kept free,
-//! a block for each stream that may have an open block, and one block's worth of garbage.
+//! A host write waits when the host's stream has no page left and the only free blocks are those kept from the host.
+//! All other blocks are then full, or open for an internal stream. An open block may hold garbage, which cannot be
+//! collected before the block is full. So GC can gain pages if, beyond the valid pages, a plane has the blocks that are
+//! kept free, a block for each internal stream that may have an open block, and one block's worth of garbage.
 
 use crate::base::geometry::logical_pages;
 
@@ -24,7 +24,7 @@ pub struct Need {
     pub valid_pages: u64,
 }
 
-/// The values of a spec from which the needs follow; the spec check also tries other numbers of blocks and pages.
+/// The values of a spec from which the needs follow.
 #[derive(Clone, Copy, Debug)]
 pub struct Demands {
     /// Planes of the drive.
@@ -48,7 +48,7 @@ pub struct Demands {
 }
 
 impl Demands {
-    /// The values of the same drive with `blocks_per_plane` blocks a plane and over-provisioning `op`.
+    /// The values of the same drive with `blocks_per_plane` blocks per plane and over-provisioning `op`.
     pub fn at(&self, blocks_per_plane: u64, op: f64) -> Self {
         let pages = self.planes * blocks_per_plane * self.pages_per_block;
         Self { logical_pages: logical_pages(pages, op), ..*self }
@@ -62,16 +62,16 @@ pub struct BlockNeeds {
     pub gc: Need,
     /// Static wear levelling: an open block for the pages that it moves. Its job takes the free block of GC.
     pub wear: Need,
-    /// The demand map: an open block for translation pages, a free block so that write-backs go on while the host
+    /// The demand map: an open block for translation pages, a free block so that write-backs continue while the host
     /// waits, and the translation pages themselves as valid pages.
     pub mapping: Need,
-    /// Copybacks: an open block for every count of consecutive copybacks, and a free block, so that a job may open a
-    /// block for copybacks beside the one for pages that it moves off-chip.
+    /// Copybacks: an open block for every count of consecutive copybacks, and a free block, so that a job may open both
+    /// a block for copybacks and a block for pages that it moves off-chip.
     pub copyback: Need,
     /// Partial refresh: an open and a free block for combination pages.
     pub combination: Need,
-    /// The emergency flush: free blocks for the write cache spread over the planes, and one for the block that the job
-    /// under way has taken when power fails.
+    /// The emergency flush: free blocks for the pages of the write cache, spread over the planes, and one more free
+    /// block in place of the block that the job under way has taken when power fails.
     pub flush: Need,
     /// The largest number of valid pages of the host.
     pub host_pages: u64,
@@ -79,7 +79,7 @@ pub struct BlockNeeds {
     pub pages_per_block: u64,
 }
 
-/// Blocks' worth of garbage from which GC gains pages when everything else is in use.
+/// The garbage, in blocks, that GC always needs in order to gain pages.
 pub const GAIN_BLOCKS: u64 = 1;
 
 impl BlockNeeds {
@@ -127,7 +127,8 @@ impl BlockNeeds {
         self.all().iter().map(|need| need.free).sum()
     }
 
-    /// Free blocks that the job under way may take: one for pages moved off-chip, one for pages copied back.
+    /// Free blocks that the job under way may take: one for pages moved off-chip and, with copybacks, one for pages
+    /// copied back.
     pub fn job(&self) -> u64 {
         self.gc.free + self.copyback.free
     }
@@ -137,7 +138,8 @@ impl BlockNeeds {
         self.host_pages + self.all().iter().map(|need| need.valid_pages).sum::<u64>()
     }
 
-    /// Pages of a plane that the streams of the host and of GC share once all other needs are met.
+    /// Pages of a plane that are left for the valid pages and garbage of closed blocks and of the host's open block:
+    /// all pages less those of the open and free blocks that the mechanisms need.
     pub fn usable_pages(&self, blocks_per_plane: u64) -> u64 {
         (blocks_per_plane * self.pages_per_block)
             .saturating_sub((self.open() + self.free()) * self.pages_per_block)
@@ -161,18 +163,19 @@ impl BlockNeeds {
     }
 }
 
-/// Write amplification of uniform random writes under FIFO cleaning with effective over-provisioning `spare_share`:
-/// with a = 1 + `spare_share` the WAF is a / (a + W(-a e^-a)), W being the Lambert function (L. Xiang and B. Kurkoski,
-/// ICNC 2012; see `gc.victim = "fifo"`). `None` without over-provisioning, where the WAF has no bound.
+/// The WAF of uniform random writes under FIFO cleaning with effective over-provisioning `spare_share`. `None` if
+/// `spare_share` is 0 or negative, because the WAF then has no bound.
 ///
-/// The WAF is 1 / y, y being the share of a victim that is garbage: 1 - y = e^(-a y).
+/// With a = 1 + `spare_share` the WAF is a / (a + W(-a e^-a)), where W is the Lambert function (L. Xiang and B.
+/// Kurkoski, ICNC 2012; see `gc.victim = "fifo"`). It is computed as 1 / y, where y is the share of garbage in a
+/// victim, from 1 - y = e^(-a y).
 pub fn waf_uniform_fifo(spare_share: f64) -> Option<f64> {
     if spare_share <= 0.0 {
         return None;
     }
     let a = 1.0 + spare_share;
     let is_below = |y: f64| -f64::exp_m1(-a * y) > y;
-    // The lower end is below the solution, because e^-x <= 1 - x + x^2 / 2.
+    // The lower end is at most the solution, because e^-x <= 1 - x + x^2 / 2.
     let (mut low, mut high) = (2.0 * spare_share / (a * a), 1.0);
     for _ in 0..64 {
         let middle = f64::midpoint(low, high);
@@ -185,8 +188,8 @@ pub fn waf_uniform_fifo(spare_share: f64) -> Option<f64> {
     Some(1.0 / high)
 }
 
-/// The least over-provisioning in steps of 0.001 at which [`waf_uniform_fifo`] of a drive with `blocks_per_plane`
-/// blocks a plane is at most `waf_max`; `None` if no over-provisioning up to 100 is enough.
+/// The least over-provisioning, in steps of 0.001, at which [`waf_uniform_fifo`] of a drive with `blocks_per_plane`
+/// blocks per plane is at most `waf_max`. `None` if no over-provisioning up to 100 is enough.
 pub fn op_for(demands: &Demands, blocks_per_plane: u64, waf_max: f64) -> Option<f64> {
     least_op(demands, blocks_per_plane, |needs| {
         waf_uniform_fifo(needs.spare_share(blocks_per_plane)).is_some_and(|waf| waf <= waf_max)
@@ -200,13 +203,13 @@ pub struct Fitted {
     pub blocks_per_plane: u32,
     /// `drive.op`.
     pub op: f64,
-    /// Raw bytes less logical bytes.
+    /// Spare bytes: raw bytes less logical bytes.
     pub spare_bytes: u64,
 }
 
-/// The largest drive with at most `blocks_per_plane` blocks a plane, and at least the effective over-provisioning of
-/// the given drive ([`BlockNeeds::spare_share`]), of whose spare bytes `bytes` is at least `times` times as much.
-/// `None` if there is no such drive, because `bytes` is too small.
+/// Scales a drive to a workload of `bytes` bytes: the largest drive whose spare bytes are at most `bytes / times`. The
+/// drive has at most `blocks_per_plane` blocks per plane, and at least the effective over-provisioning of the given
+/// drive ([`BlockNeeds::spare_share`]). `None` if `bytes` is too small for any such drive.
 pub fn fit(demands: &Demands, blocks_per_plane: u32, op: f64, bytes: u64, times: f64) -> Option<Fitted> {
     let share = BlockNeeds::new(demands).spare_share(blocks_per_plane.into());
     let fitted = |blocks_per_plane: u32, op: f64| {
@@ -220,12 +223,12 @@ pub fn fit(demands: &Demands, blocks_per_plane: u32, op: f64, bytes: u64, times:
         let is_enough = |needs: &BlockNeeds| needs.fit(blocks) && needs.spare_share(blocks) >= share;
         fitted(blocks_per_plane, least_op(demands, blocks, is_enough)?)
     };
-    // Fewer blocks have fewer spare bytes; with too few blocks no over-provisioning meets the needs.
+    // Fewer blocks have fewer spare bytes. With too few blocks no over-provisioning meets the needs.
     fitted(blocks_per_plane, op).or_else(|| (1..blocks_per_plane).rev().find_map(smaller))
 }
 
-/// The least over-provisioning in steps of 0.001 at which a drive with `blocks_per_plane` blocks a plane has host pages
-/// and its needs are `enough`; `None` if no over-provisioning up to 100 is enough.
+/// The least over-provisioning, in steps of 0.001, at which a drive with `blocks_per_plane` blocks per plane has pages
+/// for the host and its needs meet the condition `enough`. `None` if no over-provisioning up to 100 meets it.
 fn least_op(demands: &Demands, blocks_per_plane: u64, enough: impl Fn(&BlockNeeds) -> bool) -> Option<f64> {
     const STEPS_MAX: u64 = 100_000;
     let op = |step: u64| step as f64 / 1e3;
@@ -252,9 +255,9 @@ fn least_op(demands: &Demands, blocks_per_plane: u64, enough: impl Fn(&BlockNeed
 mod tests {
     use super::*;
 
-    /// Values of a / (a + W(-a e^-a)) with 40 digits; W by Newton's method.
+    /// The expected values are a / (a + W(-a e^-a)), computed with 40 digits, and W by Newton's method.
     #[test]
-    fn fifo_amplifies_as_the_closed_form_says() {
+    fn waf_of_fifo_agrees_with_the_closed_form() {
         let known = [
             (0.001, 500.666_777_748_2),
             (0.01, 50.667_774_824_46),

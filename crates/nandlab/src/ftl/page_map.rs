@@ -1,9 +1,10 @@
-//! `ftl.map = "page"`: the whole map in RAM, four bytes a logical page.
+//! `ftl.map = "page"`: the whole map in RAM, four bytes per logical page.
 
 use crate::base::geometry::{Lpn, Ppn};
 use crate::base::huge::Huge;
 
-/// The map from LPNs to PPNs. An entry is PPN + 1, so that an untouched entry is unmapped and takes no memory.
+/// The map from LPNs to PPNs. An entry is PPN + 1, and 0 for an unmapped LPN, so that entries that are never written
+/// take no memory.
 #[derive(Debug)]
 pub struct PageMap {
     entries: Huge<u32>,
@@ -16,7 +17,7 @@ impl PageMap {
         Self { entries: Huge::zeroed(logical_pages as usize), mapped: 0 }
     }
 
-    /// The page of `lpn`; `None` when `lpn` is unmapped.
+    /// The page of `lpn`; `None` if `lpn` is unmapped.
     #[inline(always)]
     pub fn get(&self, lpn: Lpn) -> Option<Ppn> {
         self.entries[lpn.index()].checked_sub(1).map(Ppn)
@@ -28,7 +29,7 @@ impl PageMap {
         self.entries.prefetch(lpn.index());
     }
 
-    /// Maps `lpn` to `ppn`; returns the page to which `lpn` was mapped.
+    /// Maps `lpn` to `ppn`. Returns the page to which `lpn` was mapped before.
     #[inline(always)]
     pub fn set(&mut self, lpn: Lpn, ppn: Ppn) -> Option<Ppn> {
         let entry = &mut self.entries[lpn.index()];
@@ -37,7 +38,7 @@ impl PageMap {
         old.checked_sub(1).map(Ppn)
     }
 
-    /// Unmaps `lpn`; returns the page to which `lpn` was mapped.
+    /// Unmaps `lpn`. Returns the page to which `lpn` was mapped before.
     #[inline(always)]
     pub fn clear(&mut self, lpn: Lpn) -> Option<Ppn> {
         let old = std::mem::replace(&mut self.entries[lpn.index()], 0);

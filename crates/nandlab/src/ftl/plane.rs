@@ -3,10 +3,10 @@
 use super::FreeBlocks;
 use crate::base::geometry::{Geometry, Ppn};
 
-/// The largest number of consecutive copybacks that the limit can allow; each count has a stream in each plane.
+/// The largest number of consecutive copybacks that a limit can allow. Each number has a stream in each plane.
 pub const COPYBACKS_MAX: u8 = 8;
 
-/// The write streams of a plane: each stream fills a block of its own.
+/// A write stream of a plane. Each stream fills an open block of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteStream {
     /// Host writes.
@@ -19,7 +19,7 @@ pub enum WriteStream {
     Mapping,
     /// Combination pages of partial refresh.
     Combination,
-    /// Pages that have been copied back this many times in a row, at least once.
+    /// Pages that have been copied back this number of times in a row, at least once.
     Copyback(u8),
 }
 
@@ -51,8 +51,8 @@ impl WriteStream {
         }
     }
 
-    /// Whether only the background job of the plane writes to the stream. Combination pages are also written by partial
-    /// refresh beside a job, but not while a program may be torn.
+    /// Whether only the background job of the plane writes to the stream. The stream of combination pages counts as
+    /// such: partial refresh also writes to it without a job, but not while a program may be torn.
     pub fn is_of_jobs(self) -> bool {
         !matches!(self, WriteStream::Host | WriteStream::Mapping)
     }
@@ -70,14 +70,14 @@ impl WriteStream {
 /// The number of streams of a plane.
 pub const STREAMS: usize = 5 + COPYBACKS_MAX as usize;
 
-/// The open block of a stream: the next PPN and the end of the block; the two are equal when the stream has no open
-/// block.
+/// The open block of a stream: the next PPN, and the PPN after the last page of the block. The two are equal if the
+/// stream has no open block.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct OpenBlock {
     pub(super) next: u32,
     pub(super) end: u32,
-    /// Only LSB pages are used: power loss may tear a program of the MSB page, and with it the LSB page of the
-    /// wordline.
+    /// Whether only LSB pages are used, because power loss during a program of an MSB page would also destroy the LSB
+    /// page of the wordline.
     pub(super) lsb_only: bool,
 }
 
@@ -105,9 +105,9 @@ impl OpenBlock {
 pub struct AllocatedPage {
     /// The page.
     pub ppn: Ppn,
-    /// Whether a block has been opened for the page.
+    /// Whether a block was opened for the page.
     pub opened: bool,
-    /// Pages behind the page that stay erased.
+    /// Pages after the allocated page that remain erased.
     pub skips: u8,
 }
 
@@ -117,14 +117,14 @@ pub struct Plane {
     /// Erased blocks.
     pub free: FreeBlocks,
     pub(super) open: [OpenBlock; STREAMS],
-    /// Free blocks that the plane's job may still take without giving any back: no other stream takes these blocks.
+    /// Free blocks that the plane's job may still take, and nobody else.
     pub promised_blocks: u32,
     /// Valid pages in all blocks of the plane.
     pub valid: u32,
     /// Valid combination pages in all blocks of the plane.
     pub(super) combinations: u32,
-    /// Whether the plane had worn out when last checked: no block could be emptied with a gain, and some block was at
-    /// its last erase.
+    /// Whether the plane was worn out at the last check: no block was being emptied or could be emptied with a gain,
+    /// and some block was retired or would retire at its next erase.
     pub is_worn_out: bool,
     /// Blocks that are not retired.
     pub usable_blocks: u32,
@@ -133,8 +133,8 @@ pub struct Plane {
 }
 
 impl Plane {
-    /// Whether `valid` valid pages leave at most half a block's worth of garbage, when the garbage of `taken_blocks`
-    /// blocks cannot be collected.
+    /// Whether, with `valid` valid pages, at most half a block's worth of garbage is left for GC. The pages of
+    /// `taken_blocks` blocks are not counted, because GC cannot collect them.
     pub(super) fn leaves_little_garbage(&self, geometry: &Geometry, taken_blocks: u32, valid: u32) -> bool {
         let blocks = self.usable_blocks.saturating_sub(taken_blocks);
         valid + geometry.pages_per_block / 2 >= blocks * geometry.pages_per_block
@@ -152,7 +152,7 @@ impl Plane {
         self.free.len().saturating_sub(self.promised_blocks)
     }
 
-    /// For each stream the next PPN to allocate, plus 1; 0 for a stream without an open block.
+    /// For each stream 1 + the next PPN to allocate; 0 for a stream without an open block.
     pub fn open_blocks(&self) -> [u64; STREAMS] {
         self.open.map(|open| if open.next < open.end { u64::from(open.next) + 1 } else { 0 })
     }

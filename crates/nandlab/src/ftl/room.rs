@@ -11,7 +11,7 @@ impl Ftl {
         self.planes[plane.index()].free.len().saturating_sub(FLUSH_KEEPS_BLOCKS)
     }
 
-    /// Blocks of every plane on which an emergency flush can count.
+    /// Free blocks of every plane that are certain to be available to an emergency flush.
     pub fn flush_room_blocks(&self) -> u32 {
         self.flush_reserve_blocks.saturating_sub(FLUSH_KEEPS_BLOCKS)
     }
@@ -21,14 +21,15 @@ impl Ftl {
         self.flush_reserve_blocks
     }
 
-    /// Whether a plane will have the free blocks that it keeps for an emergency flush, even if its job, which has taken
-    /// `taken` free blocks, takes all that it may.
+    /// Whether a plane keeps the flush reserve even if its job takes all free blocks that it may take. The job has
+    /// taken
+    /// `taken` of them already.
     pub fn has_flush_reserve(&self, plane: PlaneId, taken: u32) -> bool {
         self.planes[plane.index()].free.len() + taken >= self.flush_reserve_blocks + self.job_blocks
     }
 
     /// Whether a translation page can be written back to `plane` without taking a free block that the job under way may
-    /// need, or one that is kept for an emergency flush.
+    /// need or that is kept for an emergency flush.
     pub fn has_mapping_room(&self, plane: PlaneId) -> bool {
         let state = &self.planes[plane.index()];
         let open = state.open[WriteStream::Mapping.index()];
@@ -39,7 +40,7 @@ impl Ftl {
     /// translation pages or an emergency flush may need. The plane must also have enough garbage for GC to gain pages.
     pub fn has_combination_room(&self, geometry: &Geometry, plane: PlaneId) -> bool {
         let state = &self.planes[plane.index()];
-        // Host pages and translation pages count at their maximum, since any LPN may still be mapped.
+        // Host pages and translation pages count at their maximum, because every LPN may be mapped later.
         let pages = self.needs.valid_pages() as u32 + state.combinations;
         if self.is_overfull(geometry, plane)
             || state.leaves_little_garbage(geometry, self.taken_blocks, pages)
@@ -51,19 +52,20 @@ impl Ftl {
         open.next < open.end || state.free_blocks() > keep
     }
 
-    /// Free blocks that a plane must have when no job is under way: one for GC, and those for an emergency flush.
+    /// Free blocks that a plane must have when no job is under way: GC's block and the flush reserve.
     pub fn kept_blocks(&self) -> u32 {
         self.needs.gc.free as u32 + self.flush_reserve_blocks
     }
 
-    /// Whether a plane has so many valid pages that GC may gain nothing: at most half of the one block's worth of
-    /// garbage that GC needs is left.
+    /// Whether a plane has so many valid pages that GC may gain nothing: at most half a block's worth of garbage is
+    /// left, whereas GC needs one block's worth.
     pub fn is_overfull(&self, geometry: &Geometry, plane: PlaneId) -> bool {
         let state = &self.planes[plane.index()];
         state.leaves_little_garbage(geometry, self.taken_blocks, state.valid)
     }
 
-    /// Free blocks of the drive and `soon_free` further ones, as a share of the blocks that are not retired.
+    /// The share of the drive's blocks that are free, among the blocks that are not retired. `soon_free` blocks more
+    /// count as free.
     pub fn free_share(&self, soon_free: u32) -> f64 {
         let (free, usable) = self
             .planes
@@ -72,7 +74,7 @@ impl Ftl {
         f64::from(free + soon_free) / f64::from(usable.max(1))
     }
 
-    /// The plane for a host write of `lpn`; `None` when dynamic allocation finds no plane with room.
+    /// The plane for a host write of `lpn`; `None` if dynamic allocation finds no plane with room.
     #[inline]
     pub fn choose_plane(&mut self, geometry: &Geometry, device: &Device, lpn: Lpn) -> Option<PlaneId> {
         let Self { allocator, planes, reserve_blocks, taken_blocks, .. } = self;
@@ -82,7 +84,7 @@ impl Ftl {
             });
         allocator.choose(lpn, geometry, device, |plane| {
             let state = &planes[plane.index()];
-            // In a plane with more valid pages than its share GC gains nothing.
+            // Another plane has enough garbage for GC, so a plane with little garbage takes no more writes.
             let is_full = is_any_ample && state.leaves_little_garbage(geometry, *taken_blocks, state.valid);
             let open = state.open[WriteStream::Host.index()];
             let room = state.free_blocks() * geometry.pages_per_block + open.room();
@@ -90,13 +92,13 @@ impl Ftl {
         })
     }
 
-    /// Whether the host's stream has a page in `plane` now.
+    /// Whether the host's stream can allocate a page in `plane` now.
     #[inline]
     pub fn has_room(&self, plane: PlaneId) -> bool {
         self.planes[plane.index()].has_room(self.reserve_blocks)
     }
 
-    /// The block of the next page of `stream` in `plane`, if that page were allocated now.
+    /// The block of the page that `stream` would allocate now in `plane`; `None` if there is no such page.
     pub fn next_block(&self, geometry: &Geometry, plane: PlaneId, stream: WriteStream) -> Option<BlockId> {
         let state = &self.planes[plane.index()];
         let open = state.open[stream.index()];
@@ -106,14 +108,14 @@ impl Ftl {
         state.free.next().map(|within| BlockId(geometry.first_block(plane).0 + within))
     }
 
-    /// Free blocks that `stream` of `plane` has to open for `pages` pages.
+    /// The number of free blocks that `stream` must open in `plane` for `pages` pages.
     pub fn blocks_for(&self, geometry: &Geometry, plane: PlaneId, stream: WriteStream, pages: u32) -> u32 {
         let open = self.planes[plane.index()].open[stream.index()];
         let of_block = OpenBlock { next: 0, end: geometry.pages_per_block, ..open };
         pages.saturating_sub(open.room()).div_ceil(of_block.room())
     }
 
-    /// Pages that an internal `stream` of `plane` can still allocate.
+    /// The number of pages that an internal `stream` of `plane` can still allocate.
     pub fn stream_room(&self, geometry: &Geometry, plane: PlaneId, stream: WriteStream) -> u32 {
         let state = &self.planes[plane.index()];
         let open = state.open[stream.index()];
@@ -121,7 +123,7 @@ impl Ftl {
         open.room() + state.free.len() * of_block.room()
     }
 
-    /// Erased pages of a plane that are not allocated to a program.
+    /// The number of erased pages of a plane that are not allocated to a program.
     #[inline]
     pub fn free_pages(&self, geometry: &Geometry, plane: PlaneId) -> u32 {
         let state = &self.planes[plane.index()];
@@ -129,13 +131,13 @@ impl Ftl {
         state.free.len() * geometry.pages_per_block + open
     }
 
-    /// Pages that the host's stream can allocate in its open block.
+    /// The number of pages of the host's open block that are not allocated.
     pub fn host_pages_open(&self, plane: PlaneId) -> u32 {
         let open = self.planes[plane.index()].open[WriteStream::Host.index()];
         open.end - open.next
     }
 
-    /// Pages that background jobs can allocate in their open blocks.
+    /// The number of pages that can be allocated in the open blocks for GC, wear levelling and copybacks.
     pub fn job_pages_open(&self, plane: PlaneId) -> u32 {
         let open = &self.planes[plane.index()].open;
         let of_gc = open[WriteStream::Gc.index()].room() + open[WriteStream::Wear.index()].room();
@@ -143,13 +145,13 @@ impl Ftl {
         of_gc + copybacks.iter().map(OpenBlock::room).sum::<u32>()
     }
 
-    /// Pages of a plane that can become free for the host: neither valid, nor kept from the host, nor in a block that
-    /// is open for another stream.
+    /// The number of pages of a plane that can become free for the host: pages that are not valid, without those of the
+    /// blocks that are kept from the host or may be open for internal streams.
     pub fn host_spare_pages(&self, geometry: &Geometry, plane: PlaneId) -> u32 {
         self.spare_pages(geometry, plane).saturating_sub(self.taken_blocks * geometry.pages_per_block)
     }
 
-    /// Pages of a plane that can become free: all that are not valid.
+    /// The number of pages of a plane that are not valid and can become free; pages of retired blocks do not count.
     #[inline]
     pub fn spare_pages(&self, geometry: &Geometry, plane: PlaneId) -> u32 {
         let state = &self.planes[plane.index()];

@@ -4,17 +4,17 @@ use super::allocation::Allocation;
 use crate::spec::{FromVal, Key, Policy, Val, ValueKind, key, plain};
 
 pub(crate) const ALLOCATION: Key =
-    key("ftl.allocation", ValueKind::Slot(&ALLOCATIONS), "\"CWDP\"", "where the next page goes");
+    key("ftl.allocation", ValueKind::Slot(&ALLOCATIONS), "\"CWDP\"", "the plane of a host write");
 
 const DYNAMIC: &str = "dynamic";
 
-/// The static orders.
+/// The static orders, fastest-varying dimension first.
 const ORDERS: [&str; 24] = [
     "CWDP", "CWPD", "CDWP", "CDPW", "CPWD", "CPDW", "WCDP", "WCPD", "WDCP", "WDPC", "WPCD", "WPDC", "DCWP",
     "DCPW", "DWCP", "DWPC", "DPCW", "DPWC", "PCWD", "PCDW", "PWCD", "PWDC", "PDCW", "PDWC",
 ];
 
-/// The static orders, then `dynamic`.
+/// The choices: the static orders, then `dynamic`.
 const ALLOCATIONS: [Policy; 25] = {
     let mut all = [plain(DYNAMIC, "the least-loaded die"); 25];
     let mut i = 0;

@@ -1,5 +1,5 @@
-//! The trait of victim policies, the view that a policy gets, and the index that finds the block with the fewest valid
-//! pages.
+//! The trait of victim policies, the view that is a policy's input, and the index that finds the block with the fewest
+//! valid pages.
 
 use crate::base::geometry::PlaneId;
 use crate::base::units::Time;
@@ -7,22 +7,23 @@ use crate::flash::{Block, BlockState};
 
 /// A policy that picks victims. One object serves all planes of a drive.
 pub trait VictimPolicy: std::fmt::Debug + Send + Sync {
-    /// The block, counted within the plane, to empty next; `None` when no block is full. The block must be in
+    /// The block to empty next, counted within the plane; `None` if no block is full. The block must be in
     /// [`BlockState::Full`](crate::flash::BlockState::Full).
     fn pick(&mut self, plane: &Candidates) -> Option<u32>;
 
-    /// The last page of `block` (counted within `plane`) has been programmed.
+    /// `block`, counted within `plane`, has become full.
     fn on_closed(&mut self, _plane: PlaneId, _block: u32) {}
 }
 
-/// Blocks of a group in [`LeastValid`].
+/// The number of blocks in a group of [`LeastValid`].
 const GROUP: usize = 64;
 
-/// The fewest valid pages of any full block, for each group of 64 blocks of a plane.
+/// An index of full blocks by valid pages: for each group of 64 blocks of a plane the fewest valid pages of any full
+/// block.
 ///
-/// The index is always exact: the valid pages of a full block only become fewer, so a change takes one `min`; only a
-/// block that is no longer full takes a search of its group. Finding the block of a plane with the fewest valid pages
-/// takes a look at n / 64 groups and at the blocks of one group.
+/// The index is always exact. The number of valid pages of a full block only decreases, so a change takes one `min`.
+/// Only when a block ceases to be full is its group searched. To find the block with the fewest valid pages among the n
+/// blocks of a plane, n / 64 groups and the blocks of one group are searched.
 #[derive(Debug)]
 pub struct LeastValid {
     groups: Box<[u16]>,
@@ -41,14 +42,14 @@ impl LeastValid {
         plane.index() * self.groups_per_plane + block as usize / GROUP
     }
 
-    /// Takes into account that `block` of `plane` is full and has `valid` valid pages.
+    /// Records that `block` of `plane` is full and has `valid` valid pages, fewer than before if it was full already.
     #[inline(always)]
     pub fn lower(&mut self, plane: PlaneId, block: u32, valid: u16) {
         let group = &mut self.groups[self.group(plane, block)];
         *group = (*group).min(valid);
     }
 
-    /// Takes out `block` of `plane`, which is no longer full; `blocks` are the plane's blocks.
+    /// Removes `block` of `plane`, which is no longer full. `blocks` are the plane's blocks.
     pub fn leave(&mut self, plane: PlaneId, block: u32, blocks: &[Block]) {
         let first = block as usize / GROUP * GROUP;
         let group = blocks[first..].iter().take(GROUP);
@@ -56,12 +57,12 @@ impl LeastValid {
         self.groups[self.group(plane, block)] = group.unwrap_or(u16::MAX);
     }
 
-    /// Whether the index has the counts of `fewest`, one for each group of `plane`.
+    /// Whether the index of `plane` equals `fewest`, which has the fewest valid pages of each group.
     pub fn agrees(&self, plane: PlaneId, fewest: &[u16]) -> bool {
         self.of(plane) == fewest
     }
 
-    /// The fewest valid pages of any full block of `plane`; `u16::MAX` when none is full.
+    /// The fewest valid pages of any full block of `plane`; `u16::MAX` if no block is full.
     pub fn fewest(&self, plane: PlaneId) -> u16 {
         self.of(plane).iter().copied().min().unwrap_or(u16::MAX)
     }
@@ -71,7 +72,7 @@ impl LeastValid {
     }
 }
 
-/// The blocks of a plane, as a victim policy sees them.
+/// The blocks of a plane: the input of a victim policy.
 #[derive(Debug)]
 pub struct Candidates<'a> {
     /// The plane.
@@ -92,7 +93,7 @@ impl Candidates<'_> {
         self.blocks[block as usize].state == BlockState::Full
     }
 
-    /// The full block with the fewest valid pages; the lowest-numbered of several.
+    /// The full block with the fewest valid pages; if there are several, the one with the lowest number.
     pub fn least_valid(&self) -> Option<u32> {
         let groups = self.index.of(self.plane);
         let fewest = self.index.fewest(self.plane);

@@ -1,4 +1,4 @@
-//! Allocation: the plane to which a host write goes.
+//! Allocation: the choice of the plane for a host write.
 
 use crate::base::geometry::{DieId, Geometry, Lpn, PlaneId};
 use crate::sched::Device;
@@ -6,7 +6,7 @@ use crate::sched::Device;
 /// `ftl.allocation`: the choice of the plane for a host write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Allocation {
-    /// A static order: the four letters of `CWDP`, fastest-varying first.
+    /// A static order: the letters C, W, D and P, fastest-varying first.
     Static([u8; 4]),
     /// The least-loaded die.
     Dynamic,
@@ -22,8 +22,8 @@ pub enum Allocator {
         /// The number of planes, as a fast divisor.
         count: crate::base::geometry::Divisor,
     },
-    /// The die with the fewest transactions queued or under way; of several such dies, the next after the die chosen
-    /// last.
+    /// The die with the fewest transactions queued or under way. Of several such dies, the first one after the die that
+    /// was chosen last.
     Dynamic {
         /// The die chosen last.
         last: u32,
@@ -47,7 +47,7 @@ impl Allocator {
         matches!(self, Self::Static { .. })
     }
 
-    /// A hash that differs between static orders; 0 under dynamic allocation.
+    /// A hash of the static order; 0 under dynamic allocation.
     pub fn order_hash(&self) -> u64 {
         match self {
             Self::Static { planes, .. } => planes
@@ -57,8 +57,8 @@ impl Allocator {
         }
     }
 
-    /// The plane of `lpn` under a static order. Under dynamic allocation the plane to which preconditioning writes
-    /// `lpn`: round-robin over all planes.
+    /// The home plane of `lpn`. Under dynamic allocation this is the plane to which preconditioning writes `lpn`,
+    /// round-robin over all planes.
     #[inline(always)]
     pub fn home(&self, lpn: Lpn, planes_count: u32) -> PlaneId {
         match self {
@@ -67,8 +67,9 @@ impl Allocator {
         }
     }
 
-    /// The plane for a write of `lpn`. Dynamic allocation considers only planes for which `room` is not `None`, and
-    /// takes, on the least-loaded die with such a plane, the plane with the most room; `None` when no plane has room.
+    /// The plane for a write of `lpn`. Under static allocation it is the home plane. Dynamic allocation considers only
+    /// planes for which `room` is not `None`: it chooses the least-loaded die with such a plane, and on this die the
+    /// plane with the most room. It returns `None` if no plane has room.
     #[inline]
     pub fn choose(
         &mut self,
@@ -103,9 +104,9 @@ impl Allocator {
     }
 }
 
-/// The planes in the order in which a static allocation visits them: of `C`hannel, `W`ay (chip), `D`ie and `P`lane the
-/// first letter varies fastest. Y. Hu et al., "Performance impact and interplay of SSD parallelism through advanced
-/// commands, allocation strategy and data granularity", ICS 2011.
+/// The planes in the order in which consecutive LPNs visit them under static allocation. The letters are channel, way
+/// (chip), die and plane; the dimension of the first letter varies fastest. Y. Hu et al., "Performance impact and
+/// interplay of SSD parallelism through advanced commands, allocation strategy and data granularity", ICS 2011.
 fn static_order(order: [u8; 4], geometry: &Geometry) -> Box<[PlaneId]> {
     let size = |letter: u8| match letter {
         b'C' => geometry.channels,
