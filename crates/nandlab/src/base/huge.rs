@@ -19,8 +19,7 @@ impl<T: Clone + Default> Huge<T> {
         Self(vec)
     }
 
-    /// `len` copies of `value`. All are written here, so that memory that is too small fails the run at its start, not
-    /// later.
+    /// `len` copies of `value`. All are written here, so that a lack of memory ends a run at its start, not later.
     pub(crate) fn filled(value: T, len: usize) -> Self {
         let mut vec: Vec<T> = Vec::with_capacity(len);
         // The advice comes before the first access, because accessed memory already consists of small pages.

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn values_precede_the_counters_that_before_names() {
+    fn values_are_inserted_before_the_declared_counters_or_at_the_end() {
         let expected = json!({
             "read": { "pages": 20, "state": "idle", "most": 2, "least": 1 },
             "sum": 8,

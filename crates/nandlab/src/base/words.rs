@@ -56,7 +56,8 @@ pub(crate) fn part(some: f64, of: f64) -> String {
     }
 }
 
-/// A value >= 0 with `digits` digits, a zero before the point counted, and without trailing zeros after the point.
+/// A value >= 0 with `digits` digits, of which a zero before the point is one, and without trailing zeros after the
+/// point.
 fn digits(value: f64, digits: usize) -> String {
     let whole = if value >= 1.0 { libm::log10(value) as usize + 1 } else { 1 };
     let text = format!("{value:.*}", digits.saturating_sub(whole));

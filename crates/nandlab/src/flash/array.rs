@@ -1,8 +1,8 @@
 //! The flash array: the state of each block and the OOB of each page.
 //!
 //! The array enforces the rules of NAND flash. After an erase the pages of a block are programmed in order, each once.
-//! Only a programmed page may be programmed again, in place and with its own data. Only programmed pages are read. An
-//! operation that breaks a rule is a bug in the controller and panics.
+//! An exception is a program in place, which programs a programmed page again with its own data. An unprogrammed page
+//! cannot be read. An operation that breaks a rule is a bug in the controller and panics.
 
 use crate::base::geometry::{BlockId, Geometry, Lpn, Ppn};
 use crate::base::huge::Huge;

@@ -6,8 +6,7 @@
 //! On planar MLC the fast pages are the LSB pages. Eq. 6 gives the number of pages that the flush requires of each free
 //! block. If this is at most half of a block, only LSB pages are used. If it is more, Eq. 7 gives the number of
 //! wordlines at the start of the block of which only the LSB page is used. On 3D cells the fast pages are in the lowest
-//! layers;
-//! `csw` uses as many layers as the flush requires of each free block.
+//! layers, and `csw` uses as many layers as the flush requires of each free block.
 //!
 //! Pages of one kind or layer are equally fast. So the blocks of a die are filled one after the other, each up to the
 //! same page: the flush takes no longer than with all blocks in parallel, and may leave blocks free.

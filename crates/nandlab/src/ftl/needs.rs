@@ -138,8 +138,8 @@ impl BlockNeeds {
         self.host_pages + self.all().iter().map(|need| need.valid_pages).sum::<u64>()
     }
 
-    /// Pages of a plane that are left for the valid pages and garbage of closed blocks and of the host's open block:
-    /// all pages less those of the open and free blocks that the mechanisms need.
+    /// The room of a plane for valid pages and garbage: its pages without those of the open and free blocks that the
+    /// mechanisms need.
     pub fn usable_pages(&self, blocks_per_plane: u64) -> u64 {
         (blocks_per_plane * self.pages_per_block)
             .saturating_sub((self.open() + self.free()) * self.pages_per_block)

@@ -21,9 +21,8 @@ impl Ftl {
         self.flush_reserve_blocks
     }
 
-    /// Whether a plane keeps the flush reserve even if its job takes all free blocks that it may take. The job has
-    /// taken
-    /// `taken` of them already.
+    /// Whether a plane keeps the flush reserve even if its job takes all free blocks that it may take, of which the job
+    /// has taken `taken` already.
     pub fn has_flush_reserve(&self, plane: PlaneId, taken: u32) -> bool {
         self.planes[plane.index()].free.len() + taken >= self.flush_reserve_blocks + self.job_blocks
     }

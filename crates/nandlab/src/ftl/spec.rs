@@ -16,10 +16,10 @@ const ORDERS: [&str; 24] = [
 
 /// The choices: the static orders, then `dynamic`.
 const ALLOCATIONS: [Policy; 25] = {
-    let mut all = [plain(DYNAMIC, "the least-loaded die"); 25];
+    let mut all = [plain(DYNAMIC, "the die with the fewest operations queued or under way"); 25];
     let mut i = 0;
     while i < ORDERS.len() {
-        all[i] = plain(ORDERS[i], "static order");
+        all[i] = plain(ORDERS[i], "static: the dimension of the first letter varies fastest");
         i += 1;
     }
     all[0].doc = "static: channel varies fastest, then chip (way), die, plane";

@@ -2,7 +2,7 @@
 
 use super::transaction::Class;
 
-/// `timing.scheduler`: the queue, of three, from which a die takes its next transaction.
+/// `timing.scheduler`: the choice among the three queues of a die.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheduler {
     /// The transaction that was submitted first.

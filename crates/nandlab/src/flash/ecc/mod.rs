@@ -42,7 +42,7 @@ pub enum StartLevel {
     First,
     /// The needed level of the page, which a real controller cannot know.
     Ideal,
-    /// LaLDPC: the level of the page's last read if its map entry is cached, else level 1.
+    /// LaLDPC: the level of the page's last read if the page's map entry is cached, else level 1.
     LastLevel,
     /// As `LastLevel`, but for a page without a cached map entry the level that last decoded a page of its block.
     BlockLevel,

@@ -2,7 +2,8 @@
 //!
 //! RBER = model + `read_disturb` * reads + `copyback_error` * copybacks, at most 0.5. The model is a function of P/E
 //! cycles and age, the `table` model also of reads; with `none` it is 0. Every read of a page needs the page's RBER, so
-//! [`Reliability::rber`] interpolates in tables, whereas [`Reliability::rber_exact`] computes the model.
+//! [`Reliability::rber`] interpolates the `vth` model in tables, whereas [`Reliability::rber_exact`] computes this
+//! model at each call.
 
 mod draw;
 mod grid;
@@ -157,7 +158,7 @@ impl Reliability {
         self.with_disturbance(aged, page)
     }
 
-    /// The RBER of a page, computed from the model without interpolation. For plots and tests.
+    /// The RBER of a page; the `vth` model is computed at each call, without its tables. For plots and tests.
     pub fn rber_exact(&self, page: &Condition) -> f64 {
         let (pe_cycles, age_s) = (f64::from(page.pe_cycles), f64::from(page.age_s));
         let aged = match &self.model {
