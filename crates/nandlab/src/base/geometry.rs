@@ -26,7 +26,7 @@ pub struct DriveSpec {
     pub cell: Cell,
     /// Layers of a 3D block; its pages are spread evenly over them. 1 for 2D cells.
     pub layers: u32,
-    /// Overprovisioning: (raw - logical) / logical.
+    /// Over-provisioning: (raw - logical) / logical pages.
     pub op: f64,
     /// P/E cycles after which a block is retired.
     pub endurance: u32,

@@ -185,7 +185,7 @@ impl Array {
         self.partial.contains(&ppn.0)
     }
 
-    /// Marks a page, before its program, as a page that holds only its dirty sectors.
+    /// Marks a page, before its program, as a page that holds only the sectors that were dirty when power failed.
     pub fn mark_partial(&mut self, ppn: Ppn) {
         self.partial.insert(ppn.0);
     }

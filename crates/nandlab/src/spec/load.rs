@@ -71,7 +71,7 @@ mod tests {
     use crate::base::units::{Span, US};
 
     section! {
-        /// A section of a table that belongs to no drive.
+        /// A section of a table of keys that has nothing to do with drives.
         #[derive(Debug, PartialEq)]
         struct Kettle {
             litres: u64 = key("kettle.litres", COUNT, "2", "capacity").note("assumption"),

@@ -1,5 +1,5 @@
 //! Resolves layers to one value for every key. Fills in defaults, which may depend on other keys, and finds keys that
-//! have no meaning beside other keys.
+//! other keys make meaningless.
 
 use super::error::SpecError;
 use super::key::{Content, Follows, Key, OneOf, When};

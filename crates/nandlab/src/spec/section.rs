@@ -43,7 +43,7 @@ impl FromVal for u64 {
 }
 
 impl FromVal for u32 {
-    /// The ranges of keys of this type end below 2^32.
+    /// The range of a key whose field is a `u32` ends below 2^32.
     fn from_val(val: &Val) -> Self {
         u32::try_from(val.int()).unwrap_or(u32::MAX)
     }
