@@ -7,8 +7,8 @@ use crate::ftl::{AllocatedPage, WriteStream};
 use crate::probe::Probe;
 
 impl<P: Probe> Core<P> {
-    /// Programs a page at once and calls `on_mapped` if the page is mapped; returns whether a block has been opened for
-    /// the page.
+    /// Programs a page without simulated time, and calls `on_mapped` if the page has an LPN. Returns whether the
+    /// allocation has opened a block.
     #[inline]
     pub(crate) fn program_now(
         &mut self,
@@ -32,8 +32,8 @@ impl<P: Probe> Core<P> {
         opened
     }
 
-    /// Empties and erases a victim at once; returns the number of pages moved, or `None` when there is no victim or no
-    /// room for its pages.
+    /// Empties and erases a victim without simulated time. Returns the number of pages moved, or `None` if there is no
+    /// victim or no room for its pages.
     pub(crate) fn collect_now(&mut self, plane: PlaneId, mut on_mapped: impl FnMut(Lpn)) -> Option<u64> {
         let victim = self.ftl.pick_victim(&self.geometry, &self.array, plane, self.now)?;
         let moved = self.valid_pages(victim);

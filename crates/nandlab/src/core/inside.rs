@@ -1,4 +1,4 @@
-//! Detection of re-entry: in debug builds a part that is entered while it is at work panics.
+//! Detection of re-entry: in debug builds, entering a part of the controller that is at work panics.
 
 #[cfg(debug_assertions)]
 use std::sync::{
@@ -26,7 +26,7 @@ pub(crate) struct Inside {
     parts: Arc<AtomicU32>,
 }
 
-/// Marks a part as at work until dropped.
+/// Marks a part as at work until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Entered {
     #[cfg(debug_assertions)]
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn several_parts_may_be_at_work_and_again_later() {
+    fn different_parts_may_be_at_work_at_once_and_a_part_may_be_entered_again_after_it_ended() {
         let inside = Inside::default();
         for _ in 0..2 {
             let _cache = inside.enter(Part::WriteCache);

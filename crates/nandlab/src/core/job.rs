@@ -1,4 +1,4 @@
-//! Background jobs of a plane, as the mechanisms see them that start a job or take part in one.
+//! Background jobs of a plane: the types for the mechanisms that start a job or take part in one.
 
 use crate::base::geometry::BlockId;
 use crate::sched::{Cause, Start};
@@ -9,9 +9,10 @@ pub(crate) struct NextJob {
     pub(crate) block: BlockId,
     /// The cause of the job.
     pub(crate) cause: Cause,
-    /// The block stays, and its pages are refreshed in it as far as possible; else the block is emptied and erased.
+    /// Whether the block stays: its pages are refreshed in place as far as possible. If not, the block is emptied and
+    /// erased.
     pub(crate) stays: bool,
-    /// The die serves the job with the priority of host writes.
+    /// Whether the die serves the job with the priority of host writes.
     pub(crate) is_urgent: bool,
     /// The job corrects data whose errors grow: none of its pages is copied back, and pacing does not slow the job down
     /// while it is urgent.
@@ -27,12 +28,12 @@ impl NextJob {
     }
 }
 
-/// The result for a page that is to be refreshed in its block.
+/// The result of refreshing a page in place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refreshed {
-    /// The job is done with the page.
+    /// The job has finished with the page.
     Now,
-    /// The end of the page's refresh will be told later.
+    /// The refresh of the page is under way; a wake will report its end.
     Later,
     /// The page has to be written to another block.
     Not,

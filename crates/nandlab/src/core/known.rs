@@ -1,25 +1,26 @@
-//! Known errors of pages: the controller corrects them before decoding, so a read has only the errors that came since.
+//! Known errors of pages: the controller corrects them before decoding, so decoding has to correct only the errors that
+//! have occurred since.
 
 use crate::base::geometry::Ppn;
 use crate::base::huge::Huge;
 
-/// By page, the part of its RBER that is known, 0 to 1; empty where no mechanism knows errors.
+/// By page, the RBER of its known errors, 0 to 1; empty if no mechanism keeps known errors.
 #[derive(Debug)]
 pub(crate) struct KnownErrors(Huge<f64>);
 
 impl KnownErrors {
-    /// No known errors, in `pages` pages; with 0 pages there will never be any.
+    /// No known errors in `pages` pages. With 0 pages no error ever becomes known.
     pub(crate) fn new(pages: u32) -> Self {
         Self(Huge::filled(0.0, pages as usize))
     }
 
-    /// The known part of a page's RBER.
+    /// The RBER of a page's known errors.
     #[inline(always)]
     pub(crate) fn of(&self, ppn: Ppn) -> f64 {
         self.0.get(ppn.index()).copied().unwrap_or(0.0)
     }
 
-    /// Sets the known part of a page's RBER; 0: no errors are known.
+    /// Sets the RBER of a page's known errors; 0: no errors are known.
     pub(crate) fn set(&mut self, ppn: Ppn, rber: f64) {
         self.0[ppn.index()] = rber;
     }

@@ -4,8 +4,8 @@ use crate::base::geometry::{BlockId, Geometry, Lpn};
 use crate::base::huge::Huge;
 use crate::flash::Ecc;
 
-/// Read levels by page, where the whole map is in RAM, and by block. Level 0: not known. Empty where the start policy
-/// uses no such levels.
+/// Read levels by page and by block; 0: not known. The table by page is empty if the cached map entries carry the
+/// levels, and each table is empty if the start policy does not use it.
 #[derive(Debug)]
 pub struct ReadLevels {
     pages: Huge<u8>,
@@ -13,8 +13,8 @@ pub struct ReadLevels {
 }
 
 impl ReadLevels {
-    /// No level is known. With `in_entries` the entries of the mapping cache carry the levels of pages, and the table
-    /// by page is empty.
+    /// Tables without a known level. With `in_entries` the entries of the mapping cache carry the levels of pages, and
+    /// the table by page is empty.
     pub fn new(ecc: &Ecc, geometry: &Geometry, in_entries: bool) -> Self {
         let of_pages = ecc.keeps_page_levels() && !in_entries;
         let of_blocks = ecc.keeps_block_levels();
@@ -24,13 +24,13 @@ impl ReadLevels {
         }
     }
 
-    /// The level of the last read of `lpn`.
+    /// The level of the last read of `lpn`; 0: not known.
     #[inline(always)]
     pub fn page(&self, lpn: Lpn) -> u8 {
         self.pages.get(lpn.index()).copied().unwrap_or(0)
     }
 
-    /// The level that last decoded a page of `block`.
+    /// The level that last decoded a page of `block`; 0: not known.
     #[inline(always)]
     pub fn block(&self, block: BlockId) -> u8 {
         self.blocks.get(block.index()).copied().unwrap_or(0)
@@ -52,7 +52,7 @@ impl ReadLevels {
         }
     }
 
-    /// Bytes of RAM for the levels by block.
+    /// Bytes of RAM that the table by block takes.
     pub fn block_bytes(&self) -> u64 {
         self.blocks.len() as u64
     }

@@ -1,9 +1,8 @@
-//! The core: the state and the operations that every mechanism of the controller shares. The core is no mechanism
-//! itself.
+//! The core: the state and the operations that all mechanisms of the controller share. The core itself is no mechanism.
 //!
-//! The core holds the flash array, the FTL's state, the dies with their queues, the ages of the data, the sequence of
-//! writes, the clocks, the wakes, and the state that mechanisms share with each other. A mechanism keeps its own state
-//! and counters and takes the core by reference; a mechanism changes flash through the verbs of the core alone: `read`,
+//! The core holds the flash array, the FTL's state, the dies with their queues, the ages of the data, the sequence
+//! numbers of writes, the clocks, the wakes, and the state that mechanisms share with each other. A mechanism keeps its
+//! own state and counters, takes the core by reference, and changes flash only through the verbs of the core: `read`,
 //! `program`, `copy_back`, `erase`.
 
 mod at_once;
@@ -61,17 +60,17 @@ pub(crate) struct Config {
     pub(crate) endurance: u32,
     /// Whether the OOB has sequence numbers.
     pub(crate) keeps_sequences: bool,
-    /// GC has to make room in a plane where less than this share of the pages that can be free for the host is free.
+    /// Foreground GC starts in a plane when less than this share of the pages that can be free for the host is free.
     pub(crate) foreground_free: f64,
     /// Whether map entries carry the read levels of their pages.
     pub(crate) levels_in_entries: bool,
     /// Whether a mechanism keeps known errors of pages.
     pub(crate) knows_errors: bool,
-    /// Whether a mechanism puts parts of pages into other pages.
+    /// Whether a mechanism moves part of a page's data into another page.
     pub(crate) has_parts: bool,
     /// RBER that every program in place adds to the pages of its block.
     pub(crate) reprogram_error: f64,
-    /// Host reads from which on a page counts as often read; `None`: no mechanism needs the counts.
+    /// Number of host reads from which on a page counts as often read; `None`: no mechanism needs the counts.
     pub(crate) hot_reads: Option<u32>,
 }
 
@@ -82,7 +81,7 @@ pub(crate) struct Physics {
     pub(crate) reliability: Reliability,
     pub(crate) age_clock: AgeClock,
     pub(crate) initial_ages: InitialAges,
-    /// Errors of pages that are known from earlier reads.
+    /// By page, the errors that an earlier read has found.
     pub(crate) known: KnownErrors,
     /// RBER that every program in place adds to the pages of its block.
     pub(crate) reprogram_error: f64,
@@ -91,16 +90,16 @@ pub(crate) struct Physics {
 /// The state of the drive that every mechanism has to respect.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct State {
-    /// The capacitor is charged and would save the data in RAM, or the drive has no capacitor.
+    /// Whether the capacitor is charged, so that it would save the data in RAM, or the drive has no capacitor.
     pub(crate) is_charged: bool,
-    /// The capacitor is being measured, so the drive does as little other work as possible.
+    /// Whether the capacitor is being measured, so that the drive does as little other work as possible.
     pub(crate) is_draining: bool,
-    /// Power loss may tear a program under way and its wordline, so pages that a job has copied count only once their
-    /// wordlines are complete.
+    /// Whether power loss may tear a program under way and destroy older data of its wordline. Pages that a job has
+    /// copied are then safe only once their wordlines are complete.
     pub(crate) is_guarded: bool,
-    /// All dirty pages have to be written back, so that the capacitor can be measured.
+    /// Whether all dirty pages have to be written back, so that the capacitor can be measured.
     pub(crate) is_syncing: bool,
-    /// The host has sent no request for some time.
+    /// Whether the host has sent no request for the time `gc.idle_after`.
     pub(crate) is_idle: bool,
 }
 
@@ -117,18 +116,18 @@ pub(crate) struct Core<P: Probe> {
     /// Flash transactions that are queued or under way.
     pub(crate) pool: Transactions,
     pub(crate) agenda: Agenda,
-    /// Pages of requests and of the write cache that wait.
+    /// Pages of requests and of the write cache that wait for a map entry, room, a slot or the dirty budget.
     pub(crate) waiters: Waiters,
-    /// Notices of changes that a mechanism still has to react to.
+    /// Messages about changes to which a mechanism still has to react.
     pub(crate) wakes: Wakes,
-    /// The parts of the controller that are at work (debug builds).
+    /// The parts of the controller that are at work now; recorded in debug builds only.
     pub(crate) inside: Inside,
     pub(crate) state: State,
     pub(crate) room: Room,
     pub(crate) physics: Physics,
     pub(crate) levels: ReadLevels,
     pub(crate) read_counts: ReadCounts,
-    /// Pages whose data is in two places.
+    /// By page, the other page that has part of its data.
     pub(crate) parts: Parts,
     /// The sequence number of the newest write or deallocation.
     pub(crate) sequence: u64,
@@ -183,14 +182,14 @@ impl<P: Probe> Core<P> {
         }
     }
 
-    /// Leaves a wake, which the event loop serves before the next event.
+    /// Queues a wake, which the event loop serves before the next event.
     #[inline]
     pub(crate) fn wake(&mut self, wake: Wake) {
         self.wakes.push(wake);
     }
 
-    // The clocks of the agenda: the dies, a decoder for each read level, idleness, the write cache's DRAM, the link,
-    // power, refresh.
+    // The order of the agenda's clocks: one for each die, one for the decoder of each read level, idleness, the write
+    // cache's DRAM, the link, power, refresh.
     #[inline(always)]
     pub(crate) fn idle_clock(&self) -> u32 {
         self.geometry.dies + u32::from(self.physics.ecc.levels())

@@ -13,22 +13,22 @@ impl Operations {
         self.0[kind as usize][cause as usize] += 1;
     }
 
-    /// Operations of a kind, for all causes.
+    /// Number of operations of a kind, for all causes.
     pub fn total(&self, kind: FlashOp) -> u64 {
         self.0[kind as usize].iter().sum()
     }
 
-    /// Pages programmed for a cause, copybacks included.
+    /// Number of pages programmed for a cause, including copybacks.
     pub fn programmed_for(&self, cause: Cause) -> u64 {
         self.0[FlashOp::Program as usize][cause as usize] + self.0[FlashOp::Copyback as usize][cause as usize]
     }
 
-    /// Pages programmed, copybacks included.
+    /// Number of pages programmed for all causes, including copybacks.
     pub fn programmed(&self) -> u64 {
         self.total(FlashOp::Program) + self.total(FlashOp::Copyback)
     }
 
-    /// Pages programmed for the host, by host writes or by write-backs of the write cache.
+    /// Number of pages programmed for host writes and for write-backs of the write cache.
     #[inline(always)]
     pub fn host_pages(&self) -> u64 {
         let programs = &self.0[FlashOp::Program as usize];

@@ -1,17 +1,17 @@
-//! Pages whose data is in two places: the parts that a read needs.
+//! Pages with part of their data in another page: a read needs both pages.
 
 use crate::base::geometry::{Lpn, Ppn};
 use crate::base::huge::Huge;
 
-/// The mark of a page while part of its data is on its way to another page.
+/// The mark of a page while part of its data is on its way to another page, and not yet there.
 const PENDING: u64 = 1;
 
-/// By page, the other page with part of its data; empty where no mechanism moves parts of pages.
+/// By page, the other page that has part of its data. Empty if no mechanism moves parts of pages.
 #[derive(Debug)]
 pub struct Parts(Huge<u64>);
 
 impl Parts {
-    /// No page has its data in two places; with `pages` = 0 none ever will.
+    /// No page has part of its data in another page. With `pages` = 0 no page ever will.
     pub(crate) fn new(pages: u32) -> Self {
         Self(Huge::filled(0, pages as usize))
     }
@@ -21,7 +21,7 @@ impl Parts {
         self.0.get(page.index()).copied().unwrap_or(0)
     }
 
-    /// The LPN with part of the data of `page`, and the bytes that a read needs of that LPN.
+    /// The LPN that has part of the data of `page`, and the number of its bytes that a read of `page` needs.
     pub fn of(&self, page: Ppn) -> Option<(Lpn, u32)> {
         let mark = self.mark(page);
         Some((Lpn(((mark >> 32) as u32).checked_sub(1)?), mark as u32))
@@ -40,7 +40,7 @@ impl Parts {
 
     /// Notes that part of the data of a page is on its way to another page.
     pub fn set_pending(&mut self, page: Ppn) {
-        debug_assert!(!self.is_marked(page), "a page would be in three places");
+        debug_assert!(!self.is_marked(page), "the page has a mark already");
         self.0[page.index()] = PENDING;
     }
 
@@ -49,12 +49,12 @@ impl Parts {
         self.0[page.index()] = u64::from(lpn.0 + 1) << 32 | u64::from(bytes);
     }
 
-    /// Notes that the data of a page is in one place again, or invalid.
+    /// Notes that the data of a page is in one page again, or is invalid.
     pub fn clear(&mut self, page: Ppn) {
         self.0[page.index()] = 0;
     }
 
-    /// Forgets all marks, which are in RAM, at power loss.
+    /// Clears all marks at power loss, because they are in RAM only.
     pub(crate) fn forget(&mut self) {
         for mark in self.0.iter_mut().filter(|mark| **mark != 0) {
             *mark = 0;

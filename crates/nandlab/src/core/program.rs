@@ -8,23 +8,23 @@ use crate::ftl::{AllocatedPage, WriteStream};
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, FlashOp, Owner, Slot, Transaction};
 
-/// The page to which a program goes.
+/// The page that a program writes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum To {
     /// The next page of a stream of a plane.
     Stream(PlaneId, WriteStream),
     /// A page that has been allocated already.
     Allocated(AllocatedPage),
-    /// A programmed page, which is programmed again with its own data.
+    /// A programmed page, which is programmed again in place with its own data.
     InPlace(Ppn),
 }
 
 /// The effect of a program on the map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Maps {
-    /// The page is the newest data of its LPN from now on.
+    /// The LPN is mapped to the page: from now on the page has the newest data of the LPN.
     Now,
-    /// None: the page has no data, stays in its place, or power is off.
+    /// The map does not change: the page has no data, is programmed in place, or power is off.
     Nothing,
 }
 
@@ -33,7 +33,7 @@ pub(crate) enum Maps {
 pub(crate) struct Program {
     pub(crate) to: To,
     pub(crate) lpn: Lpn,
-    /// The OOB beside the LPN.
+    /// Sequence number and AgeStamp, which go into the OOB with the LPN.
     pub(crate) stamp: Stamp,
     pub(crate) maps: Maps,
     pub(crate) owner: Owner,
@@ -42,13 +42,13 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// A page without data.
+    /// A program of a page without data.
     pub(crate) fn nothing(to: To, owner: Owner, cause: Cause, class: Class) -> Self {
         Self { to, lpn: Lpn(DEAD_LPN), stamp: Stamp::default(), maps: Maps::Nothing, owner, cause, class }
     }
 }
 
-/// A page to be copied back within its plane.
+/// A copyback: a page and the stream of the same plane that receives its copy.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CopyBack {
     pub(crate) plane: PlaneId,
@@ -58,21 +58,21 @@ pub(crate) struct CopyBack {
     pub(crate) cause: Cause,
 }
 
-/// The error that the plane has no page left for the stream.
+/// The error that the plane has no page left for a stream.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NoRoom;
 
-/// A page whose program is in the queue of its die.
+/// A page whose program or copyback is in the queue of its die.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Queued {
     pub(crate) ppn: Ppn,
-    /// Whether a block has been opened for the page.
+    /// Whether the allocation of the page has opened a block.
     pub(crate) opened: bool,
 }
 
 impl<P: Probe> Core<P> {
-    /// Programs a page: allocates it, sets its OOB, maps it, pins the block of the page that it replaces, and queues
-    /// the program.
+    /// Queues the program of a page. If needed, the page is allocated and its OOB set first. With [`Maps::Now`] the
+    /// page is mapped. The block of the replaced page is pinned until the program has ended.
     ///
     /// # Errors
     /// [`NoRoom`] when the plane has no page left for the stream; nothing has changed then.
@@ -97,7 +97,7 @@ impl<P: Probe> Core<P> {
             transaction.replaces = self.ftl.remap(&self.geometry, &mut self.array, lpn, ppn);
         }
         self.queue_keeping(transaction);
-        // A job begins only with room for the blocks that it opens.
+        // Jobs send no wake: a job begins only if there is room for the blocks that it opens.
         if opened && !matches!(owner, Owner::Job(_)) {
             let plane = self.geometry.plane_of(self.geometry.block_of(ppn));
             self.wake(Wake::Space(plane));
@@ -105,7 +105,7 @@ impl<P: Probe> Core<P> {
         Ok(Queued { ppn, opened })
     }
 
-    /// Copies a page back to another block of its plane; the map changes when the copyback has ended.
+    /// Queues the copyback of a page to another block of its plane. The map changes when the copyback has ended.
     ///
     /// # Errors
     /// [`NoRoom`] when the plane has no page left for the stream; nothing has changed then.
@@ -127,8 +127,9 @@ impl<P: Probe> Core<P> {
         self.queue(erase);
     }
 
-    /// The job of a plane has copied all pages and is about to erase its victim: while a program may be torn, the next
-    /// page of a stream of the job must not share a wordline with a copy, so the rest of that wordline stays erased.
+    /// Called when the job of a plane has copied all pages and is about to erase its victim, or to end. While power
+    /// loss may tear a program, no later page of a stream of jobs may share a wordline with a copy, so the rest of such
+    /// a wordline stays erased.
     pub(crate) fn end_wordlines(&mut self, plane: PlaneId) {
         if !self.state.is_guarded || self.geometry.cell != Cell::Mlc {
             return;
@@ -146,13 +147,13 @@ impl<P: Probe> Core<P> {
         }
     }
 
-    /// The next page of `stream` in `plane`.
+    /// Allocates the next page of `stream` in `plane`; `None` without room.
     #[inline(always)]
     pub(crate) fn allocate(&mut self, plane: PlaneId, stream: WriteStream) -> Option<AllocatedPage> {
         self.ftl.allocate(&self.geometry, &mut self.array, plane, stream)
     }
 
-    /// Queues a transaction, and pins the block of the page that it replaces until the transaction has ended.
+    /// Queues a transaction. The block of the page that it replaces stays pinned until the transaction has ended.
     #[inline(always)]
     fn queue_keeping(&mut self, transaction: Transaction) {
         if let Some(old) = transaction.replaces {
@@ -161,7 +162,7 @@ impl<P: Probe> Core<P> {
         self.queue(transaction);
     }
 
-    /// Queues a transaction on its die, which [`Core::start_dies`] starts.
+    /// Queues a transaction on its die. [`Core::start_dies`] starts the die.
     #[inline(always)]
     pub(crate) fn queue(&mut self, transaction: Transaction) -> Slot {
         let slot = self.pool.insert(transaction);
@@ -169,26 +170,26 @@ impl<P: Probe> Core<P> {
         slot
     }
 
-    /// Queues a transaction that has a slot on its die.
+    /// Queues on its die a transaction that already has a slot in the pool.
     #[inline(always)]
     pub(crate) fn enqueue(&mut self, slot: Slot) {
         self.device.submit(&mut self.pool, slot);
     }
 
-    /// Starts the free dies that have got work.
+    /// Starts the free dies for which transactions have been queued.
     #[inline(always)]
     pub(crate) fn start_dies(&mut self) {
         self.device.start(&mut self.pool, &mut self.agenda, &mut self.probe, self.now);
     }
 
-    /// Pins the block of `page`, which keeps the block from being erased.
+    /// Pins the block of `page`: the block is not erased while it has pins.
     #[inline(always)]
     pub(crate) fn pin(&mut self, page: Ppn) {
         let block = self.geometry.block_of(page);
         self.array.block_mut(block).pins += 1;
     }
 
-    /// Removes a pin of a block; the last removal lets a waiting erase go ahead.
+    /// Removes a pin of a block. Without pins, a victim or a dead block can be erased.
     #[inline]
     pub(crate) fn unpin(&mut self, block: BlockId) {
         let state = self.array.block_mut(block);
@@ -203,7 +204,7 @@ impl<P: Probe> Core<P> {
         }
     }
 
-    /// A transaction on the die of `ppn`.
+    /// Makes a transaction on the die of `ppn`.
     #[inline(always)]
     pub(crate) fn transaction(
         &self,
@@ -229,8 +230,8 @@ impl<P: Probe> Core<P> {
         page >= u32::from(self.array.block(block).programmed)
     }
 
-    /// Tells the probe that a page of the host has been programmed, and is about to be acknowledged unless it was
-    /// before.
+    /// Reports to the probe that a host page has been programmed: its write is durable, and acknowledged now unless the
+    /// write cache has acknowledged it earlier.
     #[inline]
     pub(crate) fn tell_durable(&mut self, done: &Transaction) {
         if P::STAMPED {
@@ -240,7 +241,7 @@ impl<P: Probe> Core<P> {
         }
     }
 
-    /// Ends the erase of a block, which becomes free or retires.
+    /// Ends the erase of a block: the block becomes free, or retires.
     pub(crate) fn end_erase(&mut self, block: BlockId, cause: Cause) {
         self.operations.on_ended(FlashOp::Erase, cause);
         self.array.erase(&self.geometry, block);

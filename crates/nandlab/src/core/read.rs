@@ -15,13 +15,13 @@ pub(crate) struct Read {
     pub(crate) cause: Cause,
     pub(crate) class: Class,
     pub(crate) start: Start,
-    /// The level that the map entry of the page remembers; 0: none ([`Map::level`](super::Map::level)).
+    /// The read level that the map entry of the page has; 0: none ([`Map::level`](super::Map::level)).
     pub(crate) page_level: u8,
 }
 
 impl<P: Probe> Core<P> {
-    /// Queues a read, which pins its block. A page whose susceptible bits are in a combination page takes two
-    /// sub-reads.
+    /// Queues a read, which pins the block of its page. The read of a linked page has two sub-reads, the second one of
+    /// the combination page.
     // Inlined, so that `read` is not passed through memory.
     #[inline(always)]
     pub(crate) fn read(&mut self, read: Read) -> Slot {
@@ -44,7 +44,7 @@ impl<P: Probe> Core<P> {
         slot
     }
 
-    /// The level that the map entry of `lpn` remembers, for a read of `lpn`; 0 without read levels.
+    /// The read level that the map entry of `lpn` has; 0 if the drive has no read levels.
     #[inline(always)]
     pub(crate) fn page_level(&self, map: &impl Map<P>, lpn: Lpn) -> u8 {
         if self.physics.ecc.has_levels() { map.level(self, lpn) } else { 0 }
@@ -62,8 +62,8 @@ impl<P: Probe> Core<P> {
         };
     }
 
-    /// Adds the second sub-read to a read of a linked page, unless the combination page is being programmed and its
-    /// data is still in the controller.
+    /// Adds the second sub-read to the read of a linked page. No second sub-read is needed while the combination page
+    /// is being programmed, because its data is still in the controller.
     #[cold]
     fn add_sub_read(&mut self, slot: Slot) {
         let read = self.pool[slot];
@@ -87,7 +87,7 @@ impl<P: Probe> Core<P> {
         self.enqueue(part);
     }
 
-    /// Queues a read that did not decode once more, one level higher, at the front of its queue.
+    /// Queues another try of a read that did not decode: one level higher, and at the front of its queue.
     #[inline(never)]
     pub(crate) fn try_again(&mut self, slot: Slot) {
         let read = &mut self.pool[slot];
@@ -96,7 +96,7 @@ impl<P: Probe> Core<P> {
         self.device.submit_again(&mut self.pool, slot);
     }
 
-    /// The RBER of a page now, including known errors; the data of the page must not be lost.
+    /// The present RBER of a page, including known errors. The data of the page must not be lost.
     pub(crate) fn rber_of(&mut self, ppn: Ppn) -> f64 {
         if !self.array.keeps_ages() {
             return 0.0;
@@ -105,7 +105,7 @@ impl<P: Probe> Core<P> {
         self.rber_in(block, page, self.array.stamp(ppn).corrected)
     }
 
-    /// The RBER now of page `page` of `block` whose data was corrected at `corrected`.
+    /// The present RBER of page `page` of `block`, whose data was last corrected at `corrected`.
     #[inline]
     fn rber_in(&mut self, block: BlockId, page: u32, corrected: AgeStamp) -> f64 {
         let state = self.array.block(block);
@@ -119,7 +119,8 @@ impl<P: Probe> Core<P> {
         self.physics.reliability.rber(&condition) + self.physics.reprogram_error * f64::from(state.reprograms)
     }
 
-    /// The least read level that decodes a page now; the number of levels + 1 when no level does.
+    /// The needed level of a page: the lowest read level that decodes the page now. The number of levels + 1 if no
+    /// level does.
     fn needed_level(&mut self, ppn: Ppn, block: BlockId, page: u32) -> u8 {
         if !self.array.keeps_ages() {
             return 1;
@@ -132,27 +133,26 @@ impl<P: Probe> Core<P> {
         self.physics.ecc.level_for((rber - self.physics.known.of(ppn)).max(0.0))
     }
 
-    /// The age stamp of data that is written now.
+    /// The AgeStamp of data that is written now.
     #[inline(always)]
     pub(crate) fn age_stamp_now(&self) -> AgeStamp {
         if self.array.keeps_ages() { self.physics.age_clock.at(self.now) } else { AgeStamp::default() }
     }
 
-    /// The stamp of new data of the controller: the next sequence number and the current age stamp.
+    /// The stamp of new data of the controller: the next sequence number and the present AgeStamp.
     pub(crate) fn next_stamp(&mut self) -> Stamp {
         self.sequence += 1;
         Stamp { sequence: self.sequence, corrected: self.age_stamp_now() }
     }
 
-    /// The stamp of a copy of the page read: the same sequence number, and the current age stamp if the data could be
-    /// corrected.
+    /// The stamp of a copy of the page that `read` has read: the same sequence number, and the present AgeStamp, or
+    /// [`AgeStamp::LOST`] if the page was uncorrectable.
     pub(crate) fn stamp_of_copy(&self, read: &Transaction) -> Stamp {
         let corrected = if read.is_uncorrectable() { AgeStamp::LOST } else { self.age_stamp_now() };
         Stamp { corrected, ..self.array.stamp(read.ppn) }
     }
 
-    /// Marks a sub-read as arrived from its die. Returns the slot of the base page's read once both sub-reads have
-    /// arrived.
+    /// Notes that a sub-read has left its die. Once both sub-reads have, returns the slot of the base page's read.
     #[inline(never)]
     pub(crate) fn join(&mut self, slot: Slot, other: Slot) -> Option<Slot> {
         self.pool[slot].has_arrived = true;
@@ -160,8 +160,9 @@ impl<P: Probe> Core<P> {
         self.pool[other].has_arrived.then_some(if is_part { other } else { slot })
     }
 
-    /// Both sub-reads have been decoded. Returns whether one or both have to be tried again; if not, only the base
-    /// page's read remains.
+    /// Called when decoding of both sub-reads has ended. Queues another try of each sub-read that failed below the last
+    /// level, and returns `true`. If there is none, removes the combination page's sub-read and returns `false`; the
+    /// base page's read remains.
     #[inline(never)]
     pub(crate) fn try_again_or_part(&mut self, slot: Slot, partner: Slot) -> bool {
         let last = self.physics.ecc.levels();

@@ -1,9 +1,9 @@
-//! Host reads of each page since it was programmed, for policies that treat often-read pages differently.
+//! Number of host reads of each page since its program, for policies that treat often-read pages differently.
 
 use crate::base::geometry::{Geometry, Ppn};
 use crate::base::huge::Huge;
 
-/// Host reads of each page since it was programmed, up to 255; empty where no mechanism needs the counts.
+/// Number of host reads of each page since its program, up to 255; empty if no mechanism needs the counts.
 #[derive(Debug)]
 pub(crate) struct ReadCounts {
     reads: Huge<u8>,
@@ -11,7 +11,7 @@ pub(crate) struct ReadCounts {
 }
 
 impl ReadCounts {
-    /// `hot_reads`: reads from which on a page counts as often read; `None`: no mechanism needs the counts.
+    /// `hot_reads`: number of reads from which on a page counts as often read; `None`: no mechanism needs the counts.
     pub(crate) fn new(hot_reads: Option<u32>, geometry: &Geometry) -> Self {
         let pages = hot_reads.map_or(0, |_| geometry.pages as usize);
         Self { reads: Huge::filled(0, pages), hot_reads: hot_reads.unwrap_or(u32::MAX) }
@@ -25,12 +25,12 @@ impl ReadCounts {
         }
     }
 
-    /// Whether the host reads a page often.
+    /// Whether the host has read a page at least `hot_reads` times since its program.
     pub(crate) fn is_hot(&self, ppn: Ppn) -> bool {
         self.reads.get(ppn.index()).is_some_and(|&reads| u32::from(reads) >= self.hot_reads)
     }
 
-    /// Starts the count of a page anew, which has been programmed.
+    /// Resets the count of a page that has been programmed.
     #[inline]
     pub(crate) fn reset(&mut self, ppn: Ppn) {
         if let Some(reads) = self.reads.get_mut(ppn.index()) {
@@ -38,7 +38,7 @@ impl ReadCounts {
         }
     }
 
-    /// Forgets all counts at power loss.
+    /// Resets all counts at power loss.
     pub(crate) fn forget(&mut self) {
         self.reads.fill(0);
     }

@@ -1,4 +1,4 @@
-//! The room in a plane for the host, for jobs and for translation and combination pages, and the blocks that can be
+//! The room that a plane has for the host, for jobs, and for translation and combination pages; the blocks that can be
 //! emptied.
 
 use super::{Core, Wake};
@@ -10,37 +10,38 @@ use crate::probe::Probe;
 /// The block and the free blocks that a plane's background job has taken.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Work {
-    /// The block that the job empties, or whose pages it refreshes in the block; `None` without a job.
+    /// The block that the job empties, or the block that stays and whose pages the job refreshes; `None` without a job.
     pub(crate) victim: Option<BlockId>,
-    /// Free blocks that the job has taken: at most one, or two when it copies pages back and has to move some pages
-    /// off-chip.
+    /// Number of free blocks that the job has taken: at most one, or two when the job copies pages back and has to move
+    /// some pages off-chip.
     pub(crate) blocks_taken: u32,
 }
 
 /// Dead blocks of a plane, and the state of GC's choice of victims.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Space {
-    /// Dead blocks whose erase is queued or under way.
+    /// Number of dead blocks whose erase is queued or under way.
     pub(crate) dead: u32,
-    /// Of these dead blocks, those that will be free after the erase, not retired.
+    /// Number of dead blocks that become free with their erase; the others retire.
     pub(crate) soon_free: u32,
-    /// Of these dead blocks, those whose erases have made the die's background work urgent.
+    /// Number of dead blocks whose erase has been promoted: the die serves it with the priority of host writes.
     pub(crate) urgent_erases: u32,
-    /// Consecutive victims of the policy without an invalid page.
+    /// Number of consecutive victims of the policy that had no invalid page.
     pub(crate) fully_valid_victims: u32,
-    /// The plane was down to the blocks that it must keep: until the host's stream may open a block, GC takes the block
-    /// with the fewest valid pages, whatever its policy picks.
+    /// Whether GC takes the block with the fewest valid pages, whatever its policy picks. This begins when the plane
+    /// has only its kept blocks and a translation page waits for room, or when more erases than the drive has blocks
+    /// have freed no room for a waiting write. It ends when the host's stream may open a block.
     pub(crate) takes_fewest_valid: bool,
 }
 
 /// The space of all planes.
 #[derive(Debug)]
 pub(crate) struct Room {
-    /// By plane, the block and the free blocks that its background job has taken.
+    /// By plane, the block that its background job works on and the free blocks that the job has taken.
     pub(crate) works: Box<[Work]>,
-    /// By plane, its dead blocks and the state of GC's choice of victims.
+    /// By plane, the number of its dead blocks and the state of GC's choice of victims.
     pub(crate) spaces: Box<[Space]>,
-    /// GC has to make room in a plane where less than this share of the pages that can be free for the host is free.
+    /// Foreground GC starts in a plane when less than this share of the pages that can be free for the host is free.
     foreground_free: f64,
     /// P/E cycles at which a block retires.
     pub(crate) endurance: u32,
@@ -49,8 +50,8 @@ pub(crate) struct Room {
 }
 
 impl Room {
-    /// GC has to make room in a plane where less than `foreground_free` of the pages that can be free for the host are
-    /// free; a block retires at `endurance` P/E cycles.
+    /// The space of a drive without jobs. Foreground GC starts in a plane when less than `foreground_free` of the pages
+    /// that can be free for the host is free. A block retires at `endurance` P/E cycles.
     pub(crate) fn new(planes: u32, foreground_free: f64, endurance: u32) -> Self {
         Self {
             works: vec![Work::default(); planes as usize].into(),
@@ -66,8 +67,8 @@ impl Room {
 const VICTIMS_AHEAD: u32 = 16;
 
 impl<P: Probe> Core<P> {
-    /// The block that the background job of a plane empties, or whose pages it refreshes in the block; `None` without a
-    /// job.
+    /// The block that the background job of a plane empties, or the block that stays and whose pages the job refreshes;
+    /// `None` without a job.
     #[inline]
     pub(crate) fn victim(&self, plane: PlaneId) -> Option<BlockId> {
         self.room.works[plane.index()].victim
@@ -79,18 +80,18 @@ impl<P: Probe> Core<P> {
         self.victim(plane).is_some()
     }
 
-    /// Valid pages of a block.
+    /// Number of valid pages of a block.
     #[inline]
     pub(crate) fn valid_pages(&self, block: BlockId) -> u32 {
         self.array.block(block).valid.into()
     }
 
-    /// Free blocks of a plane, with the dead blocks that will be free after their erase.
+    /// Number of free blocks of a plane, including the dead blocks that become free with their erase.
     fn free_soon(&self, plane: PlaneId) -> u32 {
         self.ftl.planes[plane.index()].free_blocks() + self.room.spaces[plane.index()].soon_free
     }
 
-    /// Dead blocks of the drive that will be free after their erase.
+    /// Number of dead blocks of the drive that become free with their erase.
     pub(crate) fn soon_free(&self) -> u32 {
         self.room.spaces.iter().map(|space| space.soon_free).sum()
     }
@@ -100,23 +101,23 @@ impl<P: Probe> Core<P> {
         self.free_soon(plane) <= self.ftl.reserve_blocks || self.is_below(plane, self.room.foreground_free)
     }
 
-    /// Whether the host's stream may open no further block of `plane` now.
+    /// Whether the plane is at its reserve: the host's stream may open no further block of `plane` now.
     pub(crate) fn is_at_reserve(&self, plane: PlaneId) -> bool {
         self.ftl.planes[plane.index()].free_blocks() <= self.ftl.reserve_blocks
     }
 
-    /// Pages of a plane that are free for the host.
+    /// Number of pages of a plane that are free for the host.
     pub(crate) fn host_room(&self, plane: PlaneId) -> u32 {
         let blocks = self.free_soon(plane).saturating_sub(self.ftl.reserve_blocks);
         blocks * self.geometry.pages_per_block + self.ftl.host_pages_open(plane)
     }
 
-    /// Pages that GC has to move in a plane until the host's stream can open one more block, if the victims after the
-    /// present one hold `valid` pages each. Counts at most [`VICTIMS_AHEAD`] victims.
+    /// Number of pages that GC has to move in a plane until the host's stream can open one more block, if every victim
+    /// after the present one has `valid` valid pages. Looks ahead at most [`VICTIMS_AHEAD`] victims.
     pub(crate) fn pages_to_next_block(&self, plane: PlaneId, valid: u32) -> u32 {
         let pages_per_block = self.geometry.pages_per_block;
-        // The victims may hold slightly more than expected, so a block counts as opened before the room is quite used
-        // up.
+        // The victims may have slightly more valid pages than expected. So GC is assumed to open a new block already if
+        // fewer than `slack` pages would be left in its open blocks.
         let slack = pages_per_block / 16;
         let mut free = self.free_soon(plane);
         let enough = free.max(self.ftl.reserve_blocks) + 1;
@@ -150,21 +151,21 @@ impl<P: Probe> Core<P> {
         self.array.block(block).pe_cycles + 1 >= self.room.endurance
     }
 
-    /// Whether a job may empty a block: its valid pages find room, and GC keeps the free blocks that it needs. For this
-    /// the job takes no more free blocks than its erase frees, or leaves
-    /// [`Ftl::kept_blocks`](crate::ftl::Ftl::kept_blocks).
+    /// Whether a job may empty a block: there is room for its valid pages, and GC keeps the free blocks that it needs.
+    /// GC keeps them if the job takes no more free blocks than its erase returns, or leaves
+    /// [`Ftl::kept_blocks`](crate::ftl::Ftl::kept_blocks) free blocks.
     pub(crate) fn may_empty(&self, plane: PlaneId, block: BlockId, is_wear: bool) -> bool {
         let given = u32::from(!self.retires(block));
         self.leaves_enough(plane, block, is_wear, given)
     }
 
-    /// Whether a job whose block stays may write the block's valid pages to other blocks, by the rule of
-    /// [`Core::may_empty`]; such a job erases nothing.
+    /// Whether a job whose block stays may write all valid pages of the block to other blocks. The rule is that of
+    /// [`Core::may_empty`], except that the job erases nothing and so returns no block.
     pub(crate) fn may_rewrite(&self, plane: PlaneId, block: BlockId) -> bool {
         self.leaves_enough(plane, block, false, 0)
     }
 
-    /// The largest number of free blocks that a job takes to write all valid pages of a block to other blocks.
+    /// Number of free blocks that a job takes at most to write all valid pages of a block to other blocks.
     pub(crate) fn blocks_to_empty(&self, plane: PlaneId, block: BlockId, is_wear: bool) -> u32 {
         let stream = self.emptying_stream(block, is_wear);
         self.ftl.blocks_for(&self.geometry, plane, stream, self.valid_pages(block))
@@ -176,14 +177,15 @@ impl<P: Probe> Core<P> {
         taken <= free && (taken <= given || free + given >= taken + self.ftl.kept_blocks())
     }
 
-    /// Whether emptying a block gains pages. While a program may be torn the job may leave one page of a wordline
-    /// unused.
+    /// Whether emptying a block gains pages. While power loss may tear a program, the job may leave one page of a
+    /// wordline unused.
     pub(crate) fn gains(&self, block: BlockId) -> bool {
         let unused = u32::from(self.state.is_guarded && self.geometry.cell == Cell::Mlc);
         self.valid_pages(block) + unused < self.geometry.pages_per_block
     }
 
-    /// The block of a plane with the fewest valid pages among those from which GC can gain pages while space is short.
+    /// The block with the fewest valid pages of a plane, among the full blocks that a job may empty with a gain and
+    /// that do not retire with their next erase.
     #[cold]
     pub(crate) fn fewest_valid(&self, plane: PlaneId) -> Option<BlockId> {
         let blocks = self.geometry.block_ids_of(plane);
@@ -192,21 +194,21 @@ impl<P: Probe> Core<P> {
             .min_by_key(|&block| (self.array.block(block).valid, block.0))
     }
 
-    /// Whether no block of a plane is being emptied or can be emptied with a gain.
+    /// Whether a plane can gain no more pages: no block is being emptied, and none can be emptied with a gain.
     fn is_spent(&self, plane: PlaneId) -> bool {
         let is_at_work = self.has_job(plane) || self.room.spaces[plane.index()].dead > 0;
         !is_at_work && self.fewest_valid(plane).is_none()
     }
 
-    /// Whether blocks of a plane have retired, or will retire at their next erase.
+    /// Whether a block of a plane has retired, or will retire with its next erase.
     fn has_worn_blocks(&self, plane: PlaneId) -> bool {
         self.geometry
             .block_ids_of(plane)
             .any(|block| self.array.block(block).state == BlockState::Retired || self.retires(block))
     }
 
-    /// Whether a write that waits for room in a plane will get none because of wear: no block can be emptied with a
-    /// gain, in the plane nor in any other plane to which the page may go.
+    /// Whether a write that waits for room in a plane will get none because of wear: neither this plane nor any other
+    /// plane to which the page may go has a block that can be emptied with a gain.
     pub(crate) fn is_worn_out(&self, plane: PlaneId) -> bool {
         let of_one = |plane: PlaneId| self.is_spent(plane) && self.has_worn_blocks(plane);
         if self.ftl.allocator.is_static() && of_one(plane) {
@@ -218,15 +220,15 @@ impl<P: Probe> Core<P> {
             && planes.any(|plane| self.has_worn_blocks(plane))
     }
 
-    /// Marks the planes that have worn out; dynamic allocation does not count on the room of these planes.
+    /// Marks the worn-out planes, whose room dynamic allocation ignores.
     pub(crate) fn look_at_wear(&mut self) {
         for plane in (0..self.geometry.planes).map(PlaneId) {
             self.ftl.planes[plane.index()].is_worn_out = self.is_spent(plane) && self.has_worn_blocks(plane);
         }
     }
 
-    /// Has a block erased if it is dead: full, without valid pages and pins. While the capacitor is measured, erases
-    /// wait as GC does, because the programs of the detection would wait for them.
+    /// Queues the erase of a block if the block is dead: full, without valid pages and pins. While the capacitor is
+    /// measured, such erases wait, as GC does, because they would delay the programs of the detection.
     #[inline]
     pub(crate) fn look_if_dead(&mut self, block: BlockId) {
         let state = self.array.block(block);
@@ -235,7 +237,7 @@ impl<P: Probe> Core<P> {
         }
     }
 
-    /// Checks all blocks after a measurement of the capacitor.
+    /// Queues the erase of all dead blocks, after a measurement of the capacitor.
     #[cold]
     pub(crate) fn look_for_dead(&mut self) {
         for block in (0..self.geometry.blocks).map(BlockId) {
@@ -255,42 +257,42 @@ impl<P: Probe> Core<P> {
         self.wake(Wake::Dead(block));
     }
 
-    /// Pages that an internal `stream` of `plane` can still allocate.
+    /// Number of pages that an internal `stream` of `plane` can still allocate.
     pub(crate) fn stream_room(&self, plane: PlaneId, stream: WriteStream) -> u32 {
         self.ftl.stream_room(&self.geometry, plane, stream)
     }
 
-    /// The stream to which the pages of a block are written when they are moved off-chip.
+    /// The stream to which a job writes the pages of a block when it moves them off-chip.
     pub(crate) fn emptying_stream(&self, block: BlockId, is_wear: bool) -> WriteStream {
         self.ftl.emptying_stream(&self.geometry, &self.array, block, is_wear)
     }
 
-    /// Pages of `stream`, which is that of translation pages or of combination pages, that the job of `plane` still has
-    /// to move.
+    /// Number of pages that the job of `plane` still has to move to `stream`, the stream of translation pages or of
+    /// combination pages.
     fn pages_to_move(&self, plane: PlaneId, stream: WriteStream) -> u32 {
         let Some(victim) = self.victim(plane) else { return 0 };
         if self.emptying_stream(victim, false) == stream { self.valid_pages(victim) } else { 0 }
     }
 
-    /// Whether a translation page may be written to `plane`: a job that moves translation pages keeps the pages that it
-    /// needs, and the last free block is left.
+    /// Whether a translation page may be written to `plane`. The write must leave the pages that a job needs to move
+    /// translation pages, and must not take a free block that the job under way or an emergency flush may need.
     pub(crate) fn has_mapping_room(&self, plane: PlaneId) -> bool {
         let stream = WriteStream::Mapping;
         self.stream_room(plane, stream) > self.pages_to_move(plane, stream)
             && self.ftl.has_mapping_room(plane)
     }
 
-    /// Whether a combination page may be written to `plane`: a job that moves combination pages keeps the pages that it
-    /// needs.
+    /// Whether a combination page may be written to `plane`. The write must leave the pages that a job needs to move
+    /// combination pages, the free blocks that others may need, and enough garbage for GC.
     pub(crate) fn has_combination_room(&self, plane: PlaneId) -> bool {
         let stream = WriteStream::Combination;
         self.stream_room(plane, stream) > self.pages_to_move(plane, stream)
             && self.ftl.has_combination_room(&self.geometry, plane)
     }
 
-    /// The plane to write to in place of `plane`, which is returned itself unless it is overfull. An emergency flush
-    /// writes wherever there is room, so a plane may hold so many pages of other planes that GC gains nothing; the
-    /// other planes have fewer valid pages then.
+    /// The plane for a write whose own plane is `plane`: `plane` itself, or, if `plane` is overfull, another plane that
+    /// is not overfull. An emergency flush writes wherever there is room, so a plane may have so many pages of other
+    /// planes that GC gains nothing; the other planes then have fewer valid pages.
     #[cold]
     pub(crate) fn plane_in_place_of(
         &self,
@@ -316,8 +318,7 @@ impl<P: Probe> Core<P> {
         is_left
     }
 
-    /// Leaves the rest of an open block erased, so that the block is full; a block without programmed pages becomes
-    /// free.
+    /// Closes an open block and leaves its remaining pages erased. A block without programmed pages becomes free.
     pub(crate) fn close_early(&mut self, block: BlockId) {
         let programmed = u32::from(self.array.block(block).programmed);
         let left = self.geometry.pages_per_block - programmed;

@@ -1,8 +1,9 @@
-//! Support for the tests of mechanisms: a core of one die with a few small blocks and no drive around it, its event
-//! loop, and a map in RAM.
+//! Support for the tests of mechanisms: a core of one die with a few small blocks and without a drive, its event loop,
+//! and a map in RAM.
 //!
-//! Times: 50 us to sense a page, 200 us to program a page (on planar MLC 100 us LSB, 300 us MSB), 10 us to transfer a
-//! page, 1 ms to erase a block. With read levels, level L senses in L x 50 us and decodes in L x 20 us.
+//! Times: 50 us to sense a page, 200 us to program a page (on planar MLC 100 us for an LSB page, 300 us for an MSB
+//! page), 10 us to transfer a page, 1 ms to erase a block. With read levels, level L senses in L x 50 us and decodes in
+//! L x 20 us.
 
 use super::{Config, Core, Map, Wake, Wants};
 use crate::base::geometry::{BlockId, Cell, DieId, DriveSpec, Geometry, Lpn, PlaneId, Ppn, Tvpn};
@@ -33,7 +34,8 @@ pub(crate) struct Setup {
     pub(crate) page_bytes: u32,
     pub(crate) logical_pages: u32,
     pub(crate) cell: Cell,
-    /// Read levels; 0: every read decodes at once. A page needs the level that is the number of reads of its block.
+    /// Number of read levels; 0: every read decodes at once. The needed level of a page is the number of reads of its
+    /// block, at least 1.
     pub(crate) levels: u8,
     pub(crate) start: StartLevel,
     pub(crate) pe_cycles: u32,
@@ -42,7 +44,7 @@ pub(crate) struct Setup {
     pub(crate) has_demand_map: bool,
     pub(crate) copybacks_max: u64,
     pub(crate) has_combinations: bool,
-    /// Pages of a write cache that a capacitor flushes at power loss.
+    /// Number of cached pages that a capacitor flushes at power loss; `None`: the drive has no such cache.
     pub(crate) flushed_pages: Option<u64>,
     pub(crate) hot_reads: Option<u32>,
 }
@@ -185,12 +187,12 @@ impl VictimPolicy for FewestValid {
 pub(crate) enum Event {
     /// A wake.
     Wake(Wake),
-    /// A page has left its die.
+    /// The page of a read has left its die.
     Page(Slot),
-    /// A program, copyback or erase has ended, and array, FTL and map are up to date; a program in place changes none
-    /// of these.
+    /// A program, copyback or erase has ended; array, FTL and map are up to date. A program in place changes none of
+    /// them.
     Ended(Transaction),
-    /// A clock that is not a die's has struck; it is unset.
+    /// A clock other than the die's has expired; it is not set again.
     Clock(u32),
 }
 
@@ -215,14 +217,14 @@ pub(crate) fn next(core: &mut Core<NoProbe>) -> Option<Event> {
     }
 }
 
-/// Starts the die, if it is free and has work.
+/// Starts the die, if it is free and transactions are queued.
 pub(crate) fn start(core: &mut Core<NoProbe>) {
     core.start_dies();
     let Core { device, pool, agenda, probe, now, .. } = core;
     device.start_next(pool, agenda, probe, *now, DieId(0));
 }
 
-/// Advances to the next clock: returns the clock, and what has ended if the clock is the die's.
+/// Advances to the next clock. Returns the clock and, for the die's clock, what has ended; `None` if no clock is set.
 pub(crate) fn strike(core: &mut Core<NoProbe>) -> Option<(u32, Option<Ended>)> {
     let (time, clock) = core.agenda.next();
     if time == NEVER {
@@ -263,7 +265,7 @@ fn end(core: &mut Core<NoProbe>, done: &Transaction) {
     }
 }
 
-/// Takes a page that has left its die as decoded, whatever its read level.
+/// Ends the read of a page that has left its die, as if its read level had decoded it.
 pub(crate) fn decode(core: &mut Core<NoProbe>, slot: Slot) -> Transaction {
     let read = core.pool.remove(slot);
     let block = core.geometry.block_of(read.ppn);
@@ -273,7 +275,7 @@ pub(crate) fn decode(core: &mut Core<NoProbe>, slot: Slot) -> Transaction {
     read
 }
 
-/// Programs pages at once, each with the next sequence number; returns the last page.
+/// Programs pages without simulated time, each with the next sequence number. Returns the PPN of the last page.
 pub(crate) fn fill(
     core: &mut Core<NoProbe>,
     stream: WriteStream,
@@ -288,12 +290,12 @@ pub(crate) fn fill(
     last.expect("`lpns` is not empty")
 }
 
-/// Deallocates an LPN; returns the page to which it was mapped.
+/// Deallocates an LPN. Returns the page to which the LPN was mapped.
 pub(crate) fn unmap(core: &mut Core<NoProbe>, lpn: u32) -> Option<Ppn> {
     core.ftl.unmap(&core.geometry, &mut core.array, Lpn(lpn))
 }
 
-/// Deallocates all pages of a full block and erases the block at once.
+/// Deallocates all pages of a full block, and erases the block without simulated time.
 pub(crate) fn clear(core: &mut Core<NoProbe>, block: BlockId) {
     assert_eq!(core.array.block(block).state, BlockState::Full);
     while let Some(page) = core.ftl.next_valid(&core.geometry, block, 0) {
@@ -309,7 +311,7 @@ pub(crate) fn clear(core: &mut Core<NoProbe>, block: BlockId) {
 pub(crate) struct MapInRam {
     pub(crate) levels: BTreeMap<u32, u8>,
     pub(crate) written: Vec<u32>,
-    /// LPNs that jobs have moved, and whether the move has corrected them.
+    /// LPNs that jobs have moved, each with whether the move has corrected the data.
     pub(crate) moved: Vec<(u32, bool)>,
     pub(crate) jobs_ended: u32,
 }

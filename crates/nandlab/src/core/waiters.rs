@@ -1,17 +1,17 @@
-//! Waiters: pages of requests and of the write cache that cannot go on yet.
+//! Waiters: pages of requests and of the write cache that cannot continue yet.
 
 use crate::base::geometry::Lpn;
 use crate::base::slab::{Fifo, Id, Node, Slab};
 use crate::sched::Owner;
 
-/// The operation for which a waiter waits.
+/// The operation that a waiter continues with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wants {
     /// Read the page.
     Read,
     /// Write the whole page.
     Write,
-    /// Write a part of the page, the rest of which has to be read first.
+    /// Write part of the page, after its other sectors have been read.
     PartialWrite,
     /// Write the page into the write cache, which needs a free slot for the page.
     Slot,
@@ -25,7 +25,7 @@ pub struct Waiter {
     pub lpn: Lpn,
     /// The owner of the page.
     pub owner: Owner,
-    /// The operation for which the page waits.
+    /// The operation that the page continues with.
     pub wants: Wants,
     next: Option<WaiterId>,
 }
@@ -34,7 +34,7 @@ pub struct Waiter {
 pub type WaiterId = Id<Waiter>;
 
 impl Waiter {
-    /// A waiter in no list.
+    /// Makes a waiter that is in no list.
     pub fn new(owner: Owner, lpn: Lpn, wants: Wants) -> Self {
         Self { lpn, owner, wants, next: None }
     }
@@ -52,5 +52,5 @@ impl Node for Waiter {
 /// All waiters of a drive.
 pub type Waiters = Slab<Waiter>;
 
-/// Waiters in the order in which they came.
+/// A queue of waiters, first in, first out.
 pub type Queue = Fifo<Waiter>;

@@ -1,5 +1,5 @@
-//! Wakes: notices to a mechanism that it has to react to a change. A mechanism does not call back its caller but leaves
-//! a wake, and the event loop serves the wakes in their order before the next event, at the same simulated time.
+//! Wakes: messages to a mechanism about a change to which it has to react. A mechanism does not call back its caller
+//! but queues a wake. The event loop serves the wakes in order before the next event, at the same simulated time.
 
 use super::Waiter;
 use crate::base::geometry::{BlockId, CacheSlot, PlaneId};
@@ -9,42 +9,44 @@ use std::collections::VecDeque;
 /// The change to which a mechanism reacts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Wake {
-    /// A block of the plane has been opened or closed, or a write has found no room: GC may have to begin.
+    /// The space of the plane may have changed (a block has been opened or closed), or a write has found no room: GC
+    /// may have to begin.
     Space(PlaneId),
-    /// Writes that have waited for another plane wait for this one now.
+    /// Writes that waited for room in another plane now wait for room in this plane.
     Resume(PlaneId),
-    /// The victim of the plane's job has no pins any more.
+    /// The last pin of the victim of the plane's job has been removed.
     Emptied(PlaneId),
-    /// A full block has neither valid pages nor pins any more.
+    /// A full block is dead: it has neither valid pages nor pins any more.
     Dead(BlockId),
-    /// The job of the plane is done with a page: the page has been refreshed in its block, or is no longer valid.
+    /// The plane's job has finished with a page: the page has been refreshed in place, or is no longer valid.
     PageDone(PlaneId),
-    /// A page that the job of the plane has read has to be written to another block.
+    /// A page that the plane's job has read has to be written to another block.
     WriteElsewhere { plane: PlaneId, read: Transaction },
     /// All susceptible bits of a partially refreshed block are in flash.
     Refreshed(BlockId),
-    /// The job of the plane has ended, and its block stays.
+    /// The plane's job has ended, and its block stays.
     JobOver(PlaneId),
     /// A block of the plane is due for refresh.
     Due(PlaneId),
-    /// Half of the grace of a block that is due for refresh is over.
+    /// Half of the grace of an overdue block is over.
     Hurry(BlockId),
-    /// The map entry for which a page has waited is in RAM, or lost with its translation page.
+    /// The map entry for which a page has waited is in RAM, or its translation page is lost.
     MapEntry { waiter: Waiter, is_lost: bool },
-    /// All sectors of a page of the write cache are in RAM, or lost. `sequence` is the sequence number of the page's
-    /// data in flash, if flash had the page.
+    /// All sectors of a page of the write cache are in RAM, or those from flash are lost. `sequence`: the sequence
+    /// number of the page's data in flash; `None` if the page was not in flash.
     SectorsArrived { slot: CacheSlot, sequence: Option<u64>, is_lost: bool },
-    /// The write-back of a page of the write cache has ended, or is not needed any more.
+    /// The write-back of a page of the write cache has ended, or is no longer needed.
     WriteBackEnded(CacheSlot),
-    /// The write cache may have a slot, or room in its budget, for waiting pages.
+    /// The write cache may have a free slot, or room in its dirty budget, for waiting pages.
     CacheRoom,
-    /// Power is to fail at the next event.
+    /// Power fails at the next event.
     CutPower,
-    /// The stage of a detection of the capacitor's budget may be over.
+    /// The present stage of a capacitor detection may be over.
     Detection,
 }
 
-/// Wakes that have not been served, in their order. A wake that would repeat one in the queue is left out.
+/// Wakes that have not been served, in order. `Space`, `CacheRoom` and `Detection` are not queued again while they are
+/// in the queue.
 #[derive(Debug)]
 pub(crate) struct Wakes {
     queue: VecDeque<Wake>,
@@ -65,7 +67,7 @@ impl Wakes {
         self.queue.is_empty()
     }
 
-    /// For a kind of wake that is in the queue at most once: the flag that says whether it is there.
+    /// For a wake that is in the queue at most once: the flag that is set while the wake is in the queue.
     fn queued_flag(&mut self, wake: &Wake) -> Option<&mut bool> {
         match *wake {
             Wake::Space(plane) => Some(&mut self.space[plane.index()]),
@@ -104,14 +106,14 @@ mod tests {
     }
 
     #[test]
-    fn wakes_are_served_in_order_and_repeated_ones_are_left_out() {
+    fn wakes_are_served_in_order_and_a_wake_already_in_the_queue_is_not_added() {
         let mut wakes = Wakes::new(2);
         let (a, b) = (PlaneId(0), PlaneId(1));
         for wake in [Wake::Space(a), Wake::CacheRoom, Wake::Space(b), Wake::Space(a), Wake::CacheRoom] {
             wakes.push(wake);
         }
         assert_eq!(all(&mut wakes), ["Space(PlaneId(0))", "CacheRoom", "Space(PlaneId(1))"]);
-        // Each page that is done has a wake of its own.
+        // Every finished page has a wake of its own.
         for _ in 0..2 {
             wakes.push(Wake::PageDone(a));
         }
@@ -119,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wake_can_be_queued_again_once_served() {
+    fn a_wake_can_be_queued_again_after_it_was_served() {
         let mut wakes = Wakes::new(1);
         for _ in 0..3 {
             for wake in [Wake::Space(PlaneId(0)), Wake::Detection, Wake::CacheRoom] {
