@@ -1,5 +1,5 @@
-//! The operations of a job: a few copies are under way at a time. A copy is a read and, if the page is still valid
-//! after the read, a program in the same plane. The victim is erased when it has neither valid pages nor pins.
+//! The operations of a job. A job has a few copies under way at a time. A copy is a read and, if the page is still
+//! valid after the read, a program in the same plane. The victim is erased when it has neither valid pages nor pins.
 
 use super::spec::GcForeground;
 use super::{Around, Background, COPIES, Job, PREFETCH_PAGES};
@@ -22,8 +22,8 @@ impl Background {
         job: NextJob,
     ) {
         let NextJob { block: victim, cause, stays, is_urgent: is_hurried, corrects, start } = job;
-        // While space is short every job is paced, so that a free block is ready when the host needs it; a job that is
-        // urgent because of its data is not slowed down by pacing.
+        // While space is short every job is paced, so that a free block is ready when the host needs it. The exception
+        // is a job that is urgent because of its data: pacing would slow it down.
         let is_paced = self.pacing.is_some() && core.is_short(plane) && !(corrects && is_hurried);
         let is_urgent = is_hurried || is_paced;
         if !stays {
@@ -32,7 +32,8 @@ impl Background {
         self.jobs[plane.index()] =
             Job { cause: Some(cause), is_urgent, is_paced, stays, start, ..Job::default() };
         core.room.works[plane.index()] = Work { victim: Some(victim), blocks_taken: 0 };
-        // A job whose block stays takes free blocks that no erase gives back, so they are reserved for the job.
+        // A job whose block stays takes free blocks and returns none by an erase, so these blocks are promised to the
+        // job.
         core.ftl.planes[plane.index()].promised_blocks =
             if stays { core.blocks_to_empty(plane, victim, false) } else { 0 };
         self.jobs[plane.index()].copyback =
@@ -48,7 +49,7 @@ impl Background {
         self.copy_more(core, path, around, plane);
     }
 
-    /// Prefetches into the processor's cache the map entries that copying a page of a victim needs.
+    /// Prefetches into the CPU's cache the map entries that copying page `page` of a victim needs.
     #[inline]
     pub(super) fn prefetch_copy<P: Probe>(core: &Core<P>, map: &impl Map<P>, victim: BlockId, page: u32) {
         if page < core.geometry.pages_per_block {
@@ -58,7 +59,8 @@ impl Background {
         }
     }
 
-    /// Keeps [`COPIES`] copies of the job under way; when no page is left to copy, erases the victim or ends the job.
+    /// Starts copies of the job until [`COPIES`] are under way. When no page is left to copy, erases the victim or ends
+    /// the job.
     pub(super) fn copy_more<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -100,7 +102,7 @@ impl Background {
         }
     }
 
-    /// Ends the job of a block that stays, if all its pages are done.
+    /// Ends the job of a block that stays, once the job has finished with all pages.
     #[inline(never)]
     pub(super) fn end_staying_job<P: Probe>(
         &mut self,
@@ -118,9 +120,9 @@ impl Background {
         core.wake(Wake::JobOver(plane));
     }
 
-    /// With `gc.foreground = "blocking"` gives the die to an urgent GC job, from now on and for the whole cleaning of
-    /// its victim. A victim of translation pages is exempt: its copies share a queue with translation pages being
-    /// written back, for which the host waits too.
+    /// With `gc.foreground = "blocking"`, gives the die to an urgent GC job from now until its victim is erased. A
+    /// victim of translation pages is exempt: its copies share a queue with translation pages that are being written
+    /// back, and the host waits for these.
     pub(super) fn begin_blocking<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId) {
         let is_of_data = core
             .victim(plane)
@@ -136,8 +138,8 @@ impl Background {
         }
     }
 
-    /// Gives a blocking job its die while copies or the erase are under way. While the job only waits for pins of its
-    /// victim to end the die is free, because the operations with these pins may need it.
+    /// Gives a blocking job its die while its copies or its erase are under way. While the job only waits until its
+    /// victim has no pins, the die is free for all operations, because those that hold the pins may need it.
     pub(super) fn update_blocking<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId) {
         let job = &mut self.jobs[plane.index()];
         let Some(from) = job.blocks_from else { return };
@@ -168,8 +170,8 @@ impl Background {
         }
     }
 
-    /// The job of a plane has begun or progressed, or the host's room in the plane has changed: sets the job's share of
-    /// the die.
+    /// The job of a plane has begun or progressed, or the plane's room for the host has changed. Sets the job's share
+    /// of the die.
     #[inline(never)]
     pub(super) fn pace<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId) {
         let job = &self.jobs[plane.index()];
@@ -178,8 +180,7 @@ impl Background {
         }
     }
 
-    /// A page of a victim has been read: programs the page elsewhere, or refreshes it where it is, if it is still
-    /// valid.
+    /// A page of a victim has been read. If the page is still valid, refreshes it in place or programs it elsewhere.
     pub(crate) fn on_background_read<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -203,7 +204,7 @@ impl Background {
         self.move_page(core, path, around, plane, read);
     }
 
-    /// Programs a page that has been read, and is still valid, elsewhere in its plane.
+    /// Programs a page, which has been read and is still valid, elsewhere in its plane.
     pub(crate) fn move_page<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -215,7 +216,7 @@ impl Background {
         let (lpn, cause) = (read.lpn, read.cause);
         let stream = core.ftl.copy_stream(lpn, cause == Cause::Wear);
         let stamp = core.stamp_of_copy(read);
-        // Pages of a block are programmed in order, so all programs of a stream need the same class.
+        // The pages of a block are programmed in order, so all programs of a stream must be in the same class.
         let class = if stream == WriteStream::Mapping { Class::HostWrite } else { Class::Background };
         let (to, maps, owner) = (To::Stream(plane, stream), Maps::Now, Owner::Job(plane));
         let queued = core.program(Program { to, lpn, stamp, maps, owner, cause, class });
@@ -229,7 +230,7 @@ impl Background {
         path.map.on_moved(core, plane, lpn, !read.is_uncorrectable());
     }
 
-    /// A page of the job of a plane is done: the page has been copied or refreshed, or is no longer valid.
+    /// The job of a plane has finished with a page: the page has been copied or refreshed, or is no longer valid.
     pub(crate) fn on_copied<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -250,14 +251,14 @@ impl Background {
     ) {
         let job = &mut self.jobs[plane.index()];
         job.copies -= 1;
-        // The share changes slowly, so it is set once per `COPIES` pages.
+        // The share changes slowly, so it is updated only once per `COPIES` pages.
         if job.next_page.is_multiple_of(COPIES) {
             self.pace(core, plane);
         }
         self.copy_more(core, path, around, plane);
     }
 
-    /// The victim of a plane's job has no pins any more.
+    /// The last pin of the victim of a plane's job has been removed.
     pub(crate) fn on_emptied<P: Probe>(
         &mut self,
         core: &mut Core<P>,

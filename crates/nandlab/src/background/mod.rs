@@ -1,11 +1,11 @@
-//! Background jobs of the planes: GC, static wear levelling, and refresh. A job moves the valid pages of one block and
-//! erases it, or refreshes the pages of a block that is not erased ("the block stays").
+//! Background jobs of the planes: GC, static wear levelling, and refresh. A job either moves the valid pages of one
+//! block and erases the block, or refreshes the pages of a block that is not erased ("the block stays").
 //!
-//! A few copies are under way at a time. A copy is a read and, if the page is still valid after the read, a program in
-//! the same plane. The victim is erased when it has neither valid pages nor pins.
+//! A job has a few copies under way at a time. A copy is a read and, if the page is still valid after the read, a
+//! program in the same plane. The victim is erased when it has neither valid pages nor pins.
 //!
-//! The papers are named in the files of the victim policies (`gc/`), wear levelling (`wear.rs`) and pacing
-//! (`pacing.rs`). Jobs ask refresh and copybacks through the trait `Around`.
+//! The sources are named in the files of the victim policies (`gc/`), wear levelling (`wear.rs`) and pacing
+//! (`pacing.rs`). Jobs call refresh and copybacks through the trait `Around`.
 
 pub mod gc;
 mod job;
@@ -29,39 +29,41 @@ use crate::sched::{Cause, Owner, Start, Transaction};
 use pacing::Pacing;
 use spec::{GcPacing, GcSpec};
 
-/// Copies of a job under way at a time: enough to keep the die busy while pages cross the channel, few enough to
-/// need little buffer.
+/// The largest number of copies of a job under way at a time: enough to keep the die busy while pages cross the
+/// channel, few enough to need little buffer.
 const COPIES: u32 = 4;
 
-/// If this many erases per block of the drive free no room for a waiting host page, the drive has failed: GC would
+/// The drive has failed if this many erases per block of the drive free no room for a waiting host page: GC would
 /// continue for ever.
 pub(crate) const IN_VAIN_MAX: u64 = 16;
 
-/// The map entry of a page is prefetched this many pages ahead of the copy.
+/// The map entry of a page is prefetched this many pages before the page is copied.
 const PREFETCH_PAGES: u32 = 8;
 
 /// The background job of a plane.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Job {
     cause: Option<Cause>,
-    /// Space is short, or the grace of a refresh is running out: the die serves the job like host writes.
+    /// Whether the die serves the job with the priority of host writes: space is short, or the grace of a refresh is
+    /// running out.
     pub(crate) is_urgent: bool,
-    /// The job is urgent because space is short, so pacing sets its share of the die.
+    /// Whether pacing sets the job's share of the die: the job is urgent because space is short.
     is_paced: bool,
-    /// With `gc.foreground = "blocking"`: the die serves only the job and transactions queued before this number in the
-    /// order of transactions, while `is_blocking`.
+    /// With `gc.foreground = "blocking"`: the position in the order of transactions at which the job became blocking.
+    /// While `is_blocking`, the die serves only the job and transactions queued before this position.
     blocks_from: Option<u64>,
     is_blocking: bool,
     is_erasing: bool,
     /// The stream to which pages are copied back; `None`: all pages are moved off-chip.
     copyback: Option<WriteStream>,
-    /// The block is not erased; its pages that cannot be refreshed in the block are written elsewhere.
+    /// Whether the block stays: it is not erased, and only pages that cannot be refreshed in place are written
+    /// elsewhere.
     stays: bool,
     /// The read level at which the job's reads start.
     start: Start,
-    /// The next page of the victim to look at.
+    /// The page of the victim at which the search for the next valid page starts.
     next_page: u32,
-    /// Copies under way.
+    /// Number of copies under way.
     copies: u32,
 }
 
@@ -71,18 +73,19 @@ impl Job {
     }
 }
 
-/// The parts of a job that refresh and copybacks decide or do.
+/// The parts of a job that belong to refresh and copybacks.
 pub(crate) trait Around<P: Probe> {
-    /// The next job of a plane without a job, if a block has to be rewritten and the plane has room for the job.
+    /// The next job of a scheme in a plane that has no job; `None` if no block has to be rewritten or the plane has no
+    /// room for the job.
     fn next_job(&mut self, core: &mut Core<P>, plane: PlaneId) -> Option<NextJob>;
 
-    /// A page of a block that stays has been read: refreshes the page without writing it elsewhere, if possible.
+    /// A page of a block that stays has been read. Refreshes the page without writing it to another block, if possible.
     fn refresh_page(&mut self, core: &mut Core<P>, plane: PlaneId, read: &Transaction) -> Refreshed;
 
-    /// All pages of a block that stays are done.
+    /// Called when the job has finished with all pages of a block that stays.
     fn end_staying(&mut self, core: &mut Core<P>, plane: PlaneId, block: BlockId);
 
-    /// The stream that the pages of a victim are copied back to; `None`: they are all moved off-chip.
+    /// The stream to which the pages of a victim are copied back; `None`: all pages are moved off-chip.
     fn copyback_stream(
         &mut self,
         core: &mut Core<P>,
@@ -91,10 +94,10 @@ pub(crate) trait Around<P: Probe> {
         job: &NextJob,
     ) -> Option<WriteStream>;
 
-    /// Copies a page back; `None` if the page has to be moved off-chip.
+    /// Queues the copyback of a page; `None` if the page has to be moved off-chip.
     fn copy_back(&mut self, core: &mut Core<P>, copyback: CopyBack) -> Option<Queued>;
 
-    /// The program of a moved combination page has been queued, to page `to`.
+    /// The program that moves a combination page to page `to` has been queued.
     fn on_moved(&mut self, core: &mut Core<P>, lpn: Lpn, to: Ppn);
 }
 
@@ -102,7 +105,7 @@ pub(crate) trait Around<P: Probe> {
 #[derive(Debug)]
 pub(crate) struct Background {
     jobs: Box<[Job]>,
-    /// `None`: the die serves urgent GC and host writes by age.
+    /// `None` without pacing: of urgent GC and host writes, the die serves the one that has waited longer.
     pacing: Option<Pacing>,
     gc: GcSpec,
     /// Whether static wear levelling is on.
@@ -123,7 +126,7 @@ impl Background {
         }
     }
 
-    /// Power is lost: drops all jobs.
+    /// Drops all jobs at power loss.
     pub(crate) fn forget<P: Probe>(&mut self, core: &mut Core<P>) {
         self.jobs.fill(Job::default());
         if let Some(pacing) = &mut self.pacing {
@@ -134,8 +137,8 @@ impl Background {
         core.room.spaces.fill(Space::default());
     }
 
-    /// The grace of a due block is running out: promotes the job of its plane if `is_next` (the job works on this
-    /// block, or the block is next) and the job is not urgent yet. Returns whether it did.
+    /// The grace of an overdue block is running out. `is_next`: the plane's job works on this block, or will work on it
+    /// next. If so and the job is not urgent yet, promotes the job and returns `true`.
     pub(crate) fn hurry<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId, is_next: bool) -> bool {
         let job = &mut self.jobs[plane.index()];
         let promotes = core.has_job(plane) && is_next && !job.is_urgent;
@@ -148,14 +151,14 @@ impl Background {
 }
 
 impl Background {
-    /// The causes of the jobs of all planes that have a job.
+    /// The causes of all jobs under way.
     pub(crate) fn causes<P: Probe>(&self, core: &Core<P>) -> Vec<Cause> {
         let planes = (0..core.geometry.planes).map(PlaneId).filter(|&plane| core.has_job(plane));
         planes.map(|plane| self.jobs[plane.index()].cause()).collect()
     }
 
-    /// A block of `plane` has been opened or closed, or a write found no room: starts foreground GC if space is short,
-    /// or makes the job of the plane urgent.
+    /// A block of `plane` has been opened or closed, or a write has found no room. If space is short, starts foreground
+    /// GC, or makes the plane's job urgent.
     pub(crate) fn check_space<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -183,7 +186,7 @@ impl Background {
         }
     }
 
-    /// The drive is idle: starts a job in each plane that has none and needs one.
+    /// The drive is idle. Starts a job in each plane that has none and needs one.
     pub(crate) fn start_background<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -207,13 +210,14 @@ impl Background {
         plane: PlaneId,
     ) {
         let is_short = core.is_short(plane);
-        // Wear levelling comes first: it is rarely due, and under a steady load space is always short.
+        // Wear levelling comes first: it is rarely due, and under a steady load space is always short, so GC would
+        // always precede it.
         if self.levels_wear && self.start_wear(core, path, around, plane, is_short) {
             return;
         }
-        // While space is short GC goes before refresh: a drive that cannot refresh as fast as its data comes due lets
-        // data be overdue. With pacing GC always ends just in time, so refresh goes first while the host has half a
-        // block's room.
+        // Without pacing, GC precedes refresh while space is short, so a drive whose data comes due faster than the
+        // drive can refresh it has overdue data. With pacing, GC always ends just in time, so refresh goes first while
+        // half a block's pages are free for the host.
         let has_time = self.pacing.is_some() && 2 * core.host_room(plane) >= core.geometry.pages_per_block;
         if has_time && self.start_refresh(core, path, around, plane)
             || is_short && self.start_gc(core, path, around, plane, true, 1.0)
@@ -226,8 +230,8 @@ impl Background {
         }
     }
 
-    /// Starts a GC job, unless there is no victim or more than the share `valid_max` of its pages is valid; returns
-    /// whether a job started.
+    /// Starts a GC job and returns `true`, unless there is no victim or more than the share `valid_max` of the victim's
+    /// pages is valid.
     #[inline(never)]
     fn start_gc<P: Probe>(
         &mut self,
@@ -238,7 +242,7 @@ impl Background {
         is_urgent: bool,
         valid_max: f64,
     ) -> bool {
-        // While the capacitor is drained for a detection, GC runs only if a write waits.
+        // While the capacitor is drained for a detection, GC runs only if a write waits for room.
         if core.state.is_draining && !path.is_stuck() {
             return false;
         }
@@ -257,8 +261,8 @@ impl Background {
         true
     }
 
-    /// The victim that the policy names, if it can be emptied with a gain; else, and whenever `forces_victim`, the
-    /// block with the fewest valid pages.
+    /// The policy's victim, if it can be emptied with a gain; else, and whenever `forces_victim`, the block with the
+    /// fewest valid pages.
     fn choose_victim<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -268,9 +272,9 @@ impl Background {
     ) -> Option<BlockId> {
         let named = core.ftl.pick_victim(&core.geometry, &core.array, plane, core.now)?;
         let is_forced = Self::forces_victim(core, path, plane);
-        // Moving a block whose pages are all valid gains nothing, and with a demand map loses room. It is allowed so
-        // that the policy can proceed to other blocks: only while space is short and the host busy, or a write waits,
-        // and for at most as many such victims in a row as the plane has blocks.
+        // Moving a block whose pages are all valid gains nothing, and with a demand map it uses up room. It is allowed
+        // only so that the policy can proceed to other blocks: while space is short and the host is busy, or while a
+        // write waits, and for at most as many such victims in a row as the plane has blocks.
         let is_whole = core.valid_pages(named) == core.geometry.pages_per_block;
         let may_lose =
             core.ftl.needs.mapping.open == 0 && is_urgent && !core.state.is_idle || path.is_stuck();
@@ -288,9 +292,9 @@ impl Background {
         Some(fewest)
     }
 
-    /// Whether GC must take the block with the fewest valid pages: a translation page waits for room in a plane whose
-    /// only free blocks are those kept for GC, or more erases than the drive has blocks have given no room to a waiting
-    /// host page. Holds until the host stream may open a block.
+    /// Whether GC must take the block with the fewest valid pages. This begins when a translation page waits for room
+    /// in a plane whose free blocks are all kept blocks, or when more erases than the drive has blocks have freed no
+    /// room for a waiting host page. It ends when the host's stream may open a block.
     fn forces_victim<P: Probe>(core: &mut Core<P>, path: &DataPath<impl Map<P>>, plane: PlaneId) -> bool {
         let has_kept_blocks_only = core.ftl.planes[plane.index()].free.len() <= core.ftl.kept_blocks();
         let is_in_vain = path.writes.erases_in_vain > u64::from(core.geometry.blocks);
@@ -301,8 +305,7 @@ impl Background {
         *forced
     }
 
-    /// Queues the erase of a dead block: in the background class, or promoted if the plane has no block for the host
-    /// left.
+    /// Queues the erase of a dead block in the background class. The erase is promoted if the plane is at its reserve.
     pub(crate) fn erase_dead<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -319,7 +322,7 @@ impl Background {
         }
     }
 
-    /// The plane has no block for the host left: the die serves the erases of dead blocks like host writes.
+    /// The plane is at its reserve: the die serves the erases of its dead blocks with the priority of host writes.
     fn promote_erases<P: Probe>(core: &mut Core<P>, plane: PlaneId) {
         let die = core.geometry.die_of(plane);
         let space = &mut core.room.spaces[plane.index()];
@@ -340,8 +343,8 @@ impl Background {
         }
     }
 
-    /// Starts a wear-levelling job if the plane's least worn full block lags the mean P/E cycles by more than the gap;
-    /// returns whether a job started. The job takes a free block of the reserve, and its erase gives one back.
+    /// Starts a wear-levelling job and returns `true` if the P/E cycles of the plane's least worn full block lag the
+    /// mean by more than the gap. The job takes a free block of the reserve, and its erase returns one.
     #[inline(never)]
     fn start_wear<P: Probe>(
         &mut self,
@@ -352,7 +355,8 @@ impl Background {
         is_urgent: bool,
     ) -> bool {
         let state = &mut core.ftl.planes[plane.index()];
-        // The search runs once per `blocks_per_plane / 8` erases of the plane: often enough to keep up, at little cost.
+        // The search runs once per `blocks_per_plane / 8` erases of the plane: often enough for the wear that these
+        // erases cause, at little cost.
         if state.erases_unchecked < core.geometry.blocks_per_plane.div_ceil(8)
             || state.free.len() < core.ftl.reserve_blocks
         {
@@ -371,7 +375,7 @@ impl Background {
         true
     }
 
-    /// Starts the next refresh job of a plane; returns whether there was one.
+    /// Starts the next refresh job of a plane, if there is one; returns whether there is.
     fn start_refresh<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -386,7 +390,7 @@ impl Background {
         true
     }
 
-    /// A block of a plane has become due for refresh: starts a job if the plane has none.
+    /// A block of a plane has become due for refresh. Starts the next job if the plane has no job.
     pub(crate) fn on_due<P: Probe>(
         &mut self,
         core: &mut Core<P>,

@@ -4,18 +4,18 @@ use super::spec::GcSpec;
 use crate::base::note::Note;
 use crate::base::words::{count, listed, size};
 
-/// GC took `forced` of `victims` victims against the choice of the policy.
+/// `forced` of GC's `victims` victims were forced victims.
 pub(crate) fn forced_victims(gc: &GcSpec, forced: u64, victims: u64) -> Option<Note> {
-    // Under `greedy` a forced victim is the policy's choice too.
+    // Under `greedy` the policy itself takes the blocks with the fewest valid pages.
     if forced == 0 || gc.victim.name == "greedy" {
         return None;
     }
     Note::warning(
         "forced-victims",
         format!(
-            "GC took the block with the fewest valid pages in {} of {} victims, whatever gc.victim says, because a plane \
-             had only the free blocks that it must keep: the policy's own victims gained too little. A higher drive.op or \
-             gc.foreground_free leaves the choice to the policy.",
+            "GC took the block with the fewest valid pages in {} of {} victims, whatever gc.victim would \
+             pick: that pick could not be emptied with a gain, or the plane had only free blocks that it must keep. A \
+             higher drive.op or gc.foreground_free leaves the choice to the policy.",
             count(forced),
             count(victims)
         ),
@@ -23,7 +23,7 @@ pub(crate) fn forced_victims(gc: &GcSpec, forced: u64, victims: u64) -> Option<N
 }
 
 /// GC never ran: the host wrote `written` bytes to a drive with `spare` spare bytes. `copies_back`: the migration
-/// policy had no effect either, because it acts in GC. `remedy` names the keys by which GC would run.
+/// policy had no effect either, because it acts in GC. `remedy` names the keys with which GC would run.
 pub(crate) fn no_gc(copies_back: bool, written: u64, spare: u64, remedy: &str) -> Option<Note> {
     let mut keys =
         vec!["gc.victim", "gc.pacing", "gc.foreground", "gc.foreground_free", "gc.background_free"];

@@ -1,24 +1,24 @@
-//! Pacing of GC (`gc.pacing = "proportional"`): the share of a die's programs that GC gets while host writes wait too.
+//! Pacing of GC (`gc.pacing = "proportional"`): the share of a die's programs that GC gets while host writes wait.
 //!
-//! For a plane that is short of space let M be the pages that GC still has to move until the host can be given one more
-//! block, and F the pages that the host can be given until then. GC gets the share M / (M + F). With this share the
-//! block is free when the host needs it: not later, which would delay writes, and not much earlier, which would raise
-//! the WAF. The share is set again as GC moves pages, which corrects errors: M and F fall together, and a share that
-//! was too small raises the next one. The share is above 0 while GC has pages to move, so GC progresses before the
-//! host's room is used up.
+//! Take a plane that is short of space. M is the number of pages that GC still has to move until the host can open one
+//! more block, F is the number of pages that the host can still write until then. GC gets the share M / (M + F). With
+//! this share the block is free when the host needs it: not later, which would delay writes, and not much earlier,
+//! which would raise the WAF. The share is updated as GC moves pages. This corrects errors: M and F fall together, and
+//! if the share was too small, F falls faster and the next share is larger. The share is above 0 while GC has pages to
+//! move, so GC progresses before the host has used up its room.
 //!
-//! That the work of GC is coupled to host writes is the idea of the tokens of Chang, Kuo and Lo (Real-time garbage
-//! collection for flash-memory storage systems of real-time embedded systems, ACM TECS 3(4), 2004). The other design
-//! tried is a share that depends on the free pages alone, as the rate limiter of pblk divides a write buffer by free
-//! blocks (Bjørling, González and Bonnet, LightNVM: the Linux open-channel SSD subsystem, FAST 2017): it needs two
-//! thresholds, which fit only one drive and one WAF.
+//! Coupling the work of GC to host writes is the idea of the tokens of Chang, Kuo and Lo (Real-time garbage collection
+//! for flash-memory storage systems of real-time embedded systems, ACM TECS 3(4), 2004). Another design was tried: a
+//! share that depends only on the number of free pages, similar to the rate limiter of pblk, which divides a write
+//! buffer according to the number of free blocks (Bjørling, González and Bonnet, LightNVM: the Linux open-channel SSD
+//! subsystem, FAST 2017). That design needs two thresholds, which fit only one drive and one WAF.
 
 use crate::base::geometry::PlaneId;
 use crate::core::Core;
 use crate::probe::Probe;
 use crate::sched::SHARES;
 
-/// The least share left to host writes: other planes of the die may have room.
+/// The smallest share that host writes keep: other planes of the die may have room.
 const HOST_SHARES_MIN: u16 = SHARES / 16;
 
 /// The state of pacing of a plane that is short of space.
@@ -26,9 +26,9 @@ const HOST_SHARES_MIN: u16 = SHARES / 16;
 struct Task {
     /// Valid pages of the plane's last victim at the start of its job.
     valid: u32,
-    /// Pages to move until the host can be given one more block (M); 0: the plane has no paced job.
+    /// Pages that GC has to move until the host can open one more block (M); 0: the plane has no paced job.
     pages: u32,
-    /// Pages that the host can be given until then (F).
+    /// Pages that the host can still write before it needs that block (F).
     room: u32,
 }
 
@@ -43,26 +43,26 @@ impl Pacing {
         Self { tasks: vec![Task::default(); planes as usize].into() }
     }
 
-    /// Power is lost: drops the state of all planes.
+    /// Drops the state of all planes at power loss.
     pub(crate) fn forget(&mut self) {
         self.tasks.fill(Task::default());
     }
 
-    /// GC of a plane has taken a victim with `valid` valid pages; the next victims are assumed to have as many.
+    /// GC of a plane has taken a victim with `valid` valid pages. The next victims are assumed to have equally many.
     pub(crate) fn on_victim(&mut self, plane: PlaneId, valid: u32) {
         self.tasks[plane.index()].valid = valid;
     }
 
-    /// The job of a plane has begun or progressed, or the host's room in the plane has changed: sets the share of its
-    /// die.
+    /// The job of a plane has begun or progressed, or the plane's room for the host has changed. Sets the share of GC
+    /// on the plane's die.
     pub(crate) fn pace<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId) {
         let task = &mut self.tasks[plane.index()];
-        // Queued host writes have used their part of the room. They may replace pages of the victim, which can be
-        // erased only after their programs.
+        // Host writes that are queued have already used their part of the room. They may replace pages of the victim,
+        // which then can be erased only after their programs.
         let queued = core.device.load(core.geometry.die_of(plane)) / core.geometry.planes_per_die;
         task.room = core.host_room(plane).saturating_sub(queued);
         if core.victim(plane).is_some_and(|victim| core.valid_pages(victim) == 0) {
-            // GC has no page to program before the erase, so host writes get nearly the whole share.
+            // GC has no page to program before the erase, so host writes get nearly the whole die.
             (task.pages, task.room) = (1, task.room.max(core.geometry.pages_per_block));
         } else {
             task.pages = core.pages_to_next_block(plane, task.valid).max(1);
@@ -70,7 +70,7 @@ impl Pacing {
         self.set_share(core, plane);
     }
 
-    /// The job of a plane has ended: the die's share follows from its other planes.
+    /// The job of a plane has ended. The other planes of the die determine the share.
     pub(crate) fn end<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId) {
         let task = &mut self.tasks[plane.index()];
         if task.pages > 0 {
@@ -79,8 +79,8 @@ impl Pacing {
         }
     }
 
-    /// Sets the share of GC on the die of a plane. The jobs of the die's planes progress equally, so the plane that
-    /// needs the largest share sets it.
+    /// Sets the share of GC on the die of a plane. The jobs of the die's planes progress equally, so the largest share
+    /// that a plane needs is the share of the die.
     fn set_share<P: Probe>(&self, core: &mut Core<P>, plane: PlaneId) {
         let die = core.geometry.die_of(plane);
         let planes = core.geometry.planes_per_die;

@@ -10,8 +10,12 @@ use crate::spec::{
 };
 use std::sync::LazyLock;
 
-pub(crate) const WEAR_LEVELLING: Key =
-    key("ftl.wear_levelling", ValueKind::Slot(WearLevelling::CHOICES), "\"dynamic\"", "how wear is spread");
+pub(crate) const WEAR_LEVELLING: Key = key(
+    "ftl.wear_levelling",
+    ValueKind::Slot(WearLevelling::CHOICES),
+    "\"dynamic\"",
+    "how wear is spread over the blocks",
+);
 
 pub(crate) const WEAR_GAP: Key = key(
     "ftl.wear_gap",
@@ -23,8 +27,8 @@ pub(crate) const WEAR_GAP: Key = key(
 
 choices! { for WearLevelling {
     Dynamic = "dynamic": "the free block with the fewest P/E cycles is used next",
-    Static = "static": "as dynamic; also moves the data of blocks with few P/E cycles",
-    None = "none": "free blocks are used in the order they were freed",
+    Static = "static": "as \"dynamic\"; in addition, the data of blocks with few P/E cycles is moved to worn blocks",
+    None = "none": "free blocks are used in the order in which they became free",
 } }
 
 section! {
@@ -48,34 +52,34 @@ section! {
             "\"interleaved\"",
             "whether the host waits for the whole cleaning of a victim",
         ),
-        /// Share of the pages that can be free at which idle-time GC starts.
+        /// Idle-time GC starts when less than this share of the pages that can be free for the host is free.
         pub background_free: f64 = key(
             "gc.background_free",
             SHARE_BELOW_1,
             "0.10",
-            "share of the pages that can be free at which idle-time GC starts",
+            "idle-time GC starts when less than this share of the pages that can be free for the host is free",
         ),
-        /// Share of the pages that can be free at which foreground GC starts.
+        /// Foreground GC starts when less than this share of the pages that can be free for the host is free.
         pub foreground_free: f64 = key(
             "gc.foreground_free",
             SHARE_BELOW_1,
             "0.05",
-            "share of the pages that can be free at which foreground GC starts",
+            "foreground GC starts when less than this share of the pages that can be free for the host is free",
         ),
         /// Idle-time GC does not empty a victim of which more than this share is valid.
         pub idle_valid_max: f64 = key(
             "gc.idle_valid_max",
             SHARE,
             "0.75",
-            "idle-time GC stops when more than this share of its victim is valid",
+            "idle-time GC does not empty a victim of which more than this share is valid",
         )
-        .note("assumption: three pages moved to gain one"),
+        .note("assumption: GC moves at most three pages to gain one"),
         /// Time without host requests after which the drive counts as idle.
         pub idle_after_ns: Span = key(
             "gc.idle_after",
             ANY_TIME,
             "\"10ms\"",
-            "without host requests for this long the drive is idle",
+            "time without host requests after which the drive counts as idle",
         )
         .note("assumption"),
     }
@@ -91,10 +95,10 @@ choices! {
     /// `gc.pacing`: how foreground GC shares its die with host writes.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum GcPacing {
-        /// GC gets the share with which the next block becomes free when the host needs it.
-        Proportional = "proportional": "so that the next block becomes free when the host needs it",
-        /// By age: of GC and host writes the one that has waited longer goes next.
-        None = "none": "by age: of GC and host writes the one that has waited longer goes next",
+        /// GC gets the share of the die with which it frees a block when the host needs it.
+        Proportional = "proportional": "GC gets the share of the die with which it frees a block when the host needs it",
+        /// By age: of GC and host writes, the die serves the one that has waited longer.
+        None = "none": "by age: of GC and host writes, the die serves the one that has waited longer",
     }
 }
 
@@ -104,8 +108,9 @@ choices! {
     pub enum GcForeground {
         /// The die serves the host between the operations of the job, as the scheduler decides.
         Interleaved = "interleaved": "the die of a foreground GC job serves the host between the job's operations",
-        /// The host waits for the whole cleaning of a victim; a block of translation pages is cleaned interleaved.
-        Blocking = "blocking": "reads, programs and erase of a victim in one piece on its die, as in older models",
+        /// The host waits for the whole cleaning of a victim, as in older models. A victim of translation pages is
+        /// cleaned interleaved.
+        Blocking = "blocking": "a foreground GC job has its die to itself until the victim is erased",
     }
 }
 

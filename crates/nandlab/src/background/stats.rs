@@ -1,17 +1,19 @@
-//! What is counted of GC.
+//! Counters of GC.
 
 use crate::base::counters::counters;
 
 counters! {
-    /// Victims, and blocks that needed no GC.
+    /// Victims of GC, and dead blocks.
     pub struct GcStats {
-        /// Victims emptied by GC.
+        /// Victims that GC began to empty.
         pub victims: u64, sum of blocks, summary "gc_victims";
-        /// Victims that GC took because the plane was down to what it must keep, in place of the policy's.
+        /// Forced victims: victims that GC took because they had the fewest valid pages, and not the block that its
+        /// policy picked. The reasons: the policy's block could not be emptied with a gain, or the plane was down to
+        /// its kept blocks.
         pub victims_forced: u64, sum of blocks, summary "gc_victims_forced";
-        /// Blocks without valid pages that were erased beside GC.
+        /// Dead blocks (full, without valid pages and pins) that were erased without a GC job.
         pub dead_blocks: u64, sum of blocks;
-        /// Valid pages in GC's victims when they were chosen.
+        /// Valid pages of GC's victims, counted when GC took the victim.
         pub victim_valid_pages: u64, sum of pages, summary "gc_victim_valid_pages";
     }
 }

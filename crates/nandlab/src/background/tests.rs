@@ -13,11 +13,11 @@ use crate::sched::FlashOp;
 use crate::sched::{Cause, Class, Owner};
 use std::collections::VecDeque;
 
-/// A stand-in for copybacks, which it never makes, and for refresh, which the test scripts.
+/// Stands in for copybacks (it never makes one) and for refresh (each test sets the results in advance).
 #[derive(Debug, Default)]
 struct Others {
     due: Option<NextJob>,
-    /// The results of refreshing pages where they are, one after the other.
+    /// The results of refreshing pages in place, in order of the pages.
     refreshed: VecDeque<Refreshed>,
     stayed: Vec<BlockId>,
 }
@@ -29,7 +29,7 @@ impl Around<NoProbe> for Others {
 
     fn refresh_page(&mut self, _: &mut Core<NoProbe>, _: PlaneId, read: &Transaction) -> Refreshed {
         assert_eq!(read.start, Start::Last);
-        self.refreshed.pop_front().expect("the test gives a result for each page")
+        self.refreshed.pop_front().expect("the test has set a result for each page")
     }
 
     fn end_staying(&mut self, _: &mut Core<NoProbe>, _: PlaneId, block: BlockId) {
@@ -47,7 +47,7 @@ impl Around<NoProbe> for Others {
     }
 
     fn copy_back(&mut self, _: &mut Core<NoProbe>, _: CopyBack) -> Option<Queued> {
-        unreachable!("no job copies back")
+        unreachable!("copyback_stream returns no stream")
     }
 
     fn on_moved(&mut self, _: &mut Core<NoProbe>, _: Lpn, _: Ppn) {}
@@ -123,7 +123,7 @@ impl Bench {
         }
     }
 
-    /// The block of a page, if it is mapped.
+    /// The block of the page of an LPN; `None` if the LPN is not mapped.
     fn block_of(&self, lpn: u32) -> Option<BlockId> {
         self.core.ftl.map.get(Lpn(lpn)).map(|ppn| self.core.geometry.block_of(ppn))
     }
@@ -133,7 +133,8 @@ impl Bench {
     }
 }
 
-/// Four blocks: the first has one valid page (LPN 3), the second three, the third four; the last block is free.
+/// Four blocks of four pages: the first has one valid page (LPN 3), the second three (LPNs 5 to 7), the third four
+/// (LPNs 0, 1, 2, 4); the last block is free.
 fn short_of_space(foreground: GcForeground, endurance: u32) -> Bench {
     let setup = Setup { blocks: 4, endurance, ..Setup::default() };
     let mut bench = Bench::new(&setup, foreground);
@@ -171,7 +172,7 @@ fn a_page_invalidated_during_its_read_is_not_copied() {
 
 #[test]
 fn a_job_does_not_begin_if_it_would_take_blocks_that_must_be_kept_free() {
-    // The victim retires with its next erase, which gives back no block for the one that the job takes.
+    // The victim retires with its next erase, so no block is returned for the one that the job takes.
     let mut bench = short_of_space(GcForeground::Interleaved, 1);
     bench.check_space();
     assert!(!bench.core.has_job(PLANE));
@@ -182,17 +183,18 @@ fn a_job_does_not_begin_if_it_would_take_blocks_that_must_be_kept_free() {
     assert!(!bench.core.has_job(PLANE));
     clear(&mut bench.core, BlockId(3));
     bench.check_space();
-    assert!(bench.core.has_job(PLANE), "a block is free now");
+    assert!(bench.core.has_job(PLANE), "block 3 is free now, so the job can begin");
 }
 
 #[test]
-fn idle_gc_does_not_empty_a_victim_above_its_valid_share() {
+fn idle_gc_does_not_empty_a_victim_with_more_valid_pages_than_idle_valid_max() {
     for (idle_valid_max, begins) in [(0.5, true), (0.49, false)] {
         let setup = Setup { logical_pages: 24, ..Setup::default() };
         let mut bench = Bench::new(&setup, GcForeground::Interleaved);
         (bench.jobs.gc.background_free, bench.jobs.gc.idle_valid_max) = (0.95, idle_valid_max);
-        // Four blocks have three valid pages of four, the fifth has two; four of the six pages that can be free are
-        // free.
+        // Four of the eight blocks have three valid pages, the fifth two, the sixth four: 18 of the 32 pages are valid.
+        // The reserve and the open block of GC take 8 pages, so at most 32 - 18 - 8 = 6 pages can be free for the host.
+        // One block beyond the reserve is free, so 4 pages are free now.
         fill(&mut bench.core, WriteStream::Host, (0..20).chain([0, 4, 8, 12]));
         for lpn in [16, 17] {
             unmap(&mut bench.core, lpn);
@@ -222,7 +224,7 @@ fn static_wear_levelling_moves_a_lagging_block_to_the_most_worn_free_block() {
         ftl.on_worn(geometry, array);
         ftl.planes[0].erases_unchecked = 1;
         bench.continue_background();
-        assert_eq!(bench.core.has_job(PLANE), is_moved, "the block lags by {lag}, the gap is 2");
+        assert_eq!(bench.core.has_job(PLANE), is_moved, "the gap is 2 P/E cycles, the block lags by {lag}");
         bench.run();
         let at = if is_moved { BlockId(6) } else { laggard };
         assert!((0..4).all(|lpn| bench.block_of(lpn) == Some(at)));
@@ -231,7 +233,7 @@ fn static_wear_levelling_moves_a_lagging_block_to_the_most_worn_free_block() {
 }
 
 #[test]
-fn a_blocking_gc_job_has_the_die_until_its_victim_is_erased() {
+fn a_blocking_gc_job_cleans_its_victim_without_interruption_by_host_reads() {
     let gc = [FlashOp::Read, FlashOp::Program, FlashOp::Erase].map(|kind| (kind, Cause::Gc));
     let host = (FlashOp::Read, Cause::Host);
     let blocking = [gc[0], gc[1], gc[2], host];
@@ -259,11 +261,11 @@ fn a_job_whose_block_stays_moves_only_pages_that_cannot_be_refreshed_in_place() 
         Some(NextJob { stays: true, corrects: true, ..NextJob::emptying(block, Cause::Refresh, false) });
     bench.others.refreshed = [Refreshed::Now, Refreshed::Later, Refreshed::Not, Refreshed::Now].into();
     bench.jobs.on_due(&mut bench.core, &mut bench.path, &mut bench.others, PLANE);
-    assert_eq!(bench.core.ftl.planes[0].promised_blocks, 1, "the job gives no block back");
+    assert_eq!(bench.core.ftl.planes[0].promised_blocks, 1, "no erase returns the block that the job takes");
     bench.run();
     assert!(
         bench.core.has_job(PLANE) && bench.others.stayed.is_empty(),
-        "the page refreshed later is not done yet"
+        "the refresh of the second page has not ended yet"
     );
     bench.core.wake(Wake::PageDone(PLANE));
     bench.run();
@@ -281,7 +283,7 @@ fn a_dead_block_is_erased_without_a_job() {
     let block = bench.block_of(0).unwrap();
     for lpn in 0..4 {
         bench.core.look_if_dead(block);
-        assert!(bench.core.wakes.is_empty(), "the block still has LPN {lpn}");
+        assert!(bench.core.wakes.is_empty(), "the block is not dead while LPN {lpn} is mapped to it");
         unmap(&mut bench.core, lpn);
     }
     bench.core.look_if_dead(block);

@@ -1,14 +1,14 @@
 //! Static wear levelling: the choice of the cold block that is moved.
 //!
-//! At intervals it looks for a full block whose P/E cycles lag the plane's mean by more than `ftl.wear_gap`, and moves
-//! the (cold) data of this block into the most worn free block, so that the less worn block is used again. Y.-H. Chang,
-//! J.-W. Hsieh and T.-W. Kuo, "Endurance enhancement of flash-memory storage systems: an efficient static wear leveling
-//! design", DAC 2007.
+//! At intervals, static wear levelling searches for a full block whose P/E cycles lag the plane's mean by more than
+//! `ftl.wear_gap`. It moves the (cold) data of this block into the most worn free block, so that the less worn block is
+//! used again. Y.-H. Chang, J.-W. Hsieh and T.-W. Kuo, "Endurance enhancement of flash-memory storage systems: an
+//! efficient static wear leveling design", DAC 2007.
 
 use crate::flash::{Block, BlockState};
 
-/// The block of a plane that static wear levelling should move: the least worn full one, if it lags the mean by
-/// more than `gap` cycles.
+/// The block of a plane that static wear levelling should move: the least worn full block, if its P/E cycles lag the
+/// mean of `blocks` by more than `gap`.
 pub(super) fn laggard(blocks: &[Block], gap: u32) -> Option<u32> {
     let total: u64 = blocks.iter().map(|b| u64::from(b.pe_cycles)).sum();
     let mean = total / blocks.len() as u64;

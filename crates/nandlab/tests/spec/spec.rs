@@ -679,8 +679,9 @@ fn show_names_every_key_with_its_origin() {
         "seed = 7  # seed of every random stream (run.toml:2)",
         "channels = 4  # number of channels (preset capacitor-2d-128g:4)",
         "victim = { random = { k = 3 } }  # which block is collected next (run.toml:12)",
-        "foreground_free = 0.01  # share of the pages that can be free at which foreground GC starts (--set)",
-        "idle_after = \"1500us\"  # without host requests for this long the drive is idle (run.toml:13)",
+        "foreground_free = 0.01  # foreground GC starts when less than this share of the pages that can be free for the host \
+         is free (--set)",
+        "idle_after = \"1500us\"  # time without host requests after which the drive counts as idle (run.toml:13)",
         "link = { mb_per_s = 3500.0, latency = \"1500ns\" }  # the link between host and drive, shared in each direction \
          (run.toml:32)",
         "# trace =  # a trace file; .zst, .gz and .xz are read as they are (not set)",

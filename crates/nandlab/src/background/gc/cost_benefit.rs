@@ -1,9 +1,9 @@
 //! `gc.victim = "cost-benefit"`: the block with the largest age * (1 - u) / (2 u), where u is its valid share and
 //! "age" is the time since the block was filled.
 //!
-//! The policy leaves young blocks time to lose more valid pages, and takes cold blocks at a higher u than hot ones. A.
-//! Kawaguchi, S. Nishioka and H. Motoda, "A flash-memory based file system", USENIX 1995, after M. Rosenblum and J.
-//! Ousterhout's log-structured file system. A choice looks at every block of the plane.
+//! The policy leaves recently filled blocks time to lose more valid pages, and takes cold blocks at a higher u than hot
+//! blocks. A. Kawaguchi, S. Nishioka and H. Motoda, "A flash-memory based file system", USENIX 1995, after M. Rosenblum
+//! and J. Ousterhout's log-structured file system. Each choice compares all blocks of the plane.
 
 use super::{Candidates, Context, VictimPolicy};
 use crate::base::policy::{Choice, PolicyInfo};
@@ -31,7 +31,7 @@ impl VictimPolicy for CostBenefit {
             }
             let candidate = &plane.blocks[block as usize];
             let used = f64::from(candidate.valid) / pages;
-            // Plus one nanosecond, so that blocks filled at `now` still differ by u.
+            // One nanosecond is added, so that blocks filled at `now` still differ by u.
             let age = ((plane.now - candidate.closed_at).ns() + 1) as f64;
             let score = age * (1.0 - used) / (2.0 * used);
             if best.is_none_or(|(highest, _)| score > highest) {

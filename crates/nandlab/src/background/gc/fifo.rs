@@ -15,7 +15,7 @@ pub(super) const INFO: PolicyInfo =
 
 #[derive(Debug)]
 struct Fifo {
-    /// For each plane its blocks in the order in which they were filled.
+    /// By plane, its blocks in the order in which they were filled.
     filled: Vec<VecDeque<u32>>,
 }
 
@@ -26,7 +26,7 @@ pub(super) fn make(_choice: &Choice, context: Context) -> Box<dyn VictimPolicy> 
 impl VictimPolicy for Fifo {
     fn pick(&mut self, plane: &Candidates) -> Option<u32> {
         let filled = &mut self.filled[plane.plane.index()];
-        // A block that another job has emptied since is no longer full.
+        // A block that another job has emptied in the meantime is no longer full.
         while filled.front().is_some_and(|&block| !plane.is_full(block)) {
             filled.pop_front();
         }
@@ -36,7 +36,7 @@ impl VictimPolicy for Fifo {
 
     fn on_closed(&mut self, plane: PlaneId, block: u32) {
         let filled = &mut self.filled[plane.index()];
-        // The block has been erased since an older entry of it was made, so that entry is out of date.
+        // An older entry of the block is out of date: the block has been erased since.
         filled.retain(|&other| other != block);
         filled.push_back(block);
     }

@@ -1,6 +1,6 @@
 //! `gc.victim = "greedy"`: the block with the fewest valid pages.
 //!
-//! The policy moves the least data now. It is optimal under uniform random writes; its write amplification is derived
+//! The policy moves the fewest pages now. It is optimal under uniform random writes; its write amplification is derived
 //! in W. Bux and I. Iliadis, "Performance of greedy garbage collection in flash-based solid-state drives", Performance
 //! Evaluation 67 (2010), and P. Desnoyers, "Analytic models of SSD write performance", ACM TOS 10 (2014).
 

@@ -1,6 +1,6 @@
 //! Garbage collection: the victim policies, which choose the block of a plane that is emptied next.
 //!
-//! A policy looks at the blocks of one plane and names a victim; the plane's job moves the valid pages of the victim
+//! A policy examines the blocks of one plane and picks a victim. The plane's job moves the valid pages of the victim
 //! and erases it. Each policy is one file in this folder and one line of [`POLICIES`].
 
 pub use crate::ftl::{Candidates, VictimPolicy};

@@ -1,15 +1,15 @@
-//! `gc.victim = "partial-aware"`: the block with the fewest valid pages; among equals the block with the fewest
-//! partially refreshed pages, since moving such a page costs two reads.
+//! `gc.victim = "partial-aware"`: the block with the fewest valid pages; among blocks with equally few, the one with
+//! the fewest partially refreshed pages, since moving such a page takes two reads.
 //!
-//! PGC of J. Cui et al., "Leveraging partial-refresh for performance and lifetime improvement of 3D NAND flash memory
-//! in cyber-physical systems", Journal of Systems Architecture 2020.
+//! J. Cui et al. call this GC scheme PGC: "Leveraging partial-refresh for performance and lifetime improvement of 3D
+//! NAND flash memory in cyber-physical systems", Journal of Systems Architecture 2020.
 
 use super::{Candidates, Context, VictimPolicy};
 use crate::base::policy::{Choice, PolicyInfo};
 
 pub(super) const INFO: PolicyInfo = PolicyInfo {
     name: "partial-aware",
-    description: "fewest valid pages, then fewest valid partially refreshed pages",
+    description: "the block with the fewest valid pages; among equals, with the fewest partially refreshed valid pages",
     params: &[],
 };
 

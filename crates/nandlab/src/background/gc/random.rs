@@ -1,7 +1,7 @@
 //! `gc.victim.random = { k = 8 }`: the least valid of k full blocks drawn at random (d-choices).
 //!
-//! k = 1 is random cleaning, large k approaches greedy. B. Van Houdt, "A mean field model for a class of garbage
-//! collection algorithms in flash-based solid state drives", SIGMETRICS 2013.
+//! k = 1 is random cleaning; with large k the policy approaches greedy. B. Van Houdt, "A mean field model for a class
+//! of garbage collection algorithms in flash-based solid state drives", SIGMETRICS 2013.
 
 use super::{Candidates, Context, VictimPolicy};
 use crate::base::policy::{Choice, ParamInfo, PolicyInfo};
