@@ -33,8 +33,8 @@ use spec::{GcPacing, GcSpec};
 /// channel, few enough to need little buffer.
 const COPIES: u32 = 4;
 
-/// The drive has failed if this many erases per block of the drive free no room for a waiting host page: GC would
-/// continue for ever.
+/// The drive has failed if this many erases in vain per block of the drive give no write a page: GC would continue for
+/// ever.
 pub(crate) const IN_VAIN_MAX: u64 = 16;
 
 /// The map entry of a page is prefetched this many pages before the page is copied.
@@ -293,8 +293,8 @@ impl Background {
     }
 
     /// Whether GC must take the block with the fewest valid pages. This begins when a translation page waits for room
-    /// in a plane whose free blocks are all kept blocks, or when more erases than the drive has blocks have freed no
-    /// room for a waiting host page. It ends when the host's stream may open a block.
+    /// in a plane whose free blocks are all kept blocks, or when more erases in vain than the drive has blocks have
+    /// given no write a page. It ends when the host's stream may open a block.
     fn forces_victim<P: Probe>(core: &mut Core<P>, path: &DataPath<impl Map<P>>, plane: PlaneId) -> bool {
         let has_kept_blocks_only = core.ftl.planes[plane.index()].free.len() <= core.ftl.kept_blocks();
         let is_in_vain = path.writes.erases_in_vain > u64::from(core.geometry.blocks);

@@ -29,8 +29,8 @@ pub(crate) struct Space {
     /// Number of consecutive victims of the policy that had no invalid page.
     pub(crate) fully_valid_victims: u32,
     /// Whether GC takes the block with the fewest valid pages, whatever its policy picks. This begins when the plane
-    /// has only its kept blocks and a translation page waits for room, or when more erases than the drive has blocks
-    /// have freed no room for a waiting write. It ends when the host's stream may open a block.
+    /// has only its kept blocks and a translation page waits for room, or when more erases in vain than the drive has
+    /// blocks have given no write a page. It ends when the host's stream may open a block.
     pub(crate) takes_fewest_valid: bool,
 }
 

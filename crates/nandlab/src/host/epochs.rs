@@ -1,15 +1,16 @@
-//! Flush epochs, and the LPNs that a read-modify-write locks.
+//! Flush epochs, and the LPNs that are locked by a read-modify-write.
 
 use crate::base::geometry::RequestId;
 use std::collections::{BTreeMap, VecDeque};
 
-/// The writes between two flushes form an epoch; a flush is complete when its epoch and all epochs before it are
-/// complete.
+/// The flush epochs that are not complete. The writes between two flushes form an epoch. A flush is complete when its
+/// epoch and all earlier epochs are complete.
 #[derive(Debug, Default)]
 pub(crate) struct Epochs {
     /// The number of the first epoch in the list.
     first: u64,
-    /// For each epoch the number of its unfinished writes and the flush that ends it; the last epoch has no flush yet.
+    /// For each epoch, the number of its incomplete writes and the flush that ends the epoch. The last epoch is open
+    /// and has no flush yet.
     list: VecDeque<(u64, Option<RequestId>)>,
 }
 
@@ -22,12 +23,12 @@ impl Epochs {
         self.first + self.list.len() as u64 - 1
     }
 
-    /// Adds an unfinished write to `epoch`.
+    /// Adds an incomplete write to `epoch`.
     pub(crate) fn join(&mut self, epoch: u64) {
         self.list[(epoch - self.first) as usize].0 += 1;
     }
 
-    /// Takes a finished write out of `epoch`.
+    /// Removes a completed write from `epoch`.
     pub(crate) fn leave(&mut self, epoch: u64) {
         self.list[(epoch - self.first) as usize].0 -= 1;
     }
@@ -39,7 +40,7 @@ impl Epochs {
         self.list.push_back((0, None));
     }
 
-    /// Takes the next flush whose epoch, and all epochs before it, are complete.
+    /// Removes and returns the first flush whose epoch is complete, as all earlier epochs are.
     pub(crate) fn done(&mut self) -> Option<RequestId> {
         let &(0, Some(flush)) = self.list.front()? else { return None };
         self.list.pop_front();
@@ -48,11 +49,11 @@ impl Epochs {
     }
 }
 
-/// LPNs whose old data a read-modify-write is reading. Other writes of such an LPN wait, because one of the two writes
-/// would otherwise be merged with data that the other has replaced.
+/// LPNs whose old data is being read for a read-modify-write. Other writes of such an LPN wait, because otherwise one
+/// of the two writes would be merged with data that the other one has replaced.
 #[derive(Debug, Default)]
 pub(crate) struct Merging {
-    /// For each LPN the waiting requests, and whether each covers the page only partly.
+    /// By LPN, the waiting requests, each with whether it writes only part of the page.
     pub(crate) waiting: BTreeMap<u32, VecDeque<(RequestId, bool)>>,
 }
 

@@ -1,13 +1,13 @@
 //! The link between host and drive (`host.link`): a bandwidth in each direction, and a latency one way.
 //!
 //! To the drive, the data of writes crosses one request after another, in the order of submission. The data of a write
-//! starts when the data before it has crossed, takes its bytes divided by the bandwidth, rounded up once a request, and
-//! the write arrives `latency` after its last byte. TRIMs and flushes have no data; they are sent when the data before
-//! them has crossed, so they overtake no write. Reads have no data to the drive and arrive `latency` after their
-//! submission. To the host, the data of reads crosses in the same way, in the order in which the drive has completed
-//! the reads. Completions without data, including those of failed reads, arrive `latency` after the drive has completed
-//! the request. The two directions are independent. Requests that arrive at the same time arrive in the order in which
-//! they were sent.
+//! starts when the data before it has crossed, and takes its bytes divided by the bandwidth, rounded up once per
+//! request. The write arrives `latency` after its last byte. TRIMs and flushes have no data. They are sent when the
+//! data before them has crossed, so they overtake no write. Reads have no data in this direction and arrive `latency`
+//! after their submission. To the host, the data of reads crosses in the same way, in the order in which the drive has
+//! completed the reads. Completions without data, including those of failed reads, arrive `latency` after the drive has
+//! completed the request. The two directions are independent. Requests that arrive at the same time arrive in the order
+//! in which they were sent.
 
 use super::spec::LinkSpec;
 use super::{Host, Op};
@@ -18,28 +18,28 @@ use crate::probe::Probe;
 use crate::sched::NEVER;
 use std::collections::VecDeque;
 
-/// The latest arrival: later than the end of simulated time, at which a drive stops.
+/// The latest possible arrival; it is later than the end of simulated time, at which a drive stops.
 const LATEST: Time = Time::from_ns(NEVER.ns() - 1);
 
 /// The present state of one direction of the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkDirection {
-    /// Requests that have been sent and have not arrived.
+    /// Number of requests that have been sent in this direction and have not arrived.
     pub requests: u32,
-    /// Time for which data has crossed so far.
+    /// Time so far during which data has crossed in this direction.
     pub busy: Span,
 }
 
 /// The present state of the link between host and drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkState {
-    /// Requests, and the data of writes.
+    /// The direction of requests and of the data of writes.
     pub to_drive: LinkDirection,
-    /// Completions, and the data of reads.
+    /// The direction of completions and of the data of reads.
     pub to_host: LinkDirection,
 }
 
-/// An end of the link.
+/// The end of the link to which a request or completion is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum To {
     Drive,
@@ -49,13 +49,13 @@ pub(crate) enum To {
 /// The way of a request over the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Route {
-    /// With this many bytes, after the data sent before.
+    /// After the data that was sent before, with this many bytes.
     InOrder(u64),
-    /// Without data, past the data sent before.
+    /// Past the data that was sent before, without data.
     Bypass,
 }
 
-/// A request on the link.
+/// A request, or its completion, on the link.
 #[derive(Clone, Copy, Debug)]
 struct Crossing {
     arrives: Time,
@@ -64,17 +64,17 @@ struct Crossing {
     request: RequestId,
 }
 
-/// The data that crosses in one direction.
+/// The use of the link's bandwidth in one direction.
 #[derive(Debug, Default)]
 struct Line {
     /// The time at which all data sent so far will have crossed.
     free: Time,
-    /// Time that all data sent so far takes.
+    /// The time that all data sent so far takes to cross.
     busy: Span,
 }
 
 impl Line {
-    /// Time for which data has crossed by `now`. Data crosses without a break from `now` until the line is free.
+    /// Time until `now` during which data has crossed. From `now` until the line is free, data crosses without a break.
     fn busy(&self, now: Time) -> Span {
         self.busy - self.free.saturating_sub(now)
     }
@@ -85,9 +85,10 @@ impl Line {
 pub(crate) struct Link {
     ns_per_byte: f64,
     latency: Span,
-    /// By direction.
+    /// The line of each direction.
     lines: [Line; 2],
-    /// By direction, the requests in order with the data and the requests past the data; arrival times ascend.
+    /// For each direction two queues: the requests in order with the data, and the requests that pass the data. In each
+    /// queue the arrival times ascend.
     crossing: [VecDeque<Crossing>; 4],
     sent: u64,
 }
@@ -148,7 +149,7 @@ impl Link {
         Some((queue, arrives))
     }
 
-    /// Takes the next arrival off the link.
+    /// Removes and returns the next arrival: the end of the link where it arrives, and the request.
     pub(crate) fn receive<P: Probe>(&mut self, core: &mut Core<P>) -> (To, RequestId) {
         let (queue, _) = self.next().expect("the link's clock is set for an arrival");
         let Crossing { request, .. } =

@@ -1,5 +1,5 @@
-//! The host's side of the drive: requests from the link to their completion, flushes and deallocations, the allocation
-//! of flash pages to writes, and the check of what the host reads.
+//! The host's side of the drive: the requests, from the link until their completion, flushes and deallocations, the
+//! allocation of flash pages to writes, and the oracle.
 
 mod epochs;
 mod link;
@@ -42,20 +42,20 @@ pub(crate) struct Host {
     pub(crate) link: Option<Box<Link>>,
     pub(crate) epochs: Epochs,
     pub(crate) merging: Merging,
-    /// Completed requests that the caller has not fetched.
+    /// Completions that the caller has not fetched yet.
     pub(crate) completions: Vec<Completion>,
     pub(crate) trims: Trims,
-    /// Flushes that are not complete.
+    /// Number of flushes that are not complete.
     pub(crate) flushes: u32,
-    /// The number of completed requests at which power fails.
+    /// The number of completed requests at which power fails; `u64::MAX`: never.
     pub(crate) cut_after: u64,
     /// Time after the last request until the drive counts as idle.
     pub(crate) idle_after_ns: Span,
 }
 
 impl Host {
-    /// Power fails after `cut_after` completed requests (0: never); the drive is idle `idle_after` after its last
-    /// request.
+    /// The state of a fresh drive. Power fails after `cut_after` completed requests (0: never). The drive is idle when
+    /// no request has been outstanding for `idle_after`.
     pub(crate) fn new(
         link: Option<&LinkSpec>,
         cut_after: u64,
@@ -76,22 +76,22 @@ impl Host {
         }
     }
 
-    #[inline]
     /// The first and the last page of a request.
+    #[inline]
     pub(crate) fn pages<P: Probe>(core: &Core<P>, request: &Request) -> (u32, u32) {
         let bytes = u64::from(core.geometry.page_bytes);
         ((request.offset / bytes) as u32, ((request.offset + request.len - 1) / bytes) as u32)
     }
 
-    /// The old data that a partial write needs is lost. The write fails, because a page with new and lost sectors would
-    /// look intact.
+    /// Fails a partial write, because the old data that it needs is lost: a page with new and lost sectors would look
+    /// intact.
     #[inline(never)]
     pub(crate) fn fail_merge<P: Probe>(&mut self, core: &mut Core<P>, request: RequestId) {
         self.fail_page(request);
         self.page_done(core, request);
     }
 
-    /// Counts a page of a request as lost: the request will fail.
+    /// Counts a page of a request as lost. The request will complete as failed.
     #[inline(never)]
     pub(crate) fn fail_page(&mut self, request: RequestId) {
         self.record.counters.media_errors += 1;
@@ -107,7 +107,7 @@ impl Host {
         }
     }
 
-    /// Completes a request in the drive.
+    /// Completes a request in the drive: sends the completion over the link, or reports it at once.
     fn complete<P: Probe>(&mut self, core: &mut Core<P>, id: RequestId) {
         let (is_write, epoch) = (self.requests.op(id) == Op::Write, self.requests.get(id).epoch);
         if self.link.is_some() {
@@ -121,7 +121,7 @@ impl Host {
         }
     }
 
-    /// Completes a request at the host.
+    /// Completes a request at the host, which now has the completion.
     #[inline(always)]
     pub(crate) fn report<P: Probe>(&mut self, core: &mut Core<P>, id: RequestId) {
         let is_write = self.requests.op(id) == Op::Write;

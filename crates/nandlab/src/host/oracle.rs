@@ -1,12 +1,13 @@
-//! The oracle: a simple model of the data that the host may read, against which every read is checked.
+//! The oracle: a simple model of the data that the host may read. Every read is checked against the oracle.
 //!
-//! The oracle knows neither blocks nor maps. For each LPN it keeps the newest write admitted, the newest write
-//! acknowledged, and the newest deallocation. A read may return any write from the newest one acknowledged when the
-//! host asks to the newest one admitted when the read is answered.
+//! The oracle has neither blocks nor a map. For each LPN it keeps the newest admitted write, the newest acknowledged
+//! write, and the newest deallocation. A read may return any write from A to B: A is the newest write acknowledged when
+//! the read reaches the drive, B is the newest write admitted when the read is answered.
 //!
-//! After a power loss everything acknowledged must still be there, except for what the drive reports as lost; the drive
-//! may lose only what was neither in flash nor covered by a completed flush. A page lost with the MSB page of its
-//! wordline, which can only happen with an empty capacitor or without one, may have any content.
+//! After a power loss the host must be able to read everything acknowledged, except for the data that the drive reports
+//! as lost. The drive may lose only data that was neither in flash nor covered by a completed flush. A page lost with
+//! the MSB page of its wordline may have any content; this can happen only with an empty capacitor or without a
+//! capacitor.
 
 use crate::base::geometry::{DriveSpec, Geometry, Lpn, RequestId};
 use crate::ftl::PageMap;
@@ -18,34 +19,34 @@ use std::collections::{BTreeMap, VecDeque};
 struct Page {
     /// Sequence number of the newest admitted write or deallocation; 0: none.
     newest: u64,
-    /// Sequence number of the newest acknowledged write or deallocation.
+    /// Sequence number of the newest acknowledged write or deallocation; 0: none.
     acknowledged: u64,
-    /// Sequence number of the newest deallocation.
+    /// Sequence number of the newest deallocation; 0: none.
     trimmed: u64,
-    /// Sequence number of the newest write or deallocation that must survive power loss.
+    /// Sequence number of the newest write or deallocation that must survive power loss; 0: none.
     safe: u64,
-    /// The number of the newest list of [`Oracle::recent`] that has the page.
+    /// The number of the newest list of [`Oracle::recent`] that includes the page.
     listed: u64,
 }
 
-/// Checks every read. The first violations are kept; any violation ends a run with an error.
+/// Checks every read. The first violations are kept; a violation makes the run fail.
 #[derive(Debug)]
 pub struct Oracle {
-    /// By LPN; grows with the largest LPN.
+    /// The state of each LPN; grows with the largest LPN.
     pages: Vec<Page>,
     /// LPNs with data from before the oracle watched the drive, one bit each.
     preconditioned: Vec<u64>,
-    /// By request slot and LPN, the newest sequence number acknowledged when the host asked for the read.
+    /// By request slot and LPN: the newest sequence number acknowledged when the read reached the drive.
     asked: BTreeMap<(RequestId, u32), u64>,
-    /// LPNs with a write or deallocation acknowledged since the last flush was asked for, each once, and the number of
-    /// this list.
+    /// LPNs with a write or deallocation acknowledged since the last flush reached the drive, each LPN once; and the
+    /// number of this list.
     recent: Vec<u32>,
     recent_number: u64,
-    /// The earlier lists that no flush has made durable yet, each LPN with its newest sequence number acknowledged when
-    /// the list was closed, and the number of the first of these lists.
+    /// The earlier lists that no flush has made durable yet, and the number of the first of these lists. A list has
+    /// each LPN with the newest sequence number acknowledged when the list was closed.
     closed: VecDeque<Vec<(u32, u64)>>,
     first_closed: u64,
-    /// For each flush under way the number of the first list that it does not cover.
+    /// For each flush under way, the number of the first list that the flush does not cover.
     flushes: BTreeMap<u64, u64>,
     /// The number of reads checked.
     pub checked: u64,
@@ -60,7 +61,7 @@ impl Default for Oracle {
 }
 
 impl Oracle {
-    /// Bytes of the oracle's state by LPN, without the lists.
+    /// Bytes of the oracle's state per LPN, without the lists.
     pub(crate) const BYTES_PER_LPN: u64 = size_of::<Page>() as u64;
 
     /// The oracle of an empty drive with `logical_pages` logical pages.
@@ -91,7 +92,7 @@ impl Oracle {
         &mut self.pages[lpn.index()]
     }
 
-    /// Adds a page with an acknowledged write to the list that the next flush covers.
+    /// Adds a page with an acknowledged write or deallocation to the list that the next flush covers.
     fn list(&mut self, lpn: Lpn) {
         let number = self.recent_number;
         if std::mem::replace(&mut self.page(lpn).listed, number) != number {
@@ -99,7 +100,7 @@ impl Oracle {
         }
     }
 
-    /// The verdict on all reads so far.
+    /// Returns whether all reads so far were right.
     ///
     /// # Errors
     /// The first violation, if there is one.
@@ -107,7 +108,7 @@ impl Oracle {
         self.violations.first().map_or(Ok(()), |first| Err(first.clone()))
     }
 
-    /// Tells the oracle that every LPN mapped in `map` has data from before the oracle watched the drive.
+    /// Notes that every LPN mapped in `map` has data from before the oracle watched the drive.
     pub fn expect_preconditioned(&mut self, map: &PageMap) {
         self.preconditioned = vec![0; map.len().div_ceil(64) as usize];
         for lpn in (0..map.len()).filter(|&lpn| map.get(Lpn(lpn)).is_some()) {
@@ -160,7 +161,7 @@ impl Probe for Oracle {
 
     fn on_flushed(&mut self, id: u64) {
         let Some(until) = self.flushes.remove(&id) else {
-            self.violation(format!("flush {id} is complete and was not asked for"));
+            self.violation(format!("flush {id} has completed, but was never submitted"));
             return;
         };
         while self.first_closed < until
@@ -184,13 +185,13 @@ impl Probe for Oracle {
             let page = self.page(lpn);
             if sequence != 0 && sequence <= page.safe {
                 let safe = page.safe;
-                self.violation(format!("LPN {}: write {sequence} is lost, and {safe} was safe", lpn.0));
+                self.violation(format!("LPN {}: write {sequence} is lost, but write {safe} was safe", lpn.0));
             }
             let page = self.page(lpn);
             page.acknowledged = page.safe;
         }
         for page in &mut self.pages {
-            // A deallocation that no completed flush covers.
+            // A deallocation that no completed flush covers may be undone.
             if page.trimmed == page.acknowledged && page.safe < page.trimmed {
                 page.acknowledged = page.safe;
             }
@@ -214,28 +215,31 @@ impl Probe for Oracle {
 
     fn on_read_failed(&mut self, request: RequestId, lpn: Lpn) {
         if self.asked.remove(&(request, lpn.0)).is_none() {
-            self.violation(format!("LPN {}: read failed after its answer, or was never asked for", lpn.0));
+            self.violation(format!(
+                "LPN {}: a read failed that was answered before, or was never submitted",
+                lpn.0
+            ));
         }
     }
 
     fn on_read_answered(&mut self, request: RequestId, lpn: Lpn, sequence: Option<u64>) {
         self.checked += 1;
         let Some(least) = self.asked.remove(&(request, lpn.0)) else {
-            self.violation(format!("LPN {}: read answered twice, or never asked for", lpn.0));
+            self.violation(format!("LPN {}: a read was answered twice, or was never submitted", lpn.0));
             return;
         };
         let page = self.pages.get(lpn.index()).copied().unwrap_or_default();
         let is_right = match sequence {
-            // No data: the page was never written, or a deallocation is not older than the newest write that the host
-            // knows.
+            // No data is right if the page was never written, or if its newest deallocation is not older than `least`.
             None => (least == 0 && !self.is_preconditioned(lpn)) || page.trimmed >= least.max(1),
-            // Data from before the run.
+            // Data from before the run is right only if nothing newer was acknowledged.
             Some(0) => least == 0 && self.is_preconditioned(lpn),
             Some(found) => least <= found && found <= page.newest,
         };
         if !is_right {
             self.violation(format!(
-                "LPN {}: read returned {}, the host had write {least} acknowledged and {} submitted",
+                "LPN {}: read returned {}, expected sequence numbers {least} (newest acknowledged) to {} (newest \
+                 admitted)",
                 lpn.0,
                 sequence.map_or("nothing".to_owned(), |s| format!("write {s}")),
                 page.newest,

@@ -1,5 +1,5 @@
-//! The statistics of the host's requests: counters and latencies, the window of the series, the rounds of the steady
-//! state.
+//! The statistics of the host's requests: counters, latencies, the present window of the series, and the rounds of the
+//! steady-state test.
 
 use super::{Count, Counters, FailReason, Latency, Op, Request, Rounds};
 use crate::base::geometry::Geometry;
@@ -7,10 +7,10 @@ use crate::base::units::{Span, Time};
 use crate::core::Operations;
 use crate::sched::FlashOp;
 
-/// Requests completed since the last window was taken, and the requests outstanding meanwhile.
+/// Statistics of the time since the last window was taken.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Window {
-    /// Completed requests by operation.
+    /// Number of completed requests by operation.
     pub(crate) requests: [u64; 4],
     /// Bytes of completed requests by operation.
     pub(crate) bytes: [u64; 4],
@@ -26,11 +26,11 @@ pub(crate) struct Window {
 #[derive(Debug)]
 pub(crate) struct Record {
     pub(crate) counters: Counters,
-    /// Requests that failed, by [`FailReason`]; failed requests count neither in latencies nor in the host's bytes.
+    /// Number of failed requests by [`FailReason`]. Failed requests count neither in latencies nor in bytes.
     pub(crate) failed: [u64; FailReason::ALL.len()],
     /// Latencies and bytes by operation.
     pub(crate) latency: [Latency; 4],
-    /// The rounds of the steady-state verdict.
+    /// The rounds of the steady-state test.
     pub(crate) rounds: Rounds,
     window: Window,
     outstanding: u32,
@@ -64,7 +64,7 @@ impl Record {
         self.outstanding += 1;
     }
 
-    /// A request has been completed.
+    /// A request has completed.
     #[inline]
     pub(crate) fn on_completed(&mut self, now: Time, request: &Request, failed: Option<FailReason>) {
         self.count_outstanding(now);
@@ -82,7 +82,7 @@ impl Record {
         window.latency_ns_max[op] = window.latency_ns_max[op].max(ns);
     }
 
-    /// A write of `pages` pages has been completed.
+    /// A write of `pages` pages has completed without failure.
     #[inline]
     pub(crate) fn on_written(&mut self, now: Time, pages: u32, operations: &Operations) {
         self.counters.host_pages_written += u64::from(pages);
@@ -91,7 +91,7 @@ impl Record {
         }
     }
 
-    /// The counts at `now`, for the steady-state verdict.
+    /// The counts at `now` for the steady-state test.
     pub(crate) fn count(&self, now: Time, operations: &Operations) -> Count {
         let [read, written] = [Op::Read, Op::Write].map(|op| self.latency[op as usize].bytes);
         Count {
@@ -104,20 +104,20 @@ impl Record {
         }
     }
 
-    /// Power loss has ended `requests` requests.
+    /// Power loss has ended `requests` outstanding requests.
     pub(crate) fn on_aborted(&mut self, now: Time, requests: u32) {
         self.count_outstanding(now);
         self.outstanding -= requests;
         self.failed[FailReason::PowerLost as usize] += u64::from(requests);
     }
 
-    /// Takes the window from the last call to `end`.
+    /// Ends the window at `end` and returns it; a new window begins.
     pub(crate) fn take_window(&mut self, end: Time) -> Window {
         self.count_outstanding(end.max(self.outstanding_since));
         std::mem::take(&mut self.window)
     }
 
-    /// The time up to which the window has counted outstanding requests.
+    /// The time up to which the outstanding requests have been integrated.
     pub(crate) fn counted_until(&self) -> Time {
         self.outstanding_since
     }

@@ -8,7 +8,7 @@ use crate::base::geometry::RequestId;
 pub(crate) struct InWork {
     pub(crate) request: Request,
     pub(crate) id: u64,
-    /// Pages not done yet; 1 for a request on the link.
+    /// Number of pages that are not finished; 1 for a request on the link.
     pub(crate) pages_left: u32,
     /// The flush epoch of a write that has reached the drive.
     pub(crate) epoch: u64,
@@ -31,13 +31,13 @@ impl Requests {
         self.live
     }
 
-    /// Requests that have ended.
+    /// Number of requests that have ended.
     #[inline(always)]
     pub(crate) fn completed(&self) -> u64 {
         self.accepted - u64::from(self.live)
     }
 
-    /// Takes out all requests under way, in the order of their numbers.
+    /// Removes and returns all requests under way, in the order of their numbers.
     pub(crate) fn take_all(&mut self) -> Vec<InWork> {
         let mut all: Vec<InWork> =
             self.slots.iter().filter(|request| request.pages_left > 0).cloned().collect();
@@ -46,7 +46,8 @@ impl Requests {
         all
     }
 
-    /// Adds a request with one page left, which counts for the caller until it has started all pages of the request.
+    /// Adds a request with one unfinished page. The caller finishes this page after it has started all pages of the
+    /// request.
     #[inline]
     pub(crate) fn insert(&mut self, request: &Request) -> RequestId {
         let id = self.accepted;
@@ -64,7 +65,7 @@ impl Requests {
         }
     }
 
-    /// Takes a request out and frees its slot.
+    /// Removes a request and frees its slot.
     #[inline]
     pub(crate) fn remove(&mut self, id: RequestId) -> InWork {
         let entry = &mut self.slots[id.index()];
@@ -74,7 +75,7 @@ impl Requests {
         entry.clone()
     }
 
-    /// Marks a request as failed; the first reason counts.
+    /// Marks a request as failed; the first reason is kept.
     pub(crate) fn fail(&mut self, id: RequestId, reason: FailReason) {
         self.get(id).failed.get_or_insert(reason);
     }

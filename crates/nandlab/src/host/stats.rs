@@ -1,4 +1,4 @@
-//! What is measured of the host's requests.
+//! Counters and latencies of the host's requests.
 
 use crate::base::counters::counters;
 use crate::base::numbers::{number, ratio};
@@ -6,47 +6,47 @@ use hdrhistogram::Histogram;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// The longest latency told apart, in nanoseconds: 3 hours; longer ones count as this one in percentiles (the
-/// maximum and the mean stay exact).
+/// The longest latency that percentiles distinguish, in nanoseconds: 3 hours. A longer latency counts as 3 hours in
+/// percentiles; the maximum and the mean are exact.
 const LATENCY_NS_MAX: u64 = 3 * 3600 * 1_000_000_000;
 
-/// Latencies of an operation.
+/// Latencies of completed requests of one operation.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct LatencyUs {
-    /// Mean.
+    /// Mean latency.
     #[schemars(extend("unit" = "us"))]
     pub mean: f64,
-    /// Median.
+    /// Median latency.
     #[schemars(extend("unit" = "us"))]
     pub p50: f64,
-    /// 95th percentile.
+    /// 95th percentile of the latency.
     #[schemars(extend("unit" = "us"))]
     pub p95: f64,
-    /// 99th percentile.
+    /// 99th percentile of the latency.
     #[schemars(extend("unit" = "us"))]
     pub p99: f64,
-    /// 99.9th percentile.
+    /// 99.9th percentile of the latency.
     #[schemars(extend("unit" = "us"))]
     pub p999: f64,
-    /// Maximum.
+    /// Longest latency.
     #[schemars(extend("unit" = "us"))]
     pub max: f64,
 }
 
-/// Latencies of one operation.
+/// Latencies and bytes of completed requests of one operation.
 #[derive(Clone, Debug)]
 pub struct Latency {
-    /// Nanoseconds, to three digits.
+    /// Latencies in nanoseconds, to three significant digits.
     pub histogram: Histogram<u64>,
-    /// Requests.
+    /// Number of completed requests.
     pub count: u64,
-    /// Bytes of those requests.
+    /// Bytes of the completed requests.
     pub bytes: u64,
-    /// Sum in nanoseconds.
+    /// Sum of the latencies in nanoseconds.
     pub sum_ns: u128,
-    /// Longest, exact.
+    /// Longest latency in nanoseconds, exact.
     pub max_ns: u64,
-    /// Shortest, exact.
+    /// Shortest latency in nanoseconds, exact; `u64::MAX` without requests.
     pub min_ns: u64,
 }
 
@@ -66,13 +66,13 @@ impl Latency {
         self.min_ns = self.min_ns.min(ns);
     }
 
-    /// Mean in nanoseconds.
+    /// Mean latency in nanoseconds; 0 without requests.
     pub fn mean_ns(&self) -> f64 {
         if self.count == 0 { 0.0 } else { self.sum_ns as f64 / self.count as f64 }
     }
 
-    /// The latency that `share` of the requests do not exceed, in nanoseconds, to three digits and never outside
-    /// the exact extremes.
+    /// The latency in nanoseconds that the share `share` of the requests does not exceed. It has three significant
+    /// digits and lies between the exact shortest and longest latency; 0 without requests.
     pub fn quantile_ns(&self, share: f64) -> u64 {
         if self.count == 0 {
             0
@@ -81,7 +81,7 @@ impl Latency {
         }
     }
 
-    /// Adds another operation's.
+    /// Adds the requests of another operation.
     pub fn merge(&mut self, other: &Self) {
         self.histogram.add(&other.histogram).expect("all histograms have the same bounds");
         self.count += other.count;
@@ -91,7 +91,7 @@ impl Latency {
         self.min_ns = self.min_ns.min(other.min_ns);
     }
 
-    /// An operation of `latency_us` of the summary.
+    /// The value of one operation in `latency_us` of the summary.
     pub(crate) fn summary(&self) -> LatencyUs {
         let us = |ns: f64| number(ns * 1e-3);
         LatencyUs {
@@ -104,10 +104,11 @@ impl Latency {
         }
     }
 
-    /// What was recorded between `then` and now, for `life.parquet`: requests, bytes, mean and 99th percentile.
+    /// Columns of `life.parquet` for the time between `then` and now: number of requests, bytes, mean and 99th
+    /// percentile of the latency in microseconds.
     pub(crate) fn life_since(&self, then: &Self) -> [f64; 4] {
         let mut histogram = self.histogram.clone();
-        histogram.subtract(&then.histogram).expect("what was counted stays counted");
+        histogram.subtract(&then.histogram).expect("counts never fall");
         let count = (self.count - then.count) as f64;
         let p99 = if count > 0.0 { histogram.value_at_quantile(0.99) as f64 * 1e-3 } else { 0.0 };
         let mean = ratio((self.sum_ns - then.sum_ns) as f64 * 1e-3, count);
@@ -116,25 +117,27 @@ impl Latency {
 }
 
 counters! {
-    /// Pages of the host.
+    /// Counters of host pages.
     pub struct Counters {
-        /// Pages of writes that the drive has done, a partly written page counted as one.
+        /// Pages of completed host writes; a partly written page counts as one page.
         pub host_pages_written: u64, sum of pages, life "host_pages";
-        /// Pages the host wrote only partly.
+        /// Pages that the host wrote only partly; 0 with a write cache, which merges such pages itself.
         pub partial_writes: u64, sum of pages, smart "UnalignedIO";
-        /// Pages read to complete a partly written one (read-modify-write).
+        /// Flash pages read to complete a partly written page (read-modify-write); 0 with a write cache.
         pub merge_reads: u64, sum of pages;
-        /// Page reads of LPNs that hold nothing; answered without flash.
+        /// Page reads of LPNs without data, which are answered without a flash read.
         pub unmapped_reads: u64, sum of pages;
-        /// Page reads answered from the controller's buffer, their program being under way.
+        /// Page reads answered from the controller's buffer, because the program of the page was queued or under way.
         pub buffered_reads: u64, sum of pages;
-        /// Mapped pages deallocated by TRIM.
+        /// Pages with data, in flash or in the write cache, that TRIM has deallocated.
         pub trimmed_pages: u64, sum of pages;
-        /// Page writes that had to wait for GC to make room.
+        /// Page writes, of the host or of the write cache, that waited for room in flash.
         pub waiting_writes: u64, sum of pages;
-        /// Page writes that failed because the drive had no room left at all.
+        /// Page writes, of the host or of the write cache, that failed because the drive had worn out and had no room
+        /// left.
         pub failed_pages: u64, sum of pages, life "failed_pages";
-        /// Pages that host requests could not have because no read level decodes them.
+        /// Pages that made host requests fail: no read level decodes their data or map entry, or the data has been
+        /// lost.
         pub media_errors: u64, sum of pages, life "media_errors";
     }
 }

@@ -2,9 +2,10 @@
 //! rounds long enough to be meaningful.
 //!
 //! The initial fill of a drive affects its performance until the spare space has been written many times. So a round
-//! ends when the spare bytes, raw less logical, have been programmed for the host, and a fifth of the raw bytes for all
-//! causes together: the five rounds of the window then program the raw capacity at least once. In a long run rounds
-//! become longer, so that the window stays a quarter to a half of the run and slow changes are seen.
+//! ends when two amounts have been programmed in it: for the host, the spare bytes (raw less logical), and for all
+//! causes together, a fifth of the raw bytes. The five rounds of the window then program at least the raw capacity. In
+//! a long run rounds become longer, so that the window remains a quarter to a half of the run and slow changes are
+//! detected.
 
 use crate::base::geometry::Geometry;
 use crate::base::numbers::{finite, number, per, ratio};
@@ -12,90 +13,94 @@ use crate::base::units::Time;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Rounds of the measurement window.
+/// Number of rounds of the measurement window.
 const ROUNDS: usize = 5;
 
-/// The verdict on the last five rounds of a quantity.
+/// The verdict on a quantity in the window, which is the last five rounds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SteadyState {
     /// Whether the range is at most 20 % of the mean, and the rise of the fitted line over the window at most 10 % of
     /// the mean.
     pub is_met: bool,
-    /// Mean of the window.
+    /// Mean of the five rounds.
     pub mean: f64,
-    /// (largest - smallest) / mean.
+    /// Range: (largest - smallest) / mean.
     pub range: f64,
-    /// |rise of the least-squares line over the window| / mean.
+    /// Slope: |rise of the least-squares line over the window| / mean.
     pub slope: f64,
 }
 
-/// What the rounds say of the drive.
+/// Whether the drive is in a steady state, judged by the last five rounds (the window).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// The run has fewer than five rounds.
     #[serde(rename = "too short")]
     TooShort,
-    /// The drive is in a steady state.
+    /// The WAF and, in a closed loop, the throughput meet the criteria, and at least 0.9 pages are erased per page
+    /// programmed in the window.
     Steady,
-    /// The drive is not.
+    /// Not steady: the run has five rounds, but does not meet the criteria.
     #[serde(rename = "not steady")]
     NotSteady,
 }
 
-/// A quantity by round, and the verdict on the last five of them; null while there are fewer.
+/// A quantity in each round, and the verdict on the window, which is the last five rounds.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SteadyQuantity {
-    /// Whether range and slope are within their limits.
+    /// Whether mean > 0, range <= 0.2 and slope <= 0.1 in the last five rounds; null if the run has fewer.
     pub met: Option<bool>,
-    /// Mean of the window.
+    /// Mean of the last five rounds; null if the run has fewer.
     pub mean: Option<f64>,
-    /// Largest less smallest round of the window, by the mean.
+    /// Range of the last five rounds: (largest - smallest) / mean; null if the run has fewer.
     #[schemars(extend("unit" = "share"))]
     pub range: Option<f64>,
-    /// Rise of the fitted line over the window, by the mean.
+    /// Slope of the last five rounds: |rise of the least-squares line| / mean; null if the run has fewer.
     #[schemars(extend("unit" = "share"))]
     pub slope: Option<f64>,
-    /// The quantity in each round; null where the round has none.
+    /// The quantity in each round of the run; null for a round in which it is undefined.
     pub rounds: Vec<Option<f64>>,
 }
 
 /// The SNIA steady-state test.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SteadySummary {
-    /// What the rounds say of the drive.
+    /// Whether the drive is in a steady state, judged by the last five rounds.
     pub verdict: Verdict,
-    /// Rounds of the run.
+    /// Number of rounds of the run.
     #[schemars(extend("unit" = "rounds"))]
     pub rounds: usize,
-    /// Bytes that are programmed for the host in a round, at least.
+    /// The least number of bytes programmed for the host in a round.
     #[schemars(extend("unit" = "bytes"))]
     pub round_host_bytes_min: u64,
-    /// Bytes that are programmed for all causes in a round, at least.
+    /// The least number of bytes programmed for all causes in a round.
     #[schemars(extend("unit" = "bytes"))]
     pub round_bytes_min: u64,
-    /// Beginning of the window; null while there are fewer than five rounds.
+    /// Beginning of the window, which is the last five rounds; null if the run has fewer.
     #[schemars(extend("unit" = "s"))]
     pub window_begin_s: Option<f64>,
-    /// End of the window.
+    /// End of the window, which is the last five rounds; null if the run has fewer.
     #[schemars(extend("unit" = "s"))]
     pub window_end_s: Option<f64>,
-    /// Pages erased in the window by pages programmed in it.
+    /// Pages of the blocks erased in the last five rounds per page programmed in them; null if the run has fewer
+    /// rounds.
     #[schemars(extend("unit" = "share"))]
     pub erased_share: Option<f64>,
-    /// Write amplification.
+    /// Write amplification by round: bytes programmed per byte of completed host writes.
     pub waf: SteadyQuantity,
-    /// Throughput; null in an open loop, where the load does not follow the drive.
+    /// Throughput of host reads and writes by round; null in an open loop, where the load does not follow the drive.
     #[schemars(extend("unit" = "bytes/s"))]
     pub bytes_per_s: Option<SteadyQuantity>,
-    /// Requests that five rounds take, and a tenth more; null where there are five rounds.
+    /// Number of requests with which the run would have five rounds, with a tenth added; null if the run has five
+    /// rounds, or nothing was programmed for the host.
     #[schemars(extend("unit" = "requests"))]
     pub requests_needed: Option<u64>,
-    /// `workload.repeat` that five rounds take, and a tenth more; null where there are five rounds.
+    /// Value of `workload.repeat` with which the run would have five rounds, with a tenth added; null if the run has
+    /// five rounds, or nothing was programmed for the host.
     pub repeat_needed: Option<u64>,
 }
 
-/// Tests the last five of `rounds`; `None` when there are fewer.
+/// Tests the last five of `rounds`; `None` if there are fewer.
 pub fn steady_state(rounds: &[f64]) -> Option<SteadyState> {
     let window = rounds.last_chunk::<ROUNDS>()?;
     let mean = window.iter().sum::<f64>() / ROUNDS as f64;
@@ -109,38 +114,38 @@ pub fn steady_state(rounds: &[f64]) -> Option<SteadyState> {
     Some(SteadyState { is_met: mean > 0.0 && range <= 0.20 && slope <= 0.10, mean, range, slope })
 }
 
-/// The counts at a time.
+/// Counts from the beginning of the run to a time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Count {
     pub(crate) time: Time,
-    /// Pages programmed for the host.
+    /// Number of pages programmed for the host.
     pub(crate) host_pages: u64,
-    /// Pages programmed for all causes.
+    /// Number of pages programmed for all causes.
     pub(crate) pages: u64,
     pub(crate) erases: u64,
-    /// Bytes of the host's writes.
+    /// Bytes of completed host writes.
     pub(crate) written: u64,
-    /// Bytes of the host's reads and writes.
+    /// Bytes of completed host reads and writes.
     pub(crate) moved: u64,
 }
 
-/// The largest number of rounds kept: at this number every two rounds become one.
+/// The number of rounds at which every two rounds are merged into one.
 const ROUNDS_MAX: usize = 20;
 
-/// The least share of the programmed pages whose blocks must be erased in the window; with a smaller share the drive is
-/// still being filled.
+/// The smallest share of the programmed pages whose blocks must be erased in the window. With a smaller share the drive
+/// is still being filled.
 const ERASED_MIN: f64 = 0.9;
 
 /// The rounds of a run.
 #[derive(Debug)]
 pub(crate) struct Rounds {
-    /// Pages that must be programmed for the host in a round.
+    /// The least number of pages programmed for the host in a round.
     host_pages_min: u64,
-    /// Pages that must be programmed for all causes in a round.
+    /// The least number of pages programmed for all causes in a round.
     pages_min: u64,
-    /// The counts at the beginning, and at the end of each round.
+    /// The counts at the beginning of the run, and at the end of each round.
     ends: Vec<Count>,
-    /// The number of pages programmed for the host at which the round under way can end at the earliest.
+    /// The number of pages programmed for the host at which the present round can end at the earliest.
     due: u64,
 }
 
@@ -153,19 +158,19 @@ impl Rounds {
         Self { host_pages_min, pages_min, ends, due: host_pages_min }
     }
 
-    /// Whether the round under way may end, with `host_pages` pages programmed for the host.
+    /// Whether the present round may end now that `host_pages` pages have been programmed for the host.
     #[inline(always)]
     pub(crate) fn may_end(&self, host_pages: u64) -> bool {
         host_pages >= self.due
     }
 
-    /// Ends the round under way, if enough has been programmed in it.
+    /// Ends the present round, if enough pages have been programmed in it.
     #[cold]
     pub(crate) fn end(&mut self, now: Count) {
         let begin = self.ends[self.ends.len() - 1];
         let missing = (begin.pages + self.pages_min).saturating_sub(now.pages);
         if missing > 0 {
-            // The next check comes after a 64th of the missing pages.
+            // The next check is due after a 64th of the missing pages.
             self.due = now.host_pages + (missing / 64).max(1);
             return;
         }
@@ -181,9 +186,9 @@ impl Rounds {
         self.due = now.host_pages + self.host_pages_min;
     }
 
-    /// The key `steady_state` of the summary; null if the host has written nothing. Throughput counts in a closed loop,
-    /// where the load follows the drive. `run` has the numbers of requests that have ended and of times that the
-    /// workload was played.
+    /// The value of `steady_state` in the summary; `None` if the host has written nothing. Throughput is judged only in
+    /// a closed loop, where the load follows the drive. `run`: the number of requests that have ended, and the number
+    /// of times that the workload was played.
     pub(crate) fn verdict(
         &self,
         geometry: &Geometry,
@@ -253,7 +258,7 @@ impl Rounds {
         })
     }
 
-    /// The factor by which the run must be longer to have five rounds, at its rate of programs so far and with a tenth
+    /// The factor by which the run must be longer to have five rounds at its rate of programs so far, with a tenth
     /// added; `None` if nothing has been programmed for the host.
     fn times_needed(&self, now: &Count) -> Option<f64> {
         let rounds = ROUNDS as f64;
@@ -269,20 +274,24 @@ mod tests {
     use crate::base::geometry::{Cell, DriveSpec};
 
     #[test]
-    fn both_criteria_count() {
+    fn a_window_is_steady_only_if_both_range_and_slope_are_within_their_limits() {
         assert_eq!(steady_state(&[1.0; 4]), None);
-        assert!(steady_state(&[9.0, 1.0, 1.0, 1.0, 1.0, 1.0]).unwrap().is_met, "only the last five count");
+        assert!(
+            steady_state(&[9.0, 1.0, 1.0, 1.0, 1.0, 1.0]).unwrap().is_met,
+            "only the last five rounds are tested"
+        );
         let wide = steady_state(&[1.0, 1.25, 1.0, 1.25, 1.0]).unwrap();
         assert!(!wide.is_met && wide.range > 0.20 && wide.slope < 0.10);
-        // The values rise by 0.03 a round: by 0.12 over the window, which is 0.113 of the mean and within the range
-        // criterion.
+        // The values rise by 0.03 per round, so by 0.12 over the window: 0.113 of the mean of 1.06, which is above the
+        // limit of the slope and below that of the range.
         let rising = steady_state(&[1.0, 1.03, 1.06, 1.09, 1.12]).unwrap();
         assert!(!rising.is_met && rising.range < 0.20);
         assert!((rising.slope - 0.12 / 1.06).abs() < 1e-12);
-        assert!(!steady_state(&[0.0; 5]).unwrap().is_met, "nothing happening is not a steady state");
+        assert!(!steady_state(&[0.0; 5]).unwrap().is_met, "five rounds of 0 are not a steady state");
     }
 
-    /// 1 plane of 100 blocks of 10 pages of 4 KiB, 800 of the 1000 pages logical: rounds of 200 pages.
+    /// One plane of 100 blocks of 10 pages of 4 KiB; 800 of the 1000 pages are logical. So a round needs 200 pages for
+    /// the host, and 1000 / 5 = 200 pages for all causes.
     fn geometry() -> Geometry {
         Geometry::new(&DriveSpec {
             channels: 1,
@@ -299,8 +308,8 @@ mod tests {
         })
     }
 
-    /// A drive that programs `waf(t)` pages for the t-th of `pages` host pages, at one host page a second, and erases
-    /// the share `erased` of the programmed pages.
+    /// The rounds and final counts of a drive that programs `waf(t)` pages for the t-th of `pages` host pages, at one
+    /// host page per second, and erases the share `erased` of the programmed pages.
     fn played(pages: u64, waf: impl Fn(u64) -> u64, erased: f64) -> (Rounds, Count) {
         let mut rounds = Rounds::new(&geometry());
         let mut now = Count::default();
@@ -323,13 +332,13 @@ mod tests {
     }
 
     #[test]
-    fn a_round_is_the_spare_pages_and_a_fifth_of_the_raw_ones() {
+    fn a_round_needs_the_spare_pages_for_the_host_and_a_fifth_of_the_raw_pages_for_all_causes() {
         let (rounds, _) = played(999, |_| 2, 1.0);
         let ends: Vec<u64> = rounds.ends.iter().map(|end| end.host_pages).collect();
         assert_eq!(
             ends,
             [0, 200, 400, 600, 800],
-            "200 host pages a round, and 400 pages for all causes, where 200 are needed"
+            "each round has 200 host pages and 400 pages for all causes, and needs 200 of each"
         );
         let (mut rounds, mut now) = (Rounds::new(&geometry()), Count::default());
         rounds.pages_min = 500;
@@ -339,41 +348,45 @@ mod tests {
                 rounds.end(now);
             }
         }
-        assert!((500..=508).contains(&now.host_pages), "{now:?}: the pages for all causes end this round");
+        assert!(
+            (500..=508).contains(&now.host_pages),
+            "{now:?}: the round must end soon after 500 pages for all causes"
+        );
     }
 
     #[test]
-    fn in_a_long_run_the_window_stays_a_quarter_to_a_half_of_it() {
+    fn in_a_long_run_the_window_remains_a_quarter_to_a_half_of_the_run() {
         for pages in [2_000, 4_000, 4_200, 17_000, 100_000] {
             let (rounds, now) = played(pages, |_| 1, 1.0);
             assert!(rounds.ends.len() <= ROUNDS_MAX);
             let window = now.host_pages - rounds.ends[rounds.ends.len() - 1 - ROUNDS].host_pages;
             let share = window as f64 / pages as f64;
-            assert!((0.25..=0.6).contains(&share), "{pages}: {share}");
+            assert!((0.25..=0.6).contains(&share), "{pages} pages: the window is {share} of the run");
         }
     }
 
     #[test]
-    fn steady_not_steady_and_too_short() {
+    fn the_verdict_is_steady_not_steady_or_too_short() {
         let even = |pages| verdict(pages, |_| 3, 1.0).unwrap();
         assert_eq!((even(1000).verdict, even(999).verdict), (Verdict::Steady, Verdict::TooShort));
         assert_eq!(even(1000).waf.mean, Some(3.0));
         assert_eq!(even(1000).bytes_per_s.unwrap().mean, Some(4096.0));
-        // 1.1 times the least length: enough, and not much too long.
+        // Five rounds take 1000 host pages, twice those of this run. With a tenth added: 2.2 x 500 requests are 1100,
+        // and 2.2 x 2 plays are 4.4, rounded up to 5.
         assert_eq!((even(500).requests_needed, even(500).repeat_needed), (Some(1100), Some(5)));
         assert_eq!(even(1100).requests_needed, None);
-        // The WAF still rises, or swings.
+        // The WAF is steady neither if it rises in the window, nor if it alternates between rounds.
         assert_eq!(verdict(1000, |page| 2 + u64::from(page > 700), 1.0).unwrap().verdict, Verdict::NotSteady);
         assert_eq!(verdict(1000, |page| 2 + page / 200 % 2, 1.0).unwrap().verdict, Verdict::NotSteady);
-        // The WAF is even, but free space is being used up.
+        // The WAF is steady, but only half of the programmed pages are erased: free space is being used up.
         let filling = verdict(1000, |_| 1, 0.5).unwrap();
         assert_eq!((filling.verdict, filling.waf.met), (Verdict::NotSteady, Some(true)));
         assert!((filling.erased_share.unwrap() - 0.5).abs() < 0.02);
-        assert_eq!(verdict(0, |_| 1, 1.0), None, "without writes there is nothing to judge");
+        assert_eq!(verdict(0, |_| 1, 1.0), None, "there is no verdict without writes");
     }
 
     #[test]
-    fn throughput_counts_in_a_closed_loop_alone() {
+    fn throughput_is_judged_only_in_a_closed_loop() {
         let (mut rounds, now) = played(1000, |_| 2, 1.0);
         rounds.ends.iter_mut().zip(0..).for_each(|(end, at)| end.moved *= 1 + at);
         let open = rounds.verdict(&geometry(), &now, false, [1000, 1]).unwrap();

@@ -8,26 +8,27 @@ use crate::ftl::{AllocatedPage, WriteStream};
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, Owner};
 
-/// The interface to the write cache, whose write-backs are allocated pages as host writes are.
+/// The interface to the write cache. Its write-backs are allocated flash pages in the same way as host writes.
 pub(crate) trait WriteBacks<P: Probe> {
-    /// Whether a page that is being written back has been deallocated since.
+    /// Whether the page in `slot` has been deallocated since its write-back began.
     fn is_dropped(&self, slot: CacheSlot) -> bool;
 
-    /// A write-back has been allocated a page: returns the sequence number of its data, and whether some of the data is
-    /// lost.
+    /// A flash page has been allocated to a write-back. Returns the sequence number of the data, and whether some of
+    /// the data is lost.
     fn on_write_back_placed(&mut self, slot: CacheSlot) -> (u64, bool);
 
-    /// The drive has worn out and has no page for a write-back: the data is lost when it leaves the cache.
+    /// The drive has worn out and has no page for a write-back. The data will be lost when it leaves the cache.
     fn on_write_back_failed(&mut self, core: &mut Core<P>, host: &mut Host, slot: CacheSlot);
 }
 
 /// The writes that wait for room.
 #[derive(Debug)]
 pub(crate) struct Writes {
-    /// The waiting writes: one list for each plane, or one for the drive under dynamic allocation.
+    /// The waiting writes: one list per plane, or one list for the drive with dynamic allocation.
     pub(crate) lists: Box<[Queue]>,
     pub(crate) count: u64,
-    /// Erases since a write was last allocated a page, while a write waits.
+    /// Number of erases since a write was last allocated a page, counted while a write or a translation page waits for
+    /// room.
     pub(crate) erases_in_vain: u64,
     pub(crate) counters: Counters,
 }
@@ -84,7 +85,8 @@ impl Writes {
         }
     }
 
-    /// Ends the write-back of a page that has been deallocated since; returns whether `owner` is such a page.
+    /// If `owner` is a cached page that has been deallocated since its write-back began, ends the write-back and
+    /// returns `true`.
     fn ends_if_dropped<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -110,13 +112,13 @@ impl Writes {
         Some(plane)
     }
 
-    /// The list of the writes that wait for room in `plane`.
+    /// The number of the list of writes that wait for room in `plane`.
     #[inline]
     fn list_of<P: Probe>(&self, core: &Core<P>, plane: Option<PlaneId>) -> usize {
         plane.filter(|_| core.ftl.allocator.is_static()).map_or(0, PlaneId::index)
     }
 
-    /// Maps the page allocated to a write and queues its program.
+    /// Maps the page that has been allocated to a write, and queues its program.
     #[inline]
     fn program_in<P: Probe>(
         &mut self,
@@ -148,7 +150,7 @@ impl Writes {
         }
     }
 
-    /// Allocates the room that `plane` has now to the writes that wait for it.
+    /// Allocates the pages that `plane` has now to the writes that wait for them.
     pub(crate) fn resume<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -166,7 +168,7 @@ impl Writes {
             let Some(plane) = self.plane_for(core, lpn) else { return };
             let now_in = self.list_of(core, Some(plane));
             if now_in != list {
-                // Other writes have filled the plane for which the write has waited.
+                // Other writes have used up the plane for which this write has waited.
                 let waiter = self.lists[list].pop(&mut core.waiters).expect("a write waits");
                 self.lists[now_in].push(&mut core.waiters, waiter);
                 core.wake(Wake::Resume(plane));
@@ -191,8 +193,8 @@ impl Writes {
         list.is_some_and(|list| !list.is_empty())
     }
 
-    /// No event is left, and writes still wait for room: fails the writes that wait for a plane that has worn out, or,
-    /// if a write may go to several planes, those for which all of these have worn out.
+    /// Called when no event is left and writes still wait for room. Fails the writes that wait for a worn-out plane. A
+    /// write that may go to several planes fails only if all of them have worn out.
     pub(crate) fn fail_worn_out<P: Probe>(
         &mut self,
         core: &mut Core<P>,

@@ -1,4 +1,4 @@
-//! `Probe`: the trait by which an observer follows the events of a drive. A drive is generic over its probe: with
+//! `Probe`: the trait with which an observer follows the events of a drive. A drive is generic over its probe; with
 //! [`NoProbe`] the calls compile to nothing.
 
 use crate::base::geometry::{Lpn, RequestId};
@@ -6,19 +6,19 @@ use crate::base::request::{Completion, Request};
 use crate::base::units::Time;
 use crate::sched::{Transaction, Watcher};
 
-/// Is told of each event of a drive once. Every method does nothing unless overridden. With a host link (`host.link`)
-/// `on_read_asked` and the like come when a request has reached the drive, and `on_completed` when the host has the
-/// completion.
+/// Observes a drive: each event calls one method once. A method does nothing unless overridden. With a host link
+/// (`host.link`), `on_read_asked`, `on_flush_asked` and `on_trimmed` are called when the request has reached the drive,
+/// and `on_completed` when the host has the completion.
 pub trait Probe: Watcher {
     /// Whether the probe needs sequence numbers in the OOB (`Keeps::sequences`).
     const STAMPED: bool = false;
 
-    /// A request has been submitted: `slot` belongs to it until it is completed or power fails, `id` is its number, and
-    /// `operations` flash operations had been submitted before.
+    /// A request has been submitted. `slot` belongs to the request until it completes or power fails. `id` is the
+    /// number of the request. `operations` is the number of flash operations queued before.
     #[inline(always)]
     fn on_submitted(&mut self, _slot: RequestId, _id: u64, _request: &Request, _operations: u64) {}
 
-    /// A host write of `lpn` has been admitted: from now on this is the page's newest data.
+    /// A host write of `lpn` has been admitted: from now on the write is the newest data of `lpn`.
     #[inline(always)]
     fn on_write_admitted(&mut self, _lpn: Lpn, _sequence: u64) {}
 
@@ -26,21 +26,22 @@ pub trait Probe: Watcher {
     #[inline(always)]
     fn on_write_durable(&mut self, _lpn: Lpn, _sequence: u64) {}
 
-    /// The host asks for a flush; `id` is the request's number.
+    /// A flush has reached the drive; `id` is the number of the request.
     #[inline(always)]
     fn on_flush_asked(&mut self, _id: u64) {}
 
-    /// The flush with this number is complete.
+    /// The flush with this request number is complete.
     #[inline(always)]
     fn on_flushed(&mut self, _id: u64) {}
 
-    /// Power has failed at `failed`, at which time all requests and decoding ended. The last operation on a die ended,
+    /// Power failed at `failed`. All requests and all decoding ended at that time. The last operation on a die ended,
     /// or was torn, at `off`.
     #[inline(always)]
     fn on_power_off(&mut self, _failed: Time, _off: Time) {}
 
-    /// Power has failed, and the drive says which acknowledged writes are lost, by LPN and sequence number (0: not
-    /// known): the writes of `lost` were in RAM only, those of `lost_with_wordline` on the wordline of a torn program.
+    /// Power has failed, and the drive reports the lost acknowledged writes by LPN and sequence number (0: not known).
+    /// The writes of `lost` were in RAM only. The writes of `lost_with_wordline` were on the wordline of a torn
+    /// program.
     #[inline(always)]
     fn on_power_loss(&mut self, _lost: &[(Lpn, u64)], _lost_with_wordline: &[(Lpn, u64)]) {}
 
@@ -48,20 +49,20 @@ pub trait Probe: Watcher {
     #[inline(always)]
     fn on_write_acknowledged(&mut self, _lpn: Lpn, _sequence: u64) {}
 
-    /// `lpn` has been deallocated with this sequence number; writes and deallocations are numbered together.
+    /// `lpn` has been deallocated with this sequence number. Writes and deallocations share one numbering.
     #[inline(always)]
     fn on_trimmed(&mut self, _lpn: Lpn, _sequence: u64) {}
 
-    /// The host has asked for `lpn`; `request` is the slot of the request.
+    /// A read of `lpn` has reached the drive; `request` is the slot of the request.
     #[inline(always)]
     fn on_read_asked(&mut self, _request: RequestId, _lpn: Lpn) {}
 
-    /// The host gets, for `lpn`, the data of the write with this sequence number; `None`: `lpn` was never written or
-    /// has been deallocated.
+    /// A read of `lpn` is answered with the data of the write with this sequence number; `None`: `lpn` was never
+    /// written, or has been deallocated.
     #[inline(always)]
     fn on_read_answered(&mut self, _request: RequestId, _lpn: Lpn, _sequence: Option<u64>) {}
 
-    /// The host is told that `lpn` cannot be read, because no read level decodes its page.
+    /// A read of `lpn` fails, because no read level decodes the page or its data has been lost.
     #[inline(always)]
     fn on_read_failed(&mut self, _request: RequestId, _lpn: Lpn) {}
 
@@ -70,12 +71,13 @@ pub trait Probe: Watcher {
     fn on_decode(&mut self, _start: Time, _end: Time, _channel: u32, _level: u8, _transaction: &Transaction) {
     }
 
-    /// The request in `slot` has been completed. [`Probe::on_power_off`] ends all other requests.
+    /// The request in `slot` has completed. [`Probe::on_power_off`] ends all outstanding requests without a call of
+    /// this method.
     #[inline(always)]
     fn on_completed(&mut self, _slot: RequestId, _done: &Completion) {}
 }
 
-/// A probe that watches nothing and costs nothing.
+/// A probe that observes nothing and takes no time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoProbe;
 
@@ -83,7 +85,7 @@ impl Watcher for NoProbe {}
 
 impl Probe for NoProbe {}
 
-/// Two probes at once.
+/// Two probes that both observe the drive.
 impl<A: Probe, B: Probe> Probe for (A, B) {
     const STAMPED: bool = A::STAMPED || B::STAMPED;
 
@@ -147,7 +149,7 @@ impl<A: Probe, B: Probe> Probe for (A, B) {
 
 #[cfg(test)]
 mod tests {
-    /// A method that the pair of probes does not pass on would silently do nothing there.
+    /// If the pair of probes did not pass on a method, that method would do nothing in a pair, without an error.
     #[test]
     fn a_pair_of_probes_passes_on_every_method() {
         pair_passes_on(include_str!("mod.rs"), 10);

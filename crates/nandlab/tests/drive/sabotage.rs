@@ -71,7 +71,7 @@ fn a_stale_read_is_caught() {
         Asked(0, A),
         Answered(0, A, Some(1)),
     ];
-    is_caught(verdict(&events), "LPN 7: read returned write 1, the host had write 2 acknowledged");
+    is_caught(verdict(&events), "LPN 7: read returned write 1, expected sequence numbers 2");
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn data_that_was_never_written_is_caught() {
 #[test]
 fn trimmed_data_that_comes_back_is_caught() {
     let events = [Admitted(A, 1), Acknowledged(A, 1), Trimmed(A, 2), Asked(0, A), Answered(0, A, Some(1))];
-    is_caught(verdict(&events), "read returned write 1, the host had write 2 acknowledged");
+    is_caught(verdict(&events), "read returned write 1, expected sequence numbers 2");
     let events = [Trimmed(A, 1), Asked(0, A), Answered(0, A, Some(0))];
     is_caught(preconditioned(&events), "read returned write 0");
 }
@@ -115,11 +115,11 @@ fn a_write_after_a_trim_must_not_read_as_nothing() {
 
 #[test]
 fn an_answer_without_a_read_is_caught() {
-    is_caught(verdict(&[Answered(0, A, None)]), "answered twice, or never asked for");
+    is_caught(verdict(&[Answered(0, A, None)]), "answered twice, or was never submitted");
     let twice = [Asked(0, A), Answered(0, A, None), Answered(0, A, None)];
     is_caught(verdict(&twice), "answered twice");
-    is_caught(verdict(&[Asked(0, A), Answered(1, A, None)]), "never asked for");
-    is_caught(verdict(&[Asked(0, A), Answered(0, B, None)]), "never asked for");
+    is_caught(verdict(&[Asked(0, A), Answered(1, A, None)]), "never submitted");
+    is_caught(verdict(&[Asked(0, A), Answered(0, B, None)]), "never submitted");
 }
 
 #[test]

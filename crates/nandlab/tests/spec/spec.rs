@@ -684,8 +684,8 @@ fn show_names_every_key_with_its_origin() {
         "idle_after = \"1500us\"  # time without host requests after which the drive counts as idle (run.toml:13)",
         "link = { mb_per_s = 3500.0, latency = \"1500ns\" }  # the link between host and drive, shared in each direction \
          (run.toml:32)",
-        "# trace =  # a trace file; .zst, .gz and .xz are read as they are (not set)",
-        "# format =  # the trace's format; by content when not given (only with workload.trace)",
+        "# trace =  # a trace file; .zst, .gz and .xz are decompressed (not set)",
+        "# format =  # the trace's format; recognised by its content when not given (only with workload.trace)",
         "capacitance = \"0F\"  # capacitance, when new, of the capacitor that powers the drive when power fails; 0F: no \
          capacitor (default)",
         "temperature = 25.0  # degrees Celsius, or a profile over the scaled clock that begins at 0 (default; assumption)",

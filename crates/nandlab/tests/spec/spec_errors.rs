@@ -1101,8 +1101,8 @@ fn workloads() {
         |keys: &str| format!("[workload]\nsynthetic = {{}}\narrival = {{ bursts = {{ {keys} }} }}\n");
     golden(
         &bursts("requests = 50, at_once = 0.001, idle = \"20ms\""),
-        "run.toml:3: workload.arrival: at_once = 0.001 of 50 requests is less than one\n  remedy: at_once must be at \
-         least 0.02",
+        "run.toml:3: workload.arrival: at_once = 0.001 of 50 requests is less than one request\n  remedy: at_once must be \
+         at least 0.02",
     );
     golden(
         &bursts("requests = 50, at_once = 70, idle = \"20ms\""),
@@ -1118,13 +1118,13 @@ fn workloads() {
     );
     golden(
         &bursts("requests = 50, at_once = 0.7"),
-        "run.toml:3: workload.arrival.bursts.idle: missing\n  remedy: add idle = \"50us\" (time between single requests, and from the last one to the next round)",
+        "run.toml:3: workload.arrival.bursts.idle: missing\n  remedy: add idle = \"50us\" (time between single requests, and from the last single request to the next round)",
     );
     golden(
         &bursts("requests = 50, at_once = 0.7, idel = \"20ms\""),
         "run.toml:3: workload.arrival.bursts.idel: unknown parameter\n  remedy: did you mean idle? there are: requests, \
          at_once, idle\nrun.toml:3: workload.arrival.bursts.idle: missing\n  remedy: add idle = \"50us\" (time between \
-         single requests, and from the last one to the next round)",
+         single requests, and from the last single request to the next round)",
     );
     golden(
         "[workload]\nprofile = \"msr/hm_0\"\narrival = { iops = 10 }\ntime_scale = 2.0\n",
@@ -1133,8 +1133,8 @@ fn workloads() {
     );
     golden(
         "[workload]\nsynthetic = { read_fraction = 0.8, trim_fraction = 0.3 }\n",
-        "run.toml:2: workload.synthetic: 0.8 reads and 0.3 TRIMs are more than all requests\n  remedy: read_fraction + \
-         trim_fraction must be at most 1",
+        "run.toml:2: workload.synthetic: the shares 0.8 of reads and 0.3 of TRIMs add up to more than 1\n  remedy: \
+         read_fraction + trim_fraction must be at most 1",
     );
     golden(
         "[workload]\nsynthetic = { size = { \"4KiB\" = 0.5, \"4096B\" = 0.5, \"5s\" = 1 } }\n",

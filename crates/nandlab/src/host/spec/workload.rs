@@ -23,7 +23,7 @@ const ANY_SOURCE: When = When::Set(SOURCES.keys);
 
 impl Section for Option<WorkloadSpec> {
     const KEYS: &'static [Key] = &[
-        key("workload.trace", ValueKind::Path, "", "a trace file; .zst, .gz and .xz are read as they are"),
+        key("workload.trace", ValueKind::Path, "", "a trace file; .zst, .gz and .xz are decompressed"),
         key(
             "workload.profile",
             ValueKind::Text,
@@ -31,11 +31,21 @@ impl Section for Option<WorkloadSpec> {
             "a look-alike of a published or recorded trace, such as \"msr/hm_0\"",
         ),
         key("workload.synthetic", ValueKind::Table(SyntheticSpec::PARAMS), "", "a synthetic workload"),
-        key("workload.format", ValueKind::Slot(FORMATS), "", "the trace's format; by content when not given")
-            .when(TRACE),
-        key("workload.device", ValueKind::Text, "", "which device of the trace, or \"concatenate\"")
-            .when(TRACE),
-        key("workload.lenient", ValueKind::Bool, "false", "skip malformed lines and count them").when(TRACE),
+        key(
+            "workload.format",
+            ValueKind::Slot(FORMATS),
+            "",
+            "the trace's format; recognised by its content when not given",
+        )
+        .when(TRACE),
+        key(
+            "workload.device",
+            ValueKind::Text,
+            "",
+            "the device of the trace that is played, or \"concatenate\": all devices, one after another",
+        )
+        .when(TRACE),
+        key("workload.lenient", ValueKind::Bool, "false", "skip damaged records and count them").when(TRACE),
         key(
             "workload.time_unit",
             ValueKind::Slot(TimeUnit::CHOICES),
@@ -43,13 +53,13 @@ impl Section for Option<WorkloadSpec> {
             "unit of time of a format that does not fix it (MQSim's Time_Unit)",
         )
         .when(TRACE),
-        key("workload.requests", REQUESTS, "", "number of requests; as many as published when not given")
+        key("workload.requests", REQUESTS, "", "number of requests; when not given, as many as in the trace")
             .when(PROFILE),
         key(
             "workload.arrival",
             ValueKind::Slot(ARRIVALS),
             "",
-            "how requests arrive; \"trace\", for a synthetic workload { queue_depth = 32 }",
+            "when requests arrive; the default for a synthetic workload is { queue_depth = 32 }, else \"trace\"",
         )
         .follows(Follows::Beside {
             key: "workload.synthetic",
@@ -57,19 +67,24 @@ impl Section for Option<WorkloadSpec> {
             otherwise: "\"trace\"",
         })
         .when(ANY_SOURCE),
-        key("workload.time_scale", FACTOR, "1.0", "arrival times are multiplied by this")
+        key("workload.time_scale", FACTOR, "1.0", "factor by which arrival times are multiplied")
             .when(When::Is("workload.arrival", &["trace"])),
         key(
             "workload.max_gap",
             ANY_TIME,
             "\"1d\"",
-            "the longest time from one record of the trace to the next that is not questioned",
+            "the longest accepted time from one record of the trace to the next",
         )
         .when(TRACE),
-        key("workload.beyond", ValueKind::Slot(Beyond::CHOICES), "\"refuse\"", "a request beyond the drive")
-            .when(ANY_SOURCE),
-        key("workload.requests_max", COUNT, "0", "stop after this many requests; 0: never").when(ANY_SOURCE),
-        key("workload.repeat", int(1, 1_000_000), "1", "how many times the workload is played")
+        key(
+            "workload.beyond",
+            ValueKind::Slot(Beyond::CHOICES),
+            "\"refuse\"",
+            "what happens to a request beyond the drive's logical capacity",
+        )
+        .when(ANY_SOURCE),
+        key("workload.requests_max", COUNT, "0", "the run stops after this many requests; 0: never").when(ANY_SOURCE),
+        key("workload.repeat", int(1, 1_000_000), "1", "number of times the workload is played")
             .when(ANY_SOURCE),
     ];
 
@@ -133,15 +148,15 @@ pub enum Source {
 pub struct TraceSpec {
     /// The file; a relative path starts at the spec's folder.
     pub path: PathBuf,
-    /// The trace format; `None`: recognised by the content.
+    /// The trace format; `None`: recognised by its content.
     pub format: Option<String>,
-    /// The device (ASU, volume, disk) of a file with several; `None`: the only device.
+    /// The device (ASU, volume, disk) whose requests are played, if the file has several; `None`: the only device.
     pub device: Option<DeviceChoice>,
-    /// Whether malformed lines are skipped and counted.
+    /// Whether damaged records are skipped and counted.
     pub lenient: bool,
-    /// Time unit in nanoseconds, of a format that does not fix the unit (MQSim); `None`: the format's default.
+    /// Time unit in nanoseconds, for a format that does not fix it (MQSim); `None`: the format's default.
     pub time_unit_ns: Option<f64>,
-    /// The longest time from one record to the next that is accepted without question.
+    /// The longest accepted time from one record to the next.
     pub max_gap_ns: Span,
 }
 
@@ -190,8 +205,8 @@ impl TimeUnit {
 pub enum DeviceChoice {
     /// Only the device with this name, as the format has it (`"0"`, `"7,0"`, `"hm_0"`).
     One(String),
-    /// All devices, each as large as its largest address, rounded up to 1 MiB, and one after another in the address
-    /// space.
+    /// All devices, one after another in the address space. A device is as large as its largest address, rounded up to
+    /// 1 MiB.
     Concatenate,
 }
 
@@ -213,7 +228,7 @@ params! {
         pub read_fraction: f64 = param("read_fraction", SHARE, "0.3", "share of reads"),
         /// Share of all requests that are TRIMs.
         pub trim_fraction: f64 =
-            param("trim_fraction", SHARE, "0.0", "share of TRIMs; the rest are writes"),
+            param("trim_fraction", SHARE, "0.0", "share of TRIMs; all other requests are writes"),
         /// Request sizes in bytes and their weights.
         pub sizes: Vec<(u64, f64)> =
             param("size", ValueKind::Sizes, "\"4KiB\"", "request size, or sizes and their weights")
@@ -221,7 +236,7 @@ params! {
                     Val::Sizes(sizes) => sizes.clone(),
                     _ => val.is_no("table of sizes"),
                 },
-        pub address: Address = param("address", ADDRESS, "\"uniform\"", "where requests go"),
+        pub address: Address = param("address", ADDRESS, "\"uniform\"", "distribution of addresses"),
         /// Share of the drive's logical space that is addressed.
         pub span: f64 =
             param("span", SHARE_ABOVE_0, "1.0", "share of the logical space that is addressed"),
@@ -230,7 +245,7 @@ params! {
             "align",
             ValueKind::Size { min: 512, max: 1 << 30, step: 512 },
             "\"4KiB\"",
-            "addresses are multiples of this",
+            "addresses are multiples of this size",
         ),
     }
 }
@@ -238,7 +253,7 @@ params! {
 /// The number of requests of a workload.
 const REQUESTS: ValueKind = int(1, 1_000_000_000_000);
 
-/// The choice of addresses in a synthetic workload.
+/// The distribution of addresses in a synthetic workload.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub enum Address {
@@ -246,7 +261,7 @@ pub enum Address {
     Uniform,
     /// Zipf distribution with this exponent; the ranks are scattered over the span.
     Zipf(f64),
-    /// A share `hot` of the span gets `share` of the accesses.
+    /// The share `share` of the requests goes to the share `hot` of the span.
     Hot {
         hot: f64,
         share: f64,
@@ -260,8 +275,8 @@ const ADDRESS: ValueKind = ValueKind::Either(&[
         value("zipf", &above_0(10.0), "Zipf with this exponent; ranks are scattered over the span"),
     ]),
     ValueKind::Table(&[
-        param("hot", SHARE_ABOVE_0, "", "hot share of the span"),
-        param("share", SHARE, "", "share of the accesses that go there"),
+        param("hot", SHARE_ABOVE_0, "", "share of the span that is hot"),
+        param("share", SHARE, "", "share of the requests that go to the hot part of the span"),
     ]),
 ]);
 
@@ -282,12 +297,12 @@ impl FromVal for Address {
 pub enum Arrival {
     /// The workload's own times, multiplied by `time_scale`.
     Trace {
-        /// A factor above 1 stretches the workload.
+        /// The factor; above 1 it stretches the workload.
         time_scale: f64,
     },
     /// Closed loop: always this many outstanding requests.
     QueueDepth(u32),
-    /// Open loop at a constant rate of requests a second.
+    /// Open loop at this constant rate, in requests per second.
     Iops(f64),
     /// Open loop in rounds: a burst, then single requests.
     Bursts {
@@ -295,15 +310,15 @@ pub enum Arrival {
         requests: u64,
         /// Requests of the burst at the start of the round, at least 1.
         at_once: u64,
-        /// Time between single requests, and from the last one to the next round.
+        /// Time between single requests, and from the last single request to the next round.
         idle_ns: Span,
     },
 }
 
 const ARRIVALS: &[Policy] = &[
     plain("trace", "at the workload's own times"),
-    value("queue_depth", &int(1, 65_536), "closed loop: always this many outstanding"),
-    value("iops", &above_0(1e9), "open loop: this many requests a second"),
+    value("queue_depth", &int(1, 65_536), "closed loop: always this many outstanding requests"),
+    value("iops", &above_0(1e9), "open loop: this many requests per second"),
     with(
         "bursts",
         &[
@@ -318,7 +333,7 @@ const ARRIVALS: &[Policy] = &[
                 "idle",
                 ValueKind::Time { min: 1, max: IDLE_NS_MAX },
                 "",
-                "time between single requests, and from the last one to the next round",
+                "time between single requests, and from the last single request to the next round",
             ),
         ],
         "open loop: rounds of a burst and of single requests with idle times between them",
@@ -345,7 +360,8 @@ impl Arrival {
     }
 
     /// The arrival time of request `number` (from 0), whose time in the workload is `own`; `None` beyond
-    /// [`Time::LIMIT`]. In a closed loop, where the completion of earlier requests decides, the start.
+    /// [`Time::LIMIT`]. In a closed loop this is the start of the run, because a request arrives when an earlier one
+    /// completes.
     #[inline]
     pub fn at(&self, number: u64, own: Time) -> Option<Time> {
         match *self {
@@ -355,7 +371,7 @@ impl Arrival {
             Arrival::Iops(rate) => Time::from_ns_f64(number as f64 * (SECOND.ns() as f64 / rate)),
             Arrival::Bursts { requests, at_once, idle_ns } => {
                 let singly = |n: u64| n.saturating_sub(at_once - 1);
-                // A round's burst also comes `idle_ns` after the request before it.
+                // The burst of a round also arrives `idle_ns` after the request before it.
                 let pauses = number / requests * singly(requests) + singly(number % requests);
                 pauses.checked_mul(idle_ns.ns()).map(Time::from_ns).filter(|&at| at <= Time::LIMIT)
             }
@@ -372,10 +388,10 @@ choices! {
     /// `workload.beyond`: what happens to a request beyond the drive's logical capacity.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Beyond {
-        /// The run is refused, naming the first such request.
-        Refuse = "refuse": "the run is refused, naming the first such request",
-        /// Addresses are taken modulo the logical capacity, and counted.
-        Wrap = "wrap": "addresses are taken modulo the logical capacity, and counted",
+        /// The run is refused with an error that names the first such request.
+        Refuse = "refuse": "the run is refused with an error that names the first such request",
+        /// The request's address is taken modulo the logical capacity, and the request is counted as wrapped.
+        Wrap = "wrap": "the address is taken modulo the logical capacity; the request counts as wrapped",
     }
 }
 
@@ -385,8 +401,11 @@ fn synthetic(check: &mut Check<'_>) -> Option<()> {
     let synthetic = check.get("workload.synthetic")?;
     let (reads, trims) = (synthetic.field("read_fraction").num(), synthetic.field("trim_fraction").num());
     if reads + trims > 1.0 {
-        let message =
-            format!("{} reads and {} TRIMs are more than all requests", show_num(reads), show_num(trims));
+        let message = format!(
+            "the shares {} of reads and {} of TRIMs add up to more than 1",
+            show_num(reads),
+            show_num(trims)
+        );
         let remedy = "read_fraction + trim_fraction must be at most 1";
         check.error(&["workload.synthetic"], message, remedy);
     }
@@ -403,7 +422,7 @@ fn bursts(check: &mut Check<'_>) -> Option<()> {
     let requests = bursts.field("requests").int();
     if burst_requests(bursts) == 0 {
         let at_once = bursts.field("at_once").num();
-        let message = format!("at_once = {at_once:?} of {requests} requests is less than one");
+        let message = format!("at_once = {at_once:?} of {requests} requests is less than one request");
         let remedy = format!("at_once must be at least {:?}", 1.0 / requests as f64);
         check.error(&["workload.arrival"], message, remedy);
     }
