@@ -2,13 +2,13 @@
 //! entries in use are cached.
 //!
 //! This file is the controller's bookkeeping, without time: which entries are cached, which cached entries are dirty,
-//! and which translation pages in flash are out of date. `mod.rs` reads and programs the translation pages. A
-//! translation page is a page like any other, with an LPN behind the LPNs of the host; its PPN (DFTL's global
-//! translation directory) is kept in RAM.
+//! and which translation pages in flash are out of date. `mod.rs` reads and programs the translation pages. Each
+//! translation page has an LPN, after those of the host, and is written like any other page. Its PPN is kept in RAM
+//! (DFTL's global translation directory).
 //!
-//! [`PageMap`] has the newest mapping of every LPN, cached or not: so once the time of a miss has been simulated, a
-//! lookup is an array access. Dirty bits and stale marks tell which mappings in flash are out of date; with the oracle
-//! on, an image of the contents of the translation pages verifies these marks.
+//! [`PageMap`] has the newest mapping of every LPN, cached or not, so once the time of a miss has been simulated, a
+//! lookup is an array access. Dirty bits and stale marks show which mappings in flash are out of date. With the oracle,
+//! an image of the contents of the translation pages verifies these bits and marks.
 
 use super::Cache;
 use super::Eviction;
@@ -18,20 +18,20 @@ pub use crate::base::ids::Tvpn;
 use crate::core::Queue;
 use crate::ftl::PageMap;
 
-/// Bytes of a translation page that hold one PPN.
+/// Bytes of one PPN in a translation page.
 const PPN_BYTES: u32 = 4;
 
-/// What the write-back of a translation page waits for.
+/// The stage of the write-back of a translation page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WriteBack {
     /// The translation page is not being written back.
     #[default]
     None,
-    /// The read of the old page, which has the unchanged entries.
+    /// The write-back waits for the read of the old page, which has the unchanged entries.
     Read,
-    /// A free page.
+    /// The write-back waits for a free page.
     Room,
-    /// The end of the program.
+    /// The program of the new page is queued or under way.
     Program,
 }
 
@@ -40,17 +40,18 @@ pub enum WriteBack {
 pub struct TranslationPage {
     /// Page requests that wait for an entry of this page.
     pub waiting: Queue,
-    /// The page is being read.
+    /// Whether the page is being read.
     pub is_being_read: bool,
     /// The stage of the page's write-back.
     pub write_back: WriteBack,
-    /// The page was to be written back again after the program of its write-back had been queued.
+    /// Whether the page needs another write-back, because an entry changed after the program of the present one had
+    /// been queued.
     pub write_back_again: bool,
-    /// RAM has changes of the page that are in no cached entry: the copy in flash is out of date.
+    /// Whether RAM has changes of the page that are in no cached entry: the page in flash is out of date.
     pub is_stale: bool,
-    /// The page is in the list of a background job, which writes the page back at its end.
+    /// Whether the page is in the list of a background job, which writes the page back at the end of the job.
     pub is_deferred: bool,
-    /// The read level of the page's last read; 0: unknown.
+    /// The level of the last read of the page; 0: not known.
     pub level: u8,
 }
 
@@ -59,13 +60,13 @@ pub struct TranslationPage {
 pub struct DemandMap {
     /// The cached entries.
     pub cache: Cache,
-    /// One bit for each LPN: whether its cached entry differs from its translation page in flash.
+    /// One bit per LPN: whether the cached entry is newer than the translation page in flash.
     dirty: Huge<u64>,
     /// The translation pages.
     pub pages: Box<[TranslationPage]>,
     entries_per_page: u32,
     host_pages: u32,
-    /// By LPN: PPN + 1 according to the translation pages in flash, 0 for unmapped; kept for the oracle only.
+    /// By LPN, PPN + 1 in the translation page in flash, 0: unmapped. Only kept for the oracle.
     image: Option<Huge<u32>>,
 }
 
@@ -111,10 +112,10 @@ impl DemandMap {
         Lpn(self.host_pages + page.0)
     }
 
-    /// The translation page at this LPN; `None` for one of the host's.
+    /// The translation page whose LPN is `lpn`; `None` if `lpn` is not the LPN of a translation page.
     #[inline(always)]
     pub fn translation_page(&self, lpn: Lpn) -> Option<Tvpn> {
-        // LPNs behind the translation pages are combination pages.
+        // The LPNs after those of the translation pages are those of combination pages.
         lpn.0.checked_sub(self.host_pages).map(Tvpn).filter(|page| page.index() < self.pages.len())
     }
 
@@ -128,7 +129,8 @@ impl DemandMap {
         self.dirty[lpn.index() / 64] >> (lpn.0 % 64) & 1 == 1
     }
 
-    /// The level bits of a page: of a host page from its cached entry, of a translation page from RAM. 0: not known.
+    /// The level bits of a page: for a host page those of its cached entry, for a translation page those in RAM. 0: not
+    /// known.
     #[inline]
     pub fn level(&self, lpn: Lpn) -> u8 {
         match self.translation_page(lpn) {
@@ -146,8 +148,9 @@ impl DemandMap {
         }
     }
 
-    /// Brings the entry of `lpn` into the cache with the level bits `level`, unless the entry is cached. Says whether
-    /// an entry was evicted and, if the evicted entry was dirty, which translation page has to be written back.
+    /// Brings the entry of `lpn` into the cache with the level bits `level`, unless the entry is already cached.
+    /// Returns whether an entry was evicted and, if the evicted entry was dirty, which translation page has to be
+    /// written back.
     #[inline]
     pub fn load(&mut self, lpn: Lpn, level: u8) -> Loaded {
         if self.cache.contains(lpn) {
@@ -164,7 +167,7 @@ impl DemandMap {
         loaded
     }
 
-    /// The mapping of `lpn` has changed. If its entry is cached, the entry becomes dirty; else its translation page
+    /// The mapping of `lpn` has changed. If its entry is cached, the entry becomes dirty. If not, its translation page
     /// becomes stale and is returned.
     #[inline]
     pub fn on_changed(&mut self, lpn: Lpn) -> Option<Tvpn> {
@@ -177,22 +180,22 @@ impl DemandMap {
         Some(page)
     }
 
-    /// `lpn` has been mapped outside simulated time: `Mapping::settle` writes its translation page.
+    /// `lpn` has been mapped without simulated time. `Mapping::settle` will write its translation page.
     pub fn on_mapped_now(&mut self, lpn: Lpn) {
         if lpn.0 < self.host_pages {
             self.on_changed(lpn);
         }
     }
 
-    /// A translation page is going to be programmed with all its changes: its cached entries are clean from now on.
-    /// Returns the number of entries that were dirty.
+    /// A translation page is about to be programmed with all its changes, so its cached entries become clean. Returns
+    /// the number of entries that were dirty.
     pub fn write(&mut self, page: Tvpn, map: &PageMap) -> u32 {
         let entries = self.entries(page);
         let mut count = 0;
         let mut lpn = entries.start;
         while lpn < entries.end {
             let word = &mut self.dirty[lpn as usize / 64];
-            // The bits up to the end of the word or the last entry.
+            // The bits up to the end of the word or to the last entry.
             let bits = (64 - lpn % 64).min(entries.end - lpn);
             let mask = (!0 >> (64 - bits)) << (lpn % 64);
             count += (*word & mask).count_ones();
@@ -208,14 +211,14 @@ impl DemandMap {
         count
     }
 
-    /// Marks all translation pages as up to date with the map: for a drive loaded from a snapshot.
+    /// Marks all translation pages as up to date in flash, for a drive loaded from a snapshot.
     pub fn trust_flash(&mut self, map: &PageMap) {
         for page in self.numbers() {
             self.write(page, map);
         }
     }
 
-    /// Whether a translation page's copy in flash is out of date.
+    /// Whether a translation page is out of date in flash.
     pub fn has_changes(&self, page: Tvpn) -> bool {
         self.pages[page.index()].is_stale || self.entries(page).any(|lpn| self.is_dirty(Lpn(lpn)))
     }
@@ -225,15 +228,16 @@ impl DemandMap {
         self.entries(page).any(|lpn| map.get(Lpn(lpn)).is_some())
     }
 
-    /// The mapping of `lpn` according to the image of its translation page in flash; `None` without an image, or when
-    /// RAM may have a newer mapping.
+    /// The mapping of `lpn` in the image of its translation page in flash; `None` without an image, or if RAM may have
+    /// a newer mapping.
     pub fn in_flash(&self, lpn: Lpn) -> Option<Option<Ppn>> {
         let image = self.image.as_ref()?;
         let is_known = !self.is_dirty(lpn) && !self.pages[self.page_of(lpn).index()].is_stale;
         is_known.then(|| image[lpn.index()].checked_sub(1).map(Ppn))
     }
 
-    /// Checks cache and dirty bits against each other and, with an image, the mappings in flash against the map.
+    /// Checks that the cache and the dirty bits are consistent and, with an image, that the mappings in flash agree
+    /// with the map.
     ///
     /// # Errors
     /// The first inconsistency found.
@@ -241,14 +245,14 @@ impl DemandMap {
         self.cache.audit()?;
         for lpn in (0..self.host_pages).map(Lpn) {
             if self.is_dirty(lpn) && !self.cache.contains(lpn) {
-                return Err(format!("the entry of LPN {} is dirty and not cached", lpn.0));
+                return Err(format!("the entry of LPN {} is dirty, but not cached", lpn.0));
             }
             if let Some(in_flash) = self.in_flash(lpn)
                 && in_flash != map.get(lpn)
             {
                 let newest = map.get(lpn);
                 return Err(format!(
-                    "LPN {}: its translation page maps it to {in_flash:?} and no change is marked, but the map has {newest:?}",
+                    "LPN {}: its translation page in flash has {in_flash:?}, the map {newest:?}, and no change is marked",
                     lpn.0
                 ));
             }
@@ -260,8 +264,8 @@ impl DemandMap {
 /// The result of [`DemandMap::load`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Loaded {
-    /// Another entry was evicted.
+    /// Whether another entry was evicted.
     pub evicted: bool,
-    /// The translation page of the evicted entry, if that entry was dirty: the page has to be written back.
+    /// The translation page of the evicted entry, if that entry was dirty. The page has to be written back.
     pub write_back: Option<Tvpn>,
 }

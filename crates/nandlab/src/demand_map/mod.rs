@@ -1,15 +1,16 @@
-//! The demand map: the map is stored in flash, and the entries in use are cached. Misses wait for their translation
+//! The demand map: the map is stored in flash, and the entries in use are cached. A miss waits for its translation
 //! page; changed translation pages are written back. A. Gupta, Y. Kim and B. Urgaonkar, "DFTL: a flash translation
 //! layer employing demand-based selective caching of page-level address mappings", ASPLOS 2009.
 //!
-//! A page request whose map entry is not cached waits in a queue of the entry's translation page; one read of the
+//! A page request whose map entry is not cached waits in a queue of the entry's translation page. One read of the
 //! translation page serves the whole queue. When a dirty entry is evicted from the cache, its translation page is
 //! written back, with all entries of that page that have changed by then. GC changes the entries of the pages that it
-//! moves: cached entries in the cache, other entries in RAM until the victim is empty; then each changed translation
-//! page is written back once. TRIM does the same.
+//! moves: a cached entry in the cache, any other entry in RAM until the victim is empty. Then each translation page
+//! with such changes is written back once. TRIM changes entries in the same way, and writes back each changed
+//! translation page once.
 //!
-//! Changes that wait for the write-back of their translation page take RAM. To limit this RAM, misses of the host wait
-//! while `WRITE_BACKS_MAX` translation pages are being written back.
+//! Changes that wait for the write-back of their translation page take RAM. To limit this RAM, misses wait while
+//! `WRITE_BACKS_MAX` translation pages are being written back.
 
 mod cache;
 mod demand;
@@ -31,7 +32,7 @@ use crate::probe::Probe;
 use crate::sched::{Cause, Class, Owner, Start, Transaction};
 use std::collections::VecDeque;
 
-/// While this many translation pages are being written back, misses of the host wait.
+/// While this many translation pages are being written back, misses wait.
 const WRITE_BACKS_MAX: u32 = 64;
 
 /// The demand map with its flash operations: reads and write-backs of translation pages.
@@ -39,20 +40,21 @@ const WRITE_BACKS_MAX: u32 = 64;
 pub(crate) struct Mapping {
     pub(crate) demand: DemandMap,
     pub(crate) stats: MapStats,
-    /// Misses that wait because [`WRITE_BACKS_MAX`] translation pages are being written back.
+    /// Page requests whose miss waits because [`WRITE_BACKS_MAX`] translation pages are being written back.
     waiting_misses: Queue,
     /// Number of translation pages being written back.
     write_backs: u32,
-    /// By plane: translation pages whose write-back waits for a free page.
+    /// By plane, the translation pages whose write-back waits for a free page.
     waiting_for_room: Box<[VecDeque<Tvpn>]>,
-    /// Number of translation pages in [`Mapping::waiting_for_room`], all planes together.
+    /// Number of translation pages in [`Mapping::waiting_for_room`], for all planes.
     waiting_for_room_count: u32,
-    /// By plane: translation pages changed by the plane's background job, to be written back at the end of the job.
+    /// By plane, the translation pages that the plane's background job has changed. They are written back at the end of
+    /// the job.
     deferred: Box<[Vec<Tvpn>]>,
 }
 
 impl Mapping {
-    /// The demand map of a drive, with an empty cache; `None` when the whole map is in RAM. With `verified`, the demand
+    /// The demand map of a drive, with an empty cache; `None` if the whole map is in RAM. With `verified`, the demand
     /// map keeps an image of the contents of its translation pages for the oracle.
     pub(crate) fn new(spec: &MapSpec, geometry: &Geometry, verified: bool) -> Option<Self> {
         let &MapSpec::Demand { cache_bytes, eviction } = spec else { return None };
@@ -76,8 +78,8 @@ impl Mapping {
 }
 
 impl Mapping {
-    /// Whether the map entry of `lpn` is available for a page of a host request, or of the write cache. If not, the
-    /// page waits for the entry and continues with [`Wake::MapEntry`].
+    /// Returns whether the map entry of `lpn` is cached, for a page of a host request or of the write cache. If not,
+    /// the page waits for the entry and continues with [`Wake::MapEntry`].
     #[inline]
     fn has_entry<P: Probe>(&mut self, core: &mut Core<P>, lpn: Lpn, owner: Owner, wants: Wants) -> bool {
         let is_hit = self.demand.cache.touch(lpn);
@@ -85,7 +87,7 @@ impl Mapping {
         is_hit || self.miss(core, Waiter::new(owner, lpn, wants))
     }
 
-    /// Prefetches into the processor's cache what a lookup of `lpn` needs: the slot number, or with `entries` (in a
+    /// Prefetches into the CPU's cache the data that a lookup of `lpn` needs: the slot number, or with `entries` (in a
     /// later call) the entry itself.
     #[inline]
     pub(crate) fn prefetch(&self, lpn: Lpn, entries: bool) {
@@ -96,8 +98,8 @@ impl Mapping {
         }
     }
 
-    /// A lookup has missed: brings the entry into the cache without a read if possible (returns `true`), else lets the
-    /// page wait.
+    /// A lookup has missed. Brings the entry into the cache and returns `true` if this takes no read and misses need
+    /// not wait; else the page waits.
     #[inline(never)]
     fn miss<P: Probe>(&mut self, core: &mut Core<P>, waiter: Waiter) -> bool {
         let _inside = core.inside.enter(Part::DemandMap);
@@ -110,8 +112,9 @@ impl Mapping {
         self.bring_in_or_wait(core, waiter)
     }
 
-    /// Brings the entry of a page into the cache and returns `true` if the content of its translation page is in RAM.
-    /// If not, the page waits for the read of the translation page, which is queued unless it is already under way.
+    /// Brings the map entry of a page into the cache and returns `true` if the content of its translation page is in
+    /// RAM. If not, the page waits for the read of the translation page, which is queued unless it is already under
+    /// way.
     fn bring_in_or_wait<P: Probe>(&mut self, core: &mut Core<P>, waiter: Waiter) -> bool {
         let page = self.demand.page_of(waiter.lpn);
         if !self.demand.pages[page.index()].is_being_read
@@ -125,8 +128,8 @@ impl Mapping {
         false
     }
 
-    /// Queues the read of a translation page; `false` when its content is in RAM because the page has never been
-    /// written or its program waits or is under way.
+    /// Queues the read of a translation page and returns `true`, or returns `false` if its content is in RAM: the page
+    /// has never been written, or its program waits for room or has not ended.
     fn read_translation_page<P: Probe>(&mut self, core: &mut Core<P>, page: Tvpn, class: Class) -> bool {
         let lpn = self.demand.lpn_of(page);
         let state = &self.demand.pages[page.index()];
@@ -153,13 +156,13 @@ impl Mapping {
         state.is_being_read = false;
         let is_merged = state.write_back == WriteBack::Read;
         self.serve_waiting(core, page, read.is_uncorrectable());
-        // An uncorrectable translation page is rebuilt as recovery would do: from the OOB of the data pages.
+        // An uncorrectable translation page is rebuilt from the OOB of the data pages, as in recovery.
         if is_merged {
             self.program_translation_page(core, page);
         }
     }
 
-    /// Page requests that wait for a translation page continue; with `is_lost` they fail.
+    /// Page requests that wait for a translation page continue. With `is_lost` the translation page was uncorrectable.
     fn serve_waiting<P: Probe>(&mut self, core: &mut Core<P>, page: Tvpn, is_lost: bool) {
         let mut waiting = std::mem::take(&mut self.demand.pages[page.index()].waiting);
         while let Some(waiter) = waiting.pop(&mut core.waiters) {
@@ -168,7 +171,8 @@ impl Mapping {
         }
     }
 
-    /// Puts the entry of `lpn` into the cache; if the evicted entry was dirty, its translation page is written back.
+    /// Brings the entry of `lpn` into the cache. If a dirty entry is evicted for it, writes back the evicted entry's
+    /// translation page.
     #[inline(never)]
     fn bring_in<P: Probe>(&mut self, core: &mut Core<P>, lpn: Lpn) {
         let level = match core.ftl.map.get(lpn) {
@@ -178,7 +182,7 @@ impl Mapping {
         if let Some(Some(in_flash)) = P::STAMPED.then(|| self.demand.in_flash(lpn)) {
             assert!(
                 in_flash == core.ftl.map.get(lpn),
-                "LPN {}: the mapping in its translation page is out of date",
+                "LPN {}: the mapping in its translation page in flash is out of date and not marked",
                 lpn.0
             );
         }
@@ -190,8 +194,8 @@ impl Mapping {
         }
     }
 
-    /// Makes sure that the entry of `lpn` is cached: the entry may have been evicted while a page waited for room. The
-    /// waiting page still knows its mapping, so bringing the entry in costs no read.
+    /// Brings the entry of `lpn` back into the cache if it has been evicted while its page waited for room. This takes
+    /// no read, because the mapping is known to the waiting page.
     #[inline]
     fn keep_entry<P: Probe>(&mut self, core: &mut Core<P>, lpn: Lpn) {
         if !self.demand.cache.contains(lpn) {
@@ -211,14 +215,14 @@ impl Mapping {
         }
     }
 
-    /// A background job of `plane` has emptied its victim: the translation pages it has changed are written back.
+    /// A background job of `plane` has moved all its pages. Writes back the translation pages that the job has changed.
     #[inline(never)]
     fn write_back_deferred<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId) {
         let mut pages = std::mem::take(&mut self.deferred[plane.index()]);
         for page in pages.drain(..) {
             let state = &mut self.demand.pages[page.index()];
             state.is_deferred = false;
-            // An eviction may have had the page written back in the meantime.
+            // An eviction may have caused a write-back of the page in the meantime.
             if state.is_stale {
                 self.write_back(core, page);
             }
@@ -227,27 +231,27 @@ impl Mapping {
         self.deferred[plane.index()] = pages;
     }
 
-    /// Writes a translation page back: reads the old page for its unchanged entries, then programs the new one.
+    /// Writes back a translation page: reads the old page for its unchanged entries, then programs the new page.
     pub(crate) fn write_back<P: Probe>(&mut self, core: &mut Core<P>, page: Tvpn) {
         let state = &mut self.demand.pages[page.index()];
         if state.write_back != WriteBack::None {
-            // Changes made before the program is queued are part of it; later ones need another write-back.
+            // Changes made before the program was queued are part of it; later changes need another write-back.
             state.write_back_again |= state.write_back == WriteBack::Program;
             return;
         }
         self.write_backs += 1;
         state.write_back = WriteBack::Read;
-        // A read that is under way for waiting page requests serves the write-back too.
+        // If a read is already under way for waiting page requests, it serves the write-back as well.
         if !state.is_being_read && !self.read_translation_page(core, page, Class::HostWrite) {
             self.program_translation_page(core, page);
         }
     }
 
-    /// Queues the program of a translation page, when its plane has room.
+    /// Queues the program of a translation page. If its plane has no room, the program waits for room.
     #[inline(never)]
     fn program_translation_page<P: Probe>(&mut self, core: &mut Core<P>, page: Tvpn) {
         let mut plane = core.ftl.allocator.home(Lpn(page.0), core.geometry.planes);
-        // A plane may be full of displaced pages, or because dynamic allocation has filled it.
+        // A plane may be full because of displaced pages, or because dynamic allocation has filled it.
         let may_be_full = core.room.has_displaced || !core.ftl.allocator.is_static();
         if may_be_full && !core.has_mapping_room(plane) {
             plane = core.plane_in_place_of(plane, Core::has_mapping_room);
@@ -273,7 +277,8 @@ impl Mapping {
         queued.expect("has_mapping_room has found room in this plane");
     }
 
-    /// The write-back of a translation page is over: the page has been programmed, or the write-back has been given up.
+    /// The write-back of a translation page has ended: the page has been programmed, or the write-back has been given
+    /// up.
     pub(crate) fn end_write_back<P: Probe>(&mut self, core: &mut Core<P>, page: Tvpn) {
         let _inside = core.inside.enter(Part::DemandMap);
         let state = &mut self.demand.pages[page.index()];
@@ -285,22 +290,21 @@ impl Mapping {
         self.resume_misses(core);
     }
 
-    /// Lets misses continue that wait in `waiting_misses`, while fewer than [`WRITE_BACKS_MAX`] write-backs are under
-    /// way.
+    /// Lets the misses in `waiting_misses` continue while fewer than [`WRITE_BACKS_MAX`] write-backs are under way.
     #[inline(never)]
     fn resume_misses<P: Probe>(&mut self, core: &mut Core<P>) {
         while self.write_backs < WRITE_BACKS_MAX
             && let Some(waiter) = self.waiting_misses.pop(&mut core.waiters)
         {
             let waiter = core.waiters.remove(waiter);
-            // Another miss may have brought the entry in.
+            // Another miss may have brought the entry into the cache.
             if self.demand.cache.touch(waiter.lpn) || self.bring_in_or_wait(core, waiter) {
                 core.wake(Wake::MapEntry { waiter, is_lost: false });
             }
         }
     }
 
-    /// Programs translation pages that wait for room in `plane`, as many as it has room for now.
+    /// Programs the translation pages that wait for room in `plane`, as far as there is room now.
     pub(crate) fn resume_write_backs<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId) {
         let _inside = core.inside.enter(Part::DemandMap);
         let waiting = self.waiting_for_room.get(plane.index()).map_or(0, VecDeque::len);
@@ -316,8 +320,8 @@ impl Mapping {
         }
     }
 
-    /// Gives up the write-backs that wait for room in worn-out planes, where no room will come any more: the changes
-    /// stay in RAM, and the pages that waited for these write-backs continue.
+    /// Gives up the write-backs that wait for room in worn-out planes, which will get no more room. Their changes
+    /// remain in RAM, and the pages that waited for these write-backs continue.
     pub(crate) fn give_up_write_backs<P: Probe>(&mut self, core: &mut Core<P>) {
         for plane in 0..self.waiting_for_room.len() {
             if !core.is_worn_out(PlaneId(plane as u32)) {
@@ -331,10 +335,10 @@ impl Mapping {
         }
     }
 
-    /// Writes all translation pages that are out of date, without simulating time: after preconditioning.
+    /// Writes all translation pages that are out of date in flash, without simulated time, after preconditioning.
     pub(crate) fn settle<P: Probe>(&mut self, core: &mut Core<P>) {
         let mut is_settled = false;
-        // Collecting blocks to make room for one translation page may change others.
+        // Collecting a victim to make room for one translation page may change other translation pages.
         while !std::mem::replace(&mut is_settled, true) {
             for page in self.demand.numbers() {
                 if !self.demand.has_changes(page) {
@@ -352,15 +356,16 @@ impl Mapping {
                     moved.expect("preconditioning leaves room for translation pages");
                 }
                 self.demand.write(page, &core.ftl.map);
-                // A translation page may be written twice here: the higher sequence number marks the newer one.
+                // A translation page may be written twice in this loop; the higher sequence number marks the newer
+                // version.
                 core.sequence += 1;
                 core.program_now(plane, WriteStream::Mapping, lpn, core.sequence, |_| ());
             }
         }
     }
 
-    /// Checks that with nothing under way every change that only RAM holds is in a cached entry, unless write-backs
-    /// have been given up because the drive has worn out.
+    /// Checks that, with nothing under way, no translation page has changes other than those of its cached dirty
+    /// entries. Write-backs that were given up because the drive has worn out are allowed.
     ///
     /// # Errors
     /// The first translation page that is out of date.
@@ -369,7 +374,7 @@ impl Mapping {
             |page: &TranslationPage| page.is_stale || page.write_back_again || page.is_deferred;
         match self.demand.pages.iter().position(is_forgotten) {
             Some(page) if self.stats.given_up == 0 => {
-                Err(format!("translation page {page} has changed and no write-back of it is under way"))
+                Err(format!("translation page {page} has changed, but is not being written back"))
             }
             _ => Ok(()),
         }
@@ -405,7 +410,8 @@ impl<P: Probe> Map<P> for Option<Mapping> {
         if is_corrected {
             self.on_corrected(core, lpn);
         }
-        // LPNs from `logical_pages` on are translation pages and combination pages: they have no map entry in flash.
+        // LPNs from `logical_pages` on are those of translation pages and combination pages, which have no map entry in
+        // flash.
         if let Some(mapping) = self
             && lpn.0 < core.geometry.logical_pages
         {

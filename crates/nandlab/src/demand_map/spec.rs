@@ -2,31 +2,36 @@
 
 use crate::spec::{FromVal, Key, Policy, Val, ValueKind, int, key, param, plain, with};
 
-/// `ftl.map`: where the mapping is kept.
+/// `ftl.map`: where the map is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MapSpec {
-    /// The whole map in RAM.
+    /// The whole map is in RAM.
     Page,
-    /// DFTL: translation pages in flash, the entries in use in a cache.
+    /// DFTL: the map is in flash, in translation pages; the entries in use are cached.
     Demand {
-        /// Size of the mapping cache; an entry takes 8 bytes.
+        /// Size of the mapping cache in bytes; an entry takes 8 bytes.
         cache_bytes: u64,
-        /// Which entry leaves a full cache.
+        /// The choice of the entry that is evicted from a full cache.
         eviction: Eviction,
     },
 }
 
-pub(crate) const MAP: Key = key("ftl.map", ValueKind::Slot(MAPS), "\"page\"", "where the mapping is kept");
+pub(crate) const MAP: Key = key("ftl.map", ValueKind::Slot(MAPS), "\"page\"", "where the map is kept");
 
 const MAPS: &[Policy] = &[
-    plain("page", "the whole map in RAM"),
+    plain("page", "the whole map is in RAM"),
     with(
         "demand",
         &[
-            param("cache", CACHE, "\"64MiB\"", "mapping cache, 8 bytes an entry"),
-            param("eviction", ValueKind::Slot(EVICTIONS), "\"lru\"", "which entry leaves a full cache"),
+            param("cache", CACHE, "\"64MiB\"", "size of the mapping cache; an entry takes 8 bytes"),
+            param(
+                "eviction",
+                ValueKind::Slot(EVICTIONS),
+                "\"lru\"",
+                "which entry is evicted from a full cache",
+            ),
         ],
-        "DFTL: a cached map with translation pages in flash",
+        "DFTL: the map is in flash, in translation pages; the entries in use are cached",
     ),
 ];
 
@@ -38,8 +43,8 @@ const CACHE: ValueKind = ValueKind::Size { min: 8, max: 8 << 32, step: 8 };
 pub enum Eviction {
     /// The least recently used entry.
     Lru,
-    /// LaLDPC, Algorithm 1: among the entries with the lowest read level the least recently used one; the `fixed` - 1
-    /// most recently used entries stay.
+    /// LaLDPC, Algorithm 1: the least recently used entry among those with the lowest read level. The `fixed` - 1 most
+    /// recently used entries are fixed: they are not chosen while there are other entries.
     ReadLevel {
         /// Len_fix of Algorithm 1, in entries.
         fixed: u32,
@@ -54,7 +59,7 @@ const EVICTIONS: &[Policy] = &[
             "fixed",
             int(1, u32::MAX as u64),
             "2000",
-            "Len_fix: the Len_fix - 1 most recently used entries stay",
+            "Len_fix of Algorithm 1: the Len_fix - 1 most recently used entries are fixed",
         )],
         "LaLDPC, Algorithm 1: the least recently used entry among those with the lowest read level",
     ),

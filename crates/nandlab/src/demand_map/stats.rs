@@ -1,4 +1,4 @@
-//! What is counted of the demand map.
+//! Counters of the demand map.
 
 use crate::base::counters::counters;
 use crate::base::section::{Before, Beside, Section};
@@ -8,25 +8,25 @@ use serde::Serialize;
 counters! {
     /// Lookups, evictions and write-backs of a demand map.
     pub struct MapStats {
-        /// Page reads of the host that found their entry cached.
+        /// Lookups of the map for page reads that found the map entry cached.
         pub read_hits: u64, sum of pages, summary "read.hits";
-        /// Page reads that did not.
+        /// Lookups of the map for page reads that did not find the map entry cached.
         pub read_misses: u64, sum of pages, summary "read.misses";
-        /// Page writes that found their entry cached.
+        /// Lookups of the map for page writes that found the map entry cached.
         pub write_hits: u64, sum of pages, summary "write.hits";
-        /// Page writes that did not.
+        /// Lookups of the map for page writes that did not find the map entry cached.
         pub write_misses: u64, sum of pages, summary "write.misses";
-        /// Entries that left for another.
+        /// Map entries evicted from the mapping cache.
         pub evictions: u64, sum of entries;
-        /// Of these the dirty ones.
+        /// Dirty map entries evicted from the mapping cache.
         pub dirty_evictions: u64, sum of entries;
-        /// Translation pages programmed to write changes back; GC's moves of translation pages are not among them.
+        /// Translation pages programmed to write back changes; moves of translation pages by GC do not count.
         pub write_backs: u64, sum of pages;
-        /// Dirty cached entries that became clean by that.
+        /// Dirty map entries that became clean because their translation page was written back.
         pub written_entries: u64, sum of entries;
-        /// Misses that had to wait because too much was being written back.
+        /// Misses that waited because too many translation pages were being written back.
         pub waiting_misses: u64, sum of pages;
-        /// Write-backs given up because the drive has worn out.
+        /// Write-backs of translation pages given up because the drive had worn out.
         pub given_up: u64, sum of pages;
     }
 }
@@ -43,20 +43,20 @@ impl MapStats {
         *count += 1;
     }
 
-    /// `map` of the summary, for a cache that has room for `capacity` entries and holds `cached`.
+    /// The value of `map` in the summary, for a cache with room for `capacity` entries that has `cached` entries.
     pub(crate) fn summary(&self, capacity: u32, cached: u32) -> MapSummary {
         Section { counters: self.clone(), values: MapValues { entries: capacity, cached } }
     }
 }
 
-/// The cache of a demand map.
+/// The mapping cache of a demand map.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "MapSummary")]
 pub struct MapValues {
-    /// Entries that the cache has room for.
+    /// Number of map entries for which the mapping cache has room.
     #[schemars(extend("unit" = "entries"))]
     pub entries: u32,
-    /// Entries in the cache at the end.
+    /// Number of map entries in the mapping cache at the end of the run.
     #[schemars(extend("unit" = "entries"))]
     pub cached: u32,
 }
@@ -65,5 +65,5 @@ impl Beside for MapValues {
     const BEFORE: Before = &[("read", &["entries", "cached"])];
 }
 
-/// `map` of the summary.
+/// The value of `map` in the summary.
 pub type MapSummary = Section<MapStats, MapValues>;

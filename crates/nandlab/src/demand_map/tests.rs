@@ -34,7 +34,8 @@ fn has_entry(mapping: &mut Mapping, core: &mut Core<NoProbe>, lpn: u32) -> bool 
     mapping.has_entry(core, Lpn(lpn), Owner::Request(RequestId(lpn)), Wants::Read)
 }
 
-/// Serves events until none is left; returns the LPNs that have waited for their entries, in the order of their wakes.
+/// Serves events until none is left. Returns the LPNs whose pages have waited for their map entries, in the order of
+/// their wakes.
 fn run(mapping: &mut Mapping, core: &mut Core<NoProbe>) -> Vec<u32> {
     let mut woken = Vec::new();
     while let Some(event) = next(core) {
@@ -64,7 +65,7 @@ fn mapping_operations(core: &Core<NoProbe>) -> [u64; 2] {
 }
 
 #[test]
-fn a_miss_reads_its_translation_page_once_for_all_that_wait() {
+fn one_read_of_a_translation_page_serves_all_misses_of_its_entries() {
     let mut core = setup().core();
     let mut mapping = mapping(&core, 8);
     put_in_flash(&mut core, &mapping, 0);
@@ -74,17 +75,20 @@ fn a_miss_reads_its_translation_page_once_for_all_that_wait() {
     assert_eq!(core.pool.live(), 1);
     // A translation page that has never been written is not read.
     assert!(has_entry(&mut mapping, &mut core, ENTRIES));
-    assert_eq!(run(&mut mapping, &mut core), [2, 0, 1], "in the order of the misses");
+    assert_eq!(run(&mut mapping, &mut core), [2, 0, 1], "pages continue in the order of their misses");
     assert_eq!(mapping_operations(&core), [1, 0]);
     assert!(has_entry(&mut mapping, &mut core, 1), "LPN 1 is cached now");
-    assert!(!has_entry(&mut mapping, &mut core, 3), "LPN 3 has not been asked for and is not cached");
+    assert!(
+        !has_entry(&mut mapping, &mut core, 3),
+        "no request needed the entry of LPN 3, so it is not cached"
+    );
     assert_eq!((mapping.stats.read_misses, mapping.stats.read_hits), (5, 1));
     run(&mut mapping, &mut core);
     assert!(mapping.is_idle());
 }
 
 #[test]
-fn a_dirty_entry_that_leaves_has_its_translation_page_written_back() {
+fn the_eviction_of_a_dirty_entry_writes_back_its_translation_page() {
     let mut core = setup().core();
     let mut mapping = Some(mapping(&core, 1));
     put_in_flash(&mut core, mapping.as_ref().unwrap(), 0);
@@ -93,8 +97,8 @@ fn a_dirty_entry_that_leaves_has_its_translation_page_written_back() {
     Map::keep_entry(&mut mapping, &mut core, Lpn(0));
     Map::on_written(&mut mapping, &mut core, Lpn(0));
     assert!(mapping.as_ref().unwrap().demand.has_changes(Tvpn(0)));
-    // The entry of page 1 takes the only place; the three other entries of page 0 have to be read before its
-    // write-back.
+    // The cache has room for one entry, so an entry of translation page 1 evicts that of LPN 0. The other three entries
+    // of translation page 0 have to be read before its write-back.
     Map::keep_entry(&mut mapping, &mut core, Lpn(ENTRIES));
     let mut mapping = mapping.unwrap();
     run(&mut mapping, &mut core);
@@ -112,14 +116,20 @@ fn a_dirty_entry_that_leaves_has_its_translation_page_written_back() {
 fn without_room_a_write_back_waits_and_continues_when_there_is_room() {
     let mut core = Setup { blocks: 4, ..setup() }.core();
     let mut mapping = Some(mapping(&core, 1));
-    // One free block is left, reserved for the background job of the plane.
+    // GC has filled three of the four blocks. The last free block is reserved for the background job of the plane.
     fill(&mut core, WriteStream::Gc, 0..24);
     mapping.as_mut().unwrap().write_back(&mut core, Tvpn(0));
     assert!(Map::<NoProbe>::is_waiting(&mapping) && Map::<NoProbe>::waits_in(&mapping, PLANE));
-    assert!(matches!(next(&mut core), Some(Event::Wake(Wake::Space(PLANE)))), "GC is woken");
+    assert!(
+        matches!(next(&mut core), Some(Event::Wake(Wake::Space(PLANE)))),
+        "the waiting write-back queues a wake for GC"
+    );
     let mut inner = mapping.take().unwrap();
     inner.resume_write_backs(&mut core, PLANE);
-    assert!(core.pool.live() == 0 && inner.waiting_for_room_count == 1, "there is no more room than before");
+    assert!(
+        core.pool.live() == 0 && inner.waiting_for_room_count == 1,
+        "the write-back still waits, because no room has been gained"
+    );
     clear(&mut core, BlockId(0));
     inner.resume_write_backs(&mut core, PLANE);
     run(&mut inner, &mut core);
@@ -134,14 +144,17 @@ fn misses_wait_while_64_translation_pages_are_written_back() {
     for page in (0..63).map(Tvpn) {
         mapping.write_back(&mut core, page);
     }
-    assert!(has_entry(&mut mapping, &mut core, 64 * ENTRIES), "63 write-backs are below the limit");
+    assert!(
+        has_entry(&mut mapping, &mut core, 64 * ENTRIES),
+        "a miss does not wait while 63 translation pages are written back"
+    );
     mapping.write_back(&mut core, Tvpn(63));
     assert!(!has_entry(&mut mapping, &mut core, 65 * ENTRIES));
     assert_eq!(mapping.stats.waiting_misses, 1);
     assert!(has_entry(&mut mapping, &mut core, 64 * ENTRIES), "a hit does not wait");
     core.wakes.clear();
     let Some(Event::Ended(Transaction { owner: Owner::TranslationPage(first), .. })) = next(&mut core) else {
-        panic!("the first translation page is programmed");
+        panic!("the next event must be the end of a translation page's program");
     };
     mapping.end_write_back(&mut core, first);
     let wake = core.wakes.pop();
@@ -156,7 +169,7 @@ fn map_changes_of_a_job_are_written_back_once_when_the_job_ends() {
     let mut core = setup().core();
     let mut mapping = Some(mapping(&core, 1));
     Map::keep_entry(&mut mapping, &mut core, Lpn(ENTRIES));
-    // Two entries of translation page 0, one of page 2, and one of page 1 that is cached.
+    // Two entries of translation page 0, one of page 2, and one of page 1, which is the only cached entry.
     for lpn in [0, 3, 2 * ENTRIES, ENTRIES] {
         Map::on_moved(&mut mapping, &mut core, PLANE, Lpn(lpn), true);
     }
@@ -166,7 +179,10 @@ fn map_changes_of_a_job_are_written_back_once_when_the_job_ends() {
     run(&mut mapping, &mut core);
     assert_eq!(mapping_operations(&core), [0, 2]);
     assert!([0, 2].into_iter().all(|page| !mapping.demand.has_changes(Tvpn(page))));
-    assert!(mapping.demand.has_changes(Tvpn(1)), "the change stays in the cached entry until its eviction");
+    assert!(
+        mapping.demand.has_changes(Tvpn(1)),
+        "the change of page 1 remains in the cached entry until its eviction"
+    );
     mapping.audit_at_rest().unwrap();
 }
 

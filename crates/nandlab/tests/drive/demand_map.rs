@@ -699,5 +699,5 @@ fn the_audit_detects_an_evicted_dirty_entry() {
     let left = drive.inner_mut().demand.unwrap().cache.insert(Lpn(7), 1);
     assert_eq!(left, Some(Lpn(0)));
     let error = drive.audit().unwrap_err();
-    assert!(error.contains("the entry of LPN 0 is dirty and not cached"), "{error}");
+    assert!(error.contains("the entry of LPN 0 is dirty, but not cached"), "{error}");
 }

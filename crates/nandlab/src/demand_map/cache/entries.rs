@@ -4,15 +4,15 @@ use crate::base::geometry::Lpn;
 use crate::base::huge::prefetch;
 use crate::base::list::{Link, ListLinks};
 
-/// The list of the `read-level` policy that an entry is in.
+/// The list or heap of the `read-level` policy that has an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Listing {
     /// The list of the fixed entries, which are not evicted.
     Fixed,
     /// The list of the entry's level.
     Listed,
-    /// The heap of the entry's level: the level has changed since the entry was used, so its place is in the middle of
-    /// the list.
+    /// The heap of the entry's level: the level has changed since the last use of the entry, so the entry would belong
+    /// in the middle of the list.
     Displaced,
 }
 
@@ -23,7 +23,7 @@ pub(super) struct MapEntry {
     link: Link,
     pub(super) level: u8,
     pub(super) listing: Listing,
-    /// Number of the entry's last use, counting all uses of the cache.
+    /// Number of the last use of the entry; all uses of the cache are counted.
     pub(super) used: u64,
 }
 

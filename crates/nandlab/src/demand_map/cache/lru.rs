@@ -26,7 +26,7 @@ impl Lru {
         entries[slot].level = level;
     }
 
-    /// Removes the entry to evict from the order and returns its slot.
+    /// Chooses the entry to evict, removes it from the order and returns its slot.
     #[inline]
     pub(super) fn evict(&mut self, entries: &mut MapEntries) -> u32 {
         let slot = self.used.last().expect("a full cache has entries");

@@ -1,7 +1,7 @@
-//! The mapping cache: which LPNs have their map entry in RAM, and the read level in each entry.
+//! The mapping cache: the LPNs whose map entry is in RAM, and the read level in each entry.
 //!
-//! Each eviction policy keeps the entries in an order of its own; an entry is a slot, and slots are linked into lists
-//! by index. An operation takes O(1) time (`read-level`: at most O(log n) of n entries).
+//! Each eviction policy keeps the entries in its own order. An entry is a slot; lists link slots by index. An operation
+//! takes O(1) time, with `read-level` at most O(log n) for n entries.
 
 mod entries;
 mod lru;
@@ -14,7 +14,7 @@ use entries::{MapEntries, MapEntry};
 use lru::Lru;
 use read_level::ReadLevel;
 
-/// Bytes of RAM an entry takes: LPN, PPN and four level bits, aligned (LaLDPC, Section III-E).
+/// Bytes of RAM that an entry takes: LPN, PPN and four level bits, aligned (LaLDPC, Section III-E).
 pub const ENTRY_BYTES: u64 = 8;
 
 /// The state of the eviction policy: the entries in the order that the policy needs.
@@ -37,10 +37,10 @@ macro_rules! ask {
 /// The cached entries.
 #[derive(Debug)]
 pub struct Cache {
-    /// For each LPN the level bits of its entry; 0: not cached. An array of its own because 64 neighbours share a cache
-    /// line of the processor, so a lookup is faster here than by slot and entry.
+    /// By LPN, the level bits of its entry; 0: not cached. The level bits are in an array of their own because 64
+    /// neighbours share a line of the CPU's cache: this makes a lookup faster than by slot and entry.
     levels: Huge<u8>,
-    /// For each LPN the slot of its entry + 1; valid if the entry is cached.
+    /// By LPN, the slot of its entry + 1; only valid if the entry is cached.
     slots: Huge<u32>,
     entries: MapEntries,
     capacity: u32,
@@ -64,7 +64,7 @@ impl Cache {
         }
     }
 
-    /// Number of entries that fit.
+    /// Number of entries for which the cache has room.
     pub fn capacity(&self) -> u32 {
         self.capacity
     }
@@ -84,20 +84,20 @@ impl Cache {
         self.contains(lpn).then(|| self.slots[lpn.index()] - 1)
     }
 
-    /// Prefetches the level bits of `lpn` into the processor's cache.
+    /// Prefetches the level bits of `lpn` into the CPU's cache.
     #[inline(always)]
     pub fn prefetch_level(&self, lpn: Lpn) {
         self.levels.prefetch(lpn.index());
     }
 
-    /// Prefetches the level bits and the slot number of `lpn` into the processor's cache.
+    /// Prefetches the level bits and the slot number of `lpn` into the CPU's cache.
     #[inline(always)]
     pub fn prefetch(&self, lpn: Lpn) {
         self.levels.prefetch(lpn.index());
         self.slots.prefetch(lpn.index());
     }
 
-    /// Prefetches the entry of `lpn` into the processor's cache, some time after [`Cache::prefetch`].
+    /// Prefetches the entry of `lpn` into the CPU's cache, some time after [`Cache::prefetch`].
     #[inline(always)]
     pub fn prefetch_entry(&self, lpn: Lpn) {
         if let Some(slot) = self.slot(lpn) {
@@ -111,8 +111,8 @@ impl Cache {
         self.levels[lpn.index()] != 0
     }
 
-    /// A request needs the entry of `lpn`. If the entry is cached it becomes the most recently used one; returns
-    /// whether it is.
+    /// A request needs the entry of `lpn`. If the entry is cached, makes it the most recently used entry and returns
+    /// `true`.
     #[inline]
     pub fn touch(&mut self, lpn: Lpn) -> bool {
         let Some(slot) = self.slot(lpn) else { return false };
@@ -126,7 +126,7 @@ impl Cache {
         Some(self.levels[lpn.index()]).filter(|&level| level != 0)
     }
 
-    /// Sets the level bits of the entry of `lpn`, if the entry is cached. The order of use stays.
+    /// Sets the level bits of the entry of `lpn`, if the entry is cached. This is no use of the entry.
     #[inline]
     pub fn set_level(&mut self, lpn: Lpn, level: u8) {
         debug_assert!(level > 0, "levels count from 1");
@@ -138,7 +138,8 @@ impl Cache {
         }
     }
 
-    /// Adds the entry of `lpn`, which must not be cached; returns the LPN whose entry was evicted.
+    /// Adds the entry of `lpn`, which must not be cached. Returns the LPN whose entry was evicted, if the cache was
+    /// full.
     #[inline]
     pub fn insert(&mut self, lpn: Lpn, level: u8) -> Option<Lpn> {
         debug_assert!(!self.contains(lpn), "LPN {} is cached already", lpn.0);
@@ -174,7 +175,7 @@ impl Cache {
             let is_found = self.slot(entry.lpn) == Some(slot as u32);
             if !is_found || self.levels[entry.lpn.index()] != entry.level {
                 return Err(format!(
-                    "the slot of the cached entry of LPN {}, or its level, differs from the index",
+                    "the slot or the level of the cached entry of LPN {} differs from the index",
                     entry.lpn.0
                 ));
             }
@@ -184,7 +185,7 @@ impl Cache {
         if indexed != self.len() as usize || ordered != self.len() {
             let len = self.len();
             return Err(format!(
-                "{len} cached entries, {indexed} in the index, {ordered} in the order of eviction"
+                "{len} entries are cached, but {indexed} are in the index and {ordered} in the order of eviction"
             ));
         }
         Ok(())

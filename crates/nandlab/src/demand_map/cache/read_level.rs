@@ -1,17 +1,17 @@
 //! Eviction `read-level`: among the entries that are not fixed, evicts the one with the lowest read level; among
 //! entries of equal level, the least recently used one (LaLDPC, Algorithm 1; LaLDPC_new in that paper).
 //!
-//! Number the entries from 1, the most recently used first. The entries before `Len_fix` are fixed: `j >= Len_fix` of
-//! Algorithm 1 is taken to the letter, and its `break` leaves both loops. If all entries are fixed, the least recently
-//! used one is evicted.
+//! The entries are numbered from 1, the most recently used first. The entries before number `Len_fix` are fixed: the
+//! condition `j >= Len_fix` of Algorithm 1 is taken literally, and the `break` of Algorithm 1 leaves both loops. If all
+//! entries are fixed, the least recently used entry is evicted.
 //!
-//! The fixed entries are one list. The other entries are in one list per level, ordered by use: an entry that stops
-//! being fixed was used later than all entries that stopped before it, so it goes to the front of its list. Only an
-//! entry whose level changes while it is not fixed (GC has moved its page, or its read took long) belongs in the middle
-//! of a list; it goes into a heap of that level instead, ordered by use. So a hit takes O(1) and an eviction at most
-//! O(log n).
+//! The fixed entries are in one list. The other entries are in one list per level, ordered by use: an entry that
+//! becomes unfixed was used later than all entries that became unfixed before it, so it goes to the front of its list.
+//! An unfixed entry whose level changes (GC has moved its page, or its read took long) would belong in the middle of a
+//! list. It goes into a heap of its new level instead, which is ordered by use. So a hit takes O(1) time and an
+//! eviction at most O(log n).
 //!
-//! Parameter: `fixed`, which is Len_fix, in entries (the paper: 500, 2000, 5000).
+//! Parameter: `fixed`, the Len_fix of Algorithm 1, in entries (the paper: 500, 2000, 5000).
 
 use super::entries::{Listing, MapEntries};
 use crate::base::list::List;
@@ -23,14 +23,14 @@ use std::collections::BinaryHeap;
 #[derive(Debug, Default)]
 struct Level {
     listed: List,
-    /// Last use and slot of the displaced entries. Items of entries that have left or changed since are dropped when
-    /// they reach the top.
+    /// Last use and slot of the displaced entries. Items of entries that have been evicted, used or changed since are
+    /// dropped when they reach the top of the heap.
     displaced: BinaryHeap<Reverse<(u64, u32)>>,
-    /// Number of displaced entries, which is the number of up-to-date items in the heap.
+    /// Number of displaced entries: the up-to-date items in the heap.
     displaced_len: u32,
 }
 
-/// All entries, fixed or by level.
+/// All entries: the fixed ones, and the others by level.
 #[derive(Debug)]
 pub(super) struct ReadLevel {
     fixed: List,
@@ -49,7 +49,7 @@ impl ReadLevel {
         }
     }
 
-    /// Makes `slot`, which is in no list, the most recently used.
+    /// Makes `slot`, which is in no list, the most recently used entry.
     fn put_first(&mut self, entries: &mut MapEntries, slot: u32) {
         self.uses += 1;
         entries[slot].used = self.uses;
@@ -63,13 +63,13 @@ impl ReadLevel {
         }
     }
 
-    /// Removes `slot` from the list or heap it is in.
+    /// Removes `slot` from its list or heap.
     fn take(&mut self, entries: &mut MapEntries, slot: u32) {
         let level = &mut self.levels[usize::from(entries[slot].level)];
         match entries[slot].listing {
             Listing::Fixed => self.fixed.remove(entries, slot),
             Listing::Listed => level.listed.remove(entries, slot),
-            // The item stays in the heap: the entry's changed use or listing shows that the item is out of date.
+            // The item remains in the heap: the changed use or listing of the entry shows that the item is out of date.
             Listing::Displaced => level.displaced_len -= 1,
         }
     }
@@ -100,7 +100,7 @@ impl ReadLevel {
         }
     }
 
-    /// Removes the entry to evict from the order and returns its slot.
+    /// Chooses the entry to evict, removes it from the order and returns its slot.
     pub(super) fn evict(&mut self, entries: &mut MapEntries) -> u32 {
         for number in 0..=LEVELS_MAX {
             let level = &mut self.levels[number];
@@ -142,8 +142,8 @@ impl Level {
         None
     }
 
-    /// Drops outdated and duplicate items of the heap. Called when these are the larger part, so the cost per pushed
-    /// item is small.
+    /// Drops outdated and duplicate items of the heap. Called when these are the majority, so the cost per added item
+    /// is small.
     fn clean(&mut self, entries: &MapEntries, level: u8) {
         let mut displaced = std::mem::take(&mut self.displaced).into_vec();
         displaced.retain(|&Reverse((used, slot))| Self::is_current(entries, level, used, slot));

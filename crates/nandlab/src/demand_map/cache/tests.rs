@@ -1,9 +1,10 @@
-//! The cache compared with literal transcriptions of its eviction policies.
+//! The cache, compared with literal transcriptions of its eviction policies.
 
 use super::*;
 use crate::base::rng::Stream;
 
-/// Algorithm 1 of the LaLDPC paper, line by line, on a list (position 1 is the most recently used).
+/// Algorithm 1 of the LaLDPC paper, line by line, on a list; position 1 is the most recently used entry. The numbers in
+/// comments are the lines of the algorithm.
 struct Algorithm1 {
     init_mc: Vec<(u32, u8)>,
     len_mc: usize,
@@ -34,7 +35,7 @@ impl Algorithm1 {
                     }
                 }
             }
-            // 13: remove the ind-th item; without one, the tail.
+            // 13: remove the ind-th item; if there is none, the last item.
             evicted = Some(self.init_mc.remove(ind.unwrap_or(self.len_mc) - 1).0);
         }
         self.init_mc.insert(0, (lpn, level));
@@ -48,7 +49,7 @@ impl Algorithm1 {
     }
 }
 
-/// Compares cache and Algorithm 1 on random steps; `changes` of 8 steps set a level, the others are requests.
+/// Compares the cache with Algorithm 1 on random steps: `changes` of 8 steps set a level, the others are requests.
 fn compare(seed: u64, len_mc: u32, len_fix: u32, lpns: u32, changes: u64, steps: u32) {
     let mut stream = Stream::new(seed, "cache");
     let eviction = Eviction::ReadLevel { fixed: len_fix };
@@ -56,7 +57,7 @@ fn compare(seed: u64, len_mc: u32, len_fix: u32, lpns: u32, changes: u64, steps:
     let mut literal =
         Algorithm1 { init_mc: Vec::new(), len_mc: len_mc as usize, len_fix: len_fix as usize, l_max: 7 };
     for step in 0..steps {
-        // The square of the draw favours low LPNs, so that there are hits.
+        // The square of the random number favours low LPNs, so that there are hits.
         let draw = stream.unit();
         let lpn = (draw * draw * f64::from(lpns)) as u32;
         let level = 1 + stream.below(7) as u8;
@@ -94,14 +95,15 @@ fn read_level_evicts_the_same_victims_as_algorithm_1() {
 }
 
 #[test]
-fn many_level_changes_of_unfixed_entries_evict_as_algorithm_1_does() {
+fn read_level_evicts_as_algorithm_1_after_many_level_changes_of_unfixed_entries() {
     compare(99, 200, 20, 300, 7, 40_000);
 }
 
 #[test]
-fn the_two_cases_of_figure_8() {
-    // Case 1: an unfixed entry has the lowest level of all. Case 2: only fixed entries have the lowest level, so the
-    // least recently used unfixed entry of the next level is evicted. Positions from 1; Len_fix = 3.
+fn read_level_evicts_the_victims_of_the_two_cases_of_figure_8() {
+    // LaLDPC, Figure 8, with positions from 1 and Len_fix = 3. Case 1: an unfixed entry has the lowest level of all.
+    // Case 2: only fixed entries have the lowest level, so the least recently used unfixed entry of the next level is
+    // evicted.
     for (levels, victim) in [([1, 3, 2, 1, 3, 1, 2], 6), ([1, 1, 3, 2, 3, 2, 3], 6)] {
         let mut cache = Cache::new(7 * ENTRY_BYTES, 16, Eviction::ReadLevel { fixed: 3 });
         for position in (1..=7).rev() {
