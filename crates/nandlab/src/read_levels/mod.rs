@@ -1,5 +1,5 @@
 //! A flash read after its transfer from the die: decoding, further tries until a level decodes, and remembering that
-//! level. The level that a read needs, and its start level, are worked out when the read is queued (`core/read.rs`).
+//! level. The needed level and the start level are determined when the read is queued (`core/read.rs`).
 //!
 //! Y. Du et al., "LaLDPC: Latency-aware LDPC for read performance improvement of solid state drives", MSST 2017.
 
@@ -20,18 +20,18 @@ use std::collections::VecDeque;
 /// Reads that have left their dies and are being decoded.
 #[derive(Debug)]
 pub(crate) struct Reads {
-    /// By read level: end of decoding and slot of the pages being decoded, earliest end first.
+    /// By read level, the pages being decoded: the end of decoding and the slot, earliest end first.
     decoding: Box<[VecDeque<(Time, Slot)>]>,
     pub(crate) stats: EccStats,
 }
 
 impl Reads {
-    /// `levels`: number of read levels.
+    /// No read is being decoded. `levels`: number of read levels.
     pub(crate) fn new(levels: u8) -> Self {
         Self { decoding: vec![VecDeque::new(); usize::from(levels)].into(), stats: EccStats::default() }
     }
 
-    /// Drops all reads being decoded: power is lost.
+    /// Drops all reads being decoded, at power loss.
     pub(crate) fn forget(&mut self) {
         self.decoding.iter_mut().for_each(VecDeque::clear);
     }
@@ -45,9 +45,9 @@ impl Reads {
         }
     }
 
-    /// The page of a read has left its die. Returns the read if its decoding takes no time; else [`Reads::on_clock`]
-    /// returns it at the end of decoding. A sub-read of a pread is decoded with its partner, once both have left their
-    /// dies.
+    /// The page of a read has left its die. Returns the read if its decoding takes no time; if not, [`Reads::on_clock`]
+    /// returns it at the end of decoding. The two sub-reads of a pread are decoded together, once both pages have left
+    /// their dies.
     #[inline]
     pub(crate) fn on_page_out<P: Probe>(&mut self, core: &mut Core<P>, slot: Slot) -> Option<Slot> {
         let read = &core.pool[slot];
@@ -64,7 +64,7 @@ impl Reads {
         }
         let cost = *core.device.timing().read(level, is_retry);
         if !core.physics.ecc.has_levels() {
-            // No further try can follow, so the flash page is not needed any more; the blocks of a pread stay pinned
+            // No further try can follow, so the block of the page is unpinned. The two blocks of a pread remain pinned
             // until both sub-reads have left their dies.
             if partner.is_none() {
                 core.unpin(block);
@@ -101,7 +101,7 @@ impl Reads {
         None
     }
 
-    /// The clock of a read level's decoder has expired; returns the read whose decoding has ended.
+    /// The decoder clock of a read level has expired. Returns the read whose decoding has ended.
     #[inline]
     pub(crate) fn on_clock<P: Probe>(&mut self, core: &mut Core<P>, clock: u32) -> Slot {
         let line = &mut self.decoding[(clock - core.geometry.dies) as usize];
@@ -111,8 +111,8 @@ impl Reads {
         slot
     }
 
-    /// Decoding has ended. If it failed and a higher level is left, queues another try and returns `false`; else
-    /// remembers the level and returns `true`: the read is over.
+    /// Decoding of a read has ended. If decoding failed and there is a higher level, queues another try and returns
+    /// `false`. If not, remembers the level and returns `true`: the read has ended.
     #[inline]
     pub(crate) fn on_decoded<P: Probe>(
         &mut self,
@@ -136,11 +136,12 @@ impl Reads {
         true
     }
 
-    /// Remembers the level of the last try, for the block and for the page. Reads of background jobs set no level of a
-    /// page: they are no use of the page.
+    /// Remembers the level of the last try for the block, and for the page unless the read belongs to a background job:
+    /// such a read is no use of the page.
     fn remember<P: Probe>(core: &mut Core<P>, map: &mut impl Map<P>, slot: Slot) {
         let Transaction { ppn, lpn, cause, level, start, .. } = core.pool[slot];
-        // A read at full strength always ends at the last level, whatever level its block needs.
+        // A read at full strength always ends at the last level, whatever the needed level, so its level is not
+        // remembered for the block.
         if start != Start::Last {
             core.levels.set_block(core.geometry.block_of(ppn), level);
         }

@@ -4,8 +4,8 @@ use super::EccStats;
 use crate::base::note::Note;
 use crate::base::words::{count, listed, part, several};
 
-/// Page reads were decoded by no read level, or `requests` requests have failed as uncorrectable. `has_lost_power`: the
-/// drive has lost power, which may have lost their data.
+/// No read level decoded some page reads, or `requests` requests failed as uncorrectable. `has_lost_power`: power loss
+/// may have lost the data of these requests.
 pub(crate) fn uncorrectable(ecc: &EccStats, requests: u64, has_lost_power: bool) -> Option<Note> {
     let lost = ecc.uncorrectable;
     if lost == 0 && requests == 0 {
@@ -28,8 +28,8 @@ pub(crate) fn uncorrectable(ecc: &EccStats, requests: u64, has_lost_power: bool)
     Note::error("uncorrectable", text.trim_end().to_owned())
 }
 
-/// Every page of a drive with read levels was decoded at level 1, so that `keys` made no difference. `has_errors`: the
-/// spec has bit errors.
+/// On a drive with read levels every page was decoded at level 1, so `keys` had no effect. `has_errors`: the spec has
+/// bit errors.
 pub(crate) fn first_level(ecc: &EccStats, keys: &[&str], has_errors: bool) -> Option<Note> {
     if ecc.levels[1] == 0 || ecc.soft_reads() + ecc.uncorrectable > 0 {
         return None;

@@ -12,15 +12,15 @@ section! { for EccSpec {
         "ecc.levels",
         LEVELS,
         "\"none\"",
-        "read levels: their RBER limits, and latencies that replace the read latencies of [timing]",
+        "read levels: their RBER limits, and their latencies in place of the read latencies of [timing]",
     ),
-    start = key("ecc.start", ValueKind::Slot(StartLevel::CHOICES), "\"first\"", "the level a read starts at"),
-    retry = key("ecc.retry", ValueKind::Slot(Retry::CHOICES), "\"full\"", "what a further try costs"),
+    start = key("ecc.start", ValueKind::Slot(StartLevel::CHOICES), "\"first\"", "the read level of the first try"),
+    retry = key("ecc.retry", ValueKind::Slot(Retry::CHOICES), "\"full\"", "the time that a further try takes"),
 } }
 
 const LEVELS: ValueKind = ValueKind::Either(&[
     ValueKind::Slot(&[
-        plain("none", "no read levels: latencies of [timing], every read decodes"),
+        plain("none", "no read levels: every read decodes, with the latencies of [timing]"),
         plain("laldpc", "LaLDPC, Tables I and II: seven levels"),
     ]),
     ValueKind::List(LEVEL, LEVELS_MAX),
@@ -33,7 +33,7 @@ const LEVEL: &[Param] = &[
     param("decode", OVERHEAD, "", "decoding time in the controller"),
 ];
 
-/// At an RBER of one half a bit carries no information.
+/// The limit of the range: at an RBER of 0.5 a bit carries no information.
 const RBER_MAX: ValueKind = above_0(0.5);
 
 impl FromVal for Vec<LevelSpec> {
@@ -73,11 +73,11 @@ fn laldpc() -> Vec<LevelSpec> {
 
 choices! { for StartLevel {
     First = "first": "LDPC-in-SSD: always level 1",
-    Ideal = "ideal": "the lowest level that decodes, as if the controller knew it",
+    Ideal = "ideal": "the needed level, as if the controller knew it",
     LastLevel = "last-level":
         "LaLDPC: the level of the page's last read while its map entry is cached, else level 1",
     BlockLevel = "block-level":
-        "last-level, but without a cached entry the level that last decoded a page of the block",
+        "as \"last-level\", but without a cached map entry the level that last decoded a page of the block",
 } }
 
 choices! { for Retry {
@@ -88,8 +88,8 @@ choices! { for Retry {
 
 pub(crate) const RULES: &[Rule] = &[ascending];
 
-/// Each level has a higher RBER limit than the level before it and no shorter sensing or transfer: an incremental retry
-/// takes the difference.
+/// Each level needs a higher RBER limit than the level before it, and at least the same sensing and transfer times,
+/// because an incremental retry takes the difference of the times.
 fn ascending(check: &mut Check<'_>) -> Option<()> {
     const KEY: &str = "ecc.levels";
     let Val::List(levels) = check.get(KEY)? else { return None };

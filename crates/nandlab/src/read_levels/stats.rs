@@ -1,4 +1,4 @@
-//! What is counted of read levels.
+//! Counters of read levels.
 
 use crate::base::counters::counters;
 use crate::base::numbers::{number, ratio};
@@ -9,36 +9,37 @@ use crate::sched::{Cause, Transaction};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Page reads by level: index 1 is level 1.
+/// Number of page reads by read level; the index is the level.
 pub type ByLevel = [u64; LEVELS_MAX + 2];
 
 counters! {
-    /// Read levels and tries of a drive with a level table.
+    /// Counters of read levels and tries; drives without `ecc.levels` count every read at level 1.
     pub struct EccStats {
-        /// All page reads that were decoded, by the level that did it.
+        /// Page reads that were decoded, by the read level that decoded them.
         pub levels: ByLevel, sum of pages, reshaped "levels";
-        /// Tries beyond the first, of all page reads.
+        /// Tries of page reads beyond the first try.
         pub retries: u64, sum of tries;
-        /// Page reads that no level decoded.
+        /// Page reads that no read level decoded.
         pub uncorrectable: u64, sum of pages, life "uncorrectable", smart "Uncorrectable read error count";
-        /// Page reads of the host's that were decoded, by the level that did it.
+        /// Host page reads that were decoded, by the read level that decoded them.
         pub host_levels: ByLevel, sum of pages, reshaped "host.levels";
-        /// Host page reads by the least level that decodes them, whatever level did it; behind the last: none does.
+        /// Host page reads by needed level, the lowest read level that decodes the page; the count after the last level
+        /// is that of pages that no level decodes.
         pub host_needed: ByLevel, sum of pages, reshaped "host.needed";
-        /// Tries beyond the first, of the host's page reads.
+        /// Tries of host page reads beyond the first try.
         pub host_retries: u64, sum of tries, summary "host.retries";
-        /// Page reads of the host's that no level decoded.
+        /// Host page reads that no read level decoded.
         pub host_uncorrectable: u64, sum of pages, summary "host.uncorrectable";
-        /// Host page reads whose first try was above level 1.
+        /// Host page reads whose first try was above read level 1.
         pub host_soft_starts: u64, sum of pages, summary "host.soft_starts";
-        /// Sensing, transfer and decoding of the host's page reads, all tries; waiting not counted.
+        /// Time of sensing, transfer and decoding of host page reads, for all tries; waiting is not counted.
         pub host_flash_ns: Span, sum of us, reshaped "host.flash_read_us";
     }
 }
 
 impl EccStats {
-    /// Those of a drive without a level table, where nothing is counted: so many pages read, the host's of them, and what
-    /// one of them costs.
+    /// The counters of a drive without read levels, where no read is counted one by one: `reads` page reads,
+    /// `host_reads` of them for the host, each of which takes `read_ns`.
     pub(crate) fn without_levels(reads: u64, host_reads: u64, read_ns: Span) -> Self {
         let mut stats = Self { host_flash_ns: host_reads * read_ns, ..Self::default() };
         stats.levels[1] = reads;
@@ -46,14 +47,14 @@ impl EccStats {
         stats
     }
 
-    /// A read of the host's is queued.
+    /// A host read has been queued.
     #[inline]
     pub(crate) fn on_host_start(&mut self, start: u8, needed: u8) {
         self.host_soft_starts += u64::from(start > 1);
         self.host_needed[usize::from(needed)] += 1;
     }
 
-    /// A read has been transferred for the last time.
+    /// The page of a read has left its die for the last time.
     #[inline]
     pub(crate) fn on_last_try(&mut self, read: &Transaction) {
         let (is_lost, level) = (read.is_uncorrectable(), usize::from(read.level));
@@ -67,22 +68,22 @@ impl EccStats {
         }
     }
 
-    /// Page reads of the host's that have ended.
+    /// Number of host page reads that have ended.
     pub fn host_reads(&self) -> u64 {
         self.host_levels.iter().sum::<u64>() + self.host_uncorrectable
     }
 
-    /// All page reads that have ended.
+    /// Number of page reads that have ended, for all causes.
     pub fn reads(&self) -> u64 {
         self.levels.iter().sum::<u64>() + self.uncorrectable
     }
 
-    /// Pages decoded above the first level.
+    /// Number of page reads that were decoded above level 1.
     pub fn soft_reads(&self) -> u64 {
         self.levels[2..].iter().sum()
     }
 
-    /// `ecc` of the summary, for a drive with so many levels.
+    /// The value of `ecc` in the summary, for a drive with `levels` read levels.
     pub(crate) fn summary(&self, levels: u8) -> EccSummary {
         let by_level = |counts: &ByLevel| ByNumber::new(&counts[1..=usize::from(levels)]);
         let per_read = ratio(self.host_flash_ns.ns() as f64 * 1e-3, self.host_reads() as f64);
@@ -94,7 +95,8 @@ impl EccStats {
         Section { counters: self.clone(), values: EccValues { levels: by_level(&self.levels), host } }
     }
 
-    /// What the columns of `life.parquet` tell of the host's reads beyond the counters: mean levels, tries for a read.
+    /// Columns of `life.parquet` for host reads that are no counters: the mean level, the mean needed level, and tries
+    /// per read.
     pub(crate) fn life_means(&self) -> [(&'static str, f64); 3] {
         let reads = self.host_reads() as f64;
         [
@@ -105,28 +107,28 @@ impl EccStats {
     }
 }
 
-/// Read levels and tries of all page reads.
+/// Read levels and tries of page reads for all causes.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "EccSummary")]
 pub struct EccValues {
-    /// Page reads by the level that decoded them.
+    /// Number of page reads by the read level that decoded them.
     #[schemars(extend("unit" = "pages"))]
     pub levels: ByNumber,
-    /// The host's page reads.
+    /// Read levels and tries of host page reads.
     pub host: HostEccValues,
 }
 
-/// Read levels and tries of the host's page reads.
+/// Read levels and tries of host page reads.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "HostEccSummary")]
 pub struct HostEccValues {
-    /// Page reads of the host by the level that decoded them.
+    /// Number of host page reads by the read level that decoded them.
     #[schemars(extend("unit" = "pages"))]
     pub levels: ByNumber,
-    /// Page reads of the host by the least level that decodes them.
+    /// Number of host page reads by needed level, the lowest read level that decodes the page.
     #[schemars(extend("unit" = "pages"))]
     pub needed: ByNumber,
-    /// Mean of sensing, transfer and decoding of a page read, all tries; waiting is not counted.
+    /// Mean time of sensing, transfer and decoding of a host page read, for all its tries; waiting is not counted.
     #[schemars(extend("unit" = "us"))]
     pub flash_read_us: f64,
 }
@@ -135,10 +137,10 @@ impl Beside for EccValues {
     const BEFORE: Before = &[("retries", &["levels"]), ("host.retries", &["levels", "needed"])];
 }
 
-/// `ecc` of the summary.
+/// The value of `ecc` in the summary.
 pub type EccSummary = Section<EccStats, EccValues>;
 
-/// The mean of levels, each weighted by how often it was.
+/// The mean level, each level weighted by its count.
 fn mean_level(counts: &ByLevel) -> f64 {
     let (sum, weighted) = counts.iter().enumerate().fold((0.0, 0.0), |(sum, weighted), (level, &count)| {
         (sum + count as f64, weighted + level as f64 * count as f64)

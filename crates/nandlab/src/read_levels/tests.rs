@@ -28,7 +28,7 @@ fn read(core: &mut Core<NoProbe>, map: &MapInRam, lpn: u32, cause: Cause, needed
     core.read(Read { ppn, lpn, owner, cause, class, start: Start::Policy, page_level })
 }
 
-/// Serves events until none is left; returns the reads that are over, each with its end.
+/// Serves events until none is left. Returns the reads that have ended, each with the time of its end.
 fn run(core: &mut Core<NoProbe>, reads: &mut Reads, map: &mut MapInRam) -> Vec<(Transaction, Time)> {
     let mut over = Vec::new();
     while let Some(event) = next(core) {
@@ -54,9 +54,9 @@ fn a_read_is_tried_one_level_higher_until_it_decodes_and_the_level_is_remembered
     let over = run(&mut core, &mut reads, &mut map);
     let [(first, at)] = over[..] else { panic!("{over:?}") };
     assert_eq!((first.level, first.tries, first.is_uncorrectable()), (3, 2, false));
-    // The tries at levels 1 to 3: 70 us x level for sensing and decoding, and 10 us a try for the transfer.
+    // Three tries, at levels 1 to 3: sensing and decoding take 70 us x level, each transfer takes 10 us.
     assert_eq!(at - Time::START, (70 * (1 + 2 + 3) + 30) * US);
-    assert_eq!(core.array.block(BLOCK).reads, 3 + 3, "each try senses the page");
+    assert_eq!(core.array.block(BLOCK).reads, 3 + 3, "the block had 3 reads, and each of the 3 tries senses the page");
     assert_eq!(core.operations.total(FlashOp::Read), 1);
     assert_eq!(map.levels, [(0, 3)].into());
     // The next read of the page starts at level 3, and so does a read of another page of the block.
@@ -68,7 +68,7 @@ fn a_read_is_tried_one_level_higher_until_it_decodes_and_the_level_is_remembered
 }
 
 #[test]
-fn beyond_the_last_level_a_page_is_uncorrectable() {
+fn a_page_whose_needed_level_is_above_the_last_level_is_uncorrectable() {
     let (mut core, mut reads, mut map) = (core(), Reads::new(3), MapInRam::default());
     read(&mut core, &map, 0, Cause::Host, 4);
     let over = run(&mut core, &mut reads, &mut map);
@@ -78,7 +78,7 @@ fn beyond_the_last_level_a_page_is_uncorrectable() {
 }
 
 #[test]
-fn the_level_of_a_gc_read_is_remembered_for_the_block_alone() {
+fn the_level_of_a_background_read_is_remembered_only_for_the_block() {
     let (mut core, mut reads, mut map) = (core(), Reads::new(3), MapInRam::default());
     for (cause, of_page) in [(Cause::Gc, None), (Cause::Refresh, None), (Cause::Sync, Some(2))] {
         core.levels.set_block(BLOCK, 0);
@@ -86,7 +86,7 @@ fn the_level_of_a_gc_read_is_remembered_for_the_block_alone() {
         run(&mut core, &mut reads, &mut map);
         assert_eq!((map.levels.get(&0).copied(), core.levels.block(BLOCK)), (of_page, 2), "{cause:?}");
     }
-    // A read at full strength sets no level of the block either.
+    // The level of a read at full strength is not remembered for the block either.
     let (lpn, owner, class) = (Lpn(1), Owner::Job(PLANE), Class::Background);
     let (cause, start) = (Cause::Refresh, Start::Last);
     core.read(Read { ppn: Ppn(1), lpn, owner, cause, class, start, page_level: 0 });
@@ -104,10 +104,10 @@ fn the_level_of_a_page_that_has_been_written_since_is_not_remembered() {
 }
 
 #[test]
-fn each_level_ends_decoding_in_the_order_of_arrival() {
+fn the_decoder_of_each_level_ends_reads_in_the_order_of_their_arrival() {
     let (mut core, mut reads) = (core(), Reads::new(3));
     let map = MapInRam { levels: [(1, 2)].into(), ..MapInRam::default() };
-    // The pages leave their dies 5 us apart.
+    // The pages leave their die 5 us apart. The first and the third are decoded at level 1, the second at level 2.
     let slots = [(0, 1), (1, 2), (0, 1)].map(|(lpn, needed)| read(&mut core, &map, lpn, Cause::Host, needed));
     for slot in slots {
         assert_eq!(reads.on_page_out(&mut core, slot), None);
