@@ -56,7 +56,11 @@ fn a_read_is_tried_one_level_higher_until_it_decodes_and_the_level_is_remembered
     assert_eq!((first.level, first.tries, first.is_uncorrectable()), (3, 2, false));
     // Three tries, at levels 1 to 3: sensing and decoding take 70 us x level, each transfer takes 10 us.
     assert_eq!(at - Time::START, (70 * (1 + 2 + 3) + 30) * US);
-    assert_eq!(core.array.block(BLOCK).reads, 3 + 3, "the block had 3 reads, and each of the 3 tries senses the page");
+    assert_eq!(
+        core.array.block(BLOCK).reads,
+        3 + 3,
+        "the block had 3 reads, and each of the 3 tries senses the page"
+    );
     assert_eq!(core.operations.total(FlashOp::Read), 1);
     assert_eq!(map.levels, [(0, 3)].into());
     // The next read of the page starts at level 3, and so does a read of another page of the block.
