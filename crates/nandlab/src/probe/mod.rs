@@ -62,7 +62,8 @@ pub trait Probe: Watcher {
     #[inline(always)]
     fn on_read_answered(&mut self, _request: RequestId, _lpn: Lpn, _sequence: Option<u64>) {}
 
-    /// A read of `lpn` fails, because no read level decodes the page or its data has been lost.
+    /// A read of `lpn` fails, because no read level decodes its page or its translation page, or the data has been
+    /// lost.
     #[inline(always)]
     fn on_read_failed(&mut self, _request: RequestId, _lpn: Lpn) {}
 
