@@ -1,5 +1,5 @@
-//! What a run says: `summary.json`, `smart.json`, `power.json`, tables, notes, stretches of a life, the timeline. A room makes its own
-//! section, counters and notes; here they are put together.
+//! The results of a run: `summary.json`, `smart.json`, `power.json`, tables, notes, stretches of a life, the timeline.
+//! Each room declares its own section, counters and notes; this room puts them together.
 
 mod counters;
 mod notes;

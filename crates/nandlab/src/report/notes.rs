@@ -21,15 +21,15 @@ use crate::sched::{Cause, FlashOp};
 
 /// Share of unmapped reads among all page reads above which `unmapped-reads` is noted.
 const UNMAPPED_SHARE: f64 = 0.03;
-/// Mean number of outstanding requests above which `backlog` is noted: more than a host has under way, whose queues
-/// have 128 or 256 places.
+/// Mean number of outstanding requests above which `backlog` is noted. A host has fewer: its queues have 128 or 256
+/// places.
 const BACKLOG_REQUESTS: f64 = 300.0;
 /// Write amplification of uniform random writes above which `op-tight` is noted.
 const WAF_HIGH: f64 = 10.0;
 /// Write amplification of uniform random writes at the `drive.op` that a remedy proposes.
 pub(crate) const WAF_REMEDY: f64 = 5.0;
 
-/// The notes on a drive whose statistics are finished, by falling severity. `steady` is the summary's `steady_state`.
+/// The notes on a drive after [`Drive::finish_stats`], by falling severity. `steady` is `steady_state` of the summary.
 pub(crate) fn notes<P: Probe>(drive: &Drive<P>, run: &RunFacts, steady: Option<&SteadySummary>) -> Vec<Note> {
     let (spec, stats, now) = (drive.spec(), drive.stats(), drive.now());
     let power = &stats.power;
@@ -98,9 +98,10 @@ pub(crate) fn notes<P: Probe>(drive: &Drive<P>, run: &RunFacts, steady: Option<&
     found
 }
 
-// ------------------------------------------------------------------------------------------------------------- requests
+// -------------------------------------------------------------------------------------------------------------
+// requests
 
-/// Says that `requests` requests have failed because the drive has worn out.
+/// Notes that `requests` requests have failed because the drive has worn out.
 fn worn_out(requests: u64, spec: &Spec) -> Option<Note> {
     if requests == 0 {
         return None;
@@ -121,7 +122,8 @@ fn unmapped<P: Probe>(drive: &Drive<P>) -> Option<Note> {
     let stats = drive.stats();
     let counters = &stats.counters;
     let host = stats.flash[FlashOp::Read as usize][Cause::Host as usize];
-    // The host's flash reads include the reads of read-modify-writes (`merge_reads`), which are no reads of the host.
+    // The flash reads with the cause `host` include those of read-modify-writes (`merge_reads`), which serve host
+    // writes.
     let pages =
         (host + counters.unmapped_reads + counters.buffered_reads).saturating_sub(counters.merge_reads);
     let unmapped = counters.unmapped_reads as f64;
@@ -168,7 +170,8 @@ fn backlog<P: Probe>(drive: &Drive<P>) -> Option<Note> {
     )
 }
 
-// ----------------------------------------------------------------------------------------------------------- space, keys
+// ----------------------------------------------------------------------------------------------------------- space,
+// keys
 
 fn little_spare(spec: &Spec, needs: &BlockNeeds) -> Option<Note> {
     let spare = needs.spare_share(spec.drive.blocks_per_plane.into());
@@ -204,9 +207,10 @@ fn read_level_keys(spec: &Spec) -> Vec<&'static str> {
     keys
 }
 
-// -------------------------------------------------------------------------------------------------- the run and its length
+// -------------------------------------------------------------------------------------------------- the run and its
+// length
 
-/// The remedy of `no-gc`: how the workload comes to need GC.
+/// The remedy of `no-gc`: a change after which the workload needs GC.
 fn no_gc_remedy<P: Probe>(drive: &Drive<P>, steady: Option<&SteadySummary>) -> String {
     if steady.is_none_or(|steady| steady.verdict != Verdict::TooShort) {
         return format!(
@@ -241,7 +245,8 @@ fn no_gc<P: Probe>(drive: &Drive<P>, steady: Option<&SteadySummary>) -> Option<N
     background::no_gc(copies_back, written, spare, &no_gc_remedy(drive, steady))
 }
 
-/// For a run in which GC was at work: where it was not that is the greater thing to say.
+/// Notes that the run is too short for a verdict. Only for a run with GC: without GC the note `no-gc` is more
+/// important.
 fn too_short(steady: Option<&SteadySummary>) -> Option<Note> {
     let steady = steady.filter(|steady| steady.verdict == Verdict::TooShort)?;
     let (requests, repeat) = (steady.requests_needed?, steady.repeat_needed?);

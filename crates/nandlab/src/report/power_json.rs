@@ -7,19 +7,19 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-/// `power.json`: every power loss with the acknowledged writes it took, and every detection of the dirty page budget.
+/// `power.json`: every power loss with its lost writes, and every detection of the dirty page budget.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct PowerRecord {
-    /// Bytes of a page.
+    /// Size of a page.
     #[schemars(extend("unit" = "bytes"))]
     pub page_bytes: u64,
-    /// Power losses, in order.
+    /// Power losses, in order of time.
     pub losses: Vec<LossRecord>,
-    /// Detections, in order.
+    /// Detections of the dirty page budget, in order of time.
     pub detections: Vec<DetectionSummary>,
 }
 
-/// `power.json`; `None` when there was neither a power loss nor a detection.
+/// `power.json` of a drive; `None` if there was neither a power loss nor a detection.
 pub fn power<P: Probe>(drive: &Drive<P>) -> Option<Value> {
     let stats = drive.stats();
     let (losses, detections) = (&stats.power.losses, &stats.power.detections);
@@ -33,5 +33,5 @@ pub fn power<P: Probe>(drive: &Drive<P>) -> Option<Value> {
         losses: losses.iter().map(|loss| loss.record(page_bytes)).collect(),
         detections: detections.iter().map(|detection| detection.summary(cache_pages)).collect(),
     };
-    Some(serde_json::to_value(record).expect("a record is JSON"))
+    Some(serde_json::to_value(record).expect("a record is serializable"))
 }

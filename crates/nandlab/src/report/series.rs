@@ -8,7 +8,7 @@ use crate::drive::{DieSeries, Series, Window};
 use crate::host::Op;
 use crate::sched::Cause;
 
-/// Intervals of `dies.parquet` at most.
+/// Highest number of intervals in `dies.parquet`.
 const DIE_INTERVALS: usize = 64;
 
 impl Series {
@@ -54,7 +54,7 @@ impl Series {
         let programs = |row: &Window| row.programs.iter().sum::<u64>();
         let programmed = |row: &Window| programs(row) * u64::from(geometry.page_bytes);
         columns.push(Column::new("bytes_programmed", count(&programmed)));
-        // NaN stands for no value.
+        // NaN stands for a missing value.
         let waf = |row: &Window| per(programmed(row), row.bytes[Op::Write as usize]).unwrap_or(f64::NAN);
         columns.push(Column::new("waf", float(&|_, row| waf(row))));
         let waf_pages = |row: &Window| per(programs(row), row.pages_written).unwrap_or(f64::NAN);
@@ -83,7 +83,8 @@ impl Series {
 }
 
 impl DieSeries {
-    /// `dies.parquet`: one row an interval and die, in at most 64 intervals of `series`.
+    /// `dies.parquet`: a row for each interval and die. Neighbouring rows of `series` are merged into at most 64
+    /// intervals.
     pub fn table(&self, series: &Series, dies_per_channel: u32) -> Table {
         let dies = self.dies();
         let (mut times, mut intervals, mut shares) = (Vec::new(), Vec::new(), Vec::new());

@@ -8,9 +8,9 @@ use crate::host::Op;
 use crate::probe::Probe;
 use serde_json::{Map, Value, json};
 
-/// Spare blocks left of those a plane began with, in percent; the worst plane's, because data cannot leave its plane.
-/// Spare is what a plane has beyond its valid pages and what its mechanisms need, of blocks that can be erased and used
-/// again: those that the next erase retires do not count.
+/// `avail_spare`: the spare blocks of a plane, in percent of its spare blocks when no block was worn. The worst plane
+/// counts, because GC moves data only within a plane. The spare blocks are those beyond the valid pages and the needs
+/// of the mechanisms. Only blocks that an erase makes usable again count, not those that the next erase retires.
 fn spare_left<P: Probe>(drive: &Drive<P>) -> u64 {
     let geometry = drive.geometry();
     let needs = &drive.ftl().needs;
@@ -27,7 +27,8 @@ fn spare_left<P: Probe>(drive: &Drive<P>) -> u64 {
     (0..geometry.planes).map(reusable).min().unwrap_or(0).min(at_first) * 100 / at_first
 }
 
-/// `smart.json`: the NVMe health log under the names nvme-cli prints, and what of the OCP C0h log this drive models.
+/// `smart.json`: the NVMe health log, with the names that nvme-cli prints, and the attributes of the OCP log (C0h) that
+/// this drive models.
 pub fn smart<P: Probe>(drive: &Drive<P>) -> Value {
     let (stats, blocks) = (drive.stats(), &drive.array().blocks);
     let endurance = f64::from(drive.spec().drive.endurance);
@@ -77,13 +78,13 @@ pub fn smart<P: Probe>(drive: &Drive<P>) -> Value {
             "SoftECCErrorCount": stats.ecc.soft_reads(),
             "Uncorrectable read error count": attributes["Uncorrectable read error count"],
             "UnalignedIO": attributes["UnalignedIO"],
-            // Percent of the rated capacitance; all ones without a capacitor.
+            // Percent of the rated capacitance; 0xFFFF without a capacitor.
             "CapacitorHealth": capacitor.map_or(0xFFFF, |c| (100.0 * (1.0 - c.loss_share) + 1e-9) as u64),
             "PLPStartCount": started,
             "IncompleteShutdownCount": incomplete,
         },
     });
-    // Those that counters declare and that have no other place come last.
+    // Declared attributes without a place above come last.
     let ocp = log["ocp_smart_log"].as_object_mut().expect("it is an object");
     for (name, value) in attributes {
         ocp.entry(name).or_insert(value);

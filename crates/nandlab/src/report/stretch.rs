@@ -1,4 +1,4 @@
-//! A stretch of a drive's life: what has happened since a moment.
+//! A stretch of a drive's life: the change of all statistics since a point in time.
 
 use crate::base::geometry::DieId;
 use crate::base::numbers::{per, ratio};
@@ -14,7 +14,7 @@ use std::borrow::Cow;
 
 const YEAR_S: f64 = 365.0 * 86_400.0;
 
-/// The moment at which a stretch began.
+/// The statistics of a drive at the beginning of a stretch.
 #[derive(Debug)]
 pub struct Stretch {
     at: Time,
@@ -36,7 +36,7 @@ struct Column {
     name: &'static str,
     unit: &'static str,
     doc: &'static str,
-    /// Whether every drive has it.
+    /// Whether every drive has the column.
     is_always_there: bool,
 }
 
@@ -48,41 +48,45 @@ const fn sometimes(name: &'static str, unit: &'static str, doc: &'static str) ->
     Column { name, unit, doc, is_always_there: false }
 }
 
-/// The place of a column that a counter declares.
+/// The place of a column that a counter declares; [`columns`] fills in the unit and the doc.
 const fn counted(name: &'static str) -> Column {
     always(name, "", "")
 }
 
-/// The columns in their order; those that counters declare and that have no place here come last.
+/// The columns in their order. Columns that a counter declares and that are not listed here come last.
 const COLUMNS: &[Column] = &[
-    always("years", "years", "Age of the drive at the end, on the scaled clock."),
-    always("pe_mean", "P/E cycles", "Mean of the blocks at the end."),
-    always("pe_min", "P/E cycles", "Of the block with the fewest at the end."),
-    always("pe_max", "P/E cycles", "Of the block with the most at the end."),
-    always("simulated_s", "s", "Simulated time."),
-    always("lived_s", "s", "Time lived, on the scaled clock."),
-    always("reads", "requests", "Reads done."),
-    always("read_bytes", "bytes", "Bytes of these."),
+    always("years", "years", "Age of the drive at the end of the stretch, on the scaled clock."),
+    always("pe_mean", "P/E cycles", "Mean P/E cycles of all blocks at the end of the stretch."),
+    always("pe_min", "P/E cycles", "P/E cycles of the least worn block at the end of the stretch."),
+    always("pe_max", "P/E cycles", "P/E cycles of the most worn block at the end of the stretch."),
+    always("simulated_s", "s", "Simulated time of the stretch."),
+    always("lived_s", "s", "Duration of the stretch on the scaled clock."),
+    always("reads", "requests", "Reads completed without failure."),
+    always("read_bytes", "bytes", "Bytes of the reads completed without failure."),
     always("read_us_mean", "us", "Mean latency of reads."),
     always("read_us_p99", "us", "99th percentile of the latency of reads."),
-    always("writes", "requests", "Writes done."),
-    always("write_bytes", "bytes", "Bytes of these."),
+    always("writes", "requests", "Writes completed without failure."),
+    always("write_bytes", "bytes", "Bytes of the writes completed without failure."),
     always("write_us_mean", "us", "Mean latency of writes."),
     always("write_us_p99", "us", "99th percentile of the latency of writes."),
     counted("host_pages"),
     always(
         "waf",
         "",
-        "Write amplification: bytes programmed by bytes of writes; not a number without writes.",
+        "Write amplification: bytes programmed per byte of completed host writes; NaN if no host write completed.",
     ),
-    always("waf_pages", "", "Write amplification in pages; not a number without writes."),
+    always(
+        "waf_pages",
+        "",
+        "Write amplification in pages: pages programmed per page of completed host writes; NaN if no host write completed.",
+    ),
     always("copybacks", "pages", "Pages moved by copyback."),
     counted("refused_copybacks"),
     always("erases", "blocks", "Blocks erased."),
-    always("outstanding", "requests", "Requests under way at the end."),
-    always("read_level_mean", "level", "Level that decoded the host's page reads, on average."),
-    always("read_level_needed_mean", "level", "Least level that decodes the host's page reads, on average."),
-    always("tries_per_read", "tries", "Tries of a page read of the host's, on average."),
+    always("outstanding", "requests", "Requests outstanding at the end of the stretch."),
+    always("read_level_mean", "level", "Mean read level that decoded a page read of the host."),
+    always("read_level_needed_mean", "level", "Mean needed level of a page read of the host."),
+    always("tries_per_read", "tries", "Mean number of tries of a page read of the host."),
     counted("uncorrectable"),
     counted("media_errors"),
     counted("failed_pages"),
@@ -90,25 +94,29 @@ const COLUMNS: &[Column] = &[
     counted("refreshed_pages"),
     counted("partial_pages"),
     counted("late_blocks"),
-    always("energy_j", "j", "Energy."),
-    always("die_busy_share", "share", "Share of the time in which a die was busy, on average."),
+    always("energy_j", "j", "Energy of all flash operations and transfers, and of the idle power."),
+    always("die_busy_share", "share", "Share of the time in which a die was busy, mean of all dies."),
     sometimes(
         "capacitor_loss_share",
         "share",
-        "Share of the rated capacitance lost at the end; absent without a capacitor.",
+        "Share of the rated capacitance lost by the end of the stretch; absent without a capacitor.",
     ),
     sometimes(
         "capability_pages",
         "pages",
-        "Pages of the write cache that the full capacitor could save at the end; absent without one.",
+        "Pages that the full capacitor could save at the end of the stretch; absent without a capacitor.",
     ),
-    sometimes("cache_pages", "pages", "Pages of the write cache; absent without one."),
+    sometimes("cache_pages", "pages", "Size of the write cache in pages; absent without a write cache."),
     sometimes(
         "budget_pages",
         "pages",
-        "Pages of the write cache that may be dirty at the end; absent without one.",
+        "Pages that may be dirty in the write cache at the end of the stretch; absent without a write cache.",
     ),
-    sometimes("dirty_pages", "pages", "Dirty pages of the write cache at the end; absent without one."),
+    sometimes(
+        "dirty_pages",
+        "pages",
+        "Dirty pages in the write cache at the end of the stretch; absent without a write cache.",
+    ),
 ];
 
 /// All columns of `life.parquet`.
@@ -128,7 +136,7 @@ fn columns() -> Vec<Column> {
     columns
 }
 
-/// A row of `life.parquet`, as JSON Schema describes an object.
+/// The type of a row of `life.parquet` in the JSON Schema.
 #[derive(Debug)]
 pub struct LifeRow;
 
@@ -173,12 +181,13 @@ impl Stretch {
         }
     }
 
-    /// What the drive had lived through then.
+    /// The age and the wear of the drive at the beginning of the stretch.
     pub fn lived(&self) -> &Lived {
         &self.lived
     }
 
-    /// The stretch until now: a row of `life.parquet`, its columns in their order. A NaN stands for no value.
+    /// The row of `life.parquet` for the stretch from its beginning until now, columns in order. NaN stands for a
+    /// missing value.
     pub fn row<P: Probe>(&self, drive: &Drive<P>) -> Vec<(&'static str, f64)> {
         let (stats, columns) = (drive.stats(), columns());
         let counted = stats.counted.since(&self.counted);

@@ -20,65 +20,65 @@ use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 
-/// What the runner knows of a run and the drive does not.
+/// The facts about a run that the drive does not have.
 #[derive(Clone, Debug, Default)]
 pub struct RunFacts {
     /// Whether the workload was played to its end.
     pub complete: bool,
-    /// The resolved spec's hash.
+    /// Hash of the resolved spec.
     pub spec_hash: String,
-    /// Requests taken modulo the capacity.
+    /// Requests whose address was taken modulo the logical capacity.
     pub wrapped: u64,
-    /// Malformed records skipped.
+    /// Malformed records of the trace that were skipped.
     pub skipped: u64,
 }
 
-/// Requests of an operation that the drive has done.
+/// Requests of one kind that completed without failure.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct OpRequests {
-    /// Requests.
+    /// Number of requests.
     #[schemars(extend("unit" = "requests"))]
     pub count: u64,
-    /// Bytes of the requests.
+    /// Sum of the lengths of the requests.
     #[schemars(extend("unit" = "bytes"))]
     pub bytes: u64,
 }
 
-/// Requests that the drive has done, by operation.
+/// Requests that completed without failure, by kind.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct HostRequests {
-    /// Reads.
+    /// Reads that completed without failure.
     pub read: OpRequests,
-    /// Writes.
+    /// Writes that completed without failure.
     pub write: OpRequests,
-    /// TRIMs.
+    /// TRIMs that completed without failure.
     pub trim: OpRequests,
-    /// Flushes.
+    /// Host flushes that completed without failure.
     pub flush: OpRequests,
 }
 
-/// Latency by operation.
+/// Latency of the requests that completed without failure, by kind.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct LatencyByOp {
-    /// Reads.
+    /// Latency of reads.
     pub read: LatencyUs,
-    /// Writes.
+    /// Latency of writes.
     pub write: LatencyUs,
-    /// TRIMs.
+    /// Latency of TRIMs.
     pub trim: LatencyUs,
-    /// Flushes.
+    /// Latency of host flushes.
     pub flush: LatencyUs,
-    /// Reads and writes.
+    /// Latency of reads and writes together.
     pub all: LatencyUs,
 }
 
 /// Requests that failed, by reason.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct FailedRequests {
-    /// Requests that need a page which no read level decodes, or which has been lost.
+    /// Requests that needed a page that no read level decodes, or that was lost earlier.
     #[schemars(extend("unit" = "requests"))]
     pub uncorrectable: u64,
-    /// Requests for which no block was left.
+    /// Requests with a page for which no usable block was left in the plane.
     #[schemars(extend("unit" = "requests"))]
     pub worn_out: u64,
     /// Requests that were outstanding when power failed.
@@ -86,7 +86,7 @@ pub struct FailedRequests {
     pub power_lost: u64,
 }
 
-/// Flash operations by cause, in the order of [`Cause::ALL`].
+/// Flash operations of one kind, by cause in the order of [`Cause::ALL`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct ByCause([u64; Cause::ALL.len()]);
 
@@ -103,14 +103,11 @@ impl JsonSchema for ByCause {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         let property = |cause: Cause| {
-            let doc = format!("For {}.", cause.words());
-            (
-                cause.name().to_owned(),
-                json!({ "description": doc, "type": "integer", "words": cause.words() }),
-            )
+            let schema = json!({ "description": cause.doc(), "type": "integer", "words": cause.words() });
+            (cause.name().to_owned(), schema)
         };
         json_schema!({
-            "description": "Flash operations by cause.",
+            "description": "Flash operations of one kind, by cause.",
             "type": "object",
             "properties": Cause::ALL.into_iter().map(property).collect::<Map<_, _>>(),
             "required": Cause::ALL.map(Cause::name),
@@ -121,10 +118,10 @@ impl JsonSchema for ByCause {
 /// Flash operations by kind and cause.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct FlashOperations {
-    /// Pages read, by copyback or not.
+    /// Pages read, including those sensed for copybacks; retries are not counted.
     #[schemars(extend("unit" = "pages"))]
     pub read: ByCause,
-    /// Pages programmed, by copyback or not.
+    /// Pages programmed, including those programmed by copybacks.
     #[schemars(extend("unit" = "pages"))]
     pub program: ByCause,
     /// Blocks erased.
@@ -135,125 +132,126 @@ pub struct FlashOperations {
     pub copyback: ByCause,
 }
 
-/// What a mechanism needs of every plane.
+/// Space that one mechanism needs in every plane.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct NeedSummary {
-    /// Blocks that its streams may be filling while the host waits.
+    /// Open blocks that the mechanism's streams may hold, per plane, while the host has no free block left.
     #[schemars(extend("unit" = "blocks"))]
     pub open: u64,
-    /// Free blocks that the host's stream leaves to it.
+    /// Free blocks that host writes leave to the mechanism, per plane.
     #[schemars(extend("unit" = "blocks"))]
     pub free: u64,
-    /// Valid pages that it adds to those of the host, at most.
+    /// Largest number of valid pages that the mechanism adds to those of the host, per plane.
     #[schemars(extend("unit" = "pages"))]
     pub valid_pages: u64,
 }
 
-/// What each mechanism needs of every plane.
+/// Space that each mechanism needs in every plane.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct NeedsByMechanism {
-    /// Garbage collection.
+    /// Space for garbage collection.
     pub gc: NeedSummary,
-    /// Static wear levelling.
+    /// Space for static wear levelling.
     pub wear: NeedSummary,
-    /// The demand map.
+    /// Space for translation pages of the demand map.
     pub mapping: NeedSummary,
-    /// Copybacks.
+    /// Space for copybacks.
     pub copyback: NeedSummary,
-    /// Partial refresh.
+    /// Space for combination pages of partial refresh.
     pub combination: NeedSummary,
-    /// The emergency flush.
+    /// Space for the emergency flush.
     pub flush: NeedSummary,
 }
 
-/// What the mechanisms need of every plane.
+/// Space that the mechanisms need in every plane.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SpaceNeeds {
-    /// Blocks that are being filled.
+    /// Blocks that internal streams may have open, per plane.
     #[schemars(extend("unit" = "blocks"))]
     pub open_blocks: u64,
-    /// Blocks kept free.
+    /// Free blocks that host writes may not take, per plane.
     #[schemars(extend("unit" = "blocks"))]
     pub free_blocks: u64,
-    /// Blocks' worth of garbage that GC gains by.
+    /// Garbage that GC always needs in order to gain free pages, in blocks, per plane.
     #[schemars(extend("unit" = "blocks"))]
     pub gain_blocks: u64,
-    /// The needs by mechanism.
+    /// Space that each mechanism needs in every plane.
     pub by: NeedsByMechanism,
 }
 
-/// What the mechanisms need of every plane, and what over-provisioning they leave.
+/// Space that the mechanisms need in every plane, and the over-provisioning that remains.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SpaceSummary {
-    /// What the mechanisms need of every plane.
+    /// Space that the mechanisms need in every plane.
     pub needs: SpaceNeeds,
-    /// Effective over-provisioning: what the needs leave of a plane beyond its valid pages.
+    /// Effective over-provisioning: pages neither valid nor reserved as `open_blocks` or `free_blocks`, over the
+    /// maximum number of valid pages.
     #[schemars(extend("unit" = "share"))]
     pub spare_share: f64,
-    /// Write amplification of uniform random writes with FIFO victims at that; null without spare space.
+    /// WAF of uniform random writes with FIFO victims at over-provisioning `spare_share`; null where it is unbounded.
     pub waf_uniform_fifo: Option<f64>,
-    /// `drive.op` at which it would be 5; null where none would do.
+    /// The lowest `drive.op` at which `waf_uniform_fifo` is at most 5; null if there is none.
     #[schemars(extend("unit" = "share"))]
     pub op_for_waf_5: Option<f64>,
 }
 
-/// P/E cycles of the blocks.
+/// P/E cycles of the blocks at the end.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct EraseSummary {
-    /// Mean.
+    /// Mean P/E cycles of all blocks.
     #[schemars(extend("unit" = "P/E cycles"))]
     pub mean: f64,
-    /// Of the block with the most.
+    /// P/E cycles of the most worn block.
     #[schemars(extend("unit" = "P/E cycles"))]
     pub max: u32,
-    /// Of the block with the fewest.
+    /// P/E cycles of the least worn block.
     #[schemars(extend("unit" = "P/E cycles"))]
     pub min: u32,
 }
 
-/// Garbage collection.
+/// Victims of garbage collection.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct GcSummary {
-    /// Victims emptied by GC.
+    /// Victims that GC has chosen.
     #[schemars(extend("unit" = "blocks"))]
     pub victims: u64,
-    /// Valid pages in victims when they were chosen, on average.
+    /// Mean share of a victim's pages that were valid when it was chosen.
     #[schemars(extend("unit" = "share"))]
     pub victim_valid_mean: f64,
 }
 
-/// What is counted of pages and victims.
+/// Counters of host pages and of GC.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct CounterSummary {
-    /// The host's.
+    /// Counters of host pages.
     #[serde(flatten)]
     pub host: Counters,
-    /// GC's.
+    /// Counters of GC.
     #[serde(flatten)]
     pub gc: GcStats,
 }
 
-/// How busy the link between host and drive was.
+/// Use of the link between host and drive.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct LinkSummary {
-    /// Share of the time in which data crossed to the drive.
+    /// Share of the time in which data crossed the link to the drive.
     #[schemars(extend("unit" = "share"))]
     pub to_drive: f64,
-    /// Share of the time in which data crossed to the host.
+    /// Share of the time in which data crossed the link to the host.
     #[schemars(extend("unit" = "share"))]
     pub to_host: f64,
 }
 
-/// Preconditioning by the SNIA performance test specification.
+/// Result of the preconditioning by the SNIA performance test specification.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct PreconditionSummary {
-    /// Write amplification of each round.
+    /// Write amplification in each round of random overwrites.
     pub waf_by_round: Vec<f64>,
-    /// Whether the last five rounds are steady; null without a round.
+    /// Whether write amplification was steady over the last five rounds; null if there was no round.
     pub steady: Option<bool>,
 }
 
-/// What a verified run has checked.
+/// The checks of a run with `--verify`.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct VerifiedSummary {
     /// Page reads compared with the reference model.
@@ -263,8 +261,8 @@ pub struct VerifiedSummary {
 
 /// `summary.json`.
 ///
-/// `requests` are all that have ended, whether done or failed. `host`, `latency_us`, `iops` and `mb_per_s` count those that
-/// the drive has done.
+/// `requests` counts all requests that have ended, including failed ones. `host`, `latency_us`, `iops` and `mb_per_s`
+/// count only requests that completed without failure.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Summary {
     /// Version of nandlab.
@@ -273,93 +271,94 @@ pub struct Summary {
     pub spec_hash: String,
     /// Whether the workload was played to its end.
     pub complete: bool,
-    /// Requests that have ended, whether done or failed.
+    /// Requests that have ended, including failed ones.
     #[schemars(extend("unit" = "requests"))]
     pub requests: u64,
-    /// Requests that were under way at the end.
+    /// Requests that were outstanding at the end.
     #[schemars(extend("unit" = "requests"))]
     pub requests_unfinished: u32,
     /// Requests that failed, by reason.
     pub requests_failed: FailedRequests,
-    /// Requests beyond the drive, taken modulo its capacity.
+    /// Requests whose address exceeded the logical capacity and was taken modulo it.
     #[schemars(extend("unit" = "requests"))]
     pub requests_wrapped: u64,
     /// Malformed records of the trace that were skipped.
     #[schemars(extend("unit" = "records"))]
     pub records_skipped: u64,
-    /// Simulated time; down time is part of it.
+    /// Simulated time of the run, outages included.
     #[schemars(extend("unit" = "s"))]
     pub duration_s: f64,
-    /// Requests that the drive has done.
+    /// Requests that completed without failure, by kind.
     pub host: HostRequests,
-    /// Latency of the requests that the drive has done.
+    /// Latency of the requests that completed without failure.
     pub latency_us: LatencyByOp,
-    /// Reads and writes done in a second.
+    /// Reads and writes completed without failure, per second of simulated time.
     #[schemars(extend("unit" = "requests/s"))]
     pub iops: f64,
-    /// Bytes read and written in a second.
+    /// Data of the reads and writes completed without failure, per second of simulated time.
     #[schemars(extend("unit" = "MB/s"))]
     pub mb_per_s: f64,
-    /// Write amplification: bytes programmed by bytes of writes; null before the first write.
+    /// Write amplification: bytes programmed per byte of completed host writes; null if no host write completed.
     pub waf: Option<f64>,
-    /// Write amplification in pages, a partly written page counted as one; null before the first write.
+    /// Write amplification in pages: pages programmed per page of completed host writes, a partly written page counted
+    /// as one; null if no host write completed.
     pub waf_pages: Option<f64>,
-    /// Flash operations.
+    /// Flash operations by kind and cause.
     pub flash: FlashOperations,
     /// Read levels and tries of all page reads.
     pub ecc: EccSummary,
-    /// The cache of the demand map; null with the page map.
+    /// The mapping cache and the demand map; null if the whole map is in RAM.
     pub map: Option<MapSummary>,
     /// The write cache.
     pub cache: CacheSummary,
-    /// The capacitor at the end; null without one.
+    /// The capacitor at the end; null without a capacitor.
     pub capacitor: Option<CapacitorSummary>,
-    /// Power losses; null when power never failed.
+    /// Power losses; null if power never failed.
     pub power: Option<PowerSummary>,
-    /// Copybacks; null where the policy makes none.
+    /// Copybacks; null if `migration.policy` makes no copybacks.
     pub migration: Option<MigrationSummary>,
-    /// Refresh; null without it.
+    /// Refresh of ageing data; null without a refresh policy.
     pub refresh: Option<RefreshSummary>,
-    /// What the mechanisms need of every plane, and what over-provisioning they leave.
+    /// Space that the mechanisms need in every plane, and the over-provisioning that remains.
     pub space: SpaceSummary,
-    /// P/E cycles of the blocks.
+    /// P/E cycles of the blocks at the end.
     pub erases: EraseSummary,
-    /// Garbage collection.
+    /// Victims of garbage collection.
     pub gc: GcSummary,
-    /// What is counted of pages and victims.
+    /// Counters of host pages and of GC.
     pub counters: CounterSummary,
-    /// Pages of the host that hold data.
+    /// Logical pages that are mapped to flash at the end.
     #[schemars(extend("unit" = "pages"))]
     pub mapped_pages: u32,
-    /// Blocks retired.
+    /// Blocks that are worn out at the end and no longer used.
     #[schemars(extend("unit" = "blocks"))]
     pub blocks_retired: usize,
-    /// Energy of all operations and transfers, and idle power over the whole time.
+    /// Energy of all flash operations and transfers, and of the idle power over the whole simulated time.
     #[schemars(extend("unit" = "j"))]
     pub energy_j: f64,
-    /// The SNIA steady-state test; null where the host has written nothing.
+    /// Result of the SNIA steady-state test; null if no host write completed.
     pub steady_state: Option<SteadySummary>,
-    /// What a reader of the numbers has to know, those notes first that matter most.
+    /// Findings that a reader of the numbers has to know, the most important first.
     pub notes: Vec<Note>,
-    /// How busy the link between host and drive was; absent without a link.
+    /// Use of the link between host and drive; absent without a link.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub link: Option<LinkSummary>,
-    /// Preconditioning by the SNIA performance test specification; absent without it.
+    /// Result of the preconditioning by the SNIA performance test specification; absent with other preconditioning.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub precondition: Option<PreconditionSummary>,
-    /// What a verified run has checked; absent otherwise.
+    /// The checks of a run with `--verify`; absent in other runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verified: Option<VerifiedSummary>,
 }
 
-/// Energy in joules: operations and transfers from the counts, idle power over the whole time.
+/// Energy so far, in joules: that of the counted operations and transfers, and idle power over the whole time.
 pub(crate) fn energy_j<P: Probe>(drive: &Drive<P>) -> f64 {
     let (stats, energy) = (drive.stats(), &drive.spec().energy);
     let [reads, programs, erases, copybacks] =
         [FlashOp::Read, FlashOp::Program, FlashOp::Erase, FlashOp::Copyback]
             .map(|kind| stats.flash_total(kind) as f64);
     let page_bytes = f64::from(drive.geometry().page_bytes);
-    // Every try senses and transfers.
+    // Every try of a read senses the page and transfers it.
     let reads = reads + stats.ecc.retries as f64;
     (reads + copybacks) * energy.read_j
         + (programs + copybacks) * energy.program_j
@@ -368,7 +367,7 @@ pub(crate) fn energy_j<P: Probe>(drive: &Drive<P>) -> f64 {
         + drive.now().seconds() * energy.idle_w
 }
 
-/// Operations of these kinds, by cause; `flash` has them by kind and cause.
+/// Sums the operations of `kinds` by cause; `flash` has the counts by kind and cause.
 fn by_cause(flash: &[[u64; Cause::ALL.len()]; 4], kinds: &[FlashOp]) -> ByCause {
     let count = |cause: Cause| kinds.iter().map(|&kind| flash[kind as usize][cause as usize]).sum::<u64>();
     ByCause(Cause::ALL.map(count))
@@ -426,7 +425,7 @@ fn refresh<P: Probe>(drive: &Drive<P>) -> Option<RefreshSummary> {
 }
 
 impl Summary {
-    /// The summary of a drive whose statistics are finished.
+    /// The summary of a drive after [`Drive::finish_stats`].
     pub fn of<P: Probe>(drive: &Drive<P>, run: &RunFacts) -> Self {
         let stats = drive.stats();
         let seconds = drive.now().seconds();
@@ -499,7 +498,7 @@ impl Summary {
     }
 }
 
-/// `summary.json` of a drive whose statistics are finished.
+/// `summary.json` of a drive after [`Drive::finish_stats`].
 pub fn summary<P: Probe>(drive: &Drive<P>, run: &RunFacts) -> Value {
-    serde_json::to_value(Summary::of(drive, run)).expect("a summary is JSON")
+    serde_json::to_value(Summary::of(drive, run)).expect("a summary is serializable")
 }

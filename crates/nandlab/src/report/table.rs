@@ -1,11 +1,11 @@
-//! Tables on their way out: named columns of plain numbers.
+//! The tables that become Parquet files: named columns of numbers or texts.
 
 use crate::base::geometry::Geometry;
 use crate::flash::{Array, BlockState};
 use crate::host::{Latency, Op};
 use std::borrow::Cow;
 
-/// The values of a column.
+/// The values of a column, all of one type.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub enum Values {
@@ -14,17 +14,17 @@ pub enum Values {
     Text(Vec<Cow<'static, str>>),
 }
 
-/// A column.
+/// A column of a table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Column {
-    /// Its name, unit included.
+    /// Name of the column, unit included.
     pub name: String,
-    /// Its values.
+    /// Values of the column, one per row.
     pub values: Values,
 }
 
 impl Column {
-    /// A column.
+    /// A column with this name and these values.
     pub fn new(name: impl Into<String>, values: Values) -> Self {
         Self { name: name.into(), values }
     }
@@ -33,14 +33,14 @@ impl Column {
 /// A table: columns of the same length.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
-    /// Its name; the file's without the ending.
+    /// Name of the table: the name of its file without the ending.
     pub name: &'static str,
     /// The columns.
     pub columns: Vec<Column>,
 }
 
 impl Table {
-    /// Bytes of a row of `blocks.parquet`.
+    /// Memory of a row of [`Table::blocks`], in bytes.
     pub(crate) const BYTES_PER_BLOCK: u64 = 4 * 8 + size_of::<Cow<str>>() as u64;
 
     /// `latency.parquet`: the non-empty buckets of the latency histograms, by operation.
@@ -65,7 +65,7 @@ impl Table {
         Self { name: "latency", columns }
     }
 
-    /// `blocks.parquet`: every block's wear and content at the end.
+    /// `blocks.parquet`: P/E cycles, valid pages and state of every block at the end.
     pub fn blocks(geometry: &Geometry, array: &Array) -> Self {
         let per_plane = geometry.blocks_per_plane as usize;
         let numbers =

@@ -49,10 +49,18 @@ macro_rules! causes {
                 match self { $(Cause::$cause => $words,)+ }
             }
 
-            /// The column of `life.parquet` with the pages programmed for the cause, and its description.
+            /// The description of the operations of this cause.
+            pub fn doc(self) -> &'static str {
+                match self { $(Cause::$cause => concat!($($doc),+).trim_ascii(),)+ }
+            }
+
+            /// The column of `life.parquet` with the pages programmed for this cause, and its description.
             pub fn programs(self) -> [&'static str; 2] {
-                let doc = match self { $(Cause::$cause => concat!("Pages programmed for ", $words, "."),)+ };
-                [match self { $(Cause::$cause => concat!("program_", $name),)+ }, doc]
+                match self {$(
+                    Cause::$cause => {
+                        [concat!("program_", $name), concat!("Pages programmed for `", $name, "`:", $($doc),+)]
+                    }
+                )+}
             }
 
             /// What background jobs of the cause do to a plane: "the plane is being ..."; `None` without such jobs.
@@ -64,7 +72,7 @@ macro_rules! causes {
 }
 
 causes! {
-    /// A host request, including the read of a read-modify-write.
+    /// Host requests, including the reads of read-modify-writes.
     Host "host", "the host";
     /// Garbage collection.
     Gc "gc", "garbage collection", jobs "collected";
@@ -74,9 +82,9 @@ causes! {
     Refresh "refresh", "refresh", jobs "refreshed";
     /// Translation pages of the demand map.
     Mapping "mapping", "the mapping table";
-    /// Write-back of the cache's dirty pages.
+    /// Write-backs from the write cache.
     Sync "sync", "cache sync";
-    /// Emergency flush at power loss.
+    /// Emergency flushes, recoveries and budget detections.
     Flush "flush", "the emergency flush";
 }
 

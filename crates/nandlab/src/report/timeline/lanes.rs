@@ -13,9 +13,9 @@ pub(super) struct Lanes {
 }
 
 impl Lanes {
-    /// The lane of a slice from `start` to `end`; calls come in the order of `start`. A slice of no length takes its
-    /// lane for a nanosecond: with two slices at one time in one lane, the slice at which an arrow begins would be
-    /// undefined.
+    /// Returns the lane of a slice from `start` to `end`. Calls must be in the order of `start`. A slice of no length
+    /// occupies its lane for a nanosecond, so that no two slices of a lane start at the same time: an arrow from them
+    /// would have no defined origin.
     pub(super) fn take(&mut self, start: Time, end: Time) -> u32 {
         while let Some(&Reverse((until, lane))) = self.taken.peek()
             && until <= start

@@ -3,7 +3,7 @@
 //!
 //! The file opens in ui.perfetto.dev or chrome://tracing. Times are in microseconds with three decimals.
 //!
-//! | process | a track for each | its slices |
+//! | process | has a track for each | slices |
 //! |---|---|---|
 //! | host requests | lane | requests, from arrival to completion |
 //! | dies | die | array work |
@@ -11,17 +11,17 @@
 //! | decoder | read level, lane | decoding |
 //!
 //! The slices of a track never overlap. A die and a channel serve one operation at a time; a request and a page to be
-//! decoded take the free lane with the lowest number.
+//! decoded take the free lane with the lowest number. A lane is one of several tracks for slices that overlap in time.
 //!
 //! **Operations.** The operations submitted first are recorded, each with its number (`operation`), die, PPN and LPN. A
 //! read also has its read level (`level`), and an operation of a host request the number of that request (`request`).
 //! The pages of a multi-plane operation (their number is `pages`) share one slice, which names the first recorded page;
 //! the transfer out and the decoding of each page are slices of their own.
 //!
-//! **Requests.** A request is recorded when it was submitted before the last recorded operation. So every request with
-//! a recorded operation is there; of the requests without flash operations at most as many are kept as operations are
-//! recorded. A request still outstanding when the run ends is drawn to the end of the run (`outstanding`); a failed
-//! request has its reason (`failed`).
+//! **Requests.** A request is recorded if it was submitted before the last recorded operation. So every recorded
+//! operation of the host has its request. The number of recorded requests without a flash operation is limited to the
+//! number of recorded operations. A request still outstanding when the run ends is drawn to the end of the run and
+//! marked `outstanding`; a failed request has its reason (`failed`).
 //!
 //! **Arrows** (flow events) lead from a request to the first slice of each of its operations: the reads, those of a
 //! read-modify-write included, and the programs of its pages. The `id` of an arrow is the number of the operation. All
@@ -30,7 +30,7 @@
 //! arrow.
 //!
 //! **Power loss** ends requests and decoding at the time of the failure. Slices of dies and channels end when the last
-//! operation has ended or was torn; a slice that is cut short has `power_lost`.
+//! operation has ended or was torn; a slice that is cut short is marked `power_lost`.
 
 mod lanes;
 #[cfg(test)]
@@ -92,13 +92,14 @@ struct Arrow {
     operation: u64,
 }
 
-/// The transactions that a die has begun together: one, or those of a multi-plane operation.
+/// The operation that a die executes: a single transaction, or the transactions of a multi-plane operation.
 #[derive(Clone, Debug, Default)]
 struct UnderWay {
+    /// Number of transactions.
     pages: u8,
     /// The first transaction that is recorded.
     first: Option<Transaction>,
-    /// Request and operation of the arrows that end in the next slice.
+    /// Request and operation of each arrow that ends at the next slice.
     arrows: Vec<(u64, u64)>,
 }
 
@@ -115,7 +116,7 @@ pub struct Timeline {
     requests: Vec<RecordedRequest>,
     /// How many requests without a flash operation have ended.
     idle_requests: u64,
-    /// By slot of the host's requests, the last request there; `None` when it is not recorded.
+    /// By slot of the host's requests: the last request in the slot; `None` if that request is not recorded.
     slots: Vec<Option<RecordedRequest>>,
     dies: Vec<UnderWay>,
 }
@@ -134,7 +135,7 @@ impl Timeline {
         }
     }
 
-    /// Adds a transaction that the die begins to those under way there.
+    /// Adds a transaction to the operation that the die begins.
     fn begin(&mut self, die: DieId, transaction: &Transaction) {
         let work = &mut self.dies[die.index()];
         work.pages += 1;

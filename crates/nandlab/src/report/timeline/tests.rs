@@ -24,8 +24,8 @@ fn complete(timeline: &mut Timeline, slot: u32, id: u64, request: Request, us: u
     timeline.on_completed(RequestId(slot), &done);
 }
 
-/// All events but those that name tracks. Each is a short text: name, number of operation or request, process:track,
-/// start-end in us, flags.
+/// All events except those that name tracks, each as a short text: name, number of the operation or request,
+/// process:track, start-end in us, flags.
 fn events(timeline: &Timeline, now: u64) -> Vec<String> {
     let trace: serde_json::Value = serde_json::from_str(&timeline.to_json(at(now))).expect("it is JSON");
     let events = trace["traceEvents"].as_array().expect("it has events");
@@ -46,14 +46,14 @@ fn events(timeline: &Timeline, now: u64) -> Vec<String> {
 }
 
 #[test]
-fn each_page_of_a_batch_and_each_first_try_has_its_arrow() {
+fn an_arrow_leads_to_each_recorded_page_at_its_first_try() {
     let mut timeline = Timeline::new(3);
     let (first, second) = (request(Op::Read, 0, 4096), request(Op::Read, 1, 8192));
     timeline.on_submitted(RequestId(0), 5, &first, 0);
     timeline.on_submitted(RequestId(1), 6, &second, 1);
     // This request is submitted after the last recorded operation.
     timeline.on_submitted(RequestId(2), 7, &second, 3);
-    // A multi-plane read of three pages: the first is not recorded, the two others are.
+    // A multi-plane read of three pages: the first page is not recorded, the other two are.
     let (unseen, one) = (read(3, Owner::Request(RequestId(2))), read(0, Owner::Request(RequestId(0))));
     let other = read(1, Owner::Request(RequestId(1)));
     timeline.on_issue(at(2), DIE, &unseen);
@@ -66,8 +66,7 @@ fn each_page_of_a_batch_and_each_first_try_has_its_arrow() {
     timeline.on_phase(at(7), at(8), DIE, 0, Phase::TransferOut, &other);
     timeline.on_decode(at(8), at(10), 0, 2, &other);
     complete(&mut timeline, 0, 5, first, 9);
-    // Slot 0 is used again; the read of the second request has a second try, without an arrow; an erase of GC has no
-    // arrow.
+    // Slot 0 is used again. The second try of the second request's read has no arrow, and neither has an erase of GC.
     timeline.on_submitted(RequestId(0), 8, &first, 4);
     let again = Transaction { level: 2, tries: 1, ..other };
     timeline.on_issue(at(10), DIE, &again);
@@ -96,7 +95,7 @@ fn each_page_of_a_batch_and_each_first_try_has_its_arrow() {
 }
 
 #[test]
-fn power_loss_ends_what_is_under_way() {
+fn power_loss_ends_requests_decoding_and_operations() {
     let mut timeline = Timeline::new(10);
     let write = request(Op::Write, 0, 4096);
     timeline.on_submitted(RequestId(0), 0, &write, 0);
@@ -125,7 +124,7 @@ fn power_loss_ends_what_is_under_way() {
 }
 
 #[test]
-fn requests_without_operations_are_no_more_than_operations() {
+fn as_many_requests_without_operations_are_recorded_as_operations() {
     let mut timeline = Timeline::new(2);
     for id in 0..5 {
         let trim = request(Op::Trim, id, 4096);
@@ -136,7 +135,7 @@ fn requests_without_operations_are_no_more_than_operations() {
 }
 
 #[test]
-fn the_first_free_lane_is_taken() {
+fn a_slice_takes_the_free_lane_with_the_lowest_number() {
     let mut lanes = Lanes::default();
     let spans = [(0, 9), (1, 3), (1, 2), (2, 2), (2, 5), (3, 4), (9, 9), (9, 10)];
     let taken = spans.map(|(start, end)| lanes.take(at(start), at(end)));

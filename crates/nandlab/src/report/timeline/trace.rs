@@ -34,7 +34,7 @@ impl Timeline {
         let decoder_lanes: Vec<u32> =
             decoded.map(|s| levels.entry(s.level).or_default().take(s.start, s.end)).collect();
 
-        // Track numbers of the decoder: the lanes of a read level are consecutive, and levels follow in rising order.
+        // Track numbers of the decoder: the lanes of a read level are consecutive, the levels in rising order.
         let mut first_lane = 1;
         let levels: BTreeMap<u8, Range<u32>> = levels
             .into_iter()
@@ -115,7 +115,7 @@ impl Timeline {
     }
 }
 
-/// Writes the events as JSON, one event a line.
+/// Writes the events as JSON, one event per line.
 struct Writer {
     text: String,
 }
