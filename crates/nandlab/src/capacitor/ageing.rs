@@ -7,23 +7,24 @@ const RATED_LOSS: f64 = 0.30;
 const RATED_S: f64 = 5.0 * 365.0 * 86_400.0;
 const RATED_C: f64 = 60.0;
 
-/// Lifetime halves for each rise by this many degrees (the law of Arrhenius as the paper states it, Section II-B).
+/// The rise of the temperature, in degrees, that halves the lifetime (law of Arrhenius as stated in Section II-B).
 const HALVING_C: f64 = 10.0;
 
 /// Share of the rated capacitance lost with each full discharge (Section IV-A).
 const LOSS_PER_CYCLE: f64 = 1e-5;
 
-/// A capacitor that has lost more than this share is worn out (Section II-B): a measured budget is then 0.
+/// A capacitor that has lost more than this share of its rated capacitance is worn out (Section II-B): a measured
+/// budget is then 0.
 const LOSS_MAX: f64 = 0.30;
 
-/// A capacitor that ages. Time is seconds on the scaled clock since the start of the run.
+/// A capacitor that ages. Times are in seconds on the scaled clock since the start of the run.
 #[derive(Clone, Debug)]
 pub struct Capacitor {
     /// Energy by Eq. 1 with the rated capacitance, in joules.
     rated_j: f64,
     /// Age at the start of the run, in seconds.
     age_s: f64,
-    /// Temperature profile: start in seconds, and degrees Celsius from then on.
+    /// Temperature profile: times in seconds, each with the degrees Celsius from that time on.
     temperature: Box<[(f64, f64)]>,
     /// Full discharges so far.
     cycles: u32,
@@ -55,7 +56,7 @@ impl Capacitor {
         })
     }
 
-    /// Share of the rated capacitance that is lost, 0 to 1.
+    /// Share of the rated capacitance that is lost at time `at_s`, 0 to 1.
     pub fn loss(&self, at_s: f64) -> f64 {
         let mut loss = self.age_s * loss_per_s(self.temperature[0].1);
         for (i, &(from, celsius)) in self.temperature.iter().enumerate() {
@@ -65,7 +66,7 @@ impl Capacitor {
         (loss + f64::from(self.cycles) * LOSS_PER_CYCLE).min(1.0)
     }
 
-    /// Whether the capacitor has lost more than 30 % of its rated capacitance.
+    /// Whether the capacitor has lost more than 30 % of its rated capacitance at time `at_s`.
     pub fn is_worn_out(&self, at_s: f64) -> bool {
         self.loss(at_s) > LOSS_MAX
     }
@@ -90,8 +91,8 @@ impl Capacitor {
         self.cycles
     }
 
-    /// Energy of a controller busy for `controller_ns` and programs that add up to `program_ns`, in joules (Eq. 3 to
-    /// 5).
+    /// Energy that the controller takes in `controller_ns`, and programs in a total of `program_ns`, in joules (Eq. 3
+    /// to 5).
     pub fn spent_j(&self, controller_ns: f64, program_ns: f64) -> f64 {
         (self.controller_w * controller_ns + self.program_w * program_ns) * 1e-9
     }
@@ -145,7 +146,8 @@ mod tests {
     }
 
     #[test]
-    fn a_temperature_profile_adds_up_and_cycles_count() {
+    fn the_losses_of_a_temperature_profile_and_of_discharges_add_up() {
+        // A year takes 6 % at 60 degrees (30 % / 5) and 3 % at 50; a discharge takes 1e-5.
         let mut capacitor = Capacitor::new(&spec(vec![(Span::ZERO, 60.0), (365 * DAY, 50.0)])).unwrap();
         assert!((capacitor.loss(0.5 * YEAR_S) - 0.03).abs() < 1e-12);
         assert!((capacitor.loss(3.0 * YEAR_S) - (0.06 + 2.0 * 0.03)).abs() < 1e-12);
@@ -156,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn an_old_capacitor_has_aged_at_the_first_temperature() {
+    fn the_age_at_the_start_was_spent_at_the_first_temperature() {
         let mut old = spec(vec![(Span::ZERO, 60.0), (DAY, 20.0)]);
         old.age_ns = 365 * DAY;
         assert!((Capacitor::new(&old).unwrap().loss(0.0) - 0.06).abs() < 1e-12);

@@ -21,7 +21,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_budget_agrees_with_the_example_of_the_paper_and_at_the_steps() {
+    fn the_budget_is_the_highest_step_at_or_below_the_measurement_less_the_margin() {
         let five = |measured| budget_share(BudgetSteps::Five, measured, 0.1);
         assert_eq!(five(1.05), 0.9, "Section IV-A: 105 % measured, a budget of 90 %");
         assert_eq!([five(3.0), five(1.1), five(1.0), five(0.9), five(0.8)], [1.0, 1.0, 0.9, 0.8, 0.7]);

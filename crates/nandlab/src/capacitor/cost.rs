@@ -6,21 +6,21 @@ use super::FlushMethod;
 use crate::base::geometry::Geometry;
 use crate::sched::Timing;
 
-/// Energy by number of pages, in the worst case of a flush that has only the free blocks reserved for it. `plain` uses
-/// pages in the order of their blocks, so it may begin at slow ones; `csw` uses the pages of all these blocks from the
-/// fastest to the slowest.
+/// Energy of an emergency flush by its number of pages, in the worst case: only the free blocks reserved for the flush
+/// are left. `plain` uses the pages of a block in order, so it may begin at slow pages; `csw` uses the pages of all
+/// reserved blocks from the fastest to the slowest.
 #[derive(Clone, Debug, Default)]
 pub struct FlushCost {
-    /// Energy of any flush, in joules, whatever its number of pages: waiting for an operation under way, a last round
-    /// of programs on few dies, and programming the VSM.
+    /// Energy that a flush takes beside that of its pages, in joules: for the wait for an operation under way, for a
+    /// last round of programs on few dies, and for the pages of the VSM.
     fixed_j: f64,
-    /// Numbers of pages and the joules of each of these pages, in the order of their use.
+    /// Groups of pages in the order of their use: number of pages, and joules per page.
     kinds: Box<[(f64, f64)]>,
-    /// Joules of each page beyond those of `kinds`.
+    /// Joules per page beyond the pages of `kinds`.
     beyond_j: f64,
 }
 
-/// For blocks with more pages than this, `plain` counts every page at the mean program time.
+/// In blocks with more pages than this, every page of `plain` counts with the mean program time.
 const WINDOW_MAX: usize = 2048;
 
 impl FlushCost {
@@ -84,8 +84,8 @@ impl FlushCost {
     }
 }
 
-/// Replaces the program times of a block's pages: the n-th value becomes the time that the slowest run of n consecutive
-/// pages, starting anywhere in a sequence of blocks, takes beyond the slowest run of n - 1 pages.
+/// Replaces the n-th program time of a block by the time of the slowest run of n consecutive pages less that of the
+/// slowest run of n - 1 pages. A run may begin at any page and continue in the next block.
 fn to_slowest_runs(times: &mut [f64], mean: f64) {
     let len = times.len();
     if len > WINDOW_MAX {
@@ -111,9 +111,11 @@ mod tests {
 
     #[test]
     fn the_slowest_run_of_lsb_and_msb_pages_begins_and_ends_with_an_msb_page() {
+        // The slowest runs of 1 to 4 pages take 2, 3, 5 and 6.
         let mut times = [1.0, 2.0, 1.0, 2.0];
         to_slowest_runs(&mut times, 1.5);
         assert_eq!(times, [2.0, 1.0, 2.0, 1.0]);
+        // The slowest runs of 1 to 3 pages take 3, 5 and 6.
         let mut layers = [1.0, 2.0, 3.0];
         to_slowest_runs(&mut layers, 2.0);
         assert_eq!(layers, [3.0, 2.0, 1.0]);

@@ -2,22 +2,22 @@
 //!
 //! | stage | what happens | until |
 //! |---|---|---|
-//! | charged | the budget applies | a detection is due and the drive idle, its grace (a day) is over, or a command asks |
+//! | charged | the budget applies | a detection is due and the drive idle, its grace (a day) ends, or the host commands one |
 //! | syncing | host writes are write-through; dirty pages and the VSM are written back | all acknowledged data is in flash |
-//! | draining | running on the capacitor, clean pages are programmed as by the emergency flush | the capacitor is empty |
+//! | draining | on the capacitor, clean pages are programmed as in an emergency flush | the capacitor is empty |
 //! | settling | operations under way end on energy reserved for them | no torn program could destroy older data |
 //! | recharging | host writes are still write-through | the capacitor is full |
 //!
 //! The result is computed from the drained energy, not from the number of programmed pages: a page on a slow wordline,
-//! or a page moved by GC meanwhile, takes more energy than a page on a fast wordline. So the energy of the controller
-//! and the programs is converted into the number of pages of a flush into the free blocks reserved for one. (The number
-//! of programmed pages, which the paper uses, promises too much under `csw`: a detection may find more fast pages than
-//! a power loss.)
+//! or a page that GC moves meanwhile, takes more energy than a page on a fast wordline. So the energy taken by
+//! controller and programs is converted into the number of pages that a flush could program with it into its reserved
+//! free blocks. The paper uses the number of programmed pages. Under `csw` this number would be too high: a detection
+//! may find more free fast pages than a flush after a power loss.
 //!
-//! While the capacitor is empty a power loss tears the programs under way, and a torn MSB page destroys the LSB page of
-//! its wordline. So before the capacitor counts as empty, every stream fills its open wordline, and the host stream
-//! uses only LSB pages from then on. The streams of a job fill their wordline at the end of the job, which needs their
-//! free pages.
+//! While the capacitor is empty, a power loss tears the programs under way, and a torn MSB page destroys the LSB page
+//! of its wordline. So before the recharge begins, every stream fills its open wordline, and the host stream uses only
+//! LSB pages until the capacitor is full. The streams of a job fill their wordline only when the job ends, because the
+//! job needs their free pages.
 
 use super::{Detection, FlushMethod, Kept, PowerBackup, Stage};
 use crate::base::geometry::{CacheSlot, DieId, PlaneId};
@@ -69,7 +69,7 @@ impl PowerBackup {
         self.set_clock(core);
     }
 
-    /// Keeps as many programs under way as the emergency flush would.
+    /// Queues programs until as many are under way as in an emergency flush.
     pub(super) fn rewrite_more<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>) {
         while self.is_draining() && self.drain.under_way < self.concurrency {
             let Core { geometry, array, ftl, .. } = core;
@@ -78,7 +78,7 @@ impl PowerBackup {
             let place = pages.next(geometry, array, ftl, |die: DieId| by_die[die.index()] > 0);
             match place {
                 Some(place) => self.rewrite(core, kept, place),
-                // Under `plain` GC will free pages. While programs are under way, pages may be left on their dies.
+                // Under `plain` GC will free pages. Under `csw` the dies of the programs under way may have pages left.
                 None if self.spec.flush == FlushMethod::Plain || self.drain.under_way > 0 => return,
                 None => {
                     self.end_draining(core, kept);
@@ -127,14 +127,14 @@ impl PowerBackup {
             let program_ns = timing.program_ns(u32::from(done.page));
             self.drain.program_ns += program_ns;
             self.drain.pages_ns += program_ns + timing.transfer_ns + timing.command.program_ns;
-            // A flush would not have begun a program that the energy does not cover to its end.
+            // A flush would not begin a program that the energy does not cover to its end.
             let is_covered = self.energy_j(core.now) > 0.0;
             let is_host = matches!(done.cause, Cause::Host | Cause::Sync);
             if is_covered && (is_host || done.cause == Cause::Flush) {
                 self.now.pages += 1;
                 self.now.host_pages += u32::from(is_host);
             }
-            // Beyond twice the cache size the result makes no difference.
+            // A higher result than twice the cache size would make no difference.
             let measured = self.cost.pages(self.drained_j(core.now));
             let is_plenty = measured >= 2.0 * f64::from(kept.cache_pages());
             if is_plenty || !is_covered {
@@ -166,9 +166,10 @@ impl PowerBackup {
         }
     }
 
-    /// The capacitor is empty except for the energy reserved for operations under way: records the result.
+    /// The capacitor is empty except for the energy reserved for operations under way: records the result, and begins
+    /// the stage `settling`.
     pub(super) fn end_draining<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>) {
-        // The last program may have begun with less energy than it takes.
+        // The last program may have taken more energy than was left when it began.
         let drained_j = self.drained_j(core.now).min(self.now.energy_j);
         let measured_pages = self.cost.pages(drained_j);
         let capacity = kept.cache_pages();
@@ -213,7 +214,7 @@ impl PowerBackup {
         if !core.ftl.is_amid_wordline(&core.geometry, plane, stream) {
             return;
         }
-        // The class of the stream's other programs, so that the pages of the block are programmed in order.
+        // Padding has the class of the stream's other programs, so that the pages of the block are programmed in order.
         let class = match stream {
             WriteStream::Host | WriteStream::Mapping => Class::HostWrite,
             WriteStream::Gc | WriteStream::Wear | WriteStream::Combination | WriteStream::Copyback(_) => {

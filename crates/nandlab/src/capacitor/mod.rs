@@ -3,7 +3,7 @@
 //!
 //! C. Gao, L. Shi, Q. Li, K. Liu, C. J. Xue, J. Yang and Y. Zhang, "Aging capacitor supported cache management scheme
 //! for solid-state drives", IEEE TCAD 39(10), 2020. `detection.rs` measures the capacitor in the running drive;
-//! `power_loss/` flushes when power fails and starts again.
+//! `power_loss/` has the emergency flush and the recovery.
 
 mod ageing;
 mod budget;
@@ -28,13 +28,13 @@ use crate::ftl::FlushPages;
 use crate::probe::Probe;
 use crate::sched::NEVER;
 
-/// The parts that the capacitor backs up, as budget detection needs them: the write cache, the VSM of partial refresh,
-/// and programs in place.
+/// Access of budget detection to the mechanisms that the capacitor backs up: the write cache, the VSM of partial
+/// refresh, and reprograms in place.
 pub(crate) trait Kept<P: Probe> {
     /// Number of pages of the write cache; 0 without a cache.
     fn cache_pages(&self) -> u32;
 
-    /// The dirty budget in pages that is `share` of the cache (the whole cache under a policy without a budget); `None`
+    /// The dirty budget in pages: `share` of the cache, or the whole cache under a sync policy without a budget. `None`
     /// without a cache.
     fn budget_pages(&self, share: f64) -> Option<u32>;
 
@@ -44,15 +44,16 @@ pub(crate) trait Kept<P: Probe> {
     /// Begins to write back all dirty pages and the VSM.
     fn begin_sync(&mut self, core: &mut Core<P>);
 
-    /// Whether flash has all that was acknowledged, and the VSM is empty.
+    /// Whether all acknowledged data is in flash and the VSM is empty.
     fn is_synced(&self) -> bool;
 
-    /// Takes the next clean page of the cache at or after slot `from`, to program it once more: its slot, LPN and
-    /// sequence number.
+    /// Takes the next clean page of the cache, to program it once more; returns its slot, LPN and sequence number. The
+    /// search begins at slot `from` and continues at the first slot.
     fn take_clean(&mut self, core: &mut Core<P>, from: CacheSlot) -> Option<(CacheSlot, Lpn, u64)>;
 
     /// The program of a page from [`Kept::take_clean`] has been queued.
     fn on_rewrite_queued(&mut self, core: &mut Core<P>, lpn: Lpn);
+
     /// The program of a page from [`Kept::take_clean`] has ended.
     fn end_rewrite(&mut self, core: &mut Core<P>, slot: CacheSlot);
 
@@ -60,7 +61,7 @@ pub(crate) trait Kept<P: Probe> {
     fn is_reprogramming(&self) -> bool;
 }
 
-/// The stage of a detection or recharge; the table at the top of `detection.rs` says what happens in each.
+/// The stage of a detection or recharge; the table at the top of `detection.rs` describes each stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
     Charged,
@@ -106,31 +107,31 @@ pub(crate) struct PowerBackup {
     pub(crate) detections: Vec<Detection>,
     /// Whether detections set the budget.
     is_measured: bool,
-    /// Number of pages of the VSM, which the capacitor backs up too.
+    /// Number of pages of the VSM, which the capacitor backs up beside the write cache.
     vsm_pages: u32,
     pub(crate) capacitor: Option<Capacitor>,
     pub(crate) stage: Stage,
     /// Time of the injected power loss; [`NEVER`] without one.
     pub(crate) cut_at: Time,
     clock: Clock,
-    /// Energy of an emergency flush by number of pages.
+    /// Energy of an emergency flush by its number of pages.
     cost: FlushCost,
-    /// Time when the next detection is due, and after that the end of its grace; [`NEVER`] if the budget is not
-    /// measured.
+    /// Time when the next detection is due, or the end of its grace once the detection is due. [`NEVER`] if the budget
+    /// is not measured.
     due: Time,
     /// Whether a detection is due and waits for an idle time.
     is_overdue: bool,
     /// Share of the cache that may be dirty while the capacitor is full.
     budget: f64,
-    /// Whether the budget is 0 because too few free blocks are left for a flush.
+    /// Whether the budget is 0 because a plane has too few free blocks for a flush.
     wants_room: bool,
     /// Time when the recharge ends.
     recharged_at: Time,
     /// The detection under way.
     now: Detection,
-    /// The result of a detection, from which the budget is set at the end of the recharge.
+    /// The result of a detection whose recharge has not ended; at its end the budget is set from this result.
     found: Option<Detection>,
-    /// Programs under way at a time in an emergency flush.
+    /// Number of programs under way at a time in an emergency flush.
     concurrency: u32,
     drain: Drain,
     guard: Guard,
@@ -150,26 +151,26 @@ struct Clock {
 struct Drain {
     /// The flash pages that the emergency flush method would use, in order.
     pages: Option<FlushPages>,
-    /// By die: programs of the detection under way.
+    /// By die: number of the detection's own programs under way.
     by_die: Box<[u32]>,
-    /// Programs of the detection under way, all dies together.
+    /// Number of the detection's own programs under way, all dies together.
     under_way: u32,
-    /// The cache slot from which on the next clean page is looked for.
+    /// The cache slot at which the search for the next clean page begins.
     next_slot: u32,
     /// Sum of the program times (tPROG) of all programs that ended while draining.
     program_ns: Span,
-    /// Sum of the program, transfer and command times of the same programs.
+    /// Sum of the program, transfer and command times of all programs that ended while draining.
     pages_ns: Span,
 }
 
-/// The programs that could still tear older data if power were lost.
+/// The programs that could still destroy older data if power loss tore them.
 #[derive(Debug, Default)]
 struct Guard {
-    /// Programs queued before this number in the order of transactions may tear older data.
+    /// Programs with a lower number in the order of transactions than this may destroy older data if torn.
     from: u64,
-    /// Number of planes whose job has to end before none of their programs can tear older data.
+    /// Number of planes with a job whose programs may still destroy older data if torn.
     planes_left: u32,
-    /// By plane: whether no program queued from now on can tear older data.
+    /// By plane: whether no program queued from now on can destroy older data if torn.
     done: Box<[bool]>,
 }
 
@@ -226,12 +227,12 @@ impl PowerBackup {
         self.stage == Stage::Draining
     }
 
-    /// Programs under way at a time in an emergency flush.
+    /// Number of programs under way at a time in an emergency flush.
     pub(crate) fn concurrency(&self) -> u32 {
         self.concurrency
     }
 
-    /// Whether operations under way are completed, not torn, when power fails.
+    /// Whether operations under way end normally when power fails, and are not torn.
     pub(crate) fn finishes(&self) -> bool {
         self.capacitor.is_some() && self.stage != Stage::Recharging
     }
@@ -256,8 +257,8 @@ impl PowerBackup {
         }
     }
 
-    /// Energy taken from the capacitor while draining, in joules. The controller's time counts as at least the time
-    /// that a flush with its concurrency would need for the same programs, even where more programs ran at a time.
+    /// Energy taken from the capacitor while draining, in joules. If more programs ran at a time than in a flush, the
+    /// controller's time counts as the time that a flush would need for the same programs.
     fn drained_j(&self, now: Time) -> f64 {
         let Some(capacitor) = &self.capacitor else { return 0.0 };
         let elapsed = (now - self.now.drained_from).ns() as f64;
@@ -327,7 +328,7 @@ impl PowerBackup {
 }
 
 impl PowerBackup {
-    /// Sets the first budget: if the budget is measured, as a detection of the capacitor in its present state would.
+    /// Sets the first budget. A measured budget follows from the capability that the capacitor has at the start.
     pub(crate) fn begin<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>) {
         if let Some(capacitor) = &self.capacitor {
             self.cost = FlushCost::new(
@@ -395,8 +396,8 @@ impl PowerBackup {
         self.restore_budget(core, kept);
     }
 
-    /// Gives the cache its budget if every plane has the free blocks that a flush needs; else the budget is 0 until
-    /// then.
+    /// Gives the cache its budget if every plane has the free blocks that a flush needs; otherwise the budget is 0
+    /// until every plane has them.
     pub(crate) fn restore_budget<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>) {
         let Some(pages) = kept.budget_pages(self.budget).filter(|_| self.stage == Stage::Charged) else {
             return;

@@ -5,7 +5,7 @@ use crate::base::note::Note;
 use crate::base::units::Time;
 use crate::base::words::{count, duration, part};
 
-/// The capacitor is worn out: it has lost more than 30 % of its rated capacitance.
+/// Notes that the capacitor is worn out: it has lost more than 30 % of its rated capacitance.
 pub(crate) fn worn_out(capacitor: &CapacitorState) -> Option<Note> {
     if !capacitor.is_worn_out {
         return None;
@@ -20,8 +20,8 @@ pub(crate) fn worn_out(capacitor: &CapacitorState) -> Option<Note> {
     )
 }
 
-/// The capacitor can save too few pages for a measured budget above 0. `pages` fit in the cache, `budget` of them may
-/// be dirty.
+/// Notes that the capacitor can save too few pages for a measured budget above 0. `pages` is the size of the cache and
+/// `budget` the dirty budget, both in pages.
 pub(crate) fn no_budget(
     capacitor: &CapacitorState,
     capability_pages: f64,
@@ -34,7 +34,7 @@ pub(crate) fn no_budget(
         "no-budget",
         format!(
             "No page may be dirty, so every write waits for flash: the capacitor can save {} of the {} pages of the write \
-             cache, and with capacitor.steps and capacitor.margin that is too few for a budget. Raise \
+             cache, which is too few for a budget under capacitor.steps and capacitor.margin. Raise \
              capacitor.capacitance, lower cache.size, or set capacitor.steps = \"continuous\".",
             count(capability_pages as u64),
             count(pages.into())
@@ -42,7 +42,8 @@ pub(crate) fn no_budget(
     )
 }
 
-/// The budget is to be measured and was never measured. `pages` fit in the cache, `budget` of them may be dirty.
+/// Notes that no detection has measured the budget. `pages` is the size of the cache and `budget` the dirty budget,
+/// both in pages.
 pub(crate) fn never_measured(detections: &[Detection], [pages, budget]: [u32; 2], now: Time) -> Option<Note> {
     if !detections.is_empty() {
         return None;

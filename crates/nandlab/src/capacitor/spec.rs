@@ -17,7 +17,7 @@ section! {
             "capacitor.capacitance",
             ValueKind::Si(Dimension::Capacitance),
             "\"0F\"",
-            "capacitance, when new, of the capacitor that powers the drive when power fails; 0F: no capacitor",
+            "capacitance of the new backup capacitor, which powers the drive when power fails; 0F: no capacitor",
         ),
         /// Voltage of the charged capacitor.
         pub voltage_v: f64 = key("capacitor.voltage", VOLTS, "\"5.5V\"", "voltage of the charged capacitor")
@@ -76,20 +76,20 @@ section! {
             "time between budget detections, on the scaled clock",
         )
         .note("capacitor paper, Section IV-A"),
-        /// Time that a due detection waits for an idle drive, on the scaled clock.
+        /// Longest time that a due detection waits for an idle drive, on the scaled clock.
         pub detect_grace_ns: Span = key(
             "capacitor.detect_grace",
             ANY_TIME,
             "\"1d\"",
-            "time that a due detection waits for an idle drive, on the scaled clock",
+            "longest time that a due detection waits for an idle drive, on the scaled clock",
         )
         .note("capacitor paper, Section IV-A"),
-        /// Time to recharge the capacitor, on the scaled clock.
+        /// Time from the empty capacitor to the full one, on the scaled clock.
         pub recharge_ns: Span = key(
             "capacitor.recharge",
             ANY_TIME,
             "\"10s\"",
-            "time to recharge the capacitor, on the scaled clock",
+            "time to recharge the empty capacitor, on the scaled clock",
         )
         .note("capacitor paper, Section IV-A"),
         /// The distance that the budget keeps below the measured capability, as a share of the cache.
@@ -139,7 +139,7 @@ section! {
     }
 }
 
-/// Degrees Celsius; the range for which the components of a drive are made (assumption).
+/// Degrees Celsius in the range for which the components of a drive are made (assumption).
 const CELSIUS: ValueKind = num(-40.0, 125.0);
 
 /// A number or a profile of at most 32 points: `spec show` writes a profile in one line.
@@ -186,7 +186,7 @@ fn energy(check: &mut Check<'_>) -> Option<()> {
     if least >= full {
         let shown = |volts| shorten(&show_real(volts, Dimension::Voltage));
         let message = format!(
-            "expected a lowest voltage below the {} of charging, found {}",
+            "expected a lowest voltage below the charged voltage of {}, found {}",
             shown(full),
             shown(least)
         );
@@ -195,7 +195,7 @@ fn energy(check: &mut Check<'_>) -> Option<()> {
     }
     let keys = ["capacitor.controller_power", "capacitor.program_power"];
     if check.num("capacitor.capacitance")? > 0.0 && keys.iter().all(|key| check.num(key) == Some(0.0)) {
-        let message = "with controller and programs drawing no power the capacitor never empties";
+        let message = "the capacitor never empties if neither controller nor programs draw power";
         let remedy = "set one of the two powers above 0, such as capacitor.controller_power = \"1W\"";
         check.error(&keys, message, remedy);
     }
@@ -214,7 +214,7 @@ fn temperatures(check: &mut Check<'_>) -> Option<()> {
         let (before, from) = (pair[0].field("from").int(), pair[1].field("from").int());
         if from <= before {
             let (before, from) = (show_time(before), show_time(from));
-            let message = format!("expected a time after the {before} of the item before it, found {from}");
+            let message = format!("expected a time after the {before} of the previous item, found {from}");
             let remedy = "order the items by rising time";
             check.error_in_list(KEY, i, "from", message, remedy);
         }

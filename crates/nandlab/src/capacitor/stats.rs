@@ -1,4 +1,4 @@
-//! What is recorded of the capacitor.
+//! The records of the capacitor and its detections.
 
 use super::CapacitorState;
 use crate::base::numbers::number;
@@ -9,32 +9,32 @@ use serde::Serialize;
 /// A detection of the dirty page budget (DPBD).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Detection {
-    /// When it was due, or commanded.
+    /// Time when the detection was due, or was commanded.
     pub due: Time,
-    /// When it began with writing dirty pages back.
+    /// Time when the detection began to write dirty pages back.
     pub began: Time,
-    /// When the drive went over to the capacitor.
+    /// Time when the drive began to run on the capacitor.
     pub drained_from: Time,
-    /// When the capacitor was empty.
+    /// Time when the capacitor was empty.
     pub empty: Time,
-    /// When it was full again, and the budget came into force.
+    /// Time when the capacitor was full again and the budget took effect.
     pub recharged: Time,
-    /// Pages written in between.
+    /// Pages programmed with the capacitor's energy by the detection and for host writes.
     pub pages: u32,
-    /// Those of them that the host wrote meanwhile.
+    /// Pages programmed with the capacitor's energy for host writes.
     pub host_pages: u32,
-    /// What the capacitor held, in joules.
+    /// Energy of the full capacitor, in joules.
     pub energy_j: f64,
-    /// What was taken from it, by the controller's time and the programs', in joules.
+    /// Energy that controller and programs took from the capacitor, in joules.
     pub drained_j: f64,
-    /// The pages of a flush that this is enough for, as a share of the cache.
+    /// Pages that a flush could program with the drained energy, as a share of the cache.
     pub measured: f64,
-    /// The budget that follows from it, as a share of the cache.
+    /// The budget that follows from the detection, as a share of the cache.
     pub budget: f64,
 }
 
 impl Detection {
-    /// The detection in the results, of a drive whose cache has so many pages.
+    /// The detection as in the results; `cache_pages`: size of the write cache in pages.
     pub(crate) fn summary(&self, cache_pages: u32) -> DetectionSummary {
         let span = |from: Time, to: Time| number(to.saturating_sub(from).seconds());
         DetectionSummary {
@@ -55,46 +55,46 @@ impl Detection {
     }
 }
 
-/// A detection of the dirty page budget (DPBD), in the results.
+/// A detection of the dirty page budget (DPBD).
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct DetectionSummary {
-    /// When the detection was due, or commanded.
+    /// Simulated time when the detection was due, or was commanded.
     #[schemars(extend("unit" = "s"))]
     pub due_s: f64,
-    /// When the detection began with writing dirty pages back.
+    /// Simulated time when the detection began to write dirty pages back.
     #[schemars(extend("unit" = "s"))]
     pub began_s: f64,
-    /// The pages of a flush that the measured energy is enough for, as a share of the cache.
+    /// Pages that a flush could program with the drained energy, as a share of the cache.
     #[schemars(extend("unit" = "share"))]
     pub measured_share: f64,
-    /// The budget that follows from the measurement, as a share of the cache.
+    /// Dirty budget that follows from the detection, as a share of the cache.
     #[schemars(extend("unit" = "share"))]
     pub budget_share: f64,
-    /// The budget in pages.
+    /// Dirty budget that follows from the detection, in pages.
     #[schemars(extend("unit" = "pages"))]
     pub budget_pages: u64,
-    /// Pages written while the capacitor was drained.
+    /// Pages programmed with the capacitor's energy by the detection and for host writes.
     #[schemars(extend("unit" = "pages"))]
     pub pages: u32,
-    /// Of these the pages that the host wrote.
+    /// Pages programmed with the capacitor's energy for host writes.
     #[schemars(extend("unit" = "pages"))]
     pub host_pages: u32,
-    /// What the capacitor held.
+    /// Energy of the full capacitor when draining began.
     #[schemars(extend("unit" = "j"))]
     pub energy_j: f64,
-    /// What was taken from the capacitor, by the controller's time and the programs'.
+    /// Energy that controller and programs took from the capacitor.
     #[schemars(extend("unit" = "j"))]
     pub drained_j: f64,
-    /// From the due time to the beginning.
+    /// Time that the due detection waited until it began.
     #[schemars(extend("unit" = "s"))]
     pub waited_s: f64,
-    /// How long dirty pages were written back.
+    /// Time in which dirty pages were written back before draining.
     #[schemars(extend("unit" = "s"))]
     pub sync_s: f64,
-    /// How long the drive ran on the capacitor.
+    /// Time in which the drive ran on the capacitor.
     #[schemars(extend("unit" = "s"))]
     pub drain_s: f64,
-    /// From the empty capacitor to the full one.
+    /// Time from the empty capacitor to the full one.
     #[schemars(extend("unit" = "s"))]
     pub recharge_s: f64,
 }
@@ -102,39 +102,39 @@ pub struct DetectionSummary {
 /// Detections of the dirty page budget.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Detections {
-    /// Detections.
+    /// Number of detections that have ended.
     #[schemars(extend("unit" = "detections"))]
     pub count: usize,
-    /// The last detection; null before the first.
+    /// The last detection that has ended; null if none has.
     pub last: Option<DetectionSummary>,
 }
 
 /// The capacitor at the end of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct CapacitorSummary {
-    /// `charged`, or where a detection or a recharge is: `syncing`, `draining`, `settling`, `recharging`.
+    /// `charged`, or the stage of a detection or a recharge: `syncing`, `draining`, `settling`, `recharging`.
     pub stage: &'static str,
-    /// What an emergency flush could use.
+    /// Energy that an emergency flush could use at the end.
     #[schemars(extend("unit" = "j"))]
     pub energy_j: f64,
-    /// What the capacitor holds when full.
+    /// Energy of the full capacitor at its age at the end.
     #[schemars(extend("unit" = "j"))]
     pub energy_j_full: f64,
-    /// What the capacitor held when new.
+    /// Energy of the full capacitor when new.
     #[schemars(extend("unit" = "j"))]
     pub energy_j_rated: f64,
     /// Share of the rated capacitance that is lost.
     #[schemars(extend("unit" = "share"))]
     pub loss_share: f64,
-    /// Whether so much is lost that nothing may count on the capacitor.
+    /// Whether the capacitor has lost more than 30 % of its rated capacitance; a measured budget is then 0.
     pub worn_out: bool,
-    /// Full discharges.
+    /// Full discharges of the capacitor so far.
     #[schemars(extend("unit" = "discharges"))]
     pub cycles: u32,
-    /// Pages of the write cache that the full capacitor can save.
+    /// Pages of the write cache that the full capacitor can save at its age at the end.
     #[schemars(extend("unit" = "pages"))]
     pub capability_pages: f64,
-    /// Pages of the write cache that may be dirty.
+    /// Pages of the write cache that may be dirty at the end.
     #[schemars(extend("unit" = "pages"))]
     pub budget_pages: u32,
     /// Detections of the dirty page budget.
@@ -142,8 +142,8 @@ pub struct CapacitorSummary {
 }
 
 impl CapacitorState {
-    /// `capacitor` of the summary: of a capacitor that can save so many pages of a cache of so many, of which so many may be
-    /// dirty.
+    /// `capacitor` of the summary. The capacitor can save `capability_pages`; the cache has `cache_pages`, of which
+    /// `budget_pages` may be dirty.
     pub(crate) fn summary(
         &self,
         capability_pages: f64,

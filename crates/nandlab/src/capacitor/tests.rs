@@ -1,7 +1,8 @@
 //! The capacitor and its detection on a bare core, with a write cache of ten pages.
 //!
 //! The controller draws 1 W and a program 0.5 W. A page of a flush takes 210 us with its transfer, of which 200 us are
-//! tPROG: 310 uJ. Any flush takes 1210 uJ more: it may have to wait for an erase of 1 ms, a program and a transfer.
+//! tPROG: 1 W x 210 us + 0.5 W x 200 us = 310 uJ. A flush takes 1210 uJ beside its pages, because the controller may
+//! have to wait 1210 us for an erase (1 ms), a program (200 us) and a transfer (10 us).
 
 use super::*;
 use crate::base::geometry::BlockId;
@@ -17,7 +18,7 @@ const PAGE_UJ: f64 = 310.0;
 const FIXED_UJ: f64 = 1210.0;
 const CACHE_PAGES: u32 = 10;
 
-/// A stand-in for the parts that the capacitor backs up; the test sets its state.
+/// A stand-in for the mechanisms that the capacitor backs up; the test sets its state.
 #[derive(Debug, Default)]
 struct Cache {
     /// The budgets set so far.
@@ -168,8 +169,8 @@ fn a_detection_syncs_drains_settles_and_recharges() {
     bench.core.now = Time::START + SECOND;
     bench.core.wake(Wake::Detection);
     bench.run_to(Stage::Charged);
-    // Of 4155 uJ, 13 pages take 4030 uJ in 2730 us, and the controller takes the rest in 125 us. The 14th page ends on
-    // energy reserved for operations under way.
+    // The capacitor has 1210 + 9.5 x 310 = 4155 uJ. 13 pages take 4030 uJ in 2730 us, and the controller takes the
+    // remaining 125 uJ in 125 us. The 14th page ends on energy reserved for operations under way.
     let s = 1_000_000;
     assert_eq!(
         bench.stages,
@@ -181,7 +182,11 @@ fn a_detection_syncs_drains_settles_and_recharges() {
         ]
     );
     assert_eq!(bench.core.operations.0[FlashOp::Program as usize][Cause::Flush as usize], 14);
-    assert_eq!(bench.cache.rewritten[..6], [0, 1, 2, 3, 0, 1], "clean pages in turn");
+    assert_eq!(
+        bench.cache.rewritten[..6],
+        [0, 1, 2, 3, 0, 1],
+        "the four clean pages are not programmed in turn"
+    );
     assert_eq!(bench.power.capacitor.as_ref().unwrap().cycles(), 1);
 }
 
@@ -200,7 +205,7 @@ fn drained_energy_is_measured_in_pages_of_a_flush() {
         assert_eq!((pages, detection.host_pages), (13, 0));
         // 95 % less the margin of 10 % is 85 %: the step below is 80 %.
         assert_eq!((budget, bench.cache.budgets.last()), (0.8, Some(&8)));
-        // Without clean pages dummy pages are programmed, which take as long.
+        // Without clean pages, dummy pages are programmed, which take the same time and energy.
         assert_eq!(bench.cache.rewritten.len(), if clean > 0 { 14 } else { 0 });
         assert_eq!(detection.empty - detection.drained_from, (13 * 210 + 125) * US);
     }
@@ -239,7 +244,7 @@ fn a_flush_can_use_the_energy_left_while_draining_and_none_while_recharging() {
     bench.run_to(Stage::Charged);
     assert!(
         (bench.energy_uj() - 4155.0 * (1.0 - 1e-5)).abs() < 1e-2,
-        "a discharge costs 1e-5 of the capacitance"
+        "a discharge does not cost 1e-5 of the capacitance"
     );
 }
 
@@ -295,11 +300,12 @@ fn the_capacitor_counts_as_empty_when_no_torn_program_can_destroy_older_data() {
 
 #[test]
 fn the_budget_waits_for_the_free_blocks_that_a_flush_needs() {
-    // A flush of ten pages needs three blocks, and a job one.
+    // A flush of ten pages needs three free blocks (ten pages in blocks of eight, and one block for the job under way
+    // when power fails); the next job needs one. Of eight blocks, five are full.
     let mut bench = Bench::new(&Setup { blocks: 8, ..setup() }, 9.5);
     fill(&mut bench.core, WriteStream::Gc, 0..40);
     bench.begin();
-    assert_eq!(bench.cache.budgets, [0], "three blocks are free");
+    assert_eq!(bench.cache.budgets, [0], "a budget is set with three of the four needed free blocks");
     clear(&mut bench.core, BlockId(0));
     bench.power.on_room(&mut bench.core, &mut bench.cache);
     assert_eq!(bench.cache.budgets, [0, 8]);

@@ -686,8 +686,8 @@ fn show_names_every_key_with_its_origin() {
          (run.toml:32)",
         "# trace =  # a trace file; .zst, .gz and .xz are decompressed (not set)",
         "# format =  # the trace's format; recognised by its content when not given (only with workload.trace)",
-        "capacitance = \"0F\"  # capacitance, when new, of the capacitor that powers the drive when power fails; 0F: no \
-         capacitor (default)",
+        "capacitance = \"0F\"  # capacitance of the new backup capacitor, which powers the drive when power fails; 0F: \
+         no capacitor (default)",
         "temperature = 25.0  # degrees Celsius, or a profile over the scaled clock that begins at 0 (default; assumption)",
         "# cut_at =  # power fails at this simulated time (not set)",
         "# rounds_max =  # most overwrites of the logical capacity; 0: the sequential fill alone (only with \

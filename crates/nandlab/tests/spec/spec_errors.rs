@@ -355,12 +355,12 @@ fn capacitors() {
     let is = |lines: &str, expected: &str| golden(&format!("[capacitor]\n{lines}\n"), expected);
     is(
         "voltage_min = \"5500mV\"",
-        "run.toml:2: capacitor.voltage_min: expected a lowest voltage below the 5.5V of charging, found 5.5V\n  \
+        "run.toml:2: capacitor.voltage_min: expected a lowest voltage below the charged voltage of 5.5V, found 5.5V\n  \
          remedy: set capacitor.voltage_min below capacitor.voltage",
     );
     is(
         "voltage = 2",
-        "run.toml:2: capacitor.voltage: expected a lowest voltage below the 2V of charging, found 2.5V\n  \
+        "run.toml:2: capacitor.voltage: expected a lowest voltage below the charged voltage of 2V, found 2.5V\n  \
          remedy: set capacitor.voltage_min below capacitor.voltage",
     );
     for (value, said) in [("0", "0"), ("1.01", "1.01")] {
@@ -374,8 +374,8 @@ fn capacitors() {
     }
     is(
         "capacitance = \"1F\"\ncontroller_power = 0\nprogram_power = 0\n",
-        "run.toml:3: capacitor.controller_power: with controller and programs drawing no power the capacitor \
-         never empties\n  remedy: set one of the two powers above 0, such as capacitor.controller_power = \"1W\"",
+        "run.toml:3: capacitor.controller_power: the capacitor never empties if neither controller nor programs draw \
+         power\n  remedy: set one of the two powers above 0, such as capacitor.controller_power = \"1W\"",
     );
     is(
         "detect_grace = \"21d\"",
@@ -458,7 +458,7 @@ fn temperatures_of_the_capacitor() {
         "[capacitor]\ntemperature = [\n  { from = \"1d\", celsius = 25 },\n  { from = \"24h\", celsius = 60 },\n]\n",
         "run.toml:3: capacitor.temperature[0].from: expected a profile that begins at \"0d\", found 1d\n  remedy: set from = \
          \"0d\" in the first item\n\
-         run.toml:4: capacitor.temperature[1].from: expected a time after the 1d of the item before it, found 1d\n  \
+         run.toml:4: capacitor.temperature[1].from: expected a time after the 1d of the previous item, found 1d\n  \
          remedy: order the items by rising time",
     );
 }
