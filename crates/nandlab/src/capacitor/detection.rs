@@ -2,7 +2,7 @@
 //!
 //! | stage | what happens | until |
 //! |---|---|---|
-//! | charged | the budget applies | a detection is due and the drive idle, its grace (a day) ends, or the host commands one |
+//! | charged | the budget applies | a due detection finds the drive idle or its grace (a day) ends, or on command |
 //! | syncing | host writes are write-through; dirty pages and the VSM are written back | all acknowledged data is in flash |
 //! | draining | on the capacitor, clean pages are programmed as in an emergency flush | the capacitor is empty |
 //! | settling | operations under way end on energy reserved for them | no torn program could destroy older data |

@@ -1,8 +1,8 @@
-//! Estimate of the memory of a run, made from the spec before the drive is built.
+//! Estimates the memory of a run from the spec, before the drive is built.
 //!
 //! The operating system zeroes the arrays of the map and the OOB lazily: an entry that is never written takes no
-//! memory. So the estimate counts the entries that preconditioning and the workload write, and all entries for a
-//! workload whose number of requests is unknown.
+//! memory. So the estimate counts the entries that preconditioning and the workload write. For a workload whose number
+//! of requests is unknown it counts all entries.
 
 use crate::base::geometry::Geometry;
 use crate::demand_map::{ENTRY_BYTES, TranslationPage};
@@ -15,25 +15,25 @@ use crate::report::Table;
 use crate::sched::Device;
 use crate::write_cache;
 
-/// Bytes of a huge page, the unit in which the kernel backs large arrays with memory where it can.
+/// Bytes of a huge page of the operating system, the preferred unit of memory for large arrays.
 const HUGE_PAGE: u64 = 2 << 20;
 
-/// Bytes of the program, its tables of the reliability model and its statistics: measured as the memory of a run of a
+/// Bytes of the program, its tables of the reliability model and its statistics: the measured memory of a run of a
 /// small drive less that of an empty process.
 const FIXED_BYTES: u64 = 6 << 20;
 
-/// Bytes a block takes beside [`Block`]: its places in the free list, in the index of victims and in the policy's own
-/// lists.
+/// Bytes that a block takes in addition to [`Block`]: its entries in the free list, in the index of victims and in the
+/// lists of the victim policy.
 const BLOCK_EXTRA_BYTES: u64 = 16;
 
-/// Bytes of a slot of the mapping cache; the arrays by LPN are counted apart.
+/// Bytes of a slot of the mapping cache, without the arrays by LPN.
 const MAP_ENTRY_BYTES: u64 = 32;
 
-/// Bytes of an entry of the error cache.
+/// Bytes of an entry of EC-Cache.
 const ERROR_ENTRY_BYTES: u64 = 24;
 
-/// Bytes of a flash operation in the timeline with its request and arrow, and their JSON text in Rust and in Python:
-/// measured with a million operations, each a page read for a request of its own (1,600 where half of the operations
+/// Bytes of a flash operation in the timeline with its request and arrow, and their JSON text in Rust and in Python.
+/// Measured with a million operations, each a page read for a request of its own (1,600 bytes if half of the operations
 /// are writes).
 const OPERATION_BYTES: u64 = 1760;
 
@@ -44,30 +44,30 @@ const REQUEST_BYTES: u64 = 100;
 /// Upper bounds of the memory that a run takes, in bytes, by purpose.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
-    /// Arrays by physical page: the OOB and the page states of the schemes.
+    /// Arrays with an entry per physical page: the OOB and the page states of the schemes.
     pub pages: u64,
-    /// Arrays by logical page: the map and the page states of the schemes.
+    /// Arrays with an entry per logical page: the map and the page states of the schemes.
     pub map: u64,
-    /// Arrays by block.
+    /// Arrays with an entry per block.
     pub blocks: u64,
-    /// Entries of the mapping cache, the write cache and the error cache.
+    /// Entries of the mapping cache, the write cache and EC-Cache.
     pub caches: u64,
     /// The oracle, the reference model of `--verify`.
     pub oracle: u64,
     /// The records of the timeline and of `requests.parquet`.
     pub records: u64,
-    /// The program itself, and the largest temporary need: of preconditioning, of recovery or of writing results.
+    /// The program itself, and the largest temporary need: that of preconditioning, recovery or writing results.
     pub fixed: u64,
 }
 
 impl Memory {
-    /// Memory that a run of this spec takes; with `verify` the oracle is included.
+    /// Memory that a run of this spec takes, with the oracle if `verify` is set.
     pub fn of(spec: &Spec, verify: bool) -> Self {
         let geometry = Geometry::new(&spec.drive);
         Self::with(spec, verify, &geometry, &Touched::of(spec, &geometry))
     }
 
-    /// Address space that a run of this spec takes: all arrays count whole, written or not.
+    /// Address space that a run of this spec takes: all entries of all arrays count, written or not.
     pub fn reserved(spec: &Spec, verify: bool) -> Self {
         let geometry = Geometry::new(&spec.drive);
         let (physical, logical) = (geometry.pages.into(), geometry.logical_pages.into());
@@ -85,8 +85,8 @@ impl Memory {
         let has_ages = ecc.has_levels() && has_errors;
         let when = |is: bool, bytes: u64| if is { bytes } else { 0 };
 
-        // Bytes by physical page, in arrays that are zeroed lazily or filled at once; one further bit is the page's
-        // valid bit.
+        // Bytes per physical page in arrays that are zeroed lazily and in arrays that are filled at once. The valid
+        // bits are separate.
         let lazily_zeroed = when(!keeps_sequences, 4) + when(keeps_sequences, 8);
         let filled_at_once = when(keeps_sequences, 4)
             + when(has_ages, 4)
@@ -96,7 +96,7 @@ impl Memory {
             + when(refresh.ec_cache().is_some(), 4);
         let valid_bits = blocks * u64::from(geometry.pages_per_block.div_ceil(64)) * 8;
 
-        // Bytes by logical page, and the number of translation pages, whose LPNs follow those of the host.
+        // Bytes per logical page, and the number of translation pages, whose LPNs follow those of the host.
         let demand = match spec.ftl.map {
             MapSpec::Demand { cache_bytes, .. } => Some(cache_bytes),
             MapSpec::Page => None,
@@ -109,7 +109,8 @@ impl Memory {
             + when(demand.is_some() && verify, 4)
             + when(demand.is_none() && ecc.keeps_page_levels(), 1)
             + when(has_cache, 4);
-        // Recovery keeps the newest page of each LPN and builds a second map; the write cache has been dropped by then.
+        // Recovery has an array of the newest page of each LPN and builds a second map; by then the entries of the
+        // write cache have been freed.
         let recovery = when(is_cut, touched.logical * (8 + when(demand.is_some(), 5) - when(has_cache, 4)));
 
         let entries = |bytes: u64, entry_bytes: u64| (bytes / entry_bytes).min(touched.asked).min(host_pages);
@@ -120,7 +121,7 @@ impl Memory {
             .ec_cache()
             .map_or(0, |cache| (cache.size_bytes / ERROR_ENTRY_BYTES).min(hot_pages(cache)));
         let oracle = Oracle::BYTES_PER_LPN * host_pages + host_pages / 8 + 4 * touched.asked.min(host_pages);
-        // Preconditioning, recovery and the making of results never overlap in time.
+        // Preconditioning, recovery and writing results never overlap in time.
         let temporary = touched.precondition_bytes.max(recovery).max(blocks * Table::BYTES_PER_BLOCK);
         Self {
             pages: touched.physical * lazily_zeroed + pages * filled_at_once + valid_bits,
@@ -162,19 +163,19 @@ impl Memory {
     }
 }
 
-/// Upper bounds of the pages that a run writes, and of its requests and operations.
+/// Upper bounds of the pages that a run writes, and of the number of its requests and operations.
 struct Touched {
     /// Physical pages written.
     physical: u64,
     /// Logical pages written.
     logical: u64,
-    /// Requests in `requests.parquet`; 0 where the number of requests of the workload is unknown.
+    /// Requests in `requests.parquet`; 0 if the number of requests of the workload is unknown.
     recorded: u64,
-    /// Pages that the host's requests name, each as often as it is named.
+    /// Page accesses of all host requests: the sum of the pages that each request addresses.
     asked: u64,
     /// Flash operations.
     operations: u64,
-    /// Bytes that preconditioning takes beyond those that map and OOB take later in the run.
+    /// Temporary bytes of preconditioning beyond those that map and OOB take later in the run.
     precondition_bytes: u64,
 }
 
@@ -194,8 +195,8 @@ impl Touched {
         let of_plane = |pages: u64| (pages * 4).div_ceil(planes).next_multiple_of(HUGE_PAGE) * planes / 4;
         let physical = filled.saturating_add(of_plane(physical.min(pages))).min(pages);
         let logical = mapped.max(logical).min(host_pages);
-        // The fill draws the LPNs of one plane at a time. Its array is freed before the workload writes the rest of map
-        // and OOB.
+        // The fill has an array of the LPNs of one plane at a time, which is freed before the workload writes the rest
+        // of map and OOB.
         let drawn =
             if matches!(spec.precondition, PreconditionSpec::Fill { .. }) { 4 * mapped / planes } else { 0 };
         let precondition_bytes = drawn.saturating_sub(4 * (physical - filled + logical - mapped));
@@ -204,8 +205,8 @@ impl Touched {
         Self { physical, logical, recorded, asked, operations, precondition_bytes }
     }
 
-    /// Upper bounds of the workload's requests, of the pages that the requests name, and of the physical and the
-    /// logical pages that they write; `u64::MAX` where the workload gives no bound.
+    /// Upper bounds of the number of requests of the workload, of their page accesses, and of the physical and logical
+    /// pages that they write; `u64::MAX` where the workload gives no bound.
     fn by_workload(spec: &Spec, geometry: &Geometry) -> (u64, u64, u64, u64) {
         let Some(workload) = &spec.workload else { return (u64::MAX, u64::MAX, u64::MAX, u64::MAX) };
         let requests_max = if workload.requests_max > 0 { workload.requests_max } else { u64::MAX };
@@ -221,10 +222,10 @@ impl Touched {
         let writes = requests as f64 * (1.0 - synthetic.read_fraction - synthetic.trim_fraction).max(0.0);
         let written = writes * pages_per_request;
         let span = synthetic.span * f64::from(geometry.logical_pages);
-        // A write at a random address touches a huge page of the map: 4 bytes an entry.
+        // A write to a random address touches one huge page of the map, which has 4 bytes per entry.
         let reach =
             if synthetic.address == Address::Sequential { written } else { writes * HUGE_PAGE as f64 / 4.0 };
-        // On a preconditioned drive GC writes pages too: 8 pages programmed by host page are assumed.
+        // On a preconditioned drive GC also writes pages: a WAF of 8 is assumed.
         let is_full = spec.precondition != PreconditionSpec::None;
         let physical = if is_full { written * 8.0 } else { written };
         (requests, (requests as f64 * pages_per_request) as u64, physical as u64, span.min(reach) as u64)

@@ -1,8 +1,8 @@
 //! The trace runner: plays a source of requests on a drive, in open or closed loop. [`map_reads`] maps the pages that a
 //! workload reads before it writes them; [`memory`] estimates the memory of a run.
 //!
-//! When power fails the host stops too: later requests arrive later by the time the drive was down, so no latency
-//! contains the outage. The power loss ends the requests under way; they count as completed.
+//! When power fails, the host stops too: all later arrivals are delayed by the duration of the outage, so no latency
+//! contains the outage. Power loss ends the outstanding requests; the runner counts these as completed.
 
 pub mod memory;
 mod prefill;
@@ -16,23 +16,23 @@ use crate::host::{Op, Request};
 use crate::probe::Probe;
 use std::collections::VecDeque;
 
-/// Requests read ahead of the one to be submitted.
+/// Number of requests that are read ahead of their submission.
 const AHEAD: usize = 8;
 
 /// A source of requests, in order of arrival.
 pub trait Source {
-    /// Error of a source that cannot give its next request.
+    /// Error of a source that cannot return its next request.
     type Error;
-    /// The next request; `None` at the end.
+    /// Returns the next request; `None` at the end.
     fn next_request(&mut self) -> Option<Result<Request, Self::Error>>;
 }
 
 /// Progress of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Progress {
-    /// Whether the source has ended and everything submitted has been completed.
+    /// Whether the source has ended and all submitted requests have been completed.
     pub is_done: bool,
-    /// Requests completed.
+    /// Number of completed requests.
     pub completed: u64,
 }
 
@@ -77,7 +77,7 @@ pub struct Runner<S: Source> {
     has_failed: bool,
     submitted: u64,
     completed: u64,
-    /// Delay of the arrivals to come, by the rests so far ([`Self::rest`]).
+    /// Delay that the rests so far ([`Self::rest`]) add to all later arrivals.
     delay_ns: Span,
     /// Requests whose addresses were taken modulo the capacity.
     pub wrapped: u64,
@@ -108,7 +108,7 @@ impl<S: Source> Runner<S> {
         &self.source
     }
 
-    /// Requests completed so far.
+    /// Number of requests completed so far.
     pub fn completed(&self) -> u64 {
         self.completed
     }
@@ -121,12 +121,12 @@ impl<S: Source> Runner<S> {
         }
     }
 
-    /// Plays until at least `requests` more requests have been completed, or the run is done; calls `on_completed` with
+    /// Plays until at least `requests` more requests have been completed, or the run is done. Calls `on_completed` for
     /// each completion.
     ///
     /// # Errors
     /// When the source or the drive fails, a request arrives too late, or the drive refuses a request. Requests
-    /// submitted before stay submitted.
+    /// submitted before the error remain outstanding.
     pub fn run<P: Probe>(
         &mut self,
         drive: &mut Drive<P>,
@@ -160,8 +160,8 @@ impl<S: Source> Runner<S> {
                     self.submit(drive, request)?;
                 }
                 _ => {
-                    // The run ends with the completion of its last request: background work of the idle time after that
-                    // is no part of the run, but a power loss that is triggered by the last request is.
+                    // The run ends with the completion of its last request. Background work in the idle time after the
+                    // completion is not part of the run; a power loss that the last request triggers is.
                     if drive.outstanding() == 0 && drive.is_power_failing() {
                         drive.advance(drive.now());
                     }
@@ -181,8 +181,9 @@ impl<S: Source> Runner<S> {
         }
     }
 
-    /// Lets the operations under way end, without submitting requests, for `limit` of simulated time at most. The
-    /// requests to come arrive later by the time this takes. Returns whether the drive is at rest.
+    /// Lets the drive come to rest, for `limit` of simulated time at most: submits no requests until all operations
+    /// under way have ended. All later arrivals are delayed by the time that this takes. Returns whether the drive is
+    /// at rest.
     pub fn rest<P: Probe>(
         &mut self,
         drive: &mut Drive<P>,
@@ -196,7 +197,7 @@ impl<S: Source> Runner<S> {
                 on_completed(&completion);
             }
         }
-        // The down time of an outage during the rest is added to arrivals by `run`.
+        // `run` delays arrivals by outages, so an outage during the rest is subtracted here.
         self.delay_ns += drive.now() - began - (drive.down_time() - down_ns);
         drive.is_at_rest()
     }
@@ -241,15 +242,15 @@ impl<S: Source> Runner<S> {
         Ok(!self.ahead.is_empty())
     }
 
-    /// Ends the source with `why`: only the requests read ahead are still played.
+    /// Ends the source with the error `why`: only the requests read ahead are still played.
     #[cold]
     fn fail(&mut self, why: Stopped<S::Error>) {
         self.failed = Some(why);
         (self.has_failed, self.has_ended) = (true, true);
     }
 
-    /// Takes a request's address modulo the capacity. A request that would still end beyond the capacity is moved back
-    /// to end at it.
+    /// Takes the address of a request that ends beyond the capacity modulo the capacity. If the request still ends
+    /// beyond the capacity, moves it back so that it ends at the capacity.
     fn wrap(&mut self, request: &mut Request, capacity: u64) {
         if request.offset.saturating_add(request.len) <= capacity {
             return;

@@ -10,8 +10,8 @@ use crate::host::Op;
 use crate::probe::Probe;
 
 /// Takes all requests of `runner`'s source without simulating time, and maps each unmapped page that is read before it
-/// is written. Every 16,384 requests `watch` is called; `false` stops the pass. Returns the number of pages mapped, or
-/// `None` when stopped.
+/// is written. Calls `watch` every 16,384 requests, and stops if `watch` returns `false`. Returns the number of pages
+/// mapped, or `None` if stopped.
 ///
 /// # Errors
 /// As [`Runner::run`].
@@ -34,7 +34,7 @@ pub fn map_reads<S: Source, P: Probe>(
             continue;
         }
         let last = (request.offset.saturating_add(request.len) - 1) / page_bytes;
-        // Pages beyond the capacity are left out here; the run refuses their request.
+        // Pages beyond the capacity are left out here; in the run the drive refuses their request.
         for lpn in request.offset / page_bytes..=last.min(u64::from(pages) - 1) {
             let (word, bit) = (lpn as usize / 64, 1 << (lpn % 64));
             let is_known = written[word] & bit != 0;
