@@ -1,5 +1,5 @@
-//! The configurations of core, FTL and dirty budget, made from the spec. A mechanism is made from its own section of
-//! the spec.
+//! Makes the configurations of core, FTL and dirty budget from the spec. The mechanisms are made directly from their
+//! sections of the spec.
 
 use super::spec::block_needs;
 use super::spec::{DirtyBudget, MapSpec, Spec};
@@ -13,8 +13,8 @@ use crate::flash::{AgeClock, Array, Ecc, InitialAges, Reliability};
 use crate::ftl::{self, Ftl};
 use crate::sched::Timing;
 
-/// The configuration of the core. The OOB has sequence numbers (`keeps_sequences`) if the drive `is_watched` by an oracle or
-/// its spec models power loss.
+/// The configuration of the core. The OOB has sequence numbers (`keeps_sequences`) if the drive `is_watched` by an
+/// oracle or its spec models power loss.
 pub(super) fn core(spec: &Spec, is_watched: bool) -> core::Config {
     let geometry = Geometry::new(&spec.drive);
     let policy = &spec.refresh.policy;
@@ -51,7 +51,7 @@ pub(super) fn ftl(spec: &Spec, geometry: &Geometry, array: &Array) -> Ftl {
             MapSpec::Page => 0,
             MapSpec::Demand { .. } => DemandMap::pages_of(geometry.logical_pages, geometry.page_bytes),
         },
-        // The upper limit of combination pages: a drive cannot spare more than a quarter of its pages from host data.
+        // The largest number of combination pages: no drive has more than a quarter of its pages to spare for them.
         combination_pages: if spec.refresh.policy.partial().is_some() { geometry.pages / 4 } else { 0 },
     };
     Ftl::new(config, geometry, array)

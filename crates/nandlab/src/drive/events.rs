@@ -1,8 +1,8 @@
-//! The body of the event loop: which mechanisms hear of an event, and which serve the wakes.
+//! The body of the event loop: notifies the mechanisms of events, and serves wakes.
 //!
-//! An event is the expiry of one clock of the agenda: a die, a decoder, idleness, the write cache's DRAM, the link,
-//! power, or refresh. A mechanism that hears of an event does its part with the core and leaves a [`Wake`] for other
-//! mechanisms; wakes are served in order before the next event. No mechanism calls back into this file.
+//! An event is the expiry of one clock of the agenda: of a die, a decoder, idleness, the write cache's DRAM, the link,
+//! power, or refresh. A notified mechanism acts on the core and leaves a [`Wake`] for other mechanisms. Wakes are
+//! served in order before the next event. No mechanism calls back into this file.
 
 use super::together::Path;
 use super::{Drive, Failure};
@@ -17,9 +17,9 @@ use crate::sched::{Cause, Ended, FlashOp, NEVER, Owner, Transaction};
 use crate::write_cache::Caching;
 
 impl<P: Probe> Drive<P> {
-    /// No event is left and a page waits for room. Tries again to make room in every plane; if that does not help,
-    /// fails the writes that wait for worn-out planes and gives up write-backs of translation pages. `false`: neither
-    /// helped, and the drive has failed.
+    /// No event is left and a page waits for room. Tries again to make room in every plane. If no plane gets room,
+    /// fails the writes that wait for worn-out planes and gives up write-backs of translation pages. Returns `false` if
+    /// the drive cannot continue after all this and has failed.
     pub(super) fn give_up(&mut self) -> bool {
         if self.failure.is_some() {
             return false;
@@ -41,7 +41,7 @@ impl<P: Probe> Drive<P> {
         }
         self.path.writes.fail_worn_out(&mut self.core, &mut self.path.host, self.caching.as_mut());
         self.serve();
-        // After a failed write another page may wait for room now, such as one that has waited for the write cache.
+        // After a failed write another page may wait for room, such as a page that waited for the write cache before.
         let has_failed_some = self.given_up() > before;
         let (time, clock) = self.core.agenda.next();
         if !has_failed_some && self.is_stuck_at(time, clock) {
@@ -67,7 +67,7 @@ impl<P: Probe> Drive<P> {
         self.with_background(|jobs, core, path, around| jobs.check_space(core, path, around, plane));
     }
 
-    /// A page of the job of a plane is done.
+    /// The job of a plane has moved or refreshed one of its pages.
     pub(super) fn on_copied(&mut self, plane: PlaneId) {
         self.with_background(|jobs, core, path, around| jobs.on_copied(core, path, around, plane));
     }
@@ -194,8 +194,7 @@ impl<P: Probe> Drive<P> {
     pub(super) fn step(&mut self, time: Time, clock: u32) {
         debug_assert!(time >= self.core.now, "time runs backwards");
         if time >= self.recorder.sample_at() {
-            // A row of the series is due at the end of simulated time at the latest, so checking for the end here costs
-            // nothing.
+            // The last row of the series is due at the end of simulated time, so the end has to be checked only here.
             if time > self.core.end {
                 self.end_time();
                 return;
@@ -257,7 +256,7 @@ impl<P: Probe> Drive<P> {
                         (FlashOp::Program | FlashOp::Copyback, _) => self.on_programmed(&done),
                         (FlashOp::Erase, Owner::Job(plane)) => self.on_erased(plane, &done),
                         (FlashOp::Erase, Owner::DeadBlock(plane)) => self.on_dead_erased(plane, &done),
-                        _ => unreachable!("reads end page by page, and jobs erase"),
+                        _ => unreachable!("reads end page by page, and only jobs and dead blocks erase"),
                     }
                 }
             }
@@ -338,8 +337,8 @@ impl<P: Probe> Drive<P> {
             }
             Owner::Job(plane) => self.on_copied(plane),
             Owner::Rewrite(_) | Owner::Dummy => self.on_rewritten(done),
-            // `partial.on_programmed` has served combination pages, padding has no owner to tell, flush pages are
-            // programmed only while power fails, and dead blocks are erased, not programmed.
+            // `partial.on_programmed` has served combination pages, padding has no owner, flush pages are programmed
+            // only while power fails, and dead blocks are erased, not programmed.
             Owner::CombinationPage | Owner::Padding | Owner::FlushPage(_) | Owner::DeadBlock(_) => {}
         }
         if is_closed {
@@ -361,7 +360,8 @@ impl<P: Probe> Drive<P> {
         self.with_power(|power, core, kept| power.on_rewritten(core, kept, done));
     }
 
-    /// Sets the age of a block's data for refresh: from its first program, or from the age of data copied back to it.
+    /// Sets the age of a block's data for refresh: at the first program of the block, or from the data copied back to
+    /// it.
     #[inline(never)]
     fn keep_age(&mut self, block: BlockId, done: &Transaction) {
         if done.page == 0 {

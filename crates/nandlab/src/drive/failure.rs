@@ -1,4 +1,5 @@
-//! Failures of the drive itself: no progress though the drive is not worn out, the end of simulated time, or no rest.
+//! Failures of the drive itself: it makes no progress though it is not worn out, simulated time ends, or it does not
+//! come to rest.
 
 use super::Drive;
 use crate::base::geometry::PlaneId;
@@ -7,28 +8,28 @@ use crate::base::words::duration;
 use crate::probe::Probe;
 use crate::sched::Cause;
 
-/// Why a drive simulates no further.
+/// Why a drive cannot continue, or does not come to rest.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Failure {
-    /// Pages wait for room in a plane without room, and GC can gain none there.
+    /// Pages wait for room in a plane in which GC can gain no page.
     Shortage {
-        /// The plane.
+        /// The plane without room.
         plane: PlaneId,
         /// Free blocks of the plane.
         free: u32,
-        /// Free blocks that the plane keeps from the host.
+        /// Free blocks of the plane that host writes may not take.
         reserve: u32,
         /// Valid pages of the plane.
         valid: u32,
-        /// Highest number of valid pages that leaves the plane the room that its mechanisms need.
+        /// Largest number of valid pages at which the plane still has the space that its mechanisms need.
         valid_max: u64,
     },
-    /// GC erases blocks, and no waiting host page gets room.
+    /// GC erases blocks, but no waiting host page gets room.
     InVain {
-        /// Blocks erased since a host page last got room.
+        /// Number of blocks erased since a host page last got room.
         erases: u64,
     },
-    /// Simulated time is over.
+    /// Simulated time has ended.
     TimeIsOver {
         /// The last simulated time.
         end: Time,
@@ -73,7 +74,7 @@ impl std::fmt::Display for Failure {
 impl std::error::Error for Failure {}
 
 impl<P: Probe> Drive<P> {
-    /// Simulated time is over: the drive fails.
+    /// Simulated time has ended: the drive fails.
     #[cold]
     pub(super) fn end_time(&mut self) {
         self.failure.get_or_insert_with(|| Box::new(Failure::TimeIsOver { end: self.core.end }));
@@ -95,7 +96,7 @@ impl<P: Probe> Drive<P> {
         }
     }
 
-    /// The failure of a drive that is not at rest after `limit`, with the work still under way.
+    /// The failure of a drive that is not at rest after `limit`; names the work still under way.
     pub(super) fn restless(&self, limit: Span) -> Failure {
         let jobs = self.background.causes(&self.core);
         let count = |cause: Cause| jobs.iter().filter(|&&job| job == cause).count();
@@ -109,7 +110,9 @@ impl<P: Probe> Drive<P> {
             }
         }
         if let Some(load) = self.refresh_load().filter(|&load| load > 1.0) {
-            what.push(format!("refresh cannot keep up: {load:.1} x"));
+            what.push(format!(
+                "refresh cannot keep up: blocks come due {load:.1} times as fast as they are refreshed"
+            ));
         }
         if self.power_stage() != "charged" {
             what.push(format!("the capacitor is {}", self.power_stage()));

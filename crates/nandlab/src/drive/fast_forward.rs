@@ -1,16 +1,16 @@
 //! Fast-forward: extrapolates the wear and ageing of a simulated window, without simulating the time that is skipped.
 //!
-//! The window lies between two points in simulated time. To fast-forward by `times` windows means:
+//! The window lies between two points in simulated time. A fast-forward by `times` windows has these effects:
 //!
-//! - All planes together get `times` the P/E cycles that they got in the window. Each plane gets the share that it has
-//!   of all erases simulated so far, spread evenly over its active blocks: under static wear levelling all blocks, else
-//!   all blocks that are not cold. A block counts as cold if it was not erased while its plane performed twice as many
-//!   erases as it has blocks.
+//! - All planes together get `times` the P/E cycles that they got in the window. A plane's share of these cycles is its
+//!   share of all erases simulated so far, and is spread evenly over its active blocks: all blocks under static wear
+//!   levelling, otherwise all blocks that are not cold. A block counts as cold if it was not erased while its plane
+//!   performed twice as many erases as the plane has blocks.
 //! - The capacitor ages by `times` the duration of the window and gets one discharge for each detection that would have
-//!   taken place; a detection that would have been due is due now.
-//! - All data keeps its age, and each block the elapsed part of its refresh interval: in a steady state the
-//!   distribution of ages does not change. A block that would be due now because its interval has become shorter gets a
-//!   random age in the interval.
+//!   taken place; a detection that would have come due in the skipped time is due now.
+//! - All data keeps its age, and each block keeps the elapsed part of its refresh interval: in a steady state the
+//!   distribution of ages does not change. A block that would be due now because wear has shortened its interval gets a
+//!   random age within the interval.
 
 use super::Drive;
 use super::spec::{DirtyBudget, WearLevelling};
@@ -19,10 +19,10 @@ use crate::base::rng::Stream;
 use crate::flash::{Block, BlockState};
 use crate::probe::Probe;
 
-/// A block not erased while its plane performed this many erases per block counts as cold.
+/// A block that was not erased while its plane performed this many erases per block counts as cold.
 const COLD_AFTER: u64 = 2;
 
-/// Number of further windows that every block must be able to wear through after a fast-forward.
+/// Number of windows that every block must still last after a fast-forward.
 const WINDOWS_LEFT: f64 = 1.5;
 
 /// The age and the wear of a drive at a point in time.
@@ -77,8 +77,8 @@ impl<P: Probe> Drive<P> {
         self.outstanding() == 0 && self.core.pool.live() == 0 && self.core.waiters.live() == 0
     }
 
-    /// The highest number of windows to fast-forward such that every block can then wear through [`WINDOWS_LEFT`] more
-    /// windows before its endurance. `gained`: by plane, P/E cycles per window.
+    /// The largest number of windows to fast-forward after which every block still lasts [`WINDOWS_LEFT`] windows
+    /// before it reaches its endurance. `gained`: P/E cycles per window, by plane.
     fn fast_forward_max(&self, gained: &[f64]) -> f64 {
         let endurance = self.spec.drive.endurance;
         let of_plane = |plane: PlaneId| {
@@ -93,9 +93,9 @@ impl<P: Probe> Drive<P> {
         (0..self.core.geometry.planes).map(PlaneId).map(of_plane).fold(f64::INFINITY, f64::min)
     }
 
-    /// Fast-forwards the drive by `times` windows, the window being the time from `then` to `until`; by fewer if blocks
-    /// would get too close to their endurance. Returns the number of windows. The comment at the top of this file says
-    /// what happens.
+    /// Fast-forwards the drive by `times` windows, or by fewer if blocks would get too close to their endurance. The
+    /// window is the time from `then` to `until`. Returns the number of windows. The comment at the top of this file
+    /// describes the effects.
     ///
     /// # Panics
     /// If the drive is not at rest ([`Drive::is_at_rest`]).
@@ -135,7 +135,7 @@ impl<P: Probe> Drive<P> {
         times
     }
 
-    /// Updates [`Pace`] by the erases since the last fast-forward.
+    /// Adds the erases since the last fast-forward to [`Pace`].
     fn update_pace(&mut self) {
         if self.pace.blocks.is_empty() {
             let first = self.spec.reliability.pe_cycles;
@@ -145,7 +145,7 @@ impl<P: Probe> Drive<P> {
         for plane in (0..self.core.geometry.planes).map(PlaneId) {
             let range = self.core.geometry.blocks_of(plane);
             let (blocks, pace) = (&self.core.array.blocks[range.clone()], &mut self.pace.blocks[range]);
-            // The blocks of a loaded drive may have begun with other P/E cycles.
+            // The blocks of a loaded drive may have had other P/E cycles at the start than the spec gives.
             let more = |block: &Block, pace: &(u32, u64)| u64::from(block.pe_cycles.saturating_sub(pace.0));
             let erases = blocks.iter().zip(&*pace).map(|(block, pace)| more(block, pace)).sum::<u64>();
             for (pace, block) in pace.iter_mut().zip(blocks) {
@@ -155,8 +155,8 @@ impl<P: Probe> Drive<P> {
         }
     }
 
-    /// The active blocks of a plane, over which its wear is spread: all blocks under static wear levelling, else those
-    /// that are not cold; without retired blocks.
+    /// The active blocks of a plane, over which its wear is spread: all blocks under static wear levelling, otherwise
+    /// those that are not cold. Retired blocks are never active.
     fn active_blocks(&self, plane: PlaneId) -> Vec<usize> {
         let is_static = self.spec.ftl.wear_levelling == WearLevelling::Static;
         let is_active = |&block: &usize| {
@@ -178,8 +178,8 @@ impl<P: Probe> Drive<P> {
         }
     }
 
-    /// Gives each block whose interval has become so short that it would be due now a random age in its interval, so
-    /// that not all are due at once.
+    /// Gives a random age within its interval to each block that would be due now because wear has shortened the
+    /// interval. Otherwise all these blocks would be due at once.
     fn spread_overdue(&mut self) {
         if !self.schemes.refreshing.refresh.has_begun() {
             return;

@@ -1,7 +1,7 @@
-//! The drive: core and mechanisms wired together. The only room that imports all mechanisms.
+//! The drive: connects core and mechanisms. No other room imports all mechanisms.
 //!
-//! A drive is a library object: [`Drive::submit`] requests, [`Drive::advance`] simulated time, take
-//! [`Drive::completions`]. The trace runner ([`crate::runner::Runner`]) is one user of this interface.
+//! A drive is a library object. [`Drive::submit`] takes requests, [`Drive::advance`] simulates, [`Drive::completions`]
+//! returns the completed requests. The trace runner ([`crate::runner::Runner`]) is one user of this interface.
 
 mod build;
 mod events;
@@ -101,14 +101,14 @@ pub struct Drive<P: Probe = NoProbe> {
     reads: Reads,
     recorder: Recorder,
     pace: Pace,
-    /// The failure of the drive itself, after which no event is simulated any more.
+    /// The failure of the drive itself, after which no further event is simulated.
     failure: Option<Box<Failure>>,
     /// The background job of each plane.
     background: Background,
     spec: Spec,
 }
 
-/// The state that tests corrupt to see that the audit notices it.
+/// The state that tests corrupt to check that the audit finds the corruption.
 #[doc(hidden)]
 #[allow(missing_docs)]
 #[derive(Debug)]
@@ -128,7 +128,7 @@ impl Drive<NoProbe> {
 }
 
 impl<P: Probe> Drive<P> {
-    /// Tells the oracle in the probe (returned by `of`) which LPNs preconditioning has mapped.
+    /// Registers the LPNs that preconditioning has mapped with the oracle, which `of` returns from the probe.
     pub fn expect_preconditioned(&mut self, of: impl FnOnce(&mut P) -> &mut Oracle) {
         of(&mut self.core.probe).expect_preconditioned(&self.core.ftl.map);
     }
@@ -226,7 +226,7 @@ impl<P: Probe> Drive<P> {
         &self.core.physics.ecc
     }
 
-    /// Array and FTL, mutable: for tests that corrupt them to see that the audit notices it.
+    /// Array and FTL, mutable, for tests that corrupt them.
     #[doc(hidden)]
     pub fn parts_mut(&mut self) -> (&mut Array, &mut Ftl) {
         (&mut self.core.array, &mut self.core.ftl)
@@ -237,7 +237,7 @@ impl<P: Probe> Drive<P> {
         self.path.map.as_ref().map(|mapping| &mapping.demand)
     }
 
-    /// Array, FTL and the state of mechanisms that is not in flash, mutable: for tests that corrupt them.
+    /// Array, FTL and the state of mechanisms that is not in flash, mutable, for tests that corrupt them.
     #[doc(hidden)]
     pub fn inner_mut(&mut self) -> Inner<'_> {
         let Core { array, ftl, parts, .. } = &mut self.core;
@@ -262,7 +262,7 @@ impl<P: Probe> Drive<P> {
         &mut self.core.probe
     }
 
-    /// Number of requests submitted and not completed.
+    /// Number of outstanding requests: submitted and not completed.
     pub fn outstanding(&self) -> u32 {
         self.path.host.requests.live()
     }
@@ -272,9 +272,9 @@ impl<P: Probe> Drive<P> {
         self.path.host.completions.drain(..)
     }
 
-    /// Submits a request that arrives now or arrived earlier; its latency counts from its arrival. With a link
-    /// (`host.link`) the host sends the request now, and the request is completed when the host has received the
-    /// completion. Returns the request's id, which is the number of requests submitted before.
+    /// Submits a request that arrives now or arrived earlier; the latency of the request counts from its arrival. With
+    /// a link (`host.link`) the host sends the request now, and the request is completed when the host has received the
+    /// completion. Returns the id of the request, which is the number of requests submitted before it.
     ///
     /// # Errors
     /// When the request has no bytes, ends beyond the drive, or arrives in the future.
@@ -302,8 +302,8 @@ impl<P: Probe> Drive<P> {
         Ok(id)
     }
 
-    /// Prefetches into the processor's cache what a request to be submitted soon needs: first its map entries and, with
-    /// `pages` in a later call, the state of its pages. Has no effect on the simulation.
+    /// Prefetches the state that a request needs, which will be submitted soon, into the processor's cache: its map
+    /// entries, or in a later call with `pages` the state of its pages. Has no effect on the simulation.
     #[inline]
     pub fn prefetch(&self, request: &Request, pages: bool) {
         if matches!(request.op, Op::Read | Op::Write) {
@@ -325,13 +325,14 @@ impl<P: Probe> Drive<P> {
         }
     }
 
-    /// Simulates all events up to and including time `to`. A failed drive simulates nothing, and a drive fails that is
-    /// to advance beyond [`Drive::end`]; see [`Drive::failure`].
+    /// Simulates all events up to and including time `to`. Does nothing if the drive has failed. If `to` is after
+    /// [`Drive::end`], the drive fails (see [`Drive::failure`]).
     pub fn advance(&mut self, to: Time) {
         self.advance_some(to, u64::MAX);
     }
 
-    /// As [`Drive::advance`], but simulates at most `events` events; returns whether no event up to `to` is left.
+    /// As [`Drive::advance`], but simulates at most `events` events. Returns `true` if no event up to `to` is left, or
+    /// the drive has failed.
     pub fn advance_some(&mut self, to: Time, events: u64) -> bool {
         let mut events_left = events;
         loop {
@@ -381,9 +382,9 @@ impl<P: Probe> Drive<P> {
         true
     }
 
-    /// Simulates the next event if it is not later than `limit`; returns whether there was one. The present time
-    /// becomes that of the event, not `limit`. With the limit [`Time::NEVER`], budget detections and refreshes to come
-    /// do not count, as in [`Drive::run_until_idle`].
+    /// Simulates the next event if it is not later than `limit`; returns whether an event was simulated. The present
+    /// time becomes the time of the event, not `limit`. With the limit [`Time::NEVER`], later budget detections and
+    /// refreshes do not count as events, as in [`Drive::run_until_idle`].
     pub fn advance_by_event(&mut self, limit: Time) -> bool {
         loop {
             let (time, clock) = self.core.agenda.next();
@@ -401,7 +402,7 @@ impl<P: Probe> Drive<P> {
         }
     }
 
-    /// Simulates until the drive is at rest: every request completed, background work done.
+    /// Simulates until the drive is at rest: all requests completed, no background work left.
     ///
     /// # Errors
     /// When the drive is not at rest after `limit` of simulated time ([`IDLE_LIMIT`] is enough for most drives), for
@@ -443,14 +444,14 @@ impl<P: Probe> Drive<P> {
         }
     }
 
-    /// The failure of the drive itself, after which no event is simulated any more: for example no waiting write can
-    /// get room though the drive is not worn out. `None`: the drive works.
+    /// The failure of the drive itself, after which no further event is simulated: for example no waiting write can get
+    /// room though the drive is not worn out. `None` while the drive works.
     pub fn failure(&self) -> Option<&Failure> {
         self.failure.as_deref()
     }
 
-    /// Whether the drive is at rest if `time` and `clock` are those of its next event. The next budget detection and
-    /// the next refresh do not count, because there is always one to come.
+    /// Whether the drive is at rest or has failed; `time` and `clock` are those of its next event. A coming budget
+    /// detection or refresh does not count, because there is always a next one.
     #[inline]
     fn is_rest(&self, time: Time, clock: u32) -> bool {
         time == NEVER
@@ -464,13 +465,13 @@ impl<P: Probe> Drive<P> {
         power_waits && self.core.agenda.is_unset_below(self.core.power_clock())
     }
 
-    /// Whether a page waits for room and no event to come can make room.
+    /// Whether a page waits for room and no further event can make room.
     #[inline]
     fn is_stuck_at(&self, time: Time, clock: u32) -> bool {
         self.is_rest(time, clock) && self.is_stuck()
     }
 
-    /// Whether a page waits for room; if no event is left, no room will come.
+    /// Whether a page waits for room.
     fn is_stuck(&self) -> bool {
         self.path.is_stuck::<P>()
     }

@@ -1,4 +1,4 @@
-//! The notes of each mechanism, which `report/` gathers.
+//! The notes of each mechanism; `report/` collects them.
 
 pub(crate) use crate::background::notes as background;
 pub(crate) use crate::capacitor::notes as capacitor;

@@ -1,5 +1,5 @@
-//! Power fails: the steps in their order. Operations under way end or tear, and an emergency flush saves dirty pages,
-//! both in `power_loss/`; requests are aborted.
+//! The steps of a power loss, in order. The code in `power_loss/` ends or tears the operations under way and saves
+//! dirty pages in an emergency flush; this file also aborts the outstanding requests.
 
 use super::Drive;
 use super::spec::FlushOrder;
@@ -20,7 +20,7 @@ impl<P: Probe> Drive<P> {
         self.power.set_clock(&mut self.core);
     }
 
-    /// Power fails now and is back as soon as the drive has stopped; returns the record of the power loss.
+    /// Power fails now and returns as soon as the drive has stopped. Returns the record of the power loss.
     ///
     /// # Panics
     /// If the drive keeps no sequence numbers to recover from: its spec models no power loss, and it has no oracle.
@@ -76,8 +76,9 @@ impl<P: Probe> Drive<P> {
         self.losses.list.push(loss);
     }
 
-    /// Records in `loss` the acknowledged writes that a worn-out drive has lost before because their write-back failed:
-    /// the list of them is in RAM. Pages marked as lost in the OOB are left out: flash keeps their mark.
+    /// Adds to `loss` the acknowledged writes that a worn-out drive lost earlier because their write-back failed: the
+    /// list of these writes is in RAM, which power loss destroys. Pages marked as lost in the OOB are left out, because
+    /// flash keeps the mark.
     fn record_earlier_losses(&mut self, loss: &mut PowerLoss) {
         let Self { caching, core, .. } = self;
         let Core { ftl, array, .. } = core;
@@ -87,7 +88,7 @@ impl<P: Probe> Drive<P> {
         loss.lost.extend(lost.filter(|&(lpn, acknowledged)| acknowledged != 0 && !is_marked(lpn)));
     }
 
-    /// Lets operations under way end, and programs dirty pages as far as the energy goes.
+    /// Lets operations under way end, and programs dirty pages until all are saved or the energy is used up.
     fn flush_on_capacitor(&mut self, dirty: &mut [Dirty], loss: &mut PowerLoss) {
         let capacitor = self.power.capacitor.clone().expect("a flush needs a capacitor");
         let method = self.spec.capacitor.flush;
@@ -107,8 +108,8 @@ impl<P: Probe> Drive<P> {
         self.power.capacitor.as_mut().expect("a flush needs a capacitor").cycle(1);
     }
 
-    /// The dirty pages in the order of the flush, without pages whose dirty sectors are all in a program under way that
-    /// ends.
+    /// Returns the dirty pages in the order of the flush. If programs under way end (`finishes`), pages whose dirty
+    /// sectors are all in such a program are left out.
     fn dirty_at_power_loss(&self, finishes: bool, loss: &mut PowerLoss) -> Vec<Dirty> {
         let Some(caching) = &self.caching else { return Vec::new() };
         let cache = &caching.cache;

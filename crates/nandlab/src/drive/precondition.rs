@@ -1,7 +1,7 @@
 //! Preconditioning: brings the drive into its state before the workload, without simulating time.
 //!
-//! Preconditioning uses the FTL of the simulation, so allocation, victim policy and wear levelling behave alike; but GC
-//! is done at once when it is needed.
+//! Preconditioning uses the FTL of the simulation, so allocation, victim policy and wear levelling behave as in the
+//! simulation. Only GC differs: it is completed at once whenever it is needed.
 
 use super::Drive;
 use super::spec::{FillOrder, PreconditionSpec};
@@ -13,10 +13,10 @@ use crate::ftl::WriteStream;
 use crate::host::steady_state;
 use crate::probe::Probe;
 
-/// Number of pages between two calls of the watch.
+/// Number of pages between two calls of [`Watch`].
 const STRIDE: u32 = 1 << 16;
 
-/// Called from time to time with the share done (0 to 1); returns `false` to stop.
+/// Callback, called from time to time with the share done (0 to 1). If it returns `false`, the work stops.
 pub type Watch<'a> = &'a mut dyn FnMut(f64) -> bool;
 
 /// The result of the random overwrite of the SNIA method.
@@ -29,8 +29,9 @@ pub struct PtsOutcome {
 }
 
 impl<P: Probe> Drive<P> {
-    /// Preconditions a fresh drive as its spec says, except for a saved drive, which [`Drive::load`] loads. Returns
-    /// whether the preconditioning was completed, and the result of the SNIA method if the spec chooses it.
+    /// Preconditions a fresh drive by the method of its spec; a saved drive is not loaded here but by [`Drive::load`].
+    /// Returns whether the preconditioning was completed, and the result of the SNIA method if the spec chooses this
+    /// method.
     ///
     /// # Panics
     /// On a drive that has been written.
@@ -51,7 +52,7 @@ impl<P: Probe> Drive<P> {
         outcome
     }
 
-    /// Tells the demand map of pages mapped outside simulated time.
+    /// Returns a callback that notifies the demand map of a page that was mapped without simulating time.
     fn on_mapped(map: &mut Option<Mapping>) -> impl FnMut(Lpn) {
         move |lpn| {
             if let Some(mapping) = map {
@@ -60,7 +61,7 @@ impl<P: Probe> Drive<P> {
         }
     }
 
-    /// Writes all translation pages that are out of date, without simulating time: after preconditioning.
+    /// Writes all stale translation pages without simulating time; called after preconditioning.
     pub fn settle_map(&mut self) {
         if let Some(mapping) = &mut self.path.map {
             mapping.settle(&mut self.core);
@@ -127,7 +128,8 @@ impl<P: Probe> Drive<P> {
     }
 
     /// SNIA PTS: writes the whole logical space once in order, then overwrites uniformly random pages in rounds of one
-    /// logical capacity each, until the WAF of the last five rounds is steady. `None`: the watch has stopped it.
+    /// logical capacity each, until the WAF of the last five rounds is steady. Returns `None` if `watch` has stopped
+    /// it.
     fn pts(&mut self, rounds_max: u32, watch: Watch) -> Option<PtsOutcome> {
         let mut stream = Stream::new(self.spec.seed, "precondition");
         let pages = self.core.geometry.logical_pages;
@@ -155,8 +157,8 @@ impl<P: Probe> Drive<P> {
         Some(PtsOutcome { waf, is_steady })
     }
 
-    /// Writes a page without simulating time; returns the number of pages programmed for this write, GC included. For
-    /// preconditioning, and for experiments on write amplification without time.
+    /// Writes a page without simulating time, for preconditioning and for experiments on write amplification. Returns
+    /// the number of pages programmed for this write, GC included.
     ///
     /// # Panics
     /// When transactions are under way, or the drive has worn out.

@@ -1,11 +1,11 @@
-//! The events of flash reads, and the mechanisms that hear of them.
+//! The events of flash reads: notifies the mechanisms concerned.
 
 use super::Drive;
 use crate::probe::Probe;
 use crate::sched::{Cause, Owner, Slot, Transaction};
 
 impl<P: Probe> Drive<P> {
-    /// The page of a read has left its die: begins decoding.
+    /// A page has been transferred out of its die: begins decoding.
     #[inline]
     pub(super) fn on_page_out(&mut self, slot: Slot) {
         let Transaction { ppn, level, .. } = self.core.pool[slot];
@@ -16,7 +16,7 @@ impl<P: Probe> Drive<P> {
         }
     }
 
-    /// Decoding has ended. If the read is over, tells its owner; else another try has been queued.
+    /// A try has been decoded. If the read is over, notifies its owner; otherwise another try has been queued.
     #[inline]
     pub(super) fn on_decoded(&mut self, slot: Slot) {
         if !self.reads.on_decoded(&mut self.core, &mut self.path.map, slot) {

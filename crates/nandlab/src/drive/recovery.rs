@@ -1,4 +1,4 @@
-//! Power is back: the steps of recovery in their order.
+//! The steps of recovery after power has returned, in order.
 
 use super::{Drive, build};
 use crate::base::geometry::{BlockId, Lpn, PlaneId, Tvpn};
@@ -11,7 +11,7 @@ use crate::power_loss::Recovery;
 use crate::probe::Probe;
 
 impl<P: Probe> Drive<P> {
-    /// Power comes back: rebuilds the drive from flash; the empty capacitor is recharged while the drive works.
+    /// Power returns: rebuilds the drive from flash. The empty capacitor is recharged while the drive works.
     ///
     /// # Panics
     /// When power is not off.
@@ -82,8 +82,8 @@ impl<P: Probe> Drive<P> {
         loss.recovery = Some(recovery);
     }
 
-    /// Removes from the list of pages torn with their wordline those of which flash has the same or a newer write, and
-    /// those deallocated since; the others are lost. Tells the probe.
+    /// Reduces the list of pages that were destroyed with their wordline to those that are lost: removes pages of which
+    /// flash has the same or a newer write, and pages deallocated since. Notifies the probe of all lost writes.
     fn record_lost_pages(&mut self) {
         let Self { path, core, losses, .. } = self;
         let trims = &path.host.trims;
@@ -128,8 +128,8 @@ impl<P: Probe> Drive<P> {
         before
     }
 
-    /// Marks and returns the translation pages that are out of date in flash: RAM had changes of them, or recovery has
-    /// mapped one of their LPNs differently.
+    /// Marks and returns the stale translation pages: those with changes that were only in RAM, and those with an LPN
+    /// that recovery has mapped to another page than before the power loss.
     fn find_stale_translation_pages(&mut self, before: &(Ftl, Option<Mapping>)) -> Vec<Tvpn> {
         let (before, old) = before;
         let (Some(mapping), Some(old)) = (&mut self.path.map, old) else { return Vec::new() };
@@ -150,7 +150,7 @@ impl<P: Probe> Drive<P> {
         demand.numbers().filter(|page| demand.pages[page.index()].is_stale).collect()
     }
 
-    /// Restricts the host stream to LSB pages: while the capacitor is empty programs may be torn.
+    /// Restricts the host stream to LSB pages, because programs may be torn while the capacitor is empty.
     fn use_lsb_pages_only(&mut self) {
         for plane in (0..self.core.geometry.planes).map(PlaneId) {
             self.core.ftl.set_lsb_only(&self.core.geometry, plane, WriteStream::Host, true);

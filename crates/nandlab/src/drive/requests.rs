@@ -1,9 +1,9 @@
 //! The path of host requests: requests are split into pages, pages become transactions, the last page completes the
 //! request.
 //!
-//! A write is mapped when it is admitted, not when it is programmed: from its admission on it is the newest data of its
-//! LPN, and reads are answered from the controller's buffer until the program has ended. The block with the page that
-//! the write replaces stays pinned until then, so acknowledged data is always in flash.
+//! Without a write cache a write is mapped when it is admitted, not when it is programmed: from its admission on it is
+//! the newest data of its LPN, and reads are answered from the controller's buffer until the program has ended. Until
+//! then the block of the replaced page is pinned, so acknowledged data is always in flash.
 
 use super::Drive;
 use super::together::Path;
@@ -271,7 +271,7 @@ impl<P: Probe> Drive<P> {
             self.path.host.fail_page(id);
             self.core.probe.on_read_failed(id, read.lpn);
         } else if P::STAMPED {
-            // The OOB tells which write was read; an erased or torn page must never be read.
+            // The OOB has the sequence number of the write that was read. An erased or torn page must never be read.
             let core = &mut self.core;
             let lpn = core.array.lpn(read.ppn);
             let sequence = (lpn == read.lpn).then(|| core.array.stamp(read.ppn).sequence);

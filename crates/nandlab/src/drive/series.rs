@@ -1,45 +1,45 @@
-//! The run over time, in a fixed number of rows: when they are used up, neighbours are merged and rows get twice
-//! as long. So a row holds sums, and memory does not grow with the run.
+//! The run over time, in a limited number of rows. When all rows are used, neighbouring rows are merged, and from then
+//! on a row covers twice the time. So a row has sums and extremes, not means, and memory does not grow with the run.
 
 use crate::base::units::{MS, Span, Time};
 use crate::sched::Cause;
 
-/// What happened in one interval.
+/// A row of the series: the statistics of one interval.
 #[derive(Clone, Debug, Default)]
 pub struct Window {
-    /// Requests completed, by operation.
+    /// Requests completed without failure, by operation.
     pub requests: [u64; 4],
-    /// Their bytes.
+    /// Bytes of the completed requests, by operation.
     pub bytes: [u64; 4],
-    /// Their latencies' sum in nanoseconds.
+    /// Sum of the latencies of the completed requests in nanoseconds, by operation.
     pub latency_ns: [u128; 4],
-    /// The longest.
+    /// Longest latency of a completed request, by operation.
     pub latency_ns_max: [Span; 4],
-    /// Pages of the writes among them that did not fail, whether to the cache or to flash.
+    /// Pages of the completed writes; a partly written page counts as one.
     pub pages_written: u64,
     /// Pages programmed, by cause.
     pub programs: [u64; Cause::ALL.len()],
     /// Blocks erased.
     pub erases: u64,
-    /// GC victims chosen.
+    /// Victims chosen by GC.
     pub victims: u64,
-    /// Valid pages in them.
+    /// Valid pages in the victims when they were chosen.
     pub victim_valid_pages: u64,
-    /// Outstanding requests, integrated over time.
+    /// Number of outstanding requests, integrated over time in nanoseconds.
     pub outstanding_ns: u128,
-    /// Die busy time, summed over the dies.
+    /// Busy time of the dies, summed over the dies.
     pub die_busy_ns: Span,
-    /// Free share of the fullest plane at the end.
+    /// Free share of the pages in the fullest plane when the row was added; of merged rows the lowest.
     pub free_share_min: f64,
-    /// Mean free share of the planes, times the interval.
+    /// Free share of the pages, mean of the planes when the row was added, times the interval in nanoseconds.
     pub free_share_ns: f64,
-    /// Most dirty pages of the write cache.
+    /// Largest number of dirty pages in the write cache.
     pub dirty_pages_max: u32,
-    /// The highest dirty budget, in pages.
+    /// Highest dirty budget, in pages.
     pub budget_pages_max: u32,
-    /// Pages that the full capacitor could save at the end.
+    /// Pages that the full capacitor could save at the end of the interval.
     pub capacitor_pages: f64,
-    /// The interval's end.
+    /// End of the interval.
     pub end: Time,
 }
 
@@ -96,7 +96,7 @@ impl Series {
         &self.rows
     }
 
-    /// Adds a row; whether neighbours have been merged.
+    /// Adds a row, and returns whether neighbouring rows have been merged.
     pub(super) fn push(&mut self, end: Time, mut window: Window) -> bool {
         window.end = end;
         self.rows.push(window);
@@ -114,11 +114,12 @@ impl Series {
     }
 }
 
-/// How busy each die was, one row for each row of the series.
+/// The busy time of each die over time; the rows cover the same intervals as those of the series.
 #[derive(Debug)]
 pub struct DieSeries {
-    /// Busy nanoseconds, one number a die and row.
+    /// Busy time by row and die: the numbers of all dies for the first row, then for the second row, and so on.
     busy_ns: Vec<Span>,
+    /// By die: its busy time until the end of the last row.
     last_total: Vec<Span>,
 }
 
@@ -127,8 +128,8 @@ impl DieSeries {
         Self { busy_ns: Vec::new(), last_total: vec![Span::ZERO; dies] }
     }
 
-    /// Takes each die's busy time so far as a new row; returns what was added since the last one, summed over the
-    /// dies.
+    /// Adds a row with each die's busy time since the last row, and returns the sum over the dies. `totals`: each die's
+    /// busy time so far.
     pub(super) fn push(&mut self, totals: impl Iterator<Item = Span>) -> Span {
         let mut sum = Span::ZERO;
         for (last, total) in self.last_total.iter_mut().zip(totals) {
@@ -140,7 +141,7 @@ impl DieSeries {
         sum
     }
 
-    /// Follows the series in merging neighbouring rows.
+    /// Merges neighbouring rows, as the series has done.
     pub(super) fn merge_pairs(&mut self) {
         let dies = self.last_total.len();
         let rows = self.busy_ns.len() / dies;
@@ -153,12 +154,12 @@ impl DieSeries {
         self.busy_ns.truncate(rows / 2 * dies);
     }
 
-    /// Dies.
+    /// Number of dies.
     pub fn dies(&self) -> usize {
         self.last_total.len()
     }
 
-    /// How long a die was busy in a row of the series.
+    /// Busy time of a die in a row.
     pub fn busy_ns(&self, row: usize, die: usize) -> Span {
         self.busy_ns[row * self.dies() + die]
     }

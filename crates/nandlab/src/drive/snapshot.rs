@@ -1,4 +1,4 @@
-//! Saving a preconditioned drive, and loading it.
+//! Saves and loads preconditioned drives.
 //!
 //! A snapshot contains the state that preconditioning makes: LPN and validity of every page, wear and state of every
 //! block, and the open blocks of every plane. The file is little-endian; it begins with a magic number, the geometry
@@ -150,10 +150,10 @@ impl<P: Probe> Drive<P> {
         ]
     }
 
-    /// Whether the snapshot that [`Drive::save`] would write is complete.
+    /// Checks that a snapshot by [`Drive::save`] would contain all data of the drive.
     ///
     /// # Errors
-    /// While operations are under way, and while the write cache is dirty.
+    /// While operations are under way, and while the write cache has dirty pages.
     pub fn may_save(&self) -> Result<(), SaveError> {
         let mut planes = (0..self.core.geometry.planes).map(PlaneId);
         if !self.is_at_rest() || planes.any(|plane| self.core.has_job(plane)) {
@@ -168,7 +168,7 @@ impl<P: Probe> Drive<P> {
     /// Writes the drive's state.
     ///
     /// # Errors
-    /// When writing fails, while operations are under way, and while the write cache is dirty.
+    /// When writing fails, while operations are under way, and while the write cache has dirty pages.
     pub fn save(&self, out: impl Write) -> Result<(), SaveError> {
         self.may_save()?;
         let mut out = Numbers::new(io::BufWriter::with_capacity(1 << 20, out));
@@ -177,7 +177,7 @@ impl<P: Probe> Drive<P> {
             out.put(value)?;
         }
         out.put(self.core.sequence)?;
-        // Blocks in the order in which they were closed, so that policies that depend on this order see the same one.
+        // Blocks are saved in the order in which they were closed, because some policies depend on this order.
         let mut order: Vec<u32> = (0..self.core.geometry.blocks).collect();
         order.sort_by_key(|&block| (self.core.array.blocks[block as usize].closed_at, block));
         for id in order {

@@ -1,4 +1,4 @@
-//! What has been counted of a drive, by whoever counts it, and the run over time.
+//! The statistics of a drive: the counters of all rooms in one view, and the run over time.
 
 pub use crate::background::GcStats;
 pub use crate::capacitor::{CapacitorSummary, Detection, DetectionSummary};
@@ -24,14 +24,14 @@ use crate::sched::{Cause, FlashOp};
 use serde_json::Value;
 use std::ops::Deref;
 
-/// What is recorded of power.
+/// The records of power losses and budget detections.
 #[derive(Clone, Copy, Debug)]
 pub struct PowerStats<'a> {
     /// Power losses, in order.
     pub losses: &'a [PowerLoss],
     /// Detections of the dirty page budget, in order.
     pub detections: &'a [Detection],
-    /// Time without power and until the drive was ready again, in nanoseconds.
+    /// Duration of all outages: the time without power and until the drive was ready again.
     pub down_ns: Span,
 }
 
@@ -45,7 +45,7 @@ macro_rules! counted {
         )+}
 
         impl Counted {
-            /// What is declared of the counters, by section of the summary.
+            /// The declarations of the counters, by section of the summary.
             pub const DECLARED: &[(&str, &[Declared])] = &[$(($section, <$Counters>::DECLARED)),+];
 
             fn of<P: Probe>(drive: &Drive<P>) -> Self {
@@ -72,30 +72,30 @@ macro_rules! counted {
 }
 
 counted! {
-    /// Pages of the host.
+    /// Counters of host pages.
     counters: Counters, in "counters" = |drive| drive.counters();
-    /// Read levels.
+    /// Counters of read levels.
     ecc: EccStats, in "ecc" = |drive| drive.reads.stats.clone();
-    /// The demand map.
+    /// Counters of the demand map.
     map: MapStats, in "map" = |drive| drive.path.map.as_ref().map_or_else(MapStats::default, |map| map.stats.clone());
-    /// The write cache.
+    /// Counters of the write cache.
     cache: CacheStats, in "cache" = |drive| drive.caching.as_ref().map_or_else(CacheStats::default, |c| c.stats.clone());
-    /// Refresh.
+    /// Counters of refresh.
     refresh: RefreshStats, in "refresh" = |drive| drive.schemes.refreshing.stats();
-    /// Copybacks.
+    /// Counters of copybacks.
     migration: MigrationStats, in "migration" = |drive| drive.schemes.copyback.stats.clone();
-    /// GC.
+    /// Counters of GC.
     gc: GcStats, in "counters" = |drive| drive.background.stats.clone();
 }
 
-/// Everything counted in a run.
+/// All statistics of a run.
 #[derive(Debug)]
 pub struct Stats<'a> {
     /// The counters of all rooms.
     pub counted: Counted,
-    /// Power losses and the capacitor.
+    /// Records of power losses and budget detections.
     pub power: PowerStats<'a>,
-    /// Requests that failed, by [`FailReason`]; they are in no latency and in no bytes of the host's.
+    /// Requests that failed, by [`FailReason`]; the latencies and bytes in `host` do not include these requests.
     pub failed: [u64; FailReason::ALL.len()],
     /// Flash operations, by kind (read, program, erase, copyback) and cause.
     pub flash: [[u64; Cause::ALL.len()]; 4],
@@ -117,22 +117,22 @@ impl Deref for Stats<'_> {
 }
 
 impl Stats<'_> {
-    /// Flash operations of a kind, all causes.
+    /// Number of flash operations of a kind, all causes together.
     pub fn flash_total(&self, kind: FlashOp) -> u64 {
         Operations(self.flash).total(kind)
     }
 
-    /// Page operations: pages read (every try), programmed and moved by copyback.
+    /// Page operations: page reads (each try counts), page programs and copybacks.
     pub fn page_operations(&self) -> u64 {
         self.flash_total(FlashOp::Read) + self.ecc.retries + self.pages_programmed()
     }
 
-    /// Pages programmed, by copyback or not.
+    /// Pages programmed, including those programmed by copybacks.
     pub fn pages_programmed(&self) -> u64 {
         Operations(self.flash).programmed()
     }
 
-    /// Requests that have ended, whether done or failed.
+    /// Requests that have ended, including failed ones.
     pub fn requests(&self) -> u64 {
         self.host.iter().map(|host| host.count).sum::<u64>() + self.failed.iter().sum::<u64>()
     }
@@ -142,18 +142,19 @@ impl Stats<'_> {
         self.pages_programmed() * u64::from(self.page_bytes)
     }
 
-    /// Write amplification: bytes programmed per byte of the writes that the drive has done; `None` before the first.
+    /// Write amplification: bytes programmed per byte of completed host writes; `None` if no host write completed.
     pub fn waf(&self) -> Option<f64> {
         per(self.bytes_programmed(), self.host[Op::Write as usize].bytes)
     }
 
-    /// Write amplification in pages: pages programmed per page of those writes, a partly written page counted as one.
+    /// Write amplification in pages: pages programmed per page of completed host writes, a partly written page counted
+    /// as one; `None` if no host write completed.
     pub fn waf_pages(&self) -> Option<f64> {
         per(self.pages_programmed(), self.counters.host_pages_written)
     }
 }
 
-/// What the series has been told of what is counted on and on.
+/// The values of running counters at the last row of the series.
 #[derive(Clone, Copy, Debug, Default)]
 struct Told {
     operations: Operations,
@@ -168,7 +169,7 @@ pub(super) struct Recorder {
     series: Series,
     dies: DieSeries,
     told: Told,
-    /// When the next row is due; never later than the end of simulated time.
+    /// Time when the next row is due; never later than the end of simulated time.
     sample_at: Time,
 }
 
@@ -186,7 +187,7 @@ impl Recorder {
 }
 
 impl<P: Probe> Drive<P> {
-    /// What has been counted so far.
+    /// The statistics so far.
     pub fn stats(&self) -> Stats<'_> {
         Stats {
             counted: Counted::of(self),
@@ -210,7 +211,7 @@ impl<P: Probe> Drive<P> {
         counters
     }
 
-    /// Time without power and until the drive was ready again, so far.
+    /// Duration of all outages so far: the time without power and until the drive was ready again.
     pub fn down_time(&self) -> Span {
         self.losses.down_ns
     }
@@ -225,7 +226,7 @@ impl<P: Probe> Drive<P> {
         record.rounds.verdict(&self.core.geometry, &now, is_closed, [requests, repeat])
     }
 
-    /// Adds the rows of the series that are due until `time`.
+    /// Adds the rows of the series that are due up to `time`.
     pub(super) fn sample(&mut self, time: Time) {
         while self.recorder.sample_at <= time && self.recorder.series.end_ns() < self.core.end {
             let end = self.recorder.sample_at;
@@ -234,7 +235,7 @@ impl<P: Probe> Drive<P> {
         }
     }
 
-    /// Ends the statistics at the present time.
+    /// Completes the statistics up to the present time: the last interval of the series becomes a row.
     pub fn finish_stats(&mut self) {
         let now = self.core.now;
         self.sample(now);

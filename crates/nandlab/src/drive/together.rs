@@ -1,6 +1,6 @@
-//! Interactions between mechanisms: each row of the table "Together" of ARCHITECTURE.md that is a call from one
-//! mechanism to another is a function in this file. No mechanism imports another one; a mechanism declares its
-//! questions to others as a trait, which is implemented here.
+//! Interactions between mechanisms: if a row of the table "Together" in ARCHITECTURE.md is a call from one mechanism to
+//! another, the call is a function in this file. No mechanism imports another one: a mechanism declares its queries to
+//! others as a trait, which is implemented here.
 
 use super::Drive;
 use super::schemes::Schemes;
@@ -21,7 +21,7 @@ use crate::write_cache::Caching;
 /// The path of a page between host and flash, with the demand map of this drive.
 pub(super) type Path = DataPath<Option<Mapping>>;
 
-/// The mechanisms that background jobs ask.
+/// The mechanisms that background jobs query.
 pub(super) struct Jobs<'a> {
     schemes: &'a mut Schemes,
     caching: Option<&'a mut Caching>,
@@ -40,7 +40,7 @@ impl<P: Probe> Around<P> for Jobs<'_> {
         self.schemes.refreshing.end_staying(core, plane, block);
     }
 
-    /// The policy `rcopyback` looks at the utilisation of the write cache.
+    /// The policy `rcopyback` decides by the load of the write cache.
     fn copyback_stream(
         &mut self,
         core: &mut Core<P>,
@@ -57,7 +57,7 @@ impl<P: Probe> Around<P> for Jobs<'_> {
         self.schemes.copyback.copy_back(core, copyback)
     }
 
-    /// A moved combination page takes its entries along.
+    /// A combination page has moved: its entries now belong to its new place.
     fn on_moved(&mut self, _core: &mut Core<P>, lpn: Lpn, to: Ppn) {
         if let Some(partial) = &mut self.schemes.refreshing.partial {
             partial.stage(lpn, to);
@@ -88,7 +88,7 @@ impl<P: Probe> Kept<P> for Saved<'_> {
         }
     }
 
-    /// The capacitor backs up the VSM too, so the VSM is emptied before the capacitor is drained.
+    /// The capacitor also backs up the VSM, so the VSM is emptied before the capacitor is drained.
     fn begin_sync(&mut self, core: &mut Core<P>) {
         if let Some(partial) = &mut self.refreshing.partial {
             partial.empty_vsm(core);
@@ -131,7 +131,7 @@ impl<P: Probe> Kept<P> for Saved<'_> {
     }
 }
 
-/// The mechanisms that hear of power loss.
+/// The mechanisms that are notified of power loss and recovery.
 pub(super) struct Off<'a> {
     schemes: &'a mut Schemes,
 }
@@ -249,13 +249,13 @@ impl<P: Probe> Drive<P> {
         }
     }
 
-    /// A page of a block that stays has to be written elsewhere.
+    /// A page of a block that is refreshed without an erase has to be written elsewhere.
     pub(super) fn write_elsewhere(&mut self, plane: PlaneId, read: &Transaction) {
         self.with_background(|jobs, core, path, around| jobs.move_page(core, path, around, plane, read));
     }
 
-    /// At least half of the grace of a due block is over: programs its susceptible bits in the VSM, and promotes its
-    /// job; a plane without a job tries to start one.
+    /// At least half of the grace of a due block is over. Programs the susceptible bits of the block that are in the
+    /// VSM, and promotes the job that refreshes the block. If the plane has no job, tries to start one.
     pub(super) fn hurry(&mut self, block: BlockId) {
         let Self { core, background, schemes, .. } = self;
         let refreshing = &mut schemes.refreshing;

@@ -1,4 +1,4 @@
-//! Queries of a drive's state from outside, and the clocks of power and of the link.
+//! Queries of a drive's state, and the events of the power clock and of the link's clock.
 
 use super::Drive;
 use crate::base::geometry::{BlockId, Ppn};
@@ -10,7 +10,7 @@ use crate::refresh::{ErrorCacheState, PartialState};
 use crate::write_cache::Caching;
 
 impl<P: Probe> Drive<P> {
-    /// Numbers of pages of the write cache: that fit, that may be dirty, and that are dirty.
+    /// The write cache in pages: its size, its dirty budget, and its dirty pages. All are 0 without a write cache.
     pub fn cache_pages(&self) -> [u32; 3] {
         self.caching.as_ref().map_or([0; 3], Caching::pages)
     }
@@ -56,7 +56,8 @@ impl<P: Probe> Drive<P> {
         }
     }
 
-    /// Whether power fails at the present time: the last completion was the one after which [`PowerSpec`] cuts power.
+    /// Whether power fails at the present time, for example because the last completion was the one after which
+    /// [`PowerSpec`] cuts power.
     ///
     /// [`PowerSpec`]: super::spec::PowerSpec
     pub fn is_power_failing(&self) -> bool {
@@ -86,9 +87,9 @@ impl<P: Probe> Drive<P> {
 }
 
 impl<P: Probe> Drive<P> {
-    /// The rate at which blocks come due, by the rate at which they have been refreshed so far: the mean duration of a
-    /// refresh job divided by the interval, summed over the blocks with valid data of a plane; the highest of all
-    /// planes. `None` before the first refresh.
+    /// The load of refresh: the rate at which blocks come due divided by the rate at which they have been refreshed so
+    /// far. For a plane this is the mean duration of a refresh job divided by the interval, summed over the blocks with
+    /// valid data. Returns the highest load of a plane; `None` before the first refresh.
     pub fn refresh_load(&self) -> Option<f64> {
         self.schemes.refreshing.refresh.load(&self.core)
     }
@@ -112,13 +113,13 @@ impl<P: Probe> Drive<P> {
 }
 
 impl<P: Probe> Drive<P> {
-    /// The size of the cache of known errors; `None` without this cache.
+    /// The state of EC-Cache; `None` without EC-Cache.
     pub fn error_cache(&self) -> Option<ErrorCacheState> {
         let cache = self.schemes.refreshing.error_cache.as_ref()?;
         Some(cache.state())
     }
 
-    /// The known part of a page's RBER; `None` if the cache of known errors has no entry of the page.
+    /// The RBER of a page's known errors; `None` if EC-Cache has no entry of the page.
     pub fn cached_rber(&self, ppn: Ppn) -> Option<f64> {
         let cache = self.schemes.refreshing.error_cache.as_ref()?;
         cache.knows(ppn).then(|| self.core.physics.known.of(ppn))

@@ -126,7 +126,7 @@ impl<S: Source> Runner<S> {
     ///
     /// # Errors
     /// When the source or the drive fails, a request arrives too late, or the drive refuses a request. Requests
-    /// submitted before the error remain outstanding.
+    /// submitted before the error are not withdrawn.
     pub fn run<P: Probe>(
         &mut self,
         drive: &mut Drive<P>,

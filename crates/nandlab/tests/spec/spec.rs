@@ -690,8 +690,8 @@ fn show_names_every_key_with_its_origin() {
          no capacitor (default)",
         "temperature = 25.0  # degrees Celsius, or a profile over the scaled clock that begins at 0 (default; assumption)",
         "# cut_at =  # power fails at this simulated time (not set)",
-        "# rounds_max =  # most overwrites of the logical capacity; 0: the sequential fill alone (only with \
-         precondition.method = \"pts\")",
+        "# rounds_max =  # highest number of overwrites of the logical capacity; 0: the sequential fill alone (only \
+         with precondition.method = \"pts\")",
     ] {
         assert!(shown.lines().any(|l| l == line), "{line}\nis not in\n{shown}");
     }

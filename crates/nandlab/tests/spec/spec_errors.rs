@@ -933,8 +933,8 @@ fn two_sets_of_one_table_report_an_error_once() {
 fn program_times() {
     golden(
         "[timing]\nprogram = { lsb = \"1ms\" }\n",
-        "run.toml:2: timing.program.msb: missing\n  remedy: add msb = \"50us\" (tPROG of an MSB page; for a TLC middle \
-         page the mean of the two)",
+        "run.toml:2: timing.program.msb: missing\n  remedy: add msb = \"50us\" (tPROG of an MSB page; a CSB page takes \
+         the mean of lsb and msb)",
     );
     golden(
         "[timing]\nprogram = { even = \"1ms\" }\n",
@@ -1048,8 +1048,8 @@ fn the_error_names_the_needs_of_every_mechanism() {
 fn impossible_preconditions() {
     golden(
         "[precondition]\nused = 0.95\nvalid = 1.0\n",
-        "run.toml:2: precondition.used: expected valid pages of at most 0.9346 of the physical \
-         pages (the logical pages), found used x valid = 0.9500\n  remedy: with used = 0.95, set valid to at most 0.983",
+        "run.toml:2: precondition.used: expected used x valid to be at most 0.9346 (logical over \
+         physical pages), found 0.9500\n  remedy: with used = 0.95, set valid to at most 0.983",
     );
     golden(
         "[precondition]\nused = 0.995\nvalid = 0.5\n",

@@ -1,5 +1,5 @@
-//! Rules on capacity: the drive must have room for its logical pages, the needs of its mechanisms, and its
-//! preconditioning.
+//! Rules on capacity: the drive must have room for its logical pages, for the needs of its mechanisms, and for the
+//! pages that preconditioning fills.
 
 use super::least;
 use crate::base::geometry::logical_pages;
@@ -34,13 +34,13 @@ struct Capacity {
 }
 
 impl Capacity {
-    /// The needs of a plane, if the drive had `blocks_per_plane` blocks per plane and this op.
+    /// The needs that a plane would have with `blocks_per_plane` blocks per plane and over-provisioning `op`.
     fn needs(&self, blocks_per_plane: u64, op: f64) -> BlockNeeds {
         BlockNeeds::new(&self.demands.at(blocks_per_plane, op))
     }
 }
 
-/// Checks that every page has a PPN. `None` also if not: later rules would only repeat the error.
+/// Checks that every page has a PPN. Returns `None` if not, because later rules would only repeat the error.
 fn pages_fit(check: &mut Check<'_>) -> Option<Capacity> {
     const COUNTS: [&str; 6] = [
         "drive.blocks_per_plane",
@@ -86,13 +86,13 @@ fn pages_fit(check: &mut Check<'_>) -> Option<Capacity> {
     })
 }
 
-/// The most copybacks in a row of any page.
+/// The largest number of copybacks in a row.
 fn copybacks_max(check: &Check<'_>) -> u64 {
     let migration = check.get("migration.policy").map(MigrationSpec::from_val);
     migration.map_or(0, |migration| migration.copybacks_max().into())
 }
 
-/// Most pages that an emergency flush may have to write; `None` without a capacitor.
+/// The largest number of pages that an emergency flush may have to write; `None` without a capacitor.
 fn flushed_pages(check: &Check<'_>, page_bytes: u64) -> Option<u64> {
     check.num("capacitor.capacitance").filter(|farad| *farad > 0.0)?;
     Some(check.int("cache.size")? / page_bytes)
@@ -160,7 +160,7 @@ fn precondition(check: &mut Check<'_>, c: &Capacity) -> Option<()> {
     let valid_pages = used * valid * c.pages as f64;
     if valid_pages > c.logical_pages as f64 {
         let message = format!(
-            "expected valid pages of at most {:.4} of the physical pages (the logical pages), found used x valid = {:.4}",
+            "expected used x valid to be at most {:.4} (logical over physical pages), found {:.4}",
             c.logical_pages as f64 / c.pages as f64,
             used * valid
         );

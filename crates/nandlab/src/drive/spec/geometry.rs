@@ -34,10 +34,10 @@ section! { for DriveSpec {
 const STACKED: When = When::Is("drive.cell", &["3d-mlc", "3d-tlc"]);
 
 choices! { for Cell {
-    Slc = "slc": "one bit a cell",
-    Mlc = "mlc": "two bits a cell, planar",
-    Mlc3d = "3d-mlc": "two bits a cell, stacked",
-    Tlc3d = "3d-tlc": "three bits a cell, stacked",
+    Slc = "slc": "one bit per cell",
+    Mlc = "mlc": "two bits per cell, planar",
+    Mlc3d = "3d-mlc": "two bits per cell, stacked",
+    Tlc3d = "3d-tlc": "three bits per cell, stacked",
 } }
 
 pub(super) const PAGE_SIZE: Rule = page_size;

@@ -97,7 +97,7 @@ sections! {
 }
 
 impl Spec {
-    /// Whether the spec has a power loss or a capacitor.
+    /// Whether the spec injects a power loss or has a capacitor.
     pub fn models_power_loss(&self) -> bool {
         let power = &self.power;
         self.capacitor.capacitance_f > 0.0 || power.cut_after_requests > 0 || power.cut_at_ns.is_some()
@@ -158,7 +158,8 @@ pub struct Loaded {
 }
 
 /// Reads a spec. `name`: the file's name in messages; `dir`: the folder for relative paths in the spec; `sets`:
-/// overrides `path=value`, of which the last one counts. A table of error rates that the spec names is read, too.
+/// overrides `path=value`, of which the last one for a key counts. Also reads the table of error rates that the spec
+/// names.
 pub fn load(text: &str, name: &str, dir: &Path, sets: &[String]) -> Result<Loaded, SpecErrors> {
     let values = crate::spec::load_values(&TABLE, RULES, text, name, dir, sets)?;
     Ok(Loaded { spec: Spec::of(&values), values })
@@ -171,8 +172,8 @@ impl Loaded {
         to_toml(&TABLE, &self.values)
     }
 
-    /// Every value in base units, sorted by key: equivalent specs give the same text. Paths are as written; a table of
-    /// error rates is represented by a hash of its contents.
+    /// Every value in base units, sorted by key, so that equivalent specs give the same text. Paths are as written in
+    /// the spec; a table of error rates is represented by a hash of its contents.
     pub fn canonical_json(&self) -> String {
         canonical_json(&TABLE, &self.values)
     }
@@ -216,7 +217,8 @@ pub fn key_paths() -> Vec<&'static str> {
     TABLE.paths()
 }
 
-/// The least number in `low..=high` from which on `enough` holds; `None` if it does not hold for `high`.
+/// The least number in `low..=high` for which `enough` holds; `None` if it does not hold for `high`. If `enough` holds
+/// for a number, it must hold for all greater ones.
 fn least(low: u64, high: u64, enough: impl Fn(u64) -> bool) -> Option<u64> {
     if !enough(high) {
         return None;
@@ -266,7 +268,7 @@ mod tests {
 
     /// The keys of `[precondition]` and `[workload]` are read by hand-written code.
     #[test]
-    fn every_key_reaches_the_spec() {
+    fn hand_written_code_reads_every_key_of_its_section() {
         let precondition = include_str!("precondition.rs");
         let workload = include_str!("../../host/spec/workload.rs");
         for (text, keys) in [(precondition, PreconditionSpec::KEYS), (workload, <Option<WorkloadSpec>>::KEYS)]

@@ -39,7 +39,7 @@ pub fn op_for_waf(spec: &Spec, waf_max: f64) -> Option<f64> {
     op_for(&demands(spec), spec.drive.blocks_per_plane.into(), waf_max)
 }
 
-/// A spec's drive scaled by [`fit`] so that `bytes` are `times` times its spare bytes.
+/// A spec's drive scaled by [`fit`], so that `bytes` are at least `times` times its spare bytes.
 pub fn fit_to_writes(spec: &Spec, bytes: u64, times: f64) -> Option<Fitted> {
     fit(&demands(spec), spec.drive.blocks_per_plane, spec.drive.op, bytes, times)
 }
@@ -48,7 +48,7 @@ pub fn fit_to_writes(spec: &Spec, bytes: u64, times: f64) -> Option<Fitted> {
 mod tests {
     use super::*;
 
-    /// Calculated by hand: planes of 4 MiB with 128 blocks of 32 KiB; GC alone needs three blocks.
+    /// Two planes of 128 blocks of 32 KiB, which is 4 MiB per plane. GC alone needs three blocks of a plane.
     #[test]
     fn a_drive_is_fitted_to_the_bytes_written() {
         let text = "[drive]\nchannels = 1\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 2\n\
@@ -63,7 +63,7 @@ mod tests {
             let pages = 2 * u64::from(blocks) * 8;
             (pages - (pages as f64 / (1.0 + op)) as u64) * 4096
         };
-        // 409 or 410 of 2048 pages are spare, which is 1.6 MiB.
+        // Of 2048 pages 1638 are logical (2048 / 1.25) and 410 spare, which is 1.6 MiB.
         let whole = Fitted { blocks_per_plane: 128, op: 0.25, spare_bytes: spare(128, 0.25) };
         assert_eq!(fit_to_writes(&spec, 5 * whole.spare_bytes, 5.0), Some(whole));
         for bytes in [5 * whole.spare_bytes - 1, 4 << 20, 2 << 20] {
@@ -76,7 +76,8 @@ mod tests {
                 "{fitted:?}"
             );
         }
-        // Even the smallest drive has three spare blocks per plane, which is more than asked for.
+        // Even the smallest drive has three spare blocks in each of the two planes; `bytes` is one less than five
+        // times as much.
         assert_eq!(fit_to_writes(&spec, 5 * 2 * 3 * 32768 - 1, 5.0), None);
     }
 }

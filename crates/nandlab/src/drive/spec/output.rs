@@ -6,8 +6,8 @@ section! {
     /// `[output]`: files written besides the summary.
     #[derive(Clone, Debug, PartialEq)]
     pub struct OutputSpec {
-        /// Number of flash operations in `timeline.json` (Chrome / Perfetto format), from the start, with the requests
-        /// in that time; 0: no timeline.
+        /// Number of flash operations from the start in `timeline.json` (Chrome / Perfetto format), which also has the
+        /// requests submitted meanwhile; 0: no timeline.
         pub timeline_operations: u64 =
             key("output.timeline_operations", COUNT, "0", "flash operations in timeline.json; 0: no timeline"),
         /// Whether to write `requests.parquet`, one row per request.
@@ -15,6 +15,6 @@ section! {
             key("output.requests", ValueKind::Bool, "false", "write requests.parquet, one row per request"),
         /// Highest number of rows of `series.parquet`.
         pub series_rows: u32 =
-            key("output.series_rows", int(1, 1_000_000), "1000", "most rows of series.parquet"),
+            key("output.series_rows", int(1, 1_000_000), "1000", "highest number of rows in series.parquet"),
     }
 }

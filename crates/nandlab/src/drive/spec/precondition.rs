@@ -43,7 +43,7 @@ impl Section for PreconditionSpec {
             "precondition.method",
             ValueKind::Slot(METHODS),
             "",
-            "how the drive is aged before the workload; fill when used or valid is given, else none",
+            "how the drive is filled before the workload; by default the method whose parameters are given, else none",
         )
         .follows(METHOD_OF),
         key("precondition.used", SHARE, "0.95", "filled share of the physical pages").when(FILL),
@@ -59,11 +59,11 @@ impl Section for PreconditionSpec {
             "precondition.rounds_max",
             int(0, 1000),
             "10",
-            "most overwrites of the logical capacity; 0: the sequential fill alone",
+            "highest number of overwrites of the logical capacity; 0: the sequential fill alone",
         )
         .when(PTS)
         .note("assumption"),
-        key("precondition.load", ValueKind::Path, "", "a drive saved earlier"),
+        key("precondition.load", ValueKind::Path, "", "file of a drive saved earlier"),
         MAP_READS,
     ];
 
@@ -85,7 +85,7 @@ impl Section for PreconditionSpec {
     }
 }
 
-/// `[precondition]`: how the drive is aged before the workload.
+/// `[precondition]`: how the drive is filled before the workload.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PreconditionSpec {
     /// A fresh drive.
@@ -101,10 +101,10 @@ pub enum PreconditionSpec {
     },
     /// SNIA PTS: sequential fill, then uniform random overwrite until the WAF is steady.
     Pts {
-        /// Most overwrites of the logical capacity; 0: the sequential fill alone.
+        /// Highest number of overwrites of the logical capacity; 0: the sequential fill alone.
         rounds_max: u32,
     },
-    /// A drive saved earlier.
+    /// The file of a drive saved earlier.
     Load(PathBuf),
 }
 

@@ -17,7 +17,7 @@ pub(super) static PRESETS: &[Preset] = &[
     preset!("bench-16g", "a 16 GiB drive for the benchmarks: many small pages, default timing"),
     preset!("capacitor-2d-128g", "the planar 128 GB drive of the capacitor-aware cache paper"),
     preset!("capacitor-3d-128g", "the stacked 128 GB drive of the capacitor-aware cache paper"),
-    preset!("demo-128g", "a 128 GB MLC drive of the kind the MSR traces are replayed on"),
+    preset!("demo-128g", "a 128 GB MLC drive for replays of the MSR traces"),
     preset!("laldpc-32g", "the 32 GB MLC drive of the LaLDPC paper"),
     preset!("modern-tlc-1t", "a 1 TB 3D TLC drive of 2021"),
     preset!("partial-refresh-128g", "the 128 GB 3D MLC drive of the partial refresh paper"),

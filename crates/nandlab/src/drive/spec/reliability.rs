@@ -58,7 +58,7 @@ params! { for VthSpec {
     sensing_step =
         param("sensing_step", num(0.001, 0.1), "0.03", "distance between references of soft sensing in V"),
     per_page_kind =
-        param("per_page_kind", ValueKind::Bool, "false", "RBER of LSB and MSB pages apart, not their mean"),
+        param("per_page_kind", ValueKind::Bool, "false", "separate RBERs of LSB and MSB pages, not their mean"),
 } }
 
 /// Reads the file of `reliability.rber.table`.
@@ -82,7 +82,8 @@ const AGES: &[Param] =
 
 pub(super) const RULES: &[Rule] = &[errors_have_effect, vth, retention];
 
-/// Refuses keys without effect: options of read levels without read levels, and bit errors without read levels.
+/// Refuses keys without effect: RBER terms without a model of RBER, and options of read levels or a model of RBER
+/// without read levels.
 fn errors_have_effect(check: &mut Check<'_>) -> Option<()> {
     let errors = check.tag("reliability.rber")?;
     for key in ["reliability.read_disturb", "reliability.copyback_error"] {

@@ -9,7 +9,7 @@ use crate::spec::{Check, OPERATION_NS_MAX, Rule, Val, show_num, show_time};
 
 pub(super) const RULES: &[Rule] = &[arrivals_end, scaled_times, transfers, power_cut];
 
-/// The last simulated time, and a text that says why it is the last.
+/// The last simulated time, and the text that states the reason.
 fn end(check: &Check<'_>) -> Option<(Time, String)> {
     let scale = check.num("reliability.clock_scale")?;
     let end = AgeClock::new(scale).end();
@@ -24,7 +24,7 @@ fn end(check: &Check<'_>) -> Option<(Time, String)> {
     Some((end, what))
 }
 
-/// Refuses arrivals that are known to be after the end of simulated time.
+/// Refuses a workload with requests that are known to arrive after the end of simulated time.
 fn arrivals_end(check: &mut Check<'_>) -> Option<()> {
     const KEY: &str = "workload.arrival";
     let synthetic = check.get("workload.synthetic").map(|val| val.field("requests").int());

@@ -39,14 +39,14 @@ section! { for TimingSpec {
         "\"read-first\"",
         "order in which a die serves its queues",
     ),
-    multi_plane = key("timing.multi_plane", ValueKind::Bool, "false", "the planes of a die operate together"),
+    multi_plane = key("timing.multi_plane", ValueKind::Bool, "false", "operations on several planes of a die"),
 } }
 
 const PROGRAM: ValueKind = ValueKind::Either(&[
     OPERATION,
     ValueKind::Table(&[
         param("lsb", OPERATION, "", "tPROG of an LSB page"),
-        param("msb", OPERATION, "", "tPROG of an MSB page; for a TLC middle page the mean of the two"),
+        param("msb", OPERATION, "", "tPROG of an MSB page; a CSB page takes the mean of lsb and msb"),
     ]),
     ValueKind::Table(&[
         param("fastest", OPERATION, "", "tPROG of the bottom layer"),
