@@ -1,4 +1,8 @@
-"""The compiled core. Times are integer nanoseconds, sizes bytes, offsets bytes from the start of the drive."""
+"""The compiled core.
+
+Times are integer nanoseconds unless a name ends with another unit. Sizes are bytes, and offsets are bytes from the start
+of the drive.
+"""
 
 from collections.abc import Iterable, Mapping
 from typing import Any

@@ -16,7 +16,7 @@ use pyo3::types::PyDict;
 use std::path::PathBuf;
 use std::thread::JoinHandle;
 
-/// A drive without or with the oracle.
+/// A drive without or with an oracle.
 enum AnyDrive {
     Plain(Box<Simulated>),
     Verified(Box<Simulated<Oracle>>),
@@ -31,7 +31,7 @@ macro_rules! on {
     };
 }
 
-/// Events between two checks for signals of Python: some ten milliseconds of wall time.
+/// Number of events between two checks for signals by Python: about ten milliseconds of wall time.
 const SLICE: u64 = 1 << 15;
 
 /// A completed request for Python: id, operation, arrival and completion in nanoseconds, the reason if it has failed.
@@ -44,7 +44,8 @@ type Worker = JoinHandle<(AnyDrive, Result<(), String>)>;
 pub(crate) struct Drive {
     /// `None` while a thread works on the drive.
     drive: Option<AnyDrive>,
-    /// The thread of work whose wait was interrupted by a signal: the work itself cannot be interrupted, and goes on.
+    /// A thread that still works on the drive after a signal has interrupted the wait for it: its work cannot be
+    /// interrupted.
     worker: Option<Worker>,
     hash: String,
 }
@@ -196,7 +197,7 @@ impl Drive {
             let [cache_pages, ..] = drive.cache_pages();
             let Some(capacitor) = drive.capacitor().filter(|_| cache_pages > 0) else {
                 return Err(RunError::new_err(
-                    "there is no dirty page budget to be detected: the drive has no capacitor or no write cache\n  \
+                    "there is no dirty page budget to detect: the drive has no capacitor or no write cache\n  \
                      remedy: set capacitor.capacitance and cache.size",
                 ));
             };
@@ -248,7 +249,7 @@ impl Drive {
 }
 
 impl Drive {
-    /// The drive; waits first for a thread that works on it.
+    /// Returns the drive, after the end of a thread that works on the drive.
     fn drive(&mut self, py: Python<'_>) -> PyResult<&mut AnyDrive> {
         if let Some(thread) = self.worker.take() {
             self.wait(py, thread)?.unwrap_or_default();
@@ -256,8 +257,9 @@ impl Drive {
         Ok(self.drive.as_mut().expect("no thread has the drive"))
     }
 
-    /// Does work that cannot be interrupted on a thread of its own. When the handler of a signal raises meanwhile, this
-    /// call returns the exception and the work goes on; the next call that needs the drive waits for the thread.
+    /// Runs `work`, which cannot be interrupted, on a thread of its own. If a signal handler raises an exception
+    /// meanwhile, this call returns the exception and the work continues; the next call that needs the drive waits for
+    /// the thread.
     fn run_on_thread(
         &mut self,
         py: Python<'_>,
@@ -282,7 +284,7 @@ impl Drive {
         Ok(done)
     }
 
-    /// An error if the drive has failed.
+    /// Returns an error if the drive has failed.
     fn check_failure(&mut self, py: Python<'_>) -> PyResult<()> {
         let failure = on!(self.drive(py)?, drive => drive.failure().cloned());
         failure.map_or(Ok(()), |failure| Err(self.failed(&failure)))

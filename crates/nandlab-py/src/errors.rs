@@ -10,7 +10,7 @@ use pyo3::types::{PyDict, PyList};
 create_exception!(nandlab, NandlabError, PyException, "Any error of nandlab.");
 create_exception!(nandlab, SpecError, NandlabError, "A spec that is refused; `errors` lists its problems.");
 create_exception!(nandlab, TraceError, NandlabError, "A trace that cannot be read.");
-create_exception!(nandlab, RunError, NandlabError, "A run that cannot go on.");
+create_exception!(nandlab, RunError, NandlabError, "A run that cannot continue.");
 
 /// A `SpecError` with its list of problems.
 pub(crate) fn spec_error(py: Python<'_>, errors: &SpecErrors) -> PyErr {
@@ -39,17 +39,17 @@ pub(crate) fn trace_error(error: &nandlab_trace::TraceError) -> PyErr {
 pub(crate) fn failure_text(failure: &Failure, hash: &str) -> String {
     match failure {
         Failure::Shortage { .. } | Failure::InVain { .. } => format!(
-            "the drive cannot go on, and is not worn out: {failure} (spec {hash})\n  remedy: this is a fault in nandlab: \
-             report it with the resolved spec (`nandlab spec show`), the command and `nandlab --version`; a larger drive.op \
-             may avoid the fault"
+            "the drive cannot continue although it is not worn out: {failure} (spec {hash})\n  remedy: this is a fault \
+             in nandlab: report it with the resolved spec (`nandlab spec show`), the command and `nandlab --version`; a \
+             larger drive.op may avoid the fault"
         ),
         Failure::TimeIsOver { .. } => format!(
             "{failure} (spec {hash})\n  remedy: a lower reliability.clock_scale, or fewer requests (workload.repeat, \
              workload.requests_max)"
         ),
         Failure::Restless { .. } => format!(
-            "{failure} (spec {hash})\n  remedy: a larger limit_s, or advance() to a set time; where refresh cannot keep up, a \
-             lower reliability.clock_scale or a longer refresh.interval"
+            "{failure} (spec {hash})\n  remedy: a larger limit_s, or advance() to a given time; if refresh cannot keep up, \
+             a lower reliability.clock_scale or a longer refresh.interval"
         ),
     }
 }

@@ -1,4 +1,4 @@
-//! Long work runs so that Ctrl-C, and every other signal with a handler in Python, is served meanwhile.
+//! Runs long work such that Ctrl-C and all other signals with a handler in Python are served meanwhile.
 
 use pyo3::prelude::*;
 use std::io::{self, Read, Write};
@@ -20,8 +20,8 @@ impl Stop {
     }
 }
 
-/// Does `work` on a thread of its own while the calling thread serves signals. When a handler raises, the work is asked
-/// to stop and waited for, and the exception of the handler is the result.
+/// Runs `work` on a thread of its own while the calling thread serves signals. If a signal handler raises an exception,
+/// requests the work to stop, waits for its end, and returns the exception.
 pub(crate) fn interruptible<T: Send>(py: Python<'_>, work: impl FnOnce(&Stop) -> T + Send) -> PyResult<T> {
     let stop = Stop::default();
     std::thread::scope(|scope| {
@@ -40,7 +40,7 @@ pub(crate) fn interruptible<T: Send>(py: Python<'_>, work: impl FnOnce(&Stop) ->
     })
 }
 
-/// Waits until a thread has finished; an error when the handler of a signal raises meanwhile.
+/// Waits until a thread has finished. If a signal handler raises an exception meanwhile, returns the exception at once.
 pub(crate) fn wait<T>(py: Python<'_>, thread: &JoinHandle<T>) -> PyResult<()> {
     while !thread.is_finished() {
         pause(py, || thread.is_finished());
@@ -49,7 +49,7 @@ pub(crate) fn wait<T>(py: Python<'_>, thread: &JoinHandle<T>) -> PyResult<()> {
     Ok(())
 }
 
-/// Waits until `is_over`, but at most 26 ms, after which the caller checks for signals.
+/// Waits until `is_over` returns true, but at most 26 ms, so that the caller can check for signals.
 fn pause(py: Python<'_>, is_over: impl Fn() -> bool + Send + Sync) {
     py.detach(|| {
         for wait in (0..8).map(|power| Duration::from_micros(100 << power)) {
@@ -61,7 +61,7 @@ fn pause(py: Python<'_>, is_over: impl Fn() -> bool + Send + Sync) {
     });
 }
 
-/// A file whose reads and writes fail once the work has been asked to stop.
+/// A file whose reads and writes fail once the work has been requested to stop.
 pub(crate) struct Interruptible<'a, T>(pub(crate) T, pub(crate) &'a Stop);
 
 impl<R: Read> Read for Interruptible<'_, R> {

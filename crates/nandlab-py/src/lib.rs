@@ -1,4 +1,4 @@
-//! The Python binding of nandlab: thin wrappers, whose only logic is the choice of probes.
+//! The Python binding of nandlab: thin wrappers around the core.
 //!
 //! The types of all classes and functions are in `python/nandlab/_core.pyi`.
 #![allow(missing_docs, reason = "documented on the Python side")]

@@ -1,4 +1,5 @@
-//! The RBER and the read level for given conditions, and the cost of each read level, from a spec without a run.
+//! Calculates from a spec, without a run, the RBER and the needed level of pages in given conditions, and the cost of
+//! each read level.
 
 use crate::errors::RunError;
 use crate::spec::Spec;
@@ -12,7 +13,7 @@ use nandlab::sched::Timing;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-/// The tables `points` and `levels`. The rows of `points` are nested loops over page kind (outermost), age and P/E
+/// Returns the tables `points` and `levels`. The rows of `points` are in the order of page kind, then age, then P/E
 /// cycles.
 #[pyfunction]
 #[pyo3(signature = (spec, pe_cycles, age_s, reads=0, copybacks=0))]
@@ -53,7 +54,7 @@ pub(crate) fn reliability<'py>(
     tables::to_python(py, &tables)
 }
 
-/// The page kinds of the drive by name; a single kind `all` when the model does not distinguish them.
+/// The page kinds of the drive with their names; a single kind `all` if the model does not distinguish page kinds.
 fn kinds(geometry: &Geometry, is_by_kind: bool) -> Vec<(&'static str, PageKind)> {
     if !is_by_kind {
         return vec![("all", geometry.kind(0))];
@@ -99,8 +100,8 @@ impl Rows {
     }
 }
 
-/// The RBER limit of each read level, and the latency of a read that decodes there on an idle drive: when started at
-/// the level, and when started at level 1 with each choice of `ecc.retry`.
+/// The RBER limit of each read level, and the latency on an idle drive of a read that decodes at the level: if the read
+/// starts at this level, and if it starts at level 1, with each choice of `ecc.retry`.
 fn levels(timing: &Timing, spec: &nandlab::drive::spec::Spec, geometry: &Geometry) -> Table {
     let of = |retry| Timing::new(&spec.timing, &EccSpec { retry, ..spec.ecc.clone() }, geometry);
     let (full, incremental) = (of(Retry::Full), of(Retry::Incremental));

@@ -71,7 +71,7 @@ enum State {
     },
     /// The workload has been played; the next step verifies the drive.
     Verifying(Box<dyn Simulation>),
-    /// The result has been taken, or the run has failed.
+    /// The caller has taken the result, or the run has failed.
     Over,
 }
 
@@ -87,7 +87,7 @@ pub(crate) struct Run {
     chunk: u64,
 }
 
-/// Text of the error when a run that is over is asked to go on.
+/// Text of the error if a method is called after the end of the run.
 const OVER: &str = "the run is over: it has failed, or its result has been taken";
 
 /// Largest [`Run::chunk`]: for 512 requests the cost of reading the clock is negligible.
@@ -106,7 +106,7 @@ impl Run {
     ) -> PyResult<Self> {
         let spec = spec.clone();
         let mut workload = spec.workload()?.clone();
-        // `precondition.map_reads` needs the pages that one round of the workload reads.
+        // `precondition.map_reads` reads the workload as the spec gives it, even if the run repeats it without end.
         let round = workload.clone();
         py.detach(move || {
             let check_read_again =
@@ -228,8 +228,8 @@ impl Run {
         clippy::disallowed_methods,
         reason = "limits the wall time of a step; nothing simulated depends on the wall clock"
     )]
-    /// Advances for `budget` of wall time, at most to the end of the phase, so that the caller can announce the next
-    /// phase, and at most until `until` requests have been completed.
+    /// Advances for `budget` of wall time. Stops earlier at the end of a phase, so that the caller can announce the
+    /// next phase, and when `until` requests have been completed.
     fn advance(&mut self, budget: Duration, until: u64) -> Result<(), Failure> {
         let start = Instant::now();
         if let State::Preconditioning(preconditioning) = &mut self.state {
@@ -275,8 +275,8 @@ impl Run {
                     }
                 }
                 if is_done {
-                    // A power loss triggered by the last request belongs to the run. It has not happened yet where the
-                    // last chunk ended with that request.
+                    // A power loss that the last request triggers belongs to the run. It has not happened yet if the
+                    // last call of `play` ended with the completion of this request.
                     simulation.play(&mut self.runner, 1)?;
                 }
                 self.completed = self.runner.completed();

@@ -1,4 +1,4 @@
-//! A simulation as one trait object for all combinations of probes.
+//! The simulation behind a run: one trait object for all combinations of probes.
 
 use crate::errors::{failure_text, unsaved_text};
 use crate::interrupt::{Interruptible, Stop};
@@ -20,8 +20,8 @@ use std::sync::Mutex;
 
 /// A trace or generator as a source of the runner.
 ///
-/// A Python object must be shareable between threads; a source that reads on a thread of its own is not, so it is
-/// in a mutex. No thread ever waits for the mutex.
+/// A Python object must be shareable between threads. A source that reads on a thread of its own is not shareable, so a
+/// mutex contains the source. No thread ever waits for the mutex.
 pub(crate) struct Requests(pub(crate) Mutex<Box<dyn nandlab_trace::Source>>);
 
 impl Requests {
@@ -42,7 +42,7 @@ impl nandlab::runner::Source for Requests {
     }
 }
 
-/// Why a run cannot go on.
+/// Why a run cannot continue.
 pub(crate) enum Failure {
     Trace(TraceError),
     Run(String),
@@ -62,7 +62,7 @@ pub(crate) struct Outputs {
 
 /// A drive with some probe, which can be preconditioned, played and queried.
 pub(crate) trait Simulation: Send + Sync {
-    /// Preconditions the drive; `Ok(false)` when `watch` stopped it.
+    /// Preconditions the drive; returns `Ok(false)` if `watch` has stopped the preconditioning.
     fn precondition(
         &mut self,
         first_pass: Option<Runner<Requests>>,
@@ -77,8 +77,8 @@ pub(crate) trait Simulation: Send + Sync {
     fn stretch(&self) -> Vec<(&'static str, f64)>;
     /// Ends the stretch and lets the drive come to rest.
     fn rest(&mut self, source: &mut Runner<Requests>) -> Result<(), Failure>;
-    /// Fast-forwards the drive, which is at rest, by `times` the wear and time of the stretch, or until a block reaches
-    /// its endurance; returns the factor.
+    /// Fast-forwards the drive, which must be at rest, by `times` the wear and the time of the stretch, or by a lower
+    /// factor if blocks would get too close to their endurance. Returns the factor.
     fn fast_forward(&mut self, times: f64) -> Result<f64, Failure>;
     fn verify(&self) -> Result<(), Failure>;
     fn now(&self) -> u64;
@@ -96,14 +96,14 @@ struct Simulated<P: Probe> {
     pts: Option<nandlab::drive::PtsOutcome>,
     requests: Option<[Vec<u64>; 6]>,
     stretch: Option<Stretch>,
-    /// The time and P/E cycles of the drive at the end of the stretch, before it came to rest.
+    /// The age and the wear of the drive at the end of the stretch, before the drive came to rest.
     lived: Option<Lived>,
 }
 
-/// Limit for a drive to come to rest, in simulated time.
+/// Longest simulated time in which a drive may come to rest.
 const REST_MAX: Span = Span::from_ns(60 * SECOND.ns());
 
-/// The simulation of a spec; with `verify`, the oracle checks its reads and the audit the drive.
+/// The simulation of a spec. With `verify`, the oracle checks every read, and the audit checks the drive at the end.
 pub(crate) fn simulation(loaded: &Loaded, verify: bool) -> Box<dyn Simulation> {
     let spec = &loaded.spec;
     let operations = spec.output.timeline_operations;
@@ -144,7 +144,7 @@ fn file_error(what: &str, path: &Path, error: &std::io::Error) -> Failure {
 
 /// Saves a drive in a file; the caller renames the file after success.
 pub(crate) fn save_drive<P: Probe>(drive: &Drive<P>, path: &Path, stop: &Stop) -> Result<(), SaveError> {
-    // Checked first, so that no file is created for a drive that cannot be saved.
+    // This check comes first, so that no file is created for a drive that cannot be saved.
     drive.may_save()?;
     let file = File::create(path)?;
     drive.save(Interruptible(&file, stop))?;
@@ -291,7 +291,7 @@ impl<P: Probe + Send + Sync> Simulation for Simulated<P> {
         let summary = Summary {
             precondition: self.pts.as_ref().map(|pts| PreconditionSummary {
                 waf_by_round: pts.waf.clone(),
-                // Without a round the steady state is unknown: null.
+                // `null` if there was no round.
                 steady: (!pts.waf.is_empty()).then_some(pts.is_steady),
             }),
             verified: (self.oracle)(drive.probe())
@@ -318,7 +318,7 @@ impl<P: Probe + Send + Sync> Simulation for Simulated<P> {
     }
 }
 
-/// JSON as the files have it.
+/// Formats a result as the JSON of its file.
 fn pretty(value: &impl serde::Serialize) -> String {
-    serde_json::to_string_pretty(value).expect("a result is JSON") + "\n"
+    serde_json::to_string_pretty(value).expect("a result is serializable") + "\n"
 }

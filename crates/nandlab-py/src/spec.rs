@@ -1,4 +1,4 @@
-//! Specs, and what follows from a spec without a run: workload facts, fitted drives, memory.
+//! Specs, and facts that follow from a spec without a run: size of the workload, fitted drive, memory.
 
 use crate::errors::{RunError, spec_error, trace_error};
 use nandlab::base::geometry::Geometry;
@@ -22,7 +22,7 @@ pub(crate) struct Spec {
     source: Source,
 }
 
-/// The arguments that a spec was loaded from: to load the spec again in another process or with more overrides.
+/// The arguments with which a spec was loaded, to load it again in another process or with more overrides.
 #[derive(Clone)]
 struct Source {
     text: String,
@@ -61,8 +61,8 @@ impl Spec {
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
         other.cast::<Self>().is_ok_and(|other| {
             let other = &other.get().loaded;
-            // Relative paths are relative to the spec's directory, which the canonical JSON does not contain; so `spec`
-            // is compared too, which has whole paths.
+            // Relative paths are relative to the spec's directory, which the canonical JSON does not contain. So
+            // `spec`, which has whole paths, is also compared.
             self.loaded.spec == other.spec && self.loaded.canonical_json() == other.canonical_json()
         })
     }
@@ -107,7 +107,7 @@ impl Spec {
 }
 
 impl Spec {
-    /// The workload; an error for a spec without one.
+    /// The workload; an error if the spec has no workload.
     pub(crate) fn workload(&self) -> PyResult<&WorkloadSpec> {
         self.loaded.spec.workload.as_ref().ok_or_else(|| {
             RunError::new_err(
@@ -118,11 +118,11 @@ impl Spec {
     }
 }
 
-/// The number of requests in the workload of a spec, the bytes that it writes, and the highest address that it uses, in
-/// bytes.
+/// The number of requests in the workload of a spec, the number of bytes that the requests write, and the end of the
+/// highest request in bytes.
 #[pyfunction]
 pub(crate) fn workload_facts(py: Python<'_>, spec: &Spec) -> PyResult<(u64, u64, u64)> {
-    /// Requests between two checks for signals.
+    /// Number of requests between two checks for signals.
     const CHUNK: u32 = 1 << 16;
     let Spec { loaded, geometry, .. } = spec;
     let workload = spec.workload()?;
@@ -151,14 +151,15 @@ pub(crate) fn workload_facts(py: Python<'_>, spec: &Spec) -> PyResult<(u64, u64,
     }
 }
 
-/// The drive whose spare bytes, `times` over, are `bytes`: its `drive.blocks_per_plane`, `drive.op` and spare bytes.
+/// The largest drive of whose spare bytes `bytes` is at least `times` times as much: its `drive.blocks_per_plane`,
+/// `drive.op` and spare bytes. `None` if there is no such drive.
 #[pyfunction]
 pub(crate) fn fit_to_writes(py: Python<'_>, spec: &Spec, bytes: u64, times: f64) -> Option<(u32, f64, u64)> {
     let fitted = py.detach(|| nandlab::drive::spec::fit_to_writes(&spec.loaded.spec, bytes, times))?;
     Some((fitted.blocks_per_plane, fitted.op, fitted.spare_bytes))
 }
 
-/// The path of every key and every item of a list in a TOML text, and the line on which it is first written.
+/// The paths of all keys and all items of lists in a TOML text, each with the line where it first occurs.
 #[pyfunction]
 pub(crate) fn toml_lines<'py>(
     py: Python<'py>,
@@ -184,7 +185,7 @@ pub(crate) fn version() -> &'static str {
 
 #[pyfunction]
 pub(crate) fn schema() -> String {
-    serde_json::to_string_pretty(&spec::schema()).expect("a JSON value prints")
+    serde_json::to_string_pretty(&spec::schema()).expect("a JSON value is serializable")
 }
 
 #[pyfunction]
@@ -204,7 +205,7 @@ pub(crate) fn policies(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
     rows.collect()
 }
 
-/// Bytes of memory and of address space that a run takes, and the keys that lower them.
+/// Bytes of memory and of address space that a run takes, and a remedy with the keys that reduce the memory.
 #[pyfunction]
 #[pyo3(signature = (spec, verify=false))]
 pub(crate) fn memory_needed(spec: &Spec, verify: bool) -> (u64, u64, &'static str) {

@@ -6,7 +6,7 @@ use nandlab::report::{Table, Values};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-/// The tables of a drive whose statistics are finished.
+/// The tables of a drive after [`Drive::finish_stats`].
 pub(crate) fn of<P: Probe>(drive: &Drive<P>) -> Vec<Table> {
     let (geometry, stats) = (drive.geometry(), drive.stats());
     vec![
@@ -17,7 +17,7 @@ pub(crate) fn of<P: Probe>(drive: &Drive<P>) -> Vec<Table> {
     ]
 }
 
-/// `{table: {column: (dtype, bytes)}}`.
+/// Returns `{table: {column: (dtype, bytes)}}`. The texts of a column are joined by newlines.
 pub(crate) fn to_python<'py>(py: Python<'py>, tables: &[Table]) -> PyResult<Bound<'py, PyDict>> {
     let out = PyDict::new(py);
     for table in tables {

@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
-/// Logical capacity for profiles when no drive is named, 4 TiB: above the footprint of every profile.
+/// Logical capacity for profiles if no drive is given: 4 TiB, which is above the footprint of every profile.
 const AMPLE_BYTES: u64 = 1 << 42;
 
 #[derive(Default)]
@@ -29,7 +29,7 @@ struct Options {
 }
 
 impl Options {
-    /// The options of a dict; a value of `None` counts as absent.
+    /// The options in a dict; a value of `None` counts as absent.
     fn from_dict(dict: &Bound<'_, PyDict>) -> PyResult<Self> {
         let mut options = Self::default();
         for (key, value) in dict {

@@ -128,7 +128,7 @@ impl Drive<NoProbe> {
 }
 
 impl<P: Probe> Drive<P> {
-    /// Registers the LPNs that preconditioning has mapped with the oracle, which `of` returns from the probe.
+    /// Informs the oracle, which `of` returns from the probe, of the LPNs that preconditioning has mapped.
     pub fn expect_preconditioned(&mut self, of: impl FnOnce(&mut P) -> &mut Oracle) {
         of(&mut self.core.probe).expect_preconditioned(&self.core.ftl.map);
     }
@@ -302,8 +302,8 @@ impl<P: Probe> Drive<P> {
         Ok(id)
     }
 
-    /// Prefetches the state that a request needs, which will be submitted soon, into the processor's cache: its map
-    /// entries, or in a later call with `pages` the state of its pages. Has no effect on the simulation.
+    /// Prefetches into the processor's cache the state that a coming request needs: its map entries, or in a later call
+    /// with `pages` the state of its pages. Has no effect on the simulation.
     #[inline]
     pub fn prefetch(&self, request: &Request, pages: bool) {
         if matches!(request.op, Op::Read | Op::Write) {

@@ -108,7 +108,7 @@ impl<S: Source> Runner<S> {
         &self.source
     }
 
-    /// Number of requests completed so far.
+    /// Number of requests that have completed so far, failed ones included.
     pub fn completed(&self) -> u64 {
         self.completed
     }
