@@ -67,7 +67,7 @@ impl<P: Probe> Drive<P> {
         self.with_background(|jobs, core, path, around| jobs.check_space(core, path, around, plane));
     }
 
-    /// The job of a plane has moved or refreshed one of its pages.
+    /// The job of a plane has finished one of its pages.
     pub(super) fn on_copied(&mut self, plane: PlaneId) {
         self.with_background(|jobs, core, path, around| jobs.on_copied(core, path, around, plane));
     }

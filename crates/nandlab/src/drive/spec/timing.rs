@@ -39,7 +39,7 @@ section! { for TimingSpec {
         "\"read-first\"",
         "order in which a die serves its queues",
     ),
-    multi_plane = key("timing.multi_plane", ValueKind::Bool, "false", "operations on several planes of a die"),
+    multi_plane = key("timing.multi_plane", ValueKind::Bool, "false", "operations on several planes of a die at once"),
 } }
 
 const PROGRAM: ValueKind = ValueKind::Either(&[
