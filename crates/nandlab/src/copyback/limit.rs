@@ -1,18 +1,18 @@
-//! The limit to the number of copybacks in a row that a page may go through.
+//! The limit to the number of copybacks in a row of a page.
 
 use super::{COPYBACKS_MAX, CopybackLimitSpec};
 use crate::base::units::SECOND;
 use crate::flash::{Condition, Ecc, Reliability};
 
-/// The limit set by the parameter `limit` of `migration.policy`.
+/// The limit to the number of copybacks in a row: the parameter `limit` of `migration.policy`.
 #[derive(Clone, Debug)]
 pub enum CopybackLimit {
-    /// This number for every block.
+    /// The same number of copybacks for every block.
     Fixed(u8),
-    /// By the P/E cycles of the destination block: each line is (highest P/E cycles, copybacks); beyond the last line
-    /// no copybacks (Table 1 of the rcopyback paper).
+    /// A number by the P/E cycles of the destination block: each line is (highest P/E cycles, copybacks). Blocks with
+    /// more P/E cycles than the last line take no copybacks (Table 1 of the rcopyback paper).
     Table(Box<[(u32, u8)]>),
-    /// As long as the copied page, after `within_s` more seconds of retention, still decodes at `level` or below.
+    /// A copyback is allowed if the copy still decodes at `level` or below after `within_s` more seconds of retention.
     Measured {
         /// Seconds of retention for which the page has to stay readable.
         within_s: u32,
@@ -34,7 +34,8 @@ impl CopybackLimit {
         }
     }
 
-    /// The most copybacks in a row of any page (Mcpb), which is the number of blocks open for copybacks in a plane.
+    /// The highest number of copybacks in a row that the limit allows for any page (Mcpb). A plane may have one open
+    /// block for each number from 1 to Mcpb.
     pub fn copybacks_max(&self) -> u8 {
         match self {
             Self::Fixed(n) => *n,
@@ -43,8 +44,8 @@ impl CopybackLimit {
         }
     }
 
-    /// Whether a copyback is allowed after which the page has the condition `condition`; `condition.copybacks` is the
-    /// number of copybacks in a row, this one included.
+    /// Whether the limit allows a copyback that leaves the copy in the state `condition`; `condition.copybacks` counts
+    /// this copyback too.
     pub fn allows(&self, condition: &Condition, ecc: &Ecc, reliability: &mut Reliability) -> bool {
         let limit = match self {
             Self::Fixed(n) => *n,

@@ -1,10 +1,10 @@
 //! Copybacks: a page is sensed and programmed elsewhere in its plane, with its bit errors, without leaving the die.
 //!
-//! The map changes at the end of the copyback, because until then the page can be read only at its old place.
+//! The map changes at the end of a copyback, because until then the page can be read only at its old place.
 //! Translation pages, combination pages and refreshed pages are always moved off-chip.
 //!
 //! D. Hong, M. Kim, J. Park, M. Jung and J. Kim, "Revitalizing copybacks in modern SSDs: why and how", DAC 2018.
-//! `policy/` decides when copybacks are used, `limit.rs` how many copybacks in a row a page may go through.
+//! `policy/` decides when copybacks are used; `limit.rs` bounds the number of copybacks in a row of a page.
 
 mod limit;
 pub(crate) mod notes;
@@ -32,7 +32,7 @@ use spec::MigrationSpec;
 pub(crate) struct Migration {
     policy: Box<dyn MigrationPolicy>,
     limit: CopybackLimit,
-    /// Most copybacks in a row (Mcpb); 0: no copybacks.
+    /// The highest number of copybacks in a row that the limit allows (Mcpb); 0: no copybacks.
     copybacks_max: u8,
     pub(crate) stats: MigrationStats,
 }
@@ -47,15 +47,16 @@ impl Migration {
         }
     }
 
-    /// Whether the policy looks at the utilisation of the write buffer.
+    /// Whether the policy uses the utilisation of the write buffer.
     pub(crate) fn watches_buffer(&self) -> bool {
         self.policy.watches_buffer()
     }
 }
 
 impl Migration {
-    /// The stream to which the pages of a victim are copied back; `None`: the pages are moved off-chip, because the
-    /// policy says so or the plane has no room for copybacks. `buffer` returns the utilisation of the write buffer
+    /// Returns the stream to which the pages of a victim are copied back. `None`: the pages are moved off-chip, because
+    /// the job is a refresh, the victim has reached the limit or holds translation or combination pages, the policy
+    /// chooses off-chip, or the plane has no room for copybacks. `buffer` returns the utilisation of the write buffer
     /// ([`VictimView::buffer`]).
     #[inline(never)]
     pub(crate) fn copyback_stream<P: Probe>(
@@ -84,7 +85,7 @@ impl Migration {
             self.stats.victims_off_chip += 1;
             return None;
         }
-        // A page refused by the limit goes off-chip, so both streams need room.
+        // Pages refused by the limit go off-chip, so both streams need room for all valid pages of the victim.
         let stream = WriteStream::Copyback(copybacks);
         let valid = core.valid_pages(victim);
         let free = core.ftl.planes[plane.index()].free.len();
@@ -97,7 +98,8 @@ impl Migration {
         Some(stream)
     }
 
-    /// Queues the copyback of a page; `None` if the limit does not allow it or the page is partially refreshed.
+    /// Queues the copyback of a page; returns `None` if the limit does not allow the copyback or the page is partially
+    /// refreshed.
     #[inline(never)]
     pub(crate) fn copy_back<P: Probe>(&mut self, core: &mut Core<P>, copyback: CopyBack) -> Option<Queued> {
         let CopyBack { plane, stream, source, .. } = copyback;
@@ -124,8 +126,8 @@ impl Migration {
         Some(queued)
     }
 
-    /// Whether the limit allows copying the page at `source` back to `block`, as its copyback number `copybacks` in a
-    /// row.
+    /// Whether the limit allows copying the page at `source` back to `block`, where the page has made `copybacks`
+    /// copybacks in a row.
     fn may_copy_back<P: Probe>(
         &mut self,
         core: &mut Core<P>,

@@ -4,15 +4,15 @@ use super::MigrationStats;
 use crate::base::note::Note;
 use crate::base::words::{count, several};
 
-/// A policy with copybacks copied no page back, though GC took `victims` victims. `most`: the limit, in copybacks in a
-/// row.
+/// A policy with copybacks copied no page back, although GC emptied `victims` victims. `most`: the highest number of
+/// copybacks in a row that the limit allows.
 pub(crate) fn no_copybacks(stats: &MigrationStats, policy: &str, most: u8, victims: u64) -> Option<Note> {
     if policy == "off-chip" || victims == 0 || stats.by_count.iter().any(|&pages| pages > 0) {
         return None;
     }
     let moved = stats.victims_off_chip + stats.victims_copied_back;
     let reason = if most == 0 {
-        "its limit allows none. Raise the limit.".to_owned()
+        "its limit allows no copybacks. Raise the limit.".to_owned()
     } else if stats.refused > 0 {
         let pages = if stats.refused == 1 { "page was" } else { "pages were" };
         format!(
@@ -21,7 +21,10 @@ pub(crate) fn no_copybacks(stats: &MigrationStats, policy: &str, most: u8, victi
             count(stats.refused)
         )
     } else if stats.victims_without_room > 0 {
-        format!("{} found no block to open. Raise drive.op.", several(stats.victims_without_room, "victim"))
+        format!(
+            "for {} the plane had no free block to open for copybacks. Raise drive.op.",
+            several(stats.victims_without_room, "victim")
+        )
     } else {
         format!(
             "the mode selector moved all {} off-chip, since the write buffer was never busy. Raise the load, or set \

@@ -9,17 +9,17 @@ use crate::spec::{
 };
 use std::sync::LazyLock;
 
-/// `[migration]`: how pages are copied inside the drive.
+/// `[migration]`: how GC and wear levelling move pages.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MigrationSpec {
-    /// The name of a policy of [`crate::copyback::POLICIES`].
+    /// The name of the migration policy, one of [`crate::copyback::POLICIES`].
     pub policy: &'static str,
     /// The limit to the number of copybacks in a row.
     pub limit: CopybackLimitSpec,
 }
 
 impl MigrationSpec {
-    /// The most copybacks in a row of any page (Mcpb).
+    /// The highest number of copybacks in a row that the limit allows for any page (Mcpb).
     pub fn copybacks_max(&self) -> u8 {
         CopybackLimit::new(&self.limit).copybacks_max()
     }
@@ -30,7 +30,7 @@ impl Section for MigrationSpec {
         "migration.policy",
         ValueKind::Registered(policies),
         "\"off-chip\"",
-        "how pages are copied inside the drive",
+        "how GC and wear levelling move pages: off-chip, or by copyback within the plane",
     )];
 
     fn of(values: &Resolved) -> Self {
@@ -38,7 +38,7 @@ impl Section for MigrationSpec {
     }
 }
 
-/// The policy without copybacks.
+/// The name of the policy without copybacks.
 const OFF_CHIP: &str = "off-chip";
 
 fn policies() -> &'static [Policy] {
@@ -55,12 +55,12 @@ fn policies() -> &'static [Policy] {
 /// `migration.policy.*.limit`: the limit to the number of copybacks in a row.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CopybackLimitSpec {
-    /// This number for every block.
+    /// The same number of copybacks for every block.
     Fixed(u8),
-    /// By the P/E cycles of the destination block: each line is (highest P/E cycles, copybacks); beyond the last line
-    /// no copybacks.
+    /// A number by the P/E cycles of the destination block: each line is (highest P/E cycles, copybacks). Blocks with
+    /// more P/E cycles than the last line take no copybacks.
     Table(Vec<(u32, u8)>),
-    /// As many as leave the page readable.
+    /// As many copybacks as leave the page readable.
     Measured {
         /// Retention for which the page has to stay readable.
         within_ns: Span,
@@ -74,8 +74,12 @@ const LIMIT: &[Param] = &[param(
     ValueKind::Either(&[
         COPYBACKS,
         ValueKind::Slot(&[
-            plain("table", "by the P/E cycles of the destination (rcopyback paper, Table 1)"),
-            with("measured", MEASURED, "as many as leave the page readable, by the RBER in the destination"),
+            plain("table", "a number by the P/E cycles of the destination block (rcopyback paper, Table 1)"),
+            with(
+                "measured",
+                MEASURED,
+                "as many copybacks as leave the page readable, by its RBER in the destination block",
+            ),
         ]),
         ValueKind::List(LINE, 32),
     ]),
@@ -83,7 +87,7 @@ const LIMIT: &[Param] = &[param(
     "most copybacks in a row: a number, a table by P/E cycles, or measured",
 )];
 
-/// Most copybacks in a row, which is also the number of blocks open for copybacks in every plane.
+/// Highest number of copybacks in a row. A plane may have one open block for each number.
 const COPYBACKS: ValueKind = int(0, COPYBACKS_MAX as u64);
 
 const MEASURED: &[Param] = &[
@@ -92,12 +96,12 @@ const MEASURED: &[Param] = &[
 ];
 
 const LINE: &[Param] = &[
-    param("pe", int(0, 10_000_000), "", "up to this many P/E cycles"),
+    param("pe", int(0, 10_000_000), "", "highest P/E cycles of the blocks to which the line applies"),
     param("copybacks", COPYBACKS, "", "most copybacks in a row"),
 ];
 
-/// The `table` limit. D. Hong, M. Kim, J. Park, M. Jung and J. Kim, "Revitalizing copybacks in modern SSDs: why and
-/// how", DAC 2018: Table 1, for a year of retention; five copybacks at 0 P/E cycles by Fig. 3(b).
+/// The limit `table`. D. Hong, M. Kim, J. Park, M. Jung and J. Kim, "Revitalizing copybacks in modern SSDs: why and
+/// how", DAC 2018: Table 1, for a year of retention; the five copybacks at 0 P/E cycles are from Fig. 3(b).
 const THRESHOLDS: [(u32, u8); 4] = [(0, 5), (1000, 4), (2000, 3), (3000, 2)];
 
 impl FromVal for MigrationSpec {
@@ -143,7 +147,7 @@ fn limit(check: &mut Check<'_>) -> Option<()> {
                 check.error(&[KEY], message, "order the lines by rising pe");
             }
         }
-        // Without read levels every page counts as readable.
+        // Without read levels every page counts as readable, so `measured` would never refuse a copyback.
         CopybackLimitSpec::Measured { .. } if check.tag("ecc.levels")? == "none" => {
             let message = "the limit \"measured\" needs read levels, but ecc.levels = \"none\"";
             let remedy = "set ecc.levels, such as \"laldpc\", or another limit";

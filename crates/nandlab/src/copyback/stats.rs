@@ -1,4 +1,4 @@
-//! What is counted of copybacks.
+//! Counters of copybacks.
 
 use super::COPYBACKS_MAX;
 use crate::base::counters::counters;
@@ -7,17 +7,17 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 counters! {
-    /// How victims and pages were moved.
+    /// Counters of victims and pages moved by copyback or off-chip.
     pub struct MigrationStats {
-        /// Copybacks, by how many in a row they made: the first at index 0.
+        /// Copybacks by their number in a row: index 0 counts the first copybacks after a correction.
         pub by_count: [u64; COPYBACKS_MAX as usize], sum of pages, reshaped "by_count";
-        /// Pages that went off-chip because of their limit.
+        /// Pages of victims chosen for copyback that were moved off-chip because the limit allowed no copyback of them.
         pub refused: u64, sum of pages, life "refused_copybacks";
-        /// Victims whose pages were to be copied back.
+        /// Victims chosen for copyback; the limit may have refused some of their pages.
         pub victims_copied_back: u64, sum of blocks;
-        /// Victims that might have been, and that the policy moved off-chip.
+        /// Victims that the policy moved off-chip although the highest limit would have allowed a copyback.
         pub victims_off_chip: u64, sum of blocks;
-        /// Victims that went off-chip because their plane had too few free blocks to open another one.
+        /// Victims that were moved off-chip because their plane had too few free blocks to open one for copybacks.
         pub victims_without_room: u64, sum of blocks;
     }
 }
@@ -28,9 +28,10 @@ impl MigrationStats {
         self.by_count[usize::from(in_a_row) - 1] += 1;
     }
 
-    /// `migration` of the summary, for a drive with so many blocks and pages and so many copybacks in a row at most.
+    /// Returns the section `migration` of the summary. `most`: the highest number of copybacks in a row; `blocks` and
+    /// `pages`: the size of the drive.
     pub(crate) fn summary(&self, most: u8, blocks: u32, pages: u32) -> MigrationSummary {
-        // Counters that hold 0 to `most`, packed.
+        // Each counter holds 0 to `most`; the counters are packed bit by bit.
         let bits = u64::from(u8::BITS - most.leading_zeros());
         let bytes = |counters: u32| (bits * u64::from(counters)).div_ceil(8);
         let values = MigrationValues {
@@ -43,20 +44,20 @@ impl MigrationStats {
     }
 }
 
-/// How victims and pages were moved.
+/// Victims and pages moved by copyback or off-chip.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "MigrationSummary")]
 pub struct MigrationValues {
     /// Pages copied back.
     #[schemars(extend("unit" = "pages"))]
     pub copybacks: u64,
-    /// Pages copied back, by how many copybacks in a row they had made with that.
+    /// Pages copied back, by the number of the copyback in a row: 1 is the first copyback after a correction.
     #[schemars(extend("unit" = "pages"))]
     pub by_count: ByNumber,
-    /// RAM of the counters of copybacks in a row, one for each block.
+    /// RAM needed to count copybacks in a row with one counter per block.
     #[schemars(extend("unit" = "bytes"))]
     pub counter_bytes_by_block: u64,
-    /// The same with one for each page.
+    /// RAM needed to count copybacks in a row with one counter per page.
     #[schemars(extend("unit" = "bytes"))]
     pub counter_bytes_by_page: u64,
 }

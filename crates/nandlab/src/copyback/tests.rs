@@ -1,4 +1,4 @@
-//! Copybacks on a bare core: blocks of four pages, at most two copybacks in a row.
+//! Copybacks on a bare core with blocks of four pages and at most two copybacks in a row.
 
 use super::*;
 use crate::base::geometry::Lpn;
@@ -20,13 +20,14 @@ fn greedy() -> Migration {
     migration("rcopyback-greedy", CopybackLimitSpec::Fixed(COPYBACKS as u8))
 }
 
-/// The copyback stream for a GC victim.
+/// Returns the copyback stream for a GC victim.
 fn stream(migration: &mut Migration, core: &mut Core<NoProbe>, block: BlockId) -> Option<WriteStream> {
     let job = NextJob::emptying(block, Cause::Gc, false);
     migration.copyback_stream(core, PLANE, block, &job, |_| 0.0)
 }
 
-/// Copies one page back and serves events until the copyback has ended.
+/// Copies a page back and serves events until the copyback has ended. Returns the new PPN; `None` if the copyback was
+/// refused.
 fn copy(migration: &mut Migration, core: &mut Core<NoProbe>, lpn: u32, stream: WriteStream) -> Option<Ppn> {
     let source = core.ftl.map.get(Lpn(lpn)).expect("the LPN is mapped");
     let copyback = CopyBack { plane: PLANE, stream, source, lpn: Lpn(lpn), cause: Cause::Gc };
@@ -46,7 +47,7 @@ fn copy(migration: &mut Migration, core: &mut Core<NoProbe>, lpn: u32, stream: W
 }
 
 #[test]
-fn every_count_in_a_row_has_a_stream_of_its_own_up_to_the_limit() {
+fn each_number_of_copybacks_in_a_row_up_to_the_limit_has_its_own_stream() {
     let (mut core, mut migration) = (setup().core(), greedy());
     fill(&mut core, WriteStream::Host, 0..4);
     let sequence = core.array.stamp(Ppn(0)).sequence;
@@ -97,7 +98,7 @@ fn a_copyback_beyond_the_limit_of_the_destination_is_refused_and_counted() {
 
 #[test]
 fn a_measured_limit_allows_a_page_that_still_decodes_at_its_level() {
-    // With each read of its block a page needs a level one higher.
+    // After n reads of its block a page needs level n.
     let within_ns = crate::base::units::SECOND;
     for (level, reads, is_allowed) in [(2, 2, true), (2, 3, false), (3, 3, true)] {
         let mut core = Setup { levels: 3, ..setup() }.core();
@@ -131,7 +132,7 @@ fn translation_pages_refreshed_data_and_partially_refreshed_pages_are_never_copi
 }
 
 #[test]
-fn a_victim_is_copied_back_only_if_both_streams_have_free_blocks() {
+fn a_victim_is_copied_back_only_if_the_copyback_and_the_gc_stream_have_free_blocks() {
     let mut core = Setup { blocks: 4, ..setup() }.core();
     let mut migration = greedy();
     fill(&mut core, WriteStream::Gc, 0..8);

@@ -7,28 +7,29 @@
 //! with count c is copied back to an open block with count c + 1 of the same plane; at the limit, or off-chip, it goes
 //! to a block with count 0.
 //!
-//! A policy is one file in this folder; it decides for each victim whether copybacks are used. The limit is checked for
-//! every page.
+//! A policy is one file in this folder. The policy decides for each victim whether copybacks are used; the limit is
+//! checked for every page.
 
 use crate::base::policy::PolicyInfo;
 
 pub use crate::ftl::COPYBACKS_MAX;
 
-/// The state that a policy may look at when a victim is going to be emptied.
+/// The inputs of a policy for a victim that is going to be emptied.
 #[derive(Clone, Copy, Debug)]
 pub struct VictimView {
-    /// Whether the job is urgent: space is short.
+    /// Whether the job of the victim is urgent because space is short.
     pub is_urgent: bool,
-    /// Share of the write buffer's pages that are being written back (0 to 1), averaged over the last block write time.
+    /// Share of the write buffer that is being written back (0 to 1): a moving average over the time that writing a
+    /// block takes.
     pub buffer: f64,
 }
 
 /// Decides how the pages of a victim are moved.
 pub trait MigrationPolicy: std::fmt::Debug + Send + Sync {
-    /// Whether the victim's pages are moved by copyback where the limit allows it.
+    /// Whether the victim's pages are moved by copyback where the limit allows copybacks.
     fn copies_back(&self, view: &VictimView) -> bool;
 
-    /// Whether the policy looks at [`VictimView::buffer`].
+    /// Whether the policy uses [`VictimView::buffer`].
     fn watches_buffer(&self) -> bool {
         false
     }
@@ -52,14 +53,14 @@ policies! {
     rcopyback_greedy,
 }
 
-/// The policy called `name`.
+/// Returns the policy called `name`.
 ///
 /// # Panics
-/// When no policy of the table has this name; the spec reader accepts only policies of the table.
+/// If [`POLICIES`] has no policy of this name. The spec reader accepts only names of [`POLICIES`].
 pub fn make(name: &str) -> Box<dyn MigrationPolicy> {
     let (_, make) = POLICIES
         .iter()
         .find(|(info, _)| info.name == name)
-        .expect("the spec reader accepts only policies of the table");
+        .expect("the spec reader accepts only names of POLICIES");
     make()
 }

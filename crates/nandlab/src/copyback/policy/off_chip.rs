@@ -1,12 +1,12 @@
-//! `migration.policy = "off-chip"`: every page is read out, corrected and written back (the rcopyback paper's
-//! baseline).
+//! `migration.policy = "off-chip"`: every moved page is read out to the controller, corrected, and programmed elsewhere
+//! (the baseline of the rcopyback paper).
 
 use super::{MigrationPolicy, VictimView};
 use crate::base::policy::PolicyInfo;
 
 pub(super) const INFO: PolicyInfo = PolicyInfo {
     name: "off-chip",
-    description: "every copy is read out, corrected and written back",
+    description: "every moved page is read out to the controller, corrected, and programmed elsewhere",
     params: &[],
 };
 

@@ -7,7 +7,7 @@ use crate::base::policy::PolicyInfo;
 
 pub(super) const INFO: PolicyInfo = PolicyInfo {
     name: "rcopyback",
-    description: "by copyback, at most n times in a row, while the write buffer is busy or space is short",
+    description: "copyback within the limit while the write buffer is busy or space is short, otherwise off-chip",
     params: &[],
 };
 

@@ -6,7 +6,7 @@ use crate::base::policy::PolicyInfo;
 
 pub(super) const INFO: PolicyInfo = PolicyInfo {
     name: "rcopyback-greedy",
-    description: "by copyback, at most n times in a row, whenever the limit allows it",
+    description: "copyback whenever the limit allows it, otherwise off-chip",
     params: &[],
 };
 
