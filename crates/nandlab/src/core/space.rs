@@ -308,7 +308,7 @@ impl<P: Probe> Core<P> {
         others.max_by_key(|&other| (has_room(self, other), spare(other), other.0)).unwrap_or(plane)
     }
 
-    /// Closes an open block early; returns `false` if that is not possible because programs in it are under way.
+    /// Closes an open block early; returns `false` if the block cannot be closed because programs in it are under way.
     pub(crate) fn close_open(&mut self, plane: PlaneId, block: BlockId) -> bool {
         let programmed = self.array.block(block).programmed;
         let is_left = self.ftl.leave_open_block(&self.geometry, plane, block, programmed);

@@ -1,10 +1,10 @@
 //! A cache of known error positions (EC-Cache): pages that the host reads often decode at a lower read level, because
 //! errors found by earlier reads are corrected before decoding.
 //!
-//! Each host read of a read-hot page stores the positions of all its errors, those known before included. A later read
-//! has only the errors that have come since. If there is no room the least recently stored entry is evicted. The entry
-//! of a page is dropped when the program that replaces the page has ended, or with a TRIM. A copyback moves the entry
-//! to the new page.
+//! Each host read of a read-hot page stores the positions of all errors of the page, including those known before. A
+//! later read has to decode only the errors that have occurred since. If there is no room, the least recently stored
+//! entry is evicted. The entry of a page is dropped when the program that replaces the page has ended, or when the LPN
+//! is deallocated. A copyback moves the entry to the new page.
 //!
 //! R.-S. Liu et al., "EC-Cache: exploiting error locality to optimize LDPC in NAND flash-based SSDs", DAC 2014.
 
@@ -19,7 +19,7 @@ use crate::sched::{Slot, Transaction};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Bytes of an entry besides its positions: the page and the number of its errors, four bytes each.
+/// Bytes of an entry besides its error positions: the PPN and the number of errors, four bytes each.
 const HEADER_BYTES: u64 = 8;
 
 /// The entry of a page: its known errors.
@@ -42,7 +42,7 @@ pub(crate) struct ErrorCache {
     size_bytes: u64,
     page_bits: u32,
     entries: Vec<PageErrors>,
-    /// By page: slot of its entry + 1; 0: no entry.
+    /// By page: slot of the page's entry + 1; 0: no entry.
     slots: Huge<u32>,
     by_use: List,
     unused: List,
@@ -53,16 +53,17 @@ pub(crate) struct ErrorCache {
 /// The size of the cache of known errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ErrorCacheState {
-    /// Number of pages whose error positions are known.
+    /// Number of pages whose error positions are in the cache.
     #[schemars(extend("unit" = "pages"))]
     pub entries: u64,
-    /// Size of all entries in bytes; at most the cache's size.
+    /// Size of all entries of the cache, in bytes; at most `refresh.policy.ec-cache.size`.
     #[schemars(extend("unit" = "bytes"))]
     pub bytes: u64,
 }
 
 impl ErrorCache {
-    /// An empty cache, with the memory for all entries it can ever have; `None` under a policy without one.
+    /// Returns an empty cache, with memory allocated for the highest possible number of entries; `None` if the policy
+    /// is not `ec-cache`.
     pub(crate) fn new(spec: &RefreshPolicySpec, geometry: &Geometry) -> Option<Self> {
         let size_bytes = spec.ec_cache()?.size_bytes;
         Some(Self::with_size(size_bytes, geometry.page_bytes * 8, geometry.pages))
@@ -104,8 +105,8 @@ impl ErrorCache {
         self.slots[ppn.index()].checked_sub(1)
     }
 
-    /// All errors of a page have been found: stores their positions. Returns the number of other entries that were
-    /// evicted.
+    /// All errors of a page have been found: stores their positions. Returns the number of entries of other pages that
+    /// were evicted.
     fn remember(&mut self, known: &mut KnownErrors, ppn: Ppn, rber: f64) -> u64 {
         self.drop_page(known, ppn);
         let bytes = self.entry_bytes(rber);
@@ -182,7 +183,8 @@ impl ErrorCache {
         stats.lower_level_reads += u64::from(read.level.max(read.needed) < without);
     }
 
-    /// A host read is over: if it was decoded, its page is still valid and read-hot, stores the page's errors.
+    /// A host read has ended: stores the errors of its page if the read was decoded and the page is still valid and
+    /// read-hot.
     #[inline(never)]
     pub(crate) fn on_decoded<P: Probe>(
         &mut self,
@@ -197,13 +199,14 @@ impl ErrorCache {
         let rber = core.rber_of(read.ppn);
         let evicted = self.remember(&mut core.physics.known, read.ppn, rber);
         self.stats.known_errors_evicted += evicted;
-        // For the next read known errors count as corrected.
+        // The known errors are corrected before the next read is decoded, so the page's read level starts again at 1.
         if self.slot(read.ppn).is_some() {
             map.on_corrected(core, read.lpn);
         }
     }
 
-    /// Checks that every entry is of a valid page, or of a page in a pinned block, and that the sizes add up.
+    /// Checks that every entry belongs to a valid page, or to a page in a pinned block, and that number and size of the
+    /// entries are right.
     ///
     /// # Errors
     /// The first inconsistency found.
@@ -215,16 +218,21 @@ impl ErrorCache {
             // An invalid page keeps its entry, and its block a pin, until the program that replaces the page has ended.
             let is_pinned = core.array.block(core.geometry.block_of(ppn)).pins > 0;
             if entry.ppn != ppn || !is_pinned && !core.ftl.is_valid(&core.geometry, ppn) {
-                return Err(format!("errors are known of {}, which is invalid", core.geometry.show(ppn)));
+                return Err(format!(
+                    "the error cache has an entry of {}, but the page is invalid or the entry is of another page",
+                    core.geometry.show(ppn)
+                ));
             }
             entries += 1;
             bytes += u64::from(entry.bytes);
         }
         if (entries, bytes) != (self.by_use.len(), self.bytes) || bytes > self.size_bytes {
             return Err(format!(
-                "{} entries of known errors are counted with {} bytes, but take {bytes}",
+                "the error cache counts {} entries with {} bytes, but has {entries} entries with {bytes} bytes; at \
+                 most {} bytes are allowed",
                 self.by_use.len(),
-                self.bytes
+                self.bytes,
+                self.size_bytes
             ));
         }
         Ok(())
@@ -244,16 +252,16 @@ mod tests {
             assert_eq!(cache.entry_bytes(f64::from(errors) / 32_768.0), bytes, "{errors} errors");
         }
         assert_eq!(cache.entry_bytes(0.49 / 32_768.0), 0);
-        // One bit more than a power of two makes a position one bit longer.
+        // With one bit more than 2^15 in the page, a position takes 16 bits.
         assert_eq!(ErrorCache::with_size(1024, 32_769, 8).entry_bytes(8.0 / 32_769.0), 8 + 16);
     }
 
     #[test]
-    fn the_cache_evicts_the_least_recently_used_entry_as_a_naive_twin_does() {
+    fn the_cache_evicts_the_least_recently_stored_entry_as_a_naive_twin_does() {
         let (pages, size) = (40, 2048);
         let mut cache = ErrorCache::with_size(size, 32_768, pages);
         let mut errors = KnownErrors::new(pages);
-        // Page, RBER and bytes of each entry, the most recently used last.
+        // Page, RBER and bytes of each entry, the most recently stored entry last.
         let mut twin: Vec<(Ppn, f64, u64)> = Vec::new();
         let mut stream = Stream::new(3, "error cache");
         let (mut evictions, mut too_large) = (0, 0);
@@ -288,11 +296,14 @@ mod tests {
             assert_eq!(cache.bytes, twin.iter().map(|entry| entry.2).sum::<u64>());
             assert!(cache.bytes <= size && cache.entries.len() <= cache.entries.capacity());
         }
-        assert!(evictions > 1000 && too_large > 10, "{evictions} {too_large}");
+        assert!(
+            evictions > 1000 && too_large > 10,
+            "too few cases: {evictions} evictions, {too_large} entries larger than the cache"
+        );
         assert_eq!(
             cache.entries.capacity(),
             pages as usize,
-            "the entries have never grown beyond their first allocation"
+            "the list of entries has grown beyond its first allocation"
         );
     }
 }

@@ -2,13 +2,13 @@
 //!
 //! A block is due when its interval has passed since its first program or its last refresh; the interval depends on the
 //! P/E cycles of the block and runs on the scaled clock. A due block is emptied by a background job of its plane, which
-//! yields to the host; when half of the grace is over the job is promoted, or tried again if there was no room for it.
-//! A block without valid pages needs no refresh.
+//! yields to the host. When half of the grace is over, the job is promoted; if the job has not begun for lack of room,
+//! its start is tried again. A block without valid pages needs no refresh.
 //!
 //! With `in_place` a page that has been read and corrected is reprogrammed where it is: the block is not erased, and is
 //! due again an interval later. A page that no read level decodes is written elsewhere, marked as lost. While the
-//! capacitor is being measured or recharged every page is written elsewhere, because a torn reprogram would destroy the
-//! only copy.
+//! capacitor is being measured or recharged, every page is written elsewhere, because a torn reprogram would destroy
+//! the only copy of the page.
 //!
 //! Y. Cai et al., "Flash correct-and-refresh: retention-aware error management for increased flash memory lifetime",
 //! ICCD 2012 (FCR, the baseline of the partial refresh paper). `partial/` and `error_cache.rs` name papers of their
@@ -60,7 +60,7 @@ pub(crate) struct Refreshing {
 }
 
 impl Refreshing {
-    /// `seed`: the seed of the drive.
+    /// Builds the parts of refresh; `seed` is the seed of the drive.
     pub(crate) fn new<P: Probe>(spec: &RefreshSpec, seed: u64, core: &Core<P>) -> Self {
         Self {
             refresh: Refresh::new(spec, &core.geometry),
@@ -69,7 +69,7 @@ impl Refreshing {
         }
     }
 
-    /// The sum of the counters of all parts.
+    /// Returns the sum of the counters of all parts.
     pub(crate) fn stats(&self) -> RefreshStats {
         let mut all = self.refresh.stats.clone();
         let others = [self.partial.as_ref().map(|p| &p.stats), self.error_cache.as_ref().map(|c| &c.stats)];
@@ -79,12 +79,13 @@ impl Refreshing {
         all
     }
 
-    /// The next refresh job of a plane without a job, if a block is due and the plane has room for the job.
+    /// Returns the next refresh job of a plane without a job, if a block is due and the plane has room for the job.
     pub(crate) fn next_due<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId) -> Option<NextJob> {
         self.refresh.next_due(core, self.partial.as_mut(), plane)
     }
 
-    /// A page of a block that stays has been read: refreshes it partially or in place, if possible.
+    /// A page has been read for a refresh job whose block is not erased: refreshes the page partially or in place, if
+    /// possible.
     #[inline(never)]
     pub(crate) fn refresh_page<P: Probe>(
         &mut self,
@@ -99,7 +100,7 @@ impl Refreshing {
         }
     }
 
-    /// All pages of a block that stays have been read, and refreshed or written elsewhere.
+    /// All pages of a block that is not erased have been read, and refreshed or written elsewhere: ends the job.
     pub(crate) fn end_staying<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId, block: BlockId) {
         self.refresh.stats.busy_ns += self.refresh.job_ns(core.now, plane);
         if let Some(partial) = &mut self.partial {
@@ -121,7 +122,7 @@ impl Refreshing {
         }
     }
 
-    /// A host read has been queued.
+    /// A host read has been queued: counts it if its page is partially refreshed or has known errors.
     #[inline]
     pub(crate) fn on_host_read<P: Probe>(&mut self, core: &mut Core<P>, slot: Slot) {
         if let Some(partial) = &mut self.partial {
@@ -132,7 +133,7 @@ impl Refreshing {
         }
     }
 
-    /// A block has been erased.
+    /// A block has been erased: drops the state that partial refresh has of the block.
     pub(crate) fn on_erased<P: Probe>(&mut self, core: &mut Core<P>, block: BlockId) {
         if let Some(partial) = &mut self.partial {
             partial.on_erased(core, block);
@@ -157,7 +158,7 @@ impl Refreshing {
 pub(crate) struct Refresh {
     policy: RefreshPolicySpec,
     stats: RefreshStats,
-    /// Highest P/E cycles of each line of the interval table, and the interval in seconds.
+    /// The lines of the interval table: highest P/E cycles, and interval in seconds.
     intervals: Box<[(u32, u32)]>,
     /// Share of its interval by which a block may be overdue.
     grace: f64,
@@ -165,14 +166,14 @@ pub(crate) struct Refresh {
     reprograms: u32,
     /// By block: age stamp from which the age of its data counts; empty without refresh.
     since: Huge<AgeStamp>,
-    /// Alarms to come: age stamp, block, kind, and the block's `since` when the alarm was set. An alarm is outdated if
-    /// `since` has changed.
+    /// Pending alarms: age stamp, block, kind, and the block's `since` when the alarm was set. An alarm is outdated if
+    /// the block's `since` has changed.
     alarms: BinaryHeap<Reverse<(AgeStamp, u32, Alarm, AgeStamp)>>,
-    /// By plane: blocks that are due.
+    /// By plane: the queue of due blocks.
     due: Box<[VecDeque<BlockId>]>,
-    /// By plane: start of its last refresh job.
+    /// By plane: start of the last refresh job.
     began: Box<[Time]>,
-    /// Whether the alarms of blocks programmed before the start, or before the last power loss, have been set.
+    /// Whether the alarms of blocks programmed before the start of the run or the last power loss have been set.
     has_begun: bool,
 }
 
@@ -211,12 +212,12 @@ impl Refresh {
         if self.policy.reads_full_strength() { Start::Last } else { Start::First }
     }
 
-    /// Whether a page is being reprogrammed in place.
+    /// Whether any page is being reprogrammed in place.
     pub(crate) fn is_reprogramming(&self) -> bool {
         self.reprograms > 0
     }
 
-    /// Whether a block is the first one of its plane that is due.
+    /// Whether `block` is the first block in the queue of due blocks of its plane.
     pub(crate) fn is_next(&self, plane: PlaneId, block: BlockId) -> bool {
         self.due[plane.index()].front() == Some(&block)
     }
@@ -231,12 +232,12 @@ impl Refresh {
         self.since[block.index()] = since;
     }
 
-    /// Whether the alarms of blocks programmed before the start, or before the last power loss, have been set.
+    /// Whether the alarms of blocks programmed before the start of the run or the last power loss have been set.
     pub(crate) fn has_begun(&self) -> bool {
         self.has_begun
     }
 
-    /// The age of a block's data counts from `since`, unless it already counts from an earlier time. Sets no alarms.
+    /// Counts the age of a block's data from `since`, unless it already counts from an earlier time. Sets no alarms.
     pub(crate) fn age_from(&mut self, block: BlockId, since: AgeStamp) {
         let known = &mut self.since[block.index()];
         *known = (*known).min(since);
@@ -253,9 +254,9 @@ impl Refresh {
 }
 
 impl Refresh {
-    /// At the start and after a power loss: the first event of the refresh clock sets the alarms of all programmed
-    /// blocks (preconditioning comes before the first event). The ages of blocks survive a power loss, as a record of
-    /// the firmware.
+    /// Called at the start of the run and after a power loss: the first event of the refresh clock will set the alarms
+    /// of all programmed blocks (preconditioning comes before the first event). The ages of blocks survive a power
+    /// loss, because the firmware keeps a record of them.
     pub(crate) fn begin<P: Probe>(&mut self, core: &mut Core<P>) {
         if self.is_on() {
             self.alarms.clear();
@@ -266,7 +267,7 @@ impl Refresh {
         }
     }
 
-    /// The age of a block's data counts from now.
+    /// Counts the age of a block's data from now, and sets the due alarm of the block.
     #[cold]
     #[inline(never)]
     pub(crate) fn age_from_now<P: Probe>(&mut self, core: &mut Core<P>, block: BlockId) {
@@ -274,8 +275,7 @@ impl Refresh {
         self.set_clock(core);
     }
 
-    /// Data of `source` has been copied back to `block`: the age of `block` counts from that of `source` if that is
-    /// older.
+    /// Data of `source` has been copied back to `block`: if the data of `source` is older, `block` gets its age.
     #[cold]
     #[inline(never)]
     pub(crate) fn age_as<P: Probe>(&mut self, core: &mut Core<P>, block: BlockId, source: BlockId) {
@@ -286,14 +286,15 @@ impl Refresh {
         }
     }
 
-    /// A block gets its first program while power fails: its age counts from now. [`Refresh::begin`] sets the alarms.
+    /// A block gets its first program while power fails: the age of its data counts from now. The alarms are set after
+    /// [`Refresh::begin`].
     pub(crate) fn age_from_power_loss<P: Probe>(&mut self, core: &mut Core<P>, block: BlockId) {
         if self.is_on() {
             self.since[block.index()] = core.physics.age_clock.at(core.now);
         }
     }
 
-    /// A copyback has ended while power fails: as [`Refresh::age_as`], without alarms.
+    /// A copyback has ended while power fails: does the same as [`Refresh::age_as`], but sets no alarms.
     pub(crate) fn age_as_from_power_loss(&mut self, block: BlockId, source: BlockId) {
         if self.is_on() {
             self.age_from(block, self.since[source.index()]);
@@ -323,7 +324,8 @@ impl Refresh {
             for block in (0..core.geometry.blocks).map(BlockId) {
                 if core.array.block(block).programmed > 0 {
                     let since = self.since[block.index()];
-                    // After a power loss the age counts from the stamp before it.
+                    // A block without an age stamp gets its initial age. After a power loss, the stamp from before the
+                    // loss counts.
                     let since = if since == AgeStamp::default() {
                         core.physics.initial_ages.of(block)
                     } else {
@@ -357,7 +359,7 @@ impl Refresh {
                     // The alarm repeats until the block is refreshed: the plane may have no room now, or programs of
                     // the block may be under way.
                     let again = now.plus_s(self.hurry_interval_s(state.pe_cycles));
-                    // At the end of its range the age clock stops.
+                    // The age clock stops at the end of its range, where the alarm would repeat without end.
                     if again > now {
                         self.alarms.push(Reverse((again, block.0, Alarm::Hurry, since)));
                     }
@@ -368,7 +370,7 @@ impl Refresh {
         self.set_clock(core);
     }
 
-    /// The next refresh job of a plane without a job, if a block is due and the plane has room for the job.
+    /// Returns the next refresh job of a plane without a job, if a block is due and the plane has room for the job.
     #[inline(never)]
     pub(crate) fn next_due<P: Probe>(
         &mut self,
@@ -391,8 +393,8 @@ impl Refresh {
                 self.due[plane.index()].pop_front();
                 continue;
             }
-            // An open block is closed, even without valid pages: `since` has passed, so pages programmed later would
-            // never become due.
+            // An open block is closed, even without valid pages: its due alarm has struck, so pages programmed to the
+            // block later would never become due.
             if state.state == BlockState::Open && !core.close_open(plane, block) {
                 return None;
             }
@@ -401,7 +403,7 @@ impl Refresh {
                 continue;
             }
             let stream = core.emptying_stream(block, false);
-            // A block that stays gives back no free block.
+            // A job whose block is not erased gives back no free block, so the job needs more room.
             let is_partial = partial.is_some_and(|partial| partial.takes(core, block, stream));
             let is_in_place = self.may_reprogram(core) && core.may_rewrite(plane, block);
             let is_possible = if is_partial {
@@ -426,13 +428,13 @@ impl Refresh {
         None
     }
 
-    /// Whether pages are reprogrammed in place: the policy does so, and the capacitor is charged.
+    /// Whether pages are reprogrammed in place: the policy has `in_place`, and the capacitor is charged.
     fn may_reprogram<P: Probe>(&self, core: &Core<P>) -> bool {
         self.policy.in_place().is_some() && core.state.is_charged
     }
 
-    /// A page of a block that is being refreshed in place has been read: queues its reprogram. `false`: the page has to
-    /// be written elsewhere.
+    /// A page of a block that is being refreshed in place has been read: queues the reprogram of the page. Returns
+    /// `false` if the page has to be written elsewhere.
     #[inline(never)]
     pub(crate) fn reprogram<P: Probe>(
         &mut self,
@@ -452,8 +454,8 @@ impl Refresh {
         true
     }
 
-    /// A reprogram in place has ended. If the host has written the LPN meanwhile the page is invalid, and its read
-    /// level is left as it is.
+    /// A reprogram in place has ended. If the host has written the LPN meanwhile, the page is invalid, and the read
+    /// level of the LPN remains unchanged.
     #[cold]
     pub(crate) fn on_reprogrammed<P: Probe>(
         &mut self,
@@ -470,7 +472,8 @@ impl Refresh {
         core.unpin(block);
     }
 
-    /// All pages of a block have been reprogrammed in place, or written elsewhere.
+    /// All pages of a block have been reprogrammed in place, or written elsewhere: records the delay of the refresh,
+    /// and counts the age of the block's data from now.
     pub(crate) fn end_in_place<P: Probe>(&mut self, core: &mut Core<P>, block: BlockId) {
         core.levels.set_block(block, 0);
         // All valid pages of the block have been corrected.
@@ -479,7 +482,8 @@ impl Refresh {
         self.age_from_now(core, block);
     }
 
-    /// All susceptible bits taken from a block that is refreshed partially are in flash.
+    /// All susceptible bits taken from a block that is refreshed partially are in flash: records the delay of the
+    /// refresh, and counts the age of the block's data from now.
     pub(crate) fn end_partial<P: Probe>(&mut self, core: &mut Core<P>, block: BlockId) {
         self.on_block_refreshed(core, block, core.array.block(block).pe_cycles);
         if core.array.block(block).programmed > 0 {
@@ -487,7 +491,7 @@ impl Refresh {
         }
     }
 
-    /// A block has been refreshed by moving its pages, and erased.
+    /// A block has been refreshed by moving its pages, and has been erased: records duration and delay of the refresh.
     #[inline(never)]
     pub(crate) fn on_erased<P: Probe>(&mut self, core: &mut Core<P>, block: BlockId) {
         self.stats.busy_ns += self.job_ns(core.now, core.geometry.plane_of(block));
@@ -495,7 +499,7 @@ impl Refresh {
         self.on_block_refreshed(core, block, core.array.block(block).pe_cycles.saturating_sub(1));
     }
 
-    /// Duration of the refresh job of a plane that has just ended.
+    /// Duration of the refresh job that has just ended in a plane.
     pub(crate) fn job_ns(&self, now: Time, plane: PlaneId) -> Span {
         now - self.began[plane.index()]
     }
@@ -505,9 +509,9 @@ impl Refresh {
         self.stats.promoted += 1;
     }
 
-    /// The rate at which blocks come due, by the rate at which they have been refreshed so far: the mean duration of a
-    /// refresh job divided by the interval, summed over the blocks with valid data of a plane; the highest of all
-    /// planes. `None` before the first refresh.
+    /// The rate at which blocks come due per rate at which they have been refreshed so far: the mean duration of a
+    /// refresh job per interval, summed over the blocks with valid data of a plane; the highest value of all planes.
+    /// `None` before the first refresh has ended.
     pub(crate) fn load<P: Probe>(&self, core: &Core<P>) -> Option<f64> {
         let stats = &self.stats;
         if stats.blocks == 0 || stats.busy_ns == Span::ZERO {
@@ -523,7 +527,7 @@ impl Refresh {
         (0..core.geometry.planes).map(PlaneId).map(rate).reduce(f64::max)
     }
 
-    /// Blocks with valid data that are overdue: due for longer than their grace.
+    /// Returns the blocks with valid data that are overdue by more than their grace.
     pub(crate) fn overdue<P: Probe>(&self, core: &Core<P>) -> impl Iterator<Item = BlockId> {
         let now = core.physics.age_clock.at(core.now);
         (0..core.geometry.blocks).map(BlockId).filter(move |&block| {
@@ -533,7 +537,8 @@ impl Refresh {
         })
     }
 
-    /// Counts a block whose data has been refreshed; `pe_cycles` are those before an erase.
+    /// Records the delay of a block whose data has been refreshed; `pe_cycles`: P/E cycles of the block before the
+    /// erase, if the refresh has erased the block.
     pub(crate) fn on_block_refreshed<P: Probe>(
         &mut self,
         core: &mut Core<P>,

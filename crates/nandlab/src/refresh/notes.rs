@@ -6,7 +6,8 @@ use super::spec::RefreshSpec;
 use crate::base::note::Note;
 use crate::base::words::{count, duration, part};
 
-/// Blocks come due `load` times faster than they are refreshed, and `overdue_blocks` blocks are overdue at the end.
+/// Blocks come due `load` times faster than they are refreshed, and blocks were refreshed late or `overdue_blocks`
+/// blocks are overdue at the end.
 pub(crate) fn too_slow(stats: &RefreshStats, load: Option<f64>, overdue_blocks: u32) -> Option<Note> {
     let load = load.filter(|&load| load > 1.0)?;
     if stats.late_blocks + u64::from(overdue_blocks) == 0 {
@@ -16,16 +17,16 @@ pub(crate) fn too_slow(stats: &RefreshStats, load: Option<f64>, overdue_blocks: 
     Note::warning(
         "refresh-too-slow",
         format!(
-            "Refresh cannot keep up: {times} x. Blocks come due that many times faster than the drive refreshes them; {} \
-             were refreshed after their grace, and {} are overdue at the end. Lower reliability.clock_scale, or lengthen \
-             refresh.interval.",
+            "Refresh cannot keep up: {times} x. Blocks come due {times} times faster than the drive refreshes them; {} \
+             blocks were refreshed after their grace, and {} are overdue at the end. Lower reliability.clock_scale, or \
+             lengthen refresh.interval.",
             count(stats.late_blocks),
             count(overdue_blocks.into())
         ),
     )
 }
 
-/// No block came due in the `lived_s` seconds of the scaled clock that the run lasted.
+/// No block came due during the run, which lasted `lived_s` seconds of the scaled clock.
 pub(crate) fn nothing_due(
     stats: &RefreshStats,
     refresh: &RefreshSpec,
@@ -39,29 +40,29 @@ pub(crate) fn nothing_due(
     Note::info(
         "no-refresh",
         format!(
-            "No block came due, so refresh.policy had no effect: the run was {} of the drive's life, and the shortest \
-             refresh.interval is {}. Raise reliability.clock_scale, give the data an age (reliability.retention), or \
-             shorten the interval.",
+            "No block came due, so refresh.policy had no effect: the run lasted {} on the scaled clock, and the \
+             shortest refresh.interval is {}. Raise reliability.clock_scale, give the data an age \
+             (reliability.retention), or shorten the interval.",
             duration(lived_s),
             duration(every.seconds())
         ),
     )
 }
 
-/// Blocks were refreshed, and no page of them partially.
+/// Blocks were refreshed, but no page was refreshed partially.
 pub(crate) fn nothing_partial(stats: &RefreshStats, partial: &PartialSpec) -> Option<Note> {
     if stats.blocks == 0 || stats.partial_pages > 0 {
         return None;
     }
     let reason = if stats.blocks_while_off > 0 {
         format!(
-            "the share of free blocks was below refresh.policy.partial.min_free_blocks = {}. Lower this key, or raise \
-             drive.op.",
+            "the share of free blocks was below refresh.policy.partial.min_free_blocks = {}. Lower min_free_blocks, or \
+             raise drive.op.",
             part(partial.min_free_blocks, 1.0)
         )
     } else if stats.too_susceptible > 0 {
-        "the susceptible bits of a page take more than refresh.policy.partial.max_share. Raise this key, or set \
-         encoding = \"enumerative\"."
+        "the susceptible bits of a page take a larger share of a page than refresh.policy.partial.max_share. Raise \
+         max_share, or set encoding = \"enumerative\"."
             .to_owned()
     } else {
         "the pages were read often, or had no room in the VSM. Raise refresh.policy.partial.hot_reads or vsm_pages."

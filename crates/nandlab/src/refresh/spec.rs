@@ -15,28 +15,32 @@ section! {
         pub policy: RefreshPolicySpec =
             key("refresh.policy", ValueKind::Slot(POLICIES), "\"none\"", "how ageing data is refreshed"),
         /// Refresh intervals: each line is (highest P/E cycles, time from first program or last refresh until the block
-        /// is due); beyond the last line its interval holds.
+        /// is due). Blocks with more P/E cycles than the last line have the interval of the last line.
         pub interval: Vec<(u32, Span)> = key(
             "refresh.interval",
             INTERVAL,
             "[{ pe = 1000, every = \"365d\" }, { pe = 2000, every = \"30d\" }, { pe = 4000, every = \"7d\" }]",
-            "time after which a block is due, by its P/E cycles",
+            "time from first program or last refresh until a block is due, by its P/E cycles",
         )
         .note("Table 1 of the partial refresh paper")
             => |values, path| {
                 let lines = values.val(path).list().iter();
                 lines.map(|line| (line.read("pe"), line.read("every"))).collect()
             },
-        /// Share of its interval by which a block may be overdue.
-        pub grace: f64 =
-            key("refresh.grace", SHARE, "0.01", "share of its interval by which a block may be overdue"),
+        /// Share of its interval by which a block may be overdue before it counts as late.
+        pub grace: f64 = key(
+            "refresh.grace",
+            SHARE,
+            "0.01",
+            "share of its interval by which a block may be overdue before it counts as late",
+        ),
     }
 }
 
 const INTERVAL: ValueKind = ValueKind::List(
     &[
-        param("pe", int(1, 10_000_000), "", "up to this many P/E cycles"),
-        param("every", SOME_TIME, "", "time after which a block is due"),
+        param("pe", int(1, 10_000_000), "", "highest P/E cycles of the blocks to which the line applies"),
+        param("every", SOME_TIME, "", "time from first program or last refresh until a block is due"),
     ],
     64,
 );
@@ -50,7 +54,7 @@ pub enum RefreshPolicySpec {
     Fcr(FcrSpec),
     /// FCR with a cache of the error positions of read-hot pages (EC-Cache).
     EcCache(EcCacheSpec),
-    /// Only susceptible bits are written elsewhere (PR); refresh reads go straight to the highest level.
+    /// Partial refresh: only susceptible bits are written elsewhere. Refresh reads go straight to the highest level.
     Partial(PartialSpec),
 }
 
@@ -65,7 +69,7 @@ const POLICIES: &[Policy] = &[
     with(
         "partial",
         PartialSpec::PARAMS,
-        "PR: only the susceptible bits of a page are moved, to a combination page",
+        "partial refresh: only the susceptible bits of a page are moved, to a combination page",
     ),
 ];
 
@@ -99,7 +103,7 @@ impl RefreshPolicySpec {
         }
     }
 
-    /// The parameters of `fcr` if it reprograms pages in place; else `None`.
+    /// The parameters of `fcr` if `fcr` reprograms pages in place; otherwise `None`.
     pub fn in_place(&self) -> Option<&FcrSpec> {
         match self {
             RefreshPolicySpec::Fcr(fcr) => Some(fcr).filter(|fcr| fcr.in_place),
@@ -115,12 +119,13 @@ impl RefreshPolicySpec {
         }
     }
 
-    /// Whether the policy knows errors of pages that are not rewritten as a whole.
+    /// Whether the policy keeps known errors of pages, which are corrected before decoding.
     pub fn knows_errors(&self) -> bool {
         matches!(self, RefreshPolicySpec::EcCache(_) | RefreshPolicySpec::Partial(_))
     }
 
-    /// Number of host reads since its program from which on a page is read-hot; `None` if the policy does not use it.
+    /// The lowest number of host reads since its program at which a page is read-hot; `None` if the policy does not
+    /// count reads.
     pub fn hot_reads(&self) -> Option<u32> {
         match self {
             RefreshPolicySpec::EcCache(cache) => Some(cache.hot_reads),
@@ -166,17 +171,18 @@ params! {
             "\"1MiB\"",
             "RAM for error positions",
         ),
-        /// Number of host reads since its program from which on the error positions of a page are kept, 1 to 255.
+        /// The error positions of a page are kept if the page has at least this many host reads since its program, 1 to
+        /// 255.
         pub hot_reads: u32 = param(
             "hot_reads",
             HOT_READS,
             "8",
-            "host reads since its program from which on the error positions of a page are kept",
+            "the error positions of a page with at least this many host reads since its program are kept",
         ),
     }
 }
 
-/// Reads are counted in one byte per page.
+/// Range of `hot_reads`: the reads of a page are counted in one byte.
 pub(super) const HOT_READS: ValueKind = int(1, 255);
 
 pub(crate) const RULES: &[Rule] = &[known_errors, in_place];
@@ -194,7 +200,7 @@ fn known_errors(check: &mut Check<'_>) -> Option<()> {
 }
 
 /// A page reprogrammed in place has no other copy, so its program must not be torn: `in_place` with power loss needs a
-/// capacitor.
+/// capacitor. `reprogram_error` needs `in_place` and an RBER model.
 fn in_place(check: &mut Check<'_>) -> Option<()> {
     const KEY: &str = "refresh.policy";
     let RefreshPolicySpec::Fcr(fcr) = RefreshPolicySpec::from_val(check.get(KEY)?) else { return None };

@@ -1,4 +1,4 @@
-//! What is counted of refresh.
+//! Counters of refresh.
 
 use super::{ErrorCacheState, PartialState};
 use crate::base::counters::counters;
@@ -9,57 +9,60 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 counters! {
-    /// Blocks refreshed, and how well that kept to its times.
+    /// Counters of refresh: blocks and pages refreshed, durations and delays.
     pub struct RefreshStats {
-        /// Blocks that were due and held valid data.
+        /// Blocks whose refresh has begun: due blocks with valid pages.
         pub blocks: u64, sum of blocks, life "refreshed_blocks", smart "RefreshCount";
-        /// Valid pages in them when their refresh began.
+        /// Valid pages of all refreshed blocks, counted when the refresh of their block began.
         pub pages: u64, sum of pages, life "refreshed_pages";
-        /// Blocks that were refreshed more than the grace after they were due.
+        /// Blocks whose refresh ended after their grace was over.
         pub late_blocks: u64, sum of blocks, life "late_blocks";
-        /// The longest that one was overdue, on the scaled clock.
+        /// Longest time that a refreshed block was overdue when its refresh ended, on the scaled clock.
         pub overdue_max_s: u32, max of s;
-        /// From the beginning of each block's refresh to its end, added up.
+        /// Sum of the durations of all refresh jobs.
         pub busy_ns: Span, sum of s, reshaped "busy_s";
-        /// Refreshes that were put before the host's writes because their grace was running out.
+        /// Background jobs promoted to the priority of host writes because half of the grace of a due block was over.
         pub promoted: u64, sum of blocks;
-        /// Blocks refreshed in place.
+        /// Blocks whose refresh in place has begun.
         pub blocks_in_place: u64, sum of blocks;
-        /// Pages of these that were reprogrammed; the others were written elsewhere.
+        /// Pages reprogrammed in place; the other pages of blocks refreshed in place were written elsewhere.
         pub pages_in_place: u64, sum of pages;
-        /// Host reads of pages with known errors.
+        /// Host reads of pages whose errors were known from earlier reads (EC-Cache).
         pub cached_reads: u64, sum of pages, summary "ec_cache.hits";
-        /// Of these the reads that decoded at a lower level than they would have without.
+        /// Host reads that decoded at a lower read level because errors of their page were known (EC-Cache).
         pub lower_level_reads: u64, sum of pages, summary "ec_cache.lower_level_reads";
-        /// Pages whose known errors had to make room for others'.
+        /// Pages whose known errors were evicted for those of other pages (EC-Cache).
         pub known_errors_evicted: u64, sum of pages, summary "ec_cache.evictions";
-        /// Blocks refreshed partially.
+        /// Blocks whose partial refresh has begun.
         pub partial_blocks: u64, sum of blocks, summary "partial.blocks";
-        /// Blocks refreshed conventionally because free blocks were few.
+        /// Due blocks not refreshed partially because too few blocks were free. A block may be counted again while it
+        /// waits for its job.
         pub blocks_while_off: u64, sum of blocks, summary "partial.blocks_while_off";
-        /// Pages whose susceptible bits alone were moved.
+        /// Pages refreshed partially: only their susceptible bits were moved.
         pub partial_pages: u64, sum of pages, summary "partial.pages", life "partial_pages";
         /// Pages of partially refreshed blocks that were written elsewhere because they are read often.
         pub hot_pages: u64, sum of pages, summary "partial.hot_pages";
-        /// Pages of partially refreshed blocks that were written elsewhere because too many of their bits are susceptible.
+        /// Pages of partially refreshed blocks that were written elsewhere because too many of their bits were
+        /// susceptible.
         pub too_susceptible: u64, sum of pages, summary "partial.too_susceptible_pages";
         /// Pages of partially refreshed blocks that were written elsewhere because the VSM had no room.
         pub without_room: u64, sum of pages, summary "partial.pages_without_room";
-        /// Susceptible data.
+        /// Encoded size of all susceptible bits moved by partial refresh.
         pub susceptible_bytes: u64, sum of bytes, summary "partial.susceptible_bytes";
-        /// Combination pages that it went to.
+        /// Combination pages programmed from the VSM; neither copies nor pages of emergency flushes are counted.
         pub combination_pages: u64, sum of pages, summary "partial.combination_pages";
-        /// Bytes of these left empty.
+        /// Bytes left empty in the combination pages programmed from the VSM.
         pub padding_bytes: u64, sum of bytes, summary "partial.padding_bytes";
-        /// Host reads of partially refreshed pages.
+        /// Host reads of partially refreshed pages, each together with its combination page (preads).
         pub host_preads: u64, sum of pages, summary "partial.host_preads";
-        /// Partially refreshed pages that GC, wear levelling or refresh made whole.
+        /// Partially refreshed pages that GC, wear levelling or refresh read with their combination pages and wrote
+        /// elsewhere as whole pages.
         pub promoted_pages: u64, sum of pages, summary "partial.promoted_pages";
     }
 }
 
 impl RefreshStats {
-    /// `refresh` of the summary.
+    /// Returns the section `refresh` of the summary.
     pub(crate) fn summary(
         &self,
         load: Option<f64>,
@@ -71,7 +74,7 @@ impl RefreshStats {
         let values = RefreshValues {
             load: load.map(number),
             overdue_blocks,
-            // With all its digits.
+            // `busy_s` is not rounded.
             busy_s,
             block_mean_s: ratio(busy_s, self.blocks as f64),
             ec_cache,
@@ -81,25 +84,26 @@ impl RefreshStats {
     }
 }
 
-/// Blocks refreshed, and how well that kept to its times.
+/// Refresh: blocks and pages refreshed, durations and delays.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "RefreshSummary")]
 pub struct RefreshValues {
-    /// Blocks that came due, by blocks refreshed in that time; null where that is not known.
+    /// Rate at which blocks come due per rate at which they are refreshed: mean duration of a refresh job per interval,
+    /// summed over the blocks with valid data of a plane; highest value of all planes; null before the first refresh.
     #[schemars(extend("unit" = "share"))]
     pub load: Option<f64>,
-    /// Blocks overdue by more than the grace at the end.
+    /// Blocks with valid data that are overdue by more than their grace at the end.
     #[schemars(extend("unit" = "blocks"))]
     pub overdue_blocks: u32,
-    /// From the beginning of each block's refresh to its end, added up.
+    /// Sum of the durations of all refresh jobs.
     #[schemars(extend("unit" = "s"))]
     pub busy_s: f64,
-    /// From the beginning of a block's refresh to its end, on average.
+    /// Mean duration of the refresh of a block; 0 without a refresh.
     #[schemars(extend("unit" = "s"))]
     pub block_mean_s: f64,
-    /// The cache of known errors; null without one.
+    /// The cache of known errors (EC-Cache); null if the refresh policy has none.
     pub ec_cache: Option<ErrorCacheState>,
-    /// Partial refresh; null without it.
+    /// Partial refresh; null under other refresh policies.
     pub partial: Option<PartialState>,
 }
 

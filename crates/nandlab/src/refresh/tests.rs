@@ -1,5 +1,5 @@
-//! Refresh on a bare core with blocks of four pages, due after 100 s with a grace of 10 s; the scaled clock runs at the
-//! speed of simulated time.
+//! Refresh on a bare core with blocks of four pages. The interval is 100 s and the grace 10 s; the scaled clock runs at
+//! the speed of simulated time.
 
 use super::spec::{EcCacheSpec, FcrSpec};
 use super::*;
@@ -25,7 +25,8 @@ fn fcr(in_place: bool) -> RefreshPolicySpec {
     RefreshPolicySpec::Fcr(FcrSpec { full_strength: false, in_place, reprogram_error: 0.0 })
 }
 
-/// A core with the first `lpns` LPNs programmed to the first block at 10 s.
+/// Returns a core whose first block has been programmed with the first `lpns` LPNs at 10 s, so the block is due at
+/// 110 s.
 fn programmed_at_10_s(setup: &Setup, policy: RefreshPolicySpec, lpns: u32) -> (Core<NoProbe>, Refreshing) {
     let mut core = setup.core();
     let mut refreshing = refreshing(&core, policy);
@@ -37,7 +38,7 @@ fn programmed_at_10_s(setup: &Setup, policy: RefreshPolicySpec, lpns: u32) -> (C
     (core, refreshing)
 }
 
-/// Advances to the next expiry of the refresh clock; returns the wakes that it leaves.
+/// Advances to the next expiry of the refresh clock; returns the wakes that the expiry has queued.
 fn expire(core: &mut Core<NoProbe>, refresh: &mut Refresh) -> Vec<String> {
     core.now = core.agenda.time(core.refresh_clock());
     refresh.on_clock(core);
@@ -61,9 +62,10 @@ fn a_block_is_due_its_interval_after_its_first_program_and_not_before() {
 }
 
 #[test]
-fn a_due_block_is_hurried_when_half_of_its_grace_is_over_and_again_until_it_is_refreshed() {
+fn the_hurry_alarm_of_a_due_block_strikes_at_half_of_its_grace_and_repeats_until_the_refresh() {
     let (mut core, mut refreshing) = programmed_at_10_s(&Setup::default(), fcr(false), 4);
     expire(&mut core, &mut refreshing.refresh);
+    // Half of the grace is over at 115 s. The alarm repeats after an eighth of the grace, in whole seconds.
     for second in [115, 116, 117] {
         assert_eq!(expire(&mut core, &mut refreshing.refresh), ["Hurry(BlockId(0))"]);
         assert_eq!(core.now, at(second));
@@ -78,6 +80,7 @@ fn a_due_block_is_hurried_when_half_of_its_grace_is_over_and_again_until_it_is_r
     core.end_erase(BLOCK, Cause::Refresh);
     refreshing.refresh.on_erased(&mut core, BLOCK);
     assert!(expire(&mut core, &mut refreshing.refresh).is_empty());
+    // The refresh has ended at 121 s; the block was due at 110 s.
     assert_eq!((refreshing.stats().late_blocks, refreshing.stats().overdue_max_s), (1, 11));
 }
 
@@ -95,7 +98,7 @@ fn data_that_is_copied_back_keeps_its_age() {
     assert_eq!((core.now, due), (at(110), [Some(BLOCK), Some(to)]));
 }
 
-/// Reads all pages of the block for its job; returns the result of refreshing each.
+/// Reads all pages of the block for its refresh job; returns the result of the refresh of each page.
 fn refresh_pages(core: &mut Core<NoProbe>, refreshing: &mut Refreshing) -> Vec<Refreshed> {
     (0..4).map(|page| refresh_page(core, refreshing, page)).collect()
 }
@@ -133,7 +136,7 @@ fn after_refresh_in_place_pages_have_not_moved_and_the_block_is_due_an_interval_
     let block = core.array.block(BLOCK);
     assert_eq!((block.reprograms, block.pins, block.pe_cycles), (4, 0, 0));
     assert_eq!((refreshing.stats().blocks_in_place, refreshing.stats().pages_in_place), (1, 4));
-    // The old alarm is outdated, and the block is due after another interval.
+    // The hurry alarm of the first refresh is outdated, and the block is due an interval after its refresh at 110 s.
     assert!(expire(&mut core, &mut refreshing.refresh).is_empty());
     assert_eq!(expire(&mut core, &mut refreshing.refresh), ["Due(PlaneId(0))"]);
     assert_eq!(core.now, at(210));
@@ -169,7 +172,7 @@ fn the_errors_of_a_read_hot_page_are_known_until_the_page_is_obsolete() {
     let ppn = fill(&mut core, WriteStream::Host, [0]);
     let mut needed = Vec::new();
     for _ in 0..4 {
-        // Five reads of the block make level 5 necessary.
+        // After five reads of its block a page needs level 5, at an RBER of 5 x 0.001.
         core.array.block_mut(BLOCK).reads = 5;
         let (lpn, owner, class) = (Lpn(0), Owner::Job(PLANE), Class::HostRead);
         let (cause, start) = (Cause::Host, Start::Last);

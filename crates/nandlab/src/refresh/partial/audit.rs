@@ -1,4 +1,4 @@
-//! The audit of links and VSM.
+//! The audit of the links and the VSM.
 
 use super::Partial;
 use crate::base::geometry::Ppn;
@@ -7,8 +7,8 @@ use crate::probe::Probe;
 use std::collections::BTreeMap;
 
 impl Partial {
-    /// Checks that every link leads to an entry of its base page, that link counts are right and, if `is_at_rest`
-    /// (nothing is under way), that all susceptible bits not yet in flash are in the VSM.
+    /// Checks that every link leads to an entry of its base page and that the counts of links are right. If
+    /// `is_at_rest` (nothing is under way), also checks that all susceptible bits not yet in flash are in the VSM.
     ///
     /// # Errors
     /// The first inconsistency found.
@@ -32,13 +32,13 @@ impl Partial {
             let entries = links.entries(lpn);
             let Some(entry) = entries.iter().find(|entry| entry.base == base) else {
                 return Err(format!(
-                    "{} is linked to a combination page without an entry of it: {entries:?}",
+                    "{} is linked to a combination page that has no entry of this base page: {entries:?}",
                     name()
                 ));
             };
             if entry.bytes != bytes || entry.pe_cycles != state.pe_cycles {
                 return Err(format!(
-                    "{} has another size or other P/E cycles than its entry: {entry:?}",
+                    "{} differs from its entry in the size of its susceptible bits or in P/E cycles: {entry:?}",
                     name()
                 ));
             }
@@ -69,7 +69,7 @@ impl Partial {
         for (block, (state, &count)) in core.array.blocks.iter().zip(&linked).enumerate() {
             if u32::from(state.linked) != count {
                 return Err(format!(
-                    "the count of linked pages of block {block} is {}, but it has {count}",
+                    "the count of linked pages of block {block} is {}, but {count} pages of the block are linked",
                     state.linked
                 ));
             }

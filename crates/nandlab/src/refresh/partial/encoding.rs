@@ -1,8 +1,9 @@
-//! The size in bytes of the encoded susceptible bits of a page. Sections are those of the partial refresh paper.
+//! The size in bytes of the encoded susceptible bits of a page. Section and figure numbers refer to the partial refresh
+//! paper.
 
 use super::Encoding;
 
-/// The encoded size by the number of susceptible bits.
+/// Computes the encoded size from the number of susceptible bits.
 #[derive(Clone, Copy, Debug)]
 pub struct EncodedSize {
     encoding: Encoding,
@@ -11,18 +12,18 @@ pub struct EncodedSize {
 }
 
 impl EncodedSize {
-    /// The encoded size for pages of `page_bytes`, divided into codewords of `codeword_bits`.
+    /// Sets up the computation for pages of `page_bytes`, divided into codewords of `codeword_bits`.
     pub fn new(encoding: Encoding, page_bytes: u32, codeword_bits: u32) -> Self {
         Self { encoding, page_bits: page_bytes * 8, codeword_bits }
     }
 
-    /// Encoded size of `susceptible` susceptible bits, in bytes; may be larger than a page.
+    /// Encoded size of `susceptible` susceptible bits, in bytes; may exceed a page.
     pub fn bytes(&self, susceptible: u32) -> u32 {
         let bits = match self.encoding {
             // Section 4.1: one bit per susceptible bit.
             Encoding::Paper => f64::from(susceptible),
-            // Section 3.3: an offset in the codeword and a value for each susceptible bit, and one more entry per
-            // codeword.
+            // Section 3.3: an entry (offset in the codeword, and value) for each susceptible bit, and one more entry
+            // per codeword.
             Encoding::Entries => {
                 let codewords = self.page_bits.div_ceil(self.codeword_bits);
                 let offset_bits = u32::BITS - (self.codeword_bits - 1).leading_zeros();
@@ -40,7 +41,7 @@ impl EncodedSize {
 /// log2 of the number of ways to choose k of n positions.
 fn log2_choose(n: u32, k: u32) -> f64 {
     let log_factorial = |n: u32| libm::lgamma(f64::from(n) + 1.0);
-    // 1e-6 absorbs rounding, so that log2(1) is not counted as a bit.
+    // 1e-6 absorbs rounding errors, so that log2(1) does not round up to a bit.
     let log2 = (log_factorial(n) - log_factorial(k) - log_factorial(n - k)) / std::f64::consts::LN_2;
     (log2 - 1e-6).max(0.0)
 }
@@ -51,13 +52,15 @@ mod tests {
 
     const PAGE: u32 = 16 * 1024;
 
+    /// Encoded size in pages if `ratio` of the bits of a page are susceptible.
     fn pages(encoding: Encoding, codeword_bits: u32, ratio: f64) -> f64 {
         let susceptible = (ratio * f64::from(8 * PAGE)).round() as u32;
         f64::from(EncodedSize::new(encoding, PAGE, codeword_bits).bytes(susceptible)) / f64::from(PAGE)
     }
 
     #[test]
-    fn the_sizes_agree_with_the_specification() {
+    fn the_size_is_the_number_of_entries_times_the_bits_of_an_entry() {
+        // For codewords of 2048 bits an entry has 11 + 1 bits: 0.0788 x 12 + 12 / 2048 = 0.95 pages.
         for (codeword_bits, expected) in [(2048, 0.95), (4096, 1.03), (8192, 1.10), (32768, 1.26)] {
             let pages = pages(Encoding::Entries, codeword_bits, 0.0788);
             assert!((pages - expected).abs() < 0.006, "{codeword_bits}: {pages}");
@@ -68,15 +71,15 @@ mod tests {
 
     #[test]
     fn the_size_agrees_with_the_example_of_the_paper_of_two_codewords_of_four_bits() {
-        // Fig. 5: entries of an offset of two bits and a value, for two susceptible bits and the first bit of each
-        // codeword.
+        // Fig. 5: each entry has an offset of two bits and a value of one bit. There are four entries: for two
+        // susceptible bits, and for the first bit of each of the two codewords.
         let size = EncodedSize::new(Encoding::Entries, 1, 4);
         assert_eq!(size.bytes(2), (4u32 * 3).div_ceil(8));
     }
 
     #[test]
     fn the_enumerative_size_is_the_entropy() {
-        // 28 ways to choose 2 of 8 take 4.81 bits; two values take 2 bits.
+        // The 28 ways to choose 2 of 8 positions take 4.81 bits and the two values 2 bits: rounded up, one byte.
         assert_eq!(EncodedSize::new(Encoding::Enumerative, 1, 8).bytes(2), 1);
         assert_eq!(EncodedSize::new(Encoding::Enumerative, 1, 8).bytes(0), 0);
         let entropy = |p: f64| -p * p.log2() - (1.0 - p) * (1.0 - p).log2();

@@ -16,12 +16,12 @@ pub struct SusceptibleBits {
     pub lpn: Lpn,
     /// Sequence number in the OOB of the base page.
     pub sequence: u64,
-    /// P/E cycles of the base page's block, which tell whether the block has been erased since.
+    /// P/E cycles of the base page's block when the bits were read; if the block has more, it has been erased since.
     pub pe_cycles: u32,
-    /// Offset of the encoded bits in the combination page, in bytes.
+    /// Offset of the encoded bits in the combination page, in bytes; 0 while the entry belongs to no line.
     pub offset: u32,
     /// Size of the encoded bits, in bytes.
     pub bytes: u32,
-    /// The RBER of the base page when its bits were corrected: the errors that a pread corrects.
+    /// The RBER of the base page when its bits were corrected; a pread corrects these errors.
     pub rber: f64,
 }

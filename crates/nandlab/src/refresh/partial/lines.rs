@@ -11,8 +11,8 @@ use std::cmp::Reverse;
 impl Partial {
     // --------------------------------------------------------------------------------------------------------- the VSM
 
-    /// Programs all waiting entries of the VSM, even in lines that are not full: the grace of a block runs out, or the
-    /// capacitor that backs up the VSM is going to be drained.
+    /// Programs all waiting entries of the VSM, even in lines that are not full. Called when half of the grace of a
+    /// block is over, or when the capacitor that backs up the VSM is going to be drained.
     pub(crate) fn empty_vsm<P: Probe>(&mut self, core: &mut Core<P>) {
         let _inside = core.inside.enter(Part::PartialRefresh);
         while !self.vsm.waiting().is_empty() {
@@ -32,9 +32,9 @@ impl Partial {
         self.vsm.lines() > 0
     }
 
-    /// Queues the program of a line if a plane has room for it; returns whether it did. From the draining of the
-    /// capacitor until it is charged again no line is programmed: a torn program could destroy a line that is already
-    /// in flash.
+    /// Queues the program of a line if a plane has room for the line; returns whether a program was queued. From the
+    /// draining of the capacitor until it is charged again no line is programmed, because a torn program could destroy
+    /// a line that is already in flash.
     pub(super) fn program_line<P: Probe>(&mut self, core: &mut Core<P>) -> bool {
         if !core.state.is_charged && !core.state.is_syncing {
             return false;
@@ -58,8 +58,9 @@ impl Partial {
         true
     }
 
-    /// The plane with room that a line with data of plane `home` is programmed to: preferably another plane, on another
-    /// die, with the least loaded die, and the most free pages (so that not always the first plane of a die is chosen).
+    /// The plane to which a line with data of plane `home` is programmed. Of the planes with room, prefers, in this
+    /// order: a plane other than `home`, a plane on another die, the die with the lowest load, and the plane with the
+    /// most free pages (so that not always the first plane of a die is chosen).
     pub(super) fn plane_for_line<P: Probe>(&self, core: &Core<P>, home: PlaneId) -> Option<PlaneId> {
         let g = &core.geometry;
         let planes = (1..=g.planes).map(|step| PlaneId((home.0 + step) % g.planes));
@@ -96,7 +97,8 @@ impl Partial {
         self.resume_for_room(core);
     }
 
-    /// The susceptible bits of a page of a block are in flash, or no longer needed.
+    /// The susceptible bits of a page are in flash, or no longer needed: completes the refresh of the page's block if
+    /// these bits were the last ones.
     pub(super) fn on_entry_done<P: Probe>(&mut self, core: &mut Core<P>, block: BlockId) {
         if let Some(pending) = self.pending.get_mut(&block.0) {
             pending.pages -= 1;
@@ -123,8 +125,8 @@ impl Partial {
         }
     }
 
-    /// Power fails: makes lines of all waiting entries of the VSM; returns all lines whose program is neither done nor
-    /// under way.
+    /// Power fails: makes lines of all waiting entries of the VSM. Returns the LPNs of all lines whose program has
+    /// neither ended nor is under way.
     pub(crate) fn lines_at_power_loss(&mut self, under_way: &[Transaction]) -> Vec<Lpn> {
         let under_way: Vec<Lpn> =
             under_way.iter().filter(|t| t.owner == Owner::CombinationPage).map(|t| t.lpn).collect();
@@ -136,7 +138,7 @@ impl Partial {
         links.combinations().filter(is_in_ram).collect()
     }
 
-    /// Allocates a page for a line of the emergency flush, on an idle die.
+    /// Allocates a page on an idle die for a line of the emergency flush.
     pub(crate) fn place_line_at_power_loss<P: Probe>(core: &mut Core<P>) -> Option<AllocatedPage> {
         let planes = (0..core.geometry.planes).map(PlaneId);
         let plane = planes

@@ -2,15 +2,16 @@
 //! 3.3 of the partial refresh paper).
 //!
 //! Combination pages have LPNs of their own, behind the LPNs of the host and of translation pages. The map has the PPN
-//! of each (the APN of the paper), so moving a combination page moves all its links, and GC needs no special case. The
-//! link of a base page consists of the LPN of its combination page and an offset there.
+//! of each combination page (the APN of the paper), so all links to a combination page remain valid when GC moves the
+//! page. The link of a base page consists of the LPN of its combination page and an offset in that page.
 
 use super::SusceptibleBits;
 use crate::base::geometry::{Lpn, Ppn};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Bits of a link in the controller's RAM: 32 for the APN, 20 for the offset (Section 3.6).
+/// Bits of a link in the controller's RAM: 32 for the APN, 20 for the offset (Section 3.6 of the partial refresh
+/// paper).
 pub const LINK_BITS: u64 = 52;
 
 /// A combination page.
@@ -26,13 +27,13 @@ struct Combination {
 pub struct CombinationLinks {
     /// LPN of the combination page with number 0.
     first: u32,
-    /// Most combination pages at a time.
+    /// Highest number of combination pages at a time.
     pages_max: u32,
-    /// By number of the combination page.
+    /// By number of the combination page, which is its LPN less `first`.
     combinations: Vec<Combination>,
-    /// Numbers that have been freed.
+    /// Numbers of combination pages that have been freed.
     free: Vec<u32>,
-    /// By PPN: the entries of each combination page in flash, invalid ones that are not erased yet included.
+    /// By PPN: the entries of each combination page in flash, including invalid pages that are not erased yet.
     contents: BTreeMap<u32, Arc<[SusceptibleBits]>>,
     /// Number of links.
     count: u64,
@@ -41,8 +42,8 @@ pub struct CombinationLinks {
 }
 
 impl CombinationLinks {
-    /// A table without links. `first`: LPN of the first combination page; `pages_max`: most combination pages at a
-    /// time.
+    /// A table without links. `first`: LPN of the first combination page; `pages_max`: highest number of combination
+    /// pages at a time.
     pub fn new(first: u32, pages_max: u32) -> Self {
         Self {
             first,
@@ -83,7 +84,7 @@ impl CombinationLinks {
         self.combinations[(lpn.0 - self.first) as usize].entries.clone()
     }
 
-    /// The program that is being queued to `ppn` contains these entries.
+    /// Records that the program that is being queued to `ppn` contains these entries.
     pub fn stage(&mut self, ppn: Ppn, entries: Arc<[SusceptibleBits]>) {
         self.contents.insert(ppn.0, entries);
     }
@@ -93,14 +94,14 @@ impl CombinationLinks {
         self.contents.get(&ppn.0)
     }
 
-    /// The pages from `first` up to but excluding `end` have been erased.
+    /// The pages from `first` up to but excluding `end` have been erased: forgets their entries.
     pub fn erase(&mut self, first: Ppn, end: Ppn) {
         while let Some((&ppn, _)) = self.contents.range(first.0..end.0).next() {
             self.contents.remove(&ppn);
         }
     }
 
-    /// Counts a link from the base page of one entry to a combination page; returns the entry.
+    /// Counts a link from the base page of entry `index` of a combination page; returns the entry.
     pub fn link(&mut self, lpn: Lpn, index: usize) -> SusceptibleBits {
         let combination = &mut self.combinations[(lpn.0 - self.first) as usize];
         combination.live += 1;
@@ -109,7 +110,7 @@ impl CombinationLinks {
         combination.entries[index]
     }
 
-    /// Ends one of the links to a combination page; returns whether it was the last one.
+    /// Ends a link to a combination page; returns whether it was the last link to that page.
     pub fn unlink(&mut self, lpn: Lpn) -> bool {
         let combination = &mut self.combinations[(lpn.0 - self.first) as usize];
         combination.live -= 1;
@@ -129,8 +130,8 @@ impl CombinationLinks {
         self.free.push(number);
     }
 
-    /// Power loss: drops all links, and rebuilds the combination pages from flash. `found`: the combination pages in
-    /// flash, each with the PPN of its newest copy.
+    /// After a power loss: drops all links, and rebuilds the table of combination pages from flash. `found`: the
+    /// combination pages in flash, each with the PPN of its newest copy.
     pub fn restore(&mut self, found: impl Iterator<Item = (Lpn, Ppn)>) {
         self.count = 0;
         self.combinations.clear();
@@ -139,7 +140,8 @@ impl CombinationLinks {
             if self.combinations.len() <= number {
                 self.combinations.resize_with(number + 1, Combination::default);
             }
-            let entries = self.contents.get(&ppn.0).expect("a combination page has a content").clone();
+            let entries =
+                self.contents.get(&ppn.0).expect("every combination page in flash has entries").clone();
             self.combinations[number] = Combination { entries, live: 0 };
         }
         self.free = (0..self.combinations.len() as u32).rev().filter(|&n| self.is_unused(n)).collect();
@@ -155,7 +157,7 @@ impl CombinationLinks {
         let worn = |entries: &Arc<[SusceptibleBits]>| -> Arc<[SusceptibleBits]> {
             entries.iter().map(|e| SusceptibleBits { pe_cycles: e.pe_cycles + more(e.base), ..*e }).collect()
         };
-        // Entries shared by `contents` and `combinations` are one allocation, and stay one.
+        // Entries shared by `contents` and `combinations` are one allocation, and remain one allocation.
         let mut shared = BTreeMap::new();
         for entries in self.contents.values_mut() {
             let new = worn(entries);

@@ -1,17 +1,17 @@
 //! Partial refresh: the susceptible bits of the pages of a due block are written, by way of the VSM, to combination
-//! pages. A read then needs both pages (pread), and links from base pages to combination pages follow the data.
+//! pages. A read of such a base page then needs its combination page too (pread), to which a link leads.
 //!
 //! | page of the block | what happens |
 //! |---|---|
 //! | read-hot, with too many susceptible bits, or uncorrectable | the page is written elsewhere, as by `fcr` |
 //! | any other page | its susceptible bits, corrected, go to the VSM; the page stays |
-//! | a page whose bits have been programmed | the page is linked: each read corrects its errors from before the refresh |
+//! | a page whose bits are in flash | the page is linked: each read corrects the errors from before the refresh |
 //!
 //! A block counts as refreshed when all susceptible bits taken from it are in flash. Until then its pages keep their
-//! errors; a power loss in between loses the contents of the VSM, so the refresh has to be repeated, but no data.
+//! errors. A power loss before then destroys the contents of the VSM but no data, and the refresh has to be repeated.
 //!
-//! A link ends when the program that replaces its base page has ended, or with a TRIM. It does not end earlier, because
-//! after a power loss before the end of that program the old page is the newest data.
+//! A link ends when the program that replaces its base page has ended, or when the LPN is deallocated. A link does not
+//! end earlier: if power is lost before the end of the program, the old page is the newest data.
 //!
 //! The paper is named in `entry.rs`.
 
@@ -69,18 +69,19 @@ pub(crate) struct Partial {
     pub(crate) links: CombinationLinks,
     /// Pages that have been read and wait for room in the VSM.
     waiting_for_room: VecDeque<(PlaneId, Transaction, SusceptibleBits)>,
-    /// By block number.
+    /// By block number: the blocks whose partial refresh is not complete.
     pending: BTreeMap<u32, Pending>,
     /// Whether there are enough free blocks for partial refresh.
     is_on: bool,
-    /// Time of the last look at the free blocks.
+    /// Time of the last check of the number of free blocks.
     looked_at: Time,
     /// Time in which partial refresh was on, up to `looked_at`.
     on_ns: Span,
 }
 
 impl Partial {
-    /// `seed`: the seed of the drive. `None` under other policies.
+    /// Returns partial refresh without links and with an empty VSM; `None` under other policies. `seed`: the seed of the
+    /// drive.
     pub(crate) fn new<P: Probe>(spec: &RefreshPolicySpec, seed: u64, core: &Core<P>) -> Option<Self> {
         let (partial, geometry) = (*spec.partial()?, &core.geometry);
         let (first, most) = core.ftl.combination_lpns();
@@ -108,7 +109,8 @@ pub struct Linked<'a> {
 }
 
 impl Linked<'_> {
-    /// For a partially refreshed page: its combination page, and its susceptible bits there.
+    /// For a partially refreshed page: the LPN of the combination page with its susceptible bits, and its entry there.
+    /// `None` for other pages.
     pub fn of(&self, base: Ppn) -> Option<(Lpn, SusceptibleBits)> {
         let (lpn, _) = self.parts.of(base)?;
         let entry = self.links.entries(lpn).iter().find(|entry| entry.base == base).copied();
@@ -137,19 +139,19 @@ impl std::ops::Deref for Linked<'_> {
 /// The use of the controller's RAM by partial refresh, and the share of time in which it was on.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct PartialState {
-    /// Number of pages that are partially refreshed now.
+    /// Number of partially refreshed pages (pages with a link to a combination page) at the end.
     #[schemars(extend("unit" = "pages"))]
     pub linked_pages: u64,
-    /// Highest number of partially refreshed pages so far.
+    /// Highest number of partially refreshed pages at a time.
     #[schemars(extend("unit" = "pages"))]
     pub linked_pages_max: u64,
-    /// The secondary mapping table at its largest, in bytes: a bit for each page, and the links.
+    /// Largest size of the secondary mapping table: a bit for each page of the drive, and 52 bits for each link.
     #[schemars(extend("unit" = "bytes"))]
     pub mapping_bytes: u64,
-    /// Highest fill level of the VSM so far, in bytes.
+    /// Highest fill level of the virtual shadow memory (VSM).
     #[schemars(extend("unit" = "bytes"))]
     pub vsm_bytes: u64,
-    /// Share of the time in which there were enough free blocks for partial refresh, 0 to 1.
+    /// Share of the simulated time in which there were enough free blocks for partial refresh, 0 to 1.
     #[schemars(extend("unit" = "share"))]
     pub on_share: f64,
 }
@@ -160,7 +162,7 @@ impl Partial {
         Linked { links: &self.links, parts: &core.parts }
     }
 
-    /// RAM in use, and share of time in which partial refresh was on.
+    /// Returns the use of RAM, and the share of time in which partial refresh was on.
     pub(crate) fn state<P: Probe>(&self, core: &Core<P>) -> PartialState {
         let links = &self.links;
         let on_ns = self.on_ns + if self.is_on { core.now - self.looked_at } else { Span::ZERO };
@@ -175,9 +177,10 @@ impl Partial {
 
     // ------------------------------------------------------------------------------------------------------- the block
 
-    /// Whether a due block is refreshed partially: if it has host data only, has not been refreshed partially since its
-    /// erase, the drive has enough free blocks, its plane is not short of space (the block gives back no free block,
-    /// and its pages written elsewhere may take one), and the capacitor is charged.
+    /// Whether a due block is refreshed partially. The block must hold only host data and must not have been refreshed
+    /// partially since its erase. The drive must have enough free blocks, the capacitor must be charged, and the plane
+    /// must not be short of space, because the block is not erased and its pages written elsewhere may take a free
+    /// block.
     pub(crate) fn takes<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -201,9 +204,9 @@ impl Partial {
         self.is_on = core.ftl.free_share(core.soon_free()) >= self.spec.min_free_blocks;
     }
 
-    /// A page of a block that is being refreshed partially has been read at full strength: puts its susceptible bits
-    /// into the VSM. `Refreshed::Not`: the page has to be written elsewhere as a whole, because it cannot be refreshed
-    /// partially or the capacitor, which backs up the VSM, is being measured or recharged.
+    /// A page of a block that is being refreshed partially has been read at full strength: puts the page's susceptible
+    /// bits into the VSM. Returns `Refreshed::Not` if the page has to be written elsewhere as a whole, because it
+    /// cannot be refreshed partially or the capacitor, which backs up the VSM, is being measured or recharged.
     #[inline(never)]
     pub(crate) fn refresh_page<P: Probe>(
         &mut self,
@@ -238,8 +241,8 @@ impl Partial {
         self.enter_vsm(core, plane, read, entry)
     }
 
-    /// Puts the susceptible bits of a page into the VSM, or lets the page wait while a line is being programmed; fails
-    /// if the VSM is full and no line can be programmed.
+    /// Puts the susceptible bits of a page into the VSM, or lets the page wait while a line is being programmed.
+    /// Returns `Refreshed::Not` if the VSM is full and no line can be programmed, or the capacitor is not charged.
     fn enter_vsm<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -285,7 +288,8 @@ impl Partial {
         self.size.bytes(binomial(&mut self.draws, geometry.page_bytes * 8, ratio)).max(1)
     }
 
-    /// All pages of a block have been read by its refresh job.
+    /// All pages of a block have been read by the refresh job, and refreshed or written elsewhere: completes the
+    /// refresh of the block, unless susceptible bits of the block are not yet in flash.
     #[inline(never)]
     pub(crate) fn end_block<P: Probe>(&mut self, core: &mut Core<P>, block: BlockId) {
         let _inside = core.inside.enter(Part::PartialRefresh);
@@ -315,8 +319,8 @@ impl Partial {
 
     // ------------------------------------------------------------------------------------------------------- the links
 
-    /// Links the base page of one entry to a combination page that is in flash: the errors before the refresh are known
-    /// now.
+    /// Links the base page of an entry to a combination page that is in flash: the errors that the base page had before
+    /// the refresh are known from now on.
     fn link<P: Probe>(&mut self, core: &mut Core<P>, lpn: Lpn, index: usize) {
         let SusceptibleBits { base, bytes, rber, .. } = self.links.link(lpn, index);
         core.parts.set(base, lpn, bytes);
@@ -324,15 +328,15 @@ impl Partial {
         core.array.block_mut(core.geometry.block_of(base)).linked += 1;
     }
 
-    /// A program of a combination page to `to` has been queued.
+    /// A program of combination page `lpn` to the page `to` has been queued: records the entries of `to`.
     pub(crate) fn stage(&mut self, lpn: Lpn, to: Ppn) {
         self.links.stage(to, self.links.entries(lpn));
     }
 
-    /// A host read of a page has been queued: counts it if it is a pread.
+    /// A host read of a page has been queued: counts the read if it is a pread.
     ///
     /// # Panics
-    /// If the page's link leads to no entry of this page: the read would get the bits of another page.
+    /// If the page's link leads to no entry of the page: the read would get the bits of another page.
     pub(crate) fn on_host_read<P: Probe>(&mut self, core: &Core<P>, slot: Slot) {
         let read = &core.pool[slot];
         let Some((lpn, _)) = core.parts.of(read.ppn) else { return };
@@ -375,8 +379,8 @@ impl Partial {
         }
     }
 
-    /// A page has been programmed: counts the copy of a partially refreshed page, whose link still exists, and links
-    /// the pages of a combination page.
+    /// A page has been programmed. If the program replaces a partially refreshed page, whose link still exists, by a
+    /// copy, counts the copy. If the page is a new combination page, links its base pages.
     #[inline(never)]
     pub(crate) fn on_programmed<P: Probe>(
         &mut self,
@@ -396,10 +400,10 @@ impl Partial {
         }
     }
 
-    /// A block has been erased.
+    /// A block has been erased: forgets the block's pending refresh and the entries of its combination pages.
     #[inline(never)]
     pub(crate) fn on_erased<P: Probe>(&mut self, core: &mut Core<P>, block: BlockId) {
-        // Susceptible bits of the erased pages are no longer waited for.
+        // The refresh of the erased block no longer waits for susceptible bits.
         self.pending.remove(&block.0);
         let first = core.geometry.page(block, 0);
         self.links.erase(first, Ppn(first.0 + core.geometry.pages_per_block));
@@ -449,8 +453,8 @@ impl Partial {
         Self::age_without_links(core, refresh);
     }
 
-    /// Corrects the ages of partially refreshed blocks after a power loss: a combination page may have been torn, and
-    /// the data of a page without a link ages from its own last correction.
+    /// Corrects the ages of partially refreshed blocks after a power loss. A combination page may have been torn, and
+    /// the age of a page without a link counts from the last correction of the page itself.
     fn age_without_links<P: Probe>(core: &Core<P>, refresh: &mut Refresh) {
         if !core.array.keeps_ages() {
             return;

@@ -9,7 +9,7 @@ params! {
     /// `refresh.policy.partial`: partial refresh.
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct PartialSpec {
-        /// Share of a page's bits that are susceptible; `None`: computed from the `vth` model.
+        /// Share of a page's bits that are susceptible; `None`: computed from the RBER model `vth`.
         pub susceptible_ratio: Option<f64> = param(
             "susceptible_ratio",
             SUSCEPTIBLE,
@@ -27,9 +27,13 @@ params! {
             "\"paper\"",
             "how the susceptible bits are encoded",
         ),
-        /// Bits of an LDPC codeword.
-        pub codeword_bits: u32 =
-            param("codeword_bits", int(64, 1 << 20), "8192", "bits of an LDPC codeword"),
+        /// Bits of an LDPC codeword; used by the encoding `entries` only.
+        pub codeword_bits: u32 = param(
+            "codeword_bits",
+            int(64, 1 << 20),
+            "8192",
+            "bits of an LDPC codeword; used by encoding = \"entries\" only",
+        ),
         /// Size of the virtual shadow memory (VSM), in pages.
         pub vsm_pages: u32 = param("vsm_pages", int(1, 4096), "4", "size of the virtual shadow memory (VSM), in pages"),
         /// Below this share of free blocks every refresh is conventional.
@@ -65,13 +69,13 @@ choices! {
     /// `refresh.policy.partial.encoding`: how the susceptible bits of a page are encoded.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Encoding {
-        /// One bit per susceptible bit, as the evaluation of the paper counts.
-        Paper = "paper": "one bit per susceptible bit, as the evaluation of the paper counts",
-        /// An offset in the codeword and a value for each susceptible bit, and one more entry per codeword (Section
-        /// 3.3).
+        /// One bit per susceptible bit, as in the evaluation of the partial refresh paper (Section 4.1).
+        Paper = "paper": "one bit per susceptible bit, as in the evaluation of the partial refresh paper",
+        /// An entry (offset in the codeword, and value) for each susceptible bit, and one more entry per codeword
+        /// (Section 3.3 of the partial refresh paper).
         Entries = "entries": "an offset in the codeword and a value for each susceptible bit (Section 3.3 of the paper)",
-        /// Positions at their entropy, and a value for each susceptible bit.
-        Enumerative = "enumerative": "positions at their entropy, and a value for each susceptible bit",
+        /// The entropy of the positions of the susceptible bits, and one bit for the value of each.
+        Enumerative = "enumerative": "the entropy of the positions, and one bit for the value of each susceptible bit",
     }
 }
 

@@ -1,5 +1,5 @@
-//! Partial refresh on a bare core: three tenths of the bits of each 4 KiB page are susceptible, so the bits of three
-//! pages fit into a line.
+//! Partial refresh on a bare core: three tenths of the bits of each 4 KiB page are susceptible, so the susceptible bits
+//! of three pages fit into a line.
 
 use super::*;
 use crate::core::Read;
@@ -28,7 +28,7 @@ fn partial(core: &Core<NoProbe>, vsm_pages: u32, max_share: f64) -> Partial {
     Partial::new(&RefreshPolicySpec::Partial(spec), 1, core).expect("the policy is partial refresh")
 }
 
-/// A core whose first block has LPNs 0 to 3.
+/// Returns a core whose first block has LPNs 0 to 3.
 fn core() -> Core<NoProbe> {
     let mut core = setup().core();
     fill(&mut core, WriteStream::Host, 0..4);
@@ -91,7 +91,7 @@ fn a_line_is_programmed_when_it_is_full_and_its_pages_are_linked_when_it_is_in_f
     assert_eq!((core.pool.live(), marks(&core)), (1, "pppp".into()));
     run(&mut core, &mut partial, &mut map);
     assert_eq!((marks(&core), core.array.block(BLOCK).linked), ("lllp".into(), 3));
-    // The block counts as refreshed when the bits of its last page are in flash too.
+    // The block counts as refreshed only when the susceptible bits of its last page are in flash.
     partial.end_block(&mut core, BLOCK);
     assert!(run(&mut core, &mut partial, &mut map).is_empty());
     partial.empty_vsm(&mut core);
@@ -111,6 +111,7 @@ fn links_end_with_their_base_pages_and_the_combination_page_with_its_last_link()
     partial.empty_vsm(&mut core);
     run(&mut core, &mut partial, &mut map);
     let (combination, bytes) = core.parts.of(reads[0].ppn).expect("the page is linked");
+    // The number of susceptible bits is drawn at random; its mean is three tenths of the bits of the page.
     assert!(bytes.abs_diff(4096 * 3 / 10) < 60, "{bytes} bytes");
     assert!(core.ftl.map.get(combination).is_some());
     for (lpn, marks_then) in [(1, "l-l-"), (0, "--l-"), (2, "----")] {
@@ -130,7 +131,7 @@ fn a_page_that_is_replaced_while_its_bits_are_in_the_vsm_is_not_linked() {
     let (mut partial, mut map) = (partial(&core, 2, 1.0), MapInRam::default());
     let reads = [0, 1, 2, 3].map(|lpn| read(&mut core, lpn));
     take(&mut core, &mut partial, [reads[0], reads[1]]);
-    // LPN 0 is replaced while its bits wait, LPN 1 while its line is programmed.
+    // LPN 0 is replaced while its susceptible bits wait in the VSM, LPN 1 while its line is being programmed.
     fill(&mut core, WriteStream::Gc, [0]);
     partial.unlink_marked(&mut core, reads[0].ppn);
     take(&mut core, &mut partial, [reads[2], reads[3]]);
@@ -162,7 +163,7 @@ fn a_page_waits_for_room_in_the_vsm_while_a_line_is_programmed() {
 }
 
 #[test]
-fn pages_read_often_too_susceptible_or_undecodable_are_written_elsewhere() {
+fn read_hot_too_susceptible_and_uncorrectable_pages_are_written_elsewhere() {
     let mut core = core();
     let mut often = partial(&core, 2, 1.0);
     let mut susceptible = partial(&core, 2, 0.25);
@@ -180,13 +181,13 @@ fn pages_read_often_too_susceptible_or_undecodable_are_written_elsewhere() {
 }
 
 #[test]
-fn a_block_is_taken_once_and_only_with_host_data() {
+fn a_block_is_refreshed_partially_once_and_only_if_it_has_host_data() {
     let mut core = core();
     let mut partial = partial(&core, 2, 1.0);
     assert!(partial.takes(&mut core, BLOCK, WriteStream::Gc));
     assert!(!partial.takes(&mut core, BLOCK, WriteStream::Combination));
     core.state.is_charged = false;
-    assert!(!partial.takes(&mut core, BLOCK, WriteStream::Gc), "the capacitor does not back up the VSM now");
+    assert!(!partial.takes(&mut core, BLOCK, WriteStream::Gc), "an empty capacitor does not back up the VSM");
     core.state.is_charged = true;
     partial.end_block(&mut core, BLOCK);
     assert!(

@@ -55,7 +55,7 @@ impl Vsm {
         &self.waiting
     }
 
-    /// The entries that belong to no line yet, mutable.
+    /// The entries that belong to no line yet, as a mutable slice.
     pub fn waiting_mut(&mut self) -> &mut [SusceptibleBits] {
         &mut self.waiting
     }
@@ -65,12 +65,12 @@ impl Vsm {
         self.lines
     }
 
-    /// Whether the waiting entries fill a page.
+    /// Whether the waiting entries have at least the size of a page.
     pub fn has_line(&self) -> bool {
         self.waiting_bytes >= self.line_bytes
     }
 
-    /// Makes a line of waiting entries, oldest first; an entry that does not fit into the rest of the line is left for
+    /// Makes a line of waiting entries, oldest first. An entry that does not fit into the rest of the line is left for
     /// a later line, and the next entry that fits is taken (Section 3.3 of the partial refresh paper). No entry is
     /// split between lines.
     pub fn take_line(&mut self) -> Box<[SusceptibleBits]> {
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_leaves_an_entry_that_does_not_fit_and_takes_the_next_that_does() {
+    fn a_line_skips_an_entry_that_does_not_fit_and_takes_the_next_entry_that_fits() {
         let mut vsm = Vsm::new(2, 100);
         for (base, bytes) in [(1, 60), (2, 50), (3, 30), (4, 20), (5, 10)] {
             assert!(vsm.has_room(bytes));
@@ -142,6 +142,6 @@ mod tests {
         vsm.release_line();
         assert!(vsm.forget(Ppn(2)) && !vsm.forget(Ppn(3)));
         assert_eq!(vsm.take_line().iter().map(|e| e.base.0).collect::<Vec<_>>(), [4]);
-        assert_eq!(vsm.peak_bytes, 170);
+        assert_eq!(vsm.peak_bytes, 170, "all five entries together have 170 bytes");
     }
 }
