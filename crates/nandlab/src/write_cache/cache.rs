@@ -1,8 +1,8 @@
 //! The write cache: a write-back DRAM cache in front of the map, in the order of use.
 //!
-//! Pages are cached whole or in part: an entry records which of its sectors are in the cache and which of these are
-//! dirty, so a write of part of a page needs no read until the page is written back. Reads allocate. A page that is
-//! being written back still counts as dirty.
+//! Pages are cached whole or in part: an entry records which of its sectors are in the cache and which of the cached
+//! sectors are dirty, so a write of part of a page needs no read until the page is written back. Pages read from flash
+//! are cached if there is a slot. A page that is being written back still counts as dirty.
 //!
 //! This file is the cache's bookkeeping, without time: `mod.rs` and `write_back.rs` move the data. The sync policy
 //! ([`sync`]) decides when dirty pages are written back.
@@ -40,15 +40,16 @@ pub struct CachedPage {
     pub sequence: u64,
     /// The stage of the page's write-back.
     pub write_back: WriteBack,
-    /// The missing sectors are being read from flash.
+    /// Whether the missing sectors are being read from flash.
     pub is_being_fetched: bool,
-    /// The page has been evicted or deallocated: its slot is freed as soon as nothing is under way for the page.
+    /// Whether the page has been evicted or deallocated: its slot is freed as soon as nothing is under way for the
+    /// page.
     pub is_leaving: bool,
     /// Sectors that are lost, one bit each: they were uncorrectable in flash and have not been written since.
     pub lost: u64,
-    /// Neither a read from flash nor a host write has put data into the page yet.
+    /// Whether neither a read from flash nor a host write has put data into the page yet.
     pub is_blank: bool,
-    /// The page has been deallocated: a lookup does not find it any more.
+    /// Whether the page has been deallocated: a lookup no longer finds it.
     pub is_dropped: bool,
     /// Sequence number of the newest acknowledged write among the dirty sectors; 0: none.
     pub acknowledged: u64,
@@ -58,11 +59,11 @@ pub struct CachedPage {
     pub epoch: u64,
     /// The flush epoch that waits for the program under way.
     pub placed_epoch: u64,
-    /// Host pages that wait for this page: reads for the fetch, writes for the fetch or the end of the write-back.
+    /// Host pages that wait for this page: reads wait for the fetch, writes for the fetch or the end of the write-back.
     pub waiting: Queue,
-    /// Host pages written through, in the dirty sectors: each is done when its data is in flash.
+    /// Write-throughs whose data is in the dirty sectors: each is completed when its data is in flash.
     pub awaiting_flash: Queue,
-    /// Host pages written through, in the program under way: they are done when the program ends.
+    /// Write-throughs whose data is in the program under way: they are completed when the program ends.
     pub awaiting_program: Queue,
     recency: Recency,
     used: Link,
@@ -72,7 +73,7 @@ pub struct CachedPage {
 /// The list of the order of use that an entry is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Recency {
-    /// In no list: the page is leaving.
+    /// In neither list: the page is leaving.
     Out,
     /// Used more recently than the cold pages.
     Warm,
@@ -81,14 +82,14 @@ enum Recency {
 }
 
 impl CachedPage {
-    /// Whether any data of the page is not in flash yet.
+    /// Whether the page counts as dirty: it has data that is not in flash yet, or is being written back.
     #[inline(always)]
     pub fn is_dirty(&self) -> bool {
         self.dirty != 0 || self.write_back != WriteBack::None
     }
 
-    /// Sequence number of the newest acknowledged write that is not in flash yet, and that power loss must not lose; 0:
-    /// none.
+    /// Sequence number of the newest acknowledged write that is not in flash yet; 0: none. Power loss must not destroy
+    /// this write.
     #[inline(always)]
     pub fn unflushed(&self) -> u64 {
         self.acknowledged.max(self.placed_acknowledged)
@@ -101,7 +102,7 @@ impl CachedPage {
     }
 }
 
-/// The list links of the order of use.
+/// Access to the list links of the order of use.
 struct ByUse<'a>(&'a mut [CachedPage]);
 
 impl ListLinks for ByUse<'_> {
@@ -111,7 +112,7 @@ impl ListLinks for ByUse<'_> {
     }
 }
 
-/// The list links of the order of use among dirty pages.
+/// Access to the list links of the order of use among dirty pages.
 struct ByDirtyUse<'a>(&'a mut [CachedPage]);
 
 impl ListLinks for ByDirtyUse<'_> {
@@ -131,7 +132,7 @@ pub struct WriteCache {
     capacity: u32,
     /// Pages by use, the most recently used first; the order continues in `cold`.
     warm: List,
-    /// The least recently used pages.
+    /// The least recently used pages, the most recently used of them first.
     cold: List,
     cold_max: u32,
     /// Dirty pages that are not being written back, the most recently used first.
@@ -184,12 +185,12 @@ impl WriteCache {
         })
     }
 
-    /// Number of slots that have ever been used; all slots in use are below this number.
+    /// Number of slots that have ever been used; the numbers of all slots in use are lower.
     pub fn slots_used(&self) -> usize {
         self.entries.len()
     }
 
-    /// Number of pages that fit.
+    /// Number of pages that fit into the cache.
     pub fn capacity(&self) -> u32 {
         self.capacity
     }
@@ -214,8 +215,8 @@ impl WriteCache {
         self.dirty_pages
     }
 
-    /// Number of pages with an acknowledged write that is not in flash yet, which power loss without a flush would
-    /// lose.
+    /// Number of pages with an acknowledged write that is not in flash yet. Without an emergency flush, power loss
+    /// would destroy these writes.
     pub fn unflushed(&self) -> u32 {
         self.unflushed
     }
@@ -253,7 +254,7 @@ impl WriteCache {
         self.slots[lpn.index()].checked_sub(1).map(CacheSlot)
     }
 
-    /// What the sync policy may look at.
+    /// The inputs of the sync policy.
     pub fn view(&self) -> CacheView {
         let oldest_dirty = match self.oldest_dirty() {
             None => Coldness::None,
@@ -284,7 +285,7 @@ impl WriteCache {
         self.entry_mut(slot).recency = Recency::Out;
     }
 
-    /// The page has been used: it becomes the most recently used one. An evicted page that has not left yet stays.
+    /// The page has been used and becomes the most recently used page. A page that was leaving remains in the cache.
     pub fn touch(&mut self, slot: CacheSlot) {
         self.unlink(slot);
         if std::mem::take(&mut self.entry_mut(slot).is_leaving) {
@@ -292,10 +293,10 @@ impl WriteCache {
         }
         self.warm.push_first(&mut ByUse(&mut self.entries), slot.0);
         self.entry_mut(slot).recency = Recency::Warm;
-        // The pages beyond the `warm_max` most recently used ones are cold.
+        // All pages but the `warm_max` most recently used pages are cold.
         let warm_max = self.capacity - self.cold_max;
         if self.warm.len() > warm_max {
-            let last = self.warm.last().expect("the list is longer than its limit");
+            let last = self.warm.last().expect("the list is longer than `warm_max`");
             self.warm.remove(&mut ByUse(&mut self.entries), last);
             self.cold.push_first(&mut ByUse(&mut self.entries), last);
             self.entry_mut(CacheSlot(last)).recency = Recency::Cold;
@@ -318,8 +319,8 @@ impl WriteCache {
     }
 
     /// Takes a slot for another page: a free slot, or the slot of the least recently used page if that page is clean,
-    /// nothing is under way for it, and the policy does not evict a dirty page first. Also says whether a page was
-    /// evicted.
+    /// nothing is under way for it, and the policy does not evict a dirty page first. Returns the slot and whether a
+    /// page was evicted.
     pub fn take_slot(&mut self) -> Option<(CacheSlot, bool)> {
         if let Some(slot) = self.free.pop() {
             return Some((slot, false));
@@ -379,8 +380,9 @@ impl WriteCache {
         self.touch(slot);
     }
 
-    /// Evicts a page: the least recently used one, or the least recently used dirty one if the policy says so. Its slot
-    /// becomes free as soon as its data is in flash. `None` when every page is already leaving.
+    /// Evicts a page: the least recently used dirty page if the policy evicts dirty pages first now, otherwise the
+    /// least recently used page. The slot of the page becomes free as soon as its data is in flash. Returns `None` if
+    /// every page is already leaving.
     pub fn choose_victim(&mut self) -> Option<CacheSlot> {
         let slot = self.dirty_victim().or(self.least_recently_used())?;
         self.unlink(slot);
@@ -389,7 +391,7 @@ impl WriteCache {
         Some(slot)
     }
 
-    /// `sectors` of a page have been written, of these the `whole` sectors completely. The write counts as acknowledged
+    /// The host has written `sectors` of a page, the sectors in `whole` completely. The write counts as acknowledged
     /// unless it is a write-through (`through`).
     pub fn write(&mut self, slot: CacheSlot, sectors: u64, whole: u64, sequence: u64, through: bool) {
         let was_dirty = self.entry(slot).is_dirty();
@@ -412,7 +414,7 @@ impl WriteCache {
         self.touch(slot);
     }
 
-    /// A dirty page is going to be written back.
+    /// Marks a dirty page as being written back.
     pub fn begin_write_back(&mut self, slot: CacheSlot) {
         debug_assert!(self.is_listed_dirty(slot), "LPN {} is not dirty", self.entry(slot).lpn.0);
         self.dirty.remove(&mut ByDirtyUse(&mut self.entries), slot.0);
@@ -431,7 +433,7 @@ impl WriteCache {
         entry.awaiting_program = std::mem::take(&mut entry.awaiting_flash);
     }
 
-    /// A clean page is programmed once more, by a budget detection; the page counts as dirty until the program ends.
+    /// A budget detection programs a clean page once more: the page counts as dirty until the program ends.
     pub fn begin_rewrite(&mut self, slot: CacheSlot, epoch: u64) {
         let entry = self.entry_mut(slot);
         debug_assert!(
@@ -456,7 +458,7 @@ impl WriteCache {
         (from.0..self.entries.len() as u32).map(CacheSlot).find(|&slot| can_be_rewritten(self.entry(slot)))
     }
 
-    /// A write-back is over; returns whether the page is clean now.
+    /// A write-back has ended; returns whether the page is clean now.
     pub fn end_write_back(&mut self, slot: CacheSlot) -> bool {
         let entry = self.entry_mut(slot);
         entry.write_back = WriteBack::None;
@@ -473,8 +475,8 @@ impl WriteCache {
         true
     }
 
-    /// Deallocates a page: from now on lookups do not find it; its slot becomes free when nothing is under way for the
-    /// page.
+    /// Deallocates a page: from now on lookups do not find the page. Its slot can be freed when nothing is under way
+    /// for the page.
     pub fn forget(&mut self, slot: CacheSlot) {
         if self.is_listed_dirty(slot) {
             self.dirty.remove(&mut ByDirtyUse(&mut self.entries), slot.0);
@@ -493,7 +495,8 @@ impl WriteCache {
         }
     }
 
-    /// Frees the slot of a leaving page if the page is clean and nothing is under way for it; returns whether it did.
+    /// Frees the slot of a leaving page if the page is clean and nothing is under way for it; returns whether the slot
+    /// was freed.
     pub fn free_if_idle(&mut self, slot: CacheSlot) -> bool {
         let entry = self.entry(slot);
         if !entry.is_leaving || entry.dirty != 0 || !entry.is_idle() {
@@ -510,9 +513,10 @@ impl WriteCache {
         true
     }
 
-    /// The dirty pages in the order in which an emergency flush writes them: first pages with unflushed acknowledged
-    /// writes; within each group first the pages for which `is_first` holds; then by use, the most recently used first
-    /// if `newest_first`, else the least recently used.
+    /// Returns the dirty pages in the order in which an emergency flush writes them. Pages with unflushed acknowledged
+    /// writes come before all others. Within these two groups the pages for which `is_first` holds come first. The rest
+    /// of the order is by use: the most recently used page first if `newest_first`, otherwise the least recently used
+    /// page first.
     pub fn flush_order(&self, newest_first: bool, is_first: impl Fn(Lpn) -> bool) -> Vec<CacheSlot> {
         let mut by_use = Vec::new();
         for list in [&self.warm, &self.cold] {
@@ -522,7 +526,7 @@ impl WriteCache {
                 next = self.entry(CacheSlot(slot)).used.after();
             }
         }
-        // Leaving pages are in no list; they count as the least recently used.
+        // Leaving pages are in no list; they count as the least recently used pages.
         let slots = (0..self.entries.len() as u32).map(CacheSlot);
         by_use.extend(slots.filter(|&slot| self.entry(slot).recency == Recency::Out));
         by_use.retain(|&slot| self.entry(slot).is_dirty() && !self.entry(slot).is_dropped);
@@ -573,7 +577,7 @@ impl WriteCache {
                 return Err(format!("the write cache has {found} pages {what}, but its count is {counted}"));
             }
         }
-        // With a budget of 0 writes are write-through, and pages that were dirty before are still being written back.
+        // With a budget of 0 every write is a write-through, but pages that became dirty before may still be unflushed.
         if self.unflushed > self.budget && self.budget > 0 {
             return Err(format!(
                 "{} pages with unflushed acknowledged writes exceed the budget of {}",

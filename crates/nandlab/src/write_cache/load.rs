@@ -5,7 +5,7 @@ use crate::base::units::{Span, Time};
 /// Number of parts of the averaging window; the window moves by whole parts.
 const PARTS: usize = 16;
 
-/// A moving average over a window of time of a count that changes in steps.
+/// A moving average, over a window of time, of a count that changes in steps.
 #[derive(Clone, Debug)]
 pub(super) struct BufferLoad {
     part_ns: Span,
@@ -16,14 +16,14 @@ pub(super) struct BufferLoad {
     part_end: Time,
     /// The count now.
     count: u32,
-    /// The time up to which `integral` covers.
+    /// The time at which `integral` ends.
     since: Time,
     /// The integral of the count over time from the start to `since`, in ns.
     integral: u128,
 }
 
 impl BufferLoad {
-    /// A moving average over `window_ns`, with a count of 0 so far.
+    /// Returns a moving average over `window_ns`, with a count of 0 so far.
     pub(super) fn new(window_ns: Span) -> Self {
         Self {
             part_ns: (window_ns / PARTS as u64).max(Span::from_ns(1)),
@@ -38,7 +38,7 @@ impl BufferLoad {
 
     /// Ends all parts that are over at `now`.
     fn advance(&mut self, now: Time) {
-        // After a long time without change all parts are equal: the loop below runs over the last ones only.
+        // After a long time without a change all parts are equal, so the loop below only runs over the last parts.
         let skipped = (now - self.part_end) / self.part_ns;
         if skipped > 2 * PARTS as u64 {
             let to = self.part_end + (skipped - PARTS as u64 - 1) * self.part_ns;
@@ -65,7 +65,7 @@ impl BufferLoad {
         (self.since, self.count) = (now, count);
     }
 
-    /// The mean count over the last window and the part that has begun since.
+    /// The mean count over the last whole window and the time of the part that has begun since.
     pub(super) fn mean(&mut self, now: Time) -> f64 {
         self.advance(now);
         let integral = self.integral + u128::from((now - self.since).ns()) * u128::from(self.count);
@@ -82,7 +82,7 @@ mod tests {
 
     /// The naive twin is a list with the count of every nanosecond.
     #[test]
-    fn agrees_with_a_list_of_all_counts() {
+    fn the_moving_average_agrees_with_a_list_of_all_counts() {
         let mut stream = Stream::new(1, "buffer");
         let mut load = BufferLoad::new(Span::from_ns(160));
         let (mut counts, mut count) = (Vec::new(), 0);
@@ -97,7 +97,7 @@ mod tests {
                 let mean = if now == 0 { 0.0 } else { part as f64 / (now as usize - from) as f64 };
                 assert!(
                     (load.mean(Time::from_ns(now)) - mean).abs() < 1e-9,
-                    "at {now}: {} {mean}",
+                    "at {now} ns: the mean is {}, expected {mean}",
                     load.mean(Time::from_ns(now))
                 );
             }

@@ -1,12 +1,12 @@
-//! The write cache: hits take DRAM time, misses take a slot, dirty pages are written back to flash. Sync policies bound
-//! the dirty pages by the number of pages that a capacitor can save: C. Gao et al., "Aging capacitor supported cache
-//! management scheme for solid-state drives", IEEE TCAD 39(10), 2020.
+//! The write cache: a hit takes a DRAM access, a miss needs a slot, and dirty pages are written back to flash. Sync
+//! policies bound the dirty pages by the number of pages that a capacitor can save: C. Gao et al., "Aging capacitor
+//! supported cache management scheme for solid-state drives", IEEE TCAD 39(10), 2020.
 //!
-//! A page written by the host needs a slot and room in the dirty budget. Without either the page waits in FIFO order,
-//! and for each waiting page a cached page is evicted or written back. A write-back first reads the sectors that are
-//! not in the cache, if flash has the page; then it allocates a flash page like a host write. Sectors updated during
-//! the write-back stay dirty; under a policy with write protection such updates wait instead. A read that finds only
-//! some of its sectors in the cache waits until the others have been read from flash.
+//! A page written by the host needs a slot and room in the dirty budget. If one of them is missing, the page waits in
+//! FIFO order, and for each waiting page a cached page is evicted or written back. A write-back first reads the sectors
+//! that are not in the cache, if flash has the page; then it allocates a flash page like a host write. Sectors updated
+//! during the write-back remain dirty; under a policy with write protection such updates wait instead. A read that
+//! finds only some of its sectors in the cache waits until the missing sectors have been read from flash.
 
 mod cache;
 mod load;
@@ -37,11 +37,11 @@ use std::collections::{BTreeMap, VecDeque};
 pub(crate) struct Caching {
     pub(crate) cache: WriteCache,
     pub(crate) stats: CacheStats,
-    /// The most dirty pages, and the highest budget, since the last [`Caching::take_window`].
+    /// The highest number of dirty pages, and the highest budget, since the last [`Caching::take_window`].
     window: [u32; 2],
-    /// Moving average of the pages being written back, if [`Caching::watch_load`] has asked for it.
+    /// Moving average of the number of pages being written back; `None` unless [`Caching::watch_load`] has been called.
     load: Option<BufferLoad>,
-    /// Host pages that wait for a slot or for the budget.
+    /// Host pages that wait for a slot or for room in the budget.
     waiting: Queue,
     waiting_len: u32,
     /// Number of pages in `waiting` that need a slot: they were not cached when they began to wait.
@@ -52,10 +52,12 @@ pub(crate) struct Caching {
     sector_bytes: u64,
     /// Bit mask of all sectors of a page.
     pub(crate) whole: u64,
-    /// The cache begins no write-back ahead of eviction while this many pages are being written back.
+    /// While this many pages are being written back, the cache begins no write-back ahead of eviction, except under the
+    /// policy `eager`.
     syncs_max: u32,
-    /// LPNs whose newest data is lost, with the sequence number of their newest acknowledged write, which failed
-    /// because the drive is worn out; 0 if no acknowledged write failed, or the page in flash is marked as lost.
+    /// LPNs whose newest data is lost. The value is the sequence number of the newest acknowledged write of the LPN, if
+    /// that write failed because the drive is worn out; 0 if no acknowledged write failed, or if the page in flash is
+    /// marked as lost.
     pub(crate) lost: BTreeMap<u32, u64>,
 }
 
@@ -81,7 +83,7 @@ impl Caching {
         })
     }
 
-    /// Power is lost: empties the cache. The counters stay.
+    /// Power is lost: empties the cache and keeps the counters.
     pub(crate) fn forget(&mut self, spec: &CacheSpec, geometry: &Geometry, now: Time) {
         let fresh = Self::new(spec, geometry).expect("the spec has a write cache");
         let before = std::mem::replace(self, fresh);
@@ -89,19 +91,19 @@ impl Caching {
         self.update_load(now);
     }
 
-    /// From now on keeps the moving average of the pages being written back, over a window of `window`.
+    /// From now on keeps a moving average of the number of pages being written back, over the time `window`.
     pub(crate) fn watch_load(&mut self, window: Span) {
         self.load = Some(BufferLoad::new(window));
     }
 
-    /// The moving average of the share of the cache that is being written back, 0 to 1; 0 without
-    /// [`Caching::watch_load`].
+    /// The moving average of the share of the cache that is being written back, 0 to 1; 0 if [`Caching::watch_load`]
+    /// has not been called.
     pub(crate) fn load(&mut self, now: Time) -> f64 {
         let capacity = f64::from(self.cache.capacity().max(1));
         self.load.as_mut().map_or(0.0, |load| load.mean(now) / capacity)
     }
 
-    /// Tells the moving average the number of pages being written back now.
+    /// Updates the moving average with the number of pages being written back now.
     #[inline]
     fn update_load(&mut self, now: Time) {
         if let Some(load) = &mut self.load {
@@ -115,19 +117,20 @@ impl Caching {
         self.window[1] = self.window[1].max(pages);
     }
 
-    /// The most dirty pages, and the highest budget, since the last call.
+    /// Returns the highest number of dirty pages, and the highest budget, since the last call.
     pub(crate) fn take_window(&mut self) -> [u32; 2] {
         let now = [self.cache.dirty_pages(), self.cache.budget()];
         let most = std::mem::replace(&mut self.window, now);
         [most[0].max(now[0]), most[1].max(now[1])]
     }
 
-    /// Number of pages that fit, of dirty pages allowed, and of dirty pages.
+    /// Returns the capacity of the cache, the dirty budget, and the number of dirty pages, all in pages.
     pub(crate) fn pages(&self) -> [u32; 3] {
         [self.cache.capacity(), self.cache.budget(), self.cache.dirty_pages()]
     }
 
-    /// Bit masks of the sectors of page `lpn` that a request covers wholly, and of the sectors that it touches.
+    /// Returns two bit masks of sectors of page `lpn`: the sectors that a request covers completely, and the sectors
+    /// that the request touches.
     fn sectors<P: Probe>(&self, core: &Core<P>, request: &Request, lpn: Lpn) -> (u64, u64) {
         let page_bytes = u64::from(core.geometry.page_bytes);
         let start = u64::from(lpn.0) * page_bytes;
@@ -139,7 +142,7 @@ impl Caching {
         (mask(from.div_ceil(bytes), to / bytes), mask(from / bytes, to.div_ceil(bytes)))
     }
 
-    /// Completes a page of a request after a DRAM access.
+    /// Completes a page of a request when a DRAM access, which begins now, has ended.
     fn after_dram<P: Probe>(&mut self, core: &mut Core<P>, host: &mut Host, request: RequestId) {
         let now = core.now;
         if self.access_ns == Span::ZERO {
@@ -157,13 +160,13 @@ impl Caching {
     /// The DRAM clock has expired: an access has ended.
     pub(crate) fn on_dram<P: Probe>(&mut self, core: &mut Core<P>, host: &mut Host) {
         let clock = core.dram_clock();
-        let (_, request) = self.dram.pop_front().expect("the DRAM's clock is set for a page");
+        let (_, request) = self.dram.pop_front().expect("the DRAM clock strikes for a page");
         let next = self.dram.front().map_or(crate::sched::NEVER, |&(at, _)| at);
         core.agenda.set(clock, next);
         host.page_done(core, request);
     }
 
-    /// Reads a page. Returns whether the cache answers, now or later; if not, flash has to be read.
+    /// Reads a page. Returns whether the cache answers the read, now or later; if not, flash has to be read.
     #[inline(never)]
     pub(crate) fn read<P: Probe>(
         &mut self,
@@ -219,7 +222,7 @@ impl Caching {
         self.after_dram(core, host, request);
     }
 
-    /// Lets a page of a request wait for the fetch or write-back that is under way for an entry.
+    /// Lets a page of a request wait for the end of the fetch or write-back of an entry.
     fn wait_for<P: Probe>(&mut self, core: &mut Core<P>, slot: CacheSlot, request: RequestId, wants: Wants) {
         let entry = self.cache.entry_mut(slot);
         let waiter = core.waiters.insert(Waiter::new(Owner::Request(request), entry.lpn, wants));
@@ -254,9 +257,10 @@ impl Caching {
         self.stats.waiting_writes += 1;
     }
 
-    /// Writes a page into the cache; returns `false` if the page must wait for a slot or for the budget. A page that
-    /// needs either lets waiting pages go first, unless `is_first`. A page whose entry is write-protected, or lacks
-    /// sectors that the write covers in part, waits in the queue of its entry (returns `true`).
+    /// Writes a page into the cache. Returns `false` if the page must wait for a slot or for room in the budget; unless
+    /// `is_first`, it must also wait if it needs a slot or room and other pages are waiting for them already. A page
+    /// whose entry is write-protected, or lacks sectors that the write covers only in part, is put into the queue of
+    /// its entry; then the result is `true`.
     #[inline(never)]
     fn try_write<P: Probe>(
         &mut self,
@@ -288,8 +292,9 @@ impl Caching {
             }
         }
         let (dirty, budget) = (self.cache.dirty_pages(), self.cache.budget());
-        // After a time with a budget of 0, more pages may be being written back than the budget now allows. Their
-        // writes are not acknowledged; no further page may become dirty, or acknowledged and unflushed, on top of them.
+        // After a time with a budget of 0, write-throughs of more pages than the budget allows may be under way. These
+        // writes are not acknowledged. Until enough of them have ended, no clean page may become dirty, and no page
+        // without unflushed acknowledged writes may get one.
         let is_over_budget = budget > 0 && (!is_dirty && dirty >= budget || !is_unflushed && dirty > budget);
         let needs_room = found.is_none() || !is_dirty;
         if needs_room && (self.waiting_len > 0 && !is_first) || is_over_budget {
@@ -317,7 +322,8 @@ impl Caching {
         }
         core.sequence += 1;
         let sequence = core.sequence;
-        // Data in a program under way belongs to the epoch in which it was written, data written now to the open epoch.
+        // Data in a program under way belongs to the epoch in which the host wrote the data; data written now belongs
+        // to the open epoch.
         if self.cache.entry(slot).dirty == 0 {
             let epoch = path.host.epochs.open();
             path.host.epochs.join(epoch);
@@ -343,7 +349,7 @@ impl Caching {
     }
 
     /// Chooses pages to evict for the pages that wait for a slot, and dirty pages to write back for the pages that wait
-    /// for the budget; returns whether a slot is free at once.
+    /// for room in the budget. Returns whether a slot has become free.
     fn make_room<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -352,7 +358,7 @@ impl Caching {
     ) -> bool {
         loop {
             let cache = &mut self.cache;
-            // The first waiting page may have been evicted from the cache since it began to wait.
+            // The first waiting page may have been evicted since it began to wait, so it needs a slot now.
             let wanted = self.waiting_slots.max(u32::from(cache.find(first).is_none()));
             if cache.leaving() + cache.free_slots() < wanted
                 && let Some(slot) = cache.choose_victim()
@@ -412,7 +418,7 @@ impl Caching {
             return;
         }
         let Some((slot, has_evicted)) = self.cache.take_slot() else {
-            // This page is not cached; the next one will find a slot.
+            // This page is not cached, but a slot is freed for a page read later.
             self.make_room_for_read(core, path);
             return;
         };
@@ -424,7 +430,7 @@ impl Caching {
         (entry.valid, entry.sequence, entry.is_blank) = (whole, sequence, false);
     }
 
-    /// Evicts a page for the reads to come, unless one is already leaving.
+    /// Evicts a page to free a slot for later reads, unless a page is already leaving.
     fn make_room_for_read<P: Probe>(&mut self, core: &mut Core<P>, path: &mut DataPath<impl Map<P>>) {
         let cache = &mut self.cache;
         if cache.leaving() == 0
@@ -446,7 +452,7 @@ impl Caching {
         let Some(slot) = self.cache.find(lpn) else { return false };
         let entry = self.cache.entry(slot);
         let is_dirty = entry.is_dirty();
-        // For a scheduled write-back that has no flash page yet, its end leaves the epoch.
+        // If a write-back is scheduled and has no flash page yet, the end of the write-back leaves the epoch.
         let leaves_epoch = entry.dirty != 0 && entry.write_back != WriteBack::Scheduled;
         let epoch = entry.epoch;
         self.cache.forget(slot);
@@ -458,10 +464,10 @@ impl Caching {
         is_dirty
     }
 
-    /// Checks that with nothing under way no page waits, is accessed, is written back or is leaving.
+    /// With nothing under way, checks that no page waits, is being accessed or written back, or is leaving.
     ///
     /// # Errors
-    /// The numbers of such pages.
+    /// The numbers of pages that wait, are being accessed or written back, or are leaving.
     pub(crate) fn audit_at_rest(&self) -> Result<(), String> {
         let cache = &self.cache;
         let (waiting, dram) = (self.waiting_len, self.dram.len());

@@ -4,8 +4,8 @@ use super::{CacheSpec, CacheStats, DirtyBudget};
 use crate::base::note::Note;
 use crate::base::words::count;
 
-/// The dirty pages never reached the budget. `pages` fit in the cache, `budget` of them may be dirty; `measured` is the
-/// lowest budget that a detection has set, as a share of the cache.
+/// The number of dirty pages never reached the budget. `pages`: capacity of the cache; `budget`: dirty pages allowed;
+/// `measured`: the lowest budget that a detection has set, as a share of the cache.
 pub(crate) fn budget_never_bound(
     stats: &CacheStats,
     cache: &CacheSpec,
@@ -32,9 +32,9 @@ pub(crate) fn budget_never_bound(
     Note::info(
         "budget-never-bound",
         format!(
-            "The dirty budget was never reached, so {keys} had no effect on writes: at most {} of the {} pages of the write \
-             cache were dirty, and {} may be. A smaller cache.size or cache.dirty_budget, or more writes at a time, \
-             would show its effect.",
+            "The dirty budget was never reached, so {keys} had no effect on writes: at most {} of the {} pages of the \
+             write cache were dirty, and {} may be dirty. Lower cache.size or cache.dirty_budget, or submit more \
+             writes at a time.",
             count(most.into()),
             count(pages.into()),
             count(least.into())

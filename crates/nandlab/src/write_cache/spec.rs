@@ -19,22 +19,27 @@ section! {
             "\"0MiB\"",
             "size of the write cache; less than a page: no cache",
         ),
-        /// Time of a DRAM access, for each page of a hit.
-        pub access_ns: Span = key("cache.access", OVERHEAD, "\"1us\"", "DRAM access time for each page of a hit")
-            .note("assumption: 4 KiB at some GB/s"),
+        /// DRAM access time of each page that the host reads from or writes to the cache.
+        pub access_ns: Span = key(
+            "cache.access",
+            OVERHEAD,
+            "\"1us\"",
+            "DRAM access time of each page that the host reads from or writes to the cache",
+        )
+        .note("assumption: 4 KiB at some GB/s"),
         /// The sync policy, one of [`crate::write_cache::sync::POLICIES`].
         pub sync: Choice = key(
             "cache.sync",
             ValueKind::Registered(syncs),
             "\"none\"",
-            "when dirty pages are written ahead of eviction",
+            "when dirty pages are written back ahead of eviction",
         ),
-        /// The limit to the dirty pages.
+        /// The limit to the number of dirty pages.
         pub dirty_budget: DirtyBudget = key(
             "cache.dirty_budget",
             DIRTY_BUDGET,
             "1.0",
-            "share of the cache that may be dirty; sync = \"none\" keeps no budget",
+            "share of the cache that may be dirty; without effect if cache.sync = \"none\"",
         ),
     }
 }
@@ -45,7 +50,7 @@ fn syncs() -> &'static [Policy] {
     &ALL
 }
 
-/// `cache.dirty_budget`: the limit to the dirty pages.
+/// `cache.dirty_budget`: the limit to the number of dirty pages.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum DirtyBudget {
     /// A share of the cache.
@@ -59,7 +64,7 @@ const DIRTY_BUDGET: ValueKind = ValueKind::Either(&[
     SHARE,
     ValueKind::Slot(&[plain(
         "measured",
-        "budget detection sets it from the pages that the capacitor can save",
+        "budget detection sets the budget from the number of pages that the capacitor can save",
     )]),
 ]);
 

@@ -1,4 +1,4 @@
-//! What is counted of the write cache.
+//! Counters of the write cache.
 
 use crate::base::counters::counters;
 use crate::base::section::{Before, Beside, Section};
@@ -8,33 +8,34 @@ use serde::Serialize;
 counters! {
     /// Hits, evictions and write-backs of a write cache.
     pub struct CacheStats {
-        /// Reads that found all their sectors.
+        /// Host page reads that found all their sectors in the write cache.
         pub read_hits: u64, sum of pages;
-        /// Reads that did not.
+        /// Host page reads that did not find all their sectors in the write cache.
         pub read_misses: u64, sum of pages;
-        /// Writes of cached pages.
+        /// Host page writes to a page that had a slot in the write cache when the write was admitted.
         pub write_hits: u64, sum of pages;
-        /// Writes of pages that were not.
+        /// Host page writes to a page that had no slot in the write cache when the write was admitted.
         pub write_misses: u64, sum of pages;
-        /// Clean pages that left for others.
+        /// Clean pages evicted from the write cache.
         pub evictions: u64, sum of pages;
-        /// Dirty pages that had to be written back first.
+        /// Dirty pages chosen for eviction: they leave the write cache when they have been written back.
         pub dirty_evictions: u64, sum of pages;
-        /// Pages written back because the drive was idle or the host asked for a flush.
+        /// Pages written back ahead of eviction: by the sync policy, for a host flush, or for a budget detection.
         pub syncs: u64, sum of pages;
-        /// Pages written back, whatever the reason.
+        /// Pages programmed to flash from the write cache, for any reason.
         pub write_backs: u64, sum of pages;
-        /// Writes that waited for a slot or for the dirty budget.
+        /// Host page writes that waited for a slot of the write cache or for room in the dirty budget.
         pub waiting_writes: u64, sum of pages;
-        /// Writes that waited because their page was being written back (write protection).
+        /// Host page writes that waited because their page was being written back (write protection).
         pub blocked_updates: u64, sum of pages;
-        /// Most dirty pages at a time.
+        /// Highest number of dirty pages in the write cache at a time.
         pub dirty_pages_max: u32, max of pages;
     }
 }
 
 impl CacheStats {
-    /// `cache` of the summary, for so many pages, dirty ones allowed, and dirty ones at the end.
+    /// Returns the section `cache` of the summary. `pages`: capacity; `budget_pages`: dirty pages allowed;
+    /// `dirty_pages`: dirty pages at the end.
     pub(crate) fn summary(
         &self,
         size_bytes: u64,
@@ -51,16 +52,16 @@ impl CacheStats {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "CacheSummary")]
 pub struct CacheValues {
-    /// Size of the cache; 0 without one.
+    /// Size of the write cache (`cache.size`); less than a page: the drive has no write cache.
     #[schemars(extend("unit" = "bytes"))]
     pub size_bytes: u64,
-    /// Pages that fit.
+    /// Pages that fit into the write cache.
     #[schemars(extend("unit" = "pages"))]
     pub pages: u32,
-    /// Pages that may be dirty.
+    /// Dirty budget at the end: the number of dirty pages allowed in the write cache.
     #[schemars(extend("unit" = "pages"))]
     pub budget_pages: u32,
-    /// Dirty pages at the end.
+    /// Dirty pages in the write cache at the end.
     #[schemars(extend("unit" = "pages"))]
     pub dirty_pages: u32,
 }

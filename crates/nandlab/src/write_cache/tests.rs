@@ -1,4 +1,5 @@
-//! The write cache on a bare core: four pages, a DRAM access of 1 us, a program of 210 us including its transfer.
+//! The write cache on a bare core. The cache has four pages, a DRAM access takes 1 us, and a program takes 210 us
+//! including its transfer. The drive has one die, so programs run one after the other.
 
 use super::*;
 use crate::base::geometry::BlockId;
@@ -110,7 +111,7 @@ impl Bench {
 }
 
 #[test]
-fn a_write_is_done_after_a_dram_access_and_its_page_is_dirty() {
+fn a_write_completes_after_a_dram_access_and_its_page_is_dirty() {
     let mut bench = Bench::new(&Setup::default(), 1.0);
     let id = bench.write(3);
     assert_eq!(bench.completed_us(id), None);
@@ -130,7 +131,7 @@ fn at_the_budget_a_write_waits_until_the_oldest_dirty_page_is_written_back() {
     let mut bench = Bench::new(&Setup::default(), 0.5);
     let ids = [5, 6, 7].map(|lpn| bench.write(lpn));
     bench.run();
-    // The third write continues when LPN 5 is in flash.
+    // The budget is two pages. The third write continues when LPN 5 is in flash, and then takes a DRAM access.
     assert_eq!(ids.map(|id| bench.completed_us(id)), [Some(1), Some(1), Some(210 + 1)]);
     assert_eq!((bench.in_flash(), bench.cache.cache.dirty_pages()), (vec![5], 2));
     assert_eq!((bench.cache.stats.waiting_writes, bench.cache.stats.write_backs), (1, 1));
@@ -156,7 +157,7 @@ fn a_flush_waits_for_the_dirty_pages_of_its_epoch() {
     let after = bench.write(2);
     bench.run();
     assert_eq!((bench.completed_us(after), bench.completed_us(flush)), (Some(1), Some(2 * 210)));
-    // LPN 2 has been written back with the others. No page is dirty any more: the next flush completes at once.
+    // LPN 2 has been written back too, so no page is dirty any more and the next flush completes at once.
     let now = (bench.core.now - Time::START) / US;
     let next = bench.flush();
     assert_eq!(bench.completed_us(next), Some(now));
@@ -167,7 +168,7 @@ fn a_flush_waits_for_the_dirty_pages_of_its_epoch() {
 fn missing_sectors_of_a_page_are_read_before_it_is_written_back() {
     let mut bench = Bench::new(&Setup::default(), 1.0);
     fill(&mut bench.core, WriteStream::Host, [0]);
-    // One of eight sectors of two pages; LPN 1 is not mapped.
+    // The host writes one of the eight sectors of each page; LPN 1 is not mapped, so only LPN 0 has to be read.
     bench.write_bytes(0, 512);
     bench.write_bytes(1, 512);
     bench.run();
@@ -182,7 +183,7 @@ fn missing_sectors_of_a_page_are_read_before_it_is_written_back() {
 #[test]
 fn the_write_back_of_a_deallocated_page_ends_without_a_program() {
     let mut bench = Bench::new(&Setup { blocks: 3, logical_pages: 12, ..Setup::default() }, 0.5);
-    // There is no room for the host in flash.
+    // Two of the three blocks are full, and the host may not take the last free block.
     fill(&mut bench.core, WriteStream::Gc, 4..12);
     let ids = [0, 1, 2].map(|lpn| bench.write(lpn));
     bench.run();

@@ -7,7 +7,7 @@ use crate::probe::Probe;
 use crate::sched::{Cause, Class, Owner, Start, Transaction};
 
 impl Caching {
-    /// Begins the write-back of a page, if it is dirty and no write-back of it is under way.
+    /// Begins the write-back of a page if the page is dirty and no write-back of the page is under way.
     pub(super) fn begin_write_back<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -22,8 +22,8 @@ impl Caching {
         }
     }
 
-    /// Takes the next step of a write-back: fetch the sectors that are not in the cache, get the map entry, allocate a
-    /// flash page and queue the program.
+    /// Takes the next step of a write-back. The steps are: fetch the sectors that are not in the cache, get the map
+    /// entry, allocate a flash page and queue the program.
     pub(super) fn continue_write_back<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -60,8 +60,8 @@ impl Caching {
         }
     }
 
-    /// Continues [`Caching::fetch`] when the map entry is available: reads the flash page, unless its content is in
-    /// RAM, lost or unmapped.
+    /// Continues [`Caching::fetch`] when the map entry is available: reads the flash page, unless the data is lost or
+    /// still in the program under way, or the LPN is unmapped.
     pub(crate) fn fetch_mapped<P: Probe>(&mut self, core: &mut Core<P>, map: &impl Map<P>, slot: CacheSlot) {
         let lpn = self.cache.entry(slot).lpn;
         if self.lost.contains_key(&lpn.0) {
@@ -82,8 +82,8 @@ impl Caching {
         }
     }
 
-    /// The fetch of a page is over: all sectors are valid, or lost. `sequence` is the sequence number of the flash
-    /// page, if the LPN was mapped.
+    /// The fetch of a page has ended: every sector is valid or lost. `sequence` is the sequence number of the flash
+    /// page; `None` if the LPN was unmapped.
     #[inline(never)]
     pub(crate) fn on_fetched<P: Probe>(
         &mut self,
@@ -105,7 +105,8 @@ impl Caching {
             entry.sequence = entry.sequence.max(sequence);
             entry.is_blank = false;
         }
-        // A write-back that `serve_entry` begins continues without a call from here.
+        // Only a write-back that was scheduled before `serve_entry` has to be continued here: a write-back that
+        // `serve_entry` begins continues by itself.
         let is_scheduled = entry.write_back == WriteBack::Scheduled;
         self.serve_entry(core, path, slot);
         if is_scheduled {
@@ -114,8 +115,8 @@ impl Caching {
         self.end_of_use(core, slot);
     }
 
-    /// Host pages that wait for an entry continue: first reads are answered, then writes are tried again. These writes
-    /// have their slot, so they do not go behind the pages that wait for one.
+    /// Host pages that wait for an entry continue: first the reads are answered, then the writes are tried again. These
+    /// writes have a slot, so they do not queue behind the pages that wait for a slot.
     pub(super) fn serve_entry<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -154,7 +155,8 @@ impl Caching {
         self.end_write_back(core, path, slot);
     }
 
-    /// Completes host pages written through: their data is in flash, or their program has `failed`.
+    /// Completes write-throughs, because their data is in flash or no longer needed, or because their write-back has
+    /// failed for the reason `failed`.
     pub(super) fn end_write_throughs<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -171,7 +173,7 @@ impl Caching {
         }
     }
 
-    /// A write-back is over: its program has ended, or the page was deallocated before it got a flash page.
+    /// A write-back has ended: its program has ended or failed, or the page was deallocated before it got a flash page.
     #[inline(never)]
     pub(crate) fn end_write_back<P: Probe>(
         &mut self,
@@ -204,14 +206,15 @@ impl Caching {
         core.wake(Wake::Detection);
     }
 
-    /// An operation of an entry has ended: frees the slot if the entry is leaving and idle, and wakes the pages that
-    /// wait for room.
+    /// An operation of an entry has ended: frees the slot if the entry is leaving and idle, and lets the pages that
+    /// wait for room be tried again.
     pub(super) fn end_of_use<P: Probe>(&mut self, core: &mut Core<P>, slot: CacheSlot) {
         self.cache.free_if_idle(slot);
         core.wake(Wake::CacheRoom);
     }
 
-    /// Begins write-backs ahead of eviction: for a flush, a budget detection, or as the sync policy says.
+    /// Begins write-backs ahead of eviction, for a host flush, for a budget detection, or by decision of the sync
+    /// policy.
     pub(crate) fn sync_more<P: Probe>(&mut self, core: &mut Core<P>, path: &mut DataPath<impl Map<P>>) {
         let _inside = core.inside.enter(Part::WriteCache);
         self.sync_pages(core, path);

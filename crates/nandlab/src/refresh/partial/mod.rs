@@ -80,8 +80,8 @@ pub(crate) struct Partial {
 }
 
 impl Partial {
-    /// Returns partial refresh without links and with an empty VSM; `None` under other policies. `seed`: the seed of the
-    /// drive.
+    /// Returns partial refresh without links and with an empty VSM; `None` under other policies. `seed`: the seed of
+    /// the drive.
     pub(crate) fn new<P: Probe>(spec: &RefreshPolicySpec, seed: u64, core: &Core<P>) -> Option<Self> {
         let (partial, geometry) = (*spec.partial()?, &core.geometry);
         let (first, most) = core.ftl.combination_lpns();

@@ -1,5 +1,5 @@
-//! `cache.sync = "eager"`: a write buffer. The write-back of every dirty page begins at once (the 10 MB buffer of the
-//! rcopyback paper, Section 5.1).
+//! `cache.sync = "eager"`: the cache is a write buffer. The write-back of every dirty page begins at once (the 10 MB
+//! buffer of the rcopyback paper, Section 5.1).
 
 use super::SyncPolicy;
 use crate::base::policy::{Choice, PolicyInfo};

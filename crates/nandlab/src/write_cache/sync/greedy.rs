@@ -1,12 +1,12 @@
-//! `cache.sync = "greedy"`: writes all dirty pages back when the drive is idle; when busy, works as `punctual` (GS of
-//! the aging-capacitor paper, Section III-B).
+//! `cache.sync = "greedy"`: when the drive is idle, writes all dirty pages back; when the drive is busy, works like
+//! `punctual` (GS of the aging-capacitor paper, Section III-B).
 
 use super::{CacheView, SyncPolicy};
 use crate::base::policy::{Choice, PolicyInfo};
 
 pub(super) const INFO: PolicyInfo = PolicyInfo {
     name: "greedy",
-    description: "all dirty pages are written back when the drive is idle",
+    description: "all dirty pages are written back when the drive is idle; at the budget, one dirty page per write",
     params: &[],
 };
 

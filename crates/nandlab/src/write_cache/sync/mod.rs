@@ -1,20 +1,20 @@
 //! Sync policies: when dirty pages are written back ahead of their eviction.
 //!
-//! A policy sees the counts of [`CacheView`] and answers questions; the cache acts. Each policy is one file in this
-//! folder and one line of [`POLICIES`].
+//! A policy receives the counts of [`CacheView`] and decides; the cache writes back and evicts. Each policy is one file
+//! in this folder and one line of [`POLICIES`].
 
 use crate::base::policy::{Choice, PolicyInfo};
 
-/// The state of the cache that a sync policy may look at; counts are in pages.
+/// The inputs of a sync policy: the state of the cache, with counts in pages.
 #[derive(Clone, Copy, Debug)]
 pub struct CacheView {
-    /// Dirty pages, those being written back included.
+    /// Dirty pages, including those being written back.
     pub dirty: u32,
     /// Dirty pages that are being written back.
     pub writing: u32,
     /// Dirty pages allowed.
     pub budget: u32,
-    /// Pages that fit.
+    /// Pages that fit into the cache.
     pub capacity: u32,
     /// Whether the least recently used dirty page is cold.
     pub oldest_dirty: Coldness,
@@ -24,7 +24,7 @@ pub struct CacheView {
 /// cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Coldness {
-    /// Every dirty page is being written back already.
+    /// The cache has no dirty page, or every dirty page is being written back already.
     None,
     /// The page is not cold.
     Warm,
@@ -34,12 +34,12 @@ pub enum Coldness {
 
 /// Decides when dirty pages are written back.
 pub trait SyncPolicy: std::fmt::Debug + Send + Sync {
-    /// Whether the budget bounds the dirty pages; if not, only the cache size does.
+    /// Whether the budget bounds the number of dirty pages; if not, only the size of the cache bounds it.
     fn keeps_budget(&self) -> bool {
         true
     }
 
-    /// The share of the cache, least recently used, whose pages count as cold.
+    /// The share of the cache whose pages, the least recently used pages, count as cold.
     fn cold_share(&self) -> f64 {
         0.0
     }
@@ -54,7 +54,7 @@ pub trait SyncPolicy: std::fmt::Debug + Send + Sync {
         false
     }
 
-    /// Whether an eviction takes the least recently used dirty page before clean pages used less recently.
+    /// Whether an eviction takes the least recently used dirty page even if clean pages were used less recently.
     fn evicts_dirty_first(&self, _cache: &CacheView) -> bool {
         false
     }
@@ -85,14 +85,14 @@ policies! {
     smart,
 }
 
-/// The policy chosen by `cache.sync`.
+/// Returns the policy chosen by `cache.sync`.
 ///
 /// # Panics
-/// When the choice names no policy of the table; the spec reader accepts only policies of the table.
+/// If [`POLICIES`] has no policy of this name. The spec reader accepts only names of [`POLICIES`].
 pub fn make(choice: &Choice) -> Box<dyn SyncPolicy> {
     let (_, make) = POLICIES
         .iter()
         .find(|(info, _)| info.name == choice.name)
-        .expect("the spec reader accepts only policies of the table");
+        .expect("the spec reader accepts only names of POLICIES");
     make(choice)
 }

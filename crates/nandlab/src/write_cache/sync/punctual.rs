@@ -1,12 +1,12 @@
-//! `cache.sync = "punctual"`: when the dirty pages have reached the budget, each write has one dirty page written back
-//! (PS of the aging-capacitor paper, Section III-B).
+//! `cache.sync = "punctual"`: when the number of dirty pages has reached the budget, one dirty page is written back for
+//! each write (PS of the aging-capacitor paper, Section III-B).
 
 use super::SyncPolicy;
 use crate::base::policy::{Choice, PolicyInfo};
 
 pub(super) const INFO: PolicyInfo = PolicyInfo {
     name: "punctual",
-    description: "at the budget, one page is written back per write",
+    description: "at the budget, one dirty page is written back per write",
     params: &[],
 };
 

@@ -1,10 +1,10 @@
 //! `cache.sync.smart = { budget_margin = 0.05, cold_share = 0.05 }`: budget and coldness thresholds (SSA of the
 //! aging-capacitor paper, Section IV-B and Fig. 2).
 //!
-//! When the drive is idle, the least recently used dirty page is written back if the dirty pages reach (1 -
-//! `budget_margin`) x budget, or if the page is cold: among the least recently used `cold_share` of the cache. When the
-//! dirty pages reach the same threshold, dirty pages are evicted before clean ones. A page that is being written back
-//! is protected: its updates wait.
+//! When the drive is idle, the least recently used dirty page is written back if the number of dirty pages reaches the
+//! threshold (1 - `budget_margin`) x budget, or if the page is cold: among the least recently used `cold_share` of the
+//! cache. From the same threshold on, dirty pages are evicted before clean pages. A page that is being written back is
+//! protected: its updates wait.
 
 use super::{CacheView, Coldness, SyncPolicy};
 use crate::base::policy::{Choice, ParamInfo, PolicyInfo};
@@ -15,10 +15,11 @@ const fn share(name: &'static str, description: &'static str) -> ParamInfo {
 
 pub(super) const INFO: PolicyInfo = PolicyInfo {
     name: "smart",
-    description: "budget and coldness thresholds",
+    description: "in idle time, dirty pages are written back near the budget and when they are cold; near the budget, \
+                  dirty pages are evicted first",
     params: &[
         share("budget_margin", "share of the budget that is kept free in idle time"),
-        share("cold_share", "share of the cache, used least recently, that counts as cold"),
+        share("cold_share", "share of the cache whose pages, the least recently used pages, count as cold"),
     ],
 };
 
@@ -45,7 +46,7 @@ impl SyncPolicy for Smart {
     }
 
     fn syncs_when_idle(&self, cache: &CacheView) -> bool {
-        // Pages that are being written back already do not count.
+        // Pages that are being written back already do not count towards the threshold.
         self.reaches_threshold(cache.dirty - cache.writing, cache.budget)
             || cache.oldest_dirty == Coldness::Cold
     }
