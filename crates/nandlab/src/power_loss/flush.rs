@@ -1,10 +1,10 @@
 //! Power fails: operations under way end or are torn, queued operations are dropped, and an emergency flush on the
 //! capacitor's energy writes dirty pages to flash (aging-capacitor paper, Section IV-C).
 //!
-//! Operations under way end on energy reserved for them; without a capacitor, or with an empty one, they tear. The
-//! flush begins at once on the idle dies. A program begins only if the remaining energy covers it to its end, so the
-//! flush tears no page. Of a page that is only partly in the cache the valid sectors are written, with a mark in the
-//! OOB; recovery completes such a page.
+//! Operations under way end on energy reserved for them; without a capacitor, or with an empty capacitor, they are
+//! torn. The flush begins at once on the idle dies. A program begins only if the remaining energy covers the program to
+//! its end, so the flush tears no page. If only a part of a page is in the cache, the valid sectors are written, with a
+//! mark in the OOB; recovery completes such a page.
 
 use super::PowerLoss;
 use super::{Outage, Schemes};
@@ -23,13 +23,13 @@ pub(crate) struct Dirty {
     pub(crate) sequence: u64,
     /// Sequence number of the newest acknowledged write that is not in flash; 0: none.
     pub(crate) unflushed: u64,
-    /// The write cache has only some of the page's sectors, and flash has the others.
+    /// Whether the write cache has only some of the page's sectors and flash has the others.
     pub(crate) is_partial: bool,
     pub(crate) is_lost: bool,
     pub(crate) is_saved: bool,
 }
 
-/// The transactions that the dies have begun, die by die.
+/// Returns the transactions that the dies have begun, die by die.
 pub(crate) fn under_way<P: Probe>(core: &Core<P>) -> Vec<Transaction> {
     let mut all = Vec::new();
     for die in (0..core.geometry.dies).map(DieId) {
@@ -45,10 +45,10 @@ pub(crate) fn under_way<P: Probe>(core: &Core<P>) -> Vec<Transaction> {
 /// The method and the energy of an emergency flush.
 pub(crate) struct Means<'a> {
     pub(crate) method: FlushMethod,
-    /// Programs under way at a time.
+    /// Highest number of programs under way at a time.
     pub(crate) at_a_time: u32,
-    /// Energy in joules of a flush with this duration and this sum of program times (Eq. 3 to 5 of the aging-capacitor
-    /// paper).
+    /// Returns the energy, in joules, of a flush from its duration and the sum of its program times (Eq. 3 to 5 of the
+    /// aging-capacitor paper).
     pub(crate) spent_j: &'a dyn Fn(Span, Span) -> f64,
 }
 
@@ -61,16 +61,16 @@ struct Flush {
     lines: Vec<Lpn>,
     /// Number of lines whose program has begun.
     lines_begun: usize,
-    /// Number of the flush's programs under way.
+    /// Number of programs of the flush that are under way.
     under_way: u32,
-    /// Latest time at which the programs begun so far may end.
+    /// Time at which all programs begun so far have ended in the worst case.
     may_end: Time,
-    /// Whether the energy does not cover another program.
+    /// Whether the remaining energy is too low for another program.
     is_over: bool,
 }
 
 impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
-    /// Takes back the pages allocated to programs that are queued and not begun: these pages are still erased.
+    /// Takes back the pages allocated to queued programs that have not begun: these pages are still erased.
     pub(crate) fn take_back_queued(&mut self) {
         let mut ends = std::collections::BTreeMap::new();
         for transaction in under_way(self.core) {
@@ -85,7 +85,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         });
     }
 
-    /// There is no energy: tears the array operations under way. Returns the blocks whose erase was torn.
+    /// Without energy: tears the array operations under way. Returns the blocks whose erase was torn.
     pub(crate) fn tear(&mut self, loss: &mut PowerLoss) -> Vec<BlockId> {
         let mut torn_erases = Vec::new();
         for transaction in under_way(self.core) {
@@ -111,8 +111,8 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         torn_erases
     }
 
-    /// Tears a page that was being programmed and, if it is the MSB page of its wordline, the LSB page too. Recovery
-    /// finds out whether the LSB page had the newest data of its LPN.
+    /// Tears a page that was being programmed. If it is the MSB page of a planar MLC wordline, also tears the LSB page
+    /// of the wordline. Recovery finds out whether the LSB page had the newest data of its LPN.
     fn tear_page(&mut self, ppn: Ppn, loss: &mut PowerLoss) {
         self.core.array.tear(ppn);
         let (_, page) = self.core.geometry.split(ppn);
@@ -123,12 +123,12 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         }
     }
 
-    /// Records in `loss` a page that is about to be torn after it had been programmed.
+    /// Records in `loss` a programmed page that is going to be torn.
     fn record_torn(&self, ppn: Ppn, loss: &mut PowerLoss) {
         let (lpn, sequence) = (self.core.array.lpn(ppn), self.core.array.stamp(ppn).sequence);
         // A torn translation page is rebuilt from the OOB of the data pages.
         let is_translation = self.core.ftl.is_translation(lpn);
-        // An unmapped combination page has no links, so it is not needed.
+        // An unmapped combination page has no links, so it is no loss.
         let ftl = &self.core.ftl;
         let is_unlinked = ftl.is_combination(lpn) && ftl.map.get(lpn).is_none();
         if !self.core.array.is_torn(ppn) && lpn.0 != DEAD_LPN && !is_translation && !is_unlinked {
@@ -136,8 +136,8 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         }
     }
 
-    /// A program has ended, or is torn: the page is no longer erased. A page reprogrammed in place gets a new age
-    /// stamp.
+    /// A program or copyback has ended, or is torn: the page is no longer erased. A page reprogrammed in place gets a
+    /// new age stamp.
     fn end_program(&mut self, program: &Transaction) {
         let (block, page) = self.core.geometry.split(program.ppn);
         if program.is_in_place() {
@@ -161,7 +161,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         }
     }
 
-    /// Lets operations under way end, and programs dirty pages, then lines of the VSM, as far as the energy goes.
+    /// Lets operations under way end. Programs dirty pages, and then lines of the VSM, as far as the energy allows.
     pub(crate) fn flush(&mut self, means: &Means, dirty: &mut [Dirty], loss: &mut PowerLoss) {
         let pages = FlushPages::new(means.method, &self.core.geometry, &self.core.ftl, dirty.len() as u32);
         let under_way = under_way(self.core);
@@ -206,7 +206,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
                             self.end_program(&done);
                         }
                         if done.kind == FlashOp::Copyback {
-                            // The map is not changed here: recovery decides which of the two copies counts.
+                            // The map is not changed here: recovery chooses between source and copy.
                             let block = self.core.geometry.block_of(done.ppn);
                             self.schemes.count_copyback(self.core.array.block(block).copybacks);
                         }
@@ -263,12 +263,12 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         }
     }
 
-    /// Begins a program of the flush. Recovery updates the map.
+    /// Begins a program of the flush, without changing the map; recovery rebuilds the map.
     fn program_in_flush(&mut self, place: AllocatedPage, lpn: Lpn, stamp: Stamp, owner: Owner) {
         let (to, maps, cause, class) = (To::Allocated(place), Maps::Nothing, Cause::Flush, Class::HostWrite);
         let queued = self.core.program(Program { to, lpn, stamp, maps, owner, cause, class });
         queued.expect("the program has its allocated page");
-        // A die gets one page at a time, so the program begins at once.
+        // The flush gives pages only to idle dies, so the program begins at once.
         self.core.start_dies();
     }
 
@@ -276,7 +276,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
     fn take_energy_for(&self, means: &Means, flush: &mut Flush, loss: &mut PowerLoss, page: u32) -> bool {
         let timing = self.core.device.timing();
         let program_ns = timing.program_ns(page);
-        // At worst every other die of the channel transfers first, a page at the last read level.
+        // In the worst case every die of the channel first transfers a page, at the last read level.
         let dies_per_channel = u64::from(self.core.geometry.dies / self.core.geometry.channels);
         let wait_ns = dies_per_channel * timing.longest_transfer_ns()
             + u64::from(self.core.geometry.dies) * timing.off_chip_ns;
@@ -290,8 +290,8 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         true
     }
 
-    /// Begins programs of lines of the VSM on idle dies. Without its line a page keeps the errors that it had before
-    /// its refresh.
+    /// Begins programs of lines of the VSM on idle dies. A page whose line is not saved keeps the errors that it had
+    /// before its refresh.
     fn begin_line_programs(&mut self, means: &Means, flush: &mut Flush, loss: &mut PowerLoss) {
         while !flush.is_over && flush.lines_begun < flush.lines.len() {
             let lpn = flush.lines[flush.lines_begun];
@@ -309,7 +309,8 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         }
     }
 
-    /// Whether a page counts as fast: an LSB page, or on 3D flash a page of the faster half of the layers.
+    /// Whether a page counts as fast: any SLC page, an LSB page of planar MLC, or on 3D flash a page in the faster half
+    /// of the layers.
     fn is_fast(&self, page: u32) -> bool {
         match self.core.geometry.cell {
             Cell::Slc => true,

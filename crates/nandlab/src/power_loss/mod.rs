@@ -1,6 +1,6 @@
-//! Power loss: operations under way end or tear, an emergency flush on the capacitor's energy saves dirty pages, and
-//! when power is back the drive is rebuilt from flash. `drive/power_loss.rs` and `drive/recovery.rs` have the order of
-//! these steps.
+//! Power loss: operations under way end or are torn, an emergency flush on the capacitor's energy saves dirty pages,
+//! and when power is back the drive is rebuilt from flash. `drive/power_loss.rs` and `drive/recovery.rs` call these
+//! steps in their order.
 //!
 //! C. Gao et al., "Aging capacitor supported cache management scheme for solid-state drives", IEEE TCAD 39(10), 2020
 //! (Section IV-C: the emergency flush).
@@ -24,8 +24,8 @@ use crate::ftl::AllocatedPage;
 use crate::probe::Probe;
 use crate::sched::Transaction;
 
-/// What other mechanisms have to hear of operations that end while power fails and during recovery, and the lines of
-/// the VSM that they have to save.
+/// Calls to other mechanisms: about operations that end while power fails and during recovery, and for the lines of the
+/// VSM that have to be saved.
 pub(crate) trait Schemes<P: Probe> {
     /// The first page of a block is programmed.
     fn on_first_program(&mut self, core: &mut Core<P>, block: BlockId);
@@ -33,7 +33,7 @@ pub(crate) trait Schemes<P: Probe> {
     /// A copyback from block `from` to block `to` has ended.
     fn on_copied_back(&mut self, to: BlockId, from: BlockId);
 
-    /// Counts a copyback that has ended; `in_a_row`: number of copybacks in a row of its page.
+    /// Counts a copyback that has ended; `in_a_row`: number of copybacks in a row that the page has made.
     fn count_copyback(&mut self, in_a_row: u8);
 
     /// A block has been erased.
@@ -45,30 +45,31 @@ pub(crate) trait Schemes<P: Probe> {
     /// The pages from `first` up to but excluding `end` have not been programmed.
     fn on_blank(&mut self, first: Ppn, end: Ppn);
 
-    /// The combination pages that are only in RAM; `under_way`: the transactions that the dies have begun.
+    /// Returns the LPNs of the combination pages that are only in RAM; `under_way`: the transactions that the dies have
+    /// begun.
     fn lines(&mut self, under_way: &[Transaction]) -> Vec<Lpn>;
 
-    /// Allocates a page for a combination page, on an idle die.
+    /// Allocates a page on an idle die for a combination page.
     fn place_line(&mut self, core: &mut Core<P>) -> Option<AllocatedPage>;
 
-    /// A program of a combination page to `to` has been queued.
+    /// A program of combination page `lpn` to the page `to` has been queued.
     fn stage(&mut self, lpn: Lpn, to: Ppn);
 }
 
 /// The power losses of a drive.
 #[derive(Debug, Default)]
 pub(crate) struct Losses {
-    /// In the order of time.
+    /// All power losses, in the order of time.
     pub(crate) list: Vec<PowerLoss>,
     /// Total time from power losses until the drive was ready again.
     pub(crate) down_ns: Span,
     /// Whether power is off now.
     pub(crate) is_off: bool,
-    /// Blocks whose erase has been torn, until power is back.
+    /// While power is off: the blocks whose erase has been torn.
     pub(crate) torn_erases: Vec<BlockId>,
 }
 
-/// The drive at the moment when power fails: the dies still have the operations under way.
+/// The drive when power fails: operations are still under way on the dies.
 pub(crate) struct Outage<'a, P: Probe, S> {
     pub(crate) core: &'a mut Core<P>,
     pub(crate) schemes: &'a mut S,

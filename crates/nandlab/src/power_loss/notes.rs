@@ -6,7 +6,8 @@ use crate::base::note::Note;
 use crate::base::units::Time;
 use crate::base::words::{count, duration, joules, several};
 
-/// Acknowledged writes are lost. `worn_out`: whether the capacitor is worn out; `None`: the drive has no capacitor.
+/// Power loss has destroyed acknowledged writes. `worn_out`: whether the capacitor is worn out; `None`: the drive has
+/// no capacitor.
 pub(crate) fn lost_writes(losses: &[PowerLoss], worn_out: Option<bool>) -> Option<Note> {
     let total = PowerLoss::total(losses);
     if total.lost_writes == 0 {
@@ -29,8 +30,8 @@ pub(crate) fn lost_writes(losses: &[PowerLoss], worn_out: Option<bool>) -> Optio
         }
         Some(false) if total.spent_j < 0.5 * total.energy_j => "The capacitor had energy left.".to_owned(),
         Some(false) => format!(
-            "The capacitor had {}, of which {} pages took {}: raise capacitor.capacitance or capacitor.margin, or \
-             lower cache.dirty_budget.",
+            "The capacitor held {}, and the flush of {} pages took {}: raise capacitor.capacitance or \
+             capacitor.margin, or lower cache.dirty_budget.",
             joules(total.energy_j),
             count(total.flushed_pages),
             joules(total.spent_j)
@@ -58,7 +59,7 @@ pub(crate) fn outstanding(requests: u64) -> Option<Note> {
     )
 }
 
-/// The run was over, after `requests` requests, before the injected power loss.
+/// The run ended after `requests` requests, before the power loss that the spec sets.
 pub(crate) fn never_cut(losses: &[PowerLoss], power: &PowerSpec, requests: u64, now: Time) -> Option<Note> {
     if !losses.is_empty() {
         return None;

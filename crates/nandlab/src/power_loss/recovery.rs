@@ -1,15 +1,15 @@
 //! Power is back: the state of the drive is rebuilt from flash.
 //!
 //! The OOB of every programmed page is read. If an LPN has several pages, the page with the highest sequence number
-//! counts; a copy has the sequence number of its host write, so a copy never wins over a newer write. Torn pages are
-//! ignored. Partial pages of the emergency flush are completed from the pages that they replace. Blocks whose erase was
-//! torn are erased again. Each stream continues in one partly programmed block; all other partly programmed blocks are
-//! closed. The P/E cycles and read counts of blocks, and the record of deallocations, are kept by the firmware and
-//! survive.
+//! counts; a copy has the sequence number of its host write, so a copy never counts instead of a newer write. Torn
+//! pages are ignored. Partial pages of the emergency flush are completed from the pages that they replace. Blocks whose
+//! erase was torn are erased again. Each stream continues in one partly programmed block; all other partly programmed
+//! blocks are closed. The firmware keeps the P/E cycles and read counts of blocks and the record of deallocations; they
+//! survive power loss.
 //!
 //! Recovery takes the time of the slowest die or channel: every die senses its programmed pages one after the other,
-//! and every channel transfers their OOB. The longest time that any die takes for erases
-//! and completed pages is added.
+//! and every channel transfers the OOB of these pages. The longest time that any die takes for erases and completed
+//! pages is added.
 
 use super::Recovery;
 use super::Schemes;
@@ -31,7 +31,7 @@ const OOB_BYTES: u64 = 16;
 pub(crate) struct Found {
     /// For each LPN the PPN of its newest page + 1; 0: none.
     pub(crate) pages: Huge<u32>,
-    /// For each LPN with a partial page its newest whole page; the partial page itself if there is no whole one.
+    /// For each LPN with a partial page: its newest whole page, or the partial page if there is no whole page.
     whole: BTreeMap<u32, Ppn>,
     /// By die: number of pages whose OOB was read.
     pub(crate) scanned: Vec<u64>,
@@ -41,22 +41,23 @@ pub(crate) struct Found {
 pub(crate) struct Return<'a, P: Probe, S> {
     pub(crate) core: &'a mut Core<P>,
     pub(crate) schemes: &'a mut S,
-    /// The drive has a capacitor, which is empty: programs could be torn by the next power loss.
+    /// Whether the drive has a capacitor. It is empty now, so the next power loss could tear programs.
     pub(crate) is_guarded: bool,
-    /// By die: time taken by operations of the recovery.
+    /// By die: duration of the erases, reads and programs of the recovery.
     pub(crate) busy_ns: &'a mut [Span],
     pub(crate) recovery: &'a mut Recovery,
 }
 
 impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
-    /// The rank by which the newest page of an LPN is chosen: sequence number; for copies of the same write a whole
-    /// page before a partial one, then the page corrected last.
+    /// The rank by which the newest page of an LPN is chosen. The page with the highest sequence number counts. Of
+    /// several copies of the same write a whole page ranks above a partial page, then a page corrected later above a
+    /// page corrected earlier.
     fn rank(&self, ppn: Ppn) -> (u64, bool, AgeStamp) {
         let Stamp { sequence, corrected } = self.core.array.stamp(ppn);
         (sequence, !self.core.array.is_partial(ppn), corrected)
     }
 
-    /// Reads the OOB of all programmed pages.
+    /// Reads the OOB of all programmed pages. Pages whose data has been deallocated (`trims`) are ignored.
     pub(crate) fn read_oobs(&self, trims: &Trims) -> Found {
         let mut found = Found {
             pages: Huge::zeroed(self.core.ftl.map.len() as usize),
@@ -92,7 +93,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         found
     }
 
-    /// Time to read the OOB of `scanned` pages on each die.
+    /// Time to read all OOBs; `scanned`: by die, the number of pages.
     pub(crate) fn scan_ns(&self, scanned: &[u64], channel_ns_per_byte: f64) -> Span {
         let timing = self.core.device.timing();
         let oob_ns = transfer_ns(OOB_BYTES, channel_ns_per_byte);
@@ -106,9 +107,10 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         on_die.unwrap_or_default().max(on_channel.into_iter().max().unwrap_or_default())
     }
 
-    /// A job interrupted by power loss may have taken the last free block, and torn pages in that block leave too
-    /// little room for the rest of its victim. So in a plane with fewer free blocks than GC needs, erases blocks whose
-    /// valid pages are all copies with an intact source; the source becomes the newest page again.
+    /// In each plane with fewer free blocks than GC needs, erases blocks whose newest pages are all copies with an
+    /// intact source; the sources become the newest pages again. The reason: a job interrupted by power loss may have
+    /// taken the last free block, and torn pages in that block leave too little room for the remaining pages of the
+    /// victim.
     pub(crate) fn take_back_copies(&mut self, found: &mut Found) {
         let pages_per_block = self.core.geometry.pages_per_block;
         let kept = self.core.ftl.kept_blocks() as usize;
@@ -121,7 +123,8 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
             if free >= kept {
                 continue;
             }
-            // The torn page may be the last page of the job's block, so full blocks are looked at too, after open ones.
+            // The torn page may be the last page of the block that the job was filling. So full blocks are checked too,
+            // after the partly programmed blocks.
             let (full, partly): (Vec<BlockId>, Vec<BlockId>) = blocks
                 .clone()
                 .filter(|&block| programmed(block) > 0)
@@ -141,8 +144,8 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         }
     }
 
-    /// For each newest page in block `copies` its source; `None` if a page has no source, or the block must not be
-    /// erased.
+    /// Returns, for each newest page in block `copies`, its LPN and its source. `None`: a page has no source, or the
+    /// block must not be erased.
     fn sources_of(
         &self,
         copies: BlockId,
@@ -187,7 +190,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         self.recovery.erased_blocks += 1;
     }
 
-    /// Rebuilds the states of blocks, the map, and the open blocks of the streams.
+    /// Rebuilds the states of the blocks, the map, and the open blocks of the streams.
     pub(crate) fn rebuild_map(&mut self, found: &Found) {
         let pages_per_block = self.core.geometry.pages_per_block;
         let mut full = Vec::new();
@@ -200,7 +203,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
             state.state = match u32::from(state.programmed) {
                 0 if state.state == BlockState::Retired => BlockState::Retired,
                 0 => {
-                    // The block may have been opened for copybacks that never began.
+                    // The block may have been opened for copybacks that had not begun when power failed.
                     state.copybacks = 0;
                     BlockState::Free
                 }
@@ -227,7 +230,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         }
     }
 
-    /// The pages at which the streams of a plane continue; closes the other partly programmed blocks.
+    /// Returns the page at which each stream of a plane continues; closes all other partly programmed blocks.
     fn resume_streams(&mut self, plane: PlaneId, full: &mut Vec<BlockId>) -> [Option<Ppn>; STREAMS] {
         let pages_per_block = self.core.geometry.pages_per_block;
         let blocks = self.core.geometry.block_ids_of(plane);
@@ -237,7 +240,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         partly.sort_by_key(|&block| (self.core.array.block(block).programmed, block.0));
         let mut open = [None; STREAMS];
         for block in partly {
-            // While programs could be torn, the rest of a half programmed wordline is skipped.
+            // While programs may be torn, the rest of a half programmed wordline is skipped.
             let programmed = u32::from(self.core.array.block(block).programmed);
             let is_amid = self.core.geometry.cell == Cell::Mlc && programmed % 2 == 1;
             let next = programmed + u32::from(is_amid && self.is_guarded);
@@ -253,7 +256,8 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
             } else if self.core.ftl.needs.wear.open > 0 {
                 &[WriteStream::Gc, WriteStream::Host, WriteStream::Wear]
             } else {
-                // A block in which no stream continues is closed, because GC cannot collect an open block.
+                // Without static wear levelling the wear stream is not used. A block in which it continued would never
+                // be filled, and GC cannot collect an open block.
                 &[WriteStream::Gc, WriteStream::Host]
             };
             let stream = wanted.iter().find(|&&stream| open[stream.index()].is_none());
@@ -282,11 +286,11 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         lpns.find(|lpn| lpn.0 != DEAD_LPN && lpn.0 >= self.core.geometry.logical_pages)
     }
 
-    /// Completes the partial pages of the emergency flush. Returns LPN and sequence number of those pages for which a
-    /// worn-out drive has no free page.
+    /// Completes the partial pages of the emergency flush. Returns the LPN and the sequence number of each partial page
+    /// that cannot be completed, because the worn-out drive has no free page.
     pub(crate) fn merge_partial_pages(&mut self, found: &Found) -> Vec<(Lpn, u64)> {
-        // All pages are read before any is written, because making room may erase the pages that they are completed
-        // from.
+        // All pages are read before the first page is written, because making room may erase the older pages from which
+        // the partial pages are completed.
         let mut whole = Vec::new();
         for ppn in self.core.array.partial_pages() {
             let lpn = self.core.array.lpn(ppn);
@@ -304,7 +308,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
                     self.program_in_recovery(place, lpn, stamp);
                     self.recovery.merged_pages += 1;
                 }
-                // The drive is worn out: the partial page must not be taken for a whole one, so its data is lost.
+                // The drive is worn out. The partial page must not be taken for a whole page, so its data is lost.
                 None => lost.push((lpn, stamp.sequence)),
             }
         }
@@ -327,7 +331,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         Stamp { corrected, ..self.core.array.stamp(ppn) }
     }
 
-    /// Programs a page and maps its LPN to it, without simulating queues.
+    /// Programs a page and maps `lpn` to the page, without simulating queues.
     fn program_in_recovery(&mut self, place: AllocatedPage, lpn: Lpn, stamp: Stamp) {
         let (block, page) = self.core.geometry.split(place.ppn);
         self.core.array.stage(place.ppn, lpn, stamp);
@@ -351,8 +355,8 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
             timing.command.program_ns + timing.transfer_ns + timing.program_ns(page);
     }
 
-    /// Allocates a page, preferably on the die of `ppn`; if no die has a free page, collects blocks. `None`: no page
-    /// can be freed.
+    /// Allocates a page, preferably on the die of `ppn`. If no die has a free page, first collects blocks. Returns
+    /// `None` if no page can be freed.
     fn place_for_merge(&mut self, ppn: Ppn) -> Option<AllocatedPage> {
         let home = self.die_of_page(ppn).0;
         loop {
@@ -371,7 +375,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         }
     }
 
-    /// Empties and erases a block of `plane`; `None` if no block can be emptied with a gain.
+    /// Empties and erases a block of `plane`. Returns `None` if no block can be emptied with a gain.
     fn collect_in_recovery(&mut self, plane: PlaneId) -> Option<()> {
         let victim =
             self.core.ftl.pick_victim(&self.core.geometry, &self.core.array, plane, self.core.now)?;

@@ -4,7 +4,7 @@ use crate::base::units::Time;
 use crate::spec::{ANY_TIME, COUNT, Val, key, section};
 
 section! {
-    /// `[power]`: when power fails.
+    /// `[power]`: the time of a power loss.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct PowerSpec {
         /// Power fails after this many completed requests; 0: never.

@@ -1,4 +1,4 @@
-//! What is recorded of power losses, and what the results say of them.
+//! Records of power losses, and their sections in the results.
 
 use crate::base::counters::{CounterSet, counters};
 use crate::base::geometry::Lpn;
@@ -8,131 +8,138 @@ use crate::base::units::{Span, Time};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Losses that the summary lists; `power.json` has all.
+/// Highest number of power losses that the summary lists; `power.json` lists all.
 const LISTED: usize = 100;
 
-/// A power loss, what the capacitor saved, and how the drive came back.
+/// The record of a power loss: what the capacitor saved, what was lost, and the recovery.
 #[derive(Clone, Debug, Default)]
 pub struct PowerLoss {
-    /// When power failed.
+    /// Simulated time of the power loss.
     pub at: Time,
-    /// What the capacitor held, in joules.
+    /// Energy in the capacitor when power failed, in joules.
     pub energy_j: f64,
-    /// What the flush took of it (Eq. 3 to 5), in joules.
+    /// Energy that the emergency flush took, in joules (Eq. 3 to 5 of the aging-capacitor paper).
     pub spent_j: f64,
-    /// Share of the rated capacitance that was lost by then.
+    /// Share of its rated capacitance that the capacitor had lost when power failed.
     pub capacitor_loss: f64,
-    /// Requests that were not completed. They are over, and have failed.
+    /// Requests that were outstanding when power failed; they have failed.
     pub aborted_requests: u32,
-    /// Dirty pages in the write cache.
+    /// Dirty pages in the write cache when power failed.
     pub dirty_pages: u32,
-    /// Those of them with acknowledged writes that flash lacked.
+    /// Dirty pages with acknowledged writes that were not in flash when power failed.
     pub unflushed_pages: u32,
-    /// Pages that the emergency flush wrote.
+    /// Dirty pages that the emergency flush wrote.
     pub flushed_pages: u32,
-    /// Lines of susceptible data in the VSM.
+    /// Lines of susceptible bits in the VSM that were not in flash when power failed.
     pub vsm_lines: u32,
-    /// Those of them that were saved. Of the others nothing is lost but the work.
+    /// Lines of the VSM that the emergency flush wrote. A line that is not written costs only a repeated refresh.
     pub vsm_lines_saved: u32,
-    /// Pages of the emergency flush that were LSB pages of two-bit cells, or in the lower half of the layers.
+    /// Dirty pages that the emergency flush wrote to fast pages: SLC pages, LSB pages of planar MLC, and on 3D flash
+    /// pages in the faster half of the layers.
     pub fast_pages: u32,
-    /// Acknowledged writes that are gone: LPN and sequence number of the newest one of each page (0: not known).
+    /// Lost writes that were only in RAM: LPN and sequence number of the newest lost write of each page.
     pub lost: Vec<(Lpn, u64)>,
     /// Programs that were torn: each leaves a page that cannot be read.
     pub torn_programs: u32,
-    /// Valid pages that were lost with the MSB page of their wordline, or while they were reprogrammed in place: LPN and
-    /// sequence number.
+    /// Lost writes that were in flash: LPN and sequence number (0: not known) of each page that a torn program of the
+    /// MSB page of its wordline, or a torn reprogram in place, has destroyed.
     pub lost_with_wordline: Vec<(Lpn, u64)>,
     /// Erases that were torn: each leaves a block that has to be erased again.
     pub torn_erases: u32,
-    /// From the power loss until the last operation under way had ended, in nanoseconds; it took the energy kept for that.
+    /// Time from the power loss until the last operation under way had ended, in nanoseconds. These operations take
+    /// energy that is reserved for them.
     pub finish_ns: Span,
-    /// From the power loss until the last page was written, in nanoseconds (T_total of Eq. 4).
+    /// Time from the power loss until the emergency flush had written its last page, in nanoseconds (T_total of Eq. 4).
     pub flush_ns: Span,
-    /// Program times of all pages written, added up, in nanoseconds (T_program of Eq. 5).
+    /// Sum of the program times of all pages of the emergency flush, in nanoseconds (T_program of Eq. 5).
     pub program_ns: Span,
-    /// How it came back; `None` while power is off.
+    /// The recovery; `None` while power is off.
     pub recovery: Option<Recovery>,
 }
 
 impl PowerLoss {
-    /// Whether anything acknowledged is gone.
+    /// Whether acknowledged writes are lost.
     pub fn has_lost(&self) -> bool {
         !self.lost.is_empty() || !self.lost_with_wordline.is_empty()
     }
 }
 
-/// How a drive came back after a power loss.
+/// The recovery of a drive after a power loss.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Recovery {
-    /// How long it took, in nanoseconds.
+    /// Duration of the recovery, in nanoseconds.
     pub ns: Span,
     /// Pages whose OOB was read.
     pub scanned_pages: u64,
-    /// Pages of the emergency flush that lacked sectors and were completed from older ones.
+    /// Partial pages of the emergency flush, completed with the missing sectors from older pages.
     pub merged_pages: u32,
-    /// Blocks erased again.
+    /// Blocks erased because their erase was torn, or because they had only copies of pages and free blocks were few.
     pub erased_blocks: u32,
-    /// Blocks partly programmed that take no more programs.
+    /// Partly programmed blocks that were closed because no stream continued in them.
     pub closed_blocks: u32,
-    /// Translation pages that were out of date.
+    /// Translation pages that were out of date in flash.
     pub stale_translation_pages: u32,
 }
 
 counters! {
-    /// The numbers of a power loss and its recovery that add up over several.
+    /// Counters of a power loss and its recovery, which add up over several power losses.
     pub struct LossCounts {
-        /// Requests that were not completed.
+        /// Requests that were outstanding when power failed; they have failed.
         pub aborted_requests: u64, sum of requests;
-        /// Dirty pages in the write cache.
+        /// Dirty pages in the write cache when power failed.
         pub dirty_pages: u64, sum of pages;
-        /// Of these the pages with acknowledged writes that flash lacked.
+        /// Dirty pages with acknowledged writes that were not in flash when power failed.
         pub unflushed_pages: u64, sum of pages;
-        /// Pages that the emergency flush wrote.
+        /// Dirty pages that the emergency flush wrote.
         pub flushed_pages: u64, sum of pages;
-        /// Lines of susceptible data in the VSM.
+        /// Lines of susceptible bits in the VSM that were not in flash when power failed.
         pub vsm_lines: u64, sum of lines;
-        /// Of these the lines that were saved.
+        /// Lines of the VSM that the emergency flush wrote.
         pub vsm_lines_saved: u64, sum of lines;
-        /// Pages of the emergency flush that were LSB pages of two-bit cells, or in the lower half of the layers.
+        /// Dirty pages that the emergency flush wrote to fast pages: SLC pages, LSB pages of planar MLC, and on 3D
+        /// flash pages in the faster half of the layers.
         pub fast_pages: u64, sum of pages;
-        /// Pages whose newest acknowledged write was in the write cache alone and is gone.
+        /// Pages whose newest acknowledged write was only in RAM and is lost.
         pub lost_pages: u64, sum of pages;
-        /// Pages whose newest acknowledged write was in flash and is gone with its wordline.
+        /// Pages whose newest acknowledged write was in flash and is lost: destroyed by the torn program of the MSB
+        /// page of its wordline, or by a torn reprogram in place.
         pub lost_with_wordline: u64, sum of pages;
-        /// Acknowledged writes that are gone: the newest one of each page.
+        /// Lost writes: the sum of `lost_pages` and `lost_with_wordline`.
         pub lost_writes: u64, sum of writes;
-        /// Programs that were torn.
+        /// Programs torn by the power loss.
         pub torn_programs: u64, sum of pages;
-        /// Erases that were torn.
+        /// Erases torn by the power loss.
         pub torn_erases: u64, sum of erases;
         /// Pages whose OOB was read in recovery.
         pub scanned_pages: u64, sum of pages;
-        /// Pages of the emergency flush that lacked sectors and were completed from older ones.
+        /// Partial pages of the emergency flush that recovery completed with the missing sectors from older pages.
         pub merged_pages: u64, sum of pages;
-        /// Blocks erased again.
+        /// Blocks that recovery erased because their erase was torn, or because they had only copies of pages and free
+        /// blocks were few.
         pub erased_blocks: u64, sum of blocks;
-        /// Blocks partly programmed that take no more programs.
+        /// Partly programmed blocks that recovery closed because no stream continued in them.
         pub closed_blocks: u64, sum of blocks;
-        /// Translation pages that were out of date.
+        /// Translation pages that recovery found out of date in flash.
         pub stale_translation_pages: u64, sum of pages;
-        /// From the power loss until the last operation under way had ended.
+        /// Time from the power loss until the last operation under way had ended.
         pub finish_ns: Span, sum of s, summary "finish_s";
-        /// From the power loss until the last page was written (T_total of Eq. 4).
+        /// Time from the power loss until the emergency flush had written its last page (T_total of Eq. 4 of the
+        /// aging-capacitor paper).
         pub flush_ns: Span, sum of s, summary "flush_s";
-        /// Program times of all pages written (T_program of Eq. 5).
+        /// Sum of the program times of all pages of the emergency flush (T_program of Eq. 5 of the aging-capacitor
+        /// paper).
         pub program_ns: Span, sum of s, summary "program_s";
-        /// How long recovery took.
+        /// Duration of the recovery.
         pub recovery_ns: Span, sum of s, summary "recovery_s";
-        /// What the capacitor held.
+        /// Energy in the capacitor when power failed.
         pub energy_j: f64, sum of j;
-        /// What the flush took of it (Eq. 3 to 5).
+        /// Energy that the emergency flush took (Eq. 3 to 5 of the aging-capacitor paper).
         pub spent_j: f64, sum of j;
     }
 }
 
 impl PowerLoss {
-    /// Its numbers that add up over several.
+    /// Returns the counters of the power loss.
     fn counts(&self) -> LossCounts {
         let recovery = self.recovery.unwrap_or_default();
         let lost_pages = self.lost.len() as u64;
@@ -164,14 +171,15 @@ impl PowerLoss {
         }
     }
 
-    /// A loss in the results, without its lists of lost writes.
+    /// Returns the power loss as listed in the summary, without the lists of lost writes.
     fn summary(&self) -> LossSummary {
         let values =
             LossValues { at_s: number(self.at.seconds()), capacitor_loss_share: number(self.capacitor_loss) };
         Section { counters: self.counts(), values }
     }
 
-    /// A loss of `power.json`: with the acknowledged writes that it took, of a drive with so large pages.
+    /// Returns the power loss as listed in `power.json`, with the lists of lost writes. `page_bytes`: page size of the
+    /// drive.
     pub(crate) fn record(&self, page_bytes: u64) -> LossRecord {
         let writes = |lost: &[(Lpn, u64)]| -> Vec<LostWrite> {
             lost.iter()
@@ -189,7 +197,7 @@ impl PowerLoss {
         }
     }
 
-    /// The numbers of several losses.
+    /// Returns the sum of the counters of several power losses.
     pub fn total(losses: &[Self]) -> LossCounts {
         let mut total = LossCounts::default();
         for loss in losses {
@@ -198,7 +206,7 @@ impl PowerLoss {
         total
     }
 
-    /// `power` of the summary; `None` when power never failed.
+    /// Returns the section `power` of the summary; `None` if power never failed.
     pub(crate) fn summary_of_all(losses: &[Self], down_ns: Span) -> Option<PowerSummary> {
         let values = PowerValues {
             losses: losses.len(),
@@ -213,10 +221,10 @@ impl PowerLoss {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "LossSummary")]
 pub struct LossValues {
-    /// When power failed.
+    /// Simulated time of the power loss.
     #[schemars(extend("unit" = "s"))]
     pub at_s: f64,
-    /// Share of the rated capacitance that was lost by then.
+    /// Share of its rated capacitance that the capacitor had lost when power failed.
     #[schemars(extend("unit" = "share"))]
     pub capacitor_loss_share: f64,
 }
@@ -225,20 +233,20 @@ impl Beside for LossValues {
     const BEFORE: Before = &[("aborted_requests", &["at_s", "capacitor_loss_share"])];
 }
 
-/// A power loss of the summary.
+/// A power loss as listed in the summary.
 pub type LossSummary = Section<LossCounts, LossValues>;
 
-/// Power losses: their numbers added up, and the first hundred of them.
+/// Power losses: the sums of their counters, and a list of the first hundred.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "PowerSummary")]
 pub struct PowerValues {
-    /// Power losses.
+    /// Number of power losses.
     #[schemars(extend("unit" = "losses"))]
     pub losses: usize,
-    /// Time without power and until the drive was ready again.
+    /// Total time from power losses until the drive was ready again.
     #[schemars(extend("unit" = "s"))]
     pub down_s: f64,
-    /// The first hundred losses, in order.
+    /// The first hundred power losses, in the order of time.
     pub list: Vec<LossSummary>,
 }
 
@@ -249,26 +257,26 @@ impl Beside for PowerValues {
 /// `power` of the summary.
 pub type PowerSummary = Section<LossCounts, PowerValues>;
 
-/// The newest acknowledged write of a page that a power loss took.
+/// A lost write: the newest acknowledged write of a page, which a power loss has destroyed.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct LostWrite {
-    /// The page.
+    /// Logical page number (LPN) of the page.
     pub lpn: u32,
-    /// First byte of the page.
+    /// Offset of the first byte of the page on the drive.
     #[schemars(extend("unit" = "bytes"))]
     pub offset: u64,
-    /// Sequence number of the write, by which page writes of the host are counted from 1; 0 where it is not known.
+    /// Sequence number of the lost write, counted from 1 in the order of admission; 0: not known.
     pub sequence: u64,
 }
 
-/// A power loss with the acknowledged writes that it took.
+/// A power loss with its lists of lost writes.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct LossRecord {
-    /// Its numbers.
+    /// The power loss as listed in the summary.
     #[serde(flatten)]
     pub loss: LossSummary,
-    /// Lost writes that were in the write cache alone.
+    /// Lost writes that were only in RAM.
     pub lost_from_cache: Vec<LostWrite>,
-    /// Lost writes that were on the wordline of a torn program.
+    /// Lost writes that were in flash, on the wordline of a torn program.
     pub lost_from_flash: Vec<LostWrite>,
 }

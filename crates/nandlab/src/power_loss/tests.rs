@@ -11,7 +11,7 @@ use crate::host::Trims;
 use crate::probe::NoProbe;
 use crate::sched::{Cause, Class, FlashOp, Owner, Phase};
 
-/// A stand-in for the other mechanisms, which records the calls.
+/// A stand-in for the other mechanisms that records the calls.
 #[derive(Debug, Default)]
 struct Others {
     first_programs: Vec<BlockId>,
@@ -74,7 +74,7 @@ fn tear(core: &mut Core<NoProbe>, loss: &mut PowerLoss) -> Vec<BlockId> {
     torn
 }
 
-/// Power is back: rebuilds the state of the drive from flash.
+/// Rebuilds the state of the drive from flash, as when power is back.
 fn recover(core: &mut Core<NoProbe>, setup: &Setup, trims: &Trims) -> Recovery {
     for block in &mut *core.array.blocks {
         (block.valid, block.pins) = (0, 0);
@@ -129,7 +129,7 @@ fn a_program_still_in_its_transfer_tears_no_page() {
 fn a_flush_writes_as_many_pages_as_the_energy_covers() {
     for (pages_of_energy, saved) in [(0.9, 0), (1.1, 1), (3.5, 3), (5.0, 5), (9.0, 5)] {
         let mut core = Setup { flushed_pages: Some(5), ..Setup::default() }.core();
-        // A controller of 1 W, and programs that take no energy.
+        // The controller takes 1 W and programs take no energy, so a page takes the energy of 210 us.
         let spent_j = |flush: Span, _: Span| flush.seconds();
         let energy_j = pages_of_energy * (210 * US).seconds() + 1e-12;
         let dirty = |lpn: u32| Dirty {
@@ -157,7 +157,7 @@ fn a_flush_writes_as_many_pages_as_the_energy_covers() {
 }
 
 #[test]
-fn a_program_under_way_ends_and_a_queued_one_leaves_its_page_to_the_flush() {
+fn a_program_under_way_ends_and_the_page_of_a_queued_program_is_used_by_the_flush() {
     let mut core = Setup { flushed_pages: Some(5), ..Setup::default() }.core();
     let [first, second] = [0, 1].map(|lpn| program(&mut core, lpn));
     reach_array(&mut core);
@@ -176,13 +176,14 @@ fn a_program_under_way_ends_and_a_queued_one_leaves_its_page_to_the_flush() {
     let mut outage = Outage { core: &mut core, schemes: &mut others };
     outage.take_back_queued();
     outage.flush(&means, &mut dirty, &mut loss);
+    // The first program is past its transfer and takes 200 us more; then the flush programs one page.
     assert_eq!((loss.finish_ns, loss.flush_ns), (200 * US, (200 + 210) * US));
     assert_eq!((core.array.lpn(first), core.array.lpn(second)), (Lpn(0), Lpn(9)));
     assert!(dirty[0].is_saved && core.array.block(core.geometry.block_of(first)).programmed == 2);
 }
 
 #[test]
-fn the_page_with_the_highest_sequence_number_counts() {
+fn recovery_maps_the_page_with_the_highest_sequence_number_that_is_neither_torn_nor_deallocated() {
     let setup = Setup::default();
     let mut core = setup.core();
     let mut ppns = Vec::new();
@@ -196,7 +197,8 @@ fn the_page_with_the_highest_sequence_number_counts() {
     trims.make_durable();
     trims.add(Lpn(1), 22);
     let recovery = recover(&mut core, &setup, &trims);
-    // The page with sequence number 11 is torn; the deallocation of LPN 1 was not durable yet.
+    // The page with sequence number 11 is torn, so 9 counts for LPN 0. The deallocation of LPN 2 was durable, that of
+    // LPN 1 was not.
     let found = [0, 1, 2].map(|lpn| core.ftl.map.get(Lpn(lpn)));
     assert_eq!(found, [Some(ppns[1]), Some(ppns[6]), None]);
     assert_eq!(recovery.merged_pages, 0);
@@ -206,7 +208,7 @@ fn the_page_with_the_highest_sequence_number_counts() {
 }
 
 #[test]
-fn a_partial_page_of_the_flush_is_completed_from_the_page_before() {
+fn a_partial_page_of_the_flush_is_completed_from_the_page_that_it_replaces() {
     let setup = Setup::default();
     let mut core = setup.core();
     let whole = fill(&mut core, WriteStream::Host, [3]);
