@@ -116,7 +116,7 @@ impl Migration {
         let queued = core.copy_back(copyback);
         let queued = queued.expect("copyback_stream has found room for all pages of the victim");
         let block = core.geometry.block_of(queued.ppn);
-        // Checked in release builds too: a page copied back too often may be uncorrectable.
+        // This is also checked in release builds, because a page copied back too often may be uncorrectable.
         assert!(
             core.array.block(block).copybacks == stream.copybacks()
                 && self.may_copy_back(core, source, block, stream.copybacks()),

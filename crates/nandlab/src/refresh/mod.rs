@@ -55,7 +55,7 @@ pub(crate) struct Refreshing {
     pub(crate) refresh: Refresh,
     /// Partial refresh; `None` without it.
     pub(crate) partial: Option<Partial>,
-    /// The cache of known errors; `None` without one.
+    /// The cache of known errors; `None` if the policy has no such cache.
     pub(crate) error_cache: Option<ErrorCache>,
 }
 

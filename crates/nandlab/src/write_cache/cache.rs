@@ -137,7 +137,7 @@ pub struct WriteCache {
     cold_max: u32,
     /// Dirty pages that are not being written back, the most recently used first.
     dirty: List,
-    /// Dirty pages, those being written back included.
+    /// Number of dirty pages, including those being written back.
     dirty_pages: u32,
     /// Number of pages with an acknowledged write that is not in flash yet.
     unflushed: u32,
@@ -210,7 +210,7 @@ impl WriteCache {
         libm::floor(share * f64::from(self.capacity) + 1e-9) as u32
     }
 
-    /// Number of dirty pages, those being written back included.
+    /// Number of dirty pages, including those being written back.
     pub fn dirty_pages(&self) -> u32 {
         self.dirty_pages
     }

@@ -294,7 +294,7 @@ impl Caching {
         let (dirty, budget) = (self.cache.dirty_pages(), self.cache.budget());
         // After a time with a budget of 0, write-throughs of more pages than the budget allows may be under way. These
         // writes are not acknowledged. Until enough of them have ended, no clean page may become dirty, and no page
-        // without unflushed acknowledged writes may get one.
+        // without an unflushed acknowledged write may get such a write.
         let is_over_budget = budget > 0 && (!is_dirty && dirty >= budget || !is_unflushed && dirty > budget);
         let needs_room = found.is_none() || !is_dirty;
         if needs_room && (self.waiting_len > 0 && !is_first) || is_over_budget {

@@ -14,7 +14,7 @@ pub(crate) fn budget_never_bound(
 ) -> Option<Note> {
     let most = stats.dirty_pages_max;
     let least = match (cache.dirty_budget, measured) {
-        // Each detection sets a budget; the lowest one counts.
+        // Each detection sets a budget; the lowest budget counts.
         (DirtyBudget::Measured, Some(least)) => (f64::from(pages) * least) as u32,
         _ => budget,
     };

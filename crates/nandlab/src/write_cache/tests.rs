@@ -157,7 +157,7 @@ fn a_flush_waits_for_the_dirty_pages_of_its_epoch() {
     let after = bench.write(2);
     bench.run();
     assert_eq!((bench.completed_us(after), bench.completed_us(flush)), (Some(1), Some(2 * 210)));
-    // LPN 2 has been written back too, so no page is dirty any more and the next flush completes at once.
+    // LPN 2 has been written back as well, so no page is dirty any more and the next flush completes at once.
     let now = (bench.core.now - Time::START) / US;
     let next = bench.flush();
     assert_eq!(bench.completed_us(next), Some(now));

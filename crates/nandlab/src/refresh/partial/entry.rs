@@ -1,4 +1,4 @@
-//! An entry of a combination page: the susceptible bits of one base page.
+//! An entry of a combination page: the susceptible bits of a base page.
 //!
 //! J. Cui et al., "Leveraging partial-refresh for performance and lifetime improvement of 3D NAND flash memory in
 //! cyber-physical systems", Journal of Systems Architecture 2020. A page whose data has aged stays where it is; only
