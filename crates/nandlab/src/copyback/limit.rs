@@ -44,8 +44,8 @@ impl CopybackLimit {
         }
     }
 
-    /// Whether the limit allows a copyback that leaves the copy in the state `condition`; `condition.copybacks` includes
-    /// this copyback.
+    /// Whether the limit allows a copyback that leaves the copy in the state `condition`; `condition.copybacks`
+    /// includes this copyback.
     pub fn allows(&self, condition: &Condition, ecc: &Ecc, reliability: &mut Reliability) -> bool {
         let limit = match self {
             Self::Fixed(n) => *n,

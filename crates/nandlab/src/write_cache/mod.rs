@@ -160,7 +160,7 @@ impl Caching {
     /// The DRAM clock has expired: an access has ended.
     pub(crate) fn on_dram<P: Probe>(&mut self, core: &mut Core<P>, host: &mut Host) {
         let clock = core.dram_clock();
-        let (_, request) = self.dram.pop_front().expect("the DRAM clock strikes for a page");
+        let (_, request) = self.dram.pop_front().expect("the DRAM clock strikes during an access");
         let next = self.dram.front().map_or(crate::sched::NEVER, |&(at, _)| at);
         core.agenda.set(clock, next);
         host.page_done(core, request);

@@ -801,7 +801,7 @@ fn the_audit_detects_wrong_links() {
         ("a linked page has been written since", "has been written since", |_, inner, _| {
             inner.array.set_sequence(base(inner.ftl), 1);
         }),
-        ("its block has been erased since", "in the size of its susceptible bits or in P/E cycles", |geometry, inner, _| {
+        ("its block has been erased since", "differs from its entry", |geometry, inner, _| {
             inner.array.block_mut(geometry.block_of(base(inner.ftl))).pe_cycles += 1;
         }),
         ("a page is linked twice", "its count of links is 17, found 16", |_, inner, number| {
@@ -821,9 +821,13 @@ fn the_audit_detects_wrong_links() {
             inner.links.unwrap().unlink(number);
             inner.parts.clear(base(inner.ftl));
         }),
-        ("a block counts a link too many", "is 17, but 16 pages of the block are linked", |geometry, inner, _| {
-            inner.array.block_mut(geometry.block_of(base(inner.ftl))).linked += 1;
-        }),
+        (
+            "a block counts a link too many",
+            "is 17, but 16 pages of the block are linked",
+            |geometry, inner, _| {
+                inner.array.block_mut(geometry.block_of(base(inner.ftl))).linked += 1;
+            },
+        ),
         ("a page waits for no line", "neither a link nor an entry in the VSM", |geometry, inner, number| {
             let page = base(inner.ftl);
             inner.links.unwrap().unlink(number);
