@@ -1,8 +1,9 @@
 //! Golden command lists: every flash operation of a small scenario, in order and with its start time, computed by hand.
 //!
-//! The drive has two dies on two channels, of one plane each (two where a scenario says so). Times are microseconds: tR
-//! 50, tPROG 200, tBERS 1000, transfer of a page 10, command and decode 0. So on an idle die a write takes 210 and a
-//! read 60. A line is the start time, the die, the operation, its cause and its address.
+//! The drive has two dies on two channels. Each die has one plane; in the scenarios with several planes, two. Times are
+//! in microseconds: tR 50, tPROG 200, tBERS 1000, transfer of a page 10, command and decode 0. So on an idle die a
+//! write takes 210 and a read 60. A line of a list is the start time, the die, the operation, its cause, its LPN (of a
+//! read or program) and its flash address.
 
 use crate::common::{US, at, ns, spec};
 use nandlab::base::geometry::{DieId, Geometry};
@@ -12,8 +13,8 @@ use nandlab::host::{Op, Request};
 use nandlab::probe::Probe;
 use nandlab::sched::{FlashOp, Transaction, Watcher};
 
-/// Each plane has 7 blocks of 4 pages and 12 logical pages, that is 3 blocks: at least 4 blocks are spare. Under the
-/// default order CWDP, die 0 holds the even LPNs.
+/// Each plane has 7 blocks of 4 pages, and 12 logical pages. 12 logical pages fill 3 blocks, so a plane has 4 blocks
+/// more than its data needs. Under the default order CWDP, die 0 holds the even LPNs.
 const DRIVE: &str = "[drive]\nchannels = 2\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\n\
      blocks_per_plane = 7\npages_per_block = 4\npage_size = '4KiB'\ncell = 'mlc'\nop = 1.33\nendurance = 1000\n\
      [timing]\nread = '50us'\nprogram = '200us'\nerase = '1ms'\nchannel_ns_per_byte = 2.44140625\ncommand = '0us'\n\
@@ -80,7 +81,7 @@ impl Scenario {
         self
     }
 
-    /// Forgets the commands so far.
+    /// Clears the recorded operations.
     fn forget(&mut self) -> &mut Self {
         self.0.probe_mut().lines.clear();
         self
@@ -96,10 +97,10 @@ impl Scenario {
     }
 }
 
-/// Channel first, then plane: LPNs 0, 1 go to plane 0 of dies 0, 1; LPNs 2, 3 to their plane 1; then the next page.
-/// Both dies work in parallel, each on one page at a time.
+/// The default order is channel first, then plane: LPNs 0 and 1 go to plane 0 of dies 0 and 1. LPNs 2 and 3 go to plane
+/// 1 of the same dies; then follows the next page. Both dies work in parallel, each on one page at a time.
 #[test]
-fn sequential_write_goes_round_channels_then_planes_then_pages() {
+fn a_sequential_write_visits_channels_then_planes_then_pages() {
     let mut scenario = Scenario::new(&["drive.planes_per_die=2"]);
     scenario.submit(Op::Write, 0, 8 * 4096).commands(
         "0 die 0 program host lpn 0 c0.d0.p0.b0.pg0
@@ -113,9 +114,9 @@ fn sequential_write_goes_round_channels_then_planes_then_pages() {
     );
 }
 
-/// Planes first, then channels. A multi-plane program writes the pages that wait on both planes at one page number;
-/// with two transfers it takes 220. All pages of the request are queued before a die starts, so every program is
-/// multi-plane.
+/// The order is planes first, then channels. One multi-plane program writes the queued pages of both planes if they go
+/// to the same page number. With its two transfers it takes 220. The list shows only the first page of each program.
+/// All pages of the request are queued before a die starts, so every program is multi-plane.
 #[test]
 fn multi_plane_write_starts_with_one_command_for_both_planes() {
     let mut scenario =
@@ -130,12 +131,12 @@ fn multi_plane_write_starts_with_one_command_for_both_planes() {
     );
 }
 
-/// Fills die 0's blocks 0 to 2 with the even LPNs 0 to 22, then overwrites some LPNs, in blocks 3 and 4: 20 writes,
-/// until 4200. Valid LPNs afterwards:
+/// Fills die 0's blocks 0 to 2 with the even LPNs 0 to 22, then overwrites with eight writes, into blocks 3 and 4. The
+/// 20 writes end at 4200. Valid LPNs afterwards:
 ///   block 0: 2 4 6 (pages 1 2 3)     block 1: 12 14 (pages 2 3)     block 2: 20 22 (pages 2 3)
 ///   block 3: 0 8 (pages 0 1)         block 4: 16 18 10 (pages 1 2 3)
-/// Blocks 5 and 6 are free. A write of LPN 10 then opens block 5, which leaves one free block, the reserve of GC, so
-/// foreground GC starts. The write also leaves two valid pages in block 4.
+/// Blocks 5 and 6 are free. A further write of LPN 10 opens block 5. Only block 6, the reserve of GC, is then free, so
+/// foreground GC starts. This write also invalidates page 3 of block 4, which leaves two valid pages there.
 fn one_write_before_gc(scenario: &mut Scenario) -> &mut Scenario {
     scenario.write_each(&[0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22]);
     scenario.write_each(&[0, 8, 10, 16]).write_each(&[10, 16, 18, 10]);
@@ -143,13 +144,13 @@ fn one_write_before_gc(scenario: &mut Scenario) -> &mut Scenario {
     scenario.forget()
 }
 
-/// Greedy takes the lowest-numbered block with the fewest valid pages: block 1 with LPNs 12 and 14 (block 0 has three
-/// valid pages, blocks 2 to 4 have two as well). The two reads wait for the write; the first program waits for the
-/// second read, which has been queued longer. The copies open block 6. The erase after both programs frees block 1, but
-/// block 6 was taken: one block is free again, so GC goes on with block 2 (LPNs 20 and 22), whose copies fill block 6.
-/// With blocks 1 and 2 free GC stops.
+/// The policy `greedy` takes the lowest-numbered block with the fewest valid pages: block 1 with LPNs 12 and 14 (block
+/// 0 has three valid pages, blocks 2 to 4 have two as well). GC's two reads wait for the host's program. The first
+/// copy's program waits for the second read, which has been queued longer. The copies open block 6. The erase after
+/// both programs frees block 1, but the copies took block 6: again only one block is free, so GC goes on with block 2
+/// (LPNs 20 and 22). Its copies fill block 6. Now blocks 1 and 2 are free, and GC stops.
 #[test]
-fn overwrite_that_takes_the_last_free_block_triggers_foreground_gc() {
+fn a_write_that_leaves_only_the_reserve_free_triggers_foreground_gc() {
     let mut scenario = Scenario::new(&[]);
     one_write_before_gc(&mut scenario).write(10).commands(
         "4200 die 0 program host lpn 10 c0.d0.p0.b5.pg0
@@ -166,8 +167,8 @@ fn overwrite_that_takes_the_last_free_block_triggers_foreground_gc() {
     );
 }
 
-/// After a TRIM of LPN 12 GC copies only LPN 14 from block 1. Block 6 then has room for the two pages of block 2, and
-/// one page is left.
+/// After a TRIM of LPN 12, GC copies only LPN 14 from block 1 to block 6. The two pages of block 2 follow, and the last
+/// page of block 6 remains erased.
 #[test]
 fn gc_does_not_copy_trimmed_pages() {
     let mut scenario = Scenario::new(&[]);
@@ -184,11 +185,11 @@ fn gc_does_not_copy_trimmed_pages() {
     );
 }
 
-/// With LPNs 12 and 14 trimmed (one TRIM of three pages, of which LPN 13 on die 1 was never written) block 1 has no
-/// valid page: it is dead, and is erased at once on the idle die. The write submitted after the TRIM waits for the
-/// erase, and opens block 5. Blocks 6 and 1 stay free: one more than the reserve, so GC does not start.
+/// One TRIM deallocates LPNs 12 to 14 (LPN 13 on die 1 was never written). Block 1 then has no valid page: it is dead,
+/// and is erased at once, because its die is idle. The write submitted after the TRIM waits for the erase, and opens
+/// block 5. Blocks 6 and 1 remain free: one more than the reserve, so GC does not start.
 #[test]
-fn a_wholly_trimmed_block_is_erased_at_once_and_without_gc() {
+fn a_block_whose_pages_are_all_trimmed_is_erased_at_once_without_gc() {
     let mut scenario = Scenario::new(&[]);
     one_write_before_gc(&mut scenario).submit(Op::Trim, 12 * 4096, 3 * 4096).wait().write(10).commands(
         "4200 die 0 erase gc c0.d0.p0.b1
@@ -198,8 +199,8 @@ fn a_wholly_trimmed_block_is_erased_at_once_and_without_gc() {
     assert_eq!((gc.dead_blocks, gc.victims), (1, 0));
 }
 
-/// All four pages of block 0 are overwritten. The new pages are mapped at once, but the programs under way pin block 0:
-/// it is dead when the last program ends.
+/// All four pages of block 0 are overwritten. The new pages are mapped at admission, but the queued programs pin block
+/// 0: it is dead only when the last program has ended.
 #[test]
 fn a_dead_block_is_erased_after_the_writes_that_invalidated_it() {
     let mut scenario = Scenario::new(&[]);
@@ -214,11 +215,11 @@ fn a_dead_block_is_erased_after_the_writes_that_invalidated_it() {
     assert_eq!((gc.dead_blocks, gc.victims), (1, 0));
 }
 
-/// The host overwrites LPN 12 while GC's read of that page waits: the write is mapped at admission, so the data that
-/// GC reads is stale and is dropped. (Urgent GC and host writes are served by age: GC's reads are older than
-/// the host's program of LPN 12, which is older than the copy of LPN 14.)
+/// The host overwrites LPN 12 while GC's read of that page is queued. The write is mapped at admission, so the data
+/// that GC reads is stale, and GC drops it. (Urgent GC operations and host writes are served by age: GC's reads are
+/// older than the host's program of LPN 12, which is older than the copy of LPN 14.)
 #[test]
-fn gc_drops_a_copy_the_host_has_overwritten() {
+fn gc_drops_the_copy_of_a_page_that_the_host_has_overwritten() {
     let mut scenario = Scenario::new(&["gc.pacing='none'"]);
     one_write_before_gc(&mut scenario).write(10).write(12).commands(
         "4200 die 0 program host lpn 10 c0.d0.p0.b5.pg0
@@ -235,8 +236,8 @@ fn gc_drops_a_copy_the_host_has_overwritten() {
     );
 }
 
-/// A write of 512 bytes of a page in flash reads, merges and programs. The same write of LPN 1, which is unmapped, only
-/// programs.
+/// A write of 512 bytes to a page with data in flash reads the page, merges, and programs. The same write to LPN 1,
+/// which is unmapped, only programs.
 #[test]
 fn partial_write_reads_merges_and_programs() {
     let mut scenario = Scenario::new(&[]);
@@ -248,9 +249,9 @@ fn partial_write_reads_merges_and_programs() {
     );
 }
 
-/// Six sectors from the middle of LPN 0 over the whole of LPNs 1 and 2 into LPN 3 is one request of four pages: the
-/// first and last are merged, the middle ones only programmed. On each die the read comes first, then the program of
-/// the whole page, then the program of the merged page.
+/// One request writes 24 sectors, from the middle of LPN 0 to the middle of LPN 3: LPNs 0 and 3 are merged, LPNs 1 and
+/// 2 only programmed. On each die the read comes first, then the program of the whole page, then the program of the
+/// merged page.
 #[test]
 fn unaligned_write_merges_its_first_and_last_page_only() {
     let mut scenario = Scenario::new(&[]);
@@ -265,16 +266,16 @@ fn unaligned_write_merges_its_first_and_last_page_only() {
     );
 }
 
-/// Fills blocks 0 to 2 with the even LPNs 0 to 22 and overwrites eight LPNs, in blocks 3 and 4: 20 writes, until 4200.
-/// Valid LPNs afterwards:
+/// Fills die 0's blocks 0 to 2 with the even LPNs 0 to 22, then overwrites with eight writes, into blocks 3 and 4. The
+/// 20 writes end at 4200. Valid LPNs afterwards:
 ///   block 0: 6 (page 3)   block 1: 12 14 (pages 2 3)   block 2: 22 (page 3)   block 3: 0 2 4 8   block 4: 10 16 18 20
-/// Of the 28 pages 12 are valid, and GC's reserve and open block take 8, so at most 8 pages can be free for the host.
-/// With blocks 5 and 6 free, one of which is the reserve, 4 pages are free for the host.
+/// Of the plane's 28 pages 12 are valid. GC's reserve and GC's open block take 8, so at most 8 pages can be free for
+/// the host. Blocks 5 and 6 are free, and one of them is the reserve: 4 pages are free for the host.
 const HALF_FREE: [u64; 20] = [0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 0, 2, 4, 8, 10, 16, 18, 20];
 
-/// 4 of 8 pages is less than the threshold of 80 %. 10 ms after the last completion the drive counts as idle and GC
-/// empties block 0, which opens block 5 and frees block 0: still 4 pages. So GC empties block 2, too. With blocks 6, 0
-/// and 2 free, all 8 pages are.
+/// 4 of 8 pages is less than the threshold of 80 %. 10 ms after the last completion the drive counts as idle, and GC
+/// empties block 0. This opens block 5 and frees block 0: still 4 pages are free for the host. So GC also empties block
+/// 2, whose page goes to block 5. Now blocks 6, 0 and 2 are free, and with them all 8 pages.
 #[test]
 fn background_gc_starts_when_the_drive_is_idle_and_stops_at_its_threshold() {
     let mut scenario = Scenario::new(&["gc.background_free=0.8"]);
@@ -298,7 +299,7 @@ fn background_gc_does_not_start_at_its_threshold() {
     scenario.commands("");
 }
 
-/// A victim may be at most 20 % valid; the best one is 25 % valid.
+/// `gc.idle_valid_max` allows victims with at most 20 % valid pages; the blocks with the fewest have 25 %.
 #[test]
 fn background_gc_does_not_take_victims_above_idle_valid_max() {
     let mut scenario = Scenario::new(&["gc.background_free=0.8", "gc.idle_valid_max=0.2"]);
@@ -306,7 +307,7 @@ fn background_gc_does_not_take_victims_above_idle_valid_max() {
     scenario.commands("");
 }
 
-/// A request within the 10 ms starts the idle time again, at its completion at 4200 + 5000 + 60.
+/// A request during the 10 ms of idle time starts them again when the request is completed, at 9200 + 60.
 #[test]
 fn idle_time_counts_from_the_last_completion() {
     let mut scenario = Scenario::new(&["gc.background_free=0.8"]);
@@ -323,7 +324,7 @@ fn idle_time_counts_from_the_last_completion() {
     );
 }
 
-/// A program of LPN 4 and then a read of LPN 0 wait behind the program of LPN 2.
+/// Submits writes of LPNs 2 and 4 and a read of LPN 0: a program and a read wait behind the program of LPN 2.
 fn overtaking(scheduler: &str) -> Scenario {
     let mut scenario = Scenario::new(&[&format!("timing.scheduler={scheduler}")]);
     scenario.write_each(&[0]).forget().write(2).write(4).read(0);
@@ -348,12 +349,12 @@ fn fcfs_keeps_a_host_read_in_its_place() {
     );
 }
 
-/// As in the foreground GC scenario, but a write of LPN 4 and a read of LPN 2 are submitted with the write. The host
-/// read is served before GC. The write of LPN 4 is younger than GC's two reads and older than the programs of their
-/// copies, so it is served between them. The second victim is block 0, in which the admitted write of LPN 4 has left
-/// LPNs 2 and 6.
+/// As in `one_write_before_gc`, but a write of LPN 4 and a read of LPN 2 are submitted together with the write of LPN
+/// 10. The host read is served before GC. The write of LPN 4 is younger than GC's two reads and older than the programs
+/// of their copies, so it is served between them. The second victim is block 0: the admitted write of LPN 4 has left
+/// two valid pages there, LPNs 2 and 6.
 #[test]
-fn urgent_gc_goes_behind_host_reads_and_takes_turns_with_host_writes_by_age() {
+fn urgent_gc_is_served_after_host_reads_and_by_age_among_host_writes() {
     let mut scenario = Scenario::new(&["gc.pacing='none'"]);
     one_write_before_gc(&mut scenario).write(10).write(4).read(2).commands(
         "4200 die 0 program host lpn 10 c0.d0.p0.b5.pg0
@@ -373,11 +374,11 @@ fn urgent_gc_goes_behind_host_reads_and_takes_turns_with_host_writes_by_age() {
 }
 
 /// The requests of the scenario above with `gc.foreground = "blocking"`. The write of LPN 10 was queued before the
-/// cleaning began; the read and the write queued after that wait for the whole cleaning. The erase starts at 4950
-/// instead of 5220, and the read ends at 6010 instead of 4470. Waiting host operations are served before the next
-/// cleaning.
+/// cleaning began. The host's read of LPN 2 and write of LPN 4, queued after that, wait for the whole cleaning. So the
+/// erase starts at 4950 instead of 5220, and the read ends at 6010 instead of 4470. Waiting host operations are served
+/// before the next cleaning.
 #[test]
-fn blocking_gc_cleans_its_victim_in_one_piece() {
+fn blocking_gc_cleans_its_victim_without_interruption() {
     let mut scenario = Scenario::new(&["gc.pacing='none'", "gc.foreground='blocking'"]);
     one_write_before_gc(&mut scenario).write(10).write(4).read(2).commands(
         "4200 die 0 program host lpn 10 c0.d0.p0.b5.pg0
@@ -396,9 +397,9 @@ fn blocking_gc_cleans_its_victim_in_one_piece() {
     );
 }
 
-/// LPN 12 is written while its copy is under way. The program of that write pins the victim, whose erase has to wait
-/// for it: so the program is served during the cleaning, and the read of LPN 0, which was queued before the program,
-/// too.
+/// LPN 12 is written while GC's read of it is queued. The erase of the victim has to wait for that program, which pins
+/// the victim. So two host operations are served during the cleaning: the program, and the read of LPN 0, which was
+/// queued before the program.
 #[test]
 fn blocking_gc_serves_operations_that_its_erase_waits_for() {
     let mut scenario = Scenario::new(&["gc.pacing='none'", "gc.foreground='blocking'"]);
@@ -418,7 +419,7 @@ fn blocking_gc_serves_operations_that_its_erase_waits_for() {
     );
 }
 
-/// A drive that is not at rest within the limit reports its outstanding work, and can go on afterwards.
+/// A drive that is not at rest within the limit reports its outstanding requests, and can continue afterwards.
 #[test]
 fn a_drive_not_at_rest_in_time_reports_its_outstanding_requests() {
     let mut scenario = Scenario::new(&[]);
