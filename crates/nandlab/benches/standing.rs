@@ -1,9 +1,10 @@
 //! The standing benchmark: `cargo bench -p nandlab`.
 //!
-//! A 16 GiB drive of 4 x 4 dies, preconditioned so that GC runs; a million requests, 70 % writes, 4 to 16 KiB, zipf 0.9
-//! over 8 GiB, queue depth 64. Prints page operations per second on one core, and, as an upper limit, those of a bare
-//! loop that does the same work on arrays of the same size; then the speed of larger drives, up to 1 TiB. A hash of the
-//! simulated outcome shows whether a change of speed has changed the outcome.
+//! The main drive has 16 GiB on 4 x 4 dies, and is preconditioned so that GC runs. It serves a million requests: 70 %
+//! writes, 4 to 16 KiB, zipf 0.9 over 8 GiB, queue depth 64. The benchmark prints page operations per second on one
+//! core. As an upper limit it prints those of a bare loop that does the same work on arrays of the same size. The speed
+//! of larger drives, up to 1 TiB, follows. The hash `outcome` of the simulated results shows whether a change of the
+//! code has changed the results.
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
 use nandlab::base::geometry::Lpn;
@@ -23,8 +24,8 @@ const SPAN: u64 = 8 << 30;
 const PAGE: u64 = 4096;
 const QUEUE_DEPTH: u32 = 64;
 
-/// Requests with Zipf 0.9 ranks, by inversion of the continuous distribution; a multiplier that is prime to the span
-/// maps ranks to pages.
+/// Returns requests whose pages have Zipf 0.9 ranks. The ranks are drawn by inversion of the continuous distribution; a
+/// multiplier that is prime to the span maps ranks to pages.
 fn requests(span: u64) -> Vec<Request> {
     let mut stream = Stream::new(1, "bench");
     let pages = span / PAGE;
@@ -54,7 +55,7 @@ fn drive(blocks_per_plane: u32, sets: &[&str]) -> Drive {
     drive
 }
 
-/// Requests from memory.
+/// A source of requests from memory.
 struct Replay<'a>(std::slice::Iter<'a, Request>);
 
 impl Source for Replay<'_> {
@@ -64,7 +65,7 @@ impl Source for Replay<'_> {
     }
 }
 
-/// The first drive plain, with read levels, with a demand map, and with LaLDPC, which needs both.
+/// Settings of the 16 GiB drive: plain, with read levels, with a demand map, and with LaLDPC, which needs both.
 const SCHEMES: [(&str, &[&str]); 4] = [
     ("plain", &[]),
     ("read levels", &OLD),
@@ -82,7 +83,7 @@ const SCHEMES: [(&str, &[&str]); 4] = [
     ),
 ];
 
-/// Data of a year at 10,000 P/E cycles, which decodes at read level 3.
+/// Data that is a year old at 10,000 P/E cycles: read level 3 decodes it.
 const OLD: [&str; 4] = [
     "ecc.levels=laldpc",
     "reliability.rber.vth={ dvpp = 0.38, cell_to_cell = 0.05 }",
@@ -90,8 +91,8 @@ const OLD: [&str; 4] = [
     "reliability.retention=365d",
 ];
 
-/// Prints the speed of the simulator with each of [`SCHEMES`]. The runs alternate, so that load on the machine affects
-/// all alike.
+/// Prints the speed of the simulator with each of [`SCHEMES`]. The runs alternate, so that other load on the machine
+/// affects all schemes alike.
 fn schemes(requests: &[Request], only: Option<&str>) {
     let mut best = [f64::INFINITY; SCHEMES.len()];
     let mut facts = [const { String::new() }; SCHEMES.len()];
@@ -119,7 +120,7 @@ fn schemes(requests: &[Request], only: Option<&str>) {
     {
         println!("{name:>12}: {}", facts[number]);
         println!(
-            "              {:.2} M page operations/s, {:.0} ns each, {:.0} % of the speed without",
+            "              {:.2} M page operations/s, {:.0} ns each, {:.0} % of the plain drive's speed",
             1e-6 / best[number],
             best[number] * 1e9,
             100.0 * best[0] / best[number]
@@ -127,8 +128,8 @@ fn schemes(requests: &[Request], only: Option<&str>) {
     }
 }
 
-/// Prints the time of a lookup in mapping caches of several sizes; half of the lookups miss, and each sets a read
-/// level.
+/// Prints the time of a lookup in mapping caches of several sizes. Half of the lookups miss, and each lookup is
+/// followed by setting a read level.
 fn mapping_cache() {
     const LOOKUPS: u32 = 2_000_000;
     for (name, eviction) in [("lru", Eviction::Lru), ("read-level", Eviction::ReadLevel { fixed: 2000 })] {
@@ -143,7 +144,7 @@ fn mapping_cache() {
                 if !cache.touch(lpn) {
                     cache.insert(lpn, 1);
                 }
-                // As in GC, the entry is often one that has not been used lately.
+                // As in GC, the entry whose level is set has often not been used lately.
                 cache.set_level(Lpn((draw >> 32) as u32 % lpns), 1 + (draw >> 61) as u8 % 7);
             };
             (0..2 * lpns).for_each(|_| lookup(&mut cache));
@@ -156,7 +157,7 @@ fn mapping_cache() {
     }
 }
 
-/// Plays the requests; returns page operations and seconds.
+/// Plays the requests; returns the number of page operations and the seconds of real time.
 fn play(drive: &mut Drive, requests: &[Request]) -> (u64, f64) {
     let arrival = Arrival::QueueDepth(QUEUE_DEPTH);
     let mut runner = Runner::new(Replay(requests.iter()), arrival, Beyond::Refuse);
@@ -166,8 +167,8 @@ fn play(drive: &mut Drive, requests: &[Request]) -> (u64, f64) {
     (drive.stats().page_operations(), start.elapsed().as_secs_f64())
 }
 
-/// The work of the drive as bare loops: a read looks the map up; a write maps, validates and invalidates pages; greedy
-/// GC copies page by page. There is no time, no queue and no statistic.
+/// The work of the drive as bare loops. A read looks up the map. A write maps, validates and invalidates pages; greedy
+/// GC copies page by page. The loops have no time, no queues and no statistics.
 struct Bare {
     map: Vec<u32>,
     lpn: Vec<u32>,
@@ -222,10 +223,11 @@ impl Bare {
             next
         } else {
             if end > 0 {
-                // The block is full: clearing the top bit makes it a candidate with its count of valid pages.
+                // The block is full: clearing the top bit makes it a candidate, with its number of valid pages as
+                // value.
                 self.valid[(end / BARE_PAGES - 1) as usize] &= 0x7fff;
             }
-            let block = self.free[plane].pop().expect("a free block");
+            let block = self.free[plane].pop().expect("the plane has a free block");
             self.valid[block as usize] = 0x8000;
             self.open[plane][stream] = (block * BARE_PAGES + 1, (block + 1) * BARE_PAGES);
             block * BARE_PAGES
@@ -246,7 +248,7 @@ impl Bare {
         while self.free[plane].len() <= 1 {
             let first = plane as u32 * self.blocks_per_plane;
             let blocks = &self.valid[first as usize..(first + self.blocks_per_plane) as usize];
-            let (victim, _) = blocks.iter().enumerate().min_by_key(|(_, valid)| **valid).expect("blocks");
+            let (victim, _) = blocks.iter().enumerate().min_by_key(|(_, valid)| **valid).expect("the plane has blocks");
             let victim = first + victim as u32;
             for ppn in victim * BARE_PAGES..(victim + 1) * BARE_PAGES {
                 if self.is_valid[ppn as usize] {
@@ -278,7 +280,7 @@ impl Bare {
     }
 }
 
-/// Resident memory of this process in bytes; `None` where the system has no `/proc/self/statm`.
+/// Returns the resident memory of this process in bytes; `None` if the system has no `/proc/self/statm`.
 fn resident_bytes() -> Option<u64> {
     let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
     let pages: u64 = statm.split_whitespace().nth(1)?.parse().ok()?;
@@ -327,7 +329,7 @@ fn main() {
         println!("{name:>8}: {facts}");
         println!(
             "          {:.2} M requests/s, {:.2} M page operations/s, {:.0} ns each, {:.2} x the time on the first drive; \
-             {bytes_per_page:.1} bytes a physical page",
+             {bytes_per_page:.1} bytes per physical page",
             1e-6 * REQUESTS as f64 / fastest,
             1e-6 / best,
             best * 1e9,

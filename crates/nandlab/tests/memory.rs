@@ -1,7 +1,8 @@
-//! Bytes of memory per simulated physical page, and allocations per operation, counted by an allocator.
+//! Counts the bytes of memory per simulated physical page and the allocations per operation, by an allocator that
+//! counts.
 //!
-//! The binary has one test, so that nothing else allocates meanwhile. A zeroed allocation counts in full, although its
-//! pages take memory only when they are written.
+//! This program has only one test, so that no other test allocates memory at the same time. A zeroed allocation counts
+//! in full, although the system provides its memory only when it is written.
 
 mod common;
 
@@ -58,7 +59,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Random requests of whole pages, half of them writes.
+/// A source of random requests of whole pages, half of them writes.
 struct Random {
     stream: Stream,
     pages: u64,
@@ -91,14 +92,14 @@ fn a_simulated_page_takes_at_most_16_bytes() {
     let pages = f64::from(drive.geometry().pages);
     assert_eq!(pages, 262_144.0);
     let per_page = |bytes: usize| (bytes - before) as f64 / pages;
-    println!("fresh: {:.2} bytes a page", per_page(LIVE.load(Relaxed)));
+    println!("fresh: {:.2} bytes per page", per_page(LIVE.load(Relaxed)));
     assert!(drive.precondition(&mut |_| true).0);
     println!(
-        "preconditioned: {:.2} bytes a page, {:.2} at most on the way",
+        "preconditioned: {:.2} bytes per page, {:.2} at most while preconditioning",
         per_page(LIVE.load(Relaxed)),
         per_page(MOST.load(Relaxed)),
     );
-    assert!(per_page(MOST.load(Relaxed)) <= 16.0, "while preconditioning");
+    assert!(per_page(MOST.load(Relaxed)) <= 16.0, "preconditioning needs more than 16 bytes per page");
     let logical = u64::from(drive.geometry().logical_pages);
     let source = Random { stream: Stream::new(1, "memory"), pages: logical, left: 200_000 };
     let mut runner = Runner::new(source, Arrival::QueueDepth(32), Beyond::Refuse);
@@ -110,12 +111,12 @@ fn a_simulated_page_takes_at_most_16_bytes() {
     play(100_000);
     let (calls, operations) = play(u64::MAX);
     println!("{calls} allocations in {operations} page operations");
-    // The few allocations left are those of the series, which grows by rows.
-    assert!((calls as u64) < operations / 1000, "the event loop allocates");
+    // The remaining allocations are those of the series, which grows row by row.
+    assert!((calls as u64) < operations / 1000, "the event loop allocates memory");
     let (after, most) = (per_page(LIVE.load(Relaxed)), per_page(MOST.load(Relaxed)));
-    println!("after 200000 requests: {after:.2} bytes a page, {most:.2} at most");
-    assert!(drive.stats().gc.victims > 100, "GC has been at work");
-    assert!(after <= 16.0 && most <= 16.0, "{after} and {most} bytes a page");
+    println!("after 200000 requests: {after:.2} bytes per page, {most:.2} at most");
+    assert!(drive.stats().gc.victims > 100, "GC has hardly worked");
+    assert!(after <= 16.0 && most <= 16.0, "{after} and at most {most} bytes per page");
     drop((drive, runner));
     // The drive and the runner have freed all their memory.
     assert!(per_page(LIVE.load(Relaxed)) < 0.1);

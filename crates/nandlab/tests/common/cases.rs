@@ -1,9 +1,9 @@
-//! Small random drives under random load. The oracle checks every read, the audit holds, every request is completed, a
-//! request fails only for a reason that the array confirms, and the write amplification is at most that of a closed
-//! form.
+//! Small random drives under random load. The oracle checks every read, the drive is audited, every request must be
+//! completed, a request may fail only for a reason that the array confirms, and the write amplification must not exceed
+//! a closed form.
 //!
-//! A case follows from its seed. Half of the cases have the least op that the spec check accepts, a quarter twice that
-//! op.
+//! A case is derived from its seed. Half of the cases have the least op that the spec check accepts, a quarter twice
+//! that op.
 
 #![allow(dead_code, unreachable_pub)]
 
@@ -34,7 +34,7 @@ const VICTIMS: [&str; 6] = [
 pub struct Case {
     pub seed: u64,
     pub geometry: [u32; 6],
-    /// Share by which the op is above the one that the spec check proposes; see [`first_accepted`].
+    /// How much the op exceeds the op that the spec check proposes, as a share of that op; see [`first_accepted`].
     pub slack: f64,
     pub order: usize,
     pub victim: usize,
@@ -60,7 +60,7 @@ pub struct Case {
 }
 
 impl Case {
-    /// The case of a seed.
+    /// Derives the case of a seed.
     pub fn draw(seed: u64) -> Self {
         let mut stream = Stream::new(seed, "random case");
         let mut pick = |low: u64, end: u64| low + stream.below(end - low);
@@ -96,10 +96,10 @@ impl Case {
     }
 }
 
-/// A quarter of the cases has no pacing.
+/// A quarter of the cases runs without pacing.
 const PACINGS: [&str; 2] = ["proportional", "none"];
 
-/// An eighth of the cases, half of those without pacing, has blocking GC.
+/// An eighth of the cases (half of those without pacing) runs with blocking GC.
 const FOREGROUNDS: [&str; 2] = ["interleaved", "blocking"];
 
 const SLOWEST_US: u64 = 1100;
@@ -110,7 +110,7 @@ fn schemes(case: &Case) -> Schemes {
     Schemes::draw(case.schemes.1, case.schemes.0, &facts)
 }
 
-/// The text of the spec, with `attempt / 2` blocks per plane more than the case has.
+/// Returns the text of the spec, with `attempt / 2` blocks per plane more than the case.
 fn text(case: &Case, schemes: &Schemes, attempt: u64, op: f64) -> String {
     let [channels, chips, dies, planes, blocks, pages] = case.geometry;
     let blocks = blocks + attempt as u32 / 2;
@@ -146,7 +146,7 @@ fn text(case: &Case, schemes: &Schemes, attempt: u64, op: f64) -> String {
 }
 
 impl Case {
-    /// The spec of the case, as text and loaded.
+    /// Returns the spec of the case, as text and loaded.
     pub fn spec(&self) -> (String, Spec) {
         let schemes = schemes(self);
         first_accepted(self.slack, |attempt, op| text(self, &schemes, attempt, op))
@@ -176,18 +176,19 @@ impl Case {
         Request { arrival: Time::START, op, fua, offset: offset + odd / 2, len: len - odd }
     }
 
-    /// Whether the case has uniform writes and twice the least op: its amplification is compared with the closed form
-    /// alone.
+    /// Returns whether the case has uniform writes and twice the least op. The amplification of such a case is compared
+    /// with the closed form only.
     fn is_ample(&self) -> bool {
         self.is_uniform && self.slack == 1.0
     }
 
-    /// Plays at least `requests` requests; returns the activity of the schemes.
+    /// Plays at least `requests` requests, and returns the activity of the schemes.
     pub fn play(&self, requests: u32) -> Acts {
         let (_, spec) = self.spec();
         let mut drive = with_oracle(&spec);
-        // The closed form holds in the steady state. Under FIFO the amplification oscillates after the fill, for more
-        // rounds over the blocks the fewer spare blocks there are. So only the second half of the writes is measured.
+        // The closed form holds in the steady state. Under FIFO the amplification oscillates after the fill; with fewer
+        // spare blocks the oscillation takes more rounds over the blocks. So only the second half of the writes is
+        // measured.
         let (closed_form, _, _) = self.closed_form(&drive, 0);
         let drive_writes = if closed_form > drive.geometry().pages_per_block.into() {
             5
@@ -203,7 +204,7 @@ impl Case {
         let capacity = drive.geometry().logical_bytes();
         let (mut submitted, mut completed, mut events) = (0, 0, 0u64);
         while submitted < requests || u64::from(submitted) < pages && amplification(&drive)[0] < pages {
-            // A fast age clock may reach the last simulated time.
+            // With a fast age clock the run may reach the last simulated time.
             if matches!(drive.failure(), Some(Failure::TimeIsOver { .. })) || is_late(&drive) {
                 drive.audit().unwrap_or_else(|e| panic!("audit at the end of time: {e}"));
                 drive.probe().verdict().unwrap_or_else(|e| panic!("oracle: {e}"));
@@ -263,26 +264,27 @@ impl Case {
         Acts::of(self.schemes.0, &drive)
     }
 
-    /// Upper bound of the write amplification in the steady state, and the usable and the valid pages of a plane from
-    /// which the bound is computed. `most_valid` is the highest number of valid pages seen in a plane.
+    /// Returns an upper bound of the write amplification in the steady state, and the usable and the valid pages of a
+    /// plane from which the bound is computed. `most_valid` is the highest number of valid pages seen in a plane.
     fn closed_form(&self, drive: &Drive<Oracle>, most_valid: u32) -> (f64, f64, f64) {
         let needs = &drive.ftl().needs;
         let usable = needs.usable_pages(drive.geometry().blocks_per_plane.into()) as f64;
-        // The closed forms ignore blocks. On average half of the host's open block is free pages, and at the least op
-        // these are half of the spare pages. (For FIFO, uniform writes, 220 usable pages in blocks of 10 pages, 210
-        // valid: the closed form gives 11.2 with all spare pages and 21.7 without the half block; 12.8 is measured.)
+        // The closed forms do not consider blocks. On average half of the host's open block is free pages, and at the
+        // least op these are half of the spare pages. (Example: FIFO, uniform writes, 220 usable pages in blocks of 10
+        // pages, 210 valid. The closed form gives 11.2 with all spare pages and 21.7 without the free half block; 12.8
+        // is measured.)
         let open = f64::from(drive.geometry().pages_per_block) / 2.0;
         let usable = if self.is_ample() { usable } else { usable - open };
-        // Combination pages of partial refresh take spare pages too.
+        // Combination pages of partial refresh are valid pages as well, so the highest number seen counts.
         let valid = needs.valid_pages().max(most_valid.into()) as f64;
-        // A random victim has the mean share of garbage, and under FIFO a page of garbage waits for at most one round
-        // over the blocks: these bounds hold for any workload (Little's law). Under uniform writes garbage waits for
+        // A random victim has the mean share of garbage. Under FIFO a page of garbage waits for at most one round over
+        // the blocks. These two bounds hold for any workload (Little's law). Under uniform writes garbage waits for
         // half a round.
         let is_any_workload = match VICTIMS[self.victim] {
             "'fifo'" => !self.is_uniform,
             name => name.contains("k = 1"),
         };
-        // There is no bound where combination pages have taken all spare pages for a time.
+        // There is no bound if combination pages have taken all spare pages for a time.
         let closed_form = match usable / valid {
             ratio if ratio <= 1.0 => f64::INFINITY,
             ratio if is_any_workload => ratio / (ratio - 1.0),
@@ -291,9 +293,10 @@ impl Case {
         (closed_form, usable, valid)
     }
 
-    /// Checks the write amplification. At the least op the bound is the pages of a block (GC gains one page of each
-    /// victim), or the closed form of the victim policy if that is more. At twice the least op and under uniform writes
-    /// it is 1.2 times the closed form. With a demand map each page moved may need the write of a translation page.
+    /// Checks the write amplification. In an ample case ([`Case::is_ample`]) without a budget detection the bound is
+    /// 1.2 times the closed form. In all other cases it is the number of pages of a block (GC gains one page of each
+    /// victim), or the closed form if that is higher. With a demand map each page moved may need the write of a
+    /// translation page.
     fn check_amplification(&self, drive: &Drive<Oracle>, before: [u64; 2], most_valid: u32) {
         let [host, all] = amplification(drive);
         let (host, all) = (host - before[0], all - before[1]);
@@ -301,7 +304,7 @@ impl Case {
             return;
         }
         let (closed_form, usable, valid) = self.closed_form(drive, most_valid);
-        // A detection writes clean pages, and while the capacitor recharges the host's stream uses LSB pages only.
+        // A detection writes clean pages, and while the capacitor recharges the host's stream uses only LSB pages.
         let is_measured = !drive.stats().power.detections.is_empty();
         let bound = if self.is_ample() && !is_measured {
             1.2 * closed_form
@@ -312,14 +315,14 @@ impl Case {
         let amplification = all as f64 / host as f64;
         assert!(
             amplification <= bound,
-            "{all} programs for {host} pages of host and refresh: {amplification:.2}, and {bound:.2} at most (closed form \
+            "{all} programs for {host} pages of host and refresh: {amplification:.2}, but the bound is {bound:.2} (closed form \
              {closed_form:.2}, {usable} usable pages, {valid} valid)"
         );
     }
 }
 
-/// Pages programmed for the host and by refresh (without those reprogrammed in place, which take no free page), and the
-/// sum of these, of the pages that GC programs and of translation pages.
+/// Returns two sums: pages programmed for the host and by refresh (without pages reprogrammed in place, which take no
+/// free page); and the same plus the programs of GC and of translation pages.
 fn amplification(drive: &Drive<Oracle>) -> [u64; 2] {
     let count = |cause: Cause| {
         let of = |kind: FlashOp| drive.stats().flash[kind as usize][cause as usize];
@@ -351,7 +354,8 @@ fn take_completions(drive: &mut Drive<Oracle>) -> u32 {
     completions.len() as u32
 }
 
-/// Whether nine tenths of the simulated time of the drive are over: the rest is needed to come to rest and to be read.
+/// Returns whether nine tenths of the simulated time of the drive are over: the last tenth is needed to come to rest
+/// and to read all pages.
 fn is_late(drive: &Drive<Oracle>) -> bool {
     drive.now().ns() > drive.end().ns() / 10 * 9
 }

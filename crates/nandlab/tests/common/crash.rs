@@ -1,9 +1,9 @@
 //! Small random drives whose power is cut at chosen events, and the checks after recovery.
 //!
-//! A run follows from its seed: the drive, the requests, and the events at which power fails. So the seed reproduces a
-//! failure. There are two kinds of runs. A *replay* repeats one sequence of events from the start and cuts power after
-//! n, 2n, 3n ... further events, so that every n-th event of the sequence has a cut. A *life* continues after each cut,
-//! so that drives are cut that have been cut before.
+//! A run is derived from its seed: the drive, the requests, and the events at which power fails. So the seed reproduces
+//! a failure. There are two kinds of runs. A *replay* repeats one sequence of events from the start and cuts power
+//! after n, 2n, 3n ... further events, so that every n-th event of the sequence has a cut. A *continued run* goes on
+//! after each cut, so that power also fails on drives that have recovered before.
 
 #![allow(dead_code, unreachable_pub)]
 
@@ -22,13 +22,13 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Limit of the simulated time of a run, in seconds.
 const SECONDS_MAX: f64 = 3600.0;
 
-/// A drive with the probes of these runs.
+/// A drive with the two probes of these runs.
 pub type Watched = Drive<(Oracle, Witness)>;
 
 /// A probe that records programs independently of the drive's own records.
 #[derive(Debug, Default)]
 pub struct Witness {
-    /// By die, the page of the program whose array phase began last; `None` where the last array phase is no program.
+    /// By die, the page of the program whose array phase began last; `None` if the last array phase was no program.
     begun: BTreeMap<u32, Option<Ppn>>,
     /// Pages whose last program was a copy by GC.
     pub copies: BTreeSet<u32>,
@@ -56,13 +56,13 @@ impl Probe for Witness {
     }
 }
 
-/// The stages of the capacitor in which power can fail, by their names in the printed counts.
+/// The stages of the capacitor in which power can fail, as they are named in the printed counts.
 pub const STAGES: [&str; 6] =
     ["without a capacitor", "charged", "syncing", "draining", "settling", "recharging"];
 
 macro_rules! counts {
     ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// Counts over the runs of a campaign.
+        /// Sums over all runs.
         #[derive(Clone, Debug, Default)]
         pub struct Counts {
             /// Cuts by stage, in the order of [`STAGES`].
@@ -124,7 +124,7 @@ counts! {
     events,
 }
 
-/// A run, drawn from its seed.
+/// The plan of a run, derived from its seed.
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub seed: u64,
@@ -158,8 +158,8 @@ impl Plan {
         let pages = [4, 6, 7, 8, 12, 16][pick(6) as usize];
         let layers = if cell.starts_with("3d") { "layers = 3\n" } else { "" };
         let slowest_us = 600;
-        // A quarter of the drives has no pacing. Bits 0 to 3 of the seed choose the schemes, so higher bits are used
-        // here.
+        // A quarter of the drives runs without pacing. Bits 0 to 3 of the seed choose the schemes, so this choice uses
+        // higher bits.
         let pacing = if seed / 16 % 4 == 3 { "none" } else { "proportional" };
         let foreground = if seed / 16 % 8 == 7 { "blocking" } else { "interleaved" };
         let facts = DriveFacts { cell, dies: channels * chips * dies, slowest_us, detect_ms: 50.0 };
@@ -184,7 +184,7 @@ impl Plan {
         if schemes.has_levels {
             tail += "[precondition]\nused = 0.3\nvalid = 0.8\n";
         }
-        // The least number of blocks that the spec check accepts, so that GC begins soon.
+        // The least number of blocks that the spec check accepts: with so few blocks GC begins soon.
         let slack = slack(&mut Stream::new(seed, "crash slack"));
         let (text, spec) = first_accepted(slack, |attempt, op| {
             let blocks = 10 + 2 * attempt;
@@ -211,7 +211,7 @@ impl Plan {
         }
     }
 
-    /// This run with another claim about whether the capacitor covers the budget.
+    /// Returns the same plan with another claim about whether the capacitor covers the dirty budget.
     pub fn claiming(self, covers: bool) -> Self {
         Self { covers, ..self }
     }
@@ -221,7 +221,7 @@ impl Plan {
     }
 }
 
-/// Damage done to a drive around recovery, for tests that show that the checks detect it.
+/// Damages a drive around recovery. Tests use such damage to show that the checks detect it.
 pub trait Sabotage {
     /// Called after power loss, before recovery.
     fn before_recovery(&mut self, _drive: &mut Watched) {}
@@ -234,7 +234,7 @@ pub struct Honest;
 
 impl Sabotage for Honest {}
 
-/// A drive and its host.
+/// A drive and its host during a run.
 struct Run<'a> {
     plan: &'a Plan,
     drive: Watched,
@@ -281,7 +281,7 @@ impl<'a> Run<'a> {
         drive.submit(&Request { arrival: drive.now(), op, fua, offset, len }).unwrap();
     }
 
-    /// Takes the completed requests; they fail only when no read level decodes a page.
+    /// Takes the completed requests, and checks that a request failed only because no read level decodes a page.
     fn take_completions(&mut self) {
         let completions: Vec<_> = self.drive.completions().collect();
         for done in &completions {
@@ -325,7 +325,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The pages that a power loss would tear now, by the records of the witness.
+    /// Returns the pages that a power loss would tear now, according to the witness.
     fn torn_now(&self) -> Vec<Ppn> {
         if self.plan.has_capacitor() && !self.drive.is_recharging() {
             return Vec::new();
@@ -345,7 +345,7 @@ impl<'a> Run<'a> {
         torn
     }
 
-    /// Cuts power, recovers, and checks the drive.
+    /// Cuts power, restores it, and checks the recovered drive.
     fn cut(&mut self, sabotage: &mut dyn Sabotage) {
         let plan = self.plan;
         self.take_completions();
@@ -421,7 +421,7 @@ impl<'a> Run<'a> {
         self.drive.probe().0.verdict().unwrap_or_else(|e| panic!("oracle: {e}"));
     }
 
-    /// Reads every page. With `settles` the drive comes to rest afterwards, so that the capacitor is charged.
+    /// Reads every page. With `settles` the drive then comes to rest, so that the capacitor is charged.
     fn read_everything(&mut self, settles: bool, just_recovered: bool) {
         self.drive.probe_mut().1.failed.clear();
         let uncorrectable = self.drive.stats().ecc.uncorrectable;
@@ -453,8 +453,8 @@ impl<'a> Run<'a> {
         let failed = &self.drive.probe().1.failed;
         self.counts.reads_failed_as_expected += failed.len() as u64;
         let is_lost = |lpn: Lpn| map.get(lpn).is_some_and(|ppn| array.is_lost(ppn));
-        // With an empty write cache each failed page is marked as lost, or no read level decodes the page. (When no
-        // read level decodes a translation page, the reads of all its pages fail.)
+        // Without dirty pages in the write cache each failed page is marked as lost, or no read level decodes it. (When
+        // no read level decodes a translation page, the reads of all its pages fail.)
         let unexplained = failed.iter().filter(|&&lpn| !is_lost(lpn)).count() as u64;
         if just_recovered || !self.drive.ecc().has_levels() {
             let seen = self.drive.stats().ecc.uncorrectable - uncorrectable;
@@ -493,7 +493,7 @@ pub fn crash(plan: &Plan, cuts: u64, sabotage: &mut dyn Sabotage) -> Counts {
     let mut counts = Counts { runs: 1, ..Counts::default() };
     let mut stream = Stream::new(plan.seed, "crash cuts");
     if plan.is_replay {
-        // The first cut comes after up to 1500 events, when operations of every kind may be under way.
+        // The first cut comes after up to 1500 events, so that operations of every kind may be under way.
         let from = stream.below(1500);
         for cut in 0..cuts {
             let mut run = Run::new(plan);
@@ -515,7 +515,7 @@ pub fn crash(plan: &Plan, cuts: u64, sabotage: &mut dyn Sabotage) -> Counts {
             }
             run.cut(sabotage);
             match stream.below(6) {
-                // The next cut may come before any page has been read, or while the capacitor recharges.
+                // The next cut may come before any page is read, or while the capacitor recharges.
                 0 => {}
                 1..=3 => run.read_everything(false, true),
                 _ => {

@@ -89,7 +89,7 @@ pub fn mostly_hot(n: u64, end: u64) -> u64 {
     if round % 4 == 3 && place >= 4 { 8 + (4 * (round / 4) + place - 4) % (end - 8) } else { place }
 }
 
-/// Submits a request once at most four requests are outstanding.
+/// Waits until at most four requests are outstanding, then submits a request.
 pub fn submit_with_few<P: Probe>(drive: &mut Drive<P>, op: Op, offset: u64, len: u64) {
     while drive.outstanding() > 4 {
         drive.completions();
@@ -103,13 +103,13 @@ pub fn submit_with_few<P: Probe>(drive: &mut Drive<P>, op: Op, offset: u64, len:
 pub fn one<P: Probe>(drive: &mut Drive<P>, op: Op, offset: u64, len: u64) -> u64 {
     let request = request(drive, op, offset, len);
     drive.submit(&request).expect("the request fits");
-    assert!(drive.advance_to_completion(Time::NEVER), "the request is completed");
+    assert!(drive.advance_to_completion(Time::NEVER), "the request is not completed");
     let completions: Vec<_> = drive.completions().collect();
     assert_eq!(completions.len(), 1);
     (completions[0].completed - completions[0].request.arrival).ns()
 }
 
-/// A preconditioned drive with the oracle, which knows the mapped pages.
+/// Returns a preconditioned drive with the oracle; the oracle expects the data of the preconditioned pages.
 pub fn with_oracle(spec: &Spec) -> Drive<Oracle> {
     let mut drive = Drive::with_probe(spec, Oracle::default());
     drive.precondition(&mut |_| true);
@@ -128,7 +128,7 @@ pub const IDLE: Span = nandlab::drive::IDLE_LIMIT;
 /// Limit of the wait for rest in [`rest`]: a drive whose refresh falls behind never comes to rest.
 pub const REST: Span = Span::from_ns(10 * SECOND);
 
-/// Completes all requests, then lets the drive come to rest; a drive with refresh may stay busy.
+/// Completes all requests, then lets the drive come to rest; a drive with refresh may remain busy.
 pub fn rest<P: Probe>(drive: &mut Drive<P>) {
     let mut events = 0;
     while drive.outstanding() > 0 {
@@ -147,7 +147,7 @@ pub fn rest<P: Probe>(drive: &mut Drive<P>) {
     }
 }
 
-/// Checks that the drive's records confirm the reason of a failed request. (The page is not checked: it may have been
+/// Checks that the drive's records confirm why a request failed. (The failed page is not checked: it may have been
 /// written since.)
 pub fn confirm<P: Probe>(drive: &Drive<P>, done: &Completion) {
     let array = drive.array();
@@ -169,14 +169,14 @@ pub fn confirm<P: Probe>(drive: &Drive<P>, done: &Completion) {
     }
 }
 
-/// Ends a run: completes all requests, checks the audit and the verdict of the oracle.
+/// Ends a run: completes all requests, audits the drive, and checks the verdict of the oracle.
 pub fn settle(drive: &mut Drive<Oracle>) {
     rest(drive);
     drive.audit().unwrap_or_else(|e| panic!("audit: {e}"));
     drive.probe().verdict().unwrap_or_else(|e| panic!("oracle: {e}"));
 }
 
-/// Reads every logical page under the oracle, which checks the data, and ends the run.
+/// Reads every logical page, whose data the oracle checks, and ends the run.
 pub fn read_everything(drive: &mut Drive<Oracle>) {
     let page = u64::from(drive.geometry().page_bytes);
     for lpn in 0..u64::from(drive.geometry().logical_pages) {

@@ -1,5 +1,5 @@
-//! Random settings of the four schemes, in all combinations of on and off. A scheme that is off is the baseline of its
-//! paper.
+//! Random settings of the four schemes, in all combinations of on and off. A scheme that is off is replaced by the
+//! baseline of its paper.
 
 #![allow(dead_code, unreachable_pub)]
 
@@ -21,11 +21,11 @@ pub fn combination(number: u64) -> [bool; 4] {
 /// Properties of the drive on which the settings depend.
 #[derive(Clone, Copy, Debug)]
 pub struct DriveFacts {
-    /// LaLDPC needs a cell of two bits: the voltage model of errors has no other cells.
+    /// The cell type. LaLDPC needs a cell of two bits, since the voltage model of errors covers no other cells.
     pub cell: &'static str,
     pub dies: u64,
     pub slowest_us: u64,
-    /// Interval of the detections of the budget in milliseconds.
+    /// Interval of the budget detections in milliseconds.
     pub detect_ms: f64,
 }
 
@@ -43,10 +43,10 @@ pub struct Schemes {
     pub has_levels: bool,
     pub has_cache: bool,
     pub has_capacitor: bool,
-    /// Whether the capacitor can save all dirty pages of the budget.
+    /// Whether the capacitor can save all dirty pages that the budget allows.
     pub covers: bool,
     scale: f64,
-    /// Refresh interval in milliseconds, divided by the pages of a die.
+    /// Refresh interval in milliseconds per page of a die.
     refresh_ms_per_page: f64,
 }
 
@@ -64,13 +64,13 @@ const WHOLE: [&str; 7] = [
     "'fcr'",
     "{ fcr = { full_strength = true } }",
     "{ fcr = { in_place = true } }",
-    // The last two need read levels.
+    // The last two settings need read levels.
     "{ ec-cache = { size = '16KiB', hot_reads = 2 } }",
     "{ fcr = { in_place = true, reprogram_error = 1e-6 } }",
 ];
 
 impl Schemes {
-    /// Settings with which the schemes in `on` are on; everything else follows from the seed.
+    /// Draws settings with which the schemes in `on` are on; everything else is derived from the seed.
     pub fn draw(seed: u64, on: [bool; 4], facts: &DriveFacts) -> Self {
         let [laldpc, partial, rcopyback, capacitor_aware] = on;
         let mut stream = Stream::new(seed, "schemes");
@@ -82,7 +82,7 @@ impl Schemes {
             (false, true) => WHOLE[pick(7) as usize],
             (false, false) => WHOLE[pick(5) as usize],
         };
-        // The age clock runs up to 400 days per second of simulated time.
+        // The age clock advances up to 400 days per second of simulated time.
         let is_fast = has_levels || !refresh.is_empty() || pick(3) == 0;
         let scale = if is_fast { 86_400.0 * (1 + pick(400)) as f64 } else { 1.0 };
         let start =
@@ -92,7 +92,7 @@ impl Schemes {
             start[pick(3) as usize],
             ["full", "full", "incremental"][pick(3) as usize]
         );
-        // Ages up to 3000 days, at which the last read level fails, so that pages are lost too.
+        // Ages reach 3000 days. At this age the last read level fails, so that some pages are lost.
         let ages = format!(
             "rber = 'vth'\npe_cycles = 12000\nread_disturb = 1e-6\ncopyback_error = 3e-4\n\
              retention = [{{ age = '7d', share = 0.5 }}, {{ age = '{}d', share = 0.5 }}]\n",
@@ -100,7 +100,7 @@ impl Schemes {
         );
         let (levels, ages) = if has_levels { (levels, ages) } else { Default::default() };
         let ecc = format!("[ecc]\n{levels}[reliability]\n{ages}clock_scale = {scale}\n");
-        // At least 15 entries with refresh: with fewer, the refresh of translation pages leaves little time for
+        // With refresh at least 15 entries: with fewer entries the refresh of translation pages leaves little time for
         // requests.
         let entries =
             [1 + pick(6), 8 + pick(200)][pick(2) as usize] + if refresh.is_empty() { 0 } else { 15 };
@@ -132,8 +132,8 @@ impl Schemes {
             has_capacitor: pick(if capacitor_aware { 5 } else { 3 }) > 0,
             covers: true,
             scale,
-            // From the shortest interval that the drive can keep up with. Partial refresh needs longer intervals,
-            // because its pages are moved later too.
+            // The shortest interval drawn is one that the drive can keep up with. Partial refresh needs longer
+            // intervals, because refreshed pages are also moved later.
             refresh_ms_per_page: facts.slowest_us as f64 / 600.0
                 * (if partial { 2.4 } else { 1.0 } + pick(7) as f64 / 3.0),
         };
@@ -157,7 +157,7 @@ impl Schemes {
             _ => "0.5",
         };
         let is_measured = budget == "'measured'";
-        // A measured budget is always covered.
+        // A measured budget is never higher than the capacitor covers.
         self.covers = !has_cache || !has_capacitor || is_measured || pick(4) > 0;
         if has_cache {
             self.cache = format!(
@@ -209,7 +209,7 @@ impl Schemes {
     }
 }
 
-/// The op that the spec check proposes for `drive.op = 0`; `None` where the check asks for more blocks too.
+/// Returns the op that the spec check proposes for `drive.op = 0`; `None` if the check also requires more blocks.
 fn proposed_op(text: &str) -> Option<f64> {
     let errors = spec::load(text, "random.toml", Path::new("."), &["drive.op=0.0".to_owned()]).err()?;
     let text = errors.to_string();
@@ -217,8 +217,8 @@ fn proposed_op(text: &str) -> Option<f64> {
     from.split_whitespace().next()?.parse().ok()
 }
 
-/// The first spec that the check accepts, as text and loaded. `text` gives the text of attempts 0, 1, 2, ..., each with
-/// more blocks than the attempt before, for an op of 1 + `slack` times the op that the check proposes.
+/// Returns the first spec that the check accepts, as text and loaded. `text(attempt, op)` gives the text of attempts 0,
+/// 1, 2, ..., each with more blocks than the attempt before; `op` is 1 + `slack` times the op that the check proposes.
 pub fn first_accepted(slack: f64, text: impl Fn(u64, f64) -> String) -> (String, Spec) {
     let mut errors = String::new();
     for attempt in 0..80 {
@@ -232,12 +232,12 @@ pub fn first_accepted(slack: f64, text: impl Fn(u64, f64) -> String) -> (String,
     panic!("no number of blocks is accepted: {errors}")
 }
 
-/// A random slack for [`first_accepted`]: 0 in half of the cases, else up to 1.
+/// Draws a slack for [`first_accepted`]: 0 in half of the cases, otherwise up to 1.
 pub fn slack(stream: &mut Stream) -> f64 {
     if stream.below(2) == 0 { 0.0 } else { stream.below(1001) as f64 / 1000.0 }
 }
 
-/// The text of the section `[host]`: a third of the seeds has a link. Drawn from a stream of its own.
+/// Returns the text of the section `[host]`: a third of the seeds has a link. The link has a random stream of its own.
 pub fn link(seed: u64) -> String {
     let mut stream = Stream::new(seed, "link");
     let mut one_of = |choices: [&'static str; 3]| choices[stream.below(3) as usize];
@@ -254,7 +254,7 @@ pub fn link(seed: u64) -> String {
 pub struct Acts {
     /// Runs of each combination.
     pub runs: [u64; 16],
-    /// By scheme: pages read at a level above 1 with LaLDPC, pages refreshed partially, copybacks, pages written back.
+    /// By scheme: pages read at a level above 1 with LaLDPC; pages refreshed partially; copybacks; pages written back.
     pub acts: [u64; 4],
     pub detections: u64,
 }
@@ -283,7 +283,7 @@ impl Acts {
         self.detections += other.detections;
     }
 
-    /// Checks that the runs have tested something: every combination occurs, and every scheme has been active.
+    /// Checks that the runs have tested something: every combination has a run, and every scheme has been active.
     pub fn check(&self) {
         assert!(self.runs.iter().all(|&runs| runs > 0), "a combination has no run: {self:?}");
         for (scheme, act) in SCHEMES.iter().zip(self.acts) {
